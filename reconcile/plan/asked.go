@@ -1,0 +1,101 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// An Asked is one object that a pass wants to hold in the cluster: of the commit,
+// or kept wanted by the ratchet.
+type Asked struct {
+	render.Object
+	Because  []activation.Reason // of the CRD of a definition
+	Retained string              // why it is wanted though the commit does not activate it; "" where it does
+	Paused   bool                // leave it exactly as it is
+}
+
+// Ask is everything that the commit wants, and every definition that we own and that
+// the commit still declares: activation is final, whatever the policies say now. The
+// order is that of want.
+func AskFor(want render.Desired, have Inventory) ([]Asked, error) {
+	asked := make([]Asked, 0, len(want.Objects))
+	active := make(map[string]render.Definition, len(want.Definitions))
+	for _, d := range want.Definitions {
+		if d.Active && !d.Paused {
+			active[d.Name] = d
+		}
+	}
+	for _, o := range want.Objects {
+		a := Asked{Object: o}
+		if o.Definition != "" {
+			a.Because = active[o.Definition].Reasons
+		}
+		asked = append(asked, a)
+	}
+	if want.Owner == render.OwnerCrossplane {
+		return asked, nil // Crossplane keeps its own CRDs
+	}
+	for _, d := range want.Definitions {
+		if _, ok := active[d.Name]; ok {
+			continue
+		}
+		if _, owned := have.Entries[CRD(d.Name)]; !owned {
+			continue
+		}
+		o, err := d.CRD()
+		if err != nil {
+			return nil, err
+		}
+		a := Asked{Object: o, Paused: d.Paused, Retained: "no policy names it any more; activation is final"}
+		if d.Paused {
+			a.Retained = "its definition is paused"
+		}
+		asked = append(asked, a)
+	}
+	return asked, nil
+}
+
+// CRD is the identity of the CRD of a name.
+func CRD(name string) manifest.ID {
+	return manifest.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: name}
+}
+
+// Sent is exactly what is sent for an object: the object with our marks.
+func (s Sync) Sent(o render.Object) (*unstructured.Unstructured, error) {
+	content, err := o.Content()
+	if err != nil {
+		return nil, err
+	}
+	// The metadata is ours to change; everything below spec stays shared.
+	object := maps.Clone(content.Object)
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s: metadata is not a mapping", o.Origin)
+	}
+	object["metadata"] = maps.Clone(metadata)
+	u := &unstructured.Unstructured{Object: object}
+	labels := u.GetLabels() // a copy
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[SyncLabel] = s.Key()
+	u.SetLabels(labels)
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[InventoryAnnotation] = s.Key()
+	u.SetAnnotations(annotations)
+	return u, nil
+}
+
+// Digest is that of what is sent for an object, known without decoding it.
+func (s Sync) Digest(o render.Object) string {
+	return short([]byte(o.Digest + "\x00" + s.Key()))
+}

@@ -1,0 +1,61 @@
+package plan
+
+import (
+	"context"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A Baseline is a commit taken for a cluster: what it wants is what is there, and
+// all of it is ours. A diff of two commits is a pass over it.
+type Baseline struct {
+	Base render.Desired
+	Sync Sync
+}
+
+// Observe is what a cluster would hold that the base was applied to.
+func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, error) {
+	seen := Observed{
+		Inventory: Inventory{Sync: b.Sync, Owner: b.Base.Owner, Entries: make(map[manifest.ID]Entry, len(b.Base.Objects))},
+		Objects:   make(map[manifest.ID]*metav1.PartialObjectMetadata, len(b.Base.Objects)),
+		Trials:    map[manifest.ID]Trial{},
+		Offline:   true,
+	}
+	base := make(map[manifest.ID]render.Object, len(b.Base.Objects))
+	for _, o := range b.Base.Objects {
+		base[o.ID] = o
+		live := &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: o.APIVersion, Kind: o.ID.Kind},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace:   o.ID.Namespace,
+				Name:        o.ID.Name,
+				Labels:      map[string]string{SyncLabel: b.Sync.Key()},
+				Annotations: map[string]string{InventoryAnnotation: b.Sync.Key()},
+			},
+		}
+		seen.Objects[o.ID] = live
+		seen.Inventory.Entries[o.ID] = applied(live, b.Sync.Digest(o))
+	}
+	asked, err := AskFor(want, seen.Inventory)
+	if err != nil {
+		return Observed{}, err
+	}
+	for _, a := range seen.Doubtful(asked, false) {
+		live, err := base[a.ID].Content()
+		if err != nil {
+			return Observed{}, err
+		}
+		after, err := a.Content()
+		if err != nil {
+			return Observed{}, err
+		}
+		seen.Trials[a.ID] = Trial{Live: live, After: after}
+	}
+	return seen, nil
+}
+
+// Answer answers nothing: a commit has no custom resources to count.
+func (Baseline) Answer(context.Context, []Question) (map[Question]Answer, error) { return nil, nil }

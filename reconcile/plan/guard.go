@@ -1,0 +1,271 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A Guard objects to prunes. It rules on one at a time.
+type Guard struct {
+	Name string
+	Rule func(s Step, c Case) Ruling
+}
+
+// A Case is what a guard may look at beside the step.
+type Case struct {
+	Want    render.Desired
+	Seen    Observed
+	Passing int // prunes that passed every guard before this one
+}
+
+// Live is the live object of the step.
+func (c Case) Live(s Step) *metav1.PartialObjectMetadata { return c.Seen.Objects[s.ID] }
+
+// A Ruling is what a guard says. The zero value allows.
+type Ruling struct {
+	Answer Response
+	Reason string    // what a person reads, and can act on
+	Needs  *Question // the guard has to know this first; until then it holds
+}
+
+// A Response is allow, retain or hold.
+type Response int
+
+// The responses.
+const (
+	Allowed Response = iota
+	Retained
+	Held
+)
+
+// allowed lets a prune pass.
+var allowed = Ruling{}
+
+func held(format string, args ...any) Ruling {
+	return Ruling{Answer: Held, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Guarding says how strict the guards are. The zero value is the default.
+type Guarding struct {
+	MaxPrunes      int  // prunes of one pass; 0 is a fifth of what we own, at least 3 and at most 20
+	PruneInstances bool // managed resources, XRs and claims may be pruned: the cloud resource goes too
+}
+
+// Guards are those that every prune passes, in the order in which they are named.
+func (g Guarding) Guards() []Guard {
+	return []Guard{
+		{Name: "asked", Rule: asked},
+		{Name: "rebuilt", Rule: rebuilt},
+		{Name: "not ours", Rule: notOurs},
+		{Name: "protected", Rule: protected},
+		{Name: "external", Rule: external(g.PruneInstances)},
+		{Name: "in use", Rule: inUse},
+		{Name: "others inside", Rule: othersInside},
+		{Name: "empty", Rule: empty},
+		{Name: "many", Rule: many(g.MaxPrunes)},
+	}
+}
+
+// guard puts every prune of the plan before every guard. It goes guard by guard, so
+// that those who count see what the others let pass.
+func (p *Plan) guard(seen Observed, guards []Guard) {
+	for _, g := range guards {
+		passing := p.Count(Prune)
+		for i, s := range p.Steps {
+			if s.Action != Prune {
+				continue
+			}
+			r := g.Rule(s, Case{Want: p.Want, Seen: seen, Passing: passing})
+			if r.Needs != nil && !seen.Offline {
+				p.open = append(p.open, *r.Needs)
+			}
+			switch r.Answer {
+			case Allowed:
+				continue
+			case Retained:
+				s.Action, s.Cause = Keep, Retain
+			case Held:
+				s.Action, s.Would = Hold, Prune
+			}
+			s.Guard, s.Reason = g.Name, r.Reason
+			p.Steps[i] = s
+		}
+	}
+}
+
+// optOuts are annotations by which a person keeps an object out of a prune. The value
+// "*" is any.
+var optOuts = []struct{ key, value string }{
+	{"client.lifecycle.config.k8s.io/deletion", "detach"},
+	{"cli-utils.sigs.k8s.io/on-remove", "keep"},
+	{"helm.sh/resource-policy", "keep"},
+	{"kustomize.toolkit.fluxcd.io/prune", "disabled"},
+	{"kustomize.toolkit.fluxcd.io/reconcile", "disabled"},
+	{"argocd.argoproj.io/sync-options", "Prune=false"},
+}
+
+// asked retains what someone asked us, on the object, never to prune.
+func asked(s Step, c Case) Ruling {
+	annotations := c.Live(s).GetAnnotations()
+	for _, o := range optOuts {
+		for part := range strings.SplitSeq(annotations[o.key], ",") {
+			if strings.EqualFold(strings.TrimSpace(part), o.value) {
+				return Ruling{Answer: Retained, Reason: fmt.Sprintf("its annotation %s: %s asks for it", o.key, o.value)}
+			}
+		}
+	}
+	return allowed
+}
+
+// rebuilt prunes nothing by an inventory that was made of marks: a mark is copied too
+// easily to destroy by it alone.
+func rebuilt(_ Step, c Case) Ruling {
+	if c.Seen.Inventory.Rebuilt {
+		return Ruling{Answer: Retained, Reason: "the inventory was missing and is being rebuilt; the next pass decides"}
+	}
+	return allowed
+}
+
+// notOurs holds what is not the object that we applied.
+func notOurs(s Step, c Case) Ruling {
+	live := c.Live(s)
+	if by := Foreign(live, c.Seen.Inventory.Sync); by != "" {
+		return held("%s owns it; delete it there", by)
+	}
+	if !Ours(live, c.Seen.Inventory.Sync) && !c.Seen.Offline {
+		return held("it does not carry the mark of this sync any more; delete it by hand if nobody needs it")
+	}
+	if uid := c.Seen.Inventory.Entries[s.ID].UID; uid != "" && uid != live.GetUID() {
+		return held("it is another object than the one that was applied (its UID changed); delete it by hand if nobody needs it")
+	}
+	return allowed
+}
+
+// protected holds what Crossplane's Usages protect.
+func protected(s Step, c Case) Ruling {
+	if c.Live(s).GetLabels()["crossplane.io/in-use"] == "true" {
+		return held("a Crossplane Usage protects it (label crossplane.io/in-use); delete the Usage first")
+	}
+	return allowed
+}
+
+// instanceCategories are what Crossplane puts on the kinds whose deletion reaches
+// beyond the cluster.
+var instanceCategories = []string{"managed", "composite", "claim"}
+
+// external holds what exists outside of the cluster too: deleting the object deletes
+// the bucket.
+func external(permitted bool) func(Step, Case) Ruling {
+	return func(s Step, c Case) Ruling {
+		if permitted || !isInstance(s.ID, c) {
+			return allowed
+		}
+		return held("deleting it would delete what it stands for outside of the cluster; set instances: Prune to allow that, or orphan it first")
+	}
+}
+
+func isInstance(id manifest.ID, c Case) bool {
+	for _, category := range c.Seen.Kinds[groupKind(id)].Categories {
+		if slices.Contains(instanceCategories, category) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.Want.Definitions, func(d render.Definition) bool {
+		return d.Group == id.Group && d.Kind == id.Kind
+	})
+}
+
+// inUse holds what live objects would go with.
+func inUse(s Step, c Case) Ruling {
+	if !hasDependents(s.ID) {
+		return allowed
+	}
+	return counted(Question{Ask: Dependents, Of: s.ID}, c, "%d live objects would be deleted with it%s; delete them first")
+}
+
+// hasDependents says whether deleting an object of the kind takes others along.
+func hasDependents(id manifest.ID) bool {
+	switch id.Group {
+	case "apiextensions.k8s.io":
+		return id.Kind == "CustomResourceDefinition"
+	case "apiextensions.crossplane.io":
+		switch id.Kind {
+		case "ManagedResourceDefinition", "CompositeResourceDefinition", "Composition":
+			return true
+		}
+	case "pkg.crossplane.io":
+		switch id.Kind {
+		case "Provider", "Configuration", "Function":
+			return true
+		}
+	}
+	return id.Kind == "ProviderConfig" || id.Kind == "ClusterProviderConfig"
+}
+
+// othersInside holds a namespace in which someone else lives.
+func othersInside(s Step, c Case) Ruling {
+	if s.ID.Group != "" || s.ID.Kind != "Namespace" {
+		return allowed
+	}
+	return counted(Question{Ask: Inside, Of: s.ID}, c, "%d objects in it are not of this sync%s; move or delete them first")
+}
+
+// counted rules by a count, and holds what could not be counted.
+func counted(q Question, c Case, format string) Ruling {
+	a, ok := c.Seen.Answers[q]
+	switch {
+	case c.Seen.Offline:
+		return allowed // nothing is deleted offline; the report says that nobody counted
+	case !ok:
+		r := held("it has not been counted what would be deleted with it")
+		r.Needs = &q
+		return r
+	case a.Unknown != "":
+		return held("what would be deleted with it cannot be counted (%s), so it counts as in use", a.Unknown)
+	case a.Count > 0:
+		example := ""
+		if a.Example != "" {
+			example = ", for example " + a.Example
+		}
+		return held(format, a.Count, example)
+	}
+	return allowed
+}
+
+// empty holds every prune of a commit that looks like a mistake: a wrong path, an
+// emptied branch, a generator that failed.
+func empty(_ Step, c Case) Ruling {
+	if len(c.Want.Objects) == 0 && len(c.Want.Definitions) == 0 {
+		return held("the commit wants nothing at all; is the path right?")
+	}
+	crds := func(id manifest.ID) bool { return id.IsCRD() }
+	wantsCRD := slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return crds(o.ID) })
+	if len(c.Want.Definitions) == 0 && !wantsCRD {
+		for id := range c.Seen.Inventory.Entries {
+			if crds(id) {
+				return held("the commit declares no definition at all, and this sync owns CRDs; is the path right?")
+			}
+		}
+	}
+	return allowed
+}
+
+// many holds all prunes where they are more than anyone expects of one commit.
+func many(most int) func(Step, Case) Ruling {
+	return func(_ Step, c Case) Ruling {
+		limit := most
+		if limit == 0 {
+			limit = min(max(len(c.Seen.Inventory.Entries)/5, 3), 20)
+		}
+		if c.Passing <= limit {
+			return allowed
+		}
+		return held("%d prunes in one pass are more than %d; raise maxPrunes if that is meant", c.Passing, limit)
+	}
+}

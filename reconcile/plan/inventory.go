@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/cli-utils/pkg/object"
+)
+
+// An Inventory is what a sync applied: what we own.
+type Inventory struct {
+	Sync            Sync
+	ResourceVersion string       // of the stored one; "" where none is stored yet
+	Owner           render.Owner // who makes the CRDs, as recorded; "" where nothing is
+	Entries         map[manifest.ID]Entry
+	Rebuilt         bool // it was missing and is made of the marks that were found: nothing may be pruned by it
+}
+
+// An Entry is what we remember of one object that we applied, or are about to.
+type Entry struct {
+	UID    types.UID `json:"uid,omitempty"`    // "" is an intent: sent, and no answer seen
+	Digest string    `json:"digest,omitempty"` // of what was sent
+	Mark   string    `json:"mark,omitempty"`   // of the object as we left it
+
+	// What cli-utils writes of an object, so that its clients read ours as theirs.
+	Strategy  string `json:"strategy"`
+	Actuation string `json:"actuation"`
+	Reconcile string `json:"reconcile"`
+}
+
+// Key is how cli-utils names an object in an inventory.
+func Key(id manifest.ID) string {
+	return object.ObjMetadata{
+		Namespace: id.Namespace,
+		Name:      id.Name,
+		GroupKind: schema.GroupKind{Group: id.Group, Kind: id.Kind},
+	}.String()
+}
+
+// Data is the inventory as the data of a ConfigMap in cli-utils' format.
+func (inv Inventory) Data() (map[string]string, error) {
+	data := make(map[string]string, len(inv.Entries))
+	for id, e := range inv.Entries {
+		value, err := json.Marshal(e)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", id, err)
+		}
+		data[Key(id)] = string(value)
+	}
+	return data, nil
+}
+
+// Entries reads the data of an inventory ConfigMap. A value that is not ours, as
+// cli-utils' own tools write, is an entry that remembers nothing.
+func Entries(data map[string]string) (map[manifest.ID]Entry, error) {
+	entries := make(map[manifest.ID]Entry, len(data))
+	for key, value := range data {
+		meta, err := object.ParseObjMetadata(key)
+		if err != nil {
+			return nil, fmt.Errorf("inventory key %q: %w", key, err)
+		}
+		id := manifest.ID{Group: meta.GroupKind.Group, Kind: meta.GroupKind.Kind, Namespace: meta.Namespace, Name: meta.Name}
+		var e Entry
+		if value != "" {
+			if err := json.Unmarshal([]byte(value), &e); err != nil {
+				return nil, fmt.Errorf("inventory entry %q: %w", key, err)
+			}
+		}
+		entries[id] = e
+	}
+	return entries, nil
+}
+
+// Intent is the inventory to store before the first write: everything owned, and
+// everything that the plan is about to create or take up. A crash after it orphans
+// nothing.
+func (p Plan) Intent(have Inventory) Inventory {
+	next := have
+	next.Owner = p.Want.Owner
+	next.Rebuilt = false
+	next.Entries = maps.Clone(have.Entries)
+	if next.Entries == nil {
+		next.Entries = map[manifest.ID]Entry{}
+	}
+	for _, s := range p.Steps {
+		if s.Action != Create && s.Action != Update {
+			continue
+		}
+		e := next.Entries[s.ID]
+		if s.Action == Create {
+			e.UID = "" // what comes back under this name is a new object
+		}
+		e.Strategy, e.Actuation, e.Reconcile = "Apply", "Pending", "Pending"
+		next.Entries[s.ID] = e
+	}
+	return next
+}
+
+// Settled is the inventory to store after the last write: what was applied with its
+// new mark, without what was pruned. What failed to be pruned stays owned.
+func (p Plan) Settled(have Inventory, done []Outcome) Inventory {
+	next := p.Intent(have)
+	for _, id := range p.Gone {
+		delete(next.Entries, id)
+	}
+	for _, s := range p.Steps {
+		if s.Action == Keep && s.Renew.UID != "" {
+			next.Entries[s.ID] = s.Renew
+		}
+	}
+	for _, o := range done {
+		e := next.Entries[o.ID]
+		switch {
+		case o.Action == Prune && o.Err == nil:
+			delete(next.Entries, o.ID)
+			continue
+		case o.Action == Prune:
+			e.Strategy, e.Actuation, e.Reconcile = "Delete", "Failed", "Unknown"
+		case o.Err != nil:
+			e.Actuation, e.Reconcile = "Failed", "Unknown"
+		default:
+			e = succeeded(o.UID, o.Digest, o.Mark)
+			if o.NotReady != "" {
+				e.Reconcile = "Timeout"
+			}
+		}
+		next.Entries[o.ID] = e
+	}
+	return next
+}
+
+// applied is the entry of an object that is as wanted.
+func applied(live metav1.Object, digest string) Entry {
+	return succeeded(live.GetUID(), digest, Mark(live))
+}
+
+func succeeded(uid types.UID, digest, mark string) Entry {
+	return Entry{UID: uid, Digest: digest, Mark: mark, Strategy: "Apply", Actuation: "Succeeded", Reconcile: "Succeeded"}
+}

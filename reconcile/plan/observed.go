@@ -1,0 +1,86 @@
+package plan
+
+import (
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Observed is what a place holds of what the commit wants and of what we own. The
+// place is a cluster, or the base commit of a preview.
+type Observed struct {
+	Inventory Inventory
+	Objects   map[manifest.ID]*metav1.PartialObjectMetadata // what exists of what is wanted or owned
+	Trials    map[manifest.ID]Trial                         // of what may have moved; what has none is as we left it
+	Kinds     map[schema.GroupKind]Kind
+	Answers   map[Question]Answer
+	Offline   bool // a commit and no cluster: questions stay open, and every kind counts as served
+}
+
+// A Trial is what a dry-run apply of the wanted object came to.
+type Trial struct {
+	Live  *unstructured.Unstructured // as it is; nil where nothing would change
+	After *unstructured.Unstructured // as it would be; nil where nothing would change
+	Err   error                      // why the API server refuses it: a conflict, a validation error
+
+	// TakenBy are the field managers that hold, by an update and not by an apply,
+	// fields that we applied before: hand edits. After is what taking them back makes.
+	TakenBy []string
+}
+
+// Doubtful are those of asked of which metadata alone cannot tell that they are as
+// wanted. What is not there yet is among them only where creates is set: that makes
+// the API server say what it thinks of it.
+func (o Observed) Doubtful(asked []Asked, creates bool) []Asked {
+	var doubtful []Asked
+	for _, a := range asked {
+		live, exists := o.Objects[a.ID]
+		entry := o.Inventory.Entries[a.ID]
+		switch {
+		case a.Paused:
+		case !exists:
+			if _, served := o.Kinds[groupKind(a.ID)]; creates && served {
+				doubtful = append(doubtful, a)
+			}
+		case Foreign(live, o.Inventory.Sync) != "":
+		case entry.UID == live.GetUID() && entry.Digest == o.Inventory.Sync.Digest(a.Object) && entry.Mark == Mark(live):
+		default:
+			doubtful = append(doubtful, a)
+		}
+	}
+	return doubtful
+}
+
+// A Kind is one that the API server serves.
+type Kind struct {
+	Version    string // preferred
+	Resource   string // plural
+	Namespaced bool
+	Categories []string
+}
+
+// Ask is what a guard needs to know before it can answer.
+type Ask string
+
+const (
+	// Dependents asks how many live objects go when the object goes: custom
+	// resources of a CRD, usages of a ProviderConfig, and so on.
+	Dependents Ask = "dependents"
+	// Inside asks how many objects a namespace holds that are not of this sync.
+	Inside Ask = "inside"
+)
+
+// A Question is a count that a guard needs. Only the cluster can answer.
+type Question struct {
+	Ask Ask
+	Of  manifest.ID
+}
+
+// An Answer to a Question.
+type Answer struct {
+	Count   int64
+	Example string // one of them, for people: "Bucket team-a/logs"
+	Unknown string // why it could not be counted; "" where it was
+}

@@ -1,0 +1,65 @@
+package plan
+
+import "strings"
+
+// A tier is a set of kinds that may be written at the same time. Every tier is
+// written, and waited for, before the next one.
+type tier int
+
+const (
+	foundations tier = iota // what later objects live in, or are instances of
+	settings                // what packages read when they start
+	activations             // policies go before the packages that they limit
+	packages
+	composites // XRDs
+	compositions
+	instances
+	admission // webhooks: last, so that they cannot refuse what comes with them
+)
+
+// tierOf is the tier of an object of a kind.
+func tierOf(group, kind string) tier {
+	switch group {
+	case "":
+		switch kind {
+		case "Namespace":
+			return foundations
+		case "Secret", "ConfigMap", "ServiceAccount", "ResourceQuota", "LimitRange":
+			return settings
+		}
+	case "apiextensions.k8s.io":
+		return foundations
+	case "rbac.authorization.k8s.io":
+		return settings
+	case "admissionregistration.k8s.io":
+		return admission
+	case "pkg.crossplane.io":
+		switch kind {
+		case "ImageConfig", "DeploymentRuntimeConfig":
+			return settings
+		}
+		return packages
+	case "apiextensions.crossplane.io":
+		switch kind {
+		case "ManagedResourceDefinition", "ManagedResourceActivationPolicy":
+			return activations
+		case "CompositeResourceDefinition":
+			return composites
+		}
+		return compositions
+	}
+	if strings.HasSuffix(kind, "ProviderConfig") {
+		return compositions
+	}
+	return instances
+}
+
+// Tier numbers the set of steps that may be carried out at the same time. Prunes come
+// after everything else, in reverse: what depends on a CRD goes before the CRD.
+func (s Step) Tier() int {
+	t := tierOf(s.ID.Group, s.ID.Kind)
+	if s.Action == Prune || s.Action == Hold && s.Would == Prune {
+		return int(admission) + 1 + int(admission-t)
+	}
+	return int(t)
+}

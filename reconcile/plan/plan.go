@@ -1,0 +1,217 @@
+// Package plan decides what a pass does: want × seen × owned → steps. It is pure.
+//
+//	want ─┐
+//	seen ─┼─ Compute ─ Open? ─ answers ─ Compute ─► Plan ─► Intent … Settled
+//	owned ┘
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A Plan is every decision of a pass. The diff, the comment, the writes and the
+// status are made of this one value.
+type Plan struct {
+	Sync    Sync
+	Want    render.Desired
+	Steps   []Step        // in the order they are carried out
+	Gone    []manifest.ID // owned once; neither wanted nor there any more
+	Owned   int           // entries of the inventory that the plan was made from
+	Version string        // resourceVersion of that inventory
+	Offline bool          // made against a commit and no cluster
+	Stale   bool          // the record of the inventory is to be written although no object is
+
+	open []Question
+}
+
+// Open lists the counts that guards still need. With their answers, compute again.
+func (p Plan) Open() []Question { return p.open }
+
+// Writes says whether carrying out the plan changes anything in the cluster.
+func (p Plan) Writes() bool {
+	return slices.ContainsFunc(p.Steps, Step.Writes)
+}
+
+// Remembers says whether the inventory is to be stored though no object is written.
+func (p Plan) Remembers() bool {
+	return p.Stale || len(p.Gone) > 0 ||
+		slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Renew.UID != "" })
+}
+
+// Count is how many steps take an action.
+func (p Plan) Count(a Action) int {
+	n := 0
+	for _, s := range p.Steps {
+		if s.Action == a {
+			n++
+		}
+	}
+	return n
+}
+
+// Compute decides. Every prune passes every guard; the order of guards matters only
+// for which of them is named.
+func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) {
+	asked, err := AskFor(want, seen.Inventory)
+	if err != nil {
+		return Plan{}, err
+	}
+	p := Plan{
+		Sync:    seen.Inventory.Sync,
+		Want:    want,
+		Owned:   len(seen.Inventory.Entries),
+		Version: seen.Inventory.ResourceVersion,
+		Offline: seen.Offline,
+		Stale:   seen.Inventory.Rebuilt,
+	}
+	wanted := make(map[manifest.ID]bool, len(asked))
+	coming := kindsToCome(asked)
+	for _, a := range asked {
+		wanted[a.ID] = true
+		s, ok, err := decide(a, seen, coming)
+		if err != nil {
+			return Plan{}, err
+		}
+		if ok {
+			p.Steps = append(p.Steps, s)
+		}
+	}
+	for id, e := range seen.Inventory.Entries {
+		if wanted[id] {
+			continue
+		}
+		live, exists := seen.Objects[id]
+		if !exists {
+			p.Gone = append(p.Gone, id)
+			continue
+		}
+		p.Steps = append(p.Steps, prune(id, e, live))
+	}
+	slices.SortFunc(p.Gone, manifest.ID.Compare)
+	p.guard(seen, guards)
+	slices.SortStableFunc(p.Steps, inOrder)
+	return p, nil
+}
+
+// decide is the decision on one object that is wanted. It reports false where there
+// is nothing to decide: an optional object whose API is not served.
+func decide(a Asked, seen Observed, coming map[schema.GroupKind]string) (Step, bool, error) {
+	entry, owned := seen.Inventory.Entries[a.ID]
+	live, exists := seen.Objects[a.ID]
+	s := Step{
+		ID:         a.ID,
+		APIVersion: a.APIVersion,
+		Origin:     a.Origin,
+		Because:    a.Because,
+		Definition: a.Definition != "",
+		Cause:      Commit,
+		Digest:     seen.Inventory.Sync.Digest(a.Object),
+	}
+	if a.Retained != "" {
+		s.Cause, s.Guard, s.Reason = Retain, "final", a.Retained
+	}
+	if exists {
+		s.UID, s.ResourceVersion = live.GetUID(), live.GetResourceVersion()
+	}
+	trial, tried := seen.Trials[a.ID]
+
+	switch {
+	case a.Paused:
+		s.Action = Keep
+		return s, true, nil
+	case !exists:
+		by, served := seen.serves(a, coming)
+		if !served && by == "" && a.Optional {
+			return Step{}, false, nil
+		}
+		s.Action, s.Waits, s.After, s.Err = Create, by, trial.After, trial.Err
+		if !served && by == "" {
+			s.Waits = "whatever serves " + groupKind(a.ID).String()
+		}
+		if owned && entry.UID != "" && !seen.Inventory.Rebuilt {
+			s.Cause = Drift // we made it, and someone deleted it
+		}
+	case Foreign(live, seen.Inventory.Sync) != "":
+		s.Action, s.Would, s.Guard = Hold, Update, "not ours"
+		s.Reason = fmt.Sprintf("%s owns it; take it out of there, or out of this repository", Foreign(live, seen.Inventory.Sync))
+		return s, true, nil
+	case !tried:
+		s.Action = Keep
+		return s, true, nil
+	case trial.Err == nil && trial.After == nil:
+		s.Action = Keep
+		s.Renew = applied(live, s.Digest)
+		return s, true, nil
+	default:
+		s.Action, s.Live, s.After, s.Err, s.Takes = Update, trial.Live, trial.After, trial.Err, trial.TakenBy
+		if owned && entry.Digest == s.Digest {
+			s.Cause = Drift // we asked for exactly this before
+		}
+	}
+	sent, err := seen.Inventory.Sync.Sent(a.Object)
+	if err != nil {
+		return Step{}, false, err
+	}
+	s.Object = sent
+	return s, true, nil
+}
+
+// prune is the step for an object that we own and nobody wants, before the guards.
+func prune(id manifest.ID, e Entry, live *metav1.PartialObjectMetadata) Step {
+	return Step{
+		Action:          Prune,
+		Cause:           Commit,
+		ID:              id,
+		APIVersion:      live.APIVersion,
+		UID:             live.GetUID(),
+		ResourceVersion: live.GetResourceVersion(),
+		Digest:          e.Digest,
+	}
+}
+
+// serves says whether the kind of an object is served and, where it is not yet, what
+// in this plan is going to.
+func (o Observed) serves(a Asked, coming map[schema.GroupKind]string) (by string, served bool) {
+	gk := groupKind(a.ID)
+	if _, ok := o.Kinds[gk]; ok || o.Offline {
+		return "", true
+	}
+	return coming[gk], false
+}
+
+func groupKind(id manifest.ID) schema.GroupKind {
+	return schema.GroupKind{Group: id.Group, Kind: id.Kind}
+}
+
+// kindsToCome are the kinds that CRDs of the plan will serve, with the CRD's name.
+func kindsToCome(asked []Asked) map[schema.GroupKind]string {
+	coming := map[schema.GroupKind]string{}
+	for _, a := range asked {
+		if !a.ID.IsCRD() {
+			continue
+		}
+		if gk := a.Serves; gk.Kind != "" {
+			coming[gk] = a.ID.Name
+		}
+	}
+	return coming
+}
+
+func inOrder(a, b Step) int {
+	return cmp.Or(
+		cmp.Compare(a.Tier(), b.Tier()),
+		a.ID.Compare(b.ID),
+	)
+}
+
+// ErrMoved says that the inventory moved since the plan was made: plan again.
+var ErrMoved = errors.New("the inventory moved since the plan was made")

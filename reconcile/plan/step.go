@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// An Action is what a step does.
+type Action string
+
+// The actions.
+const (
+	Create Action = "create"
+	Update Action = "update"
+	Keep   Action = "keep"
+	Prune  Action = "prune"
+	Hold   Action = "hold"
+)
+
+// A Cause is why a step is what it is.
+type Cause string
+
+// The causes.
+const (
+	Commit Cause = "commit" // the commit asks for it
+	Drift  Cause = "drift"  // someone changed, or deleted, what we applied
+	Retain Cause = "retain" // kept on purpose though the commit does not ask for it any more
+)
+
+// A Step is one decision of a plan.
+type Step struct {
+	Action Action
+	Would  Action // of a hold: the action that it holds back
+	Cause  Cause
+	Guard  string // the guard that retains or holds; "" where none does
+	Reason string // what it answered, for people
+
+	ID         manifest.ID
+	APIVersion string
+	Origin     manifest.Origin     // zero where the commit does not declare it
+	Because    []activation.Reason // of the CRD of a definition: why it is active
+	Definition bool                // the object is the CRD of a definition
+
+	Object *unstructured.Unstructured // of create and update: exactly what is sent
+	Digest string                     // of what is sent
+	Live   *unstructured.Unstructured // of an update: as it is
+	After  *unstructured.Unstructured // of an update: as it will be
+	Err    error                      // why the API server will refuse it, where that is known already
+	Takes  []string                   // of drift: the field managers from whom the update takes our fields back
+	Waits  string                     // what must serve its kind first; "" where it is served
+
+	UID             types.UID // of the live object: the preconditions of a prune
+	ResourceVersion string
+	Renew           Entry // of a keep that was read again and found clean: its new entry
+}
+
+// Writes says whether the step asks for a request that changes the cluster.
+func (s Step) Writes() bool {
+	return s.Action == Create || s.Action == Update || s.Action == Prune
+}
+
+// An Outcome is what became of one step that writes.
+type Outcome struct {
+	ID       manifest.ID
+	Action   Action
+	Digest   string    // of what was sent
+	UID      types.UID // of the object as answered
+	Mark     string    // of the object as answered
+	NotReady string    // why it is not ready though it was applied and waited for
+	Err      error     // why it was not applied, or not pruned
+}

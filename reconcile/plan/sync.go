@@ -1,0 +1,40 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
+
+// The marks that every applied object carries.
+const (
+	// SyncLabel holds Sync.Key; lists of what is ours select on it.
+	SyncLabel = "headgate.dev/sync"
+	// InventoryAnnotation holds Sync.Key too. It is cli-utils' own key, so that
+	// its clients see whose object it is.
+	InventoryAnnotation = "config.k8s.io/owning-inventory"
+)
+
+// Manager is our field manager.
+const Manager = "headgate"
+
+// A Sync names one configured target. Its inventory lives in Namespace.
+type Sync struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// String is "namespace/name".
+func (s Sync) String() string { return s.Namespace + "/" + s.Name }
+
+// Key is what marks an object as this sync's, and the id of its inventory: a label
+// value, so past 63 characters its end becomes a hash.
+func (s Sync) Key() string {
+	const most = 63
+	key := s.Namespace + "." + s.Name
+	if len(key) <= most {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	const tail = 16
+	return key[:most-tail-1] + "-" + hex.EncodeToString(sum[:])[:tail]
+}

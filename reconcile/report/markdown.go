@@ -1,0 +1,120 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// Markdown writes a report for a pull request: a verdict, what needs a person, then
+// the rest folded away. Everything that a commit could have written is quoted as code.
+func Markdown(w io.Writer, r Report) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**Headgate** %s\n", escape(strings.TrimPrefix(r.Line(), "Summary: ")))
+	if r.Error != "" {
+		fmt.Fprintf(&b, "\n%s\n", fenced(r.Error))
+	}
+	section := func(title string, action plan.Action, folded bool) {
+		var lines []string
+		for _, s := range r.Steps {
+			if s.Action == action {
+				lines = append(lines, markdownStep(s))
+			}
+		}
+		if len(lines) == 0 {
+			return
+		}
+		if folded {
+			fmt.Fprintf(&b, "\n<details><summary>%s: %d</summary>\n\n%s\n</details>\n", title, len(lines), strings.Join(lines, ""))
+			return
+		}
+		fmt.Fprintf(&b, "\n### %s: %d\n\n%s", title, len(lines), strings.Join(lines, ""))
+	}
+	section("Held", plan.Hold, false)
+	section("Prune", plan.Prune, false)
+	section("Create", plan.Create, false)
+	section("Update", plan.Update, false)
+	section("Retained", plan.Keep, true)
+	findings(&b, r.Findings)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func markdownStep(s Step) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "- %s\n", code(s.ID.String()))
+	detail := func(format string, args ...any) { fmt.Fprintf(&b, "  - "+format+"\n", args...) }
+	if s.Guard != "" {
+		detail("%s: %s", escape(s.Guard), code(s.Reason))
+	}
+	if s.Action == plan.Create {
+		for _, reason := range s.Because {
+			detail("%s", code(Because(reason)))
+		}
+	}
+	for i, c := range s.Changes {
+		if i == mostChanges {
+			detail("and %d more fields", len(s.Changes)-i)
+			break
+		}
+		detail("%s: %s → %s", code(c.Path), code(Text{}.value(c.From)), code(Text{}.value(c.To)))
+	}
+	for _, trouble := range []string{s.Error, s.NotReady} {
+		if trouble != "" {
+			detail("%s", code(trouble))
+		}
+	}
+	return b.String()
+}
+
+func findings(b *strings.Builder, all []manifest.Finding) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n### Findings: %d\n\n", len(all))
+	for _, f := range all {
+		fmt.Fprintf(b, "- %s %s: %s", f.Severity, code(f.Origin.String()), code(f.Message))
+		if f.Fix != "" {
+			fmt.Fprintf(b, " — %s", code(f.Fix))
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// code quotes a text so that nothing in it is Markdown: its fence is longer than any
+// run of backticks inside.
+func code(s string) string {
+	s = clean(s)
+	fence := strings.Repeat("`", longestRun(s, '`')+1)
+	return fence + " " + s + " " + fence
+}
+
+func fenced(s string) string {
+	fence := strings.Repeat("`", max(3, longestRun(s, '`')+1))
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = clean(line)
+	}
+	return fence + "\n" + strings.Join(lines, "\n") + "\n" + fence
+}
+
+func longestRun(s string, of rune) int {
+	longest, run := 0, 0
+	for _, r := range s {
+		if r != of {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return longest
+}
+
+// escape is for our own words, which may hold a name.
+func escape(s string) string {
+	return strings.NewReplacer("<", "&lt;", ">", "&gt;", "@", "&#64;", "`", "&#96;", "*", "\\*", "_", "\\_", "[", "\\[").Replace(clean(s))
+}

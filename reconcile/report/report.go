@@ -1,0 +1,191 @@
+// Package report says what a pass came to: one verdict, and the same words for a
+// terminal, a comment, a status and a program. It is pure; the same plan and
+// outcomes make the same report.
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// A Report is what a pass came to. Its JSON is an interface for programs: fields are
+// added, never renamed.
+type Report struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+
+	Sync     plan.Sync `json:"sync"`
+	Revision string    `json:"revision,omitempty"`
+	Applied  bool      `json:"applied"` // the plan was carried out; otherwise it says what would be
+
+	Verdict Verdict `json:"verdict"`
+	Summary Summary `json:"summary"`
+
+	Steps       []Step             `json:"steps"` // without what is kept and needs no word
+	Definitions []Definition       `json:"definitions"`
+	Findings    []manifest.Finding `json:"findings"`
+	Skipped     catalogue.Skipped  `json:"skipped,omitempty"`
+	Error       string             `json:"error,omitempty"` // of a pass that stopped
+}
+
+// A Summary counts.
+type Summary struct {
+	Created   int `json:"created"` // or would be; so all of them
+	Updated   int `json:"updated"`
+	Pruned    int `json:"pruned"`
+	Held      int `json:"held"`
+	Failed    int `json:"failed"`
+	NotReady  int `json:"notReady"`
+	Unchanged int `json:"unchanged"`
+	Retained  int `json:"retained"`
+	Drifted   int `json:"drifted"`
+
+	Active      int `json:"active"`      // definitions
+	Inactive    int `json:"inactive"`    // definitions
+	Activated   int `json:"activated"`   // definitions whose CRD this pass makes
+	Definitions int `json:"definitions"` // all of them
+}
+
+// A Definition is the decision on one definition.
+type Definition struct {
+	Name    string              `json:"name"`
+	Active  bool                `json:"active"`
+	Paused  bool                `json:"paused,omitempty"`
+	Because []activation.Reason `json:"because,omitempty"`
+	Origin  manifest.Origin     `json:"origin"`
+}
+
+// A Step is one step of the plan, and what became of it.
+type Step struct {
+	Action     plan.Action         `json:"action"`
+	Would      plan.Action         `json:"would,omitempty"`
+	Cause      plan.Cause          `json:"cause"`
+	Guard      string              `json:"guard,omitempty"`
+	Reason     string              `json:"reason,omitempty"`
+	ID         manifest.ID         `json:"id"`
+	APIVersion string              `json:"apiVersion"`
+	Origin     *manifest.Origin    `json:"origin,omitempty"`
+	Because    []activation.Reason `json:"because,omitempty"`
+	Changes    []plan.Change       `json:"changes,omitempty"`
+	Waits      string              `json:"waits,omitempty"`
+	NotReady   string              `json:"notReady,omitempty"`
+	Error      string              `json:"error,omitempty"`
+
+	definition bool
+}
+
+// New reports a plan. done is what became of its writes, nil where it was not carried
+// out.
+func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
+	r := Report{
+		APIVersion: "headgate.dev/v1alpha1",
+		Kind:       "Report",
+		Sync:       p.Sync,
+		Revision:   p.Want.Revision,
+		Applied:    applied,
+		Steps:      []Step{},
+		Findings:   append([]manifest.Finding{}, p.Want.Findings...),
+		Skipped:    p.Want.Skipped,
+	}
+	outcomes := make(map[manifest.ID]plan.Outcome, len(done))
+	for _, o := range done {
+		outcomes[o.ID] = o
+	}
+	for _, s := range p.Steps {
+		step := stepOf(s, outcomes[s.ID])
+		r.Summary.count(step)
+		if s.Action != plan.Keep || s.Guard != "" {
+			r.Steps = append(r.Steps, step)
+		}
+	}
+	r.Definitions = make([]Definition, 0, len(p.Want.Definitions))
+	for _, d := range p.Want.Definitions {
+		r.Definitions = append(r.Definitions, Definition{Name: d.Name, Active: d.Active, Paused: d.Paused, Because: d.Reasons, Origin: d.Document.Origin})
+		if d.Active {
+			r.Summary.Active++
+		} else {
+			r.Summary.Inactive++
+		}
+	}
+	r.Summary.Definitions = len(p.Want.Definitions)
+	r.Verdict = verdict(r)
+	return r
+}
+
+// Failed reports a pass that could not make, or carry out, a plan.
+func Failed(sync plan.Sync, revision string, err error) Report {
+	r := Report{
+		APIVersion: "headgate.dev/v1alpha1",
+		Kind:       "Report",
+		Sync:       sync,
+		Revision:   revision,
+		Steps:      []Step{},
+		Findings:   []manifest.Finding{},
+		Error:      err.Error(),
+	}
+	r.Verdict = verdict(r)
+	return r
+}
+
+func stepOf(s plan.Step, o plan.Outcome) Step {
+	step := Step{
+		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: s.Reason,
+		ID: s.ID, APIVersion: s.APIVersion, Because: s.Because,
+		Changes: s.Changes(), Waits: s.Waits, NotReady: o.NotReady,
+		definition: s.Definition,
+	}
+	if s.Origin != (manifest.Origin{}) {
+		step.Origin = &s.Origin
+	}
+	if err := cmp.Or(o.Err, s.Err); err != nil {
+		step.Error = err.Error()
+	}
+	return step
+}
+
+func (c *Summary) count(s Step) {
+	switch {
+	case s.Error != "":
+		c.Failed++
+	case s.Action == plan.Create:
+		c.Created++
+		if s.definition {
+			c.Activated++
+		}
+	case s.Action == plan.Update:
+		c.Updated++
+	case s.Action == plan.Prune:
+		c.Pruned++
+	case s.Action == plan.Hold:
+		c.Held++
+	default:
+		c.Unchanged++
+	}
+	if s.NotReady != "" {
+		c.NotReady++
+	}
+	if s.Cause == plan.Drift {
+		c.Drifted++
+	}
+	if s.Guard != "" && s.Action != plan.Hold {
+		c.Retained++
+	}
+}
+
+// Changes says whether the pass changes anything, or would: what diff exits with.
+func (r Report) Changes() bool {
+	return slices.ContainsFunc(r.Steps, func(s Step) bool {
+		return s.Action != plan.Keep && s.Action != plan.Hold || s.Action == plan.Hold && s.Would == plan.Prune
+	})
+}
+
+// Stop says that the pass stopped before its plan was carried out.
+func (r *Report) Stop(err error) {
+	r.Error = err.Error()
+	r.Verdict = verdict(*r)
+}

@@ -1,0 +1,200 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+)
+
+var errBoom = errors.New("boom")
+
+func id(name string) manifest.ID {
+	return manifest.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: name}
+}
+
+// want declares one active definition and one inactive one.
+func want(findings ...manifest.Finding) render.Desired {
+	definition := func(name string, active bool) render.Definition {
+		return render.Definition{Decision: activation.Decision{
+			Definition: &catalogue.Definition{Name: name, Document: &manifest.Document{Origin: manifest.Origin{Path: name + ".yaml", Line: 1}}},
+			Active:     active,
+		}}
+	}
+	return render.Desired{
+		Revision:    "0123456789abcdef0123456789abcdef01234567",
+		Definitions: []render.Definition{definition("a", true), definition("b", false)},
+		Findings:    findings,
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	create := plan.Step{Action: plan.Create, Cause: plan.Commit, ID: id("a"), Definition: true}
+	held := plan.Step{Action: plan.Hold, Would: plan.Prune, Guard: "in use", Reason: "2 live objects", ID: id("h")}
+	retained := plan.Step{Action: plan.Keep, Cause: plan.Retain, Guard: "final", Reason: "final", ID: id("r")}
+	drifted := plan.Step{Action: plan.Update, Cause: plan.Drift, ID: id("d")}
+
+	cases := map[string]struct {
+		reason  string
+		plan    plan.Plan
+		done    []plan.Outcome
+		applied bool
+		want    Verdict
+	}{
+		"AsWanted": {
+			reason: "A pass with nothing to do is a success and says how things stand.",
+			plan:   plan.Plan{Want: want()}, applied: true,
+			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Success, "no drift"}, 0},
+		},
+		"Activated": {
+			reason: "What became active is what people push policies for.",
+			plan:   plan.Plan{Want: want(), Steps: []plan.Step{create}}, done: []plan.Outcome{{ID: id("a"), Action: plan.Create}}, applied: true,
+			want: Verdict{Status{Success, "1 active (+1), 1 inactive"}, Status{Success, "no drift"}, 0},
+		},
+		"Retained": {
+			reason: "Keeping something on purpose is not a problem.",
+			plan:   plan.Plan{Want: want(), Steps: []plan.Step{retained}}, applied: true,
+			want: Verdict{Status{Success, "1 active, 1 inactive, 1 retained"}, Status{Success, "no drift"}, 0},
+		},
+		"Corrected": {
+			reason: "Corrected drift is a success, and counted.",
+			plan:   plan.Plan{Want: want(), Steps: []plan.Step{drifted}}, done: []plan.Outcome{{ID: id("d"), Action: plan.Update}}, applied: true,
+			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Success, "1 corrected"}, 0},
+		},
+		"DriftSeen": {
+			reason: "Drift that a diff only looks at is not corrected.",
+			plan:   plan.Plan{Want: want(), Steps: []plan.Step{drifted}},
+			want:   Verdict{Status{Success, "1 active, 1 inactive"}, Status{Failure, "1 drifted: d"}, 0},
+		},
+		"Held": {
+			reason: "Something waits for a person.",
+			plan:   plan.Plan{Want: want(), Steps: []plan.Step{held}}, applied: true,
+			want: Verdict{Status{Failure, "1 held: h; 1 active, 1 inactive"}, Status{Success, "no drift"}, 3},
+		},
+		"FailedAndHeld": {
+			reason: "A failure is the more urgent of the two.",
+			plan:   plan.Plan{Want: want(), Steps: []plan.Step{create, held}}, done: []plan.Outcome{{ID: id("a"), Err: errBoom}}, applied: true,
+			want: Verdict{Status{Failure, "1 failed: a; 1 active, 1 inactive"}, Status{Success, "no drift"}, 1},
+		},
+		"NotReady": {
+			reason: "Applied is not served.",
+			plan:   plan.Plan{Want: want(), Steps: []plan.Step{create}}, done: []plan.Outcome{{ID: id("a"), NotReady: "names conflict"}}, applied: true,
+			want: Verdict{Status{Failure, "1 not ready: a; 1 active (+1), 1 inactive"}, Status{Success, "no drift"}, 1},
+		},
+		"ErrorFinding": {
+			reason: "An error in the commit fails the pass even where the cluster is fine.",
+			plan:   plan.Plan{Want: want(manifest.Finding{Severity: manifest.Error, Origin: manifest.Origin{Path: "p.yaml", Line: 3}, Message: "no"})}, applied: true,
+			want: Verdict{Status{Failure, "p.yaml:3: no"}, Status{Success, "no drift"}, 1},
+		},
+		"Warning": {
+			reason: "Warnings change nothing.",
+			plan:   plan.Plan{Want: want(manifest.Finding{Severity: manifest.Warning})}, applied: true,
+			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Success, "no drift"}, 0},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, New(tc.plan, tc.done, tc.applied).Verdict); diff != "" {
+				t.Errorf("%s\nNew(...).Verdict (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+	stopped := Failed(plan.Sync{}, "", errors.New("a.yaml:3: broken\nb.yaml:1: too"))
+	if diff := cmp.Diff(Verdict{Status{Error, "a.yaml:3: broken"}, Status{Error, "a.yaml:3: broken"}, 1}, stopped.Verdict); diff != "" {
+		t.Errorf("a commit that cannot be rendered says where first (-want +got):\n%s", diff)
+	}
+}
+
+// hostile is what a commit could call things.
+const hostile = "x\x1b[31m\u202e`@admin` <script>"
+
+func hostileReport() Report {
+	p := plan.Plan{
+		Want: render.Desired{Findings: []manifest.Finding{{Message: hostile, Severity: manifest.Warning, Origin: manifest.Origin{Path: hostile}, Fix: hostile}}},
+		Steps: []plan.Step{
+			{Action: plan.Hold, Would: plan.Prune, ID: id(hostile), Guard: "in use", Reason: hostile},
+			{Action: plan.Create, ID: id(hostile), Because: []activation.Reason{{Cause: activation.Matched, Policy: hostile, Pattern: hostile}}, Err: errors.New(hostile)},
+		},
+	}
+	r := New(p, nil, false)
+	r.Steps[0].Changes = []plan.Change{{Path: hostile, From: hostile, To: hostile}}
+	return r
+}
+
+func TestHostileNames(t *testing.T) {
+	var text, markdown bytes.Buffer
+	if err := (Text{}).Write(&text, hostileReport()); err != nil {
+		t.Fatal(err)
+	}
+	if err := Markdown(&markdown, hostileReport()); err != nil {
+		t.Fatal(err)
+	}
+	for name, out := range map[string]string{"text": text.String(), "markdown": markdown.String()} {
+		if strings.ContainsAny(out, "\x1b\u202e") {
+			t.Errorf("%s lets escape sequences or changes of direction through:\n%q", name, out)
+		}
+	}
+	for _, line := range strings.Split(markdown.String(), "\n") {
+		// Every hostile text stands between fences of two backticks, since it has runs of one.
+		if i := strings.Index(line, "@admin"); i >= 0 && !strings.Contains(line[:i], "`` ") {
+			t.Errorf("markdown would mention, or run: %s", line)
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	p := plan.Plan{Want: want(manifest.Finding{Severity: manifest.Warning, Origin: manifest.Origin{Path: "p.yaml", Line: 3}, Message: "matches nothing", Fix: "write the plural"}), Steps: []plan.Step{
+		{Action: plan.Create, Cause: plan.Commit, ID: id("a"), Definition: true, Because: []activation.Reason{{Cause: activation.Matched, Policy: "team", Pattern: "*", Origin: manifest.Origin{Path: "p.yaml", Line: 7}}}},
+		{Action: plan.Hold, Would: plan.Prune, Guard: "in use", Reason: "2 live objects would be deleted with it", ID: id("h")},
+		{Action: plan.Keep, ID: id("k")},
+	}}
+	var got bytes.Buffer
+	if err := (Text{}).Write(&got, New(p, nil, false)); err != nil {
+		t.Fatal(err)
+	}
+	want := `+ create CustomResourceDefinition.apiextensions.k8s.io/a
+    active: policy team matches with "*" (p.yaml:7)
+! hold   CustomResourceDefinition.apiextensions.k8s.io/h
+    prune held by guard "in use": 2 live objects would be deleted with it
+warning: p.yaml:3: matches nothing; write the plural
+Summary: 1 to create, 1 held, 1 unchanged · 1 active (+1), 1 inactive · 0123456789ab
+`
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("Write(...) (-want +got):\n%s", diff)
+	}
+}
+
+func TestTextOfNothing(t *testing.T) {
+	var got bytes.Buffer
+	if err := (Text{}).Write(&got, New(plan.Plan{}, nil, true)); err != nil {
+		t.Fatal(err)
+	}
+	if got.String() != "Summary: no changes\n" {
+		t.Errorf("silence leaves people unsure that it worked: %q", got.String())
+	}
+}
+
+func TestJSON(t *testing.T) {
+	var b bytes.Buffer
+	if err := JSON(&b, New(plan.Plan{Want: want()}, nil, false)); err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"apiVersion", "kind", "verdict", "summary", "steps", "definitions", "findings"} {
+		if got[key] == nil {
+			t.Errorf("programs find %q missing", key)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// Text says how to write a report for a terminal. The zero value writes plain text,
+// shortened where there is much of the same.
+type Text struct {
+	Colour bool
+	Full   bool // every step and every change, however many
+}
+
+// The most that is shown of one thing, unless Full is set.
+const (
+	mostSteps   = 40 // of one action
+	mostChanges = 8  // of one object
+	mostValue   = 60 // characters of one value
+)
+
+// glyph and word are how one action looks: never by colour alone.
+type look struct{ glyph, colour string }
+
+var looks = map[plan.Action]look{
+	plan.Create: {"+", "\x1b[32m"},
+	plan.Update: {"~", "\x1b[33m"},
+	plan.Prune:  {"-", "\x1b[31m"},
+	plan.Hold:   {"!", "\x1b[35m"},
+	plan.Keep:   {"=", "\x1b[2m"},
+}
+
+// order is that in which actions are told: what needs a person comes last, next to
+// the summary.
+var order = []plan.Action{plan.Keep, plan.Create, plan.Update, plan.Prune, plan.Hold}
+
+// Write writes the report. The last line is always its summary.
+func (t Text) Write(w io.Writer, r Report) error {
+	var b strings.Builder
+	for _, action := range order {
+		t.steps(&b, r, action)
+	}
+	t.findings(&b, r.Findings)
+	if r.Error != "" {
+		fmt.Fprintf(&b, "%s\n", t.paint("error: "+clean(r.Error), "\x1b[31m"))
+	}
+	fmt.Fprintln(&b, r.Line())
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (t Text) steps(b *strings.Builder, r Report, action plan.Action) {
+	shown, more := 0, 0
+	for _, s := range r.Steps {
+		if s.Action != action {
+			continue
+		}
+		if shown == mostSteps && !t.Full && s.Error == "" && s.NotReady == "" {
+			more++
+			continue
+		}
+		if s.Error == "" {
+			shown++
+		}
+		t.step(b, s)
+	}
+	if more > 0 {
+		fmt.Fprintf(b, "%s … and %d more to %s (--full shows all)\n", looks[action].glyph, more, action)
+	}
+}
+
+func (t Text) step(b *strings.Builder, s Step) {
+	l := looks[s.Action]
+	fmt.Fprintf(b, "%s %s\n", t.paint(fmt.Sprintf("%s %-6s", l.glyph, s.Action), l.colour), clean(s.ID.String()))
+	detail := func(format string, args ...any) { fmt.Fprintf(b, "    "+format+"\n", args...) }
+	switch {
+	case s.Action == plan.Hold:
+		detail("%s held by guard %q: %s", s.Would, s.Guard, clean(s.Reason))
+	case s.Guard != "":
+		detail("retained: %s", clean(s.Reason))
+	case s.Cause == plan.Drift:
+		detail("drift: it was changed by someone else")
+	}
+	if s.Action == plan.Create {
+		for _, reason := range s.Because {
+			detail("%s", clean(Because(reason)))
+		}
+	}
+	for i, c := range s.Changes {
+		if i == mostChanges && !t.Full {
+			detail("… and %d more fields (--full shows all)", len(s.Changes)-i)
+			break
+		}
+		detail("%s: %s → %s", clean(c.Path), t.value(c.From), t.value(c.To))
+	}
+	if s.Waits != "" {
+		detail("waits for %s", clean(s.Waits))
+	}
+	if s.NotReady != "" {
+		detail("%s", t.paint("not ready: "+clean(s.NotReady), "\x1b[31m"))
+	}
+	if s.Error != "" {
+		detail("%s", t.paint("error: "+clean(s.Error), "\x1b[31m"))
+	}
+}
+
+func (t Text) value(v string) string {
+	if v == "" {
+		return "(none)"
+	}
+	runes := []rune(clean(v))
+	if len(runes) > mostValue && !t.Full {
+		return string(runes[:mostValue-1]) + "…"
+	}
+	return string(runes)
+}
+
+func (t Text) findings(b *strings.Builder, findings []manifest.Finding) {
+	for _, f := range findings {
+		colour := map[manifest.Severity]string{manifest.Error: "\x1b[31m", manifest.Warning: "\x1b[33m"}[f.Severity]
+		fmt.Fprintf(b, "%s %s: %s", t.paint(string(f.Severity)+":", colour), clean(f.Origin.String()), clean(f.Message))
+		if f.Fix != "" {
+			fmt.Fprintf(b, "; %s", clean(f.Fix))
+		}
+		b.WriteByte('\n')
+	}
+}
+
+func (t Text) paint(s, colour string) string {
+	if !t.Colour || colour == "" {
+		return s
+	}
+	return colour + s + "\x1b[0m"
+}
+
+// Because says one reason of an activation.
+func Because(r activation.Reason) string {
+	switch r.Cause {
+	case activation.Matched:
+		return fmt.Sprintf("active: policy %s matches with %q (%s)", r.Policy, r.Pattern, r.Origin)
+	case activation.NoSafeStart:
+		return fmt.Sprintf("active: package %s has no safe-start, so all of it is (%s)", r.Package, r.Origin)
+	}
+	return fmt.Sprintf("active: its own state says so (%s)", r.Origin)
+}
+
+// Line is the summary: one line of one form, also where nothing changed.
+func (r Report) Line() string {
+	c := r.Summary
+	var parts []string
+	add := func(n int, what string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	words := []string{"to create", "to update", "to prune"}
+	if r.Applied {
+		words = []string{"created", "updated", "pruned"}
+	}
+	add(c.Created, words[0])
+	add(c.Updated, words[1])
+	add(c.Pruned, words[2])
+	add(c.Held, "held")
+	add(c.Failed, "failed")
+	add(c.NotReady, "not ready")
+	if len(parts) == 0 {
+		parts = append(parts, "no changes")
+	}
+	add(c.Unchanged, "unchanged")
+	line := "Summary: " + strings.Join(parts, ", ")
+	if r.Error != "" {
+		line = "Summary: stopped by an error"
+	}
+	if c.Definitions > 0 {
+		line += " · " + c.String()
+	}
+	if r.Revision != "" {
+		line += " · " + r.Revision[:min(len(r.Revision), 12)]
+	}
+	return line
+}
+
+// clean takes what a commit could do to a terminal out of a text: escape sequences,
+// control characters, and marks that turn the direction of writing.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n':
+			return ' '
+		case r < ' ', r == 0x7f, r >= 0x80 && r <= 0x9f, slices.Contains(bidi, r):
+			return -1
+		}
+		return r
+	}, s)
+}
+
+var bidi = []rune{'\u061c', '\u200e', '\u200f', '\u202a', '\u202b', '\u202c', '\u202d', '\u202e', '\u2066', '\u2067', '\u2068', '\u2069'}

@@ -1,0 +1,119 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// A State is that of a commit status.
+type State string
+
+// The states, as every forge has them in one form or another.
+const (
+	Pending State = "pending"
+	Success State = "success"
+	Failure State = "failure"
+	Error   State = "error"
+)
+
+// A Status is one commit status: its state, and what it says, as short as it is true.
+type Status struct {
+	State       State  `json:"state"`
+	Description string `json:"description"`
+}
+
+// A Verdict is what a report comes to. The statuses of the commit and the exit code
+// follow from it, and from nothing else.
+type Verdict struct {
+	Activation Status `json:"activation"`
+	Drift      Status `json:"drift"`
+	ExitCode   int    `json:"exitCode"`
+}
+
+// The exit codes of a pass. A diff has its own, as kubectl and flux do.
+const (
+	ExitSuccess = 0
+	ExitFailed  = 1 // something failed, or could not be known
+	ExitHeld    = 3 // something waits for a person
+)
+
+// verdict is the one mapping from what happened to what is said of it.
+func verdict(r Report) Verdict {
+	numbers := r.Summary.String()
+	finding := slices.IndexFunc(r.Findings, func(f manifest.Finding) bool { return f.Severity == manifest.Error })
+	v := Verdict{Drift: drift(r)}
+	switch {
+	case r.Error != "":
+		why := firstLine(r.Error)
+		return Verdict{Activation: Status{Error, why}, Drift: Status{Error, why}, ExitCode: ExitFailed}
+	case r.Summary.Failed > 0:
+		v.Activation = Status{Failure, fmt.Sprintf("%d failed: %s; %s", r.Summary.Failed, r.first(func(s Step) bool { return s.Error != "" }), numbers)}
+		v.ExitCode = ExitFailed
+	case r.Summary.NotReady > 0:
+		v.Activation = Status{Failure, fmt.Sprintf("%d not ready: %s; %s", r.Summary.NotReady, r.first(func(s Step) bool { return s.NotReady != "" }), numbers)}
+		v.ExitCode = ExitFailed
+	case finding >= 0:
+		f := r.Findings[finding]
+		v.Activation = Status{Failure, fmt.Sprintf("%s: %s", f.Origin, f.Message)}
+		v.ExitCode = ExitFailed
+	case r.Summary.Held > 0:
+		v.Activation = Status{Failure, fmt.Sprintf("%d held: %s; %s", r.Summary.Held, r.first(func(s Step) bool { return s.Action == plan.Hold }), numbers)}
+		v.ExitCode = ExitHeld
+	default:
+		v.Activation = Status{Success, numbers}
+	}
+	return v
+}
+
+// drift is what is said of changes that others made to what we applied. They are
+// corrected wherever the plan is carried out.
+func drift(r Report) Status {
+	switch {
+	case r.Summary.Drifted == 0:
+		return Status{Success, "no drift"}
+	case r.Applied:
+		return Status{Success, fmt.Sprintf("%d corrected", r.Summary.Drifted)}
+	}
+	return Status{Failure, fmt.Sprintf("%d drifted: %s", r.Summary.Drifted, r.first(func(s Step) bool { return s.Cause == plan.Drift }))}
+}
+
+// first names the first step that is like this, and how many more are.
+func (r Report) first(like func(Step) bool) string {
+	name, more := "", -1
+	for _, s := range r.Steps {
+		if !like(s) {
+			continue
+		}
+		if more++; more == 0 {
+			name = s.ID.Name
+		}
+	}
+	if more > 0 {
+		name = fmt.Sprintf("%s and %d more", name, more)
+	}
+	return name
+}
+
+// String is what a commit status says of a pass: "43 active (+2), 2000 inactive,
+// 1 retained".
+func (c Summary) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d active", c.Active)
+	if c.Activated > 0 {
+		fmt.Fprintf(&b, " (+%d)", c.Activated)
+	}
+	fmt.Fprintf(&b, ", %d inactive", c.Inactive)
+	if c.Retained > 0 {
+		fmt.Fprintf(&b, ", %d retained", c.Retained)
+	}
+	return b.String()
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

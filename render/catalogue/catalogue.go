@@ -1,0 +1,72 @@
+// Package catalogue sorts the documents of a commit into definitions, policies,
+// packages and the rest. Which definitions are active is for package activation.
+package catalogue
+
+import (
+	"headgate.dev/headgate/render/manifest"
+)
+
+// A Catalogue is what a commit declares.
+type Catalogue struct {
+	Definitions []*Definition     // by name, unique
+	Policies    []Policy          // by name
+	Packages    []Package         // by origin
+	Objects     []manifest.Object // everything else that is to be applied: exempt CRDs and webhook configurations of packages included
+	Skipped     Skipped
+	Findings    []manifest.Finding
+}
+
+// State is what a definition says of its own activation: spec.state of an MRD.
+type State string
+
+// The states. None is what the API server defaults to Inactive.
+const (
+	None     State = ""
+	Active   State = "Active"
+	Inactive State = "Inactive"
+)
+
+// A Definition is a managed resource type: a native MRD, or an MRD made from a CRD
+// of a provider package.
+type Definition struct {
+	Name    string // <plural>.<group>: the name of the MRD and of the CRD
+	Group   string
+	Kind    string
+	Plural  string
+	Scope   string
+	State   State    // as declared; a converted one is Active where its package is not safe-start
+	Paused  bool     // crossplane.io/paused: "true"
+	FromCRD bool     // converted; otherwise the document is a native MRD
+	Package *Package // the package that it came with; nil outside of packages
+
+	Document *manifest.Document
+}
+
+// A Policy is a ManagedResourceActivationPolicy.
+type Policy struct {
+	Name     string
+	Paused   bool
+	Patterns []Pattern
+	Origin   manifest.Origin
+}
+
+// A Pattern is one entry of spec.activate.
+type Pattern struct {
+	Glob   string
+	Origin manifest.Origin // the line of the entry where it can be told, else of the document
+}
+
+// A Package is a provider, configuration or function package in the tree.
+type Package struct {
+	Name      string // metadata.name of crossplane.yaml
+	Kind      string // Provider, Configuration, Function
+	Directory string // slash separated, from the root of the commit
+	SafeStart bool
+	Origin    manifest.Origin // of crossplane.yaml
+}
+
+// Skipped counts what was read, or seen, and is not applied.
+type Skipped map[Why]int
+
+// Why says why something is skipped, in words for people.
+type Why string

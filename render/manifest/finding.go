@@ -1,0 +1,31 @@
+package manifest
+
+import "cmp"
+
+// Severity says how much a finding matters to the verdict.
+type Severity string
+
+// An Error makes a pass fail, a Warning asks for attention, a Note explains.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+	Note    Severity = "note"
+)
+
+// A Finding is something a person should know about a place in a commit.
+type Finding struct {
+	Rule     string   `json:"rule"` // stable, in kebab case: "pattern-matches-nothing"
+	Severity Severity `json:"severity"`
+	Origin   Origin   `json:"origin"`
+	Message  string   `json:"message"`       // what is the matter, in one sentence
+	Fix      string   `json:"fix,omitempty"` // what to do about it
+}
+
+// Compare orders findings by place, then by rule and message.
+func (f Finding) Compare(other Finding) int {
+	return cmp.Or(
+		f.Origin.Compare(other.Origin),
+		cmp.Compare(f.Rule, other.Rule),
+		cmp.Compare(f.Message, other.Message),
+	)
+}

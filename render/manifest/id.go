@@ -1,0 +1,49 @@
+package manifest
+
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// An ID names one object of a cluster. It has no version: the API server serves
+// one object under every version of its kind.
+type ID struct {
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// IDOf is the identity of an object.
+func IDOf(u *unstructured.Unstructured) ID {
+	gvk := u.GroupVersionKind()
+	return ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// String is how people write it: "Kind.group/namespace/name", without what is empty.
+func (id ID) String() string {
+	s := id.Kind
+	if id.Group != "" {
+		s += "." + id.Group
+	}
+	if id.Namespace != "" {
+		s += "/" + id.Namespace
+	}
+	return s + "/" + id.Name
+}
+
+// Compare orders identities by group, kind, namespace and name.
+func (id ID) Compare(other ID) int {
+	return cmp.Or(
+		cmp.Compare(id.Group, other.Group),
+		cmp.Compare(id.Kind, other.Kind),
+		cmp.Compare(id.Namespace, other.Namespace),
+		cmp.Compare(id.Name, other.Name),
+	)
+}
+
+// IsCRD says whether it names a CustomResourceDefinition.
+func (id ID) IsCRD() bool {
+	return id.Group == "apiextensions.k8s.io" && id.Kind == "CustomResourceDefinition"
+}

@@ -1,0 +1,27 @@
+package manifest
+
+import (
+	"fmt"
+	"strings"
+)
+
+// An Origin is the place in a commit that something was read from.
+type Origin struct {
+	Path string `json:"path"` // slash separated, from the root of the commit
+	Line int    `json:"line"` // the first line of the document, or of the part meant; from 1
+}
+
+func (o Origin) String() string {
+	if o.Line == 0 {
+		return o.Path
+	}
+	return fmt.Sprintf("%s:%d", o.Path, o.Line)
+}
+
+// Compare orders origins by path, then by line.
+func (o Origin) Compare(other Origin) int {
+	if c := strings.Compare(o.Path, other.Path); c != 0 {
+		return c
+	}
+	return o.Line - other.Line
+}
