@@ -1,11 +1,23 @@
 package render
 
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
 // Conversion says what becomes of conversion webhooks, whose service and CA bundle
 // a package does not hold. The zero value drops the webhook of a CRD with a single
-// declared version and is an error for any other.
+// declared version and is an error for any other. It says nothing of a webhook that
+// names its own service, or a URL.
 type Conversion struct {
 	Strategy  ConversionStrategy
-	Service   string // Inject: the name of the service
+	Service   string // Inject: the name of the service; "" is the name of the package, as with Crossplane
 	Namespace string // Inject: its namespace
 	Port      int64  // Inject: 0 is 9443
 	CABundle  []byte // Inject: PEM
@@ -20,3 +32,122 @@ const (
 	ConversionInject ConversionStrategy = "Inject"
 	ConversionNone   ConversionStrategy = "None"
 )
+
+// RuleWebhook is the rule of a webhook configuration whose service is not known.
+const RuleWebhook = "webhook-service-unknown"
+
+func (c Conversion) check() error {
+	switch {
+	case c.Strategy != ConversionSafe && c.Strategy != ConversionInject && c.Strategy != ConversionNone:
+		return fmt.Errorf("conversion must be %s, %s or unset, not %q", ConversionInject, ConversionNone, c.Strategy)
+	case c.Strategy == ConversionInject && c.Namespace == "":
+		return fmt.Errorf("conversion %s needs the namespace of the service", ConversionInject)
+	case c.Strategy == ConversionInject && len(c.CABundle) == 0:
+		return fmt.Errorf("conversion %s needs the CA bundle of the service", ConversionInject)
+	}
+	return nil
+}
+
+// settle makes of the webhooks of an object, which may have come with a package,
+// what is to become of them. It changes u.
+func (c Conversion) settle(u *unstructured.Unstructured, shipper *catalogue.Package) error {
+	service := c.Service
+	if service == "" && shipper != nil {
+		service = shipper.Name
+	}
+	switch {
+	case manifest.IDOf(u).IsCRD():
+		return c.settleCRD(u, service)
+	case isWebhookConfiguration(u) && c.Strategy == ConversionInject:
+		for _, w := range webhooksOf(u) {
+			c.inject(child(w, "clientConfig"), service)
+		}
+	}
+	return nil
+}
+
+func (c Conversion) settleCRD(u *unstructured.Unstructured, service string) error {
+	spec := child(u.Object, "spec")
+	conversion, _ := spec["conversion"].(map[string]any)
+	if conversion["strategy"] != "Webhook" {
+		return nil
+	}
+	webhook := child(conversion, "webhook")
+	client := child(webhook, "clientConfig")
+	if isComplete(client) {
+		return nil
+	}
+	versions, _ := spec["versions"].([]any)
+	switch {
+	case c.Strategy == ConversionInject && service == "":
+		return fmt.Errorf("CRD %s is converted by a webhook of no package: set the service of the conversion", u.GetName())
+	case c.Strategy == ConversionInject:
+		c.inject(client, service)
+	case c.Strategy == ConversionNone, len(versions) == 1:
+		delete(spec, "conversion")
+	default:
+		return fmt.Errorf("CRD %s converts between its %d versions by a webhook, and nothing says which service answers it: "+
+			"set conversion to Inject, with service, namespace and CA, or to None if no objects are stored in any but one version",
+			u.GetName(), len(versions))
+	}
+	return nil
+}
+
+// inject fills in the client of a webhook; its path stays.
+func (c Conversion) inject(client map[string]any, name string) {
+	service := child(client, "service")
+	service["name"] = name
+	service["namespace"] = c.Namespace
+	service["port"] = cmp.Or(c.Port, 9443)
+	client["caBundle"] = base64.StdEncoding.EncodeToString(c.CABundle)
+}
+
+// isComplete says whether a client is one that an API server can call.
+func isComplete(client map[string]any) bool {
+	text := func(m map[string]any, key string) string {
+		s, _ := m[key].(string)
+		return s
+	}
+	service, _ := client["service"].(map[string]any)
+	return text(client, "url") != "" || text(service, "name") != "" && text(service, "namespace") != ""
+}
+
+// findings warns of a webhook configuration of a package, which names a service that
+// Crossplane would replace.
+func (c Conversion) findings(o manifest.Object) []manifest.Finding {
+	if !isWebhookConfiguration(o.Unstructured) || c.Strategy == ConversionInject || len(webhooksOf(o.Unstructured)) == 0 {
+		return nil
+	}
+	return []manifest.Finding{{
+		Rule: RuleWebhook, Severity: manifest.Warning, Origin: o.Origin,
+		Message: fmt.Sprintf("%s is applied with the service that its package names, which Crossplane would replace by that of the provider: where no such service answers, what it guards cannot be written", o.ID()),
+		Fix:     "set conversion to Inject, with service, namespace and CA",
+	}}
+}
+
+func isWebhookConfiguration(u *unstructured.Unstructured) bool {
+	id := manifest.IDOf(u)
+	return id.Group == "admissionregistration.k8s.io" &&
+		(id.Kind == "ValidatingWebhookConfiguration" || id.Kind == "MutatingWebhookConfiguration")
+}
+
+func webhooksOf(u *unstructured.Unstructured) []map[string]any {
+	list, _ := u.Object["webhooks"].([]any)
+	var all []map[string]any
+	for _, w := range list {
+		if m, ok := w.(map[string]any); ok {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// child is the mapping below a key, which is made where there is none.
+func child(m map[string]any, key string) map[string]any {
+	c, ok := m[key].(map[string]any)
+	if !ok {
+		c = map[string]any{}
+		m[key] = c
+	}
+	return c
+}

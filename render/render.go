@@ -5,12 +5,16 @@
 package render
 
 import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"golang.org/x/sync/errgroup"
 )
 
 // Owner says who makes the CRDs of definitions.
@@ -33,6 +37,7 @@ type Options struct {
 type Desired struct {
 	Revision    string
 	Owner       Owner
+	Partial     bool                // it has policies and declares no definitions: what they match is not known
 	Objects     []Object            // to be applied, sorted by identity; CRDs of active definitions included
 	Definitions []Definition        // every definition of the commit, by name
 	Policies    []catalogue.Policy  // by name
@@ -41,35 +46,114 @@ type Desired struct {
 	Findings    []manifest.Finding  // sorted
 }
 
-// A Definition is a definition of the commit with the decision on it.
-type Definition struct {
-	activation.Decision
+// Render renders a commit. The CRDs of active definitions are among the objects,
+// except of paused ones. An error is catalogue.Errors where the commit is to
+// blame: everything that is wrong with it, sorted, each with its place. Nothing of
+// such a commit is returned.
+func Render(in Input, how Options) (Desired, error) {
+	if err := how.check(); err != nil {
+		return Desired{}, err
+	}
+	var problems catalogue.Errors
+	c, err := catalogue.Read(in.Files, in.Path, how.Limits)
+	if err != nil && !errors.As(err, &problems) {
+		return Desired{}, err
+	}
+	decisions, found := activation.Decide(c)
+
+	want := Desired{
+		Revision: in.Revision,
+		Owner:    OwnerHeadgate,
+		Partial:  len(c.Definitions) == 0 && len(c.Policies) > 0,
+		Policies: c.Policies,
+		Packages: c.Packages,
+		Skipped:  c.Skipped,
+		Findings: slices.Concat(c.Findings, found),
+	}
+	for _, d := range decisions {
+		want.Definitions = append(want.Definitions, Definition{Decision: d, conversion: how.Conversion})
+	}
+
+	var jobs []func() (Object, error)
+	for _, o := range c.Objects {
+		shipper := c.Shipped[o.ID()]
+		if shipper != nil {
+			want.Findings = append(want.Findings, how.Conversion.findings(o)...)
+		}
+		jobs = append(jobs, func() (Object, error) { return objectOf(o, shipper, how.Conversion) })
+	}
+	for _, d := range want.Definitions {
+		if d.Active && !d.Paused {
+			jobs = append(jobs, d.CRD)
+		}
+	}
+	objects, more := all(jobs)
+	problems = append(problems, more...)
+	problems = append(problems, duplicates(objects)...)
+	if err := problems.OrNil(); err != nil {
+		return Desired{}, err
+	}
+
+	want.Objects = objects
+	slices.SortFunc(want.Objects, func(a, b Object) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(want.Findings, manifest.Finding.Compare)
+	return want, nil
 }
 
-// CRD is the CRD that the definition makes, active or not. It decodes the document.
-func (d Definition) CRD() (Object, error) { panic("to be written") }
-
-// NewObject is an object that was read at an origin.
-func NewObject(u *unstructured.Unstructured, origin manifest.Origin) (Object, error) {
-	panic("to be written")
+func (o Options) check() error {
+	if o.Owner != "" && o.Owner != OwnerHeadgate {
+		return fmt.Errorf("cannot render for the CRD owner %s yet: set crdOwner to %s", o.Owner, OwnerHeadgate)
+	}
+	return o.Conversion.check()
 }
 
-// Render renders a commit.
-func Render(in Input, how Options) (Desired, error) { panic("to be written") }
+// all does the jobs, as many at once as there are processors, and returns the
+// objects in the order of the jobs.
+func all(jobs []func() (Object, error)) ([]Object, catalogue.Errors) {
+	objects := make([]Object, len(jobs))
+	trouble := make([]error, len(jobs))
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, job := range jobs {
+		g.Go(func() error {
+			objects[i], trouble[i] = job()
+			return nil
+		})
+	}
+	_ = g.Wait() // no job returns an error: all are to be seen
 
-// An Object is one object that the commit wants, unmarked: plan adds our label
-// and annotation.
-type Object struct {
-	ID         manifest.ID
-	APIVersion string
-	Origin     manifest.Origin
-	Digest     string           // of the content: equal digests mean equal objects
-	Definition string           // the name of the definition that this CRD is made of; "" for everything else
-	Serves     schema.GroupKind // of a CRD: the kind that it serves
-	Optional   bool             // applied only where its API is served
-
-	content func() (*unstructured.Unstructured, error)
+	var made []Object
+	var problems catalogue.Errors
+	for i, err := range trouble {
+		var several catalogue.Errors
+		var one catalogue.Error
+		switch {
+		case err == nil:
+			made = append(made, objects[i])
+		case errors.As(err, &several):
+			problems = append(problems, several...)
+		case errors.As(err, &one):
+			problems = append(problems, one)
+		default:
+			problems = append(problems, catalogue.Error{Err: err})
+		}
+	}
+	return made, problems
 }
 
-// Content decodes the object. The caller must not change it: calls may share it.
-func (o Object) Content() (*unstructured.Unstructured, error) { return o.content() }
+// duplicates are the CRDs that an active definition makes and that are declared
+// themselves, too.
+func duplicates(objects []Object) catalogue.Errors {
+	first := map[manifest.ID]Object{}
+	var problems catalogue.Errors
+	for _, o := range objects {
+		other, twice := first[o.ID]
+		if !twice || o.Definition == "" { // two documents of one identity: the catalogue said so
+			first[o.ID] = o
+			continue
+		}
+		problems = append(problems, catalogue.Errorf(o.Origin,
+			"%s is made of this definition, which is active, and declared at %s already: remove one of them", o.ID, other.Origin))
+	}
+	return problems
+}

@@ -1,8 +1,11 @@
 // Package activation decides which definitions are active, and because of what,
-// as Crossplane v2 does.
+// as Crossplane v2 does, and finds the patterns that do not do what their author
+// thinks. What was active before is for package plan.
 package activation
 
 import (
+	"slices"
+
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -34,7 +37,37 @@ type Decision struct {
 }
 
 // Decide decides every definition of a catalogue, in its order, and finds the
-// patterns that do not do what their author thinks.
+// patterns that do not do what their author thinks, sorted. A paused policy
+// activates nothing; a paused definition can be active all the same.
 func Decide(c catalogue.Catalogue) ([]Decision, []manifest.Finding) {
-	panic("to be written")
+	patterns := patternsOf(c.Policies)
+	decisions := make([]Decision, len(c.Definitions))
+	for i, d := range c.Definitions {
+		reasons := own(d)
+		for _, p := range patterns.matching(d.Name) {
+			reasons = append(reasons, Reason{Cause: Matched, Policy: p.policy, Pattern: p.Glob, Origin: p.Origin})
+		}
+		decisions[i] = Decision{Definition: d, Active: len(reasons) > 0, Reasons: reasons}
+	}
+
+	found := slices.Concat(
+		patterns.findings(c),
+		pausedPolicies(c.Policies),
+		pausedDefinitions(decisions),
+		unrestricted(decisions),
+	)
+	slices.SortFunc(found, manifest.Finding.Compare)
+	return decisions, found
+}
+
+// own is why a definition is active without any policy.
+func own(d *catalogue.Definition) []Reason {
+	switch {
+	case d.State != catalogue.Active:
+		return nil
+	case d.FromCRD && d.Package != nil:
+		return []Reason{{Cause: NoSafeStart, Package: d.Package.Name, Origin: d.Package.Origin}}
+	default:
+		return []Reason{{Cause: Declared, Origin: d.Document.Origin}}
+	}
 }

@@ -8,12 +8,13 @@ import (
 
 // A Catalogue is what a commit declares.
 type Catalogue struct {
-	Definitions []*Definition     // by name, unique
-	Policies    []Policy          // by name
-	Packages    []Package         // by origin
-	Objects     []manifest.Object // everything else that is to be applied: exempt CRDs and webhook configurations of packages included
+	Definitions []*Definition            // by name, unique
+	Policies    []Policy                 // by name
+	Packages    []Package                // by origin
+	Objects     []manifest.Object        // everything else that is to be applied, by identity: policies, exempt CRDs and webhook configurations of packages included
+	Shipped     map[manifest.ID]*Package // of Objects, those that came with a package
 	Skipped     Skipped
-	Findings    []manifest.Finding
+	Findings    []manifest.Finding // sorted
 }
 
 // State is what a definition says of its own activation: spec.state of an MRD.
@@ -64,9 +65,3 @@ type Package struct {
 	SafeStart bool
 	Origin    manifest.Origin // of crossplane.yaml
 }
-
-// Skipped counts what was read, or seen, and is not applied.
-type Skipped map[Why]int
-
-// Why says why something is skipped, in words for people.
-type Why string

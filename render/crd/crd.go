@@ -3,17 +3,103 @@
 package crd
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Of renders the CRD that Crossplane makes of an MRD, without owner references.
-// mrd is not changed; the CRD shares its schemas.
+// Of renders the CRD that Crossplane makes of an MRD, without owner references:
+// the spec with its versions in plain order of name, and of the metadata only the
+// name. mrd is not changed; the CRD shares its schemas. An error is, or joins,
+// FieldErrors.
 func Of(mrd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	panic("to be written")
+	if err := check(mrd); err != nil {
+		return nil, err
+	}
+	read, _ := definition.read(mrd.Object).(map[string]any)
+	spec, _ := read["spec"].(map[string]any)
+	names, _ := spec["names"].(map[string]any)
+
+	delete(spec, "connectionDetails")
+	delete(spec, "state")
+	if _, has := spec["scope"]; !has {
+		spec["scope"] = "Namespaced" // what the API server makes of an MRD without
+	}
+	dropEmpty(names, "singular", "listKind", "shortNames", "categories")
+	dropFalse(spec, "preserveUnknownFields")
+
+	versions, _ := spec["versions"].([]any)
+	for _, v := range versions {
+		version, _ := v.(map[string]any)
+		setDefault(version, "served", false)
+		setDefault(version, "storage", false)
+		dropFalse(version, "deprecated")
+		dropEmpty(version, "additionalPrinterColumns", "selectableFields")
+	}
+	slices.SortStableFunc(versions, func(a, b any) int {
+		return strings.Compare(nameOf(a), nameOf(b))
+	})
+
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1",
+		"kind":       "CustomResourceDefinition",
+		"metadata":   map[string]any{"name": mrd.GetName()},
+		"spec":       spec,
+	}}, nil
 }
 
-// Definition is the MRD that Crossplane's package manager makes of a CRD.
-// crd is not changed; the MRD shares its schemas.
+// Definition is the MRD that Crossplane's package manager makes of a CRD: all of
+// its metadata and spec, as far as an MRD has the fields, Active unless the package
+// is safe-start. crd is not changed; the MRD shares its schemas. What is malformed
+// stays as it is, for Of to tell.
 func Definition(crd *unstructured.Unstructured, safeStart bool) *unstructured.Unstructured {
-	panic("to be written")
+	read, _ := definition.read(crd.Object).(map[string]any)
+	out := map[string]any{
+		"apiVersion": "apiextensions.crossplane.io/v1alpha1",
+		"kind":       "ManagedResourceDefinition",
+	}
+	maps.Copy(out, read)
+	if spec, ok := out["spec"].(map[string]any); ok {
+		delete(spec, "connectionDetails") // a CRD has neither
+		delete(spec, "state")
+		if !safeStart {
+			spec["state"] = "Active"
+		}
+	}
+	return &unstructured.Unstructured{Object: out}
+}
+
+func nameOf(version any) string {
+	m, _ := version.(map[string]any)
+	name, _ := m["name"].(string)
+	return name
+}
+
+func setDefault(m map[string]any, key string, value any) {
+	if _, has := m[key]; !has {
+		m[key] = value
+	}
+}
+
+func dropFalse(m map[string]any, key string) {
+	if m[key] == false {
+		delete(m, key)
+	}
+}
+
+func dropEmpty(m map[string]any, keys ...string) {
+	for _, key := range keys {
+		switch v := m[key].(type) {
+		case string:
+			if v == "" {
+				delete(m, key)
+			}
+		case []any:
+			if len(v) == 0 {
+				delete(m, key)
+			}
+		}
+	}
 }

@@ -7,38 +7,27 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A Header is the little that can be known of a document without decoding it.
-type Header struct {
-	APIVersion  string
-	Kind        string
-	Namespace   string
-	Name        string
-	Annotations map[string]string // nil where there are none
-	Spec        SpecHeader
-}
-
-// A SpecHeader holds what tells definitions (CRDs and MRDs) apart. A field is
-// empty where the document has no such string.
-type SpecHeader struct {
-	Group  string // spec.group
-	Kind   string // spec.names.kind
-	Plural string // spec.names.plural
-	Scope  string // spec.scope
-	State  string // spec.state
-}
-
 // A Document is one YAML or JSON document of a commit. Its body stays undecoded,
 // and where its file holds nothing else unread, until Decode.
 type Document struct {
 	Origin Origin
-	Header Header
+	Header Header // zero where this is no Kubernetes manifest
 
-	body func() ([]byte, error)
+	body body
 }
 
-// Decode reads and decodes the body. Every call makes a new object.
+// Decode reads and decodes the body. Every call makes a new object. Safe for
+// concurrent use if the files are.
 func (d *Document) Decode() (*unstructured.Unstructured, error) {
-	panic("to be written")
+	v, err := d.body.decode()
+	if err != nil {
+		return nil, err
+	}
+	m, err := mapping(v, d.Origin)
+	if err != nil {
+		return nil, err
+	}
+	return &unstructured.Unstructured{Object: m}, nil
 }
 
 // An Object is a decoded document.

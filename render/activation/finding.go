@@ -1,0 +1,220 @@
+package activation
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// The rules of what is found here.
+const (
+	RuleMalformed    = "pattern-malformed"
+	RuleNothing      = "pattern-matches-nothing"
+	RuleSingular     = "pattern-singular"
+	RuleShadowed     = "pattern-shadowed"
+	RulePolicyPaused = "policy-paused"
+	RulePaused       = "definition-paused"
+	RuleUnrestricted = "policy-cannot-restrict"
+)
+
+// findings says of every pattern at most one thing: that it is malformed, matches
+// nothing, or is not needed.
+func (ps patterns) findings(c catalogue.Catalogue) []manifest.Finding {
+	var found []manifest.Finding
+	unknown := map[string]int{} // policy → patterns of which nothing is known
+	first := map[string]manifest.Origin{}
+	absent := absentPackages(c)
+	advice := adviserOf(c.Definitions)
+
+	for _, p := range ps.all {
+		switch {
+		case p.malformed():
+			found = append(found, malformed(p))
+		case ps.seen[p]:
+		case len(c.Definitions) == 0 || len(absent) > 0 && !advice.knowsGroupOf(p.text):
+			if unknown[p.policy]++; unknown[p.policy] == 1 {
+				first[p.policy] = p.Origin
+			}
+		default:
+			found = append(found, advice.nothing(p))
+		}
+	}
+	for policy, n := range unknown {
+		found = append(found, notKnown(policy, n, first[policy], absent))
+	}
+	return append(found, ps.shadowed()...)
+}
+
+func malformed(p *pattern) manifest.Finding {
+	return manifest.Finding{
+		Rule: RuleMalformed, Severity: manifest.Warning, Origin: p.Origin,
+		Message: fmt.Sprintf("pattern %q of policy %s is malformed: Crossplane ignores it and activates nothing", p.Glob, p.policy),
+		Fix:     `close the "[", give the class a member, and let a character follow the "\"`,
+	}
+}
+
+func notKnown(policy string, n int, at manifest.Origin, absent []string) manifest.Finding {
+	f := manifest.Finding{
+		Rule: RuleNothing, Severity: manifest.Note, Origin: at,
+		Message: fmt.Sprintf("what %s of policy %s matches is not known: this commit declares no definitions", counted(n, "pattern"), policy),
+	}
+	if len(absent) > 0 {
+		f.Message = fmt.Sprintf("what %s of policy %s matches is not known: this commit does not hold %s", counted(n, "pattern"), policy, strings.Join(absent, ", "))
+	}
+	return f
+}
+
+// absentPackages are the Providers that the commit installs and whose definitions
+// it does not hold.
+func absentPackages(c catalogue.Catalogue) []string {
+	held := map[string]bool{}
+	for _, p := range c.Packages {
+		held[p.Name] = true
+	}
+	var absent []string
+	for _, o := range c.Objects {
+		if id := o.ID(); id.Group != "pkg.crossplane.io" || id.Kind != "Provider" || held[id.Name] {
+			continue
+		}
+		spec, _ := o.Object["spec"].(map[string]any)
+		image, _ := spec["package"].(string)
+		if !held[repositoryName(image)] {
+			absent = append(absent, "package "+image)
+		}
+	}
+	return absent
+}
+
+// repositoryName is "provider-aws-s3" of "xpkg.upbound.io/upbound/provider-aws-s3:v2@sha256:…".
+func repositoryName(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	name := path.Base(image)
+	name, _, _ = strings.Cut(name, ":")
+	return name
+}
+
+// shadowed finds the patterns that activate nothing that another one does not,
+// one finding for all that one pattern covers in one policy.
+func (ps patterns) shadowed() []manifest.Finding {
+	type pair struct {
+		policy string
+		by     *pattern
+	}
+	var order []pair
+	covered := map[pair][]*pattern{}
+	for _, p := range ps.all {
+		if p.malformed() || !ps.seen[p] {
+			continue
+		}
+		if by := ps.covering(p); by != nil {
+			key := pair{p.policy, by}
+			if covered[key] == nil {
+				order = append(order, key)
+			}
+			covered[key] = append(covered[key], p)
+		}
+	}
+
+	var found []manifest.Finding
+	for _, key := range order {
+		these := covered[key]
+		what := fmt.Sprintf("pattern %q of policy %s is not needed: it is covered", these[0].Glob, key.policy)
+		if len(these) > 1 {
+			what = fmt.Sprintf("%d patterns of policy %s, %q first, are not needed: they are covered", len(these), key.policy, these[0].Glob)
+		}
+		found = append(found, manifest.Finding{
+			Rule: RuleShadowed, Severity: manifest.Note, Origin: these[0].Origin,
+			Message: fmt.Sprintf("%s by %q of policy %s (%s)", what, key.by.Glob, key.by.policy, key.by.Origin),
+			Fix:     "take out what is not needed, or narrow the wider pattern",
+		})
+	}
+	return found
+}
+
+// covering is the first pattern that makes p superfluous, or nil. Of patterns that
+// cover each other the first is the one that is needed.
+func (ps patterns) covering(p *pattern) *pattern {
+	if same := ps.exact[p.text]; p.exact && same[0] != p {
+		return same[0]
+	}
+	for _, by := range ps.globs {
+		if by != p && by.covers(p.glob) && (by.index < p.index || !p.covers(by.glob)) {
+			return by
+		}
+	}
+	return nil
+}
+
+func pausedPolicies(policies []catalogue.Policy) []manifest.Finding {
+	var found []manifest.Finding
+	for _, p := range policies {
+		if p.Paused {
+			found = append(found, manifest.Finding{
+				Rule: RulePolicyPaused, Severity: manifest.Note, Origin: p.Origin,
+				Message: fmt.Sprintf("policy %s is paused: its %s activate nothing", p.Name, counted(len(p.Patterns), "pattern")),
+				Fix:     "take out the annotation crossplane.io/paused",
+			})
+		}
+	}
+	return found
+}
+
+func pausedDefinitions(decisions []Decision) []manifest.Finding {
+	var found []manifest.Finding
+	for _, d := range decisions {
+		if d.Active && d.Paused {
+			found = append(found, manifest.Finding{
+				Rule: RulePaused, Severity: manifest.Note, Origin: d.Document.Origin,
+				Message: fmt.Sprintf("definition %s is active but paused: no CRD is made of it", d.Name),
+				Fix:     "take out the annotation crossplane.io/paused",
+			})
+		}
+	}
+	return found
+}
+
+// unrestricted finds the packages whose definitions are active whatever the
+// policies say: worth a warning where somebody tried to choose among them.
+func unrestricted(decisions []Decision) []manifest.Finding {
+	count := map[*catalogue.Package]struct{ all, named int }{}
+	var order []*catalogue.Package
+	for _, d := range decisions {
+		if len(d.Reasons) == 0 || d.Reasons[0].Cause != NoSafeStart {
+			continue
+		}
+		n := count[d.Package]
+		if n.all++; n.all == 1 {
+			order = append(order, d.Package)
+		}
+		if len(d.Reasons) > 1 {
+			n.named++
+		}
+		count[d.Package] = n
+	}
+
+	var found []manifest.Finding
+	for _, p := range order {
+		n := count[p]
+		f := manifest.Finding{
+			Rule: RuleUnrestricted, Severity: manifest.Note, Origin: p.Origin,
+			Message: fmt.Sprintf("%s has no safe-start capability: all its %s are active whatever the policies say", p.Name, counted(n.all, "definition")),
+			Fix:     "use a version of the provider that declares the capability SafeStart",
+		}
+		if 0 < n.named && n.named < n.all {
+			f.Severity = manifest.Warning
+			f.Message += fmt.Sprintf("; they name %d", n.named)
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,595 @@
+package catalogue_test
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+const (
+	safeProvider = `
+apiVersion: meta.pkg.crossplane.io/v1
+kind: Provider
+metadata: {name: provider-toy}
+spec: {capabilities: [SafeStart]}`
+	unsafeProvider = `
+apiVersion: meta.pkg.crossplane.io/v1alpha1
+kind: Provider
+metadata: {name: provider-nop}`
+	configuration = `
+apiVersion: meta.pkg.crossplane.io/v1
+kind: Configuration
+metadata: {name: platform}`
+	function = `
+apiVersion: meta.pkg.crossplane.io/v1beta1
+kind: Function
+metadata: {name: function-go}`
+)
+
+func crd(plural, kind string) string {
+	return fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: %[1]s.toy.example.org
+spec:
+  group: toy.example.org
+  names:
+    kind: %[2]s
+    plural: %[1]s
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+`, plural, kind)
+}
+
+func mrd(more string) string {
+	return `
+apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceDefinition
+metadata:
+  name: things.toy.example.org
+spec:
+  group: toy.example.org
+  names:
+    kind: Thing
+    plural: things
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+` + more
+}
+
+func object(apiVersion, kind, name string) string {
+	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\n", apiVersion, kind, name)
+}
+
+func tree(files map[string]string) fstest.MapFS {
+	m := fstest.MapFS{}
+	for name, text := range files {
+		m[name] = &fstest.MapFile{Data: []byte(strings.TrimPrefix(text, "\n"))}
+	}
+	return m
+}
+
+func documents(texts ...string) string { return strings.Join(texts, "\n---\n") }
+
+func TestRead(t *testing.T) {
+	type definition struct {
+		Name, Package string
+		State         catalogue.State
+		FromCRD       bool
+		Paused        bool
+	}
+	type result struct {
+		Definitions []definition
+		Policies    []string // name: pattern@line …
+		Packages    []string
+		Objects     []string
+		Skipped     catalogue.Skipped
+		Findings    []string // rule@place
+	}
+	const policy = `
+apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceActivationPolicy
+metadata:
+  name: team
+spec:
+  activate:
+  # what the shop uses
+  - buckets.toy.example.org
+
+  - "*.example.org"
+`
+
+	cases := map[string]struct {
+		reason string
+		files  map[string]string
+		root   string
+		want   result
+	}{
+		"Ordinary": {
+			reason: "outside of packages everything is applied, CRDs included, wherever it is",
+			files: map[string]string{
+				"a.yaml":        documents(object("v1", "Namespace", "a"), object("v1", "ConfigMap", "a")),
+				"deep/er/b.yml": crd("buckets", "Bucket"),
+				"c.json":        `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"a"}}`,
+				"README.md":     "# not read",
+				".git/x.yaml":   "not: [read",
+				".hidden.yaml":  "not: [read",
+			},
+			want: result{Objects: []string{"ConfigMap/a", "ConfigMap/a/c", "Namespace/a", "CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org"}},
+		},
+		"Root": {
+			reason: "only what is below the path is read",
+			files:  map[string]string{"a/x.yaml": object("v1", "ConfigMap", "a"), "b/x.yaml": object("v1", "ConfigMap", "b")},
+			root:   "/b/",
+			want:   result{Objects: []string{"ConfigMap/b"}},
+		},
+		"RootIsAFile": {
+			reason: "a path may name one file",
+			files:  map[string]string{"a/x.yaml": object("v1", "ConfigMap", "a"), "a/y.yaml": object("v1", "ConfigMap", "b")},
+			root:   "a/y.yaml",
+			want:   result{Objects: []string{"ConfigMap/b"}},
+		},
+		"Skipped": {
+			reason: "what is not for the cluster, or not ours to apply, is counted",
+			files: map[string]string{
+				"values.yaml": "replicas: 1",
+				"local.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations:\n    config.kubernetes.io/local-config: \"true\"\n",
+				"flux.yaml":   documents(object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "a"), object("source.toolkit.fluxcd.io/v1", "GitRepository", "a")),
+				"argo.yaml":   object("argoproj.io/v1alpha1", "Application", "a"),
+				"sops.yaml":   object("v1", "Secret", "a") + "data:\n  a: ENC[AES256_GCM,data:x]\nsops:\n  mac: x\n",
+				"sops2.yaml":  "apiVersion: ENC[AES256_GCM,data:x]\nkind: ENC[AES256_GCM,data:x]\nsops: {mac: x}\n",
+				"meta.yaml":   safeProvider,
+			},
+			want: result{Skipped: catalogue.Skipped{
+				catalogue.NotManifest: 1, catalogue.LocalOnly: 1, catalogue.OtherTool: 3, catalogue.Encrypted: 2, catalogue.Metadata: 1,
+			}},
+		},
+		"SafeStart": {
+			reason: "of a provider package: definitions, exempt CRDs, MRDs, webhook configurations under the name that Crossplane gives them",
+			files: map[string]string{
+				"toy/crossplane.yaml":         safeProvider,
+				"toy/crds/buckets.yaml":       crd("buckets", "Bucket"),
+				"toy/crds/configs.yaml":       crd("providerconfigs", "ProviderConfig"),
+				"toy/crds/usages.yaml":        crd("clusterproviderconfigusages", "ClusterProviderConfigUsage"),
+				"toy/crds/identity.yaml":      crd("identityproviderconfigs", "IdentityProviderConfig"),
+				"toy/crds/old.yaml":           object("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition", "old.toy.example.org"),
+				"toy/crds/native.yaml":        mrd("  state: Active\n"),
+				"toy/webhooks/manifests.yaml": object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "placeholder"),
+				"policy.yaml":                 policy,
+			},
+			want: result{
+				Definitions: []definition{
+					{Name: "buckets.toy.example.org", Package: "provider-toy", FromCRD: true},
+					{Name: "identityproviderconfigs.toy.example.org", Package: "provider-toy", FromCRD: true},
+					{Name: "things.toy.example.org", Package: "provider-toy", State: catalogue.Active},
+				},
+				Policies: []string{"team: buckets.toy.example.org@8 *.example.org@10"},
+				Packages: []string{"Provider provider-toy in toy, safe-start: true, at toy/crossplane.yaml:1"},
+				Objects: []string{
+					"ValidatingWebhookConfiguration.admissionregistration.k8s.io/crossplane-provider-provider-toy",
+					"ManagedResourceActivationPolicy.apiextensions.crossplane.io/team",
+					"CustomResourceDefinition.apiextensions.k8s.io/clusterproviderconfigusages.toy.example.org",
+					"CustomResourceDefinition.apiextensions.k8s.io/old.toy.example.org",
+					"CustomResourceDefinition.apiextensions.k8s.io/providerconfigs.toy.example.org",
+				},
+				Skipped: catalogue.Skipped{catalogue.Metadata: 1},
+			},
+		},
+		"NotSafeStart": {
+			reason: "without the capability converted definitions are Active, native ones as they say; a paused CRD is a paused definition",
+			files: map[string]string{
+				"crossplane.yaml": unsafeProvider,
+				"crds/a.yaml":     strings.Replace(crd("buckets", "Bucket"), "metadata:\n", "metadata:\n  annotations:\n    crossplane.io/paused: \"true\"\n", 1),
+				"crds/b.yaml":     mrd(""),
+			},
+			want: result{
+				Definitions: []definition{
+					{Name: "buckets.toy.example.org", Package: "provider-nop", State: catalogue.Active, FromCRD: true, Paused: true},
+					{Name: "things.toy.example.org", Package: "provider-nop"},
+				},
+				Packages: []string{"Provider provider-nop in ., safe-start: false, at crossplane.yaml:1"},
+				Skipped:  catalogue.Skipped{catalogue.Metadata: 1},
+			},
+		},
+		"NotInstalled": {
+			reason: "what Crossplane would not install from a package is not applied, and somebody should know",
+			files: map[string]string{
+				"toy/crossplane.yaml": safeProvider,
+				"toy/policy.yaml":     policy,
+				"toy/provider.yaml":   object("pkg.crossplane.io/v1", "Provider", "toy"),
+				"toy/config.yaml":     object("toy.example.org/v1", "ProviderConfig", "default"),
+			},
+			want: result{
+				Packages: []string{"Provider provider-toy in toy, safe-start: true, at toy/crossplane.yaml:1"},
+				Skipped:  catalogue.Skipped{catalogue.Metadata: 1, catalogue.NotInstalled: 3},
+				Findings: []string{
+					"not-installed-from-package@toy/config.yaml:1",
+					"not-installed-from-package@toy/policy.yaml:1",
+					"not-installed-from-package@toy/provider.yaml:1",
+				},
+			},
+		},
+		"Configuration": {
+			reason: "a Configuration brings XRDs, Compositions, policies and operations, and no CRDs",
+			files: map[string]string{
+				"p/crossplane.yaml": configuration,
+				"p/apis.yaml": documents(
+					object("apiextensions.crossplane.io/v2", "CompositeResourceDefinition", "xs.example.org"),
+					object("apiextensions.crossplane.io/v1", "Composition", "x"),
+					object("ops.crossplane.io/v1alpha1", "CronOperation", "x")),
+				"p/policy.yaml": policy,
+				"p/crd.yaml":    crd("buckets", "Bucket"),
+				"p/mrd.yaml":    mrd(""),
+			},
+			want: result{
+				Policies: []string{"team: buckets.toy.example.org@8 *.example.org@10"},
+				Packages: []string{"Configuration platform in p, safe-start: false, at p/crossplane.yaml:1"},
+				Objects: []string{
+					"CompositeResourceDefinition.apiextensions.crossplane.io/xs.example.org",
+					"Composition.apiextensions.crossplane.io/x",
+					"ManagedResourceActivationPolicy.apiextensions.crossplane.io/team",
+					"CronOperation.ops.crossplane.io/x",
+				},
+				Skipped:  catalogue.Skipped{catalogue.Metadata: 1, catalogue.NotInstalled: 2},
+				Findings: []string{"not-installed-from-package@p/crd.yaml:1", "not-installed-from-package@p/mrd.yaml:1"},
+			},
+		},
+		"Function": {
+			reason: "a Function installs nothing; the schema of its input is no surprise",
+			files: map[string]string{
+				"f/crossplane.yaml": function,
+				"f/input.yaml":      crd("inputs", "Input"),
+				"f/x.yaml":          object("v1", "ConfigMap", "x"),
+			},
+			want: result{
+				Packages: []string{"Function function-go in f, safe-start: false, at f/crossplane.yaml:1"},
+				Skipped:  catalogue.Skipped{catalogue.Metadata: 1, catalogue.NotInstalled: 2},
+				Findings: []string{"not-installed-from-package@f/x.yaml:1"},
+			},
+		},
+		"BuildInputs": {
+			reason: "examples, tests, sources and kustomizations inside of a package are counted, not read",
+			files: map[string]string{
+				"toy/crossplane.yaml":           safeProvider,
+				"toy/crds/buckets.yaml":         crd("buckets", "Bucket"),
+				"toy/examples/bucket.yaml":      "not: [read",
+				"toy/examples/deep/bucket.yaml": "not: [read",
+				"toy/test/e2e/x.yaml":           "not: [read",
+				"toy/upstream/auth.yaml":        "not: [read",
+				"toy/patch/kustomization.yaml":  "not: [read",
+				"toy/patch/more/webhook.yaml":   "not: [read",
+				"examples/a.yaml":               object("v1", "ConfigMap", "a"),
+			},
+			want: result{
+				Definitions: []definition{{Name: "buckets.toy.example.org", Package: "provider-toy", FromCRD: true}},
+				Packages:    []string{"Provider provider-toy in toy, safe-start: true, at toy/crossplane.yaml:1"},
+				Objects:     []string{"ConfigMap/a"},
+				Skipped:     catalogue.Skipped{catalogue.Metadata: 1, catalogue.BuildInput: 6},
+				Findings:    []string{"package-build-input@toy/patch/kustomization.yaml"},
+			},
+		},
+		"InsideOfAPackage": {
+			reason: "a path that begins inside of a package does not make ordinary CRDs of its definitions",
+			files:  map[string]string{"toy/crossplane.yaml": safeProvider, "toy/crds/buckets.yaml": crd("buckets", "Bucket")},
+			root:   "toy/crds",
+			want: result{
+				Definitions: []definition{{Name: "buckets.toy.example.org", Package: "provider-toy", FromCRD: true}},
+				Packages:    []string{"Provider provider-toy in toy, safe-start: true, at toy/crossplane.yaml:1"},
+			},
+		},
+		"ExamplesByName": {
+			reason: "who asks for the examples of a package gets them",
+			files:  map[string]string{"toy/crossplane.yaml": safeProvider, "toy/examples/a.yaml": object("v1", "ConfigMap", "a")},
+			root:   "toy/examples",
+			want: result{
+				Packages: []string{"Provider provider-toy in toy, safe-start: true, at toy/crossplane.yaml:1"},
+				Objects:  []string{"ConfigMap/a"},
+			},
+		},
+		"NestedPackage": {
+			reason: "a file belongs to the nearest package",
+			files: map[string]string{
+				"crossplane.yaml":     configuration,
+				"toy/crossplane.yaml": safeProvider,
+				"toy/crd.yaml":        crd("buckets", "Bucket"),
+			},
+			want: result{
+				Definitions: []definition{{Name: "buckets.toy.example.org", Package: "provider-toy", FromCRD: true}},
+				Packages: []string{
+					"Configuration platform in ., safe-start: false, at crossplane.yaml:1",
+					"Provider provider-toy in toy, safe-start: true, at toy/crossplane.yaml:1",
+				},
+				Skipped: catalogue.Skipped{catalogue.Metadata: 2},
+			},
+		},
+		"NoPackage": {
+			reason: "a crossplane.yaml about something else makes no package",
+			files:  map[string]string{"crossplane.yaml": object("v1", "ConfigMap", "crossplane"), "crd.yaml": crd("buckets", "Bucket")},
+			want:   result{Objects: []string{"ConfigMap/crossplane", "CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org"}},
+		},
+		"Lists": {
+			reason: "the items of a List are what counts, and one file may hold everything",
+			files: map[string]string{"a.yaml": documents(
+				"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n",
+				policy)},
+			want: result{
+				Policies: []string{"team: buckets.toy.example.org@16 *.example.org@18"},
+				Objects:  []string{"ConfigMap/a", "ConfigMap/b", "ManagedResourceActivationPolicy.apiextensions.crossplane.io/team"},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, err := catalogue.Read(tree(tc.files), tc.root, manifest.Limits{})
+			if err != nil {
+				t.Fatalf("%s\nRead(...): %v", tc.reason, err)
+			}
+			var got result
+			for _, d := range c.Definitions {
+				def := definition{Name: d.Name, State: d.State, FromCRD: d.FromCRD, Paused: d.Paused}
+				if d.Package != nil {
+					def.Package = d.Package.Name
+				}
+				got.Definitions = append(got.Definitions, def)
+				if d.Kind == "" || d.Plural+"."+d.Group != d.Name || d.Scope != "Namespaced" {
+					t.Errorf("definition %s: kind %q, plural %q, group %q, scope %q", d.Name, d.Kind, d.Plural, d.Group, d.Scope)
+				}
+			}
+			for _, p := range c.Policies {
+				s := p.Name + ":"
+				for _, e := range p.Patterns {
+					s += fmt.Sprintf(" %s@%d", e.Glob, e.Origin.Line)
+				}
+				got.Policies = append(got.Policies, s)
+			}
+			for _, p := range c.Packages {
+				got.Packages = append(got.Packages, fmt.Sprintf("%s %s in %s, safe-start: %t, at %s", p.Kind, p.Name, p.Directory, p.SafeStart, p.Origin))
+			}
+			for _, o := range c.Objects {
+				got.Objects = append(got.Objects, o.ID().String())
+			}
+			for _, f := range c.Findings {
+				got.Findings = append(got.Findings, f.Rule+"@"+f.Origin.String())
+			}
+			got.Skipped = c.Skipped
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\nRead(...) (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestLinks(t *testing.T) {
+	files := tree(map[string]string{"a.yaml": object("v1", "ConfigMap", "a")})
+	files["link.yaml"] = &fstest.MapFile{Data: []byte("a.yaml"), Mode: fs.ModeSymlink}
+	files["dir"] = &fstest.MapFile{Data: []byte("."), Mode: fs.ModeSymlink}
+	files["module"] = &fstest.MapFile{Mode: fs.ModeIrregular}
+
+	c, err := catalogue.Read(files, "", manifest.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := catalogue.Skipped{catalogue.Symlink: 2, catalogue.Submodule: 1}
+	if diff := cmp.Diff(want, c.Skipped); diff != "" || len(c.Objects) != 1 {
+		t.Errorf("links are counted and never followed: %d objects, skipped (-want +got):\n%s", len(c.Objects), diff)
+	}
+	if _, err := catalogue.Read(files, "dir", manifest.Limits{}); err == nil {
+		t.Error("a path through a link is not followed either: want an error, got none")
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		files  map[string]string
+		root   string
+		want   []string // the beginnings of the problems, in order
+	}{
+		"BrokenYAML": {
+			reason: "an object that cannot be read must not be taken for one that is gone",
+			files:  map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: [}\n"},
+			want:   []string{"a.yaml:3: "},
+		},
+		"NoName": {
+			reason: "an object in Git needs a name",
+			files:  map[string]string{"a.yaml": documents(object("v1", "ConfigMap", "a"), "apiVersion: batch/v1\nkind: Job\nmetadata:\n  generateName: a-\n")},
+			want:   []string{"a.yaml:7: Job has no metadata.name: give it one"},
+		},
+		"Twice": {
+			reason: "one identity, one document; the version is no part of it",
+			files: map[string]string{
+				"a.yaml": object("apps/v1", "Deployment", "a"),
+				"b.yaml": object("apps/v1beta1", "Deployment", "a"),
+				"c.yaml": object("apps/v1", "Deployment", "a"),
+			},
+			want: []string{
+				"b.yaml:1: Deployment.apps/a is declared at a.yaml:1 already: remove one",
+				"c.yaml:1: Deployment.apps/a is declared at a.yaml:1 already: remove one",
+			},
+		},
+		"DefinitionTwice": {
+			reason: "by an MRD and by a CRD of a package, by two packages, and by an ordinary CRD",
+			files: map[string]string{
+				"a/crossplane.yaml": safeProvider,
+				"a/crd.yaml":        documents(crd("buckets", "Bucket"), crd("things", "Thing"), crd("others", "Other")),
+				"b/crossplane.yaml": strings.ReplaceAll(safeProvider, "toy", "other"),
+				"b/crd.yaml":        crd("buckets", "Bucket"),
+				"c.yaml":            mrd(""),
+				"d.yaml":            crd("others", "Other"),
+			},
+			want: []string{
+				"b/crd.yaml:1: CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org is declared at a/crd.yaml:1 already",
+				"c.yaml:1: definition things.toy.example.org is declared at a/crd.yaml:18 already",
+				"d.yaml:1: CustomResourceDefinition.apiextensions.k8s.io/others.toy.example.org is declared at a/crd.yaml:35 already",
+			},
+		},
+		"VersionsIsAnObject": {
+			reason: "as in Crossplane's design document, which its API does not accept",
+			files:  map[string]string{"a.yaml": strings.Replace(mrd(""), "- name", "  name", 1)},
+			want:   []string{"a.yaml:12: spec.versions of ManagedResourceDefinition things.toy.example.org must be a list"},
+		},
+		"State": {
+			reason: "there are two",
+			files:  map[string]string{"a.yaml": mrd("  state: active\n")},
+			want:   []string{`a.yaml:15: spec.state of ManagedResourceDefinition things.toy.example.org must be Active or Inactive, not "active"`},
+		},
+		"UnknownVersion": {
+			reason: "a policy that is not understood must not be taken for none",
+			files:  map[string]string{"a.yaml": object("apiextensions.crossplane.io/v1beta1", "ManagedResourceActivationPolicy", "a")},
+			want:   []string{"a.yaml:1: ManagedResourceActivationPolicy is not known in version apiextensions.crossplane.io/v1beta1"},
+		},
+		"EmptyPolicy": {
+			reason: "upstream wants at least one pattern, and strings",
+			files: map[string]string{
+				"a.yaml": object("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy", "a") + "spec: {activate: []}\n",
+				"b.yaml": object("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy", "b"),
+				"c.yaml": object("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy", "c") + "spec:\n  activate:\n  - a\n  - 1\n",
+				"d.yaml": object("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy", "d") + "spec:\n  activate: \"*\"\n",
+			},
+			want: []string{
+				"a.yaml:5: spec.activate of policy a must be a list",
+				"b.yaml:1: spec.activate of policy b must be a list",
+				"c.yaml:8: spec.activate[1] of policy c must be a string",
+				"d.yaml:6: spec.activate of policy d must be a list",
+			},
+		},
+		"Kustomization": {
+			reason: "what kustomize would make of it is not what its files say",
+			files:  map[string]string{"a/kustomization.yml": "resources: [x.yaml]", "a/x.yaml": "not: [read", "b/kustomization.yaml": ""},
+			want: []string{
+				"a/kustomization.yml: kustomizations are not read yet; render it first",
+				"b/kustomization.yaml: kustomizations are not read yet; render it first",
+			},
+		},
+		"BrokenPackage": {
+			reason: "what a directory holds is not known without its crossplane.yaml",
+			files: map[string]string{
+				"a/crossplane.yaml": "kind: [", "a/crd.yaml": "not: [read",
+				"b/crossplane.yaml": strings.Replace(safeProvider, "Provider", "Plugin", 1), "b/crd.yaml": "not: [read",
+				"c/crossplane.yaml": documents(safeProvider, unsafeProvider), "c/crd.yaml": "not: [read",
+				"d/crossplane.yaml": strings.Replace(safeProvider, "name: provider-toy", "labels: {}", 1),
+				"e/crossplane.yaml": strings.Replace(safeProvider, "[SafeStart]", "SafeStart", 1),
+			},
+			want: []string{
+				"a/crossplane.yaml:",
+				"b/crossplane.yaml:1: Crossplane knows no package of kind Plugin",
+				"c/crossplane.yaml:7: a package has one metadata document: the first is at c/crossplane.yaml:1",
+				"d/crossplane.yaml:1: the package has no metadata.name",
+				"e/crossplane.yaml:1: spec.capabilities of provider-toy must be a list of strings",
+			},
+		},
+		"NoSuchPath": {
+			reason: "a misspelt path must not be taken for an empty one",
+			files:  map[string]string{"a.yaml": object("v1", "ConfigMap", "a")},
+			root:   "clusters/prod",
+			want:   []string{"clusters/prod: this commit has no such path"},
+		},
+		"Outside": {
+			reason: "a commit ends at its root",
+			files:  map[string]string{"a.yaml": object("v1", "ConfigMap", "a")},
+			root:   "../other",
+			want:   []string{"../other: is not a path inside of the commit"},
+		},
+		"TwoWebhookConfigurations": {
+			reason: "a package renames them to one name, of which there can be one",
+			files: map[string]string{
+				"crossplane.yaml": safeProvider,
+				"a.yaml": documents(
+					object("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "a"),
+					object("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "b")),
+			},
+			want: []string{"a.yaml:7: MutatingWebhookConfiguration.admissionregistration.k8s.io/crossplane-provider-provider-toy is declared at a.yaml:1 already"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := catalogue.Read(tree(tc.files), tc.root, manifest.Limits{})
+			if err == nil {
+				t.Fatalf("%s\nRead(...): no error", tc.reason)
+			}
+			got := strings.Split(err.Error(), "\n")
+			if len(got) != len(tc.want) {
+				t.Fatalf("%s\nwant %d problems, got:\n%v", tc.reason, len(tc.want), err)
+			}
+			for i, want := range tc.want {
+				if !strings.HasPrefix(got[i], want) {
+					t.Errorf("%s\nproblem %d: want %q…, got %q", tc.reason, i, want, got[i])
+				}
+			}
+		})
+	}
+}
+
+func TestProblemsAreCut(t *testing.T) {
+	files := map[string]string{}
+	for i := range 25 {
+		files[fmt.Sprintf("%02d.yaml", i)] = "apiVersion: v1\nkind: ConfigMap\n"
+	}
+	_, err := catalogue.Read(tree(files), "", manifest.Limits{})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != 11 || !strings.HasPrefix(lines[0], "00.yaml:1: ") || lines[10] != "and 15 more" {
+		t.Errorf("ten of them and a count, in order of place, got:\n%v", err)
+	}
+}
+
+func TestSafeStart(t *testing.T) {
+	for capability, want := range map[string]bool{
+		"safe-start": true, "SafeStart": true, "safe_start": true, "SAFE START": true, "safe→start": true,
+		"safestart2": false, "not-safe-start": false, "late-mr-activation": false, "": false, "ſafestart": false,
+	} {
+		c, err := catalogue.Read(tree(map[string]string{
+			"crossplane.yaml": strings.Replace(safeProvider, "[SafeStart]", fmt.Sprintf("[other, %q]", capability), 1),
+		}), "", manifest.Limits{})
+		if err != nil || len(c.Packages) != 1 {
+			t.Fatalf("%q: %v", capability, err)
+		}
+		if got := c.Packages[0].SafeStart; got != want {
+			t.Errorf("capability %q: want safe-start %t, got %t", capability, want, got)
+		}
+	}
+}
+
+func TestPatternLines(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(object("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy", "a") + "spec:\n  activate:\n")
+	var want []int
+	line := 7
+	for i := range 300 {
+		if i%17 == 3 {
+			b.WriteString("  # a comment\n\n")
+			line += 2
+		}
+		fmt.Fprintf(&b, "  - p%d\n", i)
+		want = append(want, line)
+		line++
+	}
+	c, err := catalogue.Read(tree(map[string]string{"a.yaml": b.String()}), "", manifest.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []int
+	for _, p := range c.Policies[0].Patterns {
+		got = append(got, p.Origin.Line)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("every entry has its own line (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,68 @@
+package catalogue
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+)
+
+// An Error is something that keeps a commit from being rendered. Its text begins with the place.
+type Error struct {
+	Origin manifest.Origin
+	Err    error
+}
+
+func (e Error) Error() string { return e.Err.Error() }
+
+// Unwrap is for errors.Is and errors.As.
+func (e Error) Unwrap() error { return e.Err }
+
+// Errorf is an error at a place, which is put before the text.
+func Errorf(at manifest.Origin, format string, args ...any) Error {
+	return Error{Origin: at, Err: fmt.Errorf("%s: %w", at, fmt.Errorf(format, args...))}
+}
+
+// Errors are everything that is wrong with one commit, as one error. The text shows the
+// first ten.
+type Errors []Error
+
+// Sorted are the same errors in order of place.
+func (es Errors) Sorted() Errors {
+	return slices.SortedFunc(slices.Values(es), func(a, b Error) int {
+		if c := a.Origin.Compare(b.Origin); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Error(), b.Error())
+	})
+}
+
+// OrNil is the errors as one, sorted, or nil where there are none.
+func (es Errors) OrNil() error {
+	if len(es) == 0 {
+		return nil
+	}
+	return es.Sorted()
+}
+
+func (es Errors) Error() string {
+	const most = 10
+	var lines []string
+	for _, e := range es[:min(most, len(es))] {
+		lines = append(lines, e.Error())
+	}
+	if more := len(es) - most; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap is for errors.Is and errors.As.
+func (es Errors) Unwrap() []error {
+	all := make([]error, len(es))
+	for i, e := range es {
+		all[i] = e
+	}
+	return all
+}

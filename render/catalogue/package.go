@@ -1,0 +1,102 @@
+package catalogue
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// metaFile is the file that makes a directory a package.
+const metaFile = "crossplane.yaml"
+
+const groupMeta = "meta.pkg.crossplane.io"
+
+// readPackage reads the crossplane.yaml of a directory. There is no package where
+// the file is about something else, and nothing but problems where it is not ok.
+func (w *walk) readPackage(dir string) (p *Package, documents []*manifest.Document, ok bool) {
+	name := path.Join(dir, metaFile)
+	documents, err := w.reader.Read(name)
+	if err != nil {
+		w.problems = append(w.problems, Error{Origin: manifest.Origin{Path: name}, Err: err})
+		return nil, nil, false
+	}
+	var meta []*manifest.Document
+	for _, d := range documents {
+		if group, _ := groupVersion(d.Header.APIVersion); group == groupMeta {
+			meta = append(meta, d)
+		}
+	}
+	switch len(meta) {
+	case 0:
+		return nil, documents, true
+	case 1:
+		p, err := packageOf(meta[0], dir)
+		if err != nil {
+			w.problems = append(w.problems, *err)
+			return nil, nil, false
+		}
+		w.packages = append(w.packages, p)
+		return p, documents, true
+	default:
+		w.problems = append(w.problems, Errorf(meta[1].Origin, "a package has one metadata document: the first is at %s", meta[0].Origin))
+		return nil, nil, false
+	}
+}
+
+// packageOf is the package that a document of group meta.pkg.crossplane.io is about.
+func packageOf(d *manifest.Document, dir string) (*Package, *Error) {
+	refuse := func(format string, args ...any) (*Package, *Error) {
+		p := Errorf(d.Origin, format, args...)
+		return nil, &p
+	}
+	h := d.Header
+	switch h.APIVersion + " " + h.Kind {
+	case groupMeta + "/v1 Provider", groupMeta + "/v1alpha1 Provider",
+		groupMeta + "/v1 Configuration", groupMeta + "/v1alpha1 Configuration",
+		groupMeta + "/v1 Function", groupMeta + "/v1beta1 Function":
+	default:
+		return refuse("Crossplane knows no package of kind %s in %s", h.Kind, h.APIVersion)
+	}
+	if h.Name == "" {
+		return refuse("the package has no metadata.name: give it one")
+	}
+	u, err := d.Decode()
+	if err != nil {
+		return nil, &Error{Origin: d.Origin, Err: err}
+	}
+	capabilities, _, err := unstructured.NestedStringSlice(u.Object, "spec", "capabilities")
+	if err != nil {
+		return refuse("spec.capabilities of %s must be a list of strings", h.Name)
+	}
+	return &Package{
+		Name:      h.Name,
+		Kind:      h.Kind,
+		Directory: dir,
+		SafeStart: slices.ContainsFunc(capabilities, isSafeStart),
+		Origin:    d.Origin,
+	}, nil
+}
+
+// isSafeStart compares letters and digits only, in any case, as Crossplane does.
+func isSafeStart(capability string) bool {
+	plain := strings.Map(func(r rune) rune {
+		switch {
+		case '0' <= r && r <= '9', 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z':
+			return r
+		}
+		return -1
+	}, capability)
+	return strings.EqualFold(plain, "safestart")
+}
+
+// installed is what Crossplane's package manager installs from a package: the kinds
+// by kind of package, for findings.
+var installed = map[string]string{
+	"Provider":      "CRDs, ManagedResourceDefinitions and webhook configurations",
+	"Configuration": "XRDs, Compositions, ManagedResourceActivationPolicies and operations",
+	"Function":      "nothing",
+}

@@ -1,0 +1,34 @@
+package catalogue
+
+import (
+	"fmt"
+)
+
+// policyOf reads a ManagedResourceActivationPolicy.
+func (s *sorting) policyOf(u *undecoded) (Policy, bool) {
+	spec, _ := u.object.Object["spec"].(map[string]any)
+	entries, ok := spec["activate"].([]any)
+	if !ok || len(entries) == 0 {
+		at := u.OriginOf("spec", "activate")
+		s.refuse(at, fmt.Errorf("spec.activate of policy %s must be a list of at least one pattern", u.Header.Name))
+		return Policy{}, false
+	}
+	globs := make([]string, len(entries))
+	for i, entry := range entries {
+		if globs[i], ok = entry.(string); !ok {
+			s.refuse(u.OriginOf("spec", "activate", i), fmt.Errorf("spec.activate[%d] of policy %s must be a string", i, u.Header.Name))
+			return Policy{}, false
+		}
+	}
+
+	p := Policy{
+		Name:     u.Header.Name,
+		Paused:   u.Header.Annotations["crossplane.io/paused"] == "true",
+		Patterns: make([]Pattern, len(globs)),
+		Origin:   u.Origin,
+	}
+	for i, origin := range u.OriginsOf(len(globs), "spec", "activate") {
+		p.Patterns[i] = Pattern{Glob: globs[i], Origin: origin}
+	}
+	return p, true
+}

@@ -1,0 +1,280 @@
+package catalogue
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// The rules of what is found here.
+const (
+	RuleNotInstalled = "not-installed-from-package"
+	RuleBuildInput   = "package-build-input"
+)
+
+// Read reads every .yaml, .yml and .json file below root, which is a directory or
+// a file of the commit; "" and "." are all of it. Files must be safe for concurrent
+// use. Bodies of converted definitions stay undecoded.
+//
+// An error is Errors: everything that is wrong with the commit. The catalogue
+// then holds what is right with it.
+func Read(files fs.FS, root string, limits manifest.Limits) (Catalogue, error) {
+	w := &walk{files: files, reader: manifest.NewReader(files, limits), skipped: Skipped{}}
+	w.from(root)
+	w.read()
+
+	s := sorting{walk: w}
+	for _, f := range w.found {
+		for _, d := range f.documents {
+			s.sort(d, f.in)
+		}
+	}
+	s.decode()
+	s.refuseDuplicates()
+	return s.catalogue(), w.problems.OrNil()
+}
+
+// read reads the files that the walk found.
+func (w *walk) read() {
+	trouble := make([]error, len(w.found))
+	parallel(len(w.found), func(i int) {
+		if f := w.found[i]; f.documents == nil {
+			f.documents, trouble[i] = w.reader.Read(f.path)
+		}
+	})
+	for i, err := range trouble {
+		if err != nil {
+			w.problems = append(w.problems, Error{Origin: manifest.Origin{Path: w.found[i].path}, Err: err})
+		}
+	}
+}
+
+// parallel does n things, as many at once as there are processors.
+func parallel(n int, do func(i int)) {
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		g.Go(func() error {
+			do(i)
+			return nil
+		})
+	}
+	_ = g.Wait() // nothing returns an error
+}
+
+// Sorting is the documents of a walk, each where it belongs.
+type sorting struct {
+	*walk
+	definitions []*Definition
+	toDecode    []*undecoded
+}
+
+// An undecoded document is one whose body decides: an object, a policy, a native
+// definition.
+type undecoded struct {
+	*manifest.Document
+	fate   fate
+	in     *Package
+	object *unstructured.Unstructured // nil where it is skipped or wrong
+}
+
+// sort puts a document where its header says that it belongs.
+func (s *sorting) sort(d *manifest.Document, in *Package) {
+	what, why := fateOf(d.Header, in)
+	switch what {
+	case skip:
+		s.skipped[why]++
+		return
+	case misplaced:
+		s.skipped[why]++
+		s.findings = append(s.findings, notInstalled(d, in))
+		return
+	case native, converted, policy, webhook, apply:
+		// wanted, if it is whole
+	case unknown:
+		s.refuse(d.Origin, fmt.Errorf("%s is not known in version %s: only apiextensions.crossplane.io/v1alpha1 is", d.Header.Kind, d.Header.APIVersion))
+		return
+	}
+	if d.Header.Name == "" {
+		s.refuse(d.Origin, fmt.Errorf("%s has no metadata.name: give it one (generateName would make another object at every pass)", d.Header.Kind))
+		return
+	}
+	if what == native || what == converted {
+		s.define(d, in, what)
+	}
+	if what != converted {
+		s.toDecode = append(s.toDecode, &undecoded{Document: d, fate: what, in: in})
+	}
+}
+
+func notInstalled(d *manifest.Document, in *Package) manifest.Finding {
+	return manifest.Finding{
+		Rule: RuleNotInstalled, Severity: manifest.Warning, Origin: d.Origin,
+		Message: strings.TrimRight(fmt.Sprintf("%s %s", d.Header.Kind, d.Header.Name), " ") +
+			fmt.Sprintf(" is in %s package %s, of which Crossplane installs %s: it is not applied", in.Kind, in.Name, installed[in.Kind]),
+		Fix: "move it out of " + in.Directory + " if it is meant to be applied",
+	}
+}
+
+func (s *sorting) define(d *manifest.Document, in *Package, what fate) {
+	h := d.Header
+	def := &Definition{
+		Name:     h.Name,
+		Group:    h.Spec.Group,
+		Kind:     h.Spec.Kind,
+		Plural:   h.Spec.Plural,
+		Scope:    h.Spec.Scope,
+		State:    State(h.Spec.State),
+		Paused:   h.Annotations["crossplane.io/paused"] == "true",
+		FromCRD:  what == converted,
+		Package:  in,
+		Document: d,
+	}
+	switch {
+	case def.FromCRD && in.SafeStart:
+		def.State = None
+	case def.FromCRD:
+		def.State = Active
+	case def.State != None && def.State != Active && def.State != Inactive:
+		s.refuse(d.OriginOf("spec", "state"), fmt.Errorf("spec.state of ManagedResourceDefinition %s must be Active or Inactive, not %q", def.Name, def.State))
+		return
+	}
+	s.definitions = append(s.definitions, def)
+}
+
+// decode decodes what was put aside for it.
+func (s *sorting) decode() {
+	trouble := make([]error, len(s.toDecode))
+	parallel(len(s.toDecode), func(i int) {
+		u := s.toDecode[i]
+		u.object, trouble[i] = u.Decode()
+		if u.fate == native && trouble[i] == nil {
+			trouble[i] = checkVersions(u)
+			u.object = nil // decoded again by those who need it: it is large
+		}
+	})
+	for i, u := range s.toDecode {
+		var p Error
+		switch err := trouble[i]; {
+		case errors.As(err, &p):
+			s.problems = append(s.problems, p)
+		case err != nil:
+			s.problems = append(s.problems, Error{Origin: u.Origin, Err: err})
+		case u.object != nil && isEncrypted(u.object):
+			s.skipped[Encrypted]++
+			u.object = nil
+		case u.fate == webhook:
+			u.object.SetName("crossplane-" + strings.ToLower(u.in.Kind) + "-" + u.in.Name)
+		}
+	}
+}
+
+// checkVersions refuses the form of versions that Crossplane's design shows and its
+// API never had.
+func checkVersions(u *undecoded) error {
+	spec, _ := u.object.Object["spec"].(map[string]any)
+	if _, ok := spec["versions"].([]any); ok {
+		return nil
+	}
+	return Errorf(u.OriginOf("spec", "versions"),
+		"spec.versions of ManagedResourceDefinition %s must be a list with an entry for every version", u.Header.Name)
+}
+
+func isEncrypted(u *unstructured.Unstructured) bool {
+	_, ok := u.Object["sops"].(map[string]any)
+	return ok
+}
+
+// refuseDuplicates refuses what is declared twice: an identity, and a definition in
+// two ways.
+func (s *sorting) refuseDuplicates() {
+	type claim struct {
+		id     manifest.ID
+		name   string // of a definition
+		origin manifest.Origin
+	}
+	var claims []claim
+	for _, d := range s.definitions {
+		id := manifest.ID{Group: "apiextensions.crossplane.io", Kind: "ManagedResourceDefinition", Name: d.Name}
+		if d.FromCRD {
+			id = manifest.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: d.Name}
+		}
+		claims = append(claims, claim{id: id, name: d.Name, origin: d.Document.Origin})
+	}
+	for _, u := range s.toDecode {
+		if u.object != nil {
+			claims = append(claims, claim{id: manifest.IDOf(u.object), origin: u.Origin})
+		}
+	}
+	slices.SortStableFunc(claims, func(a, b claim) int { return a.origin.Compare(b.origin) })
+
+	byID := map[manifest.ID]manifest.Origin{}
+	byName := map[string]manifest.Origin{}
+	for _, c := range claims {
+		if first, twice := byID[c.id]; twice {
+			s.refuse(c.origin, fmt.Errorf("%s is declared at %s already: remove one of them", c.id, first))
+			continue
+		}
+		byID[c.id] = c.origin
+		if c.name == "" {
+			continue
+		}
+		if first, twice := byName[c.name]; twice {
+			s.refuse(c.origin, fmt.Errorf("definition %s is declared at %s already: remove one of them", c.name, first))
+			continue
+		}
+		byName[c.name] = c.origin
+	}
+}
+
+// catalogue is what was sorted, in its order. Of what is declared twice it holds
+// the first.
+func (s *sorting) catalogue() Catalogue {
+	c := Catalogue{Shipped: map[manifest.ID]*Package{}, Skipped: s.skipped, Findings: s.findings}
+
+	byName := map[string]*Definition{}
+	for _, d := range s.definitions {
+		if byName[d.Name] == nil {
+			byName[d.Name] = d
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		c.Definitions = append(c.Definitions, byName[name])
+	}
+	for _, u := range s.toDecode {
+		if u.object == nil {
+			continue
+		}
+		o := manifest.Object{Unstructured: u.object, Origin: u.Origin}
+		c.Objects = append(c.Objects, o)
+		if u.in != nil {
+			c.Shipped[o.ID()] = u.in
+		}
+		if u.fate == policy {
+			if p, ok := s.policyOf(u); ok {
+				c.Policies = append(c.Policies, p)
+			}
+		}
+	}
+	for _, p := range s.packages {
+		c.Packages = append(c.Packages, *p)
+	}
+
+	slices.SortStableFunc(c.Objects, func(a, b manifest.Object) int { return a.ID().Compare(b.ID()) })
+	slices.SortStableFunc(c.Policies, func(a, b Policy) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), a.Origin.Compare(b.Origin))
+	})
+	slices.SortFunc(c.Packages, func(a, b Package) int { return a.Origin.Compare(b.Origin) })
+	slices.SortFunc(c.Findings, manifest.Finding.Compare)
+	return c
+}

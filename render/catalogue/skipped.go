@@ -1,0 +1,20 @@
+package catalogue
+
+// Skipped counts what was read, or seen, and is not applied.
+type Skipped map[Why]int
+
+// Why says why something is skipped, in words for people.
+type Why string
+
+// Everything that is skipped. Files are counted where nothing was read.
+const (
+	NotManifest  Why = "no Kubernetes manifest"
+	LocalOnly    Why = "local configuration (config.kubernetes.io/local-config)"
+	OtherTool    Why = "object of Flux or Argo CD"
+	Encrypted    Why = "encrypted with SOPS"
+	Metadata     Why = "metadata of a package"
+	NotInstalled Why = "not installed from a package"
+	BuildInput   Why = "example, test or build input of a package"
+	Symlink      Why = "symbolic link"
+	Submodule    Why = "submodule"
+)

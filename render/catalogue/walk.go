@@ -1,0 +1,204 @@
+package catalogue
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+)
+
+// A file is one that manifests are read from.
+type file struct {
+	path      string
+	in        *Package             // that it belongs to; nil outside of packages
+	documents []*manifest.Document // nil until it is read
+}
+
+// A walk finds the files of a commit and the packages that they belong to.
+type walk struct {
+	files    fs.FS
+	reader   *manifest.Reader
+	found    []*file
+	packages []*Package
+	skipped  Skipped
+	findings []manifest.Finding
+	problems Errors
+}
+
+// from begins the walk at root: a directory, or one file.
+func (w *walk) from(root string) {
+	root = path.Clean(strings.Trim(root, "/"))
+	if root == "" {
+		root = "."
+	}
+	if !fs.ValidPath(root) {
+		w.refuse(manifest.Origin{Path: root}, errors.New("is not a path inside of the commit"))
+		return
+	}
+	in, ok := w.above(root)
+	if !ok {
+		return
+	}
+	info, err := fs.Lstat(w.files, root)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		w.refuse(manifest.Origin{Path: root}, errors.New("this commit has no such path"))
+	case err != nil:
+		w.refuse(manifest.Origin{Path: root}, err)
+	case info.IsDir():
+		w.directory(root, in)
+	default:
+		w.found = append(w.found, &file{path: root, in: in})
+	}
+}
+
+// above looks at the directories on the way to root, which begins inside of a
+// package where one of them holds one. It answers false where nothing can be read.
+func (w *walk) above(root string) (in *Package, ok bool) {
+	if root == "." {
+		return nil, true
+	}
+	steps := strings.Split(root, "/")
+	for i := range steps {
+		dir := path.Join(append([]string{"."}, steps[:i]...)...)
+		here := path.Join(dir, steps[i])
+		if info, err := fs.Lstat(w.files, here); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			w.refuse(manifest.Origin{Path: here}, errors.New("is a symbolic link, which is not followed: name the directory itself"))
+			return nil, false
+		}
+		if info, err := fs.Lstat(w.files, path.Join(dir, metaFile)); err == nil && info.Mode().IsRegular() {
+			p, _, ok := w.readPackage(dir)
+			if !ok {
+				return nil, false
+			}
+			if p != nil {
+				in = p
+			}
+		}
+		if in != nil && isBuildInput(steps[i]) {
+			in = nil // asked for by name
+		}
+	}
+	return in, true
+}
+
+// directory walks a directory, in lexical order.
+func (w *walk) directory(dir string, in *Package) {
+	entries, err := fs.ReadDir(w.files, dir)
+	if err != nil {
+		w.refuse(manifest.Origin{Path: dir}, err)
+		return
+	}
+	regular := map[string]bool{}
+	for _, e := range entries {
+		regular[e.Name()] = e.Type().IsRegular()
+	}
+
+	var meta *file
+	outside := in
+	if regular[metaFile] {
+		p, documents, ok := w.readPackage(dir)
+		if !ok {
+			return // what its files are is not known
+		}
+		meta = &file{path: path.Join(dir, metaFile), documents: documents}
+		if p != nil {
+			in = p
+		}
+		meta.in = in
+	}
+	if i := slices.IndexFunc(kustomizations, func(name string) bool { return regular[name] }); i >= 0 {
+		w.kustomization(dir, kustomizations[i], in, in != nil && in == outside)
+		return
+	}
+
+	for _, e := range entries {
+		name := e.Name()
+		full := path.Join(dir, name)
+		switch {
+		case strings.HasPrefix(name, "."):
+		case e.Type()&fs.ModeSymlink != 0:
+			w.skipped[Symlink]++
+		case e.IsDir() && in != nil && isBuildInput(name):
+			w.skipAll(full)
+		case e.IsDir():
+			w.directory(full, in)
+		case !e.Type().IsRegular():
+			w.skipped[Submodule]++
+		case name == metaFile:
+			w.found = append(w.found, meta)
+		case isManifestName(name):
+			w.found = append(w.found, &file{path: full, in: in})
+		}
+	}
+}
+
+// kustomizations are the names that kustomize looks for.
+var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
+// kustomization is a directory for kustomize: in a package one that it is built
+// with, and anywhere else one that is meant.
+func (w *walk) kustomization(dir, name string, in *Package, buildInput bool) {
+	at := manifest.Origin{Path: path.Join(dir, name)}
+	if !buildInput {
+		w.refuse(at, errors.New("kustomizations are not read yet; render it first"))
+		return
+	}
+	w.skipAll(dir)
+	w.findings = append(w.findings, manifest.Finding{
+		Rule: RuleBuildInput, Severity: manifest.Note, Origin: at,
+		Message: "a kustomization in package " + in.Name + " is taken for what it is built with: nothing of " + dir + " is applied",
+		Fix:     "take the kustomization out of the package if its files belong to it",
+	})
+}
+
+// skipAll counts the files below a directory that would have been read.
+func (w *walk) skipAll(dir string) {
+	err := fs.WalkDir(w.files, dir, func(_ string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case strings.HasPrefix(e.Name(), ".") && e.IsDir():
+			return fs.SkipDir
+		case e.Type().IsRegular() && isManifestName(e.Name()):
+			w.skipped[BuildInput]++
+		}
+		return nil
+	})
+	if err != nil {
+		w.refuse(manifest.Origin{Path: dir}, err)
+	}
+}
+
+func (w *walk) refuse(at manifest.Origin, err error) {
+	w.problems = append(w.problems, Errorf(at, "%w", withoutPath(err)))
+}
+
+// withoutPath is an error of a file system without the path, which is already said.
+func withoutPath(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
+
+func isManifestName(name string) bool {
+	switch path.Ext(name) {
+	case ".yaml", ".yml", ".json":
+		return !strings.HasPrefix(name, ".")
+	}
+	return false
+}
+
+// isBuildInput says whether a directory inside of a package holds examples, tests
+// or what the package is built from, and nothing that it ships.
+func isBuildInput(directory string) bool {
+	switch directory {
+	case "examples", "test", "tests", "testdata", "e2e", "upstream":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,92 @@
+package crd
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A FieldError says what is wrong with a field of an MRD, or of the CRD that it
+// was made of.
+type FieldError struct {
+	Path    []any // keys (string) and indices (int), from the top of the object
+	Problem string
+}
+
+func (e FieldError) Error() string { return e.Field() + ": " + e.Problem }
+
+// Field is the path as people write it: spec.versions[0].name.
+func (e FieldError) Field() string {
+	var b strings.Builder
+	for _, step := range e.Path {
+		switch step := step.(type) {
+		case int:
+			fmt.Fprintf(&b, "[%d]", step)
+		default:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			fmt.Fprint(&b, step)
+		}
+	}
+	return b.String()
+}
+
+// check finds what Crossplane could not decode, and what no CRD can be made
+// without. It returns nil or FieldErrors, joined.
+func check(mrd *unstructured.Unstructured) error {
+	var found []error
+	definition.check(mrd.Object, nil, &found)
+	if len(found) > 0 {
+		return errors.Join(found...)
+	}
+
+	need := func(path ...string) {
+		if s, _, _ := unstructured.NestedString(mrd.Object, path...); s == "" {
+			found = append(found, FieldError{Path: steps(path), Problem: "is required"})
+		}
+	}
+	need("metadata", "name")
+	need("spec", "group")
+	need("spec", "names", "kind")
+	need("spec", "names", "plural")
+
+	spec, _ := mrd.Object["spec"].(map[string]any)
+	if scope := spec["scope"]; scope != nil && scope != "Namespaced" && scope != "Cluster" {
+		found = append(found, FieldError{Path: []any{"spec", "scope"}, Problem: fmt.Sprintf("must be Namespaced or Cluster, not %q", scope)})
+	}
+	versions, _ := spec["versions"].([]any)
+	if len(versions) == 0 {
+		found = append(found, FieldError{Path: []any{"spec", "versions"}, Problem: "is required: at least one version"})
+	}
+	for i, v := range versions {
+		found = append(found, checkVersion(v, []any{"spec", "versions", i})...)
+	}
+	return errors.Join(found...)
+}
+
+func checkVersion(v any, at []any) []error {
+	var found []error
+	version, _ := v.(map[string]any)
+	if nameOf(version) == "" {
+		found = append(found, FieldError{Path: join(at, "name"), Problem: "is required"})
+	}
+	validation, ok := version["schema"].(map[string]any)
+	if ok && validation["openAPIV3Schema"] == nil {
+		found = append(found, FieldError{
+			Path:    join(join(at, "schema"), "openAPIV3Schema"),
+			Problem: fmt.Sprintf("cannot parse OpenAPI v3 schema for version %q: it is empty", nameOf(version)),
+		})
+	}
+	return found
+}
+
+func steps(path []string) []any {
+	out := make([]any, len(path))
+	for i, s := range path {
+		out[i] = s
+	}
+	return out
+}

@@ -1,0 +1,497 @@
+package crd_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"testing"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/render/crd"
+
+	"github.com/crossplane/crossplane/apis/v2/apiextensions/v1alpha1"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+func TestOf(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		mrd    string
+		want   string
+	}{
+		"Least": {
+			reason: "an MRD with only what it needs makes a CRD with what is always there",
+			mrd: `
+metadata: {name: buckets.example.org}
+spec:
+  group: example.org
+  names: {kind: Bucket, plural: buckets}
+  scope: Cluster
+  versions: [{name: v1}]`,
+			want: `
+metadata: {name: buckets.example.org}
+spec:
+  group: example.org
+  names: {kind: Bucket, plural: buckets}
+  scope: Cluster
+  versions: [{name: v1, served: false, storage: false}]`,
+		},
+		"NoScope": {
+			reason: "the API server defaults the scope of an MRD",
+			mrd: `
+metadata: {name: buckets.example.org}
+spec:
+  group: example.org
+  names: {kind: Bucket, plural: buckets}
+  versions: [{name: v1, served: true, storage: true}]`,
+			want: `
+metadata: {name: buckets.example.org}
+spec:
+  group: example.org
+  names: {kind: Bucket, plural: buckets}
+  scope: Namespaced
+  versions: [{name: v1, served: true, storage: true}]`,
+		},
+		"MetadataIsNotCopied": {
+			reason: "Crossplane copies neither labels nor annotations, and no status",
+			mrd: `
+metadata:
+  name: buckets.example.org
+  labels: {a: b}
+  annotations: {controller-gen.kubebuilder.io/version: v0.19.0}
+spec:
+  group: example.org
+  names: {kind: Bucket, plural: buckets}
+  scope: Cluster
+  versions: [{name: v1, served: true, storage: true}]
+  state: Active
+  connectionDetails: [{name: password, description: the password}]
+status: {conditions: []}`,
+			want: `
+metadata: {name: buckets.example.org}
+spec:
+  group: example.org
+  names: {kind: Bucket, plural: buckets}
+  scope: Cluster
+  versions: [{name: v1, served: true, storage: true}]`,
+		},
+		"VersionsInPlainOrder": {
+			reason: "upstream sorts by plain string comparison, whatever Kubernetes thinks of v10",
+			mrd: `
+metadata: {name: buckets.example.org}
+spec:
+  group: example.org
+  names: {kind: Bucket, plural: buckets}
+  scope: Cluster
+  versions:
+  - {name: v2, served: true, storage: true}
+  - {name: v10, served: true, storage: false}
+  - {name: v1beta1, served: true, storage: false}
+  - {name: v1, served: true, storage: false}`,
+			want: `
+metadata: {name: buckets.example.org}
+spec:
+  group: example.org
+  names: {kind: Bucket, plural: buckets}
+  scope: Cluster
+  versions:
+  - {name: v1, served: true, storage: false}
+  - {name: v10, served: true, storage: false}
+  - {name: v1beta1, served: true, storage: false}
+  - {name: v2, served: true, storage: true}`,
+		},
+		"Everything": {
+			reason: "every field with an opinion is kept, and big integers stay whole",
+			mrd: `
+metadata: {name: buckets.example.org}
+spec:
+  group: example.org
+  names: {kind: Bucket, plural: buckets, singular: bucket, listKind: BucketList, shortNames: [b], categories: [managed]}
+  scope: Namespaced
+  preserveUnknownFields: true
+  conversion: {strategy: None}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    deprecated: true
+    deprecationWarning: ""
+    schema: {openAPIV3Schema: {type: object, properties: {n: {type: integer, maximum: 9007199254740993}}}}
+    subresources: {status: {}, scale: {specReplicasPath: .spec.n, statusReplicasPath: .status.n}}
+    additionalPrinterColumns: [{name: READY, type: string, jsonPath: .status.ready, priority: 1}]
+    selectableFields: [{jsonPath: .spec.n}]`,
+			want: `
+metadata: {name: buckets.example.org}
+spec:
+  group: example.org
+  names: {kind: Bucket, plural: buckets, singular: bucket, listKind: BucketList, shortNames: [b], categories: [managed]}
+  scope: Namespaced
+  preserveUnknownFields: true
+  conversion: {strategy: None}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    deprecated: true
+    deprecationWarning: ""
+    schema: {openAPIV3Schema: {type: object, properties: {n: {type: integer, maximum: 9007199254740993}}}}
+    subresources: {status: {}, scale: {specReplicasPath: .spec.n, statusReplicasPath: .status.n}}
+    additionalPrinterColumns: [{name: READY, type: string, jsonPath: .status.ready, priority: 1}]
+    selectableFields: [{jsonPath: .spec.n}]`,
+		},
+		"NothingToSay": {
+			reason: "empty and false fields are no opinion; unknown ones were never decoded",
+			mrd: `
+metadata: {name: buckets.example.org}
+spec:
+  group: example.org
+  names: {kind: Bucket, plural: buckets, singular: "", listKind: "", shortNames: [], categories: null, nickname: b}
+  scope: Cluster
+  preserveUnknownFields: false
+  conversion: null
+  provider: aws
+  versions:
+  - {name: v1, served: true, storage: true, deprecated: false, schema: null, additionalPrinterColumns: [], selectableFields: [], note: x}`,
+			want: `
+metadata: {name: buckets.example.org}
+spec:
+  group: example.org
+  names: {kind: Bucket, plural: buckets}
+  scope: Cluster
+  versions: [{name: v1, served: true, storage: true}]`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			mrd := decode(t, tc.mrd)
+			before := mrd.DeepCopy()
+			got, err := crd.Of(mrd)
+			if err != nil {
+				t.Fatalf("%s\nOf(...): %v", tc.reason, err)
+			}
+			want := decode(t, tc.want)
+			want.SetAPIVersion("apiextensions.k8s.io/v1")
+			want.SetKind("CustomResourceDefinition")
+			if diff := cmp.Diff(want.Object, got.Object); diff != "" {
+				t.Errorf("%s\nOf(...) (-want +got):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(before, mrd); diff != "" {
+				t.Errorf("Of changed the MRD (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOfMalformed(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(spec map[string]any)
+		want   []string // fields
+	}{
+		"VersionsIsAnObject": {
+			reason: "the design document of Crossplane shows it so; the type never had it",
+			change: func(spec map[string]any) { spec["versions"] = map[string]any{"v1": map[string]any{}} },
+			want:   []string{"spec.versions"},
+		},
+		"NoVersions": {
+			reason: "a CRD needs one",
+			change: func(spec map[string]any) { delete(spec, "versions") },
+			want:   []string{"spec.versions"},
+		},
+		"VersionWithoutName": {
+			reason: "versions are sorted and served by it",
+			change: func(spec map[string]any) { spec["versions"] = []any{map[string]any{"served": true}} },
+			want:   []string{"spec.versions[0].name"},
+		},
+		"VersionIsNull": {
+			reason: "a stray dash in YAML",
+			change: func(spec map[string]any) { spec["versions"] = []any{nil} },
+			want:   []string{"spec.versions[0]"},
+		},
+		"EmptySchema": {
+			reason: "upstream cannot parse it either",
+			change: func(spec map[string]any) {
+				spec["versions"] = []any{map[string]any{"name": "v1", "schema": map[string]any{}}}
+			},
+			want: []string{"spec.versions[0].schema.openAPIV3Schema"},
+		},
+		"SeveralAtOnce": {
+			reason: "a person wants to see all of them",
+			change: func(spec map[string]any) {
+				delete(spec, "group")
+				spec["scope"] = "Global"
+				spec["names"] = map[string]any{"plural": "buckets"}
+			},
+			want: []string{"spec.group", "spec.names.kind", "spec.scope"},
+		},
+		"WrongTypes": {
+			reason: "a typed decode refuses them",
+			change: func(spec map[string]any) {
+				spec["group"] = int64(1)
+				spec["names"] = []any{}
+				spec["preserveUnknownFields"] = "yes"
+			},
+			want: []string{"spec.group", "spec.names", "spec.preserveUnknownFields"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			mrd := decode(t, `
+metadata: {name: buckets.example.org}
+spec:
+  group: example.org
+  names: {kind: Bucket, plural: buckets}
+  scope: Cluster
+  versions: [{name: v1, served: true, storage: true}]`)
+			tc.change(mrd.Object["spec"].(map[string]any))
+			_, err := crd.Of(mrd)
+			if diff := cmp.Diff(tc.want, fieldsOf(err)); diff != "" {
+				t.Errorf("%s\nfields of %v (-want +got):\n%s", tc.reason, err, diff)
+			}
+		})
+	}
+}
+
+func fieldsOf(err error) []string {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []string
+		for _, e := range joined.Unwrap() {
+			all = append(all, fieldsOf(e)...)
+		}
+		return all
+	}
+	if f, ok := errors.AsType[crd.FieldError](err); ok {
+		return []string{f.Field()}
+	}
+	return nil
+}
+
+func TestDefinition(t *testing.T) {
+	const plain = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: buckets.example.org
+  creationTimestamp: null
+  labels: {a: b}
+  annotations: {controller-gen.kubebuilder.io/version: v0.19.0}
+spec:
+  group: example.org
+  names: {kind: Bucket, plural: buckets}
+  scope: Cluster
+  versions: [{name: v2, served: true, storage: true}, {name: v1, served: true, storage: false}]
+  state: Inactive
+  connectionDetails: []
+status:
+  storedVersions: [v1]`
+	const want = `
+apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceDefinition
+metadata:
+  name: buckets.example.org
+  labels: {a: b}
+  annotations: {controller-gen.kubebuilder.io/version: v0.19.0}
+spec:
+  group: example.org
+  names: {kind: Bucket, plural: buckets}
+  scope: Cluster
+  versions: [{name: v2, served: true, storage: true}, {name: v1, served: true, storage: false}]`
+
+	t.Run("SafeStart", func(t *testing.T) {
+		in := decode(t, plain)
+		before := in.DeepCopy()
+		if diff := cmp.Diff(decode(t, want).Object, crd.Definition(in, true).Object); diff != "" {
+			t.Errorf("all metadata, the versions as they were, no state (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(before, in); diff != "" {
+			t.Errorf("Definition changed the CRD (-before +after):\n%s", diff)
+		}
+	})
+	t.Run("NotSafeStart", func(t *testing.T) {
+		got := crd.Definition(decode(t, plain), false)
+		if state, _, _ := unstructured.NestedString(got.Object, "spec", "state"); state != "Active" {
+			t.Errorf("state: want Active, got %q", state)
+		}
+	})
+}
+
+// TestCorpus holds our conversion against Crossplane's own type, and both
+// directions against each other, on what providers really ship.
+func TestCorpus(t *testing.T) {
+	archives := map[string]int{ // every n-th CRD
+		"provider-nop":               1,
+		"provider-helm":              1,
+		"provider-helm-v0.21.0":      1,
+		"provider-kubernetes":        1,
+		"provider-kubernetes-v1.0.0": 1,
+		"crossplane-core":            1,
+		"provider-upjet-aws":         100,
+	}
+	for archive, every := range archives {
+		t.Run(archive, func(t *testing.T) {
+			files := fixtures.Corpus(t, archive)
+			names, err := fs.Glob(files, "crds/*.yaml")
+			if err != nil || len(names) == 0 {
+				t.Fatalf("no CRDs: %v", err)
+			}
+			for i, name := range names {
+				if i%every != 0 {
+					continue
+				}
+				in := decode(t, string(files[name].Data))
+				mrd := crd.Definition(in, i%2 == 0)
+				assertTyped(t, path.Base(name), mrd)
+
+				got, err := crd.Of(mrd)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if diff := cmp.Diff(plainCRD(in).Object, got.Object); diff != "" {
+					t.Errorf("%s: there and back (-want +got):\n%s", name, diff)
+				}
+			}
+		})
+	}
+}
+
+// assertTyped asserts that Crossplane's type holds all of an MRD, and nothing more.
+func assertTyped(t *testing.T, name string, mrd *unstructured.Unstructured) {
+	t.Helper()
+	typed, err := retyped(mrd)
+	if err != nil {
+		t.Errorf("%s: Crossplane cannot decode the MRD: %v", name, err)
+		return
+	}
+	if diff := cmp.Diff(typed, said(mrd.Object)); diff != "" {
+		t.Errorf("%s: the MRD as Crossplane decodes it (-want +got):\n%s", name, diff)
+	}
+}
+
+// retyped is an MRD decoded into Crossplane's type and encoded again.
+func retyped(mrd *unstructured.Unstructured) (any, error) {
+	var typed v1alpha1.ManagedResourceDefinition
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(mrd.Object, &typed); err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(typed)
+	if err != nil {
+		return nil, err
+	}
+	var v map[string]any
+	if err := utiljson.Unmarshal(raw, &v); err != nil {
+		return nil, err
+	}
+	delete(v, "status")
+	return said(v), nil
+}
+
+// said is a value without what says nothing: null and "". A Go type without
+// omitempty writes both where there was nothing.
+func said(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for key, value := range v {
+			if value != nil && value != "" {
+				out[key] = said(value)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, value := range v {
+			out[i] = said(value)
+		}
+		return out
+	}
+	return v
+}
+
+// plainCRD is what must come of a CRD that goes through an MRD.
+func plainCRD(in *unstructured.Unstructured) *unstructured.Unstructured {
+	out := in.DeepCopy()
+	delete(out.Object, "status")
+	out.Object["metadata"] = map[string]any{"name": in.GetName()}
+	versions := out.Object["spec"].(map[string]any)["versions"].([]any)
+	slices.SortFunc(versions, func(a, b any) int {
+		if a.(map[string]any)["name"].(string) < b.(map[string]any)["name"].(string) {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// FuzzRoundTrip says of any JSON object taken for a CRD: neither direction changes
+// its input or panics; where Of answers, going through an MRD once more changes
+// nothing, and Crossplane's own type decodes the MRD and loses nothing of it.
+func FuzzRoundTrip(f *testing.F) {
+	f.Add([]byte(`{"metadata":{"name":"a.b"},"spec":{"group":"b","names":{"kind":"A","plural":"a"},"scope":"Cluster","versions":[{"name":"v2","served":true,"storage":true},{"name":"v1","schema":{"openAPIV3Schema":{"type":"object"}}}]}}`), true)
+	f.Add([]byte(`{"metadata":{"name":"a.b"},"spec":{"group":"b","names":{"kind":"A","plural":"a","shortNames":["x"]},"scope":"Namespaced","versions":[{"name":"v1","additionalPrinterColumns":[{"name":"n","type":"string","jsonPath":".x","priority":1}],"subresources":{"status":{},"scale":{"specReplicasPath":".a"}}}],"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"path":"/convert","port":9443},"caBundle":"YQ=="},"conversionReviewVersions":["v1"]}}}}`), false)
+	f.Add([]byte(`{"spec":{"versions":{"name":"v1"}}}`), false)
+	f.Fuzz(func(t *testing.T, raw []byte, safeStart bool) {
+		var object map[string]any
+		if utiljson.Unmarshal(raw, &object) != nil || object == nil {
+			t.Skip()
+		}
+		in := &unstructured.Unstructured{Object: object}
+		before := in.DeepCopy()
+
+		mrd := crd.Definition(in, safeStart)
+		made, err := crd.Of(mrd)
+		if diff := cmp.Diff(before, in); diff != "" {
+			t.Fatalf("the CRD was changed (-before +after):\n%s", diff)
+		}
+		if err != nil {
+			if len(fieldsOf(err)) == 0 {
+				t.Fatalf("an error that names no field: %v", err)
+			}
+			return
+		}
+		again, err := crd.Of(crd.Definition(made, safeStart))
+		if err != nil {
+			t.Fatalf("a CRD that was made is refused: %v", err)
+		}
+		if diff := cmp.Diff(made, again); diff != "" {
+			t.Fatalf("there and back once more (-want +got):\n%s", diff)
+		}
+
+		// Only the spec: the metadata of a package is decoded long before.
+		bare := &unstructured.Unstructured{Object: map[string]any{"spec": mrd.Object["spec"]}}
+		typed, err := retyped(bare)
+		if err != nil {
+			t.Fatalf("Crossplane cannot decode the MRD: %v", err)
+		}
+		spec := typed.(map[string]any)["spec"].(map[string]any)
+		delete(spec, "state")
+		got := said(made.Object["spec"]).(map[string]any)
+		viaType, err := crd.Of(&unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": in.GetName()}, "spec": spec,
+		}})
+		if err != nil {
+			t.Fatalf("what Crossplane decoded is refused: %v", err)
+		}
+		if diff := cmp.Diff(said(viaType.Object["spec"]), any(got)); diff != "" {
+			t.Fatalf("the CRD by way of Crossplane's type (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func decode(t *testing.T, document string) *unstructured.Unstructured {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object map[string]any
+	if err := utiljson.Unmarshal(raw, &object); err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: object}
+}

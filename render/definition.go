@@ -1,0 +1,63 @@
+package render
+
+import (
+	"errors"
+
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crd"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A Definition is a definition of the commit with the decision on it.
+type Definition struct {
+	activation.Decision
+
+	conversion Conversion
+}
+
+// CRD is the CRD that the definition makes, active or not. It decodes the document;
+// what is wrong with that is catalogue.Errors.
+func (d Definition) CRD() (Object, error) {
+	u, err := d.Document.Decode()
+	if err != nil {
+		return Object{}, catalogue.Errors{{Origin: d.Document.Origin, Err: err}}
+	}
+	mrd := u
+	if d.FromCRD {
+		mrd = crd.Definition(u, d.Package.SafeStart)
+	}
+	made, err := crd.Of(mrd)
+	if err != nil {
+		return Object{}, d.problems(err)
+	}
+	if err := d.conversion.settle(made, d.Package); err != nil {
+		return Object{}, catalogue.Errors{catalogue.Errorf(d.Document.OriginOf("spec", "conversion"), "%w", err)}
+	}
+	return d.object(made)
+}
+
+func (d Definition) object(made *unstructured.Unstructured) (Object, error) {
+	o, err := NewObject(made, d.Document.Origin)
+	o.Definition = d.Name
+	return o, err
+}
+
+// problems puts each of the errors at the line of its field.
+func (d Definition) problems(err error) catalogue.Errors {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all catalogue.Errors
+		for _, e := range joined.Unwrap() {
+			all = append(all, d.problems(e)...)
+		}
+		return all
+	}
+	at := d.Document.Origin
+	if field, ok := errors.AsType[crd.FieldError](err); ok {
+		for path := field.Path; at == d.Document.Origin && len(path) > 0; path = path[:len(path)-1] {
+			at = d.Document.OriginOf(path...) // what is missing is missing in the line of its parent
+		}
+	}
+	return catalogue.Errors{catalogue.Errorf(at, "cannot make a CRD of %s: %w", d.Name, err)}
+}

@@ -1,0 +1,192 @@
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	yamltree "go.yaml.in/yaml/v3"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// decodeBytes decodes the bytes of the section as the API server would, but
+// strictly: a key that is there twice is an error, and so is anything that the YAML
+// library would leave unread.
+func (s section) decodeBytes(raw []byte) (v any, err error) {
+	if s.json {
+		err = s.decodeJSON(raw, &v)
+	} else {
+		err = s.decodeYAML(raw, &v)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !within(v, s.limits.Depth) {
+		return nil, s.cannotDecode(s.part.first, fmt.Errorf("it is nested more deeply than the limit of %d levels", s.limits.Depth))
+	}
+	return v, nil
+}
+
+func (s section) decodeYAML(raw []byte, v *any) error {
+	if err := s.expand(raw); err != nil {
+		return err
+	}
+	j, err := yaml.YAMLToJSONStrict(raw)
+	if err != nil {
+		return s.yamlError(raw, err)
+	}
+	if mayEndEarly(raw) {
+		if err := s.endsEarly(raw); err != nil {
+			return err
+		}
+	}
+	if err := utiljson.Unmarshal(j, v); err != nil {
+		return s.cannotDecode(s.part.first, err)
+	}
+	return nil
+}
+
+func (s section) decodeJSON(raw []byte, v *any) error {
+	strict, err := json.UnmarshalStrict(raw, v)
+	if err != nil {
+		line := s.part.first
+		if ok, offset := json.SyntaxErrorOffset(err); ok {
+			line = s.lineAt(raw, int(offset)-1)
+		}
+		return s.cannotDecode(line, err)
+	}
+	if len(strict) > 0 {
+		return s.cannotDecode(s.part.first, strict[0])
+	}
+	return nil
+}
+
+func (s section) cannotDecode(line int, why error) error {
+	return fmt.Errorf("%s: cannot decode: %w", Origin{Path: s.path, Line: line}, why)
+}
+
+// lineAt is the line of raw[i] in the file.
+func (s section) lineAt(raw []byte, i int) int {
+	return s.part.line + lineIn(raw, max(0, min(i, len(raw)-1))) - 1
+}
+
+// mapping is v if it is one.
+func mapping(v any, origin Origin) (map[string]any, error) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s: cannot decode: it is no object: a manifest begins with apiVersion, kind and metadata", origin)
+	}
+	return m, nil
+}
+
+// within says whether v is nested at most so deeply. The libraries end at 10,000
+// levels, so there is an end to the recursion.
+func within(v any, depth int) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, value := range v {
+			if depth == 0 || !within(value, depth-1) {
+				return false
+			}
+		}
+	case []any:
+		for _, value := range v {
+			if depth == 0 || !within(value, depth-1) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// expand refuses aliases that make a document larger than a file may be. The YAML
+// library bounds how many nodes they make, but not how long those are.
+func (s section) expand(raw []byte) error {
+	if aliases := int64(countAliases(raw)); aliases*int64(len(raw)) <= s.limits.FileBytes {
+		return nil
+	}
+	var node yamltree.Node
+	if err := yamltree.Unmarshal(raw, &node); err != nil {
+		return s.yamlError(raw, err)
+	}
+	if expanded(&node, map[*yamltree.Node]int64{}) > s.limits.FileBytes {
+		return s.cannotDecode(s.part.first, fmt.Errorf("its aliases expand to more than the limit of %d bytes", s.limits.FileBytes))
+	}
+	return nil
+}
+
+// countAliases counts at least the aliases: asterisks that may begin a node.
+func countAliases(raw []byte) int {
+	n := 0
+	for i := bytes.IndexByte(raw, '*'); i >= 0 && i+1 < len(raw); {
+		if raw[i+1] > ' ' && (i == 0 || bytes.IndexByte([]byte(" \t\n\r,[{:-"), raw[i-1]) >= 0 || raw[i-1] >= 0x80) {
+			n++
+		}
+		next := bytes.IndexByte(raw[i+1:], '*')
+		if next < 0 {
+			break
+		}
+		i += 1 + next
+	}
+	return n
+}
+
+// expanded is how many bytes of scalars a node comes to with every alias replaced.
+// Of a node that contains itself it counts one round; decoding that is an error.
+func expanded(node *yamltree.Node, known map[*yamltree.Node]int64) int64 {
+	if size, ok := known[node]; ok {
+		return size
+	}
+	known[node] = 0
+	size := int64(len(node.Value)) + 1
+	if node.Kind == yamltree.AliasNode {
+		size = expanded(node.Alias, known)
+	}
+	for _, child := range node.Content {
+		size = min(size+expanded(child, known), 1<<62-1)
+	}
+	known[node] = size
+	return size
+}
+
+// mayEndEarly says whether the YAML library may take only the first lines for the
+// document and, as it was asked for one document, say nothing of the others. It does
+// so where a line is less indented than the first, where something follows a flow
+// collection, and at a directive. What begins with a plain key in the first column
+// can only end at a directive.
+func mayEndEarly(raw []byte) bool {
+	first := blank(raw)
+	if first == len(raw) {
+		return false
+	}
+	if !atLineStart(raw, first) || classes[raw[first]] != isPlain || bytes.HasPrefix(raw, []byte("---")) {
+		return true
+	}
+	for i := first; i < len(raw); i++ {
+		next := bytes.IndexByte(raw[i:], '%')
+		if next < 0 {
+			break
+		}
+		i += next
+		if atLineStart(raw, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// endsEarly is an error if there is content behind the end of the document.
+func (s section) endsEarly(raw []byte) error {
+	var node yamltree.Node
+	decoder := yamltree.NewDecoder(bytes.NewReader(raw))
+	if err := decoder.Decode(&node); err != nil {
+		return s.yamlError(raw, err)
+	}
+	if err := decoder.Decode(&node); !errors.Is(err, io.EOF) {
+		return s.yamlError(raw, fmt.Errorf("%w: the document ends before this line: check its indentation", err))
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package manifest
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A Header is the little that can be known of a document without decoding it.
+type Header struct {
+	APIVersion  string
+	Kind        string
+	Namespace   string
+	Name        string
+	Annotations map[string]string // nil where there are none
+	Spec        SpecHeader
+}
+
+// A SpecHeader holds what tells definitions (CRDs and MRDs) apart. A field is
+// empty where the document has no such string.
+type SpecHeader struct {
+	Group  string // spec.group
+	Kind   string // spec.names.kind
+	Plural string // spec.names.plural
+	Scope  string // spec.scope
+	State  string // spec.state
+}
+
+// headerOf is the header of a decoded document. Scan never says otherwise.
+func headerOf(m map[string]any) Header {
+	spec := func(path ...string) string {
+		s, _, _ := unstructured.NestedString(m, append([]string{"spec"}, path...)...)
+		return s
+	}
+	u := unstructured.Unstructured{Object: m}
+	h := Header{
+		APIVersion:  u.GetAPIVersion(),
+		Kind:        u.GetKind(),
+		Namespace:   u.GetNamespace(),
+		Name:        u.GetName(),
+		Annotations: u.GetAnnotations(),
+		Spec: SpecHeader{
+			Group:  spec("group"),
+			Kind:   spec("names", "kind"),
+			Plural: spec("names", "plural"),
+			Scope:  spec("scope"),
+			State:  spec("state"),
+		},
+	}
+	if len(h.Annotations) == 0 {
+		h.Annotations = nil
+	}
+	return h
+}
+
+// ofManifest is h if it is the header of a Kubernetes manifest, and else empty.
+func (h Header) ofManifest() Header {
+	if h.APIVersion == "" || h.Kind == "" {
+		return Header{}
+	}
+	return h
+}

@@ -1,0 +1,324 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/bits"
+)
+
+// A lexer knows just enough of YAML to tell which lines are entries of block
+// collections and which belong to a scalar that began before. It refuses what it
+// does not know.
+//
+// A line inside a plain scalar may look like an entry, a quote or a block scalar.
+// That does no harm: such a line is more deeply indented than the key of that
+// scalar, and so is everything that is skipped because of it.
+type lexer struct {
+	entry entry // of the last line
+
+	// Lines deeper than skip belong to the scalar before them.
+	skip int
+
+	// A quoted scalar is open since a line of indent quoteIndent. When it is
+	// closed, lines deeper than quoteSkip are to be skipped.
+	quote                  byte
+	quoteIndent, quoteSkip int
+}
+
+// none is deeper than every line: nothing is skipped.
+const none = math.MaxInt
+
+// An entry is what a line says, if it is one of a block collection.
+type entry struct {
+	indent     int
+	dash       bool // of a sequence: key and value are those of what it holds
+	key, value scalar
+}
+
+// A scalar is a key, or a value as far as it is in the same line.
+type scalar struct {
+	form form
+	text []byte
+}
+
+type form uint8
+
+const (
+	absent form = iota
+	plain       // text may end with a comment
+	quoted      // text is what the quotes hold, without escapes
+	flow        // text is a flow collection
+	other       // text is not known
+)
+
+// A class is what the first byte makes of a node. Of the indicators that stand
+// before a blank only the dash is known, and it never gets here.
+type class uint8
+
+const (
+	isPlain class = iota
+	isIndicator
+	isQuote
+	isBlock
+	isFlow
+	isRefused // anchors, aliases, tags, and what no node can begin with
+)
+
+var classes = [256]class{
+	'?': isIndicator, ':': isIndicator, '-': isIndicator,
+	'\'': isQuote, '"': isQuote,
+	'|': isBlock, '>': isBlock,
+	'[': isFlow, '{': isFlow,
+	'&': isRefused, '*': isRefused, '!': isRefused, '%': isRefused, '@': isRefused, '`': isRefused,
+	',': isRefused, ']': isRefused, '}': isRefused, '#': isRefused,
+}
+
+// classOf is the class of what a node begins with; text is not empty.
+func classOf(text []byte) class {
+	c := classes[text[0]]
+	if c != isIndicator {
+		return c
+	}
+	if len(text) == 1 || text[1] == ' ' {
+		return isRefused
+	}
+	return isPlain
+}
+
+// lex reads a line that is neither blank nor a comment nor to be skipped.
+func (l *lexer) lex(line []byte, indent int) bool {
+	l.skip = none
+	l.entry = entry{indent: indent}
+
+	text, dash := line[indent:], -1
+	for text[0] == '-' && (len(text) == 1 || text[1] == ' ') {
+		l.entry.dash, dash = true, len(line)-len(text)
+		text = text[1:]
+		text = text[indentOf(text):]
+		if len(text) == 0 || text[0] == '#' {
+			return true
+		}
+	}
+	column := len(line) - len(text)
+
+	switch classOf(text) {
+	case isPlain:
+		colon := plainKey(text)
+		if colon < 0 {
+			if dash >= 0 {
+				l.skip = dash
+			}
+			l.entry.value = scalar{plain, text}
+			return true
+		}
+		l.entry.key = scalar{plain, bytes.TrimRight(text[:colon], " ")}
+		return l.lexValue(text[colon+1:], indent, column)
+
+	case isQuote:
+		s, rest, closed := unquote(text)
+		if !closed {
+			l.openQuote(text[0], indent, none)
+			return true
+		}
+		if len(rest) == 0 || rest[0] != ':' {
+			l.entry.value = s
+			return ends(rest)
+		}
+		if len(rest) > 1 && rest[1] != ' ' {
+			return false
+		}
+		l.entry.key = s
+		return l.lexValue(rest[1:], indent, column)
+
+	case isBlock:
+		l.skip = dash
+		l.entry.value.form = other
+		return dash >= 0
+
+	case isFlow:
+		l.entry.value = scalar{flow, text}
+		return isClosed(text)
+	}
+	return false
+}
+
+// lexValue reads the value of a key in a column: the rest of its line.
+func (l *lexer) lexValue(text []byte, indent, column int) bool {
+	text = text[indentOf(text):]
+	if len(text) == 0 || text[0] == '#' {
+		return true
+	}
+	l.skip = column
+	switch classOf(text) {
+	case isPlain:
+		l.entry.value = scalar{plain, text}
+		return true
+	case isBlock:
+		l.entry.value.form = other
+		return true
+	case isQuote:
+		s, rest, closed := unquote(text)
+		if !closed {
+			l.openQuote(text[0], indent, column)
+			return true
+		}
+		l.entry.value = s
+		return ends(rest)
+	case isFlow:
+		l.entry.value = scalar{flow, bytes.TrimRight(text, " ")}
+		return isClosed(text)
+	}
+	return false
+}
+
+// plainKey is where the colon behind a plain key is, or -1.
+func plainKey(text []byte) int {
+	for at := 0; ; {
+		i := bytes.IndexByte(text[at:], ':')
+		if i < 0 {
+			return -1
+		}
+		at += i + 1
+		if at < len(text) && text[at] != ' ' {
+			continue
+		}
+		key := text[:at-1]
+		if i := bytes.IndexByte(key, '#'); i > 0 && bytes.Contains(key, []byte(" #")) {
+			return -1 // it is in a comment
+		}
+		return at - 1
+	}
+}
+
+// unquote reads the quoted scalar that text begins with. The form is other if it
+// holds escapes.
+func unquote(text []byte) (s scalar, rest []byte, closed bool) {
+	end, escapes := closing(text[1:], text[0])
+	if end < 0 {
+		return scalar{form: other}, nil, false
+	}
+	s = scalar{quoted, text[1 : 1+end]}
+	if escapes {
+		s = scalar{form: other}
+	}
+	return s, text[end+2:], true
+}
+
+// closing is where the quote that closes a scalar is, or -1.
+func closing(text []byte, quote byte) (end int, escapes bool) {
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '\\' && quote == '"':
+			escapes = true
+			i++
+		case text[i] != quote:
+		case quote == '\'' && i+1 < len(text) && text[i+1] == '\'':
+			escapes = true
+			i++
+		default:
+			return i, escapes
+		}
+	}
+	return -1, escapes
+}
+
+func (l *lexer) openQuote(quote byte, indent, skip int) {
+	l.entry.value.form = other
+	l.quote, l.quoteIndent, l.quoteSkip = quote, indent, skip
+}
+
+// closeQuote reads a line of an open quoted scalar. YAML allows such a line to be
+// less indented than its key; we do not, because of text that only looks quoted.
+func (l *lexer) closeQuote(line []byte, indent int) bool {
+	if indent <= l.quoteIndent {
+		return false
+	}
+	end, _ := closing(line, l.quote)
+	if end < 0 {
+		return true
+	}
+	l.quote, l.skip = 0, l.quoteSkip
+	return ends(line[end+1:])
+}
+
+// ends says whether nothing but a comment follows.
+func ends(rest []byte) bool {
+	n := indentOf(rest)
+	return n == len(rest) || n > 0 && rest[n] == '#'
+}
+
+// isClosed says whether text is a flow collection that neither holds others nor
+// quotes nor comments.
+func isClosed(text []byte) bool {
+	end := 1 + bytes.IndexAny(text[1:], "[]{}\"'#")
+	return end > 0 && (text[end] == ']' || text[end] == '}') && indentOf(text[end+1:]) == len(text)-end-1
+}
+
+// string is the string that a whole scalar decodes to. It does not answer for what
+// may decode to something else, and it knows only the scalars that end in their line.
+func (s scalar) string() (string, bool) {
+	switch s.form {
+	case quoted:
+		return string(s.text), true
+	case plain:
+		text := s.text
+		if i := bytes.Index(text, []byte(" #")); i >= 0 {
+			text = text[:i]
+		}
+		text = bytes.TrimRight(text, " ")
+		return string(text), resolvesToString(text)
+	}
+	return "", false
+}
+
+// resolvesToString says whether YAML 1.1, as sigs.k8s.io/yaml reads it, surely
+// takes a plain scalar for a string.
+func resolvesToString(text []byte) bool {
+	switch text[0] {
+	case '+', '-', '.', '~', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return false // perhaps a number, a time or null
+	case 'y', 'Y', 'n', 'N', 't', 'T', 'f', 'F', 'o', 'O':
+		switch string(bytes.ToLower(text)) {
+		case "y", "yes", "n", "no", "true", "false", "on", "off", "null":
+			return false
+		}
+	}
+	return true
+}
+
+// indentOf is how many spaces the line begins with.
+func indentOf(line []byte) int {
+	const spaces = 0x2020202020202020
+	i := 0
+	for ; len(line)-i >= 8; i += 8 {
+		if other := binary.LittleEndian.Uint64(line[i:]) ^ spaces; other != 0 {
+			return i + bits.TrailingZeros64(other)/8
+		}
+	}
+	for i < len(line) && line[i] == ' ' {
+		i++
+	}
+	return i
+}
+
+// oneBreak says whether lines are what they seem: of the line breaks of YAML 1.1
+// there is only the line feed, and there are no tabs and byte order marks.
+func oneBreak(doc []byte) bool {
+	if bytes.IndexByte(doc, '\t') >= 0 || bytes.IndexByte(doc, '\r') >= 0 {
+		return false
+	}
+	return isASCII(doc) || !bytes.Contains(doc, nextLine) && !bytes.Contains(doc, byteOrderMark) &&
+		!bytes.Contains(doc, lineSeparator) && !bytes.Contains(doc, paragraphSeparator)
+}
+
+func isASCII(s []byte) bool {
+	var all uint64
+	for ; len(s) >= 8; s = s[8:] {
+		all |= binary.LittleEndian.Uint64(s)
+	}
+	for _, b := range s {
+		all |= uint64(b)
+	}
+	return all&0x8080808080808080 == 0
+}

@@ -1,0 +1,76 @@
+package manifest
+
+import (
+	"go.yaml.in/yaml/v3"
+)
+
+// OriginOf is where the value at a path of keys (string) and indices (int) begins,
+// as in d.OriginOf("spec", "activate", 2). It is the origin of the document where
+// that cannot be told. The document is parsed for it, so ask where a person
+// will read the answer.
+func (d *Document) OriginOf(path ...any) Origin {
+	node, line, err := d.body.tree()
+	if err != nil {
+		return d.Origin
+	}
+	return originIn(find(node, path), line, d.Origin)
+}
+
+// OriginsOf is where each of the n items of the list at a path begins. It parses the
+// document once.
+func (d *Document) OriginsOf(n int, path ...any) []Origin {
+	node, line, err := d.body.tree()
+	if err != nil {
+		node = nil
+	}
+	list := find(node, path)
+	origins := make([]Origin, n)
+	for i := range origins {
+		origins[i] = originIn(find(list, []any{i}), line, d.Origin)
+	}
+	return origins
+}
+
+// originIn is where node begins in a tree that begins at the given line.
+func originIn(node *yaml.Node, line int, otherwise Origin) Origin {
+	if node == nil || node.Line == 0 {
+		return otherwise
+	}
+	return Origin{Path: otherwise.Path, Line: line + node.Line - 1}
+}
+
+// find is the node at a path, or nil.
+func find(node *yaml.Node, path []any) *yaml.Node {
+	for node != nil {
+		switch {
+		case node.Kind == yaml.DocumentNode && len(node.Content) > 0:
+			node = node.Content[0]
+		case node.Kind == yaml.AliasNode:
+			node = node.Alias
+		case len(path) == 0:
+			return node
+		default:
+			node, path = child(node, path[0]), path[1:]
+		}
+	}
+	return nil
+}
+
+func child(node *yaml.Node, step any) *yaml.Node {
+	switch step := step.(type) {
+	case int:
+		if node.Kind == yaml.SequenceNode && step >= 0 && step < len(node.Content) {
+			return node.Content[step]
+		}
+	case string:
+		if node.Kind != yaml.MappingNode {
+			return nil
+		}
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == step {
+				return node.Content[i+1]
+			}
+		}
+	}
+	return nil
+}

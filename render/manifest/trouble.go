@@ -1,0 +1,123 @@
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// yamlError says what is wrong with the YAML of the section: where in the file, in
+// words that do not repeat what values hold, for they may be secrets.
+func (s section) yamlError(raw []byte, err error) error {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	more := 0
+	if rest, several := strings.CutPrefix(text, "unmarshal errors:\n"); several {
+		all := strings.Split(rest, "\n")
+		text, more = strings.TrimSpace(all[0]), len(all)-1
+	}
+
+	line := s.part.first
+	if m := lineInError.FindStringSubmatch(text); m != nil {
+		text = m[2]
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			line = s.part.line + n - 1
+		}
+		if parserError.MatchString(text) {
+			line++ // the library is off by one here
+		}
+		line = min(line, s.lineAt(raw, len(raw)-1))
+	} else if i := placeOf(raw, text); i >= 0 {
+		line = s.lineAt(raw, i)
+	}
+
+	text = discreet(text)
+	if hint := hintFor(text, lineOf(raw, line-s.part.line)); hint != "" {
+		text += ": " + hint
+	}
+	if more > 0 {
+		text += " (and " + strconv.Itoa(more) + " more)"
+	}
+	return s.cannotDecode(line, errors.New(text))
+}
+
+var (
+	lineInError = regexp.MustCompile(`(?s)^line (\d+): (.*)$`)
+	parserError = regexp.MustCompile(`^did not find expected (<|node content|'-' indicator|key|',' or)`)
+	anchorError = regexp.MustCompile(`^(unknown )?anchor '([^']*)'`)
+	quotedValue = regexp.MustCompile("(?s) `.*`")
+)
+
+// placeOf finds what an error without a line means, or -1.
+func placeOf(raw []byte, text string) int {
+	if m := anchorError.FindStringSubmatch(text); m != nil {
+		sign := "&"
+		if m[1] != "" {
+			sign = "*"
+		}
+		return bytes.Index(raw, []byte(sign+m[2]))
+	}
+	switch {
+	case strings.HasPrefix(text, "control characters"):
+		for i := 0; i < len(raw); {
+			r, n := utf8.DecodeRune(raw[i:])
+			if isControl(r) {
+				return i
+			}
+			i += n
+		}
+	case strings.HasPrefix(text, "invalid map key"):
+		return bytes.Index(raw, []byte("{{"))
+	}
+	return -1
+}
+
+// isControl says whether YAML 1.1 does not allow the character.
+func isControl(r rune) bool {
+	switch r {
+	case '\t', '\n', '\r', 0x85:
+		return false
+	}
+	return r < ' ' || r >= 0x7F && r < 0xA0 || r == 0xFFFE || r == 0xFFFF
+}
+
+// discreet is an error of the library without the values that it repeats.
+func discreet(text string) string {
+	switch {
+	case strings.HasPrefix(text, "invalid map key"):
+		return "a key is a mapping or a sequence"
+	case strings.HasPrefix(text, "unsupported map key"):
+		return "a key is null or of another type that JSON does not have"
+	case strings.HasPrefix(text, "json: unsupported value"):
+		return "JSON has neither infinity nor NaN"
+	}
+	return quotedValue.ReplaceAllString(text, "")
+}
+
+func hintFor(text string, line []byte) string {
+	switch {
+	case bytes.Contains(line, []byte("{{")):
+		return "if this is a template, list the file in .headgateignore"
+	case bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("\t")):
+		return "indent with spaces"
+	case strings.HasPrefix(text, "found character that cannot start"):
+		return "quote the text"
+	}
+	return ""
+}
+
+// lineOf is the n-th line, from 0.
+func lineOf(raw []byte, n int) []byte {
+	for i := 0; ; i++ {
+		line, rest, found := bytes.Cut(raw, []byte("\n"))
+		if i == n {
+			return line
+		}
+		if !found {
+			return nil
+		}
+		raw = rest
+	}
+}

@@ -1,0 +1,82 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// An Object is one object that the commit wants, unmarked: plan adds our label
+// and annotation.
+type Object struct {
+	ID         manifest.ID
+	APIVersion string
+	Origin     manifest.Origin
+	Digest     string           // of the content: equal digests mean equal objects
+	Definition string           // the name of the definition that this CRD is made of; "" for everything else
+	Serves     schema.GroupKind // of a CRD: the kind that it serves
+	Optional   bool             // applied only where its API is served
+
+	json []byte // canonical: a fraction of the decoded object, and of the time to read the YAML again
+}
+
+// NewObject is an object that was read at an origin. It keeps nothing of u.
+func NewObject(u *unstructured.Unstructured, origin manifest.Origin) (Object, error) {
+	raw, err := json.Marshal(u.Object) // sorts keys
+	if err != nil {
+		return Object{}, fmt.Errorf("%s: cannot encode %s: %w", origin, manifest.IDOf(u), err)
+	}
+	o := Object{
+		ID:         manifest.IDOf(u),
+		APIVersion: u.GetAPIVersion(),
+		Origin:     origin,
+		Digest:     digest(raw),
+		json:       raw,
+	}
+	o.Optional = isOptional(o.ID)
+	if o.ID.IsCRD() {
+		o.Serves.Group, _, _ = unstructured.NestedString(u.Object, "spec", "group")
+		o.Serves.Kind, _, _ = unstructured.NestedString(u.Object, "spec", "names", "kind")
+	}
+	return o, nil
+}
+
+// Content decodes the object. Every call makes a new one.
+func (o Object) Content() (*unstructured.Unstructured, error) {
+	var content map[string]any
+	if err := utiljson.Unmarshal(o.json, &content); err != nil {
+		return nil, fmt.Errorf("%s: cannot decode %s: %w", o.Origin, o.ID, err)
+	}
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// objectOf is an object of the catalogue, which may have come with a package.
+func objectOf(o manifest.Object, shipper *catalogue.Package, conversion Conversion) (Object, error) {
+	if shipper != nil {
+		if err := conversion.settle(o.Unstructured, shipper); err != nil {
+			return Object{}, catalogue.Errorf(o.Origin, "%w", err)
+		}
+	}
+	return NewObject(o.Unstructured, o.Origin)
+}
+
+// isOptional says whether an object is for Crossplane, and of no use where it is
+// not installed.
+func isOptional(id manifest.ID) bool {
+	return id.Group == "pkg.crossplane.io" ||
+		id.Group == "apiextensions.crossplane.io" && id.Kind == "ManagedResourceActivationPolicy"
+}
+
+// digest is 128 bits, in 22 characters.
+func digest(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
+}

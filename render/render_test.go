@@ -1,0 +1,578 @@
+package render_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func policy(patterns ...string) *fstest.MapFile {
+	var b strings.Builder
+	b.WriteString("apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata:\n  name: team\nspec:\n  activate:\n")
+	for _, p := range patterns {
+		fmt.Fprintf(&b, "  - %q\n", p)
+	}
+	return &fstest.MapFile{Data: []byte(b.String())}
+}
+
+// withPolicy is a package in a directory beside a policy.
+func withPolicy(pkg fstest.MapFS, patterns ...string) fstest.MapFS {
+	files := fixtures.Below("package", pkg)
+	files["policy.yaml"] = policy(patterns...)
+	return files
+}
+
+func mustRender(tb testing.TB, files fs.FS, how render.Options) render.Desired {
+	tb.Helper()
+	want, err := render.Render(render.Input{Files: files}, how)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return want
+}
+
+// crdNames are the names of the CRDs that are wanted, in order.
+func crdNames(want render.Desired) []string {
+	var names []string
+	for _, o := range want.Objects {
+		if o.ID.IsCRD() {
+			names = append(names, o.ID.Name)
+		}
+	}
+	return names
+}
+
+var exemptOfAWS = []string{
+	"clusterproviderconfigs.aws.m.upbound.io",
+	"providerconfigs.aws.m.upbound.io",
+	"providerconfigs.aws.upbound.io",
+	"providerconfigusages.aws.m.upbound.io",
+	"providerconfigusages.aws.upbound.io",
+}
+
+func TestAWS(t *testing.T) {
+	aws := fixtures.Corpus(t, "provider-upjet-aws")
+	all := mustRender(t, fixtures.Below("package", aws), render.Options{})
+	if n := len(all.Definitions); n != 2038 {
+		t.Errorf("definitions: want 2038, got %d", n)
+	}
+	if diff := cmp.Diff(exemptOfAWS, crdNames(all)); diff != "" {
+		t.Errorf("without a policy only the exempt CRDs are wanted (-want +got):\n%s", diff)
+	}
+	var managed []string
+	for _, d := range all.Definitions {
+		if strings.Contains(d.Name, ".m.") {
+			managed = append(managed, d.Name)
+		}
+	}
+
+	t.Run("Forty", func(t *testing.T) {
+		forty := managed[100:140]
+		want := mustRender(t, withPolicy(aws, forty...), render.Options{})
+		if diff := cmp.Diff(slices.Sorted(slices.Values(slices.Concat(forty, exemptOfAWS))), crdNames(want)); diff != "" {
+			t.Errorf("exactly the forty and the exempt ones (-want +got):\n%s", diff)
+		}
+		if len(want.Findings) > 0 {
+			t.Errorf("findings on a policy without fault: %v", want.Findings)
+		}
+		for _, o := range want.Objects {
+			if o.ID.IsCRD() && (o.Serves.Kind == "" || o.Serves.Group == "" || len(o.Digest) != 22) {
+				t.Errorf("%s: serves %v, digest %q", o.ID, o.Serves, o.Digest)
+			}
+			if made := o.Definition != ""; made != slices.Contains(forty, o.ID.Name) {
+				t.Errorf("%s: made of definition %q", o.ID, o.Definition)
+			}
+		}
+		if got := want.Skipped[catalogue.BuildInput]; got != 4 {
+			t.Errorf("build inputs: want 4, got %d", got)
+		}
+	})
+	t.Run("Group", func(t *testing.T) {
+		var wanted []string
+		for _, name := range managed {
+			if strings.HasSuffix(name, ".s3.aws.m.upbound.io") {
+				wanted = append(wanted, name)
+			}
+		}
+		want := mustRender(t, withPolicy(aws, "*.s3.aws.m.upbound.io"), render.Options{})
+		got := slices.DeleteFunc(crdNames(want), func(name string) bool { return slices.Contains(exemptOfAWS, name) })
+		if diff := cmp.Diff(wanted, got); diff != "" || len(wanted) == 0 {
+			t.Errorf("exactly the %d of the group (-want +got):\n%s", len(wanted), diff)
+		}
+	})
+	t.Run("All", func(t *testing.T) {
+		want := mustRender(t, withPolicy(aws, "*"), render.Options{})
+		if n := len(crdNames(want)); n != 2043 {
+			t.Errorf("CRDs: want all 2043, got %d", n)
+		}
+	})
+}
+
+func TestCorpus(t *testing.T) {
+	cases := map[string]struct {
+		reason                      string
+		archive                     string
+		how                         render.Options
+		active, inactive, crds, all int
+		rules                       []string
+	}{
+		"Nop": {
+			reason: "without safe-start all is active; its webhook configuration names a placeholder", archive: "provider-nop",
+			active: 1, crds: 1, all: 3, rules: []string{"policy-cannot-restrict", render.RuleWebhook, "pattern-matches-nothing"},
+		},
+		"OldHelm": {
+			reason: "the exempt kinds are no definitions", archive: "provider-helm-v0.21.0",
+			active: 1, crds: 3, all: 4, rules: []string{"policy-cannot-restrict", "pattern-matches-nothing"},
+		},
+		"Helm": {
+			reason: "with safe-start nothing is active unasked", archive: "provider-helm",
+			inactive: 2, crds: 5, all: 6, rules: []string{"pattern-matches-nothing"},
+		},
+		"OldKubernetes": {
+			reason: "a CRD of two versions needs its webhook, or a word that it does not", archive: "provider-kubernetes-v1.0.0",
+			how:    render.Options{Conversion: render.Conversion{Strategy: render.ConversionNone}},
+			active: 4, crds: 9, all: 10, rules: []string{"policy-cannot-restrict", "pattern-matches-nothing"},
+		},
+		"Core": {
+			reason: "not a package: ordinary CRDs; the policy is for where its API is served", archive: "crossplane-core",
+			crds: 21, all: 22, rules: []string{"pattern-matches-nothing"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want := mustRender(t, withPolicy(fixtures.Corpus(t, tc.archive), "nothing.example.org"), tc.how)
+			active := 0
+			for _, d := range want.Definitions {
+				if d.Active {
+					active++
+				}
+			}
+			got := []int{active, len(want.Definitions) - active, len(crdNames(want)), len(want.Objects)}
+			if diff := cmp.Diff([]int{tc.active, tc.inactive, tc.crds, tc.all}, got); diff != "" {
+				t.Errorf("%s\nactive, inactive, CRDs, objects (-want +got):\n%s", tc.reason, diff)
+			}
+			var rules []string
+			for _, f := range want.Findings {
+				rules = append(rules, f.Rule)
+			}
+			if diff := cmp.Diff(tc.rules, rules); diff != "" {
+				t.Errorf("%s\nrules (-want +got):\n%s", tc.reason, diff)
+			}
+			if partial := len(want.Definitions) == 0; want.Partial != partial {
+				t.Errorf("partial: want %t, got %t", partial, want.Partial)
+			}
+		})
+	}
+}
+
+func TestConversionIsRefusedWhereItMatters(t *testing.T) {
+	_, err := render.Render(render.Input{Files: withPolicy(fixtures.Corpus(t, "provider-kubernetes"), "*")}, render.Options{})
+	if err == nil || !strings.HasPrefix(err.Error(), "package/crds/kubernetes.crossplane.io_objects.yaml:") {
+		t.Errorf("two versions and a webhook of nobody: want an error with its place, got %v", err)
+	}
+}
+
+func TestDeterminism(t *testing.T) {
+	files := withPolicy(fixtures.Corpus(t, "provider-helm"), "*", "releases.*", "relase.x")
+	var first []byte
+	for _, n := range []int{1, 4, 1, 4} {
+		before := runtime.GOMAXPROCS(n)
+		got := dump(t, mustRender(t, files, render.Options{}))
+		runtime.GOMAXPROCS(before)
+		if first == nil {
+			first = got
+		}
+		if diff := cmp.Diff(string(first), string(got)); diff != "" {
+			t.Fatalf("GOMAXPROCS %d renders something else (-first +got):\n%s", n, diff)
+		}
+	}
+}
+
+// dump is everything of a Desired that can be seen.
+func dump(t *testing.T, want render.Desired) []byte {
+	t.Helper()
+	var all []any
+	for _, o := range want.Objects {
+		content, err := o.Content()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, o.ID, o.Origin, o.Digest, o.Definition, o.Serves, o.Optional, content)
+	}
+	for _, d := range want.Definitions {
+		all = append(all, d.Name, d.Active, d.Reasons)
+	}
+	all = append(all, want.Policies, want.Packages, want.Skipped, want.Findings)
+	raw, err := json.MarshalIndent(all, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func file(text string) *fstest.MapFile {
+	return &fstest.MapFile{Data: []byte(strings.TrimPrefix(text, "\n"))}
+}
+
+const nativeMRD = `
+apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceDefinition
+metadata:
+  name: buckets.toy.example.org
+  labels: {team: a}
+spec:
+  group: toy.example.org
+  names: {kind: Bucket, plural: buckets}
+  scope: Namespaced
+  versions:
+  - {name: v2, served: true, storage: true}
+  - {name: v1, served: true, storage: false}
+`
+
+func TestRender(t *testing.T) {
+	files := fstest.MapFS{
+		"mrd.yaml":    file(nativeMRD),
+		"policy.yaml": policy("buckets.toy.example.org"),
+		"provider.yaml": file(`
+apiVersion: pkg.crossplane.io/v1
+kind: Provider
+metadata: {name: provider-toy}
+spec: {package: "example.org/provider-toy:v1"}
+`),
+		"config.yaml": file(`
+apiVersion: toy.example.org/v1
+kind: ProviderConfig
+metadata: {name: default, namespace: team}
+`),
+	}
+	want := mustRender(t, files, render.Options{})
+
+	type object struct {
+		ID, Definition string
+		Optional       bool
+	}
+	var got []object
+	for _, o := range want.Objects {
+		got = append(got, object{o.ID.String(), o.Definition, o.Optional})
+	}
+	wanted := []object{
+		{"ManagedResourceActivationPolicy.apiextensions.crossplane.io/team", "", true},
+		{"CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org", "buckets.toy.example.org", false},
+		{"Provider.pkg.crossplane.io/provider-toy", "", true},
+		{"ProviderConfig.toy.example.org/team/default", "", false},
+	}
+	if diff := cmp.Diff(wanted, got); diff != "" {
+		t.Fatalf("the CRD instead of the MRD, the rest as it is (-want +got):\n%s", diff)
+	}
+
+	made, err := want.Objects[1].Content()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const crd = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"buckets.toy.example.org"},"spec":{"group":"toy.example.org","names":{"kind":"Bucket","plural":"buckets"},"scope":"Namespaced","versions":[{"name":"v1","served":true,"storage":false},{"name":"v2","served":true,"storage":true}]}}`
+	raw, err := json.Marshal(made.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(crd, string(raw)); diff != "" {
+		t.Errorf("as Crossplane makes it (-want +got):\n%s", diff)
+	}
+
+	again, err := want.Definitions[0].CRD()
+	if err != nil || again.Digest != want.Objects[1].Digest {
+		t.Errorf("the definition makes the same CRD on demand: %v", err)
+	}
+}
+
+func TestPausedAndInactive(t *testing.T) {
+	paused := strings.Replace(nativeMRD, "metadata:\n", "metadata:\n  annotations: {crossplane.io/paused: \"true\"}\n", 1)
+	want := mustRender(t, fstest.MapFS{"mrd.yaml": file(paused), "policy.yaml": policy("*")}, render.Options{})
+	if names := crdNames(want); len(names) > 0 || !want.Definitions[0].Active {
+		t.Errorf("active but paused makes no CRD, got %v", names)
+	}
+	want = mustRender(t, fstest.MapFS{"mrd.yaml": file(nativeMRD)}, render.Options{})
+	if names := crdNames(want); len(names) > 0 || want.Definitions[0].Active {
+		t.Errorf("inactive makes no CRD, got %v", names)
+	}
+	if _, err := want.Definitions[0].CRD(); err != nil {
+		t.Errorf("but it can be made on demand: %v", err)
+	}
+}
+
+func TestOtherObject(t *testing.T) {
+	a := mustRender(t, fstest.MapFS{"a.yaml": file("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: b, c: d}\n")}, render.Options{})
+	b := mustRender(t, fstest.MapFS{"b.json": file(`{"kind":"ConfigMap","data":{"c":"d","a":"b"},"apiVersion":"v1","metadata":{"name":"a"}}`)}, render.Options{})
+	c := mustRender(t, fstest.MapFS{"a.yaml": file("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: b, c: e}\n")}, render.Options{})
+	if a.Objects[0].Digest != b.Objects[0].Digest {
+		t.Error("the digest is of the content, whatever its form")
+	}
+	if a.Objects[0].Digest == c.Objects[0].Digest {
+		t.Error("other content, other digest")
+	}
+	content, err := a.Objects[0].Content()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content.SetName("changed")
+	if again, err := a.Objects[0].Content(); err != nil || again.GetName() != "a" {
+		t.Errorf("every caller has its own: %v, %v", again, err)
+	}
+}
+
+func webhookCRD(versions ...string) string {
+	var b strings.Builder
+	b.WriteString(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: buckets.toy.example.org}
+spec:
+  group: toy.example.org
+  names: {kind: Bucket, plural: buckets}
+  scope: Cluster
+  conversion:
+    strategy: Webhook
+    webhook:
+      clientConfig: {service: {path: /convert}}
+      conversionReviewVersions: [v1]
+  versions:
+`)
+	for i, v := range versions {
+		fmt.Fprintf(&b, "  - {name: %s, served: true, storage: %t}\n", v, i == 0)
+	}
+	return b.String()
+}
+
+func TestConversion(t *testing.T) {
+	const provider = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-toy}\n"
+	inject := render.Conversion{Strategy: render.ConversionInject, Namespace: "crossplane-system", CABundle: []byte("ca")}
+	named := inject
+	named.Service, named.Port = "webhooks", 443
+
+	injected := func(name string, port int64) map[string]any {
+		return map[string]any{"strategy": "Webhook", "webhook": map[string]any{
+			"clientConfig": map[string]any{
+				"caBundle": "Y2E=",
+				"service":  map[string]any{"name": name, "namespace": "crossplane-system", "path": "/convert", "port": port},
+			},
+			"conversionReviewVersions": []any{"v1"},
+		}}
+	}
+	cases := map[string]struct {
+		reason string
+		crd    string
+		how    render.Conversion
+		want   map[string]any // spec.conversion
+		fails  bool
+	}{
+		"SafeSingle": {
+			reason: "one version is never converted",
+			crd:    webhookCRD("v1"),
+		},
+		"SafeSeveral": {
+			reason: "data was seen to be lost without",
+			crd:    webhookCRD("v1", "v1beta1"),
+			fails:  true,
+		},
+		"None": {
+			reason: "someone has said so",
+			crd:    webhookCRD("v1", "v1beta1"),
+			how:    render.Conversion{Strategy: render.ConversionNone},
+		},
+		"Inject": {
+			reason: "as Crossplane does: the service has the name of the package",
+			crd:    webhookCRD("v1", "v1beta1"),
+			how:    inject,
+			want:   injected("provider-toy", 9443),
+		},
+		"InjectNamed": {
+			reason: "or the one that is said",
+			crd:    webhookCRD("v1"),
+			how:    named,
+			want:   injected("webhooks", 443),
+		},
+		"Exempt": {
+			reason: "published packages have a webhook on the exempt kinds, too",
+			crd:    strings.Replace(webhookCRD("v1"), "Bucket", "ProviderConfig", 1),
+			how:    inject,
+			want:   injected("provider-toy", 9443),
+		},
+		"Complete": {
+			reason: "a client that can be called is not ours to change",
+			crd:    strings.Replace(webhookCRD("v1", "v2"), "{service: {path: /convert}}", "{url: https://example.org}", 1),
+			want: map[string]any{"strategy": "Webhook", "webhook": map[string]any{
+				"clientConfig":             map[string]any{"url": "https://example.org"},
+				"conversionReviewVersions": []any{"v1"},
+			}},
+		},
+		"NoWebhook": {
+			reason: "strategy None is kept as it is",
+			crd:    "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: buckets.toy.example.org}\nspec:\n  group: toy.example.org\n  names: {kind: Bucket, plural: buckets}\n  scope: Cluster\n  conversion: {strategy: None}\n  versions: [{name: v1, served: true, storage: true}]\n",
+			how:    inject,
+			want:   map[string]any{"strategy": "None"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			files := fstest.MapFS{"p/crossplane.yaml": file(provider), "p/crd.yaml": file(tc.crd)}
+			want, err := render.Render(render.Input{Files: files}, render.Options{Conversion: tc.how})
+			if tc.fails {
+				if err == nil || !strings.HasPrefix(err.Error(), "p/crd.yaml:9: ") {
+					t.Errorf("%s: want an error at p/crd.yaml:9, got %v", tc.reason, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			made, err := want.Objects[0].Content()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _ := made.Object["spec"].(map[string]any)["conversion"].(map[string]any)
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\nspec.conversion (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestWebhookConfiguration(t *testing.T) {
+	how := render.Options{Conversion: render.Conversion{Strategy: render.ConversionInject, Namespace: "crossplane-system", CABundle: []byte("ca")}}
+	want := mustRender(t, fixtures.Corpus(t, "provider-nop"), how)
+	for _, o := range want.Objects {
+		if o.ID.Kind != "ValidatingWebhookConfiguration" {
+			continue
+		}
+		content, err := o.Content()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := content.Object["webhooks"].([]any)[0].(map[string]any)["clientConfig"]
+		wanted := map[string]any{
+			"caBundle": "Y2E=",
+			"service": map[string]any{
+				"name": "provider-nop", "namespace": "crossplane-system", "port": int64(9443),
+				"path": "/validate-nop-crossplane-io-v1alpha1-nopresource",
+			},
+		}
+		if diff := cmp.Diff(any(wanted), got); diff != "" || o.ID.Name != "crossplane-provider-provider-nop" {
+			t.Errorf("%s (-want +got):\n%s", o.ID, diff)
+		}
+		return
+	}
+	t.Error("no webhook configuration is wanted")
+}
+
+func TestRenderRefuses(t *testing.T) {
+	activated := func(mrd string) fstest.MapFS {
+		return fstest.MapFS{"mrd.yaml": file(mrd), "policy.yaml": policy("*")}
+	}
+	cases := map[string]struct {
+		reason string
+		files  fstest.MapFS
+		how    render.Options
+		want   []string // the beginnings of the lines
+	}{
+		"Everywhere": {
+			reason: "all broken places are seen at once: files, objects and what makes no CRD",
+			files: fstest.MapFS{
+				"a.yaml":      file("kind: [\n"),
+				"b.yaml":      file("apiVersion: v1\nkind: ConfigMap\n"),
+				"mrd.yaml":    file(strings.Replace(nativeMRD, "name: v2, ", "", 1)),
+				"policy.yaml": policy("*"),
+			},
+			want: []string{"a.yaml:", "b.yaml:1: ConfigMap has no metadata.name", "mrd.yaml:11: cannot make a CRD of buckets.toy.example.org: spec.versions[0].name: is required"},
+		},
+		"WrongField": {
+			reason: "every field at its own line",
+			files:  activated(strings.NewReplacer("scope: Namespaced", "scope: Global", "kind: Bucket, ", "").Replace(nativeMRD)),
+			want: []string{
+				"mrd.yaml:8: cannot make a CRD of buckets.toy.example.org: spec.names.kind: is required",
+				"mrd.yaml:9: cannot make a CRD of buckets.toy.example.org: spec.scope: must be Namespaced or Cluster",
+			},
+		},
+		"CRDBeside": {
+			reason: "an active definition and an ordinary CRD of the same name cannot both be applied",
+			files: fstest.MapFS{
+				"mrd.yaml": file(nativeMRD), "policy.yaml": policy("*"),
+				"crd.yaml": file("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: buckets.toy.example.org}\n"),
+			},
+			want: []string{"mrd.yaml:1: CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org is made of this definition, which is active, and declared at crd.yaml:1 already"},
+		},
+		"Owner": {
+			reason: "not yet",
+			how:    render.Options{Owner: render.OwnerCrossplane},
+			want:   []string{"cannot render for the CRD owner Crossplane yet"},
+		},
+		"Conversion": {
+			reason: "a service without a CA cannot be called",
+			how:    render.Options{Conversion: render.Conversion{Strategy: render.ConversionInject, Namespace: "a"}},
+			want:   []string{"conversion Inject needs the CA bundle"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.files == nil {
+				tc.files = fstest.MapFS{}
+			}
+			want, err := render.Render(render.Input{Files: tc.files}, tc.how)
+			if err == nil {
+				t.Fatalf("%s\nRender(...): no error", tc.reason)
+			}
+			if len(want.Objects) > 0 {
+				t.Error("something is wanted all the same")
+			}
+			got := strings.Split(err.Error(), "\n")
+			if len(got) != len(tc.want) {
+				t.Fatalf("%s\nwant %d problems, got:\n%v", tc.reason, len(tc.want), err)
+			}
+			for i, wanted := range tc.want {
+				if !strings.HasPrefix(got[i], wanted) {
+					t.Errorf("%s\nproblem %d: want %q…, got %q", tc.reason, i, wanted, got[i])
+				}
+			}
+		})
+	}
+}
+
+func TestMalformedPatternIsNoError(t *testing.T) {
+	want := mustRender(t, fstest.MapFS{"mrd.yaml": file(nativeMRD), "policy.yaml": policy("[")}, render.Options{})
+	if len(want.Findings) != 1 || want.Findings[0].Severity != manifest.Warning {
+		t.Errorf("Crossplane ignores it; want one warning, got %v", want.Findings)
+	}
+}
+
+func BenchmarkRenderAWS(b *testing.B) {
+	aws := fixtures.Corpus(b, "provider-upjet-aws")
+	names := slices.Sorted(maps.Keys(aws))
+	var forty []string
+	for _, name := range names {
+		base, ok := strings.CutPrefix(name, "crds/")
+		if !ok || !strings.Contains(base, ".m.") || strings.Contains(base, "onfig") {
+			continue
+		}
+		group, plural, _ := strings.Cut(strings.TrimSuffix(base, ".yaml"), "_")
+		if len(forty) < 40 {
+			forty = append(forty, plural+"."+group)
+		}
+	}
+	files := withPolicy(aws, forty...)
+	b.ReportAllocs()
+	for b.Loop() {
+		mustRender(b, files, render.Options{})
+	}
+}
