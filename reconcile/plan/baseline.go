@@ -25,6 +25,10 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		Offline:   true,
 	}
 	base := make(map[manifest.ID]render.Object, len(b.Base.Objects))
+	wanted := make(map[manifest.ID]bool, len(want.Objects))
+	for _, o := range want.Objects {
+		wanted[o.ID] = true
+	}
 	for _, o := range b.Base.Objects {
 		base[o.ID] = o
 		live := &metav1.PartialObjectMetadata{
@@ -35,6 +39,13 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 				Labels:      map[string]string{SyncLabel: b.Sync.Key()},
 				Annotations: map[string]string{InventoryAnnotation: b.Sync.Key()},
 			},
+		}
+		if !wanted[o.ID] { // guards of a prune look at labels and annotations
+			content, err := b.Sync.Sent(o)
+			if err != nil {
+				return Observed{}, err
+			}
+			live.Labels, live.Annotations = content.GetLabels(), content.GetAnnotations()
 		}
 		seen.Objects[o.ID] = live
 		seen.Inventory.Entries[o.ID] = applied(live, b.Sync.Digest(o))

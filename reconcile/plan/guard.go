@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ func (c Case) Live(s Step) *metav1.PartialObjectMetadata { return c.Seen.Objects
 // A Ruling is what a guard says. The zero value allows.
 type Ruling struct {
 	Answer Response
-	Reason string    // what a person reads, and can act on
+	Reason string    // what a person reads, and can act on; of what is allowed, a note
 	Needs  *Question // the guard has to know this first; until then it holds
 }
 
@@ -87,6 +88,7 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 			}
 			switch r.Answer {
 			case Allowed:
+				p.Steps[i].Reason = cmp.Or(s.Reason, r.Reason)
 				continue
 			case Retained:
 				s.Action, s.Cause = Keep, Retain
@@ -186,7 +188,7 @@ func inUse(s Step, c Case) Ruling {
 	if !hasDependents(s.ID) {
 		return allowed
 	}
-	return counted(Question{Ask: Dependents, Of: s.ID}, c, "%d live objects would be deleted with it%s; delete them first")
+	return counted(Question{Ask: Dependents, Of: s.ID}, c, "%s would be deleted with it%s; delete them first", "live object")
 }
 
 // hasDependents says whether deleting an object of the kind takes others along.
@@ -213,15 +215,15 @@ func othersInside(s Step, c Case) Ruling {
 	if s.ID.Group != "" || s.ID.Kind != "Namespace" {
 		return allowed
 	}
-	return counted(Question{Ask: Inside, Of: s.ID}, c, "%d objects in it are not of this sync%s; move or delete them first")
+	return counted(Question{Ask: Inside, Of: s.ID}, c, "%s in it would be deleted with it%s; move or delete them first", "foreign object")
 }
 
 // counted rules by a count, and holds what could not be counted.
-func counted(q Question, c Case, format string) Ruling {
+func counted(q Question, c Case, format, noun string) Ruling {
 	a, ok := c.Seen.Answers[q]
 	switch {
 	case c.Seen.Offline:
-		return allowed // nothing is deleted offline; the report says that nobody counted
+		return Ruling{Reason: "what would be deleted with it is not known without a cluster; a pass holds it while that is anything"}
 	case !ok:
 		r := held("it has not been counted what would be deleted with it")
 		r.Needs = &q
@@ -233,9 +235,16 @@ func counted(q Question, c Case, format string) Ruling {
 		if a.Example != "" {
 			example = ", for example " + a.Example
 		}
-		return held(format, a.Count, example)
+		return held(format, plural(a.Count, noun), example)
 	}
 	return allowed
+}
+
+func plural(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // empty holds every prune of a commit that looks like a mistake: a wrong path, an

@@ -35,15 +35,16 @@ type Report struct {
 
 // A Summary counts.
 type Summary struct {
-	Created   int `json:"created"` // or would be; so all of them
-	Updated   int `json:"updated"`
-	Pruned    int `json:"pruned"`
-	Held      int `json:"held"`
-	Failed    int `json:"failed"`
-	NotReady  int `json:"notReady"`
-	Unchanged int `json:"unchanged"`
-	Retained  int `json:"retained"`
-	Drifted   int `json:"drifted"`
+	Created    int `json:"created"` // or would be; so all of them
+	Updated    int `json:"updated"`
+	Pruned     int `json:"pruned"`
+	Held       int `json:"held"`
+	Failed     int `json:"failed"`
+	NotReady   int `json:"notReady"`
+	NotReached int `json:"notReached"` // when the pass stopped
+	Unchanged  int `json:"unchanged"`
+	Retained   int `json:"retained"`
+	Drifted    int `json:"drifted"`
 
 	Active      int `json:"active"`      // definitions
 	Inactive    int `json:"inactive"`    // definitions
@@ -72,8 +73,10 @@ type Step struct {
 	Origin     *manifest.Origin    `json:"origin,omitempty"`
 	Because    []activation.Reason `json:"because,omitempty"`
 	Changes    []plan.Change       `json:"changes,omitempty"`
+	TakesFrom  []string            `json:"takesFrom,omitempty"` // of drift: the field managers that made it
 	Waits      string              `json:"waits,omitempty"`
 	NotReady   string              `json:"notReady,omitempty"`
+	NotReached bool                `json:"notReached,omitempty"` // the pass stopped before it
 	Error      string              `json:"error,omitempty"`
 
 	definition bool
@@ -97,7 +100,12 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 		outcomes[o.ID] = o
 	}
 	for _, s := range p.Steps {
-		step := stepOf(s, outcomes[s.ID])
+		outcome, reached := outcomes[s.ID]
+		step := stepOf(s, outcome)
+		step.NotReached = applied && s.Writes() && !reached
+		if applied && step.Error == "" {
+			step.Waits = "" // it waited
+		}
 		r.Summary.count(step)
 		if s.Action != plan.Keep || s.Guard != "" {
 			r.Steps = append(r.Steps, step)
@@ -136,7 +144,7 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 	step := Step{
 		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: s.Reason,
 		ID: s.ID, APIVersion: s.APIVersion, Because: s.Because,
-		Changes: s.Changes(), Waits: s.Waits, NotReady: o.NotReady,
+		Changes: s.Changes(), TakesFrom: s.Takes, Waits: s.Waits, NotReady: o.NotReady,
 		definition: s.Definition,
 	}
 	if s.Origin != (manifest.Origin{}) {
@@ -150,6 +158,8 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 
 func (c *Summary) count(s Step) {
 	switch {
+	case s.NotReached:
+		c.NotReached++
 	case s.Error != "":
 		c.Failed++
 	case s.Action == plan.Create:
@@ -169,7 +179,7 @@ func (c *Summary) count(s Step) {
 	if s.NotReady != "" {
 		c.NotReady++
 	}
-	if s.Cause == plan.Drift {
+	if s.Cause == plan.Drift && s.Error == "" {
 		c.Drifted++
 	}
 	if s.Guard != "" && s.Action != plan.Hold {

@@ -48,7 +48,9 @@ func (t Text) Write(w io.Writer, r Report) error {
 	}
 	t.findings(&b, r.Findings)
 	if r.Error != "" {
-		fmt.Fprintf(&b, "%s\n", t.paint("error: "+clean(r.Error), "\x1b[31m"))
+		for line := range strings.SplitSeq(r.Error, "\n") {
+			fmt.Fprintf(&b, "%s\n", t.paint("error: "+clean(line), "\x1b[31m"))
+		}
 	}
 	fmt.Fprintln(&b, r.Line())
 	_, err := io.WriteString(w, b.String())
@@ -84,8 +86,17 @@ func (t Text) step(b *strings.Builder, s Step) {
 		detail("%s held by guard %q: %s", s.Would, s.Guard, clean(s.Reason))
 	case s.Guard != "":
 		detail("retained: %s", clean(s.Reason))
-	case s.Cause == plan.Drift:
-		detail("drift: it was changed by someone else")
+	case s.Reason != "":
+		detail("note: %s", clean(s.Reason))
+	}
+	switch {
+	case s.Cause != plan.Drift:
+	case s.Action == plan.Create:
+		detail("drift: someone deleted it")
+	case len(s.TakesFrom) > 0:
+		detail("drift: changed by %s", clean(strings.Join(s.TakesFrom, ", ")))
+	default:
+		detail("drift: someone changed it")
 	}
 	if s.Action == plan.Create {
 		for _, reason := range s.Because {
@@ -98,6 +109,9 @@ func (t Text) step(b *strings.Builder, s Step) {
 			break
 		}
 		detail("%s: %s → %s", clean(c.Path), t.value(c.From), t.value(c.To))
+	}
+	if s.NotReached {
+		detail("not reached before the pass stopped")
 	}
 	if s.Waits != "" {
 		detail("waits for %s", clean(s.Waits))
@@ -169,14 +183,15 @@ func (r Report) Line() string {
 	add(c.Held, "held")
 	add(c.Failed, "failed")
 	add(c.NotReady, "not ready")
-	if len(parts) == 0 {
+	add(c.NotReached, "not reached")
+	switch {
+	case r.Error != "":
+		parts = append([]string{"stopped by an error"}, parts...)
+	case len(parts) == 0:
 		parts = append(parts, "no changes")
 	}
 	add(c.Unchanged, "unchanged")
 	line := "Summary: " + strings.Join(parts, ", ")
-	if r.Error != "" {
-		line = "Summary: stopped by an error"
-	}
 	if c.Definitions > 0 {
 		line += " · " + c.String()
 	}

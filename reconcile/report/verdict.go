@@ -99,9 +99,13 @@ func (r Report) first(like func(Step) bool) string {
 }
 
 // String is what a commit status says of a pass: "43 active (+2), 2000 inactive,
-// 1 retained".
+// 1 retained", or of a commit without definitions how many objects it has.
 func (c Summary) String() string {
 	var b strings.Builder
+	if c.Definitions == 0 {
+		fmt.Fprintf(&b, "%d objects", c.Created+c.Updated+c.Unchanged)
+		return b.String()
+	}
 	fmt.Fprintf(&b, "%d active", c.Active)
 	if c.Activated > 0 {
 		fmt.Fprintf(&b, " (+%d)", c.Activated)

@@ -1,0 +1,86 @@
+// Command summary runs test commands one after another and says, package by package and
+// in one line at the end, what came of them. The arguments are commands that print what
+// `go test -json` prints, separated by --:
+//
+//	summary go test -json ./... -- go -C fixtures/controlplane test -json ./...
+//
+// It prints the output of tests that failed and of nothing else. A skipped test is a
+// failure, unless the corpus that it needs is absent: a machine need not have that.
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+)
+
+func main() {
+	commands := split(os.Args[1:])
+	if len(commands) == 0 {
+		fmt.Fprintln(os.Stderr, "usage: summary COMMAND [-- COMMAND]...")
+		os.Exit(2)
+	}
+	s := newSummary(os.Stdout)
+	for _, command := range commands {
+		if err := run(command, s); err != nil {
+			fmt.Fprintln(os.Stderr, "summary:", err)
+			os.Exit(1)
+		}
+	}
+	if !s.Close() {
+		os.Exit(1)
+	}
+}
+
+// split cuts arguments into commands.
+func split(args []string) [][]string {
+	var commands [][]string
+	for len(args) > 0 {
+		n := slices.Index(args, "--")
+		if n < 0 {
+			n = len(args)
+		}
+		if n > 0 {
+			commands = append(commands, args[:n])
+		}
+		args = args[min(n+1, len(args)):]
+	}
+	return commands
+}
+
+// run reads what a command prints, line by line, as it comes.
+func run(command []string, s *summary) error {
+	c := exec.Command(command[0], command[1:]...)
+	c.Stderr = os.Stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := c.Start(); err != nil {
+		return err
+	}
+	before := s.failed
+	for lines := bufio.NewReader(out); ; {
+		line, err := lines.ReadBytes('\n')
+		s.Line(line)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, io.EOF) {
+			return err
+		}
+		break
+	}
+	err = c.Wait()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		if s.failed == before { // go could not even load the packages, and said so on stderr
+			s.Fail(fmt.Sprintf("%q: %v", command, exit))
+		}
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+)
+
+// excused is what a test says that may be skipped.
+var excused = regexp.MustCompile(`(?i)\bcorpus is absent\b`)
+
+// event is a line of `go test -json`; `go doc test2json` describes it.
+type event struct {
+	Action  string  `json:"Action"`
+	Package string  `json:"Package"`
+	Test    string  `json:"Test"`
+	Elapsed float64 `json:"Elapsed"`
+	Output  string  `json:"Output"`
+}
+
+// test is one that is running, or a whole package where name is empty.
+type test struct{ pkg, name string }
+
+// summary counts tests, subtests included.
+type summary struct {
+	out     io.Writer
+	passed  int
+	failed  int
+	skips   []string
+	illegal int // skips without an excuse
+
+	said    map[test][]string // output so far
+	running map[string]map[string]bool
+	broken  map[string]int // failures by package
+}
+
+func newSummary(out io.Writer) *summary {
+	return &summary{out: out, said: map[test][]string{}, running: map[string]map[string]bool{}, broken: map[string]int{}}
+}
+
+// Line takes one line of output. What is no event is passed on.
+func (s *summary) Line(line []byte) {
+	var e event
+	if !bytes.HasPrefix(line, []byte("{")) || json.Unmarshal(line, &e) != nil {
+		fmt.Fprintf(s.out, "%s", line)
+		return
+	}
+	t := test{e.Package, e.Test}
+	switch e.Action {
+	case "build-output":
+		fmt.Fprint(s.out, e.Output)
+	case "output":
+		s.said[t] = append(s.said[t], e.Output)
+	case "run":
+		if s.running[t.pkg] == nil {
+			s.running[t.pkg] = map[string]bool{}
+		}
+		s.running[t.pkg][t.name] = true
+	case "pass", "fail", "skip":
+		if t.name == "" {
+			s.endPackage(t.pkg, e)
+		} else {
+			s.endTest(t, e.Action)
+		}
+	}
+}
+
+func (s *summary) endTest(t test, action string) {
+	delete(s.running[t.pkg], t.name)
+	said := s.said[t]
+	delete(s.said, t)
+	switch action {
+	case "pass":
+		s.passed++
+	case "skip":
+		s.skip(t, said)
+	case "fail":
+		s.failTest(t, said)
+	}
+}
+
+func (s *summary) failTest(t test, said []string) {
+	s.failed++
+	s.broken[t.pkg]++
+	fmt.Fprintf(s.out, "--- FAIL %s %s\n", t.pkg, t.name)
+	for _, line := range said {
+		if !noise(line) {
+			fmt.Fprint(s.out, line)
+		}
+	}
+}
+
+// skip notes a skipped test with its reason.
+func (s *summary) skip(t test, said []string) {
+	var reason []string
+	for _, line := range said {
+		if !noise(line) {
+			reason = append(reason, strings.TrimSpace(line))
+		}
+	}
+	why := strings.Join(reason, " ")
+	mark := ""
+	if !excused.MatchString(why) {
+		s.illegal++
+		mark = " (not allowed)"
+	}
+	s.skips = append(s.skips, fmt.Sprintf("%s %s: %s%s", t.pkg, t.name, why, mark))
+}
+
+// endPackage is called after the last test of a package.
+func (s *summary) endPackage(pkg string, e event) {
+	said := s.said[test{pkg: pkg}]
+	if e.Action == "fail" {
+		for name := range s.running[pkg] { // a panic, a timeout or os.Exit ended them all
+			t := test{pkg, name}
+			s.failTest(t, s.said[t])
+			delete(s.said, t)
+		}
+		if s.broken[pkg] == 0 { // did not build, or TestMain failed
+			s.failed++
+		}
+		for _, line := range said {
+			if !noise(line) {
+				fmt.Fprint(s.out, line)
+			}
+		}
+	}
+	switch {
+	case e.Action == "fail":
+		fmt.Fprintf(s.out, "FAIL  %s\n", pkg)
+	case e.Action == "pass" && !strings.Contains(strings.Join(said, ""), "[no test files]"):
+		fmt.Fprintf(s.out, "ok    %s  %.1fs\n", pkg, e.Elapsed)
+	}
+	delete(s.said, test{pkg: pkg})
+	delete(s.running, pkg)
+}
+
+// noise is what the testing package says of every test.
+func noise(line string) bool {
+	line = strings.TrimSpace(line)
+	for _, prefix := range []string{"=== ", "--- FAIL:", "--- SKIP:", "--- PASS:", "-test.shuffle "} {
+		if strings.HasPrefix(line, prefix) {
+			return true
+		}
+	}
+	return line == "PASS" || line == "FAIL"
+}
+
+// Fail counts a failure that no test had.
+func (s *summary) Fail(why string) {
+	s.failed++
+	fmt.Fprintln(s.out, "FAIL ", why)
+}
+
+// Close prints the skips and the one line that counts, and tells whether all is well.
+func (s *summary) Close() bool {
+	if len(s.skips) > 0 {
+		fmt.Fprintln(s.out, "\nskipped:")
+	}
+	for _, skip := range s.skips {
+		fmt.Fprintln(s.out, " ", skip)
+	}
+	if s.illegal > 0 {
+		fmt.Fprintf(s.out, "\nA test may be skipped only where the corpus is absent; %d said something else.\n", s.illegal)
+	}
+	if s.passed+s.failed+len(s.skips) == 0 {
+		s.Fail("no test has run")
+	}
+	fmt.Fprintf(s.out, "\n%d passed, %d failed, %d skipped\n", s.passed, s.failed, len(s.skips))
+	return s.failed == 0 && s.illegal == 0
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestSummary(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		lines  []string
+		want   []string // in the output, in this order
+		not    string   // not in the output
+		well   bool
+	}{
+		"Pass": {
+			reason: "What passes says nothing.",
+			lines: []string{
+				`{"Action":"run","Package":"p","Test":"TestA"}`,
+				`{"Action":"output","Package":"p","Test":"TestA","Output":"chatter\n"}`,
+				`{"Action":"pass","Package":"p","Test":"TestA","Elapsed":0.1}`,
+				`{"Action":"pass","Package":"p","Elapsed":0.2}`,
+			},
+			want: []string{"ok    p  0.2s", "1 passed, 0 failed, 0 skipped"},
+			not:  "chatter",
+			well: true,
+		},
+		"Fail": {
+			reason: "What fails is shown with all that it said, and nothing of its neighbours.",
+			lines: []string{
+				`{"Action":"run","Package":"p","Test":"TestA"}`,
+				`{"Action":"run","Package":"p","Test":"TestB"}`,
+				`{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}`,
+				`{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:1: boom\n"}`,
+				`{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:1: chatter\n"}`,
+				`{"Action":"fail","Package":"p","Test":"TestA"}`,
+				`{"Action":"pass","Package":"p","Test":"TestB"}`,
+				`{"Action":"fail","Package":"p"}`,
+			},
+			want: []string{"--- FAIL p TestA", "boom", "FAIL  p", "1 passed, 1 failed, 0 skipped"},
+			not:  "chatter",
+		},
+		"Panic": {
+			reason: "A test that never ended has failed, and its package does not count twice.",
+			lines: []string{
+				`{"Action":"run","Package":"p","Test":"TestA"}`,
+				`{"Action":"output","Package":"p","Test":"TestA","Output":"panic: boom\n"}`,
+				`{"Action":"fail","Package":"p"}`,
+			},
+			want: []string{"--- FAIL p TestA", "panic: boom", "0 passed, 1 failed, 0 skipped"},
+		},
+		"DoesNotBuild": {
+			reason: "A package that does not build has failed, and the compiler's words are shown.",
+			lines: []string{
+				`{"ImportPath":"p [p.test]","Action":"build-output","Output":"p.go:3: undefined: x\n"}`,
+				`{"ImportPath":"p [p.test]","Action":"build-fail"}`,
+				`{"Action":"fail","Package":"p","FailedBuild":"p [p.test]"}`,
+			},
+			want: []string{"undefined: x", "FAIL  p", "0 passed, 1 failed, 0 skipped"},
+		},
+		"CorpusAbsent": {
+			reason: "Real packages are not shipped with the sources.",
+			lines: []string{
+				`{"Action":"run","Package":"p","Test":"TestA"}`,
+				`{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:1: corpus is absent: no such file\n"}`,
+				`{"Action":"skip","Package":"p","Test":"TestA"}`,
+				`{"Action":"run","Package":"p","Test":"TestB"}`,
+				`{"Action":"pass","Package":"p","Test":"TestB"}`,
+				`{"Action":"pass","Package":"p"}`,
+			},
+			want: []string{"skipped:", "p TestA: a_test.go:1: corpus is absent", "1 passed, 0 failed, 1 skipped"},
+			not:  "not allowed",
+			well: true,
+		},
+		"OtherSkip": {
+			reason: "A test that quietly skips itself proves nothing.",
+			lines: []string{
+				`{"Action":"run","Package":"p","Test":"TestA"}`,
+				`{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:1: no kubectl\n"}`,
+				`{"Action":"skip","Package":"p","Test":"TestA"}`,
+				`{"Action":"pass","Package":"p"}`,
+			},
+			want: []string{"no kubectl (not allowed)", "0 passed, 0 failed, 1 skipped"},
+		},
+		"NothingRan": {
+			reason: "A pattern that matches no test must not look like success.",
+			lines:  []string{`{"Action":"skip","Package":"p"}`},
+			want:   []string{"no test has run", "0 passed, 1 failed, 0 skipped"},
+		},
+		"OtherOutput": {
+			reason: "What is no event is passed on.",
+			lines: []string{
+				`go: downloading`,
+				`{"Action":"run","Package":"p","Test":"TestA"}`,
+				`{"Action":"pass","Package":"p","Test":"TestA"}`,
+			},
+			want: []string{"go: downloading", "1 passed"},
+			well: true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			s := newSummary(&out)
+			for _, line := range tc.lines {
+				s.Line([]byte(line + "\n"))
+			}
+			well := s.Close()
+			if well != tc.well {
+				t.Errorf("%s\nClose() = %t, want %t", tc.reason, well, tc.well)
+			}
+			rest := out.String()
+			for _, want := range tc.want {
+				_, after, ok := strings.Cut(rest, want)
+				if !ok {
+					t.Fatalf("%s\nno %q in its place in:\n%s", tc.reason, want, out.String())
+				}
+				rest = after
+			}
+			if tc.not != "" && strings.Contains(out.String(), tc.not) {
+				t.Errorf("%s\n%q in:\n%s", tc.reason, tc.not, out.String())
+			}
+		})
+	}
+}
+
+func TestRun(t *testing.T) {
+	var out bytes.Buffer
+	s := newSummary(&out)
+	if err := run([]string{"sh", "-c", "echo said; exit 3"}, s); err != nil {
+		t.Fatal(err)
+	}
+	if s.failed != 1 || !strings.Contains(out.String(), "said\n") {
+		t.Errorf("A command that fails without a failing test is a failure.\nfailed = %d, output:\n%s", s.failed, &out)
+	}
+	if err := run([]string{"./no-such-command"}, s); err == nil {
+		t.Error("A command that cannot be started is an error.")
+	}
+}

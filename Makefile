@@ -1,0 +1,109 @@
+# Everything that is done to this repository, by people and by CI. It needs go, git and
+# make; the tools that it uses beside them are built from the Go module proxy into bin/.
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL: # go uses every core by itself, and checks are read in order
+
+VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+TESTFLAGS ?=
+BENCH     ?= .
+COUNT     ?= 1
+FUZZ      ?= Fuzz
+FUZZTIME  ?= 30s
+CORPUS    ?=
+
+# Each go.mod is a module; the one of the linter has no code of ours.
+modules := . $(sort $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
+coded   := $(filter-out .ci/lint,$(modules))
+nested  := $(foreach m,$(filter-out .,$(coded)),$(if $(wildcard $(m)/*_test.go),$(m)))
+
+# How we build. Vet, lint and the tests of nested modules build the same way, so that they
+# find everything compiled: Kubernetes takes minutes.
+static := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath"
+
+# The packages of the main module whose tests hold a line like $(1).
+having = $$(go list -f '{{.ImportPath}} {{.Dir}}' ./... | while read -r pkg dir; do if grep -qs '$(1)' "$$dir"/*_test.go; then echo "$$pkg"; fi; done)
+
+.PHONY: help
+help: ## Print this help
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: build
+build: ## Build bin/headgate
+	$(static) go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/headgate ./cmd/headgate
+
+.PHONY: controlplane
+controlplane: bin/controlplane ## Build bin/controlplane, the Kubernetes API server of tests and demo (minutes, once)
+
+bin/controlplane: $(filter-out %_test.go,$(wildcard fixtures/controlplane/*.go)) fixtures/controlplane/go.mod fixtures/controlplane/go.sum
+	@echo 'building the control plane; the first time takes about five minutes'
+	$(static) go -C fixtures/controlplane build -ldflags '-s -w' -o '$(CURDIR)/$@' .
+	@touch $@
+
+.PHONY: check
+check: format vet lint tidy architecture test ## Check everything, exactly as CI does; golden files are compared by the tests
+
+.PHONY: format
+format:
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo 'not formatted; `make fix` does it:'; echo "$$files"; exit 1; fi
+
+.PHONY: vet
+vet:
+	@for m in $(coded); do echo "go vet, $$m"; $(static) go -C $$m vet ./... || exit 1; done
+
+.PHONY: lint
+lint: bin/golangci-lint
+	@for m in $(coded); do echo "golangci-lint, $$m"; (cd $$m && $(static) '$(CURDIR)/bin/golangci-lint' run --config '$(CURDIR)/.golangci.yml' ./...) || exit 1; done
+
+bin/golangci-lint: .ci/lint/go.mod .ci/lint/go.sum
+	@echo 'building golangci-lint; the first time takes about two minutes'
+	$(static) go -C .ci/lint build -ldflags '-s -w' -o '$(CURDIR)/$@' github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+.PHONY: tidy
+tidy:
+	@for m in $(modules); do echo "go mod tidy, $$m"; go -C $$m mod tidy -diff || exit 1; done
+
+# By its file name: it reads sources and needs nothing of ours to compile.
+.PHONY: architecture
+architecture:
+	@go test cmd/headgate/architecture_test.go
+
+.PHONY: test
+test: bin/controlplane bin/summary ## Run all tests, with the race detector where there is a C compiler (TESTFLAGS=-run=…)
+	@race=-race; go -C .ci/summary build -race -o /dev/null . 2>/dev/null || { race=; echo 'no C compiler, or cgo is off: testing WITHOUT the race detector'; }; \
+	bin/summary go test -json $$race -shuffle=on -timeout=20m $(TESTFLAGS) ./... \
+		$(foreach m,$(nested),-- env $(static) go -C $(m) test -json -shuffle=on -timeout=20m $(TESTFLAGS) ./...)
+
+bin/summary: $(wildcard .ci/summary/*.go) .ci/summary/go.mod
+	@$(static) go -C .ci/summary build -o '$(CURDIR)/$@' .
+	@touch $@
+
+.PHONY: update
+update: bin/controlplane ## Rewrite golden files; read their diff like code
+	@for pkg in $(call having,flag.Bool."update"); do go test $$pkg -update || exit 1; done
+
+.PHONY: bench
+bench: bin/controlplane build ## Measure, each target beside its figure (BENCH=regexp, COUNT=n)
+	@for pkg in $(call having,^func Benchmark); do go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 120m $$pkg || exit 1; done
+
+.PHONY: fuzz
+fuzz: ## Fuzz every target for FUZZTIME (FUZZ=regexp)
+	@for pkg in $(call having,^func Fuzz); do \
+		for target in $$(go test -list '$(FUZZ)' $$pkg | grep '^Fuzz'); do \
+			echo "$$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+		done || exit 1; \
+	done
+
+.PHONY: demo
+demo: build bin/controlplane ## See the whole story in a real API server (CORPUS=package.tar.gz takes a real package)
+	@CORPUS='$(CORPUS)' sh examples/quickstart/demo.sh
+
+.PHONY: fix
+fix: ## Format the code and tidy every module
+	@gofmt -w .
+	@for m in $(modules); do go -C $$m mod tidy || exit 1; done
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin

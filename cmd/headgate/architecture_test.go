@@ -1,0 +1,340 @@
+package main_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "headgate.dev/headgate"
+
+// mayImport is the architecture: every package, and the packages of ours that it may
+// import. Arrows point one way, from the edge to the pure middle:
+//
+//	manifest ◄── catalogue ◄── activation ◄─┐                 schema, lint
+//	                 ▲                      ├── render ◄── plan ◄── report ◄── reconcile ◄── target ◄── controller ◄── cmd
+//	                 └──────── crd ◄────────┘
+//	   git, registry ──► render      cluster ──► render, plan      forge, outbox, page, metrics ──► report
+//
+// A new arrow is decided in review. "a/..." is a and everything below it. Tests may
+// import what they like.
+var mayImport = map[string][]string{
+	// The bytes of one commit become the objects that it wants.
+	"render/manifest":   {},
+	"render/catalogue":  {"render/manifest"},
+	"render/activation": {"render/catalogue", "render/manifest"},
+	"render/crd":        {"render/catalogue", "render/manifest"},
+	"render/kustomize":  {"render/manifest"},
+	"render":            {"render/activation", "render/catalogue", "render/crd", "render/kustomize", "render/manifest"},
+	"render/schema":     {"render/manifest"},
+	"render/lint":       {"render", "render/activation", "render/catalogue", "render/crd", "render/manifest", "render/schema"},
+
+	// What is wanted, seen and owned becomes one plan, and the plan a report.
+	"reconcile/plan":   {"render", "render/activation", "render/catalogue", "render/manifest", "render/schema"},
+	"reconcile/report": {"reconcile/plan", "render", "render/activation", "render/catalogue", "render/lint", "render/manifest"},
+	"reconcile":        {"reconcile/plan", "reconcile/report", "render", "render/manifest"},
+
+	// Adapters hang off the side. They know neither each other nor who calls them.
+	"reconcile/git":      {"render"},
+	"reconcile/registry": {"render", "render/catalogue", "render/manifest"},
+	"reconcile/cluster":  {"reconcile/plan", "render", "render/activation", "render/catalogue", "render/crd", "render/manifest"},
+	"reconcile/forge":    {"reconcile/report"},
+	"reconcile/outbox":   {"reconcile/report"},
+	"reconcile/page":     {"reconcile/report"},
+	"reconcile/metrics":  {"reconcile/report"},
+
+	// Only these put adapters together.
+	"reconcile/api/v1alpha1": {},
+	"reconcile/target": {
+		"reconcile", "reconcile/api/v1alpha1", "reconcile/cluster", "reconcile/forge", "reconcile/git", "reconcile/metrics",
+		"reconcile/outbox", "reconcile/page", "reconcile/plan", "reconcile/registry", "reconcile/report", "render/...",
+	},
+	"reconcile/controller": {"reconcile", "reconcile/api/v1alpha1", "reconcile/report", "reconcile/target"},
+	"cmd/headgate":         {"reconcile/...", "render/..."},
+
+	// What tests and the demo are fed with. Nothing but a test imports it.
+	"fixtures":                   {},
+	"examples/quickstart/sample": {},
+}
+
+// pure packages take values and return values.
+var pure = []string{"render/...", "reconcile/plan", "reconcile/report"}
+
+// impure is what a pure package does not import: clock, disk, network, logger,
+// ambient state, and the clients of a cluster. fs.FS and unstructured are fine.
+var impure = []string{
+	"os/...", "path/filepath", "io/ioutil", "syscall/...",
+	"net/...",
+	"time",
+	"log/...", "k8s.io/klog/...", "github.com/go-logr/...",
+	"math/rand/...", "crypto/rand",
+	"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...",
+}
+
+// livesIn are libraries that a few packages hide from all others; the longest prefix
+// counts.
+var livesIn = map[string][]string{
+	"github.com/go-git/go-git":         {"reconcile/git"},
+	"sigs.k8s.io/cli-utils":            {}, // but for its object ids:
+	"sigs.k8s.io/cli-utils/pkg/common": {"reconcile/plan", "reconcile/cluster"},
+	"sigs.k8s.io/cli-utils/pkg/object": {"reconcile/plan", "reconcile/cluster"},
+	"sigs.k8s.io/crdify":               {"render/schema"},
+	"sigs.k8s.io/kustomize":            {"render/kustomize"},
+}
+
+// forbidden is imported nowhere, not even by a test.
+var forbidden = []string{
+	"k8s.io/kubernetes/...",                 // tests start it from a module of its own, fixtures/controlplane
+	"sigs.k8s.io/cli-utils/pkg/apply/...",   // cluster applies
+	"sigs.k8s.io/cli-utils/pkg/kstatus/...", // fluxcd/pkg/ssa brings its own
+}
+
+// topLevel is all that the top of the repository holds, besides dot files and bin.
+var topLevel = []string{
+	"cmd", "examples", "fixtures", "reconcile", "render",
+	"CHANGELOG.md", "LICENSE", "Makefile", "README.md", "go.mod", "go.sum",
+}
+
+func TestArchitecture(t *testing.T) {
+	for _, f := range readSources(t) {
+		_, listed := mayImport[f.pkg]
+		if !listed && !f.test {
+			t.Errorf("%s: package %s has no row in mayImport: decide in review what it may import", f.path, f.pkg)
+			continue
+		}
+		for _, imp := range f.imports {
+			for _, objection := range objections(f, imp.path) {
+				t.Errorf("%s: %s", imp.position, objection)
+			}
+		}
+	}
+}
+
+// objections says what speaks against an import.
+func objections(f source, imp string) []string {
+	var all []string
+	if covers(forbidden, imp) {
+		all = append(all, fmt.Sprintf("%q is imported nowhere", imp))
+	}
+	if f.test {
+		return all
+	}
+	if own, ours := strings.CutPrefix(imp, module+"/"); ours && !covers(mayImport[f.pkg], own) {
+		all = append(all, fmt.Sprintf("%s imports %s, which its row in mayImport does not list", f.pkg, own))
+	}
+	if covers(pure, f.pkg) && covers(impure, imp) {
+		all = append(all, fmt.Sprintf("%s is pure and imports %q", f.pkg, imp))
+	}
+	if homes, hidden := home(imp); hidden && !slices.Contains(homes, f.pkg) {
+		all = append(all, fmt.Sprintf("%s imports %q, which only these may: %q", f.pkg, imp, homes))
+	}
+	return all
+}
+
+func TestObjections(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		file   source
+		path   string
+		want   int
+	}{
+		"Listed":         {"An arrow of the table is fine.", source{pkg: "reconcile/plan"}, module + "/render", 0},
+		"AgainstArrow":   {"What is pure does not know who uses it.", source{pkg: "render"}, module + "/reconcile/plan", 1},
+		"BesideArrow":    {"Adapters do not know each other.", source{pkg: "reconcile/git"}, module + "/reconcile/cluster", 1},
+		"Clock":          {"A pure package is told the time.", source{pkg: "reconcile/report"}, "time", 1},
+		"ClockAtTheEdge": {"An adapter may ask for it.", source{pkg: "reconcile/cluster"}, "time", 0},
+		"Hidden":         {"Only package git knows go-git.", source{pkg: "reconcile/cluster"}, "github.com/go-git/go-git/v5/plumbing", 1},
+		"LongestPrefix":  {"The ids of cli-utils are what plan may use.", source{pkg: "reconcile/plan"}, "sigs.k8s.io/cli-utils/pkg/object", 0},
+		"Nowhere":        {"Applying is our own work.", source{pkg: "reconcile/cluster"}, "sigs.k8s.io/cli-utils/pkg/apply", 2},
+		"TestOracle":     {"A test may compare with what others make of it.", source{pkg: "reconcile/plan", test: true}, "sigs.k8s.io/cli-utils/pkg/inventory", 0},
+		"TestNowhere":    {"A test does not link Kubernetes either.", source{pkg: "reconcile/cluster", test: true}, "k8s.io/kubernetes/pkg/features", 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := objections(tc.file, tc.path); len(got) != tc.want {
+				t.Errorf("%s\nobjections(%s, %q) = %q, want %d", tc.reason, tc.file.pkg, tc.path, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestPackageComments(t *testing.T) {
+	says := map[string]bool{}
+	for _, f := range readSources(t) {
+		if !f.test {
+			says[f.pkg] = says[f.pkg] || f.comment
+		}
+	}
+	for pkg, does := range says {
+		if !does {
+			t.Errorf("%s: no package comment: say what the package is for and what it leaves to others", pkg)
+		}
+	}
+}
+
+func TestTopLevel(t *testing.T) {
+	entries, err := os.ReadDir(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		name := e.Name()
+		switch {
+		case strings.HasPrefix(name, "."), name == "bin", slices.Contains(topLevel, name):
+		case strings.HasSuffix(name, ".test"), strings.HasSuffix(name, ".prof"): // of go test; ignored by Git
+		default:
+			t.Errorf("%s: nothing new appears at the top level; the fixed entries are %v", name, topLevel)
+		}
+	}
+}
+
+func TestArrowsFormNoCycle(t *testing.T) {
+	const visiting, done = 1, 2
+	state := map[string]int{}
+	var visit func(trail []string)
+	visit = func(trail []string) {
+		pkg := trail[len(trail)-1]
+		if state[pkg] == visiting {
+			t.Fatalf("mayImport goes in a circle: %s", strings.Join(trail, " → "))
+		}
+		if state[pkg] == done {
+			return
+		}
+		state[pkg] = visiting
+		for other := range mayImport {
+			if covers(mayImport[pkg], other) {
+				visit(append(slices.Clone(trail), other))
+			}
+		}
+		state[pkg] = done
+	}
+	for pkg := range mayImport {
+		visit([]string{pkg})
+	}
+}
+
+// covers tells whether a list of packages and trees holds a path.
+func covers(list []string, path string) bool {
+	return slices.ContainsFunc(list, func(entry string) bool {
+		tree, below := strings.CutSuffix(entry, "/...")
+		return path == tree || below && strings.HasPrefix(path, tree+"/")
+	})
+}
+
+// home tells in which packages a library lives, and whether it is hidden at all.
+func home(path string) (homes []string, hidden bool) {
+	longest := ""
+	for prefix, in := range livesIn {
+		if len(prefix) > len(longest) && covers([]string{prefix + "/..."}, path) {
+			longest, homes, hidden = prefix, in, true
+		}
+	}
+	return homes, hidden
+}
+
+// A source is one Go file, as far as its imports.
+type source struct {
+	path    string // from the root of the repository
+	pkg     string // its directory
+	test    bool
+	comment bool // holds a package comment
+	imports []imported
+}
+
+type imported struct {
+	path     string
+	position string // file:line
+}
+
+// readSources reads the module's Go files from disk: the result of `go list` would be
+// served from the test cache after the sources have changed.
+func readSources(t *testing.T) []source {
+	t.Helper()
+	tree := os.DirFS(root(t))
+	var sources []source
+	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			return enter(tree, name)
+		case path.Ext(name) != ".go":
+			return nil
+		}
+		s, err := readSource(tree, name)
+		sources = append(sources, s)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sources) == 0 {
+		t.Fatal("no Go files found")
+	}
+	return sources
+}
+
+// enter skips what is not of this module.
+func enter(tree fs.FS, dir string) error {
+	base := path.Base(dir)
+	switch {
+	case dir == ".":
+		return nil
+	case strings.HasPrefix(base, "."), strings.HasPrefix(base, "_"), base == "testdata", dir == "bin":
+		return fs.SkipDir
+	}
+	if _, err := fs.Stat(tree, path.Join(dir, "go.mod")); err == nil {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+func readSource(tree fs.FS, name string) (source, error) {
+	data, err := fs.ReadFile(tree, name)
+	if err != nil {
+		return source{}, err
+	}
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, name, data, parser.ImportsOnly|parser.ParseComments)
+	if err != nil {
+		return source{}, err
+	}
+	s := source{path: name, pkg: path.Dir(name), test: strings.HasSuffix(name, "_test.go"), comment: file.Doc.Text() != ""}
+	for _, spec := range file.Imports {
+		s.imports = append(s.imports, imported{path: unquote(spec.Path), position: at(files, spec)})
+	}
+	return s, nil
+}
+
+// unquote cannot fail: the file was parsed.
+func unquote(literal *ast.BasicLit) string {
+	path, _ := strconv.Unquote(literal.Value)
+	return path
+}
+
+func at(files *token.FileSet, node ast.Node) string {
+	p := files.Position(node.Pos())
+	return p.Filename + ":" + strconv.Itoa(p.Line)
+}
+
+// root is the directory of the module.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes of the program. Those of a pass are report.Verdict.ExitCode.
+const (
+	exitChanges   = 1 // of a diff: there is something to do
+	exitDiffError = 2 // of a diff: errors beat changes
+	exitUsage     = 2 // of every verb: the command line is wrong
+)
+
+const exitCodes = `Exit codes: 0 all as wanted, 1 something failed or could not be known, 2 wrong usage,
+3 something is held and waits for a person.`
+
+// An exit ends the program with a code, and says why where there is a reason.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e exit) Unwrap() error { return e.err }
+
+// A usageError is an error in the use of the program.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}
+
+func isUsage(err error) bool {
+	_, ok := errors.AsType[usageError](err)
+	return ok
+}
+
+// exit says what went wrong, once, and what to do about it. It returns the exit code.
+func (t *terminal) exit(ctx context.Context, verb *cobra.Command, err error) int {
+	code, advice := 1, ""
+	switch {
+	case err == nil:
+		return 0
+	case isUsage(err), !t.began: // cobra refuses arguments before anything begins
+		code, advice = exitUsage, fmt.Sprintf("see '%s --help'", verb.CommandPath())
+	default:
+		e, coded := errors.AsType[exit](err)
+		if coded && e.err == nil {
+			return e.code // all is said already
+		}
+		if coded {
+			code, err = e.code, e.err
+		}
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("interrupted: %w", err)
+	}
+	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") { // of errors that were joined
+		fmt.Fprintf(t.err, "%s %s\n", t.paint("error:", red), printable(line))
+	}
+	if advice = cmp.Or(advice, hint(err)); advice != "" {
+		fmt.Fprintf(t.err, "%s %s\n", t.paint("hint:", yellow), advice)
+	}
+	return code
+}

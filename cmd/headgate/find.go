@@ -1,0 +1,97 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render"
+)
+
+// find is the definition that a person means: by its full name, else by the beginning
+// of one, a plural or a kind, as long as that fits one only.
+func find(definitions []render.Definition, name string) (render.Definition, error) {
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	var fits []render.Definition
+	for _, d := range definitions {
+		switch {
+		case d.Name == name:
+			return d, nil
+		case d.Plural == name, strings.ToLower(d.Kind) == name, strings.HasPrefix(d.Name, name+"."):
+			fits = append(fits, d)
+		}
+	}
+	if len(fits) == 0 {
+		for _, d := range definitions {
+			if strings.HasPrefix(d.Name, name) {
+				fits = append(fits, d)
+			}
+		}
+	}
+	switch {
+	case len(fits) == 1:
+		return fits[0], nil
+	case len(fits) > 1:
+		return render.Definition{}, fmt.Errorf("%q fits %d definitions; say which: %s", name, len(fits), some(names(fits)))
+	case len(definitions) == 0:
+		return render.Definition{}, fmt.Errorf("the commit declares no definition at all; is the path right?")
+	}
+	return render.Definition{}, fmt.Errorf("the commit declares no definition %q; the nearest are %s", name, some(nearest(names(definitions), name)))
+}
+
+func names(definitions []render.Definition) []string {
+	all := make([]string, 0, len(definitions))
+	for _, d := range definitions {
+		all = append(all, d.Name)
+	}
+	return all
+}
+
+// some are the first of many names.
+func some(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// nearest are the three names that are least to change into what was meant. Where only
+// a plural was said, only plurals are compared.
+func nearest(names []string, meant string) []string {
+	far := make(map[string]int, len(names))
+	for _, n := range names {
+		plural, _, _ := strings.Cut(n, ".")
+		far[n] = distance(n, meant)
+		if !strings.Contains(meant, ".") {
+			far[n] = distance(plural, meant)
+		}
+	}
+	sorted := slices.SortedFunc(slices.Values(names), func(a, b string) int {
+		return cmp.Or(cmp.Compare(far[a], far[b]), strings.Compare(a, b))
+	})
+	return sorted[:min(len(sorted), 3)]
+}
+
+// distance is how many characters to insert, to delete or to replace.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			above := row[j+1]
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			row[j+1] = min(replaced, above+1, row[j]+1)
+			diagonal = above
+		}
+	}
+	return row[len(b)]
+}

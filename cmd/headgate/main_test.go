@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/rogpeppe/go-internal/testscript"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"headgate.dev/headgate/fixtures"
+)
+
+// TestMain is the program itself where a script runs it, and else the tests, with one
+// API server for all of them.
+func TestMain(m *testing.M) {
+	testscript.Main(withControlPlane{m}, map[string]func(){"headgate": main})
+}
+
+type withControlPlane struct{ *testing.M }
+
+func (w withControlPlane) Run() int { return fixtures.WithControlPlane(w.M) }
+
+// TestScripts runs the program as a person does who has no cluster: without a home
+// directory, a git program, or a network.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: commands, Setup: alone})
+}
+
+// TestClusterScripts runs it against an API server.
+func TestClusterScripts(t *testing.T) {
+	kubeconfig := fixtures.Kubeconfig(t)
+	testscript.Run(t, testscript.Params{Dir: "testdata/cluster", Cmds: commands, Setup: func(env *testscript.Env) error {
+		env.Setenv("KUBECONFIG", kubeconfig)
+		return alone(env)
+	}})
+}
+
+func alone(env *testscript.Env) error {
+	env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+	env.Setenv("NO_COLOR", "1")
+	return nil
+}
+
+var commands = map[string]func(*testscript.TestScript, bool, []string){
+	"exits":    exits,
+	"provider": provider,
+	"policy":   policy,
+	"commit":   commit,
+	"apply":    apply,
+	"delete":   remove,
+	"until":    until,
+}
+
+// exits runs a program and wants an exit code: exits 2 headgate diff a b.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var failed *exec.ExitError
+	switch err := ts.Exec(args[1], args[2:]...); {
+	case errors.As(err, &failed):
+		got = failed.ExitCode()
+	default:
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// provider writes a provider package: provider DIR GROUP plural=Kind...
+func provider(ts *testscript.TestScript, _ bool, args []string) {
+	dir, group := ts.MkAbs(args[0]), args[1]
+	write(ts, filepath.Join(dir, "crossplane.yaml"), `apiVersion: meta.pkg.crossplane.io/v1
+kind: Provider
+metadata:
+  name: provider-`+filepath.Base(dir)+`
+spec:
+  capabilities: [safe-start]
+`)
+	for _, arg := range args[2:] {
+		plural, kind, _ := strings.Cut(arg, "=")
+		write(ts, filepath.Join(dir, "crds", plural+".yaml"), fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: %[1]s.%[3]s
+spec:
+  group: %[3]s
+  names: {kind: %[2]s, listKind: %[2]sList, plural: %[1]s, singular: %[4]s, categories: [managed]}
+  scope: Namespaced
+  versions:
+  - name: v1beta1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+`, plural, kind, group, strings.ToLower(kind)))
+	}
+}
+
+// policy writes a policy: policy FILE NAME PATTERN...
+func policy(ts *testscript.TestScript, _ bool, args []string) {
+	write(ts, ts.MkAbs(args[0]), `apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceActivationPolicy
+metadata:
+  name: `+args[1]+`
+spec:
+  activate:
+  - "`+strings.Join(args[2:], "\"\n  - \"")+"\"\n")
+}
+
+func write(ts *testscript.TestScript, name, content string) {
+	ts.Check(os.MkdirAll(filepath.Dir(name), 0o755))
+	ts.Check(os.WriteFile(name, []byte(content), 0o644))
+}
+
+// commit commits a directory as it is, on a branch: commit DIR BRANCH.
+func commit(ts *testscript.TestScript, _ bool, args []string) {
+	dir, branch := ts.MkAbs(args[0]), plumbing.NewBranchReferenceName(args[1])
+	repository, err := git.PlainOpen(dir)
+	if errors.Is(err, git.ErrRepositoryNotExists) {
+		repository, err = git.PlainInitWithOptions(dir, &git.PlainInitOptions{InitOptions: git.InitOptions{DefaultBranch: branch}})
+	}
+	ts.Check(err)
+	ts.Check(repository.Storer.SetReference(plumbing.NewSymbolicReference(plumbing.HEAD, branch)))
+	tree, err := repository.Worktree()
+	ts.Check(err)
+	ts.Check(tree.AddWithOptions(&git.AddOptions{All: true}))
+	by := &object.Signature{Name: "somebody", Email: "somebody@example.org", When: time.Unix(1_700_000_000, 0)}
+	id, err := tree.Commit("a commit", &git.CommitOptions{Author: by, AllowEmptyCommits: true})
+	ts.Check(err)
+	ts.Setenv("COMMIT", id.String())
+}
+
+// apply applies a file with one object, as kubectl would: apply FILE.
+func apply(ts *testscript.TestScript, _ bool, args []string) {
+	u := &unstructured.Unstructured{}
+	ts.Check(yaml.Unmarshal([]byte(ts.ReadFile(args[0])), &u.Object))
+	gvr, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+	_, err := client(ts).Resource(gvr).Namespace(u.GetNamespace()).Apply(context.Background(), u.GetName(), u, metav1.ApplyOptions{FieldManager: "kubectl", Force: true})
+	ts.Check(err)
+}
+
+// remove deletes an object and waits until it is gone: delete RESOURCE.GROUP NAME. What
+// has a namespace is in default.
+func remove(ts *testscript.TestScript, _ bool, args []string) {
+	gvr := schema.ParseGroupResource(args[0]).WithVersion("v1beta1")
+	namespace := "default"
+	if gvr.Group == "apiextensions.k8s.io" {
+		gvr.Version, namespace = "v1", ""
+	}
+	at := client(ts).Resource(gvr).Namespace(namespace)
+	ts.Check(at.Delete(context.Background(), args[1], metav1.DeleteOptions{}))
+	for {
+		_, err := at.Get(context.Background(), args[1], metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return
+		}
+		ts.Check(err)
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func client(ts *testscript.TestScript) dynamic.Interface {
+	config, err := clientcmd.BuildConfigFromFlags("", ts.Getenv("KUBECONFIG"))
+	ts.Check(err)
+	c, err := dynamic.NewForConfig(config)
+	ts.Check(err)
+	return c
+}
+
+// until runs a program until its output matches: until PATTERN PROGRAM....
+func until(ts *testscript.TestScript, _ bool, args []string) {
+	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(100 * time.Millisecond) {
+		_ = ts.Exec(args[1], args[2:]...)
+		if regexp.MustCompile("(?m)" + args[0]).MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+	}
+	ts.Fatalf("%v never said %s", args[1:], args[0])
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"headgate.dev/headgate/reconcile/report"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"sigs.k8s.io/yaml"
+)
+
+// A view is how a verb writes a report.
+type view struct {
+	format choice
+	full   bool
+}
+
+func newView() *view { return &view{format: oneOf("text", "json", "yaml", "markdown")} }
+
+func (v *view) addTo(cmd *cobra.Command) {
+	v.format.addTo(cmd, "output", "o", "output format")
+	cmd.Flags().BoolVar(&v.full, "full", false, "show every step and every changed field, however many")
+}
+
+// report writes a report to standard output. The error of a pass that stopped goes to
+// standard error, and so is left out of what people read here.
+func (t *terminal) report(v *view, r report.Report) error {
+	t.progress.Stop()
+	switch v.format.value {
+	case "json":
+		return report.JSON(t.out, r)
+	case "yaml":
+		return t.yaml(r)
+	case "markdown":
+		return report.Markdown(t.out, r)
+	}
+	said := r
+	said.Error = ""
+	var b bytes.Buffer
+	if err := (report.Text{Colour: t.coloured(t.outTTY()), Full: v.full}).Write(&b, said); err != nil {
+		return err
+	}
+	text := bytes.TrimSuffix(b.Bytes(), []byte(said.Line()+"\n"))
+	_, err := fmt.Fprintf(t.out, "%s%s\n", text, r.Line())
+	return err
+}
+
+// outTTY says whether a person reads standard output.
+func (t *terminal) outTTY() bool {
+	f, ok := t.out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func (t *terminal) json(v any) error {
+	e := json.NewEncoder(t.out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+func (t *terminal) yaml(v any) error {
+	b, err := yaml.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = t.out.Write(b)
+	return err
+}
+
+// count is a number of things: "1 object", "2 objects".
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+var _ io.Writer = (*progress)(nil)

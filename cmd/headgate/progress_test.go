@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestProgress(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		off    bool
+		do     func(p *progress)
+		want   string
+	}{
+		"Quick": {
+			reason: "What takes less than a second is not worth a line.",
+			do: func(p *progress) {
+				p.Phase("fetch", 0, 0)
+				time.Sleep(900 * time.Millisecond)
+				p.Stop()
+			},
+			want: "",
+		},
+		"Slow": {
+			reason: "One line is written over and over, and taken away in the end.",
+			do: func(p *progress) {
+				p.Phase("fetch", 0, 0)
+				time.Sleep(900 * time.Millisecond)
+				p.Phase("apply", 120, 500)
+				time.Sleep(250 * time.Millisecond)
+				p.Stop()
+			},
+			want: "\r\x1b[Kapply 120/500 (1s)\r\x1b[Kapply 120/500 (1s)\r\x1b[K",
+		},
+		"Interrupted": {
+			reason: "Whatever else is written is not mixed with the line.",
+			do: func(p *progress) {
+				p.Phase("wait", 0, 0)
+				time.Sleep(1050 * time.Millisecond)
+				_, _ = p.Write([]byte("warning\n"))
+				time.Sleep(100 * time.Millisecond)
+				p.Stop()
+			},
+			want: "\r\x1b[Kwait (1s)\r\x1b[Kwarning\n\r\x1b[Kwait (1s)\r\x1b[K",
+		},
+		"Narrow": {
+			reason: "A line that wraps could not be written over.",
+			do: func(p *progress) {
+				p.Phase("a phase with a very long name", 0, 0)
+				time.Sleep(1050 * time.Millisecond)
+				p.Stop()
+			},
+			want: "\r\x1b[Ka phase with a very\r\x1b[K",
+		},
+		"NoTerminal": {
+			reason: "A log is no place for it.",
+			off:    true,
+			do: func(p *progress) {
+				p.Phase("wait", 0, 0)
+				time.Sleep(2 * time.Second)
+				p.Stop()
+				_, _ = p.Write([]byte("error\n"))
+			},
+			want: "error\n",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var b bytes.Buffer
+				p := &progress{w: &b, width: func() int { return 20 }, off: tc.off}
+				tc.do(p)
+				synctest.Wait()
+				if diff := cmp.Diff(tc.want, b.String()); diff != "" {
+					t.Errorf("%s\n(-want +got):\n%s", tc.reason, diff)
+				}
+			})
+		})
+	}
+}

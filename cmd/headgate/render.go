@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+)
+
+func newRender(t *terminal) *cobra.Command {
+	var (
+		from         sourceFlags
+		how          = newRenderFlags()
+		format       = oneOf("yaml", "json")
+		noCrossplane bool
+	)
+	cmd := &cobra.Command{
+		Use:   "render [SOURCE] [flags]",
+		Short: "Print the objects that a commit wants in a cluster",
+		Long: `Render prints the objects that a commit wants in a cluster: the CRDs of the active
+definitions, and everything else that the commit declares. The same commit renders to
+the same bytes, anywhere. Nothing but manifests goes to standard output, so render can
+be the generate command of an Argo CD plugin, or stand before kubectl apply.
+
+` + aboutSource + `
+
+Exit codes: 0 rendered, 1 not rendered, 2 wrong usage.`,
+		Example: `  headgate render ./platform
+  headgate render --repo https://example.org/platform.git --ref v1.4.0 --path clusters/prod
+  headgate render . | kubectl apply --server-side -f -`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			source, ref, err := t.source(&from, args)
+			if err != nil {
+				return err
+			}
+			options, err := how.options()
+			if err != nil {
+				return err
+			}
+			want, err := reconcile.Reconciler{Source: shown{source, t.progress}, Options: options}.Render(cmd.Context(), ref)
+			if err != nil {
+				return err
+			}
+			objects := want.Objects
+			if noCrossplane {
+				objects = required(objects)
+			}
+			write := writeYAML
+			if format.value == "json" {
+				write = writeList
+			}
+			t.progress.Stop()
+			buffered := bufio.NewWriterSize(t.out, 1<<16)
+			if err := write(buffered, objects); err != nil {
+				return err
+			}
+			if err := buffered.Flush(); err != nil {
+				return err
+			}
+			return t.rendered(want, objects)
+		},
+	}
+	from.addTo(cmd)
+	how.addTo(cmd)
+	cmd.Flags().BoolVar(&noCrossplane, "no-crossplane", false, "leave out policies, providers and whatever else only Crossplane's APIs serve")
+	format.addTo(cmd, "output", "o", "output format")
+	return cmd
+}
+
+// required are the objects without those that wait for an API to be served.
+func required(objects []render.Object) []render.Object {
+	var kept []render.Object
+	for _, o := range objects {
+		if !o.Optional {
+			kept = append(kept, o)
+		}
+	}
+	return kept
+}
+
+// writeYAML writes objects as a stream of documents. The keys are sorted.
+func writeYAML(w io.Writer, objects []render.Object) error {
+	for _, o := range objects {
+		u, err := o.Content()
+		if err != nil {
+			return err
+		}
+		b, err := yaml.Marshal(u.Object)
+		if err != nil {
+			return fmt.Errorf("%s: cannot write %s: %w", o.Origin, o.ID, err)
+		}
+		if _, err := fmt.Fprintf(w, "---\n%s", b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeList writes objects as one List, one at a time.
+func writeList(w io.Writer, objects []render.Object) error {
+	separator := "\n"
+	if _, err := io.WriteString(w, `{"apiVersion":"v1","kind":"List","items":[`); err != nil {
+		return err
+	}
+	for _, o := range objects {
+		u, err := o.Content()
+		if err != nil {
+			return err
+		}
+		b, err := json.Marshal(u.Object)
+		if err != nil {
+			return fmt.Errorf("%s: cannot write %s: %w", o.Origin, o.ID, err)
+		}
+		if _, err := fmt.Fprintf(w, "%s%s", separator, b); err != nil {
+			return err
+		}
+		separator = ",\n"
+	}
+	_, err := io.WriteString(w, "\n]}\n")
+	return err
+}
+
+// rendered says on standard error what a person should know of what was rendered.
+func (t *terminal) rendered(want render.Desired, objects []render.Object) error {
+	for _, f := range want.Findings {
+		if f.Severity == manifest.Note && t.verbose == 0 {
+			continue
+		}
+		colour := yellow
+		if f.Severity == manifest.Error {
+			colour = red
+		}
+		line := fmt.Sprintf("%s: %s", f.Origin, f.Message)
+		if f.Fix != "" {
+			line += "; " + f.Fix
+		}
+		fmt.Fprintf(t.err, "%s %s\n", t.paint(string(f.Severity)+":", colour), printable(line))
+	}
+	line := "Summary: " + count(len(objects), "object")
+	if len(want.Definitions) > 0 {
+		line += " · " + numbers(want.Definitions).String()
+	}
+	if want.Revision != "" {
+		line += " · " + want.Revision[:min(len(want.Revision), 12)]
+	}
+	_, err := fmt.Fprintln(t.err, line)
+	return err
+}
+
+func numbers(definitions []render.Definition) report.Summary {
+	n := report.Summary{Definitions: len(definitions)}
+	for _, d := range definitions {
+		if d.Active {
+			n.Active++
+		}
+	}
+	n.Inactive = n.Definitions - n.Active
+	return n
+}

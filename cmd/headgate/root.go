@@ -1,0 +1,121 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const about = `Headgate opens the gate for the custom resource definitions that a platform uses,
+and for no others. It reads definitions, activation policies and provider packages
+from a commit, renders the CRDs that the policies activate, and applies them.
+
+Every flag can be set in the environment too: --repo is HEADGATE_REPO, --max-prunes
+is HEADGATE_MAX_PRUNES. A flag beats the environment. HEADGATE_GIT_USERNAME and
+HEADGATE_GIT_PASSWORD (a token will do) are the credentials for an https repository.
+
+Data goes to standard output; errors, logs and progress go to standard error.`
+
+// newRoot is the command line. A verb to come is a file and a line here.
+func newRoot(t *terminal) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "headgate",
+		Short:         "A GitOps reconciler for Crossplane v2",
+		Long:          about,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+
+		SuggestionsMinimumDistance: 2,
+		Args:                       cobra.ArbitraryArgs,
+		CompletionOptions:          cobra.CompletionOptions{DisableDefaultCmd: true},
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := fromEnvironment(cmd, os.LookupEnv); err != nil {
+				return err
+			}
+			t.begin()
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return unknownVerb(cmd, args[0])
+		},
+	}
+	root.SetOut(t.out)
+	root.SetErr(t.err)
+	t.addFlags(root.PersistentFlags())
+	root.AddCommand(
+		newRender(t),
+		newDiff(t),
+		newSync(t),
+		newWhy(t),
+		newStatus(t),
+		newVersion(t),
+		newCompletion(t),
+	)
+	for _, verb := range root.Commands() {
+		verb.Flags().SortFlags = false
+		verb.DisableFlagsInUseLine = true
+	}
+	return root
+}
+
+func unknownVerb(root *cobra.Command, verb string) error {
+	if near := root.SuggestionsFor(verb); len(near) > 0 {
+		return usagef("unknown command %q; did you mean %s?", verb, strings.Join(near, " or "))
+	}
+	return usagef("unknown command %q", verb)
+}
+
+// fromEnvironment sets the flags that the command line does not, from HEADGATE_….
+func fromEnvironment(cmd *cobra.Command, lookup func(string) (string, bool)) error {
+	var bad []error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		value, set := lookup(variable(f.Name))
+		if f.Changed || !set || value == "" || f.Name == "help" {
+			return
+		}
+		if err := cmd.Flags().Set(f.Name, value); err != nil {
+			bad = append(bad, fmt.Errorf("%s in the environment: %w", variable(f.Name), err))
+		}
+	})
+	return errors.Join(bad...)
+}
+
+// variable is the name of a flag in the environment.
+func variable(flag string) string {
+	return "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// A choice is a flag that takes one of a few words.
+type choice struct {
+	value string
+	of    []string
+}
+
+// oneOf is a choice that has made none but the first.
+func oneOf(words ...string) choice { return choice{value: words[0], of: words} }
+
+func (c *choice) String() string { return c.value }
+func (c *choice) Type() string   { return "word" }
+func (c *choice) Set(word string) error {
+	for _, w := range c.of {
+		if w == word {
+			c.value = w
+			return nil
+		}
+	}
+	return fmt.Errorf("it is one of %s", strings.Join(c.of, ", "))
+}
+
+// addTo registers the choice as a flag that shells can complete.
+func (c *choice) addTo(cmd *cobra.Command, name, short, usage string) {
+	cmd.Flags().VarP(c, name, short, usage+": "+strings.Join(c.of, ", "))
+	// It can only fail for a flag that does not exist, or that was registered twice.
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.of, cobra.ShellCompDirectiveNoFileComp))
+}

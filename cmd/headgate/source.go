@@ -1,0 +1,160 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/git"
+
+	"github.com/spf13/cobra"
+)
+
+const aboutSource = `SOURCE is a directory, read as it is. With --repo it is a commit of a Git repository
+instead, by default the newest of the default branch; with --ref alone it is a commit
+of the repository that SOURCE lies in.`
+
+// sourceFlags say where the commit comes from.
+type sourceFlags struct {
+	repo, ref, path, cache string
+}
+
+func (f *sourceFlags) addTo(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.repo, "repo", "", "read from this Git `repository`: an http(s) URL or a path")
+	flags.StringVar(&f.ref, "ref", "", "branch, tag or commit")
+	flags.StringVar(&f.path, "path", "", "read only what is below this `directory` of SOURCE or of the repository")
+	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories in this `directory` (default: the user's cache)")
+}
+
+// given says whether the command line, or the environment, names a source at all.
+func (f *sourceFlags) given(args []string) bool {
+	return len(args) > 0 || f.repo != ""
+}
+
+// source is where the commit comes from, and the ref of the commit.
+func (t *terminal) source(f *sourceFlags, args []string) (reconcile.Source, string, error) {
+	directory := "."
+	if len(args) > 0 {
+		directory = args[0]
+	}
+	switch {
+	case f.repo != "" && len(args) > 0:
+		return nil, "", usagef("SOURCE (%s) and --repo exclude each other; --path names a directory of the repository", args[0])
+	case f.repo != "":
+		if err := noCredentials(f.repo); err != nil {
+			return nil, "", err
+		}
+		return t.repository(f, f.repo, f.path), f.ref, nil
+	case isURL(directory):
+		return nil, "", usagef("SOURCE is a directory; say --repo URL for a repository")
+	case f.ref != "":
+		root, below, err := enclosing(directory)
+		if err != nil {
+			return nil, "", err
+		}
+		return t.repository(f, root, filepath.ToSlash(filepath.Join(below, f.path))), f.ref, nil
+	}
+	return git.Directory{Root: directory, Path: f.path}, "", nil
+}
+
+// commits is where two commits come from: the repository of --repo, or the one that
+// the working directory lies in.
+func (t *terminal) commits(f *sourceFlags) (reconcile.Source, error) {
+	if f.ref != "" {
+		return nil, usagef("--ref and BASE HEAD exclude each other")
+	}
+	if f.repo == "" {
+		root, below, err := enclosing(".")
+		if err != nil {
+			return nil, err
+		}
+		return t.repository(f, root, filepath.ToSlash(filepath.Join(below, f.path))), nil
+	}
+	if err := noCredentials(f.repo); err != nil {
+		return nil, err
+	}
+	return t.repository(f, f.repo, f.path), nil
+}
+
+func (t *terminal) repository(f *sourceFlags, repo, path string) reconcile.Source {
+	r := &git.Repository{
+		URL:   repo,
+		Path:  path,
+		Cache: f.clones(),
+		Auth:  git.Auth{Username: t.getenv("HEADGATE_GIT_USERNAME"), Password: t.getenv("HEADGATE_GIT_PASSWORD")},
+	}
+	t.atEnd = append(t.atEnd, r.Close)
+	return r
+}
+
+// clones is the directory in which clones are kept.
+func (f *sourceFlags) clones() string {
+	if f.cache != "" {
+		return f.cache
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "" // without a home directory, a temporary one
+	}
+	return filepath.Join(cache, "headgate", "git")
+}
+
+// enclosing is the repository that a directory lies in, and the way down from there.
+func enclosing(directory string) (root, below string, err error) {
+	start, err := filepath.Abs(directory)
+	if err != nil {
+		return "", "", err
+	}
+	if _, err := os.Stat(start); err != nil {
+		return "", "", err
+	}
+	for root := start; ; root = filepath.Dir(root) {
+		if isRepository(root) {
+			below, err := filepath.Rel(root, start)
+			return root, below, err
+		}
+		if root == filepath.Dir(root) {
+			return "", "", fmt.Errorf("%s is in no Git repository; name one with --repo", directory)
+		}
+	}
+}
+
+// isRepository says whether a directory is the top of a work tree, or a bare
+// repository.
+func isRepository(directory string) bool {
+	if _, err := os.Stat(filepath.Join(directory, ".git")); !errors.Is(err, fs.ErrNotExist) {
+		return err == nil
+	}
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		if _, err := os.Stat(filepath.Join(directory, name)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func isURL(s string) bool {
+	return strings.Contains(s, "://") || strings.HasPrefix(s, "git@")
+}
+
+// noCredentials refuses a URL with a password: it would be seen in a list of
+// processes, and in the shell's history.
+func noCredentials(repo string) error {
+	if !isURL(repo) {
+		return nil
+	}
+	u, err := url.Parse(repo)
+	if err != nil {
+		return usagef("--repo is no URL") // the error of url.Parse quotes all of it
+	}
+	if u.User != nil && u.Scheme != "ssh" { // a token may stand where the user does
+		return usagef("--repo holds credentials; put the password or token into HEADGATE_GIT_PASSWORD, and the user into HEADGATE_GIT_USERNAME")
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func newStatus(t *terminal) *cobra.Command {
+	var (
+		in     clusterFlags
+		of     syncFlags
+		format = oneOf("text", "json")
+		full   bool
+	)
+	cmd := &cobra.Command{
+		Use:   "status [flags]",
+		Short: "Compare what a sync applied with what the cluster holds",
+		Long: `Status reads the inventory of a sync and the metadata of everything in it, and says what
+is missing, was changed since, or is not ready. It needs no commit and writes nothing.
+
+Exit codes: 0 all as it was left, 1 something failed or is not ready, 2 wrong usage,
+3 something was changed or deleted by someone else.`,
+		Example: `  headgate status
+  headgate status --name prod -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := t.cluster(&in, of.sync(), cluster.Options{})
+			if err != nil {
+				return err
+			}
+			// Nothing is wanted, so what is seen is what is owned.
+			seen, err := c.Observe(cmd.Context(), render.Desired{})
+			if err != nil {
+				return err
+			}
+			t.progress.Stop()
+			s := statusOf(seen)
+			if format.value == "json" {
+				err = t.json(s)
+			} else {
+				err = s.write(t.out, full)
+			}
+			if err == nil && s.ExitCode != report.ExitSuccess {
+				err = exit{code: s.ExitCode}
+			}
+			return err
+		},
+	}
+	in.addTo(cmd)
+	of.addTo(cmd)
+	format.addTo(cmd, "output", "o", "output format")
+	cmd.Flags().BoolVar(&full, "full", false, "list what is as it was left, too")
+	return cmd
+}
+
+// A condition is what became of an object since it was applied.
+type condition string
+
+// The conditions, in the order in which they are told.
+const (
+	asLeft    condition = "as applied"
+	deleting  condition = "deleting"
+	changed   condition = "changed"    // by someone else, since we applied it
+	missing   condition = "missing"    // deleted by someone else
+	unsettled condition = "unsettled"  // sent, and a crash came before the answer
+	unready   condition = "not ready"  // when it was last applied
+	unserved  condition = "not served" // a CRD that the API server does not serve
+	broken    condition = "failed"     // the last write of it
+)
+
+var conditions = []condition{asLeft, deleting, changed, missing, unsettled, unready, unserved, broken}
+
+// A status is an inventory against its cluster.
+type status struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Sync       plan.Sync         `json:"sync"`
+	Owner      render.Owner      `json:"crdOwner,omitempty"`
+	Stored     bool              `json:"stored"` // there is an inventory in the cluster
+	ExitCode   int               `json:"exitCode"`
+	Summary    map[condition]int `json:"summary"`
+	Objects    []owned           `json:"objects"`
+}
+
+// owned is one object of an inventory.
+type owned struct {
+	ID        manifest.ID `json:"id"`
+	Condition condition   `json:"condition"`
+}
+
+// statusOf compares.
+func statusOf(seen plan.Observed) status {
+	s := status{
+		APIVersion: "headgate.dev/v1alpha1",
+		Kind:       "Status",
+		Sync:       seen.Inventory.Sync,
+		Owner:      seen.Inventory.Owner,
+		Stored:     seen.Inventory.ResourceVersion != "" && !seen.Inventory.Rebuilt,
+		Summary:    map[condition]int{},
+		Objects:    make([]owned, 0, len(seen.Inventory.Entries)),
+	}
+	resources := make(map[string]bool, len(seen.Kinds))
+	for gk, k := range seen.Kinds {
+		resources[schema.GroupResource{Group: gk.Group, Resource: k.Resource}.String()] = true
+	}
+	for id, e := range seen.Inventory.Entries {
+		o := owned{id, conditionOf(id, e, seen, resources)}
+		s.Objects = append(s.Objects, o)
+		s.Summary[o.Condition]++
+	}
+	slices.SortFunc(s.Objects, func(a, b owned) int { return a.ID.Compare(b.ID) })
+	switch {
+	case s.Summary[broken]+s.Summary[unserved]+s.Summary[unready]+s.Summary[unsettled] > 0:
+		s.ExitCode = report.ExitFailed
+	case s.Summary[missing]+s.Summary[changed]+s.Summary[deleting] > 0:
+		s.ExitCode = report.ExitHeld
+	}
+	return s
+}
+
+// conditionOf is the condition of one object; the worst where there are several.
+func conditionOf(id manifest.ID, e plan.Entry, seen plan.Observed, served map[string]bool) condition {
+	live, exists := seen.Objects[id]
+	switch {
+	case e.Actuation == "Failed":
+		return broken
+	case e.UID == "":
+		return unsettled
+	case !exists:
+		return missing
+	case live.GetDeletionTimestamp() != nil:
+		return deleting
+	case id.IsCRD() && !served[id.Name]:
+		return unserved
+	case !seen.Inventory.Rebuilt && (e.UID != live.GetUID() || e.Mark != plan.Mark(live)):
+		return changed
+	case e.Reconcile == "Timeout":
+		return unready
+	}
+	return asLeft
+}
+
+// write writes a status for people. What is as it was left is only counted, unless all
+// is to be shown.
+func (s status) write(w io.Writer, full bool) error {
+	var b strings.Builder
+	var numbers []string
+	for _, c := range conditions {
+		if n := s.Summary[c]; n > 0 {
+			numbers = append(numbers, fmt.Sprintf("%d %s", n, c))
+		}
+		for _, o := range s.Objects {
+			if o.Condition == c && (full || c != asLeft) {
+				fmt.Fprintf(&b, "%-10s  %s\n", c, printable(o.ID.String()))
+			}
+		}
+	}
+	switch {
+	case !s.Stored && len(s.Objects) > 0:
+		fmt.Fprintf(&b, "The inventory is missing; what carries our marks is shown. The next sync stores it again.\n")
+	case !s.Stored:
+		fmt.Fprintf(&b, "Nothing was applied by %s yet; --name and --namespace say which sync.\n", s.Sync)
+	case s.ExitCode == report.ExitHeld:
+		fmt.Fprintf(&b, "'headgate diff' shows what was changed, 'headgate sync' corrects it.\n")
+	}
+	fmt.Fprintf(&b, "Summary: %s owned by %s", count(len(s.Objects), "object"), s.Sync)
+	if len(numbers) > 0 {
+		fmt.Fprintf(&b, ": %s", strings.Join(numbers, ", "))
+	}
+	b.WriteByte('\n')
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/report"
+
+	"github.com/spf13/cobra"
+)
+
+func newSync(t *terminal) *cobra.Command {
+	var (
+		to      = newTarget()
+		show    = newView()
+		timeout time.Duration
+		noWait  bool
+		dryRun  bool
+	)
+	cmd := &cobra.Command{
+		Use:   "sync [SOURCE] [flags]",
+		Short: "Bring a cluster to what a commit wants, once",
+		Long: `Sync makes one pass: it renders the commit, compares it with the cluster and with what
+this sync applied before, applies what differs, prunes what nobody wants any more, and
+waits until what it applied is ready. A prune that would take something along that is
+in use is held, with the reason, and the rest is done.
+
+` + aboutSource + ` Sync wants one of them said.
+
+` + exitCodes,
+		Example: `  headgate sync ./platform
+  headgate sync --repo https://example.org/platform.git --path clusters/prod --name prod
+  headgate sync ./platform --dry-run`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !to.given(args) {
+				return usagef("say what to sync: a directory, for example '.', or --repo")
+			}
+			source, ref, err := t.source(&to.sourceFlags, args)
+			if err != nil {
+				return err
+			}
+			r, err := t.reconciler(to, source, cluster.Options{Timeout: timeout, NoWait: noWait, TryCreates: dryRun})
+			if err != nil {
+				return err
+			}
+			pass := r.Run
+			if dryRun {
+				pass = r.Diff
+			}
+			done, err := pass(cmd.Context(), ref)
+			if err != nil && dryRun {
+				done = report.Failed(r.Sync, "", err)
+			}
+			if err := errors.Join(err, t.report(show, done)); err != nil {
+				return err
+			}
+			if code := done.Verdict.ExitCode; code != report.ExitSuccess {
+				return exit{code: code}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done, as diff does, and exit as sync would")
+	to.addTo(cmd)
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long what was applied may take to become ready")
+	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait for it to become ready")
+	show.addTo(cmd)
+	return cmd
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// clusterFlags say which cluster, and as whom.
+type clusterFlags struct {
+	kubeconfig, context, as string
+	groups                  []string
+}
+
+func (f *clusterFlags) addTo(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` to read the cluster from (default: KUBECONFIG, ~/.kube/config, or the cluster we run in)")
+	flags.StringVar(&f.context, "context", "", "context of the kubeconfig")
+	flags.StringVar(&f.as, "as", "", "`user` to act as")
+	flags.StringSliceVar(&f.groups, "as-group", nil, "`group` to act as")
+}
+
+// config is how to reach the cluster.
+func (f *clusterFlags) config() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
+	overrides.AuthInfo.Impersonate = f.as
+	overrides.AuthInfo.ImpersonateGroups = f.groups
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	cfg.WarningHandler = logged{}
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return tracer{next} })
+	return cfg, nil
+}
+
+// syncFlags name the sync, by which we tell what is ours in the cluster.
+type syncFlags struct {
+	name, namespace string
+}
+
+func (f *syncFlags) addTo(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.name, "name", "default", "name of this sync; what one name applied, only that name updates and prunes")
+	flags.StringVarP(&f.namespace, "namespace", "n", "headgate-system", "namespace that holds the inventory")
+}
+
+func (f *syncFlags) sync() plan.Sync { return plan.Sync{Namespace: f.namespace, Name: f.name} }
+
+// renderFlags say how to render.
+type renderFlags struct {
+	conversion choice
+	service    string
+	ca         string
+}
+
+func newRenderFlags() *renderFlags { return &renderFlags{conversion: oneOf("safe", "inject", "none")} }
+
+func (f *renderFlags) addTo(cmd *cobra.Command) {
+	f.conversion.addTo(cmd, "conversion", "", "what becomes of conversion webhooks, whose service no package holds")
+	cmd.Flags().StringVar(&f.service, "conversion-service", "", "with --conversion=inject: the webhook's service, as `namespace/name[:port]`")
+	cmd.Flags().StringVar(&f.ca, "conversion-ca", "", "with --conversion=inject: `file` with the webhook's CA, in PEM")
+}
+
+func (f *renderFlags) options() (render.Options, error) {
+	how := render.Options{Owner: render.OwnerHeadgate}
+	switch f.conversion.value {
+	case "none":
+		how.Conversion.Strategy = render.ConversionNone
+	case "inject":
+		c, err := f.inject()
+		how.Conversion = c
+		return how, err
+	}
+	if f.service != "" || f.ca != "" {
+		return how, usagef("--conversion-service and --conversion-ca go with --conversion=inject")
+	}
+	return how, nil
+}
+
+func (f *renderFlags) inject() (render.Conversion, error) {
+	c := render.Conversion{Strategy: render.ConversionInject}
+	namespace, name, ok := strings.Cut(f.service, "/")
+	name, port, ported := strings.Cut(name, ":")
+	if !ok || namespace == "" || name == "" || f.ca == "" {
+		return c, usagef("--conversion=inject wants --conversion-service=namespace/name[:port] and --conversion-ca=FILE")
+	}
+	if ported {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return c, usagef("--conversion-service: %q is no port", port)
+		}
+		c.Port = int64(n)
+	}
+	c.Namespace, c.Service = namespace, name
+	var err error
+	c.CABundle, err = os.ReadFile(f.ca)
+	return c, err
+}
+
+// A target is every flag of a pass over a cluster.
+type target struct {
+	sourceFlags
+	clusterFlags
+	syncFlags
+	*renderFlags
+	maxPrunes int
+	instances choice
+}
+
+func newTarget() *target {
+	return &target{renderFlags: newRenderFlags(), instances: oneOf("hold", "prune")}
+}
+
+func (f *target) addTo(cmd *cobra.Command) {
+	f.sourceFlags.addTo(cmd)
+	f.clusterFlags.addTo(cmd)
+	f.syncFlags.addTo(cmd)
+	flags := cmd.Flags()
+	flags.IntVar(&f.maxPrunes, "max-prunes", 0, "hold all prunes of a pass that has more of them than this (default: a fifth of what is owned, at least 3, at most 20)")
+	f.instances.addTo(cmd, "instances", "", "managed resources, XRs and claims that the commit no longer holds, whose deletion reaches the cloud")
+	f.renderFlags.addTo(cmd)
+}
+
+// offline wires a pass over a source up to, but not including, its cluster.
+func (t *terminal) offline(f *target, source reconcile.Source) (reconcile.Reconciler, error) {
+	how, err := f.options()
+	if err != nil {
+		return reconcile.Reconciler{}, err
+	}
+	if f.maxPrunes < 0 {
+		return reconcile.Reconciler{}, usagef("--max-prunes cannot be less than 0")
+	}
+	return reconcile.Reconciler{
+		Source:   shown{source, t.progress},
+		Options:  how,
+		Guarding: plan.Guarding{MaxPrunes: f.maxPrunes, PruneInstances: f.instances.value == "prune"},
+		Sync:     f.sync(),
+	}, nil
+}
+
+// reconciler wires a pass over a source and a cluster.
+func (t *terminal) reconciler(f *target, source reconcile.Source, how cluster.Options) (reconcile.Reconciler, error) {
+	r, err := t.offline(f, source)
+	if err != nil {
+		return r, err
+	}
+	c, err := t.cluster(&f.clusterFlags, f.sync(), how)
+	if err != nil {
+		return r, err
+	}
+	r.Observer, r.Applier = c, c
+	return r, nil
+}
+
+// cluster is the cluster that the flags name, as a sync sees it.
+func (t *terminal) cluster(f *clusterFlags, of plan.Sync, how cluster.Options) (*cluster.Cluster, error) {
+	cfg, err := f.config()
+	if err != nil {
+		return nil, err
+	}
+	how.Progress = func(e cluster.Event) {
+		t.progress.Phase(e.Phase, e.Done, e.Total)
+		log := slog.Info
+		if e.Phase == "observe" {
+			log = slog.Debug
+		}
+		log(e.Phase, "object", e.Object, "done", e.Done, "total", e.Total)
+	}
+	return cluster.New(cfg, of, how)
+}
+
+// A shown source tells the progress what a pass is doing until its cluster does.
+type shown struct {
+	reconcile.Source
+	progress *progress
+}
+
+func (s shown) Fetch(ctx context.Context, ref string) (render.Input, error) {
+	s.progress.Phase("fetch", 0, 0)
+	in, err := s.Source.Fetch(ctx, ref)
+	s.progress.Phase("render", 0, 0) // what follows a fetch
+	if err == nil {
+		slog.Info("fetched", "ref", ref, "revision", in.Revision, "path", in.Path)
+	}
+	return in, err
+}
+
+// logged are the warnings of an API server: many, and mostly known.
+type logged struct{}
+
+func (logged) HandleWarningHeader(_ int, _, text string) { slog.Info(text, "from", "API server") }
+
+// A tracer logs the requests that go through it.
+type tracer struct{ http.RoundTripper }
+
+func (t tracer) RoundTrip(req *http.Request) (*http.Response, error) {
+	begun := time.Now()
+	resp, err := t.RoundTripper.RoundTrip(req)
+	result := any(err)
+	if err == nil {
+		result = resp.StatusCode
+	}
+	slog.DebugContext(req.Context(), req.Method, "url", req.URL.RequestURI(), "took", time.Since(begun).Round(time.Millisecond), "result", result)
+	return resp, err
+}

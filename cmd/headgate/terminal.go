@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"unicode"
+
+	"github.com/go-logr/logr"
+	"github.com/lmittmann/tint"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// A terminal is where the program talks: data to out, everything else to err.
+type terminal struct {
+	out, err io.Writer
+	progress *progress
+	getenv   func(string) string
+
+	colour  choice
+	verbose int
+	began   bool // the command line was understood
+	errTTY  bool
+	atEnd   []func() error // what to close when the program ends
+}
+
+func newTerminal(stdout, stderr *os.File, getenv func(string) string) *terminal {
+	safe := masked{w: stderr, secret: getenv("HEADGATE_GIT_PASSWORD")}
+	p := &progress{w: safe, width: func() int {
+		width, _, err := term.GetSize(int(stderr.Fd()))
+		if err != nil {
+			return 80
+		}
+		return width
+	}}
+	errTTY := term.IsTerminal(int(stderr.Fd()))
+	p.off = !errTTY || getenv("CI") != "" || getenv("TERM") == "dumb"
+	return &terminal{out: stdout, err: p, progress: p, getenv: getenv, colour: oneOf("auto", "always", "never"), errTTY: errTTY}
+}
+
+func (t *terminal) addFlags(flags *pflag.FlagSet) {
+	flags.Var(&t.colour, "color", "colour in text: auto, always, never")
+	flags.CountVarP(&t.verbose, "verbose", "v", "log what is done to standard error; -vv logs every request")
+}
+
+// begin is called once the command line is understood.
+func (t *terminal) begin() {
+	t.began = true
+	handler := slog.DiscardHandler
+	if t.verbose > 0 {
+		level := slog.LevelInfo
+		if t.verbose > 1 {
+			level = slog.LevelDebug
+		}
+		handler = tint.NewTextHandler(t.err, &tint.Options{Level: level, NoColor: !t.coloured(t.errTTY)})
+	}
+	// client-go and controller-runtime would write past us otherwise.
+	logger := slog.New(handler)
+	slog.SetDefault(logger)
+	klog.LogToStderr(false)
+	klog.SetSlogLogger(logger)
+	log.SetLogger(logr.FromSlogHandler(handler))
+}
+
+// coloured says whether to write colours to a file that is a terminal, or is not.
+func (t *terminal) coloured(tty bool) bool {
+	switch {
+	case t.colour.value == "always":
+		return true
+	case t.colour.value == "never", t.getenv("NO_COLOR") != "":
+		return false
+	case t.getenv("CLICOLOR_FORCE") != "" && t.getenv("CLICOLOR_FORCE") != "0":
+		return true
+	}
+	return tty && t.getenv("TERM") != "dumb"
+}
+
+const (
+	red    = "\x1b[31m"
+	yellow = "\x1b[33m"
+	plain  = "\x1b[0m"
+)
+
+// paint is for standard error.
+func (t *terminal) paint(s, colour string) string {
+	if !t.coloured(t.errTTY) {
+		return s
+	}
+	return colour + s + plain
+}
+
+// printable takes out of an error what a commit could do to a terminal with it.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// masked is the last resort against a password that some library writes out.
+type masked struct {
+	w      io.Writer
+	secret string
+}
+
+func (m masked) Write(p []byte) (int, error) {
+	safe := p
+	if m.secret != "" {
+		safe = bytes.ReplaceAll(p, []byte(m.secret), []byte("***"))
+	}
+	if _, err := m.w.Write(safe); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

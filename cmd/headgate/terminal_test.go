@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+)
+
+func TestColoured(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		flag   string
+		env    map[string]string
+		tty    bool
+		want   bool
+	}{
+		"Terminal":      {"Colour is for people.", "auto", nil, true, true},
+		"Pipe":          {"Programs do not want it.", "auto", nil, false, false},
+		"NoColor":       {"NO_COLOR is honoured.", "auto", map[string]string{"NO_COLOR": "1"}, true, false},
+		"Dumb":          {"So is a terminal without colours.", "auto", map[string]string{"TERM": "dumb"}, true, false},
+		"Forced":        {"CI systems show colours though they are no terminal.", "auto", map[string]string{"CLICOLOR_FORCE": "1"}, false, true},
+		"NotForced":     {"0 forces nothing.", "auto", map[string]string{"CLICOLOR_FORCE": "0"}, false, false},
+		"FlagOverNone":  {"A flag beats the environment.", "always", map[string]string{"NO_COLOR": "1"}, false, true},
+		"FlagOverForce": {"In both directions.", "never", map[string]string{"CLICOLOR_FORCE": "1"}, true, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			term := terminal{colour: choice{value: tc.flag}, getenv: func(name string) string { return tc.env[name] }}
+			if got := term.coloured(tc.tty); got != tc.want {
+				t.Errorf("%s\ncoloured(%v): want %v, got %v", tc.reason, tc.tty, tc.want, got)
+			}
+		})
+	}
+}
+
+func TestMasked(t *testing.T) {
+	var b bytes.Buffer
+	m := masked{w: &b, secret: "hunter22"}
+	if n, err := m.Write([]byte("GET https://me:hunter22@host\n")); err != nil || n != 29 {
+		t.Fatalf("Write(...) = %d, %v; a writer says how much it was given", n, err)
+	}
+	if got, want := b.String(), "GET https://me:***@host\n"; got != want {
+		t.Errorf("want %q, got %q", want, got)
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	if got, want := printable("a\x1b[2Jb\u202ec\nd"), "a[2Jbc\nd"; got != want {
+		t.Errorf("A commit cannot move the cursor of who reads its errors.\nwant %q, got %q", want, got)
+	}
+}

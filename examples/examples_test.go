@@ -1,0 +1,231 @@
+// Package examples runs the examples, so that they cannot rot.
+package examples
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/render"
+)
+
+func TestRender(t *testing.T) {
+	type want struct {
+		Active, Inactive, Objects []string
+	}
+	objects := []string{
+		"ManagedResourceActivationPolicy.apiextensions.crossplane.io/storage",
+		"CustomResourceDefinition.apiextensions.k8s.io/buckets.storage.tidewater.m.example.org",
+		"CustomResourceDefinition.apiextensions.k8s.io/clusterproviderconfigs.tidewater.m.example.org",
+		"CustomResourceDefinition.apiextensions.k8s.io/providerconfigs.tidewater.m.example.org",
+		"CustomResourceDefinition.apiextensions.k8s.io/providerconfigusages.tidewater.m.example.org",
+		"CustomResourceDefinition.apiextensions.k8s.io/snapshots.storage.tidewater.m.example.org",
+		"CustomResourceDefinition.apiextensions.k8s.io/volumes.storage.tidewater.m.example.org",
+		"ClusterProviderConfig.tidewater.m.example.org/default",
+	}
+	cases := map[string]struct {
+		reason string
+		path   string
+		edit   map[string]string // file of the example → file that takes its place
+		want   want
+	}{
+		"Quickstart": {
+			reason: "Of twelve CRDs, the three that the policy names and the three that no provider can do without.",
+			path:   "quickstart/repository",
+			want: want{
+				Active: []string{
+					"buckets.storage.tidewater.m.example.org",
+					"snapshots.storage.tidewater.m.example.org",
+					"volumes.storage.tidewater.m.example.org",
+				},
+				Inactive: []string{
+					"bucketpolicies.storage.tidewater.m.example.org",
+					"buckets.storage.tidewater.example.org",
+					"instances.database.tidewater.m.example.org",
+					"networks.network.tidewater.m.example.org",
+					"subnets.network.tidewater.m.example.org",
+					"users.database.tidewater.m.example.org",
+				},
+				Objects: objects,
+			},
+		},
+		"QuickstartWider": {
+			reason: "The wider policy adds a kind of storage and the databases, and not the cluster scoped buckets.",
+			path:   "quickstart/repository",
+			edit:   map[string]string{"policies/storage.yaml": "quickstart/demo/policy-wider.yaml"},
+			want: want{
+				Active: []string{
+					"bucketpolicies.storage.tidewater.m.example.org",
+					"buckets.storage.tidewater.m.example.org",
+					"instances.database.tidewater.m.example.org",
+					"snapshots.storage.tidewater.m.example.org",
+					"volumes.storage.tidewater.m.example.org",
+				},
+				Inactive: []string{
+					"buckets.storage.tidewater.example.org",
+					"networks.network.tidewater.m.example.org",
+					"subnets.network.tidewater.m.example.org",
+					"users.database.tidewater.m.example.org",
+				},
+				Objects: []string{
+					objects[0],
+					"CustomResourceDefinition.apiextensions.k8s.io/bucketpolicies.storage.tidewater.m.example.org",
+					objects[1], objects[2],
+					"CustomResourceDefinition.apiextensions.k8s.io/instances.database.tidewater.m.example.org",
+					objects[3], objects[4], objects[5], objects[6], objects[7],
+				},
+			},
+		},
+		"QuickstartTeam": {
+			reason: "The team's repository holds no definition, only what it uses.",
+			path:   "quickstart/demo/app-team",
+			want:   want{Objects: []string{"Namespace/shop", "Bucket.storage.tidewater.m.example.org/shop/invoices"}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS(tc.path)); err != nil {
+				t.Fatal(err)
+			}
+			for file, by := range tc.edit {
+				data, err := os.ReadFile(by)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, file), data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			desired, err := render.Render(render.Input{Files: os.DirFS(dir)}, render.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got want
+			for _, d := range desired.Definitions {
+				if d.Active {
+					got.Active = append(got.Active, d.Name)
+				} else {
+					got.Inactive = append(got.Inactive, d.Name)
+				}
+			}
+			for _, o := range desired.Objects {
+				got.Objects = append(got.Objects, o.ID.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nRender(...) (-want +got):\n%s", tc.reason, diff)
+			}
+			for _, f := range desired.Findings {
+				t.Errorf("An example has nothing to warn of: %v", f)
+			}
+		})
+	}
+}
+
+// The demo is run as `make demo` does: it insists on every exit code by itself.
+func TestDemo(t *testing.T) {
+	bin := programs(t)
+	cases := map[string]struct {
+		reason string
+		corpus func(testing.TB) string
+		want   []string // in the output, in this order
+	}{
+		"Quickstart": {
+			reason: "The story that README.md tells.",
+			want: []string{
+				"3 active (+3), 6 inactive",
+				"7 as applied",
+				"5 active (+2), 4 inactive",
+				"Bucket.storage.tidewater.m.example.org/shop/invoices",
+				`held by guard "in use"`,
+				"(exit code 3)",
+				"1 pruned",
+				"What to try next",
+			},
+		},
+		"RealPackage": {
+			reason: "The same story with a package that knows nothing of it.",
+			corpus: func(tb testing.TB) string {
+				dir := tb.TempDir()
+				if err := os.CopyFS(dir, fixtures.Corpus(tb, "provider-helm")); err != nil {
+					tb.Fatal(err)
+				}
+				return dir
+			},
+			want: []string{
+				"1 active (+1), 1 inactive",
+				"2 active (+1), 0 inactive",
+				"Release.helm.m.crossplane.io/shop/first",
+				`held by guard "in use"`,
+				"What to try next",
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			demo := exec.Command("sh", "quickstart/demo.sh")
+			demo.Env = append(os.Environ(), "BIN="+bin, "CORPUS=", "KEEP=", "TMPDIR="+shortTemp(t))
+			if tc.corpus != nil {
+				demo.Env = append(demo.Env, "CORPUS="+tc.corpus(t))
+			}
+			out, err := demo.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s\n%v\n%s", tc.reason, err, out)
+			}
+			rest := string(out)
+			for _, want := range tc.want {
+				_, after, ok := strings.Cut(rest, want)
+				if !ok {
+					t.Fatalf("%s\nno %q in its place in:\n%s", tc.reason, want, out)
+				}
+				rest = after
+			}
+		})
+	}
+}
+
+// programs builds what the demo runs into a directory.
+func programs(t *testing.T) string {
+	t.Helper()
+	bin := t.TempDir()
+	controlplane, err := filepath.Abs("../bin/controlplane")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(controlplane, filepath.Join(bin, "controlplane")); err != nil {
+		t.Fatal(err)
+	}
+	for _, build := range []*exec.Cmd{
+		exec.Command("make", "-C", "..", "controlplane"),
+		exec.Command("go", "build", "-o", filepath.Join(bin, "headgate"), "../cmd/headgate"),
+	} {
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", build, err, out)
+		}
+	}
+	return bin
+}
+
+// shortTemp is a directory whose name is short enough for etcd's socket.
+func shortTemp(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		entries, err := os.ReadDir(dir)
+		if err != nil || len(entries) > 0 {
+			t.Errorf("The demo leaves nothing behind, but: %v %v", entries, err)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}

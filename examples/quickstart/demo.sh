@@ -1,0 +1,278 @@
+#!/bin/sh
+# The story of this example, told in a real API server: `make demo` runs it. It needs go,
+# git and make, listens on loopback only, and leaves nothing behind.
+#
+#   CORPUS=package.tar.gz   tell it with a real provider package: crossplane.yaml and crds/ (or their directory)
+#   BIN=directory           where headgate and controlplane are, instead of bin/
+#   KEEP=1                  keep the API server at the end, until Enter is pressed
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+top=$(cd "$here/../.." && pwd)
+corpus=${CORPUS:-}
+case $corpus in '' | /*) ;; *) corpus=$PWD/$corpus ;; esac
+
+bold='' dim='' red='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then
+	bold=$(printf '\033[1m') dim=$(printf '\033[2m') red=$(printf '\033[31m') plain=$(printf '\033[0m')
+fi
+
+scenes=0
+scene() {
+	scenes=$((scenes + 1))
+	printf '\n\n%s%s. %s%s\n' "$bold" "$scenes" "$1" "$plain"
+}
+
+# say tells what is seen next and why it matters, from standard input.
+say() {
+	echo
+	sed 's/^\(.\)/  \1/'
+}
+
+fail() {
+	printf '\n%sdemo: %s%s\n' "$red" "$1" "$plain" >&2
+	exit 1
+}
+
+# run CODES COMMAND… shows a command, runs it, and insists on one of its exit codes.
+run() {
+	codes=$1
+	shift
+	printf '\n%s$ %s%s\n' "$bold" "$*" "$plain"
+	code=0
+	"$@" || code=$?
+	[ "$code" -eq 0 ] || printf '%s(exit code %s)%s\n' "$dim" "$code" "$plain"
+	case " $codes " in
+	*" $code "*) ;;
+	*) fail "'$*' ended with exit code $code, not $codes" ;;
+	esac
+}
+
+# ---- the stage ----
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/headgate.XXXXXX")
+server=''
+
+# cleanup leaves no server and no files, however the script ends.
+cleanup() {
+	status=$?
+	trap '' INT TERM HUP
+	if [ -n "$server" ]; then
+		kill "$server" 2>/dev/null || :
+		patience=15
+		while [ "$patience" -gt 0 ] && kill -0 "$server" 2>/dev/null; do
+			sleep 1
+			patience=$((patience - 1))
+		done
+		kill -9 "$server" 2>/dev/null || :
+		wait "$server" 2>/dev/null || :
+	fi
+	rm -rf "$work"
+	exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Nobody's own settings change the story.
+# shellcheck disable=SC2046 # a list of names
+unset $(git rev-parse --local-env-vars) $(env | sed -n 's/^\(HEADGATE_[A-Z0-9_]*\)=.*/\1/p')
+export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
+export GIT_AUTHOR_NAME=Demo GIT_AUTHOR_EMAIL=demo@example.org GIT_COMMITTER_NAME=Demo GIT_COMMITTER_EMAIL=demo@example.org
+export KUBECONFIG="$work/cluster/kubeconfig" HEADGATE_CACHE_DIR="$work/cache"
+PATH=${BIN:-$top/bin}:$PATH
+
+repository() {
+	git -C "$1" init -q
+	git -C "$1" symbolic-ref HEAD refs/heads/main
+	commit "$1" "$2"
+}
+
+commit() {
+	git -C "$1" add -A
+	git -C "$1" commit -q -m "$2"
+}
+
+start_server() {
+	controlplane --dir "$work/cluster" --ephemeral >/dev/null 2>"$work/server.log" &
+	server=$!
+	patience=120
+	while [ ! -s "$KUBECONFIG" ]; do
+		kill -0 "$server" 2>/dev/null || fail "the control plane has ended: $(cat "$work/server.log")"
+		[ "$patience" -gt 0 ] || fail "the control plane is not ready after two minutes"
+		sleep 1
+		patience=$((patience - 1))
+	done
+}
+
+# ---- the props: two repositories, and what the story calls things ----
+
+cd "$work"
+mkdir platform app-team
+
+# quickstart takes the provider and the policies of this directory.
+quickstart() {
+	cp -R "$here/repository/." platform
+	cp -R "$here/demo/app-team/." app-team
+	wider=$here/demo/policy-wider.yaml
+	name=buckets.storage.tidewater.m.example.org
+	file=provider-tidewater/crds/storage.tidewater.m.example.org_buckets.yaml
+}
+
+# real takes a real package, and chooses by itself: three kinds, and a group more.
+real() {
+	mkdir -p platform/package platform/policies
+	if [ -d "$corpus" ]; then
+		cp -R "$corpus/crossplane.yaml" "$corpus/crds" platform/package
+	else
+		tar -xzf "$corpus" -C platform/package crossplane.yaml crds
+	fi || fail "$corpus: a provider package holds crossplane.yaml and crds/"
+	# scope, name and file of every managed kind; the namespaced ones first
+	(cd platform && awk '
+		function flush() { if (kind !~ /^(Cluster)?ProviderConfig(Usage)?$/) print scope, name, file }
+		FNR == 1 { if (file) flush(); file = FILENAME; name = kind = scope = "" }
+		/^  name: / && !name { name = $2 }
+		/^    kind: / && !kind { kind = $2 }
+		/^  scope: / { scope = $2 }
+		END { flush() }' package/crds/*.yaml) | sort -k1,1r -k2 >managed
+	count=$(wc -l <managed | tr -d ' ')
+	[ "$count" -gt 0 ] || fail "$corpus: no managed kind in it"
+	few=3
+	[ "$count" -gt 3 ] || few=$((count > 1 ? count - 1 : 1))
+
+	policy $(head -n "$few" managed | cut -d ' ' -f 2) >platform/policies/few.yaml
+	next=$(sed -n "$((few + 1))p;\$p" managed | head -n 1 | cut -d ' ' -f 2)
+	wider=$work/wider.yaml
+	policy $(head -n "$few" managed | cut -d ' ' -f 2) "*.${next#*.}" >"$wider"
+
+	name=$(head -n 1 managed | cut -d ' ' -f 2)
+	file=$(head -n 1 managed | cut -d ' ' -f 3)
+	cp "$here/demo/app-team/namespace.yaml" app-team
+	(cd "$top" && go run ./examples/quickstart/sample "$work/platform/$file") >app-team/resource.yaml
+}
+
+policy() {
+	printf 'apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata:\n  name: few\nspec:\n  activate:\n'
+	printf '  - "%s"\n' "$@"
+}
+
+if [ -n "$corpus" ]; then real; else quickstart; fi
+policy_file=$(cd platform && echo policies/*.yaml)
+resource=$(cd app-team && ls | grep -v namespace)
+repository platform 'a provider, and a policy for a few of its kinds'
+repository app-team 'what the application team needs'
+
+# ---- the story ----
+
+say <<EOF
+This is Headgate in a real Kubernetes API server, started for the purpose. You will see what
+a commit activates, review a change before it is merged, and watch Headgate refuse to destroy
+something that is in use. Every command is shown; all of them are what you would type.
+EOF
+
+scene 'An empty cluster'
+start_server
+say <<EOF
+An API server and etcd in one process, on loopback only. It knows nothing of any provider.
+EOF
+run 0 headgate status
+
+scene 'A provider with many kinds, and a policy for a few'
+say <<EOF
+The Git repository 'platform' holds a provider package of $(ls platform/*/crds | wc -l | tr -d ' ') CRDs and one policy. Each CRD
+costs the API server memory, and every client time, used or not. This is the policy:
+
+$(grep -v '^#' "platform/$policy_file")
+
+One pass of Headgate renders the CRDs that the policy activates, and applies these only. The
+provider's configuration kinds are needed in any case.
+EOF
+run 0 headgate sync --repo platform --ref main
+
+scene 'What is served now'
+say <<EOF
+Headgate keeps an inventory of what it applied, so it can tell at any time whether the
+cluster still holds it, and whether somebody changed it.
+EOF
+run 0 headgate status --full
+say <<EOF
+And for each kind, why it is active: the policy, the pattern, the line.
+EOF
+run 0 headgate why "$name" --repo platform --live
+
+scene 'A wider policy, before it is merged'
+say <<EOF
+A colleague proposes a wider policy on a branch. Activating a kind is a decision that
+Crossplane does not take back, so here is what the merge would do, from the two commits
+alone: no cluster is asked, and no credentials are needed.
+EOF
+git -C platform checkout -q -b wider
+cp "$wider" "platform/$policy_file"
+commit platform 'policies: more kinds'
+git -C platform checkout -q main
+run '0 1' headgate diff main wider --repo platform
+say <<EOF
+The exit code is that of diff: 1 says that something would change, so that CI can tell.
+EOF
+
+scene 'Merged'
+say <<EOF
+The next pass does what the review said, and leaves everything else alone. (The policy itself
+is applied only where Crossplane runs. Here it is Headgate that makes the CRDs.)
+EOF
+git -C platform merge -q --ff-only wider
+run 0 headgate sync --repo platform --ref main
+
+scene 'An application team uses it'
+say <<EOF
+The team has a repository of its own, with this in it:
+
+$(grep -v '^#' "app-team/$resource")
+
+Its sync has a name of its own too: neither sync touches what the other applied.
+EOF
+run 0 headgate sync --repo app-team --name app-team
+
+scene 'Somebody removes the definition'
+say <<EOF
+Now $name disappears from Git, by accident or by
+a provider upgrade. Deleting its CRD would delete every object of that kind with it, and what
+they stand for in the cloud. Other tools prune what is not in Git any more.
+EOF
+git -C platform rm -q "$file"
+commit platform 'drop a definition'
+run 3 headgate sync --repo platform --ref main
+say <<EOF
+Held, with the reason and what to do. Exit code 3 means that a person has to decide. The
+object is still there:
+EOF
+run 0 headgate status --name app-team --full
+
+scene 'On purpose, then'
+say <<EOF
+The way out is to remove the user of the kind first. The team deletes its object in Git, and
+says that it means what that does in the cloud:
+EOF
+git -C app-team rm -q "$resource"
+commit app-team 'not needed any more'
+run 0 headgate sync --repo app-team --name app-team --instances prune
+say <<EOF
+Nothing uses the definition any more, so the next pass takes it away. Nobody had to force it.
+EOF
+run 0 headgate sync --repo platform --ref main
+
+printf '\n\n%sWhat to try next%s\n' "$bold" "$plain"
+say <<EOF
+make demo CORPUS=package.tar.gz             the same with a real provider package
+KEEP=1 make demo                            keep this API server at the end, to look around with kubectl
+bin/headgate render examples/quickstart/repository       the CRDs of a directory, without any cluster
+bin/headgate diff examples/quickstart/repository         what a sync would do to your own cluster; writes nothing
+bin/headgate --help                         every verb
+examples/quickstart/README.md               this story in words, and its files
+EOF
+
+if [ -n "${KEEP:-}" ]; then
+	printf '\nexport KUBECONFIG=%s\nEverything is in %s. Press Enter to stop the API server and remove it: ' "$KUBECONFIG" "$work"
+	read -r _ || :
+fi
