@@ -4,22 +4,25 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # go uses every core by itself, and checks are read in order
 
-VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-TESTFLAGS ?=
-BENCH     ?= .
-COUNT     ?= 1
-FUZZ      ?= Fuzz
-FUZZTIME  ?= 30s
-CORPUS    ?=
+VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+TESTFLAGS  ?=
+BENCH      ?= .
+BENCHFLAGS ?=
+COUNT      ?= 1
+FUZZ       ?= Fuzz
+FUZZTIME   ?= 30s
+CORPUS     ?=
 
 # Each go.mod is a module; the one of the linter has no code of ours.
 modules := . $(sort $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
 coded   := $(filter-out .ci/lint,$(modules))
 nested  := $(foreach m,$(filter-out .,$(coded)),$(if $(wildcard $(m)/*_test.go),$(m)))
 
-# How we build. Vet, lint and the tests of nested modules build the same way, so that they
-# find everything compiled: Kubernetes takes minutes.
+# How we build module $(1). Vet, lint and the tests of nested modules build the same way, so
+# that they find everything compiled: Kubernetes and Gitea take minutes.
 static := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath"
+sqlite := GOFLAGS="$$GOFLAGS -trimpath -tags=sqlite,sqlite_unlock_notify"
+how     = $(if $(filter fixtures/gitea,$(1)),$(sqlite),$(static))
 
 # The packages of the main module whose tests hold a line like $(1).
 having = $$(go list -f '{{.ImportPath}} {{.Dir}}' ./... | while read -r pkg dir; do if grep -qs '$(1)' "$$dir"/*_test.go; then echo "$$pkg"; fi; done)
@@ -40,6 +43,14 @@ bin/controlplane: $(filter-out %_test.go,$(wildcard fixtures/controlplane/*.go))
 	$(static) go -C fixtures/controlplane build -ldflags '-s -w' -o '$(CURDIR)/$@' .
 	@touch $@
 
+.PHONY: gitea
+gitea: bin/gitea ## Build bin/gitea, the forge of tests (minutes, once; needs a C compiler)
+
+bin/gitea: $(filter-out %_test.go,$(wildcard fixtures/gitea/*.go)) $(wildcard fixtures/gitea/go.*)
+	@echo 'building Gitea; the first time takes about four minutes'
+	CGO_ENABLED=1 $(sqlite) go -C fixtures/gitea build -ldflags '-s -w' -o '$(CURDIR)/$@' .
+	@touch $@
+
 .PHONY: check
 check: format vet lint tidy architecture test ## Check everything, exactly as CI does; golden files are compared by the tests
 
@@ -49,11 +60,11 @@ format:
 
 .PHONY: vet
 vet:
-	@for m in $(coded); do echo "go vet, $$m"; $(static) go -C $$m vet ./... || exit 1; done
+	@$(foreach m,$(coded),echo 'go vet, $m' && $(call how,$m) go -C $m vet ./... && ):
 
 .PHONY: lint
 lint: bin/golangci-lint
-	@for m in $(coded); do echo "golangci-lint, $$m"; (cd $$m && $(static) '$(CURDIR)/bin/golangci-lint' run --config '$(CURDIR)/.golangci.yml' ./...) || exit 1; done
+	@$(foreach m,$(coded),echo 'golangci-lint, $m' && (cd $m && $(call how,$m) '$(CURDIR)/bin/golangci-lint' run --config '$(CURDIR)/.golangci.yml' ./...) && ):
 
 bin/golangci-lint: .ci/lint/go.mod .ci/lint/go.sum
 	@echo 'building golangci-lint; the first time takes about two minutes'
@@ -62,29 +73,33 @@ bin/golangci-lint: .ci/lint/go.mod .ci/lint/go.sum
 
 .PHONY: tidy
 tidy:
-	@for m in $(modules); do echo "go mod tidy, $$m"; go -C $$m mod tidy -diff || exit 1; done
+	@$(foreach m,$(modules),echo 'go mod tidy, $m' && go -C $m mod tidy -diff && ):
 
 # By its file name: it reads sources and needs nothing of ours to compile.
 .PHONY: architecture
 architecture:
 	@go test cmd/headgate/architecture_test.go
 
+# What tests start. Where nothing compiles C, the tests that need Gitea say so.
+servers := bin/controlplane $(if $(wildcard fixtures/gitea/*.go),$(if $(shell command -v "$$(go env CC)"),bin/gitea))
+
 .PHONY: test
-test: bin/controlplane bin/summary ## Run all tests, with the race detector where there is a C compiler (TESTFLAGS=-run=…)
+test: $(servers) bin/summary ## Run all tests, with the race detector where there is a C compiler (TESTFLAGS=-run=…)
 	@race=-race; go -C .ci/summary build -race -o /dev/null . 2>/dev/null || { race=; echo 'no C compiler, or cgo is off: testing WITHOUT the race detector'; }; \
 	bin/summary go test -json $$race -shuffle=on -timeout=20m $(TESTFLAGS) ./... \
-		$(foreach m,$(nested),-- env $(static) go -C $(m) test -json -shuffle=on -timeout=20m $(TESTFLAGS) ./...)
+		$(foreach m,$(nested),-- env $(call how,$m) go -C $m test -json -shuffle=on -timeout=20m $(TESTFLAGS) ./...)
 
 bin/summary: $(wildcard .ci/summary/*.go) .ci/summary/go.mod
 	@$(static) go -C .ci/summary build -o '$(CURDIR)/$@' .
 	@touch $@
 
 .PHONY: update
-update: bin/controlplane ## Rewrite golden files; read their diff like code
+update: $(servers) ## Rewrite golden files; read their diff like code
 	@for pkg in $(call having,flag.Bool."update"); do go test $$pkg -update || exit 1; done
 
 .PHONY: bench
-bench: bin/controlplane build ## Measure, each target beside its figure (BENCH=regexp, COUNT=n)
+bench: build bin/controlplane ## Measure, each figure beside its target (BENCH=regexp, BENCHFLAGS='-n 5'), then the benchmarks in the code
+	@$(static) go run ./fixtures/bench -run '$(BENCH)' $(BENCHFLAGS)
 	@for pkg in $(call having,^func Benchmark); do go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 120m $$pkg || exit 1; done
 
 .PHONY: fuzz
@@ -102,7 +117,7 @@ demo: build bin/controlplane ## See the whole story in a real API server (CORPUS
 .PHONY: fix
 fix: ## Format the code and tidy every module
 	@gofmt -w .
-	@for m in $(modules); do go -C $$m mod tidy || exit 1; done
+	@$(foreach m,$(modules),go -C $m mod tidy && ):
 
 .PHONY: clean
 clean: ## Remove what was built

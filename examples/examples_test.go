@@ -151,6 +151,7 @@ func TestDemo(t *testing.T) {
 		"RealPackage": {
 			reason: "The same story with a package that knows nothing of it.",
 			corpus: func(tb testing.TB) string {
+				tb.Helper()
 				dir := tb.TempDir()
 				if err := os.CopyFS(dir, fixtures.Corpus(tb, "provider-helm")); err != nil {
 					tb.Fatal(err)
@@ -214,7 +215,7 @@ func programs(t *testing.T) string {
 // shortTemp is a directory whose name is short enough for etcd's socket.
 func shortTemp(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "demo")
+	dir, err := os.MkdirTemp("", "demo") //nolint:usetesting // t.TempDir says the name of the test
 	if err != nil {
 		t.Fatal(err)
 	}

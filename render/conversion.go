@@ -56,7 +56,7 @@ func (c Conversion) settle(u *unstructured.Unstructured, shipper *catalogue.Pack
 		service = shipper.Name
 	}
 	switch {
-	case manifest.IDOf(u).IsCRD():
+	case manifest.IDOf(u).IsCRD(), manifest.IDOf(u).IsMRD():
 		return c.settleCRD(u, service)
 	case isWebhookConfiguration(u) && c.Strategy == ConversionInject:
 		for _, w := range webhooksOf(u) {

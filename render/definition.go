@@ -38,9 +38,32 @@ func (d Definition) CRD() (Object, error) {
 	return d.object(made)
 }
 
+// MRD is the definition for Crossplane. It never says whether it is active: a state that
+// is applied once and then left out would fall back to Inactive, which the API refuses
+// for ever. Object.Activates says it instead.
+func (d Definition) MRD() (Object, error) {
+	u, err := d.Document.Decode()
+	if err != nil {
+		return Object{}, catalogue.Errors{{Origin: d.Document.Origin, Err: err}}
+	}
+	if d.FromCRD {
+		u = crd.Definition(u, d.Package.SafeStart)
+	}
+	if err := d.conversion.settle(u, d.Package); err != nil {
+		return Object{}, catalogue.Errors{catalogue.Errorf(d.Document.OriginOf("spec", "conversion"), "%w", err)}
+	}
+	unstructured.RemoveNestedField(u.Object, "spec", "state")
+	o, err := d.object(u)
+	o.Activates = d.State == catalogue.Active
+	return o, err
+}
+
 func (d Definition) object(made *unstructured.Unstructured) (Object, error) {
 	o, err := NewObject(made, d.Document.Origin)
 	o.Definition = d.Name
+	if d.Package != nil {
+		o.Package = d.Package.Name
+	}
 	return o, err
 }
 

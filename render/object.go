@@ -21,7 +21,9 @@ type Object struct {
 	APIVersion string
 	Origin     manifest.Origin
 	Digest     string           // of the content: equal digests mean equal objects
-	Definition string           // the name of the definition that this CRD is made of; "" for everything else
+	Definition string           // the name of the definition that this CRD, or MRD, is made of; "" for everything else
+	Package    string           // the package of the tree that it came with; "" for everything else
+	Activates  bool             // of an MRD: to be made Active, beside the apply
 	Serves     schema.GroupKind // of a CRD: the kind that it serves
 	Optional   bool             // applied only where its API is served
 
@@ -58,14 +60,19 @@ func (o Object) Content() (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// objectOf is an object of the catalogue, which may have come with a package.
-func objectOf(o manifest.Object, shipper *catalogue.Package, conversion Conversion) (Object, error) {
+// object is an object of the catalogue, which may have come with a package.
+func (how Options) object(o manifest.Object, shipper *catalogue.Package) (Object, error) {
+	name := ""
 	if shipper != nil {
-		if err := conversion.settle(o.Unstructured, shipper); err != nil {
+		name = shipper.Name
+		if err := how.Conversion.settle(o.Unstructured, shipper); err != nil {
 			return Object{}, catalogue.Errorf(o.Origin, "%w", err)
 		}
 	}
-	return NewObject(o.Unstructured, o.Origin)
+	made, err := NewObject(o.Unstructured, o.Origin)
+	made.Package = name
+	made.Optional = made.Optional && how.Owner != OwnerCrossplane
+	return made, err
 }
 
 // isOptional says whether an object is for Crossplane, and of no use where it is

@@ -5,8 +5,10 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 
@@ -17,20 +19,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Owner says who makes the CRDs of definitions.
-type Owner string
-
-// The owners. OwnerCrossplane comes with the checks on what Crossplane makes.
-const (
-	OwnerHeadgate   Owner = "Headgate"
-	OwnerCrossplane Owner = "Crossplane"
-)
-
 // Options say how to render; the zero value is what a user gets who sets nothing.
 type Options struct {
-	Owner      Owner // "" is Headgate
+	Owner      Owner // "" is Headgate; Auto has to be resolved first
 	Conversion Conversion
 	Limits     manifest.Limits
+	Live       []*catalogue.Definition // definitions of the cluster, beside those of the commit
 }
 
 // A Desired is what a commit wants a cluster to hold.
@@ -59,11 +53,12 @@ func Render(in Input, how Options) (Desired, error) {
 	if err != nil && !errors.As(err, &problems) {
 		return Desired{}, err
 	}
+	c.Definitions = withLive(c.Definitions, how.Live)
 	decisions, found := activation.Decide(c)
 
 	want := Desired{
 		Revision: in.Revision,
-		Owner:    OwnerHeadgate,
+		Owner:    cmp.Or(how.Owner, OwnerHeadgate),
 		Partial:  len(c.Definitions) == 0 && len(c.Policies) > 0,
 		Policies: c.Policies,
 		Packages: c.Packages,
@@ -77,13 +72,21 @@ func Render(in Input, how Options) (Desired, error) {
 	var jobs []func() (Object, error)
 	for _, o := range c.Objects {
 		shipper := c.Shipped[o.ID()]
+		if want.Owner.leaves(shipper) {
+			want.Skipped.Add(catalogue.Installed)
+			continue
+		}
 		if shipper != nil {
 			want.Findings = append(want.Findings, how.Conversion.findings(o)...)
 		}
-		jobs = append(jobs, func() (Object, error) { return objectOf(o, shipper, how.Conversion) })
+		jobs = append(jobs, func() (Object, error) { return how.object(o, shipper) })
 	}
 	for _, d := range want.Definitions {
-		if d.Active && !d.Paused {
+		switch {
+		case d.Document == nil, want.Owner.leaves(d.Package):
+		case want.Owner == OwnerCrossplane:
+			jobs = append(jobs, d.MRD)
+		case d.Active && !d.Paused:
 			jobs = append(jobs, d.CRD)
 		}
 	}
@@ -101,10 +104,23 @@ func Render(in Input, how Options) (Desired, error) {
 }
 
 func (o Options) check() error {
-	if o.Owner != "" && o.Owner != OwnerHeadgate {
-		return fmt.Errorf("cannot render for the CRD owner %s yet: set crdOwner to %s", o.Owner, OwnerHeadgate)
+	switch o.Owner {
+	case "", OwnerHeadgate, OwnerCrossplane:
+		return o.Conversion.check()
 	}
-	return o.Conversion.check()
+	return fmt.Errorf("crdOwner must be %s or %s, not %q", OwnerHeadgate, OwnerCrossplane, o.Owner)
+}
+
+// withLive adds definitions of the cluster that the commit does not declare, by name.
+func withLive(declared, live []*catalogue.Definition) []*catalogue.Definition {
+	if len(live) == 0 {
+		return declared
+	}
+	byName := make(map[string]*catalogue.Definition, len(declared)+len(live))
+	for _, d := range slices.Concat(live, declared) {
+		byName[d.Name] = d
+	}
+	return slices.SortedFunc(maps.Values(byName), func(a, b *catalogue.Definition) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // all does the jobs, as many at once as there are processors, and returns the

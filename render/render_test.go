@@ -515,7 +515,7 @@ func TestRenderRefuses(t *testing.T) {
 		},
 		"Owner": {
 			reason: "not yet",
-			how:    render.Options{Owner: render.OwnerCrossplane},
+			how:    render.Options{Owner: render.OwnerAuto},
 			want:   []string{"cannot render for the CRD owner Crossplane yet"},
 		},
 		"Conversion": {

@@ -124,7 +124,7 @@ func explain(want render.Desired, d render.Definition) explanation {
 		Name:       d.Name,
 		Of:         d.Kind,
 		Scope:      d.Scope,
-		Origin:     d.Document.Origin,
+		Origin:     d.Origin(),
 		Active:     d.Active,
 		Paused:     d.Paused,
 		Because:    d.Reasons,

@@ -22,11 +22,16 @@ type Change struct {
 // Changes are the places in which an update changes the object, in order of path.
 // Values of Secrets are masked.
 func (s Step) Changes() []Change {
-	if s.Action != Update || s.Live == nil || s.After == nil {
+	if s.Action != Update {
 		return nil
 	}
 	d := differ{secret: s.ID.Group == "" && s.ID.Kind == "Secret"}
-	d.compare("", Bare(s.Live).Object, Bare(s.After).Object)
+	if s.Live != nil && s.After != nil {
+		d.compare("", Bare(s.Live).Object, Bare(s.After).Object)
+	}
+	if s.Activates {
+		d.changes = append(d.changes, Change{Path: "spec.state", From: `"Inactive"`, To: `"Active"`})
+	}
 	slices.SortStableFunc(d.changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
 	return d.changes
 }

@@ -12,10 +12,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Guard objects to prunes. It rules on one at a time.
+// A Guard objects to prunes, or to creates and updates. It rules on one step at a time.
 type Guard struct {
-	Name string
-	Rule func(s Step, c Case) Ruling
+	Name   string
+	Writes bool // it rules on creates and updates, and not on prunes
+	Rule   func(s Step, c Case) Ruling
+}
+
+func (g Guard) on(s Step) bool {
+	if g.Writes {
+		return s.Action == Create || s.Action == Update
+	}
+	return s.Action == Prune
 }
 
 // A Case is what a guard may look at beside the step.
@@ -55,12 +63,16 @@ func held(format string, args ...any) Ruling {
 // Guarding says how strict the guards are. The zero value is the default.
 type Guarding struct {
 	MaxPrunes      int  // prunes of one pass; 0 is a fifth of what we own, at least 3 and at most 20
+	MaxActivations int  // definitions that one policy or package may activate; 0 is 100
 	PruneInstances bool // managed resources, XRs and claims may be pruned: the cloud resource goes too
+	OwnerIsSet     bool // a person said who makes the CRDs: a cluster that looks otherwise holds nothing
 }
 
-// Guards are those that every prune passes, in the order in which they are named.
+// Guards are those that every step passes, in the order in which they are named.
 func (g Guarding) Guards() []Guard {
 	return []Guard{
+		{Name: "owner", Writes: true, Rule: owner(g.OwnerIsSet)},
+		{Name: "flood", Writes: true, Rule: flood(g.MaxActivations)},
 		{Name: "asked", Rule: asked},
 		{Name: "rebuilt", Rule: rebuilt},
 		{Name: "not ours", Rule: notOurs},
@@ -79,7 +91,7 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 	for _, g := range guards {
 		passing := p.Count(Prune)
 		for i, s := range p.Steps {
-			if s.Action != Prune {
+			if !g.on(s) {
 				continue
 			}
 			r := g.Rule(s, Case{Want: p.Want, Seen: seen, Passing: passing})
@@ -93,7 +105,7 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 			case Retained:
 				s.Action, s.Cause = Keep, Retain
 			case Held:
-				s.Action, s.Would = Hold, Prune
+				s.Action, s.Would = Hold, s.Action
 			}
 			s.Guard, s.Reason = g.Name, r.Reason
 			p.Steps[i] = s

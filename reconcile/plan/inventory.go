@@ -123,18 +123,25 @@ func (p Plan) Settled(have Inventory, done []Outcome) Inventory {
 			continue
 		case o.Action == Prune:
 			e.Strategy, e.Actuation, e.Reconcile = "Delete", "Failed", "Unknown"
+		case o.Action == Keep && o.NotReady == "":
+			e.Reconcile = "Succeeded"
+		case o.Action == Keep:
+			e.Reconcile = reconcileTimeout
 		case o.Err != nil:
 			e.Actuation, e.Reconcile = "Failed", "Unknown"
 		default:
 			e = succeeded(o.UID, o.Digest, o.Mark)
 			if o.NotReady != "" {
-				e.Reconcile = "Timeout"
+				e.Reconcile = reconcileTimeout
 			}
 		}
 		next.Entries[o.ID] = e
 	}
 	return next
 }
+
+// reconcileTimeout is cli-utils' word for what was not ready in time.
+const reconcileTimeout = "Timeout"
 
 // applied is the entry of an object that is as wanted.
 func applied(live metav1.Object, digest string) Entry {

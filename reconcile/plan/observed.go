@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +17,9 @@ type Observed struct {
 	Trials    map[manifest.ID]Trial                         // of what may have moved; what has none is as we left it
 	Kinds     map[schema.GroupKind]Kind
 	Answers   map[Question]Answer
-	Offline   bool // a commit and no cluster: questions stay open, and every kind counts as served
+	Upstream  Upstream
+	Natural   render.Owner // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
+	Offline   bool         // a commit and no cluster: questions stay open, and every kind counts as served
 }
 
 // A Trial is what a dry-run apply of the wanted object came to.
@@ -40,6 +43,7 @@ func (o Observed) Doubtful(asked []Asked, creates bool) []Asked {
 		entry := o.Inventory.Entries[a.ID]
 		switch {
 		case a.Paused:
+		case exists && a.Package != "" && isInstalled(live):
 		case !exists:
 			if _, served := o.Kinds[groupKind(a.ID)]; creates && served {
 				doubtful = append(doubtful, a)

@@ -23,12 +23,14 @@ import (
 type Plan struct {
 	Sync    Sync
 	Want    render.Desired
-	Steps   []Step        // in the order they are carried out
-	Gone    []manifest.ID // owned once; neither wanted nor there any more
-	Owned   int           // entries of the inventory that the plan was made from
-	Version string        // resourceVersion of that inventory
-	Offline bool          // made against a commit and no cluster
-	Stale   bool          // the record of the inventory is to be written although no object is
+	Steps   []Step             // in the order they are carried out
+	Gone    []manifest.ID      // owned once, and to be forgotten: not there any more, or another's now
+	Checks  []Check            // what Crossplane is to make of it
+	Notes   []manifest.Finding // what the cluster makes worth knowing, beside the findings of the commit
+	Owned   int                // entries of the inventory that the plan was made from
+	Version string             // resourceVersion of that inventory
+	Offline bool               // made against a commit and no cluster
+	Stale   bool               // the record of the inventory is to be written although no object is
 
 	open []Question
 }
@@ -41,9 +43,14 @@ func (p Plan) Writes() bool {
 	return slices.ContainsFunc(p.Steps, Step.Writes)
 }
 
+// Waits says whether something that is as wanted has to be waited for once more.
+func (p Plan) Waits() bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Unready })
+}
+
 // Remembers says whether the inventory is to be stored though no object is written.
 func (p Plan) Remembers() bool {
-	return p.Stale || len(p.Gone) > 0 ||
+	return p.Stale || len(p.Gone) > 0 || p.Waits() ||
 		slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Renew.UID != "" })
 }
 
@@ -71,7 +78,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		Owned:   len(seen.Inventory.Entries),
 		Version: seen.Inventory.ResourceVersion,
 		Offline: seen.Offline,
-		Stale:   seen.Inventory.Rebuilt,
+		Stale:   seen.Inventory.Rebuilt || seen.Inventory.Owner != want.Owner && len(seen.Inventory.Entries) > 0,
 	}
 	wanted := make(map[manifest.ID]bool, len(asked))
 	coming := kindsToCome(asked)
@@ -84,13 +91,18 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		if ok {
 			p.Steps = append(p.Steps, s)
 		}
+		if _, owned := seen.Inventory.Entries[a.ID]; owned && s.Guard == guardInstalled {
+			p.Gone = append(p.Gone, a.ID)
+		}
 	}
+	p.Checks = checks(want, seen.Upstream)
+	p.Notes = unexplained(want, seen.Upstream)
 	for id, e := range seen.Inventory.Entries {
 		if wanted[id] {
 			continue
 		}
 		live, exists := seen.Objects[id]
-		if !exists {
+		if !exists || p.released(id, live, seen.Inventory) {
 			p.Gone = append(p.Gone, id)
 			continue
 		}
@@ -101,6 +113,22 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	slices.SortStableFunc(p.Steps, inOrder)
 	return p, nil
 }
+
+// released says whether an object leaves the inventory without being pruned: after a
+// handover, what makes the CRDs now owns them.
+func (p Plan) released(id manifest.ID, live metav1.Object, have Inventory) bool {
+	if have.Owner != "" && have.Owner != p.Want.Owner && (id.IsCRD() || id.IsMRD() || id == MRAP(id.Name) || isPackage(id)) {
+		return true
+	}
+	if p.Want.Owner != render.OwnerCrossplane || !id.IsCRD() {
+		return false
+	}
+	return isInstalled(live) || slices.ContainsFunc(p.Want.Definitions, func(d render.Definition) bool { return d.Name == id.Name })
+}
+
+// guardInstalled retains what came with a package of the commit and that a revision of
+// the same package controls: the commit's copy is a catalogue, and no more.
+const guardInstalled = "installed"
 
 // decide is the decision on one object that is wanted. It reports false where there
 // is nothing to decide: an optional object whose API is not served.
@@ -123,10 +151,17 @@ func decide(a Asked, seen Observed, coming map[schema.GroupKind]string) (Step, b
 		s.UID, s.ResourceVersion = live.GetUID(), live.GetResourceVersion()
 	}
 	trial, tried := seen.Trials[a.ID]
+	if live := seen.Upstream.Definitions[a.ID.Name]; a.Activates && !live.Active {
+		s.Activates = true
+	}
 
 	switch {
 	case a.Paused:
 		s.Action = Keep
+		return s, true, nil
+	case exists && a.Package != "" && isInstalled(live):
+		revision, _ := installed(live)
+		s.Action, s.Cause, s.Guard, s.Reason = Keep, Retain, guardInstalled, "the package revision "+revision+" installs it; the commit's copy is not applied"
 		return s, true, nil
 	case !exists:
 		by, served := seen.serves(a, coming)
@@ -144,11 +179,13 @@ func decide(a Asked, seen Observed, coming map[schema.GroupKind]string) (Step, b
 		s.Action, s.Would, s.Guard = Hold, Update, "not ours"
 		s.Reason = fmt.Sprintf("%s owns it; take it out of there, or out of this repository", Foreign(live, seen.Inventory.Sync))
 		return s, true, nil
-	case !tried:
-		s.Action = Keep
+	case !tried && !s.Activates:
+		s.Action, s.Unready = Keep, entry.Reconcile == reconcileTimeout
 		return s, true, nil
+	case s.Activates:
+		s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
 	case trial.Err == nil && trial.After == nil:
-		s.Action = Keep
+		s.Action, s.Unready = Keep, entry.Reconcile == reconcileTimeout
 		s.Renew = applied(live, s.Digest)
 		return s, true, nil
 	default:

@@ -42,7 +42,8 @@ type Step struct {
 	APIVersion string
 	Origin     manifest.Origin     // zero where the commit does not declare it
 	Because    []activation.Reason // of the CRD of a definition: why it is active
-	Definition bool                // the object is the CRD of a definition
+	Definition bool                // the object is the CRD, or the MRD, of a definition
+	Activates  bool                // of an MRD: it is made Active after the apply, by a merge patch
 
 	Object *unstructured.Unstructured // of create and update: exactly what is sent
 	Digest string                     // of what is sent
@@ -54,6 +55,7 @@ type Step struct {
 
 	UID             types.UID // of the live object: the preconditions of a prune
 	ResourceVersion string
+	Unready         bool  // of a keep: it was not ready when it was last waited for
 	Renew           Entry // of a keep that was read again and found clean: its new entry
 }
 

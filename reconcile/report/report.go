@@ -26,7 +26,8 @@ type Report struct {
 	Verdict Verdict `json:"verdict"`
 	Summary Summary `json:"summary"`
 
-	Steps       []Step             `json:"steps"` // without what is kept and needs no word
+	Steps       []Step             `json:"steps"`  // without what is kept and needs no word
+	Checks      []plan.Check       `json:"checks"` // without what holds
 	Definitions []Definition       `json:"definitions"`
 	Findings    []manifest.Finding `json:"findings"`
 	Skipped     catalogue.Skipped  `json:"skipped,omitempty"`
@@ -45,6 +46,8 @@ type Summary struct {
 	Unchanged  int `json:"unchanged"`
 	Retained   int `json:"retained"`
 	Drifted    int `json:"drifted"`
+	Pending    int `json:"pending"` // checks
+	Broken     int `json:"broken"`  // checks
 
 	Active      int `json:"active"`      // definitions
 	Inactive    int `json:"inactive"`    // definitions
@@ -92,7 +95,8 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 		Revision:   p.Want.Revision,
 		Applied:    applied,
 		Steps:      []Step{},
-		Findings:   append([]manifest.Finding{}, p.Want.Findings...),
+		Checks:     []plan.Check{},
+		Findings:   append(append([]manifest.Finding{}, p.Want.Findings...), p.Notes...),
 		Skipped:    p.Want.Skipped,
 	}
 	outcomes := make(map[manifest.ID]plan.Outcome, len(done))
@@ -107,13 +111,24 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 			step.Waits = "" // it waited
 		}
 		r.Summary.count(step)
-		if s.Action != plan.Keep || s.Guard != "" {
+		if s.Action != plan.Keep || s.Guard != "" || step.NotReady != "" {
 			r.Steps = append(r.Steps, step)
 		}
 	}
+	for _, c := range p.Checks {
+		switch c.State {
+		case plan.Holds:
+			continue
+		case plan.Pending:
+			r.Summary.Pending++
+		case plan.Broken:
+			r.Summary.Broken++
+		}
+		r.Checks = append(r.Checks, c)
+	}
 	r.Definitions = make([]Definition, 0, len(p.Want.Definitions))
 	for _, d := range p.Want.Definitions {
-		r.Definitions = append(r.Definitions, Definition{Name: d.Name, Active: d.Active, Paused: d.Paused, Because: d.Reasons, Origin: d.Document.Origin})
+		r.Definitions = append(r.Definitions, Definition{Name: d.Name, Active: d.Active, Paused: d.Paused, Because: d.Reasons, Origin: d.Origin()})
 		if d.Active {
 			r.Summary.Active++
 		} else {
@@ -133,6 +148,7 @@ func Failed(sync plan.Sync, revision string, err error) Report {
 		Sync:       sync,
 		Revision:   revision,
 		Steps:      []Step{},
+		Checks:     []plan.Check{},
 		Findings:   []manifest.Finding{},
 		Error:      err.Error(),
 	}

@@ -46,6 +46,7 @@ func (t Text) Write(w io.Writer, r Report) error {
 	for _, action := range order {
 		t.steps(&b, r, action)
 	}
+	t.checks(&b, r.Checks)
 	t.findings(&b, r.Findings)
 	if r.Error != "" {
 		for line := range strings.SplitSeq(r.Error, "\n") {
@@ -135,10 +136,28 @@ func (t Text) value(v string) string {
 	return string(runes)
 }
 
+func (t Text) checks(b *strings.Builder, checks []plan.Check) {
+	for i, c := range checks {
+		if i == mostSteps && !t.Full {
+			fmt.Fprintf(b, "? … and %d more to wait for (--full shows all)\n", len(checks)-i)
+			break
+		}
+		glyph, colour := "?", "\x1b[33m"
+		if c.State == plan.Broken {
+			glyph, colour = "!", "\x1b[31m"
+		}
+		fmt.Fprintf(b, "%s %s: %s\n", t.paint(fmt.Sprintf("%s %-7s", glyph, c.State), colour), clean(c.ID.String()), clean(c.Reason))
+	}
+}
+
 func (t Text) findings(b *strings.Builder, findings []manifest.Finding) {
 	for _, f := range findings {
 		colour := map[manifest.Severity]string{manifest.Error: "\x1b[31m", manifest.Warning: "\x1b[33m"}[f.Severity]
-		fmt.Fprintf(b, "%s %s: %s", t.paint(string(f.Severity)+":", colour), clean(f.Origin.String()), clean(f.Message))
+		place := ""
+		if f.Origin.Path != "" { // what only the cluster shows has no place in the commit
+			place = clean(f.Origin.String()) + ": "
+		}
+		fmt.Fprintf(b, "%s %s%s", t.paint(string(f.Severity)+":", colour), place, clean(f.Message))
 		if f.Fix != "" {
 			fmt.Fprintf(b, "; %s", clean(f.Fix))
 		}
@@ -184,6 +203,8 @@ func (r Report) Line() string {
 	add(c.Failed, "failed")
 	add(c.NotReady, "not ready")
 	add(c.NotReached, "not reached")
+	add(c.Broken, "broken")
+	add(c.Pending, "pending")
 	switch {
 	case r.Error != "":
 		parts = append([]string{"stopped by an error"}, parts...)

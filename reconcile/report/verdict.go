@@ -56,6 +56,9 @@ func verdict(r Report) Verdict {
 	case r.Summary.NotReady > 0:
 		v.Activation = Status{Failure, fmt.Sprintf("%d not ready: %s; %s", r.Summary.NotReady, r.first(func(s Step) bool { return s.NotReady != "" }), numbers)}
 		v.ExitCode = ExitFailed
+	case r.Summary.Broken > 0:
+		v.Activation = Status{Failure, fmt.Sprintf("%d broken: %s; %s", r.Summary.Broken, r.firstCheck(plan.Broken), numbers)}
+		v.ExitCode = ExitFailed
 	case finding >= 0:
 		f := r.Findings[finding]
 		v.Activation = Status{Failure, fmt.Sprintf("%s: %s", f.Origin, f.Message)}
@@ -63,6 +66,8 @@ func verdict(r Report) Verdict {
 	case r.Summary.Held > 0:
 		v.Activation = Status{Failure, fmt.Sprintf("%d held: %s; %s", r.Summary.Held, r.first(func(s Step) bool { return s.Action == plan.Hold }), numbers)}
 		v.ExitCode = ExitHeld
+	case r.Summary.Pending > 0:
+		v.Activation = Status{Pending, fmt.Sprintf("%d pending: %s; %s", r.Summary.Pending, r.firstCheck(plan.Pending), numbers)}
 	default:
 		v.Activation = Status{Success, numbers}
 	}
@@ -83,19 +88,30 @@ func drift(r Report) Status {
 
 // first names the first step that is like this, and how many more are.
 func (r Report) first(like func(Step) bool) string {
-	name, more := "", -1
+	var names []string
 	for _, s := range r.Steps {
-		if !like(s) {
-			continue
-		}
-		if more++; more == 0 {
-			name = s.ID.Name
+		if like(s) {
+			names = append(names, s.ID.Name)
 		}
 	}
-	if more > 0 {
-		name = fmt.Sprintf("%s and %d more", name, more)
+	return andMore(names)
+}
+
+func (r Report) firstCheck(state plan.CheckState) string {
+	var names []string
+	for _, c := range r.Checks {
+		if c.State == state {
+			names = append(names, c.ID.Name)
+		}
 	}
-	return name
+	return andMore(names)
+}
+
+func andMore(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return fmt.Sprintf("%s and %d more", names[0], len(names)-1)
 }
 
 // String is what a commit status says of a pass: "43 active (+2), 2000 inactive,
@@ -103,7 +119,7 @@ func (r Report) first(like func(Step) bool) string {
 func (c Summary) String() string {
 	var b strings.Builder
 	if c.Definitions == 0 {
-		fmt.Fprintf(&b, "%d objects", c.Created+c.Updated+c.Unchanged)
+		fmt.Fprint(&b, objects(c.Created+c.Updated+c.Unchanged))
 		return b.String()
 	}
 	fmt.Fprintf(&b, "%d active", c.Active)
@@ -120,4 +136,11 @@ func (c Summary) String() string {
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
+}
+
+func objects(n int) string {
+	if n == 1 {
+		return "1 object"
+	}
+	return fmt.Sprintf("%d objects", n)
 }

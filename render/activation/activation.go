@@ -68,6 +68,6 @@ func own(d *catalogue.Definition) []Reason {
 	case d.FromCRD && d.Package != nil:
 		return []Reason{{Cause: NoSafeStart, Package: d.Package.Name, Origin: d.Package.Origin}}
 	default:
-		return []Reason{{Cause: Declared, Origin: d.Document.Origin}}
+		return []Reason{{Cause: Declared, Origin: d.Origin()}}
 	}
 }

@@ -167,7 +167,7 @@ func pausedDefinitions(decisions []Decision) []manifest.Finding {
 	for _, d := range decisions {
 		if d.Active && d.Paused {
 			found = append(found, manifest.Finding{
-				Rule: RulePaused, Severity: manifest.Note, Origin: d.Document.Origin,
+				Rule: RulePaused, Severity: manifest.Note, Origin: d.Origin(),
 				Message: fmt.Sprintf("definition %s is active but paused: no CRD is made of it", d.Name),
 				Fix:     "take out the annotation crossplane.io/paused",
 			})

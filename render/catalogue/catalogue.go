@@ -40,7 +40,15 @@ type Definition struct {
 	FromCRD bool     // converted; otherwise the document is a native MRD
 	Package *Package // the package that it came with; nil outside of packages
 
-	Document *manifest.Document
+	Document *manifest.Document // nil of a definition that only the cluster has
+}
+
+// Origin is where the commit declares it; zero where only the cluster has it.
+func (d *Definition) Origin() manifest.Origin {
+	if d.Document == nil {
+		return manifest.Origin{}
+	}
+	return d.Document.Origin
 }
 
 // A Policy is a ManagedResourceActivationPolicy.
@@ -64,4 +72,8 @@ type Package struct {
 	Directory string // slash separated, from the root of the commit
 	SafeStart bool
 	Origin    manifest.Origin // of crossplane.yaml
+
+	// Installer is the Provider, Configuration or Function object of the commit that
+	// has Crossplane install the same package; zero where there is none.
+	Installer manifest.ID
 }

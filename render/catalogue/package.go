@@ -100,3 +100,27 @@ var installed = map[string]string{
 	"Configuration": "XRDs, Compositions, ManagedResourceActivationPolicies and operations",
 	"Function":      "nothing",
 }
+
+// installer is the object that has Crossplane install a package that is in the tree,
+// too: one of its name, or one whose image is called so.
+func installer(p *Package, objects []manifest.Object) manifest.ID {
+	for _, o := range objects {
+		id := o.ID()
+		if id.Group != "pkg.crossplane.io" || id.Kind != p.Kind {
+			continue
+		}
+		image, _, _ := unstructured.NestedString(o.Object, "spec", "package")
+		if id.Name == p.Name || imageName(image) == p.Name {
+			return id
+		}
+	}
+	return manifest.ID{}
+}
+
+// imageName is the last part of the repository of an image: "provider-aws" of
+// "registry.example.org/upbound/provider-aws:v1.2.3".
+func imageName(image string) string {
+	name, _, _ := strings.Cut(path.Base(image), "@")
+	name, _, _ = strings.Cut(name, ":")
+	return name
+}

@@ -267,6 +267,7 @@ func (s *sorting) catalogue() Catalogue {
 		}
 	}
 	for _, p := range s.packages {
+		p.Installer = installer(p, c.Objects)
 		c.Packages = append(c.Packages, *p)
 	}
 

@@ -14,7 +14,11 @@ const (
 	Encrypted    Why = "encrypted with SOPS"
 	Metadata     Why = "metadata of a package"
 	NotInstalled Why = "not installed from a package"
+	Installed    Why = "of a package that Crossplane installs"
 	BuildInput   Why = "example, test or build input of a package"
 	Symlink      Why = "symbolic link"
 	Submodule    Why = "submodule"
 )
+
+// Add counts one more.
+func (s Skipped) Add(w Why) { s[w]++ }

@@ -47,3 +47,8 @@ func (id ID) Compare(other ID) int {
 func (id ID) IsCRD() bool {
 	return id.Group == "apiextensions.k8s.io" && id.Kind == "CustomResourceDefinition"
 }
+
+// IsMRD says whether it names a ManagedResourceDefinition.
+func (id ID) IsMRD() bool {
+	return id.Group == "apiextensions.crossplane.io" && id.Kind == "ManagedResourceDefinition"
+}

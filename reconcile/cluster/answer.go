@@ -1,0 +1,389 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// patience is how long one count may take. What takes longer is in use.
+const patience = 30 * time.Second
+
+// Answer counts what guards ask for. What cannot be counted is an answer too; an error is
+// only that nothing can be answered at all.
+func (c *Cluster) Answer(ctx context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
+	if c.surface == nil {
+		s, err := c.discover(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.surface = s
+	}
+	answered, err := inParallel(ctx, c.options.Concurrency, questions, func(ctx context.Context, q plan.Question) (plan.Answer, error) {
+		counting, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		a, err := c.answer(counting, q)
+		if ctx.Err() != nil {
+			return plan.Answer{}, ctx.Err()
+		}
+		if err != nil {
+			a = plan.Answer{Unknown: c.unknown(err)}
+		}
+		return a, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	answers := make(map[plan.Question]plan.Answer, len(questions))
+	for i, q := range questions {
+		answers[q] = answered[i]
+	}
+	return answers, nil
+}
+
+// unknown is why something could not be counted, in a few words.
+func (c *Cluster) unknown(err error) string {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("counting took longer than %s", patience)
+	case apierrors.IsForbidden(err):
+		return "forbidden: " + err.Error()
+	}
+	return cause(err).Error()
+}
+
+func (c *Cluster) answer(ctx context.Context, q plan.Question) (plan.Answer, error) {
+	if q.Ask == plan.Inside {
+		return c.inside(ctx, q.Of.Name)
+	}
+	id := q.Of
+	switch id.Group {
+	case "apiextensions.k8s.io":
+		if id.IsCRD() {
+			return c.instances(ctx, id.Name)
+		}
+	case "apiextensions.crossplane.io":
+		switch id.Kind {
+		case "ManagedResourceDefinition":
+			return c.instances(ctx, id.Name)
+		case "CompositeResourceDefinition":
+			return c.composites(ctx, id)
+		case "Composition":
+			return c.composedBy(ctx, id)
+		}
+	case "pkg.crossplane.io":
+		switch id.Kind {
+		case "Provider", "Configuration":
+			return c.ownedBy(ctx, id)
+		case "Function":
+			return c.functionOf(ctx, id)
+		}
+	}
+	if id.Kind == "ProviderConfig" || id.Kind == "ClusterProviderConfig" {
+		return c.usages(ctx, id)
+	}
+	return plan.Answer{}, nil // a kind that nothing depends on
+}
+
+// A tally counts and keeps the first as an example.
+type tally plan.Answer
+
+func (t *tally) add(n int64, example string) {
+	if t.Count == 0 {
+		t.Example = example
+	}
+	t.Count += n
+}
+
+func (t *tally) addAll(a plan.Answer) {
+	if a.Count > 0 {
+		t.add(a.Count, a.Example)
+	}
+}
+
+// instances counts the custom resources of a CRD, by the version they are stored in: to
+// read them needs no conversion webhook.
+func (c *Cluster) instances(ctx context.Context, crd string) (plan.Answer, error) {
+	u, err := c.read(ctx, plan.CRD(crd))
+	if apierrors.IsNotFound(err) {
+		return plan.Answer{}, nil
+	}
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
+	plural, _, _ := unstructured.NestedString(u.Object, "spec", "names", "plural")
+	versions := readableVersions(u)
+	if len(versions) == 0 {
+		return plan.Answer{}, fmt.Errorf("the CRD %s serves no version", crd)
+	}
+	gvr := schema.GroupVersionResource{Group: group, Version: versions[0], Resource: plural}
+	l, err := c.metadata.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	var t tally
+	for _, item := range l.Items {
+		t.add(1, describe(manifest.ID{Kind: kind, Namespace: item.Namespace, Name: item.Name}))
+	}
+	if l.RemainingItemCount != nil {
+		t.add(*l.RemainingItemCount, "")
+	} else if l.Continue != "" {
+		t.add(1, "") // there are more, and the server does not say how many
+	}
+	return plan.Answer(t), nil
+}
+
+// readableVersions are the served versions of a CRD, the stored one first.
+func readableVersions(crd *unstructured.Unstructured) []string {
+	list, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	var versions []string
+	for _, item := range list {
+		v, _ := item.(map[string]any)
+		name, _ := v["name"].(string)
+		switch {
+		case v["served"] != true:
+		case v["storage"] == true:
+			versions = slices.Insert(versions, 0, name)
+		default:
+			versions = append(versions, name)
+		}
+	}
+	return versions
+}
+
+// composites counts the composite resources and claims of an XRD.
+func (c *Cluster) composites(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+	u, err := c.read(ctx, id)
+	if apierrors.IsNotFound(err) {
+		return plan.Answer{}, nil
+	}
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+	var t tally
+	for _, names := range []string{"names", "claimNames"} {
+		plural, ok, _ := unstructured.NestedString(u.Object, "spec", names, "plural")
+		if !ok {
+			continue
+		}
+		a, err := c.instances(ctx, plural+"."+group)
+		if err != nil {
+			return plan.Answer{}, err
+		}
+		t.addAll(a)
+	}
+	return plan.Answer(t), nil
+}
+
+// composedBy counts the composite resources that name a Composition.
+func (c *Cluster) composedBy(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+	var t tally
+	for _, gk := range c.surface.withCategory("composite") {
+		err := c.count(ctx, gk, &t, func(o *unstructured.Unstructured) bool {
+			legacy, _, _ := unstructured.NestedString(o.Object, "spec", "compositionRef", "name")
+			name, _, _ := unstructured.NestedString(o.Object, "spec", "crossplane", "compositionRef", "name")
+			return legacy == id.Name || name == id.Name
+		})
+		if err != nil {
+			return plan.Answer{}, err
+		}
+	}
+	return plan.Answer(t), c.complete()
+}
+
+// functionOf counts the Compositions that run a Function.
+func (c *Cluster) functionOf(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+	var t tally
+	composition := schema.GroupKind{Group: "apiextensions.crossplane.io", Kind: "Composition"}
+	if err := c.surface.known(composition); err != nil {
+		return plan.Answer{}, err
+	}
+	if _, served := c.surface.kinds[composition]; !served {
+		return plan.Answer{}, nil
+	}
+	err := c.count(ctx, composition, &t, func(o *unstructured.Unstructured) bool {
+		pipeline, _, _ := unstructured.NestedSlice(o.Object, "spec", "pipeline")
+		return slices.ContainsFunc(pipeline, func(step any) bool {
+			m, _ := step.(map[string]any)
+			name, _, _ := unstructured.NestedString(m, "functionRef", "name")
+			return name == id.Name
+		})
+	})
+	return plan.Answer(t), err
+}
+
+// ownedBy counts the definitions and Compositions that a package, or a revision of it, owns.
+func (c *Cluster) ownedBy(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+	o, err := c.get(ctx, c.surface, id)
+	if apierrors.IsNotFound(err) {
+		return plan.Answer{}, nil
+	}
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	owners := map[types.UID]bool{o.UID: true}
+	revisions, err := c.served(ctx, schema.GroupKind{Group: id.Group, Kind: id.Kind + "Revision"})
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	for _, r := range revisions {
+		if ownedByAny(r, owners) {
+			owners[r.UID] = true
+		}
+	}
+	var t tally
+	for _, gk := range []schema.GroupKind{
+		{Group: "apiextensions.crossplane.io", Kind: "ManagedResourceDefinition"},
+		{Group: "apiextensions.crossplane.io", Kind: "CompositeResourceDefinition"},
+		{Group: "apiextensions.crossplane.io", Kind: "Composition"},
+		groupKind(plan.CRD("")),
+	} {
+		objects, err := c.served(ctx, gk)
+		if err != nil {
+			return plan.Answer{}, err
+		}
+		for _, o := range objects {
+			if ownedByAny(o, owners) {
+				t.add(1, describe(idOf(o)))
+			}
+		}
+	}
+	return plan.Answer(t), nil
+}
+
+func ownedByAny(o metav1.Object, owners map[types.UID]bool) bool {
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return owners[r.UID] })
+}
+
+// served lists a kind where it is served.
+func (c *Cluster) served(ctx context.Context, gk schema.GroupKind) ([]*metav1.PartialObjectMetadata, error) {
+	if _, served := c.surface.kinds[gk]; !served {
+		return nil, c.surface.known(gk)
+	}
+	return c.list(ctx, c.surface, gk, "", "")
+}
+
+// usages counts who uses a ProviderConfig, by the usages that its provider keeps.
+func (c *Cluster) usages(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+	var t tally
+	counted := false
+	for _, gk := range c.surface.listable {
+		if gk.Group != id.Group || !strings.HasSuffix(gk.Kind, "ProviderConfigUsage") {
+			continue
+		}
+		counted = true
+		if err := c.count(ctx, gk, &t, func(o *unstructured.Unstructured) bool { return uses(o, id) }); err != nil {
+			return plan.Answer{}, err
+		}
+	}
+	if !counted {
+		return plan.Answer{}, fmt.Errorf("the group %s serves no ProviderConfigUsage", id.Group)
+	}
+	return plan.Answer(t), nil
+}
+
+// uses says whether a usage is of a ProviderConfig. One that does not say of which kind is
+// of the kind that it is named after.
+func uses(usage *unstructured.Unstructured, id manifest.ID) bool {
+	ref, ok, _ := unstructured.NestedMap(usage.Object, "providerConfigRef")
+	if !ok {
+		ref, _, _ = unstructured.NestedMap(usage.Object, "spec", "providerConfigRef")
+	}
+	kind, _ := ref["kind"].(string)
+	if kind == "" {
+		kind = strings.TrimSuffix(usage.GetKind(), "Usage")
+	}
+	return ref["name"] == id.Name && kind == id.Kind && (id.Namespace == "" || usage.GetNamespace() == id.Namespace)
+}
+
+// count reads the objects of a kind in full, a page at a time, and counts some of them.
+func (c *Cluster) count(ctx context.Context, gk schema.GroupKind, t *tally, which func(*unstructured.Unstructured) bool) error {
+	gvr, err := c.surface.resource(gk, "")
+	if err != nil {
+		return err
+	}
+	options := metav1.ListOptions{Limit: 500}
+	for {
+		l, err := c.objects.Resource(gvr).List(ctx, options)
+		if err != nil {
+			return err
+		}
+		for i := range l.Items {
+			if o := &l.Items[i]; which(o) {
+				t.add(1, describe(manifest.IDOf(o)))
+			}
+		}
+		if options.Continue = l.GetContinue(); options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// read reads an object in full.
+func (c *Cluster) read(ctx context.Context, id manifest.ID) (*unstructured.Unstructured, error) {
+	gvr, err := c.surface.resource(groupKind(id), "")
+	if err != nil {
+		return nil, err
+	}
+	return c.objects.Resource(gvr).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
+}
+
+// inside counts what a namespace holds beside objects of this sync, over every kind. Our
+// own inventory counts: it bears no marks, and must not go with the namespace.
+func (c *Cluster) inside(ctx context.Context, namespace string) (plan.Answer, error) {
+	if err := c.complete(); err != nil {
+		return plan.Answer{}, err
+	}
+	kinds := slices.DeleteFunc(slices.Clone(c.surface.listable), func(gk schema.GroupKind) bool {
+		return !c.surface.kinds[gk].Namespaced || gk.Kind == "Event" && (gk.Group == "" || gk.Group == "events.k8s.io") ||
+			gk.Group == "metrics.k8s.io" // measurements of pods, which are counted themselves
+	})
+	found, err := inParallel(ctx, c.options.Concurrency, kinds, func(ctx context.Context, gk schema.GroupKind) ([]*metav1.PartialObjectMetadata, error) {
+		objects, err := c.list(ctx, c.surface, gk, namespace, "")
+		if apierrors.IsMethodNotSupported(err) {
+			return nil, nil
+		}
+		return objects, err
+	})
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	var t tally
+	for _, objects := range found {
+		for _, o := range objects {
+			if !plan.Ours(o, c.sync) && !comesWithNamespace(idOf(o)) {
+				t.add(1, describe(idOf(o)))
+			}
+		}
+	}
+	return plan.Answer(t), nil
+}
+
+// complete is an error where some group could not be discovered.
+func (c *Cluster) complete() error {
+	for group, err := range c.surface.broken {
+		return fmt.Errorf("discovery of the group %s is incomplete: %w", group, err)
+	}
+	return nil
+}
+
+// comesWithNamespace says whether Kubernetes puts an object into every namespace.
+func comesWithNamespace(id manifest.ID) bool {
+	return id.Group == "" && (id.Kind == "ConfigMap" && id.Name == "kube-root-ca.crt" ||
+		id.Kind == "ServiceAccount" && id.Name == "default")
+}

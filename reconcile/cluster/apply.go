@@ -1,0 +1,412 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// farewell is how long remembering what was done may take once the pass was told to stop.
+const farewell = 15 * time.Second
+
+// Apply carries a plan out, and nothing that is not in it. Trouble with one object is its
+// outcome; an error means that the pass ended early, and the outcomes are what it did. With
+// nothing to send there is no request, save where there is something to remember. plan.ErrMoved
+// asks for a new plan.
+func (c *Cluster) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error) {
+	refused, sends := foretold(p)
+	if !sends && !p.Remembers() {
+		return refused, nil
+	}
+	if c.surface == nil {
+		s, err := c.discover(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.surface = s
+	}
+	sp, err := spellingOf(p.Want, c.surface, c.options.DefaultNamespace)
+	if err != nil {
+		return nil, err
+	}
+	l, working, err := c.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer l.release(context.WithoutCancel(ctx))
+
+	have, err := c.unmoved(working, p, sp)
+	if err != nil {
+		return nil, err
+	}
+	if !sends {
+		_, err := c.store(working, sp.asCluster(p.Settled(have, refused)))
+		return refused, err
+	}
+	have.ResourceVersion, err = c.store(working, sp.asCluster(p.Intent(have)))
+	if err != nil {
+		return nil, err
+	}
+	return c.carryOut(working, p, have, sp)
+}
+
+// foretold are the outcomes of the steps that are known to be refused, and whether there
+// are others: a conflict that stays must not cost a lease and two writes in every pass.
+func foretold(p plan.Plan) (refused []plan.Outcome, sends bool) {
+	for _, s := range p.Steps {
+		switch {
+		case !s.Writes():
+		case s.Err != nil:
+			refused = append(refused, plan.Outcome{ID: s.ID, Action: s.Action, Digest: s.Digest, Err: s.Err})
+		default:
+			sends = true
+		}
+	}
+	return refused, sends
+}
+
+// unmoved is the inventory that the plan was made from, read again.
+func (c *Cluster) unmoved(ctx context.Context, p plan.Plan, sp spelling) (plan.Inventory, error) {
+	have, err := c.Inventory(ctx)
+	if err != nil {
+		return have, err
+	}
+	if have.ResourceVersion != p.Version {
+		return have, plan.ErrMoved
+	}
+	if p.Stale && have.ResourceVersion == "" {
+		if have, err = c.adoptRebuilt(ctx, c.surface, have); err != nil {
+			return have, err
+		}
+	}
+	return sp.asCommit(have), nil
+}
+
+// makeNamespace makes the namespace of the inventory. It is nobody's: no sync owns it.
+func (c *Cluster) makeNamespace(ctx context.Context) error {
+	ns := &corev1.Namespace{}
+	ns.Name = c.sync.Namespace
+	_, err := c.core.Namespaces().Create(ctx, ns, metav1.CreateOptions{FieldManager: plan.Manager})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return c.explain(err, "create", "the namespace "+ns.Name+" for the inventory")
+}
+
+// A pass is a plan while it is carried out.
+type pass struct {
+	*Cluster
+	spelling spelling
+	plan     plan.Plan
+	total    int
+
+	establishing *establishing // nil where no CRD is applied
+
+	mu       sync.Mutex
+	done     int
+	outcomes []plan.Outcome
+	applied  map[manifest.ID]*metav1.PartialObjectMetadata // as answered
+	notReady map[string]string                             // why CRDs are not served that were waited for
+}
+
+// carryOut writes what is in the plan, remembers it, waits, and remembers that.
+func (c *Cluster) carryOut(ctx context.Context, p plan.Plan, have plan.Inventory, sp spelling) ([]plan.Outcome, error) {
+	run := &pass{
+		Cluster: c, spelling: sp, plan: p,
+		total:    p.Count(plan.Create) + p.Count(plan.Update) + p.Count(plan.Prune),
+		applied:  map[manifest.ID]*metav1.PartialObjectMetadata{},
+		notReady: map[string]string{},
+	}
+	stopped := run.write(ctx)
+	settle := func() error {
+		// What was done was done, also where the pass was told to stop.
+		remembering, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		defer cancel()
+		var err error
+		have.ResourceVersion, err = c.store(remembering, sp.asCluster(p.Settled(have, run.outcomes)))
+		return err
+	}
+	err := errors.Join(stopped, settle())
+	if err == nil && run.wait(ctx) {
+		err = settle()
+	}
+	if run.establishing != nil {
+		run.establishing.end()
+	}
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	slices.SortFunc(run.outcomes, func(a, b plan.Outcome) int { return a.ID.Compare(b.ID) })
+	return run.outcomes, err
+}
+
+// write goes tier by tier. The error is why it could not go on.
+func (r *pass) write(ctx context.Context) error {
+	steps := slices.DeleteFunc(slices.Clone(r.plan.Steps), func(s plan.Step) bool { return !s.Writes() && !s.Unready })
+	if slices.ContainsFunc(steps, func(s plan.Step) bool { return s.ID.IsCRD() && s.Action != plan.Prune }) {
+		var err error
+		if r.establishing, err = r.establish(ctx); err != nil {
+			return err
+		}
+	}
+	for len(steps) > 0 {
+		n := 1
+		for n < len(steps) && steps[n].Tier() == steps[0].Tier() {
+			n++
+		}
+		tier := steps[:n]
+		steps = steps[n:]
+		if err := r.ready(ctx, tier); err != nil {
+			return err
+		}
+		g := errgroup.Group{}
+		g.SetLimit(r.options.Concurrency)
+		for _, s := range tier {
+			if ctx.Err() != nil {
+				break
+			}
+			g.Go(func() error {
+				r.record(r.carry(ctx, s))
+				return nil
+			})
+		}
+		_ = g.Wait() // what went wrong is in the outcomes
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func (r *pass) record(o plan.Outcome, live *metav1.PartialObjectMetadata) {
+	r.mu.Lock()
+	r.outcomes = append(r.outcomes, o)
+	if live != nil {
+		r.applied[o.ID] = live
+	}
+	r.mu.Unlock()
+	r.tellOf("apply", &r.done, r.total, o.ID)
+}
+
+// ready waits for the kinds that a tier needs and that CRDs of this pass are to serve.
+func (r *pass) ready(ctx context.Context, tier []plan.Step) error {
+	crds := map[string]string{}
+	waiting := false
+	for _, s := range tier {
+		if _, served := r.surface.kinds[groupKind(s.ID)]; s.Waits == "" || served {
+			continue
+		}
+		waiting = true
+		if o, ok := r.applied[plan.CRD(s.Waits)]; ok {
+			crds[s.Waits] = o.ResourceVersion
+		}
+	}
+	if !waiting {
+		return nil
+	}
+	if r.establishing != nil && len(crds) > 0 {
+		for name, why := range r.establishing.wait(ctx, crds, func(string) {}) {
+			r.notReady[name] = why
+			delete(crds, name)
+		}
+	}
+	return r.rediscover(ctx, tier, crds)
+}
+
+// rediscover reads again what is served, until the kinds of established CRDs are there:
+// discovery follows a moment later.
+func (r *pass) rediscover(ctx context.Context, tier []plan.Step, established map[string]string) error {
+	patient := time.Now().Add(min(r.options.Timeout, 30*time.Second))
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		s, err := r.discover(ctx)
+		if err != nil {
+			return err
+		}
+		r.surface, r.spelling.surface = s, s
+		late := slices.ContainsFunc(tier, func(step plan.Step) bool {
+			_, expected := established[step.Waits]
+			_, err := s.resource(groupKind(step.ID), versionOf(step.APIVersion))
+			return expected && err != nil
+		})
+		if !late || time.Now().After(patient) {
+			return nil
+		}
+		if sleep(ctx, pause); ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// carry carries out one step.
+func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.PartialObjectMetadata) {
+	o := plan.Outcome{ID: s.ID, Action: s.Action, Digest: s.Digest}
+	if s.Err != nil {
+		o.Err = s.Err
+		return o, nil
+	}
+	id := r.spelling.actual(s.ID)
+	if s.Action == plan.Keep { // it was applied before, and waited for in vain
+		live, err := r.get(ctx, r.surface, id)
+		if err != nil {
+			o.NotReady = r.explain(err, "get", describe(id)).Error()
+		}
+		return o, live
+	}
+	if s.Action == plan.Prune {
+		o.Err = r.prune(ctx, s, id)
+		return o, nil
+	}
+	live, err := r.patch(ctx, s, id)
+	if err == nil && s.Activates {
+		live, err = r.activate(ctx, id)
+	}
+	if err != nil {
+		o.Err = err
+		return o, nil
+	}
+	o.UID, o.Mark = live.UID, plan.Mark(live)
+	return o, live
+}
+
+// patch applies an object and asks only for its metadata in return.
+func (r *pass) patch(ctx context.Context, s plan.Step, id manifest.ID) (*metav1.PartialObjectMetadata, error) {
+	gvr, err := r.surface.resource(groupKind(id), versionOf(s.APIVersion))
+	if err != nil {
+		return nil, r.unserved(s, err)
+	}
+	object := s.Object
+	force := len(s.Takes) > 0
+	if force { // from those who were seen, and from nobody who came since
+		object = object.DeepCopy()
+		object.SetResourceVersion(s.ResourceVersion)
+	}
+	body, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	var live *metav1.PartialObjectMetadata
+	attempt := func() error {
+		live, err = r.at(gvr, id).Patch(ctx, id.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: plan.Manager, Force: &force})
+		return err
+	}
+	err = retry(ctx, attempt)
+	// Another API server than the one that answered may know a new kind a moment later.
+	for pause := 100 * time.Millisecond; s.Waits != "" && isUnknownKind(err) && pause < 5*time.Second && ctx.Err() == nil; pause *= 2 {
+		sleep(ctx, pause)
+		err = retry(ctx, attempt)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, r.refusal(err, "patch", id)
+	}
+	return live, nil
+}
+
+// activate makes a definition Active as Crossplane's own policies do, and not by an apply:
+// a state that was applied and is left out later would mean Inactive.
+func (r *pass) activate(ctx context.Context, id manifest.ID) (*metav1.PartialObjectMetadata, error) {
+	gvr, err := r.surface.resource(groupKind(id), "")
+	if err != nil {
+		return nil, err
+	}
+	var live *metav1.PartialObjectMetadata
+	err = retry(ctx, func() error {
+		live, err = r.at(gvr, id).Patch(ctx, id.Name, types.MergePatchType, []byte(`{"spec":{"state":"Active"}}`), metav1.PatchOptions{FieldManager: plan.Manager + "-activation"})
+		return err
+	})
+	if err != nil {
+		return nil, r.refusal(err, "patch", id)
+	}
+	return live, nil
+}
+
+// isUnknownKind says whether an API server answered that it knows no such resource, which
+// is not the same as that it holds no such object.
+func isUnknownKind(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")
+}
+
+// unserved says why the kind of a step is not served.
+func (r *pass) unserved(s plan.Step, err error) error {
+	if s.Waits == "" {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if why, waited := r.notReady[s.Waits]; waited {
+		return fmt.Errorf("%w: the CRD %s was applied and is not served: %s", err, s.Waits, why)
+	}
+	for _, o := range r.outcomes {
+		if o.ID == plan.CRD(s.Waits) && o.Err != nil {
+			return fmt.Errorf("%w: the CRD %s was not applied: %w", err, s.Waits, o.Err)
+		}
+	}
+	return fmt.Errorf("%w; it waits for %s", err, s.Waits)
+}
+
+// prune deletes exactly the object that was looked at, after counting once more what would
+// go with it.
+func (r *pass) prune(ctx context.Context, s plan.Step, id manifest.ID) error {
+	gvr, err := r.surface.resource(groupKind(id), "")
+	if err != nil {
+		return err
+	}
+	if err := r.unused(ctx, id); err != nil {
+		return err
+	}
+	propagation := metav1.DeletePropagationBackground
+	if id.Group == "apiextensions.crossplane.io" && id.Kind == "ManagedResourceDefinition" {
+		propagation = metav1.DeletePropagationOrphan // its CRD is a decision of its own
+	}
+	err = retry(ctx, func() error {
+		return r.at(gvr, id).Delete(ctx, id.Name, metav1.DeleteOptions{
+			Preconditions:     &metav1.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion},
+			PropagationPolicy: &propagation,
+		})
+	})
+	switch {
+	case err == nil, apierrors.IsNotFound(err):
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("it changed after it was looked at, so it was not deleted: %w", err)
+	}
+	return r.refusal(err, "delete", id)
+}
+
+// unused is an error where live objects would go with an object, or where nobody can tell.
+// The guards asked the same while planning; somebody may have been faster than us.
+func (r *pass) unused(ctx context.Context, id manifest.ID) error {
+	q := plan.Question{Ask: plan.Dependents, Of: id}
+	if id.Group == "" && id.Kind == "Namespace" {
+		q.Ask = plan.Inside
+	}
+	answers, err := r.Answer(ctx, []plan.Question{q})
+	if err != nil {
+		return err
+	}
+	switch a := answers[q]; {
+	case a.Unknown != "":
+		return fmt.Errorf("what would be deleted with it cannot be counted any more (%s), so it was not deleted", a.Unknown)
+	case a.Count > 0:
+		return fmt.Errorf("%d objects that appeared meanwhile would be deleted with it, for example %s, so it was not deleted", a.Count, a.Example)
+	}
+	return nil
+}

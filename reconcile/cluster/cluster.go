@@ -1,0 +1,122 @@
+// Package cluster looks at a cluster and changes it: it observes what a commit wants and
+// what we own, answers the counts that guards ask for, and carries out plans. It decides
+// nothing; package plan does.
+//
+//	Observe  inventory ─► discovery ─► metadata lists ─► dry runs of what may have moved
+//	Apply    lease ─► inventory unmoved? ─► intent ─► tiers ─► settled ─► wait
+package cluster
+
+import (
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	core "k8s.io/api/core/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// Options say how to work on a cluster. The zero value is the default.
+type Options struct {
+	Concurrency      int           // requests at a time; default 8
+	Timeout          time.Duration // how long what was applied may take to become ready; default 5 minutes
+	NoWait           bool          // do not wait for readiness, except where a later step needs it
+	TryCreates       bool          // also dry-run what is not there yet: for a diff
+	LockTimeout      time.Duration // how long to wait for another writer; default 90 seconds
+	LeaseDuration    time.Duration // after how long a writer that went silent is taken for dead; default 60 seconds
+	DefaultNamespace string        // of namespaced objects that name none; default "default"
+	Progress         func(Event)   // is told how far Apply and Observe are; called one at a time; nil is nobody
+}
+
+// An Event tells a person how far a phase is.
+type Event struct {
+	Phase  string // "observe", "apply", "wait"
+	Done   int
+	Total  int
+	Object manifest.ID // the one that was just done; zero where none was
+}
+
+func (o Options) withDefaults() Options {
+	if o.Concurrency <= 0 {
+		o.Concurrency = 8
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 5 * time.Minute
+	}
+	if o.LockTimeout <= 0 {
+		o.LockTimeout = 90 * time.Second
+	}
+	if o.LeaseDuration <= 0 {
+		o.LeaseDuration = 60 * time.Second
+	}
+	if o.DefaultNamespace == "" {
+		o.DefaultNamespace = "default"
+	}
+	return o
+}
+
+// A Cluster is one cluster as one sync sees it. It may be used by one pass at a time.
+type Cluster struct {
+	sync    plan.Sync
+	options Options
+	config  *rest.Config
+	http    *http.Client
+
+	discovery discovery.DiscoveryInterfaceWithContext
+	metadata  metadata.Interface // whatever does not need bodies: lists, writes
+	objects   dynamic.Interface  // whatever does
+	core      corev1.CoreV1Interface
+	leases    coordinationv1.LeasesGetter
+
+	surface  *surface        // what was discovered last
+	stored   *core.ConfigMap // the inventory as it was last read or written
+	progress sync.Mutex
+}
+
+// New is the cluster that a configuration leads to. It sends no request. The API server
+// limits us by priority and fairness; we do not limit ourselves.
+func New(config *rest.Config, of plan.Sync, options Options) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = -1, -1
+	config.UserAgent = "headgate/" + version()
+	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
+		config.WarningHandler = rest.NoWarnings{} // the default writes to standard error
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	c := &Cluster{sync: of, options: options.withDefaults(), config: config, http: client}
+	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, client); err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	if c.metadata, err = metadata.NewForConfigAndClient(config, client); err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	if c.objects, err = dynamic.NewForConfigAndClient(config, client); err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	if c.core, err = corev1.NewForConfigAndClient(config, client); err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	if c.leases, err = coordinationv1.NewForConfigAndClient(config, client); err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	return c, nil
+}
+
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "devel"
+}

@@ -1,0 +1,308 @@
+package cluster
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/reconcile/plan"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// establishing watches the CRDs of the sync while they are applied. One watch tells of all
+// of them; it comes as protobuf, of which the schemas are skipped undecoded, because a
+// provider has tens of megabytes of those.
+type establishing struct {
+	cluster *Cluster
+	stop    context.CancelFunc
+	stopped chan struct{}
+
+	mu      sync.Mutex
+	states  map[string]crdState
+	changed chan struct{} // closed, and replaced, whenever states change
+}
+
+// A crdState is what the watch last told of a CRD.
+type crdState struct {
+	version string // resourceVersion
+	reason  string // why it is not served; "" where it is
+}
+
+// establish begins to watch. Whatever is written after it returns will be seen.
+func (c *Cluster) establish(ctx context.Context) (*establishing, error) {
+	gvr, err := c.surface.resource(groupKind(plan.CRD("")), "")
+	if err != nil {
+		return nil, err
+	}
+	now, err := c.metadata.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return nil, c.explain(err, "list", gvr.GroupResource().String())
+	}
+	e := &establishing{cluster: c, stopped: make(chan struct{}), states: map[string]crdState{}, changed: make(chan struct{})}
+	ctx, e.stop = context.WithCancel(ctx)
+	go e.follow(ctx, now.ResourceVersion)
+	return e, nil
+}
+
+func (e *establishing) end() {
+	e.stop()
+	<-e.stopped
+}
+
+// follow keeps a watch open. Where that does not work, wait looks for itself.
+func (e *establishing) follow(ctx context.Context, from string) {
+	defer close(e.stopped)
+	for ctx.Err() == nil {
+		err := e.watch(ctx, &from)
+		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsForbidden(err) {
+			return
+		}
+		sleep(ctx, time.Second)
+	}
+}
+
+func (e *establishing) watch(ctx context.Context, from *string) error {
+	body, err := e.cluster.core.RESTClient().Get().
+		AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").
+		Param("watch", "true").
+		Param("labelSelector", e.cluster.ours()).
+		Param("resourceVersion", *from).
+		SetHeader("Accept", runtime.ContentTypeProtobuf).
+		Stream(ctx)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	events := bufio.NewReaderSize(body, 1<<20)
+	for {
+		crd, state, err := readEvent(events)
+		if err != nil {
+			return err
+		}
+		*from = state.version
+		e.mu.Lock()
+		e.states[crd] = state
+		close(e.changed)
+		e.changed = make(chan struct{})
+		e.mu.Unlock()
+	}
+}
+
+// mostOfEvent is more than an API server stores of one object.
+const mostOfEvent = 16 << 20
+
+// readEvent reads the next event of a watch of CRDs in protobuf: the length, then the
+// event, in it an envelope with the object.
+func readEvent(r io.Reader) (string, crdState, error) {
+	var length uint32
+	if err := binary.Read(r, binary.BigEndian, &length); err != nil {
+		return "", crdState{}, err
+	}
+	if length > mostOfEvent {
+		return "", crdState{}, fmt.Errorf("an event of %d bytes", length)
+	}
+	frame := make([]byte, length)
+	if _, err := io.ReadFull(r, frame); err != nil {
+		return "", crdState{}, err
+	}
+	var event metav1.WatchEvent
+	if err := event.Unmarshal(frame); err != nil {
+		return "", crdState{}, err
+	}
+	var envelope runtime.Unknown
+	inside, ok := bytes.CutPrefix(event.Object.Raw, []byte("k8s\x00"))
+	if !ok {
+		return "", crdState{}, errors.New("an event that is not protobuf")
+	}
+	if err := envelope.Unmarshal(inside); err != nil {
+		return "", crdState{}, err
+	}
+	if event.Type == "ERROR" {
+		var status metav1.Status
+		if err := status.Unmarshal(envelope.Raw); err != nil {
+			return "", crdState{}, err
+		}
+		return "", crdState{}, &apierrors.StatusError{ErrStatus: status}
+	}
+	return readCRD(envelope.Raw, event.Type == "DELETED")
+}
+
+// readCRD reads the metadata and the status of a CRD in protobuf and skips its spec.
+func readCRD(b []byte, deleted bool) (string, crdState, error) {
+	const metadataField, statusField = 1, 3
+	var crd apiextensions.CustomResourceDefinition
+	for len(b) > 0 {
+		field, kind, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return "", crdState{}, protowire.ParseError(n)
+		}
+		b = b[n:]
+		if kind != protowire.BytesType {
+			return "", crdState{}, fmt.Errorf("field %d of a CRD has an unknown type", field)
+		}
+		value, n := protowire.ConsumeBytes(b)
+		if n < 0 {
+			return "", crdState{}, protowire.ParseError(n)
+		}
+		b = b[n:]
+		var err error
+		switch field {
+		case metadataField:
+			err = crd.ObjectMeta.Unmarshal(value)
+		case statusField:
+			err = crd.Status.Unmarshal(value)
+		default: // the spec, or what a newer API server has
+		}
+		if err != nil {
+			return "", crdState{}, err
+		}
+	}
+	state := crdState{version: crd.ResourceVersion, reason: unestablished(&crd)}
+	if deleted {
+		state.reason = "it was deleted"
+	}
+	return crd.Name, state, nil
+}
+
+// unestablished is why a CRD is not served; "" where it is.
+func unestablished(crd *apiextensions.CustomResourceDefinition) string {
+	if crd.DeletionTimestamp != nil {
+		return "it is being deleted"
+	}
+	conditions := map[apiextensions.CustomResourceDefinitionConditionType]apiextensions.CustomResourceDefinitionCondition{}
+	for _, c := range crd.Status.Conditions {
+		conditions[c.Type] = c
+	}
+	for _, condition := range []apiextensions.CustomResourceDefinitionConditionType{apiextensions.NamesAccepted, apiextensions.Established} {
+		switch c, said := conditions[condition]; {
+		case !said:
+			return fmt.Sprintf("the API server has not said yet whether it is %s", condition)
+		case c.Status != apiextensions.ConditionTrue:
+			return fmt.Sprintf("%s is %s: %s", c.Type, c.Status, c.Message)
+		}
+	}
+	return ""
+}
+
+// wait waits until CRDs are served that were applied at the given resourceVersions, for as
+// long as ctx and the timeout allow. It returns why those are not that are not.
+func (e *establishing) wait(ctx context.Context, applied map[string]string, progress func(crd string)) map[string]string {
+	ctx, cancel := context.WithTimeout(ctx, e.cluster.options.Timeout)
+	defer cancel()
+	left := maps.Clone(applied)
+	// A write that changed nothing makes no event, and a watch may be refused: look
+	// from time to time at some that nothing was heard of.
+	quiet := 2 * time.Second
+	for {
+		changed := e.strike(left, progress)
+		if len(left) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return e.reasons(context.WithoutCancel(ctx), left)
+		case <-changed:
+		case <-time.After(quiet):
+			e.lookAt(ctx, left)
+		}
+	}
+}
+
+// strike strikes what is served off the list, and returns a channel that is closed as soon
+// as there is news.
+func (e *establishing) strike(left map[string]string, progress func(string)) <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for name, since := range left {
+		state, heard := e.states[name]
+		if heard && state.reason == "" && !older(state.version, since) {
+			delete(left, name)
+			progress(name)
+		}
+	}
+	return e.changed
+}
+
+func older(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
+}
+
+// laggards is how many CRDs are read one by one at a time.
+const laggards = 50
+
+// lookAt reads some CRDs of which nothing was heard since they were applied, and where
+// nothing can be heard any more, of whichever are left.
+func (e *establishing) lookAt(ctx context.Context, left map[string]string) {
+	deaf := false
+	select {
+	case <-e.stopped:
+		deaf = true
+	default:
+	}
+	var names []string
+	e.mu.Lock()
+	for name, since := range left {
+		if state, heard := e.states[name]; deaf || !heard || older(state.version, since) {
+			names = append(names, name)
+		}
+	}
+	e.mu.Unlock()
+	slices.Sort(names)
+	for _, name := range names[:min(len(names), laggards)] {
+		e.readOne(ctx, name)
+	}
+}
+
+func (e *establishing) readOne(ctx context.Context, name string) {
+	u, err := e.cluster.read(ctx, plan.CRD(name))
+	if apierrors.IsNotFound(err) {
+		e.set(name, crdState{reason: "it was deleted"})
+		return
+	}
+	if err != nil {
+		return
+	}
+	var crd apiextensions.CustomResourceDefinition
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd); err != nil {
+		return
+	}
+	e.set(name, crdState{version: crd.ResourceVersion, reason: unestablished(&crd)})
+}
+
+func (e *establishing) set(name string, s crdState) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.states[name] = s
+}
+
+// reasons are why CRDs are still not served, by what was heard last.
+func (e *establishing) reasons(ctx context.Context, left map[string]string) map[string]string {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	e.lookAt(ctx, left)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	why := make(map[string]string, len(left))
+	for name := range left {
+		why[name] = e.states[name].reason
+		if why[name] == "" {
+			why[name] = "the API server has not said yet whether it is Established"
+		}
+	}
+	return why
+}

@@ -1,0 +1,157 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+const (
+	// inventoryLabel is cli-utils' own: its clients find an inventory by it.
+	inventoryLabel = "cli-utils.sigs.k8s.io/inventory-id"
+	// ownerAnnotation records who makes the CRDs.
+	ownerAnnotation = "headgate.dev/crd-owner"
+	// mostBytes leaves room below the 1 MiB that a ConfigMap may hold, and for the
+	// managed fields, which name every key once more.
+	mostBytes = 700 << 10
+)
+
+// inventoryName is the name of the inventory and of the lease of a sync.
+func inventoryName(s plan.Sync) string { return "headgate-" + s.Name }
+
+// Inventory is what the cluster remembers of the sync. There being none is no error: its
+// ResourceVersion is empty.
+func (c *Cluster) Inventory(ctx context.Context) (plan.Inventory, error) {
+	inv := plan.Inventory{Sync: c.sync, Entries: map[manifest.ID]plan.Entry{}}
+	name := inventoryName(c.sync)
+	m, err := c.core.ConfigMaps(c.sync.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return inv, nil
+	}
+	where := "the inventory ConfigMap " + c.sync.Namespace + "/" + name
+	if err != nil {
+		return inv, c.explain(err, "get", where)
+	}
+	if id := m.Labels[inventoryLabel]; id != "" && id != c.sync.Key() {
+		return inv, fmt.Errorf("%s belongs to the inventory %q, not to %q; rename the sync", where, id, c.sync.Key())
+	}
+	if inv.Entries, err = plan.Entries(m.Data); err != nil {
+		return inv, fmt.Errorf("%s cannot be read: %w", where, err)
+	}
+	c.stored = m
+	inv.ResourceVersion = m.ResourceVersion
+	inv.Owner = render.Owner(m.Annotations[ownerAnnotation])
+	return inv, nil
+}
+
+// store writes the inventory over the one with its ResourceVersion, or creates it where
+// that is empty, and returns the new ResourceVersion. Another writer in between is plan.ErrMoved.
+func (c *Cluster) store(ctx context.Context, inv plan.Inventory) (string, error) {
+	m, err := configMap(inv)
+	if err != nil {
+		return "", err
+	}
+	if c.stored != nil && c.stored.ResourceVersion == inv.ResourceVersion {
+		m = keeping(c.stored, m)
+	}
+	var stored *corev1.ConfigMap
+	verb := "update"
+	if inv.ResourceVersion == "" {
+		verb = "create"
+	}
+	err = retry(ctx, func() error {
+		if verb == "create" {
+			stored, err = c.core.ConfigMaps(m.Namespace).Create(ctx, m, metav1.CreateOptions{FieldManager: plan.Manager})
+		} else {
+			stored, err = c.core.ConfigMaps(m.Namespace).Update(ctx, m, metav1.UpdateOptions{FieldManager: plan.Manager})
+		}
+		return err
+	})
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
+		return "", fmt.Errorf("%w: %w", plan.ErrMoved, err)
+	case err != nil:
+		return "", c.explain(err, verb, "the inventory ConfigMap "+m.Namespace+"/"+m.Name)
+	}
+	c.stored = stored
+	return stored.ResourceVersion, nil
+}
+
+// keeping is m with what else is in the metadata of the stored one: an Update replaces all
+// of it, and labels and owner references may be somebody else's.
+func keeping(stored, m *corev1.ConfigMap) *corev1.ConfigMap {
+	kept := stored.DeepCopy()
+	kept.Data = m.Data
+	kept.Labels = labels.Merge(kept.Labels, m.Labels)
+	kept.Annotations = labels.Merge(kept.Annotations, m.Annotations)
+	return kept
+}
+
+func configMap(inv plan.Inventory) (*corev1.ConfigMap, error) {
+	data, err := inv.Data()
+	if err != nil {
+		return nil, err
+	}
+	size := 0
+	for key, value := range data {
+		size += len(key) + len(value)
+	}
+	if size > mostBytes {
+		return nil, fmt.Errorf("the inventory of %s would take %d KB for %d objects, and %d KB is the most; split the sync", inv.Sync, size>>10, len(data), mostBytes>>10)
+	}
+	m := &corev1.ConfigMap{Data: data}
+	m.Namespace, m.Name = inv.Sync.Namespace, inventoryName(inv.Sync)
+	m.ResourceVersion = inv.ResourceVersion
+	m.Labels = map[string]string{inventoryLabel: inv.Sync.Key()}
+	if inv.Owner != "" {
+		m.Annotations = map[string]string{ownerAnnotation: string(inv.Owner)}
+	}
+	return m, nil
+}
+
+// rebuilt is an inventory of the objects that carry our marks, over every kind that is
+// served. It is for the day on which the stored one is gone.
+func (c *Cluster) rebuilt(ctx context.Context, s *surface) (plan.Inventory, []*metav1.PartialObjectMetadata, error) {
+	inv := plan.Inventory{Sync: c.sync, Entries: map[manifest.ID]plan.Entry{}, Rebuilt: true}
+	found, err := inParallel(ctx, c.options.Concurrency, s.listable, func(ctx context.Context, gk groupKindT) ([]*metav1.PartialObjectMetadata, error) {
+		objects, err := c.list(ctx, s, gk, "", c.ours())
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			return nil, nil // what we may not read we cannot have applied
+		}
+		return objects, err
+	})
+	if err != nil {
+		return inv, nil, err
+	}
+	var marked []*metav1.PartialObjectMetadata
+	for _, objects := range found {
+		for _, o := range objects {
+			if !plan.Ours(o, c.sync) {
+				continue
+			}
+			inv.Entries[idOf(o)] = plan.Entry{UID: o.UID, Strategy: "Apply", Actuation: "Succeeded", Reconcile: "Unknown"}
+			marked = append(marked, o)
+		}
+	}
+	return inv, marked, nil
+}
+
+// adoptRebuilt gives a plan that was made of a rebuilt inventory the entries it was made of.
+func (c *Cluster) adoptRebuilt(ctx context.Context, s *surface, inv plan.Inventory) (plan.Inventory, error) {
+	again, _, err := c.rebuilt(ctx, s)
+	if err != nil {
+		return inv, err
+	}
+	maps.Copy(again.Entries, inv.Entries)
+	inv.Entries = again.Entries
+	return inv, nil
+}

@@ -1,0 +1,284 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"sigs.k8s.io/cli-utils/pkg/inventory"
+)
+
+// dying is a process that dies before or after its nth request: from then on nothing
+// leaves it any more.
+type dying struct {
+	at   int64
+	seen atomic.Int64
+	sent bool // the nth request still arrives, and its answer is lost
+}
+
+var errDead = errors.New("dead")
+
+func (d *dying) wrap(next http.RoundTripper) http.RoundTripper {
+	return transport(func(req *http.Request) (*http.Response, error) {
+		n := d.seen.Add(1)
+		if n == d.at && d.sent {
+			if resp, err := next.RoundTrip(req); err == nil {
+				_ = resp.Body.Close()
+			}
+		}
+		if n >= d.at {
+			return nil, errDead
+		}
+		return next.RoundTrip(req)
+	})
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+func TestEveryCrashIsSurvived(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	crd := w.crd("Bucket", "Namespaced")
+	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(space), crd))
+
+	finished := false
+	for n := int64(1); !finished; n++ {
+		if n > 60 {
+			t.Fatal("a small pass takes more than 60 requests")
+		}
+		for _, sent := range []bool{false, true} {
+			round := fmt.Sprintf("%d-%t", n, sent)
+			commit := want(t, namespace(space), crd,
+				configMap(space, "kept", round), configMap(space, "new-"+round, "1"), w.instance("Bucket", space, "new-"+round))
+			death := &dying{at: n, sent: sent}
+			config := rest.CopyConfig(w.config)
+			config.Wrap(death.wrap)
+			doomed := clusterOf(t, config, w, cluster.Options{Concurrency: 1})
+			p, err := tryPlan(t.Context(), doomed, commit)
+			if err == nil {
+				_, err = doomed.Apply(t.Context(), p)
+			}
+			finished = death.seen.Load() < n
+			if finished && err != nil {
+				t.Fatal(err)
+			}
+
+			// The next process finds what the last one left.
+			next := w.cluster(t, cluster.Options{})
+			applied(t, next, commit)
+			if left := planned(t, next, commit); left.Writes() || left.Remembers() {
+				t.Fatalf("After dying at request %s one more pass must be enough, and leaves %v", round, actions(left))
+			}
+			inv, err := next.Inventory(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			owned := slices.SortedFunc(maps.Keys(inv.Entries), manifest.ID.Compare)
+			if diff := cmp.Diff(w.marked(t, space), owned); diff != "" {
+				t.Fatalf("After dying at request %s nothing may be orphaned.\nowned (-marked +inventory):\n%s", round, diff)
+			}
+		}
+	}
+}
+
+// marked is everything that bears our marks.
+func (w *world) marked(t *testing.T, space string) []manifest.ID {
+	t.Helper()
+	var ids []manifest.ID
+	for gvr, in := range map[string]string{"ns": "", "crd": "", "cm": space, "bucket": space} {
+		r := map[string]schema.GroupVersionResource{"ns": namespaces, "crd": crds, "cm": configMaps, "bucket": w.resource("Bucket")}[gvr]
+		l, err := w.at(r, in).List(t.Context(), metav1.ListOptions{LabelSelector: plan.SyncLabel + "=" + w.sync.Key()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range l.Items {
+			if l.Items[i].GetDeletionTimestamp() == nil {
+				ids = append(ids, manifest.IDOf(&l.Items[i]))
+			}
+		}
+	}
+	slices.SortFunc(ids, manifest.ID.Compare)
+	return ids
+}
+
+func TestInventoryForOthers(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	c := w.cluster(t, cluster.Options{})
+	applied(t, c, want(t, namespace(space), w.crd("Region", "Cluster"), w.instance("Region", "", "north"), configMap("", "here", "1"), configMap(space, "there", "1")))
+
+	path := fixtures.Kubeconfig(t)
+	flags := genericclioptions.NewConfigFlags(false)
+	flags.KubeConfig = &path
+	theirs, err := inventory.NewClient(cmdutil.NewFactory(flags), inventory.WrapInventoryObj, inventory.InvInfoToConfigMap, inventory.StatusPolicyAll, inventory.ConfigMapGVK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := thing("v1", "ConfigMap", w.sync.Namespace, "headgate-main", nil)
+	info.SetLabels(map[string]string{"cli-utils.sigs.k8s.io/inventory-id": w.sync.Key()})
+	set, err := theirs.GetClusterObjs(inventory.WrapInventoryInfoObj(info))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, o := range set {
+		got = append(got, o.String())
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{
+		"_north_" + w.group + "_Region",
+		"_regions." + w.group + "_apiextensions.k8s.io_CustomResourceDefinition",
+		"_" + space + "__Namespace",
+		space + "_there__ConfigMap",
+		"default_here__ConfigMap",
+	}, got, cmp.Transformer("sorted", func(s []string) []string { return slices.Sorted(slices.Values(s)) })); diff != "" {
+		t.Errorf("cli-utils' own client reads our inventory, with the namespaces that objects are in.\nset (-want +got):\n%s", diff)
+	}
+}
+
+func TestSpelling(t *testing.T) {
+	w := newWorld(t)
+	c := w.cluster(t, cluster.Options{DefaultNamespace: w.sync.Namespace})
+	region := w.instance("Region", w.sync.Namespace, "north") // cluster-scoped
+	applied(t, c, want(t, namespace(w.sync.Namespace), w.crd("Region", "Cluster"), w.crd("Bucket", "Namespaced"),
+		region, w.instance("Bucket", "", "logs"), configMap("", "settings", "1")))
+	if p := planned(t, c, want(t, namespace(w.sync.Namespace), w.crd("Region", "Cluster"), w.crd("Bucket", "Namespaced"),
+		region, w.instance("Bucket", "", "logs"), configMap("", "settings", "1"))); p.Writes() || p.Remembers() {
+		t.Errorf("An object in its default namespace is found again, got %v", actions(p))
+	}
+	spelt := want(t, namespace(w.sync.Namespace), w.crd("Region", "Cluster"), w.crd("Bucket", "Namespaced"),
+		w.instance("Region", "", "north"), w.instance("Bucket", w.sync.Namespace, "logs"), configMap(w.sync.Namespace, "settings", "1"))
+	applied(t, c, spelt)
+	if p := planned(t, c, spelt); p.Count(plan.Prune) > 0 || p.Writes() || p.Remembers() {
+		t.Errorf("Writing the namespace out deletes nothing, got %v", actions(p))
+	}
+	_, err := c.Observe(t.Context(), want(t, configMap("", "settings", "1"), configMap(w.sync.Namespace, "settings", "2")))
+	if err == nil || !strings.Contains(err.Error(), "is the same object as the one at all.yaml:1") {
+		t.Errorf("Two documents of one object are an error, however they spell it, got %v", err)
+	}
+}
+
+func TestRebuiltInventory(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	c := w.cluster(t, cluster.Options{})
+	all := want(t, namespace(space), w.crd("Region", "Cluster"), w.instance("Region", "", "north"), configMap(space, "a", "1"), configMap(space, "b", "1"))
+	applied(t, c, all)
+	before, err := c.Inventory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.at(configMaps, w.sync.Namespace).Delete(t.Context(), "headgate-main", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	less := want(t, namespace(space), w.crd("Region", "Cluster"), configMap(space, "a", "1"))
+	p := applied(t, c, less)
+	if diff := cmp.Diff([]string{
+		"keep (rebuilt) Region." + w.group + "/north",
+		"keep (rebuilt) ConfigMap/" + space + "/b",
+	}, actions(p), cmp.Transformer("sorted", func(s []string) []string { return slices.Sorted(slices.Values(s)) })); diff != "" {
+		t.Errorf("An inventory that was lost is made of marks, and nothing is pruned by it.\nsteps (-want +got):\n%s", diff)
+	}
+	after, err := c.Inventory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(slices.SortedFunc(maps.Keys(before.Entries), manifest.ID.Compare), slices.SortedFunc(maps.Keys(after.Entries), manifest.ID.Compare)); diff != "" {
+		t.Errorf("It holds what the lost one held.\nowned (-want +got):\n%s", diff)
+	}
+	if p := applied(t, c, less); p.Count(plan.Prune) != 2 {
+		t.Errorf("The pass after that prunes again, got %v", actions(p))
+	}
+}
+
+func TestOneWriter(t *testing.T) {
+	w := newWorld(t)
+	commit := want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "a", "1"))
+	c := w.cluster(t, cluster.Options{LockTimeout: 100 * time.Millisecond})
+	applied(t, c, commit)
+	leases := configMaps
+	leases.Group, leases.Resource = "coordination.k8s.io", "leases"
+	now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
+	w.patch(t, w.at(leases, w.sync.Namespace), "headgate-main", `{"spec":{"holderIdentity":"other/1/x","leaseDurationSeconds":3600,"acquireTime":"`+now+`","renewTime":"`+now+`"}}`)
+
+	if again := planned(t, c, commit); again.Writes() {
+		t.Fatalf("want nothing to do, got %v", actions(again))
+	} else if _, err := c.Apply(t.Context(), again); err != nil {
+		t.Errorf("A pass with nothing to write takes no lease, got %v", err)
+	}
+	p := planned(t, c, want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "a", "2")))
+	w.requests.Reset()
+	_, err := c.Apply(t.Context(), p)
+	if err == nil || !strings.Contains(err.Error(), "held by other/1/x since ") {
+		t.Errorf("Somebody else is applying: want an error that names them, got %v", err)
+	}
+	if n := w.requests.Writes(); n != 0 {
+		t.Errorf("Nothing is written without the lease, got %v", w.requests.Log())
+	}
+	w.patch(t, w.at(leases, w.sync.Namespace), "headgate-main", `{"spec":{"leaseDurationSeconds":1}}`)
+	patient := w.cluster(t, cluster.Options{})
+	if _, err := patient.Apply(t.Context(), p); err != nil {
+		t.Errorf("A holder that went silent is taken for dead, got %v", err)
+	}
+	w.requests.Reset()
+	if _, err := patient.Apply(t.Context(), p); !errors.Is(err, plan.ErrMoved) {
+		t.Errorf("The plan is older than the inventory: want ErrMoved, got %v", err)
+	}
+	if n := w.requests.Counts()["PATCH"]; n != 0 {
+		t.Errorf("want no write by an old plan, got %d", n)
+	}
+}
+
+func TestCancelledPassRemembers(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	objects := []*unstructured.Unstructured{namespace(w.sync.Namespace)}
+	for i := range 20 {
+		objects = append(objects, configMap(w.sync.Namespace, fmt.Sprintf("m%02d", i), "1"))
+	}
+	commit := want(t, objects...)
+	c := w.cluster(t, cluster.Options{Concurrency: 1, Progress: func(e cluster.Event) {
+		if e.Phase == "apply" && e.Done == 5 {
+			cancel()
+		}
+	}})
+	p := planned(t, c, commit)
+	done, err := c.Apply(ctx, p)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("want the pass cancelled, got %v", err)
+	}
+	inv, err := c.Inventory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	marks := 0
+	for _, e := range inv.Entries {
+		if e.Mark != "" {
+			marks++
+		}
+	}
+	if marks != 5 || len(inv.Entries) != 21 {
+		t.Errorf("What was done is remembered as done, the rest as intended: got %d of %d, %d outcomes", marks, len(inv.Entries), len(done))
+	}
+}

@@ -1,0 +1,184 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"time"
+
+	"headgate.dev/headgate/reconcile/plan"
+
+	coordination "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// errLost ends a pass whose lease somebody else may hold by now.
+var errLost = errors.New("the lease could not be renewed in time, so another pass may have begun")
+
+// A lock is the sync's lease while we hold it.
+type lock struct {
+	cluster *Cluster
+	held    *coordination.Lease
+	end     context.CancelCauseFunc // of the work
+	stop    context.CancelFunc      // of the renewals
+	stopped chan struct{}
+}
+
+// lock takes the lease of the sync, waiting for whoever holds it. The context that comes
+// back ends when the lease is lost.
+func (c *Cluster) lock(ctx context.Context) (*lock, context.Context, error) {
+	holder := identity()
+	waited := watchedLease{since: time.Now()}
+	for {
+		held, err := c.take(ctx, holder, &waited)
+		if err != nil {
+			return nil, nil, err
+		}
+		if held != nil {
+			l := &lock{cluster: c, held: held, stopped: make(chan struct{})}
+			working, end := context.WithCancelCause(ctx)
+			renewing, stop := context.WithCancel(context.WithoutCancel(ctx)) // while what was done is remembered, too
+			l.end, l.stop = end, stop
+			go l.renew(renewing)
+			return l, working, nil
+		}
+		if time.Since(waited.since) > c.options.LockTimeout {
+			return nil, nil, fmt.Errorf("the sync %s is being applied by someone else: the lease %s/%s is held by %s", c.sync, c.sync.Namespace, inventoryName(c.sync), waited.by())
+		}
+		if sleep(ctx, min(time.Second, c.options.LeaseDuration/4)); ctx.Err() != nil {
+			return nil, nil, context.Cause(ctx)
+		}
+	}
+}
+
+// A watchedLease is what somebody else's lease looked like when it last changed, by our
+// own clock: clocks of machines differ.
+type watchedLease struct {
+	since, changed time.Time
+	lease          *coordination.Lease
+}
+
+func (w *watchedLease) saw(l *coordination.Lease) {
+	if w.lease == nil || w.lease.ResourceVersion != l.ResourceVersion {
+		w.lease, w.changed = l, time.Now()
+	}
+}
+
+// expired says whether the holder is dead: silent for the whole duration while we looked,
+// or, by any clock, for many times that.
+func (w *watchedLease) expired() bool {
+	spec := w.lease.Spec
+	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
+		return true
+	}
+	duration := time.Duration(*spec.LeaseDurationSeconds) * time.Second
+	return time.Since(w.changed) > duration || time.Since(spec.RenewTime.Time) > 10*duration
+}
+
+func (w *watchedLease) by() string {
+	spec := w.lease.Spec
+	since := "an unknown time"
+	if spec.AcquireTime != nil {
+		since = spec.AcquireTime.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("%s since %s", *spec.HolderIdentity, since)
+}
+
+// take takes the lease if it is free; else it returns nil and remembers whose it is.
+func (c *Cluster) take(ctx context.Context, holder string, w *watchedLease) (*coordination.Lease, error) {
+	leases := c.leases.Leases(c.sync.Namespace)
+	name := inventoryName(c.sync)
+	now, err := leases.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		now = &coordination.Lease{}
+		now.Namespace, now.Name = c.sync.Namespace, name
+		return c.write(ctx, now, holder)
+	}
+	if err != nil {
+		return nil, c.explain(err, "get", "the lease "+c.sync.Namespace+"/"+name)
+	}
+	w.saw(now)
+	if !w.expired() {
+		return nil, nil
+	}
+	return c.write(ctx, now, holder)
+}
+
+// write puts our name on a lease. Somebody who was faster is no error.
+func (c *Cluster) write(ctx context.Context, l *coordination.Lease, holder string) (*coordination.Lease, error) {
+	leases := c.leases.Leases(l.Namespace)
+	at := metav1.NowMicro()
+	// Rounded up: whoever reads it must not take us for dead too early.
+	seconds := int32(math.Ceil(min(c.options.LeaseDuration.Seconds(), math.MaxInt32)))
+	l.Spec = coordination.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &at, RenewTime: &at}
+	var written *coordination.Lease
+	var err error
+	if l.ResourceVersion == "" {
+		written, err = leases.Create(ctx, l, metav1.CreateOptions{FieldManager: plan.Manager})
+		if apierrors.IsNotFound(err) { // no namespace yet
+			if err := c.makeNamespace(ctx); err != nil {
+				return nil, err
+			}
+			written, err = leases.Create(ctx, l, metav1.CreateOptions{FieldManager: plan.Manager})
+		}
+	} else {
+		written, err = leases.Update(ctx, l, metav1.UpdateOptions{FieldManager: plan.Manager})
+	}
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return nil, nil
+	}
+	return written, c.explain(err, "write", "the lease "+l.Namespace+"/"+l.Name)
+}
+
+// renew renews the lease until it is stopped, and ends the work where that fails for long.
+func (l *lock) renew(ctx context.Context) {
+	defer close(l.stopped)
+	duration := l.cluster.options.LeaseDuration
+	renewed := time.Now()
+	for {
+		if sleep(ctx, duration/4); ctx.Err() != nil {
+			return
+		}
+		next := l.held.DeepCopy()
+		at := metav1.NowMicro()
+		next.Spec.RenewTime = &at
+		asking, cancel := context.WithTimeout(ctx, duration/4)
+		written, err := l.cluster.leases.Leases(next.Namespace).Update(asking, next, metav1.UpdateOptions{FieldManager: plan.Manager})
+		cancel()
+		switch {
+		case err == nil:
+			l.held, renewed = written, time.Now()
+		case ctx.Err() != nil:
+			return
+		case apierrors.IsConflict(err) || apierrors.IsNotFound(err) || time.Since(renewed) > duration*3/4:
+			l.end(errLost)
+			return
+		}
+	}
+}
+
+// release gives the lease back. That fails silently: it runs out by itself.
+func (l *lock) release(ctx context.Context) {
+	l.stop()
+	<-l.stopped
+	l.end(nil)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	free := l.held.DeepCopy()
+	nobody := ""
+	free.Spec.HolderIdentity = &nobody
+	_, _ = l.cluster.leases.Leases(free.Namespace).Update(ctx, free, metav1.UpdateOptions{FieldManager: plan.Manager})
+}
+
+// identity tells this writer from every other one, and people where to look for it.
+func identity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s/%d/%s", host, os.Getpid(), rand.Text()[:8])
+}

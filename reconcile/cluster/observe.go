@@ -1,0 +1,279 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+)
+
+// few is how many objects of a kind are read one by one before reading them all is better.
+const few = 5
+
+type groupKindT = schema.GroupKind
+
+// Observe is what the cluster holds of what is wanted and of what we own. Where nothing
+// moved it costs a request for the inventory, two for discovery and one for every kind.
+func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observed, error) {
+	inv, err := c.Inventory(ctx)
+	if err != nil {
+		return plan.Observed{}, err
+	}
+	if c.surface, err = c.discover(ctx); err != nil {
+		return plan.Observed{}, err
+	}
+	sp, err := spellingOf(want, c.surface, c.options.DefaultNamespace)
+	if err != nil {
+		return plan.Observed{}, err
+	}
+	seen := plan.Observed{
+		Inventory: inv, // spelt as the cluster does, until the end
+		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
+		Trials:    map[manifest.ID]plan.Trial{},
+		Kinds:     c.surface.kinds,
+	}
+	asked, err := plan.AskFor(want, inv)
+	if err != nil {
+		return plan.Observed{}, err
+	}
+	if err := c.look(ctx, &seen, asked, sp); err != nil {
+		return plan.Observed{}, err
+	}
+
+	seen.Inventory = sp.asCommit(seen.Inventory)
+	objects := make(map[manifest.ID]*metav1.PartialObjectMetadata, len(seen.Objects))
+	for id, o := range seen.Objects {
+		objects[sp.ofCommit(id)] = o
+	}
+	seen.Objects = objects
+	return seen, c.try(ctx, &seen, asked, sp)
+}
+
+// A search is for objects of one kind.
+type search struct {
+	kind  schema.GroupKind
+	ids   []manifest.ID // sorted
+	owned int           // how many of them
+}
+
+// look fills the objects of seen, and its inventory where that has to be rebuilt.
+func (c *Cluster) look(ctx context.Context, seen *plan.Observed, asked []plan.Asked, sp spelling) error {
+	ids := make(map[manifest.ID]bool, len(asked)) // owned or not
+	for _, a := range asked {
+		ids[sp.actual(a.ID)] = false
+	}
+	for id := range seen.Inventory.Entries {
+		ids[sp.actual(id)] = true
+	}
+	missing := seen.Inventory.ResourceVersion == ""
+	searches, err := c.searches(ids, missing)
+	if err != nil {
+		return err
+	}
+	done := 0
+	found, err := inParallel(ctx, c.options.Concurrency, searches, func(ctx context.Context, s search) ([]*metav1.PartialObjectMetadata, error) {
+		objects, err := c.find(ctx, s, missing)
+		if err == nil {
+			c.tellOf("observe", &done, len(searches), manifest.ID{Group: s.kind.Group, Kind: s.kind.Kind})
+		}
+		return objects, err
+	})
+	if err != nil {
+		return err
+	}
+	objects := slices.Concat(found...)
+	if missing && slices.ContainsFunc(objects, func(o *metav1.PartialObjectMetadata) bool { return plan.Ours(o, c.sync) }) {
+		var marked []*metav1.PartialObjectMetadata
+		if seen.Inventory, marked, err = c.rebuilt(ctx, c.surface); err != nil {
+			return err
+		}
+		for _, o := range marked {
+			ids[idOf(o)] = true
+		}
+		objects = append(objects, marked...)
+	}
+	for _, o := range objects {
+		if _, ok := ids[idOf(o)]; ok {
+			seen.Objects[idOf(o)] = o
+		}
+	}
+	return nil
+}
+
+// searches are one for every served kind of ids. Where the inventory is missing, the kinds
+// of which every sync has some are searched for marks too.
+func (c *Cluster) searches(ids map[manifest.ID]bool, missing bool) ([]search, error) {
+	byKind := map[schema.GroupKind]*search{}
+	at := func(gk schema.GroupKind) *search {
+		if byKind[gk] == nil {
+			byKind[gk] = &search{kind: gk}
+		}
+		return byKind[gk]
+	}
+	if missing {
+		at(schema.GroupKind{Kind: "Namespace"})
+		at(groupKind(plan.CRD("")))
+	}
+	for id, owned := range ids {
+		s := at(groupKind(id))
+		s.ids = append(s.ids, id)
+		if owned {
+			s.owned++
+		}
+	}
+	var searches []search
+	for gk, s := range byKind {
+		if err := c.surface.known(gk); err != nil {
+			return nil, err
+		}
+		if _, served := c.surface.kinds[gk]; served {
+			slices.SortFunc(s.ids, manifest.ID.Compare)
+			searches = append(searches, *s)
+		}
+	}
+	slices.SortFunc(searches, func(a, b search) int { return compareKinds(a.kind, b.kind) })
+	return searches, nil
+}
+
+// find reads the objects of a search: by our label where most of them carry it, all of the
+// kind where many do not, and the few that are left by name. It may find others too.
+func (c *Cluster) find(ctx context.Context, s search, marks bool) ([]*metav1.PartialObjectMetadata, error) {
+	var found []*metav1.PartialObjectMetadata
+	var err error
+	left := s.ids
+	if len(s.ids)-s.owned <= few && (s.owned > 0 || marks) {
+		if found, err = c.list(ctx, c.surface, s.kind, "", c.ours()); err != nil {
+			return nil, c.explain(err, "list", resourceName(c.surface, s.kind))
+		}
+		have := make(map[manifest.ID]bool, len(found))
+		for _, o := range found {
+			have[idOf(o)] = true
+		}
+		left = slices.DeleteFunc(slices.Clone(s.ids), func(id manifest.ID) bool { return have[id] })
+	}
+	if len(left) > few {
+		found, err = c.list(ctx, c.surface, s.kind, "", "")
+		return found, c.explain(err, "list", resourceName(c.surface, s.kind))
+	}
+	for _, id := range left {
+		o, err := c.get(ctx, c.surface, id)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, c.explain(err, "get", resourceName(c.surface, s.kind)+" "+id.Name)
+		}
+		found = append(found, o)
+	}
+	return found, nil
+}
+
+// ours selects what carries our label.
+func (c *Cluster) ours() string { return labels.Set{plan.SyncLabel: c.sync.Key()}.String() }
+
+// list lists the metadata of the objects of a kind, as they are now.
+func (c *Cluster) list(ctx context.Context, s *surface, gk schema.GroupKind, namespace, selector string) ([]*metav1.PartialObjectMetadata, error) {
+	gvr, err := s.resource(gk, "")
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.metadata.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]*metav1.PartialObjectMetadata, len(l.Items))
+	for i := range l.Items {
+		objects[i] = typed(&l.Items[i], gvr.GroupVersion(), gk.Kind)
+	}
+	return objects, nil
+}
+
+// get reads the metadata of an object.
+func (c *Cluster) get(ctx context.Context, s *surface, id manifest.ID) (*metav1.PartialObjectMetadata, error) {
+	gvr, err := s.resource(groupKind(id), "")
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.at(gvr, id).Get(ctx, id.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return typed(o, gvr.GroupVersion(), id.Kind), nil
+}
+
+func (c *Cluster) at(gvr schema.GroupVersionResource, id manifest.ID) metadata.ResourceInterface {
+	return c.metadata.Resource(gvr).Namespace(id.Namespace)
+}
+
+// typed gives metadata the type that it is the metadata of.
+func typed(o *metav1.PartialObjectMetadata, gv schema.GroupVersion, kind string) *metav1.PartialObjectMetadata {
+	o.TypeMeta = metav1.TypeMeta{APIVersion: gv.String(), Kind: kind}
+	return o
+}
+
+func idOf(o *metav1.PartialObjectMetadata) manifest.ID {
+	gk := o.GroupVersionKind().GroupKind()
+	return manifest.ID{Group: gk.Group, Kind: gk.Kind, Namespace: o.Namespace, Name: o.Name}
+}
+
+// resourceName is how RBAC and people name a kind: "customresourcedefinitions.apiextensions.k8s.io".
+func resourceName(s *surface, gk schema.GroupKind) string {
+	k, served := s.kinds[gk]
+	if !served {
+		return gk.String()
+	}
+	return schema.GroupResource{Group: gk.Group, Resource: k.Resource}.String()
+}
+
+// inParallel does something to every item, some at a time, and returns the results in
+// their order. The first error ends it.
+func inParallel[T, R any](ctx context.Context, limit int, items []T, do func(context.Context, T) (R, error)) ([]R, error) {
+	results := make([]R, len(items))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(limit)
+	for i, item := range items {
+		g.Go(func() (err error) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			results[i], err = do(ctx, item)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// tellOf counts one more and tells.
+func (c *Cluster) tellOf(phase string, done *int, total int, of manifest.ID) {
+	c.progress.Lock()
+	defer c.progress.Unlock()
+	*done++
+	if c.options.Progress != nil {
+		c.options.Progress(Event{Phase: phase, Done: *done, Total: total, Object: of})
+	}
+}
+
+func compareKinds(a, b schema.GroupKind) int {
+	return manifest.ID{Group: a.Group, Kind: a.Kind}.Compare(manifest.ID{Group: b.Group, Kind: b.Kind})
+}
+
+func describe(id manifest.ID) string {
+	name := id.Name
+	if id.Namespace != "" {
+		name = id.Namespace + "/" + name
+	}
+	return fmt.Sprintf("%s %s", id.Kind, name)
+}

@@ -1,0 +1,209 @@
+package cluster_test
+
+import (
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+)
+
+func TestPrune(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	c := w.cluster(t, cluster.Options{})
+	base := []*unstructured.Unstructured{namespace(space), w.crd("Bucket", "Namespaced")}
+	all := want(t, append(base, w.instance("Bucket", space, "logs"), configMap(space, "settings", "1"))...)
+	applied(t, c, all)
+
+	p := planned(t, c, want(t, base...))
+	buckets := w.at(w.resource("Bucket"), space)
+	if err := buckets.Delete(t.Context(), "logs", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := buckets.Create(t.Context(), w.instance("Bucket", space, "logs"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	done, err := c.Apply(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]bool{}
+	for _, o := range done {
+		texts[o.ID.Name] = o.Err == nil
+	}
+	if diff := cmp.Diff(map[string]bool{"logs": false, "settings": true}, texts); diff != "" {
+		t.Errorf("Only the very object that was looked at is deleted; the rest of the tier goes on.\npruned (-want +got):\n%s", diff)
+	}
+	w.mustGet(t, w.resource("Bucket"), space, "logs")
+	if _, err := w.at(configMaps, space).Get(t.Context(), "settings", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("want settings gone, got %v", err)
+	}
+	if diff := cmp.Diff([]string{"hold (not ours) Bucket." + w.group + "/" + space + "/logs"}, actions(planned(t, c, want(t, base...)))); diff != "" {
+		t.Errorf("A failed prune stays owned, and what came in its place is not ours.\nsteps (-want +got):\n%s", diff)
+	}
+}
+
+func TestPruneCountsOnceMore(t *testing.T) {
+	w := newWorld(t)
+	c := w.cluster(t, cluster.Options{})
+	applied(t, c, want(t, w.crd("Bucket", "Cluster"), w.crd("Region", "Cluster")))
+	p := planned(t, c, want(t, w.crd("Region", "Cluster")))
+	if _, err := w.at(w.resource("Bucket"), "").Create(t.Context(), w.instance("Bucket", "", "late"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	done, err := c.Apply(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(done) != 1 || done[0].Err == nil || !strings.Contains(done[0].Err.Error(), "Bucket late") {
+		t.Errorf("Somebody created a custom resource after the plan was made: want an outcome that names it, got %+v", done)
+	}
+	w.mustGet(t, crds, "", "buckets."+w.group)
+}
+
+func TestDependents(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	c := w.cluster(t, cluster.Options{})
+	unserved := w.crd("Ghost", "Cluster")
+	spec := unserved.Object["spec"].(map[string]any)
+	spec["versions"].([]any)[0].(map[string]any)["served"] = false
+	objects := []*unstructured.Unstructured{
+		namespace(space), w.crd("Bucket", "Namespaced"), w.crd("Region", "Cluster"), unserved,
+		w.crd("ProviderConfig", "Namespaced"), w.crd("ProviderConfigUsage", "Namespaced"),
+		w.instance("ProviderConfig", space, "prod"),
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		objects = append(objects, w.instance("Bucket", space, name))
+	}
+	usage := thing(w.group+"/v1", "ProviderConfigUsage", space, "u1", map[string]any{
+		"providerConfigRef": map[string]any{"name": "prod", "kind": "ProviderConfig"},
+	})
+	objects = append(objects, usage)
+	applied(t, c, want(t, objects...))
+	limited := clusterOf(t, w.as(t, nil), w, cluster.Options{})
+	if _, err := c.Observe(t.Context(), want(t)); err != nil {
+		t.Fatal(err)
+	}
+
+	of := func(kind string) manifest.ID { return plan.CRD(strings.ToLower(kind) + "s." + w.group) }
+	cases := map[string]struct {
+		reason string
+		as     *cluster.Cluster
+		of     manifest.ID
+		want   plan.Answer
+	}{
+		"None":     {"An unused CRD may go.", c, of("Region"), plan.Answer{}},
+		"Three":    {"One request counts them all, and shows one.", c, of("Bucket"), plan.Answer{Count: 3, Example: "Bucket " + space + "/a"}},
+		"Gone":     {"A CRD that is gone has no instances.", c, of("Nothing"), plan.Answer{}},
+		"Unserved": {"What cannot be read cannot be counted.", c, of("Ghost"), plan.Answer{Unknown: "the CRD ghosts." + w.group + " serves no version"}},
+		"Used": {
+			"The provider keeps usages of its ProviderConfigs.", c,
+			manifest.ID{Group: w.group, Kind: "ProviderConfig", Namespace: space, Name: "prod"},
+			plan.Answer{Count: 1, Example: "ProviderConfigUsage " + space + "/u1"},
+		},
+		"UsedElsewhere": {
+			"A ProviderConfig is used from its own namespace only.", c,
+			manifest.ID{Group: w.group, Kind: "ProviderConfig", Namespace: "other", Name: "prod"}, plan.Answer{},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			q := plan.Question{Ask: plan.Dependents, Of: tc.of}
+			got, err := tc.as.Answer(t.Context(), []plan.Question{q})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got[q]); diff != "" {
+				t.Errorf("%s\nAnswer(...) (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+	q := plan.Question{Ask: plan.Dependents, Of: of("Bucket")}
+	got, err := limited.Answer(t.Context(), []plan.Question{q})
+	if err != nil || !strings.HasPrefix(got[q].Unknown, "forbidden: ") {
+		t.Errorf("What may not be read is in use: want Unknown, got %+v, %v", got[q], err)
+	}
+}
+
+// as is a configuration of a user with no rights but those of the rules: verb, group and
+// resource.
+func (w *world) as(t *testing.T, rules [][3]string) *rest.Config {
+	t.Helper()
+	user := w.sync.Namespace + "-limited"
+	var list []any
+	for _, r := range rules {
+		list = append(list, map[string]any{"verbs": []any{r[0]}, "apiGroups": []any{r[1]}, "resources": []any{r[2]}})
+	}
+	rbac := func(resource string, u *unstructured.Unstructured) {
+		gvr := crds
+		gvr.Group, gvr.Resource = "rbac.authorization.k8s.io", resource
+		if _, err := w.at(gvr, "").Apply(t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: "test", Force: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rbac("clusterroles", thing("rbac.authorization.k8s.io/v1", "ClusterRole", "", user, map[string]any{"rules": list}))
+	rbac("clusterrolebindings", thing("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", user, map[string]any{
+		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user},
+		"subjects": []any{map[string]any{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}},
+	}))
+	config := rest.CopyConfig(w.config)
+	config.Impersonate.UserName = user
+	config.Impersonate.Groups = []string{"system:authenticated"}
+	return config
+}
+
+func TestInside(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	c := w.cluster(t, cluster.Options{})
+	applied(t, c, want(t, namespace(space), configMap(space, "ours", "1")))
+	commit := want(t, configMap("default", w.sync.Namespace, "1"))
+
+	p := planned(t, c, commit)
+	if p.Count(plan.Prune) != 2 {
+		t.Errorf("A namespace with nothing but ours in it may go, got %v", actions(p))
+	}
+	for _, o := range []*unstructured.Unstructured{
+		configMap(space, "theirs", "1"), configMap(space, "kube-root-ca.crt", "1"),
+		thing("v1", "ServiceAccount", space, "default", nil),
+	} {
+		gvr := configMaps
+		if o.GetKind() == "ServiceAccount" {
+			gvr.Resource = "serviceaccounts"
+		}
+		if _, err := w.at(gvr, space).Create(t.Context(), o, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+	q := plan.Question{Ask: plan.Inside, Of: manifest.ID{Kind: "Namespace", Name: space}}
+	got, err := c.Answer(t.Context(), []plan.Question{q})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(plan.Answer{Count: 1, Example: "ConfigMap " + space + "/theirs"}, got[q]); diff != "" {
+		t.Errorf("What others put into a namespace is counted; what Kubernetes puts there is not.\nAnswer (-want +got):\n%s", diff)
+	}
+	done, err := c.Apply(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range done {
+		if o.ID.Kind == "Namespace" && o.Err == nil {
+			t.Error("Somebody moved in after the plan was made: want the namespace kept")
+		}
+	}
+
+	q.Of.Name = w.sync.Namespace
+	if got, err = c.Answer(t.Context(), []plan.Question{q}); err != nil || got[q].Count != 2 {
+		t.Errorf("Our inventory and lease must not go with their namespace: want 2 inside, got %+v, %v", got[q], err)
+	}
+}

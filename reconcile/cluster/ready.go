@@ -1,0 +1,149 @@
+package cluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/polling"
+	"github.com/fluxcd/cli-utils/pkg/kstatus/polling/clusterreader"
+	"github.com/fluxcd/cli-utils/pkg/kstatus/polling/engine"
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/fluxcd/cli-utils/pkg/object"
+	"github.com/fluxcd/pkg/ssa"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// wait waits until what was applied is ready, and notes in the outcomes why what is not is
+// not. It reports whether there is anything to note.
+func (r *pass) wait(ctx context.Context) bool {
+	if r.options.NoWait {
+		return false
+	}
+	crds := map[string]string{}
+	var others []manifest.ID
+	for id, o := range r.applied {
+		switch {
+		case id.IsCRD():
+			crds[id.Name] = o.ResourceVersion
+		case o.Generation > 0: // a kind without generation has no status to wait for
+			others = append(others, id)
+		}
+	}
+	why := map[manifest.ID]string{}
+	if len(crds) > 0 {
+		done := 0
+		for name, reason := range r.establishing.wait(ctx, crds, func(name string) {
+			r.tellOf("wait", &done, len(crds), plan.CRD(name))
+		}) {
+			why[plan.CRD(name)] = reason
+		}
+	}
+	slices.SortFunc(others, manifest.ID.Compare)
+	maps.Copy(why, r.waitForStatus(ctx, others))
+	for i, o := range r.outcomes {
+		if o.Err == nil && why[o.ID] != "" {
+			r.outcomes[i].NotReady = why[o.ID]
+		}
+	}
+	return len(why) > 0
+}
+
+// waitForStatus waits until objects are ready by what their status says, as Flux does.
+func (r *pass) waitForStatus(ctx context.Context, ids []manifest.ID) map[manifest.ID]string {
+	if len(ids) == 0 {
+		return nil
+	}
+	why := map[manifest.ID]string{}
+	mapper := r.mapper()
+	reader, err := client.New(r.config, client.Options{HTTPClient: r.http, Scheme: runtime.NewScheme(), Mapper: mapper})
+	if err != nil {
+		for _, id := range ids {
+			why[id] = err.Error()
+		}
+		return why
+	}
+	poller := polling.NewStatusPoller(reader, mapper, polling.Options{
+		// Objects are read one by one: the list of their kind may be long.
+		ClusterReaderFactory: engine.ClusterReaderFactoryFunc(clusterreader.NewDirectClusterReader),
+	})
+	manager := ssa.NewResourceManager(reader, poller, ssa.Owner{Field: plan.Manager, Group: "headgate.dev"})
+	set := make(object.ObjMetadataSet, 0, len(ids))
+	for _, id := range ids {
+		set = append(set, asObject(r.spelling.actual(id)))
+	}
+	err = manager.WaitForSetWithContext(ctx, set, ssa.WaitOptions{Interval: 2 * time.Second, Timeout: r.options.Timeout})
+	if err == nil {
+		return nil
+	}
+	reading, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	reasons, err := inParallel(reading, r.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (string, error) {
+		return r.unready(ctx, r.spelling.actual(id)), nil
+	})
+	if err != nil {
+		reasons = slices.Repeat([]string{err.Error()}, len(ids))
+	}
+	for i, id := range ids {
+		if reasons[i] != "" {
+			why[id] = reasons[i]
+		}
+	}
+	return why
+}
+
+// unready is why an object is not ready; "" where it is.
+func (r *pass) unready(ctx context.Context, id manifest.ID) string {
+	u, err := r.read(ctx, id)
+	if err != nil {
+		return r.explain(err, "get", describe(id)).Error()
+	}
+	s, err := status.Compute(u)
+	switch {
+	case err != nil:
+		return err.Error()
+	case s.Status == status.CurrentStatus:
+		return ""
+	case s.Message != "":
+		return s.Message
+	}
+	return "it is " + string(s.Status)
+}
+
+// mapper maps the kinds that were discovered, so that nobody discovers them again.
+func (r *pass) mapper() meta.RESTMapper {
+	var versions []schema.GroupVersion // without them the mapper knows no kind by its group alone
+	known := map[schema.GroupVersion]bool{}
+	for _, gk := range r.surface.listable {
+		for _, version := range r.surface.versions[gk] {
+			if gv := (schema.GroupVersion{Group: gk.Group, Version: version}); !known[gv] {
+				known[gv] = true
+				versions = append(versions, gv)
+			}
+		}
+	}
+	m := meta.NewDefaultRESTMapper(versions)
+	for gk, k := range r.surface.kinds {
+		scope := meta.RESTScopeRoot
+		if k.Namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		for _, version := range r.surface.versions[gk] {
+			gv := schema.GroupVersion{Group: gk.Group, Version: version}
+			m.AddSpecific(gv.WithKind(gk.Kind), gv.WithResource(k.Resource), gv.WithResource(k.Resource), scope)
+		}
+	}
+	return m
+}
+
+// asObject is an identity as the libraries of Flux write it.
+func asObject(id manifest.ID) object.ObjMetadata {
+	return object.ObjMetadata{Namespace: id.Namespace, Name: id.Name, GroupKind: groupKind(id)}
+}

@@ -1,0 +1,133 @@
+package cluster
+
+import (
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// Requests counts what is sent to an API server, by verb: GET, LIST, WATCH, PATCH, POST,
+// PUT, DELETE, and those with "DRY-RUN " before them apart. The zero value counts; hang it
+// into a configuration with config.Wrap(requests.Wrap).
+type Requests struct {
+	mu             sync.Mutex
+	counts         map[string]int
+	sent, received int64
+	log            []string
+}
+
+// Wrap counts what goes through a transport.
+func (r *Requests) Wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		r.mu.Lock()
+		if r.counts == nil {
+			r.counts = map[string]int{}
+		}
+		verb := verbOf(req)
+		r.counts[verb]++
+		r.sent += max(req.ContentLength, 0)
+		r.log = append(r.log, verb+" "+req.URL.RequestURI())
+		r.mu.Unlock()
+		resp, err := next.RoundTrip(req)
+		if err == nil {
+			resp.Body = &counted{ReadCloser: resp.Body, to: r}
+		}
+		return resp, err
+	})
+}
+
+// Counts are the requests by verb.
+func (r *Requests) Counts() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.counts)
+}
+
+// Total is how many requests there were.
+func (r *Requests) Total() int {
+	total := 0
+	for _, n := range r.Counts() {
+		total += n
+	}
+	return total
+}
+
+// Writes is how many requests were to change the cluster; dry runs are not.
+func (r *Requests) Writes() int {
+	counts := r.Counts()
+	return counts["PATCH"] + counts["POST"] + counts["PUT"] + counts["DELETE"]
+}
+
+// Bytes are those of the bodies that were sent and received so far, received ones as the
+// transport below hands them up.
+func (r *Requests) Bytes() (sent, received int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sent, r.received
+}
+
+// Log is every request as "VERB /path?query", in the order of sending.
+func (r *Requests) Log() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.log...)
+}
+
+// Reset forgets everything.
+func (r *Requests) Reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counts, r.log, r.sent, r.received = nil, nil, 0, 0
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+type counted struct {
+	io.ReadCloser
+	to *Requests
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.to.mu.Lock()
+	c.to.received += int64(n)
+	c.to.mu.Unlock()
+	return n, err
+}
+
+func verbOf(req *http.Request) string {
+	query := req.URL.Query()
+	switch {
+	case req.Method != http.MethodGet && query.Has("dryRun"):
+		return "DRY-RUN " + req.Method
+	case req.Method != http.MethodGet:
+		return req.Method
+	case query.Has("watch"):
+		return "WATCH"
+	case isCollection(req.URL.Path):
+		return "LIST"
+	}
+	return http.MethodGet
+}
+
+// isCollection says whether a path names all objects of a resource: below the version, and
+// below the namespace if there is one, there is one part.
+func isCollection(path string) bool {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		parts = parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		parts = parts[3:]
+	default:
+		return false // discovery
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		parts = parts[2:]
+	}
+	return len(parts) == 1
+}

@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+)
+
+// A surface is what the API server serves.
+type surface struct {
+	kinds    map[schema.GroupKind]plan.Kind
+	versions map[schema.GroupKind][]string // the preferred one first
+	listable []schema.GroupKind            // in order
+	broken   map[string]error              // groups of which it is not known what is served
+}
+
+// discover asks what is served: one request for /api, one for /apis.
+func (c *Cluster) discover(ctx context.Context) (*surface, error) {
+	groups, lists, err := c.discovery.ServerGroupsAndResourcesWithContext(ctx)
+	s := &surface{
+		kinds:    map[schema.GroupKind]plan.Kind{},
+		versions: map[schema.GroupKind][]string{},
+		broken:   map[string]error{},
+	}
+	if failed, partly := discovery.GroupDiscoveryFailedErrorGroups(err); partly {
+		for gv, err := range failed {
+			s.broken[gv.Group] = err
+		}
+	} else if err != nil {
+		return nil, c.explain(err, "read", "what the API server serves")
+	}
+	byVersion := make(map[string]*metav1.APIResourceList, len(lists))
+	for _, l := range lists {
+		byVersion[l.GroupVersion] = l
+	}
+	for _, g := range groups {
+		for _, version := range inPreference(g) {
+			if l := byVersion[version.GroupVersion]; l != nil {
+				s.add(schema.GroupVersion{Group: g.Name, Version: version.Version}, l.APIResources)
+			}
+		}
+	}
+	return s, nil
+}
+
+// inPreference are the versions of a group, the preferred one first.
+func inPreference(g *metav1.APIGroup) []metav1.GroupVersionForDiscovery {
+	versions := slices.Clone(g.Versions)
+	slices.SortStableFunc(versions, func(a, b metav1.GroupVersionForDiscovery) int {
+		switch g.PreferredVersion.Version {
+		case a.Version:
+			return -1
+		case b.Version:
+			return 1
+		}
+		return 0
+	})
+	return versions
+}
+
+func (s *surface) add(gv schema.GroupVersion, resources []metav1.APIResource) {
+	for _, r := range resources {
+		if strings.Contains(r.Name, "/") {
+			continue // a subresource
+		}
+		gk := schema.GroupKind{Group: gv.Group, Kind: r.Kind}
+		if slices.Contains(s.versions[gk], gv.Version) {
+			continue
+		}
+		s.versions[gk] = append(s.versions[gk], gv.Version)
+		if _, preferred := s.kinds[gk]; preferred {
+			continue
+		}
+		s.kinds[gk] = plan.Kind{Version: gv.Version, Resource: r.Name, Namespaced: r.Namespaced, Categories: r.Categories}
+		if slices.Contains(r.Verbs, "list") {
+			s.listable = append(s.listable, gk)
+		}
+	}
+}
+
+// known is an error where it cannot be told whether a kind is served.
+func (s *surface) known(gk schema.GroupKind) error {
+	if _, served := s.kinds[gk]; served {
+		return nil
+	}
+	if err, broken := s.broken[gk.Group]; broken {
+		return fmt.Errorf("cannot tell whether %s is served: discovery of its group is incomplete: %w", gk, err)
+	}
+	return nil
+}
+
+// resource is where a kind is served: in a version, or in the preferred one for "".
+func (s *surface) resource(gk schema.GroupKind, version string) (schema.GroupVersionResource, error) {
+	k, served := s.kinds[gk]
+	switch {
+	case !served:
+		return schema.GroupVersionResource{}, fmt.Errorf("no API serves the kind %s", gk)
+	case version == "":
+		version = k.Version
+	case !slices.Contains(s.versions[gk], version):
+		return schema.GroupVersionResource{}, fmt.Errorf("the kind %s is not served in version %s, only in %s", gk, version, strings.Join(s.versions[gk], ", "))
+	}
+	return schema.GroupVersionResource{Group: gk.Group, Version: version, Resource: k.Resource}, nil
+}
+
+// withCategory are the kinds that carry a category, in order.
+func (s *surface) withCategory(category string) []schema.GroupKind {
+	var kinds []schema.GroupKind
+	for _, gk := range s.listable {
+		if slices.Contains(s.kinds[gk].Categories, category) {
+			kinds = append(kinds, gk)
+		}
+	}
+	return kinds
+}
+
+func groupKind(id manifest.ID) schema.GroupKind {
+	return schema.GroupKind{Group: id.Group, Kind: id.Kind}
+}
+
+// versionOf is the version part of an apiVersion.
+func versionOf(apiVersion string) string {
+	return apiVersion[strings.LastIndex(apiVersion, "/")+1:]
+}

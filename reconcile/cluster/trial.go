@@ -1,0 +1,189 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+// A tried is a trial, and whether its object was still there for it.
+type tried struct {
+	plan.Trial
+	gone bool
+}
+
+// try has the API server say what an apply of everything doubtful would come to.
+func (c *Cluster) try(ctx context.Context, seen *plan.Observed, asked []plan.Asked, sp spelling) error {
+	doubtful := seen.Doubtful(asked, c.options.TryCreates)
+	if c.options.TryCreates {
+		doubtful = c.withoutHomeless(doubtful, seen, asked, sp)
+	}
+	done := 0
+	trials, err := inParallel(ctx, c.options.Concurrency, doubtful, func(ctx context.Context, a plan.Asked) (tried, error) {
+		_, exists := seen.Objects[a.ID]
+		asBefore := seen.Inventory.Entries[a.ID].Digest == c.sync.Digest(a.Object)
+		t, err := c.tryOne(ctx, a, sp.actual(a.ID), exists, asBefore)
+		c.tellOf("observe", &done, len(doubtful), a.ID)
+		return t, err
+	})
+	if err != nil {
+		return err
+	}
+	for i, t := range trials {
+		id := doubtful[i].ID
+		if t.gone {
+			delete(seen.Objects, id)
+			continue
+		}
+		seen.Trials[id] = t.Trial
+	}
+	return nil
+}
+
+// withoutHomeless leaves out what cannot be tried yet, because its namespace is going to
+// be made together with it.
+func (c *Cluster) withoutHomeless(doubtful []plan.Asked, seen *plan.Observed, asked []plan.Asked, sp spelling) []plan.Asked {
+	coming := map[string]bool{}
+	for _, a := range asked {
+		if _, exists := seen.Objects[a.ID]; !exists && a.ID.Kind == "Namespace" && a.ID.Group == "" {
+			coming[a.ID.Name] = true
+		}
+	}
+	var rest []plan.Asked
+	for _, a := range doubtful {
+		if !coming[sp.actual(a.ID).Namespace] {
+			rest = append(rest, a)
+		}
+	}
+	return rest
+}
+
+// tryOne dry-runs the apply of one object. Trouble with the object is part of the trial,
+// trouble with the API server an error. Of what we applied before exactly as it is wanted
+// now, the fields that a hand edit took are tried to be taken back.
+func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exists, asBefore bool) (tried, error) {
+	sent, err := c.sync.Sent(a.Object)
+	if err != nil {
+		return tried{}, err
+	}
+	gvr, unserved := c.surface.resource(groupKind(id), versionOf(a.APIVersion))
+	if unserved != nil {
+		return tried{Trial: plan.Trial{Err: unserved}}, nil //nolint:nilerr // it is the object's trouble
+	}
+	at := c.objects.Resource(gvr).Namespace(id.Namespace)
+	var t tried
+	var live *unstructured.Unstructured
+	if exists {
+		live, err = at.Get(ctx, id.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return tried{gone: true}, nil
+		}
+		if err != nil {
+			return tried{}, c.explain(err, "get", resourceName(c.surface, groupKind(id))+" "+id.Name)
+		}
+	}
+	after, err := dryRun(ctx, at, sent, false)
+	if hands := editors(live, conflictIn(err)); asBefore && len(hands) > 0 {
+		t.TakenBy = hands
+		after, err = dryRun(ctx, at, sent, true)
+	}
+	switch {
+	case err == nil && live != nil && !differ(live, after):
+		return tried{}, nil
+	case err == nil:
+		t.Live, t.After = live, after
+		return t, nil
+	case ofObject(err):
+		t.Live, t.Err = live, c.refusal(err, "patch", id)
+		return t, nil
+	}
+	return tried{}, c.explain(err, "try the apply of", describe(id))
+}
+
+// editors are the managers of a conflict where all of them hold what they hold by updates,
+// as kubectl edit does, and none by an apply: who applies says that it wants it so.
+func editors(live *unstructured.Unstructured, conflict *ConflictError) []string {
+	if live == nil || conflict == nil {
+		return nil
+	}
+	var hands []string
+	for _, c := range conflict.Conflicts {
+		applies := slices.ContainsFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+			return f.Manager == c.Manager && f.Operation == metav1.ManagedFieldsOperationApply
+		})
+		if applies {
+			return nil
+		}
+		hands = append(hands, c.Manager)
+	}
+	return hands
+}
+
+func dryRun(ctx context.Context, at dynamic.ResourceInterface, sent *unstructured.Unstructured, force bool) (*unstructured.Unstructured, error) {
+	body, err := json.Marshal(sent)
+	if err != nil {
+		return nil, err
+	}
+	var after *unstructured.Unstructured
+	err = retry(ctx, func() error {
+		after, err = at.Patch(ctx, sent.GetName(), types.ApplyPatchType, body, metav1.PatchOptions{
+			DryRun: []string{metav1.DryRunAll}, FieldManager: plan.Manager, Force: &force,
+		})
+		return err
+	})
+	return after, err
+}
+
+// differ says whether an apply would change anything: what is written, or what of it is
+// known as ours.
+func differ(live, after *unstructured.Unstructured) bool {
+	return !equality.Semantic.DeepEqual(plan.Bare(live).Object, plan.Bare(after).Object) ||
+		!reflect.DeepEqual(ownFields(live), ownFields(after))
+}
+
+// ownFields are the fields that are managed by us, whenever that was last said.
+func ownFields(u *unstructured.Unstructured) []any {
+	entries, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
+	list, _ := entries.([]any)
+	var ours []any
+	for _, e := range list {
+		entry, _ := e.(map[string]any)
+		if entry["manager"] == plan.Manager && entry["operation"] == string(metav1.ManagedFieldsOperationApply) {
+			entry = maps.Clone(entry)
+			delete(entry, "time")
+			ours = append(ours, entry)
+		}
+	}
+	return ours
+}
+
+// ofObject says whether an API server refused this one object, which says nothing about
+// the next one.
+func ofObject(err error) bool {
+	var answer apierrors.APIStatus
+	return errors.As(err, &answer) && !apierrors.IsUnauthorized(err) && !passing(err)
+}
+
+// refusal is why the API server did not take an object.
+func (c *Cluster) refusal(err error, verb string, id manifest.ID) error {
+	if conflict := conflictIn(err); conflict != nil {
+		return conflict
+	}
+	if isRBAC(err) || !ofObject(err) {
+		return c.explain(err, verb, describe(id))
+	}
+	return err
+}

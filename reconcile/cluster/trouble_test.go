@@ -1,0 +1,228 @@
+package cluster_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+)
+
+func TestTroubleWithTheServer(t *testing.T) {
+	w := newWorld(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := listener.Addr().String()
+	listener.Close()
+
+	reads := [][3]string{{"get", "", "configmaps"}, {"list", "", "configmaps"}, {"list", "", "namespaces"}, {"get", "", "namespaces"},
+		{"list", "apiextensions.k8s.io", "customresourcedefinitions"}, {"get", "apiextensions.k8s.io", "customresourcedefinitions"}}
+	cases := map[string]struct {
+		reason string
+		config *rest.Config
+		want   []string // parts of the error
+	}{
+		"Unreachable": {
+			reason: "A person looks at the address, and must not find credentials in a log.",
+			config: &rest.Config{Host: "https://user:secret@" + nobody},
+			want:   []string{"cannot reach the API server at " + nobody, "connection refused"},
+		},
+		"Unauthorized": {
+			reason: "An expired token is not an RBAC problem.",
+			config: &rest.Config{Host: w.config.Host, BearerToken: "wrong", TLSClientConfig: rest.TLSClientConfig{CAData: w.config.CAData, CAFile: w.config.CAFile}},
+			want:   []string{"does not accept the credentials"},
+		},
+		"UnknownCertificate": {
+			reason: "The kubeconfig of another cluster.",
+			config: &rest.Config{Host: w.config.Host},
+			want:   []string{"cannot reach the API server", "certificate"},
+		},
+		"ForbiddenRead": {
+			reason: "It names the verb and the resource that RBAC must allow.",
+			config: w.as(t, reads[2:]),
+			want:   []string{"not allowed to get the inventory ConfigMap", `the verb "get"`, `"configmaps"`},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := clusterOf(t, tc.config, w, cluster.Options{}).Observe(t.Context(), want(t, configMap("default", "a", "1")))
+			if err == nil {
+				t.Fatalf("%s\nwant an error", tc.reason)
+			}
+			for _, part := range tc.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%s\nwant %q in %q", tc.reason, part, err)
+				}
+			}
+			if strings.Contains(err.Error(), "secret") {
+				t.Errorf("%s\ncredentials in %q", tc.reason, err)
+			}
+		})
+	}
+}
+
+func TestForbiddenWrites(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace
+	commit := want(t, namespace(space), configMap(space, "a", "1"))
+	reads := [][3]string{{"get", "", "configmaps"}, {"list", "", "configmaps"}, {"list", "", "namespaces"}, {"get", "", "namespaces"},
+		{"list", "apiextensions.k8s.io", "customresourcedefinitions"}, {"create", "", "namespaces"}, {"patch", "", "namespaces"},
+		{"get", "coordination.k8s.io", "leases"}, {"create", "coordination.k8s.io", "leases"}, {"update", "coordination.k8s.io", "leases"}}
+
+	c := clusterOf(t, w.as(t, reads), w, cluster.Options{})
+	_, err := c.Apply(t.Context(), planned(t, c, commit))
+	if err == nil || !strings.Contains(err.Error(), "not allowed to create the inventory ConfigMap") {
+		t.Errorf("Without its inventory a pass writes nothing: want an error that says so, got %v", err)
+	}
+	if n := w.requests.Counts()["PATCH"]; n != 0 {
+		t.Errorf("want no write, got %d", n)
+	}
+
+	c = clusterOf(t, w.as(t, append(reads, [3]string{"create", "", "configmaps"}, [3]string{"update", "", "configmaps"})), w, cluster.Options{})
+	done, err := c.Apply(t.Context(), planned(t, c, commit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := map[string]bool{}
+	for _, o := range done {
+		refused[o.ID.Kind] = o.Err != nil && strings.Contains(o.Err.Error(), `not allowed to patch ConfigMap `+space+`/a (RBAC: it takes the verb "patch")`)
+	}
+	if diff := cmp.Diff(map[string]bool{"Namespace": false, "ConfigMap": true}, refused); diff != "" {
+		t.Errorf("A forbidden write is the outcome of its object.\nrefused (-want +got):\n%s", diff)
+	}
+}
+
+func TestTroubleWithOneObject(t *testing.T) {
+	w := newWorld(t)
+	broken := w.crd("Broken", "Cluster")
+	broken.SetName("misnamed." + w.group)
+	clash := w.crd("Region", "Cluster")
+	clash.SetName("areas." + w.group)
+	clash.Object["spec"].(map[string]any)["names"] = map[string]any{"kind": "Region", "plural": "areas"}
+	applied(t, w.cluster(t, cluster.Options{}), want(t, w.crd("Region", "Cluster")))
+
+	old := w.instance("Region", "", "south")
+	old.SetAPIVersion(w.group + "/v1alpha1")
+	commit := want(t, w.crd("Region", "Cluster"), broken, clash, old, w.crd("Bucket", "Cluster"),
+		w.instance("Bucket", "", "fine"), w.instance("Broken", "", "child"), w.instance("Unknown", "", "orphan"))
+	c := w.cluster(t, cluster.Options{Timeout: 3 * time.Second})
+	done, err := c.Apply(t.Context(), planned(t, c, commit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, o := range done {
+		got[o.ID.Name] = o.NotReady
+		if o.Err != nil {
+			got[o.ID.Name] = o.Err.Error()
+		}
+	}
+	for name, part := range map[string]string{
+		"buckets." + w.group:  "",
+		"fine":                "",
+		"misnamed." + w.group: "is invalid",
+		"areas." + w.group:    "NamesAccepted is False",
+		"child":               "the CRD misnamed." + w.group + " was not applied",
+		"orphan":              "no API serves the kind Unknown." + w.group,
+		"south":               "is not served in version v1alpha1, only in v1",
+	} {
+		if text, ok := got[name]; !ok || part == "" && text != "" || !strings.Contains(text, part) {
+			t.Errorf("Trouble with one object stops only what needs it.\n%s: want %q, got %q", name, part, text)
+		}
+	}
+	if left := planned(t, c, want(t, w.crd("Region", "Cluster"))); left.Count(plan.Create) != 0 {
+		t.Errorf("want nothing to create, got %v", actions(left))
+	}
+}
+
+func TestNotReady(t *testing.T) {
+	w := newWorld(t)
+	region := w.instance("Region", "", "north")
+	crd := w.crd("Region", "Cluster")
+	// No status subresource: the test can apply the condition that a controller would write.
+	delete(crd.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any), "subresources")
+	region.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": "Creating", "message": "the bucket is being made"}}}
+	c := w.cluster(t, cluster.Options{Timeout: 2 * time.Second})
+	done, err := c.Apply(t.Context(), planned(t, c, want(t, crd, region)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range done {
+		if o.ID.Name == "north" && (o.Err != nil || !strings.Contains(o.NotReady, "the bucket is being made")) {
+			t.Errorf("What was applied and is not ready says why, got %q, %v", o.NotReady, o.Err)
+		}
+	}
+	inv, err := c.Inventory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, e := range inv.Entries {
+		if id.Name == "north" && e.Reconcile != "Timeout" {
+			t.Errorf("The inventory tells it as cli-utils would, got %+v", e)
+		}
+	}
+}
+
+func TestTryCreates(t *testing.T) {
+	w := newWorld(t)
+	c := w.cluster(t, cluster.Options{TryCreates: true})
+	bad := configMap("default", "Not-A-Name", "1")
+	p := planned(t, c, want(t, namespace(w.sync.Namespace+"-app"), bad, configMap(w.sync.Namespace+"-app", "later", "1"), w.crd("Region", "Cluster")))
+	tried := map[string]string{}
+	for _, s := range p.Steps {
+		switch {
+		case s.Err != nil:
+			tried[s.ID.Name] = "refused"
+		case s.After != nil:
+			tried[s.ID.Name] = "accepted"
+		default:
+			tried[s.ID.Name] = "untried"
+		}
+	}
+	if diff := cmp.Diff(map[string]string{
+		"Not-A-Name":              "refused",
+		w.sync.Namespace + "-app": "accepted",
+		"later":                   "untried", // its namespace comes with it
+		"regions." + w.group:      "accepted",
+	}, tried); diff != "" {
+		t.Errorf("A diff asks the API server what it thinks of what is new.\ntrials (-want +got):\n%s", diff)
+	}
+	if n := w.requests.Writes(); n != 0 {
+		t.Errorf("and writes nothing, got %d", n)
+	}
+	done, err := c.Apply(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range done {
+		if (o.Err != nil) != (o.ID.Name == "Not-A-Name") {
+			t.Errorf("What is known to be refused is not sent, got %s: %v", o.ID, o.Err)
+		}
+	}
+}
+
+func TestInventoryTooLarge(t *testing.T) {
+	w := newWorld(t)
+	var objects []*unstructured.Unstructured
+	for i := range 4000 {
+		objects = append(objects, configMap("default", strings.Repeat("n", 200)+"-"+string(rune('a'+i%26))+strings.Repeat("x", i/26%40)+"y"+strings.Repeat("z", i/1040), "1"))
+	}
+	c := w.cluster(t, cluster.Options{})
+	p := planned(t, c, want(t, objects...))
+	w.requests.Reset()
+	_, err := c.Apply(t.Context(), p)
+	if err == nil || !strings.Contains(err.Error(), "split the sync") {
+		t.Errorf("An inventory that would not fit is an error, got %v", err)
+	}
+	if n := w.requests.Counts()["PATCH"]; n != 0 {
+		t.Errorf("before any write, got %d", n)
+	}
+}

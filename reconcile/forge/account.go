@@ -1,0 +1,129 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// An Account is who posts statuses, and where.
+type Account struct {
+	Repository Repository
+	// Token is asked before every request, so that it may change: a file that is
+	// rotated, the installation of a GitHub App.
+	Token func(ctx context.Context) (string, error)
+	// Transport is http.DefaultTransport if nil.
+	Transport http.RoundTripper
+}
+
+// Token is a token that stays the same.
+func Token(token string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return token, nil }
+}
+
+// Poster is the account's Poster. It remembers what it posted and lists the statuses of
+// a commit before the first, so that nothing is said twice, also after a restart. It is
+// safe for concurrent use; statuses of one context have to come one after another.
+func (a Account) Poster() (Poster, error) {
+	if err := a.Repository.check(); err != nil {
+		return nil, err
+	}
+	if a.Token == nil {
+		return nil, fmt.Errorf("commit statuses of %s need a token", a.Repository)
+	}
+	api := a.Repository.api()
+	c := &courier{next: a.Transport, origin: originOf(api), fetch: a.Token}
+	if c.next == nil {
+		c.next = http.DefaultTransport
+	}
+	client := &http.Client{Transport: c, CheckRedirect: stay}
+	switch a.Repository.Kind {
+	case KindGitHub:
+		g, err := newGitHub(a.Repository, api, client)
+		if err != nil {
+			return nil, err
+		}
+		return &teller{board: g, courier: c, most: 140}, nil
+	case KindGitea:
+		// Gitea keeps any length. More than this nobody sees.
+		return &teller{board: gitea{at: a.Repository, api: api, client: client}, courier: c, most: 255}, nil
+	}
+	return nil, fmt.Errorf("repository %s: cannot tell what forge %s is: say github or gitea (also for Forgejo)", a.Repository, a.Repository.Base)
+}
+
+// A courier carries the token to one host, and no more of an answer than is sane.
+type courier struct {
+	next   http.RoundTripper
+	origin string // scheme://host that the token is for
+	fetch  func(context.Context) (string, error)
+
+	mu   sync.Mutex
+	last string
+}
+
+// mostAnswer bounds an answer. A page of statuses has a tenth of it at most.
+const mostAnswer = 8 << 20
+
+// token is the current one. It fails for good on what cannot be a token.
+func (c *courier) token(ctx context.Context) (string, error) {
+	token, err := c.fetch(ctx)
+	if err != nil {
+		return "", &Later{Err: fmt.Errorf("cannot get the token of the forge: %w", err)}
+	}
+	token = strings.TrimSpace(token)
+	if token == "" {
+		return "", errors.New("the token of the forge is empty")
+	}
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return "", errors.New("the token of the forge has characters that no token has")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = token
+	return token, nil
+}
+
+// hide takes the token out of a text.
+func (c *courier) hide(s string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last == "" {
+		return s
+	}
+	return strings.ReplaceAll(s, c.last, "***")
+}
+
+func (c *courier) RoundTrip(r *http.Request) (*http.Response, error) {
+	if originOf(r.URL.String()) != c.origin {
+		return nil, fmt.Errorf("refusing to leave %s", c.origin)
+	}
+	token, err := c.token(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "token "+token) // GitHub and Gitea both take this form
+	resp, err := c.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(resp.Body, mostAnswer), resp.Body}
+	return resp, nil
+}
+
+// stay follows a redirect only within the host, and never where it would make a GET of
+// a POST: that would read, and look like having written.
+func stay(to *http.Request, via []*http.Request) error {
+	from := via[0]
+	if originOf(to.URL.String()) != originOf(from.URL.String()) || to.Method != from.Method || len(via) > 5 {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}

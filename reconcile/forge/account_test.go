@@ -1,0 +1,529 @@
+package forge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"headgate.dev/headgate/reconcile/report"
+)
+
+// canary is a token. It must turn up nowhere.
+const canary = "ghp_canary7Q2xXnotToBeSeen"
+
+// fake is a forge that keeps statuses of acme/platform, in the shape of either API.
+type fake struct {
+	kind Kind
+	page int // statuses a page, all if 0
+
+	// instead answers a request in place of the forge, if it says so.
+	instead func(w http.ResponseWriter, r *http.Request) bool
+
+	mu       sync.Mutex
+	statuses []Status // oldest first
+	requests []string // verb and what of, as "GET list"
+}
+
+func (f *fake) start(t *testing.T) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	return server
+}
+
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.requests = append(f.requests, r.Method+" "+r.URL.Path)
+	if f.instead != nil && f.instead(w, r) {
+		return
+	}
+	list, create := "/api/v1/repos/acme/platform/commits/"+commit+"/statuses", "/api/v1/repos/acme/platform/statuses/"+commit
+	if f.kind == KindGitHub {
+		list, create = "/api/v3/repos/acme/platform/commits/"+commit+"/status", "/api/v3/repos/acme/platform/statuses/"+commit
+	}
+	switch {
+	case r.Header.Get("Authorization") != "token "+canary:
+		answerJSON(w, http.StatusUnauthorized, `{"message":"Bad credentials"}`)
+	case r.Method == http.MethodGet && r.URL.Path == list:
+		f.list(w, r)
+	case r.Method == http.MethodPost && r.URL.Path == create:
+		f.create(w, r)
+	default:
+		answerJSON(w, http.StatusNotFound, `{"message":"Not Found"}`)
+	}
+}
+
+func (f *fake) list(w http.ResponseWriter, r *http.Request) {
+	type item struct {
+		ID          int    `json:"id"`
+		State       string `json:"state,omitempty"`  // GitHub
+		Status      string `json:"status,omitempty"` // Gitea
+		Context     string `json:"context"`
+		Description string `json:"description"`
+		TargetURL   string `json:"target_url"`
+	}
+	items, seen := []item{}, map[string]bool{}
+	for i := range f.statuses {
+		// GitHub: the newest of each context. Gitea: all, those of one second in any
+		// order; here in the wrong one.
+		at := i
+		if f.kind == KindGitHub {
+			at = len(f.statuses) - 1 - i
+			if seen[f.statuses[at].Context] {
+				continue
+			}
+			seen[f.statuses[at].Context] = true
+		}
+		s := f.statuses[at]
+		it := item{ID: at + 1, Context: s.Context, Description: s.Description, TargetURL: s.TargetURL}
+		if f.kind == KindGitHub {
+			it.State = string(s.State)
+		} else {
+			it.Status = string(s.State)
+		}
+		items = append(items, it)
+	}
+	if f.page > 0 {
+		page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+		from, to := min((page-1)*f.page, len(items)), min(page*f.page, len(items))
+		if to < len(items) {
+			w.Header().Set("Link", fmt.Sprintf(`<http://%s%s?page=%d>; rel="next"`, r.Host, r.URL.Path, page+1))
+		}
+		items = items[from:to]
+	}
+	var out any = items
+	if f.kind == KindGitHub {
+		out = map[string]any{"state": "pending", "statuses": items}
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	answerJSON(w, http.StatusOK, string(data))
+}
+
+func (f *fake) create(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		State       string `json:"state"`
+		Context     string `json:"context"`
+		Description string `json:"description"`
+		TargetURL   string `json:"target_url"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		answerJSON(w, http.StatusBadRequest, `{"message":"Problems parsing JSON"}`)
+		return
+	}
+	if f.kind == KindGitHub && utf8.RuneCountInString(body.Description) > 140 {
+		answerJSON(w, http.StatusUnprocessableEntity, `{"message":"Validation Failed","errors":[{"resource":"Status","code":"custom","field":"description","message":"description is too long (maximum is 140 characters)"}]}`)
+		return
+	}
+	f.statuses = append(f.statuses, Status{Commit: commit, Context: body.Context, State: report.State(body.State), Description: body.Description, TargetURL: body.TargetURL})
+	answerJSON(w, http.StatusCreated, `{"id":1}`)
+}
+
+// took is how many requests there were, and forgets them.
+func (f *fake) took() (all, writes int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.requests {
+		if strings.HasPrefix(r, http.MethodPost) {
+			writes++
+		}
+	}
+	all, f.requests = len(f.requests), nil
+	return all, writes
+}
+
+func answerJSON(w http.ResponseWriter, code int, body string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write([]byte(body))
+}
+
+// statusesOn is a publisher with a memory of its own, as after a restart.
+func statusesOn(t *testing.T, kind Kind, base string) Statuses {
+	t.Helper()
+	p, err := Account{Repository: Repository{Kind: kind, Base: base, Owner: "acme", Name: "platform"}, Token: Token(canary)}.Poster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Statuses{Poster: p, Cluster: "production"}
+}
+
+var kinds = []Kind{KindGitHub, KindGitea}
+
+func TestNothingIsSaidTwice(t *testing.T) {
+	red := reported(report.Status{State: report.Failure, Description: "1 failed: x"}, report.Status{State: report.Success, Description: "no drift"})
+	for _, kind := range kinds {
+		t.Run(string(kind), func(t *testing.T) {
+			f := &fake{kind: kind, page: 3}
+			server := f.start(t)
+			s := statusesOn(t, kind, server.URL)
+			expect := func(what string, r report.Report, requests, writes int) {
+				t.Helper()
+				if err := s.Publish(t.Context(), r); err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				if all, wrote := f.took(); all != requests || wrote != writes {
+					t.Errorf("%s: %d requests, %d of them write; want %d and %d", what, all, wrote, requests, writes)
+				}
+			}
+			expect("seen: it lists what is there once", Pending(green), 3, 2)
+			expect("applied: it remembers", green, 2, 2)
+			expect("the next pass comes to the same", green, 0, 0)
+			expect("one of the two changes", red, 1, 1)
+			expect("and back", green, 1, 1)
+			s = statusesOn(t, kind, server.URL)
+			pages := 1
+			if kind == KindGitea {
+				pages = 2 // six statuses, three a page
+			}
+			expect("after a restart it reads what stands there", green, pages, 0)
+			s.TargetURL = "https://status.example.org/"
+			expect("a new target is news", green, 2, 2)
+		})
+	}
+}
+
+func TestLimits(t *testing.T) {
+	long := report.Status{State: report.Failure, Description: "2 held: " + strings.Repeat("🚪", 300)}
+	for kind, most := range map[Kind]int{KindGitHub: 140, KindGitea: 255} {
+		f := &fake{kind: kind}
+		server := f.start(t)
+		for range 2 { // the second finds what the first has cut
+			if err := statusesOn(t, kind, server.URL).Publish(t.Context(), reported(long, long)); err != nil {
+				t.Fatalf("%s: %v", kind, err)
+			}
+		}
+		if len(f.statuses) != 2 {
+			t.Errorf("%s: %d statuses, want 2", kind, len(f.statuses))
+		}
+		for _, s := range f.statuses {
+			if n := utf8.RuneCountInString(s.Description); n != most || !strings.HasSuffix(s.Description, "🚪…") {
+				t.Errorf("%s: a description of %d characters, want %d: %q", kind, n, most, s.Description)
+			}
+		}
+	}
+}
+
+// A description that names the token, whoever put it there, is not posted with it.
+func TestTokenInDescription(t *testing.T) {
+	for _, kind := range kinds {
+		f := &fake{kind: kind}
+		leaky := report.Status{State: report.Error, Description: "cannot fetch: " + canary + " is not accepted by https://u:" + canary + "@example.org"}
+		if err := statusesOn(t, kind, f.start(t).URL).Publish(t.Context(), reported(leaky, leaky)); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range f.statuses {
+			if strings.Contains(s.Description, canary) {
+				t.Errorf("%s: the status says %q", kind, s.Description)
+			}
+		}
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	const echo = ` (you sent Authorization: token ` + canary + `)`
+	soon := time.Now().Add(90 * time.Second)
+	type want struct {
+		later bool
+		after time.Duration
+		says  []string // what a person needs in order to act
+	}
+	cases := map[string]struct {
+		reason string
+		only   Kind // empty is both
+		code   int
+		header map[string]string
+		body   string
+		want   want
+	}{
+		"Unauthorized": {
+			reason: "a token that expired does not come back by itself",
+			code:   401, body: `{"message":"Bad credentials` + echo + `"}`,
+			want: want{says: []string{"401", "expired"}},
+		},
+		"ForbiddenGitHub": {
+			reason: "the message names the right, as GitHub calls it",
+			only:   KindGitHub, code: 403, body: `{"message":"Resource not accessible by personal access token` + echo + `"}`,
+			want: want{says: []string{"403", "acme/platform", "Commit statuses: read and write", "repo:status", "Resource not accessible"}},
+		},
+		"SingleSignOn": {
+			reason: "the right is there, but the organisation wants more",
+			only:   KindGitHub, code: 403, header: map[string]string{"X-GitHub-SSO": "required; url=https://github.com/orgs/acme/sso?authorization_request=x"},
+			body: `{"message":"Resource protected by organization SAML enforcement."}`,
+			want: want{says: []string{"403", "single sign-on"}},
+		},
+		"ForbiddenGitea": {
+			reason: "the message names the right, as Gitea calls it",
+			only:   KindGitea, code: 403, body: `{"message":"token does not have at least one of required scope(s): [write:repository]` + echo + `"}`,
+			want: want{says: []string{"403", "acme/platform", "write:repository"}},
+		},
+		"SecondaryRateLimit": {
+			reason: "GitHub says 403 where it means 429",
+			only:   KindGitHub, code: 403, header: map[string]string{"Retry-After": "40"},
+			body: `{"message":"You have exceeded a secondary rate limit","documentation_url":"https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"}`,
+			want: want{later: true, after: 40 * time.Second},
+		},
+		"SecondaryRateLimitWithoutTime": {
+			reason: "GitHub asks for a minute then",
+			only:   KindGitHub, code: 403,
+			body: `{"message":"You have exceeded a secondary rate limit","documentation_url":"https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"}`,
+			want: want{later: true, after: time.Minute},
+		},
+		"PrimaryRateLimit": {
+			reason: "the hour's requests are used up until a time that GitHub names",
+			only:   KindGitHub, code: 403,
+			header: map[string]string{"X-RateLimit-Limit": "5000", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": strconv.FormatInt(soon.Unix(), 10)},
+			body:   `{"message":"API rate limit exceeded for user ID 1."}`,
+			want:   want{later: true, after: 90 * time.Second},
+		},
+		"ForbiddenWithRetryAfter": {
+			reason: "whatever the body says, a time to come back is no lack of rights",
+			code:   403, header: map[string]string{"Retry-After": "7"}, body: `{"message":"slow down` + echo + `"}`,
+			want: want{later: true, after: 7 * time.Second},
+		},
+		"NotFound": {
+			reason: "forges say this of a private repository that the token cannot see",
+			code:   404, body: `{"message":"Not Found"}`,
+			want: want{says: []string{"404", "acme/platform", "cannot see"}},
+		},
+		"NoSuchCommitOnGitHub": {
+			reason: "a commit that was never pushed there",
+			only:   KindGitHub, code: 422, body: `{"message":"No commit found for SHA: ` + commit + `"}`,
+			want: want{says: []string{"422", "No commit found"}},
+		},
+		"TooManyStatuses": {
+			reason: "1000 of one context on one commit, and never another",
+			only:   KindGitHub, code: 422, body: `{"message":"Validation Failed","errors":[{"resource":"Status","code":"custom","message":"This SHA and context has reached the maximum number of statuses."}]}`,
+			want: want{says: []string{"422", "maximum number of statuses"}},
+		},
+		"Unprocessable": {
+			reason: "the same request is as wrong the next time",
+			only:   KindGitea, code: 422, body: `{"message":"[State]: unsupported"}`,
+			want: want{says: []string{"422", "unsupported"}},
+		},
+		"TooManyRequests": {
+			reason: "proxies in front of Gitea say it so",
+			code:   429, header: map[string]string{"Retry-After": "120"}, body: `slow down`,
+			want: want{later: true, after: 2 * time.Minute},
+		},
+		"TooManyRequestsByDate": {
+			reason: "the header may hold a date",
+			code:   429, header: map[string]string{"Retry-After": soon.UTC().Format(http.TimeFormat)},
+			want: want{later: true, after: 90 * time.Second},
+		},
+		"RetryAfterAYear": {
+			reason: "a mistake there must not silence us",
+			code:   429, header: map[string]string{"Retry-After": "31536000"},
+			want: want{later: true, after: 2 * time.Hour},
+		},
+		"BadGateway": {
+			reason: "a page of a proxy, not of the forge", code: 502, body: `<html>` + echo + `</html>`,
+			want: want{later: true},
+		},
+		"Maintenance": {
+			reason: "it says when it is back", code: 503, header: map[string]string{"Retry-After": "300"},
+			want: want{later: true, after: 5 * time.Minute},
+		},
+		"CaptivePortal": {
+			reason: "somebody else answered, and nothing was said", code: 200, body: `<html>Log in to the WiFi` + echo + `</html>`,
+			want: want{later: true},
+		},
+		"Gone": {
+			reason: "the repository is blocked or gone", code: 410, body: `{"message":"Repository access blocked"}`,
+			want: want{says: []string{"410", "blocked"}},
+		},
+	}
+	for name, tc := range cases {
+		for _, kind := range kinds {
+			for _, verb := range []string{http.MethodGet, http.MethodPost} {
+				if tc.only != "" && tc.only != kind {
+					continue
+				}
+				t.Run(name+"/"+string(kind)+"/"+verb, func(t *testing.T) {
+					f := &fake{kind: kind}
+					f.instead = func(w http.ResponseWriter, r *http.Request) bool {
+						if r.Method != verb {
+							return false
+						}
+						for k, v := range tc.header {
+							w.Header().Set(k, v)
+						}
+						answerJSON(w, tc.code, tc.body)
+						return true
+					}
+					base := f.start(t).URL
+					err := statusesOn(t, kind, base).Publish(t.Context(), green)
+					if err == nil {
+						t.Fatalf("%s\nPublish(...): no error", tc.reason)
+					}
+					if strings.Contains(err.Error(), canary) {
+						t.Errorf("the error has the token in it: %v", err)
+					}
+					later, ok := errors.AsType[*Later](err)
+					if ok != tc.want.later {
+						t.Fatalf("%s\nPublish(...): %v: passes: %t, want %t", tc.reason, err, ok, tc.want.later)
+					}
+					if ok && (later.After > tc.want.after || later.After < tc.want.after-3*time.Second) {
+						t.Errorf("%s\nPublish(...): again after %s, want %s", tc.reason, later.After, tc.want.after)
+					}
+					for _, says := range tc.want.says {
+						if !strings.Contains(err.Error(), says) {
+							t.Errorf("%s\nPublish(...): %v: does not say %q", tc.reason, err, says)
+						}
+					}
+					// Once the forge is as it should be, all is said, whatever failed before.
+					f.mu.Lock()
+					f.instead = nil
+					f.mu.Unlock()
+					if err := statusesOn(t, kind, base).Publish(t.Context(), green); err != nil {
+						t.Errorf("%s\nPublish(...) after it: %v", tc.reason, err)
+					}
+					if diff := cmp.Diff(2, len(f.statuses)); diff != "" {
+						t.Errorf("%s\nstatuses after it (-want +got):\n%s", tc.reason, diff)
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	for _, kind := range kinds {
+		gone := (&fake{kind: kind}).start(t)
+		gone.Close()
+		err := statusesOn(t, kind, gone.URL).Publish(t.Context(), green)
+		if _, ok := errors.AsType[*Later](err); !ok {
+			t.Errorf("%s: %v: want a *Later", kind, err)
+		}
+
+		f := &fake{kind: kind}
+		f.instead = func(_ http.ResponseWriter, r *http.Request) bool {
+			<-r.Context().Done()
+			return true
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+		err = statusesOn(t, kind, f.start(t).URL).Publish(ctx, green)
+		cancel()
+		if _, ok := errors.AsType[*Later](err); !ok || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v: want a *Later for a deadline", kind, err)
+		}
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		verb   string
+		code   int
+		away   bool // to another host
+		fails  bool
+	}{
+		"Renamed":         {"a repository that was renamed is still found", http.MethodGet, http.StatusMovedPermanently, false, false},
+		"RenamedPost":     {"and posted to", http.MethodPost, http.StatusTemporaryRedirect, false, false},
+		"PostBecomesGet":  {"a list of statuses must not pass for a status that was made", http.MethodPost, http.StatusMovedPermanently, false, true},
+		"OtherHost":       {"the token is for one host", http.MethodGet, http.StatusFound, true, true},
+		"OtherHostPost":   {"the token is for one host", http.MethodPost, http.StatusTemporaryRedirect, true, true},
+		"OtherHostMoved":  {"the token is for one host", http.MethodGet, http.StatusPermanentRedirect, true, true},
+		"OtherHostMoved2": {"the token is for one host", http.MethodPost, http.StatusPermanentRedirect, true, true},
+	}
+	for name, tc := range cases {
+		for _, kind := range kinds {
+			t.Run(name+"/"+string(kind), func(t *testing.T) {
+				var reached []string
+				other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					reached = append(reached, r.Header.Get("Authorization"))
+					answerJSON(w, 201, `{}`)
+				}))
+				defer other.Close()
+				f := &fake{kind: kind}
+				server := f.start(t)
+				f.instead = func(w http.ResponseWriter, r *http.Request) bool {
+					if r.Method != tc.verb || r.URL.Query().Has("again") {
+						return false
+					}
+					to := server.URL
+					if tc.away {
+						to = other.URL
+					}
+					w.Header().Set("Location", to+r.URL.Path+"?again=1")
+					answerJSON(w, tc.code, `{"message":"Moved"}`)
+					return true
+				}
+				err := statusesOn(t, kind, server.URL).Publish(t.Context(), green)
+				if (err != nil) != tc.fails {
+					t.Errorf("%s\nPublish(...) = %v, want an error: %t", tc.reason, err, tc.fails)
+				}
+				if len(reached) > 0 {
+					t.Errorf("%s\nthe other host was asked, with %q", tc.reason, reached)
+				}
+				if _, later := errors.AsType[*Later](err); later {
+					t.Errorf("%s\nPublish(...) = %v: trying again leads to the same place", tc.reason, err)
+				}
+				if tc.fails == (len(f.statuses) == 2) {
+					t.Errorf("%s\n%d statuses", tc.reason, len(f.statuses))
+				}
+			})
+		}
+	}
+}
+
+func TestTokens(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		token  func(context.Context) (string, error)
+		ok     bool
+		later  bool
+	}{
+		"FromAFile": {"editors end a file with a line break", Token(canary + "\n"), true, false},
+		"Empty":     {"a file that was not mounted", Token(" \n"), false, false},
+		"NotOne":    {"a page of HTML is no token, and net/http must not be the one to say so", Token(canary + " and more"), false, false},
+		"Away":      {"an App's token comes over the network", func(context.Context) (string, error) { return "", errBoom }, false, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := &fake{kind: KindGitea}
+			p, err := Account{Repository: Repository{Kind: KindGitea, Base: f.start(t).URL, Owner: "acme", Name: "platform"}, Token: tc.token}.Poster()
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = Statuses{Poster: p, Cluster: "production"}.Publish(t.Context(), green)
+			if (err == nil) != tc.ok {
+				t.Errorf("%s\nPublish(...) = %v, want success: %t", tc.reason, err, tc.ok)
+			}
+			if _, later := errors.AsType[*Later](err); later != tc.later || strings.Contains(errText(err), canary) {
+				t.Errorf("%s\nPublish(...) = %v, passes: %t, want %t", tc.reason, err, later, tc.later)
+			}
+		})
+	}
+}
+
+func TestPosterRefuses(t *testing.T) {
+	whole := Repository{Kind: KindGitea, Base: "https://git.example.org", Owner: "acme", Name: "platform"}
+	nobody, outside, kindless := whole, whole, whole
+	nobody.Owner, outside.Base, kindless.Kind = "", "ftp://git.example.org", ""
+	for reason, a := range map[string]Account{
+		"no owner":     {Repository: nobody, Token: Token(canary)},
+		"no forge":     {Repository: outside, Token: Token(canary)},
+		"unknown kind": {Repository: kindless, Token: Token(canary)},
+		"no token":     {Repository: whole},
+	} {
+		if _, err := a.Poster(); err == nil {
+			t.Errorf("%s: Poster() has no error", reason)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package forge
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+type answers struct {
+	code int
+	body []byte
+	link string
+}
+
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: a.code, Status: http.StatusText(a.code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}, "Link": {a.link}, "Retry-After": {a.link}, "Location": {a.link}},
+		Body:   io.NopCloser(bytes.NewReader(a.body)),
+	}, nil
+}
+
+// Whatever a server answers, also one that lies: no panic, an end, and no token in the
+// error.
+func FuzzAnswer(f *testing.F) {
+	f.Add(200, []byte(`null`), "")
+	f.Add(200, []byte(`{"statuses":[null,{"context":null}]}`), `<http://x/?page=2>; rel="next"`)
+	f.Add(200, []byte(`[null,{"id":9,"context":"a","status":"success"}]`), `<https://git.example.org/?page=1>; rel="next"`)
+	f.Add(401, []byte(`{"message":"token `+canary+`","errors":[{"message":"`+canary+`"}]}`), "9")
+	f.Add(422, []byte(`{"message":["`+canary+`"],"errors":null}`), "Wed, 21 Oct 2099 07:28:00 GMT")
+	f.Add(302, []byte(canary), "https://elsewhere.example.org/"+canary)
+	f.Add(202, []byte(canary), "")
+	f.Fuzz(func(t *testing.T, code int, body []byte, link string) {
+		if code < 200 || code > 599 || strings.ContainsAny(link, "\r\n") {
+			return
+		}
+		for _, kind := range kinds {
+			p, err := Account{
+				Repository: Repository{Kind: kind, Base: "https://git.example.org", Owner: "acme", Name: "platform"},
+				Token:      Token(canary), Transport: answers{code, body, link},
+			}.Poster()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := (Statuses{Poster: p, Cluster: "production"}).Publish(t.Context(), green); strings.Contains(errText(err), canary) {
+				t.Errorf("%s: the error has the token in it: %v", kind, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,133 @@
+// Package forge says on a commit what became of it: a Report becomes two commit
+// statuses, which GitHub, Gitea and Forgejo keep. It leaves waiting and trying again to
+// the outbox, and what is to be said to the report.
+//
+//	Report ─Statuses─► Status, Status ─Poster─► GitHub | Gitea
+package forge
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"headgate.dev/headgate/reconcile/report"
+)
+
+// A Status is one commit status as it stands on a forge.
+type Status struct {
+	Commit      string // full hex
+	Context     string // what the status is about; the newest of a context counts
+	State       report.State
+	Description string
+	TargetURL   string // where there is more to read, or empty
+}
+
+// A Poster puts a status on a commit. It leaves out what stands there already.
+type Poster interface {
+	Post(ctx context.Context, s Status) error
+}
+
+// Statuses publishes the verdict of a report as commit statuses, one for activation and
+// one for drift. It looks at Sync, Revision and Verdict only, so a report that holds no
+// more than these says the same. Its errors are *Later where trying again helps.
+type Statuses struct {
+	Poster    Poster
+	Cluster   string // required: the same repository may feed several clusters
+	TargetURL string // of every status, or empty
+}
+
+// Publish posts both statuses of a report. A report without a revision is of no commit,
+// and there is nowhere to say it.
+func (s Statuses) Publish(ctx context.Context, r report.Report) error {
+	if r.Revision == "" {
+		return nil
+	}
+	statuses, err := s.Of(r)
+	if err != nil {
+		return err
+	}
+	var refused []error
+	for _, status := range statuses {
+		err := s.Poster.Post(ctx, status)
+		if err == nil {
+			continue
+		}
+		err = fmt.Errorf("commit %.12s: %w", r.Revision, err)
+		if _, passes := errors.AsType[*Later](err); passes {
+			return errors.Join(append(refused, err)...) // the other status would wait as long for as little
+		}
+		// One token and one repository for both: the reason is often the same.
+		if len(refused) == 0 || refused[0].Error() != err.Error() {
+			refused = append(refused, err)
+		}
+	}
+	return errors.Join(refused...)
+}
+
+// Of is the statuses of a report, in the order in which they are posted.
+func (s Statuses) Of(r report.Report) ([]Status, error) {
+	switch {
+	case s.Cluster == "":
+		return nil, errors.New("commit statuses need a cluster name: several clusters may report on one commit")
+	case !isCommit(r.Revision):
+		return nil, fmt.Errorf("commit statuses need a full commit id, not %q", r.Revision)
+	case !isTarget(s.TargetURL):
+		return nil, fmt.Errorf("target URL of commit statuses: %q is not http or https", s.TargetURL)
+	}
+	about := "headgate/" + s.Cluster + "/" + r.Sync.Name
+	of := func(what string, said report.Status) Status {
+		return Status{Commit: r.Revision, Context: contextOf(about, what), State: said.State, Description: said.Description, TargetURL: s.TargetURL}
+	}
+	return []Status{of("/activation", r.Verdict.Activation), of("/drift", r.Verdict.Drift)}, nil
+}
+
+// Pending is what there is to say of a commit as soon as it is seen: r's Sync and
+// Revision, and no verdict yet.
+func Pending(r report.Report) report.Report {
+	return saying(r, report.Status{State: report.Pending, Description: "seen; the pass has not come to an end"})
+}
+
+// Superseded is the last that there is to say of a commit which by took the place of
+// before it was applied. It is an error and not a success: nobody knows what the commit
+// would have done.
+func Superseded(r report.Report, by string) report.Report {
+	return saying(r, report.Status{State: report.Error, Description: fmt.Sprintf("superseded by %.12s before it was applied", by)})
+}
+
+// saying is a report that says one thing of everything.
+func saying(r report.Report, said report.Status) report.Report {
+	return report.Report{
+		APIVersion: r.APIVersion, Kind: r.Kind, Sync: r.Sync, Revision: r.Revision,
+		Verdict: report.Verdict{Activation: said, Drift: said},
+	}
+}
+
+// mostContext is what GitHub allows of a context.
+const mostContext = 255
+
+// contextOf joins what a status is about and which of the two it is. What is too long
+// ends in a hash instead, so that two long names stay two contexts.
+func contextOf(about, what string) string {
+	if len(about)+len(what) <= mostContext {
+		return about + what
+	}
+	sum := sha256.Sum256([]byte(about))
+	tail := "-" + hex.EncodeToString(sum[:8])
+	return prefix(about, mostContext-len(what)-len(tail)) + tail + what
+}
+
+func isCommit(s string) bool {
+	_, err := hex.DecodeString(s)
+	return err == nil && (len(s) == 40 || len(s) == 64)
+}
+
+func isTarget(s string) bool {
+	if s == "" {
+		return true
+	}
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
+}

@@ -1,0 +1,97 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Later is an error that passes: the forge is away, or asks for patience. Any other
+// error of this package is final; the same attempt again would meet it again.
+type Later struct { //nolint:errname // forge.Later says what it is
+	After time.Duration // how long the forge asks to wait; 0 is not said
+	Err   error
+}
+
+func (e *Later) Error() string { return e.Err.Error() }
+func (e *Later) Unwrap() error { return e.Err }
+
+// RetryAfter is After. The outbox knows errors that pass by this method.
+func (e *Later) RetryAfter() time.Duration { return e.After }
+
+// longestWait bounds what a forge can ask for: an hour is GitHub's longest window.
+const longestWait = 2 * time.Hour
+
+// An answer is what a forge said instead of doing what it was asked.
+type answer struct {
+	forge string         // its name, for people
+	of    string         // owner/name
+	right string         // what a token needs to set statuses there
+	resp  *http.Response // nil where none came
+	said  string         // the server's own words, not yet plain
+	err   error          // what the client made of it
+}
+
+// trouble is the one mapping from answers to errors: what passes is *Later.
+func (a answer) trouble(now time.Time) error {
+	said := cut(plain(a.said), 200)
+	if said != "" {
+		said = ": " + said
+	}
+	if a.resp == nil {
+		return &Later{Err: fmt.Errorf("%s: cannot reach the forge: %w", a.forge, unwrapURL(a.err))}
+	}
+	code := a.resp.StatusCode
+	after, asked := retryAfter(a.resp.Header.Get("Retry-After"), now)
+	switch {
+	case code == http.StatusTooManyRequests, code == http.StatusForbidden && asked:
+		return &Later{After: after, Err: fmt.Errorf("%s: too many requests (%d)%s", a.forge, code, said)}
+	case code >= 500, code == http.StatusRequestTimeout, code == http.StatusTooEarly:
+		return &Later{After: after, Err: fmt.Errorf("%s: the forge is in trouble (%d)%s", a.forge, code, said)}
+	case code < 300:
+		// Done, or a proxy that answers for the forge. What stands there is read next time.
+		return &Later{Err: fmt.Errorf("%s: cannot understand the answer (%d): %s", a.forge, code, cut(plain(a.err.Error()), 200))}
+	case code < 400:
+		return fmt.Errorf("%s: %s is elsewhere (%d): set its new URL; the token is not taken to another host", a.forge, a.of, code)
+	case code == http.StatusUnauthorized:
+		return fmt.Errorf("%s: the token is not accepted (401): it is wrong, expired or revoked%s", a.forge, said)
+	case code == http.StatusForbidden:
+		return fmt.Errorf("%s: the token may not set statuses of %s (403): it needs %s%s", a.forge, a.of, a.right, said)
+	case code == http.StatusNotFound:
+		return fmt.Errorf("%s: no repository %s or no such commit, or the token cannot see it (404): it needs %s%s", a.forge, a.of, a.right, said)
+	}
+	return fmt.Errorf("%s: the status is refused (%d)%s", a.forge, code, said)
+}
+
+// unwrapURL takes method and URL off a client's error; the cause stays comparable.
+func unwrapURL(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		if errors.Is(u.Err, context.Canceled) || errors.Is(u.Err, context.DeadlineExceeded) {
+			return u.Err
+		}
+		return fmt.Errorf("%s: %w", originOf(u.URL), u.Err)
+	}
+	return err
+}
+
+// retryAfter reads the header of that name: seconds or a date.
+func retryAfter(header string, now time.Time) (time.Duration, bool) {
+	header = strings.TrimSpace(header)
+	if header == "" {
+		return 0, false
+	}
+	if seconds, err := strconv.ParseInt(header, 10, 64); err == nil {
+		seconds = min(seconds, int64(longestWait/time.Second))
+		return max(0, time.Duration(seconds)*time.Second), true
+	}
+	at, err := http.ParseTime(header)
+	if err != nil {
+		return 0, false
+	}
+	return min(max(0, at.Sub(now)), longestWait), true
+}

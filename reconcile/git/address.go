@@ -1,0 +1,109 @@
+package git
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// An address is what the URL of a repository means. It prints without credentials.
+type address struct {
+	dir  string   // of a local repository
+	url  *url.URL // of a remote one, without credentials
+	auth Auth
+}
+
+func (a address) String() string {
+	if a.dir != "" {
+		return a.dir
+	}
+	return a.url.String()
+}
+
+// key names the clone of a repository: a directory that no URL can choose.
+func (a address) key() string {
+	sum := sha256.Sum256([]byte(strings.TrimRight(a.url.String(), "/")))
+	return hex.EncodeToString(sum[:16])
+}
+
+var (
+	helper  = regexp.MustCompile(`^[A-Za-z0-9+.-]+::`)
+	scpLike = regexp.MustCompile(`^[^/]+:`)
+)
+
+// parse tells what a URL means and refuses what could run a program, leak
+// credentials, or is not supported.
+func parse(raw string, auth Auth) (address, error) {
+	switch {
+	case raw == "":
+		return address{}, errors.New("cannot read a repository: its URL is empty")
+	case strings.ContainsAny(raw, "\x00\r\n"):
+		return address{}, errors.New("cannot read a repository: its URL has a control character")
+	case strings.HasPrefix(raw, "-"):
+		return address{}, fmt.Errorf("cannot read repository %q: it looks like an option; start a path with ./", bare(raw))
+	case helper.MatchString(raw):
+		return address{}, fmt.Errorf("cannot read repository %q: remote helpers are not run; use https://", bare(raw))
+	case !strings.Contains(raw, "://") && scpLike.MatchString(raw):
+		return address{}, fmt.Errorf("cannot read repository %q: ssh is not supported; use https://, or start a path with ./", bare(raw))
+	case !strings.Contains(raw, "://"):
+		dir, err := filepath.Abs(raw)
+		return address{dir: dir}, err
+	}
+	u, err := url.Parse(raw)
+	if err != nil { // its text may quote a password
+		return address{}, fmt.Errorf("cannot read repository %q: it is not a valid URL", bare(raw))
+	}
+	if u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
+		return address{}, fmt.Errorf("cannot read repository %q: its URL has a query or a fragment; leave it out", bare(raw))
+	}
+	auth = auth.or(u.User)
+	u.User = nil
+	switch u.Scheme {
+	case "file":
+		if u.Host != "" && u.Host != "localhost" {
+			return address{}, fmt.Errorf("cannot read repository %q: a file URL names no host; write file:///path", bare(raw))
+		}
+		if !filepath.IsAbs(u.Path) {
+			return address{}, fmt.Errorf("cannot read repository %q: its path is not absolute; write file:///path", bare(raw))
+		}
+		return address{dir: filepath.Clean(u.Path)}, nil
+	case "http", "https":
+		if u.Hostname() == "" || strings.Trim(u.Path, "/") == "" {
+			return address{}, fmt.Errorf("cannot read repository %q: the URL names no host or no repository", bare(raw))
+		}
+		if u.Scheme == "http" && auth != (Auth{}) && !loopback(u.Hostname()) {
+			return address{}, fmt.Errorf("%s: cannot send credentials over plain http: everyone on the way could read them; use https://", u)
+		}
+		return address{url: u, auth: auth}, nil
+	default:
+		return address{}, fmt.Errorf("cannot read repository %q: %s is not supported; use https://", bare(raw), u.Scheme)
+	}
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// bare strips what may be a credential from a URL that does not parse: what is
+// before an @ and after a question mark.
+func bare(raw string) string {
+	raw, _, _ = strings.Cut(raw, "?")
+	raw, _, _ = strings.Cut(raw, "#")
+	scheme, rest, ok := strings.Cut(raw, "://")
+	if !ok {
+		scheme, rest = "", raw
+	} else {
+		scheme += "://"
+	}
+	if i := strings.LastIndex(rest, "@"); i >= 0 {
+		rest = rest[i+1:]
+	}
+	return scheme + rest
+}

@@ -1,0 +1,222 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"headgate.dev/headgate/render"
+)
+
+// A Directory is a Source of files that are no commit: what is on disk now.
+type Directory struct {
+	Root string // of the tree
+	Path string // the directory below which manifests are read; "" is the root
+}
+
+// Fetch opens the directory. It has no revisions, so ref is "".
+func (d Directory) Fetch(_ context.Context, ref string) (render.Input, error) {
+	if ref != "" {
+		return render.Input{}, fmt.Errorf("%s: cannot read %q: a plain directory has no branches, tags or commits", d.Root, ref)
+	}
+	dir, err := below(d.Path)
+	if err != nil {
+		return render.Input{}, fmt.Errorf("%s: %w", d.Root, err)
+	}
+	root, err := os.OpenRoot(d.Root)
+	if err != nil {
+		return render.Input{}, fmt.Errorf("cannot read directory %s: %w", d.Root, reason(err))
+	}
+	files := plain{root} // closed by its finalizer: files are read later
+	if err := directory(files, dir); err != nil {
+		return render.Input{}, fmt.Errorf("%s: %w", d.Root, err)
+	}
+	return render.Input{Files: files, Path: dir}, nil
+}
+
+// reason drops what an error of package os says about where.
+func reason(err error) error {
+	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+// below cleans the path of a directory in a tree.
+func below(dir string) (string, error) {
+	clean := path.Clean(strings.TrimPrefix(dir, "./"))
+	if dir == "" {
+		clean = "."
+	}
+	if !fs.ValidPath(clean) || strings.ContainsAny(dir, "\\\x00") {
+		return "", fmt.Errorf("cannot read path %q: it is not inside of the repository; write it relative to the root, with no .. in it", dir)
+	}
+	return clean, nil
+}
+
+// directory checks that dir is a directory of files, or says what there is instead.
+func directory(files fs.FS, dir string) error {
+	info, err := fs.Stat(files, dir)
+	switch {
+	case err == nil && info.IsDir():
+		return nil
+	case err == nil && info.Mode()&fs.ModeSymlink != 0:
+		return fmt.Errorf("path %q is a symbolic link, and those are not followed; name the directory it points to", dir)
+	case err == nil && !info.Mode().IsRegular():
+		return fmt.Errorf("path %q is a submodule or a special file, and those are not read", dir)
+	case err == nil:
+		return fmt.Errorf("path %q is a file; name the directory it is in", dir)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("path %q: %w", dir, reason(err))
+	}
+	up, missing := path.Dir(dir), path.Base(dir)
+	list, err := fs.ReadDir(files, up)
+	for err != nil && up != "." {
+		up, missing = path.Dir(up), path.Base(up)
+		list, err = fs.ReadDir(files, up)
+	}
+	if err != nil {
+		return fmt.Errorf("path %q: %w", dir, reason(err))
+	}
+	var names []string
+	for _, e := range list {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	where := fmt.Sprintf("%q has", up)
+	if up == "." {
+		where = "the root has"
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("there is no directory %q; %s no directories", dir, where)
+	}
+	return fmt.Errorf("there is no directory %q; %s: %s", dir, where, nearest(missing, names))
+}
+
+// plain is a directory on disk as a tree: rooted, without .git, and without following links.
+type plain struct{ root *os.Root }
+
+var (
+	_ fs.ReadDirFS  = plain{}
+	_ fs.ReadFileFS = plain{}
+	_ fs.StatFS     = plain{}
+)
+
+// stat looks at name itself, after every directory on the way: os.Root lets no
+// link escape, but follows those that stay inside.
+func (p plain) stat(op, name string) (fs.FileInfo, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+	}
+	for i := range name {
+		if name[i] != '/' {
+			continue
+		}
+		info, err := p.lstat(op, name[:i])
+		if err != nil {
+			return nil, &fs.PathError{Op: op, Path: name, Err: reason(err)}
+		}
+		if !info.IsDir() {
+			return nil, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
+		}
+	}
+	return p.lstat(op, name)
+}
+
+func (p plain) lstat(op, name string) (fs.FileInfo, error) {
+	if strings.EqualFold(path.Base(name), ".git") {
+		return nil, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
+	}
+	info, err := p.root.Lstat(name)
+	if err != nil {
+		return nil, &fs.PathError{Op: op, Path: name, Err: reason(err)}
+	}
+	return info, nil
+}
+
+// Stat describes a file or directory, and a symbolic link itself.
+func (p plain) Stat(name string) (fs.FileInfo, error) { return p.stat("stat", name) }
+
+// Open opens a file or a directory.
+func (p plain) Open(name string) (fs.File, error) {
+	info, err := p.stat("open", name)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case info.IsDir():
+		list, err := p.ReadDir(name)
+		if err != nil {
+			return nil, err
+		}
+		return &folder{info, name, list}, nil
+	case info.Mode()&fs.ModeSymlink != 0:
+		err = errors.New("is a symbolic link, and those are not followed")
+	case !info.Mode().IsRegular(): // opening a pipe would wait for a writer
+		err = errors.New("is a special file, and those are not read")
+	default:
+		return p.root.Open(name)
+	}
+	return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+}
+
+// ReadFile reads a file.
+func (p plain) ReadFile(name string) ([]byte, error) {
+	f, err := p.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = &fs.PathError{Op: "read", Path: name, Err: errors.New("is a directory")}
+	}
+	var b bytes.Buffer
+	if err == nil {
+		b.Grow(int(info.Size()) + bytes.MinRead)
+		_, err = b.ReadFrom(f)
+	}
+	return b.Bytes(), errors.Join(err, f.Close())
+}
+
+// ReadDir lists a directory by name.
+func (p plain) ReadDir(name string) ([]fs.DirEntry, error) {
+	info, err := p.stat("readdir", name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: errors.New("is no directory")}
+	}
+	list, err := fs.ReadDir(p.root.FS(), name)
+	if err != nil {
+		return nil, err
+	}
+	kept := list[:0]
+	for _, e := range list {
+		if strings.EqualFold(e.Name(), ".git") {
+			continue
+		}
+		if err := decent(e.Name()); err != nil {
+			return nil, &fs.PathError{Op: "readdir", Path: name, Err: err}
+		}
+		kept = append(kept, e)
+	}
+	return kept, nil
+}
+
+// Hash tells the id that Git would give to a file, in hex.
+func (p plain) Hash(name string) (string, error) {
+	data, err := p.ReadFile(name)
+	if err != nil {
+		return "", err
+	}
+	return plumbing.ComputeHash(plumbing.BlobObject, data).String(), nil
+}

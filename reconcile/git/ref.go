@@ -1,0 +1,155 @@
+package git
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// defaultBranch is the name under which the default branch is remembered.
+const defaultBranch = "HEAD"
+
+// errUnknownRef is wrapped when no ref has a name; a commit id may still be meant.
+var errUnknownRef = errors.New("no branch, tag or commit")
+
+var abbreviated = regexp.MustCompile(`^[0-9a-fA-F]{4,40}$`)
+
+// refs are the names that a repository gives to objects.
+type refs struct {
+	head   plumbing.Hash // zero if the default branch has no commit
+	names  map[string]plumbing.Hash
+	peeled map[string]plumbing.Hash // what tags lead to, as far as it is known
+}
+
+// allowed refuses what cannot be a ref before it gets anywhere near a path.
+func allowed(ref string) error {
+	if ref == "" || ref == defaultBranch {
+		return nil
+	}
+	name := plumbing.ReferenceName(ref)
+	if !strings.HasPrefix(ref, "refs/") {
+		name = plumbing.NewBranchReferenceName(ref)
+	}
+	if name.Validate() != nil || strings.HasPrefix(ref, "-") {
+		return fmt.Errorf("cannot read %q: it is not a valid name of a branch, tag or commit", ref)
+	}
+	return nil
+}
+
+// find tells the full name of a ref and its object.
+func (r refs) find(ref string) (string, plumbing.Hash, error) {
+	switch {
+	case len(r.names) == 0 && r.head.IsZero():
+		return "", plumbing.ZeroHash, errEmpty
+	case (ref == "" || ref == defaultBranch) && r.head.IsZero():
+		return "", plumbing.ZeroHash, fmt.Errorf("cannot read the default branch: it has no commits; name a branch or tag; %s", r.others(""))
+	case ref == "" || ref == defaultBranch:
+		return defaultBranch, r.head, nil
+	}
+	if h, ok := r.names[ref]; ok && strings.HasPrefix(ref, "refs/") {
+		return ref, h, nil
+	}
+	branch, tag := "refs/heads/"+ref, "refs/tags/"+ref
+	b, isBranch := r.names[branch]
+	t, isTag := r.names[tag]
+	if isBranch && isTag && b != t && b != r.peeled[tag] {
+		return "", plumbing.ZeroHash, fmt.Errorf("cannot tell what %q is: there is a branch and a tag of that name; write %s or %s", ref, branch, tag)
+	}
+	for _, name := range []string{branch, tag, "refs/" + ref, "refs/remotes/" + ref} {
+		if h, ok := r.names[name]; ok {
+			return name, h, nil
+		}
+	}
+	return "", plumbing.ZeroHash, fmt.Errorf("%w %q; %s", errUnknownRef, ref, r.others(ref))
+}
+
+var errEmpty = errors.New("the repository is empty; push a commit to it first")
+
+// others lists branches and tags, those that look like ref first.
+func (r refs) others(ref string) string {
+	var lists []string
+	for _, kind := range []struct{ prefix, word string }{{"refs/heads/", "branches"}, {"refs/tags/", "tags"}} {
+		var names []string
+		for name := range r.names {
+			if short, ok := strings.CutPrefix(name, kind.prefix); ok {
+				names = append(names, short)
+			}
+		}
+		if len(names) > 0 {
+			lists = append(lists, kind.word+": "+nearest(ref, names))
+		}
+	}
+	if len(lists) == 0 {
+		return "it has neither branches nor tags"
+	}
+	return strings.Join(lists, "; ")
+}
+
+// nearest prints the names that look most like want, at most eight of them.
+func nearest(want string, names []string) string {
+	const most = 8
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(distance(want, a), distance(want, b)), cmp.Compare(a, b))
+	})
+	text := strings.Join(names[:min(most, len(names))], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// distance is Levenshtein's; everything is equally far from "".
+func distance(a, b string) int {
+	if a == "" {
+		return 0
+	}
+	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(row[j]+1, row[j+1]+1, change)
+		}
+	}
+	return row[len(b)]
+}
+
+// commits lists the commits of a store whose id starts with prefix.
+func (o *objects) commits(prefix string) ([]plumbing.Hash, error) {
+	if len(prefix) == 2*hashSize {
+		h := plumbing.NewHash(prefix)
+		ok, err := o.has(h)
+		if !ok {
+			return nil, err
+		}
+		return []plumbing.Hash{h}, nil
+	}
+	var found []plumbing.Hash
+	for _, h := range o.startingWith(prefix) {
+		kind, _, err := o.read(h)
+		if err != nil {
+			return nil, err
+		}
+		if kind == plumbing.CommitObject {
+			found = append(found, h)
+		}
+	}
+	if len(found) > 1 {
+		return nil, fmt.Errorf("cannot tell which commit %q is: %d start so; write more digits", prefix, len(found))
+	}
+	return found, nil
+}

@@ -1,0 +1,226 @@
+package git
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+)
+
+// A remote repository speaks Git's smart protocol over http or https.
+type remote struct {
+	at        address
+	limits    Limits
+	progress  io.Writer
+	transport http.RoundTripper
+}
+
+// A session is one conversation: a list of refs, and packs if they are wanted.
+type session struct {
+	remote
+	refs
+	transport.UploadPackSession
+
+	branch string // the full name of the default branch, if the server tells
+	can    *capability.List
+}
+
+// list starts a session: it asks for all refs, which is one request.
+func (r remote) list(ctx context.Context) (*session, error) {
+	var auth transport.AuthMethod
+	if r.at.auth != (Auth{}) {
+		auth = r.at.auth.basic()
+	}
+	up, err := githttp.NewClientWithOptions(&http.Client{
+		Transport:     &guarded{next: cmp.Or[http.RoundTripper](r.transport, http.DefaultTransport), left: r.limits.Bytes, limit: r.limits.Bytes},
+		CheckRedirect: r.follow,
+	}, nil).NewUploadPackSession(r.at.endpoint(), auth)
+	if err != nil {
+		return nil, r.explain(ctx, err)
+	}
+	said, err := up.AdvertisedReferencesContext(ctx)
+	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
+		return nil, errEmpty
+	}
+	if err != nil {
+		return nil, r.explain(ctx, err)
+	}
+	s := &session{remote: r, UploadPackSession: up, can: said.Capabilities}
+	s.names, s.peeled = said.References, said.Peeled
+	for name := range s.names {
+		if plumbing.ReferenceName(name).Validate() != nil || !strings.HasPrefix(name, "refs/") {
+			delete(s.names, name)
+		}
+	}
+	if said.Head != nil {
+		s.head = *said.Head
+	}
+	for _, link := range said.Capabilities.Get(capability.SymRef) {
+		to, _ := strings.CutPrefix(link, "HEAD:")
+		if _, ok := s.names[to]; ok {
+			s.branch = to
+		}
+	}
+	if s.branch != "" && s.head.IsZero() {
+		s.head = s.names[s.branch]
+	}
+	return s, nil
+}
+
+// pack asks for everything that leads to want and not to have.
+func (s *session) pack(ctx context.Context, want, have []plumbing.Hash) (io.ReadCloser, error) {
+	req := packp.NewUploadPackRequestFromCapabilities(s.can)
+	req.Wants, req.Haves = want, have
+	if s.progress == nil && s.can.Supports(capability.NoProgress) {
+		if err := req.Capabilities.Set(capability.NoProgress); err != nil {
+			return nil, err
+		}
+	}
+	res, err := s.UploadPack(ctx, req)
+	if err != nil {
+		return nil, s.explain(ctx, err)
+	}
+	kind := sideband.Sideband64k
+	switch {
+	case req.Capabilities.Supports(capability.Sideband64k):
+	case req.Capabilities.Supports(capability.Sideband):
+		kind = sideband.Sideband
+	default:
+		return res, nil
+	}
+	demux := sideband.NewDemuxer(kind, res)
+	demux.Progress = s.progress
+	return struct {
+		io.Reader
+		io.Closer
+	}{demux, res}, nil
+}
+
+// byID tells whether the server sends a commit that no ref names.
+func (s *session) byID() bool {
+	return s.can.Supports(capability.AllowReachableSHA1InWant) || s.can.Supports("allow-any-sha1-in-want")
+}
+
+func (a address) endpoint() *transport.Endpoint {
+	host := a.url.Hostname()
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	port, _ := strconv.Atoi(a.url.Port()) // none is 0; url.Parse lets only digits pass
+	return &transport.Endpoint{Protocol: a.url.Scheme, Host: host, Port: port, Path: strings.TrimRight(a.url.EscapedPath(), "/")}
+}
+
+// follow stops a redirect that credentials would have to survive. Without
+// credentials go-git follows the first request, and never from https to http.
+func (r remote) follow(req *http.Request, _ []*http.Request) error {
+	if r.at.auth == (Auth{}) || req.URL.Scheme == r.at.url.Scheme && strings.EqualFold(req.URL.Host, r.at.url.Host) {
+		return nil
+	}
+	to := *req.URL
+	to.User, to.RawQuery = nil, ""
+	to.Path = strings.TrimSuffix(to.Path, "/info/refs")
+	return fmt.Errorf("it redirects to %s, where the credentials may not go: use that URL if you trust it", &to)
+}
+
+// explain turns an error of the network into one that says what to do.
+func (r remote) explain(ctx context.Context, err error) error {
+	for {
+		unexpected := (*plumbing.UnexpectedError)(nil) // has no Unwrap
+		if !errors.As(err, &unexpected) {
+			break
+		}
+		err = unexpected.Err
+	}
+	var asked *url.Error
+	var code *githttp.Err
+	switch {
+	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("cannot fetch: it takes too long; raise the time limit if the repository is large: %w", ctx.Err())
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, transport.ErrAuthenticationRequired) && r.at.auth == (Auth{}):
+		return fmt.Errorf("cannot fetch: the server wants credentials (or there is no such repository); set a token%s", said(err))
+	case errors.Is(err, transport.ErrAuthenticationRequired):
+		return fmt.Errorf("cannot fetch: the server refused the credentials; check that the token is right and has not expired%s", said(err))
+	case errors.Is(err, transport.ErrAuthorizationFailed):
+		return fmt.Errorf("cannot fetch: access is denied; allow the token to read this repository%s", said(err))
+	case errors.Is(err, transport.ErrRepositoryNotFound):
+		return fmt.Errorf("cannot fetch: there is no such repository, or the credentials may not see it%s", said(err))
+	case errors.As(err, &code):
+		return fmt.Errorf("cannot fetch: the server answered %s%s", code.Response.Status, said(errors.New(": "+code.Reason)))
+	case errors.As(err, &asked):
+		return fmt.Errorf("cannot fetch: %w", asked.Err)
+	default:
+		return fmt.Errorf("cannot fetch: %w", err)
+	}
+}
+
+// said prints what a server had to say, which is after the first colon, as one short line.
+func said(err error) string {
+	_, text, _ := strings.Cut(err.Error(), ": ")
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }), " ")
+	if text = strings.TrimSpace(text); text == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (it says %q)", text)
+}
+
+// guarded is a RoundTripper that bounds what is received in one session and
+// refuses answers that are not Git's.
+type guarded struct {
+	next        http.RoundTripper
+	left, limit int64
+}
+
+func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := g.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	body := res.Body
+	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")) // not one is none
+	switch {
+	case res.StatusCode >= 300 && kind != "text/plain": // a page, for people with a browser
+		res.Body = limited{http.NoBody, body}
+	case res.StatusCode >= 300:
+		res.Body = limited{io.LimitReader(body, 300), body}
+	case strings.HasSuffix(req.URL.Path, "/info/refs") && kind != "application/x-git-upload-pack-advertisement":
+		_ = body.Close()
+		return nil, fmt.Errorf("the answer is %s and no Git: is this the URL of a repository?", cmp.Or(kind, "of no type"))
+	default:
+		res.Body = limited{bounded{body, g}, body}
+	}
+	return res, nil
+}
+
+type limited struct {
+	io.Reader
+	io.Closer
+}
+
+type bounded struct {
+	io.Reader
+	g *guarded
+}
+
+func (b bounded) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if b.g.left -= int64(n); b.g.left < 0 {
+		return 0, fmt.Errorf("the server sends more than %d bytes; raise the limit if that is right", b.g.limit)
+	}
+	return n, err
+}

@@ -1,0 +1,220 @@
+// Package git is a Source: a commit of a repository as an fs.FS, read from Git
+// objects without a checkout and without the git program. A plain directory is
+// a Source too. What the files mean is left to render, and what a forge is to
+// package forge.
+//
+//	ref ─list─► id ─receive─► pack ─► objects ─► tree (fs.FS)
+//	     one request   if new        on disk     read on demand
+package git
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"headgate.dev/headgate/render"
+)
+
+// A Repository is where commits come from. It is safe for concurrent use and is
+// not copied or changed after its first use.
+type Repository struct {
+	// URL is a local path, or starts with file://, http:// or https://. A local
+	// repository, with a worktree or without, is read in place and not cloned.
+	URL string
+
+	// Path is the directory below which manifests are read; "" is the root.
+	Path string
+
+	// Cache is the directory that holds a bare clone of every remote repository,
+	// shared with other processes. "" is a temporary one that Close removes.
+	Cache string
+
+	Auth      Auth              // for https, and for http on this machine; beats what URL contains
+	Limits    Limits            // zero values are defaults
+	Progress  io.Writer         // what the server says while it works; nil: nobody wants to know
+	Transport http.RoundTripper // nil is http.DefaultTransport
+
+	mu    sync.Mutex
+	temp  string
+	clone *clone
+	local *local
+}
+
+// Limits bound what a repository may cost. A zero is the default.
+type Limits struct {
+	Bytes   int64         // that one Fetch receives; 2 GiB
+	Time    time.Duration // that one Fetch takes on the network; 10 minutes
+	Object  int64         // bytes of one object in memory; 256 MiB
+	Entries int           // files and directories of one commit that are listed; a million
+}
+
+func (l Limits) orDefault() Limits {
+	return Limits{
+		Bytes:   cmp.Or(l.Bytes, 2<<30),
+		Time:    cmp.Or(l.Time, 10*time.Minute),
+		Object:  cmp.Or(l.Object, 256<<20),
+		Entries: cmp.Or(l.Entries, 1_000_000),
+	}
+}
+
+// Fetch returns the commit that ref names: a branch, a tag, a full or
+// abbreviated commit id, a full ref name, or "" for the default branch. The
+// files are read on demand, until Close.
+func (r *Repository) Fetch(ctx context.Context, ref string) (render.Input, error) {
+	at, err := parse(r.URL, r.Auth)
+	if err != nil {
+		return render.Input{}, err
+	}
+	dir, err := below(r.Path)
+	if err != nil {
+		return render.Input{}, fmt.Errorf("%s: %w", at, err)
+	}
+	store, commit, err := r.resolve(ctx, at, ref)
+	if err != nil {
+		return render.Input{}, err
+	}
+	files := &tree{objects: store, root: commit.TreeHash, limit: r.Limits.orDefault().Entries}
+	if err := directory(files, dir); err != nil {
+		return render.Input{}, fmt.Errorf("%s: cannot read commit %.7s: %w", at, commit.Hash, err)
+	}
+	return render.Input{Revision: commit.Hash.String(), Files: files, Path: dir}, nil
+}
+
+// Resolve tells the full id of the commit that ref names, which it fetches.
+func (r *Repository) Resolve(ctx context.Context, ref string) (string, error) {
+	at, err := parse(r.URL, r.Auth)
+	if err != nil {
+		return "", err
+	}
+	_, commit, err := r.resolve(ctx, at, ref)
+	if err != nil {
+		return "", err
+	}
+	return commit.Hash.String(), nil
+}
+
+// MergeBase tells the commit at which the histories of two refs parted. Of
+// several it is the youngest.
+func (r *Repository) MergeBase(ctx context.Context, a, b string) (_ string, err error) {
+	at, err := parse(r.URL, r.Auth)
+	if err != nil {
+		return "", err
+	}
+	_, one, err := r.resolve(ctx, at, a)
+	if err != nil {
+		return "", err
+	}
+	store, other, err := r.resolve(ctx, at, b) // its store has a as well
+	if err != nil {
+		return "", err
+	}
+	defer at.finish(&err)
+	if one, err = store.commit(one.Hash); err != nil {
+		return "", err
+	}
+	bases, err := one.MergeBase(other)
+	if err != nil && !errors.Is(err, plumbing.ErrObjectNotFound) {
+		return "", fmt.Errorf("cannot find where %q and %q parted: %w", a, b, err)
+	}
+	if len(bases) == 0 {
+		return "", fmt.Errorf("cannot find where %q and %q parted: they have no common history here; if the clone is shallow, fetch the rest (git fetch --unshallow; in a workflow, fetch-depth: 0)", a, b)
+	}
+	return slices.MaxFunc(bases, younger).Hash.String(), nil
+}
+
+func younger(a, b *object.Commit) int {
+	return cmp.Or(a.Committer.When.Compare(b.Committer.When), cmp.Compare(a.Hash.String(), b.Hash.String()))
+}
+
+// Close removes the temporary cache. Files that were fetched cannot be read afterwards.
+func (r *Repository) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.temp == "" {
+		return nil
+	}
+	err := os.RemoveAll(r.temp)
+	r.temp, r.clone = "", nil
+	return err
+}
+
+// resolve finds a commit, with the store that holds it. Its errors start with
+// the repository and contain no credentials.
+func (r *Repository) resolve(ctx context.Context, at address, ref string) (_ *objects, _ *object.Commit, err error) {
+	defer at.finish(&err)
+	if err := allowed(ref); err != nil {
+		return nil, nil, err
+	}
+	if at.dir != "" {
+		l, err := r.here(at)
+		if err != nil {
+			return nil, nil, err
+		}
+		return l.resolve(ref)
+	}
+	c, err := r.there(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.resolve(ctx, ref)
+}
+
+// finish turns a panic into an error, because go-git has panicked on what an
+// attacker wrote, and makes an error name the repository and no credentials.
+func (a address) finish(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: %v", errDamaged, p)
+	}
+	if *err != nil {
+		*err = a.auth.redact(fmt.Errorf("%s: %w", a, *err))
+	}
+}
+
+func (r *Repository) here(at address) (*local, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.local == nil {
+		l, err := openLocal(at.dir, r.Limits.orDefault().Object)
+		if err != nil {
+			return nil, err
+		}
+		r.local = l
+	}
+	return r.local, nil
+}
+
+func (r *Repository) there(at address) (*clone, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.clone != nil {
+		return r.clone, nil
+	}
+	cache := r.Cache
+	if cache == "" {
+		var err error
+		if cache, err = os.MkdirTemp("", "headgate-git-"); err != nil {
+			return nil, err
+		}
+		r.temp = cache
+	}
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return nil, err
+	}
+	r.clone = &clone{
+		dir:    filepath.Join(cache, at.key()),
+		limits: r.Limits.orDefault(),
+		remote: remote{at: at, limits: r.Limits.orDefault(), progress: r.Progress, transport: r.Transport},
+	}
+	return r.clone, nil
+}

@@ -1,0 +1,340 @@
+package git
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// A tree is the files of a commit, read from its objects when they are asked
+// for. Symbolic links and submodules are listed and cannot be opened. It is
+// safe for concurrent use.
+type tree struct {
+	objects *objects
+	root    plumbing.Hash
+	limit   int // entries of all directories that were listed
+
+	mu      sync.RWMutex
+	folders map[string][]node // by path, sorted by name
+	listed  int
+}
+
+var (
+	_ fs.ReadDirFS  = (*tree)(nil)
+	_ fs.ReadFileFS = (*tree)(nil)
+	_ fs.StatFS     = (*tree)(nil)
+)
+
+// A node is a file or a directory of a tree, as its directory, its own status and its listing.
+type node struct {
+	tree *tree
+	name string
+	mode fs.FileMode
+	hash plumbing.Hash
+}
+
+func (n node) Name() string               { return n.name }
+func (n node) IsDir() bool                { return n.mode.IsDir() }
+func (n node) Type() fs.FileMode          { return n.mode.Type() }
+func (n node) Mode() fs.FileMode          { return n.mode }
+func (n node) ModTime() time.Time         { return time.Time{} } // Git keeps none
+func (n node) Sys() any                   { return nil }
+func (n node) Info() (fs.FileInfo, error) { return n.stat() }
+func (n node) String() string             { return fs.FormatDirEntry(n) }
+
+// A status is a node with its size.
+type status struct {
+	node
+	size int64
+}
+
+func (s status) Size() int64    { return s.size }
+func (s status) String() string { return fs.FormatFileInfo(s) }
+
+func (n node) stat() (fs.FileInfo, error) {
+	if !n.mode.IsRegular() {
+		return status{n, 0}, nil
+	}
+	size, err := n.tree.objects.size(n.hash)
+	return status{n, size}, err
+}
+
+// plain says why n cannot be read as a file, if it cannot.
+func (n node) plain() error {
+	switch {
+	case n.mode.IsRegular():
+		return nil
+	case n.mode.IsDir():
+		return errors.New("is a directory")
+	case n.mode&fs.ModeSymlink != 0:
+		return errors.New("is a symbolic link, and those are not followed")
+	default:
+		return errors.New("is a submodule, and those are not followed")
+	}
+}
+
+// Open opens a file or a directory.
+func (t *tree) Open(name string) (fs.File, error) {
+	n, err := t.find("open", name)
+	if err != nil {
+		return nil, err
+	}
+	if n.IsDir() {
+		nodes, err := t.folder(name)
+		if err != nil {
+			return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+		}
+		return &folder{status{n, 0}, name, entries(nodes)}, nil
+	}
+	data, err := t.blob("open", name, n)
+	if err != nil {
+		return nil, err
+	}
+	return &file{bytes.NewReader(data), status{n, int64(len(data))}}, nil
+}
+
+// ReadFile reads a file.
+func (t *tree) ReadFile(name string) ([]byte, error) {
+	n, err := t.find("read", name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := t.blob("read", name, n)
+	if err != nil {
+		return nil, err
+	}
+	return bytes.Clone(data), nil // others read the same bytes
+}
+
+// ReadDir lists a directory by name.
+func (t *tree) ReadDir(name string) ([]fs.DirEntry, error) {
+	n, err := t.find("readdir", name)
+	if err != nil {
+		return nil, err
+	}
+	if !n.IsDir() {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: errors.New("is no directory")}
+	}
+	nodes, err := t.folder(name)
+	if err != nil {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: err}
+	}
+	return entries(nodes), nil
+}
+
+// Stat describes a file or directory, and a symbolic link itself.
+func (t *tree) Stat(name string) (fs.FileInfo, error) {
+	n, err := t.find("stat", name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := n.stat()
+	if err != nil {
+		return nil, &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	return info, nil
+}
+
+// Hash tells the Git id of a file, in hex, without reading the file.
+func (t *tree) Hash(name string) (string, error) {
+	n, err := t.find("hash", name)
+	if err != nil {
+		return "", err
+	}
+	if err := n.plain(); err != nil {
+		return "", &fs.PathError{Op: "hash", Path: name, Err: err}
+	}
+	return n.hash.String(), nil
+}
+
+func (t *tree) blob(op, name string, n node) ([]byte, error) {
+	if err := n.plain(); err != nil {
+		return nil, &fs.PathError{Op: op, Path: name, Err: err}
+	}
+	kind, data, err := t.objects.read(n.hash)
+	if err == nil && kind != plumbing.BlobObject {
+		err = fmt.Errorf("object %s is a %s", n.hash, kind)
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: op, Path: name, Err: err}
+	}
+	return data, nil
+}
+
+func (t *tree) find(op, name string) (node, error) {
+	if !fs.ValidPath(name) {
+		return node{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+	}
+	n, err := t.lookup(name)
+	if err != nil {
+		return node{}, &fs.PathError{Op: op, Path: name, Err: err}
+	}
+	return n, nil
+}
+
+func (t *tree) lookup(name string) (node, error) {
+	if name == "." {
+		return node{t, ".", fs.ModeDir | 0o555, t.root}, nil
+	}
+	nodes, err := t.folder(path.Dir(name))
+	if err != nil {
+		return node{}, err
+	}
+	base := path.Base(name)
+	i, ok := slices.BinarySearchFunc(nodes, base, func(n node, name string) int { return cmp.Compare(n.name, name) })
+	if !ok {
+		return node{}, fs.ErrNotExist
+	}
+	return nodes[i], nil
+}
+
+// folder lists a directory, the first time from its object.
+func (t *tree) folder(name string) ([]node, error) {
+	t.mu.RLock()
+	nodes, ok := t.folders[name]
+	t.mu.RUnlock()
+	if ok {
+		return nodes, nil
+	}
+	n, err := t.lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	if !n.IsDir() {
+		return nil, fs.ErrNotExist
+	}
+	kind, data, err := t.objects.read(n.hash)
+	if err == nil && kind != plumbing.TreeObject {
+		err = fmt.Errorf("object %s is a %s", n.hash, kind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if nodes, err = listing(data); err != nil {
+		return nil, fmt.Errorf("cannot list tree %s: %w", n.hash, err)
+	}
+	for i := range nodes {
+		nodes[i].tree = t
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if have, ok := t.folders[name]; ok {
+		return have, nil
+	}
+	if t.listed += len(nodes); t.listed > t.limit {
+		return nil, fmt.Errorf("the commit has more than %d files and directories", t.limit)
+	}
+	if t.folders == nil {
+		t.folders = map[string][]node{}
+	}
+	t.folders[name] = nodes
+	return nodes, nil
+}
+
+// listing decodes a tree object. It refuses a directory that no honest commit
+// has: what is left out in silence might be taken for deleted.
+func listing(data []byte) ([]node, error) {
+	var nodes []node
+	for len(data) > 0 {
+		mode, rest, ok := bytes.Cut(data, []byte{' '})
+		name, rest, found := bytes.Cut(rest, []byte{0})
+		if !ok || !found || len(rest) < hashSize {
+			return nil, fmt.Errorf("%w: it ends early", errDamaged)
+		}
+		n := node{name: string(name), mode: permission(mode), hash: plumbing.Hash(rest[:hashSize])}
+		if err := decent(n.name); err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
+		data = rest[hashSize:]
+	}
+	slices.SortFunc(nodes, func(a, b node) int { return cmp.Compare(a.name, b.name) })
+	for i := 1; i < len(nodes); i++ {
+		if nodes[i].name == nodes[i-1].name {
+			return nil, fmt.Errorf("two entries have the name %q", nodes[i].name)
+		}
+	}
+	return nodes, nil
+}
+
+// permission turns the octal mode of an entry into a mode. What Git does not know is irregular.
+func permission(mode []byte) fs.FileMode {
+	switch m := string(mode); {
+	case m == "40000" || m == "040000":
+		return fs.ModeDir | 0o555
+	case m == "120000":
+		return fs.ModeSymlink | 0o444
+	case len(m) == 6 && strings.HasPrefix(m, "100"):
+		if (m[3]-'0')&1 != 0 {
+			return 0o555
+		}
+		return 0o444
+	default:
+		return fs.ModeIrregular | 0o444
+	}
+}
+
+func decent(name string) error {
+	switch {
+	case name == "" || name == "." || name == ".." || strings.EqualFold(name, ".git") || strings.Contains(name, "/"):
+		return fmt.Errorf("the name %q is not allowed", name)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("the name %q is not UTF-8", name)
+	default:
+		return nil
+	}
+}
+
+func entries(nodes []node) []fs.DirEntry {
+	list := make([]fs.DirEntry, len(nodes))
+	for i, n := range nodes {
+		list[i] = n
+	}
+	return list
+}
+
+// A file is an open file.
+type file struct {
+	*bytes.Reader
+	info status
+}
+
+func (f *file) Stat() (fs.FileInfo, error) { return f.info, nil }
+func (f *file) Close() error               { return nil }
+
+// A folder is an open directory.
+type folder struct {
+	info fs.FileInfo
+	path string
+	left []fs.DirEntry
+}
+
+func (f *folder) Stat() (fs.FileInfo, error) { return f.info, nil }
+func (f *folder) Close() error               { return nil }
+func (f *folder) Read([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "read", Path: f.path, Err: errors.New("is a directory")}
+}
+
+// ReadDir lists the next entries, all that are left if n is not positive.
+func (f *folder) ReadDir(n int) ([]fs.DirEntry, error) {
+	if n <= 0 {
+		n = len(f.left)
+	} else if len(f.left) == 0 {
+		return nil, io.EOF
+	}
+	n = min(n, len(f.left))
+	list := f.left[:n]
+	f.left = f.left[n:]
+	return list, nil
+}

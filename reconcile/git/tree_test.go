@@ -1,0 +1,332 @@
+package git
+
+import (
+	"bytes"
+	"compress/zlib"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/google/go-cmp/cmp"
+
+	"headgate.dev/headgate/render"
+)
+
+func fetch(tb testing.TB, f *fixture, tree plumbing.Hash) render.Input {
+	tb.Helper()
+	f.ref("refs/heads/main", f.commit(tree))
+	in, err := (&Repository{URL: f.dir}).Fetch(tb.Context(), "main")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return in
+}
+
+type hasher interface {
+	Hash(path string) (string, error)
+}
+
+func blobID(data []byte) string {
+	sum := sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(data), data))
+	return hex.EncodeToString(sum[:])
+}
+
+// A tree is a file system however its objects are stored.
+func TestTree(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		pack   func(f *fixture)
+	}{
+		"Loose":     {reason: "Objects may be files of their own.", pack: func(*fixture) {}},
+		"OFSDeltas": {reason: "Deltas may name their base by its distance.", pack: func(f *fixture) { f.repack(false) }},
+		"REFDeltas": {reason: "Or by its id.", pack: func(f *fixture) { f.repack(true) }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			files := texts(30)
+			files["empty"], files["deep/er/and/deeper"] = "", "d"
+			files["big"] = strings.Repeat("0123456789", 20_000)
+			f.ref("refs/heads/main", f.commit(f.files(files)))
+			tc.pack(f)
+			in, err := (&Repository{URL: f.dir}).Fetch(t.Context(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := fstest.TestFS(in.Files, slices.Collect(maps.Keys(files))...); err != nil {
+				t.Errorf("%s\n%v", tc.reason, err)
+			}
+			if diff := cmp.Diff(files, everything(t, in.Files)); diff != "" {
+				t.Errorf("%s\n(-want +got):\n%s", tc.reason, diff)
+			}
+			for path, text := range files {
+				info, err := fs.Stat(in.Files, path)
+				if err != nil || info.Size() != int64(len(text)) {
+					t.Errorf("%s\n%s: want size %d, got %v, %v", tc.reason, path, len(text), info, err)
+				}
+				id, err := in.Files.(hasher).Hash(path)
+				if err != nil || id != blobID([]byte(text)) {
+					t.Errorf("%s\nHash(%s): %s, %v", tc.reason, path, id, err)
+				}
+			}
+		})
+	}
+}
+
+func TestTreeModes(t *testing.T) {
+	f := newFixture(t)
+	b := f.blob("text")
+	in := fetch(t, f, f.tree(
+		item{"40000", "dir", f.files(map[string]string{"x": "x"})},
+		item{"100644", "file", b},
+		item{"100664", "group", b},
+		item{"120000", "link", f.blob("/etc/passwd")},
+		item{"160000", "module", f.commit(f.files(nil))},
+		item{"100755", "run", b},
+		item{"100000", "odd", b},
+		item{"777", "strange", b},
+	))
+	want := map[string]struct {
+		Mode fs.FileMode
+		Read string // or why not
+	}{
+		"dir":     {fs.ModeDir | 0o555, "is a directory"},
+		"file":    {0o444, "text"},
+		"group":   {0o444, "text"},
+		"link":    {fs.ModeSymlink | 0o444, "is a symbolic link, and those are not followed"},
+		"module":  {fs.ModeIrregular | 0o444, "is a submodule, and those are not followed"},
+		"odd":     {0o444, "text"},
+		"run":     {0o555, "text"},
+		"strange": {fs.ModeIrregular | 0o444, "is a submodule, and those are not followed"},
+	}
+	list, err := fs.ReadDir(in.Files, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := maps.Clone(want)
+	clear(got)
+	for _, e := range list {
+		g := want[e.Name()]
+		info, err := e.Info()
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		g.Mode = info.Mode()
+		data, err := fs.ReadFile(in.Files, e.Name())
+		g.Read = string(data)
+		if err != nil {
+			g.Read = errors.Unwrap(err).Error()
+		}
+		if _, hashed := in.Files.(hasher).Hash(e.Name()); (hashed == nil) != (err == nil) {
+			t.Errorf("Hash(%s): %v", e.Name(), hashed)
+		}
+		if f, err := in.Files.Open(e.Name()); err == nil {
+			_ = f.Close()
+		} else if e.IsDir() || e.Type().IsRegular() {
+			t.Error(err)
+		}
+		got[e.Name()] = g
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A directory that is not honest is refused as a whole: a file that is left out may be taken for deleted.
+func TestTreeRefuses(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		names  []string
+		want   string
+	}{
+		"Up":        {reason: "This would lead out.", names: []string{".."}, want: "not allowed"},
+		"Here":      {reason: "This is the directory itself.", names: []string{"."}, want: "not allowed"},
+		"Git":       {reason: "Git never stores this.", names: []string{".git"}, want: "not allowed"},
+		"GitUpper":  {reason: "Some file systems do not care.", names: []string{".GIT"}, want: "not allowed"},
+		"Slash":     {reason: "A name is no path.", names: []string{"a/../../b"}, want: "not allowed"},
+		"Empty":     {reason: "A name is something.", names: []string{""}, want: "not allowed"},
+		"Twice":     {reason: "Which one is meant?", names: []string{"a", "a"}, want: "two entries"},
+		"NotUTF8":   {reason: "Package fs has no such path.", names: []string{"a\xff"}, want: "UTF-8"},
+		"Backslash": {reason: "On Linux this is a letter.", names: []string{`a\b`}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			b := f.blob("b")
+			var items []item
+			for _, n := range tc.names {
+				items = append(items, item{"100644", n, b})
+			}
+			in := fetch(t, f, f.tree(item{"40000", "d", f.tree(items...)}))
+			_, err := fs.ReadDir(in.Files, "d")
+			if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s\nwant error %q, got %v", tc.reason, tc.want, err)
+			}
+		})
+	}
+}
+
+// A few objects can make a tree of any size: every directory holds the next one ten times.
+func TestTreeBomb(t *testing.T) {
+	f := newFixture(t)
+	h := f.files(map[string]string{"x": "x"})
+	for range 10 {
+		var items []item
+		for i := range 10 {
+			items = append(items, item{"40000", fmt.Sprint(i), h})
+		}
+		h = f.tree(items...)
+	}
+	f.ref("refs/heads/main", f.commit(h))
+	in, err := (&Repository{URL: f.dir, Limits: Limits{Entries: 500}}).Fetch(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = fs.WalkDir(in.Files, ".", func(_ string, _ fs.DirEntry, err error) error { return err })
+	if err == nil || !strings.Contains(err.Error(), "more than 500") {
+		t.Errorf("want an error, got %v", err)
+	}
+}
+
+// What is read belongs to the reader.
+func TestReadFileCopies(t *testing.T) {
+	f := newFixture(t)
+	in := fetch(t, f, f.files(map[string]string{"a": "abc"}))
+	f.repack(false)
+	for range 2 {
+		data, err := fs.ReadFile(in.Files, "a")
+		if err != nil || string(data) != "abc" {
+			t.Fatalf("got %q, %v", data, err)
+		}
+		data[0] = 'X'
+	}
+}
+
+// FuzzTree: whatever a tree object says, every path that is listed is one that
+// package fs allows, and every file that can be read has the id that Hash tells.
+func FuzzTree(f *testing.F) {
+	f.Add([]byte("100644 a\x0012345678901234567890"))
+	f.Add([]byte("40000 ..\x0012345678901234567890120000 b\x0012345678901234567890"))
+	f.Add([]byte("100644 .git\x00BBBBBBBBBBBBBBBBBBBB100755 x/y\x00BBBBBBBBBBBBBBBBBBBB"))
+	f.Add([]byte("160000 m\xff\x00BBBBBBBBBBBBBBBBBBBB100644 ok\x00BBBBBBBBBBBBBBBBBBBB"))
+	repo := newFixture(f)
+	blob, below := repo.blob("text"), repo.files(map[string]string{"x": "x"})
+	store, err := openObjects(repo.dir+"/objects", 1<<20)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		// Ids cannot be guessed: these stand for a blob and a tree that exist.
+		data = bytes.ReplaceAll(data, []byte("BBBBBBBBBBBBBBBBBBBB"), blob[:])
+		data = bytes.ReplaceAll(data, []byte("TTTTTTTTTTTTTTTTTTTT"), below[:])
+		nodes, err := listing(data)
+		if err != nil {
+			return
+		}
+		files := &tree{objects: store, limit: 1000}
+		for i := range nodes {
+			nodes[i].tree = files
+		}
+		files.folders = map[string][]node{".": nodes}
+		_ = fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
+			if !fs.ValidPath(path) {
+				t.Errorf("%q is not a valid path", path)
+			}
+			if err != nil || d.IsDir() {
+				return nil //nolint:nilerr // objects may be missing
+			}
+			data, err := files.ReadFile(path)
+			if err != nil {
+				return nil //nolint:nilerr // likewise
+			}
+			if id, err := files.Hash(path); err != nil || id != blobID(data) {
+				t.Errorf("%q: Hash tells %s, %v; the content is %s", path, id, err, blobID(data))
+			}
+			return nil
+		})
+	})
+}
+
+// FuzzReceive: a pack is refused as a whole, or every object in it can be read and has its id.
+func FuzzReceive(f *testing.F) {
+	for _, byRef := range []bool{false, true} {
+		repo := newFixture(f)
+		repo.push("main", texts(6))
+		repo.repack(byRef)
+		packs, _ := filepath.Glob(filepath.Join(repo.dir, "objects", "pack", "*.pack"))
+		data, err := os.ReadFile(packs[0])
+		repo.must(err)
+		f.Add(data[:len(data)-hashSize])
+	}
+	f.Add(signed(append([]byte("PACK\x00\x00\x00\x02\x00\x00\x00\x01\x33"), zipped("abc")...)))
+	two := append([]byte("PACK\x00\x00\x00\x02\x00\x00\x00\x02\x36"), zipped("abcdef")...)
+	two = append(append(two, 0x65, byte(len(two)-12)), zipped("\x06\x05\x90\x04\x01x")...)
+	f.Add(two)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dir := t.TempDir()
+		// Checksums cannot be guessed.
+		if err := receive(t.Context(), dir, bytes.NewReader(signed(data)), 1<<20); err != nil {
+			return
+		}
+		packs, err := filepath.Glob(filepath.Join(dir, "*.pack"))
+		if err != nil || len(packs) == 0 {
+			return // a pack without objects is not kept
+		}
+		p, idx, err := openPack(packs[0], 1<<20, &recent{limit: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		iter, err := idx.Entries()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			e, err := iter.Next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			kind, data, err := p.object(int64(e.Offset))
+			if err != nil {
+				if strings.Contains(err.Error(), "the limit is") {
+					continue // its content was hashed and is not held
+				}
+				t.Fatal(err)
+			}
+			if h := plumbing.ComputeHash(kind, data); h != e.Hash {
+				t.Errorf("%s has the id %s", e.Hash, h)
+			}
+			if n, err := p.length(int64(e.Offset)); err != nil || n != int64(len(data)) {
+				t.Errorf("%s: length %d, %v; want %d", e.Hash, n, err, len(data))
+			}
+		}
+	})
+}
+
+func zipped(text string) []byte {
+	var b bytes.Buffer
+	z := zlib.NewWriter(&b)
+	_, _ = z.Write([]byte(text))
+	_ = z.Close()
+	return b.Bytes()
+}
+
+// signed ends a pack with its checksum.
+func signed(pack []byte) []byte {
+	sum := sha1.Sum(pack)
+	return append(slices.Clip(pack), sum[:]...)
+}

@@ -1,0 +1,353 @@
+// Package outbox is a Publisher around a Publisher: what cannot be said now waits on
+// disk and is said later. Of what there is to say of one commit the newest counts, and
+// of a report only what statuses are made from is kept. Why it wraps reports and not
+// statuses is in reconcile/adr/0010-outbox.md.
+package outbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/reconcile/report"
+)
+
+// A Publisher says what a pass came to. Its error passes if it has a method
+// RetryAfter() time.Duration, or if it is that of a context; any other is final.
+type Publisher interface {
+	Publish(ctx context.Context, r report.Report) error
+}
+
+// An Outbox keeps what Next could not say. Set its fields before the first call; its
+// methods may then be called from several goroutines. One process has one directory.
+type Outbox struct {
+	Next Publisher
+	// Dir is where what waits is kept, and nothing else. Empty keeps it in memory only.
+	Dir string
+	// Tell hears, each once, of what begins to wait, of what was refused while nobody
+	// waited for it, and of what is lost. It may be nil, and must not call the Outbox.
+	Tell func(error)
+	// Now is time.Now if nil.
+	Now func() time.Time
+	// Most is how many commits may wait, 512 if zero. Past that the oldest is dropped.
+	Most int
+	// Patience is how long Publish may wait for Next, five seconds if zero.
+	Patience time.Duration
+	// Limit is how long one attempt of Flush may take, thirty seconds if zero.
+	Limit time.Duration
+
+	opened   sync.Once
+	sending  chan struct{} // holds one: attempts come one after another, so what is older never overtakes
+	wake     chan struct{} // tells Run that something waits
+	rename   func(from, to string) error
+	mu       sync.Mutex
+	waiting  map[key]waiting
+	seq      uint64
+	dropped  int
+	failures int            // attempts that failed since the last that did not
+	gate     time.Time      // before it nothing is attempted
+	refused  map[key]string // what was last said of a refusal
+}
+
+// A key is what only the newest of is said.
+type key struct{ namespace, name, revision string }
+
+func (k key) String() string { return fmt.Sprintf("%s/%s at %.12s", k.namespace, k.name, k.revision) }
+
+// Publish keeps the report, then tries to say it and what else is due, for as long as
+// Patience allows. Its error is that of a report which Next refuses for good, once for
+// each refusal, or which cannot be kept. That a report waits is no error.
+func (o *Outbox) Publish(ctx context.Context, r report.Report) error {
+	o.open()
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.Patience, mostPatience))
+	defer cancel()
+	if r.Revision == "" { // of no commit: there is nothing that a later one could replace
+		return o.Next.Publish(ctx, r)
+	}
+	k, lost := o.keep(r)
+	defer o.nudge()
+	if !o.acquire(ctx) {
+		return lost
+	}
+	defer o.release()
+	err := o.attempt(ctx, k)
+	// Where nobody calls Run, a pass now and then is all there is to say the rest.
+	o.flush(ctx, cmp.Or(o.Patience, mostPatience))
+	return errors.Join(lost, err)
+}
+
+// Flush says what is due until nothing is, or the forge fails. It returns how long to wait before the next call, and false if nothing waits.
+func (o *Outbox) Flush(ctx context.Context) (time.Duration, bool) {
+	o.open()
+	if !o.acquire(ctx) {
+		return 0, false
+	}
+	defer o.release()
+	o.flush(ctx, cmp.Or(o.Limit, 30*time.Second))
+	return o.next()
+}
+
+// flush says what is due, each within a limit. The caller has acquired the right to.
+func (o *Outbox) flush(ctx context.Context, limit time.Duration) {
+	for ctx.Err() == nil {
+		k, ok := o.due()
+		if !ok {
+			return
+		}
+		within, cancel := context.WithTimeout(ctx, limit)
+		if err := o.attempt(within, k); err != nil {
+			o.tell(err)
+		}
+		cancel()
+	}
+}
+
+// Run flushes whenever something is due, until ctx ends. What waits then stays.
+func (o *Outbox) Run(ctx context.Context) {
+	o.open()
+	for {
+		wait, some := o.Flush(ctx)
+		var due <-chan time.Time // never, where nothing waits
+		if some {
+			due = time.After(wait)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-due:
+		case <-o.wake:
+		}
+	}
+}
+
+// Waiting is how many commits have something to be said of them.
+func (o *Outbox) Waiting() int {
+	o.open()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.waiting)
+}
+
+// Dropped is how many were given up because too many waited.
+func (o *Outbox) Dropped() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.dropped
+}
+
+// keep puts a report among what waits, in place of what waited for the same commit.
+func (o *Outbox) keep(r report.Report) (key, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	w := reduce(r)
+	k := w.key()
+	if old, ok := o.waiting[k]; ok { // news do not make a forge that fails come back
+		w.Attempts, w.NotBefore = old.Attempts, old.NotBefore
+	}
+	o.seq++
+	w.Seq = o.seq
+	o.waiting[k] = w
+	err := o.write(w)
+	for len(o.waiting) > cmp.Or(o.Most, 512) {
+		err = errors.Join(err, o.drop())
+	}
+	return k, err
+}
+
+// drop gives up the oldest.
+func (o *Outbox) drop() error {
+	var oldest waiting
+	for _, w := range o.waiting {
+		if oldest.Seq == 0 || w.Seq < oldest.Seq {
+			oldest = w
+		}
+	}
+	o.dropped++
+	o.remove(oldest.key())
+	return fmt.Errorf("outbox: too many wait: the status of %s is dropped", oldest.key())
+}
+
+// attempt says what waits under a key, if it may be said now. Its error is final. The
+// caller has acquired the right to.
+func (o *Outbox) attempt(ctx context.Context, k key) error {
+	w, ok := o.ready(k)
+	if !ok {
+		return nil
+	}
+	err := o.Next.Publish(ctx, w.report())
+	after, passes := passing(err)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	current, ok := o.waiting[k]
+	unchanged := ok && current.Seq == w.Seq // else news came while this was said
+	switch {
+	case err == nil:
+		o.failures, o.gate = 0, time.Time{}
+		delete(o.refused, k)
+		if unchanged {
+			o.remove(k)
+		}
+		return nil
+	case !passes:
+		o.failures, o.gate = 0, time.Time{}
+		if unchanged {
+			o.remove(k)
+		}
+		return o.refusal(k, err)
+	case errors.Is(ctx.Err(), context.Canceled): // we are asked to stop; nothing is known of the forge
+		return nil
+	}
+	o.failures++
+	o.gate = o.now().Add(pause(o.failures, after))
+	if ok { // else it was dropped meanwhile
+		current.Attempts++
+		current.NotBefore = o.now().Add(pause(current.Attempts, after)).UnixMilli()
+		o.waiting[k] = current
+		if err := o.write(current); err != nil {
+			o.tell(err)
+		}
+		if o.failures == 1 && current.Attempts == 1 {
+			o.tell(fmt.Errorf("outbox: the status of %s waits: %w", k, err))
+		}
+	}
+	return nil
+}
+
+// refusal is the error of what is refused for good, or nil where it was said before.
+func (o *Outbox) refusal(k key, err error) error {
+	if o.refused[k] == err.Error() {
+		return nil
+	}
+	if len(o.refused) >= cmp.Or(o.Most, 512) {
+		clear(o.refused)
+	}
+	o.refused[k] = err.Error()
+	return err
+}
+
+// ready is what waits under a key, if neither it nor the forge is to be left alone.
+func (o *Outbox) ready(k key) (waiting, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	w, ok := o.waiting[k]
+	now := o.now()
+	return w, ok && !now.Before(o.gate) && w.NotBefore <= now.UnixMilli()
+}
+
+// due is what to say next: what was tried least, so that nothing that the forge chokes
+// on holds up the rest, and of that the oldest.
+func (o *Outbox) due() (key, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := o.now()
+	if now.Before(o.gate) {
+		return key{}, false
+	}
+	var first waiting
+	for _, w := range o.waiting {
+		if w.NotBefore <= now.UnixMilli() && (first.Seq == 0 || cmp.Or(cmp.Compare(w.Attempts, first.Attempts), cmp.Compare(w.Seq, first.Seq)) < 0) {
+			first = w
+		}
+	}
+	return first.key(), first.Seq != 0
+}
+
+// next is how long to wait until something is due, and false if nothing waits.
+func (o *Outbox) next() (time.Duration, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.waiting) == 0 {
+		return 0, false
+	}
+	first := int64(math.MaxInt64)
+	for _, w := range o.waiting {
+		first = min(first, w.NotBefore)
+	}
+	now := o.now()
+	return max(0, time.UnixMilli(first).Sub(now), o.gate.Sub(now)), true
+}
+
+// mostPatience is how long a pass waits for a forge, unless told otherwise.
+const mostPatience = 5 * time.Second
+
+// The pauses between attempts.
+const (
+	firstPause = 5 * time.Second
+	mostPause  = 10 * time.Minute
+	mostAsked  = 2 * time.Hour // of what a forge may ask for
+)
+
+// pause is how long to wait after so many failures, and at least what the forge asks for.
+func pause(failures int, asked time.Duration) time.Duration {
+	doubled := mostPause
+	if failures <= 7 { // 5 s · 2⁷ is past the most
+		doubled = min(firstPause<<(failures-1), mostPause)
+	}
+	return max(doubled, min(asked, mostAsked))
+}
+
+// passing says whether an error passes, and after how long the forge says so.
+func passing(err error) (time.Duration, bool) {
+	if later, ok := errors.AsType[interface {
+		error
+		RetryAfter() time.Duration
+	}](err); ok {
+		return later.RetryAfter(), true
+	}
+	return 0, errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+func (o *Outbox) open() {
+	o.opened.Do(func() {
+		o.sending, o.wake = make(chan struct{}, 1), make(chan struct{}, 1)
+		o.refused = map[key]string{}
+		if o.rename == nil {
+			o.rename = os.Rename
+		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.waiting = o.read()
+		for k, w := range o.waiting {
+			o.seq = max(o.seq, w.Seq)
+			// A clock that was put back must not silence us for a year.
+			w.NotBefore = min(w.NotBefore, o.now().Add(mostAsked).UnixMilli())
+			o.waiting[k] = w
+		}
+	})
+}
+
+func (o *Outbox) acquire(ctx context.Context) bool {
+	select {
+	case o.sending <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (o *Outbox) release() { <-o.sending }
+
+func (o *Outbox) nudge() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (o *Outbox) now() time.Time {
+	if o.Now == nil {
+		return time.Now()
+	}
+	return o.Now()
+}
+
+func (o *Outbox) tell(err error) {
+	if o.Tell != nil {
+		o.Tell(err)
+	}
+}

@@ -1,0 +1,423 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"headgate.dev/headgate/reconcile/report"
+)
+
+// reported is a report that says one thing of a commit.
+func reported(revision, what string) report.Report {
+	r := report.Report{Revision: revision, Verdict: report.Verdict{
+		Activation: report.Status{State: report.Success, Description: what},
+		Drift:      report.Status{State: report.Success, Description: "no drift"},
+	}}
+	r.Sync.Namespace, r.Sync.Name = "headgate-system", "platform"
+	return r
+}
+
+// forge is a publisher that fails as it is told.
+type forge struct {
+	mu    sync.Mutex
+	fails func(revision string) error // nil is success
+	tried int
+	said  []string // "revision: what"
+}
+
+func (f *forge) Publish(ctx context.Context, r report.Report) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tried++
+	if f.fails != nil {
+		if err := f.fails(r.Revision); err != nil {
+			return err
+		}
+	}
+	f.said = append(f.said, r.Revision+": "+r.Verdict.Activation.Description)
+	return ctx.Err()
+}
+
+func (f *forge) is(fails func(string) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fails = fails
+}
+
+// later is an error that passes, by its shape alone.
+type later struct{ after time.Duration }
+
+func (later) Error() string               { return "come back later" }
+func (l later) RetryAfter() time.Duration { return l.after }
+
+var (
+	errBoom = errors.New("boom")
+	away    = func(string) error { return fmt.Errorf("commit x: %w", later{}) }
+)
+
+// clock is one that is moved by hand.
+type clock struct{ now time.Time }
+
+func (c *clock) Now() time.Time          { return c.now }
+func (c *clock) move(d time.Duration)    { c.now = c.now.Add(d) }
+func (c *clock) after(o *Outbox) *Outbox { o.Now = c.Now; return o }
+
+func newClock() *clock { return &clock{time.Unix(1764000000, 0)} }
+
+func publish(t *testing.T, o *Outbox, r report.Report) {
+	t.Helper()
+	if err := o.Publish(t.Context(), r); err != nil {
+		t.Fatalf("Publish(...): %v", err)
+	}
+}
+
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	out := []string{}
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+func TestSaidAtOnce(t *testing.T) {
+	f, dir := &forge{}, t.TempDir()
+	o := &Outbox{Next: f, Dir: dir}
+	publish(t, o, reported("a", "1 active"))
+	if diff := cmp.Diff([]string{"a: 1 active"}, f.said); diff != "" {
+		t.Errorf("said (-want +got):\n%s", diff)
+	}
+	if left := files(t, dir); len(left) > 0 || o.Waiting() > 0 {
+		t.Errorf("%d wait, and %q is left on disk", o.Waiting(), left)
+	}
+}
+
+// A forge that is away for a while, and a process that is restarted meanwhile, lose nothing.
+func TestOutage(t *testing.T) {
+	for name, restart := range map[string]bool{"SameProcess": false, "Restarted": true} {
+		t.Run(name, func(t *testing.T) {
+			f, dir, c := &forge{fails: away}, filepath.Join(t.TempDir(), "made", "when needed"), newClock()
+			var told []error
+			o := c.after(&Outbox{Next: f, Dir: dir, Tell: func(err error) { told = append(told, err) }})
+			publish(t, o, reported("a", "pending"))
+			publish(t, o, reported("b", "pending"))
+			publish(t, o, reported("a", "superseded"))
+			publish(t, o, reported("b", "1 active"))
+			if f.tried != 1 || len(told) != 1 {
+				t.Errorf("%d attempts and told %v; want one each: the forge is known to be away", f.tried, told)
+			}
+			for _, name := range files(t, dir) {
+				if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != 0o600 {
+					t.Errorf("%s: %v (%v), want 0600", name, info.Mode(), err)
+				}
+			}
+			if restart {
+				o = c.after(&Outbox{Next: f, Dir: dir})
+			}
+			f.is(nil)
+			if n := o.Waiting(); n != 2 {
+				t.Fatalf("%d wait, want 2", n)
+			}
+			c.move(time.Hour)
+			if wait, some := o.Flush(t.Context()); some {
+				t.Errorf("something waits, for %s", wait)
+			}
+			if diff := cmp.Diff([]string{"b: 1 active", "a: superseded"}, f.said); diff != "" {
+				t.Errorf("said (-want +got):\n%s", diff)
+			}
+			if left := files(t, dir); len(left) > 0 {
+				t.Errorf("%q is left on disk", left)
+			}
+		})
+	}
+}
+
+// Where nobody calls Run, the next pass says what the last one could not.
+func TestNextPassSaysTheRest(t *testing.T) {
+	f, dir, c := &forge{fails: away}, t.TempDir(), newClock()
+	publish(t, c.after(&Outbox{Next: f, Dir: dir}), reported("a", "1 active"))
+	f.is(nil)
+	c.move(time.Hour)
+	publish(t, c.after(&Outbox{Next: f, Dir: dir}), reported("b", "2 active"))
+	if diff := cmp.Diff([]string{"b: 2 active", "a: 1 active"}, f.said); diff != "" {
+		t.Errorf("said (-want +got):\n%s", diff)
+	}
+}
+
+func TestPauses(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		fails  error
+		want   []time.Duration
+	}{
+		"BackOff": {
+			reason: "a forge that comes back must not be met by all that ever waited, every second",
+			fails:  later{},
+			want:   []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 320 * time.Second, 10 * time.Minute, 10 * time.Minute},
+		},
+		"Asked": {
+			reason: "a rate limit says when it ends",
+			fails:  later{time.Hour},
+			want:   []time.Duration{time.Hour, time.Hour},
+		},
+		"AskedTooMuch": {
+			reason: "a mistake of a proxy must not silence us",
+			fails:  later{365 * 24 * time.Hour},
+			want:   []time.Duration{2 * time.Hour, 2 * time.Hour},
+		},
+		"Timeout": {
+			reason: "a publisher that gives up in time has said nothing about the status",
+			fails:  context.DeadlineExceeded,
+			want:   []time.Duration{5 * time.Second, 10 * time.Second},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newClock()
+			f := &forge{fails: func(string) error { return tc.fails }}
+			o := c.after(&Outbox{Next: f})
+			publish(t, o, reported("a", "1 active"))
+			var got []time.Duration
+			for range tc.want {
+				tried := f.tried
+				wait, _ := o.Flush(t.Context())
+				if f.tried != tried {
+					t.Fatalf("%s\nFlush(...) tries before it is due", tc.reason)
+				}
+				got = append(got, wait)
+				c.move(wait - time.Millisecond)
+				if o.Flush(t.Context()); f.tried != tried {
+					t.Fatalf("%s\nFlush(...) tries a millisecond too early", tc.reason)
+				}
+				c.move(time.Millisecond)
+				if o.Flush(t.Context()); f.tried != tried+1 {
+					t.Fatalf("%s\nFlush(...) does not try when it is due", tc.reason)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\npauses (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// What a restart finds waits as long as it would have, but never longer than a forge may ask for.
+func TestPauseOutlivesRestart(t *testing.T) {
+	f, dir, c := &forge{fails: func(string) error { return later{time.Hour} }}, t.TempDir(), newClock()
+	publish(t, c.after(&Outbox{Next: f, Dir: dir}), reported("a", "1 active"))
+	if wait, some := c.after(&Outbox{Next: f, Dir: dir}).Flush(t.Context()); !some || wait != time.Hour {
+		t.Errorf("after a restart it waits for %s (%t), want an hour", wait, some)
+	}
+	c.move(-365 * 24 * time.Hour)
+	if wait, some := c.after(&Outbox{Next: f, Dir: dir}).Flush(t.Context()); !some || wait != 2*time.Hour {
+		t.Errorf("after the clock was put back it waits for %s (%t), want two hours", wait, some)
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	f := &forge{fails: func(string) error { return errBoom }}
+	o := &Outbox{Next: f, Dir: t.TempDir()}
+	if err := o.Publish(t.Context(), reported("a", "1 active")); !errors.Is(err, errBoom) {
+		t.Errorf("Publish(...) = %v, want %v", err, errBoom)
+	}
+	if o.Waiting() > 0 {
+		t.Error("what was refused for good waits")
+	}
+	publish(t, o, reported("a", "1 active")) // the same pass again: it is known
+	if f.tried != 2 {
+		t.Errorf("%d attempts, want 2: a token may have been replaced", f.tried)
+	}
+	f.is(nil)
+	publish(t, o, reported("a", "1 active"))
+	f.is(func(string) error { return errBoom })
+	if err := o.Publish(t.Context(), reported("a", "1 active")); !errors.Is(err, errBoom) {
+		t.Errorf("Publish(...) = %v, want %v: it had been said in between", err, errBoom)
+	}
+}
+
+// A refusal and an error that passes, of one report: it is tried again.
+func TestJoinedErrors(t *testing.T) {
+	f := &forge{fails: func(string) error { return errors.Join(errBoom, later{}) }}
+	o := &Outbox{Next: f}
+	publish(t, o, reported("a", "1 active"))
+	if o.Waiting() != 1 {
+		t.Error("it does not wait")
+	}
+}
+
+// One commit that the forge chokes on must not hold up all others.
+func TestPoison(t *testing.T) {
+	c := newClock()
+	f := &forge{fails: away}
+	o := c.after(&Outbox{Next: f})
+	for _, revision := range []string{"poison", "b", "c", "d"} {
+		publish(t, o, reported(revision, "1 active"))
+	}
+	f.is(func(revision string) error {
+		if revision == "poison" {
+			return later{}
+		}
+		return nil
+	})
+	for range 4 {
+		wait, _ := o.Flush(t.Context())
+		c.move(wait)
+	}
+	if diff := cmp.Diff([]string{"b: 1 active", "c: 1 active", "d: 1 active"}, f.said); diff != "" {
+		t.Errorf("said (-want +got):\n%s", diff)
+	}
+	if o.Waiting() != 1 {
+		t.Errorf("%d wait, want the poison", o.Waiting())
+	}
+}
+
+func TestBound(t *testing.T) {
+	f, dir := &forge{fails: away}, t.TempDir()
+	o := newClock().after(&Outbox{Next: f, Dir: dir, Most: 3})
+	var lost int
+	for i := range 5 {
+		if err := o.Publish(t.Context(), reported(fmt.Sprint(i), "1 active")); err != nil {
+			lost++
+		}
+	}
+	publish(t, o, reported("2", "2 active")) // is the newest from now on
+	if err := o.Publish(t.Context(), reported("5", "1 active")); err != nil {
+		lost++
+	}
+	if o.Waiting() != 3 || o.Dropped() != 3 || lost != 3 || len(files(t, dir)) != 3 {
+		t.Errorf("%d wait, %d were dropped, %d were told, %d are on disk; want 3 of each", o.Waiting(), o.Dropped(), lost, len(files(t, dir)))
+	}
+	var left []string
+	for k := range (&Outbox{Dir: dir}).read() {
+		left = append(left, k.revision)
+	}
+	if !cmp.Equal(3, len(left)) || strings.Contains(strings.Join(left, ""), "3") {
+		t.Errorf("%q wait; want 2, 4 and 5", left)
+	}
+}
+
+// News that come while the old is being said are neither lost nor overtaken.
+func TestNewsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said []string
+		slow := publisher(func(_ context.Context, r report.Report) error {
+			time.Sleep(2 * time.Second)
+			said = append(said, r.Verdict.Activation.Description)
+			return nil
+		})
+		o := &Outbox{Next: slow, Dir: t.TempDir()}
+		var all sync.WaitGroup
+		for i := range 3 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+				if err := o.Publish(t.Context(), reported("a", fmt.Sprint(i))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if diff := cmp.Diff([]string{"0", "2"}, said); diff != "" {
+			t.Errorf("said (-want +got):\n%s", diff)
+		}
+		if o.Waiting() > 0 {
+			t.Error("something waits")
+		}
+	})
+}
+
+// A pass goes on though the forge hangs, and Run says later what it had to leave.
+func TestPublishDoesNotBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said []string
+		var away atomic.Bool
+		away.Store(true)
+		o := &Outbox{Dir: t.TempDir(), Next: publisher(func(ctx context.Context, r report.Report) error {
+			if away.Load() {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			said = append(said, r.Revision)
+			return nil
+		})}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { o.Run(ctx) })
+		began := time.Now()
+		for i := range 20 {
+			publish(t, o, reported(fmt.Sprint(i), "1 active"))
+		}
+		if took := time.Since(began); took > 20*5*time.Second {
+			t.Errorf("20 passes waited for %s", took)
+		}
+		away.Store(false)
+		time.Sleep(time.Hour)
+		stop()
+		running.Wait()
+		if len(said) != 20 || o.Waiting() != 0 {
+			t.Errorf("%d were said and %d wait, want 20 and none", len(said), o.Waiting())
+		}
+	})
+}
+
+// Being asked to stop is no sign that the forge is away.
+func TestStop(t *testing.T) {
+	f := &forge{}
+	dir := t.TempDir()
+	o := &Outbox{Next: f, Dir: dir}
+	ctx, cancel := context.WithCancel(t.Context())
+	f.is(func(string) error { cancel(); return ctx.Err() })
+	if err := o.Publish(ctx, reported("a", "1 active")); err != nil {
+		t.Fatal(err)
+	}
+	if len(files(t, dir)) != 1 {
+		t.Error("it is not on disk for the next process")
+	}
+	f.is(nil)
+	publish(t, o, reported("b", "1 active"))
+	if len(f.said) != 2 {
+		t.Errorf("said %q, want both at once", f.said)
+	}
+}
+
+// A report of no commit, of a repository that cannot be fetched, takes nobody's place.
+func TestNoCommit(t *testing.T) {
+	f := &forge{fails: away}
+	o := &Outbox{Next: f}
+	if err := o.Publish(t.Context(), reported("", "cannot fetch")); err == nil || o.Waiting() != 0 {
+		t.Errorf("Publish(...) = %v, %d wait", err, o.Waiting())
+	}
+}
+
+// A disk that is full keeps nobody from being told.
+func TestDiskTrouble(t *testing.T) {
+	f, dir := &forge{}, filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := &Outbox{Next: f, Dir: dir}
+	if err := o.Publish(t.Context(), reported("a", "1 active")); err == nil {
+		t.Error("Publish(...) has no error")
+	}
+	if len(f.said) != 1 {
+		t.Errorf("said %q, want it said all the same", f.said)
+	}
+}
+
+type publisher func(context.Context, report.Report) error
+
+func (p publisher) Publish(ctx context.Context, r report.Report) error { return p(ctx, r) }

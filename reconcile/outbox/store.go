@@ -1,0 +1,220 @@
+package outbox
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/report"
+)
+
+// waiting is what is kept of a report, one file each. A file that was written is read
+// for ever: fields are added, and Version moves only where the old ones lie.
+type waiting struct {
+	Version   int            `json:"version"`
+	Seq       uint64         `json:"seq"`       // the order in which they came
+	Attempts  int            `json:"attempts"`  // that failed
+	NotBefore int64          `json:"notBefore"` // in milliseconds since 1970
+	Namespace string         `json:"namespace"` // of the sync
+	Name      string         `json:"name"`      // of the sync
+	Revision  string         `json:"revision"`
+	Applied   bool           `json:"applied"`
+	Verdict   report.Verdict `json:"verdict"`
+}
+
+const (
+	version    = 1
+	mostFile   = 64 << 10
+	mostWords  = 4 << 10 // bytes of one description; no forge shows a tenth of it
+	extension  = ".json"
+	unreadable = ".unreadable"
+	unfinished = ".new-"
+)
+
+// reduce takes from a report what statuses are made from.
+func reduce(r report.Report) waiting {
+	w := waiting{Version: version, Namespace: r.Sync.Namespace, Name: r.Sync.Name, Revision: r.Revision, Applied: r.Applied, Verdict: r.Verdict}
+	for _, s := range []*report.Status{&w.Verdict.Activation, &w.Verdict.Drift} {
+		// JSON would replace what is no text, and the file would not read back the same.
+		s.Description = strings.ToValidUTF8(s.Description[:min(len(s.Description), mostWords)], "")
+	}
+	return w
+}
+
+func (w waiting) key() key { return key{w.Namespace, w.Name, w.Revision} }
+
+// report is the report again, as far as it was kept.
+func (w waiting) report() report.Report {
+	r := report.Report{Revision: w.Revision, Applied: w.Applied, Verdict: w.Verdict}
+	r.Sync.Namespace, r.Sync.Name = w.Namespace, w.Name
+	return r
+}
+
+// file is the name of a key's file. A revision is not always fit for a name.
+func (k key) file() string {
+	h := sha256.New()
+	for _, s := range []string{k.namespace, k.name, k.revision} {
+		fmt.Fprintf(h, "%d:%s", len(s), s)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16]) + extension
+}
+
+func encode(w waiting) ([]byte, error) {
+	data, err := json.MarshalIndent(w, "", "  ")
+	return append(data, '\n'), err
+}
+
+// decode reads what encode wrote, and refuses what it cannot have written.
+func decode(data []byte) (waiting, error) {
+	var w waiting
+	d := json.NewDecoder(bytes.NewReader(data))
+	if err := d.Decode(&w); err != nil {
+		return waiting{}, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return waiting{}, errors.New("something follows")
+	}
+	switch {
+	case w.Version != version:
+		return waiting{}, fmt.Errorf("version %d, want %d", w.Version, version)
+	case w.Seq == 0 || w.Seq > 1<<62:
+		return waiting{}, fmt.Errorf("seq %d is out of range", w.Seq)
+	case w.Attempts < 0 || w.Attempts > 1<<30:
+		return waiting{}, fmt.Errorf("attempts %d is out of range", w.Attempts)
+	case w.Revision == "":
+		return waiting{}, errors.New("no revision")
+	}
+	for _, s := range []report.Status{w.Verdict.Activation, w.Verdict.Drift} {
+		switch s.State {
+		case report.Pending, report.Success, report.Failure, report.Error:
+		default:
+			return waiting{}, fmt.Errorf("state %q is none", s.State)
+		}
+	}
+	return w, nil
+}
+
+// read is what waits on disk. What cannot be understood is put aside under another name.
+func (o *Outbox) read() map[key]waiting {
+	all := map[key]waiting{}
+	if o.Dir == "" {
+		return all
+	}
+	entries, err := os.ReadDir(o.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		o.tell(fmt.Errorf("outbox: %w", err))
+	}
+	for _, e := range entries {
+		name := filepath.Join(o.Dir, e.Name())
+		switch {
+		case strings.HasPrefix(e.Name(), unfinished):
+			_ = os.Remove(name) // of a process that died; what it replaces is still there
+			continue
+		case !e.Type().IsRegular() || filepath.Ext(name) != extension:
+			continue
+		}
+		w, err := readFile(name)
+		if err == nil && w.key().file() != e.Name() {
+			err = errors.New("it is under another's name")
+		}
+		if _, outside := errors.AsType[*fs.PathError](err); outside {
+			o.tell(fmt.Errorf("outbox: %w", err))
+			continue
+		}
+		if err != nil {
+			o.tell(fmt.Errorf("outbox: %s: cannot read what waits, kept as *%s: %w", e.Name(), unreadable, errors.Join(err, putAside(name))))
+			continue
+		}
+		all[w.key()] = w
+	}
+	return all
+}
+
+func readFile(name string) (_ waiting, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return waiting{}, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, mostFile+1))
+	if err != nil {
+		return waiting{}, err
+	}
+	if len(data) > mostFile {
+		return waiting{}, fmt.Errorf("more than %d bytes", mostFile)
+	}
+	return decode(data)
+}
+
+// putAside renames a file so that it is not read again, and covers no older one.
+func putAside(name string) error {
+	aside := name + unreadable
+	for i := 1; ; i++ {
+		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
+			return os.Rename(name, aside)
+		} else if err != nil {
+			return err
+		}
+		aside = fmt.Sprintf("%s.%d%s", name, i, unreadable)
+	}
+}
+
+// write makes the file of what waits, whole or not at all.
+func (o *Outbox) write(w waiting) (err error) {
+	if o.Dir == "" {
+		return nil
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("outbox: cannot keep the status of %s: %w", w.key(), err)
+		}
+	}()
+	data, err := encode(w)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(o.Dir, unfinished+"*") // 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = o.rename(f.Name(), filepath.Join(o.Dir, w.key().file()))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	o.settle()
+	return nil
+}
+
+// remove forgets what waits under a key.
+func (o *Outbox) remove(k key) {
+	delete(o.waiting, k)
+	if o.Dir == "" {
+		return
+	}
+	if err := os.Remove(filepath.Join(o.Dir, k.file())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		o.tell(fmt.Errorf("outbox: it would be said again after a restart: %w", err))
+	}
+}
+
+// settle makes a rename outlast a loss of power, where the file system lets it.
+func (o *Outbox) settle() {
+	if d, err := os.Open(o.Dir); err == nil {
+		_ = d.Sync()
+		_ = d.Close()
+	}
+}

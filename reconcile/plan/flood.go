@@ -1,0 +1,150 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// flood holds a policy, or a package, that would activate more at once than anybody
+// reviews, and a package of which a policy of the cluster would activate what no policy
+// of the commit names. Activation is final: this is the last moment to ask.
+func flood(most int) func(Step, Case) Ruling {
+	most = cmp.Or(most, 100)
+	return func(s Step, c Case) Ruling {
+		switch {
+		case c.Want.Owner != render.OwnerCrossplane:
+			return allowed
+		case s.ID == MRAP(s.ID.Name):
+			names := c.newly(patternsOf(s.Object))
+			if len(names) > most {
+				return held("it would activate %d definitions at once, more than %d, for example %s; name fewer, or raise maxActivations", len(names), most, names[0])
+			}
+		case isPackage(s.ID):
+			return floodOfPackage(s.ID, c, most)
+		}
+		return allowed
+	}
+}
+
+// floodOfPackage rules on a package by the policies that are live when it arrives.
+func floodOfPackage(id manifest.ID, c Case, most int) Ruling {
+	brings, known := c.brings(id)
+	var opened, unnamed []string
+	for _, name := range brings {
+		if c.Seen.Upstream.Definitions[name].Active || !c.matchedLive(name) {
+			continue
+		}
+		opened = append(opened, name)
+		if !c.named(name) {
+			unnamed = append(unnamed, name)
+		}
+	}
+	switch {
+	case len(unnamed) > 0:
+		return held("the policy %s in the cluster would activate %d definitions of it that no policy of the commit names, for example %s; "+
+			"narrow or delete that policy first (%s)", c.livePolicy(unnamed[0]), len(unnamed), unnamed[0], comesBack)
+	case len(opened) > most:
+		return held("policies would activate %d of its definitions at once, more than %d; name fewer, or raise maxActivations", len(opened), most)
+	case !known && c.livePolicy(anyDefinition) != "":
+		return held("the policy %s in the cluster activates every definition that it brings; narrow or delete that policy first (%s)", c.livePolicy(anyDefinition), comesBack)
+	}
+	return allowed
+}
+
+const comesBack = "the policy default comes back at every restart of Crossplane while its Helm value provider.defaultActivations is set"
+
+// anyDefinition is a name that only a pattern matches that matches everything.
+const anyDefinition = "any.definition.of.an.unknown.package.invalid"
+
+// brings are the definitions of a package, as far as the commit holds them.
+func (c Case) brings(id manifest.ID) (names []string, known bool) {
+	for _, d := range c.Want.Definitions {
+		if d.Package != nil && d.Package.Installer == id {
+			names = append(names, d.Name)
+			known = true
+		}
+	}
+	return names, known
+}
+
+// newly are the definitions, known from the commit or the cluster, that patterns match
+// and that are not active yet.
+func (c Case) newly(globs []string) []string {
+	names := map[string]bool{}
+	consider := func(name string) {
+		if c.Seen.Upstream.Definitions[name].Active {
+			return
+		}
+		if slices.ContainsFunc(globs, func(glob string) bool { return activation.Matches(glob, name) }) {
+			names[name] = true
+		}
+	}
+	for _, d := range c.Want.Definitions {
+		consider(d.Name)
+	}
+	for name := range c.Seen.Upstream.Definitions {
+		consider(name)
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// named says whether a policy of the commit names a definition.
+func (c Case) named(name string) bool {
+	return slices.ContainsFunc(c.Want.Definitions, func(d render.Definition) bool {
+		return d.Name == name && slices.ContainsFunc(d.Reasons, func(r activation.Reason) bool { return r.Cause == activation.Matched })
+	})
+}
+
+func (c Case) matchedLive(name string) bool { return c.livePolicy(name) != "" }
+
+// livePolicy is the first policy of the cluster that would activate a definition, as it
+// is now: what the commit makes of the policy comes first in the order of a pass.
+func (c Case) livePolicy(name string) string {
+	for _, policy := range slices.Sorted(maps.Keys(c.Seen.Upstream.Policies)) {
+		inCommit := slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == MRAP(policy) })
+		if !inCommit && c.Seen.Upstream.Policies[policy].matches(name) {
+			return policy
+		}
+	}
+	for _, p := range c.Want.Policies {
+		for _, pattern := range p.Patterns {
+			if !p.Paused && name != anyDefinition && activation.Matches(pattern.Glob, name) {
+				return p.Name
+			}
+		}
+	}
+	return ""
+}
+
+func patternsOf(policy *unstructured.Unstructured) []string {
+	globs, _, err := unstructured.NestedStringSlice(policy.Object, "spec", "activate")
+	if err != nil {
+		panic(fmt.Sprintf("a policy was rendered without a list of patterns: %v", err)) // catalogue refuses it
+	}
+	return globs
+}
+
+// owner holds whatever makes CRDs where the record of who does disagrees with the
+// cluster, and Crossplane's objects where this sync makes the CRDs itself.
+func owner(isSet bool) func(Step, Case) Ruling {
+	return func(s Step, c Case) Ruling {
+		natural := c.Seen.Natural
+		switch {
+		case natural == "" || natural == c.Want.Owner:
+			return allowed
+		case c.Want.Owner == render.OwnerHeadgate && (s.ID == MRAP(s.ID.Name) || s.ID.Group == "pkg.crossplane.io"):
+			return held("Crossplane runs here, and this sync makes the CRDs itself: both would; set crdOwner: Crossplane")
+		case !isSet && s.Definition:
+			return held("%s made the CRDs of this sync so far, and the cluster says %s does; set crdOwner to the one that is meant", c.Want.Owner, natural)
+		}
+		return allowed
+	}
+}

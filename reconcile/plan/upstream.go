@@ -1,0 +1,207 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// An Upstream is what Crossplane has made of what it was given. Its maps are nil where
+// its API is not served.
+type Upstream struct {
+	Definitions map[string]LiveDefinition // by name of the MRD
+	Policies    map[string]LivePolicy     // by name of the MRAP
+	Packages    map[manifest.ID]LivePackage
+}
+
+// A LiveDefinition is an MRD as it stands in the cluster.
+type LiveDefinition struct {
+	Active      bool
+	Established metav1.ConditionStatus // "" where Crossplane has not said
+	Message     string                 // of a condition that is not true
+}
+
+// A LivePolicy is an MRAP as it stands in the cluster.
+type LivePolicy struct {
+	Patterns []string
+	Paused   bool
+	Healthy  metav1.ConditionStatus
+	Message  string
+}
+
+// A LivePackage is a Provider, Configuration or Function as it stands in the cluster.
+type LivePackage struct {
+	Installed, Healthy metav1.ConditionStatus
+	Reason             string // of the condition that matters: "AwaitingActivation" is healthy
+	Message            string
+}
+
+// A CheckState is how far something is that must hold and that we do not write.
+type CheckState string
+
+// The states.
+const (
+	Holds   CheckState = "holds"
+	Pending CheckState = "pending"
+	Broken  CheckState = "broken"
+)
+
+// A Check is what Crossplane is to make of what we gave it.
+type Check struct {
+	ID     manifest.ID `json:"id"`
+	State  CheckState  `json:"state"`
+	Reason string      `json:"reason,omitempty"` // of one that does not hold
+}
+
+// MRD is the identity of the definition of a name.
+func MRD(name string) manifest.ID {
+	return manifest.ID{Group: "apiextensions.crossplane.io", Kind: "ManagedResourceDefinition", Name: name}
+}
+
+// MRAP is the identity of the policy of a name.
+func MRAP(name string) manifest.ID {
+	return manifest.ID{Group: "apiextensions.crossplane.io", Kind: "ManagedResourceActivationPolicy", Name: name}
+}
+
+// checks compares what Crossplane made with what the commit is to make it do. What is
+// not there is pending: a step of this plan, or a package, brings it.
+func checks(want render.Desired, up Upstream) []Check {
+	if want.Owner != render.OwnerCrossplane {
+		return nil
+	}
+	var all []Check
+	for _, d := range want.Definitions {
+		if d.Active && !d.Paused {
+			live, exists := up.Definitions[d.Name]
+			state, reason := live.check(exists)
+			all = append(all, Check{ID: MRD(d.Name), State: state, Reason: reason})
+		}
+	}
+	for _, p := range want.Policies {
+		if !p.Paused {
+			live, exists := up.Policies[p.Name]
+			state, reason := live.check(exists)
+			all = append(all, Check{ID: MRAP(p.Name), State: state, Reason: reason})
+		}
+	}
+	for _, o := range want.Objects {
+		if isPackage(o.ID) {
+			live, exists := up.Packages[o.ID]
+			state, reason := live.check(exists)
+			all = append(all, Check{ID: o.ID, State: state, Reason: reason})
+		}
+	}
+	return all
+}
+
+func isPackage(id manifest.ID) bool {
+	return id.Group == "pkg.crossplane.io" && slices.Contains([]string{"Provider", "Configuration", "Function"}, id.Kind)
+}
+
+// check tells pending from blocked as Crossplane does: by Unknown against False, for the
+// reason is the same.
+func (d LiveDefinition) check(exists bool) (CheckState, string) {
+	switch {
+	case !exists:
+		return Pending, "no package has brought this definition yet"
+	case !d.Active:
+		return Pending, "Crossplane has not activated it yet"
+	case d.Established == metav1.ConditionTrue:
+		return Holds, ""
+	case d.Established == metav1.ConditionFalse:
+		return Broken, "blocked: " + cmp.Or(d.Message, "Crossplane does not say why; look at the events of the definition")
+	}
+	return Pending, "Crossplane is establishing its CRD"
+}
+
+func (p LivePolicy) check(exists bool) (CheckState, string) {
+	switch {
+	case !exists:
+		return Pending, "it is not in the cluster yet"
+	case p.Paused:
+		return Broken, "someone paused it in the cluster (crossplane.io/paused)"
+	case p.Healthy == metav1.ConditionTrue:
+		return Holds, ""
+	case p.Message != "":
+		return Broken, p.Message
+	}
+	return Pending, "Crossplane has not looked at it yet"
+}
+
+func (p LivePackage) check(exists bool) (CheckState, string) {
+	switch {
+	case !exists:
+		return Pending, "it is not in the cluster yet"
+	case p.Installed == metav1.ConditionTrue && p.Healthy == metav1.ConditionTrue:
+		return Holds, ""
+	case p.Reason == "AwaitingActivation", p.Reason == "InactivePackageRevision":
+		return Holds, "" // of a manual revision, or of a provider that nothing is active of
+	case p.Installed == metav1.ConditionFalse && p.Message != "", p.Healthy == metav1.ConditionFalse && p.Message != "":
+		return Broken, p.Message
+	}
+	return Pending, "Crossplane is installing it"
+}
+
+// unexplained finds the definitions that are active in the cluster and that nothing in
+// the commit activates: the default policy, or a hand, did.
+func unexplained(want render.Desired, up Upstream) []manifest.Finding {
+	if want.Owner != render.OwnerCrossplane || len(want.Definitions) == 0 {
+		return nil
+	}
+	var names []string
+	for _, d := range want.Definitions {
+		if !d.Active && up.Definitions[d.Name].Active {
+			names = append(names, d.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	f := manifest.Finding{
+		Rule:     "active-unexplained",
+		Severity: manifest.Note,
+		Message:  fmt.Sprintf("%s active in the cluster that no policy of this commit names, for example %s; activation is final", areActive(len(names)), names[0]),
+		Fix:      "name them in a policy, or look for who activated them",
+	}
+	for _, name := range slices.Sorted(maps.Keys(up.Policies)) {
+		if up.Policies[name].matches(names[0]) {
+			f.Message += fmt.Sprintf(". The policy %s in the cluster activates that one", name)
+			break
+		}
+	}
+	return []manifest.Finding{f}
+}
+
+// matches says whether a policy activates the definition of a name.
+func (p LivePolicy) matches(name string) bool {
+	return !p.Paused && slices.ContainsFunc(p.Patterns, func(glob string) bool { return activation.Matches(glob, name) })
+}
+
+func areActive(n int) string {
+	if n == 1 {
+		return "1 definition is"
+	}
+	return fmt.Sprintf("%d definitions are", n)
+}
+
+// installed says which package revision of Crossplane controls a live object.
+func installed(o metav1.Object) (revision string, ok bool) {
+	ref := metav1.GetControllerOf(o)
+	if ref == nil || !strings.HasPrefix(ref.APIVersion, "pkg.crossplane.io/") {
+		return "", false
+	}
+	return ref.Name, true
+}
+
+func isInstalled(o metav1.Object) bool {
+	_, ok := installed(o)
+	return ok
+}
