@@ -6,13 +6,16 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
 )
 
 // A Source fetches a commit. ref is a branch, a tag or a commit; "" is the default.
@@ -34,14 +37,26 @@ type Applier interface {
 	Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error)
 }
 
+// A Place knows what has to be known of it before a commit is rendered for it.
+type Place interface {
+	// Owner says who makes the CRDs of definitions there; "" is that it cannot tell.
+	Owner(ctx context.Context) (render.Owner, error)
+	// Definitions are those that are there already.
+	Definitions(ctx context.Context) ([]*catalogue.Definition, error)
+}
+
 // A Reconciler makes passes over one target.
 type Reconciler struct {
 	Source   Source
 	Observer Observer
 	Applier  Applier
+	Place    Place // nil where passes know no cluster
 	Options  render.Options
 	Guarding plan.Guarding
 	Sync     plan.Sync
+
+	Live    bool          // definitions of the cluster count beside those of the commit
+	Timeout time.Duration // how long checks may take to hold; default 5 minutes
 }
 
 // Render fetches a commit and renders what it wants. Of a commit that cannot be
@@ -51,9 +66,37 @@ func (r Reconciler) Render(ctx context.Context, ref string) (render.Desired, err
 	if err != nil {
 		return render.Desired{}, err
 	}
-	want, err := render.Render(in, r.Options)
+	want := render.Desired{Revision: in.Revision}
+	how, err := r.options(ctx, in)
+	if err != nil {
+		return want, err
+	}
+	want, err = render.Render(in, how)
 	want.Revision = in.Revision
 	return want, err
+}
+
+// options are those to render a commit with, once the place was asked.
+func (r Reconciler) options(ctx context.Context, in render.Input) (render.Options, error) {
+	how := r.Options
+	var err error
+	if how.Owner == render.OwnerAuto {
+		how.Owner = ""
+		if r.Place != nil {
+			if how.Owner, err = r.Place.Owner(ctx); err != nil {
+				return how, err
+			}
+		}
+		if how.Owner == "" {
+			if how.Owner, err = render.OwnerBy(in, how.Limits); err != nil {
+				return how, err
+			}
+		}
+	}
+	if r.Live && r.Place != nil {
+		how.Live, err = r.Place.Definitions(ctx)
+	}
+	return how, err
 }
 
 // Plan says what a pass would do to a place.
@@ -128,6 +171,36 @@ func (r Reconciler) Run(ctx context.Context, ref string) (report.Report, error) 
 			failed.Stop(err)
 			return failed, err
 		}
+		checks, err := r.settle(ctx, want, p)
+		if err != nil {
+			failed := report.New(p, done, true)
+			failed.Stop(err)
+			return failed, err
+		}
+		p.Checks, p.Notes = checks.Checks, checks.Notes
 		return report.New(p, done, true), nil
+	}
+}
+
+// settle waits until nothing is pending any more that Crossplane is to make of what was
+// applied. What is late when the time is over is broken: somebody has to look.
+func (r Reconciler) settle(ctx context.Context, want render.Desired, p plan.Plan) (plan.Plan, error) {
+	if len(p.Checks) == 0 {
+		return p, nil
+	}
+	timeout := cmp.Or(r.Timeout, 5*time.Minute)
+	late := time.After(timeout)
+	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		now, err := r.Plan(ctx, want, r.Observer)
+		if err != nil || !now.Pending() {
+			return now, err
+		}
+		select {
+		case <-ctx.Done():
+			return now, context.Cause(ctx)
+		case <-late:
+			return now.Late(timeout.String()), nil
+		case <-time.After(pause):
+		}
 	}
 }

@@ -14,11 +14,11 @@ var excused = regexp.MustCompile(`(?i)\bcorpus is absent\b`)
 
 // event is a line of `go test -json`; `go doc test2json` describes it.
 type event struct {
-	Action  string  `json:"Action"`
-	Package string  `json:"Package"`
-	Test    string  `json:"Test"`
-	Elapsed float64 `json:"Elapsed"`
-	Output  string  `json:"Output"`
+	Action  string
+	Package string
+	Test    string
+	Elapsed float64
+	Output  string
 }
 
 // test is one that is running, or a whole package where name is empty.

@@ -41,6 +41,10 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
 		Trials:    map[manifest.ID]plan.Trial{},
 		Kinds:     c.surface.kinds,
+		Natural:   c.surface.natural(inv),
+	}
+	if seen.Upstream, err = c.upstream(ctx, want); err != nil {
+		return plan.Observed{}, err
 	}
 	asked, err := plan.AskFor(want, inv)
 	if err != nil {

@@ -181,7 +181,7 @@ func TestNothingIsSaidTwice(t *testing.T) {
 					t.Errorf("%s: %d requests, %d of them write; want %d and %d", what, all, wrote, requests, writes)
 				}
 			}
-			expect("seen: it lists what is there once", Pending(green), 3, 2)
+			expect("seen: it lists what is there once", report.Seen(green.Sync, green.Revision), 3, 2)
 			expect("applied: it remembers", green, 2, 2)
 			expect("the next pass comes to the same", green, 0, 0)
 			expect("one of the two changes", red, 1, 1)

@@ -84,27 +84,6 @@ func (s Statuses) Of(r report.Report) ([]Status, error) {
 	return []Status{of("/activation", r.Verdict.Activation), of("/drift", r.Verdict.Drift)}, nil
 }
 
-// Pending is what there is to say of a commit as soon as it is seen: r's Sync and
-// Revision, and no verdict yet.
-func Pending(r report.Report) report.Report {
-	return saying(r, report.Status{State: report.Pending, Description: "seen; the pass has not come to an end"})
-}
-
-// Superseded is the last that there is to say of a commit which by took the place of
-// before it was applied. It is an error and not a success: nobody knows what the commit
-// would have done.
-func Superseded(r report.Report, by string) report.Report {
-	return saying(r, report.Status{State: report.Error, Description: fmt.Sprintf("superseded by %.12s before it was applied", by)})
-}
-
-// saying is a report that says one thing of everything.
-func saying(r report.Report, said report.Status) report.Report {
-	return report.Report{
-		APIVersion: r.APIVersion, Kind: r.Kind, Sync: r.Sync, Revision: r.Revision,
-		Verdict: report.Verdict{Activation: said, Drift: said},
-	}
-}
-
 // mostContext is what GitHub allows of a context.
 const mostContext = 255
 

@@ -72,12 +72,12 @@ func TestPublish(t *testing.T) {
 		},
 		"Pending": {
 			reason: "whoever pushed sees at once that somebody is at it",
-			report: Pending(green),
+			report: report.Seen(green.Sync, green.Revision),
 			want:   want{statuses: saying(report.Pending, "seen; the pass has not come to an end")},
 		},
 		"Superseded": {
 			reason: "a commit that was never applied must not stay pending for ever",
-			report: Superseded(green, "fedcba9876543210fedcba9876543210fedcba98"),
+			report: report.Superseded(green.Sync, green.Revision, "fedcba9876543210fedcba9876543210fedcba98"),
 			want:   want{statuses: saying(report.Error, "superseded by fedcba987654 before it was applied")},
 		},
 		"NoCommit": {

@@ -85,7 +85,7 @@ func TestGitea(t *testing.T) {
 			}
 		}
 		applied := reported(first, active, noDrift)
-		pass(forge.Pending(applied))
+		pass(report.Seen(applied.Sync, applied.Revision))
 		pass(applied)
 		pass(applied) // nothing new
 		pass(reported(first, active, drifted))
@@ -111,8 +111,8 @@ func TestGitea(t *testing.T) {
 
 	t.Run("Superseded", func(t *testing.T) {
 		s := statuses(t, cloned, g.Token)
-		seen := forge.Pending(reported(older, active, noDrift))
-		for _, r := range []report.Report{seen, forge.Superseded(seen, newer)} {
+		pending := seenOf(reported(older, active, noDrift))
+		for _, r := range []report.Report{pending, report.Superseded(pending.Sync, pending.Revision, newer)} {
 			if err := s.Publish(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
@@ -200,10 +200,10 @@ func TestGitea(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		publish(forge.Pending(reported(one, active, noDrift)))
+		publish(seenOf(reported(one, active, noDrift)))
 		g.Stop(t)
-		publish(forge.Superseded(reported(one, active, noDrift), two))
-		publish(forge.Pending(reported(two, active, noDrift)))
+		publish(supersededOf(reported(one, active, noDrift), two))
+		publish(seenOf(reported(two, active, noDrift)))
 		publish(reported(two, active, drifted))
 		publish(reported(two, active, noDrift))
 		if n := before.Waiting(); n != 2 {
@@ -265,4 +265,10 @@ func TestGitea(t *testing.T) {
 			t.Errorf("what stands on the commit (-want +got):\n%s", diff)
 		}
 	})
+}
+
+func seenOf(r report.Report) report.Report { return report.Seen(r.Sync, r.Revision) }
+
+func supersededOf(r report.Report, by string) report.Report {
+	return report.Superseded(r.Sync, r.Revision, by)
 }

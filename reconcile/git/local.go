@@ -8,62 +8,57 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/go-git/go-billy/v5"
 	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-billy/v5/util"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
 
-// A local repository is read where it is. Others may write to it meanwhile.
-type local struct {
-	git     string // where HEAD is
-	common  string // where refs and objects are; differs in a linked worktree
-	objects *objects
-}
-
-func openLocal(dir string, limit int64) (*local, error) {
-	l, err := locate(dir)
+// openLocal opens the repository in a directory, to read it where it is. Others
+// may write to it meanwhile.
+//
+// go-git's PlainOpen is not used: it refuses repositories with extensions that
+// do not matter to a reader, as git sparse-checkout and partial clones set them.
+func openLocal(dir string, limit int64) (*objects, error) {
+	files, err := locate(dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.supported(); err != nil {
+	if err := supported(files); err != nil {
 		return nil, err
 	}
-	l.objects, err = openObjects(filepath.Join(l.common, "objects"), limit)
-	return l, err
+	return openObjects(files, limit)
 }
 
-// locate finds the Git directory of dir: dir itself, dir/.git, or where a file dir/.git points.
-func locate(dir string) (*local, error) {
-	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+// locate finds the Git directory of dir: dir itself, dir/.git, or where a file
+// dir/.git points. A linked worktree has two: one with HEAD and one with the rest.
+func locate(dir string) (billy.Filesystem, error) {
+	if !exists(dir) {
 		return nil, errors.New("no such directory")
 	}
-	git := filepath.Join(dir, ".git")
-	info, err := os.Stat(git)
-	switch {
-	case err != nil:
-		git = dir
-	case !info.IsDir():
-		if git, err = pointer(git, "gitdir:"); err != nil {
-			return nil, err
-		}
+	git := dir
+	if to, err := pointer(filepath.Join(dir, ".git"), "gitdir: "); err == nil {
+		git = to
+	} else if exists(filepath.Join(dir, ".git")) {
+		git = filepath.Join(dir, ".git")
 	}
-	common := git
+	files, common := osfs.New(git), git
 	if to, err := pointer(filepath.Join(git, "commondir"), ""); err == nil {
-		common = to
+		files, common = dotgit.NewRepositoryFilesystem(files, osfs.New(to)), to
 	}
-	if !exists(filepath.Join(git, "HEAD")) || !exists(filepath.Join(common, "objects")) {
-		for up := filepath.Dir(dir); up != filepath.Dir(up); up = filepath.Dir(up) {
-			if exists(filepath.Join(up, ".git")) {
-				return nil, fmt.Errorf("not a Git repository, but %s is: use that, with a path", up)
-			}
+	if exists(filepath.Join(git, "HEAD")) && exists(filepath.Join(common, "objects")) {
+		return files, nil
+	}
+	for up := filepath.Dir(dir); up != filepath.Dir(up); up = filepath.Dir(up) {
+		if exists(filepath.Join(up, ".git")) {
+			return nil, fmt.Errorf("not a Git repository, but %s is: use that, with a path", up)
 		}
-		return nil, errors.New("not a Git repository")
 	}
-	return &local{git: git, common: common}, nil
+	return nil, errors.New("not a Git repository")
 }
 
 func exists(path string) bool {
@@ -77,11 +72,8 @@ func pointer(file, prefix string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	to, ok := strings.CutPrefix(strings.TrimSpace(string(raw)), prefix)
-	if !ok {
-		return "", fmt.Errorf("%s: cannot find the repository: the file has no %q", file, prefix)
-	}
-	if to = strings.TrimSpace(to); !filepath.IsAbs(to) {
+	to := strings.TrimSpace(strings.TrimPrefix(string(raw), prefix))
+	if !filepath.IsAbs(to) {
 		to = filepath.Join(filepath.Dir(file), to)
 	}
 	return filepath.Clean(to), nil
@@ -93,8 +85,8 @@ var (
 )
 
 // supported refuses formats that would be misread.
-func (l *local) supported() error {
-	config, err := os.ReadFile(filepath.Join(l.common, "config"))
+func supported(files billy.Filesystem) error {
+	config, err := util.ReadFile(files, "config")
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil
@@ -108,12 +100,9 @@ func (l *local) supported() error {
 	return nil
 }
 
-func (l *local) refs() (refs, error) {
-	files := osfs.New(l.git)
-	if l.git != l.common {
-		files = dotgit.NewRepositoryFilesystem(files, osfs.New(l.common))
-	}
-	s := filesystem.NewStorage(files, cache.NewObjectLRU(0))
+// refs lists the refs of a repository on disk.
+func (o *objects) refs() (refs, error) {
+	s := filesystem.NewStorage(o.files, nil) // one of its own: it reads no objects
 	iter, err := s.IterReferences()
 	if err != nil {
 		return refs{}, fmt.Errorf("cannot list branches and tags: %w", err)
@@ -139,36 +128,30 @@ func (l *local) refs() (refs, error) {
 	return r, err
 }
 
-func (l *local) resolve(ref string) (*objects, *object.Commit, error) {
-	h, err := l.find(ref)
-	if err != nil {
-		return nil, nil, err
+// named finds the commit that ref names, without a network.
+func (o *objects) named(ref string) (*object.Commit, error) {
+	h := plumbing.NewHash(ref)
+	if !plumbing.IsHash(ref) {
+		names, err := o.refs()
+		if err != nil {
+			return nil, err
+		}
+		if h, err = names.find(ref); errors.Is(err, errUnknownRef) && abbreviated.MatchString(ref) {
+			id, other := o.startingWith(ref)
+			if other != nil {
+				return nil, other
+			}
+			if !id.IsZero() {
+				h, err = id, nil
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	c, err := l.objects.commit(h)
+	c, err := o.commit(h)
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return nil, nil, fmt.Errorf("cannot read %q: %s is missing here; git fetch it", ref, h)
+		return nil, fmt.Errorf("cannot read %q: %s is missing here; git fetch it", ref, h)
 	}
-	return l.objects, c, err
-}
-
-func (l *local) find(ref string) (plumbing.Hash, error) {
-	if len(ref) == 2*hashSize && plumbing.IsHash(ref) {
-		return plumbing.NewHash(ref), nil
-	}
-	names, err := l.refs()
-	if err != nil {
-		return plumbing.ZeroHash, err
-	}
-	_, h, err := names.find(ref)
-	if !errors.Is(err, errUnknownRef) || !abbreviated.MatchString(ref) {
-		return h, err
-	}
-	ids, other := l.objects.commits(ref)
-	if other != nil {
-		return h, other
-	}
-	if len(ids) == 0 {
-		return h, err
-	}
-	return ids[0], nil
+	return c, err
 }

@@ -1,317 +1,300 @@
 package git
 
 import (
-	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/go-git/go-billy/v5"
+	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
-	"github.com/go-git/go-git/v5/plumbing/format/objfile"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/storer"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
 
-// objects reads the object store of a repository on disk, from many goroutines
-// at once. What it opened stays readable when somebody repacks or deletes it.
+// errDamaged is wrapped by what a reader says of objects that are not what Git wrote.
+var errDamaged = errors.New("damaged data")
+
+const (
+	// A delta is read with its base, and neighbours share bases.
+	remembered = 16 * cache.MiByte
+	// A store may borrow from one that borrows, and from itself by mistake.
+	maxStores = 10
+)
+
+// objects are what a repository on disk stores and borrows. go-git reads them
+// for one at a time; objects are safe for concurrent use.
 type objects struct {
-	dirs    []string // the directory "objects" and those that it borrows from
-	id      os.FileInfo
-	limit   int64 // bytes of one object
-	recent  *recent
+	storer.EncodedObjectStorer // nil: go-git's decoders of objects only read
+
+	files   billy.Filesystem // the Git directory
+	id      os.FileInfo      // of the directory "objects"
+	limit   int64            // bytes of one object
+	recent  cache.Object
 	damaged atomic.Bool // something was read that Git did not write
 
-	scanning sync.Mutex
-	packs    atomic.Pointer[[]indexed]
+	mu     sync.Mutex
+	stores []*filesystem.Storage // its own first
 }
 
-type indexed struct {
-	*pack
-	path  string
-	index *idxfile.MemoryIndex
-}
-
-// openObjects opens the store in dir.
-func openObjects(dir string, limit int64) (*objects, error) {
-	id, err := os.Stat(dir)
+func openObjects(files billy.Filesystem, limit int64) (*objects, error) {
+	id, err := files.Stat("objects")
 	if err != nil {
 		return nil, err
 	}
-	o := &objects{dirs: borrowed(dir, nil), id: id, limit: limit, recent: &recent{limit: recentBytes}}
-	return o, o.scan()
+	o := &objects{files: files, id: id, limit: limit, recent: cache.NewObjectLRU(remembered)}
+	o.open(files)
+	return o, nil
+}
+
+// open adds a store and those that it borrows from. Files are closed by their
+// finalizers, because trees that were handed out may still read them.
+func (o *objects) open(files billy.Filesystem) {
+	o.stores = append(o.stores, filesystem.NewStorageWithOptions(files, o.recent, filesystem.Options{
+		KeepDescriptors:      true,
+		LargeObjectThreshold: o.limit, // above it, only the size is read
+	}))
+	lent, err := dotgit.NewWithOptions(files, dotgit.Options{AlternatesFS: osfs.New("/")}).Alternates()
+	if err != nil {
+		return // most borrow nothing, and what is missing is said when it is read
+	}
+	for _, d := range lent {
+		if len(o.stores) < maxStores {
+			o.open(d.Fs())
+		}
+	}
 }
 
 // current tells whether the directory is still the one that was opened.
 func (o *objects) current() bool {
-	now, err := os.Stat(o.dirs[0])
+	now, err := o.files.Stat("objects")
 	return err == nil && os.SameFile(now, o.id)
 }
 
-// borrowed follows the alternates of a store.
-func borrowed(dir string, dirs []string) []string {
-	dirs = append(dirs, dir)
-	list, err := os.ReadFile(filepath.Join(dir, "info", "alternates"))
-	if err != nil {
-		return dirs // most have none
-	}
-	for line := range strings.Lines(string(list)) {
-		next := strings.TrimSpace(line)
-		if next == "" || strings.HasPrefix(next, "#") {
-			continue
-		}
-		if !filepath.IsAbs(next) {
-			next = filepath.Join(dir, next)
-		}
-		if next = filepath.Clean(next); !slices.Contains(dirs, next) {
-			dirs = borrowed(next, dirs)
-		}
-	}
-	return dirs
-}
-
-// scan opens the packs that are there now.
-func (o *objects) scan() error {
-	o.scanning.Lock()
-	defer o.scanning.Unlock()
-	var have []indexed
-	if old := o.packs.Load(); old != nil {
-		have = *old
-	}
-	var now []indexed
-	for _, dir := range o.dirs {
-		paths, err := filepath.Glob(filepath.Join(glob.Replace(dir), "pack", "pack-*.pack"))
-		if err != nil {
-			return err
-		}
-		for _, path := range paths {
-			if i := slices.IndexFunc(have, func(p indexed) bool { return p.path == path }); i >= 0 {
-				now = append(now, have[i])
-				continue
-			}
-			p, idx, err := openPack(path, o.limit, o.recent)
-			if errors.Is(err, fs.ErrNotExist) { // repacked in this moment
-				continue
-			}
+// whole checks that no pack was cut short and every index is readable. It tells how many packs there are.
+func (o *objects) whole() (packs int, err error) {
+	err = o.locked(func() error {
+		list, err := o.stores[0].ObjectPacks()
+		for _, h := range list {
+			f, err := o.files.Open(o.files.Join("objects", "pack", "pack-"+h.String()+".pack"))
 			if err != nil {
-				o.note(err)
 				return err
 			}
-			now = append(now, indexed{p, path, idx})
+			p := packfile.NewPackfile(nil, nil, f, 0)
+			id, err := p.ID()
+			if err = errors.Join(err, p.Close()); err != nil || id != h {
+				return fmt.Errorf("%w: pack %s is not complete: %w", errDamaged, h, err)
+			}
 		}
+		packs = len(list)
+		if err == nil {
+			_, err = o.stores[0].HashesWithPrefix(plumbing.ZeroHash[:]) // reads every index
+		}
+		return err
+	})
+	return packs, err
+}
+
+// locked calls do, which uses the stores, and remembers if it finds damage.
+func (o *objects) locked(do func() error) (err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	defer func() {
+		if p := recover(); p != nil { // go-git has panicked on what an attacker wrote
+			err = fmt.Errorf("%v", p)
+		}
+		system := (*fs.PathError)(nil)
+		if err == nil || gone(err) || errors.As(err, &system) {
+			return
+		}
+		if !errors.Is(err, errDamaged) {
+			err = fmt.Errorf("%w: %w", errDamaged, err)
+		}
+		o.damaged.Store(true)
+	}()
+	return do()
+}
+
+// gone tells whether something is not there, or not any more.
+func gone(err error) bool {
+	return errors.Is(err, plumbing.ErrObjectNotFound) || errors.Is(err, dotgit.ErrPackfileNotFound) || errors.Is(err, fs.ErrNotExist)
+}
+
+// find calls found with the store that has an object.
+func (o *objects) find(h plumbing.Hash, found func(*filesystem.Storage) error) error {
+	err := o.locked(func() error {
+		for again := false; ; again = true {
+			for _, s := range o.stores {
+				err := s.HasEncodedObject(h)
+				if err == nil {
+					err = found(s)
+				}
+				if !gone(err) {
+					return err
+				}
+			}
+			if again {
+				return plumbing.ErrObjectNotFound
+			}
+			o.stores = nil // it may have been packed, or sent, since
+			o.open(o.files)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("cannot read object %s: %w", h, err)
 	}
-	o.packs.Store(&now)
 	return nil
 }
 
-var glob = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
-
-func (o *objects) note(err error) {
-	if errors.Is(err, errDamaged) {
-		o.damaged.Store(true)
-	}
-}
-
-// A spot is where an object is: in a pack, or else in a file of its own.
-type spot struct {
-	pack *pack
-	at   int64
-	file string
-}
-
-func (o *objects) find(h plumbing.Hash) (spot, error) {
-	for range 2 {
-		for _, p := range *o.packs.Load() {
-			at, ok, err := p.offset(h)
-			if err != nil || ok {
-				o.note(err)
-				return spot{pack: p.pack, at: at}, err
-			}
-		}
-		name := h.String()
-		for _, dir := range o.dirs {
-			file := filepath.Join(dir, name[:2], name[2:])
-			if info, err := os.Lstat(file); err == nil && info.Mode().IsRegular() {
-				return spot{file: file}, nil
-			}
-		}
-		if err := o.scan(); err != nil { // it may have been packed since
-			return spot{}, err
-		}
-	}
-	return spot{}, fmt.Errorf("cannot read object %s: %w", h, plumbing.ErrObjectNotFound)
-}
-
 func (o *objects) has(h plumbing.Hash) (bool, error) {
-	_, err := o.find(h)
+	err := o.find(h, func(*filesystem.Storage) error { return nil })
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// read reads an object. The caller does not change the bytes.
-func (o *objects) read(h plumbing.Hash) (plumbing.ObjectType, []byte, error) {
-	s, err := o.find(h)
-	if err != nil {
-		return 0, nil, err
-	}
-	if s.pack == nil {
-		kind, size, r, err := o.loose(s.file)
-		if err != nil {
-			return 0, nil, err
-		}
-		defer r.close()
-		if size > o.limit {
-			return 0, nil, fmt.Errorf("cannot read object %s: it has %d bytes, the limit is %d", h, size, o.limit)
-		}
-		data := make([]byte, size)
-		if _, err := io.ReadFull(r, data); err != nil {
-			return 0, nil, fmt.Errorf("cannot read object %s: %w: %w", h, errDamaged, err)
-		}
-		return kind, data, nil
-	}
-	kind, data, err := s.pack.object(s.at)
-	if errors.Is(err, errNoBase) {
-		err = fmt.Errorf("cannot read object %s: %w: %w", h, errDamaged, err)
-	}
-	o.note(err)
-	return kind, data, err
-}
-
 // size tells the size of an object without reading it.
-func (o *objects) size(h plumbing.Hash) (int64, error) {
-	s, err := o.find(h)
-	if err != nil {
-		return 0, err
-	}
-	if s.pack == nil {
-		_, size, r, err := o.loose(s.file)
-		if err != nil {
-			return 0, err
-		}
-		r.close()
-		return size, nil
-	}
-	size, err := s.pack.length(s.at)
-	o.note(err)
+func (o *objects) size(h plumbing.Hash) (size int64, err error) {
+	err = o.find(h, func(s *filesystem.Storage) error {
+		size, err = s.EncodedObjectSize(h)
+		return err
+	})
 	return size, err
 }
 
-type loose struct {
-	*objfile.Reader
-	file *os.File
+// read reads an object, into bytes that are the caller's.
+func (o *objects) read(h plumbing.Hash) (kind plumbing.ObjectType, data []byte, err error) {
+	var size int64
+	err = o.find(h, func(s *filesystem.Storage) error {
+		found, err := s.EncodedObject(plumbing.AnyObject, h)
+		if err != nil {
+			return err
+		}
+		if kind, size = found.Type(), found.Size(); size > o.limit {
+			return nil
+		}
+		r, err := found.Reader()
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		data = make([]byte, size)
+		_, err = io.ReadFull(r, data)
+		return err
+	})
+	if size > o.limit {
+		err = fmt.Errorf("cannot read object %s: it has %d bytes, the limit is %d", h, size, o.limit)
+	}
+	return kind, data, err
 }
 
-func (l loose) close() {
-	_ = l.Close()
-	_ = l.file.Close()
-}
-
-func (o *objects) loose(path string) (plumbing.ObjectType, int64, loose, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, 0, loose{}, err
-	}
-	r, err := objfile.NewReader(f)
-	if err != nil {
-		return 0, 0, loose{}, errors.Join(fmt.Errorf("%s: cannot read it: %w: %w", path, errDamaged, err), f.Close())
-	}
-	kind, size, err := r.Header()
-	if err == nil && size < 0 {
-		err = objfile.ErrNegativeSize
+// EncodedObject lets go-git decode what read reads.
+func (o *objects) EncodedObject(want plumbing.ObjectType, h plumbing.Hash) (plumbing.EncodedObject, error) {
+	kind, data, err := o.read(h)
+	if errors.Is(err, plumbing.ErrObjectNotFound) || err == nil && want != plumbing.AnyObject && want != kind {
+		return nil, plumbing.ErrObjectNotFound // go-git compares with ==
 	}
 	if err != nil {
-		loose{r, f}.close()
-		return 0, 0, loose{}, fmt.Errorf("%s: cannot read it: %w: %w", path, errDamaged, err)
+		return nil, err
 	}
-	return kind, size, loose{r, f}, nil
-}
-
-// startingWith lists the objects whose id starts so; prefix has at least two digits.
-func (o *objects) startingWith(prefix string) []plumbing.Hash {
-	prefix = strings.ToLower(prefix)
-	first, err := hex.DecodeString(prefix[:2])
-	if err != nil {
-		return nil
-	}
-	whole, _ := hex.DecodeString(prefix[:len(prefix)&^1])
-	var found []plumbing.Hash
-	add := func(h plumbing.Hash) {
-		if strings.HasPrefix(h.String(), prefix) && !slices.Contains(found, h) {
-			found = append(found, h)
-		}
-	}
-	for _, p := range *o.packs.Load() {
-		bucket := p.index.FanoutMapping[first[0]]
-		if bucket < 0 || bucket >= len(p.index.Names) {
-			continue
-		}
-		for names := p.index.Names[bucket]; len(names) >= hashSize; names = names[hashSize:] {
-			if bytes.HasPrefix(names, whole) {
-				add(plumbing.Hash(names[:hashSize]))
-			}
-		}
-	}
-	for _, dir := range o.dirs {
-		files, _ := os.ReadDir(filepath.Join(dir, prefix[:2])) // most do not exist
-		for _, f := range files {
-			if name := prefix[:2] + f.Name(); plumbing.IsHash(name) {
-				add(plumbing.NewHash(name))
-			}
-		}
-	}
-	return found
+	m := &plumbing.MemoryObject{}
+	m.SetType(kind)
+	_, err = m.Write(data)
+	return m, err
 }
 
 // commit reads the commit with an id, or the one that a tag with this id leads to.
 func (o *objects) commit(h plumbing.Hash) (*object.Commit, error) {
 	for range 10 {
-		kind, _, err := o.read(h)
-		switch {
-		case err != nil:
-			return nil, err
-		case kind == plumbing.CommitObject:
-			return object.GetCommit(decoding{objects: o}, h)
-		case kind != plumbing.TagObject:
-			return nil, fmt.Errorf("%s is a %s and no commit", h, kind)
-		}
-		t, err := object.GetTag(decoding{objects: o}, h)
+		found, err := object.GetObject(o, h)
 		if err != nil {
-			return nil, fmt.Errorf("cannot read tag %s: %w: %w", h, errDamaged, err)
+			return nil, fmt.Errorf("cannot read %s: %w", h, err)
 		}
-		h = t.Target
+		switch found := found.(type) {
+		case *object.Commit:
+			return found, nil
+		case *object.Tag:
+			h = found.Target
+		default:
+			return nil, fmt.Errorf("%s is a %s and no commit", h, found.Type())
+		}
 	}
 	return nil, fmt.Errorf("%s is a tag of a tag of a tag and so on", h)
 }
 
-// decoding lets go-git decode what objects reads.
-type decoding struct {
-	*objects
-	storer.EncodedObjectStorer // nil: go-git's decoders of commits and tags only read
-}
-
-func (d decoding) EncodedObject(want plumbing.ObjectType, h plumbing.Hash) (plumbing.EncodedObject, error) {
-	kind, data, err := d.read(h)
-	if err != nil {
-		if errors.Is(err, plumbing.ErrObjectNotFound) {
-			return nil, plumbing.ErrObjectNotFound // go-git compares with ==
+// tree lists what a tree has.
+func (o *objects) tree(h plumbing.Hash) (_ []object.TreeEntry, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errDamaged, p)
 		}
+	}()
+	t, err := object.GetTree(o, h)
+	if err != nil {
 		return nil, err
 	}
-	if want != plumbing.AnyObject && want != kind {
-		return nil, plumbing.ErrObjectNotFound
+	return t.Entries, nil
+}
+
+// startingWith finds the commit whose id starts so, zero if there is none.
+func (o *objects) startingWith(prefix string) (plumbing.Hash, error) {
+	if plumbing.IsHash(prefix) {
+		h := plumbing.NewHash(prefix)
+		ok, err := o.has(h)
+		if !ok {
+			h = plumbing.ZeroHash
+		}
+		return h, err
 	}
-	o := &plumbing.MemoryObject{}
-	o.SetType(kind)
-	_, err = o.Write(data)
-	return o, err
+	prefix = strings.ToLower(prefix)
+	whole, err := hex.DecodeString(prefix[:len(prefix)&^1])
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	var near, found []plumbing.Hash
+	err = o.locked(func() error {
+		for _, s := range o.stores {
+			list, err := s.HashesWithPrefix(whole)
+			if err != nil {
+				return err
+			}
+			near = append(near, list...)
+		}
+		return nil
+	})
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	for _, h := range near {
+		if !strings.HasPrefix(h.String(), prefix) || slices.Contains(found, h) {
+			continue
+		}
+		kind, _, err := o.read(h)
+		if err != nil {
+			return plumbing.ZeroHash, err
+		}
+		if kind == plumbing.CommitObject {
+			found = append(found, h)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return plumbing.ZeroHash, nil
+	case 1:
+		return found[0], nil
+	default:
+		return plumbing.ZeroHash, fmt.Errorf("cannot tell which commit %q is: %d start so; write more digits", prefix, len(found))
+	}
 }

@@ -102,6 +102,22 @@ func checks(want render.Desired, up Upstream) []Check {
 	return all
 }
 
+// Pending says whether Crossplane is not done yet with what it was given.
+func (p Plan) Pending() bool {
+	return slices.ContainsFunc(p.Checks, func(c Check) bool { return c.State == Pending })
+}
+
+// Late is the plan once the time is over: what is pending then is broken.
+func (p Plan) Late(after string) Plan {
+	p.Checks = slices.Clone(p.Checks)
+	for i, c := range p.Checks {
+		if c.State == Pending {
+			p.Checks[i].State, p.Checks[i].Reason = Broken, "not after "+after+": "+c.Reason
+		}
+	}
+	return p
+}
+
 func isPackage(id manifest.ID) bool {
 	return id.Group == "pkg.crossplane.io" && slices.Contains([]string{"Provider", "Configuration", "Function"}, id.Kind)
 }

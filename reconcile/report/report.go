@@ -5,6 +5,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"headgate.dev/headgate/reconcile/plan"
@@ -88,17 +89,10 @@ type Step struct {
 // New reports a plan. done is what became of its writes, nil where it was not carried
 // out.
 func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
-	r := Report{
-		APIVersion: "headgate.dev/v1alpha1",
-		Kind:       "Report",
-		Sync:       p.Sync,
-		Revision:   p.Want.Revision,
-		Applied:    applied,
-		Steps:      []Step{},
-		Checks:     []plan.Check{},
-		Findings:   append(append([]manifest.Finding{}, p.Want.Findings...), p.Notes...),
-		Skipped:    p.Want.Skipped,
-	}
+	r := blank(p.Sync, p.Want.Revision)
+	r.Applied = applied
+	r.Findings = append(append(r.Findings, p.Want.Findings...), p.Notes...)
+	r.Skipped = p.Want.Skipped
 	outcomes := make(map[manifest.ID]plan.Outcome, len(done))
 	for _, o := range done {
 		outcomes[o.ID] = o
@@ -126,7 +120,6 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 		}
 		r.Checks = append(r.Checks, c)
 	}
-	r.Definitions = make([]Definition, 0, len(p.Want.Definitions))
 	for _, d := range p.Want.Definitions {
 		r.Definitions = append(r.Definitions, Definition{Name: d.Name, Active: d.Active, Paused: d.Paused, Because: d.Reasons, Origin: d.Origin()})
 		if d.Active {
@@ -142,18 +135,40 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 
 // Failed reports a pass that could not make, or carry out, a plan.
 func Failed(sync plan.Sync, revision string, err error) Report {
-	r := Report{
-		APIVersion: "headgate.dev/v1alpha1",
-		Kind:       "Report",
-		Sync:       sync,
-		Revision:   revision,
-		Steps:      []Step{},
-		Checks:     []plan.Check{},
-		Findings:   []manifest.Finding{},
-		Error:      err.Error(),
-	}
-	r.Verdict = verdict(r)
+	r := blank(sync, revision)
+	r.Stop(err)
 	return r
+}
+
+// Seen reports a commit that is seen, and whose pass has not come to an end.
+func Seen(sync plan.Sync, revision string) Report {
+	return saying(sync, revision, Status{Pending, "seen; the pass has not come to an end"})
+}
+
+// Superseded reports a commit that another took the place of before it was applied. It
+// is an error and no success: nobody knows what the commit would have done.
+func Superseded(sync plan.Sync, revision, by string) Report {
+	return saying(sync, revision, Status{Error, fmt.Sprintf("superseded by %.12s before it was applied", by)})
+}
+
+func saying(sync plan.Sync, revision string, said Status) Report {
+	r := blank(sync, revision)
+	r.Verdict = Verdict{Activation: said, Drift: said}
+	return r
+}
+
+// blank is a report of nothing. Its lists are empty and not null for programs.
+func blank(sync plan.Sync, revision string) Report {
+	return Report{
+		APIVersion:  "headgate.dev/v1alpha1",
+		Kind:        "Report",
+		Sync:        sync,
+		Revision:    revision,
+		Steps:       []Step{},
+		Checks:      []plan.Check{},
+		Definitions: []Definition{},
+		Findings:    []manifest.Finding{},
+	}
 }
 
 func stepOf(s plan.Step, o plan.Outcome) Step {
