@@ -17,16 +17,17 @@ import (
 
 func newRender(t *terminal) *cobra.Command {
 	var (
-		from         sourceFlags
-		how          = newRenderFlags()
-		format       = oneOf("yaml", "json")
-		noCrossplane bool
+		from   sourceFlags
+		how    = newRenderFlags()
+		format = oneOf("yaml", "json")
 	)
 	cmd := &cobra.Command{
 		Use:   "render [SOURCE] [flags]",
 		Short: "Print the objects that a commit wants in a cluster",
 		Long: `Render prints the objects that a commit wants in a cluster: the CRDs of the active
-definitions, and everything else that the commit declares. The same commit renders to
+definitions, and everything else that the commit declares. With --crd-owner=crossplane it
+prints what Crossplane needs to make the CRDs itself; otherwise policies and providers,
+which a cluster without Crossplane cannot hold, are left out. The same commit renders to
 the same bytes, anywhere. Nothing but manifests goes to standard output, so render can
 be the generate command of an Argo CD plugin, or stand before kubectl apply.
 
@@ -50,10 +51,7 @@ Exit codes: 0 rendered, 1 not rendered, 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			objects := want.Objects
-			if noCrossplane {
-				objects = required(objects)
-			}
+			objects := required(want.Objects)
 			write := writeYAML
 			if format.value == "json" {
 				write = writeList
@@ -71,7 +69,6 @@ Exit codes: 0 rendered, 1 not rendered, 2 wrong usage.`,
 	}
 	from.addTo(cmd)
 	how.addTo(cmd)
-	cmd.Flags().BoolVar(&noCrossplane, "no-crossplane", false, "leave out policies, providers and whatever else only Crossplane's APIs serve")
 	format.addTo(cmd, "output", "o", "output format")
 	return cmd
 }

@@ -65,21 +65,35 @@ func (f *syncFlags) sync() plan.Sync { return plan.Sync{Namespace: f.namespace, 
 
 // renderFlags say how to render.
 type renderFlags struct {
+	owner      choice
 	conversion choice
 	service    string
 	ca         string
 }
 
-func newRenderFlags() *renderFlags { return &renderFlags{conversion: oneOf("safe", "inject", "none")} }
+func newRenderFlags() *renderFlags {
+	return &renderFlags{
+		owner:      oneOf("auto", "headgate", "crossplane"),
+		conversion: oneOf("safe", "inject", "none"),
+	}
+}
+
+// owners are the words of --crd-owner.
+var owners = map[string]render.Owner{
+	"auto":       render.OwnerAuto,
+	"headgate":   render.OwnerHeadgate,
+	"crossplane": render.OwnerCrossplane,
+}
 
 func (f *renderFlags) addTo(cmd *cobra.Command) {
+	f.owner.addTo(cmd, "crd-owner", "", "who makes the CRDs of definitions; auto is crossplane where its API is served or the commit installs it")
 	f.conversion.addTo(cmd, "conversion", "", "what becomes of conversion webhooks, whose service no package holds")
 	cmd.Flags().StringVar(&f.service, "conversion-service", "", "with --conversion=inject: the webhook's service, as `namespace/name[:port]`")
 	cmd.Flags().StringVar(&f.ca, "conversion-ca", "", "with --conversion=inject: `file` with the webhook's CA, in PEM")
 }
 
 func (f *renderFlags) options() (render.Options, error) {
-	how := render.Options{Owner: render.OwnerHeadgate}
+	how := render.Options{Owner: owners[f.owner.value]}
 	switch f.conversion.value {
 	case "none":
 		how.Conversion.Strategy = render.ConversionNone
@@ -120,8 +134,8 @@ type target struct {
 	clusterFlags
 	syncFlags
 	*renderFlags
-	maxPrunes int
-	instances choice
+	maxPrunes, maxActivations int
+	instances                 choice
 }
 
 func newTarget() *target {
@@ -134,6 +148,7 @@ func (f *target) addTo(cmd *cobra.Command) {
 	f.syncFlags.addTo(cmd)
 	flags := cmd.Flags()
 	flags.IntVar(&f.maxPrunes, "max-prunes", 0, "hold all prunes of a pass that has more of them than this (default: a fifth of what is owned, at least 3, at most 20)")
+	flags.IntVar(&f.maxActivations, "max-activations", 0, "where Crossplane makes the CRDs, hold a policy or package that would activate more definitions than this (default 100)")
 	f.instances.addTo(cmd, "instances", "", "managed resources, XRs and claims that the commit no longer holds, whose deletion reaches the cloud")
 	f.renderFlags.addTo(cmd)
 }
@@ -144,14 +159,19 @@ func (t *terminal) offline(f *target, source reconcile.Source) (reconcile.Reconc
 	if err != nil {
 		return reconcile.Reconciler{}, err
 	}
-	if f.maxPrunes < 0 {
-		return reconcile.Reconciler{}, usagef("--max-prunes cannot be less than 0")
+	if f.maxPrunes < 0 || f.maxActivations < 0 {
+		return reconcile.Reconciler{}, usagef("--max-prunes and --max-activations cannot be less than 0")
 	}
 	return reconcile.Reconciler{
-		Source:   shown{source, t.progress},
-		Options:  how,
-		Guarding: plan.Guarding{MaxPrunes: f.maxPrunes, PruneInstances: f.instances.value == "prune"},
-		Sync:     f.sync(),
+		Source:  shown{source, t.progress},
+		Options: how,
+		Guarding: plan.Guarding{
+			MaxPrunes:      f.maxPrunes,
+			MaxActivations: f.maxActivations,
+			PruneInstances: f.instances.value == "prune",
+			OwnerIsSet:     how.Owner != render.OwnerAuto,
+		},
+		Sync: f.sync(),
 	}, nil
 }
 
@@ -165,7 +185,8 @@ func (t *terminal) reconciler(f *target, source reconcile.Source, how cluster.Op
 	if err != nil {
 		return r, err
 	}
-	r.Observer, r.Applier = c, c
+	r.Observer, r.Applier, r.Place = c, c, c
+	r.Timeout = how.Timeout
 	return r, nil
 }
 

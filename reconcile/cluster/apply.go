@@ -269,6 +269,10 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 		o.Err = r.prune(ctx, s, id)
 		return o, nil
 	}
+	if policy := r.failedPolicy(); policy != "" && plan.IsPackage(s.ID) {
+		o.Err = fmt.Errorf("not sent: the policy %s could not be applied, and policies limit what a package opens", policy)
+		return o, nil
+	}
 	live, err := r.patch(ctx, s, id)
 	if err == nil && s.Activates {
 		live, err = r.activate(ctx, id)
@@ -279,6 +283,18 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 	}
 	o.UID, o.Mark = live.UID, plan.Mark(live)
 	return o, live
+}
+
+// failedPolicy is a policy that this pass could not apply.
+func (r *pass) failedPolicy() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range r.outcomes {
+		if o.Err != nil && o.ID == plan.MRAP(o.ID.Name) {
+			return o.ID.Name
+		}
+	}
+	return ""
 }
 
 // patch applies an object and asks only for its metadata in return.

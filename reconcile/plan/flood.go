@@ -27,7 +27,7 @@ func flood(most int) func(Step, Case) Ruling {
 			if len(names) > most {
 				return held("it would activate %d definitions at once, more than %d, for example %s; name fewer, or raise maxActivations", len(names), most, names[0])
 			}
-		case isPackage(s.ID):
+		case IsPackage(s.ID):
 			return floodOfPackage(s.ID, c, most)
 		}
 		return allowed
@@ -109,8 +109,9 @@ func (c Case) matchedLive(name string) bool { return c.livePolicy(name) != "" }
 // is now: what the commit makes of the policy comes first in the order of a pass.
 func (c Case) livePolicy(name string) string {
 	for _, policy := range slices.Sorted(maps.Keys(c.Seen.Upstream.Policies)) {
-		inCommit := slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == MRAP(policy) })
-		if !inCommit && c.Seen.Upstream.Policies[policy].matches(name) {
+		replaced := slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == MRAP(policy) }) &&
+			c.Seen.Trials[MRAP(policy)].Err == nil // what the API server refuses replaces nothing
+		if !replaced && c.Seen.Upstream.Policies[policy].matches(name) {
 			return policy
 		}
 	}

@@ -117,7 +117,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 // released says whether an object leaves the inventory without being pruned: after a
 // handover, what makes the CRDs now owns them.
 func (p Plan) released(id manifest.ID, live metav1.Object, have Inventory) bool {
-	if have.Owner != "" && have.Owner != p.Want.Owner && (id.IsCRD() || id.IsMRD() || id == MRAP(id.Name) || isPackage(id)) {
+	if have.Owner != "" && have.Owner != p.Want.Owner && (id.IsCRD() || id.IsMRD() || id == MRAP(id.Name) || IsPackage(id)) {
 		return true
 	}
 	if p.Want.Owner != render.OwnerCrossplane || !id.IsCRD() {

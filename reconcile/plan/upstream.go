@@ -93,7 +93,7 @@ func checks(want render.Desired, up Upstream) []Check {
 		}
 	}
 	for _, o := range want.Objects {
-		if isPackage(o.ID) {
+		if IsPackage(o.ID) {
 			live, exists := up.Packages[o.ID]
 			state, reason := live.check(exists)
 			all = append(all, Check{ID: o.ID, State: state, Reason: reason})
@@ -118,7 +118,8 @@ func (p Plan) Late(after string) Plan {
 	return p
 }
 
-func isPackage(id manifest.ID) bool {
+// IsPackage says whether an object has Crossplane install a package.
+func IsPackage(id manifest.ID) bool {
 	return id.Group == "pkg.crossplane.io" && slices.Contains([]string{"Provider", "Configuration", "Function"}, id.Kind)
 }
 

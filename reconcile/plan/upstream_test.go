@@ -1,0 +1,343 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+)
+
+const buckets = "buckets.example.org"
+
+// toy is a repository with a package of three definitions, and more files.
+func toy(more map[string]string) render.Input {
+	files := fstest.MapFS{"package/crossplane.yaml": {Data: []byte(`apiVersion: meta.pkg.crossplane.io/v1
+kind: Provider
+metadata:
+  name: provider-toy
+spec:
+  capabilities: [SafeStart]
+`)}}
+	for plural, kind := range map[string]string{"buckets": "Bucket", "queues": "Queue", "tables": "Table"} {
+		files["package/crds/"+plural+".yaml"] = &fstest.MapFile{Data: []byte(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: ` + plural + `.example.org
+spec:
+  group: example.org
+  names:
+    kind: ` + kind + `
+    plural: ` + plural + `
+  scope: Cluster
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+`)}
+	}
+	for name, data := range more {
+		files[name] = &fstest.MapFile{Data: []byte(data)}
+	}
+	return render.Input{Files: files}
+}
+
+func mrap(name string, globs ...string) string {
+	return `apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceActivationPolicy
+metadata:
+  name: ` + name + `
+spec:
+  activate: ["` + strings.Join(globs, `", "`) + `"]
+`
+}
+
+const provider = `apiVersion: pkg.crossplane.io/v1
+kind: Provider
+metadata:
+  name: provider-toy
+spec:
+  package: registry.example.org/toy/provider-toy:v1.0.0
+`
+
+func desired(t *testing.T, owner render.Owner, files map[string]string) render.Desired {
+	t.Helper()
+	want, err := render.Render(toy(files), render.Options{Owner: owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return want
+}
+
+// crossplane are the kinds that it serves.
+var crossplane = map[string]Kind{
+	"ManagedResourceDefinition":       {Version: "v1alpha1", Resource: "managedresourcedefinitions"},
+	"ManagedResourceActivationPolicy": {Version: "v1alpha1", Resource: "managedresourceactivationpolicies"},
+}
+
+// seenWith is a cluster in which Crossplane runs.
+func seenWith(up Upstream) Observed {
+	seen := Observed{Inventory: Inventory{Sync: sync}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}, Natural: render.OwnerCrossplane, Upstream: up}
+	seen.Kinds = map[schema.GroupKind]Kind{{Group: "pkg.crossplane.io", Kind: "Provider"}: {Version: "v1", Resource: "providers"}}
+	for kind, k := range crossplane {
+		seen.Kinds[schema.GroupKind{Group: "apiextensions.crossplane.io", Kind: kind}] = k
+	}
+	return seen
+}
+
+func steps(t *testing.T, want render.Desired, seen Observed, how Guarding) (Plan, map[string]Step) {
+	t.Helper()
+	p, err := Compute(want, seen, how.Guards()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]Step{}
+	for _, s := range p.Steps {
+		byName[s.ID.Kind+" "+s.ID.Name] = s
+	}
+	return p, byName
+}
+
+func TestCrossplaneMakesTheCRDs(t *testing.T) {
+	want := desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": mrap("team", buckets)})
+	_, got := steps(t, want, seenWith(Upstream{}), Guarding{})
+	for name, s := range got {
+		if s.ID.IsCRD() {
+			t.Errorf("%s: a CRD that an MRD makes is Crossplane's to write", name)
+		}
+		if _, ok, _ := unstructured.NestedString(s.Object.Object, "spec", "state"); ok {
+			t.Errorf("%s: spec.state is never applied: dropping it later means Inactive, which the API refuses for ever", name)
+		}
+	}
+	if len(got) != 4 {
+		t.Errorf("%d steps, want 3 definitions and a policy: %v", len(got), got)
+	}
+	if s := got["ManagedResourceDefinition "+buckets]; s.Activates {
+		t.Error("the policy activates it: that is Crossplane's to do")
+	}
+}
+
+func TestNoSafeStartIsActivated(t *testing.T) {
+	want := desired(t, render.OwnerCrossplane, map[string]string{"package/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: provider-toy\n"})
+	_, got := steps(t, want, seenWith(Upstream{}), Guarding{})
+	if s := got["ManagedResourceDefinition "+buckets]; !s.Activates || s.Action != Create {
+		t.Errorf("without safe-start everything is Active, by a patch beside the apply: %+v", s)
+	}
+	live := seenWith(Upstream{Definitions: map[string]LiveDefinition{buckets: {Active: true}}})
+	_, got = steps(t, want, live, Guarding{})
+	if s := got["ManagedResourceDefinition "+buckets]; s.Activates {
+		t.Error("what is Active already needs no patch")
+	}
+}
+
+func TestInstalledByCrossplane(t *testing.T) {
+	// The package manager has the package: the commit's copy of it is a catalogue.
+	inCommit := desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": mrap("team", buckets), "provider.yaml": provider})
+	_, got := steps(t, inCommit, seenWith(Upstream{}), Guarding{})
+	if _, ok := got["ManagedResourceDefinition "+buckets]; ok || len(got) != 2 {
+		t.Errorf("the Provider installs the definitions, nobody else does: %v", got)
+	}
+
+	inCluster := desired(t, render.OwnerCrossplane, nil)
+	seen := seenWith(Upstream{})
+	isController := true
+	seen.Objects[MRD(buckets)] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "provider-toy-abc", Controller: &isController},
+	}}}
+	seen.Inventory.Entries = map[manifest.ID]Entry{MRD(buckets): {UID: "u"}}
+	p, got := steps(t, inCluster, seen, Guarding{})
+	if s := got["ManagedResourceDefinition "+buckets]; s.Action != Keep || s.Guard != guardInstalled {
+		t.Errorf("a revision took it over: %+v", s)
+	}
+	if diff := cmp.Diff([]manifest.ID{MRD(buckets)}, p.Gone); diff != "" {
+		t.Errorf("what Crossplane took over leaves the inventory (-want +got):\n%s", diff)
+	}
+}
+
+func TestHandover(t *testing.T) {
+	// Headgate made the CRDs so far. Now Crossplane does: they are let go, not pruned.
+	want := desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": mrap("team", buckets)})
+	seen := seenWith(Upstream{})
+	made := crd("buckets", "Bucket")
+	seen.Inventory.Owner = render.OwnerHeadgate
+	seen.Inventory.Entries = map[manifest.ID]Entry{CRD(buckets): {UID: "u"}}
+	seen.Objects[CRD(buckets)] = live(made, "u")
+	p, got := steps(t, want, seen, Guarding{OwnerIsSet: true})
+	for name, s := range got {
+		if s.Action == Prune || s.Would == Prune {
+			t.Errorf("%s: a handover never prunes: %+v", name, s)
+		}
+	}
+	if diff := cmp.Diff([]manifest.ID{CRD(buckets)}, p.Gone); diff != "" {
+		t.Errorf("released (-want +got):\n%s", diff)
+	}
+	if !p.Remembers() {
+		t.Error("the new owner is to be recorded")
+	}
+}
+
+func TestOwnerDisagrees(t *testing.T) {
+	want := desired(t, render.OwnerHeadgate, map[string]string{"policy.yaml": mrap("team", buckets)})
+	_, got := steps(t, want, seenWith(Upstream{}), Guarding{})
+	if s := got["CustomResourceDefinition "+buckets]; s.Action != Hold || s.Guard != "owner" {
+		t.Errorf("the record says Headgate, the cluster runs Crossplane: a person decides: %+v", s)
+	}
+	if s := got["ManagedResourceActivationPolicy team"]; s.Action != Hold || s.Guard != "owner" {
+		t.Errorf("a policy would have Crossplane make the CRDs that we make: %+v", s)
+	}
+	_, got = steps(t, want, seenWith(Upstream{}), Guarding{OwnerIsSet: true})
+	if s := got["CustomResourceDefinition "+buckets]; s.Action != Create {
+		t.Errorf("a person decided: %+v", s)
+	}
+}
+
+func TestFlood(t *testing.T) {
+	everything := map[string]LivePolicy{"default": {Patterns: []string{"*"}}}
+	elsewhere := map[string]LivePolicy{"default": {Patterns: []string{"*.other.example.com"}}}
+	cases := map[string]struct {
+		reason string
+		files  map[string]string
+		up     Upstream
+		trials map[manifest.ID]Trial
+		step   string
+		most   int
+		want   Action
+	}{
+		"Policy": {
+			reason: "A policy that names a few is what policies are for.",
+			files:  map[string]string{"policy.yaml": mrap("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 3, want: Create,
+		},
+		"PolicyOfTooMuch": {
+			reason: "Activation is final: nobody reviews so many at once.",
+			files:  map[string]string{"policy.yaml": mrap("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 2, want: Hold,
+		},
+		"PolicyOfWhatIsActive": {
+			reason: "What is active already is not opened by it.",
+			files:  map[string]string{"policy.yaml": mrap("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 2, want: Create,
+			up: Upstream{Definitions: map[string]LiveDefinition{buckets: {Active: true}}},
+		},
+		"ProviderUnderDefault": {
+			reason: "The default policy would open all of a new provider before anyone narrows it.",
+			files:  map[string]string{"provider.yaml": provider, "policy.yaml": mrap("team", buckets)}, step: "Provider provider-toy", want: Hold,
+			up: Upstream{Policies: everything},
+		},
+		"UnknownProviderUnderDefault": {
+			reason: "Also where the commit does not hold what the provider brings.",
+			files:  map[string]string{"other.yaml": strings.ReplaceAll(provider, "provider-toy", "provider-other")}, step: "Provider provider-other", want: Hold,
+			up: Upstream{Policies: everything},
+		},
+		"ProviderBesideAPolicyOfOthers": {
+			reason: "A policy that names other things is no reason to wait.",
+			files:  map[string]string{"provider.yaml": provider}, step: "Provider provider-toy", want: Create,
+			up: Upstream{Policies: elsewhere},
+		},
+		"ProviderUnderPausedDefault": {
+			reason: "A paused policy activates nothing.",
+			files:  map[string]string{"provider.yaml": provider}, step: "Provider provider-toy", want: Create,
+			up: Upstream{Policies: map[string]LivePolicy{"default": {Patterns: []string{"*"}, Paused: true}}},
+		},
+		"DefaultNarrowedByTheCommit": {
+			reason: "A commit that narrows the default policy has it narrowed before the package arrives.",
+			files:  map[string]string{"provider.yaml": provider, "policy.yaml": mrap("default", buckets)}, step: "Provider provider-toy", want: Create,
+			up: Upstream{Policies: everything},
+		},
+		"DefaultNarrowedInVain": {
+			reason: "Where the API server refuses to narrow it, it is as wide as before.",
+			files:  map[string]string{"provider.yaml": provider, "policy.yaml": mrap("default", buckets)}, step: "Provider provider-toy", want: Hold,
+			up:     Upstream{Policies: everything},
+			trials: map[manifest.ID]Trial{MRAP("default"): {Err: errBoom}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			seen := seenWith(tc.up)
+			seen.Trials = tc.trials
+			_, got := steps(t, desired(t, render.OwnerCrossplane, tc.files), seen, Guarding{MaxActivations: tc.most})
+			s := got[tc.step]
+			if s.Action != tc.want || tc.want == Hold && s.Guard != "flood" {
+				t.Errorf("%s\n%s: %s %q (%s), want %s", tc.reason, tc.step, s.Action, s.Guard, s.Reason, tc.want)
+			}
+		})
+	}
+}
+
+func TestChecks(t *testing.T) {
+	want := desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": mrap("team", buckets), "provider.yaml": provider})
+	toyProvider := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
+	cases := map[string]struct {
+		reason string
+		up     Upstream
+		want   map[string]CheckState
+	}{
+		"NothingYet": {
+			reason: "What is not there yet is on its way.",
+			want:   map[string]CheckState{buckets: Pending, "team": Pending, "provider-toy": Pending},
+		},
+		"AllHolds": {
+			up: Upstream{
+				Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionTrue}},
+				Policies:    map[string]LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
+				Packages:    map[manifest.ID]LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}},
+			},
+			want: map[string]CheckState{buckets: Holds, "team": Holds, "provider-toy": Holds},
+		},
+		"AwaitingActivation": {
+			reason: "A provider of which nothing is active runs nothing, and that is right.",
+			up: Upstream{
+				Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionUnknown}},
+				Policies:    map[string]LivePolicy{"team": {}},
+				Packages:    map[manifest.ID]LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionFalse, Reason: "AwaitingActivation"}},
+			},
+			want: map[string]CheckState{buckets: Pending, "team": Pending, "provider-toy": Holds},
+		},
+		"Blocked": {
+			reason: "Crossplane gives blocked and pending one reason; only the status tells them apart.",
+			up: Upstream{
+				Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionFalse, Message: "unable to apply"}},
+				Policies:    map[string]LivePolicy{"team": {Healthy: metav1.ConditionUnknown, Message: "failed to activate 1 of 2"}},
+				Packages:    map[manifest.ID]LivePackage{toyProvider: {Installed: metav1.ConditionFalse, Message: "cannot unpack package"}},
+			},
+			want: map[string]CheckState{buckets: Broken, "team": Broken, "provider-toy": Broken},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p, _ := steps(t, want, seenWith(tc.up), Guarding{})
+			got := map[string]CheckState{}
+			for _, c := range p.Checks {
+				got[c.ID.Name] = c.State
+				if (c.State == Holds) != (c.Reason == "") {
+					t.Errorf("%s: %s has the reason %q", c.ID, c.State, c.Reason)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nchecks (-want +got):\n%s", tc.reason, diff)
+			}
+			for _, c := range p.Late("5m").Checks {
+				if c.State == Pending {
+					t.Errorf("%s is still pending when the time is over", c.ID)
+				}
+			}
+		})
+	}
+}
+
+func TestUnexplained(t *testing.T) {
+	want := desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": mrap("team", buckets)})
+	p, _ := steps(t, want, seenWith(Upstream{
+		Definitions: map[string]LiveDefinition{buckets: {Active: true}, "queues.example.org": {Active: true}, "tables.example.org": {}},
+		Policies:    map[string]LivePolicy{"default": {Patterns: []string{"q*"}}, "team": {Patterns: []string{buckets}}},
+	}), Guarding{})
+	if len(p.Notes) != 1 || !strings.Contains(p.Notes[0].Message, "queues.example.org") || !strings.Contains(p.Notes[0].Message, "default") {
+		t.Errorf("an active definition that no policy in Git names has a name and a culprit: %+v", p.Notes)
+	}
+}
