@@ -141,7 +141,7 @@ func (s *summary) endPackage(pkg string, e event) {
 // noise is what the testing package says of every test.
 func noise(line string) bool {
 	line = strings.TrimSpace(line)
-	for _, prefix := range []string{"=== ", "--- FAIL:", "--- SKIP:", "--- PASS:", "-test.shuffle "} {
+	for _, prefix := range []string{"=== ", "--- FAIL:", "--- SKIP:", "--- PASS:", "-test.shuffle ", "FAIL\t"} {
 		if strings.HasPrefix(line, prefix) {
 			return true
 		}

@@ -41,7 +41,7 @@ var mayImport = map[string][]string{
 	// What is wanted, seen and owned becomes one plan, and the plan a report.
 	"reconcile/plan":   {"render", "render/activation", "render/catalogue", "render/manifest", "render/schema"},
 	"reconcile/report": {"reconcile/plan", "render", "render/activation", "render/catalogue", "render/lint", "render/manifest"},
-	"reconcile":        {"reconcile/plan", "reconcile/report", "render", "render/manifest"},
+	"reconcile":        {"reconcile/plan", "reconcile/report", "render", "render/catalogue", "render/manifest"},
 
 	// Adapters hang off the side. They know neither each other nor who calls them.
 	"reconcile/git":      {"render"},

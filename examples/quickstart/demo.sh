@@ -137,12 +137,11 @@ real() {
 		/^  scope: / { scope = $2 }
 		END { flush() }' package/crds/*.yaml) | sort -k1,1r -k2 >managed
 	count=$(wc -l <managed | tr -d ' ')
-	[ "$count" -gt 0 ] || fail "$corpus: no managed kind in it"
-	few=3
-	[ "$count" -gt 3 ] || few=$((count > 1 ? count - 1 : 1))
+	[ "$count" -gt 1 ] || fail "$corpus: the story needs a package with two managed kinds, one to keep and one to remove"
+	few=$((count > 3 ? 3 : count - 1))
 
 	policy $(head -n "$few" managed | cut -d ' ' -f 2) >platform/policies/few.yaml
-	next=$(sed -n "$((few + 1))p;\$p" managed | head -n 1 | cut -d ' ' -f 2)
+	next=$(sed -n "$((few + 1))p" managed | cut -d ' ' -f 2)
 	wider=$work/wider.yaml
 	policy $(head -n "$few" managed | cut -d ' ' -f 2) "*.${next#*.}" >"$wider"
 
@@ -150,6 +149,7 @@ real() {
 	file=$(head -n 1 managed | cut -d ' ' -f 3)
 	cp "$here/demo/app-team/namespace.yaml" app-team
 	(cd "$top" && go run ./examples/quickstart/sample "$work/platform/$file") >app-team/resource.yaml
+	export HEADGATE_CONVERSION=none
 }
 
 policy() {
@@ -169,6 +169,9 @@ say <<EOF
 This is Headgate in a real Kubernetes API server, started for the purpose. You will see what
 a commit activates, review a change before it is merged, and watch Headgate refuse to destroy
 something that is in use. Every command is shown; all of them are what you would type.
+EOF
+[ -z "$corpus" ] || say <<EOF
+(HEADGATE_CONVERSION=$HEADGATE_CONVERSION is set for all of them: no provider runs here that could convert versions.)
 EOF
 
 scene 'An empty cluster'
@@ -245,9 +248,10 @@ commit platform 'drop a definition'
 run 3 headgate sync --repo platform --ref main
 say <<EOF
 Held, with the reason and what to do. Exit code 3 means that a person has to decide. The
-object is still there:
+object is still there, and its kind still served; the branch of a moment ago tells why it was:
 EOF
 run 0 headgate status --name app-team --full
+run 0 headgate why "$name" --repo platform --ref wider --live
 
 scene 'On purpose, then'
 say <<EOF
@@ -264,12 +268,12 @@ run 0 headgate sync --repo platform --ref main
 
 printf '\n\n%sWhat to try next%s\n' "$bold" "$plain"
 say <<EOF
-make demo CORPUS=package.tar.gz             the same with a real provider package
-KEEP=1 make demo                            keep this API server at the end, to look around with kubectl
-bin/headgate render examples/quickstart/repository       the CRDs of a directory, without any cluster
-bin/headgate diff examples/quickstart/repository         what a sync would do to your own cluster; writes nothing
-bin/headgate --help                         every verb
-examples/quickstart/README.md               this story in words, and its files
+make demo CORPUS=package.tar.gz                     the same with a real provider package
+KEEP=1 make demo                                    keep this API server at the end, for kubectl
+bin/headgate render examples/quickstart/repository  the CRDs of a directory, without a cluster
+bin/headgate diff examples/quickstart/repository    what a sync would do to your cluster; writes nothing
+bin/headgate --help                                 every verb
+examples/quickstart/README.md                       this story in words, and its files
 EOF
 
 if [ -n "${KEEP:-}" ]; then

@@ -2,11 +2,10 @@ package git
 
 import (
 	"bufio"
-	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,15 +13,20 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/gofrs/flock"
 )
 
 const (
-	maxPacks = 100  // every fetch adds one, and nobody repacks: after so many, clone anew
-	maxHaves = 1024 // commits that are offered to a server as known
-	ownRefs  = "refs/headgate/"
+	maxPacks   = 100      // every fetch adds one, and nobody repacks: after so many, clone anew
+	maxHaves   = 1024     // commits that are offered to a server as known
+	maxObjects = 20 << 20 // in one pack; Linux has half as many
+	ownRefs    = "refs/headgate/"
 )
 
 // A clone is a bare repository on disk with full histories of what was asked
@@ -43,12 +47,16 @@ func (c *clone) resolve(ctx context.Context, ref string) (*objects, *object.Comm
 	defer cancel()
 	for tries := 1; ; tries++ {
 		o, trusted, err := c.open()
-		if err != nil && !errors.Is(err, errDamaged) {
-			return nil, nil, err
+		var h plumbing.Hash
+		if err == nil {
+			h, err = c.find(ctx, o, trusted, ref)
 		}
 		var commit *object.Commit
 		if err == nil {
-			o, commit, err = c.try(ctx, o, trusted, ref)
+			commit, err = o.commit(h)
+			if errors.Is(err, plumbing.ErrObjectNotFound) { // the server sent it and all before it, once
+				err = fmt.Errorf("%w: %w", errDamaged, err)
+			}
 		}
 		if !errors.Is(err, errDamaged) || tries == 3 {
 			return o, commit, err
@@ -59,126 +67,79 @@ func (c *clone) resolve(ctx context.Context, ref string) (*objects, *object.Comm
 	}
 }
 
-func (c *clone) try(ctx context.Context, o *objects, trusted bool, ref string) (*objects, *object.Commit, error) {
-	if o.damaged.Load() {
-		return nil, nil, errDamaged
-	}
-	full := len(ref) == 2*hashSize && plumbing.IsHash(ref)
-	if full && trusted {
-		if ids, err := o.commits(ref); err != nil || len(ids) > 0 {
-			return o.opened(plumbing.NewHash(ref), err)
+// find tells the id of what ref names, and fetches it unless it is there.
+func (c *clone) find(ctx context.Context, o *objects, trusted bool, ref string) (plumbing.Hash, error) {
+	if plumbing.IsHash(ref) && trusted {
+		if h, err := o.startingWith(ref); err != nil || !h.IsZero() {
+			return h, err
 		}
 	}
 	s, err := c.remote.list(ctx)
 	if err != nil {
-		return nil, nil, err
+		return plumbing.ZeroHash, err
 	}
-	c.trust()
-	if full {
+	c.mu.Lock()
+	c.trusted = true
+	c.mu.Unlock()
+	if plumbing.IsHash(ref) {
 		return c.byID(ctx, o, s, ref)
 	}
-	name, h, err := s.find(ref)
+	h, err := s.find(ref)
 	if errors.Is(err, errUnknownRef) && abbreviated.MatchString(ref) {
 		return c.byID(ctx, o, s, ref)
 	}
 	if err != nil {
-		return nil, nil, err
+		return plumbing.ZeroHash, err
 	}
-	if name == defaultBranch {
-		name = s.branch // "" where the server does not tell
-	}
-	if name == "" {
-		name = ownRefs + defaultBranch
-	}
-	return o.opened(h, c.fetch(ctx, o, s, map[string]plumbing.Hash{name: h}))
+	return h, c.fetch(ctx, o, s, h)
 }
 
 // byID finds a commit by its id, or by the first digits of it.
-func (c *clone) byID(ctx context.Context, o *objects, s *session, id string) (*objects, *object.Commit, error) {
-	ids, err := o.commits(id)
-	if err != nil {
-		return nil, nil, err
+func (c *clone) byID(ctx context.Context, o *objects, s *session, id string) (plumbing.Hash, error) {
+	h, err := o.startingWith(id)
+	if err != nil || !h.IsZero() {
+		return h, err
 	}
-	if len(ids) == 0 {
-		want := s.startingWith(id)
-		if len(want) == 0 && len(id) == 2*hashSize && s.byID() {
-			want[ownRefs+id] = plumbing.NewHash(id)
+	want := s.objects(func(_ string, h plumbing.Hash) bool { return strings.HasPrefix(h.String(), strings.ToLower(id)) })
+	if len(want) == 0 && plumbing.IsHash(id) && s.byID() {
+		err = c.fetch(ctx, o, s, plumbing.NewHash(id))
+		if ok, _ := o.has(plumbing.NewHash(id)); ok || ctx.Err() != nil {
+			return plumbing.NewHash(id), err
 		}
-		if len(want) == 0 {
-			want = s.everything()
-		}
-		err := c.fetch(ctx, o, s, want)
-		if _, direct := want[ownRefs+id]; direct && err != nil && ctx.Err() == nil {
-			err = c.fetch(ctx, o, s, s.everything()) // not every server that says it can will
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		if ids, err = o.commits(id); err != nil {
-			return nil, nil, err
-		}
+		// Not every server that says it can will.
 	}
-	if len(ids) == 0 {
-		return nil, nil, fmt.Errorf("%w %q; %s", errUnknownRef, id, s.others(id))
+	if len(want) == 0 {
+		want = s.objects(func(name string, _ plumbing.Hash) bool {
+			return strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/")
+		})
 	}
-	return o.opened(ids[0], nil)
-}
-
-// startingWith lists the refs whose object's id starts so.
-func (r refs) startingWith(id string) map[string]plumbing.Hash {
-	found := map[string]plumbing.Hash{}
-	for name, h := range r.names {
-		if strings.HasPrefix(h.String(), strings.ToLower(id)) {
-			found[name] = h
-		}
+	if err := c.fetch(ctx, o, s, want...); err != nil {
+		return plumbing.ZeroHash, err
 	}
-	return found
-}
-
-// everything lists all branches and tags.
-func (r refs) everything() map[string]plumbing.Hash {
-	found := map[string]plumbing.Hash{}
-	for name, h := range r.names {
-		if strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/") {
-			found[name] = h
-		}
+	if h, err = o.startingWith(id); err == nil && h.IsZero() {
+		err = fmt.Errorf("%w %q; %s", errUnknownRef, id, s.others(id))
 	}
-	return found
-}
-
-// opened reads the commit that was found.
-func (o *objects) opened(h plumbing.Hash, err error) (*objects, *object.Commit, error) {
-	if err != nil {
-		return nil, nil, err
-	}
-	commit, err := o.commit(h)
-	if errors.Is(err, plumbing.ErrObjectNotFound) { // the server sent it and all before it, once
-		err = fmt.Errorf("%w: %w", errDamaged, err)
-	}
-	return o, commit, err
+	return h, err
 }
 
 // open returns the store, again if the directory was replaced.
 func (c *clone) open() (o *objects, trusted bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	dir := filepath.Join(c.dir, "objects")
-	if err := os.MkdirAll(filepath.Join(dir, "pack"), 0o700); err != nil {
+	if c.store != nil && c.store.damaged.Load() {
+		return nil, false, errDamaged
+	}
+	if c.store != nil && c.store.current() {
+		return c.store, c.trusted, nil
+	}
+	if err := os.MkdirAll(filepath.Join(c.dir, "objects", "pack"), 0o700); err != nil {
 		return nil, false, err
 	}
-	if c.store == nil || !c.store.current() {
-		c.store = nil
-		if c.store, err = openObjects(dir, c.limits.Object); err != nil {
-			return nil, false, err
-		}
+	if c.store, err = openObjects(osfs.New(c.dir), c.limits.Object); err != nil {
+		return nil, false, err
 	}
-	return c.store, c.trusted, nil
-}
-
-func (c *clone) trust() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.trusted = true
+	_, err = c.store.whole()
+	return c.store, c.trusted, err
 }
 
 // lock keeps other processes, and others in this one, from changing the clone.
@@ -195,7 +156,7 @@ func (c *clone) lock(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = l.Close() }, nil
 }
 
-// discard deletes the clone. What others have open stays readable for them.
+// discard deletes the clone.
 func (c *clone) discard(ctx context.Context) error {
 	unlock, err := c.lock(ctx)
 	if err != nil {
@@ -209,18 +170,19 @@ func (c *clone) discard(ctx context.Context) error {
 	if replaced {
 		return nil
 	}
-	trash, err := os.MkdirTemp(filepath.Dir(c.dir), filepath.Base(c.dir)+".old-*")
-	if err != nil {
+	// Renamed first, because others read without a lock; an earlier process may have been killed here.
+	trash := c.dir + ".old"
+	if err := os.RemoveAll(trash); err != nil {
 		return err
 	}
-	if err := os.Rename(c.dir, filepath.Join(trash, "git")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return errors.Join(err, os.Remove(trash))
+	if err := os.Rename(c.dir, trash); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
 	return os.RemoveAll(trash)
 }
 
-// fetch receives what leads to the given refs, unless it is there.
-func (c *clone) fetch(ctx context.Context, o *objects, s *session, want map[string]plumbing.Hash) error {
+// fetch receives what leads to the given objects, unless it is there.
+func (c *clone) fetch(ctx context.Context, o *objects, s *session, want ...plumbing.Hash) error {
 	missing, err := o.missing(want)
 	if err != nil || len(missing) == 0 {
 		return err
@@ -230,136 +192,94 @@ func (c *clone) fetch(ctx context.Context, o *objects, s *session, want map[stri
 		return err
 	}
 	defer unlock()
-	if !o.current() || len(*o.packs.Load()) > maxPacks {
-		return fmt.Errorf("%w: %s was replaced or is full", errDamaged, c.dir)
+	if packs, err := o.whole(); err != nil || packs > maxPacks || !o.current() {
+		return errors.Join(err, fmt.Errorf("%w: %s was replaced or is full", errDamaged, c.dir))
 	}
 	if missing, err = o.missing(want); err != nil || len(missing) == 0 { // another process was faster
 		return err
 	}
-	if err := c.prepare(); err != nil {
+	// One of its own: this takes long, and others read meanwhile.
+	store := filesystem.NewStorage(o.files, cache.NewObjectLRU(0))
+	head := plumbing.NewSymbolicReference(plumbing.HEAD, plumbing.Main)
+	if err := errors.Join(store.Init(), store.SetReference(head)); err != nil { // git can read it, too
 		return err
 	}
-	tips, err := c.tips()
+	have, err := o.refs()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	sent, err := s.pack(ctx, missing, o.haves(have))
 	if err != nil {
 		return err
 	}
-	r, err := s.pack(ctx, missing, o.haves(slices.Collect(maps.Values(tips))))
-	if err != nil {
-		return err
+	pack := bufio.NewReader(sent)
+	if err = modest(pack); err == nil {
+		err = packfile.UpdateObjectStorage(store, pack)
 	}
-	err = receive(ctx, filepath.Join(c.dir, "objects", "pack"), r, c.limits.Object)
-	if err = errors.Join(err, r.Close()); err != nil {
-		// The text alone: it is the answer that is damaged and not the clone.
-		return errors.New(s.explain(ctx, err).Error())
-	}
-	if err := o.scan(); err != nil {
-		return err
+	if err = errors.Join(err, sent.Close(), c.sweep()); err != nil {
+		return s.explain(ctx, err)
 	}
 	if missing, err := o.missing(want); err != nil || len(missing) > 0 {
-		return errors.Join(err, fmt.Errorf("cannot fetch %s: the server did not send it", missing[0]))
+		return errors.Join(err, fmt.Errorf("cannot fetch %s: the server did not send it", missing))
 	}
-	for name := range tips {
-		if _, ok := s.names[name]; !ok && !strings.HasPrefix(name, ownRefs) {
-			delete(tips, name) // a deleted branch
-		}
+	for _, h := range want {
+		name := plumbing.ReferenceName(ownRefs + h.String())
+		err = errors.Join(err, store.SetReference(plumbing.NewHashReference(name, h)))
 	}
-	maps.Copy(tips, want)
-	return c.record(tips)
+	return err
 }
 
-// missing lists the objects that the store does not have, each once.
-func (o *objects) missing(want map[string]plumbing.Hash) ([]plumbing.Hash, error) {
+// missing lists the objects that are not there, each once.
+func (o *objects) missing(want []plumbing.Hash) ([]plumbing.Hash, error) {
 	var list []plumbing.Hash
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		ok, err := o.has(want[name])
+	for _, h := range want {
+		ok, err := o.has(h)
 		if err != nil {
 			return nil, err
 		}
-		if !ok && !slices.Contains(list, want[name]) {
-			list = append(list, want[name])
+		if !ok && !slices.Contains(list, h) {
+			list = append(list, h)
 		}
 	}
 	return list, nil
 }
 
-// haves lists commits of the store: the tips and the first of their ancestors,
-// because after a force push the server may know those only.
-func (o *objects) haves(tips []plumbing.Hash) []plumbing.Hash {
-	seen := map[plumbing.Hash]bool{}
+// haves lists commits that are there: what was fetched and the first of their
+// ancestors, because after a force push the server may know those only.
+func (o *objects) haves(have refs) []plumbing.Hash {
 	var list []plumbing.Hash
-	for next := tips; len(next) > 0 && len(list) < maxHaves; {
-		var before []plumbing.Hash
-		for _, h := range next {
-			if seen[h] || len(list) == maxHaves {
-				continue
-			}
-			seen[h] = true
-			commit, err := o.commit(h)
-			if err != nil {
-				continue // what is not known is not offered
-			}
-			list = append(list, commit.Hash)
-			before = append(before, commit.ParentHashes...)
+	for next := have.objects(nil); len(next) > 0 && len(list) < maxHaves; next = next[1:] {
+		commit, err := o.commit(next[0])
+		if err != nil || slices.Contains(list, commit.Hash) {
+			continue // what is not known is not offered
 		}
-		next = before
+		list = append(list, commit.Hash)
+		next = append(next, commit.ParentHashes...)
 	}
-	slices.SortFunc(list, func(a, b plumbing.Hash) int { return bytes.Compare(a[:], b[:]) })
-	return slices.Compact(list)
+	return list
 }
 
-// prepare makes the clone one that git itself can read, and removes what a killed process left.
-func (c *clone) prepare() error {
-	left, err := filepath.Glob(filepath.Join(glob.Replace(c.dir), "objects", "pack", arriving+"*"))
+// modest refuses a pack that claims too many objects: go-git makes room for all
+// of them before it reads the first.
+func modest(r *bufio.Reader) error {
+	head, err := r.Peek(12)
 	if err != nil {
-		return err
+		return fmt.Errorf("no pack is sent: %w", err)
 	}
-	for _, name := range left {
-		if err := os.Remove(name); err != nil {
-			return err
-		}
-	}
-	if err := os.MkdirAll(filepath.Join(c.dir, "refs"), 0o700); err != nil {
-		return err
-	}
-	for name, text := range map[string]string{
-		"HEAD":   "ref: refs/heads/main\n",
-		"config": "[core]\n\trepositoryformatversion = 0\n\tbare = true\n",
-	} {
-		if path := filepath.Join(c.dir, name); !exists(path) {
-			if err := install(path, []byte(text)); err != nil {
-				return err
-			}
-		}
+	if n := binary.BigEndian.Uint32(head[8:]); n > maxObjects {
+		return fmt.Errorf("the server wants to send %d objects, the limit is %d", n, maxObjects)
 	}
 	return nil
 }
 
-// tips reads what was fetched before, by the name it had.
-func (c *clone) tips() (map[string]plumbing.Hash, error) {
-	tips := map[string]plumbing.Hash{}
-	f, err := os.Open(filepath.Join(c.dir, "packed-refs"))
-	if errors.Is(err, os.ErrNotExist) {
-		return tips, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if id, name, ok := strings.Cut(lines.Text(), " "); ok && plumbing.IsHash(id) {
-			tips[name] = plumbing.NewHash(id)
+// sweep removes what a fetch that failed, or a process that was killed, left.
+func (c *clone) sweep() error {
+	dir := filepath.Join(c.dir, "objects", "pack")
+	list, err := os.ReadDir(dir)
+	for _, f := range list {
+		if strings.HasPrefix(f.Name(), "tmp_") {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, f.Name())))
 		}
 	}
-	return tips, nil
-}
-
-// record writes all tips as one file: as files of their own, a branch "a" would
-// be in the way of a later "a/b".
-func (c *clone) record(tips map[string]plumbing.Hash) error {
-	var b strings.Builder
-	b.WriteString("# pack-refs with: sorted \n")
-	for _, name := range slices.Sorted(maps.Keys(tips)) {
-		fmt.Fprintf(&b, "%s %s\n", tips[name], name)
-	}
-	return install(filepath.Join(c.dir, "packed-refs"), []byte(b.String()))
+	return err
 }

@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -104,97 +103,62 @@ func directory(files fs.FS, dir string) error {
 // plain is a directory on disk as a tree: rooted, without .git, and without following links.
 type plain struct{ root *os.Root }
 
-var (
-	_ fs.ReadDirFS  = plain{}
-	_ fs.ReadFileFS = plain{}
-	_ fs.StatFS     = plain{}
-)
+var _ fs.StatFS = plain{}
 
-// stat looks at name itself, after every directory on the way: os.Root lets no
-// link escape, but follows those that stay inside.
-func (p plain) stat(op, name string) (fs.FileInfo, error) {
+// Stat describes a file or directory, and a symbolic link itself. It looks at
+// every directory on the way: os.Root lets no link escape, but follows those
+// that stay inside.
+func (p plain) Stat(name string) (_ fs.FileInfo, err error) {
+	defer about("stat", name, &err)
 	if !fs.ValidPath(name) {
-		return nil, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+		return nil, fs.ErrInvalid
 	}
-	for i := range name {
-		if name[i] != '/' {
+	for i, letter := range name {
+		if letter != '/' {
 			continue
 		}
-		info, err := p.lstat(op, name[:i])
-		if err != nil {
-			return nil, &fs.PathError{Op: op, Path: name, Err: reason(err)}
+		info, err := p.lstat(name[:i])
+		if err == nil && !info.IsDir() {
+			err = fs.ErrNotExist
 		}
-		if !info.IsDir() {
-			return nil, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
+		if err != nil {
+			return nil, err
 		}
 	}
-	return p.lstat(op, name)
+	return p.lstat(name)
 }
 
-func (p plain) lstat(op, name string) (fs.FileInfo, error) {
+func (p plain) lstat(name string) (fs.FileInfo, error) {
 	if strings.EqualFold(path.Base(name), ".git") {
-		return nil, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
+		return nil, fs.ErrNotExist
 	}
 	info, err := p.root.Lstat(name)
-	if err != nil {
-		return nil, &fs.PathError{Op: op, Path: name, Err: reason(err)}
-	}
-	return info, nil
+	return info, reason(err)
 }
 
-// Stat describes a file or directory, and a symbolic link itself.
-func (p plain) Stat(name string) (fs.FileInfo, error) { return p.stat("stat", name) }
-
 // Open opens a file or a directory.
-func (p plain) Open(name string) (fs.File, error) {
-	info, err := p.stat("open", name)
-	if err != nil {
-		return nil, err
-	}
+func (p plain) Open(name string) (_ fs.File, err error) {
+	defer about("open", name, &err)
+	info, err := p.Stat(name)
 	switch {
+	case err != nil:
+		return nil, err
 	case info.IsDir():
-		list, err := p.ReadDir(name)
+		list, err := p.list(name)
 		if err != nil {
 			return nil, err
 		}
 		return &folder{info, name, list}, nil
 	case info.Mode()&fs.ModeSymlink != 0:
-		err = errors.New("is a symbolic link, and those are not followed")
+		return nil, errors.New("is a symbolic link, and those are not followed")
 	case !info.Mode().IsRegular(): // opening a pipe would wait for a writer
-		err = errors.New("is a special file, and those are not read")
+		return nil, errors.New("is a special file, and those are not read")
 	default:
 		return p.root.Open(name)
 	}
-	return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 }
 
-// ReadFile reads a file.
-func (p plain) ReadFile(name string) ([]byte, error) {
-	f, err := p.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && info.IsDir() {
-		err = &fs.PathError{Op: "read", Path: name, Err: errors.New("is a directory")}
-	}
-	var b bytes.Buffer
-	if err == nil {
-		b.Grow(int(info.Size()) + bytes.MinRead)
-		_, err = b.ReadFrom(f)
-	}
-	return b.Bytes(), errors.Join(err, f.Close())
-}
-
-// ReadDir lists a directory by name.
-func (p plain) ReadDir(name string) ([]fs.DirEntry, error) {
-	info, err := p.stat("readdir", name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.IsDir() {
-		return nil, &fs.PathError{Op: "readdir", Path: name, Err: errors.New("is no directory")}
-	}
+func (p plain) list(name string) ([]fs.DirEntry, error) {
 	list, err := fs.ReadDir(p.root.FS(), name)
 	if err != nil {
 		return nil, err
@@ -205,7 +169,7 @@ func (p plain) ReadDir(name string) ([]fs.DirEntry, error) {
 			continue
 		}
 		if err := decent(e.Name()); err != nil {
-			return nil, &fs.PathError{Op: "readdir", Path: name, Err: err}
+			return nil, err
 		}
 		kept = append(kept, e)
 	}
@@ -214,7 +178,7 @@ func (p plain) ReadDir(name string) ([]fs.DirEntry, error) {
 
 // Hash tells the id that Git would give to a file, in hex.
 func (p plain) Hash(name string) (string, error) {
-	data, err := p.ReadFile(name)
+	data, err := fs.ReadFile(p, name)
 	if err != nil {
 		return "", err
 	}

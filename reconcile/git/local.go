@@ -1,6 +1,7 @@
 package git
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -128,30 +129,34 @@ func (o *objects) refs() (refs, error) {
 	return r, err
 }
 
-// named finds the commit that ref names, without a network.
-func (o *objects) named(ref string) (*object.Commit, error) {
-	h := plumbing.NewHash(ref)
-	if !plumbing.IsHash(ref) {
-		names, err := o.refs()
-		if err != nil {
-			return nil, err
-		}
-		if h, err = names.find(ref); errors.Is(err, errUnknownRef) && abbreviated.MatchString(ref) {
-			id, other := o.startingWith(ref)
-			if other != nil {
-				return nil, other
-			}
-			if !id.IsZero() {
-				h, err = id, nil
-			}
-		}
-		if err != nil {
-			return nil, err
-		}
+// A local repository is read where it is.
+type local struct{ *objects }
+
+func (l local) resolve(_ context.Context, ref string) (*objects, *object.Commit, error) {
+	h, err := l.find(ref)
+	if err != nil {
+		return nil, nil, err
 	}
-	c, err := o.commit(h)
+	c, err := l.commit(h)
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return nil, fmt.Errorf("cannot read %q: %s is missing here; git fetch it", ref, h)
+		err = fmt.Errorf("cannot read %q: %s is missing here; git fetch it", ref, h)
 	}
-	return c, err
+	return l.objects, c, err
+}
+
+func (l local) find(ref string) (plumbing.Hash, error) {
+	if plumbing.IsHash(ref) {
+		return plumbing.NewHash(ref), nil
+	}
+	names, err := l.refs()
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	h, unknown := names.find(ref)
+	if errors.Is(unknown, errUnknownRef) && abbreviated.MatchString(ref) {
+		if h, err = l.startingWith(ref); err != nil || !h.IsZero() {
+			return h, err
+		}
+	}
+	return h, unknown
 }

@@ -27,10 +27,8 @@ import (
 var errDamaged = errors.New("damaged data")
 
 const (
-	// A delta is read with its base, and neighbours share bases.
-	remembered = 16 * cache.MiByte
-	// A store may borrow from one that borrows, and from itself by mistake.
-	maxStores = 10
+	remembered = 24 * cache.MiByte
+	maxStores  = 10 // one may borrow from another that borrows, and from itself by mistake
 )
 
 // objects are what a repository on disk stores and borrows. go-git reads them
@@ -39,21 +37,38 @@ type objects struct {
 	storer.EncodedObjectStorer // nil: go-git's decoders of objects only read
 
 	files   billy.Filesystem // the Git directory
-	id      os.FileInfo      // of the directory "objects"
+	id      os.FileInfo      // of its root
 	limit   int64            // bytes of one object
-	recent  cache.Object
+	recent  *bases
 	damaged atomic.Bool // something was read that Git did not write
 
 	mu     sync.Mutex
 	stores []*filesystem.Storage // its own first
 }
 
+// bases remembers the objects that deltas change: a delta is read with its base,
+// and neighbours share bases. What was asked for is read once and not remembered.
+type bases struct {
+	cache.Object
+	last plumbing.EncodedObject
+}
+
+// Put remembers all objects but the last one.
+func (b *bases) Put(o plumbing.EncodedObject) {
+	if b.last != nil {
+		b.Object.Put(b.last)
+	}
+	b.last = o
+}
+
+func (b *bases) done() { b.last = nil }
+
 func openObjects(files billy.Filesystem, limit int64) (*objects, error) {
-	id, err := files.Stat("objects")
+	id, err := os.Stat(files.Root())
 	if err != nil {
 		return nil, err
 	}
-	o := &objects{files: files, id: id, limit: limit, recent: cache.NewObjectLRU(remembered)}
+	o := &objects{files: files, id: id, limit: limit, recent: &bases{Object: cache.NewObjectLRU(remembered)}}
 	o.open(files)
 	return o, nil
 }
@@ -78,7 +93,7 @@ func (o *objects) open(files billy.Filesystem) {
 
 // current tells whether the directory is still the one that was opened.
 func (o *objects) current() bool {
-	now, err := o.files.Stat("objects")
+	now, err := os.Stat(o.files.Root())
 	return err == nil && os.SameFile(now, o.id)
 }
 
@@ -94,12 +109,15 @@ func (o *objects) whole() (packs int, err error) {
 			p := packfile.NewPackfile(nil, nil, f, 0)
 			id, err := p.ID()
 			if err = errors.Join(err, p.Close()); err != nil || id != h {
-				return fmt.Errorf("%w: pack %s is not complete: %w", errDamaged, h, err)
+				return fmt.Errorf("%w: pack %s is not complete", errDamaged, h)
 			}
 		}
-		packs = len(list)
-		if err == nil {
-			_, err = o.stores[0].HashesWithPrefix(plumbing.ZeroHash[:]) // reads every index
+		if packs = len(list); err != nil {
+			return err
+		}
+		err = o.stores[0].HasEncodedObject(plumbing.ZeroHash) // looks into every index
+		if errors.Is(err, plumbing.ErrObjectNotFound) {
+			return nil
 		}
 		return err
 	})
@@ -136,7 +154,10 @@ func (o *objects) find(h plumbing.Hash, found func(*filesystem.Storage) error) e
 	err := o.locked(func() error {
 		for again := false; ; again = true {
 			for _, s := range o.stores {
-				err := s.HasEncodedObject(h)
+				var err error
+				if len(o.stores) > 1 { // go-git would look into every index again for what is borrowed
+					err = s.HasEncodedObject(h)
+				}
 				if err == nil {
 					err = found(s)
 				}
@@ -158,7 +179,7 @@ func (o *objects) find(h plumbing.Hash, found func(*filesystem.Storage) error) e
 }
 
 func (o *objects) has(h plumbing.Hash) (bool, error) {
-	err := o.find(h, func(*filesystem.Storage) error { return nil })
+	err := o.find(h, func(s *filesystem.Storage) error { return s.HasEncodedObject(h) })
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
 		return false, nil
 	}
@@ -178,6 +199,7 @@ func (o *objects) size(h plumbing.Hash) (size int64, err error) {
 func (o *objects) read(h plumbing.Hash) (kind plumbing.ObjectType, data []byte, err error) {
 	var size int64
 	err = o.find(h, func(s *filesystem.Storage) error {
+		defer o.recent.done()
 		found, err := s.EncodedObject(plumbing.AnyObject, h)
 		if err != nil {
 			return err

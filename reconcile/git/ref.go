@@ -4,15 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
-
-// defaultBranch is the name under which the default branch is remembered.
-const defaultBranch = "HEAD"
 
 // errUnknownRef is wrapped when no ref has a name; a commit id may still be meant.
 var errUnknownRef = errors.New("no branch, tag or commit")
@@ -28,7 +26,7 @@ type refs struct {
 
 // allowed refuses what cannot be a ref before it gets anywhere near a path.
 func allowed(ref string) error {
-	if ref == "" || ref == defaultBranch {
+	if ref == "" || ref == "HEAD" {
 		return nil
 	}
 	name := plumbing.ReferenceName(ref)
@@ -41,31 +39,42 @@ func allowed(ref string) error {
 	return nil
 }
 
-// find tells the full name of a ref and its object.
-func (r refs) find(ref string) (string, plumbing.Hash, error) {
+// find tells the object that a ref names.
+func (r refs) find(ref string) (plumbing.Hash, error) {
 	switch {
 	case len(r.names) == 0 && r.head.IsZero():
-		return "", plumbing.ZeroHash, errEmpty
-	case (ref == "" || ref == defaultBranch) && r.head.IsZero():
-		return "", plumbing.ZeroHash, fmt.Errorf("cannot read the default branch: it has no commits; name a branch or tag; %s", r.others(""))
-	case ref == "" || ref == defaultBranch:
-		return defaultBranch, r.head, nil
+		return plumbing.ZeroHash, errEmpty
+	case (ref == "" || ref == "HEAD") && r.head.IsZero():
+		return plumbing.ZeroHash, fmt.Errorf("cannot read the default branch: it has no commits; name a branch or tag; %s", r.others(""))
+	case ref == "" || ref == "HEAD":
+		return r.head, nil
 	}
 	if h, ok := r.names[ref]; ok && strings.HasPrefix(ref, "refs/") {
-		return ref, h, nil
+		return h, nil
 	}
 	branch, tag := "refs/heads/"+ref, "refs/tags/"+ref
 	b, isBranch := r.names[branch]
 	t, isTag := r.names[tag]
 	if isBranch && isTag && b != t && b != r.peeled[tag] {
-		return "", plumbing.ZeroHash, fmt.Errorf("cannot tell what %q is: there is a branch and a tag of that name; write %s or %s", ref, branch, tag)
+		return plumbing.ZeroHash, fmt.Errorf("cannot tell what %q is: there is a branch and a tag of that name; write %s or %s", ref, branch, tag)
 	}
 	for _, name := range []string{branch, tag, "refs/" + ref, "refs/remotes/" + ref} {
 		if h, ok := r.names[name]; ok {
-			return name, h, nil
+			return h, nil
 		}
 	}
-	return "", plumbing.ZeroHash, fmt.Errorf("%w %q; %s", errUnknownRef, ref, r.others(ref))
+	return plumbing.ZeroHash, fmt.Errorf("%w %q; %s", errUnknownRef, ref, r.others(ref))
+}
+
+// objects lists, sorted by name, what the refs lead to that keep accepts.
+func (r refs) objects(keep func(name string, h plumbing.Hash) bool) []plumbing.Hash {
+	var list []plumbing.Hash
+	for _, name := range slices.Sorted(maps.Keys(r.names)) {
+		if keep == nil || keep(name, r.names[name]) {
+			list = append(list, r.names[name])
+		}
+	}
+	return list
 }
 
 var errEmpty = errors.New("the repository is empty; push a commit to it first")
@@ -126,30 +135,4 @@ func distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
-}
-
-// commits lists the commits of a store whose id starts with prefix.
-func (o *objects) commits(prefix string) ([]plumbing.Hash, error) {
-	if len(prefix) == 2*hashSize {
-		h := plumbing.NewHash(prefix)
-		ok, err := o.has(h)
-		if !ok {
-			return nil, err
-		}
-		return []plumbing.Hash{h}, nil
-	}
-	var found []plumbing.Hash
-	for _, h := range o.startingWith(prefix) {
-		kind, _, err := o.read(h)
-		if err != nil {
-			return nil, err
-		}
-		if kind == plumbing.CommitObject {
-			found = append(found, h)
-		}
-	}
-	if len(found) > 1 {
-		return nil, fmt.Errorf("cannot tell which commit %q is: %d start so; write more digits", prefix, len(found))
-	}
-	return found, nil
 }

@@ -35,8 +35,7 @@ type session struct {
 	refs
 	transport.UploadPackSession
 
-	branch string // the full name of the default branch, if the server tells
-	can    *capability.List
+	can *capability.List
 }
 
 // list starts a session: it asks for all refs, which is one request.
@@ -69,15 +68,6 @@ func (r remote) list(ctx context.Context) (*session, error) {
 	if said.Head != nil {
 		s.head = *said.Head
 	}
-	for _, link := range said.Capabilities.Get(capability.SymRef) {
-		to, _ := strings.CutPrefix(link, "HEAD:")
-		if _, ok := s.names[to]; ok {
-			s.branch = to
-		}
-	}
-	if s.branch != "" && s.head.IsZero() {
-		s.head = s.names[s.branch]
-	}
 	return s, nil
 }
 
@@ -104,10 +94,7 @@ func (s *session) pack(ctx context.Context, want, have []plumbing.Hash) (io.Read
 	}
 	demux := sideband.NewDemuxer(kind, res)
 	demux.Progress = s.progress
-	return struct {
-		io.Reader
-		io.Closer
-	}{demux, res}, nil
+	return body{demux, res}, nil
 }
 
 // byID tells whether the server sends a commit that no ref names.
@@ -191,23 +178,22 @@ func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := res.Body
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")) // not one is none
 	switch {
 	case res.StatusCode >= 300 && kind != "text/plain": // a page, for people with a browser
-		res.Body = limited{http.NoBody, body}
+		res.Body = body{http.NoBody, res.Body}
 	case res.StatusCode >= 300:
-		res.Body = limited{io.LimitReader(body, 300), body}
+		res.Body = body{io.LimitReader(res.Body, 300), res.Body}
 	case strings.HasSuffix(req.URL.Path, "/info/refs") && kind != "application/x-git-upload-pack-advertisement":
-		_ = body.Close()
+		_ = res.Body.Close()
 		return nil, fmt.Errorf("the answer is %s and no Git: is this the URL of a repository?", cmp.Or(kind, "of no type"))
 	default:
-		res.Body = limited{bounded{body, g}, body}
+		res.Body = body{bounded{res.Body, g}, res.Body}
 	}
 	return res, nil
 }
 
-type limited struct {
+type body struct {
 	io.Reader
 	io.Closer
 }

@@ -45,10 +45,14 @@ type Repository struct {
 	Progress  io.Writer         // what the server says while it works; nil: nobody wants to know
 	Transport http.RoundTripper // nil is http.DefaultTransport
 
-	mu    sync.Mutex
-	temp  string
-	clone *clone
-	local *local
+	mu   sync.Mutex
+	temp string
+	from source // nil: not used yet
+}
+
+// A source of commits is a clone or a local repository.
+type source interface {
+	resolve(ctx context.Context, ref string) (*objects, *object.Commit, error)
 }
 
 // Limits bound what a repository may cost. A zero is the default.
@@ -72,15 +76,11 @@ func (l Limits) orDefault() Limits {
 // abbreviated commit id, a full ref name, or "" for the default branch. The
 // files are read on demand, until Close.
 func (r *Repository) Fetch(ctx context.Context, ref string) (render.Input, error) {
-	at, err := parse(r.URL, r.Auth)
-	if err != nil {
-		return render.Input{}, err
-	}
 	dir, err := below(r.Path)
 	if err != nil {
-		return render.Input{}, fmt.Errorf("%s: %w", at, err)
+		return render.Input{}, fmt.Errorf("%s: %w", bare(r.URL), err)
 	}
-	store, commit, err := r.resolve(ctx, at, ref)
+	at, store, commit, err := r.resolve(ctx, ref)
 	if err != nil {
 		return render.Input{}, err
 	}
@@ -93,11 +93,7 @@ func (r *Repository) Fetch(ctx context.Context, ref string) (render.Input, error
 
 // Resolve tells the full id of the commit that ref names, which it fetches.
 func (r *Repository) Resolve(ctx context.Context, ref string) (string, error) {
-	at, err := parse(r.URL, r.Auth)
-	if err != nil {
-		return "", err
-	}
-	_, commit, err := r.resolve(ctx, at, ref)
+	_, _, commit, err := r.resolve(ctx, ref)
 	if err != nil {
 		return "", err
 	}
@@ -107,15 +103,11 @@ func (r *Repository) Resolve(ctx context.Context, ref string) (string, error) {
 // MergeBase tells the commit at which the histories of two refs parted. Of
 // several it is the youngest.
 func (r *Repository) MergeBase(ctx context.Context, a, b string) (_ string, err error) {
-	at, err := parse(r.URL, r.Auth)
+	_, _, one, err := r.resolve(ctx, a)
 	if err != nil {
 		return "", err
 	}
-	_, one, err := r.resolve(ctx, at, a)
-	if err != nil {
-		return "", err
-	}
-	store, other, err := r.resolve(ctx, at, b) // its store has a as well
+	at, store, other, err := r.resolve(ctx, b) // its store has a as well
 	if err != nil {
 		return "", err
 	}
@@ -145,29 +137,26 @@ func (r *Repository) Close() error {
 		return nil
 	}
 	err := os.RemoveAll(r.temp)
-	r.temp, r.clone = "", nil
+	r.temp, r.from = "", nil
 	return err
 }
 
 // resolve finds a commit, with the store that holds it. Its errors start with
 // the repository and contain no credentials.
-func (r *Repository) resolve(ctx context.Context, at address, ref string) (_ *objects, _ *object.Commit, err error) {
+func (r *Repository) resolve(ctx context.Context, ref string) (at address, o *objects, c *object.Commit, err error) {
+	if at, err = parse(r.URL, r.Auth); err != nil {
+		return at, nil, nil, err
+	}
 	defer at.finish(&err)
-	if err := allowed(ref); err != nil {
-		return nil, nil, err
+	if err = allowed(ref); err != nil {
+		return at, nil, nil, err
 	}
-	if at.dir != "" {
-		l, err := r.here(at)
-		if err != nil {
-			return nil, nil, err
-		}
-		return l.resolve(ref)
-	}
-	c, err := r.there(at)
+	from, err := r.open(at)
 	if err != nil {
-		return nil, nil, err
+		return at, nil, nil, err
 	}
-	return c.resolve(ctx, ref)
+	o, c, err = from.resolve(ctx, ref)
+	return at, o, c, err
 }
 
 // finish turns a panic into an error, because go-git has panicked on what an
@@ -181,40 +170,32 @@ func (a address) finish(err *error) {
 	}
 }
 
-func (r *Repository) here(at address) (*local, error) {
+func (r *Repository) open(at address) (_ source, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.local == nil {
-		l, err := openLocal(at.dir, r.Limits.orDefault().Object)
+	if r.from != nil {
+		return r.from, nil
+	}
+	limits := r.Limits.orDefault()
+	if at.dir != "" {
+		o, err := openLocal(at.dir, limits.Object)
 		if err != nil {
 			return nil, err
 		}
-		r.local = l
-	}
-	return r.local, nil
-}
-
-func (r *Repository) there(at address) (*clone, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.clone != nil {
-		return r.clone, nil
+		r.from = local{o}
+		return r.from, nil
 	}
 	cache := r.Cache
 	if cache == "" {
-		var err error
 		if cache, err = os.MkdirTemp("", "headgate-git-"); err != nil {
 			return nil, err
 		}
 		r.temp = cache
 	}
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		return nil, err
-	}
-	r.clone = &clone{
+	r.from = &clone{
 		dir:    filepath.Join(cache, at.key()),
-		limits: r.Limits.orDefault(),
-		remote: remote{at: at, limits: r.Limits.orDefault(), progress: r.Progress, transport: r.Transport},
+		limits: limits,
+		remote: remote{at: at, limits: limits, progress: r.Progress, transport: r.Transport},
 	}
-	return r.clone, nil
+	return r.from, os.MkdirAll(cache, 0o700)
 }

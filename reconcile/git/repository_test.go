@@ -630,7 +630,7 @@ func TestCacheDamage(t *testing.T) {
 		"CutIndex":  {reason: "So may its index.", damage: on(".idx", func(d []byte) []byte { return d[:len(d)/2] }), asks: []string{"list", "pack"}},
 		"BadIndex":  {reason: "Bits may flip.", damage: on(".idx", func(d []byte) []byte { d[1500] ^= 1; return d }), asks: []string{"list", "pack"}},
 		"ZeroPack":  {reason: "Blocks may be lost.", damage: on(".pack", func(d []byte) []byte { clear(d[12 : len(d)-20]); return d }), asks: []string{"list", "list", "pack"}},
-		"NoRefs":    {reason: "What is remembered of refs may be lost, and is not needed.", damage: on("packed-refs", func([]byte) []byte { return []byte("rubbish") }), asks: []string{"list"}},
+		"NoRefs":    {reason: "What is remembered of refs may be lost, and is not needed.", damage: on(main.String(), func([]byte) []byte { return []byte("rubbish") }), asks: []string{"list"}},
 		"LeftOver":  {reason: "A killed process leaves files.", damage: on(".pack", func(d []byte) []byte { return d }), asks: []string{"list"}},
 	}
 	for name, tc := range cases {

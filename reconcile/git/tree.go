@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
 // A tree is the files of a commit, read from its objects when they are asked
@@ -31,7 +33,6 @@ type tree struct {
 }
 
 var (
-	_ fs.ReadDirFS  = (*tree)(nil)
 	_ fs.ReadFileFS = (*tree)(nil)
 	_ fs.StatFS     = (*tree)(nil)
 )
@@ -84,20 +85,28 @@ func (n node) plain() error {
 	}
 }
 
+// about makes an error say what could not be done with which path.
+func about(op, name string, err *error) {
+	if e := (*fs.PathError)(nil); *err != nil && !(errors.As(*err, &e) && e.Path == name) {
+		*err = &fs.PathError{Op: op, Path: name, Err: *err}
+	}
+}
+
 // Open opens a file or a directory.
-func (t *tree) Open(name string) (fs.File, error) {
-	n, err := t.find("open", name)
+func (t *tree) Open(name string) (_ fs.File, err error) {
+	defer about("open", name, &err)
+	n, err := t.find(name)
 	if err != nil {
 		return nil, err
 	}
 	if n.IsDir() {
 		nodes, err := t.folder(name)
 		if err != nil {
-			return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+			return nil, err
 		}
 		return &folder{status{n, 0}, name, entries(nodes)}, nil
 	}
-	data, err := t.blob("open", name, n)
+	data, err := n.read()
 	if err != nil {
 		return nil, err
 	}
@@ -105,85 +114,50 @@ func (t *tree) Open(name string) (fs.File, error) {
 }
 
 // ReadFile reads a file.
-func (t *tree) ReadFile(name string) ([]byte, error) {
-	n, err := t.find("read", name)
+func (t *tree) ReadFile(name string) (_ []byte, err error) {
+	defer about("read", name, &err)
+	n, err := t.find(name)
 	if err != nil {
 		return nil, err
 	}
-	data, err := t.blob("read", name, n)
-	if err != nil {
-		return nil, err
-	}
-	return bytes.Clone(data), nil // others read the same bytes
-}
-
-// ReadDir lists a directory by name.
-func (t *tree) ReadDir(name string) ([]fs.DirEntry, error) {
-	n, err := t.find("readdir", name)
-	if err != nil {
-		return nil, err
-	}
-	if !n.IsDir() {
-		return nil, &fs.PathError{Op: "readdir", Path: name, Err: errors.New("is no directory")}
-	}
-	nodes, err := t.folder(name)
-	if err != nil {
-		return nil, &fs.PathError{Op: "readdir", Path: name, Err: err}
-	}
-	return entries(nodes), nil
+	return n.read()
 }
 
 // Stat describes a file or directory, and a symbolic link itself.
-func (t *tree) Stat(name string) (fs.FileInfo, error) {
-	n, err := t.find("stat", name)
+func (t *tree) Stat(name string) (_ fs.FileInfo, err error) {
+	defer about("stat", name, &err)
+	n, err := t.find(name)
 	if err != nil {
 		return nil, err
 	}
-	info, err := n.stat()
-	if err != nil {
-		return nil, &fs.PathError{Op: "stat", Path: name, Err: err}
-	}
-	return info, nil
+	return n.stat()
 }
 
 // Hash tells the Git id of a file, in hex, without reading the file.
-func (t *tree) Hash(name string) (string, error) {
-	n, err := t.find("hash", name)
-	if err != nil {
-		return "", err
+func (t *tree) Hash(name string) (_ string, err error) {
+	defer about("hash", name, &err)
+	n, err := t.find(name)
+	if err == nil {
+		err = n.plain()
 	}
-	if err := n.plain(); err != nil {
-		return "", &fs.PathError{Op: "hash", Path: name, Err: err}
-	}
-	return n.hash.String(), nil
+	return n.hash.String(), err
 }
 
-func (t *tree) blob(op, name string, n node) ([]byte, error) {
+func (n node) read() ([]byte, error) {
 	if err := n.plain(); err != nil {
-		return nil, &fs.PathError{Op: op, Path: name, Err: err}
+		return nil, err
 	}
-	kind, data, err := t.objects.read(n.hash)
+	kind, data, err := n.tree.objects.read(n.hash)
 	if err == nil && kind != plumbing.BlobObject {
 		err = fmt.Errorf("object %s is a %s", n.hash, kind)
 	}
-	if err != nil {
-		return nil, &fs.PathError{Op: op, Path: name, Err: err}
-	}
-	return data, nil
+	return data, err
 }
 
-func (t *tree) find(op, name string) (node, error) {
+func (t *tree) find(name string) (node, error) {
 	if !fs.ValidPath(name) {
-		return node{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+		return node{}, fs.ErrInvalid
 	}
-	n, err := t.lookup(name)
-	if err != nil {
-		return node{}, &fs.PathError{Op: op, Path: name, Err: err}
-	}
-	return n, nil
-}
-
-func (t *tree) lookup(name string) (node, error) {
 	if name == "." {
 		return node{t, ".", fs.ModeDir | 0o555, t.root}, nil
 	}
@@ -191,8 +165,7 @@ func (t *tree) lookup(name string) (node, error) {
 	if err != nil {
 		return node{}, err
 	}
-	base := path.Base(name)
-	i, ok := slices.BinarySearchFunc(nodes, base, func(n node, name string) int { return cmp.Compare(n.name, name) })
+	i, ok := slices.BinarySearchFunc(nodes, path.Base(name), func(n node, name string) int { return cmp.Compare(n.name, name) })
 	if !ok {
 		return node{}, fs.ErrNotExist
 	}
@@ -207,25 +180,19 @@ func (t *tree) folder(name string) ([]node, error) {
 	if ok {
 		return nodes, nil
 	}
-	n, err := t.lookup(name)
+	n, err := t.find(name)
 	if err != nil {
 		return nil, err
 	}
 	if !n.IsDir() {
 		return nil, fs.ErrNotExist
 	}
-	kind, data, err := t.objects.read(n.hash)
-	if err == nil && kind != plumbing.TreeObject {
-		err = fmt.Errorf("object %s is a %s", n.hash, kind)
+	entries, err := t.objects.tree(n.hash)
+	if err == nil {
+		nodes, err = t.list(entries)
 	}
 	if err != nil {
-		return nil, err
-	}
-	if nodes, err = listing(data); err != nil {
 		return nil, fmt.Errorf("cannot list tree %s: %w", n.hash, err)
-	}
-	for i := range nodes {
-		nodes[i].tree = t
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -242,22 +209,15 @@ func (t *tree) folder(name string) ([]node, error) {
 	return nodes, nil
 }
 
-// listing decodes a tree object. It refuses a directory that no honest commit
-// has: what is left out in silence might be taken for deleted.
-func listing(data []byte) ([]node, error) {
+// list makes nodes of the entries of a tree object. It refuses a directory that
+// no honest commit has: what is left out in silence might be taken for deleted.
+func (t *tree) list(entries []object.TreeEntry) ([]node, error) {
 	var nodes []node
-	for len(data) > 0 {
-		mode, rest, ok := bytes.Cut(data, []byte{' '})
-		name, rest, found := bytes.Cut(rest, []byte{0})
-		if !ok || !found || len(rest) < hashSize {
-			return nil, fmt.Errorf("%w: it ends early", errDamaged)
-		}
-		n := node{name: string(name), mode: permission(mode), hash: plumbing.Hash(rest[:hashSize])}
-		if err := decent(n.name); err != nil {
+	for _, e := range entries {
+		if err := decent(e.Name); err != nil {
 			return nil, err
 		}
-		nodes = append(nodes, n)
-		data = rest[hashSize:]
+		nodes = append(nodes, node{t, e.Name, permission(e.Mode), e.Hash})
 	}
 	slices.SortFunc(nodes, func(a, b node) int { return cmp.Compare(a.name, b.name) })
 	for i := 1; i < len(nodes); i++ {
@@ -268,17 +228,16 @@ func listing(data []byte) ([]node, error) {
 	return nodes, nil
 }
 
-// permission turns the octal mode of an entry into a mode. What Git does not know is irregular.
-func permission(mode []byte) fs.FileMode {
-	switch m := string(mode); {
-	case m == "40000" || m == "040000":
+// permission turns the mode of an entry into one of package fs; a submodule is irregular.
+func permission(m filemode.FileMode) fs.FileMode {
+	switch m {
+	case filemode.Dir:
 		return fs.ModeDir | 0o555
-	case m == "120000":
+	case filemode.Symlink:
 		return fs.ModeSymlink | 0o444
-	case len(m) == 6 && strings.HasPrefix(m, "100"):
-		if (m[3]-'0')&1 != 0 {
-			return 0o555
-		}
+	case filemode.Executable:
+		return 0o555
+	case filemode.Regular:
 		return 0o444
 	default:
 		return fs.ModeIrregular | 0o444

@@ -56,6 +56,8 @@ func valueOf(s apiextensionsv1.JSONSchemaProps) any {
 		if json.Unmarshal(s.Enum[0].Raw, &v) == nil {
 			return v
 		}
+	case s.XEmbeddedResource:
+		return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": namespace}}
 	case s.XIntOrString:
 		return 1
 	case s.Type == "string":

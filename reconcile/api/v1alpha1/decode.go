@@ -1,0 +1,93 @@
+package v1alpha1
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	strict "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// Decode reads the Syncs of a file: YAML or JSON, one or several documents. They are
+// complete, with every default filled in, and valid. The error is everything that is
+// wrong, each with the path of its field.
+func Decode(data []byte) ([]Sync, error) {
+	var (
+		syncs    []Sync
+		problems []error
+		first    = map[string]int{}
+	)
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for n := 1; ; n++ {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
+		s, empty, err := decodeOne(document)
+		if empty {
+			continue
+		}
+		id := s.Namespace + "/" + s.Name
+		if err == nil && first[id] > 0 {
+			err = fmt.Errorf("metadata.name: %s is the sync of document %d already", id, first[id])
+		}
+		if err != nil {
+			problems = append(problems, in(n, err)...)
+			continue
+		}
+		first[id] = n
+		syncs = append(syncs, s)
+	}
+	switch {
+	case len(problems) > 0:
+		return nil, errors.Join(problems...)
+	case len(syncs) == 0:
+		return nil, errors.New("there is no Sync in it")
+	}
+	return syncs, nil
+}
+
+// decodeOne decodes one document, and says whether there is anything in it.
+func decodeOne(document []byte) (s Sync, empty bool, err error) {
+	asJSON, err := yaml.YAMLToJSONStrict(document)
+	if err != nil {
+		return s, false, err
+	}
+	if string(asJSON) == "null" {
+		return s, true, nil
+	}
+	unknown, err := strict.UnmarshalStrict(asJSON, &s)
+	if err != nil {
+		return s, false, err
+	}
+	want := GroupVersion.String()
+	if s.APIVersion != want || s.Kind != Kind {
+		return s, false, fmt.Errorf("it is %s %s; a Sync is apiVersion: %s, kind: %s",
+			cmp.Or(s.APIVersion, "no apiVersion,"), cmp.Or(s.Kind, "no kind"), want, Kind)
+	}
+	if len(unknown) > 0 {
+		return s, false, errors.Join(unknown...)
+	}
+	s.Default()
+	return s, false, s.Validate()
+}
+
+// in says of every error in which document it is.
+func in(document int, err error) []error {
+	all := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		all = joined.Unwrap()
+	}
+	for i, e := range all {
+		all[i] = fmt.Errorf("document %d: %w", document, e)
+	}
+	return all
+}

@@ -1,0 +1,253 @@
+// Package v1alpha1 holds the Sync: one repository and path, into one cluster. It is read
+// from a file now and from a cluster later, and means the same in both. What becomes of it
+// is up to package target.
+package v1alpha1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kind is the kind of a Sync, GroupVersion where it lives.
+const Kind = "Sync"
+
+// GroupVersion is the version that this package holds.
+var GroupVersion = schema.GroupVersion{Group: "headgate.dev", Version: "v1alpha1"}
+
+// A Sync is one configured target.
+type Sync struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec   Spec   `json:"spec"`
+	Status Status `json:"status,omitzero"`
+}
+
+// A Spec says what a sync does. Default fills in what it leaves out.
+type Spec struct {
+	Source Source `json:"source"`
+
+	// ClusterName tells this cluster from others that the same commit feeds. It is part of
+	// the name of every commit status, and so required with Statuses.
+	ClusterName string    `json:"clusterName,omitempty"`
+	Statuses    *Statuses `json:"statuses,omitempty"`
+	PageURL     string    `json:"pageURL,omitempty"` // that every commit status links to
+
+	// Suspend lets the sync rest: nothing is fetched, written or said.
+	Suspend bool `json:"suspend,omitempty"`
+	// Interval is how long a pass comes after another while nothing happens, give or take
+	// a tenth.
+	Interval Duration `json:"interval,omitempty"`
+	// Timeout is how long what was applied may take to become ready.
+	Timeout Duration `json:"timeout,omitempty"`
+	// FullCheckInterval is within how long everything is looked at, however it looks.
+	FullCheckInterval Duration `json:"fullCheckInterval,omitempty"`
+
+	CRDOwner         CRDOwner         `json:"crdOwner,omitempty"`
+	Catalogue        Catalogue        `json:"catalogue,omitempty"`
+	Conversion       Conversion       `json:"conversion,omitzero"`
+	ManagementPolicy ManagementPolicy `json:"managementPolicy,omitempty"`
+	Adoption         Adoption         `json:"adoption,omitempty"`
+	Conflicts        Conflicts        `json:"conflicts,omitempty"`
+	Drift            Drift            `json:"drift,omitempty"`
+	Ignore           []Ignore         `json:"ignore,omitempty"`
+	Instances        Instances        `json:"instances,omitempty"`
+
+	// MaxPrunes holds all prunes of a pass that has more. Left out, it is a fifth of what
+	// the sync owns, at least 3 and at most 20.
+	MaxPrunes *int `json:"maxPrunes,omitempty"`
+	// MaxActivations holds a policy or package that would activate more definitions at once.
+	MaxActivations *int `json:"maxActivations,omitempty"`
+}
+
+// A Source is where commits come from.
+type Source struct {
+	Repo string `json:"repo"`           // an http(s) URL without credentials, or a path
+	Ref  string `json:"ref,omitempty"`  // a branch, tag or commit; the default branch if left out
+	Path string `json:"path,omitempty"` // the directory below which manifests are read; all if left out
+
+	// Interval is how often to look for a new commit. Every pass does; so it is of use where
+	// it is shorter than that of the Sync, and left out it is the same.
+	Interval        Duration     `json:"interval,omitempty"`
+	FetchTimeout    Duration     `json:"fetchTimeout,omitempty"`
+	CredentialsFrom *Credentials `json:"credentialsFrom,omitempty"`
+}
+
+// Credentials say where the credentials for an https repository are. They hold none.
+type Credentials struct {
+	Env       *EnvCredentials `json:"env,omitempty"`
+	SecretRef *SecretRef      `json:"secretRef,omitempty"`
+}
+
+// EnvCredentials are names of environment variables.
+type EnvCredentials struct {
+	Username string `json:"username,omitempty"`
+	Password string `json:"password"` // a token will do
+}
+
+// A Token says where a token is. It holds none.
+type Token struct {
+	Env       string     `json:"env,omitempty"` // name of an environment variable
+	SecretRef *SecretRef `json:"secretRef,omitempty"`
+}
+
+// A SecretRef names a Secret in the namespace of the Sync.
+type SecretRef struct {
+	Name string `json:"name"`
+	Key  string `json:"key,omitempty"`
+}
+
+// Statuses are commit statuses on the forge of the repository.
+type Statuses struct {
+	Forge      Forge  `json:"forge,omitempty"`      // left out where the host tells it: github.com, codeberg.org
+	URL        string `json:"url,omitempty"`        // of the forge, where it is not the host of the repository
+	Repository string `json:"repository,omitempty"` // "owner/name", where it is not the one that commits come from
+	TokenFrom  *Token `json:"tokenFrom,omitempty"`
+}
+
+// A Conversion says what becomes of conversion webhooks, whose service no package holds.
+type Conversion struct {
+	Strategy ConversionStrategy `json:"strategy,omitempty"`
+	Service  *Service           `json:"service,omitempty"`
+	CABundle string             `json:"caBundle,omitempty"` // PEM
+	CAFrom   *SecretRef         `json:"caFrom,omitempty"`
+}
+
+// A Service is that of a webhook.
+type Service struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name,omitempty"` // that of the package if left out, as with Crossplane
+	Port      int64  `json:"port,omitempty"`
+}
+
+// An Ignore rule names fields that somebody else may change.
+type Ignore struct {
+	Target Target   `json:"target,omitzero"`
+	Paths  []string `json:"paths"` // JSON pointers
+}
+
+// A Target selects objects; what it leaves out is any.
+type Target struct {
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+}
+
+// A Status is what became of a sync. It is written in a cluster only.
+type Status struct {
+	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
+	Revision           string             `json:"revision,omitempty"`
+	Conditions         []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// The words, each with what it means. The first of each kind is the default.
+type (
+	// CRDOwner is who makes the CRDs of definitions.
+	CRDOwner string
+	// Catalogue is where definitions are looked for.
+	Catalogue string
+	// ConversionStrategy is what becomes of conversion webhooks.
+	ConversionStrategy string
+	// ManagementPolicy is what a sync may do.
+	ManagementPolicy string
+	// Adoption is whether objects are taken over that are there already.
+	Adoption string
+	// Conflicts is what becomes of fields that another manager owns.
+	Conflicts string
+	// Drift is what becomes of what somebody changed that we applied.
+	Drift string
+	// Instances is what becomes of managed resources, XRs and claims that the commit holds no longer.
+	Instances string
+	// Forge is the kind of a forge.
+	Forge string
+)
+
+// The words of a Sync.
+const (
+	OwnerAuto       CRDOwner = "Auto" // Crossplane where it is installed or the commit installs it, else Headgate
+	OwnerHeadgate   CRDOwner = "Headgate"
+	OwnerCrossplane CRDOwner = "Crossplane"
+
+	CatalogueCommit Catalogue = "Commit"
+	CatalogueLive   Catalogue = "Live" // the cluster's definitions too
+
+	ConversionSafe   ConversionStrategy = "Safe" // dropped where that loses nothing, else an error
+	ConversionInject ConversionStrategy = "Inject"
+	ConversionNone   ConversionStrategy = "None"
+
+	PolicyDefault    ManagementPolicy = "Default"
+	PolicyObservable ManagementPolicy = "Observable" // it looks, and never writes
+
+	AdoptIfUnowned Adoption = "AdoptIfUnowned"
+	AdoptRefuse    Adoption = "Refuse"
+	AdoptAll       Adoption = "Adopt"
+
+	ConflictsRefuse Conflicts = "Refuse"
+	ConflictsTake   Conflicts = "Take"
+
+	DriftCorrect Drift = "Correct"
+	DriftReport  Drift = "Report" // nothing that drifted is written; it is said
+
+	InstancesHold  Instances = "Hold"
+	InstancesPrune Instances = "Prune" // what they stand for outside of the cluster goes too
+
+	ForgeGitHub  Forge = "GitHub"
+	ForgeGitea   Forge = "Gitea"
+	ForgeForgejo Forge = "Forgejo"
+)
+
+// The defaults that are no words.
+const (
+	DefaultNamespace    = "headgate-system"
+	DefaultInterval     = time.Minute
+	DefaultTimeout      = 5 * time.Minute
+	DefaultFetchTimeout = 10 * time.Minute
+	DefaultPasswordEnv  = "HEADGATE_GIT_PASSWORD" //nolint:gosec // the name of a variable
+	DefaultUsernameEnv  = "HEADGATE_GIT_USERNAME"
+	DefaultTokenEnv     = "HEADGATE_FORGE_TOKEN" //nolint:gosec // the name of a variable
+)
+
+// Default fills in what a Sync leaves out.
+func (s *Sync) Default() {
+	orDefault(&s.Namespace, DefaultNamespace)
+	spec := &s.Spec
+	orDefault(&spec.Interval, Duration(DefaultInterval.String()))
+	orDefault(&spec.Timeout, Duration(DefaultTimeout.String()))
+	orDefault(&spec.Source.FetchTimeout, Duration(DefaultFetchTimeout.String()))
+	orDefault(&spec.CRDOwner, OwnerAuto)
+	orDefault(&spec.Catalogue, CatalogueCommit)
+	orDefault(&spec.Conversion.Strategy, ConversionSafe)
+	orDefault(&spec.ManagementPolicy, PolicyDefault)
+	orDefault(&spec.Adoption, AdoptIfUnowned)
+	orDefault(&spec.Conflicts, ConflictsRefuse)
+	orDefault(&spec.Drift, DriftCorrect)
+	orDefault(&spec.Instances, InstancesHold)
+	if spec.Statuses != nil && spec.Statuses.TokenFrom == nil {
+		spec.Statuses.TokenFrom = &Token{Env: DefaultTokenEnv}
+	}
+	if spec.Source.CredentialsFrom == nil {
+		spec.Source.CredentialsFrom = &Credentials{Env: &EnvCredentials{Username: DefaultUsernameEnv, Password: DefaultPasswordEnv}}
+	}
+}
+
+func orDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// A Duration is written as Go writes one: "1m30s".
+type Duration string
+
+// Duration is the duration, 0 of what is none. Validate refuses that.
+func (d Duration) Duration() time.Duration {
+	v, err := time.ParseDuration(string(d))
+	if err != nil {
+		return 0
+	}
+	return v
+}

@@ -1,0 +1,205 @@
+package v1alpha1
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const head = `apiVersion: headgate.dev/v1alpha1
+kind: Sync
+metadata: {name: prod}
+spec:
+  source: {repo: https://example.org/platform.git}
+`
+
+func TestDecode(t *testing.T) {
+	got, err := Decode([]byte(`# two of them
+---
+apiVersion: headgate.dev/v1alpha1
+kind: Sync
+metadata: {name: prod}
+spec:
+  source: {repo: https://example.org/platform.git, ref: main, path: clusters/prod}
+---
+apiVersion: headgate.dev/v1alpha1
+kind: Sync
+metadata: {name: apps, namespace: team}
+spec:
+  source: {repo: ./apps, interval: 10s, credentialsFrom: {env: {password: TOKEN}}}
+  clusterName: prod
+  statuses: {forge: Gitea}
+  interval: 5m
+  crdOwner: Crossplane
+  maxPrunes: 4
+---
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := metav1.TypeMeta{APIVersion: "headgate.dev/v1alpha1", Kind: "Sync"}
+	spec := Spec{
+		Interval: "1m0s", Timeout: "5m0s", CRDOwner: "Auto", Catalogue: "Commit", Conversion: Conversion{Strategy: "Safe"},
+		ManagementPolicy: "Default", Adoption: "AdoptIfUnowned", Conflicts: "Refuse", Drift: "Correct", Instances: "Hold",
+	}
+	prod, apps := spec, spec
+	prod.Source = Source{
+		Repo: "https://example.org/platform.git", Ref: "main", Path: "clusters/prod", FetchTimeout: "10m0s",
+		CredentialsFrom: &Credentials{Env: &EnvCredentials{Username: "HEADGATE_GIT_USERNAME", Password: "HEADGATE_GIT_PASSWORD"}},
+	}
+	apps.Source = Source{Repo: "./apps", Interval: "10s", FetchTimeout: "10m0s", CredentialsFrom: &Credentials{Env: &EnvCredentials{Password: "TOKEN"}}}
+	apps.ClusterName, apps.Interval, apps.CRDOwner, apps.MaxPrunes = "prod", "5m", "Crossplane", new(4)
+	apps.Statuses = &Statuses{Forge: "Gitea", TokenFrom: &Token{Env: "HEADGATE_FORGE_TOKEN"}}
+	want := []Sync{
+		{TypeMeta: meta, ObjectMeta: metav1.ObjectMeta{Name: "prod", Namespace: "headgate-system"}, Spec: prod},
+		{TypeMeta: meta, ObjectMeta: metav1.ObjectMeta{Name: "apps", Namespace: "team"}, Spec: apps},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Decode(...) (-want +got):\n%s", diff)
+	}
+	if got[1].Spec.Interval.Duration() != 5*time.Minute {
+		t.Errorf("5m is %s", got[1].Spec.Interval.Duration())
+	}
+}
+
+func TestDecodeIsStrict(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		file   string
+		want   []string // the lines of the error
+	}{
+		"UnknownField": {
+			"A field that nobody knows would be believed to work.", head + "  drfit: Report\n",
+			[]string{`document 1: unknown field "spec.drfit"`},
+		},
+		"UnknownFieldBelow": {
+			"With its whole path.", head + "  statuses: {tokenFrom: {environment: A}}\n",
+			[]string{`document 1: unknown field "spec.statuses.tokenFrom.environment"`},
+		},
+		"WrongCase": {
+			"Kubernetes does not fold case either.", head + "  Interval: 1m\n",
+			[]string{`document 1: unknown field "spec.Interval"`},
+		},
+		"Twice": {
+			"Of two values nobody knows which counts.", head + "  drift: Correct\n  drift: Correct\n",
+			[]string{`document 1: yaml: unmarshal errors:`, `  line 7: key "drift" already set in map`},
+		},
+		"WrongType": {
+			"The path of a value of another type.", head + "  maxPrunes: many\n",
+			[]string{`document 1: json: cannot unmarshal string into Go struct field Spec.spec.maxPrunes of type int`},
+		},
+		"WrongWord": {
+			"The words that there are.", head + "  drift: corect\n  crdOwner: headgate\n",
+			[]string{
+				`document 1: spec.crdOwner: must be Auto, Headgate or Crossplane, not "headgate"`,
+				`document 1: spec.drift: must be Correct or Report, not "corect"`,
+			},
+		},
+		"NotYet": {
+			"What does nothing yet is refused: accepted, it would be believed.",
+			head + "  managementPolicy: Observable\n  adoption: Refuse\n  conflicts: Take\n  fullCheckInterval: 1h\n  ignore: [{paths: [/spec]}]\n" +
+				"  conversion: {strategy: Inject, service: {namespace: a}, caFrom: {name: a}}\n",
+			[]string{
+				"document 1: spec.fullCheckInterval: is not supported yet; leave it out",
+				"document 1: spec.managementPolicy: Observable is not supported yet",
+				"document 1: spec.adoption: Refuse is not supported yet",
+				"document 1: spec.conflicts: Take is not supported yet",
+				"document 1: spec.conversion.caFrom: is not supported yet; leave it out",
+				"document 1: spec.ignore: is not supported yet; leave it out",
+			},
+		},
+		"Durations": {
+			"A duration without a unit is a mistake.", head + "  interval: \"5\"\n  timeout: -1m\n",
+			[]string{
+				`document 1: spec.interval: must be a duration as 30s, 5m or 1h, not "5"`,
+				"document 1: spec.timeout: must be at least 1s, not -1m",
+			},
+		},
+		"Limits": {
+			"0 reads like none, and would be the default.", head + "  maxPrunes: 0\n",
+			[]string{"document 1: spec.maxPrunes: must be at least 1, not 0; leave it out for the default"},
+		},
+		"Nameless": {
+			"The name is by which what was applied is known.", strings.ReplaceAll(head, "name: prod", "namespace: A_B"),
+			[]string{"document 1: metadata.name: is missing", `document 1: metadata.namespace: "A_B" is no namespace: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`},
+		},
+		"StatusesWithoutCluster": {
+			"Two clusters would overwrite each other's statuses.", head + "  statuses: {repository: platform, url: ftp://a}\n",
+			[]string{
+				"document 1: spec.clusterName: is missing: several clusters may post statuses of one commit, and it tells them apart",
+				"document 1: spec.statuses.url: must be an http(s) URL",
+				`document 1: spec.statuses.repository: must be owner/name, not "platform"`,
+			},
+		},
+		"SecretInURL": {
+			"A file is read by many, and is not to hold a secret; the error does not repeat it.",
+			strings.ReplaceAll(head, "https://", "https://hunter2@"),
+			[]string{"document 1: spec.source.repo: holds credentials; put them into the environment and name the variables in spec.source.credentialsFrom.env"},
+		},
+		"SecretForName": {
+			"Nor does this one.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {env: {password: hunter-2}}"),
+			[]string{"document 1: spec.source.credentialsFrom.env.password: is not the name of an environment variable; a secret does not belong here"},
+		},
+		"Outside": {
+			"What lies outside of the repository is not the commit's.", strings.ReplaceAll(head, "platform.git", "platform.git, path: a/../../b"),
+			[]string{`document 1: spec.source.path: must be a directory of the repository, relative to its root, not "a/../../b"`},
+		},
+		"OtherKind": {
+			"Not everything with a spec is a Sync.", strings.ReplaceAll(head, "Sync", "Synk"),
+			[]string{"document 1: it is headgate.dev/v1alpha1 Synk; a Sync is apiVersion: headgate.dev/v1alpha1, kind: Sync"},
+		},
+		"TwoOfOneName": {
+			"Both would take what the other applied for their own.", head + "---\n" + head,
+			[]string{"document 2: metadata.name: headgate-system/prod is the sync of document 1 already"},
+		},
+		"Nothing": {"An empty file is a mistake.", "---\n# to do\n", []string{"there is no Sync in it"}},
+		"NoYAML":  {"And so is this.", "\t", []string{"document 1: yaml: found character that cannot start any token"}},
+		"Half": {
+			"Inject without a service leads nowhere.", head + "  conversion: {strategy: Inject}\n",
+			[]string{"document 1: spec.conversion.service.namespace: is missing", "document 1: spec.conversion.caBundle: is missing"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := Decode([]byte(tc.file))
+			if err == nil {
+				t.Fatalf("%s\nDecode(...): no error, but %v", tc.reason, got)
+			}
+			if diff := cmp.Diff(tc.want, strings.Split(err.Error(), "\n")); diff != "" {
+				t.Errorf("%s\nDecode(...) (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// What decodes means the same once it is written out and read again.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(head))
+	f.Add([]byte(head + "  clusterName: a\n  statuses: {forge: GitHub, tokenFrom: {env: A}}\n---\n" + strings.ReplaceAll(head, "prod", "b")))
+	f.Add([]byte(head + "  conversion: {strategy: Inject, service: {namespace: a, port: 1}, caBundle: x}\n  maxPrunes: 1\n  suspend: true\n"))
+	f.Add([]byte(`{"apiVersion":"headgate.dev/v1alpha1","kind":"Sync","metadata":{"name":"a","creationTimestamp":null},"spec":{"source":{"repo":"a"}}}`))
+	f.Add([]byte("a: &a [*a]\n"))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		syncs, err := Decode(file)
+		if err != nil {
+			return
+		}
+		for _, s := range syncs {
+			again, err := yaml.Marshal(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := Decode(again)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, again)
+			}
+			if diff := cmp.Diff([]Sync{s}, got); diff != "" {
+				t.Errorf("read again (-want +got):\n%s\n%s", diff, again)
+			}
+		}
+	})
+}

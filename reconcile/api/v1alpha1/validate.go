@@ -1,0 +1,219 @@
+package v1alpha1
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Validate is everything that is wrong with a Sync whose defaults are filled in, each
+// with the path of its field.
+func (s *Sync) Validate() error {
+	var p problems
+	if s.Name == "" {
+		p.add("metadata.name", "is missing")
+	} else if wrong := validation.IsDNS1123Subdomain(s.Name); len(wrong) > 0 {
+		p.add("metadata.name", "%q is no name: %s", s.Name, wrong[0])
+	}
+	if wrong := validation.IsDNS1123Label(s.Namespace); len(wrong) > 0 {
+		p.add("metadata.namespace", "%q is no namespace: %s", s.Namespace, wrong[0])
+	}
+	spec := s.Spec
+	p.source(spec.Source)
+	p.statuses(spec)
+	p.duration("spec.interval", spec.Interval, time.Second)
+	p.duration("spec.timeout", spec.Timeout, time.Second)
+	if spec.FullCheckInterval != "" {
+		p.duration("spec.fullCheckInterval", spec.FullCheckInterval, time.Minute)
+		p.later("spec.fullCheckInterval")
+	}
+
+	word(&p, "spec.crdOwner", spec.CRDOwner, OwnerAuto, OwnerHeadgate, OwnerCrossplane)
+	word(&p, "spec.catalogue", spec.Catalogue, CatalogueCommit, CatalogueLive)
+	word(&p, "spec.managementPolicy", spec.ManagementPolicy, PolicyDefault, PolicyObservable)
+	word(&p, "spec.adoption", spec.Adoption, AdoptIfUnowned, AdoptRefuse, AdoptAll)
+	word(&p, "spec.conflicts", spec.Conflicts, ConflictsRefuse, ConflictsTake)
+	word(&p, "spec.drift", spec.Drift, DriftCorrect, DriftReport)
+	word(&p, "spec.instances", spec.Instances, InstancesHold, InstancesPrune)
+	notYet(&p, "spec.managementPolicy", spec.ManagementPolicy, PolicyObservable)
+	notYet(&p, "spec.adoption", spec.Adoption, AdoptRefuse, AdoptAll)
+	notYet(&p, "spec.conflicts", spec.Conflicts, ConflictsTake)
+	notYet(&p, "spec.drift", spec.Drift, DriftReport)
+	p.conversion(spec.Conversion)
+	if len(spec.Ignore) > 0 {
+		p.later("spec.ignore")
+	}
+	p.positive("spec.maxPrunes", spec.MaxPrunes)
+	p.positive("spec.maxActivations", spec.MaxActivations)
+	return errors.Join(p...)
+}
+
+// problems are what is wrong, in the order in which it is found.
+type problems []error
+
+func (p *problems) add(field, format string, args ...any) {
+	*p = append(*p, fmt.Errorf(field+": "+format, args...))
+}
+
+// later refuses what a later version does: accepted, it would be believed.
+func (p *problems) later(field string) { p.add(field, "is not supported yet; leave it out") }
+
+func word[T ~string](p *problems, field string, value T, of ...T) {
+	if slices.Contains(of, value) {
+		return
+	}
+	words := make([]string, len(of))
+	for i, w := range of {
+		words[i] = string(w)
+	}
+	last := len(words) - 1
+	p.add(field, "must be %s or %s, not %q", strings.Join(words[:last], ", "), words[last], value)
+}
+
+func notYet[T ~string](p *problems, field string, value T, words ...T) {
+	if slices.Contains(words, value) {
+		p.add(field, "%s is not supported yet", value)
+	}
+}
+
+func (p *problems) duration(field string, d Duration, least time.Duration) {
+	v, err := time.ParseDuration(string(d))
+	switch {
+	case err != nil:
+		p.add(field, "must be a duration as 30s, 5m or 1h, not %q", string(d))
+	case v < least:
+		p.add(field, "must be at least %s, not %s", least, d)
+	}
+}
+
+func (p *problems) positive(field string, n *int) {
+	if n != nil && *n < 1 {
+		p.add(field, "must be at least 1, not %d; leave it out for the default", *n)
+	}
+}
+
+func (p *problems) source(s Source) {
+	const field = "spec.source."
+	u, err := url.Parse(s.Repo)
+	remote := strings.Contains(s.Repo, "://")
+	switch {
+	case s.Repo == "":
+		p.add(field+"repo", "is missing")
+	case remote && err != nil: // its text quotes all of it
+		p.add(field+"repo", "is no URL")
+	case remote && u.User != nil:
+		p.add(field+"repo", "holds credentials; put them into the environment and name the variables in %scredentialsFrom.env", field)
+	}
+	if s.Path != "" && (path.IsAbs(s.Path) || s.Path == ".." || strings.HasPrefix(path.Clean(s.Path), "../")) {
+		p.add(field+"path", "must be a directory of the repository, relative to its root, not %q", s.Path)
+	}
+	if s.Interval != "" {
+		p.duration(field+"interval", s.Interval, time.Second)
+	}
+	p.duration(field+"fetchTimeout", s.FetchTimeout, time.Second)
+	if from := s.CredentialsFrom; from != nil {
+		p.secretRef(field+"credentialsFrom.secretRef", from.SecretRef)
+		switch {
+		case from.Env == nil && from.SecretRef == nil:
+			p.add(field+"credentialsFrom.env", "is missing")
+		case from.Env != nil:
+			p.variable(field+"credentialsFrom.env.password", from.Env.Password)
+			if from.Env.Username != "" {
+				p.variable(field+"credentialsFrom.env.username", from.Env.Username)
+			}
+		}
+	}
+}
+
+func (p *problems) statuses(spec Spec) {
+	p.url("spec.pageURL", spec.PageURL)
+	if spec.ClusterName != "" && !clusterName.MatchString(spec.ClusterName) {
+		p.add("spec.clusterName", "must be letters, digits, '-', '_' and '.', at most 63, not %q", spec.ClusterName)
+	}
+	s := spec.Statuses
+	if s == nil {
+		if spec.PageURL != "" {
+			p.add("spec.pageURL", "goes with spec.statuses, which link to it")
+		}
+		return
+	}
+	if spec.ClusterName == "" {
+		p.add("spec.clusterName", "is missing: several clusters may post statuses of one commit, and it tells them apart")
+	}
+	if s.Forge != "" {
+		word(p, "spec.statuses.forge", s.Forge, ForgeGitHub, ForgeGitea, ForgeForgejo)
+	}
+	p.url("spec.statuses.url", s.URL)
+	if owner, name, ok := strings.Cut(s.Repository, "/"); s.Repository != "" && (!ok || owner == "" || name == "" || strings.Contains(name, "/")) {
+		p.add("spec.statuses.repository", "must be owner/name, not %q", s.Repository)
+	}
+	if t := s.TokenFrom; t != nil {
+		p.secretRef("spec.statuses.tokenFrom.secretRef", t.SecretRef)
+		if t.SecretRef == nil {
+			p.variable("spec.statuses.tokenFrom.env", t.Env)
+		}
+	}
+}
+
+var (
+	clusterName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
+	variable    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+func (p *problems) url(field, raw string) {
+	if raw == "" {
+		return
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		p.add(field, "must be an http(s) URL")
+	case u.User != nil:
+		p.add(field, "holds credentials; leave them out")
+	}
+}
+
+// variable wants the name of a variable. It does not quote what stands there instead,
+// which may be the secret itself.
+func (p *problems) variable(field, name string) {
+	switch {
+	case name == "":
+		p.add(field, "is missing: the name of an environment variable")
+	case !variable.MatchString(name):
+		p.add(field, "is not the name of an environment variable; a secret does not belong here")
+	}
+}
+
+func (p *problems) secretRef(field string, ref *SecretRef) {
+	if ref != nil {
+		p.later(field)
+	}
+}
+
+func (p *problems) conversion(c Conversion) {
+	const field = "spec.conversion."
+	word(p, field+"strategy", c.Strategy, ConversionSafe, ConversionInject, ConversionNone)
+	p.secretRef(field+"caFrom", c.CAFrom)
+	if c.Strategy != ConversionInject {
+		if c.Service != nil || c.CABundle != "" {
+			p.add(field+"strategy", "must be %s where a service or a CA is named, not %s", ConversionInject, c.Strategy)
+		}
+		return
+	}
+	switch {
+	case c.Service == nil || c.Service.Namespace == "":
+		p.add(field+"service.namespace", "is missing")
+	case c.Service.Port < 0 || c.Service.Port > 65535:
+		p.add(field+"service.port", "must be a port, not %d", c.Service.Port)
+	}
+	if c.CABundle == "" && c.CAFrom == nil {
+		p.add(field+"caBundle", "is missing")
+	}
+}

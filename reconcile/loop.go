@@ -1,0 +1,466 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// A Publisher says what a pass came to.
+type Publisher interface {
+	Publish(ctx context.Context, r report.Report) error
+}
+
+// A Watcher tells what of the things that a sync owns is not as we left it, until ctx is
+// done. It tells all of it at once, and again whenever it changes: identities, and for each
+// something that moves when the object does.
+type Watcher interface {
+	Watch(ctx context.Context, tell func(moved map[manifest.ID]string)) error
+}
+
+// A Loop makes passes over one target: when time has come, when there is a new commit, and
+// when what it owns was changed by somebody else. It makes one at a time.
+type Loop struct {
+	Reconciler Reconciler
+	Ref        string
+	Publisher  Publisher // nil: nobody wants to know
+	Watcher    Watcher   // nil: only time tells
+	Suspended  bool      // it rests
+
+	Interval time.Duration // between passes, give or take a tenth; default 1 minute
+	Poll     time.Duration // between looks for a new commit, if that is to be more often
+	Grace    time.Duration // how long a pass may still take when the loop is to end; default 10 seconds
+
+	Tell func(Event) // hears what the loop does, one event at a time; nil is nobody
+}
+
+// An Event is something that a loop does.
+type Event struct {
+	Kind     EventKind
+	Because  Because       // of a pass
+	Revision string        // of what commit; "" where none is known
+	By       string        // of Superseded: the revision that took its place
+	Report   report.Report // of Passed
+	Took     time.Duration // of Passed and Stopped
+	Next     time.Duration // of Passed: how long until the next pass, if nothing happens
+	Err      error
+}
+
+// An EventKind is what an event is.
+type EventKind string
+
+// The kinds of events.
+const (
+	Began       EventKind = "pass begins"
+	NewCommit   EventKind = "new commit"
+	Overtaken   EventKind = "commit superseded"
+	Passed      EventKind = "pass"             // it came to an end, or to an error
+	Stopped     EventKind = "pass interrupted" // by the end of the loop, or by something newer
+	Unsaid      EventKind = "cannot publish"
+	Blind       EventKind = "cannot watch" // drift is found by the next pass
+	IsSuspended EventKind = "suspended"
+)
+
+// Because is why a pass is made.
+type Because string
+
+// The reasons of a pass.
+const (
+	Start  Because = "start"
+	Time   Because = "interval"
+	Commit Because = "commit"
+	Moved  Because = "drift"
+	Again  Because = "retry"
+)
+
+const (
+	firstPause  = 5 * time.Second // after an error
+	mostPause   = 5 * time.Minute
+	catchUp     = 500 * time.Millisecond // until the watcher knows what a pass has written
+	freePrompts = 3                      // passes in a row because of drift, before they are slowed down
+	lastWords   = 10 * time.Second       // of publishing, also where the pass may not go on
+)
+
+// errYield interrupts a pass that has had its time for something newer.
+var errYield = errors.New("the pass made way for something newer")
+
+// Run makes passes until ctx is done. A pass that runs then has Grace to come to its end;
+// after that it sends nothing more and remembers what it did.
+func (l Loop) Run(ctx context.Context) {
+	r := l.running()
+	r.patient = true
+	if r.Suspended {
+		r.tell(Event{Kind: IsSuspended})
+		<-ctx.Done()
+		return
+	}
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	looks := make(chan string)
+	beside.Go(func() { r.look(ctx, looks) })
+	if r.Watcher != nil {
+		beside.Go(func() {
+			if err := r.Watcher.Watch(ctx, r.heed); err != nil && ctx.Err() == nil {
+				r.tell(Event{Kind: Blind, Err: err})
+			}
+		})
+	}
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			continue
+		case <-r.wake:
+			r.prompt()
+			continue
+		case revision := <-looks:
+			if revision == r.current() || r.failures > 0 {
+				continue
+			}
+			r.because = Commit
+		case <-r.timer.C:
+			if r.because == Moved && !r.fresh() { // it was our own write, and the watcher knows by now
+				r.due(time.Until(r.regular), Time)
+				continue
+			}
+		}
+		r.pass(ctx, looks)
+	}
+}
+
+// Once makes one pass, and says what it came to.
+func (l Loop) Once(ctx context.Context) (report.Report, error) {
+	r := l.running()
+	if r.Suspended {
+		r.tell(Event{Kind: IsSuspended})
+		return report.Report{}, nil
+	}
+	began := time.Now()
+	r.tell(Event{Kind: Began, Because: Start})
+	said, err := r.once(ctx)
+	r.tell(Event{Kind: Passed, Because: Start, Revision: said.Revision, Report: said, Took: time.Since(began), Err: err})
+	return said, err
+}
+
+// running is a Loop that runs.
+type running struct {
+	Loop
+
+	patient bool // an error is published once it stays
+
+	// When the next pass is, and why.
+	timer    *time.Timer
+	because  Because
+	at       time.Time // of the timer
+	regular  time.Time // of the next pass if nothing happens
+	quiet    time.Time // no pass because of drift before this
+	prompts  int       // passes because of drift, in a row
+	failures int       // passes that failed, in a row
+
+	// What the passes know, one after the other.
+	memo   memo
+	unsaid bool // nothing was said of the commit yet
+	isOpen bool // the last that was said of it is that it is pending
+
+	wake chan struct{} // the watcher told something
+
+	mu      sync.Mutex
+	began   time.Time              // of the pass that runs; zero where none does
+	seen    string                 // the commit that the last pass was about
+	moved   map[manifest.ID]string // as the watcher last told
+	handled map[manifest.ID]string // of it, what a pass has looked at
+	telling sync.Mutex
+}
+
+func (l Loop) running() *running {
+	l.Interval = cmp.Or(l.Interval, time.Minute)
+	l.Grace = cmp.Or(l.Grace, 10*time.Second)
+	r := &running{Loop: l, wake: make(chan struct{}, 1), timer: time.NewTimer(0)}
+	r.due(0, Start)
+	return r
+}
+
+// due sets when the next pass is.
+func (r *running) due(in time.Duration, because Because) {
+	r.because, r.at = because, time.Now().Add(in)
+	r.timer.Reset(in)
+}
+
+// prompt makes the next pass sooner where something moved that no pass has looked at.
+func (r *running) prompt() {
+	at := time.Now()
+	if r.quiet.After(at) {
+		at = r.quiet
+	}
+	if r.fresh() && at.Before(r.at) {
+		r.due(time.Until(at), Moved)
+	}
+}
+
+// heed takes in what the watcher tells.
+func (r *running) heed(moved map[manifest.ID]string) {
+	r.mu.Lock()
+	r.moved = maps.Clone(moved)
+	maps.DeleteFunc(r.handled, func(id manifest.ID, mark string) bool { now, still := moved[id]; return !still || now != mark })
+	r.mu.Unlock()
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// fresh says whether something moved that no pass has looked at.
+func (r *running) fresh() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, mark := range r.moved {
+		if looked, ok := r.handled[id]; !ok || looked != mark {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *running) current() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seen
+}
+
+// late says whether a pass runs that has had its time.
+func (r *running) late() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.began.IsZero() && time.Since(r.began) >= r.Interval
+}
+
+// look tells the newest revision from time to time: where that is asked for more often than
+// passes are made, and where a pass takes so long that none are.
+func (r *running) look(ctx context.Context, tell chan<- string) {
+	often := r.Poll > 0 && r.Poll < r.Interval
+	every := r.Interval
+	if often {
+		every = r.Poll
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(jitter(every)):
+		}
+		if !often && !r.late() {
+			continue
+		}
+		in, err := r.Reconciler.Source.Fetch(ctx, r.Ref)
+		if err != nil || in.Revision == "" {
+			continue // the next pass will say so
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case tell <- in.Revision:
+		}
+	}
+}
+
+// pass makes a pass and sets when the next one is.
+func (r *running) pass(ctx context.Context, looks <-chan string) {
+	type result struct {
+		said report.Report
+		err  error
+	}
+	because, began := r.because, time.Now()
+	r.begin(began)
+	r.tell(Event{Kind: Began, Because: because})
+	passing, interrupt := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer interrupt(nil)
+	done := make(chan result, 1)
+	go func() {
+		said, err := r.once(passing)
+		done <- result{said, err}
+	}()
+
+	ending, late := ctx.Done(), time.After(r.Interval)
+	var over <-chan time.Time
+	for {
+		var newer Because
+		select {
+		case got := <-done:
+			r.begin(time.Time{})
+			event := Event{Kind: Passed, Because: because, Revision: got.said.Revision, Report: got.said, Took: time.Since(began), Err: got.err}
+			if passing.Err() != nil && got.err != nil {
+				event.Kind = Stopped
+				r.due(0, Commit)
+			} else {
+				event.Next = r.schedule(because, got.err)
+			}
+			r.tell(event)
+			return
+		case <-ending:
+			ending, over = nil, time.After(r.Grace)
+		case <-over:
+			interrupt(context.Cause(ctx))
+		case revision := <-looks:
+			if revision != r.current() {
+				newer = Commit
+			}
+		case <-late:
+			newer = Moved
+		case <-r.wake:
+			newer = Moved
+		}
+		// A pass that has had its time makes way: it may be waiting for what never comes.
+		if newer == Commit && r.late() || newer == Moved && r.late() && r.fresh() {
+			interrupt(errYield)
+		}
+	}
+}
+
+// begin notes that a pass begins, which is going to look at all that moved until now; or,
+// with no time, that it ended.
+func (r *running) begin(at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.began = at
+	if !at.IsZero() {
+		r.handled = maps.Clone(r.moved)
+	}
+}
+
+// schedule sets when the next pass is, after one that came to an end.
+func (r *running) schedule(because Because, err error) time.Duration {
+	now := time.Now()
+	if err != nil && !ofCommit(err) {
+		r.failures++
+		pause := jitter(backOff(r.failures, min(firstPause, r.Interval), max(mostPause, r.Interval)))
+		r.quiet, r.regular = now.Add(pause), now.Add(pause)
+		r.due(pause, Again)
+		return pause
+	}
+	r.failures = 0
+	if because == Moved {
+		r.prompts++
+	} else {
+		r.prompts /= 2
+	}
+	r.quiet = now
+	if r.prompts >= freePrompts { // somebody changes it as often as we do
+		r.quiet = now.Add(backOff(r.prompts-freePrompts+1, time.Second, r.Interval))
+	}
+	next := jitter(r.Interval)
+	r.regular = now.Add(next)
+	r.due(next, Time)
+	if again := max(time.Until(r.quiet), catchUp); again < next && r.fresh() {
+		r.due(again, Moved)
+	}
+	return next
+}
+
+// backOff doubles with every failure.
+func backOff(failures int, first, most time.Duration) time.Duration {
+	if failures > 16 {
+		return most
+	}
+	return min(first<<(failures-1), most)
+}
+
+// jitter keeps those apart that would all come at once.
+func jitter(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // nobody gains by guessing it
+}
+
+// ofCommit says whether an error is what is wrong with a commit: it stays until the next one.
+func ofCommit(err error) bool {
+	var wrong catalogue.Errors
+	return errors.As(err, &wrong)
+}
+
+// once makes one pass, and publishes what becomes of it.
+func (r *running) once(ctx context.Context) (report.Report, error) {
+	in, err := r.Reconciler.Source.Fetch(ctx, r.Ref)
+	if err != nil {
+		said := report.Failed(r.Reconciler.Sync, r.current(), err)
+		r.conclude(ctx, said, err)
+		return said, err
+	}
+	r.see(ctx, in.Revision)
+	want, err := r.memo.render(ctx, r.Reconciler, in)
+	var said report.Report
+	if err != nil {
+		said = report.Failed(r.Reconciler.Sync, in.Revision, err)
+	} else {
+		said, err = r.Reconciler.Bring(ctx, want, func(p plan.Plan) {
+			if r.unsaid && p.Writes() {
+				r.pending(ctx)
+			}
+		})
+	}
+	r.conclude(ctx, said, err)
+	return said, err
+}
+
+// see says of a new commit that it is pending, and the last word of the one before. Of the
+// first commit it does so once there is something to write: a process that is started again
+// would else take back what was said of it.
+func (r *running) see(ctx context.Context, revision string) {
+	before := r.current()
+	if revision == "" || revision == before {
+		return
+	}
+	if r.isOpen {
+		r.publish(ctx, report.Superseded(r.Reconciler.Sync, before, revision))
+		r.tell(Event{Kind: Overtaken, Revision: before, By: revision})
+	}
+	r.mu.Lock()
+	r.seen = revision
+	r.mu.Unlock()
+	r.unsaid, r.isOpen = true, false
+	r.tell(Event{Kind: NewCommit, Revision: revision})
+	if before != "" {
+		r.pending(ctx)
+	}
+}
+
+func (r *running) pending(ctx context.Context) {
+	r.unsaid, r.isOpen = false, true
+	r.publish(ctx, report.Seen(r.Reconciler.Sync, r.current()))
+}
+
+// conclude publishes what a pass came to. One that was interrupted came to nothing, and an
+// error that may pass at once is not worth a word.
+func (r *running) conclude(ctx context.Context, said report.Report, err error) {
+	passes := err != nil && !ofCommit(err)
+	if passes && (ctx.Err() != nil || r.patient && r.failures == 0) {
+		return
+	}
+	r.unsaid, r.isOpen = false, said.Verdict.Activation.State == report.Pending
+	r.publish(ctx, said)
+}
+
+func (r *running) publish(ctx context.Context, said report.Report) {
+	if r.Publisher == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	if err := r.Publisher.Publish(ctx, said); err != nil {
+		r.tell(Event{Kind: Unsaid, Revision: said.Revision, Err: err})
+	}
+}
+
+func (r *running) tell(e Event) {
+	if r.Tell == nil {
+		return
+	}
+	r.telling.Lock()
+	defer r.telling.Unlock()
+	r.Tell(e)
+}
