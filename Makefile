@@ -35,20 +35,18 @@ help: ## Print this help
 build: ## Build bin/headgate
 	$(static) go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/headgate ./cmd/headgate
 
-.PHONY: controlplane
+# What tests and the demo start: real servers, each from a module of its own.
+.PHONY: controlplane crossplane gitea
 controlplane: bin/controlplane ## Build bin/controlplane, the Kubernetes API server of tests and demo (minutes, once)
-
-bin/controlplane: $(filter-out %_test.go,$(wildcard fixtures/controlplane/*.go)) fixtures/controlplane/go.mod fixtures/controlplane/go.sum
-	@echo 'building the control plane; the first time takes about five minutes'
-	$(static) go -C fixtures/controlplane build -ldflags '-s -w' -o '$(CURDIR)/$@' .
-	@touch $@
-
-.PHONY: gitea
+crossplane: bin/crossplane ## Build bin/crossplane, which tests compare with (minutes, once)
 gitea: bin/gitea ## Build bin/gitea, the forge of tests (minutes, once; needs a C compiler)
 
-bin/gitea: $(filter-out %_test.go,$(wildcard fixtures/gitea/*.go)) $(wildcard fixtures/gitea/go.*)
-	@echo 'building Gitea; the first time takes about four minutes'
-	CGO_ENABLED=1 $(sqlite) go -C fixtures/gitea build -ldflags '-s -w' -o '$(CURDIR)/$@' .
+programs := $(patsubst fixtures/%/go.mod,%,$(wildcard fixtures/*/go.mod))
+$(foreach p,$(programs),$(eval bin/$p: $(filter-out %_test.go,$(wildcard fixtures/$p/*.go)) fixtures/$p/go.mod fixtures/$p/go.sum))
+bin/gitea: export CGO_ENABLED = 1
+$(programs:%=bin/%): bin/%:
+	@echo 'building $*; the first time takes two to five minutes'
+	$(call how,fixtures/$*) go -C fixtures/$* build -ldflags '-s -w' -o '$(CURDIR)/$@' .
 	@touch $@
 
 .PHONY: check
@@ -80,8 +78,11 @@ tidy:
 architecture:
 	@go test cmd/headgate/architecture_test.go
 
-# What tests start. Where nothing compiles C, the tests that need Gitea say so.
-servers := bin/controlplane $(if $(wildcard fixtures/gitea/*.go),$(if $(shell command -v "$$(go env CC)"),bin/gitea))
+# Where nothing compiles C, the tests that need Gitea say so.
+servers := $(programs:%=bin/%)
+ifeq ($(shell command -v "$$(go env CC)"),)
+servers := $(filter-out bin/gitea,$(servers))
+endif
 
 .PHONY: test
 test: $(servers) bin/summary ## Run all tests, with the race detector where there is a C compiler (TESTFLAGS=-run=…)

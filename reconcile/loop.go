@@ -11,6 +11,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -290,6 +291,7 @@ func (r *running) pass(ctx context.Context, looks <-chan string) {
 
 	ending, late := ctx.Done(), time.After(r.Interval)
 	var over <-chan time.Time
+	var yieldTo Because
 	for {
 		var newer Because
 		select {
@@ -298,7 +300,7 @@ func (r *running) pass(ctx context.Context, looks <-chan string) {
 			event := Event{Kind: Passed, Because: because, Revision: got.said.Revision, Report: got.said, Took: time.Since(began), Err: got.err}
 			if passing.Err() != nil && got.err != nil {
 				event.Kind = Stopped
-				r.due(0, Commit)
+				r.due(0, cmp.Or(yieldTo, because))
 			} else {
 				event.Next = r.schedule(because, got.err)
 			}
@@ -319,6 +321,7 @@ func (r *running) pass(ctx context.Context, looks <-chan string) {
 		}
 		// A pass that has had its time makes way: it may be waiting for what never comes.
 		if newer == Commit && r.late() || newer == Moved && r.late() && r.fresh() {
+			yieldTo = newer
 			interrupt(errYield)
 		}
 	}
@@ -392,17 +395,13 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 		return said, err
 	}
 	r.see(ctx, in.Revision)
-	want, err := r.memo.render(ctx, r.Reconciler, in)
-	var said report.Report
-	if err != nil {
-		said = report.Failed(r.Reconciler.Sync, in.Revision, err)
-	} else {
-		said, err = r.Reconciler.Bring(ctx, want, func(p plan.Plan) {
-			if r.unsaid && p.Writes() {
-				r.pending(ctx)
-			}
-		})
-	}
+	said, err := r.Reconciler.Bring(ctx, func(ctx context.Context) (render.Desired, error) {
+		return r.memo.render(ctx, r.Reconciler, in)
+	}, func(p plan.Plan) {
+		if r.unsaid && p.Writes() {
+			r.pending(ctx)
+		}
+	})
 	r.conclude(ctx, said, err)
 	return said, err
 }

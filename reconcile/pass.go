@@ -5,43 +5,9 @@ import (
 	"errors"
 	"slices"
 
-	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 )
-
-// Bring brings the cluster to what a commit wants, as far as guards and the API server
-// allow. before hears of every plan before it is carried out; it may be nil. The report is
-// whole also where an error is returned.
-func (r Reconciler) Bring(ctx context.Context, want render.Desired, before func(plan.Plan)) (report.Report, error) {
-	for attempt := 1; ; attempt++ {
-		p, err := r.Plan(ctx, want, r.Observer)
-		if err != nil {
-			return report.Failed(r.Sync, want.Revision, err), err
-		}
-		if before != nil {
-			before(p)
-		}
-		done, err := r.Applier.Apply(ctx, p)
-		switch {
-		case errors.Is(err, plan.ErrMoved) && attempt < attempts:
-			continue
-		case err != nil:
-			failed := report.New(p, done, true)
-			failed.Stop(err)
-			return failed, err
-		}
-		checks, err := r.settle(ctx, want, p)
-		if err != nil {
-			failed := report.New(p, done, true)
-			failed.Stop(err)
-			return failed, err
-		}
-		p.Checks, p.Notes = checks.Checks, checks.Notes
-		return report.New(p, done, true), nil
-	}
-}
 
 // A memo remembers what the last commit rendered to, for passes that find it unchanged.
 // Its zero value remembers nothing.

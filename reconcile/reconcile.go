@@ -66,12 +66,15 @@ func (r Reconciler) Render(ctx context.Context, ref string) (render.Desired, err
 	if err != nil {
 		return render.Desired{}, err
 	}
-	want := render.Desired{Revision: in.Revision}
+	return r.render(ctx, in)
+}
+
+func (r Reconciler) render(ctx context.Context, in render.Input) (render.Desired, error) {
 	how, err := r.options(ctx, in)
 	if err != nil {
-		return want, err
+		return render.Desired{Revision: in.Revision}, err
 	}
-	want, err = render.Render(in, how)
+	want, err := render.Render(in, how)
 	want.Revision = in.Revision
 	return want, err
 }
@@ -153,7 +156,19 @@ const attempts = 3
 // Run makes one pass: after it the cluster holds what the commit wants, as far as
 // guards and the API server allow. The report is whole also where an error is returned.
 func (r Reconciler) Run(ctx context.Context, ref string) (report.Report, error) {
-	want, err := r.Render(ctx, ref)
+	in, err := r.Source.Fetch(ctx, ref)
+	if err != nil {
+		return report.Failed(r.Sync, "", err), err
+	}
+	return r.Bring(ctx, func(ctx context.Context) (render.Desired, error) { return r.render(ctx, in) }, nil)
+}
+
+// Bring brings the cluster to what a commit wants, as far as guards and the API server
+// allow. rendered renders the commit; it is asked again while packages may bring more
+// definitions. before hears of every plan before it is carried out; it may be nil. The
+// report is whole also where an error is returned.
+func (r Reconciler) Bring(ctx context.Context, rendered func(context.Context) (render.Desired, error), before func(plan.Plan)) (report.Report, error) {
+	want, err := rendered(ctx)
 	if err != nil {
 		return report.Failed(r.Sync, want.Revision, err), err
 	}
@@ -162,44 +177,58 @@ func (r Reconciler) Run(ctx context.Context, ref string) (report.Report, error) 
 		if err != nil {
 			return report.Failed(r.Sync, want.Revision, err), err
 		}
+		if before != nil {
+			before(p)
+		}
 		done, err := r.Applier.Apply(ctx, p)
-		switch {
-		case errors.Is(err, plan.ErrMoved) && attempt < attempts:
+		if errors.Is(err, plan.ErrMoved) && attempt < attempts {
 			continue
-		case err != nil:
-			failed := report.New(p, done, true)
-			failed.Stop(err)
-			return failed, err
 		}
-		checks, err := r.settle(ctx, want, p)
+		if err == nil {
+			err = r.settle(ctx, rendered, &p)
+		}
+		made := report.New(p, done, true)
 		if err != nil {
-			failed := report.New(p, done, true)
-			failed.Stop(err)
-			return failed, err
+			made.Stop(err)
 		}
-		p.Checks, p.Notes = checks.Checks, checks.Notes
-		return report.New(p, done, true), nil
+		return made, err
 	}
 }
 
+// secondThoughts is how long something may look broken that was only just given to
+// Crossplane.
+const secondThoughts = 10 * time.Second
+
 // settle waits until nothing is pending any more that Crossplane is to make of what was
-// applied. What is late when the time is over is broken: somebody has to look.
-func (r Reconciler) settle(ctx context.Context, want render.Desired, p plan.Plan) (plan.Plan, error) {
-	if len(p.Checks) == 0 {
-		return p, nil
+// applied. What is late when the time is over is broken: somebody has to look. p keeps its
+// steps, and gets the checks of the last look.
+func (r Reconciler) settle(ctx context.Context, rendered func(context.Context) (render.Desired, error), p *plan.Plan) error {
+	if len(p.Checks) == 0 || !p.Writes() && !p.Are(plan.Pending) {
+		return nil
 	}
 	timeout := cmp.Or(r.Timeout, 5*time.Minute)
 	late := time.After(timeout)
+	began := time.Now()
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		want, err := rendered(ctx) // packages may have brought definitions since
+		if err != nil {
+			return err
+		}
 		now, err := r.Plan(ctx, want, r.Observer)
-		if err != nil || !now.Pending() {
-			return now, err
+		if err != nil {
+			return err
+		}
+		p.Want, p.Checks, p.Notes, p.Retained = want, now.Checks, now.Notes, now.Retained
+		patient := time.Since(began) < secondThoughts // Crossplane tries again what went wrong
+		if !p.Are(plan.Pending) && !(p.Are(plan.Broken) && patient) {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return now, context.Cause(ctx)
+			return context.Cause(ctx)
 		case <-late:
-			return now.Late(timeout.String()), nil
+			*p = p.Late(timeout.String())
+			return nil
 		case <-time.After(pause):
 		}
 	}

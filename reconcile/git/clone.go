@@ -229,19 +229,27 @@ func (c *clone) fetch(ctx context.Context, o *objects, s *session, want ...plumb
 	return err
 }
 
-// missing lists the objects that are not there, each once.
+// missing lists the objects that are not there, each once, after a second look.
 func (o *objects) missing(want []plumbing.Hash) ([]plumbing.Hash, error) {
-	var list []plumbing.Hash
-	for _, h := range want {
-		ok, err := o.has(h)
+	for again := false; ; again = true {
+		var list []plumbing.Hash
+		for _, h := range want {
+			ok, err := o.has(h)
+			if err != nil {
+				return nil, err
+			}
+			if !ok && !slices.Contains(list, h) {
+				list = append(list, h)
+			}
+		}
+		if len(list) == 0 || again {
+			return list, nil
+		}
+		err := o.locked(func() error { o.reopen(); return nil })
 		if err != nil {
 			return nil, err
 		}
-		if !ok && !slices.Contains(list, h) {
-			list = append(list, h)
-		}
 	}
-	return list, nil
 }
 
 // haves lists commits that are there: what was fetched and the first of their

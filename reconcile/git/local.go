@@ -22,8 +22,8 @@ import (
 // openLocal opens the repository in a directory, to read it where it is. Others
 // may write to it meanwhile.
 //
-// go-git's PlainOpen is not used: it refuses repositories with extensions that
-// do not matter to a reader, as git sparse-checkout and partial clones set them.
+// go-git's PlainOpen is not used: it refuses repositories with an extension that
+// does not matter to a reader, as git sparse-checkout sets it.
 func openLocal(dir string, limit int64) (*objects, error) {
 	files, err := locate(dir)
 	if err != nil {

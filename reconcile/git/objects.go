@@ -91,6 +91,11 @@ func (o *objects) open(files billy.Filesystem) {
 	}
 }
 
+func (o *objects) reopen() {
+	o.stores = nil
+	o.open(o.files)
+}
+
 // current tells whether the directory is still the one that was opened.
 func (o *objects) current() bool {
 	now, err := os.Stat(o.files.Root())
@@ -121,6 +126,9 @@ func (o *objects) whole() (packs int, err error) {
 		}
 		return err
 	})
+	if gone(err) { // a pack or an index without the other
+		err = fmt.Errorf("%w: %w", errDamaged, err)
+	}
 	return packs, err
 }
 
@@ -166,10 +174,10 @@ func (o *objects) find(h plumbing.Hash, found func(*filesystem.Storage) error) e
 				}
 			}
 			if again {
+				o.damaged.Store(true) // if this is a clone of ours: it had all
 				return plumbing.ErrObjectNotFound
 			}
-			o.stores = nil // it may have been packed, or sent, since
-			o.open(o.files)
+			o.reopen() // it may have been packed, or sent, since
 		}
 	})
 	if err != nil {
@@ -178,12 +186,18 @@ func (o *objects) find(h plumbing.Hash, found func(*filesystem.Storage) error) e
 	return nil
 }
 
-func (o *objects) has(h plumbing.Hash) (bool, error) {
-	err := o.find(h, func(s *filesystem.Storage) error { return s.HasEncodedObject(h) })
-	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		return false, nil
-	}
-	return err == nil, err
+// has tells whether an object is there, as far as was seen when the stores were opened.
+func (o *objects) has(h plumbing.Hash) (ok bool, err error) {
+	err = o.locked(func() error {
+		for _, s := range o.stores {
+			if err := s.HasEncodedObject(h); !gone(err) {
+				ok = err == nil
+				return err
+			}
+		}
+		return nil
+	})
+	return ok, err
 }
 
 // size tells the size of an object without reading it.

@@ -626,8 +626,9 @@ func TestCacheDamage(t *testing.T) {
 		asks   []string
 	}{
 		"CutPack":   {reason: "A pack may be cut short by a full disk.", damage: on(".pack", func(d []byte) []byte { return d[:len(d)/2] }), asks: []string{"list", "pack"}},
-		"EmptyPack": {reason: "Or be empty.", damage: on(".pack", func([]byte) []byte { return nil }), asks: []string{"list", "pack"}},
+		"EmptyPack": {reason: "Or be empty.", damage: on(".pack", func([]byte) []byte { return []byte{} }), asks: []string{"list", "pack"}},
 		"CutIndex":  {reason: "So may its index.", damage: on(".idx", func(d []byte) []byte { return d[:len(d)/2] }), asks: []string{"list", "pack"}},
+		"NoIndex":   {reason: "Or be missing.", damage: on(".idx", func([]byte) []byte { return nil }), asks: []string{"list", "pack"}},
 		"BadIndex":  {reason: "Bits may flip.", damage: on(".idx", func(d []byte) []byte { d[1500] ^= 1; return d }), asks: []string{"list", "pack"}},
 		"ZeroPack":  {reason: "Blocks may be lost.", damage: on(".pack", func(d []byte) []byte { clear(d[12 : len(d)-20]); return d }), asks: []string{"list", "list", "pack"}},
 		"NoRefs":    {reason: "What is remembered of refs may be lost, and is not needed.", damage: on(main.String(), func([]byte) []byte { return []byte("rubbish") }), asks: []string{"list"}},
@@ -652,7 +653,10 @@ func TestCacheDamage(t *testing.T) {
 				if err := os.Chmod(path, 0o600); err != nil {
 					return err
 				}
-				return os.WriteFile(path, tc.damage(path, data), 0o600)
+				if data = tc.damage(path, data); data == nil {
+					return os.Remove(path)
+				}
+				return os.WriteFile(path, data, 0o600)
 			})
 			if err != nil {
 				t.Fatal(err)

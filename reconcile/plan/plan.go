@@ -21,16 +21,17 @@ import (
 // A Plan is every decision of a pass. The diff, the comment, the writes and the
 // status are made of this one value.
 type Plan struct {
-	Sync    Sync
-	Want    render.Desired
-	Steps   []Step             // in the order they are carried out
-	Gone    []manifest.ID      // owned once, and to be forgotten: not there any more, or another's now
-	Checks  []Check            // what Crossplane is to make of it
-	Notes   []manifest.Finding // what the cluster makes worth knowing, beside the findings of the commit
-	Owned   int                // entries of the inventory that the plan was made from
-	Version string             // resourceVersion of that inventory
-	Offline bool               // made against a commit and no cluster
-	Stale   bool               // the record of the inventory is to be written although no object is
+	Sync     Sync
+	Want     render.Desired
+	Steps    []Step             // in the order they are carried out
+	Gone     []manifest.ID      // owned once, and to be forgotten: not there any more, or another's now
+	Checks   []Check            // what Crossplane is to make of it
+	Retained []string           // definitions that are active and that the commit does not activate any more, by name
+	Notes    []manifest.Finding // what the cluster makes worth knowing, beside the findings of the commit
+	Owned    int                // entries of the inventory that the plan was made from
+	Version  string             // resourceVersion of that inventory
+	Offline  bool               // made against a commit and no cluster
+	Stale    bool               // the record of the inventory is to be written although no object is
 
 	open []Question
 }
@@ -84,6 +85,9 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	coming := kindsToCome(asked)
 	for _, a := range asked {
 		wanted[a.ID] = true
+		if a.Retained != "" {
+			p.Retained = append(p.Retained, a.Definition)
+		}
 		s, ok, err := decide(a, seen, coming)
 		if err != nil {
 			return Plan{}, err
@@ -95,8 +99,10 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 			p.Gone = append(p.Gone, a.ID)
 		}
 	}
-	p.Checks = checks(want, seen.Upstream)
-	p.Notes = unexplained(want, seen.Upstream)
+	if names := unexplained(want, seen.Upstream); len(names) > 0 {
+		p.Retained = names
+		p.Notes = append(p.Notes, noteUnexplained(names, seen.Upstream))
+	}
 	for id, e := range seen.Inventory.Entries {
 		if wanted[id] {
 			continue
@@ -110,6 +116,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	}
 	slices.SortFunc(p.Gone, manifest.ID.Compare)
 	p.guard(seen, guards)
+	p.Checks = checks(want, seen.Upstream, p.Steps)
 	slices.SortStableFunc(p.Steps, inOrder)
 	return p, nil
 }

@@ -72,15 +72,27 @@ func MRAP(name string) manifest.ID {
 }
 
 // checks compares what Crossplane made with what the commit is to make it do. What is
-// not there is pending: a step of this plan, or a package, brings it.
-func checks(want render.Desired, up Upstream) []Check {
+// not there is pending: a step of this plan, or a package, brings it. Of what a guard
+// holds nothing is expected.
+func checks(want render.Desired, up Upstream, steps []Step) []Check {
 	if want.Owner != render.OwnerCrossplane {
 		return nil
+	}
+	held := map[manifest.ID]bool{}
+	packageHeld := false
+	for _, s := range steps {
+		if s.Action == Hold {
+			held[s.ID] = true
+			packageHeld = packageHeld || IsPackage(s.ID)
+		}
 	}
 	var all []Check
 	for _, d := range want.Definitions {
 		if d.Active && !d.Paused {
 			live, exists := up.Definitions[d.Name]
+			if !exists && packageHeld {
+				continue // that package may be the one that brings it
+			}
 			state, reason := live.check(exists)
 			all = append(all, Check{ID: MRD(d.Name), State: state, Reason: reason})
 		}
@@ -99,12 +111,12 @@ func checks(want render.Desired, up Upstream) []Check {
 			all = append(all, Check{ID: o.ID, State: state, Reason: reason})
 		}
 	}
-	return all
+	return slices.DeleteFunc(all, func(c Check) bool { return held[c.ID] })
 }
 
-// Pending says whether Crossplane is not done yet with what it was given.
-func (p Plan) Pending() bool {
-	return slices.ContainsFunc(p.Checks, func(c Check) bool { return c.State == Pending })
+// Are says whether a check of the plan is in a state.
+func (p Plan) Are(state CheckState) bool {
+	return slices.ContainsFunc(p.Checks, func(c Check) bool { return c.State == state })
 }
 
 // Late is the plan once the time is over: what is pending then is broken.
@@ -161,16 +173,15 @@ func (p LivePackage) check(exists bool) (CheckState, string) {
 		return Holds, ""
 	case p.Reason == "AwaitingActivation", p.Reason == "InactivePackageRevision":
 		return Holds, "" // of a manual revision, or of a provider that nothing is active of
-	case p.Installed == metav1.ConditionFalse && p.Message != "", p.Healthy == metav1.ConditionFalse && p.Message != "":
-		return Broken, p.Message
 	}
-	return Pending, "Crossplane is installing it"
+	// Crossplane calls a package unhealthy that it has only begun with: time tells.
+	return Pending, cmp.Or(p.Message, "Crossplane is installing it")
 }
 
-// unexplained finds the definitions that are active in the cluster and that nothing in
-// the commit activates: the default policy, or a hand, did.
-func unexplained(want render.Desired, up Upstream) []manifest.Finding {
-	if want.Owner != render.OwnerCrossplane || len(want.Definitions) == 0 {
+// unexplained are the definitions that Crossplane has active and that nothing in the
+// commit activates: a policy that was narrowed, the default policy, or a hand did.
+func unexplained(want render.Desired, up Upstream) []string {
+	if want.Owner != render.OwnerCrossplane {
 		return nil
 	}
 	var names []string
@@ -179,9 +190,10 @@ func unexplained(want render.Desired, up Upstream) []manifest.Finding {
 			names = append(names, d.Name)
 		}
 	}
-	if len(names) == 0 {
-		return nil
-	}
+	return names
+}
+
+func noteUnexplained(names []string, up Upstream) manifest.Finding {
 	f := manifest.Finding{
 		Rule:     "active-unexplained",
 		Severity: manifest.Note,
@@ -194,7 +206,7 @@ func unexplained(want render.Desired, up Upstream) []manifest.Finding {
 			break
 		}
 	}
-	return []manifest.Finding{f}
+	return f
 }
 
 // matches says whether a policy activates the definition of a name.

@@ -58,11 +58,12 @@ type Summary struct {
 
 // A Definition is the decision on one definition.
 type Definition struct {
-	Name    string              `json:"name"`
-	Active  bool                `json:"active"`
-	Paused  bool                `json:"paused,omitempty"`
-	Because []activation.Reason `json:"because,omitempty"`
-	Origin  manifest.Origin     `json:"origin"`
+	Name     string              `json:"name"`
+	Active   bool                `json:"active"`
+	Retained bool                `json:"retained,omitempty"` // active, though nothing in the commit says so any more
+	Paused   bool                `json:"paused,omitempty"`
+	Because  []activation.Reason `json:"because,omitempty"`
+	Origin   manifest.Origin     `json:"origin"`
 }
 
 // A Step is one step of the plan, and what became of it.
@@ -120,13 +121,18 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 		}
 		r.Checks = append(r.Checks, c)
 	}
+	r.Summary.Retained += len(p.Retained)
 	for _, d := range p.Want.Definitions {
-		r.Definitions = append(r.Definitions, Definition{Name: d.Name, Active: d.Active, Paused: d.Paused, Because: d.Reasons, Origin: d.Origin()})
-		if d.Active {
+		_, retained := slices.BinarySearch(p.Retained, d.Name)
+		switch {
+		case d.Active:
 			r.Summary.Active++
-		} else {
+		case !retained:
 			r.Summary.Inactive++
 		}
+		r.Definitions = append(r.Definitions, Definition{
+			Name: d.Name, Active: d.Active, Retained: retained, Paused: d.Paused, Because: d.Reasons, Origin: d.Origin(),
+		})
 	}
 	r.Summary.Definitions = len(p.Want.Definitions)
 	r.Verdict = verdict(r)
@@ -213,7 +219,7 @@ func (c *Summary) count(s Step) {
 	if s.Cause == plan.Drift && s.Error == "" {
 		c.Drifted++
 	}
-	if s.Guard != "" && s.Action != plan.Hold {
+	if s.Guard == "asked" && s.Action == plan.Keep { // definitions are counted as such
 		c.Retained++
 	}
 }

@@ -62,8 +62,8 @@ func TestVerdict(t *testing.T) {
 		},
 		"Retained": {
 			reason: "Keeping something on purpose is not a problem.",
-			plan:   plan.Plan{Want: want(), Steps: []plan.Step{retained}}, applied: true,
-			want: Verdict{Status{Success, "1 active, 1 inactive, 1 retained"}, Status{Success, "no drift"}, 0},
+			plan:   plan.Plan{Want: want(), Steps: []plan.Step{retained}, Retained: []string{"b"}}, applied: true,
+			want: Verdict{Status{Success, "1 active, 0 inactive, 1 retained"}, Status{Success, "no drift"}, 0},
 		},
 		"Corrected": {
 			reason: "Corrected drift is a success, and counted.",

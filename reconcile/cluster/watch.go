@@ -1,0 +1,434 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+const (
+	quietTime  = 200 * time.Millisecond // without news, before they are told
+	mostNews   = time.Second            // that they are held back while there are more
+	firstRetry = 500 * time.Millisecond
+	mostRetry  = 10 * time.Second
+	pageSize   = 500
+)
+
+// Watch tells what of the inventory is not as it was left, and again whenever that changes,
+// until ctx is done: of each object its mark now. What a pass is just writing is not among
+// it, nor what only had its status written. trouble hears, once each, of what cannot be
+// watched; the rest is. Passes may be made meanwhile.
+//
+// It watches the inventory, and of every kind in it the metadata of what carries our label.
+// Of an object nothing is kept but its mark.
+func (c *Cluster) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) {
+	w := &watching{
+		cluster: c, trouble: trouble, news: make(chan struct{}, 1), kindsMoved: make(chan struct{}, 1),
+		kinds: map[schema.GroupKind]*kindMarks{},
+	}
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() { w.follow(ctx, w.inventoryFeed()) })
+	group.Go(func() { w.followKinds(ctx) })
+	w.report(ctx, tell)
+}
+
+// watching is what a watch knows.
+type watching struct {
+	cluster *Cluster
+	trouble func(error)
+	news    chan struct{} // something below changed
+
+	kindsMoved chan struct{} // there may be kinds to follow, or to follow no longer
+
+	mu    sync.Mutex
+	owned map[manifest.ID]string // the mark that we left each object with; nil before the inventory was read
+	lost  string                 // when the inventory was deleted: its last resourceVersion; "" where it is there
+	kinds map[schema.GroupKind]*kindMarks
+}
+
+// kindMarks are the objects of one kind that carry our label.
+type kindMarks struct {
+	*watching
+	marks map[manifest.ID]string // nil before they were listed
+	gone  map[manifest.ID]string // what was there before, and is not
+	stop  context.CancelFunc
+}
+
+func nudge(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// report tells what moved, once news have settled.
+func (w *watching) report(ctx context.Context, tell func(map[manifest.ID]string)) {
+	told := map[manifest.ID]string{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.news:
+		}
+		for most, settled := time.After(mostNews), false; !settled; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-w.news:
+			case <-most:
+				settled = true
+			case <-time.After(quietTime):
+				settled = true
+			}
+		}
+		if moved := w.moved(); !maps.Equal(moved, told) {
+			told = moved
+			tell(maps.Clone(moved))
+		}
+	}
+}
+
+// moved compares.
+func (w *watching) moved() map[manifest.ID]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	moved := map[manifest.ID]string{}
+	if w.lost != "" {
+		moved[w.inventoryID()] = "gone at " + w.lost
+	}
+	for id, left := range w.owned {
+		kind := w.kinds[groupKind(id)]
+		if kind == nil || kind.marks == nil || left == "" {
+			continue // not known, or not settled
+		}
+		now, exists := kind.marks[id]
+		switch {
+		case !exists:
+			moved[id] = "gone at " + kind.gone[id]
+		case now != left:
+			moved[id] = now
+		}
+	}
+	return moved
+}
+
+func (w *watching) inventoryID() manifest.ID {
+	return manifest.ID{Kind: "ConfigMap", Namespace: w.cluster.sync.Namespace, Name: inventoryName(w.cluster.sync)}
+}
+
+// A feed is a list of objects and a watch from there on.
+type feed struct {
+	what  string // for people
+	list  func(ctx context.Context, options metav1.ListOptions) ([]metav1.Object, metav1.ListInterface, error)
+	watch func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+
+	unserved func() // the API server does not know the kind any more; nil where it always does
+
+	fresh func()                // a list begins
+	put   func(o metav1.Object) // of the list, or of the watch
+	gone  func(o metav1.Object) // not there any more, or not ours
+	whole func()                // the list is complete
+}
+
+// follow keeps a feed up to date: it lists, watches from there on, takes a watch up again
+// that broke, and lists again where the API server has forgotten where we were.
+func (w *watching) follow(ctx context.Context, f feed) {
+	from, failures, said := "", 0, ""
+	for ctx.Err() == nil {
+		var err error
+		if from == "" {
+			from, err = f.relist(ctx)
+		}
+		if err == nil {
+			began := time.Now()
+			from, err = f.keepUp(ctx, from)
+			if time.Since(began) > mostRetry { // it worked
+				failures, said = 0, ""
+			}
+		}
+		if err == nil {
+			continue // the API server ends every watch some time
+		}
+		switch {
+		case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+			from = ""
+		case apierrors.IsNotFound(err) && f.unserved != nil:
+			f.unserved()
+			return
+		}
+		if why := w.cluster.explain(err, "watch", f.what).Error(); ctx.Err() == nil && why != said && !passing(err) {
+			said = why
+			w.trouble(errors.New(why))
+		}
+		pause := min(firstRetry<<min(failures, 10), mostRetry)
+		failures++
+		sleep(ctx, pause/2+rand.N(pause)) //nolint:gosec // nobody gains by guessing it
+	}
+}
+
+// relist reads everything and returns where a watch begins that misses nothing.
+func (f feed) relist(ctx context.Context) (string, error) {
+	f.fresh()
+	options := metav1.ListOptions{Limit: pageSize}
+	for {
+		objects, page, err := f.list(ctx, options)
+		if err != nil {
+			return "", err
+		}
+		for _, o := range objects {
+			f.put(o)
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			f.whole()
+			return page.GetResourceVersion(), nil
+		}
+	}
+}
+
+// keepUp watches until the watch ends, and returns how far it came.
+func (f feed) keepUp(ctx context.Context, from string) (string, error) {
+	timeout := int64(300 + rand.IntN(300)) //nolint:gosec // it only keeps watches from ending together
+	events, err := f.watch(ctx, metav1.ListOptions{ResourceVersion: from, AllowWatchBookmarks: true, TimeoutSeconds: &timeout})
+	if err != nil {
+		return from, err
+	}
+	defer events.Stop()
+	begun := time.Now()
+	for e := range events.ResultChan() {
+		if e.Type == watch.Error {
+			return from, apierrors.FromObject(e.Object)
+		}
+		o, ok := e.Object.(metav1.Object)
+		if !ok {
+			continue
+		}
+		switch e.Type {
+		case watch.Added, watch.Modified:
+			f.put(o)
+		case watch.Deleted:
+			f.gone(o)
+		}
+		from = o.GetResourceVersion()
+	}
+	if time.Since(begun) < time.Second { // a proxy that cannot watch; do not spin
+		return from, errShort
+	}
+	return from, nil
+}
+
+var errShort = errors.New("the watch ended at once")
+
+// inventoryFeed follows the inventory of the sync.
+func (w *watching) inventoryFeed() feed {
+	maps, name := w.cluster.core.ConfigMaps(w.cluster.sync.Namespace), inventoryName(w.cluster.sync)
+	only := fields.OneTermEqualSelector("metadata.name", name).String()
+	found := false
+	put := func(o metav1.Object) {
+		m, _ := o.(*core.ConfigMap)
+		owned, err := leftMarks(m)
+		if err != nil {
+			return // the next pass will say so
+		}
+		found = true
+		w.mu.Lock()
+		w.owned, w.lost = owned, ""
+		w.mu.Unlock()
+		nudge(w.news)
+		nudge(w.kindsMoved)
+	}
+	gone := func(version string) {
+		w.mu.Lock()
+		if w.owned != nil {
+			w.owned, w.lost = nil, version
+		}
+		w.mu.Unlock()
+		nudge(w.news)
+	}
+	return feed{
+		what: "the inventory ConfigMap " + w.cluster.sync.Namespace + "/" + name,
+		list: func(ctx context.Context, options metav1.ListOptions) ([]metav1.Object, metav1.ListInterface, error) {
+			options.FieldSelector = only
+			l, err := maps.List(ctx, options)
+			if err != nil {
+				return nil, nil, err
+			}
+			return asObjects(l.Items), l, nil
+		},
+		watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = only
+			return maps.Watch(ctx, options)
+		},
+		fresh: func() { found = false },
+		put:   put,
+		gone:  func(o metav1.Object) { gone(o.GetResourceVersion()) },
+		whole: func() {
+			if !found {
+				gone("an unknown time")
+			}
+		},
+	}
+}
+
+// leftMarks are the marks of an inventory by which it can be told whether an object moved:
+// "" of what is being written, or never was.
+func leftMarks(m *core.ConfigMap) (map[manifest.ID]string, error) {
+	entries, err := plan.Entries(m.Data)
+	if err != nil {
+		return nil, err
+	}
+	left := make(map[manifest.ID]string, len(entries))
+	for id, e := range entries {
+		if e.Actuation == "Pending" || e.UID == "" {
+			e.Mark = ""
+		}
+		left[id] = e.Mark
+	}
+	return left, nil
+}
+
+// followKinds follows every kind that the inventory has, as soon as it is served.
+func (w *watching) followKinds(ctx context.Context) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	var again <-chan time.Time // never, where every kind is followed
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.kindsMoved:
+		case <-again:
+		}
+		again = nil
+		missing := w.unfollowed()
+		if len(missing) == 0 {
+			continue
+		}
+		s, err := w.cluster.discover(ctx)
+		if err != nil {
+			again = time.After(mostRetry)
+			continue // passes discover as well, and say so
+		}
+		for _, gk := range missing {
+			gvr, err := s.resource(gk, "")
+			if err != nil {
+				again = time.After(mostRetry)
+				continue
+			}
+			kind := &kindMarks{watching: w}
+			following, stop := context.WithCancel(ctx)
+			kind.stop = stop
+			w.mu.Lock()
+			w.kinds[gk] = kind
+			w.mu.Unlock()
+			group.Go(func() { w.follow(following, kind.feed(ctx, gk, gvr)) })
+		}
+	}
+}
+
+// unfollowed are the kinds of the inventory that nobody follows. Kinds that left it are not
+// followed any longer.
+func (w *watching) unfollowed() []schema.GroupKind {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wanted := map[schema.GroupKind]bool{}
+	for id := range w.owned {
+		wanted[groupKind(id)] = true
+	}
+	var missing []schema.GroupKind
+	for gk := range wanted {
+		if w.kinds[gk] == nil {
+			missing = append(missing, gk)
+		}
+	}
+	for gk, kind := range w.kinds {
+		if !wanted[gk] && w.owned != nil {
+			kind.stop()
+			delete(w.kinds, gk)
+		}
+	}
+	return missing
+}
+
+// feed follows the metadata of a kind.
+func (k *kindMarks) feed(ctx context.Context, gk schema.GroupKind, gvr schema.GroupVersionResource) feed {
+	at := k.cluster.metadata.Resource(gvr)
+	identity := func(o metav1.Object) manifest.ID {
+		return manifest.ID{Group: gk.Group, Kind: gk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+	}
+	var listing map[manifest.ID]string // nil once the list is complete
+	return feed{
+		what: gvr.GroupResource().String(),
+		list: func(ctx context.Context, options metav1.ListOptions) ([]metav1.Object, metav1.ListInterface, error) {
+			options.LabelSelector = k.cluster.ours()
+			l, err := at.List(ctx, options)
+			if err != nil {
+				return nil, nil, err
+			}
+			return asObjects(l.Items), l, nil
+		},
+		watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.LabelSelector = k.cluster.ours()
+			return at.Watch(ctx, options)
+		},
+		unserved: func() {
+			k.stop()
+			k.mu.Lock()
+			delete(k.kinds, gk)
+			k.mu.Unlock()
+			sleep(ctx, firstRetry) // a CRD that comes back does so in a moment
+			nudge(k.kindsMoved)
+		},
+		fresh: func() { listing = map[manifest.ID]string{} },
+		put: func(o metav1.Object) {
+			id, mark := identity(o), plan.Mark(o)
+			if listing != nil {
+				listing[id] = mark
+				return
+			}
+			k.mu.Lock()
+			k.marks[id] = mark
+			delete(k.gone, id)
+			k.mu.Unlock()
+			nudge(k.news)
+		},
+		gone: func(o metav1.Object) {
+			k.mu.Lock()
+			delete(k.marks, identity(o))
+			k.gone[identity(o)] = o.GetResourceVersion()
+			k.mu.Unlock()
+			nudge(k.news)
+		},
+		whole: func() {
+			k.mu.Lock()
+			k.marks, k.gone, listing = listing, map[manifest.ID]string{}, nil
+			k.mu.Unlock()
+			nudge(k.news)
+		},
+	}
+}
+
+// asObjects are the items of a list as objects.
+func asObjects[T any, P interface {
+	*T
+	metav1.Object
+}](items []T) []metav1.Object {
+	objects := make([]metav1.Object, len(items))
+	for i := range items {
+		objects[i] = P(&items[i])
+	}
+	return objects
+}

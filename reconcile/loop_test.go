@@ -1,0 +1,584 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+)
+
+var errBoom = errors.New("boom")
+
+// A world is a repository, a cluster and a forge, and what happened to them.
+type world struct {
+	mu       sync.Mutex
+	begun    time.Time
+	log      []string // "12s pass" and so on, since the world began
+	revision string
+	files    string // of the commit
+	fetching error
+	reads    int // of the files of a commit
+	observe  func(ctx context.Context) error
+	apply    func(ctx context.Context) error
+	owner    render.Owner
+	publish  error
+	events   []Event
+	tell     func(map[manifest.ID]string)
+}
+
+func newWorld() *world {
+	return &world{
+		begun: time.Now(), revision: "a",
+		files: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\n",
+	}
+}
+
+func (w *world) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log = append(w.log, fmt.Sprintf("%s ", time.Since(w.begun).Round(time.Second))+fmt.Sprintf(format, args...))
+}
+
+// noted is what was noted since the last call.
+func (w *world) noted() []string {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	log := w.log
+	w.log = nil
+	return log
+}
+
+// heard are the events of some kind since the last call.
+func (w *world) heard(kind EventKind) []Event {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := slices.DeleteFunc(w.events, func(e Event) bool { return e.Kind != kind })
+	w.events = nil
+	return all
+}
+
+func (w *world) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
+type opened struct {
+	fs.FS
+	world *world
+}
+
+func (o opened) Open(name string) (fs.File, error) {
+	if strings.HasSuffix(name, ".yaml") {
+		o.world.set(func() { o.world.reads++ })
+	}
+	return o.FS.Open(name)
+}
+
+func (w *world) Fetch(context.Context, string) (render.Input, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	files := fstest.MapFS{"a.yaml": {Data: []byte(w.files)}}
+	return render.Input{Revision: w.revision, Files: opened{files, w}}, w.fetching
+}
+
+func (w *world) Observe(ctx context.Context, _ render.Desired) (plan.Observed, error) {
+	w.mu.Lock()
+	observe := w.observe
+	w.mu.Unlock()
+	if observe != nil {
+		if err := observe(ctx); err != nil {
+			return plan.Observed{}, err
+		}
+	}
+	return plan.Observed{Offline: true}, nil
+}
+
+func (w *world) Answer(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error) {
+	return nil, nil
+}
+
+func (w *world) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error) {
+	w.note("apply %s", p.Want.Revision)
+	if w.apply != nil {
+		if err := w.apply(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var done []plan.Outcome
+	for _, s := range p.Steps {
+		done = append(done, plan.Outcome{ID: s.ID, Action: s.Action})
+	}
+	return done, nil
+}
+
+func (w *world) Publish(_ context.Context, r report.Report) error {
+	w.note("%s: %s: %s", r.Revision, r.Verdict.Activation.State, r.Verdict.Activation.Description)
+	return w.publish
+}
+
+func (w *world) Watch(ctx context.Context, tell func(map[manifest.ID]string)) error {
+	w.set(func() { w.tell = tell })
+	<-ctx.Done()
+	w.note("the watch ends")
+	return ctx.Err()
+}
+
+func (w *world) Owner(context.Context) (render.Owner, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.owner, nil
+}
+
+func (w *world) Definitions(context.Context) ([]*catalogue.Definition, error) { return nil, nil }
+
+func (w *world) loop() Loop {
+	return Loop{
+		Reconciler: Reconciler{Source: w, Observer: w, Applier: w, Sync: plan.Sync{Namespace: "ns", Name: "prod"}},
+		Publisher:  w,
+		Tell:       func(e Event) { w.set(func() { w.events = append(w.events, e) }) },
+	}
+}
+
+// run runs a loop until the test ends, or stop is called, which returns once it has ended.
+func (w *world) run(t *testing.T, l Loop) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.Run(ctx)
+	}()
+	stop = func() {
+		cancel()
+		<-ended
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+func expect(t *testing.T, reason string, got []string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s\n(-want +got):\n%s", reason, diff)
+	}
+}
+
+const done = "success: 1 object"
+
+func TestInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.run(t, w.loop())
+		expect(t, "The first pass is made at once; what there is to write is pending before it is written.",
+			w.noted(), "0s a: pending: seen; the pass has not come to an end", "0s apply a", "0s a: "+done)
+		reads := w.reads
+		time.Sleep(53 * time.Second)
+		expect(t, "Nothing happens for at least nine tenths of a minute.", w.noted())
+		time.Sleep(14 * time.Second)
+		if n := len(w.noted()); n != 2 {
+			t.Errorf("After another tenth there is a pass, and no more than one: %d notes, want 2", n)
+		}
+		time.Sleep(time.Hour)
+		if n := len(w.noted()) / 2; n < 54 || n > 67 {
+			t.Errorf("An hour has %d passes", n)
+		}
+		if w.reads != reads {
+			t.Errorf("An unchanged commit is not rendered again, but its files were read %d times more", w.reads-reads)
+		}
+	})
+}
+
+func TestUnchangedCommitIsRenderedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		l := w.loop()
+		l.Reconciler.Place, l.Reconciler.Options.Owner = w, render.OwnerAuto
+		w.run(t, l)
+		synctest.Wait()
+		once := w.reads
+		for _, step := range []struct {
+			reason string
+			change func()
+			again  bool
+		}{
+			{"Nothing changed.", func() {}, false},
+			{"The record of who makes the CRDs is what it was rendered for.", func() { w.owner = render.OwnerHeadgate }, false},
+			{"Another owner is another rendering.", func() { w.owner = render.OwnerCrossplane }, true},
+			{"And so is another commit.", func() { w.revision = "b" }, true},
+			{"Which cannot be rendered.", func() { w.revision, w.files = "c", "a: [" }, true},
+			{"A commit that cannot be rendered does not get better.", func() {}, false},
+		} {
+			before := w.reads
+			w.set(step.change)
+			time.Sleep(67 * time.Second)
+			synctest.Wait()
+			if again := w.reads - before; (again > 0) != step.again {
+				t.Errorf("%s\n%d reads, of a first rendering %d", step.reason, again, once)
+			}
+		}
+	})
+}
+
+func TestCommits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.run(t, w.loop())
+		w.noted()
+		w.set(func() { w.revision = "b" })
+		time.Sleep(66 * time.Second)
+		got := w.noted()
+		for i, line := range got { // the second depends on the jitter
+			_, got[i], _ = strings.Cut(line, " ")
+		}
+		expect(t, "A new commit is pending as soon as it is seen.",
+			got, "b: pending: seen; the pass has not come to an end", "apply b", "b: "+done)
+
+		w.set(func() { w.revision, w.files = "c", "apiVersion: v1\nkind: [\n" })
+		time.Sleep(66 * time.Second)
+		got = w.noted()
+		if len(got) != 2 || !strings.Contains(got[1], "c: error: a.yaml:2: ") {
+			t.Errorf("One that cannot be rendered gets an error with its place: %q", got)
+		}
+	})
+}
+
+func TestRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.files = "# nothing\n"
+		w.run(t, w.loop())
+		expect(t, "A process that starts again and finds nothing to do does not take back what was said.",
+			w.noted(), "0s apply a", "0s a: success: 0 objects")
+	})
+}
+
+func TestPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		l := w.loop()
+		l.Interval, l.Poll = time.Hour, 10*time.Second
+		w.run(t, l)
+		w.noted()
+		time.Sleep(5 * time.Minute)
+		expect(t, "Looking for a commit is no pass.", w.noted())
+		w.set(func() { w.revision = "b" })
+		time.Sleep(12 * time.Second)
+		if got := w.noted(); len(got) != 3 {
+			t.Errorf("A new commit is applied when it is found: %q", got)
+		}
+	})
+}
+
+func TestBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		fails := func(context.Context) error { return errBoom }
+		w.observe = fails
+		w.run(t, w.loop())
+		expect(t, "An error that may pass at once is not worth a word.", w.noted())
+		time.Sleep(5500 * time.Millisecond)
+		if got := w.noted(); len(got) != 1 || !strings.HasSuffix(got[0], " a: error: boom") {
+			t.Errorf("One that stays is: %q", got)
+		}
+
+		time.Sleep(time.Hour)
+		passes := w.heard(Passed)
+		for i, want := range []time.Duration{5, 10, 20, 40, 80, 160, 300, 300} {
+			if got := passes[i].Next.Seconds() / float64(want); got < 0.9 || got > 1.1 {
+				t.Errorf("The pause after error %d is %s, want about %ds", i+1, passes[i].Next, want)
+			}
+		}
+
+		w.set(func() { w.observe = nil })
+		time.Sleep(6 * time.Minute)
+		passes = w.heard(Passed)
+		if next := passes[len(passes)-1].Next; next > 67*time.Second {
+			t.Errorf("After a success it is the interval again, not %s", next)
+		}
+		w.set(func() { w.observe = fails })
+		time.Sleep(67 * time.Second)
+		if passes = w.heard(Passed); len(passes) == 0 || passes[0].Err == nil || passes[0].Next > 6*time.Second {
+			t.Errorf("And the next error begins anew: %v", passes)
+		}
+	})
+}
+
+func TestFetchError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.run(t, w.loop())
+		w.noted()
+		w.heard(Passed)
+		w.set(func() { w.fetching = errBoom })
+		for len(w.heard(Passed)) == 0 {
+			time.Sleep(time.Second)
+		}
+		expect(t, "A repository that is away for a moment is no news.", w.noted())
+		time.Sleep(6 * time.Second)
+		if got := w.noted(); len(got) != 1 || !strings.HasSuffix(got[0], " a: error: boom") {
+			t.Errorf("If it stays away, that is said of the last commit that is known: %q", got)
+		}
+	})
+}
+
+var (
+	bucket = plan.CRD("buckets.example.org")
+	queue  = plan.CRD("queues.example.org")
+)
+
+func TestDrift(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		l := w.loop()
+		l.Watcher = w
+		w.run(t, l)
+		w.noted()
+		passes := func() int { return len(w.noted()) / 2 }
+
+		time.Sleep(20 * time.Second)
+		w.tell(map[manifest.ID]string{bucket: "1"})
+		if n := passes(); n != 1 {
+			t.Errorf("What moved makes a pass at once: %d", n)
+		}
+		w.tell(map[manifest.ID]string{bucket: "1"})
+		time.Sleep(10 * time.Second)
+		if n := passes(); n != 0 {
+			t.Errorf("What stays as a pass has seen it makes no other: %d", n)
+		}
+		w.tell(map[manifest.ID]string{})
+		w.tell(map[manifest.ID]string{bucket: "1"})
+		if n := passes(); n != 1 {
+			t.Errorf("What was right and is wrong again makes another: %d", n)
+		}
+		time.Sleep(time.Minute)
+		passes()
+		w.tell(map[manifest.ID]string{bucket: "1", queue: "1"})
+		if n := passes(); n != 1 {
+			t.Errorf("Another object makes another: %d", n)
+		}
+	})
+}
+
+func TestDriftWhileAPassRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		l := w.loop()
+		l.Watcher = w
+		w.run(t, l)
+		w.noted()
+		steps := map[string]struct {
+			reason string
+			after  map[manifest.ID]string // told when the pass has ended
+			want   int                    // passes
+		}{
+			"Own":    {"What the pass wrote itself is known a moment later.", map[manifest.ID]string{}, 1},
+			"Others": {"What others did meanwhile is looked at.", map[manifest.ID]string{queue: "1"}, 2},
+		}
+		for name, tc := range steps {
+			w.set(func() {
+				w.apply = func(context.Context) error {
+					time.Sleep(time.Second)
+					w.tell(map[manifest.ID]string{bucket: name, queue: "1"})
+					return nil
+				}
+			})
+			w.tell(map[manifest.ID]string{bucket: "moved by " + name})
+			time.Sleep(1100 * time.Millisecond)
+			w.set(func() { w.apply = nil })
+			w.tell(tc.after)
+			time.Sleep(5 * time.Second)
+			if n := len(w.noted()) / 2; n != tc.want {
+				t.Errorf("%s\n%d passes, want %d", tc.reason, n, tc.want)
+			}
+			w.tell(map[manifest.ID]string{})
+		}
+	})
+}
+
+func TestFight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		l := w.loop()
+		l.Watcher = w
+		w.run(t, l)
+		w.noted()
+		for i := range 600 { // somebody changes it twice a second, for five minutes
+			w.tell(map[manifest.ID]string{bucket: fmt.Sprint(i)})
+			time.Sleep(500 * time.Millisecond)
+		}
+		if n := len(w.noted()) / 2; n < 8 || n > 40 {
+			t.Errorf("Whoever changes things as often as we do slows us down, but does not stop us: %d passes", n)
+		}
+	})
+}
+
+func TestBackOffBeatsDrift(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		l := w.loop()
+		l.Watcher = w
+		w.run(t, l)
+		w.heard(Began)
+		w.set(func() { w.observe = func(context.Context) error { return errBoom } })
+		for i := range 40 {
+			w.tell(map[manifest.ID]string{bucket: fmt.Sprint(i)})
+			time.Sleep(time.Second)
+		}
+		if n := len(w.heard(Began)); n > 5 {
+			t.Errorf("Drift does not make an API server that fails come back: %d passes", n)
+		}
+	})
+}
+
+func TestShutdown(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		apply  func(ctx context.Context) error
+		want   []string
+	}{
+		"Idle": {
+			reason: "Nothing runs, nothing is waited for.",
+			want:   []string{"5s the watch ends"},
+		},
+		"Finishes": {
+			reason: "A pass that comes to its end in time does, and says so.",
+			apply: func(ctx context.Context) error {
+				time.Sleep(9 * time.Second)
+				return ctx.Err()
+			},
+			want: []string{"5s the watch ends", "9s a: " + done},
+		},
+		"Interrupted": {
+			reason: "One that would take longer is interrupted, settles, and says nothing: the commit stays pending.",
+			apply: func(ctx context.Context) error {
+				<-ctx.Done()
+				time.Sleep(2 * time.Second) // it settles
+				return context.Cause(ctx)
+			},
+			want: []string{"5s the watch ends"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.apply = tc.apply
+				l := w.loop()
+				l.Watcher = w
+				stop := w.run(t, l)
+				time.Sleep(5 * time.Second)
+				w.noted()
+				stop()
+				expect(t, tc.reason, w.noted(), tc.want...)
+				if took := time.Since(w.begun); took > 17*time.Second+time.Millisecond {
+					t.Errorf("%s\nit took %s", tc.reason, took)
+				}
+			})
+		})
+	}
+}
+
+func TestSuperseded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.apply = func(ctx context.Context) error { // it waits for what never comes
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		w.run(t, w.loop())
+		time.Sleep(50 * time.Second)
+		w.set(func() { w.revision = "b" })
+		expect(t, "A pass has an interval for itself.", w.noted(), "0s a: pending: seen; the pass has not come to an end", "0s apply a")
+		w.set(func() { w.apply = func(context.Context) error { return nil } })
+		time.Sleep(90 * time.Second)
+		got := w.noted()
+		for i, line := range got {
+			_, got[i], _ = strings.Cut(line, " ")
+		}
+		expect(t, "After that it makes way for a new commit, and the old one gets its last word.", got[:min(len(got), 4)],
+			"a: error: superseded by b before it was applied", "b: pending: seen; the pass has not come to an end", "apply b", "b: "+done)
+		if stopped := w.heard(Stopped); len(stopped) != 1 || !errors.Is(stopped[0].Err, errYield) {
+			t.Errorf("stopped %v", stopped)
+		}
+	})
+}
+
+func TestSettledCommitIsNotSuperseded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.run(t, w.loop())
+		time.Sleep(time.Second)
+		w.set(func() { w.revision = "b" })
+		time.Sleep(67 * time.Second)
+		for _, line := range w.noted() {
+			if strings.Contains(line, "superseded") {
+				t.Errorf("What had its verdict keeps it: %s", line)
+			}
+		}
+	})
+}
+
+func TestSuspended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		l := w.loop()
+		l.Suspended = true
+		stop := w.run(t, l)
+		time.Sleep(time.Hour)
+		expect(t, "A suspended sync rests.", w.noted())
+		stop()
+		if _, err := l.Once(t.Context()); err != nil {
+			t.Error(err)
+		}
+		expect(t, "Also where it is run once.", w.noted())
+		if n := len(w.heard(IsSuspended)); n != 2 {
+			t.Errorf("It says so: %d times, want 2", n)
+		}
+	})
+}
+
+func TestOnce(t *testing.T) {
+	w := newWorld()
+	r, err := w.loop().Once(t.Context())
+	if err != nil || r.Verdict.ExitCode != 0 {
+		t.Fatalf("Once(...) = %v, %v", r.Verdict, err)
+	}
+	w.log = nil
+	w.observe = func(context.Context) error { return errBoom }
+	r, err = w.loop().Once(t.Context())
+	if !errors.Is(err, errBoom) || r.Verdict.ExitCode != report.ExitFailed {
+		t.Errorf("Once(...) = %v, %v", r.Verdict, err)
+	}
+	if len(w.log) != 1 {
+		t.Errorf("There is no second time, so the first error is said: %q", w.log)
+	}
+}
+
+func TestUnsaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.publish = errBoom
+		w.run(t, w.loop())
+		if unsaid := w.heard(Unsaid); len(unsaid) != 2 || !errors.Is(unsaid[0].Err, errBoom) {
+			t.Errorf("What could not be said is told of: %v", unsaid)
+		}
+	})
+}
