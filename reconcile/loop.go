@@ -23,9 +23,9 @@ type Publisher interface {
 
 // A Watcher tells what of the things that a sync owns is not as we left it, until ctx is
 // done. It tells all of it at once, and again whenever it changes: identities, and for each
-// something that moves when the object does.
+// something that moves when the object does. trouble hears of what cannot be watched.
 type Watcher interface {
-	Watch(ctx context.Context, tell func(moved map[manifest.ID]string)) error
+	Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error))
 }
 
 // A Loop makes passes over one target: when time has come, when there is a new commit, and
@@ -110,9 +110,7 @@ func (l Loop) Run(ctx context.Context) {
 	beside.Go(func() { r.look(ctx, looks) })
 	if r.Watcher != nil {
 		beside.Go(func() {
-			if err := r.Watcher.Watch(ctx, r.heed); err != nil && ctx.Err() == nil {
-				r.tell(Event{Kind: Blind, Err: err})
-			}
+			r.Watcher.Watch(ctx, r.heed, func(err error) { r.tell(Event{Kind: Blind, Err: err}) })
 		})
 	}
 	for ctx.Err() == nil {

@@ -134,11 +134,10 @@ func (w *world) Publish(_ context.Context, r report.Report) error {
 	return w.publish
 }
 
-func (w *world) Watch(ctx context.Context, tell func(map[manifest.ID]string)) error {
+func (w *world) Watch(ctx context.Context, tell func(map[manifest.ID]string), _ func(error)) {
 	w.set(func() { w.tell = tell })
 	<-ctx.Done()
 	w.note("the watch ends")
-	return ctx.Err()
 }
 
 func (w *world) Owner(context.Context) (render.Owner, error) {

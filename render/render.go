@@ -103,12 +103,12 @@ func Render(in Input, how Options) (Desired, error) {
 	return want, nil
 }
 
-func (o Options) check() error {
-	switch o.Owner {
+func (how Options) check() error {
+	switch how.Owner {
 	case "", OwnerHeadgate, OwnerCrossplane:
-		return o.Conversion.check()
+		return how.Conversion.check()
 	}
-	return fmt.Errorf("crdOwner must be %s or %s, not %q", OwnerHeadgate, OwnerCrossplane, o.Owner)
+	return fmt.Errorf("crdOwner must be %s or %s, not %q", OwnerHeadgate, OwnerCrossplane, how.Owner)
 }
 
 // withLive adds definitions of the cluster that the commit does not declare, by name.

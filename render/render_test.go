@@ -514,9 +514,9 @@ func TestRenderRefuses(t *testing.T) {
 			want: []string{"mrd.yaml:1: CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org is made of this definition, which is active, and declared at crd.yaml:1 already"},
 		},
 		"Owner": {
-			reason: "not yet",
+			reason: "whoever renders has to know who makes the CRDs",
 			how:    render.Options{Owner: render.OwnerAuto},
-			want:   []string{"cannot render for the CRD owner Crossplane yet"},
+			want:   []string{"crdOwner must be Headgate or Crossplane"},
 		},
 		"Conversion": {
 			reason: "a service without a CA cannot be called",

@@ -20,7 +20,7 @@ type Asked struct {
 	Paused   bool                // leave it exactly as it is
 }
 
-// Ask is everything that the commit wants, and every definition that we own and that
+// AskFor is everything that the commit wants, and every definition that we own and that
 // the commit still declares: activation is final, whatever the policies say now. The
 // order is that of want.
 func AskFor(want render.Desired, have Inventory) ([]Asked, error) {

@@ -100,8 +100,8 @@ func TestMark(t *testing.T) {
 	base := func() *metav1.PartialObjectMetadata {
 		return live(configMap("a"), "u", func(m *metav1.PartialObjectMetadata) {
 			m.ManagedFields = []metav1.ManagedFieldsEntry{
-				{Manager: Manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)}},
-				{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{}}`)}},
+				{Manager: Manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{}}`)},
+				{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:status":{}}`)},
 			}
 		})
 	}
@@ -113,14 +113,14 @@ func TestMark(t *testing.T) {
 		"Nothing": {"An object that nobody touched has the same mark.", func(*metav1.PartialObjectMetadata) {}, false},
 		"StatusWrite": {"Controllers write status all day.", func(m *metav1.PartialObjectMetadata) {
 			m.ResourceVersion = "8"
-			m.ManagedFields[1].FieldsV1.Raw = []byte(`{}`)
+			m.ManagedFields[1].FieldsV1.SetRawString(`{}`)
 		}, false},
 		"SpecEdit":     {"", func(m *metav1.PartialObjectMetadata) { m.Generation = 2 }, true},
 		"LabelLost":    {"", func(m *metav1.PartialObjectMetadata) { delete(m.Labels, SyncLabel) }, true},
 		"Annotation":   {"", annotated("a", "b"), true},
 		"OwnerAdded":   {"", func(m *metav1.PartialObjectMetadata) { m.OwnerReferences = []metav1.OwnerReference{{UID: "x"}} }, true},
 		"FieldsWiped":  {"", func(m *metav1.PartialObjectMetadata) { m.ManagedFields = nil }, true},
-		"FieldLost":    {"Someone forced a field away from us.", func(m *metav1.PartialObjectMetadata) { m.ManagedFields[0].FieldsV1.Raw = []byte(`{}`) }, true},
+		"FieldLost":    {"Someone forced a field away from us.", func(m *metav1.PartialObjectMetadata) { m.ManagedFields[0].FieldsV1.SetRawString(`{}`) }, true},
 		"Recreated":    {"", func(m *metav1.PartialObjectMetadata) { m.UID = "other" }, true},
 		"Deleted":      {"", func(m *metav1.PartialObjectMetadata) { now := metav1.Now(); m.DeletionTimestamp = &now }, true},
 		"NoGeneration": {"A kind without generation moves with every write.", func(m *metav1.PartialObjectMetadata) { m.Generation = 0; m.ResourceVersion = "8" }, true},

@@ -24,7 +24,7 @@ func Mark(o metav1.Object) string {
 	var ours []string
 	for _, f := range o.GetManagedFields() {
 		if f.Manager == Manager && f.Operation == metav1.ManagedFieldsOperationApply && f.Subresource == "" && f.FieldsV1 != nil {
-			ours = append(ours, f.APIVersion, string(f.FieldsV1.Raw))
+			ours = append(ours, f.APIVersion, f.FieldsV1.GetRawString())
 		}
 	}
 	// JSON sorts the keys of maps, and frames every part.

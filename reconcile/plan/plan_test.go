@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -191,7 +192,7 @@ func TestDecide(t *testing.T) {
 			}
 			s := p.Steps[0]
 			got := want{Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Err: s.Err, Sends: s.Object != nil, Renews: s.Renew.UID != ""}
-			if diff := cmp.Diff(tc.want, got, cmp.Comparer(func(a, b error) bool { return a == b })); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("%s\nCompute(...) (-want +got):\n%s", tc.reason, diff)
 			}
 			if s.Object != nil && (s.Object.GetLabels()[SyncLabel] != sync.Key() || s.Object.GetAnnotations()[InventoryAnnotation] != sync.Key()) {

@@ -143,9 +143,9 @@ func TestHostileNames(t *testing.T) {
 			t.Errorf("%s lets escape sequences or changes of direction through:\n%q", name, out)
 		}
 	}
-	for _, line := range strings.Split(markdown.String(), "\n") {
+	for line := range strings.SplitSeq(markdown.String(), "\n") {
 		// Every hostile text stands between fences of two backticks, since it has runs of one.
-		if i := strings.Index(line, "@admin"); i >= 0 && !strings.Contains(line[:i], "`` ") {
+		if before, _, ok := strings.Cut(line, "@admin"); ok && !strings.Contains(before, "`` ") {
 			t.Errorf("markdown would mention, or run: %s", line)
 		}
 	}

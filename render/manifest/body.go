@@ -80,8 +80,7 @@ var buffers = sync.Pool{New: func() any { return bytes.NewBuffer(make([]byte, 0,
 // readFile lends the bytes of a file to use, which must not keep them.
 func readFile(files fs.FS, path string, limit int64, use func([]byte) error) (err error) {
 	cannot := func(why error) error {
-		var p *fs.PathError
-		if errors.As(why, &p) {
+		if p, ok := errors.AsType[*fs.PathError](why); ok {
 			why = p.Err // the path is already there
 		}
 		return fmt.Errorf("%s: cannot read: %w", path, why)
@@ -92,7 +91,7 @@ func readFile(files fs.FS, path string, limit int64, use func([]byte) error) (er
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 
-	buffer := buffers.Get().(*bytes.Buffer)
+	buffer, _ := buffers.Get().(*bytes.Buffer) // the pool holds nothing else
 	defer buffers.Put(buffer)
 	buffer.Reset()
 	n, err := buffer.ReadFrom(io.LimitReader(file, limit+1))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	yamltree "go.yaml.in/yaml/v3"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -122,7 +123,7 @@ func (s section) expand(raw []byte) error {
 func countAliases(raw []byte) int {
 	n := 0
 	for i := bytes.IndexByte(raw, '*'); i >= 0 && i+1 < len(raw); {
-		if raw[i+1] > ' ' && (i == 0 || bytes.IndexByte([]byte(" \t\n\r,[{:-"), raw[i-1]) >= 0 || raw[i-1] >= 0x80) {
+		if raw[i+1] > ' ' && (i == 0 || strings.IndexByte(" \t\n\r,[{:-", raw[i-1]) >= 0 || raw[i-1] >= 0x80) {
 			n++
 		}
 		next := bytes.IndexByte(raw[i+1:], '*')

@@ -563,7 +563,7 @@ func jsonable(v any) (_ any, err error) {
 	case map[any]any:
 		m := map[string]any{}
 		for key, value := range v {
-			s := ""
+			var s string
 			switch key := key.(type) {
 			case string, int, int64, bool:
 				s = fmt.Sprint(key)

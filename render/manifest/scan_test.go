@@ -106,6 +106,7 @@ var scanTokens = []string{
 
 // agree is the invariant of Scan.
 func agree(t *testing.T, doc string) {
+	t.Helper()
 	got, ok := Scan([]byte(doc))
 	if !ok {
 		return

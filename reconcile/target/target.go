@@ -1,0 +1,224 @@
+// Package target makes of a Sync what carries it out: a Reconciler, a Loop and who is told.
+// Besides cmd it is the only place that names adapters. What a pass does is up to package
+// reconcile, and what a Sync may say to its api.
+//
+//	Sync ─Reconciler─► how to pass ─┐
+//	     git, cluster, forge, outbox┴─New─► Target ─Run─► a Loop that runs
+package target
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/forge"
+	"headgate.dev/headgate/reconcile/git"
+	"headgate.dev/headgate/reconcile/outbox"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
+
+	"k8s.io/client-go/rest"
+)
+
+// Surroundings are what a Sync does not say.
+type Surroundings struct {
+	Cluster *rest.Config
+	Getenv  func(string) string   // os.Getenv if nil
+	Cache   string                // a directory for clones, and for statuses that wait; "" is a temporary one, and memory
+	Event   func(reconcile.Event) // hears what the loop does, also while it does it; nil is nobody
+	Done    func(cluster.Event)   // hears how far a pass is; nil is nobody
+}
+
+// A Target is a Sync with all that it takes to carry it out.
+type Target struct {
+	Loop reconcile.Loop
+
+	repository *git.Repository
+	outbox     *outbox.Outbox // nil where nothing is posted
+}
+
+// Reconciler is how passes of a valid Sync are made, without where from and where to.
+func Reconciler(s v1alpha1.Sync) reconcile.Reconciler {
+	spec := s.Spec
+	return reconcile.Reconciler{
+		Options: render.Options{Owner: render.Owner(spec.CRDOwner), Conversion: conversion(spec.Conversion)},
+		Guarding: plan.Guarding{
+			MaxPrunes:      or0(spec.MaxPrunes),
+			MaxActivations: or0(spec.MaxActivations),
+			PruneInstances: spec.Instances == v1alpha1.InstancesPrune,
+			OwnerIsSet:     spec.CRDOwner != v1alpha1.OwnerAuto,
+		},
+		Sync:    plan.Sync{Namespace: s.Namespace, Name: s.Name},
+		Live:    spec.Catalogue == v1alpha1.CatalogueLive,
+		Timeout: spec.Timeout.Duration(),
+	}
+}
+
+func or0(n *int) int {
+	if n == nil {
+		return 0 // the default
+	}
+	return *n
+}
+
+func conversion(c v1alpha1.Conversion) render.Conversion {
+	made := render.Conversion{CABundle: []byte(c.CABundle)}
+	if c.Strategy != v1alpha1.ConversionSafe {
+		made.Strategy = render.ConversionStrategy(c.Strategy)
+	}
+	if c.Service != nil {
+		made.Namespace, made.Service, made.Port = c.Service.Namespace, c.Service.Name, c.Service.Port
+	}
+	return made
+}
+
+// New wires a valid Sync. It sends no request. Its errors name fields of the Sync.
+func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
+	if in.Getenv == nil {
+		in.Getenv = os.Getenv
+	}
+	t := &Target{Loop: reconcile.Loop{
+		Reconciler: Reconciler(s),
+		Ref:        s.Spec.Source.Ref,
+		Suspended:  s.Spec.Suspend,
+		Interval:   s.Spec.Interval.Duration(),
+		Poll:       s.Spec.Source.Interval.Duration(),
+		Tell:       in.Event,
+	}}
+	c, err := cluster.New(in.Cluster, t.Loop.Reconciler.Sync, cluster.Options{Timeout: s.Spec.Timeout.Duration(), Progress: in.Done})
+	if err != nil {
+		return nil, err
+	}
+	t.Loop.Reconciler.Observer, t.Loop.Reconciler.Applier, t.Loop.Reconciler.Place, t.Loop.Watcher = c, c, c, c
+
+	auth, repository := auth(s, in.Getenv)
+	statuses, post := publisher(s, in)
+	if err := errors.Join(repository, post); err != nil {
+		return nil, err
+	}
+	t.repository = &git.Repository{
+		URL: s.Spec.Source.Repo, Path: s.Spec.Source.Path, Cache: in.Cache, Auth: auth,
+		Limits: git.Limits{Time: s.Spec.Source.FetchTimeout.Duration()},
+	}
+	t.Loop.Reconciler.Source = t.repository
+	if statuses != nil {
+		t.outbox = statuses
+		t.Loop.Publisher = statuses
+	}
+	return t, nil
+}
+
+// Run runs the loop until ctx is done, and with it what is said of its passes.
+func (t *Target) Run(ctx context.Context) {
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	if t.outbox != nil {
+		beside.Go(func() { t.outbox.Run(ctx) })
+	}
+	t.Loop.Run(ctx)
+}
+
+// Once makes one pass, and says what it came to.
+func (t *Target) Once(ctx context.Context) (report.Report, error) { return t.Loop.Once(ctx) }
+
+// Close removes what is temporary.
+func (t *Target) Close() error { return t.repository.Close() }
+
+// Secrets are the values that must never be written anywhere.
+func Secrets(s v1alpha1.Sync, getenv func(string) string) []string {
+	var names, values []string
+	if from := s.Spec.Source.CredentialsFrom; from != nil && from.Env != nil {
+		names = append(names, from.Env.Password)
+	}
+	if s.Spec.Statuses != nil && s.Spec.Statuses.TokenFrom != nil {
+		names = append(names, s.Spec.Statuses.TokenFrom.Env)
+	}
+	for _, name := range names {
+		if value := strings.TrimSpace(getenv(name)); value != "" {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
+// auth are the credentials of the repository. That there are none is fine where nobody
+// named them.
+func auth(s v1alpha1.Sync, getenv func(string) string) (git.Auth, error) {
+	from := s.Spec.Source.CredentialsFrom
+	if from == nil || from.Env == nil {
+		return git.Auth{}, nil
+	}
+	a := git.Auth{Username: getenv(from.Env.Username), Password: getenv(from.Env.Password)}
+	if a.Password == "" && from.Env.Password != v1alpha1.DefaultPasswordEnv {
+		return a, fmt.Errorf("spec.source.credentialsFrom.env.password: the environment has no %s", from.Env.Password)
+	}
+	return a, nil
+}
+
+// publisher posts the statuses of a Sync, or is nil where it has none.
+func publisher(s v1alpha1.Sync, in Surroundings) (*outbox.Outbox, error) {
+	spec := s.Spec.Statuses
+	if spec == nil {
+		return nil, nil
+	}
+	repository, err := repositoryOf(s.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("spec.statuses: %w", err)
+	}
+	token := in.Getenv(spec.TokenFrom.Env)
+	if token == "" {
+		return nil, fmt.Errorf("spec.statuses.tokenFrom.env: the environment has no %s", spec.TokenFrom.Env)
+	}
+	poster, err := forge.Account{Repository: repository, Token: forge.Token(token)}.Poster()
+	if err != nil {
+		return nil, fmt.Errorf("spec.statuses: %w", err)
+	}
+	box := &outbox.Outbox{Next: forge.Statuses{Poster: poster, Cluster: s.Spec.ClusterName, TargetURL: s.Spec.PageURL}}
+	if in.Cache != "" {
+		box.Dir = filepath.Join(in.Cache, "outbox", s.Spec.ClusterName, s.Namespace+"."+s.Name)
+	}
+	if in.Event != nil {
+		box.Tell = func(err error) { in.Event(reconcile.Event{Kind: reconcile.Unsaid, Err: err}) }
+	}
+	return box, nil
+}
+
+var kinds = map[v1alpha1.Forge]forge.Kind{
+	v1alpha1.ForgeGitHub:  forge.KindGitHub,
+	v1alpha1.ForgeGitea:   forge.KindGitea,
+	v1alpha1.ForgeForgejo: forge.KindGitea,
+}
+
+// repositoryOf is where statuses are posted: where commits come from, but for what the Sync
+// says otherwise.
+func repositoryOf(spec v1alpha1.Spec) (forge.Repository, error) {
+	var r forge.Repository
+	var err error
+	if spec.Statuses.URL == "" || spec.Statuses.Repository == "" {
+		if r, err = forge.RepositoryOf(spec.Source.Repo); err != nil {
+			return r, fmt.Errorf("%w; say url and repository", err)
+		}
+	}
+	if spec.Statuses.URL != "" || spec.Statuses.Repository != "" {
+		base := strings.TrimSuffix(cmp.Or(spec.Statuses.URL, r.Base), "/")
+		if r, err = forge.RepositoryOf(base + "/" + cmp.Or(spec.Statuses.Repository, r.String())); err != nil {
+			return r, err
+		}
+	}
+	if kind, said := kinds[spec.Statuses.Forge]; said {
+		r.Kind = kind
+	}
+	if r.Kind == "" {
+		return r, fmt.Errorf("nobody can tell what forge %s is; say forge: GitHub, Gitea or Forgejo", r.Base)
+	}
+	return r, nil
+}
