@@ -9,8 +9,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
 
 	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/target"
 	"headgate.dev/headgate/render"
 )
 
@@ -124,6 +127,30 @@ func TestRender(t *testing.T) {
 				t.Errorf("An example has nothing to warn of: %v", f)
 			}
 		})
+	}
+}
+
+// A Sync to copy is one that is understood, to the last field.
+func TestSyncs(t *testing.T) {
+	files, err := filepath.Glob("*/sync.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no Syncs: %v", err)
+	}
+	secrets := map[string]string{v1alpha1.DefaultPasswordEnv: "a", v1alpha1.DefaultTokenEnv: "a"}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		syncs, err := v1alpha1.Decode(data)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, s := range syncs {
+			if _, err := target.New(s, target.Surroundings{Cluster: &rest.Config{}, Getenv: func(name string) string { return secrets[name] }}); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
 	}
 }
 

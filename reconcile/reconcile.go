@@ -70,7 +70,7 @@ func (r Reconciler) Render(ctx context.Context, ref string) (render.Desired, err
 }
 
 func (r Reconciler) render(ctx context.Context, in render.Input) (render.Desired, error) {
-	how, err := r.options(ctx, in)
+	how, err := r.options(ctx)
 	if err != nil {
 		return render.Desired{Revision: in.Revision}, err
 	}
@@ -80,21 +80,15 @@ func (r Reconciler) render(ctx context.Context, in render.Input) (render.Desired
 }
 
 // options are those to render a commit with, once the place was asked.
-func (r Reconciler) options(ctx context.Context, in render.Input) (render.Options, error) {
+func (r Reconciler) options(ctx context.Context) (render.Options, error) {
 	how := r.Options
 	var err error
-	if how.Owner == render.OwnerAuto {
-		how.Owner = ""
-		if r.Place != nil {
-			if how.Owner, err = r.Place.Owner(ctx); err != nil {
-				return how, err
-			}
+	if how.Owner == render.OwnerAuto && r.Place != nil {
+		owner, err := r.Place.Owner(ctx)
+		if err != nil {
+			return how, err
 		}
-		if how.Owner == "" {
-			if how.Owner, err = render.OwnerBy(in, how.Limits); err != nil {
-				return how, err
-			}
-		}
+		how.Owner = cmp.Or(owner, render.OwnerAuto) // then the commit decides
 	}
 	if r.Live && r.Place != nil {
 		how.Live, err = r.Place.Definitions(ctx)

@@ -21,7 +21,7 @@ import (
 
 // Options say how to render; the zero value is what a user gets who sets nothing.
 type Options struct {
-	Owner      Owner // "" is Headgate; Auto has to be resolved first
+	Owner      Owner // "" is Headgate
 	Conversion Conversion
 	Limits     manifest.Limits
 	Live       []*catalogue.Definition // definitions of the cluster, beside those of the commit
@@ -53,12 +53,13 @@ func Render(in Input, how Options) (Desired, error) {
 	if err != nil && !errors.As(err, &problems) {
 		return Desired{}, err
 	}
+	how.Owner = how.Owner.by(c)
 	c.Definitions = withLive(c.Definitions, how.Live)
 	decisions, found := activation.Decide(c)
 
 	want := Desired{
 		Revision: in.Revision,
-		Owner:    cmp.Or(how.Owner, OwnerHeadgate),
+		Owner:    how.Owner,
 		Partial:  len(c.Definitions) == 0 && len(c.Policies) > 0,
 		Policies: c.Policies,
 		Packages: c.Packages,
@@ -105,10 +106,10 @@ func Render(in Input, how Options) (Desired, error) {
 
 func (how Options) check() error {
 	switch how.Owner {
-	case "", OwnerHeadgate, OwnerCrossplane:
+	case "", OwnerHeadgate, OwnerCrossplane, OwnerAuto:
 		return how.Conversion.check()
 	}
-	return fmt.Errorf("crdOwner must be %s or %s, not %q", OwnerHeadgate, OwnerCrossplane, how.Owner)
+	return fmt.Errorf("crdOwner must be %s, %s or %s, not %q", OwnerHeadgate, OwnerCrossplane, OwnerAuto, how.Owner)
 }
 
 // withLive adds definitions of the cluster that the commit does not declare, by name.

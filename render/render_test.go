@@ -514,9 +514,9 @@ func TestRenderRefuses(t *testing.T) {
 			want: []string{"mrd.yaml:1: CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org is made of this definition, which is active, and declared at crd.yaml:1 already"},
 		},
 		"Owner": {
-			reason: "whoever renders has to know who makes the CRDs",
-			how:    render.Options{Owner: render.OwnerAuto},
-			want:   []string{"crdOwner must be Headgate or Crossplane"},
+			reason: "nobody of that name makes CRDs",
+			how:    render.Options{Owner: "Somebody"},
+			want:   []string{"crdOwner must be Headgate, Crossplane or Auto"},
 		},
 		"Conversion": {
 			reason: "a service without a CA cannot be called",

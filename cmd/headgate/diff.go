@@ -15,7 +15,7 @@ import (
 
 func newDiff(t *terminal) *cobra.Command {
 	var (
-		to     = newTarget()
+		to     = newPassFlags()
 		show   = newView()
 		exitOn = oneOf("any", "holds", "findings", "never")
 	)
@@ -55,7 +55,7 @@ counts: any change, holds, findings that are errors or warnings, or never.`,
 	return cmd
 }
 
-func (t *terminal) diff(ctx context.Context, to *target, args []string) (report.Report, error) {
+func (t *terminal) diff(ctx context.Context, to *passFlags, args []string) (report.Report, error) {
 	if len(args) == 2 {
 		source, err := t.commits(&to.sourceFlags)
 		if err != nil {

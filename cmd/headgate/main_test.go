@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
@@ -66,6 +67,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"policy":   policy,
 	"commit":   commit,
 	"apply":    apply,
+	"edit":     edit,
 	"delete":   remove,
 	"until":    until,
 }
@@ -160,6 +162,17 @@ func apply(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(yaml.Unmarshal([]byte(ts.ReadFile(args[0])), &u.Object))
 	gvr, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
 	_, err := client(ts).Resource(gvr).Namespace(u.GetNamespace()).Apply(context.Background(), u.GetName(), u, metav1.ApplyOptions{FieldManager: "kubectl", Force: true})
+	ts.Check(err)
+}
+
+// edit changes an object to what a file holds, as kubectl edit would: edit FILE.
+func edit(ts *testscript.TestScript, _ bool, args []string) {
+	u := &unstructured.Unstructured{}
+	ts.Check(yaml.Unmarshal([]byte(ts.ReadFile(args[0])), &u.Object))
+	body, err := u.MarshalJSON()
+	ts.Check(err)
+	gvr, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+	_, err = client(ts).Resource(gvr).Namespace(u.GetNamespace()).Patch(context.Background(), u.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: "kubectl-edit"})
 	ts.Check(err)
 }
 

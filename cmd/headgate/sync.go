@@ -12,7 +12,7 @@ import (
 
 func newSync(t *terminal) *cobra.Command {
 	var (
-		to      = newTarget()
+		to      = newPassFlags()
 		show    = newView()
 		timeout time.Duration
 		noWait  bool

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/target"
 	"headgate.dev/headgate/render"
 
 	"github.com/spf13/cobra"
@@ -78,12 +80,19 @@ func newRenderFlags() *renderFlags {
 	}
 }
 
-// owners are the words of --crd-owner.
-var owners = map[string]render.Owner{
-	"auto":       render.OwnerAuto,
-	"headgate":   render.OwnerHeadgate,
-	"crossplane": render.OwnerCrossplane,
-}
+// owners are the words of --crd-owner, strategies those of --conversion.
+var (
+	owners = map[string]v1alpha1.CRDOwner{
+		"auto":       v1alpha1.OwnerAuto,
+		"headgate":   v1alpha1.OwnerHeadgate,
+		"crossplane": v1alpha1.OwnerCrossplane,
+	}
+	strategies = map[string]v1alpha1.ConversionStrategy{
+		"safe":   v1alpha1.ConversionSafe,
+		"inject": v1alpha1.ConversionInject,
+		"none":   v1alpha1.ConversionNone,
+	}
+)
 
 func (f *renderFlags) addTo(cmd *cobra.Command) {
 	f.owner.addTo(cmd, "crd-owner", "", "who makes the CRDs of definitions; auto is crossplane where its API is served or the commit installs it")
@@ -92,44 +101,47 @@ func (f *renderFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.ca, "conversion-ca", "", "with --conversion=inject: `file` with the webhook's CA, in PEM")
 }
 
+// options are the flags as package render takes them.
 func (f *renderFlags) options() (render.Options, error) {
-	how := render.Options{Owner: owners[f.owner.value]}
-	switch f.conversion.value {
-	case "none":
-		how.Conversion.Strategy = render.ConversionNone
-	case "inject":
-		c, err := f.inject()
-		how.Conversion = c
-		return how, err
-	}
-	if f.service != "" || f.ca != "" {
-		return how, usagef("--conversion-service and --conversion-ca go with --conversion=inject")
-	}
-	return how, nil
+	var s v1alpha1.Sync
+	err := f.into(&s.Spec)
+	return target.Reconciler(s).Options, err
 }
 
-func (f *renderFlags) inject() (render.Conversion, error) {
-	c := render.Conversion{Strategy: render.ConversionInject}
+// into says in a Sync what the flags say: they mean the same.
+func (f *renderFlags) into(spec *v1alpha1.Spec) error {
+	spec.CRDOwner = owners[f.owner.value]
+	spec.Conversion.Strategy = strategies[f.conversion.value]
+	if spec.Conversion.Strategy == v1alpha1.ConversionInject {
+		return f.inject(&spec.Conversion)
+	}
+	if f.service != "" || f.ca != "" {
+		return usagef("--conversion-service and --conversion-ca go with --conversion=inject")
+	}
+	return nil
+}
+
+func (f *renderFlags) inject(c *v1alpha1.Conversion) error {
 	namespace, name, ok := strings.Cut(f.service, "/")
 	name, port, ported := strings.Cut(name, ":")
 	if !ok || namespace == "" || name == "" || f.ca == "" {
-		return c, usagef("--conversion=inject wants --conversion-service=namespace/name[:port] and --conversion-ca=FILE")
+		return usagef("--conversion=inject wants --conversion-service=namespace/name[:port] and --conversion-ca=FILE")
 	}
+	c.Service = &v1alpha1.Service{Namespace: namespace, Name: name}
 	if ported {
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || n == 0 {
-			return c, usagef("--conversion-service: %q is no port", port)
+			return usagef("--conversion-service: %q is no port", port)
 		}
-		c.Port = int64(n)
+		c.Service.Port = int64(n)
 	}
-	c.Namespace, c.Service = namespace, name
-	var err error
-	c.CABundle, err = os.ReadFile(f.ca)
-	return c, err
+	ca, err := os.ReadFile(f.ca)
+	c.CABundle = string(ca)
+	return err
 }
 
-// A target is every flag of a pass over a cluster.
-type target struct {
+// passFlags are every flag of a pass over a cluster.
+type passFlags struct {
 	sourceFlags
 	clusterFlags
 	syncFlags
@@ -138,11 +150,11 @@ type target struct {
 	instances                 choice
 }
 
-func newTarget() *target {
-	return &target{renderFlags: newRenderFlags(), instances: oneOf("hold", "prune")}
+func newPassFlags() *passFlags {
+	return &passFlags{renderFlags: newRenderFlags(), instances: oneOf("hold", "prune")}
 }
 
-func (f *target) addTo(cmd *cobra.Command) {
+func (f *passFlags) addTo(cmd *cobra.Command) {
 	f.sourceFlags.addTo(cmd)
 	f.clusterFlags.addTo(cmd)
 	f.syncFlags.addTo(cmd)
@@ -154,29 +166,26 @@ func (f *target) addTo(cmd *cobra.Command) {
 }
 
 // offline wires a pass over a source up to, but not including, its cluster.
-func (t *terminal) offline(f *target, source reconcile.Source) (reconcile.Reconciler, error) {
-	how, err := f.options()
-	if err != nil {
-		return reconcile.Reconciler{}, err
-	}
+func (t *terminal) offline(f *passFlags, source reconcile.Source) (reconcile.Reconciler, error) {
 	if f.maxPrunes < 0 || f.maxActivations < 0 {
 		return reconcile.Reconciler{}, usagef("--max-prunes and --max-activations cannot be less than 0")
 	}
-	return reconcile.Reconciler{
-		Source:  shown{source, t.progress},
-		Options: how,
-		Guarding: plan.Guarding{
-			MaxPrunes:      f.maxPrunes,
-			MaxActivations: f.maxActivations,
-			PruneInstances: f.instances.value == "prune",
-			OwnerIsSet:     how.Owner != render.OwnerAuto,
-		},
-		Sync: f.sync(),
-	}, nil
+	var s v1alpha1.Sync
+	s.Namespace, s.Name = f.namespace, f.name
+	if err := f.into(&s.Spec); err != nil {
+		return reconcile.Reconciler{}, err
+	}
+	s.Spec.MaxPrunes, s.Spec.MaxActivations = &f.maxPrunes, &f.maxActivations
+	if f.instances.value == "prune" {
+		s.Spec.Instances = v1alpha1.InstancesPrune
+	}
+	r := target.Reconciler(s)
+	r.Source = shown{source, t.progress}
+	return r, nil
 }
 
 // reconciler wires a pass over a source and a cluster.
-func (t *terminal) reconciler(f *target, source reconcile.Source, how cluster.Options) (reconcile.Reconciler, error) {
+func (t *terminal) reconciler(f *passFlags, source reconcile.Source, how cluster.Options) (reconcile.Reconciler, error) {
 	r, err := t.offline(f, source)
 	if err != nil {
 		return r, err

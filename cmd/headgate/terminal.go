@@ -59,6 +59,11 @@ func (t *terminal) begin() {
 		}
 		handler = tint.NewTextHandler(t.err, &tint.Options{Level: level, NoColor: !t.coloured(t.errTTY)})
 	}
+	logTo(handler)
+}
+
+// logTo is where everything that logs does.
+func logTo(handler slog.Handler) {
 	// client-go and controller-runtime would write past us otherwise.
 	logger := slog.New(handler)
 	slog.SetDefault(logger)

@@ -21,7 +21,7 @@ import (
 
 func newWhy(t *terminal) *cobra.Command {
 	var (
-		to     = newTarget()
+		to     = newPassFlags()
 		format = oneOf("text", "json")
 		live   bool
 	)
@@ -181,7 +181,7 @@ func kinship(p catalogue.Policy, d render.Definition) int {
 }
 
 // look asks the cluster for what it has of a definition.
-func (t *terminal) look(ctx context.Context, to *target, d render.Definition) (*live, error) {
+func (t *terminal) look(ctx context.Context, to *passFlags, d render.Definition) (*live, error) {
 	c, err := t.cluster(&to.clusterFlags, to.sync(), cluster.Options{})
 	if err != nil {
 		return nil, err

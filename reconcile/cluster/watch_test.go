@@ -2,7 +2,6 @@ package cluster_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net"
@@ -296,8 +295,7 @@ func TestWatchCosts(t *testing.T) {
 	watch(t, c)
 	time.Sleep(1500 * time.Millisecond)
 	if diff := cmp.Diff(map[string]int{"LIST": 3, "WATCH": 3, "GET": 2}, w.requests.Counts()); diff != "" {
-		log, _ := json.Marshal(w.requests.Log())
-		t.Errorf("One list and one watch for the inventory and for each kind, two requests for discovery (-want +got):\n%s\n%s", diff, log)
+		t.Errorf("One list and one watch for the inventory and for each kind, two requests for discovery (-want +got):\n%s\n%q", diff, w.requests.Log())
 	}
 	for _, r := range w.requests.Log() {
 		if strings.HasPrefix(r, "WATCH ") && !strings.Contains(r, "Selector=") {

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/target"
+
+	"github.com/lmittmann/tint"
+	"github.com/spf13/cobra"
+)
+
+func newRun(t *terminal) *cobra.Command {
+	var (
+		in    clusterFlags
+		files []string
+		cache string
+		once  bool
+		show  = newView()
+	)
+	cmd := &cobra.Command{
+		Use:   "run -f FILE [flags]",
+		Short: "Keep a cluster at what commits want, and say on the commits what became of them",
+		Long: `Run reads a file of Syncs (headgate.dev/v1alpha1) and makes passes over each of them: when
+there is a new commit, when something that a sync owns was changed by somebody else, and
+after an interval in any case. A pass does what sync does. Several syncs run side by side.
+
+Where a sync says so, the commit gets two statuses on its forge, for activation and for
+drift. What cannot be posted waits, also through a restart, and is posted later.
+
+The file holds no secrets, only the names of environment variables that do; by default
+HEADGATE_GIT_PASSWORD for the repository, and HEADGATE_FORGE_TOKEN for statuses. An
+interrupt, or SIGTERM, lets a pass finish its writes and remember them; a second one does not.
+
+Logs go to standard error, as JSON unless that is a terminal. With --once the report goes
+to standard output and the exit code is that of the pass.
+
+` + exitCodes,
+		Example: `  headgate run -f sync.yaml
+  headgate run -f sync.yaml --once`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			syncs, err := readSyncs(files)
+			if err != nil {
+				return err
+			}
+			t.logRun(syncs)
+			targets, err := t.targets(syncs, &in, clones(cache))
+			if err != nil {
+				return err
+			}
+			if once {
+				return t.once(cmd.Context(), targets, show)
+			}
+			var running sync.WaitGroup
+			for _, one := range targets {
+				running.Go(func() { one.Run(cmd.Context()) })
+			}
+			running.Wait()
+			slog.Info("ended")
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVarP(&files, "file", "f", nil, "`file` of Syncs; may be given several times")
+	flags.BoolVar(&once, "once", false, "make one pass over each sync, report, and end")
+	in.addTo(cmd)
+	flags.StringVar(&cache, "cache-dir", "", "keep clones of repositories, and statuses that wait, in this `directory` (default: the user's cache)")
+	show.addTo(cmd)
+	return cmd
+}
+
+// readSyncs reads the Syncs of all files.
+func readSyncs(files []string) ([]v1alpha1.Sync, error) {
+	if len(files) == 0 {
+		return nil, usagef("say what to run: -f FILE")
+	}
+	var all []v1alpha1.Sync
+	var problems []error
+	from := map[plan.Sync]string{}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		syncs, err := v1alpha1.Decode(data)
+		if err != nil {
+			problems = append(problems, eachWith(name, err)...)
+		}
+		for _, s := range syncs {
+			of := plan.Sync{Namespace: s.Namespace, Name: s.Name}
+			if other := from[of]; other != "" {
+				problems = append(problems, fmt.Errorf("%s: metadata.name: %s is a sync of %s already", name, of, other))
+			}
+			from[of] = name
+		}
+		all = append(all, syncs...)
+	}
+	return all, errors.Join(problems...)
+}
+
+// eachWith says of every error that was joined in which file it is.
+func eachWith(file string, err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{fmt.Errorf("%s: %w", file, err)}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, fmt.Errorf("%s: %w", file, e))
+	}
+	return all
+}
+
+// clones is the directory in which clones are kept.
+func clones(flag string) string { return (&sourceFlags{cache: flag}).clones() }
+
+// logRun makes a log of standard error, in which no secret of a sync appears.
+func (t *terminal) logRun(syncs []v1alpha1.Sync) {
+	t.progress.off = true // it would be overwritten by every line of the log
+	out := t.err
+	for _, s := range syncs {
+		for _, secret := range target.Secrets(s, t.getenv) {
+			out = masked{w: out, secret: secret}
+		}
+	}
+	level := slog.LevelInfo
+	if t.verbose > 0 {
+		level = slog.LevelDebug
+	}
+	if t.errTTY {
+		logTo(tint.NewTextHandler(out, &tint.Options{Level: level, NoColor: !t.coloured(t.errTTY), TimeFormat: time.TimeOnly}))
+		return
+	}
+	logTo(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level}))
+}
+
+// targets wires every sync to the cluster of the flags.
+func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, cache string) ([]*target.Target, error) {
+	cfg, err := in.config()
+	if err != nil {
+		return nil, err
+	}
+	var all []*target.Target
+	var problems []error
+	for _, s := range syncs {
+		log := slog.With("sync", s.Namespace+"/"+s.Name)
+		one, err := target.New(s, target.Surroundings{
+			Cluster: cfg, Getenv: t.getenv, Cache: cache,
+			Event: func(e reconcile.Event) { logEvent(log, e) },
+			Done: func(e cluster.Event) {
+				log.Debug(e.Phase, "object", e.Object, "done", e.Done, "total", e.Total)
+			},
+		})
+		if err != nil {
+			problems = append(problems, fmt.Errorf("sync %s: %w", s.Name, err))
+			continue
+		}
+		t.atEnd = append(t.atEnd, one.Close)
+		all = append(all, one)
+	}
+	return all, errors.Join(problems...)
+}
+
+// once makes one pass over each target, one after the other. The worst exit code counts.
+func (t *terminal) once(ctx context.Context, targets []*target.Target, show *view) error {
+	var problems []error
+	worst := report.ExitSuccess
+	for _, one := range targets {
+		r, err := one.Once(ctx)
+		if r.Kind == "" && err == nil {
+			continue // suspended
+		}
+		problems = append(problems, err, t.report(show, r))
+		if worst != report.ExitFailed && r.Verdict.ExitCode != report.ExitSuccess {
+			worst = r.Verdict.ExitCode
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	if worst != report.ExitSuccess {
+		return exit{code: worst}
+	}
+	return nil
+}
+
+// logEvent logs what a loop does: as information what is new, and else for debugging.
+func logEvent(log *slog.Logger, e reconcile.Event) {
+	if e.Revision != "" {
+		log = log.With("revision", e.Revision)
+	}
+	switch e.Kind {
+	case reconcile.Passed:
+		logPass(log, e)
+	case reconcile.Unsaid:
+		log.Warn("a status could not be posted", "error", e.Err)
+	case reconcile.Blind:
+		log.Warn("drift is found only by the next pass", "error", e.Err)
+	case reconcile.Overtaken:
+		log.Info(string(e.Kind), "by", e.By)
+	case reconcile.Stopped:
+		log.Info(string(e.Kind), "error", e.Err)
+	case reconcile.Began:
+		log.Debug(string(e.Kind), "because", e.Because)
+	default:
+		log.Info(string(e.Kind))
+	}
+}
+
+func logPass(log *slog.Logger, e reconcile.Event) {
+	r := e.Report
+	log = log.With("because", e.Because, "took", e.Took.Round(time.Millisecond).String())
+	if e.Next > 0 {
+		log = log.With("next", e.Next.Round(time.Second).String())
+	}
+	if e.Err != nil {
+		log.Error("the pass stopped", "error", e.Err)
+		return
+	}
+	for _, s := range r.Steps {
+		if s.Cause == plan.Drift {
+			logDrift(log, s)
+		}
+	}
+	level := slog.LevelInfo
+	switch {
+	case r.Verdict.ExitCode != report.ExitSuccess:
+		level = slog.LevelWarn
+	case e.Because == reconcile.Time && !slices.ContainsFunc(r.Steps, func(s report.Step) bool { return s.Action != plan.Keep }):
+		level = slog.LevelDebug // as usual
+	}
+	log.Log(context.Background(), level, "pass", "activation", r.Verdict.Activation.Description, "drift", r.Verdict.Drift.Description,
+		"created", r.Summary.Created, "updated", r.Summary.Updated, "pruned", r.Summary.Pruned, "held", r.Summary.Held, "failed", r.Summary.Failed)
+}
+
+// logDrift logs what somebody did to one object, and whether that was undone.
+func logDrift(log *slog.Logger, s report.Step) {
+	log = log.With("object", s.ID.String(), "action", s.Action)
+	if len(s.TakesFrom) > 0 {
+		log = log.With("by", s.TakesFrom)
+	}
+	if len(s.Changes) == 0 {
+		log.Warn("drift")
+	}
+	for _, c := range s.Changes {
+		log.Warn("drift", "path", c.Path, "is", c.From, "wanted", c.To)
+	}
+}

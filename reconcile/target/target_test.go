@@ -1,0 +1,327 @@
+package target
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	gogit "github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/forge"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+)
+
+func TestMain(m *testing.M) { os.Exit(fixtures.WithControlPlane(m)) }
+
+func decode(t *testing.T, spec string) v1alpha1.Sync {
+	t.Helper()
+	syncs, err := v1alpha1.Decode([]byte("apiVersion: headgate.dev/v1alpha1\nkind: Sync\nmetadata: {name: prod, namespace: team}\nspec:\n" + spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return syncs[0]
+}
+
+func TestReconciler(t *testing.T) {
+	team := plan.Sync{Namespace: "team", Name: "prod"}
+	cases := map[string]struct {
+		reason string
+		spec   string
+		want   reconcile.Reconciler
+	}{
+		"Defaults": {
+			reason: "A Sync that says nothing means what a command line means that says nothing.",
+			spec:   "  source: {repo: a}\n",
+			want:   reconcile.Reconciler{Sync: team, Options: render.Options{Owner: render.OwnerAuto}, Timeout: 5 * time.Minute},
+		},
+		"Everything": {
+			reason: "Every word of a Sync has its effect.",
+			spec: `  source: {repo: a}
+  crdOwner: Headgate
+  catalogue: Live
+  instances: Prune
+  maxPrunes: 3
+  maxActivations: 5
+  timeout: 1m
+  conversion: {strategy: Inject, service: {namespace: a, name: b, port: 1}, caBundle: pem}
+`,
+			want: reconcile.Reconciler{
+				Sync: team, Live: true, Timeout: time.Minute,
+				Guarding: plan.Guarding{MaxPrunes: 3, MaxActivations: 5, PruneInstances: true, OwnerIsSet: true},
+				Options: render.Options{
+					Owner:      render.OwnerHeadgate,
+					Conversion: render.Conversion{Strategy: render.ConversionInject, Namespace: "a", Service: "b", Port: 1, CABundle: []byte("pem")},
+				},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Reconciler(decode(t, tc.spec))
+			if len(got.Options.Conversion.CABundle) == 0 {
+				got.Options.Conversion.CABundle = nil
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nReconciler(...) (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestRepositoryOf(t *testing.T) {
+	cases := map[string]struct {
+		reason, spec string
+		want         forge.Repository // the zero value is an error
+	}{
+		"GitHub":     {"The host tells.", "  source: {repo: https://github.com/a/b.git}\n  statuses: {}\n", forge.Repository{Kind: forge.KindGitHub, Base: "https://github.com", Owner: "a", Name: "b"}},
+		"Unknown":    {"Other hosts have to be told.", "  source: {repo: https://git.example.org/a/b}\n  statuses: {}\n", forge.Repository{}},
+		"Told":       {"Forgejo answers as Gitea does.", "  source: {repo: https://git.example.org/a/b}\n  statuses: {forge: Forgejo}\n", forge.Repository{Kind: forge.KindGitea, Base: "https://git.example.org", Owner: "a", Name: "b"}},
+		"Local":      {"A path is on no forge.", "  source: {repo: ./a}\n  statuses: {forge: Gitea}\n", forge.Repository{}},
+		"Elsewhere":  {"Unless one is said.", "  source: {repo: ./a}\n  statuses: {forge: Gitea, url: 'http://127.0.0.1:3000/', repository: c/d}\n", forge.Repository{Kind: forge.KindGitea, Base: "http://127.0.0.1:3000", Owner: "c", Name: "d"}},
+		"Mirror":     {"Commits may come from a mirror.", "  source: {repo: https://mirror.example.org/x/y/b.git}\n  statuses: {url: https://github.com, repository: a/b}\n", forge.Repository{Kind: forge.KindGitHub, Base: "https://github.com", Owner: "a", Name: "b"}},
+		"OtherName":  {"Or from a fork.", "  source: {repo: https://codeberg.org/fork/b}\n  statuses: {repository: a/b}\n", forge.Repository{Kind: forge.KindGitea, Base: "https://codeberg.org", Owner: "a", Name: "b"}},
+		"BelowAPath": {"A forge may be below a path.", "  source: {repo: https://example.org/git/a/b}\n  statuses: {forge: Gitea, repository: c/d}\n", forge.Repository{Kind: forge.KindGitea, Base: "https://example.org/git", Owner: "c", Name: "d"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := repositoryOf(decode(t, tc.spec+"  clusterName: c\n").Spec)
+			if err != nil {
+				got = forge.Repository{}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nrepositoryOf(...) (-want +got):\n%s\n%v", tc.reason, diff, err)
+			}
+		})
+	}
+}
+
+func TestSecrets(t *testing.T) {
+	env := map[string]string{"GIT": "hunter2", "HEADGATE_FORGE_TOKEN": "hunter3\n"}
+	s := decode(t, "  source: {repo: https://github.com/a/b, credentialsFrom: {env: {password: GIT}}}\n  clusterName: c\n  statuses: {}\n")
+	got := Secrets(s, func(name string) string { return env[name] })
+	if diff := cmp.Diff([]string{"hunter2", "hunter3"}, got); diff != "" {
+		t.Errorf("Secrets(...) (-want +got):\n%s", diff)
+	}
+	target, err := New(s, Surroundings{Cluster: &rest.Config{}, Getenv: func(name string) string { return env[name] }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range got {
+		if text := fmt.Sprintf("%v %+v", target.repository, target.outbox); strings.Contains(text, secret) {
+			t.Errorf("%s is printed: %s", secret, text)
+		}
+	}
+}
+
+// A repo is a Git repository that people push to.
+type repo struct {
+	dir  string
+	tree *gogit.Worktree
+}
+
+func newRepo(t *testing.T) repo {
+	t.Helper()
+	dir := t.TempDir()
+	r, err := gogit.PlainInit(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := r.Worktree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return repo{dir, tree}
+}
+
+func (r repo) push(t *testing.T, file, content string) string {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(r.dir, file), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.tree.Add(file); err != nil {
+		t.Fatal(err)
+	}
+	id, err := r.tree.Commit("a commit", &gogit.CommitOptions{Author: &object.Signature{Name: "somebody", Email: "a@example.org", When: time.Now()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id.String()
+}
+
+// A board is what a forge keeps statuses on, and how it is reached.
+type board struct {
+	*httptest.Server
+
+	mu     sync.Mutex
+	posted []string // "commit context state: description"
+	at     []time.Time
+	down   bool
+}
+
+func newBoard(t *testing.T) *board {
+	t.Helper()
+	b := &board{}
+	b.Server = httptest.NewServer(http.HandlerFunc(b.serve))
+	t.Cleanup(b.Close)
+	return b
+}
+
+func (b *board) serve(w http.ResponseWriter, r *http.Request) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.down {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	if r.Method == http.MethodGet {
+		_, _ = w.Write([]byte("[]"))
+		return
+	}
+	var s struct{ Context, State, Description string }
+	if err := json.NewDecoder(r.Body).Decode(&s); err != nil || r.Header.Get("Authorization") != "token sesame" {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	commit := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	b.posted = append(b.posted, fmt.Sprintf("%.7s %s %s: %s", commit, s.Context, s.State, s.Description))
+	b.at = append(b.at, time.Now())
+	w.WriteHeader(http.StatusCreated)
+	_, _ = w.Write([]byte("{}"))
+}
+
+// has waits until exactly these were posted, in the order of their contexts, and forgets
+// them. It returns when the last one was.
+func (b *board) has(t *testing.T, within time.Duration, want ...string) time.Time {
+	t.Helper()
+	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		b.mu.Lock()
+		got := slices.Clone(b.posted)
+		if len(got) >= len(want) {
+			last := b.at[len(b.at)-1]
+			b.posted, b.at = nil, nil
+			b.mu.Unlock()
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("posted (-want +got):\n%s", diff)
+			}
+			return last
+		}
+		b.mu.Unlock()
+		if time.Since(begun) > within {
+			t.Fatalf("after %s there is %q, want %q", within, got, want)
+		}
+	}
+}
+
+func TestTarget(t *testing.T) {
+	repository, board := newRepo(t), newBoard(t)
+	s := decode(t, fmt.Sprintf(`  source: {repo: %q, interval: 1s}
+  interval: 1h
+  crdOwner: Headgate
+  clusterName: east
+  statuses: {forge: Gitea, url: %q, repository: a/b, tokenFrom: {env: TOKEN}}
+`, repository.dir, board.URL))
+	config := fixtures.Config(t)
+	requests := &cluster.Requests{}
+	config.Wrap(requests.Wrap)
+	target, err := New(s, Surroundings{
+		Cluster: config, Cache: t.TempDir(),
+		Getenv: func(name string) string { return map[string]string{"TOKEN": "sesame"}[name] },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: target, namespace: default}\ndata: {key: %q}\n"
+	first := repository.push(t, "settings.yaml", fmt.Sprintf(settings, "1"))
+	of := func(commit string, states ...string) []string {
+		var all []string
+		for _, state := range states {
+			activation, drift, _ := strings.Cut(state, " | ")
+			all = append(all, fmt.Sprintf("%.7s headgate/east/prod/activation %s", commit, activation),
+				fmt.Sprintf("%.7s headgate/east/prod/drift %s", commit, drift))
+		}
+		return all
+	}
+	const pending = "pending: seen; the pass has not come to an end | pending: seen; the pass has not come to an end"
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		target.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+		if err := target.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	board.has(t, 20*time.Second, of(first, pending, "success: 1 object | success: no drift")...)
+
+	second := repository.push(t, "settings.yaml", fmt.Sprintf(settings, "2"))
+	board.has(t, 20*time.Second, of(second, pending, "success: 1 object | success: no drift")...)
+	time.Sleep(time.Second) // the watch follows
+
+	live, err := dynamic.NewForConfig(fixtures.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := live.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
+	edit := func(body string) {
+		if _, err := at.Patch(t.Context(), "target", types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	requests.Reset()
+	edited := time.Now()
+	edit(`{"data":{"key":"3"}}`)
+	said := board.has(t, 10*time.Second, of(second, "success: 1 object | success: 1 corrected")[1])
+	if took := said.Sub(edited); took > 2*time.Second {
+		t.Errorf("From a hand edit to the status it took %s, more than 2 s", took)
+	}
+	t.Logf("from a hand edit to the status: %s, %v", said.Sub(edited), requests.Counts())
+
+	// What is said while the forge is away is said later.
+	board.mu.Lock()
+	board.down = true
+	board.mu.Unlock()
+	third := repository.push(t, "settings.yaml", "kind: [\n")
+	time.Sleep(3 * time.Second)
+	board.mu.Lock()
+	board.down = false
+	board.mu.Unlock()
+	for begun := time.Now(); board.count() < 2 && time.Since(begun) < 30*time.Second; {
+		time.Sleep(50 * time.Millisecond)
+	}
+	board.mu.Lock()
+	defer board.mu.Unlock()
+	if len(board.posted) != 2 || !strings.HasPrefix(board.posted[0], fmt.Sprintf("%.7s headgate/east/prod/activation error: settings.yaml:", third)) {
+		t.Errorf("of a commit that cannot be rendered: %q", board.posted)
+	}
+}
+
+func (b *board) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.posted)
+}
