@@ -12,7 +12,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v2"
 )
 
 func newRender(t *terminal) *cobra.Command {
@@ -91,7 +91,7 @@ func writeYAML(w io.Writer, objects []render.Object) error {
 		if err != nil {
 			return err
 		}
-		b, err := yaml.Marshal(u.Object)
+		b, err := yaml.Marshal(u.Object) // straight from the map: the usual way through JSON parses it once more
 		if err != nil {
 			return fmt.Errorf("%s: cannot write %s: %w", o.Origin, o.ID, err)
 		}
