@@ -227,6 +227,11 @@ func othersInside(s Step, c Case) Ruling {
 	if s.ID.Group != "" || s.ID.Kind != "Namespace" {
 		return allowed
 	}
+	for _, o := range c.Want.Objects {
+		if o.ID.Namespace == s.ID.Name {
+			return held("the commit still wants %s in it; declare the namespace again, or move that", o.ID)
+		}
+	}
 	return counted(Question{Ask: Inside, Of: s.ID}, c, "%s in it would be deleted with it%s; move or delete them first", "foreign object")
 }
 

@@ -363,6 +363,13 @@ func TestGuards(t *testing.T) {
 			answers: map[Question]Answer{question(namespace, Inside): {Count: 1}},
 			result:  want{Action: Hold, Guard: "others inside"},
 		},
+		"OursStillInside": {
+			reason: "What the commit wants in a namespace must not go with it.",
+			owned:  namespace, want: []render.Object{wanted(t, &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "team", "name": "a"},
+			}})},
+			result: want{Action: Hold, Guard: "others inside"},
+		},
 		"NothingWanted": {
 			reason: "An emptied repository is a mistake until someone says otherwise.",
 			owned:  cm,
