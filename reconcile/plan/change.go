@@ -19,17 +19,17 @@ type Change struct {
 	To   string `json:"to,omitempty"`
 }
 
-// Changes are the places in which an update changes the object, in order of path.
-// Values of Secrets are masked.
+// Changes are the places in which an update changes the object, or would if drift were
+// corrected, in order of path. Values of Secrets are masked.
 func (s Step) Changes() []Change {
-	if s.Action != Update {
+	if s.Action != Update && s.Cause != Drift {
 		return nil
 	}
 	d := differ{secret: s.ID.Group == "" && s.ID.Kind == "Secret"}
 	if s.Live != nil && s.After != nil {
 		d.compare("", Bare(s.Live).Object, Bare(s.After).Object)
 	}
-	if s.Activates {
+	if s.Activates && s.Action == Update {
 		d.changes = append(d.changes, Change{Path: "spec.state", From: `"Inactive"`, To: `"Active"`})
 	}
 	slices.SortStableFunc(d.changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })

@@ -51,6 +51,7 @@ const (
 	Allowed Response = iota
 	Retained
 	Held
+	Reported // drift that stays as it is
 )
 
 // allowed lets a prune pass.
@@ -65,6 +66,7 @@ type Guarding struct {
 	MaxPrunes      int  // prunes of one pass; 0 is a fifth of what we own, at least 3 and at most 20
 	MaxActivations int  // definitions that one policy or package may activate; 0 is 100
 	PruneInstances bool // managed resources, XRs and claims may be pruned: the cloud resource goes too
+	ReportDrift    bool // drift is said and not corrected
 	OwnerIsSet     bool // a person said who makes the CRDs: a cluster that looks otherwise holds nothing
 }
 
@@ -73,6 +75,7 @@ func (g Guarding) Guards() []Guard {
 	return []Guard{
 		{Name: "owner", Writes: true, Rule: owner(g.OwnerIsSet)},
 		{Name: "flood", Writes: true, Rule: flood(g.MaxActivations)},
+		{Name: "drift", Writes: true, Rule: onlyReported(g.ReportDrift)},
 		{Name: "asked", Rule: asked},
 		{Name: "rebuilt", Rule: rebuilt},
 		{Name: "not ours", Rule: notOurs},
@@ -104,12 +107,24 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 				continue
 			case Retained:
 				s.Action, s.Cause = Keep, Retain
+			case Reported:
+				s.Action = Keep
 			case Held:
 				s.Action, s.Would = Hold, s.Action
 			}
 			s.Guard, s.Reason = g.Name, r.Reason
 			p.Steps[i] = s
 		}
+	}
+}
+
+// onlyReported keeps what somebody changed as it is, where the sync reports drift.
+func onlyReported(reports bool) func(Step, Case) Ruling {
+	return func(s Step, _ Case) Ruling {
+		if !reports || s.Cause != Drift {
+			return allowed
+		}
+		return Ruling{Answer: Reported, Reason: "drift is reported, not corrected"}
 	}
 }
 

@@ -205,6 +205,38 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+func TestDriftIsReported(t *testing.T) {
+	u := configMap("a")
+	id := manifest.IDOf(u)
+	o := wanted(t, u)
+	edited := configMap("a")
+	edited.Object["data"] = map[string]any{"k": "edited"}
+	seen := Observed{
+		Inventory: Inventory{Sync: sync, Entries: map[manifest.ID]Entry{id: {UID: "u", Digest: sync.Digest(o)}}},
+		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: live(u, "u")},
+		Trials:    map[manifest.ID]Trial{id: {Live: edited, After: u, TakenBy: []string{"kubectl-edit"}}},
+		Kinds:     core,
+	}
+	p, err := Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{ReportDrift: true}.Guards()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.Steps[0]
+	if s.Action != Keep || s.Cause != Drift || p.Writes() {
+		t.Errorf("drift that is reported is not corrected: %+v", s)
+	}
+	if diff := cmp.Diff([]Change{{Path: "data.k", From: `"edited"`, To: `"v"`}}, s.Changes()); diff != "" || len(s.Takes) != 1 {
+		t.Errorf("who changed what is said all the same (-want +got):\n%s", diff)
+	}
+
+	// A change of the commit is no drift, and is applied.
+	seen.Inventory.Entries[id] = Entry{UID: "u", Digest: "before"}
+	p, err = Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{ReportDrift: true}.Guards()...)
+	if err != nil || p.Steps[0].Action != Update {
+		t.Errorf("a commit is applied: %+v, %v", p.Steps[0], err)
+	}
+}
+
 func TestUnservedKinds(t *testing.T) {
 	bucket := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.org/v1", "kind": "Bucket", "metadata": map[string]any{"namespace": "default", "name": "b"},

@@ -75,6 +75,11 @@ func TestVerdict(t *testing.T) {
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{drifted}},
 			want:   Verdict{Status{Success, "1 active, 1 inactive"}, Status{Failure, "1 drifted: d"}, 0},
 		},
+		"DriftReported": {
+			reason: "Drift that the sync only reports stays, and somebody has to look.",
+			plan:   plan.Plan{Want: want(), Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("d")}}}, applied: true,
+			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Failure, "1 drifted: d"}, 3},
+		},
 		"Held": {
 			reason: "Something waits for a person.",
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{held}}, applied: true,

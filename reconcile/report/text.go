@@ -85,6 +85,8 @@ func (t Text) step(b *strings.Builder, s Step) {
 	switch {
 	case s.Action == plan.Hold:
 		detail("%s held by guard %q: %s", s.Would, s.Guard, clean(s.Reason))
+	case s.Guard != "" && s.Cause == plan.Drift && s.Action == plan.Keep:
+		detail("%s", clean(s.Reason))
 	case s.Guard != "":
 		detail("retained: %s", clean(s.Reason))
 	case s.Reason != "":

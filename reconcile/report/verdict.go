@@ -71,16 +71,20 @@ func verdict(r Report) Verdict {
 	default:
 		v.Activation = Status{Success, numbers}
 	}
+	if r.Applied && v.Drift.State == Failure && v.ExitCode == ExitSuccess {
+		v.ExitCode = ExitHeld
+	}
 	return v
 }
 
 // drift is what is said of changes that others made to what we applied. They are
-// corrected wherever the plan is carried out.
+// corrected wherever the plan is carried out, unless the sync only reports them.
 func drift(r Report) Status {
+	stays := slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Cause == plan.Drift && s.Action == plan.Keep })
 	switch {
 	case r.Summary.Drifted == 0:
 		return Status{Success, "no drift"}
-	case r.Applied:
+	case r.Applied && !stays:
 		return Status{Success, fmt.Sprintf("%d corrected", r.Summary.Drifted)}
 	}
 	return Status{Failure, fmt.Sprintf("%d drifted: %s", r.Summary.Drifted, r.first(func(s Step) bool { return s.Cause == plan.Drift }))}
