@@ -18,7 +18,7 @@ const (
 )
 
 const exitCodes = `Exit codes: 0 all as wanted, 1 something failed or could not be known, 2 wrong usage,
-3 something is held and waits for a person.`
+3 something is held, or drifted and only reported, and waits for a person.`
 
 // An exit ends the program with a code, and says why where there is a reason.
 type exit struct {

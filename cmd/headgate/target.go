@@ -147,11 +147,11 @@ type passFlags struct {
 	syncFlags
 	*renderFlags
 	maxPrunes, maxActivations int
-	instances                 choice
+	instances, drift          choice
 }
 
 func newPassFlags() *passFlags {
-	return &passFlags{renderFlags: newRenderFlags(), instances: oneOf("hold", "prune")}
+	return &passFlags{renderFlags: newRenderFlags(), instances: oneOf("hold", "prune"), drift: oneOf("correct", "report")}
 }
 
 func (f *passFlags) addTo(cmd *cobra.Command) {
@@ -162,6 +162,7 @@ func (f *passFlags) addTo(cmd *cobra.Command) {
 	flags.IntVar(&f.maxPrunes, "max-prunes", 0, "hold all prunes of a pass that has more of them than this (default: a fifth of what is owned, at least 3, at most 20)")
 	flags.IntVar(&f.maxActivations, "max-activations", 0, "where Crossplane makes the CRDs, hold a policy or package that would activate more definitions than this (default 100)")
 	f.instances.addTo(cmd, "instances", "", "managed resources, XRs and claims that the commit no longer holds, whose deletion reaches the cloud")
+	f.drift.addTo(cmd, "drift", "", "what somebody changed or deleted that this sync applied; report leaves it and exits with 3")
 	f.renderFlags.addTo(cmd)
 }
 
@@ -178,6 +179,9 @@ func (t *terminal) offline(f *passFlags, source reconcile.Source) (reconcile.Rec
 	s.Spec.MaxPrunes, s.Spec.MaxActivations = &f.maxPrunes, &f.maxActivations
 	if f.instances.value == "prune" {
 		s.Spec.Instances = v1alpha1.InstancesPrune
+	}
+	if f.drift.value == "report" {
+		s.Spec.Drift = v1alpha1.DriftReport
 	}
 	r := target.Reconciler(s)
 	r.Source = shown{source, t.progress}

@@ -55,6 +55,7 @@ func Reconciler(s v1alpha1.Sync) reconcile.Reconciler {
 			MaxPrunes:      or0(spec.MaxPrunes),
 			MaxActivations: or0(spec.MaxActivations),
 			PruneInstances: spec.Instances == v1alpha1.InstancesPrune,
+			ReportDrift:    spec.Drift == v1alpha1.DriftReport,
 			OwnerIsSet:     spec.CRDOwner != v1alpha1.OwnerAuto,
 		},
 		Sync:    plan.Sync{Namespace: s.Namespace, Name: s.Name},

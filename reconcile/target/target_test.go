@@ -61,6 +61,7 @@ func TestReconciler(t *testing.T) {
   crdOwner: Headgate
   catalogue: Live
   instances: Prune
+  drift: Report
   maxPrunes: 3
   maxActivations: 5
   timeout: 1m
@@ -68,7 +69,7 @@ func TestReconciler(t *testing.T) {
 `,
 			want: reconcile.Reconciler{
 				Sync: team, Live: true, Timeout: time.Minute,
-				Guarding: plan.Guarding{MaxPrunes: 3, MaxActivations: 5, PruneInstances: true, OwnerIsSet: true},
+				Guarding: plan.Guarding{MaxPrunes: 3, MaxActivations: 5, PruneInstances: true, ReportDrift: true, OwnerIsSet: true},
 				Options: render.Options{
 					Owner:      render.OwnerHeadgate,
 					Conversion: render.Conversion{Strategy: render.ConversionInject, Namespace: "a", Service: "b", Port: 1, CABundle: []byte("pem")},
@@ -317,6 +318,83 @@ func TestTarget(t *testing.T) {
 	defer board.mu.Unlock()
 	if len(board.posted) != 2 || !strings.HasPrefix(board.posted[0], fmt.Sprintf("%.7s headgate/east/prod/activation error: settings.yaml:", third)) {
 		t.Errorf("of a commit that cannot be rendered: %q", board.posted)
+	}
+}
+
+// Where drift is only reported, a status says so until it is gone, and nothing is written.
+func TestTargetReportsDrift(t *testing.T) {
+	repository, board := newRepo(t), newBoard(t)
+	s := decode(t, fmt.Sprintf(`  source: {repo: %q, interval: 1s}
+  interval: 1h
+  crdOwner: Headgate
+  drift: Report
+  clusterName: west
+  statuses: {forge: Gitea, url: %q, repository: a/b, tokenFrom: {env: TOKEN}}
+`, repository.dir, board.URL))
+	s.Name = "reports"
+	config := fixtures.Config(t)
+	requests := &cluster.Requests{}
+	config.Wrap(requests.Wrap)
+	passes := make(chan reconcile.Event, 100)
+	target, err := New(s, Surroundings{
+		Cluster: config, Cache: t.TempDir(),
+		Getenv: func(name string) string { return map[string]string{"TOKEN": "sesame"}[name] },
+		Event: func(e reconcile.Event) {
+			if e.Kind == reconcile.Passed {
+				passes <- e
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	repository.push(t, "a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: reports, namespace: default}\ndata: {key: right}\n")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		target.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+		_ = target.Close()
+	})
+	<-passes
+	time.Sleep(time.Second) // the watch follows
+	live, err := dynamic.NewForConfig(fixtures.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := live.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
+	for _, step := range []struct {
+		value, drift string
+		exit         int
+	}{
+		{"wrong", "failure: 1 drifted: reports", 3},
+	} {
+		requests.Reset()
+		if _, err := at.Patch(t.Context(), "reports", types.MergePatchType, []byte(`{"data":{"key":"`+step.value+`"}}`), metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
+			t.Fatal(err)
+		}
+		e := <-passes
+		got := e.Report.Verdict
+		if said := fmt.Sprintf("%s: %s", got.Drift.State, got.Drift.Description); said != step.drift || got.ExitCode != step.exit {
+			t.Errorf("after an edit to %s: %s, exit code %d", step.value, said, got.ExitCode)
+		}
+		if step.value == "wrong" {
+			if requests.Writes() > 0 {
+				t.Errorf("it wrote: %q", requests.Log())
+			}
+			if diff := cmp.Diff([]plan.Change{{Path: "data.key", From: `"wrong"`, To: `"right"`}}, e.Report.Steps[0].Changes); diff != "" || !slices.Equal(e.Report.Steps[0].TakesFrom, []string{"somebody"}) {
+				t.Errorf("what it says (-want +got):\n%s\nby %v", diff, e.Report.Steps[0].TakesFrom)
+			}
+		}
+		select {
+		case e := <-passes:
+			t.Errorf("what is reported is not looked at again and again: %v", e.Because)
+		case <-time.After(2 * time.Second):
+		}
 	}
 }
 

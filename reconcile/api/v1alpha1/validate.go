@@ -45,7 +45,6 @@ func (s *Sync) Validate() error {
 	notYet(&p, "spec.managementPolicy", spec.ManagementPolicy, PolicyObservable)
 	notYet(&p, "spec.adoption", spec.Adoption, AdoptRefuse, AdoptAll)
 	notYet(&p, "spec.conflicts", spec.Conflicts, ConflictsTake)
-	notYet(&p, "spec.drift", spec.Drift, DriftReport)
 	p.conversion(spec.Conversion)
 	if len(spec.Ignore) > 0 {
 		p.later("spec.ignore")
