@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -340,24 +339,6 @@ func TestFindings(t *testing.T) {
 				t.Errorf("%s\nfindings (-want +got):\n%s", tc.reason, diff)
 			}
 		})
-	}
-}
-
-func TestFast(t *testing.T) {
-	var c catalogue.Catalogue
-	for i := range 2043 {
-		c.Definitions = append(c.Definitions, define("Thing", fmt.Sprintf("things%04d", i), fmt.Sprintf("service%03d.aws.m.upbound.io", i%177)))
-	}
-	var globs []string
-	for i := range 100 {
-		globs = append(globs, c.Definitions[i*20].Name, fmt.Sprintf("*.service%03d.aws.m.upbound.io", i), fmt.Sprintf("*none%d*", i))
-	}
-	c.Policies = []catalogue.Policy{aPolicy("p", globs...)}
-
-	start := time.Now()
-	activation.Decide(c)
-	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("300 patterns on 2,043 definitions took %s", took)
 	}
 }
 
