@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -158,7 +159,12 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, cache string
 		log := slog.With("sync", s.Namespace+"/"+s.Name)
 		one, err := target.New(s, target.Surroundings{
 			Cluster: cfg, Getenv: t.getenv, Cache: cache,
-			Event: func(e reconcile.Event) { logEvent(log, e) },
+			Event: func(e reconcile.Event) {
+				logEvent(log, e)
+				if e.Kind == reconcile.Passed && (e.Because == reconcile.Start || e.Because == reconcile.Commit) {
+					debug.FreeOSMemory() // the passes to come need a fraction of it
+				}
+			},
 			Done: func(e cluster.Event) {
 				log.Debug(e.Phase, "object", e.Object, "done", e.Done, "total", e.Total)
 			},

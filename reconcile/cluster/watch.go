@@ -163,14 +163,15 @@ func (w *watching) follow(ctx context.Context, f feed) {
 		if err == nil {
 			continue // the API server ends every watch some time
 		}
+		expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 		switch {
-		case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		case expired:
 			from = ""
 		case apierrors.IsNotFound(err) && f.unserved != nil:
 			f.unserved()
 			return
 		}
-		if why := w.cluster.explain(err, "watch", f.what).Error(); ctx.Err() == nil && why != said && !passing(err) {
+		if why := w.cluster.explain(err, "watch", f.what).Error(); ctx.Err() == nil && why != said && !expired && !passing(err) {
 			said = why
 			w.trouble(errors.New(why))
 		}

@@ -255,7 +255,7 @@ func TestFindings(t *testing.T) {
 			want: []finding{
 				{"p.yaml:6", "pattern-matches-nothing", manifest.Warning, `write "policies.iam.aws.m.upbound.io": the namespaced kinds are in groups with .m.`},
 				{"p.yaml:7", "pattern-matches-nothing", manifest.Warning, `write "*.helm.m.crossplane.io": the namespaced kinds are in groups with .m.`},
-				{"p.yaml:8", "pattern-matches-nothing", manifest.Warning, `write "instances.rds.gcp.upbound.io": this provider has no group with .m.`},
+				{"p.yaml:8", "pattern-matches-nothing", manifest.Warning, `write "instances.rds.gcp.upbound.io": the commit has it only in the group without .m.`},
 				{"p.yaml:9", "pattern-matches-nothing", manifest.Warning, `write "*.s3.aws.m.upbound.io"` + groupBecause},
 				{"p.yaml:10", "pattern-matches-nothing", manifest.Warning, `write "buckets.s3.aws.upbound.io": names are in lower case`},
 				{"p.yaml:11", "pattern-matches-nothing", manifest.Warning, `write "*.upbound.io": spaces count`},

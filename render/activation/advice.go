@@ -77,7 +77,7 @@ var mistakes = []mistake{
 	{"", "the namespaced kinds are in groups with .m.", func(_ adviser, text string) []string {
 		return inserted(text, ".m")
 	}},
-	{"", "this provider has no group with .m.", func(_ adviser, text string) []string {
+	{"", "the commit has it only in the group without .m.", func(_ adviser, text string) []string {
 		return []string{strings.Replace(text, ".m.", ".", 1)}
 	}},
 	{"", "a pattern matches the whole of <plural>.<group>, and this is a group", func(_ adviser, text string) []string {
