@@ -3,15 +3,18 @@ package cluster_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	authorization "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -158,7 +161,31 @@ func (w *world) as(t *testing.T, rules [][3]string) *rest.Config {
 	config := rest.CopyConfig(w.config)
 	config.Impersonate.UserName = user
 	config.Impersonate.Groups = []string{"system:authenticated"}
+	for _, r := range rules {
+		awaitAllowed(t, config, r)
+	}
 	return config
+}
+
+// awaitAllowed waits until the API server has heard of a rule: its authorizer trails.
+func awaitAllowed(t *testing.T, config *rest.Config, rule [3]string) {
+	t.Helper()
+	client, err := authorization.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: rule[0], Group: rule[1], Resource: rule[2]},
+	}}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		got, err := client.SelfSubjectAccessReviews().Create(t.Context(), ask, metav1.CreateOptions{})
+		if err == nil && got.Status.Allowed {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%v is still not allowed: %v", rule, err)
+		}
+	}
 }
 
 func TestInside(t *testing.T) {
