@@ -35,7 +35,7 @@ func (m *memo) render(ctx context.Context, r Reconciler, in render.Input) (rende
 	want, err := r.Render(ctx, "")
 	var wrong catalogue.Errors
 	if err == nil || errors.As(err, &wrong) { // else it may go well the next time
-		*m = memo{revision: in.Revision, known: now, want: want, err: err}
+		*m = memo{revision: in.Revision, known: now, want: want.Light(), err: err}
 	}
 	return want, err
 }

@@ -27,7 +27,8 @@ type Object struct {
 	Serves     schema.GroupKind // of a CRD: the kind that it serves
 	Optional   bool             // applied only where its API is served
 
-	json []byte // canonical: a fraction of the decoded object, and of the time to read the YAML again
+	json  []byte                 // canonical: a fraction of the decoded object, and of the time to read the YAML again
+	again func() (Object, error) // makes it once more, where json was let go
 }
 
 // NewObject is an object that was read at an origin. It keeps nothing of u.
@@ -53,6 +54,13 @@ func NewObject(u *unstructured.Unstructured, origin manifest.Origin) (Object, er
 
 // Content decodes the object. Every call makes a new one.
 func (o Object) Content() (*unstructured.Unstructured, error) {
+	if o.json == nil && o.again != nil {
+		made, err := o.again()
+		if err != nil {
+			return nil, err
+		}
+		o.json = made.json
+	}
 	var content map[string]any
 	if err := utiljson.Unmarshal(o.json, &content); err != nil {
 		return nil, fmt.Errorf("%s: cannot decode %s: %w", o.Origin, o.ID, err)

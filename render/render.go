@@ -174,3 +174,26 @@ func duplicates(objects []Object) catalogue.Errors {
 	}
 	return problems
 }
+
+// Light is the same with little in memory, for whoever keeps it: what is made of
+// definitions is made again, from the files of the commit, whenever its content is asked for.
+func (d Desired) Light() Desired {
+	made := make(map[string]Definition, len(d.Definitions))
+	for _, definition := range d.Definitions {
+		made[definition.Name] = definition
+	}
+	d.Objects = slices.Clone(d.Objects)
+	for i, o := range d.Objects {
+		definition, ok := made[o.Definition]
+		switch {
+		case !ok:
+			continue
+		case o.ID.IsMRD():
+			d.Objects[i].again = definition.MRD
+		default:
+			d.Objects[i].again = definition.CRD
+		}
+		d.Objects[i].json = nil
+	}
+	return d
+}

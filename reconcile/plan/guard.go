@@ -108,7 +108,7 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 			case Retained:
 				s.Action, s.Cause = Keep, Retain
 			case Reported:
-				s.Action = Keep
+				s.Action, s.Would, s.Err = Keep, s.Action, nil
 			case Held:
 				s.Action, s.Would = Hold, s.Action
 			}
@@ -118,11 +118,16 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 	}
 }
 
-// onlyReported keeps what somebody changed as it is, where the sync reports drift.
+// onlyReported keeps what somebody changed as it is, where the sync reports drift. What only
+// lost our name in its managed fields, as a value that was put back by hand, has not
+// drifted: it gets the name back.
 func onlyReported(reports bool) func(Step, Case) Ruling {
 	return func(s Step, _ Case) Ruling {
-		if !reports || s.Cause != Drift {
+		switch {
+		case !reports || s.Cause != Drift, s.Action == Update && s.Err == nil && len(s.Changes()) == 0:
 			return allowed
+		case s.Err != nil:
+			return Ruling{Answer: Reported, Reason: "drift is reported, not corrected: " + s.Err.Error()}
 		}
 		return Ruling{Answer: Reported, Reason: "drift is reported, not corrected"}
 	}

@@ -205,35 +205,69 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestDriftIsReported(t *testing.T) {
-	u := configMap("a")
+func TestReportDrift(t *testing.T) {
+	u, edited := configMap("a"), configMap("a")
+	edited.Object["data"] = map[string]any{"k": "edited"}
 	id := manifest.IDOf(u)
 	o := wanted(t, u)
-	edited := configMap("a")
-	edited.Object["data"] = map[string]any{"k": "edited"}
-	seen := Observed{
-		Inventory: Inventory{Sync: sync, Entries: map[manifest.ID]Entry{id: {UID: "u", Digest: sync.Digest(o)}}},
-		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: live(u, "u")},
-		Trials:    map[manifest.ID]Trial{id: {Live: edited, After: u, TakenBy: []string{"kubectl-edit"}}},
-		Kinds:     core,
-	}
-	p, err := Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{ReportDrift: true}.Guards()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := p.Steps[0]
-	if s.Action != Keep || s.Cause != Drift || p.Writes() {
-		t.Errorf("drift that is reported is not corrected: %+v", s)
-	}
-	if diff := cmp.Diff([]Change{{Path: "data.k", From: `"edited"`, To: `"v"`}}, s.Changes()); diff != "" || len(s.Takes) != 1 {
-		t.Errorf("who changed what is said all the same (-want +got):\n%s", diff)
-	}
+	here := map[manifest.ID]*metav1.PartialObjectMetadata{id: live(u, "u")}
+	ours := map[manifest.ID]Entry{id: {UID: "u", Digest: sync.Digest(o)}}
 
-	// A change of the commit is no drift, and is applied.
-	seen.Inventory.Entries[id] = Entry{UID: "u", Digest: "before"}
-	p, err = Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{ReportDrift: true}.Guards()...)
-	if err != nil || p.Steps[0].Action != Update {
-		t.Errorf("a commit is applied: %+v, %v", p.Steps[0], err)
+	type want struct {
+		Action, Would Action
+		Cause         Cause
+		Reason        string
+		Changes       []Change
+	}
+	cases := map[string]struct {
+		reason string
+		seen   Observed
+		want   want
+	}{
+		"Edited": {
+			reason: "What somebody changed is said, with both values, and left as it is.",
+			seen:   Observed{Inventory: Inventory{Entries: ours}, Objects: here, Trials: map[manifest.ID]Trial{id: {Live: edited, After: u}}},
+			want:   want{Keep, Update, Drift, "drift is reported, not corrected", []Change{{Path: "data.k", From: `"edited"`, To: `"v"`}}},
+		},
+		"Deleted": {
+			reason: "What somebody deleted is not made again.",
+			seen:   Observed{Inventory: Inventory{Entries: ours}},
+			want:   want{Keep, Create, Drift, "drift is reported, not corrected", nil},
+		},
+		"TakenByAnApplier": {
+			reason: "A conflict over what we applied before is drift too, and no failure of ours.",
+			seen:   Observed{Inventory: Inventory{Entries: ours}, Objects: here, Trials: map[manifest.ID]Trial{id: {Err: errors.New("conflict with argocd over .data.k")}}},
+			want:   want{Keep, Update, Drift, "drift is reported, not corrected: conflict with argocd over .data.k", nil},
+		},
+		"PutBackByHand": {
+			reason: "What has its value back has not drifted; that it is ours is written.",
+			seen:   Observed{Inventory: Inventory{Entries: ours}, Objects: here, Trials: map[manifest.ID]Trial{id: {Live: u, After: u}}},
+			want:   want{Update, "", Drift, "", nil},
+		},
+		"OfTheCommit": {
+			reason: "What the commit asks for is written.",
+			seen: Observed{
+				Inventory: Inventory{Entries: map[manifest.ID]Entry{id: {UID: "u", Digest: "before"}}}, Objects: here,
+				Trials: map[manifest.ID]Trial{id: {Live: edited, After: u}},
+			},
+			want: want{Update, "", Commit, "", []Change{{Path: "data.k", From: `"edited"`, To: `"v"`}}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.seen.Inventory.Sync, tc.seen.Kinds = sync, core
+			p, err := Compute(render.Desired{Objects: []render.Object{o}}, tc.seen, Guarding{ReportDrift: true}.Guards()...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := p.Steps[0]
+			if diff := cmp.Diff(tc.want, want{s.Action, s.Would, s.Cause, s.Reason, s.Changes()}); diff != "" {
+				t.Errorf("%s\nCompute(...) (-want +got):\n%s", tc.reason, diff)
+			}
+			if s.Err != nil {
+				t.Errorf("%s\nit fails: %v", tc.reason, s.Err)
+			}
+		})
 	}
 }
 

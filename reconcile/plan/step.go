@@ -33,7 +33,7 @@ const (
 // A Step is one decision of a plan.
 type Step struct {
 	Action Action
-	Would  Action // of a hold: the action that it holds back
+	Would  Action // of a hold, or of drift that is only reported: the action that is not taken
 	Cause  Cause
 	Guard  string // the guard that retains or holds; "" where none does
 	Reason string // what it answered, for people

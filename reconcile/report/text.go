@@ -94,7 +94,7 @@ func (t Text) step(b *strings.Builder, s Step) {
 	}
 	switch {
 	case s.Cause != plan.Drift:
-	case s.Action == plan.Create:
+	case s.Action == plan.Create, s.Would == plan.Create:
 		detail("drift: someone deleted it")
 	case len(s.TakesFrom) > 0:
 		detail("drift: changed by %s", clean(strings.Join(s.TakesFrom, ", ")))

@@ -372,6 +372,7 @@ func TestTargetReportsDrift(t *testing.T) {
 		exit         int
 	}{
 		{"wrong", "failure: 1 drifted: reports", 3},
+		{"right", "success: 1 corrected", 0}, // whose field it is
 	} {
 		requests.Reset()
 		if _, err := at.Patch(t.Context(), "reports", types.MergePatchType, []byte(`{"data":{"key":"`+step.value+`"}}`), metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
