@@ -303,10 +303,12 @@ func (r *pass) patch(ctx context.Context, s plan.Step, id manifest.ID) (*metav1.
 	if err != nil {
 		return nil, r.unserved(s, err)
 	}
-	object := s.Object
+	object, err := s.Object()
+	if err != nil {
+		return nil, err
+	}
 	force := len(s.Takes) > 0
 	if force { // from those who were seen, and from nobody who came since
-		object = object.DeepCopy()
 		object.SetResourceVersion(s.ResourceVersion)
 	}
 	body, err := json.Marshal(object)

@@ -2,15 +2,12 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/manifest"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // flood holds a policy, or a package, that would activate more at once than anybody
@@ -23,7 +20,7 @@ func flood(most int) func(Step, Case) Ruling {
 		case c.Want.Owner != render.OwnerCrossplane:
 			return allowed
 		case s.ID == MRAP(s.ID.Name):
-			names := c.newly(patternsOf(s.Object))
+			names := c.newly(c.globs(s.ID.Name))
 			if len(names) > most {
 				return held("it would activate %d definitions at once, more than %d, for example %s; name fewer, or raise maxActivations", len(names), most, names[0])
 			}
@@ -125,10 +122,15 @@ func (c Case) livePolicy(name string) string {
 	return ""
 }
 
-func patternsOf(policy *unstructured.Unstructured) []string {
-	globs, _, err := unstructured.NestedStringSlice(policy.Object, "spec", "activate")
-	if err != nil {
-		panic(fmt.Sprintf("a policy was rendered without a list of patterns: %v", err)) // catalogue refuses it
+// globs are the patterns of a policy of the commit.
+func (c Case) globs(policy string) (globs []string) {
+	for _, p := range c.Want.Policies {
+		if p.Name != policy {
+			continue
+		}
+		for _, pattern := range p.Patterns {
+			globs = append(globs, pattern.Glob)
+		}
 	}
 	return globs
 }

@@ -15,6 +15,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -88,10 +89,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		if a.Retained != "" {
 			p.Retained = append(p.Retained, a.Definition)
 		}
-		s, ok, err := decide(a, seen, coming)
-		if err != nil {
-			return Plan{}, err
-		}
+		s, ok := decide(a, seen, coming)
 		if ok {
 			p.Steps = append(p.Steps, s)
 		}
@@ -139,7 +137,7 @@ const guardInstalled = "installed"
 
 // decide is the decision on one object that is wanted. It reports false where there
 // is nothing to decide: an optional object whose API is not served.
-func decide(a Asked, seen Observed, coming map[schema.GroupKind]string) (Step, bool, error) {
+func decide(a Asked, seen Observed, coming map[schema.GroupKind]string) (Step, bool) {
 	entry, owned := seen.Inventory.Entries[a.ID]
 	live, exists := seen.Objects[a.ID]
 	s := Step{
@@ -165,15 +163,15 @@ func decide(a Asked, seen Observed, coming map[schema.GroupKind]string) (Step, b
 	switch {
 	case a.Paused:
 		s.Action = Keep
-		return s, true, nil
+		return s, true
 	case exists && a.Package != "" && isInstalled(live):
 		revision, _ := installed(live)
 		s.Action, s.Cause, s.Guard, s.Reason = Keep, Retain, guardInstalled, "the package revision "+revision+" installs it; the commit's copy is not applied"
-		return s, true, nil
+		return s, true
 	case !exists:
 		by, served := seen.serves(a, coming)
 		if !served && by == "" && a.Optional {
-			return Step{}, false, nil
+			return Step{}, false
 		}
 		s.Action, s.Waits, s.After, s.Err = Create, by, trial.After, trial.Err
 		if !served && by == "" {
@@ -185,28 +183,25 @@ func decide(a Asked, seen Observed, coming map[schema.GroupKind]string) (Step, b
 	case Foreign(live, seen.Inventory.Sync) != "":
 		s.Action, s.Would, s.Guard = Hold, Update, "not ours"
 		s.Reason = fmt.Sprintf("%s owns it; take it out of there, or out of this repository", Foreign(live, seen.Inventory.Sync))
-		return s, true, nil
+		return s, true
 	case !tried && !s.Activates:
 		s.Action, s.Unready = Keep, entry.Reconcile == reconcileTimeout
-		return s, true, nil
+		return s, true
 	case s.Activates:
 		s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
 	case trial.Err == nil && trial.After == nil:
 		s.Action, s.Unready = Keep, entry.Reconcile == reconcileTimeout
 		s.Renew = applied(live, s.Digest)
-		return s, true, nil
+		return s, true
 	default:
 		s.Action, s.Live, s.After, s.Err, s.Takes = Update, trial.Live, trial.After, trial.Err, trial.TakenBy
 		if owned && entry.Digest == s.Digest {
 			s.Cause = Drift // we asked for exactly this before
 		}
 	}
-	sent, err := seen.Inventory.Sync.Sent(a.Object)
-	if err != nil {
-		return Step{}, false, err
-	}
-	s.Object = sent
-	return s, true, nil
+	of := seen.Inventory.Sync
+	s.object = func() (*unstructured.Unstructured, error) { return of.Sent(a.Object) }
+	return s, true
 }
 
 // prune is the step for an object that we own and nobody wants, before the guards.

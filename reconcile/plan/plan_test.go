@@ -191,12 +191,15 @@ func TestDecide(t *testing.T) {
 				t.Fatalf("%s\nCompute(...): %d steps, want 1", tc.reason, len(p.Steps))
 			}
 			s := p.Steps[0]
-			got := want{Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Err: s.Err, Sends: s.Object != nil, Renews: s.Renew.UID != ""}
+			got := want{Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Err: s.Err, Sends: s.object != nil, Renews: s.Renew.UID != ""}
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("%s\nCompute(...) (-want +got):\n%s", tc.reason, diff)
 			}
-			if s.Object != nil && (s.Object.GetLabels()[SyncLabel] != sync.Key() || s.Object.GetAnnotations()[InventoryAnnotation] != sync.Key()) {
-				t.Errorf("%s\nwhat is sent lacks our marks", tc.reason)
+			if got.Sends {
+				sent, err := s.Object()
+				if err != nil || sent.GetLabels()[SyncLabel] != sync.Key() || sent.GetAnnotations()[InventoryAnnotation] != sync.Key() {
+					t.Errorf("%s\nwhat is sent lacks our marks: %v, %v", tc.reason, sent, err)
+				}
 			}
 			if len(u.GetLabels()) != 0 {
 				t.Errorf("%s\nthe wanted object was changed", tc.reason)

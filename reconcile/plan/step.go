@@ -45,7 +45,6 @@ type Step struct {
 	Definition bool                // the object is the CRD, or the MRD, of a definition
 	Activates  bool                // of an MRD: it is made Active after the apply, by a merge patch
 
-	Object *unstructured.Unstructured // of create and update: exactly what is sent
 	Digest string                     // of what is sent
 	Live   *unstructured.Unstructured // of an update: as it is
 	After  *unstructured.Unstructured // of an update: as it will be
@@ -57,7 +56,13 @@ type Step struct {
 	ResourceVersion string
 	Unready         bool  // of a keep: it was not ready when it was last waited for
 	Renew           Entry // of a keep that was read again and found clean: its new entry
+
+	object func() (*unstructured.Unstructured, error)
 }
+
+// Object is exactly what a create or an update sends. Every call decodes it: two thousand
+// CRDs that are decoded at once are a third of a gigabyte.
+func (s Step) Object() (*unstructured.Unstructured, error) { return s.object() }
 
 // Writes says whether the step asks for a request that changes the cluster.
 func (s Step) Writes() bool {

@@ -114,7 +114,11 @@ func TestCrossplaneMakesTheCRDs(t *testing.T) {
 		if s.ID.IsCRD() {
 			t.Errorf("%s: a CRD that an MRD makes is Crossplane's to write", name)
 		}
-		if _, ok, _ := unstructured.NestedString(s.Object.Object, "spec", "state"); ok {
+		sent, err := s.Object()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok, _ := unstructured.NestedString(sent.Object, "spec", "state"); ok {
 			t.Errorf("%s: spec.state is never applied: dropping it later means Inactive, which the API refuses for ever", name)
 		}
 	}
