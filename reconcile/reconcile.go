@@ -53,6 +53,7 @@ type Reconciler struct {
 	Place    Place // nil where passes know no cluster
 	Options  render.Options
 	Guarding plan.Guarding
+	Terms    plan.Terms // as the Observer has them
 	Sync     plan.Sync
 
 	Live    bool          // definitions of the cluster count beside those of the commit
@@ -137,7 +138,7 @@ func (r Reconciler) Compare(ctx context.Context, base, head string) (report.Repo
 	if err != nil {
 		return report.Report{}, err
 	}
-	p, err := r.Plan(ctx, after, plan.Baseline{Base: before, Sync: r.Sync})
+	p, err := r.Plan(ctx, after, plan.Baseline{Base: before, Sync: r.Sync, Terms: r.Terms})
 	if err != nil {
 		return report.Report{}, err
 	}

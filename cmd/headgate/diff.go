@@ -57,6 +57,9 @@ counts: any change, holds, findings that are errors or warnings, or never.`,
 
 func (t *terminal) diff(ctx context.Context, to *passFlags, args []string) (report.Report, error) {
 	if len(args) == 2 {
+		if to.catalogue.value == "live" {
+			return report.Report{}, usagef("BASE HEAD are compared without a cluster, and --catalogue=live reads one")
+		}
 		source, err := t.commits(&to.sourceFlags)
 		if err != nil {
 			return report.Report{}, err

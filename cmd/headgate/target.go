@@ -147,11 +147,27 @@ type passFlags struct {
 	syncFlags
 	*renderFlags
 	maxPrunes, maxActivations int
+	catalogue                 choice
+	adoption, conflicts       choice
 	instances, drift          choice
 }
 
 func newPassFlags() *passFlags {
-	return &passFlags{renderFlags: newRenderFlags(), instances: oneOf("hold", "prune"), drift: oneOf("correct", "report")}
+	return &passFlags{
+		renderFlags: newRenderFlags(),
+		catalogue:   oneOf("commit", "live"),
+		adoption:    oneOf("if-unowned", "refuse", "adopt"),
+		conflicts:   oneOf("refuse", "take"),
+		instances:   oneOf("hold", "prune"),
+		drift:       oneOf("correct", "report"),
+	}
+}
+
+// adoptions are the words of --adoption.
+var adoptions = map[string]v1alpha1.Adoption{
+	"if-unowned": v1alpha1.AdoptIfUnowned,
+	"refuse":     v1alpha1.AdoptRefuse,
+	"adopt":      v1alpha1.AdoptAll,
 }
 
 func (f *passFlags) addTo(cmd *cobra.Command) {
@@ -161,6 +177,9 @@ func (f *passFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntVar(&f.maxPrunes, "max-prunes", 0, "hold all prunes of a pass that has more of them than this (default: a fifth of what is owned, at least 3, at most 20)")
 	flags.IntVar(&f.maxActivations, "max-activations", 0, "where Crossplane makes the CRDs, hold a policy or package that would activate more definitions than this (default 100)")
+	f.catalogue.addTo(cmd, "catalogue", "", "where definitions are looked for; live is in the cluster too")
+	f.adoption.addTo(cmd, "adoption", "", "objects that are there already; adopt takes them from Flux, Argo CD, Helm and the like, never from Crossplane")
+	f.conflicts.addTo(cmd, "conflicts", "", "fields that another field manager applies")
 	f.instances.addTo(cmd, "instances", "", "managed resources, XRs and claims that the commit no longer holds, whose deletion reaches the cloud")
 	f.drift.addTo(cmd, "drift", "", "what somebody changed or deleted that this sync applied; report leaves it and exits with 3")
 	f.renderFlags.addTo(cmd)
@@ -177,6 +196,13 @@ func (t *terminal) offline(f *passFlags, source reconcile.Source) (reconcile.Rec
 		return reconcile.Reconciler{}, err
 	}
 	s.Spec.MaxPrunes, s.Spec.MaxActivations = &f.maxPrunes, &f.maxActivations
+	if f.catalogue.value == "live" {
+		s.Spec.Catalogue = v1alpha1.CatalogueLive
+	}
+	s.Spec.Adoption = adoptions[f.adoption.value]
+	if f.conflicts.value == "take" {
+		s.Spec.Conflicts = v1alpha1.ConflictsTake
+	}
 	if f.instances.value == "prune" {
 		s.Spec.Instances = v1alpha1.InstancesPrune
 	}
@@ -194,6 +220,7 @@ func (t *terminal) reconciler(f *passFlags, source reconcile.Source, how cluster
 	if err != nil {
 		return r, err
 	}
+	how.Terms = r.Terms
 	c, err := t.cluster(&f.clusterFlags, f.sync(), how)
 	if err != nil {
 		return r, err

@@ -34,6 +34,7 @@ type Options struct {
 	LockTimeout      time.Duration // how long to wait for another writer; default 90 seconds
 	LeaseDuration    time.Duration // after how long a writer that went silent is taken for dead; default 60 seconds
 	DefaultNamespace string        // of namespaced objects that name none; default "default"
+	Terms            plan.Terms    // what is taken from others, and what is left to them
 	Progress         func(Event)   // is told how far Apply and Observe are; called one at a time; nil is nobody
 }
 

@@ -53,6 +53,36 @@ func (c *Cluster) Inventory(ctx context.Context) (plan.Inventory, error) {
 	return inv, nil
 }
 
+// left are the objects that bear the mark of another sync whose inventory does not hold
+// them any more. Where nobody is to be asked, or cannot be, they are not.
+func (c *Cluster) left(ctx context.Context, seen plan.Observed) ([]manifest.ID, error) {
+	if c.options.Terms.Adoption != plan.AdoptAll {
+		return nil, nil
+	}
+	of := map[plan.Sync][]manifest.ID{}
+	for id, o := range seen.Objects {
+		if other, ok := plan.SyncOf(plan.Foreign(o, c.sync).Sync); ok {
+			of[other] = append(of[other], id)
+		}
+	}
+	var left []manifest.ID
+	for other, ids := range of {
+		inv, err := (&Cluster{sync: other, core: c.core, config: c.config}).Inventory(ctx)
+		switch {
+		case apierrors.IsForbidden(err):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		for _, id := range ids {
+			if _, holds := inv.Entries[id]; !holds {
+				left = append(left, id)
+			}
+		}
+	}
+	return left, nil
+}
+
 // store writes the inventory over the one with its ResourceVersion, or creates it where
 // that is empty, and returns the new ResourceVersion. Another writer in between is plan.ErrMoved.
 func (c *Cluster) store(ctx context.Context, inv plan.Inventory) (string, error) {

@@ -42,6 +42,7 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 		Trials:    map[manifest.ID]plan.Trial{},
 		Kinds:     c.surface.kinds,
 		Natural:   c.surface.natural(inv),
+		Terms:     c.options.Terms,
 	}
 	if seen.Upstream, err = c.upstream(ctx, want); err != nil {
 		return plan.Observed{}, err
@@ -54,6 +55,14 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 		return plan.Observed{}, err
 	}
 
+	left, err := c.left(ctx, seen)
+	if err != nil {
+		return plan.Observed{}, err
+	}
+	seen.Left = make(map[manifest.ID]bool, len(left))
+	for _, id := range left {
+		seen.Left[sp.ofCommit(id)] = true
+	}
 	seen.Inventory = sp.asCommit(seen.Inventory)
 	objects := make(map[manifest.ID]*metav1.PartialObjectMetadata, len(seen.Objects))
 	for id, o := range seen.Objects {

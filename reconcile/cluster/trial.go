@@ -6,7 +6,9 @@ import (
 	"errors"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
@@ -73,7 +75,8 @@ func (c *Cluster) withoutHomeless(doubtful []plan.Asked, seen *plan.Observed, as
 
 // tryOne dry-runs the apply of one object. Trouble with the object is part of the trial,
 // trouble with the API server an error. Of what we applied before exactly as it is wanted
-// now, the fields that a hand edit took are tried to be taken back.
+// now, the fields that a hand edit took are tried to be taken back; on the terms of the sync
+// those of everybody are.
 func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exists, asBefore bool) (tried, error) {
 	sent, err := c.sync.Sent(a.Object)
 	if err != nil {
@@ -96,8 +99,8 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 		}
 	}
 	after, err := dryRun(ctx, at, sent, false)
-	if hands := editors(live, conflictIn(err)); asBefore && len(hands) > 0 {
-		t.TakenBy = hands
+	if conflict := conflictIn(err); live != nil && conflict != nil && (c.options.Terms.Take || asBefore && conflict.byHand(live)) {
+		t.TakenBy = conflict.taken()
 		after, err = dryRun(ctx, at, sent, true)
 	}
 	switch {
@@ -113,23 +116,48 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 	return tried{}, c.explain(err, "try the apply of", describe(id))
 }
 
-// editors are the managers of a conflict where all of them hold what they hold by updates,
-// as kubectl edit does, and none by an apply: who applies says that it wants it so.
-func editors(live *unstructured.Unstructured, conflict *ConflictError) []string {
-	if live == nil || conflict == nil {
-		return nil
-	}
-	var hands []string
-	for _, c := range conflict.Conflicts {
-		applies := slices.ContainsFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+// byHand says whether all managers of a conflict hold what they hold by updates, as kubectl
+// edit does, and none by an apply: who applies says that it wants it so.
+func (e *ConflictError) byHand(live *unstructured.Unstructured) bool {
+	return !slices.ContainsFunc(e.Conflicts, func(c Conflict) bool {
+		return slices.ContainsFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 			return f.Manager == c.Manager && f.Operation == metav1.ManagedFieldsOperationApply
 		})
-		if applies {
-			return nil
+	})
+}
+
+// taken are the fields of a conflict as plans name them.
+func (e *ConflictError) taken() []plan.Taken {
+	var all []plan.Taken
+	for _, c := range e.Conflicts {
+		t := plan.Taken{Manager: c.Manager}
+		for _, field := range c.Fields {
+			t.Fields = append(t.Fields, changePath(field))
 		}
-		hands = append(hands, c.Manager)
+		all = append(all, t)
 	}
-	return hands
+	return all
+}
+
+var namedItem = regexp.MustCompile(`^\[name="([^"]*)"\]`)
+
+// changePath makes of a field as the API server writes it, ".spec.versions[name=\"v1\"].served",
+// the path of a change: "spec.versions[v1].served". Of an item that has no name it is the list.
+func changePath(field string) string {
+	path, rest := "", strings.TrimPrefix(field, ".")
+	for {
+		before, _, indexed := strings.Cut(rest, "[")
+		path += before
+		if rest = rest[len(before):]; !indexed {
+			return path
+		}
+		name := namedItem.FindStringSubmatch(rest)
+		if name == nil {
+			return path
+		}
+		path += "[" + name[1] + "]"
+		rest = rest[len(name[0]):]
+	}
 }
 
 func dryRun(ctx context.Context, at dynamic.ResourceInterface, sent *unstructured.Unstructured, force bool) (*unstructured.Unstructured, error) {

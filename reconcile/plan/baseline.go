@@ -12,8 +12,9 @@ import (
 // A Baseline is a commit taken for a cluster: what it wants is what is there, and
 // all of it is ours. A diff of two commits is a pass over it.
 type Baseline struct {
-	Base render.Desired
-	Sync Sync
+	Base  render.Desired
+	Sync  Sync
+	Terms Terms
 }
 
 // Observe is what a cluster would hold that the base was applied to.
@@ -22,6 +23,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		Inventory: Inventory{Sync: b.Sync, Owner: b.Base.Owner, Entries: make(map[manifest.ID]Entry, len(b.Base.Objects))},
 		Objects:   make(map[manifest.ID]*metav1.PartialObjectMetadata, len(b.Base.Objects)),
 		Trials:    map[manifest.ID]Trial{},
+		Terms:     b.Terms,
 		Offline:   true,
 	}
 	base := make(map[manifest.ID]render.Object, len(b.Base.Objects))

@@ -17,6 +17,7 @@ type Change struct {
 	Path string `json:"path"`           // "spec.versions[v1beta1].served"
 	From string `json:"from,omitempty"` // as JSON; "" where there is nothing
 	To   string `json:"to,omitempty"`
+	By   string `json:"by,omitempty"` // the field manager that it is taken from
 }
 
 // Changes are the places in which an update changes the object, or would if drift were
@@ -32,8 +33,23 @@ func (s Step) Changes() []Change {
 	if s.Activates && s.Action == Update {
 		d.changes = append(d.changes, Change{Path: "spec.state", From: `"Inactive"`, To: `"Active"`})
 	}
+	for i, c := range d.changes {
+		d.changes[i].By = holder(s.Takes, c.Path)
+	}
 	slices.SortStableFunc(d.changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
 	return d.changes
+}
+
+// holder is the manager that holds what is at a path; "" is none.
+func holder(taken []Taken, path string) string {
+	for _, t := range taken {
+		for _, field := range t.Fields {
+			if rest, below := strings.CutPrefix(path, field); below && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+				return t.Manager
+			}
+		}
+	}
+	return ""
 }
 
 // Bare is an object without what the API server keeps about it. It shares the rest.

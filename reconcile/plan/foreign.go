@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -13,70 +15,163 @@ func Ours(o metav1.Object, s Sync) bool {
 	return o.GetLabels()[SyncLabel] == s.Key() && o.GetAnnotations()[InventoryAnnotation] == s.Key()
 }
 
-// claims are the marks by which other tools say that an object is theirs.
-var claims = []struct {
-	by                     string
-	label, annotation      string // the key whose presence claims it
-	value                  string // the value the key must have; "" is any
-	nameLabel, nameSpace   string // labels that name the owner
-	nameAnnotation, spaces string // annotations that name the owner
-}{
-	{by: "Flux Kustomization", label: "kustomize.toolkit.fluxcd.io/name", nameLabel: "kustomize.toolkit.fluxcd.io/name", nameSpace: "kustomize.toolkit.fluxcd.io/namespace"},
-	{by: "Flux HelmRelease", label: "helm.toolkit.fluxcd.io/name", nameLabel: "helm.toolkit.fluxcd.io/name", nameSpace: "helm.toolkit.fluxcd.io/namespace"},
-	{by: "Flux ResourceSet", label: "resourceset.fluxcd.controlplane.io/name", nameLabel: "resourceset.fluxcd.controlplane.io/name", nameSpace: "resourceset.fluxcd.controlplane.io/namespace"},
-	{by: "Argo CD application", annotation: "argocd.argoproj.io/tracking-id", nameAnnotation: "argocd.argoproj.io/tracking-id"},
-	{by: "Helm release", annotation: "meta.helm.sh/release-name", nameAnnotation: "meta.helm.sh/release-name", spaces: "meta.helm.sh/release-namespace"},
+// A Claim says who else owns a live object. The zero value is nobody.
+type Claim struct {
+	By    string // in words for people: "the Flux Kustomization flux-system/apps"
+	Final bool   // it is not to be taken from them, whatever a sync says
+	Sync  string // of another sync of Headgate: its key
+}
+
+// A mark is a key by which another tool says that an object is its own.
+type mark struct {
+	by         string
+	label      string // the key; one that ends in "/" is a prefix
+	annotation string // the key, where it is no label
+	value      string // that the key must have; "" is any, which names the owner
+	space      string // the key of the owner's namespace
+	nameless   bool   // the value names nobody
+}
+
+// marks are those of the tools that are known.
+var marks = []mark{
+	{by: "the Flux Kustomization", label: "kustomize.toolkit.fluxcd.io/name", space: "kustomize.toolkit.fluxcd.io/namespace"},
+	{by: "the Flux HelmRelease", label: "helm.toolkit.fluxcd.io/name", space: "helm.toolkit.fluxcd.io/namespace"},
+	{by: "the Flux ResourceSet", label: "resourceset.fluxcd.controlplane.io/name", space: "resourceset.fluxcd.controlplane.io/namespace"},
+	{by: "the Argo CD application", annotation: "argocd.argoproj.io/tracking-id"},
+	{by: "the Helm release", annotation: "meta.helm.sh/release-name", space: "meta.helm.sh/release-namespace"},
 	{by: "Helm", label: "app.kubernetes.io/managed-by", value: "Helm"},
-	{by: "Config Sync", annotation: "configsync.gke.io/manager", nameAnnotation: "configsync.gke.io/manager"},
-	{by: "kapp app", label: "kapp.k14s.io/app", nameLabel: "kapp.k14s.io/app"},
-	{by: "apply set", label: "applyset.kubernetes.io/part-of", nameLabel: "applyset.kubernetes.io/part-of"},
-	{by: "Sveltos", label: "projectsveltos.io/cluster-summary-name", nameLabel: "projectsveltos.io/cluster-summary-name"},
-	{by: "Fleet bundle", annotation: "objectset.rio.cattle.io/id", nameAnnotation: "objectset.rio.cattle.io/id"},
+	{by: "Config Sync", annotation: "configsync.gke.io/manager"},
+	{by: "Config Sync", label: "configsync.gke.io/sync-name", space: "configsync.gke.io/sync-namespace"},
+	{by: "Config Sync", annotation: "configmanagement.gke.io/managed", value: "enabled"},
+	{by: "the kapp app", label: "kapp.k14s.io/app"},
+	{by: "the kapp app", annotation: "kapp.k14s.io/identity", nameless: true},
+	{by: "the apply set", label: "applyset.kubernetes.io/part-of"},
+	{by: "the Sveltos profile", label: "projectsveltos.io/cluster-summary-name"},
+	{by: "the Fleet bundle", annotation: "objectset.rio.cattle.io/id"},
+	{by: "the Fleet bundle", label: "objectset.rio.cattle.io/hash", nameless: true},
 	{by: "OLM", label: "olm.managed", value: "true"},
+	{by: "OLM", label: "operators.coreos.com/", nameless: true},
+}
+
+// crossplaneMarks are on what comes with a package, and on its revisions.
+var crossplaneMarks = []mark{
+	{by: "the Crossplane package revision", label: "pkg.crossplane.io/revision"},
+	{by: "the Crossplane package", label: "pkg.crossplane.io/package"},
 }
 
 // managers are field managers that own what they write without leaving a mark.
 var managers = map[string]string{
-	"argocd-controller":                   "Argo CD",
-	"argocd-application-controller":       "Argo CD",
-	"apiextensions.crossplane.io/managed": "Crossplane",
-	"kustomize-controller":                "Flux",
-	"helm-controller":                     "Flux",
+	"argocd-controller":             "Argo CD",
+	"argocd-application-controller": "Argo CD",
+	"kustomize-controller":          "Flux",
+	"helm-controller":               "Flux",
+	"configsync":                    "Config Sync",
+	"kapp-server":                   "kapp",
 }
 
-// Foreign names who else owns a live object, in words for people; "" is nobody.
-func Foreign(o metav1.Object, s Sync) string {
-	labels, annotations := o.GetLabels(), o.GetAnnotations()
-	if key, ok := labels[SyncLabel]; ok && key != s.Key() {
-		return fmt.Sprintf("the Headgate sync %s", key)
+// crossplanes are the field managers by which Crossplane makes objects of its own.
+var crossplanes = map[string]string{
+	"apiextensions.crossplane.io/managed":            "Crossplane",
+	"apiextensions.crossplane.io/managed-protection": "Crossplane",
+	"pkg.crossplane.io/runtime":                      "Crossplane",
+}
+
+// Foreign says who else owns a live object. What cannot be taken from its owner comes first.
+func Foreign(o metav1.Object, s Sync) Claim {
+	if key, ok := o.GetLabels()[SyncLabel]; ok && key != s.Key() {
+		return Claim{By: fmt.Sprintf("the Headgate sync %s", key), Sync: key}
 	}
-	if key, ok := annotations[InventoryAnnotation]; ok && key != s.Key() {
-		return fmt.Sprintf("the inventory %s", key)
+	if by := cmp.Or(ownedByCrossplane(o), managed(o, crossplanes), marked(o, crossplaneMarks)); by != "" {
+		return Claim{By: by, Final: true}
 	}
-	for _, c := range claims {
-		value, ok := labels[c.label]
-		if c.annotation != "" {
-			value, ok = annotations[c.annotation]
-		}
-		if !ok || c.value != "" && value != c.value {
-			continue
-		}
-		name := labels[c.nameLabel] + annotations[c.nameAnnotation]
-		if space := labels[c.nameSpace] + annotations[c.spaces]; space != "" {
-			name = space + "/" + name
-		}
-		return strings.TrimSpace("the " + c.by + " " + name)
+	if key, ok := o.GetAnnotations()[InventoryAnnotation]; ok && key != s.Key() {
+		return Claim{By: fmt.Sprintf("the inventory %s", key)}
 	}
+	return Claim{By: cmp.Or(marked(o, marks), managed(o, managers))}
+}
+
+// ownedByCrossplane names what of Crossplane owns an object, and makes it again, or
+// deletes it, as it likes.
+func ownedByCrossplane(o metav1.Object) string {
 	for _, ref := range o.GetOwnerReferences() {
 		group, _, _ := strings.Cut(ref.APIVersion, "/")
-		if group == "pkg.crossplane.io" || group == "apiextensions.crossplane.io" {
+		composed := o.GetLabels()["crossplane.io/composite"] != "" && ref.Controller != nil && *ref.Controller
+		if composed || group == "pkg.crossplane.io" || group == "apiextensions.crossplane.io" {
 			return fmt.Sprintf("Crossplane (%s %s)", ref.Kind, ref.Name)
 		}
 	}
+	return ""
+}
+
+// managed names a tool by its field manager.
+func managed(o metav1.Object, managers map[string]string) string {
 	for _, f := range o.GetManagedFields() {
 		if tool, ok := managers[f.Manager]; ok && f.Subresource == "" {
 			return fmt.Sprintf("%s (field manager %s)", tool, f.Manager)
 		}
 	}
 	return ""
+}
+
+// marked names a tool, and the owner in it, by its mark.
+func marked(o metav1.Object, marks []mark) string {
+	for _, m := range marks {
+		keys, isAnnotation := o.GetLabels(), m.annotation != ""
+		if isAnnotation {
+			keys = o.GetAnnotations()
+		}
+		key := m.in(keys)
+		switch {
+		case key == "" || applies(o, isAnnotation, key):
+			continue
+		case m.value != "" || m.nameless:
+			return m.by
+		}
+		return fmt.Sprintf("%s %s", m.by, strings.TrimPrefix(keys[m.space]+"/"+keys[key], "/"))
+	}
+	return ""
+}
+
+// in is the key of a mark among labels, or annotations; "" where it is not there.
+func (m mark) in(keys map[string]string) string {
+	key := m.label + m.annotation
+	if strings.HasSuffix(key, "/") {
+		for k := range keys {
+			if strings.HasPrefix(k, key) {
+				return k
+			}
+		}
+		return ""
+	}
+	if value, ok := keys[key]; !ok || m.value != "" && value != m.value {
+		return ""
+	}
+	return key
+}
+
+// applies says whether we applied a label, or annotation, ourselves: manifests that another
+// tool rendered carry its marks into the commit, and are not its objects for that.
+func applies(o metav1.Object, annotation bool, key string) bool {
+	for _, f := range o.GetManagedFields() {
+		if f.Manager != Manager || f.Operation != metav1.ManagedFieldsOperationApply || f.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Metadata struct {
+				Labels      map[string]any `json:"f:labels"`
+				Annotations map[string]any `json:"f:annotations"`
+			} `json:"f:metadata"`
+		}
+		if json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue // then it is not known as ours
+		}
+		of := fields.Metadata.Labels
+		if annotation {
+			of = fields.Metadata.Annotations
+		}
+		if _, ok := of["f:"+key]; ok {
+			return true
+		}
+	}
+	return false
 }

@@ -78,7 +78,7 @@ func (g Guarding) Guards() []Guard {
 		{Name: "drift", Writes: true, Rule: onlyReported(g.ReportDrift)},
 		{Name: "asked", Rule: asked},
 		{Name: "rebuilt", Rule: rebuilt},
-		{Name: "not ours", Rule: notOurs},
+		{Name: guardNotOurs, Rule: notOurs},
 		{Name: "protected", Rule: protected},
 		{Name: "external", Rule: external(g.PruneInstances)},
 		{Name: "in use", Rule: inUse},
@@ -166,13 +166,18 @@ func rebuilt(_ Step, c Case) Ruling {
 	return allowed
 }
 
+const guardNotOurs = "not ours"
+
 // notOurs holds what is not the object that we applied.
 func notOurs(s Step, c Case) Ruling {
 	live := c.Live(s)
-	if by := Foreign(live, c.Seen.Inventory.Sync); by != "" {
+	if c.Seen.Offline {
+		return allowed // what was applied from a commit is ours
+	}
+	if by := Foreign(live, c.Seen.Inventory.Sync).By; by != "" {
 		return held("%s owns it; delete it there", by)
 	}
-	if !Ours(live, c.Seen.Inventory.Sync) && !c.Seen.Offline {
+	if !Ours(live, c.Seen.Inventory.Sync) {
 		return held("it does not carry the mark of this sync any more; delete it by hand if nobody needs it")
 	}
 	if uid := c.Seen.Inventory.Entries[s.ID].UID; uid != "" && uid != live.GetUID() {

@@ -18,8 +18,10 @@ type Observed struct {
 	Kinds     map[schema.GroupKind]Kind
 	Answers   map[Question]Answer
 	Upstream  Upstream
-	Natural   render.Owner // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
-	Offline   bool         // a commit and no cluster: questions stay open, and every kind counts as served
+	Terms     Terms                // of the sync
+	Left      map[manifest.ID]bool // what bears the mark of another sync whose inventory does not hold it
+	Natural   render.Owner         // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
+	Offline   bool                 // a commit and no cluster: questions stay open, and every kind counts as served
 }
 
 // A Trial is what a dry-run apply of the wanted object came to.
@@ -28,9 +30,16 @@ type Trial struct {
 	After *unstructured.Unstructured // as it would be; nil where nothing would change
 	Err   error                      // why the API server refuses it: a conflict, a validation error
 
-	// TakenBy are the field managers that hold, by an update and not by an apply,
-	// fields that we applied before: hand edits. After is what taking them back makes.
-	TakenBy []string
+	// TakenBy are the managers of fields that have to be taken from them: hand edits of
+	// what we applied before and, on the terms of the sync, what others apply. After is
+	// what taking them makes.
+	TakenBy []Taken
+}
+
+// A Taken is one field manager, and the fields that it holds.
+type Taken struct {
+	Manager string
+	Fields  []string // as paths of a Change; one holds all that is below it
 }
 
 // Doubtful are those of asked of which metadata alone cannot tell that they are as
@@ -48,7 +57,7 @@ func (o Observed) Doubtful(asked []Asked, creates bool) []Asked {
 			if _, served := o.Kinds[groupKind(a.ID)]; creates && served {
 				doubtful = append(doubtful, a)
 			}
-		case Foreign(live, o.Inventory.Sync) != "":
+		case o.refused(a.ID, live) != "":
 		case entry.UID == live.GetUID() && entry.Digest == o.Inventory.Sync.Digest(a.Object) && entry.Mark == Mark(live):
 		default:
 			doubtful = append(doubtful, a)

@@ -8,7 +8,6 @@ package plan
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 
 	"headgate.dev/headgate/render"
@@ -180,9 +179,8 @@ func decide(a Asked, seen Observed, coming map[schema.GroupKind]string) (Step, b
 		if owned && entry.UID != "" && !seen.Inventory.Rebuilt {
 			s.Cause = Drift // we made it, and someone deleted it
 		}
-	case Foreign(live, seen.Inventory.Sync) != "":
-		s.Action, s.Would, s.Guard = Hold, Update, "not ours"
-		s.Reason = fmt.Sprintf("%s owns it; take it out of there, or out of this repository", Foreign(live, seen.Inventory.Sync))
+	case seen.refused(a.ID, live) != "":
+		s.Action, s.Would, s.Guard, s.Reason = Hold, Update, guardNotOurs, seen.refused(a.ID, live)
 		return s, true
 	case !tried && !s.Activates:
 		s.Action, s.Unready = Keep, entry.Reconcile == reconcileTimeout
@@ -197,6 +195,9 @@ func decide(a Asked, seen Observed, coming map[schema.GroupKind]string) (Step, b
 		s.Action, s.Live, s.After, s.Err, s.Takes = Update, trial.Live, trial.After, trial.Err, trial.TakenBy
 		if owned && entry.Digest == s.Digest {
 			s.Cause = Drift // we asked for exactly this before
+		}
+		if by := Foreign(live, seen.Inventory.Sync).By; by != "" && !seen.mine(a.ID, live) {
+			s.Reason = "it is taken over from " + by
 		}
 	}
 	of := seen.Inventory.Sync

@@ -49,7 +49,7 @@ type Step struct {
 	Live   *unstructured.Unstructured // of an update: as it is
 	After  *unstructured.Unstructured // of an update: as it will be
 	Err    error                      // why the API server will refuse it, where that is known already
-	Takes  []string                   // of drift: the field managers from whom the update takes our fields back
+	Takes  []Taken                    // the field managers from whom the update takes fields
 	Waits  string                     // what must serve its kind first; "" where it is served
 
 	UID             types.UID // of the live object: the preconditions of a prune
@@ -63,6 +63,15 @@ type Step struct {
 // Object is exactly what a create or an update sends. Every call decodes it: two thousand
 // CRDs that are decoded at once are a third of a gigabyte.
 func (s Step) Object() (*unstructured.Unstructured, error) { return s.object() }
+
+// TakesFrom are the names of the managers from whom the update takes fields.
+func (s Step) TakesFrom() []string {
+	var names []string
+	for _, t := range s.Takes {
+		names = append(names, t.Manager)
+	}
+	return names
+}
 
 // Writes says whether the step asks for a request that changes the cluster.
 func (s Step) Writes() bool {

@@ -3,6 +3,7 @@ package plan
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 )
 
 // The marks that every applied object carries.
@@ -29,12 +30,19 @@ func (s Sync) String() string { return s.Namespace + "/" + s.Name }
 // Key is what marks an object as this sync's, and the id of its inventory: a label
 // value, so past 63 characters its end becomes a hash.
 func (s Sync) Key() string {
-	const most = 63
 	key := s.Namespace + "." + s.Name
-	if len(key) <= most {
+	if len(key) <= mostOfKey {
 		return key
 	}
 	sum := sha256.Sum256([]byte(key))
 	const tail = 16
-	return key[:most-tail-1] + "-" + hex.EncodeToString(sum[:])[:tail]
+	return key[:mostOfKey-tail-1] + "-" + hex.EncodeToString(sum[:])[:tail]
+}
+
+const mostOfKey = 63 // characters of a label value
+
+// SyncOf is the sync of a key. It is not known of a key whose end may be a hash.
+func SyncOf(key string) (Sync, bool) {
+	namespace, name, ok := strings.Cut(key, ".") // a namespace has no dots
+	return Sync{Namespace: namespace, Name: name}, ok && len(key) < mostOfKey
 }

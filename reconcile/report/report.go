@@ -78,7 +78,7 @@ type Step struct {
 	Origin     *manifest.Origin    `json:"origin,omitempty"`
 	Because    []activation.Reason `json:"because,omitempty"`
 	Changes    []plan.Change       `json:"changes,omitempty"`
-	TakesFrom  []string            `json:"takesFrom,omitempty"` // of drift: the field managers that made it
+	TakesFrom  []string            `json:"takesFrom,omitempty"` // the field managers from whom it takes fields
 	Waits      string              `json:"waits,omitempty"`
 	NotReady   string              `json:"notReady,omitempty"`
 	NotReached bool                `json:"notReached,omitempty"` // the pass stopped before it
@@ -181,7 +181,7 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 	step := Step{
 		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: s.Reason,
 		ID: s.ID, APIVersion: s.APIVersion, Because: s.Because,
-		Changes: s.Changes(), TakesFrom: s.Takes, Waits: s.Waits, NotReady: o.NotReady,
+		Changes: s.Changes(), TakesFrom: s.TakesFrom(), Waits: s.Waits, NotReady: o.NotReady,
 		definition: s.Definition,
 	}
 	if s.Origin != (manifest.Origin{}) {

@@ -93,6 +93,8 @@ func (t Text) step(b *strings.Builder, s Step) {
 		detail("note: %s", clean(s.Reason))
 	}
 	switch {
+	case s.Cause != plan.Drift && len(s.TakesFrom) > 0:
+		detail("takes fields from %s", clean(strings.Join(s.TakesFrom, ", ")))
 	case s.Cause != plan.Drift:
 	case s.Action == plan.Create, s.Would == plan.Create:
 		detail("drift: someone deleted it")
@@ -111,7 +113,11 @@ func (t Text) step(b *strings.Builder, s Step) {
 			detail("… and %d more fields (--full shows all)", len(s.Changes)-i)
 			break
 		}
-		detail("%s: %s → %s", clean(c.Path), t.value(c.From), t.value(c.To))
+		by := ""
+		if len(s.TakesFrom) > 1 && c.By != "" {
+			by = fmt.Sprintf(" (%s)", clean(c.By))
+		}
+		detail("%s: %s → %s%s", clean(c.Path), t.value(c.From), t.value(c.To), by)
 	}
 	if s.NotReached {
 		detail("not reached before the pass stopped")

@@ -58,10 +58,21 @@ func Reconciler(s v1alpha1.Sync) reconcile.Reconciler {
 			ReportDrift:    spec.Drift == v1alpha1.DriftReport,
 			OwnerIsSet:     spec.CRDOwner != v1alpha1.OwnerAuto,
 		},
+		Terms:   terms(spec),
 		Sync:    plan.Sync{Namespace: s.Namespace, Name: s.Name},
 		Live:    spec.Catalogue == v1alpha1.CatalogueLive,
 		Timeout: spec.Timeout.Duration(),
 	}
+}
+
+func terms(spec v1alpha1.Spec) plan.Terms {
+	return plan.Terms{Adoption: adoptions[spec.Adoption], Take: spec.Conflicts == v1alpha1.ConflictsTake}
+}
+
+var adoptions = map[v1alpha1.Adoption]plan.Adoption{
+	v1alpha1.AdoptIfUnowned: plan.AdoptUnowned,
+	v1alpha1.AdoptRefuse:    plan.AdoptNone,
+	v1alpha1.AdoptAll:       plan.AdoptAll,
 }
 
 func or0(n *int) int {
@@ -95,7 +106,9 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		Poll:       s.Spec.Source.Interval.Duration(),
 		Tell:       in.Event,
 	}}
-	c, err := cluster.New(in.Cluster, t.Loop.Reconciler.Sync, cluster.Options{Timeout: s.Spec.Timeout.Duration(), Progress: in.Done})
+	c, err := cluster.New(in.Cluster, t.Loop.Reconciler.Sync, cluster.Options{
+		Timeout: s.Spec.Timeout.Duration(), Terms: t.Loop.Reconciler.Terms, Progress: in.Done,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -183,9 +183,9 @@ const (
 
 	AdoptIfUnowned Adoption = "AdoptIfUnowned"
 	AdoptRefuse    Adoption = "Refuse"
-	AdoptAll       Adoption = "Adopt"
+	AdoptAll       Adoption = "Adopt" // from Flux, Argo CD, Helm and the like too; never from Crossplane
 
-	ConflictsRefuse Conflicts = "Refuse"
+	ConflictsRefuse Conflicts = "Refuse" // the object fails, and the managers are named
 	ConflictsTake   Conflicts = "Take"
 
 	DriftCorrect Drift = "Correct"

@@ -101,13 +101,11 @@ func TestDecodeIsStrict(t *testing.T) {
 		},
 		"NotYet": {
 			"What does nothing yet is refused: accepted, it would be believed.",
-			head + "  managementPolicy: Observable\n  adoption: Refuse\n  conflicts: Take\n  fullCheckInterval: 1h\n  ignore: [{paths: [/spec]}]\n" +
+			head + "  managementPolicy: Observable\n  fullCheckInterval: 1h\n  ignore: [{paths: [/spec]}]\n" +
 				"  conversion: {strategy: Inject, service: {namespace: a}, caFrom: {name: a}}\n",
 			[]string{
 				"document 1: spec.fullCheckInterval: is not supported yet; leave it out",
 				"document 1: spec.managementPolicy: Observable is not supported yet",
-				"document 1: spec.adoption: Refuse is not supported yet",
-				"document 1: spec.conflicts: Take is not supported yet",
 				"document 1: spec.conversion.caFrom: is not supported yet; leave it out",
 				"document 1: spec.ignore: is not supported yet; leave it out",
 			},

@@ -43,8 +43,6 @@ func (s *Sync) Validate() error {
 	word(&p, "spec.drift", spec.Drift, DriftCorrect, DriftReport)
 	word(&p, "spec.instances", spec.Instances, InstancesHold, InstancesPrune)
 	notYet(&p, "spec.managementPolicy", spec.ManagementPolicy, PolicyObservable)
-	notYet(&p, "spec.adoption", spec.Adoption, AdoptRefuse, AdoptAll)
-	notYet(&p, "spec.conflicts", spec.Conflicts, ConflictsTake)
 	p.conversion(spec.Conversion)
 	if len(spec.Ignore) > 0 {
 		p.later("spec.ignore")

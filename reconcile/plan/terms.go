@@ -1,0 +1,51 @@
+package plan
+
+import (
+	"fmt"
+
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Terms say what a sync takes from others, and what it leaves to them. The zero value is
+// the default.
+type Terms struct {
+	Adoption Adoption
+	Take     bool // fields that another manager applies are taken from it
+}
+
+// An Adoption is whether objects are taken over that are there already.
+type Adoption string
+
+// The adoptions.
+const (
+	AdoptUnowned Adoption = ""       // what nobody owns
+	AdoptNone    Adoption = "Refuse" // nothing
+	AdoptAll     Adoption = "Adopt"  // also what another tool owns; never what Crossplane does
+)
+
+// refused is why a live object is not to be written: somebody else owns it, or it is not
+// to be adopted. "" is that it may be.
+func (o Observed) refused(id manifest.ID, live metav1.Object) string {
+	claim := Foreign(live, o.Inventory.Sync)
+	switch {
+	case claim.By == "" && (o.Terms.Adoption != AdoptNone || o.mine(id, live)):
+		return ""
+	case claim.By == "":
+		return "it was there before, and this sync does not adopt (adoption: Refuse); delete it, or set adoption: AdoptIfUnowned"
+	case claim.Final:
+		return claim.By + " owns it; take it out of this repository"
+	case claim.Sync != "" && o.Terms.Adoption == AdoptAll && !o.Left[id]:
+		return fmt.Sprintf("%s owns it, and its inventory still holds it; take it out of there, or out of this repository", claim.By)
+	case o.Terms.Adoption != AdoptAll:
+		return fmt.Sprintf("%s owns it; take it out of there, or out of this repository, or set adoption: Adopt", claim.By)
+	}
+	return ""
+}
+
+// mine says whether a live object is the one that this sync applied.
+func (o Observed) mine(id manifest.ID, live metav1.Object) bool {
+	uid := o.Inventory.Entries[id].UID
+	return uid != "" && uid == live.GetUID() || Ours(live, o.Inventory.Sync)
+}
