@@ -387,7 +387,7 @@ func TestTargetReportsDrift(t *testing.T) {
 			if requests.Writes() > 0 {
 				t.Errorf("it wrote: %q", requests.Log())
 			}
-			if diff := cmp.Diff([]plan.Change{{Path: "data.key", From: `"wrong"`, To: `"right"`}}, e.Report.Steps[0].Changes); diff != "" || !slices.Equal(e.Report.Steps[0].TakesFrom, []string{"somebody"}) {
+			if diff := cmp.Diff([]plan.Change{{Path: "data.key", From: `"wrong"`, To: `"right"`, By: "somebody"}}, e.Report.Steps[0].Changes); diff != "" || !slices.Equal(e.Report.Steps[0].TakesFrom, []string{"somebody"}) {
 				t.Errorf("what it says (-want +got):\n%s\nby %v", diff, e.Report.Steps[0].TakesFrom)
 			}
 		}
