@@ -24,6 +24,7 @@ type Options struct {
 	Owner      Owner // "" is Headgate
 	Conversion Conversion
 	Limits     manifest.Limits
+	Others     catalogue.Others        // what becomes of objects of other tools; "" skips them
 	Live       []*catalogue.Definition // definitions of the cluster, beside those of the commit
 }
 
@@ -49,7 +50,7 @@ func Render(in Input, how Options) (Desired, error) {
 		return Desired{}, err
 	}
 	var problems catalogue.Errors
-	c, err := catalogue.Read(in.Files, in.Path, how.Limits)
+	c, err := catalogue.Read(in.Files, in.Path, catalogue.Options{Limits: how.Limits, Others: how.Others})
 	if err != nil && !errors.As(err, &problems) {
 		return Desired{}, err
 	}
@@ -107,7 +108,7 @@ func Render(in Input, how Options) (Desired, error) {
 func (how Options) check() error {
 	switch how.Owner {
 	case "", OwnerHeadgate, OwnerCrossplane, OwnerAuto:
-		return how.Conversion.check()
+		return cmp.Or(how.Conversion.check(), how.Others.Check())
 	}
 	return fmt.Errorf("crdOwner must be %s, %s or %s, not %q", OwnerHeadgate, OwnerCrossplane, OwnerAuto, how.Owner)
 }

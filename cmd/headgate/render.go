@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/spf13/cobra"
@@ -142,6 +145,11 @@ func (t *terminal) rendered(want render.Desired, objects []render.Object) error 
 		}
 		fmt.Fprintf(t.err, "%s %s\n", t.paint(string(f.Severity)+":", colour), printable(line))
 	}
+	for _, why := range slices.Sorted(maps.Keys(want.Skipped)) {
+		if t.verbose > 0 || surprising[why] {
+			fmt.Fprintf(t.err, "skipped: %d × %s\n", want.Skipped[why], why)
+		}
+	}
 	line := "Summary: " + count(len(objects), "object")
 	if len(want.Definitions) > 0 {
 		line += " · " + numbers(want.Definitions).String()
@@ -151,6 +159,11 @@ func (t *terminal) rendered(want render.Desired, objects []render.Object) error 
 	}
 	_, err := fmt.Fprintln(t.err, line)
 	return err
+}
+
+// surprising is what somebody may have expected to be applied.
+var surprising = map[catalogue.Why]bool{
+	catalogue.OtherTool: true, catalogue.Encrypted: true, catalogue.Symlink: true, catalogue.Submodule: true,
 }
 
 func numbers(definitions []render.Definition) report.Summary {

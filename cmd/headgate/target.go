@@ -69,6 +69,7 @@ func (f *syncFlags) sync() plan.Sync { return plan.Sync{Namespace: f.namespace, 
 type renderFlags struct {
 	owner      choice
 	conversion choice
+	others     choice
 	service    string
 	ca         string
 }
@@ -77,10 +78,11 @@ func newRenderFlags() *renderFlags {
 	return &renderFlags{
 		owner:      oneOf("auto", "headgate", "crossplane"),
 		conversion: oneOf("safe", "inject", "none"),
+		others:     oneOf("skip", "refuse", "apply"),
 	}
 }
 
-// owners are the words of --crd-owner, strategies those of --conversion.
+// owners are the words of --crd-owner, strategies those of --conversion, and so on.
 var (
 	owners = map[string]v1alpha1.CRDOwner{
 		"auto":       v1alpha1.OwnerAuto,
@@ -92,11 +94,17 @@ var (
 		"inject": v1alpha1.ConversionInject,
 		"none":   v1alpha1.ConversionNone,
 	}
+	others = map[string]v1alpha1.Others{
+		"skip":   v1alpha1.OthersSkip,
+		"refuse": v1alpha1.OthersRefuse,
+		"apply":  v1alpha1.OthersApply,
+	}
 )
 
 func (f *renderFlags) addTo(cmd *cobra.Command) {
 	f.owner.addTo(cmd, "crd-owner", "", "who makes the CRDs of definitions; auto is crossplane where its API is served or the commit installs it")
 	f.conversion.addTo(cmd, "conversion", "", "what becomes of conversion webhooks, whose service no package holds")
+	f.others.addTo(cmd, "others", "", "what becomes of objects that configure Flux or Argo CD, and of what is encrypted with SOPS")
 	cmd.Flags().StringVar(&f.service, "conversion-service", "", "with --conversion=inject: the webhook's service, as `namespace/name[:port]`")
 	cmd.Flags().StringVar(&f.ca, "conversion-ca", "", "with --conversion=inject: `file` with the webhook's CA, in PEM")
 }
@@ -111,6 +119,7 @@ func (f *renderFlags) options() (render.Options, error) {
 // into says in a Sync what the flags say: they mean the same.
 func (f *renderFlags) into(spec *v1alpha1.Spec) error {
 	spec.CRDOwner = owners[f.owner.value]
+	spec.Others = others[f.others.value]
 	spec.Conversion.Strategy = strategies[f.conversion.value]
 	if spec.Conversion.Strategy == v1alpha1.ConversionInject {
 		return f.inject(&spec.Conversion)

@@ -25,6 +25,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
 
 	"k8s.io/client-go/rest"
 )
@@ -50,7 +51,11 @@ type Target struct {
 func Reconciler(s v1alpha1.Sync) reconcile.Reconciler {
 	spec := s.Spec
 	return reconcile.Reconciler{
-		Options: render.Options{Owner: render.Owner(spec.CRDOwner), Conversion: conversion(spec.Conversion)},
+		Options: render.Options{
+			Owner:      render.Owner(spec.CRDOwner),
+			Conversion: conversion(spec.Conversion),
+			Others:     catalogue.Others(spec.Others),
+		},
 		Guarding: plan.Guarding{
 			MaxPrunes:      or0(spec.MaxPrunes),
 			MaxActivations: or0(spec.MaxActivations),

@@ -30,6 +30,7 @@ import (
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
 )
 
 func TestMain(m *testing.M) { os.Exit(fixtures.WithControlPlane(m)) }
@@ -53,7 +54,7 @@ func TestReconciler(t *testing.T) {
 		"Defaults": {
 			reason: "A Sync that says nothing means what a command line means that says nothing.",
 			spec:   "  source: {repo: a}\n",
-			want:   reconcile.Reconciler{Sync: team, Options: render.Options{Owner: render.OwnerAuto}, Timeout: 5 * time.Minute},
+			want:   reconcile.Reconciler{Sync: team, Options: render.Options{Owner: render.OwnerAuto, Others: catalogue.SkipOthers}, Timeout: 5 * time.Minute},
 		},
 		"Everything": {
 			reason: "Every word of a Sync has its effect.",
@@ -61,6 +62,7 @@ func TestReconciler(t *testing.T) {
   crdOwner: Headgate
   catalogue: Live
   instances: Prune
+  others: Refuse
   drift: Report
   maxPrunes: 3
   maxActivations: 5
@@ -72,6 +74,7 @@ func TestReconciler(t *testing.T) {
 				Guarding: plan.Guarding{MaxPrunes: 3, MaxActivations: 5, PruneInstances: true, ReportDrift: true, OwnerIsSet: true},
 				Options: render.Options{
 					Owner:      render.OwnerHeadgate,
+					Others:     catalogue.RefuseOthers,
 					Conversion: render.Conversion{Strategy: render.ConversionInject, Namespace: "a", Service: "b", Port: 1, CABundle: []byte("pem")},
 				},
 			},

@@ -8,7 +8,6 @@ import (
 	"testing/fstest"
 
 	"headgate.dev/headgate/render/catalogue"
-	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -158,6 +157,70 @@ spec:
 			want: result{Skipped: catalogue.Skipped{
 				catalogue.NotManifest: 1, catalogue.LocalOnly: 1, catalogue.OtherTool: 3, catalogue.Encrypted: 2, catalogue.Metadata: 1,
 			}},
+		},
+		"Substituted": {
+			reason: "what Flux would substitute is applied as it stands, which somebody should know; programs, prose and schemas hold such things by right",
+			files: map[string]string{
+				"a.yaml":    object("v1", "ConfigMap", "a") + "data:\n  region: eu-${region}\n  other: ${other:=x}\n",
+				"b.yaml":    object("v1", "ConfigMap", "b") + "data:\n  script: |\n    echo ${HOME}\n    true\n  escaped: $${region}\n  shell: $(HOME) $HOME ${1}\n",
+				"c.yaml":    object("v1", "Pod", "c") + "spec:\n  containers:\n  - name: a\n  - name: ${name}\n",
+				"d.yaml":    object("apiextensions.crossplane.io/v1", "Composition", "d") + "spec:\n  x: ${name}\n",
+				"crd.yaml":  crd("buckets", "Bucket") + "    description: ${name}\n",
+				"mrd.yaml":  mrd("") + "    description: ${name}\n",
+				"flux.yaml": object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "${name}"),
+			},
+			want: result{
+				Definitions: []definition{{Name: "things.toy.example.org"}},
+				Objects: []string{
+					"ConfigMap/a", "ConfigMap/b", "Pod/c", "Composition.apiextensions.crossplane.io/d",
+					"CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org",
+				},
+				Skipped:  catalogue.Skipped{catalogue.OtherTool: 1},
+				Findings: []string{"unsubstituted-variable@a.yaml:7", "unsubstituted-variable@c.yaml:8"},
+			},
+		},
+		"Ignored": {
+			reason: "a repository says for itself what is not meant for the cluster: templates, and the sources of other tools",
+			files: map[string]string{
+				".headgateignore":       "# templates\n*.tmpl.yaml\n/drafts/\n",
+				"a.yaml":                object("v1", "ConfigMap", "a"),
+				"b.tmpl.yaml":           "not: [read",
+				"deep/c.tmpl.yaml":      "not: [read",
+				"drafts/d.yaml":         "not: [read",
+				"drafts/more/e.yaml":    "not: [read",
+				"drafts/more/README.md": "not read anyway, and so not counted",
+				"deep/drafts/f.yaml":    object("v1", "ConfigMap", "f"),
+				"keep/.headgateignore":  "!g.tmpl.yaml\r\n",
+				"keep/g.tmpl.yaml":      object("v1", "ConfigMap", "g"),
+				"toy/.headgateignore":   "crossplane.yaml\n",
+				"toy/crossplane.yaml":   safeProvider,
+				"toy/crd.yaml":          crd("buckets", "Bucket"),
+			},
+			want: result{
+				Objects: []string{"ConfigMap/a", "ConfigMap/f", "ConfigMap/g", "CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org"},
+				Skipped: catalogue.Skipped{catalogue.Ignored: 5},
+			},
+		},
+		"IgnoredAbove": {
+			reason: "what a directory above the path says holds below it",
+			files: map[string]string{
+				".headgateignore":           "*.tmpl.yaml\n",
+				"clusters/prod/a.yaml":      object("v1", "ConfigMap", "a"),
+				"clusters/b.tmpl.yaml":      "not: [read",
+				"clusters/prod/c.tmpl.yaml": "not: [read",
+			},
+			root: "clusters/prod",
+			want: result{Objects: []string{"ConfigMap/a"}, Skipped: catalogue.Skipped{catalogue.Ignored: 1}},
+		},
+		"IgnoredByName": {
+			reason: "who asks for a directory by name gets it, as with git add",
+			files: map[string]string{
+				".headgateignore":    "drafts\n*.tmpl.yaml\n",
+				"drafts/a.yaml":      object("v1", "ConfigMap", "a"),
+				"drafts/b.tmpl.yaml": "not: [read",
+			},
+			root: "drafts",
+			want: result{Objects: []string{"ConfigMap/a"}, Skipped: catalogue.Skipped{catalogue.Ignored: 1}},
 		},
 		"SafeStart": {
 			reason: "of a provider package: definitions, exempt CRDs, MRDs, webhook configurations under the name that Crossplane gives them",
@@ -335,7 +398,7 @@ spec:
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, err := catalogue.Read(tree(tc.files), tc.root, manifest.Limits{})
+			c, err := catalogue.Read(tree(tc.files), tc.root, catalogue.Options{})
 			if err != nil {
 				t.Fatalf("%s\nRead(...): %v", tc.reason, err)
 			}
@@ -380,7 +443,7 @@ func TestLinks(t *testing.T) {
 	files["dir"] = &fstest.MapFile{Data: []byte("."), Mode: fs.ModeSymlink}
 	files["module"] = &fstest.MapFile{Mode: fs.ModeIrregular}
 
-	c, err := catalogue.Read(files, "", manifest.Limits{})
+	c, err := catalogue.Read(files, "", catalogue.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,8 +451,56 @@ func TestLinks(t *testing.T) {
 	if diff := cmp.Diff(want, c.Skipped); diff != "" || len(c.Objects) != 1 {
 		t.Errorf("links are counted and never followed: %d objects, skipped (-want +got):\n%s", len(c.Objects), diff)
 	}
-	if _, err := catalogue.Read(files, "dir", manifest.Limits{}); err == nil {
+	if _, err := catalogue.Read(files, "dir", catalogue.Options{}); err == nil {
 		t.Error("a path through a link is not followed either: want an error, got none")
+	}
+}
+
+func TestOthers(t *testing.T) {
+	files := map[string]string{
+		"flux.yaml":  object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "apps"),
+		"argo.yaml":  object("argoproj.io/v1alpha1", "Application", "apps"),
+		"sops.yaml":  object("v1", "Secret", "a") + "data:\n  a: ENC[AES256_GCM,data:x]\nsops:\n  mac: x\n",
+		"whole.yaml": "apiVersion: ENC[AES256_GCM,data:x]\nkind: ENC[AES256_GCM,data:x]\nsops: {mac: x}\n",
+	}
+	cases := map[string]struct {
+		reason string
+		others catalogue.Others
+		want   []string // the beginnings of the problems
+	}{
+		"Skip": {"a repository is for several tools at once", catalogue.SkipOthers, nil},
+		"Refuse": {"a path that is to be Headgate's alone holds nothing that somebody else is to apply", catalogue.RefuseOthers, []string{
+			"argo.yaml:1: Application apps is an object of Flux or Argo CD and is not to be here",
+			"flux.yaml:1: Kustomization apps is an object of Flux or Argo CD and is not to be here",
+			"sops.yaml:1: Secret a is encrypted with SOPS and is not to be here",
+			"whole.yaml:1: this document is encrypted with SOPS and is not to be here",
+		}},
+		"Apply": {"an operator in the cluster may decrypt, but nobody applies a kind that cannot be read", catalogue.ApplyOthers, []string{
+			"whole.yaml:1: this document is encrypted with SOPS as a whole",
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := catalogue.Read(tree(files), "", catalogue.Options{Others: tc.others})
+			var got []string
+			if err != nil {
+				got = strings.Split(err.Error(), "\n")
+			}
+			if len(got) != len(tc.want) {
+				t.Fatalf("%s\nwant %d problems, got:\n%v", tc.reason, len(tc.want), err)
+			}
+			for i, want := range tc.want {
+				if !strings.HasPrefix(got[i], want) {
+					t.Errorf("%s\nproblem %d: want %q…, got %q", tc.reason, i, want, got[i])
+				}
+			}
+		})
+	}
+
+	delete(files, "whole.yaml")
+	c, err := catalogue.Read(tree(files), "", catalogue.Options{Others: catalogue.ApplyOthers})
+	if err != nil || len(c.Objects) != 3 || len(c.Skipped) != 0 {
+		t.Errorf("Apply applies all three of them: %d objects, skipped %v, %v", len(c.Objects), c.Skipped, err)
 	}
 }
 
@@ -493,6 +604,23 @@ func TestReadRefuses(t *testing.T) {
 				"e/crossplane.yaml:1: spec.capabilities of provider-toy must be a list of strings",
 			},
 		},
+		"IgnoreFile": {
+			reason: "what a pattern was meant to leave out would be applied if nobody understood it",
+			files: map[string]string{
+				"a/.headgateignore": "ok\n\n[z-\n",
+				"b/.headgateignore": "[[:alpha:]]\n",
+				"c/.headgateignore": "a/b[]/\n",
+				"d/.headgateignore": "!\n",
+				"e/.headgateignore": "/\n",
+			},
+			want: []string{
+				`a/.headgateignore:3: this is no pattern: "[z-" cannot be understood`,
+				"b/.headgateignore:1: this is no pattern: classes as [:alpha:] are not supported",
+				`c/.headgateignore:1: this is no pattern: "b[]" cannot be understood`,
+				"d/.headgateignore:1: this is no pattern: it names nothing",
+				"e/.headgateignore:1: this is no pattern: it names nothing",
+			},
+		},
 		"NoSuchPath": {
 			reason: "a misspelt path must not be taken for an empty one",
 			files:  map[string]string{"a.yaml": object("v1", "ConfigMap", "a")},
@@ -518,7 +646,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := catalogue.Read(tree(tc.files), tc.root, manifest.Limits{})
+			_, err := catalogue.Read(tree(tc.files), tc.root, catalogue.Options{})
 			if err == nil {
 				t.Fatalf("%s\nRead(...): no error", tc.reason)
 			}
@@ -540,7 +668,7 @@ func TestProblemsAreCut(t *testing.T) {
 	for i := range 25 {
 		files[fmt.Sprintf("%02d.yaml", i)] = "apiVersion: v1\nkind: ConfigMap\n"
 	}
-	_, err := catalogue.Read(tree(files), "", manifest.Limits{})
+	_, err := catalogue.Read(tree(files), "", catalogue.Options{})
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -557,7 +685,7 @@ func TestSafeStart(t *testing.T) {
 	} {
 		c, err := catalogue.Read(tree(map[string]string{
 			"crossplane.yaml": strings.Replace(safeProvider, "[SafeStart]", fmt.Sprintf("[other, %q]", capability), 1),
-		}), "", manifest.Limits{})
+		}), "", catalogue.Options{})
 		if err != nil || len(c.Packages) != 1 {
 			t.Fatalf("%q: %v", capability, err)
 		}
@@ -581,7 +709,7 @@ func TestPatternLines(t *testing.T) {
 		want = append(want, line)
 		line++
 	}
-	c, err := catalogue.Read(tree(map[string]string{"a.yaml": b.String()}), "", manifest.Limits{})
+	c, err := catalogue.Read(tree(map[string]string{"a.yaml": b.String()}), "", catalogue.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

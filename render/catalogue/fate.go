@@ -17,24 +17,25 @@ const (
 	webhook   fate = "an object under another name: a webhook configuration of a package"
 	apply     fate = "an object"
 	misplaced fate = "skipped, with a finding: a package does not install it"
+	foreign   fate = "what others says: an object of another tool, or one that is encrypted"
 	unknown   fate = "refused: a version of a kind that we must understand and do not"
 )
 
 // fateOf decides what becomes of a document, and where it is skipped, why.
-func fateOf(h manifest.Header, in *Package) (fate, Why) {
+func fateOf(h manifest.Header, in *Package, others Others) (fate, Why) {
 	group, version := groupVersion(h.APIVersion)
 	kind := group + " " + h.Kind
 	switch {
 	case h.Kind == "":
 		return skip, NotManifest
-	case strings.HasPrefix(h.Kind, "ENC["), strings.HasPrefix(h.APIVersion, "ENC["):
-		return skip, Encrypted
+	case isCipher(h.Kind), isCipher(h.APIVersion):
+		return foreign, Encrypted
 	case h.Annotations["config.kubernetes.io/local-config"] == "true":
 		return skip, LocalOnly
 	case group == groupMeta:
 		return skip, Metadata
-	case isOtherTool(group):
-		return skip, OtherTool
+	case isOtherTool(group) && others != ApplyOthers:
+		return foreign, OtherTool
 	case in != nil && in.Kind == "Function" && kind == kindCRD:
 		return skip, NotInstalled // lint accepts the schema of an input; nothing installs it
 	case !installs(in, kind, version):

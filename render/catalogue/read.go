@@ -18,9 +18,16 @@ import (
 
 // The rules of what is found here.
 const (
-	RuleNotInstalled = "not-installed-from-package"
-	RuleBuildInput   = "package-build-input"
+	RuleNotInstalled  = "not-installed-from-package"
+	RuleBuildInput    = "package-build-input"
+	RuleUnsubstituted = "unsubstituted-variable"
 )
+
+// Options say how to read; the zero value is what a user gets who sets nothing.
+type Options struct {
+	Limits manifest.Limits
+	Others Others
+}
 
 // Read reads every .yaml, .yml and .json file below root, which is a directory or
 // a file of the commit; "" and "." are all of it. Files must be safe for concurrent
@@ -28,8 +35,8 @@ const (
 //
 // An error is Errors: everything that is wrong with the commit. The catalogue
 // then holds what is right with it.
-func Read(files fs.FS, root string, limits manifest.Limits) (Catalogue, error) {
-	w := &walk{files: files, reader: manifest.NewReader(files, limits), skipped: Skipped{}}
+func Read(files fs.FS, root string, how Options) (Catalogue, error) {
+	w := &walk{files: files, how: how, reader: manifest.NewReader(files, how.Limits), skipped: Skipped{}}
 	w.from(root)
 	w.read()
 
@@ -90,8 +97,11 @@ type undecoded struct {
 
 // sort puts a document where its header says that it belongs.
 func (s *sorting) sort(d *manifest.Document, in *Package) {
-	what, why := fateOf(d.Header, in)
+	what, why := fateOf(d.Header, in, s.how.Others)
 	switch what {
+	case foreign:
+		s.other(d, why)
+		return
 	case skip:
 		s.skipped[why]++
 		return
@@ -170,11 +180,13 @@ func (s *sorting) decode() {
 			s.problems = append(s.problems, p)
 		case err != nil:
 			s.problems = append(s.problems, Error{Origin: u.Origin, Err: err})
-		case u.object != nil && isEncrypted(u.object):
-			s.skipped[Encrypted]++
+		case u.object != nil && isEncrypted(u.object) && s.how.Others != ApplyOthers:
+			s.other(u.Document, Encrypted)
 			u.object = nil
 		case u.fate == webhook:
 			u.object.SetName("crossplane-" + strings.ToLower(u.in.Kind) + "-" + u.in.Name)
+		case u.fate == apply:
+			s.findings = append(s.findings, unsubstituted(u)...)
 		}
 	}
 }
@@ -188,11 +200,6 @@ func checkVersions(u *undecoded) error {
 	}
 	return Errorf(u.OriginOf("spec", "versions"),
 		"spec.versions of ManagedResourceDefinition %s must be a list with an entry for every version", u.Header.Name)
-}
-
-func isEncrypted(u *unstructured.Unstructured) bool {
-	_, ok := u.Object["sops"].(map[string]any)
-	return ok
 }
 
 // refuseDuplicates refuses what is declared twice: an identity, and a definition in

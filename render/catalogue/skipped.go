@@ -16,6 +16,7 @@ const (
 	NotInstalled Why = "not installed from a package"
 	Installed    Why = "of a package that Crossplane installs"
 	BuildInput   Why = "example, test or build input of a package"
+	Ignored      Why = "listed in .headgateignore"
 	Symlink      Why = "symbolic link"
 	Submodule    Why = "submodule"
 )

@@ -20,9 +20,11 @@ type file struct {
 // A walk finds the files of a commit and the packages that they belong to.
 type walk struct {
 	files    fs.FS
+	how      Options
 	reader   *manifest.Reader
 	found    []*file
 	packages []*Package
+	ignored  ignoring
 	skipped  Skipped
 	findings []manifest.Finding
 	problems Errors
@@ -69,7 +71,10 @@ func (w *walk) above(root string) (in *Package, ok bool) {
 			w.refuse(manifest.Origin{Path: here}, errors.New("is a symbolic link, which is not followed: name the directory itself"))
 			return nil, false
 		}
-		if info, err := fs.Lstat(w.files, path.Join(dir, metaFile)); err == nil && info.Mode().IsRegular() {
+		if !w.readIgnoreFile(dir) {
+			return nil, false
+		}
+		if w.isFile(path.Join(dir, metaFile)) {
 			p, _, ok := w.readPackage(dir)
 			if !ok {
 				return nil, false
@@ -85,6 +90,12 @@ func (w *walk) above(root string) (in *Package, ok bool) {
 	return in, true
 }
 
+// isFile says whether the commit has a regular file of this name that is not ignored.
+func (w *walk) isFile(name string) bool {
+	info, err := fs.Lstat(w.files, name)
+	return err == nil && info.Mode().IsRegular() && !w.ignored.matches(name, false)
+}
+
 // directory walks a directory, in lexical order.
 func (w *walk) directory(dir string, in *Package) {
 	entries, err := fs.ReadDir(w.files, dir)
@@ -92,6 +103,10 @@ func (w *walk) directory(dir string, in *Package) {
 		w.refuse(manifest.Origin{Path: dir}, err)
 		return
 	}
+	if !w.readIgnoreFile(dir) {
+		return
+	}
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return w.skipIgnored(path.Join(dir, e.Name()), e.IsDir()) })
 	regular := map[string]bool{}
 	for _, e := range entries {
 		regular[e.Name()] = e.Type().IsRegular()
@@ -123,7 +138,7 @@ func (w *walk) directory(dir string, in *Package) {
 		case e.Type()&fs.ModeSymlink != 0:
 			w.skipped[Symlink]++
 		case e.IsDir() && in != nil && isBuildInput(name):
-			w.skipAll(full)
+			w.skipAll(full, BuildInput)
 		case e.IsDir():
 			w.directory(full, in)
 		case !e.Type().IsRegular():
@@ -147,7 +162,7 @@ func (w *walk) kustomization(dir, name string, in *Package, buildInput bool) {
 		w.refuse(at, errors.New("kustomizations are not read yet; render it first"))
 		return
 	}
-	w.skipAll(dir)
+	w.skipAll(dir, BuildInput)
 	w.findings = append(w.findings, manifest.Finding{
 		Rule: RuleBuildInput, Severity: manifest.Note, Origin: at,
 		Message: "a kustomization in package " + in.Name + " is taken for what it is built with: nothing of " + dir + " is applied",
@@ -156,7 +171,7 @@ func (w *walk) kustomization(dir, name string, in *Package, buildInput bool) {
 }
 
 // skipAll counts the files below a directory that would have been read.
-func (w *walk) skipAll(dir string) {
+func (w *walk) skipAll(dir string, why Why) {
 	err := fs.WalkDir(w.files, dir, func(_ string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -164,7 +179,7 @@ func (w *walk) skipAll(dir string) {
 		case strings.HasPrefix(e.Name(), ".") && e.IsDir():
 			return fs.SkipDir
 		case e.Type().IsRegular() && isManifestName(e.Name()):
-			w.skipped[BuildInput]++
+			w.skipped[why]++
 		}
 		return nil
 	})

@@ -47,9 +47,26 @@ func (r *Reader) Read(name string) ([]*Document, error) {
 	return documents, err
 }
 
-func (r *Reader) documentsOf(name string, raw []byte) ([]*Document, error) {
+// Bytes returns the bytes of a file that is no manifest, which count as all others do.
+func (r *Reader) Bytes(name string) ([]byte, error) {
+	var content []byte
+	err := readFile(r.files, name, r.limits.FileBytes, func(raw []byte) error {
+		content = bytes.Clone(raw)
+		return r.count(name, raw)
+	})
+	return content, err
+}
+
+func (r *Reader) count(name string, raw []byte) error {
 	if r.bytes.Add(int64(len(raw))) > r.limits.TotalBytes {
-		return nil, fmt.Errorf("%s: cannot read: the files of the commit are larger than the limit of %d bytes together", name, r.limits.TotalBytes)
+		return fmt.Errorf("%s: cannot read: the files of the commit are larger than the limit of %d bytes together", name, r.limits.TotalBytes)
+	}
+	return nil
+}
+
+func (r *Reader) documentsOf(name string, raw []byte) ([]*Document, error) {
+	if err := r.count(name, raw); err != nil {
+		return nil, err
 	}
 	isJSON := path.Ext(name) == ".json"
 	parts, line, err := partsOf(raw, isJSON)

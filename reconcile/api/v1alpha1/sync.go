@@ -47,6 +47,7 @@ type Spec struct {
 
 	CRDOwner         CRDOwner         `json:"crdOwner,omitempty"`
 	Catalogue        Catalogue        `json:"catalogue,omitempty"`
+	Others           Others           `json:"others,omitempty"`
 	Conversion       Conversion       `json:"conversion,omitzero"`
 	ManagementPolicy ManagementPolicy `json:"managementPolicy,omitempty"`
 	Adoption         Adoption         `json:"adoption,omitempty"`
@@ -149,6 +150,9 @@ type (
 	CRDOwner string
 	// Catalogue is where definitions are looked for.
 	Catalogue string
+	// Others is what becomes of objects that configure Flux or Argo CD, and of documents that
+	// are encrypted with SOPS.
+	Others string
 	// ConversionStrategy is what becomes of conversion webhooks.
 	ConversionStrategy string
 	// ManagementPolicy is what a sync may do.
@@ -173,6 +177,10 @@ const (
 
 	CatalogueCommit Catalogue = "Commit"
 	CatalogueLive   Catalogue = "Live" // the cluster's definitions too
+
+	OthersSkip   Others = "Skip" // they are counted
+	OthersRefuse Others = "Refuse"
+	OthersApply  Others = "Apply" // as they stand
 
 	ConversionSafe   ConversionStrategy = "Safe" // dropped where that loses nothing, else an error
 	ConversionInject ConversionStrategy = "Inject"
@@ -219,6 +227,7 @@ func (s *Sync) Default() {
 	orDefault(&spec.Source.FetchTimeout, Duration(DefaultFetchTimeout.String()))
 	orDefault(&spec.CRDOwner, OwnerAuto)
 	orDefault(&spec.Catalogue, CatalogueCommit)
+	orDefault(&spec.Others, OthersSkip)
 	orDefault(&spec.Conversion.Strategy, ConversionSafe)
 	orDefault(&spec.ManagementPolicy, PolicyDefault)
 	orDefault(&spec.Adoption, AdoptIfUnowned)

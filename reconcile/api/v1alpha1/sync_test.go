@@ -43,7 +43,7 @@ spec:
 	}
 	meta := metav1.TypeMeta{APIVersion: "headgate.dev/v1alpha1", Kind: "Sync"}
 	spec := Spec{
-		Interval: "1m0s", Timeout: "5m0s", CRDOwner: "Auto", Catalogue: "Commit", Conversion: Conversion{Strategy: "Safe"},
+		Interval: "1m0s", Timeout: "5m0s", CRDOwner: "Auto", Catalogue: "Commit", Others: "Skip", Conversion: Conversion{Strategy: "Safe"},
 		ManagementPolicy: "Default", Adoption: "AdoptIfUnowned", Conflicts: "Refuse", Drift: "Correct", Instances: "Hold",
 	}
 	prod, apps := spec, spec

@@ -37,6 +37,7 @@ func (s *Sync) Validate() error {
 
 	word(&p, "spec.crdOwner", spec.CRDOwner, OwnerAuto, OwnerHeadgate, OwnerCrossplane)
 	word(&p, "spec.catalogue", spec.Catalogue, CatalogueCommit, CatalogueLive)
+	word(&p, "spec.others", spec.Others, OthersSkip, OthersRefuse, OthersApply)
 	word(&p, "spec.managementPolicy", spec.ManagementPolicy, PolicyDefault, PolicyObservable)
 	word(&p, "spec.adoption", spec.Adoption, AdoptIfUnowned, AdoptRefuse, AdoptAll)
 	word(&p, "spec.conflicts", spec.Conflicts, ConflictsRefuse, ConflictsTake)

@@ -1,0 +1,199 @@
+package catalogue
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+)
+
+// ignoreFile lists, in the syntax of .gitignore, what below its directory is not read.
+const ignoreFile = ".headgateignore"
+
+// ignoring is what the ignore files say that a walk came by, in its order: the last pattern
+// that matches decides. What is below an ignored directory is never asked for.
+type ignoring []pattern
+
+// A pattern is one line of an ignore file. The libraries that know the syntax take what is
+// below a match for a match, and then `!dir` keeps what the lines before it leave out.
+type pattern struct {
+	dir           string   // of the file that it is in, with a slash at the end; "" is the root
+	steps         []string // as path.Match wants them; "**" is any number of directories
+	keep, dirOnly bool
+}
+
+// matches says whether a file or directory of the commit is ignored.
+func (i ignoring) matches(name string, isDir bool) bool {
+	for n := len(i) - 1; n >= 0; n-- {
+		if i[n].matches(name, isDir) {
+			return !i[n].keep
+		}
+	}
+	return false
+}
+
+func (p pattern) matches(name string, isDir bool) bool {
+	below, ok := strings.CutPrefix(name, p.dir)
+	return ok && (isDir || !p.dirOnly) && matchSteps(p.steps, strings.Split(below, "/"))
+}
+
+// matchSteps goes back to the last "**" only, which is enough: what an earlier one could
+// take, that one can take, too.
+func matchSteps(steps, names []string) bool {
+	s, n := 0, 0
+	again, from := -1, 0
+	for n < len(names) {
+		switch {
+		case s < len(steps) && steps[s] == anyDirectories:
+			again, from = s, n
+			s++
+		case s < len(steps) && matchStep(steps[s], names[n]):
+			s++
+			n++
+		case again >= 0:
+			from++
+			s, n = again+1, from
+		default:
+			return false
+		}
+	}
+	return s == len(steps)
+}
+
+func matchStep(step, name string) bool {
+	ok, err := path.Match(step, name)
+	return ok && err == nil // a pattern was tried when it was read
+}
+
+const anyDirectories = "**"
+
+// patternOf reads a line of the ignore file of a directory; a blank one or a comment is none.
+func patternOf(line, dir string) (p pattern, ok bool, err error) {
+	line = trimSpaces(line)
+	if line == "" || line[0] == '#' {
+		return p, false, nil
+	}
+	p.dir = dir
+	line, p.keep = strings.CutPrefix(line, "!")
+	line, p.dirOnly = strings.CutSuffix(line, "/")
+	if line == "" {
+		return p, false, errors.New("it names nothing")
+	}
+	if !strings.Contains(line, "/") { // anywhere below
+		step, err := stepOf(line)
+		if step == anyDirectories {
+			step = "*"
+		}
+		p.steps = []string{anyDirectories, step}
+		return p, true, err
+	}
+	for part := range strings.SplitSeq(strings.TrimPrefix(line, "/"), "/") {
+		step, err := stepOf(part)
+		if err != nil {
+			return p, false, err
+		}
+		p.steps = append(p.steps, step)
+	}
+	if p.steps[len(p.steps)-1] == anyDirectories {
+		p.steps = append(p.steps, "*") // what is in the directory, not the directory
+	}
+	return p, true, nil
+}
+
+// trimSpaces removes the spaces at the end, but for one that is quoted.
+func trimSpaces(line string) string {
+	short := strings.TrimRight(line, " ")
+	if len(short) < len(line) && strings.HasSuffix(short, `\`) {
+		short += " "
+	}
+	return short
+}
+
+// stepOf is a part of a pattern as path.Match wants it, which negates a class by a caret.
+func stepOf(part string) (string, error) {
+	var b strings.Builder
+	class := false
+	for i := 0; i < len(part); i++ {
+		c := part[i]
+		b.WriteByte(c)
+		switch {
+		case c == '\\' && i+1 < len(part):
+			i++
+			b.WriteByte(part[i])
+		case class && c == '[' && strings.HasPrefix(part[i:], "[:"):
+			return "", errors.New("classes as [:alpha:] are not supported")
+		case class:
+			class = c != ']'
+		case c == '[':
+			class = true
+			if strings.HasPrefix(part[i:], "[!") {
+				i++
+				b.WriteByte('^')
+			}
+		}
+	}
+	if _, err := path.Match(b.String(), ""); err != nil {
+		return "", fmt.Errorf("%q cannot be understood", part)
+	}
+	return b.String(), nil
+}
+
+// mostPatterns bounds the work: every name is compared with every pattern.
+const mostPatterns = 10_000
+
+// readIgnoreFile adds the ignore file of a directory, if it has one.
+func (w *walk) readIgnoreFile(dir string) (ok bool) {
+	name := path.Join(dir, ignoreFile)
+	info, err := fs.Lstat(w.files, name)
+	at := manifest.Origin{Path: name}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return true
+	case err != nil:
+		w.refuse(at, err)
+		return false
+	case !info.Mode().IsRegular():
+		w.refuse(at, errors.New("is no regular file, and nothing else is followed: write the patterns here"))
+		return false
+	}
+	content, err := w.reader.Bytes(name)
+	if err != nil {
+		w.problems = append(w.problems, Error{Origin: at, Err: err})
+		return false
+	}
+	below := dir + "/"
+	if dir == "." {
+		below = ""
+	}
+	for line := range strings.SplitSeq(strings.TrimPrefix(string(content), "\uFEFF"), "\n") {
+		at.Line++
+		p, ok, err := patternOf(strings.TrimSuffix(line, "\r"), below)
+		switch {
+		case err != nil: // what it was meant to leave out would be applied
+			w.refuse(at, fmt.Errorf("this is no pattern: %w", err))
+			return false
+		case ok && len(w.ignored) == mostPatterns:
+			w.refuse(at, fmt.Errorf("there are more than %d patterns", mostPatterns))
+			return false
+		case ok:
+			w.ignored = append(w.ignored, p)
+		}
+	}
+	return true
+}
+
+// skipIgnored says whether a file or directory is ignored, and counts its files.
+func (w *walk) skipIgnored(name string, isDir bool) bool {
+	switch {
+	case !w.ignored.matches(name, isDir):
+		return false
+	case isDir:
+		w.skipAll(name, Ignored)
+	case isManifestName(path.Base(name)):
+		w.skipped[Ignored]++
+	}
+	return true
+}
