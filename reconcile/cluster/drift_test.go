@@ -9,7 +9,6 @@ import (
 
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/render"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,118 +35,6 @@ func (w *world) at(gvr schema.GroupVersionResource, namespace string) dynamic.Re
 	return w.live.Resource(gvr).Namespace(namespace)
 }
 
-func TestEveryEditIsFound(t *testing.T) {
-	w := newWorld(t)
-	space := w.sync.Namespace + "-app"
-	crd := w.crd("Bucket", "Namespaced")
-	bucket := w.instance("Bucket", space, "logs")
-	commit := want(t, namespace(space), crd, bucket, configMap(space, "settings", "1"))
-	c := w.cluster(t, cluster.Options{})
-	applied(t, c, commit)
-
-	buckets, settings := w.at(w.resource("Bucket"), space), w.at(configMaps, space)
-	const logs, plainMap, theCRD = "Bucket.%g/%s/logs", "ConfigMap/%s/settings", "CustomResourceDefinition.apiextensions.k8s.io/buckets.%g"
-	cases := map[string]struct {
-		reason string
-		edit   func(ctx context.Context) error
-		want   []string // actions
-	}{
-		"Spec": {
-			reason: "An edit of what we applied moves the generation.",
-			edit:   func(ctx context.Context) error { return edit(ctx, buckets, "logs", `{"spec":{"size":7}}`) },
-			want:   []string{"update (drift) " + logs},
-		},
-		"SpecOfCRD": {
-			reason: "The same for a CRD.",
-			edit: func(ctx context.Context) error {
-				return edit(ctx, w.at(crds, ""), crd.GetName(), `{"spec":{"names":{"kind":"Bucket","plural":"buckets","shortNames":["bu"]}}}`)
-			},
-			want: nil, // a field that we do not own: nothing of ours changed
-		},
-		"LabelRemoved": {
-			reason: "An object that lost our label is not in the labelled list, and is read by name.",
-			edit: func(ctx context.Context) error {
-				return edit(ctx, buckets, "logs", `{"metadata":{"labels":{"`+plan.SyncLabel+`":null}}}`)
-			},
-			want: []string{"update (drift) " + logs},
-		},
-		"AnnotationEdited": {
-			reason: "Our annotation is part of what we applied.",
-			edit: func(ctx context.Context) error {
-				return edit(ctx, w.at(crds, ""), crd.GetName(), `{"metadata":{"annotations":{"`+plan.InventoryAnnotation+`":null}}}`)
-			},
-			want: []string{"update (drift) " + theCRD},
-		},
-		"OwnerReferenceAdded": {
-			reason: "An owner reference makes the garbage collector take an object along; Crossplane's makes it foreign.",
-			edit: func(ctx context.Context) error {
-				return edit(ctx, w.at(crds, ""), crd.GetName(), `{"metadata":{"ownerReferences":[{"apiVersion":"pkg.crossplane.io/v1","kind":"ProviderRevision","name":"aws-1","uid":"00000000-0000-0000-0000-000000000001"}]}}`)
-			},
-			want: []string{"hold (not ours) " + theCRD},
-		},
-		"ManagedFieldsWiped": {
-			reason: "Without our entry a field that leaves Git would stay; so we apply once more.",
-			edit: func(ctx context.Context) error {
-				return edit(ctx, buckets, "logs", `{"metadata":{"managedFields":[{}]}}`)
-			},
-			want: []string{"update (drift) " + logs},
-		},
-		"Deleted": {
-			reason: "What somebody deleted comes back.",
-			edit: func(ctx context.Context) error {
-				return buckets.Delete(ctx, "logs", metav1.DeleteOptions{})
-			},
-			want: []string{"create (drift) " + logs},
-		},
-		"Recreated": {
-			reason: "An object of the same name and content is another object: without our marks.",
-			edit: func(ctx context.Context) error {
-				gone := buckets.Delete(ctx, "logs", metav1.DeleteOptions{})
-				_, err := buckets.Create(ctx, bucket, metav1.CreateOptions{})
-				return errors.Join(gone, err)
-			},
-			want: []string{"update (drift) " + logs},
-		},
-		"NoGeneration": {
-			reason: "A ConfigMap has no generation; any write moves its resourceVersion.",
-			edit:   func(ctx context.Context) error { return edit(ctx, settings, "settings", `{"data":{"key":"2"}}`) },
-			want:   []string{"update (drift) " + plainMap},
-		},
-		"OthersField": {
-			reason: "A field that we do not apply is not ours to correct; the look at it is remembered.",
-			edit:   func(ctx context.Context) error { return edit(ctx, settings, "settings", `{"data":{"other":"2"}}`) },
-			want:   nil,
-		},
-		"Status": {
-			reason: "A status write must not even cause a look.",
-			edit: func(ctx context.Context) error {
-				return edit(ctx, buckets, "logs", `{"status":{"phase":"ready"}}`, "status")
-			},
-			want: nil,
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if err := tc.edit(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			w.requests.Reset()
-			p := planned(t, c, commit)
-			if diff := cmp.Diff(w.named(space, tc.want), actions(p)); diff != "" {
-				t.Errorf("%s\nsteps (-want +got):\n%s", tc.reason, diff)
-			}
-			if tried := w.requests.Counts()["DRY-RUN PATCH"]; name == "Status" && tried != 0 {
-				t.Errorf("%s\ngot %d dry runs", tc.reason, tried)
-			}
-			w.heal(t, c, commit, p)
-			w.requests.Reset()
-			if after := planned(t, c, commit); len(actions(after)) > 0 || after.Remembers() || w.requests.Counts()["DRY-RUN PATCH"] > 0 {
-				t.Errorf("After a pass nothing is left to do, look at or remember.\ngot %v, remembers %v, %v", actions(after), after.Remembers(), w.requests.Counts())
-			}
-		})
-	}
-}
-
 // named fills in the group and the namespace.
 func (w *world) named(space string, lines []string) []string {
 	var named []string
@@ -156,38 +43,6 @@ func (w *world) named(space string, lines []string) []string {
 		named = append(named, strings.ReplaceAll(l, "%s", space))
 	}
 	return named
-}
-
-// heal applies the plan. What an edit made somebody else's, which we do not force, goes:
-// a person deletes the object, or takes the owner reference back.
-func (w *world) heal(t *testing.T, c *cluster.Cluster, commit render.Desired, p plan.Plan) {
-	t.Helper()
-	for _, s := range p.Steps {
-		if s.Action == plan.Hold {
-			w.patch(t, w.at(crds, ""), s.ID.Name, `{"metadata":{"ownerReferences":null}}`)
-			return
-		}
-	}
-	done, err := c.Apply(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range done {
-		var conflict *cluster.ConflictError
-		switch {
-		case errors.As(o.Err, &conflict):
-			gvr := w.resource(o.ID.Kind)
-			if o.ID.Group == "" {
-				gvr = configMaps
-			}
-			if err := w.at(gvr, o.ID.Namespace).Delete(t.Context(), o.ID.Name, metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			applied(t, c, commit)
-		case o.Err != nil || o.NotReady != "":
-			t.Fatalf("%s %s: %v %s", o.Action, o.ID, o.Err, o.NotReady)
-		}
-	}
 }
 
 func TestConflictIsNamed(t *testing.T) {
