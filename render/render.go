@@ -26,6 +26,9 @@ type Options struct {
 	Limits     manifest.Limits
 	Others     catalogue.Others        // what becomes of objects of other tools; "" skips them
 	Live       []*catalogue.Definition // definitions of the cluster, beside those of the commit
+
+	CrossplaneVersion string               // the release whose package manager is followed; "" is the newest
+	Packages          []catalogue.Declared // directories that are packages without a crossplane.yaml
 }
 
 // A Desired is what a commit wants a cluster to hold.
@@ -50,7 +53,7 @@ func Render(in Input, how Options) (Desired, error) {
 		return Desired{}, err
 	}
 	var problems catalogue.Errors
-	c, err := catalogue.Read(in.Files, in.Path, catalogue.Options{Limits: how.Limits, Others: how.Others})
+	c, err := catalogue.Read(in.Files, in.Path, how.reading())
 	if err != nil && !errors.As(err, &problems) {
 		return Desired{}, err
 	}
@@ -108,9 +111,14 @@ func Render(in Input, how Options) (Desired, error) {
 func (how Options) check() error {
 	switch how.Owner {
 	case "", OwnerHeadgate, OwnerCrossplane, OwnerAuto:
-		return cmp.Or(how.Conversion.check(), how.Others.Check())
+		return errors.Join(how.Conversion.check(), how.reading().Check())
 	}
 	return fmt.Errorf("crdOwner must be %s, %s or %s, not %q", OwnerHeadgate, OwnerCrossplane, OwnerAuto, how.Owner)
+}
+
+// reading is how the files of the commit are read.
+func (how Options) reading() catalogue.Options {
+	return catalogue.Options{Limits: how.Limits, Others: how.Others, CrossplaneVersion: how.CrossplaneVersion, Packages: how.Packages}
 }
 
 // withLive adds definitions of the cluster that the commit does not declare, by name.

@@ -72,6 +72,8 @@ type renderFlags struct {
 	others     choice
 	service    string
 	ca         string
+	release    string
+	packages   []string
 }
 
 func newRenderFlags() *renderFlags {
@@ -106,7 +108,10 @@ func (f *renderFlags) addTo(cmd *cobra.Command) {
 	f.conversion.addTo(cmd, "conversion", "", "what becomes of conversion webhooks, whose service no package holds")
 	f.others.addTo(cmd, "others", "", "what becomes of objects that configure Flux or Argo CD, and of what is encrypted with SOPS")
 	cmd.Flags().StringVar(&f.service, "conversion-service", "", "with --conversion=inject: the webhook's service, as `namespace/name[:port]`")
-	cmd.Flags().StringVar(&f.ca, "conversion-ca", "", "with --conversion=inject: `file` with the webhook's CA, in PEM")
+	flags := cmd.Flags()
+	flags.StringVar(&f.ca, "conversion-ca", "", "with --conversion=inject: `file` with the webhook's CA, in PEM")
+	flags.StringVar(&f.release, "crossplane-version", "", "follow the package manager of this `version` of Crossplane, as v2.3.1 (default: the newest known)")
+	flags.StringArrayVar(&f.packages, "package", nil, "`directory=name` of a provider's CRDs without a crossplane.yaml; with ,safe-start behind it, not all its definitions are active")
 }
 
 // options are the flags as package render takes them.
@@ -121,11 +126,28 @@ func (f *renderFlags) into(spec *v1alpha1.Spec) error {
 	spec.CRDOwner = owners[f.owner.value]
 	spec.Others = others[f.others.value]
 	spec.Conversion.Strategy = strategies[f.conversion.value]
+	spec.CrossplaneVersion = f.release
+	if err := f.declare(spec); err != nil {
+		return err
+	}
 	if spec.Conversion.Strategy == v1alpha1.ConversionInject {
 		return f.inject(&spec.Conversion)
 	}
 	if f.service != "" || f.ca != "" {
 		return usagef("--conversion-service and --conversion-ca go with --conversion=inject")
+	}
+	return nil
+}
+
+// declare declares packages. What is wrong with one is up to render.
+func (f *renderFlags) declare(spec *v1alpha1.Spec) error {
+	for _, arg := range f.packages {
+		directory, name, ok := strings.Cut(arg, "=")
+		if !ok {
+			return usagef("--package wants directory=name or directory=name,safe-start, not %q", arg)
+		}
+		name, safe := strings.CutSuffix(name, ",safe-start")
+		spec.Packages = append(spec.Packages, v1alpha1.Package{Path: directory, Name: name, SafeStart: &safe})
 	}
 	return nil
 }

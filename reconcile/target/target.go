@@ -52,9 +52,11 @@ func Reconciler(s v1alpha1.Sync) reconcile.Reconciler {
 	spec := s.Spec
 	return reconcile.Reconciler{
 		Options: render.Options{
-			Owner:      render.Owner(spec.CRDOwner),
-			Conversion: conversion(spec.Conversion),
-			Others:     catalogue.Others(spec.Others),
+			Owner:             render.Owner(spec.CRDOwner),
+			Conversion:        conversion(spec.Conversion),
+			Others:            catalogue.Others(spec.Others),
+			CrossplaneVersion: spec.CrossplaneVersion,
+			Packages:          declared(spec.Packages),
 		},
 		Guarding: plan.Guarding{
 			MaxPrunes:      or0(spec.MaxPrunes),
@@ -85,6 +87,14 @@ func or0(n *int) int {
 		return 0 // the default
 	}
 	return *n
+}
+
+func declared(packages []v1alpha1.Package) []catalogue.Declared {
+	var made []catalogue.Declared
+	for _, p := range packages {
+		made = append(made, catalogue.Declared{Path: p.Path, Name: p.Name, SafeStart: p.SafeStart != nil && *p.SafeStart})
+	}
+	return made
 }
 
 func conversion(c v1alpha1.Conversion) render.Conversion {

@@ -67,6 +67,8 @@ func TestReconciler(t *testing.T) {
   maxPrunes: 3
   maxActivations: 5
   timeout: 1m
+  crossplaneVersion: v2.1.0
+  packages: [{path: vendor/aws, name: provider-aws, safeStart: true}]
   conversion: {strategy: Inject, service: {namespace: a, name: b, port: 1}, caBundle: pem}
 `,
 			want: reconcile.Reconciler{
@@ -76,6 +78,9 @@ func TestReconciler(t *testing.T) {
 					Owner:      render.OwnerHeadgate,
 					Others:     catalogue.RefuseOthers,
 					Conversion: render.Conversion{Strategy: render.ConversionInject, Namespace: "a", Service: "b", Port: 1, CABundle: []byte("pem")},
+
+					CrossplaneVersion: "v2.1.0",
+					Packages:          []catalogue.Declared{{Path: "vendor/aws", Name: "provider-aws", SafeStart: true}},
 				},
 			},
 		},

@@ -67,11 +67,11 @@ type Pattern struct {
 
 // A Package is a provider, configuration or function package in the tree.
 type Package struct {
-	Name      string // metadata.name of crossplane.yaml
+	Name      string // metadata.name of crossplane.yaml, or as declared
 	Kind      string // Provider, Configuration, Function
 	Directory string // slash separated, from the root of the commit
 	SafeStart bool
-	Origin    manifest.Origin // of crossplane.yaml
+	Origin    manifest.Origin // of crossplane.yaml; the directory of one that is declared
 
 	// Installer is the Provider, Configuration or Function object of the commit that
 	// has Crossplane install the same package; zero where there is none.

@@ -117,6 +117,7 @@ spec:
 		reason string
 		files  map[string]string
 		root   string
+		how    catalogue.Options
 		want   result
 	}{
 		"Ordinary": {
@@ -325,6 +326,136 @@ spec:
 				Findings: []string{"not-installed-from-package@f/x.yaml:1"},
 			},
 		},
+		"FunctionThen": {
+			reason: "before v2.2.0 what a Function holds was installed, as it is",
+			files: map[string]string{
+				"f/crossplane.yaml": function,
+				"f/input.yaml":      crd("inputs", "Input"),
+				"f/x.yaml":          object("v1", "ConfigMap", "x"),
+			},
+			how: catalogue.Options{CrossplaneVersion: "2.1.8"},
+			want: result{
+				Packages: []string{"Function function-go in f, safe-start: false, at f/crossplane.yaml:1"},
+				Objects:  []string{"CustomResourceDefinition.apiextensions.k8s.io/inputs.toy.example.org"},
+				Skipped:  catalogue.Skipped{catalogue.Metadata: 1, catalogue.NotInstalled: 1},
+				Findings: []string{"not-installed-from-package@f/x.yaml:1"},
+			},
+		},
+		"FirstRelease": {
+			reason: "v2.0.1 made definitions of all CRDs, and took neither definitions nor policies out of packages",
+			files: map[string]string{
+				"toy/crossplane.yaml":    safeProvider,
+				"toy/crds/configs.yaml":  crd("providerconfigs", "ProviderConfig"),
+				"toy/crds/native.yaml":   mrd(""),
+				"conf/crossplane.yaml":   configuration,
+				"conf/policy.yaml":       policy,
+				"elsewhere/policy.yaml":  strings.Replace(policy, "name: team", "name: other", 1),
+				"elsewhere/classic.yaml": crd("providerconfigusages", "ProviderConfigUsage"),
+			},
+			how: catalogue.Options{CrossplaneVersion: "v2.0.1"},
+			want: result{
+				Definitions: []definition{{Name: "providerconfigs.toy.example.org", Package: "provider-toy", FromCRD: true}},
+				Policies:    []string{"other: buckets.toy.example.org@8 *.example.org@10"},
+				Packages: []string{
+					"Configuration platform in conf, safe-start: false, at conf/crossplane.yaml:1",
+					"Provider provider-toy in toy, safe-start: true, at toy/crossplane.yaml:1",
+				},
+				Objects: []string{
+					"ManagedResourceActivationPolicy.apiextensions.crossplane.io/other",
+					"CustomResourceDefinition.apiextensions.k8s.io/providerconfigusages.toy.example.org",
+				},
+				Skipped:  catalogue.Skipped{catalogue.Metadata: 2, catalogue.NotInstalled: 2},
+				Findings: []string{"not-installed-from-package@conf/policy.yaml:1", "not-installed-from-package@toy/crds/native.yaml:1"},
+			},
+		},
+		"ThreeExempt": {
+			reason: "until v2.2.0 there were three exempt kinds; its release candidates count as v2.2.0",
+			files: map[string]string{
+				"crossplane.yaml": safeProvider,
+				"a.yaml":          crd("providerconfigs", "ProviderConfig"),
+				"b.yaml":          crd("clusterproviderconfigusages", "ClusterProviderConfigUsage"),
+				"c.yaml":          mrd(""),
+			},
+			how: catalogue.Options{CrossplaneVersion: "v2.1.8"},
+			want: result{
+				Definitions: []definition{
+					{Name: "clusterproviderconfigusages.toy.example.org", Package: "provider-toy", FromCRD: true},
+					{Name: "things.toy.example.org", Package: "provider-toy"},
+				},
+				Packages: []string{"Provider provider-toy in ., safe-start: true, at crossplane.yaml:1"},
+				Objects:  []string{"CustomResourceDefinition.apiextensions.k8s.io/providerconfigs.toy.example.org"},
+				Skipped:  catalogue.Skipped{catalogue.Metadata: 1},
+			},
+		},
+		"FourExempt": {
+			reason: "its release candidates count as v2.2.0",
+			files: map[string]string{
+				"crossplane.yaml": safeProvider,
+				"b.yaml":          crd("clusterproviderconfigusages", "ClusterProviderConfigUsage"),
+			},
+			how: catalogue.Options{CrossplaneVersion: "v2.2.0-rc.0.12.gabcdef0"},
+			want: result{
+				Packages: []string{"Provider provider-toy in ., safe-start: true, at crossplane.yaml:1"},
+				Objects:  []string{"CustomResourceDefinition.apiextensions.k8s.io/clusterproviderconfigusages.toy.example.org"},
+				Skipped:  catalogue.Skipped{catalogue.Metadata: 1},
+			},
+		},
+		"Incompatible": {
+			reason: "Crossplane does not install a package that is made for another release",
+			files: map[string]string{
+				"a/crossplane.yaml": safeProvider + "\n",
+				"b/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: b}\nspec:\n  crossplane:\n    version: \">=v2.3.0\"\n",
+				"c/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: c}\nspec: {crossplane: {version: \">=v1.12.0-0\"}}\n",
+			},
+			how: catalogue.Options{CrossplaneVersion: "v2.2.4"},
+			want: result{
+				Packages: []string{
+					"Provider provider-toy in a, safe-start: true, at a/crossplane.yaml:1",
+					"Provider b in b, safe-start: false, at b/crossplane.yaml:1",
+					"Provider c in c, safe-start: false, at c/crossplane.yaml:1",
+				},
+				Skipped:  catalogue.Skipped{catalogue.Metadata: 3},
+				Findings: []string{"package-incompatible@b/crossplane.yaml:6"},
+			},
+		},
+		"Declared": {
+			reason: "a directory without crossplane.yaml is a package if somebody says so, in every way",
+			files: map[string]string{
+				"vendor/toy/crds/buckets.yaml": crd("buckets", "Bucket"),
+				"vendor/toy/examples/a.yaml":   "not: [read",
+				"vendor/toy/webhook.yaml":      object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "placeholder"),
+				"vendor/toy/x.yaml":            object("v1", "ConfigMap", "x"),
+				"vendor/other/crd.yaml":        crd("queues", "Queue"),
+				"vendor/crd.yaml":              crd("tables", "Table"),
+			},
+			how: catalogue.Options{Packages: []catalogue.Declared{{Path: "vendor/toy/", Name: "toy", SafeStart: true}, {Path: "./vendor/other", Name: "other"}}},
+			want: result{
+				Definitions: []definition{
+					{Name: "buckets.toy.example.org", Package: "toy", FromCRD: true},
+					{Name: "queues.toy.example.org", Package: "other", FromCRD: true, State: catalogue.Active},
+				},
+				Packages: []string{
+					"Provider other in vendor/other, safe-start: false, at vendor/other",
+					"Provider toy in vendor/toy, safe-start: true, at vendor/toy",
+				},
+				Objects: []string{
+					"ValidatingWebhookConfiguration.admissionregistration.k8s.io/crossplane-provider-toy",
+					"CustomResourceDefinition.apiextensions.k8s.io/tables.toy.example.org",
+				},
+				Skipped:  catalogue.Skipped{catalogue.BuildInput: 1, catalogue.NotInstalled: 1},
+				Findings: []string{"not-installed-from-package@vendor/toy/x.yaml:1"},
+			},
+		},
+		"InsideOfADeclared": {
+			reason: "a path that begins inside of a declared package does not make ordinary CRDs of its definitions",
+			files:  map[string]string{"toy/crds/buckets.yaml": crd("buckets", "Bucket")},
+			root:   "toy/crds/buckets.yaml",
+			how:    catalogue.Options{Packages: []catalogue.Declared{{Path: "toy", Name: "toy", SafeStart: true}}},
+			want: result{
+				Definitions: []definition{{Name: "buckets.toy.example.org", Package: "toy", FromCRD: true}},
+				Packages:    []string{"Provider toy in toy, safe-start: true, at toy"},
+			},
+		},
 		"BuildInputs": {
 			reason: "examples, tests, sources and kustomizations inside of a package are counted, not read",
 			files: map[string]string{
@@ -398,7 +529,7 @@ spec:
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, err := catalogue.Read(tree(tc.files), tc.root, catalogue.Options{})
+			c, err := catalogue.Read(tree(tc.files), tc.root, tc.how)
 			if err != nil {
 				t.Fatalf("%s\nRead(...): %v", tc.reason, err)
 			}
@@ -509,6 +640,7 @@ func TestReadRefuses(t *testing.T) {
 		reason string
 		files  map[string]string
 		root   string
+		how    catalogue.Options
 		want   []string // the beginnings of the problems, in order
 	}{
 		"BrokenYAML": {
@@ -633,6 +765,48 @@ func TestReadRefuses(t *testing.T) {
 			root:   "../other",
 			want:   []string{"../other: is not a path inside of the commit"},
 		},
+		"TwoMetadata": {
+			reason: "nobody knows of which kind the package is, so Crossplane does not install it",
+			files: map[string]string{
+				"a/crossplane.yaml": safeProvider,
+				"a/more/meta.yaml":  documents(crd("buckets", "Bucket"), configuration),
+				"b/crossplane.yaml": documents(function, function),
+			},
+			want: []string{
+				"a/more/meta.yaml:18: Configuration is metadata of a package, of which provider-toy has one already, at a/crossplane.yaml:1",
+				"b/crossplane.yaml:6: a package has one metadata document: the first is at b/crossplane.yaml:1",
+			},
+		},
+		"Constraint": {
+			reason: "Crossplane installs no package whose constraint it cannot read, of any kind",
+			files: map[string]string{
+				"a/crossplane.yaml": safeProvider[:strings.Index(safeProvider, "spec:")] + "spec:\n  crossplane:\n    version: latest\n",
+				"b/crossplane.yaml": function + "\nspec:\n  crossplane: {}\n",
+				"c/crossplane.yaml": configuration + "\nspec:\n  crossplane:\n    version: 2\n",
+			},
+			want: []string{
+				`a/crossplane.yaml:6: spec.crossplane.version of provider-toy must be a constraint, as ">=v2.0.0", not "latest"`,
+				`b/crossplane.yaml:1: spec.crossplane.version of function-go must be a constraint, as ">=v2.0.0", not ""`,
+				`c/crossplane.yaml:6: spec.crossplane.version of platform must be a constraint, as ">=v2.0.0", not ""`,
+			},
+		},
+		"NotDeclared": {
+			reason: "what was meant by a declaration that nothing fits may have been read as ordinary CRDs",
+			files: map[string]string{
+				"toy/crossplane.yaml": safeProvider,
+				"file.yaml":           object("v1", "ConfigMap", "a"),
+				"toy/examples/a.yaml": "",
+			},
+			how: catalogue.Options{Packages: []catalogue.Declared{
+				{Path: "toy", Name: "a"}, {Path: "file.yaml", Name: "b"}, {Path: "tyo", Name: "c"}, {Path: "toy/examples", Name: "d"},
+			}},
+			want: []string{
+				"file.yaml: is declared to be package b, and is no directory",
+				"toy/crossplane.yaml:1: is the metadata of package provider-toy, so toy cannot be declared to be package a: remove the declaration",
+				"toy/examples: is declared to be package d, and is not read",
+				"tyo: is declared to be package c, and this commit has no such directory",
+			},
+		},
 		"TwoWebhookConfigurations": {
 			reason: "a package renames them to one name, of which there can be one",
 			files: map[string]string{
@@ -646,7 +820,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := catalogue.Read(tree(tc.files), tc.root, catalogue.Options{})
+			_, err := catalogue.Read(tree(tc.files), tc.root, tc.how)
 			if err == nil {
 				t.Fatalf("%s\nRead(...): no error", tc.reason)
 			}
@@ -660,6 +834,59 @@ func TestReadRefuses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	cases := map[string]struct {
+		how  catalogue.Options
+		want []string
+	}{
+		"HalfAVersion":  {catalogue.Options{CrossplaneVersion: "v2.1"}, []string{"crossplaneVersion must be a whole version"}},
+		"BeforeV2":      {catalogue.Options{CrossplaneVersion: "1.20.0"}, []string{"crossplaneVersion must be at least v2.0.0"}},
+		"NoName":        {catalogue.Options{Packages: []catalogue.Declared{{Path: "a"}}}, []string{"packages[0].name is missing"}},
+		"Outside":       {catalogue.Options{Packages: []catalogue.Declared{{Path: "../a", Name: "a"}}}, []string{"packages[0].path must be a directory of the commit"}},
+		"PathTwice":     {catalogue.Options{Packages: []catalogue.Declared{{Path: "a", Name: "a"}, {Path: "a/", Name: "b"}}}, []string{"packages[1]: a/ and b can be declared once each"}},
+		"NameTwice":     {catalogue.Options{Packages: []catalogue.Declared{{Path: "a", Name: "a"}, {Path: "b", Name: "a"}}}, []string{"packages[1]: b and a can be declared once each"}},
+		"SeveralAtOnce": {catalogue.Options{CrossplaneVersion: "x", Packages: []catalogue.Declared{{Name: "a"}}}, []string{"crossplaneVersion", "packages[0].path"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := catalogue.Read(fstest.MapFS{}, "", tc.how)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			got := strings.Split(err.Error(), "\n")
+			if len(got) != len(tc.want) {
+				t.Fatalf("want %d problems, got:\n%v", len(tc.want), err)
+			}
+			for i, want := range tc.want {
+				if !strings.HasPrefix(got[i], want) {
+					t.Errorf("want %q…, got %q", want, got[i])
+				}
+			}
+		})
+	}
+}
+
+func TestRefusedPackage(t *testing.T) {
+	files := tree(map[string]string{
+		"crossplane.yaml": safeProvider,
+		"a.yaml":          object("apiextensions.crossplane.io/v1", "Composition", "a"),
+		"b.yaml":          object("pkg.crossplane.io/v1", "Provider", "b"),
+	})
+	for version, want := range map[string][]bool{"": {false, true}, "v2.1.0": {true, true}} {
+		c, err := catalogue.Read(files, "", catalogue.Options{CrossplaneVersion: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []bool
+		for _, f := range c.Findings {
+			got = append(got, strings.HasSuffix(f.Message, ", and it refuses a package that holds one"))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("Crossplane %s: what it can decode it leaves out since v2.2.0, and before that refused the package for (-want +got):\n%s", version, diff)
+		}
 	}
 }
 

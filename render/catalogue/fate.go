@@ -22,7 +22,7 @@ const (
 )
 
 // fateOf decides what becomes of a document, and where it is skipped, why.
-func fateOf(h manifest.Header, in *Package, others Others) (fate, Why) {
+func (r release) fateOf(h manifest.Header, in *Package, others Others) (fate, Why) {
 	group, version := groupVersion(h.APIVersion)
 	kind := group + " " + h.Kind
 	switch {
@@ -36,19 +36,19 @@ func fateOf(h manifest.Header, in *Package, others Others) (fate, Why) {
 		return skip, Metadata
 	case isOtherTool(group) && others != ApplyOthers:
 		return foreign, OtherTool
-	case in != nil && in.Kind == "Function" && kind == kindCRD:
+	case in != nil && in.Kind == "Function" && kind == kindCRD && !r.installs(in, kind, version):
 		return skip, NotInstalled // lint accepts the schema of an input; nothing installs it
-	case !installs(in, kind, version):
-		return misplaced, NotInstalled
 	case (kind == kindMRD || kind == kindMRAP) && version != "v1alpha1":
 		return unknown, ""
+	case !r.installs(in, kind, version):
+		return misplaced, NotInstalled
 	case kind == kindMRD:
 		return native, ""
 	case kind == kindMRAP:
 		return policy, ""
 	case in == nil:
 		return apply, ""
-	case kind == kindCRD && version == "v1" && !isExempt(h.Spec.Kind):
+	case in.Kind == "Provider" && kind == kindCRD && version == "v1" && !r.exempts(h.Spec.Kind):
 		return converted, ""
 	case isWebhook(kind):
 		return webhook, ""
@@ -58,53 +58,20 @@ func fateOf(h manifest.Header, in *Package, others Others) (fate, Why) {
 }
 
 const (
-	kindCRD  = "apiextensions.k8s.io CustomResourceDefinition"
-	kindMRD  = "apiextensions.crossplane.io ManagedResourceDefinition"
-	kindMRAP = "apiextensions.crossplane.io ManagedResourceActivationPolicy"
+	kindCRD         = "apiextensions.k8s.io CustomResourceDefinition"
+	kindMRD         = "apiextensions.crossplane.io ManagedResourceDefinition"
+	kindMRAP        = "apiextensions.crossplane.io ManagedResourceActivationPolicy"
+	kindXRD         = "apiextensions.crossplane.io CompositeResourceDefinition"
+	kindComposition = "apiextensions.crossplane.io Composition"
 )
-
-// installs says whether Crossplane's package manager installs a kind from a
-// package. Outside of packages there is nothing to choose.
-func installs(in *Package, kind, version string) bool {
-	if in == nil {
-		return true
-	}
-	switch in.Kind {
-	case "Provider":
-		switch kind {
-		case kindCRD:
-			return version == "v1" || version == "v1beta1"
-		case kindMRD:
-			return true
-		}
-		return isWebhook(kind) && version == "v1"
-	case "Configuration":
-		switch kind {
-		case "apiextensions.crossplane.io CompositeResourceDefinition":
-			return version == "v1" || version == "v2"
-		case "apiextensions.crossplane.io Composition":
-			return version == "v1"
-		case kindMRAP:
-			return true
-		case "ops.crossplane.io Operation", "ops.crossplane.io CronOperation", "ops.crossplane.io WatchOperation":
-			return version == "v1alpha1"
-		}
-	}
-	return false
-}
-
-// isExempt says whether the CRD of a kind in a provider package stays a CRD.
-func isExempt(kind string) bool {
-	switch kind {
-	case "ProviderConfig", "ClusterProviderConfig", "ProviderConfigUsage", "ClusterProviderConfigUsage":
-		return true
-	}
-	return false
-}
 
 func isWebhook(kind string) bool {
 	return kind == "admissionregistration.k8s.io ValidatingWebhookConfiguration" ||
 		kind == "admissionregistration.k8s.io MutatingWebhookConfiguration"
+}
+
+func isOperation(kind string) bool {
+	return kind == "ops.crossplane.io Operation" || kind == "ops.crossplane.io CronOperation" || kind == "ops.crossplane.io WatchOperation"
 }
 
 // isOtherTool says whether the objects of a group configure Flux or Argo CD.

@@ -1,12 +1,14 @@
 package catalogue
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
 
 	"headgate.dev/headgate/render/manifest"
 
+	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -14,6 +16,29 @@ import (
 const metaFile = "crossplane.yaml"
 
 const groupMeta = "meta.pkg.crossplane.io"
+
+// enter is the package that begins in a directory: one that is declared to be there, or
+// the one of its crossplane.yaml, which is read. It answers false where that is wrong.
+func (w *walk) enter(dir string, hasMeta bool) (p *Package, documents []*manifest.Document, ok bool) {
+	declared := w.declared[dir]
+	delete(w.declared, dir)
+	if hasMeta {
+		if p, documents, ok = w.readPackage(dir); !ok {
+			return nil, nil, false
+		}
+	}
+	switch {
+	case declared != nil && p != nil:
+		w.refuse(p.Origin, fmt.Errorf("is the metadata of package %s, so %s cannot be declared to be package %s: remove the declaration", p.Name, dir, declared.Name))
+		return nil, nil, false
+	case declared != nil:
+		p = declared
+	}
+	if p != nil {
+		w.packages = append(w.packages, p)
+	}
+	return p, documents, true
+}
 
 // readPackage reads the crossplane.yaml of a directory. There is no package where
 // the file is about something else, and nothing but problems where it is not ok.
@@ -34,12 +59,11 @@ func (w *walk) readPackage(dir string) (p *Package, documents []*manifest.Docume
 	case 0:
 		return nil, documents, true
 	case 1:
-		p, err := packageOf(meta[0], dir)
+		p, err := w.packageOf(meta[0], dir)
 		if err != nil {
 			w.problems = append(w.problems, *err)
 			return nil, nil, false
 		}
-		w.packages = append(w.packages, p)
 		return p, documents, true
 	default:
 		w.problems = append(w.problems, Errorf(meta[1].Origin, "a package has one metadata document: the first is at %s", meta[0].Origin))
@@ -48,7 +72,7 @@ func (w *walk) readPackage(dir string) (p *Package, documents []*manifest.Docume
 }
 
 // packageOf is the package that a document of group meta.pkg.crossplane.io is about.
-func packageOf(d *manifest.Document, dir string) (*Package, *Error) {
+func (w *walk) packageOf(d *manifest.Document, dir string) (*Package, *Error) {
 	refuse := func(format string, args ...any) (*Package, *Error) {
 		p := Errorf(d.Origin, format, args...)
 		return nil, &p
@@ -72,13 +96,41 @@ func packageOf(d *manifest.Document, dir string) (*Package, *Error) {
 	if err != nil {
 		return refuse("spec.capabilities of %s must be a list of strings", h.Name)
 	}
-	return &Package{
+	p := &Package{
 		Name:      h.Name,
 		Kind:      h.Kind,
 		Directory: dir,
 		SafeStart: slices.ContainsFunc(capabilities, isSafeStart),
 		Origin:    d.Origin,
-	}, nil
+	}
+	if err := w.checkConstraint(p, d, u); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// checkConstraint wants of spec.crossplane.version what Crossplane wants of it: a
+// constraint. That the release is outside of it is for a person to know.
+func (w *walk) checkConstraint(p *Package, d *manifest.Document, u *unstructured.Unstructured) *Error {
+	spec, _ := u.Object["spec"].(map[string]any)
+	if spec["crossplane"] == nil {
+		return nil
+	}
+	at := d.OriginOf("spec", "crossplane", "version")
+	text, _, err := unstructured.NestedString(spec, "crossplane", "version")
+	constraint, bad := semver.NewConstraint(text)
+	if err != nil || bad != nil {
+		e := Errorf(at, "spec.crossplane.version of %s must be a constraint, as \">=v2.0.0\", not %q", p.Name, text)
+		return &e
+	}
+	if v := w.release.version; v != nil && !constraint.Check(v) {
+		w.findings = append(w.findings, manifest.Finding{
+			Rule: RuleIncompatible, Severity: manifest.Warning, Origin: at,
+			Message: fmt.Sprintf("%s package %s wants Crossplane %s, which v%s is not: that would not install it", p.Kind, p.Name, text, v),
+			Fix:     "take a version of the package that is made for it, or set ignoreCrossplaneConstraints where it is installed",
+		})
+	}
+	return nil
 }
 
 // isSafeStart compares letters and digits only, in any case, as Crossplane does.

@@ -20,13 +20,22 @@ import (
 const (
 	RuleNotInstalled  = "not-installed-from-package"
 	RuleBuildInput    = "package-build-input"
+	RuleIncompatible  = "package-incompatible"
 	RuleUnsubstituted = "unsubstituted-variable"
 )
 
 // Options say how to read; the zero value is what a user gets who sets nothing.
 type Options struct {
-	Limits manifest.Limits
-	Others Others
+	Limits            manifest.Limits
+	Others            Others
+	CrossplaneVersion string     // the release whose package manager is followed; "" is the newest
+	Packages          []Declared // what is a package though it has no crossplane.yaml
+}
+
+// Check says what is wrong with the options.
+func (how Options) Check() error {
+	_, err := releaseOf(how.CrossplaneVersion)
+	return errors.Join(how.Others.Check(), err, checkDeclared(how.Packages))
 }
 
 // Read reads every .yaml, .yml and .json file below root, which is a directory or
@@ -34,10 +43,21 @@ type Options struct {
 // use. Bodies of converted definitions stay undecoded.
 //
 // An error is Errors: everything that is wrong with the commit. The catalogue
-// then holds what is right with it.
+// then holds what is right with it. Options that are wrong are another error.
 func Read(files fs.FS, root string, how Options) (Catalogue, error) {
-	w := &walk{files: files, how: how, reader: manifest.NewReader(files, how.Limits), skipped: Skipped{}}
+	if err := how.Check(); err != nil {
+		return Catalogue{}, err
+	}
+	release, err := releaseOf(how.CrossplaneVersion)
+	if err != nil {
+		return Catalogue{}, err
+	}
+	w := &walk{
+		files: files, how: how, reader: manifest.NewReader(files, how.Limits), release: release,
+		declared: declaredPackages(how.Packages), skipped: Skipped{},
+	}
 	w.from(root)
+	w.refuseUnread()
 	w.read()
 
 	s := sorting{walk: w}
@@ -97,17 +117,20 @@ type undecoded struct {
 
 // sort puts a document where its header says that it belongs.
 func (s *sorting) sort(d *manifest.Document, in *Package) {
-	what, why := fateOf(d.Header, in, s.how.Others)
+	what, why := s.release.fateOf(d.Header, in, s.how.Others)
 	switch what {
 	case foreign:
 		s.other(d, why)
 		return
 	case skip:
 		s.skipped[why]++
+		if why == Metadata && in != nil && d.Origin != in.Origin {
+			s.refuse(d.Origin, fmt.Errorf("%s is metadata of a package, of which %s has one already, at %s: remove one of them, or give it a directory of its own", d.Header.Kind, in.Name, in.Origin))
+		}
 		return
 	case misplaced:
 		s.skipped[why]++
-		s.findings = append(s.findings, notInstalled(d, in))
+		s.findings = append(s.findings, s.notInstalled(d, in))
 		return
 	case native, converted, policy, webhook, apply:
 		// wanted, if it is whole
@@ -127,11 +150,17 @@ func (s *sorting) sort(d *manifest.Document, in *Package) {
 	}
 }
 
-func notInstalled(d *manifest.Document, in *Package) manifest.Finding {
+func (s *sorting) notInstalled(d *manifest.Document, in *Package) manifest.Finding {
+	h := d.Header
+	group, version := groupVersion(h.APIVersion)
+	refused := ""
+	if s.release.refuses(group+" "+h.Kind, version) {
+		refused = ", and it refuses a package that holds one"
+	}
 	return manifest.Finding{
 		Rule: RuleNotInstalled, Severity: manifest.Warning, Origin: d.Origin,
-		Message: strings.TrimRight(fmt.Sprintf("%s %s", d.Header.Kind, d.Header.Name), " ") +
-			fmt.Sprintf(" is in %s package %s, of which Crossplane installs %s: it is not applied", in.Kind, in.Name, installed[in.Kind]),
+		Message: strings.TrimRight(fmt.Sprintf("%s %s", h.Kind, h.Name), " ") +
+			fmt.Sprintf(" is in %s package %s, of which Crossplane installs %s: it is not applied%s", in.Kind, in.Name, installed[in.Kind], refused),
 		Fix: "move it out of " + in.Directory + " if it is meant to be applied",
 	}
 }

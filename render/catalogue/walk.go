@@ -22,6 +22,8 @@ type walk struct {
 	files    fs.FS
 	how      Options
 	reader   *manifest.Reader
+	release  release
+	declared map[string]*Package // by directory: those that the walk has not come by yet
 	found    []*file
 	packages []*Package
 	ignored  ignoring
@@ -74,14 +76,12 @@ func (w *walk) above(root string) (in *Package, ok bool) {
 		if !w.readIgnoreFile(dir) {
 			return nil, false
 		}
-		if w.isFile(path.Join(dir, metaFile)) {
-			p, _, ok := w.readPackage(dir)
-			if !ok {
-				return nil, false
-			}
-			if p != nil {
-				in = p
-			}
+		p, _, ok := w.enter(dir, w.isFile(path.Join(dir, metaFile)))
+		if !ok {
+			return nil, false
+		}
+		if p != nil {
+			in = p
 		}
 		if in != nil && isBuildInput(steps[i]) {
 			in = nil // asked for by name
@@ -112,19 +112,15 @@ func (w *walk) directory(dir string, in *Package) {
 		regular[e.Name()] = e.Type().IsRegular()
 	}
 
-	var meta *file
 	outside := in
-	if regular[metaFile] {
-		p, documents, ok := w.readPackage(dir)
-		if !ok {
-			return // what its files are is not known
-		}
-		meta = &file{path: path.Join(dir, metaFile), documents: documents}
-		if p != nil {
-			in = p
-		}
-		meta.in = in
+	p, documents, ok := w.enter(dir, regular[metaFile])
+	if !ok {
+		return // what its files are is not known
 	}
+	if p != nil {
+		in = p
+	}
+	meta := &file{path: path.Join(dir, metaFile), in: in, documents: documents}
 	if i := slices.IndexFunc(kustomizations, func(name string) bool { return regular[name] }); i >= 0 {
 		w.kustomization(dir, kustomizations[i], in, in != nil && in == outside)
 		return

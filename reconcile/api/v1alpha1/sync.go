@@ -45,9 +45,14 @@ type Spec struct {
 	// FullCheckInterval is within how long everything is looked at, however it looks.
 	FullCheckInterval Duration `json:"fullCheckInterval,omitempty"`
 
+	// CrossplaneVersion is the release whose package manager is followed, as v2.3.1, where it
+	// is not the newest: which CRDs of a package become definitions has changed.
+	CrossplaneVersion string `json:"crossplaneVersion,omitempty"`
+
 	CRDOwner         CRDOwner         `json:"crdOwner,omitempty"`
 	Catalogue        Catalogue        `json:"catalogue,omitempty"`
 	Others           Others           `json:"others,omitempty"`
+	Packages         []Package        `json:"packages,omitempty"`
 	Conversion       Conversion       `json:"conversion,omitzero"`
 	ManagementPolicy ManagementPolicy `json:"managementPolicy,omitempty"`
 	Adoption         Adoption         `json:"adoption,omitempty"`
@@ -106,6 +111,13 @@ type Statuses struct {
 	URL        string `json:"url,omitempty"`        // of the forge, where it is not the host of the repository
 	Repository string `json:"repository,omitempty"` // "owner/name", where it is not the one that commits come from
 	TokenFrom  *Token `json:"tokenFrom,omitempty"`
+}
+
+// A Package declares a directory to be a provider package that has no crossplane.yaml.
+type Package struct {
+	Path      string `json:"path"` // of the repository, from its root
+	Name      string `json:"name"` // that of the provider
+	SafeStart *bool  `json:"safeStart"`
 }
 
 // A Conversion says what becomes of conversion webhooks, whose service no package holds.

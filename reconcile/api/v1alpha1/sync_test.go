@@ -146,6 +146,21 @@ func TestDecodeIsStrict(t *testing.T) {
 			"What lies outside of the repository is not the commit's.", strings.ReplaceAll(head, "platform.git", "platform.git, path: a/../../b"),
 			[]string{`document 1: spec.source.path: must be a directory of the repository, relative to its root, not "a/../../b"`},
 		},
+		"Packages": {
+			"Whether everything is active, nobody decides by leaving it out.",
+			head + "  packages:\n  - {path: ../aws, name: AWS}\n  - {path: a, name: a, safeStart: true}\n  - {path: ./a, name: a, safeStart: false}\n",
+			[]string{
+				`document 1: spec.packages[0].path: must be a directory of the repository, relative to its root, not "../aws"`,
+				`document 1: spec.packages[0].name: "AWS" is no name of a package: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
+				"document 1: spec.packages[0].safeStart: is missing: true if the provider declares the capability safe-start; with false all its definitions are active",
+				"document 1: spec.packages[2].path: is that of spec.packages[1] already",
+				"document 1: spec.packages[2].name: is that of spec.packages[1] already",
+			},
+		},
+		"Release": {
+			"Patch releases differ, too.", head + "  crossplaneVersion: v2.0\n",
+			[]string{`document 1: spec.crossplaneVersion: must be a whole version from v2.0.0 on, as v2.3.1, not "v2.0"`},
+		},
 		"OtherKind": {
 			"Not everything with a spec is a Sync.", strings.ReplaceAll(head, "Sync", "Synk"),
 			[]string{"document 1: it is headgate.dev/v1alpha1 Synk; a Sync is apiVersion: headgate.dev/v1alpha1, kind: Sync"},
@@ -180,6 +195,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(head + "  clusterName: a\n  statuses: {forge: GitHub, tokenFrom: {env: A}}\n---\n" + strings.ReplaceAll(head, "prod", "b")))
 	f.Add([]byte(head + "  conversion: {strategy: Inject, service: {namespace: a, port: 1}, caBundle: x}\n  maxPrunes: 1\n  suspend: true\n"))
 	f.Add([]byte(`{"apiVersion":"headgate.dev/v1alpha1","kind":"Sync","metadata":{"name":"a","creationTimestamp":null},"spec":{"source":{"repo":"a"}}}`))
+	f.Add([]byte(head + "  crossplaneVersion: 2.1.0\n  packages: [{path: ., name: a, safeStart: false}]\n"))
 	f.Add([]byte("a: &a [*a]\n"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		syncs, err := Decode(file)

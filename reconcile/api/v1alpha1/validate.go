@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -44,6 +45,8 @@ func (s *Sync) Validate() error {
 	word(&p, "spec.drift", spec.Drift, DriftCorrect, DriftReport)
 	word(&p, "spec.instances", spec.Instances, InstancesHold, InstancesPrune)
 	notYet(&p, "spec.managementPolicy", spec.ManagementPolicy, PolicyObservable)
+	p.release(spec.CrossplaneVersion)
+	p.packages(spec.Packages)
 	p.conversion(spec.Conversion)
 	if len(spec.Ignore) > 0 {
 		p.later("spec.ignore")
@@ -109,8 +112,8 @@ func (p *problems) source(s Source) {
 	case remote && u.User != nil:
 		p.add(field+"repo", "holds credentials; put them into the environment and name the variables in %scredentialsFrom.env", field)
 	}
-	if s.Path != "" && (path.IsAbs(s.Path) || s.Path == ".." || strings.HasPrefix(path.Clean(s.Path), "../")) {
-		p.add(field+"path", "must be a directory of the repository, relative to its root, not %q", s.Path)
+	if s.Path != "" {
+		p.below(field+"path", s.Path)
 	}
 	if s.Interval != "" {
 		p.duration(field+"interval", s.Interval, time.Second)
@@ -192,6 +195,43 @@ func (p *problems) variable(field, name string) {
 func (p *problems) secretRef(field string, ref *SecretRef) {
 	if ref != nil {
 		p.later(field)
+	}
+}
+
+func (p *problems) release(version string) {
+	if version == "" {
+		return
+	}
+	if v, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v")); err != nil || v.Major() < 2 {
+		p.add("spec.crossplaneVersion", "must be a whole version from v2.0.0 on, as v2.3.1, not %q", version)
+	}
+}
+
+func (p *problems) packages(declared []Package) {
+	at, named := map[string]int{}, map[string]int{}
+	for i, d := range declared {
+		field := fmt.Sprintf("spec.packages[%d].", i)
+		p.below(field+"path", d.Path)
+		if wrong := validation.IsDNS1123Subdomain(d.Name); len(wrong) > 0 {
+			p.add(field+"name", "%q is no name of a package: %s", d.Name, wrong[0])
+		}
+		if d.SafeStart == nil {
+			p.add(field+"safeStart", "is missing: true if the provider declares the capability safe-start; with false all its definitions are active")
+		}
+		if first, twice := at[path.Clean(d.Path)]; twice {
+			p.add(field+"path", "is that of spec.packages[%d] already", first)
+		}
+		if first, twice := named[d.Name]; twice {
+			p.add(field+"name", "is that of spec.packages[%d] already", first)
+		}
+		at[path.Clean(d.Path)], named[d.Name] = i, i
+	}
+}
+
+// below wants a directory of the repository.
+func (p *problems) below(field, dir string) {
+	if dir == "" || path.IsAbs(dir) || path.Clean(dir) == ".." || strings.HasPrefix(path.Clean(dir), "../") {
+		p.add(field, "must be a directory of the repository, relative to its root, not %q", dir)
 	}
 }
 

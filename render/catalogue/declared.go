@@ -1,0 +1,76 @@
+package catalogue
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+)
+
+// A Declared package is a directory with the CRDs of a provider that has no
+// crossplane.yaml, so that somebody else has to say what that would.
+type Declared struct {
+	Path      string // from the root of the commit
+	Name      string
+	SafeStart bool
+}
+
+// directory is the path as a walk comes by it.
+func (d Declared) directory() string {
+	return path.Clean(strings.Trim(d.Path, "/"))
+}
+
+// checkDeclared says what is wrong with declared packages before a commit is seen.
+func checkDeclared(packages []Declared) error {
+	var found []error
+	byPath, byName := map[string]bool{}, map[string]bool{}
+	for i, d := range packages {
+		at := d.directory()
+		switch {
+		case d.Path == "" || !fs.ValidPath(at):
+			found = append(found, fmt.Errorf("packages[%d].path must be a directory of the commit, relative to its root, not %q", i, d.Path))
+		case d.Name == "":
+			found = append(found, fmt.Errorf("packages[%d].name is missing", i))
+		case byPath[at], byName[d.Name]:
+			found = append(found, fmt.Errorf("packages[%d]: %s and %s can be declared once each", i, d.Path, d.Name))
+		}
+		byPath[at], byName[d.Name] = true, true
+	}
+	return errors.Join(found...)
+}
+
+// declaredPackages are the packages by directory.
+func declaredPackages(declared []Declared) map[string]*Package {
+	made := make(map[string]*Package, len(declared))
+	for _, d := range declared {
+		made[d.directory()] = &Package{
+			Name:      d.Name,
+			Kind:      "Provider",
+			Directory: d.directory(),
+			SafeStart: d.SafeStart,
+			Origin:    manifest.Origin{Path: d.directory()},
+		}
+	}
+	return made
+}
+
+// refuseUnread refuses declared packages that the walk has not come by: what was meant
+// by them may have been read as ordinary CRDs, all of which would be applied.
+func (w *walk) refuseUnread() {
+	for dir, p := range w.declared {
+		info, err := fs.Lstat(w.files, dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			w.refuse(p.Origin, fmt.Errorf("is declared to be package %s, and this commit has no such directory", p.Name))
+		case err == nil && !info.IsDir():
+			w.refuse(p.Origin, fmt.Errorf("is declared to be package %s, and is no directory", p.Name))
+		case err != nil:
+			w.refuse(p.Origin, err)
+		default:
+			w.refuse(p.Origin, fmt.Errorf("is declared to be package %s, and is not read: it lies outside of the path, or in a directory that is skipped", p.Name))
+		}
+	}
+}
