@@ -25,7 +25,7 @@ func newDiff(t *terminal) *cobra.Command {
 		Long: `Diff SOURCE shows what sync would do to the cluster, with the API server's own answer to
 every write, and writes nothing. Diff BASE HEAD shows what changes from one commit to
 another of --repo, or of the repository around the working directory; it needs no
-cluster.
+cluster. Each is a branch, a tag or a commit, or from there back, as main~1 and HEAD^2.
 
 ` + aboutSource + `
 
@@ -33,6 +33,7 @@ Exit codes: 0 no change, 1 changes, 2 error; an error beats changes. --exit-on s
 counts: any change, holds, findings that are errors or warnings, or never.`,
 		Example: `  headgate diff ./platform
   headgate diff main HEAD
+  headgate diff main~1 main
   headgate diff v1.4.0 main --repo https://example.org/platform.git -o markdown`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

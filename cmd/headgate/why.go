@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 
+	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
@@ -16,7 +17,6 @@ import (
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func newWhy(t *terminal) *cobra.Command {
@@ -30,7 +30,8 @@ func newWhy(t *terminal) *cobra.Command {
 		Short: "Say why a definition is active, or what would activate it",
 		Long: `Why explains the decision on one definition: every policy and pattern that activates it
 with its line, or the line that would. NAME is its full name, the beginning of it, its
-plural or its kind, as long as that fits one definition only.
+plural or its kind, as long as that fits one definition only. With --live it says too what
+the cluster has of it, and what keeps the CRD of a definition that left Git.
 
 ` + aboutSource + `
 
@@ -43,7 +44,13 @@ Exit codes: 0 explained, 1 not found or an error, 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			r, err := t.offline(to, from)
+			wire := t.offline
+			if live {
+				wire = func(f *passFlags, source reconcile.Source) (reconcile.Reconciler, error) {
+					return t.reconciler(f, source, cluster.Options{})
+				}
+			}
+			r, err := wire(to, from)
 			if err != nil {
 				return err
 			}
@@ -51,13 +58,15 @@ Exit codes: 0 explained, 1 not found or an error, 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			d, err := find(want.Definitions, args[0])
+			e, err := explanationOf(want, args[0])
+			if err != nil && live {
+				e, err = left(cmd.Context(), r, want, args[0], err)
+			}
 			if err != nil {
 				return err
 			}
-			e := explain(want, d)
 			if live {
-				if e.Live, err = t.look(cmd.Context(), to, d); err != nil {
+				if e.Live, err = t.look(cmd.Context(), to, e.Name); err != nil {
 					return err
 				}
 			}
@@ -80,15 +89,24 @@ type explanation struct {
 	Kind       string              `json:"kind"`
 	Revision   string              `json:"revision,omitempty"`
 	Name       string              `json:"name"`
-	Of         string              `json:"of"` // the kind that its CRD serves
-	Scope      string              `json:"scope"`
-	Origin     manifest.Origin     `json:"origin"`
+	Of         string              `json:"of,omitempty"` // the kind that its CRD serves
+	Scope      string              `json:"scope,omitempty"`
+	Origin     *manifest.Origin    `json:"origin,omitempty"`
 	Active     bool                `json:"active"`
 	Paused     bool                `json:"paused"`
 	Because    []activation.Reason `json:"because,omitempty"`
 	Fix        *fix                `json:"fix,omitempty"`
-	Package    *origin             `json:"package,omitempty"`
+	Package    *packageOf          `json:"package,omitempty"`
+	Left       *leftover           `json:"left,omitempty"` // where the commit does not declare it any more
 	Live       *live               `json:"live,omitempty"`
+}
+
+// A leftover is what a sync still owns of a definition, and what its next pass does about it.
+type leftover struct {
+	Sync   plan.Sync   `json:"sync"`
+	Action plan.Action `json:"action"`
+	Guard  string      `json:"guard,omitempty"`
+	Reason string      `json:"reason,omitempty"`
 }
 
 // A fix is the line of a policy that would activate a definition.
@@ -99,8 +117,8 @@ type fix struct {
 	Message string           `json:"message"`
 }
 
-// An origin is the package that a definition came with.
-type origin struct {
+// A packageOf is the package that a definition came with.
+type packageOf struct {
 	Name      string `json:"name"`
 	Directory string `json:"directory"`
 	SafeStart bool   `json:"safeStart"`
@@ -115,8 +133,38 @@ type live struct {
 	Note   string `json:"note,omitempty"` // why it is not known how many there are
 }
 
-// explain is the explanation of a definition of a commit.
-func explain(want render.Desired, d render.Definition) explanation {
+// left explains a definition that the commit does not declare, if the sync still owns what
+// was made of it. missing is the error where it does not.
+func left(ctx context.Context, r reconcile.Reconciler, want render.Desired, name string, missing error) (explanation, error) {
+	p, err := r.Plan(ctx, want, r.Observer)
+	if err != nil {
+		return explanation{}, err
+	}
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	e := explanation{APIVersion: "headgate.dev/v1alpha1", Kind: "Explanation", Revision: want.Revision}
+	for _, s := range p.Steps {
+		made := s.ID == plan.CRD(s.ID.Name) || s.ID == plan.MRD(s.ID.Name)
+		if !made || s.Origin != (manifest.Origin{}) || s.ID.Name != name && !strings.HasPrefix(s.ID.Name, name+".") {
+			continue
+		}
+		if e.Left != nil && e.Name != s.ID.Name {
+			return e, fmt.Errorf("%w; %q fits several that %s still owns; say which: %s, %s", missing, name, p.Sync, e.Name, s.ID.Name)
+		}
+		e.Name, e.Left = s.ID.Name, &leftover{Sync: p.Sync, Action: s.Action, Guard: s.Guard, Reason: s.Reason}
+	}
+	if e.Left == nil {
+		return e, fmt.Errorf("%w; nor does %s own anything of that name", missing, p.Sync)
+	}
+	return e, nil
+}
+
+// explanationOf is the explanation of the definition that a person means.
+func explanationOf(want render.Desired, name string) (explanation, error) {
+	d, err := find(want.Definitions, name)
+	if err != nil {
+		return explanation{}, err
+	}
+	origin := d.Origin()
 	e := explanation{
 		APIVersion: "headgate.dev/v1alpha1",
 		Kind:       "Explanation",
@@ -124,19 +172,19 @@ func explain(want render.Desired, d render.Definition) explanation {
 		Name:       d.Name,
 		Of:         d.Kind,
 		Scope:      d.Scope,
-		Origin:     d.Origin(),
+		Origin:     &origin,
 		Active:     d.Active,
 		Paused:     d.Paused,
 		Because:    d.Reasons,
 	}
 	if p := d.Package; p != nil {
-		e.Package = &origin{Name: p.Name, Directory: p.Directory, SafeStart: p.SafeStart}
+		e.Package = &packageOf{Name: p.Name, Directory: p.Directory, SafeStart: p.SafeStart}
 	}
 	if !d.Active {
 		f := remedy(want.Policies, d)
 		e.Fix = &f
 	}
-	return e
+	return e, nil
 }
 
 // remedy is the least that would activate a definition: to let a paused policy go on
@@ -181,7 +229,7 @@ func kinship(p catalogue.Policy, d render.Definition) int {
 }
 
 // look asks the cluster for what it has of a definition.
-func (t *terminal) look(ctx context.Context, to *passFlags, d render.Definition) (*live, error) {
+func (t *terminal) look(ctx context.Context, to *passFlags, name string) (*live, error) {
 	c, err := t.cluster(&to.clusterFlags, to.sync(), cluster.Options{})
 	if err != nil {
 		return nil, err
@@ -190,11 +238,14 @@ func (t *terminal) look(ctx context.Context, to *passFlags, d render.Definition)
 	if err != nil {
 		return nil, err
 	}
-	id := plan.CRD(d.Name)
+	id := plan.CRD(name)
 	l := &live{}
 	_, l.Owned = seen.Inventory.Entries[id]
 	_, exists := seen.Objects[id]
-	_, l.Served = seen.Kinds[schema.GroupKind{Group: d.Group, Kind: d.Kind}]
+	plural, group, _ := strings.Cut(name, ".")
+	for gk, kind := range seen.Kinds {
+		l.Served = l.Served || gk.Group == group && kind.Resource == plural
+	}
 	if l.Exists = exists || l.Served; !l.Exists {
 		return l, nil
 	}
@@ -217,6 +268,8 @@ func (e explanation) write(w io.Writer) error {
 	say := func(format string, args ...any) { b.WriteString(printable(fmt.Sprintf(format, args...)) + "\n") }
 	state := "not active"
 	switch {
+	case e.Left != nil:
+		state = "not declared by the commit any more"
 	case e.Active && e.Paused:
 		state = "active, but paused (crossplane.io/paused), so it makes no CRD"
 	case e.Active:
@@ -228,13 +281,18 @@ func (e explanation) write(w io.Writer) error {
 	for _, r := range e.Because {
 		say("  %s", report.Because(r))
 	}
+	if e.Left != nil {
+		say("  %s", e.Left)
+	}
 	if e.Fix != nil {
 		say("  to activate it: %s", e.Fix.Message)
 		if e.Fix.Line != "" {
 			say("      %s", e.Fix.Line)
 		}
 	}
-	say("  kind: %s, %s", e.Of, strings.ToLower(e.Scope))
+	if e.Of != "" {
+		say("  kind: %s, %s", e.Of, strings.ToLower(e.Scope))
+	}
 	if p := e.Package; p != nil {
 		safe := "safe-start"
 		if !p.SafeStart {
@@ -242,12 +300,26 @@ func (e explanation) write(w io.Writer) error {
 		}
 		say("  package: %s in %s (%s)", p.Name, p.Directory, safe)
 	}
-	say("  declared: %s", e.Origin)
+	if e.Origin != nil {
+		say("  declared: %s", e.Origin)
+	}
 	if e.Live != nil {
 		say("  in the cluster: %s", e.Live)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func (l leftover) String() string {
+	switch {
+	case l.Action == plan.Prune:
+		return fmt.Sprintf("the next pass of %s prunes what was made of it", l.Sync)
+	case l.Action == plan.Hold:
+		return fmt.Sprintf("%s still holds it, because of guard %q: %s", l.Sync, l.Guard, l.Reason)
+	case l.Reason != "":
+		return fmt.Sprintf("%s keeps it: %s", l.Sync, l.Reason)
+	}
+	return fmt.Sprintf("%s keeps it", l.Sync)
 }
 
 func (l live) String() string {

@@ -7,9 +7,11 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
 // errUnknownRef is wrapped when no ref has a name; a commit id may still be meant.
@@ -22,6 +24,95 @@ type refs struct {
 	head   plumbing.Hash // zero if the default branch has no commit
 	names  map[string]plumbing.Hash
 	peeled map[string]plumbing.Hash // what tags lead to, as far as it is known
+}
+
+// A revision is a ref, and the way back from there: "main~2^2" as Git reads it.
+type revision struct {
+	ref  string
+	back []step
+}
+
+// A step leads to a parent: the first one n times, or once to the nth.
+type step struct {
+	sign byte // ~ or ^
+	n    int
+}
+
+// mostBack bounds the commits of one step.
+const mostBack = 100_000
+
+// parseRevision splits one. No name of a ref has a ~ or ^ in it.
+func parseRevision(s string) (revision, error) {
+	at := strings.IndexAny(s, "~^")
+	switch {
+	case strings.Contains(s, "@{"):
+		return revision{}, fmt.Errorf("cannot read %q: what a branch was before is in the reflog of one clone only; name a commit", s)
+	case at < 0:
+		return revision{ref: s}, nil
+	case at == 0:
+		return revision{}, fmt.Errorf("cannot read %q: say from which branch, tag or commit, as in HEAD~1", s)
+	}
+	r := revision{ref: s[:at]}
+	if r.ref == "@" {
+		r.ref = "HEAD"
+	}
+	for rest := s[at:]; rest != ""; {
+		sign := rest[0]
+		end := 1
+		for end < len(rest) && '0' <= rest[end] && rest[end] <= '9' {
+			end++
+		}
+		n, err := strconv.Atoi(cmp.Or(rest[1:end], "1"))
+		if sign != '~' && sign != '^' || err != nil || n > mostBack {
+			return revision{}, fmt.Errorf("cannot read %q: after a branch, tag or commit there may be ~N and ^N only, as in main~2", s)
+		}
+		r.back = append(r.back, step{sign, n})
+		rest = rest[end:]
+	}
+	return r, nil
+}
+
+// from goes back from a commit.
+func (r revision) from(o *objects, c *object.Commit) (*object.Commit, error) {
+	for _, s := range r.back {
+		times, parent := s.n, 0
+		if s.sign == '^' {
+			times, parent = min(s.n, 1), s.n-1
+		}
+		for range times {
+			if parent >= len(c.ParentHashes) {
+				return nil, fmt.Errorf("cannot go back as far as %s: %.12s has %s", r, c.Hash, parents(len(c.ParentHashes)))
+			}
+			to := c.ParentHashes[parent]
+			next, err := o.commit(to)
+			if errors.Is(err, plumbing.ErrObjectNotFound) {
+				return nil, fmt.Errorf("cannot go back as far as %s: %.12s is missing here; if the clone is shallow, fetch the rest (git fetch --unshallow; in a workflow, fetch-depth: 0)", r, to)
+			}
+			if err != nil {
+				return nil, err
+			}
+			c = next
+		}
+	}
+	return c, nil
+}
+
+func parents(n int) string {
+	switch n {
+	case 0:
+		return "no parent"
+	case 1:
+		return "one parent"
+	}
+	return fmt.Sprintf("%d parents", n)
+}
+
+func (r revision) String() string {
+	s := r.ref
+	for _, b := range r.back {
+		s += fmt.Sprintf("%c%d", b.sign, b.n)
+	}
+	return s
 }
 
 // allowed refuses what cannot be a ref before it gets anywhere near a path.

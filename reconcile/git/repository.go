@@ -73,8 +73,8 @@ func (l Limits) orDefault() Limits {
 }
 
 // Fetch returns the commit that ref names: a branch, a tag, a full or
-// abbreviated commit id, a full ref name, or "" for the default branch. The
-// files are read on demand, until Close.
+// abbreviated commit id, a full ref name, or "" for the default branch; or an
+// ancestor of it, as main~2 or HEAD^2. The files are read on demand, until Close.
 func (r *Repository) Fetch(ctx context.Context, ref string) (render.Input, error) {
 	dir, err := below(r.Path)
 	if err != nil {
@@ -148,14 +148,20 @@ func (r *Repository) resolve(ctx context.Context, ref string) (at address, o *ob
 		return at, nil, nil, err
 	}
 	defer at.finish(&err)
-	if err = allowed(ref); err != nil {
+	asked, err := parseRevision(ref)
+	if err != nil {
+		return at, nil, nil, err
+	}
+	if err = allowed(asked.ref); err != nil {
 		return at, nil, nil, err
 	}
 	from, err := r.open(at)
 	if err != nil {
 		return at, nil, nil, err
 	}
-	o, c, err = from.resolve(ctx, ref)
+	if o, c, err = from.resolve(ctx, asked.ref); err == nil {
+		c, err = asked.from(o, c)
+	}
 	return at, o, c, err
 }
 

@@ -24,7 +24,7 @@ import (
 // A history is what the tests of refs look at.
 type history struct {
 	*fixture
-	first, main, dev, orphan plumbing.Hash
+	first, main, dev, merged, orphan plumbing.Hash
 }
 
 func newHistory(tb testing.TB) history {
@@ -33,6 +33,8 @@ func newHistory(tb testing.TB) history {
 	h.first = h.push("main", map[string]string{"a.yaml": "1", "clusters/prod/x.yaml": "x"})
 	h.main = h.push("main", map[string]string{"a.yaml": "2", "clusters/prod/x.yaml": "x", "clusters/dev/y.yaml": "y"}, h.first)
 	h.dev = h.push("dev", map[string]string{"a.yaml": "3", "clusters/prod/x.yaml": "x"}, h.first)
+	h.merged = h.push("merged", map[string]string{"a.yaml": "4"}, h.main, h.dev)
+	h.tag("v2", h.push("next", map[string]string{"a.yaml": "5"}, h.merged), plumbing.CommitObject)
 	h.orphan = h.commit(h.files(map[string]string{"o": "o"}))
 	h.ref("refs/pull/7/head", h.orphan)
 	h.ref("refs/tags/light", h.first)
@@ -76,7 +78,21 @@ func TestFetchRef(t *testing.T) {
 		"Traversal":      {reason: "A name must not leave refs.", ref: "refs/heads/../../x", err: "not a valid name"},
 		"ShortTraversal": {reason: "Nor must a short one.", ref: "../x", err: "not a valid name"},
 		"Option":         {reason: "A name must not be an option.", ref: "--upload-pack=touch /tmp/x", err: "not a valid name"},
-		"Revision":       {reason: "Revision syntax is not supported, and does not look like a missing branch.", ref: "main~1", err: "not a valid name"},
+		"Parent":         {reason: "What was there before is what most people compare with.", ref: "main~1", want: h.first},
+		"ParentShort":    {reason: "Git needs no number.", ref: "dev^", want: h.first},
+		"ParentOfTag":    {reason: "A tag leads to a commit, and on from there.", ref: "v2~", want: h.merged},
+		"SecondParent":   {reason: "What a merge brought in.", ref: "merged^2", want: h.dev},
+		"Chain":          {reason: "Steps follow each other.", ref: "v2~1^2~1", want: h.first},
+		"Zero":           {reason: "No step is one too.", ref: "main~0^0", want: h.main},
+		"ParentOfHead":   {reason: "The default branch has two more names.", ref: "@~1", want: h.first},
+		"ParentOfID":     {reason: "An id is a name.", ref: h.main.String() + "^", want: h.first},
+		"TooFar":         {reason: "History ends somewhere.", ref: "main~9", err: "cannot go back as far as main~9"},
+		"NoThirdParent":  {reason: "Most commits have one parent.", ref: "merged^3", err: "has 2 parents"},
+		"FromNowhere":    {reason: "A way back starts somewhere.", ref: "~1", err: "as in HEAD~1"},
+		"Reflog":         {reason: "It is of one clone, and another machine would read another commit.", ref: "main@{1}", err: "reflog"},
+		"Message":        {reason: "What is not supported is said.", ref: "main^{/fix}", err: "~N and ^N only"},
+		"HugeStep":       {reason: "A number has limits.", ref: "main~99999999999999999999", err: "~N and ^N only"},
+		"UnknownParent":  {reason: "The name may be wrong all the same.", ref: "mian~1", err: `no branch, tag or commit "mian"; branches: main, `},
 		"Newline":        {reason: "A name must not write a second line into a file.", ref: "a\nb", err: "not a valid name"},
 	}
 	for name, tc := range cases {
@@ -310,7 +326,6 @@ func TestFetchByID(t *testing.T) {
 func TestMergeBase(t *testing.T) {
 	h := newHistory(t)
 	s := serve(h.fixture)
-	merge := h.push("merged", map[string]string{"m": "m"}, h.main, h.dev)
 	cases := map[string]struct {
 		reason string
 		a, b   string
@@ -320,7 +335,7 @@ func TestMergeBase(t *testing.T) {
 		"Parted":    {reason: "Two branches have a commit in common.", a: "main", b: "dev", want: h.first},
 		"Ancestor":  {reason: "A branch that was not moved on is the base.", a: "main", b: "v1", want: h.first},
 		"Same":      {reason: "A commit is its own base.", a: "main", b: h.main.String(), want: h.main},
-		"Merged":    {reason: "A merged branch is the base.", a: merge.String(), b: "dev", want: h.dev},
+		"Merged":    {reason: "A merged branch is the base.", a: h.merged.String(), b: "dev", want: h.dev},
 		"Unrelated": {reason: "There may be none.", a: "main", b: "refs/pull/7/head", err: "no common history"},
 		"Missing":   {reason: "Either may be missing.", a: "main", b: "nope", err: `"nope"`},
 	}
