@@ -165,9 +165,10 @@ type running struct {
 	failures int       // passes that failed, in a row
 
 	// What the passes know, one after the other.
-	memo   memo
-	unsaid bool // nothing was said of the commit yet
-	isOpen bool // the last that was said of it is that it is pending
+	memo    memo
+	unsaid  bool                 // nothing was said of the commit yet
+	isOpen  bool                 // the last that was said of it is that it is pending
+	overdue map[manifest.ID]bool // checks that were waited for in vain, for this commit
 
 	wake chan struct{} // the watcher told something
 
@@ -393,12 +394,14 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 		return said, err
 	}
 	r.see(ctx, in.Revision)
-	said, err := r.Reconciler.Bring(ctx, func(ctx context.Context) (render.Desired, error) {
-		return r.memo.render(ctx, r.Reconciler, in)
-	}, func(p plan.Plan) {
-		if r.unsaid && p.Writes() {
-			r.pending(ctx)
-		}
+	said, err := r.Reconciler.Bring(ctx, Pass{
+		Render: func(ctx context.Context) (render.Desired, error) { return r.memo.render(ctx, r.Reconciler, in) },
+		Before: func(p plan.Plan) {
+			if r.unsaid && p.Writes() {
+				r.pending(ctx)
+			}
+		},
+		Late: r.overdue,
 	})
 	r.conclude(ctx, said, err)
 	return said, err
@@ -419,7 +422,7 @@ func (r *running) see(ctx context.Context, revision string) {
 	r.mu.Lock()
 	r.seen = revision
 	r.mu.Unlock()
-	r.unsaid, r.isOpen = true, false
+	r.unsaid, r.isOpen, r.overdue = true, false, map[manifest.ID]bool{}
 	r.tell(Event{Kind: NewCommit, Revision: revision})
 	if before != "" {
 		r.pending(ctx)

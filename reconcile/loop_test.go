@@ -36,6 +36,7 @@ type world struct {
 	observe  func(ctx context.Context) error
 	apply    func(ctx context.Context) error
 	owner    render.Owner
+	upstream plan.Upstream // what Crossplane has made of it
 	publish  error
 	events   []Event
 	tell     func(map[manifest.ID]string)
@@ -108,7 +109,9 @@ func (w *world) Observe(ctx context.Context, _ render.Desired) (plan.Observed, e
 			return plan.Observed{}, err
 		}
 	}
-	return plan.Observed{Offline: true}, nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return plan.Observed{Offline: true, Upstream: w.upstream}, nil
 }
 
 func (w *world) Answer(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error) {
@@ -443,6 +446,47 @@ func TestBackOffBeatsDrift(t *testing.T) {
 		}
 		if n := len(w.heard(Began)); n > 5 {
 			t.Errorf("Drift does not make an API server that fails come back: %d passes", n)
+		}
+	})
+}
+
+// What Crossplane does not come to make is waited for once for every commit. Later passes
+// look, and keep saying so.
+func TestLateChecks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.files = "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata: {name: team}\nspec: {activate: [a.b]}\n"
+		l := w.loop()
+		l.Reconciler.Options.Owner = render.OwnerCrossplane
+		w.run(t, l)
+		// passes are those of a time: the slowest, and the last.
+		passes := func(after time.Duration) (slowest, last Event) {
+			t.Helper()
+			time.Sleep(after)
+			all := w.heard(Passed)
+			if len(all) == 0 {
+				t.Fatalf("There is no pass within %s", after)
+			}
+			return slices.MaxFunc(all, func(a, b Event) int { return int(a.Took - b.Took) }), all[len(all)-1]
+		}
+		const late = "1 broken: team; 1 object"
+		if e, _ := passes(5*time.Minute + time.Second); e.Took < 5*time.Minute || e.Report.Verdict.Activation.Description != late {
+			t.Errorf("The first pass waits for as long as it may: %s, %v", e.Took, e.Report.Verdict.Activation)
+		}
+		if e, _ := passes(5 * time.Minute); e.Took > time.Second || e.Report.Verdict.Activation.Description != late {
+			t.Errorf("Later ones say the same at once: %s, %v", e.Took, e.Report.Verdict.Activation)
+		}
+		w.set(func() { w.upstream.Policies = map[string]plan.LivePolicy{"team": {Healthy: "True"}} })
+		if _, e := passes(2 * time.Minute); e.Report.Verdict.Activation.State != report.Success {
+			t.Errorf("It holds now: %v", e.Report.Verdict.Activation)
+		}
+		w.set(func() { w.upstream.Policies = nil })
+		if e, _ := passes(7 * time.Minute); e.Took < 5*time.Minute {
+			t.Errorf("What held and is pending again has its time: %s", e.Took)
+		}
+		w.set(func() { w.revision = "b" })
+		if e, _ := passes(7 * time.Minute); e.Revision != "b" || e.Took < 5*time.Minute {
+			t.Errorf("And so has every commit: %s of %s", e.Took, e.Revision)
 		}
 	})
 }

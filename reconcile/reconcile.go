@@ -10,12 +10,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
 )
 
 // A Source fetches a commit. ref is a branch, a tag or a commit; "" is the default.
@@ -155,15 +157,24 @@ func (r Reconciler) Run(ctx context.Context, ref string) (report.Report, error) 
 	if err != nil {
 		return report.Failed(r.Sync, "", err), err
 	}
-	return r.Bring(ctx, func(ctx context.Context) (render.Desired, error) { return r.render(ctx, in) }, nil)
+	return r.Bring(ctx, Pass{Render: func(ctx context.Context) (render.Desired, error) { return r.render(ctx, in) }})
+}
+
+// A Pass is what Bring has to know of one.
+type Pass struct {
+	// Render renders the commit; it is asked again while packages may bring definitions.
+	Render func(context.Context) (render.Desired, error)
+	// Before hears of every plan before it is carried out; nil is nobody.
+	Before func(plan.Plan)
+	// Late remembers, from one pass to the next, checks that were waited for in vain: a look
+	// is enough. It may be nil.
+	Late map[manifest.ID]bool
 }
 
 // Bring brings the cluster to what a commit wants, as far as guards and the API server
-// allow. rendered renders the commit; it is asked again while packages may bring more
-// definitions. before hears of every plan before it is carried out; it may be nil. The
-// report is whole also where an error is returned.
-func (r Reconciler) Bring(ctx context.Context, rendered func(context.Context) (render.Desired, error), before func(plan.Plan)) (report.Report, error) {
-	want, err := rendered(ctx)
+// allow. The report is whole also where an error is returned.
+func (r Reconciler) Bring(ctx context.Context, pass Pass) (report.Report, error) {
+	want, err := pass.Render(ctx)
 	if err != nil {
 		return report.Failed(r.Sync, want.Revision, err), err
 	}
@@ -172,15 +183,15 @@ func (r Reconciler) Bring(ctx context.Context, rendered func(context.Context) (r
 		if err != nil {
 			return report.Failed(r.Sync, want.Revision, err), err
 		}
-		if before != nil {
-			before(p)
+		if pass.Before != nil {
+			pass.Before(p)
 		}
 		done, err := r.Applier.Apply(ctx, p)
 		if errors.Is(err, plan.ErrMoved) && attempt < attempts {
 			continue
 		}
 		if err == nil {
-			err = r.settle(ctx, rendered, &p)
+			err = r.settle(ctx, pass, &p)
 		}
 		made := report.New(p, done, true)
 		if err != nil {
@@ -197,15 +208,19 @@ const secondThoughts = 10 * time.Second
 // settle waits until nothing is pending any more that Crossplane is to make of what was
 // applied. What is late when the time is over is broken: somebody has to look. p keeps its
 // steps, and gets the checks of the last look.
-func (r Reconciler) settle(ctx context.Context, rendered func(context.Context) (render.Desired, error), p *plan.Plan) error {
+func (r Reconciler) settle(ctx context.Context, pass Pass, p *plan.Plan) error {
 	if len(p.Checks) == 0 || !p.Writes() && !p.Are(plan.Pending) {
 		return nil
 	}
 	timeout := cmp.Or(r.Timeout, 5*time.Minute)
+	if !p.Writes() && !pass.waits(*p) {
+		pass.end(p, timeout)
+		return nil
+	}
 	late := time.After(timeout)
 	began := time.Now()
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		want, err := rendered(ctx) // packages may have brought definitions since
+		want, err := pass.Render(ctx) // packages may have brought definitions since
 		if err != nil {
 			return err
 		}
@@ -215,16 +230,32 @@ func (r Reconciler) settle(ctx context.Context, rendered func(context.Context) (
 		}
 		p.Want, p.Checks, p.Notes, p.Retained = want, now.Checks, now.Notes, now.Retained
 		patient := time.Since(began) < secondThoughts // Crossplane tries again what went wrong
-		if !p.Are(plan.Pending) && !(p.Are(plan.Broken) && patient) {
+		if !pass.waits(*p) && !(p.Are(plan.Broken) && patient) {
+			pass.end(p, timeout)
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-late:
-			*p = p.Late(timeout.String())
+			pass.end(p, timeout)
 			return nil
 		case <-time.After(pause):
 		}
 	}
+}
+
+// waits says whether something is pending for which there is still time.
+func (pass Pass) waits(p plan.Plan) bool {
+	return slices.ContainsFunc(p.Checks, func(c plan.Check) bool { return c.State == plan.Pending && !pass.Late[c.ID] })
+}
+
+// end ends the wait: what is pending is broken, and remembered.
+func (pass Pass) end(p *plan.Plan, timeout time.Duration) {
+	for _, c := range p.Checks {
+		if pass.Late != nil {
+			pass.Late[c.ID] = c.State == plan.Pending
+		}
+	}
+	*p = p.Late(timeout.String())
 }

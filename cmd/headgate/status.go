@@ -74,7 +74,7 @@ const (
 	changed   condition = "changed"    // by someone else, since we applied it
 	missing   condition = "missing"    // deleted by someone else
 	unsettled condition = "unsettled"  // sent, and a crash came before the answer
-	unready   condition = "not ready"  // when it was last applied
+	unready   condition = "not ready"  // when it was last looked at, or nobody looked yet
 	unserved  condition = "not served" // a CRD that the API server does not serve
 	broken    condition = "failed"     // the last write of it
 )
@@ -145,7 +145,7 @@ func conditionOf(id manifest.ID, e plan.Entry, seen plan.Observed, served map[st
 		return unserved
 	case !seen.Inventory.Rebuilt && (e.UID != live.GetUID() || e.Mark != plan.Mark(live)):
 		return changed
-	case e.Reconcile == "Timeout":
+	case e.Unready():
 		return unready
 	}
 	return asLeft

@@ -24,11 +24,12 @@ const farewell = 15 * time.Second
 
 // Apply carries a plan out, and nothing that is not in it. Trouble with one object is its
 // outcome; an error means that the pass ended early, and the outcomes are what it did. With
-// nothing to send there is no request, save where there is something to remember. plan.ErrMoved
-// asks for a new plan.
+// nothing to send there is no request, save where there is something to remember, or to wait
+// for. What was waited for in vain, for this commit, is looked at once and not waited for
+// again. plan.ErrMoved asks for a new plan.
 func (c *Cluster) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error) {
 	refused, sends := foretold(p)
-	if !sends && !p.Remembers() {
+	if !sends && !p.Remembers() && !p.Waits() {
 		return refused, nil
 	}
 	if c.surface == nil {
@@ -42,9 +43,16 @@ func (c *Cluster) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error
 	if err != nil {
 		return nil, err
 	}
+	if !sends && p.Waits() {
+		looked, news, err := c.see(ctx, p, sp)
+		refused = append(refused, looked...)
+		if err != nil || !news && !p.Remembers() {
+			return refused, err
+		}
+	}
 	l, working, err := c.lock(ctx)
 	if err != nil {
-		return nil, err
+		return refused, err
 	}
 	defer l.release(context.WithoutCancel(ctx))
 
@@ -113,23 +121,45 @@ type pass struct {
 	plan     plan.Plan
 	total    int
 
-	establishing *establishing // nil where no CRD is applied
+	establishing *establishing // nil where no CRD is to become established
 
 	mu       sync.Mutex
 	done     int
 	outcomes []plan.Outcome
 	applied  map[manifest.ID]*metav1.PartialObjectMetadata // as answered
 	notReady map[string]string                             // why CRDs are not served that were waited for
+	hopeless []manifest.ID                                 // was waited for before, in vain
+	news     bool                                          // more is known of what is kept than the inventory tells
 }
 
-// carryOut writes what is in the plan, remembers it, waits, and remembers that.
-func (c *Cluster) carryOut(ctx context.Context, p plan.Plan, have plan.Inventory, sp spelling) ([]plan.Outcome, error) {
-	run := &pass{
+func (c *Cluster) pass(p plan.Plan, sp spelling) *pass {
+	return &pass{
 		Cluster: c, spelling: sp, plan: p,
 		total:    p.Count(plan.Create) + p.Count(plan.Update) + p.Count(plan.Prune),
 		applied:  map[manifest.ID]*metav1.PartialObjectMetadata{},
 		notReady: map[string]string{},
 	}
+}
+
+// see finds out, where nothing is to be written, whether that is ready now which was not,
+// and whether that is news.
+func (c *Cluster) see(ctx context.Context, p plan.Plan, sp spelling) (_ []plan.Outcome, news bool, err error) {
+	run := c.pass(p, sp)
+	defer run.end()
+	if err := run.write(ctx); err != nil {
+		return nil, false, err
+	}
+	run.wait(ctx)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return run.outcomes, run.news, err
+}
+
+// carryOut writes what is in the plan, remembers it, waits, and remembers that.
+func (c *Cluster) carryOut(ctx context.Context, p plan.Plan, have plan.Inventory, sp spelling) ([]plan.Outcome, error) {
+	run := c.pass(p, sp)
+	defer run.end()
 	stopped := run.write(ctx)
 	settle := func() error {
 		// What was done was done, also where the pass was told to stop.
@@ -143,9 +173,6 @@ func (c *Cluster) carryOut(ctx context.Context, p plan.Plan, have plan.Inventory
 	if err == nil && run.wait(ctx) {
 		err = settle()
 	}
-	if run.establishing != nil {
-		run.establishing.end()
-	}
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -153,10 +180,22 @@ func (c *Cluster) carryOut(ctx context.Context, p plan.Plan, have plan.Inventory
 	return run.outcomes, err
 }
 
+func (r *pass) end() {
+	if r.establishing != nil {
+		r.establishing.end()
+	}
+}
+
+// isHopeless says of a keep that it was waited for in vain already: a look is enough.
+func (r *pass) isHopeless(s plan.Step) bool {
+	commit, waited := r.waited[s.ID]
+	return waited && commit == r.plan.Want.Revision && s.Action == plan.Keep
+}
+
 // write goes tier by tier. The error is why it could not go on.
 func (r *pass) write(ctx context.Context) error {
 	steps := slices.DeleteFunc(slices.Clone(r.plan.Steps), func(s plan.Step) bool { return !s.Writes() && !s.Unready })
-	if slices.ContainsFunc(steps, func(s plan.Step) bool { return s.ID.IsCRD() && s.Action != plan.Prune }) {
+	if slices.ContainsFunc(steps, func(s plan.Step) bool { return s.ID.IsCRD() && s.Action != plan.Prune && !r.isHopeless(s) }) {
 		var err error
 		if r.establishing, err = r.establish(ctx); err != nil {
 			return err
@@ -258,7 +297,14 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 		return o, nil
 	}
 	id := r.spelling.actual(s.ID)
-	if s.Action == plan.Keep { // it was applied before, and waited for in vain
+	if s.Action == plan.Keep { // it was applied before, and was not ready
+		o.Unknown = true
+		if r.isHopeless(s) {
+			r.mu.Lock()
+			r.hopeless = append(r.hopeless, s.ID)
+			r.mu.Unlock()
+			return o, nil
+		}
 		live, err := r.get(ctx, r.surface, id)
 		if err != nil {
 			o.NotReady = r.explain(err, "get", describe(id)).Error()
@@ -282,6 +328,7 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 		return o, nil
 	}
 	o.UID, o.Mark = live.UID, plan.Mark(live)
+	o.Unknown = !r.options.NoWait && waitsFor(s.ID, live)
 	return o, live
 }
 

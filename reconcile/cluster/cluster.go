@@ -78,8 +78,9 @@ type Cluster struct {
 	core      corev1.CoreV1Interface
 	leases    coordinationv1.LeasesGetter
 
-	surface  *surface        // what was discovered last
-	stored   *core.ConfigMap // the inventory as it was last read or written
+	surface  *surface               // what was discovered last
+	stored   *core.ConfigMap        // the inventory as it was last read or written
+	waited   map[manifest.ID]string // of what did not become ready in time: the commit for which we waited
 	progress sync.Mutex
 }
 
@@ -96,7 +97,7 @@ func New(config *rest.Config, of plan.Sync, options Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	c := &Cluster{sync: of, options: options.withDefaults(), config: config, http: client}
+	c := &Cluster{sync: of, options: options.withDefaults(), config: config, http: client, waited: map[manifest.ID]string{}}
 	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, client); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}

@@ -87,7 +87,7 @@ func TestEveryCrashIsSurvived(t *testing.T) {
 			// The next process finds what the last one left.
 			next := w.cluster(t, cluster.Options{})
 			applied(t, next, commit)
-			if left := planned(t, next, commit); left.Writes() || left.Remembers() {
+			if left := planned(t, next, commit); left.Writes() || left.Remembers() || left.Waits() {
 				t.Fatalf("After dying at request %s one more pass must be enough, and leaves %v", round, actions(left))
 			}
 			inv, err := next.Inventory(t.Context())

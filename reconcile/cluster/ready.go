@@ -15,11 +15,18 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/fluxcd/cli-utils/pkg/object"
 	"github.com/fluxcd/pkg/ssa"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// waitsFor says whether an object is waited for: a kind without generation has no status.
+func waitsFor(id manifest.ID, live *metav1.PartialObjectMetadata) bool {
+	return id.IsCRD() || live.Generation > 0
+}
 
 // wait waits until what was applied is ready, and notes in the outcomes why what is not is
 // not. It reports whether there is anything to note.
@@ -31,13 +38,14 @@ func (r *pass) wait(ctx context.Context) bool {
 	var others []manifest.ID
 	for id, o := range r.applied {
 		switch {
+		case !waitsFor(id, o):
 		case id.IsCRD():
 			crds[id.Name] = o.ResourceVersion
-		case o.Generation > 0: // a kind without generation has no status to wait for
+		default:
 			others = append(others, id)
 		}
 	}
-	why := map[manifest.ID]string{}
+	why := r.glance(ctx, r.hopeless)
 	if len(crds) > 0 {
 		done := 0
 		for name, reason := range r.establishing.wait(ctx, crds, func(name string) {
@@ -48,12 +56,48 @@ func (r *pass) wait(ctx context.Context) bool {
 	}
 	slices.SortFunc(others, manifest.ID.Compare)
 	maps.Copy(why, r.waitForStatus(ctx, others))
-	for i, o := range r.outcomes {
-		if o.Err == nil && why[o.ID] != "" {
-			r.outcomes[i].NotReady = why[o.ID]
+	return r.note(why, ctx.Err() != nil)
+}
+
+// note notes in the outcomes what is ready, and why what is not is not. Where the wait was
+// cut short, that is not known. It reports whether there is anything to note.
+func (r *pass) note(why map[manifest.ID]string, short bool) bool {
+	noted := false
+	for i := range r.outcomes {
+		o := &r.outcomes[i]
+		if !o.Unknown || o.Err != nil || short && why[o.ID] != "" {
+			continue
+		}
+		noted = true
+		o.Unknown = false
+		if why[o.ID] != "" {
+			o.NotReady = why[o.ID]
+		}
+		if o.NotReady == "" {
+			delete(r.waited, o.ID)
+		} else {
+			r.waited[o.ID] = r.plan.Want.Revision
+		}
+		r.news = r.news || o.NotReady == "" || !slices.Contains(r.hopeless, o.ID)
+	}
+	return noted
+}
+
+// glance looks once at what was waited for before, and says why what is not ready is not.
+func (r *pass) glance(ctx context.Context, ids []manifest.ID) map[manifest.ID]string {
+	why := map[manifest.ID]string{}
+	reasons, err := inParallel(ctx, r.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (string, error) {
+		return r.unready(ctx, r.spelling.actual(id)), nil
+	})
+	if err != nil {
+		reasons = slices.Repeat([]string{err.Error()}, len(ids))
+	}
+	for i, id := range ids {
+		if reasons[i] != "" {
+			why[id] = reasons[i]
 		}
 	}
-	return len(why) > 0
+	return why
 }
 
 // waitForStatus waits until objects are ready by what their status says, as Flux does.
@@ -85,18 +129,7 @@ func (r *pass) waitForStatus(ctx context.Context, ids []manifest.ID) map[manifes
 	}
 	reading, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
-	reasons, err := inParallel(reading, r.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (string, error) {
-		return r.unready(ctx, r.spelling.actual(id)), nil
-	})
-	if err != nil {
-		reasons = slices.Repeat([]string{err.Error()}, len(ids))
-	}
-	for i, id := range ids {
-		if reasons[i] != "" {
-			why[id] = reasons[i]
-		}
-	}
-	return why
+	return r.glance(reading, ids)
 }
 
 // unready is why an object is not ready; "" where it is.
@@ -104,6 +137,13 @@ func (r *pass) unready(ctx context.Context, id manifest.ID) string {
 	u, err := r.read(ctx, id)
 	if err != nil {
 		return r.explain(err, "get", describe(id)).Error()
+	}
+	if id.IsCRD() {
+		var crd apiextensions.CustomResourceDefinition
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd); err != nil {
+			return err.Error()
+		}
+		return unestablished(&crd)
 	}
 	s, err := status.Compute(u)
 	switch {

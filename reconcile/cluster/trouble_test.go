@@ -1,6 +1,8 @@
 package cluster_test
 
 import (
+	"context"
+	"errors"
 	"net"
 	"strings"
 	"testing"
@@ -143,13 +145,20 @@ func TestTroubleWithOneObject(t *testing.T) {
 	}
 }
 
+// inTheMaking is the region north, of which a controller says that it is being made, and
+// which a commit now wants larger; and its CRD.
+func (w *world) inTheMaking(t *testing.T) (crd, region *unstructured.Unstructured) {
+	t.Helper()
+	crd, region = w.crd("Region", "Cluster"), w.instance("Region", "", "north")
+	applied(t, w.cluster(t, cluster.Options{}), want(t, crd, region))
+	w.patch(t, w.at(w.resource("Region"), ""), "north", `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Creating","message":"the bucket is being made"}]}}`, "status")
+	region.Object["spec"] = map[string]any{"size": int64(2)}
+	return crd, region
+}
+
 func TestNotReady(t *testing.T) {
 	w := newWorld(t)
-	region := w.instance("Region", "", "north")
-	crd := w.crd("Region", "Cluster")
-	// No status subresource: the test can apply the condition that a controller would write.
-	delete(crd.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any), "subresources")
-	region.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": "Creating", "message": "the bucket is being made"}}}
+	crd, region := w.inTheMaking(t)
 	c := w.cluster(t, cluster.Options{Timeout: 2 * time.Second})
 	done, err := c.Apply(t.Context(), planned(t, c, want(t, crd, region)))
 	if err != nil {
@@ -160,14 +169,90 @@ func TestNotReady(t *testing.T) {
 			t.Errorf("What was applied and is not ready says why, got %q, %v", o.NotReady, o.Err)
 		}
 	}
-	inv, err := c.Inventory(t.Context())
+	said := func(want string) {
+		t.Helper()
+		inv, err := c.Inventory(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id, e := range inv.Entries {
+			if id.Name == "north" && e.Reconcile != want {
+				t.Errorf("The inventory tells it as cli-utils would: got %+v, want %s", e, want)
+			}
+		}
+	}
+	said("Timeout")
+
+	// look is what a pass over the same commit says of it, and what it costs.
+	look := func(c *cluster.Cluster, revision string) (notReady string, took time.Duration) {
+		t.Helper()
+		commit := want(t, crd, region)
+		commit.Revision = revision
+		p := planned(t, c, commit)
+		if p.Writes() {
+			t.Errorf("There is nothing to write: %v", actions(p))
+		}
+		w.requests.Reset()
+		begun := time.Now()
+		done, err := c.Apply(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range done {
+			if o.ID.Name == "north" {
+				return o.NotReady, time.Since(begun)
+			}
+		}
+		return "", time.Since(begun)
+	}
+	why, took := look(c, "abc")
+	if !strings.Contains(why, "the bucket is being made") {
+		t.Errorf("The next pass says it again: %q", why)
+	}
+	if n := w.requests.Total(); took > time.Second || n > 1 {
+		t.Errorf("but takes one look and does not wait: %s, %q", took, w.requests.Log())
+	}
+	if why, took = look(c, "def"); why == "" || took < 2*time.Second {
+		t.Errorf("Another commit may have been to help, so it is waited for: %q after %s", why, took)
+	}
+	c = w.cluster(t, cluster.Options{Timeout: 2 * time.Second})
+	if why, took = look(c, "def"); why == "" || took < 2*time.Second {
+		t.Errorf("and so it is in a new process, which does not know for how long it was: %q after %s", why, took)
+	}
+	w.patch(t, w.at(w.resource("Region"), ""), "north", `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, "status")
+	if why, _ = look(c, "def"); why != "" {
+		t.Errorf("It is ready now: %q", why)
+	}
+	said("Succeeded")
+	if look(c, "def"); w.requests.Total() > 0 {
+		t.Errorf("What is ready is not looked at: %q", w.requests.Log())
+	}
+}
+
+// A pass that was cut short does not know what became of what it wrote. The next one does
+// not take it for ready.
+func TestNotReadyWhenInterrupted(t *testing.T) {
+	w := newWorld(t)
+	crd, region := w.inTheMaking(t)
+	commit := want(t, crd, region)
+	c := w.cluster(t, cluster.Options{Timeout: time.Minute})
+	ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
+	defer stop()
+	if _, err := c.Apply(ctx, planned(t, c, commit)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("It waits: %v", err)
+	}
+	c = w.cluster(t, cluster.Options{Timeout: 2 * time.Second})
+	done, err := c.Apply(t.Context(), planned(t, c, commit))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id, e := range inv.Entries {
-		if id.Name == "north" && e.Reconcile != "Timeout" {
-			t.Errorf("The inventory tells it as cli-utils would, got %+v", e)
+	for _, o := range done {
+		if ready := o.ID.Name != "north"; ready != (o.NotReady == "") {
+			t.Errorf("%s: %q", o.ID, o.NotReady)
 		}
+	}
+	if p := planned(t, c, commit); !p.Waits() || p.Remembers() {
+		t.Errorf("It is to be looked at again (%t) and there is nothing to store (%t)", p.Waits(), p.Remembers())
 	}
 }
 

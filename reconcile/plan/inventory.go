@@ -97,7 +97,7 @@ func (p Plan) Intent(have Inventory) Inventory {
 		if s.Action == Create {
 			e.UID = "" // what comes back under this name is a new object
 		}
-		e.Strategy, e.Actuation, e.Reconcile = "Apply", "Pending", "Pending"
+		e.Strategy, e.Actuation, e.Reconcile = "Apply", "Pending", reconcilePending
 		next.Entries[s.ID] = e
 	}
 	return next
@@ -123,8 +123,9 @@ func (p Plan) Settled(have Inventory, done []Outcome) Inventory {
 			continue
 		case o.Action == Prune:
 			e.Strategy, e.Actuation, e.Reconcile = "Delete", "Failed", "Unknown"
+		case o.Action == Keep && o.Unknown: // as before
 		case o.Action == Keep && o.NotReady == "":
-			e.Reconcile = "Succeeded"
+			e.Actuation, e.Reconcile = "Succeeded", "Succeeded"
 		case o.Action == Keep:
 			e.Reconcile = reconcileTimeout
 		case o.Err != nil:
@@ -134,14 +135,26 @@ func (p Plan) Settled(have Inventory, done []Outcome) Inventory {
 			if o.NotReady != "" {
 				e.Reconcile = reconcileTimeout
 			}
+			if o.Unknown {
+				e.Reconcile = reconcilePending
+			}
 		}
 		next.Entries[o.ID] = e
 	}
 	return next
 }
 
-// reconcileTimeout is cli-utils' word for what was not ready in time.
-const reconcileTimeout = "Timeout"
+// cli-utils' words for what was not ready in time, and for what was not waited for yet:
+// the pass was interrupted, or killed.
+const (
+	reconcileTimeout = "Timeout"
+	reconcilePending = "Pending"
+)
+
+// Unready says whether an object may not be ready, though it is as we left it.
+func (e Entry) Unready() bool {
+	return e.Reconcile == reconcileTimeout || e.Reconcile == reconcilePending
+}
 
 // applied is the entry of an object that is as wanted.
 func applied(live metav1.Object, digest string) Entry {

@@ -44,14 +44,14 @@ func (p Plan) Writes() bool {
 	return slices.ContainsFunc(p.Steps, Step.Writes)
 }
 
-// Waits says whether something that is as wanted has to be waited for once more.
+// Waits says whether it is to be seen of something that is as wanted whether it is ready.
 func (p Plan) Waits() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Unready })
 }
 
 // Remembers says whether the inventory is to be stored though no object is written.
 func (p Plan) Remembers() bool {
-	return p.Stale || len(p.Gone) > 0 || p.Waits() ||
+	return p.Stale || len(p.Gone) > 0 ||
 		slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Renew.UID != "" })
 }
 
@@ -183,13 +183,16 @@ func decide(a Asked, seen Observed, coming map[schema.GroupKind]string) (Step, b
 		s.Action, s.Would, s.Guard, s.Reason = Hold, Update, guardNotOurs, seen.refused(a.ID, live)
 		return s, true
 	case !tried && !s.Activates:
-		s.Action, s.Unready = Keep, entry.Reconcile == reconcileTimeout
+		s.Action, s.Unready = Keep, entry.Unready()
 		return s, true
 	case s.Activates:
 		s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
 	case trial.Err == nil && trial.After == nil:
-		s.Action, s.Unready = Keep, entry.Reconcile == reconcileTimeout
+		s.Action, s.Unready = Keep, entry.Unready()
 		s.Renew = applied(live, s.Digest)
+		if s.Unready {
+			s.Renew.Reconcile = entry.Reconcile
+		}
 		return s, true
 	default:
 		s.Action, s.Live, s.After, s.Err, s.Takes = Update, trial.Live, trial.After, trial.Err, trial.TakenBy

@@ -54,7 +54,7 @@ type Step struct {
 
 	UID             types.UID // of the live object: the preconditions of a prune
 	ResourceVersion string
-	Unready         bool  // of a keep: it was not ready when it was last waited for
+	Unready         bool  // of a keep: it was not ready when it was last looked at, or nobody looked
 	Renew           Entry // of a keep that was read again and found clean: its new entry
 
 	object func() (*unstructured.Unstructured, error)
@@ -86,5 +86,6 @@ type Outcome struct {
 	UID      types.UID // of the object as answered
 	Mark     string    // of the object as answered
 	NotReady string    // why it is not ready though it was applied and waited for
+	Unknown  bool      // whether it is ready: it is still to be waited for
 	Err      error     // why it was not applied, or not pruned
 }
