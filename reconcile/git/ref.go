@@ -108,11 +108,12 @@ func parents(n int) string {
 }
 
 func (r revision) String() string {
-	s := r.ref
-	for _, b := range r.back {
-		s += fmt.Sprintf("%c%d", b.sign, b.n)
+	var b strings.Builder
+	b.WriteString(r.ref)
+	for _, s := range r.back {
+		fmt.Fprintf(&b, "%c%d", s.sign, s.n)
 	}
-	return s
+	return b.String()
 }
 
 // allowed refuses what cannot be a ref before it gets anywhere near a path.
