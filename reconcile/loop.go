@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,12 @@ import (
 // A Publisher says what a pass came to.
 type Publisher interface {
 	Publish(ctx context.Context, r report.Report) error
+}
+
+// A Rememberer is a Publisher that knows of which commits of a sync it last said that they
+// are pending, also where another process had it say so.
+type Rememberer interface {
+	Pending(namespace, name string) []string
 }
 
 // A Watcher tells what of the things that a sync owns is not as we left it, until ctx is
@@ -167,7 +174,7 @@ type running struct {
 	// What the passes know, one after the other.
 	memo    memo
 	unsaid  bool                 // nothing was said of the commit yet
-	isOpen  bool                 // the last that was said of it is that it is pending
+	open    map[string]bool      // commits of which the last word is that they are pending
 	overdue map[manifest.ID]bool // checks that were waited for in vain, for this commit
 
 	wake chan struct{} // the watcher told something
@@ -183,7 +190,12 @@ type running struct {
 func (l Loop) running() *running {
 	l.Interval = cmp.Or(l.Interval, time.Minute)
 	l.Grace = cmp.Or(l.Grace, 10*time.Second)
-	r := &running{Loop: l, wake: make(chan struct{}, 1), timer: time.NewTimer(0)}
+	r := &running{Loop: l, wake: make(chan struct{}, 1), timer: time.NewTimer(0), open: map[string]bool{}}
+	if knows, ok := l.Publisher.(Rememberer); ok {
+		for _, revision := range knows.Pending(l.Reconciler.Sync.Namespace, l.Reconciler.Sync.Name) {
+			r.open[revision] = true
+		}
+	}
 	r.due(0, Start)
 	return r
 }
@@ -415,14 +427,17 @@ func (r *running) see(ctx context.Context, revision string) {
 	if revision == "" || revision == before {
 		return
 	}
-	if r.isOpen {
-		r.publish(ctx, report.Superseded(r.Reconciler.Sync, before, revision))
-		r.tell(Event{Kind: Overtaken, Revision: before, By: revision})
+	for _, open := range slices.Sorted(maps.Keys(r.open)) {
+		if open != revision {
+			delete(r.open, open)
+			r.publish(ctx, report.Superseded(r.Reconciler.Sync, open, revision))
+			r.tell(Event{Kind: Overtaken, Revision: open, By: revision})
+		}
 	}
 	r.mu.Lock()
 	r.seen = revision
 	r.mu.Unlock()
-	r.unsaid, r.isOpen, r.overdue = true, false, map[manifest.ID]bool{}
+	r.unsaid, r.overdue = true, map[manifest.ID]bool{}
 	r.tell(Event{Kind: NewCommit, Revision: revision})
 	if before != "" {
 		r.pending(ctx)
@@ -430,7 +445,7 @@ func (r *running) see(ctx context.Context, revision string) {
 }
 
 func (r *running) pending(ctx context.Context) {
-	r.unsaid, r.isOpen = false, true
+	r.unsaid, r.open[r.current()] = false, true
 	r.publish(ctx, report.Seen(r.Reconciler.Sync, r.current()))
 }
 
@@ -441,7 +456,11 @@ func (r *running) conclude(ctx context.Context, said report.Report, err error) {
 	if passes && (ctx.Err() != nil || r.patient && r.failures == 0) {
 		return
 	}
-	r.unsaid, r.isOpen = false, said.Verdict.Activation.State == report.Pending
+	r.unsaid = false
+	delete(r.open, said.Revision)
+	if said.Verdict.Activation.State == report.Pending {
+		r.open[said.Revision] = true
+	}
 	r.publish(ctx, said)
 }
 

@@ -564,6 +564,30 @@ func TestSuperseded(t *testing.T) {
 	})
 }
 
+// remembering is a publisher that an earlier process used.
+type remembering struct {
+	*world
+	pending []string
+}
+
+func (r remembering) Pending(namespace, name string) []string {
+	if namespace != "ns" || name != "prod" {
+		return nil
+	}
+	return r.pending
+}
+
+func TestSupersededWhileNobodyRan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		l := w.loop()
+		l.Publisher = remembering{w, []string{"a", "older"}}
+		w.run(t, l)
+		expect(t, "What an earlier process left pending gets its last word, and the commit of now its own.", w.noted(),
+			"0s older: error: superseded by a before it was applied", "0s a: pending: seen; the pass has not come to an end", "0s apply a", "0s a: "+done)
+	})
+}
+
 func TestSettledCommitIsNotSuperseded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -1,7 +1,8 @@
 // Package outbox is a Publisher around a Publisher: what cannot be said now waits on
 // disk and is said later. Of what there is to say of one commit the newest counts, and
-// of a report only what statuses are made from is kept. Why it wraps reports and not
-// statuses is in reconcile/adr/0010-outbox.md.
+// of a report only what statuses are made from is kept. It remembers too of which commits
+// it last said that they are pending: they have a last word to come. Why it wraps reports
+// and not statuses is in reconcile/adr/0010-outbox.md.
 package outbox
 
 import (
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -130,7 +132,29 @@ func (o *Outbox) Waiting() int {
 	o.open()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.waiting)
+	n := 0
+	for _, w := range o.waiting {
+		if !w.Said {
+			n++
+		}
+	}
+	return n
+}
+
+// Pending are the commits of a sync of which the last word is that they are pending, also
+// where an earlier process had it.
+func (o *Outbox) Pending(namespace, name string) []string {
+	o.open()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var revisions []string
+	for k, w := range o.waiting {
+		if k.namespace == namespace && k.name == name && w.pending() {
+			revisions = append(revisions, k.revision)
+		}
+	}
+	slices.Sort(revisions)
+	return revisions
 }
 
 // Dropped is how many were given up because too many waited.
@@ -167,8 +191,11 @@ func (o *Outbox) drop() error {
 			oldest = w
 		}
 	}
-	o.dropped++
 	o.remove(oldest.key())
+	if oldest.Said {
+		return nil
+	}
+	o.dropped++
 	return fmt.Errorf("outbox: too many wait: the status of %s is dropped", oldest.key())
 }
 
@@ -189,7 +216,14 @@ func (o *Outbox) attempt(ctx context.Context, k key) error {
 	case err == nil:
 		o.failures, o.gate = 0, time.Time{}
 		delete(o.refused, k)
-		if unchanged {
+		switch {
+		case unchanged && w.pending():
+			current.Said, current.Attempts, current.NotBefore = true, 0, 0
+			o.waiting[k] = current
+			if err := o.write(current); err != nil {
+				o.tell(err)
+			}
+		case unchanged:
 			o.remove(k)
 		}
 		return nil
@@ -236,7 +270,7 @@ func (o *Outbox) ready(k key) (waiting, bool) {
 	defer o.mu.Unlock()
 	w, ok := o.waiting[k]
 	now := o.now()
-	return w, ok && !now.Before(o.gate) && w.NotBefore <= now.UnixMilli()
+	return w, ok && !w.Said && !now.Before(o.gate) && w.NotBefore <= now.UnixMilli()
 }
 
 // due is what to say next: what was tried least, so that nothing that the forge chokes
@@ -250,7 +284,7 @@ func (o *Outbox) due() (key, bool) {
 	}
 	var first waiting
 	for _, w := range o.waiting {
-		if w.NotBefore <= now.UnixMilli() && (first.Seq == 0 || cmp.Or(cmp.Compare(w.Attempts, first.Attempts), cmp.Compare(w.Seq, first.Seq)) < 0) {
+		if !w.Said && w.NotBefore <= now.UnixMilli() && (first.Seq == 0 || cmp.Or(cmp.Compare(w.Attempts, first.Attempts), cmp.Compare(w.Seq, first.Seq)) < 0) {
 			first = w
 		}
 	}
@@ -261,12 +295,14 @@ func (o *Outbox) due() (key, bool) {
 func (o *Outbox) next() (time.Duration, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.waiting) == 0 {
-		return 0, false
-	}
 	first := int64(math.MaxInt64)
 	for _, w := range o.waiting {
-		first = min(first, w.NotBefore)
+		if !w.Said {
+			first = min(first, w.NotBefore)
+		}
+	}
+	if first == math.MaxInt64 {
+		return 0, false
 	}
 	now := o.now()
 	return max(0, time.UnixMilli(first).Sub(now), o.gate.Sub(now)), true

@@ -107,6 +107,54 @@ func TestSaidAtOnce(t *testing.T) {
 	}
 }
 
+func seen(revision string) report.Report {
+	r := reported(revision, "seen")
+	r.Verdict.Activation.State, r.Verdict.Drift.State = report.Pending, report.Pending
+	return r
+}
+
+// What was last said of a commit is that it is pending: a process that is started after a
+// crash has to know, for nobody else would ever say more of it.
+func TestPending(t *testing.T) {
+	f, dir, c := &forge{}, t.TempDir(), newClock()
+	start := func() *Outbox { return c.after(&Outbox{Next: f, Dir: dir}) }
+	is := func(o *Outbox, reason string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, o.Pending("headgate-system", "platform")); diff != "" {
+			t.Errorf("%s\nPending(...) (-want +got):\n%s", reason, diff)
+		}
+	}
+	o := start()
+	publish(t, o, seen("a"))
+	is(o, "It was said.", "a")
+	f.is(away)
+	publish(t, o, seen("b"))
+	other := seen("c")
+	other.Sync.Name = "another"
+	publish(t, o, other)
+
+	o = start()
+	is(o, "After a restart too, also of what is still to be said; another sync's are its own.", "a", "b")
+	if n := o.Waiting(); n != 2 {
+		t.Errorf("%d wait, want b and c: a was said", n)
+	}
+	f.is(nil)
+	c.move(time.Hour)
+	if _, some := o.Flush(t.Context()); some {
+		t.Error("something still waits")
+	}
+	if diff := cmp.Diff([]string{"a: seen", "c: seen", "b: seen"}, f.said); diff != "" {
+		t.Errorf("each is said once (-want +got):\n%s", diff)
+	}
+	is(o, "Said at last, they are pending.", "a", "b")
+	publish(t, o, reported("a", "superseded"))
+	publish(t, o, reported("b", "1 active"))
+	is(o, "They had their last word.")
+	if left := files(t, dir); len(left) != 1 {
+		t.Errorf("on disk there is %q, want one file, of c", left)
+	}
+}
+
 // A forge that is away for a while, and a process that is restarted meanwhile, lose nothing.
 func TestOutage(t *testing.T) {
 	for name, restart := range map[string]bool{"SameProcess": false, "Restarted": true} {

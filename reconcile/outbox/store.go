@@ -28,6 +28,7 @@ type waiting struct {
 	Revision  string         `json:"revision"`
 	Applied   bool           `json:"applied"`
 	Verdict   report.Verdict `json:"verdict"`
+	Said      bool           `json:"said,omitempty"` // it waits no more, and is kept because a last word is to come
 }
 
 const (
@@ -47,6 +48,11 @@ func reduce(r report.Report) waiting {
 		s.Description = strings.ToValidUTF8(s.Description[:min(len(s.Description), mostWords)], "")
 	}
 	return w
+}
+
+// pending says whether there is a last word to come of the commit.
+func (w waiting) pending() bool {
+	return w.Verdict.Activation.State == report.Pending || w.Verdict.Drift.State == report.Pending
 }
 
 func (w waiting) key() key { return key{w.Namespace, w.Name, w.Revision} }
