@@ -160,7 +160,7 @@ func statusesOn(t *testing.T, kind Kind, base string) Statuses {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Statuses{Poster: p, Cluster: "production"}
+	return Statuses{Poster: p, Cluster: "production", Home: "headgate-system"}
 }
 
 var kinds = []Kind{KindGitHub, KindGitea}
@@ -501,7 +501,7 @@ func TestTokens(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = Statuses{Poster: p, Cluster: "production"}.Publish(t.Context(), green)
+			err = Statuses{Poster: p, Cluster: "production", Home: "headgate-system"}.Publish(t.Context(), green)
 			if (err == nil) != tc.ok {
 				t.Errorf("%s\nPublish(...) = %v, want success: %t", tc.reason, err, tc.ok)
 			}

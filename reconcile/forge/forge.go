@@ -36,6 +36,7 @@ type Poster interface {
 type Statuses struct {
 	Poster    Poster
 	Cluster   string // required: the same repository may feed several clusters
+	Home      string // the namespace whose syncs need not say it; those of others would share contexts
 	TargetURL string // of every status, or empty
 }
 
@@ -78,6 +79,9 @@ func (s Statuses) Of(r report.Report) ([]Status, error) {
 		return nil, fmt.Errorf("target URL of commit statuses: %q is not http or https", s.TargetURL)
 	}
 	about := "headgate/" + s.Cluster + "/" + r.Sync.Name
+	if r.Sync.Namespace != s.Home {
+		about = "headgate/" + s.Cluster + "/" + r.Sync.Namespace + "/" + r.Sync.Name
+	}
 	of := func(what string, said report.Status) Status {
 		return Status{Commit: r.Revision, Context: contextOf(about, what), State: said.State, Description: said.Description, TargetURL: s.TargetURL}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 )
 
@@ -106,7 +107,7 @@ func TestPublish(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := &posted{fails: tc.fails}
-			err := Statuses{Poster: p, Cluster: "production", TargetURL: "https://status.example.org"}.Publish(t.Context(), tc.report)
+			err := Statuses{Poster: p, Cluster: "production", Home: "headgate-system", TargetURL: "https://status.example.org"}.Publish(t.Context(), tc.report)
 			if diff := cmp.Diff(tc.want.statuses, p.statuses); diff != "" {
 				t.Errorf("%s\nPublish(...) posts (-want +got):\n%s", tc.reason, diff)
 			}
@@ -131,8 +132,8 @@ func TestPublishRefuses(t *testing.T) {
 		report   report.Report
 	}{
 		"NoCluster":   {"two clusters would overwrite each other", Statuses{}, green},
-		"ShortCommit": {"an abbreviation may come to mean another commit", Statuses{Cluster: "production"}, short},
-		"Target":      {"forges take http and https only, and a script in a link is an attack", Statuses{Cluster: "production", TargetURL: "javascript:alert(1)"}, green},
+		"ShortCommit": {"an abbreviation may come to mean another commit", Statuses{Cluster: "production", Home: "headgate-system"}, short},
+		"Target":      {"forges take http and https only, and a script in a link is an attack", Statuses{Cluster: "production", Home: "headgate-system", TargetURL: "javascript:alert(1)"}, green},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -145,13 +146,32 @@ func TestPublishRefuses(t *testing.T) {
 	}
 }
 
+// Two syncs of one name in two namespaces must not share a context, and no name is long
+// enough to look like another one's.
+func TestNamespaces(t *testing.T) {
+	of := Statuses{Cluster: "production", Home: "headgate-system"}
+	var got []string
+	for _, sync := range []plan.Sync{{Namespace: "headgate-system", Name: "platform"}, {Namespace: "team", Name: "platform"}, {Namespace: "headgate-system", Name: "team.platform"}} {
+		r := green
+		r.Sync = sync
+		statuses, err := of.Of(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, statuses[0].Context)
+	}
+	if diff := cmp.Diff([]string{"headgate/production/platform/activation", "headgate/production/team/platform/activation", "headgate/production/team.platform/activation"}, got); diff != "" {
+		t.Errorf("contexts (-want +got):\n%s", diff)
+	}
+}
+
 // Two syncs whose names differ only at the end must not share a context.
 func TestLongContexts(t *testing.T) {
 	contexts := map[string]bool{}
 	for _, tail := range []string{"a", "b"} {
 		r := green
 		r.Sync.Name = strings.Repeat("ä", 200) + tail
-		statuses, err := Statuses{Cluster: "production"}.Of(r)
+		statuses, err := Statuses{Cluster: "production", Home: "headgate-system"}.Of(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +191,7 @@ func TestLongContexts(t *testing.T) {
 func TestPublishNeedsOnlyTheVerdict(t *testing.T) {
 	whole := green
 	whole.Error, whole.Steps, whole.Applied = "boom", []report.Step{{Reason: "because"}}, true
-	of := Statuses{Cluster: "production"}
+	of := Statuses{Cluster: "production", Home: "headgate-system"}
 	want, _ := of.Of(whole)
 	got, _ := of.Of(report.Report{Sync: whole.Sync, Revision: whole.Revision, Verdict: whole.Verdict})
 	if diff := cmp.Diff(want, got, cmpopts.EquateErrors()); diff != "" {

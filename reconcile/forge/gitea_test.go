@@ -65,7 +65,7 @@ func statuses(t *testing.T, cloned, token string) forge.Statuses {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return forge.Statuses{Poster: poster, Cluster: "production", TargetURL: "https://status.example.org/platform"}
+	return forge.Statuses{Poster: poster, Cluster: "production", Home: "headgate-system", TargetURL: "https://status.example.org/platform"}
 }
 
 // A real Gitea is the judge of all that the fakes claim.

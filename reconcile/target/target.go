@@ -211,7 +211,9 @@ func publisher(s v1alpha1.Sync, in Surroundings) (*outbox.Outbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec.statuses: %w", err)
 	}
-	box := &outbox.Outbox{Next: forge.Statuses{Poster: poster, Cluster: s.Spec.ClusterName, TargetURL: s.Spec.PageURL}}
+	box := &outbox.Outbox{Next: forge.Statuses{
+		Poster: poster, Cluster: s.Spec.ClusterName, Home: v1alpha1.DefaultNamespace, TargetURL: s.Spec.PageURL,
+	}}
 	if in.Cache != "" {
 		box.Dir = filepath.Join(in.Cache, "outbox", s.Spec.ClusterName, s.Namespace+"."+s.Name)
 	}

@@ -266,8 +266,8 @@ func TestTarget(t *testing.T) {
 		var all []string
 		for _, state := range states {
 			activation, drift, _ := strings.Cut(state, " | ")
-			all = append(all, fmt.Sprintf("%.7s headgate/east/prod/activation %s", commit, activation),
-				fmt.Sprintf("%.7s headgate/east/prod/drift %s", commit, drift))
+			all = append(all, fmt.Sprintf("%.7s headgate/east/team/prod/activation %s", commit, activation),
+				fmt.Sprintf("%.7s headgate/east/team/prod/drift %s", commit, drift))
 		}
 		return all
 	}
@@ -324,7 +324,7 @@ func TestTarget(t *testing.T) {
 	}
 	board.mu.Lock()
 	defer board.mu.Unlock()
-	if len(board.posted) != 2 || !strings.HasPrefix(board.posted[0], fmt.Sprintf("%.7s headgate/east/prod/activation error: settings.yaml:", third)) {
+	if len(board.posted) != 2 || !strings.HasPrefix(board.posted[0], fmt.Sprintf("%.7s headgate/east/team/prod/activation error: settings.yaml:", third)) {
 		t.Errorf("of a commit that cannot be rendered: %q", board.posted)
 	}
 }
