@@ -176,6 +176,7 @@ type running struct {
 	unsaid  bool                 // nothing was said of the commit yet
 	open    map[string]bool      // commits of which the last word is that they are pending
 	overdue map[manifest.ID]bool // checks that were waited for in vain, for this commit
+	so      report.Summary       // what passes over this commit came to so far
 
 	wake chan struct{} // the watcher told something
 
@@ -415,6 +416,8 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 		},
 		Late: r.overdue,
 	})
+	said = said.After(r.so)
+	r.so = said.Summary
 	r.conclude(ctx, said, err)
 	return said, err
 }
@@ -437,7 +440,7 @@ func (r *running) see(ctx context.Context, revision string) {
 	r.mu.Lock()
 	r.seen = revision
 	r.mu.Unlock()
-	r.unsaid, r.overdue = true, map[manifest.ID]bool{}
+	r.unsaid, r.overdue, r.so = true, map[manifest.ID]bool{}, report.Summary{}
 	r.tell(Event{Kind: NewCommit, Revision: revision})
 	if before != "" {
 		r.pending(ctx)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
@@ -646,6 +647,56 @@ func TestUnsaid(t *testing.T) {
 		w.run(t, w.loop())
 		if unsaid := w.heard(Unsaid); len(unsaid) != 2 || !errors.Is(unsaid[0].Err, errBoom) {
 			t.Errorf("What could not be said is told of: %v", unsaid)
+		}
+	})
+}
+
+// A holding world holds what was applied to it.
+type holding struct {
+	*world
+	holds plan.Observed
+}
+
+func (r *holding) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
+	seen := r.holds
+	seen.Offline = true
+	r.holds = plan.Observed{Inventory: plan.Inventory{Entries: map[manifest.ID]plan.Entry{}}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
+	for _, o := range want.Objects {
+		live := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: o.ID.Name, UID: "u", Generation: 1}}
+		r.holds.Objects[o.ID] = live
+		r.holds.Inventory.Entries[o.ID] = plan.Entry{UID: "u", Digest: plan.Sync{}.Digest(o), Mark: plan.Mark(live)}
+	}
+	return seen, nil
+}
+
+func TestWhatACommitActivatedStaysSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.files = `apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceDefinition
+metadata: {name: buckets.example.org}
+spec:
+  group: example.org
+  names: {kind: Bucket, plural: buckets}
+  scope: Namespaced
+  state: Active
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`
+		l := w.loop()
+		l.Reconciler.Observer = &holding{world: w}
+		w.run(t, l)
+		first := w.noted()
+		expect(t, "The pass that activates says so.", first[2:], "0s a: success: 1 active (+1), 0 inactive")
+		time.Sleep(67 * time.Second)
+		second := w.noted()
+		if _, said, _ := strings.Cut(second[len(second)-1], " "); said != "a: success: 1 active (+1), 0 inactive" {
+			t.Errorf("The pass after it says the same of the same commit, or its status would flap: %q", second)
+		}
+		w.set(func() { w.revision = "b" })
+		time.Sleep(67 * time.Second)
+		third := w.noted()
+		if _, said, _ := strings.Cut(third[len(third)-1], " "); said != "b: success: 1 active, 0 inactive" {
+			t.Errorf("The next commit activates nothing: %q", third)
 		}
 	})
 }

@@ -20,7 +20,7 @@ func Markdown(w io.Writer, r Report) error {
 	section := func(title string, action plan.Action, folded bool) {
 		var lines []string
 		for _, s := range r.Steps {
-			if s.Action == action {
+			if s.told() == action {
 				lines = append(lines, markdownStep(s))
 			}
 		}
@@ -34,6 +34,7 @@ func Markdown(w io.Writer, r Report) error {
 		fmt.Fprintf(&b, "\n### %s: %d\n\n%s", title, len(lines), strings.Join(lines, ""))
 	}
 	section("Held", plan.Hold, false)
+	section("Drifted", drifted, false)
 	section("Prune", plan.Prune, false)
 	section("Create", plan.Create, false)
 	section("Update", plan.Update, false)
@@ -47,8 +48,14 @@ func markdownStep(s Step) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "- %s\n", code(s.ID.String()))
 	detail := func(format string, args ...any) { fmt.Fprintf(&b, "  - "+format+"\n", args...) }
-	if s.Guard != "" {
+	switch {
+	case s.stays():
+		detail("%s", code(s.Reason))
+	case s.Guard != "":
 		detail("%s: %s", escape(s.Guard), code(s.Reason))
+	}
+	if whose := s.whose(); whose != "" {
+		detail("%s", code(whose))
 	}
 	if s.Action == plan.Create {
 		for _, reason := range s.Because {

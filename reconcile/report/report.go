@@ -47,12 +47,14 @@ type Summary struct {
 	Unchanged  int `json:"unchanged"`
 	Retained   int `json:"retained"`
 	Drifted    int `json:"drifted"`
-	Pending    int `json:"pending"` // checks
-	Broken     int `json:"broken"`  // checks
+	Reported   int `json:"reported"`  // of what drifted; it stays as it is
+	Corrected  int `json:"corrected"` // of what drifted; in a loop, by all passes over this commit
+	Pending    int `json:"pending"`   // checks
+	Broken     int `json:"broken"`    // checks
 
 	Active      int `json:"active"`      // definitions
 	Inactive    int `json:"inactive"`    // definitions
-	Activated   int `json:"activated"`   // definitions whose CRD this pass makes
+	Activated   int `json:"activated"`   // definitions whose CRD this pass makes; in a loop, all passes over this commit
 	Definitions int `json:"definitions"` // all of them
 }
 
@@ -106,6 +108,9 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 			step.Waits = "" // it waited
 		}
 		r.Summary.count(step)
+		if applied && s.Writes() && s.Cause == plan.Drift && step.Error == "" && !step.NotReached {
+			r.Summary.Corrected++
+		}
 		if s.Action != plan.Keep || s.Guard != "" || step.NotReady != "" {
 			r.Steps = append(r.Steps, step)
 		}
@@ -135,6 +140,15 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 		})
 	}
 	r.Summary.Definitions = len(p.Want.Definitions)
+	r.Verdict = verdict(r)
+	return r
+}
+
+// After is the report of a pass over a commit that had others before it: what became active
+// with the commit, and what was corrected since, is said until the next one.
+func (r Report) After(earlier Summary) Report {
+	r.Summary.Activated += earlier.Activated
+	r.Summary.Corrected += earlier.Corrected
 	r.Verdict = verdict(r)
 	return r
 }
@@ -201,7 +215,7 @@ func (c *Summary) count(s Step) {
 		c.Failed++
 	case s.Action == plan.Create:
 		c.Created++
-		if s.definition {
+		if s.definition && s.Cause != plan.Drift {
 			c.Activated++
 		}
 	case s.Action == plan.Update:
@@ -210,6 +224,8 @@ func (c *Summary) count(s Step) {
 		c.Pruned++
 	case s.Action == plan.Hold:
 		c.Held++
+	case s.stays():
+		c.Reported++
 	default:
 		c.Unchanged++
 	}
@@ -223,6 +239,9 @@ func (c *Summary) count(s Step) {
 		c.Retained++
 	}
 }
+
+// stays says whether a step is drift that is said and left as it is.
+func (s Step) stays() bool { return s.Action == plan.Keep && s.Cause == plan.Drift }
 
 // Changes says whether the pass changes anything, or would: what diff exits with.
 func (r Report) Changes() bool {

@@ -70,6 +70,12 @@ func TestVerdict(t *testing.T) {
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{drifted}}, done: []plan.Outcome{{ID: id("d"), Action: plan.Update}}, applied: true,
 			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Success, "1 corrected"}, 0},
 		},
+		"MadeAgain": {
+			reason: "A CRD that somebody deleted, and that is made again, does not become active with the commit.",
+			plan:   plan.Plan{Want: want(), Steps: []plan.Step{{Action: plan.Create, Cause: plan.Drift, ID: id("a"), Definition: true}}},
+			done:   []plan.Outcome{{ID: id("a"), Action: plan.Create}}, applied: true,
+			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Success, "1 corrected"}, 0},
+		},
 		"DriftSeen": {
 			reason: "Drift that a diff only looks at is not corrected.",
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{drifted}},
@@ -153,6 +159,55 @@ func TestHostileNames(t *testing.T) {
 		if before, _, ok := strings.Cut(line, "@admin"); ok && !strings.Contains(before, "`` ") {
 			t.Errorf("markdown would mention, or run: %s", line)
 		}
+	}
+}
+
+func TestAfter(t *testing.T) {
+	create := plan.Step{Action: plan.Create, Cause: plan.Commit, ID: id("a"), Definition: true}
+	drifted := plan.Step{Action: plan.Update, Cause: plan.Drift, ID: id("d")}
+	first := New(plan.Plan{Want: want(), Steps: []plan.Step{create, drifted}}, []plan.Outcome{{ID: id("a")}, {ID: id("d")}}, true)
+	got := New(plan.Plan{Want: want()}, nil, true).After(first.Summary).Verdict
+	if diff := cmp.Diff(first.Verdict, got); diff != "" {
+		t.Errorf("What is said of a commit does not change where nothing does.\nAfter(...).Verdict (-want +got):\n%s", diff)
+	}
+}
+
+func TestReportedDrift(t *testing.T) {
+	steps := []plan.Step{
+		{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Guard: "drift", Reason: "drift is reported, not corrected", ID: id("d"), Takes: []plan.Taken{{Manager: "kubectl-edit"}}},
+		{Action: plan.Keep, Cause: plan.Retain, Guard: "asked", Reason: "its annotation asks for it", ID: id("r")},
+	}
+	r := New(plan.Plan{Steps: steps}, nil, true)
+	var text, markdown bytes.Buffer
+	if err := errors.Join((Text{}).Write(&text, r), Markdown(&markdown, r)); err != nil {
+		t.Fatal(err)
+	}
+	const reason = "What drifted and stays waits for a person, and is not among what is kept on purpose."
+	if diff := cmp.Diff(`= keep   CustomResourceDefinition.apiextensions.k8s.io/r
+    retained: its annotation asks for it
+= drift  CustomResourceDefinition.apiextensions.k8s.io/d
+    drift is reported, not corrected
+    drift: changed by kubectl-edit
+Summary: 1 drifted, 1 unchanged
+`, text.String()); diff != "" {
+		t.Errorf("%s\ntext (-want +got):\n%s", reason, diff)
+	}
+	if diff := cmp.Diff(`**Headgate** 1 drifted, 1 unchanged
+
+### Drifted: 1
+
+- `+"` CustomResourceDefinition.apiextensions.k8s.io/d `"+`
+  - `+"` drift is reported, not corrected `"+`
+  - `+"` drift: changed by kubectl-edit `"+`
+
+<details><summary>Retained: 1</summary>
+
+- `+"` CustomResourceDefinition.apiextensions.k8s.io/r `"+`
+  - asked: `+"` its annotation asks for it `"+`
+
+</details>
+`, markdown.String()); diff != "" {
+		t.Errorf("%s\nmarkdown (-want +got):\n%s", reason, diff)
 	}
 }
 

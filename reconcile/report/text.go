@@ -34,11 +34,23 @@ var looks = map[plan.Action]look{
 	plan.Prune:  {"-", "\x1b[31m"},
 	plan.Hold:   {"!", "\x1b[35m"},
 	plan.Keep:   {"=", "\x1b[2m"},
+	drifted:     {"=", "\x1b[35m"},
+}
+
+// drifted is how drift is told that stays as it is.
+const drifted plan.Action = "drift"
+
+// told is the action by which a step is told.
+func (s Step) told() plan.Action {
+	if s.stays() {
+		return drifted
+	}
+	return s.Action
 }
 
 // order is that in which actions are told: what needs a person comes last, next to
 // the summary.
-var order = []plan.Action{plan.Keep, plan.Create, plan.Update, plan.Prune, plan.Hold}
+var order = []plan.Action{plan.Keep, plan.Create, plan.Update, plan.Prune, drifted, plan.Hold}
 
 // Write writes the report. The last line is always its summary.
 func (t Text) Write(w io.Writer, r Report) error {
@@ -61,7 +73,7 @@ func (t Text) Write(w io.Writer, r Report) error {
 func (t Text) steps(b *strings.Builder, r Report, action plan.Action) {
 	shown, more := 0, 0
 	for _, s := range r.Steps {
-		if s.Action != action {
+		if s.told() != action {
 			continue
 		}
 		if shown == mostSteps && !t.Full && s.Error == "" && s.NotReady == "" {
@@ -79,29 +91,21 @@ func (t Text) steps(b *strings.Builder, r Report, action plan.Action) {
 }
 
 func (t Text) step(b *strings.Builder, s Step) {
-	l := looks[s.Action]
-	fmt.Fprintf(b, "%s %s\n", t.paint(fmt.Sprintf("%s %-6s", l.glyph, s.Action), l.colour), clean(s.ID.String()))
+	l := looks[s.told()]
+	fmt.Fprintf(b, "%s %s\n", t.paint(fmt.Sprintf("%s %-6s", l.glyph, s.told()), l.colour), clean(s.ID.String()))
 	detail := func(format string, args ...any) { fmt.Fprintf(b, "    "+format+"\n", args...) }
 	switch {
 	case s.Action == plan.Hold:
 		detail("%s held by guard %q: %s", s.Would, s.Guard, clean(s.Reason))
-	case s.Guard != "" && s.Cause == plan.Drift && s.Action == plan.Keep:
+	case s.stays():
 		detail("%s", clean(s.Reason))
 	case s.Guard != "":
 		detail("retained: %s", clean(s.Reason))
 	case s.Reason != "":
 		detail("note: %s", clean(s.Reason))
 	}
-	switch {
-	case s.Cause != plan.Drift && len(s.TakesFrom) > 0:
-		detail("takes fields from %s", clean(strings.Join(s.TakesFrom, ", ")))
-	case s.Cause != plan.Drift:
-	case s.Action == plan.Create, s.Would == plan.Create:
-		detail("drift: someone deleted it")
-	case len(s.TakesFrom) > 0:
-		detail("drift: changed by %s", clean(strings.Join(s.TakesFrom, ", ")))
-	default:
-		detail("drift: someone changed it")
+	if whose := s.whose(); whose != "" {
+		detail("%s", clean(whose))
 	}
 	if s.Action == plan.Create {
 		for _, reason := range s.Because {
@@ -131,6 +135,22 @@ func (t Text) step(b *strings.Builder, s Step) {
 	if s.Error != "" {
 		detail("%s", t.paint("error: "+clean(s.Error), "\x1b[31m"))
 	}
+}
+
+// whose says what others have to do with a step.
+func (s Step) whose() string {
+	by := strings.Join(s.TakesFrom, ", ")
+	switch {
+	case s.Cause != plan.Drift && by != "":
+		return "takes fields from " + by
+	case s.Cause != plan.Drift:
+		return ""
+	case s.Action == plan.Create, s.Would == plan.Create:
+		return "drift: someone deleted it"
+	case by != "":
+		return "drift: changed by " + by
+	}
+	return "drift: someone changed it"
 }
 
 func (t Text) value(v string) string {
@@ -207,6 +227,7 @@ func (r Report) Line() string {
 	add(c.Created, words[0])
 	add(c.Updated, words[1])
 	add(c.Pruned, words[2])
+	add(c.Reported, "drifted")
 	add(c.Held, "held")
 	add(c.Failed, "failed")
 	add(c.NotReady, "not ready")

@@ -80,12 +80,12 @@ func verdict(r Report) Verdict {
 // drift is what is said of changes that others made to what we applied. They are
 // corrected wherever the plan is carried out, unless the sync only reports them.
 func drift(r Report) Status {
-	stays := slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Cause == plan.Drift && s.Action == plan.Keep })
 	switch {
-	case r.Summary.Drifted == 0:
+	case r.Summary.Reported > 0, r.Summary.Drifted > 0 && !r.Applied:
+	case r.Summary.Corrected > 0:
+		return Status{Success, fmt.Sprintf("%d corrected", r.Summary.Corrected)}
+	default:
 		return Status{Success, "no drift"}
-	case r.Applied && !stays:
-		return Status{Success, fmt.Sprintf("%d corrected", r.Summary.Drifted)}
 	}
 	return Status{Failure, fmt.Sprintf("%d drifted: %s", r.Summary.Drifted, r.first(func(s Step) bool { return s.Cause == plan.Drift }))}
 }
@@ -123,7 +123,7 @@ func andMore(names []string) string {
 func (c Summary) String() string {
 	var b strings.Builder
 	if c.Definitions == 0 {
-		fmt.Fprint(&b, objects(c.Created+c.Updated+c.Unchanged))
+		fmt.Fprint(&b, objects(c.Created+c.Updated+c.Reported+c.Unchanged))
 		return b.String()
 	}
 	fmt.Fprintf(&b, "%d active", c.Active)
