@@ -36,8 +36,7 @@ func (c *Cluster) try(ctx context.Context, seen *plan.Observed, asked []plan.Ask
 	done := 0
 	trials, err := inParallel(ctx, c.options.Concurrency, doubtful, func(ctx context.Context, a plan.Asked) (tried, error) {
 		_, exists := seen.Objects[a.ID]
-		asBefore := seen.Inventory.Entries[a.ID].Digest == c.sync.Digest(a.Object)
-		t, err := c.tryOne(ctx, a, sp.actual(a.ID), exists, asBefore)
+		t, err := c.tryOne(ctx, a, sp.actual(a.ID), exists, seen.AsBefore(a.Object))
 		c.tellOf("observe", &done, len(doubtful), a.ID)
 		return t, err
 	})
@@ -98,11 +97,7 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 			return tried{}, c.explain(err, "get", resourceName(c.surface, groupKind(id))+" "+id.Name)
 		}
 	}
-	after, err := dryRun(ctx, at, sent, false)
-	if conflict := conflictIn(err); live != nil && conflict != nil && (c.options.Terms.Take || asBefore && conflict.byHand(live)) {
-		t.TakenBy = conflict.taken()
-		after, err = dryRun(ctx, at, sent, true)
-	}
+	after, err := c.tryWays(ctx, at, sent, live, asBefore, &t.Trial)
 	switch {
 	case err == nil && live != nil && !differ(live, after):
 		return tried{}, nil
@@ -114,6 +109,32 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 		return t, nil
 	}
 	return tried{}, c.explain(err, "try the apply of", describe(id))
+}
+
+// tryWays tries the ways to leave to others what the sync ignores of an object, until one
+// does. It notes in the trial what was tried, and what that takes from whom.
+func (c *Cluster) tryWays(ctx context.Context, at dynamic.ResourceInterface, sent, live *unstructured.Unstructured, asBefore bool, t *plan.Trial) (*unstructured.Unstructured, error) {
+	if live == nil {
+		return dryRun(ctx, at, sent, false)
+	}
+	var after *unstructured.Unstructured
+	var err error
+	ways := c.options.Terms.Withhold(sent, live, c.sync)
+	for _, way := range ways {
+		t.TakenBy = nil
+		after, err = dryRun(ctx, at, way, false)
+		if conflict := conflictIn(err); conflict != nil && (c.options.Terms.Take || asBefore && conflict.byHand(live)) {
+			t.TakenBy = conflict.taken()
+			after, err = dryRun(ctx, at, way, true)
+		}
+		if len(ways) > 1 {
+			t.Sent = way
+		}
+		if err != nil && !ofObject(err) || err == nil && c.options.Terms.Leaves(sent, live, after) {
+			break
+		}
+	}
+	return after, err
 }
 
 // byHand says whether all managers of a conflict hold what they hold by updates, as kubectl

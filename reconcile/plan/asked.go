@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
@@ -66,20 +65,23 @@ func CRD(name string) manifest.ID {
 	return manifest.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: name}
 }
 
-// Sent is exactly what is sent for an object: the object with our marks.
+// Sent is exactly what is sent for an object that nothing is ignored of: the object with
+// our marks.
 func (s Sync) Sent(o render.Object) (*unstructured.Unstructured, error) {
-	content, err := o.Content()
+	u, err := o.Content()
 	if err != nil {
 		return nil, err
 	}
-	// The metadata is ours to change; everything below spec stays shared.
-	object := maps.Clone(content.Object)
-	metadata, ok := object["metadata"].(map[string]any)
-	if !ok {
+	if _, ok := u.Object["metadata"].(map[string]any); !ok {
 		return nil, fmt.Errorf("%s: metadata is not a mapping", o.Origin)
 	}
-	object["metadata"] = maps.Clone(metadata)
-	u := &unstructured.Unstructured{Object: object}
+	leaveInjected(u)
+	s.mark(u)
+	return u, nil
+}
+
+// mark puts our marks on an object.
+func (s Sync) mark(u *unstructured.Unstructured) {
 	labels := u.GetLabels() // a copy
 	if labels == nil {
 		labels = map[string]string{}
@@ -92,7 +94,6 @@ func (s Sync) Sent(o render.Object) (*unstructured.Unstructured, error) {
 	}
 	annotations[InventoryAnnotation] = s.Key()
 	u.SetAnnotations(annotations)
-	return u, nil
 }
 
 // Digest is that of what is sent for an object, known without decoding it.

@@ -50,7 +50,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 			live.Labels, live.Annotations = content.GetLabels(), content.GetAnnotations()
 		}
 		seen.Objects[o.ID] = live
-		seen.Inventory.Entries[o.ID] = applied(live, b.Sync.Digest(o))
+		seen.Inventory.Entries[o.ID] = applied(live, seen.digest(o))
 	}
 	asked, err := AskFor(want, seen.Inventory)
 	if err != nil {
@@ -65,7 +65,11 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		if err != nil {
 			return Observed{}, err
 		}
-		seen.Trials[a.ID] = Trial{Live: live, After: after}
+		ways := b.Terms.Withhold(after, live, b.Sync)
+		if len(ways) > 1 {
+			b.Sync.mark(live) // as they are
+		}
+		seen.Trials[a.ID] = Trial{Live: live, After: ways[len(ways)-1]}
 	}
 	return seen, nil
 }

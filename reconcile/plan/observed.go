@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"strings"
+
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -26,6 +28,7 @@ type Observed struct {
 
 // A Trial is what a dry-run apply of the wanted object came to.
 type Trial struct {
+	Sent  *unstructured.Unstructured // what was tried, where that is not all of the object
 	Live  *unstructured.Unstructured // as it is; nil where nothing would change
 	After *unstructured.Unstructured // as it would be; nil where nothing would change
 	Err   error                      // why the API server refuses it: a conflict, a validation error
@@ -58,12 +61,28 @@ func (o Observed) Doubtful(asked []Asked, creates bool) []Asked {
 				doubtful = append(doubtful, a)
 			}
 		case o.refused(a.ID, live) != "":
-		case entry.UID == live.GetUID() && entry.Digest == o.Inventory.Sync.Digest(a.Object) && entry.Mark == Mark(live):
+		case entry.UID == live.GetUID() && entry.Digest == o.digest(a.Object) && entry.Mark == Mark(live) && !o.activatesPart(a):
 		default:
 			doubtful = append(doubtful, a)
 		}
 	}
 	return doubtful
+}
+
+// digest is that of what is applied for an object.
+func (o Observed) digest(of render.Object) string {
+	return o.Inventory.Sync.Digest(of) + o.Terms.suffix(of.ID)
+}
+
+// AsBefore says whether exactly this was applied before, whatever was ignored of it then.
+func (o Observed) AsBefore(of render.Object) bool {
+	before, _, _ := strings.Cut(o.Inventory.Entries[of.ID].Digest, suffixMark)
+	return before == o.Inventory.Sync.Digest(of)
+}
+
+// activatesPart says whether a definition is to be made active that must not be sent whole.
+func (o Observed) activatesPart(a Asked) bool {
+	return a.Activates && !o.Upstream.Definitions[a.ID.Name].Active && len(o.Terms.ignored(a.ID)) > 0
 }
 
 // A Kind is one that the API server serves.

@@ -146,7 +146,7 @@ func decide(a Asked, seen Observed, coming map[schema.GroupKind]string) (Step, b
 		Because:    a.Because,
 		Definition: a.Definition != "",
 		Cause:      Commit,
-		Digest:     seen.Inventory.Sync.Digest(a.Object),
+		Digest:     seen.digest(a.Object),
 	}
 	if a.Retained != "" {
 		s.Cause, s.Guard, s.Reason = Retain, "final", a.Retained
@@ -196,15 +196,22 @@ func decide(a Asked, seen Observed, coming map[schema.GroupKind]string) (Step, b
 		return s, true
 	default:
 		s.Action, s.Live, s.After, s.Err, s.Takes = Update, trial.Live, trial.After, trial.Err, trial.TakenBy
-		if owned && entry.Digest == s.Digest {
-			s.Cause = Drift // we asked for exactly this before
+		// We asked for exactly this before. Where something is ignored, whose fields are whose
+		// may change with it, and nothing else.
+		if owned && entry.Digest == s.Digest && (trial.Sent == nil || trial.Err != nil || len(s.Changes()) > 0) {
+			s.Cause = Drift
 		}
 		if by := Foreign(live, seen.Inventory.Sync).By; by != "" && !seen.mine(a.ID, live) {
 			s.Reason = "it is taken over from " + by
 		}
 	}
 	of := seen.Inventory.Sync
-	s.object = func() (*unstructured.Unstructured, error) { return of.Sent(a.Object) }
+	s.object = func() (*unstructured.Unstructured, error) {
+		if trial.Sent != nil {
+			return trial.Sent.DeepCopy(), nil
+		}
+		return of.Sent(a.Object)
+	}
 	return s, true
 }
 

@@ -13,6 +13,7 @@ import (
 type Terms struct {
 	Adoption Adoption
 	Take     bool // fields that another manager applies are taken from it
+	Ignore   []Ignore
 }
 
 // An Adoption is whether objects are taken over that are there already.

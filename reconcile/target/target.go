@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -73,7 +74,26 @@ func Reconciler(s v1alpha1.Sync) reconcile.Reconciler {
 }
 
 func terms(spec v1alpha1.Spec) plan.Terms {
-	return plan.Terms{Adoption: adoptions[spec.Adoption], Take: spec.Conflicts == v1alpha1.ConflictsTake}
+	t := plan.Terms{Adoption: adoptions[spec.Adoption], Take: spec.Conflicts == v1alpha1.ConflictsTake}
+	for _, rule := range spec.Ignore {
+		i := plan.Ignore{
+			Group: whole(rule.Target.Group), Kind: whole(rule.Target.Kind),
+			Namespace: whole(rule.Target.Namespace), Name: whole(rule.Target.Name),
+		}
+		for _, path := range rule.Paths {
+			i.Paths = append(i.Paths, plan.PointerOf(path))
+		}
+		t.Ignore = append(t.Ignore, i)
+	}
+	return t
+}
+
+// whole is a valid pattern that has to fit all of a text, as selectors of Flux have to.
+func whole(pattern string) *regexp.Regexp {
+	if pattern == "" {
+		return nil
+	}
+	return regexp.MustCompile("^(?:" + pattern + ")$")
 }
 
 var adoptions = map[v1alpha1.Adoption]plan.Adoption{

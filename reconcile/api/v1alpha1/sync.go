@@ -135,13 +135,15 @@ type Service struct {
 	Port      int64  `json:"port,omitempty"`
 }
 
-// An Ignore rule names fields that somebody else may change.
+// An Ignore rule names fields that are somebody else's once the object was made: they are
+// never drift, and never written again.
 type Ignore struct {
 	Target Target   `json:"target,omitzero"`
-	Paths  []string `json:"paths"` // JSON pointers
+	Paths  []string `json:"paths"` // JSON pointers; a part * is every key, or index
 }
 
-// A Target selects objects; what it leaves out is any.
+// A Target selects objects, by regular expressions that fit the whole of a text; what it
+// leaves out is any.
 type Target struct {
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind,omitempty"`

@@ -101,13 +101,25 @@ func TestDecodeIsStrict(t *testing.T) {
 		},
 		"NotYet": {
 			"What does nothing yet is refused: accepted, it would be believed.",
-			head + "  managementPolicy: Observable\n  fullCheckInterval: 1h\n  ignore: [{paths: [/spec]}]\n" +
+			head + "  managementPolicy: Observable\n  fullCheckInterval: 1h\n" +
 				"  conversion: {strategy: Inject, service: {namespace: a}, caFrom: {name: a}}\n",
 			[]string{
 				"document 1: spec.fullCheckInterval: is not supported yet; leave it out",
 				"document 1: spec.managementPolicy: Observable is not supported yet",
 				"document 1: spec.conversion.caFrom: is not supported yet; leave it out",
-				"document 1: spec.ignore: is not supported yet; leave it out",
+			},
+		},
+		"Ignore": {
+			"A rule that matches nothing, because it is written wrong, would be believed to work.",
+			head + "  ignore:\n  - {target: {kind: '('}, paths: [spec.replicas, /a~b, /a//b, /, /metadata/name]}\n  - target: {name: a}\n",
+			[]string{
+				"document 1: spec.ignore[0].target.kind: is no regular expression: error parsing regexp: missing closing ): `(`",
+				`document 1: spec.ignore[0].paths[0]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "spec.replicas"`,
+				`document 1: spec.ignore[0].paths[1]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/a~b"`,
+				`document 1: spec.ignore[0].paths[2]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/a//b"`,
+				`document 1: spec.ignore[0].paths[3]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/"`,
+				"document 1: spec.ignore[0].paths[4]: /metadata/name is what the object is known by",
+				"document 1: spec.ignore[1].paths: is missing: the fields to ignore, as /spec/replicas",
 			},
 		},
 		"Durations": {
@@ -196,6 +208,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(head + "  conversion: {strategy: Inject, service: {namespace: a, port: 1}, caBundle: x}\n  maxPrunes: 1\n  suspend: true\n"))
 	f.Add([]byte(`{"apiVersion":"headgate.dev/v1alpha1","kind":"Sync","metadata":{"name":"a","creationTimestamp":null},"spec":{"source":{"repo":"a"}}}`))
 	f.Add([]byte(head + "  crossplaneVersion: 2.1.0\n  packages: [{path: ., name: a, safeStart: false}]\n"))
+	f.Add([]byte(head + "  ignore: [{target: {kind: Deployment, name: a.*}, paths: [/spec/replicas, /metadata/labels/a~1b]}]\n"))
 	f.Add([]byte("a: &a [*a]\n"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		syncs, err := Decode(file)

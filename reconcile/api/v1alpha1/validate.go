@@ -48,8 +48,8 @@ func (s *Sync) Validate() error {
 	p.release(spec.CrossplaneVersion)
 	p.packages(spec.Packages)
 	p.conversion(spec.Conversion)
-	if len(spec.Ignore) > 0 {
-		p.later("spec.ignore")
+	for i, rule := range spec.Ignore {
+		p.ignore(fmt.Sprintf("spec.ignore[%d].", i), rule)
 	}
 	p.positive("spec.maxPrunes", spec.MaxPrunes)
 	p.positive("spec.maxActivations", spec.MaxActivations)
@@ -234,6 +234,32 @@ func (p *problems) below(field, dir string) {
 		p.add(field, "must be a directory of the repository, relative to its root, not %q", dir)
 	}
 }
+
+func (p *problems) ignore(field string, rule Ignore) {
+	t := rule.Target
+	for _, f := range []struct{ name, pattern string }{{"group", t.Group}, {"kind", t.Kind}, {"namespace", t.Namespace}, {"name", t.Name}} {
+		if _, err := regexp.Compile(f.pattern); err != nil {
+			p.add(field+"target."+f.name, "is no regular expression: %v", err)
+		}
+	}
+	if len(rule.Paths) == 0 {
+		p.add(field+"paths", "is missing: the fields to ignore, as /spec/replicas")
+	}
+	for i, path := range rule.Paths {
+		at := fmt.Sprintf("%spaths[%d]", field, i)
+		switch {
+		case !pointer.MatchString(path):
+			p.add(at, "must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not %q", path)
+		case slices.Contains(identity, path):
+			p.add(at, "%s is what the object is known by", path)
+		}
+	}
+}
+
+var (
+	pointer  = regexp.MustCompile(`^(/([^~/]|~[01])+)+$`)
+	identity = []string{"/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"}
+)
 
 func (p *problems) conversion(c Conversion) {
 	const field = "spec.conversion."

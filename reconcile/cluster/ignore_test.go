@@ -1,0 +1,153 @@
+package cluster_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func ignoring(kind string, paths ...string) plan.Terms {
+	rule := plan.Ignore{Kind: regexp.MustCompile("^" + kind + "$")}
+	for _, p := range paths {
+		rule.Paths = append(rule.Paths, plan.PointerOf(p))
+	}
+	return plan.Terms{Ignore: []plan.Ignore{rule}}
+}
+
+// fields is what a manager applies of an object, or updates, as the API server writes it.
+func fields(u *unstructured.Unstructured, manager string) string {
+	var all []string
+	for _, f := range u.GetManagedFields() {
+		if f.Manager == manager {
+			all = append(all, f.FieldsV1.GetRawString())
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func TestIgnoredFields(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	bucket := func(size, other int64) *unstructured.Unstructured {
+		return thing(w.group+"/v1", "Bucket", space, "logs", map[string]any{"spec": map[string]any{"size": size, "other": other}})
+	}
+	commit := func(size, other int64) []*unstructured.Unstructured {
+		return []*unstructured.Unstructured{namespace(space), w.crd("Bucket", "Namespaced"), bucket(size, other)}
+	}
+	terms := ignoring("Bucket", "/spec/size")
+	c := w.cluster(t, cluster.Options{Terms: terms})
+	applied(t, c, want(t, commit(1, 1)...))
+	at := w.at(w.resource("Bucket"), space)
+	const logs = "Bucket.%g/%s/logs"
+	spec := func() any { return w.mustGet(t, w.resource("Bucket"), space, "logs").Object["spec"] }
+	expect := func(reason string, size, other int64, objects []*unstructured.Unstructured, want_ ...string) {
+		t.Helper()
+		p := applied(t, c, want(t, objects...))
+		if diff := cmp.Diff(w.named(space, want_), actions(p)); diff != "" {
+			t.Errorf("%s\nsteps (-want +got):\n%s", reason, diff)
+		}
+		if diff := cmp.Diff(map[string]any{"size": size, "other": other}, spec()); diff != "" {
+			t.Errorf("%s\nspec (-want +got):\n%s", reason, diff)
+		}
+		w.requests.Reset()
+		if again := planned(t, c, want(t, objects...)); again.Writes() || again.Remembers() || w.requests.Counts()["DRY-RUN PATCH"] > 0 {
+			t.Errorf("%s\nThe next pass has nothing to do: %v, %v", reason, actions(again), w.requests.Log())
+		}
+	}
+	if diff := cmp.Diff(map[string]any{"size": int64(1), "other": int64(1)}, spec()); diff != "" {
+		t.Errorf("What is ignored is made with the object.\nspec (-want +got):\n%s", diff)
+	}
+	expect("A new value in Git is not written; nobody else has one, and the old one stays.", 1, 1, commit(2, 1))
+	expect("It stays where something else is written, though only we ever wrote it.", 1, 2, commit(2, 2), "update (commit) "+logs)
+
+	w.patch(t, at, "logs", `{"spec":{"size":5}}`)
+	expect("What another writer makes of it is no drift.", 5, 2, commit(2, 2))
+	w.patch(t, at, "logs", `{"spec":{"size":6,"other":7}}`)
+	expect("A real edit beside it is found, and only that is put right.", 6, 2, commit(2, 2), "update (drift) "+logs)
+	if ours := fields(w.mustGet(t, w.resource("Bucket"), space, "logs"), plan.Manager); strings.Contains(ours, "f:size") {
+		t.Errorf("The field is the other writer's alone, and we own %s", ours)
+	}
+	applyAs(t, "autoscaler", at, thing(w.group+"/v1", "Bucket", space, "logs", map[string]any{"spec": map[string]any{"size": int64(8)}}))
+	expect("The same with one who applies.", 8, 2, commit(2, 2))
+	expect("We are in no conflict with them.", 8, 3, commit(2, 3), "update (commit) "+logs)
+
+	w.patch(t, at, "logs", `{"metadata":{"labels":{"`+plan.SyncLabel+`":null}}}`)
+	expect("An object that was edited elsewhere is put right without the field.", 8, 3, commit(2, 3), "update (drift) "+logs)
+	if err := at.Delete(t.Context(), "logs", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	expect("An object that is made again is made whole.", 2, 3, commit(2, 3), "create (drift) "+logs)
+
+	w.patch(t, at, "logs", `{"spec":{"size":9}}`)
+	expect("The rule holds for that one too.", 9, 3, commit(2, 3))
+	c = w.cluster(t, cluster.Options{})
+	expect("Without the rule the field is ours again at once, and it is no drift that it was another's.", 2, 3, commit(2, 3), "update (commit) "+logs)
+	c = w.cluster(t, cluster.Options{Terms: terms})
+	expect("With it, what nobody else has stays ours.", 2, 3, commit(2, 3))
+}
+
+// The versions of a CRD are replaced as a whole: whoever edits one of them owns all.
+func TestIgnoredPartOfAList(t *testing.T) {
+	w := newWorld(t)
+	c := w.cluster(t, cluster.Options{Terms: ignoring("CustomResourceDefinition", "/spec/versions/*/schema")})
+	crd := w.crd("Bucket", "Namespaced")
+	commit := want(t, crd)
+	applied(t, c, commit)
+	version := func() map[string]any {
+		list, _, _ := unstructured.NestedSlice(w.mustGet(t, crds, "", crd.GetName()).Object, "spec", "versions")
+		return list[0].(map[string]any)
+	}
+	edit := func(columns string) {
+		w.patch(t, w.at(crds, ""), crd.GetName(), `{"spec":{"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},`+columns+
+			`"schema":{"openAPIV3Schema":{"type":"object","description":"theirs","x-kubernetes-preserve-unknown-fields":true}}}]}}`)
+	}
+	edit("")
+	if diff := cmp.Diff([]string{"update (commit) CustomResourceDefinition.apiextensions.k8s.io/" + crd.GetName()}, actions(applied(t, c, commit))); diff != "" {
+		t.Errorf("What is ignored in an item of a list is no drift; that the list is ours too is written.\nsteps (-want +got):\n%s", diff)
+	}
+	if w.requests.Reset(); planned(t, c, commit).Remembers() || w.requests.Counts()["DRY-RUN PATCH"] > 0 {
+		t.Errorf("And then there is nothing to do: %v", w.requests.Log())
+	}
+	edit(`"additionalPrinterColumns":[{"name":"a","type":"string","jsonPath":".spec.a"}],`)
+	p := applied(t, c, commit)
+	var changes []plan.Change
+	for _, s := range p.Steps {
+		changes = append(changes, s.Changes()...)
+	}
+	want := []plan.Change{{Path: "spec.versions[v1].additionalPrinterColumns", From: `[{"jsonPath":".spec.a","name":"a","type":"string"}]`, By: "somebody"}}
+	if diff := cmp.Diff(want, changes); diff != "" {
+		t.Errorf("A real edit beside it is found, and nothing else.\nchanges (-want +got):\n%s", diff)
+	}
+	schema, _, _ := unstructured.NestedString(version(), "schema", "openAPIV3Schema", "description")
+	if _, still := version()["additionalPrinterColumns"]; still || schema != "theirs" {
+		t.Errorf("It was put right, and the ignored schema is still theirs: %v", version())
+	}
+}
+
+func TestIgnoredLabels(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	c := w.cluster(t, cluster.Options{Terms: ignoring("ConfigMap", "/metadata/labels")})
+	settings := configMap(space, "settings", "1")
+	settings.SetLabels(map[string]string{"app": "a", "tier": "b"})
+	commit := want(t, namespace(space), settings)
+	applied(t, c, commit)
+	w.patch(t, w.at(configMaps, space), "settings", `{"metadata":{"labels":{"app":"theirs","more":"theirs","`+plan.SyncLabel+`":"gone"}}}`)
+	w.patch(t, w.at(configMaps, space), "settings", `{"metadata":{"labels":{"`+plan.SyncLabel+`":null}}}`)
+	p := applied(t, c, commit)
+	const reason = "Of ignored labels only our mark is ours: without it nobody knows whose the object is."
+	if diff := cmp.Diff([]string{"update (drift) ConfigMap/" + space + "/settings"}, actions(p)); diff != "" {
+		t.Errorf("%s\nsteps (-want +got):\n%s", reason, diff)
+	}
+	got := w.mustGet(t, configMaps, space, "settings").GetLabels()
+	if diff := cmp.Diff(map[string]string{"app": "theirs", "tier": "b", "more": "theirs", plan.SyncLabel: w.sync.Key()}, got); diff != "" {
+		t.Errorf("%s\nlabels (-want +got):\n%s", reason, diff)
+	}
+}
