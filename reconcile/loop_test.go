@@ -37,6 +37,7 @@ type world struct {
 	observe  func(ctx context.Context) error
 	apply    func(ctx context.Context) error
 	owner    render.Owner
+	ca       string        // of conversion webhooks
 	upstream plan.Upstream // what Crossplane has made of it
 	publish  error
 	events   []Event
@@ -214,6 +215,11 @@ func TestUnchangedCommitIsRenderedOnce(t *testing.T) {
 		w := newWorld()
 		l := w.loop()
 		l.Reconciler.Place, l.Reconciler.Options.Owner = w, render.OwnerAuto
+		l.Reconciler.CA = func(context.Context) ([]byte, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return []byte(w.ca), nil
+		}
 		w.run(t, l)
 		synctest.Wait()
 		once := w.reads
@@ -225,6 +231,7 @@ func TestUnchangedCommitIsRenderedOnce(t *testing.T) {
 			{"Nothing changed.", func() {}, false},
 			{"The record of who makes the CRDs is what it was rendered for.", func() { w.owner = render.OwnerHeadgate }, false},
 			{"Another owner is another rendering.", func() { w.owner = render.OwnerCrossplane }, true},
+			{"And so is another CA: it is in the CRDs.", func() { w.ca = "rotated" }, true},
 			{"And so is another commit.", func() { w.revision = "b" }, true},
 			{"Which cannot be rendered.", func() { w.revision, w.files = "c", "a: [" }, true},
 			{"A commit that cannot be rendered does not get better.", func() {}, false},

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -32,6 +33,9 @@ func (m *memo) render(ctx context.Context, r Reconciler, in render.Input) (rende
 	if r.Place != nil {
 		r.Place = now
 	}
+	if r.CA != nil {
+		r.CA = func(context.Context) ([]byte, error) { return now.ca, nil }
+	}
 	want, err := r.Render(ctx, "")
 	var wrong catalogue.Errors
 	if err == nil || errors.As(err, &wrong) { // else it may go well the next time
@@ -43,18 +47,24 @@ func (m *memo) render(ctx context.Context, r Reconciler, in render.Input) (rende
 // is says whether the place looks as it did. What it recorded after the commit was rendered
 // for it is no news.
 func (m *memo) is(now known) bool {
-	return (now.owner == m.known.owner || now.owner == m.want.Owner) &&
+	return (now.owner == m.known.owner || now.owner == m.want.Owner) && bytes.Equal(now.ca, m.known.ca) &&
 		slices.EqualFunc(now.definitions, m.known.definitions, func(a, b *catalogue.Definition) bool { return a.Name == b.Name })
 }
 
-// known is what a Place said, and a Place that says it again.
+// known is what a Place said, and a Place that says it again; and what else was asked.
 type known struct {
 	owner       render.Owner
 	definitions []*catalogue.Definition
+	ca          []byte // of conversion webhooks
 }
 
 // ask asks the place whatever rendering needs to know of it.
 func (r Reconciler) ask(ctx context.Context) (k known, err error) {
+	if r.CA != nil {
+		if k.ca, err = r.CA(ctx); err != nil {
+			return k, err
+		}
+	}
 	if r.Place == nil {
 		return k, nil
 	}

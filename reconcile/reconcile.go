@@ -58,6 +58,9 @@ type Reconciler struct {
 	Terms    plan.Terms // as the Observer has them
 	Sync     plan.Sync
 
+	// CA is asked before every pass for that of conversion webhooks, so that it may change;
+	// nil: it is in Options.
+	CA      func(ctx context.Context) ([]byte, error)
 	Live    bool          // definitions of the cluster count beside those of the commit
 	Timeout time.Duration // how long checks may take to hold; default 5 minutes
 }
@@ -92,6 +95,11 @@ func (r Reconciler) options(ctx context.Context) (render.Options, error) {
 			return how, err
 		}
 		how.Owner = cmp.Or(owner, render.OwnerAuto) // then the commit decides
+	}
+	if r.CA != nil {
+		if how.Conversion.CABundle, err = r.CA(ctx); err != nil {
+			return how, err
+		}
 	}
 	if r.Live && r.Place != nil {
 		how.Live, err = r.Place.Definitions(ctx)

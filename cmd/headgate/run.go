@@ -40,9 +40,10 @@ after an interval in any case. A pass does what sync does. Several syncs run sid
 Where a sync says so, the commit gets two statuses on its forge, for activation and for
 drift. What cannot be posted waits, also through a restart, and is posted later.
 
-The file holds no secrets, only the names of environment variables that do; by default
-HEADGATE_GIT_PASSWORD for the repository, and HEADGATE_FORGE_TOKEN for statuses. An
-interrupt, or SIGTERM, lets a pass finish its writes and remember them; a second one does not.
+The file holds no secrets, only the names of environment variables that do, or of Secrets of
+the cluster in the namespace of the sync; by default HEADGATE_GIT_PASSWORD for the repository,
+and HEADGATE_FORGE_TOKEN for statuses. An interrupt, or SIGTERM, lets a pass finish its writes
+and remember them; a second one does not.
 
 Logs go to standard error, as JSON unless that is a terminal. With --once the report goes
 to standard output and the exit code is that of the pass.
@@ -130,10 +131,9 @@ func clones(flag string) string { return (&sourceFlags{cache: flag}).clones() }
 // logRun makes a log of standard error, in which no secret of a sync appears.
 func (t *terminal) logRun(syncs []v1alpha1.Sync) {
 	t.progress.off = true // it would be overwritten by every line of the log
-	out := t.err
 	for _, s := range syncs {
 		for _, secret := range target.Secrets(s, t.getenv) {
-			out = masked{w: out, secret: secret}
+			t.masked.hide(secret)
 		}
 	}
 	level := slog.LevelInfo
@@ -141,10 +141,10 @@ func (t *terminal) logRun(syncs []v1alpha1.Sync) {
 		level = slog.LevelDebug
 	}
 	if t.errTTY {
-		logTo(tint.NewTextHandler(out, &tint.Options{Level: level, NoColor: !t.coloured(t.errTTY), TimeFormat: time.TimeOnly}))
+		logTo(tint.NewTextHandler(t.err, &tint.Options{Level: level, NoColor: !t.coloured(t.errTTY), TimeFormat: time.TimeOnly}))
 		return
 	}
-	logTo(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level}))
+	logTo(slog.NewJSONHandler(t.err, &slog.HandlerOptions{Level: level}))
 }
 
 // targets wires every sync to the cluster of the flags.
@@ -165,6 +165,7 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, cache string
 					debug.FreeOSMemory() // the passes to come need a fraction of it
 				}
 			},
+			Secret: t.masked.hide,
 			Done: func(e cluster.Event) {
 				log.Debug(e.Phase, "object", e.Object, "done", e.Done, "total", e.Total)
 			},

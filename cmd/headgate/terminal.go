@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/go-logr/logr"
@@ -20,6 +23,7 @@ import (
 type terminal struct {
 	out, err io.Writer
 	progress *progress
+	masked   *masked // below err
 	getenv   func(string) string
 
 	colour  choice
@@ -30,7 +34,8 @@ type terminal struct {
 }
 
 func newTerminal(stdout, stderr *os.File, getenv func(string) string) *terminal {
-	safe := masked{w: stderr, secret: getenv("HEADGATE_GIT_PASSWORD")}
+	safe := &masked{w: stderr}
+	safe.hide(getenv("HEADGATE_GIT_PASSWORD"))
 	p := &progress{w: safe, width: func() int {
 		width, _, err := term.GetSize(int(stderr.Fd()))
 		if err != nil {
@@ -40,7 +45,7 @@ func newTerminal(stdout, stderr *os.File, getenv func(string) string) *terminal 
 	}}
 	errTTY := term.IsTerminal(int(stderr.Fd()))
 	p.off = !errTTY || getenv("CI") != "" || getenv("TERM") == "dumb"
-	return &terminal{out: stdout, err: p, progress: p, getenv: getenv, colour: oneOf("auto", "always", "never"), errTTY: errTTY}
+	return &terminal{out: stdout, err: p, progress: p, masked: safe, getenv: getenv, colour: oneOf("auto", "always", "never"), errTTY: errTTY}
 }
 
 func (t *terminal) addFlags(flags *pflag.FlagSet) {
@@ -111,15 +116,32 @@ func printable(s string) string {
 
 // masked is the last resort against a password that some library writes out.
 type masked struct {
-	w      io.Writer
-	secret string
+	w io.Writer
+
+	mu      sync.Mutex
+	secrets []string
 }
 
-func (m masked) Write(p []byte) (int, error) {
-	safe := p
-	if m.secret != "" {
-		safe = bytes.ReplaceAll(p, []byte(m.secret), []byte("***"))
+// hide keeps a value from being written, from now on, as it is and as JSON has it.
+func (m *masked) hide(secret string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if secret == "" || slices.Contains(m.secrets, secret) {
+		return
 	}
+	m.secrets = append(m.secrets, secret)
+	if quoted, err := json.Marshal(secret); err == nil {
+		m.secrets = append(m.secrets, string(quoted[1:len(quoted)-1]))
+	}
+}
+
+func (m *masked) Write(p []byte) (int, error) {
+	safe := p
+	m.mu.Lock()
+	for _, secret := range m.secrets {
+		safe = bytes.ReplaceAll(safe, []byte(secret), []byte("***"))
+	}
+	m.mu.Unlock()
 	if _, err := m.w.Write(safe); err != nil {
 		return 0, err
 	}

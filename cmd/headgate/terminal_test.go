@@ -34,12 +34,21 @@ func TestColoured(t *testing.T) {
 
 func TestMasked(t *testing.T) {
 	var b bytes.Buffer
-	m := masked{w: &b, secret: "hunter22"}
+	m := &masked{w: &b}
+	m.hide("hunter22")
 	if n, err := m.Write([]byte("GET https://me:hunter22@host\n")); err != nil || n != 29 {
 		t.Fatalf("Write(...) = %d, %v; a writer says how much it was given", n, err)
 	}
 	if got, want := b.String(), "GET https://me:***@host\n"; got != want {
 		t.Errorf("want %q, got %q", want, got)
+	}
+	b.Reset()
+	m.hide(`p"s&t`)
+	if _, err := m.Write([]byte(`{"a":"p\"s\u0026t","b":"hunter22"} p"s&t`)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := b.String(), `{"a":"***","b":"***"} ***`; got != want {
+		t.Errorf("As JSON has it, and every one: want %q, got %q", want, got)
 	}
 }
 

@@ -34,7 +34,7 @@ const (
 type clone struct {
 	dir    string
 	limits Limits
-	remote remote
+	remote remote // but for its address
 
 	mu      sync.Mutex
 	store   *objects // nil: not opened yet
@@ -42,14 +42,16 @@ type clone struct {
 }
 
 // resolve finds the commit that ref names, with one request if nothing is new.
-func (c *clone) resolve(ctx context.Context, ref string) (*objects, *object.Commit, error) {
+func (c *clone) resolve(ctx context.Context, at address, ref string) (*objects, *object.Commit, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Time)
 	defer cancel()
+	from := c.remote
+	from.at = at
 	for tries := 1; ; tries++ {
 		o, trusted, err := c.open()
 		var h plumbing.Hash
 		if err == nil {
-			h, err = c.find(ctx, o, trusted, ref)
+			h, err = c.find(ctx, from, o, trusted, ref)
 		}
 		var commit *object.Commit
 		if err == nil {
@@ -68,13 +70,13 @@ func (c *clone) resolve(ctx context.Context, ref string) (*objects, *object.Comm
 }
 
 // find tells the id of what ref names, and fetches it unless it is there.
-func (c *clone) find(ctx context.Context, o *objects, trusted bool, ref string) (plumbing.Hash, error) {
+func (c *clone) find(ctx context.Context, from remote, o *objects, trusted bool, ref string) (plumbing.Hash, error) {
 	if plumbing.IsHash(ref) && trusted {
 		if h, err := o.startingWith(ref); err != nil || !h.IsZero() {
 			return h, err
 		}
 	}
-	s, err := c.remote.list(ctx)
+	s, err := from.list(ctx)
 	if err != nil {
 		return plumbing.ZeroHash, err
 	}

@@ -132,7 +132,7 @@ func (o *objects) refs() (refs, error) {
 // A local repository is read where it is.
 type local struct{ *objects }
 
-func (l local) resolve(_ context.Context, ref string) (*objects, *object.Commit, error) {
+func (l local) resolve(_ context.Context, _ address, ref string) (*objects, *object.Commit, error) {
 	h, err := l.find(ref)
 	if err != nil {
 		return nil, nil, err

@@ -40,7 +40,10 @@ type Repository struct {
 	// shared with other processes. "" is a temporary one that Close removes.
 	Cache string
 
-	Auth      Auth              // for https, and for http on this machine; beats what URL contains
+	Auth Auth // for https, and for http on this machine; beats what URL contains
+	// Credentials are asked before every Fetch, so that they may change. They beat Auth.
+	Credentials func(ctx context.Context) (Auth, error)
+
 	Limits    Limits            // zero values are defaults
 	Progress  io.Writer         // what the server says while it works; nil: nobody wants to know
 	Transport http.RoundTripper // nil is http.DefaultTransport
@@ -52,7 +55,7 @@ type Repository struct {
 
 // A source of commits is a clone or a local repository.
 type source interface {
-	resolve(ctx context.Context, ref string) (*objects, *object.Commit, error)
+	resolve(ctx context.Context, at address, ref string) (*objects, *object.Commit, error)
 }
 
 // Limits bound what a repository may cost. A zero is the default.
@@ -144,7 +147,13 @@ func (r *Repository) Close() error {
 // resolve finds a commit, with the store that holds it. Its errors start with
 // the repository and contain no credentials.
 func (r *Repository) resolve(ctx context.Context, ref string) (at address, o *objects, c *object.Commit, err error) {
-	if at, err = parse(r.URL, r.Auth); err != nil {
+	auth := r.Auth
+	if r.Credentials != nil {
+		if auth, err = r.Credentials(ctx); err != nil {
+			return at, nil, nil, err
+		}
+	}
+	if at, err = parse(r.URL, auth); err != nil {
 		return at, nil, nil, err
 	}
 	defer at.finish(&err)
@@ -159,7 +168,7 @@ func (r *Repository) resolve(ctx context.Context, ref string) (at address, o *ob
 	if err != nil {
 		return at, nil, nil, err
 	}
-	if o, c, err = from.resolve(ctx, asked.ref); err == nil {
+	if o, c, err = from.resolve(ctx, at, asked.ref); err == nil {
 		c, err = asked.from(o, c)
 	}
 	return at, o, c, err
@@ -201,7 +210,7 @@ func (r *Repository) open(at address) (_ source, err error) {
 	r.from = &clone{
 		dir:    filepath.Join(cache, at.key()),
 		limits: limits,
-		remote: remote{at: at, limits: limits, progress: r.Progress, transport: r.Transport},
+		remote: remote{limits: limits, progress: r.Progress, transport: r.Transport},
 	}
 	return r.from, os.MkdirAll(cache, 0o700)
 }

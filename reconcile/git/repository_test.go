@@ -508,6 +508,33 @@ func TestFetchToken(t *testing.T) {
 	}
 }
 
+// A token that was rotated is used with the next request, and the old one is forgotten.
+func TestFetchCredentials(t *testing.T) {
+	h := newHistory(t)
+	s := serve(h.fixture)
+	s.user, s.token = "robot", "first"
+	auth, failed := Auth{Username: "robot", Password: "first"}, error(nil)
+	r := &Repository{
+		URL: s.url(), Cache: t.TempDir(), Auth: Auth{Password: "beaten"},
+		Credentials: func(context.Context) (Auth, error) { return auth, failed },
+	}
+	if _, err := r.Fetch(t.Context(), "main"); err != nil {
+		t.Fatal(err)
+	}
+	s.token = "second"
+	if _, err := r.Fetch(t.Context(), "main"); err == nil || !strings.Contains(err.Error(), "refused the credentials") {
+		t.Errorf("The old token is not good any more: %v", err)
+	}
+	auth.Password = "second"
+	if _, err := r.Fetch(t.Context(), "main"); err != nil {
+		t.Errorf("The new one is: %v", err)
+	}
+	failed = errors.New("no such Secret")
+	if _, err := r.Fetch(t.Context(), "main"); !errors.Is(err, failed) {
+		t.Errorf("Without any there is no request: %v", err)
+	}
+}
+
 func TestFetchEmpty(t *testing.T) {
 	f := newFixture(t)
 	for kind, u := range map[string]string{"Local": f.dir, "Remote": serve(f).url()} {

@@ -38,6 +38,7 @@ type Surroundings struct {
 	Cache   string                // a directory for clones, and for statuses that wait; "" is a temporary one, and memory
 	Event   func(reconcile.Event) // hears what the loop does, also while it does it; nil is nobody
 	Done    func(cluster.Event)   // hears how far a pass is; nil is nobody
+	Secret  func(value string)    // hears what is read of Secrets and must never be written anywhere; nil is nobody
 }
 
 // A Target is a Sync with all that it takes to carry it out.
@@ -149,14 +150,26 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	}
 	t.Loop.Reconciler.Observer, t.Loop.Reconciler.Applier, t.Loop.Reconciler.Place, t.Loop.Watcher = c, c, c, c
 
+	from := func(field string, ref *v1alpha1.SecretRef) *secret {
+		if ref == nil {
+			return nil
+		}
+		return &secret{field: field, namespace: s.Namespace, ref: *ref, read: c.Secret, tell: in.Secret}
+	}
 	auth, repository := auth(s, in.Getenv)
-	statuses, post := publisher(s, in)
+	statuses, post := publisher(s, in, from)
 	if err := errors.Join(repository, post); err != nil {
 		return nil, err
+	}
+	if ca := from("spec.conversion.caFrom", s.Spec.Conversion.CAFrom); ca != nil {
+		t.Loop.Reconciler.CA = ca.ca
 	}
 	t.repository = &git.Repository{
 		URL: s.Spec.Source.Repo, Path: s.Spec.Source.Path, Cache: in.Cache, Auth: auth,
 		Limits: git.Limits{Time: s.Spec.Source.FetchTimeout.Duration()},
+	}
+	if source := from("spec.source.credentialsFrom.secretRef", s.Spec.Source.CredentialsFrom.SecretRef); source != nil {
+		t.repository.Credentials = source.credentials
 	}
 	t.Loop.Reconciler.Source = t.repository
 	if statuses != nil {
@@ -182,13 +195,13 @@ func (t *Target) Once(ctx context.Context) (report.Report, error) { return t.Loo
 // Close removes what is temporary.
 func (t *Target) Close() error { return t.repository.Close() }
 
-// Secrets are the values that must never be written anywhere.
+// Secrets are the values of the environment that must never be written anywhere.
 func Secrets(s v1alpha1.Sync, getenv func(string) string) []string {
 	var names, values []string
 	if from := s.Spec.Source.CredentialsFrom; from != nil && from.Env != nil {
 		names = append(names, from.Env.Password)
 	}
-	if s.Spec.Statuses != nil && s.Spec.Statuses.TokenFrom != nil {
+	if s.Spec.Statuses != nil && s.Spec.Statuses.TokenFrom != nil && s.Spec.Statuses.TokenFrom.Env != "" {
 		names = append(names, s.Spec.Statuses.TokenFrom.Env)
 	}
 	for _, name := range names {
@@ -213,8 +226,20 @@ func auth(s v1alpha1.Sync, getenv func(string) string) (git.Auth, error) {
 	return a, nil
 }
 
+// tokenOf is how to get the token that statuses are posted with.
+func tokenOf(spec v1alpha1.Token, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret) (func(context.Context) (string, error), error) {
+	if secret := from("spec.statuses.tokenFrom.secretRef", spec.SecretRef); secret != nil {
+		return secret.token, nil
+	}
+	token := in.Getenv(spec.Env)
+	if token == "" {
+		return nil, fmt.Errorf("spec.statuses.tokenFrom.env: the environment has no %s", spec.Env)
+	}
+	return forge.Token(token), nil
+}
+
 // publisher posts the statuses of a Sync, or is nil where it has none.
-func publisher(s v1alpha1.Sync, in Surroundings) (*outbox.Outbox, error) {
+func publisher(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret) (*outbox.Outbox, error) {
 	spec := s.Spec.Statuses
 	if spec == nil {
 		return nil, nil
@@ -223,11 +248,11 @@ func publisher(s v1alpha1.Sync, in Surroundings) (*outbox.Outbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec.statuses: %w", err)
 	}
-	token := in.Getenv(spec.TokenFrom.Env)
-	if token == "" {
-		return nil, fmt.Errorf("spec.statuses.tokenFrom.env: the environment has no %s", spec.TokenFrom.Env)
+	token, err := tokenOf(*spec.TokenFrom, in, from)
+	if err != nil {
+		return nil, err
 	}
-	poster, err := forge.Account{Repository: repository, Token: forge.Token(token)}.Poster()
+	poster, err := forge.Account{Repository: repository, Token: token}.Poster()
 	if err != nil {
 		return nil, fmt.Errorf("spec.statuses: %w", err)
 	}

@@ -165,6 +165,9 @@ func newRepo(t *testing.T) repo {
 
 func (r repo) push(t *testing.T, file, content string) string {
 	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(r.dir, file)), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(r.dir, file), []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}

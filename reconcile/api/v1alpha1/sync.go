@@ -99,10 +99,13 @@ type Token struct {
 	SecretRef *SecretRef `json:"secretRef,omitempty"`
 }
 
-// A SecretRef names a Secret in the namespace of the Sync.
+// A SecretRef names a Secret of the cluster, in the namespace of the Sync. It is read by
+// its name whenever it is needed, so what is in it may change.
 type SecretRef struct {
 	Name string `json:"name"`
-	Key  string `json:"key,omitempty"`
+	// Key is what to read of it: "password" of credentials, beside an optional "username";
+	// "token" of a token; "ca.crt" of a CA.
+	Key string `json:"key,omitempty"`
 }
 
 // Statuses are commit statuses on the forge of the repository.

@@ -101,12 +101,10 @@ func TestDecodeIsStrict(t *testing.T) {
 		},
 		"NotYet": {
 			"What does nothing yet is refused: accepted, it would be believed.",
-			head + "  managementPolicy: Observable\n  fullCheckInterval: 1h\n" +
-				"  conversion: {strategy: Inject, service: {namespace: a}, caFrom: {name: a}}\n",
+			head + "  managementPolicy: Observable\n  fullCheckInterval: 1h\n",
 			[]string{
 				"document 1: spec.fullCheckInterval: is not supported yet; leave it out",
 				"document 1: spec.managementPolicy: Observable is not supported yet",
-				"document 1: spec.conversion.caFrom: is not supported yet; leave it out",
 			},
 		},
 		"Ignore": {
@@ -154,6 +152,32 @@ func TestDecodeIsStrict(t *testing.T) {
 			"Nor does this one.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {env: {password: hunter-2}}"),
 			[]string{"document 1: spec.source.credentialsFrom.env.password: is not the name of an environment variable; a secret does not belong here"},
 		},
+		"SecretForSecret": {
+			"Nor a Secret's.", head + "  clusterName: c\n  statuses: {tokenFrom: {secretRef: {name: Hunter_2, key: \"hunter 2\"}}}\n",
+			[]string{
+				"document 1: spec.statuses.tokenFrom.secretRef.name: is not the name of a Secret; a secret does not belong here",
+				"document 1: spec.statuses.tokenFrom.secretRef.key: is not the key of a Secret; a secret does not belong here",
+			},
+		},
+		"Both": {
+			"Of two places nobody knows which counts.",
+			strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {env: {password: A}, secretRef: {name: a}}") +
+				"  clusterName: c\n  statuses: {tokenFrom: {env: A, secretRef: {name: a}}}\n  conversion: {strategy: Inject, service: {namespace: a}, caBundle: b, caFrom: {}}\n",
+			[]string{
+				"document 1: spec.source.credentialsFrom: says env and secretRef; one of them counts",
+				"document 1: spec.statuses.tokenFrom: says env and secretRef; one of them counts",
+				"document 1: spec.conversion.caFrom.name: is missing: the name of a Secret in the namespace of the Sync",
+				"document 1: spec.conversion.caFrom: says something else than caBundle; one of them counts",
+			},
+		},
+		"NeitherPlace": {
+			"Who says where from has to say it.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {}"),
+			[]string{"document 1: spec.source.credentialsFrom: is empty: say env or secretRef"},
+		},
+		"CAForNothing": {
+			"A CA goes with a service.", head + "  conversion: {caFrom: {name: a}}\n",
+			[]string{"document 1: spec.conversion.strategy: must be Inject where a service or a CA is named, not Safe"},
+		},
 		"Outside": {
 			"What lies outside of the repository is not the commit's.", strings.ReplaceAll(head, "platform.git", "platform.git, path: a/../../b"),
 			[]string{`document 1: spec.source.path: must be a directory of the repository, relative to its root, not "a/../../b"`},
@@ -185,7 +209,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		"NoYAML":  {"And so is this.", "\t", []string{"document 1: yaml: found character that cannot start any token"}},
 		"Half": {
 			"Inject without a service leads nowhere.", head + "  conversion: {strategy: Inject}\n",
-			[]string{"document 1: spec.conversion.service.namespace: is missing", "document 1: spec.conversion.caBundle: is missing"},
+			[]string{"document 1: spec.conversion.service.namespace: is missing", "document 1: spec.conversion.caBundle: is missing, and so is caFrom"},
 		},
 	}
 	for name, tc := range cases {

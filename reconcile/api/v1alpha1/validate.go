@@ -123,7 +123,9 @@ func (p *problems) source(s Source) {
 		p.secretRef(field+"credentialsFrom.secretRef", from.SecretRef)
 		switch {
 		case from.Env == nil && from.SecretRef == nil:
-			p.add(field+"credentialsFrom.env", "is missing")
+			p.add(field+"credentialsFrom", "is empty: say env or secretRef")
+		case from.Env != nil && from.SecretRef != nil:
+			p.add(field+"credentialsFrom", "says env and secretRef; one of them counts")
 		case from.Env != nil:
 			p.variable(field+"credentialsFrom.env.password", from.Env.Password)
 			if from.Env.Username != "" {
@@ -157,8 +159,11 @@ func (p *problems) statuses(spec Spec) {
 	}
 	if t := s.TokenFrom; t != nil {
 		p.secretRef("spec.statuses.tokenFrom.secretRef", t.SecretRef)
-		if t.SecretRef == nil {
+		switch {
+		case t.SecretRef == nil:
 			p.variable("spec.statuses.tokenFrom.env", t.Env)
+		case t.Env != "":
+			p.add("spec.statuses.tokenFrom", "says env and secretRef; one of them counts")
 		}
 	}
 }
@@ -192,9 +197,19 @@ func (p *problems) variable(field, name string) {
 	}
 }
 
+// secretRef wants the name of a Secret, and does not quote what stands there instead either.
 func (p *problems) secretRef(field string, ref *SecretRef) {
-	if ref != nil {
-		p.later(field)
+	if ref == nil {
+		return
+	}
+	switch {
+	case ref.Name == "":
+		p.add(field+".name", "is missing: the name of a Secret in the namespace of the Sync")
+	case len(validation.IsDNS1123Subdomain(ref.Name)) > 0:
+		p.add(field+".name", "is not the name of a Secret; a secret does not belong here")
+	}
+	if ref.Key != "" && len(validation.IsConfigMapKey(ref.Key)) > 0 {
+		p.add(field+".key", "is not the key of a Secret; a secret does not belong here")
 	}
 }
 
@@ -266,7 +281,7 @@ func (p *problems) conversion(c Conversion) {
 	word(p, field+"strategy", c.Strategy, ConversionSafe, ConversionInject, ConversionNone)
 	p.secretRef(field+"caFrom", c.CAFrom)
 	if c.Strategy != ConversionInject {
-		if c.Service != nil || c.CABundle != "" {
+		if c.Service != nil || c.CABundle != "" || c.CAFrom != nil {
 			p.add(field+"strategy", "must be %s where a service or a CA is named, not %s", ConversionInject, c.Strategy)
 		}
 		return
@@ -277,7 +292,10 @@ func (p *problems) conversion(c Conversion) {
 	case c.Service.Port < 0 || c.Service.Port > 65535:
 		p.add(field+"service.port", "must be a port, not %d", c.Service.Port)
 	}
-	if c.CABundle == "" && c.CAFrom == nil {
-		p.add(field+"caBundle", "is missing")
+	switch {
+	case c.CABundle == "" && c.CAFrom == nil:
+		p.add(field+"caBundle", "is missing, and so is caFrom")
+	case c.CABundle != "" && c.CAFrom != nil:
+		p.add(field+"caFrom", "says something else than caBundle; one of them counts")
 	}
 }

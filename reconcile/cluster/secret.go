@@ -1,0 +1,17 @@
+package cluster
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Secret reads one Secret in the namespace of the sync, by its name. It may be called while
+// a pass runs. Its errors hold nothing of what is in it.
+func (c *Cluster) Secret(ctx context.Context, name string) (map[string][]byte, error) {
+	s, err := c.core.Secrets(c.sync.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, c.explain(err, "get", "the Secret "+c.sync.Namespace+"/"+name)
+	}
+	return s.Data, nil
+}

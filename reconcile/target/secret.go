@@ -1,0 +1,110 @@
+package target
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/git"
+)
+
+// The keys of Secrets, where a Sync names none.
+const (
+	passwordKey = "password"
+	usernameKey = "username"
+	tokenKey    = "token"
+	caKey       = "ca.crt"
+)
+
+// A secret is a reference in a Sync that can be followed.
+type secret struct {
+	field     string // of the Sync
+	namespace string
+	ref       v1alpha1.SecretRef
+	read      func(ctx context.Context, name string) (map[string][]byte, error)
+	tell      func(value string) // hears every value, before anybody else; nil is nobody
+}
+
+// follow is what is under a key, and all keys. Its errors name the field, and no value.
+func (s secret) follow(ctx context.Context, key string) (string, map[string][]byte, error) {
+	if s.ref.Key != "" {
+		key = s.ref.Key
+	}
+	data, err := s.read(ctx, s.ref.Name)
+	if err != nil {
+		return "", nil, fmt.Errorf("%s: %w", s.field, err)
+	}
+	value := strings.TrimSpace(string(data[key]))
+	if value == "" {
+		return "", nil, fmt.Errorf("%s: the Secret %s/%s has nothing under the key %q; it has %s",
+			s.field, s.namespace, s.ref.Name, key, keys(data))
+	}
+	return value, data, nil
+}
+
+func keys(data map[string][]byte) string {
+	if len(data) == 0 {
+		return "no keys"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(data)), ", ")
+}
+
+func (s secret) hide(value string) string {
+	if s.tell != nil && value != "" {
+		s.tell(value)
+	}
+	return value
+}
+
+// credentials are those of a repository.
+func (s secret) credentials(ctx context.Context) (git.Auth, error) {
+	password, data, err := s.follow(ctx, passwordKey)
+	if err != nil {
+		return git.Auth{}, err
+	}
+	return git.Auth{Username: strings.TrimSpace(string(data[usernameKey])), Password: s.hide(password)}, nil
+}
+
+// token is that of a forge.
+func (s secret) token(ctx context.Context) (string, error) {
+	token, _, err := s.follow(ctx, tokenKey)
+	return s.hide(token), err
+}
+
+// ca is a bundle of certificates. It ends up in CRDs, which everybody may read: a Secret
+// with certificates often has a private key too.
+func (s secret) ca(ctx context.Context) ([]byte, error) {
+	bundle, _, err := s.follow(ctx, caKey)
+	if err != nil {
+		return nil, err
+	}
+	if err := certificates([]byte(bundle)); err != nil {
+		return nil, fmt.Errorf("%s: the Secret %s/%s: %w", s.field, s.namespace, s.ref.Name, err)
+	}
+	return []byte(bundle + "\n"), nil
+}
+
+// certificates refuses what is anything else.
+func certificates(bundle []byte) error {
+	for n := 0; ; n++ {
+		block, rest := pem.Decode(bundle)
+		switch {
+		case block == nil && len(strings.TrimSpace(string(bundle))) > 0, block == nil && n == 0:
+			return errors.New("what is under the key is no list of certificates in PEM")
+		case block == nil:
+			return nil
+		case block.Type != "CERTIFICATE":
+			return errors.New("what is under the key is not only certificates: it must hold nothing secret")
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return fmt.Errorf("certificate %d under the key cannot be read", n+1)
+		}
+		bundle = rest
+	}
+}

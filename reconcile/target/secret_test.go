@@ -1,0 +1,219 @@
+package target
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	core "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/git"
+)
+
+const canary = "c4n4ry-t0k3n"
+
+var errBoom = errors.New("boom")
+
+// certificate is a CA in PEM, and its key.
+func certificate(t *testing.T, name string) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der8}))
+}
+
+func TestFollow(t *testing.T) {
+	cert, key := certificate(t, "one")
+	type want struct {
+		credentials git.Auth
+		token, ca   string // of the keys that the reference leads to; "" is an error
+		says        []string
+	}
+	cases := map[string]struct {
+		reason string
+		ref    v1alpha1.SecretRef
+		data   map[string]string // nil: it cannot be read
+		want   want
+	}{
+		"Credentials": {
+			reason: "The keys that Flux and Kubernetes use for basic authentication.",
+			data:   map[string]string{"username": "robot\n", "password": canary + "\n"},
+			want:   want{credentials: git.Auth{Username: "robot", Password: canary}, says: []string{`nothing under the key "token"; it has password, username`}},
+		},
+		"Token": {
+			reason: "A line break that an editor left is no part of a token.",
+			data:   map[string]string{"token": " " + canary + "\n"},
+			want:   want{token: canary, says: []string{`nothing under the key "password"`}},
+		},
+		"OtherKey": {
+			reason: "A Secret of somebody else has keys of its own.",
+			ref:    v1alpha1.SecretRef{Key: "pat"},
+			data:   map[string]string{"pat": canary, "username": "robot"},
+			want:   want{credentials: git.Auth{Username: "robot", Password: canary}, token: canary, says: []string{"no list of certificates"}},
+		},
+		"CA": {
+			reason: "As cert-manager writes it, the key beside it is left alone.",
+			data:   map[string]string{"ca.crt": cert + "\n" + cert, "tls.key": key},
+			want:   want{ca: cert + "\n" + cert},
+		},
+		"PrivateKey": {
+			reason: "A CA goes into CRDs, which everybody may read; a private key must not get there by a slip.",
+			ref:    v1alpha1.SecretRef{Key: "tls.key"},
+			data:   map[string]string{"tls.key": cert + key},
+			want:   want{credentials: git.Auth{Password: strings.TrimSpace(cert + key)}, token: strings.TrimSpace(cert + key), says: []string{"it must hold nothing secret"}},
+		},
+		"Rubbish": {
+			reason: "What follows a certificate counts too.",
+			data:   map[string]string{"ca.crt": cert + canary},
+			want:   want{says: []string{"no list of certificates in PEM"}},
+		},
+		"Damaged": {
+			reason: "The API server would refuse it, CRD by CRD.",
+			data:   map[string]string{"ca.crt": "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"},
+			want:   want{says: []string{"certificate 1 under the key cannot be read"}},
+		},
+		"Empty":      {reason: "A Secret that is still to be filled.", data: map[string]string{}, want: want{says: []string{"it has no keys"}}},
+		"Unreadable": {reason: "Whatever is wrong, the field that leads there is named.", want: want{says: []string{"spec.a.secretRef: boom"}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var told []string
+			tc.ref.Name = "hidden"
+			s := secret{field: "spec.a.secretRef", namespace: "team", ref: tc.ref, tell: func(value string) { told = append(told, value) }}
+			s.read = func(_ context.Context, name string) (map[string][]byte, error) {
+				if tc.data == nil || name != "hidden" {
+					return nil, errBoom
+				}
+				data := map[string][]byte{}
+				for key, value := range tc.data {
+					data[key] = []byte(value)
+				}
+				return data, nil
+			}
+			credentials, err1 := s.credentials(t.Context())
+			token, err2 := s.token(t.Context())
+			ca, err3 := s.ca(t.Context())
+			got := want{credentials: credentials, token: token, ca: strings.TrimSuffix(string(ca), "\n"), says: tc.want.says}
+			tc.want.ca = strings.TrimSuffix(tc.want.ca, "\n")
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("%s\n(-want +got):\n%s", tc.reason, diff)
+			}
+			said := fmt.Sprint(err1, err2, err3)
+			for _, says := range tc.want.says {
+				if !strings.Contains(said, says) {
+					t.Errorf("%s\n%q is not said in %s", tc.reason, says, said)
+				}
+			}
+			if strings.Contains(said, canary) {
+				t.Errorf("%s\nthe secret is in %s", tc.reason, said)
+			}
+			if used := credentials.Password + token; used != "" && !strings.Contains(strings.Join(told, " "), credentials.Password) {
+				t.Errorf("%s\nnobody is told what to hide: %q", tc.reason, told)
+			}
+		})
+	}
+}
+
+// The CA of conversion webhooks is followed when it rotates, by one read of one Secret in
+// every pass, and nothing is written while it stays.
+func TestCAFrom(t *testing.T) {
+	config := fixtures.Config(t)
+	core1, err := corev1.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := core1.Namespaces().Create(t.Context(), &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cafrom"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := certificate(t, "one")
+	second, _ := certificate(t, "two")
+	held := &core.Secret{ObjectMeta: metav1.ObjectMeta{Name: "webhook-tls"}, Data: map[string][]byte{"ca.crt": []byte(first)}}
+	secrets := core1.Secrets("cafrom")
+	repository := newRepo(t)
+	repository.push(t, "provider/crossplane.yaml", "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-lakes}\n")
+	repository.push(t, "provider/crds/lakes.yaml", `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: lakes.cafrom.example.org}
+spec:
+  group: cafrom.example.org
+  names: {kind: Lake, plural: lakes}
+  scope: Cluster
+  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {path: /convert}}}}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}
+`)
+	s := decode(t, fmt.Sprintf(`  source: {repo: %q}
+  crdOwner: Headgate
+  conversion: {strategy: Inject, service: {namespace: shop, name: lakes}, caFrom: {name: webhook-tls}}
+`, repository.dir))
+	s.Namespace, s.Name = "cafrom", "cafrom"
+	target, err := New(s, Surroundings{Cluster: config, Cache: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := target.Once(t.Context()); err == nil || !strings.Contains(r.Verdict.Activation.Description, `spec.conversion.caFrom: cannot get the Secret cafrom/webhook-tls: secrets "webhook-tls" not found`) {
+		t.Errorf("A Secret that is not there stops the pass before it writes: %+v", r.Verdict)
+	}
+	if _, err := secrets.Create(t.Context(), held, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	live, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := func(ca string, updated int) {
+		t.Helper()
+		r, err := target.Once(t.Context())
+		if err != nil || r.Summary.Created+r.Summary.Updated != updated {
+			t.Fatalf("%d written, want %d: %v\n%+v", r.Summary.Created+r.Summary.Updated, updated, err, r)
+		}
+		crd, err := live.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).Get(t.Context(), "lakes.cafrom.example.org", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, _ := unstructured.NestedString(crd.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+		bundle, err := base64.StdEncoding.DecodeString(got)
+		if err != nil || strings.TrimSpace(string(bundle)) != strings.TrimSpace(ca) {
+			t.Errorf("The CRD has %s (%v), want %s", bundle, err, ca)
+		}
+	}
+	pass(first, 1)
+	pass(first, 0)
+	held.Data["ca.crt"] = []byte(second)
+	if _, err := secrets.Update(t.Context(), held, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pass(second, 1)
+	pass(second, 0)
+}
