@@ -780,7 +780,7 @@ func TestReadRefuses(t *testing.T) {
 		"Constraint": {
 			reason: "Crossplane installs no package whose constraint it cannot read, of any kind",
 			files: map[string]string{
-				"a/crossplane.yaml": safeProvider[:strings.Index(safeProvider, "spec:")] + "spec:\n  crossplane:\n    version: latest\n",
+				"a/crossplane.yaml": strings.Replace(safeProvider, "spec: {capabilities: [SafeStart]}", "spec:\n  crossplane:\n    version: latest\n", 1),
 				"b/crossplane.yaml": function + "\nspec:\n  crossplane: {}\n",
 				"c/crossplane.yaml": configuration + "\nspec:\n  crossplane:\n    version: 2\n",
 			},

@@ -26,23 +26,23 @@ func releaseOf(version string) (release, error) {
 	return release{v}, nil
 }
 
-// since says whether the release is at least that one, to which its release candidates
-// belong.
-func (r release) since(major, minor, patch uint64) bool {
+// since says whether the release is at least v2.minor.patch, to which the release
+// candidates of that belong.
+func (r release) since(minor, patch uint64) bool {
 	if r.version == nil {
 		return true
 	}
 	core := semver.New(r.version.Major(), r.version.Minor(), r.version.Patch(), "", "")
-	return !core.LessThan(semver.New(major, minor, patch, "", ""))
+	return !core.LessThan(semver.New(2, minor, patch, "", ""))
 }
 
 // exempts says whether the CRD of a kind in a provider package stays a CRD.
 func (r release) exempts(kind string) bool {
 	switch kind {
 	case "ProviderConfig", "ClusterProviderConfig", "ProviderConfigUsage":
-		return r.since(2, 0, 2)
+		return r.since(0, 2)
 	case "ClusterProviderConfigUsage":
-		return r.since(2, 2, 0)
+		return r.since(2, 0)
 	}
 	return false
 }
@@ -58,11 +58,11 @@ func (r release) installs(in *Package, kind, version string) bool {
 	}
 	switch in.Kind {
 	case "Provider":
-		return kind == kindCRD || kind == kindMRD && r.since(2, 0, 3) || isWebhook(kind)
+		return kind == kindCRD || kind == kindMRD && r.since(0, 3) || isWebhook(kind)
 	case "Configuration":
-		return kind == kindXRD || kind == kindComposition || kind == kindMRAP && r.since(2, 0, 3) || isOperation(kind)
+		return kind == kindXRD || kind == kindComposition || kind == kindMRAP && r.since(0, 3) || isOperation(kind)
 	case "Function":
-		return !r.since(2, 2, 0) // later they are looked at, and left out
+		return !r.since(2, 0) // later they are looked at, and left out
 	}
 	return false
 }
@@ -70,7 +70,7 @@ func (r release) installs(in *Package, kind, version string) bool {
 // refuses says whether a package is refused as a whole, because it holds a kind that is
 // not installed from it. Later releases leave the object out, if they can decode it.
 func (r release) refuses(kind, version string) bool {
-	return !r.since(2, 2, 0) || !decodes(kind, version)
+	return !r.since(2, 0) || !decodes(kind, version)
 }
 
 // decodes says whether Crossplane can decode a kind that it reads in a package.
