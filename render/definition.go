@@ -42,12 +42,9 @@ func (d Definition) CRD() (Object, error) {
 // is applied once and then left out would fall back to Inactive, which the API refuses
 // for ever. Object.Activates says it instead.
 func (d Definition) MRD() (Object, error) {
-	u, err := d.Document.Decode()
+	u, err := d.decode(crd.Malformed)
 	if err != nil {
-		return Object{}, catalogue.Errors{{Origin: d.Document.Origin, Err: err}}
-	}
-	if d.FromCRD {
-		u = crd.Definition(u, d.Package.SafeStart)
+		return Object{}, err
 	}
 	if err := d.conversion.settle(u, d.Package); err != nil {
 		return Object{}, catalogue.Errors{catalogue.Errorf(d.Document.OriginOf("spec", "conversion"), "%w", err)}
@@ -56,6 +53,32 @@ func (d Definition) MRD() (Object, error) {
 	o, err := d.object(u)
 	o.Activates = d.State == catalogue.Active
 	return o, err
+}
+
+// Declared is the definition as an MRD that says all there is to it, its state too: the one
+// that is declared, or the one that Crossplane makes of the CRD that is. It is one that
+// makes a CRD; else the error is catalogue.Errors.
+func (d Definition) Declared() (*unstructured.Unstructured, error) {
+	return d.decode(func(mrd *unstructured.Unstructured) error {
+		_, err := crd.Of(mrd)
+		return err
+	})
+}
+
+// decode is the definition as an MRD that passes a check.
+func (d Definition) decode(check func(mrd *unstructured.Unstructured) error) (*unstructured.Unstructured, error) {
+	u, err := d.Document.Decode()
+	if err != nil {
+		return nil, catalogue.Errors{{Origin: d.Document.Origin, Err: err}}
+	}
+	if d.FromCRD {
+		u = crd.Definition(u, d.Package.SafeStart)
+	}
+	if err := check(u); err != nil {
+		return nil, d.problems(err)
+	}
+	crd.Describe(u, d.ConnectionDetails)
+	return u, nil
 }
 
 func (d Definition) object(made *unstructured.Unstructured) (Object, error) {

@@ -60,6 +60,8 @@ func Render(in Input, how Options) (Desired, error) {
 	how.Owner = how.Owner.by(c)
 	c.Definitions = withLive(c.Definitions, how.Live)
 	decisions, found := activation.Decide(c)
+	described, err := how.describe(c)
+	problems = append(problems, catalogue.ErrorsOf(manifest.Origin{}, err)...)
 
 	want := Desired{
 		Revision: in.Revision,
@@ -68,7 +70,7 @@ func Render(in Input, how Options) (Desired, error) {
 		Policies: c.Policies,
 		Packages: c.Packages,
 		Skipped:  c.Skipped,
-		Findings: slices.Concat(c.Findings, found),
+		Findings: slices.Concat(c.Findings, found, described),
 	}
 	for _, d := range decisions {
 		want.Definitions = append(want.Definitions, Definition{Decision: d, conversion: how.Conversion})
@@ -121,6 +123,24 @@ func (how Options) reading() catalogue.Options {
 	return catalogue.Options{Limits: how.Limits, Others: how.Others, CrossplaneVersion: how.CrossplaneVersion, Packages: how.Packages}
 }
 
+// describe gives the definitions their connection details.
+func (how Options) describe(c catalogue.Catalogue) ([]manifest.Finding, error) {
+	found, err := catalogue.Describe(c.Definitions, c.Details)
+	if len(c.Definitions) == 0 {
+		return nil, err // they may be declared elsewhere
+	}
+	for _, of := range c.Details {
+		i, ok := slices.BinarySearchFunc(c.Definitions, of.Definition, func(d *catalogue.Definition, name string) int { return cmp.Compare(d.Name, name) })
+		if ok && how.Owner.leaves(c.Definitions[i].Package) {
+			found = append(found, manifest.Finding{
+				Rule: catalogue.RuleDetailsWiped, Severity: manifest.Note, Origin: of.Origin,
+				Message: fmt.Sprintf("the cluster does not learn the connection details of %s: Crossplane installs package %s itself, and takes out what it does not say", of.Definition, c.Definitions[i].Package.Name),
+			})
+		}
+	}
+	return found, err
+}
+
 // withLive adds definitions of the cluster that the commit does not declare, by name.
 func withLive(declared, live []*catalogue.Definition) []*catalogue.Definition {
 	if len(live) == 0 {
@@ -151,17 +171,9 @@ func all(jobs []func() (Object, error)) ([]Object, catalogue.Errors) {
 	var made []Object
 	var problems catalogue.Errors
 	for i, err := range trouble {
-		var several catalogue.Errors
-		var one catalogue.Error
-		switch {
-		case err == nil:
+		problems = append(problems, catalogue.ErrorsOf(manifest.Origin{}, err)...)
+		if err == nil {
 			made = append(made, objects[i])
-		case errors.As(err, &several):
-			problems = append(problems, several...)
-		case errors.As(err, &one):
-			problems = append(problems, one)
-		default:
-			problems = append(problems, catalogue.Error{Err: err})
 		}
 	}
 	return made, problems

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func policy(patterns ...string) *fstest.MapFile {
@@ -505,6 +506,17 @@ func TestRenderRefuses(t *testing.T) {
 				"mrd.yaml:9: cannot make a CRD of buckets.toy.example.org: spec.scope: must be Namespaced or Cluster",
 			},
 		},
+		"VersionsIsAnObject": {
+			reason: "as in Crossplane's design document, which its API does not accept",
+			files:  activated(strings.Replace(nativeMRD[:strings.LastIndex(nativeMRD, "  - {")], "  - {", "    {", 1)),
+			want:   []string{"mrd.yaml:11: cannot make a CRD of buckets.toy.example.org: spec.versions: must be a list"},
+		},
+		"VersionsIsAnObjectForCrossplane": {
+			reason: "whoever makes the CRD",
+			files:  activated(strings.Replace(nativeMRD[:strings.LastIndex(nativeMRD, "  - {")], "  - {", "    {", 1)),
+			how:    render.Options{Owner: render.OwnerCrossplane},
+			want:   []string{"mrd.yaml:11: cannot make a CRD of buckets.toy.example.org: spec.versions: must be a list"},
+		},
 		"CRDBeside": {
 			reason: "an active definition and an ordinary CRD of the same name cannot both be applied",
 			files: fstest.MapFS{
@@ -546,6 +558,126 @@ func TestRenderRefuses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+const connectionDetails = `
+apiVersion: headgate.dev/v1alpha1
+kind: ConnectionDetails
+metadata: {name: team}
+spec:
+  definitions:
+  - name: buckets.toy.example.org
+    connectionDetails:
+    - {name: endpoint, description: where it is}
+    - {name: password, description: how to get in}
+`
+
+// What no CRD can say is said to Crossplane in the definitions that it gets from us.
+func TestConnectionDetails(t *testing.T) {
+	files := fstest.MapFS{
+		"details.yaml": file(connectionDetails),
+		"mrd.yaml":     file(nativeMRD + "  connectionDetails: [{name: user, description: who}, {name: password, description: old}]\n"),
+		"policy.yaml":  policy("*"),
+	}
+	want := mustRender(t, files, render.Options{Owner: render.OwnerCrossplane})
+	var got any
+	for _, o := range want.Objects {
+		if o.ID.IsMRD() {
+			content, err := o.Content()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = content.Object["spec"].(map[string]any)["connectionDetails"]
+		}
+	}
+	wanted := []any{
+		map[string]any{"name": "user", "description": "who"},
+		map[string]any{"name": "password", "description": "how to get in"},
+		map[string]any{"name": "endpoint", "description": "where it is"},
+	}
+	if diff := cmp.Diff(any(wanted), got); diff != "" || len(want.Objects) != 2 {
+		t.Errorf("added to its own, and none applied itself (-want +got):\n%s", diff)
+	}
+
+	made := mustRender(t, files, render.Options{})
+	without := mustRender(t, fstest.MapFS{"mrd.yaml": file(nativeMRD), "policy.yaml": policy("*")}, render.Options{})
+	for i, o := range made.Objects {
+		if o.Digest != without.Objects[i].Digest {
+			t.Errorf("a CRD says nothing of them: %s", o.ID)
+		}
+	}
+
+	type found struct {
+		Rule   string
+		Origin string
+	}
+	findings := func(want render.Desired) (all []found) {
+		for _, f := range want.Findings {
+			all = append(all, found{f.Rule, f.Origin.String()})
+		}
+		return all
+	}
+	files = fstest.MapFS{
+		"details.yaml":      file(strings.ReplaceAll(connectionDetails, "buckets", "releases") + "---" + connectionDetails),
+		"p/crossplane.yaml": file("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-toy}\nspec: {capabilities: [safe-start]}\n"),
+		"p/crd.yaml":        file(strings.NewReplacer("buckets", "releases", "Bucket", "Release").Replace(webhookCRD("v1"))),
+		"provider.yaml":     file("apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-toy}\nspec: {package: example.org/provider-toy:v1}\n"),
+	}
+	for owner, wanted := range map[render.Owner][]found{
+		render.OwnerCrossplane: {{"connection-details-wiped", "details.yaml:6"}, {"connection-details-of-unknown", "details.yaml:16"}},
+		render.OwnerHeadgate:   {{"connection-details-of-unknown", "details.yaml:16"}},
+	} {
+		if diff := cmp.Diff(wanted, findings(mustRender(t, files, render.Options{Owner: owner}))); diff != "" {
+			t.Errorf("with %s (-want +got):\n%s", owner, diff)
+		}
+	}
+
+	partial := mustRender(t, fstest.MapFS{"details.yaml": file(connectionDetails)}, render.Options{})
+	if len(partial.Findings) > 0 {
+		t.Errorf("where no definitions are, they may be elsewhere: %v", partial.Findings)
+	}
+	_, err := render.Render(render.Input{Files: fstest.MapFS{"a.yaml": file(connectionDetails), "b.yaml": file(connectionDetails)}}, render.Options{})
+	if err == nil || !strings.HasPrefix(err.Error(), "b.yaml:6: the connection details of buckets.toy.example.org are told at a.yaml:6 already") {
+		t.Errorf("two that speak of one, got %v", err)
+	}
+}
+
+// What convert prints is what Crossplane gets from us, which it judges in fixtures/oracle,
+// with the state and without the service of a webhook.
+func TestDeclared(t *testing.T) {
+	for _, archive := range []string{"provider-nop", "provider-helm", "provider-kubernetes-v1.0.0", "provider-kubernetes"} {
+		want := mustRender(t, fixtures.Corpus(t, archive), render.Options{
+			Owner:      render.OwnerCrossplane,
+			Conversion: render.Conversion{Strategy: render.ConversionInject, Namespace: "a", CABundle: []byte("ca")},
+		})
+		objects := map[string]render.Object{}
+		for _, o := range want.Objects {
+			objects[o.Definition] = o
+		}
+		for _, d := range want.Definitions {
+			declared, err := d.Declared()
+			if err != nil {
+				t.Fatal(err)
+			}
+			content, err := objects[d.Name].Content()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.State != catalogue.None {
+				content.Object["spec"].(map[string]any)["state"] = string(d.State)
+			}
+			if service, ok, _ := unstructured.NestedMap(content.Object, "spec", "conversion", "webhook", "clientConfig", "service"); ok {
+				path := service["path"]
+				unstructured.RemoveNestedField(content.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
+				if err := unstructured.SetNestedMap(content.Object, map[string]any{"path": path}, "spec", "conversion", "webhook", "clientConfig", "service"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(content.Object, declared.Object); diff != "" {
+				t.Errorf("%s %s (-want +got):\n%s", archive, d.Name, diff)
+			}
+		}
 	}
 }
 

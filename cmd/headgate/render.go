@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 
@@ -15,7 +12,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func newRender(t *terminal) *cobra.Command {
@@ -55,16 +52,13 @@ Exit codes: 0 rendered, 1 not rendered, 2 wrong usage.`,
 				return err
 			}
 			objects := required(want.Objects)
-			write := writeYAML
+			how := yamlStream
 			if format.value == "json" {
-				write = writeList
+				how = jsonList
 			}
 			t.progress.Stop()
-			buffered := bufio.NewWriterSize(t.out, 1<<16)
-			if err := write(buffered, objects); err != nil {
-				return err
-			}
-			if err := buffered.Flush(); err != nil {
+			err = how.write(t.out, len(objects), func(i int) (*unstructured.Unstructured, error) { return objects[i].Content() })
+			if err != nil {
 				return err
 			}
 			return t.rendered(want, objects)
@@ -87,51 +81,9 @@ func required(objects []render.Object) []render.Object {
 	return kept
 }
 
-// writeYAML writes objects as a stream of documents. The keys are sorted.
-func writeYAML(w io.Writer, objects []render.Object) error {
-	for _, o := range objects {
-		u, err := o.Content()
-		if err != nil {
-			return err
-		}
-		b, err := yaml.Marshal(u.Object) // straight from the map: the usual way through JSON parses it once more
-		if err != nil {
-			return fmt.Errorf("%s: cannot write %s: %w", o.Origin, o.ID, err)
-		}
-		if _, err := fmt.Fprintf(w, "---\n%s", b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// writeList writes objects as one List, one at a time.
-func writeList(w io.Writer, objects []render.Object) error {
-	separator := "\n"
-	if _, err := io.WriteString(w, `{"apiVersion":"v1","kind":"List","items":[`); err != nil {
-		return err
-	}
-	for _, o := range objects {
-		u, err := o.Content()
-		if err != nil {
-			return err
-		}
-		b, err := json.Marshal(u.Object)
-		if err != nil {
-			return fmt.Errorf("%s: cannot write %s: %w", o.Origin, o.ID, err)
-		}
-		if _, err := fmt.Fprintf(w, "%s%s", separator, b); err != nil {
-			return err
-		}
-		separator = ",\n"
-	}
-	_, err := io.WriteString(w, "\n]}\n")
-	return err
-}
-
-// rendered says on standard error what a person should know of what was rendered.
-func (t *terminal) rendered(want render.Desired, objects []render.Object) error {
-	for _, f := range want.Findings {
+// findings tells a person on standard error what was found.
+func (t *terminal) findings(found []manifest.Finding) {
+	for _, f := range found {
 		if f.Severity == manifest.Note && t.verbose == 0 {
 			continue
 		}
@@ -145,6 +97,11 @@ func (t *terminal) rendered(want render.Desired, objects []render.Object) error 
 		}
 		fmt.Fprintf(t.err, "%s %s\n", t.paint(string(f.Severity)+":", colour), printable(line))
 	}
+}
+
+// rendered says on standard error what a person should know of what was rendered.
+func (t *terminal) rendered(want render.Desired, objects []render.Object) error {
+	t.findings(want.Findings)
 	for _, why := range slices.Sorted(maps.Keys(want.Skipped)) {
 		if t.verbose > 0 || surprising[why] {
 			fmt.Fprintf(t.err, "skipped: %d × %s\n", want.Skipped[why], why)

@@ -56,6 +56,7 @@ func newRoot(t *terminal) *cobra.Command {
 		newRun(t),
 		newWhy(t),
 		newStatus(t),
+		newConvert(t),
 		newVersion(t),
 		newCompletion(t),
 	)

@@ -13,6 +13,7 @@ type Catalogue struct {
 	Packages    []Package                // by origin
 	Objects     []manifest.Object        // everything else that is to be applied, by identity: policies, exempt CRDs and webhook configurations of packages included
 	Shipped     map[manifest.ID]*Package // of Objects, those that came with a package
+	Details     []Details                // by origin; Describe gives them to definitions
 	Skipped     Skipped
 	Findings    []manifest.Finding // sorted
 }
@@ -39,6 +40,9 @@ type Definition struct {
 	Paused  bool     // crossplane.io/paused: "true"
 	FromCRD bool     // converted; otherwise the document is a native MRD
 	Package *Package // the package that it came with; nil outside of packages
+
+	// ConnectionDetails are what an object of the commit says, beside what the document does.
+	ConnectionDetails []ConnectionDetail
 
 	Document *manifest.Document // nil of a definition that only the cluster has
 }

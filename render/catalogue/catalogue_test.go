@@ -681,11 +681,6 @@ func TestReadRefuses(t *testing.T) {
 				"d.yaml:1: CustomResourceDefinition.apiextensions.k8s.io/others.toy.example.org is declared at a/crd.yaml:35 already",
 			},
 		},
-		"VersionsIsAnObject": {
-			reason: "as in Crossplane's design document, which its API does not accept",
-			files:  map[string]string{"a.yaml": strings.Replace(mrd(""), "- name", "  name", 1)},
-			want:   []string{"a.yaml:12: spec.versions of ManagedResourceDefinition things.toy.example.org must be a list"},
-		},
 		"State": {
 			reason: "there are two",
 			files:  map[string]string{"a.yaml": mrd("  state: active\n")},
@@ -773,7 +768,7 @@ func TestReadRefuses(t *testing.T) {
 				"b/crossplane.yaml": documents(function, function),
 			},
 			want: []string{
-				"a/more/meta.yaml:18: Configuration is metadata of a package, of which provider-toy has one already, at a/crossplane.yaml:1",
+				"a/more/meta.yaml:18: Configuration is metadata of a package, and package provider-toy has its own, at a/crossplane.yaml:1",
 				"b/crossplane.yaml:6: a package has one metadata document: the first is at b/crossplane.yaml:1",
 			},
 		},

@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,20 @@ func Errorf(at manifest.Origin, format string, args ...any) Error {
 // Errors are everything that is wrong with one commit, as one error. The text shows the
 // first ten.
 type Errors []Error
+
+// ErrorsOf are the errors that an error is made of. Those without a place get the given one.
+func ErrorsOf(at manifest.Origin, err error) Errors {
+	if several, ok := errors.AsType[Errors](err); ok {
+		return several
+	}
+	if one, ok := errors.AsType[Error](err); ok {
+		return Errors{one}
+	}
+	if err != nil {
+		return Errors{{Origin: at, Err: err}}
+	}
+	return nil
+}
 
 // Sorted are the same errors in order of place.
 func (es Errors) Sorted() Errors {

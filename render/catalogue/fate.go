@@ -18,6 +18,7 @@ const (
 	apply     fate = "an object"
 	misplaced fate = "skipped, with a finding: a package does not install it"
 	foreign   fate = "what others says: an object of another tool, or one that is encrypted"
+	details   fate = "what it says of definitions"
 	unknown   fate = "refused: a version of a kind that we must understand and do not"
 )
 
@@ -34,6 +35,10 @@ func (r release) fateOf(h manifest.Header, in *Package, others Others) (fate, Wh
 		return skip, LocalOnly
 	case group == groupMeta:
 		return skip, Metadata
+	case kind == kindDetails && version == "v1alpha1":
+		return details, Described
+	case kind == kindDetails:
+		return unknown, ""
 	case isOtherTool(group) && others != ApplyOthers:
 		return foreign, OtherTool
 	case in != nil && in.Kind == "Function" && kind == kindCRD && !r.installs(in, kind, version):

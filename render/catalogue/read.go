@@ -40,7 +40,7 @@ func (how Options) Check() error {
 
 // Read reads every .yaml, .yml and .json file below root, which is a directory or
 // a file of the commit; "" and "." are all of it. Files must be safe for concurrent
-// use. Bodies of converted definitions stay undecoded.
+// use. Bodies of definitions stay undecoded.
 //
 // An error is Errors: everything that is wrong with the commit. The catalogue
 // then holds what is right with it. Options that are wrong are another error.
@@ -103,11 +103,11 @@ func parallel(n int, do func(i int)) {
 type sorting struct {
 	*walk
 	definitions []*Definition
+	details     []Details
 	toDecode    []*undecoded
 }
 
-// An undecoded document is one whose body decides: an object, a policy, a native
-// definition.
+// An undecoded document is one whose body decides: an object, a policy.
 type undecoded struct {
 	*manifest.Document
 	fate   fate
@@ -125,17 +125,24 @@ func (s *sorting) sort(d *manifest.Document, in *Package) {
 	case skip:
 		s.skipped[why]++
 		if why == Metadata && in != nil && d.Origin != in.Origin {
-			s.refuse(d.Origin, fmt.Errorf("%s is metadata of a package, of which %s has one already, at %s: remove one of them, or give it a directory of its own", d.Header.Kind, in.Name, in.Origin))
+			s.refuse(d.Origin, fmt.Errorf("%s is metadata of a package, and package %s has its own, at %s: remove one of them, or give it a directory of its own", d.Header.Kind, in.Name, in.Origin))
 		}
 		return
 	case misplaced:
 		s.skipped[why]++
 		s.findings = append(s.findings, s.notInstalled(d, in))
 		return
+	case details:
+		s.skipped[why]++
+		of, err := detailsOf(d)
+		s.problems = append(s.problems, ErrorsOf(d.Origin, err)...)
+		s.details = append(s.details, of...)
+		return
 	case native, converted, policy, webhook, apply:
 		// wanted, if it is whole
 	case unknown:
-		s.refuse(d.Origin, fmt.Errorf("%s is not known in version %s: only apiextensions.crossplane.io/v1alpha1 is", d.Header.Kind, d.Header.APIVersion))
+		group, _ := groupVersion(d.Header.APIVersion)
+		s.refuse(d.Origin, fmt.Errorf("%s is not known in version %s: only %s/v1alpha1 is", d.Header.Kind, d.Header.APIVersion, group))
 		return
 	}
 	if d.Header.Name == "" {
@@ -143,11 +150,10 @@ func (s *sorting) sort(d *manifest.Document, in *Package) {
 		return
 	}
 	if what == native || what == converted {
-		s.define(d, in, what)
+		s.define(d, in, what) // decoded by those who need it
+		return
 	}
-	if what != converted {
-		s.toDecode = append(s.toDecode, &undecoded{Document: d, fate: what, in: in})
-	}
+	s.toDecode = append(s.toDecode, &undecoded{Document: d, fate: what, in: in})
 }
 
 func (s *sorting) notInstalled(d *manifest.Document, in *Package) manifest.Finding {
@@ -197,16 +203,9 @@ func (s *sorting) decode() {
 	parallel(len(s.toDecode), func(i int) {
 		u := s.toDecode[i]
 		u.object, trouble[i] = u.Decode()
-		if u.fate == native && trouble[i] == nil {
-			trouble[i] = checkVersions(u)
-			u.object = nil // decoded again by those who need it: it is large
-		}
 	})
 	for i, u := range s.toDecode {
-		var p Error
 		switch err := trouble[i]; {
-		case errors.As(err, &p):
-			s.problems = append(s.problems, p)
 		case err != nil:
 			s.problems = append(s.problems, Error{Origin: u.Origin, Err: err})
 		case u.object != nil && isEncrypted(u.object) && s.how.Others != ApplyOthers:
@@ -218,17 +217,6 @@ func (s *sorting) decode() {
 			s.findings = append(s.findings, unsubstituted(u)...)
 		}
 	}
-}
-
-// checkVersions refuses the form of versions that Crossplane's design shows and its
-// API never had.
-func checkVersions(u *undecoded) error {
-	spec, _ := u.object.Object["spec"].(map[string]any)
-	if _, ok := spec["versions"].([]any); ok {
-		return nil
-	}
-	return Errorf(u.OriginOf("spec", "versions"),
-		"spec.versions of ManagedResourceDefinition %s must be a list with an entry for every version", u.Header.Name)
 }
 
 // refuseDuplicates refuses what is declared twice: an identity, and a definition in
@@ -276,7 +264,7 @@ func (s *sorting) refuseDuplicates() {
 // catalogue is what was sorted, in its order. Of what is declared twice it holds
 // the first.
 func (s *sorting) catalogue() Catalogue {
-	c := Catalogue{Shipped: map[manifest.ID]*Package{}, Skipped: s.skipped, Findings: s.findings}
+	c := Catalogue{Shipped: map[manifest.ID]*Package{}, Details: s.details, Skipped: s.skipped, Findings: s.findings}
 
 	byName := map[string]*Definition{}
 	for _, d := range s.definitions {
@@ -312,6 +300,7 @@ func (s *sorting) catalogue() Catalogue {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), a.Origin.Compare(b.Origin))
 	})
 	slices.SortFunc(c.Packages, func(a, b Package) int { return a.Origin.Compare(b.Origin) })
+	slices.SortStableFunc(c.Details, func(a, b Details) int { return a.Origin.Compare(b.Origin) })
 	slices.SortFunc(c.Findings, manifest.Finding.Compare)
 	return c
 }

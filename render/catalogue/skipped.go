@@ -10,6 +10,7 @@ type Why string
 const (
 	NotManifest  Why = "no Kubernetes manifest"
 	LocalOnly    Why = "local configuration (config.kubernetes.io/local-config)"
+	Described    Why = "connection details, which are never applied"
 	OtherTool    Why = "object of Flux or Argo CD"
 	Encrypted    Why = "encrypted with SOPS"
 	Metadata     Why = "metadata of a package"

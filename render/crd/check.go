@@ -3,7 +3,8 @@ package crd
 import (
 	"errors"
 	"fmt"
-	"strings"
+
+	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -18,31 +19,23 @@ type FieldError struct {
 func (e FieldError) Error() string { return e.Field() + ": " + e.Problem }
 
 // Field is the path as people write it: spec.versions[0].name.
-func (e FieldError) Field() string {
-	var b strings.Builder
-	for _, step := range e.Path {
-		switch step := step.(type) {
-		case int:
-			fmt.Fprintf(&b, "[%d]", step)
-		default:
-			if b.Len() > 0 {
-				b.WriteByte('.')
-			}
-			fmt.Fprint(&b, step)
-		}
-	}
-	return b.String()
-}
+func (e FieldError) Field() string { return manifest.Field(e.Path...) }
 
-// check finds what Crossplane could not decode, and what no CRD can be made
-// without. It returns nil or FieldErrors, joined.
-func check(mrd *unstructured.Unstructured) error {
+// Malformed is what Crossplane could not decode of an MRD. It is nil or FieldErrors, joined.
+func Malformed(mrd *unstructured.Unstructured) error {
 	var found []error
 	definition.check(mrd.Object, nil, &found)
-	if len(found) > 0 {
-		return errors.Join(found...)
+	return errors.Join(found...)
+}
+
+// check finds what is malformed, and what no CRD can be made without. It returns nil or
+// FieldErrors, joined.
+func check(mrd *unstructured.Unstructured) error {
+	if err := Malformed(mrd); err != nil {
+		return err
 	}
 
+	var found []error
 	need := func(path ...string) {
 		if s, _, _ := unstructured.NestedString(mrd.Object, path...); s == "" {
 			found = append(found, FieldError{Path: steps(path), Problem: "is required"})

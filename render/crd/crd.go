@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/render/catalogue"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -71,8 +73,29 @@ func Definition(crd *unstructured.Unstructured, safeStart bool) *unstructured.Un
 	return &unstructured.Unstructured{Object: out}
 }
 
-func nameOf(version any) string {
-	m, _ := version.(map[string]any)
+// Describe adds connection details to an MRD: to those of other names that it has, and in
+// the place of those of the same. It changes mrd, but not the list that it had.
+func Describe(mrd *unstructured.Unstructured, details []catalogue.ConnectionDetail) {
+	spec, ok := mrd.Object["spec"].(map[string]any)
+	if !ok || len(details) == 0 {
+		return
+	}
+	had, _ := spec["connectionDetails"].([]any)
+	merged := slices.Clone(had)
+	for _, d := range details {
+		entry := map[string]any{"name": d.Name, "description": d.Description}
+		i := slices.IndexFunc(merged, func(v any) bool { return nameOf(v) == d.Name })
+		if i < 0 {
+			merged = append(merged, entry)
+		} else {
+			merged[i] = entry
+		}
+	}
+	spec["connectionDetails"] = merged
+}
+
+func nameOf(v any) string {
+	m, _ := v.(map[string]any)
 	name, _ := m["name"].(string)
 	return name
 }

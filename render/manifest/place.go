@@ -1,8 +1,29 @@
 package manifest
 
 import (
+	"fmt"
+	"strings"
+
 	"go.yaml.in/yaml/v3"
 )
+
+// Field is a path of keys (string) and indices (int) as people write it:
+// spec.versions[0].name.
+func Field(path ...any) string {
+	var b strings.Builder
+	for _, step := range path {
+		switch step := step.(type) {
+		case int:
+			fmt.Fprintf(&b, "[%d]", step)
+		default:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			fmt.Fprint(&b, step)
+		}
+	}
+	return b.String()
+}
 
 // OriginOf is where the value at a path of keys (string) and indices (int) begins,
 // as in d.OriginOf("spec", "activate", 2). It is the origin of the document where

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/git"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func newConvert(t *terminal) *cobra.Command {
+	var c convertFlags
+	format := oneOf("yaml", "json")
+	cmd := &cobra.Command{
+		Use:   "convert SOURCE... [flags]",
+		Short: "Make ManagedResourceDefinitions of CRDs",
+		Long: `Convert prints the ManagedResourceDefinitions that Crossplane's package manager makes of
+CRDs. SOURCE is a provider package (a directory with a crossplane.yaml), another directory,
+or a file. The kinds that stay CRDs (ProviderConfig, ClusterProviderConfig,
+ProviderConfigUsage, ClusterProviderConfigUsage) are left out, and so is everything that is
+no definition. A definition that is one already stays as it is.
+
+A definition of a provider without the capability safe-start says 'state: Active', as with
+Crossplane. One that comes with no package says no state, which is Inactive.
+
+What no CRD says, the keys of a resource's connection secret, is read from objects of kind
+ConnectionDetails: those in SOURCE, and with --connection-details those of a file. A commit
+can hold them beside its policies; they are never applied themselves:
+
+  apiVersion: headgate.dev/v1alpha1
+  kind: ConnectionDetails
+  metadata: {name: databases}
+  spec:
+    definitions:
+    - name: instances.rds.aws.m.upbound.io
+      connectionDetails:
+      - {name: endpoint, description: host and port of the instance}
+
+Exit codes: 0 converted, 1 an error or nothing to convert, 2 wrong usage.`,
+		Example: `  headgate convert ./provider-aws > definitions.yaml
+  headgate convert crds/buckets.yaml crds/queues.yaml | kubectl apply --server-side -f -
+  headgate convert ./provider-aws --to ./definitions --connection-details details.yaml`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			defer t.progress.Stop()
+			found, err := c.read(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			if len(found.definitions) == 0 {
+				return fmt.Errorf("there is no CRD to convert in %s%s", strings.Join(args, " or "), found.rest())
+			}
+			t.progress.Phase("convert", 0, 0)
+			how := yamlStream
+			if format.value == "json" {
+				how = jsonList
+			}
+			if c.to != "" {
+				err = found.files(c.to, how, format.value)
+			} else {
+				err = how.write(t.out, len(found.definitions), found.definition)
+			}
+			if err != nil {
+				return err
+			}
+			t.progress.Stop()
+			t.findings(found.findings)
+			_, err = fmt.Fprintf(t.err, "Summary: %s%s\n", count(len(found.definitions), "definition"), found.rest())
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&c.details, "connection-details", "", "`file` of objects of kind ConnectionDetails")
+	cmd.Flags().StringVar(&c.to, "to", "", "write every definition to a file of its name in this `directory`, and nothing to standard output")
+	cmd.Flags().StringVar(&c.release, "crossplane-version", "", "convert as this `version` of Crossplane does, as v2.3.1 (default: the newest known)")
+	format.addTo(cmd, "output", "o", "output format")
+	return cmd
+}
+
+// convertFlags say what to convert, and to what.
+type convertFlags struct {
+	details, to, release string
+}
+
+// converted are the definitions of all sources.
+type converted struct {
+	definitions []*catalogue.Definition
+	findings    []manifest.Finding
+	crds, other int // CRDs that stay CRDs, and what is left out besides
+}
+
+// read reads the sources, but not the bodies of definitions.
+func (f *convertFlags) read(ctx context.Context, sources []string) (converted, error) {
+	var all converted
+	var details []catalogue.Details
+	if f.details != "" {
+		in, err := opened(ctx, f.details)
+		if err != nil {
+			return all, err
+		}
+		if details, err = catalogue.ReadDetails(in.Files, in.Path, manifest.Limits{}); err != nil {
+			return all, err
+		}
+	}
+	first := map[string]*catalogue.Definition{}
+	for _, source := range sources {
+		in, err := opened(ctx, source)
+		if err != nil {
+			return all, err
+		}
+		how := catalogue.Options{CrossplaneVersion: f.release}
+		if _, err := fs.Lstat(in.Files, "crossplane.yaml"); err != nil { // CRDs of no package are to be converted, too
+			how.Packages = []catalogue.Declared{{Path: ".", Name: source, SafeStart: true}}
+		}
+		c, err := catalogue.Read(in.Files, in.Path, how)
+		if err != nil {
+			return all, err
+		}
+		for _, d := range c.Definitions {
+			if other := first[d.Name]; other != nil {
+				return all, fmt.Errorf("%s: definition %s of %s is in another source already, at %s", d.Origin(), d.Name, source, other.Origin())
+			}
+			first[d.Name] = d
+		}
+		all.add(c)
+		details = append(details, c.Details...)
+	}
+	unknown, err := catalogue.Describe(all.definitions, details)
+	all.findings = append(all.findings, unknown...)
+	return all, err
+}
+
+// opened is a directory, or a file in the directory that it is in.
+func opened(ctx context.Context, name string) (render.Input, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return render.Input{}, err
+	}
+	if info.IsDir() {
+		return git.Directory{Root: name}.Fetch(ctx, "")
+	}
+	in, err := git.Directory{Root: filepath.Dir(name)}.Fetch(ctx, "")
+	in.Path = filepath.Base(name)
+	return in, err
+}
+
+func (c *converted) add(from catalogue.Catalogue) {
+	c.definitions = append(c.definitions, from.Definitions...)
+	for _, o := range from.Objects {
+		if o.ID().IsCRD() {
+			c.crds++
+		} else {
+			c.other++
+		}
+	}
+	for why, n := range from.Skipped {
+		if why != catalogue.Metadata && why != catalogue.Described {
+			c.other += n
+		}
+	}
+	for _, f := range from.Findings {
+		if f.Rule != catalogue.RuleNotInstalled { // what is left out is counted
+			c.findings = append(c.findings, f)
+		}
+	}
+}
+
+// definition is one of them, as Crossplane makes it.
+func (c converted) definition(i int) (*unstructured.Unstructured, error) {
+	return render.Definition{Decision: activation.Decision{Definition: c.definitions[i]}}.Declared()
+}
+
+// files writes each to a file of its own.
+func (c converted) files(directory string, how form, extension string) (err error) {
+	if err := os.MkdirAll(directory, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(directory) // names come from the sources, and lead nowhere else
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	return inOrder(len(c.definitions), func(i int) ([]byte, error) {
+		return how.encoded(c.definition(i))
+	}, func(i int, b []byte) error {
+		return root.WriteFile(c.definitions[i].Name+"."+extension, b, 0o644)
+	})
+}
+
+// rest says what is no definition.
+func (c converted) rest() string {
+	said := ""
+	if c.crds > 0 {
+		said += fmt.Sprintf(" · %s left as they are", count(c.crds, "CRD"))
+	}
+	if c.other > 0 {
+		said += fmt.Sprintf(" · %d others left out", c.other)
+	}
+	return said
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+
+	"go.yaml.in/yaml/v2"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A form is how several objects are written one behind the other, keys sorted.
+type form struct {
+	head, before, between, tail string
+	encode                      func(any) ([]byte, error)
+}
+
+var (
+	// Straight from the map: the usual way to YAML, through JSON, parses it once more.
+	yamlStream = form{before: "---\n", encode: yaml.Marshal}
+	jsonList   = form{head: `{"apiVersion":"v1","kind":"List","items":[` + "\n", between: ",\n", tail: "\n]}\n", encode: json.Marshal}
+)
+
+// write writes n objects, of which it asks for a few at a time.
+func (f form) write(w io.Writer, n int, object func(i int) (*unstructured.Unstructured, error)) error {
+	out := bufio.NewWriterSize(w, 1<<16)
+	fmt.Fprint(out, f.head)
+	err := inOrder(n, func(i int) ([]byte, error) {
+		return f.encoded(object(i))
+	}, func(i int, b []byte) error {
+		if i > 0 {
+			fmt.Fprint(out, f.between)
+		}
+		_, err := fmt.Fprintf(out, "%s%s", f.before, b) // errors of a buffered writer stay
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(out, f.tail)
+	return out.Flush()
+}
+
+func (f form) encoded(u *unstructured.Unstructured, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	b, err := f.encode(u.Object)
+	if err != nil {
+		return nil, fmt.Errorf("cannot write %s %s: %w", u.GetKind(), u.GetName(), err)
+	}
+	return b, nil
+}
+
+// inOrder makes n things, as many at once as there are processors, and uses each in its
+// turn. It holds few of them.
+func inOrder(n int, produce func(i int) ([]byte, error), use func(i int, b []byte) error) error {
+	window := 4 * runtime.GOMAXPROCS(0)
+	made := make([][]byte, window)
+	for begin := 0; begin < n; begin += window {
+		var g errgroup.Group
+		g.SetLimit(runtime.GOMAXPROCS(0))
+		end := min(begin+window, n)
+		for i := begin; i < end; i++ {
+			g.Go(func() (err error) {
+				made[i-begin], err = produce(i)
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+		for i := begin; i < end; i++ {
+			if err := use(i, made[i-begin]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
