@@ -63,6 +63,7 @@ type Reconciler struct {
 	CA      func(ctx context.Context) ([]byte, error)
 	Live    bool          // definitions of the cluster count beside those of the commit
 	Timeout time.Duration // how long checks may take to hold; default 5 minutes
+	NoWait  bool          // do not wait for them
 }
 
 // Render fetches a commit and renders what it wants. Of a commit that cannot be
@@ -198,8 +199,8 @@ func (r Reconciler) Bring(ctx context.Context, pass Pass) (report.Report, error)
 		if errors.Is(err, plan.ErrMoved) && attempt < attempts {
 			continue
 		}
-		if err == nil {
-			err = r.settle(ctx, pass, &p)
+		if err == nil && !r.NoWait {
+			done, err = r.settle(ctx, pass, &p, done)
 		}
 		made := report.New(p, done, true)
 		if err != nil {
@@ -209,61 +210,96 @@ func (r Reconciler) Bring(ctx context.Context, pass Pass) (report.Report, error)
 	}
 }
 
-// secondThoughts is how long something may look broken that was only just given to
-// Crossplane.
+// secondThoughts is how long something may look broken, or missing, after Crossplane was last
+// seen to have done something.
 const secondThoughts = 10 * time.Second
 
 // settle waits until nothing is pending any more that Crossplane is to make of what was
-// applied. What is late when the time is over is broken: somebody has to look. p keeps its
-// steps, and gets the checks of the last look.
-func (r Reconciler) settle(ctx context.Context, pass Pass, p *plan.Plan) error {
-	if len(p.Checks) == 0 || !p.Writes() && !p.Are(plan.Pending) {
-		return nil
+// applied, and carries out what waited for it. What is late when the time is over is broken:
+// somebody has to look. p keeps its steps, and gets the checks of the last look.
+func (r Reconciler) settle(ctx context.Context, pass Pass, p *plan.Plan, done []plan.Outcome) ([]plan.Outcome, error) {
+	if !p.Coming(nil) && (len(p.Checks) == 0 || !p.Writes() && !p.Are(plan.Pending)) {
+		return done, nil
 	}
 	timeout := cmp.Or(r.Timeout, 5*time.Minute)
 	if !p.Writes() && !pass.waits(*p) {
-		pass.end(p, timeout)
-		return nil
+		pass.end(p, timeout, false)
+		return done, nil
 	}
 	late := time.After(timeout)
-	began := time.Now()
+	moved := time.Now() // when Crossplane was last seen to have done something
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		want, err := pass.Render(ctx) // packages may have brought definitions since
 		if err != nil {
-			return err
+			return done, err
 		}
 		now, err := r.Plan(ctx, want, r.Observer)
 		if err != nil {
-			return err
+			return done, err
 		}
-		p.Want, p.Checks, p.Notes, p.Retained = want, now.Checks, now.Notes, now.Retained
-		patient := time.Since(began) < secondThoughts // Crossplane tries again what went wrong
-		if !pass.waits(*p) && !(p.Are(plan.Broken) && patient) {
-			pass.end(p, timeout)
-			return nil
+		if !slices.Equal(p.Checks, now.Checks) {
+			moved = time.Now()
+		}
+		patient := time.Since(moved) < secondThoughts
+		*p = p.Refreshed(now)
+		next := p.Resumed(now, patient)
+		more, err := r.resume(ctx, next)
+		done = append(done, more...)
+		switch {
+		case errors.Is(err, plan.ErrMoved): // look again
+		case err != nil:
+			return done, err
+		default:
+			*p = p.Replaced(next)
+			if next.Writes() {
+				pause = 125 * time.Millisecond // what was written now may bring the next
+			}
+		}
+		settled := err == nil && !next.Writes() && !pass.waits(*p)
+		if settled && !(p.Are(plan.Broken) && patient) { // Crossplane tries again what went wrong
+			pass.end(p, timeout, false)
+			return done, nil
 		}
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return done, context.Cause(ctx)
 		case <-late:
-			pass.end(p, timeout)
-			return nil
+			pass.end(p, timeout, true)
+			return done, nil
 		case <-time.After(pause):
 		}
 	}
 }
 
-// waits says whether something is pending for which there is still time.
-func (pass Pass) waits(p plan.Plan) bool {
-	return slices.ContainsFunc(p.Checks, func(c plan.Check) bool { return c.State == plan.Pending && !pass.Late[c.ID] })
+// resume carries out what of a plan has not to wait any more.
+func (r Reconciler) resume(ctx context.Context, p plan.Plan) ([]plan.Outcome, error) {
+	if !p.Writes() {
+		return nil, nil
+	}
+	return r.Applier.Apply(ctx, p)
 }
 
-// end ends the wait: what is pending is broken, and remembered.
-func (pass Pass) end(p *plan.Plan, timeout time.Duration) {
-	for _, c := range p.Checks {
-		if pass.Late != nil {
-			pass.Late[c.ID] = c.State == plan.Pending
-		}
+// waits says whether something is pending for which there is still time.
+func (pass Pass) waits(p plan.Plan) bool {
+	return p.Coming(pass.Late) ||
+		slices.ContainsFunc(p.Checks, func(c plan.Check) bool { return c.State == plan.Pending && !pass.Late[c.ID] })
+}
+
+// end ends the wait. Where the time is over, what is still pending is broken from now on, until
+// it is pending no more.
+func (pass Pass) end(p *plan.Plan, timeout time.Duration, over bool) {
+	if pass.Late == nil {
+		pass.Late = map[manifest.ID]bool{}
 	}
-	*p = p.Late(timeout.String())
+	pending := map[manifest.ID]bool{}
+	for _, c := range p.Checks {
+		pending[c.ID] = c.State == plan.Pending
+	}
+	for _, s := range p.Steps {
+		pending[s.ID] = pending[s.ID] || s.Waiting()
+	}
+	for id := range pending {
+		pass.Late[id] = pending[id] && (over || pass.Late[id])
+	}
+	*p = p.Overdue(timeout.String(), pass.Late)
 }

@@ -25,8 +25,13 @@ func (d Definition) CRD() (Object, error) {
 		return Object{}, catalogue.Errors{{Origin: d.Document.Origin, Err: err}}
 	}
 	mrd := u
-	if d.FromCRD {
+	switch {
+	case d.FromCRD:
 		mrd = crd.Definition(u, d.Package.SafeStart)
+	case d.Package == nil:
+		if err := crd.CheckApplied(u); err != nil {
+			return Object{}, d.problems(err)
+		}
 	}
 	made, err := crd.Of(mrd)
 	if err != nil {
@@ -38,7 +43,8 @@ func (d Definition) CRD() (Object, error) {
 	return d.object(made)
 }
 
-// MRD is the definition for Crossplane. It never says whether it is active: a state that
+// MRD is the definition for Crossplane. A conversion webhook that nobody is known to answer
+// stays as it is, and is its Problem: it matters once a CRD is made of it. The MRD never says whether it is active: a state that
 // is applied once and then left out would fall back to Inactive, which the API refuses
 // for ever. Object.Activates says it instead.
 func (d Definition) MRD() (Object, error) {
@@ -46,12 +52,13 @@ func (d Definition) MRD() (Object, error) {
 	if err != nil {
 		return Object{}, err
 	}
-	if err := d.conversion.settle(u, d.Package); err != nil {
-		return Object{}, catalogue.Errors{catalogue.Errorf(d.Document.OriginOf("spec", "conversion"), "%w", err)}
-	}
+	unsettled := d.conversion.settle(u, d.Package)
 	unstructured.RemoveNestedField(u.Object, "spec", "state")
 	o, err := d.object(u)
 	o.Activates = d.State == catalogue.Active
+	if unsettled != nil {
+		o.Problem = catalogue.Errorf(d.Document.OriginOf("spec", "conversion"), "%w", unsettled)
+	}
 	return o, err
 }
 

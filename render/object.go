@@ -26,6 +26,7 @@ type Object struct {
 	Activates  bool             // of an MRD: to be made Active, beside the apply
 	Serves     schema.GroupKind // of a CRD: the kind that it serves
 	Optional   bool             // applied only where its API is served
+	Problem    error            // of an MRD: why no CRD can be made of it
 
 	json  []byte                 // canonical: a fraction of the decoded object, and of the time to read the YAML again
 	again func() (Object, error) // makes it once more, where json was let go

@@ -110,6 +110,23 @@ func Render(in Input, how Options) (Desired, error) {
 	return want, nil
 }
 
+// Problems are those of active definitions of which Crossplane could not make a CRD. They are
+// for whoever applies them: what a package manager installs is settled there.
+func (d Desired) Problems() catalogue.Errors {
+	active := make(map[string]bool, len(d.Definitions))
+	for _, definition := range d.Definitions {
+		active[definition.Name] = definition.Active
+	}
+	var problems catalogue.Errors
+	for _, o := range d.Objects {
+		var p catalogue.Error
+		if active[o.Definition] && errors.As(o.Problem, &p) {
+			problems = append(problems, p)
+		}
+	}
+	return problems
+}
+
 func (how Options) check() error {
 	switch how.Owner {
 	case "", OwnerHeadgate, OwnerCrossplane, OwnerAuto:

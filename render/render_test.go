@@ -185,6 +185,18 @@ func TestConversionIsRefusedWhereItMatters(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "package/crds/kubernetes.crossplane.io_objects.yaml:") {
 		t.Errorf("two versions and a webhook of nobody: want an error with its place, got %v", err)
 	}
+	// Where Crossplane makes the CRDs, it may have the package from elsewhere, and settle that.
+	for pattern, matters := range map[string]bool{"*": true, "objects.kubernetes.m.crossplane.io": false} {
+		want := mustRender(t, withPolicy(fixtures.Corpus(t, "provider-kubernetes"), pattern), render.Options{Owner: render.OwnerCrossplane})
+		if problems := want.Problems(); (problems != nil) != matters {
+			t.Errorf("%s: problems of active definitions: %v", pattern, problems)
+		}
+		for _, o := range want.Objects {
+			if (o.Problem != nil) != (o.ID.Name == "objects.kubernetes.crossplane.io") {
+				t.Errorf("%s: %v", o.ID, o.Problem)
+			}
+		}
+	}
 }
 
 func TestDeterminism(t *testing.T) {

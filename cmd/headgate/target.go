@@ -257,7 +257,7 @@ func (t *terminal) reconciler(f *passFlags, source reconcile.Source, how cluster
 		return r, err
 	}
 	r.Observer, r.Applier, r.Place = c, c, c
-	r.Timeout = how.Timeout
+	r.Timeout, r.NoWait = how.Timeout, how.NoWait
 	return r, nil
 }
 

@@ -245,12 +245,12 @@ func (r *pass) ready(ctx context.Context, tier []plan.Step) error {
 	crds := map[string]string{}
 	waiting := false
 	for _, s := range tier {
-		if _, served := r.surface.kinds[groupKind(s.ID)]; s.Waits == "" || served {
+		if _, served := r.surface.kinds[groupKind(s.ID)]; s.Needs == "" || served {
 			continue
 		}
 		waiting = true
-		if o, ok := r.applied[plan.CRD(s.Waits)]; ok {
-			crds[s.Waits] = o.ResourceVersion
+		if o, ok := r.applied[plan.CRD(s.Needs)]; ok {
+			crds[s.Needs] = o.ResourceVersion
 		}
 	}
 	if !waiting {
@@ -276,7 +276,7 @@ func (r *pass) rediscover(ctx context.Context, tier []plan.Step, established map
 		}
 		r.surface, r.spelling.surface = s, s
 		late := slices.ContainsFunc(tier, func(step plan.Step) bool {
-			_, expected := established[step.Waits]
+			_, expected := established[step.Needs]
 			_, err := s.resource(groupKind(step.ID), versionOf(step.APIVersion))
 			return expected && err != nil
 		})
@@ -369,7 +369,7 @@ func (r *pass) patch(ctx context.Context, s plan.Step, id manifest.ID) (*metav1.
 	}
 	err = retry(ctx, attempt)
 	// Another API server than the one that answered may know a new kind a moment later.
-	for pause := 100 * time.Millisecond; s.Waits != "" && isUnknownKind(err) && pause < 5*time.Second && ctx.Err() == nil; pause *= 2 {
+	for pause := 100 * time.Millisecond; isUnknownKind(err) && pause < 5*time.Second && ctx.Err() == nil; pause *= 2 {
 		sleep(ctx, pause)
 		err = retry(ctx, attempt)
 	}
@@ -409,20 +409,20 @@ func isUnknownKind(err error) bool {
 
 // unserved says why the kind of a step is not served.
 func (r *pass) unserved(s plan.Step, err error) error {
-	if s.Waits == "" {
+	if s.Needs == "" {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if why, waited := r.notReady[s.Waits]; waited {
-		return fmt.Errorf("%w: the CRD %s was applied and is not served: %s", err, s.Waits, why)
+	if why, waited := r.notReady[s.Needs]; waited {
+		return fmt.Errorf("%w: the CRD %s was applied and is not served: %s", err, s.Needs, why)
 	}
 	for _, o := range r.outcomes {
-		if o.ID == plan.CRD(s.Waits) && o.Err != nil {
-			return fmt.Errorf("%w: the CRD %s was not applied: %w", err, s.Waits, o.Err)
+		if o.ID == plan.CRD(s.Needs) && o.Err != nil {
+			return fmt.Errorf("%w: the CRD %s was not applied: %w", err, s.Needs, o.Err)
 		}
 	}
-	return fmt.Errorf("%w; it waits for %s", err, s.Waits)
+	return fmt.Errorf("%w; it needs the CRD %s", err, s.Needs)
 }
 
 // prune deletes exactly the object that was looked at, after counting once more what would

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,8 +13,13 @@ import (
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 
+	core "k8s.io/api/core/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -93,7 +99,7 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 		}
 		up.Definitions = make(map[string]plan.LiveDefinition, len(rows))
 		for _, r := range rows {
-			up.Definitions[r.meta.Name] = plan.LiveDefinition{Active: r.state == "Active", Established: r.established}
+			up.Definitions[r.meta.Name] = plan.LiveDefinition{Active: r.state == "Active", Paused: isPaused(&r.meta), Established: r.established}
 		}
 		if err := c.askLaggards(ctx, want, up.Definitions); err != nil {
 			return up, err
@@ -107,7 +113,7 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 		globs, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "activate")
 		up.Policies[u.GetName()] = plan.LivePolicy{
 			Patterns: globs,
-			Paused:   u.GetAnnotations()["crossplane.io/paused"] == "true",
+			Paused:   isPaused(u),
 			Healthy:  healthy.Status,
 			Message:  healthy.Message,
 		}
@@ -120,7 +126,7 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 				up.Packages = map[manifest.ID]plan.LivePackage{}
 			}
 			installed, healthy := conditionOf(u, "Installed"), conditionOf(u, "Healthy")
-			p := plan.LivePackage{Installed: installed.Status, Healthy: healthy.Status, Reason: healthy.Reason, Message: healthy.Message}
+			p := plan.LivePackage{Installed: installed.Status, Healthy: healthy.Status, Paused: isPaused(u), Reason: healthy.Reason, Message: healthy.Message}
 			if installed.Status != metav1.ConditionTrue {
 				p.Reason, p.Message = installed.Reason, installed.Message
 			}
@@ -202,20 +208,64 @@ func (c *Cluster) askLaggards(ctx context.Context, want render.Desired, live map
 	asked := 0
 	for _, d := range want.Definitions {
 		l, exists := live[d.Name]
-		if !exists || !d.Active || !l.Active || l.Established != metav1.ConditionFalse || asked == mostLaggards {
+		if !exists || !d.Active || !l.Active || l.Paused || l.Established == "" || l.Established == metav1.ConditionTrue || asked == mostLaggards {
 			continue
 		}
 		asked++
-		u, err := c.read(ctx, plan.MRD(d.Name))
-		if err != nil {
-			return c.explain(err, "get", "ManagedResourceDefinition "+d.Name)
+		var err error
+		if l.Established == metav1.ConditionFalse {
+			l.Message, err = c.blocked(ctx, d.Name)
+		} else {
+			l.Message, err = c.pending(ctx, d.Name)
 		}
-		condition := conditionOf(u, "Established")
-		l.Established, l.Message = condition.Status, condition.Message
+		if err != nil && !apierrors.IsNotFound(err) { // it went meanwhile
+			return err
+		}
 		live[d.Name] = l
 	}
 	return nil
 }
+
+// blocked is why Crossplane makes no CRD of a definition. The condition says little more than
+// that there are events; where we may not read those, that is all.
+func (c *Cluster) blocked(ctx context.Context, name string) (string, error) {
+	u, err := c.read(ctx, plan.MRD(name))
+	if err != nil {
+		return "", c.explain(err, "get", "ManagedResourceDefinition "+name)
+	}
+	said := conditionOf(u, "Established").Message
+	events, err := c.core.Events("").List(ctx, metav1.ListOptions{FieldSelector: fields.Set{
+		"involvedObject.kind": kindMRD.Kind, "involvedObject.uid": string(u.GetUID()), "type": core.EventTypeWarning,
+	}.String()})
+	if err != nil || len(events.Items) == 0 {
+		return said, nil //nolint:nilerr // it is an extra
+	}
+	newest := slices.MaxFunc(events.Items, func(a, b core.Event) int { return cmp.Compare(at(a), at(b)) })
+	return strings.TrimPrefix(said+": "+newest.Message, ": "), nil
+}
+
+// at is when an event was last seen, in seconds.
+func at(e core.Event) int64 {
+	if e.Series != nil {
+		return e.Series.LastObservedTime.Unix()
+	}
+	return max(e.LastTimestamp.Unix(), e.EventTime.Unix())
+}
+
+// pending is why the CRD of a definition is not served.
+func (c *Cluster) pending(ctx context.Context, name string) (string, error) {
+	u, err := c.read(ctx, plan.CRD(name))
+	if err != nil {
+		return "", c.explain(err, "get", "CustomResourceDefinition "+name)
+	}
+	var crd apiextensions.CustomResourceDefinition
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd); err != nil {
+		return "", err
+	}
+	return unestablished(&crd), nil
+}
+
+func isPaused(o metav1.Object) bool { return o.GetAnnotations()["crossplane.io/paused"] == "true" }
 
 // conditionOf is a condition of the status of an object; zero where it has none.
 func conditionOf(u *unstructured.Unstructured, kind string) metav1.Condition {

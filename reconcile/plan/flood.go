@@ -36,7 +36,7 @@ func floodOfPackage(id manifest.ID, c Case, most int) Ruling {
 	brings, known := c.brings(id)
 	var opened, unnamed []string
 	for _, name := range brings {
-		if c.Seen.Upstream.Definitions[name].Active || !c.matchedLive(name) {
+		if c.isOpen(name) || !c.matchedLive(name) {
 			continue
 		}
 		opened = append(opened, name)
@@ -46,17 +46,24 @@ func floodOfPackage(id manifest.ID, c Case, most int) Ruling {
 	}
 	switch {
 	case len(unnamed) > 0:
-		return held("the policy %s in the cluster would activate %d definitions of it that no policy of the commit names, for example %s; "+
-			"narrow or delete that policy first (%s)", c.livePolicy(unnamed[0]), len(unnamed), unnamed[0], comesBack)
+		policy := c.livePolicy(unnamed[0])
+		return held("the policy %s in the cluster would activate %s of it that no policy of the commit names, for example %s; %s", policy, plural(int64(len(unnamed)), "definition"), unnamed[0], tame(policy))
 	case len(opened) > most:
 		return held("policies would activate %d of its definitions at once, more than %d; name fewer, or raise maxActivations", len(opened), most)
 	case !known && c.livePolicy(anyDefinition) != "":
-		return held("the policy %s in the cluster activates every definition that it brings; narrow or delete that policy first (%s)", c.livePolicy(anyDefinition), comesBack)
+		policy := c.livePolicy(anyDefinition)
+		return held("the policy %s in the cluster activates every definition that it brings; %s", policy, tame(policy))
 	}
 	return allowed
 }
 
-const comesBack = "the policy default comes back at every restart of Crossplane while its Helm value provider.defaultActivations is set"
+// tame is what to do about a policy that activates too much.
+func tame(policy string) string {
+	if policy == "default" {
+		return "delete that policy, and set Crossplane's Helm value provider.defaultActivations to []: else it is back after the next restart of Crossplane"
+	}
+	return "narrow or delete that policy first"
+}
 
 // anyDefinition is a name that only a pattern matches that matches everything.
 const anyDefinition = "any.definition.of.an.unknown.package.invalid"
@@ -73,11 +80,11 @@ func (c Case) brings(id manifest.ID) (names []string, known bool) {
 }
 
 // newly are the definitions, known from the commit or the cluster, that patterns match
-// and that are not active yet.
+// and that are not open yet.
 func (c Case) newly(globs []string) []string {
 	names := map[string]bool{}
 	consider := func(name string) {
-		if c.Seen.Upstream.Definitions[name].Active {
+		if c.isOpen(name) {
 			return
 		}
 		if slices.ContainsFunc(globs, func(glob string) bool { return activation.Matches(glob, name) }) {
@@ -91,6 +98,13 @@ func (c Case) newly(globs []string) []string {
 		consider(name)
 	}
 	return slices.Sorted(maps.Keys(names))
+}
+
+// isOpen says whether the CRD of a definition is there, or about to be: Crossplane activated it,
+// or this sync made it before it handed over.
+func (c Case) isOpen(name string) bool {
+	_, made := c.Seen.Inventory.Entries[CRD(name)]
+	return made || c.Seen.Upstream.Definitions[name].Active
 }
 
 // named says whether a policy of the commit names a definition.
@@ -135,19 +149,22 @@ func (c Case) globs(policy string) (globs []string) {
 	return globs
 }
 
-// owner holds whatever makes CRDs where the record of who does disagrees with the
+// owner holds whatever makes or deletes CRDs where the record of who does disagrees with the
 // cluster, and Crossplane's objects where this sync makes the CRDs itself.
 func owner(isSet bool) func(Step, Case) Ruling {
 	return func(s Step, c Case) Ruling {
 		natural := c.Seen.Natural
+		prunes := s.Action == Prune
 		switch {
 		case natural == "" || natural == c.Want.Owner:
 			return allowed
-		case c.Want.Owner == render.OwnerHeadgate && (s.ID == MRAP(s.ID.Name) || s.ID.Group == "pkg.crossplane.io"):
+		case c.Want.Owner == render.OwnerHeadgate && !prunes && (s.ID == MRAP(s.ID.Name) || s.ID.Group == "pkg.crossplane.io"):
 			return held("Crossplane runs here, and this sync makes the CRDs itself: both would; set crdOwner: Crossplane")
-		case !isSet && s.Definition:
-			return held("%s made the CRDs of this sync so far, and the cluster says %s does; set crdOwner to the one that is meant", c.Want.Owner, natural)
+		case isSet || !s.Definition && !(prunes && (s.ID.IsCRD() || s.ID.IsMRD())):
+			return allowed
+		case c.Want.Owner == render.OwnerHeadgate:
+			return held("this sync made the CRDs so far, and Crossplane runs here now; set crdOwner: Crossplane to hand them over, which deletes nothing, or crdOwner: Headgate to go on making them")
 		}
-		return allowed
+		return held("Crossplane made the CRDs so far, and its API is not served any more; install it again, or set crdOwner: Headgate to have this sync make them")
 	}
 }

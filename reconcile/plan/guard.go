@@ -76,6 +76,7 @@ func (g Guarding) Guards() []Guard {
 		{Name: "owner", Writes: true, Rule: owner(g.OwnerIsSet)},
 		{Name: "flood", Writes: true, Rule: flood(g.MaxActivations)},
 		{Name: "drift", Writes: true, Rule: onlyReported(g.ReportDrift)},
+		{Name: "owner", Rule: owner(g.OwnerIsSet)},
 		{Name: "asked", Rule: asked},
 		{Name: "rebuilt", Rule: rebuilt},
 		{Name: guardNotOurs, Rule: notOurs},
@@ -109,8 +110,8 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 				s.Action, s.Cause = Keep, Retain
 			case Reported:
 				s.Action, s.Would, s.Err = Keep, s.Action, nil
-			case Held:
-				s.Action, s.Would = Hold, s.Action
+			case Held: // whoever acts on it reads what else is wrong after that
+				s.Action, s.Would, s.Err = Hold, s.Action, nil
 			}
 			s.Guard, s.Reason = g.Name, r.Reason
 			p.Steps[i] = s

@@ -90,7 +90,7 @@ func (p Plan) Intent(have Inventory) Inventory {
 		next.Entries = map[manifest.ID]Entry{}
 	}
 	for _, s := range p.Steps {
-		if s.Action != Create && s.Action != Update {
+		if s.Action != Create && s.Action != Update || s.Waiting() {
 			continue
 		}
 		e := next.Entries[s.ID]

@@ -82,13 +82,16 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		Stale:   seen.Inventory.Rebuilt || seen.Inventory.Owner != want.Owner && len(seen.Inventory.Entries) > 0,
 	}
 	wanted := make(map[manifest.ID]bool, len(asked))
-	coming := kindsToCome(asked)
+	kinds := newComing(want, asked, seen)
 	for _, a := range asked {
 		wanted[a.ID] = true
 		if a.Retained != "" {
 			p.Retained = append(p.Retained, a.Definition)
 		}
-		s, ok := decide(a, seen, coming)
+		s, ok, err := decide(a, seen, kinds)
+		if err != nil {
+			return Plan{}, err
+		}
 		if ok {
 			p.Steps = append(p.Steps, s)
 		}
@@ -96,10 +99,14 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 			p.Gone = append(p.Gone, a.ID)
 		}
 	}
+	if names := madeByCrossplane(want, p.Steps); len(names) > 0 {
+		p.Notes = append(p.Notes, noteOwner(names))
+	}
 	if names := unexplained(want, seen.Upstream); len(names) > 0 {
 		p.Retained = names
 		p.Notes = append(p.Notes, noteUnexplained(names, seen.Upstream))
 	}
+	var left []string
 	for id, e := range seen.Inventory.Entries {
 		if wanted[id] {
 			continue
@@ -107,11 +114,17 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		live, exists := seen.Objects[id]
 		if !exists || p.released(id, live, seen.Inventory) {
 			p.Gone = append(p.Gone, id)
+			if exists && p.leaves(id) {
+				left = append(left, id.Name)
+			}
 			continue
 		}
 		p.Steps = append(p.Steps, prune(id, e, live))
 	}
 	slices.SortFunc(p.Gone, manifest.ID.Compare)
+	if slices.Sort(left); len(left) > 0 {
+		p.Notes = append(p.Notes, noteLeft(left))
+	}
 	p.guard(seen, guards)
 	p.Checks = checks(want, seen.Upstream, p.Steps)
 	slices.SortStableFunc(p.Steps, inOrder)
@@ -130,13 +143,20 @@ func (p Plan) released(id manifest.ID, live metav1.Object, have Inventory) bool 
 	return isInstalled(live) || slices.ContainsFunc(p.Want.Definitions, func(d render.Definition) bool { return d.Name == id.Name })
 }
 
+// leaves says whether nobody makes a CRD any more that is handed over to Crossplane: it is of
+// a definition that is not active.
+func (p Plan) leaves(id manifest.ID) bool {
+	return p.Want.Owner == render.OwnerCrossplane && id.IsCRD() &&
+		slices.ContainsFunc(p.Want.Definitions, func(d render.Definition) bool { return d.Name == id.Name && !d.Active })
+}
+
 // guardInstalled retains what came with a package of the commit and that a revision of
 // the same package controls: the commit's copy is a catalogue, and no more.
 const guardInstalled = "installed"
 
 // decide is the decision on one object that is wanted. It reports false where there
 // is nothing to decide: an optional object whose API is not served.
-func decide(a Asked, seen Observed, coming map[schema.GroupKind]string) (Step, bool) {
+func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 	entry, owned := seen.Inventory.Entries[a.ID]
 	live, exists := seen.Objects[a.ID]
 	s := Step{
@@ -162,29 +182,25 @@ func decide(a Asked, seen Observed, coming map[schema.GroupKind]string) (Step, b
 	switch {
 	case a.Paused:
 		s.Action = Keep
-		return s, true
+		return s, true, nil
 	case exists && a.Package != "" && isInstalled(live):
 		revision, _ := installed(live)
 		s.Action, s.Cause, s.Guard, s.Reason = Keep, Retain, guardInstalled, "the package revision "+revision+" installs it; the commit's copy is not applied"
-		return s, true
+		return s, true, nil
 	case !exists:
-		by, served := seen.serves(a, coming)
-		if !served && by == "" && a.Optional {
-			return Step{}, false
-		}
-		s.Action, s.Waits, s.After, s.Err = Create, by, trial.After, trial.Err
-		if !served && by == "" {
-			s.Waits = "whatever serves " + groupKind(a.ID).String()
-		}
+		s.Action, s.After, s.Err = Create, trial.After, trial.Err
 		if owned && entry.UID != "" && !seen.Inventory.Rebuilt {
 			s.Cause = Drift // we made it, and someone deleted it
 		}
 	case seen.refused(a.ID, live) != "":
 		s.Action, s.Would, s.Guard, s.Reason = Hold, Update, guardNotOurs, seen.refused(a.ID, live)
-		return s, true
+		if claim := Foreign(live, seen.Inventory.Sync); claim.Final && s.Definition && a.ID.IsCRD() {
+			s.Reason = claim.By + " owns it, and goes on making it; set crdOwner: Crossplane"
+		}
+		return s, true, nil
 	case !tried && !s.Activates:
 		s.Action, s.Unready = Keep, entry.Unready()
-		return s, true
+		return s, true, nil
 	case s.Activates:
 		s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
 	case trial.Err == nil && trial.After == nil:
@@ -193,7 +209,7 @@ func decide(a Asked, seen Observed, coming map[schema.GroupKind]string) (Step, b
 		if s.Unready {
 			s.Renew.Reconcile = entry.Reconcile
 		}
-		return s, true
+		return s, true, nil
 	default:
 		s.Action, s.Live, s.After, s.Err, s.Takes = Update, trial.Live, trial.After, trial.Err, trial.TakenBy
 		// We asked for exactly this before. Where something is ignored, whose fields are whose
@@ -212,7 +228,20 @@ func decide(a Asked, seen Observed, coming map[schema.GroupKind]string) (Step, b
 		}
 		return of.Sent(a.Object)
 	}
-	return s, true
+	first, err := s.needs(kinds)
+	switch {
+	case errors.Is(err, ErrUnserved) && a.Optional:
+		return Step{}, false, nil
+	case errors.Is(err, ErrUnserved):
+		s.Err = cmp.Or(s.Err, err)
+	case err != nil:
+		return Step{}, false, err
+	}
+	s.Needs, s.Waits, s.awaits = first.crd, first.waits, first.on
+	if len(a.Because) > 0 || seen.Upstream.Definitions[a.Definition].Active { // else no CRD is made of it
+		s.Err = cmp.Or(s.Err, a.Problem)
+	}
+	return s, true, nil
 }
 
 // prune is the step for an object that we own and nobody wants, before the guards.
@@ -228,32 +257,8 @@ func prune(id manifest.ID, e Entry, live *metav1.PartialObjectMetadata) Step {
 	}
 }
 
-// serves says whether the kind of an object is served and, where it is not yet, what
-// in this plan is going to.
-func (o Observed) serves(a Asked, coming map[schema.GroupKind]string) (by string, served bool) {
-	gk := groupKind(a.ID)
-	if _, ok := o.Kinds[gk]; ok || o.Offline {
-		return "", true
-	}
-	return coming[gk], false
-}
-
 func groupKind(id manifest.ID) schema.GroupKind {
 	return schema.GroupKind{Group: id.Group, Kind: id.Kind}
-}
-
-// kindsToCome are the kinds that CRDs of the plan will serve, with the CRD's name.
-func kindsToCome(asked []Asked) map[schema.GroupKind]string {
-	coming := map[schema.GroupKind]string{}
-	for _, a := range asked {
-		if !a.ID.IsCRD() {
-			continue
-		}
-		if gk := a.Serves; gk.Kind != "" {
-			coming[gk] = a.ID.Name
-		}
-	}
-	return coming
 }
 
 func inOrder(a, b Step) int {

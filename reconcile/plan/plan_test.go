@@ -285,17 +285,19 @@ func TestUnservedKinds(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		want   []render.Object
-		waits  []string // of each step; a step that is missing is not there
+		needs  []string // of each step; a step that is missing is not there
+		fails  bool     // the last one
 	}{
 		"ServedByTheCommit": {
 			reason: "A custom resource beside its CRD waits for it, in one pass.",
 			want:   []render.Object{definition, wanted(t, bucket)},
-			waits:  []string{"", "buckets.example.org"},
+			needs:  []string{"", "buckets.example.org"},
 		},
 		"ServedByNobody": {
-			reason: "A kind that nothing serves is tried last, and said.",
+			reason: "A kind that nothing is going to serve fails at once: waiting would help nobody.",
 			want:   []render.Object{wanted(t, bucket)},
-			waits:  []string{"whatever serves Bucket.example.org"},
+			needs:  []string{""},
+			fails:  true,
 		},
 		"Optional": {
 			reason: "A policy in a cluster without Crossplane feeds the catalogue only.",
@@ -304,7 +306,7 @@ func TestUnservedKinds(t *testing.T) {
 		"OptionalAndComing": {
 			reason: "A policy beside the CRDs of Crossplane is applied once they serve it.",
 			want:   []render.Object{definition, optional},
-			waits:  []string{"", "buckets.example.org"},
+			needs:  []string{"", "buckets.example.org"},
 		},
 	}
 	for name, tc := range cases {
@@ -313,12 +315,13 @@ func TestUnservedKinds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var waits []string
+			var needs []string
+			fails := false
 			for _, s := range p.Steps {
-				waits = append(waits, s.Waits)
+				needs, fails = append(needs, s.Needs), s.Err != nil
 			}
-			if diff := cmp.Diff(tc.waits, waits); diff != "" {
-				t.Errorf("%s\nwaits (-want +got):\n%s", tc.reason, diff)
+			if diff := cmp.Diff(tc.needs, needs); diff != "" || fails != tc.fails {
+				t.Errorf("%s\nfails: %t, needs (-want +got):\n%s", tc.reason, fails, diff)
 			}
 		})
 	}

@@ -50,13 +50,15 @@ type Step struct {
 	After  *unstructured.Unstructured // of an update: as it will be
 	Err    error                      // why the API server will refuse it, where that is known already
 	Takes  []Taken                    // the field managers from whom the update takes fields
-	Waits  string                     // what must serve its kind first; "" where it is served
+	Needs  string                     // the CRD of this plan that has to serve its kind first; "" where it is served
+	Waits  string                     // what Crossplane has to make of this plan first, for people: a later plan carries the step out
 
 	UID             types.UID // of the live object: the preconditions of a prune
 	ResourceVersion string
 	Unready         bool  // of a keep: it was not ready when it was last looked at, or nobody looked
 	Renew           Entry // of a keep that was read again and found clean: its new entry
 
+	awaits []manifest.ID // any of them may be what it waits for
 	object func() (*unstructured.Unstructured, error)
 }
 
@@ -75,7 +77,7 @@ func (s Step) TakesFrom() []string {
 
 // Writes says whether the step asks for a request that changes the cluster.
 func (s Step) Writes() bool {
-	return s.Action == Create || s.Action == Update || s.Action == Prune
+	return (s.Action == Create || s.Action == Update || s.Action == Prune) && !s.Waiting()
 }
 
 // An Outcome is what became of one step that writes.

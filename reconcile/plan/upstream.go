@@ -25,8 +25,9 @@ type Upstream struct {
 // A LiveDefinition is an MRD as it stands in the cluster.
 type LiveDefinition struct {
 	Active      bool
+	Paused      bool
 	Established metav1.ConditionStatus // "" where Crossplane has not said
-	Message     string                 // of a condition that is not true
+	Message     string                 // why it is not established, as far as anybody says
 }
 
 // A LivePolicy is an MRAP as it stands in the cluster.
@@ -40,6 +41,7 @@ type LivePolicy struct {
 // A LivePackage is a Provider, Configuration or Function as it stands in the cluster.
 type LivePackage struct {
 	Installed, Healthy metav1.ConditionStatus
+	Paused             bool
 	Reason             string // of the condition that matters: "AwaitingActivation" is healthy
 	Message            string
 }
@@ -119,11 +121,17 @@ func (p Plan) Are(state CheckState) bool {
 	return slices.ContainsFunc(p.Checks, func(c Check) bool { return c.State == state })
 }
 
-// Late is the plan once the time is over: what is pending then is broken.
-func (p Plan) Late(after string) Plan {
-	p.Checks = slices.Clone(p.Checks)
+// Overdue is the plan once the time of some of what is pending is over: those checks are
+// broken, and those steps that wait have failed.
+func (p Plan) Overdue(after string, late map[manifest.ID]bool) Plan {
+	p.Steps, p.Checks = slices.Clone(p.Steps), slices.Clone(p.Checks)
+	for i, s := range p.Steps {
+		if s.Waiting() && s.Err == nil && late[s.ID] {
+			p.Steps[i].Err = fmt.Errorf("not sent: after %s it still waits for %s", after, s.Waits)
+		}
+	}
 	for i, c := range p.Checks {
-		if c.State == Pending {
+		if c.State == Pending && late[c.ID] {
 			p.Checks[i].State, p.Checks[i].Reason = Broken, "not after "+after+": "+c.Reason
 		}
 	}
@@ -145,18 +153,24 @@ func (d LiveDefinition) check(exists bool) (CheckState, string) {
 		return Pending, "Crossplane has not activated it yet"
 	case d.Established == metav1.ConditionTrue:
 		return Holds, ""
+	case d.Paused:
+		return Broken, isPaused
 	case d.Established == metav1.ConditionFalse:
 		return Broken, "blocked: " + cmp.Or(d.Message, "Crossplane does not say why; look at the events of the definition")
+	case d.Message != "":
+		return Pending, "Crossplane has applied its CRD: " + d.Message
 	}
 	return Pending, "Crossplane is establishing its CRD"
 }
+
+const isPaused = "someone paused it in the cluster (crossplane.io/paused)"
 
 func (p LivePolicy) check(exists bool) (CheckState, string) {
 	switch {
 	case !exists:
 		return Pending, "it is not in the cluster yet"
 	case p.Paused:
-		return Broken, "someone paused it in the cluster (crossplane.io/paused)"
+		return Broken, isPaused
 	case p.Healthy == metav1.ConditionTrue:
 		return Holds, ""
 	case p.Message != "":
@@ -173,6 +187,8 @@ func (p LivePackage) check(exists bool) (CheckState, string) {
 		return Holds, ""
 	case p.Reason == "AwaitingActivation", p.Reason == "InactivePackageRevision":
 		return Holds, "" // of a manual revision, or of a provider that nothing is active of
+	case p.Paused:
+		return Broken, isPaused
 	}
 	// Crossplane calls a package unhealthy that it has only begun with: time tells.
 	return Pending, cmp.Or(p.Message, "Crossplane is installing it")
@@ -207,6 +223,40 @@ func noteUnexplained(names []string, up Upstream) manifest.Finding {
 		}
 	}
 	return f
+}
+
+// madeByCrossplane are the CRDs that this sync is to make and that Crossplane makes.
+func madeByCrossplane(want render.Desired, steps []Step) []string {
+	var names []string
+	for _, s := range steps {
+		if want.Owner == render.OwnerHeadgate && s.Guard == guardInstalled && s.Definition {
+			names = append(names, s.ID.Name)
+		}
+	}
+	return names
+}
+
+func noteOwner(names []string) manifest.Finding {
+	return manifest.Finding{
+		Rule:     "made-by-crossplane",
+		Severity: manifest.Warning,
+		Message:  fmt.Sprintf("Crossplane makes %s that this sync is to make, for example %s: the commit's copies are not applied", plural(int64(len(names)), "CRD"), names[0]),
+		Fix:      "set crdOwner: Crossplane",
+	}
+}
+
+// ruleLeft is the rule of a CRD that a handover leaves to nobody.
+const ruleLeft = "crd-left-alone"
+
+// noteLeft tells of CRDs that a handover leaves to nobody: Crossplane takes up those whose
+// definitions are active.
+func noteLeft(names []string) manifest.Finding {
+	return manifest.Finding{
+		Rule:     ruleLeft,
+		Severity: manifest.Note,
+		Message:  fmt.Sprintf("%s handed over to Crossplane that no policy of this commit names, for example %s: they stay as they are, and nobody updates them", plural(int64(len(names)), "CRD"), names[0]),
+		Fix:      "name them in a policy",
+	}
 }
 
 // matches says whether a policy activates the definition of a name.

@@ -167,6 +167,58 @@ func TestInstalledByCrossplane(t *testing.T) {
 	}
 }
 
+// converts is a definition of two versions between which a webhook converts that nobody named.
+const converts = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: buckets.example.org
+spec:
+  group: example.org
+  names: {kind: Bucket, plural: buckets}
+  scope: Cluster
+  conversion: {strategy: Webhook, webhook: {clientConfig: {service: {path: /convert}}, conversionReviewVersions: [v1]}}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}
+`
+
+func TestUnsettledConversion(t *testing.T) {
+	files := map[string]string{"package/crds/buckets.yaml": converts, "policy.yaml": mrap("team", buckets)}
+	isController := true
+	byRevision := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "provider-toy-abc", Controller: &isController},
+	}}}
+	cases := map[string]struct {
+		reason string
+		policy string
+		up     Upstream
+		live   *metav1.PartialObjectMetadata
+		want   Action
+		fails  bool
+	}{
+		"Active":   {reason: "The CRD that Crossplane makes of it would be refused.", policy: buckets, want: Create, fails: true},
+		"Inactive": {reason: "As long as no CRD is made of it, nobody has to answer.", policy: "queues.*", want: Create},
+		"ActiveInTheCluster": {
+			reason: "Active is final, whatever the policies say now.", policy: "queues.*", want: Create, fails: true,
+			up: Upstream{Definitions: map[string]LiveDefinition{buckets: {Active: true}}},
+		},
+		"Installed": {reason: "The package manager settles it.", policy: buckets, live: byRevision, want: Keep},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			files["policy.yaml"] = mrap("team", tc.policy)
+			seen := seenWith(tc.up)
+			if tc.live != nil {
+				seen.Objects[MRD(buckets)] = tc.live
+			}
+			_, got := steps(t, desired(t, render.OwnerCrossplane, files), seen, Guarding{})
+			if s := got["ManagedResourceDefinition "+buckets]; s.Action != tc.want || (s.Err != nil) != tc.fails {
+				t.Errorf("%s\n%s, %v", tc.reason, s.Action, s.Err)
+			}
+		})
+	}
+}
+
 func TestHandover(t *testing.T) {
 	// Headgate made the CRDs so far. Now Crossplane does: they are let go, not pruned.
 	want := desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": mrap("team", buckets)})
@@ -202,6 +254,18 @@ func TestOwnerDisagrees(t *testing.T) {
 	if s := got["CustomResourceDefinition "+buckets]; s.Action != Create {
 		t.Errorf("a person decided: %+v", s)
 	}
+
+	// Nor is a CRD deleted while it is not clear who makes it.
+	removed := seenWith(Upstream{})
+	removed.Inventory.Entries = map[manifest.ID]Entry{CRD("old.example.org"): {UID: "u"}}
+	removed.Objects[CRD("old.example.org")] = live(crd("old", "Old"), "u")
+	removed.Answers = map[Question]Answer{{Ask: Dependents, Of: CRD("old.example.org")}: {}}
+	for isSet, action := range map[bool]Action{false: Hold, true: Prune} {
+		_, got = steps(t, want, removed, Guarding{OwnerIsSet: isSet})
+		if s := got["CustomResourceDefinition old.example.org"]; s.Action != action {
+			t.Errorf("the prune of a CRD, crdOwner set: %t: %s %q, want %s", isSet, s.Action, s.Guard, action)
+		}
+	}
 }
 
 func TestFlood(t *testing.T) {
@@ -212,6 +276,7 @@ func TestFlood(t *testing.T) {
 		files  map[string]string
 		up     Upstream
 		trials map[manifest.ID]Trial
+		owned  []manifest.ID
 		step   string
 		most   int
 		want   Action
@@ -228,6 +293,11 @@ func TestFlood(t *testing.T) {
 			reason: "What is active already is not opened by it.",
 			files:  map[string]string{"policy.yaml": mrap("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 2, want: Create,
 			up: Upstream{Definitions: map[string]LiveDefinition{buckets: {Active: true}}},
+		},
+		"PolicyOfWhatThisSyncMade": {
+			reason: "A handover opens nothing: the CRDs are there.",
+			files:  map[string]string{"policy.yaml": mrap("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 2, want: Create,
+			owned: []manifest.ID{CRD(buckets)},
 		},
 		"ProviderUnderDefault": {
 			reason: "The default policy would open all of a new provider before anyone narrows it.",
@@ -265,6 +335,10 @@ func TestFlood(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seen := seenWith(tc.up)
 			seen.Trials = tc.trials
+			seen.Inventory.Entries = map[manifest.ID]Entry{}
+			for _, id := range tc.owned {
+				seen.Inventory.Entries[id] = Entry{UID: "u"}
+			}
 			_, got := steps(t, desired(t, render.OwnerCrossplane, tc.files), seen, Guarding{MaxActivations: tc.most})
 			s := got[tc.step]
 			if s.Action != tc.want || tc.want == Hold && s.Guard != "flood" {
@@ -326,7 +400,11 @@ func TestChecks(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nchecks (-want +got):\n%s", tc.reason, diff)
 			}
-			for _, c := range p.Late("5m").Checks {
+			late := map[manifest.ID]bool{}
+			for _, c := range p.Checks {
+				late[c.ID] = true
+			}
+			for _, c := range p.Overdue("5m", late).Checks {
 				if c.State == Pending {
 					t.Errorf("%s is still pending when the time is over", c.ID)
 				}

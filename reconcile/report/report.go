@@ -44,6 +44,7 @@ type Summary struct {
 	Failed     int `json:"failed"`
 	NotReady   int `json:"notReady"`
 	NotReached int `json:"notReached"` // when the pass stopped
+	Waiting    int `json:"waiting"`    // for what Crossplane makes of the rest
 	Unchanged  int `json:"unchanged"`
 	Retained   int `json:"retained"`
 	Drifted    int `json:"drifted"`
@@ -104,10 +105,10 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 		outcome, reached := outcomes[s.ID]
 		step := stepOf(s, outcome)
 		step.NotReached = applied && s.Writes() && !reached
-		if applied && step.Error == "" {
+		if applied && step.Error == "" && !s.Waiting() {
 			step.Waits = "" // it waited
 		}
-		r.Summary.count(step)
+		r.Summary.count(step, applied && s.Waiting())
 		if applied && s.Writes() && s.Cause == plan.Drift && step.Error == "" && !step.NotReached {
 			r.Summary.Corrected++
 		}
@@ -198,6 +199,9 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 		Changes: s.Changes(), TakesFrom: s.TakesFrom(), Waits: s.Waits, NotReady: o.NotReady,
 		definition: s.Definition,
 	}
+	if s.Needs != "" {
+		step.Waits = "the CRD " + s.Needs
+	}
 	if s.Origin != (manifest.Origin{}) {
 		step.Origin = &s.Origin
 	}
@@ -207,12 +211,14 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 	return step
 }
 
-func (c *Summary) count(s Step) {
+func (c *Summary) count(s Step, waiting bool) {
 	switch {
 	case s.NotReached:
 		c.NotReached++
 	case s.Error != "":
 		c.Failed++
+	case waiting:
+		c.Waiting++
 	case s.Action == plan.Create:
 		c.Created++
 		if s.definition && s.Cause != plan.Drift {

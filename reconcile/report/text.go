@@ -232,6 +232,7 @@ func (r Report) Line() string {
 	add(c.Failed, "failed")
 	add(c.NotReady, "not ready")
 	add(c.NotReached, "not reached")
+	add(c.Waiting, "waiting")
 	add(c.Broken, "broken")
 	add(c.Pending, "pending")
 	switch {

@@ -57,7 +57,7 @@ func verdict(r Report) Verdict {
 		v.Activation = Status{Failure, fmt.Sprintf("%d not ready: %s; %s", r.Summary.NotReady, r.first(func(s Step) bool { return s.NotReady != "" }), numbers)}
 		v.ExitCode = ExitFailed
 	case r.Summary.Broken > 0:
-		v.Activation = Status{Failure, fmt.Sprintf("%d broken: %s; %s", r.Summary.Broken, r.firstCheck(plan.Broken), numbers)}
+		v.Activation = Status{Failure, fmt.Sprintf("%d broken: %s; %s", r.Summary.Broken, andMore(r.checked(plan.Broken)), numbers)}
 		v.ExitCode = ExitFailed
 	case finding >= 0:
 		f := r.Findings[finding]
@@ -66,8 +66,8 @@ func verdict(r Report) Verdict {
 	case r.Summary.Held > 0:
 		v.Activation = Status{Failure, fmt.Sprintf("%d held: %s; %s", r.Summary.Held, r.first(func(s Step) bool { return s.Action == plan.Hold }), numbers)}
 		v.ExitCode = ExitHeld
-	case r.Summary.Pending > 0:
-		v.Activation = Status{Pending, fmt.Sprintf("%d pending: %s; %s", r.Summary.Pending, r.firstCheck(plan.Pending), numbers)}
+	case r.Summary.Pending+r.Summary.Waiting > 0:
+		v.Activation = Status{Pending, fmt.Sprintf("%d pending: %s; %s", r.Summary.Pending+r.Summary.Waiting, r.firstPending(), numbers)}
 	default:
 		v.Activation = Status{Success, numbers}
 	}
@@ -91,24 +91,31 @@ func drift(r Report) Status {
 }
 
 // first names the first step that is like this, and how many more are.
-func (r Report) first(like func(Step) bool) string {
+func (r Report) first(like func(Step) bool) string { return andMore(r.named(like)) }
+
+func (r Report) named(like func(Step) bool) []string {
 	var names []string
 	for _, s := range r.Steps {
 		if like(s) {
 			names = append(names, s.ID.Name)
 		}
 	}
-	return andMore(names)
+	return names
 }
 
-func (r Report) firstCheck(state plan.CheckState) string {
+func (r Report) checked(state plan.CheckState) []string {
 	var names []string
 	for _, c := range r.Checks {
 		if c.State == state {
 			names = append(names, c.ID.Name)
 		}
 	}
-	return andMore(names)
+	return names
+}
+
+// firstPending names what is pending: what Crossplane is at before what waits for that.
+func (r Report) firstPending() string {
+	return andMore(append(r.checked(plan.Pending), r.named(func(s Step) bool { return s.Waits != "" && s.Error == "" })...))
 }
 
 func andMore(names []string) string {

@@ -60,6 +60,31 @@ func check(mrd *unstructured.Unstructured) error {
 	return errors.Join(found...)
 }
 
+// CheckApplied finds what an API server refuses of an MRD that somebody applies as it is, and
+// that no CRD tells of. What comes with a package is completed by Crossplane first. It
+// returns nil or FieldErrors, joined.
+func CheckApplied(mrd *unstructured.Unstructured) error {
+	var found []error
+	need := func(item any, at []any, keys ...string) {
+		fields, _ := item.(map[string]any)
+		for _, key := range keys {
+			if fields[key] == nil {
+				found = append(found, FieldError{Path: join(at, key), Problem: "is required"})
+			}
+		}
+	}
+	spec, _ := mrd.Object["spec"].(map[string]any)
+	versions, _ := spec["versions"].([]any)
+	for i, v := range versions {
+		need(v, []any{"spec", "versions", i}, "served", "storage")
+	}
+	details, _ := spec["connectionDetails"].([]any)
+	for i, d := range details {
+		need(d, []any{"spec", "connectionDetails", i}, "name", "description")
+	}
+	return errors.Join(found...)
+}
+
 func checkVersion(v any, at []any) []error {
 	var found []error
 	version, _ := v.(map[string]any)

@@ -495,3 +495,34 @@ func decode(t *testing.T, document string) *unstructured.Unstructured {
 	}
 	return &unstructured.Unstructured{Object: object}
 }
+
+func TestCheckApplied(t *testing.T) {
+	mrd := func(version, details string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte("spec: {versions: [{name: v1, "+version+"}], connectionDetails: ["+details+"]}"), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	cases := map[string]struct {
+		reason, version, details string
+		want                     []string
+	}{
+		"Whole":        {"What says everything is taken.", "served: true, storage: false", "{name: a, description: b}", nil},
+		"ServedUnsaid": {"An API server does not guess what is served.", "storage: true", "", []string{"spec.versions[0].served"}},
+		"Undescribed":  {"Nor what a detail is for.", "served: true, storage: true", "{name: a}", []string{"spec.connectionDetails[0].description"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			if err := crd.CheckApplied(mrd(tc.version, tc.details)); err != nil {
+				for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
+					got = append(got, e.(crd.FieldError).Field())
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nfields (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

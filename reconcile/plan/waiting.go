@@ -1,0 +1,262 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A coming knows what is going to serve a kind that is not served yet: a CRD of this plan,
+// or a definition, an XRD or a package of which Crossplane makes CRDs once it was applied.
+type coming struct {
+	want render.Desired
+	seen Observed
+	crds map[schema.GroupKind]string // CRDs of this plan
+
+	later    map[schema.GroupKind]manifest.ID // active definitions, and XRDs
+	inactive map[schema.GroupKind]string      // definitions that nothing activates
+	packages []manifest.ID                    // of the commit, and not installed yet: nobody knows what they bring
+}
+
+func newComing(want render.Desired, asked []Asked, seen Observed) *coming {
+	c := &coming{want: want, seen: seen, crds: map[schema.GroupKind]string{}}
+	for _, a := range asked {
+		if a.ID.IsCRD() && a.Serves.Kind != "" {
+			c.crds[a.Serves] = a.ID.Name
+		}
+	}
+	return c
+}
+
+// A need is what has to be there before an object can be.
+type need struct {
+	crd   string        // a CRD of this plan
+	waits string        // for people: what Crossplane has to make of this plan first
+	on    []manifest.ID // the same, for programs
+}
+
+// ErrUnserved begins the error of a step whose kind nothing serves, and nothing is going to.
+var ErrUnserved = errors.New("no API serves")
+
+// of is what serves a kind first; nothing where it is served. The error is that nothing will.
+func (c *coming) of(gk schema.GroupKind) (need, error) {
+	if _, served := c.seen.Kinds[gk]; served || c.seen.Offline {
+		return need{}, nil
+	}
+	if name, ok := c.crds[gk]; ok {
+		return need{crd: name}, nil
+	}
+	if err := c.look(); err != nil {
+		return need{}, err
+	}
+	id, ok := c.later[gk]
+	name, known := c.inactive[gk]
+	if !ok && !known {
+		name, ok, known = c.live(gk)
+		id = MRD(name)
+	}
+	switch {
+	case ok:
+		return need{waits: fmt.Sprintf("the %s %s", id.Kind, id.Name), on: []manifest.ID{id}}, nil
+	case known:
+		return need{}, fmt.Errorf("%w the kind %s: the definition %s would, and nothing activates it; name it in a policy", ErrUnserved, gk, name)
+	}
+	switch len(c.packages) {
+	case 0:
+		return need{}, fmt.Errorf("%w the kind %s, and nothing in this commit brings it", ErrUnserved, gk)
+	case 1:
+		return need{waits: fmt.Sprintf("the %s %s, which may bring the kind %s", c.packages[0].Kind, c.packages[0].Name, gk), on: c.packages}, nil
+	}
+	names := make([]string, len(c.packages))
+	for i, id := range c.packages {
+		names[i] = id.Name
+	}
+	return need{waits: fmt.Sprintf("the packages %s, of which one may bring the kind %s", strings.Join(names, ", "), gk), on: c.packages}, nil
+}
+
+// look looks for what Crossplane makes, once and only where something is missing.
+func (c *coming) look() error {
+	if c.later != nil {
+		return nil
+	}
+	c.later, c.inactive = map[schema.GroupKind]manifest.ID{}, map[schema.GroupKind]string{}
+	for _, o := range c.want.Objects {
+		if o.ID.Group == "apiextensions.crossplane.io" && o.ID.Kind == "CompositeResourceDefinition" {
+			if err := c.lookAt(o); err != nil {
+				return err
+			}
+		}
+		if state, _ := c.seen.Upstream.Packages[o.ID].check(true); IsPackage(o.ID) && state != Holds && c.want.Owner == render.OwnerCrossplane {
+			c.packages = append(c.packages, o.ID)
+		}
+	}
+	for _, d := range c.want.Definitions {
+		gk := schema.GroupKind{Group: d.Group, Kind: d.Kind}
+		switch {
+		case d.Kind == "" || c.want.Owner != render.OwnerCrossplane:
+		case (d.Active || c.opens(d.Name)) && !d.Paused:
+			c.later[gk] = MRD(d.Name)
+		default:
+			c.inactive[gk] = d.Name
+		}
+	}
+	return nil
+}
+
+// lookAt finds the kinds that an XRD makes.
+func (c *coming) lookAt(xrd render.Object) error {
+	u, err := xrd.Content()
+	if err != nil {
+		return err
+	}
+	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+	for _, names := range []string{"names", "claimNames"} {
+		if kind, _, _ := unstructured.NestedString(u.Object, "spec", names, "kind"); kind != "" {
+			c.later[schema.GroupKind{Group: group, Kind: kind}] = xrd.ID
+		}
+	}
+	return nil
+}
+
+// live finds the definition of the cluster that serves a kind which the commit does not
+// declare, if it is active. The kind of those is not known, but the plural is: most begin as
+// the kind does.
+func (c *coming) live(gk schema.GroupKind) (name string, active, known bool) {
+	begins := strings.ToLower(gk.Kind)
+	begins = begins[:max(len(begins)-1, 0)] // policy, policies
+	var found []string
+	for name := range c.seen.Upstream.Definitions {
+		plural, group, _ := strings.Cut(name, ".")
+		if group == gk.Group && strings.HasPrefix(plural, begins) {
+			found = append(found, name)
+		}
+	}
+	if len(found) == 0 {
+		return "", false, false
+	}
+	slices.SortFunc(found, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	return found[0], c.opens(found[0]), true // of topics and topicrules the one of Topic
+}
+
+// opens says whether a definition is active in the cluster, or a policy is going to make it so.
+func (c *coming) opens(name string) bool {
+	return c.seen.Upstream.Definitions[name].Active || Case{Want: c.want, Seen: c.seen}.matchedLive(name)
+}
+
+// needs is what a step cannot be carried out before: what serves its own kind, and of a
+// Composition the kinds that it composes. Whoever uses the old one would be broken by a new
+// one that names what is not there.
+func (s Step) needs(c *coming) (need, error) {
+	first, err := c.of(groupKind(s.ID))
+	if s.ID.Group != "apiextensions.crossplane.io" || s.ID.Kind != "Composition" || err != nil || first.crd != "" || first.waits != "" {
+		return first, err
+	}
+	composition, err := s.Object()
+	if err != nil {
+		return need{}, err
+	}
+	for _, gk := range composed(composition) {
+		// What nothing brings is for others to complain about.
+		if n, err := c.of(gk); err == nil && n.waits != "" {
+			return n, nil
+		}
+	}
+	return need{}, nil
+}
+
+// composed are the kinds of the objects inside of a Composition, each once, in order.
+func composed(composition *unstructured.Unstructured) []schema.GroupKind {
+	found := map[schema.GroupKind]bool{}
+	var walk func(v any, named bool)
+	walk = func(v any, named bool) {
+		switch v := v.(type) {
+		case []any:
+			for _, item := range v {
+				walk(item, true)
+			}
+		case map[string]any:
+			apiVersion, _ := v["apiVersion"].(string)
+			kind, _ := v["kind"].(string)
+			if gv, err := schema.ParseGroupVersion(apiVersion); named && err == nil && apiVersion != "" && kind != "" {
+				found[schema.GroupKind{Group: gv.Group, Kind: kind}] = true
+			}
+			for key, item := range v {
+				walk(item, key != "input" && key != "compositeTypeRef") // the type of an input is no kind of an API
+			}
+		}
+	}
+	walk(composition.Object["spec"], false)
+	kinds := make([]schema.GroupKind, 0, len(found))
+	for gk := range found {
+		kinds = append(kinds, gk)
+	}
+	slices.SortFunc(kinds, func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+	return kinds
+}
+
+// Waiting says whether the step is not carried out before something else has come of the
+// plan: not by this plan, but by one that is made later.
+func (s Step) Waiting() bool { return s.Waits != "" }
+
+// Coming says whether a step waits for something that may come without anybody's help, and
+// has not been found to be late.
+func (p Plan) Coming(late map[manifest.ID]bool) bool {
+	stuck := map[manifest.ID]bool{}
+	for _, s := range p.Steps {
+		if s.Action == Hold || s.Err != nil {
+			stuck[s.ID] = true
+		}
+	}
+	for _, c := range p.Checks {
+		if c.State == Broken {
+			stuck[c.ID] = true
+		}
+	}
+	return slices.ContainsFunc(p.Steps, func(s Step) bool {
+		return s.Waiting() && s.Err == nil && !late[s.ID] && slices.ContainsFunc(s.awaits, func(id manifest.ID) bool { return !stuck[id] })
+	})
+}
+
+// Resumed is what of a newer plan carries on with the steps that this one waits with. A kind
+// may be served a moment after what brings it was done: while we are patient, what waited for
+// it goes on waiting.
+func (p Plan) Resumed(now Plan, patient bool) Plan {
+	waited := map[manifest.ID]bool{}
+	for _, s := range p.Steps {
+		waited[s.ID] = s.Waiting()
+	}
+	now.Steps = slices.DeleteFunc(slices.Clone(now.Steps), func(s Step) bool {
+		return !waited[s.ID] || patient && errors.Is(s.Err, ErrUnserved)
+	})
+	return now
+}
+
+// Refreshed is the plan with what a newer one knows of the place, and its own steps.
+func (p Plan) Refreshed(now Plan) Plan {
+	notes := slices.DeleteFunc(slices.Clone(p.Notes), func(f manifest.Finding) bool { return f.Rule != ruleLeft }) // seen only once
+	p.Want, p.Checks, p.Retained, p.Notes = now.Want, now.Checks, now.Retained, append(notes, now.Notes...)
+	return p
+}
+
+// Replaced is the plan with the steps of a newer one in the place of its own.
+func (p Plan) Replaced(by Plan) Plan {
+	newer := make(map[manifest.ID]Step, len(by.Steps))
+	for _, s := range by.Steps {
+		newer[s.ID] = s
+	}
+	p.Steps = slices.Clone(p.Steps)
+	for i, s := range p.Steps {
+		if n, ok := newer[s.ID]; ok {
+			p.Steps[i] = n
+		}
+	}
+	return p
+}

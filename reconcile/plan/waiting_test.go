@@ -1,0 +1,230 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+)
+
+const (
+	bucket = `apiVersion: example.org/v1
+kind: Bucket
+metadata:
+  name: logs
+`
+	config = `apiVersion: example.org/v1
+kind: ProviderConfig
+metadata:
+  name: default
+`
+	xrd = `apiVersion: apiextensions.crossplane.io/v2
+kind: CompositeResourceDefinition
+metadata:
+  name: stores.platform.example.org
+spec:
+  group: platform.example.org
+  names: {kind: Store, plural: stores}
+`
+	store = `apiVersion: platform.example.org/v1
+kind: Store
+metadata: {name: first, namespace: default}
+`
+	composition = `apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata:
+  name: stores
+spec:
+  compositeTypeRef: {apiVersion: platform.example.org/v1, kind: Store}
+  mode: Pipeline
+  pipeline:
+  - step: compose
+    functionRef: {name: function-patch}
+    input:
+      apiVersion: pt.fn.example.org/v1
+      kind: Resources
+      resources:
+      - name: bucket
+        base: {apiVersion: example.org/v1, kind: Bucket}
+`
+)
+
+// served is a cluster that serves more kinds.
+func served(seen Observed, kinds ...string) Observed {
+	for _, kind := range kinds {
+		kind, group, _ := strings.Cut(kind, ".")
+		seen.Kinds[schema.GroupKind{Group: group, Kind: kind}] = Kind{Version: "v1", Resource: strings.ToLower(kind) + "s"}
+	}
+	return seen
+}
+
+func TestWaiting(t *testing.T) {
+	const compositions, xrds = "Composition.apiextensions.crossplane.io", "CompositeResourceDefinition.apiextensions.crossplane.io"
+	toyProvider := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
+	ready := map[manifest.ID]LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}}
+	cases := map[string]struct {
+		reason string
+		files  map[string]string
+		seen   Observed
+		step   string
+		waits  string // a part of it; "" is that it does not
+		fails  string // a part of the error
+		stuck  bool   // it waits for what does not come by itself
+	}{
+		"Definition": {
+			reason: "What a policy of the commit activates is going to be served.",
+			files:  map[string]string{"policy.yaml": mrap("team", buckets), "provider.yaml": provider, "logs.yaml": bucket},
+			seen:   seenWith(Upstream{}), step: "Bucket logs", waits: "ManagedResourceDefinition buckets.example.org",
+		},
+		"NothingActivates": {
+			reason: "What nothing activates is not: a person reads which definition it is.",
+			files:  map[string]string{"provider.yaml": provider, "logs.yaml": bucket},
+			seen:   seenWith(Upstream{}), step: "Bucket logs", fails: "the definition buckets.example.org would, and nothing activates it",
+		},
+		"LivePolicyActivates": {
+			reason: "A policy in the cluster activates as well as one in Git.",
+			files:  map[string]string{"logs.yaml": bucket},
+			seen:   seenWith(Upstream{Policies: map[string]LivePolicy{"default": {Patterns: []string{"*"}}}}), step: "Bucket logs", waits: buckets,
+		},
+		"Blocked": {
+			reason: "There is no point in waiting for a definition that Crossplane cannot establish.",
+			files:  map[string]string{"policy.yaml": mrap("team", buckets), "provider.yaml": provider, "logs.yaml": bucket},
+			seen: seenWith(Upstream{
+				Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionFalse}}, Packages: ready,
+			}),
+			step: "Bucket logs", waits: buckets, stuck: true,
+		},
+		"Package": {
+			reason: "Nobody knows what a package brings that is not installed yet.",
+			files:  map[string]string{"provider.yaml": provider, "config.yaml": config},
+			seen:   seenWith(Upstream{}), step: "ProviderConfig default", waits: "Provider provider-toy",
+		},
+		"HeldPackage": {
+			reason: "A package that a guard holds comes when a person has acted.",
+			files:  map[string]string{"provider.yaml": provider, "config.yaml": config},
+			seen:   seenWith(Upstream{Policies: map[string]LivePolicy{"default": {Patterns: []string{"*"}}}}), step: "ProviderConfig default", waits: "Provider provider-toy", stuck: true,
+		},
+		"InstalledPackage": {
+			reason: "An installed package brings nothing more.",
+			files:  map[string]string{"provider.yaml": provider, "config.yaml": config},
+			seen:   seenWith(Upstream{Packages: ready}), step: "ProviderConfig default", fails: "nothing in this commit brings it",
+		},
+		"SleepingDefinitionOfTheCluster": {
+			reason: "Nobody activates it.",
+			files:  map[string]string{"store.yaml": strings.ReplaceAll(bucket, "example.org", "elsewhere.example.org")},
+			seen: seenWith(Upstream{Definitions: map[string]LiveDefinition{
+				"bucketrules.elsewhere.example.org": {Active: true}, "buckets.elsewhere.example.org": {},
+			}}),
+			step: "Bucket logs", fails: "the definition buckets.elsewhere.example.org would",
+		},
+		"DefinitionOfTheCluster": {
+			reason: "Of a definition that only the cluster has the kind is not known, but its name tells.",
+			files:  map[string]string{"store.yaml": strings.ReplaceAll(bucket, "example.org", "elsewhere.example.org")},
+			seen: seenWith(Upstream{Definitions: map[string]LiveDefinition{
+				"bucketrules.elsewhere.example.org": {Active: true}, "buckets.elsewhere.example.org": {Active: true}, "queues.elsewhere.example.org": {Active: true},
+			}}),
+			step: "Bucket logs", waits: "buckets.elsewhere.example.org",
+		},
+		"Composite": {
+			reason: "Crossplane makes the CRD of an XRD.",
+			files:  map[string]string{"xrd.yaml": xrd, "store.yaml": store},
+			seen:   served(seenWith(Upstream{}), xrds), step: "Store first", waits: "CompositeResourceDefinition stores.platform.example.org",
+		},
+		"CompositeOfNothing": {
+			reason: "Without Crossplane nobody makes an XRD anything.",
+			files:  map[string]string{"xrd.yaml": xrd, "store.yaml": store},
+			seen:   Observed{Inventory: Inventory{Sync: sync}, Kinds: core}, step: "Store first", waits: "stores.platform.example.org", stuck: true,
+		},
+		"Composition": {
+			reason: "A Composition that names what is not there yet would break everyone who uses the one that is.",
+			files:  map[string]string{"policy.yaml": mrap("team", buckets), "provider.yaml": provider, "composition.yaml": composition},
+			seen:   served(seenWith(Upstream{Packages: ready}), compositions), step: "Composition stores", waits: buckets,
+		},
+		"CompositionOfWhatIsServed": {
+			reason: "The input of a function has a type that no API serves.",
+			files:  map[string]string{"policy.yaml": mrap("team", buckets), "provider.yaml": provider, "composition.yaml": composition},
+			seen:   served(seenWith(Upstream{}), compositions, "Bucket.example.org"), step: "Composition stores",
+		},
+		"CompositionOfWhatNothingBrings": {
+			reason: "A Composition may name what nobody here knows; it is not refused for that.",
+			files:  map[string]string{"composition.yaml": composition},
+			seen:   served(seenWith(Upstream{Packages: ready}), compositions), step: "Composition stores",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			owner := render.OwnerCrossplane
+			if tc.seen.Natural == "" {
+				owner = render.OwnerHeadgate
+			}
+			p, got := steps(t, desired(t, owner, tc.files), tc.seen, Guarding{})
+			s, ok := got[tc.step]
+			if !ok {
+				t.Fatalf("no step %s: %v", tc.step, got)
+			}
+			if !strings.Contains(s.Waits, tc.waits) || (tc.waits == "") != (s.Waits == "") {
+				t.Errorf("%s\nwaits for %q, want %q", tc.reason, s.Waits, tc.waits)
+			}
+			failure := ""
+			if s.Err != nil {
+				failure = s.Err.Error()
+			}
+			if !strings.Contains(failure, tc.fails) || (tc.fails == "") != (s.Err == nil) {
+				t.Errorf("%s\nfails with %q, want %q", tc.reason, failure, tc.fails)
+			}
+			if s.Writes() != (tc.waits == "") {
+				t.Errorf("%s\nwrites: %t", tc.reason, s.Writes())
+			}
+			if tc.waits == "" {
+				return
+			}
+			if p.Coming(nil) == tc.stuck {
+				t.Errorf("%s\nsomething is coming: %t", tc.reason, p.Coming(nil))
+			}
+			if _, intended := p.Intent(tc.seen.Inventory).Entries[s.ID]; intended {
+				t.Errorf("what is not sent must not be taken for ours: %s", s.ID)
+			}
+		})
+	}
+}
+
+func TestResumed(t *testing.T) {
+	files := map[string]string{"provider.yaml": provider, "config.yaml": config}
+	want := desired(t, render.OwnerCrossplane, files)
+	toyProvider := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
+	ready := Upstream{Packages: map[manifest.ID]LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}}}
+	before, _ := steps(t, want, seenWith(Upstream{}), Guarding{})
+	now, _ := steps(t, want, served(seenWith(ready), "ProviderConfig.example.org"), Guarding{})
+
+	next := before.Resumed(now, true)
+	if len(next.Steps) != 1 || next.Steps[0].ID.Kind != "ProviderConfig" || !next.Steps[0].Writes() {
+		t.Errorf("only what waited is carried out later: %+v", next.Steps)
+	}
+	after := before.Replaced(next)
+	if len(after.Steps) != len(before.Steps) || after.Coming(nil) {
+		t.Errorf("nothing waits any more, and nothing is forgotten: %+v", after.Steps)
+	}
+
+	// The package is there, and the API server not yet aware of the kind.
+	unaware, _ := steps(t, want, seenWith(ready), Guarding{})
+	if next := before.Resumed(unaware, true); len(next.Steps) != 0 {
+		t.Errorf("a kind that was awaited may be served a moment later: %+v", next.Steps)
+	}
+	if next := before.Resumed(unaware, false); len(next.Steps) != 1 || next.Steps[0].Err == nil {
+		t.Errorf("but not for ever: %+v", next.Steps)
+	}
+
+	late := map[manifest.ID]bool{next.Steps[0].ID: true}
+	if before.Coming(late) {
+		t.Error("what is late is not waited for again")
+	}
+	for _, s := range before.Overdue("5m", late).Steps {
+		if (s.Err != nil) != late[s.ID] {
+			t.Errorf("what did not come in time has failed, and nothing else: %+v", s)
+		}
+	}
+}
