@@ -241,8 +241,8 @@ func (p Plan) Resumed(now Plan, patient bool) Plan {
 
 // Refreshed is the plan with what a newer one knows of the place, and its own steps.
 func (p Plan) Refreshed(now Plan) Plan {
-	notes := slices.DeleteFunc(slices.Clone(p.Notes), func(f manifest.Finding) bool { return f.Rule != ruleLeft }) // seen only once
-	p.Want, p.Checks, p.Retained, p.Notes = now.Want, now.Checks, now.Retained, append(notes, now.Notes...)
+	once := slices.DeleteFunc(slices.Clone(p.Notes), func(f manifest.Finding) bool { return f.Rule != ruleLeft })
+	p.Want, p.Checks, p.Retained, p.Notes = now.Want, now.Checks, now.Retained, slices.Concat(once, now.Notes)
 	return p
 }
 

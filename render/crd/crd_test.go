@@ -506,22 +506,21 @@ func TestCheckApplied(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason, version, details string
-		want                     []string
+		want                     string // the field that is wrong
 	}{
-		"Whole":        {"What says everything is taken.", "served: true, storage: false", "{name: a, description: b}", nil},
-		"ServedUnsaid": {"An API server does not guess what is served.", "storage: true", "", []string{"spec.versions[0].served"}},
-		"Undescribed":  {"Nor what a detail is for.", "served: true, storage: true", "{name: a}", []string{"spec.connectionDetails[0].description"}},
+		"Whole":        {"What says everything is taken.", "served: true, storage: false", "{name: a, description: b}", ""},
+		"ServedUnsaid": {"An API server does not guess what is served.", "storage: true", "", "spec.versions[0].served"},
+		"Undescribed":  {"Nor what a detail is for.", "served: true, storage: true", "{name: a}", "spec.connectionDetails[0].description"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var got []string
+			got := ""
 			if err := crd.CheckApplied(mrd(tc.version, tc.details)); err != nil {
-				for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
-					got = append(got, e.(crd.FieldError).Field())
-				}
+				field, _ := errors.AsType[crd.FieldError](err)
+				got = field.Field()
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\nfields (-want +got):\n%s", tc.reason, diff)
+			if got != tc.want {
+				t.Errorf("%s\n%q, want %q", tc.reason, got, tc.want)
 			}
 		})
 	}
