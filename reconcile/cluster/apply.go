@@ -50,11 +50,11 @@ func (c *Cluster) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error
 			return refused, err
 		}
 	}
-	l, working, err := c.lock(ctx)
+	l, working, err := c.lock(ctx, c.options.LockTimeout)
 	if err != nil {
 		return refused, err
 	}
-	defer l.release(context.WithoutCancel(ctx))
+	defer l.release(ctx)
 
 	have, err := c.unmoved(working, p, sp)
 	if err != nil {
@@ -68,7 +68,14 @@ func (c *Cluster) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error
 	if err != nil {
 		return nil, err
 	}
-	return c.carryOut(working, p, have, sp)
+	run := c.pass(p, sp)
+	defer run.end()
+	if err := run.carryOut(working, &have); err != nil {
+		return run.done(), err
+	}
+	l.release(ctx)
+	run.waitOut(ctx, have)
+	return run.done(), context.Cause(ctx)
 }
 
 // foretold are the outcomes of the steps that are known to be refused, and whether there
@@ -124,7 +131,7 @@ type pass struct {
 	establishing *establishing // nil where no CRD is to become established
 
 	mu       sync.Mutex
-	done     int
+	sent     int
 	outcomes []plan.Outcome
 	applied  map[manifest.ID]*metav1.PartialObjectMetadata // as answered
 	notReady map[string]string                             // why CRDs are not served that were waited for
@@ -149,35 +156,56 @@ func (c *Cluster) see(ctx context.Context, p plan.Plan, sp spelling) (_ []plan.O
 	if err := run.write(ctx); err != nil {
 		return nil, false, err
 	}
-	run.wait(ctx)
+	run.wait(ctx, c.options.Timeout, false)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	return run.outcomes, run.news, err
 }
 
-// carryOut writes what is in the plan, remembers it, waits, and remembers that.
-func (c *Cluster) carryOut(ctx context.Context, p plan.Plan, have plan.Inventory, sp spelling) ([]plan.Outcome, error) {
-	run := c.pass(p, sp)
-	defer run.end()
-	stopped := run.write(ctx)
-	settle := func() error {
-		// What was done was done, also where the pass was told to stop.
-		remembering, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
-		defer cancel()
-		var err error
-		have.ResourceVersion, err = c.store(remembering, sp.asCluster(p.Settled(have, run.outcomes)))
-		return err
+// brief is for how long a pass waits with the lease.
+const brief = 2 * time.Second
+
+// carryOut writes what is in the plan, gives it a moment to become ready, and remembers it.
+func (r *pass) carryOut(ctx context.Context, have *plan.Inventory) error {
+	stopped := r.write(ctx)
+	if stopped == nil {
+		r.wait(ctx, min(brief, r.options.Timeout), true)
 	}
-	err := errors.Join(stopped, settle())
-	if err == nil && run.wait(ctx) {
-		err = settle()
+	return errors.Join(stopped, r.settle(ctx, have))
+}
+
+// settle remembers what was done. It was, also where the pass was told to stop.
+func (r *pass) settle(ctx context.Context, have *plan.Inventory) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	var err error
+	have.ResourceVersion, err = r.store(ctx, r.spelling.asCluster(r.plan.Settled(*have, r.outcomes)))
+	return err
+}
+
+// waitOut waits for what a moment was not enough for, and remembers what became of it. It
+// does so without the lease: it writes nothing, nobody has to wait for it, and if it is
+// killed it is not in the way of the process that comes after. What it cannot remember then
+// the next pass sees for itself.
+func (r *pass) waitOut(ctx context.Context, have plan.Inventory) {
+	if !r.wait(ctx, r.options.Timeout, false) || ctx.Err() != nil {
+		return
 	}
-	if err == nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
+	l, working, err := r.lock(ctx, 0)
+	if err != nil {
+		return
 	}
-	slices.SortFunc(run.outcomes, func(a, b plan.Outcome) int { return a.ID.Compare(b.ID) })
-	return run.outcomes, err
+	defer l.release(ctx)
+	if now, err := r.Inventory(working); err == nil && now.ResourceVersion == have.ResourceVersion {
+		_ = r.settle(working, &have)
+	}
+}
+
+// done are the outcomes, in order.
+func (r *pass) done() []plan.Outcome {
+	slices.SortFunc(r.outcomes, func(a, b plan.Outcome) int { return a.ID.Compare(b.ID) })
+	return r.outcomes
 }
 
 func (r *pass) end() {
@@ -237,7 +265,7 @@ func (r *pass) record(o plan.Outcome, live *metav1.PartialObjectMetadata) {
 		r.applied[o.ID] = live
 	}
 	r.mu.Unlock()
-	r.tellOf("apply", &r.done, r.total, o.ID)
+	r.tellOf("apply", &r.sent, r.total, o.ID)
 }
 
 // ready waits for the kinds that a tier needs and that CRDs of this pass are to serve.
@@ -257,7 +285,7 @@ func (r *pass) ready(ctx context.Context, tier []plan.Step) error {
 		return nil
 	}
 	if r.establishing != nil && len(crds) > 0 {
-		for name, why := range r.establishing.wait(ctx, crds, func(string) {}) {
+		for name, why := range r.establishing.wait(ctx, r.options.Timeout, crds, func(string) {}) {
 			r.notReady[name] = why
 			delete(crds, name)
 		}

@@ -200,8 +200,8 @@ func unestablished(crd *apiextensions.CustomResourceDefinition) string {
 
 // wait waits until CRDs are served that were applied at the given resourceVersions, for as
 // long as ctx and the timeout allow. It returns why those are not that are not.
-func (e *establishing) wait(ctx context.Context, applied map[string]string, progress func(crd string)) map[string]string {
-	ctx, cancel := context.WithTimeout(ctx, e.cluster.options.Timeout)
+func (e *establishing) wait(ctx context.Context, timeout time.Duration, applied map[string]string, progress func(crd string)) map[string]string {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	left := maps.Clone(applied)
 	// A write that changed nothing makes no event, and a watch may be refused: look

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"sync"
 	"time"
 
 	"headgate.dev/headgate/reconcile/plan"
@@ -26,11 +27,12 @@ type lock struct {
 	end     context.CancelCauseFunc // of the work
 	stop    context.CancelFunc      // of the renewals
 	stopped chan struct{}
+	given   sync.Once // back
 }
 
-// lock takes the lease of the sync, waiting for whoever holds it. The context that comes
-// back ends when the lease is lost.
-func (c *Cluster) lock(ctx context.Context) (*lock, context.Context, error) {
+// lock takes the lease of the sync, waiting so long for whoever holds it. The context that
+// comes back ends when the lease is lost.
+func (c *Cluster) lock(ctx context.Context, patience time.Duration) (*lock, context.Context, error) {
 	holder := identity()
 	waited := watchedLease{since: time.Now()}
 	for {
@@ -46,7 +48,7 @@ func (c *Cluster) lock(ctx context.Context) (*lock, context.Context, error) {
 			go l.renew(renewing)
 			return l, working, nil
 		}
-		if time.Since(waited.since) > c.options.LockTimeout {
+		if time.Since(waited.since) > patience {
 			return nil, nil, fmt.Errorf("the sync %s is being applied by someone else: the lease %s/%s is held by %s", c.sync, c.sync.Namespace, inventoryName(c.sync), waited.by())
 		}
 		if sleep(ctx, min(time.Second, c.options.LeaseDuration/4)); ctx.Err() != nil {
@@ -161,17 +163,19 @@ func (l *lock) renew(ctx context.Context) {
 	}
 }
 
-// release gives the lease back. That fails silently: it runs out by itself.
+// release gives the lease back, once. That fails silently: it runs out by itself.
 func (l *lock) release(ctx context.Context) {
-	l.stop()
-	<-l.stopped
-	l.end(nil)
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	free := l.held.DeepCopy()
-	nobody := ""
-	free.Spec.HolderIdentity = &nobody
-	_, _ = l.cluster.leases.Leases(free.Namespace).Update(ctx, free, metav1.UpdateOptions{FieldManager: plan.Manager})
+	l.given.Do(func() {
+		l.stop()
+		<-l.stopped
+		l.end(nil)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		free := l.held.DeepCopy()
+		nobody := ""
+		free.Spec.HolderIdentity = &nobody
+		_, _ = l.cluster.leases.Leases(free.Namespace).Update(ctx, free, metav1.UpdateOptions{FieldManager: plan.Manager})
+	})
 }
 
 // identity tells this writer from every other one, and people where to look for it.

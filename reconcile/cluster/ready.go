@@ -28,44 +28,51 @@ func waitsFor(id manifest.ID, live *metav1.PartialObjectMetadata) bool {
 	return id.IsCRD() || live.Generation > 0
 }
 
-// wait waits until what was applied is ready, and notes in the outcomes why what is not is
-// not. It reports whether there is anything to note.
-func (r *pass) wait(ctx context.Context) bool {
+// wait waits until what was applied is ready, and notes in the outcomes what is, and why what
+// is not is not; where more time is to come, that is not known yet. It reports whether there
+// was anything to note.
+func (r *pass) wait(ctx context.Context, timeout time.Duration, more bool) bool {
 	if r.options.NoWait {
 		return false
 	}
 	crds := map[string]string{}
-	var others []manifest.ID
-	for id, o := range r.applied {
+	var others, hopeless []manifest.ID
+	for _, o := range r.outcomes {
+		live, applied := r.applied[o.ID]
 		switch {
-		case !waitsFor(id, o):
-		case id.IsCRD():
-			crds[id.Name] = o.ResourceVersion
+		case !o.Unknown || o.Err != nil:
+		case slices.Contains(r.hopeless, o.ID):
+			hopeless = append(hopeless, o.ID)
+		case !applied || !waitsFor(o.ID, live):
+		case o.ID.IsCRD():
+			crds[o.ID.Name] = live.ResourceVersion
 		default:
-			others = append(others, id)
+			others = append(others, o.ID)
 		}
 	}
-	why := r.glance(ctx, r.hopeless)
+	why := r.glance(ctx, hopeless)
 	if len(crds) > 0 {
 		done := 0
-		for name, reason := range r.establishing.wait(ctx, crds, func(name string) {
+		for name, reason := range r.establishing.wait(ctx, timeout, crds, func(name string) {
 			r.tellOf("wait", &done, len(crds), plan.CRD(name))
 		}) {
 			why[plan.CRD(name)] = reason
 		}
 	}
 	slices.SortFunc(others, manifest.ID.Compare)
-	maps.Copy(why, r.waitForStatus(ctx, others))
-	return r.note(why, ctx.Err() != nil)
+	maps.Copy(why, r.waitForStatus(ctx, timeout, others))
+	return r.note(why, more || ctx.Err() != nil)
 }
 
-// note notes in the outcomes what is ready, and why what is not is not. Where the wait was
-// cut short, that is not known. It reports whether there is anything to note.
+// note notes in the outcomes what is ready, and why what is not is not. Where a wait was
+// short, that is not known, but of what was waited for before. It reports whether there was
+// anything to note.
 func (r *pass) note(why map[manifest.ID]string, short bool) bool {
 	noted := false
 	for i := range r.outcomes {
 		o := &r.outcomes[i]
-		if !o.Unknown || o.Err != nil || short && why[o.ID] != "" {
+		hopeless := slices.Contains(r.hopeless, o.ID)
+		if !o.Unknown || o.Err != nil || short && !hopeless && why[o.ID] != "" {
 			continue
 		}
 		noted = true
@@ -78,7 +85,7 @@ func (r *pass) note(why map[manifest.ID]string, short bool) bool {
 		} else {
 			r.waited[o.ID] = r.plan.Want.Revision
 		}
-		r.news = r.news || o.NotReady == "" || !slices.Contains(r.hopeless, o.ID)
+		r.news = r.news || o.NotReady == "" || !hopeless
 	}
 	return noted
 }
@@ -101,7 +108,7 @@ func (r *pass) glance(ctx context.Context, ids []manifest.ID) map[manifest.ID]st
 }
 
 // waitForStatus waits until objects are ready by what their status says, as Flux does.
-func (r *pass) waitForStatus(ctx context.Context, ids []manifest.ID) map[manifest.ID]string {
+func (r *pass) waitForStatus(ctx context.Context, timeout time.Duration, ids []manifest.ID) map[manifest.ID]string {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -123,7 +130,7 @@ func (r *pass) waitForStatus(ctx context.Context, ids []manifest.ID) map[manifes
 	for _, id := range ids {
 		set = append(set, asObject(r.spelling.actual(id)))
 	}
-	err = manager.WaitForSetWithContext(ctx, set, ssa.WaitOptions{Interval: 2 * time.Second, Timeout: r.options.Timeout})
+	err = manager.WaitForSetWithContext(ctx, set, ssa.WaitOptions{Interval: 2 * time.Second, Timeout: timeout})
 	if err == nil {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -226,6 +227,38 @@ func TestNotReady(t *testing.T) {
 	said("Succeeded")
 	if look(c, "def"); w.requests.Total() > 0 {
 		t.Errorf("What is ready is not looked at: %q", w.requests.Log())
+	}
+}
+
+// Who waits for what may never become ready locks nobody out, neither while it waits nor,
+// should it be killed, after it.
+func TestALongWaitLocksNobodyOut(t *testing.T) {
+	w := newWorld(t)
+	crd, region := w.inTheMaking(t)
+	waiting := w.cluster(t, cluster.Options{Timeout: 10 * time.Second})
+	p := planned(t, waiting, want(t, crd, region))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := waiting.Apply(t.Context(), p)
+		ended <- err
+	}()
+	time.Sleep(4 * time.Second)
+	other := w.cluster(t, cluster.Options{LockTimeout: time.Second})
+	applied(t, other, want(t, crd, configMap("default", w.sync.Namespace, "1")))
+	if err := <-ended; err != nil {
+		t.Errorf("What others did meanwhile is no trouble for it: %v", err)
+	}
+	inv, err := other.Inventory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var owned []string
+	for id := range inv.Entries {
+		owned = append(owned, id.Kind)
+	}
+	slices.Sort(owned)
+	if diff := cmp.Diff([]string{"ConfigMap", "CustomResourceDefinition"}, owned); diff != "" {
+		t.Errorf("and it does not take back what they remembered (-want +got):\n%s", diff)
 	}
 }
 

@@ -86,6 +86,14 @@ func TestVerdict(t *testing.T) {
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("d")}}}, applied: true,
 			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Failure, "1 drifted: d"}, 3},
 		},
+		"DriftByHands": {
+			reason: "Who did it is whom to ask.",
+			plan: plan.Plan{Want: want(), Steps: []plan.Step{
+				{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("d"), Takes: []plan.Taken{{Manager: "kubectl-edit"}, {Manager: "helm"}}},
+				{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("e")},
+			}}, applied: true,
+			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Failure, "2 drifted: d by kubectl-edit, helm and 1 more"}, 3},
+		},
 		"Held": {
 			reason: "Something waits for a person.",
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{held}}, applied: true,

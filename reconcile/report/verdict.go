@@ -87,7 +87,21 @@ func drift(r Report) Status {
 	default:
 		return Status{Success, "no drift"}
 	}
-	return Status{Failure, fmt.Sprintf("%d drifted: %s", r.Summary.Drifted, r.first(func(s Step) bool { return s.Cause == plan.Drift }))}
+	var names []string
+	for _, s := range r.Steps {
+		if s.Cause == plan.Drift {
+			names = append(names, s.ID.Name+by(s.TakesFrom))
+		}
+	}
+	return Status{Failure, fmt.Sprintf("%d drifted: %s", r.Summary.Drifted, andMore(names))}
+}
+
+// by names field managers, where any are known.
+func by(managers []string) string {
+	if len(managers) == 0 {
+		return ""
+	}
+	return " by " + strings.Join(managers, ", ")
 }
 
 // first names the first step that is like this, and how many more are.

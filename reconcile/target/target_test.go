@@ -382,7 +382,7 @@ func TestTargetReportsDrift(t *testing.T) {
 		value, drift string
 		exit         int
 	}{
-		{"wrong", "failure: 1 drifted: reports", 3},
+		{"wrong", "failure: 1 drifted: reports by somebody", 3},
 		{"right", "success: 1 corrected", 0}, // whose field it is
 	} {
 		requests.Reset()
