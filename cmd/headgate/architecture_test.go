@@ -25,16 +25,16 @@ const module = "headgate.dev/headgate"
 //	                 └──────── crd ◄────────┘
 //	   git, registry ──► render      cluster ──► render, plan      forge, outbox, page, metrics ──► report
 //
-// A new arrow is decided in review. "a/..." is a and everything below it. Tests and what
+// Between manifest and catalogue stands kustomize. A new arrow is decided in review. "a/..." is a and everything below it. Tests and what
 // they are fed with, fixtures and examples, may import what they like; nothing imports them.
 var mayImport = map[string][]string{
 	// The bytes of one commit become the objects that it wants.
 	"render/manifest":   {},
-	"render/catalogue":  {"render/manifest"},
+	"render/catalogue":  {"render/kustomize", "render/manifest"},
 	"render/activation": {"render/catalogue", "render/manifest"},
 	"render/crd":        {"render/catalogue", "render/manifest"},
 	"render/kustomize":  {"render/manifest"},
-	"render":            {"render/activation", "render/catalogue", "render/crd", "render/kustomize", "render/manifest"},
+	"render":            {"render/activation", "render/catalogue", "render/crd", "render/manifest"},
 	"render/schema":     {"render/manifest"},
 	"render/lint":       {"render", "render/activation", "render/catalogue", "render/crd", "render/manifest", "render/schema"},
 

@@ -180,6 +180,77 @@ spec:
 				Findings: []string{"unsubstituted-variable@a.yaml:7", "unsubstituted-variable@c.yaml:8"},
 			},
 		},
+		"Kustomized": {
+			reason: "a directory with a kustomization is what kustomize builds of it, the rest is what it says; what only others build upon is not there once more",
+			files: map[string]string{
+				"a.yaml":                     object("v1", "ConfigMap", "a"),
+				"shared/b.yaml":              object("v1", "ConfigMap", "b"),
+				"shared/patch.yaml":          object("v1", "ConfigMap", "b") + "data: {x: y}\n",
+				"shared/c.yaml":              object("v1", "ConfigMap", "c"),
+				"base/kustomization.yaml":    "resources: [policy.yaml, mrd.yaml, local.yaml]\n",
+				"base/policy.yaml":           policy,
+				"base/mrd.yaml":              mrd(""),
+				"base/local.yaml":            object("v1", "ConfigMap", "l") + "  annotations: {config.kubernetes.io/local-config: \"true\"}\n",
+				"base/not-named.yaml":        "not: [read",
+				"prod/kustomization.yaml":    "resources: [../base, ../shared/b.yaml, flux.yaml]\npatches: [{path: ../shared/patch.yaml}]\ncommonAnnotations: {a: b}\n",
+				"prod/flux.yaml":             object("source.toolkit.fluxcd.io/v1", "GitRepository", "a"),
+				"component/Kustomization":    "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [d.yaml]\n",
+				"component/d.yaml":           object("v1", "ConfigMap", "d"),
+				"flux/kustomization.yaml":    object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "a"),
+				"flux/e.yaml":                object("v1", "ConfigMap", "e"),
+				"ignored/kustomization.yaml": "not: [read",
+				"ignored/.headgateignore":    "kustomization.yaml\n",
+				"ignored/f.yaml":             object("v1", "ConfigMap", "f"),
+				"plain/overlay.yaml":         "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: []\n",
+			},
+			want: result{
+				Definitions: []definition{{Name: "things.toy.example.org"}},
+				Policies:    []string{"team: buckets.toy.example.org@8 *.example.org@10"},
+				Objects:     []string{"ConfigMap/a", "ConfigMap/b", "ConfigMap/c", "ConfigMap/e", "ConfigMap/f", "ManagedResourceActivationPolicy.apiextensions.crossplane.io/team"},
+				Skipped: catalogue.Skipped{
+					catalogue.LocalOnly: 1, catalogue.OtherTool: 2, catalogue.Kustomize: 2, catalogue.Ignored: 1,
+				},
+				Findings: []string{"kustomization-base@base/kustomization.yaml:1"},
+			},
+		},
+		"KustomizedRoot": {
+			reason: "the path is an overlay, and what it is built upon lies beside it",
+			files: map[string]string{
+				"base/kustomization.yaml":      "resources: [a.yaml]\n",
+				"base/a.yaml":                  object("v1", "ConfigMap", "a"),
+				"prod/kustomization.yaml":      "resources: [../base]\nnamespace: prod\n",
+				"prod/more/kustomization.yaml": "not: [read",
+				"kustomization.yaml":           "not: [read",
+			},
+			root: "prod",
+			want: result{Objects: []string{"ConfigMap/prod/a"}},
+		},
+		"KustomizedInAPackage": {
+			reason: "who asks for a directory of a package by name gets what it says",
+			files: map[string]string{
+				"toy/crossplane.yaml":           safeProvider,
+				"toy/deploy/kustomization.yaml": "resources: [a.yaml]\n",
+				"toy/deploy/a.yaml":             object("v1", "ConfigMap", "a"),
+			},
+			root: "toy/deploy",
+			want: result{
+				Packages: []string{"Provider provider-toy in toy, safe-start: true, at toy/crossplane.yaml:1"},
+				Objects:  []string{"ConfigMap/a"},
+			},
+		},
+		"HiddenPackage": {
+			reason: "a package below a kustomization is none, which costs its definitions: somebody should know",
+			files: map[string]string{
+				"kustomization.yaml":  "resources: [a.yaml]\n",
+				"a.yaml":              object("v1", "ConfigMap", "a"),
+				"toy/crossplane.yaml": safeProvider,
+				"toy/crd.yaml":        crd("buckets", "Bucket"),
+			},
+			want: result{
+				Objects:  []string{"ConfigMap/a"},
+				Findings: []string{"package-inside-kustomization@toy/crossplane.yaml:1"},
+			},
+		},
 		"Ignored": {
 			reason: "a repository says for itself what is not meant for the cluster: templates, and the sources of other tools",
 			files: map[string]string{
@@ -707,12 +778,44 @@ func TestReadRefuses(t *testing.T) {
 			},
 		},
 		"Kustomization": {
-			reason: "what kustomize would make of it is not what its files say",
-			files:  map[string]string{"a/kustomization.yml": "resources: [x.yaml]", "a/x.yaml": "not: [read", "b/kustomization.yaml": ""},
-			want: []string{
-				"a/kustomization.yml: kustomizations are not read yet; render it first",
-				"b/kustomization.yaml: kustomizations are not read yet; render it first",
+			reason: "kustomize would fetch, run and read what no commit holds; all that is wrong is said at once",
+			files: map[string]string{
+				"a/kustomization.yml":  "resources:\n- https://example.org/a.yaml\n",
+				"b/kustomization.yaml": "resources: [x.yaml]\nhelmCharts: [{name: x}]\n", "b/x.yaml": "not: [read",
 			},
+			want: []string{
+				"a/kustomization.yml:2: resources[0]: https://example.org/a.yaml is not in the commit",
+				"b/kustomization.yaml:2: helmCharts: charts are not inflated",
+				"b/x.yaml:1: cannot decode",
+			},
+		},
+		"KustomizationByName": {
+			reason: "kustomize builds directories",
+			files:  map[string]string{"a/kustomization.yml": "resources: []"},
+			root:   "a/kustomization.yml",
+			want:   []string{"a/kustomization.yml: is a kustomization: name its directory"},
+		},
+		"BuiltAndPlain": {
+			reason: "an object is declared once, by whatever way",
+			files: map[string]string{
+				"a/kustomization.yaml": "resources: [a.yaml]\nnamePrefix: x-\n", "a/a.yaml": object("v1", "ConfigMap", "a"),
+				"b.yaml": object("v1", "ConfigMap", "x-a"),
+			},
+			want: []string{"b.yaml:1: ConfigMap/x-a is declared at a/a.yaml:1 already"},
+		},
+		"PackageWithKustomization": {
+			reason: "nobody can tell which of the two is meant",
+			files: map[string]string{
+				"toy/crossplane.yaml": safeProvider, "toy/crd.yaml": crd("buckets", "Bucket"), "toy/kustomization.yaml": "resources: [crd.yaml]",
+			},
+			want: []string{"toy/kustomization.yaml: toy is a package, and it holds a kustomization: list in .headgateignore"},
+		},
+		"PackageFileInKustomization": {
+			reason: "a CRD is made from a definition, or applied as it is",
+			files: map[string]string{
+				"toy/crossplane.yaml": safeProvider, "toy/crd.yaml": crd("buckets", "Bucket"), "app/kustomization.yaml": "resources: [../toy/crd.yaml]",
+			},
+			want: []string{"toy/crd.yaml: belongs to package provider-toy, and a kustomization names it, too"},
 		},
 		"BrokenPackage": {
 			reason: "what a directory holds is not known without its crossplane.yaml",

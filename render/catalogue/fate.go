@@ -33,6 +33,8 @@ func (r release) fateOf(h manifest.Header, in *Package, others Others) (fate, Wh
 		return foreign, Encrypted
 	case h.Annotations["config.kubernetes.io/local-config"] == "true":
 		return skip, LocalOnly
+	case group == "kustomize.config.k8s.io":
+		return skip, Kustomize
 	case group == groupMeta:
 		return skip, Metadata
 	case kind == kindDetails && version == "v1alpha1":

@@ -51,7 +51,7 @@ func (w *walk) readPackage(dir string) (p *Package, documents []*manifest.Docume
 	}
 	var meta []*manifest.Document
 	for _, d := range documents {
-		if group, _ := groupVersion(d.Header.APIVersion); group == groupMeta {
+		if isMeta(d) {
 			meta = append(meta, d)
 		}
 	}
@@ -69,6 +69,12 @@ func (w *walk) readPackage(dir string) (p *Package, documents []*manifest.Docume
 		w.problems = append(w.problems, Errorf(meta[1].Origin, "a package has one metadata document: the first is at %s", meta[0].Origin))
 		return nil, nil, false
 	}
+}
+
+// isMeta says whether a document makes its directory a package.
+func isMeta(d *manifest.Document) bool {
+	group, _ := groupVersion(d.Header.APIVersion)
+	return group == groupMeta
 }
 
 // packageOf is the package that a document of group meta.pkg.crossplane.io is about.

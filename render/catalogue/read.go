@@ -20,6 +20,7 @@ import (
 const (
 	RuleNotInstalled  = "not-installed-from-package"
 	RuleBuildInput    = "package-build-input"
+	RuleHiddenPackage = "package-inside-kustomization"
 	RuleIncompatible  = "package-incompatible"
 	RuleUnsubstituted = "unsubstituted-variable"
 )
@@ -39,8 +40,9 @@ func (how Options) Check() error {
 }
 
 // Read reads every .yaml, .yml and .json file below root, which is a directory or
-// a file of the commit; "" and "." are all of it. Files must be safe for concurrent
-// use. Bodies of definitions stay undecoded.
+// a file of the commit; "" and "." are all of it. Of a directory with a kustomization it
+// reads what kustomize builds. Files must be safe for concurrent use. Bodies of definitions
+// stay undecoded.
 //
 // An error is Errors: everything that is wrong with the commit. The catalogue
 // then holds what is right with it. Options that are wrong are another error.
@@ -58,6 +60,7 @@ func Read(files fs.FS, root string, how Options) (Catalogue, error) {
 	}
 	w.from(root)
 	w.refuseUnread()
+	w.build()
 	w.read()
 
 	s := sorting{walk: w}

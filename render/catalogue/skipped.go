@@ -17,6 +17,7 @@ const (
 	NotInstalled Why = "not installed from a package"
 	Installed    Why = "of a package that Crossplane installs"
 	BuildInput   Why = "example, test or build input of a package"
+	Kustomize    Why = "for kustomize, which builds it only where a kustomization names it"
 	Ignored      Why = "listed in .headgateignore"
 	Symlink      Why = "symbolic link"
 	Submodule    Why = "submodule"

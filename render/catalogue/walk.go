@@ -24,12 +24,15 @@ type walk struct {
 	reader   *manifest.Reader
 	release  release
 	declared map[string]*Package // by directory: those that the walk has not come by yet
+	root     string
 	found    []*file
 	packages []*Package
 	ignored  ignoring
-	skipped  Skipped
-	findings []manifest.Finding
-	problems Errors
+
+	kustomizations []string // directories
+	skipped        Skipped
+	findings       []manifest.Finding
+	problems       Errors
 }
 
 // from begins the walk at root: a directory, or one file.
@@ -42,6 +45,7 @@ func (w *walk) from(root string) {
 		w.refuse(manifest.Origin{Path: root}, errors.New("is not a path inside of the commit"))
 		return
 	}
+	w.root = root
 	in, ok := w.above(root)
 	if !ok {
 		return
@@ -54,6 +58,8 @@ func (w *walk) from(root string) {
 		w.refuse(manifest.Origin{Path: root}, err)
 	case info.IsDir():
 		w.directory(root, in)
+	case isKustomizationName(path.Base(root)) && w.isKustomization(root):
+		w.refuse(manifest.Origin{Path: root}, errors.New("is a kustomization: name its directory"))
 	default:
 		w.found = append(w.found, &file{path: root, in: in})
 	}
@@ -121,8 +127,7 @@ func (w *walk) directory(dir string, in *Package) {
 		in = p
 	}
 	meta := &file{path: path.Join(dir, metaFile), in: in, documents: documents}
-	if i := slices.IndexFunc(kustomizations, func(name string) bool { return regular[name] }); i >= 0 {
-		w.kustomization(dir, kustomizations[i], in, in != nil && in == outside)
+	if w.kustomization(dir, regular, in, outside) {
 		return
 	}
 
@@ -145,25 +150,6 @@ func (w *walk) directory(dir string, in *Package) {
 			w.found = append(w.found, &file{path: full, in: in})
 		}
 	}
-}
-
-// kustomizations are the names that kustomize looks for.
-var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
-
-// kustomization is a directory for kustomize: in a package one that it is built
-// with, and anywhere else one that is meant.
-func (w *walk) kustomization(dir, name string, in *Package, buildInput bool) {
-	at := manifest.Origin{Path: path.Join(dir, name)}
-	if !buildInput {
-		w.refuse(at, errors.New("kustomizations are not read yet; render it first"))
-		return
-	}
-	w.skipAll(dir, BuildInput)
-	w.findings = append(w.findings, manifest.Finding{
-		Rule: RuleBuildInput, Severity: manifest.Note, Origin: at,
-		Message: "a kustomization in package " + in.Name + " is taken for what it is built with: nothing of " + dir + " is applied",
-		Fix:     "take the kustomization out of the package if its files belong to it",
-	})
 }
 
 // skipAll counts the files below a directory that would have been read.

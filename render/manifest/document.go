@@ -4,6 +4,8 @@
 package manifest
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -28,6 +30,48 @@ func (d *Document) Decode() (*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	return &unstructured.Unstructured{Object: m}, nil
+}
+
+// Value reads and decodes the body, whatever it is: a mapping, a list, a scalar or nothing.
+func (d *Document) Value() (any, error) { return d.body.decode() }
+
+// Value12 is Value as YAML 1.2 reads it, and kustomize with it: yes, no, on and off are
+// texts, and so are the keys that are called so. The API server reads YAML 1.1.
+func (d *Document) Value12() (any, error) {
+	v, err := d.body.decode() // strictly, and within the limits
+	if err != nil {
+		return nil, err
+	}
+	node, _, err := d.body.tree()
+	if err != nil || node == nil { // JSON that is no YAML
+		return v, nil //nolint:nilerr // what JSON says is the same in both
+	}
+	var v12 any
+	if err := node.Decode(&v12); err != nil {
+		return v, nil //nolint:nilerr // a key that is no scalar, of which the other library knows more
+	}
+	return withTextKeys(v12), nil
+}
+
+// withTextKeys is a value whose mappings have texts for keys, as in JSON.
+func withTextKeys(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, v := range value {
+			value[key] = withTextKeys(v)
+		}
+	case map[any]any:
+		made := make(map[string]any, len(value))
+		for key, v := range value {
+			made[fmt.Sprint(key)] = withTextKeys(v)
+		}
+		return made
+	case []any:
+		for i, v := range value {
+			value[i] = withTextKeys(v)
+		}
+	}
+	return value
 }
 
 // An Object is a decoded document.

@@ -47,6 +47,29 @@ func (r *Reader) Read(name string) ([]*Document, error) {
 	return documents, err
 }
 
+// Inline returns the documents of YAML that is a value of a file, and counted with it. Name
+// is what errors call it.
+func (r *Reader) Inline(name string, text string) ([]*Document, error) {
+	raw := []byte(text)
+	parts, line, err := partsOf(raw, false)
+	if err != nil {
+		return nil, fmt.Errorf("%s: cannot read: %w", Origin{Path: name, Line: line}, err)
+	}
+	var documents []*Document
+	for _, p := range parts {
+		s := section{path: name, part: p, limits: r.limits, kept: raw[p.start:p.end]}
+		found, err := s.documents(s.kept)
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, found...)
+	}
+	return documents, nil
+}
+
+// Limits are what the reader counts against.
+func (r *Reader) Limits() Limits { return r.limits }
+
 // Bytes returns the bytes of a file that is no manifest, which count as all others do.
 func (r *Reader) Bytes(name string) ([]byte, error) {
 	var content []byte

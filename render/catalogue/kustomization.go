@@ -1,0 +1,104 @@
+package catalogue
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+
+	"headgate.dev/headgate/render/kustomize"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// kustomization says whether a directory is left to kustomize, or to nobody. Its regular
+// files are given, and the package that it lies in: outside is that of the directory above.
+func (w *walk) kustomization(dir string, regular map[string]bool, in, outside *Package) bool {
+	name, ok := kustomize.FileName(func(name string) bool { return regular[name] })
+	if !ok {
+		return false
+	}
+	at := manifest.Origin{Path: path.Join(dir, name)}
+	switch {
+	case !w.isKustomization(at.Path):
+		return false
+	case in != outside:
+		w.refuse(at, fmt.Errorf("%s is a package, and it holds a kustomization: list in %s which of the two is not meant", dir, ignoreFile))
+	case in != nil && dir != w.root: // there it is asked for by name
+		w.skipAll(dir, BuildInput)
+		w.findings = append(w.findings, manifest.Finding{
+			Rule: RuleBuildInput, Severity: manifest.Note, Origin: at,
+			Message: "a kustomization in package " + in.Name + " is taken for what it is built with: nothing of " + dir + " is applied",
+			Fix:     "take the kustomization out of the package if its files belong to it",
+		})
+	default:
+		w.kustomizations = append(w.kustomizations, dir)
+		w.hiddenPackages(dir)
+	}
+	return true
+}
+
+func isKustomizationName(name string) bool {
+	_, ok := kustomize.FileName(func(other string) bool { return other == name })
+	return ok
+}
+
+// isKustomization says whether a file that is called so is one. What cannot be read is.
+func (w *walk) isKustomization(name string) bool {
+	documents, err := w.reader.Read(name)
+	return err != nil || kustomize.Is(documents)
+}
+
+// hiddenPackages warns of packages below a kustomization: they are not read as such.
+func (w *walk) hiddenPackages(dir string) {
+	err := fs.WalkDir(w.files, dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() && w.ignored.matches(name, true) && name != dir {
+			return fs.SkipDir
+		}
+		if path.Base(name) != metaFile || !e.Type().IsRegular() || w.ignored.matches(name, false) {
+			return nil
+		}
+		documents, err := w.reader.Read(name)
+		if err != nil || !slices.ContainsFunc(documents, isMeta) {
+			return nil //nolint:nilerr // nobody has asked for this file
+		}
+		w.findings = append(w.findings, manifest.Finding{
+			Rule: RuleHiddenPackage, Severity: manifest.Warning, Origin: manifest.Origin{Path: name, Line: 1},
+			Message: fmt.Sprintf("the package in %s is not read as one: it lies below the kustomization of %s, and of that only what is built counts", path.Dir(name), dir),
+			Fix:     "keep the package beside the kustomization, or list the kustomization in " + ignoreFile,
+		})
+		return nil
+	})
+	if err != nil {
+		w.refuse(manifest.Origin{Path: dir}, err)
+	}
+}
+
+// build has kustomize build the directories that the walk left to it. What they name is not
+// read once more as what it is.
+func (w *walk) build() {
+	if len(w.kustomizations) == 0 {
+		return
+	}
+	built, problems := kustomize.Directories(w.files, w.reader, w.kustomizations)
+	for _, p := range problems {
+		w.problems = append(w.problems, Error(p))
+	}
+	w.found = slices.DeleteFunc(w.found, func(f *file) bool {
+		if built.Reads[f.path] && f.in != nil {
+			w.refuse(manifest.Origin{Path: f.path}, fmt.Errorf("belongs to package %s, and a kustomization names it, too: one of them can have it", f.in.Name))
+		}
+		return built.Reads[f.path]
+	})
+	if len(built.Documents) > 0 {
+		w.found = append(w.found, &file{documents: built.Documents})
+	}
+	for why, n := range map[Why]int{LocalOnly: built.Local, Kustomize: built.Components} {
+		if n > 0 {
+			w.skipped[why] += n
+		}
+	}
+	w.findings = append(w.findings, built.Findings...)
+}

@@ -1,0 +1,131 @@
+// Package kustomize builds directories that hold a kustomization. Kustomize itself never
+// sees the commit: it is given what was vetted, every path in it made a path inside of the
+// commit, and nothing else. Which directories are meant, and what becomes of the objects,
+// is for package catalogue.
+//
+//	directories ─vet─► a view: what may be read ─run─► objects ─► documents that know where they came from
+package kustomize
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+)
+
+// The rules of what is found here.
+const (
+	RuleBase     = "kustomization-base"
+	RuleManyCRDs = "kustomization-many-crds"
+)
+
+// manyCRDs is where kustomize begins to take seconds: about a hundredth of one for each.
+const manyCRDs = 300
+
+// A Build is what was made of some directories.
+type Build struct {
+	Documents  []*manifest.Document
+	Reads      map[string]bool // the files that took part, of all these directories
+	Local      int             // documents that only served the build: config.kubernetes.io/local-config
+	Components int             // directories of kind Component, which are built only where a kustomization names them
+	Findings   []manifest.Finding
+}
+
+// An Error is something that keeps a directory from being built. Its text begins with the
+// place.
+type Error struct {
+	Origin manifest.Origin
+	Err    error
+}
+
+func (e Error) Error() string { return e.Err.Error() }
+
+// Unwrap is for errors.Is and errors.As.
+func (e Error) Unwrap() error { return e.Err }
+
+// FileName finds the kustomization among the names of the regular files of a directory.
+func FileName(regular func(name string) bool) (name string, ok bool) {
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		if regular(name) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// Is says whether the documents of a file with such a name are a kustomization. Objects of
+// other tools are called Kustomization, too.
+func Is(documents []*manifest.Document) bool {
+	return !slices.ContainsFunc(documents, func(d *manifest.Document) bool {
+		group, _, grouped := strings.Cut(d.Header.APIVersion, "/")
+		return grouped && group != "kustomize.config.k8s.io"
+	})
+}
+
+// Directories builds directories of a commit, but for those that another one of them is
+// built upon, and for components. Nothing is built if anything is wrong.
+func Directories(files fs.FS, reader *manifest.Reader, directories []string) (Build, []Error) {
+	v := newVetting(files, reader)
+	var roots []*kustomization
+	builtUpon := map[string]string{} // by whom
+	var made Build
+	for _, dir := range slices.Sorted(slices.Values(directories)) {
+		k := v.kustomization(dir, nil, manifest.Origin{Path: dir})
+		switch {
+		case k == nil:
+		case k.component:
+			made.Components++
+		default:
+			roots = append(roots, k)
+			v.mark(k, builtUpon)
+		}
+	}
+	if len(v.problems) > 0 {
+		return Build{}, v.problems
+	}
+
+	for _, k := range roots {
+		if by := builtUpon[k.dir]; by != "" {
+			made.Findings = append(made.Findings, manifest.Finding{
+				Rule: RuleBase, Severity: manifest.Note, Origin: k.origin,
+				Message: fmt.Sprintf("%s is part of what is built of %s, and so not built by itself", k.dir, by),
+			})
+			continue
+		}
+		if k.size.crds > manyCRDs {
+			made.Findings = append(made.Findings, tooManyCRDs(k))
+		}
+		documents, err := v.run(k)
+		if err != nil {
+			return Build{}, []Error{*err}
+		}
+		made.Documents = append(made.Documents, documents...)
+	}
+	for _, m := range v.manifests {
+		made.Local += m.local
+	}
+	made.Reads = v.reads
+	return made, nil
+}
+
+// mark notes whom the directories below k are part of.
+func (v *vetting) mark(k *kustomization, builtUpon map[string]string) {
+	for _, below := range k.upon {
+		if builtUpon[below.dir] == "" {
+			builtUpon[below.dir] = k.dir
+			v.mark(below, builtUpon)
+		}
+	}
+}
+
+func tooManyCRDs(k *kustomization) manifest.Finding {
+	return manifest.Finding{
+		Rule: RuleManyCRDs, Severity: manifest.Warning, Origin: k.origin,
+		Message: fmt.Sprintf("kustomize is to build %d CRDs, each of which it decodes and encodes several times, whether it is active or not", k.size.crds),
+		Fix:     "keep the CRDs of providers beside the kustomization: as a package, or as plain files",
+	}
+}

@@ -1,0 +1,198 @@
+package kustomize
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"headgate.dev/headgate/render/manifest"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+)
+
+// mark is the annotation by which an object is known again that kustomize has built. It is
+// taken off before anybody sees it.
+const mark = "headgate.dev/kustomized-from"
+
+// A source is what an object was built of.
+type source struct {
+	origin   manifest.Origin
+	document *manifest.Document // nil of a generator
+}
+
+// marked is the mark of a source.
+func (v *vetting) marked(s source) string {
+	v.sources = append(v.sources, s)
+	return strconv.Itoa(len(v.sources) - 1)
+}
+
+// sourceOf is the source of an object, which loses its mark, wherever kustomize may have
+// copied it to.
+func (v *vetting) sourceOf(object map[string]any, otherwise manifest.Origin) source {
+	found := source{origin: otherwise}
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	n, err := strconv.Atoi(text(annotations[mark]))
+	if err == nil && n >= 0 && n < len(v.sources) {
+		found = v.sources[n]
+	}
+	unmark(object)
+	if annotations != nil && len(annotations) == 0 {
+		delete(metadata, "annotations")
+	}
+	return found
+}
+
+func unmark(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		delete(value, mark)
+		for _, v := range value {
+			unmark(v)
+		}
+	case []any:
+		for _, v := range value {
+			unmark(v)
+		}
+	}
+}
+
+// Manifests are what a file of resources comes to.
+type manifests struct {
+	size
+	local int // for local use only
+}
+
+// manifestsOf gives the view the manifests of a file, marked.
+func (v *vetting) manifestsOf(name string) *manifests {
+	if m, known := v.manifests[name]; known {
+		return m
+	}
+	m := &manifests{}
+	v.manifests[name] = m
+	v.reads[name] = true
+	documents, err := v.reader.Read(name)
+	if err != nil {
+		v.problems = append(v.problems, Error{Origin: manifest.Origin{Path: name}, Err: err})
+		return m
+	}
+	var all [][]byte
+	for _, d := range documents {
+		raw, local, err := v.prepare(d)
+		if err != nil {
+			v.problems = append(v.problems, *err)
+			continue
+		}
+		all = append(all, raw)
+		m.documents++
+		if local {
+			m.local++
+		}
+		if d.Header.Kind == "CustomResourceDefinition" {
+			m.crds++
+		}
+	}
+	content := bytes.Join(all, separator)
+	m.bytes = int64(len(content))
+	v.view.add(inCommit+name, content)
+	return m
+}
+
+var separator = []byte("\n---\n")
+
+// prepare is a document as kustomize gets it.
+func (v *vetting) prepare(d *manifest.Document) (raw []byte, local bool, _ *Error) {
+	refuse := func(format string, args ...any) ([]byte, bool, *Error) {
+		return nil, false, &Error{Origin: d.Origin, Err: fmt.Errorf("%s: %w", d.Origin, fmt.Errorf(format, args...))}
+	}
+	switch {
+	case d.Header.Kind == "":
+		return refuse("this is no Kubernetes manifest, and a kustomization names it as one")
+	case strings.HasPrefix(d.Header.APIVersion, "kustomize.config.k8s.io/"):
+		return refuse("this is a kustomization, and another one names it as a resource: name its directory")
+	}
+	value, err := d.Value12()
+	if err != nil {
+		return nil, false, &Error{Origin: d.Origin, Err: err}
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return refuse("this is no Kubernetes manifest, and a kustomization names it as one")
+	}
+	object["apiVersion"], object["kind"] = d.Header.APIVersion, d.Header.Kind // the items of a typed List have none
+	metadata, _ := object["metadata"].(map[string]any)
+	name := text(metadata["name"])
+	if name == "" {
+		return refuse("%s has no metadata.name, without which kustomize builds nothing", d.Header.Kind)
+	}
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if annotations == nil && metadata["annotations"] != nil {
+		return refuse("metadata.annotations of %s %s must be a mapping", d.Header.Kind, name)
+	}
+	for key := range annotations {
+		if strings.HasPrefix(key, konfig.ConfigAnnoDomain+"/") {
+			return refuse("the annotation %s of %s %s is what kustomize keeps its own notes in: remove it", key, d.Header.Kind, name)
+		}
+	}
+	annotations = clone(annotations)
+	annotations[mark] = v.marked(source{origin: d.Origin, document: d})
+	metadata["annotations"] = annotations
+	raw, err = encode(object)
+	if err != nil {
+		return refuse("%w", err)
+	}
+	only, given := annotations[konfig.IgnoredByKustomizeAnnotation]
+	return raw, given && only != "false", nil
+}
+
+// values are the values of some documents, as kustomize gets them. What it reads as an
+// object it reads as YAML 1.2, lists of operations and its own configuration as YAML 1.1.
+func values(documents []*manifest.Document, objects bool) ([]byte, error) {
+	var all [][]byte
+	for _, d := range documents {
+		v, err := d.Value()
+		if err != nil {
+			return nil, err
+		}
+		if _, mapping := v.(map[string]any); mapping && objects {
+			if v, err = d.Value12(); err != nil {
+				return nil, err
+			}
+		}
+		raw, err := encode(v)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", d.Origin, err)
+		}
+		all = append(all, raw)
+	}
+	return bytes.Join(all, separator), nil
+}
+
+// encode is a value in JSON that every YAML library reads alike: no anchor or tag, nothing
+// that one takes for a boolean and the other for a string, no character that is a line
+// break to some.
+func encode(v any) ([]byte, error) {
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	var b []byte // from the first character on that is not as it should be
+	start := 0
+	for i := 0; i < len(plain); {
+		r, n := utf8.DecodeRune(plain[i:])
+		if r >= 0x7F && r <= 0x9F || r == 0xFEFF || r == 0xFFFE || r == 0xFFFF {
+			b = append(b, plain[start:i]...)
+			b = fmt.Appendf(b, `\u%04X`, r)
+			start = i + n
+		}
+		i += n
+	}
+	if b == nil {
+		return plain, nil
+	}
+	return append(b, plain[start:]...), nil
+}

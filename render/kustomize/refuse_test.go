@@ -1,0 +1,425 @@
+package kustomize_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// A lookout sees whether anybody goes to the network, runs a program or writes a file.
+type lookout struct {
+	requests []string
+	ran      string // written by whatever is run in place of git and others
+	temp     string
+}
+
+func (l *lookout) RoundTrip(req *http.Request) (*http.Response, error) {
+	l.requests = append(l.requests, "went to the network: "+req.URL.String())
+	return nil, errors.New("there is no network")
+}
+
+func newLookout(t testing.TB) *lookout {
+	t.Helper()
+	l := &lookout{ran: filepath.Join(t.TempDir(), "ran"), temp: t.TempDir()}
+	bin := t.TempDir()
+	for _, program := range []string{"git", "helm", "docker", "podman", "sh", "kustomize", "evil", "Evil"} {
+		script := "#!/bin/sh\necho " + program + ` "$@" >> ` + l.ran + "\nexit 1\n"
+		if err := os.WriteFile(filepath.Join(bin, program), []byte(script), 0o700); err != nil { //nolint:gosec // it has to be run
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", bin)
+	t.Setenv("TMPDIR", l.temp)
+	t.Setenv("KUSTOMIZE_PLUGIN_HOME", bin)
+	before := http.DefaultTransport
+	http.DefaultTransport = l
+	t.Cleanup(func() { http.DefaultTransport = before })
+	return l
+}
+
+// seen is what was seen since it was last asked.
+func (l *lookout) seen() []string {
+	all := l.requests
+	l.requests = nil
+	if said, err := os.ReadFile(l.ran); err == nil {
+		all = append(all, "ran a program: "+string(said))
+		_ = os.Remove(l.ran)
+	}
+	left, err := os.ReadDir(l.temp)
+	if err != nil {
+		all = append(all, err.Error())
+	}
+	for _, entry := range left {
+		all = append(all, "wrote a file: "+entry.Name())
+		_ = os.RemoveAll(filepath.Join(l.temp, entry.Name()))
+	}
+	return all
+}
+
+// The lookout has to see what it looks for, or it proves nothing. This is what kustomize
+// does with a remote base if nobody keeps it from it.
+func TestLookout(t *testing.T) {
+	l := newLookout(t)
+	disk := filesys.MakeFsInMemory()
+	_ = disk.WriteFile("/kustomization.yaml", []byte("resources: [https://example.org/a/b]"))
+	if _, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(disk, "/"); err == nil {
+		t.Fatal("no error")
+	}
+	seen := strings.Join(l.seen(), "\n")
+	for _, want := range []string{"went to the network: https://example.org/a/b", "ran a program: git init"} {
+		if !strings.Contains(seen, want) {
+			t.Errorf("want %q, got %s", want, seen)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(os.TempDir(), "x"), nil, 0o600); err != nil || len(l.seen()) != 1 {
+		t.Errorf("a file was not seen: %v", err)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	const (
+		component = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"
+		kustom    = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
+	)
+	// what every case may name
+	common := map[string]string{
+		"app/cm.yaml":            configMap("a"),
+		"app/sub/x.yaml":         configMap("x"),
+		"base/kustomization.yml": "resources: [b.yaml]\n",
+		"base/b.yaml":            configMap("b"),
+		"part/kustomization.yml": component + "resources: [c.yaml]\n",
+		"part/c.yaml":            configMap("c"),
+		"app/link.yaml ->":       "../../etc/passwd",
+		"linked ->":              "/etc",
+		"app/function.yaml":      "apiVersion: example.org/v1\nkind: Fn\nmetadata:\n  name: fn\n  annotations:\n    config.kubernetes.io/function: |\n      container: {image: example.org/fn}\n",
+		"app/exec.yaml":          "apiVersion: builtin\nkind: PatchTransformer\nmetadata:\n  name: fn\n  annotations:\n    config.kubernetes.io/function: \"exec: {path: ./evil}\"\n",
+		"app/helm.yaml":          "apiVersion: builtin\nkind: HelmChartInflationGenerator\nmetadata: {name: h}\nname: x\nrepo: https://charts.example.org\n",
+		"app/plugin.yaml":        "apiVersion: someteam.example.com/v1\nkind: Evil\nmetadata: {name: e}\n",
+		"app/replace.yaml":       "apiVersion: builtin\nkind: ReplacementTransformer\nmetadata:\n  name: r\nreplacements:\n- path: https://example.org/r.yaml\n",
+		"app/patching.yaml":      "apiVersion: builtin\nkind: PatchTransformer\nmetadata:\n  name: p\nPath: http://example.org/p.yaml\n",
+		"app/adding.yaml":        "apiVersion: builtin\nkind: ValueAddTransformer\nmetadata:\n  name: p\ntargetFilePath: /etc/passwd\n",
+		"app/loop.yaml":          "A: {Schema: {properties: {b: {$ref: B}}}}\nB: {Schema: {properties: {a: {$ref: A}}}}\n",
+		"app/circle.yaml":        "definitions: {A: {$ref: '#/definitions/B'}, B: {$ref: '#/definitions/A'}}\n",
+		"app/internal.yaml":      strings.Replace(configMap("i"), "\ndata:", "\n  annotations: {internal.config.kubernetes.io/needsHashSuffix: enabled}\ndata:", 1),
+		"app/notes.yaml":         "hello: there\n",
+		"app/bomb.yaml":          bomb(),
+		"app/cycle.yaml":         "apiVersion: v1\nkind: ConfigMap\nmetadata: &m\n  name: a\n  annotations: *m\n",
+	}
+	cases := map[string]struct {
+		reason string
+		text   string // of app/kustomization.yaml
+		want   []string
+	}{
+		"RemoteFile":      {"kustomize would fetch it", "resources:\n- https://user:hunter2@example.org/a.yaml?token=hunter2\n", []string{"app/kustomization.yaml:2: resources[0]: https://example.org/a.yaml is not in the commit"}},
+		"RemoteBase":      {"kustomize would run git", "resources:\n- cm.yaml\n- github.com/example/repo//deploy?ref=main\n", []string{"app/kustomization.yaml:3: resources[1]: github.com/example/repo//deploy is not in the commit"}},
+		"RemoteCase":      {"in any case", "resources: [GitHub.com/example/repo]\n", []string{"app/kustomization.yaml:1: resources[0]: GitHub.com/example/repo is not in the commit"}},
+		"RemoteSSH":       {"by any protocol", "resources: ['git@example.org:a/b', 'ssh://git@example.org/a/b', 'git::https://example.org/a/b', 'file:///etc/a/b', 'org-1@host/a/b']\n", []string{"app/kustomization.yaml:1: resources[0]: ", "app/kustomization.yaml:1: resources[1]: ", "app/kustomization.yaml:1: resources[2]: ", "app/kustomization.yaml:1: resources[3]: ", "app/kustomization.yaml:1: resources[4]: "}},
+		"RemoteComponent": {"a component is a base", "components: [https://github.com/example/repo//c]\n", []string{"app/kustomization.yaml:1: components[0]: "}},
+		"OldBases":        {"bases are resources", "bases: [github.com/example/repo]\n", []string{"app/kustomization.yaml:1: bases[0]: "}},
+		"Absolute":        {"a commit ends at its root", "resources: [/etc/passwd]\nbases: [~/x]\n", []string{"app/kustomization.yaml:1: resources[0]: /etc/passwd is a path of the machine", "app/kustomization.yaml:2: bases[0]: ~/x is a path of the machine"}},
+		"Escape":          {"a commit ends at its root", "resources: [../../etc]\n", []string{"app/kustomization.yaml:1: resources[0]: ../../etc leads out of the commit"}},
+		"EscapeAndBack":   {"even if it came back", "resources: [../../app/cm.yaml]\n", []string{"app/kustomization.yaml:1: resources[0]: ../../app/cm.yaml leads out of the commit"}},
+		"Missing":         {"a misspelt name is not nothing", "resources:\n- cm.yml\n", []string{"app/kustomization.yaml:2: resources[0]: this commit has no app/cm.yml"}},
+		"Merged":          {"two items that YAML reads as one", "resources:\n- ../base\n - ../part\n", []string{"app/kustomization.yaml:2: resources[0]: this commit has no "}},
+		"Link":            {"a link may lead anywhere", "resources: [link.yaml, ../linked/passwd]\n", []string{"app/kustomization.yaml:1: resources[0]: app/link.yaml is a symbolic link", "app/kustomization.yaml:1: resources[1]: linked is a symbolic link"}},
+		"ThroughAFile":    {"and so may nothing else", "resources: [cm.yaml/x]\n", []string{"app/kustomization.yaml:1: resources[0]: app/cm.yaml is no directory"}},
+		"NoKustomization": {"kustomize does not read directories", "resources: [sub]\n", []string{"app/kustomization.yaml:1: app/sub is a directory without a kustomization.yaml"}},
+		"Itself":          {"there would be no end to it", "resources: [.]\n", []string{"app/kustomization.yaml:1: app cannot be built upon app"}},
+		"Around":          {"kustomize takes that for a loop", "resources: [..]\n", []string{"app/kustomization.yaml:1: app cannot be built upon ."}},
+		"FileByName":      {"the directory is meant", "resources: [../base/kustomization.yml]\n", []string{"base/kustomization.yml:1: this is no Kubernetes manifest"}},
+		"NoManifest":      {"values of a chart, perhaps", "resources: [notes.yaml]\n", []string{"app/notes.yaml:1: this is no Kubernetes manifest"}},
+		"PartAsResource":  {"the two are different", "resources: [../part]\ncomponents: [../base, cm.yaml]\n", []string{"app/kustomization.yaml:1: resources[0]: part is a Component", "app/kustomization.yaml:2: components[0]: base is no Component", "app/kustomization.yaml:2: components[1]: app/cm.yaml is a file"}},
+		"Null":            {"a dash with nothing behind it", "resources:\n-\n", []string{"app/kustomization.yaml:2: resources[0]: is empty"}},
+		"Unknown":         {"a misspelt field does nothing, which nobody means", "resources: [cm.yaml]\npatchs: []\n", []string{`app/kustomization.yaml:2: unknown field "patchs"`}},
+		"UnknownDeep":     {"at any depth", "resources: [cm.yaml]\npatches:\n- pth: x\n", []string{`app/kustomization.yaml:3: unknown field "patches[0].pth"`}},
+		"OtherCase":       {"kustomize takes Resources for resources, and not everybody does", "Resources: [cm.yaml]\n", []string{`app/kustomization.yaml:1: unknown field "Resources"`}},
+		"Twice":           {"one of them would count", "resources: [cm.yaml]\nresources: []\n", []string{"app/kustomization.yaml:2: cannot decode: key \"resources\" already set"}},
+		"OtherType":       {"a text is no list", "resources: cm.yaml\n", []string{"app/kustomization.yaml:1: cannot unmarshal string into Go struct field Kustomization.resources"}},
+		"Nothing":         {"an empty file is a mistake", "# nothing\n", []string{"app/kustomization.yaml:1: the kustomization is empty"}},
+		"TwoDocuments":    {"kustomize would read the first", kustom + "---\n" + kustom, []string{"app/kustomization.yaml:4: a kustomization is one document"}},
+		"Helm":            {"that runs helm, which fetches", "helmCharts: [{name: x, repo: https://example.org}]\nhelmGlobals: {chartHome: x}\nhelmChartInflationGenerator: [{chartName: x}]\n", []string{"app/kustomization.yaml:1: helmCharts: charts are not inflated", "app/kustomization.yaml:2: helmGlobals: ", "app/kustomization.yaml:3: helmChartInflationGenerator: "}},
+		"HelmPlugin":      {"by the back door", "generators: [helm.yaml]\n", []string{"app/helm.yaml:1: charts are not inflated"}},
+		"HelmInline":      {"by the cat flap", "generators:\n- |\n  apiVersion: builtin\n  kind: HelmChartInflationGenerator\n  metadata: {name: h}\n", []string{"app/kustomization.yaml:2: charts are not inflated"}},
+		"Function":        {"a container would run", "transformers: [function.yaml]\n", []string{"app/function.yaml:6: Fn fn is a function: no container, program or script is run"}},
+		"FunctionBuiltin": {"under a name that is built in", "validators: [exec.yaml]\n", []string{"app/exec.yaml:6: PatchTransformer fn is a function"}},
+		"ExecPlugin":      {"a program of the machine would run", "transformers: [plugin.yaml]\ngenerators: [plugin.yaml]\nvalidators: [plugin.yaml]\n", []string{"app/plugin.yaml:1: Evil of someteam.example.com/v1 is no plugin", "app/plugin.yaml:1: Evil of", "app/plugin.yaml:1: Evil of"}},
+		"PluginInline":    {"the same in the kustomization itself", "transformers:\n- '{apiVersion: x/v1, kind: Evil, metadata: {name: e}}'\n", []string{"app/kustomization.yaml:2: Evil of x/v1 is no plugin"}},
+		"PluginRemote":    {"kustomize would fetch it", "generators: [github.com/a/b]\ntransformers: [https://example.org/t.yaml]\n", []string{"app/kustomization.yaml:1: generators[0]: ", "app/kustomization.yaml:2: transformers[0]: "}},
+		"PluginDirectory": {"kustomize would build it", "transformers: [../base]\n", []string{"app/kustomization.yaml:1: transformers[0]: base is a directory: name its files"}},
+		"PluginPath":      {"a plugin names files, too", "transformers: [replace.yaml]\n", []string{"app/replace.yaml:6: replacements[0].path: https://example.org/r.yaml is not in the commit"}},
+		"PluginCase":      {"kustomize takes Path for path", "transformers: [patching.yaml]\n", []string{`app/patching.yaml:5: unknown field "Path"`}},
+		"PluginHost":      {"and host paths", "transformers: [adding.yaml]\n", []string{"app/adding.yaml:5: targetFilePath: /etc/passwd is a path of the machine"}},
+		"PatchPath":       {"wherever a path may stand", "patches: [{path: https://example.org/p.yaml}]\npatchesJson6902: [{path: /etc/passwd, target: {name: a, version: v1, kind: ConfigMap}}]\npatchesStrategicMerge: [../../p.yaml]\n", []string{"app/kustomization.yaml:1: patches[0].path: ", "app/kustomization.yaml:2: patchesJson6902[0].path: ", "app/kustomization.yaml:3: patchesStrategicMerge[0]: "}},
+		"ReplacementPath": {"wherever a path may stand", "replacements: [{path: https://example.org/p.yaml}]\n", []string{"app/kustomization.yaml:1: replacements[0].path: "}},
+		"SchemaPath":      {"wherever a path may stand", "openapi: {path: https://example.org/s.json}\ncrds: [http://example.org/c.json]\nconfigurations: [/etc/passwd]\n", []string{"app/kustomization.yaml:1: openapi.path: ", "app/kustomization.yaml:2: crds[0]: ", "app/kustomization.yaml:3: configurations[0]: "}},
+		"GeneratorPath": {"a Secret of the machine's files", "configMapGenerator:\n- {name: a, files: [/etc/passwd, k=https://example.org/x, a=b=c]}\n- {name: b, envs: [/proc/self/environ], env: /etc/environment}\nsecretGenerator:\n- {name: c, files: [../../../etc/shadow, link.yaml]}\n", []string{
+			"app/kustomization.yaml:2: configMapGenerator[0].files[0]: /etc/passwd is a path of the machine",
+			"app/kustomization.yaml:2: configMapGenerator[0].files[1]: https://example.org/x is not in the commit",
+			"app/kustomization.yaml:2: configMapGenerator[0].files[2]: must be a path, or KEY=PATH",
+			"app/kustomization.yaml:3: configMapGenerator[1].envs[0]: ", "app/kustomization.yaml:3: configMapGenerator[1].env: ",
+			"app/kustomization.yaml:5: secretGenerator[0].files[0]: ", "app/kustomization.yaml:5: secretGenerator[0].files[1]: app/link.yaml is a symbolic link",
+		}},
+		"UnknownOpenAPI": {"strict means strict", "openapi: {paht: x}\n", []string{"app/kustomization.yaml:1: openapi.paht: is not known"}},
+		"EndlessTypes":   {"kustomize would follow them until the stack is full, which nobody can recover from", "crds: [loop.yaml]\n", []string{"app/loop.yaml:1: the type A refers to itself"}},
+		"EndlessSchema":  {"and these until somebody stops the process", "openapi: {path: circle.yaml}\n", []string{"app/circle.yaml:1: the reference #/definitions/A leads back to itself"}},
+		"Internal":       {"kustomize would rename it at every change", "resources: [internal.yaml]\n", []string{"app/internal.yaml:1: the annotation internal.config.kubernetes.io/needsHashSuffix of ConfigMap i"}},
+		"AliasBomb":      {"a few lines that decode to gigabytes", "resources: [bomb.yaml]\npatches: [{path: bomb.yaml}]\n", []string{"app/bomb.yaml:", "app/bomb.yaml:"}},
+		"AliasCycle":     {"and one that never ends", "resources: [cycle.yaml]\n", []string{"app/cycle.yaml:"}},
+		"AliasInline":    {"the same in a text", "patches:\n- patch: |\n    a: &a [*a]\n", []string{"app/kustomization.yaml:2: patches[0].patch: inline:1: cannot decode"}},
+		"BrokenInline":   {"a text is YAML, too", "patches:\n- patch: |\n    a: [\n", []string{"app/kustomization.yaml:2: patches[0].patch: inline:"}},
+		"NoTarget":       {"what kustomize says, with the names that the commit has", "resources: [cm.yaml]\npatches:\n- path: ../base/b.yaml\n", []string{"app/kustomization.yaml:1: kustomize cannot build it: no resource matches strategic merge patch \"ConfigMap.v1.[noGrp]/b.[noNs]\""}},
+		"Conflict":       {"the same", "resources: [cm.yaml, ../base]\nnamePrefix: x-\nconfigMapGenerator: [{name: a}]\n", []string{"app/kustomization.yaml:1: kustomize cannot build it: merging from generator"}},
+	}
+	l := newLookout(t)
+	for _, name := range slices.Sorted(keys(cases)) {
+		tc := cases[name]
+		t.Run(name, func(t *testing.T) {
+			files := tree(common)
+			files["app/kustomization.yaml"] = &fstest.MapFile{Data: []byte(tc.text)}
+			made, problems := build(files, manifest.Limits{}, "app")
+			if len(made.Documents) > 0 {
+				t.Errorf("%s: %d documents of what is refused", tc.reason, len(made.Documents))
+			}
+			var got []string
+			for _, p := range problems {
+				got = append(got, p.Error())
+				if strings.Contains(p.Error(), "hunter2") {
+					t.Errorf("an error repeats a secret: %v", p)
+				}
+				if !strings.HasPrefix(p.Error(), p.Origin.Path) {
+					t.Errorf("the text begins with the place: %v", p)
+				}
+			}
+			if len(got) != len(tc.want) {
+				t.Fatalf("%s\nwant %d problems, got:\n%s", tc.reason, len(tc.want), strings.Join(got, "\n"))
+			}
+			for i, want := range tc.want {
+				if !strings.HasPrefix(got[i], want) {
+					t.Errorf("%s\nproblem %d: want %q…, got %q", tc.reason, i, want, got[i])
+				}
+			}
+			if seen := l.seen(); len(seen) > 0 {
+				t.Error(seen)
+			}
+		})
+	}
+}
+
+func keys[V any](m map[string]V) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// bomb is the billion laughs.
+func bomb() string {
+	var b strings.Builder
+	b.WriteString("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]\n")
+	for i := 1; i < 12; i++ {
+		fmt.Fprintf(&b, "  a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 10), ", "))
+	}
+	return b.String()
+}
+
+// A directory of the commit may be called as a host is: a path that begins with a dot is
+// nothing but a path.
+func TestCalledAsAHost(t *testing.T) {
+	l := newLookout(t)
+	made, problems := build(tree(map[string]string{
+		"kustomization.yaml":                "resources: [./github.com/a/b, ./http/x.yaml, 'what?ref=main', 'a:b']\n",
+		"github.com/a/b/kustomization.yaml": "resources: [c.yaml]\n",
+		"github.com/a/b/c.yaml":             configMap("c"),
+		"http/x.yaml":                       configMap("x"),
+		"what?ref=main/kustomization.yaml":  "resources: [d.yaml]\n",
+		"what?ref=main/d.yaml":              configMap("d"),
+		"a:b/kustomization.yaml":            "resources: [e.git.yaml]\n",
+		"a:b/e.git.yaml":                    configMap("e"),
+	}), manifest.Limits{}, ".")
+	if len(problems) > 0 || len(made.Documents) != 4 {
+		t.Errorf("want 4 objects, got %d, %v", len(made.Documents), problems)
+	}
+	if seen := l.seen(); len(seen) > 0 {
+		t.Error(seen)
+	}
+}
+
+// doubling is n directories, each of which is built twice upon the one before it.
+func doubling(n int) map[string]string {
+	files := map[string]string{"00/kustomization.yaml": "resources: [a.yaml]", "00/a.yaml": configMap("a")}
+	for i := 1; i < n; i++ {
+		for _, side := range []string{"a", "b"} {
+			files[fmt.Sprintf("%02d%s/kustomization.yaml", i, side)] = fmt.Sprintf("namePrefix: %s\nresources: [../%02d]", side, i-1)
+		}
+		files[fmt.Sprintf("%02d/kustomization.yaml", i)] = fmt.Sprintf("resources: [../%02da, ../%02db]", i, i)
+	}
+	return files
+}
+
+// Kustomizations that use one another multiply, and patches copy.
+func TestBounds(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		files  func() map[string]string
+		limits manifest.Limits
+		want   string
+	}{
+		"Doubling": {
+			reason: "twenty small directories that come to a million",
+			files:  func() map[string]string { return doubling(20) },
+			want:   "kustomization.yaml:1: it is built of more than 10000 directories",
+		},
+		"Documents": {
+			reason: "a limit holds for what is built, too",
+			files:  func() map[string]string { return doubling(6) },
+			limits: manifest.Limits{Documents: 20},
+			want:   "05/kustomization.yaml:1: it is built of more than the limit of 20 documents",
+		},
+		"Bytes": {
+			reason: "so does that of bytes",
+			files: func() map[string]string {
+				return map[string]string{
+					"a/kustomization.yaml": "namePrefix: a\nresources: [../c]", "b/kustomization.yaml": "resources: [../a, ../c]\nnamePrefix: b\n",
+					"c/kustomization.yaml": "resources: [c.yaml]", "c/c.yaml": configMap("c") + "  x: " + strings.Repeat("x", 1000),
+				}
+			},
+			limits: manifest.Limits{TotalBytes: 2000},
+			want:   "b/kustomization.yaml:1: it is built of more than the limit of 2000 bytes",
+		},
+		"Deep": {
+			reason: "a directory upon a directory upon a directory",
+			files: func() map[string]string {
+				files := map[string]string{"000/kustomization.yaml": "resources: [a.yaml]", "000/a.yaml": configMap("a")}
+				for i := 1; i < 150; i++ {
+					files[fmt.Sprintf("%03d/kustomization.yaml", i)] = fmt.Sprintf("resources: [../%03d]", i-1)
+				}
+				return files
+			},
+			want: "100/kustomization.yaml:1: kustomizations are nested more than 100 deep",
+		},
+		"Copies": {
+			reason: "thirty lines of a patch that double an object thirty times",
+			files: func() map[string]string {
+				var patch strings.Builder
+				for i := range 30 {
+					fmt.Fprintf(&patch, "- {op: copy, from: /data, path: /data/a%d}\n", i)
+				}
+				return map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatches: [{path: p.yaml, target: {name: a}}]", "a.yaml": configMap("a"), "p.yaml": patch.String()}
+			},
+			want: "kustomization.yaml:1: kustomize cannot build it: ",
+		},
+		"FileTooLarge": {
+			reason: "the limit of a file holds for what goes into a ConfigMap as well",
+			files: func() map[string]string {
+				return map[string]string{"kustomization.yaml": "configMapGenerator: [{name: a, files: [x.txt]}]", "x.txt": strings.Repeat("x", 200)}
+			},
+			limits: manifest.Limits{FileBytes: 100},
+			want:   "x.txt: cannot read: it is larger than the limit of 100 bytes for one file",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, problems := build(tree(tc.files()), tc.limits)
+			var all []string
+			for _, p := range problems {
+				all = append(all, p.Error())
+			}
+			text := strings.Join(all, "\n")
+			if tc.want == "" && text != "" || !strings.Contains(text, tc.want) {
+				t.Errorf("%s\nwant %q, got:\n%s", tc.reason, tc.want, text)
+			}
+		})
+	}
+}
+
+// Nothing of a Secret is in what is said of a build that fails.
+func TestErrorsKeepSecrets(t *testing.T) {
+	for name, text := range map[string]string{
+		"Generator": "secretGenerator: [{name: a, literals: ['canary']}]\n",
+		"Twice":     "secretGenerator: [{name: a, literals: [x=canary, x=canary]}]\n",
+		"Patch":     "resources: [a.yaml]\npatches: [{patch: 'canary: canary'}]\n",
+		"Both":      "resources: [a.yaml]\npatches: [{patch: 'canary: canary', path: a.yaml}]\n",
+		"NoTarget":  "resources: [a.yaml]\npatches: [{patch: '{apiVersion: v1, kind: Secret, metadata: {name: x}, stringData: {a: canary}}'}]\n",
+		"JSONPatch": "resources: [a.yaml]\npatches: [{patch: '[{op: add, path: /data/none, value: canary}]'}]\n",
+		"JSON6902":  "resources: [a.yaml]\npatchesJson6902: [{target: {name: a, version: v1, kind: ConfigMap}, patch: '{op: canary}'}]\n",
+		"Strategic": "resources: [a.yaml]\npatchesStrategicMerge: ['{kind: canary}']\n",
+		"Plugin":    "resources: [a.yaml]\ntransformers:\n- |\n  apiVersion: builtin\n  kind: PatchTransformer\n  metadata: {name: x}\n  patch: 'canary: canary'\n",
+		"Env":       "secretGenerator: [{name: a, envs: [a.env]}]\n",
+		"Validator": "resources: [a.yaml]\nvalidators:\n- |\n  apiVersion: builtin\n  kind: PatchTransformer\n  metadata: {name: x}\n  target: {name: a}\n  patch: '[{op: add, path: /data/z, value: canary}]'\n",
+		"Delimiter": "resources: [a.yaml]\nreplacements: [{sourceValue: canary, targets: [{select: {name: a}, fieldPaths: [data]}]}, {source: {name: a, kind: ConfigMap, fieldPath: data.s, options: {delimiter: /, index: 7}}, targets: [{select: {name: a}, fieldPaths: [data.a]}]}]\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, problems := build(tree(map[string]string{"kustomization.yaml": text, "a.yaml": configMap("a") + "  s: canary/x\n", "a.env": "A\xff=canary\n"}), manifest.Limits{})
+			if len(problems) == 0 {
+				t.Fatal("no error")
+			}
+			for _, p := range problems {
+				if strings.Contains(p.Error(), "canary") {
+					t.Errorf("an error repeats what may be a secret: %v", p)
+				}
+			}
+		})
+	}
+}
+
+// Every field of a kustomization that is a string, or a list or map of them, was looked at:
+// one that a later version of kustomize adds may be a path.
+func TestFieldsOfAKustomization(t *testing.T) {
+	var got []string
+	var walk func(path string, of reflect.Type)
+	walk = func(path string, of reflect.Type) {
+		switch of.Kind() {
+		case reflect.Pointer, reflect.Slice:
+			walk(path, of.Elem())
+		case reflect.Map:
+			walk(path+".*", of.Elem())
+		case reflect.String, reflect.Interface:
+			got = append(got, path)
+		case reflect.Struct:
+			for i := range of.NumField() {
+				f := of.Field(i)
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				switch {
+				case !f.IsExported():
+				case name == "":
+					walk(path, f.Type)
+				default:
+					walk(strings.TrimPrefix(path+"."+name, "."), f.Type)
+				}
+			}
+		default:
+		}
+	}
+	for _, of := range []reflect.Type{reflect.TypeFor[types.Kustomization]()} {
+		walk("", of)
+	}
+	golden := filepath.Join("testdata", "fields.txt")
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := strings.Split(strings.TrimSpace(string(want)), "\n")
+	for i, line := range known {
+		known[i], _, _ = strings.Cut(line, " ") // what is behind it says what it is
+	}
+	if diff := cmp.Diff(known, got); diff != "" {
+		t.Errorf("a field of a kustomization is new, or gone: does it hold a path? (-want +got):\n%s", diff)
+	}
+}

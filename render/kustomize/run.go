@@ -1,0 +1,95 @@
+package kustomize
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+	"sync"
+
+	"headgate.dev/headgate/render/manifest"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+)
+
+// one lets one build run at a time: kustomize keeps the schemas that it knows in variables
+// of the process.
+var one sync.Mutex
+
+// limitCopies bounds what the copy operations of one JSON patch may add up to. Twenty of
+// them make a million of one object.
+var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = 4 << 20 })
+
+// run has kustomize build what was vetted.
+func (v *vetting) run(k *kustomization) ([]*manifest.Document, *Error) {
+	refuse := func(err error) *Error {
+		return &Error{Origin: k.origin, Err: fmt.Errorf("%s: kustomize cannot build it: %w", k.origin, err)}
+	}
+	built, err := v.build(k)
+	if err != nil {
+		return nil, refuse(errors.New(readable(err.Error())))
+	}
+	if n, most := built.Size(), v.reader.Limits().Documents; n > most {
+		return nil, refuse(fmt.Errorf("it makes %d documents, more than the limit of %d", n, most))
+	}
+	var documents []*manifest.Document
+	for _, r := range built.Resources() {
+		object, err := r.Map()
+		if err != nil {
+			return nil, refuse(fmt.Errorf("%s cannot be decoded", r.CurId()))
+		}
+		from := v.sourceOf(object, k.origin)
+		d, err := manifest.Made(object, from.origin, from.document)
+		if err != nil {
+			return nil, &Error{Origin: from.origin, Err: err}
+		}
+		documents = append(documents, d)
+	}
+	return documents, nil
+}
+
+func (v *vetting) build(k *kustomization) (built resmap.ResMap, err error) {
+	one.Lock()
+	defer one.Unlock()
+	limitCopies()
+	if k.openAPI {
+		defer openapi.ResetOpenAPI() // or the next build would know these schemas, too
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("it panics: %v", r)
+		}
+	}()
+	how := krusty.MakeDefaultOptions()
+	how.LoadRestrictions = types.LoadRestrictionsNone // all that it sees was vetted
+	how.PluginConfig = types.DisabledPluginConfig()
+	return krusty.MakeKustomizer(how).Run(v.view, path.Join(inCommit, k.dir))
+}
+
+var (
+	places   = regexp.MustCompile(`/(commit|patch|yaml|raw)/`)
+	firstTry = regexp.MustCompile(`accumulation err='accumulating resources from '[^']*': [^']*': `)
+	repeated = regexp.MustCompile("(?s) with config: `.*`|(?m)\\{.*\\}|\\[patch: \".*\"\\]")
+	revealed = regexp.MustCompile(`(?s)(loading KV pairs|validator shouldn't modify the resource map|out of bounds for value|invalid literal source).*|\n.*`)
+)
+
+// readable is an error of kustomize without what it repeats of its input, which may be a
+// secret, and with names as the commit has them.
+func readable(text string) string {
+	text = repeated.ReplaceAllString(text, "…")
+	text = revealed.ReplaceAllString(text, "$1")
+	text = strings.Replace(text, "loading KV pairs", "what a generator reads is not as it should be, and is not repeated here", 1)
+	text = firstTry.ReplaceAllString(text, "")
+	text = places.ReplaceAllString(text, "")
+	text = strings.ReplaceAll(text, "accumulating resources: ", "")
+	const most = 500
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
