@@ -68,23 +68,7 @@ func (e *editing) fieldOf(err error) manifest.Origin {
 
 // wrong refuses the value at a path.
 func (e *editing) wrong(err error, at ...any) {
-	e.refuse(e.at(at...), fmt.Errorf("%s: %w", written(at), err))
-}
-
-// written is a path as people write it.
-func written(path []any) string {
-	var b strings.Builder
-	for _, step := range path {
-		if n, ok := step.(int); ok {
-			fmt.Fprintf(&b, "[%d]", n)
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteByte('.')
-		}
-		fmt.Fprint(&b, step)
-	}
-	return b.String()
+	e.refuse(e.at(at...), fmt.Errorf("%s: %w", manifest.Field(at...), err))
 }
 
 // vet is what becomes of the kustomization, or nil.

@@ -96,6 +96,11 @@ func TestDirectories(t *testing.T) {
 			},
 			unread: []string{"overlay/prod/not-named.yaml", "overlay/prod/notes/readme.yaml"},
 		},
+		"ClusterScoped": {
+			reason: "kustomize does not know that a policy has no namespace",
+			files:  map[string]string{"kustomization.yaml": "resources: [policy.yaml]\nnamespace: team\n", "policy.yaml": policy},
+			want:   result{Objects: []string{"ManagedResourceActivationPolicy team@policy.yaml:2"}},
+		},
 		"Generated": {
 			reason: "what no file declares is found at the line that has it made",
 			files: map[string]string{
@@ -193,6 +198,9 @@ replacements:
 				if err != nil {
 					t.Fatal(err)
 				}
+				if d.Header.Kind == "ManagedResourceActivationPolicy" && u.GetNamespace() != "" {
+					t.Errorf("policy %s is in namespace %s", d.Header.Name, u.GetNamespace())
+				}
 				if text := fmt.Sprint(u.Object); strings.Contains(text, "kustomized-from") {
 					t.Errorf("%s bears our mark: %s", d.Header.Name, text)
 				}
@@ -233,7 +241,11 @@ func TestLines(t *testing.T) {
 	if got := pattern(); got.Line != 9 {
 		t.Errorf("the second pattern is in line 9, got %s", got)
 	}
-	files["kustomization.yaml"] += "patches:\n- target: {kind: ManagedResourceActivationPolicy}\n  patch: '[{op: remove, path: /spec/activate/0}]'\n"
+	files["kustomization.yaml"] += "patches:\n- target: {kind: ManagedResourceActivationPolicy}\n  patch: '[{op: add, path: /spec/activate/-, value: tables.example.org}]'\n"
+	if got := pattern(); got.Line != 9 {
+		t.Errorf("a patch has added another one, and the second is still in line 9, got %s", got)
+	}
+	files["kustomization.yaml"] += "- target: {kind: ManagedResourceActivationPolicy}\n  patch: '[{op: remove, path: /spec/activate/0}]'\n"
 	if got := pattern(); got.Line != 2 {
 		t.Errorf("a patch has moved the patterns, so the document has to do: line 2, got %s", got)
 	}

@@ -44,6 +44,7 @@ func (v *vetting) run(k *kustomization) ([]*manifest.Document, *Error) {
 			return nil, refuse(fmt.Errorf("%s cannot be decoded", r.CurId()))
 		}
 		from := v.sourceOf(object, k.origin)
+		unscope(object)
 		d, err := manifest.Made(object, from.origin, from.document)
 		if err != nil {
 			return nil, &Error{Origin: from.origin, Err: err}
@@ -51,6 +52,15 @@ func (v *vetting) run(k *kustomization) ([]*manifest.Document, *Error) {
 		documents = append(documents, d)
 	}
 	return documents, nil
+}
+
+// unscope takes the namespace from what Crossplane has outside of namespaces: kustomize puts
+// a namespace on every kind that it does not know.
+func unscope(object map[string]any) {
+	group, _, _ := strings.Cut(text(object["apiVersion"]), "/")
+	if metadata, ok := object["metadata"].(map[string]any); ok && (group == "apiextensions.crossplane.io" || group == "pkg.crossplane.io") {
+		delete(metadata, "namespace")
+	}
 }
 
 func (v *vetting) build(k *kustomization) (built resmap.ResMap, err error) {

@@ -31,29 +31,42 @@ func (m made) decode() (v any, err error) {
 	return v, err
 }
 
-var errSpecDiffers = errors.New("the tool has changed the spec, so the lines of its source say nothing")
+var errNoSource = errors.New("no single document is the source of this one")
 
-// tree is that of the source, whose places are right for as long as the tool has changed
-// nothing but metadata.
+// tree is that of the source: see keeps.
 func (m made) tree() (*yaml.Node, int, error) {
 	if m.source == nil {
-		return nil, 0, errSpecDiffers
-	}
-	before, err := m.source.body.decode()
-	if err != nil {
-		return nil, 0, err
-	}
-	after, err := m.decode()
-	if err != nil {
-		return nil, 0, err
-	}
-	if !reflect.DeepEqual(specOf(before), specOf(after)) {
-		return nil, 0, errSpecDiffers
+		return nil, 0, errNoSource
 	}
 	return m.source.body.tree()
 }
 
-func specOf(v any) any {
-	m, _ := v.(map[string]any)
-	return m["spec"]
+// keeps says of a path whether the tool has left there what the source has, so that its
+// place in the source is the right one.
+func (m made) keeps() func(path []any) bool {
+	after, err := m.decode()
+	if err != nil || m.source == nil {
+		return func([]any) bool { return false }
+	}
+	before, err := m.source.body.decode()
+	return func(path []any) bool {
+		return err == nil && reflect.DeepEqual(valueAt(before, path), valueAt(after, path))
+	}
+}
+
+func valueAt(value any, path []any) any {
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			m, _ := value.(map[string]any)
+			value = m[step]
+		case int:
+			l, _ := value.([]any)
+			if step < 0 || step >= len(l) {
+				return nil
+			}
+			value = l[step]
+		}
+	}
+	return value
 }

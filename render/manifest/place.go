@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -31,10 +32,19 @@ func Field(path ...any) string {
 // will read the answer.
 func (d *Document) OriginOf(path ...any) Origin {
 	node, line, err := d.body.tree()
-	if err != nil {
+	if err != nil || !d.keeps()(path) {
 		return d.Origin
 	}
 	return originIn(find(node, path), line, d.Origin)
+}
+
+// keeps says of a path whether the document has there what the tree has that it was read
+// from. Only one that a tool made may have something else.
+func (d *Document) keeps() func(path []any) bool {
+	if m, ok := d.body.(made); ok {
+		return m.keeps()
+	}
+	return func([]any) bool { return true }
 }
 
 // OriginsOf is where each of the n items of the list at a path begins. It parses the
@@ -44,10 +54,13 @@ func (d *Document) OriginsOf(n int, path ...any) []Origin {
 	if err != nil {
 		node = nil
 	}
-	list := find(node, path)
+	list, keeps := find(node, path), d.keeps()
 	origins := make([]Origin, n)
 	for i := range origins {
-		origins[i] = originIn(find(list, []any{i}), line, d.Origin)
+		origins[i] = d.Origin
+		if keeps(append(slices.Clone(path), i)) {
+			origins[i] = originIn(find(list, []any{i}), line, d.Origin)
+		}
 	}
 	return origins
 }
