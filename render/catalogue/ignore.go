@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"headgate.dev/headgate/render/manifest"
@@ -27,9 +28,9 @@ type pattern struct {
 
 // matches says whether a file or directory of the commit is ignored.
 func (i ignoring) matches(name string, isDir bool) bool {
-	for n := len(i) - 1; n >= 0; n-- {
-		if i[n].matches(name, isDir) {
-			return !i[n].keep
+	for _, v := range slices.Backward(i) {
+		if v.matches(name, isDir) {
+			return !v.keep
 		}
 	}
 	return false

@@ -32,22 +32,22 @@ func (l *lookout) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, errors.New("there is no network")
 }
 
-func newLookout(t testing.TB) *lookout {
-	t.Helper()
-	l := &lookout{ran: filepath.Join(t.TempDir(), "ran"), temp: t.TempDir()}
-	bin := t.TempDir()
+func newLookout(tb testing.TB) *lookout {
+	tb.Helper()
+	l := &lookout{ran: filepath.Join(tb.TempDir(), "ran"), temp: tb.TempDir()}
+	bin := tb.TempDir()
 	for _, program := range []string{"git", "helm", "docker", "podman", "sh", "kustomize", "evil", "Evil"} {
 		script := "#!/bin/sh\necho " + program + ` "$@" >> ` + l.ran + "\nexit 1\n"
-		if err := os.WriteFile(filepath.Join(bin, program), []byte(script), 0o700); err != nil { //nolint:gosec // it has to be run
-			t.Fatal(err)
+		if err := os.WriteFile(filepath.Join(bin, program), []byte(script), 0o700); err != nil {
+			tb.Fatal(err)
 		}
 	}
-	t.Setenv("PATH", bin)
-	t.Setenv("TMPDIR", l.temp)
-	t.Setenv("KUSTOMIZE_PLUGIN_HOME", bin)
+	tb.Setenv("PATH", bin)
+	tb.Setenv("TMPDIR", l.temp)
+	tb.Setenv("KUSTOMIZE_PLUGIN_HOME", bin)
 	before := http.DefaultTransport
 	http.DefaultTransport = l
-	t.Cleanup(func() { http.DefaultTransport = before })
+	tb.Cleanup(func() { http.DefaultTransport = before })
 	return l
 }
 
@@ -393,8 +393,8 @@ func TestFieldsOfAKustomization(t *testing.T) {
 		case reflect.String, reflect.Interface:
 			got = append(got, path)
 		case reflect.Struct:
-			for i := range of.NumField() {
-				f := of.Field(i)
+			for f := range of.Fields() {
+				f := f
 				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 				switch {
 				case !f.IsExported():
