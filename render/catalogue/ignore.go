@@ -28,9 +28,9 @@ type pattern struct {
 
 // matches says whether a file or directory of the commit is ignored.
 func (i ignoring) matches(name string, isDir bool) bool {
-	for _, v := range slices.Backward(i) {
-		if v.matches(name, isDir) {
-			return !v.keep
+	for _, p := range slices.Backward(i) {
+		if p.matches(name, isDir) {
+			return !p.keep
 		}
 	}
 	return false

@@ -394,7 +394,6 @@ func TestFieldsOfAKustomization(t *testing.T) {
 			got = append(got, path)
 		case reflect.Struct:
 			for f := range of.Fields() {
-				f := f
 				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 				switch {
 				case !f.IsExported():
