@@ -127,6 +127,20 @@ func (d Desired) Problems() catalogue.Errors {
 	return problems
 }
 
+// Catalogue is what a commit declares, before anything is decided or made of it. The
+// error is as that of Render.
+func Catalogue(in Input, how Options) (catalogue.Catalogue, error) {
+	if err := how.check(); err != nil {
+		return catalogue.Catalogue{}, err
+	}
+	c, err := catalogue.Read(in.Files, in.Path, how.reading())
+	if err != nil {
+		return catalogue.Catalogue{}, err
+	}
+	_, err = catalogue.Describe(c.Definitions, c.Details)
+	return c, err
+}
+
 func (how Options) check() error {
 	switch how.Owner {
 	case "", OwnerHeadgate, OwnerCrossplane, OwnerAuto:

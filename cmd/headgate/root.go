@@ -57,6 +57,7 @@ func newRoot(t *terminal) *cobra.Command {
 		newWhy(t),
 		newStatus(t),
 		newConvert(t),
+		newDocs(t),
 		newVersion(t),
 		newCompletion(t),
 	)

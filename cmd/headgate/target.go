@@ -72,8 +72,7 @@ type renderFlags struct {
 	others     choice
 	service    string
 	ca         string
-	release    string
-	packages   []string
+	packageFlags
 }
 
 func newRenderFlags() *renderFlags {
@@ -108,10 +107,8 @@ func (f *renderFlags) addTo(cmd *cobra.Command) {
 	f.conversion.addTo(cmd, "conversion", "", "what becomes of conversion webhooks, whose service no package holds")
 	f.others.addTo(cmd, "others", "", "what becomes of objects that configure Flux or Argo CD, and of what is encrypted with SOPS")
 	cmd.Flags().StringVar(&f.service, "conversion-service", "", "with --conversion=inject: the webhook's service, as `namespace/name[:port]`")
-	flags := cmd.Flags()
-	flags.StringVar(&f.ca, "conversion-ca", "", "with --conversion=inject: `file` with the webhook's CA, in PEM")
-	flags.StringVar(&f.release, "crossplane-version", "", "follow the package manager of this `version` of Crossplane, as v2.3.1 (default: the newest known)")
-	flags.StringArrayVar(&f.packages, "package", nil, "`directory=name` of a provider's CRDs without a crossplane.yaml; with ,safe-start behind it, not all its definitions are active")
+	cmd.Flags().StringVar(&f.ca, "conversion-ca", "", "with --conversion=inject: `file` with the webhook's CA, in PEM")
+	f.packageFlags.addTo(cmd)
 }
 
 // options are the flags as package render takes them.
@@ -126,8 +123,7 @@ func (f *renderFlags) into(spec *v1alpha1.Spec) error {
 	spec.CRDOwner = owners[f.owner.value]
 	spec.Others = others[f.others.value]
 	spec.Conversion.Strategy = strategies[f.conversion.value]
-	spec.CrossplaneVersion = f.release
-	if err := f.declare(spec); err != nil {
+	if err := f.packageFlags.into(spec); err != nil {
 		return err
 	}
 	if spec.Conversion.Strategy == v1alpha1.ConversionInject {
@@ -135,19 +131,6 @@ func (f *renderFlags) into(spec *v1alpha1.Spec) error {
 	}
 	if f.service != "" || f.ca != "" {
 		return usagef("--conversion-service and --conversion-ca go with --conversion=inject")
-	}
-	return nil
-}
-
-// declare declares packages. What is wrong with one is up to render.
-func (f *renderFlags) declare(spec *v1alpha1.Spec) error {
-	for _, arg := range f.packages {
-		directory, name, ok := strings.Cut(arg, "=")
-		if !ok {
-			return usagef("--package wants directory=name or directory=name,safe-start, not %q", arg)
-		}
-		name, safe := strings.CutSuffix(name, ",safe-start")
-		spec.Packages = append(spec.Packages, v1alpha1.Package{Path: directory, Name: name, SafeStart: &safe})
 	}
 	return nil
 }
@@ -169,6 +152,32 @@ func (f *renderFlags) inject(c *v1alpha1.Conversion) error {
 	ca, err := os.ReadFile(f.ca)
 	c.CABundle = string(ca)
 	return err
+}
+
+// packageFlags say what the packages of a commit are.
+type packageFlags struct {
+	release  string
+	packages []string
+}
+
+func (f *packageFlags) addTo(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.release, "crossplane-version", "", "follow the package manager of this `version` of Crossplane, as v2.3.1 (default: the newest known)")
+	flags.StringArrayVar(&f.packages, "package", nil, "`directory=name` of a provider's CRDs without a crossplane.yaml; with ,safe-start behind it, not all its definitions are active")
+}
+
+// into says in a Sync what the flags say. What is wrong with it is up to render.
+func (f *packageFlags) into(spec *v1alpha1.Spec) error {
+	spec.CrossplaneVersion = f.release
+	for _, arg := range f.packages {
+		directory, name, ok := strings.Cut(arg, "=")
+		if !ok {
+			return usagef("--package wants directory=name or directory=name,safe-start, not %q", arg)
+		}
+		name, safe := strings.CutSuffix(name, ",safe-start")
+		spec.Packages = append(spec.Packages, v1alpha1.Package{Path: directory, Name: name, SafeStart: &safe})
+	}
+	return nil
 }
 
 // passFlags are every flag of a pass over a cluster.

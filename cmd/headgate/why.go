@@ -124,6 +124,14 @@ type packageOf struct {
 	SafeStart bool   `json:"safeStart"`
 }
 
+// whence is the package that something came with, or nil.
+func whence(p *catalogue.Package) *packageOf {
+	if p == nil {
+		return nil
+	}
+	return &packageOf{Name: p.Name, Directory: p.Directory, SafeStart: p.SafeStart}
+}
+
 // live is what a cluster has of a definition.
 type live struct {
 	Owned  bool   `json:"owned"`  // by this sync
@@ -177,9 +185,7 @@ func explanationOf(want render.Desired, name string) (explanation, error) {
 		Paused:     d.Paused,
 		Because:    d.Reasons,
 	}
-	if p := d.Package; p != nil {
-		e.Package = &packageOf{Name: p.Name, Directory: p.Directory, SafeStart: p.SafeStart}
-	}
+	e.Package = whence(d.Package)
 	if !d.Active {
 		f := remedy(want.Policies, d)
 		e.Fix = &f

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/target"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crd"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func newDocs(t *terminal) *cobra.Command {
+	var (
+		from   sourceFlags
+		of     docsFlags
+		format = oneOf("text", "json", "yaml", "markdown")
+	)
+	cmd := &cobra.Command{
+		Use:   "docs NAME[.FIELD...] [SOURCE] [flags]",
+		Short: "Document a definition: its fields, versions and connection details",
+		Long: `Docs prints what a definition of a commit is for and how to fill it in, active or not:
+every field with its type and what it has to keep to, whether it is required or immutable,
+its default; the versions; the keys of the connection secret, as far as the definition or
+an object of kind ConnectionDetails says them ('headgate convert --help' has one).
+
+NAME is the full name of a definition, the beginning of it, its plural or its kind, as long
+as that fits one only; a CRD of the commit that is no definition has docs, too. FIELD is the
+way to one of its fields, as with kubectl explain; what is in a list, or map, is one step
+further. 'required to create' are fields without which the provider creates and updates
+nothing, though the API server takes the object: it may only be observed.
+
+` + aboutSource + `
+
+Exit codes: 0 documented, 1 not found or an error, 2 wrong usage.`,
+		Example: `  headgate docs buckets.s3.aws.m.upbound.io ./provider-aws
+  headgate docs Bucket.spec.forProvider --depth 1
+  headgate docs buckets.s3 --version v1beta1 -o markdown > docs/bucket.md`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if of.depth < 0 {
+				return usagef("--depth cannot be less than 0, which is all")
+			}
+			source, ref, err := t.source(&from, args[1:])
+			if err != nil {
+				return err
+			}
+			d, err := of.read(cmd.Context(), shown{source, t.progress}, ref, args[0])
+			t.progress.Stop()
+			if err != nil {
+				return err
+			}
+			switch format.value {
+			case "json":
+				return t.json(d)
+			case "yaml":
+				return t.yaml(d)
+			case "markdown":
+				return d.markdown(t.out)
+			}
+			return d.text(t.out)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&of.version, "version", "", "`version` to document (default: the one that kubectl takes)")
+	flags.IntVar(&of.depth, "depth", 3, "how many levels of fields to show; 0 is all")
+	from.addTo(cmd)
+	of.packageFlags.addTo(cmd)
+	format.addTo(cmd, "output", "o", "output format")
+	return cmd
+}
+
+// docsFlags say what of a definition to document.
+type docsFlags struct {
+	packageFlags
+	version string
+	depth   int
+}
+
+// documentation is what there is to know of a kind.
+type documentation struct {
+	APIVersion        string                       `json:"apiVersion"`
+	Kind              string                       `json:"kind"`
+	Revision          string                       `json:"revision,omitempty"`
+	Name              string                       `json:"name"`
+	Of                string                       `json:"of"` // the kind that it is about
+	Scope             string                       `json:"scope"`
+	Origin            manifest.Origin              `json:"origin"`
+	Package           *packageOf                   `json:"package,omitempty"`
+	Versions          []crd.Version                `json:"versions"`
+	ConnectionDetails []catalogue.ConnectionDetail `json:"connectionDetails,omitempty"`
+	Version           string                       `json:"version"` // of the field
+	Path              string                       `json:"path,omitempty"`
+	Field             crd.Field                    `json:"field"`
+}
+
+// read reads the documentation of what is called name in a commit.
+func (f *docsFlags) read(ctx context.Context, from reconcile.Source, ref, name string) (documentation, error) {
+	var s v1alpha1.Sync
+	if err := f.into(&s.Spec); err != nil {
+		return documentation{}, err
+	}
+	in, err := from.Fetch(ctx, ref)
+	if err != nil {
+		return documentation{}, err
+	}
+	c, err := render.Catalogue(in, target.Reconciler(s).Options)
+	if err != nil {
+		return documentation{}, err
+	}
+	all := kindsOf(c)
+	d, path, err := findField(all.definitions, name)
+	if err != nil {
+		return documentation{}, err
+	}
+	u, origin, err := all.content(d)
+	if err != nil {
+		return documentation{}, err
+	}
+
+	made := documentation{
+		APIVersion: "headgate.dev/v1alpha1",
+		Kind:       "Documentation",
+		Revision:   in.Revision,
+		Name:       d.Name,
+		Of:         d.Kind,
+		Scope:      d.Scope,
+		Origin:     origin,
+		Package:    whence(d.Package),
+		Versions:   crd.VersionsOf(u),
+		Path:       strings.Join(path, "."),
+	}
+	details, _, _ := unstructured.NestedSlice(u.Object, "spec", "connectionDetails") // checked when it was declared
+	for _, v := range details {
+		detail, _ := v.(map[string]any)
+		key, _ := detail["name"].(string)
+		description, _ := detail["description"].(string)
+		made.ConnectionDetails = append(made.ConnectionDetails, catalogue.ConnectionDetail{Name: key, Description: description})
+	}
+
+	version, err := f.versionOf(made)
+	if err != nil {
+		return documentation{}, err
+	}
+	made.Version = version.Name
+	levels := f.depth
+	if levels == 0 {
+		levels = -1
+	}
+	made.Field, err = crd.FieldAt(version.Schema, path, levels)
+	if no, ok := errors.AsType[crd.NoFieldError](err); ok {
+		return documentation{}, fmt.Errorf("%s %s: %w; %s", d.Name, version.Name, err, nearby(no))
+	}
+	if len(path) == 0 { // every kind has those
+		made.Field.Fields = slices.DeleteFunc(made.Field.Fields, func(f crd.Field) bool {
+			return f.Name == "apiVersion" || f.Name == "kind" || f.Name == "metadata"
+		})
+	}
+	return made, err
+}
+
+// kinds are what there are docs of: definitions, and CRDs that are none.
+type kinds struct {
+	definitions []render.Definition
+	crds        map[string]manifest.Object // by name; the definitions of those have no document
+}
+
+func kindsOf(c catalogue.Catalogue) kinds {
+	all := kinds{crds: map[string]manifest.Object{}}
+	add := func(d *catalogue.Definition) {
+		all.definitions = append(all.definitions, render.Definition{Decision: activation.Decision{Definition: d}})
+	}
+	for _, d := range c.Definitions {
+		add(d)
+	}
+	for _, o := range c.Objects {
+		if !o.ID().IsCRD() {
+			continue
+		}
+		text := func(path ...string) string {
+			s, _, _ := unstructured.NestedString(o.Object, path...) // "" where it is something else
+			return s
+		}
+		all.crds[o.GetName()] = o
+		add(&catalogue.Definition{
+			Name: o.GetName(), Group: text("spec", "group"), Kind: text("spec", "names", "kind"), Plural: text("spec", "names", "plural"),
+			Scope: text("spec", "scope"), Package: c.Shipped[o.ID()],
+		})
+	}
+	return all
+}
+
+// content is the definition as an MRD, or the CRD that is none, and where it is declared.
+func (k kinds) content(d render.Definition) (*unstructured.Unstructured, manifest.Origin, error) {
+	if d.Document == nil {
+		o := k.crds[d.Name]
+		return o.Unstructured, o.Origin, nil
+	}
+	u, err := d.Declared()
+	return u, d.Origin(), err
+}
+
+// findField is the definition that a person means, and the way to the field.
+func findField(definitions []render.Definition, name string) (render.Definition, []string, error) {
+	longest := -1
+	for i, d := range definitions {
+		if (name == d.Name || strings.HasPrefix(name, d.Name+".")) && (longest < 0 || len(d.Name) > len(definitions[longest].Name)) {
+			longest = i
+		}
+	}
+	if longest >= 0 {
+		d := definitions[longest]
+		return d, stepsOf(strings.TrimPrefix(name[len(d.Name):], ".")), nil
+	}
+	steps := strings.Split(name, ".")
+	begin := slices.IndexFunc(steps, func(s string) bool {
+		return slices.Contains([]string{"spec", "status", "metadata", "apiVersion", "kind"}, s)
+	})
+	if begin < 1 {
+		begin = len(steps)
+	}
+	d, err := find(definitions, strings.Join(steps[:begin], "."))
+	return d, stepsOf(strings.Join(steps[begin:], ".")), err
+}
+
+func stepsOf(path string) []string {
+	if path == "" {
+		return nil
+	}
+	return strings.Split(path, ".")
+}
+
+// versionOf is the version that is asked for.
+func (f *docsFlags) versionOf(d documentation) (crd.Version, error) {
+	names := make([]string, len(d.Versions))
+	for i, v := range d.Versions {
+		if f.version == "" || v.Name == f.version {
+			return v, nil
+		}
+		names[i] = v.Name
+	}
+	return crd.Version{}, fmt.Errorf("%s has no version %q; it has %s", d.Name, f.version, strings.Join(names, ", "))
+}
+
+// nearby are the fields that may have been meant.
+func nearby(no crd.NoFieldError) string {
+	if len(no.Have) == 0 {
+		return "there are none"
+	}
+	return "the nearest are " + strings.Join(nearest(no.Have, no.Name), ", ")
+}

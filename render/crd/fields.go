@@ -1,0 +1,274 @@
+package crd
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Field is a field of a kind, as a person reads about it.
+type Field struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"` // string, object, []object, map[string]integer, any, …
+	Format      string `json:"format,omitempty"`
+	Description string `json:"description,omitempty"`
+
+	Required         bool `json:"required,omitempty"`
+	RequiredToCreate bool `json:"requiredToCreate,omitempty"` // as long as managementPolicies let it be created or updated
+	Immutable        bool `json:"immutable,omitempty"`        // once it is set, the API server refuses another value
+
+	Default any      `json:"default,omitempty"`
+	Enum    []any    `json:"enum,omitempty"`   // in a list or map, of what is in it
+	Limits  []string `json:"limits,omitempty"` // what else a value has to keep to, in words
+	Rules   []string `json:"rules,omitempty"`  // of CEL, in the words of their messages where they have one
+
+	Fields []Field `json:"fields,omitempty"` // by name; in a list or map, of what is in it
+	Below  int     `json:"below,omitempty"`  // how many there are, where they are left out
+}
+
+// A NoFieldError is a path that leads nowhere.
+type NoFieldError struct {
+	At   string   // as far as it leads; "" is the top
+	Name string   // the field that is not there
+	Have []string // the fields that are, by name
+}
+
+func (e NoFieldError) Error() string {
+	if e.At == "" {
+		return fmt.Sprintf("there is no field %q", e.Name)
+	}
+	return fmt.Sprintf("there is no field %q in %s", e.Name, e.At)
+}
+
+// FieldAt is the field at a path in an OpenAPI v3 schema, with so many levels of fields
+// below it; a negative number is all of them. No path is the kind itself. Lists and maps
+// are no step of a path: the name of what is in items is items, name. The error is a
+// NoFieldError.
+func FieldAt(schema map[string]any, path []string, levels int) (Field, error) {
+	at := place{schema: schema}
+	for i, name := range path {
+		properties := at.properties()
+		if _, ok := properties[name]; !ok {
+			return Field{}, NoFieldError{At: strings.Join(path[:i], "."), Name: name, Have: slices.Sorted(maps.Keys(properties))}
+		}
+		at = at.below(name)
+	}
+	return at.field(levels), nil
+}
+
+// A place is a schema in another, with what those above say of it.
+type place struct {
+	name     string
+	schema   map[string]any
+	required bool
+	toCreate []string // paths below it that are required to create, "" is itself
+}
+
+// inner is the schema of what is in lists and maps, with the beginning of its type.
+func (p place) inner() (schema map[string]any, of string) {
+	schema = p.schema
+	for {
+		items, isList := schema["items"].(map[string]any)
+		values, isMap := schema["additionalProperties"].(map[string]any)
+		switch {
+		case isList:
+			schema, of = items, of+"[]"
+		case isMap && schema["properties"] == nil:
+			schema, of = values, of+"map[string]"
+		default:
+			return schema, of
+		}
+	}
+}
+
+func (p place) properties() map[string]any {
+	schema, _ := p.inner()
+	properties, _ := schema["properties"].(map[string]any)
+	return properties
+}
+
+// below is the place of a property.
+func (p place) below(name string) place {
+	schema, _ := p.inner()
+	required, _ := schema["required"].([]any)
+	child := place{name: name, required: slices.Contains(required, any(name))}
+	child.schema, _ = p.properties()[name].(map[string]any)
+	for _, path := range slices.Concat(p.toCreate, requiredToCreate(schema)) {
+		if first, rest, _ := strings.Cut(path, "."); first == name {
+			child.toCreate = append(child.toCreate, rest)
+		}
+	}
+	return child
+}
+
+func (p place) field(levels int) Field {
+	schema, of := p.inner()
+	f := Field{
+		Name:             p.name,
+		Type:             of + typeOf(schema),
+		Format:           said(schema, "format"),
+		Description:      strings.Join(strings.Fields(cmp.Or(said(p.schema, "description"), said(schema, "description"))), " "),
+		Required:         p.required,
+		RequiredToCreate: slices.Contains(p.toCreate, ""),
+		Default:          p.schema["default"],
+	}
+	f.Enum, _ = schema["enum"].([]any)
+	f.limit(p.schema)
+	f.rule(p.schema)
+	if of != "" {
+		each := Field{}
+		each.limit(schema)
+		each.rule(schema)
+		for _, limit := range each.Limits {
+			f.Limits = append(f.Limits, "each "+limit)
+		}
+		f.Rules = append(f.Rules, each.Rules...)
+	}
+
+	properties := p.properties()
+	if levels == 0 {
+		f.Below = len(properties)
+		return f
+	}
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		f.Fields = append(f.Fields, p.below(name).field(levels-1))
+	}
+	return f
+}
+
+// typeOf is the type of a schema that is neither list nor map.
+func typeOf(schema map[string]any) string {
+	is := said(schema, "type")
+	switch {
+	case schema["x-kubernetes-int-or-string"] == true:
+		return "integer or string"
+	case is == "":
+		return "any"
+	case is == "object" && schema["additionalProperties"] == true:
+		return "map[string]any"
+	}
+	return is
+}
+
+// limit adds what a schema itself demands of a value.
+func (f *Field) limit(schema map[string]any) {
+	add := func(words, key string) {
+		if v, ok := schema[key]; ok {
+			f.Limits = append(f.Limits, words+" "+plainly(v))
+		}
+	}
+	count := func(words, key, thing string) {
+		if v, ok := schema[key]; ok {
+			if v != any(int64(1)) {
+				thing += "s"
+			}
+			f.Limits = append(f.Limits, words+" "+plainly(v)+" "+thing)
+		}
+	}
+	minimum, maximum := "at least", "at most"
+	if schema["exclusiveMinimum"] == true {
+		minimum = "more than"
+	}
+	if schema["exclusiveMaximum"] == true {
+		maximum = "less than"
+	}
+	add(minimum, "minimum")
+	add(maximum, "maximum")
+	add("a multiple of", "multipleOf")
+	count("at least", "minLength", "character")
+	count("at most", "maxLength", "character")
+	add("matching", "pattern")
+	count("at least", "minItems", "item")
+	count("at most", "maxItems", "item")
+	count("at least", "minProperties", "key")
+	count("at most", "maxProperties", "key")
+	if keys, _ := schema["x-kubernetes-list-map-keys"].([]any); len(keys) > 0 {
+		names := make([]string, len(keys))
+		for i, key := range keys {
+			names[i] = plainly(key)
+		}
+		f.Limits = append(f.Limits, "no two of the same "+strings.Join(names, " and "))
+	}
+	if schema["x-kubernetes-list-type"] == "set" || schema["uniqueItems"] == true {
+		f.Limits = append(f.Limits, "no two of the same")
+	}
+	if schema["x-kubernetes-embedded-resource"] == true {
+		f.Limits = append(f.Limits, "a whole Kubernetes object")
+	}
+	if schema["x-kubernetes-preserve-unknown-fields"] == true {
+		f.Limits = append(f.Limits, "any fields")
+	}
+	if schema["nullable"] == true {
+		f.Limits = append(f.Limits, "null is a value")
+	}
+}
+
+// rule adds the CEL rules of a schema, but for those that other words say.
+func (f *Field) rule(schema map[string]any) {
+	for _, rule := range rulesOf(schema) {
+		text := said(rule, "rule")
+		switch {
+		case strings.Join(strings.Fields(text), "") == "self==oldSelf":
+			f.Immutable = true
+		case demanded(text) != "":
+		default:
+			f.Rules = append(f.Rules, strings.Join(strings.Fields(cmp.Or(said(rule, "message"), text)), " "))
+		}
+	}
+}
+
+// requiredToCreate are the fields, as paths below a schema, that its rules demand unless
+// the resource is only observed. Providers that upjet generates say so of the spec, and
+// have no required fields in forProvider.
+func requiredToCreate(schema map[string]any) []string {
+	var paths []string
+	for _, rule := range rulesOf(schema) {
+		if path := demanded(said(rule, "rule")); path != "" {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+var demand = regexp.MustCompile(`^!\(.*'Create' in self\.managementPolicies.*?\) \|\| has\(self\.(forProvider\.\w+)\)`)
+
+// demanded is the path of the field that a rule demands, if it is such a rule.
+func demanded(rule string) string {
+	m := demand.FindStringSubmatch(strings.Join(strings.Fields(rule), " "))
+	if m == nil {
+		return ""
+	}
+	parent, name, _ := strings.Cut(m[1], ".")
+	if bare, ok := strings.CutSuffix(name, "__"); ok && strings.HasPrefix(bare, "__") {
+		name = bare[2:] // a word of the language, which CEL escapes
+	}
+	return parent + "." + name
+}
+
+func rulesOf(schema map[string]any) []map[string]any {
+	list, _ := schema["x-kubernetes-validations"].([]any)
+	var rules []map[string]any
+	for _, v := range list {
+		if rule, ok := v.(map[string]any); ok {
+			rules = append(rules, rule)
+		}
+	}
+	return rules
+}
+
+func said(m map[string]any, key string) string {
+	s, _ := m[key].(string)
+	return s
+}
+
+// plainly is a value as a person writes it.
+func plainly(v any) string {
+	if f, ok := v.(float64); ok {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	return fmt.Sprint(v)
+}
