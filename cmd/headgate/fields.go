@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"headgate.dev/headgate/render/crd"
@@ -52,7 +53,7 @@ func (d documentation) field(say func(string, ...any), f crd.Field, indent strin
 		say("%s… %s below: headgate docs %s.%s", within, count(f.Below, "field"), d.Name, strings.Join(path, "."))
 	}
 	for _, below := range f.Fields {
-		d.field(say, below, indent+"  ", append(path[:len(path):len(path)], below.Name))
+		d.field(say, below, indent+"  ", append(slices.Clip(path), below.Name))
 	}
 }
 

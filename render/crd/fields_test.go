@@ -159,7 +159,7 @@ func FuzzFieldAt(f *testing.F) {
 				t.Fatalf("%q (-in the whole +at its path):\n%s", path, diff)
 			}
 			for _, below := range field.Fields {
-				visit(below, append(path[:len(path):len(path)], below.Name))
+				visit(below, append(slices.Clip(path), below.Name))
 			}
 		}
 		visit(whole, nil)
