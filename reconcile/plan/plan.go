@@ -34,6 +34,7 @@ type Plan struct {
 	Stale    bool               // the record of the inventory is to be written although no object is
 
 	open []Question
+	was  map[string]bool // definitions that Crossplane had active when this was first looked at
 }
 
 // Open lists the counts that guards still need. With their answers, compute again.
@@ -126,7 +127,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		p.Notes = append(p.Notes, noteLeft(left))
 	}
 	p.guard(seen, guards)
-	p.Checks = checks(want, seen.Upstream, p.Steps)
+	p.Checks, p.was = checks(want, seen.Upstream, p.Steps), seen.Upstream.active()
 	slices.SortStableFunc(p.Steps, inOrder)
 	return p, nil
 }

@@ -75,15 +75,15 @@ func MRAP(name string) manifest.ID {
 
 // checks compares what Crossplane made with what the commit is to make it do. What is
 // not there is pending: a step of this plan, or a package, brings it. Of what a guard
-// holds nothing is expected.
+// holds, or the API server refuses, nothing is expected.
 func checks(want render.Desired, up Upstream, steps []Step) []Check {
 	if want.Owner != render.OwnerCrossplane {
 		return nil
 	}
-	held := map[manifest.ID]bool{}
+	held := map[manifest.ID]bool{} // or refused
 	packageHeld := false
 	for _, s := range steps {
-		if s.Action == Hold {
+		if s.Action == Hold || s.Err != nil {
 			held[s.ID] = true
 			packageHeld = packageHeld || IsPackage(s.ID)
 		}
@@ -94,6 +94,9 @@ func checks(want render.Desired, up Upstream, steps []Step) []Check {
 			live, exists := up.Definitions[d.Name]
 			if !exists && packageHeld {
 				continue // that package may be the one that brings it
+			}
+			if !live.Active && !slices.ContainsFunc(d.Reasons, func(r activation.Reason) bool { return r.Cause != activation.Matched || !held[MRAP(r.Policy)] }) {
+				continue // no policy activates it that is let through
 			}
 			state, reason := live.check(exists)
 			all = append(all, Check{ID: MRD(d.Name), State: state, Reason: reason})
@@ -114,6 +117,32 @@ func checks(want render.Desired, up Upstream, steps []Step) []Check {
 		}
 	}
 	return slices.DeleteFunc(all, func(c Check) bool { return held[c.ID] })
+}
+
+// Activates is how many definitions Crossplane makes CRDs of because of the plan: which it has
+// made where the plan was carried out, and is going to make where it was not.
+func (p Plan) Activates(done bool) int {
+	state, n := Pending, 0
+	if done {
+		state = Holds
+	}
+	for _, c := range p.Checks {
+		if c.ID.IsMRD() && c.State == state && !p.was[c.ID.Name] {
+			n++
+		}
+	}
+	return n
+}
+
+// active are the definitions that are active.
+func (up Upstream) active() map[string]bool {
+	names := map[string]bool{}
+	for name, d := range up.Definitions {
+		if d.Active {
+			names[name] = true
+		}
+	}
+	return names
 }
 
 // Are says whether a check of the plan is in a state.

@@ -413,6 +413,41 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+func TestNothingIsExpectedOfWhatIsHeld(t *testing.T) {
+	up := Upstream{Definitions: map[string]LiveDefinition{buckets: {}, "queues.example.org": {}, "tables.example.org": {}}}
+	names := func(p Plan) (names []string) {
+		for _, c := range p.Checks {
+			names = append(names, c.ID.Name)
+		}
+		return names
+	}
+	held, _ := steps(t, desired(t, render.OwnerCrossplane, map[string]string{"wide.yaml": mrap("wide", "*"), "team.yaml": mrap("team", buckets)}), seenWith(up), Guarding{MaxActivations: 2})
+	if diff := cmp.Diff([]string{buckets, "team"}, names(held)); diff != "" {
+		t.Errorf("What only a held policy activates nobody waits for (-want +got):\n%s", diff)
+	}
+	seen := seenWith(up)
+	seen.Objects[MRAP("team")] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
+	seen.Trials = map[manifest.ID]Trial{MRAP("team"): {Err: errBoom}}
+	refused, _ := steps(t, desired(t, render.OwnerCrossplane, map[string]string{"team.yaml": mrap("team", buckets)}), seen, Guarding{})
+	if len(names(refused)) > 0 {
+		t.Errorf("Nor what a policy activates that the API server refuses: %v", names(refused))
+	}
+}
+
+func TestActivates(t *testing.T) {
+	want := desired(t, render.OwnerCrossplane, map[string]string{"team.yaml": mrap("team", "*")})
+	before := Upstream{Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionTrue}, "queues.example.org": {}}}
+	after := Upstream{Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionTrue}, "queues.example.org": {Active: true, Established: metav1.ConditionTrue}}}
+	p, _ := steps(t, want, seenWith(before), Guarding{})
+	if n := p.Activates(false); n != 2 {
+		t.Errorf("queues and tables are going to be activated: %d", n)
+	}
+	now, _ := steps(t, want, seenWith(after), Guarding{})
+	if n := p.Refreshed(now).Activates(true); n != 1 {
+		t.Errorf("queues was activated, and tables not yet: %d", n)
+	}
+}
+
 func TestUnexplained(t *testing.T) {
 	want := desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": mrap("team", buckets)})
 	p, _ := steps(t, want, seenWith(Upstream{

@@ -127,6 +127,7 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 		}
 		r.Checks = append(r.Checks, c)
 	}
+	r.Summary.Activated += p.Activates(applied)
 	r.Summary.Retained += len(p.Retained)
 	for _, d := range p.Want.Definitions {
 		_, retained := slices.BinarySearch(p.Retained, d.Name)
@@ -221,7 +222,7 @@ func (c *Summary) count(s Step, waiting bool) {
 		c.Waiting++
 	case s.Action == plan.Create:
 		c.Created++
-		if s.definition && s.Cause != plan.Drift {
+		if s.definition && s.ID.IsCRD() && s.Cause != plan.Drift {
 			c.Activated++
 		}
 	case s.Action == plan.Update:
