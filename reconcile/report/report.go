@@ -104,7 +104,7 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	for _, s := range p.Steps {
 		outcome, reached := outcomes[s.ID]
 		step := stepOf(s, outcome)
-		step.NotReached = applied && s.Writes() && !reached
+		step.NotReached = applied && s.Writes() && s.Err == nil && !reached
 		if applied && step.Error == "" && !s.Waiting() {
 			step.Waits = "" // it waited
 		}

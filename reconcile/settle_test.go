@@ -1,0 +1,154 @@
+package reconcile
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// A beside is a cluster in which Crossplane takes its time, and then makes what it does.
+type beside struct {
+	began    time.Time
+	healthy  time.Duration // when the provider is; 0 is never
+	served   time.Duration // when the kind is that the provider brings; 0 is never
+	moved    int           // how many applies find the inventory moved, after the first
+	applied  []string
+	attempts int
+}
+
+var (
+	kindProvider = schema.GroupKind{Group: "pkg.crossplane.io", Kind: "Provider"}
+	kindConfig   = schema.GroupKind{Group: "toy.example.org", Kind: "ProviderConfig"}
+)
+
+func (b *beside) Observe(context.Context, render.Desired) (plan.Observed, error) {
+	seen := plan.Observed{
+		Kinds:     map[schema.GroupKind]plan.Kind{kindProvider: {Version: "v1", Resource: "providers"}},
+		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
+		Inventory: plan.Inventory{Entries: map[manifest.ID]plan.Entry{}},
+	}
+	past := func(d time.Duration) bool { return d > 0 && time.Since(b.began) >= d }
+	if past(b.served) {
+		seen.Kinds[kindConfig] = plan.Kind{Version: "v1", Resource: "providerconfigs"}
+	}
+	if past(b.healthy) {
+		seen.Upstream.Packages = map[manifest.ID]plan.LivePackage{
+			{Group: kindProvider.Group, Kind: kindProvider.Kind, Name: "toy"}: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue},
+		}
+	}
+	return seen, nil
+}
+
+func (b *beside) Answer(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error) {
+	return nil, nil
+}
+
+func (b *beside) Apply(_ context.Context, p plan.Plan) ([]plan.Outcome, error) {
+	b.attempts++
+	if b.attempts > 1 && b.attempts-1 <= b.moved {
+		return nil, plan.ErrMoved
+	}
+	var done []plan.Outcome
+	for _, s := range p.Steps {
+		if s.Writes() && s.Err == nil {
+			b.applied = append(b.applied, s.ID.Name)
+			done = append(done, plan.Outcome{ID: s.ID, Action: s.Action})
+		}
+	}
+	return done, nil
+}
+
+func TestSettle(t *testing.T) {
+	files := fstest.MapFS{"all.yaml": {Data: []byte(`
+apiVersion: pkg.crossplane.io/v1
+kind: Provider
+metadata: {name: toy}
+spec: {package: registry.example.org/toy:v1}
+---
+apiVersion: toy.example.org/v1
+kind: ProviderConfig
+metadata: {name: config}
+`)}}
+	cases := map[string]struct {
+		reason  string
+		place   beside
+		applied []string
+		exit    int
+		says    string        // the status, or the error of the config
+		atMost  time.Duration // how long it takes
+	}{
+		"InOnePass": {
+			reason: "What waits is applied as soon as it can be.",
+			place:  beside{healthy: 20 * time.Second, served: 20 * time.Second}, applied: []string{"toy", "config"},
+			says: "2 objects", atMost: 30 * time.Second,
+		},
+		"ServedAMomentLater": {
+			reason: "An API server learns of a kind after the package that brings it is well.",
+			place:  beside{healthy: 20 * time.Second, served: 25 * time.Second}, applied: []string{"toy", "config"},
+			says: "2 objects", atMost: 40 * time.Second,
+		},
+		"SomebodyWasFaster": {
+			reason: "An inventory that moved meanwhile is no reason to give up.",
+			place:  beside{healthy: time.Second, served: time.Second, moved: 3}, applied: []string{"toy", "config"},
+			says: "2 objects", atMost: 30 * time.Second,
+		},
+		"NeverServed": {
+			reason: "A package that is well and brought something else will not bring it.",
+			place:  beside{healthy: 20 * time.Second}, applied: []string{"toy"},
+			exit: report.ExitFailed, says: "no API serves the kind ProviderConfig.toy.example.org, and nothing in this commit brings it", atMost: 40 * time.Second,
+		},
+		"NeverHealthy": {
+			reason: "What does not come in time has failed.",
+			place:  beside{}, applied: []string{"toy"},
+			exit: report.ExitFailed, says: "not sent: after 5m0s it still waits for the Provider toy", atMost: 5*time.Minute + time.Second,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				place := tc.place
+				place.began = time.Now()
+				r := Reconciler{Observer: &place, Applier: &place, Options: render.Options{Owner: render.OwnerCrossplane}}
+				pass := Pass{Late: map[manifest.ID]bool{}, Render: func(ctx context.Context) (render.Desired, error) {
+					return r.render(ctx, render.Input{Files: files, Revision: "a"})
+				}}
+				said, err := r.Bring(t.Context(), pass)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(tc.applied, place.applied); diff != "" {
+					t.Errorf("%s\napplied (-want +got):\n%s", tc.reason, diff)
+				}
+				words := said.Verdict.Activation.Description
+				for _, s := range said.Steps {
+					words += "\n" + s.Error
+				}
+				if said.Verdict.ExitCode != tc.exit || !strings.Contains(words, tc.says) {
+					t.Errorf("%s\nexit code %d, want %d; %q is not in %q", tc.reason, said.Verdict.ExitCode, tc.exit, tc.says, words)
+				}
+				if took := time.Since(place.began); took > tc.atMost {
+					t.Errorf("%s\nit took %s", tc.reason, took)
+				}
+				if tc.place.healthy > 0 {
+					return
+				}
+				again := time.Now()
+				if _, err := r.Bring(t.Context(), pass); err != nil || time.Since(again) > time.Second {
+					t.Errorf("what is late is not waited for in every pass: %s, %v", time.Since(again), err)
+				}
+			})
+		})
+	}
+}
