@@ -1,0 +1,206 @@
+package cluster_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"math/big"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var webhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
+
+const (
+	tool     = "controller-gen.kubebuilder.io/version"
+	anyOther = `{"metadata":{"annotations":{"` + tool + `":"edited"}}}`
+)
+
+// newCA is the certificate of a CA as a webhook configuration holds one.
+func newCA(t *testing.T) string {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+// withWebhook is a CRD that is converted by a webhook.
+func withWebhook(crd *unstructured.Unstructured, client map[string]any) *unstructured.Unstructured {
+	client["service"] = map[string]any{"name": "webhook", "namespace": "provider"}
+	crd.Object["spec"].(map[string]any)["conversion"] = map[string]any{
+		"strategy": "Webhook",
+		"webhook":  map[string]any{"clientConfig": client, "conversionReviewVersions": []any{"v1"}},
+	}
+	return annotated(crd, "cert-manager.io/inject-ca-from", "provider/webhook")
+}
+
+func annotated(u *unstructured.Unstructured, key, value string) *unstructured.Unstructured {
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	u.SetAnnotations(annotations)
+	return u
+}
+
+// What an API server, a CA injector and other controllers make of what we applied is no
+// drift; and it does not hide a real edit.
+func TestNoise(t *testing.T) {
+	someCA := newCA(t)
+	inject := `{"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":"` + someCA + `"}}}}}`
+	merge := func(body string, subresources ...string) func(context.Context, *world, schema.GroupVersionResource, string) error {
+		return func(ctx context.Context, w *world, gvr schema.GroupVersionResource, name string) error {
+			_, err := w.live.Resource(gvr).Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "cainjector"}, subresources...)
+			return err
+		}
+	}
+	none := func(context.Context, *world, schema.GroupVersionResource, string) error { return nil }
+	cases := map[string]struct {
+		reason string
+		object func(crd *unstructured.Unstructured) *unstructured.Unstructured // what the commit has
+		noise  func(context.Context, *world, schema.GroupVersionResource, string) error
+	}{
+		"Defaults": {
+			reason: "The API server fills in singular, listKind, a conversion, the port of a webhook.",
+			object: func(crd *unstructured.Unstructured) *unstructured.Unstructured {
+				return withWebhook(crd, map[string]any{"caBundle": someCA})
+			},
+			noise: none,
+		},
+		"Generated": {
+			reason: "Generators write what the API server drops or spells otherwise.",
+			object: func(crd *unstructured.Unstructured) *unstructured.Unstructured {
+				crd.Object["metadata"].(map[string]any)["creationTimestamp"] = nil
+				crd.Object["status"] = map[string]any{
+					"acceptedNames": map[string]any{"kind": "", "plural": ""}, "conditions": []any{}, "storedVersions": []any{},
+				}
+				spec := crd.Object["spec"].(map[string]any)
+				spec["preserveUnknownFields"] = false
+				version := spec["versions"].([]any)[0].(map[string]any)
+				version["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)["properties"] = map[string]any{
+					"spec": map[string]any{"type": "number", "maximum": 10.0, "default": 1.0},
+				}
+				return crd
+			},
+			noise: none,
+		},
+		"Status": {
+			reason: "Who serves a CRD writes its status.",
+			noise:  merge(`{"status":{"conditions":[{"type":"Other","status":"True","reason":"A","message":"b","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, "status"),
+		},
+		"StoredVersions": {
+			reason: "And what was ever stored.",
+			noise:  merge(`{"status":{"storedVersions":["v1"]}}`, "status"),
+		},
+		"Injected": {
+			reason: "cert-manager puts a CA where the manifest has none.",
+			object: func(crd *unstructured.Unstructured) *unstructured.Unstructured { return withWebhook(crd, map[string]any{}) },
+			noise:  merge(inject),
+		},
+		"InjectedOverPlaceholder": {
+			reason: "Or where it has a placeholder.",
+			object: func(crd *unstructured.Unstructured) *unstructured.Unstructured {
+				return withWebhook(crd, map[string]any{"caBundle": "Cg=="})
+			},
+			noise: merge(inject),
+		},
+		"InjectedIntoAdmission": {
+			reason: "The same in the webhooks of a configuration, of which a controller writes the list.",
+			object: func(crd *unstructured.Unstructured) *unstructured.Unstructured {
+				hook := func(name string) any {
+					return map[string]any{
+						"name": name, "sideEffects": "None", "failurePolicy": "Ignore", "admissionReviewVersions": []any{"v1"},
+						"clientConfig": map[string]any{"caBundle": "Cg==", "service": map[string]any{"name": "a", "namespace": "b"}},
+						"rules":        []any{map[string]any{"apiGroups": []any{"none.example.org"}, "apiVersions": []any{"*"}, "operations": []any{"*"}, "resources": []any{"*"}}},
+					}
+				}
+				u := thing("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", crd.GetName(),
+					map[string]any{"webhooks": []any{hook("a.example.org"), hook("b.example.org")}})
+				return annotated(u, "cert-manager.io/inject-ca-from", "provider/webhook")
+			},
+			noise: func(ctx context.Context, w *world, gvr schema.GroupVersionResource, name string) error {
+				u, err := w.live.Resource(gvr).Get(ctx, name, metav1.GetOptions{})
+				if err != nil {
+					return err
+				}
+				for _, hook := range u.Object["webhooks"].([]any) {
+					hook.(map[string]any)["clientConfig"].(map[string]any)["caBundle"] = someCA
+				}
+				_, err = w.live.Resource(gvr).Update(ctx, u, metav1.UpdateOptions{FieldManager: "cainjector"})
+				return err
+			},
+		},
+		"Others": {
+			reason: "Other controllers have labels, annotations, finalizers and short names of their own.",
+			noise: merge(`{"metadata":{"labels":{"app":"a"},"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}"},"finalizers":["example.org/wait"]},` +
+				`"spec":{"names":{"shortNames":["b"]}}}`),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			u := w.crd("Bucket", "Namespaced")
+			if tc.object != nil {
+				u = tc.object(u)
+			}
+			annotated(u, tool, "v0.19.0")
+			gvr := crds
+			if u.GetKind() != "CustomResourceDefinition" {
+				gvr = webhooks
+			}
+			t.Cleanup(func() { // of a finalizer
+				if err := edit(context.Background(), w.live.Resource(gvr), u.GetName(), `{"metadata":{"finalizers":null}}`); err != nil {
+					t.Error(err)
+				}
+			})
+			c, commit := w.cluster(t, cluster.Options{}), want(t, u)
+			applied(t, c, commit)
+			if err := tc.noise(t.Context(), w, gvr, u.GetName()); err != nil {
+				t.Fatal(err)
+			}
+			p := applied(t, c, commit)
+			if diff := cmp.Diff([]string(nil), actions(p)); diff != "" {
+				t.Errorf("%s\nsteps (-want +got):\n%s\n%v", tc.reason, diff, p.Steps[0].Changes())
+			}
+			w.requests.Reset()
+			if applied(t, c, commit); w.requests.Counts()["DRY-RUN PATCH"] > 0 || w.requests.Writes() > 0 {
+				t.Errorf("%s\nIt is looked at once: %v", tc.reason, w.requests.Log())
+			}
+
+			if err := tc.noise(t.Context(), w, gvr, u.GetName()); err != nil {
+				t.Fatal(err)
+			}
+			w.patch(t, w.live.Resource(gvr), u.GetName(), anyOther)
+			var changes []plan.Change
+			for _, s := range planned(t, c, commit).Steps {
+				if s.Cause == plan.Drift {
+					changes = append(changes, s.Changes()...)
+				}
+			}
+			found := []plan.Change{{Path: "metadata.annotations." + tool, From: `"edited"`, To: `"v0.19.0"`, By: "somebody"}}
+			if diff := cmp.Diff(found, changes); diff != "" {
+				t.Errorf("%s\nA real edit beside it is found, and nothing else.\nchanges (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
