@@ -114,8 +114,10 @@ func TestNoise(t *testing.T) {
 		},
 		"Injected": {
 			reason: "cert-manager puts a CA where the manifest has none.",
-			object: func(crd *unstructured.Unstructured) *unstructured.Unstructured { return withWebhook(crd, map[string]any{}) },
-			noise:  merge(inject),
+			object: func(crd *unstructured.Unstructured) *unstructured.Unstructured {
+				return withWebhook(crd, map[string]any{})
+			},
+			noise: merge(inject),
 		},
 		"InjectedOverPlaceholder": {
 			reason: "Or where it has a placeholder.",

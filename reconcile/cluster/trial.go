@@ -193,7 +193,7 @@ func dryRun(ctx context.Context, at dynamic.ResourceInterface, sent *unstructure
 		})
 		return err
 	})
-	return after, err
+	return after, plan.Masked(err, sent)
 }
 
 // differ says whether an apply would change anything: what is written, or what of it is

@@ -137,8 +137,15 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
+// misfits are what an API server says of an object that does not fit its schema. It calls
+// that an error of its own.
+var misfits = []string{"failed to create typed patch object", "error decoding from json"}
+
 // passing says whether the same request may well succeed in a moment.
 func passing(err error) bool {
+	if apierrors.IsInternalError(err) && slices.ContainsFunc(misfits, func(text string) bool { return strings.Contains(err.Error(), text) }) {
+		return false
+	}
 	return apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) ||
 		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)

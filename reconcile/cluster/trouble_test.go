@@ -344,3 +344,38 @@ func TestInventoryTooLarge(t *testing.T) {
 		t.Errorf("before any write, got %d", n)
 	}
 }
+
+func TestMisfit(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	number, noBase64 := configMap(space, "number", ""), configMap(space, "no-base64", "")
+	number.Object["data"] = map[string]any{"key": int64(1)}
+	delete(noBase64.Object, "data")
+	noBase64.Object["binaryData"] = map[string]any{"key": "!"}
+	c := w.cluster(t, cluster.Options{})
+	p := planned(t, c, want(t, namespace(space), number, noBase64, configMap(space, "good", "1")))
+	done, err := c.Apply(t.Context(), p)
+	if err != nil {
+		t.Fatalf("An object that does not fit its schema stops no pass: %v", err)
+	}
+	var failed []string
+	for _, o := range done {
+		if o.Err != nil {
+			failed = append(failed, o.ID.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"no-base64", "number"}, failed); diff != "" {
+		t.Errorf("Only what does not fit fails.\n(-want +got):\n%s", diff)
+	}
+	for _, name := range []string{"number", "no-base64"} {
+		sent := 0
+		for _, request := range w.requests.Log() {
+			if strings.HasPrefix(request, "PATCH") && strings.Contains(request, "/configmaps/"+name+"?") {
+				sent++
+			}
+		}
+		if sent != 1 {
+			t.Errorf("%s was sent %d times; it does not get better", name, sent)
+		}
+	}
+}

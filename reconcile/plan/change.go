@@ -26,7 +26,7 @@ func (s Step) Changes() []Change {
 	if s.Action != Update && s.Cause != Drift {
 		return nil
 	}
-	d := differ{secret: s.ID.Group == "" && s.ID.Kind == "Secret"}
+	d := differ{secret: isSecret(s.ID)}
 	if s.Live != nil && s.After != nil {
 		d.compare("", Bare(s.Live).Object, Bare(s.After).Object)
 	}
@@ -160,10 +160,4 @@ func (d *differ) say(path string, value any, when string) string {
 		return fmt.Sprint(value)
 	}
 	return string(b)
-}
-
-// mayShow says whether a path of a Secret hides nothing. Annotations do: the one that
-// client-side apply leaves holds all of the data once more.
-func mayShow(path string) bool {
-	return path == "type" || path == "metadata.labels" || strings.HasPrefix(path, "metadata.labels.")
 }
