@@ -34,6 +34,7 @@ type Options struct {
 	LockTimeout      time.Duration // how long to wait for another writer; default 90 seconds
 	LeaseDuration    time.Duration // after how long a writer that went silent is taken for dead; default 60 seconds
 	DefaultNamespace string        // of namespaced objects that name none; default "default"
+	FullCheck        time.Duration // within how long everything is tried, however it looks; 0 is never
 	Terms            plan.Terms    // what is taken from others, and what is left to them
 	Progress         func(Event)   // is told how far Apply and Observe are; called one at a time; nil is nobody
 }
@@ -78,6 +79,7 @@ type Cluster struct {
 	core      corev1.CoreV1Interface
 	leases    coordinationv1.LeasesGetter
 
+	checks   schedule               // of what is tried though it looks as we left it
 	surface  *surface               // what was discovered last
 	stored   *core.ConfigMap        // the inventory as it was last read or written
 	waited   map[manifest.ID]string // of what did not become ready in time: the commit for which we waited
@@ -98,6 +100,7 @@ func New(config *rest.Config, of plan.Sync, options Options) (*Cluster, error) {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	c := &Cluster{sync: of, options: options.withDefaults(), config: config, http: client, waited: map[manifest.ID]string{}}
+	c.checks.every = options.FullCheck
 	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, client); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}

@@ -2,13 +2,16 @@ package cluster_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -135,4 +138,53 @@ func (w *world) mustGet(t *testing.T, gvr schema.GroupVersionResource, namespace
 		t.Fatal(err)
 	}
 	return u
+}
+
+// An inventory that somebody doctored hides an edit from every look at metadata. The full
+// check finds it, and costs no write where there is nothing to find.
+func TestFullCheck(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	commit := want(t, namespace(space), configMap(space, "settings", "1"), configMap(space, "other", "1"))
+	applied(t, w.cluster(t, cluster.Options{}), commit)
+
+	w.patch(t, w.at(configMaps, space), "settings", `{"data":{"key":"2"}}`)
+	edited := w.mustGet(t, configMaps, space, "settings")
+	inventories := w.at(configMaps, w.sync.Namespace)
+	inv, err := inventories.Get(t.Context(), "headgate-main", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, _, _ := unstructured.NestedStringMap(inv.Object, "data")
+	entries, err := plan.Entries(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := manifest.IDOf(edited)
+	entry := entries[id]
+	entry.Mark = plan.Mark(edited)
+	value, err := json.Marshal(entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unstructured.SetNestedField(inv.Object, string(value), "data", plan.Key(id)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := inventories.Update(t.Context(), inv, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if p := planned(t, w.cluster(t, cluster.Options{}), commit); p.Writes() {
+		t.Fatalf("The test is of no use: metadata tells it already: %v", actions(p))
+	}
+
+	c := w.cluster(t, cluster.Options{FullCheck: time.Nanosecond}) // everything, in every pass
+	planned(t, c, commit)                                          // when each is due is left to chance
+	if diff := cmp.Diff([]string{"update (drift) ConfigMap/" + space + "/settings"}, actions(applied(t, c, commit))); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	w.requests.Reset()
+	applied(t, c, commit)
+	if counts := w.requests.Counts(); w.requests.Writes() > 0 || counts["DRY-RUN PATCH"] != 3 {
+		t.Errorf("Everything was looked at, and nothing written: %v", counts)
+	}
 }

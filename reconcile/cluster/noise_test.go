@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 )
 
 var webhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
@@ -106,7 +107,20 @@ func TestNoise(t *testing.T) {
 		},
 		"Status": {
 			reason: "Who serves a CRD writes its status.",
-			noise:  merge(`{"status":{"conditions":[{"type":"Other","status":"True","reason":"A","message":"b","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, "status"),
+			noise: func(ctx context.Context, w *world, gvr schema.GroupVersionResource, name string) error {
+				return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+					u, err := w.live.Resource(gvr).Get(ctx, name, metav1.GetOptions{})
+					if err != nil {
+						return err
+					}
+					status := u.Object["status"].(map[string]any)
+					status["conditions"] = append(status["conditions"].([]any), map[string]any{
+						"type": time.Now().String(), "status": "True", "reason": "A", "message": "b", "lastTransitionTime": "2026-01-01T00:00:00Z",
+					})
+					_, err = w.live.Resource(gvr).UpdateStatus(ctx, u, metav1.UpdateOptions{FieldManager: "somebody"})
+					return err
+				})
+			},
 		},
 		"StoredVersions": {
 			reason: "And what was ever stored.",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -69,7 +70,19 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 		objects[sp.ofCommit(id)] = o
 	}
 	seen.Objects = objects
-	return seen, c.try(ctx, &seen, asked, sp)
+	var owned []manifest.ID
+	for _, a := range asked {
+		if _, ours := seen.Inventory.Entries[a.ID]; ours {
+			owned = append(owned, a.ID)
+		}
+	}
+	due, done := c.checks.due(time.Now(), owned)
+	seen.Due = due
+	if err := c.try(ctx, &seen, asked, sp); err != nil {
+		return plan.Observed{}, err
+	}
+	done()
+	return seen, nil
 }
 
 // A search is for objects of one kind.

@@ -99,7 +99,9 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 		}
 		up.Definitions = make(map[string]plan.LiveDefinition, len(rows))
 		for _, r := range rows {
-			up.Definitions[r.meta.Name] = plan.LiveDefinition{Active: r.state == "Active", Paused: isPaused(&r.meta), Established: r.established}
+			live := plan.LiveDefinition{Active: r.state == "Active", Paused: isPaused(&r.meta), Established: r.established}
+			live.Revision, _ = plan.Installed(&r.meta)
+			up.Definitions[r.meta.Name] = live
 		}
 		if err := c.askLaggards(ctx, want, up.Definitions); err != nil {
 			return up, err

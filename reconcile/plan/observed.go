@@ -16,6 +16,7 @@ import (
 type Observed struct {
 	Inventory Inventory
 	Objects   map[manifest.ID]*metav1.PartialObjectMetadata // what exists of what is wanted or owned
+	Due       map[manifest.ID]bool                          // what is to be tried, however it looks
 	Trials    map[manifest.ID]Trial                         // of what may have moved; what has none is as we left it
 	Kinds     map[schema.GroupKind]Kind
 	Answers   map[Question]Answer
@@ -61,7 +62,7 @@ func (o Observed) Doubtful(asked []Asked, creates bool) []Asked {
 				doubtful = append(doubtful, a)
 			}
 		case o.refused(a.ID, live) != "":
-		case entry.UID == live.GetUID() && entry.Digest == o.digest(a.Object) && entry.Mark == Mark(live) && !o.activatesPart(a):
+		case entry.UID == live.GetUID() && entry.Digest == o.digest(a.Object) && entry.Mark == Mark(live) && !o.activatesPart(a) && !o.Due[a.ID]:
 		default:
 			doubtful = append(doubtful, a)
 		}

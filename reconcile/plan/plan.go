@@ -107,6 +107,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		p.Retained = names
 		p.Notes = append(p.Notes, noteUnexplained(names, seen.Upstream))
 	}
+	p.Notes = append(p.Notes, packageDiffers(want, seen.Upstream)...)
 	var left []string
 	for id, e := range seen.Inventory.Entries {
 		if wanted[id] {
@@ -185,7 +186,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		s.Action = Keep
 		return s, true, nil
 	case exists && a.Package != "" && isInstalled(live):
-		revision, _ := installed(live)
+		revision, _ := Installed(live)
 		s.Action, s.Cause, s.Guard, s.Reason = Keep, Retain, guardInstalled, "the package revision "+revision+" installs it; the commit's copy is not applied"
 		return s, true, nil
 	case !exists:
@@ -206,7 +207,9 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
 	case trial.Err == nil && trial.After == nil:
 		s.Action, s.Unready = Keep, entry.Unready()
-		s.Renew = applied(live, s.Digest)
+		if now := applied(live, s.Digest); now.UID != entry.UID || now.Digest != entry.Digest || now.Mark != entry.Mark {
+			s.Renew = now
+		}
 		if s.Unready {
 			s.Renew.Reconcile = entry.Reconcile
 		}

@@ -28,6 +28,7 @@ type LiveDefinition struct {
 	Paused      bool
 	Established metav1.ConditionStatus // "" where Crossplane has not said
 	Message     string                 // why it is not established, as far as anybody says
+	Revision    string                 // the package revision that controls it; "" where none does
 }
 
 // A LivePolicy is an MRAP as it stands in the cluster.
@@ -300,8 +301,8 @@ func areActive(n int) string {
 	return fmt.Sprintf("%d definitions are", n)
 }
 
-// installed says which package revision of Crossplane controls a live object.
-func installed(o metav1.Object) (revision string, ok bool) {
+// Installed says which package revision of Crossplane controls a live object.
+func Installed(o metav1.Object) (revision string, ok bool) {
 	ref := metav1.GetControllerOf(o)
 	if ref == nil || !strings.HasPrefix(ref.APIVersion, "pkg.crossplane.io/") {
 		return "", false
@@ -310,6 +311,6 @@ func installed(o metav1.Object) (revision string, ok bool) {
 }
 
 func isInstalled(o metav1.Object) bool {
-	_, ok := installed(o)
+	_, ok := Installed(o)
 	return ok
 }

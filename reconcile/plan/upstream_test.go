@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -456,5 +457,53 @@ func TestUnexplained(t *testing.T) {
 	}), Guarding{})
 	if len(p.Notes) != 1 || !strings.Contains(p.Notes[0].Message, "queues.example.org") || !strings.Contains(p.Notes[0].Message, "default") {
 		t.Errorf("an active definition that no policy in Git names has a name and a culprit: %+v", p.Notes)
+	}
+}
+
+func TestPackageDiffers(t *testing.T) {
+	const queues, tables, topics = "queues.example.org", "tables.example.org", "topics.example.org"
+	provided := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
+	live := func(revision string, names ...string) Upstream {
+		up := Upstream{Definitions: map[string]LiveDefinition{}, Packages: map[manifest.ID]LivePackage{provided: {Installed: metav1.ConditionTrue}}}
+		for _, name := range names {
+			up.Definitions[name] = LiveDefinition{Revision: revision}
+		}
+		return up
+	}
+	installing := live("toy-1", buckets)
+	installing.Packages[provided] = LivePackage{Installed: metav1.ConditionFalse}
+	cases := map[string]struct {
+		reason string
+		up     Upstream
+		want   []string
+	}{
+		"Same":       {"A copy of what is installed.", live("toy-1", buckets, queues, tables), nil},
+		"NotThere":   {"Nothing is installed yet.", live("toy-1"), nil},
+		"Another":    {"What another package brings is its own.", live("other-1", topics), nil},
+		"NotAPart":   {"What somebody applied by hand is no package's.", live("", buckets, topics), nil},
+		"Installing": {"Crossplane brings one after the other.", installing, nil},
+		"Older": {
+			"The installed one is newer: a policy that names what it adds matches nothing in the copy.", live("toy-2", buckets, queues, tables, topics),
+			[]string{"warning package/crossplane.yaml:1: this copy of the package provider-toy is not what the revision toy-2 installed: it has none that the revision lacks, and lacks 1 definition (" + topics + ") that it has"},
+		},
+		"Newer": {
+			"The copy is newer: what it promises is not there.", live("toy-0", buckets),
+			[]string{"warning package/crossplane.yaml:1: this copy of the package provider-toy is not what the revision toy-0 installed: it has 2 definitions (" + queues + ", …) that the revision lacks, and lacks none that it has"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want := desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": provider})
+			p, _ := steps(t, want, seenWith(tc.up), Guarding{})
+			var got []string
+			for _, f := range p.Notes {
+				if f.Rule == "package-differs" {
+					got = append(got, fmt.Sprintf("%s %s: %s", f.Severity, f.Origin, f.Message))
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nfindings (-want +got):\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

@@ -143,7 +143,8 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		Tell:       in.Event,
 	}}
 	c, err := cluster.New(in.Cluster, t.Loop.Reconciler.Sync, cluster.Options{
-		Timeout: s.Spec.Timeout.Duration(), Terms: t.Loop.Reconciler.Terms, Progress: in.Done,
+		Timeout: s.Spec.Timeout.Duration(), FullCheck: s.Spec.FullCheckInterval.Duration(),
+		Terms: t.Loop.Reconciler.Terms, Progress: in.Done,
 	})
 	if err != nil {
 		return nil, err

@@ -42,7 +42,8 @@ type Spec struct {
 	Interval Duration `json:"interval,omitempty"`
 	// Timeout is how long what was applied may take to become ready.
 	Timeout Duration `json:"timeout,omitempty"`
-	// FullCheckInterval is within how long everything is looked at, however it looks.
+	// FullCheckInterval is within how long the API server is asked of every object whether it
+	// is as wanted, also of those that look as they were left: some in every pass.
 	FullCheckInterval Duration `json:"fullCheckInterval,omitempty"`
 
 	// CrossplaneVersion is the release whose package manager is followed, as v2.3.1, where it
@@ -229,6 +230,7 @@ const (
 	DefaultNamespace    = "headgate-system"
 	DefaultInterval     = time.Minute
 	DefaultTimeout      = 5 * time.Minute
+	DefaultFullCheck    = time.Hour
 	DefaultFetchTimeout = 10 * time.Minute
 	DefaultPasswordEnv  = "HEADGATE_GIT_PASSWORD" //nolint:gosec // the name of a variable
 	DefaultUsernameEnv  = "HEADGATE_GIT_USERNAME"
@@ -241,6 +243,7 @@ func (s *Sync) Default() {
 	spec := &s.Spec
 	orDefault(&spec.Interval, Duration(DefaultInterval.String()))
 	orDefault(&spec.Timeout, Duration(DefaultTimeout.String()))
+	orDefault(&spec.FullCheckInterval, Duration(DefaultFullCheck.String()))
 	orDefault(&spec.Source.FetchTimeout, Duration(DefaultFetchTimeout.String()))
 	orDefault(&spec.CRDOwner, OwnerAuto)
 	orDefault(&spec.Catalogue, CatalogueCommit)

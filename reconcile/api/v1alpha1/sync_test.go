@@ -43,7 +43,7 @@ spec:
 	}
 	meta := metav1.TypeMeta{APIVersion: "headgate.dev/v1alpha1", Kind: "Sync"}
 	spec := Spec{
-		Interval: "1m0s", Timeout: "5m0s", CRDOwner: "Auto", Catalogue: "Commit", Others: "Skip", Conversion: Conversion{Strategy: "Safe"},
+		Interval: "1m0s", Timeout: "5m0s", FullCheckInterval: "1h0m0s", CRDOwner: "Auto", Catalogue: "Commit", Others: "Skip", Conversion: Conversion{Strategy: "Safe"},
 		ManagementPolicy: "Default", Adoption: "AdoptIfUnowned", Conflicts: "Refuse", Drift: "Correct", Instances: "Hold",
 	}
 	prod, apps := spec, spec
@@ -101,9 +101,8 @@ func TestDecodeIsStrict(t *testing.T) {
 		},
 		"NotYet": {
 			"What does nothing yet is refused: accepted, it would be believed.",
-			head + "  managementPolicy: Observable\n  fullCheckInterval: 1h\n",
+			head + "  managementPolicy: Observable\n",
 			[]string{
-				"document 1: spec.fullCheckInterval: is not supported yet; leave it out",
 				"document 1: spec.managementPolicy: Observable is not supported yet",
 			},
 		},

@@ -31,10 +31,7 @@ func (s *Sync) Validate() error {
 	p.statuses(spec)
 	p.duration("spec.interval", spec.Interval, time.Second)
 	p.duration("spec.timeout", spec.Timeout, time.Second)
-	if spec.FullCheckInterval != "" {
-		p.duration("spec.fullCheckInterval", spec.FullCheckInterval, time.Minute)
-		p.later("spec.fullCheckInterval")
-	}
+	p.duration("spec.fullCheckInterval", spec.FullCheckInterval, time.Minute)
 
 	word(&p, "spec.crdOwner", spec.CRDOwner, OwnerAuto, OwnerHeadgate, OwnerCrossplane)
 	word(&p, "spec.catalogue", spec.Catalogue, CatalogueCommit, CatalogueLive)

@@ -1,0 +1,53 @@
+package cluster
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/render/manifest"
+)
+
+func TestSchedule(t *testing.T) {
+	var objects []manifest.ID
+	for i := range 2043 {
+		objects = append(objects, manifest.ID{Name: fmt.Sprint(i)})
+	}
+	s := schedule{every: time.Hour}
+	begun := time.Now()
+	looked := map[manifest.ID]time.Time{}
+	for _, id := range objects {
+		looked[id] = begun
+	}
+	most := 0
+	for pass := range 600 {
+		now := begun.Add(time.Duration(pass) * time.Minute)
+		due, done := s.due(now, objects)
+		if pass%7 == 3 {
+			continue // it failed: nothing was looked at
+		}
+		done()
+		n := 0
+		for id, is := range due {
+			if is {
+				looked[id] = now
+				n++
+			}
+		}
+		most = max(most, n)
+		for id, at := range looked {
+			if now.Sub(at) > time.Hour+time.Minute { // which is the pass that failed
+				t.Fatalf("%s was not looked at for %s", id, now.Sub(at))
+			}
+		}
+	}
+	if most > 200 {
+		t.Errorf("one pass of sixty in an hour looks at %d of 2,043", most)
+	}
+	if due, _ := s.due(begun.Add(1000*time.Minute), objects[:3]); len(due) != 3 || len(s.next) != 3 {
+		t.Errorf("what is not there any more is forgotten: %d, %d", len(due), len(s.next))
+	}
+	if due, _ := (&schedule{}).due(begun, objects); len(due) > 0 {
+		t.Errorf("without an interval nothing is due")
+	}
+}
