@@ -60,9 +60,6 @@ func (p *problems) add(field, format string, args ...any) {
 	*p = append(*p, fmt.Errorf(field+": "+format, args...))
 }
 
-// later refuses what a later version does: accepted, it would be believed.
-func (p *problems) later(field string) { p.add(field, "is not supported yet; leave it out") }
-
 func word[T ~string](p *problems, field string, value T, of ...T) {
 	if slices.Contains(of, value) {
 		return
