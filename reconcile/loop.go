@@ -172,7 +172,6 @@ type running struct {
 	failures int       // passes that failed, in a row
 
 	// What the passes know, one after the other.
-	memo    memo
 	unsaid  bool                 // nothing was said of the commit yet
 	open    map[string]bool      // commits of which the last word is that they are pending
 	overdue map[manifest.ID]bool // checks that were waited for in vain, for this commit
@@ -408,7 +407,7 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 	}
 	r.see(ctx, in.Revision)
 	said, err := r.Reconciler.Bring(ctx, Pass{
-		Render: func(ctx context.Context) (render.Desired, error) { return r.memo.render(ctx, r.Reconciler, in) },
+		Render: func(ctx context.Context) (render.Desired, error) { return r.Reconciler.render(ctx, in) },
 		Before: func(p plan.Plan) {
 			if r.unsaid && p.Writes() {
 				r.pending(ctx)

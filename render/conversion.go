@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 
 	"headgate.dev/headgate/render/catalogue"
@@ -46,6 +47,12 @@ func (c Conversion) check() error {
 		return fmt.Errorf("conversion %s needs the CA bundle of the service", ConversionInject)
 	}
 	return nil
+}
+
+// digest is of all of it.
+func (c Conversion) digest() (string, error) {
+	raw, err := json.Marshal(c)
+	return digest(raw), err
 }
 
 // settle makes of the webhooks of an object, which may have come with a package,

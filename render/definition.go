@@ -2,6 +2,7 @@ package render
 
 import (
 	"errors"
+	"fmt"
 
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -15,50 +16,20 @@ type Definition struct {
 	activation.Decision
 
 	conversion Conversion
+	settled    string // the digest of it
 }
 
 // CRD is the CRD that the definition makes, active or not. It decodes the document;
 // what is wrong with that is catalogue.Errors.
-func (d Definition) CRD() (Object, error) {
-	u, err := d.Document.Decode()
-	if err != nil {
-		return Object{}, catalogue.Errors{{Origin: d.Document.Origin, Err: err}}
-	}
-	mrd := u
-	switch {
-	case d.FromCRD:
-		mrd = crd.Definition(u, d.Package.SafeStart)
-	case d.Package == nil:
-		if err := crd.CheckApplied(u); err != nil {
-			return Object{}, d.problems(err)
-		}
-	}
-	made, err := crd.Of(mrd)
-	if err != nil {
-		return Object{}, d.problems(err)
-	}
-	if err := d.conversion.settle(made, d.Package); err != nil {
-		return Object{}, catalogue.Errors{catalogue.Errorf(d.Document.OriginOf("spec", "conversion"), "%w", err)}
-	}
-	return d.object(made)
-}
+func (d Definition) CRD() (Object, error) { return d.object("CRD", d.crd) }
 
 // MRD is the definition for Crossplane. A conversion webhook that nobody is known to answer
-// stays as it is, and is its Problem: it matters once a CRD is made of it. The MRD never says whether it is active: a state that
-// is applied once and then left out would fall back to Inactive, which the API refuses
-// for ever. Object.Activates says it instead.
+// stays as it is, and is its Problem: it matters once a CRD is made of it. The MRD never says
+// whether it is active: a state that is applied once and then left out would fall back to
+// Inactive, which the API refuses for ever. Object.Activates says it instead.
 func (d Definition) MRD() (Object, error) {
-	u, err := d.decode(crd.Malformed)
-	if err != nil {
-		return Object{}, err
-	}
-	unsettled := d.conversion.settle(u, d.Package)
-	unstructured.RemoveNestedField(u.Object, "spec", "state")
-	o, err := d.object(u)
+	o, err := d.object("MRD", d.mrd)
 	o.Activates = d.State == catalogue.Active
-	if unsettled != nil {
-		o.Problem = catalogue.Errorf(d.Document.OriginOf("spec", "conversion"), "%w", unsettled)
-	}
 	return o, err
 }
 
@@ -72,14 +43,81 @@ func (d Definition) Declared() (*unstructured.Unstructured, error) {
 	})
 }
 
+// object is what made makes, and why no CRD can be made of that. With a Memo that knows
+// what comes of it, it is made where somebody asks for the content.
+func (d Definition) object(what string, made func() (u *unstructured.Unstructured, problem string, err error)) (Object, error) {
+	var o Object
+	pkg, safeStart := "", false
+	if d.Package != nil {
+		pkg, safeStart = d.Package.Name, d.Package.SafeStart
+	}
+	// Everything that made depends on, besides the document.
+	known, err := d.Document.Learn(fmt.Sprintf("%s %t %q %s %q", what, safeStart, pkg, d.settled, d.ConnectionDetails), func() (string, error) {
+		u, problem, err := made()
+		if err != nil {
+			return "", err
+		}
+		if o, err = NewObject(u, d.Document.Origin); err != nil {
+			return "", err
+		}
+		return o.facts(problem)
+	})
+	if err != nil {
+		return Object{}, err
+	}
+	f, err := factsOf(known)
+	if err != nil {
+		return Object{}, err
+	}
+	if o.json == nil {
+		o = f.object(d.Document.Origin)
+		o.again = func() (*unstructured.Unstructured, error) {
+			u, _, err := made()
+			return u, err
+		}
+	}
+	if f.Problem != "" {
+		o.Problem = catalogue.Errorf(d.Document.OriginOf("spec", "conversion"), "%s", f.Problem)
+	}
+	o.Definition, o.Package = d.Name, pkg
+	return o, nil
+}
+
+func (d Definition) crd() (u *unstructured.Unstructured, problem string, err error) {
+	mrd, err := d.read()
+	if err != nil {
+		return nil, "", err
+	}
+	if d.Package == nil {
+		if err := crd.CheckApplied(mrd); err != nil {
+			return nil, "", d.problems(err)
+		}
+	}
+	if u, err = crd.Of(mrd); err != nil {
+		return nil, "", d.problems(err)
+	}
+	if err := d.conversion.settle(u, d.Package); err != nil {
+		return nil, "", catalogue.Errors{catalogue.Errorf(d.Document.OriginOf("spec", "conversion"), "%w", err)}
+	}
+	return u, "", nil
+}
+
+func (d Definition) mrd() (u *unstructured.Unstructured, problem string, err error) {
+	if u, err = d.decode(crd.Malformed); err != nil {
+		return nil, "", err
+	}
+	if err := d.conversion.settle(u, d.Package); err != nil {
+		problem = err.Error()
+	}
+	unstructured.RemoveNestedField(u.Object, "spec", "state")
+	return u, problem, nil
+}
+
 // decode is the definition as an MRD that passes a check.
 func (d Definition) decode(check func(mrd *unstructured.Unstructured) error) (*unstructured.Unstructured, error) {
-	u, err := d.Document.Decode()
+	u, err := d.read()
 	if err != nil {
-		return nil, catalogue.Errors{{Origin: d.Document.Origin, Err: err}}
-	}
-	if d.FromCRD {
-		u = crd.Definition(u, d.Package.SafeStart)
+		return nil, err
 	}
 	if err := check(u); err != nil {
 		return nil, d.problems(err)
@@ -88,13 +126,16 @@ func (d Definition) decode(check func(mrd *unstructured.Unstructured) error) (*u
 	return u, nil
 }
 
-func (d Definition) object(made *unstructured.Unstructured) (Object, error) {
-	o, err := NewObject(made, d.Document.Origin)
-	o.Definition = d.Name
-	if d.Package != nil {
-		o.Package = d.Package.Name
+// read is the definition as an MRD, as far as its document says what it is.
+func (d Definition) read() (*unstructured.Unstructured, error) {
+	u, err := d.Document.Recall()
+	if err != nil {
+		return nil, catalogue.Errors{{Origin: d.Document.Origin, Err: err}}
 	}
-	return o, err
+	if d.FromCRD {
+		u = crd.Definition(u, d.Package.SafeStart)
+	}
+	return u, nil
 }
 
 // problems puts each of the errors at the line of its field.

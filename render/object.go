@@ -28,8 +28,8 @@ type Object struct {
 	Optional   bool             // applied only where its API is served
 	Problem    error            // of an MRD: why no CRD can be made of it
 
-	json  []byte                 // canonical: a fraction of the decoded object, and of the time to read the YAML again
-	again func() (Object, error) // makes it once more, where json was let go
+	json  []byte                                     // canonical: a fraction of the decoded object, and of the time to read the YAML again
+	again func() (*unstructured.Unstructured, error) // makes the content, where json is nil
 }
 
 // NewObject is an object that was read at an origin. It keeps nothing of u.
@@ -55,18 +55,38 @@ func NewObject(u *unstructured.Unstructured, origin manifest.Origin) (Object, er
 
 // Content decodes the object. Every call makes a new one.
 func (o Object) Content() (*unstructured.Unstructured, error) {
-	if o.json == nil && o.again != nil {
-		made, err := o.again()
-		if err != nil {
-			return nil, err
-		}
-		o.json = made.json
+	if o.json == nil {
+		return o.again()
 	}
 	var content map[string]any
 	if err := utiljson.Unmarshal(o.json, &content); err != nil {
 		return nil, fmt.Errorf("%s: cannot decode %s: %w", o.Origin, o.ID, err)
 	}
 	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// Facts are what a Memo remembers of an object that is made of a definition.
+type facts struct {
+	ID         manifest.ID      `json:"id"`
+	APIVersion string           `json:"apiVersion"`
+	Digest     string           `json:"digest"`
+	Serves     schema.GroupKind `json:"serves"`
+	Problem    string           `json:"problem,omitempty"`
+}
+
+func (o Object) facts(problem string) (string, error) {
+	raw, err := json.Marshal(facts{o.ID, o.APIVersion, o.Digest, o.Serves, problem})
+	return string(raw), err
+}
+
+func factsOf(known string) (f facts, err error) {
+	err = json.Unmarshal([]byte(known), &f)
+	return f, err
+}
+
+// object is an object that has no content yet.
+func (f facts) object(origin manifest.Origin) Object {
+	return Object{ID: f.ID, APIVersion: f.APIVersion, Origin: origin, Digest: f.Digest, Serves: f.Serves, Optional: isOptional(f.ID)}
 }
 
 // object is an object of the catalogue, which may have come with a package.

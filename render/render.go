@@ -24,6 +24,7 @@ type Options struct {
 	Owner      Owner // "" is Headgate
 	Conversion Conversion
 	Limits     manifest.Limits
+	Memo       manifest.Memo           // what earlier renders learnt, which changes nothing but the time that it takes; may be nil
 	Others     catalogue.Others        // what becomes of objects of other tools; "" skips them
 	Live       []*catalogue.Definition // definitions of the cluster, beside those of the commit
 
@@ -72,8 +73,12 @@ func Render(in Input, how Options) (Desired, error) {
 		Skipped:  c.Skipped,
 		Findings: slices.Concat(c.Findings, found, described),
 	}
+	settled, err := how.Conversion.digest()
+	if err != nil {
+		return Desired{}, err
+	}
 	for _, d := range decisions {
-		want.Definitions = append(want.Definitions, Definition{Decision: d, conversion: how.Conversion})
+		want.Definitions = append(want.Definitions, Definition{Decision: d, conversion: how.Conversion, settled: settled})
 	}
 
 	var jobs []func() (Object, error)
@@ -151,7 +156,7 @@ func (how Options) check() error {
 
 // reading is how the files of the commit are read.
 func (how Options) reading() catalogue.Options {
-	return catalogue.Options{Limits: how.Limits, Others: how.Others, CrossplaneVersion: how.CrossplaneVersion, Packages: how.Packages}
+	return catalogue.Options{Limits: how.Limits, Memo: how.Memo, Others: how.Others, CrossplaneVersion: how.CrossplaneVersion, Packages: how.Packages}
 }
 
 // describe gives the definitions their connection details.
@@ -225,27 +230,4 @@ func duplicates(objects []Object) catalogue.Errors {
 			"%s is made of this definition, which is active, and declared at %s already: remove one of them", o.ID, other.Origin))
 	}
 	return problems
-}
-
-// Light is the same with little in memory, for whoever keeps it: what is made of
-// definitions is made again, from the files of the commit, whenever its content is asked for.
-func (d Desired) Light() Desired {
-	made := make(map[string]Definition, len(d.Definitions))
-	for _, definition := range d.Definitions {
-		made[definition.Name] = definition
-	}
-	d.Objects = slices.Clone(d.Objects)
-	for i, o := range d.Objects {
-		definition, ok := made[o.Definition]
-		switch {
-		case !ok:
-			continue
-		case o.ID.IsMRD():
-			d.Objects[i].again = definition.MRD
-		default:
-			d.Objects[i].again = definition.CRD
-		}
-		d.Objects[i].json = nil
-	}
-	return d
 }

@@ -720,23 +720,3 @@ func BenchmarkRenderAWS(b *testing.B) {
 		mustRender(b, files, render.Options{})
 	}
 }
-
-func TestLight(t *testing.T) {
-	files := withPolicy(fstest.MapFS{"mrd.yaml": file(nativeMRD), "a.yaml": file("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: b}\n")}, "*")
-	for _, owner := range []render.Owner{render.OwnerHeadgate, render.OwnerCrossplane} {
-		want := mustRender(t, files, render.Options{Owner: owner})
-		for i, o := range want.Light().Objects {
-			was, err := want.Objects[i].Content()
-			if err != nil {
-				t.Fatal(err)
-			}
-			is, err := o.Content()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(was, is); diff != "" || o.Digest != want.Objects[i].Digest {
-				t.Errorf("%s: %s made again (-want +got):\n%s", owner, o.ID, diff)
-			}
-		}
-	}
-}

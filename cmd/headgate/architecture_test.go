@@ -23,7 +23,7 @@ const module = "headgate.dev/headgate"
 //	manifest ◄── catalogue ◄── activation ◄─┐                 schema, lint
 //	                 ▲                      ├── render ◄── plan ◄── report ◄── reconcile ◄── target ◄── controller ◄── cmd
 //	                 └──────── crd ◄────────┘
-//	   git, registry ──► render      cluster ──► render, plan      forge, outbox, page, metrics ──► report
+//	   git, registry ──► render      memo      cluster ──► render, plan      forge, outbox, page, metrics ──► report
 //
 // Between manifest and catalogue stands kustomize. A new arrow is decided in review. "a/..." is a and everything below it. Tests and what
 // they are fed with, fixtures and examples, may import what they like; nothing imports them.
@@ -46,6 +46,7 @@ var mayImport = map[string][]string{
 	// Adapters hang off the side. They know neither each other nor who calls them.
 	"reconcile/git":      {"render"},
 	"reconcile/registry": {"render", "render/catalogue", "render/manifest"},
+	"reconcile/memo":     {},
 	"reconcile/cluster":  {"reconcile/plan", "render", "render/activation", "render/catalogue", "render/crd", "render/manifest"},
 	"reconcile/forge":    {"reconcile/report"},
 	"reconcile/outbox":   {"reconcile/report"},
@@ -55,7 +56,7 @@ var mayImport = map[string][]string{
 	// Only these put adapters together.
 	"reconcile/api/v1alpha1": {},
 	"reconcile/target": {
-		"reconcile", "reconcile/api/v1alpha1", "reconcile/cluster", "reconcile/forge", "reconcile/git", "reconcile/metrics",
+		"reconcile", "reconcile/api/v1alpha1", "reconcile/cluster", "reconcile/forge", "reconcile/git", "reconcile/memo", "reconcile/metrics",
 		"reconcile/outbox", "reconcile/page", "reconcile/plan", "reconcile/registry", "reconcile/report", "render/...",
 	},
 	"reconcile/controller": {"reconcile", "reconcile/api/v1alpha1", "reconcile/report", "reconcile/target"},

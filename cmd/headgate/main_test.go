@@ -66,6 +66,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"provider": provider,
 	"policy":   policy,
 	"commit":   commit,
+	"lose":     lose,
 	"apply":    apply,
 	"edit":     edit,
 	"delete":   remove,
@@ -154,6 +155,19 @@ func commit(ts *testscript.TestScript, _ bool, args []string) {
 	id, err := tree.Commit("a commit", &git.CommitOptions{Author: by, AllowEmptyCommits: true})
 	ts.Check(err)
 	ts.Setenv("COMMIT", id.String())
+}
+
+// lose deletes the content of all files from a repository that is not packed: lose DIR.
+func lose(ts *testscript.TestScript, _ bool, args []string) {
+	dir := ts.MkAbs(args[0])
+	repository, err := git.PlainOpen(dir)
+	ts.Check(err)
+	blobs, err := repository.BlobObjects()
+	ts.Check(err)
+	ts.Check(blobs.ForEach(func(b *object.Blob) error {
+		id := b.Hash.String()
+		return os.Remove(filepath.Join(dir, ".git", "objects", id[:2], id[2:]))
+	}))
 }
 
 // apply applies a file with one object, as kubectl would: apply FILE.

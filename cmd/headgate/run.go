@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/reconcile/target"
@@ -155,10 +156,11 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, cache string
 	}
 	var all []*target.Target
 	var problems []error
+	var learnt memo.Memory // several syncs often read one repository
 	for _, s := range syncs {
 		log := slog.With("sync", s.Namespace+"/"+s.Name)
 		one, err := target.New(s, target.Surroundings{
-			Cluster: cfg, Getenv: t.getenv, Cache: cache,
+			Cluster: cfg, Getenv: t.getenv, Cache: cache, Memo: &learnt,
 			Event: func(e reconcile.Event) {
 				logEvent(log, e)
 				if e.Kind == reconcile.Passed && (e.Because == reconcile.Start || e.Because == reconcile.Commit) {

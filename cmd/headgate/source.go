@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/git"
+	"headgate.dev/headgate/reconcile/memo"
+	"headgate.dev/headgate/render/manifest"
 
 	"github.com/spf13/cobra"
 )
@@ -21,7 +24,10 @@ of the repository that SOURCE lies in.`
 
 // sourceFlags say where the commit comes from.
 type sourceFlags struct {
-	repo, ref, path, cache string
+	repo, ref, path string
+
+	cache   string
+	noCache bool
 }
 
 func (f *sourceFlags) addTo(cmd *cobra.Command) {
@@ -29,7 +35,8 @@ func (f *sourceFlags) addTo(cmd *cobra.Command) {
 	flags.StringVar(&f.repo, "repo", "", "read from this Git `repository`: an http(s) URL or a path")
 	flags.StringVar(&f.ref, "ref", "", "branch, tag or commit")
 	flags.StringVar(&f.path, "path", "", "read only what is below this `directory` of SOURCE or of the repository")
-	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories in this `directory` (default: the user's cache)")
+	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories, and what was learnt of their files, in this `directory` (default: the user's cache)")
+	flags.BoolVar(&f.noCache, "no-cache", false, "keep nothing on disk")
 }
 
 // given says whether the command line, or the environment, names a source at all.
@@ -93,17 +100,46 @@ func (t *terminal) repository(f *sourceFlags, repo, path string) reconcile.Sourc
 	return r
 }
 
-// clones is the directory in which clones are kept.
-func (f *sourceFlags) clones() string {
-	if f.cache != "" {
-		return f.cache
+// memo remembers what was learnt of the files of a source, from one process to the next.
+// It is nil where the source is a directory, whose files may change at any time.
+func (t *terminal) memo(f *sourceFlags, source reconcile.Source) manifest.Memo {
+	r, ok := source.(*git.Repository)
+	dir := f.kept("memo")
+	if !ok || dir == "" {
+		return nil
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "" // without a home directory, a temporary one
+	repo := r.URL
+	if !isURL(repo) {
+		repo, _ = filepath.Abs(repo) // without a working directory nothing is read, either
 	}
-	return filepath.Join(cache, "headgate", "git")
+	m := memo.Open(dir, thisProgram(), repo, r.Path)
+	t.atEnd = append(t.atEnd, func() error {
+		if err := m.Close(); err != nil {
+			slog.Warn("what was learnt is not remembered", "error", err)
+		}
+		return nil
+	})
+	return m
 }
+
+// kept is the directory for one kind of things that are kept on disk, or "" where nothing is.
+func (f *sourceFlags) kept(what string) string {
+	if f.noCache {
+		return ""
+	}
+	dir := f.cache
+	if dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return "" // without a home directory
+		}
+		dir = filepath.Join(user, "headgate")
+	}
+	return filepath.Join(dir, what)
+}
+
+// clones is the directory in which clones are kept; "" is a temporary one.
+func (f *sourceFlags) clones() string { return f.kept("git") }
 
 // enclosing is the repository that a directory lies in, and the way down from there.
 func enclosing(directory string) (root, below string, err error) {

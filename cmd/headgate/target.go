@@ -250,6 +250,7 @@ func (t *terminal) offline(f *passFlags, source reconcile.Source) (reconcile.Rec
 		s.Spec.Drift = v1alpha1.DriftReport
 	}
 	r := target.Reconciler(s)
+	r.Options.Memo = t.memo(&f.sourceFlags, source)
 	r.Source = shown{source, t.progress}
 	return r, nil
 }

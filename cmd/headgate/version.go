@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 
@@ -71,4 +72,18 @@ func (b build) String() string {
 		s += " (modified)"
 	}
 	return s + " " + b.Go + " " + b.Platform
+}
+
+// thisProgram tells one program from all others: what another one made of a file may be
+// something else.
+func thisProgram() string {
+	id := thisBuild().String()
+	path, err := os.Executable()
+	if err != nil {
+		return id
+	}
+	if info, err := os.Stat(path); err == nil { // two builds may have one version while somebody works on them
+		id += fmt.Sprintf(" %d %d", info.Size(), info.ModTime().UnixNano())
+	}
+	return id
 }

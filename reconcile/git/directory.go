@@ -9,8 +9,6 @@ import (
 	"path"
 	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing"
-
 	"headgate.dev/headgate/render"
 )
 
@@ -101,6 +99,7 @@ func directory(files fs.FS, dir string) error {
 }
 
 // plain is a directory on disk as a tree: rooted, without .git, and without following links.
+// It tells no hashes: a file may change before it is read.
 type plain struct{ root *os.Root }
 
 var _ fs.StatFS = plain{}
@@ -174,13 +173,4 @@ func (p plain) list(name string) ([]fs.DirEntry, error) {
 		kept = append(kept, e)
 	}
 	return kept, nil
-}
-
-// Hash tells the id that Git would give to a file, in hex.
-func (p plain) Hash(name string) (string, error) {
-	data, err := fs.ReadFile(p, name)
-	if err != nil {
-		return "", err
-	}
-	return plumbing.ComputeHash(plumbing.BlobObject, data).String(), nil
 }

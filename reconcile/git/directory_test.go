@@ -42,8 +42,8 @@ func TestDirectory(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"a/b/c.yaml": "c", "x.yaml": "x"}, everything(t, in.Files)); diff != "" {
 		t.Errorf("without .git (-want +got):\n%s", diff)
 	}
-	if id, err := in.Files.(hasher).Hash("x.yaml"); err != nil || id != blobID([]byte("x")) {
-		t.Errorf("Hash: %s, %v", id, err)
+	if _, tells := in.Files.(hasher); tells {
+		t.Error("a file on disk may change between its hash and its content: what it tells must not be remembered")
 	}
 
 	must(errors.Join(
@@ -74,19 +74,12 @@ func TestDirectory(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			for _, err := range []error{
-				second(fs.ReadFile(in.Files, tc.path)),
-				second(in.Files.(hasher).Hash(tc.path)),
-			} {
-				if err == nil || !strings.Contains(err.Error(), tc.want) {
-					t.Errorf("%s\nwant error %q, got %v", tc.reason, tc.want, err)
-				}
+			if _, err := fs.ReadFile(in.Files, tc.path); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s\nwant error %q, got %v", tc.reason, tc.want, err)
 			}
 		})
 	}
 }
-
-func second[T any](_ T, err error) error { return err }
 
 func TestDirectoryErrors(t *testing.T) {
 	root := t.TempDir()

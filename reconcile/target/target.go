@@ -22,11 +22,13 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
+	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/outbox"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/client-go/rest"
 )
@@ -36,6 +38,7 @@ type Surroundings struct {
 	Cluster *rest.Config
 	Getenv  func(string) string   // os.Getenv if nil
 	Cache   string                // a directory for clones, and for statuses that wait; "" is a temporary one, and memory
+	Memo    manifest.Memo         // what was learnt of files, for all Syncs together; nil is one for this Sync
 	Event   func(reconcile.Event) // hears what the loop does, also while it does it; nil is nobody
 	Done    func(cluster.Event)   // hears how far a pass is; nil is nobody
 	Secret  func(value string)    // hears what is read of Secrets and must never be written anywhere; nil is nobody
@@ -148,6 +151,10 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	t.Loop.Reconciler.Options.Memo = in.Memo
+	if in.Memo == nil {
+		t.Loop.Reconciler.Options.Memo = new(memo.Memory)
 	}
 	t.Loop.Reconciler.Observer, t.Loop.Reconciler.Applier, t.Loop.Reconciler.Place, t.Loop.Watcher = c, c, c, c
 

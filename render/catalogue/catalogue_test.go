@@ -3,11 +3,13 @@ package catalogue_test
 import (
 	"fmt"
 	"io/fs"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -1044,5 +1046,26 @@ func TestPatternLines(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("every entry has its own line (-want +got):\n%s", diff)
+	}
+}
+
+func TestTooLargeIsAllThatIsSaid(t *testing.T) {
+	files := map[string]string{"platform/broken.yaml": "a: [\n", "platform/crossplane.yaml": safeProvider}
+	for i := range 50 {
+		files[fmt.Sprintf("platform/%02d.yaml", i)] = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %d}\n", i)
+	}
+	for limits, want := range map[manifest.Limits]string{
+		{Documents: 40}:                   "platform: cannot read: the commit holds more than the limit of 40 documents",
+		{TotalBytes: 1000}:                "platform: cannot read: the files of the commit are larger than the limit of 1000 bytes together",
+		{TotalBytes: 1000, Documents: 10}: "platform: cannot read: the files of the commit are larger than the limit of 1000 bytes together",
+	} {
+		for _, n := range []int{1, 4, 4, 4} {
+			before := runtime.GOMAXPROCS(n)
+			_, err := catalogue.Read(tree(files), "platform", catalogue.Options{Limits: limits})
+			runtime.GOMAXPROCS(before)
+			if err == nil || err.Error() != want {
+				t.Errorf("which file is one too many is left to chance, what is said is not\nwant %s\ngot  %v", want, err)
+			}
+		}
 	}
 }

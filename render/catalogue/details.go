@@ -34,7 +34,7 @@ const kindDetails = "headgate.dev ConnectionDetails"
 
 // detailsOf reads the details of a document, strictly.
 func detailsOf(d *manifest.Document) ([]Details, error) {
-	u, err := d.Decode()
+	u, err := d.Recall()
 	if err != nil {
 		return nil, err
 	}

@@ -61,6 +61,22 @@ func (es Errors) OrNil() error {
 	return es.Sorted()
 }
 
+// tooMuch is that the commit is too large, if one of the errors says so. No other is said
+// then: what else was found depends on what was read first.
+func (es Errors) tooMuch(root string) error {
+	var most manifest.LimitError
+	for _, e := range es {
+		if t, ok := errors.AsType[manifest.LimitError](e); ok && (most.Path == "" || t.Bytes > 0) {
+			most = t
+		}
+	}
+	if most.Path == "" {
+		return nil
+	}
+	most.Path = root
+	return Errors{{Origin: manifest.Origin{Path: root}, Err: most}}
+}
+
 func (es Errors) Error() string {
 	const most = 10
 	var lines []string

@@ -160,7 +160,7 @@ func (w *walk) readIgnoreFile(dir string) (ok bool) {
 		w.refuse(at, errors.New("is no regular file, and nothing else is followed: write the patterns here"))
 		return false
 	}
-	content, err := w.reader.Bytes(name)
+	content, err := w.reader.RecallBytes(name)
 	if err != nil {
 		w.problems = append(w.problems, Error{Origin: at, Err: err})
 		return false

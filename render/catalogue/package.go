@@ -94,7 +94,7 @@ func (w *walk) packageOf(d *manifest.Document, dir string) (*Package, *Error) {
 	if h.Name == "" {
 		return refuse("the package has no metadata.name: give it one")
 	}
-	u, err := d.Decode()
+	u, err := d.Recall()
 	if err != nil {
 		return nil, &Error{Origin: d.Origin, Err: err}
 	}

@@ -29,8 +29,9 @@ const (
 type Options struct {
 	Limits            manifest.Limits
 	Others            Others
-	CrossplaneVersion string     // the release whose package manager is followed; "" is the newest
-	Packages          []Declared // what is a package though it has no crossplane.yaml
+	CrossplaneVersion string        // the release whose package manager is followed; "" is the newest
+	Packages          []Declared    // what is a package though it has no crossplane.yaml
+	Memo              manifest.Memo // may be nil
 }
 
 // Check says what is wrong with the options.
@@ -45,7 +46,8 @@ func (how Options) Check() error {
 // stay undecoded.
 //
 // An error is Errors: everything that is wrong with the commit. The catalogue
-// then holds what is right with it. Options that are wrong are another error.
+// then holds what is right with it, if the commit is not too large. Options that are
+// wrong are another error.
 func Read(files fs.FS, root string, how Options) (Catalogue, error) {
 	if err := how.Check(); err != nil {
 		return Catalogue{}, err
@@ -55,13 +57,16 @@ func Read(files fs.FS, root string, how Options) (Catalogue, error) {
 		return Catalogue{}, err
 	}
 	w := &walk{
-		files: files, how: how, reader: manifest.NewReader(files, how.Limits), release: release,
+		files: files, how: how, reader: manifest.NewReader(files, how.Limits, how.Memo), release: release,
 		declared: declaredPackages(how.Packages), skipped: Skipped{},
 	}
 	w.from(root)
 	w.refuseUnread()
 	w.build()
 	w.read()
+	if err := w.problems.tooMuch(cmp.Or(root, ".")); err != nil {
+		return Catalogue{}, err
+	}
 
 	s := sorting{walk: w}
 	for _, f := range w.found {
@@ -205,7 +210,7 @@ func (s *sorting) decode() {
 	trouble := make([]error, len(s.toDecode))
 	parallel(len(s.toDecode), func(i int) {
 		u := s.toDecode[i]
-		u.object, trouble[i] = u.Decode()
+		u.object, trouble[i] = u.Recall()
 	})
 	for i, u := range s.toDecode {
 		switch err := trouble[i]; {

@@ -46,7 +46,7 @@ func build(files fs.FS, limits manifest.Limits, dirs ...string) (kustomize.Build
 	if len(dirs) == 0 {
 		dirs = directories(files)
 	}
-	return kustomize.Directories(files, manifest.NewReader(files, limits), dirs)
+	return kustomize.Directories(files, manifest.NewReader(files, limits, nil), dirs)
 }
 
 func configMap(name string) string {

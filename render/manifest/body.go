@@ -6,43 +6,78 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strconv"
 	"sync"
 
 	"go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // A body is what a document holds, undecoded if possible.
 type body interface {
 	decode() (any, error) // maps, slices, strings, int64, float64, bool, nil
+	recall() (any, error) // the same, from the Memo if that has it, which it then will
 
 	// tree is the syntax tree that place was read from: the nodes count lines from
 	// the one that is returned as 1.
 	tree() (node *yaml.Node, line int, err error)
+
+	// learn asks what depends on nothing but this body, once for every content.
+	learn(what string, ask func() (string, error)) (string, error)
 }
 
-// An item is one element of a List.
-type item struct {
-	value map[string]any
-	list  body
-	at    []any // the path to it in the list
+// A content is what a file of a commit holds, read as often as it is needed.
+type content struct {
+	*Reader
+
+	path string
+	key  string // what it is remembered by; "" where nothing is
+
+	mu   sync.Mutex
+	keep bool   // it holds several documents, or is no file
+	kept []byte // if so, once it was needed
 }
 
-func (i item) decode() (any, error) { return runtime.DeepCopyJSON(i.value), nil }
-
-func (i item) tree() (*yaml.Node, int, error) {
-	node, line, err := i.list.tree()
-	return find(node, i.at), line, err
+// read lends the bytes to use, which must not keep them.
+func (c *content) read(use func([]byte) error) error {
+	if !c.keep {
+		return readFile(c.files, c.path, c.limits.FileBytes, use)
+	}
+	raw, err := c.whole()
+	if err != nil {
+		return err
+	}
+	return use(raw)
 }
 
-// A section is part of a file, in memory or yet to be read.
+// whole is the file, which stays in memory.
+func (c *content) whole() ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept != nil {
+		return c.kept, nil
+	}
+	err := readFile(c.files, c.path, c.limits.FileBytes, func(raw []byte) error {
+		c.kept = bytes.Clone(raw)
+		return nil
+	})
+	return c.kept, err
+}
+
+// A section is one part of a file.
 type section struct {
-	path   string
-	part   part
-	json   bool
-	limits Limits
-	kept   []byte // if the file holds several documents
-	files  fs.FS  // if not
+	*content
+
+	part part
+}
+
+// read lends the bytes to use, which must not keep them.
+func (s section) read(use func([]byte) error) error {
+	return s.content.read(func(raw []byte) error {
+		if len(raw) < s.part.end {
+			return fmt.Errorf("%s: cannot read: the file has changed since it was first read", s.path)
+		}
+		return use(raw[s.part.start:s.part.end])
+	})
 }
 
 func (s section) decode() (v any, err error) {
@@ -53,6 +88,25 @@ func (s section) decode() (v any, err error) {
 	return v, err
 }
 
+func (s section) recall() (v any, err error) {
+	known, err := s.learn("plain", func() (string, error) {
+		var plain string
+		err := s.read(func(raw []byte) error {
+			j, err := s.plain(raw)
+			if err == nil {
+				v, err = s.value(j)
+			}
+			plain = string(j)
+			return err
+		})
+		return plain, err
+	})
+	if err != nil || v != nil {
+		return v, err
+	}
+	return s.value([]byte(known))
+}
+
 func (s section) tree() (node *yaml.Node, line int, err error) {
 	err = s.read(func(raw []byte) error {
 		node = new(yaml.Node)
@@ -61,17 +115,8 @@ func (s section) tree() (node *yaml.Node, line int, err error) {
 	return node, s.part.line, err
 }
 
-// read lends the bytes to use, which must not keep them.
-func (s section) read(use func([]byte) error) error {
-	if s.kept != nil {
-		return use(s.kept)
-	}
-	return readFile(s.files, s.path, s.limits.FileBytes, func(raw []byte) error {
-		if len(raw) < s.part.end {
-			return fmt.Errorf("%s: cannot read: the file has changed since it was first read", s.path)
-		}
-		return use(raw[s.part.start:s.part.end])
-	})
+func (s section) learn(what string, ask func() (string, error)) (string, error) {
+	return s.content.learn(" "+strconv.Itoa(s.part.start)+" "+what, ask)
 }
 
 // buffers are lent to one reader at a time; few files are larger.

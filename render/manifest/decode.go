@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	yamltree "go.yaml.in/yaml/v3"
@@ -16,11 +17,40 @@ import (
 // decodeBytes decodes the bytes of the section as the API server would, but
 // strictly: a key that is there twice is an error, and so is anything that the YAML
 // library would leave unread.
-func (s section) decodeBytes(raw []byte) (v any, err error) {
-	if s.json {
-		err = s.decodeJSON(raw, &v)
-	} else {
-		err = s.decodeYAML(raw, &v)
+func (s section) decodeBytes(raw []byte) (any, error) {
+	j, err := s.plain(raw)
+	if err != nil {
+		return nil, err
+	}
+	return s.value(j)
+}
+
+// plain is the section as JSON: what is slow about decoding is behind us then.
+func (s section) plain(raw []byte) ([]byte, error) {
+	if isJSON(s.path) {
+		return raw, nil
+	}
+	if err := s.expand(raw); err != nil {
+		return nil, err
+	}
+	j, err := yaml.YAMLToJSONStrict(raw)
+	if err != nil {
+		return nil, s.yamlError(raw, err)
+	}
+	if mayEndEarly(raw) {
+		err = s.endsEarly(raw)
+	}
+	return j, err
+}
+
+// value is what plain means.
+func (s section) value(j []byte) (v any, err error) {
+	if isJSON(s.path) {
+		if err = s.decodeJSON(j, &v); err == nil {
+			v = integral(v)
+		}
+	} else if err = utiljson.Unmarshal(j, &v); err != nil {
+		err = s.cannotDecode(s.part.first, err)
 	}
 	if err != nil {
 		return nil, err
@@ -29,25 +59,6 @@ func (s section) decodeBytes(raw []byte) (v any, err error) {
 		return nil, s.cannotDecode(s.part.first, fmt.Errorf("it is nested more deeply than the limit of %d levels", s.limits.Depth))
 	}
 	return v, nil
-}
-
-func (s section) decodeYAML(raw []byte, v *any) error {
-	if err := s.expand(raw); err != nil {
-		return err
-	}
-	j, err := yaml.YAMLToJSONStrict(raw)
-	if err != nil {
-		return s.yamlError(raw, err)
-	}
-	if mayEndEarly(raw) {
-		if err := s.endsEarly(raw); err != nil {
-			return err
-		}
-	}
-	if err := utiljson.Unmarshal(j, v); err != nil {
-		return s.cannotDecode(s.part.first, err)
-	}
-	return nil
 }
 
 func (s section) decodeJSON(raw []byte, v *any) error {
@@ -63,6 +74,26 @@ func (s section) decodeJSON(raw []byte, v *any) error {
 		return s.cannotDecode(s.part.first, strict[0])
 	}
 	return nil
+}
+
+// integral is v with integers for the floats that JSON cannot tell from them, as those are
+// that came by way of YAML: what is encoded and decoded again stays what it is.
+func integral(v any) any {
+	switch v := v.(type) {
+	case float64:
+		if i := int64(v); float64(i) == v && i != math.MaxInt64 {
+			return i
+		}
+	case map[string]any:
+		for key, value := range v {
+			v[key] = integral(value)
+		}
+	case []any:
+		for i, value := range v {
+			v[i] = integral(value)
+		}
+	}
+	return v
 }
 
 func (s section) cannotDecode(line int, why error) error {

@@ -22,6 +22,17 @@ type Document struct {
 // concurrent use if the files are.
 func (d *Document) Decode() (*unstructured.Unstructured, error) {
 	v, err := d.body.decode()
+	return d.object(v, err)
+}
+
+// Recall is Decode for what is decoded in every render: with a Memo, the file of what
+// was decoded before is not read.
+func (d *Document) Recall() (*unstructured.Unstructured, error) {
+	v, err := d.body.recall()
+	return d.object(v, err)
+}
+
+func (d *Document) object(v any, err error) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}

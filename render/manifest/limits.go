@@ -1,6 +1,9 @@
 package manifest
 
-import "cmp"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Limits bound what one commit may cost to read. A zero field means its default.
 type Limits struct {
@@ -18,4 +21,20 @@ func (l Limits) orDefault() Limits {
 		Documents:  cmp.Or(l.Documents, 100_000),
 		Depth:      cmp.Or(l.Depth, 200),
 	}
+}
+
+// LimitError is the error of a commit that is larger than one of the limits that hold for all
+// of its files together. Which file was one too many is left to chance.
+type LimitError struct {
+	Path      string
+	Bytes     int64 // the limit that is exceeded, or 0
+	Documents int   // the same
+}
+
+// Error says that of the path.
+func (l LimitError) Error() string {
+	if l.Bytes > 0 {
+		return fmt.Sprintf("%s: cannot read: the files of the commit are larger than the limit of %d bytes together", l.Path, l.Bytes)
+	}
+	return fmt.Sprintf("%s: cannot read: the commit holds more than the limit of %d documents", l.Path, l.Documents)
 }

@@ -1,52 +1,80 @@
 package manifest
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// unwrap returns d, whose value is given, or the items of the List that it is,
-// and theirs.
-func unwrap(d *Document, value map[string]any) ([]*Document, error) {
-	items, ok := value["items"].([]any)
-	if !ok || !strings.HasSuffix(d.Header.Kind, "List") {
-		return []*Document{d}, nil
-	}
-	node, line, err := d.body.tree()
-	if err != nil {
-		node = nil // decoded by another library: the origin is that of the List
-	}
-	return unwrapItems(d, items, node, line)
+// A list is a section that holds a List. It is decoded once for all of its items.
+type list struct {
+	section
+
+	origin Origin
+
+	mu    sync.Mutex
+	items []element // nil until one of them is needed
 }
 
-func unwrapItems(list *Document, items []any, node *yaml.Node, line int) ([]*Document, error) {
-	var documents []*Document
-	for i, v := range items {
-		at := []any{"items", i}
-		origin := originIn(find(node, at), line, list.Origin)
-		m, err := mapping(v, origin)
-		if err != nil {
-			return nil, err
-		}
-		inherit(m, list.Header)
-		d := &Document{
-			Origin: origin,
-			Header: headerOf(m).ofManifest(),
-			body:   item{value: m, list: list.body, at: at},
-		}
-		nested, ok := m["items"].([]any)
-		if !ok || !strings.HasSuffix(d.Header.Kind, "List") {
-			documents = append(documents, d)
-			continue
-		}
-		found, err := unwrapItems(d, nested, find(node, at), line)
-		if err != nil {
-			return nil, err
-		}
-		documents = append(documents, found...)
+// An element is an item of a List, or of one in it.
+type element struct {
+	header Header
+	value  map[string]any
+	at     []any // the path to it in the list
+}
+
+// elements are the items in order. They are shared.
+func (l *list) elements() ([]element, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.items != nil {
+		return l.items, nil
 	}
-	return documents, nil
+	v, err := l.section.recall()
+	if err != nil {
+		return nil, err
+	}
+	m, err := mapping(v, l.origin)
+	if err != nil {
+		return nil, err
+	}
+	l.items, _, err = elementsOf(m, headerOf(m).ofManifest(), func([]any) Origin { return l.origin })
+	return l.items, err
+}
+
+// elementsOf are the items of what may be a List, and those of the Lists in it. An item
+// that is no object is an error at its origin.
+func elementsOf(value map[string]any, header Header, origin func(at []any) Origin) (all []element, isList bool, err error) {
+	var from func(value map[string]any, header Header, at []any) (bool, error)
+	from = func(value map[string]any, header Header, at []any) (bool, error) {
+		items, ok := value["items"].([]any)
+		if !ok || !strings.HasSuffix(header.Kind, "List") {
+			return false, nil
+		}
+		for i, v := range items {
+			at := append(slices.Clip(at), "items", i)
+			m, err := mapping(v, origin(at))
+			if err != nil {
+				return true, err
+			}
+			inherit(m, header)
+			e := element{header: headerOf(m).ofManifest(), value: m, at: at}
+			switch nested, err := from(m, e.header, at); {
+			case err != nil:
+				return true, err
+			case !nested:
+				all = append(all, e)
+			}
+		}
+		return true, nil
+	}
+	isList, err = from(value, header, nil)
+	return all, isList, err
 }
 
 // inherit gives an item of a typed list, as ConfigMapList, the kind that the API
@@ -60,4 +88,42 @@ func inherit(m map[string]any, list Header) {
 		return
 	}
 	m["kind"], m["apiVersion"] = kind, list.APIVersion
+}
+
+// An item is the body of one element of a list.
+type item struct {
+	*list
+
+	n int
+}
+
+func (i item) element() (element, error) {
+	all, err := i.elements()
+	if err == nil && i.n >= len(all) {
+		err = fmt.Errorf("%s: cannot read: the file has changed since it was first read", i.path)
+	}
+	if err != nil {
+		return element{}, err
+	}
+	return all[i.n], nil
+}
+
+func (i item) decode() (any, error) {
+	e, err := i.element()
+	return runtime.DeepCopyJSON(e.value), err
+}
+
+func (i item) recall() (any, error) { return i.decode() }
+
+func (i item) tree() (*yaml.Node, int, error) {
+	e, err := i.element()
+	if err != nil {
+		return nil, 0, err
+	}
+	node, line, err := i.section.tree()
+	return find(node, e.at), line, err
+}
+
+func (i item) learn(what string, ask func() (string, error)) (string, error) {
+	return i.section.learn(strconv.Itoa(i.n)+" "+what, ask)
 }

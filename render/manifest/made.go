@@ -31,6 +31,11 @@ func (m made) decode() (v any, err error) {
 	return v, err
 }
 
+func (m made) recall() (any, error) { return m.decode() }
+
+// learn asks every time: there is no content that would tell what a tool made.
+func (m made) learn(_ string, ask func() (string, error)) (string, error) { return ask() }
+
 var errNoSource = errors.New("no single document is the source of this one")
 
 // tree is that of the source: see keeps.

@@ -3,6 +3,7 @@ package manifest
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -30,12 +31,47 @@ func Field(path ...any) string {
 // as in d.OriginOf("spec", "activate", 2). It is the origin of the document where
 // that cannot be told. The document is parsed for it, so ask where a person
 // will read the answer.
-func (d *Document) OriginOf(path ...any) Origin {
-	node, line, err := d.body.tree()
-	if err != nil || !d.keeps()(path) {
-		return d.Origin
+func (d *Document) OriginOf(path ...any) Origin { return d.origins(path)[0] }
+
+// OriginsOf is where each of the n items of the list at a path begins. It parses the
+// document once.
+func (d *Document) OriginsOf(n int, path ...any) []Origin {
+	items := make([][]any, n)
+	for i := range items {
+		items[i] = append(slices.Clone(path), i)
 	}
-	return originIn(find(node, path), line, d.Origin)
+	return d.origins(items...)
+}
+
+// origins are where the values at paths begin. They are learnt as lines, counted from that
+// of the document.
+func (d *Document) origins(paths ...[]any) []Origin {
+	known, _ := d.Learn(fmt.Sprintf("lines %q", paths), func() (string, error) {
+		tree, line, err := d.body.tree()
+		if err != nil {
+			return "", err
+		}
+		keeps := d.keeps()
+		var lines []string
+		for _, path := range paths {
+			at := d.Origin
+			if keeps(path) {
+				at = originIn(find(tree, path), line, d.Origin)
+			}
+			lines = append(lines, strconv.Itoa(at.Line-d.Origin.Line))
+		}
+		return strings.Join(lines, " "), nil
+	})
+	origins := make([]Origin, len(paths))
+	lines := strings.Fields(known) // none where that cannot be told
+	for i := range origins {
+		origins[i] = d.Origin
+		if i < len(lines) {
+			line, _ := strconv.Atoi(lines[i]) // it was written above
+			origins[i].Line += line
+		}
+	}
+	return origins
 }
 
 // keeps says of a path whether the document has there what the tree has that it was read
@@ -45,24 +81,6 @@ func (d *Document) keeps() func(path []any) bool {
 		return m.keeps()
 	}
 	return func([]any) bool { return true }
-}
-
-// OriginsOf is where each of the n items of the list at a path begins. It parses the
-// document once.
-func (d *Document) OriginsOf(n int, path ...any) []Origin {
-	node, line, err := d.body.tree()
-	if err != nil {
-		node = nil
-	}
-	list, keeps := find(node, path), d.keeps()
-	origins := make([]Origin, n)
-	for i := range origins {
-		origins[i] = d.Origin
-		if keeps(append(slices.Clone(path), i)) {
-			origins[i] = originIn(find(list, []any{i}), line, d.Origin)
-		}
-	}
-	return origins
 }
 
 // originIn is where node begins in a tree that begins at the given line.

@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"strings"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Read returns the documents of one file: see Reader.Read.
 func Read(files fs.FS, name string, limits Limits) ([]*Document, error) {
-	return NewReader(files, limits).Read(name)
+	return NewReader(files, limits, nil).Read(name)
 }
 
 // A Reader reads files of one commit and counts them against the limits that hold
@@ -21,13 +22,15 @@ func Read(files fs.FS, name string, limits Limits) ([]*Document, error) {
 type Reader struct {
 	files     fs.FS
 	limits    Limits
+	memo      Memo
 	bytes     atomic.Int64
 	documents atomic.Int64
 }
 
-// NewReader returns a reader that has counted nothing yet.
-func NewReader(files fs.FS, limits Limits) *Reader {
-	return &Reader{files: files, limits: limits.orDefault()}
+// NewReader returns a reader that has counted nothing yet. memo may be nil; it serves
+// files that offer Hash(name) (string, error), which tells their content.
+func NewReader(files fs.FS, limits Limits, memo Memo) *Reader {
+	return &Reader{files: files, limits: limits.orDefault(), memo: memo}
 }
 
 // Read returns the documents of a file in order, the items of a List in its place.
@@ -35,98 +38,145 @@ func NewReader(files fs.FS, limits Limits) *Reader {
 // manifest, because it is no mapping or lacks a kind or an apiVersion, has the zero
 // Header: count it as skipped.
 //
-// The header comes from Scan where Scan answers; every other document is decoded
-// here, and an error if it is broken. The bytes of a file are kept only if it holds
-// several documents.
+// The header comes from the Memo, or from Scan where Scan answers; every other document
+// is decoded here, and an error if it is broken. The bytes of a file are kept only if it
+// holds several documents.
 func (r *Reader) Read(name string) ([]*Document, error) {
-	var documents []*Document
-	err := readFile(r.files, name, r.limits.FileBytes, func(raw []byte) (err error) {
-		documents, err = r.documentsOf(name, raw)
-		return err
-	})
-	return documents, err
+	c := &content{Reader: r, path: name, key: r.key(name)}
+	if o, ok := c.recall(); ok {
+		if err := r.countBytes(name, o.size); err != nil {
+			return nil, err
+		}
+		if err := r.countDocuments(name, len(o.documents)); err != nil {
+			return nil, err
+		}
+		return c.documents(o), nil
+	}
+	o, err := c.outline()
+	if err != nil {
+		return nil, err
+	}
+	c.remember(o)
+	return c.documents(o), nil
 }
 
 // Inline returns the documents of YAML that is a value of a file, and counted with it. Name
 // is what errors call it.
 func (r *Reader) Inline(name string, text string) ([]*Document, error) {
-	raw := []byte(text)
-	parts, line, err := partsOf(raw, false)
+	c := &content{Reader: r, path: name, kept: []byte(text)}
+	o, err := c.outlineOf(c.kept, func(int) error { return nil })
 	if err != nil {
-		return nil, fmt.Errorf("%s: cannot read: %w", Origin{Path: name, Line: line}, err)
+		return nil, err
 	}
-	var documents []*Document
-	for _, p := range parts {
-		s := section{path: name, part: p, limits: r.limits, kept: raw[p.start:p.end]}
-		found, err := s.documents(s.kept)
-		if err != nil {
-			return nil, err
-		}
-		documents = append(documents, found...)
-	}
-	return documents, nil
+	return c.documents(o), nil
 }
 
 // Limits are what the reader counts against.
 func (r *Reader) Limits() Limits { return r.limits }
 
-// Bytes returns the bytes of a file that is no manifest, which count as all others do.
+// Bytes returns the bytes of a file that is no manifest, which count as all others do. They
+// are not remembered, for they may be secret.
 func (r *Reader) Bytes(name string) ([]byte, error) {
-	var content []byte
+	var whole []byte
 	err := readFile(r.files, name, r.limits.FileBytes, func(raw []byte) error {
-		content = bytes.Clone(raw)
-		return r.count(name, raw)
+		whole = bytes.Clone(raw)
+		return r.countBytes(name, int64(len(raw)))
 	})
-	return content, err
+	return whole, err
 }
 
-func (r *Reader) count(name string, raw []byte) error {
-	if r.bytes.Add(int64(len(raw))) > r.limits.TotalBytes {
-		return fmt.Errorf("%s: cannot read: the files of the commit are larger than the limit of %d bytes together", name, r.limits.TotalBytes)
+// RecallBytes is Bytes of what is read in every render, and is no secret: with a Memo, a
+// file that was read before is not read again.
+func (r *Reader) RecallBytes(name string) ([]byte, error) {
+	c := &content{Reader: r, path: name, key: r.key(name)}
+	known, err := c.learn(" bytes", func() (whole string, err error) {
+		err = readFile(r.files, name, r.limits.FileBytes, func(raw []byte) error {
+			whole = string(raw)
+			return nil
+		})
+		return whole, err
+	})
+	if err == nil {
+		err = r.countBytes(name, int64(len(known)))
+	}
+	return []byte(known), err
+}
+
+func (r *Reader) countBytes(name string, n int64) error {
+	if r.bytes.Add(n) > r.limits.TotalBytes {
+		return LimitError{Path: name, Bytes: r.limits.TotalBytes}
 	}
 	return nil
 }
 
-func (r *Reader) documentsOf(name string, raw []byte) ([]*Document, error) {
-	if err := r.count(name, raw); err != nil {
-		return nil, err
+func (r *Reader) countDocuments(name string, n int) error {
+	if n > 0 && r.documents.Add(int64(n)) > int64(r.limits.Documents) {
+		return LimitError{Path: name, Documents: r.limits.Documents}
 	}
-	isJSON := path.Ext(name) == ".json"
-	parts, line, err := partsOf(raw, isJSON)
-	if err != nil {
-		return nil, fmt.Errorf("%s: cannot read: %w", Origin{Path: name, Line: line}, err)
-	}
-
-	var kept []byte
-	if len(parts) > 1 {
-		kept = bytes.Clone(raw)
-	}
-	var documents []*Document
-	for _, p := range parts {
-		s := section{path: name, part: p, json: isJSON, limits: r.limits, files: r.files}
-		if kept != nil {
-			s.kept = kept[p.start:p.end]
-		}
-		found, err := s.documents(raw[p.start:p.end])
-		if err != nil {
-			return nil, err
-		}
-		documents = append(documents, found...)
-		if r.documents.Add(int64(len(found))) > int64(r.limits.Documents) {
-			return nil, fmt.Errorf("%s: cannot read: the commit holds more than the limit of %d documents", name, r.limits.Documents)
-		}
-	}
-	return documents, nil
+	return nil
 }
 
-// documents are the one document of a section, or the items of the List that it is.
-func (s section) documents(raw []byte) ([]*Document, error) {
-	d := &Document{Origin: Origin{Path: s.path, Line: s.part.first}, body: s}
-	if !s.json {
+// outline reads the file.
+func (c *content) outline() (o outline, err error) {
+	err = readFile(c.files, c.path, c.limits.FileBytes, func(raw []byte) error {
+		if err := c.countBytes(c.path, int64(len(raw))); err != nil {
+			return err
+		}
+		o, err = c.outlineOf(raw, func(n int) error { return c.countDocuments(c.path, n) })
+		if o.parts > 1 {
+			c.kept = bytes.Clone(raw)
+		}
+		return err
+	})
+	return o, err
+}
+
+func (c *content) outlineOf(raw []byte, count func(documents int) error) (outline, error) {
+	parts, line, err := partsOf(raw, isJSON(c.path))
+	if err != nil {
+		return outline{}, fmt.Errorf("%s: cannot read: %w", Origin{Path: c.path, Line: line}, err)
+	}
+	o := outline{size: int64(len(raw)), parts: len(parts)}
+	for _, p := range parts {
+		found, err := section{content: c, part: p}.outline(raw[p.start:p.end])
+		if err == nil {
+			err = count(len(found))
+		}
+		if err != nil {
+			return outline{}, err
+		}
+		o.documents = append(o.documents, found...)
+	}
+	return o, nil
+}
+
+// documents are those of an outline.
+func (c *content) documents(o outline) []*Document {
+	c.keep = o.parts > 1 || c.kept != nil
+	documents := make([]*Document, len(o.documents))
+	var in *list
+	for i, d := range o.documents {
+		s := section{content: c, part: d.part}
+		documents[i] = &Document{Origin: Origin{Path: c.path, Line: d.line}, Header: d.header, body: s}
+		if d.item == notItem {
+			continue
+		}
+		if in == nil || in.part != d.part {
+			in = &list{section: s, origin: Origin{Path: c.path, Line: d.part.first}}
+		}
+		documents[i].body = item{list: in, n: d.item}
+	}
+	return documents
+}
+
+// outline is the one document of a section, or the items of the List that it is.
+func (s section) outline(raw []byte) ([]outlined, error) {
+	d := outlined{line: s.part.first, part: s.part, item: notItem}
+	if !isJSON(s.path) {
 		header, ok := Scan(raw)
 		if ok && !strings.HasSuffix(header.Kind, "List") {
-			d.Header = header.ofManifest()
-			return []*Document{d}, nil
+			d.header = header.ofManifest()
+			return []outlined{d}, nil
 		}
 	}
 	v, err := s.decodeBytes(raw)
@@ -135,10 +185,29 @@ func (s section) documents(raw []byte) ([]*Document, error) {
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
-		return []*Document{d}, nil
+		return []outlined{d}, nil
 	}
-	d.Header = headerOf(m).ofManifest()
-	return unwrap(d, m)
+	d.header = headerOf(m).ofManifest()
+
+	var node *yaml.Node // parsed for Lists only
+	origin := func(at []any) Origin {
+		if node == nil {
+			node = new(yaml.Node)
+			if yaml.Unmarshal(raw, node) != nil { // decoded by another library
+				*node = yaml.Node{}
+			}
+		}
+		return originIn(find(node, at), s.part.line, Origin{Path: s.path, Line: d.line})
+	}
+	items, isList, err := elementsOf(m, d.header, origin)
+	if err != nil || !isList {
+		return []outlined{d}, err
+	}
+	var all []outlined
+	for n, e := range items {
+		all = append(all, outlined{header: e.header, line: origin(e.at).Line, part: s.part, item: n})
+	}
+	return all, nil
 }
 
 // partsOf finds the documents of a file. An error is at the line that is returned.

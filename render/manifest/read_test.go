@@ -380,7 +380,7 @@ func TestReaderCounts(t *testing.T) {
 	r := NewReader(fstest.MapFS{
 		"a.yaml": &fstest.MapFile{Data: []byte(one)},
 		"b.yaml": &fstest.MapFile{Data: []byte(two)},
-	}, Limits{Documents: 1})
+	}, Limits{Documents: 1}, nil)
 	if _, err := r.Read("a.yaml"); err != nil {
 		t.Errorf("Read(a.yaml): %v", err)
 	}

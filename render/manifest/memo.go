@@ -1,0 +1,87 @@
+package manifest
+
+import (
+	"fmt"
+	"path"
+)
+
+// A Memo remembers what was learnt of contents, so that a file that did not change need
+// not be read again. A value follows from its key and from nothing else: the key names
+// the content and what was asked of it. A Memo may forget anything at any time. It is
+// safe for concurrent use.
+type Memo interface {
+	Recall(key string) (value string, ok bool)
+	Remember(key, value string)
+}
+
+// hashing is a file system that tells the content of a file without reading it.
+type hashing interface {
+	Hash(name string) (string, error)
+}
+
+// key is what a content is remembered by: besides its hash, everything that decides what
+// is read of it. It is empty where nothing may be remembered.
+func (r *Reader) key(name string) string {
+	files, ok := r.files.(hashing)
+	if !ok || r.memo == nil {
+		return ""
+	}
+	hash, err := files.Hash(name)
+	if err != nil {
+		return "" // reading it says why
+	}
+	form := "yaml"
+	if isJSON(name) {
+		form = "json"
+	}
+	return fmt.Sprintf("%s %d %d %s", form, r.limits.FileBytes, r.limits.Depth, hash)
+}
+
+func isJSON(name string) bool { return path.Ext(name) == ".json" }
+
+// recall is what is remembered of the file.
+func (c *content) recall() (outline, bool) {
+	if c.key == "" {
+		return outline{}, false
+	}
+	known, ok := c.memo.Recall(c.key)
+	if !ok {
+		return outline{}, false
+	}
+	return decodeOutline(known)
+}
+
+// remember remembers what was read of the file, and is to be read of it; but nothing of a
+// Secret, because a Memo may write to disk.
+func (c *content) remember(o outline) {
+	switch {
+	case c.key == "":
+	case o.holdsSecret():
+		c.key = ""
+	default:
+		c.memo.Remember(c.key, o.encode())
+	}
+}
+
+// Learn is what ask finds out, or found out before: with a Memo it is asked once about
+// one content. The answer must depend on nothing but the content of the document and on
+// what, which names the question. An error is not remembered.
+func (d *Document) Learn(what string, ask func() (string, error)) (string, error) {
+	return d.body.learn(what, ask)
+}
+
+// learn is Learn of a part of the content.
+func (c *content) learn(key string, ask func() (string, error)) (string, error) {
+	if c.key == "" {
+		return ask()
+	}
+	key = c.key + key
+	if value, ok := c.memo.Recall(key); ok {
+		return value, nil
+	}
+	value, err := ask()
+	if err == nil {
+		c.memo.Remember(key, value)
+	}
+	return value, err
+}

@@ -1,0 +1,141 @@
+package manifest
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+)
+
+// An outline is a file without its bodies: what a Memo remembers of it.
+type outline struct {
+	size      int64 // of the file
+	parts     int
+	documents []outlined
+}
+
+// An outlined document is a part of its file, or an item of the List that the part is.
+type outlined struct {
+	header Header
+	line   int // that it begins in
+	part   part
+	item   int // counted through the List and those in it; notItem of what is no item
+}
+
+const notItem = -1
+
+// holdsSecret says whether a document of the file is a Secret.
+func (o outline) holdsSecret() bool {
+	return slices.ContainsFunc(o.documents, func(d outlined) bool { return d.header.Kind == "Secret" })
+}
+
+// encode writes an outline in the one way that decodeOutline takes.
+func (o outline) encode() string {
+	b := appendNumber(nil, int(o.size))
+	b = appendNumber(b, o.parts)
+	b = appendNumber(b, len(o.documents))
+	for i := range o.documents {
+		d := &o.documents[i]
+		for _, n := range []int{d.line, d.part.start, d.part.end, d.part.line, d.part.first, d.item - notItem} {
+			b = appendNumber(b, n)
+		}
+		for _, field := range d.header.fields() {
+			b = appendText(b, *field)
+		}
+		b = appendNumber(b, len(d.header.Annotations))
+		for _, key := range slices.Sorted(maps.Keys(d.header.Annotations)) {
+			b = appendText(appendText(b, key), d.header.Annotations[key])
+		}
+	}
+	return string(b)
+}
+
+// fields are those of a header, but for the annotations.
+func (h *Header) fields() [9]*string {
+	return [9]*string{
+		&h.APIVersion, &h.Kind, &h.Namespace, &h.Name,
+		&h.Spec.Group, &h.Spec.Kind, &h.Spec.Plural, &h.Spec.Scope, &h.Spec.State,
+	}
+}
+
+func appendNumber(b []byte, n int) []byte {
+	return binary.AppendUvarint(b, uint64(n)) //nolint:gosec // none is negative
+}
+
+func appendText(b []byte, s string) []byte { return append(appendNumber(b, len(s)), s...) }
+
+// decodeOutline reads what encode wrote, and nothing else. The header shares its strings
+// with what it is read from.
+func decodeOutline(from string) (outline, bool) {
+	s := spool{rest: from}
+	o := outline{size: int64(s.number()), parts: s.number()}
+	n := s.number()
+	if n > len(s.rest) {
+		return outline{}, false
+	}
+	o.documents = make([]outlined, n)
+	for i := range o.documents {
+		d := &o.documents[i]
+		for _, field := range []*int{&d.line, &d.part.start, &d.part.end, &d.part.line, &d.part.first, &d.item} {
+			*field = s.number()
+		}
+		d.item += notItem
+		for _, field := range d.header.fields() {
+			*field = s.text()
+		}
+		d.header.Annotations = s.annotations()
+		if d.part.start > d.part.end || int64(d.part.end) > o.size {
+			s.broken = true
+		}
+	}
+	return o, !s.broken && s.rest == ""
+}
+
+// A spool is what is still to be decoded.
+type spool struct {
+	rest   string
+	broken bool // it is not what was encoded
+}
+
+func (s *spool) number() int {
+	var n uint64
+	for i := 0; i < len(s.rest) && i < 7; i++ { // 49 bits: nothing is larger
+		b := s.rest[i]
+		n |= uint64(b&0x7F) << (7 * i)
+		if b < 0x80 {
+			s.broken = s.broken || b == 0 && i > 0 // there is a shorter way to write it
+			s.rest = s.rest[i+1:]
+			return int(n) //nolint:gosec // it has 49 bits
+		}
+	}
+	s.rest, s.broken = "", true
+	return 0
+}
+
+func (s *spool) text() string {
+	n := s.number()
+	if n > len(s.rest) {
+		s.rest, s.broken = "", true
+		return ""
+	}
+	text := s.rest[:n]
+	s.rest = s.rest[n:]
+	return text
+}
+
+func (s *spool) annotations() map[string]string {
+	n := s.number()
+	if n == 0 || n > len(s.rest) {
+		s.broken = s.broken || n > 0
+		return nil
+	}
+	all := make(map[string]string, n)
+	last := ""
+	for i := range n {
+		key := s.text()
+		if i > 0 && key <= last { // they are sorted
+			s.broken = true
+		}
+		all[key], last = s.text(), key
+	}
+	return all
+}
