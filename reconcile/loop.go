@@ -172,6 +172,7 @@ type running struct {
 	failures int       // passes that failed, in a row
 
 	// What the passes know, one after the other.
+	last    render.Input         // the commit that was fetched last
 	unsaid  bool                 // nothing was said of the commit yet
 	open    map[string]bool      // commits of which the last word is that they are pending
 	overdue map[manifest.ID]bool // checks that were waited for in vain, for this commit
@@ -394,20 +395,43 @@ func jitter(d time.Duration) time.Duration {
 // ofCommit says whether an error is what is wrong with a commit: it stays until the next one.
 func ofCommit(err error) bool {
 	var wrong catalogue.Errors
-	return errors.As(err, &wrong)
+	var away unfetched
+	return errors.As(err, &wrong) && !errors.As(err, &away)
 }
 
-// once makes one pass, and publishes what becomes of it.
+// unfetched is the error of a Source.
+type unfetched struct{ error }
+
+func (e unfetched) Unwrap() error { return e.error }
+
+// once makes one pass, and publishes what becomes of it. While there is nowhere to fetch
+// from it keeps the cluster at the commit that was fetched last: that somebody deletes what
+// it holds does not wait for a repository to come back.
 func (r *running) once(ctx context.Context) (report.Report, error) {
 	in, err := r.Reconciler.Source.Fetch(ctx, r.Ref)
-	if err != nil {
-		said := report.Failed(r.Reconciler.Sync, r.current(), err)
+	if err == nil {
+		r.last = in
+		r.see(ctx, in.Revision)
+		said, err := r.bring(ctx)
 		r.conclude(ctx, said, err)
 		return said, err
 	}
-	r.see(ctx, in.Revision)
+	said := report.Failed(r.Reconciler.Sync, r.current(), err)
+	err = unfetched{err}
+	if r.last.Files != nil && ctx.Err() == nil {
+		var stopped error
+		said, stopped = r.bring(ctx)
+		err = errors.Join(err, stopped)
+		said.Stop(err)
+	}
+	r.conclude(ctx, said, err)
+	return said, err
+}
+
+// bring brings the cluster to the commit that was fetched last.
+func (r *running) bring(ctx context.Context) (report.Report, error) {
 	said, err := r.Reconciler.Bring(ctx, Pass{
-		Render: func(ctx context.Context) (render.Desired, error) { return r.Reconciler.render(ctx, in) },
+		Render: func(ctx context.Context) (render.Desired, error) { return r.Reconciler.render(ctx, r.last) },
 		Before: func(p plan.Plan) {
 			if r.unsaid && p.Writes() {
 				r.pending(ctx)
@@ -417,7 +441,6 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 	})
 	said = said.After(r.so)
 	r.so = said.Summary
-	r.conclude(ctx, said, err)
 	return said, err
 }
 

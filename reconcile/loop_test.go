@@ -331,10 +331,22 @@ func TestFetchError(t *testing.T) {
 		for len(w.heard(Passed)) == 0 {
 			time.Sleep(time.Second)
 		}
-		expect(t, "A repository that is away for a moment is no news.", w.noted())
+		if got := w.noted(); len(got) != 1 || !strings.HasSuffix(got[0], " apply a") {
+			t.Errorf("A repository that is away for a moment is no news, and no reason to leave the cluster alone: %q", got)
+		}
 		time.Sleep(6 * time.Second)
-		if got := w.noted(); len(got) != 1 || !strings.HasSuffix(got[0], " a: error: boom") {
+		if got := w.noted(); len(got) != 2 || !strings.HasSuffix(got[0], " apply a") || !strings.HasSuffix(got[1], " a: error: boom") {
 			t.Errorf("If it stays away, that is said of the last commit that is known: %q", got)
+		}
+		w.set(func() { w.files = "a: [" }) // nobody reads it: the commit is the one that was fetched
+		w.set(func() { w.observe = func(context.Context) error { return errors.New("bang") } })
+		time.Sleep(12 * time.Second)
+		if got := w.noted(); len(got) != 1 || !strings.HasSuffix(got[0], " a: error: boom") {
+			t.Errorf("Of two troubles the repository's comes first: %q", got)
+		}
+		passes := w.heard(Passed)
+		if err := passes[len(passes)-1].Err; !errors.Is(err, errBoom) || !strings.Contains(err.Error(), "bang") {
+			t.Errorf("Both are told: %v", err)
 		}
 	})
 }

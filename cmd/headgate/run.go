@@ -234,14 +234,14 @@ func logPass(log *slog.Logger, e reconcile.Event) {
 	if e.Next > 0 {
 		log = log.With("next", e.Next.Round(time.Second).String())
 	}
-	if e.Err != nil {
-		log.Error("the pass stopped", "error", e.Err)
-		return
-	}
 	for _, s := range r.Steps {
 		if s.Cause == plan.Drift {
 			logDrift(log, s)
 		}
+	}
+	if e.Err != nil {
+		log.Error("the pass stopped", "error", e.Err)
+		return
 	}
 	level := slog.LevelInfo
 	switch {
