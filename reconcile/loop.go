@@ -176,6 +176,7 @@ type running struct {
 	unsaid  bool                 // nothing was said of the commit yet
 	open    map[string]bool      // commits of which the last word is that they are pending
 	overdue map[manifest.ID]bool // checks that were waited for in vain, for this commit
+	fights  fights               // who undoes what the passes write
 	so      report.Summary       // what passes over this commit came to so far
 
 	wake chan struct{} // the watcher told something
@@ -191,7 +192,7 @@ type running struct {
 func (l Loop) running() *running {
 	l.Interval = cmp.Or(l.Interval, time.Minute)
 	l.Grace = cmp.Or(l.Grace, 10*time.Second)
-	r := &running{Loop: l, wake: make(chan struct{}, 1), timer: time.NewTimer(0), open: map[string]bool{}}
+	r := &running{Loop: l, wake: make(chan struct{}, 1), timer: time.NewTimer(0), open: map[string]bool{}, fights: fights{}}
 	if knows, ok := l.Publisher.(Rememberer); ok {
 		for _, revision := range knows.Pending(l.Reconciler.Sync.Namespace, l.Reconciler.Sync.Name) {
 			r.open[revision] = true
@@ -430,7 +431,9 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 
 // bring brings the cluster to the commit that was fetched last.
 func (r *running) bring(ctx context.Context) (report.Report, error) {
-	said, err := r.Reconciler.Bring(ctx, Pass{
+	with := r.Reconciler
+	with.Fights = r.fights.now(time.Now())
+	said, err := with.Bring(ctx, Pass{
 		Render: func(ctx context.Context) (render.Desired, error) { return r.Reconciler.render(ctx, r.last) },
 		Before: func(p plan.Plan) {
 			if r.unsaid && p.Writes() {
@@ -439,7 +442,8 @@ func (r *running) bring(ctx context.Context) (report.Report, error) {
 		},
 		Late: r.overdue,
 	})
-	said = said.After(r.so)
+	r.fights.learn(time.Now(), said)
+	said = said.After(r.so, r.fights.now(time.Now()))
 	r.so = said.Summary
 	return said, err
 }

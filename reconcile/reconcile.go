@@ -55,7 +55,8 @@ type Reconciler struct {
 	Place    Place // nil where passes know no cluster
 	Options  render.Options
 	Guarding plan.Guarding
-	Terms    plan.Terms // as the Observer has them
+	Terms    plan.Terms   // as the Observer has them
+	Fights   []plan.Fight // of the passes before
 	Sync     plan.Sync
 
 	// CA is asked before every pass for that of conversion webhooks, so that it may change;
@@ -114,6 +115,7 @@ func (r Reconciler) Plan(ctx context.Context, want render.Desired, place Observe
 	if err != nil {
 		return plan.Plan{}, err
 	}
+	seen.Fights = r.Fights
 	guards := r.Guarding.Guards()
 	p, err := plan.Compute(want, seen, guards...)
 	if err != nil || len(p.Open()) == 0 {

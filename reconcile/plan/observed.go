@@ -23,6 +23,7 @@ type Observed struct {
 	Upstream  Upstream
 	Terms     Terms                // of the sync
 	Left      map[manifest.ID]bool // what bears the mark of another sync whose inventory does not hold it
+	Fights    []Fight              // what somebody undoes again and again, as whoever makes the passes remembers
 	Natural   render.Owner         // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
 	Offline   bool                 // a commit and no cluster: questions stay open, and every kind counts as served
 }

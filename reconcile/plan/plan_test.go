@@ -558,3 +558,47 @@ func TestOrder(t *testing.T) {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
 }
+
+func TestFight(t *testing.T) {
+	u, edited := configMap("a"), configMap("a")
+	edited.Object["data"] = map[string]any{"k": "edited"}
+	id := manifest.IDOf(u)
+	o := wanted(t, u)
+	rival := Fight{ID: id, Path: "data.k", Manager: "rival", Times: 4, Rests: true}
+	awake := rival
+	awake.Rests = false
+	other := rival
+	other.ID.Name = "b"
+	cases := map[string]struct {
+		reason string
+		fight  Fight
+		before string // the digest of what was applied before
+		want   Action
+	}{
+		"Rests":       {"What is fought over is left alone for a while.", rival, sync.Digest(o), Keep},
+		"Again":       {"And then it is tried again.", awake, sync.Digest(o), Update},
+		"Another":     {"Others are put right meanwhile.", other, sync.Digest(o), Update},
+		"OfTheCommit": {"What a commit asks for is no part of a fight.", rival, "before", Update},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			seen := Observed{
+				Inventory: Inventory{Sync: sync, Entries: map[manifest.ID]Entry{id: {UID: "u", Digest: tc.before}}},
+				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: live(u, "u")}, Kinds: core,
+				Trials: map[manifest.ID]Trial{id: {Live: edited, After: u}},
+				Fights: []Fight{tc.fight},
+			}
+			p, err := Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := p.Steps[0]
+			if s.Action != tc.want {
+				t.Errorf("%s\n%s, want %s", tc.reason, s.Action, tc.want)
+			}
+			if want := "fight: rival changed data.k again 4 times after it was put right; it is left alone for a while"; tc.want == Keep && s.Reason != want {
+				t.Errorf("%s\nreason %q, want %q", tc.reason, s.Reason, want)
+			}
+		})
+	}
+}

@@ -33,6 +33,12 @@ func Markdown(w io.Writer, r Report) error {
 		}
 		fmt.Fprintf(&b, "\n### %s: %d\n\n%s", title, len(lines), strings.Join(lines, ""))
 	}
+	if len(r.Fights) > 0 {
+		fmt.Fprintf(&b, "\n### Fights: %d\n\n", len(r.Fights))
+	}
+	for _, f := range r.Fights {
+		fmt.Fprintf(&b, "- %s\n  - %s\n", code(f.ID.String()), code(f.String()))
+	}
 	section("Held", plan.Hold, false)
 	section("Drifted", drifted, false)
 	section("Prune", plan.Prune, false)

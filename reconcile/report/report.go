@@ -31,6 +31,7 @@ type Report struct {
 	Checks      []plan.Check       `json:"checks"` // without what holds
 	Definitions []Definition       `json:"definitions"`
 	Findings    []manifest.Finding `json:"findings"`
+	Fights      []plan.Fight       `json:"fights,omitempty"` // that are not over
 	Skipped     catalogue.Skipped  `json:"skipped,omitempty"`
 	Error       string             `json:"error,omitempty"` // of a pass that stopped
 }
@@ -147,8 +148,10 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 }
 
 // After is the report of a pass over a commit that had others before it: what became active
-// with the commit, and what was corrected since, is said until the next one.
-func (r Report) After(earlier Summary) Report {
+// with the commit, and what was corrected since, is said until the next one. And so is who
+// undoes what the passes write.
+func (r Report) After(earlier Summary, fights []plan.Fight) Report {
+	r.Fights = fights
 	r.Summary.Activated += earlier.Activated
 	r.Summary.Corrected += earlier.Corrected
 	r.Verdict = verdict(r)

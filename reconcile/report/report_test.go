@@ -174,9 +174,41 @@ func TestAfter(t *testing.T) {
 	create := plan.Step{Action: plan.Create, Cause: plan.Commit, ID: id("a"), Definition: true}
 	drifted := plan.Step{Action: plan.Update, Cause: plan.Drift, ID: id("d")}
 	first := New(plan.Plan{Want: want(), Steps: []plan.Step{create, drifted}}, []plan.Outcome{{ID: id("a")}, {ID: id("d")}}, true)
-	got := New(plan.Plan{Want: want()}, nil, true).After(first.Summary).Verdict
+	got := New(plan.Plan{Want: want()}, nil, true).After(first.Summary, nil).Verdict
 	if diff := cmp.Diff(first.Verdict, got); diff != "" {
 		t.Errorf("What is said of a commit does not change where nothing does.\nAfter(...).Verdict (-want +got):\n%s", diff)
+	}
+}
+
+func TestFights(t *testing.T) {
+	step := plan.Step{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Guard: "fight", Reason: "fight: it is left alone for a while", ID: id("d")}
+	fights := []plan.Fight{{ID: id("d"), Path: "spec.scope", Manager: "helm", Times: 4, Rests: true}, {ID: id("e"), Times: 3}}
+	r := New(plan.Plan{Want: want(), Steps: []plan.Step{step}}, nil, true).After(Summary{}, fights)
+	wanted := Verdict{
+		Status{Success, "1 active, 1 inactive"},
+		Status{Failure, "fight over d and 1 more: helm changed spec.scope again 4 times after it was put right"}, 3,
+	}
+	if diff := cmp.Diff(wanted, r.Verdict); diff != "" {
+		t.Errorf("A fight needs a person.\nVerdict (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(wanted, New(plan.Plan{Want: want()}, nil, true).After(Summary{}, fights).Verdict); diff != "" {
+		t.Errorf("Also in a pass that finds all as it should be, between two blows.\nVerdict (-want +got):\n%s", diff)
+	}
+	var text, markdown bytes.Buffer
+	if err := errors.Join((Text{}).Write(&text, r), Markdown(&markdown, r)); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"! fight  CustomResourceDefinition.apiextensions.k8s.io/d\n    helm changed spec.scope again 4 times after it was put right\n",
+		"! fight  CustomResourceDefinition.apiextensions.k8s.io/e\n    someone deleted it again 3 times after it was put right\n",
+		"Summary: 1 drifted, 2 fought over",
+	} {
+		if !strings.Contains(text.String(), line) {
+			t.Errorf("%q is not in the text:\n%s", line, &text)
+		}
+	}
+	if !strings.Contains(markdown.String(), "### Fights: 2\n\n- ` CustomResourceDefinition.apiextensions.k8s.io/d `\n  - ` helm changed") {
+		t.Errorf("markdown:\n%s", &markdown)
 	}
 }
 

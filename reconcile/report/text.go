@@ -59,6 +59,9 @@ func (t Text) Write(w io.Writer, r Report) error {
 		t.steps(&b, r, action)
 	}
 	t.checks(&b, r.Checks)
+	for _, f := range r.Fights {
+		fmt.Fprintf(&b, "%s %s\n    %s\n", t.paint("! fight ", looks[drifted].colour), clean(f.ID.String()), clean(f.String()))
+	}
 	t.findings(&b, r.Findings)
 	if r.Error != "" {
 		for line := range strings.SplitSeq(r.Error, "\n") {
@@ -228,6 +231,7 @@ func (r Report) Line() string {
 	add(c.Updated, words[1])
 	add(c.Pruned, words[2])
 	add(c.Reported, "drifted")
+	add(len(r.Fights), "fought over")
 	add(c.Held, "held")
 	add(c.Failed, "failed")
 	add(c.NotReady, "not ready")

@@ -81,6 +81,13 @@ func verdict(r Report) Verdict {
 // corrected wherever the plan is carried out, unless the sync only reports them.
 func drift(r Report) Status {
 	switch {
+	case len(r.Fights) > 0:
+		f := r.Fights[0]
+		more := ""
+		if n := len(r.Fights) - 1; n > 0 {
+			more = fmt.Sprintf(" and %d more", n)
+		}
+		return Status{Failure, fmt.Sprintf("fight over %s%s: %s", f.ID.Name, more, f)}
 	case r.Summary.Reported > 0, r.Summary.Drifted > 0 && !r.Applied:
 	case r.Summary.Corrected > 0:
 		return Status{Success, fmt.Sprintf("%d corrected", r.Summary.Corrected)}

@@ -18,6 +18,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -29,8 +30,10 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
 )
 
 func TestMain(m *testing.M) { os.Exit(fixtures.WithControlPlane(m)) }
@@ -414,4 +417,94 @@ func (b *board) count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.posted)
+}
+
+// Somebody who undoes at once what is put right is noticed, named, and left alone for a while.
+func TestTargetFights(t *testing.T) {
+	repository, board := newRepo(t), newBoard(t)
+	s := decode(t, fmt.Sprintf(`  source: {repo: %q, interval: 1s}
+  interval: 1h
+  crdOwner: Headgate
+  clusterName: north
+  statuses: {forge: Gitea, url: %q, repository: a/b, tokenFrom: {env: TOKEN}}
+`, repository.dir, board.URL))
+	s.Name = "fights"
+	config := fixtures.Config(t)
+	requests := &cluster.Requests{}
+	config.Wrap(requests.Wrap)
+	passes := make(chan reconcile.Event, 100)
+	target, err := New(s, Surroundings{
+		Cluster: config, Cache: t.TempDir(),
+		Getenv: func(name string) string { return map[string]string{"TOKEN": "sesame"}[name] },
+		Event: func(e reconcile.Event) {
+			if e.Kind == reconcile.Passed {
+				passes <- e
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	repository.push(t, "a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: fights, namespace: default}\ndata: {key: ours}\n")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		target.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+		_ = target.Close()
+	})
+	<-passes
+	live, err := dynamic.NewForConfig(fixtures.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := live.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
+	var rival sync.WaitGroup
+	t.Cleanup(rival.Wait)
+	t.Cleanup(stop)
+	rival.Go(func() {
+		for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+			u, err := at.Get(ctx, "fights", metav1.GetOptions{})
+			if err != nil {
+				continue
+			}
+			if value, _, _ := unstructured.NestedString(u.Object, "data", "key"); value == "ours" {
+				_, _ = at.Patch(ctx, "fights", types.MergePatchType, []byte(`{"data":{"key":"theirs"}}`), metav1.PatchOptions{FieldManager: "rival"})
+			}
+		}
+	})
+	for {
+		e := <-passes
+		v := e.Report.Verdict
+		if len(e.Report.Fights) == 0 {
+			if v.Drift.State != report.Success {
+				t.Fatalf("before it is a fight: %v", v)
+			}
+			continue
+		}
+		if want := []plan.Fight{{ID: manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: "fights"}, Path: "data.key", Manager: "rival", Times: 3, Rests: true}}; !slices.Equal(want, e.Report.Fights) {
+			t.Errorf("the fight is %v, want %v", e.Report.Fights, want)
+		}
+		if v.Drift.State != report.Failure || v.Drift.Description != "fight over fights: rival changed data.key again 3 times after it was put right" || v.ExitCode != report.ExitHeld {
+			t.Errorf("the verdict: %+v", v)
+		}
+		break
+	}
+	e := <-passes // the rival changed it once more
+	if s := e.Report.Steps; len(s) != 1 || s[0].Action != plan.Keep || s[0].Guard != "fight" {
+		t.Errorf("What is fought over is left alone: %+v", s)
+	}
+	wrote := 0
+	for _, request := range requests.Log() {
+		if strings.HasPrefix(request, "PATCH ") && strings.Contains(request, "/configmaps/fights?") {
+			wrote++
+		}
+	}
+	if wrote != 5 { // it was made, and put right four times
+		t.Errorf("it was written %d times, want 5", wrote)
+	}
 }

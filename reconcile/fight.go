@@ -1,0 +1,113 @@
+package reconcile
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render/manifest"
+)
+
+const (
+	mostUndone = 3                // times that something is undone before it is a fight
+	firstRest  = time.Minute      // after that, between two times that it is put right
+	mostRest   = time.Hour        // however long it goes on
+	leastPeace = time.Minute      // that something stays put before a fight is over
+	longMemory = 90 * time.Minute // that something stays put before nobody remembers that it was changed
+)
+
+// fights are what a loop remembers of those who undo what it writes.
+type fights map[contention]*feud
+
+// A contention is somebody and a path of an object.
+type contention struct {
+	id            manifest.ID
+	path, manager string
+}
+
+// A feud is how a contention goes.
+type feud struct {
+	right  time.Time     // when it was last put right
+	stands bool          // nobody was seen to have undone that
+	undone int           // times
+	gap    time.Duration // the longest time that it took them
+}
+
+func (f feud) isFight() bool { return f.undone >= mostUndone }
+
+// peace is how long it has to stay put for the fight to be over: they may only be slow.
+func (f feud) peace() time.Duration {
+	if !f.isFight() {
+		return longMemory
+	}
+	return max(2*f.gap, leastPeace)
+}
+
+// learn takes in what a pass came to.
+func (all fights) learn(now time.Time, r report.Report) {
+	drifted := map[contention]bool{}
+	for _, s := range r.Steps {
+		if s.Cause != plan.Drift || s.Error != "" || s.NotReached {
+			continue
+		}
+		for _, c := range contentions(s) {
+			drifted[c] = true
+			f := all[c]
+			if f == nil {
+				if s.Action == plan.Keep {
+					continue // it was never put right
+				}
+				f = &feud{}
+				all[c] = f
+			} else if f.stands {
+				f.stands = false
+				f.undone++
+				f.gap = max(f.gap, now.Sub(f.right))
+			}
+			if s.Action != plan.Keep {
+				f.right, f.stands = now, true
+			}
+		}
+	}
+	if r.Error != "" {
+		return // it did not look at everything
+	}
+	for c, f := range all {
+		if drifted[c] {
+			continue
+		}
+		f.stands = true // also where somebody else put it right
+		if now.Sub(f.right) >= f.peace() {
+			delete(all, c)
+		}
+	}
+}
+
+// contentions are the paths that somebody changed of an object.
+func contentions(s report.Step) []contention {
+	if s.Action == plan.Create || s.Would == plan.Create {
+		return []contention{{id: s.ID}}
+	}
+	var all []contention
+	for _, c := range s.Changes {
+		all = append(all, contention{s.ID, c.Path, c.By})
+	}
+	return all
+}
+
+// now are the fights as they stand, in order.
+func (all fights) now(at time.Time) []plan.Fight {
+	var list []plan.Fight
+	for c, f := range all {
+		if f.isFight() {
+			rest := backOff(f.undone-mostUndone+1, firstRest, mostRest)
+			list = append(list, plan.Fight{ID: c.id, Path: c.path, Manager: c.manager, Times: f.undone, Rests: at.Sub(f.right) < rest})
+		}
+	}
+	slices.SortFunc(list, func(a, b plan.Fight) int {
+		return cmp.Or(a.ID.Compare(b.ID), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Manager, b.Manager))
+	})
+	return list
+}
