@@ -73,6 +73,7 @@ type renderFlags struct {
 	service    string
 	ca         string
 	packageFlags
+	limits limitFlags
 }
 
 func newRenderFlags() *renderFlags {
@@ -109,6 +110,7 @@ func (f *renderFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.service, "conversion-service", "", "with --conversion=inject: the webhook's service, as `namespace/name[:port]`")
 	cmd.Flags().StringVar(&f.ca, "conversion-ca", "", "with --conversion=inject: `file` with the webhook's CA, in PEM")
 	f.packageFlags.addTo(cmd)
+	f.limits.addTo(cmd)
 }
 
 // options are the flags as package render takes them.
@@ -122,6 +124,9 @@ func (f *renderFlags) options() (render.Options, error) {
 func (f *renderFlags) into(spec *v1alpha1.Spec) error {
 	spec.CRDOwner = owners[f.owner.value]
 	spec.Others = others[f.others.value]
+	if err := f.limits.into(&spec.Limits); err != nil {
+		return err
+	}
 	spec.Conversion.Strategy = strategies[f.conversion.value]
 	if err := f.packageFlags.into(spec); err != nil {
 		return err

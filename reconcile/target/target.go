@@ -57,9 +57,15 @@ func Reconciler(s v1alpha1.Sync) reconcile.Reconciler {
 	spec := s.Spec
 	return reconcile.Reconciler{
 		Options: render.Options{
-			Owner:             render.Owner(spec.CRDOwner),
-			Conversion:        conversion(spec.Conversion),
-			Others:            catalogue.Others(spec.Others),
+			Owner:      render.Owner(spec.CRDOwner),
+			Conversion: conversion(spec.Conversion),
+			Others:     catalogue.Others(spec.Others),
+			Limits: manifest.Limits{
+				FileBytes:  spec.Limits.FileSize.Bytes(),
+				TotalBytes: spec.Limits.TotalSize.Bytes(),
+				Documents:  spec.Limits.Documents,
+				Depth:      spec.Limits.Depth,
+			},
 			CrossplaneVersion: spec.CrossplaneVersion,
 			Packages:          declared(spec.Packages),
 		},

@@ -6,6 +6,7 @@ package v1alpha1
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -53,6 +54,7 @@ type Spec struct {
 	CRDOwner         CRDOwner         `json:"crdOwner,omitempty"`
 	Catalogue        Catalogue        `json:"catalogue,omitempty"`
 	Others           Others           `json:"others,omitempty"`
+	Limits           Limits           `json:"limits,omitzero"`
 	Packages         []Package        `json:"packages,omitempty"`
 	Conversion       Conversion       `json:"conversion,omitzero"`
 	ManagementPolicy ManagementPolicy `json:"managementPolicy,omitempty"`
@@ -122,6 +124,14 @@ type Package struct {
 	Path      string `json:"path"` // of the repository, from its root
 	Name      string `json:"name"` // that of the provider
 	SafeStart *bool  `json:"safeStart"`
+}
+
+// Limits bound what a commit may cost to read, and what kustomize may build of it.
+type Limits struct {
+	FileSize  Size `json:"fileSize,omitempty"`  // of one file, and of a document with its aliases expanded: 16Mi if left out
+	TotalSize Size `json:"totalSize,omitempty"` // of all files that are read: 1Gi
+	Documents int  `json:"documents,omitempty"` // of all files: 100000
+	Depth     int  `json:"depth,omitempty"`     // of nesting in a document: 200
 }
 
 // A Conversion says what becomes of conversion webhooks, whose service no package holds.
@@ -279,4 +289,16 @@ func (d Duration) Duration() time.Duration {
 		return 0
 	}
 	return v
+}
+
+// A Size is written as Kubernetes writes one: "16Mi".
+type Size string
+
+// Bytes is the size in bytes, 0 of what is none. Validate refuses that.
+func (s Size) Bytes() int64 {
+	q, err := resource.ParseQuantity(string(s))
+	if err != nil {
+		return 0
+	}
+	return q.Value()
 }

@@ -192,6 +192,16 @@ func TestDecodeIsStrict(t *testing.T) {
 				"document 1: spec.packages[2].name: is that of spec.packages[1] already",
 			},
 		},
+		"ReadLimits": {
+			"A limit that nobody can reach is none.",
+			head + "  limits: {fileSize: 1Ti, totalSize: much, documents: -1, depth: 100000}\n",
+			[]string{
+				`document 1: spec.limits.fileSize: must be a size as 16Mi, at most 256Mi, not "1Ti"`,
+				`document 1: spec.limits.totalSize: must be a size as 16Mi, at most 64Gi, not "much"`,
+				"document 1: spec.limits.documents: must be at least 1, not -1; leave it out for the default",
+				"document 1: spec.limits.depth: must be at least 1 and at most 5000, not 100000; leave it out for the default",
+			},
+		},
 		"Release": {
 			"Patch releases differ, too.", head + "  crossplaneVersion: v2.0\n",
 			[]string{`document 1: spec.crossplaneVersion: must be a whole version from v2.0.0 on, as v2.3.1, not "v2.0"`},

@@ -44,6 +44,7 @@ func (s *Sync) Validate() error {
 	notYet(&p, "spec.managementPolicy", spec.ManagementPolicy, PolicyObservable)
 	p.release(spec.CrossplaneVersion)
 	p.packages(spec.Packages)
+	p.limits(spec.Limits)
 	p.conversion(spec.Conversion)
 	for i, rule := range spec.Ignore {
 		p.ignore(fmt.Sprintf("spec.ignore[%d].", i), rule)
@@ -269,6 +270,27 @@ var (
 	pointer  = regexp.MustCompile(`^(/([^~/]|~[01])+)+$`)
 	identity = []string{"/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"}
 )
+
+// limits wants no more than what one object of a repository may have, and a depth that no
+// YAML library falls over.
+func (p *problems) limits(l Limits) {
+	const field = "spec.limits."
+	for _, s := range []struct {
+		name string
+		size Size
+		most Size
+	}{{"fileSize", l.FileSize, "256Mi"}, {"totalSize", l.TotalSize, "64Gi"}} {
+		if s.size != "" && (s.size.Bytes() < 1 || s.size.Bytes() > s.most.Bytes()) {
+			p.add(field+s.name, "must be a size as 16Mi, at most %s, not %q", s.most, string(s.size))
+		}
+	}
+	if l.Documents < 0 {
+		p.add(field+"documents", "must be at least 1, not %d; leave it out for the default", l.Documents)
+	}
+	if l.Depth < 0 || l.Depth > 5000 {
+		p.add(field+"depth", "must be at least 1 and at most 5000, not %d; leave it out for the default", l.Depth)
+	}
+}
 
 func (p *problems) conversion(c Conversion) {
 	const field = "spec.conversion."

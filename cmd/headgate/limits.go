@@ -1,0 +1,38 @@
+package main
+
+import (
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// limitFlags say what a commit may cost to read.
+type limitFlags map[string]string
+
+func (f *limitFlags) addTo(cmd *cobra.Command) {
+	cmd.Flags().StringToStringVar((*map[string]string)(f), "limits", nil, "`what=limit` of a commit: fileSize=16Mi, totalSize=1Gi, documents=100000, depth=200")
+}
+
+// into says in a Sync what the flag says.
+func (f limitFlags) into(l *v1alpha1.Limits) error {
+	for what, limit := range f {
+		n, err := resource.ParseQuantity(limit)
+		if err != nil || n.Value() < 1 {
+			return usagef("--limits: %s=%s is no limit; write one as fileSize=16Mi", what, limit)
+		}
+		switch what {
+		case "fileSize":
+			l.FileSize = v1alpha1.Size(limit)
+		case "totalSize":
+			l.TotalSize = v1alpha1.Size(limit)
+		case "documents":
+			l.Documents = int(n.Value())
+		case "depth":
+			l.Depth = int(n.Value())
+		default:
+			return usagef("--limits: there are fileSize, totalSize, documents and depth, and no %s", what)
+		}
+	}
+	return nil
+}

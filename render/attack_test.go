@@ -1,0 +1,140 @@
+package render_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// What a repository can do to whoever renders it, without being one: the numbers are those
+// of the list of attacks that tests are to cover. What Git itself is made to do is tested
+// in package git, what kustomize is made to do in package kustomize; here is what becomes
+// of it in a render. Either the commit is refused, with a place, and nothing of it is wanted,
+// or it means what an honest one means.
+func TestAttacks(t *testing.T) {
+	link := func(to string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte(to), Mode: fs.ModeSymlink}
+	}
+	configMap := func(name, more string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n" + more
+	}
+	many := func(n int, text func(i int) string) fstest.MapFS {
+		files := fstest.MapFS{}
+		for i := range n {
+			files[fmt.Sprintf("%03d/%05d.yaml", i/1000, i)] = file(text(i))
+		}
+		return files
+	}
+	cases := map[string]struct {
+		reason string
+		files  fstest.MapFS
+		path   string
+		limits manifest.Limits
+		refuse string   // the beginning of the first problem
+		want   []string // else the objects
+	}{
+		"01PathUp":       {reason: "a path ends at the root of the commit", path: "a/../../etc", refuse: "../etc: is not a path inside of the commit"},
+		"01PathUpPlain":  {reason: "a path ends at the root of the commit", path: "..", refuse: "..: is not a path inside of the commit"},
+		"01PathAbsolute": {reason: "the root of the commit is the root", path: "/etc", files: fstest.MapFS{"a.yaml": file(configMap("a", ""))}, refuse: "etc: this commit has no such path"},
+		"01PathLink":     {reason: "a link may lead anywhere", path: "out/kubernetes", files: fstest.MapFS{"out": link("/etc")}, refuse: "out: is a symbolic link"},
+		"01PathLinkLast": {reason: "a link may lead anywhere", path: "out", files: fstest.MapFS{"out": link("../..")}, refuse: "out: is a symbolic link"},
+		"02Links": {
+			reason: "to secrets of the machine, into .git, to itself, to another one: none is followed, and all are counted",
+			files: fstest.MapFS{
+				"a.yaml": file(configMap("a", "")), "passwd.yaml": link("/etc/passwd"), "token.yaml": link("/var/run/secrets/kubernetes.io/serviceaccount/token"),
+				"loop.yaml": link("loop.yaml"), "git.yaml": link(".git/config"), "chain.yaml": link("git.yaml"), "dir": link("/var"),
+				"hooks": {Mode: fs.ModeIrregular},
+			},
+			want: []string{"ConfigMap/a"},
+		},
+		"02PackageLink":       {reason: "a link does not make a package of its directory", files: fstest.MapFS{"crossplane.yaml": link("/etc/passwd"), "a.yaml": file(configMap("a", ""))}, want: []string{"ConfigMap/a"}},
+		"02KustomizationLink": {reason: "nor does it make a kustomization", files: fstest.MapFS{"kustomization.yaml": link("/etc/passwd"), "a.yaml": file(configMap("a", ""))}, want: []string{"ConfigMap/a"}},
+		"12Nothing":           {reason: "an empty commit wants nothing; that nothing is pruned for it is up to a guard"},
+		"12WrongPath":         {reason: "a misspelt path is no empty one", path: "clusters/prd", files: fstest.MapFS{"clusters/prod/a.yaml": file(configMap("a", ""))}, refuse: "clusters/prd: this commit has no such path"},
+		"12WrongCase":         {reason: "names are compared as they are", path: "Clusters", files: fstest.MapFS{"clusters/a.yaml": file(configMap("a", ""))}, refuse: "Clusters: this commit has no such path"},
+		"13ManyFiles":         {reason: "there is a last one", files: many(5001, func(i int) string { return configMap(fmt.Sprintf("a%d", i), "") }), limits: manifest.Limits{Documents: 5000}, refuse: "5000 documents"},
+		"13LargeFile":         {reason: "reading ends at the limit", files: fstest.MapFS{"a.yaml": file(configMap("a", "data:\n  a: "+strings.Repeat("x", 17<<20)+"\n"))}, refuse: "a.yaml: cannot read: it is larger than the limit of 16777216 bytes for one file"},
+		"13LargeIgnoreFile":   {reason: "of this file, too", files: fstest.MapFS{".headgateignore": file(strings.Repeat("x\n", 9<<20))}, refuse: ".headgateignore: cannot read: it is larger than the limit"},
+		"13Together":          {reason: "many files that are not too large are, together", files: many(200, func(int) string { return "a: " + strings.Repeat("x", 1000) }), limits: manifest.Limits{TotalBytes: 100_000}, refuse: "100000 bytes together"},
+		"13Deep":              {reason: "nesting cannot exhaust the stack", files: fstest.MapFS{"a.yaml": file(configMap("a", "data: "+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)+"\n"))}, refuse: "a.yaml:1: cannot decode: it is nested more deeply than the limit of 200 levels"},
+		"13DeepJSON":          {reason: "in JSON neither", files: fstest.MapFS{"a.json": file(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + "}")}, refuse: "a.json:1: cannot decode: it is nested more deeply"},
+		"13AliasBomb":         {reason: "ten lines that decode to gigabytes", files: fstest.MapFS{"a.yaml": file(configMap("a", laughs(12)))}, refuse: "a.yaml:1: cannot decode: document contains excessive aliasing"},
+		"13AliasesOfMuch":     {reason: "and one line", files: fstest.MapFS{"a.yaml": file(configMap("a", "data:\n  a: &a "+strings.Repeat("x", 1<<20)+"\n  b: ["+strings.Repeat("*a,", 1000)+"]\n"))}, refuse: "a.yaml:1: cannot decode: its aliases expand to more than the limit"},
+		"13AliasCycle":        {reason: "and one that has no end", files: fstest.MapFS{"a.yaml": file(configMap("a", "data: &a\n  b: *a\n"))}, refuse: "a.yaml:"},
+		"13DuplicateKey":      {reason: "one of them would count, and a reviewer may look at the other", files: fstest.MapFS{"a.yaml": file(configMap("a", "kind: Secret\n"))}, refuse: "a.yaml:5: cannot decode: key \"kind\" already set"},
+		"13DuplicateJSON":     {reason: "in JSON, too", files: fstest.MapFS{"a.json": file(`{"apiVersion":"v1","kind":"ConfigMap","kind":"Secret","metadata":{"name":"a"}}`)}, refuse: "a.json:1: cannot decode: duplicate field \"kind\""},
+		"13NUL":               {reason: "some would end here", files: fstest.MapFS{"a.yaml": file(configMap("a", "\x00"))}, refuse: "a.yaml:5: cannot read: it holds a NUL byte"},
+		"13NotUTF8":           {reason: "some would replace it", files: fstest.MapFS{"a.yaml": file(configMap("a", "data: {a: caf\xe9}\n"))}, refuse: "a.yaml:5: cannot read: it is not UTF-8"},
+		"13UTF16":             {reason: "some would read it", files: fstest.MapFS{"a.yaml": file("\xff\xfea\x00")}, refuse: "a.yaml:1: cannot read: it is UTF-16"},
+		"13BOMAndCRLF":        {reason: "as some editors on Windows save it", files: fstest.MapFS{"a.yaml": file("\uFEFF" + strings.ReplaceAll(configMap("a", "---\n"+configMap("b", "")), "\n", "\r\n"))}, want: []string{"ConfigMap/a", "ConfigMap/b"}},
+		"13Markers": {
+			reason: "what looks like a separator in a text is none, and what is one hides nothing",
+			files:  fstest.MapFS{"a.yaml": file(configMap("a", "data:\n  a: |\n    ---\n    kind: Secret\n") + "--- # next\n" + configMap("b", "data: {a: \"--- x\"}\n") + "...\n---\n" + configMap("c", ""))},
+			want:   []string{"ConfigMap/a", "ConfigMap/b", "ConfigMap/c"},
+		},
+		"13AfterTheEnd": {reason: "libraries take the first document and say nothing of the rest", files: fstest.MapFS{"a.yaml": file(configMap("a", "...\n"+configMap("b", "")))}, want: []string{"ConfigMap/a", "ConfigMap/b"}},
+		"13Indented":    {reason: "the same with a first line that is indented", files: fstest.MapFS{"a.yaml": file("  " + configMap("a", ""))}, refuse: "a.yaml:"},
+		"13Directive":   {reason: "and with a directive in the middle", files: fstest.MapFS{"a.yaml": file(configMap("a", "%YAML 1.1\n---\n"+configMap("b", "")))}, refuse: "a.yaml:"},
+		"13List":        {reason: "a list in a list in a list is its items", files: fstest.MapFS{"a.yaml": file("apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMapList\n  items: [{metadata: {name: a}}, {metadata: {name: b}}]\n")}, want: []string{"ConfigMap/a", "ConfigMap/b"}},
+		"13MergeKey":    {reason: "a kind that comes by a merge key is the kind", files: fstest.MapFS{"a.yaml": file("x: &x {kind: ConfigMap, apiVersion: v1}\n<<: *x\nmetadata: {name: a}\n")}, want: []string{"ConfigMap/a"}},
+		"14Loop": {
+			reason: "directories that are built upon each other",
+			files:  fstest.MapFS{"a/kustomization.yaml": file("resources: [../b]\n"), "b/kustomization.yaml": file("resources: [../a]\n")},
+			refuse: "b/kustomization.yaml:1: a cannot be built upon a, which it is a part of or lies in",
+		},
+		"14Itself":      {reason: "a directory that is built upon itself", files: fstest.MapFS{"a/kustomization.yaml": file("resources: [./]\n")}, refuse: "a/kustomization.yaml:1: a cannot be built upon a"},
+		"14Remote":      {reason: "nothing is fetched", files: fstest.MapFS{"a/kustomization.yaml": file("resources:\n- https://example.org/a.yaml\n")}, refuse: "a/kustomization.yaml:2: resources[0]: https://example.org/a.yaml is not in the commit"},
+		"14Plugin":      {reason: "nothing is run", files: fstest.MapFS{"a/kustomization.yaml": file("transformers:\n- '{apiVersion: x/v1, kind: Evil, metadata: {name: e}}'\n")}, refuse: "a/kustomization.yaml:2: Evil of x/v1 is no plugin"},
+		"14Helm":        {reason: "helm neither, whatever its flags would say", files: fstest.MapFS{"a/kustomization.yaml": file("helmCharts: [{name: x, releaseName: --post-renderer=evil}]\n")}, refuse: "a/kustomization.yaml:1: helmCharts: charts are not inflated"},
+		"14SecretFile":  {reason: "a ConfigMap of the machine's files", files: fstest.MapFS{"a/kustomization.yaml": file("configMapGenerator: [{name: a, files: [../../../../var/run/secrets/token]}]\n")}, refuse: "a/kustomization.yaml:1: configMapGenerator[0].files[0]: ../../../../var/run/secrets/token leads out of the commit"},
+		"14OutsidePath": {reason: "what lies beside the path, and in the commit, may be built upon", path: "o", files: fstest.MapFS{"o/kustomization.yaml": file("resources: [../b]\n"), "b/kustomization.yaml": file("resources: [a.yaml]\n"), "b/a.yaml": file(configMap("a", ""))}, want: []string{"ConfigMap/a"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.files == nil {
+				tc.files = fstest.MapFS{}
+			}
+			want, err := render.Render(render.Input{Files: tc.files, Path: tc.path}, render.Options{Limits: tc.limits})
+			if tc.refuse != "" {
+				var problems catalogue.Errors
+				if !errors.As(err, &problems) || len(problems) == 0 {
+					t.Fatalf("%s\nwant a problem with the commit, got %v", tc.reason, err)
+				}
+				if first := problems[0].Error(); !strings.HasPrefix(first, tc.refuse) && !strings.Contains(first, "limit of "+tc.refuse) && !strings.HasSuffix(first, tc.refuse) {
+					t.Errorf("%s\nwant %q…, got %s", tc.reason, tc.refuse, first)
+				}
+				if len(want.Objects)+len(want.Definitions) > 0 {
+					t.Errorf("%s\n%d objects of what is refused", tc.reason, len(want.Objects))
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("%s\n%v", tc.reason, err)
+			}
+			var got []string
+			for _, o := range want.Objects {
+				got = append(got, o.ID.String())
+			}
+			if strings.Join(got, " ") != strings.Join(tc.want, " ") {
+				t.Errorf("%s\nwant %v, got %v", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// laughs is a mapping of n lists, each of ten times the one before it.
+func laughs(n int) string {
+	var b strings.Builder
+	b.WriteString("data:\n  a0: &a0 [ha, ha, ha, ha, ha, ha, ha, ha, ha, ha]\n")
+	for i := 1; i < n; i++ {
+		fmt.Fprintf(&b, "  a%d: &a%d [%s*a%d]\n", i, i, strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 9), i-1)
+	}
+	return b.String()
+}
