@@ -797,6 +797,16 @@ func TestReadRefuses(t *testing.T) {
 			root:   "a/kustomization.yml",
 			want:   []string{"a/kustomization.yml: is a kustomization: name its directory"},
 		},
+		"BuiltTwice": {
+			reason: "a path that holds two overlays of one base is one directory too high, and the same line twice would not say so",
+			files: map[string]string{
+				"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": object("v1", "ConfigMap", "a"),
+				"dev/kustomization.yaml":  "resources: [../base]\n",
+				"prod/kustomization.yaml": "resources: [../base]\n",
+				"test/kustomization.yaml": "resources: [../base]\nnamespace: test\n",
+			},
+			want: []string{"prod/kustomization.yaml:1: ConfigMap a of base/a.yaml:1 is built here and by dev: let the path name one of the two"},
+		},
 		"BuiltAndPlain": {
 			reason: "an object is declared once, by whatever way",
 			files: map[string]string{

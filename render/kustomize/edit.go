@@ -83,7 +83,7 @@ func (e *editing) vet() *kustomization {
 	e.openAPI()
 	for _, key := range []string{"crds", "configurations"} {
 		for i, given := range list(e.content, key) {
-			e.setYAML(given, func(name string) { list(e.content, key)[i] = name }, key, i)
+			e.setYAML(text(given), func(name string) { list(e.content, key)[i] = name }, key, i)
 		}
 	}
 	for _, key := range []string{"patches", "patchesJson6902"} {
@@ -94,7 +94,7 @@ func (e *editing) vet() *kustomization {
 		}
 	}
 	for i, given := range list(e.content, "patchesStrategicMerge") {
-		list(e.content, "patchesStrategicMerge")[i] = e.inlineOrFile(given, "patchesStrategicMerge", i)
+		list(e.content, "patchesStrategicMerge")[i] = e.inlineOrFile(text(given), "patchesStrategicMerge", i)
 	}
 	e.replacements(e.content, "replacements")
 	for _, key := range []string{"configMapGenerator", "secretGenerator"} {
@@ -216,7 +216,7 @@ func (e *editing) openAPI() {
 	for key, given := range fields {
 		switch key {
 		case "path":
-			e.setYAML(given, func(name string) { fields["path"] = name }, "openapi", "path")
+			e.setYAML(text(given), func(name string) { fields["path"] = name }, "openapi", "path")
 		case "version":
 		default:
 			e.wrong(errors.New("is not known: there are path and version"), "openapi", key)
@@ -230,7 +230,7 @@ func (e *editing) patch(patch map[string]any, key string, at ...any) {
 		e.wrong(errors.New("is there, and path as well: one of them is enough"), append(at, key)...)
 		return
 	}
-	if given, ok := patch["path"]; ok && given != "" {
+	if given := text(patch["path"]); given != "" {
 		e.setPatch(given, func(name string) { patch["path"] = name }, append(at, "path")...)
 	}
 	if given := text(patch[key]); given != "" {
@@ -245,7 +245,7 @@ func (e *editing) replacements(content map[string]any, key string) {
 			e.wrong(errors.New("is empty"), key, i)
 			continue
 		}
-		if given, ok := r["path"]; ok && given != "" {
+		if given := text(r["path"]); given != "" {
 			e.setYAML(given, func(name string) { r["path"] = name }, key, i, "path")
 		}
 	}
@@ -328,17 +328,17 @@ func (e *editing) setRaw(given string, set func(name string), at ...any) {
 }
 
 // setYAML gives the view what is in a file of configuration, and set its name there.
-func (e *editing) setYAML(given any, set func(name string), at ...any) {
+func (e *editing) setYAML(given string, set func(name string), at ...any) {
 	e.setContent(inYAML, given, set, at...)
 }
 
 // setPatch does it with a patch.
-func (e *editing) setPatch(given any, set func(name string), at ...any) {
+func (e *editing) setPatch(given string, set func(name string), at ...any) {
 	e.setContent(inPatch, given, set, at...)
 }
 
-func (e *editing) setContent(where string, given any, set func(name string), at ...any) {
-	name, ok := e.regular(text(given), at...)
+func (e *editing) setContent(where, given string, set func(name string), at ...any) {
+	name, ok := e.regular(given, at...)
 	if !ok {
 		return
 	}
@@ -382,12 +382,12 @@ func (e *editing) inline(given string, at ...any) string {
 
 // inlineOrFile is a text of YAML, or the path of a file. Kustomize tries one, then the
 // other.
-func (e *editing) inlineOrFile(given any, at ...any) string {
-	if isInline(e.reader, text(given)) {
-		if documents, err := e.reader.Inline("inline", text(given)); err == nil && slices.ContainsFunc(documents, isNameless) {
+func (e *editing) inlineOrFile(given string, at ...any) string {
+	if isInline(e.reader, given) {
+		if documents, err := e.reader.Inline("inline", given); err == nil && slices.ContainsFunc(documents, isNameless) {
 			e.wrong(errors.New("a patch has a kind and a metadata.name"), at...)
 		}
-		return e.inline(text(given), at...)
+		return e.inline(given, at...)
 	}
 	made := ""
 	e.setPatch(given, func(name string) { made = name }, at...)

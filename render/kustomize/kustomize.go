@@ -70,55 +70,83 @@ func Is(documents []*manifest.Document) bool {
 // built upon, and for components. Nothing is built if anything is wrong.
 func Directories(files fs.FS, reader *manifest.Reader, directories []string) (Build, []Error) {
 	v := newVetting(files, reader)
+	made := Build{Reads: v.reads}
 	var roots []*kustomization
-	builtUpon := map[string]string{} // by whom
-	var made Build
+	partOf := map[string]string{} // directories, by what is built upon them
 	for _, dir := range slices.Sorted(slices.Values(directories)) {
 		k := v.kustomization(dir, nil, manifest.Origin{Path: dir})
 		switch {
-		case k == nil:
+		case k == nil: // which was said
 		case k.component:
 			made.Components++
 		default:
 			roots = append(roots, k)
-			v.mark(k, builtUpon)
+			k.note(partOf)
 		}
 	}
-	if len(v.problems) > 0 {
-		return Build{}, v.problems
-	}
-
+	first := map[output]*kustomization{}
 	for _, k := range roots {
-		if by := builtUpon[k.dir]; by != "" {
-			made.Findings = append(made.Findings, manifest.Finding{
-				Rule: RuleBase, Severity: manifest.Note, Origin: k.origin,
-				Message: fmt.Sprintf("%s is part of what is built of %s, and so not built by itself", k.dir, by),
-			})
+		if len(v.problems) > 0 {
+			break
+		}
+		if overlay := partOf[k.dir]; overlay != "" {
+			made.Findings = append(made.Findings, isBase(k, overlay))
 			continue
 		}
 		if k.size.crds > manyCRDs {
 			made.Findings = append(made.Findings, tooManyCRDs(k))
 		}
-		documents, err := v.run(k)
-		if err != nil {
-			return Build{}, []Error{*err}
-		}
+		documents := v.run(k)
+		v.refuseTwice(k, documents, first)
 		made.Documents = append(made.Documents, documents...)
+	}
+	if len(v.problems) > 0 {
+		return Build{}, v.problems
 	}
 	for _, m := range v.manifests {
 		made.Local += m.local
 	}
-	made.Reads = v.reads
 	return made, nil
 }
 
-// mark notes whom the directories below k are part of.
-func (v *vetting) mark(k *kustomization, builtUpon map[string]string) {
+// note notes of the directories below what they are a part of.
+func (k *kustomization) note(partOf map[string]string) {
 	for _, below := range k.upon {
-		if builtUpon[below.dir] == "" {
-			builtUpon[below.dir] = k.dir
-			v.mark(below, builtUpon)
+		if partOf[below.dir] == "" {
+			partOf[below.dir] = k.dir
+			below.note(partOf)
 		}
+	}
+}
+
+// An output is what was built of one place under one identity.
+type output struct {
+	origin manifest.Origin
+	id     manifest.ID
+}
+
+// refuseTwice refuses what another directory has made of the same base already: first says
+// which.
+func (v *vetting) refuseTwice(k *kustomization, documents []*manifest.Document, first map[output]*kustomization) {
+	said := false
+	for _, d := range documents {
+		group, _, _ := strings.Cut(d.Header.APIVersion, "/")
+		o := output{d.Origin, manifest.ID{Group: group, Kind: d.Header.Kind, Namespace: d.Header.Namespace, Name: d.Header.Name}}
+		other, twice := first[o]
+		if !twice {
+			first[o] = k
+		}
+		if twice && other != k && !said {
+			said = true // once: all that comes of the base is there twice
+			v.refuse(k.origin, fmt.Errorf("%s %s of %s is built here and by %s: let the path name one of the two, or let them build under different names", d.Header.Kind, d.Header.Name, d.Origin, other.dir))
+		}
+	}
+}
+
+func isBase(k *kustomization, overlay string) manifest.Finding {
+	return manifest.Finding{
+		Rule: RuleBase, Severity: manifest.Note, Origin: k.origin,
+		Message: fmt.Sprintf("%s is part of what is built of %s, and so not built by itself", k.dir, overlay),
 	}
 }
 

@@ -133,7 +133,7 @@ func (e *editing) plugin(h manifest.Header) {
 		e.patch(e.content, "jsonOp")
 	case "PatchStrategicMergeTransformer":
 		for i, given := range list(e.content, "paths") {
-			list(e.content, "paths")[i] = e.inlineOrFile(given, "paths", i)
+			list(e.content, "paths")[i] = e.inlineOrFile(text(given), "paths", i)
 		}
 		if given := text(e.content["patches"]); given != "" {
 			e.content["patches"] = e.inline(given, "patches")
@@ -143,7 +143,7 @@ func (e *editing) plugin(h manifest.Header) {
 	case "ConfigMapGenerator", "SecretGenerator":
 		e.generator(e.content)
 	case "ValueAddTransformer":
-		if given, ok := e.content["targetFilePath"]; ok && given != "" {
+		if given := text(e.content["targetFilePath"]); given != "" {
 			e.setYAML(given, func(name string) { e.content["targetFilePath"] = name }, "targetFilePath")
 		}
 	}

@@ -149,6 +149,8 @@ func TestRefused(t *testing.T) {
 		"OtherCase":       {"kustomize takes Resources for resources, and not everybody does", "Resources: [cm.yaml]\n", []string{`app/kustomization.yaml:1: unknown field "Resources"`}},
 		"Twice":           {"one of them would count", "resources: [cm.yaml]\nresources: []\n", []string{"app/kustomization.yaml:2: cannot decode: key \"resources\" already set"}},
 		"OtherType":       {"a text is no list", "resources: cm.yaml\n", []string{"app/kustomization.yaml:1: cannot unmarshal string into Go struct field Kustomization.resources"}},
+		"OtherVersion":    {"a later version may mean something else", "apiVersion: kustomize.config.k8s.io/v1\nkind: Kustomization\nresources: [cm.yaml]\n", []string{"app/kustomization.yaml:1: apiVersion for Kustomization should be kustomize.config.k8s.io/v1beta1"}},
+		"OtherKind":       {"and another kind", "kind: Kustomisation\n", []string{"app/kustomization.yaml:1: kind should be Kustomization or Component"}},
 		"Nothing":         {"an empty file is a mistake", "# nothing\n", []string{"app/kustomization.yaml:1: the kustomization is empty"}},
 		"TwoDocuments":    {"kustomize would read the first", kustom + "---\n" + kustom, []string{"app/kustomization.yaml:4: a kustomization is one document"}},
 		"Helm":            {"that runs helm, which fetches", "helmCharts: [{name: x, repo: https://example.org}]\nhelmGlobals: {chartHome: x}\nhelmChartInflationGenerator: [{chartName: x}]\n", []string{"app/kustomization.yaml:1: helmCharts: charts are not inflated", "app/kustomization.yaml:2: helmGlobals: ", "app/kustomization.yaml:3: helmChartInflationGenerator: "}},

@@ -1,7 +1,6 @@
 package kustomize
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -26,32 +25,33 @@ var one sync.Mutex
 var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = 4 << 20 })
 
 // run has kustomize build what was vetted.
-func (v *vetting) run(k *kustomization) ([]*manifest.Document, *Error) {
-	refuse := func(err error) *Error {
-		return &Error{Origin: k.origin, Err: fmt.Errorf("%s: kustomize cannot build it: %w", k.origin, err)}
-	}
+func (v *vetting) run(k *kustomization) []*manifest.Document {
 	built, err := v.build(k)
 	if err != nil {
-		return nil, refuse(errors.New(readable(err.Error())))
+		v.refuse(k.origin, fmt.Errorf("kustomize cannot build it: %s", readable(err.Error())))
+		return nil
 	}
 	if n, most := built.Size(), v.reader.Limits().Documents; n > most {
-		return nil, refuse(fmt.Errorf("it makes %d documents, more than the limit of %d", n, most))
+		v.refuse(k.origin, fmt.Errorf("kustomize makes %d documents of it, more than the limit of %d", n, most))
+		return nil
 	}
 	var documents []*manifest.Document
 	for _, r := range built.Resources() {
 		object, err := r.Map()
 		if err != nil {
-			return nil, refuse(fmt.Errorf("%s cannot be decoded", r.CurId()))
+			v.refuse(k.origin, fmt.Errorf("%s, which kustomize makes of it, cannot be decoded", r.CurId()))
+			continue
 		}
 		from := v.sourceOf(object, k.origin)
 		unscope(object)
 		d, err := manifest.Made(object, from.origin, from.document)
 		if err != nil {
-			return nil, &Error{Origin: from.origin, Err: err}
+			v.problems = append(v.problems, Error{Origin: from.origin, Err: err})
+			continue
 		}
 		documents = append(documents, d)
 	}
-	return documents, nil
+	return documents
 }
 
 // unscope takes the namespace from what Crossplane has outside of namespaces: kustomize puts

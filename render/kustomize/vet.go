@@ -183,6 +183,10 @@ func (v *vetting) open(name string, trail []string) (*editing, bool) {
 		at:      document.OriginOf,
 	}
 	before := len(v.problems)
-	e.strict(content.Object, &types.Kustomization{})
+	var decoded types.Kustomization
+	e.strict(content.Object, &decoded)
+	for _, wrong := range decoded.EnforceFields() {
+		v.refuse(document.Origin, errors.New(wrong))
+	}
 	return e, len(v.problems) == before
 }
