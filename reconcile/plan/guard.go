@@ -75,11 +75,13 @@ func (g Guarding) Guards() []Guard {
 	return []Guard{
 		{Name: "owner", Writes: true, Rule: owner(g.OwnerIsSet)},
 		{Name: "flood", Writes: true, Rule: flood(g.MaxActivations)},
+		{Name: "paused", Writes: true, Rule: paused},
 		{Name: "drift", Writes: true, Rule: onlyReported(g.ReportDrift)},
 		{Name: "fight", Writes: true, Rule: fight},
 		{Name: "owner", Rule: owner(g.OwnerIsSet)},
 		{Name: "asked", Rule: asked},
 		{Name: "rebuilt", Rule: rebuilt},
+		{Name: "paused", Rule: paused},
 		{Name: guardNotOurs, Rule: notOurs},
 		{Name: "protected", Rule: protected},
 		{Name: "external", Rule: external(g.PruneInstances)},
@@ -157,6 +159,22 @@ func asked(s Step, c Case) Ruling {
 		}
 	}
 	return allowed
+}
+
+// pauseAnnotation stops Crossplane from acting on an object.
+const pauseAnnotation = "crossplane.io/paused"
+
+// paused leaves what somebody else paused exactly as it is: people pause what they are
+// working on.
+func paused(s Step, c Case) Ruling {
+	live := c.Live(s)
+	switch {
+	case live == nil || live.GetAnnotations()[pauseAnnotation] != "true" || applies(live, true, pauseAnnotation):
+		return allowed
+	case s.Action == Prune:
+		return held("%s; take the annotation out when whoever set it is done", isPaused)
+	}
+	return Ruling{Answer: Retained, Reason: isPaused + ": it stays as it is until they take that out"}
 }
 
 // rebuilt prunes nothing by an inventory that was made of marks: a mark is copied too

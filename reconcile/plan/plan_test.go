@@ -274,6 +274,37 @@ func TestReportDrift(t *testing.T) {
 	}
 }
 
+func TestPaused(t *testing.T) {
+	u := configMap("a")
+	id := manifest.IDOf(u)
+	byUs := func(m *metav1.PartialObjectMetadata) {
+		fields := &metav1.FieldsV1{}
+		fields.SetRawString(`{"f:metadata":{"f:annotations":{"f:crossplane.io/paused":{}}}}`)
+		m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: Manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: fields}}
+	}
+	pause := annotated("crossplane.io/paused", "true")
+	for reason, tc := range map[string]struct {
+		edits []func(*metav1.PartialObjectMetadata)
+		want  Action
+	}{
+		"What somebody paused stays as it is.":                     {[]func(*metav1.PartialObjectMetadata){pause}, Keep},
+		"What the commit paused is the commit's, also to wake up.": {[]func(*metav1.PartialObjectMetadata){pause, byUs}, Update},
+		"What says that it is not paused is not.":                  {[]func(*metav1.PartialObjectMetadata){annotated("crossplane.io/paused", "false")}, Update},
+	} {
+		p, err := Compute(render.Desired{Objects: []render.Object{wanted(t, u)}}, Observed{
+			Inventory: Inventory{Sync: sync, Entries: map[manifest.ID]Entry{id: {UID: "u"}}}, Kinds: core,
+			Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: live(u, "u", tc.edits...)},
+			Trials:  map[manifest.ID]Trial{id: {Live: u, After: configMap("b")}},
+		}, Guarding{}.Guards()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Steps[0].Action; got != tc.want {
+			t.Errorf("%s\n%s, want %s", reason, got, tc.want)
+		}
+	}
+}
+
 func TestUnservedKinds(t *testing.T) {
 	bucket := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.org/v1", "kind": "Bucket", "metadata": map[string]any{"namespace": "default", "name": "b"},
@@ -368,6 +399,11 @@ func TestGuards(t *testing.T) {
 			reason: "Argo CD's options are a list.",
 			owned:  cm, live: live(cm, "u", annotated("argocd.argoproj.io/sync-options", "ServerSideApply=true, Prune=false")), want: []render.Object{kept},
 			result: want{Action: Keep, Guard: "asked"},
+		},
+		"Paused": {
+			reason: "Somebody is working on it.",
+			owned:  cm, live: live(cm, "u", annotated("crossplane.io/paused", "true")), want: []render.Object{kept},
+			result: want{Action: Hold, Guard: "paused"},
 		},
 		"MarkLost": {
 			reason: "Without our mark it may be someone else's by now.",

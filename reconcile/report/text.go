@@ -129,7 +129,7 @@ func (t Text) step(b *strings.Builder, s Step) {
 	if s.NotReached {
 		detail("not reached before the pass stopped")
 	}
-	if s.Waits != "" {
+	if s.Waits != "" && s.Error == "" { // which says it, too
 		detail("waits for %s", clean(s.Waits))
 	}
 	if s.NotReady != "" {
