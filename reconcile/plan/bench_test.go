@@ -1,0 +1,107 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// BenchmarkCompute decides over a provider with 2,043 definitions, as a pass does between
+// its requests: 500 of them are active in an empty cluster, in one that is as it was left,
+// and in one that was left so by a policy that named more.
+func BenchmarkCompute(b *testing.B) {
+	const definitions, active = 2043, 500
+	commit := func(active int) render.Desired {
+		files := fstest.MapFS{"provider/crossplane.yaml": {Data: []byte(`apiVersion: meta.pkg.crossplane.io/v1
+kind: Provider
+metadata: {name: provider-toy}
+spec: {capabilities: [safe-start]}
+`)}}
+		var policy strings.Builder
+		policy.WriteString("apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata: {name: some}\nspec:\n  activate:\n")
+		for i := range definitions {
+			files[fmt.Sprintf("provider/%d.yaml", i)] = &fstest.MapFile{Data: fmt.Appendf(nil, toyDefinition, i)}
+			if i < active {
+				fmt.Fprintf(&policy, "  - things%d.example.org\n", i)
+			}
+		}
+		files["policy.yaml"] = &fstest.MapFile{Data: []byte(policy.String())}
+		want, err := render.Render(render.Input{Files: files}, render.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if len(want.Definitions) != definitions {
+			b.Fatalf("%d definitions, want %d", len(want.Definitions), definitions)
+		}
+		return want
+	}
+	want := commit(active)
+	left := Observed{
+		Inventory: Inventory{Sync: sync, Entries: map[manifest.ID]Entry{}},
+		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
+		Kinds:     core,
+	}
+	for i, o := range want.Objects {
+		if !o.ID.IsCRD() {
+			continue // nothing serves the policy
+		}
+		u, err := sync.Sent(o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		left.Objects[o.ID] = live(u, types.UID(fmt.Sprint(i)))
+		left.Inventory.Entries[o.ID] = applied(left.Objects[o.ID], sync.Digest(o))
+	}
+	cases := map[string]struct {
+		want  render.Desired
+		seen  Observed
+		steps Action
+		n     int
+	}{
+		"FirstPass":   {want, Observed{Inventory: Inventory{Sync: sync}, Kinds: core}, Create, active},
+		"NothingToDo": {want, left, Keep, active},
+		"Retained":    {commit(1), left, Keep, active},
+	}
+	guards := Guarding{}.Guards()
+	for name, bc := range cases {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				asked, err := AskFor(bc.want, bc.seen.Inventory)
+				if err != nil || len(bc.seen.Doubtful(asked, false)) > 0 {
+					b.Fatal("something is to be looked at", err)
+				}
+				p, err := Compute(bc.want, bc.seen, guards...)
+				if err != nil || p.Count(bc.steps) != bc.n {
+					b.Fatalf("%d of %d steps %s, want %d: %v", p.Count(bc.steps), len(p.Steps), bc.steps, bc.n, err)
+				}
+			}
+		})
+	}
+}
+
+const toyDefinition = `apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceDefinition
+metadata:
+  name: things%[1]d.example.org
+spec:
+  group: example.org
+  scope: Namespaced
+  names:
+    kind: Thing%[1]d
+    plural: things%[1]d
+  versions:
+  - name: v1beta1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+`
