@@ -99,7 +99,7 @@ update: $(servers) ## Rewrite golden files; read their diff like code
 	@for pkg in $(call having,flag.Bool."update"); do go test $$pkg -update || exit 1; done
 
 .PHONY: bench
-bench: build bin/controlplane ## Measure, each figure beside its target (BENCH=regexp, BENCHFLAGS='-n 5'), then the benchmarks in the code
+bench: build $(filter bin/controlplane bin/gitea,$(servers)) ## Measure, each figure beside its target (BENCH=regexp, BENCHFLAGS='-n 5'), then the benchmarks in the code
 	@$(static) go run ./fixtures/bench -run '$(BENCH)' $(BENCHFLAGS)
 	@for pkg in $(call having,^func Benchmark); do go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 120m $$pkg || exit 1; done
 

@@ -23,11 +23,10 @@ import (
 type told struct {
 	mu      sync.Mutex
 	moved   map[manifest.ID]string
-	times   int
 	trouble []string
 }
 
-func (w *told) state() ([]string, int) {
+func (w *told) state() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	names := []string{}
@@ -35,18 +34,18 @@ func (w *told) state() ([]string, int) {
 		names = append(names, id.String())
 	}
 	slices.Sort(names)
-	return names, w.times
+	return names
 }
 
 // comes waits until exactly these are told to have moved.
-func (w *told) comes(t *testing.T, within time.Duration, want ...string) time.Duration {
+func (w *told) comes(t *testing.T, within time.Duration, want ...string) {
 	t.Helper()
 	slices.Sort(want)
 	begun := time.Now()
 	for {
-		got, _ := w.state()
+		got := w.state()
 		if slices.Equal(got, want) {
-			return time.Since(begun)
+			return
 		}
 		if time.Since(begun) > within {
 			t.Fatalf("after %s %q is told to have moved, want %q", within, got, want)
@@ -66,7 +65,7 @@ func watch(t *testing.T, c *cluster.Cluster) *told {
 		c.Watch(ctx, func(moved map[manifest.ID]string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.moved, w.times = maps.Clone(moved), w.times+1
+			w.moved = maps.Clone(moved)
 		}, func(err error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -108,7 +107,7 @@ func TestWatchFollowsTheInventory(t *testing.T) {
 	commit := want(t, crd, w.instance("Bucket", "", "logs"))
 	applied(t, c, commit)
 	time.Sleep(time.Second)
-	if got, _ := news.state(); len(got) > 0 {
+	if got := news.state(); len(got) > 0 {
 		t.Errorf("What a pass writes did not move, but: %q", got)
 	}
 	w.patch(t, w.at(w.resource("Bucket"), ""), "logs", `{"spec":{"size":7}}`)
@@ -121,7 +120,7 @@ func TestWatchFollowsTheInventory(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, func() bool {
-		got, _ := news.state()
+		got := news.state()
 		return slices.Contains(got, "CustomResourceDefinition.apiextensions.k8s.io/"+crd.GetName())
 	})
 	until(t, func() bool {
@@ -132,7 +131,7 @@ func TestWatchFollowsTheInventory(t *testing.T) {
 	news.comes(t, 5*time.Second)
 	until(t, func() bool { // the kind is followed again
 		w.patch(t, w.at(w.resource("Bucket"), ""), "logs", `{"spec":{"size":9}}`)
-		got, _ := news.state()
+		got := news.state()
 		return len(got) == 1
 	})
 }
