@@ -65,8 +65,12 @@ func (c *Cluster) unknown(err error) string {
 }
 
 func (c *Cluster) answer(ctx context.Context, q plan.Question) (plan.Answer, error) {
-	if q.Ask == plan.Inside {
+	switch q.Ask {
+	case plan.Inside:
 		return c.inside(ctx, q.Of.Name)
+	case plan.Stored:
+		return c.storedVersions(ctx, q.Of)
+	case plan.Dependents:
 	}
 	id := q.Of
 	switch id.Group {
@@ -95,6 +99,19 @@ func (c *Cluster) answer(ctx context.Context, q plan.Question) (plan.Answer, err
 		return c.usages(ctx, id)
 	}
 	return plan.Answer{}, nil // a kind that nothing depends on
+}
+
+// storedVersions says in which versions objects of a CRD are stored.
+func (c *Cluster) storedVersions(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+	u, err := c.read(ctx, id)
+	if apierrors.IsNotFound(err) {
+		return plan.Answer{}, nil
+	}
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	versions, _, err := unstructured.NestedStringSlice(u.Object, "status", "storedVersions")
+	return plan.Answer{Count: int64(len(versions)), Example: strings.Join(versions, " ")}, err
 }
 
 // A tally counts and keeps the first as an example.

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -139,5 +140,51 @@ func TestTakeConflicts(t *testing.T) {
 	}
 	if again := planned(t, c, commit); again.Writes() {
 		t.Errorf("What was taken is ours, got %v", actions(again))
+	}
+}
+
+// What is stored in a version stays readable: by the webhook, or because it is migrated.
+func TestStoredVersions(t *testing.T) {
+	w := newWorld(t)
+	crd := func(webhook bool, storage string, versions ...string) *unstructured.Unstructured {
+		u := w.crd("Bucket", "Namespaced")
+		spec := u.Object["spec"].(map[string]any)
+		template := spec["versions"].([]any)[0].(map[string]any)
+		var list []any
+		for _, v := range versions {
+			version := maps.Clone(template)
+			version["name"], version["storage"] = v, v == storage
+			list = append(list, version)
+		}
+		spec["versions"] = list
+		if webhook {
+			withWebhook(u, map[string]any{})
+		}
+		return u
+	}
+	c := w.cluster(t, cluster.Options{})
+	applied(t, c, want(t, crd(true, "v1", "v1", "v2")))
+	applied(t, c, want(t, crd(true, "v2", "v1", "v2")))
+	const bucket = "CustomResourceDefinition.apiextensions.k8s.io/buckets.%g"
+	for _, step := range []struct {
+		reason  string
+		commit  *unstructured.Unstructured
+		migrate bool
+		want    string
+	}{
+		{"Objects stored as v1 could not be read any more.", crd(false, "v2", "v1", "v2"), false, "hold (schema) " + bucket},
+		{"Nor without the version at all.", crd(false, "v2", "v2"), false, "hold (schema) " + bucket},
+		{"Once they are migrated, nobody needs the webhook.", crd(false, "v2", "v2"), true, "update (commit) " + bucket},
+	} {
+		if step.migrate {
+			w.patch(t, w.at(crds, ""), step.commit.GetName(), `{"status":{"storedVersions":["v2"]}}`, "status")
+		}
+		if diff := cmp.Diff(w.named("", []string{step.want}), actions(applied(t, c, want(t, step.commit)))); diff != "" {
+			t.Errorf("%s\nsteps (-want +got):\n%s", step.reason, diff)
+		}
+	}
+	live := w.mustGet(t, crds, "", crd(false, "v2", "v2").GetName())
+	if strategy, _, _ := unstructured.NestedString(live.Object, "spec", "conversion", "strategy"); strategy != "None" {
+		t.Errorf("the conversion is %q", strategy)
 	}
 }

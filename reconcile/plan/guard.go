@@ -76,6 +76,7 @@ func (g Guarding) Guards() []Guard {
 		{Name: "owner", Writes: true, Rule: owner(g.OwnerIsSet)},
 		{Name: "flood", Writes: true, Rule: flood(g.MaxActivations)},
 		{Name: "paused", Writes: true, Rule: paused},
+		{Name: "schema", Writes: true, Rule: stored},
 		{Name: "drift", Writes: true, Rule: onlyReported(g.ReportDrift)},
 		{Name: "fight", Writes: true, Rule: fight},
 		{Name: "owner", Rule: owner(g.OwnerIsSet)},

@@ -104,6 +104,8 @@ const (
 	Dependents Ask = "dependents"
 	// Inside asks how many objects a namespace holds that are not of this sync.
 	Inside Ask = "inside"
+	// Stored asks in which versions objects of a CRD are stored: the example names them all.
+	Stored Ask = "stored"
 )
 
 // A Question is a count that a guard needs. Only the cluster can answer.
