@@ -151,15 +151,30 @@ var optOuts = []struct{ key, value string }{
 
 // asked retains what someone asked us, on the object, never to prune.
 func asked(s Step, c Case) Ruling {
-	annotations := c.Live(s).GetAnnotations()
 	for _, o := range optOuts {
-		for part := range strings.SplitSeq(annotations[o.key], ",") {
-			if strings.EqualFold(strings.TrimSpace(part), o.value) {
-				return Ruling{Answer: Retained, Reason: fmt.Sprintf("its annotation %s: %s asks for it", o.key, o.value)}
-			}
+		switch { // Flux reads labels as well, in upper and lower case
+		case saysSo(c.Live(s).GetAnnotations(), o.key, o.value):
+			return Ruling{Answer: Retained, Reason: fmt.Sprintf("its annotation %s: %s asks for it", o.key, o.value)}
+		case saysSo(c.Live(s).GetLabels(), o.key, o.value):
+			return Ruling{Answer: Retained, Reason: fmt.Sprintf("its label %s: %s asks for it", o.key, o.value)}
 		}
 	}
 	return allowed
+}
+
+// saysSo says whether a key has a value, or has it among others.
+func saysSo(keys map[string]string, key, value string) bool {
+	for k, v := range keys {
+		if !strings.EqualFold(k, key) {
+			continue
+		}
+		for part := range strings.SplitSeq(v, ",") {
+			if strings.EqualFold(strings.TrimSpace(part), value) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // pauseAnnotation stops Crossplane from acting on an object.

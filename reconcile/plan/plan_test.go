@@ -395,6 +395,11 @@ func TestGuards(t *testing.T) {
 			owned:  cm, live: live(cm, "u", annotated("helm.sh/resource-policy", "keep")), want: []render.Object{kept},
 			result: want{Action: Keep, Guard: "asked"},
 		},
+		"OptedOutByLabel": {
+			reason: "Flux reads its words from labels too, however they are written.",
+			owned:  cm, live: live(cm, "u", labelled("kustomize.toolkit.fluxcd.io/Prune", "Disabled")), want: []render.Object{kept},
+			result: want{Action: Keep, Guard: "asked"},
+		},
 		"OptedOutAmongOtherOptions": {
 			reason: "Argo CD's options are a list.",
 			owned:  cm, live: live(cm, "u", annotated("argocd.argoproj.io/sync-options", "ServerSideApply=true, Prune=false")), want: []render.Object{kept},
