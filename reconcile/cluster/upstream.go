@@ -73,14 +73,14 @@ func (c *Cluster) Definitions(ctx context.Context) ([]*catalogue.Definition, err
 	if _, served := s.kinds[kindMRD]; !served {
 		return nil, s.known(kindMRD)
 	}
-	rows, err := c.definitions(ctx, s)
+	rows, err := c.definitions(ctx, s, metav1.IncludeNone)
 	if err != nil {
 		return nil, err
 	}
 	all := make([]*catalogue.Definition, 0, len(rows))
 	for _, r := range rows {
-		plural, group, _ := strings.Cut(r.meta.Name, ".")
-		all = append(all, &catalogue.Definition{Name: r.meta.Name, Plural: plural, Group: group})
+		plural, group, _ := strings.Cut(r.name, ".")
+		all = append(all, &catalogue.Definition{Name: r.name, Plural: plural, Group: group})
 	}
 	return all, nil
 }
@@ -93,15 +93,17 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 		return up, nil
 	}
 	if _, served := c.surface.kinds[kindMRD]; served {
-		rows, err := c.definitions(ctx, c.surface)
+		include := metav1.IncludeNone
+		if len(want.Packages) > 0 { // which may be those that revisions control
+			include = metav1.IncludeMetadata
+		}
+		rows, err := c.definitions(ctx, c.surface, include)
 		if err != nil {
 			return up, err
 		}
 		up.Definitions = make(map[string]plan.LiveDefinition, len(rows))
 		for _, r := range rows {
-			live := plan.LiveDefinition{Active: r.state == "Active", Paused: isPaused(&r.meta), Established: r.established}
-			live.Revision, _ = plan.Installed(&r.meta)
-			up.Definitions[r.meta.Name] = live
+			up.Definitions[r.name] = plan.LiveDefinition{Active: r.state == "Active", Established: r.established, Revision: r.revision}
 		}
 		if err := c.askLaggards(ctx, want, up.Definitions); err != nil {
 			return up, err
@@ -161,19 +163,21 @@ func (c *Cluster) each(ctx context.Context, gk schema.GroupKind, do func(*unstru
 
 // A row is a definition as the table of its kind shows it.
 type row struct {
-	meta        metav1.PartialObjectMetadata
-	state       string
+	name, state string
 	established metav1.ConditionStatus
+	revision    string // that controls it; only with metadata
 }
 
-// definitions reads all MRDs as a table: their bodies hold megabytes of schemas.
-func (c *Cluster) definitions(ctx context.Context, s *surface) ([]row, error) {
+// definitions reads all MRDs as a table: their bodies hold a hundred megabytes of schemas, and
+// even the metadata of two thousand are six.
+func (c *Cluster) definitions(ctx context.Context, s *surface, include metav1.IncludeObjectPolicy) ([]row, error) {
 	gvr, err := s.resource(kindMRD, "")
 	if err != nil {
 		return nil, err
 	}
 	raw, err := c.core.RESTClient().Get().
 		AbsPath("/apis", gvr.Group, gvr.Version, gvr.Resource).
+		Param("includeObject", string(include)).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
 		Do(ctx).Raw()
 	if err != nil {
@@ -186,15 +190,20 @@ func (c *Cluster) definitions(ctx context.Context, s *surface) ([]row, error) {
 	column := func(name string) int {
 		return slices.IndexFunc(table.ColumnDefinitions, func(d metav1.TableColumnDefinition) bool { return strings.EqualFold(d.Name, name) })
 	}
-	state, established := column("State"), column("Established")
-	if state < 0 || established < 0 {
-		return nil, fmt.Errorf("the table of %s has no columns State and Established: this version of Crossplane is not known", resourceName(s, kindMRD))
+	name, state, established := column("Name"), column("State"), column("Established")
+	if name < 0 || state < 0 || established < 0 {
+		return nil, fmt.Errorf("the table of %s has no columns Name, State and Established: this version of Crossplane is not known", resourceName(s, kindMRD))
 	}
 	rows := make([]row, len(table.Rows))
 	for i, r := range table.Rows {
-		if err := json.Unmarshal(r.Object.Raw, &rows[i].meta); err != nil {
-			return nil, fmt.Errorf("cannot read the table of %s: %w", resourceName(s, kindMRD), err)
+		if include == metav1.IncludeMetadata {
+			var meta metav1.PartialObjectMetadata
+			if err := json.Unmarshal(r.Object.Raw, &meta); err != nil {
+				return nil, fmt.Errorf("cannot read the table of %s: %w", resourceName(s, kindMRD), err)
+			}
+			rows[i].revision, _ = plan.Installed(&meta)
 		}
+		rows[i].name, _ = r.Cells[name].(string)
 		rows[i].state, _ = r.Cells[state].(string)
 		text, _ := r.Cells[established].(string)
 		rows[i].established = metav1.ConditionStatus(text)
@@ -210,17 +219,11 @@ func (c *Cluster) askLaggards(ctx context.Context, want render.Desired, live map
 	asked := 0
 	for _, d := range want.Definitions {
 		l, exists := live[d.Name]
-		if !exists || !d.Active || !l.Active || l.Paused || l.Established == "" || l.Established == metav1.ConditionTrue || asked == mostLaggards {
+		if !exists || !d.Active || !l.Active || l.Established == metav1.ConditionTrue || asked == mostLaggards {
 			continue
 		}
 		asked++
-		var err error
-		if l.Established == metav1.ConditionFalse {
-			l.Message, err = c.blocked(ctx, d.Name)
-		} else {
-			l.Message, err = c.pending(ctx, d.Name)
-		}
-		if err != nil && !apierrors.IsNotFound(err) { // it went meanwhile
+		if err := c.ask(ctx, d.Name, &l); err != nil && !apierrors.IsNotFound(err) { // it went meanwhile
 			return err
 		}
 		live[d.Name] = l
@@ -228,22 +231,35 @@ func (c *Cluster) askLaggards(ctx context.Context, want render.Desired, live map
 	return nil
 }
 
-// blocked is why Crossplane makes no CRD of a definition. The condition says little more than
-// that there are events; where we may not read those, that is all.
-func (c *Cluster) blocked(ctx context.Context, name string) (string, error) {
+// ask reads what keeps one definition.
+func (c *Cluster) ask(ctx context.Context, name string, l *plan.LiveDefinition) (err error) {
+	if l.Established == metav1.ConditionUnknown {
+		l.Message, err = c.pending(ctx, name)
+		return err
+	}
 	u, err := c.read(ctx, plan.MRD(name))
 	if err != nil {
-		return "", c.explain(err, "get", "ManagedResourceDefinition "+name)
+		return c.explain(err, "get", "ManagedResourceDefinition "+name)
 	}
-	said := conditionOf(u, "Established").Message
+	l.Paused = isPaused(u)
+	if l.Established == metav1.ConditionFalse && !l.Paused {
+		l.Message = c.blocked(ctx, u)
+	}
+	return nil
+}
+
+// blocked is why Crossplane makes no CRD of a definition. The condition says little more than
+// that there are events; where we may not read those, that is all.
+func (c *Cluster) blocked(ctx context.Context, mrd *unstructured.Unstructured) string {
+	said := conditionOf(mrd, "Established").Message
 	events, err := c.core.Events("").List(ctx, metav1.ListOptions{FieldSelector: fields.Set{
-		"involvedObject.kind": kindMRD.Kind, "involvedObject.uid": string(u.GetUID()), "type": core.EventTypeWarning,
+		"involvedObject.kind": kindMRD.Kind, "involvedObject.uid": string(mrd.GetUID()), "type": core.EventTypeWarning,
 	}.String()})
 	if err != nil || len(events.Items) == 0 {
-		return said, nil //nolint:nilerr // it is an extra
+		return said
 	}
 	newest := slices.MaxFunc(events.Items, func(a, b core.Event) int { return cmp.Compare(at(a), at(b)) })
-	return strings.TrimPrefix(said+": "+newest.Message, ": "), nil
+	return strings.TrimPrefix(said+": "+newest.Message, ": ")
 }
 
 // at is when an event was last seen, in seconds.
