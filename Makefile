@@ -12,6 +12,7 @@ COUNT      ?= 1
 FUZZ       ?= Fuzz
 FUZZTIME   ?= 30s
 CORPUS     ?=
+FORGE      ?=
 
 # Each go.mod is a module; the one of the linter has no code of ours.
 modules := . $(sort $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
@@ -112,8 +113,12 @@ fuzz: ## Fuzz every target for FUZZTIME (FUZZ=regexp)
 	done
 
 .PHONY: demo
-demo: build bin/controlplane ## See the whole story in a real API server (CORPUS=package.tar.gz takes a real package)
-	@CORPUS='$(CORPUS)' sh examples/quickstart/demo.sh
+demo: build bin/controlplane bin/by-hand $(if $(FORGE),bin/gitea) ## See the whole story in a real API server (FORGE=1 adds a forge, CORPUS=package.tar.gz takes a real package)
+	@CORPUS='$(CORPUS)' sh examples/quickstart/demo.sh $(if $(FORGE),--forge)
+
+bin/by-hand: $(wildcard examples/quickstart/byhand/*.go) go.mod go.sum
+	@$(static) go build -ldflags '-s -w' -o '$@' ./examples/quickstart/byhand
+	@touch $@
 
 .PHONY: fix
 fix: ## Format the code and tidy every module

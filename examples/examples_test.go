@@ -159,6 +159,7 @@ func TestDemo(t *testing.T) {
 	bin := programs(t)
 	cases := map[string]struct {
 		reason string
+		args   []string
 		corpus func(testing.TB) string
 		want   []string // in the output, in this order
 	}{
@@ -168,10 +169,27 @@ func TestDemo(t *testing.T) {
 				"3 active (+3), 6 inactive",
 				"7 as applied",
 				"5 active (+2), 4 inactive",
+				`drift by kubectl-edit: spec.names.categories[0]: is "edited", wanted "crossplane"`,
+				`"drift":"1 corrected"`,
+				"9 as applied",
 				"Bucket.storage.tidewater.m.example.org/shop/invoices",
 				`held by guard "in use"`,
 				"(exit code 3)",
 				"1 pruned",
+				"What to try next",
+			},
+		},
+		"Forge": {
+			reason: "The same story, with statuses that a real forge shows.",
+			args:   []string{"--forge"},
+			want: []string{
+				"    forge: Gitea",
+				"pending  headgate/demo/default/activation  seen; the pass has not come to an end",
+				"success  headgate/demo/default/activation  5 active, 4 inactive",
+				"success  headgate/demo/default/drift  no drift",
+				"drift by kubectl-edit: ",
+				"success  headgate/demo/default/drift  1 corrected",
+				`held by guard "in use"`,
 				"What to try next",
 			},
 		},
@@ -188,6 +206,7 @@ func TestDemo(t *testing.T) {
 			want: []string{
 				"1 active (+1), 1 inactive",
 				"2 active (+1), 0 inactive",
+				`"drift":"1 corrected"`,
 				"Release.helm.m.crossplane.io/shop/first",
 				`held by guard "in use"`,
 				"What to try next",
@@ -196,7 +215,7 @@ func TestDemo(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			demo := exec.Command("sh", "quickstart/demo.sh")
+			demo := exec.Command("sh", append([]string{"quickstart/demo.sh"}, tc.args...)...)
 			demo.Env = append(os.Environ(), "BIN="+bin, "CORPUS=", "KEEP=", "TMPDIR="+shortTemp(t))
 			if tc.corpus != nil {
 				demo.Env = append(demo.Env, "CORPUS="+tc.corpus(t))
@@ -221,16 +240,19 @@ func TestDemo(t *testing.T) {
 func programs(t *testing.T) string {
 	t.Helper()
 	bin := t.TempDir()
-	controlplane, err := filepath.Abs("../bin/controlplane")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(controlplane, filepath.Join(bin, "controlplane")); err != nil {
-		t.Fatal(err)
+	for _, server := range []string{"controlplane", "gitea"} {
+		built, err := filepath.Abs(filepath.Join("../bin", server))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(built, filepath.Join(bin, server)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, build := range []*exec.Cmd{
-		exec.Command("make", "-C", "..", "controlplane"),
+		exec.Command("make", "-C", "..", "controlplane", "gitea"),
 		exec.Command("go", "build", "-o", filepath.Join(bin, "headgate"), "../cmd/headgate"),
+		exec.Command("go", "build", "-o", filepath.Join(bin, "by-hand"), "./quickstart/byhand"),
 	} {
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", build, err, out)

@@ -2,13 +2,21 @@
 # The story of this example, told in a real API server: `make demo` runs it. It needs go,
 # git and make, listens on loopback only, and leaves nothing behind.
 #
+#   --forge                 tell it with a forge: a Gitea, started for the purpose, where commits get their statuses
 #   CORPUS=package.tar.gz   tell it with a real provider package: crossplane.yaml and crds/ (or their directory)
-#   BIN=directory           where headgate and controlplane are, instead of bin/
+#   BIN=directory           where headgate and what the demo starts are, instead of bin/
 #   KEEP=1                  keep the API server at the end, until Enter is pressed
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../.." && pwd)
+forge=''
+for argument; do
+	case $argument in
+	--forge) forge=yes ;;
+	*) echo "usage: demo.sh [--forge]" >&2 && exit 2 ;;
+	esac
+done
 corpus=${CORPUS:-}
 case $corpus in '' | /*) ;; *) corpus=$PWD/$corpus ;; esac
 
@@ -51,22 +59,28 @@ run() {
 # ---- the stage ----
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/headgate.XXXXXX")
-server=''
+server='' gitea='' loop=''
+
+# end ends a program that the demo started: politely first.
+end() {
+	[ -n "$1" ] || return 0
+	kill "$1" 2>/dev/null || :
+	patience=15
+	while [ "$patience" -gt 0 ] && kill -0 "$1" 2>/dev/null; do
+		sleep 1
+		patience=$((patience - 1))
+	done
+	kill -9 "$1" 2>/dev/null || :
+	wait "$1" 2>/dev/null || :
+}
 
 # cleanup leaves no server and no files, however the script ends.
 cleanup() {
 	status=$?
 	trap '' INT TERM HUP
-	if [ -n "$server" ]; then
-		kill "$server" 2>/dev/null || :
-		patience=15
-		while [ "$patience" -gt 0 ] && kill -0 "$server" 2>/dev/null; do
-			sleep 1
-			patience=$((patience - 1))
-		done
-		kill -9 "$server" 2>/dev/null || :
-		wait "$server" 2>/dev/null || :
-	fi
+	end "$loop"
+	end "$gitea"
+	end "$server"
 	rm -rf "$work"
 	exit "$status"
 }
@@ -101,6 +115,85 @@ start_server() {
 	while [ ! -s "$KUBECONFIG" ]; do
 		kill -0 "$server" 2>/dev/null || fail "the control plane has ended: $(cat "$work/server.log")"
 		[ "$patience" -gt 0 ] || fail "the control plane is not ready after two minutes"
+		sleep 1
+		patience=$((patience - 1))
+	done
+}
+
+# start_forge starts a Gitea with one user, and pushes the repository 'platform' there, which
+# makes it.
+start_forge() {
+	mkdir "$work/forge"
+	forge=http://127.0.0.1:$(by-hand port)
+	unsafe=''
+	[ "$(id -u)" -ne 0 ] || unsafe='I_AM_BEING_UNSAFE_RUNNING_AS_ROOT = true'
+	cat >"$work/forge/app.ini" <<EOF
+RUN_MODE = prod
+WORK_PATH = $work/forge
+$unsafe
+[server]
+HTTP_ADDR = 127.0.0.1
+HTTP_PORT = ${forge##*:}
+ROOT_URL = $forge/
+OFFLINE_MODE = true
+DISABLE_SSH = true
+[database]
+DB_TYPE = sqlite3
+PATH = $work/forge/gitea.db
+[repository]
+ENABLE_PUSH_CREATE_USER = true
+DEFAULT_PUSH_CREATE_PRIVATE = false
+[security]
+INSTALL_LOCK = true
+[session]
+PROVIDER = memory
+[indexer]
+ISSUE_INDEXER_TYPE = db
+[queue]
+TYPE = channel
+[log]
+MODE = console
+LEVEL = Warn
+[actions]
+ENABLED = false
+[cron]
+ENABLED = false
+EOF
+	# With nothing of the environment but what it needs.
+	cat >"$work/forge/gitea" <<EOF
+exec env -i "PATH=\$PATH" "HOME=$work/forge" "GITEA_WORK_DIR=$work/forge" "TMPDIR=$work" "GOMODCACHE=$(go env GOMODCACHE)" \\
+	gitea "\$@" --config "$work/forge/app.ini"
+EOF
+	sh "$work/forge/gitea" migrate >"$work/forge.log" 2>&1 || fail "gitea: $(cat "$work/forge.log")"
+	sh "$work/forge/gitea" admin user create --username demo --email demo@example.org --random-password --admin \
+		--must-change-password=false --access-token --access-token-scopes write:repository >"$work/forge.log" 2>&1 || fail "gitea: $(cat "$work/forge.log")"
+	HEADGATE_FORGE_TOKEN=$(sed -n 's/^Access token was successfully created\.\.\. *//p' "$work/forge.log")
+	export HEADGATE_FORGE_TOKEN
+	sh "$work/forge/gitea" web >"$work/forge.log" 2>&1 &
+	gitea=$!
+	git -C platform remote add forge "http://demo:$HEADGATE_FORGE_TOKEN@${forge#http://}/demo/platform.git"
+	patience=60
+	until git -C platform push -q forge main 2>"$work/push.log"; do
+		kill -0 "$gitea" 2>/dev/null || fail "gitea has ended: $(cat "$work/forge.log")"
+		[ "$patience" -gt 0 ] || fail "nothing can be pushed to gitea: $(cat "$work/push.log")"
+		sleep 1
+		patience=$((patience - 1))
+	done
+}
+
+# start_loop shows and starts a loop over sync.yaml.
+start_loop() {
+	printf '\n%s$ headgate run -f sync.yaml &%s\n' "$bold" "$plain"
+	headgate run -f sync.yaml >/dev/null 2>"$work/loop.log" &
+	loop=$!
+}
+
+# await waits until the loop says something.
+await() {
+	patience=60
+	until grep -q "$1" "$work/loop.log"; do
+		kill -0 "$loop" 2>/dev/null || fail "the loop has ended: $(cat "$work/loop.log")"
+		[ "$patience" -gt 0 ] || fail "the loop never said $1: $(cat "$work/loop.log")"
 		sleep 1
 		patience=$((patience - 1))
 	done
@@ -155,6 +248,23 @@ real() {
 policy() {
 	printf 'apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata:\n  name: few\nspec:\n  activate:\n'
 	printf '  - "%s"\n' "$@"
+}
+
+# sync_file is what the loop is told.
+sync_file() {
+	cat <<EOF
+apiVersion: headgate.dev/v1alpha1
+kind: Sync
+metadata:
+  name: default
+spec:
+  source:
+    repo: $1
+    ref: main
+    interval: 1s
+EOF
+	[ -z "$corpus" ] || printf '  conversion:\n    strategy: None\n'
+	[ -z "$forge" ] || printf '  clusterName: demo\n  statuses:\n    forge: Gitea\n'
 }
 
 if [ -n "$corpus" ]; then real; else quickstart; fi
@@ -227,6 +337,64 @@ EOF
 git -C platform merge -q --ff-only wider
 run 0 headgate sync --repo platform --ref main
 
+if [ -n "$forge" ]; then
+	scene 'A forge, and a loop that follows it'
+	start_forge
+	sync_file "$forge/demo/platform.git" >sync.yaml
+	say <<EOF
+The repository is on a forge now, a real Gitea that was started for the purpose. A loop keeps
+the cluster at its branch, and says on every commit what became of it. This is all it is told:
+
+$(cat sync.yaml)
+EOF
+	start_loop
+	await '"msg":"pass"'
+	say <<EOF
+Somebody pushes. The commit is pending as soon as it is seen, and gets its verdict when it is
+applied: one about what it activates, and one about what others did to the cluster since.
+EOF
+	printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: about, namespace: default}\ndata: {owner: platform team}\n' >platform/about.yaml
+	commit platform 'say whose it is'
+	run 0 git -C platform push -q forge main
+	await '"msg":"pass".*"because":"commit"'
+	run 0 by-hand statuses "$forge/demo/platform.git" "$(git -C platform rev-parse main)"
+fi
+
+scene 'Somebody changes the cluster by hand'
+if [ -z "$forge" ]; then
+	sync_file platform >sync.yaml
+	say <<EOF
+What was done by hand so far a loop does by itself: it looks for commits, and watches what it
+applied. This is all it is told:
+
+$(cat sync.yaml)
+EOF
+	start_loop
+	await '"msg":"pass"'
+fi
+say <<EOF
+Now somebody edits the CRD in the cluster, so that 'kubectl get managed' would not list these
+objects any more. (by-hand is kubectl edit for those who have no kubectl.)
+EOF
+run 0 by-hand edit "$name" '{"spec":{"names":{"categories":["edited"]}}}'
+await '"drift":"1 corrected"'
+say <<EOF
+The watch has seen it and the loop has taken it back, long before the next pass was due. Its
+log says who changed which field, and what it was and is again. Shortened:
+
+$(sed -n '/"msg":"drift"/ { s/.*"by":\["\(.*\)"\],"path":"\(.*\)","is":"\(.*\)","wanted":"\(.*\)"}$/drift by \1: \2: is \3, wanted \4/; s/is ,/is not there,/; s/\\"/"/g; p; }
+	/"drift":"1 corrected"/ s/.*"\(activation":.*\),"created".*/pass: "\1/p' "$work/loop.log")
+EOF
+if [ -n "$forge" ]; then
+	say <<EOF
+And so does the commit:
+EOF
+	run 0 by-hand statuses "$forge/demo/platform.git" "$(git -C platform rev-parse main)"
+fi
+run 0 headgate status
+end "$loop"
+loop=''
+
 scene 'An application team uses it'
 say <<EOF
 The team has a repository of its own, with this in it:
@@ -268,6 +436,7 @@ run 0 headgate sync --repo platform --ref main
 
 printf '\n\n%sWhat to try next%s\n' "$bold" "$plain"
 say <<EOF
+make demo FORGE=1                                   the same with commit statuses, on a real Gitea
 make demo CORPUS=package.tar.gz                     the same with a real provider package
 KEEP=1 make demo                                    keep this API server at the end, for kubectl
 bin/headgate render examples/quickstart/repository  the CRDs of a directory, without a cluster

@@ -1,0 +1,116 @@
+// Command by-hand does for the demo what a person does with kubectl and a browser, so that
+// the demo needs neither.
+//
+//	by-hand edit CRD PATCH           changes a CRD of the cluster of $KUBECONFIG
+//	by-hand statuses REPO COMMIT     what Gitea shows of a commit, oldest first
+//	by-hand port                     a port that is free
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "by-hand:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	switch {
+	case len(args) == 3 && args[0] == "edit":
+		return edit(ctx, args[1], args[2])
+	case len(args) == 3 && args[0] == "statuses":
+		return statuses(ctx, out, args[1], args[2])
+	case len(args) == 1 && args[0] == "port":
+		return port(ctx, out)
+	}
+	return fmt.Errorf("usage: by-hand edit CRD PATCH | statuses REPO COMMIT | port")
+}
+
+// edit changes a CRD as kubectl edit does: the fields are then those of kubectl-edit.
+func edit(ctx context.Context, crd, patch string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	_, err = client.Resource(crds).Patch(ctx, crd, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+	return err
+}
+
+// statuses prints what was said of a commit. repo is the URL that it is cloned from, and
+// $HEADGATE_FORGE_TOKEN may read it.
+func statuses(ctx context.Context, out io.Writer, repo, commit string) error {
+	at, err := url.Parse(strings.TrimSuffix(repo, ".git"))
+	if err != nil {
+		return err
+	}
+	at.Path, at.RawQuery = "/api/v1/repos"+at.Path+"/commits/"+commit+"/statuses", "limit=50"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil) //nolint:gosec // a person says where to look
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "token "+os.Getenv("HEADGATE_FORGE_TOKEN"))
+	resp, err := http.DefaultClient.Do(req) //nolint:gosec // there
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s of commit %s: %s", repo, commit, resp.Status)
+	}
+	type status struct {
+		ID                           int64
+		Context, Status, Description string
+	}
+	var all []status
+	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(a, b status) int { return int(a.ID - b.ID) })
+	for _, s := range all {
+		if _, err := fmt.Fprintf(out, "%-8s %s  %s\n", s.Status, s.Context, s.Description); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// port prints a port of loopback that nobody listens on.
+func port(ctx context.Context, out io.Writer) error {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	_, number, err := net.SplitHostPort(l.Addr().String())
+	if err == nil {
+		_, err = fmt.Fprintln(out, number)
+	}
+	return err
+}
