@@ -178,6 +178,8 @@ type running struct {
 	overdue map[manifest.ID]bool // checks that were waited for in vain, for this commit
 	fights  fights               // who undoes what the passes write
 	so      report.Summary       // what passes over this commit came to so far
+	waits   waits                // of passes that only look
+	soon    time.Duration        // until the next pass, where the last one says so
 
 	wake chan struct{} // the watcher told something
 
@@ -372,6 +374,9 @@ func (r *running) schedule(because Because, err error) time.Duration {
 		r.quiet = now.Add(backOff(r.prompts-freePrompts+1, time.Second, r.Interval))
 	}
 	next := jitter(r.Interval)
+	if r.soon > 0 {
+		next = min(next, r.soon)
+	}
 	r.regular = now.Add(next)
 	r.due(next, Time)
 	if again := max(time.Until(r.quiet), catchUp); again < next && r.fresh() {
@@ -429,11 +434,12 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 	return said, err
 }
 
-// bring brings the cluster to the commit that was fetched last.
+// bring brings the cluster to the commit that was fetched last or, where others do, looks how
+// far they are.
 func (r *running) bring(ctx context.Context) (report.Report, error) {
 	with := r.Reconciler
 	with.Fights = r.fights.now(time.Now())
-	said, err := with.Bring(ctx, Pass{
+	pass := Pass{
 		Render: func(ctx context.Context) (render.Desired, error) { return r.Reconciler.render(ctx, r.last) },
 		Before: func(p plan.Plan) {
 			if r.unsaid && p.Writes() {
@@ -441,7 +447,14 @@ func (r *running) bring(ctx context.Context) (report.Report, error) {
 			}
 		},
 		Late: r.overdue,
-	})
+	}
+	var said report.Report
+	var err error
+	if with.Applier == nil && r.patient {
+		said, r.soon, err = with.glance(ctx, pass, &r.waits)
+	} else {
+		said, err = with.Bring(ctx, pass)
+	}
 	r.fights.learn(time.Now(), said)
 	said = said.After(r.so, r.fights.now(time.Now()))
 	r.so = said.Summary

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -51,8 +52,8 @@ type Place interface {
 type Reconciler struct {
 	Source   Source
 	Observer Observer
-	Applier  Applier
-	Place    Place // nil where passes know no cluster
+	Applier  Applier // nil where somebody else applies, and passes only look
+	Place    Place   // nil where passes know no cluster
 	Options  render.Options
 	Guarding plan.Guarding
 	Terms    plan.Terms   // as the Observer has them
@@ -185,6 +186,9 @@ type Pass struct {
 // Bring brings the cluster to what a commit wants, as far as guards and the API server
 // allow. The report is whole also where an error is returned.
 func (r Reconciler) Bring(ctx context.Context, pass Pass) (report.Report, error) {
+	if r.Applier == nil {
+		return r.look(ctx, pass)
+	}
 	want, err := pass.Render(ctx)
 	if err != nil {
 		return report.Failed(r.Sync, want.Revision, err), err
@@ -239,7 +243,7 @@ func (r Reconciler) settle(ctx context.Context, pass Pass, p *plan.Plan, done []
 		if err != nil {
 			return done, err
 		}
-		if !slices.Equal(p.Checks, now.Checks) {
+		if !reflect.DeepEqual(p.Checks, now.Checks) {
 			moved = time.Now()
 		}
 		patient := time.Since(moved) < secondThoughts

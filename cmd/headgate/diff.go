@@ -23,9 +23,12 @@ func newDiff(t *terminal) *cobra.Command {
 		Use:   "diff [SOURCE | BASE HEAD] [flags]",
 		Short: "Show what sync would change in a cluster, or what changes between two commits",
 		Long: `Diff SOURCE shows what sync would do to the cluster, with the API server's own answer to
-every write, and writes nothing. Diff BASE HEAD shows what changes from one commit to
-another of --repo, or of the repository around the working directory; it needs no
-cluster. Each is a branch, a tag or a commit, or from there back, as main~1 and HEAD^2.
+every write, and writes nothing. With --management-policy=observable, where somebody else
+applies, it shows how the cluster differs, and asks for no dry run: rights to read are enough.
+
+Diff BASE HEAD shows what changes from one commit to another of --repo, or of the repository
+around the working directory; it needs no cluster. Each is a branch, a tag or a commit, or
+from there back, as main~1 and HEAD^2.
 
 ` + aboutSource + `
 

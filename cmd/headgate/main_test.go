@@ -49,8 +49,13 @@ func TestScripts(t *testing.T) {
 // TestClusterScripts runs it against an API server.
 func TestClusterScripts(t *testing.T) {
 	kubeconfig := fixtures.Kubeconfig(t)
+	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{Dir: "testdata/cluster", Cmds: commands, Setup: func(env *testscript.Env) error {
 		env.Setenv("KUBECONFIG", kubeconfig)
+		env.Setenv("EXAMPLES", examples)
 		return alone(env)
 	}})
 }
@@ -68,6 +73,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"commit":   commit,
 	"lose":     lose,
 	"apply":    apply,
+	"flux":     flux,
 	"edit":     edit,
 	"delete":   remove,
 	"until":    until,
@@ -170,13 +176,27 @@ func lose(ts *testscript.TestScript, _ bool, args []string) {
 	}))
 }
 
-// apply applies a file with one object, as kubectl would: apply FILE.
+// apply applies a file, as kubectl would: apply FILE.
 func apply(ts *testscript.TestScript, _ bool, args []string) {
-	u := &unstructured.Unstructured{}
-	ts.Check(yaml.Unmarshal([]byte(ts.ReadFile(args[0])), &u.Object))
-	gvr, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
-	_, err := client(ts).Resource(gvr).Namespace(u.GetNamespace()).Apply(context.Background(), u.GetName(), u, metav1.ApplyOptions{FieldManager: "kubectl", Force: true})
-	ts.Check(err)
+	applyAs(ts, "kubectl", args[0], func(*unstructured.Unstructured) {})
+}
+
+// flux applies a file, as a Kustomization of Flux does: flux NAME FILE.
+func flux(ts *testscript.TestScript, _ bool, args []string) {
+	applyAs(ts, "kustomize-controller", args[1], func(u *unstructured.Unstructured) {
+		u.SetLabels(map[string]string{"kustomize.toolkit.fluxcd.io/name": args[0], "kustomize.toolkit.fluxcd.io/namespace": "flux-system"})
+	})
+}
+
+func applyAs(ts *testscript.TestScript, manager, file string, edit func(*unstructured.Unstructured)) {
+	for document := range strings.SplitSeq(ts.ReadFile(file), "\n---\n") {
+		u := &unstructured.Unstructured{}
+		ts.Check(yaml.Unmarshal([]byte(document), &u.Object))
+		edit(u)
+		gvr, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+		_, err := client(ts).Resource(gvr).Namespace(u.GetNamespace()).Apply(context.Background(), u.GetName(), u, metav1.ApplyOptions{FieldManager: manager, Force: true})
+		ts.Check(err)
+	}
 }
 
 // edit changes an object to what a file holds, as kubectl edit would: edit FILE.

@@ -41,6 +41,9 @@ after an interval in any case. A pass does what sync does. Several syncs run sid
 Where a sync says so, the commit gets two statuses on its forge, for activation and for
 drift. What cannot be posted waits, also through a restart, and is posted later.
 
+A sync whose managementPolicy is Observable only looks at what Flux, Argo CD or others
+apply, and needs no right but to get, to list and to watch.
+
 The file holds no secrets, only the names of environment variables that do, or of Secrets of
 the cluster in the namespace of the sync; by default HEADGATE_GIT_PASSWORD for the repository,
 and HEADGATE_FORGE_TOKEN for statuses. An interrupt, or SIGTERM, lets a pass finish its writes

@@ -26,6 +26,10 @@ this sync applied before, applies what differs, prunes what nobody wants any mor
 waits until what it applied is ready. A prune that would take something along that is
 in use is held, with the reason, and the rest is done.
 
+With --management-policy=observable it writes nothing, needs no right to, and waits until
+somebody else has applied the commit. What is not applied after --timeout is a failure that
+names who is to do it; what somebody edited is drift.
+
 ` + aboutSource + ` Sync wants one of them said.
 
 ` + exitCodes,

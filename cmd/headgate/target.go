@@ -195,6 +195,7 @@ type passFlags struct {
 	catalogue                 choice
 	adoption, conflicts       choice
 	instances, drift          choice
+	management                choice
 }
 
 func newPassFlags() *passFlags {
@@ -205,6 +206,7 @@ func newPassFlags() *passFlags {
 		conflicts:   oneOf("refuse", "take"),
 		instances:   oneOf("hold", "prune"),
 		drift:       oneOf("correct", "report"),
+		management:  oneOf("default", "observable"),
 	}
 }
 
@@ -223,6 +225,7 @@ func (f *passFlags) addTo(cmd *cobra.Command) {
 	flags.IntVar(&f.maxPrunes, "max-prunes", 0, "hold all prunes of a pass that has more of them than this (default: a fifth of what is owned, at least 3, at most 20)")
 	flags.IntVar(&f.maxActivations, "max-activations", 0, "where Crossplane makes the CRDs, hold a policy or package that would activate more definitions than this (default 100)")
 	f.catalogue.addTo(cmd, "catalogue", "", "where definitions are looked for; live is in the cluster too")
+	f.management.addTo(cmd, "management-policy", "", "what this sync may do; observable only looks, with rights to get, list and watch, at what somebody else applies")
 	f.adoption.addTo(cmd, "adoption", "", "objects that are there already; adopt takes them from Flux, Argo CD, Helm and the like, never from Crossplane")
 	f.conflicts.addTo(cmd, "conflicts", "", "fields that another field manager applies")
 	f.instances.addTo(cmd, "instances", "", "managed resources, XRs and claims that the commit no longer holds, whose deletion reaches the cloud")
@@ -230,15 +233,21 @@ func (f *passFlags) addTo(cmd *cobra.Command) {
 	f.renderFlags.addTo(cmd)
 }
 
-// offline wires a pass over a source up to, but not including, its cluster.
-func (t *terminal) offline(f *passFlags, source reconcile.Source) (reconcile.Reconciler, error) {
-	if f.maxPrunes < 0 || f.maxActivations < 0 {
-		return reconcile.Reconciler{}, usagef("--max-prunes and --max-activations cannot be less than 0")
-	}
+// observable says whether the sync only looks.
+func (f *passFlags) observable() bool { return f.management.value == "observable" }
+
+// asSync is the Sync that means what the flags say.
+func (f *passFlags) asSync() (v1alpha1.Sync, error) {
 	var s v1alpha1.Sync
 	s.Namespace, s.Name = f.namespace, f.name
+	switch {
+	case f.maxPrunes < 0 || f.maxActivations < 0:
+		return s, usagef("--max-prunes and --max-activations cannot be less than 0")
+	case f.observable() && (f.maxPrunes > 0 || f.maxActivations > 0 || f.adoption.value != "if-unowned" || f.conflicts.value != "refuse" || f.instances.value != "hold"):
+		return s, usagef("--max-prunes, --max-activations, --adoption, --conflicts and --instances do nothing with --management-policy=observable")
+	}
 	if err := f.into(&s.Spec); err != nil {
-		return reconcile.Reconciler{}, err
+		return s, err
 	}
 	s.Spec.MaxPrunes, s.Spec.MaxActivations = &f.maxPrunes, &f.maxActivations
 	if f.catalogue.value == "live" {
@@ -254,6 +263,18 @@ func (t *terminal) offline(f *passFlags, source reconcile.Source) (reconcile.Rec
 	if f.drift.value == "report" {
 		s.Spec.Drift = v1alpha1.DriftReport
 	}
+	if f.observable() {
+		s.Spec.ManagementPolicy = v1alpha1.PolicyObservable
+	}
+	return s, nil
+}
+
+// offline wires a pass over a source up to, but not including, its cluster.
+func (t *terminal) offline(f *passFlags, source reconcile.Source) (reconcile.Reconciler, error) {
+	s, err := f.asSync()
+	if err != nil {
+		return reconcile.Reconciler{}, err
+	}
 	r := target.Reconciler(s)
 	r.Options.Memo = t.memo(&f.sourceFlags, source)
 	r.Source = shown{source, t.progress}
@@ -262,18 +283,17 @@ func (t *terminal) offline(f *passFlags, source reconcile.Source) (reconcile.Rec
 
 // reconciler wires a pass over a source and a cluster.
 func (t *terminal) reconciler(f *passFlags, source reconcile.Source, how cluster.Options) (reconcile.Reconciler, error) {
-	r, err := t.offline(f, source)
+	s, err := f.asSync()
 	if err != nil {
-		return r, err
+		return reconcile.Reconciler{}, err
 	}
-	how.Terms = r.Terms
-	c, err := t.cluster(&f.clusterFlags, f.sync(), how)
+	cfg, err := f.config()
 	if err != nil {
-		return r, err
+		return reconcile.Reconciler{}, err
 	}
-	r.Observer, r.Applier, r.Place = c, c, c
-	r.Timeout, r.NoWait = how.Timeout, how.NoWait
-	return r, nil
+	r, _, err := target.Reach(s, cfg, t.showing(how))
+	r.Source, r.NoWait = shown{source, t.progress}, how.NoWait
+	return r, err
 }
 
 // cluster is the cluster that the flags name, as a sync sees it.
@@ -282,6 +302,11 @@ func (t *terminal) cluster(f *clusterFlags, of plan.Sync, how cluster.Options) (
 	if err != nil {
 		return nil, err
 	}
+	return cluster.New(cfg, of, t.showing(how))
+}
+
+// showing are options that show the progress.
+func (t *terminal) showing(how cluster.Options) cluster.Options {
 	how.Progress = func(e cluster.Event) {
 		t.progress.Phase(e.Phase, e.Done, e.Total)
 		log := slog.Info
@@ -290,7 +315,7 @@ func (t *terminal) cluster(f *clusterFlags, of plan.Sync, how cluster.Options) (
 		}
 		log(e.Phase, "object", e.Object, "done", e.Done, "total", e.Total)
 	}
-	return cluster.New(cfg, of, how)
+	return how
 }
 
 // A shown source tells the progress what a pass is doing until its cluster does.

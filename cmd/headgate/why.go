@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"headgate.dev/headgate/reconcile"
@@ -66,7 +67,7 @@ Exit codes: 0 explained, 1 not found or an error, 2 wrong usage.`,
 				return err
 			}
 			if live {
-				if e.Live, err = t.look(cmd.Context(), to, e.Name); err != nil {
+				if e.Live, err = look(cmd.Context(), r, want, e.Name); err != nil {
 					return err
 				}
 			}
@@ -134,9 +135,10 @@ func whence(p *catalogue.Package) *packageOf {
 
 // live is what a cluster has of a definition.
 type live struct {
-	Owned  bool   `json:"owned"`  // by this sync
-	Exists bool   `json:"exists"` // its CRD
-	Served bool   `json:"served"` // the kind
+	Owned  bool   `json:"owned"`        // by this sync
+	By     string `json:"by,omitempty"` // who else owns it, where that is known
+	Exists bool   `json:"exists"`       // its CRD
+	Served bool   `json:"served"`       // the kind
 	InUse  *int64 `json:"inUse,omitempty"`
 	Note   string `json:"note,omitempty"` // why it is not known how many there are
 }
@@ -235,19 +237,22 @@ func kinship(p catalogue.Policy, d render.Definition) int {
 }
 
 // look asks the cluster for what it has of a definition.
-func (t *terminal) look(ctx context.Context, to *passFlags, name string) (*live, error) {
-	c, err := t.cluster(&to.clusterFlags, to.sync(), cluster.Options{})
-	if err != nil {
-		return nil, err
+func look(ctx context.Context, r reconcile.Reconciler, want render.Desired, name string) (*live, error) {
+	only := render.Desired{Owner: render.OwnerHeadgate}
+	if r.Applier == nil { // nothing is owned, and the definition is looked for
+		only.Definitions = slices.DeleteFunc(slices.Clone(want.Definitions), func(d render.Definition) bool { return d.Name != name })
 	}
-	seen, err := c.Observe(ctx, render.Desired{Owner: render.OwnerHeadgate})
+	seen, err := r.Observer.Observe(ctx, only)
 	if err != nil {
 		return nil, err
 	}
 	id := plan.CRD(name)
 	l := &live{}
 	_, l.Owned = seen.Inventory.Entries[id]
-	_, exists := seen.Objects[id]
+	crd, exists := seen.Objects[id]
+	if exists && !l.Owned {
+		l.By = plan.Foreign(crd, r.Sync).By
+	}
 	plural, group, _ := strings.Cut(name, ".")
 	for gk, kind := range seen.Kinds {
 		l.Served = l.Served || gk.Group == group && kind.Resource == plural
@@ -256,7 +261,7 @@ func (t *terminal) look(ctx context.Context, to *passFlags, name string) (*live,
 		return l, nil
 	}
 	q := plan.Question{Ask: plan.Dependents, Of: id}
-	answers, err := c.Answer(ctx, []plan.Question{q})
+	answers, err := r.Observer.Answer(ctx, []plan.Question{q})
 	if err != nil {
 		return nil, err
 	}
@@ -341,6 +346,9 @@ func (l live) String() string {
 func (l live) owned() string {
 	if l.Owned {
 		return "CRD applied by this sync"
+	}
+	if l.By != "" {
+		return "CRD of " + l.By
 	}
 	return "CRD not of this sync"
 }

@@ -191,13 +191,20 @@ func (c *Cluster) find(ctx context.Context, s search, marks bool) ([]*metav1.Par
 		found, err = c.list(ctx, c.surface, s.kind, "", "")
 		return found, c.explain(err, "list", resourceName(c.surface, s.kind))
 	}
-	for _, id := range left {
+	others, err := c.named(ctx, s.kind, left)
+	return append(found, others...), err
+}
+
+// named reads objects of a kind by name. What is not there is left out.
+func (c *Cluster) named(ctx context.Context, kind schema.GroupKind, ids []manifest.ID) ([]*metav1.PartialObjectMetadata, error) {
+	var found []*metav1.PartialObjectMetadata
+	for _, id := range ids {
 		o, err := c.get(ctx, c.surface, id)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
-			return nil, c.explain(err, "get", resourceName(c.surface, s.kind)+" "+id.Name)
+			return nil, c.explain(err, "get", resourceName(c.surface, kind)+" "+id.Name)
 		}
 		found = append(found, o)
 	}

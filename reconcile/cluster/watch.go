@@ -35,10 +35,7 @@ const (
 // It watches the inventory, and of every kind in it the metadata of what carries our label.
 // Of an object nothing is kept but its mark.
 func (c *Cluster) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) {
-	w := &watching{
-		cluster: c, trouble: trouble, news: make(chan struct{}, 1), kindsMoved: make(chan struct{}, 1),
-		kinds: map[schema.GroupKind]*kindMarks{},
-	}
+	w := c.watching(trouble)
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { w.follow(ctx, w.inventoryFeed()) })
@@ -48,24 +45,45 @@ func (c *Cluster) Watch(ctx context.Context, tell func(moved map[manifest.ID]str
 
 // watching is what a watch knows.
 type watching struct {
-	cluster *Cluster
-	trouble func(error)
-	news    chan struct{} // something below changed
+	cluster    *Cluster
+	everything bool // not only what carries our label
+	trouble    func(error)
+	news       chan struct{} // something below changed
 
 	kindsMoved chan struct{} // there may be kinds to follow, or to follow no longer
 
 	mu    sync.Mutex
-	owned map[manifest.ID]string // the mark that we left each object with; nil before the inventory was read
+	owned map[manifest.ID]string // the mark that we left each object with, or absent; nil before that is known
 	lost  string                 // when the inventory was deleted: its last resourceVersion; "" where it is there
 	kinds map[schema.GroupKind]*kindMarks
 }
 
-// kindMarks are the objects of one kind that carry our label.
+// kindMarks are the objects of one kind that are watched.
 type kindMarks struct {
 	*watching
+	space string                 // the namespace that all of them are in; "" is any
 	marks map[manifest.ID]string // nil before they were listed
 	gone  map[manifest.ID]string // what was there before, and is not
 	stop  context.CancelFunc
+}
+
+func (c *Cluster) watching(trouble func(error)) *watching {
+	return &watching{
+		cluster: c, trouble: trouble, news: make(chan struct{}, 1), kindsMoved: make(chan struct{}, 1),
+		kinds: map[schema.GroupKind]*kindMarks{},
+	}
+}
+
+// absent is instead of a mark where there was no object.
+const absent = "absent"
+
+// expect sets how the objects are that are watched.
+func (w *watching) expect(owned map[manifest.ID]string) {
+	w.mu.Lock()
+	w.owned, w.lost = owned, ""
+	w.mu.Unlock()
+	nudge(w.news)
+	nudge(w.kindsMoved)
 }
 
 func nudge(c chan struct{}) {
@@ -117,6 +135,7 @@ func (w *watching) moved() map[manifest.ID]string {
 		}
 		now, exists := kind.marks[id]
 		switch {
+		case !exists && left == absent:
 		case !exists:
 			moved[id] = "gone at " + kind.gone[id]
 		case now != left:
@@ -245,11 +264,7 @@ func (w *watching) inventoryFeed() feed {
 			return // the next pass will say so
 		}
 		found = true
-		w.mu.Lock()
-		w.owned, w.lost = owned, ""
-		w.mu.Unlock()
-		nudge(w.news)
-		nudge(w.kindsMoved)
+		w.expect(owned)
 	}
 	gone := func(version string) {
 		w.mu.Lock()
@@ -323,13 +338,13 @@ func (w *watching) followKinds(ctx context.Context) {
 			again = time.After(mostRetry)
 			continue // passes discover as well, and say so
 		}
-		for _, gk := range missing {
+		for gk, space := range missing {
 			gvr, err := s.resource(gk, "")
 			if err != nil {
 				again = time.After(mostRetry)
 				continue
 			}
-			kind := &kindMarks{watching: w}
+			kind := &kindMarks{watching: w, space: space}
 			following, stop := context.WithCancel(ctx)
 			kind.stop = stop
 			w.mu.Lock()
@@ -340,33 +355,37 @@ func (w *watching) followKinds(ctx context.Context) {
 	}
 }
 
-// unfollowed are the kinds of the inventory that nobody follows. Kinds that left it are not
-// followed any longer.
-func (w *watching) unfollowed() []schema.GroupKind {
+// unfollowed are the kinds of what is watched that nobody follows, each with the namespace
+// to follow it in. What is not watched any longer is not followed either.
+func (w *watching) unfollowed() map[schema.GroupKind]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wanted := map[schema.GroupKind]bool{}
+	wanted := map[schema.GroupKind]string{}
 	for id := range w.owned {
-		wanted[groupKind(id)] = true
-	}
-	var missing []schema.GroupKind
-	for gk := range wanted {
-		if w.kinds[gk] == nil {
-			missing = append(missing, gk)
+		gk := groupKind(id)
+		if space, more := wanted[gk]; w.everything && (!more || space == id.Namespace) {
+			wanted[gk] = id.Namespace
+		} else {
+			wanted[gk] = ""
 		}
 	}
 	for gk, kind := range w.kinds {
-		if !wanted[gk] && w.owned != nil {
+		if space, still := wanted[gk]; w.owned != nil && (!still || space != kind.space) {
 			kind.stop()
 			delete(w.kinds, gk)
 		}
 	}
-	return missing
+	maps.DeleteFunc(wanted, func(gk schema.GroupKind, _ string) bool { return w.kinds[gk] != nil })
+	return wanted
 }
 
 // feed follows the metadata of a kind.
 func (k *kindMarks) feed(ctx context.Context, gk schema.GroupKind, gvr schema.GroupVersionResource) feed {
-	at := k.cluster.metadata.Resource(gvr)
+	at := k.cluster.metadata.Resource(gvr).Namespace(k.space)
+	selector := k.cluster.ours()
+	if k.everything {
+		selector = ""
+	}
 	identity := func(o metav1.Object) manifest.ID {
 		return manifest.ID{Group: gk.Group, Kind: gk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	}
@@ -374,7 +393,7 @@ func (k *kindMarks) feed(ctx context.Context, gk schema.GroupKind, gvr schema.Gr
 	return feed{
 		what: gvr.GroupResource().String(),
 		list: func(ctx context.Context, options metav1.ListOptions) ([]metav1.Object, metav1.ListInterface, error) {
-			options.LabelSelector = k.cluster.ours()
+			options.LabelSelector = selector
 			l, err := at.List(ctx, options)
 			if err != nil {
 				return nil, nil, err
@@ -382,13 +401,15 @@ func (k *kindMarks) feed(ctx context.Context, gk schema.GroupKind, gvr schema.Gr
 			return asObjects(l.Items), l, nil
 		},
 		watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = k.cluster.ours()
+			options.LabelSelector = selector
 			return at.Watch(ctx, options)
 		},
 		unserved: func() {
 			k.stop()
 			k.mu.Lock()
-			delete(k.kinds, gk)
+			if k.kinds[gk] == k {
+				delete(k.kinds, gk)
+			}
 			k.mu.Unlock()
 			sleep(ctx, firstRetry) // a CRD that comes back does so in a moment
 			nudge(k.kindsMoved)
@@ -409,7 +430,9 @@ func (k *kindMarks) feed(ctx context.Context, gk schema.GroupKind, gvr schema.Gr
 		gone: func(o metav1.Object) {
 			k.mu.Lock()
 			delete(k.marks, identity(o))
-			k.gone[identity(o)] = o.GetResourceVersion()
+			if _, owned := k.owned[identity(o)]; owned {
+				k.gone[identity(o)] = o.GetResourceVersion()
+			}
 			k.mu.Unlock()
 			nudge(k.news)
 		},

@@ -57,12 +57,17 @@ func (w *told) comes(t *testing.T, within time.Duration, want ...string) {
 // watch watches until the test ends.
 func watch(t *testing.T, c *cluster.Cluster) *told {
 	t.Helper()
+	return watchIt(t, c.Watch)
+}
+
+func watchIt(t *testing.T, watch func(ctx context.Context, tell func(map[manifest.ID]string), trouble func(error))) *told {
+	t.Helper()
 	w := &told{}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		c.Watch(ctx, func(moved map[manifest.ID]string) {
+		watch(ctx, func(moved map[manifest.ID]string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.moved = maps.Clone(moved)

@@ -29,6 +29,7 @@ type mark struct {
 	annotation string // the key, where it is no label
 	value      string // that the key must have; "" is any, which names the owner
 	space      string // the key of the owner's namespace
+	until      string // where in the value the name ends; "" is its end
 	nameless   bool   // the value names nobody
 }
 
@@ -37,7 +38,7 @@ var marks = []mark{
 	{by: "the Flux Kustomization", label: "kustomize.toolkit.fluxcd.io/name", space: "kustomize.toolkit.fluxcd.io/namespace"},
 	{by: "the Flux HelmRelease", label: "helm.toolkit.fluxcd.io/name", space: "helm.toolkit.fluxcd.io/namespace"},
 	{by: "the Flux ResourceSet", label: "resourceset.fluxcd.controlplane.io/name", space: "resourceset.fluxcd.controlplane.io/namespace"},
-	{by: "the Argo CD application", annotation: "argocd.argoproj.io/tracking-id"},
+	{by: "the Argo CD application", annotation: "argocd.argoproj.io/tracking-id", until: ":"},
 	{by: "the Helm release", annotation: "meta.helm.sh/release-name", space: "meta.helm.sh/release-namespace"},
 	{by: "Helm", label: "app.kubernetes.io/managed-by", value: "Helm"},
 	{by: "Config Sync", annotation: "configsync.gke.io/manager"},
@@ -122,12 +123,16 @@ func marked(o metav1.Object, marks []mark) string {
 		}
 		key := m.in(keys)
 		switch {
-		case key == "" || applies(o, isAnnotation, key):
+		case key == "" || appliedByUs(o, isAnnotation, key):
 			continue
 		case m.value != "" || m.nameless:
 			return m.by
 		}
-		return fmt.Sprintf("%s %s", m.by, strings.TrimPrefix(keys[m.space]+"/"+keys[key], "/"))
+		name := keys[key]
+		if m.until != "" {
+			name, _, _ = strings.Cut(name, m.until)
+		}
+		return fmt.Sprintf("%s %s", m.by, strings.TrimPrefix(keys[m.space]+"/"+name, "/"))
 	}
 	return ""
 }
@@ -149,9 +154,9 @@ func (m mark) in(keys map[string]string) string {
 	return key
 }
 
-// applies says whether we applied a label, or annotation, ourselves: manifests that another
+// appliedByUs says whether we applied a label, or annotation, ourselves: manifests that another
 // tool rendered carry its marks into the commit, and are not its objects for that.
-func applies(o metav1.Object, annotation bool, key string) bool {
+func appliedByUs(o metav1.Object, annotation bool, key string) bool {
 	for _, f := range o.GetManagedFields() {
 		if f.Manager != Manager || f.Operation != metav1.ManagedFieldsOperationApply || f.FieldsV1 == nil {
 			continue

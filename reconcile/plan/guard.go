@@ -185,7 +185,7 @@ const pauseAnnotation = "crossplane.io/paused"
 func paused(s Step, c Case) Ruling {
 	live := c.Live(s)
 	switch {
-	case live == nil || live.GetAnnotations()[pauseAnnotation] != "true" || applies(live, true, pauseAnnotation):
+	case live == nil || live.GetAnnotations()[pauseAnnotation] != "true" || appliedByUs(live, true, pauseAnnotation):
 		return allowed
 	case s.Action == Prune:
 		return held("%s; take the annotation out when whoever set it is done", isPaused)

@@ -65,21 +65,34 @@ func (t Terms) Withhold(sent, live *unstructured.Unstructured, by Sync) []*unstr
 	if len(at) == 0 {
 		return []*unstructured.Unstructured{sent}
 	}
-	without, ours, whole := sent.DeepCopy(), sent.DeepCopy(), sent.DeepCopy()
+	ours, whole := sent.DeepCopy(), sent.DeepCopy()
 	for _, p := range at {
 		wanted, _ := p.of(sent.Object)
 		value, exists := p.across(sent.Object, live.Object)
 		fill(whole.Object, p, nil, value, exists)
 		fill(ours.Object, p, wanted, value, exists)
-		if !p.remove(without.Object) { // an item of a list: without it others would move
-			fill(without.Object, p, nil, value, exists)
-		}
 	}
-	ways := []*unstructured.Unstructured{without, ours, whole}
+	ways := []*unstructured.Unstructured{t.unignored(sent, live), ours, whole}
 	for _, u := range ways {
 		by.mark(u) // whatever is ignored
 	}
 	return ways
+}
+
+// unignored is an object without the fields that its rules ignore.
+func (t Terms) unignored(sent, live *unstructured.Unstructured) *unstructured.Unstructured {
+	at := t.places(sent)
+	if len(at) == 0 {
+		return sent
+	}
+	without := sent.DeepCopy()
+	for _, p := range at {
+		if !p.remove(without.Object) { // an item of a list: without it others would move
+			value, exists := p.across(sent.Object, live.Object)
+			fill(without.Object, p, nil, value, exists)
+		}
+	}
+	return without
 }
 
 // Leaves says whether the ignored fields of a live object are as they were after an object

@@ -26,9 +26,10 @@ type Observed struct {
 	Fights    []Fight              // what somebody undoes again and again, as whoever makes the passes remembers
 	Natural   render.Owner         // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
 	Offline   bool                 // a commit and no cluster: questions stay open, and every kind counts as served
+	Looks     bool                 // a sync that only looks: its inventory is what it saw as wanted, its trials are comparisons
 }
 
-// A Trial is what a dry-run apply of the wanted object came to.
+// A Trial is what a dry-run apply of the wanted object came to, or a comparison with it.
 type Trial struct {
 	Sent  *unstructured.Unstructured // what was tried, where that is not all of the object
 	Live  *unstructured.Unstructured // as it is; nil where nothing would change
@@ -37,8 +38,12 @@ type Trial struct {
 
 	// TakenBy are the managers of fields that have to be taken from them: hand edits of
 	// what we applied before and, on the terms of the sync, what others apply. After is
-	// what taking them makes.
+	// what taking them makes. Of a comparison they are those who edited what others apply.
 	TakenBy []Taken
+
+	// Of a comparison, where it is not all due to those of TakenBy.
+	Stale   bool // something differs that whoever applies the object holds
+	Missing bool // something is not there, and nobody knows since when
 }
 
 // A Taken is one field manager, and the fields that it holds.

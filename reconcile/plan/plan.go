@@ -31,6 +31,7 @@ type Plan struct {
 	Owned    int                // entries of the inventory that the plan was made from
 	Version  string             // resourceVersion of that inventory
 	Offline  bool               // made against a commit and no cluster
+	Looks    bool               // of a sync that only looks: nothing in it writes
 	Stale    bool               // the record of the inventory is to be written although no object is
 
 	open []Question
@@ -80,6 +81,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		Owned:   len(seen.Inventory.Entries),
 		Version: seen.Inventory.ResourceVersion,
 		Offline: seen.Offline,
+		Looks:   seen.Looks,
 		Stale:   seen.Inventory.Rebuilt || seen.Inventory.Owner != want.Owner && len(seen.Inventory.Entries) > 0,
 	}
 	wanted := make(map[manifest.ID]bool, len(asked))
@@ -127,8 +129,11 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	if slices.Sort(left); len(left) > 0 {
 		p.Notes = append(p.Notes, noteLeft(left))
 	}
+	if seen.Looks {
+		p.leave(seen)
+	}
 	p.guard(seen, guards)
-	p.Checks, p.was = checks(want, seen.Upstream, p.Steps), seen.Upstream.active()
+	p.Checks, p.was = append(p.Checks, withoutThose(checks(want, seen.Upstream, p.Steps), p.Checks)...), seen.Upstream.active()
 	slices.SortStableFunc(p.Steps, inOrder)
 	return p, nil
 }
@@ -177,7 +182,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		s.UID, s.ResourceVersion = live.GetUID(), live.GetResourceVersion()
 	}
 	trial, tried := seen.Trials[a.ID]
-	if live := seen.Upstream.Definitions[a.ID.Name]; a.Activates && !live.Active {
+	if live := seen.Upstream.Definitions[a.ID.Name]; a.Activates && !live.Active && !seen.Looks {
 		s.Activates = true
 	}
 

@@ -75,7 +75,7 @@ func TestForeign(t *testing.T) {
 		},
 		"Argo": {
 			"Argo CD names the application, and the object once more.",
-			annotated("argocd.argoproj.io/tracking-id", "app:/ConfigMap:default/a"), Claim{By: "the Argo CD application app:/ConfigMap:default/a"},
+			annotated("argocd.argoproj.io/tracking-id", "app:/ConfigMap:default/a"), Claim{By: "the Argo CD application app"},
 		},
 		"ArgoOnCRD": {
 			"It marks no CRD; its field manager is all that it leaves.",

@@ -57,11 +57,16 @@ const (
 	Broken  CheckState = "broken"
 )
 
-// A Check is what Crossplane is to make of what we gave it.
+// A Check is what Crossplane is to make of what we gave it or, of a sync that only looks,
+// what somebody else is to apply.
 type Check struct {
 	ID     manifest.ID `json:"id"`
 	State  CheckState  `json:"state"`
 	Reason string      `json:"reason,omitempty"` // of one that does not hold
+
+	Would   Action   `json:"would,omitempty"` // of what is not applied: what applying it does
+	By      string   `json:"by,omitempty"`    // of what is not applied: who applies it, as far as is known
+	Changes []Change `json:"changes,omitempty"`
 }
 
 // MRD is the identity of the definition of a name.

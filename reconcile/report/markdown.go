@@ -45,6 +45,7 @@ func Markdown(w io.Writer, r Report) error {
 	section("Create", plan.Create, false)
 	section("Update", plan.Update, false)
 	section("Retained", plan.Keep, true)
+	markdownChecks(&b, r.Checks)
 	findings(&b, r.Findings)
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -68,19 +69,38 @@ func markdownStep(s Step) string {
 			detail("%s", code(Because(reason)))
 		}
 	}
-	for i, c := range s.Changes {
-		if i == mostChanges {
-			detail("and %d more fields", len(s.Changes)-i)
-			break
-		}
-		detail("%s: %s → %s", code(c.Path), code(Text{}.value(c.From)), code(Text{}.value(c.To)))
-	}
+	markdownChanges(&b, s.Changes)
 	for _, trouble := range []string{s.Error, s.NotReady} {
 		if trouble != "" {
 			detail("%s", code(trouble))
 		}
 	}
 	return b.String()
+}
+
+func markdownChanges(b *strings.Builder, changes []plan.Change) {
+	for i, c := range changes {
+		if i == mostChanges {
+			fmt.Fprintf(b, "  - and %d more fields\n", len(changes)-i)
+			break
+		}
+		fmt.Fprintf(b, "  - %s: %s → %s\n", code(c.Path), code(Text{}.value(c.From)), code(Text{}.value(c.To)))
+	}
+}
+
+func markdownChecks(b *strings.Builder, checks []plan.Check) {
+	if len(checks) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n### Waited for: %d\n\n", len(checks))
+	for i, c := range checks {
+		if i == mostSteps {
+			fmt.Fprintf(b, "- and %d more\n", len(checks)-i)
+			break
+		}
+		fmt.Fprintf(b, "- %s %s: %s\n", c.State, code(c.ID.String()), code(c.Reason))
+		markdownChanges(b, c.Changes)
+	}
 }
 
 func findings(b *strings.Builder, all []manifest.Finding) {

@@ -22,7 +22,8 @@ type Report struct {
 
 	Sync     plan.Sync `json:"sync"`
 	Revision string    `json:"revision,omitempty"`
-	Applied  bool      `json:"applied"` // the plan was carried out; otherwise it says what would be
+	Applied  bool      `json:"applied"`          // the plan was carried out; otherwise it says what would be
+	Looked   bool      `json:"looked,omitempty"` // others apply: it says how the cluster is against the commit
 
 	Verdict Verdict `json:"verdict"`
 	Summary Summary `json:"summary"`
@@ -95,7 +96,7 @@ type Step struct {
 // out.
 func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	r := blank(p.Sync, p.Want.Revision)
-	r.Applied = applied
+	r.Applied, r.Looked = applied, p.Looks
 	r.Findings = append(append(r.Findings, p.Want.Findings...), p.Notes...)
 	r.Skipped = p.Want.Skipped
 	outcomes := make(map[manifest.ID]plan.Outcome, len(done))
@@ -255,6 +256,9 @@ func (s Step) stays() bool { return s.Action == plan.Keep && s.Cause == plan.Dri
 
 // Changes says whether the pass changes anything, or would: what diff exits with.
 func (r Report) Changes() bool {
+	if r.Looked && (r.Summary.Drifted > 0 || slices.ContainsFunc(r.Checks, plan.Check.Unapplied)) {
+		return true
+	}
 	return slices.ContainsFunc(r.Steps, func(s Step) bool {
 		return s.Action != plan.Keep && s.Action != plan.Hold || s.Action == plan.Hold && s.Would == plan.Prune
 	})

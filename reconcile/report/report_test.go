@@ -43,6 +43,14 @@ func TestVerdict(t *testing.T) {
 	retained := plan.Step{Action: plan.Keep, Cause: plan.Retain, Guard: "final", Reason: "final", ID: id("r")}
 	drifted := plan.Step{Action: plan.Update, Cause: plan.Drift, ID: id("d")}
 
+	check := func(name string, state plan.CheckState, by string) plan.Check {
+		c := plan.Check{ID: id(name), State: state, By: by}
+		if by != "" {
+			c.Would = plan.Update
+		}
+		return c
+	}
+
 	cases := map[string]struct {
 		reason  string
 		plan    plan.Plan
@@ -93,6 +101,26 @@ func TestVerdict(t *testing.T) {
 				{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("e")},
 			}}, applied: true,
 			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Failure, "2 drifted: d by kubectl-edit, helm and 1 more"}, 3},
+		},
+		"NotAppliedYet": {
+			reason: "What somebody else is to apply is waited for, and they are named. Their lateness is the cause of the rest.",
+			plan:   plan.Plan{Want: want(), Looks: true, Checks: []plan.Check{check("c", plan.Pending, ""), check("a", plan.Pending, "Flux"), check("b", plan.Pending, "Flux")}}, applied: true,
+			want: Verdict{Status{Pending, "2 not applied yet by Flux: a and 1 more; 1 active, 1 inactive"}, Status{Success, "no drift"}, 0},
+		},
+		"NotApplied": {
+			reason: "Who is late has to be talked to.",
+			plan:   plan.Plan{Want: want(), Looks: true, Checks: []plan.Check{check("a", plan.Broken, "Flux")}}, applied: true,
+			want: Verdict{Status{Failure, "1 not applied by Flux: a; 1 active, 1 inactive"}, Status{Success, "no drift"}, 1},
+		},
+		"NotAppliedByAnybody": {
+			reason: "It may be that nobody is there.",
+			plan:   plan.Plan{Want: want(), Looks: true, Checks: []plan.Check{{ID: id("a"), State: plan.Broken, Would: plan.Create}}}, applied: true,
+			want: Verdict{Status{Failure, "1 not applied: a; 1 active, 1 inactive"}, Status{Success, "no drift"}, 1},
+		},
+		"BrokenUpstream": {
+			reason: "What Crossplane does not make of it is another matter.",
+			plan:   plan.Plan{Want: want(), Looks: true, Checks: []plan.Check{check("c", plan.Broken, "")}}, applied: true,
+			want: Verdict{Status{Failure, "1 broken: c; 1 active, 1 inactive"}, Status{Success, "no drift"}, 1},
 		},
 		"Held": {
 			reason: "Something waits for a person.",
@@ -296,5 +324,25 @@ func TestJSON(t *testing.T) {
 		if got[key] == nil {
 			t.Errorf("programs find %q missing", key)
 		}
+	}
+}
+
+// A diff of a sync that only looks exits by how the cluster differs, though nothing would be done.
+func TestLookedAtChanges(t *testing.T) {
+	cases := map[string]struct {
+		plan plan.Plan
+		want bool
+	}{
+		"AsWanted":   {plan.Plan{Looks: true, Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Commit, ID: id("a")}}}, false},
+		"NotApplied": {plan.Plan{Looks: true, Checks: []plan.Check{{ID: id("a"), State: plan.Pending, Would: plan.Create}}}, true},
+		"Drifted":    {plan.Plan{Looks: true, Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("a")}}}, true},
+		"Upstream":   {plan.Plan{Looks: true, Checks: []plan.Check{{ID: id("a"), State: plan.Pending}}}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := New(tc.plan, nil, false).Changes(); got != tc.want {
+				t.Errorf("got %v", got)
+			}
+		})
 	}
 }

@@ -115,17 +115,7 @@ func (t Text) step(b *strings.Builder, s Step) {
 			detail("%s", clean(Because(reason)))
 		}
 	}
-	for i, c := range s.Changes {
-		if i == mostChanges && !t.Full {
-			detail("… and %d more fields (--full shows all)", len(s.Changes)-i)
-			break
-		}
-		by := ""
-		if len(s.TakesFrom) > 1 && c.By != "" {
-			by = fmt.Sprintf(" (%s)", clean(c.By))
-		}
-		detail("%s: %s → %s%s", clean(c.Path), t.value(c.From), t.value(c.To), by)
-	}
+	t.changes(b, s.Changes, len(s.TakesFrom) > 1)
 	if s.NotReached {
 		detail("not reached before the pass stopped")
 	}
@@ -156,6 +146,21 @@ func (s Step) whose() string {
 	return "drift: someone changed it"
 }
 
+// changes writes changes below what they are of, each with who made it where that differs.
+func (t Text) changes(b *strings.Builder, changes []plan.Change, whose bool) {
+	for i, c := range changes {
+		if i == mostChanges && !t.Full {
+			fmt.Fprintf(b, "    … and %d more fields (--full shows all)\n", len(changes)-i)
+			break
+		}
+		by := ""
+		if whose && c.By != "" {
+			by = fmt.Sprintf(" (%s)", clean(c.By))
+		}
+		fmt.Fprintf(b, "    %s: %s → %s%s\n", clean(c.Path), t.value(c.From), t.value(c.To), by)
+	}
+}
+
 func (t Text) value(v string) string {
 	if v == "" {
 		return "(none)"
@@ -178,6 +183,7 @@ func (t Text) checks(b *strings.Builder, checks []plan.Check) {
 			glyph, colour = "!", "\x1b[31m"
 		}
 		fmt.Fprintf(b, "%s %s: %s\n", t.paint(fmt.Sprintf("%s %-7s", glyph, c.State), colour), clean(c.ID.String()), clean(c.Reason))
+		t.changes(b, c.Changes, false)
 	}
 }
 

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,7 +58,8 @@ func verdict(r Report) Verdict {
 		v.Activation = Status{Failure, fmt.Sprintf("%d not ready: %s; %s", r.Summary.NotReady, r.first(func(s Step) bool { return s.NotReady != "" }), numbers)}
 		v.ExitCode = ExitFailed
 	case r.Summary.Broken > 0:
-		v.Activation = Status{Failure, fmt.Sprintf("%d broken: %s; %s", r.Summary.Broken, andMore(r.checked(plan.Broken)), numbers)}
+		what := cmp.Or(r.unapplied(plan.Broken, ""), fmt.Sprintf("%d broken: %s", r.Summary.Broken, andMore(r.checked(plan.Broken))))
+		v.Activation = Status{Failure, what + "; " + numbers}
 		v.ExitCode = ExitFailed
 	case finding >= 0:
 		f := r.Findings[finding]
@@ -67,7 +69,8 @@ func verdict(r Report) Verdict {
 		v.Activation = Status{Failure, fmt.Sprintf("%d held: %s; %s", r.Summary.Held, r.first(func(s Step) bool { return s.Action == plan.Hold }), numbers)}
 		v.ExitCode = ExitHeld
 	case r.Summary.Pending+r.Summary.Waiting > 0:
-		v.Activation = Status{Pending, fmt.Sprintf("%d pending: %s; %s", r.Summary.Pending+r.Summary.Waiting, r.firstPending(), numbers)}
+		what := cmp.Or(r.unapplied(plan.Pending, " yet"), fmt.Sprintf("%d pending: %s", r.Summary.Pending+r.Summary.Waiting, r.firstPending()))
+		v.Activation = Status{Pending, what + "; " + numbers}
 	default:
 		v.Activation = Status{Success, numbers}
 	}
@@ -137,6 +140,26 @@ func (r Report) checked(state plan.CheckState) []string {
 // firstPending names what is pending: what Crossplane is at before what waits for that.
 func (r Report) firstPending() string {
 	return andMore(append(r.checked(plan.Pending), r.named(func(s Step) bool { return s.Waits != "" && s.Error == "" })...))
+}
+
+// unapplied says what somebody else has not applied, and who: the cause of all that is pending,
+// or broken, beside it. It is "" where that is nothing.
+func (r Report) unapplied(state plan.CheckState, yet string) string {
+	var names []string
+	who := ""
+	for _, c := range r.Checks {
+		if c.State == state && c.Unapplied() {
+			names = append(names, c.ID.Name)
+			who = cmp.Or(who, c.By)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return ""
+	case who == "":
+		return fmt.Sprintf("%d not applied%s: %s", len(names), yet, andMore(names))
+	}
+	return fmt.Sprintf("%d not applied%s by %s: %s", len(names), yet, who, andMore(names))
 }
 
 func andMore(names []string) string {

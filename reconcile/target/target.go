@@ -138,37 +138,56 @@ func conversion(c v1alpha1.Conversion) render.Conversion {
 	return made
 }
 
+// A Place is a cluster as a Sync sees it, beside its passes.
+type Place interface {
+	reconcile.Watcher
+	Secret(ctx context.Context, name string) (map[string][]byte, error)
+}
+
+// Reach is how passes of a valid Sync are made over a cluster, without where from. It sends
+// no request.
+func Reach(s v1alpha1.Sync, to *rest.Config, how cluster.Options) (reconcile.Reconciler, Place, error) {
+	r := Reconciler(s)
+	how.Timeout, how.FullCheck, how.Terms = cmp.Or(how.Timeout, r.Timeout), s.Spec.FullCheckInterval.Duration(), r.Terms
+	r.Timeout = how.Timeout
+	if s.Spec.ManagementPolicy == v1alpha1.PolicyObservable {
+		l, err := cluster.NewLooker(to, r.Sync, how)
+		r.Observer, r.Place = l, l
+		return r, l, err
+	}
+	c, err := cluster.New(to, r.Sync, how)
+	r.Observer, r.Applier, r.Place = c, c, c
+	return r, c, err
+}
+
 // New wires a valid Sync. It sends no request. Its errors name fields of the Sync.
 func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	if in.Getenv == nil {
 		in.Getenv = os.Getenv
 	}
+	r, place, err := Reach(s, in.Cluster, cluster.Options{Progress: in.Done})
+	if err != nil {
+		return nil, err
+	}
 	t := &Target{Loop: reconcile.Loop{
-		Reconciler: Reconciler(s),
+		Reconciler: r,
+		Watcher:    place,
 		Ref:        s.Spec.Source.Ref,
 		Suspended:  s.Spec.Suspend,
 		Interval:   s.Spec.Interval.Duration(),
 		Poll:       s.Spec.Source.Interval.Duration(),
 		Tell:       in.Event,
 	}}
-	c, err := cluster.New(in.Cluster, t.Loop.Reconciler.Sync, cluster.Options{
-		Timeout: s.Spec.Timeout.Duration(), FullCheck: s.Spec.FullCheckInterval.Duration(),
-		Terms: t.Loop.Reconciler.Terms, Progress: in.Done,
-	})
-	if err != nil {
-		return nil, err
-	}
 	t.Loop.Reconciler.Options.Memo = in.Memo
 	if in.Memo == nil {
 		t.Loop.Reconciler.Options.Memo = new(memo.Memory)
 	}
-	t.Loop.Reconciler.Observer, t.Loop.Reconciler.Applier, t.Loop.Reconciler.Place, t.Loop.Watcher = c, c, c, c
 
 	from := func(field string, ref *v1alpha1.SecretRef) *secret {
 		if ref == nil {
 			return nil
 		}
-		return &secret{field: field, namespace: s.Namespace, ref: *ref, read: c.Secret, tell: in.Secret}
+		return &secret{field: field, namespace: s.Namespace, ref: *ref, read: place.Secret, tell: in.Secret}
 	}
 	auth, repository := auth(s, in.Getenv)
 	statuses, post := publisher(s, in, from)

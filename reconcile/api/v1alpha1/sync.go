@@ -215,7 +215,7 @@ const (
 	ConversionNone   ConversionStrategy = "None"
 
 	PolicyDefault    ManagementPolicy = "Default"
-	PolicyObservable ManagementPolicy = "Observable" // it looks, and never writes
+	PolicyObservable ManagementPolicy = "Observable" // it looks, and never writes: somebody else applies
 
 	AdoptIfUnowned Adoption = "AdoptIfUnowned"
 	AdoptRefuse    Adoption = "Refuse"

@@ -99,11 +99,15 @@ func TestDecodeIsStrict(t *testing.T) {
 				`document 1: spec.drift: must be Correct or Report, not "corect"`,
 			},
 		},
-		"NotYet": {
-			"What does nothing yet is refused: accepted, it would be believed.",
-			head + "  managementPolicy: Observable\n",
+		"OnlyLooks": {
+			"A limit on what is never written would be relied on.",
+			head + "  managementPolicy: Observable\n  adoption: Adopt\n  conflicts: Take\n  instances: Prune\n  maxPrunes: 1\n  maxActivations: 1\n",
 			[]string{
-				"document 1: spec.managementPolicy: Observable is not supported yet",
+				"document 1: spec.adoption: does nothing where managementPolicy is Observable; leave it out",
+				"document 1: spec.conflicts: does nothing where managementPolicy is Observable; leave it out",
+				"document 1: spec.instances: does nothing where managementPolicy is Observable; leave it out",
+				"document 1: spec.maxPrunes: does nothing where managementPolicy is Observable; leave it out",
+				"document 1: spec.maxActivations: does nothing where managementPolicy is Observable; leave it out",
 			},
 		},
 		"Ignore": {

@@ -41,7 +41,7 @@ func (s *Sync) Validate() error {
 	word(&p, "spec.conflicts", spec.Conflicts, ConflictsRefuse, ConflictsTake)
 	word(&p, "spec.drift", spec.Drift, DriftCorrect, DriftReport)
 	word(&p, "spec.instances", spec.Instances, InstancesHold, InstancesPrune)
-	notYet(&p, "spec.managementPolicy", spec.ManagementPolicy, PolicyObservable)
+	p.onlyLooks(spec)
 	p.release(spec.CrossplaneVersion)
 	p.packages(spec.Packages)
 	p.limits(spec.Limits)
@@ -73,9 +73,24 @@ func word[T ~string](p *problems, field string, value T, of ...T) {
 	p.add(field, "must be %s or %s, not %q", strings.Join(words[:last], ", "), words[last], value)
 }
 
-func notYet[T ~string](p *problems, field string, value T, words ...T) {
-	if slices.Contains(words, value) {
-		p.add(field, "%s is not supported yet", value)
+// onlyLooks refuses what a sync that only looks has no use for: somebody may rely on it.
+func (p *problems) onlyLooks(spec Spec) {
+	if spec.ManagementPolicy != PolicyObservable {
+		return
+	}
+	for _, useless := range []struct {
+		field string
+		said  bool
+	}{
+		{"spec.adoption", spec.Adoption != AdoptIfUnowned},
+		{"spec.conflicts", spec.Conflicts != ConflictsRefuse},
+		{"spec.instances", spec.Instances != InstancesHold},
+		{"spec.maxPrunes", spec.MaxPrunes != nil},
+		{"spec.maxActivations", spec.MaxActivations != nil},
+	} {
+		if useless.said {
+			p.add(useless.field, "does nothing where managementPolicy is %s; leave it out", PolicyObservable)
+		}
 	}
 }
 

@@ -1,0 +1,315 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// A Looker is one cluster as a sync sees it that only looks: it takes the rights to get, to
+// list and to watch, and no request goes out that would need another one. What an inventory
+// is to a sync that writes, it keeps in memory. It may be used by one pass at a time, and by
+// one watch beside it.
+type Looker struct {
+	cluster *Cluster
+
+	mu       sync.Mutex
+	compared map[manifest.ID]compared // as the cluster spells them; nil before the first pass
+	news     chan struct{}            // that moved
+}
+
+// compared is what is remembered of an object that is wanted.
+type compared struct {
+	digest string     // of what is wanted
+	uid    types.UID  // of what is there, or was
+	mark   string     // of what is there; "" where nothing is
+	was    bool       // it was seen as it is wanted
+	done   bool       // it was compared as it is there
+	trial  plan.Trial // what that came to; zero where it is as wanted
+}
+
+// still is what is known of an object as it is there now, if it is.
+func (c compared) still(live *metav1.PartialObjectMetadata, digest string) compared {
+	if c.digest != digest {
+		c = compared{digest: digest}
+	}
+	switch {
+	case live == nil:
+		return compared{digest: digest, uid: c.uid, was: c.was}
+	case c.uid != live.UID || c.mark != plan.Mark(live):
+		return compared{digest: digest, uid: live.UID, mark: plan.Mark(live), was: c.was}
+	}
+	return c
+}
+
+// NewLooker is the cluster that a configuration leads to. It sends no request.
+func NewLooker(config *rest.Config, of plan.Sync, options Options) (*Looker, error) {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.Method != http.MethodGet {
+				return nil, fmt.Errorf("%s was not sent: this sync only looks", req.Method)
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	c, err := New(config, of, options)
+	if err != nil {
+		return nil, err
+	}
+	return &Looker{cluster: c, news: make(chan struct{}, 1)}, nil
+}
+
+// Owner says who makes the CRDs of definitions here: Crossplane where its API is served.
+// "" is that the cluster cannot tell.
+func (l *Looker) Owner(ctx context.Context) (render.Owner, error) {
+	s, err := l.cluster.discover(ctx)
+	if err != nil {
+		return "", err
+	}
+	if s.servesCrossplane() {
+		return render.OwnerCrossplane, nil
+	}
+	return "", s.known(kindMRD)
+}
+
+// Definitions are the definitions of the cluster, for a commit that has none of its own.
+func (l *Looker) Definitions(ctx context.Context) ([]*catalogue.Definition, error) {
+	return l.cluster.Definitions(ctx)
+}
+
+// Answer counts what is asked for.
+func (l *Looker) Answer(ctx context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
+	return l.cluster.Answer(ctx, questions)
+}
+
+// Secret reads one Secret in the namespace of the sync.
+func (l *Looker) Secret(ctx context.Context, name string) (map[string][]byte, error) {
+	return l.cluster.Secret(ctx, name)
+}
+
+// Observe is what the cluster holds of what is wanted. It costs two requests for discovery
+// and one for every kind, and one more for every object that moved since the last time, or
+// that the commit changed.
+func (l *Looker) Observe(ctx context.Context, want render.Desired) (plan.Observed, error) {
+	c := l.cluster
+	var err error
+	if c.surface, err = c.discover(ctx); err != nil {
+		return plan.Observed{}, err
+	}
+	sp, err := spellingOf(want, c.surface, c.options.DefaultNamespace)
+	if err != nil {
+		return plan.Observed{}, err
+	}
+	seen := plan.Observed{
+		Inventory: plan.Inventory{Sync: c.sync, Owner: want.Owner, Entries: map[manifest.ID]plan.Entry{}},
+		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
+		Trials:    map[manifest.ID]plan.Trial{},
+		Kinds:     c.surface.kinds,
+		Looks:     true,
+	}
+	if seen.Upstream, err = c.upstream(ctx, want); err != nil {
+		return plan.Observed{}, err
+	}
+	asked, err := plan.AskFor(want, plan.Inventory{})
+	if err != nil {
+		return plan.Observed{}, err
+	}
+	if err := l.find(ctx, &seen, want, asked, sp); err != nil {
+		return plan.Observed{}, err
+	}
+	return seen, l.compare(ctx, &seen, asked, sp)
+}
+
+// find fills the objects of seen. All rights that are missing are one error.
+func (l *Looker) find(ctx context.Context, seen *plan.Observed, want render.Desired, asked []plan.Asked, sp spelling) error {
+	ids := map[manifest.ID]bool{}
+	for _, a := range asked {
+		ids[sp.actual(a.ID)] = false
+	}
+	if want.Owner != render.OwnerCrossplane {
+		for _, d := range want.Definitions { // a CRD may be there though nothing activates it any more
+			ids[plan.CRD(d.Name)] = false
+		}
+	}
+	searches, err := l.cluster.searches(ids, false)
+	if err != nil {
+		return err
+	}
+	done := 0
+	type result struct {
+		found     []*metav1.PartialObjectMetadata
+		forbidden error
+	}
+	results, err := inParallel(ctx, l.cluster.options.Concurrency, searches, func(ctx context.Context, s search) (result, error) {
+		found, err := l.cluster.metadataOf(ctx, s)
+		l.cluster.tellOf("observe", &done, len(searches), manifest.ID{Group: s.kind.Group, Kind: s.kind.Kind})
+		if apierrors.IsForbidden(err) {
+			return result{forbidden: err}, nil
+		}
+		return result{found: found}, err
+	})
+	if err != nil {
+		return err
+	}
+	var forbidden []error
+	for _, r := range results {
+		forbidden = append(forbidden, r.forbidden)
+		for _, o := range r.found {
+			if _, ok := ids[idOf(o)]; ok {
+				seen.Objects[sp.ofCommit(idOf(o))] = o
+			}
+		}
+	}
+	return errors.Join(forbidden...)
+}
+
+// metadataOf reads the objects of a search: a few by name, many by a list, of one namespace
+// where they are all in it.
+func (c *Cluster) metadataOf(ctx context.Context, s search) ([]*metav1.PartialObjectMetadata, error) {
+	if len(s.ids) <= few {
+		return c.named(ctx, s.kind, s.ids)
+	}
+	found, err := c.list(ctx, c.surface, s.kind, spaceOf(s.ids), "")
+	return found, c.explain(err, "list", resourceName(c.surface, s.kind))
+}
+
+// spaceOf is the namespace that all objects are in; "" where there is none.
+func spaceOf(ids []manifest.ID) string {
+	for _, id := range ids {
+		if id.Namespace != ids[0].Namespace {
+			return ""
+		}
+	}
+	return ids[0].Namespace
+}
+
+// compare compares what is there with what is wanted, where that is not known.
+func (l *Looker) compare(ctx context.Context, seen *plan.Observed, asked []plan.Asked, sp spelling) error {
+	l.mu.Lock()
+	before := l.compared
+	l.mu.Unlock()
+	now := make(map[manifest.ID]compared, len(asked))
+	note := func(a plan.Asked, c compared) {
+		now[sp.actual(a.ID)] = c
+		if c.was {
+			entry := plan.Entry{UID: c.uid, Digest: seen.Inventory.Sync.Digest(a.Object)}
+			if c.done {
+				entry.Mark = c.mark
+			}
+			seen.Inventory.Entries[a.ID] = entry
+		}
+		if c.trial.After != nil || c.trial.Err != nil {
+			seen.Trials[a.ID] = c.trial
+		}
+	}
+	for _, a := range asked {
+		note(a, before[sp.actual(a.ID)].still(seen.Objects[a.ID], a.Digest))
+	}
+	doubtful := slices.DeleteFunc(seen.Doubtful(asked, false), func(a plan.Asked) bool { return now[sp.actual(a.ID)].done })
+	done := 0
+	read, err := inParallel(ctx, l.cluster.options.Concurrency, doubtful, func(ctx context.Context, a plan.Asked) (compared, error) {
+		c, err := l.read(ctx, a, sp.actual(a.ID))
+		l.cluster.tellOf("observe", &done, len(doubtful), a.ID)
+		return c, err
+	})
+	if err != nil {
+		return err
+	}
+	for i, a := range doubtful {
+		c := read[i]
+		c.was = c.was || now[sp.actual(a.ID)].was
+		if c.mark == "" { // it went between the two requests
+			delete(seen.Objects, a.ID)
+			c.uid = now[sp.actual(a.ID)].uid
+		}
+		note(a, c)
+	}
+	l.mu.Lock()
+	l.compared = now
+	l.mu.Unlock()
+	nudge(l.news)
+	return nil
+}
+
+// read reads an object in the version that the commit speaks, and compares.
+func (l *Looker) read(ctx context.Context, a plan.Asked, id manifest.ID) (compared, error) {
+	c := l.cluster
+	want, err := a.Content()
+	if err != nil {
+		return compared{}, err
+	}
+	version := versionOf(a.APIVersion)
+	_, unserved := c.surface.resource(groupKind(id), version)
+	if unserved != nil {
+		version = "" // it is there all the same
+	}
+	gvr, err := c.surface.resource(groupKind(id), version)
+	if err != nil {
+		return compared{}, err
+	}
+	live, err := c.objects.Resource(gvr).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return compared{digest: a.Digest}, nil
+	}
+	if err != nil {
+		return compared{}, c.explain(err, "get", resourceName(c.surface, groupKind(id))+" "+id.Name)
+	}
+	now := compared{digest: a.Digest, uid: live.GetUID(), mark: plan.Mark(live)}
+	if now.trial.Err = unserved; unserved != nil {
+		return now, nil //nolint:nilerr // it is the object's trouble, and may end without moving it
+	}
+	now.done = true
+	if now.trial = plan.Compare(want, live, c.options.Terms); now.trial.After != nil {
+		now.trial = plan.Compare(asStored(want), live, c.options.Terms)
+	}
+	now.was = now.trial.After == nil
+	return now, nil
+}
+
+// Watch tells what of what is wanted moved since it was compared, and again whenever that
+// changes, until ctx is done. trouble hears, once each, of what cannot be watched.
+func (l *Looker) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) {
+	w := l.cluster.watching(trouble)
+	w.everything = true
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-l.news:
+				w.expect(l.marks())
+			}
+		}
+	})
+	group.Go(func() { w.followKinds(ctx) })
+	w.report(ctx, tell)
+}
+
+// marks are those by which it can be told whether an object moved.
+func (l *Looker) marks() map[manifest.ID]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	marks := make(map[manifest.ID]string, len(l.compared))
+	for id, c := range l.compared {
+		if marks[id] = c.mark; c.mark == "" {
+			marks[id] = absent
+		}
+	}
+	return marks
+}

@@ -1,0 +1,62 @@
+package cluster
+
+import (
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// types are those that an API server has compiled in. It reads and writes their objects
+// through them, and so says some things otherwise than they were said.
+var types_ = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(s))
+	utilruntime.Must(apiextensions.AddToScheme(s))
+	return s
+}()
+
+// asStored is an object as an API server says it that knows its type: quantities in their
+// shortest form, and without what means the same left out. It says nothing that the object
+// does not. Of a type that is not known it is the object itself.
+func asStored(u *unstructured.Unstructured) *unstructured.Unstructured {
+	o, err := types_.New(u.GroupVersionKind())
+	if err != nil {
+		return u
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
+		return u // the API server will not take it either, and says why
+	}
+	written, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return u
+	}
+	said, _ := restated(u.Object, written).(map[string]any)
+	return &unstructured.Unstructured{Object: said}
+}
+
+// restated is what was said, in the words in which it is written.
+func restated(said, written any) any {
+	switch said := said.(type) {
+	case map[string]any:
+		if written, ok := written.(map[string]any); ok {
+			both := make(map[string]any, len(said))
+			for key, value := range said {
+				if is, ok := written[key]; ok {
+					both[key] = restated(value, is)
+				}
+			}
+			return both
+		}
+	case []any:
+		if written, ok := written.([]any); ok && len(written) == len(said) {
+			both := make([]any, len(said))
+			for i, value := range said {
+				both[i] = restated(value, written[i])
+			}
+			return both
+		}
+	}
+	return written
+}

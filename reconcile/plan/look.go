@@ -1,0 +1,203 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// leave makes of a plan one that writes nothing. What others changed is drift that is said;
+// what whoever applies the commit has not applied is a check.
+func (p *Plan) leave(seen Observed) {
+	p.Want.Findings = ofOthers(p.Want.Findings)
+	p.Retained = append(p.Retained, stillThere(p.Want, seen)...)
+	var kept []Step
+	var around neighbourhood
+	for _, s := range p.Steps {
+		live, exists := seen.Objects[s.ID]
+		deleting := exists && live.GetDeletionTimestamp() != nil
+		if s.Action == Keep && !deleting {
+			kept = append(kept, s)
+			continue
+		}
+		if around == nil {
+			around = neighbours(p.Want, seen)
+		}
+		by := around.applier(s, live)
+		drifted, behind := s.judge(seen)
+		if behind || deleting {
+			c := Check{ID: s.ID, State: Pending, Would: s.Action, By: by, Changes: s.Changes(), Reason: reasonLeft(s, by, deleting)}
+			if deleting {
+				c.Would = Create
+			}
+			p.Checks = append(p.Checks, c)
+		}
+		if drifted {
+			s.Action, s.Would, s.Cause, s.Guard = Keep, s.Action, Drift, "drift"
+			s.Needs, s.Waits = "", ""
+			s.Reason = "this sync only looks; it is left to " + cmp.Or(by, "whoever applies it")
+			kept = append(kept, s)
+		}
+	}
+	p.Steps = kept
+}
+
+// judge says of what is not as wanted whether somebody changed it, and whether it was never
+// applied. It may be both: in one place this, in another that.
+func (s Step) judge(seen Observed) (drifted, behind bool) {
+	trial := seen.Trials[s.ID]
+	was := seen.Inventory.Entries[s.ID].Digest == s.Digest // seen as it is wanted now
+	switch {
+	case s.Action == Create:
+		return s.Cause == Drift, s.Cause != Drift
+	case s.Err != nil:
+		return false, true
+	}
+	return len(trial.TakenBy) > 0 || trial.Missing && was, trial.Stale || trial.Missing && !was
+}
+
+func reasonLeft(s Step, by string, deleting bool) string {
+	switch {
+	case deleting:
+		return "it is being deleted"
+	case s.Err != nil:
+		return s.Err.Error()
+	case by == "" && s.Action == Update:
+		return "it is not what the commit says, and nothing tells who applies it"
+	case by == "":
+		return "nobody has applied it, and nothing beside it tells who would"
+	case s.Action == Update:
+		return by + " has not applied what the commit says of it"
+	case s.Needs != "":
+		return fmt.Sprintf("%s has not applied it; it needs the CRD %s", by, s.Needs)
+	case s.Waits != "":
+		return fmt.Sprintf("%s has not applied it; it waits for %s", by, s.Waits)
+	}
+	return by + " has not applied it"
+}
+
+// Unapplied says whether a check is on what somebody else is to apply.
+func (c Check) Unapplied() bool { return c.Would != "" }
+
+// withoutThose leaves out checks on objects that others are on already.
+func withoutThose(checks, others []Check) []Check {
+	ids := map[manifest.ID]bool{}
+	for _, c := range others {
+		ids[c.ID] = true
+	}
+	return slices.DeleteFunc(checks, func(c Check) bool { return ids[c.ID] })
+}
+
+// stillThere are the definitions that the commit does not activate and whose CRDs are there,
+// where no Crossplane makes them.
+func stillThere(want render.Desired, seen Observed) []string {
+	if want.Owner == render.OwnerCrossplane {
+		return nil
+	}
+	var names []string
+	for _, d := range want.Definitions {
+		if _, exists := seen.Objects[CRD(d.Name)]; exists && !d.Active {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+// ofOthers are findings without those that are wrong where somebody else applies: what Flux
+// applies, it substitutes first.
+func ofOthers(findings []manifest.Finding) []manifest.Finding {
+	return slices.DeleteFunc(slices.Clone(findings), func(f manifest.Finding) bool { return f.Rule == catalogue.RuleUnsubstituted })
+}
+
+// A neighbourhood is who applies what a commit holds, as far as live objects tell.
+type neighbourhood []neighbour
+
+type neighbour struct {
+	path []string // the directories on the way to it
+	by   string
+}
+
+func neighbours(want render.Desired, seen Observed) neighbourhood {
+	var marked, written neighbourhood
+	for _, o := range want.Objects {
+		live, exists := seen.Objects[o.ID]
+		if !exists {
+			continue
+		}
+		at := strings.Split(path.Dir(o.Origin.Path), "/")
+		if by := claimed(live); by != "" {
+			marked = append(marked, neighbour{at, by})
+		} else if by := writtenBy(live); by != "" {
+			written = append(written, neighbour{at, by})
+		}
+	}
+	if len(marked) > 0 {
+		return marked
+	}
+	return written
+}
+
+// applier names who applies the object of a step, or would: as the object itself tells, or
+// most of those that are nearest to it in the commit.
+func (n neighbourhood) applier(s Step, live *metav1.PartialObjectMetadata) string {
+	if live != nil {
+		if by := claimed(live); by != "" {
+			return by
+		}
+	}
+	at := strings.Split(path.Dir(s.Origin.Path), "/")
+	nearest, count := 0, map[string]int{}
+	for _, other := range n {
+		near := 0
+		for near < min(len(at), len(other.path)) && at[near] == other.path[near] {
+			near++
+		}
+		if near > nearest {
+			nearest, count = near, map[string]int{}
+		}
+		if near == nearest {
+			count[other.by]++
+		}
+	}
+	if len(count) == 0 {
+		return ""
+	}
+	return slices.MinFunc(slices.Collect(maps.Keys(count)), func(a, b string) int {
+		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b))
+	})
+}
+
+// claimed names the tool that applies an object, by its mark or its field manager. It is
+// not Crossplane: nobody commits what that makes.
+func claimed(live metav1.Object) string {
+	claim := Foreign(live, Sync{})
+	if claim.Final {
+		return ""
+	}
+	return claim.By
+}
+
+// writtenBy names an object's applier by the field manager.
+func writtenBy(live metav1.Object) string {
+	_, appliers := writersOf(live)
+	for _, manager := range slices.Sorted(maps.Keys(appliers)) {
+		return "the field manager " + manager
+	}
+	return ""
+}
+
+// isApplier says whether a field manager applies what others committed.
+func isApplier(manager string) bool {
+	_, tool := managers[manager]
+	_, crossplane := crossplanes[manager]
+	return tool || crossplane || manager == Manager || manager == "helm"
+}

@@ -1,0 +1,308 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// theirs is an object as somebody else applied it.
+func theirs(u *unstructured.Unstructured, edit ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
+	m := live(u, "u")
+	m.Labels, m.Annotations = map[string]string{}, map[string]string{}
+	for _, e := range edit {
+		e(m)
+	}
+	return m
+}
+
+func byFlux(name string) func(*metav1.PartialObjectMetadata) {
+	return func(m *metav1.PartialObjectMetadata) {
+		m.Labels["kustomize.toolkit.fluxcd.io/name"] = name
+		m.Labels["kustomize.toolkit.fluxcd.io/namespace"] = "flux-system"
+	}
+}
+
+func deleting(m *metav1.PartialObjectMetadata) {
+	at := metav1.NewTime(time.Unix(1, 0))
+	m.DeletionTimestamp = &at
+}
+
+func TestLook(t *testing.T) {
+	u := configMap("a")
+	id, digest := manifest.IDOf(u), sync.Digest(wanted(t, u))
+	other := configMap("other")
+	differing := Trial{
+		Live:  &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"k": "x"}}},
+		After: &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"k": "v"}}},
+	}
+	with := func(edit func(*Trial)) Trial {
+		made := differing
+		edit(&made)
+		return made
+	}
+	stale := with(func(t *Trial) { t.Stale = true })
+	missing := with(func(t *Trial) { t.Missing = true })
+	edited := with(func(t *Trial) { t.TakenBy = []Taken{{Manager: "kubectl-edit", Fields: []string{"data.k"}}} })
+	both := with(func(t *Trial) { t.Stale, t.TakenBy = true, edited.TakenBy })
+	seenBefore := map[manifest.ID]Entry{id: {UID: "u", Digest: digest}}
+
+	type step struct {
+		Action, Would Action
+		Cause         Cause
+		Takes         []string
+	}
+	type check struct {
+		Would      Action
+		By, Reason string
+	}
+	kept := []step{{Action: Keep, Cause: Commit}}
+	drifted := []step{{Action: Keep, Would: Update, Cause: Drift, Takes: []string{"kubectl-edit"}}}
+	const flux = "the Flux Kustomization flux-system/apps"
+	cases := map[string]struct {
+		reason string
+		entry  map[manifest.ID]Entry
+		live   *metav1.PartialObjectMetadata
+		trial  *Trial
+		steps  []step
+		checks []check
+	}{
+		"AsWanted": {
+			reason: "What Flux applied is Flux's, and neither held nor taken.",
+			live:   theirs(u, byFlux("apps")), steps: kept,
+		},
+		"Absent": {
+			reason: "What is not there yet, whoever applies what is beside it is going to apply.",
+			checks: []check{{Create, flux, flux + " has not applied it"}},
+		},
+		"Deleted": {
+			reason: "What was there as it is wanted, and is not any more, somebody deleted.",
+			entry:  seenBefore, steps: []step{{Action: Keep, Would: Create, Cause: Drift}},
+		},
+		"ChangedAndAbsent": {
+			reason: "What the commit changed since is not known to have been there.",
+			entry:  map[manifest.ID]Entry{}, checks: []check{{Create, flux, flux + " has not applied it"}},
+		},
+		"Behind": {
+			reason: "What the applier holds, the applier has not brought up to date.",
+			live:   theirs(u, byFlux("apps")), trial: &stale,
+			checks: []check{{Update, flux, flux + " has not applied what the commit says of it"}},
+		},
+		"PutBackByTheApplier": {
+			reason: "An applier that is at another commit is late, and no editor.",
+			entry:  seenBefore, live: theirs(u, byFlux("apps")), trial: &stale,
+			checks: []check{{Update, flux, flux + " has not applied what the commit says of it"}},
+		},
+		"Edited": {
+			reason: "A hand edit is drift, with the name of the manager.",
+			live:   theirs(u, byFlux("apps")), trial: &edited, steps: drifted,
+		},
+		"EditedAndBehind": {
+			reason: "One field is this and another that: both statuses have to say so.",
+			live:   theirs(u, byFlux("apps")), trial: &both, steps: drifted,
+			checks: []check{{Update, flux, flux + " has not applied what the commit says of it"}},
+		},
+		"FieldRemoved": {
+			reason: "A field that was there and is not, nobody holds; that it was there is what tells.",
+			entry:  seenBefore, live: theirs(u, byFlux("apps")), trial: &missing,
+			steps: []step{{Action: Keep, Would: Update, Cause: Drift}},
+		},
+		"FieldNeverSeen": {
+			reason: "A field that was never seen may not have been applied yet.",
+			live:   theirs(u, byFlux("apps")), trial: &missing,
+			checks: []check{{Update, flux, flux + " has not applied what the commit says of it"}},
+		},
+		"Deleting": {
+			reason: "What is going is as good as gone.",
+			live:   theirs(u, byFlux("apps"), deleting),
+			checks: []check{{Create, flux, "it is being deleted"}},
+		},
+		"Refused": {
+			reason: "What no API server can hold is not applied by anybody.",
+			live:   theirs(u), trial: &Trial{Err: errBoom},
+			checks: []check{{Update, flux, "boom"}},
+		},
+		"AnotherSync": {
+			reason: "A sync of Headgate that writes is an applier like others, also under the same name.",
+			live:   live(u, "u"), trial: &stale,
+			checks: []check{{Update, "the Headgate sync headgate-system.prod", "the Headgate sync headgate-system.prod has not applied what the commit says of it"}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			seen := Observed{
+				Looks: true, Kinds: core, Inventory: Inventory{Sync: sync, Owner: render.OwnerHeadgate, Entries: tc.entry},
+				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{manifest.IDOf(other): theirs(other, byFlux("apps"))},
+				Trials:  map[manifest.ID]Trial{},
+			}
+			if tc.live != nil {
+				seen.Objects[id] = tc.live
+			}
+			if tc.trial != nil {
+				seen.Trials[id] = *tc.trial
+			}
+			want := render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{wanted(t, u), wanted(t, other)}}
+			p, err := Compute(want, seen, Guarding{}.Guards()...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Writes() || p.Remembers() || len(p.Open()) > 0 {
+				t.Errorf("%s\nNothing is ever written, nor remembered, nor asked.", tc.reason)
+			}
+			var steps []step
+			for _, s := range p.Steps {
+				if s.ID == id {
+					steps = append(steps, step{s.Action, s.Would, s.Cause, s.TakesFrom()})
+				}
+			}
+			if diff := cmp.Diff(tc.steps, steps); diff != "" {
+				t.Errorf("%s\nsteps (-want +got):\n%s", tc.reason, diff)
+			}
+			var checks []check
+			for _, c := range p.Checks {
+				checks = append(checks, check{c.Would, c.By, c.Reason})
+				if c.State != Pending || c.ID != id {
+					t.Errorf("%s\nOnly time tells whether somebody is late: %v", tc.reason, c)
+				}
+			}
+			if diff := cmp.Diff(tc.checks, checks); diff != "" {
+				t.Errorf("%s\nchecks (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// The one who is named is the one to talk to.
+func TestApplier(t *testing.T) {
+	at := func(path string, u *unstructured.Unstructured) render.Object {
+		o := wanted(t, u)
+		o.Origin.Path = path
+		return o
+	}
+	wrote := func(manager, operation string) func(*metav1.PartialObjectMetadata) {
+		return func(m *metav1.PartialObjectMetadata) {
+			m.ManagedFields = []metav1.ManagedFieldsEntry{wrote(manager, operation, `{"f:data":{"f:k":{}}}`)}
+		}
+	}
+	none := func(*metav1.PartialObjectMetadata) {}
+	cases := map[string]struct {
+		reason string
+		beside map[string]func(*metav1.PartialObjectMetadata) // by path
+		want   string
+	}{
+		"Nobody": {"Nothing beside it tells.", nil, ""},
+		"Nearest": {
+			"Two Kustomizations share a repository: the one of the same directory counts, though the other has more.",
+			map[string]func(*metav1.PartialObjectMetadata){"infra/a.yaml": byFlux("infra"), "infra/b.yaml": byFlux("infra"), "apps/x/y.yaml": byFlux("apps")},
+			"the Flux Kustomization flux-system/apps",
+		},
+		"Most": {
+			"Of those that are as near, most count.",
+			map[string]func(*metav1.PartialObjectMetadata){"apps/1.yaml": byFlux("one"), "apps/2.yaml": byFlux("two"), "apps/3.yaml": byFlux("two")},
+			"the Flux Kustomization flux-system/two",
+		},
+		"MarksBeforeManagers": {
+			"A mark says more than a field manager.",
+			map[string]func(*metav1.PartialObjectMetadata){"apps/a.yaml": wrote("kubectl", "Apply"), "b.yaml": annotated("argocd.argoproj.io/tracking-id", "platform:/ConfigMap:default/b")},
+			"the Argo CD application platform",
+		},
+		"KnownManager": {
+			"Argo CD marks no CRDs, and applies them under its name.",
+			map[string]func(*metav1.PartialObjectMetadata){"apps/a.yaml": wrote("argocd-controller", "Update")},
+			"Argo CD (field manager argocd-controller)",
+		},
+		"AnyManager": {
+			"A pipeline that runs kubectl leaves no mark, only its field manager.",
+			map[string]func(*metav1.PartialObjectMetadata){"apps/a.yaml": wrote("kubectl-client-side-apply", "Update"), "apps/b.yaml": none},
+			"the field manager kubectl-client-side-apply",
+		},
+		"NotCrossplane": {
+			"What Crossplane made, nobody committed.",
+			map[string]func(*metav1.PartialObjectMetadata){"apps/a.yaml": func(m *metav1.PartialObjectMetadata) {
+				m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "aws-1"}}
+			}, "b.yaml": byFlux("apps")},
+			"the Flux Kustomization flux-system/apps",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want := render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{at("apps/a.yaml", configMap("missing"))}}
+			seen := Observed{Looks: true, Kinds: core, Inventory: Inventory{Sync: sync}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
+			for path, edit := range tc.beside {
+				u := configMap(path)
+				want.Objects = append(want.Objects, at(path, u))
+				seen.Objects[manifest.IDOf(u)] = theirs(u, edit)
+			}
+			p, err := Compute(want, seen)
+			if err != nil || len(p.Checks) != 1 {
+				t.Fatalf("%v, %v", p.Checks, err)
+			}
+			if got := p.Checks[0].By; got != tc.want {
+				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// Where somebody else applies, Crossplane's share is checked as ever, and what is late is
+// said once.
+func TestLookBesideCrossplane(t *testing.T) {
+	mrap := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceActivationPolicy",
+		"metadata": map[string]any{"name": "storage"}, "spec": map[string]any{"activate": []any{"*"}},
+	}}
+	definition := func(name string, active bool) render.Definition {
+		d := render.Definition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: name}, Active: active}}
+		if active {
+			d.Reasons = []activation.Reason{{Cause: activation.Matched, Policy: "storage"}}
+		}
+		return d
+	}
+	want := render.Desired{
+		Owner: render.OwnerCrossplane, Objects: []render.Object{wanted(t, mrap)}, Policies: []catalogue.Policy{{Name: "storage"}},
+		Definitions: []render.Definition{definition("buckets.example.org", true), definition("queues.example.org", false)},
+		Findings:    []manifest.Finding{{Rule: catalogue.RuleUnsubstituted}, {Rule: "other"}},
+	}
+	seen := Observed{
+		Looks: true, Inventory: Inventory{Sync: sync, Owner: render.OwnerCrossplane},
+		Kinds:    map[schema.GroupKind]Kind{groupKind(MRAP("")): {Version: "v1alpha1"}},
+		Upstream: Upstream{Definitions: map[string]LiveDefinition{"buckets.example.org": {}, "queues.example.org": {Active: true}}},
+	}
+	p, err := Compute(want, seen, Guarding{}.Guards()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range p.Checks {
+		got = append(got, string(c.State)+" "+c.ID.String()+": "+c.Reason)
+	}
+	if diff := cmp.Diff([]string{
+		"pending ManagedResourceActivationPolicy.apiextensions.crossplane.io/storage: nobody has applied it, and nothing beside it tells who would",
+		"pending ManagedResourceDefinition.apiextensions.crossplane.io/buckets.example.org: Crossplane has not activated it yet",
+	}, got); diff != "" {
+		t.Errorf("checks (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"queues.example.org"}, p.Retained); diff != "" {
+		t.Errorf("What is active and not named is retained (-want +got):\n%s", diff)
+	}
+	if len(p.Want.Findings) != 1 || len(want.Findings) != 2 {
+		t.Errorf("That nothing is substituted is not for us to say here: %v", p.Want.Findings)
+	}
+
+	// Without Crossplane, a CRD that stays is seen by itself.
+	want.Owner, want.Objects = render.OwnerHeadgate, nil
+	left := crd("queues", "Queue")
+	seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{manifest.IDOf(left): theirs(left)}
+	if p, err = Compute(want, seen); err != nil || !cmp.Equal(p.Retained, []string{"queues.example.org"}) || len(p.Steps) > 0 {
+		t.Errorf("retained %v, steps %v, %v", p.Retained, p.Steps, err)
+	}
+}

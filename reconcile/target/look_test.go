@@ -1,0 +1,115 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/cluster"
+)
+
+// Beside a Flux that applies the same commits, the statuses say how far it is, that it is
+// late, and what hands do to what it applied. Nothing but reads is sent.
+func TestTargetLooks(t *testing.T) {
+	repository, board := newRepo(t), newBoard(t)
+	s := decode(t, fmt.Sprintf(`  source: {repo: %q, interval: 1s}
+  interval: 1h
+  timeout: 4s
+  crdOwner: Headgate
+  managementPolicy: Observable
+  clusterName: south
+  statuses: {forge: Gitea, url: %q, repository: a/b, tokenFrom: {env: TOKEN}}
+`, repository.dir, board.URL))
+	s.Name = "looks"
+	config := fixtures.Config(t)
+	requests := &cluster.Requests{}
+	config.Wrap(requests.Wrap)
+	target, err := New(s, Surroundings{
+		Cluster: config, Cache: t.TempDir(),
+		Getenv: func(name string) string { return map[string]string{"TOKEN": "sesame"}[name] },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, err := dynamic.NewForConfig(fixtures.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := live.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
+	flux := func(name, value string) {
+		t.Helper()
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": value},
+			"metadata": map[string]any{"name": name, "namespace": "default", "labels": map[string]any{
+				"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system",
+			}},
+		}}
+		if _, err := at.Apply(t.Context(), name, u, metav1.ApplyOptions{FieldManager: "kustomize-controller", Force: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: looks-%s, namespace: default}\ndata: {key: %q}\n"
+	flux("looks-a", "1")
+	repository.push(t, "a.yaml", fmt.Sprintf(manifest, "a", "1"))
+	first := repository.push(t, "b.yaml", fmt.Sprintf(manifest, "b", "1"))
+
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		target.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+		if err := target.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	activation := func(commit, said string) string {
+		return fmt.Sprintf("%.7s headgate/south/team/looks/activation %s", commit, said)
+	}
+	drift := func(commit, said string) string {
+		return fmt.Sprintf("%.7s headgate/south/team/looks/drift %s", commit, said)
+	}
+	const by = "by the Flux Kustomization flux-system/apps"
+
+	board.has(t, 20*time.Second, activation(first, "pending: 1 not applied yet "+by+": looks-b; 1 object"), drift(first, "success: no drift"))
+	board.has(t, 20*time.Second, activation(first, "failure: 1 not applied "+by+": looks-b; 1 object"))
+	applied := time.Now()
+	flux("looks-b", "1")
+	said := board.has(t, 20*time.Second, activation(first, "success: 2 objects"))
+	t.Logf("from an apply to the status: %s", said.Sub(applied))
+
+	edited := time.Now()
+	if _, err := at.Patch(t.Context(), "looks-a", types.MergePatchType, []byte(`{"data":{"key":"wrong"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+		t.Fatal(err)
+	}
+	said = board.has(t, 20*time.Second, drift(first, "failure: 1 drifted: looks-a by kubectl-edit"))
+	t.Logf("from a hand edit to the status: %s", said.Sub(edited))
+	flux("looks-a", "1")
+	board.has(t, 20*time.Second, drift(first, "success: no drift"))
+
+	const seen = "pending: seen; the pass has not come to an end"
+	second := repository.push(t, "b.yaml", fmt.Sprintf(manifest, "b", "2"))
+	board.has(t, 20*time.Second,
+		activation(second, seen), drift(second, seen),
+		activation(second, "pending: 1 not applied yet "+by+": looks-b; 1 object"), drift(second, "success: no drift"))
+	flux("looks-b", "2")
+	board.has(t, 20*time.Second, activation(second, "success: 2 objects"))
+
+	for verb := range requests.Counts() {
+		if !slices.Contains([]string{"GET", "LIST", "WATCH"}, verb) {
+			t.Errorf("%s was sent: %q", verb, requests.Log())
+		}
+	}
+}
