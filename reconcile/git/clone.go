@@ -247,10 +247,7 @@ func (o *objects) missing(want []plumbing.Hash) ([]plumbing.Hash, error) {
 		if len(list) == 0 || again {
 			return list, nil
 		}
-		err := o.locked(func() error { o.reopen(); return nil })
-		if err != nil {
-			return nil, err
-		}
+		o.reopen()
 	}
 }
 

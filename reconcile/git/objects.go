@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -15,85 +14,71 @@ import (
 	"github.com/go-git/go-billy/v5"
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/storer"
-	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
 
 // errDamaged is wrapped by what a reader says of objects that are not what Git wrote.
 var errDamaged = errors.New("damaged data")
 
-const (
-	remembered = 24 * cache.MiByte
-	maxStores  = 10 // one may borrow from another that borrows, and from itself by mistake
-)
+// maxStores bounds how many stores are read: one may borrow from another that borrows, and
+// from itself by mistake.
+const maxStores = 10
 
-// objects are what a repository on disk stores and borrows. go-git reads them
-// for one at a time; objects are safe for concurrent use.
+// objects are what a repository on disk stores and borrows. They are safe for concurrent
+// use.
 type objects struct {
 	storer.EncodedObjectStorer // nil: go-git's decoders of objects only read
 
 	files   billy.Filesystem // the Git directory
 	id      os.FileInfo      // of its root
 	limit   int64            // bytes of one object
-	recent  *bases
+	recent  *recent
 	damaged atomic.Bool // something was read that Git did not write
 
-	mu     sync.Mutex
-	stores []*filesystem.Storage // its own first
+	mu     sync.RWMutex
+	stores []*store // its own first
 }
-
-// bases remembers the objects that deltas change: a delta is read with its base,
-// and neighbours share bases. What was asked for is read once and not remembered.
-type bases struct {
-	cache.Object
-	last plumbing.EncodedObject
-}
-
-// Put remembers all objects but the last one.
-func (b *bases) Put(o plumbing.EncodedObject) {
-	if b.last != nil {
-		b.Object.Put(b.last)
-	}
-	b.last = o
-}
-
-func (b *bases) done() { b.last = nil }
 
 func openObjects(files billy.Filesystem, limit int64) (*objects, error) {
 	id, err := os.Stat(files.Root())
 	if err != nil {
 		return nil, err
 	}
-	o := &objects{files: files, id: id, limit: limit, recent: &bases{Object: cache.NewObjectLRU(remembered)}}
-	o.open(files)
+	o := &objects{files: files, id: id, limit: limit, recent: &recent{}}
+	o.reopen()
 	return o, nil
 }
 
-// open adds a store and those that it borrows from. Files are closed by their
-// finalizers, because trees that were handed out may still read them.
-func (o *objects) open(files billy.Filesystem) {
-	o.stores = append(o.stores, filesystem.NewStorageWithOptions(files, o.recent, filesystem.Options{
-		KeepDescriptors:      true,
-		LargeObjectThreshold: o.limit, // above it, only the size is read
-	}))
-	lent, err := dotgit.NewWithOptions(files, dotgit.Options{AlternatesFS: osfs.New("/")}).Alternates()
-	if err != nil {
-		return // most borrow nothing, and what is missing is said when it is read
-	}
-	for _, d := range lent {
-		if len(o.stores) < maxStores {
-			o.open(d.Fs())
+// reopen opens the stores. Files are closed by their finalizers, because others may still
+// read them.
+func (o *objects) reopen() {
+	var stores []*store
+	var open func(files billy.Filesystem)
+	open = func(files billy.Filesystem) {
+		stores = append(stores, openStore(files, o.recent))
+		lent, err := dotgit.NewWithOptions(files, dotgit.Options{AlternatesFS: osfs.New("/")}).Alternates()
+		if err != nil {
+			return // most borrow nothing, and what is missing is said when it is read
+		}
+		for _, d := range lent {
+			if len(stores) < maxStores {
+				open(d.Fs())
+			}
 		}
 	}
+	open(o.files)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.stores = stores
 }
 
-func (o *objects) reopen() {
-	o.stores = nil
-	o.open(o.files)
+func (o *objects) open() []*store {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.stores
 }
 
 // current tells whether the directory is still the one that was opened.
@@ -104,10 +89,11 @@ func (o *objects) current() bool {
 
 // whole checks that no pack was cut short and every index is readable. It tells how many packs there are.
 func (o *objects) whole() (packs int, err error) {
-	err = o.locked(func() error {
-		list, err := o.stores[0].ObjectPacks()
+	err = o.guarded(func() error {
+		own := o.open()[0]
+		list, err := own.dir.ObjectPacks()
 		for _, h := range list {
-			f, err := o.files.Open(o.files.Join("objects", "pack", "pack-"+h.String()+".pack"))
+			f, err := own.dir.ObjectPack(h)
 			if err != nil {
 				return err
 			}
@@ -120,10 +106,7 @@ func (o *objects) whole() (packs int, err error) {
 		if packs = len(list); err != nil {
 			return err
 		}
-		err = o.stores[0].HasEncodedObject(plumbing.ZeroHash) // looks into every index
-		if errors.Is(err, plumbing.ErrObjectNotFound) {
-			return nil
-		}
+		_, err = own.packs()
 		return err
 	})
 	if gone(err) { // a pack or an index without the other
@@ -132,16 +115,14 @@ func (o *objects) whole() (packs int, err error) {
 	return packs, err
 }
 
-// locked calls do, which uses the stores, and remembers if it finds damage.
-func (o *objects) locked(do func() error) (err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+// guarded calls do, which reads objects, and remembers if it finds damage.
+func (o *objects) guarded(do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil { // go-git has panicked on what an attacker wrote
 			err = fmt.Errorf("%v", p)
 		}
 		system := (*fs.PathError)(nil)
-		if err == nil || gone(err) || errors.As(err, &system) {
+		if err == nil || gone(err) || errors.As(err, &system) || errors.As(err, new(tooLarge)) {
 			return
 		}
 		if !errors.Is(err, errDamaged) {
@@ -157,19 +138,12 @@ func gone(err error) bool {
 	return errors.Is(err, plumbing.ErrObjectNotFound) || errors.Is(err, dotgit.ErrPackfileNotFound) || errors.Is(err, fs.ErrNotExist)
 }
 
-// find calls found with the store that has an object.
-func (o *objects) find(h plumbing.Hash, found func(*filesystem.Storage) error) error {
-	err := o.locked(func() error {
+// find calls found with one store after the other, until it has found an object.
+func (o *objects) find(h plumbing.Hash, found func(*store) error) error {
+	err := o.guarded(func() error {
 		for again := false; ; again = true {
-			for _, s := range o.stores {
-				var err error
-				if len(o.stores) > 1 { // go-git would look into every index again for what is borrowed
-					err = s.HasEncodedObject(h)
-				}
-				if err == nil {
-					err = found(s)
-				}
-				if !gone(err) {
+			for _, s := range o.open() {
+				if err := found(s); !gone(err) {
 					return err
 				}
 			}
@@ -188,10 +162,9 @@ func (o *objects) find(h plumbing.Hash, found func(*filesystem.Storage) error) e
 
 // has tells whether an object is there, as far as was seen when the stores were opened.
 func (o *objects) has(h plumbing.Hash) (ok bool, err error) {
-	err = o.locked(func() error {
-		for _, s := range o.stores {
-			if err := s.HasEncodedObject(h); !gone(err) {
-				ok = err == nil
+	err = o.guarded(func() error {
+		for _, s := range o.open() {
+			if ok, err = s.has(h); ok || err != nil {
 				return err
 			}
 		}
@@ -202,38 +175,50 @@ func (o *objects) has(h plumbing.Hash) (ok bool, err error) {
 
 // size tells the size of an object without reading it.
 func (o *objects) size(h plumbing.Hash) (size int64, err error) {
-	err = o.find(h, func(s *filesystem.Storage) error {
-		size, err = s.EncodedObjectSize(h)
+	err = o.find(h, func(s *store) error {
+		size, err = s.size(h)
 		return err
 	})
 	return size, err
 }
 
-// read reads an object, into bytes that are the caller's.
+// read reads an object, into bytes that nobody may change.
 func (o *objects) read(h plumbing.Hash) (kind plumbing.ObjectType, data []byte, err error) {
-	var size int64
-	err = o.find(h, func(s *filesystem.Storage) error {
-		defer o.recent.done()
-		found, err := s.EncodedObject(plumbing.AnyObject, h)
-		if err != nil {
-			return err
-		}
-		if kind, size = found.Type(), found.Size(); size > o.limit {
-			return nil
-		}
-		r, err := found.Reader()
-		if err != nil {
-			return err
-		}
-		defer r.Close()
-		data = make([]byte, size)
-		_, err = io.ReadFull(r, data)
+	var v value
+	err = o.find(h, func(s *store) error {
+		v, err = s.read(h, o.limit)
 		return err
 	})
-	if size > o.limit {
-		err = fmt.Errorf("cannot read object %s: it has %d bytes, the limit is %d", h, size, o.limit)
+	if errors.As(err, new(tooLarge)) {
+		err = fmt.Errorf("%w, the limit is %d", err, o.limit)
 	}
-	return kind, data, err
+	return v.kind, v.data, err
+}
+
+// lineages tell for each of some objects what it is built of: its pack, and there the places
+// of its bases and its own. Those that begin the same are best read together, in order.
+// Nothing is told of what is not packed, or cannot be read.
+func (o *objects) lineages(ids []plumbing.Hash) [][]int64 {
+	lines := make([][]int64, len(ids))
+	numbers := map[*pack]int64{}
+	bases := map[*pack]map[int64]int64{}
+	_ = o.guarded(func() error { // whoever reads them says what is wrong
+		for i, h := range ids {
+			for _, s := range o.open() {
+				p, offset, err := s.find(h)
+				if err != nil || p == nil {
+					continue
+				}
+				if bases[p] == nil {
+					numbers[p], bases[p] = int64(len(numbers)), map[int64]int64{}
+				}
+				lines[i] = append([]int64{numbers[p]}, p.lineage(offset, bases[p])...)
+				break
+			}
+		}
+		return nil
+	})
+	return lines
 }
 
 // EncodedObject lets go-git decode what read reads.
@@ -300,9 +285,9 @@ func (o *objects) startingWith(prefix string) (plumbing.Hash, error) {
 		return plumbing.ZeroHash, err
 	}
 	var near, found []plumbing.Hash
-	err = o.locked(func() error {
-		for _, s := range o.stores {
-			list, err := s.HashesWithPrefix(whole)
+	err = o.guarded(func() error {
+		for _, s := range o.open() {
+			list, err := s.startingWith(whole)
 			if err != nil {
 				return err
 			}

@@ -120,7 +120,8 @@ func (t *tree) ReadFile(name string) (_ []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.read()
+	data, err := n.read()
+	return bytes.Clone(data), err
 }
 
 // Stat describes a file or directory, and a symbolic link itself.
@@ -143,6 +144,28 @@ func (t *tree) Hash(name string) (_ string, err error) {
 	return n.hash.String(), err
 }
 
+// Order puts the names of files in the order in which they are read fastest: each behind
+// what it differs least from.
+func (t *tree) Order(names []string) {
+	ids := make([]plumbing.Hash, len(names))
+	for i, name := range names {
+		if n, err := t.find(name); err == nil {
+			ids[i] = n.hash
+		}
+	}
+	lines := t.objects.lineages(ids)
+	order := make([]int, len(names))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(lines[a], lines[b]) })
+	was := slices.Clone(names)
+	for i, from := range order {
+		names[i] = was[from]
+	}
+}
+
+// read reads a file, into bytes that nobody may change.
 func (n node) read() ([]byte, error) {
 	if err := n.plain(); err != nil {
 		return nil, err

@@ -81,11 +81,17 @@ func Read(files fs.FS, root string, how Options) (Catalogue, error) {
 
 // read reads the files that the walk found.
 func (w *walk) read() {
-	trouble := make([]error, len(w.found))
-	parallel(len(w.found), func(i int) {
-		if f := w.found[i]; f.documents == nil {
-			f.documents, trouble[i] = w.reader.Read(f.path)
+	var names []string
+	at := map[string]int{}
+	for i, f := range w.found {
+		if f.documents == nil {
+			names = append(names, f.path)
+			at[f.path] = i
 		}
+	}
+	trouble := make([]error, len(w.found))
+	w.reader.ReadAll(names, func(name string, documents []*manifest.Document, err error) {
+		w.found[at[name]].documents, trouble[at[name]] = documents, err
 	})
 	for i, err := range trouble {
 		if err != nil {

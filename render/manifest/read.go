@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/sync/errgroup"
 )
 
 // Read returns the documents of one file: see Reader.Read.
@@ -42,16 +45,66 @@ func NewReader(files fs.FS, limits Limits, memo Memo) *Reader {
 // is decoded here, and an error if it is broken. The bytes of a file are kept only if it
 // holds several documents.
 func (r *Reader) Read(name string) ([]*Document, error) {
-	c := &content{Reader: r, path: name, key: r.key(name)}
+	c := r.content(name)
 	if o, ok := c.recall(); ok {
-		if err := r.countBytes(name, o.size); err != nil {
-			return nil, err
-		}
-		if err := r.countDocuments(name, len(o.documents)); err != nil {
-			return nil, err
-		}
-		return c.documents(o), nil
+		return c.counted(o)
 	}
+	return c.readAnew()
+}
+
+// ordering is a file system that reads files faster in one order than in another. Order
+// puts names in that order.
+type ordering interface{ Order(names []string) }
+
+// ReadAll reads files as Read does, as many at once as there are processors, and calls done
+// for each of them, not in order but one at a time.
+func (r *Reader) ReadAll(names []string, done func(name string, documents []*Document, err error)) {
+	anew := map[string]*content{}
+	var unknown []string
+	for _, name := range names {
+		c := r.content(name)
+		if o, ok := c.recall(); ok {
+			documents, err := c.counted(o)
+			done(name, documents, err)
+			continue
+		}
+		anew[name] = c
+		unknown = append(unknown, name)
+	}
+	if files, ok := r.files.(ordering); ok && len(unknown) > 1 {
+		files.Order(unknown)
+	}
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	var mu sync.Mutex
+	for _, name := range unknown {
+		g.Go(func() error {
+			documents, err := anew[name].readAnew()
+			mu.Lock()
+			defer mu.Unlock()
+			done(name, documents, err)
+			return nil
+		})
+	}
+	_ = g.Wait() // nothing returns an error
+}
+
+func (r *Reader) content(name string) *content {
+	return &content{Reader: r, path: name, key: r.key(name)}
+}
+
+// counted are the documents of an outline that is remembered, which count as others do.
+func (c *content) counted(o outline) ([]*Document, error) {
+	if err := c.countBytes(c.path, o.size); err != nil {
+		return nil, err
+	}
+	if err := c.countDocuments(c.path, len(o.documents)); err != nil {
+		return nil, err
+	}
+	return c.documents(o), nil
+}
+
+func (c *content) readAnew() ([]*Document, error) {
 	o, err := c.outline()
 	if err != nil {
 		return nil, err
@@ -88,7 +141,7 @@ func (r *Reader) Bytes(name string) ([]byte, error) {
 // RecallBytes is Bytes of what is read in every render, and is no secret: with a Memo, a
 // file that was read before is not read again.
 func (r *Reader) RecallBytes(name string) ([]byte, error) {
-	c := &content{Reader: r, path: name, key: r.key(name)}
+	c := r.content(name)
 	known, err := c.learn(" bytes", func() (whole string, err error) {
 		err = readFile(r.files, name, r.limits.FileBytes, func(raw []byte) error {
 			whole = string(raw)
