@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -150,6 +151,20 @@ func TestSyncs(t *testing.T) {
 			if _, err := target.New(s, target.Surroundings{Cluster: &rest.Config{}, Getenv: func(name string) string { return secrets[name] }}); err != nil {
 				t.Errorf("%s: %v", file, err)
 			}
+		}
+	}
+}
+
+// The Sync to copy shows every field that there is.
+func TestSyncShowsEveryField(t *testing.T) {
+	data, err := os.ReadFile("run/sync.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for spec, i := reflect.TypeFor[v1alpha1.Spec](), 0; i < spec.NumField(); i++ {
+		name, _, _ := strings.Cut(spec.Field(i).Tag.Get("json"), ",")
+		if !strings.Contains(string(data), "\n  "+name+":") {
+			t.Errorf("run/sync.yaml does not show spec.%s", name)
 		}
 	}
 }
