@@ -57,6 +57,9 @@ func (c *Cluster) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error
 	defer l.release(ctx)
 
 	have, err := c.unmoved(working, p, sp)
+	if err == nil {
+		err = c.keepKey(working)
+	}
 	if err != nil {
 		return nil, err
 	}

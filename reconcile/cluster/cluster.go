@@ -79,6 +79,7 @@ type Cluster struct {
 	core      corev1.CoreV1Interface
 	leases    coordinationv1.LeasesGetter
 
+	key      digestKey
 	checks   schedule               // of what is tried though it looks as we left it
 	surface  *surface               // what was discovered last
 	stored   *core.ConfigMap        // the inventory as it was last read or written

@@ -52,6 +52,9 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 	if err != nil {
 		return plan.Observed{}, err
 	}
+	if seen.Key, err = c.keyFor(ctx, asked); err != nil {
+		return plan.Observed{}, err
+	}
 	if err := c.look(ctx, &seen, asked, sp); err != nil {
 		return plan.Observed{}, err
 	}

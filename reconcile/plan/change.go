@@ -26,7 +26,7 @@ func (s Step) Changes() []Change {
 	if s.Action != Update && s.Cause != Drift {
 		return nil
 	}
-	d := differ{secret: isSecret(s.ID)}
+	d := differ{secret: IsSecret(s.ID)}
 	if s.Live != nil && s.After != nil {
 		d.compare("", Bare(s.Live).Object, Bare(s.After).Object)
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -20,6 +21,11 @@ func Mark(o metav1.Object) string {
 	if t := o.GetDeletionTimestamp(); t != nil {
 		deleting = t.UTC().String()
 	}
+	annotations := o.GetAnnotations()
+	if _, copied := annotations[lastApplied]; copied {
+		annotations = maps.Clone(annotations)
+		delete(annotations, lastApplied)
+	}
 	// Of our managed fields the content, not the time: a no-op apply must not move it.
 	var ours []string
 	for _, f := range o.GetManagedFields() {
@@ -29,13 +35,17 @@ func Mark(o metav1.Object) string {
 	}
 	// JSON sorts the keys of maps, and frames every part.
 	b, err := json.Marshal([]any{
-		o.GetUID(), deleting, version, o.GetLabels(), o.GetAnnotations(), o.GetOwnerReferences(), ours,
+		o.GetUID(), deleting, version, o.GetLabels(), annotations, o.GetOwnerReferences(), ours,
 	})
 	if err != nil {
 		panic(err) // only strings, numbers and plain structs above
 	}
 	return short(b)
 }
+
+// lastApplied is where kubectl leaves a copy of what it applied, of a Secret too: a mark must
+// not tell what is in it.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // short is a 128-bit hash in 22 characters: thousands of them have to fit into one
 // ConfigMap.

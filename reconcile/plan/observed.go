@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
 	"strings"
 
 	"headgate.dev/headgate/render"
@@ -23,6 +25,7 @@ type Observed struct {
 	Upstream  Upstream
 	Terms     Terms                // of the sync
 	Left      map[manifest.ID]bool // what bears the mark of another sync whose inventory does not hold it
+	Key       []byte               // of the digests of Secrets; nil where there are none
 	Fights    []Fight              // what somebody undoes again and again, as whoever makes the passes remembers
 	Natural   render.Owner         // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
 	Offline   bool                 // a commit and no cluster: questions stay open, and every kind counts as served
@@ -77,14 +80,23 @@ func (o Observed) Doubtful(asked []Asked, creates bool) []Asked {
 }
 
 // digest is that of what is applied for an object.
-func (o Observed) digest(of render.Object) string {
-	return o.Inventory.Sync.Digest(of) + o.Terms.suffix(of.ID)
+func (o Observed) digest(of render.Object) string { return o.plainDigest(of) + o.Terms.suffix(of.ID) }
+
+// plainDigest is the same, whatever is ignored of the object.
+func (o Observed) plainDigest(of render.Object) string {
+	d := o.Inventory.Sync.Digest(of)
+	if len(o.Key) == 0 || !IsSecret(of.ID) {
+		return d
+	}
+	keyed := hmac.New(sha256.New, o.Key)
+	keyed.Write([]byte(d))
+	return short(keyed.Sum(nil))
 }
 
 // AsBefore says whether exactly this was applied before, whatever was ignored of it then.
 func (o Observed) AsBefore(of render.Object) bool {
 	before, _, _ := strings.Cut(o.Inventory.Entries[of.ID].Digest, suffixMark)
-	return before == o.Inventory.Sync.Digest(of)
+	return before == o.plainDigest(of)
 }
 
 // activatesPart says whether a definition is to be made active that must not be sent whole.

@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func isSecret(id manifest.ID) bool { return id.Group == "" && id.Kind == "Secret" }
+// IsSecret says whether an object holds what nobody is to read.
+func IsSecret(id manifest.ID) bool { return id.Group == "" && id.Kind == "Secret" }
 
 // mayShow says whether a path of a Secret hides nothing. Annotations do: the one that
 // client-side apply leaves holds all of the data once more.
@@ -25,7 +26,7 @@ func mayShow(path string) bool {
 // Masked is an error of an API server about an object that was sent, without what a Secret
 // holds: the API server quotes a value that it cannot take. It is the same error otherwise.
 func Masked(err error, sent *unstructured.Unstructured) error {
-	if err == nil || !isSecret(manifest.IDOf(sent)) {
+	if err == nil || !IsSecret(manifest.IDOf(sent)) {
 		return err
 	}
 	text := err.Error()

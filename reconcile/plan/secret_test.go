@@ -39,3 +39,16 @@ func TestMasked(t *testing.T) {
 		})
 	}
 }
+
+// kubectl leaves a copy of what it applied in an annotation. Whoever reads the inventory must
+// not be able to try values against a mark that was made of it.
+func TestMarkTellsNoSecret(t *testing.T) {
+	u := configMap("a")
+	plain := Mark(live(u, "u"))
+	if Mark(live(u, "u", annotated(lastApplied, "hunter2"))) != plain {
+		t.Error("the mark tells what the annotation holds")
+	}
+	if Mark(live(u, "u", annotated("example.org/other", "hunter2"))) == plain {
+		t.Error("other annotations are part of the mark")
+	}
+}

@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+
+	"headgate.dev/headgate/reconcile/plan"
+
+	core "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// keyName is where in its Secret the key is of the digests of Secrets. Whoever reads the
+// inventory must not be able to try passwords against a digest.
+const keyName = "digest-key"
+
+// A digestKey is that key. Where there is none it is made up; whatever has a digest of
+// another key is looked at again.
+type digestKey struct {
+	bytes []byte
+	kept  bool // in the cluster, or nobody lets us keep it there
+}
+
+// keyFor reads the key where a Secret is wanted or owned. It writes nothing.
+func (c *Cluster) keyFor(ctx context.Context, asked []plan.Asked) ([]byte, error) {
+	if !slices.ContainsFunc(asked, func(a plan.Asked) bool { return plan.IsSecret(a.ID) }) || c.key.bytes != nil {
+		return c.key.bytes, nil
+	}
+	s, err := c.core.Secrets(c.sync.Namespace).Get(ctx, inventoryName(c.sync), metav1.GetOptions{})
+	switch {
+	case err == nil && len(s.Data[keyName]) > 0:
+		c.key = digestKey{s.Data[keyName], true}
+		return c.key.bytes, nil
+	case err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
+		return nil, c.explain(err, "get", "the Secret "+c.sync.Namespace+"/"+inventoryName(c.sync))
+	}
+	c.key = digestKey{bytes: make([]byte, 32), kept: err == nil} // a Secret of that name is somebody's
+	_, _ = rand.Read(c.key.bytes)                                // which never fails
+	return c.key.bytes, nil
+}
+
+// keepKey keeps a key that was made up. Where somebody else was faster, theirs counts.
+func (c *Cluster) keepKey(ctx context.Context) error {
+	if c.key.bytes == nil || c.key.kept {
+		return nil
+	}
+	s := &core.Secret{Data: map[string][]byte{keyName: c.key.bytes}}
+	s.Namespace, s.Name = c.sync.Namespace, inventoryName(c.sync)
+	_, err := c.core.Secrets(s.Namespace).Create(ctx, s, metav1.CreateOptions{FieldManager: plan.Manager})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		c.key = digestKey{}
+		return plan.ErrMoved
+	case err != nil && !apierrors.IsForbidden(err):
+		return c.explain(err, "create", "the Secret "+s.Namespace+"/"+s.Name)
+	}
+	c.key.kept = true
+	return nil
+}
