@@ -1,0 +1,237 @@
+// Package xpkg finds the YAML of a Crossplane package in its image, as Crossplane does,
+// and trusts the image in nothing. What the YAML means is for package catalogue.
+package xpkg
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"path"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// What an image may cost, whoever made it.
+const (
+	maxRead     = 8 << 30 // bytes of a file, which is read several times
+	maxContent  = 1 << 30 // bytes of all its layers, unpacked
+	maxEntries  = 100_000 // files in a tarball
+	maxLayers   = 256
+	maxMetadata = 4 << 20 // bytes of a file with metadata
+)
+
+const (
+	annotation = "io.crossplane.xpkg" // of a layer
+	base       = "base"               // the layer that holds the package
+	streamName = "package.yaml"
+)
+
+// Open opens the YAML of an .xpkg file, which is an image in a tarball and is opened as
+// often as it takes. The stream ends in an error if it is longer than limit, or not what
+// the image says that it is.
+func Open(file func() (io.ReadCloser, error), limit int64) (io.ReadCloser, error) {
+	file = bounded(file, newBudget(maxRead))
+	if err := inspect(file); err != nil {
+		return nil, err
+	}
+	img, err := tarball.Image(file, nil)
+	if err != nil {
+		return nil, fmt.Errorf("it is no image in a tarball: %w", err)
+	}
+	return Of(img, limit)
+}
+
+// Of opens the YAML of an image, as Open does: that in the first layer for a package, or
+// where there is none in all of them, each upon the other.
+func Of(img v1.Image, limit int64) (io.ReadCloser, error) {
+	manifest, err := img.Manifest()
+	if err != nil {
+		return nil, fmt.Errorf("its manifest cannot be read: %w", err)
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("its config cannot be read: %w", err)
+	}
+	if n := len(manifest.Layers); n > maxLayers || n != len(config.RootFS.DiffIDs) {
+		return nil, fmt.Errorf("it has %d layers, of which its config knows %d, and %d are the most that are read", n, len(config.RootFS.DiffIDs), maxLayers)
+	}
+	for i, descriptor := range manifest.Layers {
+		// A tarball has no annotations: what builds it writes them into the config instead.
+		if descriptor.Annotations[annotation] != base && config.Config.Labels[annotation+":"+descriptor.Digest.String()] != base {
+			continue
+		}
+		layer, err := img.LayerByDigest(descriptor.Digest)
+		if err != nil {
+			return nil, fmt.Errorf("layer %d: %w", i, err)
+		}
+		content, err := layer.Uncompressed()
+		if err != nil {
+			return nil, fmt.Errorf("layer %d: %w", i, err)
+		}
+		return newStream(content, limit, config.RootFS.DiffIDs[i].Hex)
+	}
+	return newStream(mutate.Extract(boundedImage{img, newBudget(maxContent)}), limit, "")
+}
+
+// inspect looks at every entry of a tarball before anything is made of it: links and
+// devices have no place in it, and metadata is small.
+func inspect(file func() (io.ReadCloser, error)) (err error) {
+	f, err := file()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+
+	sizes := map[string]int64{}
+	entries := tar.NewReader(f)
+	for n := 0; ; n++ {
+		header, err := entries.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = check(header, n)
+		}
+		if err != nil {
+			return fmt.Errorf("it is no image in a tarball: %w", err)
+		}
+		name := path.Clean(header.Name)
+		if _, twice := sizes[name]; twice && header.Typeflag == tar.TypeReg {
+			return fmt.Errorf("it is no image in a tarball: %q is in it twice", name)
+		}
+		sizes[name] = header.Size
+	}
+	if sizes["manifest.json"] > maxMetadata {
+		return fmt.Errorf("its manifest is larger than %d bytes", maxMetadata)
+	}
+	manifest, err := tarball.LoadManifest(file)
+	if err != nil {
+		return fmt.Errorf("it is no image in a tarball: %w", err)
+	}
+	for _, image := range manifest {
+		if len(image.Layers) > maxLayers {
+			return fmt.Errorf("it has %d layers, and %d are the most that are read", len(image.Layers), maxLayers)
+		}
+		if sizes[path.Clean(image.Config)] > maxMetadata {
+			return fmt.Errorf("its config is larger than %d bytes", maxMetadata)
+		}
+	}
+	return nil
+}
+
+// check refuses an entry that has no place in the archive.
+func check(header *tar.Header, n int) error {
+	name := path.Clean(header.Name)
+	switch {
+	case n >= maxEntries:
+		return fmt.Errorf("it holds more than %d files", maxEntries)
+	case name == "..", strings.HasPrefix(name, "../"), path.IsAbs(name), strings.ContainsAny(name, "\\\x00"):
+		return fmt.Errorf("%q leads out of it", header.Name)
+	case header.Typeflag != tar.TypeReg && header.Typeflag != tar.TypeDir:
+		return fmt.Errorf("%q is neither a file nor a directory", header.Name)
+	}
+	return nil
+}
+
+// A stream reads the YAML out of a layer, to the end of which it looks.
+type stream struct {
+	content io.Reader // the layer
+	entries *tar.Reader
+	close   func() error
+	sum     hash.Hash // of the layer; nil where there are several
+	want    string    // what it has to be
+	n       int       // entries so far
+	ended   error     // what every Read answers from then on
+}
+
+// newStream finds the YAML in what a layer, or several, hold. want is the digest of one.
+func newStream(layer io.ReadCloser, limit int64, want string) (io.ReadCloser, error) {
+	s := &stream{content: layer, close: layer.Close, want: want}
+	if want != "" {
+		s.sum = sha256.New()
+		s.content = io.TeeReader(newBudget(maxContent).reader(layer), s.sum)
+	}
+	s.entries = tar.NewReader(s.content)
+	header, err := s.find()
+	switch {
+	case errors.Is(err, io.EOF):
+		err = fmt.Errorf("it holds no %s, so it is no package", streamName)
+	case err != nil:
+	case header.Typeflag != tar.TypeReg:
+		err = fmt.Errorf("its %s is no file", streamName)
+	case header.Size > limit:
+		err = fmt.Errorf("its %s is larger than the limit of %d bytes", streamName, limit)
+	}
+	if err != nil {
+		return nil, errors.Join(err, layer.Close())
+	}
+	return s, nil
+}
+
+// find is the next entry of the name; io.EOF is the end.
+func (s *stream) find() (*tar.Header, error) {
+	for {
+		header, err := s.entries.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			_, err = io.Copy(io.Discard, s.content) // behind the last entry; where an extraction fails it says so there
+			if err == nil {
+				return nil, io.EOF
+			}
+			fallthrough
+		case err != nil:
+			return nil, fmt.Errorf("its content cannot be read: %w", err)
+		}
+		s.n++
+		if s.sum != nil || s.n > maxEntries { // the layer of a package holds nothing else
+			if err := check(header, s.n); err != nil {
+				return nil, err
+			}
+		}
+		if path.Base(header.Name) == streamName {
+			return header, nil
+		}
+	}
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	if s.ended != nil {
+		return 0, s.ended
+	}
+	n, err := s.entries.Read(p)
+	switch {
+	case err == nil:
+		return n, nil
+	case errors.Is(err, io.EOF):
+		s.ended = s.end()
+	default:
+		s.ended = fmt.Errorf("its %s cannot be read: %w", streamName, err)
+	}
+	return n, s.ended
+}
+
+// end is io.EOF if a layer of its own is what the image says, and holds one package.
+func (s *stream) end() error {
+	if s.sum == nil {
+		return io.EOF
+	}
+	switch header, err := s.find(); {
+	case err == nil:
+		return fmt.Errorf("it holds two of %s, the second as %q", streamName, header.Name)
+	case !errors.Is(err, io.EOF):
+		return err
+	}
+	if hex.EncodeToString(s.sum.Sum(nil)) != s.want {
+		return errors.New("its layer is not the one that its config names: it is damaged, or somebody has changed it")
+	}
+	return io.EOF
+}
+
+func (s *stream) Close() error { return s.close() }

@@ -1,0 +1,322 @@
+package xpkg_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/render/xpkg"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+const stream = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\n"
+
+// An entry is one of a tarball.
+type entry struct {
+	name, content string
+	is            byte // tar.TypeReg where it is 0
+	link          string
+}
+
+func tarOf(tb testing.TB, entries ...entry) []byte {
+	tb.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, e := range entries {
+		header := &tar.Header{Name: e.name, Typeflag: e.is, Linkname: e.link, Mode: 0o644, Size: int64(len(e.content))}
+		if e.is == 0 {
+			header.Typeflag = tar.TypeReg
+		}
+		if err := w.WriteHeader(header); err != nil {
+			tb.Fatal(err)
+		}
+		if _, err := io.WriteString(w, e.content); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// image is an image of layers, of which those that are named are labelled as the package's.
+func image(tb testing.TB, layers [][]byte, labelled ...int) v1.Image {
+	tb.Helper()
+	img := empty.Image
+	labels := map[string]string{}
+	for i, content := range layers {
+		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil })
+		if err != nil {
+			tb.Fatal(err)
+		}
+		digest, err := layer.Digest()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if slices.Contains(labelled, i) {
+			labels["io.crossplane.xpkg:"+digest.String()] = "base"
+		} else {
+			labels["io.crossplane.xpkg:"+digest.String()] = "upbound"
+		}
+		if img, err = mutate.AppendLayers(img, layer); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	img, err := mutate.Config(img, v1.Config{Labels: labels})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return img
+}
+
+// written is the .xpkg file of an image.
+func written(tb testing.TB, img v1.Image) []byte {
+	tb.Helper()
+	var b bytes.Buffer
+	if err := tarball.Write(name.MustParseReference("example.org/a:b"), img, &b); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// with is a tarball with entries changed, and others added.
+func with(tb testing.TB, file []byte, change func(*entry), more ...entry) []byte {
+	tb.Helper()
+	var entries []entry
+	for r := tar.NewReader(bytes.NewReader(file)); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		content, readErr := io.ReadAll(r)
+		if err := errors.Join(err, readErr); err != nil {
+			tb.Fatal(err)
+		}
+		e := entry{name: header.Name, content: string(content), is: header.Typeflag}
+		if change != nil {
+			change(&e)
+		}
+		entries = append(entries, e)
+	}
+	return tarOf(tb, append(entries, more...)...)
+}
+
+func read(file []byte, limit int64) (string, error) {
+	r, err := xpkg.Open(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file)), nil }, limit)
+	if err != nil {
+		return "", err
+	}
+	content, err := io.ReadAll(r)
+	return string(content), errors.Join(err, r.Close())
+}
+
+func TestOpen(t *testing.T) {
+	packageLayer := tarOf(t, entry{name: "package.yaml", content: stream})
+	other := tarOf(t, entry{name: "usr/", is: tar.TypeDir}, entry{name: "usr/package.yaml", content: "other: true\n"}, entry{name: "bin/sh", is: tar.TypeSymlink, link: "busybox"})
+	cases := map[string]struct {
+		reason string
+		file   []byte
+		want   string
+	}{
+		"Labelled": {
+			"a build says which layer is the package's, among those of the program",
+			written(t, image(t, [][]byte{other, packageLayer, tarOf(t, entry{name: ".up/examples.yaml", content: "example"})}, 1)), stream,
+		},
+		"FirstOfTwo": {
+			"Crossplane takes the first",
+			written(t, image(t, [][]byte{packageLayer, tarOf(t, entry{name: "package.yaml", content: "second"})}, 0, 1)), stream,
+		},
+		"BelowADirectory": {"only the last part of the name counts", written(t, image(t, [][]byte{tarOf(t, entry{name: "./a/", is: tar.TypeDir}, entry{name: "./a/package.yaml", content: stream})}, 0)), stream},
+		"Flattened":       {"an image that says nothing is looked at as a whole", written(t, image(t, [][]byte{packageLayer})), stream},
+		"UpperLayer": {
+			"in which upper layers hide what is below",
+			written(t, image(t, [][]byte{tarOf(t, entry{name: "package.yaml", content: "old"}), packageLayer})), stream,
+		},
+		"Whiteout": {
+			"and take things away",
+			written(t, image(t, [][]byte{tarOf(t, entry{name: "a/package.yaml", content: "old"}, entry{name: "b/package.yaml", content: stream}), tarOf(t, entry{name: "a/.wh.package.yaml"})})), stream,
+		},
+		"Empty": {"what an empty package means is for others to say", written(t, image(t, [][]byte{tarOf(t, entry{name: "package.yaml"})}, 0)), ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := read(tc.file, 1<<20)
+			if err != nil || got != tc.want {
+				t.Errorf("%s\nOpen(...): want %q, got %q, %v", tc.reason, tc.want, got, err)
+			}
+		})
+	}
+}
+
+// Whoever can write to a repository can write these.
+func TestOpenRefuses(t *testing.T) {
+	layer := func(entries ...entry) []byte { return written(t, image(t, [][]byte{tarOf(t, entries...)}, 0)) }
+	flat := func(entries ...entry) []byte { return written(t, image(t, [][]byte{tarOf(t, entries...)})) }
+	good := layer(entry{name: "package.yaml", content: stream})
+	changed := func(old, replacement string) []byte {
+		return with(t, good, func(e *entry) { e.content = strings.ReplaceAll(e.content, old, replacement) })
+	}
+	many := make([][]byte, 257)
+	for i := range many {
+		many[i] = tarOf(t, entry{name: "a"})
+	}
+	cases := map[string]struct {
+		reason string
+		file   []byte
+		want   string
+	}{
+		"NoTarball":     {"any file can have the name", []byte("apiVersion: v1\n"), "it is no image in a tarball: "},
+		"Cut":           {"a file can be cut short", good[:len(good)/2], "it is no image in a tarball: "},
+		"NoManifest":    {"a tarball of something else", tarOf(t, entry{name: "package.yaml", content: stream}), "it is no image in a tarball: file manifest.json not found"},
+		"NoPackage":     {"an image of something else", layer(entry{name: "a.yaml"}), "it holds no package.yaml, so it is no package"},
+		"NoPackageFlat": {"however it is looked at", flat(entry{name: "a.yaml"}), "it holds no package.yaml, so it is no package"},
+		"Two":           {"nobody knows which of two is meant", layer(entry{name: "package.yaml", content: stream}, entry{name: "a/package.yaml"}), `it holds two of package.yaml, the second as "a/package.yaml"`},
+		"Link":          {"a link is no content", flat(entry{name: "package.yaml", is: tar.TypeSymlink, link: "/etc/passwd"}), "its package.yaml is no file"},
+		"LinkInLayer":   {"nor has it a place in the layer of a package", layer(entry{name: "a", is: tar.TypeSymlink, link: "../../etc/passwd"}, entry{name: "package.yaml"}), `"a" is neither a file nor a directory`},
+		"HardLink":      {"of whatever kind", layer(entry{name: "package.yaml", is: tar.TypeLink, link: "a"}), `"package.yaml" is neither a file nor a directory`},
+		"Device":        {"or device", layer(entry{name: "package.yaml", content: stream}, entry{name: "dev/null", is: tar.TypeChar}), `"dev/null" is neither a file nor a directory`},
+		"Outside":       {"a name leads nowhere else", layer(entry{name: "../package.yaml", content: stream}), `"../package.yaml" leads out of it`},
+		"Absolute":      {"from the root neither", layer(entry{name: "/package.yaml", content: stream}), `"/package.yaml" leads out of it`},
+		"OutsideFlat":   {"nor in an image", flat(entry{name: "a/../../package.yaml", content: stream}), "unsafe tar path"},
+		"LinkInTarball": {"the tarball around it holds files", with(t, good, nil, entry{name: "a", is: tar.TypeSymlink, link: "/etc/passwd"}), `"a" is neither a file nor a directory`},
+		"OutOfTarball":  {"of its own", with(t, good, nil, entry{name: "../a"}), `"../a" leads out of it`},
+		"TwiceInside":   {"each once", with(t, good, nil, entry{name: "./manifest.json", content: "[]"}), `"manifest.json" is in it twice`},
+		"OtherLayer": {
+			"a layer that was exchanged is not the one that was built",
+			changed(diffID(t, packageLayerOf(t)), strings.Repeat("0", 64)), "its layer is not the one that its config names",
+		},
+		"TwoImages": {"a package is one image", with(t, good, func(e *entry) {
+			if e.name == "manifest.json" {
+				e.content = "[" + strings.Trim(strings.TrimSpace(e.content), "[]") + "," + strings.Trim(strings.TrimSpace(e.content), "[]") + "]"
+			}
+		}), "must contain only a single image"},
+		"LargeMetadata": {"metadata is read into memory", with(t, good, func(e *entry) {
+			if e.name == "manifest.json" {
+				e.content += strings.Repeat(" ", 5<<20)
+			}
+		}), "its manifest is larger than 4194304 bytes"},
+		"LargeConfig": {"all of it", with(t, good, func(e *entry) {
+			if strings.HasPrefix(e.name, "sha256:") {
+				e.content += strings.Repeat(" ", 5<<20)
+			}
+		}), "its config is larger than 4194304 bytes"},
+		"ManyLayers": {"every layer is looked for from the beginning", written(t, image(t, many)), "it has 257 layers, and 256 are the most that are read"},
+		"TooLarge":   {"as with Crossplane there is a limit", layer(entry{name: "package.yaml", content: strings.Repeat("a", 1<<20+1)}), "its package.yaml is larger than the limit of 1048576 bytes"},
+	}
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		tc := cases[name]
+		t.Run(name, func(t *testing.T) {
+			got, err := read(tc.file, 1<<20)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s\nOpen(...): want an error with %q, got %q, %v", tc.reason, tc.want, got, err)
+			}
+		})
+	}
+}
+
+func packageLayerOf(t *testing.T) v1.Layer {
+	t.Helper()
+	layers, err := image(t, [][]byte{tarOf(t, entry{name: "package.yaml", content: stream})}, 0).Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return layers[0]
+}
+
+func diffID(t *testing.T, layer v1.Layer) string {
+	t.Helper()
+	id, err := layer.DiffID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id.Hex
+}
+
+// A small file can unpack to any size, also where nobody sees it.
+func TestBombs(t *testing.T) {
+	const size = 1<<30 + 1<<20
+	zeros := func(entries ...string) func() (io.ReadCloser, error) {
+		return func() (io.ReadCloser, error) {
+			r, w := io.Pipe()
+			go func() {
+				out := tar.NewWriter(w)
+				var err error
+				for _, name := range entries {
+					err = errors.Join(err, out.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: size}))
+					_, copyErr := io.CopyN(out, nothing{}, size)
+					err = errors.Join(err, copyErr)
+				}
+				w.CloseWithError(errors.Join(err, out.Close()))
+			}()
+			return r, nil
+		}
+	}
+	for name, bomb := range map[string]func() (io.ReadCloser, error){
+		"BeforeThePackage": zeros("a"),
+		"Hidden":           zeros(".wh.a"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			img, err := mutate.AppendLayers(empty.Image, uncompressed{open: bomb})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = xpkg.Of(img, 1<<20)
+			if err == nil || !strings.Contains(err.Error(), "it takes more than the 1073741824 bytes that are read at most") {
+				t.Errorf("want an error that says the limit, got %v", err)
+			}
+		})
+	}
+}
+
+type nothing struct{}
+
+func (nothing) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// An uncompressed layer is not hashed to be part of an image.
+type uncompressed struct {
+	v1.Layer
+	open func() (io.ReadCloser, error)
+}
+
+func (u uncompressed) Uncompressed() (io.ReadCloser, error) { return u.open() }
+func (u uncompressed) Digest() (v1.Hash, error) {
+	return v1.Hash{Algorithm: "sha256", Hex: strings.Repeat("0", 64)}, nil
+}
+func (u uncompressed) DiffID() (v1.Hash, error)            { return u.Digest() }
+func (u uncompressed) MediaType() (types.MediaType, error) { return types.DockerLayer, nil }
+func (u uncompressed) Size() (int64, error)                { return 1, nil }
+
+// FuzzOpen says of any file: what is read of it is never more than the limit, and is the
+// same every time.
+func FuzzOpen(f *testing.F) {
+	layer := tarOf(f, entry{name: "package.yaml", content: stream})
+	f.Add(written(f, image(f, [][]byte{layer}, 0)))
+	f.Add(written(f, image(f, [][]byte{layer, tarOf(f, entry{name: ".wh.package.yaml"})})))
+	f.Add(layer)
+	f.Fuzz(func(t *testing.T, file []byte) {
+		const limit = 1 << 10
+		first, err := read(file, limit)
+		if len(first) > limit {
+			t.Errorf("%d bytes", len(first))
+		}
+		second, again := read(file, limit)
+		if first != second || (err == nil) != (again == nil) {
+			t.Errorf("first %q, %v; then %q, %v", first, err, second, again)
+		}
+	})
+}
