@@ -29,8 +29,9 @@ type body interface {
 type content struct {
 	*Reader
 
-	path string
-	key  string // what it is remembered by; "" where nothing is
+	path   string
+	key    string  // what it is remembered by; "" where nothing is
+	stream *stream // where it is no file of its own
 
 	mu   sync.Mutex
 	keep bool   // it holds several documents, or is no file
@@ -72,6 +73,9 @@ type section struct {
 
 // read lends the bytes to use, which must not keep them.
 func (s section) read(use func([]byte) error) error {
+	if s.stream != nil {
+		return s.stream.lend(s.path, s.part, use)
+	}
 	return s.content.read(func(raw []byte) error {
 		if len(raw) < s.part.end {
 			return fmt.Errorf("%s: cannot read: the file has changed since it was first read", s.path)

@@ -1,0 +1,238 @@
+package manifest
+
+import (
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+)
+
+// Stream returns the documents of a stream of YAML, or of one JSON value, as Read does of
+// a file. Name is what errors call it, file what it is in, by whose hash a Memo knows it:
+// then it is opened where a document is decoded that was known, and else now, once. The
+// stream may be larger than a file; it is a document that has to keep to the limit of one.
+// What it holds stays in memory, compressed.
+func (r *Reader) Stream(name, file string, open func() (io.ReadCloser, error)) ([]*Document, error) {
+	c := &content{Reader: r, path: name, key: r.key(file), stream: &stream{open: open, limit: r.limits.FileBytes}}
+	if o, ok := c.recall(); ok {
+		if err := r.countBytes(name, o.size); err != nil {
+			return nil, err
+		}
+		if err := r.countDocuments(name, len(o.documents)); err != nil {
+			return nil, err
+		}
+		return c.documents(o), nil
+	}
+	var o outline
+	err := c.stream.read(name, func(raw []byte, line int) error {
+		if err := r.countBytes(name, int64(len(raw))); err != nil {
+			return err
+		}
+		if line == 1 && isJSONObject(raw) {
+			c.path += ".json"
+		}
+		parts, at, err := partsOf(raw, isJSON(c.path))
+		if err != nil {
+			return fmt.Errorf("%s: cannot read: %w", Origin{Path: c.path, Line: line + at - 1}, err)
+		}
+		for _, p := range parts {
+			p.line, p.first = p.line+line-1, p.first+line-1
+			bytes := raw[p.start:p.end]
+			p.start, p.end = p.start+int(o.size), p.end+int(o.size)
+			found, err := section{content: c, part: p}.outline(bytes)
+			if err == nil {
+				err = r.countDocuments(name, len(found))
+			}
+			if err != nil {
+				return err
+			}
+			o.parts++
+			o.documents = append(o.documents, found...)
+		}
+		o.size += int64(len(raw))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.remember(o)
+	return c.documents(o), nil
+}
+
+func isJSONObject(raw []byte) bool {
+	first := bytes.TrimLeft(raw, " \t\r\n")
+	return bytes.HasPrefix(first, []byte("{")) && json.Valid(first)
+}
+
+// A stream is what can be read from its beginning only. It is kept in chunks, each of
+// which holds whole documents.
+type stream struct {
+	open  func() (io.ReadCloser, error)
+	limit int64 // of a chunk
+
+	mu     sync.Mutex
+	chunks []chunk // nil until it was read
+}
+
+// A chunk is a part of a stream.
+type chunk struct {
+	start, end int
+	kept       []byte
+	packed     bool
+}
+
+// read reads the stream, and lends every chunk and the line that it begins in to use.
+func (s *stream) read(name string, use func(raw []byte, line int) error) (err error) {
+	in, err := s.open()
+	if err != nil {
+		return fmt.Errorf("%s: cannot read: %w", name, err)
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	cut := cutter{in: bufio.NewReaderSize(in, 64<<10), limit: s.limit}
+	var chunks []chunk
+	at := 0
+	for {
+		raw, err := cut.next()
+		if err != nil {
+			return fmt.Errorf("%s: cannot read: %w", Origin{Path: name, Line: cut.line}, err)
+		}
+		if len(raw) == 0 {
+			break
+		}
+		if err := use(raw, cut.line); err != nil {
+			return err
+		}
+		c := pack(raw)
+		c.start, c.end = at, at+len(raw)
+		chunks, at = append(chunks, c), c.end
+	}
+	s.chunks = chunks
+	return nil
+}
+
+// lend lends the bytes of a part, which lies in one chunk, to use, which must not keep them.
+func (s *stream) lend(name string, p part, use func([]byte) error) error {
+	chunks, err := s.all(name)
+	if err != nil {
+		return err
+	}
+	i, _ := slices.BinarySearchFunc(chunks, p.start, func(c chunk, at int) int { return c.end - at - 1 })
+	if i == len(chunks) || p.end > chunks[i].end {
+		return fmt.Errorf("%s: cannot read: it has changed since it was first read", name)
+	}
+	return chunks[i].lend(func(raw []byte) error { return use(raw[p.start-chunks[i].start : p.end-chunks[i].start]) })
+}
+
+// all are the chunks, which are read where a Memo knew what is in them.
+func (s *stream) all(name string) ([]chunk, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.chunks != nil {
+		return s.chunks, nil
+	}
+	err := s.read(name, func([]byte, int) error { return nil })
+	return s.chunks, err
+}
+
+// worthPacking is the size from which a chunk is kept compressed.
+const worthPacking = 4 << 10
+
+// pack is a chunk with the bytes that are given.
+func pack(raw []byte) chunk {
+	plain := chunk{kept: bytes.Clone(raw)}
+	if len(raw) < worthPacking {
+		return plain
+	}
+	var out bytes.Buffer
+	packer, _ := packers.Get().(*flate.Writer) // the pool holds nothing else
+	defer packers.Put(packer)
+	packer.Reset(&out)
+	if _, err := packer.Write(raw); err != nil {
+		return plain
+	}
+	if err := packer.Close(); err != nil {
+		return plain
+	}
+	return chunk{kept: bytes.Clone(out.Bytes()), packed: true}
+}
+
+var packers = sync.Pool{New: func() any {
+	packer, err := flate.NewWriter(nil, flate.BestSpeed)
+	if err != nil {
+		panic(err) // there is such a level
+	}
+	return packer
+}}
+
+// lend lends the bytes to use, which must not keep them.
+func (c chunk) lend(use func([]byte) error) error {
+	if !c.packed {
+		return use(c.kept)
+	}
+	buffer, _ := buffers.Get().(*bytes.Buffer) // the pool holds nothing else
+	defer buffers.Put(buffer)
+	buffer.Reset()
+	if _, err := buffer.ReadFrom(flate.NewReader(bytes.NewReader(c.kept))); err != nil {
+		return err
+	}
+	return use(buffer.Bytes())
+}
+
+// A cutter cuts a stream at document markers. Every piece is a stream of its own, and all
+// of them together hold the documents of the whole.
+type cutter struct {
+	in     *bufio.Reader
+	limit  int64
+	line   int          // that the piece begins in
+	piece  bytes.Buffer // the last one
+	marker []byte       // the beginning of the next, as much of the line as was read
+	inside bool         // the rest of that line is still to be read
+}
+
+// next is the next piece, which is good until the one after it; it is empty at the end.
+func (c *cutter) next() ([]byte, error) {
+	c.line += countBreaks(c.piece.Bytes())
+	if c.line == 0 {
+		c.line = 1
+	}
+	c.piece.Reset()
+	c.piece.Write(c.marker)
+	c.marker = nil
+	directives := false // the next marker belongs to them
+	for {
+		text, err := c.in.ReadSlice('\n')
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, err
+		}
+		begins := !c.inside
+		c.inside = err != nil
+		if begins && beginsDocument(text) {
+			if !directives && c.piece.Len() > 0 {
+				c.marker = bytes.Clone(text)
+				return c.piece.Bytes(), nil
+			}
+			directives = false
+		}
+		if begins && bytes.HasPrefix(bytes.TrimLeft(text, "\uFEFF"), []byte("%")) {
+			directives = true
+		}
+		c.piece.Write(text)
+		if int64(c.piece.Len()) > c.limit {
+			return nil, fmt.Errorf("a document is larger than the limit of %d bytes", c.limit)
+		}
+		if errors.Is(err, io.EOF) {
+			return c.piece.Bytes(), nil
+		}
+	}
+}
+
+// beginsDocument says whether a line certainly begins a document, unless directives do.
+func beginsDocument(line []byte) bool {
+	rest, ok := bytes.CutPrefix(line, []byte("---"))
+	return ok && len(rest) > 0 && bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0
+}
