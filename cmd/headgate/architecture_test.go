@@ -30,7 +30,8 @@ const module = "headgate.dev/headgate"
 var mayImport = map[string][]string{
 	// The bytes of one commit become the objects that it wants.
 	"render/manifest":   {},
-	"render/catalogue":  {"render/kustomize", "render/manifest"},
+	"render/xpkg":       {},
+	"render/catalogue":  {"render/kustomize", "render/manifest", "render/xpkg"},
 	"render/activation": {"render/catalogue", "render/manifest"},
 	"render/crd":        {"render/catalogue", "render/manifest"},
 	"render/kustomize":  {"render/manifest"},
@@ -80,12 +81,13 @@ var impure = []string{
 // livesIn are libraries that a few packages hide from all others; the longest prefix
 // counts.
 var livesIn = map[string][]string{
-	"github.com/go-git/go-git":         {"reconcile/git"},
-	"sigs.k8s.io/cli-utils":            {}, // but for its object ids:
-	"sigs.k8s.io/cli-utils/pkg/common": {"reconcile/plan", "reconcile/cluster"},
-	"sigs.k8s.io/cli-utils/pkg/object": {"reconcile/plan", "reconcile/cluster"},
-	"sigs.k8s.io/crdify":               {"render/schema"},
-	"sigs.k8s.io/kustomize":            {"render/kustomize"},
+	"github.com/go-git/go-git":               {"reconcile/git"},
+	"github.com/google/go-containerregistry": {"render/xpkg", "reconcile/registry"},
+	"sigs.k8s.io/cli-utils":                  {}, // but for its object ids:
+	"sigs.k8s.io/cli-utils/pkg/common":       {"reconcile/plan", "reconcile/cluster"},
+	"sigs.k8s.io/cli-utils/pkg/object":       {"reconcile/plan", "reconcile/cluster"},
+	"sigs.k8s.io/crdify":                     {"render/schema"},
+	"sigs.k8s.io/kustomize":                  {"render/kustomize"},
 }
 
 // forbidden is imported nowhere, not even by a test.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,8 +27,8 @@ func newConvert(t *terminal) *cobra.Command {
 		Use:   "convert SOURCE... [flags]",
 		Short: "Make ManagedResourceDefinitions of CRDs",
 		Long: `Convert prints the ManagedResourceDefinitions that Crossplane's package manager makes of
-CRDs. SOURCE is a provider package (a directory with a crossplane.yaml), another directory,
-or a file. The kinds that stay CRDs (ProviderConfig, ClusterProviderConfig,
+CRDs. SOURCE is a provider package (a directory with a crossplane.yaml, an .xpkg file, or
+the package.yaml in it), another directory, a file, or - for standard input. The kinds that stay CRDs (ProviderConfig, ClusterProviderConfig,
 ProviderConfigUsage, ClusterProviderConfigUsage) are left out, and so is everything that is
 no definition. A definition that is one already stays as it is.
 
@@ -48,13 +49,14 @@ can hold them beside its policies; they are never applied themselves:
       - {name: endpoint, description: host and port of the instance}
 
 Exit codes: 0 converted, 1 an error or nothing to convert, 2 wrong usage.`,
-		Example: `  headgate convert ./provider-aws > definitions.yaml
+		Example: `  headgate convert ./provider-aws.xpkg > definitions.yaml
+  kustomize build ./crds | headgate convert -
   headgate convert crds/buckets.yaml crds/queues.yaml | kubectl apply --server-side -f -
   headgate convert ./provider-aws --to ./definitions --connection-details details.yaml`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			defer t.progress.Stop()
-			found, err := c.read(cmd.Context(), args)
+			found, err := c.read(cmd.Context(), t.in, args)
 			if err != nil {
 				return err
 			}
@@ -100,29 +102,21 @@ type converted struct {
 }
 
 // read reads the sources, but not the bodies of definitions.
-func (f *convertFlags) read(ctx context.Context, sources []string) (converted, error) {
+func (f *convertFlags) read(ctx context.Context, stdin io.Reader, sources []string) (converted, error) {
 	var all converted
 	var details []catalogue.Details
 	if f.details != "" {
-		in, err := opened(ctx, f.details)
+		in, err := git.Directory{Root: filepath.Dir(f.details)}.Fetch(ctx, "")
 		if err != nil {
 			return all, err
 		}
-		if details, err = catalogue.ReadDetails(in.Files, in.Path, manifest.Limits{}); err != nil {
+		if details, err = catalogue.ReadDetails(in.Files, filepath.Base(f.details), manifest.Limits{}); err != nil {
 			return all, err
 		}
 	}
 	first := map[string]*catalogue.Definition{}
 	for _, source := range sources {
-		in, err := opened(ctx, source)
-		if err != nil {
-			return all, err
-		}
-		how := catalogue.Options{CrossplaneVersion: f.release}
-		if _, err := fs.Lstat(in.Files, "crossplane.yaml"); err != nil { // CRDs of no package are to be converted, too
-			how.Packages = []catalogue.Declared{{Path: ".", Name: source, SafeStart: true}}
-		}
-		c, err := catalogue.Read(in.Files, in.Path, how)
+		c, err := f.catalogue(ctx, stdin, source)
 		if err != nil {
 			return all, err
 		}
@@ -140,18 +134,37 @@ func (f *convertFlags) read(ctx context.Context, sources []string) (converted, e
 	return all, err
 }
 
-// opened is a directory, or a file in the directory that it is in.
-func opened(ctx context.Context, name string) (render.Input, error) {
-	info, err := os.Stat(name)
+// catalogue reads one source. CRDs that come with no package are to be converted, too.
+func (f *convertFlags) catalogue(ctx context.Context, stdin io.Reader, source string) (_ catalogue.Catalogue, err error) {
+	how := catalogue.Options{CrossplaneVersion: f.release}
+	if source == "-" {
+		return catalogue.ReadStream("stdin", stdin, how)
+	}
+	info, err := os.Stat(source)
 	if err != nil {
-		return render.Input{}, err
+		return catalogue.Catalogue{}, err
 	}
-	if info.IsDir() {
-		return git.Directory{Root: name}.Fetch(ctx, "")
+	image := filepath.Ext(source) == ".xpkg"
+	if !info.IsDir() && !image {
+		file, err := os.Open(source)
+		if err != nil {
+			return catalogue.Catalogue{}, err
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		return catalogue.ReadStream(filepath.ToSlash(source), file, how)
 	}
-	in, err := git.Directory{Root: filepath.Dir(name)}.Fetch(ctx, "")
-	in.Path = filepath.Base(name)
-	return in, err
+	root, below := source, "."
+	if image {
+		root, below = filepath.Dir(source), filepath.Base(source)
+	}
+	in, err := git.Directory{Root: root}.Fetch(ctx, "")
+	if err != nil {
+		return catalogue.Catalogue{}, err
+	}
+	if _, err := fs.Lstat(in.Files, "crossplane.yaml"); err != nil && !image {
+		how.Packages = []catalogue.Declared{{Path: ".", Name: source, SafeStart: true}}
+	}
+	return catalogue.Read(in.Files, below, how)
 }
 
 func (c *converted) add(from catalogue.Catalogue) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/go-git/go-git/v5"
@@ -70,6 +72,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"exits":    exits,
 	"provider": provider,
 	"policy":   policy,
+	"xpkg":     xpkg,
 	"commit":   commit,
 	"lose":     lose,
 	"apply":    apply,
@@ -127,6 +130,23 @@ spec:
           spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
 `, plural, kind, group, strings.ToLower(kind)))
 	}
+}
+
+// xpkg builds the .xpkg file of a package: xpkg DIR FILE.
+func xpkg(ts *testscript.TestScript, _ bool, args []string) {
+	files := fstest.MapFS{}
+	tree := os.DirFS(ts.MkAbs(args[0]))
+	ts.Check(fs.WalkDir(tree, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(tree, name)
+		files[name] = &fstest.MapFile{Data: data}
+		return err
+	}))
+	data, err := fixtures.XPKG(files)
+	ts.Check(err)
+	write(ts, ts.MkAbs(args[1]), string(data))
 }
 
 // policy writes a policy: policy FILE NAME PATTERN...

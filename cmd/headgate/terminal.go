@@ -21,6 +21,7 @@ import (
 
 // A terminal is where the program talks: data to out, everything else to err.
 type terminal struct {
+	in       io.Reader
 	out, err io.Writer
 	progress *progress
 	masked   *masked // below err
@@ -45,7 +46,7 @@ func newTerminal(stdout, stderr *os.File, getenv func(string) string) *terminal 
 	}}
 	errTTY := term.IsTerminal(int(stderr.Fd()))
 	p.off = !errTTY || getenv("CI") != "" || getenv("TERM") == "dumb"
-	return &terminal{out: stdout, err: p, progress: p, masked: safe, getenv: getenv, colour: oneOf("auto", "always", "never"), errTTY: errTTY}
+	return &terminal{in: os.Stdin, out: stdout, err: p, progress: p, masked: safe, getenv: getenv, colour: oneOf("auto", "always", "never"), errTTY: errTTY}
 }
 
 func (t *terminal) addFlags(flags *pflag.FlagSet) {

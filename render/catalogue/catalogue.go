@@ -73,7 +73,8 @@ type Pattern struct {
 type Package struct {
 	Name      string // metadata.name of crossplane.yaml, or as declared
 	Kind      string // Provider, Configuration, Function
-	Directory string // slash separated, from the root of the commit
+	Directory string // slash separated, from the root of the commit; the file, of one in an image
+	Image     bool   // it is an .xpkg file, as Crossplane installs it, and no directory
 	SafeStart bool
 	Origin    manifest.Origin // of crossplane.yaml; the directory of one that is declared
 

@@ -23,6 +23,9 @@ func (d Declared) directory() string {
 	return path.Clean(strings.Trim(d.Path, "/"))
 }
 
+// isDeclared says whether a package has no metadata of its own.
+func (p *Package) isDeclared() bool { return p.Origin.Line == 0 }
+
 // checkDeclared says what is wrong with declared packages before a commit is seen.
 func checkDeclared(packages []Declared) error {
 	var found []error

@@ -49,26 +49,30 @@ func (w *walk) readPackage(dir string) (p *Package, documents []*manifest.Docume
 		w.problems = append(w.problems, Error{Origin: manifest.Origin{Path: name}, Err: err})
 		return nil, nil, false
 	}
-	var meta []*manifest.Document
-	for _, d := range documents {
-		if isMeta(d) {
-			meta = append(meta, d)
-		}
-	}
-	switch len(meta) {
-	case 0:
-		return nil, documents, true
-	case 1:
-		p, err := w.packageOf(meta[0], dir)
-		if err != nil {
-			w.problems = append(w.problems, *err)
-			return nil, nil, false
-		}
-		return p, documents, true
-	default:
-		w.problems = append(w.problems, Errorf(meta[1].Origin, "a package has one metadata document: the first is at %s", meta[0].Origin))
+	p, err = w.packageIn(documents, dir)
+	if err != nil {
+		w.problems = append(w.problems, ErrorsOf(manifest.Origin{Path: name}, err)...)
 		return nil, nil, false
 	}
+	return p, documents, true
+}
+
+// packageIn is the package whose metadata is among documents, or nil where there is none.
+func (w *walk) packageIn(documents []*manifest.Document, dir string) (*Package, error) {
+	var meta *manifest.Document
+	for _, d := range documents {
+		switch {
+		case !isMeta(d):
+		case meta != nil:
+			return nil, Errorf(d.Origin, "a package has one metadata document: the first is at %s", meta.Origin)
+		default:
+			meta = d
+		}
+	}
+	if meta == nil {
+		return nil, nil //nolint:nilnil // documents without metadata are no error
+	}
+	return w.packageOf(meta, dir)
 }
 
 // isMeta says whether a document makes its directory a package.
@@ -78,10 +82,9 @@ func isMeta(d *manifest.Document) bool {
 }
 
 // packageOf is the package that a document of group meta.pkg.crossplane.io is about.
-func (w *walk) packageOf(d *manifest.Document, dir string) (*Package, *Error) {
-	refuse := func(format string, args ...any) (*Package, *Error) {
-		p := Errorf(d.Origin, format, args...)
-		return nil, &p
+func (w *walk) packageOf(d *manifest.Document, dir string) (*Package, error) {
+	refuse := func(format string, args ...any) (*Package, error) {
+		return nil, Errorf(d.Origin, format, args...)
 	}
 	h := d.Header
 	switch h.APIVersion + " " + h.Kind {
@@ -96,7 +99,7 @@ func (w *walk) packageOf(d *manifest.Document, dir string) (*Package, *Error) {
 	}
 	u, err := d.Recall()
 	if err != nil {
-		return nil, &Error{Origin: d.Origin, Err: err}
+		return nil, Error{Origin: d.Origin, Err: err}
 	}
 	capabilities, _, err := unstructured.NestedStringSlice(u.Object, "spec", "capabilities")
 	if err != nil {
@@ -117,7 +120,7 @@ func (w *walk) packageOf(d *manifest.Document, dir string) (*Package, *Error) {
 
 // checkConstraint wants of spec.crossplane.version what Crossplane wants of it: a
 // constraint. That the release is outside of it is for a person to know.
-func (w *walk) checkConstraint(p *Package, d *manifest.Document, u *unstructured.Unstructured) *Error {
+func (w *walk) checkConstraint(p *Package, d *manifest.Document, u *unstructured.Unstructured) error {
 	spec, _ := u.Object["spec"].(map[string]any)
 	if spec["crossplane"] == nil {
 		return nil
@@ -126,8 +129,7 @@ func (w *walk) checkConstraint(p *Package, d *manifest.Document, u *unstructured
 	text, _, err := unstructured.NestedString(spec, "crossplane", "version")
 	constraint, bad := semver.NewConstraint(text)
 	if err != nil || bad != nil {
-		e := Errorf(at, "spec.crossplane.version of %s must be a constraint, as \">=v2.0.0\", not %q", p.Name, text)
-		return &e
+		return Errorf(at, "spec.crossplane.version of %s must be a constraint, as \">=v2.0.0\", not %q", p.Name, text)
 	}
 	if v := w.release.version; v != nil && !constraint.Check(v) {
 		w.findings = append(w.findings, manifest.Finding{

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"runtime"
@@ -49,16 +50,9 @@ func (how Options) Check() error {
 // then holds what is right with it, if the commit is not too large. Options that are
 // wrong are another error.
 func Read(files fs.FS, root string, how Options) (Catalogue, error) {
-	if err := how.Check(); err != nil {
-		return Catalogue{}, err
-	}
-	release, err := releaseOf(how.CrossplaneVersion)
+	w, err := newWalk(files, how)
 	if err != nil {
 		return Catalogue{}, err
-	}
-	w := &walk{
-		files: files, how: how, reader: manifest.NewReader(files, how.Limits, how.Memo), release: release,
-		declared: declaredPackages(how.Packages), skipped: Skipped{},
 	}
 	w.from(root)
 	w.refuseUnread()
@@ -67,7 +61,47 @@ func Read(files fs.FS, root string, how Options) (Catalogue, error) {
 	if err := w.problems.tooMuch(cmp.Or(root, ".")); err != nil {
 		return Catalogue{}, err
 	}
+	w.unpack()
+	return w.sorted()
+}
 
+// ReadStream reads a stream that is no file of a commit: that of a package, if it holds the
+// metadata of one, and else of CRDs, which are taken for those of a safe-start provider. The
+// error is as that of Read.
+func ReadStream(name string, stream io.Reader, how Options) (Catalogue, error) {
+	w, err := newWalk(nil, how)
+	if err != nil {
+		return Catalogue{}, err
+	}
+	documents, err := w.reader.Stream(name, "", func() (io.ReadCloser, error) { return io.NopCloser(stream), nil })
+	if err != nil {
+		return Catalogue{}, Errors{{Origin: manifest.Origin{Path: name}, Err: err}}
+	}
+	in, err := w.packageIn(documents, name)
+	if err != nil {
+		return Catalogue{}, ErrorsOf(manifest.Origin{Path: name}, err)
+	}
+	if in == nil {
+		in = &Package{Name: name, Kind: "Provider", Directory: name, SafeStart: true, Origin: manifest.Origin{Path: name}}
+	}
+	w.found = []*file{{path: name, in: in, documents: documents}}
+	return w.sorted()
+}
+
+// newWalk is a walk that has not begun.
+func newWalk(files fs.FS, how Options) (*walk, error) {
+	if err := how.Check(); err != nil {
+		return nil, err
+	}
+	release, err := releaseOf(how.CrossplaneVersion)
+	return &walk{
+		files: files, how: how, reader: manifest.NewReader(files, how.Limits, how.Memo), release: release,
+		declared: declaredPackages(how.Packages), skipped: Skipped{},
+	}, err
+}
+
+// sorted is the catalogue of the files that were found.
+func (w *walk) sorted() (Catalogue, error) {
 	s := sorting{walk: w}
 	for _, f := range w.found {
 		for _, d := range f.documents {
@@ -83,18 +117,22 @@ func Read(files fs.FS, root string, how Options) (Catalogue, error) {
 func (w *walk) read() {
 	var names []string
 	at := map[string]int{}
+	trouble := make([]error, len(w.found))
 	for i, f := range w.found {
-		if f.documents == nil {
+		switch {
+		case f.image:
+			w.found[i].documents, trouble[i] = w.readImage(f.path)
+		case f.documents == nil:
 			names = append(names, f.path)
 			at[f.path] = i
 		}
 	}
-	trouble := make([]error, len(w.found))
 	w.reader.ReadAll(names, func(name string, documents []*manifest.Document, err error) {
 		w.found[at[name]].documents, trouble[at[name]] = documents, err
 	})
 	for i, err := range trouble {
 		if err != nil {
+			w.found[i].failed = true
 			w.problems = append(w.problems, Error{Origin: manifest.Origin{Path: w.found[i].path}, Err: err})
 		}
 	}
@@ -143,6 +181,10 @@ func (s *sorting) sort(d *manifest.Document, in *Package) {
 		}
 		return
 	case misplaced:
+		if in.Image && !s.release.since(2, 0) {
+			s.refuse(d.Origin, fmt.Errorf("Crossplane v%s refuses a %s package that holds a %s", s.release.version, in.Kind, d.Header.Kind))
+			return
+		}
 		s.skipped[why]++
 		s.findings = append(s.findings, s.notInstalled(d, in))
 		return
@@ -177,11 +219,15 @@ func (s *sorting) notInstalled(d *manifest.Document, in *Package) manifest.Findi
 	if s.release.refuses(group+" "+h.Kind, version) {
 		refused = ", and it refuses a package that holds one"
 	}
+	fix := "move it out of " + in.Directory + " if it is meant to be applied"
+	if in.Image {
+		fix = "build the package without it"
+	}
 	return manifest.Finding{
 		Rule: RuleNotInstalled, Severity: manifest.Warning, Origin: d.Origin,
 		Message: strings.TrimRight(fmt.Sprintf("%s %s", h.Kind, h.Name), " ") +
 			fmt.Sprintf(" is in %s package %s, of which Crossplane installs %s: it is not applied%s", in.Kind, in.Name, installed[in.Kind], refused),
-		Fix: "move it out of " + in.Directory + " if it is meant to be applied",
+		Fix: fix,
 	}
 }
 

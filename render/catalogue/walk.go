@@ -14,7 +14,9 @@ import (
 type file struct {
 	path      string
 	in        *Package             // that it belongs to; nil outside of packages
+	image     bool                 // it is a package of its own, in an image
 	documents []*manifest.Document // nil until it is read
+	failed    bool                 // it could not be read
 }
 
 // A walk finds the files of a commit and the packages that they belong to.
@@ -61,7 +63,7 @@ func (w *walk) from(root string) {
 	case isKustomizationName(path.Base(root)) && w.isKustomization(root):
 		w.refuse(manifest.Origin{Path: root}, errors.New("is a kustomization: name its directory"))
 	default:
-		w.found = append(w.found, &file{path: root, in: in})
+		w.found = append(w.found, &file{path: root, in: in, image: isImageName(root)})
 	}
 }
 
@@ -148,6 +150,10 @@ func (w *walk) directory(dir string, in *Package) {
 			w.found = append(w.found, meta)
 		case isManifestName(name):
 			w.found = append(w.found, &file{path: full, in: in})
+		case isImageName(name) && in != nil && !in.isDeclared(): // what it was built into
+			w.skipped[BuildInput]++
+		case isImageName(name):
+			w.found = append(w.found, &file{path: full, image: true})
 		}
 	}
 }

@@ -3,6 +3,7 @@ package manifest
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"encoding/json"
 	"errors"
@@ -18,7 +19,7 @@ import (
 // stream may be larger than a file; it is a document that has to keep to the limit of one.
 // What it holds stays in memory, compressed.
 func (r *Reader) Stream(name, file string, open func() (io.ReadCloser, error)) ([]*Document, error) {
-	c := &content{Reader: r, path: name, key: r.key(file), stream: &stream{open: open, limit: r.limits.FileBytes}}
+	c := &content{Reader: r, path: name, key: r.key(file), stream: &stream{file: cmp.Or(file, name), open: open, limit: r.limits.FileBytes}}
 	if o, ok := c.recall(); ok {
 		if err := r.countBytes(name, o.size); err != nil {
 			return nil, err
@@ -72,6 +73,7 @@ func isJSONObject(raw []byte) bool {
 // A stream is what can be read from its beginning only. It is kept in chunks, each of
 // which holds whole documents.
 type stream struct {
+	file  string // that it is in
 	open  func() (io.ReadCloser, error)
 	limit int64 // of a chunk
 
@@ -90,7 +92,7 @@ type chunk struct {
 func (s *stream) read(name string, use func(raw []byte, line int) error) (err error) {
 	in, err := s.open()
 	if err != nil {
-		return fmt.Errorf("%s: cannot read: %w", name, err)
+		return fmt.Errorf("%s: cannot read: %w", s.file, err)
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
 	cut := cutter{in: bufio.NewReaderSize(in, 64<<10), limit: s.limit}
