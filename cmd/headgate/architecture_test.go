@@ -25,8 +25,9 @@ const module = "headgate.dev/headgate"
 //	                 └──────── crd ◄────────┘
 //	   git, registry ──► render      memo      cluster ──► render, plan      forge, outbox, page, metrics ──► report
 //
-// Between manifest and catalogue stands kustomize. A new arrow is decided in review. "a/..." is a and everything below it. Tests and what
-// they are fed with, fixtures and examples, may import what they like; nothing imports them.
+// Between manifest and catalogue stands kustomize, and beside catalogue xpkg. A new arrow is decided in
+// review. "a/..." is a and everything below it. Tests and what they are fed with, fixtures and examples,
+// may import what they like; nothing imports them.
 var mayImport = map[string][]string{
 	// The bytes of one commit become the objects that it wants.
 	"render/manifest":   {},

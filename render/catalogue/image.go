@@ -43,7 +43,7 @@ func (w *walk) unpack() {
 		for _, d := range f.documents {
 			group, version := groupVersion(d.Header.APIVersion)
 			if kind := group + " " + d.Header.Kind; group != groupMeta && !decodes(kind, version) {
-				w.refuse(d.Origin, fmt.Errorf("Crossplane cannot decode %s of %s in a package, and refuses all of package %s", d.Header.Kind, d.Header.APIVersion, p.Name))
+				w.refuse(d.Origin, fmt.Errorf("%s in %s is nothing that Crossplane can decode in a package: it refuses all of package %s", d.Header.Kind, d.Header.APIVersion, p.Name))
 			}
 		}
 	}

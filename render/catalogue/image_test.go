@@ -102,14 +102,14 @@ func TestImageRefuses(t *testing.T) {
 		"Unknown": {
 			"an image is what Crossplane gets, and that it refuses whole",
 			map[string]string{"crossplane.yaml": safeProvider, "a.yaml": object("v1", "ConfigMap", "a")}, catalogue.Options{},
-			"providers/a.xpkg/package.yaml:6: Crossplane cannot decode ConfigMap of v1 in a package, and refuses all of package provider-toy",
+			"providers/a.xpkg/package.yaml:6: ConfigMap in v1 is nothing that Crossplane can decode in a package: it refuses all of package provider-toy",
 		},
 		"OtherTool": {
 			"also where it is skipped elsewhere",
 			map[string]string{"crossplane.yaml": safeProvider, "a.yaml": object("argoproj.io/v1alpha1", "Application", "a")}, catalogue.Options{},
-			"providers/a.xpkg/package.yaml:6: Crossplane cannot decode Application",
+			"providers/a.xpkg/package.yaml:6: Application in argoproj.io/v1alpha1 is nothing that Crossplane can decode",
 		},
-		"Misplaced": {"as it did once with what it would now leave out", misplaced, catalogue.Options{CrossplaneVersion: "v2.1.0"}, "providers/a.xpkg/package.yaml:6: Crossplane v2.1.0 refuses a Provider package that holds a Composition"},
+		"Misplaced": {"as it did once with what it would now leave out", misplaced, catalogue.Options{CrossplaneVersion: "v2.1.0"}, "providers/a.xpkg/package.yaml:6: Composition is nothing that Crossplane v2.1.0 takes in a Provider package"},
 		"TwoMetadata": {
 			"nobody knows of which kind it is", map[string]string{"crossplane.yaml": documents(safeProvider, configuration)}, catalogue.Options{},
 			"providers/a.xpkg/package.yaml:7: a package has one metadata document: the first is at providers/a.xpkg/package.yaml:1",

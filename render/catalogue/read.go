@@ -182,7 +182,7 @@ func (s *sorting) sort(d *manifest.Document, in *Package) {
 		return
 	case misplaced:
 		if in.Image && !s.release.since(2, 0) {
-			s.refuse(d.Origin, fmt.Errorf("Crossplane v%s refuses a %s package that holds a %s", s.release.version, in.Kind, d.Header.Kind))
+			s.refuse(d.Origin, fmt.Errorf("%s is nothing that Crossplane v%s takes in a %s package: it refuses all of package %s", d.Header.Kind, s.release.version, in.Kind, in.Name))
 			return
 		}
 		s.skipped[why]++

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -236,5 +237,5 @@ func (c *cutter) next() ([]byte, error) {
 // beginsDocument says whether a line certainly begins a document, unless directives do.
 func beginsDocument(line []byte) bool {
 	rest, ok := bytes.CutPrefix(line, []byte("---"))
-	return ok && len(rest) > 0 && bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0
+	return ok && len(rest) > 0 && strings.IndexByte(" \t\r\n", rest[0]) >= 0
 }
