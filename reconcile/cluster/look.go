@@ -121,14 +121,15 @@ func (l *Looker) Observe(ctx context.Context, want render.Desired) (plan.Observe
 		Kinds:     c.surface.kinds,
 		Looks:     true,
 	}
-	if seen.Upstream, err = c.upstream(ctx, want); err != nil {
-		return plan.Observed{}, err
-	}
 	asked, err := plan.AskFor(want, plan.Inventory{})
 	if err != nil {
 		return plan.Observed{}, err
 	}
-	if err := l.find(ctx, &seen, want, asked, sp); err != nil {
+	seen.Upstream, err = c.upstream(ctx, want)
+	if err == nil || apierrors.IsForbidden(err) { // all that is forbidden is to be said at once
+		err = errors.Join(err, l.find(ctx, &seen, want, asked, sp))
+	}
+	if err != nil {
 		return plan.Observed{}, err
 	}
 	return seen, l.compare(ctx, &seen, asked, sp)

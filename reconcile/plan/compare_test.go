@@ -1,12 +1,15 @@
 package plan
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 )
 
@@ -239,4 +242,50 @@ func TestCompareSecret(t *testing.T) {
 	if len(s.Changes()) != 1 {
 		t.Errorf("one change, got %v", s.Changes())
 	}
+}
+
+// Whatever is wanted is there where others only added to it, and is not where they changed it.
+func TestCompareAnything(t *testing.T) {
+	scalar := rapid.OneOf(rapid.Just(any("")), rapid.Map(rapid.StringN(1, 3, 8), func(s string) any { return s }),
+		rapid.Map(rapid.Int64Range(-9, 9), func(n int64) any { return n }), rapid.Map(rapid.Bool(), func(b bool) any { return b }))
+	key := rapid.SampledFrom([]string{"a", "b", "c", "name", "caBundle"})
+	var value func(depth int) *rapid.Generator[any]
+	value = func(depth int) *rapid.Generator[any] {
+		if depth == 0 {
+			return scalar
+		}
+		return rapid.OneOf(scalar,
+			rapid.Map(rapid.MapOfN(key, value(depth-1), 1, 3), func(m map[string]any) any { return m }),
+			rapid.Map(rapid.SliceOfN(value(depth-1), 1, 3), func(l []any) any { return l }))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		want := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Thing", "spec": value(3).Draw(t, "spec")}}
+		live := want.DeepCopy()
+		var leaves []func(any) // set each of them
+		var grow func(v any, set func(any))
+		grow = func(v any, set func(any)) {
+			switch v := v.(type) {
+			case map[string]any:
+				for _, k := range slices.Sorted(maps.Keys(v)) {
+					grow(v[k], func(changed any) { v[k] = changed })
+				}
+				v["added"] = "by others"
+			case []any:
+				for i, child := range v {
+					grow(child, func(changed any) { v[i] = changed })
+				}
+			default:
+				leaves = append(leaves, set)
+			}
+		}
+		grow(live.Object["spec"], func(changed any) { live.Object["spec"] = changed })
+		if got := Compare(want, live, Terms{}); got.After != nil {
+			t.Fatalf("nothing is changed, and it says %v is to be %v", got.Live.Object, got.After.Object)
+		}
+		leaves[rapid.IntRange(0, len(leaves)-1).Draw(t, "leaf")]("changed by somebody")
+		got := Compare(want, live, Terms{})
+		if s := (Step{Action: Update, Live: got.Live, After: got.After}); got.After == nil || len(s.Changes()) == 0 {
+			t.Fatalf("%v was changed, and nothing says what of %v", live.Object, want.Object)
+		}
+	})
 }
