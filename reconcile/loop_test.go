@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/plan"
@@ -120,7 +121,9 @@ func (w *world) Observe(ctx context.Context, want render.Desired) (plan.Observed
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return plan.Observed{Offline: true, Upstream: w.upstream}, nil
+	return plan.Observed{Upstream: w.upstream, Kinds: map[schema.GroupKind]plan.Kind{
+		{Kind: "ConfigMap"}: {}, {Group: "apiextensions.crossplane.io", Kind: "ManagedResourceActivationPolicy"}: {},
+	}}, nil
 }
 
 func (w *world) Answer(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error) {

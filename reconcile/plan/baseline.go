@@ -23,6 +23,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		Inventory: Inventory{Sync: b.Sync, Owner: b.Base.Owner, Entries: make(map[manifest.ID]Entry, len(b.Base.Objects))},
 		Objects:   make(map[manifest.ID]*metav1.PartialObjectMetadata, len(b.Base.Objects)),
 		Trials:    map[manifest.ID]Trial{},
+		Upstream:  b.upstream(),
 		Terms:     b.Terms,
 		Offline:   true,
 	}
@@ -76,3 +77,22 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 
 // Answer answers nothing: a commit has no custom resources to count.
 func (Baseline) Answer(context.Context, []Question) (map[Question]Answer, error) { return nil, nil }
+
+// upstream is what Crossplane would have made of the base.
+func (b Baseline) upstream() Upstream {
+	if b.Base.Owner != render.OwnerCrossplane {
+		return Upstream{}
+	}
+	up := Upstream{Definitions: map[string]LiveDefinition{}, Policies: map[string]LivePolicy{}}
+	for _, d := range b.Base.Definitions {
+		up.Definitions[d.Name] = LiveDefinition{Active: d.Active}
+	}
+	for _, p := range b.Base.Policies {
+		policy := LivePolicy{Paused: p.Paused}
+		for _, pattern := range p.Patterns {
+			policy.Patterns = append(policy.Patterns, pattern.Glob)
+		}
+		up.Policies[p.Name] = policy
+	}
+	return up
+}

@@ -107,7 +107,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	}
 	if names := unexplained(want, seen.Upstream); len(names) > 0 {
 		p.Retained = names
-		p.Notes = append(p.Notes, noteUnexplained(names, seen.Upstream))
+		p.Notes = append(p.Notes, noteUnexplained(names, seen))
 	}
 	p.Notes = append(p.Notes, packageDiffers(want, seen.Upstream)...)
 	var left []string
@@ -133,7 +133,10 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		p.leave(seen)
 	}
 	p.guard(seen, guards)
-	p.Checks, p.was = append(p.Checks, withoutThose(checks(want, seen.Upstream, p.Steps), p.Checks)...), seen.Upstream.active()
+	p.was = seen.Upstream.active()
+	if !seen.Offline {
+		p.Checks = append(p.Checks, withoutThose(checks(want, seen.Upstream, p.Steps), p.Checks)...)
+	}
 	slices.SortStableFunc(p.Steps, inOrder)
 	return p, nil
 }

@@ -128,7 +128,16 @@ func checks(want render.Desired, up Upstream, steps []Step) []Check {
 // Activates is how many definitions Crossplane makes CRDs of because of the plan: which it has
 // made where the plan was carried out, and is going to make where it was not.
 func (p Plan) Activates(done bool) int {
-	state, n := Pending, 0
+	n := 0
+	if p.Offline && p.Want.Owner == render.OwnerCrossplane {
+		for _, d := range p.Want.Definitions {
+			if d.Active && !d.Paused && !p.was[d.Name] {
+				n++
+			}
+		}
+		return n
+	}
+	state := Pending
 	if done {
 		state = Holds
 	}
@@ -244,13 +253,19 @@ func unexplained(want render.Desired, up Upstream) []string {
 	return names
 }
 
-func noteUnexplained(names []string, up Upstream) manifest.Finding {
+func noteUnexplained(names []string, seen Observed) manifest.Finding {
 	f := manifest.Finding{
 		Rule:     "active-unexplained",
 		Severity: manifest.Note,
 		Message:  fmt.Sprintf("%s active in the cluster that no policy of this commit names, for example %s; activation is final", areActive(len(names)), names[0]),
 		Fix:      "name them in a policy, or look for who activated them",
 	}
+	if seen.Offline {
+		f.Message = fmt.Sprintf("%s active before this commit, and no policy of it names them, for example %s; activation is final", areActive(len(names)), names[0])
+		f.Fix = "name them in a policy"
+		return f
+	}
+	up := seen.Upstream
 	for _, name := range slices.Sorted(maps.Keys(up.Policies)) {
 		if up.Policies[name].matches(names[0]) {
 			f.Message += fmt.Sprintf(". The policy %s in the cluster activates that one", name)

@@ -449,6 +449,35 @@ func TestActivates(t *testing.T) {
 	}
 }
 
+func TestCompareWhereCrossplaneMakesTheCRDs(t *testing.T) {
+	compare := func(base, head map[string]string, how Guarding) Plan {
+		t.Helper()
+		want := desired(t, render.OwnerCrossplane, head)
+		seen, err := Baseline{Base: desired(t, render.OwnerCrossplane, base), Sync: sync}.Observe(t.Context(), want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, _ := steps(t, want, seen, how)
+		return p
+	}
+	narrow, wide := map[string]string{"team.yaml": mrap("team", buckets)}, map[string]string{"team.yaml": mrap("team", "*")}
+
+	wider := compare(narrow, wide, Guarding{MaxActivations: 2})
+	if n := wider.Activates(false); n != 2 || wider.Count(Hold) > 0 {
+		t.Errorf("Two more become active, and what is active already floods nobody: %d, %d held", n, wider.Count(Hold))
+	}
+	if held := compare(narrow, wide, Guarding{MaxActivations: 1}); held.Count(Hold) != 1 {
+		t.Errorf("A flood is seen before the merge: %d held", held.Count(Hold))
+	}
+	narrower := compare(wide, narrow, Guarding{})
+	if n := narrower.Activates(false); n != 0 || len(narrower.Retained) != 2 || len(narrower.Notes) != 1 || !strings.Contains(narrower.Notes[0].Message, "before this commit") {
+		t.Errorf("Nothing becomes active, and nothing goes: %d, %v, %v", n, narrower.Retained, narrower.Notes)
+	}
+	if len(wider.Checks)+len(narrower.Checks) > 0 {
+		t.Errorf("There is no Crossplane that could make anything of it: %v", wider.Checks)
+	}
+}
+
 func TestUnexplained(t *testing.T) {
 	want := desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": mrap("team", buckets)})
 	p, _ := steps(t, want, seenWith(Upstream{
