@@ -190,7 +190,7 @@ func (w *watching) follow(ctx context.Context, f feed) {
 			f.unserved()
 			return
 		}
-		if why := w.cluster.explain(err, "watch", f.what).Error(); ctx.Err() == nil && why != said && !expired && !passing(err) {
+		if why := w.cluster.explain(err, "watch", f.what).Error(); ctx.Err() == nil && why != said && !expired && !passing(err) && (failures > 0 || !errors.Is(err, errShort)) {
 			said = why
 			w.trouble(errors.New(why))
 		}

@@ -3,8 +3,10 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"io"
 	"maps"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -200,6 +202,69 @@ func TestWatchSurvivesADisconnect(t *testing.T) {
 	news.comes(t, 0, settings)
 	l.cut(false)
 	news.comes(t, 15*time.Second, settings, others)
+}
+
+// forgetful answers watches as an API server does that has forgotten where they were, until
+// there was a list.
+type forgetful struct {
+	http.RoundTripper
+	mu   sync.Mutex
+	late map[string]bool // by path; nil is not at all
+}
+
+func (f *forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.late == nil || r.Method != http.MethodGet:
+	case !r.URL.Query().Has("watch"):
+		f.late[r.URL.Path] = true
+	case !f.late[r.URL.Path]:
+		const gone = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version: 1 (9)","reason":"Expired","code":410}`
+		return &http.Response{
+			StatusCode: http.StatusGone, Request: r, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(gone)),
+		}, nil
+	}
+	return f.RoundTripper.RoundTrip(r)
+}
+
+// After a time away the API server has forgotten where a watch was (410 Gone). What happened
+// meanwhile is found by a list, and nothing is made of it.
+func TestWatchComesTooLate(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(space), configMap(space, "settings", "1"), configMap(space, "others", "1")))
+
+	l, f := &line{}, &forgetful{}
+	config := rest.CopyConfig(w.config)
+	config.Dial = l.dial
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		f.RoundTripper = next
+		return f
+	})
+	news := watch(t, clusterOf(t, config, w, cluster.Options{}))
+	settings, others := "ConfigMap/"+space+"/settings", "ConfigMap/"+space+"/others"
+	w.patch(t, w.at(configMaps, space), "settings", `{"data":{"key":"2"}}`)
+	news.comes(t, 5*time.Second, settings)
+
+	f.mu.Lock()
+	f.late = map[string]bool{}
+	f.mu.Unlock()
+	l.cut(true)
+	if err := w.at(configMaps, space).Delete(t.Context(), "others", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.requests.Reset()
+	l.cut(false)
+	news.comes(t, 15*time.Second, settings, others)
+	if n := w.requests.Counts()["LIST"]; n < 1 || n > 4 {
+		t.Errorf("A list of each kind, and no more: %q", w.requests.Log())
+	}
+	news.mu.Lock()
+	defer news.mu.Unlock()
+	if len(news.trouble) > 0 {
+		t.Errorf("This is as usual, and nothing to tell of: %q", news.trouble)
+	}
 }
 
 func TestWatchCosts(t *testing.T) {

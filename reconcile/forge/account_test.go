@@ -326,6 +326,15 @@ func TestAnswers(t *testing.T) {
 			code:   429, header: map[string]string{"Retry-After": soon.UTC().Format(http.TimeFormat)},
 			want: want{later: true, after: 90 * time.Second},
 		},
+		"TooManyRequestsWithoutTime": {
+			reason: "how long is then up to us",
+			code:   429, body: `{"message":"slow down` + echo + `"}`,
+			want: want{later: true},
+		},
+		"InternalError": {
+			reason: "the next attempt may meet another server", code: 500, body: `{"message":"database is locked` + echo + `"}`,
+			want: want{later: true},
+		},
 		"RetryAfterAYear": {
 			reason: "a mistake there must not silence us",
 			code:   429, header: map[string]string{"Retry-After": "31536000"},

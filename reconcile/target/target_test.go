@@ -3,7 +3,9 @@ package target
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -334,6 +336,128 @@ func TestTarget(t *testing.T) {
 	defer board.mu.Unlock()
 	if len(board.posted) != 2 || !strings.HasPrefix(board.posted[0], fmt.Sprintf("%.7s headgate/east/team/prod/activation error: settings.yaml:", third)) {
 		t.Errorf("of a commit that cannot be rendered: %q", board.posted)
+	}
+}
+
+// A line leads to the API server, and can be cut.
+type line struct {
+	mu    sync.Mutex
+	down  bool
+	conns []net.Conn
+}
+
+func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down {
+		return nil, errors.New("the line is cut")
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err == nil {
+		l.conns = append(l.conns, conn)
+	}
+	return conn, err
+}
+
+func (l *line) cut(down bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = down
+	for _, c := range l.conns {
+		_ = c.Close()
+	}
+	l.conns = nil
+}
+
+// An API server that is away is met less and less often, its absence is said on the commit,
+// and what happened meanwhile is put right as soon as it is back.
+func TestTargetOutlivesAnOutage(t *testing.T) {
+	repository, board := newRepo(t), newBoard(t)
+	s := decode(t, fmt.Sprintf(`  source: {repo: %q}
+  interval: 1s
+  crdOwner: Headgate
+  clusterName: north
+  statuses: {forge: Gitea, url: %q, repository: a/b, tokenFrom: {env: TOKEN}}
+`, repository.dir, board.URL))
+	s.Name = "outage"
+	l := &line{}
+	config := fixtures.Config(t)
+	config.Dial = l.dial
+	passes := make(chan reconcile.Event, 100)
+	target, err := New(s, Surroundings{
+		Cluster: config, Cache: t.TempDir(),
+		Getenv: func(name string) string { return map[string]string{"TOKEN": "sesame"}[name] },
+		Event: func(e reconcile.Event) {
+			if e.Kind == reconcile.Passed {
+				passes <- e
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	repository.push(t, "a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: outage, namespace: default}\ndata: {key: right}\n")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		target.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+		_ = target.Close()
+	})
+	if e := <-passes; e.Err != nil {
+		t.Fatal(e.Err)
+	}
+	l.cut(true)
+	live, err := dynamic.NewForConfig(fixtures.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := live.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
+	if err := at.Delete(t.Context(), "outage", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var pauses []time.Duration
+	for e := range passes {
+		if e.Err == nil {
+			continue // it was on its way
+		}
+		if pauses = append(pauses, e.Next); len(pauses) == 3 {
+			break
+		}
+	}
+	for i, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		if off := pauses[i].Seconds() / want.Seconds(); off < 0.85 || off > 1.15 {
+			t.Errorf("The pauses are %s", pauses)
+			break
+		}
+	}
+	l.cut(false)
+	for e := range passes {
+		if e.Err != nil {
+			continue
+		}
+		if e.Report.Summary.Created != 1 {
+			t.Errorf("The first pass after it makes again what was deleted: %s", e.Report.Line())
+		}
+		break
+	}
+	if e := <-passes; e.Err != nil || e.Next > 1200*time.Millisecond {
+		t.Errorf("And then it is as usual: next in %s (%v)", e.Next, e.Err)
+	}
+	board.mu.Lock()
+	defer board.mu.Unlock()
+	var said []string
+	for _, p := range board.posted {
+		if _, state, ok := strings.Cut(p, "/activation "); ok {
+			said = append(said, state)
+		}
+	}
+	if len(said) != 4 || !strings.HasPrefix(said[2], "error: cannot reach the API server at ") {
+		t.Errorf("said of activation: %q", said)
 	}
 }
 

@@ -1,0 +1,126 @@
+package target
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+)
+
+// What a forge answers decides whether a status waits, and what a person is told. After it
+// answers well again the status stands there, from the outbox or from the next pass.
+func TestForgeAnswers(t *testing.T) {
+	type want struct {
+		waits  bool
+		within time.Duration // that it waits, where the forge says how long
+		says   string        // in the log, once
+	}
+	wants := map[v1alpha1.Forge]map[int]want{
+		v1alpha1.ForgeGitHub: {
+			401: {says: "the token is not accepted (401): it is wrong, expired or revoked"},
+			403: {says: "the token may not set statuses of a/b (403): it needs the permission “Commit statuses: read and write”"},
+			404: {says: "or the token cannot see it (404): it needs the permission “Commit statuses: read and write”"},
+			422: {says: "the status is refused (422): No commit found"},
+			429: {waits: true, within: 2 * time.Minute, says: "waits: "},
+			500: {waits: true, within: 5 * time.Second, says: "waits: "},
+			502: {waits: true, within: 5 * time.Second, says: "waits: "},
+			503: {waits: true, within: 2 * time.Minute, says: "waits: "},
+		},
+		v1alpha1.ForgeGitea: {
+			401: {says: "the token is not accepted (401): it is wrong, expired or revoked"},
+			403: {says: "the token may not set statuses of a/b (403): it needs the scope write:repository, and its user write access"},
+			404: {says: "or the token cannot see it (404): it needs the scope write:repository"},
+			422: {says: "the status is refused (422): No commit found"},
+			429: {waits: true, within: 2 * time.Minute, says: "too many requests (429)"},
+			500: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (500)"},
+			502: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (502)"},
+			503: {waits: true, within: 2 * time.Minute, says: "the forge is in trouble (503)"},
+		},
+	}
+	said := report.Report{
+		Sync: plan.Sync{Namespace: "team", Name: "prod"}, Revision: strings.Repeat("a", 40),
+		Verdict: report.Verdict{Activation: report.Status{State: report.Success, Description: "1 object"}, Drift: report.Status{State: report.Success, Description: "no drift"}},
+	}
+	for kind, codes := range wants {
+		for code, want := range codes {
+			t.Run(fmt.Sprint(kind, code), func(t *testing.T) {
+				var mu sync.Mutex
+				answer, posted := code, 0
+				forge := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					mu.Lock()
+					defer mu.Unlock()
+					w.Header().Set("Content-Type", "application/json")
+					switch {
+					case answer == 429 || answer == 503:
+						w.Header().Set("Retry-After", "120")
+						w.WriteHeader(answer)
+						_, _ = w.Write([]byte(`{"message":"later"}`))
+					case answer != 200:
+						w.WriteHeader(answer)
+						_, _ = w.Write([]byte(`{"message":"No commit found; you sent ` + r.Header.Get("Authorization") + `"}`))
+					case r.Method == http.MethodGet && kind == v1alpha1.ForgeGitHub:
+						_, _ = w.Write([]byte(`{"statuses":[]}`))
+					case r.Method == http.MethodGet:
+						_, _ = w.Write([]byte(`[]`))
+					default:
+						posted++
+						w.WriteHeader(http.StatusCreated)
+						_, _ = w.Write([]byte(`{}`))
+					}
+				}))
+				defer forge.Close()
+				var told []string
+				s := decode(t, fmt.Sprintf("  source: {repo: ./a}\n  clusterName: c\n  statuses: {forge: %s, url: %q, repository: a/b}\n", kind, forge.URL))
+				box, err := publisher(s, Surroundings{
+					Getenv: func(string) string { return canary },
+					Event:  func(e reconcile.Event) { told = append(told, e.Err.Error()) },
+					Cache:  t.TempDir(),
+				}, func(string, *v1alpha1.SecretRef) *secret { return nil })
+				if err != nil {
+					t.Fatal(err)
+				}
+				now := time.Now()
+				box.Now = func() time.Time { return now }
+				pass := func() {
+					if err := box.Publish(t.Context(), said); err != nil {
+						told = append(told, err.Error())
+					}
+				}
+				pass()
+				pass() // the next one comes to the same
+				if len(told) != 1 || !strings.Contains(told[0], want.says) || strings.Contains(told[0], canary) {
+					t.Errorf("told %q, want once %q, and no token", told, want.says)
+				}
+				if (box.Waiting() == 1) != want.waits {
+					t.Errorf("%d wait, want any: %t", box.Waiting(), want.waits)
+				}
+				mu.Lock()
+				answer = 200
+				mu.Unlock()
+				if want.waits {
+					now = now.Add(want.within - time.Second)
+					if _, waits := box.Flush(t.Context()); !waits || posted > 0 {
+						t.Errorf("it is not tried again before %s: %d posted", want.within, posted)
+					}
+					now = now.Add(5 * time.Second)
+					if _, waits := box.Flush(t.Context()); waits {
+						t.Error("it still waits")
+					}
+				} else {
+					pass()
+				}
+				if posted != 2 {
+					t.Errorf("%d statuses stand there, want 2", posted)
+				}
+			})
+		}
+	}
+}
