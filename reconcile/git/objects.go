@@ -122,7 +122,7 @@ func (o *objects) guarded(do func() error) (err error) {
 			err = fmt.Errorf("%v", p)
 		}
 		system := (*fs.PathError)(nil)
-		if err == nil || gone(err) || errors.As(err, &system) || errors.As(err, new(tooLarge)) {
+		if err == nil || gone(err) || errors.As(err, &system) || errors.As(err, new(sizeError)) {
 			return
 		}
 		if !errors.Is(err, errDamaged) {
@@ -189,7 +189,7 @@ func (o *objects) read(h plumbing.Hash) (kind plumbing.ObjectType, data []byte, 
 		v, err = s.read(h, o.limit)
 		return err
 	})
-	if errors.As(err, new(tooLarge)) {
+	if errors.As(err, new(sizeError)) {
 		err = fmt.Errorf("%w, the limit is %d", err, o.limit)
 	}
 	return v.kind, v.data, err

@@ -57,10 +57,10 @@ type value struct {
 	base int64 // of a delta: where its base is
 }
 
-// tooLarge is the size of an object that is larger than the limit.
-type tooLarge int64
+// sizeError is the size of an object that is larger than the limit.
+type sizeError int64
 
-func (t tooLarge) Error() string { return fmt.Sprintf("it has %d bytes", int64(t)) }
+func (t sizeError) Error() string { return fmt.Sprintf("it has %d bytes", int64(t)) }
 
 // maxDeltas is how many deltas may follow each other. Git makes no more than 4095.
 const maxDeltas = 5000
@@ -90,7 +90,7 @@ func (p *pack) changed(delta value, limit int64, deltas int) (value, error) {
 	case err != nil:
 		return value{}, err
 	case size > limit:
-		return value{}, tooLarge(size)
+		return value{}, sizeError(size)
 	case deltas > maxDeltas:
 		return value{}, fmt.Errorf("%w: the deltas of a pack have no end", errDamaged)
 	}
@@ -175,7 +175,7 @@ func (p *pack) stored(offset, limit int64) (v value, err error) {
 		return value{}, err
 	}
 	if length > limit {
-		return value{}, tooLarge(length)
+		return value{}, sizeError(length)
 	}
 	v.data, err = in.inflate(length, false)
 	return v, err

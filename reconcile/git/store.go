@@ -95,7 +95,7 @@ func (s *store) size(h plumbing.Hash) (size int64, err error) {
 }
 
 // read reads an object, into bytes that nobody may change. What is larger than the limit is
-// not read: the error is tooLarge.
+// not read: the error is sizeError.
 func (s *store) read(h plumbing.Hash, limit int64) (v value, err error) {
 	p, offset, err := s.find(h)
 	switch {
@@ -106,7 +106,7 @@ func (s *store) read(h plumbing.Hash, limit int64) (v value, err error) {
 	}
 	err = s.loose(h, func(kind plumbing.ObjectType, size int64, r io.Reader) error {
 		if size > limit {
-			return tooLarge(size)
+			return sizeError(size)
 		}
 		var out bytes.Buffer
 		out.Grow(int(min(size, 1<<20)) + bytes.MinRead) // and more if there is more
