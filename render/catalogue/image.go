@@ -42,7 +42,11 @@ func (w *walk) unpack() {
 		w.packages = append(w.packages, p)
 		for _, d := range f.documents {
 			group, version := groupVersion(d.Header.APIVersion)
-			if kind := group + " " + d.Header.Kind; group != groupMeta && !decodes(kind, version) {
+			switch kind := group + " " + d.Header.Kind; {
+			case isMeta(d), decodes(kind, version):
+			case d.Header.Kind == "":
+				w.refuse(d.Origin, fmt.Errorf("this is no Kubernetes manifest, which Crossplane cannot decode: it refuses all of package %s", p.Name))
+			default:
 				w.refuse(d.Origin, fmt.Errorf("%s in %s is nothing that Crossplane can decode in a package: it refuses all of package %s", d.Header.Kind, d.Header.APIVersion, p.Name))
 			}
 		}

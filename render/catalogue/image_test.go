@@ -104,6 +104,11 @@ func TestImageRefuses(t *testing.T) {
 			map[string]string{"crossplane.yaml": safeProvider, "a.yaml": object("v1", "ConfigMap", "a")}, catalogue.Options{},
 			"providers/a.xpkg/package.yaml:6: ConfigMap in v1 is nothing that Crossplane can decode in a package: it refuses all of package provider-toy",
 		},
+		"NoManifest": {
+			"and so it does with what is none",
+			map[string]string{"crossplane.yaml": safeProvider, "a.yaml": "just: text\n"}, catalogue.Options{},
+			"providers/a.xpkg/package.yaml:6: this is no Kubernetes manifest, which Crossplane cannot decode: it refuses all of package provider-toy",
+		},
 		"OtherTool": {
 			"also where it is skipped elsewhere",
 			map[string]string{"crossplane.yaml": safeProvider, "a.yaml": object("argoproj.io/v1alpha1", "Application", "a")}, catalogue.Options{},
