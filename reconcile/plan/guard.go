@@ -76,8 +76,8 @@ func (g Guarding) Guards() []Guard {
 		{Name: "owner", Writes: true, Rule: owner(g.OwnerIsSet)},
 		{Name: "flood", Writes: true, Rule: flood(g.MaxActivations)},
 		{Name: "paused", Writes: true, Rule: paused},
-		{Name: "schema", Writes: true, Rule: stored},
 		{Name: "drift", Writes: true, Rule: onlyReported(g.ReportDrift)},
+		{Name: "schema", Writes: true, Rule: schemas},
 		{Name: "fight", Writes: true, Rule: fight},
 		{Name: "owner", Rule: owner(g.OwnerIsSet)},
 		{Name: "asked", Rule: asked},
@@ -309,13 +309,17 @@ func counted(q Question, c Case, format, noun string) Ruling {
 	case a.Unknown != "":
 		return held("what would be deleted with it cannot be counted (%s), so it counts as in use", a.Unknown)
 	case a.Count > 0:
-		example := ""
-		if a.Example != "" {
-			example = ", for example " + a.Example
-		}
-		return held(format, plural(a.Count, noun), example)
+		return held(format, plural(a.Count, noun), example(a))
 	}
 	return allowed
+}
+
+// example names one of what was counted, where one is known.
+func example(a Answer) string {
+	if a.Example == "" {
+		return ""
+	}
+	return ", for example " + a.Example
 }
 
 func plural(n int64, noun string) string {

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	once "sync" // tests have a sync of their own
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -239,6 +240,9 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 			return trial.Sent.DeepCopy(), nil
 		}
 		return of.Sent(a.Object)
+	}
+	if !seen.Looks { // else only what differs is there to be compared
+		s.schema = once.OnceValue(s.compareSchema)
 	}
 	first, err := s.needs(kinds)
 	switch {

@@ -3,6 +3,7 @@ package plan
 import (
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/schema"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -60,11 +61,21 @@ type Step struct {
 
 	awaits []manifest.ID // any of them may be what it waits for
 	object func() (*unstructured.Unstructured, error)
+	schema func() schema.Difference // of an update of a CRD, or of an MRD
 }
 
 // Object is exactly what a create or an update sends. Every call decodes it: two thousand
 // CRDs that are decoded at once are a third of a gigabyte.
 func (s Step) Object() (*unstructured.Unstructured, error) { return s.object() }
+
+// willBe is the object after an update. Where the API server refuses the update, it is what is
+// sent: it may refuse it for that.
+func (s Step) willBe() (*unstructured.Unstructured, error) {
+	if s.After != nil {
+		return s.After, nil
+	}
+	return s.Object()
+}
 
 // TakesFrom are the names of the managers from whom the update takes fields.
 func (s Step) TakesFrom() []string {

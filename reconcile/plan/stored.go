@@ -11,16 +11,9 @@ import (
 // not declare a version any more in which objects are stored, and of one that loses its
 // conversion webhook while objects are stored in another version than the one it stores.
 func stored(s Step, c Case) Ruling {
-	if s.Action != Update || s.Live == nil || !s.ID.IsCRD() && !s.ID.IsMRD() {
-		return allowed
-	}
-	after := s.After
-	if after == nil { // the API server refuses it, maybe for this
-		sent, err := s.Object()
-		if err != nil {
-			return allowed // which Err says
-		}
-		after = sent
+	after, err := s.willBe()
+	if err != nil {
+		return allowed // which Err says
 	}
 	drops := hasWebhook(s.Live) && !hasWebhook(after)
 	if drops && c.Seen.Offline {

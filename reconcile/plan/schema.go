@@ -1,0 +1,113 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"headgate.dev/headgate/render/schema"
+)
+
+// Schema is what an update of a CRD, or of an MRD, changes for those who use its kind. Of every
+// other step it is nothing.
+func (s Step) Schema() schema.Difference {
+	if s.schema == nil || s.Action != Update && s.Would != Update {
+		return schema.Difference{}
+	}
+	return s.schema()
+}
+
+// compareSchema is what Step.Schema answers.
+func (s Step) compareSchema() schema.Difference {
+	if s.Live == nil || !s.ID.IsCRD() && !s.ID.IsMRD() {
+		return schema.Difference{}
+	}
+	after, err := s.willBe()
+	if err != nil {
+		return schema.Difference{} // which Err says
+	}
+	return schema.Compare(s.Live, after)
+}
+
+// schemas holds an update after which nobody could read what is stored, that the API server
+// would refuse for good, or that breaks what somebody uses.
+func schemas(s Step, c Case) Ruling {
+	if s.Action != Update || s.Live == nil || !s.ID.IsCRD() && !s.ID.IsMRD() {
+		return allowed
+	}
+	first, second := stored(s, c), broken(s, c)
+	switch {
+	case first.Answer == Held, second.Reason == "":
+		return first
+	case second.Answer == Held, first.Reason == "":
+		return second
+	}
+	return Ruling{Reason: first.Reason + "; " + second.Reason}
+}
+
+// broken holds what breaks a kind that has custom resources, and what no kind ever gets: another
+// scope, another kind, and of an MRD any other name.
+func broken(s Step, c Case) Ruling {
+	breaking := s.Schema().Breaking()
+	for _, b := range breaking {
+		switch b.Rule {
+		case schema.Scope:
+			return held("its scope would change from %s to %s, which no API server allows: delete it when nothing uses it any more, or take that back", b.From, b.To)
+		case schema.Names:
+			return held("its %s would change from %s to %s, which is refused for as long as it exists: delete it when nothing uses it any more, or take that back",
+				b.Path, orNone(b.From), orNone(b.To))
+		}
+	}
+	if len(breaking) == 0 || s.ID.IsMRD() && !s.serves(c) {
+		return allowed
+	}
+	q := Question{Ask: Dependents, Of: CRD(s.ID.Name)}
+	a, answered := c.Seen.Answers[q]
+	switch {
+	case c.Seen.Offline && !answered:
+		return Ruling{Reason: fmt.Sprintf("its schema breaks: %s; whether custom resources exist is not known without a cluster, and a pass holds it while any do", someOf(breaking))}
+	case !answered:
+		r := held("its schema breaks: %s; it has not been counted how many custom resources exist", someOf(breaking))
+		r.Needs = &q
+		return r
+	case a.Unknown != "":
+		return held("its schema breaks: %s; custom resources cannot be counted (%s), so it counts as in use", someOf(breaking), a.Unknown)
+	case a.Count > 0:
+		return held("its schema breaks: %s; %s%s: change them first, or approve this",
+			someOf(breaking), exist(a.Count, "custom resource"), example(a))
+	}
+	return allowed
+}
+
+// serves says whether a CRD is made, or was, of an MRD.
+func (s Step) serves(c Case) bool {
+	return len(s.Because) > 0 || c.Seen.Upstream.Definitions[s.ID.Name].Active
+}
+
+// mostBreaks is how many changes a reason names.
+const mostBreaks = 3
+
+func someOf(changes []schema.Change) string {
+	var said []string
+	for i, b := range changes {
+		if i == mostBreaks {
+			said = append(said, fmt.Sprintf("and %d more", len(changes)-i))
+			break
+		}
+		said = append(said, b.String())
+	}
+	return strings.Join(said, ", ")
+}
+
+func exist(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun + " exists"
+	}
+	return plural(n, noun) + " exist"
+}
+
+func orNone(value string) string {
+	if value == "" {
+		return "nothing"
+	}
+	return value
+}

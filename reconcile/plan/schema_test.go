@@ -1,0 +1,117 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+)
+
+func TestSchemas(t *testing.T) {
+	// of is a CRD, or an MRD, whose objects have fields.
+	of := func(kind, scope string, names map[string]any, fields ...string) *unstructured.Unstructured {
+		u := crd("buckets", "Bucket")
+		if kind == "MRD" {
+			u.SetAPIVersion("apiextensions.crossplane.io/v1alpha1")
+			u.SetKind("ManagedResourceDefinition")
+		}
+		properties := map[string]any{}
+		for _, f := range fields {
+			properties[f] = map[string]any{"type": "string"}
+		}
+		u.Object["spec"] = map[string]any{
+			"group": "example.org", "scope": scope, "names": names,
+			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
+				"openAPIV3Schema": map[string]any{"type": "object", "properties": properties},
+			}}},
+		}
+		return u
+	}
+	names := map[string]any{"kind": "Bucket", "plural": "buckets"}
+	shorter := map[string]any{"kind": "Bucket", "plural": "buckets", "shortNames": []any{"b"}}
+	question := Question{Ask: Dependents, Of: CRD("buckets.example.org")}
+	answered := func(a Answer) map[Question]Answer { return map[Question]Answer{question: a} }
+	active := map[string]LiveDefinition{"buckets.example.org": {Active: true}}
+	cases := map[string]struct {
+		reason      string
+		live, after *unstructured.Unstructured
+		answers     map[Question]Answer
+		upstream    map[string]LiveDefinition
+		offline     bool
+		want        string
+		held        bool
+	}{
+		"Added": {reason: "Nobody has to use it.", live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names, "a", "b")},
+		"InUse": {
+			reason: "The field would be dropped from every object that is written.", answers: answered(Answer{Count: 2, Example: "Bucket team-a/logs"}),
+			live: of("CRD", "Namespaced", names, "a", "b"), after: of("CRD", "Namespaced", names, "a"),
+			want: "its schema breaks: v1 b is removed; 2 custom resources exist, for example Bucket team-a/logs: change them first, or approve this", held: true,
+		},
+		"Many": {
+			reason: "A reason is a sentence.", answers: answered(Answer{Count: 1}),
+			live: of("CRD", "Namespaced", names, "a", "b", "c", "d", "e"), after: of("CRD", "Namespaced", names),
+			want: "its schema breaks: v1 a is removed, v1 b is removed, v1 c is removed, and 2 more; 1 custom resource exists: change them first, or approve this", held: true,
+		},
+		"Unused": {
+			reason: "It breaks nobody.", answers: answered(Answer{}),
+			live: of("CRD", "Namespaced", names, "a", "b"), after: of("CRD", "Namespaced", names, "a"),
+		},
+		"Uncounted": {
+			reason: "Before it is known, it may be used.", live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names),
+			want: "its schema breaks: v1 a is removed; it has not been counted how many custom resources exist", held: true,
+		},
+		"Uncountable": {
+			reason: "What cannot be counted is in use.", answers: answered(Answer{Unknown: "forbidden"}),
+			live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names),
+			want: "its schema breaks: v1 a is removed; custom resources cannot be counted (forbidden), so it counts as in use", held: true,
+		},
+		"Offline": {
+			reason: "A commit knows of no objects; the reviewer is told.", offline: true,
+			live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names),
+			want: "its schema breaks: v1 a is removed; whether custom resources exist is not known without a cluster, and a pass holds it while any do",
+		},
+		"Scope": {
+			reason: "Whether there are objects or not.", offline: true,
+			live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Cluster", names, "a"),
+			want: `its scope would change from "Namespaced" to "Cluster", which no API server allows: delete it when nothing uses it any more, or take that back`, held: true,
+		},
+		"NamesOfCRD": {reason: "The API server takes that.", live: of("CRD", "Namespaced", names), after: of("CRD", "Namespaced", shorter)},
+		"NamesOfDefinition": {
+			reason: "Crossplane refuses it for ever, and with it the whole package.",
+			live:   of("MRD", "Namespaced", names), after: of("MRD", "Namespaced", shorter),
+			want: `its names.shortNames would change from nothing to ["b"], which is refused for as long as it exists: delete it when nothing uses it any more, or take that back`, held: true,
+		},
+		"InactiveDefinition": {reason: "Nobody can have objects of it.", live: of("MRD", "Namespaced", names, "a"), after: of("MRD", "Namespaced", names)},
+		"ActiveDefinition": {
+			reason: "Crossplane hands it on to the CRD.", upstream: active, answers: answered(Answer{Count: 1, Example: "Bucket team-a/logs"}),
+			live: of("MRD", "Namespaced", names, "a"), after: of("MRD", "Namespaced", names),
+			want: "its schema breaks: v1 a is removed; 1 custom resource exists, for example Bucket team-a/logs: change them first, or approve this", held: true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := wanted(t, tc.after)
+			seen := Observed{
+				Inventory: Inventory{Sync: sync, Entries: map[manifest.ID]Entry{o.ID: {UID: "u", Digest: "before"}}},
+				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: live(tc.after, "u")}, Kinds: core,
+				Trials: map[manifest.ID]Trial{o.ID: {Live: tc.live, After: tc.after}}, Answers: tc.answers, Offline: tc.offline,
+				Upstream: Upstream{Definitions: tc.upstream},
+			}
+			p, err := Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := p.Steps[0]
+			if diff := cmp.Diff(tc.want, s.Reason); diff != "" || (s.Action == Hold) != tc.held {
+				t.Errorf("%s\n%s, reason (-want +got):\n%s", tc.reason, s.Action, diff)
+			}
+			if name == "Uncounted" && !cmp.Equal(p.Open(), []Question{question}) {
+				t.Errorf("it asks %v", p.Open())
+			}
+		})
+	}
+}

@@ -1,0 +1,168 @@
+package schema
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/crdify/pkg/runner"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// TestCRDifyAgrees runs all of crdify over whole CRDs and finds what it finds, place by place.
+func TestCRDifyAgrees(t *testing.T) {
+	for name, tc := range ruleCases() {
+		if name == "Unreadable" || tc.kind != "" { // crdify reads neither
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			agree(t, tc.pair)
+		})
+	}
+}
+
+// TestCRDifyAgreesOnReleases does the same with releases of real providers.
+func TestCRDifyAgreesOnReleases(t *testing.T) {
+	for older, newer := range map[string]string{
+		"provider-kubernetes-v1.0.0": "provider-kubernetes",
+		"provider-kubernetes":        "provider-kubernetes-v1.0.0",
+		"provider-helm-v0.21.0":      "provider-helm",
+		"provider-helm":              "provider-helm-v0.21.0",
+	} {
+		was, is := definitions(t, fixtures.Corpus(t, older)), definitions(t, fixtures.Corpus(t, newer))
+		both, breaks := 0, 0
+		for _, name := range slices.Sorted(maps.Keys(was)) {
+			if is[name] == nil {
+				continue
+			}
+			t.Run(older+"/"+name, func(t *testing.T) {
+				agree(t, func(*testing.T) (before, after *unstructured.Unstructured) { return was[name], is[name] })
+			})
+			both++
+			breaks += len(Compare(was[name], is[name]).Breaking())
+		}
+		if both < 3 {
+			t.Errorf("%s and %s have only %d CRDs in common", older, newer, both)
+		}
+		t.Logf("%s → %s: %d CRDs, %d changes that break", older, newer, both, breaks)
+	}
+}
+
+func definitions(t *testing.T, files fstest.MapFS) map[string]*unstructured.Unstructured {
+	t.Helper()
+	byName := map[string]*unstructured.Unstructured{}
+	paths, err := fs.Glob(files, "crds/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		documents, err := manifest.Read(files, path, manifest.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range documents {
+			u, err := d.Decode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			byName[u.GetName()] = u
+		}
+	}
+	return byName
+}
+
+func agree(t *testing.T, pair func(*testing.T) (before, after *unstructured.Unstructured)) {
+	t.Helper()
+	before, after := pair(t)
+	all := Compare(before, after)
+	found := map[string]bool{}
+	var removed []string
+	for _, c := range all.Breaking() {
+		switch _, known := comparators()[string(c.Rule)]; {
+		case c.Rule == Field:
+			removed = append(removed, c.Version+" "+c.Path)
+		case c.Rule == "anyOf", c.Rule == Scope, known && c.Rule != Required:
+			found[c.Where()] = true
+		case c.Rule == Required: // which crdify says of the object
+			parent := c.Path[:max(strings.LastIndex(c.Path, "."), 0)]
+			found[strings.TrimSpace(c.Version+" "+parent)] = true
+		}
+	}
+	for _, path := range removed {
+		found[path] = true
+	}
+	said := map[string]bool{}
+	for place := range crdifyFinds(t, before, after) {
+		for _, path := range removed {
+			if strings.HasPrefix(place, path+".") || strings.HasPrefix(place, path+"[]") {
+				place = path
+			}
+		}
+		said[place] = true
+	}
+	if diff := cmp.Diff(said, found); diff != "" {
+		t.Errorf("places that break (-crdify +Compare):\n%s%s", diff, fmt.Sprint(all.Changes))
+	}
+}
+
+// crdifyFinds are the places of which crdify says that they break something.
+func crdifyFinds(t *testing.T, before, after *unstructured.Unstructured) map[string]bool {
+	t.Helper()
+	r, err := runner.New(&strict, runner.DefaultRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := r.Run(typed(t, before), typed(t, after))
+	found := map[string]bool{}
+	for _, result := range results.CRDValidation {
+		for _, e := range result.Errors {
+			version, field, removed := strings.Cut(strings.TrimPrefix(e, "removed field : "), ".^")
+			if removed {
+				found[crdifyPlace(version, field)] = true
+			} else {
+				found[""] = true
+			}
+		}
+	}
+	for _, version := range results.SameVersionValidation {
+		for _, property := range version.PropertyComparisons {
+			for _, result := range property.ComparisonResults {
+				if len(result.Errors) > 0 {
+					found[crdifyPlace(version.Version, strings.TrimPrefix(property.Property, "^"))] = true
+				}
+			}
+		}
+	}
+	return found
+}
+
+// alternatives are schemas in a keyword, of which we speak as of the keyword.
+var alternatives = regexp.MustCompile(`\.(allOf|anyOf|oneOf|not)\b.*`)
+
+// crdifyPlace is a place in our words.
+func crdifyPlace(version, path string) string {
+	path = alternatives.ReplaceAllString(path, "")
+	path = strings.ReplaceAll(path+".", ".items.", "[].")
+	path = strings.ReplaceAll(path, ".additionalProperties.", ".*.")
+	return strings.TrimSpace(version + " " + strings.Trim(path, "."))
+}
+
+func typed(t *testing.T, u *unstructured.Unstructured) *apiextensions.CustomResourceDefinition {
+	t.Helper()
+	crd := new(apiextensions.CustomResourceDefinition)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
+		t.Fatal(err)
+	}
+	return crd
+}

@@ -1,0 +1,253 @@
+// Package schema says what an update of a CRD, or of an MRD, breaks for those who use the kind:
+// two versions in, the changes out. Who uses it, and whether that matters, it leaves to others.
+package schema
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A Rule is what a change was found by.
+type Rule string
+
+// The rules. Those of a single place are, beside these, named after the keyword of the schema
+// that changed: "type", "enum", "maxLength", "x-kubernetes-list-type".
+const (
+	Scope       Rule = "scope"
+	Names       Rule = "names"
+	Removed     Rule = "version-removed"
+	Unserved    Rule = "version-unserved"
+	Storage     Rule = "storage-version"
+	Deprecated  Rule = "version-deprecated"
+	Subresource Rule = "subresource"
+	Selectable  Rule = "selectable-field"
+	Field       Rule = "field-removed"
+	Immutable   Rule = "immutable"
+	Validation  Rule = "validation" // a rule in CEL
+	Required    Rule = "required"
+)
+
+// A Change is one place in which the new definition takes, or gives, something else than the
+// old one.
+type Change struct {
+	Rule     Rule   `json:"rule"`
+	Version  string `json:"version,omitempty"` // "" is the definition as a whole
+	Path     string `json:"path,omitempty"`    // "spec.forProvider.rules[].port"; of a map, what is in it is "tags.*"
+	From     string `json:"from,omitempty"`    // as JSON; "" where there was nothing
+	To       string `json:"to,omitempty"`
+	Breaking bool   `json:"breaking"` // objects, or clients, that were fine may not be any more
+}
+
+// Compare orders changes: those of the definition first, then by version and path.
+func (c Change) Compare(other Change) int {
+	return cmp.Or(
+		cmp.Compare(c.Version, other.Version),
+		cmp.Compare(c.Path, other.Path),
+		cmp.Compare(c.Rule, other.Rule),
+		cmp.Compare(c.To, other.To),
+	)
+}
+
+// Where is the version and the path, as people write it.
+func (c Change) Where() string { return strings.TrimSpace(c.Version + " " + c.Path) }
+
+// What says what changed there, in a few words.
+func (c Change) What() string {
+	switch c.Rule {
+	case Field:
+		return "is removed"
+	case Removed:
+		return "the version is removed"
+	case Unserved:
+		return "the version is not served any more"
+	case Deprecated:
+		return "the version is deprecated"
+	case Storage:
+		return fmt.Sprintf("objects are stored in %s, not in %s any more", c.To, c.From)
+	case Subresource:
+		return fmt.Sprintf("the subresource %s is removed", c.From)
+	case Selectable:
+		return "cannot be selected by any more"
+	case Immutable:
+		return "cannot be changed any more: " + c.To
+	}
+	switch {
+	case c.Rule == Validation && c.To == "":
+		return "need not hold any more: " + c.From
+	case c.Rule == Validation:
+		return "must hold: " + c.To
+	case c.Rule == Required && c.Breaking:
+		return "is required now"
+	case c.Rule == Required:
+		return "is not required any more"
+	case c.From == "":
+		return fmt.Sprintf("%s is %s, and was not limited", c.Rule, c.To)
+	case c.To == "":
+		return fmt.Sprintf("%s is not said any more, and was %s", c.Rule, c.From)
+	}
+	return fmt.Sprintf("%s was %s and is %s", c.Rule, c.From, c.To)
+}
+
+func (c Change) String() string { return strings.TrimSpace(c.Where() + " " + c.What()) }
+
+// A Difference is what two versions of a definition come to.
+type Difference struct {
+	Changes []Change `json:"changes,omitempty"` // sorted
+	Added   []Change `json:"added,omitempty"`   // versions and fields that nobody has to use, the topmost of each
+	Words   bool     `json:"words,omitempty"`   // descriptions, or annotations of generators, changed too
+}
+
+// Breaking are the changes that break something.
+func (d Difference) Breaking() []Change {
+	return slices.DeleteFunc(slices.Clone(d.Changes), func(c Change) bool { return !c.Breaking })
+}
+
+// OnlyWords says whether nothing changed that means anything to an API server.
+func (d Difference) OnlyWords() bool { return d.Words && len(d.Changes)+len(d.Added) == 0 }
+
+// Compare says what an update of a definition changes for those who use the kind. It takes
+// what nobody checked: of what makes no sense it says as much as it can.
+func Compare(before, after *unstructured.Unstructured) Difference {
+	var c comparison
+	c.Words = !reflect.DeepEqual(generated(before), generated(after))
+	was, is := object(before.Object["spec"]), object(after.Object["spec"])
+	if from, to := said(was["scope"]), said(is["scope"]); from != to {
+		c.add(Change{Rule: Scope, From: from, To: to, Breaking: true})
+	}
+	c.names(object(was["names"]), object(is["names"]), manifest.IDOf(after).IsMRD())
+	c.versions(versions(was), versions(is))
+	slices.SortFunc(c.Changes, Change.Compare)
+	slices.SortFunc(c.Added, Change.Compare)
+	return c.Difference
+}
+
+// generators are prefixes of annotations that say only which program wrote a CRD.
+var generators = []string{"controller-gen.kubebuilder.io/", "api-approved.kubernetes.io"}
+
+// generated are the annotations of generators.
+func generated(u *unstructured.Unstructured) map[string]string {
+	annotations := u.GetAnnotations()
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return !Generated(key) })
+	return annotations
+}
+
+// Generated says whether an annotation says only which program wrote a CRD.
+func Generated(annotation string) bool {
+	return slices.ContainsFunc(generators, func(prefix string) bool { return strings.HasPrefix(annotation, prefix) })
+}
+
+type comparison struct{ Difference }
+
+func (c *comparison) add(changes ...Change) { c.Changes = append(c.Changes, changes...) }
+
+// names compares what a kind is called. Of an MRD nothing of it can change at all; of a CRD
+// the API server refuses another kind, and what people type may change.
+func (c *comparison) names(was, is map[string]any, final bool) {
+	for _, key := range keysOf(was, is) {
+		if from, to := said(was[key]), said(is[key]); from != to {
+			c.add(Change{Rule: Names, Path: "names." + key, From: from, To: to, Breaking: final || key == "kind" || key == "plural"})
+		}
+	}
+}
+
+func (c *comparison) versions(was, is map[string]map[string]any) {
+	for _, name := range keysOf(was, is) {
+		from, to := was[name], is[name]
+		switch {
+		case from == nil:
+			c.Added = append(c.Added, Change{Rule: "version", Version: name})
+		case to == nil:
+			c.add(Change{Rule: Removed, Version: name, Breaking: true})
+		default:
+			c.version(name, from, to)
+		}
+	}
+	if from, to := stored(was), stored(is); from != to && from != "" {
+		c.add(Change{Rule: Storage, From: from, To: to})
+	}
+}
+
+func (c *comparison) version(name string, was, is map[string]any) {
+	if was["served"] == true && is["served"] != true {
+		c.add(Change{Rule: Unserved, Version: name, Breaking: true})
+	}
+	if was["deprecated"] != true && is["deprecated"] == true {
+		c.add(Change{Rule: Deprecated, Version: name})
+	}
+	from, to := object(was["subresources"]), object(is["subresources"])
+	for _, sub := range slices.Sorted(maps.Keys(from)) {
+		if _, kept := to[sub]; !kept {
+			c.add(Change{Rule: Subresource, Version: name, From: sub, Breaking: true})
+		}
+	}
+	selectable := list(is["selectableFields"])
+	for _, field := range list(was["selectableFields"]) {
+		if !slices.ContainsFunc(selectable, func(f any) bool { return reflect.DeepEqual(f, field) }) {
+			path, _ := object(field)["jsonPath"].(string)
+			c.add(Change{Rule: Selectable, Version: name, Path: strings.TrimPrefix(path, "."), Breaking: true})
+		}
+	}
+	c.schema(place{version: name}, schemaOf(was), schemaOf(is))
+}
+
+// versions are those of a definition by name.
+func versions(spec map[string]any) map[string]map[string]any {
+	byName := map[string]map[string]any{}
+	for _, v := range list(spec["versions"]) {
+		if name, ok := object(v)["name"].(string); ok {
+			byName[name] = object(v)
+		}
+	}
+	return byName
+}
+
+func stored(versions map[string]map[string]any) string {
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		if versions[name]["storage"] == true {
+			return name
+		}
+	}
+	return ""
+}
+
+func schemaOf(version map[string]any) map[string]any {
+	return object(object(version["schema"])["openAPIV3Schema"])
+}
+
+func object(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+func list(v any) []any {
+	items, _ := v.([]any)
+	return items
+}
+
+// said is a value as JSON; of nothing it is "".
+func said(v any) string {
+	if v == nil {
+		return ""
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}
+
+// keysOf are the keys of either map, sorted.
+func keysOf[V any](a, b map[string]V) []string {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
