@@ -91,7 +91,8 @@ var pieces = map[string][]string{
 	"object.json":            {`{"apiVersion":"toy.example.org/v1","kind":"A","metadata":{"name":"x"},"spec":{"f":1.0,"g":1e3}}`, `{"apiVersion":"v1",`, `[1]`},
 	"provider.yaml":          {"apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: provider-toy\nspec:\n  package: example.org/toy:v1\n"},
 	"details.yaml":           {connectionDetails, strings.Replace(connectionDetails, "where", "nowhere", 1)},
-	"kus/kustomization.yaml": {"resources: [a.yaml]\nnamePrefix: x-\n", "resources: [a.yaml, ../mrd.yaml]\n", "resources: [b.yaml]\n", "kind: Kustomization\napiVersion: example.org/v1\nmetadata: {name: k}\n"},
+	"kus/kustomization.yaml": {"resources: [a.yaml]\nnamePrefix: x-\n", "resources: [a.yaml, ../list.yaml]\nsecretGenerator: [{name: s, literals: [a=b]}]\n", "configMapGenerator: [{name: g, files: [../policy.yaml]}]\npatches: [{path: p.yaml, target: {kind: ConfigMap}}]\n", "resources: [a.yaml, ../mrd.yaml]\n", "resources: [b.yaml]\n", "kind: Kustomization\napiVersion: example.org/v1\nmetadata: {name: k}\n"},
+	"kus/p.yaml":             {"[{op: add, path: /data/x, value: y}]\n", "[{op: add, path: /data/x, value: z}]\n", "[broken"},
 	"kus/a.yaml":             {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: k}\ndata: {a: \"${b}\"}\n", policyOf("*.toy.example.org")},
 	".headgateignore":        {"object.json\n", "pkg/crds/c.yaml\n", "*.tmp\n"},
 }
@@ -170,8 +171,7 @@ func TestMemo(t *testing.T) {
 
 func TestUnchangedFilesAreNotRead(t *testing.T) {
 	files := firstPieces()
-	delete(files, "list.yaml")              // it holds a Secret
-	delete(files, "kus/kustomization.yaml") // what kustomize builds is built every time
+	delete(files, "list.yaml") // it holds a Secret
 	for _, owner := range []render.Owner{render.OwnerHeadgate, render.OwnerCrossplane} {
 		dir := t.TempDir()
 		for process, change := range []string{"", "", "pkg/crds/b.yaml", ""} {

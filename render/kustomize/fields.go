@@ -123,6 +123,7 @@ func (e *editing) replacements(content map[string]any, key string) {
 // generator makes a ConfigMap or a Secret of files, which are taken as they are.
 func (e *editing) generator(g map[string]any, at ...any) {
 	e.k.size.documents++
+	e.secret = e.secret || e.content["kind"] == "SecretGenerator" || len(at) > 0 && at[0] == "secretGenerator"
 	for i, given := range list(g, "files") {
 		key, file, keyed := strings.Cut(text(given), "=")
 		if !keyed {

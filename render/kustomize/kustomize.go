@@ -69,11 +69,27 @@ func Is(documents []*manifest.Document) bool {
 // Directories builds directories of a commit, but for those that another one of them is
 // built upon, and for components. Nothing is built if anything is wrong.
 func Directories(files fs.FS, reader *manifest.Reader, directories []string) (Build, []Error) {
+	directories = slices.Sorted(slices.Values(directories))
+	memory := memory{files, reader, directories}
+	if made, ok := memory.recall(); ok {
+		return made, nil
+	}
+	before := reader.Spent()
 	v := newVetting(files, reader)
+	made, problems := v.directories(directories)
+	if len(problems) == 0 && !v.secret && !slices.ContainsFunc(made.Documents, isSecret) { // a Memo may write to disk
+		memory.remember(v, made, reader.Spent().Minus(before))
+	}
+	return made, problems
+}
+
+func isSecret(d *manifest.Document) bool { return d.Header.Kind == "Secret" }
+
+func (v *vetting) directories(directories []string) (Build, []Error) {
 	made := Build{Reads: v.reads}
 	var roots []*kustomization
 	partOf := map[string]string{} // directories, by what is built upon them
-	for _, dir := range slices.Sorted(slices.Values(directories)) {
+	for _, dir := range directories {
 		k := v.kustomization(dir, nil, manifest.Origin{Path: dir})
 		switch {
 		case k == nil: // which was said

@@ -22,6 +22,7 @@ const mark = "headgate.dev/kustomized-from"
 type source struct {
 	origin   manifest.Origin
 	document *manifest.Document // nil of a generator
+	nth      int                // of the documents of its file
 }
 
 // marked is the mark of a source.
@@ -81,8 +82,8 @@ func (v *vetting) manifestsOf(name string) *manifests {
 		return m
 	}
 	var all [][]byte
-	for _, d := range documents {
-		raw, local, err := v.prepare(d)
+	for i, d := range documents {
+		raw, local, err := v.prepare(d, i)
 		if err != nil {
 			v.problems = append(v.problems, *err)
 			continue
@@ -105,7 +106,7 @@ func (v *vetting) manifestsOf(name string) *manifests {
 var separator = []byte("\n---\n")
 
 // prepare is a document as kustomize gets it.
-func (v *vetting) prepare(d *manifest.Document) (raw []byte, local bool, _ *Error) {
+func (v *vetting) prepare(d *manifest.Document, nth int) (raw []byte, local bool, _ *Error) {
 	refuse := func(format string, args ...any) ([]byte, bool, *Error) {
 		return nil, false, &Error{Origin: d.Origin, Err: fmt.Errorf("%s: %w", d.Origin, fmt.Errorf(format, args...))}
 	}
@@ -115,6 +116,7 @@ func (v *vetting) prepare(d *manifest.Document) (raw []byte, local bool, _ *Erro
 	case strings.HasPrefix(d.Header.APIVersion, "kustomize.config.k8s.io/"):
 		return refuse("this is a kustomization, and another one names it as a resource: name its directory")
 	}
+	v.secret = v.secret || isSecret(d)
 	value, err := d.Value12()
 	if err != nil {
 		return nil, false, &Error{Origin: d.Origin, Err: err}
@@ -139,7 +141,7 @@ func (v *vetting) prepare(d *manifest.Document) (raw []byte, local bool, _ *Erro
 		}
 	}
 	annotations = clone(annotations)
-	annotations[mark] = v.marked(source{origin: d.Origin, document: d})
+	annotations[mark] = v.marked(source{origin: d.Origin, document: d, nth: nth})
 	metadata["annotations"] = annotations
 	raw, err = encode(object)
 	if err != nil {

@@ -1,6 +1,7 @@
 package kustomize
 
 import (
+	"encoding/json"
 	"fmt"
 	"path"
 	"regexp"
@@ -44,12 +45,18 @@ func (v *vetting) run(k *kustomization) []*manifest.Document {
 		}
 		from := v.sourceOf(object, k.origin)
 		unscope(object)
-		d, err := manifest.Made(object, from.origin, from.document)
+		raw, err := json.Marshal(object)
+		if err != nil {
+			v.refuse(from.origin, fmt.Errorf("cannot encode: %w", err))
+			continue
+		}
+		d, err := manifest.Made(raw, from.origin, from.document)
 		if err != nil {
 			v.problems = append(v.problems, Error{Origin: from.origin, Err: err})
 			continue
 		}
 		documents = append(documents, d)
+		v.made = append(v.made, madeOf(from, raw))
 	}
 	return documents
 }

@@ -17,7 +17,7 @@ import (
 // A vetting reads kustomizations and what they name, and puts together what kustomize is
 // to see of it.
 type vetting struct {
-	files     fs.FS
+	files     *traced
 	reader    *manifest.Reader
 	known     map[string]*kustomization // by directory; nil are those that something is wrong with
 	manifests map[string]*manifests     // by name of the file
@@ -25,11 +25,13 @@ type vetting struct {
 	view      view
 	sources   []source // by the number that is in the mark of an object
 	problems  []Error
+	made      []rememberedObject // what was built, so that it can be remembered
+	secret    bool               // a Secret takes part
 }
 
 func newVetting(files fs.FS, reader *manifest.Reader) *vetting {
 	return &vetting{
-		files: files, reader: reader, view: newView(),
+		files: &traced{files, map[string]bool{}}, reader: reader, view: newView(),
 		known: map[string]*kustomization{}, manifests: map[string]*manifests{}, reads: map[string]bool{},
 	}
 }

@@ -1,7 +1,8 @@
 package manifest
 
 import (
-	"encoding/json"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"reflect"
@@ -10,20 +11,28 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Made returns the document of an object that a tool made of another document, its source,
-// or of no single one, which is nil. It keeps nothing of the object.
-func Made(object map[string]any, origin Origin, source *Document) (*Document, error) {
-	raw, err := json.Marshal(object)
-	if err != nil {
-		return nil, fmt.Errorf("%s: cannot encode: %w", origin, err)
+// Made returns the document of an object, as JSON, that a tool made of another document, its
+// source, or of no single one, which is nil.
+func Made(object []byte, origin Origin, source *Document) (*Document, error) {
+	var content map[string]any
+	if err := utiljson.Unmarshal(object, &content); err != nil {
+		return nil, fmt.Errorf("%s: cannot decode: %w", origin, err)
 	}
-	return &Document{Origin: origin, Header: headerOf(object).ofManifest(), body: made{json: raw, source: source}}, nil
+	d := &Document{Origin: origin, Header: headerOf(content).ofManifest()}
+	m := made{json: object, source: source}
+	if source != nil && d.Header.Kind != "Secret" {
+		sum := sha256.Sum256(object)
+		m.key = "made " + hex.EncodeToString(sum[:]) + " "
+	}
+	d.body = m
+	return d, nil
 }
 
 // made is the body of such a document.
 type made struct {
 	json   []byte
 	source *Document
+	key    string // what is learnt of it is remembered by, beside the source; "" where nothing is
 }
 
 func (m made) decode() (v any, err error) {
@@ -33,8 +42,13 @@ func (m made) decode() (v any, err error) {
 
 func (m made) recall() (any, error) { return m.decode() }
 
-// learn asks every time: there is no content that would tell what a tool made.
-func (m made) learn(_ string, ask func() (string, error)) (string, error) { return ask() }
+// learn remembers with the source, which says where things are.
+func (m made) learn(what string, ask func() (string, error)) (string, error) {
+	if m.key == "" {
+		return ask()
+	}
+	return m.source.body.learn(m.key+what, ask)
+}
 
 var errNoSource = errors.New("no single document is the source of this one")
 

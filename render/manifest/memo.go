@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"errors"
 	"fmt"
 	"path"
 )
@@ -22,11 +23,10 @@ type hashing interface {
 // key is what a content is remembered by: besides its hash, everything that decides what
 // is read of it. It is empty where nothing may be remembered.
 func (r *Reader) key(name string) string {
-	files, ok := r.files.(hashing)
-	if !ok || r.memo == nil {
+	if r.memo == nil {
 		return ""
 	}
-	hash, err := files.Hash(name)
+	hash, err := r.Hash(name)
 	if err != nil {
 		return "" // reading it says why
 	}
@@ -35,6 +35,32 @@ func (r *Reader) key(name string) string {
 		form = "json"
 	}
 	return fmt.Sprintf("%s %d %d %s", form, r.limits.FileBytes, r.limits.Depth, hash)
+}
+
+var errNoHashes = errors.New("these files tell no hashes")
+
+// Hash tells the content of a file without reading it, where the files can.
+func (r *Reader) Hash(name string) (string, error) {
+	files, ok := r.files.(hashing)
+	if !ok {
+		return "", errNoHashes
+	}
+	return files.Hash(name)
+}
+
+// Recall is what the Memo remembers of what was made of several files.
+func (r *Reader) Recall(key string) (string, bool) {
+	if r.memo == nil {
+		return "", false
+	}
+	return r.memo.Recall(key)
+}
+
+// Remember has the Memo remember it.
+func (r *Reader) Remember(key, value string) {
+	if r.memo != nil {
+		r.memo.Remember(key, value)
+	}
 }
 
 func isJSON(name string) bool { return path.Ext(name) == ".json" }

@@ -155,6 +155,23 @@ func (r *Reader) RecallBytes(name string) ([]byte, error) {
 	return []byte(known), err
 }
 
+// Spent is what was counted so far against the limits of all files together.
+type Spent struct{ Bytes, Documents int64 }
+
+// Spent is what this reader has counted.
+func (r *Reader) Spent() Spent { return Spent{r.bytes.Load(), r.documents.Load()} }
+
+// Minus is what is left.
+func (s Spent) Minus(other Spent) Spent {
+	return Spent{s.Bytes - other.Bytes, s.Documents - other.Documents}
+}
+
+// Spend counts what a Memo spares the reader; it is false where that is more than the limits
+// allow.
+func (r *Reader) Spend(s Spent) bool {
+	return r.bytes.Add(s.Bytes) <= r.limits.TotalBytes && r.documents.Add(s.Documents) <= int64(r.limits.Documents)
+}
+
 func (r *Reader) countBytes(name string, n int64) error {
 	if r.bytes.Add(n) > r.limits.TotalBytes {
 		return LimitError{Path: name, Bytes: r.limits.TotalBytes}

@@ -1,0 +1,168 @@
+package kustomize
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+
+	"headgate.dev/headgate/render/manifest"
+)
+
+// A memory is where the build of some directories is remembered, by all that was looked at
+// for it. What that was only building tells, so that the names are remembered, too, by the
+// directories alone. Where they are those of another commit, what they hold now leads to
+// nothing.
+type memory struct {
+	files       fs.FS
+	reader      *manifest.Reader
+	directories []string
+}
+
+// A traced file system notes every name that somebody asks for.
+type traced struct {
+	fs.FS
+	names map[string]bool
+}
+
+// Lstat describes a file, directory or link.
+func (t *traced) Lstat(name string) (fs.FileInfo, error) {
+	t.names[name] = true
+	return fs.Lstat(t.FS, name)
+}
+
+// ReadLink is what makes Lstat known to package fs.
+func (t *traced) ReadLink(name string) (string, error) { return fs.ReadLink(t.FS, name) }
+
+// A rememberedBuild is a Build as a Memo keeps it.
+type rememberedBuild struct {
+	Spent      manifest.Spent
+	Reads      []string
+	Local      int
+	Components int
+	Findings   []manifest.Finding
+	Objects    []rememberedObject
+}
+
+type rememberedObject struct {
+	Origin    manifest.Origin
+	Generated bool // it has no document
+	Nth       int  // that document, of those of the file
+	Object    json.RawMessage
+}
+
+func madeOf(from source, object []byte) rememberedObject {
+	return rememberedObject{Origin: from.origin, Generated: from.document == nil, Nth: from.nth, Object: object}
+}
+
+func (m memory) hint() string {
+	return fmt.Sprintf("kustomizations %+v %q", m.reader.Limits(), m.directories)
+}
+
+// key is what a build is remembered by that looked at some names: what they are. It is not
+// ok where that cannot be told.
+func (m memory) key(names []string) (_ string, ok bool) {
+	sum := sha256.New()
+	for _, name := range names {
+		is, err := m.reader.Hash(name)
+		if err != nil {
+			info, err := fs.Lstat(m.files, name)
+			switch {
+			case err != nil:
+				is = "absent"
+			case info.Mode().IsRegular():
+				return "", false // these files tell no hashes
+			default:
+				is = info.Mode().Type().String()
+			}
+		}
+		fmt.Fprintf(sum, "%q %s\n", name, is)
+	}
+	return m.hint() + " " + hex.EncodeToString(sum.Sum(nil)), true
+}
+
+// remember remembers what was built, and spent on that.
+func (m memory) remember(v *vetting, made Build, spent manifest.Spent) {
+	maps.Copy(v.files.names, v.reads)
+	names := slices.Sorted(maps.Keys(v.files.names))
+	key, ok := m.key(names)
+	if !ok {
+		return
+	}
+	hint, err := json.Marshal(names)
+	if err != nil {
+		return
+	}
+	value, err := json.Marshal(rememberedBuild{
+		Spent: spent, Reads: slices.Sorted(maps.Keys(v.reads)), Local: made.Local, Components: made.Components,
+		Findings: made.Findings, Objects: v.made,
+	})
+	if err != nil {
+		return
+	}
+	m.reader.Remember(m.hint(), string(hint))
+	m.reader.Remember(key, string(value))
+}
+
+// recall is what was built of the same before.
+func (m memory) recall() (Build, bool) {
+	hint, ok := m.reader.Recall(m.hint())
+	if !ok {
+		return Build{}, false
+	}
+	var names []string
+	if err := json.Unmarshal([]byte(hint), &names); err != nil {
+		return Build{}, false
+	}
+	key, ok := m.key(names)
+	if !ok {
+		return Build{}, false
+	}
+	value, ok := m.reader.Recall(key)
+	if !ok {
+		return Build{}, false
+	}
+	var known rememberedBuild
+	if err := json.Unmarshal([]byte(value), &known); err != nil {
+		return Build{}, false
+	}
+	return m.again(known)
+}
+
+// again is a remembered build. It costs the reader what building cost it; where the limits
+// do not allow that, building says so.
+func (m memory) again(known rememberedBuild) (_ Build, ok bool) {
+	made := Build{Reads: map[string]bool{}, Local: known.Local, Components: known.Components, Findings: known.Findings}
+	for _, name := range known.Reads {
+		made.Reads[name] = true
+	}
+	before := m.reader.Spent()
+	defer func() {
+		if !ok {
+			m.reader.Spend(before.Minus(m.reader.Spent()))
+		}
+	}()
+	sources := map[string][]*manifest.Document{}
+	for _, o := range known.Objects {
+		var source *manifest.Document
+		if !o.Generated {
+			if _, read := sources[o.Origin.Path]; !read {
+				documents, err := m.reader.Read(o.Origin.Path)
+				if err != nil {
+					return Build{}, false
+				}
+				sources[o.Origin.Path] = documents
+			}
+			source = sources[o.Origin.Path][o.Nth]
+		}
+		d, err := manifest.Made(o.Object, o.Origin, source)
+		if err != nil {
+			return Build{}, false
+		}
+		made.Documents = append(made.Documents, d)
+	}
+	return made, m.reader.Spend(known.Spent.Minus(m.reader.Spent().Minus(before)))
+}
