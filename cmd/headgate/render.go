@@ -8,7 +8,6 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/spf13/cobra"
@@ -107,7 +106,7 @@ func (t *terminal) findings(found []manifest.Finding) {
 func (t *terminal) rendered(want render.Desired, objects []render.Object) error {
 	t.findings(want.Findings)
 	for _, why := range slices.Sorted(maps.Keys(want.Skipped)) {
-		if t.verbose > 0 || surprising[why] {
+		if t.verbose > 0 || why.Surprises() {
 			fmt.Fprintf(t.err, "skipped: %d × %s\n", want.Skipped[why], why)
 		}
 	}
@@ -120,11 +119,6 @@ func (t *terminal) rendered(want render.Desired, objects []render.Object) error 
 	}
 	_, err := fmt.Fprintln(t.err, line)
 	return err
-}
-
-// surprising is what somebody may have expected to be applied.
-var surprising = map[catalogue.Why]bool{
-	catalogue.OtherTool: true, catalogue.Encrypted: true, catalogue.Symlink: true, catalogue.Submodule: true,
 }
 
 func numbers(definitions []render.Definition) report.Summary {

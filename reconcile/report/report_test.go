@@ -285,6 +285,7 @@ func TestText(t *testing.T) {
 		{Action: plan.Hold, Would: plan.Prune, Guard: "in use", Reason: "2 live objects would be deleted with it", ID: id("h")},
 		{Action: plan.Keep, ID: id("k")},
 	}}
+	p.Want.Skipped = catalogue.Skipped{catalogue.Encrypted: 2, catalogue.NotManifest: 7} // which nobody expects to be applied
 	var got bytes.Buffer
 	if err := (Text{}).Write(&got, New(p, nil, false)); err != nil {
 		t.Fatal(err)
@@ -294,6 +295,7 @@ func TestText(t *testing.T) {
 ! hold   CustomResourceDefinition.apiextensions.k8s.io/h
     prune held by guard "in use": 2 live objects would be deleted with it
 warning: p.yaml:3: matches nothing; write the plural
+skipped: 2 × encrypted with SOPS
 Summary: 1 to create, 1 held, 1 unchanged · 1 active (+1), 1 inactive · 0123456789ab
 `
 	if diff := cmp.Diff(want, got.String()); diff != "" {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -63,6 +64,11 @@ func (t Text) Write(w io.Writer, r Report) error {
 		fmt.Fprintf(&b, "%s %s\n    %s\n", t.paint("! fight ", looks[drifted].colour), clean(f.ID.String()), clean(f.String()))
 	}
 	t.findings(&b, r.Findings)
+	for _, why := range slices.Sorted(maps.Keys(r.Skipped)) {
+		if t.Full || why.Surprises() {
+			fmt.Fprintf(&b, "skipped: %d × %s\n", r.Skipped[why], why)
+		}
+	}
 	if r.Error != "" {
 		for line := range strings.SplitSeq(r.Error, "\n") {
 			fmt.Fprintf(&b, "%s\n", t.paint("error: "+clean(line), "\x1b[31m"))

@@ -23,5 +23,14 @@ const (
 	Submodule    Why = "submodule"
 )
 
+// Surprises says whether somebody may have expected it to be applied.
+func (w Why) Surprises() bool {
+	switch w {
+	case OtherTool, Encrypted, Symlink, Submodule:
+		return true
+	}
+	return false
+}
+
 // Add counts one more.
 func (s Skipped) Add(w Why) { s[w]++ }
