@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -60,6 +61,9 @@ type Reconciler struct {
 	Fights   []plan.Fight // of the passes before
 	Sync     plan.Sync
 
+	// Approvals are asked before every plan for the digests that a person gave; nil: there are
+	// none but those in the message of the commit.
+	Approvals func() []string
 	// CA is asked before every pass for that of conversion webhooks, so that it may change;
 	// nil: it is in Options.
 	CA      func(ctx context.Context) ([]byte, error)
@@ -117,16 +121,31 @@ func (r Reconciler) Plan(ctx context.Context, want render.Desired, place Observe
 		return plan.Plan{}, err
 	}
 	seen.Fights = r.Fights
+	if r.Approvals != nil {
+		seen.Approvals = r.Approvals()
+	}
 	guards := r.Guarding.Guards()
 	p, err := plan.Compute(want, seen, guards...)
-	if err != nil || len(p.Open()) == 0 {
-		return p, err
+	// What is approved may have another guard ask, once it passes the first.
+	for round := 0; err == nil && len(p.Open()) > 0 && round < rounds; round++ {
+		answers, failed := place.Answer(ctx, p.Open())
+		if failed != nil {
+			return plan.Plan{}, failed
+		}
+		seen.Answers = merged(seen.Answers, answers)
+		p, err = plan.Compute(want, seen, guards...)
 	}
-	seen.Answers, err = place.Answer(ctx, p.Open())
-	if err != nil {
-		return plan.Plan{}, err
-	}
-	return plan.Compute(want, seen, guards...)
+	return p, err
+}
+
+// rounds bounds how often guards may ask more after they were answered.
+const rounds = 3
+
+func merged(a, b map[plan.Question]plan.Answer) map[plan.Question]plan.Answer {
+	all := make(map[plan.Question]plan.Answer, len(a)+len(b))
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
 }
 
 // Diff says what Run would do to the cluster.

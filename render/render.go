@@ -35,6 +35,7 @@ type Options struct {
 // A Desired is what a commit wants a cluster to hold.
 type Desired struct {
 	Revision    string
+	Message     string // of the commit
 	Owner       Owner
 	Partial     bool                // it has policies and declares no definitions: what they match is not known
 	Objects     []Object            // to be applied, sorted by identity; CRDs of active definitions included
@@ -66,6 +67,7 @@ func Render(in Input, how Options) (Desired, error) {
 
 	want := Desired{
 		Revision: in.Revision,
+		Message:  in.Message,
 		Owner:    how.Owner,
 		Partial:  len(c.Definitions) == 0 && len(c.Policies) > 0,
 		Policies: c.Policies,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"headgate.dev/headgate/reconcile/plan"
@@ -31,10 +32,11 @@ func (c *Cluster) Answer(ctx context.Context, questions []plan.Question) (map[pl
 		}
 		c.surface = s
 	}
+	usages := sync.OnceValues(func() ([]unstructured.Unstructured, error) { return c.usagesOf(ctx) })
 	answered, err := inParallel(ctx, c.options.Concurrency, questions, func(ctx context.Context, q plan.Question) (plan.Answer, error) {
 		counting, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		a, err := c.answer(counting, q)
+		a, err := c.answer(counting, q, usages)
 		if ctx.Err() != nil {
 			return plan.Answer{}, ctx.Err()
 		}
@@ -64,8 +66,10 @@ func (c *Cluster) unknown(err error) string {
 	return cause(err).Error()
 }
 
-func (c *Cluster) answer(ctx context.Context, q plan.Question) (plan.Answer, error) {
+func (c *Cluster) answer(ctx context.Context, q plan.Question, usages func() ([]unstructured.Unstructured, error)) (plan.Answer, error) {
 	switch q.Ask {
+	case plan.Protectors:
+		return c.protectors(ctx, q.Of, usages)
 	case plan.Inside:
 		return c.inside(ctx, q.Of.Name)
 	case plan.Stored:
@@ -99,6 +103,51 @@ func (c *Cluster) answer(ctx context.Context, q plan.Question) (plan.Answer, err
 		return c.usages(ctx, id)
 	}
 	return plan.Answer{}, nil // a kind that nothing depends on
+}
+
+// usagesOf are all of Crossplane's Usages, of whatever they are.
+func (c *Cluster) usagesOf(ctx context.Context) ([]unstructured.Unstructured, error) {
+	var all []unstructured.Unstructured
+	for _, gk := range plan.Usages {
+		if _, served := c.surface.kinds[gk]; !served {
+			if err := c.surface.known(gk); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		gvr, err := c.surface.resource(gk, "")
+		if err != nil {
+			return nil, err
+		}
+		l, err := c.objects.Resource(gvr).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, l.Items...)
+	}
+	return all, nil
+}
+
+// protectors counts the Usages that name an object.
+func (c *Cluster) protectors(ctx context.Context, id manifest.ID, usages func() ([]unstructured.Unstructured, error)) (plan.Answer, error) {
+	all, err := usages()
+	if err != nil || len(all) == 0 {
+		return plan.Answer{}, err
+	}
+	o, err := c.get(ctx, c.surface, id)
+	if apierrors.IsNotFound(err) {
+		return plan.Answer{}, nil
+	}
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	var t tally
+	for i := range all {
+		if u := &all[i]; u.GetDeletionTimestamp() == nil && plan.UsageNames(u, id, o.Labels) {
+			t.add(1, describe(manifest.IDOf(u)))
+		}
+	}
+	return plan.Answer(t), nil
 }
 
 // storedVersions says in which versions objects of a CRD are stored.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -490,13 +491,16 @@ func (r *pass) prune(ctx context.Context, s plan.Step, id manifest.ID) error {
 // unused is an error where live objects would go with an object, or where nobody can tell.
 // The guards asked the same while planning; somebody may have been faster than us.
 func (r *pass) unused(ctx context.Context, id manifest.ID) error {
-	q := plan.Question{Ask: plan.Dependents, Of: id}
+	q, protected := plan.Question{Ask: plan.Dependents, Of: id}, plan.Question{Ask: plan.Protectors, Of: id}
 	if id.Group == "" && id.Kind == "Namespace" {
 		q.Ask = plan.Inside
 	}
-	answers, err := r.Answer(ctx, []plan.Question{q})
+	answers, err := r.Answer(ctx, []plan.Question{q, protected})
 	if err != nil {
 		return err
+	}
+	if a := answers[protected]; a.Unknown != "" || a.Count > 0 {
+		return fmt.Errorf("a Crossplane Usage protects it meanwhile (%s), so it was not deleted", cmp.Or(a.Unknown, a.Example))
 	}
 	switch a := answers[q]; {
 	case a.Unknown != "":

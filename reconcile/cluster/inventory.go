@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -20,6 +21,8 @@ const (
 	inventoryLabel = "cli-utils.sigs.k8s.io/inventory-id"
 	// ownerAnnotation records who makes the CRDs.
 	ownerAnnotation = "headgate.dev/crd-owner"
+	// grantsAnnotation records approvals that were made use of.
+	grantsAnnotation = "headgate.dev/approvals"
 	// mostBytes leaves room below the 1 MiB that a ConfigMap may hold, and for the
 	// managed fields, which name every key once more.
 	mostBytes = 700 << 10
@@ -50,6 +53,11 @@ func (c *Cluster) Inventory(ctx context.Context) (plan.Inventory, error) {
 	c.stored = m
 	inv.ResourceVersion = m.ResourceVersion
 	inv.Owner = render.Owner(m.Annotations[ownerAnnotation])
+	if said := m.Annotations[grantsAnnotation]; said != "" {
+		if err := json.Unmarshal([]byte(said), &inv.Grants); err != nil {
+			return inv, fmt.Errorf("%s: the annotation %s cannot be read: %w", where, grantsAnnotation, err)
+		}
+	}
 	return inv, nil
 }
 
@@ -142,8 +150,16 @@ func configMap(inv plan.Inventory) (*corev1.ConfigMap, error) {
 	m.Namespace, m.Name = inv.Sync.Namespace, inventoryName(inv.Sync)
 	m.ResourceVersion = inv.ResourceVersion
 	m.Labels = map[string]string{inventoryLabel: inv.Sync.Key()}
+	m.Annotations = map[string]string{}
 	if inv.Owner != "" {
-		m.Annotations = map[string]string{ownerAnnotation: string(inv.Owner)}
+		m.Annotations[ownerAnnotation] = string(inv.Owner)
+	}
+	if len(inv.Grants) > 0 {
+		grants, err := json.Marshal(inv.Grants)
+		if err != nil {
+			return nil, err
+		}
+		m.Annotations[grantsAnnotation] = string(grants)
 	}
 	return m, nil
 }

@@ -7,6 +7,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // A Baseline is a commit taken for a cluster: what it wants is what is there, and
@@ -24,6 +26,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		Objects:   make(map[manifest.ID]*metav1.PartialObjectMetadata, len(b.Base.Objects)),
 		Trials:    map[manifest.ID]Trial{},
 		Upstream:  b.upstream(),
+		Instances: map[schema.GroupKind]bool{},
 		Terms:     b.Terms,
 		Offline:   true,
 	}
@@ -32,8 +35,22 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 	for _, o := range want.Objects {
 		wanted[o.ID] = true
 	}
+	for _, d := range b.Base.Definitions {
+		seen.Instances[schema.GroupKind{Group: d.Group, Kind: d.Kind}] = true
+	}
 	for _, o := range b.Base.Objects {
 		base[o.ID] = o
+		if o.ID.Group == "apiextensions.crossplane.io" && o.ID.Kind == "CompositeResourceDefinition" {
+			content, err := o.Content()
+			if err != nil {
+				return Observed{}, err
+			}
+			for _, names := range []string{"names", "claimNames"} {
+				group, _, _ := unstructured.NestedString(content.Object, "spec", "group")
+				kind, _, _ := unstructured.NestedString(content.Object, "spec", names, "kind")
+				seen.Instances[schema.GroupKind{Group: group, Kind: kind}] = true
+			}
+		}
 		live := &metav1.PartialObjectMetadata{
 			TypeMeta: metav1.TypeMeta{APIVersion: o.APIVersion, Kind: o.ID.Kind},
 			ObjectMeta: metav1.ObjectMeta{

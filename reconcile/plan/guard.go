@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // A Guard objects to prunes, or to creates and updates. It rules on one step at a time.
@@ -30,7 +31,7 @@ func (g Guard) on(s Step) bool {
 type Case struct {
 	Want    render.Desired
 	Seen    Observed
-	Passing int // prunes that passed every guard before this one
+	Passing int // prunes that passed every guard before this one, and that nobody approved
 }
 
 // Live is the live object of the step.
@@ -93,13 +94,40 @@ func (g Guarding) Guards() []Guard {
 	}
 }
 
-// guard puts every prune of the plan before every guard. It goes guard by guard, so
-// that those who count see what the others let pass.
+// guard puts every step of the plan before every guard. What a person approved is put before
+// them once more: it passes the guards that can be approved, and no others.
 func (p *Plan) guard(seen Observed, guards []Guard) {
+	before := slices.Clone(p.Steps)
+	p.rule(seen, guards, nil)
+	if seen.Looks {
+		return
+	}
+	approved := p.approve(seen)
+	if len(approved) == 0 {
+		return
+	}
+	held := make(map[manifest.ID]Step, len(approved))
+	for _, s := range p.Steps {
+		if approved[s.ID] {
+			held[s.ID] = s
+		}
+	}
+	p.Steps, p.open = before, nil
+	p.rule(seen, guards, approved)
+	p.pass(held)
+}
+
+// rule goes guard by guard, so that those who count see what the others let pass.
+func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool) {
 	for _, g := range guards {
-		passing := p.Count(Prune)
+		passing := 0
+		for _, s := range p.Steps {
+			if s.Action == Prune && !approved[s.ID] {
+				passing++
+			}
+		}
 		for i, s := range p.Steps {
-			if !g.on(s) {
+			if !g.on(s) || approved[s.ID] && approvable[g.Name] {
 				continue
 			}
 			r := g.Rule(s, Case{Want: p.Want, Seen: seen, Passing: passing})
@@ -222,10 +250,34 @@ func notOurs(s Step, c Case) Ruling {
 	return allowed
 }
 
-// protected holds what Crossplane's Usages protect.
+// protected holds what Crossplane's Usages protect: what they are known to by their label, and
+// what one names that nobody has labelled yet.
 func protected(s Step, c Case) Ruling {
 	if c.Live(s).GetLabels()["crossplane.io/in-use"] == "true" {
 		return held("a Crossplane Usage protects it (label crossplane.io/in-use); delete the Usage first")
+	}
+	for _, o := range c.Want.Objects {
+		if !isUsage(groupKind(o.ID)) {
+			continue
+		}
+		if u, err := o.Content(); err != nil || UsageNames(u, s.ID, c.Live(s).GetLabels()) {
+			return held("the %s of this commit protects it; remove that first, or declare the object again", o.ID)
+		}
+	}
+	if c.Seen.Offline || !slices.ContainsFunc(Usages, func(gk schema.GroupKind) bool { _, served := c.Seen.Kinds[gk]; return served }) {
+		return allowed
+	}
+	q := Question{Ask: Protectors, Of: s.ID}
+	a, answered := c.Seen.Answers[q]
+	switch {
+	case !answered:
+		r := held("it has not been read whether a Crossplane Usage protects it")
+		r.Needs = &q
+		return r
+	case a.Unknown != "":
+		return held("whether a Crossplane Usage protects it cannot be read (%s)", a.Unknown)
+	case a.Count > 0:
+		return held("the %s protects it; delete that first", a.Example)
 	}
 	return allowed
 }
@@ -251,7 +303,7 @@ func isInstance(id manifest.ID, c Case) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(c.Want.Definitions, func(d render.Definition) bool {
+	return c.Seen.Instances[groupKind(id)] || slices.ContainsFunc(c.Want.Definitions, func(d render.Definition) bool {
 		return d.Group == id.Group && d.Kind == id.Kind
 	})
 }

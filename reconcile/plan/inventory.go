@@ -20,7 +20,8 @@ type Inventory struct {
 	ResourceVersion string       // of the stored one; "" where none is stored yet
 	Owner           render.Owner // who makes the CRDs, as recorded; "" where nothing is
 	Entries         map[manifest.ID]Entry
-	Rebuilt         bool // it was missing and is made of the marks that were found: nothing may be pruned by it
+	Grants          []Grant // approvals that were made use of
+	Rebuilt         bool    // it was missing and is made of the marks that were found: nothing may be pruned by it
 }
 
 // An Entry is what we remember of one object that we applied, or are about to.
@@ -85,6 +86,7 @@ func (p Plan) Intent(have Inventory) Inventory {
 	next := have
 	next.Owner = p.Want.Owner
 	next.Rebuilt = false
+	next.Grants = p.grants(have.Grants)
 	next.Entries = maps.Clone(have.Entries)
 	if next.Entries == nil {
 		next.Entries = map[manifest.ID]Entry{}
@@ -107,6 +109,7 @@ func (p Plan) Intent(have Inventory) Inventory {
 // new mark, without what was pruned. What failed to be pruned stays owned.
 func (p Plan) Settled(have Inventory, done []Outcome) Inventory {
 	next := p.Intent(have)
+	next.Grants = p.fulfilled(next.Grants, done)
 	for _, id := range p.Gone {
 		delete(next.Entries, id)
 	}

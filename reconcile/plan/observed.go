@@ -21,12 +21,14 @@ type Observed struct {
 	Due       map[manifest.ID]bool                          // what is to be tried, however it looks
 	Trials    map[manifest.ID]Trial                         // of what may have moved; what has none is as we left it
 	Kinds     map[schema.GroupKind]Kind
+	Instances map[schema.GroupKind]bool // kinds of which the base of a comparison says that they reach beyond a cluster
 	Answers   map[Question]Answer
 	Upstream  Upstream
 	Terms     Terms                // of the sync
 	Left      map[manifest.ID]bool // what bears the mark of another sync whose inventory does not hold it
 	Key       []byte               // of the digests of Secrets; nil where there are none
 	Fights    []Fight              // what somebody undoes again and again, as whoever makes the passes remembers
+	Approvals []string             // digests that a person gave, on the Sync or on the command line
 	Natural   render.Owner         // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
 	Offline   bool                 // a commit and no cluster: questions stay open, and every kind counts as served
 	Looks     bool                 // a sync that only looks: its inventory is what it saw as wanted, its trials are comparisons
@@ -121,6 +123,8 @@ const (
 	Dependents Ask = "dependents"
 	// Inside asks how many objects a namespace holds that are not of this sync.
 	Inside Ask = "inside"
+	// Protectors asks how many of Crossplane's Usages name an object.
+	Protectors Ask = "protectors"
 	// Stored asks in which versions objects of a CRD are stored: the example names them all.
 	Stored Ask = "stored"
 )

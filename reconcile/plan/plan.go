@@ -34,9 +34,12 @@ type Plan struct {
 	Offline  bool               // made against a commit and no cluster
 	Looks    bool               // of a sync that only looks: nothing in it writes
 	Stale    bool               // the record of the inventory is to be written although no object is
+	Approval *Approval          // that lets held steps pass; nil where no approval does
 
-	open []Question
-	was  map[string]bool // definitions that Crossplane had active when this was first looked at
+	open  []Question
+	was   map[string]bool // definitions that Crossplane had active when this was first looked at
+	given []string        // approvals
+	grant *Grant          // of this plan; nil where it makes use of no new approval
 }
 
 // Open lists the counts that guards still need. With their answers, compute again.
@@ -84,7 +87,9 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		Offline: seen.Offline,
 		Looks:   seen.Looks,
 		Stale:   seen.Inventory.Rebuilt || seen.Inventory.Owner != want.Owner && len(seen.Inventory.Entries) > 0,
+		given:   seen.Approvals,
 	}
+	p.Stale = p.Stale || !seen.Offline && p.forgets(seen.Inventory.Grants)
 	wanted := make(map[manifest.ID]bool, len(asked))
 	kinds := newComing(want, asked, seen)
 	for _, a := range asked {
@@ -178,6 +183,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		Definition: a.Definition != "",
 		Cause:      Commit,
 		Digest:     seen.digest(a.Object),
+		wants:      a.Object.Digest,
 	}
 	if a.Retained != "" {
 		s.Cause, s.Guard, s.Reason = Retain, "final", a.Retained

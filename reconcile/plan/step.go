@@ -39,6 +39,8 @@ type Step struct {
 	Guard  string // the guard that retains or holds; "" where none does
 	Reason string // what it answered, for people
 
+	Approved bool // a person let it pass a guard that held it
+
 	ID         manifest.ID
 	APIVersion string
 	Origin     manifest.Origin     // zero where the commit does not declare it
@@ -60,6 +62,7 @@ type Step struct {
 	Renew           Entry // of a keep that was read again and found clean: its new entry
 
 	awaits []manifest.ID // any of them may be what it waits for
+	wants  string        // the digest of the wanted object as the commit has it; "" of a prune
 	object func() (*unstructured.Unstructured, error)
 	schema func() schema.Difference // of an update of a CRD, or of an MRD
 }

@@ -1,26 +1,39 @@
 package plan
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// stored holds an update after which nobody could read what is stored: of a CRD that does
-// not declare a version any more in which objects are stored, and of one that loses its
-// conversion webhook while objects are stored in another version than the one it stores.
+// stored holds an update after which nobody could read what is stored: of a CRD, or an MRD,
+// that does not declare a version any more in which objects are stored, and of one that loses
+// its conversion webhook while objects are stored in another version than the one it stores.
+// And it holds one that renames a definition: Crossplane cannot establish that.
 func stored(s Step, c Case) Ruling {
 	after, err := s.willBe()
 	if err != nil {
 		return allowed // which Err says
 	}
+	if s.ID.IsMRD() {
+		if field := renamed(s.Live, after); field != "" {
+			return held("its %s would change, and no CRD can follow: Crossplane could not establish it any more; keep what it was, or declare a definition of another name", field)
+		}
+	}
 	drops := hasWebhook(s.Live) && !hasWebhook(after)
 	if drops && c.Seen.Offline {
 		return Ruling{Reason: "its conversion webhook is dropped; whether objects are stored in another version is not known without a cluster"}
 	}
+	declared, storage := versionsOf(after)
+	before, _ := versionsOf(s.Live)
+	removes := slices.ContainsFunc(before, func(v string) bool { return !slices.Contains(declared, v) })
 	versions, _, _ := unstructured.NestedStringSlice(s.Live.Object, "status", "storedVersions")
-	if s.ID.IsMRD() && drops {
+	if s.ID.IsMRD() && removes && c.Seen.Offline {
+		return Ruling{Reason: "it declares fewer versions; whether objects are stored in one that goes is not known without a cluster"}
+	}
+	if s.ID.IsMRD() && (drops || removes) {
 		q := Question{Ask: Stored, Of: CRD(s.ID.Name)}
 		a, answered := c.Seen.Answers[q]
 		switch {
@@ -29,15 +42,14 @@ func stored(s Step, c Case) Ruling {
 			r.Needs = &q
 			return r
 		case a.Unknown != "":
-			return held("its conversion webhook would be dropped, and it cannot be read in which versions objects are stored (%s)", a.Unknown)
+			return held("its versions, or its conversion webhook, would go, and it cannot be read in which versions objects are stored (%s)", a.Unknown)
 		}
 		versions = strings.Fields(a.Example)
 	}
-	declared, storage := versionsOf(after)
 	undeclared := slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return slices.Contains(declared, v) })
 	others := slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return v == storage })
 	switch {
-	case len(undeclared) > 0 && s.ID.IsCRD():
+	case len(undeclared) > 0:
 		return held("objects may be stored in %s, which it does not declare any more: declare it, or migrate them to %s and take it out of status.storedVersions",
 			strings.Join(undeclared, ", "), storage)
 	case drops && len(others) > 0:
@@ -45,6 +57,20 @@ func stored(s Step, c Case) Ruling {
 			"set conversion: Inject, or migrate them to %s and take it out of status.storedVersions", strings.Join(others, ", "), storage)
 	}
 	return allowed
+}
+
+// renamed is what of the names of a definition, or its scope, is not what it was; "" is nothing.
+// What is not said stays what it was.
+func renamed(live, after *unstructured.Unstructured) string {
+	for _, field := range [][]string{{"group"}, {"scope"}, {"names", "kind"}, {"names", "plural"}, {"names", "singular"}, {"names", "listKind"}, {"names", "shortNames"}, {"names", "categories"}} {
+		at := append([]string{"spec"}, field...)
+		was, _, _ := unstructured.NestedFieldNoCopy(live.Object, at...)
+		is, said, _ := unstructured.NestedFieldNoCopy(after.Object, at...)
+		if said && !reflect.DeepEqual(was, is) {
+			return strings.Join(at, ".")
+		}
+	}
+	return ""
 }
 
 // hasWebhook says whether a CRD, or an MRD, is converted by a webhook.

@@ -75,7 +75,7 @@ func TestStored(t *testing.T) {
 		"DefinitionUnknown": {
 			reason: "What cannot be read may be anything.", answers: answered(Answer{Unknown: "forbidden"}),
 			live: of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"),
-			want: "its conversion webhook would be dropped, and it cannot be read in which versions objects are stored (forbidden)", held: true,
+			want: "its versions, or its conversion webhook, would go, and it cannot be read in which versions objects are stored (forbidden)", held: true,
 		},
 		"Definition": {
 			reason: "The same as of a CRD.", answers: answered(Answer{Count: 2, Example: "v1 v2"}),

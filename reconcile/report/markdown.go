@@ -40,6 +40,10 @@ func Markdown(w io.Writer, r Report) error {
 		fmt.Fprintf(&b, "- %s\n  - %s\n", code(f.ID.String()), code(f.String()))
 	}
 	section("Held", plan.Hold, false)
+	if a := r.Approval; a != nil {
+		fmt.Fprintf(&b, "\nIf exactly what is held by %s is meant (%s), approve it: put this line into the message of the commit that is merged, or `headgate approve` it.\n\n%s\n",
+			escape(strings.Join(a.Guards, ", ")), steps(a.Steps), fenced("Headgate-Approve: "+a.Digest))
+	}
 	section("Drifted", drifted, false)
 	section("Prune", plan.Prune, false)
 	section("Create", plan.Create, false)
@@ -60,6 +64,8 @@ func markdownStep(s Step) string {
 		detail("%s", code(s.Reason))
 	case s.Guard != "":
 		detail("%s: %s", escape(s.Guard), code(s.Reason))
+	case s.Approved:
+		detail("%s", code(s.Reason))
 	}
 	if whose := s.whose(); whose != "" {
 		detail("%s", code(whose))

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/activation"
@@ -28,8 +29,9 @@ type Report struct {
 	Verdict Verdict `json:"verdict"`
 	Summary Summary `json:"summary"`
 
-	Steps       []Step             `json:"steps"`  // without what is kept and needs no word
-	Checks      []plan.Check       `json:"checks"` // without what holds
+	Approval    *plan.Approval     `json:"approval,omitempty"` // what a person gives to have held steps carried out
+	Steps       []Step             `json:"steps"`              // without what is kept and needs no word
+	Checks      []plan.Check       `json:"checks"`             // without what holds
 	Definitions []Definition       `json:"definitions"`
 	Findings    []manifest.Finding `json:"findings"`
 	Fights      []plan.Fight       `json:"fights,omitempty"` // that are not over
@@ -78,6 +80,7 @@ type Step struct {
 	Cause      plan.Cause          `json:"cause"`
 	Guard      string              `json:"guard,omitempty"`
 	Reason     string              `json:"reason,omitempty"`
+	Approved   bool                `json:"approved,omitempty"` // past a guard that held it
 	ID         manifest.ID         `json:"id"`
 	APIVersion string              `json:"apiVersion"`
 	Origin     *manifest.Origin    `json:"origin,omitempty"`
@@ -99,6 +102,7 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	r.Applied, r.Looked = applied, p.Looks
 	r.Findings = append(append(r.Findings, p.Want.Findings...), p.Notes...)
 	r.Skipped = p.Want.Skipped
+	r.Approval = p.Approval
 	outcomes := make(map[manifest.ID]plan.Outcome, len(done))
 	for _, o := range done {
 		outcomes[o.ID] = o
@@ -199,7 +203,7 @@ func blank(sync plan.Sync, revision string) Report {
 
 func stepOf(s plan.Step, o plan.Outcome) Step {
 	step := Step{
-		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: s.Reason,
+		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: s.Reason, Approved: s.Approved,
 		ID: s.ID, APIVersion: s.APIVersion, Because: s.Because,
 		Changes: s.Changes(), TakesFrom: s.TakesFrom(), Waits: s.Waits, NotReady: o.NotReady,
 		definition: s.Definition,
@@ -262,6 +266,23 @@ func (r Report) Changes() bool {
 	return slices.ContainsFunc(r.Steps, func(s Step) bool {
 		return s.Action != plan.Keep && s.Action != plan.Hold || s.Action == plan.Hold && s.Would == plan.Prune
 	})
+}
+
+// toApprove says what to do about what a person can approve; "" is nothing.
+func (r Report) toApprove() string {
+	if r.Approval == nil {
+		return ""
+	}
+	a := r.Approval
+	return fmt.Sprintf("if exactly what is held by %s is meant (%s): approve it with --approve %s, 'headgate approve', or a line 'Headgate-Approve: %s' in the message of the commit",
+		strings.Join(a.Guards, ", "), steps(a.Steps), a.Digest, a.Digest)
+}
+
+func steps(n int) string {
+	if n == 1 {
+		return "1 step"
+	}
+	return fmt.Sprintf("%d steps", n)
 }
 
 // Stop says that the pass stopped before its plan was carried out.

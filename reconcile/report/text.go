@@ -59,6 +59,9 @@ func (t Text) Write(w io.Writer, r Report) error {
 	for _, action := range order {
 		t.steps(&b, r, action)
 	}
+	if how := r.toApprove(); how != "" {
+		fmt.Fprintf(&b, "%s %s\n", t.paint("! approve", looks[plan.Hold].colour), clean(how))
+	}
 	t.checks(&b, r.Checks)
 	for _, f := range r.Fights {
 		fmt.Fprintf(&b, "%s %s\n    %s\n", t.paint("! fight ", looks[drifted].colour), clean(f.ID.String()), clean(f.String()))

@@ -1,0 +1,202 @@
+package plan
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+)
+
+// approvable are the guards that only ask whether something is meant: a person can say so.
+// What the others hold would be an accident whoever asks for it.
+var approvable = map[string]bool{"many": true, "empty": true, "schema": true, "flood": true, "external": true}
+
+// An Approval is what a person gives to have held steps carried out: the digest of exactly
+// those. It is the same in a preview and in every cluster that holds the same.
+type Approval struct {
+	Digest string   `json:"digest"`
+	Steps  int      `json:"steps"`
+	Guards []string `json:"guards"` // that hold them
+}
+
+// A Grant is an approval that was made use of. It is remembered so that it counts once.
+type Grant struct {
+	Digest string   `json:"digest"`
+	Commit string   `json:"commit,omitempty"` // of which it approved the steps; it dies with it
+	Given  bool     `json:"given,omitempty"`  // it still stands on the Sync, or the command line
+	Left   []string `json:"left,omitempty"`   // the steps that are not carried out yet
+}
+
+// mostGrants is how many grants are remembered that may be needed again only where a branch is
+// set back.
+const mostGrants = 32
+
+// approve is which of the held steps a person has approved. What is left is p.Approval.
+func (p *Plan) approve(seen Observed) map[manifest.ID]bool {
+	commit := p.Want.Revision
+	carriesOn := map[string]bool{}
+	for _, g := range seen.Inventory.Grants {
+		for _, key := range g.Left {
+			carriesOn[key] = carriesOn[key] || g.Commit == commit
+		}
+	}
+	approved := map[manifest.ID]bool{}
+	var rest []Step
+	for _, s := range p.Steps {
+		switch {
+		case s.Action != Hold || !approvable[s.Guard]:
+		case carriesOn[s.approvalKey()]:
+			approved[s.ID] = true
+		default:
+			rest = append(rest, s)
+		}
+	}
+	if len(rest) == 0 {
+		return approved
+	}
+	asks := approvalOf(rest)
+	given := slices.Contains(seen.Approvals, asks.Digest)
+	switch {
+	case given && !slices.ContainsFunc(seen.Inventory.Grants, func(g Grant) bool { return g.Digest == asks.Digest && g.Given }):
+	case slices.Contains(trailers(p.Want.Message, approveTrailer), asks.Digest) &&
+		!slices.ContainsFunc(seen.Inventory.Grants, func(g Grant) bool { return g.Digest == asks.Digest && g.Commit == commit }):
+	default:
+		p.Approval = &asks
+		p.Notes = append(p.Notes, misgiven(asks.Digest, p.Want.Message, seen)...)
+		return approved
+	}
+	p.grant = &Grant{Digest: asks.Digest, Commit: commit, Given: given}
+	for _, s := range rest {
+		approved[s.ID] = true
+		p.grant.Left = append(p.grant.Left, s.approvalKey())
+	}
+	return approved
+}
+
+// approvalOf is the approval that lets steps pass, which are in some order.
+func approvalOf(held []Step) Approval {
+	a := Approval{Steps: len(held)}
+	lines := make([]string, len(held))
+	for i, s := range held {
+		lines[i] = s.Guard + "\x00" + s.approved()
+		a.Guards = append(a.Guards, s.Guard)
+	}
+	slices.Sort(lines)
+	slices.Sort(a.Guards)
+	a.Guards = slices.Compact(a.Guards)
+	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
+	a.Digest = hex.EncodeToString(sum[:digestBytes])
+	return a
+}
+
+const digestBytes = 16 // nobody makes two commits for one approval
+
+// approved is all that an approval of a held step is about.
+func (s Step) approved() string {
+	id := s.ID
+	if id.Namespace == "" { // of an object that was pruned, a cluster has it written out
+		id.Namespace = "default"
+	}
+	return strings.Join([]string{string(s.Would), id.Group, id.Kind, id.Namespace, id.Name, s.wants}, "\x00")
+}
+
+// approvalKey stands for a step among the Left of a Grant.
+func (s Step) approvalKey() string { return short([]byte(s.approved()))[:11] }
+
+const approveTrailer = "Headgate-Approve"
+
+// trailers are the values of a key in the message of a commit, each on a line of its own that
+// begins with it. Forges that squash put the messages of a branch behind each other, so it
+// need not be the last paragraph.
+func trailers(message, key string) []string {
+	var values []string
+	lines := bufio.NewScanner(strings.NewReader(message))
+	for lines.Scan() {
+		k, v, ok := strings.Cut(lines.Text(), ":")
+		if ok && strings.EqualFold(k, key) {
+			values = append(values, strings.TrimSpace(v))
+		}
+	}
+	return values
+}
+
+// misgiven says why approvals that were given are not of what is held.
+func misgiven(digest, message string, seen Observed) []manifest.Finding {
+	var notes []manifest.Finding
+	given := slices.Concat(seen.Approvals, trailers(message, approveTrailer))
+	slices.Sort(given)
+	for _, d := range slices.Compact(given) {
+		f := manifest.Finding{
+			Rule:     "approval",
+			Severity: manifest.Warning,
+			Message:  fmt.Sprintf("the approval %.40s is not of what is held now", d),
+			Fix:      "look at what is held, and approve " + digest,
+		}
+		spent := slices.IndexFunc(seen.Inventory.Grants, func(g Grant) bool { return g.Digest == d })
+		if spent >= 0 {
+			f.Message = fmt.Sprintf("the approval %.40s was spent on commit %.12s", d, seen.Inventory.Grants[spent].Commit)
+		}
+		if spent >= 0 && d == digest {
+			f.Fix = "take it out, let a pass see that, and give it again"
+		}
+		notes = append(notes, f)
+	}
+	return notes
+}
+
+// pass lets approved steps pass the guards that held them, and no other.
+func (p *Plan) pass(held map[manifest.ID]Step) {
+	for i, s := range p.Steps {
+		if h, approved := held[s.ID]; approved && s.Action != Hold {
+			p.Steps[i].Approved = true
+			p.Steps[i].Reason = fmt.Sprintf("approved past the guard %q: %s", h.Guard, h.Reason)
+		}
+	}
+}
+
+// grants are those to remember: of what was given before, and of this plan.
+func (p Plan) grants(have []Grant) []Grant {
+	var next []Grant
+	for _, g := range have {
+		g.Given = g.Given && slices.Contains(p.given, g.Digest)
+		if g.Commit != p.Want.Revision {
+			g.Left = nil
+		}
+		next = append(next, g)
+	}
+	if p.grant != nil && !slices.ContainsFunc(next, func(g Grant) bool {
+		return g.Digest == p.grant.Digest && g.Commit == p.grant.Commit && g.Given == p.grant.Given
+	}) {
+		next = append(next, *p.grant)
+	}
+	return next[max(len(next)-mostGrants, 0):]
+}
+
+// forgets says whether an approval that counted does not stand any more where it was given:
+// then it may be given again.
+func (p Plan) forgets(have []Grant) bool {
+	return slices.ContainsFunc(have, func(g Grant) bool { return g.Given && !slices.Contains(p.given, g.Digest) })
+}
+
+// fulfilled are grants without the steps that were carried out.
+func (p Plan) fulfilled(grants []Grant, done []Outcome) []Grant {
+	carried := map[manifest.ID]bool{}
+	for _, o := range done {
+		carried[o.ID] = o.Err == nil
+	}
+	over := map[string]bool{}
+	for _, s := range p.Steps {
+		if s.Approved && carried[s.ID] {
+			s.Would = s.Action
+			over[s.approvalKey()] = true
+		}
+	}
+	for i, g := range grants {
+		grants[i].Left = slices.DeleteFunc(slices.Clone(g.Left), func(key string) bool { return over[key] })
+	}
+	return grants
+}
