@@ -79,6 +79,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"flux":     flux,
 	"edit":     edit,
 	"delete":   remove,
+	"digest":   digest,
 	"until":    until,
 }
 
@@ -165,7 +166,16 @@ func write(ts *testscript.TestScript, name, content string) {
 	ts.Check(os.WriteFile(name, []byte(content), 0o644))
 }
 
-// commit commits a directory as it is, on a branch: commit DIR BRANCH.
+// digest takes the digest of an approval from the standard output before: it is $DIGEST.
+func digest(ts *testscript.TestScript, _ bool, _ []string) {
+	found := regexp.MustCompile(`(?m)^! approve ([0-9a-f]{32})$`).FindStringSubmatch(ts.ReadFile("stdout"))
+	if found == nil {
+		ts.Fatalf("nothing is there to approve")
+	}
+	ts.Setenv("DIGEST", found[1])
+}
+
+// commit commits a directory as it is, on a branch: commit DIR BRANCH [MESSAGE].
 func commit(ts *testscript.TestScript, _ bool, args []string) {
 	dir, branch := ts.MkAbs(args[0]), plumbing.NewBranchReferenceName(args[1])
 	repository, err := git.PlainOpen(dir)
@@ -178,7 +188,11 @@ func commit(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	ts.Check(tree.AddWithOptions(&git.AddOptions{All: true}))
 	by := &object.Signature{Name: "somebody", Email: "somebody@example.org", When: time.Unix(1_700_000_000, 0)}
-	id, err := tree.Commit("a commit", &git.CommitOptions{Author: by, AllowEmptyCommits: true})
+	message := "a commit"
+	if len(args) > 2 {
+		message = strings.Join(args[2:], "\n\n")
+	}
+	id, err := tree.Commit(message, &git.CommitOptions{Author: by, AllowEmptyCommits: true})
 	ts.Check(err)
 	ts.Setenv("COMMIT", id.String())
 }

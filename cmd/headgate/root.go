@@ -56,6 +56,7 @@ func newRoot(t *terminal) *cobra.Command {
 		newRun(t),
 		newWhy(t),
 		newStatus(t),
+		newApprove(t),
 		newConvert(t),
 		newDocs(t),
 		newVersion(t),

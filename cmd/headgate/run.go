@@ -29,6 +29,7 @@ func newRun(t *terminal) *cobra.Command {
 		files []string
 		cache string
 		once  bool
+		allow approveFlag
 		show  = newView()
 	)
 	cmd := &cobra.Command{
@@ -49,6 +50,9 @@ the cluster in the namespace of the sync; by default HEADGATE_GIT_PASSWORD for t
 and HEADGATE_FORGE_TOKEN for statuses. An interrupt, or SIGTERM, lets a pass finish its writes
 and remember them; a second one does not.
 
+What a guard holds and a person approves ('headgate approve') is taken from the file again before
+every pass. Nothing else of it is.
+
 Logs go to standard error, as JSON unless that is a terminal. With --once the report goes
 to standard output and the exit code is that of the pass.
 
@@ -62,7 +66,7 @@ to standard output and the exit code is that of the pass.
 				return err
 			}
 			t.logRun(syncs)
-			targets, err := t.targets(syncs, &in, clones(cache))
+			targets, err := t.targets(syncs, &in, clones(cache), func(s v1alpha1.Sync) func() []string { return standing(files, s, allow) })
 			if err != nil {
 				return err
 			}
@@ -81,6 +85,7 @@ to standard output and the exit code is that of the pass.
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&files, "file", "f", nil, "`file` of Syncs; may be given several times")
 	flags.BoolVar(&once, "once", false, "make one pass over each sync, report, and end")
+	allow.addTo(cmd)
 	in.addTo(cmd)
 	flags.StringVar(&cache, "cache-dir", "", "keep clones of repositories, and statuses that wait, in this `directory` (default: the user's cache)")
 	show.addTo(cmd)
@@ -152,7 +157,7 @@ func (t *terminal) logRun(syncs []v1alpha1.Sync) {
 }
 
 // targets wires every sync to the cluster of the flags.
-func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, cache string) ([]*target.Target, error) {
+func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, cache string, approvals func(v1alpha1.Sync) func() []string) ([]*target.Target, error) {
 	cfg, err := in.config()
 	if err != nil {
 		return nil, err
@@ -163,7 +168,7 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, cache string
 	for _, s := range syncs {
 		log := slog.With("sync", s.Namespace+"/"+s.Name)
 		one, err := target.New(s, target.Surroundings{
-			Cluster: cfg, Getenv: t.getenv, Cache: cache, Memo: &learnt,
+			Cluster: cfg, Getenv: t.getenv, Cache: cache, Memo: &learnt, Approvals: approvals(s),
 			Event: func(e reconcile.Event) {
 				logEvent(log, e)
 				if e.Kind == reconcile.Passed && (e.Because == reconcile.Start || e.Because == reconcile.Commit) {

@@ -24,7 +24,8 @@ func newSync(t *terminal) *cobra.Command {
 		Long: `Sync makes one pass: it renders the commit, compares it with the cluster and with what
 this sync applied before, applies what differs, prunes what nobody wants any more, and
 waits until what it applied is ready. A prune that would take something along that is
-in use is held, with the reason, and the rest is done.
+in use is held, with the reason, and the rest is done. What is held only because somebody might
+not mean it has a digest beside it: --approve lets exactly that pass.
 
 With --management-policy=observable it writes nothing, needs no right to, and waits until
 somebody else has applied the commit. What is not applied after --timeout is a failure that

@@ -192,6 +192,7 @@ type passFlags struct {
 	syncFlags
 	*renderFlags
 	maxPrunes, maxActivations int
+	approve                   approveFlag
 	catalogue                 choice
 	adoption, conflicts       choice
 	instances, drift          choice
@@ -224,6 +225,7 @@ func (f *passFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntVar(&f.maxPrunes, "max-prunes", 0, "hold all prunes of a pass that has more of them than this (default: a fifth of what is owned, at least 3, at most 20)")
 	flags.IntVar(&f.maxActivations, "max-activations", 0, "where Crossplane makes the CRDs, hold a policy or package that would activate more definitions than this (default 100)")
+	f.approve.addTo(cmd)
 	f.catalogue.addTo(cmd, "catalogue", "", "where definitions are looked for; live is in the cluster too")
 	f.management.addTo(cmd, "management-policy", "", "what this sync may do; observable only looks, with rights to get, list and watch, at what somebody else applies")
 	f.adoption.addTo(cmd, "adoption", "", "objects that are there already; adopt takes them from Flux, Argo CD, Helm and the like, never from Crossplane")
@@ -243,11 +245,14 @@ func (f *passFlags) asSync() (v1alpha1.Sync, error) {
 	switch {
 	case f.maxPrunes < 0 || f.maxActivations < 0:
 		return s, usagef("--max-prunes and --max-activations cannot be less than 0")
-	case f.observable() && (f.maxPrunes > 0 || f.maxActivations > 0 || f.adoption.value != "if-unowned" || f.conflicts.value != "refuse" || f.instances.value != "hold"):
-		return s, usagef("--max-prunes, --max-activations, --adoption, --conflicts and --instances do nothing with --management-policy=observable")
+	case f.observable() && (f.maxPrunes > 0 || f.maxActivations > 0 || f.adoption.value != "if-unowned" || f.conflicts.value != "refuse" || f.instances.value != "hold" || len(f.approve) > 0):
+		return s, usagef("--max-prunes, --max-activations, --approve, --adoption, --conflicts and --instances do nothing with --management-policy=observable")
 	}
 	if err := f.into(&s.Spec); err != nil {
 		return s, err
+	}
+	if len(f.approve) > 0 {
+		s.Annotations = map[string]string{v1alpha1.ApproveAnnotation: strings.Join(f.approve, ",")}
 	}
 	s.Spec.MaxPrunes, s.Spec.MaxActivations = &f.maxPrunes, &f.maxActivations
 	if f.catalogue.value == "live" {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"slices"
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -26,7 +27,6 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		Objects:   make(map[manifest.ID]*metav1.PartialObjectMetadata, len(b.Base.Objects)),
 		Trials:    map[manifest.ID]Trial{},
 		Upstream:  b.upstream(),
-		Instances: map[schema.GroupKind]bool{},
 		Terms:     b.Terms,
 		Offline:   true,
 	}
@@ -35,22 +35,8 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 	for _, o := range want.Objects {
 		wanted[o.ID] = true
 	}
-	for _, d := range b.Base.Definitions {
-		seen.Instances[schema.GroupKind{Group: d.Group, Kind: d.Kind}] = true
-	}
 	for _, o := range b.Base.Objects {
 		base[o.ID] = o
-		if o.ID.Group == "apiextensions.crossplane.io" && o.ID.Kind == "CompositeResourceDefinition" {
-			content, err := o.Content()
-			if err != nil {
-				return Observed{}, err
-			}
-			for _, names := range []string{"names", "claimNames"} {
-				group, _, _ := unstructured.NestedString(content.Object, "spec", "group")
-				kind, _, _ := unstructured.NestedString(content.Object, "spec", names, "kind")
-				seen.Instances[schema.GroupKind{Group: group, Kind: kind}] = true
-			}
-		}
 		live := &metav1.PartialObjectMetadata{
 			TypeMeta: metav1.TypeMeta{APIVersion: o.APIVersion, Kind: o.ID.Kind},
 			ObjectMeta: metav1.ObjectMeta{
@@ -69,6 +55,10 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		}
 		seen.Objects[o.ID] = live
 		seen.Inventory.Entries[o.ID] = applied(live, seen.digest(o))
+	}
+	var err error
+	if seen.Instances, err = b.instances(wanted); err != nil {
+		return Observed{}, err
 	}
 	asked, err := AskFor(want, seen.Inventory)
 	if err != nil {
@@ -90,6 +80,37 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		seen.Trials[a.ID] = Trial{Live: live, After: ways[len(ways)-1]}
 	}
 	return seen, nil
+}
+
+// instances are the kinds, of those of which something is not wanted any more, whose objects
+// reach beyond a cluster.
+func (b Baseline) instances(wanted map[manifest.ID]bool) (map[schema.GroupKind]bool, error) {
+	going, reach := map[schema.GroupKind]bool{}, map[schema.GroupKind]bool{}
+	for _, o := range b.Base.Objects {
+		going[groupKind(o.ID)] = going[groupKind(o.ID)] || !wanted[o.ID]
+	}
+	for _, d := range b.Base.Definitions {
+		reach[schema.GroupKind{Group: d.Group, Kind: d.Kind}] = true
+	}
+	for _, o := range b.Base.Objects {
+		isXRD := o.ID.Group == "apiextensions.crossplane.io" && o.ID.Kind == "CompositeResourceDefinition"
+		if !isXRD && !(o.ID.IsCRD() && o.Definition == "" && going[o.Serves]) {
+			continue
+		}
+		content, err := o.Content()
+		if err != nil {
+			return nil, err
+		}
+		group, _, _ := unstructured.NestedString(content.Object, "spec", "group")
+		for _, names := range []string{"names", "claimNames"} {
+			kind, _, _ := unstructured.NestedString(content.Object, "spec", names, "kind")
+			categories, _, _ := unstructured.NestedStringSlice(content.Object, "spec", names, "categories")
+			if isXRD || slices.ContainsFunc(categories, func(c string) bool { return slices.Contains(instanceCategories, c) }) {
+				reach[schema.GroupKind{Group: group, Kind: kind}] = true
+			}
+		}
+	}
+	return reach, nil
 }
 
 // Answer answers nothing: a commit has no custom resources to count.

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/activation"
@@ -266,16 +265,6 @@ func (r Report) Changes() bool {
 	return slices.ContainsFunc(r.Steps, func(s Step) bool {
 		return s.Action != plan.Keep && s.Action != plan.Hold || s.Action == plan.Hold && s.Would == plan.Prune
 	})
-}
-
-// toApprove says what to do about what a person can approve; "" is nothing.
-func (r Report) toApprove() string {
-	if r.Approval == nil {
-		return ""
-	}
-	a := r.Approval
-	return fmt.Sprintf("if exactly what is held by %s is meant (%s): approve it with --approve %s, 'headgate approve', or a line 'Headgate-Approve: %s' in the message of the commit",
-		strings.Join(a.Guards, ", "), steps(a.Steps), a.Digest, a.Digest)
 }
 
 func steps(n int) string {

@@ -59,8 +59,9 @@ func (t Text) Write(w io.Writer, r Report) error {
 	for _, action := range order {
 		t.steps(&b, r, action)
 	}
-	if how := r.toApprove(); how != "" {
-		fmt.Fprintf(&b, "%s %s\n", t.paint("! approve", looks[plan.Hold].colour), clean(how))
+	if a := r.Approval; a != nil {
+		fmt.Fprintf(&b, "%s %s\n    lets exactly the %s pass that %s holds, once: with --approve, 'headgate approve', or a line 'Headgate-Approve: …' in the message of the commit\n",
+			t.paint("! approve", looks[plan.Hold].colour), a.Digest, steps(a.Steps), strings.Join(a.Guards, ", "))
 	}
 	t.checks(&b, r.Checks)
 	for _, f := range r.Fights {

@@ -36,12 +36,15 @@ import (
 // Surroundings are what a Sync does not say.
 type Surroundings struct {
 	Cluster *rest.Config
-	Getenv  func(string) string   // os.Getenv if nil
-	Cache   string                // a directory for clones, and for statuses that wait; "" is a temporary one, and memory
-	Memo    manifest.Memo         // what was learnt of files, for all Syncs together; nil is one for this Sync
-	Event   func(reconcile.Event) // hears what the loop does, also while it does it; nil is nobody
-	Done    func(cluster.Event)   // hears how far a pass is; nil is nobody
-	Secret  func(value string)    // hears what is read of Secrets and must never be written anywhere; nil is nobody
+	Getenv  func(string) string // os.Getenv if nil
+	// Approvals are asked before every plan for the digests that a person gave; nil: those of
+	// the Sync count.
+	Approvals func() []string
+	Cache     string                // a directory for clones, and for statuses that wait; "" is a temporary one, and memory
+	Memo      manifest.Memo         // what was learnt of files, for all Syncs together; nil is one for this Sync
+	Event     func(reconcile.Event) // hears what the loop does, also while it does it; nil is nobody
+	Done      func(cluster.Event)   // hears how far a pass is; nil is nobody
+	Secret    func(value string)    // hears what is read of Secrets and must never be written anywhere; nil is nobody
 }
 
 // A Target is a Sync with all that it takes to carry it out.
@@ -76,10 +79,11 @@ func Reconciler(s v1alpha1.Sync) reconcile.Reconciler {
 			ReportDrift:    spec.Drift == v1alpha1.DriftReport,
 			OwnerIsSet:     spec.CRDOwner != v1alpha1.OwnerAuto,
 		},
-		Terms:   terms(spec),
-		Sync:    plan.Sync{Namespace: s.Namespace, Name: s.Name},
-		Live:    spec.Catalogue == v1alpha1.CatalogueLive,
-		Timeout: spec.Timeout.Duration(),
+		Approvals: s.Approvals,
+		Terms:     terms(spec),
+		Sync:      plan.Sync{Namespace: s.Namespace, Name: s.Name},
+		Live:      spec.Catalogue == v1alpha1.CatalogueLive,
+		Timeout:   spec.Timeout.Duration(),
 	}
 }
 
@@ -178,6 +182,9 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		Poll:       s.Spec.Source.Interval.Duration(),
 		Tell:       in.Event,
 	}}
+	if in.Approvals != nil {
+		t.Loop.Reconciler.Approvals = in.Approvals
+	}
 	t.Loop.Reconciler.Options.Memo = in.Memo
 	if in.Memo == nil {
 		t.Loop.Reconciler.Options.Memo = new(memo.Memory)

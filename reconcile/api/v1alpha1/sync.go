@@ -4,7 +4,10 @@
 package v1alpha1
 
 import (
+	"regexp"
+	"strings"
 	"time"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +19,9 @@ const Kind = "Sync"
 
 // GroupVersion is the version that this package holds.
 var GroupVersion = schema.GroupVersion{Group: "headgate.dev", Version: "v1alpha1"}
+
+// ApproveAnnotation on a Sync lets pass what its digest is of, and guards hold.
+const ApproveAnnotation = "headgate.dev/approve"
 
 // A Sync is one configured target.
 type Sync struct {
@@ -171,6 +177,20 @@ type Status struct {
 	Revision           string             `json:"revision,omitempty"`
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
 }
+
+// Approvals are the digests that a person approves with: one, or several with commas or
+// spaces between them.
+func (s *Sync) Approvals() []string { return Digests(s.Annotations[ApproveAnnotation]) }
+
+// Digests are the digests in a text.
+func Digests(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+}
+
+// IsDigest says whether a text may be the digest of an approval, as reports show it.
+func IsDigest(text string) bool { return digest.MatchString(text) }
+
+var digest = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 // The words, each with what it means. The first of each kind is the default.
 type (

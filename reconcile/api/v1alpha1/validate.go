@@ -26,6 +26,11 @@ func (s *Sync) Validate() error {
 	if wrong := validation.IsDNS1123Label(s.Namespace); len(wrong) > 0 {
 		p.add("metadata.namespace", "%q is no namespace: %s", s.Namespace, wrong[0])
 	}
+	for _, d := range s.Approvals() {
+		if !IsDigest(d) {
+			p.add("metadata.annotations["+ApproveAnnotation+"]", "%q is no digest as reports show it, of 32 hexadecimal digits", d)
+		}
+	}
 	spec := s.Spec
 	p.source(spec.Source)
 	p.statuses(spec)

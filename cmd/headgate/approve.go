@@ -1,0 +1,265 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+)
+
+func newApprove(t *terminal) *cobra.Command {
+	var (
+		file string
+		name string
+	)
+	cmd := &cobra.Command{
+		Use:   "approve -f FILE [--sync NAME] DIGEST",
+		Short: "Let pass what a guard holds, and a person has looked at",
+		Long: `Approve writes the digest that a report shows beside what is held into a file of Syncs, as the
+annotation headgate.dev/approve of one of them. Nothing else in the file changes. A running
+'headgate run -f FILE' takes it up with its next pass.
+
+An approval is of exactly the steps that the report showed: where one is more or less, it does
+nothing. It counts once, for one commit, and may stay where it is. What holds for other reasons
+than that somebody might not mean it (in use, not ours, protected, paused, others inside, owner)
+cannot be approved.
+
+Without a file of Syncs, give the digest to the pass itself (headgate sync --approve DIGEST), or
+put the line 'Headgate-Approve: DIGEST' into the message of the commit that is merged. With a merge
+commit, or a squash, that is the message of the commit that the merge makes.`,
+		Example: `  headgate approve -f sync.yaml 3f786850e387550fdab836ed7e6dc881
+  headgate approve -f syncs.yaml --sync prod 3f786850e387550fdab836ed7e6dc881`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			switch {
+			case file == "":
+				return usagef("say in which file of Syncs: -f FILE; without one, 'headgate sync --approve DIGEST' does it")
+			case !v1alpha1.IsDigest(args[0]):
+				return usagef("%q is no digest as reports show it, of 32 hexadecimal digits", args[0])
+			}
+			sync, err := approveIn(file, name, args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(t.out, "%s: the sync %s approves %s\n", file, printable(sync), args[0])
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&file, "file", "f", "", "`file` of Syncs, which is changed")
+	cmd.Flags().StringVar(&name, "sync", "", "`name` of the sync, as name or namespace/name, where the file holds several")
+	return cmd
+}
+
+// approveIn writes an approval into a file of Syncs, and says of which.
+func approveIn(file, name, digest string) (string, error) {
+	before, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	syncs, err := v1alpha1.Decode(before)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", file, err)
+	}
+	var names []string
+	chosen := -1
+	for i, s := range syncs {
+		full := s.Namespace + "/" + s.Name
+		names = append(names, full)
+		if name == full || name == s.Name || name == "" && len(syncs) == 1 {
+			if chosen >= 0 {
+				return "", usagef("%s holds %s and %s; say --sync namespace/name", file, names[chosen], full)
+			}
+			chosen = i
+		}
+	}
+	switch {
+	case chosen < 0 && name == "":
+		return "", usagef("%s holds %s; say which with --sync", file, strings.Join(names, ", "))
+	case chosen < 0:
+		return "", usagef("%s holds no sync %s, only %s", file, name, strings.Join(names, ", "))
+	}
+	after, err := annotated(before, chosen, v1alpha1.ApproveAnnotation, digest)
+	if err == nil {
+		err = onlyApproves(after, syncs, chosen, digest)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: cannot be edited here (%w); write into it, below metadata of %s:\n  annotations:\n    %s: %q",
+			file, err, names[chosen], v1alpha1.ApproveAnnotation, digest)
+	}
+	return names[chosen], replace(file, after)
+}
+
+// onlyApproves says whether an edit did what it was to do, and nothing else.
+func onlyApproves(edited []byte, before []v1alpha1.Sync, chosen int, digest string) error {
+	after, err := v1alpha1.Decode(edited)
+	if err != nil {
+		return err
+	}
+	if len(after) != len(before) || after[chosen].Annotations[v1alpha1.ApproveAnnotation] != digest {
+		return fmt.Errorf("the edit would not do it")
+	}
+	for i := range after {
+		for _, s := range []*v1alpha1.Sync{&before[i], &after[i]} {
+			delete(s.Annotations, v1alpha1.ApproveAnnotation)
+			if len(s.Annotations) == 0 {
+				s.Annotations = nil
+			}
+		}
+		if !reflect.DeepEqual(before[i], after[i]) {
+			return fmt.Errorf("the edit would change more")
+		}
+	}
+	return nil
+}
+
+// annotated is a file in which one document of those that hold something has an annotation.
+// All other bytes are as they were.
+func annotated(file []byte, nth int, key, value string) ([]byte, error) {
+	decoder := yaml.NewDecoder(strings.NewReader(string(file)))
+	for {
+		var document yaml.Node
+		if err := decoder.Decode(&document); err != nil {
+			return nil, err
+		}
+		if len(document.Content) == 0 || document.Content[0].Tag == "!!null" {
+			continue
+		}
+		if nth == 0 {
+			return annotatedNode(strings.SplitAfter(string(file), "\n"), document.Content[0], key, value)
+		}
+		nth--
+	}
+}
+
+func annotatedNode(lines []string, sync *yaml.Node, key, value string) ([]byte, error) {
+	_, metadata := entryOf(sync, "metadata")
+	if metadata == nil || metadata.Kind != yaml.MappingNode || len(metadata.Content) == 0 {
+		return nil, fmt.Errorf("metadata is no mapping")
+	}
+	at, annotations := entryOf(metadata, "annotations")
+	if annotations != nil && (annotations.Kind != yaml.MappingNode || len(annotations.Content) == 0) {
+		return nil, fmt.Errorf("annotations at line %d are no mapping", at.Line)
+	}
+	insert := func(line, column int, text string) {
+		runes := []rune(lines[line-1])
+		lines[line-1] = string(runes[:column-1]) + text + string(runes[column-1:])
+	}
+	indent := func(n *yaml.Node) string { return strings.Repeat(" ", n.Column-1) }
+	pair := fmt.Sprintf("%s: %q", key, value) // a digest may look like a number
+	flow := fmt.Sprintf("%q: %q, ", key, value)
+	switch {
+	case annotations == nil && metadata.Style&yaml.FlowStyle != 0:
+		insert(metadata.Line, metadata.Column+1, fmt.Sprintf("\"annotations\": {%s}, ", strings.TrimSuffix(flow, ", ")))
+	case annotations == nil:
+		first := metadata.Content[0]
+		insert(first.Line, 1, indent(first)+"annotations:\n"+indent(first)+"  "+pair+"\n")
+	default:
+		_, old := entryOf(annotations, key)
+		switch {
+		case old != nil && old.Kind == yaml.ScalarNode && old.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0:
+			runes := []rune(lines[old.Line-1])
+			rest := string(runes[old.Column-1:])
+			for _, written := range []string{`"` + old.Value + `"`, "'" + old.Value + "'", old.Value} {
+				if after, is := strings.CutPrefix(rest, written); is {
+					lines[old.Line-1] = string(runes[:old.Column-1]) + fmt.Sprintf("%q", value) + after
+					return []byte(strings.Join(lines, "")), nil
+				}
+			}
+			return nil, fmt.Errorf("the annotation at line %d is written in a way that is not known here", old.Line)
+		case old != nil:
+			return nil, fmt.Errorf("the annotation at line %d is written in a way that is not known here", old.Line)
+		case annotations.Style&yaml.FlowStyle != 0:
+			insert(annotations.Line, annotations.Column+1, flow)
+		default:
+			first := annotations.Content[0]
+			insert(first.Line, 1, indent(first)+pair+"\n")
+		}
+	}
+	return []byte(strings.Join(lines, "")), nil
+}
+
+// entryOf is an entry of a mapping.
+func entryOf(mapping *yaml.Node, key string) (k, v *yaml.Node) {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == key {
+			return mapping.Content[i], mapping.Content[i+1]
+		}
+	}
+	return nil, nil
+}
+
+// replace puts other bytes into a file at once: whoever reads it meanwhile reads the old ones.
+func replace(file string, data []byte) error {
+	file, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	beside, err := os.CreateTemp(filepath.Dir(file), ".headgate-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(beside.Name()) // where it is not in its place by then
+	_, err = beside.Write(data)
+	for _, then := range []func() error{
+		func() error { return beside.Chmod(info.Mode().Perm()) },
+		beside.Sync,
+		beside.Close,
+		func() error { return os.Rename(beside.Name(), file) },
+	} {
+		if err != nil {
+			_ = beside.Close()
+			return err
+		}
+		err = then()
+	}
+	return err
+}
+
+// approveFlag are the digests of --approve.
+type approveFlag []string
+
+func (f *approveFlag) addTo(cmd *cobra.Command) {
+	cmd.Flags().Var(f, "approve", "let pass exactly what a report showed beside this `digest` as held; may be given several times")
+}
+
+func (f *approveFlag) String() string { return strings.Join(*f, ",") }
+func (f *approveFlag) Type() string   { return "digest" }
+func (f *approveFlag) Set(text string) error {
+	for _, d := range v1alpha1.Digests(text) {
+		if !v1alpha1.IsDigest(d) {
+			return fmt.Errorf("%q is no digest as reports show it, of 32 hexadecimal digits", d)
+		}
+		if !slices.Contains(*f, d) {
+			*f = append(*f, d)
+		}
+	}
+	return nil
+}
+
+// standing are the approvals that stand in files of Syncs now, of the sync of a name, and those
+// of the command line. Where the files cannot be read, the last that were.
+func standing(files []string, s v1alpha1.Sync, flag approveFlag) func() []string {
+	last := s.Approvals()
+	return func() []string {
+		if now, err := readSyncs(files); err == nil {
+			last = nil
+			for _, other := range now {
+				if other.Namespace == s.Namespace && other.Name == s.Name {
+					last = other.Approvals()
+				}
+			}
+		}
+		return slices.Concat(flag, last)
+	}
+}

@@ -1,0 +1,94 @@
+package plan
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+)
+
+func usage(t *testing.T, kind, namespace, of string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	text := "apiVersion: protection.crossplane.io/v1beta1\nkind: " + kind + "\nmetadata: {name: u, namespace: \"" + namespace + "\"}\nspec: {of: " + of + "}\n"
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestUsageNames(t *testing.T) {
+	bucket := manifest.ID{Group: "example.org", Kind: "Bucket", Namespace: "a", Name: "logs"}
+	crd := CRD("buckets.example.org")
+	cases := map[string]struct {
+		reason string
+		usage  *unstructured.Unstructured
+		id     manifest.ID
+		want   bool
+	}{
+		"Named":          {"It is the one.", usage(t, "Usage", "a", "{apiVersion: example.org/v1beta1, kind: Bucket, resourceRef: {name: logs}}"), bucket, true},
+		"Another":        {"Another of its kind may go.", usage(t, "Usage", "a", "{apiVersion: example.org/v1, kind: Bucket, resourceRef: {name: other}}"), bucket, false},
+		"OtherNamespace": {"A Usage is of what is in its own namespace.", usage(t, "Usage", "b", "{apiVersion: example.org/v1, kind: Bucket, resourceRef: {name: logs}}"), bucket, false},
+		"SaysNamespace":  {"Unless it says otherwise.", usage(t, "Usage", "b", "{apiVersion: example.org/v1, kind: Bucket, resourceRef: {name: logs, namespace: a}}"), bucket, true},
+		"OtherGroup":     {"The same name in another group is something else.", usage(t, "Usage", "a", "{apiVersion: example.com/v1, kind: Bucket, resourceRef: {name: logs}}"), bucket, false},
+		"Core":           {"The core group has no name.", usage(t, "Usage", "a", "{apiVersion: v1, kind: ConfigMap, resourceRef: {name: c}}"), manifest.ID{Kind: "ConfigMap", Namespace: "a", Name: "c"}, true},
+		"Cluster":        {"A CRD is protected by a ClusterUsage.", usage(t, "ClusterUsage", "", "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, resourceRef: {name: buckets.example.org}}"), crd, true},
+		"Selected":       {"Crossplane may not have looked for it yet.", usage(t, "Usage", "a", "{apiVersion: example.org/v1, kind: Bucket, resourceSelector: {matchLabels: {team: a}}}"), bucket, true},
+		"NotSelected":    {"Its labels are others.", usage(t, "Usage", "a", "{apiVersion: example.org/v1, kind: Bucket, resourceSelector: {matchLabels: {team: b}}}"), bucket, false},
+		"Nothing":        {"It is of nothing at all.", usage(t, "Usage", "a", "{apiVersion: example.org/v1, kind: Bucket}"), bucket, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := UsageNames(tc.usage, tc.id, map[string]string{"team": "a"}); got != tc.want {
+				t.Errorf("%s\nUsageNames(...) = %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// Nobody has labelled yet what a Usage of the same commit names.
+func TestProtectedByCommit(t *testing.T) {
+	u := usage(t, "Usage", "default", "{apiVersion: v1, kind: ConfigMap, resourceRef: {name: a}}")
+	base := render.Desired{Objects: []render.Object{wanted(t, configMap("a")), wanted(t, configMap("b")), wanted(t, u)}}
+	want := render.Desired{Objects: []render.Object{wanted(t, u)}}
+	seen, err := Baseline{Base: base, Sync: sync}.Observe(t.Context(), want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range computed(t, want, seen).Steps {
+		if held := s.Guard == "protected"; held != (s.ID.Name == "a") {
+			t.Errorf("%s: %s %q %s", s.ID, s.Action, s.Guard, s.Reason)
+		}
+	}
+}
+
+// Before a merge it is known, too, what reaches beyond a cluster.
+func TestExternalOffline(t *testing.T) {
+	xrd := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition", "metadata": map[string]any{"name": "apps.example.org"},
+		"spec": map[string]any{"group": "example.org", "names": map[string]any{"kind": "App"}, "claimNames": map[string]any{"kind": "AppClaim"}},
+	}}
+	managed, plain := crd("buckets", "Bucket"), crd("notes", "Note")
+	managed.Object["spec"].(map[string]any)["names"].(map[string]any)["categories"] = []any{"managed"}
+	of := func(kind string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": kind, "metadata": map[string]any{"name": "x", "namespace": "default"}}}
+	}
+	kept := []render.Object{wanted(t, xrd), wanted(t, managed), wanted(t, plain)}
+	base := kept
+	for _, kind := range []string{"App", "AppClaim", "Bucket", "Note"} {
+		base = append(base, wanted(t, of(kind)))
+	}
+	want := render.Desired{Objects: kept}
+	seen, err := Baseline{Base: render.Desired{Objects: base}, Sync: sync}.Observe(t.Context(), want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range computed(t, want, seen).Steps {
+		if s.ID.Name == "x" && (s.Guard == "external") != (s.ID.Kind != "Note") {
+			t.Errorf("%s: %s %q %s", s.ID, s.Action, s.Guard, s.Reason)
+		}
+	}
+}
