@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 
@@ -11,16 +10,10 @@ import (
 // stored holds an update after which nobody could read what is stored: of a CRD, or an MRD,
 // that does not declare a version any more in which objects are stored, and of one that loses
 // its conversion webhook while objects are stored in another version than the one it stores.
-// And it holds one that renames a definition: Crossplane cannot establish that.
 func stored(s Step, c Case) Ruling {
 	after, err := s.willBe()
 	if err != nil {
 		return allowed // which Err says
-	}
-	if s.ID.IsMRD() {
-		if field := renamed(s.Live, after); field != "" {
-			return held("its %s would change, and no CRD can follow: Crossplane could not establish it any more; keep what it was, or declare a definition of another name", field)
-		}
 	}
 	drops := hasWebhook(s.Live) && !hasWebhook(after)
 	if drops && c.Seen.Offline {
@@ -57,20 +50,6 @@ func stored(s Step, c Case) Ruling {
 			"set conversion: Inject, or migrate them to %s and take it out of status.storedVersions", strings.Join(others, ", "), storage)
 	}
 	return allowed
-}
-
-// renamed is what of the names of a definition, or its scope, is not what it was; "" is nothing.
-// What is not said stays what it was.
-func renamed(live, after *unstructured.Unstructured) string {
-	for _, field := range [][]string{{"group"}, {"scope"}, {"names", "kind"}, {"names", "plural"}, {"names", "singular"}, {"names", "listKind"}, {"names", "shortNames"}, {"names", "categories"}} {
-		at := append([]string{"spec"}, field...)
-		was, _, _ := unstructured.NestedFieldNoCopy(live.Object, at...)
-		is, said, _ := unstructured.NestedFieldNoCopy(after.Object, at...)
-		if said && !reflect.DeepEqual(was, is) {
-			return strings.Join(at, ".")
-		}
-	}
-	return ""
 }
 
 // hasWebhook says whether a CRD, or an MRD, is converted by a webhook.

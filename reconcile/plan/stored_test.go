@@ -81,6 +81,16 @@ func TestStored(t *testing.T) {
 			reason: "The same as of a CRD.", answers: answered(Answer{Count: 2, Example: "v1 v2"}),
 			live: of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"), want: drops, held: true,
 		},
+		"DefinitionVersionGoes": {
+			reason: "Crossplane could not apply the CRD, and nobody could read the objects if it could.", answers: answered(Answer{Count: 2, Example: "v1 v2"}),
+			live: of("MRD", false, "v1", "v2"), after: of("MRD", false, "v2"), held: true,
+			want: "objects may be stored in v1, which it does not declare any more: declare it, or migrate them to v2 and take it out of status.storedVersions",
+		},
+		"DefinitionVersionGoesOffline": {
+			reason: "A commit knows nothing of what is stored.", offline: true,
+			live: of("MRD", false, "v1", "v2"), after: of("MRD", false, "v2"),
+			want: "it declares fewer versions; whether objects are stored in one that goes is not known without a cluster",
+		},
 		"DefinitionWithoutCRD": {
 			reason: "Nothing is stored yet.", answers: answered(Answer{}),
 			live: of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"),
