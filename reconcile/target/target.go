@@ -58,7 +58,7 @@ type Target struct {
 // Reconciler is how passes of a valid Sync are made, without where from and where to.
 func Reconciler(s v1alpha1.Sync) reconcile.Reconciler {
 	spec := s.Spec
-	return reconcile.Reconciler{
+	r := reconcile.Reconciler{
 		Options: render.Options{
 			Owner:      render.Owner(spec.CRDOwner),
 			Conversion: conversion(spec.Conversion),
@@ -79,12 +79,15 @@ func Reconciler(s v1alpha1.Sync) reconcile.Reconciler {
 			ReportDrift:    spec.Drift == v1alpha1.DriftReport,
 			OwnerIsSet:     spec.CRDOwner != v1alpha1.OwnerAuto,
 		},
-		Approvals: s.Approvals,
-		Terms:     terms(spec),
-		Sync:      plan.Sync{Namespace: s.Namespace, Name: s.Name},
-		Live:      spec.Catalogue == v1alpha1.CatalogueLive,
-		Timeout:   spec.Timeout.Duration(),
+		Terms:   terms(spec),
+		Sync:    plan.Sync{Namespace: s.Namespace, Name: s.Name},
+		Live:    spec.Catalogue == v1alpha1.CatalogueLive,
+		Timeout: spec.Timeout.Duration(),
 	}
+	if given := s.Approvals(); len(given) > 0 {
+		r.Approvals = func() []string { return given }
+	}
+	return r
 }
 
 func terms(spec v1alpha1.Spec) plan.Terms {
