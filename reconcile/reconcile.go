@@ -224,8 +224,11 @@ func (r Reconciler) Bring(ctx context.Context, pass Pass) (report.Report, error)
 		if errors.Is(err, plan.ErrMoved) && attempt < attempts {
 			continue
 		}
+		p = p.Stranded(done)
 		if err == nil && !r.NoWait {
-			done, err = r.settle(ctx, pass, &p, done)
+			if done, err = r.settle(ctx, pass, &p, done); err == nil {
+				done, err = r.waitOut(ctx, pass, done)
+			}
 		}
 		made := report.New(p, done, true)
 		if err != nil {
@@ -275,7 +278,7 @@ func (r Reconciler) settle(ctx context.Context, pass Pass, p *plan.Plan, done []
 		case err != nil:
 			return done, err
 		default:
-			*p = p.Replaced(next)
+			*p = p.Replaced(next).Stranded(done)
 			if next.Writes() {
 				pause = 125 * time.Millisecond // what was written now may bring the next
 			}
@@ -292,6 +295,31 @@ func (r Reconciler) settle(ctx context.Context, pass Pass, p *plan.Plan, done []
 			pass.end(p, timeout, true)
 			return done, nil
 		case <-time.After(pause):
+		}
+	}
+}
+
+// waitOut waits for what was applied and was not ready when the rest went on.
+func (r Reconciler) waitOut(ctx context.Context, pass Pass, done []plan.Outcome) ([]plan.Outcome, error) {
+	unready := map[manifest.ID]bool{}
+	for _, o := range done {
+		unready[o.ID] = o.Unknown && o.Err == nil
+	}
+	if !slices.ContainsFunc(done, func(o plan.Outcome) bool { return unready[o.ID] }) {
+		return done, nil
+	}
+	want, err := pass.Render(ctx)
+	if err != nil {
+		return done, err
+	}
+	for attempt := 1; ; attempt++ {
+		p, err := r.Plan(ctx, want, r.Observer)
+		if err != nil {
+			return done, err
+		}
+		more, err := r.Applier.Apply(ctx, p.Only(unready))
+		if !errors.Is(err, plan.ErrMoved) || attempt == attempts {
+			return append(done, more...), err
 		}
 	}
 }

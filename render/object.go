@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"strings"
 
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
@@ -28,6 +30,10 @@ type Object struct {
 	Optional   bool             // applied only where its API is served
 	Problem    error            // of an MRD: why no CRD can be made of it
 
+	// Asks are the annotations by which it says how it is to be applied, which is known without
+	// decoding it: those of headgate.dev and config.kubernetes.io. They are not to be changed.
+	Asks map[string]string
+
 	json  []byte                                     // canonical: a fraction of the decoded object, and of the time to read the YAML again
 	again func() (*unstructured.Unstructured, error) // makes the content, where json is nil
 }
@@ -43,6 +49,7 @@ func NewObject(u *unstructured.Unstructured, origin manifest.Origin) (Object, er
 		APIVersion: u.GetAPIVersion(),
 		Origin:     origin,
 		Digest:     digest(raw),
+		Asks:       asksOf(u),
 		json:       raw,
 	}
 	o.Optional = isOptional(o.ID)
@@ -51,6 +58,19 @@ func NewObject(u *unstructured.Unstructured, origin manifest.Origin) (Object, er
 		o.Serves.Kind, _, _ = unstructured.NestedString(u.Object, "spec", "names", "kind")
 	}
 	return o, nil
+}
+
+// asksOf are the annotations by which an object says how it is to be applied.
+func asksOf(u *unstructured.Unstructured) map[string]string {
+	asks := u.GetAnnotations() // a copy
+	maps.DeleteFunc(asks, func(key, _ string) bool {
+		space, _, _ := strings.Cut(key, "/")
+		return space != "headgate.dev" && space != "config.kubernetes.io"
+	})
+	if len(asks) == 0 {
+		return nil
+	}
+	return asks
 }
 
 // Content decodes the object. Every call makes a new one.
@@ -67,15 +87,16 @@ func (o Object) Content() (*unstructured.Unstructured, error) {
 
 // Facts are what a Memo remembers of an object that is made of a definition.
 type facts struct {
-	ID         manifest.ID      `json:"id"`
-	APIVersion string           `json:"apiVersion"`
-	Digest     string           `json:"digest"`
-	Serves     schema.GroupKind `json:"serves"`
-	Problem    string           `json:"problem,omitempty"`
+	ID         manifest.ID       `json:"id"`
+	APIVersion string            `json:"apiVersion"`
+	Digest     string            `json:"digest"`
+	Serves     schema.GroupKind  `json:"serves"`
+	Asks       map[string]string `json:"asks,omitempty"`
+	Problem    string            `json:"problem,omitempty"`
 }
 
 func (o Object) facts(problem string) (string, error) {
-	raw, err := json.Marshal(facts{o.ID, o.APIVersion, o.Digest, o.Serves, problem})
+	raw, err := json.Marshal(facts{o.ID, o.APIVersion, o.Digest, o.Serves, o.Asks, problem})
 	return string(raw), err
 }
 
@@ -86,7 +107,7 @@ func factsOf(known string) (f facts, err error) {
 
 // object is an object that has no content yet.
 func (f facts) object(origin manifest.Origin) Object {
-	return Object{ID: f.ID, APIVersion: f.APIVersion, Origin: origin, Digest: f.Digest, Serves: f.Serves, Optional: isOptional(f.ID)}
+	return Object{ID: f.ID, APIVersion: f.APIVersion, Origin: origin, Digest: f.Digest, Serves: f.Serves, Asks: f.Asks, Optional: isOptional(f.ID)}
 }
 
 // object is an object of the catalogue, which may have come with a package.

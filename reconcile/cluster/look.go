@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -223,7 +224,7 @@ func (l *Looker) compare(ctx context.Context, seen *plan.Observed, asked []plan.
 	doubtful := slices.DeleteFunc(seen.Doubtful(asked, false), func(a plan.Asked) bool { return now[sp.actual(a.ID)].done })
 	done := 0
 	read, err := inParallel(ctx, l.cluster.options.Concurrency, doubtful, func(ctx context.Context, a plan.Asked) (compared, error) {
-		c, err := l.read(ctx, a, sp.actual(a.ID))
+		c, err := l.cluster.compared(ctx, a, sp.actual(a.ID))
 		l.cluster.tellOf("observe", &done, len(doubtful), a.ID)
 		return c, err
 	})
@@ -246,12 +247,16 @@ func (l *Looker) compare(ctx context.Context, seen *plan.Observed, asked []plan.
 	return nil
 }
 
-// read reads an object in the version that the commit speaks, and compares.
-func (l *Looker) read(ctx context.Context, a plan.Asked, id manifest.ID) (compared, error) {
-	c := l.cluster
+// compared reads an object in the version that the commit speaks, and compares.
+func (c *Cluster) compared(ctx context.Context, a plan.Asked, id manifest.ID) (compared, error) {
 	want, err := a.Content()
 	if err != nil {
 		return compared{}, err
+	}
+	if a.Policy.Observes() { // what the commit tells us is not on what others made
+		annotations := want.GetAnnotations()
+		maps.DeleteFunc(annotations, func(key, _ string) bool { _, asked := a.Asks[key]; return asked })
+		want.SetAnnotations(annotations)
 	}
 	version := versionOf(a.APIVersion)
 	_, unserved := c.surface.resource(groupKind(id), version)

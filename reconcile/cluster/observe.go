@@ -44,6 +44,7 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 		Kinds:     c.surface.kinds,
 		Natural:   c.surface.natural(inv),
 		Terms:     c.options.Terms,
+		Written:   sp.written,
 	}
 	if seen.Upstream, err = c.upstream(ctx, want); err != nil {
 		return plan.Observed{}, err
@@ -85,7 +86,8 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 		return plan.Observed{}, err
 	}
 	done()
-	return seen, nil
+	seen.Dependencies, err = c.dependencies(ctx, seen, asked, sp)
+	return seen, err
 }
 
 // A search is for objects of one kind.

@@ -18,6 +18,7 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -145,7 +146,12 @@ func (r *pass) unready(ctx context.Context, id manifest.ID) string {
 	if err != nil {
 		return r.explain(err, "get", describe(id)).Error()
 	}
-	if id.IsCRD() {
+	return notReady(u)
+}
+
+// notReady is why an object is not ready, as its status says; "" where it is.
+func notReady(u *unstructured.Unstructured) string {
+	if manifest.IDOf(u).IsCRD() {
 		var crd apiextensions.CustomResourceDefinition
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd); err != nil {
 			return err.Error()

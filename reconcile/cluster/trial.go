@@ -77,6 +77,9 @@ func (c *Cluster) withoutHomeless(doubtful []plan.Asked, seen *plan.Observed, as
 // now, the fields that a hand edit took are tried to be taken back; on the terms of the sync
 // those of everybody are.
 func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exists, asBefore bool) (tried, error) {
+	if a.Policy.Observes() {
+		return c.compareOne(ctx, a, id)
+	}
 	sent, err := c.sync.Sent(a.Object)
 	if err != nil {
 		return tried{}, err
@@ -109,6 +112,12 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 		return t, nil
 	}
 	return tried{}, c.explain(err, "try the apply of", describe(id))
+}
+
+// compareOne compares an object that is only looked at with what is wanted, and sends nothing.
+func (c *Cluster) compareOne(ctx context.Context, a plan.Asked, id manifest.ID) (tried, error) {
+	now, err := c.compared(ctx, a, id)
+	return tried{Trial: now.trial, gone: now.mark == ""}, err
 }
 
 // tryWays tries the ways to leave to others what the sync ignores of an object, until one

@@ -113,14 +113,7 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 		if up.Policies == nil {
 			up.Policies = map[string]plan.LivePolicy{}
 		}
-		healthy := conditionOf(u, "Healthy")
-		globs, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "activate")
-		up.Policies[u.GetName()] = plan.LivePolicy{
-			Patterns: globs,
-			Paused:   isPaused(u),
-			Healthy:  healthy.Status,
-			Message:  healthy.Message,
-		}
+		up.Policies[u.GetName()] = policyOf(u)
 	}); err != nil {
 		return up, err
 	}
@@ -129,17 +122,27 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 			if up.Packages == nil {
 				up.Packages = map[manifest.ID]plan.LivePackage{}
 			}
-			installed, healthy := conditionOf(u, "Installed"), conditionOf(u, "Healthy")
-			p := plan.LivePackage{Installed: installed.Status, Healthy: healthy.Status, Paused: isPaused(u), Reason: healthy.Reason, Message: healthy.Message}
-			if installed.Status != metav1.ConditionTrue {
-				p.Reason, p.Message = installed.Reason, installed.Message
-			}
-			up.Packages[manifest.IDOf(u)] = p
+			up.Packages[manifest.IDOf(u)] = packageOf(u)
 		}); err != nil {
 			return up, err
 		}
 	}
 	return up, nil
+}
+
+func policyOf(u *unstructured.Unstructured) plan.LivePolicy {
+	healthy := conditionOf(u, "Healthy")
+	globs, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "activate")
+	return plan.LivePolicy{Patterns: globs, Paused: isPaused(u), Healthy: healthy.Status, Message: healthy.Message}
+}
+
+func packageOf(u *unstructured.Unstructured) plan.LivePackage {
+	installed, healthy := conditionOf(u, "Installed"), conditionOf(u, "Healthy")
+	p := plan.LivePackage{Installed: installed.Status, Healthy: healthy.Status, Paused: isPaused(u), Reason: healthy.Reason, Message: healthy.Message}
+	if installed.Status != metav1.ConditionTrue {
+		p.Reason, p.Message = installed.Reason, installed.Message
+	}
+	return p
 }
 
 // each reads the objects of a kind in full, where it is served.

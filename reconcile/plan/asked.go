@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 
 	"headgate.dev/headgate/render"
@@ -17,6 +18,7 @@ type Asked struct {
 	Because  []activation.Reason // of the CRD of a definition
 	Retained string              // why it is wanted though the commit does not activate it; "" where it does
 	Paused   bool                // leave it exactly as it is
+	Policy   Policy              // what may be done to it
 }
 
 // AskFor is everything that the commit wants, and every definition that we own and that
@@ -30,12 +32,20 @@ func AskFor(want render.Desired, have Inventory) ([]Asked, error) {
 			active[d.Name] = d
 		}
 	}
+	var wrong []error
 	for _, o := range want.Objects {
-		a := Asked{Object: o}
+		policy, err := policyOf(o)
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+		a := Asked{Object: o, Policy: policy}
 		if o.Definition != "" {
 			a.Because = active[o.Definition].Reasons
 		}
 		asked = append(asked, a)
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
 	}
 	if want.Owner == render.OwnerCrossplane {
 		return asked, nil // Crossplane keeps its own CRDs

@@ -54,7 +54,12 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 			live.Labels, live.Annotations = content.GetLabels(), content.GetAnnotations()
 		}
 		seen.Objects[o.ID] = live
-		seen.Inventory.Entries[o.ID] = applied(live, seen.digest(o))
+		entry := applied(live, seen.digest(o))
+		var err error
+		if entry.Policy, err = policyOf(o); err != nil {
+			return Observed{}, err
+		}
+		seen.Inventory.Entries[o.ID] = entry
 	}
 	var err error
 	if seen.Instances, err = b.instances(wanted); err != nil {
@@ -73,6 +78,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		if err != nil {
 			return Observed{}, err
 		}
+		seen.Objects[a.ID].Labels, seen.Objects[a.ID].Annotations = live.GetLabels(), live.GetAnnotations() // which guards read
 		ways := b.Terms.Withhold(after, live, b.Sync)
 		if len(ways) > 1 {
 			b.Sync.mark(live) // as they are

@@ -77,6 +77,7 @@ func (g Guarding) Guards() []Guard {
 		{Name: "owner", Writes: true, Rule: owner(g.OwnerIsSet)},
 		{Name: "flood", Writes: true, Rule: flood(g.MaxActivations)},
 		{Name: "paused", Writes: true, Rule: paused},
+		{Name: "asked", Writes: true, Rule: left},
 		{Name: "drift", Writes: true, Rule: onlyReported(g.ReportDrift)},
 		{Name: "schema", Writes: true, Rule: schemas},
 		{Name: "fight", Writes: true, Rule: fight},
@@ -179,6 +180,12 @@ var optOuts = []struct{ key, value string }{
 
 // asked retains what someone asked us, on the object, never to prune.
 func asked(s Step, c Case) Ruling {
+	entry := c.Seen.Inventory.Entries[s.ID]
+	for _, said := range []Policy{entry.Policy, Policy(c.Live(s).GetAnnotations()[PolicyAnnotation])} {
+		if said == Undeletable || said == Observable {
+			return Ruling{Answer: Retained, Reason: fmt.Sprintf("its management policy %s asks for it", said)}
+		}
+	}
 	for _, o := range optOuts {
 		switch { // Flux reads labels as well, in upper and lower case
 		case saysSo(c.Live(s).GetAnnotations(), o.key, o.value):
@@ -188,6 +195,39 @@ func asked(s Step, c Case) Ruling {
 		}
 	}
 	return allowed
+}
+
+// leaveBe are those by which a person keeps us from updating an object.
+var leaveBe = []struct{ key, value string }{
+	{"kustomize.toolkit.fluxcd.io/reconcile", "disabled"},
+	{"client.lifecycle.config.k8s.io/mutation", "ignore"},
+}
+
+// left retains what someone asked us, on the object, not to update. Where it was the commit that
+// asked for it, the commit can take it back.
+func left(s Step, c Case) Ruling {
+	live := c.Live(s)
+	if live == nil {
+		return allowed
+	}
+	for _, o := range leaveBe {
+		annotated, labelled := saysSo(live.GetAnnotations(), o.key, o.value), saysSo(live.GetLabels(), o.key, o.value)
+		ours := c.Seen.Offline || appliedByUs(live, annotated, o.key)
+		switch {
+		case !annotated && !labelled, ours && !s.asks(o.key, o.value):
+		case annotated:
+			return Ruling{Answer: Retained, Reason: fmt.Sprintf("its annotation %s: %s asks not to update it", o.key, o.value)}
+		default:
+			return Ruling{Answer: Retained, Reason: fmt.Sprintf("its label %s: %s asks not to update it", o.key, o.value)}
+		}
+	}
+	return allowed
+}
+
+// asks says whether the wanted object carries a value, as a label or an annotation.
+func (s Step) asks(key, value string) bool {
+	u, err := s.Object()
+	return err == nil && (saysSo(u.GetAnnotations(), key, value) || saysSo(u.GetLabels(), key, value))
 }
 
 // saysSo says whether a key has a value, or has it among others.
@@ -213,7 +253,7 @@ const pauseAnnotation = "crossplane.io/paused"
 func paused(s Step, c Case) Ruling {
 	live := c.Live(s)
 	switch {
-	case live == nil || live.GetAnnotations()[pauseAnnotation] != "true" || appliedByUs(live, true, pauseAnnotation):
+	case live == nil || live.GetAnnotations()[pauseAnnotation] != "true" || c.Seen.Offline || appliedByUs(live, true, pauseAnnotation):
 		return allowed
 	case s.Action == Prune:
 		return held("%s; take the annotation out when whoever set it is done", isPaused)
@@ -240,6 +280,9 @@ func notOurs(s Step, c Case) Ruling {
 	}
 	if by := Foreign(live, c.Seen.Inventory.Sync).By; by != "" {
 		return held("%s owns it; delete it there", by)
+	}
+	if c.Seen.Inventory.Entries[s.ID].isObserved(live) {
+		return allowed // it was never ours, and a person wrote that it goes with the commit
 	}
 	if !Ours(live, c.Seen.Inventory.Sync) {
 		return held("it does not carry the mark of this sync any more; delete it by hand if nobody needs it")

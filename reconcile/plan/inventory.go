@@ -30,6 +30,8 @@ type Entry struct {
 	Digest string    `json:"digest,omitempty"` // of what was sent
 	Mark   string    `json:"mark,omitempty"`   // of the object as we left it
 
+	Policy Policy `json:"policy,omitempty"` // what may be done to it, where that is not all
+
 	// What cli-utils writes of an object, so that its clients read ours as theirs.
 	Strategy  string `json:"strategy"`
 	Actuation string `json:"actuation"`
@@ -99,7 +101,7 @@ func (p Plan) Intent(have Inventory) Inventory {
 		if s.Action == Create {
 			e.UID = "" // what comes back under this name is a new object
 		}
-		e.Strategy, e.Actuation, e.Reconcile = "Apply", "Pending", reconcilePending
+		e.Strategy, e.Actuation, e.Reconcile, e.Policy = "Apply", "Pending", reconcilePending, s.Policy
 		next.Entries[s.ID] = e
 	}
 	return next
@@ -134,7 +136,9 @@ func (p Plan) Settled(have Inventory, done []Outcome) Inventory {
 		case o.Err != nil:
 			e.Actuation, e.Reconcile = "Failed", "Unknown"
 		default:
+			policy := e.Policy
 			e = succeeded(o.UID, o.Digest, o.Mark)
+			e.Policy = policy
 			if o.NotReady != "" {
 				e.Reconcile = reconcileTimeout
 			}

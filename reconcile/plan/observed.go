@@ -16,22 +16,24 @@ import (
 // Observed is what a place holds of what the commit wants and of what we own. The
 // place is a cluster, or the base commit of a preview.
 type Observed struct {
-	Inventory Inventory
-	Objects   map[manifest.ID]*metav1.PartialObjectMetadata // what exists of what is wanted or owned
-	Due       map[manifest.ID]bool                          // what is to be tried, however it looks
-	Trials    map[manifest.ID]Trial                         // of what may have moved; what has none is as we left it
-	Kinds     map[schema.GroupKind]Kind
-	Instances map[schema.GroupKind]bool // kinds of which the base of a comparison says that they reach beyond a cluster
-	Answers   map[Question]Answer
-	Upstream  Upstream
-	Terms     Terms                // of the sync
-	Left      map[manifest.ID]bool // what bears the mark of another sync whose inventory does not hold it
-	Key       []byte               // of the digests of Secrets; nil where there are none
-	Fights    []Fight              // what somebody undoes again and again, as whoever makes the passes remembers
-	Approvals []string             // digests that a person gave, on the Sync or on the command line
-	Natural   render.Owner         // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
-	Offline   bool                 // a commit and no cluster: questions stay open, and every kind counts as served
-	Looks     bool                 // a sync that only looks: its inventory is what it saw as wanted, its trials are comparisons
+	Inventory    Inventory
+	Objects      map[manifest.ID]*metav1.PartialObjectMetadata // what exists of what is wanted or owned
+	Due          map[manifest.ID]bool                          // what is to be tried, however it looks
+	Trials       map[manifest.ID]Trial                         // of what may have moved; what has none is as we left it
+	Kinds        map[schema.GroupKind]Kind
+	Instances    map[schema.GroupKind]bool // kinds of which the base of a comparison says that they reach beyond a cluster
+	Answers      map[Question]Answer
+	Upstream     Upstream
+	Terms        Terms                       // of the sync
+	Left         map[manifest.ID]bool        // what bears the mark of another sync whose inventory does not hold it
+	Key          []byte                      // of the digests of Secrets; nil where there are none
+	Fights       []Fight                     // what somebody undoes again and again, as whoever makes the passes remembers
+	Approvals    []string                    // digests that a person gave, on the Sync or on the command line
+	Natural      render.Owner                // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
+	Offline      bool                        // a commit and no cluster: questions stay open, and every kind counts as served
+	Looks        bool                        // a sync that only looks: its inventory is what it saw as wanted, its trials are comparisons
+	Written      map[manifest.ID]manifest.ID // how the commit writes what is another identity in the cluster
+	Dependencies map[manifest.ID]Dependency  // that were looked at
 }
 
 // A Trial is what a dry-run apply of the wanted object came to, or a comparison with it.
@@ -69,10 +71,10 @@ func (o Observed) Doubtful(asked []Asked, creates bool) []Asked {
 		case a.Paused:
 		case exists && a.Package != "" && isInstalled(live):
 		case !exists:
-			if _, served := o.Kinds[groupKind(a.ID)]; creates && served {
+			if _, served := o.Kinds[groupKind(a.ID)]; creates && served && !a.Policy.Observes() {
 				doubtful = append(doubtful, a)
 			}
-		case o.refused(a.ID, live) != "":
+		case o.refused(a.ID, live) != "" && !a.Policy.Observes():
 		case entry.UID == live.GetUID() && entry.Digest == o.digest(a.Object) && entry.Mark == Mark(live) && !o.activatesPart(a) && !o.Due[a.ID]:
 		default:
 			doubtful = append(doubtful, a)

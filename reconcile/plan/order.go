@@ -2,8 +2,8 @@ package plan
 
 import "strings"
 
-// A tier is a set of kinds that may be written at the same time. Every tier is
-// written, and waited for, before the next one.
+// A tier is a set of kinds that may be written at the same time. Every tier is written before
+// the next one; what needs more than that says so, or waits for its kind to be served.
 type tier int
 
 const (
@@ -11,7 +11,8 @@ const (
 	settings                // what packages read when they start
 	activations             // policies go before the packages that they limit
 	packages
-	composites // XRDs
+	configurations // Crossplane would install on its own what they depend on and is not there yet
+	composites     // XRDs
 	compositions
 	instances
 	admission // webhooks: last, so that they cannot refuse what comes with them
@@ -37,6 +38,8 @@ func tierOf(group, kind string) tier {
 		switch kind {
 		case "ImageConfig", "DeploymentRuntimeConfig":
 			return settings
+		case "Configuration":
+			return configurations
 		}
 		return packages
 	case "apiextensions.crossplane.io":

@@ -90,6 +90,10 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		given:   seen.Approvals,
 	}
 	p.Stale = p.Stale || !seen.Offline && p.forgets(seen.Inventory.Grants)
+	first, err := orderOf(asked, seen)
+	if err != nil {
+		return Plan{}, err
+	}
 	wanted := make(map[manifest.ID]bool, len(asked))
 	kinds := newComing(want, asked, seen)
 	for _, a := range asked {
@@ -101,8 +105,11 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		if err != nil {
 			return Plan{}, err
 		}
-		if ok {
+		switch {
+		case ok:
 			p.Steps = append(p.Steps, s)
+		case a.Policy.Observes():
+			p.Checks = append(p.Checks, notThere(a))
 		}
 		if _, owned := seen.Inventory.Entries[a.ID]; owned && s.Guard == guardInstalled {
 			p.Gone = append(p.Gone, a.ID)
@@ -122,7 +129,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 			continue
 		}
 		live, exists := seen.Objects[id]
-		if !exists || p.released(id, live, seen.Inventory) {
+		if !exists || p.released(id, live, seen.Inventory) || e.Policy == Observable {
 			p.Gone = append(p.Gone, id)
 			if exists && p.leaves(id) {
 				left = append(left, id.Name)
@@ -139,12 +146,14 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		p.leave(seen)
 	}
 	p.guard(seen, guards)
+	p.keepDependencies(first, seen)
+	p.arrange(first, seen)
 	p.was = seen.Upstream.active()
 	if !seen.Offline {
 		p.Checks = append(p.Checks, withoutThose(checks(want, seen.Upstream, p.Steps), p.Checks)...)
 	}
 	slices.SortStableFunc(p.Steps, inOrder)
-	return p, nil
+	return p.Stranded(nil), nil
 }
 
 // released says whether an object leaves the inventory without being pruned: after a
@@ -181,6 +190,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		Origin:     a.Origin,
 		Because:    a.Because,
 		Definition: a.Definition != "",
+		Policy:     a.Policy,
 		Cause:      Commit,
 		Digest:     seen.digest(a.Object),
 		wants:      a.Object.Digest,
@@ -200,6 +210,8 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 	case a.Paused:
 		s.Action = Keep
 		return s, true, nil
+	case a.Policy.Observes() && !seen.Looks:
+		return s.observe(a, seen, live), exists || seen.Offline, nil
 	case exists && a.Package != "" && isInstalled(live):
 		revision, _ := Installed(live)
 		s.Action, s.Cause, s.Guard, s.Reason = Keep, Retain, guardInstalled, "the package revision "+revision+" installs it; the commit's copy is not applied"
@@ -222,7 +234,9 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
 	case trial.Err == nil && trial.After == nil:
 		s.Action, s.Unready = Keep, entry.Unready()
-		if now := applied(live, s.Digest); now.UID != entry.UID || now.Digest != entry.Digest || now.Mark != entry.Mark {
+		now := applied(live, s.Digest)
+		now.Policy = a.Policy
+		if now.UID != entry.UID || now.Digest != entry.Digest || now.Mark != entry.Mark || now.Policy != entry.Policy {
 			s.Renew = now
 		}
 		if s.Unready {

@@ -45,6 +45,7 @@ type Step struct {
 	APIVersion string
 	Origin     manifest.Origin     // zero where the commit does not declare it
 	Because    []activation.Reason // of the CRD of a definition: why it is active
+	Policy     Policy              // what may be done to it
 	Definition bool                // the object is the CRD, or the MRD, of a definition
 	Activates  bool                // of an MRD: it is made Active after the apply, by a merge patch
 
@@ -54,7 +55,7 @@ type Step struct {
 	Err    error                      // why the API server will refuse it, where that is known already
 	Takes  []Taken                    // the field managers from whom the update takes fields
 	Needs  string                     // the CRD of this plan that has to serve its kind first; "" where it is served
-	Waits  string                     // what Crossplane has to make of this plan first, for people: a later plan carries the step out
+	Waits  string                     // what has to be there, or gone, first, for people: a later plan carries the step out
 
 	UID             types.UID // of the live object: the preconditions of a prune
 	ResourceVersion string
@@ -63,6 +64,7 @@ type Step struct {
 
 	awaits []manifest.ID // any of them may be what it waits for
 	wants  string        // the digest of the wanted object as the commit has it; "" of a prune
+	after  []manifest.ID // all of them are what it waits for, too
 	object func() (*unstructured.Unstructured, error)
 	schema func() schema.Difference // of an update of a CRD, or of an MRD
 }

@@ -31,8 +31,8 @@ const (
 func (o Observed) refused(id manifest.ID, live metav1.Object) string {
 	claim := Foreign(live, o.Inventory.Sync)
 	switch {
-	case o.Looks:
-		return "" // nothing is written, whoever owns it
+	case o.Looks, o.Offline:
+		return "" // nothing is written, whoever owns it; and what was applied from a commit is ours
 	case claim.By == "" && (o.Terms.Adoption != AdoptNone || o.mine(id, live)):
 		return ""
 	case claim.By == "":

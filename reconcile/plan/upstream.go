@@ -171,7 +171,7 @@ func (p Plan) Overdue(after string, late map[manifest.ID]bool) Plan {
 	p.Steps, p.Checks = slices.Clone(p.Steps), slices.Clone(p.Checks)
 	for i, s := range p.Steps {
 		if s.Waiting() && s.Err == nil && late[s.ID] {
-			p.Steps[i].Err = fmt.Errorf("not sent: after %s it still waits for %s", after, s.Waits)
+			p.Steps[i].Err = fmt.Errorf("%s: after %s it still waits for %s", notDone(s), after, s.Waits)
 		}
 	}
 	for i, c := range p.Checks {
@@ -185,6 +185,28 @@ func (p Plan) Overdue(after string, late map[manifest.ID]bool) Plan {
 // IsPackage says whether an object has Crossplane install a package.
 func IsPackage(id manifest.ID) bool {
 	return id.Group == "pkg.crossplane.io" && slices.Contains([]string{"Provider", "Configuration", "Function"}, id.Kind)
+}
+
+// NotReady is why a definition is not ready for what depends on it; "" where it is. One that is
+// not active waits for a policy, and not for itself.
+func (d LiveDefinition) NotReady() string {
+	if !d.Active {
+		return ""
+	}
+	_, why := d.check(true)
+	return why
+}
+
+// NotReady is why a policy is not ready for what depends on it; "" where it is.
+func (p LivePolicy) NotReady() string {
+	_, why := p.check(true)
+	return why
+}
+
+// NotReady is why a package is not ready for what depends on it; "" where it is.
+func (p LivePackage) NotReady() string {
+	_, why := p.check(true)
+	return why
 }
 
 // check tells pending from blocked as Crossplane does: by Unknown against False, for the

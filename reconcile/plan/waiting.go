@@ -220,9 +220,27 @@ func (p Plan) Coming(late map[manifest.ID]bool) bool {
 			stuck[c.ID] = true
 		}
 	}
+	comes := func(s Step) bool {
+		return (len(s.awaits) == 0 || slices.ContainsFunc(s.awaits, func(id manifest.ID) bool { return !stuck[id] })) &&
+			!slices.ContainsFunc(s.after, func(id manifest.ID) bool { return stuck[id] })
+	}
+	for again := true; again; { // what waits for what is stuck is stuck
+		again = false
+		for _, s := range p.Steps {
+			if s.Waiting() && !stuck[s.ID] && !comes(s) {
+				stuck[s.ID], again = true, true
+			}
+		}
+	}
 	return slices.ContainsFunc(p.Steps, func(s Step) bool {
-		return s.Waiting() && s.Err == nil && !late[s.ID] && slices.ContainsFunc(s.awaits, func(id manifest.ID) bool { return !stuck[id] })
+		return s.Waiting() && s.Err == nil && !late[s.ID] && !stuck[s.ID]
 	})
+}
+
+// Only is the plan with those of its steps that are not ready and that are asked for.
+func (p Plan) Only(unready map[manifest.ID]bool) Plan {
+	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return !s.Unready || !unready[s.ID] })
+	return p
 }
 
 // Resumed is what of a newer plan carries on with the steps that this one waits with. A kind

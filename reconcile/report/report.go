@@ -207,7 +207,7 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 		Changes: s.Changes(), TakesFrom: s.TakesFrom(), Waits: s.Waits, NotReady: o.NotReady,
 		definition: s.Definition,
 	}
-	if s.Needs != "" {
+	if s.Needs != "" && s.Waits == "" {
 		step.Waits = "the CRD " + s.Needs
 	}
 	if s.Origin != (manifest.Origin{}) {

@@ -144,6 +144,8 @@ func (t Text) step(b *strings.Builder, s Step) {
 func (s Step) whose() string {
 	by := strings.Join(s.TakesFrom, ", ")
 	switch {
+	case s.Guard == "observed": // it was never applied
+		return ""
 	case s.Cause != plan.Drift && by != "":
 		return "takes fields from " + by
 	case s.Cause != plan.Drift:

@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// dependencies looks at what comes before what may have to be written: one request each, and
+// none where there is nothing to write.
+func (c *Cluster) dependencies(ctx context.Context, seen plan.Observed, asked []plan.Asked, sp spelling) (map[manifest.ID]plan.Dependency, error) {
+	ids, err := seen.DependenciesOf(asked)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	looked, err := inParallel(ctx, c.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (plan.Dependency, error) {
+		return c.dependency(ctx, sp.actual(id))
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[manifest.ID]plan.Dependency, len(ids))
+	for i, id := range ids {
+		found[id] = looked[i]
+	}
+	return found, nil
+}
+
+func (c *Cluster) dependency(ctx context.Context, id manifest.ID) (plan.Dependency, error) {
+	if _, served := c.surface.kinds[groupKind(id)]; !served {
+		return plan.Dependency{}, c.surface.known(groupKind(id))
+	}
+	live, err := c.read(ctx, id)
+	switch {
+	case apierrors.IsNotFound(err):
+		return plan.Dependency{}, nil
+	case err != nil && ofObject(err): // forbidden, above all
+		return plan.Dependency{Exists: true, NotReady: c.explain(err, "get", describe(id)).Error()}, nil
+	case err != nil:
+		return plan.Dependency{}, c.explain(err, "get", describe(id))
+	case live.GetDeletionTimestamp() != nil:
+		return plan.Dependency{Exists: true, NotReady: "it is being deleted"}, nil
+	}
+	why, err := c.whyNotReady(ctx, id, live)
+	return plan.Dependency{Exists: true, NotReady: why}, err
+}
+
+// whyNotReady is why an object is not ready for what depends on it; "" where it is. The general
+// rules take what Crossplane has not come to yet for ready.
+func (c *Cluster) whyNotReady(ctx context.Context, id manifest.ID, live *unstructured.Unstructured) (string, error) {
+	state, _, _ := unstructured.NestedString(live.Object, "spec", "state")
+	switch categories := c.surface.kinds[groupKind(id)].Categories; {
+	case id.IsMRD():
+		d := plan.LiveDefinition{Active: state == "Active", Established: conditionOf(live, "Established").Status}
+		if d.Active && d.Established != metav1.ConditionTrue {
+			if err := c.ask(ctx, id.Name, &d); err != nil && !apierrors.IsNotFound(err) {
+				return "", err
+			}
+		}
+		return d.NotReady(), nil
+	case id == plan.MRAP(id.Name):
+		return policyOf(live).NotReady(), nil
+	case plan.IsPackage(id):
+		return packageOf(live).NotReady(), nil
+	case id.Group == "apiextensions.crossplane.io" && id.Kind == "CompositeResourceDefinition":
+		return isTrue(live, "Established"), nil
+	case slices.ContainsFunc([]string{"managed", "composite", "claim"}, func(c string) bool { return slices.Contains(categories, c) }):
+		return isTrue(live, "Ready"), nil
+	}
+	return notReady(live), nil
+}
+
+// isTrue is why a condition of an object is not true; "" where it is.
+func isTrue(u *unstructured.Unstructured, kind string) string {
+	switch c := conditionOf(u, kind); {
+	case c.Status == metav1.ConditionTrue:
+		return ""
+	case c.Message != "":
+		return c.Message
+	case c.Reason != "":
+		return c.Reason
+	}
+	return "its condition " + kind + " is not true yet"
+}

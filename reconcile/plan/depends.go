@@ -1,0 +1,345 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/cli-utils/pkg/object"
+	"sigs.k8s.io/cli-utils/pkg/object/dependson"
+)
+
+// An order is what objects of a commit say that has to be there, and ready, before they are
+// written: by the object that says so.
+type order map[manifest.ID][]edge
+
+// An edge leads to an object that comes first.
+type edge struct {
+	to  manifest.ID
+	how string // "depends on"
+}
+
+// orderOf reads what objects say. What cannot be read, or never comes to an end, is an error
+// that says where.
+func orderOf(asked []Asked, seen Observed) (order, error) {
+	o := order{}
+	var wrong []error
+	for _, a := range asked {
+		edges, err := seen.edges(a)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %s: %w", a.Origin, a.ID, err))
+		}
+		if len(edges) > 0 {
+			o[a.ID] = edges
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	return o, o.cycle(asked)
+}
+
+// edges are those that an object asks for, each once.
+func (o Observed) edges(a Asked) ([]edge, error) {
+	ids, err := named(a.Asks[dependson.Annotation])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; write GROUP/namespaces/NAMESPACE/KIND/NAME, or GROUP/KIND/NAME of what is in no namespace", dependson.Annotation, err)
+	}
+	var edges []edge
+	for _, id := range ids {
+		if k, served := o.Kinds[groupKind(id)]; served && k.Namespaced && id.Namespace == "" {
+			return nil, fmt.Errorf("%s: %s/%s/%s is in a namespace; write %s/namespaces/NAMESPACE/%s/%s",
+				dependson.Annotation, id.Group, id.Kind, id.Name, id.Group, id.Kind, id.Name)
+		}
+		id = o.asWritten(id)
+		if !slices.ContainsFunc(edges, func(e edge) bool { return e.to == id }) {
+			edges = append(edges, edge{id, "depends on"})
+		}
+	}
+	return edges, nil
+}
+
+// asWritten is the identity of an object as the commit writes it.
+func (o Observed) asWritten(id manifest.ID) manifest.ID {
+	if written, differs := o.Written[id]; differs {
+		return written
+	}
+	return id
+}
+
+// named are the objects that the value of the annotation names.
+func named(value string) ([]manifest.ID, error) {
+	if strings.TrimSpace(value) == "" {
+		return nil, nil
+	}
+	set, err := dependson.ParseDependencySet(value)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]manifest.ID, len(set))
+	for i, meta := range set {
+		ids[i] = idOf(meta)
+	}
+	return ids, nil
+}
+
+func idOf(meta object.ObjMetadata) manifest.ID {
+	return manifest.ID{Group: meta.GroupKind.Group, Kind: meta.GroupKind.Kind, Namespace: meta.Namespace, Name: meta.Name}
+}
+
+// cycle is an error that prints a cycle, where there is one. What nobody has to say is part of
+// it: that a namespace comes before what is in it, and a CRD before what is of its kind.
+func (o order) cycle(asked []Asked) error {
+	if len(o) == 0 {
+		return nil
+	}
+	at := make(map[manifest.ID]manifest.Origin, len(asked))
+	crds := map[schema.GroupKind]manifest.ID{}
+	for _, a := range asked {
+		at[a.ID] = a.Origin
+		if a.ID.IsCRD() {
+			crds[a.Serves] = a.ID
+		}
+	}
+	next := func(id manifest.ID) []edge {
+		edges := slices.Clone(o[id])
+		if space := (manifest.ID{Kind: "Namespace", Name: id.Namespace}); id.Namespace != "" {
+			edges = append(edges, edge{space, "is in"})
+		}
+		if crd, ok := crds[groupKind(id)]; ok {
+			edges = append(edges, edge{crd, "is of the kind of"})
+		}
+		return slices.DeleteFunc(edges, func(e edge) bool { _, wanted := at[e.to]; return !wanted })
+	}
+
+	left := map[manifest.ID]bool{} // nothing behind it leads back
+	var way []string
+	var open []manifest.ID // from the first to where we are
+	var walk func(id manifest.ID) error
+	walk = func(id manifest.ID) error {
+		if i := slices.Index(open, id); i >= 0 {
+			return fmt.Errorf("%s: %s waits for itself; take one of these out:\n%s", at[id], id, strings.Join(way[i:], "\n"))
+		}
+		if left[id] {
+			return nil
+		}
+		open = append(open, id)
+		for _, e := range next(id) {
+			way = append(way, fmt.Sprintf("  %s: %s %s %s", at[id], id, e.how, e.to))
+			if err := walk(e.to); err != nil {
+				return err
+			}
+			way = way[:len(way)-1]
+		}
+		open = open[:len(open)-1]
+		left[id] = true
+		return nil
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(o), manifest.ID.Compare) {
+		if err := walk(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A Dependency is an object on which another depends, as it was seen.
+type Dependency struct {
+	Exists   bool
+	NotReady string // why it is not ready
+}
+
+// DependenciesOf are the objects to be looked at before it can be said what has to wait: those
+// on which something depends that may have to be written.
+func (o Observed) DependenciesOf(asked []Asked) ([]manifest.ID, error) {
+	first, err := orderOf(asked, o)
+	if err != nil {
+		return nil, err
+	}
+	looked := map[manifest.ID]bool{}
+	for _, a := range asked {
+		_, exists := o.Objects[a.ID]
+		if _, tried := o.Trials[a.ID]; !exists || tried || a.Activates {
+			for _, e := range first[a.ID] {
+				looked[e.to] = true
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(looked), manifest.ID.Compare), nil
+}
+
+// arrange makes what depends on something wait until that is there and ready, and what others
+// depend on until those are gone.
+func (p *Plan) arrange(first order, seen Observed) {
+	if seen.Offline {
+		return // what comes first is not known to be ready, and nobody waits
+	}
+	steps := make(map[manifest.ID]*Step, len(p.Steps))
+	for i := range p.Steps {
+		steps[p.Steps[i].ID] = &p.Steps[i]
+	}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.Action != Create && s.Action != Update {
+			continue
+		}
+		for _, e := range first[s.ID] {
+			if why := s.comesFirst(e, steps[e.to], seen); why != "" {
+				s.wait(e.to, why)
+			}
+		}
+	}
+}
+
+// comesFirst says what there is to wait for of an object that comes first, whose own step is
+// first, if it has one; "" is nothing.
+func (s Step) comesFirst(e edge, first *Step, seen Observed) string {
+	live := seen.Dependencies[e.to]
+	the := the(e.to)
+	switch {
+	case first != nil && (first.Action == Create || first.Action == Update):
+		return the
+	case first != nil && first.Action == Hold && first.Would != Prune:
+		return fmt.Sprintf("%s, which the guard %q holds", the, first.Guard)
+	case !live.Exists && first == nil:
+		return fmt.Sprintf("%s, which is neither in this commit nor in the cluster; apply it, or take it out of %s at %s", the, dependson.Annotation, s.Origin)
+	case !live.Exists:
+		return the + ", which is not there"
+	case live.NotReady != "":
+		return the + ", which is not ready: " + live.NotReady
+	}
+	return ""
+}
+
+// the names an object inside of a sentence.
+func the(id manifest.ID) string {
+	return fmt.Sprintf("the %s %s", id.Kind, strings.TrimPrefix(id.Namespace+"/"+id.Name, "/"))
+}
+
+// wait makes a step wait for one more object.
+func (s *Step) wait(id manifest.ID, what string) {
+	if s.Waits != "" {
+		what = s.Waits + ", and for " + what
+	}
+	s.Waits = what
+	s.after = append(s.after, id)
+}
+
+// guardDepended keeps what something depends on that stays.
+const guardDepended = "depended on"
+
+// keepDependencies keeps what is to be pruned for as long as something depends on it.
+func (p *Plan) keepDependencies(first order, seen Observed) {
+	if p.Count(Prune) == 0 {
+		return
+	}
+	dependants := dependantsOf(first, seen)
+	steps := make(map[manifest.ID]Step, len(p.Steps))
+	for _, s := range p.Steps {
+		steps[s.ID] = s
+	}
+	for again := true; again; { // what is kept keeps what it depends on
+		again = false
+		for i, s := range p.Steps {
+			if s.Action != Prune {
+				continue
+			}
+			s.Waits, s.after = "", nil
+			for _, by := range dependants[s.ID] {
+				s.leaveTo(steps[by], slices.ContainsFunc(first[by], func(e edge) bool { return e.to == s.ID }))
+			}
+			again = again || s.Action != Prune
+			p.Steps[i], steps[s.ID] = s, s
+		}
+	}
+}
+
+// leaveTo decides on a prune of what another object depends on. Of one that is wanted it matters
+// whether it still does in this commit.
+func (s *Step) leaveTo(by Step, still bool) {
+	who := the(by.ID)
+	switch {
+	case by.ID == (manifest.ID{}), s.Action != Prune:
+	case by.Action == Prune:
+		s.wait(by.ID, who+" to be gone, which depends on it")
+	case by.Action == Update && by.Err == nil && !still:
+		s.wait(by.ID, who+", which depends on it until it is updated")
+	case by.Action == Keep && by.Cause == Retain && by.Origin == (manifest.Origin{}):
+		s.Action, s.Cause, s.Guard = Keep, Retain, guardDepended
+		s.Reason = who + " depends on it, and is kept"
+	default:
+		s.Action, s.Would, s.Guard = Hold, Prune, guardDepended
+		s.Reason = who + " depends on it, and stays; declare this again, or take it out of " + dependson.Annotation + " there"
+	}
+	if s.Action != Prune {
+		s.Waits, s.after = "", nil
+	}
+}
+
+// dependantsOf are those that depend on an object, as they say in the commit or, of what we own,
+// in the cluster, in order.
+func dependantsOf(first order, seen Observed) map[manifest.ID][]manifest.ID {
+	all := map[manifest.ID][]manifest.ID{}
+	add := func(by, on manifest.ID) {
+		if !slices.Contains(all[on], by) {
+			all[on] = append(all[on], by)
+		}
+	}
+	for by, edges := range first {
+		for _, e := range edges {
+			add(by, e.to)
+		}
+	}
+	for by := range seen.Inventory.Entries {
+		if live, exists := seen.Objects[by]; exists {
+			ids, _ := named(live.GetAnnotations()[dependson.Annotation]) // what nobody can read nobody waits for
+			for _, on := range ids {
+				add(by, seen.asWritten(on))
+			}
+		}
+	}
+	for _, by := range all {
+		slices.SortFunc(by, manifest.ID.Compare)
+	}
+	return all
+}
+
+// Stranded is the plan once it is known what became of steps of it: what waits for one that
+// failed is not sent.
+func (p Plan) Stranded(done []Outcome) Plan {
+	failed := map[manifest.ID]bool{}
+	for _, o := range done {
+		failed[o.ID] = o.Err != nil
+	}
+	for _, s := range p.Steps {
+		failed[s.ID] = failed[s.ID] || s.Err != nil
+	}
+	p.Steps = slices.Clone(p.Steps)
+	for again := true; again; {
+		again = false
+		for i, s := range p.Steps {
+			at := slices.IndexFunc(s.after, func(id manifest.ID) bool { return failed[id] })
+			if at < 0 || s.Err != nil {
+				continue
+			}
+			how, what := "it depends on", "was not applied"
+			if s.Action == Prune {
+				how, what = "it is depended on by", "did not go"
+			}
+			p.Steps[i].Err = fmt.Errorf("%s: %s %s, which %s", notDone(s), how, the(s.after[at]), what)
+			failed[s.ID], again = true, true
+		}
+	}
+	return p
+}
+
+// notDone begins the error of a step that was not sent.
+func notDone(s Step) string {
+	return cmp.Or(map[Action]string{Prune: "not deleted"}[s.Action], "not sent")
+}

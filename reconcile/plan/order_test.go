@@ -1,0 +1,40 @@
+package plan
+
+import (
+	"slices"
+	"testing"
+
+	"headgate.dev/headgate/render/manifest"
+)
+
+// What others need goes first, and is pruned last.
+func TestTiers(t *testing.T) {
+	const crossplane, pkg = "apiextensions.crossplane.io", "pkg.crossplane.io"
+	inOrder := [][]manifest.ID{
+		{{Kind: "Namespace"}, CRD("")},
+		{{Kind: "Secret"}, {Kind: "ConfigMap"}, {Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, {Group: pkg, Kind: "ImageConfig"}, {Group: pkg, Kind: "DeploymentRuntimeConfig"}},
+		{MRD(""), MRAP("")},
+		{{Group: pkg, Kind: "Provider"}, {Group: pkg, Kind: "Function"}},
+		{{Group: pkg, Kind: "Configuration"}},
+		{{Group: crossplane, Kind: "CompositeResourceDefinition"}},
+		{{Group: crossplane, Kind: "Composition"}, {Group: "aws.m.example.org", Kind: "ClusterProviderConfig"}},
+		{{Group: "s3.aws.m.example.org", Kind: "Bucket"}, {Group: "platform.example.org", Kind: "Store"}},
+		{{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}},
+	}
+	var applied, pruned []int
+	for _, ids := range inOrder {
+		for _, id := range ids {
+			applied = append(applied, Step{ID: id, Action: Create}.Tier())
+			pruned = append(pruned, -Step{ID: id, Action: Prune}.Tier())
+		}
+		if first := (Step{ID: ids[0], Action: Create}).Tier(); slices.ContainsFunc(ids, func(id manifest.ID) bool { return Step{ID: id, Action: Create}.Tier() != first }) {
+			t.Errorf("%v are not of one tier", ids)
+		}
+	}
+	if !slices.IsSorted(applied) || !slices.IsSorted(pruned) {
+		t.Errorf("tiers are not in order: %v, pruned %v", applied, pruned)
+	}
+	if slices.Max(applied) >= -slices.Max(pruned) {
+		t.Error("prunes come after everything else")
+	}
+}

@@ -1,0 +1,84 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"headgate.dev/headgate/render"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PolicyAnnotation says what may be done to an object.
+const PolicyAnnotation = "headgate.dev/management-policy"
+
+// A Policy is what may be done to an object.
+type Policy string
+
+// The policies.
+const (
+	Default                Policy = ""                       // all
+	Undeletable            Policy = "Undeletable"            // it is made and updated, and never deleted
+	ObservableAndDeletable Policy = "ObservableAndDeletable" // it is looked at, and deleted when it leaves the commit
+	Observable             Policy = "Observable"             // it is looked at
+)
+
+// Observes says whether an object is looked at, and never written.
+func (p Policy) Observes() bool { return p == Observable || p == ObservableAndDeletable }
+
+// policyOf is the policy that an object asks for.
+func policyOf(o render.Object) (Policy, error) {
+	said := Policy(o.Asks[PolicyAnnotation])
+	if said == "Default" {
+		return Default, nil
+	}
+	if !slices.Contains([]Policy{Default, Undeletable, ObservableAndDeletable, Observable}, said) {
+		return "", fmt.Errorf("%s: %s: %s is %q, and must be Default, Undeletable, ObservableAndDeletable or Observable", o.Origin, o.ID, PolicyAnnotation, said)
+	}
+	return said, nil
+}
+
+// guardObserved keeps what is only looked at.
+const guardObserved = "observed"
+
+// observe is the decision on an object that is looked at and never written, if it is there.
+func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
+	entry := seen.Inventory.Entries[a.ID]
+	trial, tried := seen.Trials[a.ID]
+	s.Action = Keep
+	switch {
+	case seen.Offline:
+		s.Guard, s.Reason = guardObserved, a.Policy.reason()
+	case trial.After != nil || trial.Err != nil:
+		s.Would, s.Cause, s.Guard = Update, Drift, guardObserved
+		s.Live, s.After, s.Takes = trial.Live, trial.After, trial.TakenBy
+		s.Reason = "it is not what the commit says; " + a.Policy.reason()
+		if trial.Err != nil {
+			s.Reason = trial.Err.Error()
+		}
+		if entry.UID != live.GetUID() || entry.Policy != a.Policy {
+			s.Renew = Entry{UID: live.GetUID(), Policy: a.Policy, Strategy: "Apply", Actuation: "Skipped", Reconcile: "Unknown"}
+		}
+	case tried:
+		now := Entry{UID: live.GetUID(), Digest: s.Digest, Mark: Mark(live), Policy: a.Policy, Strategy: "Apply", Actuation: "Skipped", Reconcile: "Succeeded"}
+		if now != entry {
+			s.Renew = now
+		}
+	}
+	return s
+}
+
+func (p Policy) reason() string {
+	return fmt.Sprintf("its management policy %s only looks at it", p)
+}
+
+// notThere is the check on an object that is to be looked at and does not exist.
+func notThere(a Asked) Check {
+	return Check{ID: a.ID, State: Pending, Reason: fmt.Sprintf("it is not there, and its management policy %s makes nothing (%s)", a.Policy, a.Origin)}
+}
+
+// isObserved says whether a live object is the one that is recorded to be deletable though it
+// bears no mark of ours.
+func (e Entry) isObserved(live metav1.Object) bool {
+	return e.Policy == ObservableAndDeletable && e.UID != "" && e.UID == live.GetUID()
+}
