@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"sync"
 
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
@@ -27,19 +28,19 @@ func (ps patterns) findings(c catalogue.Catalogue) []manifest.Finding {
 	unknown := map[string]int{} // policy → patterns of which nothing is known
 	first := map[string]manifest.Origin{}
 	absent := absentPackages(c)
-	advice := adviserOf(c.Definitions)
+	advice := sync.OnceValue(func() adviser { return adviserOf(c.Definitions) }) // most commits need none
 
 	for _, p := range ps.all {
 		switch {
 		case p.malformed():
 			found = append(found, malformed(p))
 		case ps.seen[p]:
-		case len(c.Definitions) == 0 || len(absent) > 0 && !advice.knowsGroupOf(p.text):
+		case len(c.Definitions) == 0 || len(absent) > 0 && !advice().knowsGroupOf(p.text):
 			if unknown[p.policy]++; unknown[p.policy] == 1 {
 				first[p.policy] = p.Origin
 			}
 		default:
-			found = append(found, advice.nothing(p))
+			found = append(found, advice().nothing(p))
 		}
 	}
 	for policy, n := range unknown {

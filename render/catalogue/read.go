@@ -115,8 +115,8 @@ func (w *walk) sorted() (Catalogue, error) {
 
 // read reads the files that the walk found.
 func (w *walk) read() {
-	var names []string
-	at := map[string]int{}
+	names := make([]string, 0, len(w.found))
+	at := make(map[string]int, len(w.found))
 	trouble := make([]error, len(w.found))
 	for i, f := range w.found {
 		switch {
@@ -287,7 +287,7 @@ func (s *sorting) refuseDuplicates() {
 		name   string // of a definition
 		origin manifest.Origin
 	}
-	var claims []claim
+	claims := make([]claim, 0, len(s.definitions)+len(s.toDecode))
 	for _, d := range s.definitions {
 		id := manifest.ID{Group: "apiextensions.crossplane.io", Kind: "ManagedResourceDefinition", Name: d.Name}
 		if d.FromCRD {
@@ -302,8 +302,8 @@ func (s *sorting) refuseDuplicates() {
 	}
 	slices.SortStableFunc(claims, func(a, b claim) int { return a.origin.Compare(b.origin) })
 
-	byID := map[manifest.ID]manifest.Origin{}
-	byName := map[string]manifest.Origin{}
+	byID := make(map[manifest.ID]manifest.Origin, len(claims))
+	byName := make(map[string]manifest.Origin, len(s.definitions))
 	for _, c := range claims {
 		if first, twice := byID[c.id]; twice {
 			s.refuse(c.origin, fmt.Errorf("%s is declared at %s already: remove one of them", c.id, first))

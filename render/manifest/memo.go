@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"errors"
-	"fmt"
 	"path"
 )
 
@@ -30,11 +29,10 @@ func (r *Reader) key(name string) string {
 	if err != nil {
 		return "" // reading it says why
 	}
-	form := "yaml"
 	if isJSON(name) {
-		form = "json"
+		return "json" + r.form + hash
 	}
-	return fmt.Sprintf("%s %d %d %s", form, r.limits.FileBytes, r.limits.Depth, hash)
+	return "yaml" + r.form + hash
 }
 
 var errNoHashes = errors.New("these files tell no hashes")

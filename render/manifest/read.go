@@ -26,6 +26,7 @@ type Reader struct {
 	files     fs.FS
 	limits    Limits
 	memo      Memo
+	form      string // of a key: the limits that decide what is read of a file
 	bytes     atomic.Int64
 	documents atomic.Int64
 }
@@ -33,7 +34,8 @@ type Reader struct {
 // NewReader returns a reader that has counted nothing yet. memo may be nil; it serves
 // files that offer Hash(name) (string, error), which tells their content.
 func NewReader(files fs.FS, limits Limits, memo Memo) *Reader {
-	return &Reader{files: files, limits: limits.orDefault(), memo: memo}
+	limits = limits.orDefault()
+	return &Reader{files: files, limits: limits, memo: memo, form: fmt.Sprintf(" %d %d ", limits.FileBytes, limits.Depth)}
 }
 
 // Read returns the documents of a file in order, the items of a List in its place.
