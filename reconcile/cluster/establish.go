@@ -205,19 +205,29 @@ func (e *establishing) wait(ctx context.Context, timeout time.Duration, applied 
 	defer cancel()
 	left := maps.Clone(applied)
 	// A write that changed nothing makes no event, and a watch may be refused: look
-	// from time to time at some that nothing was heard of.
-	quiet := 2 * time.Second
+	// from time to time at some that nothing was heard of. Where that tells nothing, the
+	// API server is busy, and is asked less often.
+	quiet := leastQuiet
+	looked := false
 	for {
+		before := len(left)
 		changed := e.strike(left, progress)
-		if len(left) == 0 {
+		switch {
+		case len(left) == 0:
 			return nil
+		case len(left) < before:
+			quiet = leastQuiet
+		case looked:
+			quiet = min(2*quiet, 8*leastQuiet)
 		}
+		looked = false
 		select {
 		case <-ctx.Done():
 			return e.reasons(context.WithoutCancel(ctx), left)
 		case <-changed:
 		case <-time.After(quiet):
 			e.lookAt(ctx, left)
+			looked = true
 		}
 	}
 }
@@ -241,6 +251,9 @@ func older(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0
 }
+
+// leastQuiet is how long nothing is heard before somebody looks.
+const leastQuiet = 2 * time.Second
 
 // laggards is how many CRDs are read one by one at a time.
 const laggards = 50
