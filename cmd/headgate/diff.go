@@ -94,6 +94,7 @@ func diffCode(r report.Report, on string) error {
 		return exit{code: exitDiffError}
 	case on == "any" && (r.Changes() || held),
 		on == "holds" && held,
+		on == "breaking" && len(r.Breaking()) > 0,
 		on == "findings" && troubled:
 		return exit{code: exitChanges}
 	}

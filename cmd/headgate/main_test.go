@@ -73,14 +73,14 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"provider": provider,
 	"policy":   policy,
 	"xpkg":     xpkg,
-	"commit":   commit,
-	"lose":     lose,
-	"apply":    apply,
-	"flux":     flux,
-	"edit":     edit,
-	"delete":   remove,
-	"digest":   digest,
-	"until":    until,
+	"branch":   branch, "commit": commit,
+	"lose":   lose,
+	"apply":  apply,
+	"flux":   flux,
+	"edit":   edit,
+	"delete": remove,
+	"digest": digest,
+	"until":  until,
 }
 
 // exits runs a program and wants an exit code: exits 2 headgate diff a b.
@@ -173,6 +173,15 @@ func digest(ts *testscript.TestScript, _ bool, _ []string) {
 		ts.Fatalf("nothing is there to approve")
 	}
 	ts.Setenv("DIGEST", found[1])
+}
+
+// branch makes a branch where another one is: branch DIR BRANCH FROM.
+func branch(ts *testscript.TestScript, _ bool, args []string) {
+	repository, err := git.PlainOpen(ts.MkAbs(args[0]))
+	ts.Check(err)
+	from, err := repository.Reference(plumbing.NewBranchReferenceName(args[2]), true)
+	ts.Check(err)
+	ts.Check(repository.Storer.SetReference(plumbing.NewHashReference(plumbing.NewBranchReferenceName(args[1]), from.Hash())))
 }
 
 // commit commits a directory as it is, on a branch: commit DIR BRANCH [MESSAGE].

@@ -38,6 +38,10 @@ func (t *terminal) report(v *view, r report.Report) error {
 		return t.yaml(r)
 	case "markdown":
 		return report.Markdown(t.out, r)
+	case "github":
+		return report.GitHub(t.out, r)
+	case "gitlab":
+		return report.GitLab(t.out, r)
 	}
 	said := r
 	said.Error = ""

@@ -52,6 +52,7 @@ func newRoot(t *terminal) *cobra.Command {
 	root.AddCommand(
 		newRender(t),
 		newDiff(t),
+		newPreview(t),
 		newSync(t),
 		newRun(t),
 		newWhy(t),

@@ -74,6 +74,8 @@ func (c *Cluster) answer(ctx context.Context, q plan.Question, usages func() ([]
 		return c.inside(ctx, q.Of.Name)
 	case plan.Stored:
 		return c.storedVersions(ctx, q.Of)
+	case plan.Present:
+		return c.present(ctx, q.Of)
 	case plan.Dependents:
 	}
 	id := q.Of
@@ -148,6 +150,15 @@ func (c *Cluster) protectors(ctx context.Context, id manifest.ID, usages func() 
 		}
 	}
 	return plan.Answer(t), nil
+}
+
+// present says whether an object is there.
+func (c *Cluster) present(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+	_, err := c.read(ctx, id)
+	if apierrors.IsNotFound(err) {
+		return plan.Answer{}, nil
+	}
+	return plan.Answer{Count: 1}, err
 }
 
 // storedVersions says in which versions objects of a CRD are stored.

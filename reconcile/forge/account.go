@@ -29,11 +29,38 @@ func Token(token string) func(context.Context) (string, error) {
 // a commit before the first, so that nothing is said twice, also after a restart. It is
 // safe for concurrent use; statuses of one context have to come one after another.
 func (a Account) Poster() (Poster, error) {
-	if err := a.Repository.check(); err != nil {
+	of, c, err := a.open()
+	if err != nil {
 		return nil, err
 	}
+	most := 140
+	if a.Repository.Kind == KindGitea {
+		most = 255 // it keeps any length; more than this nobody sees
+	}
+	return &teller{board: of, courier: c, most: most}, nil
+}
+
+// Pulls are the account's pull requests.
+func (a Account) Pulls() (*Pulls, error) {
+	of, c, err := a.open()
+	if err != nil {
+		return nil, err
+	}
+	return &Pulls{desk: of, courier: c}, nil
+}
+
+// A forge is all that is asked of one.
+type forge interface {
+	board
+	desk
+}
+
+func (a Account) open() (forge, *courier, error) {
+	if err := a.Repository.check(); err != nil {
+		return nil, nil, err
+	}
 	if a.Token == nil {
-		return nil, fmt.Errorf("commit statuses of %s need a token", a.Repository)
+		return nil, nil, fmt.Errorf("the forge of %s needs a token", a.Repository)
 	}
 	api := a.Repository.api()
 	c := &courier{next: a.Transport, origin: originOf(api), fetch: a.Token}
@@ -44,15 +71,11 @@ func (a Account) Poster() (Poster, error) {
 	switch a.Repository.Kind {
 	case KindGitHub:
 		g, err := newGitHub(a.Repository, api, client)
-		if err != nil {
-			return nil, err
-		}
-		return &teller{board: g, courier: c, most: 140}, nil
+		return g, c, err
 	case KindGitea:
-		// Gitea keeps any length. More than this nobody sees.
-		return &teller{board: gitea{at: a.Repository, api: api, client: client}, courier: c, most: 255}, nil
+		return gitea{at: a.Repository, api: api, client: client}, c, nil
 	}
-	return nil, fmt.Errorf("repository %s: cannot tell what forge %s is: say github or gitea (also for Forgejo)", a.Repository, a.Repository.Base)
+	return nil, nil, fmt.Errorf("repository %s: cannot tell what forge %s is: say github or gitea (also for Forgejo)", a.Repository, a.Repository.Base)
 }
 
 // A courier carries the token to one host, and no more of an answer than is sane.

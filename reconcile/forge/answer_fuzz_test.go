@@ -2,6 +2,7 @@ package forge
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -37,15 +38,24 @@ func FuzzAnswer(f *testing.F) {
 			return
 		}
 		for _, kind := range kinds {
-			p, err := Account{
+			of := Account{
 				Repository: Repository{Kind: kind, Base: "https://git.example.org", Owner: "acme", Name: "platform"},
 				Token:      Token(canary), Transport: answers{code, body, link},
-			}.Poster()
+			}
+			p, err := of.Poster()
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := (Statuses{Poster: p, Cluster: "production", Home: "headgate-system"}).Publish(t.Context(), green); strings.Contains(errText(err), canary) {
 				t.Errorf("%s: the error has the token in it: %v", kind, err)
+			}
+			pulls, err := of.Pulls()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = pulls.Pull(t.Context(), 7)
+			if err = errors.Join(err, pulls.Comment(t.Context(), 7, "headgate/platform", "said")); strings.Contains(errText(err), canary) {
+				t.Errorf("%s: the error of a comment has the token in it: %v", kind, err)
 			}
 		}
 	})

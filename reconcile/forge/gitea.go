@@ -66,7 +66,12 @@ func (g gitea) create(ctx context.Context, s Status) error {
 }
 
 func (g gitea) trouble(resp *sdk.Response, err error) error {
-	a := answer{forge: "Gitea", of: g.at.String(), right: "the scope write:repository, and its user write access to the repository", err: err}
+	return g.refused(answer{right: "the scope write:repository, and its user write access to the repository"}, resp, err)
+}
+
+// refused makes of what was asked, and what came back, an error.
+func (g gitea) refused(a answer, resp *sdk.Response, err error) error {
+	a.forge, a.of, a.err = "Gitea", g.at.String(), err
 	if resp != nil {
 		a.resp = resp.Response
 		// Where the answer is not the API's own the SDK repeats request and body.

@@ -64,6 +64,11 @@ func (g gitHub) create(ctx context.Context, s Status) error {
 }
 
 func (g gitHub) trouble(resp *github.Response, err error) error {
+	return g.refused(answer{right: "the permission “Commit statuses: read and write” (a classic token: repo:status)"}, resp, err)
+}
+
+// refused makes of what was asked, and what came back, an error.
+func (g gitHub) refused(a answer, resp *github.Response, err error) error {
 	now := time.Now()
 	if limit, ok := errors.AsType[*github.RateLimitError](err); ok {
 		wait := min(max(0, limit.Rate.Reset.Sub(now)), longestWait)
@@ -76,7 +81,7 @@ func (g gitHub) trouble(resp *github.Response, err error) error {
 		}
 		return &Later{After: wait, Err: fmt.Errorf("GitHub: too many requests at once: %s", cut(plain(limit.Message), 200))}
 	}
-	a := answer{forge: "GitHub", of: g.at.String(), right: "the permission “Commit statuses: read and write” (a classic token: repo:status)", err: err}
+	a.forge, a.of, a.err = "GitHub", g.at.String(), err
 	if resp != nil {
 		a.resp = resp.Response
 	}

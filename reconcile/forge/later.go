@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,8 @@ const longestWait = 2 * time.Hour
 type answer struct {
 	forge string         // its name, for people
 	of    string         // owner/name
-	right string         // what a token needs to set statuses there
+	doing string         // what it was asked; "" is to set statuses
+	right string         // what a token needs to do that there
 	resp  *http.Response // nil where none came
 	said  string         // the server's own words, not yet plain
 	err   error          // what the client made of it
@@ -61,11 +63,11 @@ func (a answer) trouble(now time.Time) error {
 	case code == http.StatusUnauthorized:
 		return fmt.Errorf("%s: the token is not accepted (401): it is wrong, expired or revoked%s", a.forge, said)
 	case code == http.StatusForbidden:
-		return fmt.Errorf("%s: the token may not set statuses of %s (403): it needs %s%s", a.forge, a.of, a.right, said)
+		return fmt.Errorf("%s: the token may not %s of %s (403): it needs %s%s", a.forge, cmp.Or(a.doing, "set statuses"), a.of, a.right, said)
 	case code == http.StatusNotFound:
-		return fmt.Errorf("%s: no repository %s or no such commit, or the token cannot see it (404): it needs %s%s", a.forge, a.of, a.right, said)
+		return fmt.Errorf("%s: no repository %s or no such commit or pull request, or the token cannot see it (404): it needs %s%s", a.forge, a.of, a.right, said)
 	}
-	return fmt.Errorf("%s: the status is refused (%d)%s", a.forge, code, said)
+	return fmt.Errorf("%s: it refuses to %s (%d)%s", a.forge, cmp.Or(a.doing, "set statuses"), code, said)
 }
 
 // unwrapURL takes method and URL off a client's error; the cause stays comparable.

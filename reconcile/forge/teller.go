@@ -45,10 +45,15 @@ func (t *teller) Post(ctx context.Context, s Status) error {
 		return nil
 	}
 	t.forget(s.Commit) // whether it was written is not known
+	return t.courier.discreet(err)
+}
+
+// discreet is an error that does not say the token.
+func (c *courier) discreet(err error) error {
 	if later, ok := errors.AsType[*Later](err); ok {
-		return &Later{After: later.After, Err: hidden{t.courier.hide(err.Error()), later.Err}}
+		return &Later{After: later.After, Err: hidden{c.hide(err.Error()), later.Err}}
 	}
-	return errors.New(t.courier.hide(err.Error()))
+	return errors.New(c.hide(err.Error()))
 }
 
 func (t *teller) post(ctx context.Context, s Status) error {

@@ -18,6 +18,9 @@ type Baseline struct {
 	Base  render.Desired
 	Sync  Sync
 	Terms Terms
+
+	// Counts answers questions from a cluster; nil: there is none.
+	Counts func(context.Context, []Question) (map[Question]Answer, error)
 }
 
 // Observe is what a cluster would hold that the base was applied to.
@@ -29,6 +32,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		Upstream:  b.upstream(),
 		Terms:     b.Terms,
 		Offline:   true,
+		Counts:    b.Counts != nil,
 	}
 	base := make(map[manifest.ID]render.Object, len(b.Base.Objects))
 	wanted := make(map[manifest.ID]bool, len(want.Objects))
@@ -119,8 +123,13 @@ func (b Baseline) instances(wanted map[manifest.ID]bool) (map[schema.GroupKind]b
 	return reach, nil
 }
 
-// Answer answers nothing: a commit has no custom resources to count.
-func (Baseline) Answer(context.Context, []Question) (map[Question]Answer, error) { return nil, nil }
+// Answer answers what only a cluster can know: a commit has no custom resources to count.
+func (b Baseline) Answer(ctx context.Context, questions []Question) (map[Question]Answer, error) {
+	if b.Counts == nil {
+		return nil, nil
+	}
+	return b.Counts(ctx, questions)
+}
 
 // upstream is what Crossplane would have made of the base.
 func (b Baseline) upstream() Upstream {

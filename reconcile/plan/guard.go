@@ -41,7 +41,7 @@ func (c Case) Live(s Step) *metav1.PartialObjectMetadata { return c.Seen.Objects
 type Ruling struct {
 	Answer Response
 	Reason string    // what a person reads, and can act on; of what is allowed, a note
-	Needs  *Question // the guard has to know this first; until then it holds
+	Needs  *Question // the guard has to know this first; until then it holds, or notes that nobody knows
 }
 
 // A Response is allow, retain or hold.
@@ -132,7 +132,7 @@ func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool
 				continue
 			}
 			r := g.Rule(s, Case{Want: p.Want, Seen: seen, Passing: passing})
-			if r.Needs != nil && !seen.Offline {
+			if r.Needs != nil && (!seen.Offline || seen.Counts) {
 				p.open = append(p.open, *r.Needs)
 			}
 			switch r.Answer {
@@ -395,8 +395,8 @@ func othersInside(s Step, c Case) Ruling {
 func counted(q Question, c Case, format, noun string) Ruling {
 	a, ok := c.Seen.Answers[q]
 	switch {
-	case c.Seen.Offline:
-		return Ruling{Reason: "what would be deleted with it is not known without a cluster; a pass holds it while that is anything"}
+	case !ok && c.Seen.Offline:
+		return Ruling{Reason: "what would be deleted with it is not known without a cluster; a pass holds it while that is anything", Needs: &q}
 	case !ok:
 		r := held("it has not been counted what would be deleted with it")
 		r.Needs = &q

@@ -30,7 +30,8 @@ type Observed struct {
 	Fights       []Fight                     // what somebody undoes again and again, as whoever makes the passes remembers
 	Approvals    []string                    // digests that a person gave, on the Sync or on the command line
 	Natural      render.Owner                // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
-	Offline      bool                        // a commit and no cluster: questions stay open, and every kind counts as served
+	Offline      bool                        // a commit and no cluster: every kind counts as served, and questions stay open
+	Counts       bool                        // of a commit: a cluster answers questions all the same
 	Looks        bool                        // a sync that only looks: its inventory is what it saw as wanted, its trials are comparisons
 	Written      map[manifest.ID]manifest.ID // how the commit writes what is another identity in the cluster
 	Dependencies map[manifest.ID]Dependency  // that were looked at
@@ -127,6 +128,8 @@ const (
 	Inside Ask = "inside"
 	// Protectors asks how many of Crossplane's Usages name an object.
 	Protectors Ask = "protectors"
+	// Present asks whether an object is there.
+	Present Ask = "present"
 	// Stored asks in which versions objects of a CRD are stored: the example names them all.
 	Stored Ask = "stored"
 )

@@ -7,6 +7,9 @@ import (
 	"headgate.dev/headgate/render/schema"
 )
 
+// A SchemaChange is one place in which an update of a definition changes what its kind takes.
+type SchemaChange = schema.Change
+
 // Schema is what an update of a CRD, or of an MRD, changes for those who use its kind. Of every
 // other step it is nothing.
 func (s Step) Schema() schema.Difference {
@@ -64,7 +67,7 @@ func broken(s Step, c Case) Ruling {
 	a, answered := c.Seen.Answers[q]
 	switch {
 	case c.Seen.Offline && !answered:
-		return Ruling{Reason: fmt.Sprintf("its schema breaks: %s; whether custom resources exist is not known without a cluster, and a pass holds it while any do", someOf(breaking))}
+		return Ruling{Reason: fmt.Sprintf("its schema breaks: %s; whether custom resources exist is not known without a cluster, and a pass holds it while any do", someOf(breaking)), Needs: &q}
 	case !answered:
 		r := held("its schema breaks: %s; it has not been counted how many custom resources exist", someOf(breaking))
 		r.Needs = &q

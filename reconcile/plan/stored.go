@@ -16,20 +16,18 @@ func stored(s Step, c Case) Ruling {
 		return allowed // which Err says
 	}
 	drops := hasWebhook(s.Live) && !hasWebhook(after)
-	if drops && c.Seen.Offline {
-		return Ruling{Reason: "its conversion webhook is dropped; whether objects are stored in another version is not known without a cluster"}
-	}
 	declared, storage := versionsOf(after)
 	before, _ := versionsOf(s.Live)
 	removes := slices.ContainsFunc(before, func(v string) bool { return !slices.Contains(declared, v) })
 	versions, _, _ := unstructured.NestedStringSlice(s.Live.Object, "status", "storedVersions")
-	if s.ID.IsMRD() && removes && c.Seen.Offline {
-		return Ruling{Reason: "it declares fewer versions; whether objects are stored in one that goes is not known without a cluster"}
-	}
-	if s.ID.IsMRD() && (drops || removes) {
+	if (s.ID.IsMRD() || c.Seen.Offline) && (drops || removes) {
 		q := Question{Ask: Stored, Of: CRD(s.ID.Name)}
 		a, answered := c.Seen.Answers[q]
 		switch {
+		case !answered && c.Seen.Offline && drops:
+			return Ruling{Reason: "its conversion webhook is dropped; whether objects are stored in another version is not known without a cluster", Needs: &q}
+		case !answered && c.Seen.Offline:
+			return Ruling{Reason: "it declares fewer versions; whether objects are stored in one that goes is not known without a cluster", Needs: &q}
 		case !answered:
 			r := held("it has not been read in which versions objects are stored")
 			r.Needs = &q

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
@@ -13,6 +14,10 @@ import (
 // the rest folded away. Everything that a commit could have written is quoted as code.
 func Markdown(w io.Writer, r Report) error {
 	var b strings.Builder
+	if r.Preview != nil {
+		_, err := io.WriteString(w, Comment(r, math.MaxInt))
+		return err
+	}
 	fmt.Fprintf(&b, "**Headgate** %s\n", escape(strings.TrimPrefix(r.Line(), "Summary: ")))
 	if r.Error != "" {
 		fmt.Fprintf(&b, "\n%s\n", fenced(r.Error))

@@ -35,7 +35,8 @@ type Report struct {
 	Findings    []manifest.Finding `json:"findings"`
 	Fights      []plan.Fight       `json:"fights,omitempty"` // that are not over
 	Skipped     catalogue.Skipped  `json:"skipped,omitempty"`
-	Error       string             `json:"error,omitempty"` // of a pass that stopped
+	Preview     *Preview           `json:"preview,omitempty"` // of a pull request
+	Error       string             `json:"error,omitempty"`   // of a pass that stopped
 }
 
 // A Summary counts.
@@ -85,6 +86,9 @@ type Step struct {
 	Origin     *manifest.Origin    `json:"origin,omitempty"`
 	Because    []activation.Reason `json:"because,omitempty"`
 	Changes    []plan.Change       `json:"changes,omitempty"`
+	Breaks     []plan.SchemaChange `json:"breaks,omitempty"`    // of a CRD or MRD: what is fine now and is not any more
+	Added      int                 `json:"added,omitempty"`     // of a CRD or MRD: fields and versions that nobody has to use
+	Words      bool                `json:"words,omitempty"`     // of a CRD or MRD: nothing but descriptions changes
 	TakesFrom  []string            `json:"takesFrom,omitempty"` // the field managers from whom it takes fields
 	Waits      string              `json:"waits,omitempty"`
 	NotReady   string              `json:"notReady,omitempty"`
@@ -92,6 +96,7 @@ type Step struct {
 	Error      string              `json:"error,omitempty"`
 
 	definition bool
+	active     bool // of a CRD: always; of an MRD: a CRD is made of it
 }
 
 // New reports a plan. done is what became of its writes, nil where it was not carried
@@ -206,7 +211,10 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 		ID: s.ID, APIVersion: s.APIVersion, Because: s.Because,
 		Changes: s.Changes(), TakesFrom: s.TakesFrom(), Waits: s.Waits, NotReady: o.NotReady,
 		definition: s.Definition,
+		active:     s.ID.IsCRD() || len(s.Because) > 0,
 	}
+	difference := s.Schema()
+	step.Breaks, step.Added, step.Words = difference.Breaking(), len(difference.Added), difference.OnlyWords()
 	if s.Needs != "" && s.Waits == "" {
 		step.Waits = "the CRD " + s.Needs
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/activation"
@@ -274,18 +275,17 @@ func (r Report) Line() string {
 	return line
 }
 
-// clean takes what a commit could do to a terminal out of a text: escape sequences,
-// control characters, and marks that turn the direction of writing.
+// clean takes what a commit could do to a terminal, or to a page, out of a text: line breaks,
+// escape sequences, control characters, and what nobody sees, as marks that turn the direction
+// of writing.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case r == '\n':
+		case r == '\n', unicode.In(r, unicode.Zl, unicode.Zp):
 			return ' '
-		case r < ' ', r == 0x7f, r >= 0x80 && r <= 0x9f, slices.Contains(bidi, r):
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
 			return -1
 		}
 		return r
 	}, s)
 }
-
-var bidi = []rune{'\u061c', '\u200e', '\u200f', '\u202a', '\u202b', '\u202c', '\u202d', '\u202e', '\u2066', '\u2067', '\u2068', '\u2069'}

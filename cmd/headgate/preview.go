@@ -1,0 +1,261 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strconv"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/forge"
+	"headgate.dev/headgate/reconcile/git"
+	"headgate.dev/headgate/reconcile/report"
+
+	"github.com/spf13/cobra"
+)
+
+// previewFlags are those of a preview beside the ones of a pass.
+type previewFlags struct {
+	*passFlags
+	base, head      string
+	live            bool
+	comment, status bool
+	forge           forgeFlags
+}
+
+// forgeFlags say where a pull request is.
+type forgeFlags struct {
+	kind      choice
+	repo      string
+	pull      int
+	cluster   string
+	targetURL string
+}
+
+func newPreview(t *terminal) *cobra.Command {
+	f := &previewFlags{passFlags: newPassFlags(), forge: forgeFlags{kind: oneOf("auto", "github", "gitea")}}
+	show := &view{format: oneOf("text", "json", "yaml", "markdown", "github", "gitlab")}
+	exitOn := oneOf("any", "breaking", "holds", "findings", "never")
+	cmd := &cobra.Command{
+		Use:   "preview [flags]",
+		Short: "Show what merging a pull request does, and say it there",
+		Long: `Preview compares the commit where a pull request left its target with its head: what
+becomes active and because of which pattern, what stops being wanted, which schemas
+break, what would be held, and what to look at. It needs a clone and no cluster.
+
+With --live a cluster is asked for counts, for stored versions and for what is active
+already, and for nothing else. With --comment there is one comment on the pull request,
+which every run brings up to date, and with --status a commit status on its head:
+headgate/NAME/preview, or headgate/CLUSTER/NAME/preview with --live.
+
+In a workflow of GitHub, Gitea or Forgejo the repository and the number are known; the
+token is HEADGATE_FORGE_TOKEN, GITHUB_TOKEN or GITEA_TOKEN. The clone needs its history
+(fetch-depth: 0). With --repo URL and --pull the commits are those of the pull request.
+
+Exit codes: 0 no change, 1 changes, 2 error; an error beats changes. --exit-on says what
+counts: any change, schemas that break, holds, findings that are errors or warnings, or
+never.`,
+		Example: `  headgate preview
+  headgate preview --base origin/main --head HEAD -o markdown
+  headgate preview --comment --status --exit-on holds
+  headgate preview --repo https://git.example.org/team/platform.git --forge gitea --pull 7 --comment`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := t.preview(cmd.Context(), f)
+			if isUsage(err) {
+				return err
+			}
+			if err := errors.Join(err, t.report(show, r)); err != nil {
+				return exit{exitDiffError, err}
+			}
+			return diffCode(r, exitOn.value)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.base, "base", "", "what it is to be merged into: a `branch` or commit (default: the target of the workflow's pull request, or origin/main)")
+	flags.StringVar(&f.head, "head", "", "what is to be merged: a `branch` or commit (default HEAD)")
+	flags.BoolVar(&f.live, "live", false, "ask the cluster for counts, stored versions and what is active already")
+	flags.BoolVar(&f.comment, "comment", false, "write one comment on the pull request, or bring it up to date")
+	flags.BoolVar(&f.status, "status", false, "post a commit status on the head of the pull request")
+	f.forge.addTo(cmd)
+	show.addTo(cmd)
+	exitOn.addTo(cmd, "exit-on", "", "exit with code 1 for")
+	f.addTo(cmd)
+	return cmd
+}
+
+func (f *forgeFlags) addTo(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	f.kind.addTo(cmd, "forge", "", "what the forge is; gitea is also Forgejo")
+	flags.StringVar(&f.repo, "forge-repo", "", "the repository on the forge, as its `URL` (default: that of the workflow, or --repo)")
+	flags.IntVar(&f.pull, "pull", 0, "`number` of the pull request (default: that of the workflow)")
+	flags.StringVar(&f.cluster, "cluster-name", "", "with --live: `name` of the cluster in the status")
+	flags.StringVar(&f.targetURL, "target-url", "", "`URL` that the status links to")
+}
+
+func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report, error) {
+	switch {
+	case f.live && f.status && f.forge.cluster == "":
+		return report.Report{}, usagef("--live and --status want --cluster-name: several clusters may report on one pull request")
+	case f.catalogue.value == "live" && !f.live:
+		return report.Report{}, usagef("--catalogue=live reads a cluster: say --live")
+	}
+	source, err := t.commits(&f.sourceFlags)
+	if err != nil {
+		return report.Report{}, err
+	}
+	repository, ok := source.(*git.Repository)
+	if !ok {
+		return report.Report{}, usagef("a preview is of a Git repository")
+	}
+	tell, err := t.previews(ctx, f, repository)
+	if err != nil {
+		return report.Report{}, err
+	}
+	blank := report.Failed(f.sync(), "", errors.New("stopped"))
+	if tell != nil {
+		if err := tell.Pending(ctx, blank); err != nil {
+			slog.Warn("the status is not posted", "error", err)
+		}
+	}
+	r, err := t.compared(ctx, f, repository, source)
+	if isUsage(err) {
+		return r, err
+	}
+	if err != nil {
+		r = report.Failed(f.sync(), r.Revision, err)
+	}
+	if tell != nil {
+		err = errors.Join(err, tell.Publish(ctx, r))
+	}
+	return r, err
+}
+
+// compared is the report of the preview.
+func (t *terminal) compared(ctx context.Context, f *previewFlags, repository *git.Repository, source reconcile.Source) (report.Report, error) {
+	base := cmp.Or(f.base, t.workflow().base, "origin/main")
+	head := cmp.Or(f.head, "HEAD")
+	left, err := repository.MergeBase(ctx, base, head)
+	if err != nil {
+		return report.Report{}, err
+	}
+	of := reconcile.Pull{Base: left, Head: head}
+	if now, err := repository.Resolve(ctx, base); err != nil {
+		return report.Report{}, err
+	} else if now != left {
+		of.Target = now
+	}
+	r, err := t.offline(f.passFlags, source)
+	if f.live {
+		r, err = t.reconciler(f.passFlags, source, cluster.Options{})
+	}
+	if err != nil {
+		return report.Report{}, err
+	}
+	return r.Preview(ctx, of)
+}
+
+// previews is who says what the preview comes to; nil where nobody asked for that.
+func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Repository) (*forge.Previews, error) {
+	if !f.comment && !f.status && f.forge.pull == 0 {
+		return nil, nil
+	}
+	in := t.workflow()
+	number := cmp.Or(f.forge.pull, in.pull)
+	if number == 0 {
+		return nil, usagef("which pull request? say --pull: this is no workflow of one")
+	}
+	at, err := f.forge.repository(in, of)
+	if err != nil {
+		return nil, err
+	}
+	token := cmp.Or(t.getenv("HEADGATE_FORGE_TOKEN"), in.token)
+	if token == "" {
+		return nil, usagef("the environment has no token of the forge: set HEADGATE_FORGE_TOKEN")
+	}
+	account := forge.Account{Repository: at, Token: forge.Token(token)}
+	pulls, err := account.Pulls()
+	if err != nil {
+		return nil, err
+	}
+	tell := &forge.Previews{TargetURL: f.forge.targetURL}
+	if tell.Pull, err = pulls.Pull(ctx, number); err != nil {
+		return nil, err
+	}
+	if isURL(f.repo) { // and no clone whose HEAD means anything
+		f.base, f.head = cmp.Or(f.base, tell.Pull.Target), cmp.Or(f.head, tell.Pull.Head)
+	}
+	if f.live {
+		tell.Cluster = f.forge.cluster
+	}
+	if f.comment {
+		tell.Pulls = pulls
+	}
+	if f.status {
+		tell.Poster, err = account.Poster()
+	}
+	return tell, err
+}
+
+// repository is where on the forge the pull request is.
+func (f *forgeFlags) repository(in workflow, of *git.Repository) (forge.Repository, error) {
+	url := cmp.Or(f.repo, in.repo)
+	if isURL(of.URL) {
+		url = cmp.Or(f.repo, of.URL)
+	}
+	if url == "" {
+		return forge.Repository{}, usagef("where is the pull request? say --forge-repo: this is no workflow of one")
+	}
+	at, err := forge.RepositoryOf(url)
+	if err != nil {
+		return at, err
+	}
+	switch f.kind.value {
+	case "github":
+		at.Kind = forge.KindGitHub
+	case "gitea":
+		at.Kind = forge.KindGitea
+	default:
+		at.Kind = cmp.Or(at.Kind, in.kind)
+	}
+	if at.Kind == "" {
+		return at, usagef("nobody can tell what forge %s is: say --forge", at.Base)
+	}
+	return at, nil
+}
+
+// A workflow is what a run of GitHub's, Gitea's or Forgejo's CI tells of itself.
+type workflow struct {
+	kind  forge.Kind
+	repo  string // URL
+	pull  int
+	base  string // the target of the pull request, as the clone has it
+	token string
+}
+
+var pullRef = regexp.MustCompile(`^refs/pull/(\d+)/`)
+
+// workflow is the one that runs the program; what is empty it does not tell.
+func (t *terminal) workflow() workflow {
+	if t.getenv("GITHUB_ACTIONS") != "true" { // which Gitea and Forgejo set too
+		return workflow{}
+	}
+	w := workflow{kind: forge.KindGitHub, token: t.getenv("GITHUB_TOKEN")}
+	if t.getenv("GITEA_ACTIONS") == "true" || t.getenv("FORGEJO_ACTIONS") == "true" {
+		w.kind, w.token = forge.KindGitea, cmp.Or(t.getenv("GITEA_TOKEN"), w.token)
+	}
+	if server, name := t.getenv("GITHUB_SERVER_URL"), t.getenv("GITHUB_REPOSITORY"); server != "" && name != "" {
+		w.repo = fmt.Sprintf("%s/%s", server, name)
+	}
+	if m := pullRef.FindStringSubmatch(t.getenv("GITHUB_REF")); m != nil {
+		w.pull, _ = strconv.Atoi(m[1]) // too long to be one is none
+	}
+	if base := t.getenv("GITHUB_BASE_REF"); base != "" {
+		w.base = "origin/" + base
+	}
+	return w
+}

@@ -1,0 +1,56 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"headgate.dev/headgate/reconcile/report"
+)
+
+// Previews publish what the merge of a pull request does: one status on its head, and one
+// comment.
+type Previews struct {
+	Poster Poster // of the status; nil: there is none
+	Pulls  *Pulls // of the comment; nil: there is none
+	Pull   Pull   // its head is where the status goes
+
+	Cluster   string // of previews that ask one; "" is that none was asked
+	TargetURL string // of the status, or empty
+}
+
+// Pending says that a preview is being made.
+func (p Previews) Pending(ctx context.Context, of report.Report) error {
+	return p.post(ctx, of, report.Status{State: report.Pending, Description: "the preview is being made"})
+}
+
+// Publish publishes the report of a preview.
+func (p Previews) Publish(ctx context.Context, r report.Report) error {
+	var refused []error
+	if p.Pulls != nil {
+		body := report.Comment(r, MostComment-len(markOf(p.about(r)))-1)
+		refused = append(refused, p.Pulls.Comment(ctx, p.Pull.Number, p.about(r), body))
+	}
+	return errors.Join(append(refused, p.post(ctx, r, r.Verdict.Activation))...)
+}
+
+func (p Previews) post(ctx context.Context, r report.Report, said report.Status) error {
+	if p.Poster == nil {
+		return nil
+	}
+	if !isCommit(p.Pull.Head) {
+		return fmt.Errorf("a status needs a full commit id, not %q", p.Pull.Head)
+	}
+	return p.Poster.Post(ctx, Status{
+		Commit: p.Pull.Head, Context: contextOf(p.about(r), "/preview"),
+		State: said.State, Description: said.Description, TargetURL: p.TargetURL,
+	})
+}
+
+// about is what a preview is about: without a cluster it is the same for all of them.
+func (p Previews) about(r report.Report) string {
+	if p.Cluster != "" {
+		return "headgate/" + p.Cluster + "/" + r.Sync.Name
+	}
+	return "headgate/" + r.Sync.Name
+}

@@ -1,0 +1,240 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	sdk "code.gitea.io/sdk/gitea"
+	"github.com/google/go-github/v89/github"
+)
+
+// A Pull is a pull request.
+type Pull struct {
+	Number int
+	Head   string // the newest commit of its branch, full hex
+	Target string // the branch that it is to be merged into
+}
+
+// A comment on a pull request.
+type comment struct {
+	id     int64
+	author string
+	body   string
+}
+
+// A desk is where a forge talks about pull requests.
+type desk interface {
+	pull(ctx context.Context, number int) (Pull, error)
+	// self is the user of the token.
+	self(ctx context.Context) (string, error)
+	comments(ctx context.Context, number int) ([]comment, error)
+	comment(ctx context.Context, number int, body string) error
+	edit(ctx context.Context, id int64, body string) error
+}
+
+// Pulls are the pull requests of a repository.
+type Pulls struct {
+	desk
+	courier *courier
+}
+
+// MostComment is how many bytes of a comment every forge takes: GitHub has the lowest limit.
+const MostComment = 65_536
+
+// Pull reads a pull request.
+func (p *Pulls) Pull(ctx context.Context, number int) (Pull, error) {
+	pull, err := p.pull(ctx, number)
+	if err != nil {
+		return Pull{}, p.courier.discreet(err)
+	}
+	if !isCommit(pull.Head) {
+		return Pull{}, fmt.Errorf("pull request %d: its head is %q, and no commit", number, plain(pull.Head))
+	}
+	return pull, nil
+}
+
+// Comment writes the one comment of a key on a pull request, or changes it. It finds the
+// comment by a mark that nobody sees, and by who wrote it: the mark alone anybody can copy, and
+// would have us overwrite what they wrote, or hide ours.
+func (p *Pulls) Comment(ctx context.Context, number int, key, body string) error {
+	if err := p.write(ctx, number, key, body); err != nil {
+		return p.courier.discreet(fmt.Errorf("pull request %d: %w", number, err))
+	}
+	return nil
+}
+
+func (p *Pulls) write(ctx context.Context, number int, key, body string) error {
+	if _, err := p.courier.token(ctx); err != nil { // from now on it can be hidden
+		return err
+	}
+	mark := markOf(key)
+	body = mark + "\n" + p.courier.hide(body)
+	if len(body) > MostComment {
+		return fmt.Errorf("a comment of %d bytes is more than %d", len(body), MostComment)
+	}
+	all, err := p.comments(ctx, number)
+	if err != nil {
+		return err
+	}
+	marked := slices.DeleteFunc(all, func(c comment) bool { return !strings.HasPrefix(strings.TrimSpace(c.body), mark) })
+	if len(marked) == 0 {
+		return p.comment(ctx, number, body)
+	}
+	self, err := p.self(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range marked {
+		switch {
+		case !strings.EqualFold(c.author, self):
+		case normal(c.body) == normal(body):
+			return nil
+		default:
+			return p.edit(ctx, c.id, body)
+		}
+	}
+	return p.comment(ctx, number, body)
+}
+
+var unmarked = regexp.MustCompile(`[^A-Za-z0-9./]+`)
+
+// markOf is the mark of a key: a comment in HTML, which nobody sees.
+func markOf(key string) string { return "<!-- " + unmarked.ReplaceAllString(key, "-") + " -->" }
+
+// normal is a body as every forge gives it back: some write line breaks otherwise.
+func normal(body string) string {
+	return strings.TrimSpace(strings.ReplaceAll(body, "\r\n", "\n"))
+}
+
+func (g gitHub) pull(ctx context.Context, number int) (Pull, error) {
+	got, resp, err := g.client.PullRequests.Get(ctx, g.at.Owner, g.at.Name, number)
+	if err != nil {
+		return Pull{}, g.refused(answer{doing: "read pull requests", right: "the permission “Pull requests: read and write”"}, resp, err)
+	}
+	return Pull{Number: number, Head: got.GetHead().GetSHA(), Target: got.GetBase().GetRef()}, nil
+}
+
+func (g gitHub) self(ctx context.Context) (string, error) {
+	user, resp, err := g.client.Users.Get(ctx, "")
+	if err != nil && resp != nil && (resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusNotFound) {
+		if _, limited := errors.AsType[*github.RateLimitError](err); !limited {
+			return "github-actions[bot]", nil // the token of a workflow is of no user
+		}
+	}
+	if err != nil {
+		return "", g.refused(answer{doing: "read who it is"}, resp, err)
+	}
+	return user.GetLogin(), nil
+}
+
+func (g gitHub) comments(ctx context.Context, number int) ([]comment, error) {
+	var all []comment
+	for page, pages := 1, 0; page != 0 && pages < mostPages; pages++ {
+		got, resp, err := g.client.Issues.ListComments(ctx, g.at.Owner, g.at.Name, number, &github.IssueListCommentsOptions{ListOptions: github.ListOptions{Page: page, PerPage: 100}})
+		if err != nil {
+			return nil, g.commenting(resp, err)
+		}
+		for _, c := range got {
+			all = append(all, comment{id: c.GetID(), author: c.GetUser().GetLogin(), body: c.GetBody()})
+		}
+		page = resp.NextPage
+	}
+	return all, nil
+}
+
+func (g gitHub) comment(ctx context.Context, number int, body string) error {
+	if _, resp, err := g.client.Issues.CreateComment(ctx, g.at.Owner, g.at.Name, number, &github.IssueComment{Body: &body}); err != nil {
+		return g.commenting(resp, err)
+	}
+	return nil
+}
+
+func (g gitHub) edit(ctx context.Context, id int64, body string) error {
+	if _, resp, err := g.client.Issues.EditComment(ctx, g.at.Owner, g.at.Name, id, &github.IssueComment{Body: &body}); err != nil {
+		return g.commenting(resp, err)
+	}
+	return nil
+}
+
+func (g gitHub) commenting(resp *github.Response, err error) error {
+	return g.refused(answer{doing: "comment on pull requests", right: "the permission “Pull requests: read and write”"}, resp, err)
+}
+
+func (g gitea) pull(ctx context.Context, number int) (Pull, error) {
+	client, err := g.within(ctx)
+	if err != nil {
+		return Pull{}, err
+	}
+	got, resp, err := client.GetPullRequest(g.at.Owner, g.at.Name, int64(number))
+	if err != nil {
+		return Pull{}, g.refused(answer{doing: "read pull requests", right: "the scope read:repository"}, resp, err)
+	}
+	if got == nil || got.Head == nil || got.Base == nil {
+		return Pull{}, fmt.Errorf("Gitea: pull request %d has no head or no target", number) //nolint:staticcheck // a name
+	}
+	return Pull{Number: number, Head: got.Head.Sha, Target: got.Base.Ref}, nil
+}
+
+func (g gitea) self(ctx context.Context) (string, error) {
+	client, err := g.within(ctx)
+	if err != nil {
+		return "", err
+	}
+	user, resp, err := client.GetMyUserInfo()
+	if err != nil {
+		return "", g.refused(answer{doing: "read who it is", right: "the scope read:user"}, resp, err)
+	}
+	return user.UserName, nil
+}
+
+func (g gitea) comments(ctx context.Context, number int) ([]comment, error) {
+	client, err := g.within(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []comment
+	for page, pages := 1, 0; page != 0 && pages < mostPages; pages++ {
+		got, resp, err := client.ListIssueComments(g.at.Owner, g.at.Name, int64(number), sdk.ListIssueCommentOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: 50}})
+		if err != nil {
+			return nil, g.commenting(resp, err)
+		}
+		for _, c := range got {
+			if c != nil && c.Poster != nil {
+				all = append(all, comment{id: c.ID, author: c.Poster.UserName, body: c.Body})
+			}
+		}
+		page = resp.NextPage
+	}
+	return all, nil
+}
+
+func (g gitea) comment(ctx context.Context, number int, body string) error {
+	client, err := g.within(ctx)
+	if err != nil {
+		return err
+	}
+	if _, resp, err := client.CreateIssueComment(g.at.Owner, g.at.Name, int64(number), sdk.CreateIssueCommentOption{Body: body}); err != nil {
+		return g.commenting(resp, err)
+	}
+	return nil
+}
+
+func (g gitea) edit(ctx context.Context, id int64, body string) error {
+	client, err := g.within(ctx)
+	if err != nil {
+		return err
+	}
+	if _, resp, err := client.EditIssueComment(g.at.Owner, g.at.Name, id, sdk.EditIssueCommentOption{Body: body}); err != nil {
+		return g.commenting(resp, err)
+	}
+	return nil
+}
+
+func (g gitea) commenting(resp *sdk.Response, err error) error {
+	return g.refused(answer{doing: "comment on pull requests", right: "the scope write:issue"}, resp, err)
+}

@@ -1,0 +1,108 @@
+package report
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// annotations are what a report says of places in the commit: findings, what breaks, what is
+// held and what fails.
+func annotations(r Report) []manifest.Finding {
+	var all []manifest.Finding
+	for _, f := range r.Findings {
+		if f.Fix != "" {
+			f.Message += "; " + f.Fix
+		}
+		all = append(all, f)
+	}
+	for _, s := range r.Steps {
+		if s.Origin == nil {
+			continue
+		}
+		say := func(rule string, severity manifest.Severity, message string) {
+			all = append(all, manifest.Finding{Rule: rule, Severity: severity, Origin: *s.Origin, Message: s.ID.Name + ": " + message})
+		}
+		switch {
+		case s.Error != "":
+			say("fails", manifest.Error, s.Error)
+		case s.Action == plan.Hold:
+			say("held-"+strings.ReplaceAll(s.Guard, " ", "-"), manifest.Error, s.Reason)
+		case len(s.Breaks) > 0 && s.active:
+			for i, b := range s.Breaks {
+				if i == mostChanges {
+					break
+				}
+				say("schema-breaks", manifest.Warning, b.String())
+			}
+		}
+	}
+	return all
+}
+
+// GitHub writes what a report says of places in the commit as commands of a workflow of GitHub
+// or Gitea: they appear beside the lines.
+func GitHub(w io.Writer, r Report) error {
+	levels := map[manifest.Severity]string{manifest.Error: "error", manifest.Warning: "warning", manifest.Note: "notice"}
+	var b strings.Builder
+	if r.Error != "" {
+		fmt.Fprintf(&b, "::error::%s\n", command(r.Error))
+	}
+	for _, a := range annotations(r) {
+		place := ""
+		if a.Origin.Path != "" {
+			place = fmt.Sprintf("file=%s,line=%d,", property(a.Origin.Path), max(a.Origin.Line, 1))
+		}
+		fmt.Fprintf(&b, "::%s %stitle=%s::%s\n", levels[a.Severity], place, property(a.Rule), command(clean(a.Message)))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// command is a text in a command of a workflow; property is one among its properties.
+func command(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
+}
+
+func property(s string) string {
+	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(command(clean(s)))
+}
+
+// A quality is an issue of GitLab's Code Quality.
+type quality struct {
+	Description string `json:"description"`
+	CheckName   string `json:"check_name"`
+	Fingerprint string `json:"fingerprint"`
+	Severity    string `json:"severity"`
+	Location    struct {
+		Path  string `json:"path"`
+		Lines struct {
+			Begin int `json:"begin"`
+		} `json:"lines"`
+	} `json:"location"`
+}
+
+// GitLab writes what a report says of places in the commit as a report of Code Quality.
+func GitLab(w io.Writer, r Report) error {
+	levels := map[manifest.Severity]string{manifest.Error: "critical", manifest.Warning: "major", manifest.Note: "info"}
+	all := []quality{}
+	for _, a := range annotations(r) {
+		if a.Origin.Path == "" {
+			continue // it wants a place
+		}
+		q := quality{Description: clean(a.Message), CheckName: a.Rule, Severity: levels[a.Severity]}
+		sum := sha256.Sum256([]byte(a.Rule + "\x00" + a.Origin.Path + "\x00" + a.Message)) // without the line: it moves
+		q.Fingerprint = hex.EncodeToString(sum[:16])
+		q.Location.Path, q.Location.Lines.Begin = a.Origin.Path, max(a.Origin.Line, 1)
+		all = append(all, q)
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(all)
+}

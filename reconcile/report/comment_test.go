@@ -1,0 +1,260 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// pull is a pull request that does one of everything, each with a name of its own that begins
+// with what is said.
+func pull(said string, of int) Report {
+	origin := &manifest.Origin{Path: said + ".yaml", Line: 3}
+	name := func(i int) string { return fmt.Sprintf("%s%d", said, i) }
+	r := Report{
+		Revision: "0123456789abcdef0123456789abcdef01234567",
+		Preview:  &Preview{Base: "fedcba9876543210fedcba9876543210fedcba98", Moved: "the target changed policies since"},
+		Summary:  Summary{Definitions: 9, Active: 4, Pruned: of, Held: of, Updated: of},
+	}
+	r.Sync.Name = said
+	for i := range of {
+		reasons := []activation.Reason{{Cause: activation.Matched, Policy: said, Pattern: said, Origin: *origin}}
+		r.Preview.Opens = append(r.Preview.Opens, Opening{Definition: Definition{Name: name(i), Because: reasons}, Already: i == 0})
+		r.Preview.Leaves = append(r.Preview.Leaves, Definition{Name: name(i)})
+		breaks := []plan.SchemaChange{{Rule: "type", Version: said, Path: said, From: said, To: said, Breaking: true}}
+		r.Steps = append(r.Steps,
+			Step{Action: plan.Update, ID: id(name(i)), Origin: origin, Breaks: breaks, active: true, Changes: []plan.Change{{Path: said, From: said, To: said}}},
+			Step{Action: plan.Prune, ID: id(name(i)), Reason: said},
+			Step{Action: plan.Hold, Would: plan.Update, ID: id(name(i)), Origin: origin, Guard: "schema", Reason: said},
+			Step{Action: plan.Create, ID: id(name(i)), Origin: origin, Error: said},
+		)
+		r.Findings = append(r.Findings, manifest.Finding{Severity: manifest.Warning, Origin: *origin, Message: said, Fix: said})
+	}
+	return r
+}
+
+func TestComment(t *testing.T) {
+	const want = "### Headgate preview of ` x `\n\n" +
+		"**Held: activates 1 definition, retains 1 that nothing activates any more, breaks 1 schema, deletes 1 object, 1 is held.**\n\n" +
+		"Of 0123456789ab against fedcba987654; no cluster was asked (`--live` counts what exists). After the merge: 4 active, 0 inactive.\n\n" +
+		"the target changed policies since.\n" +
+		"\n#### Becomes active: 1\n\nCannot be undone: Crossplane never makes an active definition inactive again.\n\n" +
+		"- ` x0 ` (is active in the cluster already)\n  - ` policy x matches with \"x\" (x.yaml:3) `\n" +
+		"\n#### Stops being wanted, and stays: 1\n\nNothing activates these any more; their CRDs are kept.\n\n- ` x0 `\n" +
+		"\n#### Is deleted: 1\n\n- ` CustomResourceDefinition.apiextensions.k8s.io/x0 `\n  - ` x `\n" +
+		"\n#### Schemas that break: 1\n\nObjects or clients that are fine now may be refused, or lose what they say there.\n\n" +
+		"- ` x0 ` in ` x.yaml:3 `\n  - ` x x type was x and is x `\n" +
+		"\n#### Held: 1\n\nA pass leaves these alone until a person acts.\n\n" +
+		"- ` CustomResourceDefinition.apiextensions.k8s.io/x0 ` in ` x.yaml:3 `\n  - ` x `\n" +
+		"\n#### Fails: 1\n\n- ` CustomResourceDefinition.apiextensions.k8s.io/x0 ` in ` x.yaml:3 `\n  - ` x `\n" +
+		"\n#### Findings: 1\n\n- warning ` x.yaml:3 `: ` x `\n  - ` x `\n" +
+		"\n#### Differences: 2\n\n" +
+		"- hold ` CustomResourceDefinition.apiextensions.k8s.io/x0 ` in ` x.yaml:3 `\n" +
+		"\n<details><summary>update <code>CustomResourceDefinition.apiextensions.k8s.io/x0</code></summary>\n\n```diff\n- x: x\n+ x: x\n```\n\n</details>\n"
+	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(Comment(pull("x", 1), 10_000), "\n")); diff != "" {
+		t.Errorf("Comment(...) (-want +got):\n%s", diff)
+	}
+}
+
+func TestCommentFits(t *testing.T) {
+	long := pull(strings.Repeat("🚪", 500), 200)
+	for _, limit := range []int{5_000, 20_000, 65_536} {
+		c := Comment(long, limit)
+		if len(c) > limit {
+			t.Errorf("a comment of %d bytes is more than %d", len(c), limit)
+		}
+		for _, section := range []string{"Becomes active: 200", "stays: 200", "Is deleted: 200", "break: 200", "Held: 200", "Fails: 200", "Findings: 200", "differences are not shown", "and "} {
+			if !strings.Contains(c, section) {
+				t.Errorf("within %d bytes it does not say %q:\n%s", limit, section, c)
+			}
+		}
+		if opened, closed := strings.Count(c, "<details>"), strings.Count(c, "</details>"); opened != closed {
+			t.Errorf("within %d bytes: %d folds are opened and %d closed", limit, opened, closed)
+		}
+	}
+}
+
+func TestUpgradeIsNoNoise(t *testing.T) {
+	var r Report
+	for i := range 2000 {
+		r.Steps = append(r.Steps, Step{Action: plan.Update, ID: id(fmt.Sprint("words", i)), Words: true}, Step{
+			Action: plan.Update, ID: id(fmt.Sprint("field", i)), Added: 1, Changes: []plan.Change{{Path: "spec.versions[v1].schema.openAPIV3Schema.properties.a", To: "{}"}},
+		})
+	}
+	r.Steps = append(r.Steps, Step{Action: plan.Update, ID: manifest.ID{Kind: "ConfigMap", Name: "settings"}, Changes: []plan.Change{{Path: "data.a", To: `"b"`}}})
+	c := Comment(r, 65_536)
+	for _, says := range []string{"2000 definitions differ only in descriptions", "2000 definitions gain fields", "<code>ConfigMap/settings</code>", "+ v1 a: {}"} {
+		if !strings.Contains(c, says) {
+			t.Errorf("it does not say %q", says)
+		}
+	}
+	if strings.Contains(c, "words1") {
+		t.Error("it names definitions of which only words changed")
+	}
+}
+
+func TestHeadline(t *testing.T) {
+	findings := []manifest.Finding{{Severity: manifest.Warning}, {Severity: manifest.Note}}
+	breaks := []Step{{Action: plan.Update, Breaks: []plan.SchemaChange{{}}, active: true}, {Action: plan.Update, Breaks: []plan.SchemaChange{{}}}}
+	cases := map[string]struct {
+		reason string
+		report Report
+		want   string
+	}{
+		"Nothing":  {"A required check has to say so.", Report{}, "Nothing of this sync changes."},
+		"Finding":  {"A note asks for nothing.", Report{Findings: findings}, "Nothing of this sync changes; 1 finding."},
+		"Changes":  {"The plain case.", Report{Summary: Summary{Created: 1, Updated: 2}}, "Changes: changes 3 objects."},
+		"Breaks":   {"Of a definition that is inactive nobody notices.", Report{Summary: Summary{Updated: 2}, Steps: breaks}, "Breaks: breaks 1 schema."},
+		"Held":     {"A person has to act.", Report{Summary: Summary{Held: 2}}, "Held: 2 are held."},
+		"Fails":    {"It would not be applied.", Report{Summary: Summary{Failed: 1, Held: 1}}, "Fails: 1 is held, 1 fails."},
+		"Unusable": {"Nothing else is known.", Report{Error: "policy.yaml:3: no"}, "Cannot be rendered."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := (comment{tc.report, 3}).headline(); got != tc.want {
+				t.Errorf("%s\nheadline() = %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestCompared(t *testing.T) {
+	desired := func(revision string, policies []catalogue.Policy, active ...string) render.Desired {
+		d := render.Desired{Revision: revision, Policies: policies}
+		for _, name := range []string{"a", "b", "c"} {
+			d.Definitions = append(d.Definitions, render.Definition{Decision: activation.Decision{
+				Definition: &catalogue.Definition{Name: name, Document: &manifest.Document{}}, Active: slices.Contains(active, name),
+			}})
+		}
+		return d
+	}
+	policy := []catalogue.Policy{{Name: "team", Patterns: []catalogue.Pattern{{Glob: "*"}}}}
+	now := desired("1111111111111111", policy, "a")
+	r := Compared(plan.Plan{Want: desired("head", nil, "b", "c")}, Comparison{
+		Before: desired("base", nil, "a", "b"), Now: &now, Live: true, Present: map[string]bool{"c": true},
+	})
+	want := &Preview{
+		Base: "base", Live: true, Moved: "the target changed policies since this left it (111111111111): merge it in to see both together",
+		Opens:  []Opening{{Definition: Definition{Name: "c", Active: true}, Already: true}},
+		Leaves: []Definition{{Name: "a"}},
+	}
+	if diff := cmp.Diff(want, r.Preview); diff != "" {
+		t.Errorf("Compared(...) (-want +got):\n%s", diff)
+	}
+	status := Status{Success, "activates 1 definition, retains 1 that nothing activates any more; 2 active, 1 inactive"}
+	if diff := cmp.Diff(status, r.Verdict.Activation); diff != "" {
+		t.Errorf("the status of a preview (-want +got):\n%s", diff)
+	}
+}
+
+// TestSchemasInReport: what breaks is told of steps, whatever becomes of them.
+func TestSchemasInReport(t *testing.T) {
+	crd := func(fields map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "a"},
+			"spec": map[string]any{"versions": []any{map[string]any{"name": "v1", "schema": map[string]any{"openAPIV3Schema": map[string]any{"properties": fields}}}}},
+		}}
+	}
+	of := plan.Baseline{}
+	was, err := render.NewObject(crd(map[string]any{"old": map[string]any{}}), manifest.Origin{Path: "crd.yaml", Line: 1})
+	is, err2 := render.NewObject(crd(map[string]any{"new": map[string]any{}}), manifest.Origin{Path: "crd.yaml", Line: 1})
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	of.Base = render.Desired{Objects: []render.Object{was}}
+	after := render.Desired{Objects: []render.Object{is}}
+	seen, err := of.Observe(t.Context(), after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.Compute(after, seen, plan.Guarding{}.Guards()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := New(p, nil, false)
+	if len(r.Breaking()) != 1 || r.Steps[0].Added != 1 || r.Steps[0].Breaks[0].String() != "v1 old is removed" {
+		t.Errorf("the step says %+v", r.Steps[0])
+	}
+}
+
+// skeleton is what is left of Markdown without what it quotes: without code.
+func skeleton(markdown string) string {
+	var b strings.Builder
+	fence := ""
+	for line := range strings.SplitSeq(markdown, "\n") {
+		switch {
+		case fence != "":
+			if strings.TrimRight(line, " ") == fence {
+				fence = ""
+			}
+			continue
+		case strings.HasPrefix(line, "```"):
+			fence = line[:len(line)-len(strings.TrimLeft(line, "`"))]
+			b.WriteString("FENCE\n")
+			continue
+		}
+		b.WriteString(spans(codeTag.ReplaceAllString(line, "CODE")) + "\n")
+	}
+	return b.String()
+}
+
+var (
+	codeTag = regexp.MustCompile(`<code>[^<]*</code>`)
+	ticks   = regexp.MustCompile("`+")
+)
+
+// spans is a line without its code spans, as CommonMark finds them.
+func spans(line string) string {
+	for from := 0; ; {
+		open := ticks.FindStringIndex(line[from:])
+		if open == nil {
+			return line
+		}
+		start, end := from+open[0], from+open[1]
+		closing := -1
+		for _, run := range ticks.FindAllStringIndex(line[end:], -1) {
+			if run[1]-run[0] == end-start {
+				closing = end + run[1]
+				break
+			}
+		}
+		if closing < 0 {
+			from = end
+			continue
+		}
+		line = line[:start] + "CODE" + line[closing:]
+		from = start + len("CODE")
+	}
+}
+
+// FuzzComment puts any text wherever a commit could: outside of what is quoted, nothing of it
+// is left.
+func FuzzComment(f *testing.F) {
+	for _, s := range []string{
+		hostile, "@team", "``` \n# x", "`", "`` a `", "</code></summary><script>", "<!-- headgate/x -->", "[x](javascript:x)", "\n\n---\n", "\u2028- x", "a\r\nb", "&lt;", "|", "",
+		"\\`", "~~~", "\t", " ", "![x](http://x)", "#1", "x\u200b@y", "\xff`\xfe",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, said string) {
+		if clean(said) == "" {
+			return
+		}
+		got, want := skeleton(Comment(pull(said, 2), 1<<20)), skeleton(Comment(pull("x", 2), 1<<20))
+		if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
+			t.Errorf("%q gets out of its quotes (-want +got):\n%s", said, diff)
+		}
+	})
+}
