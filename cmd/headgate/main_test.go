@@ -73,14 +73,15 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"provider": provider,
 	"policy":   policy,
 	"xpkg":     xpkg,
-	"branch":   branch, "commit": commit,
-	"lose":   lose,
-	"apply":  apply,
-	"flux":   flux,
-	"edit":   edit,
-	"delete": remove,
-	"digest": digest,
-	"until":  until,
+	"branch":   branch,
+	"commit":   commit,
+	"lose":     lose,
+	"apply":    apply,
+	"flux":     flux,
+	"edit":     edit,
+	"delete":   remove,
+	"digest":   digest,
+	"until":    until,
 }
 
 // exits runs a program and wants an exit code: exits 2 headgate diff a b.

@@ -48,6 +48,7 @@ func (c comment) summary() string {
 	c.leaves(&b)
 	c.breaks(&b)
 	c.steps(&b, "Held", "A pass leaves these alone until a person acts.", plan.Hold)
+	approve(&b, c.Report)
 	c.steps(&b, "Fails", "", failing)
 	c.found(&b)
 	return b.String()

@@ -28,6 +28,7 @@ func pull(said string, of int) Report {
 		Preview:  &Preview{Base: "fedcba9876543210fedcba9876543210fedcba98", Moved: "the target changed policies since"},
 		Summary:  Summary{Definitions: 9, Active: 4, Pruned: of, Held: of, Updated: of},
 	}
+	r.Approval = &plan.Approval{Digest: "00", Steps: of, Guards: []string{"schema"}}
 	r.Sync.Name = said
 	for i := range of {
 		reasons := []activation.Reason{{Cause: activation.Matched, Policy: said, Pattern: said, Origin: *origin}}
@@ -58,6 +59,8 @@ func TestComment(t *testing.T) {
 		"- ` x0 ` in ` x.yaml:3 `\n  - ` x x type was x and is x `\n" +
 		"\n#### Held: 1\n\nA pass leaves these alone until a person acts.\n\n" +
 		"- ` CustomResourceDefinition.apiextensions.k8s.io/x0 ` in ` x.yaml:3 `\n  - ` x `\n" +
+		"\nIf exactly what is held by schema is meant (1 step), approve it: put this line into the message of the commit that is merged, or `headgate approve` it.\n\n" +
+		"```\nHeadgate-Approve: 00\n```\n" +
 		"\n#### Fails: 1\n\n- ` CustomResourceDefinition.apiextensions.k8s.io/x0 ` in ` x.yaml:3 `\n  - ` x `\n" +
 		"\n#### Findings: 1\n\n- warning ` x.yaml:3 `: ` x `\n  - ` x `\n" +
 		"\n#### Differences: 2\n\n" +

@@ -45,10 +45,7 @@ func Markdown(w io.Writer, r Report) error {
 		fmt.Fprintf(&b, "- %s\n  - %s\n", code(f.ID.String()), code(f.String()))
 	}
 	section("Held", plan.Hold, false)
-	if a := r.Approval; a != nil {
-		fmt.Fprintf(&b, "\nIf exactly what is held by %s is meant (%s), approve it: put this line into the message of the commit that is merged, or `headgate approve` it.\n\n%s\n",
-			escape(strings.Join(a.Guards, ", ")), steps(a.Steps), fenced("Headgate-Approve: "+a.Digest))
-	}
+	approve(&b, r)
 	section("Drifted", drifted, false)
 	section("Prune", plan.Prune, false)
 	section("Create", plan.Create, false)
@@ -58,6 +55,14 @@ func Markdown(w io.Writer, r Report) error {
 	findings(&b, r.Findings)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// approve says how to let pass what is held.
+func approve(b *strings.Builder, r Report) {
+	if a := r.Approval; a != nil {
+		fmt.Fprintf(b, "\nIf exactly what is held by %s is meant (%s), approve it: put this line into the message of the commit that is merged, or `headgate approve` it.\n\n%s\n",
+			escape(strings.Join(a.Guards, ", ")), steps(a.Steps), fenced("Headgate-Approve: "+a.Digest))
+	}
 }
 
 func markdownStep(s Step) string {
