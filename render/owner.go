@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
 )
 
 // Owner says who makes the CRDs of definitions.
@@ -21,6 +22,23 @@ const (
 // since an object of the commit has it install that package.
 func (o Owner) leaves(p *catalogue.Package) bool {
 	return o == OwnerCrossplane && p != nil && p.Installer.Name != ""
+}
+
+// unread is what packages of which it is not known what they hold come to: where Crossplane
+// installs them, a warning. Who makes the CRDs has to know them: what is not declared can be
+// pruned.
+func (o Owner) unread(c catalogue.Catalogue) (found []manifest.Finding, refused catalogue.Errors) {
+	for _, p := range c.Unread {
+		if o == OwnerHeadgate {
+			refused = append(refused, catalogue.Errorf(p.Origin, "%w; the CRDs of its definitions are this sync's to make", p.Err))
+			continue
+		}
+		found = append(found, manifest.Finding{
+			Rule: catalogue.RuleUnread, Severity: manifest.Warning, Origin: p.Origin,
+			Message: p.Err.Error() + "; what is in it is not known here",
+		})
+	}
+	return found, refused
 }
 
 // by is who makes the CRDs: for Auto, Crossplane if the commit installs it or gives it

@@ -42,6 +42,7 @@ type Desired struct {
 	Definitions []Definition        // every definition of the commit, by name
 	Policies    []catalogue.Policy  // by name
 	Packages    []catalogue.Package // by origin
+	Unread      []catalogue.Unread  // packages of which it is not known what they hold
 	Skipped     catalogue.Skipped   // what was read and is not applied, counted by reason
 	Findings    []manifest.Finding  // sorted
 }
@@ -55,11 +56,13 @@ func Render(in Input, how Options) (Desired, error) {
 		return Desired{}, err
 	}
 	var problems catalogue.Errors
-	c, err := catalogue.Read(in.Files, in.Path, how.reading())
+	c, err := in.catalogue(how)
 	if err != nil && !errors.As(err, &problems) {
 		return Desired{}, err
 	}
 	how.Owner = how.Owner.by(c)
+	unread, refused := how.Owner.unread(c)
+	problems = append(problems, refused...)
 	c.Definitions = withLive(c.Definitions, how.Live)
 	decisions, found := activation.Decide(c)
 	described, err := how.describe(c)
@@ -72,8 +75,9 @@ func Render(in Input, how Options) (Desired, error) {
 		Partial:  len(c.Definitions) == 0 && len(c.Policies) > 0,
 		Policies: c.Policies,
 		Packages: c.Packages,
+		Unread:   c.Unread,
 		Skipped:  c.Skipped,
-		Findings: slices.Concat(c.Findings, found, described),
+		Findings: slices.Concat(c.Findings, found, described, unread),
 	}
 	settled, err := how.Conversion.digest()
 	if err != nil {
@@ -140,7 +144,7 @@ func Catalogue(in Input, how Options) (catalogue.Catalogue, error) {
 	if err := how.check(); err != nil {
 		return catalogue.Catalogue{}, err
 	}
-	c, err := catalogue.Read(in.Files, in.Path, how.reading())
+	c, err := in.catalogue(how)
 	if err != nil {
 		return catalogue.Catalogue{}, err
 	}

@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 
 	// Adapters hang off the side. They know neither each other nor who calls them.
 	"reconcile/git":      {"render"},
-	"reconcile/registry": {"render", "render/catalogue", "render/manifest"},
+	"reconcile/registry": {"render", "render/catalogue", "render/manifest", "render/xpkg"},
 	"reconcile/memo":     {},
 	"reconcile/cluster":  {"reconcile/plan", "render", "render/activation", "render/catalogue", "render/crd", "render/manifest"},
 	"reconcile/forge":    {"reconcile/report"},

@@ -55,7 +55,11 @@ Exit codes: 0 documented, 1 not found or an error, 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			d, err := of.read(cmd.Context(), shown{source, t.progress}, ref, args[0])
+			how, err := of.options()
+			if err != nil {
+				return err
+			}
+			d, err := of.read(cmd.Context(), shown{t.packaged(&from, source, how), t.progress}, how, ref, args[0])
 			t.progress.Stop()
 			if err != nil {
 				return err
@@ -104,17 +108,20 @@ type documentation struct {
 	Field             crd.Field                    `json:"field"`
 }
 
-// read reads the documentation of what is called name in a commit.
-func (f *docsFlags) read(ctx context.Context, from reconcile.Source, ref, name string) (documentation, error) {
+// options are the flags as package render takes them.
+func (f *docsFlags) options() (render.Options, error) {
 	var s v1alpha1.Sync
-	if err := f.into(&s.Spec); err != nil {
-		return documentation{}, err
-	}
+	err := f.into(&s.Spec)
+	return target.Reconciler(s).Options, err
+}
+
+// read reads the documentation of what is called name in a commit.
+func (f *docsFlags) read(ctx context.Context, from reconcile.Source, how render.Options, ref, name string) (documentation, error) {
 	in, err := from.Fetch(ctx, ref)
 	if err != nil {
 		return documentation{}, err
 	}
-	c, err := render.Catalogue(in, target.Reconciler(s).Options)
+	c, err := render.Catalogue(in, how)
 	if err != nil {
 		return documentation{}, err
 	}

@@ -47,6 +47,7 @@ Exit codes: 0 rendered, 1 not rendered, 2 wrong usage.`,
 				return err
 			}
 			options.Memo = t.memo(&from, source)
+			source = t.packaged(&from, source, options)
 			want, err := reconcile.Reconciler{Source: shown{source, t.progress}, Options: options}.Render(cmd.Context(), ref)
 			if err != nil {
 				return err

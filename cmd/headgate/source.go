@@ -13,6 +13,8 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/memo"
+	"headgate.dev/headgate/reconcile/registry"
+	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/spf13/cobra"
@@ -28,6 +30,7 @@ type sourceFlags struct {
 
 	cache   string
 	noCache bool
+	offline bool
 }
 
 func (f *sourceFlags) addTo(cmd *cobra.Command) {
@@ -35,8 +38,9 @@ func (f *sourceFlags) addTo(cmd *cobra.Command) {
 	flags.StringVar(&f.repo, "repo", "", "read from this Git `repository`: an http(s) URL or a path")
 	flags.StringVar(&f.ref, "ref", "", "branch, tag or commit")
 	flags.StringVar(&f.path, "path", "", "read only what is below this `directory` of SOURCE or of the repository")
-	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories, and what was learnt of their files, in this `directory` (default: the user's cache)")
+	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories, packages, and what was learnt of both, in this `directory` (default: the user's cache)")
 	flags.BoolVar(&f.noCache, "no-cache", false, "keep nothing on disk")
+	flags.BoolVar(&f.offline, "offline", false, "ask no registry for packages: what was pulled before is all there is")
 }
 
 // given says whether the command line, or the environment, names a source at all.
@@ -100,19 +104,31 @@ func (t *terminal) repository(f *sourceFlags, repo, path string) reconcile.Sourc
 	return r
 }
 
-// memo remembers what was learnt of the files of a source, from one process to the next.
-// It is nil where the source is a directory, whose files may change at any time.
+// packaged is a source with the packages that its commits mention, which are read as how says.
+func (t *terminal) packaged(f *sourceFlags, source reconcile.Source, how render.Options) reconcile.Source {
+	s := &registry.Source{Next: source, How: how, Cache: f.kept("packages"), Offline: f.offline}
+	t.atEnd = append(t.atEnd, s.Close)
+	return s
+}
+
+// memo remembers what was learnt of the files of a source, from one process to the next. Of
+// those of a directory, which may change at any time, nothing is learnt, but of packages.
 func (t *terminal) memo(f *sourceFlags, source reconcile.Source) manifest.Memo {
-	r, ok := source.(*git.Repository)
 	dir := f.kept("memo")
-	if !ok || dir == "" {
+	if dir == "" {
 		return nil
 	}
-	repo := r.URL
+	var repo, path string
+	switch s := source.(type) {
+	case *git.Repository:
+		repo, path = s.URL, s.Path
+	case git.Directory:
+		repo, path = s.Root, s.Path
+	}
 	if !isURL(repo) {
 		repo, _ = filepath.Abs(repo) // without a working directory nothing is read, either
 	}
-	m := memo.Open(dir, thisProgram(), repo, r.Path)
+	m := memo.Open(dir, thisProgram(), repo, path)
 	t.atEnd = append(t.atEnd, func() error {
 		if err := m.Close(); err != nil {
 			slog.Warn("what was learnt is not remembered", "error", err)

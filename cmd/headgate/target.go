@@ -282,7 +282,7 @@ func (t *terminal) offline(f *passFlags, source reconcile.Source) (reconcile.Rec
 	}
 	r := target.Reconciler(s)
 	r.Options.Memo = t.memo(&f.sourceFlags, source)
-	r.Source = shown{source, t.progress}
+	r.Source = shown{t.packaged(&f.sourceFlags, source, r.Options), t.progress}
 	return r, nil
 }
 
@@ -297,7 +297,7 @@ func (t *terminal) reconciler(f *passFlags, source reconcile.Source, how cluster
 		return reconcile.Reconciler{}, err
 	}
 	r, _, err := target.Reach(s, cfg, t.showing(how))
-	r.Source, r.NoWait = shown{source, t.progress}, how.NoWait
+	r.Source, r.NoWait = shown{t.packaged(&f.sourceFlags, source, r.Options), t.progress}, how.NoWait
 	return r, err
 }
 

@@ -94,7 +94,7 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 	}
 	if _, served := c.surface.kinds[kindMRD]; served {
 		include := metav1.IncludeNone
-		if len(want.Packages) > 0 { // which may be those that revisions control
+		if slices.ContainsFunc(want.Packages, func(p catalogue.Package) bool { return !p.Pulled() }) { // which may be those that revisions control
 			include = metav1.IncludeMetadata
 		}
 		rows, err := c.definitions(ctx, c.surface, include)

@@ -7,6 +7,7 @@ import (
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -68,15 +69,19 @@ func tame(policy string) string {
 // anyDefinition is a name that only a pattern matches that matches everything.
 const anyDefinition = "any.definition.of.an.unknown.package.invalid"
 
-// brings are the definitions of a package, as far as the commit holds them.
+// brings are the definitions of a package, and of what it depends on, as far as they are known.
 func (c Case) brings(id manifest.ID) (names []string, known bool) {
 	for _, d := range c.Want.Definitions {
-		if d.Package != nil && d.Package.Installer == id {
+		if d.Package != nil && d.Package.InstalledBy(id) {
 			names = append(names, d.Name)
 			known = true
 		}
 	}
-	return names, known
+	for _, p := range c.Want.Packages {
+		known = known || p.Pulled() && p.InstalledBy(id)
+	}
+	unread := slices.ContainsFunc(c.Want.Unread, func(u catalogue.Unread) bool { return slices.Contains(u.Installers, id) })
+	return names, known && !unread
 }
 
 // newly are the definitions, known from the commit or the cluster, that patterns match

@@ -19,7 +19,7 @@ func packageDiffers(want render.Desired, up Upstream) []manifest.Finding {
 	}
 	declared := map[*catalogue.Package]map[string]bool{}
 	for _, d := range want.Definitions {
-		if d.Package == nil {
+		if d.Package == nil || d.Package.Pulled() { // that is what is to be installed
 			continue
 		}
 		if declared[d.Package] == nil {

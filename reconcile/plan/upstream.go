@@ -98,8 +98,8 @@ func checks(want render.Desired, up Upstream, steps []Step) []Check {
 	for _, d := range want.Definitions {
 		if d.Active && !d.Paused {
 			live, exists := up.Definitions[d.Name]
-			if !exists && packageHeld {
-				continue // that package may be the one that brings it
+			if !exists && (packageHeld || d.Package.Pulled() && d.Package.Manual) {
+				continue // that package may be the one that brings it, or waits for a person
 			}
 			if !live.Active && !slices.ContainsFunc(d.Reasons, func(r activation.Reason) bool { return r.Cause != activation.Matched || !held[MRAP(r.Policy)] }) {
 				continue // no policy activates it that is let through

@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
@@ -25,6 +26,7 @@ import (
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/outbox"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/registry"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
@@ -52,6 +54,7 @@ type Target struct {
 	Loop reconcile.Loop
 
 	repository *git.Repository
+	packages   *registry.Source
 	outbox     *outbox.Outbox // nil where nothing is posted
 }
 
@@ -167,6 +170,10 @@ func Reach(s v1alpha1.Sync, to *rest.Config, how cluster.Options) (reconcile.Rec
 	return r, c, err
 }
 
+// freshTags is how long a loop takes the tag of a package for the image that it was. Crossplane
+// does not look again at all, by default.
+const freshTags = 10 * time.Minute
+
 // New wires a valid Sync. It sends no request. Its errors name fields of the Sync.
 func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	if in.Getenv == nil {
@@ -214,7 +221,11 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	if source := from("spec.source.credentialsFrom.secretRef", s.Spec.Source.CredentialsFrom.SecretRef); source != nil {
 		t.repository.Credentials = source.credentials
 	}
-	t.Loop.Reconciler.Source = t.repository
+	t.packages = &registry.Source{Next: t.repository, How: t.Loop.Reconciler.Options, Fresh: freshTags}
+	if in.Cache != "" {
+		t.packages.Cache = filepath.Join(in.Cache, "packages")
+	}
+	t.Loop.Reconciler.Source = t.packages
 	if statuses != nil {
 		t.outbox = statuses
 		t.Loop.Publisher = statuses
@@ -236,7 +247,7 @@ func (t *Target) Run(ctx context.Context) {
 func (t *Target) Once(ctx context.Context) (report.Report, error) { return t.Loop.Once(ctx) }
 
 // Close removes what is temporary.
-func (t *Target) Close() error { return t.repository.Close() }
+func (t *Target) Close() error { return errors.Join(t.repository.Close(), t.packages.Close()) }
 
 // Secrets are the values of the environment that must never be written anywhere.
 func Secrets(s v1alpha1.Sync, getenv func(string) string) []string {

@@ -2,7 +2,9 @@ package activation
 
 import (
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -69,15 +71,23 @@ func notKnown(policy string, n int, at manifest.Origin, absent []string) manifes
 }
 
 // absentPackages are the Providers that the commit installs and whose definitions
-// it does not hold.
+// it does not hold, and what else it mentions that could not be read.
 func absentPackages(c catalogue.Catalogue) []string {
-	held := map[string]bool{}
+	held, installed, unread := map[string]bool{}, map[manifest.ID]bool{}, map[string]bool{}
 	for _, p := range c.Packages {
 		held[p.Name] = true
+		installed[p.Installer] = true
+		for _, id := range p.Installers {
+			installed[id] = true
+		}
 	}
 	var absent []string
+	for _, p := range c.Unread {
+		unread[p.Source] = true
+	}
 	for _, o := range c.Objects {
-		if id := o.ID(); id.Group != "pkg.crossplane.io" || id.Kind != "Provider" || held[id.Name] {
+		id := o.ID()
+		if id.Group != "pkg.crossplane.io" || id.Kind != "Provider" || held[id.Name] || installed[id] {
 			continue
 		}
 		spec, _ := o.Object["spec"].(map[string]any)
@@ -85,6 +95,10 @@ func absentPackages(c catalogue.Catalogue) []string {
 		if !held[repositoryName(image)] {
 			absent = append(absent, "package "+image)
 		}
+		maps.DeleteFunc(unread, func(source string, _ bool) bool { return strings.HasPrefix(image, source) })
+	}
+	for _, source := range slices.Sorted(maps.Keys(unread)) {
+		absent = append(absent, "package "+source)
 	}
 	return absent
 }

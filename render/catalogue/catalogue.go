@@ -3,6 +3,8 @@
 package catalogue
 
 import (
+	"slices"
+
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -14,6 +16,7 @@ type Catalogue struct {
 	Objects     []manifest.Object        // everything else that is to be applied, by identity: policies, exempt CRDs and webhook configurations of packages included
 	Shipped     map[manifest.ID]*Package // of Objects, those that came with a package
 	Details     []Details                // by origin; Describe gives them to definitions
+	Unread      []Unread                 // packages of registries that could not be read, by source
 	Skipped     Skipped
 	Findings    []manifest.Finding // sorted
 }
@@ -69,16 +72,35 @@ type Pattern struct {
 	Origin manifest.Origin // the line of the entry where it can be told, else of the document
 }
 
-// A Package is a provider, configuration or function package in the tree.
+// A Package is a provider, configuration or function package in the tree, or in a registry.
 type Package struct {
 	Name      string // metadata.name of crossplane.yaml, or as declared
 	Kind      string // Provider, Configuration, Function
-	Directory string // slash separated, from the root of the commit; the file, of one in an image
-	Image     bool   // it is an .xpkg file, as Crossplane installs it, and no directory
+	Directory string // slash separated, from the root of the commit; the file, of one in an image; what is pulled, of one in a registry
+	Image     bool   // it is an image, as Crossplane installs it, and no directory
 	SafeStart bool
 	Origin    manifest.Origin // of crossplane.yaml; the directory of one that is declared
 
 	// Installer is the Provider, Configuration or Function object of the commit that
-	// has Crossplane install the same package; zero where there is none.
+	// has Crossplane install the same package, itself or as a dependency; zero where there is
+	// none.
 	Installer manifest.ID
+
+	// Of one in a registry.
+	Source     string          // its repository, by which packages are told apart
+	Version    string          // the tag or digest that was taken
+	Digest     string          // of the image: what that came to
+	Mentioned  manifest.Origin // the first place that asks for it
+	Installers []manifest.ID   // all that have Crossplane install it, the Installer first
+	Manual     bool            // a person has to let in every new version
+
+	Depends []Dependency
+}
+
+// Pulled says whether a package comes from a registry. It may be asked of nil.
+func (p *Package) Pulled() bool { return p != nil && p.Digest != "" }
+
+// InstalledBy says whether an object of the commit has Crossplane install the package.
+func (p *Package) InstalledBy(id manifest.ID) bool {
+	return p.Installer == id || slices.Contains(p.Installers, id)
 }

@@ -41,6 +41,8 @@ func (r release) fateOf(h manifest.Header, in *Package, others Others) (fate, Wh
 		return details, Described
 	case kind == kindDetails:
 		return unknown, ""
+	case kind == kindLock && in == nil: // read before
+		return skip, Lock
 	case isOtherTool(group) && others != ApplyOthers:
 		return foreign, OtherTool
 	case in != nil && in.Kind == "Function" && kind == kindCRD && !r.installs(in, kind, version):

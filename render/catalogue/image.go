@@ -1,7 +1,6 @@
 package catalogue
 
 import (
-	"fmt"
 	"io"
 	"path"
 
@@ -9,16 +8,19 @@ import (
 	"headgate.dev/headgate/render/xpkg"
 )
 
-// maxPackage is how long the YAML of a package may be, with Crossplane and with us.
-const maxPackage = 200 << 20
+// MaxPackage is how long the YAML of a package may be, with Crossplane and with us.
+const MaxPackage = 200 << 20
+
+// streamName is the file with the YAML in an image.
+const streamName = "package.yaml"
 
 func isImageName(name string) bool { return path.Ext(name) == ".xpkg" }
 
 // readImage reads the documents of an .xpkg file.
 func (w *walk) readImage(name string) ([]*manifest.Document, error) {
-	return w.reader.Stream(path.Join(name, "package.yaml"), name, func() (io.ReadCloser, error) {
-		return xpkg.Open(func() (io.ReadCloser, error) { return w.files.Open(name) }, maxPackage)
-	})
+	return w.reader.Stream(manifest.Stream{Name: path.Join(name, streamName), File: name, Open: func() (io.ReadCloser, error) {
+		return xpkg.Open(func() (io.ReadCloser, error) { return w.files.Open(name) }, MaxPackage)
+	}})
 }
 
 // unpack finds the packages of the images that were read. An image is what Crossplane gets,
@@ -28,27 +30,39 @@ func (w *walk) unpack() {
 		if !f.image || f.failed {
 			continue
 		}
-		p, err := w.packageIn(f.documents, f.path)
-		if p == nil && err == nil {
-			err = Errorf(manifest.Origin{Path: f.path}, "has no metadata, so it is no package")
-		}
-		if err != nil {
-			w.problems = append(w.problems, ErrorsOf(manifest.Origin{Path: f.path}, err)...)
+		problems := w.unpackImage(f)
+		if f.in == nil {
 			f.documents = nil // what they are is not known
-			continue
+		} else {
+			w.packages = append(w.packages, f.in)
 		}
-		p.Image = true
-		f.in = p
-		w.packages = append(w.packages, p)
-		for _, d := range f.documents {
-			group, version := groupVersion(d.Header.APIVersion)
-			switch kind := group + " " + d.Header.Kind; {
-			case isMeta(d), decodes(kind, version):
-			case d.Header.Kind == "":
-				w.refuse(d.Origin, fmt.Errorf("this is no Kubernetes manifest, which Crossplane cannot decode: it refuses all of package %s", p.Name))
-			default:
-				w.refuse(d.Origin, fmt.Errorf("%s in %s is nothing that Crossplane can decode in a package: it refuses all of package %s", d.Header.Kind, d.Header.APIVersion, p.Name))
-			}
+		w.problems = append(w.problems, problems...)
+	}
+}
+
+// unpackImage finds the package of an image that was read, if there is one, and says what
+// Crossplane refuses it for.
+func (w *walk) unpackImage(f *file) Errors {
+	at := manifest.Origin{Path: f.path}
+	p, err := w.packageIn(f.documents, f.path)
+	if p == nil && err == nil {
+		err = Errorf(at, "has no metadata, so it is no package")
+	}
+	if err != nil {
+		return ErrorsOf(at, err)
+	}
+	p.Image = true
+	f.in = p
+	var problems Errors
+	for _, d := range f.documents {
+		group, version := groupVersion(d.Header.APIVersion)
+		switch kind := group + " " + d.Header.Kind; {
+		case isMeta(d), decodes(kind, version):
+		case d.Header.Kind == "":
+			problems = append(problems, Errorf(d.Origin, "this is no Kubernetes manifest, which Crossplane cannot decode: it refuses all of package %s", p.Name))
+		default:
+			problems = append(problems, Errorf(d.Origin, "%s in %s is nothing that Crossplane can decode in a package: it refuses all of package %s", d.Header.Kind, d.Header.APIVersion, p.Name))
 		}
 	}
+	return problems
 }

@@ -115,6 +115,7 @@ func (w *walk) packageOf(d *manifest.Document, dir string) (*Package, error) {
 	if err := w.checkConstraint(p, d, u); err != nil {
 		return nil, err
 	}
+	p.Depends = w.dependsOn(p, d, u)
 	return p, nil
 }
 

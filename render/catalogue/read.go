@@ -24,6 +24,7 @@ const (
 	RuleHiddenPackage = "package-inside-kustomization"
 	RuleIncompatible  = "package-incompatible"
 	RuleUnsubstituted = "unsubstituted-variable"
+	RuleTwice         = "declared-by-two-packages"
 )
 
 // Options say how to read; the zero value is what a user gets who sets nothing.
@@ -50,19 +51,11 @@ func (how Options) Check() error {
 // then holds what is right with it, if the commit is not too large. Options that are
 // wrong are another error.
 func Read(files fs.FS, root string, how Options) (Catalogue, error) {
-	w, err := newWalk(files, how)
+	r, err := Open(files, root, how)
 	if err != nil {
 		return Catalogue{}, err
 	}
-	w.from(root)
-	w.refuseUnread()
-	w.build()
-	w.read()
-	if err := w.problems.tooMuch(cmp.Or(root, ".")); err != nil {
-		return Catalogue{}, err
-	}
-	w.unpack()
-	return w.sorted()
+	return r.Catalogue(nil)
 }
 
 // ReadStream reads a stream that is no file of a commit: that of a package, if it holds the
@@ -73,7 +66,7 @@ func ReadStream(name string, stream io.Reader, how Options) (Catalogue, error) {
 	if err != nil {
 		return Catalogue{}, err
 	}
-	documents, err := w.reader.Stream(name, "", func() (io.ReadCloser, error) { return io.NopCloser(stream), nil })
+	documents, err := w.reader.Stream(manifest.Stream{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(stream), nil }})
 	if err != nil {
 		return Catalogue{}, Errors{{Origin: manifest.Origin{Path: name}, Err: err}}
 	}
@@ -102,15 +95,20 @@ func newWalk(files fs.FS, how Options) (*walk, error) {
 
 // sorted is the catalogue of the files that were found.
 func (w *walk) sorted() (Catalogue, error) {
-	s := sorting{walk: w}
+	return w.sort().catalogue(), w.problems.OrNil()
+}
+
+// sort puts every document where it belongs.
+func (w *walk) sort() *sorting {
+	s := &sorting{walk: w}
 	for _, f := range w.found {
 		for _, d := range f.documents {
-			s.sort(d, f.in)
+			s.place(d, f.in)
 		}
 	}
 	s.decode()
 	s.refuseDuplicates()
-	return s.catalogue(), w.problems.OrNil()
+	return s
 }
 
 // read reads the files that the walk found.
@@ -138,6 +136,13 @@ func (w *walk) read() {
 	}
 }
 
+func rank(last bool) int {
+	if last {
+		return 1
+	}
+	return 0
+}
+
 // parallel does n things, as many at once as there are processors.
 func parallel(n int, do func(i int)) {
 	var g errgroup.Group
@@ -156,6 +161,7 @@ type sorting struct {
 	*walk
 	definitions []*Definition
 	details     []Details
+	unread      []Unread
 	toDecode    []*undecoded
 }
 
@@ -167,8 +173,8 @@ type undecoded struct {
 	object *unstructured.Unstructured // nil where it is skipped or wrong
 }
 
-// sort puts a document where its header says that it belongs.
-func (s *sorting) sort(d *manifest.Document, in *Package) {
+// place puts a document where its header says that it belongs.
+func (s *sorting) place(d *manifest.Document, in *Package) {
 	what, why := s.release.fateOf(d.Header, in, s.how.Others)
 	switch what {
 	case foreign:
@@ -219,12 +225,15 @@ func (s *sorting) notInstalled(d *manifest.Document, in *Package) manifest.Findi
 	if s.release.refuses(group+" "+h.Kind, version) {
 		refused = ", and it refuses a package that holds one"
 	}
-	fix := "move it out of " + in.Directory + " if it is meant to be applied"
-	if in.Image {
+	severity, fix := manifest.Warning, "move it out of "+in.Directory+" if it is meant to be applied"
+	switch {
+	case in.Pulled():
+		severity, fix = manifest.Note, "" // it is somebody else's
+	case in.Image:
 		fix = "build the package without it"
 	}
 	return manifest.Finding{
-		Rule: RuleNotInstalled, Severity: manifest.Warning, Origin: d.Origin,
+		Rule: RuleNotInstalled, Severity: severity, Origin: d.Origin,
 		Message: strings.TrimRight(fmt.Sprintf("%s %s", h.Kind, h.Name), " ") +
 			fmt.Sprintf(" is in %s package %s, of which Crossplane installs %s: it is not applied%s", in.Kind, in.Name, installed[in.Kind], refused),
 		Fix: fix,
@@ -273,7 +282,7 @@ func (s *sorting) decode() {
 			u.object = nil
 		case u.fate == webhook:
 			u.object.SetName("crossplane-" + strings.ToLower(u.in.Kind) + "-" + u.in.Name)
-		case u.fate == apply:
+		case u.fate == apply && !u.in.Pulled():
 			s.findings = append(s.findings, unsubstituted(u)...)
 		}
 	}
@@ -283,9 +292,12 @@ func (s *sorting) decode() {
 // two ways.
 func (s *sorting) refuseDuplicates() {
 	type claim struct {
-		id     manifest.ID
-		name   string // of a definition
-		origin manifest.Origin
+		id         manifest.ID
+		name       string // of a definition
+		origin     manifest.Origin
+		in         *Package
+		definition *Definition // one of the two
+		object     *undecoded
 	}
 	claims := make([]claim, 0, len(s.definitions)+len(s.toDecode))
 	for _, d := range s.definitions {
@@ -293,20 +305,41 @@ func (s *sorting) refuseDuplicates() {
 		if d.FromCRD {
 			id = manifest.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: d.Name}
 		}
-		claims = append(claims, claim{id: id, name: d.Name, origin: d.Document.Origin})
+		claims = append(claims, claim{id: id, name: d.Name, origin: d.Document.Origin, in: d.Package, definition: d})
 	}
 	for _, u := range s.toDecode {
 		if u.object != nil {
-			claims = append(claims, claim{id: manifest.IDOf(u.object), origin: u.Origin})
+			claims = append(claims, claim{id: manifest.IDOf(u.object), origin: u.Origin, in: u.in, object: u})
 		}
 	}
-	slices.SortStableFunc(claims, func(a, b claim) int { return a.origin.Compare(b.origin) })
+	slices.SortStableFunc(claims, func(a, b claim) int {
+		if a.in.Pulled() != b.in.Pulled() { // what the commit says itself comes first
+			return cmp.Compare(rank(a.in.Pulled()), rank(b.in.Pulled()))
+		}
+		return a.origin.Compare(b.origin)
+	})
+	again := func(c claim, what string, first manifest.Origin) {
+		if !c.in.Pulled() {
+			s.refuse(c.origin, fmt.Errorf("%s is declared at %s already: remove one of them", what, first))
+			return
+		}
+		s.findings = append(s.findings, manifest.Finding{
+			Rule: RuleTwice, Severity: manifest.Warning, Origin: c.in.Mentioned,
+			Message: fmt.Sprintf("%s, which package %s holds, is declared at %s already: Crossplane installs only one of them, and says of the other package that it is not healthy", what, c.in.Directory, first),
+			Fix:     "install one of the two",
+		})
+		if c.object != nil {
+			c.object.object = nil
+		} else {
+			s.definitions = slices.DeleteFunc(s.definitions, func(d *Definition) bool { return d == c.definition })
+		}
+	}
 
 	byID := make(map[manifest.ID]manifest.Origin, len(claims))
 	byName := make(map[string]manifest.Origin, len(s.definitions))
 	for _, c := range claims {
 		if first, twice := byID[c.id]; twice {
-			s.refuse(c.origin, fmt.Errorf("%s is declared at %s already: remove one of them", c.id, first))
+			again(c, c.id.String(), first)
 			continue
 		}
 		byID[c.id] = c.origin
@@ -314,7 +347,7 @@ func (s *sorting) refuseDuplicates() {
 			continue
 		}
 		if first, twice := byName[c.name]; twice {
-			s.refuse(c.origin, fmt.Errorf("definition %s is declared at %s already: remove one of them", c.name, first))
+			again(c, "definition "+c.name, first)
 			continue
 		}
 		byName[c.name] = c.origin
@@ -324,7 +357,7 @@ func (s *sorting) refuseDuplicates() {
 // catalogue is what was sorted, in its order. Of what is declared twice it holds
 // the first.
 func (s *sorting) catalogue() Catalogue {
-	c := Catalogue{Shipped: map[manifest.ID]*Package{}, Details: s.details, Skipped: s.skipped, Findings: s.findings}
+	c := Catalogue{Shipped: map[manifest.ID]*Package{}, Details: s.details, Unread: s.unread, Skipped: s.skipped, Findings: s.findings}
 
 	byName := map[string]*Definition{}
 	for _, d := range s.definitions {
@@ -351,7 +384,9 @@ func (s *sorting) catalogue() Catalogue {
 		}
 	}
 	for _, p := range s.packages {
-		p.Installer = installer(p, c.Objects)
+		if !p.Pulled() {
+			p.Installer = installer(p, c.Objects)
+		}
 		c.Packages = append(c.Packages, *p)
 	}
 

@@ -14,6 +14,7 @@ const (
 	OtherTool    Why = "object of Flux or Argo CD"
 	Encrypted    Why = "encrypted with SOPS"
 	Metadata     Why = "metadata of a package"
+	Lock         Why = "lock of packages"
 	NotInstalled Why = "not installed from a package"
 	Installed    Why = "of a package that Crossplane installs"
 	BuildInput   Why = "example, test or build input of a package"

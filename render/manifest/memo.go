@@ -29,7 +29,15 @@ func (r *Reader) key(name string) string {
 	if err != nil {
 		return "" // reading it says why
 	}
-	if isJSON(name) {
+	return r.keyOf(hash, isJSON(name))
+}
+
+// keyOf is the key of a content of which the hash is known.
+func (r *Reader) keyOf(hash string, isJSON bool) string {
+	switch {
+	case r.memo == nil:
+		return ""
+	case isJSON:
 		return "json" + r.form + hash
 	}
 	return "yaml" + r.form + hash

@@ -14,13 +14,24 @@ import (
 	"sync"
 )
 
-// Stream returns the documents of a stream of YAML, or of one JSON value, as Read does of
-// a file. Name is what errors call it, file what it is in, by whose hash a Memo knows it:
-// then it is opened where a document is decoded that was known, and else now, once. The
-// stream may be larger than a file; it is a document that has to keep to the limit of one.
-// What it holds stays in memory, compressed.
-func (r *Reader) Stream(name, file string, open func() (io.ReadCloser, error)) ([]*Document, error) {
-	c := &content{Reader: r, path: name, key: r.key(file), stream: &stream{file: cmp.Or(file, name), open: open, limit: r.limits.FileBytes}}
+// A Stream is YAML, or one JSON value, that is no file of its own.
+type Stream struct {
+	Name string // what errors call it
+	File string // that it is in, by whose hash a Memo knows it; "" where it is in none
+	Hash string // by which a Memo knows it, where that is no file's
+	Open func() (io.ReadCloser, error)
+}
+
+// Stream returns the documents of a stream, as Read does of a file. Where a Memo knows it, it
+// is opened when a document is decoded that was not known, and else now, once. The stream may
+// be larger than a file; it is a document that has to keep to the limit of one. What it holds
+// stays in memory, compressed.
+func (r *Reader) Stream(from Stream) ([]*Document, error) {
+	name, key := from.Name, r.key(from.File)
+	if from.Hash != "" {
+		key = r.keyOf(from.Hash, isJSON(name))
+	}
+	c := &content{Reader: r, path: name, key: key, stream: &stream{file: cmp.Or(from.File, name), open: from.Open, limit: r.limits.FileBytes}}
 	if o, ok := c.recall(); ok {
 		if err := r.countBytes(name, o.size); err != nil {
 			return nil, err

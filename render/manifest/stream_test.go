@@ -16,13 +16,13 @@ import (
 // streamed are the documents of a stream that can be opened once.
 func streamed(text string, limits Limits) ([]*Document, error) {
 	opened := false
-	return NewReader(fstest.MapFS{}, limits, nil).Stream("a.yaml", "a.xpkg", func() (io.ReadCloser, error) {
+	return NewReader(fstest.MapFS{}, limits, nil).Stream(Stream{Name: "a.yaml", File: "a.xpkg", Open: func() (io.ReadCloser, error) {
 		if opened {
 			return nil, errors.New("it was read already")
 		}
 		opened = true
 		return io.NopCloser(strings.NewReader(text)), nil
-	})
+	}})
 }
 
 // wholly is everything of documents that somebody could see, decoded.
@@ -113,7 +113,7 @@ func TestStreamThatBreaks(t *testing.T) {
 			return io.NopCloser(io.MultiReader(strings.NewReader(one+"---\n"+two), iotest.ErrReader(boom))), nil
 		},
 	} {
-		documents, err := NewReader(fstest.MapFS{}, Limits{}, nil).Stream("a.yaml", "a.xpkg", open)
+		documents, err := NewReader(fstest.MapFS{}, Limits{}, nil).Stream(Stream{Name: "a.yaml", File: "a.xpkg", Open: open})
 		if !errors.Is(err, boom) || !strings.HasPrefix(err.Error(), "a.") || documents != nil {
 			t.Errorf("%s: nothing is known of a stream without its end, got %v, %v", name, documents, err)
 		}
@@ -128,10 +128,10 @@ func TestStreamIsRemembered(t *testing.T) {
 	text := one + "---\n" + strings.Repeat("# a comment\n", 1000) + two
 	read := func() []*Document {
 		t.Helper()
-		documents, err := NewReader(files, Limits{}, memo).Stream("a.yaml", "a.xpkg", func() (io.ReadCloser, error) {
+		documents, err := NewReader(files, Limits{}, memo).Stream(Stream{Name: "a.yaml", File: "a.xpkg", Open: func() (io.ReadCloser, error) {
 			opened++
 			return io.NopCloser(strings.NewReader(text)), nil
-		})
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,9 +167,9 @@ func FuzzStream(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, size int) {
 		limits := Limits{Depth: 10_000}
 		want, err := Read(file("a.yaml", text), "a.yaml", limits)
-		got, streamErr := NewReader(fstest.MapFS{}, limits, nil).Stream("a.yaml", "", func() (io.ReadCloser, error) {
+		got, streamErr := NewReader(fstest.MapFS{}, limits, nil).Stream(Stream{Name: "a.yaml", Open: func() (io.ReadCloser, error) {
 			return io.NopCloser(&pieces{bytes.NewReader([]byte(text)), max(1, size%100)}), nil
-		})
+		}})
 		if isJSONObject([]byte(text)) {
 			return // read more strictly
 		}

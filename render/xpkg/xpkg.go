@@ -11,6 +11,7 @@ import (
 	"hash"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -45,12 +46,30 @@ func Open(file func() (io.ReadCloser, error), limit int64) (io.ReadCloser, error
 	if err != nil {
 		return nil, fmt.Errorf("it is no image in a tarball: %w", err)
 	}
-	return Of(img, limit)
+	// A tarball has no annotations: what builds it writes them into the config instead.
+	return open(img, limit, func(layer v1.Descriptor, config *v1.ConfigFile) bool {
+		return isBase(layer) || config.Config.Labels[annotation+":"+layer.Digest.String()] == base
+	})
 }
 
-// Of opens the YAML of an image, as Open does: that in the first layer for a package, or
-// where there is none in all of them, each upon the other.
+// Of opens the YAML of an image of a registry, as Open does: that in the layer of the package,
+// or where there is none in all of them, each upon the other.
 func Of(img v1.Image, limit int64) (io.ReadCloser, error) {
+	return open(img, limit, func(layer v1.Descriptor, _ *v1.ConfigFile) bool { return isBase(layer) })
+}
+
+// Needed are the layers of an image in which Of looks: that of the package, which is the first
+// with the annotation, or where there is none all of them.
+func Needed(layers []v1.Descriptor) []v1.Descriptor {
+	if i := slices.IndexFunc(layers, isBase); i >= 0 {
+		return layers[i : i+1]
+	}
+	return layers
+}
+
+func isBase(layer v1.Descriptor) bool { return layer.Annotations[annotation] == base }
+
+func open(img v1.Image, limit int64, isPackage func(v1.Descriptor, *v1.ConfigFile) bool) (io.ReadCloser, error) {
 	manifest, err := img.Manifest()
 	if err != nil {
 		return nil, fmt.Errorf("its manifest cannot be read: %w", err)
@@ -63,8 +82,7 @@ func Of(img v1.Image, limit int64) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("it has %d layers, of which its config knows %d, and %d are the most that are read", n, len(config.RootFS.DiffIDs), maxLayers)
 	}
 	for i, descriptor := range manifest.Layers {
-		// A tarball has no annotations: what builds it writes them into the config instead.
-		if descriptor.Annotations[annotation] != base && config.Config.Labels[annotation+":"+descriptor.Digest.String()] != base {
+		if !isPackage(descriptor, config) {
 			continue
 		}
 		layer, err := img.LayerByDigest(descriptor.Digest)

@@ -1,0 +1,202 @@
+package registry
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A cache keeps on disk what was pulled. A blob has the name of its digest, is written as a
+// whole, and is hashed whenever it is read, so that processes need not wait for each other.
+// Beside them is what tags came to when a registry was last asked. It may be deleted at any
+// time, and what is damaged in it is not there.
+//
+//	sha256/ab/abcd…  tags/abcd….json
+type cache struct {
+	dir   string
+	bytes int64 // of all blobs: the oldest go
+}
+
+const (
+	cacheBytes = 1 << 30
+	writing    = "writing-" // a file that is not whole yet begins so
+)
+
+// errAbsent is of what the cache does not hold.
+var errAbsent = errors.New("it is not in the cache")
+
+func (c cache) blob(digest string) string {
+	hash := strings.TrimPrefix(digest, "sha256:")
+	return filepath.Join(c.dir, "sha256", hash[:2], hash)
+}
+
+// open opens a blob that is what its name says. Its age begins again.
+func (c cache) open(digest string) (io.ReadCloser, error) {
+	name := c.blob(digest)
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, errAbsent
+	}
+	sum := sha256.New()
+	_, err = io.Copy(sum, f)
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err == nil && hex.EncodeToString(sum.Sum(nil)) != strings.TrimPrefix(digest, "sha256:") {
+		err = errors.New("damaged")
+	}
+	if err != nil {
+		_ = f.Close()
+		_ = os.Remove(name) // it is pulled again
+		return nil, errAbsent
+	}
+	if now := time.Now(); ageOf(f) > time.Hour {
+		_ = os.Chtimes(name, now, now)
+	}
+	return f, nil
+}
+
+func ageOf(f *os.File) time.Duration {
+	info, err := f.Stat()
+	if err != nil {
+		return 0
+	}
+	return time.Since(info.ModTime())
+}
+
+// holds says whether a blob is there, and whole.
+func (c cache) holds(digest string) bool {
+	f, err := c.open(digest)
+	if err != nil {
+		return false
+	}
+	_ = f.Close()
+	return true
+}
+
+// read is a small blob.
+func (c cache) read(digest string, most int64) ([]byte, error) {
+	f, err := c.open(digest)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(raw)) > most {
+		err = fmt.Errorf("it is larger than %d bytes", most)
+	}
+	return raw, errors.Join(err, f.Close())
+}
+
+// store keeps a blob, if it is what its name says, of at most so many bytes.
+func (c cache) store(digest string, most int64, from io.Reader) error {
+	return c.write(c.blob(digest), func(to io.Writer) error {
+		sum := sha256.New()
+		n, err := io.Copy(io.MultiWriter(to, sum), io.LimitReader(from, most+1))
+		switch {
+		case err != nil:
+			return err
+		case n > most:
+			return fmt.Errorf("it is larger than the %d bytes that it is said to have", most)
+		case "sha256:"+hex.EncodeToString(sum.Sum(nil)) != digest:
+			return fmt.Errorf("what came is not %s", digest)
+		}
+		return nil
+	})
+}
+
+// write puts a file in its place once it is whole.
+func (c cache) write(name string, content func(io.Writer) error) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	to, err := os.CreateTemp(filepath.Dir(name), writing)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(content(to), to.Close())
+	if err == nil {
+		err = os.Rename(to.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(to.Name()))
+	}
+	return nil
+}
+
+// Seen is what a registry said when it was last asked.
+type seen struct {
+	Of   string   `json:"of"` // the tag, or the repository
+	Tags []string `json:"tags,omitempty"`
+
+	Digest   string `json:"digest,omitempty"`
+	Revision string `json:"revision,omitempty"` // the commit for which it was asked
+	First    string `json:"first,omitempty"`    // the digest when it was first asked for that commit
+}
+
+func (c cache) tag(of string) string {
+	sum := sha256.Sum256([]byte(of))
+	return filepath.Join(c.dir, "tags", hex.EncodeToString(sum[:])+".json")
+}
+
+// recall is what was last seen of a tag or a repository.
+func (c cache) recall(of string) (seen, bool) {
+	raw, err := os.ReadFile(c.tag(of))
+	if err != nil {
+		return seen{}, false
+	}
+	var known seen
+	err = json.Unmarshal(raw, &known)
+	return known, err == nil && known.Of == of
+}
+
+// remember keeps it. That it cannot be kept costs nothing but a question.
+func (c cache) remember(s seen) {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return
+	}
+	_ = c.write(c.tag(s.Of), func(to io.Writer) error {
+		_, err := to.Write(raw)
+		return err
+	})
+}
+
+// sweep deletes the blobs that were not used for longest until the others are not too large
+// together, and what processes left that were killed.
+func (c cache) sweep() {
+	var files []fs.FileInfo
+	names := map[string]string{}
+	_ = filepath.WalkDir(c.dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return nil //nolint:nilerr // another process deleted it
+		}
+		info, err := e.Info()
+		switch {
+		case err != nil:
+		case strings.HasPrefix(e.Name(), writing):
+			if time.Since(info.ModTime()) > time.Hour {
+				_ = os.Remove(name)
+			}
+		case filepath.Ext(name) == "":
+			files = append(files, info)
+			names[info.Name()] = name
+		}
+		return nil
+	})
+	slices.SortFunc(files, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	left := c.bytes
+	for _, info := range files {
+		if left -= info.Size(); left < 0 {
+			_ = os.Remove(names[info.Name()])
+		}
+	}
+}

@@ -1,0 +1,398 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/xpkg"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"golang.org/x/sync/singleflight"
+)
+
+const (
+	toAsk    = time.Minute      // for what a tag is
+	toPull   = 10 * time.Minute // for one package
+	metadata = 4 << 20          // bytes of a manifest, or a config
+	layers   = 1 << 30          // bytes of the layers of an image that are pulled
+)
+
+// The rules of what is said of images.
+const (
+	RuleUnreachable = "registry-unreachable"
+	RuleMoved       = "package-tag-moved"
+	RuleAmbiguous   = "package-version-by-chance"
+)
+
+// A puller pulls what commits mention, each thing once.
+type puller struct {
+	cache   cache
+	offline bool
+	options []remote.Option
+	flights singleflight.Group
+
+	mu       sync.Mutex
+	remote   *remote.Puller
+	revision string
+	began    time.Time
+	tags     map[string][]string // by repository
+	digests  map[string]digested // by tag
+	down     map[string]error    // registries that did not answer
+}
+
+// A digested tag is one that was looked at.
+type digested struct {
+	digest   string
+	findings []manifest.Finding
+}
+
+func newPuller(dir string, offline bool, keys authn.Keychain) *puller {
+	if keys == nil {
+		keys = authn.DefaultKeychain
+	}
+	return &puller{
+		cache: cache{dir: dir, bytes: cacheBytes}, offline: offline,
+		options: []remote.Option{
+			remote.WithAuthFromKeychain(keys), remote.WithTransport(newTransport()), remote.WithUserAgent("headgate"),
+			remote.WithRetryBackoff(remote.Backoff{Duration: 300 * time.Millisecond, Factor: 3, Jitter: 0.1, Steps: 3}),
+		},
+	}
+}
+
+// begin begins to ask for a commit. What was asked longer ago than fresh is asked again, and
+// who did not answer may now.
+func (p *puller) begin(revision string, fresh time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.revision = revision
+	p.down = map[string]error{}
+	p.remote, _ = remote.NewPuller(p.options...) // it never forgets a failure; options of ours are well-formed
+	if p.tags == nil || fresh > 0 && time.Since(p.began) >= fresh {
+		p.began = time.Now()
+		p.tags, p.digests = map[string][]string{}, map[string]digested{}
+	}
+}
+
+// client is how registries are asked at the moment.
+func (p *puller) client() *remote.Puller {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.remote
+}
+
+// answer finds the image for a request, and has it on disk.
+func (p *puller) answer(ctx context.Context, r catalogue.Request) catalogue.Image {
+	i := catalogue.Image{Request: r, Version: r.Version}
+	if err := p.find(ctx, &i); err != nil {
+		i.Err = brief{err}
+	}
+	return i
+}
+
+func (p *puller) find(ctx context.Context, i *catalogue.Image) error {
+	r := i.Request
+	if i.Version == "" {
+		if err := p.choose(ctx, i); err != nil {
+			return err
+		}
+	}
+	image := r.Configs.Rewritten(catalogue.Reference(r.Source, i.Version))
+	if by, ok := r.Configs.Verification(image); ok {
+		return fmt.Errorf("ImageConfig %s (%s) demands that its signature is verified, which Headgate cannot: it is not trusted", by.Config, by.Origin)
+	}
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return err
+	}
+	i.Digest = r.Digest
+	if at, ok := ref.(name.Digest); ok && i.Digest == "" {
+		i.Digest = at.DigestStr()
+	}
+	if i.Digest == "" {
+		d, err := p.digest(ctx, ref)
+		if err != nil {
+			return err
+		}
+		i.Digest, i.Findings = d.digest, append(i.Findings, d.findings...)
+	}
+	if !catalogue.IsDigest(i.Digest) {
+		return fmt.Errorf("%q is no digest of SHA-256", i.Digest)
+	}
+	repository := ref.Context()
+	if _, err := p.pulled(ctx, repository, i.Digest); err != nil {
+		return err
+	}
+	i.Open = func() (io.ReadCloser, error) {
+		img, err := p.pulled(context.WithoutCancel(ctx), repository, i.Digest) // somebody may have emptied the cache
+		if err != nil {
+			return nil, brief{err}
+		}
+		return xpkg.Of(img, catalogue.MaxPackage)
+	}
+	return nil
+}
+
+// choose takes a version that the constraints allow, as Crossplane does: but that resolves
+// one dependency after the other, so it may take another one where they differ.
+func (p *puller) choose(ctx context.Context, i *catalogue.Image) error {
+	r := i.Request
+	tags, findings, err := p.list(ctx, r.Configs.Rewritten(r.Source))
+	if err != nil {
+		return err
+	}
+	i.Findings = append(i.Findings, findings...)
+	if i.Version, err = catalogue.Choose(tags, r.Constraints); err != nil {
+		return err
+	}
+	for _, c := range r.Constraints {
+		if alone, err := catalogue.Choose(tags, []string{c}); err == nil && alone != i.Version {
+			i.Findings = append(i.Findings, manifest.Finding{
+				Rule: RuleAmbiguous, Severity: manifest.Warning,
+				Message: fmt.Sprintf("packages depend on %s in versions %q: %s is right for all of them, and Crossplane takes %s if the one that wants %q comes first, and is stuck with it", r.Source, r.Constraints, i.Version, alone, c),
+				Fix:     "install " + catalogue.Reference(r.Source, i.Version) + " with an object of the commit",
+			})
+			break
+		}
+	}
+	return nil
+}
+
+// list are the tags of a repository.
+func (p *puller) list(ctx context.Context, repository string) ([]string, []manifest.Finding, error) {
+	repo, err := name.NewRepository(repository)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.mu.Lock()
+	tags, ok := p.tags[repo.Name()]
+	p.mu.Unlock()
+	if ok {
+		return tags, nil, nil
+	}
+	err = p.ask(ctx, repo.Registry, func(ctx context.Context) (err error) {
+		tags, err = p.client().List(ctx, repo)
+		return err
+	})
+	if err == nil {
+		slices.Sort(tags)
+		p.cache.remember(seen{Of: repo.Name(), Tags: tags})
+		p.mu.Lock()
+		p.tags[repo.Name()] = tags
+		p.mu.Unlock()
+		return tags, nil, nil
+	}
+	known, ok := p.cache.recall(repo.Name())
+	if !ok || !isOutage(err) && !errors.Is(err, errOffline) {
+		return nil, nil, err
+	}
+	return known.Tags, p.old(err, "the versions of "+repo.Name()+" are those that it had when it was last asked"), nil
+}
+
+// digest is what a tag comes to.
+func (p *puller) digest(ctx context.Context, ref name.Reference) (digested, error) {
+	p.mu.Lock()
+	d, ok := p.digests[ref.Name()]
+	p.mu.Unlock()
+	if ok {
+		return d, nil
+	}
+	err := p.ask(ctx, ref.Context().Registry, func(ctx context.Context) error {
+		head, err := p.client().Head(ctx, ref)
+		if err == nil {
+			d.digest = head.Digest.String()
+		}
+		return err
+	})
+	known, ok := p.cache.recall(ref.Name())
+	switch {
+	case err == nil:
+		d.findings = p.moved(ref, known, d.digest)
+		p.mu.Lock()
+		p.digests[ref.Name()] = d
+		p.mu.Unlock()
+		return d, nil
+	case ok && known.Digest != "" && (isOutage(err) || errors.Is(err, errOffline)):
+		return digested{known.Digest, p.old(err, ref.Name()+" is taken for the image that it was when it was last asked for, "+known.Digest)}, nil
+	}
+	return digested{}, err
+}
+
+// moved remembers what a tag came to, and says so where that was another image before, for
+// the same commit.
+func (p *puller) moved(ref name.Reference, known seen, digest string) []manifest.Finding {
+	now := seen{Of: ref.Name(), Digest: digest, Revision: p.revision, First: digest}
+	if p.revision != "" && known.Revision == p.revision && known.First != "" {
+		now.First = known.First
+	}
+	if known.Digest != now.Digest || known.Revision != now.Revision {
+		p.cache.remember(now)
+	}
+	if now.First == digest {
+		return nil
+	}
+	return []manifest.Finding{{
+		Rule: RuleMoved, Severity: manifest.Warning,
+		Message: fmt.Sprintf("%s is another image than it was for this commit: it was %s, and is %s; what Crossplane has installed depends on when it looked", ref.Name(), now.First, digest),
+		Fix:     "name the digest, or run headgate lock",
+	}}
+}
+
+// old says that a registry was not there to ask.
+func (p *puller) old(err error, what string) []manifest.Finding {
+	f := manifest.Finding{Rule: RuleUnreachable, Severity: manifest.Warning, Message: "the registry cannot be reached, so " + what + ": " + brief{err}.Error()}
+	if p.offline {
+		f.Severity, f.Message = manifest.Note, "no registry is asked, so "+what
+	}
+	return []manifest.Finding{f}
+}
+
+// ask asks a registry, unless it has not answered before.
+func (p *puller) ask(ctx context.Context, of name.Registry, question func(context.Context) error) error {
+	if p.offline {
+		return errOffline
+	}
+	p.mu.Lock()
+	err := p.down[of.Name()]
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, toAsk)
+	defer cancel()
+	err = question(within)
+	if err != nil && ctx.Err() == nil && isOutage(err) {
+		p.mu.Lock()
+		p.down[of.Name()] = err
+		p.mu.Unlock()
+	}
+	return err
+}
+
+// pulled is an image of which everything is on disk that its package is made of.
+func (p *puller) pulled(ctx context.Context, from name.Repository, digest string) (v1.Image, error) {
+	made, err, _ := p.flights.Do(from.Name()+"@"+digest, func() (any, error) {
+		ctx, cancel := context.WithTimeout(ctx, toPull)
+		defer cancel()
+		return p.pull(ctx, from, digest)
+	})
+	if err != nil {
+		return nil, err
+	}
+	img, _ := made.(v1.Image) // nothing else is made
+	return img, nil
+}
+
+func (p *puller) pull(ctx context.Context, from name.Repository, digest string) (v1.Image, error) {
+	raw, err := p.manifest(ctx, from, digest)
+	if err != nil {
+		return nil, err
+	}
+	if child, isIndex, err := childOf(raw); err != nil {
+		return nil, err
+	} else if isIndex {
+		if raw, err = p.manifest(ctx, from, child); err != nil {
+			return nil, err
+		}
+	}
+	var m v1.Manifest
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, fmt.Errorf("its manifest cannot be read: %w", err)
+	}
+	if m.SchemaVersion != 2 || m.Config.Digest.Hex == "" || len(m.Layers) == 0 {
+		return nil, errors.New("it is no image with layers, so it is no package")
+	}
+	needed := xpkg.Needed(m.Layers)
+	size := int64(0)
+	for _, l := range needed {
+		size += max(l.Size, 0)
+	}
+	switch {
+	case m.Config.Size > metadata:
+		return nil, fmt.Errorf("its config is larger than %d bytes", metadata)
+	case size > layers:
+		return nil, fmt.Errorf("its layers are larger than %d bytes", layers)
+	}
+	for _, blob := range slices.Concat([]v1.Descriptor{m.Config}, needed) {
+		if err := p.have(ctx, from, blob); err != nil {
+			return nil, err
+		}
+	}
+	return imageOf(p.cache, raw, m)
+}
+
+// childOf is the image for the platform that Crossplane takes, of an index.
+func childOf(raw []byte) (digest string, isIndex bool, err error) {
+	var index v1.IndexManifest
+	if err := json.Unmarshal(raw, &index); err != nil {
+		return "", false, fmt.Errorf("its manifest cannot be read: %w", err)
+	}
+	if len(index.Manifests) == 0 {
+		return "", false, nil
+	}
+	want := v1.Platform{OS: "linux", Architecture: "amd64"}
+	for _, m := range index.Manifests {
+		if m.Platform == nil || m.Platform.Satisfies(want) {
+			return m.Digest.String(), true, nil
+		}
+	}
+	return "", true, fmt.Errorf("none of its %d images is for %s", len(index.Manifests), want)
+}
+
+// manifest is a manifest, from the cache or from where it is.
+func (p *puller) manifest(ctx context.Context, from name.Repository, digest string) ([]byte, error) {
+	if !catalogue.IsDigest(digest) {
+		return nil, fmt.Errorf("%q is no digest of SHA-256", digest)
+	}
+	if raw, err := p.cache.read(digest, metadata); err == nil {
+		return raw, nil
+	}
+	var raw []byte
+	err := p.ask(ctx, from.Registry, func(ctx context.Context) error {
+		got, err := p.client().Get(ctx, from.Digest(digest))
+		if err == nil {
+			raw = got.Manifest
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > metadata {
+		return nil, fmt.Errorf("its manifest is larger than %d bytes", metadata)
+	}
+	return raw, p.cache.store(digest, metadata, bytes.NewReader(raw))
+}
+
+// have has a blob on disk.
+func (p *puller) have(ctx context.Context, from name.Repository, blob v1.Descriptor) error {
+	digest := blob.Digest.String()
+	switch {
+	case !catalogue.IsDigest(digest):
+		return fmt.Errorf("%q is no digest of SHA-256", digest)
+	case p.cache.holds(digest):
+		return nil
+	case p.offline:
+		return errOffline
+	}
+	layer, err := p.client().Layer(ctx, from.Digest(digest))
+	if err != nil {
+		return err
+	}
+	content, err := layer.Compressed()
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.cache.store(digest, blob.Size, content), content.Close())
+}

@@ -1,0 +1,167 @@
+// Package registry is a Source around a Source: it fills in the packages that a commit
+// mentions and does not hold, from the registries that have them. Which ones a commit needs,
+// and in what version, is for package render; what it pulled once it keeps on disk.
+//
+//	Fetch ─► Input ─Missing─► Requests ─pull─► Images ─► Input.Packages ─┐
+//	              ▲──────────── until nothing is missing ────────────────┘
+package registry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"golang.org/x/sync/errgroup"
+)
+
+// A Fetcher is what a Source is around.
+type Fetcher interface {
+	Fetch(ctx context.Context, ref string) (render.Input, error)
+}
+
+// A Source fetches commits with the packages that they mention. It is safe for concurrent use.
+// That a package cannot be had is no error of Fetch: it is said in the package, and what that
+// comes to is up to render.
+type Source struct {
+	Next     Fetcher
+	How      render.Options // as the commits are rendered
+	Cache    string         // the directory for what was pulled; "" is a temporary one
+	Offline  bool           // ask no registry: what the cache holds is all there is
+	Keychain authn.Keychain // nil is the docker configuration of the user
+
+	// Fresh is how long it may be that a tag was looked at; 0 is once, for all commits of a
+	// process, so that a comparison sees one image on both sides.
+	Fresh time.Duration
+
+	mu     sync.Mutex
+	made   string              // the temporary directory
+	pulls  *puller             // made with the first package
+	recent map[string]answered // by revision
+}
+
+// An answered commit is one whose packages are known.
+type answered struct {
+	packages []catalogue.Image
+	at       time.Time
+}
+
+const (
+	most     = 64 // rounds of finding what packages depend on
+	together = 4  // packages that are pulled at a time
+	kept     = 4  // commits whose answers are remembered
+)
+
+// Fetch fetches a commit, and what it mentions.
+func (s *Source) Fetch(ctx context.Context, ref string) (render.Input, error) {
+	in, err := s.Next.Fetch(ctx, ref)
+	if err != nil {
+		return in, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.recent[in.Revision]; ok && in.Revision != "" && (s.Fresh == 0 || time.Since(known.at) < s.Fresh) {
+		in.Packages = known.packages
+		return in, ctx.Err()
+	}
+	in.Packages = []catalogue.Image{}
+	began := time.Now()
+	for round := 0; ; round++ {
+		missing := render.Missing(&in, s.How)
+		if len(missing) == 0 {
+			break
+		}
+		if round == most {
+			return in, fmt.Errorf("what packages depend on has no end: after %d rounds %s is still missing", most, missing[0].Source)
+		}
+		if round == 0 {
+			if err := s.begin(in.Revision); err != nil {
+				return in, err
+			}
+		}
+		in.Packages = merged(in.Packages, s.answer(ctx, missing))
+		if err := ctx.Err(); err != nil {
+			return in, err
+		}
+	}
+	if s.pulls != nil {
+		s.pulls.cache.sweep()
+	}
+	s.remember(in, began)
+	return in, nil
+}
+
+// begin makes ready to pull what a commit mentions.
+func (s *Source) begin(revision string) error {
+	if s.Cache == "" && s.made == "" {
+		dir, err := os.MkdirTemp("", "headgate-packages-")
+		if err != nil {
+			return err
+		}
+		s.made = dir
+	}
+	if s.pulls == nil {
+		s.pulls = newPuller(cmp.Or(s.Cache, s.made), s.Offline, s.Keychain)
+	}
+	s.pulls.begin(revision, s.Fresh)
+	return nil
+}
+
+// Close removes what is temporary. What was fetched cannot be read after that.
+func (s *Source) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.made == "" {
+		return nil
+	}
+	return os.RemoveAll(s.made)
+}
+
+// answer answers requests, some at a time, in their order.
+func (s *Source) answer(ctx context.Context, requests []catalogue.Request) []catalogue.Image {
+	images := make([]catalogue.Image, len(requests))
+	var g errgroup.Group
+	g.SetLimit(together)
+	for i, r := range requests {
+		g.Go(func() error {
+			images[i] = s.pulls.answer(ctx, r)
+			return nil
+		})
+	}
+	_ = g.Wait() // nothing returns an error
+	return images
+}
+
+// merged are images with others that take the place of those of their source.
+func merged(images, newer []catalogue.Image) []catalogue.Image {
+	images = slices.DeleteFunc(slices.Clone(images), func(i catalogue.Image) bool {
+		return slices.ContainsFunc(newer, func(n catalogue.Image) bool { return n.Request.Source == i.Request.Source })
+	})
+	images = append(images, newer...)
+	slices.SortFunc(images, func(a, b catalogue.Image) int { return cmp.Compare(a.Request.Source, b.Request.Source) })
+	return images
+}
+
+// remember remembers the answers of a commit for a while, if all is well with them.
+func (s *Source) remember(in render.Input, at time.Time) {
+	troubled := slices.ContainsFunc(in.Packages, func(i catalogue.Image) bool { return i.Err != nil || len(i.Findings) > 0 })
+	if in.Revision == "" || troubled {
+		delete(s.recent, in.Revision)
+		return
+	}
+	if s.recent == nil || len(s.recent) >= kept {
+		s.recent = map[string]answered{}
+	}
+	s.recent[in.Revision] = answered{in.Packages, at}
+}
+
+// errOffline is of what only a registry could tell.
+var errOffline = errors.New("it is not in the cache, and no registry is asked (--offline)")

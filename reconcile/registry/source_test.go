@@ -1,0 +1,373 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/registry"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/authn"
+)
+
+// A commit is what a Source is around.
+type commit struct {
+	revision string
+	files    fstest.MapFS
+}
+
+func (c commit) Fetch(context.Context, string) (render.Input, error) {
+	return render.Input{Revision: c.revision, Files: c.files}, nil
+}
+
+// provider is the tree of a provider package with one definition for each plural.
+func provider(name, group string, more string, plurals ...string) fstest.MapFS {
+	files := fstest.MapFS{"crossplane.yaml": {Data: []byte(`apiVersion: meta.pkg.crossplane.io/v1
+kind: Provider
+metadata:
+  name: ` + name + `
+spec:
+  capabilities: [safe-start]
+` + more)}}
+	for _, plural := range plurals {
+		files["crds/"+plural+".yaml"] = &fstest.MapFile{Data: fmt.Appendf(nil, `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: %[1]s.%[2]s
+spec:
+  group: %[2]s
+  names: {kind: %[3]s, listKind: %[3]sList, plural: %[1]s, singular: %[4]s}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, description: "of %[1]s"}}
+`, plural, group, strings.ToUpper(plural[:1])+plural[1:len(plural)-1], plural[:len(plural)-1])}
+	}
+	return files
+}
+
+func configuration(name, more string) fstest.MapFS {
+	return fstest.MapFS{"crossplane.yaml": {Data: []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: " + name + "\nspec:\n" + more)}}
+}
+
+const policyText = `apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceActivationPolicy
+metadata: {name: team}
+spec: {activate: [boats.sea.example.org]}
+`
+
+// installs is the object that installs a package.
+func installs(kind, name, image, more string) string {
+	return "apiVersion: pkg.crossplane.io/v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec:\n  package: " + image + "\n" + more
+}
+
+func tree(files ...string) fstest.MapFS {
+	m := fstest.MapFS{"policy.yaml": {Data: []byte(policyText)}}
+	for i, text := range files {
+		m[fmt.Sprintf("package-%d.yaml", i)] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return m
+}
+
+// rendered fetches and renders.
+func rendered(t *testing.T, s *registry.Source, owner render.Owner) render.Desired {
+	t.Helper()
+	want, err := attempt(t, s, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return want
+}
+
+func attempt(t *testing.T, s *registry.Source, owner render.Owner) (render.Desired, error) {
+	t.Helper()
+	in, err := s.Fetch(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	how := s.How
+	how.Owner = owner
+	return render.Render(in, how)
+}
+
+// told is every definition, with whether it is active, and every package with its version.
+func told(want render.Desired) []string {
+	var all []string
+	for _, d := range want.Definitions {
+		all = append(all, fmt.Sprintf("%s %t", d.Name, d.Active))
+	}
+	for _, p := range want.Packages {
+		all = append(all, fmt.Sprintf("%s %s %s", p.Kind, p.Name, p.Version))
+	}
+	return all
+}
+
+func rules(want render.Desired, least manifest.Severity) []string {
+	var all []string
+	for _, f := range want.Findings {
+		if f.Severity != manifest.Note || least == manifest.Note {
+			all = append(all, f.Rule)
+		}
+	}
+	return all
+}
+
+func start(t *testing.T) *fixtures.Registry {
+	t.Helper()
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	return fixtures.StartRegistry(t)
+}
+
+// What a package is does not depend on where it is.
+func TestSameAsInTheTree(t *testing.T) {
+	sea := provider("provider-sea", "sea.example.org", "", "boats", "buoys")
+	r := start(t)
+	digest := r.Push(t, "acme/provider-sea", "v1.2.0", sea, 1<<20)
+	install := installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.2.0", "")
+	inTree := tree(install)
+	for name, file := range sea {
+		inTree["provider/"+name] = file
+	}
+	content := func(want render.Desired) []string {
+		var all []string
+		for _, o := range want.Objects {
+			all = append(all, o.ID.String()+" "+o.Digest)
+		}
+		for _, d := range want.Definitions {
+			all = append(all, fmt.Sprintf("%s %t %s %s", d.Name, d.Active, d.State, d.Package.Name))
+		}
+		return append(all, rules(want, manifest.Note)...)
+	}
+	for _, owner := range []render.Owner{render.OwnerHeadgate, render.OwnerCrossplane} {
+		pulled := rendered(t, &registry.Source{Next: commit{files: tree(install)}, Cache: t.TempDir()}, owner)
+		held := rendered(t, &registry.Source{Next: commit{files: inTree}, Cache: t.TempDir()}, owner)
+		if diff := cmp.Diff(content(held), content(pulled)); diff != "" {
+			t.Errorf("owner %s (-in the tree +pulled):\n%s", owner, diff)
+		}
+		if got := pulled.Packages[0].Digest; got != digest {
+			t.Errorf("digest %s, want %s", got, digest)
+		}
+	}
+}
+
+// A provider's program is many times its package, and of no use here.
+func TestPullsNothingElse(t *testing.T) {
+	r := start(t)
+	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "sea.example.org", "", "boats"), 1<<20)
+	cache := t.TempDir()
+	files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.2.0", ""))
+	rendered(t, &registry.Source{Next: commit{files: files}, Cache: cache}, render.OwnerCrossplane)
+	requests, served := r.Asked()
+	if blobs := fixtures.Blobs(requests); len(blobs) != 2 || served > 10<<10 {
+		t.Errorf("config and layer are two blobs and a few bytes, got %d bytes with %q", served, requests)
+	}
+
+	want := rendered(t, &registry.Source{Next: commit{files: files}, Cache: cache}, render.OwnerCrossplane)
+	requests, _ = r.Asked()
+	if diff := cmp.Diff([]string{"GET /v2/", "HEAD /v2/acme/provider-sea/manifests/v1.2.0"}, requests); diff != "" {
+		t.Errorf("with a warm cache a tag is one question (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"boats.sea.example.org true", "Provider provider-sea v1.2.0"}, told(want)); diff != "" {
+		t.Error(diff)
+	}
+
+	pinned := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea@"+want.Packages[0].Digest, ""))
+	rendered(t, &registry.Source{Next: commit{files: pinned}, Cache: cache}, render.OwnerCrossplane)
+	if requests, _ := r.Asked(); len(requests) > 0 {
+		t.Errorf("of a digest nothing is asked, got %q", requests)
+	}
+}
+
+// Both sides of a comparison see one image, and a loop does not ask at every pass.
+func TestTagIsLookedAtOnce(t *testing.T) {
+	r := start(t)
+	image := r.Host + "/acme/provider-sea:v1"
+	r.Push(t, "acme/provider-sea", "v1", provider("provider-sea", "sea.example.org", "", "boats"), 0)
+	s := &registry.Source{Next: commit{"a", tree(installs("Provider", "provider-sea", image, ""))}, Cache: t.TempDir()}
+	rendered(t, s, render.OwnerCrossplane)
+	r.Push(t, "acme/provider-sea", "v1", provider("provider-sea", "sea.example.org", "", "boats", "buoys"), 0)
+	s.Next = commit{"b", tree(installs("Provider", "provider-sea", image, ""))}
+	if diff := cmp.Diff([]string{"boats.sea.example.org true", "Provider provider-sea v1"}, told(rendered(t, s, render.OwnerCrossplane))); diff != "" {
+		t.Error(diff)
+	}
+	if requests, _ := r.Asked(); len(requests) > 0 {
+		t.Errorf("asked again: %q", requests)
+	}
+}
+
+// What Crossplane has installed depends on when it looked: somebody should know.
+func TestMovedTag(t *testing.T) {
+	r := start(t)
+	cache := t.TempDir()
+	files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1", ""))
+	for i, tc := range []struct {
+		revision string
+		push     bool
+		want     []string
+	}{
+		{"a", true, nil},
+		{"a", false, nil},
+		{"a", true, []string{registry.RuleMoved}},
+		{"a", false, []string{registry.RuleMoved}},
+		{"b", false, nil},
+	} {
+		if tc.push {
+			r.Push(t, "acme/provider-sea", "v1", provider("provider-sea", "sea.example.org", "", "boats", fmt.Sprintf("buoy%ds", i)), 0)
+		}
+		want := rendered(t, &registry.Source{Next: commit{tc.revision, files}, Cache: cache}, render.OwnerCrossplane)
+		if diff := cmp.Diff(tc.want, rules(want, manifest.Warning)); diff != "" {
+			t.Errorf("look %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+// With a warm cache a registry that is down keeps nobody from working, and they are told.
+func TestOutage(t *testing.T) {
+	r := start(t)
+	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "sea.example.org", "", "boats"), 0)
+	r.Push(t, "acme/config-sea", "v1.0.0", configuration("config-sea", "  dependsOn:\n  - {provider: "+r.Host+"/acme/provider-sea, version: '>=v1.0.0'}\n"), 0)
+	cache := t.TempDir()
+	files := tree(installs("Configuration", "acme-config-sea", r.Host+"/acme/config-sea:v1.0.0", ""))
+	source := func() *registry.Source { return &registry.Source{Next: commit{"a", files}, Cache: cache} }
+	known := told(rendered(t, source(), render.OwnerCrossplane))
+
+	r.Fail(http.StatusServiceUnavailable)
+	want := rendered(t, source(), render.OwnerCrossplane)
+	if diff := cmp.Diff(known, told(want)); diff != "" {
+		t.Errorf("the same is rendered (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{registry.RuleUnreachable, registry.RuleUnreachable, registry.RuleUnreachable}, rules(want, manifest.Warning)); diff != "" {
+		t.Errorf("and it is said (-want +got):\n%s", diff)
+	}
+
+	offline := source()
+	offline.Offline = true
+	r.Asked()
+	want = rendered(t, offline, render.OwnerHeadgate)
+	if requests, _ := r.Asked(); len(requests) > 0 || len(rules(want, manifest.Warning)) > 0 {
+		t.Errorf("who says --offline knows: %q, %v", requests, want.Findings)
+	}
+
+	cold := source()
+	cold.Cache = t.TempDir()
+	want = rendered(t, cold, render.OwnerCrossplane)
+	if diff := cmp.Diff([]string{catalogue.RuleUnread}, rules(want, manifest.Warning)); diff != "" {
+		t.Errorf("without one, Crossplane is left to it (-want +got):\n%s", diff)
+	}
+	if _, err := attempt(t, cold, render.OwnerHeadgate); err == nil || !strings.HasPrefix(err.Error(), "package-0.yaml:5: package ") {
+		t.Errorf("but who makes the CRDs has to know them: what is not declared is pruned; got %v", err)
+	}
+}
+
+// A cache may be damaged, or emptied while it is in use.
+func TestDamagedCache(t *testing.T) {
+	r := start(t)
+	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "sea.example.org", "", "boats"), 0)
+	cache := t.TempDir()
+	files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.2.0", ""))
+	source := func() *registry.Source { return &registry.Source{Next: commit{files: files}, Cache: cache} }
+	want := told(rendered(t, source(), render.OwnerCrossplane))
+	for name, damage := range map[string]func(string) error{
+		"changed": func(name string) error { return os.WriteFile(name, []byte("{}"), 0o600) },
+		"cut":     func(name string) error { return os.Truncate(name, 3) },
+		"gone":    os.Remove,
+	} {
+		blobs, err := filepath.Glob(filepath.Join(cache, "sha256", "*", "*"))
+		if err != nil || len(blobs) != 3 {
+			t.Fatalf("%s: %q, %v: want manifest, config and layer", name, blobs, err)
+		}
+		in, err := source().Fetch(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, blob := range blobs {
+			if err := damage(blob); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again, err := render.Render(render.Input{Files: in.Files, Packages: in.Packages}, render.Options{Owner: render.OwnerCrossplane})
+		if diff := cmp.Diff(want, told(again)); diff != "" || err != nil {
+			t.Errorf("%s: %v\n%s", name, err, diff)
+		}
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	r := start(t)
+	r.Want("robot", "canary-password")
+	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "sea.example.org", "", "boats"), 0)
+	files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.2.0", ""))
+	source := func() *registry.Source { return &registry.Source{Next: commit{files: files}, Cache: t.TempDir()} }
+
+	want := rendered(t, source(), render.OwnerCrossplane)
+	if diff := cmp.Diff([]string{catalogue.RuleUnread}, rules(want, manifest.Warning)); diff != "" {
+		t.Error(diff)
+	}
+	config := `{"auths":{"` + r.Host + `":{"username":"robot","password":"canary-password"}}}`
+	if err := os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want = rendered(t, source(), render.OwnerCrossplane)
+	if diff := cmp.Diff([]string{"boats.sea.example.org true", "Provider provider-sea v1.2.0"}, told(want)); diff != "" {
+		t.Errorf("the docker configuration has them (-want +got):\n%s", diff)
+	}
+}
+
+// A registry may send its clients anywhere, but not with the credentials that it got.
+func TestRedirect(t *testing.T) {
+	r, elsewhere := start(t), fixtures.StartRegistry(t)
+	r.Want("robot", "canary-password")
+	var leaked []string
+	for _, one := range []*fixtures.Registry{r, elsewhere} {
+		one.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "sea.example.org", "", "boats"), 0)
+	}
+	r.Through(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if strings.Contains(req.URL.Path, "/blobs/") {
+				http.Redirect(w, req, "http://"+strings.Replace(elsewhere.Host, "127.0.0.1", "localhost", 1)+req.URL.Path, http.StatusTemporaryRedirect)
+				return
+			}
+			next.ServeHTTP(w, req)
+		})
+	})
+	elsewhere.Through(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			leaked = append(leaked, req.Header.Values("Authorization")...)
+			next.ServeHTTP(w, req)
+		})
+	})
+	s := &registry.Source{
+		Next:  commit{files: tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.2.0", ""))},
+		Cache: t.TempDir(), Keychain: only{r.Host},
+	}
+	want := rendered(t, s, render.OwnerCrossplane)
+	if len(want.Definitions) != 1 || len(leaked) > 0 {
+		t.Errorf("%d definitions, and credentials went elsewhere: %q; %v", len(want.Definitions), leaked, want.Findings)
+	}
+}
+
+// only has credentials for one registry.
+type only struct{ host string }
+
+func (o only) Resolve(of authn.Resource) (authn.Authenticator, error) {
+	if of.RegistryStr() != o.host {
+		return authn.Anonymous, errors.New("asked for the credentials of " + of.RegistryStr())
+	}
+	return authn.FromConfig(authn.AuthConfig{Username: "robot", Password: "canary-password"}), nil
+}
+
+var _ = slices.Sorted[string]

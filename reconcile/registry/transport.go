@@ -1,0 +1,93 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+// newTransport is how registries are reached. A commit names them, and what they answer may
+// be shown: so it does not reach what only this machine can.
+func newTransport() http.RoundTripper {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Control: notLinkLocal}
+	return careful{&http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           dialer.DialContext,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConnsPerHost:   together,
+		IdleConnTimeout:       30 * time.Second,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: 30 * time.Second,
+	}}
+}
+
+// notLinkLocal refuses addresses of the link, at which clouds serve the credentials of a
+// machine.
+func notLinkLocal(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := at.Addr().Unmap(); ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() {
+		return fmt.Errorf("%s is no address of a registry", ip)
+	}
+	return nil
+}
+
+// A careful transport sends credentials where nobody else can read them.
+type careful struct{ http.RoundTripper }
+
+func (c careful) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme != "https" && req.Header.Get("Authorization") != "" && !isLoopback(req.URL.Hostname()) {
+		return nil, fmt.Errorf("%s is to get credentials, and does not speak TLS", req.URL.Host)
+	}
+	return c.RoundTripper.RoundTrip(req)
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// isOutage says whether an error is of a registry that may answer later.
+func isOutage(err error) bool {
+	if answer, ok := errors.AsType[*transport.Error](err); ok {
+		return answer.Temporary() || answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusTooManyRequests
+	}
+	var network net.Error
+	return errors.As(err, &network)
+}
+
+// isAbsent says whether a registry says that it has no such thing.
+func isAbsent(err error) bool {
+	answer, ok := errors.AsType[*transport.Error](err)
+	return ok && answer.StatusCode == http.StatusNotFound
+}
+
+// A brief error is one whose text fits a line: registries may answer with pages.
+type brief struct{ error }
+
+func (b brief) Unwrap() error { return b.error }
+
+func (b brief) Error() string {
+	const most = 300
+	text := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, b.error.Error())
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,107 @@
+package catalogue
+
+import (
+	"fmt"
+
+	"headgate.dev/headgate/render/manifest"
+)
+
+// LockFile is where the lock of a commit is written.
+const LockFile = "headgate.lock.yaml"
+
+const kindLock = "headgate.dev PackageLock"
+
+// A Locked package is one of which a commit says which image its version is.
+type Locked struct {
+	Source  string `json:"source"`
+	Version string `json:"version"`
+	Digest  string `json:"digest"`
+}
+
+// readLocks reads the locks among the documents of a commit. A source has one version.
+func (w *walk) readLocks() (map[string]Locked, Errors) {
+	all := map[string]Locked{}
+	var problems Errors
+	for _, f := range w.found {
+		for _, d := range f.documents {
+			group, version := groupVersion(d.Header.APIVersion)
+			if group+" "+d.Header.Kind != kindLock {
+				continue
+			}
+			if version != "v1alpha1" {
+				problems = append(problems, Errorf(d.Origin, "%s is not known in version %s: only %s/v1alpha1 is", d.Header.Kind, d.Header.APIVersion, group))
+				continue
+			}
+			problems = append(problems, readLock(d, all)...)
+		}
+	}
+	return all, problems
+}
+
+func readLock(d *manifest.Document, into map[string]Locked) Errors {
+	u, err := d.Recall()
+	if err != nil {
+		return ErrorsOf(d.Origin, err)
+	}
+	r := strict{document: d}
+	top := r.object(u.Object, nil, "apiVersion", "kind", "metadata", "packages")
+	for i, v := range r.list(top["packages"], []any{"packages"}) {
+		at := []any{"packages", i}
+		entry := r.object(v, at, "source", "version", "digest")
+		one := Locked{
+			Source:  r.text(entry["source"], append(at, "source")),
+			Version: r.text(entry["version"], append(at, "version")),
+			Digest:  r.text(entry["digest"], append(at, "digest")),
+		}
+		switch _, twice := into[one.Source]; {
+		case one.Digest != "" && !IsDigest(one.Digest):
+			r.refuse(append(at, "digest"), "is no digest: %q; run headgate lock", one.Digest)
+		case twice:
+			r.refuse(at, "is there twice: %s", one.Source)
+		default:
+			into[one.Source] = one
+		}
+	}
+	return ErrorsOf(d.Origin, r.problems.OrNil())
+}
+
+// lock adds to a request what the lock of the commit says of it.
+func (r *Request) lock(locked map[string]Locked) {
+	l, ok := locked[r.Source]
+	switch {
+	case !ok:
+	case r.Version == l.Version:
+		r.Digest = l.Digest
+	case r.Version == "" && r.allow(l.Version):
+		r.Version, r.Digest = l.Version, l.Digest
+	}
+}
+
+func (r *Request) allow(version string) bool {
+	for _, c := range r.Constraints {
+		if allows(c, version) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// stale finds what a lock says of packages that are asked for in another version.
+func (n *node) stale(locked map[string]Locked) []manifest.Finding {
+	l, ok := locked[n.request.Source]
+	if !ok && len(locked) == 0 || n.request.Digest != "" || IsDigest(n.request.Version) {
+		return nil
+	}
+	f := manifest.Finding{
+		Rule: RuleLock, Severity: manifest.Warning, Origin: n.request.Origin,
+		Message: fmt.Sprintf("%s does not say which image %s is: it may be another one tomorrow", LockFile, n.request.wanted()),
+		Fix:     "run headgate lock",
+	}
+	if ok {
+		f.Message = fmt.Sprintf("%s locks %s of %s, and %s is asked for", LockFile, l.Version, l.Source, n.request.wanted())
+	}
+	return []manifest.Finding{f}
+}
+
+// RuleLock is the rule of a lock that does not fit the commit.
+const RuleLock = "package-lock"

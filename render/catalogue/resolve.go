@@ -1,0 +1,482 @@
+package catalogue
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A Request asks for a package that a commit mentions and does not hold. Of two that are
+// equal the answer is the same.
+type Request struct {
+	Source      string          // its repository, by which Crossplane tells packages apart
+	Version     string          // the tag or digest; "" is the newest that the constraints allow
+	Constraints []string        // of the packages that depend on it, sorted: all have to hold
+	Digest      string          // what the lock of the commit says the version is; "" where it does not
+	PullSecrets []string        // the names of Secrets that the commit has Crossplane pull it with
+	Configs     *ImageConfigs   // what else the commit says of pulling
+	Origin      manifest.Origin // the first place that asks for it
+}
+
+// wanted is the request for people.
+func (r Request) wanted() string {
+	if r.Version != "" {
+		return Reference(r.Source, r.Version)
+	}
+	return r.Source + " in version " + quoted(r.Constraints, " and ")
+}
+
+// An Image is the answer to a Request.
+type Image struct {
+	Request Request
+	Version string                        // the tag or digest that was taken
+	Digest  string                        // of the image
+	Open    func() (io.ReadCloser, error) // its YAML; as often as it takes
+	Err     error                         // why there is none
+
+	Findings []manifest.Finding // what is to be known of it
+}
+
+// name is what an image is called in places: the digest of one that has no tag is cut.
+func (i Image) name() string {
+	if IsDigest(i.Version) {
+		return i.Request.Source + "@" + i.Version[:len("sha256:")+12]
+	}
+	return Reference(i.Request.Source, i.Version)
+}
+
+// An Unread package is one that the commit mentions and of which it is not known what it
+// holds.
+type Unread struct {
+	Source     string
+	Installers []manifest.ID // the objects of the commit that have Crossplane install it
+	Origin     manifest.Origin
+	Err        error
+}
+
+// The rules of packages in registries.
+const (
+	RuleUnread = "package-unread"
+	RuleSource = "package-installed-twice"
+	RuleCycle  = "package-cycle"
+)
+
+// A resolution is what packages need each other, as far as they are held.
+type resolution struct {
+	nodes   []*node // in the order in which they were come by
+	bySrc   map[string]*node
+	locked  map[string]Locked
+	configs *ImageConfigs
+}
+
+// A node is one package of a resolution.
+type node struct {
+	request    Request
+	roots      []root   // objects of the commit that name it
+	asked      []asking // what others want of it
+	image      *Image   // the answer, if there is one to this request
+	contents   *contents
+	err        error // why what it holds is not known
+	installers []manifest.ID
+}
+
+// A root is an object of the commit that has Crossplane install a package.
+type root struct {
+	id                manifest.ID
+	source, version   string
+	origin            manifest.Origin
+	secrets           []string
+	manual            bool
+	skipsDependencies bool
+	ignoresCrossplane bool
+}
+
+// An asking is a dependency of a package.
+type asking struct {
+	Dependency
+
+	by   string // the package, for people
+	from *node  // nil of a package in the tree
+}
+
+// resolve finds the packages that are needed, from those that objects of the commit name on.
+func (r *Reading) resolve(held []Image) *resolution {
+	answers := map[string]*Image{}
+	for i := range held {
+		answers[held[i].Request.Source] = &held[i]
+	}
+	res := &resolution{bySrc: map[string]*node{}, locked: r.locked, configs: &ImageConfigs{}}
+	roots := r.walk.roots(res.configs)
+	installed := map[*Package]root{} // packages of the tree that an object has Crossplane install
+	for _, one := range roots {
+		i := slices.IndexFunc(r.walk.packages, func(p *Package) bool {
+			return p.Kind == one.id.Kind && (p.Name == one.id.Name || p.called(p.Kind, one.source))
+		})
+		if i >= 0 {
+			installed[r.walk.packages[i]] = one
+			continue
+		}
+		n := res.node(one.source)
+		n.roots = append(n.roots, one)
+	}
+	for _, p := range r.walk.packages {
+		if by, ok := installed[p]; ok && !by.skipsDependencies {
+			r.ask(res, p, asking{by: "package " + p.Name}, []manifest.ID{by.id})
+		}
+	}
+	for i := 0; i < len(res.nodes); i++ { // grows
+		n := res.nodes[i]
+		n.image = answers[n.request.Source]
+		if n.image == nil {
+			continue
+		}
+		if n.err = n.image.Err; n.err != nil {
+			continue
+		}
+		n.contents = r.contents(*n.image)
+		if n.err = n.contents.err; n.err != nil || n.contents.in == nil {
+			continue
+		}
+		if !slices.ContainsFunc(n.roots, func(r root) bool { return !r.skipsDependencies }) && len(n.roots) > 0 {
+			continue
+		}
+		r.ask(res, n.contents.in, asking{by: n.image.name(), from: n}, nil)
+	}
+	for _, n := range res.nodes {
+		n.settle(res)
+	}
+	res.spread()
+	for _, n := range res.nodes {
+		n.check()
+	}
+	return res
+}
+
+// node is that of a source, which is made where there is none.
+func (res *resolution) node(source string) *node {
+	if res.bySrc[source] == nil {
+		res.bySrc[source] = &node{request: Request{Source: source, Configs: res.configs}}
+		res.nodes = append(res.nodes, res.bySrc[source])
+	}
+	return res.bySrc[source]
+}
+
+// ask asks for the dependencies of a package that the tree does not hold.
+func (r *Reading) ask(res *resolution, p *Package, as asking, installers []manifest.ID) {
+	for _, dep := range p.Depends {
+		if slices.ContainsFunc(r.walk.packages, func(other *Package) bool { return other.called(dep.Kind, dep.Source) }) {
+			continue
+		}
+		as.Dependency = dep
+		n := res.node(dep.Source)
+		n.asked = append(n.asked, as)
+		n.install(installers)
+	}
+}
+
+// install notes who has Crossplane install a package, and says whether that was news.
+func (n *node) install(by []manifest.ID) (news bool) {
+	for _, id := range by {
+		if !slices.Contains(n.installers, id) {
+			n.installers = append(n.installers, id)
+			news = true
+		}
+	}
+	return news
+}
+
+// spread tells every package which objects of the commit have Crossplane install it.
+func (res *resolution) spread() {
+	for _, n := range res.nodes {
+		for _, r := range n.roots {
+			n.install([]manifest.ID{r.id})
+		}
+	}
+	for news := true; news; {
+		news = false
+		for _, n := range res.nodes {
+			for _, a := range n.asked {
+				if a.from != nil && n.install(a.from.installers) {
+					news = true
+				}
+			}
+		}
+	}
+}
+
+// settle makes the request of a package of all that ask for it.
+func (n *node) settle(res *resolution) {
+	r := &n.request
+	for _, root := range n.roots {
+		r.PullSecrets = append(r.PullSecrets, root.secrets...)
+	}
+	slices.Sort(r.PullSecrets)
+	r.PullSecrets = slices.Compact(r.PullSecrets)
+	if len(n.roots) > 0 {
+		r.Version, r.Origin = n.roots[0].version, n.roots[0].origin
+	} else {
+		r.Origin = n.asked[0].Origin
+		for _, a := range n.asked {
+			r.Constraints = append(r.Constraints, a.Constraint)
+		}
+		slices.Sort(r.Constraints)
+		r.Constraints = slices.Compact(r.Constraints)
+		if slices.ContainsFunc(r.Constraints, IsDigest) && len(r.Constraints) == 1 {
+			r.Version = r.Constraints[0]
+		}
+	}
+	r.lock(res.locked)
+}
+
+// check says whether a package is what its installer takes it for.
+func (n *node) check() {
+	if n.err != nil || n.contents == nil || n.contents.in == nil {
+		return
+	}
+	kind := n.contents.in.Kind
+	for _, r := range n.roots {
+		if r.id.Kind != kind {
+			n.err = fmt.Errorf("it is a %s package, and %s names it", kind, r.id)
+		}
+	}
+}
+
+// missing are the requests without an answer.
+func (res *resolution) missing(held []Image) []Request {
+	answered := map[string]Request{}
+	for _, i := range held {
+		answered[i.Request.Source] = i.Request
+	}
+	var all []Request
+	for _, n := range res.nodes {
+		if known, ok := answered[n.request.Source]; !ok || !reflect.DeepEqual(known, n.request) {
+			all = append(all, n.request)
+		}
+	}
+	slices.SortFunc(all, func(a, b Request) int { return cmp.Compare(a.Source, b.Source) })
+	return all
+}
+
+// file is the image of a node, as a walk finds those of the tree.
+func (n *node) file() *file {
+	p := *n.contents.in
+	p.Directory = n.image.name()
+	p.Source, p.Version, p.Digest = n.request.Source, n.image.Version, n.image.Digest
+	p.Mentioned = n.request.Origin
+	p.Installers = n.installers
+	if len(n.installers) > 0 {
+		p.Installer = n.installers[0]
+	}
+	p.Manual = slices.ContainsFunc(n.roots, func(r root) bool { return r.manual })
+	return &file{path: n.image.name(), in: &p, image: true, documents: n.contents.documents}
+}
+
+// unread are the packages of which it is not known what they hold, by source.
+func (res *resolution) unread() []Unread {
+	var all []Unread
+	for _, n := range res.nodes {
+		err := n.err
+		if n.image == nil {
+			err = errors.New("nobody has looked for it")
+		}
+		if err == nil {
+			continue
+		}
+		text := n.request.wanted()
+		if len(n.roots) == 0 {
+			text += ", on which " + n.who() + " " + verb(len(n.asked)) + ","
+		}
+		all = append(all, Unread{
+			Source: n.request.Source, Installers: n.installers, Origin: n.place(),
+			Err: fmt.Errorf("package %s cannot be read: %w", text, err),
+		})
+	}
+	slices.SortFunc(all, func(a, b Unread) int { return cmp.Compare(a.Source, b.Source) })
+	return all
+}
+
+// place is where the commit asks for a package: a dependency, in what brings it.
+func (n *node) place() manifest.Origin {
+	seen := map[*node]bool{}
+	for len(n.roots) == 0 && !seen[n] && len(n.asked) > 0 && n.asked[0].from != nil {
+		seen[n] = true
+		n = n.asked[0].from
+	}
+	return n.request.Origin
+}
+
+// who names the packages that depend on one.
+func (n *node) who() string {
+	var all []string
+	for _, a := range n.asked {
+		who := a.by
+		if a.Constraint != "" {
+			who += fmt.Sprintf(" (%s)", a.Constraint)
+		}
+		all = append(all, who)
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), " and ")
+}
+
+func verb(n int) string {
+	if n == 1 {
+		return "depends"
+	}
+	return "depend"
+}
+
+// findings say what Crossplane will not resolve, or not always in one way.
+func (res *resolution) findings(locked map[string]Locked) []manifest.Finding {
+	var found []manifest.Finding
+	for _, n := range res.nodes {
+		found = append(found, n.twice()...)
+		found = append(found, n.stale(locked)...)
+		if n.image == nil || n.err != nil {
+			continue
+		}
+		for _, f := range n.image.Findings {
+			f.Origin = n.place()
+			found = append(found, f)
+		}
+		for _, a := range n.asked {
+			if err := allows(a.Constraint, n.image.Version); err != nil {
+				found = append(found, manifest.Finding{
+					Rule: RuleDependency, Severity: manifest.Error, Origin: n.place(),
+					Message: fmt.Sprintf("%s depends on %s %s (%s), and it is installed as %s: %v; Crossplane does not install what depends on it",
+						a.by, n.request.Source, a.Constraint, a.Origin, n.image.Version, err),
+					Fix: "take versions of both that go together",
+				})
+			}
+		}
+	}
+	return append(found, res.cycles()...)
+}
+
+// twice finds packages that Crossplane would be given under two names, of which its lock can
+// hold one.
+func (n *node) twice() []manifest.Finding {
+	var found []manifest.Finding
+	for _, other := range n.roots[min(1, len(n.roots)):] {
+		found = append(found, manifest.Finding{
+			Rule: RuleSource, Severity: manifest.Error, Origin: other.origin,
+			Message: fmt.Sprintf("%s installs %s, and so does %s (%s): Crossplane installs a source once, and resolves no dependency while there are two", other.id, n.request.Source, n.roots[0].id, n.roots[0].origin),
+			Fix:     "remove one of them",
+		})
+	}
+	if name := dnsLabel(n.request.Source); len(n.roots) > 0 && len(n.asked) > 0 && n.roots[0].id.Name != name {
+		found = append(found, manifest.Finding{
+			Rule: RuleSource, Severity: manifest.Warning, Origin: n.roots[0].origin,
+			Message: fmt.Sprintf("%s depends on %s, which %s installs under another name than Crossplane would give it: where the dependency comes first, there are two, and Crossplane resolves nothing", n.asked[0].by, n.request.Source, n.roots[0].id),
+			Fix:     "call it " + name,
+		})
+	}
+	return found
+}
+
+// cycles finds packages that depend on themselves.
+func (res *resolution) cycles() []manifest.Finding {
+	depends := map[*node][]*node{}
+	for _, n := range res.nodes {
+		for _, a := range n.asked {
+			if a.from != nil {
+				depends[a.from] = append(depends[a.from], n)
+			}
+		}
+	}
+	var found []manifest.Finding
+	done, way := map[*node]bool{}, []*node{}
+	var visit func(n *node)
+	visit = func(n *node) {
+		if i := slices.Index(way, n); i >= 0 {
+			var names []string
+			for _, on := range append(way[i:len(way):len(way)], n) {
+				names = append(names, on.request.Source)
+			}
+			found = append(found, manifest.Finding{
+				Rule: RuleCycle, Severity: manifest.Error, Origin: n.place(),
+				Message: "packages depend on each other in a circle, of which Crossplane installs nothing: " + strings.Join(names, " → "),
+				Fix:     "take a version of one of them that does not depend on the next",
+			})
+			return
+		}
+		if done[n] {
+			return
+		}
+		done[n] = true
+		way = append(way, n)
+		for _, next := range depends[n] {
+			visit(next)
+		}
+		way = way[:len(way)-1]
+	}
+	for _, n := range res.nodes {
+		visit(n)
+	}
+	return found
+}
+
+// roots are the objects of the commit that install packages, by place. What ImageConfigs say
+// goes to configs.
+func (w *walk) roots(configs *ImageConfigs) []root {
+	var roots []root
+	var images []*manifest.Document
+	for _, f := range w.found {
+		for _, d := range f.documents {
+			group, version := groupVersion(d.Header.APIVersion)
+			if what, _ := w.release.fateOf(d.Header, f.in, w.how.Others); what != apply || group != "pkg.crossplane.io" || f.in != nil {
+				continue
+			}
+			switch {
+			case d.Header.Kind == "ImageConfig":
+				images = append(images, d)
+			case slices.Contains([]string{"Provider", "Configuration", "Function"}, d.Header.Kind) && strings.HasPrefix(version, "v1"):
+				if one, ok := rootOf(d); ok {
+					roots = append(roots, one)
+				}
+			}
+		}
+	}
+	slices.SortFunc(images, func(a, b *manifest.Document) int { return cmp.Compare(a.Header.Name, b.Header.Name) })
+	for _, d := range images {
+		if u, err := d.Recall(); err == nil { // else the catalogue says so
+			configs.read(d, u)
+		}
+	}
+	slices.SortFunc(roots, func(a, b root) int { return a.origin.Compare(b.origin) })
+	return roots
+}
+
+// rootOf reads an object that installs a package. Of what is wrong with it others speak.
+func rootOf(d *manifest.Document) (root, bool) {
+	u, err := d.Recall()
+	if err != nil {
+		return root{}, false
+	}
+	spec, _ := u.Object["spec"].(map[string]any)
+	image, _ := spec["package"].(string)
+	source, version := splitReference(image)
+	if source == "" || version == "" {
+		return root{}, false
+	}
+	r := root{id: manifest.IDOf(u), source: source, version: version, origin: d.OriginOf("spec", "package")}
+	r.manual = spec["revisionActivationPolicy"] == "Manual"
+	r.skipsDependencies = spec["skipDependencyResolution"] == true
+	r.ignoresCrossplane = spec["ignoreCrossplaneConstraints"] == true
+	secrets, _, _ := unstructured.NestedSlice(spec, "packagePullSecrets")
+	for _, s := range secrets {
+		m, _ := s.(map[string]any)
+		if name, _ := m["name"].(string); name != "" {
+			r.secrets = append(r.secrets, name)
+		}
+	}
+	return r, true
+}
