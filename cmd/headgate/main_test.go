@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,7 +46,33 @@ func (w withControlPlane) Run() int { return fixtures.WithControlPlane(w.M) }
 // TestScripts runs the program as a person does who has no cluster: without a home
 // directory, a git program, or a network.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: commands, Setup: alone})
+	packages := fixtures.StartRegistry(t)
+	all := maps.Clone(commands)
+	all["push"] = func(ts *testscript.TestScript, _ bool, args []string) { push(t, packages, ts, args) }
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: all, Setup: func(env *testscript.Env) error {
+		env.Setenv("REGISTRY", packages.Host)
+		return alone(env)
+	}})
+}
+
+// push pushes a directory to the registry of the scripts: push DIR REPOSITORY TAG.
+func push(t *testing.T, packages *fixtures.Registry, ts *testscript.TestScript, args []string) {
+	packages.Push(t, args[1], args[2], treeOf(ts, args[0]), 0)
+}
+
+// treeOf are the files of a directory.
+func treeOf(ts *testscript.TestScript, dir string) fstest.MapFS {
+	files := fstest.MapFS{}
+	tree := os.DirFS(ts.MkAbs(dir))
+	ts.Check(fs.WalkDir(tree, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(tree, name)
+		files[name] = &fstest.MapFile{Data: data}
+		return err
+	}))
+	return files
 }
 
 // TestClusterScripts runs it against an API server.
@@ -74,6 +101,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"policy":   policy,
 	"xpkg":     xpkg,
 	"branch":   branch,
+	"install":  install,
 	"commit":   commit,
 	"lose":     lose,
 	"apply":    apply,
@@ -136,19 +164,14 @@ spec:
 
 // xpkg builds the .xpkg file of a package: xpkg DIR FILE.
 func xpkg(ts *testscript.TestScript, _ bool, args []string) {
-	files := fstest.MapFS{}
-	tree := os.DirFS(ts.MkAbs(args[0]))
-	ts.Check(fs.WalkDir(tree, ".", func(name string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		data, err := fs.ReadFile(tree, name)
-		files[name] = &fstest.MapFile{Data: data}
-		return err
-	}))
-	data, err := fixtures.XPKG(files)
+	data, err := fixtures.XPKG(treeOf(ts, args[0]))
 	ts.Check(err)
 	write(ts, ts.MkAbs(args[1]), string(data))
+}
+
+// install writes the object that installs a package: install FILE KIND NAME IMAGE.
+func install(ts *testscript.TestScript, _ bool, args []string) {
+	write(ts, ts.MkAbs(args[0]), fmt.Sprintf("apiVersion: pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\nspec:\n  package: %s\n", args[1], args[2], args[3]))
 }
 
 // policy writes a policy: policy FILE NAME PATTERN...

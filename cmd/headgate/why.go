@@ -123,6 +123,13 @@ type packageOf struct {
 	Name      string `json:"name"`
 	Directory string `json:"directory"`
 	SafeStart bool   `json:"safeStart"`
+
+	// Of one in a registry.
+	Source     string           `json:"source,omitempty"`
+	Version    string           `json:"version,omitempty"`
+	Digest     string           `json:"digest,omitempty"`
+	Mentioned  *manifest.Origin `json:"mentioned,omitempty"`
+	Installers []manifest.ID    `json:"installers,omitempty"` // objects that have Crossplane install it
 }
 
 // whence is the package that something came with, or nil.
@@ -130,7 +137,11 @@ func whence(p *catalogue.Package) *packageOf {
 	if p == nil {
 		return nil
 	}
-	return &packageOf{Name: p.Name, Directory: p.Directory, SafeStart: p.SafeStart}
+	of := &packageOf{Name: p.Name, Directory: p.Directory, SafeStart: p.SafeStart}
+	if p.Pulled() {
+		of.Source, of.Version, of.Digest, of.Mentioned, of.Installers = p.Source, p.Version, p.Digest, &p.Mentioned, p.Installers
+	}
+	return of
 }
 
 // live is what a cluster has of a definition.
@@ -310,6 +321,10 @@ func (e explanation) write(w io.Writer) error {
 			safe = "no safe-start, so every definition of it is active"
 		}
 		say("  package: %s in %s (%s)", p.Name, p.Directory, safe)
+		if p.Mentioned != nil {
+			say("  installed by: %s (%s)", identities(p.Installers), p.Mentioned)
+			say("  image: %s", p.Digest)
+		}
 	}
 	if e.Origin != nil {
 		say("  declared: %s", e.Origin)
@@ -319,6 +334,15 @@ func (e explanation) write(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// identities are said in a sentence.
+func identities(ids []manifest.ID) string {
+	all := make([]string, len(ids))
+	for i, id := range ids {
+		all[i] = id.String()
+	}
+	return strings.Join(all, ", ")
 }
 
 func (l leftover) String() string {

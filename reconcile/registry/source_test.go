@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -370,4 +369,4 @@ func (o only) Resolve(of authn.Resource) (authn.Authenticator, error) {
 	return authn.FromConfig(authn.AuthConfig{Username: "robot", Password: "canary-password"}), nil
 }
 
-var _ = slices.Sorted[string]
+func configFile(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }

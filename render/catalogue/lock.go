@@ -1,9 +1,13 @@
 package catalogue
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"headgate.dev/headgate/render/manifest"
+
+	"sigs.k8s.io/yaml"
 )
 
 // LockFile is where the lock of a commit is written.
@@ -105,3 +109,18 @@ func (n *node) stale(locked map[string]Locked) []manifest.Finding {
 
 // RuleLock is the rule of a lock that does not fit the commit.
 const RuleLock = "package-lock"
+
+// LockOf is the lock of the packages of a commit that come from registries.
+func LockOf(packages []Package) ([]byte, error) {
+	var all []Locked
+	for _, p := range packages {
+		if p.Pulled() {
+			all = append(all, Locked{p.Source, p.Version, p.Digest})
+		}
+	}
+	slices.SortFunc(all, func(a, b Locked) int { return cmp.Compare(a.Source, b.Source) })
+	body, err := yaml.Marshal(map[string]any{"packages": all})
+	head := "# Which image every version is that this commit takes. Written by headgate lock.\n" +
+		"apiVersion: headgate.dev/v1alpha1\nkind: PackageLock\nmetadata:\n  name: packages\n"
+	return append([]byte(head), body...), err
+}

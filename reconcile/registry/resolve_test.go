@@ -1,0 +1,264 @@
+package registry_test
+
+import (
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/registry"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// dependsOn is the field of a package's metadata, of sources in a registry and constraints.
+func dependsOn(r *fixtures.Registry, kind string, pairs ...string) string {
+	text := "  dependsOn:\n"
+	for i := 0; i < len(pairs); i += 2 {
+		text += "  - {" + kind + ": " + r.Host + "/" + pairs[i] + ", version: \"" + pairs[i+1] + "\"}\n"
+	}
+	return text
+}
+
+// sea is a registry with a provider in several versions.
+func sea(t *testing.T) *fixtures.Registry {
+	t.Helper()
+	r := start(t)
+	for _, tag := range []string{"v1.0.0", "v1.4.0", "v1.10.0", "v2.0.0", "v2.1.0-rc.1", "v9", "latest"} {
+		r.Push(t, "acme/provider-sea", tag, provider("provider-sea", "sea.example.org", "", "boats"), 0)
+	}
+	return r
+}
+
+func TestResolve(t *testing.T) {
+	type result struct {
+		Packages []string
+		Rules    []string
+	}
+	cases := map[string]struct {
+		reason string
+		push   func(t *testing.T, r *fixtures.Registry)
+		files  func(r *fixtures.Registry) []string
+		want   result
+	}{
+		"Newest": {
+			"Crossplane takes the newest version that is one: neither a tag as v9, nor a candidate",
+			func(t *testing.T, r *fixtures.Registry) {
+				r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
+			},
+			func(r *fixtures.Registry) []string {
+				return []string{installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.0", "")}
+			},
+			result{[]string{"Configuration config v1.0.0", "Provider provider-sea v2.0.0"}, nil},
+		},
+		"Through": {
+			"what a dependency depends on is needed, too",
+			func(t *testing.T, r *fixtures.Registry) {
+				r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "configuration", "acme/base", "=v1.0.0")), 0)
+				r.Push(t, "acme/base", "v1.0.0", configuration("base", dependsOn(r, "provider", "acme/provider-sea", "<v1.5.0")), 0)
+			},
+			func(r *fixtures.Registry) []string {
+				return []string{installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.0", "")}
+			},
+			result{[]string{"Configuration base v1.0.0", "Configuration config v1.0.0", "Provider provider-sea v1.4.0"}, nil},
+		},
+		"Skipped": {
+			"where the object says so, nothing is resolved",
+			func(t *testing.T, r *fixtures.Registry) {
+				r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
+			},
+			func(r *fixtures.Registry) []string {
+				return []string{installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.0", "  skipDependencyResolution: true\n")}
+			},
+			result{[]string{"Configuration config v1.0.0"}, nil},
+		},
+		"Named": {
+			"what the commit installs itself is the version that counts",
+			func(t *testing.T, r *fixtures.Registry) {
+				r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
+			},
+			func(r *fixtures.Registry) []string {
+				return []string{
+					installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.0", ""),
+					installs("Provider", "acme-provider-sea", r.Host+"/acme/provider-sea:v1.4.0", ""),
+				}
+			},
+			result{[]string{"Configuration config v1.0.0", "Provider provider-sea v1.4.0"}, nil},
+		},
+		"OtherName": {
+			"under another name than Crossplane gives it there may be two of one source",
+			func(t *testing.T, r *fixtures.Registry) {
+				r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
+			},
+			func(r *fixtures.Registry) []string {
+				return []string{
+					installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.0", ""),
+					installs("Provider", "the-sea", r.Host+"/acme/provider-sea:v1.4.0", ""),
+				}
+			},
+			result{[]string{"Configuration config v1.0.0", "Provider provider-sea v1.4.0"}, []string{catalogue.RuleSource}},
+		},
+		"Twice": {
+			"two objects of one source: Crossplane resolves nothing any more",
+			func(*testing.T, *fixtures.Registry) {},
+			func(r *fixtures.Registry) []string {
+				return []string{
+					installs("Provider", "a", r.Host+"/acme/provider-sea:v1.4.0", ""),
+					installs("Provider", "b", r.Host+"/acme/provider-sea:v2.0.0", ""),
+				}
+			},
+			result{[]string{"Provider provider-sea v1.4.0"}, []string{catalogue.RuleSource}},
+		},
+		"TooOld": {
+			"Crossplane installs nothing of what wants another version",
+			func(t *testing.T, r *fixtures.Registry) {
+				r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v2.0.0")), 0)
+			},
+			func(r *fixtures.Registry) []string {
+				return []string{
+					installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.0", ""),
+					installs("Provider", "acme-provider-sea", r.Host+"/acme/provider-sea:v1.4.0", ""),
+				}
+			},
+			result{[]string{"Configuration config v1.0.0", "Provider provider-sea v1.4.0"}, []string{catalogue.RuleDependency}},
+		},
+		"ByChance": {
+			"of two that want different ones, Crossplane follows the one that comes first",
+			func(t *testing.T, r *fixtures.Registry) {
+				r.Push(t, "acme/old", "v1.0.0", configuration("old", dependsOn(r, "provider", "acme/provider-sea", "<v2.0.0")), 0)
+				r.Push(t, "acme/new", "v1.0.0", configuration("new", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
+			},
+			func(r *fixtures.Registry) []string {
+				return []string{
+					installs("Configuration", "acme-old", r.Host+"/acme/old:v1.0.0", ""),
+					installs("Configuration", "acme-new", r.Host+"/acme/new:v1.0.0", ""),
+				}
+			},
+			result{[]string{"Configuration new v1.0.0", "Configuration old v1.0.0", "Provider provider-sea v1.10.0"}, []string{registry.RuleAmbiguous}},
+		},
+		"Conflict": {
+			"there is no version for both",
+			func(t *testing.T, r *fixtures.Registry) {
+				r.Push(t, "acme/old", "v1.0.0", configuration("old", dependsOn(r, "provider", "acme/provider-sea", "<v2.0.0")), 0)
+				r.Push(t, "acme/new", "v1.0.0", configuration("new", dependsOn(r, "provider", "acme/provider-sea", ">=v2.0.0")), 0)
+			},
+			func(r *fixtures.Registry) []string {
+				return []string{
+					installs("Configuration", "acme-old", r.Host+"/acme/old:v1.0.0", ""),
+					installs("Configuration", "acme-new", r.Host+"/acme/new:v1.0.0", ""),
+				}
+			},
+			result{[]string{"Configuration new v1.0.0", "Configuration old v1.0.0"}, []string{catalogue.RuleUnread}},
+		},
+		"Circle": {
+			"Crossplane installs nothing of packages that depend on each other",
+			func(t *testing.T, r *fixtures.Registry) {
+				r.Push(t, "acme/a", "v1.0.0", configuration("a", dependsOn(r, "configuration", "acme/b", ">=v1.0.0")), 0)
+				r.Push(t, "acme/b", "v1.0.0", configuration("b", dependsOn(r, "configuration", "acme/a", ">=v1.0.0")), 0)
+			},
+			func(r *fixtures.Registry) []string {
+				return []string{installs("Configuration", "acme-a", r.Host+"/acme/a:v1.0.0", "")}
+			},
+			result{[]string{"Configuration a v1.0.0", "Configuration b v1.0.0"}, []string{catalogue.RuleCycle}},
+		},
+		"WrongKind": {
+			"a Provider object that names a configuration never becomes healthy",
+			func(t *testing.T, r *fixtures.Registry) {
+				r.Push(t, "acme/config", "v1.0.0", configuration("config", "  {}\n"), 0)
+			},
+			func(r *fixtures.Registry) []string {
+				return []string{installs("Provider", "config", r.Host+"/acme/config:v1.0.0", "")}
+			},
+			result{nil, []string{catalogue.RuleUnread}},
+		},
+		"Manual": {
+			"a version that a person has to let in is known all the same",
+			func(*testing.T, *fixtures.Registry) {},
+			func(r *fixtures.Registry) []string {
+				return []string{installs("Provider", "sea", r.Host+"/acme/provider-sea:v1.4.0", "  revisionActivationPolicy: Manual\n")}
+			},
+			result{[]string{"Provider provider-sea v1.4.0"}, nil},
+		},
+		"Overlap": {
+			"a monolith and its member hold the same definition, of which one can win",
+			func(t *testing.T, r *fixtures.Registry) {
+				r.Push(t, "acme/provider-boats", "v1.0.0", provider("provider-boats", "sea.example.org", "", "boats"), 0)
+			},
+			func(r *fixtures.Registry) []string {
+				return []string{
+					installs("Provider", "sea", r.Host+"/acme/provider-sea:v1.4.0", ""),
+					installs("Provider", "boats", r.Host+"/acme/provider-boats:v1.0.0", ""),
+				}
+			},
+			result{[]string{"Provider provider-boats v1.0.0", "Provider provider-sea v1.4.0"}, []string{catalogue.RuleTwice}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := sea(t)
+			tc.push(t, r)
+			want := rendered(t, &registry.Source{Next: commit{files: tree(tc.files(r)...)}, Cache: t.TempDir()}, render.OwnerCrossplane)
+			got := result{Rules: rules(want, manifest.Warning)}
+			for _, p := range want.Packages {
+				got.Packages = append(got.Packages, strings.Join([]string{p.Kind, p.Name, p.Version}, " "))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nresolved (-want +got):\n%s\n%v", tc.reason, diff, want.Findings)
+			}
+		})
+	}
+}
+
+// A policy, or an XRD, that a configuration brings counts as one of the commit, and is left to
+// Crossplane.
+func TestConfigurationBringsPolicies(t *testing.T) {
+	r := sea(t)
+	config := configuration("config", dependsOn(r, "provider", "acme/provider-sea", "v1.4.0"))
+	config["policy.yaml"] = configFile(strings.ReplaceAll(policyText, "team", "of-config"))
+	r.Push(t, "acme/config", "v1.0.0", config, 0)
+	files := tree(installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.0", ""))
+	delete(files, "policy.yaml")
+	want := rendered(t, &registry.Source{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
+	d := want.Definitions[0]
+	if !d.Active || d.Reasons[0].Policy != "of-config" || !strings.HasPrefix(d.Reasons[0].Origin.Path, r.Host+"/acme/config:v1.0.0/package.yaml") {
+		t.Errorf("%s is active %t because of %v", d.Name, d.Active, d.Reasons)
+	}
+	if len(want.Objects) != 1 || want.Objects[0].ID.Kind != "Configuration" {
+		t.Errorf("Crossplane installs the rest itself, and %d objects are to be applied", len(want.Objects))
+	}
+	if got := d.Package.Installer.Name; got != "acme-config" {
+		t.Errorf("what has the provider installed is the configuration, not %q", got)
+	}
+}
+
+// A lock says which image a version is, so that a commit is the same tomorrow.
+func TestLock(t *testing.T) {
+	r := sea(t)
+	r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
+	files := tree(installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.0", ""))
+	locked := rendered(t, &registry.Source{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
+	raw, err := catalogue.LockOf(locked.Packages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files[catalogue.LockFile] = configFile(string(raw))
+
+	r.Push(t, "acme/provider-sea", "v3.0.0", provider("provider-sea", "sea.example.org", "", "boats", "buoys"), 0)
+	r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v3.0.0")), 0)
+	want := rendered(t, &registry.Source{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
+	if diff := cmp.Diff(told(locked), told(want)); diff != "" || len(rules(want, manifest.Warning)) > 0 {
+		t.Errorf("%v\n%s", rules(want, manifest.Note), diff)
+	}
+	if requests, _ := r.Asked(); strings.Contains(strings.Join(requests, " "), "tags/list") {
+		t.Errorf("what is locked is not looked for: %q", requests)
+	}
+
+	files["package-0.yaml"] = configFile(installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.1", ""))
+	r.Push(t, "acme/config", "v1.0.1", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v3.0.0")), 0)
+	want = rendered(t, &registry.Source{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
+	if diff := cmp.Diff([]string{catalogue.RuleLock, catalogue.RuleLock}, rules(want, manifest.Warning)); diff != "" {
+		t.Errorf("a lock that does not fit is said to (-want +got):\n%s", diff)
+	}
+}
