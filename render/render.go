@@ -30,6 +30,7 @@ type Options struct {
 
 	CrossplaneVersion string               // the release whose package manager is followed; "" is the newest
 	Packages          []catalogue.Declared // directories that are packages without a crossplane.yaml
+	Unlocked          bool                 // what the lock of the commit says does not count
 }
 
 // A Desired is what a commit wants a cluster to hold.
@@ -162,7 +163,7 @@ func (how Options) check() error {
 
 // reading is how the files of the commit are read.
 func (how Options) reading() catalogue.Options {
-	return catalogue.Options{Limits: how.Limits, Memo: how.Memo, Others: how.Others, CrossplaneVersion: how.CrossplaneVersion, Packages: how.Packages}
+	return catalogue.Options{Limits: how.Limits, Memo: how.Memo, Others: how.Others, CrossplaneVersion: how.CrossplaneVersion, Packages: how.Packages, Unlocked: how.Unlocked}
 }
 
 // describe gives the definitions their connection details.

@@ -57,6 +57,7 @@ func TestScripts(t *testing.T) {
 
 // push pushes a directory to the registry of the scripts: push DIR REPOSITORY TAG.
 func push(t *testing.T, packages *fixtures.Registry, ts *testscript.TestScript, args []string) {
+	t.Helper()
 	packages.Push(t, args[1], args[2], treeOf(ts, args[0]), 0)
 }
 

@@ -60,6 +60,7 @@ func newRoot(t *terminal) *cobra.Command {
 		newApprove(t),
 		newConvert(t),
 		newDocs(t),
+		newLock(t),
 		newVersion(t),
 		newCompletion(t),
 	)

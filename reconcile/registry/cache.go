@@ -173,30 +173,28 @@ func (c cache) remember(s seen) {
 // sweep deletes the blobs that were not used for longest until the others are not too large
 // together, and what processes left that were killed.
 func (c cache) sweep() {
-	var files []fs.FileInfo
-	names := map[string]string{}
-	_ = filepath.WalkDir(c.dir, func(name string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return nil //nolint:nilerr // another process deleted it
-		}
-		info, err := e.Info()
+	type file struct {
+		name string
+		fs.FileInfo
+	}
+	var files []file
+	names, _ := filepath.Glob(filepath.Join(c.dir, "*", "*")) // the pattern is well-formed
+	blobs, _ := filepath.Glob(filepath.Join(c.dir, "sha256", "*", "*"))
+	for _, name := range append(names, blobs...) {
+		info, err := os.Lstat(name)
 		switch {
-		case err != nil:
-		case strings.HasPrefix(e.Name(), writing):
-			if time.Since(info.ModTime()) > time.Hour {
-				_ = os.Remove(name)
-			}
+		case err != nil || !info.Mode().IsRegular(): // another process deleted it
+		case strings.HasPrefix(info.Name(), writing) && time.Since(info.ModTime()) > time.Hour:
+			_ = os.Remove(name)
 		case filepath.Ext(name) == "":
-			files = append(files, info)
-			names[info.Name()] = name
+			files = append(files, file{name, info})
 		}
-		return nil
-	})
-	slices.SortFunc(files, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	}
+	slices.SortFunc(files, func(a, b file) int { return b.ModTime().Compare(a.ModTime()) })
 	left := c.bytes
-	for _, info := range files {
-		if left -= info.Size(); left < 0 {
-			_ = os.Remove(names[info.Name()])
+	for _, f := range files {
+		if left -= f.Size(); left < 0 {
+			_ = os.Remove(f.name)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func sea(t *testing.T) *fixtures.Registry {
 	t.Helper()
 	r := start(t)
 	for _, tag := range []string{"v1.0.0", "v1.4.0", "v1.10.0", "v2.0.0", "v2.1.0-rc.1", "v9", "latest"} {
-		r.Push(t, "acme/provider-sea", tag, provider("provider-sea", "sea.example.org", "", "boats"), 0)
+		r.Push(t, "acme/provider-sea", tag, provider("provider-sea", "boats"), 0)
 	}
 	return r
 }
@@ -46,6 +46,7 @@ func TestResolve(t *testing.T) {
 		"Newest": {
 			"Crossplane takes the newest version that is one: neither a tag as v9, nor a candidate",
 			func(t *testing.T, r *fixtures.Registry) {
+				t.Helper()
 				r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
 			},
 			func(r *fixtures.Registry) []string {
@@ -56,6 +57,7 @@ func TestResolve(t *testing.T) {
 		"Through": {
 			"what a dependency depends on is needed, too",
 			func(t *testing.T, r *fixtures.Registry) {
+				t.Helper()
 				r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "configuration", "acme/base", "=v1.0.0")), 0)
 				r.Push(t, "acme/base", "v1.0.0", configuration("base", dependsOn(r, "provider", "acme/provider-sea", "<v1.5.0")), 0)
 			},
@@ -67,6 +69,7 @@ func TestResolve(t *testing.T) {
 		"Skipped": {
 			"where the object says so, nothing is resolved",
 			func(t *testing.T, r *fixtures.Registry) {
+				t.Helper()
 				r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
 			},
 			func(r *fixtures.Registry) []string {
@@ -77,6 +80,7 @@ func TestResolve(t *testing.T) {
 		"Named": {
 			"what the commit installs itself is the version that counts",
 			func(t *testing.T, r *fixtures.Registry) {
+				t.Helper()
 				r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
 			},
 			func(r *fixtures.Registry) []string {
@@ -90,6 +94,7 @@ func TestResolve(t *testing.T) {
 		"OtherName": {
 			"under another name than Crossplane gives it there may be two of one source",
 			func(t *testing.T, r *fixtures.Registry) {
+				t.Helper()
 				r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
 			},
 			func(r *fixtures.Registry) []string {
@@ -114,6 +119,7 @@ func TestResolve(t *testing.T) {
 		"TooOld": {
 			"Crossplane installs nothing of what wants another version",
 			func(t *testing.T, r *fixtures.Registry) {
+				t.Helper()
 				r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v2.0.0")), 0)
 			},
 			func(r *fixtures.Registry) []string {
@@ -127,6 +133,7 @@ func TestResolve(t *testing.T) {
 		"ByChance": {
 			"of two that want different ones, Crossplane follows the one that comes first",
 			func(t *testing.T, r *fixtures.Registry) {
+				t.Helper()
 				r.Push(t, "acme/old", "v1.0.0", configuration("old", dependsOn(r, "provider", "acme/provider-sea", "<v2.0.0")), 0)
 				r.Push(t, "acme/new", "v1.0.0", configuration("new", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
 			},
@@ -141,6 +148,7 @@ func TestResolve(t *testing.T) {
 		"Conflict": {
 			"there is no version for both",
 			func(t *testing.T, r *fixtures.Registry) {
+				t.Helper()
 				r.Push(t, "acme/old", "v1.0.0", configuration("old", dependsOn(r, "provider", "acme/provider-sea", "<v2.0.0")), 0)
 				r.Push(t, "acme/new", "v1.0.0", configuration("new", dependsOn(r, "provider", "acme/provider-sea", ">=v2.0.0")), 0)
 			},
@@ -155,6 +163,7 @@ func TestResolve(t *testing.T) {
 		"Circle": {
 			"Crossplane installs nothing of packages that depend on each other",
 			func(t *testing.T, r *fixtures.Registry) {
+				t.Helper()
 				r.Push(t, "acme/a", "v1.0.0", configuration("a", dependsOn(r, "configuration", "acme/b", ">=v1.0.0")), 0)
 				r.Push(t, "acme/b", "v1.0.0", configuration("b", dependsOn(r, "configuration", "acme/a", ">=v1.0.0")), 0)
 			},
@@ -166,6 +175,7 @@ func TestResolve(t *testing.T) {
 		"WrongKind": {
 			"a Provider object that names a configuration never becomes healthy",
 			func(t *testing.T, r *fixtures.Registry) {
+				t.Helper()
 				r.Push(t, "acme/config", "v1.0.0", configuration("config", "  {}\n"), 0)
 			},
 			func(r *fixtures.Registry) []string {
@@ -184,7 +194,8 @@ func TestResolve(t *testing.T) {
 		"Overlap": {
 			"a monolith and its member hold the same definition, of which one can win",
 			func(t *testing.T, r *fixtures.Registry) {
-				r.Push(t, "acme/provider-boats", "v1.0.0", provider("provider-boats", "sea.example.org", "", "boats"), 0)
+				t.Helper()
+				r.Push(t, "acme/provider-boats", "v1.0.0", provider("provider-boats", "boats"), 0)
 			},
 			func(r *fixtures.Registry) []string {
 				return []string{
@@ -245,7 +256,7 @@ func TestLock(t *testing.T) {
 	}
 	files[catalogue.LockFile] = configFile(string(raw))
 
-	r.Push(t, "acme/provider-sea", "v3.0.0", provider("provider-sea", "sea.example.org", "", "boats", "buoys"), 0)
+	r.Push(t, "acme/provider-sea", "v3.0.0", provider("provider-sea", "boats", "buoys"), 0)
 	r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v3.0.0")), 0)
 	want := rendered(t, &registry.Source{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
 	if diff := cmp.Diff(told(locked), told(want)); diff != "" || len(rules(want, manifest.Warning)) > 0 {

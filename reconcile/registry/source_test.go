@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/registry"
@@ -31,30 +32,30 @@ func (c commit) Fetch(context.Context, string) (render.Input, error) {
 	return render.Input{Revision: c.revision, Files: c.files}, nil
 }
 
-// provider is the tree of a provider package with one definition for each plural.
-func provider(name, group string, more string, plurals ...string) fstest.MapFS {
+// provider is the tree of a provider package of sea.example.org with one definition for each plural.
+func provider(name string, plurals ...string) fstest.MapFS {
 	files := fstest.MapFS{"crossplane.yaml": {Data: []byte(`apiVersion: meta.pkg.crossplane.io/v1
 kind: Provider
 metadata:
   name: ` + name + `
 spec:
   capabilities: [safe-start]
-` + more)}}
+`)}}
 	for _, plural := range plurals {
 		files["crds/"+plural+".yaml"] = &fstest.MapFile{Data: fmt.Appendf(nil, `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
-  name: %[1]s.%[2]s
+  name: %[1]s.sea.example.org
 spec:
-  group: %[2]s
-  names: {kind: %[3]s, listKind: %[3]sList, plural: %[1]s, singular: %[4]s}
+  group: sea.example.org
+  names: {kind: %[2]s, listKind: %[2]sList, plural: %[1]s, singular: %[3]s}
   scope: Namespaced
   versions:
   - name: v1
     served: true
     storage: true
     schema: {openAPIV3Schema: {type: object, description: "of %[1]s"}}
-`, plural, group, strings.ToUpper(plural[:1])+plural[1:len(plural)-1], plural[:len(plural)-1])}
+`, plural, strings.ToUpper(plural[:1])+plural[1:len(plural)-1], plural[:len(plural)-1])}
 	}
 	return files
 }
@@ -133,7 +134,7 @@ func start(t *testing.T) *fixtures.Registry {
 
 // What a package is does not depend on where it is.
 func TestSameAsInTheTree(t *testing.T) {
-	sea := provider("provider-sea", "sea.example.org", "", "boats", "buoys")
+	sea := provider("provider-sea", "boats", "buoys")
 	r := start(t)
 	digest := r.Push(t, "acme/provider-sea", "v1.2.0", sea, 1<<20)
 	install := installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.2.0", "")
@@ -166,7 +167,7 @@ func TestSameAsInTheTree(t *testing.T) {
 // A provider's program is many times its package, and of no use here.
 func TestPullsNothingElse(t *testing.T) {
 	r := start(t)
-	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "sea.example.org", "", "boats"), 1<<20)
+	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "boats"), 1<<20)
 	cache := t.TempDir()
 	files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.2.0", ""))
 	rendered(t, &registry.Source{Next: commit{files: files}, Cache: cache}, render.OwnerCrossplane)
@@ -195,10 +196,10 @@ func TestPullsNothingElse(t *testing.T) {
 func TestTagIsLookedAtOnce(t *testing.T) {
 	r := start(t)
 	image := r.Host + "/acme/provider-sea:v1"
-	r.Push(t, "acme/provider-sea", "v1", provider("provider-sea", "sea.example.org", "", "boats"), 0)
+	r.Push(t, "acme/provider-sea", "v1", provider("provider-sea", "boats"), 0)
 	s := &registry.Source{Next: commit{"a", tree(installs("Provider", "provider-sea", image, ""))}, Cache: t.TempDir()}
 	rendered(t, s, render.OwnerCrossplane)
-	r.Push(t, "acme/provider-sea", "v1", provider("provider-sea", "sea.example.org", "", "boats", "buoys"), 0)
+	r.Push(t, "acme/provider-sea", "v1", provider("provider-sea", "boats", "buoys"), 0)
 	s.Next = commit{"b", tree(installs("Provider", "provider-sea", image, ""))}
 	if diff := cmp.Diff([]string{"boats.sea.example.org true", "Provider provider-sea v1"}, told(rendered(t, s, render.OwnerCrossplane))); diff != "" {
 		t.Error(diff)
@@ -225,7 +226,7 @@ func TestMovedTag(t *testing.T) {
 		{"b", false, nil},
 	} {
 		if tc.push {
-			r.Push(t, "acme/provider-sea", "v1", provider("provider-sea", "sea.example.org", "", "boats", fmt.Sprintf("buoy%ds", i)), 0)
+			r.Push(t, "acme/provider-sea", "v1", provider("provider-sea", "boats", fmt.Sprintf("buoy%ds", i)), 0)
 		}
 		want := rendered(t, &registry.Source{Next: commit{tc.revision, files}, Cache: cache}, render.OwnerCrossplane)
 		if diff := cmp.Diff(tc.want, rules(want, manifest.Warning)); diff != "" {
@@ -237,7 +238,7 @@ func TestMovedTag(t *testing.T) {
 // With a warm cache a registry that is down keeps nobody from working, and they are told.
 func TestOutage(t *testing.T) {
 	r := start(t)
-	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "sea.example.org", "", "boats"), 0)
+	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "boats"), 0)
 	r.Push(t, "acme/config-sea", "v1.0.0", configuration("config-sea", "  dependsOn:\n  - {provider: "+r.Host+"/acme/provider-sea, version: '>=v1.0.0'}\n"), 0)
 	cache := t.TempDir()
 	files := tree(installs("Configuration", "acme-config-sea", r.Host+"/acme/config-sea:v1.0.0", ""))
@@ -275,7 +276,7 @@ func TestOutage(t *testing.T) {
 // A cache may be damaged, or emptied while it is in use.
 func TestDamagedCache(t *testing.T) {
 	r := start(t)
-	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "sea.example.org", "", "boats"), 0)
+	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "boats"), 0)
 	cache := t.TempDir()
 	files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.2.0", ""))
 	source := func() *registry.Source { return &registry.Source{Next: commit{files: files}, Cache: cache} }
@@ -308,7 +309,7 @@ func TestDamagedCache(t *testing.T) {
 func TestCredentials(t *testing.T) {
 	r := start(t)
 	r.Want("robot", "canary-password")
-	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "sea.example.org", "", "boats"), 0)
+	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "boats"), 0)
 	files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.2.0", ""))
 	source := func() *registry.Source { return &registry.Source{Next: commit{files: files}, Cache: t.TempDir()} }
 
@@ -332,7 +333,7 @@ func TestRedirect(t *testing.T) {
 	r.Want("robot", "canary-password")
 	var leaked []string
 	for _, one := range []*fixtures.Registry{r, elsewhere} {
-		one.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "sea.example.org", "", "boats"), 0)
+		one.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "boats"), 0)
 	}
 	r.Through(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -370,3 +371,25 @@ func (o only) Resolve(of authn.Resource) (authn.Authenticator, error) {
 }
 
 func configFile(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+
+// What is in use stays when a cache is full; what a killed process left goes.
+func TestSweep(t *testing.T) {
+	r := start(t)
+	r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)
+	cache := t.TempDir()
+	left := filepath.Join(cache, "sha256", "00", "writing-1")
+	for _, name := range []string{left, filepath.Join(cache, "sha256", "00", "old")} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.Truncate(name, 1<<30), os.Chtimes(name, time.Unix(0, 0), time.Unix(0, 0))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.0.0", ""))
+	rendered(t, &registry.Source{Next: commit{files: files}, Cache: cache}, render.OwnerCrossplane)
+	blobs, err := filepath.Glob(filepath.Join(cache, "sha256", "*", "*"))
+	if err != nil || len(blobs) != 3 {
+		t.Errorf("manifest, config and layer stay, got %q, %v", blobs, err)
+	}
+}

@@ -66,12 +66,6 @@ func isOutage(err error) bool {
 	return errors.As(err, &network)
 }
 
-// isAbsent says whether a registry says that it has no such thing.
-func isAbsent(err error) bool {
-	answer, ok := errors.AsType[*transport.Error](err)
-	return ok && answer.StatusCode == http.StatusNotFound
-}
-
 // A brief error is one whose text fits a line: registries may answer with pages.
 type brief struct{ error }
 

@@ -110,8 +110,11 @@ func (n *node) stale(locked map[string]Locked) []manifest.Finding {
 // RuleLock is the rule of a lock that does not fit the commit.
 const RuleLock = "package-lock"
 
-// LockOf is the lock of the packages of a commit that come from registries.
+// LockOf is the lock of the packages of a commit that come from registries; it is nil of none.
 func LockOf(packages []Package) ([]byte, error) {
+	if len(packages) == 0 {
+		return nil, nil
+	}
 	var all []Locked
 	for _, p := range packages {
 		if p.Pulled() {

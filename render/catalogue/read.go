@@ -34,6 +34,7 @@ type Options struct {
 	CrossplaneVersion string        // the release whose package manager is followed; "" is the newest
 	Packages          []Declared    // what is a package though it has no crossplane.yaml
 	Memo              manifest.Memo // may be nil
+	Unlocked          bool          // what the lock of the commit says does not count
 }
 
 // Check says what is wrong with the options.

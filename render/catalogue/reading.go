@@ -42,6 +42,9 @@ func Open(files fs.FS, root string, how Options) (*Reading, error) {
 	w.unpack()
 	locked, problems := w.readLocks()
 	w.problems = append(w.problems, problems...)
+	if how.Unlocked {
+		locked = nil
+	}
 	return &Reading{how: how, locked: locked, walk: w, images: map[string]*contents{}}, nil
 }
 

@@ -132,8 +132,9 @@ func (r *Reading) resolve(held []Image) *resolution {
 			r.ask(res, p, asking{by: "package " + p.Name}, []manifest.ID{by.id})
 		}
 	}
-	for i := 0; i < len(res.nodes); i++ { // grows
-		n := res.nodes[i]
+	for done := 0; done < len(res.nodes); { // it grows
+		n := res.nodes[done]
+		done++
 		n.image = answers[n.request.Source]
 		if n.image == nil {
 			continue

@@ -17,6 +17,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
@@ -249,6 +250,41 @@ func diffID(t *testing.T, layer v1.Layer) string {
 		t.Fatal(err)
 	}
 	return id.Hex
+}
+
+// In a registry a layer bears its annotation itself, and that alone counts with Crossplane:
+// labels, which whoever builds the image writes, too, could show us another package than it
+// installs.
+func TestOf(t *testing.T) {
+	labelled := image(t, [][]byte{tarOf(t, entry{name: "package.yaml", content: "labelled"}), tarOf(t, entry{name: "package.yaml", content: stream})}, 0)
+	layers, err := labelled.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	annotated, err := mutate.Append(labelled, mutate.Addendum{
+		Layer:       static.NewLayer(tarOf(t, entry{name: "package.yaml", content: "annotated"}), types.OCILayer),
+		Annotations: map[string]string{"io.crossplane.xpkg": "base"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, img := range map[string]v1.Image{stream: labelled, "annotated": annotated} {
+		r, err := xpkg.Of(img, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(r)
+		if string(got) != want || err != nil {
+			t.Errorf("want %q, got %q, %v", want, got, err)
+		}
+		m, err := img.Manifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if needed := len(xpkg.Needed(m.Layers)); want == stream && needed != len(layers) || want != stream && needed != 1 {
+			t.Errorf("of %q %d layers are needed", want, needed)
+		}
+	}
 }
 
 // A small file can unpack to any size, also where nobody sees it.

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/git"
+	"headgate.dev/headgate/reconcile/target"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+
+	"github.com/spf13/cobra"
+)
+
+func newLock(t *terminal) *cobra.Command {
+	var (
+		from   sourceFlags
+		how    packageFlags
+		check  bool
+		update bool
+	)
+	cmd := &cobra.Command{
+		Use:   "lock [DIRECTORY] [flags]",
+		Short: "Write down which images the packages of a commit are",
+		Long: `Lock finds the packages that the Provider, Configuration and Function objects of a directory
+install, with what they depend on, asks the registries which image every version is, and
+writes that to ` + catalogue.LockFile + ` there. Whoever renders the commit takes exactly these
+images, and asks no registry what a tag is: the same commit stays the same. What is locked
+already stays as it is for as long as it is what the commit asks for; --update looks at all of
+it again.
+
+A lock binds Headgate, and not Crossplane, which resolves the tags of its objects itself;
+name digests in them where that matters.
+
+With --check nothing is written, and the exit code says whether the lock is as it would be.
+
+Exit codes: 0 written, or as it would be; 1 not resolved, or with --check different; 2 wrong
+usage.`,
+		Example: `  headgate lock
+  headgate lock clusters/prod --check`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if from.repo != "" || from.ref != "" {
+				return usagef("lock writes into a directory: it takes no --repo and no --ref")
+			}
+			source, _, err := t.source(&from, args)
+			if err != nil {
+				return err
+			}
+			var s v1alpha1.Sync
+			if err := how.into(&s.Spec); err != nil {
+				return err
+			}
+			options := target.Reconciler(s).Options
+			options.Memo, options.Unlocked = t.memo(&from, source), update
+			in, err := shown{t.packaged(&from, source, options), t.progress}.Fetch(cmd.Context(), "")
+			if err != nil {
+				return err
+			}
+			c, err := render.Catalogue(in, options)
+			if err != nil {
+				return err
+			}
+			var unread []error
+			for _, u := range c.Unread {
+				unread = append(unread, fmt.Errorf("%s: %w", u.Origin, u.Err))
+			}
+			if err := errors.Join(unread...); err != nil {
+				return err
+			}
+			t.progress.Stop()
+			directory, _ := source.(git.Directory) // nothing else is left
+			return t.lock(c.Packages, filepath.Join(directory.Root, filepath.FromSlash(directory.Path), catalogue.LockFile), check)
+		},
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "write nothing, and fail where the lock is not as it would be")
+	cmd.Flags().BoolVar(&update, "update", false, "look again at what is locked already")
+	from.addTo(cmd)
+	how.addTo(cmd)
+	return cmd
+}
+
+// lock writes the lock of packages, or compares it. Where there is nothing to lock, there is no
+// file.
+func (t *terminal) lock(packages []catalogue.Package, name string, check bool) error {
+	packages = slices.DeleteFunc(packages, func(p catalogue.Package) bool { return !p.Pulled() })
+	locked, err := catalogue.LockOf(packages)
+	if err != nil {
+		return err
+	}
+	there, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	what := "unchanged"
+	switch {
+	case bytes.Equal(there, locked):
+	case check:
+		return fmt.Errorf("%s is not what headgate lock would write", name)
+	case len(packages) == 0:
+		what = "removed"
+		if err := os.Remove(name); err != nil {
+			return err
+		}
+	default:
+		what = "written"
+		if err := os.WriteFile(name, locked, 0o644); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(t.err, "Summary: %s %s, %s\n", name, what, count(len(packages), "package"))
+	return err
+}

@@ -1,0 +1,94 @@
+package registry
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"path"
+	"testing"
+
+	"headgate.dev/headgate/render/xpkg"
+
+	"github.com/google/go-containerregistry/pkg/name"
+)
+
+// FuzzImage says of an image with any manifest around a layer of any entry: what is read of it
+// is what stands in the layer, where that has the name of a package's YAML, and never more than
+// the limit; and of an image that was damaged on disk nothing is read.
+func FuzzImage(f *testing.F) {
+	const whole = `{"schemaVersion":2,"config":{"digest":"CONFIG","size":1000},"layers":[{"digest":"LAYER","size":10000,"annotations":{"io.crossplane.xpkg":"base"}}]}`
+	f.Add(whole, `{"rootfs":{"diff_ids":["LAYER"]}}`, "package.yaml", "a: b\n", false)
+	f.Add(whole, `{"rootfs":{"diff_ids":["LAYER"]}}`, "package.yaml", "a: b\n", true)
+	f.Add(`{"schemaVersion":2,"config":{"digest":"CONFIG"},"layers":[{"digest":"LAYER"},{"digest":"LAYER"}]}`, `{"rootfs":{"diff_ids":["LAYER","LAYER"]}}`, "a/package.yaml", "", false)
+	f.Add(`{"manifests":[{"digest":"CONFIG"}]}`, whole, "../package.yaml", "a", false)
+	f.Add(`{"schemaVersion":2,"config":{"digest":"sha512:00","size":-1},"layers":[{"digest":"sha256:zz","size":-5}]}`, "{}", "package.yaml", "a", false)
+	f.Fuzz(func(t *testing.T, manifest, config, entry, content string, damaged bool) {
+		const limit = 1 << 10
+		var layer bytes.Buffer
+		w := tar.NewWriter(&layer)
+		if w.WriteHeader(&tar.Header{Name: entry, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(content))}) != nil {
+			t.Skip() // no such name
+		}
+		_, _ = io.WriteString(w, content)
+		_ = w.Close()
+		p := newPuller(t.TempDir(), true, nil)
+		put := func(raw []byte) string {
+			sum := sha256.Sum256(raw)
+			digest := "sha256:" + hex.EncodeToString(sum[:])
+			if err := p.cache.store(digest, int64(len(raw)), bytes.NewReader(raw)); err != nil {
+				t.Fatal(err)
+			}
+			return digest
+		}
+		named := func(text, what, digest string) []byte {
+			return bytes.ReplaceAll([]byte(text), []byte(what), []byte(digest))
+		}
+		layerDigest := put(layer.Bytes())
+		configDigest := put(named(config, "LAYER", layerDigest))
+		digest := put(named(string(named(manifest, "LAYER", layerDigest)), "CONFIG", configDigest))
+		if damaged {
+			if err := p.cache.write(p.cache.blob(layerDigest), func(w io.Writer) error { _, err := w.Write(layer.Bytes()[1:]); return err }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		repository, err := name.NewRepository("registry.example.org/a/b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		img, err := p.pulled(t.Context(), repository, digest)
+		if err != nil {
+			return
+		}
+		stream, err := xpkg.Of(img, limit)
+		if err != nil {
+			return
+		}
+		got, err := io.ReadAll(stream)
+		if err != nil {
+			return
+		}
+		if string(got) != content || len(got) > limit || path.Base(entry) != "package.yaml" || damaged {
+			t.Errorf("read %q from an entry %q with %q, damaged %t", got, entry, content, damaged)
+		}
+	})
+}
+
+// FuzzSeen says of any file in the place of what was seen of a tag: nothing is taken from it
+// that is not of the tag.
+func FuzzSeen(f *testing.F) {
+	f.Add(`{"of":"a","digest":"b"}`)
+	f.Add(`{"of":"c"}`)
+	f.Add(`[`)
+	f.Fuzz(func(t *testing.T, text string) {
+		c := cache{dir: t.TempDir(), bytes: cacheBytes}
+		if err := c.write(c.tag("a"), func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
+			t.Fatal(err)
+		}
+		if known, ok := c.recall("a"); ok && (known.Of != "a" || !json.Valid([]byte(text))) {
+			t.Errorf("recalled %+v of %q", known, text)
+		}
+	})
+}
