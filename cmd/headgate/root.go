@@ -58,6 +58,7 @@ func newRoot(t *terminal) *cobra.Command {
 		newWhy(t),
 		newStatus(t),
 		newApprove(t),
+		newDestroy(t),
 		newConvert(t),
 		newDocs(t),
 		newLock(t),

@@ -66,7 +66,11 @@ func (c *Cluster) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error
 		return nil, err
 	}
 	if !sends {
-		_, err := c.store(working, sp.asCluster(p.Settled(have, refused)))
+		settled := p.Settled(have, refused)
+		if p.Ends != plan.NoEnding && len(p.Steps) == 0 {
+			return refused, c.forget(ctx, l, settled)
+		}
+		_, err := c.store(working, sp.asCluster(settled))
 		return refused, err
 	}
 	have.ResourceVersion, err = c.store(working, sp.asCluster(p.Intent(have)))
@@ -149,7 +153,7 @@ type pass struct {
 func (c *Cluster) pass(p plan.Plan, sp spelling) *pass {
 	return &pass{
 		Cluster: c, spelling: sp, plan: p,
-		total:    p.Count(plan.Create) + p.Count(plan.Update) + p.Count(plan.Prune),
+		total:    p.Count(plan.Create) + p.Count(plan.Update) + p.Count(plan.Prune) + p.Count(plan.Release),
 		applied:  map[manifest.ID]*metav1.PartialObjectMetadata{},
 		notReady: map[string]string{},
 	}
@@ -234,7 +238,9 @@ func (r *pass) isHopeless(s plan.Step) bool {
 // write goes tier by tier. The error is why it could not go on.
 func (r *pass) write(ctx context.Context) error {
 	steps := slices.DeleteFunc(slices.Clone(r.plan.Steps), func(s plan.Step) bool { return !s.Writes() && !s.Unready })
-	if slices.ContainsFunc(steps, func(s plan.Step) bool { return s.ID.IsCRD() && s.Action != plan.Prune && !r.isHopeless(s) }) {
+	if slices.ContainsFunc(steps, func(s plan.Step) bool {
+		return s.ID.IsCRD() && s.Action != plan.Prune && s.Action != plan.Release && !r.isHopeless(s)
+	}) {
 		var err error
 		if r.establishing, err = r.establish(ctx); err != nil {
 			return err
@@ -354,6 +360,10 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 		o.Err = r.prune(ctx, s, id)
 		return o, nil
 	}
+	if s.Action == plan.Release {
+		o.Err = r.letGo(ctx, s, id)
+		return o, nil
+	}
 	if policy := r.failedPolicy(); policy != "" && plan.IsPackage(s.ID) {
 		o.Err = fmt.Errorf("not sent: the policy %s could not be applied, and policies limit what a package opens", policy)
 		return o, nil
@@ -430,7 +440,7 @@ func (r *pass) activate(ctx context.Context, id manifest.ID) (*metav1.PartialObj
 	}
 	var live *metav1.PartialObjectMetadata
 	err = retry(ctx, func() error {
-		live, err = r.at(gvr, id).Patch(ctx, id.Name, types.MergePatchType, []byte(`{"spec":{"state":"Active"}}`), metav1.PatchOptions{FieldManager: plan.Manager + "-activation"})
+		live, err = r.at(gvr, id).Patch(ctx, id.Name, types.MergePatchType, []byte(`{"spec":{"state":"Active"}}`), metav1.PatchOptions{FieldManager: plan.ActivationManager})
 		return err
 	})
 	if err != nil {

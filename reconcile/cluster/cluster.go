@@ -80,10 +80,11 @@ type Cluster struct {
 	leases    coordinationv1.LeasesGetter
 
 	key      digestKey
-	checks   schedule               // of what is tried though it looks as we left it
-	surface  *surface               // what was discovered last
-	stored   *core.ConfigMap        // the inventory as it was last read or written
-	waited   map[manifest.ID]string // of what did not become ready in time: the commit for which we waited
+	checks   schedule                     // of what is tried though it looks as we left it
+	surface  *surface                     // what was discovered last
+	stored   *core.ConfigMap              // the inventory as it was last read or written
+	siblings map[string]map[string]string // with its values, by name
+	waited   map[manifest.ID]string       // of what did not become ready in time: the commit for which we waited
 	progress sync.Mutex
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -24,7 +26,7 @@ const (
 	// grantsAnnotation records approvals that were made use of.
 	grantsAnnotation = "headgate.dev/approvals"
 	// mostBytes leaves room below the 1 MiB that a ConfigMap may hold, and for the
-	// managed fields, which name every key once more.
+	// managed fields, which name every key once more. What is more goes to siblings.
 	mostBytes = 700 << 10
 )
 
@@ -36,29 +38,40 @@ func inventoryName(s plan.Sync) string { return "headgate-" + s.Name }
 func (c *Cluster) Inventory(ctx context.Context) (plan.Inventory, error) {
 	inv := plan.Inventory{Sync: c.sync, Entries: map[manifest.ID]plan.Entry{}}
 	name := inventoryName(c.sync)
-	m, err := c.core.ConfigMaps(c.sync.Namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	where := "the inventory ConfigMap " + c.sync.Namespace + "/" + name
+	for {
+		m, err := c.core.ConfigMaps(c.sync.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return inv, nil
+		}
+		if err != nil {
+			return inv, c.explain(err, "get", where)
+		}
+		if id := m.Labels[inventoryLabel]; id != "" && id != c.sync.Key() {
+			return inv, fmt.Errorf("%s belongs to the inventory %q, not to %q; rename the sync", where, id, c.sync.Key())
+		}
+		data, siblings, whole, err := c.data(ctx, m, c.siblings)
+		if err != nil {
+			return inv, err
+		}
+		if !whole && m.ResourceVersion != inv.ResourceVersion { // it may have been stored anew meanwhile
+			inv.ResourceVersion = m.ResourceVersion
+			continue
+		}
+		if inv.Entries, err = plan.Entries(data); err != nil {
+			return inv, fmt.Errorf("%s cannot be read, so nothing is done by it; take that key out of its data: %w", where, err)
+		}
+		c.stored, c.siblings = m, siblings
+		inv.Rebuilt = !whole
+		inv.ResourceVersion = m.ResourceVersion
+		inv.Owner = render.Owner(m.Annotations[ownerAnnotation])
+		if said := m.Annotations[grantsAnnotation]; said != "" {
+			if err := json.Unmarshal([]byte(said), &inv.Grants); err != nil {
+				return inv, fmt.Errorf("%s: the annotation %s cannot be read: %w", where, grantsAnnotation, err)
+			}
+		}
 		return inv, nil
 	}
-	where := "the inventory ConfigMap " + c.sync.Namespace + "/" + name
-	if err != nil {
-		return inv, c.explain(err, "get", where)
-	}
-	if id := m.Labels[inventoryLabel]; id != "" && id != c.sync.Key() {
-		return inv, fmt.Errorf("%s belongs to the inventory %q, not to %q; rename the sync", where, id, c.sync.Key())
-	}
-	if inv.Entries, err = plan.Entries(m.Data); err != nil {
-		return inv, fmt.Errorf("%s cannot be read: %w", where, err)
-	}
-	c.stored = m
-	inv.ResourceVersion = m.ResourceVersion
-	inv.Owner = render.Owner(m.Annotations[ownerAnnotation])
-	if said := m.Annotations[grantsAnnotation]; said != "" {
-		if err := json.Unmarshal([]byte(said), &inv.Grants); err != nil {
-			return inv, fmt.Errorf("%s: the annotation %s cannot be read: %w", where, grantsAnnotation, err)
-		}
-	}
-	return inv, nil
 }
 
 // left are the objects that bear the mark of another sync whose inventory does not hold
@@ -94,10 +107,17 @@ func (c *Cluster) left(ctx context.Context, seen plan.Observed) ([]manifest.ID, 
 // store writes the inventory over the one with its ResourceVersion, or creates it where
 // that is empty, and returns the new ResourceVersion. Another writer in between is plan.ErrMoved.
 func (c *Cluster) store(ctx context.Context, inv plan.Inventory) (string, error) {
-	m, err := configMap(inv)
+	m, l, err := configMap(inv)
 	if err != nil {
 		return "", err
 	}
+	if inv.ResourceVersion == "" {
+		c.stored = nil
+	}
+	if err := c.storeSiblings(ctx, l); err != nil {
+		return "", err
+	}
+	swept := len(l.siblings) > 0 || len(siblingsOf(c.stored)) > 0
 	if c.stored != nil && c.stored.ResourceVersion == inv.ResourceVersion {
 		m = keeping(c.stored, m)
 	}
@@ -120,7 +140,10 @@ func (c *Cluster) store(ctx context.Context, inv plan.Inventory) (string, error)
 	case err != nil:
 		return "", c.explain(err, verb, "the inventory ConfigMap "+m.Namespace+"/"+m.Name)
 	}
-	c.stored = stored
+	c.stored, c.siblings = stored, l.siblings
+	if swept {
+		c.sweep(ctx, l)
+	}
 	return stored.ResourceVersion, nil
 }
 
@@ -130,23 +153,21 @@ func keeping(stored, m *corev1.ConfigMap) *corev1.ConfigMap {
 	kept := stored.DeepCopy()
 	kept.Data = m.Data
 	kept.Labels = labels.Merge(kept.Labels, m.Labels)
+	delete(kept.Annotations, siblingsAnnotation)
 	kept.Annotations = labels.Merge(kept.Annotations, m.Annotations)
 	return kept
 }
 
-func configMap(inv plan.Inventory) (*corev1.ConfigMap, error) {
+func configMap(inv plan.Inventory) (*corev1.ConfigMap, layout, error) {
 	data, err := inv.Data()
 	if err != nil {
-		return nil, err
+		return nil, layout{}, err
 	}
-	size := 0
-	for key, value := range data {
-		size += len(key) + len(value)
+	l, err := layoutOf(inv.Sync, data)
+	if err != nil {
+		return nil, l, err
 	}
-	if size > mostBytes {
-		return nil, fmt.Errorf("the inventory of %s would take %d KB for %d objects, and %d KB is the most; split the sync", inv.Sync, size>>10, len(data), mostBytes>>10)
-	}
-	m := &corev1.ConfigMap{Data: data}
+	m := &corev1.ConfigMap{Data: l.data}
 	m.Namespace, m.Name = inv.Sync.Namespace, inventoryName(inv.Sync)
 	m.ResourceVersion = inv.ResourceVersion
 	m.Labels = map[string]string{inventoryLabel: inv.Sync.Key()}
@@ -157,11 +178,14 @@ func configMap(inv plan.Inventory) (*corev1.ConfigMap, error) {
 	if len(inv.Grants) > 0 {
 		grants, err := json.Marshal(inv.Grants)
 		if err != nil {
-			return nil, err
+			return nil, l, err
 		}
 		m.Annotations[grantsAnnotation] = string(grants)
 	}
-	return m, nil
+	if len(l.siblings) > 0 {
+		m.Annotations[siblingsAnnotation] = strings.Join(slices.Sorted(maps.Keys(l.siblings)), ",")
+	}
+	return m, l, nil
 }
 
 // rebuilt is an inventory of the objects that carry our marks, over every kind that is

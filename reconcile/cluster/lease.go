@@ -163,6 +163,21 @@ func (l *lock) renew(ctx context.Context) {
 	}
 }
 
+// drop deletes the lease instead of giving it back. The context of the work ends.
+func (l *lock) drop(ctx context.Context) error {
+	var err error
+	l.given.Do(func() {
+		l.stop()
+		<-l.stopped
+		l.end(nil)
+		err = l.cluster.leases.Leases(l.held.Namespace).Delete(ctx, l.held.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.held.UID}})
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return l.cluster.explain(err, "delete", "the lease "+l.held.Namespace+"/"+l.held.Name)
+}
+
 // release gives the lease back, once. That fails silently: it runs out by itself.
 func (l *lock) release(ctx context.Context) {
 	l.given.Do(func() {

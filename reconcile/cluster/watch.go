@@ -38,7 +38,7 @@ func (c *Cluster) Watch(ctx context.Context, tell func(moved map[manifest.ID]str
 	w := c.watching(trouble)
 	var group sync.WaitGroup
 	defer group.Wait()
-	group.Go(func() { w.follow(ctx, w.inventoryFeed()) })
+	group.Go(func() { w.follow(ctx, w.inventoryFeed(ctx)) })
 	group.Go(func() { w.followKinds(ctx) })
 	w.report(ctx, tell)
 }
@@ -253,15 +253,21 @@ func (f feed) keepUp(ctx context.Context, from string) (string, error) {
 var errShort = errors.New("the watch ended at once")
 
 // inventoryFeed follows the inventory of the sync.
-func (w *watching) inventoryFeed() feed {
+func (w *watching) inventoryFeed(ctx context.Context) feed {
 	maps, name := w.cluster.core.ConfigMaps(w.cluster.sync.Namespace), inventoryName(w.cluster.sync)
 	only := fields.OneTermEqualSelector("metadata.name", name).String()
 	found := false
+	var siblings map[string]map[string]string
 	put := func(o metav1.Object) {
 		m, _ := o.(*core.ConfigMap)
-		owned, err := leftMarks(m)
-		if err != nil {
+		data, read, whole, err := w.cluster.data(ctx, m, siblings)
+		if err != nil || !whole {
 			return // the next pass will say so
+		}
+		siblings = read
+		owned, err := leftMarks(data)
+		if err != nil {
+			return // likewise
 		}
 		found = true
 		w.expect(owned)
@@ -301,8 +307,8 @@ func (w *watching) inventoryFeed() feed {
 
 // leftMarks are the marks of an inventory by which it can be told whether an object moved:
 // "" of what is being written, or never was.
-func leftMarks(m *core.ConfigMap) (map[manifest.ID]string, error) {
-	entries, err := plan.Entries(m.Data)
+func leftMarks(data map[string]string) (map[manifest.ID]string, error) {
+	entries, err := plan.Entries(data)
 	if err != nil {
 		return nil, err
 	}

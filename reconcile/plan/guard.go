@@ -31,7 +31,8 @@ func (g Guard) on(s Step) bool {
 type Case struct {
 	Want    render.Desired
 	Seen    Observed
-	Passing int // prunes that passed every guard before this one, and that nobody approved
+	Passing int    // prunes that passed every guard before this one, and that nobody approved
+	Steps   []Step // of the plan, as the guards before this one left them
 }
 
 // Live is the live object of the step.
@@ -83,13 +84,14 @@ func (g Guarding) Guards() []Guard {
 		{Name: "fight", Writes: true, Rule: fight},
 		{Name: "owner", Rule: owner(g.OwnerIsSet)},
 		{Name: "asked", Rule: asked},
+		{Name: "inventory", Rule: home},
 		{Name: "rebuilt", Rule: rebuilt},
 		{Name: "paused", Rule: paused},
 		{Name: guardNotOurs, Rule: notOurs},
 		{Name: "protected", Rule: protected},
 		{Name: "external", Rule: external(g.PruneInstances)},
 		{Name: "in use", Rule: inUse},
-		{Name: "others inside", Rule: othersInside},
+		{Name: guardInside, Rule: othersInside},
 		{Name: "empty", Rule: empty},
 		{Name: "many", Rule: many(g.MaxPrunes)},
 	}
@@ -131,7 +133,7 @@ func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool
 			if !g.on(s) || approved[s.ID] && approvable[g.Name] {
 				continue
 			}
-			r := g.Rule(s, Case{Want: p.Want, Seen: seen, Passing: passing})
+			r := g.Rule(s, Case{Want: p.Want, Seen: seen, Passing: passing, Steps: p.Steps})
 			if r.Needs != nil && (!seen.Offline || seen.Counts) {
 				p.open = append(p.open, *r.Needs)
 			}
@@ -264,6 +266,9 @@ func paused(s Step, c Case) Ruling {
 // rebuilt prunes nothing by an inventory that was made of marks: a mark is copied too
 // easily to destroy by it alone.
 func rebuilt(_ Step, c Case) Ruling {
+	if c.Seen.Inventory.Rebuilt && c.Seen.Ends != NoEnding {
+		return held("the inventory was missing, and is made again of the marks that were found; look at what is listed, and destroy once more")
+	}
 	if c.Seen.Inventory.Rebuilt {
 		return Ruling{Answer: Retained, Reason: "the inventory was missing and is being rebuilt; the next pass decides"}
 	}
@@ -356,7 +361,11 @@ func inUse(s Step, c Case) Ruling {
 	if !hasDependents(s.ID) {
 		return allowed
 	}
-	return counted(Question{Ask: Dependents, Of: s.ID}, c, "%s would be deleted with it%s; delete them first", "live object")
+	q := Question{Ask: Dependents, Of: s.ID}
+	if a, ok := c.Seen.Answers[q]; ok && a.Unknown == "" && a.Count > 0 && a.Count <= c.going(s.ID.Name) {
+		return Ruling{Reason: plural(a.Count, "object") + " of it go first"}
+	}
+	return counted(q, c, "%s would be deleted with it%s; delete them first", "live object")
 }
 
 // hasDependents says whether deleting an object of the kind takes others along.
@@ -377,6 +386,24 @@ func hasDependents(id manifest.ID) bool {
 	}
 	return id.Kind == "ProviderConfig" || id.Kind == "ClusterProviderConfig"
 }
+
+// keepHomes holds namespaces in which something of the sync stays that nobody wants any more.
+func (p *Plan) keepHomes() {
+	for i, s := range p.Steps {
+		if s.Action != Prune || s.ID.Group != "" || s.ID.Kind != "Namespace" {
+			continue
+		}
+		stays := slices.IndexFunc(p.Steps, func(o Step) bool { return o.ID.Namespace == s.ID.Name && o.Action != Prune })
+		if stays < 0 {
+			continue
+		}
+		s.Action, s.Would, s.Guard, s.Waits, s.after = Hold, Prune, guardInside, "", nil
+		s.Reason = fmt.Sprintf("%s in it stays, and would be deleted with it; see there why", p.Steps[stays].ID)
+		p.Steps[i] = s
+	}
+}
+
+const guardInside = "others inside"
 
 // othersInside holds a namespace in which someone else lives.
 func othersInside(s Step, c Case) Ruling {
@@ -427,6 +454,9 @@ func plural(n int64, noun string) string {
 // empty holds every prune of a commit that looks like a mistake: a wrong path, an
 // emptied branch, a generator that failed.
 func empty(_ Step, c Case) Ruling {
+	if c.Seen.Ends != NoEnding {
+		return allowed
+	}
 	if len(c.Want.Objects) == 0 && len(c.Want.Definitions) == 0 {
 		return held("the commit wants nothing at all; is the path right?")
 	}
@@ -449,7 +479,7 @@ func many(most int) func(Step, Case) Ruling {
 		if limit == 0 {
 			limit = min(max(len(c.Seen.Inventory.Entries)/5, 3), 20)
 		}
-		if c.Passing <= limit {
+		if c.Passing <= limit || c.Seen.Ends != NoEnding {
 			return allowed
 		}
 		return held("%d prunes in one pass are more than %d; raise maxPrunes if that is meant", c.Passing, limit)

@@ -123,9 +123,12 @@ func (p Plan) Settled(have Inventory, done []Outcome) Inventory {
 	for _, o := range done {
 		e := next.Entries[o.ID]
 		switch {
-		case o.Action == Prune && o.Err == nil:
+		case o.Action == Prune && o.Err == nil && p.Ends == Delete: // until it is gone
+			e.Strategy, e.Actuation, e.Reconcile = "Delete", "Succeeded", reconcilePending
+		case (o.Action == Prune || o.Action == Release) && o.Err == nil:
 			delete(next.Entries, o.ID)
 			continue
+		case o.Action == Release: // as before
 		case o.Action == Prune:
 			e.Strategy, e.Actuation, e.Reconcile = "Delete", "Failed", "Unknown"
 		case o.Action == Keep && o.Unknown: // as before

@@ -32,6 +32,7 @@ type Observed struct {
 	Natural      render.Owner                // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
 	Offline      bool                        // a commit and no cluster: every kind counts as served, and questions stay open
 	Counts       bool                        // of a commit: a cluster answers questions all the same
+	Ends         Ending                      // of a sync that is to own nothing any more
 	Looks        bool                        // a sync that only looks: its inventory is what it saw as wanted, its trials are comparisons
 	Written      map[manifest.ID]manifest.ID // how the commit writes what is another identity in the cluster
 	Dependencies map[manifest.ID]Dependency  // that were looked at

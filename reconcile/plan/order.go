@@ -61,7 +61,7 @@ func tierOf(group, kind string) tier {
 // after everything else, in reverse: what depends on a CRD goes before the CRD.
 func (s Step) Tier() int {
 	t := tierOf(s.ID.Group, s.ID.Kind)
-	if s.Action == Prune || s.Action == Hold && s.Would == Prune {
+	if s.Action == Prune || s.Action == Release || s.Action == Hold && s.Would == Prune {
 		return int(admission) + 1 + int(admission-t)
 	}
 	return int(t)

@@ -33,6 +33,7 @@ type Plan struct {
 	Version  string             // resourceVersion of that inventory
 	Offline  bool               // made against a commit and no cluster
 	Looks    bool               // of a sync that only looks: nothing in it writes
+	Ends     Ending             // of a sync that is to own nothing any more
 	Stale    bool               // the record of the inventory is to be written although no object is
 	Approval *Approval          // that lets held steps pass; nil where no approval does
 
@@ -57,7 +58,7 @@ func (p Plan) Waits() bool {
 
 // Remembers says whether the inventory is to be stored though no object is written.
 func (p Plan) Remembers() bool {
-	return p.Stale || len(p.Gone) > 0 ||
+	return p.Stale || len(p.Gone) > 0 || p.Ends != NoEnding && len(p.Steps) == 0 && p.Version != "" ||
 		slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Renew.UID != "" })
 }
 
@@ -86,6 +87,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		Version: seen.Inventory.ResourceVersion,
 		Offline: seen.Offline,
 		Looks:   seen.Looks,
+		Ends:    seen.Ends,
 		Stale:   seen.Inventory.Rebuilt || seen.Inventory.Owner != want.Owner && len(seen.Inventory.Entries) > 0,
 		given:   seen.Approvals,
 	}
@@ -129,14 +131,20 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 			continue
 		}
 		live, exists := seen.Objects[id]
-		if !exists || p.released(id, live, seen.Inventory) || e.Policy == Observable {
+		released := exists && p.released(id, live, seen.Inventory)
+		if !exists || released && p.Ends == NoEnding || e.Policy == Observable {
 			p.Gone = append(p.Gone, id)
 			if exists && p.leaves(id) {
 				left = append(left, id.Name)
 			}
 			continue
 		}
-		p.Steps = append(p.Steps, prune(id, e, live))
+		s, some := p.leaving(prune(id, e, live), live, released)
+		if !some {
+			p.Gone = append(p.Gone, id)
+			continue
+		}
+		p.Steps = append(p.Steps, s)
 	}
 	slices.SortFunc(p.Gone, manifest.ID.Compare)
 	if slices.Sort(left); len(left) > 0 {
@@ -147,8 +155,13 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	}
 	p.guard(seen, guards)
 	p.keepDependencies(first, seen)
+	p.keepHomes()
 	p.arrange(first, seen)
 	p.was = seen.Upstream.active()
+	if p.Ends == Delete {
+		p.letGo()
+	}
+	p.Notes = append(p.Notes, p.notesOnEnding(seen)...)
 	if !seen.Offline {
 		p.Checks = append(p.Checks, withoutThose(checks(want, seen.Upstream, p.Steps), p.Checks)...)
 	}

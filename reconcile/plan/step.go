@@ -19,6 +19,9 @@ const (
 	Keep   Action = "keep"
 	Prune  Action = "prune"
 	Hold   Action = "hold"
+
+	// Release takes our marks from an object when the sync ends, and leaves it.
+	Release Action = "release"
 )
 
 // A Cause is why a step is what it is.
@@ -59,6 +62,7 @@ type Step struct {
 
 	UID             types.UID // of the live object: the preconditions of a prune
 	ResourceVersion string
+	Deleting        bool  // of a prune: somebody deleted it already, and it is not gone
 	Unready         bool  // of a keep: it was not ready when it was last looked at, or nobody looked
 	Renew           Entry // of a keep that was read again and found clean: its new entry
 
@@ -93,7 +97,7 @@ func (s Step) TakesFrom() []string {
 
 // Writes says whether the step asks for a request that changes the cluster.
 func (s Step) Writes() bool {
-	return (s.Action == Create || s.Action == Update || s.Action == Prune) && !s.Waiting()
+	return (s.Action == Create || s.Action == Update || s.Action == Prune || s.Action == Release) && !s.Waiting() && !s.Deleting
 }
 
 // An Outcome is what became of one step that writes.

@@ -18,6 +18,9 @@ const (
 // Manager is our field manager.
 const Manager = "headgate"
 
+// ActivationManager is our field manager for the state of a definition.
+const ActivationManager = Manager + "-activation"
+
 // A Sync names one configured target. Its inventory lives in Namespace.
 type Sync struct {
 	Namespace string `json:"namespace"`

@@ -48,6 +48,7 @@ func Markdown(w io.Writer, r Report) error {
 	approve(&b, r)
 	section("Drifted", drifted, false)
 	section("Prune", plan.Prune, false)
+	section("Release", plan.Release, true)
 	section("Create", plan.Create, false)
 	section("Update", plan.Update, false)
 	section("Retained", plan.Keep, true)

@@ -44,6 +44,7 @@ type Summary struct {
 	Created    int `json:"created"` // or would be; so all of them
 	Updated    int `json:"updated"`
 	Pruned     int `json:"pruned"`
+	Released   int `json:"released,omitempty"` // of a sync that ends: they stay, and are nobody's
 	Held       int `json:"held"`
 	Failed     int `json:"failed"`
 	NotReady   int `json:"notReady"`
@@ -244,6 +245,8 @@ func (c *Summary) count(s Step, waiting bool) {
 		c.Updated++
 	case s.Action == plan.Prune:
 		c.Pruned++
+	case s.Action == plan.Release:
+		c.Released++
 	case s.Action == plan.Hold:
 		c.Held++
 	case s.stays():

@@ -35,8 +35,10 @@ var looks = map[plan.Action]look{
 	plan.Update: {"~", "\x1b[33m"},
 	plan.Prune:  {"-", "\x1b[31m"},
 	plan.Hold:   {"!", "\x1b[35m"},
-	plan.Keep:   {"=", "\x1b[2m"},
-	drifted:     {"=", "\x1b[35m"},
+
+	plan.Release: {"o", "\x1b[33m"},
+	plan.Keep:    {"=", "\x1b[2m"},
+	drifted:      {"=", "\x1b[35m"},
 }
 
 // drifted is how drift is told that stays as it is.
@@ -52,7 +54,7 @@ func (s Step) told() plan.Action {
 
 // order is that in which actions are told: what needs a person comes last, next to
 // the summary.
-var order = []plan.Action{plan.Keep, plan.Create, plan.Update, plan.Prune, drifted, plan.Hold}
+var order = []plan.Action{plan.Keep, plan.Create, plan.Update, plan.Release, plan.Prune, drifted, plan.Hold}
 
 // Write writes the report. The last line is always its summary.
 func (t Text) Write(w io.Writer, r Report) error {
@@ -111,7 +113,7 @@ func (t Text) step(b *strings.Builder, s Step) {
 	switch {
 	case s.Action == plan.Hold:
 		detail("%s held by guard %q: %s", s.Would, s.Guard, clean(s.Reason))
-	case s.stays():
+	case s.stays(), s.Action == plan.Release && s.Reason != "":
 		detail("%s", clean(s.Reason))
 	case s.Guard != "":
 		detail("retained: %s", clean(s.Reason))
@@ -242,13 +244,14 @@ func (r Report) Line() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	words := []string{"to create", "to update", "to prune"}
+	words := []string{"to create", "to update", "to prune", "to release"}
 	if r.Applied {
-		words = []string{"created", "updated", "pruned"}
+		words = []string{"created", "updated", "pruned", "released"}
 	}
 	add(c.Created, words[0])
 	add(c.Updated, words[1])
 	add(c.Pruned, words[2])
+	add(c.Released, words[3])
 	add(c.Reported, "drifted")
 	add(len(r.Fights), "fought over")
 	add(c.Held, "held")

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/target"
+
+	"github.com/spf13/cobra"
+)
+
+func newDestroy(t *terminal) *cobra.Command {
+	var (
+		in        clusterFlags
+		of        syncFlags
+		show      = newView()
+		owner     = oneOf("auto", "headgate", "crossplane")
+		instances = oneOf("hold", "prune")
+		timeout   time.Duration
+		orphan    bool
+		dryRun    bool
+	)
+	cmd := &cobra.Command{
+		Use:   "destroy [flags]",
+		Short: "Delete everything that a sync applied, in reverse order",
+		Long: `Destroy deletes what a sync applied and then its inventory. It needs no commit, and asks no
+question: --dry-run shows what it would do. It begins with what was applied last, and goes
+on with what that needs only when it is gone. What a guard holds, as a CRD that somebody
+has objects of, stays, and so does all that comes after it; what is held says why. What an
+annotation keeps out of prunes stays too, without the marks of the sync. An interrupted
+destroy is taken up by the next one. The namespace of the inventory is never deleted.
+
+With --orphan nothing is deleted but the inventory: all objects stay as they are, and are
+nobody's.
+
+` + exitCodes,
+		Example: `  headgate destroy --name prod --dry-run
+  headgate destroy --name prod
+  headgate destroy --name prod --orphan -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := in.config()
+			if err != nil {
+				return err
+			}
+			var s v1alpha1.Sync
+			s.Namespace, s.Name = of.namespace, of.name
+			s.Spec.CRDOwner = owners[owner.value]
+			if instances.value == "prune" {
+				s.Spec.Instances = v1alpha1.InstancesPrune
+			}
+			r, _, err := target.Reach(s, cfg, t.showing(cluster.Options{Timeout: timeout}))
+			if err != nil {
+				return err
+			}
+			how, end := plan.Delete, r.Destroy
+			if orphan {
+				how = plan.Orphan
+			}
+			if dryRun {
+				end = r.Destruction
+			}
+			done, err := end(cmd.Context(), how)
+			if err != nil && dryRun {
+				done = report.Failed(r.Sync, "", err)
+			}
+			if err := errors.Join(err, t.report(show, done)); err != nil {
+				return err
+			}
+			if code := done.Verdict.ExitCode; code != report.ExitSuccess {
+				return exit{code: code}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&orphan, "orphan", false, "leave all objects, and take the marks of the sync from them")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done, and exit as destroy would")
+	in.addTo(cmd)
+	of.addTo(cmd)
+	instances.addTo(cmd, "instances", "", "managed resources, XRs and claims, whose deletion reaches the cloud")
+	owner.addTo(cmd, "crd-owner", "", "who makes the CRDs of definitions, where the inventory and the cluster disagree")
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long what was deleted may take to be gone, for each step of the order")
+	show.addTo(cmd)
+	return cmd
+}

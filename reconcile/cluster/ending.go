@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// letGo takes our marks from an object. Somebody may be writing its status meanwhile, so it is
+// read and tried again.
+func (r *pass) letGo(ctx context.Context, s plan.Step, id manifest.ID) error {
+	gvr, err := r.surface.resource(groupKind(id), "")
+	if err != nil {
+		return err
+	}
+	const tries = 5
+	for try := 1; ; try++ {
+		var live *metav1.PartialObjectMetadata
+		err := retry(ctx, func() error {
+			live, err = r.get(ctx, r.surface, id)
+			return err
+		})
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return r.refusal(err, "get", id)
+		case live.UID != s.UID || !plan.Ours(live, r.sync):
+			return nil // what is there now is nothing of ours
+		}
+		patch, err := plan.Releasing(live)
+		if err != nil {
+			return err
+		}
+		err = retry(ctx, func() error {
+			_, err := r.at(gvr, id).Patch(ctx, id.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: plan.Manager})
+			return err
+		})
+		switch {
+		case err == nil, apierrors.IsNotFound(err):
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !apierrors.IsConflict(err):
+			return r.refusal(err, "patch", id)
+		case try == tries:
+			return fmt.Errorf("somebody writes it all the time: %w", err)
+		}
+	}
+}
+
+// forget deletes what the cluster remembers of the sync, which owns nothing any more: the
+// inventory last, so that whoever is interrupted is done once more.
+func (c *Cluster) forget(ctx context.Context, l *lock, inv plan.Inventory) error {
+	if len(inv.Entries) > 0 {
+		return fmt.Errorf("the inventory of %s still holds %d objects", c.sync, len(inv.Entries))
+	}
+	if err := c.forgetKey(ctx); err != nil {
+		return err
+	}
+	c.sweep(ctx, layout{})
+	if err := l.drop(ctx); err != nil {
+		return err
+	}
+	name := inventoryName(c.sync)
+	err := c.core.ConfigMaps(c.sync.Namespace).Delete(ctx, name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &c.stored.UID, ResourceVersion: &inv.ResourceVersion},
+	})
+	switch {
+	case apierrors.IsConflict(err):
+		return errors.Join(plan.ErrMoved, err)
+	case err != nil && !apierrors.IsNotFound(err):
+		return c.explain(err, "delete", "the inventory ConfigMap "+c.sync.Namespace+"/"+name)
+	}
+	c.stored, c.siblings = nil, nil
+	return nil
+}
+
+// forgetKey deletes the key of the digests of Secrets. A Secret of its name that holds none is
+// somebody else's, and who may not read Secrets never kept one.
+func (c *Cluster) forgetKey(ctx context.Context) error {
+	c.key = digestKey{}
+	at, name := c.core.Secrets(c.sync.Namespace), inventoryName(c.sync)
+	s, err := at.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || err == nil && len(s.Data[keyName]) == 0 {
+		return nil
+	}
+	if err == nil {
+		err = at.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.UID}})
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return c.explain(err, "delete", "the Secret "+c.sync.Namespace+"/"+name)
+}

@@ -1,0 +1,159 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// An Ending is what becomes of what a sync owns when it is to own nothing any more. Its plan
+// is that of a commit that wants nothing. Who asks for it means it, so the guards that ask
+// whether the emptiness is meant have no say; all others have.
+type Ending string
+
+// The endings.
+const (
+	NoEnding Ending = ""       // the sync goes on
+	Delete   Ending = "Delete" // it is deleted
+	Orphan   Ending = "Orphan" // it stays, and is nobody's
+)
+
+// leaving is the step for an object that nobody wants, whose prune it was, when the sync ends;
+// false is that there is nothing to do but to forget it. released are those that somebody else
+// makes now.
+func (p Plan) leaving(s Step, live *metav1.PartialObjectMetadata, released bool) (Step, bool) {
+	switch {
+	case released || p.Ends == Orphan:
+		s.Action = Release
+		return s, Ours(live, p.Sync)
+	case p.Ends == Delete && live.GetDeletionTimestamp() != nil:
+		s.Deleting, s.Reason = true, WhyDeleting(live)
+	}
+	return s, true
+}
+
+// WhyDeleting is what a deletion waits for, as far as the object itself tells.
+func WhyDeleting(live *metav1.PartialObjectMetadata) string {
+	since := "it is being deleted since " + live.GetDeletionTimestamp().UTC().Format("2006-01-02T15:04:05Z")
+	finalizers := live.GetFinalizers()
+	switch {
+	case slices.Contains(finalizers, "customresourcecleanup.apiextensions.k8s.io"):
+		return since + ", and the custom resources of it go first"
+	case len(finalizers) > 0:
+		return since + ", and waits for who set the finalizer " + strings.Join(finalizers, ", ")
+	case live.Kind == "Namespace":
+		return since + ", and what is in it goes first"
+	}
+	return since
+}
+
+// letGo makes of what guards keep on purpose what stays when the sync ends: nobody's.
+func (p *Plan) letGo() {
+	for i, s := range p.Steps {
+		if s.Action == Keep && s.Cause == Retain {
+			p.Steps[i].Action = Release
+		}
+	}
+}
+
+// Foremost is what of an ending can be done now: its first tier, and what that waits for. What
+// comes after it may be what that needs to go away.
+func (p Plan) Foremost() Plan {
+	due := map[manifest.ID]bool{}
+	for _, s := range p.Steps {
+		due[s.ID] = p.Ends == Orphan || s.Tier() == p.Steps[0].Tier()
+	}
+	for again := true; again; { // what says that it depends on something goes before that, whatever its tier
+		again = false
+		for _, s := range p.Steps {
+			for _, id := range s.after {
+				again = again || due[s.ID] && !due[id]
+				due[id] = due[id] || due[s.ID]
+			}
+		}
+	}
+	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return !due[s.ID] })
+	return p
+}
+
+// Concerns says whether a question is about a step of the plan.
+func (p Plan) Concerns(q Question) bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.ID == q.Of })
+}
+
+// going is how many objects of the kinds that a CRD, or a definition of that name, serves go
+// before it.
+func (c Case) going(name string) int64 {
+	if c.Seen.Ends != Delete {
+		return 0
+	}
+	n := int64(0)
+	for _, s := range c.Steps {
+		if k := c.Seen.Kinds[groupKind(s.ID)]; s.Action == Prune && k.Resource+"."+s.ID.Group == name {
+			n++
+		}
+	}
+	return n
+}
+
+// Releasing is the merge patch that takes our marks from a live object, and our name from its
+// managed fields: whoever applies it next is in no conflict with us.
+func Releasing(live *metav1.PartialObjectMetadata) ([]byte, error) {
+	left := make([]metav1.ManagedFieldsEntry, 0, len(live.ManagedFields))
+	for _, f := range live.ManagedFields {
+		if f.Manager != Manager && f.Manager != ActivationManager {
+			left = append(left, f)
+		}
+	}
+	if len(left) == 0 {
+		left = append(left, metav1.ManagedFieldsEntry{}) // that there are none; an empty list would change nothing
+	}
+	return json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":             live.UID,
+		"resourceVersion": live.ResourceVersion,
+		"labels":          map[string]any{SyncLabel: nil},
+		"annotations":     map[string]any{InventoryAnnotation: nil},
+		"managedFields":   left,
+	}})
+}
+
+// home retains the namespace in which the inventory of the sync lives: it is nobody's.
+func home(s Step, c Case) Ruling {
+	if s.ID == (manifest.ID{Kind: "Namespace", Name: c.Seen.Inventory.Sync.Namespace}) {
+		return Ruling{Answer: Retained, Reason: "the inventory of this sync lives in it"}
+	}
+	return allowed
+}
+
+// notesOnEnding tell what an ending leaves that people may not expect.
+func (p Plan) notesOnEnding(seen Observed) []manifest.Finding {
+	switch {
+	case p.Ends == NoEnding:
+		return nil
+	case len(seen.Inventory.Entries) == 0 && p.Version == "":
+		return []manifest.Finding{{
+			Rule: "nothing-owned", Severity: manifest.Note,
+			Message: fmt.Sprintf("the sync %s owns nothing in this cluster", p.Sync),
+			Fix:     "--name and --namespace say which sync",
+		}}
+	}
+	var names []string
+	for _, s := range p.Steps {
+		if s.ID.IsMRD() && s.Action == Prune {
+			names = append(names, s.ID.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []manifest.Finding{{
+		Rule: ruleLeft, Severity: manifest.Note,
+		Message: fmt.Sprintf("Crossplane made CRDs of %s that go, for example %s: CRDs stay, and nobody updates them", plural(int64(len(names)), "definition"), names[0]),
+		Fix:     "delete those that nobody needs by hand",
+	}}
+}
