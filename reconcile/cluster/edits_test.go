@@ -185,7 +185,7 @@ func (m made) row(what string, idle map[string]int) string {
 // pass is one of a new process.
 func (w *world) pass(t *testing.T, source files) made {
 	t.Helper()
-	c := w.cluster(t, cluster.Options{LeaseDuration: time.Minute})
+	c := w.cluster(t, cluster.Options{})
 	w.requests.Reset()
 	r, err := reconcile.Reconciler{Source: source, Observer: c, Applier: c, Sync: w.sync}.Run(t.Context(), "")
 	if err != nil || r.Summary.Failed+r.Summary.NotReady > 0 {
@@ -198,7 +198,7 @@ func (w *world) pass(t *testing.T, source files) made {
 // no time would tell. A pass that is not made cost nothing.
 func (w *world) watchedPass(t *testing.T, source files, kinds int, e handEdit) made {
 	t.Helper()
-	c := w.cluster(t, cluster.Options{LeaseDuration: time.Minute})
+	c := w.cluster(t, cluster.Options{})
 	passed := make(chan reconcile.Event, 1)
 	w.requests.Reset()
 	ctx, end := context.WithCancel(t.Context())

@@ -75,9 +75,6 @@ func clusterOf(t *testing.T, config *rest.Config, w *world, options cluster.Opti
 	t.Helper()
 	config = rest.CopyConfig(config)
 	config.Wrap(w.requests.Wrap)
-	if options.LeaseDuration == 0 {
-		options.LeaseDuration = time.Second
-	}
 	if options.Timeout == 0 {
 		options.Timeout = 20 * time.Second
 	}

@@ -352,7 +352,7 @@ func TestMisfit(t *testing.T) {
 	number.Object["data"] = map[string]any{"key": int64(1)}
 	delete(noBase64.Object, "data")
 	noBase64.Object["binaryData"] = map[string]any{"key": "!"}
-	c := w.cluster(t, cluster.Options{LeaseDuration: time.Minute})
+	c := w.cluster(t, cluster.Options{})
 	p := planned(t, c, want(t, namespace(space), number, noBase64, configMap(space, "good", "1")))
 	done, err := c.Apply(t.Context(), p)
 	if err != nil {

@@ -70,7 +70,7 @@ func parted(data map[string]string, n int) []map[string]string {
 	for key, value := range data {
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(key)) // which never fails
-		parts[h.Sum32()%uint32(n)][key] = value
+		parts[int(h.Sum32()>>1)%n][key] = value
 	}
 	return parts
 }

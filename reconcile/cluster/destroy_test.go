@@ -1,0 +1,256 @@
+package cluster_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// reconciler makes passes, and ends the sync, over a cluster.
+func reconcilerOf(c *cluster.Cluster, w *world) reconcile.Reconciler {
+	return reconcile.Reconciler{
+		Observer: c, Applier: c, Place: c, Sync: w.sync,
+		Options: render.Options{Owner: render.OwnerHeadgate}, Guarding: plan.Guarding{PruneInstances: true}, Timeout: 20 * time.Second,
+	}
+}
+
+// ended is what became of the steps of an end: "prune Kind/name", with a guard, or an error.
+func ended(r report.Report) []string {
+	var all []string
+	for _, s := range r.Steps {
+		line := string(s.Action) + " " + s.ID.String()
+		switch {
+		case s.Error != "":
+			line = "failed " + line
+		case s.NotReached:
+			line = "not reached " + line
+		case s.Guard != "":
+			line += " (" + s.Guard + ")"
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+// remembered are the objects by which the cluster remembers a sync.
+func (w *world) remembered(t *testing.T) []string {
+	t.Helper()
+	var left []string
+	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	for _, gvr := range []schema.GroupVersionResource{configMaps, secrets, leases} {
+		l, err := w.at(gvr, w.sync.Namespace).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range l.Items {
+			if strings.Contains(o.GetName(), "headgate-") {
+				left = append(left, gvr.Resource+"/"+o.GetName())
+			}
+		}
+	}
+	return left
+}
+
+// everyTier is a commit with something in many tiers, a Secret among it.
+func (w *world) everyTier(t *testing.T, space string) render.Desired {
+	t.Helper()
+	return want(t, namespace(space), w.crd("Bucket", "Namespaced"), configMap(space, "settings", "1"),
+		thing("v1", "Secret", space, "token", map[string]any{"stringData": map[string]any{"token": "x"}}), w.instance("Bucket", space, "logs"))
+}
+
+func TestDestroySurvivesEveryCrash(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-theirs" // to delete a namespace takes five seconds
+	w.made(t, namespace(space))
+	foreign := w.foreign(t, space)
+	commit := w.everyTier(t, space)
+	commit.Objects = slices.DeleteFunc(commit.Objects, func(o render.Object) bool { return o.ID.Kind == "Namespace" })
+	finished := false
+	for n := int64(1); !finished; n++ {
+		if n > 120 {
+			t.Fatal("the end of a small sync takes more than 120 requests")
+		}
+		applied(t, w.cluster(t, cluster.Options{}), commit)
+		// Between the death before a request and the one after it is only what the request changes.
+		for _, sent := range []bool{false, true} {
+			death := &dying{at: n, sent: sent}
+			config := rest.CopyConfig(w.config)
+			config.Wrap(death.wrap)
+			_, err := reconcilerOf(clusterOf(t, config, w, cluster.Options{Concurrency: 1}), w).Destroy(t.Context(), plan.Delete)
+			finished = death.seen.Load() < n
+			if finished && err != nil {
+				t.Fatal(err)
+			}
+			w.expire(t)
+			inv, err := w.cluster(t, cluster.Options{}).Inventory(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range w.marked(t, space) {
+				if _, owned := inv.Entries[id]; !owned {
+					t.Fatalf("After dying at request %d-%t %s may not be orphaned", n, sent, id)
+				}
+			}
+			if finished || !death.write {
+				break
+			}
+		}
+		r, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), plan.Delete)
+		if err != nil || r.Verdict.ExitCode != 0 {
+			t.Fatalf("After dying at request %d one more destroy must be enough: %v, %v", n, ended(r), err)
+		}
+		if left := append(w.remembered(t), fmt.Sprint(w.marked(t, space))); !slices.Equal(left, []string{"[]"}) {
+			t.Fatalf("After dying at request %d nothing may be left, got %v", n, left)
+		}
+		w.unmoved(t, foreign)
+	}
+}
+
+// What needs something else to go away is gone before that: a bucket whose finalizer needs the
+// Secret, here played by a finalizer that nobody takes out for a while.
+func TestDestroyWaitsForEachTier(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	bucket := w.instance("Bucket", space, "logs")
+	bucket.SetFinalizers([]string{"example.org/cloud"})
+	c := w.cluster(t, cluster.Options{})
+	applied(t, c, want(t, namespace(space), w.crd("Bucket", "Namespaced"), configMap(space, "settings", "1"), bucket))
+	r := reconcilerOf(c, w)
+	r.Timeout = time.Second
+	said, err := r.Destroy(t.Context(), plan.Delete)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{
+		"failed prune Bucket." + w.group + "/" + space + "/logs",
+		"not reached prune ConfigMap/" + space + "/settings",
+		"not reached prune Namespace/" + space,
+		"not reached prune CustomResourceDefinition.apiextensions.k8s.io/buckets." + w.group,
+	}, ended(said)); diff != "" {
+		t.Errorf("What does not go away holds what it may need.\nsteps (-want +got):\n%s", diff)
+	}
+	if why := said.Steps[0].Error; !strings.Contains(why, "not gone after 1s: it is being deleted since ") || !strings.HasSuffix(why, "waits for who set the finalizer example.org/cloud") {
+		t.Errorf("It says what it waits for, got %q", why)
+	}
+	if said.Verdict.ExitCode != report.ExitFailed {
+		t.Errorf("exit code %d", said.Verdict.ExitCode)
+	}
+	w.mustGet(t, configMaps, space, "settings")
+
+	w.patch(t, w.at(w.resource("Bucket"), space), "logs", `{"metadata":{"finalizers":null}}`)
+	if said, err = reconcilerOf(c, w).Destroy(t.Context(), plan.Delete); err != nil || said.Verdict.ExitCode != 0 {
+		t.Errorf("The next one goes on: %v, %v", ended(said), err)
+	}
+	if left := w.remembered(t); left != nil {
+		t.Errorf("and leaves nothing of the sync, got %v", left)
+	}
+	w.mustGet(t, namespaces, "", w.sync.Namespace)
+}
+
+func TestOrphan(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	commit := w.everyTier(t, space)
+	c := w.cluster(t, cluster.Options{})
+	applied(t, c, commit)
+	before := w.mustGet(t, w.resource("Bucket"), space, "logs")
+	said, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Orphan)
+	if err != nil || said.Summary.Released != 5 || said.Verdict.ExitCode != 0 {
+		t.Fatalf("got %v, %v", ended(said), err)
+	}
+	after := w.mustGet(t, w.resource("Bucket"), space, "logs")
+	if diff := cmp.Diff(before.Object["spec"], after.Object["spec"]); diff != "" || before.GetUID() != after.GetUID() {
+		t.Errorf("The object stays as it is (-before +after):\n%s", diff)
+	}
+	if len(after.GetLabels())+len(after.GetAnnotations())+len(after.GetManagedFields()) > 0 {
+		t.Errorf("without a trace of us: %v", after.Object["metadata"])
+	}
+	if left := w.remembered(t); left != nil {
+		t.Errorf("nothing is left of the sync, got %v", left)
+	}
+	w.mustGet(t, namespaces, "", w.sync.Namespace)
+
+	// Whoever comes next takes it up, and is in no conflict with anybody.
+	heir := *w
+	heir.sync.Name = "heir"
+	applied(t, heir.cluster(t, cluster.Options{}), commit)
+}
+
+// The sync that owns the namespace of its own inventory does not saw off the branch.
+func TestDestroyKeepsItsHome(t *testing.T) {
+	w := newWorld(t)
+	c := w.cluster(t, cluster.Options{})
+	applied(t, c, want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "settings", "1")))
+	said, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{
+		"prune ConfigMap/" + w.sync.Namespace + "/settings",
+		"release Namespace/" + w.sync.Namespace + " (inventory)",
+	}, ended(said)); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	if home := w.mustGet(t, namespaces, "", w.sync.Namespace); home.GetDeletionTimestamp() != nil {
+		t.Error("The namespace stays")
+	}
+}
+
+// An inventory that was lost is made again, and what it lists is not deleted unseen.
+func TestDestroyWithoutInventory(t *testing.T) {
+	w := newWorld(t)
+	c := w.cluster(t, cluster.Options{})
+	applied(t, c, want(t, w.crd("Region", "Cluster")))
+	if err := w.at(configMaps, w.sync.Namespace).Delete(t.Context(), "headgate-main", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	said, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
+	if err != nil || said.Verdict.ExitCode != report.ExitHeld || said.Summary.Held != 1 {
+		t.Fatalf("got %v, %v", ended(said), err)
+	}
+	w.mustGet(t, crds, "", "regions."+w.group)
+	if said, err = reconcilerOf(c, w).Destroy(t.Context(), plan.Delete); err != nil || said.Summary.Pruned != 1 {
+		t.Errorf("The next one deletes it: %v, %v", ended(said), err)
+	}
+}
+
+// A status that is written all the time is no reason not to delete.
+func TestDestroyWhileSomebodyWrites(t *testing.T) {
+	w := newWorld(t)
+	c := w.cluster(t, cluster.Options{})
+	applied(t, c, want(t, w.crd("Region", "Cluster"), w.instance("Region", "", "north")))
+	deletes := 0
+	config := rest.CopyConfig(w.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(req *http.Request) (*http.Response, error) {
+			if req.Method == http.MethodDelete && strings.HasSuffix(req.URL.Path, "/regions/north") {
+				if deletes++; deletes == 1 {
+					w.patch(t, w.at(w.resource("Region"), ""), "north", `{"status":{"seen":"just now"}}`, "status")
+				}
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	said, err := reconcilerOf(clusterOf(t, config, w, cluster.Options{}), w).Destroy(t.Context(), plan.Delete)
+	if err != nil || said.Summary.Pruned != 2 || said.Verdict.ExitCode != 0 {
+		t.Errorf("got %v, %v", ended(said), err)
+	}
+	if _, err := w.at(w.resource("Region"), "").Get(t.Context(), "north", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("want it gone, got %v", err)
+	}
+}

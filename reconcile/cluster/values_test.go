@@ -1,0 +1,255 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"sigs.k8s.io/cli-utils/pkg/inventory"
+)
+
+// large is a commit whose inventory does not fit into one ConfigMap.
+func large(t *testing.T, w *world, edition string) render.Desired {
+	t.Helper()
+	objects := []*unstructured.Unstructured{namespace(w.sync.Namespace)}
+	for i := range 3000 {
+		objects = append(objects, configMap(w.sync.Namespace, fmt.Sprintf("m%04d-%s", i, strings.Repeat("x", 180)), edition))
+	}
+	return want(t, objects...)
+}
+
+// stopped is a pass that is stopped after a few writes: what it means to do is remembered.
+func stopped(t *testing.T, w *world, commit render.Desired) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	c := w.cluster(t, cluster.Options{Concurrency: 1, Progress: func(e cluster.Event) {
+		if e.Phase == "apply" && e.Done == 3 {
+			cancel()
+		}
+	}})
+	if _, err := c.Apply(ctx, planned(t, c, commit)); !errors.Is(err, context.Canceled) {
+		t.Fatalf("want the pass stopped, got %v", err)
+	}
+}
+
+func (w *world) siblings(t *testing.T) []string {
+	t.Helper()
+	l, err := w.at(configMaps, w.sync.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "headgate.dev/inventory-values-of=" + w.sync.Key()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range l.Items {
+		names = append(names, m.GetName())
+	}
+	return names
+}
+
+func TestInventoryOfManyObjects(t *testing.T) {
+	w := newWorld(t)
+	commit := large(t, w, "1")
+	stopped(t, w, commit)
+	inventoryOf := func() plan.Inventory {
+		t.Helper()
+		inv, err := w.cluster(t, cluster.Options{}).Inventory(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return inv
+	}
+	values := func(inv plan.Inventory) (known int) {
+		for _, e := range inv.Entries {
+			if e.UID != "" {
+				known++
+			}
+		}
+		return known
+	}
+	before := w.siblings(t)
+	inv := inventoryOf()
+	if len(before) < 2 || len(inv.Entries) != 3001 || values(inv) != 3 || inv.Rebuilt {
+		t.Fatalf("What does not fit goes to siblings and comes back whole: %d siblings, %d entries, %d known", len(before), len(inv.Entries), values(inv))
+	}
+	if got := theirSet(t, w); len(got) != 3001 {
+		t.Errorf("cli-utils' own client sees the same set, got %d", len(got))
+	}
+
+	// The next write names other siblings, and leaves none that nobody names.
+	stopped(t, w, commit)
+	inv = inventoryOf()
+	after := w.siblings(t)
+	if values(inv) != 6 || slices.Equal(before, after) || len(after) != len(before) {
+		t.Errorf("after one more pass: %d known, siblings %v, before %v", values(inv), after, before)
+	}
+
+	// Forged values are none, and then nothing is pruned; nor are values that are gone.
+	forged := thing("v1", "ConfigMap", w.sync.Namespace, after[0], map[string]any{"data": map[string]any{w.sync.Namespace + "_other__ConfigMap": `{"uid":"forged"}`}})
+	if err := w.at(configMaps, w.sync.Namespace).Delete(t.Context(), after[0], metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, how := range []string{"gone", "forged"} {
+		if inv = inventoryOf(); !inv.Rebuilt || len(inv.Entries) != 3001 {
+			t.Errorf("%s: want an inventory that prunes nothing and knows every object, got %d, rebuilt %t", how, len(inv.Entries), inv.Rebuilt)
+		}
+		if how == "gone" {
+			w.made(t, forged)
+		}
+	}
+	if p := planned(t, w.cluster(t, cluster.Options{}), want(t, namespace(w.sync.Namespace))); p.Count(plan.Prune) != 0 || !p.Remembers() {
+		t.Errorf("want no prune, got %d; remembers %t", p.Count(plan.Prune), p.Remembers())
+	}
+	stopped(t, w, commit)
+	if inv = inventoryOf(); inv.Rebuilt || len(w.siblings(t)) != len(before) {
+		t.Errorf("The next pass heals it: rebuilt %t, siblings %v", inv.Rebuilt, w.siblings(t))
+	}
+}
+
+// theirSet is what cli-utils' own client reads of our inventory.
+func theirSet(t *testing.T, w *world) []string {
+	t.Helper()
+	path := fixtures.Kubeconfig(t)
+	flags := genericclioptions.NewConfigFlags(false)
+	flags.KubeConfig = &path
+	theirs, err := inventory.NewClient(cmdutil.NewFactory(flags), inventory.WrapInventoryObj, inventory.InvInfoToConfigMap, inventory.StatusPolicyAll, inventory.ConfigMapGVK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := thing("v1", "ConfigMap", w.sync.Namespace, "headgate-main", nil)
+	info.SetLabels(map[string]string{"cli-utils.sigs.k8s.io/inventory-id": w.sync.Key()})
+	set, err := theirs.GetClusterObjs(inventory.WrapInventoryInfoObj(info))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, o := range set {
+		got = append(got, o.String())
+	}
+	slices.Sort(got)
+	return got
+}
+
+// Somebody writes foreign objects into the inventory, with and without what would be needed to
+// delete them.
+func TestTamperedInventory(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	c := w.cluster(t, cluster.Options{})
+	commit := want(t, namespace(space), w.crd("Region", "Cluster"), configMap(space, "ours", "1"))
+	applied(t, c, commit)
+	foreign := w.foreign(t, space)
+	other := configMap(space, "other-sync", "1")
+	other.SetLabels(map[string]string{plan.SyncLabel: "other.sync"})
+	other.SetAnnotations(map[string]string{plan.InventoryAnnotation: "other.sync"})
+	made := w.made(t, other)
+	entry := func(uid types.UID) string {
+		return `{\"uid\":\"` + string(uid) + `\",\"strategy\":\"Apply\",\"actuation\":\"Succeeded\",\"reconcile\":\"Succeeded\"}`
+	}
+	w.patch(t, w.at(configMaps, w.sync.Namespace), "headgate-main", `{"data":{
+		"`+space+`_copied__ConfigMap":"`+entry(foreign[configMaps].GetUID())+`",
+		"`+space+`_plain__Secret":"",
+		"`+space+`_other-sync__ConfigMap":"`+entry(made.GetUID())+`",
+		"_kube-system__Namespace":"",
+		"_nothing_example.org_Unserved":""}}`)
+	p := planned(t, c, commit)
+	if p.Count(plan.Prune) != 0 || p.Count(plan.Hold) != 4 {
+		t.Errorf("What does not bear our marks is held, got %v", actions(p))
+	}
+	if _, err := c.Apply(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	said, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
+	if err != nil || said.Verdict.ExitCode == 0 {
+		t.Errorf("The end of the sync is held too: %v, %v", ended(said), err)
+	}
+	w.unmoved(t, foreign)
+	w.mustGet(t, configMaps, space, "other-sync")
+	w.mustGet(t, namespaces, "", "kube-system")
+	if said, err = reconcilerOf(c, w).Destroy(t.Context(), plan.Orphan); err != nil || said.Verdict.ExitCode != 0 {
+		t.Errorf("but it can be let go: %v, %v", ended(said), err)
+	}
+	w.unmoved(t, foreign)
+
+	applied(t, c, commit)
+	w.patch(t, w.at(configMaps, w.sync.Namespace), "headgate-main", `{"data":{"nonsense":""}}`)
+	if _, err := c.Observe(t.Context(), commit); err == nil || !strings.Contains(err.Error(), `take that key out of its data: inventory key "nonsense"`) {
+		t.Errorf("What cannot be read is not acted on, and the error says what to do: %v", err)
+	}
+}
+
+// Somebody writes the inventory while a pass is at it, past the lease.
+func TestAnotherWriterInBetween(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace
+	commit := want(t, namespace(space), configMap(space, "a", "1"))
+	applied(t, w.cluster(t, cluster.Options{}), commit)
+	var meddled atomic.Bool
+	config := rest.CopyConfig(w.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(req *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(req.URL.Path, "/leases/headgate-main") && req.Method == http.MethodPut && meddled.CompareAndSwap(false, true) {
+				resp, err := next.RoundTrip(req)
+				w.patch(t, w.at(configMaps, space), "headgate-main", `{"metadata":{"annotations":{"by":"somebody"}}}`)
+				return resp, err
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	c := clusterOf(t, config, w, cluster.Options{})
+	p := planned(t, c, want(t, namespace(space), configMap(space, "a", "2")))
+	w.requests.Reset()
+	if _, err := c.Apply(t.Context(), p); !errors.Is(err, plan.ErrMoved) {
+		t.Errorf("want ErrMoved, got %v", err)
+	}
+	if n := w.requests.Counts()["PATCH"]; n != 0 {
+		t.Errorf("and no write after that, got %v", w.requests.Log())
+	}
+}
+
+// A cluster that was restored from a backup has the same objects under new UIDs.
+func TestRestoredCluster(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	c := w.cluster(t, cluster.Options{})
+	commit := want(t, namespace(space), configMap(space, "kept", "1"), configMap(space, "dropped", "1"))
+	applied(t, c, commit)
+	for _, name := range []string{"kept", "dropped"} {
+		o := w.mustGet(t, configMaps, space, name)
+		if err := w.at(configMaps, space).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		o.SetUID("")
+		o.SetResourceVersion("")
+		o.SetManagedFields(nil)
+		if _, err := w.at(configMaps, space).Create(t.Context(), o, metav1.CreateOptions{FieldManager: "velero"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := planned(t, c, want(t, namespace(space), configMap(space, "kept", "1")))
+	if diff := cmp.Diff([]string{"update (drift) ConfigMap/" + space + "/kept", "hold (not ours) ConfigMap/" + space + "/dropped"}, actions(p)); diff != "" {
+		t.Errorf("What is wanted is taken up again; what is not, a person looks at.\nsteps (-want +got):\n%s", diff)
+	}
+	applied(t, c, commit)
+	if p := planned(t, c, commit); p.Writes() || p.Remembers() {
+		t.Errorf("Then it is as it was: %v", actions(p))
+	}
+	if p := planned(t, c, want(t, namespace(space), configMap(space, "kept", "1"))); p.Count(plan.Prune) != 1 {
+		t.Errorf("and goes when nobody wants it: %v", actions(p))
+	}
+}

@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"testing"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// FuzzTamperedInventory has somebody write an inventory by hand. Whatever it holds, what is
+// deleted bears both marks of this sync and, where the entry has a UID, that UID; what is
+// released bears both marks; and what was read is written back as it was.
+func FuzzTamperedInventory(f *testing.F) {
+	f.Add("default_a__ConfigMap", `{"uid":"u"}`, "u", true, true, "")
+	f.Add("default_a__ConfigMap", `{"uid":"other"}`, "u", true, true, "")
+	f.Add("default_a__ConfigMap", "", "u", true, false, "Delete")
+	f.Add("_kube-system__Namespace", `{"uid":"u","digest":"x","mark":"y"}`, "u", false, false, "Delete")
+	f.Add("_buckets.example.org_apiextensions.k8s.io_CustomResourceDefinition", `{"strategy":"Apply"}`, "u", false, true, "Orphan")
+	f.Add("x", "{", "", true, true, "")
+	f.Fuzz(func(t *testing.T, key, value, uid string, label, annotation bool, ends string) {
+		entries, err := Entries(map[string]string{key: value})
+		if err != nil {
+			return // nothing is done by it
+		}
+		seen := Observed{Inventory: Inventory{Sync: sync, ResourceVersion: "1", Owner: render.OwnerHeadgate, Entries: entries}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
+		if ends == string(Delete) || ends == string(Orphan) {
+			seen.Ends = Ending(ends)
+		}
+		for id := range entries {
+			o := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: id.Kind}}
+			o.Namespace, o.Name, o.UID = id.Namespace, id.Name, types.UID(uid)
+			if label {
+				o.Labels = map[string]string{SyncLabel: sync.Key()}
+			}
+			if annotation {
+				o.Annotations = map[string]string{InventoryAnnotation: sync.Key()}
+			}
+			seen.Objects[id] = o
+			seen.Answers = map[Question]Answer{{Ask: Dependents, Of: id}: {}, {Ask: Inside, Of: id}: {}}
+		}
+		// A commit that wants something else: nothing is held for being empty.
+		p, err := Compute(render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{wanted(t, configMap("wanted"))}}, seen, Guarding{PruneInstances: true, MaxPrunes: 9}.Guards()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range p.Steps {
+			live := seen.Objects[s.ID]
+			switch e := entries[s.ID]; {
+			case s.Action != Prune && s.Action != Release:
+			case !Ours(live, sync):
+				t.Errorf("%s of %s, which does not bear both marks", s.Action, s.ID)
+			case s.Action == Prune && e.UID != "" && e.UID != live.UID:
+				t.Errorf("%s is not the object of the entry", s.ID)
+			case s.Action == Prune && (s.UID != live.UID || live.Name == sync.Namespace && live.Kind == "Namespace" && s.ID.Group == ""):
+				t.Errorf("%s would be deleted", s.ID)
+			}
+		}
+		data, err := seen.Inventory.Data()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Entries(data)
+		if err != nil || len(again) != len(entries) {
+			t.Fatalf("written back: %v, %v", again, err)
+		}
+		for id, e := range entries {
+			if again[id] != e {
+				t.Errorf("%s: %v, written back %v", id, e, again[id])
+			}
+		}
+	})
+}
