@@ -177,7 +177,7 @@ func (d *destruction) gone(ctx context.Context, tier plan.Plan, timeout time.Dur
 		left := map[manifest.ID]error{}
 		for _, s := range tier.Steps {
 			live, exists := seen.Objects[s.ID]
-			if exists && s.Action == plan.Prune && live.GetUID() == s.UID && d.done[s.ID].Err == nil {
+			if exists && s.Action == plan.Prune && (s.Writes() || s.Deleting) && live.GetUID() == s.UID && d.done[s.ID].Err == nil {
 				left[s.ID] = fmt.Errorf("not gone after %s: %s", timeout, plan.WhyDeleting(live))
 			}
 		}

@@ -254,3 +254,28 @@ func TestDestroyWhileSomebodyWrites(t *testing.T) {
 		t.Errorf("want it gone, got %v", err)
 	}
 }
+
+// Whoever says that it depends on something goes before that, whatever their kinds.
+func TestDestroyHeedsDependsOn(t *testing.T) {
+	w := newWorld(t)
+	settings := configMap("default", w.sync.Namespace, "1")
+	settings.SetAnnotations(map[string]string{"config.kubernetes.io/depends-on": w.group + "/Region/north"})
+	c := w.cluster(t, cluster.Options{})
+	first := want(t, w.crd("Region", "Cluster"), w.instance("Region", "", "north"))
+	applied(t, c, first)
+	applied(t, c, want(t, w.crd("Region", "Cluster"), w.instance("Region", "", "north"), settings))
+	w.requests.Reset()
+	said, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
+	if err != nil || said.Summary.Pruned != 3 || said.Verdict.ExitCode != 0 {
+		t.Fatalf("got %v, %v", ended(said), err)
+	}
+	var order []string
+	for _, request := range w.requests.Log() {
+		if path, deleted := strings.CutPrefix(request, "DELETE "); deleted && !strings.Contains(path, "headgate-") {
+			order = append(order, path[strings.LastIndex(path, "/")+1:])
+		}
+	}
+	if diff := cmp.Diff([]string{w.sync.Namespace, "north", "regions." + w.group}, order); diff != "" {
+		t.Errorf("deleted (-want +got):\n%s", diff)
+	}
+}

@@ -39,6 +39,9 @@ func (p Plan) leaving(s Step, live *metav1.PartialObjectMetadata, released bool)
 
 // WhyDeleting is what a deletion waits for, as far as the object itself tells.
 func WhyDeleting(live *metav1.PartialObjectMetadata) string {
+	if live.GetDeletionTimestamp() == nil {
+		return "it is there as before"
+	}
 	since := "it is being deleted since " + live.GetDeletionTimestamp().UTC().Format("2006-01-02T15:04:05Z")
 	finalizers := live.GetFinalizers()
 	switch {
