@@ -36,6 +36,17 @@ type Object struct {
 
 	json  []byte                                     // canonical: a fraction of the decoded object, and of the time to read the YAML again
 	again func() (*unstructured.Unstructured, error) // makes the content, where json is nil
+
+	document *manifest.Document // that says it, where one does
+}
+
+// OriginOf is where the value at a path of keys and indices begins, and the origin of the
+// object where that cannot be told. The document is parsed for it.
+func (o Object) OriginOf(path ...any) manifest.Origin {
+	if o.document == nil {
+		return o.Origin
+	}
+	return o.document.OriginOf(path...)
 }
 
 // NewObject is an object that was read at an origin. It keeps nothing of u.
@@ -120,7 +131,7 @@ func (how Options) object(o manifest.Object, shipper *catalogue.Package) (Object
 		}
 	}
 	made, err := NewObject(o.Unstructured, o.Origin)
-	made.Package = name
+	made.Package, made.document = name, o.Document
 	made.Optional = made.Optional && how.Owner != OwnerCrossplane
 	return made, err
 }

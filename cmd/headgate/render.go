@@ -8,6 +8,7 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/lint"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/spf13/cobra"
@@ -105,7 +106,7 @@ func (t *terminal) findings(found []manifest.Finding) {
 
 // rendered says on standard error what a person should know of what was rendered.
 func (t *terminal) rendered(want render.Desired, objects []render.Object) error {
-	t.findings(want.Findings)
+	t.findings(slices.Concat(want.Findings, lint.Coverage(want)))
 	for _, why := range slices.Sorted(maps.Keys(want.Skipped)) {
 		if t.verbose > 0 || why.Surprises() {
 			fmt.Fprintf(t.err, "skipped: %d × %s\n", want.Skipped[why], why)

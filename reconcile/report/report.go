@@ -11,6 +11,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/lint"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -105,7 +106,9 @@ type Step struct {
 func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	r := blank(p.Sync, p.Want.Revision)
 	r.Applied, r.Looked = applied, p.Looks
-	r.Findings = append(append(r.Findings, p.Want.Findings...), p.Notes...)
+	r.Findings = append(append(r.Findings, p.Want.Findings...), lint.Coverage(p.Want, p.Retained...)...)
+	slices.SortStableFunc(r.Findings, manifest.Finding.Compare)
+	r.Findings = append(r.Findings, p.Notes...)
 	r.Skipped = p.Want.Skipped
 	r.Approval = p.Approval
 	outcomes := make(map[manifest.ID]plan.Outcome, len(done))

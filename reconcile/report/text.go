@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -215,6 +216,27 @@ func (t Text) findings(b *strings.Builder, findings []manifest.Finding) {
 		}
 		b.WriteByte('\n')
 	}
+}
+
+// Findings writes findings alone. The last line is always their summary.
+func (t Text) Findings(w io.Writer, found []manifest.Finding) error {
+	var b strings.Builder
+	t.findings(&b, found)
+	var counts []string
+	for _, severity := range []manifest.Severity{manifest.Error, manifest.Warning, manifest.Note} {
+		n := 0
+		for _, f := range found {
+			if f.Severity == severity {
+				n++
+			}
+		}
+		if n > 0 {
+			counts = append(counts, moreOf(n, string(severity), string(severity)+"s"))
+		}
+	}
+	fmt.Fprintf(&b, "Summary: %s\n", cmp.Or(strings.Join(counts, ", "), "no findings"))
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 func (t Text) paint(s, colour string) string {

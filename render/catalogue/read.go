@@ -373,7 +373,7 @@ func (s *sorting) catalogue() Catalogue {
 		if u.object == nil {
 			continue
 		}
-		o := manifest.Object{Unstructured: u.object, Origin: u.Origin}
+		o := manifest.Object{Unstructured: u.object, Origin: u.Origin, Document: u.Document}
 		c.Objects = append(c.Objects, o)
 		if u.in != nil {
 			c.Shipped[o.ID()] = u.in

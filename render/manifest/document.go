@@ -88,7 +88,8 @@ func withTextKeys(value any) any {
 // An Object is a decoded document.
 type Object struct {
 	*unstructured.Unstructured
-	Origin Origin
+	Origin   Origin
+	Document *Document // that it was read from; nil where it was made
 }
 
 // ID is the identity of the object.

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/lint"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/spf13/cobra"
+)
+
+func newLint(t *terminal) *cobra.Command {
+	var (
+		from   sourceFlags
+		how    = newRenderFlags()
+		format = oneOf("text", "json", "github", "gitlab")
+		exitOn = oneOf("warning", "error", "note", "never")
+	)
+	cmd := &cobra.Command{
+		Use:   "lint [SOURCE] [flags]",
+		Short: "Say what is wrong with a commit, and what will not work",
+		Long: `Lint reads all of a commit, also what is inactive, and says what is wrong with it: what
+cannot be read or made, patterns that do not do what they seem to, and Compositions and
+managed resources that use a kind which no policy activates, with the line of the policy
+that would. What it cannot read, as programs in the inputs of functions, it says in a note.
+
+` + aboutSource + `
+
+Exit codes: 0 nothing, 1 findings, 2 wrong usage. --exit-on says which findings count.`,
+		Example: `  headgate lint ./platform
+  headgate lint --ref HEAD -o github
+  headgate lint ./platform --exit-on error`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			source, ref, err := t.source(&from, args)
+			if err != nil {
+				return err
+			}
+			options, err := how.options()
+			if err != nil {
+				return err
+			}
+			options.Memo = t.memo(&from, source)
+			want, err := reconcile.Reconciler{Source: shown{source, t.progress}, Options: options}.Render(cmd.Context(), ref)
+			problems, ofCommit := errors.AsType[catalogue.Errors](err)
+			if err != nil && !ofCommit {
+				return err
+			}
+			found := slices.Concat(asFindings(problems), linted(want))
+			t.progress.Stop()
+			if err := t.lint(found, format.value); err != nil {
+				return err
+			}
+			return lintCode(found, exitOn.value)
+		},
+	}
+	from.addTo(cmd)
+	format.addTo(cmd, "output", "o", "output format")
+	exitOn.addTo(cmd, "exit-on", "", "the least finding that exits with code 1")
+	how.addTo(cmd)
+	return cmd
+}
+
+// lint writes findings to standard output.
+func (t *terminal) lint(found []manifest.Finding, format string) error {
+	switch format {
+	case "json":
+		if found == nil {
+			found = []manifest.Finding{}
+		}
+		return t.json(map[string]any{"apiVersion": "headgate.dev/v1alpha1", "kind": "Findings", "findings": found})
+	case "github":
+		return report.GitHub(t.out, report.Report{Findings: found})
+	case "gitlab":
+		return report.GitLab(t.out, report.Report{Findings: found})
+	}
+	return report.Text{Colour: t.coloured(t.outTTY())}.Findings(t.out, found)
+}
+
+// linted are the findings of a commit that can be rendered, and what is wrong with definitions
+// that are inactive, which nothing else decodes.
+func linted(want render.Desired) []manifest.Finding {
+	found := slices.Concat(asFindings(want.Problems()), want.Findings, lint.Coverage(want))
+	for _, d := range want.Definitions {
+		if d.Active || d.Document == nil {
+			continue
+		}
+		if _, err := d.Declared(); err != nil {
+			found = append(found, asFindings(catalogue.ErrorsOf(d.Origin(), err))...)
+		}
+	}
+	slices.SortFunc(found, manifest.Finding.Compare)
+	return slices.Compact(found)
+}
+
+func asFindings(problems catalogue.Errors) []manifest.Finding {
+	var found []manifest.Finding
+	for _, p := range problems {
+		found = append(found, manifest.Finding{
+			Rule: "unusable", Severity: manifest.Error, Origin: p.Origin, Message: strings.TrimPrefix(p.Error(), p.Origin.String()+": "),
+		})
+	}
+	return found
+}
+
+// lintCode is what lint exits with: 1 where a finding is at least so severe.
+func lintCode(found []manifest.Finding, least string) error {
+	order := []string{string(manifest.Error), string(manifest.Warning), string(manifest.Note)}
+	counts := order[:slices.Index(order, least)+1] // of never: none
+	if slices.ContainsFunc(found, func(f manifest.Finding) bool { return slices.Contains(counts, string(f.Severity)) }) {
+		return exit{code: 1}
+	}
+	return nil
+}

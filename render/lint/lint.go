@@ -1,0 +1,141 @@
+// Package lint reads what a commit wants as a reviewer would, and finds what will not work
+// though each part of it is right. What is wrong with a part alone its own package finds.
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The rules.
+const (
+	RuleInactive = "kind-inactive" // something uses a kind that no policy activates
+	RuleUnread   = "kinds-unread"  // something may use kinds, in a way that is not read
+)
+
+// Coverage finds the uses of kinds that the commit knows and does not activate: by managed
+// resources, and in Compositions by resources, inputs of functions and Go templates. A kind of
+// those that stay active though nothing activates them is fine. Of a commit that declares no
+// definitions nothing is found. The findings are sorted.
+func Coverage(want render.Desired, stays ...string) []manifest.Finding {
+	c := coverage{want: want, inactive: map[schema.GroupKind]string{}}
+	for _, d := range want.Definitions {
+		if !d.Active && !slices.Contains(stays, d.Name) {
+			c.inactive[schema.GroupKind{Group: d.Group, Kind: d.Kind}] = d.Name
+		}
+	}
+	if len(want.Definitions) == 0 {
+		return nil
+	}
+	declared := map[schema.GroupKind]bool{}
+	for _, d := range want.Definitions {
+		declared[schema.GroupKind{Group: d.Group, Kind: d.Kind}] = true
+	}
+	for _, o := range want.Objects {
+		kind := schema.GroupKind{Group: o.ID.Group, Kind: o.ID.Kind}
+		if name, found := c.inactive[kind]; found {
+			c.found = append(c.found, manifest.Finding{
+				Rule: RuleInactive, Severity: manifest.Warning, Origin: o.Origin,
+				Message: fmt.Sprintf("%s is of %s, which no policy activates", o.ID, name), Fix: c.fix(name),
+			})
+		}
+		if isComposition(o.ID) || declared[kind] {
+			c.object(o)
+		}
+	}
+	slices.SortFunc(c.found, manifest.Finding.Compare)
+	return slices.Compact(c.found)
+}
+
+func isComposition(id manifest.ID) bool {
+	return id.Group == "apiextensions.crossplane.io" && id.Kind == "Composition"
+}
+
+type coverage struct {
+	want     render.Desired
+	inactive map[schema.GroupKind]string // the names of their definitions
+	found    []manifest.Finding
+}
+
+// object finds what an object uses.
+func (c *coverage) object(o render.Object) {
+	content, err := o.Content()
+	if err != nil {
+		return // whoever applies it says so
+	}
+	spec, _ := content.Object["spec"].(map[string]any)
+	if !isComposition(o.ID) {
+		c.walk(o, spec, "spec")
+		return
+	}
+	for _, key := range []string{"resources", "patchSets"} {
+		c.walk(o, spec[key], "spec", key)
+	}
+	steps, _ := spec["pipeline"].([]any)
+	for i, step := range steps {
+		step, _ := step.(map[string]any)
+		c.input(o, step, "spec", "pipeline", i, "input")
+	}
+}
+
+// walk finds every object, and every reference to one, in a value.
+func (c *coverage) walk(o render.Object, v any, path ...any) {
+	switch v := v.(type) {
+	case map[string]any:
+		version, _ := v["apiVersion"].(string)
+		kind, _ := v["kind"].(string)
+		if name, found := c.use(version, kind); found {
+			c.say(o, name, o.OriginOf(append(slices.Clone(path), "kind")...))
+		}
+		for key, below := range v {
+			c.walk(o, below, append(slices.Clone(path), key)...)
+		}
+	case []any:
+		for i, below := range v {
+			c.walk(o, below, append(slices.Clone(path), i)...)
+		}
+	}
+}
+
+// use is the definition of a kind that is used and inactive.
+func (c *coverage) use(apiVersion, kind string) (definition string, found bool) {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return "", false
+	}
+	definition, found = c.inactive[schema.GroupKind{Group: gv.Group, Kind: kind}]
+	return definition, found
+}
+
+func (c *coverage) say(o render.Object, definition string, at manifest.Origin) {
+	c.found = append(c.found, manifest.Finding{
+		Rule: RuleInactive, Severity: manifest.Warning, Origin: at,
+		Message: fmt.Sprintf("%s uses %s, which no policy activates", o.ID, definition), Fix: c.fix(definition),
+	})
+}
+
+// fix is the line of a policy that would activate a definition. The policy is one that is
+// about the same group, or the only one.
+func (c *coverage) fix(definition string) string {
+	_, group, _ := strings.Cut(definition, ".")
+	policies := slices.DeleteFunc(slices.Clone(c.want.Policies), func(p catalogue.Policy) bool { return p.Paused })
+	of := func(p catalogue.Policy) string {
+		return fmt.Sprintf("add %q to spec.activate of policy %s (%s)", definition, p.Name, p.Origin)
+	}
+	for _, p := range policies {
+		if slices.ContainsFunc(p.Patterns, func(pattern catalogue.Pattern) bool { return strings.HasSuffix(pattern.Glob, "."+group) }) {
+			return of(p)
+		}
+	}
+	if len(policies) == 1 {
+		return of(policies[0])
+	}
+	return fmt.Sprintf("add %q to spec.activate of a policy", definition)
+}

@@ -1,0 +1,208 @@
+package lint
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"headgate.dev/headgate/render"
+)
+
+const crd = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[1]s}
+spec:
+  group: %[2]s
+  names: {kind: %[3]s, listKind: %[3]sList, plural: %[4]s, singular: %[5]s, categories: [managed]}
+  scope: Namespaced
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`
+
+// platform is a commit with a safe-start package of two groups and the policies of its user.
+func platform(files map[string]string) fstest.MapFS {
+	tree := fstest.MapFS{"package/crossplane.yaml": {Data: []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-a}\nspec: {capabilities: [safe-start]}\n")}}
+	for _, k := range []struct{ group, kind string }{{"s3.example.org", "Bucket"}, {"s3.example.org", "Policy"}, {"sqs.example.org", "Queue"}} {
+		plural := strings.ToLower(k.kind) + "s"
+		name := plural + "." + k.group
+		tree["package/crds/"+name+".yaml"] = &fstest.MapFile{Data: fmt.Appendf(nil, crd, name, k.group, k.kind, plural, strings.ToLower(k.kind))}
+	}
+	for name, content := range files {
+		tree[name] = &fstest.MapFile{Data: []byte(content)}
+	}
+	return tree
+}
+
+func policy(name string, patterns ...string) string {
+	return fmt.Sprintf("apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata: {name: %s}\nspec: {activate: [%s]}\n", name, strings.Join(patterns, ", "))
+}
+
+func composition(spec string) string {
+	return "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {name: store}\nspec:\n" + spec
+}
+
+const templated = `  mode: Pipeline
+  pipeline:
+  - step: render
+    functionRef: {name: function-go-templating}
+    input:
+      apiVersion: gotemplating.fn.crossplane.io/v1beta1
+      kind: GoTemplate
+      source: Inline
+      inline:
+        template: |
+          {{- /* apiVersion: s3.example.org/v1
+          kind: Policy */ -}}
+          # kind: Policy
+          {{ range $i := until 3 }}
+          ---
+          metadata:
+            name: a
+          apiVersion: "s3.example.org/v1" # the newest
+          kind: Bucket
+          spec:
+            of: {{ $i }}
+          {{ end }}
+          ---
+          apiVersion: sqs.example.org/v1
+          kind: Queue
+`
+
+func TestCoverage(t *testing.T) {
+	const bucket = `Composition.apiextensions.crossplane.io/store uses buckets.s3.example.org, which no policy activates`
+	cases := map[string]struct {
+		reason string
+		files  map[string]string
+		stays  []string
+		want   []string // "file:line severity message; fix"
+	}{
+		"Instance": {
+			reason: "It would wait for ever.",
+			files: map[string]string{
+				"policy.yaml": policy("team", "queues.*"),
+				"bucket.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: s3.example.org/v1\nkind: Bucket\nmetadata: {name: logs, namespace: team-a}\n",
+			},
+			want: []string{`bucket.yaml:5 warning Bucket.s3.example.org/team-a/logs is of buckets.s3.example.org, which no policy activates; add "buckets.s3.example.org" to spec.activate of policy team (policy.yaml:1)`},
+		},
+		"Active": {
+			reason: "All is as it should be.",
+			files: map[string]string{
+				"policy.yaml": policy("team", "'*'"),
+				"bucket.yaml": "apiVersion: s3.example.org/v1\nkind: Bucket\nmetadata: {name: logs}\n",
+				"store.yaml":  composition(templated),
+			},
+		},
+		"Stays": {
+			reason: "Active is final: what was active is served, whatever the policies say.",
+			files:  map[string]string{"bucket.yaml": "apiVersion: s3.example.org/v1\nkind: Bucket\nmetadata: {name: logs}\n"},
+			stays:  []string{"buckets.s3.example.org"},
+		},
+		"Resources": {
+			reason: "The mode of old.",
+			files: map[string]string{
+				"a.yaml":     policy("sqs", "queues.sqs.example.org"),
+				"b.yaml":     policy("s3", "policies.s3.example.org"),
+				"store.yaml": composition("  mode: Resources\n  resources:\n  - name: bucket\n    base:\n      apiVersion: s3.example.org/v1\n      kind: Bucket\n  - name: queue\n    base: {apiVersion: sqs.example.org/v1, kind: Queue}\n"),
+			},
+			want: []string{`store.yaml:10 warning ` + bucket + `; add "buckets.s3.example.org" to spec.activate of policy s3 (b.yaml:1)`},
+		},
+		"PatchAndTransform": {
+			reason: "Resources are in the input of a function, as deep as they like.",
+			files: map[string]string{
+				"store.yaml": composition("  mode: Pipeline\n  pipeline:\n  - step: pt\n    functionRef: {name: function-patch-and-transform}\n    input:\n      apiVersion: pt.fn.crossplane.io/v1beta1\n      kind: Resources\n" +
+					"      resources:\n      - name: wrapped\n        base:\n          apiVersion: kubernetes.crossplane.io/v1alpha2\n          kind: Object\n          spec:\n            forProvider:\n              manifest:\n                apiVersion: s3.example.org/v1\n                kind: Bucket\n"),
+			},
+			want: []string{`store.yaml:21 warning ` + bucket + `; add "buckets.s3.example.org" to spec.activate of a policy`},
+		},
+		"Template": {
+			reason: "What the template does around an object does not matter, nor what is commented out.",
+			files:  map[string]string{"policy.yaml": policy("team", "queues.*"), "store.yaml": composition(templated)},
+			want:   []string{`store.yaml:23 warning ` + bucket + `; add "buckets.s3.example.org" to spec.activate of policy team (policy.yaml:1)`},
+		},
+		"Computed": {
+			reason: "What cannot be known is said.",
+			files: map[string]string{
+				"store.yaml": composition("  mode: Pipeline\n  pipeline:\n  - step: render\n    input:\n      kind: GoTemplate\n      inline:\n        template: |\n          apiVersion: s3.example.org/v1\n          kind: {{ .kind }}\n"),
+			},
+			want: []string{`store.yaml:13 note whether all that Composition.apiextensions.crossplane.io/store composes is active is not known: the template of step render computes kinds, which is not read`},
+		},
+		"Elsewhere": {
+			reason: "A function may read its templates from its own files.",
+			files: map[string]string{
+				"store.yaml": composition("  mode: Pipeline\n  pipeline:\n  - step: render\n    input:\n      kind: GoTemplate\n      source: FileSystem\n"),
+			},
+			want: []string{`store.yaml:9 note whether all that Composition.apiextensions.crossplane.io/store composes is active is not known: the templates of step render are not in the commit, which is not read`},
+		},
+		"Program": {
+			reason: "Other languages are not read.",
+			files: map[string]string{
+				"store.yaml": composition("  mode: Pipeline\n  pipeline:\n  - step: kcl\n    input:\n      kind: KCLInput\n      spec:\n        source: |\n          items = [{apiVersion = \"s3.example.org/v1\", kind = \"Bucket\"}]\n"),
+			},
+			want: []string{`store.yaml:11 note whether all that Composition.apiextensions.crossplane.io/store composes is active is not known: the input of step kcl is a program, which is not read`},
+		},
+		"Paused": {
+			reason: "A policy that is paused would activate nothing.",
+			files: map[string]string{
+				"policy.yaml": strings.Replace(policy("team", "queues.*"), "{name: team}", "{name: team, annotations: {crossplane.io/paused: \"true\"}}", 1),
+				"bucket.yaml": "apiVersion: s3.example.org/v1\nkind: Bucket\nmetadata: {name: logs}\n",
+			},
+			want: []string{`bucket.yaml:1 warning Bucket.s3.example.org/logs is of buckets.s3.example.org, which no policy activates; add "buckets.s3.example.org" to spec.activate of a policy`},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want, err := render.Render(render.Input{Files: platform(tc.files)}, render.Options{Owner: render.OwnerCrossplane})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range Coverage(want, tc.stays...) {
+				said := fmt.Sprintf("%s %s %s", f.Origin, f.Severity, f.Message)
+				if f.Fix != "" {
+					said += "; " + f.Fix
+				}
+				got = append(got, said)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nCoverage(...) (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestPartial: where the definitions are declared elsewhere, nobody knows what is active.
+func TestPartial(t *testing.T) {
+	want, err := render.Render(render.Input{Files: fstest.MapFS{"store.yaml": {Data: []byte(composition(templated))}}}, render.Options{Owner: render.OwnerCrossplane})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := Coverage(want); len(found) > 0 {
+		t.Errorf("found %v", found)
+	}
+}
+
+// FuzzUses reads templates that nobody checked: every use is of lines that are there, and what
+// is written plainly is found wherever the rest of the template leaves the indentation alone.
+func FuzzUses(f *testing.F) {
+	f.Add("{{ range . }}\napiVersion: a/v1\n{{ end }}\nkind: B\n")
+	f.Add("- apiVersion: 'a'\n  kind: \"b\n-  - kind: c\n")
+	f.Add("{{/* x\n*/}}\nkind: {{ .a }}\r\napiVersion: a # b")
+	f.Fuzz(func(t *testing.T, template string) {
+		lines := strings.Split(template, "\n")
+		for _, u := range uses(template) {
+			if u.line >= len(lines) || u.kind == "" || u.apiVersion == "" {
+				t.Fatalf("%+v of %d lines", u, len(lines))
+			}
+		}
+		if strings.Contains(template, "{{") {
+			return // which may be a remark that does not end
+		}
+		all := uses(template + "\n---\napiVersion: s3.example.org/v1\nkind: Bucket\n")
+		if n := len(all); n == 0 || all[n-1] != (use{"s3.example.org/v1", "Bucket", len(lines) + 2}) {
+			t.Fatalf("the last is not found: %+v", all)
+		}
+	})
+}
