@@ -44,8 +44,16 @@ type Desired struct {
 	Policies    []catalogue.Policy  // by name
 	Packages    []catalogue.Package // by origin
 	Unread      []catalogue.Unread  // packages of which it is not known what they hold
+	Left        []Left              // what Crossplane installs with packages, sorted by identity; but for definitions
 	Skipped     catalogue.Skipped   // what was read and is not applied, counted by reason
 	Findings    []manifest.Finding  // sorted
+}
+
+// A Left object is one that is not applied, because Crossplane installs it with a package.
+type Left struct {
+	ID      manifest.ID
+	Origin  manifest.Origin
+	Package string // its Directory
 }
 
 // Render renders a commit. The CRDs of active definitions are among the objects,
@@ -93,6 +101,7 @@ func Render(in Input, how Options) (Desired, error) {
 		shipper := c.Shipped[o.ID()]
 		if want.Owner.leaves(shipper) {
 			want.Skipped.Add(catalogue.Installed)
+			want.Left = append(want.Left, Left{o.ID(), o.Origin, shipper.Directory})
 			continue
 		}
 		if shipper != nil {
@@ -119,6 +128,7 @@ func Render(in Input, how Options) (Desired, error) {
 	want.Objects = objects
 	slices.SortFunc(want.Objects, func(a, b Object) int { return a.ID.Compare(b.ID) })
 	slices.SortFunc(want.Findings, manifest.Finding.Compare)
+	slices.SortFunc(want.Left, func(a, b Left) int { return a.ID.Compare(b.ID) })
 	return want, nil
 }
 

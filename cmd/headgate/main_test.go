@@ -58,11 +58,11 @@ func TestScripts(t *testing.T) {
 // push pushes a directory to the registry of the scripts: push DIR REPOSITORY TAG.
 func push(t *testing.T, packages *fixtures.Registry, ts *testscript.TestScript, args []string) {
 	t.Helper()
-	packages.Push(t, args[1], args[2], treeOf(ts, args[0]), 0)
+	packages.Push(t, args[1], args[2], filesOf(ts, args[0]), 0)
 }
 
-// treeOf are the files of a directory.
-func treeOf(ts *testscript.TestScript, dir string) fstest.MapFS {
+// filesOf are the files of a directory.
+func filesOf(ts *testscript.TestScript, dir string) fstest.MapFS {
 	files := fstest.MapFS{}
 	tree := os.DirFS(ts.MkAbs(dir))
 	ts.Check(fs.WalkDir(tree, ".", func(name string, e fs.DirEntry, err error) error {
@@ -103,6 +103,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"xpkg":     xpkg,
 	"branch":   branch,
 	"install":  install,
+	"depend":   depend,
 	"commit":   commit,
 	"lose":     lose,
 	"apply":    apply,
@@ -165,7 +166,7 @@ spec:
 
 // xpkg builds the .xpkg file of a package: xpkg DIR FILE.
 func xpkg(ts *testscript.TestScript, _ bool, args []string) {
-	data, err := fixtures.XPKG(treeOf(ts, args[0]))
+	data, err := fixtures.XPKG(filesOf(ts, args[0]))
 	ts.Check(err)
 	write(ts, ts.MkAbs(args[1]), string(data))
 }
@@ -173,6 +174,16 @@ func xpkg(ts *testscript.TestScript, _ bool, args []string) {
 // install writes the object that installs a package: install FILE KIND NAME IMAGE.
 func install(ts *testscript.TestScript, _ bool, args []string) {
 	write(ts, ts.MkAbs(args[0]), fmt.Sprintf("apiVersion: pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\nspec:\n  package: %s\n", args[1], args[2], args[3]))
+}
+
+// depend writes the metadata of a configuration that depends on providers: depend FILE NAME
+// [SOURCE CONSTRAINT]...
+func depend(ts *testscript.TestScript, _ bool, args []string) {
+	text := fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: %s\nspec:\n  dependsOn:\n", args[1])
+	for rest := args[2:]; len(rest) > 1; rest = rest[2:] {
+		text += fmt.Sprintf("  - provider: %s\n    version: %q\n", rest[0], rest[1])
+	}
+	write(ts, ts.MkAbs(args[0]), text)
 }
 
 // policy writes a policy: policy FILE NAME PATTERN...

@@ -57,6 +57,7 @@ func newRoot(t *terminal) *cobra.Command {
 		newSync(t),
 		newRun(t),
 		newWhy(t),
+		newTree(t),
 		newStatus(t),
 		newApprove(t),
 		newDestroy(t),

@@ -249,39 +249,53 @@ func kinship(p catalogue.Policy, d render.Definition) int {
 
 // look asks the cluster for what it has of a definition.
 func look(ctx context.Context, r reconcile.Reconciler, want render.Desired, name string) (*live, error) {
+	found, err := lookAt(ctx, r, want, []string{name})
+	if err != nil {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+// lookAt asks the cluster for what it has of definitions, in their order.
+func lookAt(ctx context.Context, r reconcile.Reconciler, want render.Desired, names []string) ([]*live, error) {
 	only := render.Desired{Owner: render.OwnerHeadgate}
-	if r.Applier == nil { // nothing is owned, and the definition is looked for
-		only.Definitions = slices.DeleteFunc(slices.Clone(want.Definitions), func(d render.Definition) bool { return d.Name != name })
+	if r.Applier == nil { // nothing is owned, and the definitions are looked for
+		only.Definitions = slices.DeleteFunc(slices.Clone(want.Definitions), func(d render.Definition) bool { return !slices.Contains(names, d.Name) })
 	}
 	seen, err := r.Observer.Observe(ctx, only)
 	if err != nil {
 		return nil, err
 	}
-	id := plan.CRD(name)
-	l := &live{}
-	_, l.Owned = seen.Inventory.Entries[id]
-	crd, exists := seen.Objects[id]
-	if exists && !l.Owned {
-		l.By = plan.Foreign(crd, r.Sync).By
-	}
-	plural, group, _ := strings.Cut(name, ".")
+	served := map[string]bool{}
 	for gk, kind := range seen.Kinds {
-		l.Served = l.Served || gk.Group == group && kind.Resource == plural
+		served[kind.Resource+"."+gk.Group] = true
 	}
-	if l.Exists = exists || l.Served; !l.Exists {
-		return l, nil
+	found := make([]*live, len(names))
+	var questions []plan.Question
+	for i, name := range names {
+		id := plan.CRD(name)
+		crd, exists := seen.Objects[id]
+		_, owned := seen.Inventory.Entries[id]
+		found[i] = &live{Owned: owned, Exists: exists || served[name], Served: served[name]}
+		if exists && !owned {
+			found[i].By = plan.Foreign(crd, r.Sync).By
+		}
+		if found[i].Exists {
+			questions = append(questions, plan.Question{Ask: plan.Dependents, Of: id})
+		}
 	}
-	q := plan.Question{Ask: plan.Dependents, Of: id}
-	answers, err := r.Observer.Answer(ctx, []plan.Question{q})
-	if err != nil {
-		return nil, err
+	answers, err := r.Observer.Answer(ctx, questions)
+	for i, name := range names {
+		a, asked := answers[plan.Question{Ask: plan.Dependents, Of: plan.CRD(name)}]
+		switch {
+		case !asked:
+		case a.Unknown != "":
+			found[i].Note = a.Unknown
+		default:
+			found[i].InUse = &a.Count
+		}
 	}
-	if a := answers[q]; a.Unknown != "" {
-		l.Note = a.Unknown
-	} else {
-		l.InUse = &a.Count
-	}
-	return l, nil
+	return found, err
 }
 
 // write writes an explanation for people.

@@ -91,6 +91,7 @@ type Package struct {
 	Version    string          // the tag or digest that was taken
 	Digest     string          // of the image: what that came to
 	Mentioned  manifest.Origin // the first place that asks for it
+	Named      manifest.ID     // the object of the commit that names it; zero of a dependency
 	Installers []manifest.ID   // all that have Crossplane install it, the Installer first
 	Manual     bool            // a person has to let in every new version
 

@@ -177,8 +177,8 @@ func dnsLabel(source string) string {
 	return strings.Trim(b.String(), "-")
 }
 
-// called says whether a package of the tree is the one of a source.
-func (p *Package) called(kind, source string) bool {
+// Called says whether a package of the tree is the one of a source.
+func (p *Package) Called(kind, source string) bool {
 	return !p.Pulled() && (kind == "" || p.Kind == kind) && path.Base(source) == p.Name
 }
 

@@ -118,7 +118,7 @@ func (r *Reading) resolve(held []Image) *resolution {
 	installed := map[*Package]root{} // packages of the tree that an object has Crossplane install
 	for _, one := range roots {
 		i := slices.IndexFunc(r.walk.packages, func(p *Package) bool {
-			return p.Kind == one.id.Kind && (p.Name == one.id.Name || p.called(p.Kind, one.source))
+			return p.Kind == one.id.Kind && (p.Name == one.id.Name || p.Called(p.Kind, one.source))
 		})
 		if i >= 0 {
 			installed[r.walk.packages[i]] = one
@@ -173,7 +173,7 @@ func (res *resolution) node(source string) *node {
 // ask asks for the dependencies of a package that the tree does not hold.
 func (r *Reading) ask(res *resolution, p *Package, as asking, installers []manifest.ID) {
 	for _, dep := range p.Depends {
-		if slices.ContainsFunc(r.walk.packages, func(other *Package) bool { return other.called(dep.Kind, dep.Source) }) {
+		if slices.ContainsFunc(r.walk.packages, func(other *Package) bool { return other.Called(dep.Kind, dep.Source) }) {
 			continue
 		}
 		as.Dependency = dep
@@ -275,6 +275,9 @@ func (n *node) file() *file {
 	p.Installers = n.installers
 	if len(n.installers) > 0 {
 		p.Installer = n.installers[0]
+	}
+	if len(n.roots) > 0 {
+		p.Named = n.roots[0].id
 	}
 	p.Manual = slices.ContainsFunc(n.roots, func(r root) bool { return r.manual })
 	return &file{path: n.image.name(), in: &p, image: true, documents: n.contents.documents}

@@ -1,0 +1,326 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/spf13/cobra"
+)
+
+func newTree(t *terminal) *cobra.Command {
+	var (
+		to     = newPassFlags()
+		live   bool
+		all    bool
+		format = oneOf("text", "json")
+	)
+	cmd := &cobra.Command{
+		Use:   "tree [SOURCE] [flags]",
+		Short: "Show packages, what they depend on and bring, and which definitions are active",
+		Long: `Tree shows what the packages of a commit bring, from those that it installs down to the
+definitions: configurations, the providers that they depend on, policies, XRDs and
+Compositions, and every active definition with the pattern that activates it. A definition
+that is active makes a CRD of its name; with --live it says too what the cluster has of that,
+and how many objects of the kind there are.
+
+` + aboutSource + `
+
+Exit codes: 0 shown, 1 an error, 2 wrong usage.`,
+		Example: `  headgate tree ./platform
+  headgate tree ./platform --live
+  headgate tree --repo https://example.org/platform.git --all -o json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			from, ref, err := t.source(&to.sourceFlags, args)
+			if err != nil {
+				return err
+			}
+			wire := t.offline
+			if live {
+				wire = func(f *passFlags, source reconcile.Source) (reconcile.Reconciler, error) {
+					return t.reconciler(f, source, cluster.Options{})
+				}
+			}
+			r, err := wire(to, from)
+			if err != nil {
+				return err
+			}
+			want, err := r.Render(cmd.Context(), ref)
+			if err != nil {
+				return err
+			}
+			made := treeOf(want, all)
+			if live {
+				if err := made.look(cmd.Context(), r, want); err != nil {
+					return err
+				}
+			}
+			t.progress.Stop()
+			if format.value == "json" {
+				return t.json(made)
+			}
+			if err := made.write(t.out); err != nil {
+				return err
+			}
+			line := "Summary: " + count(len(want.Packages), "package") + " · " + numbers(want.Definitions).String()
+			if want.Revision != "" {
+				line += " · " + want.Revision[:min(len(want.Revision), 12)]
+			}
+			_, err = fmt.Fprintln(t.err, line)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&live, "live", false, "look into the cluster too: CRDs, and objects of their kinds")
+	cmd.Flags().BoolVar(&all, "all", false, "list definitions that are not active, too")
+	to.addTo(cmd)
+	format.addTo(cmd, "output", "o", "output format")
+	return cmd
+}
+
+// A tree is what the packages of a commit bring. Its JSON is an interface for programs.
+type tree struct {
+	APIVersion string  `json:"apiVersion"`
+	Kind       string  `json:"kind"`
+	Revision   string  `json:"revision,omitempty"`
+	Roots      []*twig `json:"roots"`
+}
+
+// A twig is a package, or something that it brings.
+type twig struct {
+	Kind     string              `json:"kind"`
+	Name     string              `json:"name"`
+	Package  *packageOf          `json:"package,omitempty"` // of a package
+	Needs    string              `json:"needs,omitempty"`   // of a dependency: the constraint on its version
+	Origin   *manifest.Origin    `json:"origin,omitempty"`
+	Active   *bool               `json:"active,omitempty"` // of a definition
+	Paused   bool                `json:"paused,omitempty"`
+	Because  []activation.Reason `json:"because,omitempty"`
+	Live     *live               `json:"live,omitempty"`
+	Inactive int                 `json:"inactive,omitempty"` // definitions that are not listed
+	Above    bool                `json:"above,omitempty"`    // what is below it is shown where it first appears
+	Unread   string              `json:"unread,omitempty"`   // why it is not known what is below it
+	Children []*twig             `json:"children,omitempty"`
+}
+
+// A grove is what a tree is made of.
+type grove struct {
+	want        render.Desired
+	all         bool
+	definitions map[string][]render.Definition // by package
+	shown       map[string]bool                // packages
+}
+
+// treeOf is the tree of a commit.
+func treeOf(want render.Desired, all bool) tree {
+	g := grove{want: want, all: all, definitions: map[string][]render.Definition{}, shown: map[string]bool{}}
+	for _, d := range want.Definitions {
+		in := ""
+		if d.Package != nil {
+			in = d.Package.Directory
+		}
+		g.definitions[in] = append(g.definitions[in], d)
+	}
+	made := tree{APIVersion: "headgate.dev/v1alpha1", Kind: "Tree", Revision: want.Revision, Roots: []*twig{}}
+	depended := map[string]bool{} // packages of the tree that others depend on
+	for _, p := range want.Packages {
+		for _, dep := range p.Depends {
+			if in := g.held(dep); in != nil {
+				depended[in.Directory] = true
+			}
+		}
+	}
+	tops := slices.SortedStableFunc(slices.Values(want.Packages), func(a, b catalogue.Package) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) // configurations before providers
+	})
+	for _, p := range tops {
+		if !depended[p.Directory] {
+			made.Roots = append(made.Roots, g.packageOf(p))
+		}
+	}
+	for _, p := range tops { // in a circle nothing is a root
+		if !g.shown[p.Directory] {
+			made.Roots = append(made.Roots, g.packageOf(p))
+		}
+	}
+	for _, u := range want.Unread {
+		if !g.shown[u.Source] {
+			made.Roots = append(made.Roots, &twig{Kind: "Package", Name: u.Source, Origin: &u.Origin, Unread: u.Err.Error()})
+		}
+	}
+	outside := &twig{Kind: "Commit", Name: "outside of packages"}
+	for _, o := range want.Objects {
+		if o.Package == "" && isPolicy(o.ID) {
+			outside.Children = append(outside.Children, &twig{Kind: o.ID.Kind, Name: o.ID.Name, Origin: &o.Origin})
+		}
+	}
+	g.define(outside, "")
+	if len(outside.Children)+outside.Inactive > 0 {
+		made.Roots = append(made.Roots, outside)
+	}
+	return made
+}
+
+func isPolicy(id manifest.ID) bool { return id == plan.MRAP(id.Name) }
+
+// held is the package that a dependency is, if it is known.
+func (g grove) held(dep catalogue.Dependency) *catalogue.Package {
+	i := slices.IndexFunc(g.want.Packages, func(p catalogue.Package) bool {
+		return p.Pulled() && p.Source == dep.Source || p.Called(dep.Kind, dep.Source)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &g.want.Packages[i]
+}
+
+// packageOf is the twig of a package.
+func (g grove) packageOf(p catalogue.Package) *twig {
+	b := &twig{Kind: p.Kind, Name: p.Name, Package: whence(&p), Origin: &p.Origin}
+	if p.Pulled() {
+		b.Origin = &p.Mentioned
+	}
+	if g.shown[p.Directory] {
+		b.Above = true
+		return b
+	}
+	g.shown[p.Directory] = true
+	for _, dep := range p.Depends {
+		below := &twig{Kind: cmp.Or(dep.Kind, "Package"), Name: dep.Source, Origin: &dep.Origin}
+		if held := g.held(dep); held != nil {
+			below = g.packageOf(*held)
+		} else if i := slices.IndexFunc(g.want.Unread, func(u catalogue.Unread) bool { return u.Source == dep.Source }); i >= 0 {
+			below.Unread = g.want.Unread[i].Err.Error()
+			g.shown[dep.Source] = true
+		}
+		below.Needs = dep.Constraint
+		b.Children = append(b.Children, below)
+	}
+	for _, o := range g.want.Left {
+		if o.Package == p.Directory {
+			b.Children = append(b.Children, &twig{Kind: o.ID.Kind, Name: o.ID.Name, Origin: &o.Origin})
+		}
+	}
+	for _, o := range g.want.Objects {
+		if o.Definition == "" && o.Package == p.Name {
+			b.Children = append(b.Children, &twig{Kind: o.ID.Kind, Name: o.ID.Name, Origin: &o.Origin})
+		}
+	}
+	g.define(b, p.Directory)
+	return b
+}
+
+// define adds the definitions of a package.
+func (g grove) define(b *twig, in string) {
+	for _, d := range g.definitions[in] {
+		if !d.Active && !g.all {
+			b.Inactive++
+			continue
+		}
+		origin := d.Origin()
+		b.Children = append(b.Children, &twig{Kind: "ManagedResourceDefinition", Name: d.Name, Origin: &origin, Active: &d.Active, Paused: d.Paused, Because: d.Reasons})
+	}
+}
+
+// look asks the cluster what it has of every definition that is shown.
+func (t tree) look(ctx context.Context, r reconcile.Reconciler, want render.Desired) error {
+	var shown []*twig
+	var visit func([]*twig)
+	visit = func(all []*twig) {
+		for _, b := range all {
+			if b.Active != nil {
+				shown = append(shown, b)
+			}
+			visit(b.Children)
+		}
+	}
+	visit(t.Roots)
+	names := make([]string, len(shown))
+	for i, b := range shown {
+		names[i] = b.Name
+	}
+	found, err := lookAt(ctx, r, want, names)
+	for i, b := range shown {
+		if err == nil {
+			b.Live = found[i]
+		}
+	}
+	return err
+}
+
+// write writes a tree for people.
+func (t tree) write(w io.Writer) error {
+	var b strings.Builder
+	for _, root := range t.Roots {
+		root.write(&b, "", "")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (b *twig) write(to *strings.Builder, first, rest string) {
+	to.WriteString(first + printable(b.String()) + "\n")
+	n := len(b.Children)
+	if b.Inactive > 0 {
+		n++
+	}
+	at := func(i int) (string, string) {
+		if i == n-1 {
+			return rest + "└── ", rest + "    "
+		}
+		return rest + "├── ", rest + "│   "
+	}
+	for i, child := range b.Children {
+		first, rest := at(i)
+		child.write(to, first, rest)
+	}
+	if b.Inactive > 0 {
+		first, _ := at(n - 1)
+		fmt.Fprintf(to, "%s%s not active (--all lists them)\n", first, count(b.Inactive, "definition"))
+	}
+}
+
+// String is a twig without what is below it.
+func (b *twig) String() string {
+	text := b.Kind + " " + b.Name
+	switch {
+	case b.Kind == "Commit":
+		return b.Name
+	case b.Active != nil && len(b.Because) > 0:
+		text = b.Name + "  " + report.Because(b.Because[0])
+		if more := len(b.Because) - 1; more > 0 {
+			text += fmt.Sprintf(", and %d more", more)
+		}
+		if b.Paused {
+			text += ", but paused (crossplane.io/paused)"
+		}
+	case b.Active != nil:
+		text = b.Name + "  not active"
+	case b.Package != nil:
+		text += "  " + b.Package.Directory
+		if b.Needs != "" {
+			text += fmt.Sprintf(" (wanted: %s)", b.Needs)
+		}
+	}
+	switch {
+	case b.Unread != "":
+		text += "  not read: " + b.Unread
+	case b.Above:
+		text += "  (see above)"
+	case b.Live != nil:
+		text += "; " + b.Live.String()
+	}
+	return text
+}
