@@ -19,6 +19,7 @@ require (
 	github.com/lmittmann/tint v1.2.1
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
+	github.com/spyzhov/ajson v0.9.1
 	golang.org/x/sync v0.23.0
 	golang.org/x/term v0.46.0
 	k8s.io/apiextensions-apiserver v0.37.2

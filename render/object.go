@@ -29,6 +29,7 @@ type Object struct {
 	Serves     schema.GroupKind // of a CRD: the kind that it serves
 	Optional   bool             // applied only where its API is served
 	Problem    error            // of an MRD: why no CRD can be made of it
+	Secret     bool             // what a Secret holds was copied into it
 
 	// Asks are the annotations by which it says how it is to be applied, which is known without
 	// decoding it: those of headgate.dev and config.kubernetes.io. They are not to be changed.
@@ -69,6 +70,13 @@ func NewObject(u *unstructured.Unstructured, origin manifest.Origin) (Object, er
 		o.Serves.Kind, _, _ = unstructured.NestedString(u.Object, "spec", "names", "kind")
 	}
 	return o, nil
+}
+
+// With is the object with another content, at the same origin. It keeps nothing of u.
+func (o Object) With(u *unstructured.Unstructured) (Object, error) {
+	made, err := NewObject(u, o.Origin)
+	made.Definition, made.Package, made.Activates, made.Optional, made.Problem = o.Definition, o.Package, o.Activates, o.Optional, o.Problem
+	return made, err
 }
 
 // asksOf are the annotations by which an object says how it is to be applied.

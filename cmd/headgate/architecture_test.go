@@ -89,6 +89,8 @@ var livesIn = map[string][]string{
 	"sigs.k8s.io/cli-utils/pkg/object":       {"reconcile/plan", "reconcile/cluster"},
 
 	"sigs.k8s.io/cli-utils/pkg/object/dependson": {"reconcile/plan/depends.go"},
+	"sigs.k8s.io/cli-utils/pkg/object/mutation":  {"reconcile/plan/reference.go"},
+	"github.com/spyzhov/ajson":                   {"reconcile/plan/reference.go"},
 
 	"sigs.k8s.io/crdify":    {"render/schema"},
 	"sigs.k8s.io/kustomize": {"render/kustomize"},

@@ -426,7 +426,7 @@ func (r *pass) patch(ctx context.Context, s plan.Step, id manifest.ID) (*metav1.
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, r.refusal(plan.Masked(err, object), "patch", id)
+		return nil, r.refusal(s.Masked(plan.Masked(err, object)), "patch", id)
 	}
 	return live, nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,6 +31,41 @@ func (c *Cluster) dependencies(ctx context.Context, seen plan.Observed, asked []
 		found[id] = looked[i]
 	}
 	return found, nil
+}
+
+// sources reads the objects of which references take fields: one request each.
+func (c *Cluster) sources(ctx context.Context, seen plan.Observed, want render.Desired, sp spelling) (map[manifest.ID]plan.Source, error) {
+	ids := seen.SourcesOf(want)
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	read, err := inParallel(ctx, c.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (plan.Source, error) {
+		return c.source(ctx, sp.actual(id))
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[manifest.ID]plan.Source, len(ids))
+	for i, id := range ids {
+		found[id] = read[i]
+	}
+	return found, nil
+}
+
+func (c *Cluster) source(ctx context.Context, id manifest.ID) (plan.Source, error) {
+	if _, served := c.surface.kinds[groupKind(id)]; !served {
+		return plan.Source{}, c.surface.known(groupKind(id))
+	}
+	live, err := c.read(ctx, id)
+	switch {
+	case apierrors.IsNotFound(err):
+		return plan.Source{}, nil
+	case err != nil && ofObject(err):
+		return plan.Source{Err: c.explain(err, "get", describe(id))}, nil
+	case err != nil:
+		return plan.Source{}, c.explain(err, "get", describe(id))
+	}
+	return plan.Source{Live: live}, nil
 }
 
 func (c *Cluster) dependency(ctx context.Context, id manifest.ID) (plan.Dependency, error) {

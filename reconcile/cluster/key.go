@@ -25,7 +25,7 @@ type digestKey struct {
 
 // keyFor reads the key where a Secret is wanted or owned. It writes nothing.
 func (c *Cluster) keyFor(ctx context.Context, asked []plan.Asked) ([]byte, error) {
-	if !slices.ContainsFunc(asked, func(a plan.Asked) bool { return plan.IsSecret(a.ID) }) || c.key.bytes != nil {
+	if !slices.ContainsFunc(asked, func(a plan.Asked) bool { return plan.IsSecret(a.ID) || a.Secret }) || c.key.bytes != nil {
 		return c.key.bytes, nil
 	}
 	s, err := c.core.Secrets(c.sync.Namespace).Get(ctx, inventoryName(c.sync), metav1.GetOptions{})

@@ -122,7 +122,7 @@ func (l *Looker) Observe(ctx context.Context, want render.Desired) (plan.Observe
 		Kinds:     c.surface.kinds,
 		Looks:     true,
 	}
-	asked, err := plan.AskFor(want, plan.Inventory{})
+	_, asked, err := seen.Ask(want)
 	if err != nil {
 		return plan.Observed{}, err
 	}
@@ -253,6 +253,7 @@ func (c *Cluster) compared(ctx context.Context, a plan.Asked, id manifest.ID) (c
 	if err != nil {
 		return compared{}, err
 	}
+	a.WithoutReferences(want)
 	if a.Policy.Observes() { // what the commit tells us is not on what others made
 		annotations := want.GetAnnotations()
 		maps.DeleteFunc(annotations, func(key, _ string) bool { _, asked := a.Asks[key]; return asked })

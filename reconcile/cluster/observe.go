@@ -45,12 +45,22 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 		Natural:   c.surface.natural(inv),
 		Terms:     c.options.Terms,
 		Written:   sp.written,
+		Space:     c.options.DefaultNamespace,
 	}
-	if seen.Upstream, err = c.upstream(ctx, want); err != nil {
+	if seen.Sources, err = c.sources(ctx, seen, want, sp); err != nil {
 		return plan.Observed{}, err
 	}
-	asked, err := plan.AskFor(want, inv)
+	want, asked, err := seen.Ask(want)
 	if err != nil {
+		return plan.Observed{}, err
+	}
+	if len(seen.Sources) > 0 { // names may have come of them
+		if sp, err = spellingOf(want, c.surface, c.options.DefaultNamespace); err != nil {
+			return plan.Observed{}, err
+		}
+		seen.Written = sp.written
+	}
+	if seen.Upstream, err = c.upstream(ctx, want); err != nil {
 		return plan.Observed{}, err
 	}
 	if seen.Key, err = c.keyFor(ctx, asked); err != nil {

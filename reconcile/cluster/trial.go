@@ -101,6 +101,7 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 		}
 	}
 	after, err := c.tryWays(ctx, at, sent, live, asBefore, &t.Trial)
+	err = a.Masked(err)
 	switch {
 	case err == nil && live != nil && !differ(live, after):
 		return tried{}, nil

@@ -19,6 +19,8 @@ type Asked struct {
 	Retained string              // why it is wanted though the commit does not activate it; "" where it does
 	Paused   bool                // leave it exactly as it is
 	Policy   Policy              // what may be done to it
+
+	resolved resolved // what became of its references
 }
 
 // AskFor is everything that the commit wants, and every definition that we own and that

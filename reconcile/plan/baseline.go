@@ -69,7 +69,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 	if seen.Instances, err = b.instances(wanted); err != nil {
 		return Observed{}, err
 	}
-	asked, err := AskFor(want, seen.Inventory)
+	_, asked, err := seen.Ask(want)
 	if err != nil {
 		return Observed{}, err
 	}

@@ -26,7 +26,7 @@ func (s Step) Changes() []Change {
 	if s.Action != Update && s.Cause != Drift {
 		return nil
 	}
-	d := differ{secret: IsSecret(s.ID)}
+	d := differ{secret: IsSecret(s.ID), hidden: s.hidden}
 	if s.Live != nil && s.After != nil {
 		d.compare("", Bare(s.Live).Object, Bare(s.After).Object)
 	}
@@ -68,6 +68,7 @@ func Bare(u *unstructured.Unstructured) *unstructured.Unstructured {
 
 type differ struct {
 	secret  bool
+	hidden  hidden
 	changes []Change
 }
 
@@ -152,12 +153,12 @@ func (d *differ) say(path string, value any, when string) string {
 	if value == nil {
 		return ""
 	}
-	if d.secret && !mayShow(path) {
+	if d.secret && !mayShow(path) || d.hidden.at(path) {
 		return "*** (" + when + ")"
 	}
 	b, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Sprint(value)
+		return d.hidden.in(fmt.Sprint(value))
 	}
-	return string(b)
+	return d.hidden.in(string(b))
 }

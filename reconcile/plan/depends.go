@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -60,6 +61,11 @@ func (o Observed) edges(a Asked) ([]edge, error) {
 		id = o.asWritten(id)
 		if !slices.ContainsFunc(edges, func(e edge) bool { return e.to == id }) {
 			edges = append(edges, edge{id, "depends on"})
+		}
+	}
+	for _, r := range a.resolved.references {
+		if !slices.ContainsFunc(edges, func(e edge) bool { return e.to == r.source }) {
+			edges = append(edges, edge{r.source, "takes a field of"})
 		}
 	}
 	return edges, nil
@@ -165,7 +171,7 @@ func (o Observed) DependenciesOf(asked []Asked) ([]manifest.ID, error) {
 	looked := map[manifest.ID]bool{}
 	for _, a := range asked {
 		_, exists := o.Objects[a.ID]
-		if _, tried := o.Trials[a.ID]; !exists || tried || a.Activates {
+		if _, tried := o.Trials[a.ID]; !exists || tried || a.Activates || len(a.resolved.missing) > 0 {
 			for _, e := range first[a.ID] {
 				looked[e.to] = true
 			}
@@ -176,7 +182,7 @@ func (o Observed) DependenciesOf(asked []Asked) ([]manifest.ID, error) {
 
 // arrange makes what depends on something wait until that is there and ready, and what others
 // depend on until those are gone.
-func (p *Plan) arrange(first order, seen Observed) {
+func (p *Plan) arrange(first order, asked []Asked, seen Observed) {
 	if seen.Offline {
 		return // what comes first is not known to be ready, and nobody waits
 	}
@@ -184,17 +190,41 @@ func (p *Plan) arrange(first order, seen Observed) {
 	for i := range p.Steps {
 		steps[p.Steps[i].ID] = &p.Steps[i]
 	}
+	resolved := make(map[manifest.ID]resolved, len(first))
+	for _, a := range asked {
+		if a.resolved.references != nil {
+			resolved[a.ID] = a.resolved
+		}
+	}
 	for i := range p.Steps {
 		s := &p.Steps[i]
+		if s.Action == Keep && s.Guard == "" && !s.Policy.Observes() && resolved[s.ID].changes(steps, seen) {
+			s.Action, s.Unready, s.Renew = Update, false, Entry{}
+		}
 		if s.Action != Create && s.Action != Update {
 			continue
 		}
 		for _, e := range first[s.ID] {
-			if why := s.comesFirst(e, steps[e.to], seen); why != "" {
+			why := s.comesFirst(e, steps[e.to], seen)
+			if m, ok := resolved[s.ID].missing[e.to]; ok {
+				why = m.field + strings.TrimPrefix(why, the(e.to))
+				if why == m.field && seen.Dependencies[e.to].Exists && !steps[e.to].writes() {
+					why += m.why + fmt.Sprintf(" (%s)", s.Origin)
+				}
+			}
+			if why != "" {
 				s.wait(e.to, why)
 			}
 		}
 	}
+}
+
+// changes says whether another step changes what was copied.
+func (r resolved) changes(steps map[manifest.ID]*Step, seen Observed) bool {
+	return slices.ContainsFunc(r.references, func(ref reference) bool {
+		s := steps[ref.source]
+		return s != nil && s.Action == Update && ref.differs(seen.Sources[ref.source].Live, s.After)
+	})
 }
 
 // comesFirst says what there is to wait for of an object that comes first, whose own step is
@@ -203,12 +233,12 @@ func (s Step) comesFirst(e edge, first *Step, seen Observed) string {
 	live := seen.Dependencies[e.to]
 	the := the(e.to)
 	switch {
-	case first != nil && (first.Action == Create || first.Action == Update):
+	case first.writes():
 		return the
 	case first != nil && first.Action == Hold && first.Would != Prune:
 		return fmt.Sprintf("%s, which the guard %q holds", the, first.Guard)
 	case !live.Exists && first == nil:
-		return fmt.Sprintf("%s, which is neither in this commit nor in the cluster; apply it, or take it out of %s at %s", the, dependson.Annotation, s.Origin)
+		return fmt.Sprintf("%s, which is neither in this commit nor in the cluster; apply it, or do not name it at %s", the, s.Origin)
 	case !live.Exists:
 		return the + ", which is not there"
 	case live.NotReady != "":
@@ -216,6 +246,8 @@ func (s Step) comesFirst(e edge, first *Step, seen Observed) string {
 	}
 	return ""
 }
+
+func (s *Step) writes() bool { return s != nil && (s.Action == Create || s.Action == Update) }
 
 // the names an object inside of a sentence.
 func the(id manifest.ID) string {
@@ -275,7 +307,7 @@ func (s *Step) leaveTo(by Step, still bool) {
 		s.Reason = who + " depends on it, and is kept"
 	default:
 		s.Action, s.Would, s.Guard = Hold, Prune, guardDepended
-		s.Reason = who + " depends on it, and stays; declare this again, or take it out of " + dependson.Annotation + " there"
+		s.Reason = who + " depends on it, and stays; declare this again, or take out what says so there"
 	}
 	if s.Action != Prune {
 		s.Waits, s.after = "", nil
@@ -298,9 +330,11 @@ func dependantsOf(first order, seen Observed) map[manifest.ID][]manifest.ID {
 	}
 	for by := range seen.Inventory.Entries {
 		if live, exists := seen.Objects[by]; exists {
-			ids, _ := named(live.GetAnnotations()[dependson.Annotation]) // what nobody can read nobody waits for
-			for _, on := range ids {
-				add(by, seen.asWritten(on))
+			asks := render.Object{ID: by, Asks: live.GetAnnotations()}
+			references, _ := seen.references(asks) // what nobody can read nobody waits for
+			edges, _ := seen.edges(Asked{Object: asks, resolved: resolved{references: references}})
+			for _, e := range edges {
+				add(by, e.to)
 			}
 		}
 	}

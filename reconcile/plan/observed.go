@@ -34,6 +34,8 @@ type Observed struct {
 	Counts       bool                        // of a commit: a cluster answers questions all the same
 	Ends         Ending                      // of a sync that is to own nothing any more
 	Looks        bool                        // a sync that only looks: its inventory is what it saw as wanted, its trials are comparisons
+	Space        string                      // of what is in a namespace and names none
+	Sources      map[manifest.ID]Source      // of references
 	Written      map[manifest.ID]manifest.ID // how the commit writes what is another identity in the cluster
 	Dependencies map[manifest.ID]Dependency  // that were looked at
 }
@@ -70,7 +72,7 @@ func (o Observed) Doubtful(asked []Asked, creates bool) []Asked {
 		live, exists := o.Objects[a.ID]
 		entry := o.Inventory.Entries[a.ID]
 		switch {
-		case a.Paused:
+		case a.Paused, len(a.resolved.missing) > 0:
 		case exists && a.Package != "" && isInstalled(live):
 		case !exists:
 			if _, served := o.Kinds[groupKind(a.ID)]; creates && served && !a.Policy.Observes() {
@@ -91,7 +93,7 @@ func (o Observed) digest(of render.Object) string { return o.plainDigest(of) + o
 // plainDigest is the same, whatever is ignored of the object.
 func (o Observed) plainDigest(of render.Object) string {
 	d := o.Inventory.Sync.Digest(of)
-	if len(o.Key) == 0 || !IsSecret(of.ID) {
+	if len(o.Key) == 0 || !IsSecret(of.ID) && !of.Secret {
 		return d
 	}
 	keyed := hmac.New(sha256.New, o.Key)

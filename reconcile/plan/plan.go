@@ -76,7 +76,7 @@ func (p Plan) Count(a Action) int {
 // Compute decides. Every prune passes every guard; the order of guards matters only
 // for which of them is named.
 func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) {
-	asked, err := AskFor(want, seen.Inventory)
+	want, asked, err := seen.Ask(want)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -97,6 +97,8 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		return Plan{}, err
 	}
 	wanted := make(map[manifest.ID]bool, len(asked))
+	// Kinds of which references name objects: that a value changed, or is missing, deletes nothing.
+	renamed, nameless := map[schema.GroupKind]bool{}, map[schema.GroupKind]bool{}
 	kinds := newComing(want, asked, seen)
 	for _, a := range asked {
 		wanted[a.ID] = true
@@ -113,6 +115,10 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		case a.Policy.Observes():
 			p.Checks = append(p.Checks, notThere(a))
 		}
+		if a.resolved.names {
+			renamed[groupKind(a.ID)] = true
+			nameless[groupKind(a.ID)] = nameless[groupKind(a.ID)] || a.resolved.nameless
+		}
 		if _, owned := seen.Inventory.Entries[a.ID]; owned && s.Guard == guardInstalled {
 			p.Gone = append(p.Gone, a.ID)
 		}
@@ -127,12 +133,12 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	p.Notes = append(p.Notes, packageDiffers(want, seen.Upstream)...)
 	var left []string
 	for id, e := range seen.Inventory.Entries {
-		if wanted[id] {
+		if wanted[id] || e.Policy == ObservableAndDeletable && nameless[groupKind(id)] {
 			continue
 		}
 		live, exists := seen.Objects[id]
 		released := exists && p.released(id, live, seen.Inventory)
-		if !exists || released && p.Ends == NoEnding || e.Policy == Observable {
+		if !exists || released && p.Ends == NoEnding || e.Policy == Observable || e.Policy == ObservableAndDeletable && renamed[groupKind(id)] {
 			p.Gone = append(p.Gone, id)
 			if exists && p.leaves(id) {
 				left = append(left, id.Name)
@@ -156,7 +162,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	p.guard(seen, guards)
 	p.keepDependencies(first, seen)
 	p.keepHomes()
-	p.arrange(first, seen)
+	p.arrange(first, asked, seen)
 	p.was = seen.Upstream.active()
 	if p.Ends == Delete {
 		p.letGo()
@@ -206,7 +212,11 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		Policy:     a.Policy,
 		Cause:      Commit,
 		Digest:     seen.digest(a.Object),
-		wants:      a.Object.Digest,
+		wants:      cmp.Or(a.resolved.written, a.Object.Digest),
+	}
+	if trial := seen.Trials[a.ID]; a.resolved.references != nil || trial.Live != nil {
+		s.hidden = a.resolved.hidden
+		s.hidden.paths = append(slices.Clip(s.hidden.paths), secretPaths(trial.Live)...)
 	}
 	if a.Retained != "" {
 		s.Cause, s.Guard, s.Reason = Retain, "final", a.Retained
@@ -224,11 +234,13 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		s.Action = Keep
 		return s, true, nil
 	case a.Policy.Observes() && !seen.Looks:
-		return s.observe(a, seen, live), exists || seen.Offline, nil
+		return s.observe(a, seen, live), exists && !a.resolved.nameless || seen.Offline, nil
 	case exists && a.Package != "" && isInstalled(live):
 		revision, _ := Installed(live)
 		s.Action, s.Cause, s.Guard, s.Reason = Keep, Retain, guardInstalled, "the package revision "+revision+" installs it; the commit's copy is not applied"
 		return s, true, nil
+	case len(a.resolved.missing) > 0 && !exists:
+		s.Action = Create
 	case !exists:
 		s.Action, s.After, s.Err = Create, trial.After, trial.Err
 		if owned && entry.UID != "" && !seen.Inventory.Rebuilt {
@@ -240,6 +252,8 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 			s.Reason = claim.By + " owns it, and goes on making it; set crdOwner: Crossplane"
 		}
 		return s, true, nil
+	case len(a.resolved.missing) > 0:
+		s.Action = Update
 	case !tried && !s.Activates:
 		s.Action, s.Unready = Keep, entry.Unready()
 		return s, true, nil

@@ -47,6 +47,7 @@ func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 	trial, tried := seen.Trials[a.ID]
 	s.Action = Keep
 	switch {
+	case seen.Offline && !tried && seen.Objects[a.ID] != nil:
 	case seen.Offline:
 		s.Guard, s.Reason = guardObserved, a.Policy.reason()
 	case trial.After != nil || trial.Err != nil:
@@ -74,6 +75,11 @@ func (p Policy) reason() string {
 
 // notThere is the check on an object that is to be looked at and does not exist.
 func notThere(a Asked) Check {
+	for _, r := range a.resolved.references {
+		if m, ok := a.resolved.missing[r.source]; ok && a.resolved.nameless {
+			return Check{ID: a.ID, State: Pending, Reason: fmt.Sprintf("its name is that in %s, which is not there (%s)", m.field, a.Origin)}
+		}
+	}
 	return Check{ID: a.ID, State: Pending, Reason: fmt.Sprintf("it is not there, and its management policy %s makes nothing (%s)", a.Policy, a.Origin)}
 }
 

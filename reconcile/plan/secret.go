@@ -26,13 +26,27 @@ func mayShow(path string) bool {
 // Masked is an error of an API server about an object that was sent, without what a Secret
 // holds: the API server quotes a value that it cannot take. It is the same error otherwise.
 func Masked(err error, sent *unstructured.Unstructured) error {
-	if err == nil || !IsSecret(manifest.IDOf(sent)) {
-		return err
+	if err == nil {
+		return nil
 	}
-	text := err.Error()
-	for _, value := range secretsOf(sent) {
-		text = hide(text, value)
+	h := hidden{values: copiedSecrets(sent)}
+	if IsSecret(manifest.IDOf(sent)) {
+		h.values = secretsOf(sent)
 	}
+	return h.masked(err)
+}
+
+// Masked is an error about the object without what was copied into it of Secrets.
+func (a Asked) Masked(err error) error { return a.resolved.hidden.masked(err) }
+
+// Masked is an error about the object without what was copied into it of Secrets.
+func (s Step) Masked(err error) error { return s.hidden.masked(err) }
+
+func (h hidden) masked(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := h.in(err.Error())
 	if text == err.Error() {
 		return err
 	}
@@ -50,6 +64,16 @@ func (m masked) Unwrap() error { return m.error }
 // secretsOf are the values of a Secret in every form in which they may be quoted, long ones
 // first: others may be parts of them.
 func secretsOf(secret *unstructured.Unstructured) []string {
+	values := formsOf(secret.Object["data"])
+	values = append(values, formsOf(secret.Object["stringData"])...)
+	for _, v := range secret.GetAnnotations() {
+		values = append(values, formsOf(v)...)
+	}
+	return longFirst(values)
+}
+
+// formsOf are the values in a value, in every form in which they may be quoted, long ones first.
+func formsOf(value any) []string {
 	var values []string
 	var add func(v any)
 	add = func(v any) {
@@ -71,11 +95,11 @@ func secretsOf(secret *unstructured.Unstructured) []string {
 			}
 		}
 	}
-	add(secret.Object["data"])
-	add(secret.Object["stringData"])
-	for _, v := range secret.GetAnnotations() {
-		add(v)
-	}
+	add(value)
+	return longFirst(values)
+}
+
+func longFirst(values []string) []string {
 	for _, v := range values {
 		values = append(values, strings.Trim(strconv.Quote(v), `"`))
 	}

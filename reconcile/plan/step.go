@@ -66,6 +66,7 @@ type Step struct {
 	Unready         bool  // of a keep: it was not ready when it was last looked at, or nobody looked
 	Renew           Entry // of a keep that was read again and found clean: its new entry
 
+	hidden hidden        // what came from Secrets
 	awaits []manifest.ID // any of them may be what it waits for
 	wants  string        // the digest of the wanted object as the commit has it; "" of a prune
 	after  []manifest.ID // all of them are what it waits for, too

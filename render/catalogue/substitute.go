@@ -22,7 +22,9 @@ func unsubstituted(u *undecoded) []manifest.Finding {
 	case "CustomResourceDefinition", "CompositeResourceDefinition", "Composition":
 		return nil
 	}
-	path, name := firstPlaceholder(u.object.Object)
+	// A token of a reference, which is filled in when it is applied.
+	tokens := u.object.GetAnnotations()["config.kubernetes.io/apply-time-mutation"]
+	path, name := firstPlaceholder(u.object.Object, func(name string) bool { return strings.Contains(tokens, "${"+name) })
 	if name == "" {
 		return nil
 	}
@@ -33,25 +35,28 @@ func unsubstituted(u *undecoded) []manifest.Finding {
 	}}
 }
 
-// firstPlaceholder is the first of them in a value, in the order of keys, and the path to it.
-func firstPlaceholder(value any) (path []any, name string) {
+// firstPlaceholder is the first of them in a value that nobody fills in, in the order of keys, and
+// the path to it.
+func firstPlaceholder(value any, filled func(name string) bool) (path []any, name string) {
 	switch value := value.(type) {
 	case string:
 		if strings.Contains(value, "\n") {
 			return nil, ""
 		}
-		if m := placeholder.FindStringSubmatch(value); m != nil {
-			return nil, m[2]
+		for _, m := range placeholder.FindAllStringSubmatch(value, -1) {
+			if !filled(m[2]) {
+				return nil, m[2]
+			}
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			if below, name := firstPlaceholder(value[key]); name != "" {
+			if below, name := firstPlaceholder(value[key], filled); name != "" {
 				return append([]any{key}, below...), name
 			}
 		}
 	case []any:
 		for i, item := range value {
-			if below, name := firstPlaceholder(item); name != "" {
+			if below, name := firstPlaceholder(item, filled); name != "" {
 				return append([]any{i}, below...), name
 			}
 		}

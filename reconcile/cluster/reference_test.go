@@ -1,0 +1,82 @@
+package cluster_test
+
+import (
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// What is live is copied while observing, so that the plan holds exactly what is sent: numbers as
+// they are, tokens inside of texts, and what a filter finds. It costs one request for each source.
+func TestReferences(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	c := w.cluster(t, cluster.Options{})
+	base := []*unstructured.Unstructured{namespace(space), w.crd("Project", "Namespaced")}
+	applied(t, c, want(t, base...))
+	shop := w.instance("Project", space, "shop")
+	projects := w.at(w.resource("Project"), space)
+	if _, err := projects.Create(t.Context(), shop, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	status := `{"status":{"number":9007199254740993,"conditions":[{"type":"Synced","message":"no"},{"type":"Ready","message":"since June"}]}}`
+	if _, err := projects.Patch(t.Context(), "shop", types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	copied := w.instance("Project", space, "copy")
+	copied.Object["spec"] = map[string]any{"number": int64(0), "since": "", "members": []any{"project-${n}@example.org"}}
+	of := "- sourceRef: {group: " + w.group + ", kind: Project, name: shop}\n"
+	copied.SetAnnotations(map[string]string{"config.kubernetes.io/apply-time-mutation": "" +
+		of + "  sourcePath: .status.number\n  targetPath: .spec.number\n" +
+		of + "  sourcePath: $.status.number\n  targetPath: $.spec.members[0]\n  token: ${n}\n" +
+		of + "  sourcePath: $.status.conditions[?(@.type=='Ready')].message\n  targetPath: $.spec.since\n"})
+	commit := want(t, append(base, copied)...)
+	p := planned(t, c, commit)
+	var sent map[string]any
+	for _, s := range p.Steps {
+		if s.ID.Name == "copy" && s.Action == plan.Create {
+			u, err := s.Object()
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent, _ = u.Object["spec"].(map[string]any)
+		}
+	}
+	wanted := map[string]any{"number": int64(9007199254740993), "since": "since June", "members": []any{"project-9007199254740993@example.org"}}
+	if diff := cmp.Diff(wanted, sent); diff != "" {
+		t.Errorf("spec of the step (-want +got):\n%s", diff)
+	}
+	if _, err := c.Apply(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(wanted, w.mustGet(t, w.resource("Project"), space, "copy").Object["spec"]); diff != "" {
+		t.Errorf("spec in the cluster (-want +got):\n%s", diff)
+	}
+
+	w.requests.Reset()
+	if p := planned(t, c, commit); p.Writes() || p.Remembers() {
+		t.Errorf("nothing moved: %v", actions(p))
+	}
+	if counts := w.requests.Counts(); w.requests.Writes() > 0 || counts["GET"] != 4 {
+		t.Errorf("one request beside those of any pass: %v", counts)
+	}
+
+	if err := projects.Delete(t.Context(), "shop", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p = planned(t, c, commit)
+	waits := ""
+	for _, s := range p.Steps {
+		waits += s.Waits
+	}
+	if p.Writes() || !strings.Contains(waits, "the field .status.number of the Project "+space+"/shop, which is neither in this commit nor in the cluster") {
+		t.Errorf("What was copied stays as it is while its source is gone: %v, waits for %q", actions(p), waits)
+	}
+}

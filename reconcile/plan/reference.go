@@ -1,0 +1,445 @@
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/spyzhov/ajson"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/cli-utils/pkg/object/mutation"
+)
+
+// A reference copies a field of one live object into another before that is applied.
+type reference struct {
+	source   manifest.ID // as the commit writes it
+	from, to string      // JSONPaths
+	token    string      // that the value takes the place of; "" is all that is there
+}
+
+// references are those that an object asks for, in order.
+func (o Observed) references(of render.Object) ([]reference, error) {
+	value, asked := of.Asks[mutation.Annotation]
+	if !asked {
+		return nil, nil
+	}
+	var u unstructured.Unstructured
+	u.SetAnnotations(map[string]string{mutation.Annotation: value})
+	said, err := mutation.ReadAnnotation(&u)
+	if err != nil {
+		return nil, fmt.Errorf("%w; it is a list of sourceRef, sourcePath, targetPath and token", err)
+	}
+	var all []reference
+	for i, s := range said {
+		id := idOf(s.SourceRef.ToObjMetadata())
+		if id.Kind == "" || id.Name == "" || s.SourcePath == "" || s.TargetPath == "" {
+			return nil, fmt.Errorf("%s: item %d needs sourceRef.kind, sourceRef.name, sourcePath and targetPath", mutation.Annotation, i+1)
+		}
+		k, served := o.Kinds[groupKind(id)]
+		switch {
+		case id.Namespace != "":
+		case served && k.Namespaced, !served && of.ID.Namespace != "" && !id.IsCRD():
+			id.Namespace = of.ID.Namespace
+		}
+		if served && k.Namespaced && id.Namespace == "" {
+			id.Namespace = o.Space
+		}
+		all = append(all, reference{o.asWritten(id), s.SourcePath, s.TargetPath, s.Token})
+	}
+	return all, nil
+}
+
+// A Source is an object of which references take fields, as it was seen.
+type Source struct {
+	Live *unstructured.Unstructured // nil where it is not there
+	Err  error                      // why it could not be read
+}
+
+// SourcesOf are the objects of which the references of a commit take fields, in order.
+func (o Observed) SourcesOf(want render.Desired) []manifest.ID {
+	sources := map[manifest.ID]bool{}
+	for _, of := range want.Objects {
+		references, _ := o.references(of) // what is wrong with them Ask says
+		for _, r := range references {
+			sources[r.source] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(sources), manifest.ID.Compare)
+}
+
+// Ask is everything that a commit wants, as AskFor says, with the references of its objects
+// resolved as far as their sources are there: the commit with what they came to, and what of it is
+// asked for.
+func (o Observed) Ask(want render.Desired) (render.Desired, []Asked, error) {
+	answers := map[manifest.ID]resolved{}
+	secret := o.secretive(want)
+	objects := make([]render.Object, 0, len(want.Objects))
+	var wrong []error
+	for _, of := range want.Objects {
+		r, err := o.resolve(of, secret)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %s: %w", of.Origin, of.ID, err))
+			continue
+		}
+		if r.nameless {
+			r.object.ID = of.ID
+		}
+		if r.references != nil {
+			answers[r.object.ID] = r
+		}
+		objects = append(objects, r.object)
+	}
+	if len(wrong) > 0 {
+		return want, nil, errors.Join(wrong...)
+	}
+	if len(answers) > 0 {
+		slices.SortFunc(objects, func(a, b render.Object) int { return a.ID.Compare(b.ID) })
+		for i := range objects[1:] {
+			if objects[i].ID == objects[i+1].ID {
+				return want, nil, fmt.Errorf("%s: %s, as its reference names it, is declared at %s already; remove one of them", objects[i+1].Origin, objects[i].ID, objects[i].Origin)
+			}
+		}
+		want.Objects = objects
+	}
+	asked, err := AskFor(want, o.Inventory)
+	for i, a := range asked {
+		asked[i].resolved = answers[a.ID]
+	}
+	return want, asked, err
+}
+
+// secretive are the objects of a commit into which something of a Secret is copied, also by way of
+// others.
+func (o Observed) secretive(want render.Desired) map[manifest.ID]bool {
+	sources := map[manifest.ID][]reference{}
+	for _, of := range want.Objects {
+		if references, _ := o.references(of); len(references) > 0 {
+			sources[of.ID] = references
+		}
+	}
+	found := map[manifest.ID]bool{}
+	for before := -1; before < len(found); {
+		before = len(found)
+		for id, references := range sources {
+			if slices.ContainsFunc(references, func(r reference) bool { return IsSecret(r.source) || found[r.source] }) {
+				found[id] = true
+			}
+		}
+	}
+	return found
+}
+
+// resolved is what became of the references of an object.
+type resolved struct {
+	object     render.Object
+	references []reference
+	missing    map[manifest.ID]missing // by the source
+	nameless   bool                    // its name is among what is missing
+	names      bool                    // its name is one that a reference gave it, or is to give it
+	left       [][]any                 // places that nobody fills, since nobody writes
+	written    string                  // the digest of what the commit says
+	hidden     hidden
+}
+
+// missing is what a source does not have that is to be copied.
+type missing struct {
+	field string // for people
+	why   string // ", which does not have it"; "" where it is not there itself
+}
+
+// resolve copies what is there into an object. Where something is missing the object is as the
+// commit writes it.
+func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (resolved, error) {
+	r := resolved{object: of, written: of.Digest}
+	var err error
+	if r.references, err = o.references(of); err != nil || r.references == nil {
+		return r, err
+	}
+	content, err := of.Content()
+	if err != nil {
+		return r, err
+	}
+	policy, _ := policyOf(of)
+	r.missing = map[manifest.ID]missing{}
+	for _, ref := range r.references {
+		at, err := onePlace(content.Object, ref.to)
+		if err != nil {
+			return r, fmt.Errorf("%s: targetPath %s: %w; it has to be there, with any value", mutation.Annotation, ref.to, err)
+		}
+		secret := IsSecret(ref.source) || secretive[ref.source]
+		names := slices.Equal(at, []any{"metadata", "name"})
+		r.names = r.names || names
+		switch {
+		case names && !policy.Observes():
+			return r, fmt.Errorf("%s: targetPath %s: a name is taken of another object only where %s is Observable or ObservableAndDeletable", mutation.Annotation, ref.to, PolicyAnnotation)
+		case !names && isIdentity(at):
+			return r, fmt.Errorf("%s: targetPath %s: a reference cannot change which object this is", mutation.Annotation, ref.to)
+		case at[0] == "metadata" && secret:
+			return r, fmt.Errorf("%s: targetPath %s: what a Secret holds is not for metadata, which everybody reads", mutation.Annotation, ref.to)
+		}
+		if secret {
+			r.hidden.paths = append(r.hidden.paths, changePath(at))
+		}
+		if o.Offline || o.Looks {
+			r.left = append(r.left, at)
+			continue
+		}
+		value, why, err := o.valueOf(ref)
+		switch {
+		case err != nil:
+			return r, err
+		case value == nil:
+			if _, already := r.missing[ref.source]; !already {
+				r.missing[ref.source] = missing{"the field " + ref.from + " of " + the(ref.source), why}
+			}
+			r.nameless = r.nameless || names
+			continue
+		}
+		if secret {
+			r.hidden.values = append(r.hidden.values, formsOf(value)...)
+		}
+		if err := put(content.Object, at, value, ref.token); err != nil {
+			return r, fmt.Errorf("%s: targetPath %s: %w", mutation.Annotation, ref.to, err)
+		}
+	}
+	if len(r.missing) > 0 || o.Offline || o.Looks {
+		return r, nil
+	}
+	r.object, err = of.With(content)
+	r.object.Secret = r.hidden.paths != nil
+	return r, err
+}
+
+// valueOf is what a reference copies, or why it cannot yet, if its source is there.
+func (o Observed) valueOf(r reference) (value any, why string, err error) {
+	source := o.Sources[r.source]
+	switch {
+	case source.Err != nil:
+		return nil, ", which cannot be read: " + source.Err.Error(), nil //nolint:nilerr // it is the target's trouble
+	case source.Live == nil:
+		return nil, "", nil
+	}
+	at, err := find(source.Live.Object, r.from)
+	switch {
+	case err != nil:
+		return nil, "", fmt.Errorf("%s: sourcePath %s: %w", mutation.Annotation, r.from, err)
+	case len(at) > 1:
+		return nil, fmt.Sprintf(", of which there are %d", len(at)), nil
+	case len(at) == 1:
+		value = get(source.Live.Object, at[0])
+	}
+	return value, ", which does not have it", nil
+}
+
+// WithoutReferences takes out of an object what nobody fills in, since nobody writes.
+func (a Asked) WithoutReferences(u *unstructured.Unstructured) {
+	for _, at := range a.resolved.left {
+		last := len(at) - 1
+		if parent, ok := get(u.Object, at[:last]).(map[string]any); ok {
+			delete(parent, fmt.Sprint(at[last]))
+		}
+	}
+}
+
+// differs says whether an update of its source changes what a reference copies.
+func (r reference) differs(before, after *unstructured.Unstructured) bool {
+	if before == nil || after == nil {
+		return false
+	}
+	was, err := find(before.Object, r.from)
+	is, alsoErr := find(after.Object, r.from)
+	if err != nil || alsoErr != nil || len(was) != 1 || len(is) != 1 {
+		return true
+	}
+	return !slices.Equal(formsOf(get(before.Object, was[0])), formsOf(get(after.Object, is[0])))
+}
+
+// find is where a JSONPath leads in an object: keys of mappings, and positions in lists. Its root
+// may be left out, as people do.
+func find(content map[string]any, path string) ([][]any, error) {
+	if strings.HasPrefix(path, ".") {
+		path = "$" + path
+	}
+	raw, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
+	}
+	root, err := ajson.Unmarshal(raw)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := root.JSONPath(path)
+	if err != nil {
+		return nil, errors.New("it is no JSONPath") // the library quotes what it read
+	}
+	var places [][]any
+	for _, n := range nodes {
+		var at []any
+		for ; n.Parent() != nil; n = n.Parent() {
+			if n.Parent().IsArray() {
+				at = append(at, n.Index())
+			} else {
+				at = append(at, n.Key())
+			}
+		}
+		if n != root || len(at) == 0 {
+			return nil, errors.New("it does not lead to a field")
+		}
+		slices.Reverse(at)
+		places = append(places, at)
+	}
+	return places, nil
+}
+
+func onePlace(content map[string]any, path string) ([]any, error) {
+	at, err := find(content, path)
+	if err == nil && len(at) != 1 {
+		err = fmt.Errorf("it leads to %d places", len(at))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return at[0], nil
+}
+
+// get is what is at a place.
+func get(content any, at []any) any {
+	for _, step := range at {
+		switch key := step.(type) {
+		case string:
+			content = asMap(content)[key]
+		case int:
+			list, _ := content.([]any)
+			if key >= len(list) {
+				return nil
+			}
+			content = list[key]
+		}
+	}
+	return content
+}
+
+// put puts a value to a place that is there, or in the place of a token in what is there.
+func put(content map[string]any, at []any, value any, token string) error {
+	if token != "" {
+		was, isText := get(content, at).(string)
+		if !isText || !strings.Contains(was, token) {
+			return fmt.Errorf("the token %s is not in what is there; put it there, or leave token out", token)
+		}
+		text, err := textOf(value)
+		if err != nil {
+			return err
+		}
+		value = strings.ReplaceAll(was, token, text)
+	}
+	last := len(at) - 1
+	parent := get(content, at[:last])
+	switch key := at[last].(type) {
+	case string:
+		asMap(parent)[key] = value
+	case int:
+		if list, ok := parent.([]any); ok {
+			list[key] = value
+		}
+	}
+	return nil
+}
+
+// textOf is a value as it stands inside of a text.
+func textOf(value any) (string, error) {
+	if text, ok := value.(string); ok {
+		return text, nil
+	}
+	raw, err := json.Marshal(value)
+	return string(raw), err
+}
+
+// isIdentity says whether what is at a place decides which object it is, or whose.
+func isIdentity(at []any) bool {
+	switch at[0] {
+	case "apiVersion", "kind":
+		return true
+	case "metadata":
+		return len(at) < 3 || at[1] != "labels" && at[1] != "annotations" || at[2] == SyncLabel || at[2] == InventoryAnnotation
+	}
+	return false
+}
+
+// changePath is a place as a Change has it, up to the first list.
+func changePath(at []any) string {
+	path := ""
+	for _, step := range at {
+		key, ok := step.(string)
+		if !ok {
+			break
+		}
+		path = join(path, key)
+	}
+	return path
+}
+
+// secretPaths are the places of a live object into which what Secrets hold was copied.
+func secretPaths(live *unstructured.Unstructured) []string {
+	if live == nil || !mutation.HasAnnotation(live) {
+		return nil
+	}
+	said, _ := mutation.ReadAnnotation(live) // of what cannot be read nothing was copied
+	var paths []string
+	for _, s := range said {
+		if IsSecret(idOf(s.SourceRef.ToObjMetadata())) {
+			at, _ := find(live.Object, s.TargetPath)
+			for _, place := range at {
+				paths = append(paths, changePath(place))
+			}
+		}
+	}
+	return paths
+}
+
+// copiedSecrets are the values that were copied of Secrets into an object that is sent.
+func copiedSecrets(sent *unstructured.Unstructured) []string {
+	if !mutation.HasAnnotation(sent) {
+		return nil
+	}
+	said, _ := mutation.ReadAnnotation(sent)
+	var values []string
+	for _, s := range said {
+		if IsSecret(idOf(s.SourceRef.ToObjMetadata())) {
+			at, _ := find(sent.Object, s.TargetPath)
+			for _, place := range at {
+				values = append(values, formsOf(get(sent.Object, place))...)
+			}
+		}
+	}
+	return longFirst(values)
+}
+
+// hidden is what must be read nowhere of what came from Secrets.
+type hidden struct {
+	paths  []string // as of a Change; what is below them, too
+	values []string // in every form in which they may be quoted
+}
+
+// at says whether a change at a path would show something hidden.
+func (h hidden) at(path string) bool {
+	return slices.ContainsFunc(h.paths, func(p string) bool { return isBelow(path, p) || isBelow(p, path) })
+}
+
+func isBelow(path, of string) bool {
+	rest, below := strings.CutPrefix(path, of)
+	return below && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// in is a text in which nothing hidden can be read.
+func (h hidden) in(text string) string {
+	for _, v := range h.values {
+		text = hide(text, v)
+	}
+	return text
+}
