@@ -105,8 +105,8 @@ func (t *terminal) repository(f *sourceFlags, repo, path string) reconcile.Sourc
 }
 
 // packaged is a source with the packages that its commits mention, which are read as how says.
-func (t *terminal) packaged(f *sourceFlags, source reconcile.Source, how render.Options) reconcile.Source {
-	s := &registry.Source{Next: source, How: how, Cache: f.kept("packages"), Offline: f.offline}
+func (t *terminal) packaged(f *sourceFlags, source reconcile.Source, how render.Options) *registry.Source {
+	s := &registry.Source{Next: source, How: how, Cache: f.kept("packages"), Offline: f.offline, Hide: t.masked.hide}
 	t.atEnd = append(t.atEnd, s.Close)
 	return s
 }

@@ -296,9 +296,14 @@ func (t *terminal) reconciler(f *passFlags, source reconcile.Source, how cluster
 	if err != nil {
 		return reconcile.Reconciler{}, err
 	}
-	r, _, err := target.Reach(s, cfg, t.showing(how))
-	r.Source, r.NoWait = shown{t.packaged(&f.sourceFlags, source, r.Options), t.progress}, how.NoWait
-	return r, err
+	r, place, err := target.Reach(s, cfg, t.showing(how))
+	if err != nil {
+		return r, err
+	}
+	packages := t.packaged(&f.sourceFlags, source, r.Options)
+	packages.Secret = place.Secret
+	r.Source, r.NoWait = shown{packages, t.progress}, how.NoWait
+	return r, nil
 }
 
 // cluster is the cluster that the flags name, as a sync sees it.

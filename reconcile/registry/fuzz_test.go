@@ -34,7 +34,7 @@ func FuzzImage(f *testing.F) {
 		}
 		_, _ = io.WriteString(w, content)
 		_ = w.Close()
-		p := newPuller(t.TempDir(), true, nil)
+		p := newPuller(&Source{Cache: t.TempDir(), Offline: true})
 		put := func(raw []byte) string {
 			sum := sha256.Sum256(raw)
 			digest := "sha256:" + hex.EncodeToString(sum[:])
@@ -58,7 +58,7 @@ func FuzzImage(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		img, err := p.pulled(t.Context(), repository, digest)
+		img, err := p.pulled(t.Context(), origin{Repository: repository}, digest)
 		if err != nil {
 			return
 		}

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,11 +41,14 @@ const (
 type puller struct {
 	cache   cache
 	offline bool
+	keys    authn.Keychain
+	secret  func(ctx context.Context, name string) (map[string][]byte, error)
+	hide    func(value string)
 	options []remote.Option
 	flights singleflight.Group
 
 	mu       sync.Mutex
-	remote   *remote.Puller
+	clients  map[string]clientOf // by the names of Secrets; a client never forgets a failure
 	revision string
 	began    time.Time
 	tags     map[string][]string // by repository
@@ -58,14 +62,16 @@ type digested struct {
 	findings []manifest.Finding
 }
 
-func newPuller(dir string, offline bool, keys authn.Keychain) *puller {
+func newPuller(s *Source) *puller {
+	keys := s.Keychain
 	if keys == nil {
 		keys = authn.DefaultKeychain
 	}
 	return &puller{
-		cache: cache{dir: dir, bytes: cacheBytes}, offline: offline,
+		cache:   cache{dir: cmp.Or(s.Cache, s.made), bytes: cacheBytes},
+		offline: s.Offline, keys: keys, secret: s.Secret, hide: s.Hide,
 		options: []remote.Option{
-			remote.WithAuthFromKeychain(keys), remote.WithTransport(newTransport()), remote.WithUserAgent("headgate"),
+			remote.WithTransport(newTransport()), remote.WithUserAgent("headgate"),
 			remote.WithRetryBackoff(remote.Backoff{Duration: 300 * time.Millisecond, Factor: 3, Jitter: 0.1, Steps: 3}),
 		},
 	}
@@ -78,18 +84,11 @@ func (p *puller) begin(revision string, fresh time.Duration) {
 	defer p.mu.Unlock()
 	p.revision = revision
 	p.down = map[string]error{}
-	p.remote, _ = remote.NewPuller(p.options...) // it never forgets a failure; options of ours are well-formed
+	p.clients = map[string]clientOf{}
 	if p.tags == nil || fresh > 0 && time.Since(p.began) >= fresh {
 		p.began = time.Now()
 		p.tags, p.digests = map[string][]string{}, map[string]digested{}
 	}
-}
-
-// client is how registries are asked at the moment.
-func (p *puller) client() *remote.Puller {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.remote
 }
 
 // answer finds the image for a request, and has it on disk.
@@ -120,8 +119,9 @@ func (p *puller) find(ctx context.Context, i *catalogue.Image) error {
 	if at, ok := ref.(name.Digest); ok && i.Digest == "" {
 		i.Digest = at.DigestStr()
 	}
+	from := origin{ref.Context(), r.Secrets(image)}
 	if i.Digest == "" {
-		d, err := p.digest(ctx, ref)
+		d, err := p.digest(ctx, from, ref)
 		if err != nil {
 			return err
 		}
@@ -130,12 +130,11 @@ func (p *puller) find(ctx context.Context, i *catalogue.Image) error {
 	if !catalogue.IsDigest(i.Digest) {
 		return fmt.Errorf("%q is no digest of SHA-256", i.Digest)
 	}
-	repository := ref.Context()
-	if _, err := p.pulled(ctx, repository, i.Digest); err != nil {
+	if _, err := p.pulled(ctx, from, i.Digest); err != nil {
 		return err
 	}
 	i.Open = func() (io.ReadCloser, error) {
-		img, err := p.pulled(context.WithoutCancel(ctx), repository, i.Digest) // somebody may have emptied the cache
+		img, err := p.pulled(context.WithoutCancel(ctx), from, i.Digest) // somebody may have emptied the cache
 		if err != nil {
 			return nil, brief{err}
 		}
@@ -148,7 +147,7 @@ func (p *puller) find(ctx context.Context, i *catalogue.Image) error {
 // one dependency after the other, so it may take another one where they differ.
 func (p *puller) choose(ctx context.Context, i *catalogue.Image) error {
 	r := i.Request
-	tags, findings, err := p.list(ctx, r.Configs.Rewritten(r.Source))
+	tags, findings, err := p.list(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -170,8 +169,9 @@ func (p *puller) choose(ctx context.Context, i *catalogue.Image) error {
 }
 
 // list are the tags of a repository.
-func (p *puller) list(ctx context.Context, repository string) ([]string, []manifest.Finding, error) {
-	repo, err := name.NewRepository(repository)
+func (p *puller) list(ctx context.Context, r catalogue.Request) ([]string, []manifest.Finding, error) {
+	source := r.Configs.Rewritten(r.Source)
+	repo, err := name.NewRepository(source)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -181,8 +181,8 @@ func (p *puller) list(ctx context.Context, repository string) ([]string, []manif
 	if ok {
 		return tags, nil, nil
 	}
-	err = p.ask(ctx, repo.Registry, func(ctx context.Context) (err error) {
-		tags, err = p.client().List(ctx, repo)
+	err = p.ask(ctx, origin{repo, r.Secrets(source)}, func(ctx context.Context, client *remote.Puller) (err error) {
+		tags, err = client.List(ctx, repo)
 		return err
 	})
 	if err == nil {
@@ -201,15 +201,15 @@ func (p *puller) list(ctx context.Context, repository string) ([]string, []manif
 }
 
 // digest is what a tag comes to.
-func (p *puller) digest(ctx context.Context, ref name.Reference) (digested, error) {
+func (p *puller) digest(ctx context.Context, from origin, ref name.Reference) (digested, error) {
 	p.mu.Lock()
 	d, ok := p.digests[ref.Name()]
 	p.mu.Unlock()
 	if ok {
 		return d, nil
 	}
-	err := p.ask(ctx, ref.Context().Registry, func(ctx context.Context) error {
-		head, err := p.client().Head(ctx, ref)
+	err := p.ask(ctx, from, func(ctx context.Context, client *remote.Puller) error {
+		head, err := client.Head(ctx, ref)
 		if err == nil {
 			d.digest = head.Digest.String()
 		}
@@ -258,30 +258,41 @@ func (p *puller) old(err error, what string) []manifest.Finding {
 	return []manifest.Finding{f}
 }
 
+// An origin is where an image is pulled from.
+type origin struct {
+	name.Repository
+
+	secrets []string // to pull with
+}
+
 // ask asks a registry, unless it has not answered before.
-func (p *puller) ask(ctx context.Context, of name.Registry, question func(context.Context) error) error {
+func (p *puller) ask(ctx context.Context, from origin, question func(context.Context, *remote.Puller) error) error {
 	if p.offline {
 		return errOffline
 	}
 	p.mu.Lock()
-	err := p.down[of.Name()]
+	err := p.down[from.Registry.Name()]
 	p.mu.Unlock()
 	if err != nil {
 		return err
 	}
 	within, cancel := context.WithTimeout(ctx, toAsk)
 	defer cancel()
-	err = question(within)
+	client, why := p.client(within, from.secrets)
+	err = question(within, client)
 	if err != nil && ctx.Err() == nil && isOutage(err) {
 		p.mu.Lock()
-		p.down[of.Name()] = err
+		p.down[from.Registry.Name()] = err
 		p.mu.Unlock()
+	}
+	if err != nil && why != nil {
+		err = fmt.Errorf("%w; %w", err, why)
 	}
 	return err
 }
 
 // pulled is an image of which everything is on disk that its package is made of.
-func (p *puller) pulled(ctx context.Context, from name.Repository, digest string) (v1.Image, error) {
+func (p *puller) pulled(ctx context.Context, from origin, digest string) (v1.Image, error) {
 	made, err, _ := p.flights.Do(from.Name()+"@"+digest, func() (any, error) {
 		ctx, cancel := context.WithTimeout(ctx, toPull)
 		defer cancel()
@@ -294,7 +305,7 @@ func (p *puller) pulled(ctx context.Context, from name.Repository, digest string
 	return img, nil
 }
 
-func (p *puller) pull(ctx context.Context, from name.Repository, digest string) (v1.Image, error) {
+func (p *puller) pull(ctx context.Context, from origin, digest string) (v1.Image, error) {
 	raw, err := p.manifest(ctx, from, digest)
 	if err != nil {
 		return nil, err
@@ -351,7 +362,7 @@ func childOf(raw []byte) (digest string, isIndex bool, err error) {
 }
 
 // manifest is a manifest, from the cache or from where it is.
-func (p *puller) manifest(ctx context.Context, from name.Repository, digest string) ([]byte, error) {
+func (p *puller) manifest(ctx context.Context, from origin, digest string) ([]byte, error) {
 	if !catalogue.IsDigest(digest) {
 		return nil, fmt.Errorf("%q is no digest of SHA-256", digest)
 	}
@@ -359,8 +370,8 @@ func (p *puller) manifest(ctx context.Context, from name.Repository, digest stri
 		return raw, nil
 	}
 	var raw []byte
-	err := p.ask(ctx, from.Registry, func(ctx context.Context) error {
-		got, err := p.client().Get(ctx, from.Digest(digest))
+	err := p.ask(ctx, from, func(ctx context.Context, client *remote.Puller) error {
+		got, err := client.Get(ctx, from.Digest(digest))
 		if err == nil {
 			raw = got.Manifest
 		}
@@ -376,7 +387,7 @@ func (p *puller) manifest(ctx context.Context, from name.Repository, digest stri
 }
 
 // have has a blob on disk.
-func (p *puller) have(ctx context.Context, from name.Repository, blob v1.Descriptor) error {
+func (p *puller) have(ctx context.Context, from origin, blob v1.Descriptor) error {
 	digest := blob.Digest.String()
 	switch {
 	case !catalogue.IsDigest(digest):
@@ -386,7 +397,8 @@ func (p *puller) have(ctx context.Context, from name.Repository, blob v1.Descrip
 	case p.offline:
 		return errOffline
 	}
-	layer, err := p.client().Layer(ctx, from.Digest(digest))
+	client, _ := p.client(ctx, from.secrets) // the manifest came with it
+	layer, err := client.Layer(ctx, from.Digest(digest))
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,11 @@ type Source struct {
 	Offline  bool           // ask no registry: what the cache holds is all there is
 	Keychain authn.Keychain // nil is the docker configuration of the user
 
+	// Secret reads the Secrets that a commit has Crossplane pull with; nil where there is no
+	// cluster. Hide hears what is secret in them; nil is nobody.
+	Secret func(ctx context.Context, name string) (map[string][]byte, error)
+	Hide   func(value string)
+
 	// Fresh is how long it may be that a tag was looked at; 0 is once, for all commits of a
 	// process, so that a comparison sees one image on both sides.
 	Fresh time.Duration
@@ -109,7 +114,7 @@ func (s *Source) begin(revision string) error {
 		s.made = dir
 	}
 	if s.pulls == nil {
-		s.pulls = newPuller(cmp.Or(s.Cache, s.made), s.Offline, s.Keychain)
+		s.pulls = newPuller(s)
 	}
 	s.pulls.begin(revision, s.Fresh)
 	return nil

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -391,5 +392,81 @@ func TestSweep(t *testing.T) {
 	blobs, err := filepath.Glob(filepath.Join(cache, "sha256", "*", "*"))
 	if err != nil || len(blobs) != 3 {
 		t.Errorf("manifest, config and layer stay, got %q, %v", blobs, err)
+	}
+}
+
+// A cluster has the credentials, in Secrets that the commit names.
+func TestPullSecrets(t *testing.T) {
+	r := start(t)
+	r.Want("robot", "canary-password")
+	r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)
+	named := installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.0.0", "  packagePullSecrets: [{name: pull}]\n")
+	configured := installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.0.0", "") + `---
+apiVersion: pkg.crossplane.io/v1beta1
+kind: ImageConfig
+metadata: {name: pull}
+spec:
+  matchImages: [{type: Prefix, prefix: ` + r.Host + `/acme}]
+  registry: {authentication: {pullSecretRef: {name: pull}}}
+---
+apiVersion: pkg.crossplane.io/v1beta1
+kind: ImageConfig
+metadata: {name: shorter}
+spec:
+  matchImages: [{prefix: ` + r.Host + `/}]
+  registry: {authentication: {pullSecretRef: {name: another}}}
+`
+	for name, text := range map[string]string{"named": named, "configured": configured} {
+		var hidden []string
+		s := &registry.Source{
+			Next: commit{files: tree(text)}, Cache: t.TempDir(),
+			Hide: func(value string) { hidden = append(hidden, value) },
+			Secret: func(_ context.Context, name string) (map[string][]byte, error) {
+				if name != "pull" {
+					return nil, errors.New("asked for Secret " + name)
+				}
+				return map[string][]byte{".dockerconfigjson": []byte(`{"auths":{"` + r.Host + `":{"username":"robot","password":"canary-password"}}}`)}, nil
+			},
+		}
+		want := rendered(t, s, render.OwnerCrossplane)
+		if diff := cmp.Diff([]string{"boats.sea.example.org true", "Provider provider-sea v1.0.0"}, told(want)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s\n%v", name, diff, want.Unread)
+		}
+		if !slices.Contains(hidden, "canary-password") {
+			t.Errorf("%s: the password is written nowhere, and the log does not know it: %q", name, hidden)
+		}
+		s.Cache, s.Secret = t.TempDir(), func(context.Context, string) (map[string][]byte, error) { return nil, errors.New("forbidden") }
+		fresh := &registry.Source{Next: s.Next, Cache: s.Cache, Secret: s.Secret}
+		if want := rendered(t, fresh, render.OwnerCrossplane); len(want.Unread) != 1 || !strings.Contains(want.Unread[0].Err.Error(), "pull secret pull: forbidden") {
+			t.Errorf("%s: %v", name, want.Unread)
+		}
+	}
+}
+
+// Who demands a signature does not want to hear what an unsigned image holds.
+func TestVerificationIsNotIgnored(t *testing.T) {
+	r := start(t)
+	r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)
+	files := tree(installs("Provider", "provider-sea", "mirror.example.org/acme/provider-sea:v1.0.0", "") + `---
+apiVersion: pkg.crossplane.io/v1beta1
+kind: ImageConfig
+metadata: {name: mirror}
+spec:
+  matchImages: [{prefix: mirror.example.org/}]
+  rewriteImage: {prefix: ` + r.Host + `/}
+---
+apiVersion: pkg.crossplane.io/v1beta1
+kind: ImageConfig
+metadata: {name: signed}
+spec:
+  matchImages: [{prefix: ` + r.Host + `/acme}]
+  verification: {provider: Cosign, cosign: {authorities: [{name: acme, key: {secretRef: {name: key, key: cosign.pub}}}]}}
+`)
+	want := rendered(t, &registry.Source{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
+	if len(want.Definitions) > 0 || len(want.Unread) != 1 || !strings.Contains(want.Unread[0].Err.Error(), "ImageConfig signed (package-0.yaml:18) demands that its signature is verified") {
+		t.Errorf("%d definitions, %v", len(want.Definitions), want.Unread)
+	}
+	if requests, _ := r.Asked(); len(requests) > 0 {
+		t.Errorf("nothing is pulled that is not to be trusted: %q", requests)
 	}
 }

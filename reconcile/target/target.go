@@ -221,7 +221,7 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	if source := from("spec.source.credentialsFrom.secretRef", s.Spec.Source.CredentialsFrom.SecretRef); source != nil {
 		t.repository.Credentials = source.credentials
 	}
-	t.packages = &registry.Source{Next: t.repository, How: t.Loop.Reconciler.Options, Fresh: freshTags}
+	t.packages = &registry.Source{Next: t.repository, How: t.Loop.Reconciler.Options, Fresh: freshTags, Secret: place.Secret, Hide: in.Secret}
 	if in.Cache != "" {
 		t.packages.Cache = filepath.Join(in.Cache, "packages")
 	}

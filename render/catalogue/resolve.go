@@ -26,6 +26,15 @@ type Request struct {
 	Origin      manifest.Origin // the first place that asks for it
 }
 
+// Secrets are the Secrets that an image, rewritten, is to be pulled with.
+func (r Request) Secrets(image string) []string {
+	all := slices.Clone(r.PullSecrets)
+	if one := r.Configs.Secret(image); one != "" && !slices.Contains(all, one) {
+		all = append(all, one)
+	}
+	return all
+}
+
 // wanted is the request for people.
 func (r Request) wanted() string {
 	if r.Version != "" {

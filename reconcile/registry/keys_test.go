@@ -1,0 +1,78 @@
+package registry
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+)
+
+func TestPullSecret(t *testing.T) {
+	secret, err := pullSecretOf(map[string][]byte{dockerConfig: []byte(`{"auths":{
+		"https://a.example.org/v2/": {"username":"u","password":"whole"},
+		"b.example.org": {"auth":"dTpob3N0"},
+		"b.example.org/team": {"username":"u","password":"team"},
+		"b.example.org/team/one": {"username":"u","password":"one"}
+	}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for image, want := range map[string]string{
+		"a.example.org/any/thing":      "whole",
+		"b.example.org/other/thing":    "host",
+		"b.example.org/team/two":       "team",
+		"b.example.org/team/one":       "one",
+		"b.example.org/teams/one":      "host",
+		"evil.b.example.org/team/one":  "",
+		"b.example.org.evil.net/a/one": "",
+	} {
+		repository, err := name.NewRepository(image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		auth, err := secret.Resolve(repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := authn.Authorization(t.Context(), auth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.Password); diff != "" {
+			t.Errorf("%s: credentials are for what they are said of (-want +got):\n%s", image, diff)
+		}
+	}
+}
+
+// FuzzPullSecret says of the content of any Secret: what is wrong with it is said without it,
+// and no registry gets what is not said of its name.
+func FuzzPullSecret(f *testing.F) {
+	f.Add(`{"auths":{"registry.example.org":{"username":"u","password":"canary-password"}}}`)
+	f.Add(`{"auths":{"registry.example.org":{"auth":"canary-password"}}}`)
+	f.Add(`{"auths":["canary-password"]}`)
+	f.Add(`canary-password`)
+	f.Fuzz(func(t *testing.T, text string) {
+		secret, err := pullSecretOf(map[string][]byte{dockerConfig: []byte(text)})
+		if err != nil {
+			if strings.Contains(err.Error(), "canary-password") {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		repository, err := name.NewRepository("registry.example.org/a/b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := secret.Resolve(repository)
+		if err != nil || got == authn.Anonymous {
+			return
+		}
+		var config struct{ Auths map[string]json.RawMessage }
+		if err := json.Unmarshal([]byte(text), &config); err != nil || !strings.Contains(text, "registry.example.org") && !strings.Contains(text, `\`) {
+			t.Errorf("%q names no such registry", text)
+		}
+	})
+}
