@@ -31,6 +31,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		Trials:    map[manifest.ID]Trial{},
 		Upstream:  b.upstream(),
 		Terms:     b.Terms,
+		Before:    b.Base.Definitions,
 		Offline:   true,
 		Counts:    b.Counts != nil,
 	}

@@ -131,6 +131,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		p.Notes = append(p.Notes, noteUnexplained(names, seen))
 	}
 	p.Notes = append(p.Notes, packageDiffers(want, seen.Upstream)...)
+	p.Notes = append(p.Notes, upgrades(want, seen.Before)...)
 	var left []string
 	for id, e := range seen.Inventory.Entries {
 		if wanted[id] || e.Policy == ObservableAndDeletable && nameless[groupKind(id)] {

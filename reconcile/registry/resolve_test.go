@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/registry"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
@@ -271,5 +272,41 @@ func TestLock(t *testing.T) {
 	want = rendered(t, &registry.Source{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
 	if diff := cmp.Diff([]string{catalogue.RuleLock, catalogue.RuleLock}, rules(want, manifest.Warning)); diff != "" {
 		t.Errorf("a lock that does not fit is said to (-want +got):\n%s", diff)
+	}
+}
+
+// A one-line change of a version is where schemas break, and no step of ours says so: Crossplane
+// makes it.
+func TestUpgradeBreaks(t *testing.T) {
+	r := start(t)
+	before, after := provider("provider-sea", "boats", "buoys"), provider("provider-sea", "boats", "buoys")
+	for _, name := range []string{"crds/boats.yaml", "crds/buoys.yaml"} {
+		before[name] = configFile(strings.Replace(string(before[name].Data), "type: object,", "type: object, properties: {spec: {type: object, properties: {size: {type: string}}}},", 1))
+	}
+	r.Push(t, "acme/provider-sea", "v1.0.0", before, 0)
+	r.Push(t, "acme/provider-sea", "v1.1.0", after, 0)
+	want := func(version string) render.Desired {
+		files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:"+version, ""))
+		return rendered(t, &registry.Source{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
+	}
+	for to, breaks := range map[string][]string{"v1.0.0": nil, "v1.1.0": {"package-breaks-schema boats.sea.example.org"}} {
+		head := want(to)
+		seen, err := plan.Baseline{Base: want("v1.0.0")}.Observe(t.Context(), head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := plan.Compute(head, seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range p.Notes {
+			if _, text, ok := strings.Cut(f.Message, " breaks the schema of "); ok && strings.Contains(text, "v1 spec is removed") {
+				got = append(got, f.Rule+" "+strings.Split(text, ":")[0])
+			}
+		}
+		if diff := cmp.Diff(breaks, got); diff != "" {
+			t.Errorf("to %s, of active definitions only (-want +got):\n%s\n%v", to, diff, p.Notes)
+		}
 	}
 }
