@@ -23,6 +23,7 @@ type Object struct {
 	APIVersion string
 	Origin     manifest.Origin
 	Digest     string           // of the content: equal digests mean equal objects
+	Size       int              // of the content, in bytes of JSON
 	Definition string           // the name of the definition that this CRD, or MRD, is made of; "" for everything else
 	Package    string           // the package of the tree that it came with; "" for everything else
 	Activates  bool             // of an MRD: to be made Active, beside the apply
@@ -62,6 +63,7 @@ func NewObject(u *unstructured.Unstructured, origin manifest.Origin) (Object, er
 		Origin:     origin,
 		Digest:     digest(raw),
 		Asks:       asksOf(u),
+		Size:       len(raw),
 		json:       raw,
 	}
 	o.Optional = isOptional(o.ID)
@@ -111,11 +113,12 @@ type facts struct {
 	Digest     string            `json:"digest"`
 	Serves     schema.GroupKind  `json:"serves"`
 	Asks       map[string]string `json:"asks,omitempty"`
+	Size       int               `json:"size"`
 	Problem    string            `json:"problem,omitempty"`
 }
 
 func (o Object) facts(problem string) (string, error) {
-	raw, err := json.Marshal(facts{o.ID, o.APIVersion, o.Digest, o.Serves, o.Asks, problem})
+	raw, err := json.Marshal(facts{o.ID, o.APIVersion, o.Digest, o.Serves, o.Asks, o.Size, problem})
 	return string(raw), err
 }
 
@@ -126,7 +129,7 @@ func factsOf(known string) (f facts, err error) {
 
 // object is an object that has no content yet.
 func (f facts) object(origin manifest.Origin) Object {
-	return Object{ID: f.ID, APIVersion: f.APIVersion, Origin: origin, Digest: f.Digest, Serves: f.Serves, Asks: f.Asks, Optional: isOptional(f.ID)}
+	return Object{ID: f.ID, APIVersion: f.APIVersion, Origin: origin, Digest: f.Digest, Serves: f.Serves, Asks: f.Asks, Size: f.Size, Optional: isOptional(f.ID)}
 }
 
 // object is an object of the catalogue, which may have come with a package.

@@ -51,6 +51,9 @@ func (c comment) summary() string {
 	approve(&b, c.Report)
 	c.steps(&b, "Fails", "", failing)
 	c.found(&b)
+	if c.Preview != nil && c.Preview.Memory.Before != c.Preview.Memory.After {
+		fmt.Fprintf(&b, "\n#### Memory of an API server\n\n%s: an estimate of what lives there; resident it may be twice as much.\n", capital(c.Preview.Memory.String()))
+	}
 	return b.String()
 }
 
@@ -243,7 +246,7 @@ func differences(r Report, room int) (folded string, left int) {
 		fmt.Fprintf(&b, "\n%s only in descriptions or in what generators write.\n", moreOf(words, "definition differs", "definitions differ"))
 	}
 	if additions > 0 {
-		fmt.Fprintf(&b, "\n%s fields or versions that nobody has to use, and breaks nothing.\n", moreOf(additions, "definition gains", "definitions gain"))
+		fmt.Fprintf(&b, "\n%s fields or versions that nobody has to use; nothing of them breaks.\n", moreOf(additions, "definition gains", "definitions gain"))
 	}
 	// What only says that it is there comes first, and what nobody has to use last.
 	slices.SortStableFunc(shown, func(a, b Step) int {
@@ -324,6 +327,8 @@ func clip(s string, most int) string {
 	}
 	return string([]rune(s)[:most-1]) + "…"
 }
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 func moreOf(n int, one, many string) string {
 	if n == 1 {

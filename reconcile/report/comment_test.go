@@ -25,7 +25,7 @@ func pull(said string, of int) Report {
 	name := func(i int) string { return fmt.Sprintf("%s%d", said, i) }
 	r := Report{
 		Revision: "0123456789abcdef0123456789abcdef01234567",
-		Preview:  &Preview{Base: "fedcba9876543210fedcba9876543210fedcba98", Moved: "the target changed policies since"},
+		Preview:  &Preview{Base: "fedcba9876543210fedcba9876543210fedcba98", Moved: "the target changed policies since", Memory: Cost{Before: 10 << 20, After: 13 << 20, CRDs: 4}},
 		Summary:  Summary{Definitions: 9, Active: 4, Pruned: of, Held: of, Updated: of},
 	}
 	r.Approval = &plan.Approval{Digest: "00", Steps: of, Guards: []string{"schema"}}
@@ -63,6 +63,7 @@ func TestComment(t *testing.T) {
 		"```\nHeadgate-Approve: 00\n```\n" +
 		"\n#### Fails: 1\n\n- ` CustomResourceDefinition.apiextensions.k8s.io/x0 ` in ` x.yaml:3 `\n  - ` x `\n" +
 		"\n#### Findings: 1\n\n- warning ` x.yaml:3 `: ` x `\n  - ` x `\n" +
+		"\n#### Memory of an API server\n\nAbout 10 MiB → 13 MiB (+3 MiB) for 4 CRDs: an estimate of what lives there; resident it may be twice as much.\n" +
 		"\n#### Differences: 2\n\n" +
 		"- hold ` CustomResourceDefinition.apiextensions.k8s.io/x0 ` in ` x.yaml:3 `\n" +
 		"\n<details><summary>update <code>CustomResourceDefinition.apiextensions.k8s.io/x0</code></summary>\n\n```diff\n- x: x\n+ x: x\n```\n\n</details>\n"
@@ -159,6 +160,39 @@ func TestCompared(t *testing.T) {
 	status := Status{Success, "activates 1 definition, retains 1 that nothing activates any more; 2 active, 1 inactive"}
 	if diff := cmp.Diff(status, r.Verdict.Activation); diff != "" {
 		t.Errorf("the status of a preview (-want +got):\n%s", diff)
+	}
+}
+
+// TestCost: what the cluster makes CRDs of counts, whoever makes them, and what stays counts on.
+func TestCost(t *testing.T) {
+	desired := func(active string, objects ...render.Object) render.Desired {
+		d := render.Desired{Objects: objects}
+		for _, name := range []string{"a", "b"} {
+			d.Definitions = append(d.Definitions, render.Definition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: name}, Active: name == active}})
+		}
+		return d
+	}
+	made := func(name string) render.Object { return render.Object{ID: id(name), Size: 1000, Definition: name} }
+	mrd := func(name string) render.Object {
+		return render.Object{ID: manifest.ID{Group: "apiextensions.crossplane.io", Kind: "ManagedResourceDefinition", Name: name}, Size: 1000, Definition: name}
+	}
+	one, two := Memory(map[string]Size{"a": 1000}), Memory(map[string]Size{"a": 1000, "b": 1000})
+	cases := map[string]struct {
+		reason        string
+		before, after render.Desired
+		stays         []Definition
+		want          Cost
+	}{
+		"Opens":      {"A CRD more.", desired("a", made("a")), desired("b", made("a"), made("b")), nil, Cost{one, two, 2}},
+		"Stays":      {"Its CRD is not rendered any more, and is kept.", desired("a", made("a")), desired("b", made("b")), []Definition{{Name: "a"}}, Cost{one, two, 2}},
+		"Crossplane": {"It makes CRDs of active definitions only.", desired("a", mrd("a"), mrd("b")), desired("b", mrd("a"), mrd("b")), []Definition{{Name: "a"}}, Cost{one, two, 2}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, costOf(tc.before, tc.after, tc.stays)); diff != "" {
+				t.Errorf("%s\ncostOf(...) (-want +got):\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 

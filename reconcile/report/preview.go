@@ -17,6 +17,7 @@ type Preview struct {
 	Moved  string       `json:"moved,omitempty"` // how the target changed what counts since then
 	Opens  []Opening    `json:"opens"`           // definitions that become active
 	Leaves []Definition `json:"leaves"`          // definitions that nothing activates any more, and that stay: activation is final
+	Memory Cost         `json:"memory"`          // of an API server
 }
 
 // An Opening is a definition that becomes active.
@@ -49,6 +50,7 @@ func Compared(p plan.Plan, c Comparison) Report {
 			preview.Leaves = append(preview.Leaves, d)
 		}
 	}
+	preview.Memory = costOf(c.Before, p.Want, preview.Leaves)
 	if c.Now != nil {
 		preview.Moved = moved(c.Before, *c.Now)
 	}

@@ -1,0 +1,114 @@
+package examples
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// commands are the lines of the steps of a workflow, or of the jobs of a pipeline, that run
+// headgate.
+func commands(t *testing.T, file string) []string {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parsed map[string]any
+	if err := yaml.UnmarshalStrict(raw, &parsed); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	var all []string
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, below := range v {
+				walk(below)
+			}
+		case []any:
+			for _, below := range v {
+				walk(below)
+			}
+		case string:
+			for line := range strings.SplitSeq(v, "\n") {
+				if strings.HasPrefix(line, "headgate ") {
+					all = append(all, line)
+				}
+			}
+		}
+	}
+	walk(parsed)
+	slices.Sort(all)
+	return all
+}
+
+// TestPipelines runs what the examples of CI run, in a clone with a pull request, as far as
+// that goes without their forge: what wants a token or a cluster has to say so, and nothing else.
+func TestPipelines(t *testing.T) {
+	headgate := filepath.Join(t.TempDir(), "headgate")
+	if out, err := exec.Command("go", "build", "-o", headgate, "../cmd/headgate").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	clone := t.TempDir()
+	git := func(args ...string) string {
+		c := exec.Command("git", append([]string{"-C", clone, "-c", "user.name=a", "-c", "user.email=a@example.org"}, args...)...)
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	copied := os.DirFS("quickstart/repository")
+	production := filepath.Join(clone, "clusters", "production")
+	if err := os.CopyFS(production, copied); err != nil {
+		t.Fatal(err)
+	}
+	git("init", "-q", "-b", "main")
+	git("add", ".")
+	git("commit", "-qm", "main")
+	base := git("rev-parse", "HEAD")
+	git("update-ref", "refs/remotes/origin/main", "HEAD")
+	wider, err := os.ReadFile("quickstart/demo/policy-wider.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(production, "policies", "storage.yaml"), wider, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	git("commit", "-qam", "wider")
+	cases := map[string]map[string]string{ // what a command says, by a part of it
+		"github-actions/headgate.yaml": {"preview": "which pull request\\? say --pull", "sync": "kubeconfig"},
+		"gitea-actions/headgate.yaml":  {"preview": "which pull request\\? say --pull", "sync": "kubeconfig"},
+		"gitlab-ci/.gitlab-ci.yml":     {"-o markdown": `\*\*Changes: activates 2 definitions\.\*\*`, "-o gitlab": `^\[\]`, "sync": "kubeconfig"},
+	}
+	for file, says := range cases {
+		all := commands(t, file)
+		if len(all) != len(says) {
+			t.Errorf("%s runs %q", file, all)
+		}
+		for _, line := range all {
+			line, _, _ = strings.Cut(line, " > ")
+			c := exec.Command("sh", "-c", line)
+			c.Dir = clone
+			c.Env = []string{
+				"PATH=" + filepath.Dir(headgate) + ":" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "HEADGATE_PATH=clusters/production", "HEADGATE_NAME=platform",
+				"CI_MERGE_REQUEST_DIFF_BASE_SHA=" + base, "KUBECONFIG_FILE=/nowhere/kubeconfig", "RUNNER_TEMP=/nowhere",
+			}
+			out, _ := c.CombinedOutput() // what it ends with depends on what it is about
+			said := false
+			for part, says := range says {
+				said = said || strings.Contains(line, part) && regexp.MustCompile("(?m)"+says).Match(out)
+			}
+			if !said {
+				t.Errorf("%s: %s:\n%s", file, line, out)
+			}
+		}
+	}
+}

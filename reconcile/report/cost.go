@@ -1,0 +1,67 @@
+package report
+
+import (
+	"fmt"
+
+	"headgate.dev/headgate/render"
+)
+
+// A Cost is an estimate of what the CRDs of a commit cost the memory of an API server.
+type Cost struct {
+	Before int64 `json:"before"` // bytes
+	After  int64 `json:"after"`
+	CRDs   int   `json:"crds"` // after
+}
+
+// costOf compares the CRDs of two commits. What was active stays, whatever the policies say.
+func costOf(before, after render.Desired, stays []Definition) Cost {
+	was, is := sizes(before), sizes(after)
+	for _, d := range stays {
+		if size, made := was[d.Name]; made {
+			is[d.Name] = size
+		}
+	}
+	return Cost{Before: Memory(was), After: Memory(is), CRDs: len(is)}
+}
+
+// A Size is how many bytes of JSON a CRD has.
+type Size int64
+
+// sizes are those of the CRDs that a commit makes, or has made, by name.
+func sizes(of render.Desired) map[string]Size {
+	active := map[string]bool{}
+	for _, d := range of.Definitions {
+		active[d.Name] = d.Active
+	}
+	all := map[string]Size{}
+	for _, o := range of.Objects {
+		if o.ID.IsCRD() || o.ID.IsMRD() && active[o.Definition] {
+			all[o.ID.Name] = Size(o.Size)
+		}
+	}
+	return all
+}
+
+// What a CRD costs the memory of an API server: so much for its kind to be served at all, and so
+// much for every byte of it, since schemas are kept decoded, as validators and as OpenAPI.
+// `make bench` fits both on real CRDs, and checks them on others.
+const (
+	memoryPerKind = 800_000
+	memoryPerByte = 67.0
+)
+
+// Memory is an estimate of what CRDs, by name, cost an API server, in bytes.
+func Memory(of map[string]Size) int64 {
+	sum := 0.0
+	for _, size := range of {
+		sum += memoryPerKind + memoryPerByte*float64(size)
+	}
+	return int64(sum)
+}
+
+// String is "about 24 MiB → 31 MiB (+7 MiB) for 12 CRDs".
+func (c Cost) String() string {
+	const mebi = 1 << 20
+	mib := func(bytes int64) int64 { return (bytes + mebi/2) / mebi }
+	return fmt.Sprintf("about %d MiB → %d MiB (%+d MiB) for %s", mib(c.Before), mib(c.After), mib(c.After)-mib(c.Before), moreOf(c.CRDs, "CRD", "CRDs"))
+}
