@@ -13,6 +13,7 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/target"
 	"headgate.dev/headgate/render"
@@ -299,6 +300,10 @@ func (t *terminal) reconciler(f *passFlags, source reconcile.Source, how cluster
 	r, place, err := target.Reach(s, cfg, t.showing(how))
 	if err != nil {
 		return r, err
+	}
+	// A pass renders several times: while it waits, packages may bring what it waits for.
+	if r.Options.Memo = t.memo(&f.sourceFlags, source); r.Options.Memo == nil {
+		r.Options.Memo = new(memo.Memory)
 	}
 	packages := t.packaged(&f.sourceFlags, source, r.Options)
 	packages.Secret = place.Secret

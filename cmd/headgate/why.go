@@ -60,6 +60,9 @@ Exit codes: 0 explained, 1 not found or an error, 2 wrong usage.`,
 				return err
 			}
 			e, err := explanationOf(want, args[0])
+			if err != nil && len(want.Unread) > 0 {
+				err = fmt.Errorf("%w; it may be of a package that could not be read: %w", err, want.Unread[0].Err)
+			}
 			if err != nil && live {
 				e, err = left(cmd.Context(), r, want, args[0], err)
 			}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -469,4 +471,56 @@ spec:
 	if requests, _ := r.Asked(); len(requests) > 0 {
 		t.Errorf("nothing is pulled that is not to be trusted: %q", requests)
 	}
+}
+
+// To look for packages takes no second reading of a commit, however many rounds it takes; and
+// processes that share a cache do not wait for each other.
+func TestReadsOnce(t *testing.T) {
+	r := start(t)
+	r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)
+	r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
+	cache := t.TempDir()
+	var beside sync.WaitGroup
+	for range 4 {
+		beside.Go(func() {
+			files := &counted{MapFS: tree(installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.0", "")), opened: map[string]int{}}
+			s := &registry.Source{Next: commitOf{files}, Cache: cache}
+			in, err := s.Fetch(t.Context(), "")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			want, err := render.Render(in, render.Options{Owner: render.OwnerCrossplane})
+			if err != nil || len(want.Definitions) != 1 {
+				t.Errorf("%d definitions, %v", len(want.Definitions), err)
+			}
+			if n := files.opened["policy.yaml"]; n > 3 { // scanned, decoded, and for its lines
+				t.Errorf("policy.yaml was opened %d times", n)
+			}
+			if n := files.opened["package-0.yaml"]; n > 4 { // and decoded as one object of all
+				t.Errorf("package-0.yaml was opened %d times", n)
+			}
+		})
+	}
+	beside.Wait()
+}
+
+type commitOf struct{ files fs.FS }
+
+func (c commitOf) Fetch(context.Context, string) (render.Input, error) {
+	return render.Input{Files: c.files}, nil
+}
+
+type counted struct {
+	fstest.MapFS
+
+	mu     sync.Mutex
+	opened map[string]int
+}
+
+func (c *counted) Open(name string) (fs.File, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.opened[name]++
+	return c.MapFS.Open(name)
 }

@@ -34,7 +34,8 @@ type Report struct {
 	Checks      []plan.Check       `json:"checks"`             // without what holds
 	Definitions []Definition       `json:"definitions"`
 	Findings    []manifest.Finding `json:"findings"`
-	Fights      []plan.Fight       `json:"fights,omitempty"` // that are not over
+	Fights      []plan.Fight       `json:"fights,omitempty"`   // that are not over
+	Packages    []Package          `json:"packages,omitempty"` // of registries
 	Skipped     catalogue.Skipped  `json:"skipped,omitempty"`
 	Preview     *Preview           `json:"preview,omitempty"` // of a pull request
 	Error       string             `json:"error,omitempty"`   // of a pass that stopped
@@ -73,6 +74,14 @@ type Definition struct {
 	Paused   bool                `json:"paused,omitempty"`
 	Because  []activation.Reason `json:"because,omitempty"`
 	Origin   manifest.Origin     `json:"origin"`
+}
+
+// A Package is the image that was taken for a package which the commit mentions.
+type Package struct {
+	Source  string          `json:"source"`
+	Version string          `json:"version"`
+	Digest  string          `json:"digest"`
+	Origin  manifest.Origin `json:"origin"` // that mentions it
 }
 
 // A Step is one step of the plan, and what became of it.
@@ -154,6 +163,11 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 		r.Definitions = append(r.Definitions, Definition{
 			Name: d.Name, Active: d.Active, Retained: retained, Paused: d.Paused, Because: d.Reasons, Origin: d.Origin(),
 		})
+	}
+	for _, one := range p.Want.Packages {
+		if one.Pulled() {
+			r.Packages = append(r.Packages, Package{one.Source, one.Version, one.Digest, one.Mentioned})
+		}
 	}
 	r.Summary.Definitions = len(p.Want.Definitions)
 	r.Verdict = verdict(r)

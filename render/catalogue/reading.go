@@ -17,8 +17,10 @@ import (
 // A Reading is a commit whose files were read, and that can be given packages which it only
 // mentions. It is safe for concurrent use.
 type Reading struct {
-	how    Options
-	locked map[string]Locked
+	how     Options
+	locked  map[string]Locked
+	roots   []root // objects that install packages
+	configs *ImageConfigs
 
 	mu     sync.Mutex
 	walk   *walk                // what is changed is a copy
@@ -45,7 +47,9 @@ func Open(files fs.FS, root string, how Options) (*Reading, error) {
 	if how.Unlocked {
 		locked = nil
 	}
-	return &Reading{how: how, locked: locked, walk: w, images: map[string]*contents{}}, nil
+	r := &Reading{how: how, locked: locked, configs: &ImageConfigs{}, walk: w, images: map[string]*contents{}}
+	r.roots = w.roots(r.configs)
+	return r, nil
 }
 
 // Fits says whether other options would have read the same.

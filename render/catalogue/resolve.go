@@ -122,10 +122,9 @@ func (r *Reading) resolve(held []Image) *resolution {
 	for i := range held {
 		answers[held[i].Request.Source] = &held[i]
 	}
-	res := &resolution{bySrc: map[string]*node{}, locked: r.locked, configs: &ImageConfigs{}}
-	roots := r.walk.roots(res.configs)
+	res := &resolution{bySrc: map[string]*node{}, locked: r.locked, configs: r.configs}
 	installed := map[*Package]root{} // packages of the tree that an object has Crossplane install
-	for _, one := range roots {
+	for _, one := range r.roots {
 		i := slices.IndexFunc(r.walk.packages, func(p *Package) bool {
 			return p.Kind == one.id.Kind && (p.Name == one.id.Name || p.Called(p.Kind, one.source))
 		})
