@@ -78,6 +78,7 @@ func NewObject(u *unstructured.Unstructured, origin manifest.Origin) (Object, er
 func (o Object) With(u *unstructured.Unstructured) (Object, error) {
 	made, err := NewObject(u, o.Origin)
 	made.Definition, made.Package, made.Activates, made.Optional, made.Problem = o.Definition, o.Package, o.Activates, o.Optional, o.Problem
+	made.Secret = o.Secret
 	return made, err
 }
 

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -488,6 +489,11 @@ func (r *pass) prune(ctx context.Context, s plan.Step, id manifest.ID) error {
 	if id.Group == "apiextensions.crossplane.io" && id.Kind == "ManagedResourceDefinition" {
 		propagation = metav1.DeletePropagationOrphan // its CRD is a decision of its own
 	}
+	if s.Unprotects {
+		if s.ResourceVersion, err = r.unprotect(ctx, s, gvr, id); err != nil {
+			return err
+		}
+	}
 	err = retry(ctx, func() error {
 		return r.at(gvr, id).Delete(ctx, id.Name, metav1.DeleteOptions{
 			Preconditions:     &metav1.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion},
@@ -503,6 +509,32 @@ func (r *pass) prune(ctx context.Context, s plan.Step, id manifest.ID) error {
 		return fmt.Errorf("it changed after it was looked at, so it was not deleted: %w", err)
 	}
 	return r.refusal(err, "delete", id)
+}
+
+// unprotect takes our finalizer from exactly the object that was looked at, and says which version
+// that is now. Of one that is being deleted it may have been the last.
+func (r *pass) unprotect(ctx context.Context, s plan.Step, gvr schema.GroupVersionResource, id manifest.ID) (string, error) {
+	live, err := r.at(gvr, id).Get(ctx, id.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return s.ResourceVersion, nil
+	}
+	if err != nil {
+		return "", r.refusal(err, "get", id)
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": s.UID, "resourceVersion": s.ResourceVersion, "finalizers": plan.WithoutProtection(live.Finalizers),
+	}})
+	if err != nil {
+		return "", err
+	}
+	err = retry(ctx, func() error {
+		live, err = r.at(gvr, id).Patch(ctx, id.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: plan.Manager})
+		return err
+	})
+	if err != nil {
+		return "", r.refusal(err, "patch", id)
+	}
+	return live.ResourceVersion, nil
 }
 
 // unused is an error where live objects would go with an object, or where nobody can tell.

@@ -50,7 +50,8 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 	if seen.Sources, err = c.sources(ctx, seen, want, sp); err != nil {
 		return plan.Observed{}, err
 	}
-	want, asked, err := seen.Ask(want)
+	commit := want
+	want, asked, err := seen.Ask(commit)
 	if err != nil {
 		return plan.Observed{}, err
 	}
@@ -84,6 +85,11 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 		objects[sp.ofCommit(id)] = o
 	}
 	seen.Objects = objects
+	if seen.Protects() { // what is there has a say in what is asked for
+		if want, asked, err = seen.Ask(commit); err != nil {
+			return plan.Observed{}, err
+		}
+	}
 	var owned []manifest.ID
 	for _, a := range asked {
 		if _, ours := seen.Inventory.Entries[a.ID]; ours {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -93,6 +92,12 @@ func named(value string) ([]manifest.ID, error) {
 		ids[i] = idOf(meta)
 	}
 	return ids, nil
+}
+
+// inAnnotation is the annotation that names an object.
+func inAnnotation(id manifest.ID) (map[string]string, error) {
+	text, err := dependson.FormatObjMetadata(object.ObjMetadata{GroupKind: groupKind(id), Namespace: id.Namespace, Name: id.Name})
+	return map[string]string{dependson.Annotation: text}, err
 }
 
 func idOf(meta object.ObjMetadata) manifest.ID {
@@ -330,11 +335,11 @@ func dependantsOf(first order, seen Observed) map[manifest.ID][]manifest.ID {
 	}
 	for by := range seen.Inventory.Entries {
 		if live, exists := seen.Objects[by]; exists {
-			asks := render.Object{ID: by, Asks: live.GetAnnotations()}
-			references, _ := seen.references(asks) // what nobody can read nobody waits for
-			edges, _ := seen.edges(Asked{Object: asks, resolved: resolved{references: references}})
-			for _, e := range edges {
-				add(by, e.to)
+			for _, on := range seen.liveDependencies(by, live) {
+				add(by, on)
+				if usage, _, _ := seen.usageOf(by, on); live.GetAnnotations()[ProtectAnnotation] == "true" {
+					add(by, usage)
+				}
 			}
 		}
 	}
@@ -342,6 +347,11 @@ func dependantsOf(first order, seen Observed) map[manifest.ID][]manifest.ID {
 		slices.SortFunc(by, manifest.ID.Compare)
 	}
 	return all
+}
+
+// awaited says whether something waits for a step.
+func (p Plan) awaited(id manifest.ID) bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return slices.Contains(s.after, id) })
 }
 
 // Stranded is the plan once it is known what became of steps of it: what waits for one that

@@ -25,13 +25,13 @@ const (
 
 // leaving is the step for an object that nobody wants, whose prune it was, when the sync ends;
 // false is that there is nothing to do but to forget it. released are those that somebody else
-// makes now.
-func (p Plan) leaving(s Step, live *metav1.PartialObjectMetadata, released bool) (Step, bool) {
+// makes now; again is that we deleted it before, and others wait for it to be gone.
+func (p Plan) leaving(s Step, live *metav1.PartialObjectMetadata, released, again bool) (Step, bool) {
 	switch {
 	case released || p.Ends == Orphan:
 		s.Action = Release
 		return s, Ours(live, p.Sync)
-	case p.Ends == Delete && live.GetDeletionTimestamp() != nil:
+	case (p.Ends == Delete || again) && live.GetDeletionTimestamp() != nil:
 		s.Deleting, s.Reason = true, WhyDeleting(live)
 	}
 	return s, true

@@ -301,6 +301,9 @@ func notOurs(s Step, c Case) Ruling {
 // protected holds what Crossplane's Usages protect: what they are known to by their label, and
 // what one names that nobody has labelled yet.
 func protected(s Step, c Case) Ruling {
+	if c.goesFirst(s.ID) {
+		return allowed
+	}
 	if c.Live(s).GetLabels()["crossplane.io/in-use"] == "true" {
 		return held("a Crossplane Usage protects it (label crossplane.io/in-use); delete the Usage first")
 	}

@@ -123,7 +123,7 @@ func (p Plan) Settled(have Inventory, done []Outcome) Inventory {
 	for _, o := range done {
 		e := next.Entries[o.ID]
 		switch {
-		case o.Action == Prune && o.Err == nil && p.Ends == Delete: // until it is gone
+		case o.Action == Prune && o.Err == nil && (p.Ends == Delete || p.awaited(o.ID)): // until it is gone
 			e.Strategy, e.Actuation, e.Reconcile = "Delete", "Succeeded", reconcilePending
 		case (o.Action == Prune || o.Action == Release) && o.Err == nil:
 			delete(next.Entries, o.ID)

@@ -130,6 +130,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		p.Retained = names
 		p.Notes = append(p.Notes, noteUnexplained(names, seen))
 	}
+	p.Notes = append(p.Notes, unprotected(asked, first, seen)...)
 	p.Notes = append(p.Notes, packageDiffers(want, seen.Upstream)...)
 	p.Notes = append(p.Notes, upgrades(want, seen.Before)...)
 	var left []string
@@ -146,7 +147,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 			}
 			continue
 		}
-		s, some := p.leaving(prune(id, e, live), live, released)
+		s, some := p.leaving(prune(id, e, live), live, released, e.Strategy == "Delete" && e.Actuation == "Succeeded")
 		if !some {
 			p.Gone = append(p.Gone, id)
 			continue
@@ -318,6 +319,7 @@ func prune(id manifest.ID, e Entry, live *metav1.PartialObjectMetadata) Step {
 		UID:             live.GetUID(),
 		ResourceVersion: live.GetResourceVersion(),
 		Digest:          e.Digest,
+		Unprotects:      slices.Contains(live.GetFinalizers(), protectFinalizer),
 	}
 }
 

@@ -98,15 +98,19 @@ func (o Observed) Ask(want render.Desired) (render.Desired, []Asked, error) {
 	if len(wrong) > 0 {
 		return want, nil, errors.Join(wrong...)
 	}
-	if len(answers) > 0 {
+	objects, err := o.protect(objects, answers)
+	if err != nil {
+		return want, nil, err
+	}
+	if len(answers) > 0 || len(objects) > len(want.Objects) {
 		slices.SortFunc(objects, func(a, b render.Object) int { return a.ID.Compare(b.ID) })
 		for i := range objects[1:] {
 			if objects[i].ID == objects[i+1].ID {
 				return want, nil, fmt.Errorf("%s: %s, as its reference names it, is declared at %s already; remove one of them", objects[i+1].Origin, objects[i].ID, objects[i].Origin)
 			}
 		}
-		want.Objects = objects
 	}
+	want.Objects = objects
 	asked, err := AskFor(want, o.Inventory)
 	for i, a := range asked {
 		asked[i].resolved = answers[a.ID]

@@ -275,6 +275,9 @@ func (p Plan) Replaced(by Plan) Plan {
 		if n, ok := newer[s.ID]; ok {
 			p.Steps[i] = n
 		}
+		if s.Action == Prune && slices.Contains(by.Gone, s.ID) { // without our help
+			p.Steps[i].Waits, p.Steps[i].after = "", nil
+		}
 	}
 	return p
 }

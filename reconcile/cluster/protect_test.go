@@ -1,0 +1,179 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// settled makes passes until there is nothing more to write, and says what they did, a pass a line.
+func settled(t *testing.T, c *cluster.Cluster, commit render.Desired) []string {
+	t.Helper()
+	var all []string
+	for range 8 {
+		p := planned(t, c, commit)
+		if !p.Writes() {
+			return all
+		}
+		done, err := c.Apply(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var did []string
+		for _, o := range done {
+			if o.Err != nil {
+				t.Fatalf("%s %s: %v", o.Action, o.ID, o.Err)
+			}
+			if o.Action != plan.Keep {
+				did = append(did, string(o.Action)+" "+o.ID.Kind+" "+strings.SplitN(o.ID.Name, "-", 2)[0])
+			}
+		}
+		all = append(all, strings.Join(did, ", "))
+	}
+	t.Fatalf("it never comes to an end: %q", all)
+	return nil
+}
+
+func protecting(space, name, on string) *unstructured.Unstructured {
+	u := configMap(space, name, "1")
+	u.SetAnnotations(map[string]string{
+		"config.kubernetes.io/depends-on": "/namespaces/" + space + "/ConfigMap/" + on,
+		plan.ProtectAnnotation:            "true",
+	})
+	return u
+}
+
+// A dependency that somebody deletes by hand stays until what depends on it is gone, and goes then,
+// wherever we were killed in between.
+func TestProtectByFinalizer(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	maps := w.at(configMaps, space)
+	finalizers := func(name string) []string { return w.mustGet(t, configMaps, space, name).GetFinalizers() }
+	gone := func(name string) bool {
+		_, err := maps.Get(t.Context(), name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	}
+	c := w.cluster(t, cluster.Options{})
+	home := namespace(space)
+	all := want(t, home, configMap(space, "base", "1"), configMap(space, "stays", "1"), protecting(space, "user", "base"), protecting(space, "visitor", "stays"))
+	settled(t, c, all)
+	if got := finalizers("base"); len(got) != 1 {
+		t.Fatalf("finalizers of base: %v", got)
+	}
+	if p := planned(t, c, all); p.Writes() || p.Remembers() {
+		t.Errorf("a pass with nothing to do: %v", actions(p))
+	}
+
+	if err := maps.Delete(t.Context(), "base", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if gone("base") {
+		t.Fatal("what is depended on was deleted by hand")
+	}
+	held := `{"metadata":{"finalizers":["example.org/later"]}}`
+	if _, err := maps.Patch(t.Context(), "user", types.MergePatchType, []byte(held), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	left := want(t, home, configMap(space, "stays", "1"))
+	if diff := cmp.Diff([]string{"prune (commit) ConfigMap/" + space + "/base", "prune (commit) ConfigMap/" + space + "/user", "prune (commit) ConfigMap/" + space + "/visitor"}, actions(planned(t, c, left))); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	for range 2 { // as often as it likes, and by a process that knows nothing of the one before
+		c = w.cluster(t, cluster.Options{})
+		if _, err := c.Apply(t.Context(), planned(t, c, left)); err != nil {
+			t.Fatal(err)
+		}
+		if gone("base") || gone("user") || len(finalizers("base")) == 0 {
+			t.Fatalf("what is depended on went first: base is gone: %t, user is: %t", gone("base"), gone("user"))
+		}
+	}
+	if _, err := maps.Patch(t.Context(), "user", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, c, left)
+	if !gone("base") || !gone("user") || !gone("visitor") {
+		t.Error("they do not go once they can")
+	}
+	if got := finalizers("stays"); len(got) != 0 {
+		t.Errorf("nobody depends on it any more, and it has the finalizers %v", got)
+	}
+}
+
+// With Crossplane's Usages they protect, also what is not ours.
+func TestProtectByUsage(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	usage := w.crd("Usage", "Namespaced")
+	usage.SetName("usages.protection.crossplane.io")
+	for path, value := range map[string]string{"group": "protection.crossplane.io"} {
+		if err := unstructured.SetNestedField(usage.Object, value, "spec", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	versions, _, _ := unstructured.NestedSlice(usage.Object, "spec", "versions")
+	versions[0].(map[string]any)["name"] = "v1beta1"
+	if err := unstructured.SetNestedSlice(usage.Object, versions, "spec", "versions"); err != nil {
+		t.Fatal(err)
+	}
+	crossplane := clusterOf(t, w.config, &world{config: w.config, requests: w.requests, sync: plan.Sync{Namespace: w.sync.Namespace, Name: "crossplane"}, live: w.live}, cluster.Options{})
+	applied(t, crossplane, want(t, usage))
+	t.Cleanup(func() {
+		if err := w.live.Resource(crds).Delete(context.Background(), usage.GetName(), metav1.DeleteOptions{}); err != nil {
+			t.Log(err)
+		}
+	})
+	c := w.cluster(t, cluster.Options{})
+	home := namespace(space)
+	applied(t, c, want(t, home))
+	if _, err := w.at(configMaps, space).Create(t.Context(), configMap(space, "foreign", "1"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	user := protecting(space, "user", "base")
+	user.SetAnnotations(map[string]string{
+		"config.kubernetes.io/depends-on": fmt.Sprintf("/namespaces/%[1]s/ConfigMap/base, /namespaces/%[1]s/ConfigMap/foreign", space),
+		plan.ProtectAnnotation:            "true",
+	})
+	rest := []*unstructured.Unstructured{home} // so that what goes is not much of it
+	for i := range 20 {
+		rest = append(rest, configMap(space, fmt.Sprintf("rest-%d", i), "1"))
+	}
+	settled(t, c, want(t, append(rest, configMap(space, "base", "1"), user)...))
+	usages := w.at(schema.GroupVersionResource{Group: "protection.crossplane.io", Version: "v1beta1", Resource: "usages"}, space)
+	list, err := usages.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var of []string
+	for _, u := range list.Items {
+		name, _, _ := unstructured.NestedString(u.Object, "spec", "of", "resourceRef", "name")
+		of = append(of, name)
+	}
+	if slices.Sort(of); !slices.Equal(of, []string{"base", "foreign"}) {
+		t.Errorf("there are Usages of %v", of)
+	}
+	if got := w.mustGet(t, configMaps, space, "base").GetFinalizers(); len(got) > 0 {
+		t.Errorf("what a Usage protects has the finalizers %v, too", got)
+	}
+	if diff := cmp.Diff([]string{
+		"prune ConfigMap user",
+		"prune Usage headgate, prune Usage headgate",
+		"prune ConfigMap base",
+	}, settled(t, c, want(t, rest...))); diff != "" {
+		t.Errorf("A Usage goes after what asked for it, and before what it protects.\npasses (-want +got):\n%s", diff)
+	}
+	w.mustGet(t, configMaps, space, "foreign")
+}

@@ -1,0 +1,198 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ProtectAnnotation asks that what an object depends on is not deleted before it, by whomever.
+const ProtectAnnotation = "headgate.dev/protect-dependencies"
+
+// protectFinalizer keeps an object where Crossplane serves no Usages.
+const protectFinalizer = "headgate.dev/protected"
+
+// protect adds what protects the dependencies of those objects that ask for it: a Usage each
+// where Crossplane serves them, else a finalizer on those that are of this commit. A finalizer
+// stays for as long as one is there that asked for it, also when the commit does not want that
+// any more.
+func (o Observed) protect(objects []render.Object, answers map[manifest.ID]resolved) ([]render.Object, error) {
+	if o.Offline || o.Looks {
+		return objects, nil // which of them it is only a cluster can tell
+	}
+	wanted := make(map[manifest.ID]bool, len(objects))
+	protected := map[manifest.ID]bool{}
+	var usages []render.Object
+	for _, of := range objects {
+		wanted[of.ID] = true
+		asks, err := asksToProtect(of)
+		if err != nil {
+			return nil, err
+		}
+		if !asks {
+			continue
+		}
+		edges, _ := o.edges(Asked{Object: of, resolved: answers[of.ID]}) // what is wrong with them orderOf says
+		for _, e := range edges {
+			usage, served, err := o.usage(of, e.to)
+			switch {
+			case err != nil:
+				return nil, err
+			case served:
+				usages = append(usages, usage)
+			default:
+				protected[e.to] = true
+			}
+		}
+	}
+	for id := range o.Inventory.Entries {
+		if live, exists := o.Objects[id]; exists && !wanted[id] {
+			for _, on := range o.liveDependencies(id, live) {
+				if _, _, served := o.usageOf(id, on); !served && live.GetAnnotations()[ProtectAnnotation] == "true" {
+					protected[on] = true
+				}
+			}
+		}
+	}
+	for i, of := range objects {
+		if !protected[of.ID] {
+			continue
+		}
+		content, err := of.Content()
+		if err != nil {
+			return nil, err
+		}
+		content.SetFinalizers(append(content.GetFinalizers(), protectFinalizer))
+		if objects[i], err = of.With(content); err != nil {
+			return nil, err
+		}
+	}
+	return append(objects, usages...), nil
+}
+
+// Protects says whether something that is there asks for the protection of what it depends on.
+func (o Observed) Protects() bool {
+	for _, live := range o.Objects {
+		if live.GetAnnotations()[ProtectAnnotation] == "true" {
+			return true
+		}
+	}
+	return false
+}
+
+func asksToProtect(of render.Object) (bool, error) {
+	said, asked := of.Asks[ProtectAnnotation]
+	if asked && said != "true" && said != "false" {
+		return false, fmt.Errorf("%s: %s: %s is %q, and must be \"true\" or \"false\"", of.Origin, of.ID, ProtectAnnotation, said)
+	}
+	return said == "true", nil
+}
+
+// usageOf is the Usage by which one object protects another, and the kind of the latter. It is
+// not served where Crossplane does not serve it, or where nobody knows what is to be protected.
+func (o Observed) usageOf(by, on manifest.ID) (id manifest.ID, of Kind, served bool) {
+	of, known := o.Kinds[groupKind(on)]
+	id = manifest.ID{Group: "protection.crossplane.io", Kind: "ClusterUsage"}
+	if of.Namespaced {
+		id.Kind, id.Namespace = "Usage", on.Namespace
+		if id.Namespace == "" {
+			id.Namespace = o.Space
+		}
+	}
+	sum := sha256.Sum256([]byte(o.Inventory.Sync.Key() + " " + by.String() + " " + on.String()))
+	id.Name = "headgate-" + hex.EncodeToString(sum[:8])
+	_, served = o.Kinds[schema.GroupKind{Group: id.Group, Kind: id.Kind}]
+	return id, of, served && known
+}
+
+// usage says that something is not to be deleted, for as long as it is there itself. It depends on
+// what it protects, so that this is not pruned before it.
+func (o Observed) usage(by render.Object, on manifest.ID) (usage render.Object, served bool, err error) {
+	id, of, served := o.usageOf(by.ID, on)
+	if !served {
+		return usage, false, nil
+	}
+	depends, err := inAnnotation(manifest.ID{Group: on.Group, Kind: on.Kind, Namespace: id.Namespace, Name: on.Name})
+	if err != nil {
+		return usage, false, fmt.Errorf("%s: %s: %w", by.Origin, by.ID, err)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": id.Group + "/v1beta1",
+		"kind":       id.Kind,
+		"spec": map[string]any{
+			"of": map[string]any{
+				"apiVersion":  schema.GroupVersion{Group: on.Group, Version: of.Version}.String(),
+				"kind":        on.Kind,
+				"resourceRef": map[string]any{"name": on.Name},
+			},
+			"reason": fmt.Sprintf("%s depends on it (%s)", the(by.ID), ProtectAnnotation),
+		},
+	}}
+	u.SetName(id.Name)
+	u.SetNamespace(id.Namespace)
+	u.SetAnnotations(depends)
+	usage, err = render.NewObject(u, by.Origin)
+	return usage, true, err
+}
+
+// liveDependencies are what a live object says that it depends on.
+func (o Observed) liveDependencies(id manifest.ID, live metav1.Object) []manifest.ID {
+	of := render.Object{ID: id, Asks: live.GetAnnotations()}
+	references, _ := o.references(of) // what nobody can read nobody waits for
+	edges, _ := o.edges(Asked{Object: of, resolved: resolved{references: references}})
+	ids := make([]manifest.ID, len(edges))
+	for i, e := range edges {
+		ids[i] = e.to
+	}
+	return ids
+}
+
+// goesFirst says whether a Usage of ours protects an object that goes before that: then the
+// prune waits, and nobody has to act.
+func (c Case) goesFirst(id manifest.ID) bool {
+	for usage := range c.Seen.Inventory.Entries {
+		live, exists := c.Seen.Objects[usage]
+		if exists && isUsage(groupKind(usage)) && Ours(live, c.Seen.Inventory.Sync) && slices.Contains(c.Seen.liveDependencies(usage, live), id) &&
+			!slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == usage }) {
+			return true
+		}
+	}
+	return false
+}
+
+// unprotected warns of what cannot be protected: what is not ours gets no finalizer of ours.
+func unprotected(asked []Asked, first order, seen Observed) []manifest.Finding {
+	wanted := make(map[manifest.ID]bool, len(asked))
+	for _, a := range asked {
+		wanted[a.ID] = true
+	}
+	var found []manifest.Finding
+	for _, a := range asked {
+		if a.Asks[ProtectAnnotation] != "true" || seen.Offline || seen.Looks {
+			continue
+		}
+		for _, e := range first[a.ID] {
+			if _, _, served := seen.usageOf(a.ID, e.to); !served && !wanted[e.to] {
+				found = append(found, manifest.Finding{
+					Rule: "unprotected-dependency", Severity: manifest.Warning, Origin: a.Origin,
+					Message: fmt.Sprintf("%s asks to protect %s, which is not of this commit, and no Usage of Crossplane is served that could", a.ID, the(e.to)),
+					Fix:     "declare it here, or install Crossplane with Usages",
+				})
+			}
+		}
+	}
+	return found
+}
+
+// WithoutProtection are the finalizers that are not ours.
+func WithoutProtection(finalizers []string) []string {
+	return slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == protectFinalizer })
+}
