@@ -86,7 +86,7 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 	}
 	seen.Objects = objects
 	if seen.Protects() { // what is there has a say in what is asked for
-		if want, asked, err = seen.Ask(commit); err != nil {
+		if _, asked, err = seen.Ask(commit); err != nil {
 			return plan.Observed{}, err
 		}
 	}
