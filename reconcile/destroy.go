@@ -20,6 +20,7 @@ import (
 // is gone before the next begins, and what is held holds those after it too. Once nothing is
 // owned the inventory goes. Whoever interrupts it, or acts on what held it, begins anew.
 func (r Reconciler) Destroy(ctx context.Context, how plan.Ending) (report.Report, error) {
+	began := time.Now()
 	d, err := r.destruction(ctx, how)
 	if err != nil {
 		return report.Failed(r.Sync, "", err), err
@@ -34,6 +35,7 @@ func (r Reconciler) Destroy(ctx context.Context, how plan.Ending) (report.Report
 	if err != nil {
 		said.Stop(err)
 	}
+	r.record(ctx, began, said, how) // where an inventory is left
 	return said, err
 }
 

@@ -414,12 +414,13 @@ func (e unfetched) Unwrap() error { return e.error }
 // from it keeps the cluster at the commit that was fetched last: that somebody deletes what
 // it holds does not wait for a repository to come back.
 func (r *running) once(ctx context.Context) (report.Report, error) {
+	began := time.Now()
 	in, err := r.Reconciler.Source.Fetch(ctx, r.Ref)
 	if err == nil {
 		r.last = in
 		r.see(ctx, in.Revision)
 		said, err := r.bring(ctx)
-		r.conclude(ctx, said, err)
+		r.conclude(ctx, began, said, err)
 		return said, err
 	}
 	said := report.Failed(r.Reconciler.Sync, r.current(), err)
@@ -430,7 +431,7 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 		err = errors.Join(err, stopped)
 		said.Stop(err)
 	}
-	r.conclude(ctx, said, err)
+	r.conclude(ctx, began, said, err)
 	return said, err
 }
 
@@ -493,9 +494,13 @@ func (r *running) pending(ctx context.Context) {
 
 // conclude publishes what a pass came to. One that was interrupted came to nothing, and an
 // error that may pass at once is not worth a word.
-func (r *running) conclude(ctx context.Context, said report.Report, err error) {
+func (r *running) conclude(ctx context.Context, began time.Time, said report.Report, err error) {
 	passes := err != nil && !ofCommit(err)
-	if passes && (ctx.Err() != nil || r.patient && r.failures == 0) {
+	nothing := passes && (ctx.Err() != nil || r.patient && r.failures == 0)
+	if !nothing || said.Changed() {
+		r.Reconciler.record(ctx, began, said, plan.NoEnding)
+	}
+	if nothing {
 		return
 	}
 	r.unsaid = false

@@ -20,6 +20,8 @@ import (
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // A Source fetches a commit. ref is a branch, a tag or a commit; "" is the default.
@@ -49,12 +51,18 @@ type Place interface {
 	Definitions(ctx context.Context) ([]*catalogue.Definition, error)
 }
 
+// A Recorder remembers what passes came to, where that is news.
+type Recorder interface {
+	Record(ctx context.Context, p plan.Past) error
+}
+
 // A Reconciler makes passes over one target.
 type Reconciler struct {
 	Source   Source
 	Observer Observer
-	Applier  Applier // nil where somebody else applies, and passes only look
-	Place    Place   // nil where passes know no cluster
+	Applier  Applier  // nil where somebody else applies, and passes only look
+	Place    Place    // nil where passes know no cluster
+	Recorder Recorder // nil: nobody does
 	Options  render.Options
 	Guarding plan.Guarding
 	Terms    plan.Terms   // as the Observer has them
@@ -236,11 +244,33 @@ const attempts = 3
 // Run makes one pass: after it the cluster holds what the commit wants, as far as
 // guards and the API server allow. The report is whole also where an error is returned.
 func (r Reconciler) Run(ctx context.Context, ref string) (report.Report, error) {
+	began := time.Now()
 	in, err := r.Source.Fetch(ctx, ref)
 	if err != nil {
-		return report.Failed(r.Sync, "", err), err
+		said := report.Failed(r.Sync, "", err)
+		r.record(ctx, began, said, plan.NoEnding)
+		return said, err
 	}
-	return r.Bring(ctx, Pass{Render: func(ctx context.Context) (render.Desired, error) { return r.render(ctx, in) }})
+	said, err := r.Bring(ctx, Pass{Render: func(ctx context.Context) (render.Desired, error) { return r.render(ctx, in) }})
+	r.record(ctx, began, said, plan.NoEnding)
+	return said, err
+}
+
+// recording is how long it may take to remember what a pass came to, also where it was stopped.
+const recording = 5 * time.Second
+
+// record has the cluster remember what a pass came to. A history with a gap is no trouble of the
+// pass: what it came to is said elsewhere.
+func (r Reconciler) record(ctx context.Context, began time.Time, said report.Report, ends plan.Ending) {
+	if r.Recorder == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recording)
+	defer cancel()
+	now := time.Now()
+	past := said.Past(metav1.NewTime(now.UTC().Truncate(time.Second)), metav1.Duration{Duration: now.Sub(began).Round(time.Millisecond)})
+	past.Ends = ends
+	_ = r.Recorder.Record(ctx, past)
 }
 
 // A Pass is what Bring has to know of one.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
@@ -27,7 +28,9 @@ func newStatus(t *terminal) *cobra.Command {
 		Use:   "status [flags]",
 		Short: "Compare what a sync applied with what the cluster holds",
 		Long: `Status reads the inventory of a sync and the metadata of everything in it, and says what
-is missing, was changed since, or is not ready. It needs no commit and writes nothing.
+is missing, was changed since, or is not ready, and what the last ten passes came to that
+changed something or came to something else than the one before. It needs no commit and
+writes nothing.
 
 Exit codes: 0 all as it was left, 1 something failed or is not ready, 2 wrong usage,
 3 something was changed or deleted by someone else.`,
@@ -91,6 +94,7 @@ type status struct {
 	ExitCode   int               `json:"exitCode"`
 	Summary    map[condition]int `json:"summary"`
 	Objects    []owned           `json:"objects"`
+	History    []plan.Past       `json:"history"` // the last passes that changed something or came to something else, the newest last
 }
 
 // owned is one object of an inventory.
@@ -109,6 +113,7 @@ func statusOf(seen plan.Observed) status {
 		Stored:     seen.Inventory.ResourceVersion != "" && !seen.Inventory.Rebuilt,
 		Summary:    map[condition]int{},
 		Objects:    make([]owned, 0, len(seen.Inventory.Entries)),
+		History:    append([]plan.Past{}, seen.Inventory.History...),
 	}
 	resources := make(map[string]bool, len(seen.Kinds))
 	for gk, k := range seen.Kinds {
@@ -151,6 +156,35 @@ func conditionOf(id manifest.ID, e plan.Entry, seen plan.Observed, served map[st
 	return asLeft
 }
 
+// past is a line on a pass that was made.
+func past(p plan.Past) string {
+	var did []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{p.Created, "created"}, {p.Updated, "updated"}, {p.Pruned, "pruned"}, {p.Released, "released"}, {p.Held, "held"}, {p.Failed, "failed"}} {
+		if part.n > 0 {
+			did = append(did, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	if len(did) == 0 {
+		did = []string{"no changes"}
+	}
+	of := fmt.Sprintf("%.12s", p.Revision)
+	if p.Ends != plan.NoEnding {
+		of = "destroy"
+	}
+	state := p.Activation
+	if state == string(report.Success) {
+		state = p.Drift
+	}
+	line := fmt.Sprintf("%s  %-12s  %-7s  %s, in %s", p.When.UTC().Format(time.RFC3339), of, state, strings.Join(did, ", "), p.Took.Duration)
+	if p.Said != "" {
+		line += ": " + p.Said
+	}
+	return line
+}
+
 // write writes a status for people. What is as it was left is only counted, unless all
 // is to be shown.
 func (s status) write(w io.Writer, full bool) error {
@@ -173,6 +207,12 @@ func (s status) write(w io.Writer, full bool) error {
 		fmt.Fprintf(&b, "Nothing was applied by %s yet; --name and --namespace say which sync.\n", s.Sync)
 	case s.ExitCode == report.ExitHeld:
 		fmt.Fprintf(&b, "'headgate diff' shows what was changed, 'headgate sync' corrects it.\n")
+	}
+	if len(s.History) > 0 {
+		fmt.Fprintf(&b, "Passes that changed something, or came to something else than the one before:\n")
+	}
+	for _, p := range s.History {
+		fmt.Fprintf(&b, "  %s\n", printable(past(p)))
 	}
 	fmt.Fprintf(&b, "Summary: %s owned by %s", count(len(s.Objects), "object"), s.Sync)
 	if len(numbers) > 0 {

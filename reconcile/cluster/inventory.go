@@ -42,6 +42,7 @@ func (c *Cluster) Inventory(ctx context.Context) (plan.Inventory, error) {
 	for {
 		m, err := c.core.ConfigMaps(c.sync.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
+			c.stored, c.siblings = nil, nil
 			return inv, nil
 		}
 		if err != nil {
@@ -65,6 +66,7 @@ func (c *Cluster) Inventory(ctx context.Context) (plan.Inventory, error) {
 		inv.Rebuilt = !whole
 		inv.ResourceVersion = m.ResourceVersion
 		inv.Owner = render.Owner(m.Annotations[ownerAnnotation])
+		inv.History = historyOf(m)
 		if said := m.Annotations[grantsAnnotation]; said != "" {
 			if err := json.Unmarshal([]byte(said), &inv.Grants); err != nil {
 				return inv, fmt.Errorf("%s: the annotation %s cannot be read: %w", where, grantsAnnotation, err)

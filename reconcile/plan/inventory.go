@@ -20,6 +20,7 @@ type Inventory struct {
 	ResourceVersion string       // of the stored one; "" where none is stored yet
 	Owner           render.Owner // who makes the CRDs, as recorded; "" where nothing is
 	Entries         map[manifest.ID]Entry
+	History         []Past  // what the last passes came to, the newest last; it is not stored with the rest
 	Grants          []Grant // approvals that were made use of
 	Rebuilt         bool    // it was missing and is made of the marks that were found: nothing may be pruned by it
 }

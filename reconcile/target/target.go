@@ -166,7 +166,7 @@ func Reach(s v1alpha1.Sync, to *rest.Config, how cluster.Options) (reconcile.Rec
 		return r, l, err
 	}
 	c, err := cluster.New(to, r.Sync, how)
-	r.Observer, r.Applier, r.Place = c, c, c
+	r.Observer, r.Applier, r.Place, r.Recorder = c, c, c, c
 	return r, c, err
 }
 

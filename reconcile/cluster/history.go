@@ -1,0 +1,56 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+
+	"headgate.dev/headgate/reconcile/plan"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// historyAnnotation is on the inventory: what the last passes came to. It costs no request to
+// read, and goes with the inventory.
+const historyAnnotation = "headgate.dev/history"
+
+// historyOf is the history that a stored inventory holds. One that somebody spoilt is none.
+func historyOf(m *corev1.ConfigMap) []plan.Past {
+	var history []plan.Past
+	if json.Unmarshal([]byte(m.Annotations[historyAnnotation]), &history) != nil {
+		return nil
+	}
+	return history
+}
+
+// Record remembers what a pass came to, where that is news. Where nothing was ever applied
+// there is nothing to keep it with.
+func (c *Cluster) Record(ctx context.Context, p plan.Past) error {
+	for again := false; ; again = true {
+		if c.stored == nil || again {
+			if _, err := c.Inventory(ctx); err != nil || c.stored == nil {
+				return err
+			}
+		}
+		history, news := plan.Recalled(historyOf(c.stored), p)
+		if !news {
+			return nil
+		}
+		said, err := json.Marshal(history)
+		if err != nil {
+			return err
+		}
+		next := c.stored.DeepCopy()
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, historyAnnotation, string(said))
+		stored, err := c.core.ConfigMaps(next.Namespace).Update(ctx, next, metav1.UpdateOptions{FieldManager: plan.Manager})
+		switch {
+		case err == nil:
+			c.stored = stored
+			return nil
+		case !again && (apierrors.IsConflict(err) || apierrors.IsNotFound(err)):
+			continue
+		}
+		return c.explain(err, "update", "the history in the inventory ConfigMap "+next.Namespace+"/"+next.Name)
+	}
+}

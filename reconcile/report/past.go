@@ -1,0 +1,28 @@
+package report
+
+import (
+	"headgate.dev/headgate/reconcile/plan"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Changed says whether the pass changed anything in the cluster.
+func (r Report) Changed() bool { return r.Past(metav1.Time{}, metav1.Duration{}).Changed() }
+
+// Past is the report as the cluster remembers it, of a pass that ended then and took so long.
+func (r Report) Past(ended metav1.Time, took metav1.Duration) plan.Past {
+	p := plan.Past{
+		When: ended, Took: took, Revision: r.Revision,
+		Activation: string(r.Verdict.Activation.State), Drift: string(r.Verdict.Drift.State), ExitCode: r.Verdict.ExitCode,
+		Held: r.Summary.Held, Failed: r.Summary.Failed,
+	}
+	if r.Applied {
+		p.Created, p.Updated, p.Pruned, p.Released = r.Summary.Created, r.Summary.Updated, r.Summary.Pruned, r.Summary.Released
+	}
+	for _, s := range []Status{r.Verdict.Drift, r.Verdict.Activation} {
+		if s.State != Success {
+			p.Said = s.Description
+		}
+	}
+	return p
+}
