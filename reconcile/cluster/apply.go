@@ -354,6 +354,8 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 		live, err := r.get(ctx, r.surface, id)
 		if err != nil {
 			o.NotReady = r.explain(err, "get", describe(id)).Error()
+		} else if live.DeletionTimestamp != nil { // it does not become ready any more
+			o.Unknown, o.NotReady = false, plan.WhyDeleting(live)
 		}
 		return o, live
 	}

@@ -137,9 +137,12 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// misfits are what an API server says of an object that does not fit its schema. It calls
-// that an error of its own.
-var misfits = []string{"failed to create typed patch object", "error decoding from json"}
+// misfits are what an API server says of an object that does not fit its schema, or its store.
+// It calls that an error of its own.
+var misfits = []string{"failed to create typed patch object", "error decoding from json", tooLarge}
+
+// tooLarge is what etcd says.
+const tooLarge = "request is too large"
 
 // passing says whether the same request may well succeed in a moment.
 func passing(err error) bool {

@@ -262,7 +262,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 	case s.Activates:
 		s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
 	case trial.Err == nil && trial.After == nil:
-		s.Action, s.Unready = Keep, entry.Unready()
+		s.Action, s.Unready = Keep, entry.Unready() || live.GetDeletionTimestamp() != nil
 		now := applied(live, s.Digest)
 		now.Policy = a.Policy
 		if now.UID != entry.UID || now.Digest != entry.Digest || now.Mark != entry.Mark || now.Policy != entry.Policy {
