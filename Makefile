@@ -11,6 +11,9 @@ BENCHFLAGS ?=
 COUNT      ?= 1
 FUZZ       ?= Fuzz
 FUZZTIME   ?= 30s
+SOAK       ?= 500
+SEED       ?= $(shell date +%s)
+MINUTES    ?= 20
 CORPUS     ?=
 FORGE      ?=
 
@@ -111,6 +114,10 @@ fuzz: ## Fuzz every target for FUZZTIME (FUZZ=regexp)
 			echo "$$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
 		done || exit 1; \
 	done
+
+.PHONY: soak
+soak: $(filter bin/controlplane bin/crossplane,$(servers)) ## Let SOAK random edits, deletions, commits and kills happen, without Crossplane and beside it, each for MINUTES at most (SOAK=500 SEED=n)
+	HEADGATE_SOAK=$(SOAK) HEADGATE_SOAK_SEED=$(SEED) HEADGATE_SOAK_MINUTES=$(MINUTES) go test -v -count=1 -timeout=120m ./fixtures/soak
 
 .PHONY: demo
 demo: build bin/controlplane bin/by-hand $(if $(FORGE),bin/gitea) ## See the whole story in a real API server (FORGE=1 adds a forge, CORPUS=package.tar.gz takes a real package)

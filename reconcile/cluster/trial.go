@@ -3,8 +3,8 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"regexp"
@@ -37,7 +37,9 @@ func (c *Cluster) try(ctx context.Context, seen *plan.Observed, asked []plan.Ask
 	done := 0
 	trials, err := inParallel(ctx, c.options.Concurrency, doubtful, func(ctx context.Context, a plan.Asked) (tried, error) {
 		_, exists := seen.Objects[a.ID]
-		t, err := c.tryOne(ctx, a, sp.actual(a.ID), exists, seen.AsBefore(a.Object))
+		t, err := c.tryOne(ctx, a, sp.actual(a.ID), exists, func(e *ConflictError, live *unstructured.Unstructured) bool {
+			return c.options.Terms.Take || seen.AsBefore(a.Object) && e.byHand(live) || seen.Mine(a.ID, live) && e.withNobody()
+		})
 		c.tellOf("observe", &done, len(doubtful), a.ID)
 		return t, err
 	})
@@ -73,11 +75,14 @@ func (c *Cluster) withoutHomeless(doubtful []plan.Asked, seen *plan.Observed, as
 	return rest
 }
 
+// A taking says whether the fields of a conflict over a live object are to be taken.
+type taking func(e *ConflictError, live *unstructured.Unstructured) bool
+
 // tryOne dry-runs the apply of one object. Trouble with the object is part of the trial,
 // trouble with the API server an error. Of what we applied before exactly as it is wanted
-// now, the fields that a hand edit took are tried to be taken back; on the terms of the sync
-// those of everybody are.
-func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exists, asBefore bool) (tried, error) {
+// now, the fields that a hand edit took are tried to be taken back, of what is ours those that
+// nobody is known to hold; on the terms of the sync those of everybody are.
+func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exists bool, takes taking) (tried, error) {
 	if a.Policy.Observes() {
 		return c.compareOne(ctx, a, id)
 	}
@@ -101,7 +106,7 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 			return tried{}, c.explain(err, "get", resourceName(c.surface, groupKind(id))+" "+id.Name)
 		}
 	}
-	after, err := c.tryWays(ctx, at, sent, live, asBefore, &t.Trial)
+	after, err := c.tryWays(ctx, at, sent, live, takes, &t.Trial)
 	err = a.Masked(err)
 	switch {
 	case err == nil && live != nil && !differ(live, after):
@@ -124,7 +129,7 @@ func (c *Cluster) compareOne(ctx context.Context, a plan.Asked, id manifest.ID) 
 
 // tryWays tries the ways to leave to others what the sync ignores of an object, until one
 // does. It notes in the trial what was tried, and what that takes from whom.
-func (c *Cluster) tryWays(ctx context.Context, at dynamic.ResourceInterface, sent, live *unstructured.Unstructured, asBefore bool, t *plan.Trial) (*unstructured.Unstructured, error) {
+func (c *Cluster) tryWays(ctx context.Context, at dynamic.ResourceInterface, sent, live *unstructured.Unstructured, takes taking, t *plan.Trial) (*unstructured.Unstructured, error) {
 	if live == nil {
 		return dryRun(ctx, at, sent, false)
 	}
@@ -134,7 +139,7 @@ func (c *Cluster) tryWays(ctx context.Context, at dynamic.ResourceInterface, sen
 	for _, way := range ways {
 		t.TakenBy = nil
 		after, err = dryRun(ctx, at, way, false)
-		if conflict := conflictIn(err); conflict != nil && (c.options.Terms.Take || asBefore && conflict.byHand(live)) {
+		if conflict := conflictIn(err); conflict != nil && takes(conflict, live) {
 			t.TakenBy = conflict.taken()
 			after, err = dryRun(ctx, at, way, true)
 		}
@@ -156,6 +161,12 @@ func (e *ConflictError) byHand(live *unstructured.Unstructured) bool {
 			return f.Manager == c.Manager && f.Operation == metav1.ManagedFieldsOperationApply
 		})
 	})
+}
+
+// withNobody says whether a conflict is with nobody: an API server gives that name to whoever
+// wrote what no manager is known of, as after somebody wiped the managed fields.
+func (e *ConflictError) withNobody() bool {
+	return !slices.ContainsFunc(e.Conflicts, func(c Conflict) bool { return c.Manager != "before-first-apply" })
 }
 
 // taken are the fields of a conflict as plans name them.

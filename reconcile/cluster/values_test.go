@@ -253,3 +253,28 @@ func TestRestoredCluster(t *testing.T) {
 		t.Errorf("and goes when nobody wants it: %v", actions(p))
 	}
 }
+
+// Somebody wipes the managed fields, and then the commit wants something else: that is no
+// conflict with anybody.
+func TestWipedAndWantedOtherwise(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	c := w.cluster(t, cluster.Options{})
+	applied(t, c, want(t, namespace(space), configMap(space, "a", "1"), configMap(space, "unmarked", "1")))
+	w.patch(t, w.at(configMaps, space), "a", `{"metadata":{"managedFields":[{}]}}`)
+	w.patch(t, w.at(configMaps, space), "unmarked", `{"metadata":{"managedFields":[{}],"labels":null}}`)
+	applied(t, c, want(t, namespace(space), configMap(space, "a", "2"), configMap(space, "unmarked", "2")))
+	for _, name := range []string{"a", "unmarked"} {
+		if got := w.mustGet(t, configMaps, space, name).Object["data"]; !cmp.Equal(got, map[string]any{"key": "2"}) {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+
+	theirs := configMap(space, "theirs", "1")
+	w.made(t, theirs)
+	w.patch(t, w.at(configMaps, space), "theirs", `{"metadata":{"managedFields":[{}]}}`)
+	p := planned(t, c, want(t, namespace(space), configMap(space, "a", "2"), configMap(space, "unmarked", "2"), configMap(space, "theirs", "2")))
+	if i := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.ID.Name == "theirs" }); p.Steps[i].Err == nil {
+		t.Error("What was never ours stays a conflict")
+	}
+}

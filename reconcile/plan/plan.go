@@ -279,7 +279,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		if owned && entry.Digest == s.Digest && (trial.Sent == nil || trial.Err != nil || len(s.Changes()) > 0) {
 			s.Cause = Drift
 		}
-		if by := Foreign(live, seen.Inventory.Sync).By; by != "" && !seen.mine(a.ID, live) {
+		if by := Foreign(live, seen.Inventory.Sync).By; by != "" && !seen.Mine(a.ID, live) {
 			s.Reason = "it is taken over from " + by
 		}
 	}

@@ -33,7 +33,7 @@ func (o Observed) refused(id manifest.ID, live metav1.Object) string {
 	switch {
 	case o.Looks, o.Offline:
 		return "" // nothing is written, whoever owns it; and what was applied from a commit is ours
-	case claim.By == "" && (o.Terms.Adoption != AdoptNone || o.mine(id, live)):
+	case claim.By == "" && (o.Terms.Adoption != AdoptNone || o.Mine(id, live)):
 		return ""
 	case claim.By == "":
 		return "it was there before, and this sync does not adopt (adoption: Refuse); delete it, or set adoption: AdoptIfUnowned"
@@ -47,8 +47,8 @@ func (o Observed) refused(id manifest.ID, live metav1.Object) string {
 	return ""
 }
 
-// mine says whether a live object is the one that this sync applied.
-func (o Observed) mine(id manifest.ID, live metav1.Object) bool {
+// Mine says whether a live object is the one that this sync applied.
+func (o Observed) Mine(id manifest.ID, live metav1.Object) bool {
 	uid := o.Inventory.Entries[id].UID
 	return uid != "" && uid == live.GetUID() || Ours(live, o.Inventory.Sync)
 }
