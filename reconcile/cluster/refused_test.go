@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -146,24 +147,23 @@ func TestRefusedObjects(t *testing.T) {
 
 // A server that is busy, slow, or breaks down now and then.
 func TestTroubledServer(t *testing.T) {
-	answer := func(code int32, reason metav1.StatusReason) func(*http.Request) *http.Response {
-		return func(req *http.Request) *http.Response {
-			body, _ := json.Marshal(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: code, Reason: reason, Message: "not now"})
-			return &http.Response{StatusCode: int(code), Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(string(body))), Request: req}
-		}
+	answer := func(req *http.Request, code int32, reason metav1.StatusReason) *http.Response {
+		body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","status":"Failure","code":%d,"reason":%q,"message":"not now"}`, code, reason)
+		return &http.Response{StatusCode: int(code), Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req}
 	}
 	cases := map[string]struct {
 		reason string
-		answer func(*http.Request) *http.Response // nil: it takes its time
-		times  int64                              // of every write of an object
-		fails  string                             // what is said of it in the end
+		code   int32 // that it answers; 0: it takes its time
+		answer metav1.StatusReason
+		times  int64  // of every write of an object
+		fails  string // what is said of it in the end
 	}{
-		"Busy":        {"It said not now, so it is asked again later.", answer(429, metav1.StatusReasonTooManyRequests), 2, ""},
-		"Broken":      {"A 500 may pass.", answer(500, metav1.StatusReasonInternalError), 2, ""},
-		"Unready":     {"A server that comes up.", answer(503, metav1.StatusReasonServiceUnavailable), 2, ""},
-		"Slow":        {"It takes its time.", nil, 3, ""},
-		"StaysBusy":   {"One object must not stop the rest.", answer(429, metav1.StatusReasonTooManyRequests), 1000, "not now"},
-		"StaysBroken": {"", answer(500, metav1.StatusReasonInternalError), 1000, "not now"},
+		"Busy":        {"It said not now, so it is asked again later.", 429, metav1.StatusReasonTooManyRequests, 2, ""},
+		"Broken":      {"A 500 may pass.", 500, metav1.StatusReasonInternalError, 2, ""},
+		"Unready":     {"A server that comes up.", 503, metav1.StatusReasonServiceUnavailable, 2, ""},
+		"Slow":        {"It takes its time.", 0, "", 3, ""},
+		"StaysBusy":   {"One object must not stop the rest.", 429, metav1.StatusReasonTooManyRequests, 1000, "not now"},
+		"StaysBroken": {"", 500, metav1.StatusReasonInternalError, 1000, "not now"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -174,10 +174,10 @@ func TestTroubledServer(t *testing.T) {
 				return transport(func(req *http.Request) (*http.Response, error) {
 					switch {
 					case !strings.Contains(req.URL.Path, "/configmaps/troubled"), asked.Add(1) > tc.times:
-					case tc.answer == nil:
+					case tc.code == 0:
 						time.Sleep(500 * time.Millisecond)
 					case req.Method == http.MethodPatch:
-						return tc.answer(req), nil
+						return answer(req, tc.code, tc.answer), nil
 					}
 					return next.RoundTrip(req)
 				})
