@@ -87,7 +87,7 @@ to standard output and the exit code is that of the pass.
 	flags.BoolVar(&once, "once", false, "make one pass over each sync, report, and end")
 	allow.addTo(cmd)
 	in.addTo(cmd)
-	flags.StringVar(&cache, "cache-dir", "", "keep clones of repositories, and statuses that wait, in this `directory` (default: the user's cache)")
+	flags.StringVar(&cache, "cache-dir", "", "keep clones of repositories, packages, and statuses that wait, in this `directory` (default: the user's cache)")
 	show.addTo(cmd)
 	return cmd
 }
