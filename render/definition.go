@@ -79,7 +79,7 @@ func (d Definition) object(what string, made func() (u *unstructured.Unstructure
 	if f.Problem != "" {
 		o.Problem = catalogue.Errorf(d.Document.OriginOf("spec", "conversion"), "%s", f.Problem)
 	}
-	o.Definition, o.Package = d.Name, pkg
+	o.Definition, o.Package, o.document = d.Name, pkg, d.Document
 	return o, nil
 }
 

@@ -42,6 +42,15 @@ type Object struct {
 	document *manifest.Document // that says it, where one does
 }
 
+// Learn is what made makes of the object and of what else the key names, or what a Memo
+// remembers of that.
+func (o Object) Learn(key string, made func() (string, error)) (string, error) {
+	if o.document == nil {
+		return made()
+	}
+	return o.document.Learn(key+" "+o.Digest, made)
+}
+
 // OriginOf is where the value at a path of keys and indices begins, and the origin of the
 // object where that cannot be told. The document is parsed for it.
 func (o Object) OriginOf(path ...any) manifest.Origin {

@@ -2,14 +2,19 @@ package plan
 
 import (
 	"context"
+	"encoding/json"
+	"reflect"
+	"runtime"
 	"slices"
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // A Baseline is a commit taken for a cluster: what it wants is what is there, and
@@ -74,23 +79,111 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 	if err != nil {
 		return Observed{}, err
 	}
-	for _, a := range seen.Doubtful(asked, false) {
-		live, err := base[a.ID].Content()
-		if err != nil {
-			return Observed{}, err
-		}
-		after, err := a.Content()
-		if err != nil {
-			return Observed{}, err
-		}
+	doubtful := seen.Doubtful(asked, false)
+	trials := make([]Trial, len(doubtful))
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i, a := range doubtful {
+		all.Go(func() (err error) {
+			trials[i], err = b.trial(base[a.ID], a.Object)
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return Observed{}, err
+	}
+	for i, a := range doubtful {
+		live := trials[i].Live
 		seen.Objects[a.ID].Labels, seen.Objects[a.ID].Annotations = live.GetLabels(), live.GetAnnotations() // which guards read
-		ways := b.Terms.Withhold(after, live, b.Sync)
-		if len(ways) > 1 {
-			b.Sync.mark(live) // as they are
-		}
-		seen.Trials[a.ID] = Trial{Live: live, After: ways[len(ways)-1]}
+		seen.Trials[a.ID] = trials[i]
 	}
 	return seen, nil
+}
+
+// trial is what comes of applying an object over that of the base. Of a definition both are
+// without what is equal in their schemas, and remembered so: a provider upgrade changes two
+// thousand of them in a place or two.
+func (b Baseline) trial(base, want render.Object) (Trial, error) {
+	if (want.ID.IsCRD() || want.ID.IsMRD()) && len(b.Terms.ignored(want.ID)) == 0 {
+		known, err := want.Learn("beside "+base.Digest, func() (string, error) {
+			live, after, err := contents(base, want)
+			if err != nil {
+				return "", err
+			}
+			dropEqualSchemas(live, after)
+			raw, err := json.Marshal([]any{live.Object, after.Object})
+			return string(raw), err
+		})
+		if err != nil {
+			return Trial{}, err
+		}
+		var both []map[string]any
+		if err := utiljson.Unmarshal([]byte(known), &both); err != nil {
+			return Trial{}, err
+		}
+		return Trial{Live: &unstructured.Unstructured{Object: both[0]}, After: &unstructured.Unstructured{Object: both[1]}}, nil
+	}
+	live, after, err := contents(base, want)
+	if err != nil {
+		return Trial{}, err
+	}
+	ways := b.Terms.Withhold(after, live, b.Sync)
+	if len(ways) > 1 {
+		b.Sync.mark(live) // as they are
+	}
+	return Trial{Live: live, After: ways[len(ways)-1]}, nil
+}
+
+func contents(base, want render.Object) (live, after *unstructured.Unstructured, err error) {
+	if live, err = base.Content(); err != nil {
+		return nil, nil, err
+	}
+	after, err = want.Content()
+	return live, after, err
+}
+
+// dropEqualSchemas takes out of two definitions what is equal in the schemas of a version.
+func dropEqualSchemas(live, after *unstructured.Unstructured) {
+	was, is := versionsByName(live), versionsByName(after)
+	for name, version := range was {
+		if other, kept := is[name]; kept {
+			dropEqual(asMap(version["schema"]), asMap(other["schema"]))
+		}
+	}
+}
+
+func versionsByName(u *unstructured.Unstructured) map[string]map[string]any {
+	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "versions")
+	items, _ := list.([]any)
+	named, _ := byName(items)
+	all := make(map[string]map[string]any, len(named))
+	for name, v := range named {
+		all[name] = asMap(v)
+	}
+	return all
+}
+
+// dropEqual takes out of two maps what is equal in them.
+func dropEqual(was, is map[string]any) {
+	for key, from := range was {
+		to, both := is[key]
+		if !both {
+			continue
+		}
+		f, isMap := from.(map[string]any)
+		t, alsoMap := to.(map[string]any)
+		var same bool
+		if isMap && alsoMap {
+			dropEqual(f, t)
+			same = len(f)+len(t) == 0
+		} else {
+			same = reflect.DeepEqual(from, to)
+		}
+		if same {
+			delete(was, key)
+			delete(is, key)
+		}
+	}
 }
 
 // instances are the kinds, of those of which something is not wanted any more, whose objects

@@ -1,0 +1,69 @@
+package plan
+
+import (
+	"io/fs"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/schema"
+)
+
+// TestDropEqualSchemas: without what is equal, releases of real providers differ in the same
+// places, for people and for guards.
+func TestDropEqualSchemas(t *testing.T) {
+	both := 0
+	for older, newer := range map[string]string{
+		"provider-kubernetes-v1.0.0": "provider-kubernetes",
+		"provider-helm-v0.21.0":      "provider-helm",
+		"provider-helm":              "provider-helm-v0.21.0",
+	} {
+		was, is := released(t, older), released(t, newer)
+		for name, live := range was {
+			after := is[name]
+			if after == nil {
+				continue
+			}
+			both++
+			compared, changes := schema.Compare(live, after), Step{Action: Update, ID: manifest.IDOf(live), Live: live, After: after}.Changes()
+			dropEqualSchemas(live, after)
+			if diff := cmp.Diff(compared, schema.Compare(live, after), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s: what it breaks (-whole +without what is equal):\n%s", name, diff)
+			}
+			if diff := cmp.Diff(changes, Step{Action: Update, ID: manifest.IDOf(live), Live: live, After: after}.Changes()); diff != "" {
+				t.Errorf("%s: changes (-whole +without what is equal):\n%s", name, diff)
+			}
+		}
+	}
+	if both < 10 {
+		t.Errorf("only %d CRDs were compared", both)
+	}
+}
+
+func released(t *testing.T, archive string) map[string]*unstructured.Unstructured {
+	t.Helper()
+	files := fixtures.Corpus(t, archive)
+	paths, err := fs.Glob(files, "crds/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*unstructured.Unstructured{}
+	for _, path := range paths {
+		documents, err := manifest.Read(files, path, manifest.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range documents {
+			u, err := d.Decode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[u.GetName()] = u
+		}
+	}
+	return all
+}
