@@ -23,9 +23,14 @@ type digestKey struct {
 	kept  bool // in the cluster, or nobody lets us keep it there
 }
 
-// keyFor reads the key where a Secret is wanted or owned. It writes nothing.
-func (c *Cluster) keyFor(ctx context.Context, asked []plan.Asked) ([]byte, error) {
-	if !slices.ContainsFunc(asked, func(a plan.Asked) bool { return plan.IsSecret(a.ID) || a.Secret }) || c.key.bytes != nil {
+// keyFor reads the key where a Secret is wanted, or what needs proof is wanted or recorded. It
+// writes nothing.
+func (c *Cluster) keyFor(ctx context.Context, asked []plan.Asked, have plan.Inventory) ([]byte, error) {
+	needed := slices.ContainsFunc(asked, func(a plan.Asked) bool { return plan.IsSecret(a.ID) || a.Secret || a.Policy.NeedsProof() })
+	for _, e := range have.Entries {
+		needed = needed || e.Policy.NeedsProof()
+	}
+	if !needed || c.key.bytes != nil {
 		return c.key.bytes, nil
 	}
 	s, err := c.core.Secrets(c.sync.Namespace).Get(ctx, inventoryName(c.sync), metav1.GetOptions{})

@@ -64,7 +64,7 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 	if seen.Upstream, err = c.upstream(ctx, want); err != nil {
 		return plan.Observed{}, err
 	}
-	if seen.Key, err = c.keyFor(ctx, asked); err != nil {
+	if seen.Key, err = c.keyFor(ctx, asked, inv); err != nil {
 		return plan.Observed{}, err
 	}
 	if err := c.look(ctx, &seen, asked, sp); err != nil {

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"fmt"
 	"testing"
 
 	"headgate.dev/headgate/reconcile/cluster"
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Objects that are only looked at are never written, cost nothing while they stay as they are,
@@ -48,8 +50,18 @@ func TestObserved(t *testing.T) {
 	if _, err := w.at(configMaps, space).Create(t.Context(), configMap(space, "replaced", "1"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	// Somebody who may write ConfigMaps writes that a foreign object may be deleted.
+	foreign, err := w.at(configMaps, space).Create(t.Context(), configMap(space, "foreign", "1"), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := fmt.Sprintf(`{"data":{%q:%q}}`, space+"_foreign__ConfigMap", fmt.Sprintf(`{"uid":%q,"policy":"ObservableAndDeletable","proof":"x"}`, foreign.GetUID()))
+	if _, err := w.at(configMaps, w.sync.Namespace).Patch(t.Context(), "headgate-main", types.MergePatchType, []byte(entry), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c = w.cluster(t, cluster.Options{}) // which has to read the key
 	p := planned(t, c, want(t, namespace(space)))
-	if diff := cmp.Diff([]string{"prune (commit) ConfigMap/" + space + "/deletable", "hold (not ours) ConfigMap/" + space + "/replaced"}, actions(p)); diff != "" {
+	if diff := cmp.Diff([]string{"prune (commit) ConfigMap/" + space + "/deletable", "hold (not ours) ConfigMap/" + space + "/foreign", "hold (not ours) ConfigMap/" + space + "/replaced"}, actions(p)); diff != "" {
 		t.Errorf("Only what was seen may be deleted.\nsteps (-want +got):\n%s", diff)
 	}
 	if _, err := c.Apply(t.Context(), p); err != nil {
@@ -58,6 +70,7 @@ func TestObserved(t *testing.T) {
 	if _, err := w.at(configMaps, space).Get(t.Context(), "deletable", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("want it gone, got %v", err)
 	}
+	w.mustGet(t, configMaps, space, "foreign")
 	w.mustGet(t, configMaps, space, "only")
 	w.mustGet(t, configMaps, space, "replaced")
 }

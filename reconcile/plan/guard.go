@@ -286,7 +286,7 @@ func notOurs(s Step, c Case) Ruling {
 	if by := Foreign(live, c.Seen.Inventory.Sync).By; by != "" {
 		return held("%s owns it; delete it there", by)
 	}
-	if c.Seen.Inventory.Entries[s.ID].isObserved(live) {
+	if c.Seen.isObserved(s.ID, live) {
 		return allowed // it was never ours, and a person wrote that it goes with the commit
 	}
 	if !Ours(live, c.Seen.Inventory.Sync) {

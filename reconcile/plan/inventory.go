@@ -32,6 +32,7 @@ type Entry struct {
 	Mark   string    `json:"mark,omitempty"`   // of the object as we left it
 
 	Policy Policy `json:"policy,omitempty"` // what may be done to it, where that is not all
+	Proof  string `json:"proof,omitempty"`  // that we said so, of what may be deleted though it bears no mark
 
 	// What cli-utils writes of an object, so that its clients read ours as theirs.
 	Strategy  string `json:"strategy"`

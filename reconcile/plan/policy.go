@@ -1,10 +1,13 @@
 package plan
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -58,10 +61,10 @@ func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 			s.Reason = trial.Err.Error()
 		}
 		if entry.UID != live.GetUID() || entry.Policy != a.Policy {
-			s.Renew = Entry{UID: live.GetUID(), Policy: a.Policy, Strategy: "Apply", Actuation: "Skipped", Reconcile: "Unknown"}
+			s.Renew = Entry{UID: live.GetUID(), Policy: a.Policy, Proof: seen.proof(a.Policy, live), Strategy: "Apply", Actuation: "Skipped", Reconcile: "Unknown"}
 		}
 	case tried:
-		now := Entry{UID: live.GetUID(), Digest: s.Digest, Mark: Mark(live), Policy: a.Policy, Strategy: "Apply", Actuation: "Skipped", Reconcile: "Succeeded"}
+		now := Entry{UID: live.GetUID(), Digest: s.Digest, Mark: Mark(live), Policy: a.Policy, Proof: seen.proof(a.Policy, live), Strategy: "Apply", Actuation: "Skipped", Reconcile: "Succeeded"}
 		if now != entry {
 			s.Renew = now
 		}
@@ -83,8 +86,24 @@ func notThere(a Asked) Check {
 	return Check{ID: a.ID, State: Pending, Reason: fmt.Sprintf("it is not there, and its management policy %s makes nothing (%s)", a.Policy, a.Origin)}
 }
 
-// isObserved says whether a live object is the one that is recorded to be deletable though it
+// NeedsProof says whether an entry of the policy needs proof: whoever may write the inventory must
+// not have us delete an object that bears no mark.
+func (p Policy) NeedsProof() bool { return p == ObservableAndDeletable }
+
+// proof is what only who knows the key can write of an object.
+func (o Observed) proof(p Policy, live metav1.Object) string {
+	if !p.NeedsProof() || len(o.Key) == 0 {
+		return ""
+	}
+	keyed := hmac.New(sha256.New, o.Key)
+	fmt.Fprintf(keyed, "%q %q", o.Inventory.Sync.Key(), live.GetUID()) // no two objects ever share a UID
+	return short(keyed.Sum(nil))
+}
+
+// isObserved says whether a live object is the one that we recorded to be deletable though it
 // bears no mark of ours.
-func (e Entry) isObserved(live metav1.Object) bool {
-	return e.Policy == ObservableAndDeletable && e.UID != "" && e.UID == live.GetUID()
+func (o Observed) isObserved(id manifest.ID, live metav1.Object) bool {
+	e := o.Inventory.Entries[id]
+	proof := o.proof(e.Policy, live)
+	return e.UID != "" && e.UID == live.GetUID() && proof != "" && hmac.Equal([]byte(proof), []byte(e.Proof))
 }
