@@ -75,6 +75,7 @@ type Reconciler struct {
 	// CA is asked before every pass for that of conversion webhooks, so that it may change;
 	// nil: it is in Options.
 	CA      func(ctx context.Context) ([]byte, error)
+	Shrinks bool          // passes take back, and do nothing else
 	Live    bool          // definitions of the cluster count beside those of the commit
 	Timeout time.Duration // how long checks may take to hold; default 5 minutes
 	NoWait  bool          // do not wait for them
@@ -142,6 +143,9 @@ func (r Reconciler) Plan(ctx context.Context, want render.Desired, place Observe
 		}
 		seen.Answers = merged(seen.Answers, answers)
 		p, err = plan.Compute(want, seen, guards...)
+	}
+	if r.Shrinks {
+		p = p.Shrinking()
 	}
 	return p, err
 }
@@ -353,6 +357,7 @@ func (r Reconciler) settle(ctx context.Context, pass Pass, p *plan.Plan, done []
 		patient := time.Since(moved) < secondThoughts
 		*p = p.Refreshed(now)
 		next := p.Resumed(now, patient)
+		next.Steps = slices.DeleteFunc(next.Steps, func(s plan.Step) bool { return s.TakesBack && failed(done, s.ID) })
 		more, err := r.resume(ctx, next)
 		done = append(done, more...)
 		switch {
@@ -404,6 +409,11 @@ func (r Reconciler) waitOut(ctx context.Context, pass Pass, done []plan.Outcome)
 			return append(done, more...), err
 		}
 	}
+}
+
+// failed says whether something was tried in this pass, and in vain: the next one tries again.
+func failed(done []plan.Outcome, id manifest.ID) bool {
+	return slices.ContainsFunc(done, func(o plan.Outcome) bool { return o.ID == id && o.Err != nil })
 }
 
 // resume carries out what of a plan has not to wait any more.

@@ -149,6 +149,15 @@ func (d Desired) Problems() catalogue.Errors {
 	return problems
 }
 
+// Names says whether an unpaused policy of the commit names a definition, declared or not.
+func (d Desired) Names(definition string) bool {
+	return slices.ContainsFunc(d.Policies, func(p catalogue.Policy) bool {
+		return !p.Paused && slices.ContainsFunc(p.Patterns, func(pattern catalogue.Pattern) bool {
+			return activation.Matches(pattern.Glob, definition)
+		})
+	})
+}
+
 // Catalogue is what a commit declares, before anything is decided or made of it. The
 // error is as that of Render.
 func Catalogue(in Input, how Options) (catalogue.Catalogue, error) {

@@ -197,18 +197,20 @@ type passFlags struct {
 	catalogue                 choice
 	adoption, conflicts       choice
 	instances, drift          choice
+	deactivation              choice
 	management                choice
 }
 
 func newPassFlags() *passFlags {
 	return &passFlags{
-		renderFlags: newRenderFlags(),
-		catalogue:   oneOf("commit", "live"),
-		adoption:    oneOf("if-unowned", "refuse", "adopt"),
-		conflicts:   oneOf("refuse", "take"),
-		instances:   oneOf("hold", "prune"),
-		drift:       oneOf("correct", "report"),
-		management:  oneOf("default", "observable"),
+		renderFlags:  newRenderFlags(),
+		catalogue:    oneOf("commit", "live"),
+		adoption:     oneOf("if-unowned", "refuse", "adopt"),
+		conflicts:    oneOf("refuse", "take"),
+		instances:    oneOf("hold", "prune"),
+		deactivation: oneOf("never", "when-unused"),
+		drift:        oneOf("correct", "report"),
+		management:   oneOf("default", "observable"),
 	}
 }
 
@@ -232,6 +234,7 @@ func (f *passFlags) addTo(cmd *cobra.Command) {
 	f.adoption.addTo(cmd, "adoption", "", "objects that are there already; adopt takes them from Flux, Argo CD, Helm and the like, never from Crossplane")
 	f.conflicts.addTo(cmd, "conflicts", "", "fields that another field manager applies")
 	f.instances.addTo(cmd, "instances", "", "managed resources, XRs and claims that the commit no longer holds, whose deletion reaches the cloud")
+	f.deactivation.addTo(cmd, "deactivation", "", "active definitions that no policy names any more; when-unused takes them back once nobody uses them")
 	f.drift.addTo(cmd, "drift", "", "what somebody changed or deleted that this sync applied; report leaves it and exits with 3")
 	f.renderFlags.addTo(cmd)
 }
@@ -246,8 +249,8 @@ func (f *passFlags) asSync() (v1alpha1.Sync, error) {
 	switch {
 	case f.maxPrunes < 0 || f.maxActivations < 0:
 		return s, usagef("--max-prunes and --max-activations cannot be less than 0")
-	case f.observable() && (f.maxPrunes > 0 || f.maxActivations > 0 || f.adoption.value != "if-unowned" || f.conflicts.value != "refuse" || f.instances.value != "hold" || len(f.approve) > 0):
-		return s, usagef("--max-prunes, --max-activations, --approve, --adoption, --conflicts and --instances do nothing with --management-policy=observable")
+	case f.observable() && (f.maxPrunes > 0 || f.maxActivations > 0 || f.adoption.value != "if-unowned" || f.conflicts.value != "refuse" || f.instances.value != "hold" || f.deactivation.value != "never" || len(f.approve) > 0):
+		return s, usagef("--max-prunes, --max-activations, --approve, --adoption, --conflicts, --instances and --deactivation do nothing with --management-policy=observable")
 	}
 	if err := f.into(&s.Spec); err != nil {
 		return s, err
@@ -265,6 +268,9 @@ func (f *passFlags) asSync() (v1alpha1.Sync, error) {
 	}
 	if f.instances.value == "prune" {
 		s.Spec.Instances = v1alpha1.InstancesPrune
+	}
+	if f.deactivation.value == "when-unused" {
+		s.Spec.Deactivation = v1alpha1.DeactivationWhenUnused
 	}
 	if f.drift.value == "report" {
 		s.Spec.Drift = v1alpha1.DriftReport

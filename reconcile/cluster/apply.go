@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
 	"golang.org/x/sync/errgroup"
@@ -367,6 +368,10 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 		o.Err = r.letGo(ctx, s, id)
 		return o, nil
 	}
+	if s.TakesBack {
+		o.Err = r.touch(ctx, s)
+		return o, nil
+	}
 	if policy := r.failedPolicy(); policy != "" && plan.IsPackage(s.ID) {
 		o.Err = fmt.Errorf("not sent: the policy %s could not be applied, and policies limit what a package opens", policy)
 		return o, nil
@@ -486,6 +491,11 @@ func (r *pass) prune(ctx context.Context, s plan.Step, id manifest.ID) error {
 	}
 	if err := r.unused(ctx, id); err != nil {
 		return err
+	}
+	if s.TakesBack && id.IsCRD() && r.plan.Want.Owner == render.OwnerCrossplane {
+		if err := r.inactive(ctx, id.Name); err != nil {
+			return err
+		}
 	}
 	propagation := metav1.DeletePropagationBackground
 	if id.Group == "apiextensions.crossplane.io" && id.Kind == "ManagedResourceDefinition" {

@@ -94,7 +94,7 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 	}
 	if _, served := c.surface.kinds[kindMRD]; served {
 		include := metav1.IncludeNone
-		if slices.ContainsFunc(want.Packages, func(p catalogue.Package) bool { return !p.Pulled() }) { // which may be those that revisions control
+		if c.options.Terms.TakeBack || slices.ContainsFunc(want.Packages, func(p catalogue.Package) bool { return !p.Pulled() }) { // which may be those that revisions control
 			include = metav1.IncludeMetadata
 		}
 		rows, err := c.definitions(ctx, c.surface, include)
@@ -104,6 +104,11 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 		up.Definitions = make(map[string]plan.LiveDefinition, len(rows))
 		for _, r := range rows {
 			up.Definitions[r.name] = plan.LiveDefinition{Active: r.state == "Active", Established: r.established, Revision: r.revision}
+		}
+		if c.options.Terms.TakeBack {
+			if err := c.toTakeBack(ctx, rows, &up); err != nil {
+				return up, err
+			}
 		}
 		if err := c.askLaggards(ctx, want, up.Definitions); err != nil {
 			return up, err
@@ -169,6 +174,7 @@ type row struct {
 	name, state string
 	established metav1.ConditionStatus
 	revision    string // that controls it; only with metadata
+	meta        *metav1.PartialObjectMetadata
 }
 
 // definitions reads all MRDs as a table: their bodies hold a hundred megabytes of schemas, and
@@ -205,6 +211,7 @@ func (c *Cluster) definitions(ctx context.Context, s *surface, include metav1.In
 				return nil, fmt.Errorf("cannot read the table of %s: %w", resourceName(s, kindMRD), err)
 			}
 			rows[i].revision, _ = plan.Installed(&meta)
+			rows[i].meta = typed(&meta, gvr.GroupVersion(), kindMRD.Kind)
 		}
 		rows[i].name, _ = r.Cells[name].(string)
 		rows[i].state, _ = r.Cells[state].(string)

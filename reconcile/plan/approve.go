@@ -98,6 +98,9 @@ const digestBytes = 16 // nobody makes two commits for one approval
 // approved is all that an approval of a held step is about.
 func (s Step) approved() string {
 	id := s.ID
+	if s.TakesBack { // wherever it is on its way
+		id = CRD(id.Name)
+	}
 	if id.Namespace == "" { // of an object that was pruned, a cluster has it written out
 		id.Namespace = "default"
 	}
@@ -190,7 +193,7 @@ func (p Plan) fulfilled(grants []Grant, done []Outcome) []Grant {
 	}
 	over := map[string]bool{}
 	for _, s := range p.Steps {
-		if s.Approved && carried[s.ID] {
+		if s.Approved && carried[s.ID] && !(s.TakesBack && s.ID.IsMRD()) {
 			s.Would = s.Action
 			over[s.approvalKey()] = true
 		}

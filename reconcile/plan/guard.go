@@ -36,7 +36,12 @@ type Case struct {
 }
 
 // Live is the live object of the step.
-func (c Case) Live(s Step) *metav1.PartialObjectMetadata { return c.Seen.Objects[s.ID] }
+func (c Case) Live(s Step) *metav1.PartialObjectMetadata {
+	if live, ok := c.Seen.Objects[s.ID]; ok {
+		return live
+	}
+	return c.Seen.Upstream.Objects[s.ID]
+}
 
 // A Ruling is what a guard says. The zero value allows.
 type Ruling struct {
@@ -87,6 +92,7 @@ func (g Guarding) Guards() []Guard {
 		{Name: "inventory", Rule: home},
 		{Name: "rebuilt", Rule: rebuilt},
 		{Name: "paused", Rule: paused},
+		{Name: guardFinal, Rule: final},
 		{Name: guardNotOurs, Rule: notOurs},
 		{Name: "protected", Rule: protected},
 		{Name: "external", Rule: external(g.PruneInstances)},
@@ -282,6 +288,9 @@ func notOurs(s Step, c Case) Ruling {
 	live := c.Live(s)
 	if c.Seen.Offline {
 		return allowed // what was applied from a commit is ours
+	}
+	if s.TakesBack && c.Want.Owner == render.OwnerCrossplane {
+		return allowed // nobody owns it but Crossplane, from which it is taken back
 	}
 	if by := Foreign(live, c.Seen.Inventory.Sync).By; by != "" {
 		return held("%s owns it; delete it there", by)

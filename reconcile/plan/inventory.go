@@ -96,7 +96,7 @@ func (p Plan) Intent(have Inventory) Inventory {
 		next.Entries = map[manifest.ID]Entry{}
 	}
 	for _, s := range p.Steps {
-		if s.Action != Create && s.Action != Update || s.Waiting() {
+		if s.Action != Create && s.Action != Update || s.Waiting() || s.TakesBack {
 			continue
 		}
 		e := next.Entries[s.ID]
@@ -122,7 +122,15 @@ func (p Plan) Settled(have Inventory, done []Outcome) Inventory {
 			next.Entries[s.ID] = s.Renew
 		}
 	}
+	leaves := map[manifest.ID]bool{} // what is taken back was never ours
+	for _, s := range p.Steps {
+		_, owned := have.Entries[s.ID]
+		leaves[s.ID] = s.TakesBack && !owned
+	}
 	for _, o := range done {
+		if leaves[o.ID] {
+			continue
+		}
 		e := next.Entries[o.ID]
 		switch {
 		case o.Action == Prune && o.Err == nil && (p.Ends == Delete || p.awaited(o.ID)): // until it is gone

@@ -39,6 +39,7 @@ type Plan struct {
 
 	open  []Question
 	was   map[string]bool // definitions that Crossplane had active when this was first looked at
+	back  map[string]bool // definitions that are to come back inactive
 	given []string        // approvals
 	grant *Grant          // of this plan; nil where it makes use of no new approval
 }
@@ -109,6 +110,15 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		if err != nil {
 			return Plan{}, err
 		}
+		if a.Retained != "" && seen.Terms.TakeBack && !a.Paused && !seen.Looks {
+			entry, live := seen.Inventory.Entries[a.ID], seen.Objects[a.ID]
+			if live == nil { // somebody else took it back
+				p.Gone = append(p.Gone, a.ID)
+				p.Retained = p.Retained[:len(p.Retained)-1]
+				continue
+			}
+			s = s.instead(live, entry)
+		}
 		switch {
 		case ok:
 			p.Steps = append(p.Steps, s)
@@ -128,7 +138,9 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	}
 	if names := unexplained(want, seen.Upstream); len(names) > 0 {
 		p.Retained = names
-		p.Notes = append(p.Notes, noteUnexplained(names, seen))
+		if !seen.Terms.TakeBack { // else a step of each says more
+			p.Notes = append(p.Notes, noteUnexplained(names, seen))
+		}
 	}
 	p.Notes = append(p.Notes, unprotected(asked, first, seen)...)
 	p.Notes = append(p.Notes, packageDiffers(want, seen.Upstream)...)
@@ -161,10 +173,12 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	if seen.Looks {
 		p.leave(seen)
 	}
+	p.takeBack(seen)
 	p.guard(seen, guards)
 	p.keepDependencies(first, seen)
 	p.keepHomes()
 	p.arrange(first, asked, seen)
+	p.conclude()
 	p.was = seen.Upstream.active()
 	if p.Ends == Delete {
 		p.letGo()

@@ -42,7 +42,8 @@ type Step struct {
 	Guard  string // the guard that retains or holds; "" where none does
 	Reason string // what it answered, for people
 
-	Approved bool // a person let it pass a guard that held it
+	Approved  bool // a person let it pass a guard that held it
+	TakesBack bool // it is on the way of a definition that is taken back
 
 	ID         manifest.ID
 	APIVersion string
@@ -67,12 +68,14 @@ type Step struct {
 	Unready         bool  // of a keep: it was not ready when it was last looked at, or nobody looked
 	Renew           Entry // of a keep that was read again and found clean: its new entry
 
-	hidden hidden        // what came from Secrets
-	awaits []manifest.ID // any of them may be what it waits for
-	wants  string        // the digest of the wanted object as the commit has it; "" of a prune
-	after  []manifest.ID // all of them are what it waits for, too
-	object func() (*unstructured.Unstructured, error)
-	schema func() schema.Difference // of an update of a CRD, or of an MRD
+	hidden    hidden        // what came from Secrets
+	awaits    []manifest.ID // any of them may be what it waits for
+	wants     string        // the digest of the wanted object as the commit has it; "" of a prune
+	after     []manifest.ID // all of them are what it waits for, too
+	object    func() (*unstructured.Unstructured, error)
+	schema    func() schema.Difference // of an update of a CRD, or of an MRD
+	otherwise *Step                    // an update, to be made where a prune is not
+	revision  LiveRevision             // of what is taken back
 }
 
 // Object is exactly what a create or an update sends. Every call decodes it: two thousand

@@ -14,6 +14,7 @@ type Terms struct {
 	Adoption Adoption
 	Take     bool // fields that another manager applies are taken from it
 	Ignore   []Ignore
+	TakeBack bool // definitions that nothing names and nobody uses are taken back
 }
 
 // An Adoption is whether objects are taken over that are there already.

@@ -20,6 +20,11 @@ type Upstream struct {
 	Definitions map[string]LiveDefinition // by name of the MRD
 	Policies    map[string]LivePolicy     // by name of the MRAP
 	Packages    map[manifest.ID]LivePackage
+
+	// Of a sync that takes back, the metadata of definitions and of the CRDs of packages, and
+	// their package revisions by name.
+	Objects   map[manifest.ID]*metav1.PartialObjectMetadata
+	Revisions map[string]LiveRevision
 }
 
 // A LiveDefinition is an MRD as it stands in the cluster.
@@ -142,7 +147,7 @@ func (p Plan) Activates(done bool) int {
 		state = Holds
 	}
 	for _, c := range p.Checks {
-		if c.ID.IsMRD() && c.State == state && !p.was[c.ID.Name] {
+		if c.ID.IsMRD() && c.State == state && !p.was[c.ID.Name] && !p.back[c.ID.Name] {
 			n++
 		}
 	}

@@ -252,6 +252,9 @@ func (p Plan) Resumed(now Plan, patient bool) Plan {
 		waited[s.ID] = s.Waiting()
 	}
 	now.Steps = slices.DeleteFunc(slices.Clone(now.Steps), func(s Step) bool {
+		if s.TakesBack {
+			return false // it is the next on its way, or another that is not held any more
+		}
 		return !waited[s.ID] || patient && errors.Is(s.Err, ErrUnserved)
 	})
 	return now
@@ -274,6 +277,12 @@ func (p Plan) Replaced(by Plan) Plan {
 	for i, s := range p.Steps {
 		if n, ok := newer[s.ID]; ok {
 			p.Steps[i] = n
+			delete(newer, s.ID)
+		}
+	}
+	for _, s := range by.Steps {
+		if _, more := newer[s.ID]; more && s.TakesBack && s.Action != Update {
+			p.Steps = append(p.Steps, s)
 		}
 		if s.Action == Prune && slices.Contains(by.Gone, s.ID) { // without our help
 			p.Steps[i].Waits, p.Steps[i].after = "", nil

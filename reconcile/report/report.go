@@ -31,6 +31,7 @@ type Report struct {
 
 	Approval    *plan.Approval     `json:"approval,omitempty"` // what a person gives to have held steps carried out
 	Steps       []Step             `json:"steps"`              // without what is kept and needs no word
+	Restarts    []plan.Restart     `json:"restarts,omitempty"` // of providers, after their CRDs were taken back
 	Checks      []plan.Check       `json:"checks"`             // without what holds
 	Definitions []Definition       `json:"definitions"`
 	Findings    []manifest.Finding `json:"findings"`
@@ -47,6 +48,7 @@ type Summary struct {
 	Updated    int `json:"updated"`
 	Pruned     int `json:"pruned"`
 	Released   int `json:"released,omitempty"` // of a sync that ends: they stay, and are nobody's
+	TakenBack  int `json:"takenBack"`          // definitions; once that was done, those whose CRD is gone
 	Held       int `json:"held"`
 	Failed     int `json:"failed"`
 	NotReady   int `json:"notReady"`
@@ -91,7 +93,8 @@ type Step struct {
 	Cause      plan.Cause          `json:"cause"`
 	Guard      string              `json:"guard,omitempty"`
 	Reason     string              `json:"reason,omitempty"`
-	Approved   bool                `json:"approved,omitempty"` // past a guard that held it
+	Approved   bool                `json:"approved,omitempty"`  // past a guard that held it
+	TakesBack  bool                `json:"takesBack,omitempty"` // it is on the way of a definition that is taken back
 	ID         manifest.ID         `json:"id"`
 	APIVersion string              `json:"apiVersion"`
 	Origin     *manifest.Origin    `json:"origin,omitempty"`
@@ -120,6 +123,10 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	r.Findings = append(r.Findings, p.Notes...)
 	r.Skipped = p.Want.Skipped
 	r.Approval = p.Approval
+	r.Restarts = p.Restarts()
+	for _, restart := range r.Restarts {
+		r.Findings = append(r.Findings, restart.Finding())
+	}
 	outcomes := make(map[manifest.ID]plan.Outcome, len(done))
 	for _, o := range done {
 		outcomes[o.ID] = o
@@ -132,6 +139,9 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 			step.Waits = "" // it waited
 		}
 		r.Summary.count(step, applied && s.Waiting())
+		if s.TakesBack && s.Action == plan.Prune && step.Error == "" && !step.NotReached && (s.ID.IsCRD() || !applied) {
+			r.Summary.TakenBack++
+		}
 		if applied && s.Writes() && s.Cause == plan.Drift && step.Error == "" && !step.NotReached {
 			r.Summary.Corrected++
 		}
@@ -225,7 +235,7 @@ func blank(sync plan.Sync, revision string) Report {
 
 func stepOf(s plan.Step, o plan.Outcome) Step {
 	step := Step{
-		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: s.Reason, Approved: s.Approved,
+		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: s.Reason, Approved: s.Approved, TakesBack: s.TakesBack,
 		ID: s.ID, APIVersion: s.APIVersion, Because: s.Because,
 		Changes: s.Changes(), TakesFrom: s.TakesFrom(), Waits: s.Waits, NotReady: o.NotReady,
 		definition: s.Definition,
@@ -253,6 +263,7 @@ func (c *Summary) count(s Step, waiting bool) {
 		c.Failed++
 	case waiting:
 		c.Waiting++
+	case s.TakesBack && (s.Action == plan.Prune || s.Action == plan.Update): // counted by definition
 	case s.Action == plan.Create:
 		c.Created++
 		if s.definition && s.ID.IsCRD() && s.Cause != plan.Drift {

@@ -266,14 +266,15 @@ func (r Report) Line() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	words := []string{"to create", "to update", "to prune", "to release"}
+	words := []string{"to create", "to update", "to prune", "to release", "to take back"}
 	if r.Applied {
-		words = []string{"created", "updated", "pruned", "released"}
+		words = []string{"created", "updated", "pruned", "released", "taken back"}
 	}
 	add(c.Created, words[0])
 	add(c.Updated, words[1])
 	add(c.Pruned, words[2])
 	add(c.Released, words[3])
+	add(c.TakenBack, words[4])
 	add(c.Reported, "drifted")
 	add(len(r.Fights), "fought over")
 	add(c.Held, "held")

@@ -109,7 +109,7 @@ func (w *walk) packageOf(d *manifest.Document, dir string) (*Package, error) {
 		Name:      h.Name,
 		Kind:      h.Kind,
 		Directory: dir,
-		SafeStart: slices.ContainsFunc(capabilities, isSafeStart),
+		SafeStart: slices.ContainsFunc(capabilities, IsSafeStart),
 		Origin:    d.Origin,
 	}
 	if err := w.checkConstraint(p, d, u); err != nil {
@@ -142,8 +142,8 @@ func (w *walk) checkConstraint(p *Package, d *manifest.Document, u *unstructured
 	return nil
 }
 
-// isSafeStart compares letters and digits only, in any case, as Crossplane does.
-func isSafeStart(capability string) bool {
+// IsSafeStart compares letters and digits only, in any case, as Crossplane does.
+func IsSafeStart(capability string) bool {
 	plain := strings.Map(func(r rune) rune {
 		switch {
 		case '0' <= r && r <= '9', 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z':

@@ -69,6 +69,7 @@ type Spec struct {
 	Drift            Drift            `json:"drift,omitempty"`
 	Ignore           []Ignore         `json:"ignore,omitempty"`
 	Instances        Instances        `json:"instances,omitempty"`
+	Deactivation     Deactivation     `json:"deactivation,omitempty"`
 
 	// MaxPrunes holds all prunes of a pass that has more. Left out, it is a fifth of what
 	// the sync owns, at least 3 and at most 20.
@@ -213,6 +214,8 @@ type (
 	Drift string
 	// Instances is what becomes of managed resources, XRs and claims that the commit holds no longer.
 	Instances string
+	// Deactivation is what becomes of active definitions that no policy names any more.
+	Deactivation string
 	// Forge is the kind of a forge.
 	Forge string
 )
@@ -250,6 +253,9 @@ const (
 	InstancesHold  Instances = "Hold"
 	InstancesPrune Instances = "Prune" // what they stand for outside of the cluster goes too
 
+	DeactivationNever      Deactivation = "Never"      // they stay, as Crossplane has it
+	DeactivationWhenUnused Deactivation = "WhenUnused" // they are taken back once nobody uses them
+
 	ForgeGitHub  Forge = "GitHub"
 	ForgeGitea   Forge = "Gitea"
 	ForgeForgejo Forge = "Forgejo"
@@ -284,6 +290,7 @@ func (s *Sync) Default() {
 	orDefault(&spec.Conflicts, ConflictsRefuse)
 	orDefault(&spec.Drift, DriftCorrect)
 	orDefault(&spec.Instances, InstancesHold)
+	orDefault(&spec.Deactivation, DeactivationNever)
 	if spec.Statuses != nil && spec.Statuses.TokenFrom == nil {
 		spec.Statuses.TokenFrom = &Token{Env: DefaultTokenEnv}
 	}

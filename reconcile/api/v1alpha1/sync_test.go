@@ -44,7 +44,7 @@ spec:
 	meta := metav1.TypeMeta{APIVersion: "headgate.dev/v1alpha1", Kind: "Sync"}
 	spec := Spec{
 		Interval: "1m0s", Timeout: "5m0s", FullCheckInterval: "1h0m0s", CRDOwner: "Auto", Catalogue: "Commit", Others: "Skip", Conversion: Conversion{Strategy: "Safe"},
-		ManagementPolicy: "Default", Adoption: "AdoptIfUnowned", Conflicts: "Refuse", Drift: "Correct", Instances: "Hold",
+		ManagementPolicy: "Default", Adoption: "AdoptIfUnowned", Conflicts: "Refuse", Drift: "Correct", Instances: "Hold", Deactivation: "Never",
 	}
 	prod, apps := spec, spec
 	prod.Source = Source{

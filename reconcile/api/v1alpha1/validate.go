@@ -46,6 +46,7 @@ func (s *Sync) Validate() error {
 	word(&p, "spec.conflicts", spec.Conflicts, ConflictsRefuse, ConflictsTake)
 	word(&p, "spec.drift", spec.Drift, DriftCorrect, DriftReport)
 	word(&p, "spec.instances", spec.Instances, InstancesHold, InstancesPrune)
+	word(&p, "spec.deactivation", spec.Deactivation, DeactivationNever, DeactivationWhenUnused)
 	p.onlyLooks(spec)
 	p.release(spec.CrossplaneVersion)
 	p.packages(spec.Packages)
@@ -90,6 +91,7 @@ func (p *problems) onlyLooks(spec Spec) {
 		{"spec.adoption", spec.Adoption != AdoptIfUnowned},
 		{"spec.conflicts", spec.Conflicts != ConflictsRefuse},
 		{"spec.instances", spec.Instances != InstancesHold},
+		{"spec.deactivation", spec.Deactivation != DeactivationNever},
 		{"spec.maxPrunes", spec.MaxPrunes != nil},
 		{"spec.maxActivations", spec.MaxActivations != nil},
 	} {

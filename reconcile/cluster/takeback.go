@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var kindDeployment = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+
+// toTakeBack fills in what has to be known before a definition is taken back: which CRDs are
+// left of packages, and what their revisions can.
+func (c *Cluster) toTakeBack(ctx context.Context, definitions []row, up *plan.Upstream) error {
+	up.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{}
+	up.Revisions = map[string]plan.LiveRevision{}
+	for _, r := range definitions {
+		up.Objects[plan.MRD(r.name)] = r.meta
+		d := up.Definitions[r.name]
+		d.Paused = d.Paused || isPaused(r.meta)
+		up.Definitions[r.name] = d
+	}
+	crds, err := c.list(ctx, c.surface, groupKind(plan.CRD("")), "", "")
+	if err != nil {
+		return c.explain(err, "list", resourceName(c.surface, groupKind(plan.CRD(""))))
+	}
+	for _, o := range crds {
+		if _, installed := plan.Installed(o); installed {
+			up.Objects[idOf(o)] = o
+		}
+	}
+	runs := map[types.UID]string{}
+	deployments, err := c.served(ctx, kindDeployment)
+	if err != nil && !apierrors.IsForbidden(err) { // then the provider is named, and no more
+		return c.explain(err, "list", resourceName(c.surface, kindDeployment))
+	}
+	for _, d := range deployments {
+		if ref := metav1.GetControllerOf(d); ref != nil {
+			runs[ref.UID] = d.Namespace + "/" + d.Name
+		}
+	}
+	return c.each(ctx, groupKind(plan.ProviderRevision("")), func(u *unstructured.Unstructured) {
+		state, _, _ := unstructured.NestedString(u.Object, "spec", "desiredState")
+		capabilities, _, _ := unstructured.NestedStringSlice(u.Object, "status", "capabilities")
+		r := plan.LiveRevision{
+			Active:    state == "Active" && !isPaused(u),
+			SafeStart: slices.ContainsFunc(capabilities, catalogue.IsSafeStart),
+			Touched:   u.GetAnnotations()[plan.TouchAnnotation],
+			Runtime:   runs[u.GetUID()],
+		}
+		for _, owner := range u.GetOwnerReferences() {
+			if owner.Kind == "Provider" {
+				r.Package = manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: owner.Name}
+			}
+		}
+		refs, _, _ := unstructured.NestedSlice(u.Object, "status", "objectRefs")
+		for _, ref := range refs {
+			m, _ := ref.(map[string]any)
+			if name, _ := m["name"].(string); m["kind"] == kindMRD.Kind {
+				r.Definitions = append(r.Definitions, name)
+			}
+		}
+		up.Revisions[u.GetName()] = r
+	})
+}
+
+// touch has Crossplane look at a package revision.
+func (r *pass) touch(ctx context.Context, s plan.Step) error {
+	gvr, err := r.surface.resource(groupKind(s.ID), "")
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{plan.TouchAnnotation: s.Digest}}})
+	if err != nil {
+		return err
+	}
+	err = retry(ctx, func() error {
+		_, err := r.at(gvr, s.ID).Patch(ctx, s.ID.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: plan.Manager + "-activation"})
+		return err
+	})
+	return r.refusal(err, "patch", s.ID)
+}
+
+// inactive is an error where the definition of a CRD that is taken back is not, or not any more,
+// inactive: then the CRD would only be made again.
+func (r *pass) inactive(ctx context.Context, crd string) error {
+	u, err := r.read(ctx, plan.MRD(crd))
+	if err != nil {
+		return r.refusal(err, "get", plan.MRD(crd))
+	}
+	if state, _, _ := unstructured.NestedString(u.Object, "spec", "state"); state == "Active" || u.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("its definition was activated meanwhile, so it was not taken back")
+	}
+	return nil
+}
+
+// Restart starts the pods of Deployments again, as kubectl rollout restart does.
+func (c *Cluster) Restart(ctx context.Context, namespace, name string) error {
+	body, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
+		"annotations": map[string]string{"kubectl.kubernetes.io/restartedAt": time.Now().UTC().Format(time.RFC3339)},
+	}}}})
+	if err != nil {
+		return err
+	}
+	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	_, err = c.metadata.Resource(deployments).Namespace(namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: plan.Manager})
+	return c.explain(err, "patch", "the Deployment "+namespace+"/"+name)
+}

@@ -1,0 +1,238 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A definition that is active, that nothing names and that nobody uses, is taken back where the
+// sync says so. Where this sync makes the CRDs, its CRD is pruned. Where Crossplane does, Active
+// is final, and the way back leads around it:
+//
+//	MRD Active ─delete, orphaning─► no MRD ─touch the revision─► MRD Inactive ─delete its CRD─► done
+//
+// Each arrow is a step of a plan of its own, found by what the cluster holds: whoever is killed
+// between two goes on where it was. What a step needs is asked of the cluster once more right
+// before it.
+
+// A LiveRevision is a package revision as it stands in the cluster.
+type LiveRevision struct {
+	Package     manifest.ID // its Provider
+	Active      bool
+	SafeStart   bool
+	Definitions []string // that it brought
+	Touched     string   // what it was last touched for
+	Runtime     string   // the Deployment that runs its controllers, as namespace/name; "" where none is known
+}
+
+// TouchAnnotation is put on a package revision so that Crossplane looks at it.
+const TouchAnnotation = "headgate.dev/touched"
+
+const guardFinal = "final"
+
+// ProviderRevision is the identity of the package revision of a name.
+func ProviderRevision(name string) manifest.ID {
+	return manifest.ID{Group: "pkg.crossplane.io", Kind: "ProviderRevision", Name: name}
+}
+
+// takeBack adds the steps that take definitions back that Crossplane made active.
+func (p *Plan) takeBack(seen Observed) {
+	if !seen.Terms.TakeBack || p.Want.Owner != render.OwnerCrossplane || seen.Offline || seen.Looks || p.Ends != NoEnding || p.Want.Partial {
+		return
+	}
+	up := seen.Upstream
+	missing := map[string][]string{} // by revision
+	add := func(s Step) {
+		revision, _ := installedBy(up.Objects[s.ID])
+		s.revision = up.Revisions[revision]
+		// The commit's copy of an installed package is a catalogue, which keeps it.
+		p.Steps = append(slices.DeleteFunc(p.Steps, func(kept Step) bool { return kept.ID == s.ID }), s)
+	}
+	for _, name := range p.unnamed(up) {
+		d, exists := up.Definitions[name]
+		crd, open := up.Objects[CRD(name)]
+		switch {
+		case exists && d.Active:
+			add(takingBack(MRD(name), up.Objects[MRD(name)], "Crossplane brings the definition back inactive, and its CRD goes if nothing uses it by then"))
+			p.expect(name, "it is to come back inactive")
+		case exists && open && !d.Paused && isInstalled(crd):
+			add(takingBack(CRD(name), crd, "nothing activates its definition"))
+		case !exists && open && isInstalled(crd):
+			revision, _ := Installed(crd)
+			missing[revision] = append(missing[revision], name+"/"+string(crd.UID))
+			p.expect(name, "its package revision "+revision+" is to bring it back, inactive")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		r := up.Revisions[name]
+		// The same ones are asked for once: Crossplane takes its time with thousands.
+		if token := short([]byte(strings.Join(missing[name], "\n"))); r.Touched != token {
+			p.Steps = append(p.Steps, Step{
+				Action: Update, Cause: Retain, TakesBack: true, ID: ProviderRevision(name), APIVersion: "pkg.crossplane.io/v1", Digest: token,
+				Reason: fmt.Sprintf("it is touched, so that Crossplane brings %s back, inactive", plural(int64(len(missing[name])), "definition")),
+			})
+		}
+	}
+}
+
+// expect adds the check that a definition comes back.
+func (p *Plan) expect(name, reason string) {
+	if p.back == nil {
+		p.back = map[string]bool{}
+	}
+	p.back[name] = true
+	p.Checks = append(p.Checks, Check{ID: MRD(name), State: Pending, Reason: reason})
+}
+
+// unnamed are the definitions, and those whose CRDs only are left, that nothing in the commit
+// names. Of one that neither the commit nor the cluster has any more, the package that left the
+// CRD has to be of the commit, or to have brought others of the commit.
+func (p *Plan) unnamed(up Upstream) []string {
+	declared, active := map[string]bool{}, map[string]bool{}
+	for _, d := range p.Want.Definitions {
+		declared[d.Name], active[d.Name] = true, d.Active
+	}
+	installs := map[manifest.ID]bool{}
+	for _, o := range p.Want.Objects {
+		installs[o.ID] = true
+	}
+	for _, r := range up.Revisions {
+		if !r.Active || !installs[r.Package] && !slices.ContainsFunc(r.Definitions, func(name string) bool { return declared[name] }) {
+			continue
+		}
+		for _, name := range r.Definitions {
+			crd, open := up.Objects[CRD(name)]
+			if revision, installed := installedBy(crd); open && installed && up.Revisions[revision].Active {
+				declared[name] = true
+			}
+		}
+	}
+	var names []string
+	for name := range declared {
+		if !active[name] && !p.Want.Names(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func installedBy(o *metav1.PartialObjectMetadata) (string, bool) {
+	if o == nil {
+		return "", false
+	}
+	return Installed(o)
+}
+
+// takingBack is one step on the way of a definition.
+func takingBack(id manifest.ID, live *metav1.PartialObjectMetadata, reason string) Step {
+	s := prune(id, Entry{}, live)
+	s.TakesBack, s.Definition, s.Reason = true, true, reason
+	return s
+}
+
+// instead makes a prune of what the ratchet keeps of a definition of ours. Where that turns out
+// to be held, the update that was to be made of it is made all the same.
+func (s Step) instead(live *metav1.PartialObjectMetadata, e Entry) Step {
+	taken := prune(s.ID, e, live)
+	taken.TakesBack, taken.Definition, taken.Origin = true, true, s.Origin
+	taken.Reason = "no policy names it any more"
+	if s.Action == Update {
+		taken.otherwise = &s
+	}
+	return taken
+}
+
+// final rules on taking back: nothing is taken back that Crossplane, or somebody's policy, would
+// only activate again, or that could not come back.
+func final(s Step, c Case) Ruling {
+	if !s.TakesBack || c.Want.Owner != render.OwnerCrossplane {
+		return allowed
+	}
+	if policy := c.livePolicy(s.ID.Name); policy != "" {
+		return held("it is not taken back: the policy %s in the cluster names it; %s", policy, tame(policy))
+	}
+	revision, installed := installedBy(c.Live(s))
+	r, known := c.Seen.Upstream.Revisions[revision]
+	switch {
+	case !installed:
+		return Ruling{Answer: Retained, Reason: "it is not taken back: no package revision controls it, so nothing would bring the definition back"}
+	case !known || !r.Active:
+		return Ruling{Answer: Retained, Reason: fmt.Sprintf("it is not taken back: its package revision %s is not active, so nothing would bring the definition back", revision)}
+	case !r.SafeStart:
+		return Ruling{Answer: Retained, Reason: fmt.Sprintf("it is not taken back: its package %s has no safe-start, so Crossplane would activate it again", r.Package.Name)}
+	}
+	return allowed
+}
+
+// concludes what was to be taken back and is not: an update is made instead of a hold, and what
+// stays is not expected to come back.
+func (p *Plan) conclude() {
+	stays := map[string]bool{}
+	taken := map[string]bool{}
+	for i, s := range p.Steps {
+		switch {
+		case !s.TakesBack:
+		case s.Action == Prune:
+			taken[s.ID.Name] = true
+		default:
+			stays[s.ID.Name] = true
+		}
+		if s.Action != Prune && s.otherwise != nil {
+			update := *s.otherwise
+			update.Reason = s.Reason
+			p.Steps[i] = update
+		}
+	}
+	p.Checks = slices.DeleteFunc(p.Checks, func(c Check) bool { return c.State == Pending && c.ID.IsMRD() && stays[c.ID.Name] })
+	p.Retained = slices.DeleteFunc(p.Retained, func(name string) bool { return taken[name] })
+}
+
+// Restarts are the providers whose controllers run on after the CRDs that they are for were taken
+// back in this plan.
+func (p Plan) Restarts() []Restart {
+	of := map[manifest.ID]Restart{}
+	for _, s := range p.Steps {
+		if s.TakesBack && s.Action == Prune && s.ID.IsCRD() && s.revision.Package.Name != "" {
+			r := of[s.revision.Package]
+			of[s.revision.Package] = Restart{Package: s.revision.Package, Deployment: s.revision.Runtime, CRDs: r.CRDs + 1}
+		}
+	}
+	return slices.SortedFunc(maps.Values(of), func(a, b Restart) int { return a.Package.Compare(b.Package) })
+}
+
+// A Restart is of a provider.
+type Restart struct {
+	Package    manifest.ID `json:"package"`
+	Deployment string      `json:"deployment,omitempty"` // as namespace/name; "" where none is known
+	CRDs       int         `json:"crds"`                 // that were taken back
+}
+
+// Finding says it to people.
+func (r Restart) Finding() manifest.Finding {
+	f := manifest.Finding{
+		Rule:     "restart-provider",
+		Severity: manifest.Note,
+		Message:  fmt.Sprintf("the controllers of the provider %s for %s that are taken back run until it is started again", r.Package.Name, plural(int64(r.CRDs), "kind")),
+		Fix:      "restart its Deployment once they are gone",
+	}
+	if namespace, name, ok := strings.Cut(r.Deployment, "/"); ok {
+		f.Fix = fmt.Sprintf("once they are gone: kubectl -n %s rollout restart deployment %s", namespace, name)
+	}
+	return f
+}
+
+// Shrinking is the plan without anything but taking back.
+func (p Plan) Shrinking() Plan {
+	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return !s.TakesBack })
+	p.Checks = slices.DeleteFunc(slices.Clone(p.Checks), func(c Check) bool { return !c.ID.IsMRD() || !p.back[c.ID.Name] })
+	p.Gone, p.Stale = nil, false
+	return p
+}
