@@ -38,6 +38,7 @@ type Desired struct {
 	Revision    string
 	Message     string // of the commit
 	Owner       Owner
+	Live        bool                // definitions of the cluster are among its own
 	Partial     bool                // it has policies and declares no definitions: what they match is not known
 	Objects     []Object            // to be applied, sorted by identity; CRDs of active definitions included
 	Definitions []Definition        // every definition of the commit, by name
@@ -81,6 +82,7 @@ func Render(in Input, how Options) (Desired, error) {
 		Revision: in.Revision,
 		Message:  in.Message,
 		Owner:    how.Owner,
+		Live:     how.Live != nil,
 		Partial:  len(c.Definitions) == 0 && len(c.Policies) > 0,
 		Policies: c.Policies,
 		Packages: c.Packages,

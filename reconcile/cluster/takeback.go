@@ -31,14 +31,9 @@ func (c *Cluster) toTakeBack(ctx context.Context, definitions []row, up *plan.Up
 		d.Paused = d.Paused || isPaused(r.meta)
 		up.Definitions[r.name] = d
 	}
-	crds, err := c.list(ctx, c.surface, groupKind(plan.CRD("")), "", "")
+	lost, err := c.lost(ctx, up)
 	if err != nil {
-		return c.explain(err, "list", resourceName(c.surface, groupKind(plan.CRD(""))))
-	}
-	for _, o := range crds {
-		if _, installed := plan.Installed(o); installed {
-			up.Objects[idOf(o)] = o
-		}
+		return err
 	}
 	runs := map[types.UID]string{}
 	deployments, err := c.served(ctx, kindDeployment)
@@ -64,14 +59,53 @@ func (c *Cluster) toTakeBack(ctx context.Context, definitions []row, up *plan.Up
 				r.Package = manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: owner.Name}
 			}
 		}
-		refs, _, _ := unstructured.NestedSlice(u.Object, "status", "objectRefs")
-		for _, ref := range refs {
-			m, _ := ref.(map[string]any)
-			if name, _ := m["name"].(string); m["kind"] == kindMRD.Kind {
-				r.Definitions = append(r.Definitions, name)
-			}
+		if converts(u, up) {
+			r.Lost = lost[u.GetName()]
 		}
 		up.Revisions[u.GetName()] = r
+	})
+}
+
+// lost are the names of definitions that are not there though a package revision left their CRDs,
+// by revision. The metadata of those CRDs is taken down on the way.
+func (c *Cluster) lost(ctx context.Context, up *plan.Upstream) (map[string][]string, error) {
+	crds, err := c.list(ctx, c.surface, groupKind(plan.CRD("")), "", "")
+	if err != nil {
+		return nil, c.explain(err, "list", resourceName(c.surface, groupKind(plan.CRD(""))))
+	}
+	kinds := make(map[string]string, len(c.surface.kinds))
+	for gk, k := range c.surface.kinds {
+		kinds[k.Resource+"."+gk.Group] = gk.Kind
+	}
+	lost := map[string][]string{}
+	for _, o := range crds {
+		revision, installed := plan.Installed(o)
+		if !installed {
+			continue
+		}
+		up.Objects[idOf(o)] = o
+		kind, served := kinds[o.Name]
+		if _, there := up.Definitions[o.Name]; !there && served && !slices.Contains(neverDefined, kind) {
+			lost[revision] = append(lost[revision], o.Name)
+		}
+	}
+	return lost, nil
+}
+
+// neverDefined are kinds whose CRDs come with a package and without a definition.
+var neverDefined = []string{"ProviderConfig", "ClusterProviderConfig", "ProviderConfigUsage", "ClusterProviderConfigUsage"}
+
+// converts says whether a package revision makes definitions: Crossplane can be told not to.
+func converts(revision *unstructured.Unstructured, up *plan.Upstream) bool {
+	for _, d := range up.Definitions {
+		if d.Revision == revision.GetName() {
+			return true
+		}
+	}
+	refs, _, _ := unstructured.NestedSlice(revision.Object, "status", "objectRefs")
+	return slices.ContainsFunc(refs, func(ref any) bool {
+		m, _ := ref.(map[string]any)
+		return m["kind"] == kindMRD.Kind
 	})
 }
 

@@ -24,12 +24,12 @@ import (
 
 // A LiveRevision is a package revision as it stands in the cluster.
 type LiveRevision struct {
-	Package     manifest.ID // its Provider
-	Active      bool
-	SafeStart   bool
-	Definitions []string // that it brought
-	Touched     string   // what it was last touched for
-	Runtime     string   // the Deployment that runs its controllers, as namespace/name; "" where none is known
+	Package   manifest.ID // its Provider
+	Active    bool
+	SafeStart bool
+	Lost      []string // definitions of which the CRD is left
+	Touched   string   // what it was last touched for
+	Runtime   string   // the Deployment that runs its controllers, as namespace/name; "" where none is known
 }
 
 // TouchAnnotation is put on a package revision so that Crossplane looks at it.
@@ -59,6 +59,8 @@ func (p *Plan) takeBack(seen Observed) {
 		d, exists := up.Definitions[name]
 		crd, open := up.Objects[CRD(name)]
 		switch {
+		case open && crd.DeletionTimestamp != nil:
+			p.expect(name, "its CRD is being deleted")
 		case exists && d.Active:
 			add(takingBack(MRD(name), up.Objects[MRD(name)], "Crossplane brings the definition back inactive, and its CRD goes if nothing uses it by then"))
 			p.expect(name, "it is to come back inactive")
@@ -91,9 +93,8 @@ func (p *Plan) expect(name, reason string) {
 	p.Checks = append(p.Checks, Check{ID: MRD(name), State: Pending, Reason: reason})
 }
 
-// unnamed are the definitions, and those whose CRDs only are left, that nothing in the commit
-// names. Of one that neither the commit nor the cluster has any more, the package that left the
-// CRD has to be of the commit, or to have brought others of the commit.
+// unnamed are the definitions, and those of which only the CRD is left, that nothing in the
+// commit names.
 func (p *Plan) unnamed(up Upstream) []string {
 	declared, active := map[string]bool{}, map[string]bool{}
 	for _, d := range p.Want.Definitions {
@@ -104,12 +105,8 @@ func (p *Plan) unnamed(up Upstream) []string {
 		installs[o.ID] = true
 	}
 	for _, r := range up.Revisions {
-		if !r.Active || !installs[r.Package] && !slices.ContainsFunc(r.Definitions, func(name string) bool { return declared[name] }) {
-			continue
-		}
-		for _, name := range r.Definitions {
-			crd, open := up.Objects[CRD(name)]
-			if revision, installed := installedBy(crd); open && installed && up.Revisions[revision].Active {
+		if r.Active && (p.Want.Live || installs[r.Package]) {
+			for _, name := range r.Lost {
 				declared[name] = true
 			}
 		}
