@@ -1,0 +1,192 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+)
+
+func TestTakeBack(t *testing.T) {
+	const name = "buckets.example.org"
+	controlled := func(id manifest.ID, edit ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
+		isController := true
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: id.Name, UID: types.UID("uid of " + id.Kind), ResourceVersion: "3",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "aws-1", Controller: &isController}},
+		}}
+		for _, e := range edit {
+			e(o)
+		}
+		return o
+	}
+	ownerless := func(o *metav1.PartialObjectMetadata) { o.OwnerReferences = nil }
+	deleting := func(o *metav1.PartialObjectMetadata) { o.DeletionTimestamp = &metav1.Time{} }
+	aws := LiveRevision{Package: manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "aws"}, Active: true, SafeStart: true}
+	// state is a cluster in which a definition is active or not ("" is none), and has a CRD or not.
+	state := func(definition string, open bool, edit ...func(*Upstream)) Upstream {
+		up := Upstream{
+			Definitions: map[string]LiveDefinition{}, Policies: map[string]LivePolicy{},
+			Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}, Revisions: map[string]LiveRevision{"aws-1": aws},
+		}
+		if definition != "" {
+			up.Definitions[name] = LiveDefinition{Active: definition == "Active", Revision: "aws-1"}
+			up.Objects[MRD(name)] = controlled(MRD(name))
+		}
+		if open {
+			up.Objects[CRD(name)] = controlled(CRD(name))
+		}
+		for _, e := range edit {
+			e(&up)
+		}
+		return up
+	}
+	lost := func(up *Upstream) {
+		r := up.Revisions["aws-1"]
+		r.Lost = []string{name}
+		up.Revisions["aws-1"] = r
+	}
+	named := func(patterns ...string) func(*Upstream) {
+		return func(up *Upstream) { up.Policies["live"] = LivePolicy{Patterns: patterns} }
+	}
+	unused := map[Question]Answer{{Ask: Dependents, Of: MRD(name)}: {}, {Ask: Dependents, Of: CRD(name)}: {}}
+	inUse := map[Question]Answer{{Ask: Dependents, Of: MRD(name)}: {Count: 1}, {Ask: Dependents, Of: CRD(name)}: {Count: 1}}
+	type result struct {
+		Step   string // action, kind and, where there is one, the guard
+		Checks int
+	}
+	cases := map[string]struct {
+		reason  string
+		up      Upstream
+		answers map[Question]Answer
+		policy  string // of the commit
+		want    []result
+	}{
+		"Active":       {"The way begins with its definition.", state("Active", true), unused, "", []result{{"prune ManagedResourceDefinition", 1}}},
+		"Lost":         {"Crossplane has to be told that it is missing.", state("", true, lost), unused, "", []result{{"update ProviderRevision", 1}}},
+		"Inactive":     {"Nothing makes the CRD again.", state("Inactive", true), unused, "", []result{{"prune CustomResourceDefinition", 0}}},
+		"Closed":       {"It was taken back.", state("Inactive", false), unused, "", nil},
+		"Unasked":      {"Before it is counted, it may be in use.", state("Active", true), nil, "", []result{{"hold ManagedResourceDefinition in use", 0}}},
+		"InUse":        {"Somebody has objects of it.", state("Active", true), inUse, "", []result{{"hold ManagedResourceDefinition in use", 0}}},
+		"UsedOnceMore": {"Somebody made one in between.", state("Inactive", true), inUse, "", []result{{"hold CustomResourceDefinition in use", 0}}},
+		"Named":        {"The commit wants it.", state("Active", true), unused, "*.example.org", nil},
+		"NamedElsewhere": {"A policy of somebody else wants it.", state("Active", true, named("buckets.*")), unused, "",
+			[]result{{"hold ManagedResourceDefinition final", 0}}},
+		"NamedLate": {"It would be opened again at once.", state("Inactive", true, named("*")), unused, "", []result{{"hold CustomResourceDefinition final", 0}}},
+		"NoSafeStart": {"Crossplane would activate it again: nobody can do anything about it.", state("Active", true, func(up *Upstream) {
+			r := aws
+			r.SafeStart = false
+			up.Revisions["aws-1"] = r
+		}), unused, "", []result{{"keep ManagedResourceDefinition final", 0}}},
+		"OldRevision": {"An inactive revision brings nothing back.", state("Active", true, func(up *Upstream) {
+			r := aws
+			r.Active = false
+			up.Revisions["aws-1"] = r
+		}), unused, "", []result{{"keep ManagedResourceDefinition final", 0}}},
+		"Ownerless": {"Its CRD would go with it, and nothing would bring it back.", state("Active", true, func(up *Upstream) {
+			up.Objects[MRD(name)] = controlled(MRD(name), ownerless)
+		}), unused, "", []result{{"keep ManagedResourceDefinition final", 0}}},
+		"OwnerlessCRD": {"Somebody else's CRD is none of our business.", state("Inactive", true, func(up *Upstream) {
+			up.Objects[CRD(name)] = controlled(CRD(name), ownerless)
+		}), unused, "", nil},
+		"Paused": {"Somebody works on it.", state("Active", true, func(up *Upstream) {
+			up.Objects[MRD(name)].Annotations = map[string]string{pauseAnnotation: "true"}
+		}), unused, "", []result{{"hold ManagedResourceDefinition paused", 0}}},
+		"Protected": {"A Usage is of the CRD.", state("Inactive", true, func(up *Upstream) {
+			up.Objects[CRD(name)].Labels = map[string]string{"crossplane.io/in-use": "true"}
+		}), unused, "", []result{{"hold CustomResourceDefinition protected", 0}}},
+		"Leaving": {"An API server takes its time.", state("Inactive", true, func(up *Upstream) {
+			up.Objects[CRD(name)] = controlled(CRD(name), deleting)
+		}), unused, "", []result{{"", 1}}},
+		"LostAndTold": {"Once is enough.", state("", true, lost, func(up *Upstream) {
+			r := up.Revisions["aws-1"]
+			r.Touched = short([]byte(name + "/uid of CustomResourceDefinition"))
+			up.Revisions["aws-1"] = r
+		}), unused, "", []result{{"", 1}}},
+	}
+	for situation, tc := range cases {
+		t.Run(situation, func(t *testing.T) {
+			d := render.Definition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: name, Plural: "buckets", Group: "example.org", Kind: "Bucket"}}}
+			want := render.Desired{Owner: render.OwnerCrossplane, Live: true, Definitions: []render.Definition{d}}
+			if tc.policy != "" {
+				want.Definitions[0].Active = true
+				want.Policies = []catalogue.Policy{{Name: "ours", Patterns: []catalogue.Pattern{{Glob: tc.policy}}}}
+			}
+			seen := Observed{
+				Inventory: Inventory{Sync: sync, Owner: render.OwnerCrossplane}, Natural: render.OwnerCrossplane,
+				Terms: Terms{TakeBack: true}, Upstream: tc.up, Answers: tc.answers, Kinds: core,
+			}
+			p := computed(t, want, seen)
+			var got []result
+			checks := 0
+			for _, c := range p.Checks {
+				if c.State == Pending && p.back[c.ID.Name] {
+					checks++
+				}
+			}
+			for _, s := range p.Steps {
+				said := string(s.Action) + " " + s.ID.Kind
+				if s.Guard != "" {
+					said += " " + s.Guard
+				}
+				got = append(got, result{said, checks})
+			}
+			if len(got) == 0 && checks > 0 {
+				got = []result{{"", checks}}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nsteps (-want +got):\n%s", tc.reason, diff)
+			}
+			if intent := p.Intent(seen.Inventory); len(intent.Entries) > 0 {
+				t.Errorf("what Crossplane made is never ours: %v", intent.Entries)
+			}
+			seen.Terms.TakeBack = false
+			if p := computed(t, want, seen); len(p.Steps) > 0 {
+				t.Errorf("nobody asked for it: %s %s", p.Steps[0].Action, p.Steps[0].ID)
+			}
+		})
+	}
+}
+
+// An approval of taking back is of the definition, wherever on its way it is.
+func TestTakeBackApproved(t *testing.T) {
+	first := Step{Action: Hold, Would: Prune, Guard: "many", TakesBack: true, ID: MRD("buckets.example.org")}
+	last := first
+	last.ID = CRD("buckets.example.org")
+	if a, b := approvalOf([]Step{first}), approvalOf([]Step{last}); a.Digest != b.Digest {
+		t.Errorf("the digest changes on the way: %s, %s", a.Digest, b.Digest)
+	}
+	p := Plan{Steps: []Step{{Action: Prune, Approved: true, TakesBack: true, ID: first.ID}}}
+	left := []Grant{{Left: []string{first.approvalKey()}}}
+	if got := p.fulfilled(left, []Outcome{{ID: first.ID, Action: Prune}}); len(got[0].Left) != 1 {
+		t.Error("the definition is gone, and its CRD is still to go: that was approved too")
+	}
+	p.Steps[0].ID = last.ID
+	if got := p.fulfilled(left, []Outcome{{ID: last.ID, Action: Prune}}); len(got[0].Left) != 0 {
+		t.Errorf("and then it is done: %v", got[0].Left)
+	}
+}
+
+// Where we make the CRDs, what is held is updated all the same.
+func TestTakeBackOurs(t *testing.T) {
+	u := crd("buckets", "Bucket")
+	o := wanted(t, u)
+	held := Step{Action: Hold, Would: Prune, Guard: "in use", Reason: "2 live objects", TakesBack: true, ID: o.ID}
+	held.otherwise = &Step{Action: Update, ID: o.ID, Cause: Retain}
+	p := Plan{Steps: []Step{held}, Retained: []string{"buckets.example.org"}}
+	p.conclude()
+	if s := p.Steps[0]; s.Action != Update || s.Reason != "2 live objects" || len(p.Retained) != 1 {
+		t.Errorf("a CRD that is in use gets the update of its provider: %s %q, %v", s.Action, s.Reason, p.Retained)
+	}
+	p.Steps[0] = held
+	p.Steps[0].Action = Prune
+	if p.conclude(); p.Steps[0].Action != Prune || len(p.Retained) != 0 {
+		t.Errorf("one that is not goes: %s, %v", p.Steps[0].Action, p.Retained)
+	}
+}
