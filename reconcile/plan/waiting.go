@@ -279,13 +279,13 @@ func (p Plan) Replaced(by Plan) Plan {
 			p.Steps[i] = n
 			delete(newer, s.ID)
 		}
+		if s.Action == Prune && slices.Contains(by.Gone, s.ID) { // without our help
+			p.Steps[i].Waits, p.Steps[i].after = "", nil
+		}
 	}
 	for _, s := range by.Steps {
 		if _, more := newer[s.ID]; more && s.TakesBack && s.Action != Update {
 			p.Steps = append(p.Steps, s)
-		}
-		if s.Action == Prune && slices.Contains(by.Gone, s.ID) { // without our help
-			p.Steps[i].Waits, p.Steps[i].after = "", nil
 		}
 	}
 	return p
