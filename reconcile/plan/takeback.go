@@ -66,6 +66,7 @@ func (p *Plan) takeBack(seen Observed) {
 			p.expect(name, "it is to come back inactive")
 		case exists && open && !d.Paused && isInstalled(crd):
 			add(takingBack(CRD(name), crd, "nothing activates its definition"))
+			p.expect(name, "its CRD is to go")
 		case !exists && open && isInstalled(crd):
 			revision, _ := Installed(crd)
 			missing[revision] = append(missing[revision], name+"/"+string(crd.UID))

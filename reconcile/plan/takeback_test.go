@@ -70,7 +70,7 @@ func TestTakeBack(t *testing.T) {
 	}{
 		"Active":       {"The way begins with its definition.", state("Active", true), unused, "", []result{{"prune ManagedResourceDefinition", 1}}},
 		"Lost":         {"Crossplane has to be told that it is missing.", state("", true, lost), unused, "", []result{{"update ProviderRevision", 1}}},
-		"Inactive":     {"Nothing makes the CRD again.", state("Inactive", true), unused, "", []result{{"prune CustomResourceDefinition", 0}}},
+		"Inactive":     {"Nothing makes the CRD again.", state("Inactive", true), unused, "", []result{{"prune CustomResourceDefinition", 1}}},
 		"Closed":       {"It was taken back.", state("Inactive", false), unused, "", nil},
 		"Unasked":      {"Before it is counted, it may be in use.", state("Active", true), nil, "", []result{{"hold ManagedResourceDefinition in use", 0}}},
 		"InUse":        {"Somebody has objects of it.", state("Active", true), inUse, "", []result{{"hold ManagedResourceDefinition in use", 0}}},
