@@ -123,7 +123,10 @@ func (r *pass) touch(ctx context.Context, s plan.Step) error {
 		_, err := r.at(gvr, s.ID).Patch(ctx, s.ID.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: plan.Manager + "-activation"})
 		return err
 	})
-	return r.refusal(err, "patch", s.ID)
+	if err != nil {
+		return r.refusal(err, "patch", s.ID)
+	}
+	return nil
 }
 
 // inactive is an error where the definition of a CRD that is taken back is not, or not any more,
