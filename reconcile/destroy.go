@@ -87,20 +87,22 @@ func (d *destruction) plan(ctx context.Context, all bool) (plan.Plan, error) {
 	seen.Ends = d.how
 	guards := d.Guarding.Guards()
 	p, err := plan.Compute(d.want, seen, guards...)
-	if err != nil {
-		return p, err
+	for round := 0; err == nil && round < rounds; round++ { // what passes one guard may have another ask
+		open := slices.Clone(p.Open())
+		if first := p.Foremost(); !all {
+			open = slices.DeleteFunc(open, func(q plan.Question) bool { return !first.Concerns(q) })
+		}
+		if len(open) == 0 {
+			break
+		}
+		answers, failed := d.Observer.Answer(ctx, open)
+		if failed != nil {
+			return plan.Plan{}, failed
+		}
+		seen.Answers = merged(seen.Answers, answers)
+		p, err = plan.Compute(d.want, seen, guards...)
 	}
-	open := p.Open()
-	if first := p.Foremost(); !all {
-		open = slices.DeleteFunc(open, func(q plan.Question) bool { return !first.Concerns(q) })
-	}
-	if len(open) == 0 {
-		return p, nil
-	}
-	if seen.Answers, err = d.Observer.Answer(ctx, open); err != nil {
-		return plan.Plan{}, err
-	}
-	return plan.Compute(d.want, seen, guards...)
+	return p, err
 }
 
 // carryOut goes tier by tier, and returns the plan of what is left.
