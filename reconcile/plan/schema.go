@@ -2,9 +2,12 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"headgate.dev/headgate/render/schema"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // A SchemaChange is one place in which an update of a definition changes what its kind takes.
@@ -50,6 +53,9 @@ func schemas(s Step, c Case) Ruling {
 // broken holds what breaks a kind that has custom resources, and what no kind ever gets: another
 // scope, another kind, and of an MRD any other name.
 func broken(s Step, c Case) Ruling {
+	if neverServed(s.Live) {
+		return allowed
+	}
 	breaking := s.Schema().Breaking()
 	for _, b := range breaking {
 		switch b.Rule {
@@ -79,6 +85,17 @@ func broken(s Step, c Case) Ruling {
 			someOf(breaking), exist(a.Count, "custom resource"), example(a))
 	}
 	return allowed
+}
+
+// neverServed says of a CRD that nobody can have objects of it, and that the API server takes
+// whatever changes: it was refused its names, or is about to get them. Once it is Established it
+// stays so.
+func neverServed(live *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(condition any) bool {
+		c, _ := condition.(map[string]any)
+		return live.GetKind() == "CustomResourceDefinition" && c["type"] == "Established" && c["status"] == "False"
+	})
 }
 
 // serves says whether a CRD is made, or was, of an MRD.

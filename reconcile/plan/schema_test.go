@@ -31,6 +31,10 @@ func TestSchemas(t *testing.T) {
 		}
 		return u
 	}
+	refused := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		u.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "False"}}}
+		return u
+	}
 	names := map[string]any{"kind": "Bucket", "plural": "buckets"}
 	shorter := map[string]any{"kind": "Bucket", "plural": "buckets", "shortNames": []any{"b"}}
 	question := Question{Ask: Dependents, Of: CRD("buckets.example.org")}
@@ -78,6 +82,10 @@ func TestSchemas(t *testing.T) {
 			reason: "Whether there are objects or not.", offline: true,
 			live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Cluster", names, "a"),
 			want: `its scope would change from "Namespaced" to "Cluster", which no API server allows: delete it when nothing uses it any more, or take that back`, held: true,
+		},
+		"NeverServed": {
+			reason: "Another CRD has its kind: that another name is the way out, and nobody has objects of it.",
+			live:   refused(of("CRD", "Namespaced", names, "a")), after: of("CRD", "Cluster", map[string]any{"kind": "Pail", "plural": "buckets"}),
 		},
 		"NamesOfCRD": {reason: "The API server takes that.", live: of("CRD", "Namespaced", names), after: of("CRD", "Namespaced", shorter)},
 		"NamesOfDefinition": {
