@@ -42,7 +42,8 @@ type crdState struct {
 	reason  string // why it is not served; "" where it is
 }
 
-// establish begins to watch. Whatever is written after it returns will be seen.
+// establish begins to watch, until its end is called: a pass waits longer than it holds the
+// lease, which ends ctx. Whatever is written after it returns will be seen.
 func (c *Cluster) establish(ctx context.Context) (*establishing, error) {
 	gvr, err := c.surface.resource(groupKind(plan.CRD("")), "")
 	if err != nil {
@@ -53,7 +54,7 @@ func (c *Cluster) establish(ctx context.Context) (*establishing, error) {
 		return nil, c.explain(err, "list", gvr.GroupResource().String())
 	}
 	e := &establishing{cluster: c, stopped: make(chan struct{}), states: map[string]crdState{}, changed: make(chan struct{})}
-	ctx, e.stop = context.WithCancel(ctx)
+	ctx, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go e.follow(ctx, now.ResourceVersion)
 	return e, nil
 }

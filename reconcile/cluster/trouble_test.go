@@ -146,6 +146,32 @@ func TestTroubleWithOneObject(t *testing.T) {
 	}
 }
 
+// A platform has thousands of CRDs, each of which is a hundred kilobytes: whether they are served
+// is watched for as long as a pass waits, also without its lease.
+func TestServedIsHeardNotRead(t *testing.T) {
+	w := newWorld(t)
+	clash := w.crd("Region", "Cluster")
+	clash.SetName("areas." + w.group)
+	clash.Object["spec"].(map[string]any)["names"] = map[string]any{"kind": "Region", "plural": "areas"}
+	applied(t, w.cluster(t, cluster.Options{}), want(t, w.crd("Region", "Cluster")))
+
+	c := w.cluster(t, cluster.Options{Timeout: 6 * time.Second})
+	w.requests.Reset()
+	done, err := c.Apply(t.Context(), planned(t, c, want(t, w.crd("Region", "Cluster"), clash)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := done[len(done)-1]; !strings.Contains(last.NotReady, "NamesAccepted is False") {
+		t.Errorf("want the reason that was heard, got %q", last.NotReady)
+	}
+	reads := slices.DeleteFunc(w.requests.Log(), func(request string) bool {
+		return !strings.HasPrefix(request, "GET ") || !strings.Contains(request, "/customresourcedefinitions/")
+	})
+	if len(reads) > 1 { // at the end, for the reason
+		t.Errorf("it is read again and again: %q", reads)
+	}
+}
+
 // inTheMaking is the region north, of which a controller says that it is being made, and
 // which a commit now wants larger; and its CRD.
 func (w *world) inTheMaking(t *testing.T) (crd, region *unstructured.Unstructured) {
