@@ -86,7 +86,7 @@ func TestPipelines(t *testing.T) {
 	cases := map[string]map[string]string{ // what a command says, by a part of it
 		"github-actions/headgate.yaml": {"preview": "which pull request\\? say --pull", "sync": "kubeconfig"},
 		"gitea-actions/headgate.yaml":  {"preview": "which pull request\\? say --pull", "sync": "kubeconfig"},
-		"gitlab-ci/.gitlab-ci.yml":     {"-o markdown": `\*\*Changes: activates 2 definitions\.\*\*`, "-o gitlab": `^\[\]`, "sync": "kubeconfig"},
+		"gitlab-ci/.gitlab-ci.yml":     {"--comment": "the environment has no token of the forge", "-o gitlab": `^\[\]`, "sync": "kubeconfig"},
 	}
 	for file, says := range cases {
 		all := commands(t, file)
@@ -99,7 +99,11 @@ func TestPipelines(t *testing.T) {
 			c.Dir = clone
 			c.Env = []string{
 				"PATH=" + filepath.Dir(headgate) + ":" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "HEADGATE_PATH=clusters/production", "HEADGATE_NAME=platform",
-				"CI_MERGE_REQUEST_DIFF_BASE_SHA=" + base, "KUBECONFIG_FILE=/nowhere/kubeconfig", "RUNNER_TEMP=/nowhere",
+				"KUBECONFIG_FILE=/nowhere/kubeconfig", "RUNNER_TEMP=/nowhere",
+			}
+			if strings.HasPrefix(file, "gitlab-ci/") {
+				c.Env = append(c.Env, "GITLAB_CI=true", "CI_SERVER_URL=https://gitlab.example.org", "CI_PROJECT_PATH=acme/infra/platform",
+					"CI_MERGE_REQUEST_IID=7", "CI_MERGE_REQUEST_DIFF_BASE_SHA="+base)
 			}
 			out, _ := c.CombinedOutput() // what it ends with depends on what it is about
 			said := false

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/cluster"
@@ -37,7 +37,7 @@ type forgeFlags struct {
 }
 
 func newPreview(t *terminal) *cobra.Command {
-	f := &previewFlags{passFlags: newPassFlags(), forge: forgeFlags{kind: oneOf("auto", "github", "gitea")}}
+	f := &previewFlags{passFlags: newPassFlags(), forge: forgeFlags{kind: oneOf("auto", "github", "gitlab", "gitea", "bitbucket", "bitbucket-data-center", "azure-devops")}}
 	show := &view{format: oneOf("text", "json", "yaml", "markdown", "github", "gitlab")}
 	exitOn := oneOf("any", "breaking", "holds", "findings", "never")
 	cmd := &cobra.Command{
@@ -52,9 +52,12 @@ already, and for nothing else. With --comment there is one comment on the pull r
 which every run brings up to date, and with --status a commit status on its head:
 headgate/NAME/preview, or headgate/CLUSTER/NAME/preview with --live.
 
-In a workflow of GitHub, Gitea or Forgejo the repository and the number are known; the
-token is HEADGATE_FORGE_TOKEN, GITHUB_TOKEN or GITEA_TOKEN. The clone needs its history
-(fetch-depth: 0). With --repo URL and --pull the commits are those of the pull request.
+In a pipeline of GitHub, GitLab, Gitea, Forgejo, Bitbucket Cloud or Azure DevOps the
+repository and the number are known; elsewhere --forge-repo, --forge and --pull say them.
+The token is HEADGATE_FORGE_TOKEN, or the GITHUB_TOKEN, GITLAB_TOKEN, GITEA_TOKEN,
+BITBUCKET_TOKEN or SYSTEM_ACCESSTOKEN of its pipeline; that of a user of Bitbucket is
+"email:token". The clone needs its history (fetch-depth: 0, GIT_DEPTH: 0). With --repo
+URL and --pull the commits are those of the pull request.
 
 Exit codes: 0 no change, 1 changes, 2 error; an error beats changes. --exit-on says what
 counts: any change, schemas that break, holds, findings that are errors or warnings, or
@@ -90,7 +93,7 @@ never.`,
 
 func (f *forgeFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	f.kind.addTo(cmd, "forge", "", "what the forge is; gitea is also Forgejo")
+	f.kind.addTo(cmd, "forge", "", "what the forge is; auto: as its URL or the pipeline tells; gitea is also Forgejo, bitbucket is Cloud")
 	flags.StringVar(&f.repo, "forge-repo", "", "the repository on the forge, as its `URL` (default: that of the workflow, or --repo)")
 	flags.IntVar(&f.pull, "pull", 0, "`number` of the pull request (default: that of the workflow)")
 	flags.StringVar(&f.cluster, "cluster-name", "", "with --live: `name` of the cluster in the status")
@@ -203,59 +206,86 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 
 // repository is where on the forge the pull request is.
 func (f *forgeFlags) repository(in workflow, of *git.Repository) (forge.Repository, error) {
-	url := cmp.Or(f.repo, in.repo)
-	if isURL(of.URL) {
-		url = cmp.Or(f.repo, of.URL)
+	var said forge.Kind
+	if f.kind.value != "auto" {
+		said = forge.Kind(f.kind.value)
 	}
-	if url == "" {
-		return forge.Repository{}, usagef("where is the pull request? say --forge-repo: this is no workflow of one")
+	url := f.repo
+	if url == "" && isURL(of.URL) {
+		url = of.URL
 	}
-	at, err := forge.RepositoryOf(url)
-	if err != nil {
-		return at, err
-	}
-	switch f.kind.value {
-	case "github":
-		at.Kind = forge.KindGitHub
-	case "gitea":
-		at.Kind = forge.KindGitea
+	var at forge.Repository
+	var err error
+	switch {
+	case url == "" && in.name == "":
+		return at, usagef("where is the pull request? say --forge-repo: this is no workflow of one")
+	case url == "":
+		at, err = forge.RepositoryAt(in.server, in.name, cmp.Or(said, in.kind))
 	default:
-		at.Kind = cmp.Or(at.Kind, in.kind)
+		if at, err = forge.RepositoryOf(url, said); err == nil && at.Kind == "" {
+			at, err = forge.RepositoryOf(url, in.kind)
+		}
 	}
-	if at.Kind == "" {
-		return at, usagef("nobody can tell what forge %s is: say --forge", at.Base)
+	if err == nil && at.Kind == "" {
+		err = usagef("nobody can tell what forge %s is: say --forge", at.Base)
 	}
-	return at, nil
+	return at, err
 }
 
-// A workflow is what a run of GitHub's, Gitea's or Forgejo's CI tells of itself.
+// A workflow is what a run of a forge's CI tells of itself.
 type workflow struct {
-	kind  forge.Kind
-	repo  string // URL
-	pull  int
-	base  string // the target of the pull request, as the clone has it
-	token string
+	kind   forge.Kind
+	server string // URL of the forge
+	name   string // of the repository there, as "owner/name"
+	pull   int
+	base   string // the target of the pull request, as the clone has it
+	token  string
 }
 
 var pullRef = regexp.MustCompile(`^refs/pull/(\d+)/`)
 
 // workflow is the one that runs the program; what is empty it does not tell.
 func (t *terminal) workflow() workflow {
-	if t.getenv("GITHUB_ACTIONS") != "true" { // which Gitea and Forgejo set too
+	env := t.getenv
+	number := func(s string) int {
+		n, _ := strconv.Atoi(s) // too long to be one is none
+		return max(n, 0)
+	}
+	onto := func(branch string) string {
+		if branch == "" {
+			return ""
+		}
+		return "origin/" + strings.TrimPrefix(branch, "refs/heads/")
+	}
+	switch {
+	case env("GITLAB_CI") == "true":
+		return workflow{
+			kind: forge.KindGitLab, server: env("CI_SERVER_URL"), name: env("CI_PROJECT_PATH"), pull: number(env("CI_MERGE_REQUEST_IID")),
+			// The runner fetches no branch but that of the merge request.
+			base: cmp.Or(env("CI_MERGE_REQUEST_DIFF_BASE_SHA"), onto(env("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"))), token: env("GITLAB_TOKEN"),
+		}
+	case env("BITBUCKET_BUILD_NUMBER") != "":
+		return workflow{
+			kind: forge.KindBitbucket, server: "https://bitbucket.org", name: env("BITBUCKET_REPO_FULL_NAME"), pull: number(env("BITBUCKET_PR_ID")),
+			base: onto(env("BITBUCKET_PR_DESTINATION_BRANCH")), token: env("BITBUCKET_TOKEN"),
+		}
+	case env("TF_BUILD") == "True" && env("BUILD_REPOSITORY_PROVIDER") == "TfsGit":
+		return workflow{
+			kind: forge.KindAzureDevOps, server: env("SYSTEM_COLLECTIONURI"), name: env("SYSTEM_TEAMPROJECT") + "/" + env("BUILD_REPOSITORY_NAME"),
+			pull: number(env("SYSTEM_PULLREQUEST_PULLREQUESTID")), base: onto(env("SYSTEM_PULLREQUEST_TARGETBRANCH")), token: env("SYSTEM_ACCESSTOKEN"),
+		}
+	case env("GITHUB_ACTIONS") != "true": // which Gitea and Forgejo set too
 		return workflow{}
 	}
-	w := workflow{kind: forge.KindGitHub, token: t.getenv("GITHUB_TOKEN")}
-	if t.getenv("GITEA_ACTIONS") == "true" || t.getenv("FORGEJO_ACTIONS") == "true" {
-		w.kind, w.token = forge.KindGitea, cmp.Or(t.getenv("GITEA_TOKEN"), w.token)
+	w := workflow{
+		kind: forge.KindGitHub, server: env("GITHUB_SERVER_URL"), name: env("GITHUB_REPOSITORY"),
+		base: onto(env("GITHUB_BASE_REF")), token: env("GITHUB_TOKEN"),
 	}
-	if server, name := t.getenv("GITHUB_SERVER_URL"), t.getenv("GITHUB_REPOSITORY"); server != "" && name != "" {
-		w.repo = fmt.Sprintf("%s/%s", server, name)
+	if env("GITEA_ACTIONS") == "true" || env("FORGEJO_ACTIONS") == "true" {
+		w.kind, w.token = forge.KindGitea, cmp.Or(env("GITEA_TOKEN"), w.token)
 	}
-	if m := pullRef.FindStringSubmatch(t.getenv("GITHUB_REF")); m != nil {
-		w.pull, _ = strconv.Atoi(m[1]) // too long to be one is none
-	}
-	if base := t.getenv("GITHUB_BASE_REF"); base != "" {
-		w.base = "origin/" + base
+	if m := pullRef.FindStringSubmatch(env("GITHUB_REF")); m != nil {
+		w.pull = number(m[1])
 	}
 	return w
 }

@@ -2,6 +2,7 @@ package forge
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -33,11 +34,7 @@ func (a Account) Poster() (Poster, error) {
 	if err != nil {
 		return nil, err
 	}
-	most := 140
-	if a.Repository.Kind == KindGitea {
-		most = 255 // it keeps any length; more than this nobody sees
-	}
-	return &teller{board: of, courier: c, most: most}, nil
+	return &teller{board: of, courier: c}, nil
 }
 
 // Pulls are the account's pull requests.
@@ -46,7 +43,7 @@ func (a Account) Pulls() (*Pulls, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pulls{desk: of, courier: c}, nil
+	return &Pulls{desk: of, courier: c, kind: a.Repository.Kind}, nil
 }
 
 // A forge is all that is asked of one.
@@ -63,7 +60,7 @@ func (a Account) open() (forge, *courier, error) {
 		return nil, nil, fmt.Errorf("the forge of %s needs a token", a.Repository)
 	}
 	api := a.Repository.api()
-	c := &courier{next: a.Transport, origin: originOf(api), fetch: a.Token}
+	c := &courier{next: a.Transport, kind: a.Repository.Kind, origin: originOf(api), fetch: a.Token}
 	if c.next == nil {
 		c.next = http.DefaultTransport
 	}
@@ -74,18 +71,49 @@ func (a Account) open() (forge, *courier, error) {
 		return g, c, err
 	case KindGitea:
 		return gitea{at: a.Repository, api: api, client: client}, c, nil
+	case KindGitLab:
+		g, err := newGitLab(a.Repository, client)
+		return g, c, err
+	case KindBitbucket:
+		return bitbucket{rest{name: "Bitbucket", at: a.Repository, client: client}}, c, nil
+	case KindBitbucketDataCenter:
+		return dataCenter{rest{name: "Bitbucket Data Center", at: a.Repository, client: client}}, c, nil
+	case KindAzureDevOps:
+		return azure{rest{name: "Azure DevOps", at: a.Repository, client: client}}, c, nil
 	}
-	return nil, nil, fmt.Errorf("repository %s: cannot tell what forge %s is: say github or gitea (also for Forgejo)", a.Repository, a.Repository.Base)
+	return nil, nil, fmt.Errorf("repository %s: cannot tell what forge %s is", a.Repository, a.Repository.Base)
+}
+
+// authorization is the header that a token of a forge goes in.
+func (k Kind) authorization(token string) string {
+	basic := func(userinfo string) string {
+		return "Basic " + base64.StdEncoding.EncodeToString([]byte(userinfo))
+	}
+	switch k {
+	case KindGitHub, KindGitea:
+		return "token " + token
+	case KindBitbucket, KindBitbucketDataCenter:
+		if strings.Contains(token, ":") { // a user's: "email:API token", "name:password"
+			return basic(token)
+		}
+	case KindAzureDevOps:
+		// Personal access tokens are passwords of nobody. Those of pipelines and of Entra ID are JWTs.
+		if !strings.HasPrefix(token, "eyJ") || strings.Count(token, ".") != 2 {
+			return basic(":" + token)
+		}
+	}
+	return "Bearer " + token
 }
 
 // A courier carries the token to one host, and no more of an answer than is sane.
 type courier struct {
 	next   http.RoundTripper
+	kind   Kind
 	origin string // scheme://host that the token is for
 	fetch  func(context.Context) (string, error)
 
 	mu   sync.Mutex
-	last string
+	last []string // the token, and what else gives it away
 }
 
 // mostAnswer bounds an answer. A page of statuses has a tenth of it at most.
@@ -106,7 +134,11 @@ func (c *courier) token(ctx context.Context) (string, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last = token
+	_, sent, _ := strings.Cut(c.kind.authorization(token), " ")
+	c.last = []string{token, sent}
+	if _, password, ok := strings.Cut(token, ":"); ok && len(password) >= 8 {
+		c.last = append(c.last, password)
+	}
 	return token, nil
 }
 
@@ -114,10 +146,10 @@ func (c *courier) token(ctx context.Context) (string, error) {
 func (c *courier) hide(s string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.last == "" {
-		return s
+	for _, secret := range c.last {
+		s = strings.ReplaceAll(s, secret, "***")
 	}
-	return strings.ReplaceAll(s, c.last, "***")
+	return s
 }
 
 func (c *courier) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -129,7 +161,7 @@ func (c *courier) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "token "+token) // GitHub and Gitea both take this form
+	r.Header.Set("Authorization", c.kind.authorization(token))
 	resp, err := c.next.RoundTrip(r)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -22,7 +23,7 @@ import (
 // canary is a token. It must turn up nowhere.
 const canary = "ghp_canary7Q2xXnotToBeSeen"
 
-// fake is a forge that keeps statuses of acme/platform, in the shape of either API.
+// fake is a forge that keeps statuses of acme/platform, in the shape of the API of its kind.
 type fake struct {
 	kind Kind
 	page int // statuses a page, all if 0
@@ -49,63 +50,98 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.instead != nil && f.instead(w, r) {
 		return
 	}
-	list, create := "/api/v1/repos/acme/platform/commits/"+commit+"/statuses", "/api/v1/repos/acme/platform/statuses/"+commit
-	if f.kind == KindGitHub {
-		list, create = "/api/v3/repos/acme/platform/commits/"+commit+"/status", "/api/v3/repos/acme/platform/statuses/"+commit
-	}
+	at := boards[f.kind]
 	switch {
-	case r.Header.Get("Authorization") != "token "+canary:
+	case r.Header.Get("Authorization") != f.kind.authorization(canary):
 		answerJSON(w, http.StatusUnauthorized, `{"message":"Bad credentials"}`)
-	case r.Method == http.MethodGet && r.URL.Path == list:
+	case r.Method == http.MethodGet && r.URL.EscapedPath() == at.list:
 		f.list(w, r)
-	case r.Method == http.MethodPost && r.URL.Path == create:
+	case r.Method == http.MethodPost && r.URL.EscapedPath() == at.create:
 		f.create(w, r)
 	default:
 		answerJSON(w, http.StatusNotFound, `{"message":"Not Found"}`)
 	}
 }
 
-func (f *fake) list(w http.ResponseWriter, r *http.Request) {
-	type item struct {
-		ID          int    `json:"id"`
-		State       string `json:"state,omitempty"`  // GitHub
-		Status      string `json:"status,omitempty"` // Gitea
-		Context     string `json:"context"`
-		Description string `json:"description"`
-		TargetURL   string `json:"target_url"`
+// boards are where statuses are.
+var boards = map[Kind]struct{ list, create string }{
+	KindGitHub:              {"/api/v3/repos/acme/platform/commits/" + commit + "/status", "/api/v3/repos/acme/platform/statuses/" + commit},
+	KindGitLab:              {"/api/v4/projects/acme%2Fplatform/repository/commits/" + commit + "/statuses", "/api/v4/projects/acme%2Fplatform/statuses/" + commit},
+	KindGitea:               {"/api/v1/repos/acme/platform/commits/" + commit + "/statuses", "/api/v1/repos/acme/platform/statuses/" + commit},
+	KindBitbucket:           {"/2.0/repositories/acme/platform/commit/" + commit + "/statuses", "/2.0/repositories/acme/platform/commit/" + commit + "/statuses/build"},
+	KindBitbucketDataCenter: {"/rest/build-status/latest/commits/" + commit, "/rest/api/latest/projects/acme/repos/platform/commits/" + commit + "/builds"},
+	KindAzureDevOps:         {"/acme/_apis/git/repositories/platform/commits/" + commit + "/statuses", "/acme/_apis/git/repositories/platform/commits/" + commit + "/statuses"},
+}
+
+// item is a status as a forge tells it.
+func (f *fake) item(id int, s Status) map[string]any {
+	genre, name, _ := strings.Cut(s.Context, "/")
+	switch f.kind {
+	case KindGitHub:
+		return map[string]any{"id": id, "state": s.State, "context": s.Context, "description": s.Description, "target_url": s.TargetURL}
+	case KindGitLab:
+		return map[string]any{"id": id, "sha": commit, "status": s.State, "name": s.Context, "description": s.Description, "target_url": s.TargetURL, "author": map[string]any{"username": "headgate"}}
+	case KindBitbucket, KindBitbucketDataCenter:
+		return map[string]any{"key": buildKey(s.Context), "name": s.Context, "state": s.State, "description": s.Description, "url": s.TargetURL}
+	case KindAzureDevOps:
+		return map[string]any{"id": id, "state": s.State, "description": s.Description, "targetUrl": s.TargetURL, "context": map[string]any{"genre": genre, "name": name}}
 	}
-	items, seen := []item{}, map[string]bool{}
+	return map[string]any{"id": id, "status": s.State, "context": s.Context, "description": s.Description, "target_url": s.TargetURL}
+}
+
+func (f *fake) list(w http.ResponseWriter, r *http.Request) {
+	items, seen := []any{}, map[string]bool{}
 	for i := range f.statuses {
-		// GitHub: the newest of each context. Gitea: all, those of one second in any
-		// order; here in the wrong one.
+		// Gitea has all, those of one second in any order; here in the wrong one. All others
+		// tell the newest of each context.
 		at := i
-		if f.kind == KindGitHub {
+		if f.kind != KindGitea {
 			at = len(f.statuses) - 1 - i
 			if seen[f.statuses[at].Context] {
 				continue
 			}
 			seen[f.statuses[at].Context] = true
 		}
-		s := f.statuses[at]
-		it := item{ID: at + 1, Context: s.Context, Description: s.Description, TargetURL: s.TargetURL}
-		if f.kind == KindGitHub {
-			it.State = string(s.State)
-		} else {
-			it.Status = string(s.State)
-		}
-		items = append(items, it)
+		items = append(items, f.item(at+1, f.statuses[at]))
 	}
-	if f.page > 0 {
-		page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+	query, more := r.URL.Query(), 0
+	if f.page > 0 && f.kind != KindAzureDevOps { // which is asked for a thousand at once
+		page, _ := strconv.Atoi(query.Get("page"))
+		if f.kind == KindBitbucketDataCenter {
+			start, _ := strconv.Atoi(query.Get("start"))
+			page = start/f.page + 1
+		}
 		from, to := min((page-1)*f.page, len(items)), min(page*f.page, len(items))
 		if to < len(items) {
-			w.Header().Set("Link", fmt.Sprintf(`<http://%s%s?page=%d>; rel="next"`, r.Host, r.URL.Path, page+1))
+			more = page + 1
 		}
 		items = items[from:to]
 	}
 	var out any = items
-	if f.kind == KindGitHub {
+	switch f.kind {
+	case KindGitHub:
 		out = map[string]any{"state": "pending", "statuses": items}
+	case KindGitLab:
+		if more > 0 {
+			w.Header().Set("X-Next-Page", strconv.Itoa(more))
+		}
+	case KindBitbucket:
+		of := map[string]any{"pagelen": 100, "values": items}
+		if more > 0 {
+			of["next"] = "https://elsewhere.example.org/?page=2" // where nobody may go
+		}
+		out = of
+	case KindBitbucketDataCenter:
+		of := map[string]any{"limit": 100, "values": items, "isLastPage": more == 0, "nextPageStart": nil}
+		if more > 0 {
+			of["nextPageStart"] = (more - 1) * f.page
+		}
+		out = of
+	case KindAzureDevOps:
+		out = map[string]any{"count": len(items), "value": items}
+	}
+	if more > 0 && (f.kind == KindGitHub || f.kind == KindGitea) {
+		w.Header().Set("Link", fmt.Sprintf(`<http://%s%s?page=%d>; rel="next"`, r.Host, r.URL.Path, more))
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
@@ -117,21 +153,61 @@ func (f *fake) list(w http.ResponseWriter, r *http.Request) {
 
 func (f *fake) create(w http.ResponseWriter, r *http.Request) {
 	var body struct {
-		State       string `json:"state"`
-		Context     string `json:"context"`
-		Description string `json:"description"`
-		TargetURL   string `json:"target_url"`
+		State, Name, Key, Description, URL string
+
+		Target  string          `json:"target_url"`
+		Azure   string          `json:"targetUrl"`
+		Context json.RawMessage // a string, or an object
 	}
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		answerJSON(w, http.StatusBadRequest, `{"message":"Problems parsing JSON"}`)
 		return
 	}
-	if f.kind == KindGitHub && utf8.RuneCountInString(body.Description) > 140 {
-		answerJSON(w, http.StatusUnprocessableEntity, `{"message":"Validation Failed","errors":[{"resource":"Status","code":"custom","field":"description","message":"description is too long (maximum is 140 characters)"}]}`)
+	s := Status{Commit: commit, Context: body.Name, State: report.State(body.State), Description: body.Description, TargetURL: body.Target + body.Azure + body.URL}
+	code := http.StatusCreated
+	switch f.kind {
+	case KindGitHub, KindGitea:
+		_ = json.Unmarshal(body.Context, &s.Context)
+		if f.kind == KindGitHub && utf8.RuneCountInString(body.Description) > 140 {
+			answerJSON(w, http.StatusUnprocessableEntity, `{"message":"Validation Failed","errors":[{"resource":"Status","code":"custom","field":"description","message":"description is too long (maximum is 140 characters)"}]}`)
+			return
+		}
+	case KindGitLab:
+		if utf8.RuneCountInString(body.Description) > 255 {
+			answerJSON(w, http.StatusBadRequest, `{"message":{"description":["is too long (maximum is 255 characters)"]}}`)
+			return
+		}
+		for i, is := range f.statuses {
+			if is.Context == s.Context && is.State == "pending" {
+				if s.State == "pending" {
+					answerJSON(w, http.StatusBadRequest, `{"message":"Cannot transition status via :enqueue from :pending (Reason(s): Status cannot transition via \"enqueue\")"}`)
+					return
+				}
+				f.statuses[i] = s // one job, until it has come to an end
+				answerJSON(w, code, `{"id":1}`)
+				return
+			}
+		}
+	case KindBitbucket, KindBitbucketDataCenter:
+		if len(body.Key) > 40 || body.URL == "" || len(body.Name) > 255 {
+			answerJSON(w, http.StatusBadRequest, `{"type":"error","error":{"message":"Bad request","fields":{"url":["required"]}},"errors":[{"message":"url: required"}]}`)
+			return
+		}
+		if f.kind == KindBitbucketDataCenter {
+			code = http.StatusNoContent
+		}
+	case KindAzureDevOps:
+		var in struct{ Genre, Name string }
+		_ = json.Unmarshal(body.Context, &in)
+		s.Context = in.Genre + "/" + in.Name
+		code = http.StatusOK
+	}
+	f.statuses = append(f.statuses, s)
+	if code == http.StatusNoContent {
+		w.WriteHeader(code)
 		return
 	}
-	f.statuses = append(f.statuses, Status{Commit: commit, Context: body.Context, State: report.State(body.State), Description: body.Description, TargetURL: body.TargetURL})
-	answerJSON(w, http.StatusCreated, `{"id":1}`)
+	answerJSON(w, code, `{"id":1}`)
 }
 
 // took is how many requests there were, and forgets them.
@@ -163,7 +239,7 @@ func statusesOn(t *testing.T, kind Kind, base string) Statuses {
 	return Statuses{Poster: p, Cluster: "production", Home: "headgate-system"}
 }
 
-var kinds = []Kind{KindGitHub, KindGitea}
+var kinds = []Kind{KindGitHub, KindGitLab, KindGitea, KindBitbucket, KindBitbucketDataCenter, KindAzureDevOps}
 
 func TestNothingIsSaidTwice(t *testing.T) {
 	red := reported(report.Status{State: report.Failure, Description: "1 failed: x"}, report.Status{State: report.Success, Description: "no drift"})
@@ -200,7 +276,7 @@ func TestNothingIsSaidTwice(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	long := report.Status{State: report.Failure, Description: "2 held: " + strings.Repeat("🚪", 300)}
-	for kind, most := range map[Kind]int{KindGitHub: 140, KindGitea: 255} {
+	for kind, most := range map[Kind]int{KindGitHub: 140, KindGitLab: 255, KindGitea: 255, KindBitbucket: 255, KindBitbucketDataCenter: 255, KindAzureDevOps: 255} {
 		f := &fake{kind: kind}
 		server := f.start(t)
 		for range 2 { // the second finds what the first has cut
@@ -245,7 +321,7 @@ func TestAnswers(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason string
-		only   Kind // empty is both
+		only   Kind // empty is all
 		code   int
 		header map[string]string
 		body   string
@@ -271,6 +347,41 @@ func TestAnswers(t *testing.T) {
 			reason: "the message names the right, as Gitea calls it",
 			only:   KindGitea, code: 403, body: `{"message":"token does not have at least one of required scope(s): [write:repository]` + echo + `"}`,
 			want: want{says: []string{"403", "acme/platform", "write:repository"}},
+		},
+		"ForbiddenGitLab": {
+			reason: "the message names the right, as GitLab calls it",
+			only:   KindGitLab, code: 403, body: `{"error":"insufficient_scope","error_description":"The request requires higher privileges` + echo + `","scope":"api"}`,
+			want: want{says: []string{"403", "acme/platform", "the scope api", "insufficient_scope"}},
+		},
+		"ForbiddenBitbucket": {
+			reason: "the message names the right, as Bitbucket calls it",
+			only:   KindBitbucket, code: 403, body: `{"type":"error","error":{"message":"Your credentials lack one or more required privilege scopes.","detail":{"required":["repository:write"]}}}`,
+			want: want{says: []string{"403", "acme/platform", "the scope repository", "lack one or more"}},
+		},
+		"ForbiddenDataCenter": {
+			reason: "the message names the right, as Data Center calls it",
+			only:   KindBitbucketDataCenter, code: 403, body: `{"errors":[{"context":null,"message":"You are not permitted to access this resource` + echo + `","exceptionName":"x"}]}`,
+			want: want{says: []string{"403", "acme/platform", "Repository read", "not permitted"}},
+		},
+		"ForbiddenAzure": {
+			reason: "the message names the right, as Azure DevOps calls it",
+			only:   KindAzureDevOps, code: 403, body: `{"$id":"1","message":"TF401027: You need the Git 'GenericContribute' permission to perform this action.` + echo + `","typeKey":"GitNeedsPermissionException"}`,
+			want: want{says: []string{"403", "acme/platform", "Code (status)", "TF401027"}},
+		},
+		"SignIn": {
+			reason: "Azure DevOps shows a page to sign in to whom it does not know, as if all were well",
+			only:   KindAzureDevOps, code: 203, body: `<html>Sign in` + echo + `</html>`,
+			want: want{says: []string{"401", "expired"}},
+		},
+		"SignInElsewhere": {
+			reason: "or sends them there",
+			only:   KindAzureDevOps, code: 302, header: map[string]string{"Location": "https://login.example.org/_signin?x=1"},
+			want: want{says: []string{"401", "expired"}},
+		},
+		"TooManyJobs": {
+			reason: "GitLab's limit of jobs in a pipeline does not pass",
+			only:   KindGitLab, code: 422, body: `{"message":"422 Unprocessable Entity: the limit of jobs was exceeded"}`,
+			want: want{says: []string{"422", "limit of jobs"}},
 		},
 		"SecondaryRateLimit": {
 			reason: "GitHub says 403 where it means 429",
@@ -469,7 +580,7 @@ func TestRedirects(t *testing.T) {
 					if tc.away {
 						to = other.URL
 					}
-					w.Header().Set("Location", to+r.URL.Path+"?again=1")
+					w.Header().Set("Location", to+r.URL.EscapedPath()+"?again=1")
 					answerJSON(w, tc.code, `{"message":"Moved"}`)
 					return true
 				}
@@ -534,5 +645,126 @@ func TestPosterRefuses(t *testing.T) {
 		if _, err := a.Poster(); err == nil {
 			t.Errorf("%s: Poster() has no error", reason)
 		}
+	}
+}
+
+// Every forge has the four states in its own words, or says the worse of two.
+func TestStates(t *testing.T) {
+	of := map[Kind][4]string{ // pending, success, failure, error
+		KindGitHub:              {"pending", "success", "failure", "error"},
+		KindGitLab:              {"pending", "success", "failed", "failed"},
+		KindGitea:               {"pending", "success", "failure", "error"},
+		KindBitbucket:           {"INPROGRESS", "SUCCESSFUL", "FAILED", "FAILED"},
+		KindBitbucketDataCenter: {"INPROGRESS", "SUCCESSFUL", "FAILED", "FAILED"},
+		KindAzureDevOps:         {"pending", "succeeded", "failed", "error"},
+	}
+	for kind, words := range of {
+		for i, state := range []report.State{report.Pending, report.Success, report.Failure, report.Error} {
+			f := &fake{kind: kind}
+			base := f.start(t).URL
+			said := report.Status{State: state, Description: "said"}
+			for range 2 { // a second process finds what the first has said
+				if err := statusesOn(t, kind, base).Publish(t.Context(), reported(said, said)); err != nil {
+					t.Fatalf("%s: %s: %v", kind, state, err)
+				}
+			}
+			if len(f.statuses) != 2 || string(f.statuses[0].State) != words[i] {
+				t.Errorf("%s: %s is %+v, want twice %q", kind, state, f.statuses, words[i])
+			}
+			page := map[Kind]string{KindBitbucket: base + "/acme/platform/commits/" + commit, KindBitbucketDataCenter: base + "/projects/acme/repos/platform/commits/" + commit}[kind]
+			if got := f.statuses[0].TargetURL; got != page {
+				t.Errorf("%s: a status links to %q, want %q", kind, got, page)
+			}
+		}
+	}
+}
+
+// GitLab does not let a pending status be posted again. It is pending, which is what counts.
+func TestPendingTwice(t *testing.T) {
+	f := &fake{kind: KindGitLab}
+	p := statusesOn(t, KindGitLab, f.start(t).URL).Poster
+	for _, said := range []string{"seen", "waits for an approval"} {
+		if err := p.Post(t.Context(), Status{Commit: commit, Context: "a", State: report.Pending, Description: said}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Post(t.Context(), Status{Commit: commit, Context: "a", State: report.Success, Description: "done"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.statuses) != 1 || f.statuses[0].State != "success" {
+		t.Errorf("it stands at %+v", f.statuses)
+	}
+}
+
+// Branch policies of Azure DevOps look at the statuses of a pull request; one of an older push
+// must not stand for the newest.
+func TestStatusOfPullRequest(t *testing.T) {
+	for commitOf, want := range map[string]string{commit: `"iterationId":2`, strings.Repeat("f", 40): ""} {
+		var posted []string
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/pullRequests/7/iterations") {
+				answerJSON(w, http.StatusOK, `{"value":[{"id":1,"sourceRefCommit":{"commitId":"`+strings.Repeat("e", 40)+`"}},{"id":2,"sourceRefCommit":{"commitId":"`+commit+`"}}]}`)
+				return
+			}
+			if r.Method == http.MethodPost {
+				raw, _ := io.ReadAll(r.Body)
+				posted = append(posted, r.URL.Path+" "+string(raw))
+			}
+			answerJSON(w, http.StatusOK, `{"value":[]}`)
+		}))
+		p := statusesOn(t, KindAzureDevOps, server.URL).Poster
+		for range 2 { // and not again
+			if err := p.Post(t.Context(), Status{Commit: commitOf, Context: "headgate/platform/preview", State: report.Success, Description: "ok", Pull: 7}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		server.Close()
+		switch {
+		case want == "" && (len(posted) != 1 || !strings.Contains(posted[0], "/commits/")):
+			t.Errorf("a commit that is the head no longer: %q", posted)
+		case want != "" && (len(posted) != 2 || !strings.Contains(posted[0], "/pullRequests/7/statuses ") || !strings.Contains(posted[0], want) || !strings.Contains(posted[0], `{"genre":"headgate","name":"platform/preview"}`)):
+			t.Errorf("posted %q", posted)
+		}
+	}
+}
+
+// What a server repeats of a request must not give the token away in another form.
+func TestAuthorization(t *testing.T) {
+	const user, jwt = "me@example.org:" + canary, "eyJ" + canary + ".a.b"
+	cases := map[string]struct {
+		kind  Kind
+		token string
+		want  string
+	}{
+		"GitHub":       {KindGitHub, canary, "token " + canary},
+		"Gitea":        {KindGitea, canary, "token " + canary},
+		"GitLab":       {KindGitLab, canary, "Bearer " + canary},
+		"AccessToken":  {KindBitbucket, canary, "Bearer " + canary},
+		"APIToken":     {KindBitbucket, user, "Basic bWVAZXhhbXBsZS5vcmc6Z2hwX2NhbmFyeTdRMnhYbm90VG9CZVNlZW4="},
+		"HTTPToken":    {KindBitbucketDataCenter, canary, "Bearer " + canary},
+		"AzurePAT":     {KindAzureDevOps, canary, "Basic OmdocF9jYW5hcnk3UTJ4WG5vdFRvQmVTZWVu"},
+		"AzureEntraID": {KindAzureDevOps, jwt, "Bearer " + jwt},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got string
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				got = r.Header.Get("Authorization")
+				answerJSON(w, http.StatusBadRequest, `{"message":"you sent `+got+` and `+canary+`"}`)
+			}))
+			defer server.Close()
+			p, err := Account{Repository: Repository{Kind: tc.kind, Base: server.URL, Owner: "acme", Name: "platform"}, Token: Token(tc.token)}.Poster()
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = p.Post(t.Context(), Status{Commit: commit, Context: "a", State: report.Success})
+			if got != tc.want {
+				t.Errorf("Authorization: %q, want %q", got, tc.want)
+			}
+			_, sent, _ := strings.Cut(tc.want, " ")
+			if says := errText(err); says == "" || strings.Contains(says, sent) || strings.Contains(says, canary) {
+				t.Errorf("the error is %q: want one without what was sent", says)
+			}
+		})
 	}
 }

@@ -18,7 +18,7 @@ type answers struct {
 func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{
 		StatusCode: a.code, Status: http.StatusText(a.code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header: http.Header{"Content-Type": {"application/json"}, "Link": {a.link}, "Retry-After": {a.link}, "Location": {a.link}},
+		Header: http.Header{"Content-Type": {"application/json"}, "Link": {a.link}, "Retry-After": {a.link}, "Location": {a.link}, "X-Next-Page": {a.link}, "X-Ausername": {a.link}},
 		Body:   io.NopCloser(bytes.NewReader(a.body)),
 	}, nil
 }
@@ -33,6 +33,14 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(422, []byte(`{"message":["`+canary+`"],"errors":null}`), "Wed, 21 Oct 2099 07:28:00 GMT")
 	f.Add(302, []byte(canary), "https://elsewhere.example.org/"+canary)
 	f.Add(202, []byte(canary), "")
+	f.Add(200, []byte(`[null,{"id":9,"name":"a","status":"success"},{"id":8,"name":"a","body":"<!-- headgate/platform -->","author":null}]`), "1")
+	f.Add(200, []byte(`[{"id":1}]`), `<x>; next`) // on which GitLab's client would panic
+	f.Add(400, []byte(`{"message":{"state":["Cannot transition status `+canary+`"]}}`), "")
+	f.Add(200, []byte(`{"values":[null,{"key":"a","name":null}],"next":"https://elsewhere.example.org/","isLastPage":false,"nextPageStart":1}`), "")
+	f.Add(200, []byte(`{"values":[{"id":1,"content":{"raw":"[//]: # (headgate/platform)"},"action":"COMMENTED","comment":{"id":1,"text":"[//]: # (headgate/platform)"}}],"nextPageStart":-1}`), "%zz")
+	f.Add(403, []byte(`{"error":{"message":"`+canary+`","detail":null},"errors":[null,{"message":"`+canary+`"}]}`), "")
+	f.Add(200, []byte(`{"value":[{"id":1,"comments":[]},{"id":2,"comments":[{"id":1,"content":"<!-- headgate/platform -->"}],"context":null}],"authenticatedUser":null}`), "")
+	f.Add(203, []byte(`<html>Sign in `+canary+`</html>`), "")
 	f.Fuzz(func(t *testing.T, code int, body []byte, link string) {
 		if code < 200 || code > 599 || strings.ContainsAny(link, "\r\n") {
 			return

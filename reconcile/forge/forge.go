@@ -1,8 +1,8 @@
 // Package forge says on a commit what became of it: a Report becomes two commit
-// statuses, which GitHub, Gitea and Forgejo keep. It leaves waiting and trying again to
-// the outbox, and what is to be said to the report.
+// statuses, which every forge keeps in one form or another. It leaves waiting and trying
+// again to the outbox, and what is to be said to the report.
 //
-//	Report ─Statuses─► Status, Status ─Poster─► GitHub | Gitea
+//	Report ─Statuses─► Status, Status ─Poster─► GitHub | GitLab | Gitea | Bitbucket | Azure DevOps
 package forge
 
 import (
@@ -23,6 +23,7 @@ type Status struct {
 	State       report.State
 	Description string
 	TargetURL   string // where there is more to read, or empty
+	Pull        int    // the pull request whose head it is about, or 0; Azure DevOps keeps these apart
 }
 
 // A Poster puts a status on a commit. It leaves out what stands there already.
@@ -88,7 +89,7 @@ func (s Statuses) Of(r report.Report) ([]Status, error) {
 	return []Status{of("/activation", r.Verdict.Activation), of("/drift", r.Verdict.Drift)}, nil
 }
 
-// mostContext is what GitHub allows of a context.
+// mostContext is what GitHub, GitLab and Bitbucket allow of a context.
 const mostContext = 255
 
 // contextOf joins what a status is about and which of the two it is. What is too long

@@ -51,6 +51,12 @@ func (g gitea) list(ctx context.Context, commit string) (map[string]Status, erro
 	return current, nil
 }
 
+// keep: it takes any length; more than this nobody sees.
+func (g gitea) keep(s Status) Status {
+	s.Description, s.Pull = cut(s.Description, 255), 0
+	return s
+}
+
 func (g gitea) create(ctx context.Context, s Status) error {
 	client, err := g.within(ctx)
 	if err != nil {

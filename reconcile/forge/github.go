@@ -52,6 +52,11 @@ func (g gitHub) list(ctx context.Context, commit string) (map[string]Status, err
 	return current, nil
 }
 
+func (g gitHub) keep(s Status) Status {
+	s.Description, s.Pull = cut(s.Description, 140), 0
+	return s
+}
+
 func (g gitHub) create(ctx context.Context, s Status) error {
 	status := github.RepoStatus{State: new(string(s.State)), Context: &s.Context, Description: &s.Description}
 	if s.TargetURL != "" {

@@ -28,7 +28,7 @@ func (p Previews) Pending(ctx context.Context, of report.Report) error {
 func (p Previews) Publish(ctx context.Context, r report.Report) error {
 	var refused []error
 	if p.Pulls != nil {
-		body := report.Comment(r, MostComment-len(markOf(p.about(r)))-1)
+		body := report.Comment(r, p.Pulls.room(p.about(r)))
 		refused = append(refused, p.Pulls.Comment(ctx, p.Pull.Number, p.about(r), body))
 	}
 	return errors.Join(append(refused, p.post(ctx, r, r.Verdict.Activation))...)
@@ -43,7 +43,7 @@ func (p Previews) post(ctx context.Context, r report.Report, said report.Status)
 	}
 	return p.Poster.Post(ctx, Status{
 		Commit: p.Pull.Head, Context: contextOf(p.about(r), "/preview"),
-		State: said.State, Description: said.Description, TargetURL: p.TargetURL,
+		State: said.State, Description: said.Description, TargetURL: p.TargetURL, Pull: p.Pull.Number,
 	})
 }
 

@@ -25,26 +25,43 @@ type comment struct {
 	id     int64
 	author string
 	body   string
+
+	thread  int64 // that it starts, on Azure DevOps
+	version int   // on Bitbucket Data Center
 }
 
 // A desk is where a forge talks about pull requests.
 type desk interface {
 	pull(ctx context.Context, number int) (Pull, error)
-	// self is the user of the token.
+	// self is the user of the token; "" where the forge tells nobody, and lets only authors edit.
 	self(ctx context.Context) (string, error)
 	comments(ctx context.Context, number int) ([]comment, error)
 	comment(ctx context.Context, number int, body string) error
-	edit(ctx context.Context, id int64, body string) error
+	// edit fails with notOurs for what somebody else may have written.
+	edit(ctx context.Context, number int, c comment, body string) error
 }
+
+// notOurs is the error of an edit that the forge lets nobody but the author do.
+type notOurs struct{ error }
 
 // Pulls are the pull requests of a repository.
 type Pulls struct {
 	desk
 	courier *courier
+	kind    Kind
 }
 
-// MostComment is how many bytes of a comment every forge takes: GitHub has the lowest limit.
-const MostComment = 65_536
+// mostComment is how many bytes a comment may have. GitLab and Azure DevOps would take more
+// than GitHub, and nobody would read it.
+func (k Kind) mostComment() int {
+	if k == KindBitbucket || k == KindBitbucketDataCenter {
+		return 32_768
+	}
+	return 65_536
+}
+
+// room is how many bytes there are for the comment of a key.
+func (p *Pulls) room(key string) int { return p.kind.mostComment() - len(p.kind.markOf(key)) }
 
 // Pull reads a pull request.
 func (p *Pulls) Pull(ctx context.Context, number int) (Pull, error) {
@@ -72,11 +89,12 @@ func (p *Pulls) write(ctx context.Context, number int, key, body string) error {
 	if _, err := p.courier.token(ctx); err != nil { // from now on it can be hidden
 		return err
 	}
-	mark := markOf(key)
-	body = mark + "\n" + p.courier.hide(body)
-	if len(body) > MostComment {
-		return fmt.Errorf("a comment of %d bytes is more than %d", len(body), MostComment)
+	mark := p.kind.markOf(key)
+	body = mark + p.kind.dialect(p.courier.hide(body))
+	if most := p.kind.mostComment(); len(body) > most {
+		return fmt.Errorf("a comment of %d bytes is more than %d", len(body), most)
 	}
+	mark = strings.TrimSpace(mark)
 	all, err := p.comments(ctx, number)
 	if err != nil {
 		return err
@@ -91,11 +109,14 @@ func (p *Pulls) write(ctx context.Context, number int, key, body string) error {
 	}
 	for _, c := range marked {
 		switch {
-		case !strings.EqualFold(c.author, self):
+		case self != "" && !strings.EqualFold(c.author, self):
 		case normal(c.body) == normal(body):
 			return nil
 		default:
-			return p.edit(ctx, c.id, body)
+			err := p.edit(ctx, number, c, body)
+			if _, foreign := errors.AsType[notOurs](err); self != "" || !foreign {
+				return err
+			}
 		}
 	}
 	return p.comment(ctx, number, body)
@@ -103,8 +124,32 @@ func (p *Pulls) write(ctx context.Context, number int, key, body string) error {
 
 var unmarked = regexp.MustCompile(`[^A-Za-z0-9./]+`)
 
-// markOf is the mark of a key: a comment in HTML, which nobody sees.
-func markOf(key string) string { return "<!-- " + unmarked.ReplaceAllString(key, "-") + " -->" }
+// markOf is the mark of a key, which nobody sees: a comment in HTML, or on Bitbucket, which
+// shows HTML as text, the target of a link that there is not.
+func (k Kind) markOf(key string) string {
+	key = unmarked.ReplaceAllString(key, "-")
+	if k == KindBitbucket || k == KindBitbucketDataCenter {
+		return "[//]: # (" + key + ")\n\n"
+	}
+	return "<!-- " + key + " -->\n"
+}
+
+var (
+	folded = regexp.MustCompile(`(?m)^<details><summary>(.*)</summary>$`)
+	tags   = strings.NewReplacer("<code>", "", "</code>", "")
+)
+
+// dialect is a comment as the forge can show it: Bitbucket folds nothing. Text that is quoted
+// has no line that starts with a tag.
+func (k Kind) dialect(body string) string {
+	if k != KindBitbucket && k != KindBitbucketDataCenter {
+		return body
+	}
+	body = folded.ReplaceAllStringFunc(body, func(line string) string {
+		return "**" + tags.Replace(folded.FindStringSubmatch(line)[1]) + "**"
+	})
+	return strings.ReplaceAll(body, "\n</details>\n", "\n")
+}
 
 // normal is a body as every forge gives it back: some write line breaks otherwise.
 func normal(body string) string {
@@ -154,8 +199,8 @@ func (g gitHub) comment(ctx context.Context, number int, body string) error {
 	return nil
 }
 
-func (g gitHub) edit(ctx context.Context, id int64, body string) error {
-	if _, resp, err := g.client.Issues.EditComment(ctx, g.at.Owner, g.at.Name, id, &github.IssueComment{Body: &body}); err != nil {
+func (g gitHub) edit(ctx context.Context, _ int, c comment, body string) error {
+	if _, resp, err := g.client.Issues.EditComment(ctx, g.at.Owner, g.at.Name, c.id, &github.IssueComment{Body: &body}); err != nil {
 		return g.commenting(resp, err)
 	}
 	return nil
@@ -224,12 +269,12 @@ func (g gitea) comment(ctx context.Context, number int, body string) error {
 	return nil
 }
 
-func (g gitea) edit(ctx context.Context, id int64, body string) error {
+func (g gitea) edit(ctx context.Context, _ int, c comment, body string) error {
 	client, err := g.within(ctx)
 	if err != nil {
 		return err
 	}
-	if _, resp, err := client.EditIssueComment(g.at.Owner, g.at.Name, id, sdk.EditIssueCommentOption{Body: body}); err != nil {
+	if _, resp, err := client.EditIssueComment(g.at.Owner, g.at.Name, c.id, sdk.EditIssueCommentOption{Body: body}); err != nil {
 		return g.commenting(resp, err)
 	}
 	return nil

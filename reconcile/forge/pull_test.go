@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,21 +14,122 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// desktop is a forge that has pull request 7 of acme/platform, in the shape of either API.
+// desktop is a forge that has pull request 7 of acme/platform, in the shape of the API of its kind.
 type desktop struct {
 	kind     Kind
-	self     string // who the token is of; "" is a workflow of GitHub
+	self     string // who the token is of; "" is a workflow of GitHub, or a token of a repository
 	comments []comment
 	refuse   string // a verb that is answered with 403
 	wrote    []string
 }
 
-func (d *desktop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	api := map[Kind]string{KindGitHub: "/api/v3", KindGitea: "/api/v1"}[d.kind]
-	path := strings.TrimPrefix(r.URL.Path, api)
-	said := func(c comment) map[string]any {
-		return map[string]any{"id": c.id, "body": strings.ReplaceAll(c.body, "\n", "\r\n"), "user": map[string]any{"login": c.author}}
+// desks are where pull requests are; edit is of a comment, of which the number is left out.
+var desks = map[Kind]struct{ me, pull, list, edit, verb string }{
+	KindGitHub:              {"/api/v3/user", "/api/v3/repos/acme/platform/pulls/7", "/api/v3/repos/acme/platform/issues/7/comments", "/api/v3/repos/acme/platform/issues/comments/%d", http.MethodPatch},
+	KindGitLab:              {"/api/v4/user", "/api/v4/projects/acme%2Fplatform/merge_requests/7", "/api/v4/projects/acme%2Fplatform/merge_requests/7/notes", "/api/v4/projects/acme%2Fplatform/merge_requests/7/notes/%d", http.MethodPut},
+	KindGitea:               {"/api/v1/user", "/api/v1/repos/acme/platform/pulls/7", "/api/v1/repos/acme/platform/issues/7/comments", "/api/v1/repos/acme/platform/issues/comments/%d", http.MethodPatch},
+	KindBitbucket:           {"/2.0/user", "/2.0/repositories/acme/platform/pullrequests/7", "/2.0/repositories/acme/platform/pullrequests/7/comments", "/2.0/repositories/acme/platform/pullrequests/7/comments/%d", http.MethodPut},
+	KindBitbucketDataCenter: {"/rest/api/latest/projects/acme/repos/platform", "/rest/api/latest/projects/acme/repos/platform/pull-requests/7", "/rest/api/latest/projects/acme/repos/platform/pull-requests/7/activities", "/rest/api/latest/projects/acme/repos/platform/pull-requests/7/comments/%d", http.MethodPut},
+	KindAzureDevOps:         {"/_apis/connectionData", "/acme/_apis/git/repositories/platform/pullRequests/7", "/acme/_apis/git/repositories/platform/pullRequests/7/threads", "/acme/_apis/git/repositories/platform/pullRequests/7/threads/%d/comments/1", http.MethodPatch},
+}
+
+type object = map[string]any
+
+// said is a comment as the forge tells it.
+func (d *desktop) said(c comment) object {
+	body := strings.ReplaceAll(c.body, "\n", "\r\n")
+	switch d.kind {
+	case KindGitLab:
+		return object{"id": c.id, "body": body, "system": false, "author": object{"username": c.author}}
+	case KindBitbucket:
+		return object{"id": c.id, "content": object{"raw": body, "markup": "markdown"}, "user": object{"uuid": c.author}, "deleted": false}
+	case KindBitbucketDataCenter:
+		return object{"id": 100 + c.id, "action": "COMMENTED", "comment": object{"id": c.id, "version": 5, "text": body, "author": object{"name": c.author}}}
+	case KindAzureDevOps:
+		return object{"id": c.id, "status": "closed", "comments": []any{object{"id": 1, "content": body, "author": object{"id": c.author}}, object{"id": 2, "content": "an answer"}}}
 	}
+	return object{"id": c.id, "body": body, "user": object{"login": c.author}}
+}
+
+// one is a page of what the forge lists, on which is one.
+func (d *desktop) one(w http.ResponseWriter, r *http.Request) any {
+	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+	page = max(page, 1)
+	if start, _ := strconv.Atoi(r.URL.Query().Get("start")); d.kind == KindBitbucketDataCenter {
+		page = start + 1
+	}
+	more := page < len(d.comments)
+	some := []any{}
+	if page <= len(d.comments) {
+		some = append(some, d.said(d.comments[page-1]))
+	}
+	switch d.kind {
+	case KindGitLab:
+		if more {
+			w.Header().Set("X-Next-Page", strconv.Itoa(page+1))
+		}
+	case KindBitbucket:
+		of := object{"values": some}
+		if more {
+			of["next"] = "https://elsewhere.example.org/"
+		}
+		return of
+	case KindBitbucketDataCenter:
+		some = append(some, object{"id": 9, "action": "OPENED"})
+		return object{"values": some, "isLastPage": !more, "nextPageStart": page}
+	case KindAzureDevOps: // has no pages of them
+		some = []any{object{"id": 99, "comments": []any{}}, object{"id": 98, "isDeleted": true, "comments": []any{object{"id": 1, "content": "gone"}}}}
+		for _, c := range d.comments {
+			some = append(some, d.said(c))
+		}
+		return object{"value": some, "count": len(some)}
+	default:
+		if more {
+			w.Header().Set("Link", fmt.Sprintf("<http://%s%s?page=%d>; rel=\"next\"", r.Host, r.URL.Path, page+1))
+		}
+	}
+	return some
+}
+
+// pull is pull request 7, as the forge tells it.
+func (d *desktop) pull() object {
+	switch d.kind {
+	case KindGitLab:
+		return object{"iid": 7, "sha": commit, "target_branch": "main"}
+	case KindBitbucket: // twelve digits
+		return object{"id": 7, "source": object{"commit": object{"hash": commit[:12]}}, "destination": object{"branch": object{"name": "main"}}}
+	case KindBitbucketDataCenter:
+		return object{"id": 7, "fromRef": object{"latestCommit": commit}, "toRef": object{"id": "refs/heads/main", "displayId": "main"}}
+	case KindAzureDevOps:
+		return object{"pullRequestId": 7, "targetRefName": "refs/heads/main", "lastMergeSourceCommit": object{"commitId": commit}}
+	}
+	return object{"number": 7, "head": object{"sha": commit}, "base": object{"ref": "main"}}
+}
+
+// sent is the text of a comment in a request.
+func sent(r *http.Request) (string, int) {
+	var body struct {
+		Body, Text string
+		Version    int
+		Content    json.RawMessage // of Bitbucket an object, of Azure a string
+		Comments   []struct{ Content string }
+	}
+	if raw, _ := io.ReadAll(r.Body); len(raw) > 0 {
+		_ = json.Unmarshal(raw, &body)
+	}
+	var content struct{ Raw string }
+	if json.Unmarshal(body.Content, &content) != nil {
+		_ = json.Unmarshal(body.Content, &content.Raw)
+	}
+	said := body.Body + body.Text + content.Raw
+	for _, c := range body.Comments {
+		said += c.Content
+	}
+	return said, body.Version
+}
+
+func (d *desktop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	at, path := desks[d.kind], r.URL.EscapedPath()
 	answer := func(code int, v any) {
 		raw, err := json.Marshal(v)
 		if err != nil {
@@ -35,37 +137,42 @@ func (d *desktop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		answerJSON(w, code, string(raw))
 	}
-	var body struct{ Body string }
-	if raw, _ := io.ReadAll(r.Body); len(raw) > 0 {
-		_ = json.Unmarshal(raw, &body)
+	if d.kind == KindBitbucketDataCenter && d.self != "" {
+		w.Header().Set("X-AUSERNAME", d.self)
 	}
+	text, version := sent(r)
 	switch {
 	case r.Method == d.refuse:
-		answer(http.StatusForbidden, map[string]string{"message": "not with " + canary})
-	case path == "/user" && d.self == "":
-		answer(http.StatusForbidden, map[string]string{"message": "Resource not accessible by integration"})
-	case path == "/user":
-		answer(http.StatusOK, map[string]any{"login": d.self})
-	case path == "/repos/acme/platform/pulls/7":
-		answer(http.StatusOK, map[string]any{"number": 7, "head": map[string]any{"sha": commit}, "base": map[string]any{"ref": "main"}})
-	case path == "/repos/acme/platform/issues/7/comments" && r.Method == http.MethodGet:
-		page, _ := strconv.Atoi(r.URL.Query().Get("page"))
-		if page = max(page, 1); page < len(d.comments) { // one a page
-			w.Header().Set("Link", fmt.Sprintf("<http://%s%s?page=%d>; rel=\"next\"", r.Host, r.URL.Path, page+1))
-		}
-		var some []any
-		if page <= len(d.comments) {
-			some = append(some, said(d.comments[page-1]))
-		}
-		answer(http.StatusOK, some)
-	case path == "/repos/acme/platform/issues/7/comments" && r.Method == http.MethodPost:
-		d.wrote = append(d.wrote, "new "+body.Body)
-		answer(http.StatusCreated, said(comment{id: 9, body: body.Body}))
-	case strings.HasPrefix(path, "/repos/acme/platform/issues/comments/") && r.Method == http.MethodPatch:
-		d.wrote = append(d.wrote, strings.TrimPrefix(path, "/repos/acme/platform/issues/comments/")+" "+body.Body)
-		answer(http.StatusOK, said(comment{id: 1, body: body.Body}))
+		answer(http.StatusForbidden, object{"message": "not with " + canary})
+	case path == at.me && d.self == "" && d.kind != KindBitbucketDataCenter:
+		answer(http.StatusForbidden, object{"message": "Resource not accessible by integration"})
+	case path == at.me:
+		answer(http.StatusOK, object{"login": d.self, "username": d.self, "uuid": d.self, "authenticatedUser": object{"id": d.self}})
+	case path == at.pull:
+		answer(http.StatusOK, d.pull())
+	case path == at.pull+"/commits":
+		answer(http.StatusOK, object{"values": []any{object{"hash": strings.Repeat("e", 40)}, object{"hash": commit}}})
+	case path == at.list && r.Method == http.MethodGet:
+		answer(http.StatusOK, d.one(w, r))
+	case path == strings.Replace(at.list, "activities", "comments", 1) && r.Method == http.MethodPost:
+		d.wrote = append(d.wrote, "new "+text)
+		answer(http.StatusCreated, d.said(comment{id: 9, body: text}))
 	default:
-		answer(http.StatusNotFound, map[string]string{"message": "Not Found: " + r.URL.Path})
+		for _, c := range d.comments {
+			switch {
+			case path != fmt.Sprintf(at.edit, c.id) || r.Method != at.verb:
+				continue
+			case d.self == "" && c.author == "mallory":
+				answer(http.StatusForbidden, object{"message": "you may not edit this comment"})
+			case d.kind == KindBitbucketDataCenter && version != 5:
+				answer(http.StatusConflict, object{"message": "out of date"})
+			default:
+				d.wrote = append(d.wrote, fmt.Sprintf("%d %s", c.id, text))
+				answer(http.StatusOK, d.said(comment{id: c.id, body: text}))
+			}
+			return
+		}
+		answer(http.StatusNotFound, object{"message": "Not Found: " + r.URL.Path})
 	}
 }
 
@@ -81,36 +188,48 @@ func pullsOn(t *testing.T, d *desktop) *Pulls {
 }
 
 func TestSticky(t *testing.T) {
-	const mark = "<!-- headgate/platform -->"
-	ours := comment{id: 3, author: "Headgate", body: mark + "\nold"}
-	copied := comment{id: 2, author: "mallory", body: mark + "\nold"}
+	const mark = "MARK\n" // of the key, as the forge hides it
+	ours := comment{id: 3, author: "Headgate", body: mark + "old"}
+	copied := comment{id: 2, author: "mallory", body: mark + "old"}
 	chat := comment{id: 1, author: "headgate", body: "a word of our own, which quotes " + mark}
+	bot := []comment{copied, {id: 4, author: "github-actions[bot]", body: mark}}
 	cases := map[string]struct {
 		reason string
-		only   Kind
+		only   []Kind
 		self   string
 		has    []comment
 		body   string
 		want   []string
 	}{
-		"First":     {"There is none yet.", "", "headgate", nil, "new", []string{"new " + mark + "\nnew"}},
-		"Again":     {"One comment, not two.", "", "headgate", []comment{chat, copied, ours}, "new", []string{"3 " + mark + "\nnew"}},
-		"Same":      {"Nobody wants to be told of an edit that is none; forges write line breaks otherwise.", "", "headgate", []comment{ours}, "old", nil},
-		"Copied":    {"Whoever copies the mark keeps their comment, and we write our own.", "", "headgate", []comment{copied}, "new", []string{"new " + mark + "\nnew"}},
-		"Workflow":  {"A workflow of GitHub cannot ask who it is.", KindGitHub, "", []comment{copied, {id: 4, author: "github-actions[bot]", body: mark}}, "new", []string{"4 " + mark + "\nnew"}},
-		"WithToken": {"A commit may hold our token; a comment does not.", "", "headgate", nil, "a " + canary + " b", []string{"new " + mark + "\na *** b"}},
+		"First":     {"There is none yet.", kinds, "headgate", nil, "new", []string{"new " + mark + "new"}},
+		"Again":     {"One comment, not two.", kinds, "headgate", []comment{chat, copied, ours}, "new", []string{"3 " + mark + "new"}},
+		"Same":      {"Nobody wants to be told of an edit that is none; forges write line breaks otherwise.", kinds, "headgate", []comment{ours}, "old", nil},
+		"Copied":    {"Whoever copies the mark keeps their comment, and we write our own.", kinds, "headgate", []comment{copied}, "new", []string{"new " + mark + "new"}},
+		"Workflow":  {"A workflow of GitHub cannot ask who it is.", []Kind{KindGitHub}, "", bot, "new", []string{"4 " + mark + "new"}},
+		"NoUser":    {"The token of a repository is of no user of Bitbucket, which lets only authors edit.", []Kind{KindBitbucket, KindBitbucketDataCenter}, "", bot, "new", []string{"4 " + mark + "new"}},
+		"NoUserNew": {"If none of them is ours, there is a new one.", []Kind{KindBitbucket, KindBitbucketDataCenter}, "", bot[:1], "new", []string{"new " + mark + "new"}},
+		"WithToken": {"A commit may hold our token; a comment does not.", kinds, "headgate", nil, "a " + canary + " b", []string{"new " + mark + "a *** b"}},
 	}
 	for name, tc := range cases {
 		for _, kind := range kinds {
-			if tc.only != "" && tc.only != kind {
+			if !slices.Contains(tc.only, kind) {
 				continue
 			}
 			t.Run(name+"/"+string(kind), func(t *testing.T) {
-				d := &desktop{kind: kind, self: tc.self, comments: tc.has}
+				marked := func(s string) string { return strings.ReplaceAll(s, mark, kind.markOf("headgate/platform")) }
+				d := &desktop{kind: kind, self: tc.self}
+				for _, c := range tc.has {
+					c.body = marked(c.body)
+					d.comments = append(d.comments, c)
+				}
+				var want []string
+				for _, w := range tc.want {
+					want = append(want, marked(w))
+				}
 				if err := pullsOn(t, d).Comment(t.Context(), 7, "headgate/platform", tc.body); err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(tc.want, d.wrote); diff != "" {
+				if diff := cmp.Diff(want, d.wrote); diff != "" {
 					t.Errorf("%s\nwritten (-want +got):\n%s", tc.reason, diff)
 				}
 			})
@@ -120,10 +239,10 @@ func TestSticky(t *testing.T) {
 
 func TestPullRefused(t *testing.T) {
 	for _, kind := range kinds {
-		for _, verb := range []string{http.MethodGet, http.MethodPost, http.MethodPatch} {
+		for _, verb := range []string{http.MethodGet, http.MethodPost, desks[kind].verb} {
 			d := &desktop{kind: kind, self: "headgate", refuse: verb}
-			if verb == http.MethodPatch {
-				d.comments = []comment{{id: 3, author: "headgate", body: "<!-- k -->"}}
+			if verb == desks[kind].verb {
+				d.comments = []comment{{id: 3, author: "headgate", body: kind.markOf("k")}}
 			}
 			err := pullsOn(t, d).Comment(t.Context(), 7, "k", "new")
 			if err == nil || strings.Contains(err.Error(), canary) || !strings.Contains(err.Error(), "may not comment on pull requests of acme/platform (403)") {
@@ -141,7 +260,35 @@ func TestPullRefused(t *testing.T) {
 }
 
 func TestMarks(t *testing.T) {
-	if got, want := markOf("headgate/a-->b<script>\n"), "<!-- headgate/a-b-script- -->"; got != want {
-		t.Errorf("markOf(...) = %q, want %q: a name must not end the mark", got, want)
+	for kind, want := range map[Kind]string{KindGitHub: "<!-- headgate/a-b-script- -->\n", KindBitbucket: "[//]: # (headgate/a-b-script-)\n\n"} {
+		if got := kind.markOf("headgate/a-->b<script>)\n"); got != want {
+			t.Errorf("%s: markOf(...) = %q, want %q: a name must not end the mark", kind, got, want)
+		}
+	}
+}
+
+// Bitbucket shows tags as they stand.
+func TestDialect(t *testing.T) {
+	const said = "a\n\n<details><summary>updated <code>x &lt;details&gt;</code></summary>\n\n```diff\n+<details><summary>mine</summary>\n```\n\n</details>\nb\n"
+	if got := KindGitLab.dialect(said); got != said {
+		t.Errorf("GitLab folds: %q", got)
+	}
+	const want = "a\n\n**updated x &lt;details&gt;**\n\n```diff\n+<details><summary>mine</summary>\n```\n\nb\n"
+	if got := KindBitbucketDataCenter.dialect(said); got != want {
+		t.Errorf("dialect(...) = %q, want %q", got, want)
+	}
+}
+
+// What does not fit is refused here, and not by the forge in its words; previews cut before.
+func TestTooLong(t *testing.T) {
+	for _, kind := range kinds {
+		d := &desktop{kind: kind, self: "headgate"}
+		p := pullsOn(t, d)
+		if err := p.Comment(t.Context(), 7, "k", strings.Repeat("x", p.room("k")+1)); err == nil || len(d.wrote) > 0 {
+			t.Errorf("%s: a comment that is too long: %v, and %d written", kind, err, len(d.wrote))
+		}
+		if err := p.Comment(t.Context(), 7, "k", strings.Repeat("x", p.room("k"))); err != nil || len(d.wrote) != 1 {
+			t.Errorf("%s: a comment that just fits: %v, and %d written", kind, err, len(d.wrote))
+		}
 	}
 }

@@ -33,9 +33,22 @@ func TestRepositoryOf(t *testing.T) {
 		"GHE": {"GitHub Enterprise with data residency has its API at api.", "https://acme.ghe.com/acme/platform", want{
 			repository: Repository{Kind: KindGitHub, Base: "https://acme.ghe.com", Owner: "acme", Name: "platform"}, api: "https://api.acme.ghe.com/",
 		}},
-		"Codeberg":  {"the public Forgejo", "https://codeberg.org/acme/platform.git", want{repository: Repository{Kind: KindGitea, Base: "https://codeberg.org", Owner: "acme", Name: "platform"}, api: "https://codeberg.org/"}},
-		"Subpath":   {"Gitea may live below a path", "http://10.0.0.1:3000/git/acme/platform.git", want{repository: Repository{Base: "http://10.0.0.1:3000/git", Owner: "acme", Name: "platform"}, api: "http://10.0.0.1:3000/git/api/v3/"}},
-		"IPv6":      {"brackets belong to the host", "ssh://git@[fd00::1]:22/acme/platform", want{repository: Repository{Base: "https://[fd00::1]", Owner: "acme", Name: "platform"}, api: "https://[fd00::1]/api/v3/"}},
+		"Codeberg":      {"the public Forgejo", "https://codeberg.org/acme/platform.git", want{repository: Repository{Kind: KindGitea, Base: "https://codeberg.org", Owner: "acme", Name: "platform"}, api: "https://codeberg.org/"}},
+		"Subpath":       {"Gitea may live below a path", "http://10.0.0.1:3000/git/acme/platform.git", want{repository: Repository{Base: "http://10.0.0.1:3000/git", Owner: "acme", Name: "platform"}, api: "http://10.0.0.1:3000/git/api/v3/"}},
+		"IPv6":          {"brackets belong to the host", "ssh://git@[fd00::1]:22/acme/platform", want{repository: Repository{Base: "https://[fd00::1]", Owner: "acme", Name: "platform"}, api: "https://[fd00::1]/api/v3/"}},
+		"GitLab":        {"groups hold groups", "git@gitlab.com:acme/infra/platform.git", want{repository: Repository{Kind: KindGitLab, Base: "https://gitlab.com", Owner: "acme/infra", Name: "platform"}, api: "https://gitlab.com/api/v4/"}},
+		"OwnGitLab":     {"most are named for what they are", "https://gitlab.example.org/acme/infra/platform", want{repository: Repository{Kind: KindGitLab, Base: "https://gitlab.example.org", Owner: "acme/infra", Name: "platform"}, api: "https://gitlab.example.org/api/v4/"}},
+		"Bitbucket":     {"its API is on another host", "https://me@bitbucket.org/acme/platform.git", want{repository: Repository{Kind: KindBitbucket, Base: "https://bitbucket.org", Owner: "acme", Name: "platform"}, api: "https://api.bitbucket.org/2.0/"}},
+		"DataCenter":    {"no other forge has scm in its path", "https://git.example.org/bitbucket/scm/acme/platform.git", want{repository: Repository{Kind: KindBitbucketDataCenter, Base: "https://git.example.org/bitbucket", Owner: "acme", Name: "platform"}, api: "https://git.example.org/bitbucket/rest/"}},
+		"PersonalDC":    {"a user's repositories", "https://git.example.org/scm/~jdoe/platform.git", want{repository: Repository{Kind: KindBitbucketDataCenter, Base: "https://git.example.org", Owner: "~jdoe", Name: "platform"}, api: "https://git.example.org/rest/"}},
+		"Azure":         {"it offers the organisation as a user", "https://acme@dev.azure.com/acme/My%20Shop/_git/platform", want{repository: Repository{Kind: KindAzureDevOps, Base: "https://dev.azure.com", Owner: "acme/My Shop", Name: "platform"}, api: "https://dev.azure.com/"}},
+		"AzureSSH":      {"over ssh it has a version instead of _git", "git@ssh.dev.azure.com:v3/acme/shop/platform", want{repository: Repository{Kind: KindAzureDevOps, Base: "https://dev.azure.com", Owner: "acme/shop", Name: "platform"}, api: "https://dev.azure.com/"}},
+		"AzureProject":  {"a project's first repository bears its name, and the URL leaves one out", "https://dev.azure.com/acme/_git/platform", want{repository: Repository{Kind: KindAzureDevOps, Base: "https://dev.azure.com", Owner: "acme/platform", Name: "platform"}, api: "https://dev.azure.com/"}},
+		"VisualStudio":  {"older organisations are in the host", "https://acme.visualstudio.com/shop/_git/platform", want{repository: Repository{Kind: KindAzureDevOps, Base: "https://acme.visualstudio.com", Owner: "shop", Name: "platform"}, api: "https://acme.visualstudio.com/"}},
+		"AzureServer":   {"its collections are below a path", "https://tfs.example.org/tfs/Default/shop/_git/platform", want{repository: Repository{Kind: KindAzureDevOps, Base: "https://tfs.example.org", Owner: "tfs/Default/shop", Name: "platform"}, api: "https://tfs.example.org/"}},
+		"AzureClimbing": {"nor here", "https://dev.azure.com/acme/%2e%2e/_git/platform", want{fails: true}},
+		"AzureQuery":    {"nor here", "https://dev.azure.com/acme/shop/_git/a%3Fb", want{fails: true}},
+
 		"NoName":    {"an owner alone is no repository", "https://github.com/acme", want{fails: true}},
 		"Directory": {"a local path has no forge", "/srv/git/platform.git", want{fails: true}},
 		"File":      {"nor has a file URL", "file:///srv/git/platform.git", want{fails: true}},
@@ -48,7 +61,7 @@ func TestRepositoryOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := RepositoryOf(tc.url)
+			got, err := RepositoryOf(tc.url, "")
 			if err != nil {
 				if strings.Contains(err.Error(), "s3cret") {
 					t.Errorf("%s\nthe error has credentials in it: %v", tc.reason, err)
@@ -71,21 +84,62 @@ func TestRepositoryOf(t *testing.T) {
 	}
 }
 
+// A kind that is said decides what of a path is the owner's.
+func TestRepositoryAt(t *testing.T) {
+	cases := map[string]struct {
+		reason     string
+		base, path string
+		kind       Kind
+		want       Repository // the zero value is an error
+	}{
+		"Groups":     {"On GitLab every group is.", "https://git.example.org", "acme/infra/platform", KindGitLab, Repository{Kind: KindGitLab, Base: "https://git.example.org", Owner: "acme/infra", Name: "platform"}},
+		"BelowAPath": {"GitLab too may live below a path, which its pipelines tell.", "https://example.org/gitlab/", "acme/platform", KindGitLab, Repository{Kind: KindGitLab, Base: "https://example.org/gitlab", Owner: "acme", Name: "platform"}},
+		"Collection": {"Azure's pipelines tell the organisation with the host.", "https://dev.azure.com/acme/", "My Shop/platform", KindAzureDevOps, Repository{Kind: KindAzureDevOps, Base: "https://dev.azure.com", Owner: "acme/My Shop", Name: "platform"}},
+		"InTheClear": {"Bitbucket's pipelines tell the origin so.", "http://bitbucket.org", "acme/platform", "", Repository{Kind: KindBitbucket, Base: "https://bitbucket.org", Owner: "acme", Name: "platform"}},
+		"NoGroups":   {"Elsewhere they are no owner.", "https://git.example.org", "acme/infra/platform", KindGitea, Repository{Kind: KindGitea, Base: "https://git.example.org/acme", Owner: "infra", Name: "platform"}},
+		"NoHost":     {"A path alone is nowhere.", "/srv", "acme/platform", KindGitLab, Repository{}},
+		"NoName":     {"Variables of a pipeline may be empty.", "https://git.example.org", "/", KindGitLab, Repository{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := RepositoryAt(tc.base, tc.path, tc.kind)
+			if err != nil {
+				got = Repository{}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nRepositoryAt(...) (-want +got):\n%s\n%v", tc.reason, diff, err)
+			}
+		})
+	}
+}
+
+// cloned is a URL that a repository is cloned from.
+func cloned(r Repository) string {
+	switch r.Kind {
+	case KindAzureDevOps:
+		return r.page()
+	case KindBitbucketDataCenter:
+		return r.Base + "/scm/" + r.String() + ".git"
+	}
+	return r.Base + "/" + r.String() + ".git"
+}
+
 // Whatever a URL holds, its repository is one that can be asked for, and reads back the
 // same from the URL that it makes.
 func FuzzRepositoryOf(f *testing.F) {
 	for _, url := range []string{
 		"https://github.com/acme/platform.git", "git@codeberg.org:acme/platform.git", "ssh://git@[::1]:22/a/b", "http://h/x/y/z",
 		"git@h:2222/a/b", "https://u:p@h/a/b?c#d", "https://h//a//b", "a:b", "ssh://-oProxyCommand=x/a/b", "https://H/A/b.git.git",
+		"git@gitlab.com:a/b/c", "https://h/x/scm/~a/b", "https://dev.azure.com/a/_git/b", "git@ssh.dev.azure.com:v3/a/b%20c/d", "https://h/_git/_git/b", "ssh://ssh.dev.azure.com/v3",
 	} {
 		f.Add(url)
 	}
 	f.Fuzz(func(t *testing.T, url string) {
-		r, err := RepositoryOf(url)
+		r, err := RepositoryOf(url, "")
 		if err != nil {
 			return
 		}
-		again, err := RepositoryOf(r.Base + "/" + r.String() + ".git")
+		again, err := RepositoryOf(cloned(r), "")
 		if err != nil {
 			t.Fatalf("RepositoryOf(%q) = %+v, which cannot be read again: %v", url, r, err)
 		}

@@ -13,13 +13,14 @@ type board interface {
 	// list is the newest status of every context of a commit, by context.
 	list(ctx context.Context, commit string) (map[string]Status, error)
 	create(ctx context.Context, s Status) error
+	// keep is a status as it stands there once it was created: within the limits of the forge.
+	keep(s Status) Status
 }
 
 // A teller posts to a board what does not stand there yet.
 type teller struct {
 	board
 	courier *courier
-	most    int // runes of a description
 
 	mu    sync.Mutex
 	known []commitStatuses // least recently used first
@@ -39,7 +40,8 @@ func (t *teller) Post(ctx context.Context, s Status) error {
 	if _, err := t.courier.token(ctx); err != nil { // from now on it can be hidden
 		return err
 	}
-	s.Description = cut(t.courier.hide(plain(s.Description)), t.most)
+	s.Description = t.courier.hide(plain(s.Description))
+	s = t.keep(s)
 	err := t.post(ctx, s)
 	if err == nil {
 		return nil

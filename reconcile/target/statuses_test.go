@@ -44,6 +44,46 @@ func TestForgeAnswers(t *testing.T) {
 			502: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (502)"},
 			503: {waits: true, within: 2 * time.Minute, says: "the forge is in trouble (503)"},
 		},
+		v1alpha1.ForgeGitLab: {
+			401: {says: "the token is not accepted (401): it is wrong, expired or revoked"},
+			403: {says: "the token may not set statuses of a/b (403): it needs the scope api"},
+			404: {says: "or the token cannot see it (404): it needs the scope api"},
+			422: {says: "it refuses to set statuses (422): No commit found"},
+			429: {waits: true, within: 2 * time.Minute, says: "too many requests (429)"},
+			500: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (500)"},
+			502: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (502)"},
+			503: {waits: true, within: 2 * time.Minute, says: "the forge is in trouble (503)"},
+		},
+		v1alpha1.ForgeBitbucket: {
+			401: {says: "the token is not accepted (401): it is wrong, expired or revoked"},
+			403: {says: "the token may not set statuses of a/b (403): it needs the scope repository"},
+			404: {says: "or the token cannot see it (404): it needs the scope repository"},
+			422: {says: "it refuses to set statuses (422): No commit found"},
+			429: {waits: true, within: 2 * time.Minute, says: "too many requests (429)"},
+			500: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (500)"},
+			502: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (502)"},
+			503: {waits: true, within: 2 * time.Minute, says: "the forge is in trouble (503)"},
+		},
+		v1alpha1.ForgeBitbucketDataCenter: {
+			401: {says: "the token is not accepted (401): it is wrong, expired or revoked"},
+			403: {says: "the token may not set statuses of a/b (403): it needs the permission “Repository read”"},
+			404: {says: "or the token cannot see it (404): it needs the permission “Repository read”"},
+			422: {says: "it refuses to set statuses (422): No commit found"},
+			429: {waits: true, within: 2 * time.Minute, says: "too many requests (429)"},
+			500: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (500)"},
+			502: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (502)"},
+			503: {waits: true, within: 2 * time.Minute, says: "the forge is in trouble (503)"},
+		},
+		v1alpha1.ForgeAzureDevOps: {
+			401: {says: "the token is not accepted (401): it is wrong, expired or revoked"},
+			403: {says: "the token may not set statuses of a/b (403): it needs the scope Code (status)"},
+			404: {says: "or the token cannot see it (404): it needs the scope Code (status)"},
+			422: {says: "it refuses to set statuses (422): No commit found"},
+			429: {waits: true, within: 2 * time.Minute, says: "too many requests (429)"},
+			500: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (500)"},
+			502: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (502)"},
+			503: {waits: true, within: 2 * time.Minute, says: "the forge is in trouble (503)"},
+		},
 	}
 	said := report.Report{
 		Sync: plan.Sync{Namespace: "team", Name: "prod"}, Revision: strings.Repeat("a", 40),
@@ -68,8 +108,10 @@ func TestForgeAnswers(t *testing.T) {
 						_, _ = w.Write([]byte(`{"message":"No commit found; you sent ` + r.Header.Get("Authorization") + `"}`))
 					case r.Method == http.MethodGet && kind == v1alpha1.ForgeGitHub:
 						_, _ = w.Write([]byte(`{"statuses":[]}`))
-					case r.Method == http.MethodGet:
+					case r.Method == http.MethodGet && (kind == v1alpha1.ForgeGitea || kind == v1alpha1.ForgeGitLab):
 						_, _ = w.Write([]byte(`[]`))
+					case r.Method == http.MethodGet:
+						_, _ = w.Write([]byte(`{}`))
 					default:
 						posted++
 						w.WriteHeader(http.StatusCreated)

@@ -323,32 +323,37 @@ func publisher(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Sec
 }
 
 var kinds = map[v1alpha1.Forge]forge.Kind{
-	v1alpha1.ForgeGitHub:  forge.KindGitHub,
-	v1alpha1.ForgeGitea:   forge.KindGitea,
-	v1alpha1.ForgeForgejo: forge.KindGitea,
+	v1alpha1.ForgeGitHub:              forge.KindGitHub,
+	v1alpha1.ForgeGitLab:              forge.KindGitLab,
+	v1alpha1.ForgeGitea:               forge.KindGitea,
+	v1alpha1.ForgeForgejo:             forge.KindGitea,
+	v1alpha1.ForgeBitbucket:           forge.KindBitbucket,
+	v1alpha1.ForgeBitbucketDataCenter: forge.KindBitbucketDataCenter,
+	v1alpha1.ForgeAzureDevOps:         forge.KindAzureDevOps,
 }
 
 // repositoryOf is where statuses are posted: where commits come from, but for what the Sync
 // says otherwise.
 func repositoryOf(spec v1alpha1.Spec) (forge.Repository, error) {
+	said := spec.Statuses
+	kind := kinds[said.Forge]
 	var r forge.Repository
 	var err error
-	if spec.Statuses.URL == "" || spec.Statuses.Repository == "" {
-		if r, err = forge.RepositoryOf(spec.Source.Repo); err != nil {
+	if said.URL == "" || said.Repository == "" {
+		if r, err = forge.RepositoryOf(spec.Source.Repo, kind); err != nil {
 			return r, fmt.Errorf("%w; say url and repository", err)
 		}
 	}
-	if spec.Statuses.URL != "" || spec.Statuses.Repository != "" {
-		base := strings.TrimSuffix(cmp.Or(spec.Statuses.URL, r.Base), "/")
-		if r, err = forge.RepositoryOf(base + "/" + cmp.Or(spec.Statuses.Repository, r.String())); err != nil {
+	if said.URL != "" || said.Repository != "" {
+		if said.URL == "" {
+			kind = r.Kind
+		}
+		if r, err = forge.RepositoryAt(cmp.Or(said.URL, r.Base), cmp.Or(said.Repository, r.String()), kind); err != nil {
 			return r, err
 		}
 	}
-	if kind, said := kinds[spec.Statuses.Forge]; said {
-		r.Kind = kind
-	}
 	if r.Kind == "" {
-		return r, fmt.Errorf("nobody can tell what forge %s is; say forge: GitHub, Gitea or Forgejo", r.Base)
+		return r, fmt.Errorf("nobody can tell what forge %s is; say forge: GitHub, GitLab, Gitea, Forgejo, Bitbucket, BitbucketDataCenter or AzureDevOps", r.Base)
 	}
 	return r, nil
 }

@@ -120,9 +120,9 @@ type SecretRef struct {
 
 // Statuses are commit statuses on the forge of the repository.
 type Statuses struct {
-	Forge      Forge  `json:"forge,omitempty"`      // left out where the host tells it: github.com, codeberg.org
+	Forge      Forge  `json:"forge,omitempty"`      // left out where the URL tells it: github.com, gitlab.example.org, /_git/
 	URL        string `json:"url,omitempty"`        // of the forge, where it is not the host of the repository
-	Repository string `json:"repository,omitempty"` // "owner/name", where it is not the one that commits come from
+	Repository string `json:"repository,omitempty"` // "owner/name" or "group/group/name", where it is not the one that commits come from
 	TokenFrom  *Token `json:"tokenFrom,omitempty"`
 }
 
@@ -256,9 +256,13 @@ const (
 	DeactivationNever      Deactivation = "Never"      // they stay, as Crossplane has it
 	DeactivationWhenUnused Deactivation = "WhenUnused" // they are taken back once nobody uses them
 
-	ForgeGitHub  Forge = "GitHub"
-	ForgeGitea   Forge = "Gitea"
-	ForgeForgejo Forge = "Forgejo"
+	ForgeGitHub              Forge = "GitHub"
+	ForgeGitLab              Forge = "GitLab"
+	ForgeGitea               Forge = "Gitea"
+	ForgeForgejo             Forge = "Forgejo"
+	ForgeBitbucket           Forge = "Bitbucket" // Cloud
+	ForgeBitbucketDataCenter Forge = "BitbucketDataCenter"
+	ForgeAzureDevOps         Forge = "AzureDevOps"
 )
 
 // The defaults that are no words.

@@ -143,7 +143,7 @@ func TestDecodeIsStrict(t *testing.T) {
 			[]string{
 				"document 1: spec.clusterName: is missing: several clusters may post statuses of one commit, and it tells them apart",
 				"document 1: spec.statuses.url: must be an http(s) URL",
-				`document 1: spec.statuses.repository: must be owner/name, not "platform"`,
+				`document 1: spec.statuses.repository: must be owner/name, or group/group/name, not "platform"`,
 			},
 		},
 		"SecretInURL": {

@@ -168,11 +168,11 @@ func (p *problems) statuses(spec Spec) {
 		p.add("spec.clusterName", "is missing: several clusters may post statuses of one commit, and it tells them apart")
 	}
 	if s.Forge != "" {
-		word(p, "spec.statuses.forge", s.Forge, ForgeGitHub, ForgeGitea, ForgeForgejo)
+		word(p, "spec.statuses.forge", s.Forge, ForgeGitHub, ForgeGitLab, ForgeGitea, ForgeForgejo, ForgeBitbucket, ForgeBitbucketDataCenter, ForgeAzureDevOps)
 	}
 	p.url("spec.statuses.url", s.URL)
-	if owner, name, ok := strings.Cut(s.Repository, "/"); s.Repository != "" && (!ok || owner == "" || name == "" || strings.Contains(name, "/")) {
-		p.add("spec.statuses.repository", "must be owner/name, not %q", s.Repository)
+	if path := strings.Split(s.Repository, "/"); s.Repository != "" && (len(path) < 2 || slices.Contains(path, "")) {
+		p.add("spec.statuses.repository", "must be owner/name, or group/group/name, not %q", s.Repository)
 	}
 	if t := s.TokenFrom; t != nil {
 		p.secretRef("spec.statuses.tokenFrom.secretRef", t.SecretRef)
