@@ -750,7 +750,8 @@ func TestAuthorization(t *testing.T) {
 			var got string
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				got = r.Header.Get("Authorization")
-				answerJSON(w, http.StatusBadRequest, `{"message":"you sent `+got+` and `+canary+`"}`)
+				_, password, _ := strings.Cut(tc.token, ":")
+				answerJSON(w, http.StatusBadRequest, `{"message":"you sent `+got+`, which is `+tc.token+` or `+password+`"}`)
 			}))
 			defer server.Close()
 			p, err := Account{Repository: Repository{Kind: tc.kind, Base: server.URL, Owner: "acme", Name: "platform"}, Token: Token(tc.token)}.Poster()

@@ -151,8 +151,8 @@ func (b bitbucket) pull(ctx context.Context, number int) (Pull, error) {
 // self is "" for the token of a repository or workspace, which is of no user.
 func (b bitbucket) self(ctx context.Context) (string, error) {
 	var user struct{ UUID string }
-	resp, err := b.do(ctx, answer{doing: "read who it is", right: "the scope account"}, http.MethodGet, "user", nil, &user)
-	if refusedWith(resp, err, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound) {
+	got, err := b.do(ctx, answer{doing: "read who it is", right: "the scope account"}, http.MethodGet, "user", nil, &user)
+	if refusedWith(got, err, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound) {
 		return "", nil
 	}
 	return user.UUID, err
@@ -183,14 +183,14 @@ func (b bitbucket) edit(ctx context.Context, number int, c comment, body string)
 	return edited(b.say(ctx, http.MethodPut, fmt.Sprintf("pullrequests/%d/comments/%d", number, c.id), body))
 }
 
-func (b bitbucket) say(ctx context.Context, method, path, body string) (*http.Response, error) {
+func (b bitbucket) say(ctx context.Context, method, path, body string) (reply, error) {
 	return b.do(ctx, bitbucketComment, method, b.path(path), map[string]any{"content": map[string]string{"raw": body}}, nil)
 }
 
 // edited is the error of an edit: Bitbucket lets nobody but the author change a comment.
-func edited(resp *http.Response, err error) error {
-	if refusedWith(resp, err, http.StatusForbidden) {
-		return notOurs{err}
+func edited(got reply, err error) error {
+	if refusedWith(got, err, http.StatusForbidden) {
+		return foreignError{err}
 	}
 	return err
 }
@@ -263,11 +263,11 @@ func (d dataCenter) pull(ctx context.Context, number int) (Pull, error) {
 
 // self is in a header of every answer to somebody whom it knows.
 func (d dataCenter) self(ctx context.Context) (string, error) {
-	resp, err := d.do(ctx, dataCenterPull, http.MethodGet, strings.TrimSuffix(d.path(""), "/"), nil, nil)
+	got, err := d.do(ctx, dataCenterPull, http.MethodGet, strings.TrimSuffix(d.path(""), "/"), nil, nil)
 	if err != nil {
 		return "", err
 	}
-	name := resp.Header.Get("X-Ausername")
+	name := got.header.Get("X-Ausername")
 	if unescaped, err := url.QueryUnescape(name); err == nil {
 		name = unescaped
 	}

@@ -56,7 +56,7 @@ var (
 
 func statuses(t *testing.T, cloned, token string) forge.Statuses {
 	t.Helper()
-	at, err := forge.RepositoryOf(cloned)
+	at, err := forge.RepositoryOf(cloned, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,7 @@ func (g gitLab) pull(ctx context.Context, number int) (Pull, error) {
 		return Pull{}, g.refused(answer{doing: "read merge requests", right: "the scope read_api or api"}, resp, err)
 	}
 	if got == nil { // the answer was null
-		return Pull{}, fmt.Errorf("GitLab: merge request %d has no head", number) //nolint:staticcheck // a name
+		return Pull{}, fmt.Errorf("GitLab: merge request %d has no head", number)
 	}
 	return Pull{Number: number, Head: got.SHA, Target: got.TargetBranch}, nil
 }
@@ -142,7 +142,7 @@ func (g gitLab) self(ctx context.Context) (string, error) {
 		return "", g.refused(answer{doing: "read who it is", right: "the scope api"}, resp, err)
 	}
 	if user == nil || user.Username == "" {
-		return "", errors.New("GitLab: the token is of no user") //nolint:staticcheck // a name
+		return "", errors.New("GitLab: the token is of no user")
 	}
 	return user.Username, nil
 }

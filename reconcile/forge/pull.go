@@ -37,12 +37,12 @@ type desk interface {
 	self(ctx context.Context) (string, error)
 	comments(ctx context.Context, number int) ([]comment, error)
 	comment(ctx context.Context, number int, body string) error
-	// edit fails with notOurs for what somebody else may have written.
+	// edit fails with a foreignError for what somebody else may have written.
 	edit(ctx context.Context, number int, c comment, body string) error
 }
 
-// notOurs is the error of an edit that the forge lets nobody but the author do.
-type notOurs struct{ error }
+// A foreignError is that of an edit which the forge lets nobody but the author do.
+type foreignError struct{ error }
 
 // Pulls are the pull requests of a repository.
 type Pulls struct {
@@ -114,7 +114,7 @@ func (p *Pulls) write(ctx context.Context, number int, key, body string) error {
 			return nil
 		default:
 			err := p.edit(ctx, number, c, body)
-			if _, foreign := errors.AsType[notOurs](err); self != "" || !foreign {
+			if _, foreign := errors.AsType[foreignError](err); self != "" || !foreign {
 				return err
 			}
 		}

@@ -23,14 +23,14 @@ type desktop struct {
 	wrote    []string
 }
 
-// desks are where pull requests are; edit is of a comment, of which the number is left out.
+// desks are where pull requests are; edit is of one COMMENT.
 var desks = map[Kind]struct{ me, pull, list, edit, verb string }{
-	KindGitHub:              {"/api/v3/user", "/api/v3/repos/acme/platform/pulls/7", "/api/v3/repos/acme/platform/issues/7/comments", "/api/v3/repos/acme/platform/issues/comments/%d", http.MethodPatch},
-	KindGitLab:              {"/api/v4/user", "/api/v4/projects/acme%2Fplatform/merge_requests/7", "/api/v4/projects/acme%2Fplatform/merge_requests/7/notes", "/api/v4/projects/acme%2Fplatform/merge_requests/7/notes/%d", http.MethodPut},
-	KindGitea:               {"/api/v1/user", "/api/v1/repos/acme/platform/pulls/7", "/api/v1/repos/acme/platform/issues/7/comments", "/api/v1/repos/acme/platform/issues/comments/%d", http.MethodPatch},
-	KindBitbucket:           {"/2.0/user", "/2.0/repositories/acme/platform/pullrequests/7", "/2.0/repositories/acme/platform/pullrequests/7/comments", "/2.0/repositories/acme/platform/pullrequests/7/comments/%d", http.MethodPut},
-	KindBitbucketDataCenter: {"/rest/api/latest/projects/acme/repos/platform", "/rest/api/latest/projects/acme/repos/platform/pull-requests/7", "/rest/api/latest/projects/acme/repos/platform/pull-requests/7/activities", "/rest/api/latest/projects/acme/repos/platform/pull-requests/7/comments/%d", http.MethodPut},
-	KindAzureDevOps:         {"/_apis/connectionData", "/acme/_apis/git/repositories/platform/pullRequests/7", "/acme/_apis/git/repositories/platform/pullRequests/7/threads", "/acme/_apis/git/repositories/platform/pullRequests/7/threads/%d/comments/1", http.MethodPatch},
+	KindGitHub:              {"/api/v3/user", "/api/v3/repos/acme/platform/pulls/7", "/api/v3/repos/acme/platform/issues/7/comments", "/api/v3/repos/acme/platform/issues/comments/COMMENT", http.MethodPatch},
+	KindGitLab:              {"/api/v4/user", "/api/v4/projects/acme%2Fplatform/merge_requests/7", "/api/v4/projects/acme%2Fplatform/merge_requests/7/notes", "/api/v4/projects/acme%2Fplatform/merge_requests/7/notes/COMMENT", http.MethodPut},
+	KindGitea:               {"/api/v1/user", "/api/v1/repos/acme/platform/pulls/7", "/api/v1/repos/acme/platform/issues/7/comments", "/api/v1/repos/acme/platform/issues/comments/COMMENT", http.MethodPatch},
+	KindBitbucket:           {"/2.0/user", "/2.0/repositories/acme/platform/pullrequests/7", "/2.0/repositories/acme/platform/pullrequests/7/comments", "/2.0/repositories/acme/platform/pullrequests/7/comments/COMMENT", http.MethodPut},
+	KindBitbucketDataCenter: {"/rest/api/latest/projects/acme/repos/platform", "/rest/api/latest/projects/acme/repos/platform/pull-requests/7", "/rest/api/latest/projects/acme/repos/platform/pull-requests/7/activities", "/rest/api/latest/projects/acme/repos/platform/pull-requests/7/comments/COMMENT", http.MethodPut},
+	KindAzureDevOps:         {"/_apis/connectionData", "/acme/_apis/git/repositories/platform/pullRequests/7", "/acme/_apis/git/repositories/platform/pullRequests/7/threads", "/acme/_apis/git/repositories/platform/pullRequests/7/threads/COMMENT/comments/1", http.MethodPatch},
 }
 
 type object = map[string]any
@@ -138,7 +138,7 @@ func (d *desktop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answerJSON(w, code, string(raw))
 	}
 	if d.kind == KindBitbucketDataCenter && d.self != "" {
-		w.Header().Set("X-AUSERNAME", d.self)
+		w.Header().Set("X-Ausername", d.self)
 	}
 	text, version := sent(r)
 	switch {
@@ -160,7 +160,7 @@ func (d *desktop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		for _, c := range d.comments {
 			switch {
-			case path != fmt.Sprintf(at.edit, c.id) || r.Method != at.verb:
+			case path != strings.Replace(at.edit, "COMMENT", strconv.FormatInt(c.id, 10), 1) || r.Method != at.verb:
 				continue
 			case d.self == "" && c.author == "mallory":
 				answer(http.StatusForbidden, object{"message": "you may not edit this comment"})

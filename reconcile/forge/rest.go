@@ -21,20 +21,26 @@ type rest struct {
 	client *http.Client
 }
 
+// A reply is what came back beside a body; its zero value is that nothing did.
+type reply struct {
+	code   int
+	header http.Header
+}
+
 // do sends in, if it is not nil, and reads the answer into out, if that is not nil; an answer that
-// is no JSON is an error in any case. The response is nil where none came; its body was read.
-func (r rest) do(ctx context.Context, a answer, method, path string, in, out any) (*http.Response, error) {
+// is no JSON is an error in any case.
+func (r rest) do(ctx context.Context, a answer, method, path string, in, out any) (reply, error) {
 	var body io.Reader
 	if in != nil {
 		raw, err := json.Marshal(in)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", r.name, err)
+			return reply{}, fmt.Errorf("%s: %w", r.name, err)
 		}
 		body = bytes.NewReader(raw)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, r.at.api()+path, body)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", r.name, err)
+		return reply{}, fmt.Errorf("%s: %w", r.name, err)
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "headgate")
@@ -45,9 +51,9 @@ func (r rest) do(ctx context.Context, a answer, method, path string, in, out any
 	resp, err := r.client.Do(req)
 	if err != nil {
 		a.err = err
-		return nil, a.trouble(time.Now())
+		return reply{}, a.trouble(time.Now())
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
+	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
 	a.resp = resp
 	switch {
@@ -58,16 +64,16 @@ func (r rest) do(ctx context.Context, a answer, method, path string, in, out any
 	case err != nil:
 		a.err = err
 	case resp.StatusCode == http.StatusNoContent, out == nil && len(bytes.TrimSpace(raw)) == 0:
-		return resp, nil
+		return reply{resp.StatusCode, resp.Header}, nil
 	default:
 		if out == nil {
 			out = new(json.RawMessage)
 		}
 		if a.err = json.Unmarshal(raw, out); a.err == nil {
-			return resp, nil
+			return reply{resp.StatusCode, resp.Header}, nil
 		}
 	}
-	return resp, a.trouble(time.Now())
+	return reply{resp.StatusCode, resp.Header}, a.trouble(time.Now())
 }
 
 // signsIn tells the page that Azure DevOps shows instead of an error to whom it does not know.
@@ -97,7 +103,7 @@ func sentences(raw []byte) string {
 }
 
 // refusedWith is whether a forge will never do what it was asked, and says so with such a code.
-func refusedWith(resp *http.Response, err error, codes ...int) bool {
+func refusedWith(r reply, err error, codes ...int) bool {
 	_, passes := errors.AsType[*Later](err)
-	return err != nil && !passes && resp != nil && slices.Contains(codes, resp.StatusCode)
+	return err != nil && !passes && slices.Contains(codes, r.code)
 }
