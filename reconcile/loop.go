@@ -43,6 +43,9 @@ type Loop struct {
 	Publisher  Publisher // nil: nobody wants to know
 	Watcher    Watcher   // nil: only time tells
 	Suspended  bool      // it rests
+	// Pushed tells that there may be a new commit, which is then looked for at once; nil: nobody
+	// tells. It says no more: what there is says the Source.
+	Pushed <-chan struct{}
 
 	Interval time.Duration // between passes, give or take a tenth; default 1 minute
 	Poll     time.Duration // between looks for a new commit, if that is to be more often
@@ -75,6 +78,7 @@ const (
 	Stopped     EventKind = "pass interrupted" // by the end of the loop, or by something newer
 	Unsaid      EventKind = "cannot publish"
 	Blind       EventKind = "cannot watch" // drift is found by the next pass
+	Deaf        EventKind = "cannot hear"  // of pushes: they are found by the next look
 	IsSuspended EventKind = "suspended"
 )
 
@@ -113,7 +117,7 @@ func (l Loop) Run(ctx context.Context) {
 	}
 	var beside sync.WaitGroup
 	defer beside.Wait()
-	looks := make(chan string)
+	looks := make(chan look)
 	beside.Go(func() { r.look(ctx, looks) })
 	if r.Watcher != nil {
 		beside.Go(func() {
@@ -127,8 +131,9 @@ func (l Loop) Run(ctx context.Context) {
 		case <-r.wake:
 			r.prompt()
 			continue
-		case revision := <-looks:
-			if revision == r.current() || r.failures > 0 {
+		case newest := <-looks:
+			// A failure is not met more often by looking more often; a push is worth a try.
+			if newest.revision == r.current() || r.failures > 0 && !newest.pushed {
 				continue
 			}
 			r.because = Commit
@@ -258,37 +263,58 @@ func (r *running) late() bool {
 	return !r.began.IsZero() && time.Since(r.began) >= r.Interval
 }
 
-// look tells the newest revision from time to time: where that is asked for more often than
-// passes are made, and where a pass takes so long that none are.
-func (r *running) look(ctx context.Context, tell chan<- string) {
+// A look is what was found to be the newest revision.
+type look struct {
+	revision string
+	pushed   bool // somebody told that there is something new
+}
+
+// lookAgain is when to look again after a push that is not to be seen yet: some forges tell of
+// it before everything that answers for them knows.
+var lookAgain = []time.Duration{time.Second, 4 * time.Second}
+
+// look tells the newest revision: after a push, from time to time where that is asked for more
+// often than passes are made, and where a pass takes so long that none are.
+func (r *running) look(ctx context.Context, tell chan<- look) {
 	often := r.Poll > 0 && r.Poll < r.Interval
 	every := r.Interval
 	if often {
 		every = r.Poll
 	}
+	var again []time.Duration // looks that a push is still worth
 	for {
+		pushed := len(again) > 0
+		wait := jitter(every)
+		if pushed {
+			wait, again = again[0], again[1:]
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(jitter(every)):
+		case <-r.Pushed:
+			pushed, again = true, lookAgain
+		case <-time.After(wait):
 		}
-		if !often && !r.late() {
+		if !pushed && !often && !r.late() {
 			continue
 		}
 		in, err := r.Reconciler.Source.Fetch(ctx, r.Ref)
 		if err != nil || in.Revision == "" {
 			continue // the next pass will say so
 		}
+		if in.Revision != r.current() {
+			again = nil
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case tell <- in.Revision:
+		case tell <- look{in.Revision, pushed}:
 		}
 	}
 }
 
 // pass makes a pass and sets when the next one is.
-func (r *running) pass(ctx context.Context, looks <-chan string) {
+func (r *running) pass(ctx context.Context, looks <-chan look) {
 	type result struct {
 		said report.Report
 		err  error
@@ -307,6 +333,7 @@ func (r *running) pass(ctx context.Context, looks <-chan string) {
 	ending, late := ctx.Done(), time.After(r.Interval)
 	var over <-chan time.Time
 	var yieldTo Because
+	pushed := "" // a revision that somebody told of meanwhile
 	for {
 		var newer Because
 		select {
@@ -318,6 +345,10 @@ func (r *running) pass(ctx context.Context, looks <-chan string) {
 				r.due(0, cmp.Or(yieldTo, because))
 			} else {
 				event.Next = r.schedule(because, got.err)
+				if pushed != "" && pushed != r.current() {
+					event.Next = 0
+					r.due(0, Commit)
+				}
 			}
 			r.tell(event)
 			return
@@ -325,12 +356,18 @@ func (r *running) pass(ctx context.Context, looks <-chan string) {
 			ending, over = nil, time.After(r.Grace)
 		case <-over:
 			interrupt(context.Cause(ctx))
-		case revision := <-looks:
-			if revision != r.current() {
+		case newest := <-looks:
+			if newest.revision != r.current() {
 				newer = Commit
+				if newest.pushed {
+					pushed = newest.revision
+				}
 			}
 		case <-late:
 			newer = Moved
+			if pushed != "" && pushed != r.current() {
+				newer = Commit
+			}
 		case <-r.wake:
 			newer = Moved
 		}

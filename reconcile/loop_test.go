@@ -290,6 +290,92 @@ func TestPoll(t *testing.T) {
 	})
 }
 
+// A forge that tells of a push is believed that there is something to look for, and no more.
+func TestPush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const seen = "pending: seen; the pass has not come to an end"
+		w := newWorld()
+		pushed := make(chan struct{}, 1)
+		l := w.loop()
+		l.Interval, l.Pushed = time.Hour, pushed
+		w.run(t, l)
+		w.noted()
+		push := func(revision string) {
+			w.set(func() { w.revision = revision })
+			pushed <- struct{}{}
+		}
+		push("b")
+		expect(t, "A push begins a pass at once.", w.noted(), "0s b: "+seen, "0s apply b", "0s b: "+done)
+		push("b")
+		time.Sleep(10 * time.Second)
+		expect(t, "Without a new commit there is none, whoever tells of one.", w.noted())
+
+		push("b")
+		time.Sleep(500 * time.Millisecond)
+		w.set(func() { w.revision = "c" })
+		time.Sleep(1500 * time.Millisecond)
+		expect(t, "What is not to be seen yet is looked for again.", w.noted(), "11s c: "+seen, "11s apply c", "11s c: "+done)
+
+		w.set(func() {
+			w.apply = func(context.Context) error {
+				time.Sleep(10 * time.Second)
+				return nil
+			}
+		})
+		push("d")
+		time.Sleep(time.Second)
+		push("e")
+		time.Sleep(29 * time.Second)
+		expect(t, "A push during a pass waits for its end, and no longer.", w.noted(),
+			"12s d: "+seen, "12s apply d", "22s d: "+done, "22s e: "+seen, "22s apply e", "32s e: "+done)
+
+		w.set(func() {
+			w.apply = nil
+			w.observe = func(context.Context) error { return errBoom }
+		})
+		push("f")
+		time.Sleep(2 * time.Minute) // the pauses are longer than a minute by now
+		w.set(func() { w.observe = nil })
+		w.noted()
+		push("g")
+		if got := w.noted(); !slices.ContainsFunc(got, func(n string) bool { return strings.HasSuffix(n, " apply g") }) {
+			t.Errorf("A push may be what helps: it waits for no pause after an error: %q", got)
+		}
+	})
+}
+
+// A pass that waits for what does not come makes way for a push, once it has had its time.
+func TestPushDuringALatePass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		pushed := make(chan struct{}, 1)
+		l := w.loop()
+		l.Pushed = pushed
+		w.run(t, l)
+		w.noted()
+		w.set(func() {
+			w.apply = func(ctx context.Context) error {
+				blocked := false
+				w.set(func() { blocked = w.revision == "b" })
+				if !blocked {
+					return nil
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}
+		})
+		for _, revision := range []string{"b", "c"} {
+			w.set(func() { w.revision = revision })
+			pushed <- struct{}{}
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Minute)
+		if got := w.noted(); got[len(got)-1] != "1m0s c: "+done {
+			t.Errorf("What was pushed is applied when the interval is over: %q", got)
+		}
+	})
+}
+
 func TestBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

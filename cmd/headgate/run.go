@@ -29,6 +29,7 @@ func newRun(t *terminal) *cobra.Command {
 		files []string
 		cache string
 		once  bool
+		hooks string
 		allow approveFlag
 		show  = newView()
 	)
@@ -50,6 +51,12 @@ the cluster in the namespace of the sync; by default HEADGATE_GIT_PASSWORD for t
 and HEADGATE_FORGE_TOKEN for statuses. An interrupt, or SIGTERM, lets a pass finish its writes
 and remember them; a second one does not.
 
+With --webhook-address a push begins a pass at once: the forge sends its push events to the path
+/webhook there, and proves them with a secret. Where that is says source.webhook of a Sync, by
+default HEADGATE_WEBHOOK_SECRET. GitHub, Gitea, Forgejo, GitLab, Bitbucket Cloud and Data Center,
+and Azure DevOps, for which it is the password of basic authentication. The listener speaks plain
+HTTP: put what ends TLS before it.
+
 What a guard holds and a person approves ('headgate approve') is taken from the file again before
 every pass. Nothing else of it is.
 
@@ -58,9 +65,13 @@ to standard output and the exit code is that of the pass.
 
 ` + exitCodes,
 		Example: `  headgate run -f sync.yaml
-  headgate run -f sync.yaml --once`,
+  headgate run -f sync.yaml --once
+  headgate run -f sync.yaml --webhook-address :9292`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if once && hooks != "" {
+				return usagef("--once makes one pass and hears no webhooks: leave out --webhook-address")
+			}
 			syncs, err := readSyncs(files)
 			if err != nil {
 				return err
@@ -74,6 +85,13 @@ to standard output and the exit code is that of the pass.
 				return t.once(cmd.Context(), targets, show)
 			}
 			var running sync.WaitGroup
+			if hooks != "" {
+				serve, err := webhooks(cmd.Context(), hooks, targets)
+				if err != nil {
+					return err
+				}
+				running.Go(serve)
+			}
 			for _, one := range targets {
 				running.Go(func() { one.Run(cmd.Context()) })
 			}
@@ -85,6 +103,7 @@ to standard output and the exit code is that of the pass.
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&files, "file", "f", nil, "`file` of Syncs; may be given several times")
 	flags.BoolVar(&once, "once", false, "make one pass over each sync, report, and end")
+	flags.StringVar(&hooks, "webhook-address", "", "hear webhooks on this `address`, as :9292 (default: none)")
 	allow.addTo(cmd)
 	in.addTo(cmd)
 	flags.StringVar(&cache, "cache-dir", "", "keep clones of repositories, packages, and statuses that wait, in this `directory` (default: the user's cache)")
@@ -225,6 +244,8 @@ func logEvent(log *slog.Logger, e reconcile.Event) {
 		log.Warn("a status could not be posted", "error", e.Err)
 	case reconcile.Blind:
 		log.Warn("drift is found only by the next pass", "error", e.Err)
+	case reconcile.Deaf:
+		log.Warn("webhooks are refused", "error", e.Err)
 	case reconcile.Overtaken:
 		log.Info(string(e.Kind), "by", e.By)
 	case reconcile.Stopped:

@@ -1,6 +1,6 @@
 // Package forge says on a commit what became of it: a Report becomes two commit
 // statuses, which every forge keeps in one form or another. It leaves waiting and trying
-// again to the outbox, and what is to be said to the report.
+// again to the outbox, and what is to be said to the report. The other way round, Webhooks hear of pushes.
 //
 //	Report ─Statuses─► Status, Status ─Poster─► GitHub | GitLab | Gitea | Bitbucket | Azure DevOps
 package forge

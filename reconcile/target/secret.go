@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/git"
@@ -71,10 +73,42 @@ func (s secret) credentials(ctx context.Context) (git.Auth, error) {
 	return git.Auth{Username: strings.TrimSpace(string(data[usernameKey])), Password: s.hide(password)}, nil
 }
 
-// token is that of a forge.
+// token is that of a forge, or of a webhook.
 func (s secret) token(ctx context.Context) (string, error) {
 	token, _, err := s.follow(ctx, tokenKey)
 	return s.hide(token), err
+}
+
+const (
+	secretAge  = 30 * time.Second // after which it is read again
+	secretTime = 5 * time.Second  // that reading may take
+)
+
+// recent is a secret as it was a moment ago. Strangers have it asked for with every request
+// that they send, and the API server is not to get as many. trouble hears of what cannot be read.
+func recent(ask func(context.Context) (string, error), trouble func(error)) func(context.Context) (string, error) {
+	var (
+		mu    sync.Mutex
+		asked time.Time
+		value string
+		err   error
+	)
+	return func(ctx context.Context) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !asked.IsZero() && time.Since(asked) < secretAge {
+			return value, err
+		}
+		// Who sends a request and goes away does not keep others from being heard.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), secretTime)
+		defer cancel()
+		value, err = ask(ctx)
+		asked = time.Now()
+		if err != nil {
+			trouble(err)
+		}
+		return value, err
+	}
 }
 
 // ca is a bundle of certificates. It ends up in CRDs, which everybody may read: a Secret

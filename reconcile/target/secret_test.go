@@ -14,6 +14,7 @@ import (
 	"math/big"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
@@ -139,6 +141,75 @@ func TestFollow(t *testing.T) {
 			}
 			if used := credentials.Password + token; used != "" && !strings.Contains(strings.Join(told, " "), credentials.Password) {
 				t.Errorf("%s\nnobody is told what to hide: %q", tc.reason, told)
+			}
+		})
+	}
+}
+
+// Whoever sends webhooks has the secret asked for every time; the API server is asked now and
+// then, and a sender who goes away in between spoils nothing.
+func TestRecent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, value, failure := 0, "one", error(nil)
+		var troubles []error
+		secret := recent(func(ctx context.Context) (string, error) {
+			asked++
+			return value, errors.Join(failure, ctx.Err())
+		}, func(err error) { troubles = append(troubles, err) })
+		expect := func(reason, want string, times int) {
+			t.Helper()
+			gone, cancel := context.WithCancel(t.Context())
+			cancel()
+			for range 100 {
+				if got, err := secret(gone); got != want && err == nil || asked != times {
+					t.Fatalf("%s\n%q (%v) asked for %d times, want %q and %d", reason, got, err, asked, want, times)
+				}
+			}
+		}
+		expect("It is read once.", "one", 1)
+		value = "two"
+		expect("A moment later it is still good.", "one", 1)
+		time.Sleep(secretAge)
+		expect("It may have been rotated.", "two", 2)
+		failure = errBoom
+		time.Sleep(secretAge)
+		expect("What cannot be read is not read more often.", "", 3)
+		if len(troubles) != 1 || !errors.Is(troubles[0], errBoom) {
+			t.Errorf("It is said once: %v", troubles)
+		}
+		failure = nil
+		time.Sleep(secretAge)
+		expect("And it comes back.", "two", 4)
+	})
+}
+
+// A Sync says how its forge proves a webhook, or hears none.
+func TestSubscriber(t *testing.T) {
+	env := map[string]string{"HEADGATE_WEBHOOK_SECRET": " " + canary + "\n"}
+	cases := map[string]struct{ reason, source, want string }{
+		"None":    {"Who asks for no webhook has none.", "repo: a", "none"},
+		"Default": {"The variable has a default, and a line break is no part of a secret.", "repo: https://git.example.org/a/b, ref: main, webhook: {}", canary + " main https://git.example.org/a/b"},
+		"Absent":  {"Without a secret nothing could be proven.", "repo: a, webhook: {secretFrom: {env: NONE}}", "spec.source.webhook.secretFrom.env: the environment has no NONE"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			target, err := New(decode(t, "  source: {"+tc.source+"}\n"), Surroundings{Cluster: &rest.Config{}, Getenv: func(name string) string { return env[name] }})
+			if err != nil {
+				t.Fatalf("It is asked for only where webhooks are heard: %v", err)
+			}
+			got := "none"
+			switch s, err := target.Subscriber(); {
+			case err != nil:
+				got = err.Error()
+			case s != nil:
+				secret, err := s.Secret(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = strings.Join(append([]string{secret, s.Ref}, s.Repositories...), " ")
+			}
+			if got != tc.want {
+				t.Errorf("%s\n%q, want %q", tc.reason, got, tc.want)
 			}
 		})
 	}

@@ -56,6 +56,7 @@ type Target struct {
 	repository *git.Repository
 	packages   *registry.Source
 	outbox     *outbox.Outbox // nil where nothing is posted
+	subscriber func() (*forge.Subscriber, error)
 }
 
 // Reconciler is how passes of a valid Sync are made, without where from and where to.
@@ -230,8 +231,21 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		t.outbox = statuses
 		t.Loop.Publisher = statuses
 	}
+	pushed := make(chan struct{}, 1)
+	t.Loop.Pushed = pushed
+	t.subscriber = func() (*forge.Subscriber, error) {
+		return subscriber(s, in, from, func() {
+			select {
+			case pushed <- struct{}{}:
+			default: // it is going to look anyway
+			}
+		})
+	}
 	return t, nil
 }
+
+// Subscriber is how a push wakes the loop, or nil where the Sync has no webhook.
+func (t *Target) Subscriber() (*forge.Subscriber, error) { return t.subscriber() }
 
 // Run runs the loop until ctx is done, and with it what is said of its passes.
 func (t *Target) Run(ctx context.Context) {
@@ -258,6 +272,9 @@ func Secrets(s v1alpha1.Sync, getenv func(string) string) []string {
 	if s.Spec.Statuses != nil && s.Spec.Statuses.TokenFrom != nil && s.Spec.Statuses.TokenFrom.Env != "" {
 		names = append(names, s.Spec.Statuses.TokenFrom.Env)
 	}
+	if hook := s.Spec.Source.Webhook; hook != nil && hook.SecretFrom.Env != "" {
+		names = append(names, hook.SecretFrom.Env)
+	}
 	for _, name := range names {
 		if value := strings.TrimSpace(getenv(name)); value != "" {
 			values = append(values, value)
@@ -280,16 +297,40 @@ func auth(s v1alpha1.Sync, getenv func(string) string) (git.Auth, error) {
 	return a, nil
 }
 
-// tokenOf is how to get the token that statuses are posted with.
-func tokenOf(spec v1alpha1.Token, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret) (func(context.Context) (string, error), error) {
-	if secret := from("spec.statuses.tokenFrom.secretRef", spec.SecretRef); secret != nil {
+// tokenOf is how to get the token of a field.
+func tokenOf(field string, spec v1alpha1.Token, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret) (func(context.Context) (string, error), error) {
+	if secret := from(field+".secretRef", spec.SecretRef); secret != nil {
 		return secret.token, nil
 	}
-	token := in.Getenv(spec.Env)
+	token := strings.TrimSpace(in.Getenv(spec.Env))
 	if token == "" {
-		return nil, fmt.Errorf("spec.statuses.tokenFrom.env: the environment has no %s", spec.Env)
+		return nil, fmt.Errorf("%s.env: the environment has no %s", field, spec.Env)
 	}
 	return forge.Token(token), nil
+}
+
+// subscriber follows the ref of a Sync, or is nil where that has no webhook.
+func subscriber(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, wake func()) (*forge.Subscriber, error) {
+	spec := s.Spec.Source.Webhook
+	if spec == nil {
+		return nil, nil
+	}
+	secret, err := tokenOf("spec.source.webhook.secretFrom", *spec.SecretFrom, in, from)
+	if err != nil {
+		return nil, err
+	}
+	if spec.SecretFrom.SecretRef != nil {
+		secret = recent(secret, func(err error) {
+			if in.Event != nil {
+				in.Event(reconcile.Event{Kind: reconcile.Deaf, Err: err})
+			}
+		})
+	}
+	names := []string{s.Spec.Source.Repo}
+	if s.Spec.Statuses != nil && s.Spec.Statuses.Repository != "" {
+		names = append(names, s.Spec.Statuses.Repository) // commits may come from a mirror
+	}
+	return &forge.Subscriber{Secret: secret, Repositories: names, Ref: s.Spec.Source.Ref, Wake: wake}, nil
 }
 
 // publisher posts the statuses of a Sync, or is nil where it has none.
@@ -302,7 +343,7 @@ func publisher(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Sec
 	if err != nil {
 		return nil, fmt.Errorf("spec.statuses: %w", err)
 	}
-	token, err := tokenOf(*spec.TokenFrom, in, from)
+	token, err := tokenOf("spec.statuses.tokenFrom", *spec.TokenFrom, in, from)
 	if err != nil {
 		return nil, err
 	}

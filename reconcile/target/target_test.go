@@ -137,10 +137,10 @@ func TestRepositoryOf(t *testing.T) {
 }
 
 func TestSecrets(t *testing.T) {
-	env := map[string]string{"GIT": "hunter2", "HEADGATE_FORGE_TOKEN": "hunter3\n"}
-	s := decode(t, "  source: {repo: https://github.com/a/b, credentialsFrom: {env: {password: GIT}}}\n  clusterName: c\n  statuses: {}\n")
+	env := map[string]string{"GIT": "hunter2", "HEADGATE_FORGE_TOKEN": "hunter3\n", "HEADGATE_WEBHOOK_SECRET": "hunter4"}
+	s := decode(t, "  source: {repo: https://github.com/a/b, credentialsFrom: {env: {password: GIT}}, webhook: {}}\n  clusterName: c\n  statuses: {}\n")
 	got := Secrets(s, func(name string) string { return env[name] })
-	if diff := cmp.Diff([]string{"hunter2", "hunter3"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"hunter2", "hunter3", "hunter4"}, got); diff != "" {
 		t.Errorf("Secrets(...) (-want +got):\n%s", diff)
 	}
 	target, err := New(s, Surroundings{Cluster: &rest.Config{}, Getenv: func(name string) string { return env[name] }})
@@ -541,6 +541,86 @@ func TestTargetReportsDrift(t *testing.T) {
 			t.Errorf("what is reported is not looked at again and again: %v", e.Because)
 		case <-time.After(2 * time.Second):
 		}
+	}
+}
+
+// A push to a forge begins a pass at once, though nobody would look for an hour.
+func TestTargetIsTold(t *testing.T) {
+	g := fixtures.StartGitea(t)
+	cloned := g.CreateRepo(t, "platform")
+	const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: told, namespace: default}\ndata: {key: %q}\n"
+	g.Commit(t, "platform", "settings.yaml", fmt.Sprintf(settings, "0"))
+	s := decode(t, fmt.Sprintf("  source: {repo: %q, ref: main, webhook: {secretFrom: {env: HOOK}}}\n  interval: 1h\n  crdOwner: Headgate\n", cloned))
+	s.Name = "told"
+	passes := make(chan reconcile.Event, 100)
+	target, err := New(s, Surroundings{
+		Cluster: fixtures.Config(t), Cache: t.TempDir(),
+		Getenv: func(name string) string { return map[string]string{"HOOK": canary}[name] },
+		Event: func(e reconcile.Event) {
+			if e.Kind == reconcile.Passed {
+				passes <- e
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	subscriber, err := target.Subscriber()
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan forge.Heard, 100)
+	hooks := httptest.NewServer(&forge.Webhooks{Subscribers: []forge.Subscriber{*subscriber}, Tell: func(h forge.Heard) { heard <- h }})
+	t.Cleanup(hooks.Close)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		target.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+		_ = target.Close()
+	})
+	if e := <-passes; e.Err != nil {
+		t.Fatal(e.Err)
+	}
+	for i, hook := range []struct {
+		kind, secret string
+		code         int
+	}{
+		{"json", "guess", http.StatusUnauthorized},
+		{"json", canary, http.StatusAccepted},
+		{"form", canary, http.StatusAccepted},
+	} {
+		var made struct{ ID int }
+		at := "/repos/" + g.Owner + "/platform/hooks"
+		g.Call(t, http.MethodPost, at, map[string]any{
+			"type": "gitea", "active": true, "events": []string{"push"},
+			"config": map[string]string{"url": hooks.URL, "content_type": hook.kind, "secret": hook.secret},
+		}, &made)
+		begun := time.Now()
+		commit := g.Commit(t, "platform", "settings.yaml", fmt.Sprintf(settings, fmt.Sprint(i+1)))
+		// Gitea tells of a push a moment later, and so at times of the one before.
+		h := <-heard
+		for h.Code == http.StatusUnauthorized && hook.code != h.Code {
+			h = <-heard
+		}
+		if h.Code != hook.code || h.Forge != "Gitea" {
+			t.Fatalf("%s with the secret %s: %+v", hook.kind, hook.secret, h)
+		}
+		for hook.code == http.StatusAccepted {
+			e := <-passes
+			if e.Err != nil || e.Because != reconcile.Commit {
+				t.Errorf("a pass because of %s: %v", e.Because, e.Err)
+			}
+			if e.Revision == commit {
+				t.Logf("from before the push to the end of the pass: %s, of which the pass %s", time.Since(begun), e.Took)
+				break
+			}
+		}
+		g.Call(t, http.MethodDelete, fmt.Sprintf("%s/%d", at, made.ID), nil, nil)
 	}
 }
 

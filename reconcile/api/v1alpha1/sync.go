@@ -89,6 +89,14 @@ type Source struct {
 	Interval        Duration     `json:"interval,omitempty"`
 	FetchTimeout    Duration     `json:"fetchTimeout,omitempty"`
 	CredentialsFrom *Credentials `json:"credentialsFrom,omitempty"`
+
+	// Webhook lets the forge tell of a push, so that a pass begins at once.
+	Webhook *Webhook `json:"webhook,omitempty"`
+}
+
+// A Webhook says what a forge proves with that it sent one.
+type Webhook struct {
+	SecretFrom *Token `json:"secretFrom,omitempty"`
 }
 
 // Credentials say where the credentials for an https repository are. They hold none.
@@ -114,7 +122,7 @@ type Token struct {
 type SecretRef struct {
 	Name string `json:"name"`
 	// Key is what to read of it: "password" of credentials, beside an optional "username";
-	// "token" of a token; "ca.crt" of a CA.
+	// "token" of a token or of a webhook; "ca.crt" of a CA.
 	Key string `json:"key,omitempty"`
 }
 
@@ -275,6 +283,7 @@ const (
 	DefaultPasswordEnv  = "HEADGATE_GIT_PASSWORD" //nolint:gosec // the name of a variable
 	DefaultUsernameEnv  = "HEADGATE_GIT_USERNAME"
 	DefaultTokenEnv     = "HEADGATE_FORGE_TOKEN" //nolint:gosec // the name of a variable
+	DefaultWebhookEnv   = "HEADGATE_WEBHOOK_SECRET"
 )
 
 // Default fills in what a Sync leaves out.
@@ -297,6 +306,9 @@ func (s *Sync) Default() {
 	orDefault(&spec.Deactivation, DeactivationNever)
 	if spec.Statuses != nil && spec.Statuses.TokenFrom == nil {
 		spec.Statuses.TokenFrom = &Token{Env: DefaultTokenEnv}
+	}
+	if hook := spec.Source.Webhook; hook != nil && hook.SecretFrom == nil {
+		hook.SecretFrom = &Token{Env: DefaultWebhookEnv}
 	}
 	if spec.Source.CredentialsFrom == nil {
 		spec.Source.CredentialsFrom = &Credentials{Env: &EnvCredentials{Username: DefaultUsernameEnv, Password: DefaultPasswordEnv}}

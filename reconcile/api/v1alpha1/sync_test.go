@@ -30,7 +30,7 @@ apiVersion: headgate.dev/v1alpha1
 kind: Sync
 metadata: {name: apps, namespace: team}
 spec:
-  source: {repo: ./apps, interval: 10s, credentialsFrom: {env: {password: TOKEN}}}
+  source: {repo: ./apps, interval: 10s, credentialsFrom: {env: {password: TOKEN}}, webhook: {}}
   clusterName: prod
   statuses: {forge: Gitea}
   interval: 5m
@@ -51,7 +51,10 @@ spec:
 		Repo: "https://example.org/platform.git", Ref: "main", Path: "clusters/prod", FetchTimeout: "10m0s",
 		CredentialsFrom: &Credentials{Env: &EnvCredentials{Username: "HEADGATE_GIT_USERNAME", Password: "HEADGATE_GIT_PASSWORD"}},
 	}
-	apps.Source = Source{Repo: "./apps", Interval: "10s", FetchTimeout: "10m0s", CredentialsFrom: &Credentials{Env: &EnvCredentials{Password: "TOKEN"}}}
+	apps.Source = Source{
+		Repo: "./apps", Interval: "10s", FetchTimeout: "10m0s", CredentialsFrom: &Credentials{Env: &EnvCredentials{Password: "TOKEN"}},
+		Webhook: &Webhook{SecretFrom: &Token{Env: "HEADGATE_WEBHOOK_SECRET"}},
+	}
 	apps.ClusterName, apps.Interval, apps.CRDOwner, apps.MaxPrunes = "prod", "5m", "Crossplane", new(4)
 	apps.Statuses = &Statuses{Forge: "Gitea", TokenFrom: &Token{Env: "HEADGATE_FORGE_TOKEN"}}
 	want := []Sync{
@@ -156,8 +159,10 @@ func TestDecodeIsStrict(t *testing.T) {
 			[]string{"document 1: spec.source.credentialsFrom.env.password: is not the name of an environment variable; a secret does not belong here"},
 		},
 		"SecretForSecret": {
-			"Nor a Secret's.", head + "  clusterName: c\n  statuses: {tokenFrom: {secretRef: {name: Hunter_2, key: \"hunter 2\"}}}\n",
+			"Nor a Secret's.", strings.ReplaceAll(head, "platform.git", "platform.git, webhook: {secretFrom: {env: hunter-2}}") +
+				"  clusterName: c\n  statuses: {tokenFrom: {secretRef: {name: Hunter_2, key: \"hunter 2\"}}}\n",
 			[]string{
+				"document 1: spec.source.webhook.secretFrom.env: is not the name of an environment variable; a secret does not belong here",
 				"document 1: spec.statuses.tokenFrom.secretRef.name: is not the name of a Secret; a secret does not belong here",
 				"document 1: spec.statuses.tokenFrom.secretRef.key: is not the key of a Secret; a secret does not belong here",
 			},

@@ -136,6 +136,9 @@ func (p *problems) source(s Source) {
 		p.duration(field+"interval", s.Interval, time.Second)
 	}
 	p.duration(field+"fetchTimeout", s.FetchTimeout, time.Second)
+	if s.Webhook != nil {
+		p.token(field+"webhook.secretFrom", s.Webhook.SecretFrom)
+	}
 	if from := s.CredentialsFrom; from != nil {
 		p.secretRef(field+"credentialsFrom.secretRef", from.SecretRef)
 		switch {
@@ -174,14 +177,19 @@ func (p *problems) statuses(spec Spec) {
 	if path := strings.Split(s.Repository, "/"); s.Repository != "" && (len(path) < 2 || slices.Contains(path, "")) {
 		p.add("spec.statuses.repository", "must be owner/name, or group/group/name, not %q", s.Repository)
 	}
-	if t := s.TokenFrom; t != nil {
-		p.secretRef("spec.statuses.tokenFrom.secretRef", t.SecretRef)
-		switch {
-		case t.SecretRef == nil:
-			p.variable("spec.statuses.tokenFrom.env", t.Env)
-		case t.Env != "":
-			p.add("spec.statuses.tokenFrom", "says env and secretRef; one of them counts")
-		}
+	p.token("spec.statuses.tokenFrom", s.TokenFrom)
+}
+
+func (p *problems) token(field string, t *Token) {
+	if t == nil {
+		return
+	}
+	p.secretRef(field+".secretRef", t.SecretRef)
+	switch {
+	case t.SecretRef == nil:
+		p.variable(field+".env", t.Env)
+	case t.Env != "":
+		p.add(field, "says env and secretRef; one of them counts")
 	}
 }
 

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"headgate.dev/headgate/reconcile/forge"
+	"headgate.dev/headgate/reconcile/target"
+)
+
+// webhooks listens on an address for webhooks of the targets that have one. What it returns
+// answers them, until ctx is done.
+func webhooks(ctx context.Context, address string, targets []*target.Target) (serve func(), err error) {
+	hooks := &forge.Webhooks{Tell: logHeard}
+	var problems []error
+	for _, one := range targets {
+		s, err := one.Subscriber()
+		if err != nil {
+			of := one.Loop.Reconciler.Sync
+			problems = append(problems, fmt.Errorf("sync %s: %w", of.Name, err))
+		}
+		if s != nil {
+			hooks.Subscribers = append(hooks.Subscribers, *s)
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	if len(hooks.Subscribers) == 0 {
+		return nil, usagef("--webhook-address: no Sync has source.webhook, which says how a forge proves that it sent one")
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("--webhook-address: %w", err)
+	}
+	slog.Info("hearing webhooks", "address", listener.Addr().String(), "path", webhookPath, "syncs", len(hooks.Subscribers))
+	return func() { answer(ctx, listener, hooks) }, nil
+}
+
+const webhookPath = "/webhook"
+
+// answer answers requests until ctx is done, and then those that are being answered. What a
+// stranger can have it wait for or keep is bounded.
+func answer(ctx context.Context, listener net.Listener, hooks http.Handler) {
+	mux := http.NewServeMux()
+	mux.Handle("POST "+webhookPath, hooks)
+	server := &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      20 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
+	}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = server.Shutdown(ctx)
+	})
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		slog.Error("webhooks are not heard any more; pushes are found by looking", "error", err)
+	}
+	if !stop() {
+		<-ended
+	}
+}
+
+// logHeard logs what came of a request. What nobody signed is news only to who looks for it:
+// anybody may send it, as often as they like.
+func logHeard(h forge.Heard) {
+	log := slog.With("forge", h.Forge, "code", h.Code, "said", h.Said)
+	if len(h.Push.Refs) > 0 {
+		log = log.With("repository", h.Push.Repositories[0], "refs", h.Push.Refs[:min(len(h.Push.Refs), 10)])
+	}
+	if h.Woken > 0 {
+		log.Info("push", "syncs", h.Woken)
+		return
+	}
+	log.Debug("webhook")
+}

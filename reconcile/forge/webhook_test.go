@@ -1,0 +1,549 @@
+package forge
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	hookSecret = "c4n4ry-webhook"
+	signingKey = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+)
+
+// A hook is how a forge sends its webhooks, as its documentation has it.
+type hook struct {
+	secret string // hookSecret if empty
+	header map[string]string
+	event  [2]string // the header that names the event, and another event; empty: the body does
+	push   string    // a body: OWNER, NAME and BRANCH stand for themselves
+	prove  func(h http.Header, body, secret string)
+	form   bool
+}
+
+func hexSum(secret, content string) string {
+	return hex.EncodeToString(sum([]byte(secret), []byte(content)))
+}
+
+func hub(header string) func(http.Header, string, string) {
+	return func(h http.Header, body, secret string) { h.Set(header, "sha256="+hexSum(secret, body)) }
+}
+
+func gitLabSigns(h http.Header, body, secret string) {
+	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	at := strconv.FormatInt(time.Now().Unix(), 10)
+	h.Set("Webhook-Timestamp", at)
+	h.Set("Webhook-Signature", "v1,b2xk v1,"+base64.StdEncoding.EncodeToString(sum(key, []byte(h.Get("Webhook-Id")+"."+at+"."+body))))
+}
+
+const (
+	gitHubBody = `{"ref":"refs/heads/BRANCH","before":"0000","after":"4b17","deleted":false,"repository":{"id":1,"name":"NAME",` +
+		`"full_name":"OWNER/NAME","clone_url":"https://git.example.org/OWNER/NAME.git","default_branch":"main"},"commits":[]}`
+	gitLabBody = `{"object_kind":"push","event_name":"push","before":"0000","after":"4b17","ref":"refs/heads/BRANCH",` +
+		`"project":{"id":15,"name":"NAME","path_with_namespace":"OWNER/NAME","default_branch":"main"},"total_commits_count":0}`
+)
+
+var hooks = map[string]hook{
+	"GitHub": {
+		header: map[string]string{"X-GitHub-Delivery": "72d3162e-cc78-11e3-81ab-4c9367dc0958", "X-GitHub-Event": "push"},
+		event:  [2]string{"X-GitHub-Event", "ping"}, push: gitHubBody, prove: hub("X-Hub-Signature-256"),
+	},
+	"GitHubForm": {
+		header: map[string]string{"X-GitHub-Event": "push"}, form: true,
+		event: [2]string{"X-GitHub-Event", "ping"}, push: gitHubBody, prove: hub("X-Hub-Signature-256"),
+	},
+	"Gitea": {
+		header: map[string]string{"X-Gitea-Delivery": "f6266f16-1bf3-46a5-9ea4-602e06ead473", "X-Gitea-Event": "push", "X-GitHub-Event": "push"},
+		event:  [2]string{"X-Gitea-Event", "pull_request"}, push: gitHubBody,
+		prove: func(h http.Header, body, secret string) { h.Set("X-Gitea-Signature", hexSum(secret, body)) },
+	},
+	"GiteaForm": {
+		header: map[string]string{"X-Gitea-Event": "push"}, form: true,
+		event: [2]string{"X-Gitea-Event", "issues"}, push: gitHubBody,
+		prove: func(h http.Header, body, secret string) {
+			form, _ := url.ParseQuery(body)
+			h.Set("X-Gitea-Signature", hexSum(secret, form.Get("payload")))
+		},
+	},
+	"GitLabToken": {
+		header: map[string]string{"X-Gitlab-Event": "Push Hook", "Idempotency-Key": "f5e5f430-f57b-4e6e-9fac-d9128cd7232f"}, push: gitLabBody,
+		prove: func(h http.Header, _, secret string) { h.Set("X-Gitlab-Token", secret) },
+	},
+	"GitLabBefore17": {
+		header: map[string]string{"X-Gitlab-Event": "Push Hook"}, push: gitLabBody,
+		prove: func(h http.Header, _, secret string) { h.Set("X-Gitlab-Token", secret) },
+	},
+	"GitLabSigned": {
+		secret: signingKey, header: map[string]string{"X-Gitlab-Event": "System Hook", "Webhook-Id": "f5e5f430"}, push: gitLabBody, prove: gitLabSigns,
+	},
+	"BitbucketCloud": {
+		header: map[string]string{"X-Event-Key": "repo:push", "X-Request-UUID": "a1"}, event: [2]string{"X-Event-Key", "pullrequest:created"},
+		push: `{"push":{"changes":[{"old":{"type":"branch","name":"gone"},"new":null},{"old":null,"new":{"type":"branch","name":"BRANCH","target":{"hash":"4b17"}}}]},` +
+			`"repository":{"type":"repository","full_name":"OWNER/NAME"},"actor":{}}`,
+		prove: hub("X-Hub-Signature"),
+	},
+	"BitbucketDataCenter": {
+		header: map[string]string{"X-Event-Key": "repo:refs_changed", "X-Request-Id": "a1"}, event: [2]string{"X-Event-Key", "diagnostics:ping"},
+		push: `{"eventKey":"repo:refs_changed","date":"2026-11-21T10:00:00+0000","repository":{"slug":"NAME","id":84,"project":{"key":"OWNER","id":1}},` +
+			`"changes":[{"ref":{"id":"refs/heads/BRANCH","displayId":"BRANCH","type":"BRANCH"},"refId":"refs/heads/BRANCH","toHash":"4b17","type":"UPDATE"}]}`,
+		prove: hub("X-Hub-Signature"),
+	},
+	"AzureDevOps": {
+		header: map[string]string{},
+		push: `{"id":"03c164c2-8912-4d5e-8009-3707d5f83734","eventType":"git.push","publisherId":"tfs","resource":{"refUpdates":[{"name":"refs/heads/BRANCH",` +
+			`"newObjectId":"4b17"}],"repository":{"id":"278d","name":"NAME","project":{"id":"6ce9","name":"OWNER"},"defaultBranch":"refs/heads/main",` +
+			`"remoteUrl":"https://dev.azure.com/fabrikam/OWNER/_git/NAME"}}}`,
+		prove: func(h http.Header, _, secret string) {
+			h.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("anybody:"+secret)))
+		},
+	},
+}
+
+// body is what the forge sends of a push.
+func (k hook) body(owner, name, branch string) string {
+	body := strings.NewReplacer("OWNER", owner, "NAME", name, "BRANCH", branch).Replace(k.push)
+	if k.form {
+		return url.Values{"payload": {body}}.Encode()
+	}
+	return body
+}
+
+// request is a request of the forge, which a secret proves.
+func (k hook) request(body, secret string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/webhook", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json; charset=utf-8")
+	if k.form {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for name, value := range k.header {
+		r.Header.Set(name, value)
+	}
+	k.prove(r.Header, body, secret)
+	return r
+}
+
+// An ear is a subscriber to main that counts.
+type ear struct {
+	Webhooks
+
+	woken int
+	heard []Heard
+}
+
+func listening(secret, repository string) *ear {
+	e := &ear{}
+	e.Subscribers = []Subscriber{{Secret: Token(secret), Repositories: []string{repository}, Ref: "main", Wake: func() { e.woken++ }}}
+	e.Tell = func(h Heard) { e.heard = append(e.heard, h) }
+	return e
+}
+
+// answers answers a request, "202 looking".
+func (e *ear) answers(r *http.Request) string {
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, r)
+	return fmt.Sprintf("%d %s", w.Code, strings.TrimSpace(w.Body.String()))
+}
+
+const (
+	looking     = "202 looking"
+	unproven    = "401 no secret that is known here has signed this"
+	seenBefore  = "200 nothing to do: seen before"
+	notFollowed = "200 nothing to do: nobody follows this ref"
+	noPush      = "200 nothing to do: not a push"
+	notFound    = "404 404 page not found"
+)
+
+// hookedTo is where the repository acme/platform of a forge is cloned from.
+func hookedTo(name string) string {
+	switch name {
+	case "BitbucketDataCenter":
+		return "https://internal.example.org:7990/scm/acme/platform.git"
+	case "AzureDevOps":
+		return "https://dev.azure.com/fabrikam/Acme/_git/platform"
+	}
+	return "https://git.internal/Acme/platform.git"
+}
+
+// Every forge proves what it sends in its own way; what comes of it is the same for all.
+func TestWebhooks(t *testing.T) {
+	for name, k := range hooks {
+		t.Run(name, func(t *testing.T) {
+			secret := k.secret
+			if secret == "" {
+				secret = hookSecret
+			}
+			e := listening(secret, hookedTo(name))
+			body := k.body("acme", "platform", "main")
+			expect := func(reason, want string, r *http.Request, woken int) {
+				t.Helper()
+				if got := e.answers(r); got != want || e.woken != woken {
+					t.Errorf("%s\nit answers %q and has woken %d, want %q and %d", reason, got, e.woken, want, woken)
+				}
+			}
+			expect("A stranger has no secret.", unproven, k.request(body, "guess"), 0)
+			expect("An empty one is none.", unproven, k.request(body, ""), 0)
+			expect("What is about another repository is for nobody.", notFound, k.request(k.body("acme", "platform2", "main"), secret), 0)
+			expect("Nor is the end of a name the name.", notFound, k.request(k.body("me", "platform", "main"), secret), 0)
+			if k.event[0] != "" {
+				other := k.request(body, secret)
+				other.Header.Set(k.event[0], k.event[1])
+				expect("Other events are fine, and nothing.", noPush, other, 0)
+			}
+			expect("A push wakes.", looking, k.request(body, secret), 1)
+			expect("The same one, again, does not.", seenBefore, k.request(body, secret), 1)
+			if k.id() == "" {
+				again := k.request(body, secret)
+				for name := range k.header {
+					if strings.HasSuffix(name, "-Delivery") || strings.HasPrefix(name, "X-Request") {
+						again.Header.Set(name, "another")
+					}
+				}
+				expect("Nor with an id that nobody signed.", seenBefore, again, 1)
+			}
+			next := k
+			next.header = maps.Clone(k.header)
+			if k.id() != "" {
+				next.header[k.id()] = "another"
+			}
+			expect("A push to another branch is no news.", notFollowed, next.request(k.body("acme", "platform", "topic"), secret), 1)
+			if k.id() != "" {
+				next.header[k.id()] = "a third"
+			}
+			r := next.request(strings.Replace(body, "4b17", "9c2e", 1), secret)
+			expect("The next push wakes again.", looking, r, 2)
+			for _, h := range e.heard {
+				if text := fmt.Sprint(h); strings.Contains(text, secret) {
+					t.Errorf("the secret is in %s", text)
+				}
+			}
+		})
+	}
+}
+
+// id is the header that tells deliveries apart, where the content does not.
+func (k hook) id() string {
+	for _, name := range []string{"Webhook-Id", "Idempotency-Key"} {
+		if k.header[name] != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// What proves nothing wakes nobody, whoever it says that it is from.
+func TestForgedWebhooks(t *testing.T) {
+	body := hooks["GitHub"].body("acme", "platform", "main")
+	lab := hooks["GitLabSigned"].body("acme", "platform", "main")
+	signedAt := func(at time.Time) func(http.Header) {
+		return func(h http.Header) {
+			gitLabSigns(h, lab, signingKey)
+			sent := strconv.FormatInt(at.Unix(), 10)
+			key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(signingKey, "whsec_"))
+			h.Set("Webhook-Timestamp", sent)
+			h.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(sum(key, []byte(h.Get("Webhook-Id")+"."+sent+"."+lab))))
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		secret string
+		from   string
+		body   string
+		change func(h http.Header)
+		want   string
+	}{
+		"OtherContent":  {"A signature is of one content.", hookSecret, "GitHub", strings.Replace(body, "main", "Main", 1), func(h http.Header) { h.Set("X-Hub-Signature-256", "sha256="+hexSum(hookSecret, body)) }, unproven},
+		"SHA1":          {"SHA-1 is not enough.", hookSecret, "GitHub", body, func(h http.Header) { h.Del("X-Hub-Signature-256"); h.Set("X-Hub-Signature", "sha1=0000") }, unproven},
+		"NoSignature":   {"A forge whose webhook has no secret signs nothing.", hookSecret, "GitHub", body, func(h http.Header) { h.Del("X-Hub-Signature-256") }, unproven},
+		"NoHex":         {"Nor is half a signature one.", hookSecret, "GitHub", body, func(h http.Header) { h.Set("X-Hub-Signature-256", "sha256=zz") }, unproven},
+		"SaysItIsGitea": {"The headers choose the scheme, and every scheme needs the secret.", hookSecret, "GitHub", body, func(h http.Header) { h.Set("X-Gitea-Event", "push") }, unproven},
+		"NoForge":       {"Nobody known sends such a thing.", hookSecret, "GitHub", body, func(h http.Header) { clear(h) }, "401 no forge that is known here has signed this"},
+		"Old":           {"What was recorded yesterday is refused today.", signingKey, "GitLabSigned", lab, signedAt(time.Now().Add(-6 * time.Minute)), unproven},
+		"Early":         {"And what was signed for later.", signingKey, "GitLabSigned", lab, signedAt(time.Now().Add(6 * time.Minute)), unproven},
+		"OtherID":       {"A replay cannot give itself a new id.", signingKey, "GitLabSigned", lab, func(h http.Header) { h.Set("Webhook-Id", "other") }, unproven},
+		"NoID": {"Nor go without one.", signingKey, "GitLabSigned", lab, func(h http.Header) {
+			h.Del("Webhook-Id")
+			gitLabSigns(h, lab, signingKey)
+		}, unproven},
+		"Downgrade":    {"A key for signatures is never taken as a token.", signingKey, "GitLabToken", lab, func(h http.Header) { h.Set("X-Gitlab-Token", signingKey) }, unproven},
+		"BadKey":       {"A key that is none signs nothing.", "whsec_", "GitLabSigned", lab, nil, unproven},
+		"Bearer":       {"Another scheme than Basic has no password.", hookSecret, "AzureDevOps", body, func(h http.Header) { h.Set("Authorization", "Bearer "+hookSecret) }, unproven},
+		"NoSecret":     {"Without a secret everything is refused, also what an empty key signs.", "", "GitHub", body, nil, unproven},
+		"NotJSON":      {"What is proven may still be rubbish.", hookSecret, "GitHub", "[", nil, "400 cannot read the event: unexpected end of JSON input"},
+		"NoRepository": {"Or of no repository.", hookSecret, "GitHub", `{"ref":"refs/heads/main"}`, nil, "400 the event does not say of which repository it is"},
+		"NoRef":        {"Or of nothing that moves.", hookSecret, "GitHub", `{"repository":{"full_name":"acme/platform"}}`, nil, "400 the event names a ref that is none"},
+		"Null":         {"JSON has null everywhere.", hookSecret, "BitbucketCloud", `{"push":{"changes":[null]},"repository":null}`, nil, "400 the event does not say of which repository it is"},
+		"NoChanges":    {"Or nothing at all.", hookSecret, "AzureDevOps", `{"eventType":"git.push","resource":{"repository":{"name":"a","project":{"name":"b"}}}}`, nil, noPush},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := listening(tc.secret, "https://git.example.org/acme/platform")
+			r := hooks[tc.from].request(tc.body, tc.secret)
+			if tc.change != nil {
+				tc.change(r.Header)
+			}
+			if got := e.answers(r); got != tc.want || e.woken != 0 {
+				t.Errorf("%s\nit answers %q and has woken %d, want %q", tc.reason, got, e.woken, tc.want)
+			}
+		})
+	}
+	t.Run("SecretAway", func(t *testing.T) {
+		e := listening(hookSecret, "https://git.example.org/acme/platform")
+		e.Subscribers[0].Secret = func(context.Context) (string, error) { return hookSecret, errors.New("boom") }
+		if got := e.answers(hooks["GitHub"].request(body, hookSecret)); got != unproven || e.woken != 0 {
+			t.Errorf("A secret that cannot be read proves nothing: %s", got)
+		}
+	})
+	if got := (&ear{}).answers(hooks["GitHub"].request(body, hookSecret)); got != unproven {
+		t.Errorf("Without subscribers everything is refused: %s", got)
+	}
+}
+
+// A body is bounded before anything looks at it, and so are bodies together.
+func TestWebhookSize(t *testing.T) {
+	k := hooks["GitHub"]
+	e := listening(hookSecret, hookedTo("GitHub"))
+	large := strings.Repeat(" ", mostWebhook) + k.body("acme", "platform", "main")
+	said := k.request(large, hookSecret)
+	chunked := k.request(large, hookSecret)
+	chunked.ContentLength = -1
+	endless := k.request("", hookSecret)
+	endless.ContentLength, endless.Body = -1, io.NopCloser(zeros{})
+	for name, r := range map[string]*http.Request{"Said": said, "Chunked": chunked, "Endless": endless} {
+		if got, want := e.answers(r), fmt.Sprintf("413 more than %d bytes", mostWebhook); got != want || e.woken != 0 {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	fits := strings.Repeat(" ", 1<<20) + k.body("acme", "platform", "main")
+	if got := e.answers(k.request(fits, hookSecret)); got != looking {
+		t.Errorf("A large push is heard: %s", got)
+	}
+
+	// So many send slowly, and one more comes.
+	e.Tell = nil
+	var slow []*io.PipeWriter
+	ended := make(chan string)
+	for range mostReading {
+		r := k.request("", hookSecret)
+		body, w := io.Pipe()
+		r.ContentLength, r.Body = -1, body
+		slow = append(slow, w)
+		go func() {
+			w := httptest.NewRecorder()
+			e.ServeHTTP(w, r)
+			ended <- strconv.Itoa(w.Code)
+		}()
+	}
+	for _, w := range slow {
+		_, _ = w.Write([]byte("{")) // returns once it is read
+	}
+	if got := e.answers(k.request(k.body("acme", "platform", "main")+" ", hookSecret)); got != "503 too many requests at a time" {
+		t.Errorf("More than are read at a time: %s", got)
+	}
+	for _, w := range slow {
+		_ = w.Close()
+		if code := <-ended; code != "401" {
+			t.Errorf("A slow one: %s", code)
+		}
+	}
+	if got := e.answers(k.request(k.body("acme", "platform", "main")+" ", hookSecret)); got != looking {
+		t.Errorf("And then it goes on: %s", got)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// Several syncs have one address. A secret is good for those that know it.
+func TestSubscribers(t *testing.T) {
+	var woken []string
+	h := &Webhooks{}
+	for _, s := range []struct{ name, secret, repository, ref string }{
+		{"platform", hookSecret, "https://git.example.org/acme/platform.git", "main"},
+		{"other ref", hookSecret, "https://git.example.org/acme/platform.git", "release"},
+		{"other secret", "other", "https://git.example.org/acme/platform.git", "main"},
+		{"default", hookSecret, "http://10.0.0.7:3000/ACME/Platform", ""},
+		{"mirror", hookSecret, "git@git.example.org:acme/platform.git", "refs/heads/main"},
+		{"before", hookSecret, "https://git.example.org/sub/path/acme/platform/", "main~1"},
+		{"other repository", hookSecret, "https://git.example.org/team/apps.git", "main"},
+		{"commit", hookSecret, "https://git.example.org/acme/platform.git", "4b17aa"},
+	} {
+		h.Subscribers = append(h.Subscribers, Subscriber{
+			Secret: Token(s.secret), Repositories: []string{s.repository}, Ref: s.ref, Wake: func() { woken = append(woken, s.name) },
+		})
+	}
+	k := hooks["GitHub"]
+	send := func(body, secret string) []string {
+		woken = nil
+		h.ServeHTTP(httptest.NewRecorder(), k.request(body, secret))
+		return woken
+	}
+	if diff := cmp.Diff([]string{"platform", "default", "mirror", "before"}, send(k.body("acme", "platform", "main"), hookSecret)); diff != "" {
+		t.Errorf("All who follow the branch (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"other secret"}, send(k.body("acme", "platform", "main"), "other")); diff != "" {
+		t.Errorf("Two webhooks may send the same, each with its secret (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"other ref"}, send(k.body("acme", "platform", "release"), hookSecret)); diff != "" {
+		t.Errorf("Another branch (-want +got):\n%s", diff)
+	}
+	if got := send(k.body("team", "apps", "main"), "other"); got != nil {
+		t.Errorf("One secret says nothing about the repository of another: %q", got)
+	}
+}
+
+// What is remembered is bounded, and the newest is what counts.
+func TestMemory(t *testing.T) {
+	var m memory
+	for i := range 3 * mostSeen {
+		if !m.add(strconv.Itoa(i)) || m.add(strconv.Itoa(i)) {
+			t.Fatalf("%d is new once", i)
+		}
+	}
+	if len(m.known) != mostSeen || len(m.order) != mostSeen {
+		t.Errorf("it holds %d and %d, want %d", len(m.known), len(m.order), mostSeen)
+	}
+	if m.add(strconv.Itoa(2 * mostSeen)) {
+		t.Error("the oldest that it should remember is forgotten")
+	}
+}
+
+// Whoever knows no secret wakes nobody, with whatever they send; who knows one gets an answer,
+// and a push that can be read names one repository and refs.
+func FuzzWebhook(f *testing.F) {
+	for _, k := range hooks {
+		for i := range senders {
+			f.Add(uint8(i), k.header[k.event[0]], []byte(k.body("acme", "platform", "main")), "sha256=00", k.form)
+		}
+	}
+	f.Add(uint8(3), "repo:push", []byte(`{"push":{"changes":[null,{"new":null,"old":null}]}}`), "", false)
+	f.Add(uint8(4), "", []byte(`{"eventType":"git.push","resource":{"refUpdates":null,"repository":{"name":"/","remoteUrl":"://"}}}`), "Basic Og==", false)
+	f.Add(uint8(1), "push", []byte(`{"ref":"refs/heads/\u202e","repository":{"full_name":"../.."}}`), "", false)
+	f.Add(uint8(1), "push", []byte(`payload=%zz&payload=`), "", true)
+	f.Fuzz(func(t *testing.T, which uint8, event string, body []byte, proof string, form bool) {
+		if strings.ContainsAny(event+proof, "\r\n\x00") {
+			return
+		}
+		s := senders[int(which)%len(senders)]
+		request := func() *http.Request {
+			r := httptest.NewRequest(http.MethodPost, "/webhook", bytes.NewReader(body))
+			if form {
+				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			}
+			r.Header.Set(s.header, event)
+			return r
+		}
+		strange := request()
+		for _, header := range []string{"X-Hub-Signature-256", "X-Hub-Signature", "X-Gitea-Signature", "X-Gitlab-Token", "Webhook-Signature", "Webhook-Id", "Authorization"} {
+			strange.Header.Set(header, proof)
+		}
+		secret := rnd()
+		e := listening(secret, "https://git.example.org/acme/platform")
+		e.Subscribers[0].Repositories = append(e.Subscribers[0].Repositories, "https://dev.azure.com/fabrikam/acme/_git/platform")
+		if got := e.answers(strange); e.woken != 0 || !strings.HasPrefix(got, "4") {
+			t.Errorf("a stranger gets %q and wakes %d", got, e.woken)
+		}
+
+		proven := request()
+		switch s.name {
+		case "Gitea":
+			d, err := read(httptest.NewRecorder(), request())
+			if err != nil {
+				return
+			}
+			proven.Header.Set("X-Gitea-Signature", hexSum(secret, string(d.payload)))
+		case "GitLab":
+			proven.Header.Set("X-Gitlab-Token", secret)
+		case "Azure DevOps":
+			hooks["AzureDevOps"].prove(proven.Header, "", secret)
+		default:
+			hub("X-Hub-Signature")(proven.Header, string(body), secret)
+			hub("X-Hub-Signature-256")(proven.Header, string(body), secret)
+		}
+		if proven.Header.Get(s.header) == "" {
+			return // nothing says what it is
+		}
+		got := e.answers(proven)
+		if !slices.ContainsFunc([]string{looking, noPush, notFollowed, notFound, "400 "}, func(want string) bool { return strings.HasPrefix(got, want) }) {
+			t.Errorf("who knows the secret gets %q", got)
+		}
+		if woke := e.woken == 1; woke != (got == looking) {
+			t.Errorf("it answers %q and has woken %d", got, e.woken)
+		}
+		p := e.heard[len(e.heard)-1].Push
+		for _, ref := range p.Refs {
+			if !strings.HasPrefix(ref, "refs/") || odd(ref) {
+				t.Errorf("the ref %q", ref)
+			}
+		}
+		for _, r := range p.Repositories {
+			if !strings.Contains(r, "/") || strings.HasPrefix(r, "/") || strings.HasSuffix(r, "/") || strings.ContainsFunc(r, unseen) {
+				t.Errorf("the repository %q", r)
+			}
+		}
+		if len(p.Refs) > 0 && len(p.Repositories) == 0 {
+			t.Errorf("a push to no repository: %v", p)
+		}
+	})
+}
+
+// odd is what is no ref, or the end of none.
+func odd(ref string) bool {
+	return !utf8.ValidString(ref) || ref == "" || strings.HasSuffix(ref, "/") || strings.ContainsFunc(ref, unseen) || strings.ContainsFunc(ref, unicode.IsSpace)
+}
+
+// rnd is a secret that no fuzzer finds.
+func rnd() string { return "s" + strconv.FormatInt(time.Now().UnixNano(), 36) }
+
+// What a forge says was pushed is what is understood, in every forge's words.
+func FuzzPush(f *testing.F) {
+	f.Add("acme", "platform", "main")
+	f.Add("a", "b.c", "feature/x")
+	f.Add("acme", "platform", "#1 %2F\\ü")
+	f.Fuzz(func(t *testing.T, owner, name, branch string) {
+		owner, name = strings.ToLower(owner), strings.ToLower(name)
+		if !segment.MatchString(owner) || !segment.MatchString(name) || strings.HasSuffix(name, ".git") || odd(branch) {
+			return
+		}
+		quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(branch)
+		for from, k := range hooks {
+			body := k.body(owner, name, quoted)
+			r := k.request(body, hookSecret)
+			d, err := read(httptest.NewRecorder(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := senderOf(r.Header).push(d)
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", from, err, body)
+			}
+			repository := owner + "/" + name
+			if from == "AzureDevOps" {
+				repository = owner + "/_git/" + name
+			}
+			if got.Repositories[0] != repository || !slices.Contains(got.Refs, "refs/heads/"+branch) {
+				t.Errorf("%s: %v, want %s and %s", from, got, repository, branch)
+			}
+		}
+	})
+}
