@@ -92,6 +92,7 @@ var livesIn = map[string][]string{
 	"sigs.k8s.io/cli-utils/pkg/object/mutation":  {"reconcile/plan/reference.go"},
 	"github.com/spyzhov/ajson":                   {"reconcile/plan/reference.go"},
 
+	"github.com/sigstore":   {"reconcile/registry"},
 	"sigs.k8s.io/crdify":    {"render/schema"},
 	"sigs.k8s.io/kustomize": {"render/kustomize"},
 }

@@ -28,6 +28,7 @@ func newRun(t *terminal) *cobra.Command {
 		in    clusterFlags
 		files []string
 		cache string
+		root  string
 		once  bool
 		hooks string
 		allow approveFlag
@@ -77,7 +78,7 @@ to standard output and the exit code is that of the pass.
 				return err
 			}
 			t.logRun(syncs)
-			targets, err := t.targets(syncs, &in, clones(cache), func(s v1alpha1.Sync) func() []string { return standing(files, s, allow) })
+			targets, err := t.targets(syncs, &in, clones(cache), root, func(s v1alpha1.Sync) func() []string { return standing(files, s, allow) })
 			if err != nil {
 				return err
 			}
@@ -107,6 +108,7 @@ to standard output and the exit code is that of the pass.
 	allow.addTo(cmd)
 	in.addTo(cmd)
 	flags.StringVar(&cache, "cache-dir", "", "keep clones of repositories, packages, and statuses that wait, in this `directory` (default: the user's cache)")
+	flags.StringVar(&root, "trusted-root", "", "verify signatures of identities, and entries of transparency logs, with this `file`, as the trusted_root.json of sigstore")
 	show.addTo(cmd)
 	return cmd
 }
@@ -176,7 +178,7 @@ func (t *terminal) logRun(syncs []v1alpha1.Sync) {
 }
 
 // targets wires every sync to the cluster of the flags.
-func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, cache string, approvals func(v1alpha1.Sync) func() []string) ([]*target.Target, error) {
+func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, cache, root string, approvals func(v1alpha1.Sync) func() []string) ([]*target.Target, error) {
 	cfg, err := in.config()
 	if err != nil {
 		return nil, err
@@ -187,7 +189,7 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, cache string
 	for _, s := range syncs {
 		log := slog.With("sync", s.Namespace+"/"+s.Name)
 		one, err := target.New(s, target.Surroundings{
-			Cluster: cfg, Getenv: t.getenv, Cache: cache, Memo: &learnt, Approvals: approvals(s),
+			Cluster: cfg, Getenv: t.getenv, Cache: cache, TrustedRoot: root, Memo: &learnt, Approvals: approvals(s),
 			Event: func(e reconcile.Event) {
 				logEvent(log, e)
 				if e.Kind == reconcile.Passed && (e.Because == reconcile.Start || e.Because == reconcile.Commit) {

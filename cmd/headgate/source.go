@@ -31,6 +31,9 @@ type sourceFlags struct {
 	cache   string
 	noCache bool
 	offline bool
+
+	keys map[string]string
+	root string
 }
 
 func (f *sourceFlags) addTo(cmd *cobra.Command) {
@@ -40,6 +43,8 @@ func (f *sourceFlags) addTo(cmd *cobra.Command) {
 	flags.StringVar(&f.path, "path", "", "read only what is below this `directory` of SOURCE or of the repository")
 	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories, packages, and what was learnt of both, in this `directory` (default: the user's cache)")
 	flags.BoolVar(&f.noCache, "no-cache", false, "keep nothing on disk")
+	flags.StringToStringVar(&f.keys, "verification-key", nil, "verify signatures with this public key where an ImageConfig names the Secret: `SECRET/KEY=FILE`; may be given several times")
+	flags.StringVar(&f.root, "trusted-root", "", "verify signatures of identities, and entries of transparency logs, with this `file`, as the trusted_root.json of sigstore")
 	flags.BoolVar(&f.offline, "offline", false, "ask no registry for packages: what was pulled before is all there is")
 }
 
@@ -106,7 +111,7 @@ func (t *terminal) repository(f *sourceFlags, repo, path string) reconcile.Sourc
 
 // packaged is a source with the packages that its commits mention, which are read as how says.
 func (t *terminal) packaged(f *sourceFlags, source reconcile.Source, how render.Options) *registry.Source {
-	s := &registry.Source{Next: source, How: how, Cache: f.kept("packages"), Offline: f.offline, Hide: t.masked.hide}
+	s := &registry.Source{Next: source, How: how, Cache: f.kept("packages"), Offline: f.offline, Hide: t.masked.hide, KeyFiles: f.keys, TrustedRoot: f.root}
 	t.atEnd = append(t.atEnd, s.Close)
 	return s
 }

@@ -134,8 +134,8 @@ func (c cache) write(name string, content func(io.Writer) error) error {
 
 // Seen is what a registry said when it was last asked.
 type seen struct {
-	Of   string   `json:"of"` // the tag, or the repository
-	Tags []string `json:"tags,omitempty"`
+	Of   string   `json:"of"`             // the tag, the repository, or the proofs of an image
+	Tags []string `json:"tags,omitempty"` // of the repository, or the digests of images with proofs
 
 	Digest   string `json:"digest,omitempty"`
 	Revision string `json:"revision,omitempty"` // the commit for which it was asked

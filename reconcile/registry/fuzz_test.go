@@ -3,6 +3,10 @@ package registry
 import (
 	"archive/tar"
 	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,6 +17,7 @@ import (
 	"headgate.dev/headgate/render/xpkg"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/sigstore/sigstore/pkg/cryptoutils"
 )
 
 // FuzzImage says of an image with any manifest around a layer of any entry: what is read of it
@@ -89,6 +94,46 @@ func FuzzSeen(f *testing.F) {
 		}
 		if known, ok := c.recall("a"); ok && (known.Of != "a" || !json.Valid([]byte(text))) {
 			t.Errorf("recalled %+v of %q", known, text)
+		}
+	})
+}
+
+// FuzzProof says of any layer beside an image: it is no signature of a key that has signed
+// nothing.
+func FuzzProof(f *testing.F) {
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	const payload = `{"critical":{"image":{"docker-manifest-digest":"` + digest + `"}}}`
+	f.Add(simpleSigning, payload, "c2lnbmF0dXJl", "", "")
+	f.Add(simpleSigning, payload, "", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", `{"Payload":{"body":"e30=","logID":"00"}}`)
+	f.Add(dsseEnvelope, `{"payload":"e30=","payloadType":"application/vnd.in-toto+json","signatures":[{"sig":"AAAA"}]}`, "", "", "")
+	f.Add(bundles+".v0.3+json", `{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{"hint":"a"}},"messageSignature":{"signature":"AAAA"}}`, "", "", "")
+	f.Add(bundles+".v0.3+json", `{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","verificationMaterial":{"publicKey":{}},"dsseEnvelope":{"payload":"e30=","payloadType":"application/vnd.in-toto+json","signatures":[{}]}}`, "", "", "")
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		f.Fatal(err)
+	}
+	public, err := cryptoutils.MarshalPublicKeyToPEM(key.Public())
+	if err != nil {
+		f.Fatal(err)
+	}
+	p := newPuller(&Source{Secret: func(context.Context, string) (map[string][]byte, error) { return map[string][]byte{"key": public}, nil }})
+	v, err := verificationOf(`{"provider":"Cosign","cosign":{"authorities":[{"key":{"secretRef":{"name":"any","key":"key"}}}]}}`)
+	if err != nil {
+		f.Fatal(err)
+	}
+	j, err := p.judge(f.Context(), v.Cosign.Authorities[0])
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, kind, content, signature, certificate, log string) {
+		one, err := proofOf(kind, []byte(content), map[string]string{annotatedSignature: signature, annotatedCertificate: certificate, annotatedLog: log, annotatedTime: log})
+		if err != nil {
+			return
+		}
+		for _, demand := range []string{signedType, ""} {
+			if j.accept(one, digest, demand) == nil {
+				t.Errorf("accepted as %q", demand)
+			}
 		}
 	})
 }

@@ -47,11 +47,14 @@ type puller struct {
 	options []remote.Option
 	flights singleflight.Group
 
+	keyFiles    map[string]string
+	trustedRoot string
+
 	mu       sync.Mutex
 	clients  map[string]clientOf // by the names of Secrets; a client never forgets a failure
 	revision string
 	began    time.Time
-	tags     map[string][]string // by repository
+	lists    map[string][]string // tags by repository, proofs by image
 	digests  map[string]digested // by tag
 	down     map[string]error    // registries that did not answer
 }
@@ -70,6 +73,7 @@ func newPuller(s *Source) *puller {
 	return &puller{
 		cache:   cache{dir: cmp.Or(s.Cache, s.made), bytes: cacheBytes},
 		offline: s.Offline, keys: keys, secret: s.Secret, hide: s.Hide,
+		keyFiles: s.KeyFiles, trustedRoot: s.TrustedRoot,
 		options: []remote.Option{
 			remote.WithTransport(newTransport()), remote.WithUserAgent("headgate"),
 			remote.WithRetryBackoff(remote.Backoff{Duration: 300 * time.Millisecond, Factor: 3, Jitter: 0.1, Steps: 3}),
@@ -85,9 +89,9 @@ func (p *puller) begin(revision string, fresh time.Duration) {
 	p.revision = revision
 	p.down = map[string]error{}
 	p.clients = map[string]clientOf{}
-	if p.tags == nil || fresh > 0 && time.Since(p.began) >= fresh {
+	if p.lists == nil || fresh > 0 && time.Since(p.began) >= fresh {
 		p.began = time.Now()
-		p.tags, p.digests = map[string][]string{}, map[string]digested{}
+		p.lists, p.digests = map[string][]string{}, map[string]digested{}
 	}
 }
 
@@ -108,9 +112,6 @@ func (p *puller) find(ctx context.Context, i *catalogue.Image) error {
 		}
 	}
 	image := r.Configs.Rewritten(catalogue.Reference(r.Source, i.Version))
-	if by, ok := r.Configs.Verification(image); ok {
-		return fmt.Errorf("ImageConfig %s (%s) demands that its signature is verified, which Headgate cannot: it is not trusted", by.Config, by.Origin)
-	}
 	ref, err := name.ParseReference(image)
 	if err != nil {
 		return err
@@ -129,6 +130,13 @@ func (p *puller) find(ctx context.Context, i *catalogue.Image) error {
 	}
 	if !catalogue.IsDigest(i.Digest) {
 		return fmt.Errorf("%q is no digest of SHA-256", i.Digest)
+	}
+	if by, ok := r.Configs.Verification(image); ok {
+		findings, err := p.verified(ctx, from, i.Digest, by)
+		if err != nil {
+			return fmt.Errorf("ImageConfig %s (%s) demands that its signature is verified: %w", by.Config, by.Origin, err)
+		}
+		i.Findings = append(i.Findings, findings...)
 	}
 	if _, err := p.pulled(ctx, from, i.Digest); err != nil {
 		return err
@@ -175,29 +183,38 @@ func (p *puller) list(ctx context.Context, r catalogue.Request) ([]string, []man
 	if err != nil {
 		return nil, nil, err
 	}
+	return p.listed(ctx, origin{repo, r.Secrets(source)}, repo.Name(), "the versions of "+repo.Name()+" are those", func(ctx context.Context, client *remote.Puller) ([]string, error) {
+		tags, err := client.List(ctx, repo)
+		slices.Sort(tags)
+		return tags, err
+	})
+}
+
+// listed asks a registry once for a list of what it has of something. What that is serves to
+// say that it is an old list.
+func (p *puller) listed(ctx context.Context, from origin, of, what string, question func(context.Context, *remote.Puller) ([]string, error)) ([]string, []manifest.Finding, error) {
 	p.mu.Lock()
-	tags, ok := p.tags[repo.Name()]
+	list, ok := p.lists[of]
 	p.mu.Unlock()
 	if ok {
-		return tags, nil, nil
+		return list, nil, nil
 	}
-	err = p.ask(ctx, origin{repo, r.Secrets(source)}, func(ctx context.Context, client *remote.Puller) (err error) {
-		tags, err = client.List(ctx, repo)
+	err := p.ask(ctx, from, func(ctx context.Context, client *remote.Puller) (err error) {
+		list, err = question(ctx, client)
 		return err
 	})
 	if err == nil {
-		slices.Sort(tags)
-		p.cache.remember(seen{Of: repo.Name(), Tags: tags})
+		p.cache.remember(seen{Of: of, Tags: list})
 		p.mu.Lock()
-		p.tags[repo.Name()] = tags
+		p.lists[of] = list
 		p.mu.Unlock()
-		return tags, nil, nil
+		return list, nil, nil
 	}
-	known, ok := p.cache.recall(repo.Name())
+	known, ok := p.cache.recall(of)
 	if !ok || !isOutage(err) && !errors.Is(err, errOffline) {
 		return nil, nil, err
 	}
-	return known.Tags, p.old(err, "the versions of "+repo.Name()+" are those that it had when it was last asked"), nil
+	return known.Tags, p.old(err, what+" that it had when it was last asked"), nil
 }
 
 // digest is what a tag comes to.

@@ -38,10 +38,16 @@ type Source struct {
 	Offline  bool           // ask no registry: what the cache holds is all there is
 	Keychain authn.Keychain // nil is the docker configuration of the user
 
-	// Secret reads the Secrets that a commit has Crossplane pull with; nil where there is no
-	// cluster. Hide hears what is secret in them; nil is nobody.
+	// Secret reads the Secrets that a commit has Crossplane pull with, and those of public keys;
+	// nil where there is no cluster. Hide hears what is secret in them; nil is nobody.
 	Secret func(ctx context.Context, name string) (map[string][]byte, error)
 	Hide   func(value string)
+
+	// KeyFiles are files of public keys by what an ImageConfig calls them, as "secret/key": they
+	// count before what the cluster has. TrustedRoot is the file of a trusted root of sigstore, as
+	// trusted_root.json of the public one; without it no identity is verified.
+	KeyFiles    map[string]string
+	TrustedRoot string
 
 	// Fresh is how long it may be that a tag was looked at; 0 is once, for all commits of a
 	// process, so that a comparison sees one image on both sides.

@@ -42,11 +42,13 @@ type Surroundings struct {
 	// Approvals are asked before every plan for the digests that a person gave; nil: those of
 	// the Sync count.
 	Approvals func() []string
-	Cache     string                // a directory for clones, and for statuses that wait; "" is a temporary one, and memory
-	Memo      manifest.Memo         // what was learnt of files, for all Syncs together; nil is one for this Sync
-	Event     func(reconcile.Event) // hears what the loop does, also while it does it; nil is nobody
-	Done      func(cluster.Event)   // hears how far a pass is; nil is nobody
-	Secret    func(value string)    // hears what is read of Secrets and must never be written anywhere; nil is nobody
+	Cache     string // a directory for clones, and for statuses that wait; "" is a temporary one, and memory
+	// TrustedRoot is a file to verify the identities with that sign packages; "" is none.
+	TrustedRoot string
+	Memo        manifest.Memo         // what was learnt of files, for all Syncs together; nil is one for this Sync
+	Event       func(reconcile.Event) // hears what the loop does, also while it does it; nil is nobody
+	Done        func(cluster.Event)   // hears how far a pass is; nil is nobody
+	Secret      func(value string)    // hears what is read of Secrets and must never be written anywhere; nil is nobody
 }
 
 // A Target is a Sync with all that it takes to carry it out.
@@ -222,7 +224,7 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	if source := from("spec.source.credentialsFrom.secretRef", s.Spec.Source.CredentialsFrom.SecretRef); source != nil {
 		t.repository.Credentials = source.credentials
 	}
-	t.packages = &registry.Source{Next: t.repository, How: t.Loop.Reconciler.Options, Fresh: freshTags, Secret: place.Secret, Hide: in.Secret}
+	t.packages = &registry.Source{Next: t.repository, How: t.Loop.Reconciler.Options, Fresh: freshTags, Secret: place.Secret, Hide: in.Secret, TrustedRoot: in.TrustedRoot}
 	if in.Cache != "" {
 		t.packages.Cache = filepath.Join(in.Cache, "packages")
 	}

@@ -1,7 +1,7 @@
 package catalogue
 
 import (
-	"fmt"
+	"encoding/json"
 	"strings"
 
 	"headgate.dev/headgate/render/manifest"
@@ -14,7 +14,7 @@ import (
 type ImageConfigs struct {
 	Rewrites []Prefixed // what the prefix becomes
 	Secrets  []Prefixed // the name of the Secret to pull with
-	Verified []Prefixed // that a signature is demanded
+	Verified []Prefixed // what signature is demanded: spec.verification, in JSON
 }
 
 // A Prefixed is what an ImageConfig says of the images that begin with a prefix.
@@ -71,8 +71,9 @@ func (c *ImageConfigs) read(d *manifest.Document, u *unstructured.Unstructured) 
 			p.Value = name
 			c.Secrets = append(c.Secrets, p)
 		}
-		if spec["verification"] != nil {
-			p.Value = fmt.Sprint(spec["verification"])
+		if demand := spec["verification"]; demand != nil {
+			text, _ := json.Marshal(demand) // what was decoded can be encoded
+			p.Value = string(text)
 			c.Verified = append(c.Verified, p)
 		}
 	}

@@ -1,0 +1,267 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/sigstore/sigstore-go/pkg/root"
+	"github.com/sigstore/sigstore-go/pkg/verify"
+	"github.com/sigstore/sigstore/pkg/cryptoutils"
+	"github.com/sigstore/sigstore/pkg/signature"
+)
+
+// A verification is what an ImageConfig says under spec.verification.
+type verification struct {
+	Provider string `json:"provider"`
+	Cosign   struct {
+		Authorities []authority `json:"authorities"`
+	} `json:"cosign"`
+}
+
+// An authority is somebody who may vouch for an image: whoever has a key, or one of some
+// identities.
+type authority struct {
+	Name string `json:"name"`
+	Key  *struct {
+		SecretRef struct {
+			Name string `json:"name"`
+			Key  string `json:"key"`
+		} `json:"secretRef"`
+		HashAlgorithm string `json:"hashAlgorithm"`
+	} `json:"key"`
+	Keyless *struct {
+		Identities []struct {
+			Issuer        string `json:"issuer"`
+			Subject       string `json:"subject"`
+			IssuerRegExp  string `json:"issuerRegExp"`
+			SubjectRegExp string `json:"subjectRegExp"`
+		} `json:"identities"`
+		InsecureIgnoreSCT bool `json:"insecureIgnoreSCT"`
+	} `json:"keyless"`
+	Attestations []struct {
+		Name          string `json:"name"`
+		PredicateType string `json:"predicateType"`
+	} `json:"attestations"`
+}
+
+// verificationOf reads what an ImageConfig demands. What is not known here is not ignored.
+func verificationOf(text string) (verification, error) {
+	var v verification
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil {
+		return v, fmt.Errorf("spec.verification cannot be read: %w", err)
+	}
+	switch {
+	case v.Provider != "Cosign":
+		return v, fmt.Errorf("spec.verification.provider is %q, and Headgate verifies what Cosign signs", v.Provider)
+	case len(v.Cosign.Authorities) == 0:
+		return v, errors.New("spec.verification.cosign names no authorities")
+	}
+	return v, nil
+}
+
+// signedType is the predicate of a bundle that is a signature, and attests nothing else.
+const signedType = "https://sigstore.dev/cosign/sign/v1"
+
+// predicateTypes are the short names that cosign has for types of attestations.
+var predicateTypes = map[string]string{
+	"custom":           "https://cosign.sigstore.dev/attestation/v1",
+	"cyclonedx":        "https://cyclonedx.org/bom",
+	"link":             "https://in-toto.io/Link/v1",
+	"openvex":          "https://openvex.dev/ns",
+	"slsaprovenance":   "https://slsa.dev/provenance/v0.2",
+	"slsaprovenance02": "https://slsa.dev/provenance/v0.2",
+	"slsaprovenance1":  "https://slsa.dev/provenance/v1",
+	"spdx":             "https://spdx.dev/Document",
+	"spdxjson":         "https://spdx.dev/Document",
+	"vuln":             "https://cosign.sigstore.dev/attestation/vuln/v1",
+}
+
+// demands are the types of what the authority has to have signed: a signature, or where it names
+// attestations, as with Crossplane, those instead.
+func (a authority) demands() []string {
+	var all []string
+	for _, att := range a.Attestations {
+		of := att.PredicateType
+		if long, ok := predicateTypes[of]; ok {
+			of = long
+		}
+		all = append(all, of)
+	}
+	if len(all) == 0 {
+		return []string{signedType}
+	}
+	return all
+}
+
+// A judge tells whether a proof is of an authority.
+type judge struct {
+	*verify.Verifier
+
+	policy []verify.PolicyOption
+}
+
+// judge is that of an authority.
+func (p *puller) judge(ctx context.Context, a authority) (judge, error) {
+	var trusted root.TrustedMaterialCollection
+	if p.trustedRoot != "" {
+		shipped, err := root.NewTrustedRootFromPath(p.trustedRoot)
+		if err != nil {
+			return judge{}, fmt.Errorf("trusted root %s: %w", p.trustedRoot, err)
+		}
+		trusted = append(trusted, shipped)
+	}
+	var j judge
+	var how []verify.VerifierOption
+	switch {
+	case a.Key != nil && a.Keyless != nil:
+		return j, errors.New("it has a key and keyless identities, and only one of them can count")
+	case a.Key != nil:
+		key, err := p.key(ctx, a)
+		if err != nil {
+			return j, err
+		}
+		how = append(how, verify.WithNoObserverTimestamps())
+		if len(trusted) > 0 { // as with Crossplane, which has one always
+			how = append(how, verify.WithTransparencyLog(1))
+		}
+		trusted = append(trusted, root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) {
+			return root.NewExpiringKey(key, time.Time{}, time.Time{}), nil
+		}))
+		j.policy = append(j.policy, verify.WithKey())
+	case a.Keyless != nil && len(trusted) == 0:
+		return j, errors.New("identities are verified with a trusted root of sigstore, and there is none: give one with --trusted-root=FILE")
+	case a.Keyless != nil:
+		how = append(how, verify.WithTransparencyLog(1), verify.WithObserverTimestamps(1))
+		if !a.Keyless.InsecureIgnoreSCT {
+			how = append(how, verify.WithSignedCertificateTimestamps(1))
+		}
+		var err error
+		if j.policy, err = a.identities(); err != nil {
+			return j, err
+		}
+	default:
+		return j, errors.New("it has neither a key nor keyless identities, so it could be anybody")
+	}
+	var err error
+	j.Verifier, err = verify.NewVerifier(trusted, how...)
+	return j, err
+}
+
+// identities are those of which one has to have signed. A regular expression comes before what
+// is to be equal, as with Crossplane.
+func (a authority) identities() ([]verify.PolicyOption, error) {
+	var all []verify.PolicyOption
+	for i, one := range a.Keyless.Identities {
+		if one.IssuerRegExp != "" {
+			one.Issuer = ""
+		}
+		if one.SubjectRegExp != "" {
+			one.Subject = ""
+		}
+		if one.Issuer+one.IssuerRegExp == "" || one.Subject+one.SubjectRegExp == "" {
+			return nil, fmt.Errorf("identity %d needs an issuer and a subject, or anybody could sign; if anybody may, say so with .*", i+1)
+		}
+		identity, err := verify.NewShortCertificateIdentity(one.Issuer, one.IssuerRegExp, one.Subject, one.SubjectRegExp)
+		if err != nil {
+			return nil, fmt.Errorf("identity %d: %w", i+1, err)
+		}
+		all = append(all, verify.WithCertificateIdentity(identity))
+	}
+	if len(all) == 0 {
+		return nil, errors.New("it names no identities, so it could be anybody")
+	}
+	return all, nil
+}
+
+var hashes = map[string]crypto.Hash{
+	"": crypto.SHA256, "sha224": crypto.SHA224, "sha256": crypto.SHA256, "sha384": crypto.SHA384, "sha512": crypto.SHA512,
+}
+
+// key verifies with the public key of an authority: that of a file, or else of the Secret.
+func (p *puller) key(ctx context.Context, a authority) (signature.Verifier, error) {
+	ref := a.Key.SecretRef
+	of := ref.Name + "/" + ref.Key
+	hash, ok := hashes[strings.ToLower(strings.TrimSpace(a.Key.HashAlgorithm))]
+	if !ok {
+		return nil, fmt.Errorf("%q is no hash algorithm; sha256 is", a.Key.HashAlgorithm)
+	}
+	content, err := p.publicKey(ctx, ref.Name, ref.Key)
+	if err != nil {
+		return nil, err
+	}
+	public, err := cryptoutils.UnmarshalPEMToPublicKey(content)
+	if err != nil {
+		return nil, fmt.Errorf("what is at %s is no public key in PEM", of) // and not to be quoted
+	}
+	return signature.LoadVerifier(public, hash)
+}
+
+func (p *puller) publicKey(ctx context.Context, name, key string) ([]byte, error) {
+	if file, ok := p.keyFiles[name+"/"+key]; ok {
+		return os.ReadFile(file)
+	}
+	if p.secret == nil {
+		return nil, fmt.Errorf("its key is in the Secret %[1]s, and no cluster is asked for it: give it with --verification-key=%[1]s/%[2]s=FILE", name, key)
+	}
+	data, err := p.secret(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("the Secret %s: %w", name, err)
+	}
+	if len(data[key]) == 0 {
+		return nil, fmt.Errorf("the Secret %s has nothing under the key %s", name, key)
+	}
+	return data[key], nil
+}
+
+// accept says what is wrong with a proof, of what is demanded and for the image of a digest.
+func (j judge) accept(by proof, digest, demand string) error {
+	if by.payload != nil {
+		if demand != signedType {
+			return errors.New("it is a signature, and attests nothing")
+		}
+		if _, err := j.Verify(by, verify.NewPolicy(verify.WithArtifact(bytes.NewReader(by.payload)), j.policy...)); err != nil {
+			return err
+		}
+		return names(by.payload, digest)
+	}
+	sum, err := hex.DecodeString(strings.TrimPrefix(digest, "sha256:"))
+	if err != nil {
+		return err
+	}
+	result, err := j.Verify(by, verify.NewPolicy(verify.WithArtifactDigest("sha256", sum), j.policy...))
+	if err != nil {
+		return err
+	}
+	if of := result.Statement.GetPredicateType(); of != demand {
+		return fmt.Errorf("it is of type %q, not %q", of, demand)
+	}
+	return nil
+}
+
+// names says whether what was signed is of the image.
+func names(payload []byte, digest string) error {
+	var signed struct {
+		Critical struct {
+			Image struct {
+				Digest string `json:"docker-manifest-digest"`
+			} `json:"image"`
+		} `json:"critical"`
+	}
+	if err := json.Unmarshal(payload, &signed); err != nil {
+		return fmt.Errorf("what was signed cannot be read: %w", err)
+	}
+	if of := signed.Critical.Image.Digest; of != digest {
+		return fmt.Errorf("it is the signature of another image, %q", of)
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package registry
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
+	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	protodsse "github.com/sigstore/protobuf-specs/gen/pb-go/dsse"
+	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"google.golang.org/protobuf/encoding/protojson"
+)
+
+const (
+	mostProofs = 64       // that are looked at, of one image
+	proofBytes = 32 << 20 // of one; an attestation may hold all that is in an image
+)
+
+// Where cosign keeps what, in layers of an image of its own.
+const (
+	simpleSigning = "application/vnd.dev.cosign.simplesigning.v1+json"
+	dsseEnvelope  = "application/vnd.dsse.envelope.v1+json"
+	bundles       = "application/vnd.dev.sigstore.bundle" // and a version
+	oldBundle     = bundles + "+json;version=0.1"         // what a layer and its annotations amount to
+
+	annotatedSignature   = "dev.cosignproject.cosign/signature"
+	annotatedCertificate = "dev.sigstore.cosign/certificate"
+	annotatedLog         = "dev.sigstore.cosign/bundle"
+	annotatedTime        = "dev.sigstore.cosign/rfc3161timestamp"
+)
+
+// A proof is a signature or an attestation that was found beside an image. It proves nothing
+// until it is verified.
+type proof struct {
+	*bundle.Bundle
+
+	payload []byte // what was signed; nil where the bundle holds it
+	layered bool   // it is a layer with annotations, the only form that Crossplane reads
+}
+
+// proofs are what is found beside an image: under the tag that cosign gives it, which ends in the
+// suffix, and as referrers. broken is what is wrong with those that cannot be read.
+func (p *puller) proofs(ctx context.Context, from origin, digest, suffix string) (all []proof, findings []manifest.Finding, broken, err error) {
+	of := from.Digest(digest)
+	images, findings, err := p.listed(ctx, from, of.Name()+" "+suffix, "the signatures of "+of.Name()+" are those", func(ctx context.Context, client *remote.Puller) ([]string, error) {
+		var images []string
+		tagged, err := client.Head(ctx, from.Tag(strings.Replace(digest, ":", "-", 1)+"."+suffix))
+		if err == nil {
+			images = append(images, tagged.Digest.String())
+		} else if !isRefusal(err, http.StatusNotFound) {
+			return nil, err
+		}
+		referrers, err := remote.Referrers(of, remote.Reuse(client), remote.WithContext(ctx))
+		if err != nil {
+			if _, answered := errors.AsType[*transport.Error](err); answered && !isOutage(err) {
+				return images, nil // it does not know referrers
+			}
+			return nil, err
+		}
+		index, err := referrers.IndexManifest()
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range index.Manifests {
+			images = append(images, m.Digest.String())
+		}
+		return images, nil
+	})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for _, image := range images[:min(len(images), mostProofs)] {
+		raw, err := p.manifest(ctx, from, image)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		var m v1.Manifest
+		if err := json.Unmarshal(raw, &m); err != nil {
+			broken = errors.Join(broken, err)
+			continue
+		}
+		for _, l := range m.Layers {
+			if kind := string(l.MediaType); kind != simpleSigning && kind != dsseEnvelope && !strings.HasPrefix(kind, bundles) || len(all) == mostProofs {
+				continue
+			}
+			content, err := p.content(ctx, from, l)
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			one, err := proofOf(string(l.MediaType), content, l.Annotations)
+			if err != nil {
+				broken = errors.Join(broken, err)
+				continue
+			}
+			all = append(all, one)
+		}
+	}
+	return all, findings, broken, nil
+}
+
+// isRefusal says whether an error is the answer of a registry with a status.
+func isRefusal(err error, status int) bool {
+	answer, ok := errors.AsType[*transport.Error](err)
+	return ok && answer.StatusCode == status
+}
+
+// content is a small blob.
+func (p *puller) content(ctx context.Context, from origin, blob v1.Descriptor) ([]byte, error) {
+	if blob.Size > proofBytes {
+		return nil, fmt.Errorf("a signature of it is larger than %d bytes", proofBytes)
+	}
+	if err := p.have(ctx, from, blob); err != nil {
+		return nil, err
+	}
+	return p.cache.read(blob.Digest.String(), proofBytes)
+}
+
+// proofOf reads what one layer holds.
+func proofOf(kind string, content []byte, annotations map[string]string) (proof, error) {
+	if strings.HasPrefix(kind, bundles) {
+		b := new(bundle.Bundle)
+		err := b.UnmarshalJSON(content)
+		return proof{Bundle: b}, err
+	}
+	b := &protobundle.Bundle{MediaType: oldBundle}
+	var err error
+	if b.VerificationMaterial, err = material(annotations); err != nil {
+		return proof{}, err
+	}
+	made := proof{layered: true}
+	if kind == dsseEnvelope {
+		envelope := new(protodsse.Envelope)
+		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(content, envelope); err != nil {
+			return proof{}, err
+		}
+		b.Content = &protobundle.Bundle_DsseEnvelope{DsseEnvelope: envelope}
+	} else {
+		signature, err := base64.StdEncoding.DecodeString(annotations[annotatedSignature])
+		if err != nil {
+			return proof{}, fmt.Errorf("annotation %s: %w", annotatedSignature, err)
+		}
+		sum := sha256.Sum256(content)
+		b.Content = &protobundle.Bundle_MessageSignature{MessageSignature: &protocommon.MessageSignature{
+			MessageDigest: &protocommon.HashOutput{Algorithm: protocommon.HashAlgorithm_SHA2_256, Digest: sum[:]},
+			Signature:     signature,
+		}}
+		made.payload = content
+	}
+	made.Bundle, err = bundle.NewBundle(b)
+	return made, err
+}
+
+// material is what annotations say of who signed, and when.
+func material(annotations map[string]string) (*protobundle.VerificationMaterial, error) {
+	m := &protobundle.VerificationMaterial{Content: &protobundle.VerificationMaterial_PublicKey{PublicKey: &protocommon.PublicKeyIdentifier{}}}
+	if text := annotations[annotatedCertificate]; text != "" {
+		block, _ := pem.Decode([]byte(text))
+		if block == nil {
+			return nil, fmt.Errorf("annotation %s: it is no PEM", annotatedCertificate)
+		}
+		m.Content = &protobundle.VerificationMaterial_Certificate{Certificate: &protocommon.X509Certificate{RawBytes: block.Bytes}}
+	}
+	if text := annotations[annotatedLog]; text != "" {
+		entry, err := logEntry(text)
+		if err != nil {
+			return nil, fmt.Errorf("annotation %s: %w", annotatedLog, err)
+		}
+		m.TlogEntries = append(m.TlogEntries, entry)
+	}
+	if text := annotations[annotatedTime]; text != "" {
+		var said struct {
+			SignedRFC3161Timestamp []byte
+		}
+		if err := json.Unmarshal([]byte(text), &said); err != nil {
+			return nil, fmt.Errorf("annotation %s: %w", annotatedTime, err)
+		}
+		m.TimestampVerificationData = &protobundle.TimestampVerificationData{
+			Rfc3161Timestamps: []*protocommon.RFC3161SignedTimestamp{{SignedTimestamp: said.SignedRFC3161Timestamp}},
+		}
+	}
+	return m, nil
+}
+
+// logEntry is the entry of a transparency log, with its promise to include it.
+func logEntry(text string) (*protorekor.TransparencyLogEntry, error) {
+	var said struct {
+		SignedEntryTimestamp []byte
+		Payload              struct {
+			Body           []byte `json:"body"`
+			IntegratedTime int64  `json:"integratedTime"`
+			LogIndex       int64  `json:"logIndex"`
+			LogID          string `json:"logID"`
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &said); err != nil {
+		return nil, err
+	}
+	var body struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	if err := json.Unmarshal(said.Payload.Body, &body); err != nil {
+		return nil, err
+	}
+	id, err := hex.DecodeString(said.Payload.LogID)
+	if err != nil {
+		return nil, err
+	}
+	return &protorekor.TransparencyLogEntry{
+		LogIndex:          said.Payload.LogIndex,
+		LogId:             &protocommon.LogId{KeyId: id},
+		KindVersion:       &protorekor.KindVersion{Kind: body.Kind, Version: body.APIVersion},
+		IntegratedTime:    said.Payload.IntegratedTime,
+		InclusionPromise:  &protorekor.InclusionPromise{SignedEntryTimestamp: said.SignedEntryTimestamp},
+		CanonicalizedBody: said.Payload.Body,
+	}, nil
+}

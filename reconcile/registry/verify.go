@@ -1,0 +1,97 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// RuleSignature is of an image that is signed well, and not for Crossplane.
+const RuleSignature = "package-signature-elsewhere"
+
+// verified says why an image is not to be trusted. Any one authority will do, as with Crossplane.
+func (p *puller) verified(ctx context.Context, from origin, digest string, by catalogue.Prefixed) ([]manifest.Finding, error) {
+	v, err := verificationOf(by.Value)
+	if err != nil {
+		return nil, err
+	}
+	var why error
+	for _, a := range v.Cosign.Authorities {
+		findings, err := p.vouched(ctx, from, digest, a)
+		if err == nil {
+			return findings, nil
+		}
+		why = errors.Join(why, fmt.Errorf("authority %q: %w", a.Name, err))
+	}
+	return nil, why
+}
+
+// vouched says why an authority does not vouch for an image: it has to for all that it is to
+// attest. Crossplane is content with one attestation of several.
+func (p *puller) vouched(ctx context.Context, from origin, digest string, a authority) ([]manifest.Finding, error) {
+	j, err := p.judge(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	what, suffix := "signature", "sig"
+	if len(a.Attestations) > 0 {
+		what, suffix = "attestation", "att"
+	}
+	all, findings, broken, err := p.proofs(ctx, from, digest, suffix)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, errors.Join(fmt.Errorf("the image has no %s", what), broken)
+	}
+	said := false
+	for _, demand := range a.demands() {
+		accepted, err := j.first(all, digest, demand)
+		if err != nil {
+			return nil, fmt.Errorf("no %s is accepted: %w", what, errors.Join(err, broken))
+		}
+		if f, ok := accepted.elsewhere(from.Digest(digest).Name(), suffix); ok && !said {
+			findings, said = append(findings, f), true
+		}
+	}
+	return findings, nil
+}
+
+// first is the first proof that is accepted, if it can be one that Crossplane accepts, too.
+func (j judge) first(all []proof, digest, demand string) (accepted proof, why error) {
+	for _, one := range all {
+		if err := j.accept(one, digest, demand); err != nil {
+			why = errors.Join(why, err)
+			continue
+		}
+		if _, objected := one.elsewhere("", ""); !objected {
+			return one, nil
+		}
+		if accepted.Bundle == nil {
+			accepted = one
+		}
+	}
+	if accepted.Bundle != nil {
+		return accepted, nil
+	}
+	return accepted, why
+}
+
+// elsewhere says what Crossplane has against a proof that is accepted.
+func (by proof) elsewhere(image, suffix string) (manifest.Finding, bool) {
+	f := manifest.Finding{Rule: RuleSignature, Severity: manifest.Warning}
+	switch {
+	case !by.layered:
+		f.Message = fmt.Sprintf("the signature of %s is right, and in a bundle; Crossplane up to v2.4, if it verifies signatures, reads only what the tag that ends in .%s holds", image, suffix)
+		f.Fix = "sign it with cosign --new-bundle-format=false, too"
+	case len(by.VerificationMaterial.TlogEntries) == 0:
+		f.Message = fmt.Sprintf("the signature of %s is right, and in no transparency log; Crossplane, if it verifies signatures, accepts none without", image)
+		f.Fix = "sign it as cosign does without flags, with an entry in the log"
+	default:
+		return f, false
+	}
+	return f, true
+}

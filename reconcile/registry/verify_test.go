@@ -1,0 +1,650 @@
+package registry_test
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/registry"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/sigstore/sigstore-go/pkg/root"
+	"github.com/sigstore/sigstore-go/pkg/testing/ca"
+	"github.com/sigstore/sigstore-go/pkg/tlog"
+	"github.com/sigstore/sigstore/pkg/cryptoutils"
+)
+
+// A signer signs with a key, as cosign does.
+type signer struct{ crypto.Signer }
+
+func newSigner(t *testing.T) signer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer{key}
+}
+
+func (s signer) sign(t *testing.T, message []byte) string {
+	t.Helper()
+	how := crypto.SHA256
+	sum := sha256.Sum256(message)
+	signed := sum[:]
+	if _, ok := s.Public().(ed25519.PublicKey); ok {
+		how, signed = 0, message
+	}
+	signature, err := s.Sign(rand.Reader, signed, how)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(signature)
+}
+
+func (s signer) pem(t *testing.T) []byte {
+	t.Helper()
+	text, err := cryptoutils.MarshalPublicKeyToPEM(s.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// simple is what is signed of an image.
+func simple(digest string) []byte {
+	return []byte(`{"critical":{"identity":{"docker-reference":""},"image":{"docker-manifest-digest":"` + digest + `"},"type":"cosign container image signature"},"optional":null}`)
+}
+
+const signatureKey = "dev.cosignproject.cosign/signature"
+
+// signature is a layer with the signature of what is signed of an image.
+func (s signer) signature(t *testing.T, payload []byte) mutate.Addendum {
+	t.Helper()
+	return layerOf("application/vnd.dev.cosign.simplesigning.v1+json", payload, map[string]string{signatureKey: s.sign(t, payload)})
+}
+
+func layerOf(kind string, content []byte, annotations map[string]string) mutate.Addendum {
+	return mutate.Addendum{Layer: static.NewLayer(content, types.MediaType(kind)), MediaType: types.MediaType(kind), Annotations: annotations}
+}
+
+// envelope is a signed statement of some type about an image.
+func (s signer) envelope(t *testing.T, digest, predicate string) string {
+	t.Helper()
+	const kind = "application/vnd.in-toto+json"
+	statement := fmt.Sprintf(`{"_type":"https://in-toto.io/Statement/v1","subject":[{"name":"image","digest":{"sha256":%q}}],"predicateType":%q,"predicate":{}}`, strings.TrimPrefix(digest, "sha256:"), predicate)
+	message := fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(kind), kind, len(statement), statement)
+	return fmt.Sprintf(`{"payload":%q,"payloadType":%q,"signatures":[{"sig":%q}]}`, base64.StdEncoding.EncodeToString([]byte(statement)), kind, s.sign(t, message))
+}
+
+// attestation is a layer with such a statement.
+func (s signer) attestation(t *testing.T, digest, predicate string) mutate.Addendum {
+	t.Helper()
+	return layerOf("application/vnd.dsse.envelope.v1+json", []byte(s.envelope(t, digest, predicate)), map[string]string{signatureKey: ""})
+}
+
+// bundle is a layer with it, too, in the form that cosign writes since v3.
+func (s signer) bundle(t *testing.T, digest, predicate string) mutate.Addendum {
+	t.Helper()
+	const kind = "application/vnd.dev.sigstore.bundle.v0.3+json"
+	return layerOf(kind, fmt.Appendf(nil, `{"mediaType":%q,"verificationMaterial":{"publicKey":{"hint":"any"}},"dsseEnvelope":%s}`, kind, s.envelope(t, digest, predicate)), nil)
+}
+
+const signedPredicate = "https://sigstore.dev/cosign/sign/v1"
+
+// tagged pushes layers under the tag that cosign looks for.
+func tagged(t *testing.T, r *fixtures.Registry, digest, suffix string, layers ...mutate.Addendum) {
+	t.Helper()
+	img, err := mutate.Append(mutate.MediaType(empty.Image, types.OCIManifestSchema1), layers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.PushImage(t, "acme/provider-sea", strings.Replace(digest, ":", "-", 1)+"."+suffix, img)
+}
+
+// referring pushes layers of an image that refers to another.
+func referring(t *testing.T, r *fixtures.Registry, digest string, layers ...mutate.Addendum) {
+	t.Helper()
+	img, err := mutate.Append(mutate.MediaType(empty.Image, types.OCIManifestSchema1), layers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, err := v1.NewHash(digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refers, ok := mutate.Subject(img, v1.Descriptor{MediaType: types.OCIManifestSchema1, Digest: of}).(v1.Image)
+	if !ok {
+		t.Fatal("an image with a subject is an image")
+	}
+	r.PushImage(t, "acme/provider-sea", "referrer", refers)
+}
+
+func newSigstore(t *testing.T) *ca.VirtualSigstore {
+	t.Helper()
+	made, err := ca.NewVirtualSigstore()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// trustedRoot is the file that a sigstore ships.
+func trustedRoot(t *testing.T, of *ca.VirtualSigstore) string {
+	t.Helper()
+	read := func(logs map[string]*root.TransparencyLog) map[string]*root.TransparencyLog {
+		for _, l := range logs {
+			id, err := hex.DecodeString(string(l.ID))
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.ID = id
+		}
+		return logs
+	}
+	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, of.FulcioCertificateAuthorities(), read(of.CTLogs()), of.TimestampingAuthorities(), read(of.RekorLogs()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := made.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "trusted_root.json")
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// logged is what cosign keeps of an entry in a transparency log.
+func logged(t *testing.T, in *ca.VirtualSigstore, body []byte) string {
+	t.Helper()
+	id, err := in.RekorLogID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := tlog.RekorPayload{Body: base64.StdEncoding.EncodeToString(body), IntegratedTime: time.Now().Add(5 * time.Minute).Unix(), LogIndex: 7, LogID: id}
+	promise, err := in.RekorSignPayload(entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(map[string]any{"SignedEntryTimestamp": promise, "Payload": entry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// inLog is a layer with a signature whose entry is in a log.
+func (s signer) inLog(t *testing.T, in *ca.VirtualSigstore, payload []byte) mutate.Addendum {
+	t.Helper()
+	layer := s.signature(t, payload)
+	sum := sha256.Sum256(payload)
+	layer.Annotations["dev.sigstore.cosign/bundle"] = logged(t, in, fmt.Appendf(nil,
+		`{"apiVersion":"0.0.1","kind":"hashedrekord","spec":{"data":{"hash":{"algorithm":"sha256","value":%q}},"signature":{"content":%q,"publicKey":{"content":%q}}}}`,
+		hex.EncodeToString(sum[:]), layer.Annotations[signatureKey], base64.StdEncoding.EncodeToString(s.pem(t))))
+	return layer
+}
+
+// keyless is a layer with the signature of an identity.
+func keyless(t *testing.T, in *ca.VirtualSigstore, issuer, subject string, payload []byte) mutate.Addendum {
+	t.Helper()
+	made, err := in.Sign(subject, issuer, payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err1 := made.VerificationContent()
+	what, err2 := made.SignatureContent()
+	entries, err3 := made.TlogEntries()
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := cryptoutils.MarshalCertificateToPEM(who.Certificate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return layerOf("application/vnd.dev.cosign.simplesigning.v1+json", payload, map[string]string{
+		signatureKey:                      base64.StdEncoding.EncodeToString(what.Signature()),
+		"dev.sigstore.cosign/certificate": string(certificate),
+		"dev.sigstore.cosign/bundle":      logged(t, in, entries[0].TransparencyLogEntry().GetCanonicalizedBody()),
+	})
+}
+
+// demanding is a commit that installs a provider, and has authorities vouch for it.
+func demanding(r *fixtures.Registry, verification string) commit {
+	return commit{files: tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.0.0", "") + `---
+apiVersion: pkg.crossplane.io/v1beta1
+kind: ImageConfig
+metadata: {name: signed}
+spec:
+  matchImages: [{prefix: ` + r.Host + `/acme}]
+  verification: ` + verification + "\n")}
+}
+
+const (
+	byAcme = `{provider: Cosign, cosign: {authorities: [{name: acme, key: {secretRef: {name: acme, key: cosign.pub}}}]}}`
+
+	issuer, subject = "https://login.example.org", "release@acme.example.org"
+)
+
+func attesting(kinds ...string) string {
+	var all []string
+	for _, one := range kinds {
+		all = append(all, "{name: any, predicateType: "+one+"}")
+	}
+	return `{provider: Cosign, cosign: {authorities: [{name: acme, key: {secretRef: {name: acme, key: cosign.pub}}, attestations: [` + strings.Join(all, ", ") + `]}]}}`
+}
+
+func byIdentity(identity string) string {
+	return `{provider: Cosign, cosign: {authorities: [{name: release, keyless: {insecureIgnoreSCT: true, identities: [` + identity + `]}}]}}`
+}
+
+// A package that is to be verified is read if one of those who may has signed exactly its image,
+// and not otherwise.
+func TestVerify(t *testing.T) {
+	acme, other := newSigner(t), newSigner(t)
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edwards := signer{private}
+	public, elsewhere := newSigstore(t), newSigstore(t)
+	shipped := trustedRoot(t, public)
+	const another = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+	cases := map[string]struct {
+		reason string
+		sign   func(t *testing.T, r *fixtures.Registry, digest string)
+		demand string
+		root   string
+		want   string // what is said of the package that is not read; "" if it is
+		rules  []string
+	}{
+		"Key": {
+			reason: "Crossplane's own accepts no signature that is in no log, so a user of Crossplane has to know.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", acme.signature(t, simple(digest)))
+			},
+			demand: byAcme,
+			rules:  []string{registry.RuleSignature},
+		},
+		"KeyInLog": {
+			reason: "This is what cosign does without flags; nothing is to be said of it.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", acme.inLog(t, public, simple(digest)))
+			},
+			demand: byAcme,
+			root:   shipped,
+		},
+		"KeyNotInLog": {
+			reason: "Who ships a trusted root has the log be asked, as Crossplane does.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", acme.signature(t, simple(digest)))
+			},
+			demand: byAcme,
+			root:   shipped,
+			want:   "transparency log",
+		},
+		"KeyInForeignLog": {
+			reason: "Anybody can keep a log.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", acme.inLog(t, elsewhere, simple(digest)))
+			},
+			demand: byAcme,
+			root:   shipped,
+			want:   "transparency log",
+		},
+		"Ed25519": {
+			reason: "Keys of this kind sign the message, not its hash.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", edwards.signature(t, simple(digest)))
+			},
+			demand: strings.Replace(byAcme, "cosign.pub", "ed25519.pub", 1),
+			rules:  []string{registry.RuleSignature},
+		},
+		"Bundle": {
+			reason: "cosign v3 keeps signatures as bundles that refer to the image.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				referring(t, r, digest, acme.bundle(t, digest, signedPredicate))
+			},
+			demand: byAcme,
+			rules:  []string{registry.RuleSignature},
+		},
+		"SecondAuthority": {
+			reason: "With Crossplane any authority will do.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", acme.signature(t, simple(digest)))
+			},
+			demand: `{provider: Cosign, cosign: {authorities: [{name: other, key: {secretRef: {name: other, key: cosign.pub}}}, {name: acme, key: {secretRef: {name: acme, key: cosign.pub}}}]}}`,
+			rules:  []string{registry.RuleSignature},
+		},
+		"AmongOthers": {
+			reason: "Anybody who may push can put what nobody can read, or others signed, beside what counts.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", layerOf("application/vnd.dev.cosign.simplesigning.v1+json", []byte("?"), map[string]string{signatureKey: "?"}),
+					other.signature(t, simple(digest)), acme.signature(t, simple(digest)))
+				referring(t, r, digest, layerOf("application/vnd.dev.sigstore.bundle.v0.3+json", []byte("{}"), nil))
+			},
+			demand: byAcme,
+			rules:  []string{registry.RuleSignature},
+		},
+		"Unsigned": {
+			reason: "An image that somebody pushed.",
+			demand: byAcme,
+			want:   `authority "acme": the image has no signature`,
+		},
+		"OtherKey": {
+			reason: "An image that somebody pushed and signed.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", other.signature(t, simple(digest)))
+				referring(t, r, digest, other.bundle(t, digest, signedPredicate))
+			},
+			demand: byAcme,
+			want:   "no signature is accepted: failed to verify signature",
+		},
+		"Tampered": {
+			reason: "A signature of what is not there any more.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				layer := acme.signature(t, simple(another))
+				tagged(t, r, digest, "sig", layerOf("application/vnd.dev.cosign.simplesigning.v1+json", simple(digest), layer.Annotations))
+			},
+			demand: byAcme,
+			want:   "no signature is accepted: failed to verify signature",
+		},
+		"OtherImage": {
+			reason: "A good signature, copied from another image.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", acme.signature(t, simple(another)))
+			},
+			demand: byAcme,
+			want:   `it is the signature of another image, "` + another + `"`,
+		},
+		"BundleOfOtherImage": {
+			reason: "The same with a bundle.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				referring(t, r, digest, acme.bundle(t, another, signedPredicate))
+			},
+			demand: byAcme,
+			want:   "does not match any digest in statement",
+		},
+		"Attestation": {
+			reason: "A statement about an image, as of its holes, is no signature of it.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				referring(t, r, digest, acme.bundle(t, digest, "https://cosign.sigstore.dev/attestation/vuln/v1"))
+			},
+			demand: byAcme,
+			want:   "no signature is accepted: it is of type",
+		},
+		"Attested": {
+			reason: "An authority that is to attest something has done so.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "att", acme.attestation(t, digest, "https://spdx.dev/Document"), acme.attestation(t, digest, "https://slsa.dev/provenance/v1"))
+			},
+			demand: attesting("spdxjson", "https://slsa.dev/provenance/v1"),
+			rules:  []string{registry.RuleSignature},
+		},
+		"HalfAttested": {
+			reason: "What is to be attested is not ignored.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", acme.signature(t, simple(digest)))
+				tagged(t, r, digest, "att", acme.attestation(t, digest, "https://spdx.dev/Document"))
+			},
+			demand: attesting("spdxjson", "vuln"),
+			want:   "no attestation is accepted",
+		},
+		"SignedNotAttested": {
+			reason: "A signature attests nothing.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", acme.signature(t, simple(digest)))
+				tagged(t, r, digest, "att", acme.signature(t, simple(digest)))
+			},
+			demand: attesting("spdxjson"),
+			want:   "it is a signature, and attests nothing",
+		},
+		"Identity": {
+			reason: "Who signs without a key is told by a certificate, which a log has seen while it was valid.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", keyless(t, public, issuer, subject, simple(digest)))
+			},
+			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
+			root:   shipped,
+		},
+		"IdentityByPattern": {
+			reason: "With Crossplane a regular expression counts before what is to be equal.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", keyless(t, public, issuer, subject, simple(digest)))
+			},
+			demand: byIdentity(`{issuer: nobody, issuerRegExp: "^https://login[.]example[.]org$", subject: nobody, subjectRegExp: "^.*@acme[.]example[.]org$"}`),
+			root:   shipped,
+		},
+		"OtherSubject": {
+			reason: "Everybody can have an identity.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", keyless(t, public, issuer, "mallory@example.net", simple(digest)))
+			},
+			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
+			root:   shipped,
+			want:   `got "mallory@example.net"`,
+		},
+		"OtherIssuer": {
+			reason: "The same name means somebody else where somebody else gives names.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", keyless(t, public, "https://login.example.net", subject, simple(digest)))
+			},
+			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
+			root:   shipped,
+			want:   `got "https://login.example.net"`,
+		},
+		"OtherSigstore": {
+			reason: "Anybody can make certificates.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", keyless(t, elsewhere, issuer, subject, simple(digest)))
+			},
+			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
+			root:   shipped,
+			want:   "transparency log",
+		},
+		"IdentityOfOtherImage": {
+			reason: "A good signature, copied from another image.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", keyless(t, public, issuer, subject, simple(another)))
+			},
+			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
+			root:   shipped,
+			want:   "it is the signature of another image",
+		},
+		"IdentityForKey": {
+			reason: "A certificate is not the key that is demanded.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", keyless(t, public, issuer, subject, simple(digest)))
+			},
+			demand: byAcme,
+			root:   shipped,
+			want:   "expected key signature, not certificate",
+		},
+		"KeyForIdentity": {
+			reason: "A key is nobody's identity.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", acme.inLog(t, public, simple(digest)))
+			},
+			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
+			root:   shipped,
+			want:   "no signature is accepted",
+		},
+		"NoCertificateLog": {
+			reason: "A certificate that no log has seen may have been made in secret.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", keyless(t, public, issuer, subject, simple(digest)))
+			},
+			demand: strings.Replace(byIdentity(`{issuer: "`+issuer+`", subject: `+subject+`}`), "insecureIgnoreSCT: true, ", "", 1),
+			root:   shipped,
+			want:   "signed certificate timestamp",
+		},
+		"NoTrustedRoot": {
+			reason: "Whose certificates count has to be said, and how.",
+			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				tagged(t, r, digest, "sig", keyless(t, public, issuer, subject, simple(digest)))
+			},
+			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
+			want:   "--trusted-root=FILE",
+		},
+		"AnySubject": {
+			reason: "Everybody has an identity at the big issuers.",
+			demand: byIdentity(`{issuer: "` + issuer + `"}`),
+			root:   shipped,
+			want:   "identity 1 needs an issuer and a subject",
+		},
+		"NoIdentities": {
+			reason: "An empty list would let everybody pass.",
+			demand: byIdentity(""),
+			root:   shipped,
+			want:   "it names no identities",
+		},
+		"NeitherKeyNorIdentity": {
+			reason: "An authority without either would let everybody pass.",
+			demand: `{provider: Cosign, cosign: {authorities: [{name: acme}]}}`,
+			want:   "it has neither a key nor keyless identities",
+		},
+		"Both": {
+			reason: "It is not clear who has to sign.",
+			demand: `{provider: Cosign, cosign: {authorities: [{name: acme, key: {secretRef: {name: acme, key: cosign.pub}}, keyless: {identities: [{issuer: a, subject: b}]}}]}}`,
+			want:   "only one of them can count",
+		},
+		"NobodyAtAll": {
+			reason: "No authority is not any authority.",
+			demand: `{provider: Cosign}`,
+			want:   "names no authorities",
+		},
+		"OtherProvider": {
+			reason: "What cannot be verified is not trusted.",
+			demand: `{provider: Notation, cosign: {authorities: [{name: acme}]}}`,
+			want:   `spec.verification.provider is "Notation"`,
+		},
+		"WhatIsNotKnown": {
+			reason: "What a later version of Crossplane demands is not ignored.",
+			demand: `{provider: Cosign, cosign: {authorities: [{name: acme, key: {secretRef: {name: acme, key: cosign.pub}}, policy: {}}]}}`,
+			want:   `unknown field "policy"`,
+		},
+		"NoKeyInSecret": {
+			reason: "It says where it has looked.",
+			demand: strings.Replace(byAcme, "cosign.pub", "absent", 1),
+			want:   "the Secret acme has nothing under the key absent",
+		},
+		"NoPublicKey": {
+			reason: "What a commit names in a Secret may be anything, and is not shown.",
+			demand: strings.Replace(byAcme, "cosign.pub", "cosign.key", 1),
+			want:   "what is at acme/cosign.key is no public key in PEM",
+		},
+		"Hash": {
+			reason: "A hash that does not exist is a mistake.",
+			demand: strings.Replace(byAcme, "cosign.pub}", "cosign.pub}, hashAlgorithm: md5", 1),
+			want:   `"md5" is no hash algorithm`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := start(t)
+			digest := r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)
+			if tc.sign != nil {
+				tc.sign(t, r, digest)
+			}
+			s := &registry.Source{
+				Next: demanding(r, tc.demand), Cache: t.TempDir(), TrustedRoot: tc.root,
+				Secret: func(_ context.Context, name string) (map[string][]byte, error) {
+					switch name {
+					case "acme":
+						return map[string][]byte{"cosign.pub": acme.pem(t), "ed25519.pub": edwards.pem(t), "cosign.key": []byte("canary-key")}, nil
+					case "other":
+						return map[string][]byte{"cosign.pub": other.pem(t)}, nil
+					}
+					return nil, errors.New("asked for Secret " + name)
+				},
+			}
+			r.Asked()
+			want := rendered(t, s, render.OwnerCrossplane)
+			if tc.want == "" {
+				if diff := cmp.Diff([]string{"boats.sea.example.org true", "Provider provider-sea v1.0.0"}, told(want)); diff != "" {
+					t.Errorf("%s (-want +got):\n%s\n%v", tc.reason, diff, want.Unread)
+				}
+				if diff := cmp.Diff(tc.rules, rules(want, manifest.Warning)); diff != "" {
+					t.Errorf("%s\nrules (-want +got):\n%s", tc.reason, diff)
+				}
+				return
+			}
+			if len(want.Definitions) > 0 || len(want.Unread) != 1 || !strings.Contains(want.Unread[0].Err.Error(), tc.want) {
+				t.Fatalf("%s\n%d definitions, %v\nwant: %s", tc.reason, len(want.Definitions), want.Unread, tc.want)
+			}
+			if said := want.Unread[0].Err.Error(); !strings.Contains(said, "ImageConfig signed (package-0.yaml:11) demands that its signature is verified") || strings.Contains(said, "canary") {
+				t.Errorf("%s\nIt says who demands it and no secret: %s", tc.reason, said)
+			}
+			requests, _ := r.Asked()
+			if i := slices.IndexFunc(requests, func(one string) bool { return strings.HasSuffix(one, "/manifests/"+digest) }); i >= 0 {
+				t.Errorf("%s\nWhat is not trusted is not pulled: %q", tc.reason, requests)
+			}
+		})
+	}
+}
+
+// Without a cluster the key is in a file; and what was verified once is verified again while
+// nobody can be asked, from what was kept.
+func TestVerifyWithFile(t *testing.T) {
+	r := start(t)
+	acme := newSigner(t)
+	digest := r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)
+	tagged(t, r, digest, "sig", acme.signature(t, simple(digest)))
+	file := filepath.Join(t.TempDir(), "cosign.pub")
+	if err := os.WriteFile(file, acme.pem(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cache := t.TempDir()
+	source := func() *registry.Source {
+		return &registry.Source{Next: demanding(r, byAcme), Cache: cache, KeyFiles: map[string]string{"acme/cosign.pub": file}}
+	}
+	without := source()
+	without.KeyFiles = nil
+	if want := rendered(t, without, render.OwnerCrossplane); len(want.Unread) != 1 || !strings.Contains(want.Unread[0].Err.Error(), "--verification-key=acme/cosign.pub=FILE") {
+		t.Errorf("It says what to do without a cluster: %v", want.Unread)
+	}
+	if want := rendered(t, source(), render.OwnerCrossplane); len(want.Definitions) != 1 {
+		t.Errorf("The key of the file counts: %v", want.Unread)
+	}
+	r.Fail(http.StatusServiceUnavailable)
+	if want := rendered(t, source(), render.OwnerCrossplane); len(want.Definitions) != 1 {
+		t.Errorf("A registry that is down keeps nobody from verifying: %v", want.Unread)
+	}
+	offline := source()
+	offline.Offline = true
+	if want := rendered(t, offline, render.OwnerCrossplane); len(want.Definitions) != 1 {
+		t.Errorf("Nobody is asked: %v", want.Unread)
+	}
+	if err := os.WriteFile(file, newSigner(t).pem(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if want := rendered(t, source(), render.OwnerCrossplane); len(want.Definitions) != 0 || len(want.Unread) != 1 {
+		t.Errorf("A key that was replaced does not count any more, whatever the cache holds: %v", want.Unread)
+	}
+}
