@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"headgate.dev/headgate/render/manifest"
@@ -75,10 +76,12 @@ func (p *puller) proofs(ctx context.Context, from origin, digest, suffix string)
 		if err != nil {
 			return nil, err
 		}
+		var bundles []string
 		for _, m := range index.Manifests {
-			images = append(images, m.Digest.String())
+			bundles = append(bundles, m.Digest.String())
 		}
-		return images, nil
+		slices.Sort(bundles) // registries have no order for them
+		return append(images, bundles...), nil
 	})
 	if err != nil {
 		return nil, nil, nil, err
