@@ -76,12 +76,12 @@ func (p *puller) proofs(ctx context.Context, from origin, digest, suffix string)
 		if err != nil {
 			return nil, err
 		}
-		var bundles []string
+		var others []string
 		for _, m := range index.Manifests {
-			bundles = append(bundles, m.Digest.String())
+			others = append(others, m.Digest.String())
 		}
-		slices.Sort(bundles) // registries have no order for them
-		return append(images, bundles...), nil
+		slices.Sort(others) // registries have no order for them
+		return append(images, others...), nil
 	})
 	if err != nil {
 		return nil, nil, nil, err
