@@ -87,7 +87,7 @@ func (by proof) elsewhere(image, suffix string) (manifest.Finding, bool) {
 	case !by.layered:
 		f.Message = fmt.Sprintf("the signature of %s is right, and in a bundle; Crossplane up to v2.4, if it verifies signatures, reads only what the tag that ends in .%s holds", image, suffix)
 		f.Fix = "sign it with cosign --new-bundle-format=false, too"
-	case len(by.VerificationMaterial.TlogEntries) == 0:
+	case len(by.GetVerificationMaterial().GetTlogEntries()) == 0:
 		f.Message = fmt.Sprintf("the signature of %s is right, and in no transparency log; Crossplane, if it verifies signatures, accepts none without", image)
 		f.Fix = "sign it as cosign does without flags, with an entry in the log"
 	default:

@@ -287,6 +287,7 @@ func TestVerify(t *testing.T) {
 		"Key": {
 			reason: "Crossplane's own accepts no signature that is in no log, so a user of Crossplane has to know.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", acme.signature(t, simple(digest)))
 			},
 			demand: byAcme,
@@ -295,6 +296,7 @@ func TestVerify(t *testing.T) {
 		"KeyInLog": {
 			reason: "This is what cosign does without flags; nothing is to be said of it.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", acme.inLog(t, public, simple(digest)))
 			},
 			demand: byAcme,
@@ -303,6 +305,7 @@ func TestVerify(t *testing.T) {
 		"KeyNotInLog": {
 			reason: "Who ships a trusted root has the log be asked, as Crossplane does.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", acme.signature(t, simple(digest)))
 			},
 			demand: byAcme,
@@ -312,6 +315,7 @@ func TestVerify(t *testing.T) {
 		"KeyInForeignLog": {
 			reason: "Anybody can keep a log.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", acme.inLog(t, elsewhere, simple(digest)))
 			},
 			demand: byAcme,
@@ -321,6 +325,7 @@ func TestVerify(t *testing.T) {
 		"Ed25519": {
 			reason: "Keys of this kind sign the message, not its hash.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", edwards.signature(t, simple(digest)))
 			},
 			demand: strings.Replace(byAcme, "cosign.pub", "ed25519.pub", 1),
@@ -329,6 +334,7 @@ func TestVerify(t *testing.T) {
 		"Bundle": {
 			reason: "cosign v3 keeps signatures as bundles that refer to the image.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				referring(t, r, digest, acme.bundle(t, digest, signedPredicate))
 			},
 			demand: byAcme,
@@ -337,6 +343,7 @@ func TestVerify(t *testing.T) {
 		"SecondAuthority": {
 			reason: "With Crossplane any authority will do.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", acme.signature(t, simple(digest)))
 			},
 			demand: `{provider: Cosign, cosign: {authorities: [{name: other, key: {secretRef: {name: other, key: cosign.pub}}}, {name: acme, key: {secretRef: {name: acme, key: cosign.pub}}}]}}`,
@@ -345,6 +352,7 @@ func TestVerify(t *testing.T) {
 		"AmongOthers": {
 			reason: "Anybody who may push can put what nobody can read, or others signed, beside what counts.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", layerOf("application/vnd.dev.cosign.simplesigning.v1+json", []byte("?"), map[string]string{signatureKey: "?"}),
 					other.signature(t, simple(digest)), acme.signature(t, simple(digest)))
 				referring(t, r, digest, layerOf("application/vnd.dev.sigstore.bundle.v0.3+json", []byte("{}"), nil))
@@ -360,6 +368,7 @@ func TestVerify(t *testing.T) {
 		"OtherKey": {
 			reason: "An image that somebody pushed and signed.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", other.signature(t, simple(digest)))
 				referring(t, r, digest, other.bundle(t, digest, signedPredicate))
 			},
@@ -369,6 +378,7 @@ func TestVerify(t *testing.T) {
 		"Tampered": {
 			reason: "A signature of what is not there any more.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				layer := acme.signature(t, simple(another))
 				tagged(t, r, digest, "sig", layerOf("application/vnd.dev.cosign.simplesigning.v1+json", simple(digest), layer.Annotations))
 			},
@@ -378,6 +388,7 @@ func TestVerify(t *testing.T) {
 		"OtherImage": {
 			reason: "A good signature, copied from another image.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", acme.signature(t, simple(another)))
 			},
 			demand: byAcme,
@@ -386,6 +397,7 @@ func TestVerify(t *testing.T) {
 		"BundleOfOtherImage": {
 			reason: "The same with a bundle.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				referring(t, r, digest, acme.bundle(t, another, signedPredicate))
 			},
 			demand: byAcme,
@@ -394,6 +406,7 @@ func TestVerify(t *testing.T) {
 		"Attestation": {
 			reason: "A statement about an image, as of its holes, is no signature of it.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				referring(t, r, digest, acme.bundle(t, digest, "https://cosign.sigstore.dev/attestation/vuln/v1"))
 			},
 			demand: byAcme,
@@ -402,6 +415,7 @@ func TestVerify(t *testing.T) {
 		"Attested": {
 			reason: "An authority that is to attest something has done so.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "att", acme.attestation(t, digest, "https://spdx.dev/Document"), acme.attestation(t, digest, "https://slsa.dev/provenance/v1"))
 			},
 			demand: attesting("spdxjson", "https://slsa.dev/provenance/v1"),
@@ -410,6 +424,7 @@ func TestVerify(t *testing.T) {
 		"HalfAttested": {
 			reason: "What is to be attested is not ignored.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", acme.signature(t, simple(digest)))
 				tagged(t, r, digest, "att", acme.attestation(t, digest, "https://spdx.dev/Document"))
 			},
@@ -419,6 +434,7 @@ func TestVerify(t *testing.T) {
 		"SignedNotAttested": {
 			reason: "A signature attests nothing.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", acme.signature(t, simple(digest)))
 				tagged(t, r, digest, "att", acme.signature(t, simple(digest)))
 			},
@@ -428,6 +444,7 @@ func TestVerify(t *testing.T) {
 		"Identity": {
 			reason: "Who signs without a key is told by a certificate, which a log has seen while it was valid.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", keyless(t, public, issuer, subject, simple(digest)))
 			},
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
@@ -436,6 +453,7 @@ func TestVerify(t *testing.T) {
 		"IdentityByPattern": {
 			reason: "With Crossplane a regular expression counts before what is to be equal.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", keyless(t, public, issuer, subject, simple(digest)))
 			},
 			demand: byIdentity(`{issuer: nobody, issuerRegExp: "^https://login[.]example[.]org$", subject: nobody, subjectRegExp: "^.*@acme[.]example[.]org$"}`),
@@ -444,6 +462,7 @@ func TestVerify(t *testing.T) {
 		"OtherSubject": {
 			reason: "Everybody can have an identity.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", keyless(t, public, issuer, "mallory@example.net", simple(digest)))
 			},
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
@@ -453,6 +472,7 @@ func TestVerify(t *testing.T) {
 		"OtherIssuer": {
 			reason: "The same name means somebody else where somebody else gives names.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", keyless(t, public, "https://login.example.net", subject, simple(digest)))
 			},
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
@@ -462,6 +482,7 @@ func TestVerify(t *testing.T) {
 		"OtherSigstore": {
 			reason: "Anybody can make certificates.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", keyless(t, elsewhere, issuer, subject, simple(digest)))
 			},
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
@@ -471,6 +492,7 @@ func TestVerify(t *testing.T) {
 		"IdentityOfOtherImage": {
 			reason: "A good signature, copied from another image.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", keyless(t, public, issuer, subject, simple(another)))
 			},
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
@@ -480,6 +502,7 @@ func TestVerify(t *testing.T) {
 		"IdentityForKey": {
 			reason: "A certificate is not the key that is demanded.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", keyless(t, public, issuer, subject, simple(digest)))
 			},
 			demand: byAcme,
@@ -489,6 +512,7 @@ func TestVerify(t *testing.T) {
 		"KeyForIdentity": {
 			reason: "A key is nobody's identity.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", acme.inLog(t, public, simple(digest)))
 			},
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
@@ -498,6 +522,7 @@ func TestVerify(t *testing.T) {
 		"NoCertificateLog": {
 			reason: "A certificate that no log has seen may have been made in secret.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", keyless(t, public, issuer, subject, simple(digest)))
 			},
 			demand: strings.Replace(byIdentity(`{issuer: "`+issuer+`", subject: `+subject+`}`), "insecureIgnoreSCT: true, ", "", 1),
@@ -507,6 +532,7 @@ func TestVerify(t *testing.T) {
 		"NoTrustedRoot": {
 			reason: "Whose certificates count has to be said, and how.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
+				t.Helper()
 				tagged(t, r, digest, "sig", keyless(t, public, issuer, subject, simple(digest)))
 			},
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),

@@ -72,7 +72,10 @@ func (c *ImageConfigs) read(d *manifest.Document, u *unstructured.Unstructured) 
 			c.Secrets = append(c.Secrets, p)
 		}
 		if demand := spec["verification"]; demand != nil {
-			text, _ := json.Marshal(demand) // what was decoded can be encoded
+			text, err := json.Marshal(demand)
+			if err != nil { // what was decoded can be encoded
+				text = []byte(err.Error()) // and nobody can meet this
+			}
 			p.Value = string(text)
 			c.Verified = append(c.Verified, p)
 		}
