@@ -191,10 +191,10 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, cache, root 
 		one, err := target.New(s, target.Surroundings{
 			Cluster: cfg, Getenv: t.getenv, Cache: cache, TrustedRoot: root, Memo: &learnt, Approvals: approvals(s),
 			Event: func(e reconcile.Event) {
-				logEvent(log, e)
-				if e.Kind == reconcile.Passed && (e.Because == reconcile.Start || e.Because == reconcile.Commit) {
-					debug.FreeOSMemory() // the passes to come need a fraction of it
+				if e.Kind == reconcile.Passed {
+					debug.FreeOSMemory() // until the next pass a fraction of it is needed
 				}
+				logEvent(log, e)
 			},
 			Secret: t.masked.hide,
 			Done: func(e cluster.Event) {
