@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"time"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
@@ -68,13 +67,7 @@ nobody's.
 			if err != nil && dryRun {
 				done = report.Failed(r.Sync, "", err)
 			}
-			if err := errors.Join(err, t.report(show, done)); err != nil {
-				return err
-			}
-			if code := done.Verdict.ExitCode; code != report.ExitSuccess {
-				return exit{code: code}
-			}
-			return nil
+			return t.concluded(show, done, err)
 		},
 	}
 	cmd.Flags().BoolVar(&orphan, "orphan", false, "leave all objects, and take the marks of the sync from them")

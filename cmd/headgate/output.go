@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,6 +26,17 @@ func newView() *view { return &view{format: oneOf("text", "json", "yaml", "markd
 func (v *view) addTo(cmd *cobra.Command) {
 	v.format.addTo(cmd, "output", "o", "output format")
 	cmd.Flags().BoolVar(&v.full, "full", false, "show every step and every changed field, however many")
+}
+
+// concluded reports a pass, and ends the program with its exit code.
+func (t *terminal) concluded(v *view, done report.Report, err error) error {
+	if err := errors.Join(err, t.report(v, done)); err != nil {
+		return err
+	}
+	if code := done.Verdict.ExitCode; code != report.ExitSuccess {
+		return exit{code: code}
+	}
+	return nil
 }
 
 // report writes a report to standard output. The error of a pass that stopped goes to

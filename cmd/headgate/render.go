@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/report"
@@ -112,14 +113,19 @@ func (t *terminal) rendered(want render.Desired, objects []render.Object) error 
 			fmt.Fprintf(t.err, "skipped: %d × %s\n", want.Skipped[why], why)
 		}
 	}
-	line := "Summary: " + count(len(objects), "object")
+	parts := []string{count(len(objects), "object")}
 	if len(want.Definitions) > 0 {
-		line += " · " + numbers(want.Definitions).String()
+		parts = append(parts, numbers(want.Definitions).String())
 	}
+	return t.summary(want, parts...)
+}
+
+// summary is the last line of what was said of a commit.
+func (t *terminal) summary(want render.Desired, parts ...string) error {
 	if want.Revision != "" {
-		line += " · " + want.Revision[:min(len(want.Revision), 12)]
+		parts = append(parts, want.Revision[:min(len(want.Revision), 12)])
 	}
-	_, err := fmt.Fprintln(t.err, line)
+	_, err := fmt.Fprintln(t.err, "Summary: "+strings.Join(parts, " · "))
 	return err
 }
 

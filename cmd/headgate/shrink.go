@@ -78,13 +78,7 @@ which; --restart does it.
 			if err == nil && restart && !dryRun {
 				err = t.restart(cmd.Context(), to, done.Restarts)
 			}
-			if err := errors.Join(err, t.report(show, done)); err != nil {
-				return err
-			}
-			if code := done.Verdict.ExitCode; code != report.ExitSuccess {
-				return exit{code: code}
-			}
-			return nil
+			return t.concluded(show, done, err)
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be taken back")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"time"
 
 	"headgate.dev/headgate/reconcile/cluster"
@@ -58,13 +57,7 @@ names who is to do it; what somebody edited is drift.
 			if err != nil && dryRun {
 				done = report.Failed(r.Sync, "", err)
 			}
-			if err := errors.Join(err, t.report(show, done)); err != nil {
-				return err
-			}
-			if code := done.Verdict.ExitCode; code != report.ExitSuccess {
-				return exit{code: code}
-			}
-			return nil
+			return t.concluded(show, done, err)
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done, as diff does, and exit as sync would")

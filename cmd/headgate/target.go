@@ -293,6 +293,14 @@ func (t *terminal) offline(f *passFlags, source reconcile.Source) (reconcile.Rec
 	return r, nil
 }
 
+// looking wires what only looks at a source, and where it is live at the cluster, too.
+func (t *terminal) looking(f *passFlags, source reconcile.Source, live bool) (reconcile.Reconciler, error) {
+	if live {
+		return t.reconciler(f, source, cluster.Options{})
+	}
+	return t.offline(f, source)
+}
+
 // reconciler wires a pass over a source and a cluster.
 func (t *terminal) reconciler(f *passFlags, source reconcile.Source, how cluster.Options) (reconcile.Reconciler, error) {
 	s, err := f.asSync()

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile"
-	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -48,13 +47,7 @@ Exit codes: 0 shown, 1 an error, 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			wire := t.offline
-			if live {
-				wire = func(f *passFlags, source reconcile.Source) (reconcile.Reconciler, error) {
-					return t.reconciler(f, source, cluster.Options{})
-				}
-			}
-			r, err := wire(to, from)
+			r, err := t.looking(to, from, live)
 			if err != nil {
 				return err
 			}
@@ -75,12 +68,7 @@ Exit codes: 0 shown, 1 an error, 2 wrong usage.`,
 			if err := made.write(t.out); err != nil {
 				return err
 			}
-			line := "Summary: " + count(len(want.Packages), "package") + " · " + numbers(want.Definitions).String()
-			if want.Revision != "" {
-				line += " · " + want.Revision[:min(len(want.Revision), 12)]
-			}
-			_, err = fmt.Fprintln(t.err, line)
-			return err
+			return t.summary(want, count(len(want.Packages), "package"), numbers(want.Definitions).String())
 		},
 	}
 	cmd.Flags().BoolVar(&live, "live", false, "look into the cluster too: CRDs, and objects of their kinds")

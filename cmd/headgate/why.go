@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile"
-	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -45,13 +44,7 @@ Exit codes: 0 explained, 1 not found or an error, 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			wire := t.offline
-			if live {
-				wire = func(f *passFlags, source reconcile.Source) (reconcile.Reconciler, error) {
-					return t.reconciler(f, source, cluster.Options{})
-				}
-			}
-			r, err := wire(to, from)
+			r, err := t.looking(to, from, live)
 			if err != nil {
 				return err
 			}

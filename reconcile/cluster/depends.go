@@ -20,17 +20,7 @@ func (c *Cluster) dependencies(ctx context.Context, seen plan.Observed, asked []
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	looked, err := inParallel(ctx, c.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (plan.Dependency, error) {
-		return c.dependency(ctx, sp.actual(id))
-	})
-	if err != nil {
-		return nil, err
-	}
-	found := make(map[manifest.ID]plan.Dependency, len(ids))
-	for i, id := range ids {
-		found[id] = looked[i]
-	}
-	return found, nil
+	return eachOf(ctx, c, ids, sp, c.dependency)
 }
 
 // sources reads the objects of which references take fields: one request each.
@@ -39,15 +29,18 @@ func (c *Cluster) sources(ctx context.Context, seen plan.Observed, want render.D
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	read, err := inParallel(ctx, c.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (plan.Source, error) {
-		return c.source(ctx, sp.actual(id))
-	})
+	return eachOf(ctx, c, ids, sp, c.source)
+}
+
+// eachOf reads objects by the ids that a commit knows them by.
+func eachOf[T any](ctx context.Context, c *Cluster, ids []manifest.ID, sp spelling, read func(context.Context, manifest.ID) (T, error)) (map[manifest.ID]T, error) {
+	all, err := inParallel(ctx, c.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (T, error) { return read(ctx, sp.actual(id)) })
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[manifest.ID]plan.Source, len(ids))
+	found := make(map[manifest.ID]T, len(ids))
 	for i, id := range ids {
-		found[id] = read[i]
+		found[id] = all[i]
 	}
 	return found, nil
 }

@@ -97,18 +97,23 @@ func leaves[T any](ctx context.Context, b bitbucket, a answer, path string) ([]T
 	return all, nil
 }
 
+// currentOf are our statuses by their contexts: a key has one build.
+func currentOf(builds []build, commit string) map[string]Status {
+	current := map[string]Status{}
+	for _, is := range builds {
+		if s, ours := is.status(commit); ours {
+			current[s.Context] = s
+		}
+	}
+	return current
+}
+
 func (b bitbucket) list(ctx context.Context, commit string) (map[string]Status, error) {
 	builds, err := leaves[build](ctx, b, bitbucketStatus, "commit/"+commit+"/statuses")
 	if err != nil {
 		return nil, err
 	}
-	current := map[string]Status{}
-	for _, is := range builds { // a key has one
-		if s, ours := is.status(commit); ours {
-			current[s.Context] = s
-		}
-	}
-	return current, nil
+	return currentOf(builds, commit), nil
 }
 
 func (b bitbucket) keep(s Status) Status { return keepBuild(s, b.at.page()+"/commits/"+s.Commit) }
@@ -234,13 +239,7 @@ func (d dataCenter) list(ctx context.Context, commit string) (map[string]Status,
 	if err != nil {
 		return nil, err
 	}
-	current := map[string]Status{}
-	for _, is := range builds { // a key has one
-		if s, ours := is.status(commit); ours {
-			current[s.Context] = s
-		}
-	}
-	return current, nil
+	return currentOf(builds, commit), nil
 }
 
 func (d dataCenter) keep(s Status) Status { return keepBuild(s, d.at.page()+"/commits/"+s.Commit) }
