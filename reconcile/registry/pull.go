@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -41,6 +42,7 @@ const (
 type puller struct {
 	cache   cache
 	offline bool
+	fork    *Fork
 	keys    authn.Keychain
 	secret  func(ctx context.Context, name string) (map[string][]byte, error)
 	hide    func(value string)
@@ -57,6 +59,7 @@ type puller struct {
 	lists    map[string][]string // tags by repository, proofs by image
 	digests  map[string]digested // by tag
 	down     map[string]error    // registries that did not answer
+	left     int64               // bytes that a commit of a fork may have pulled yet
 }
 
 // A digested tag is one that was looked at.
@@ -66,19 +69,23 @@ type digested struct {
 }
 
 func newPuller(s *Source) *puller {
-	keys := s.Keychain
-	if keys == nil {
-		keys = authn.DefaultKeychain
-	}
-	return &puller{
+	p := &puller{
 		cache:   cache{dir: cmp.Or(s.Cache, s.made), bytes: cacheBytes},
-		offline: s.Offline, keys: keys, secret: s.Secret, hide: s.Hide,
+		offline: s.Offline, fork: s.Fork, keys: s.Keychain, secret: s.Secret, hide: s.Hide,
 		keyFiles: s.KeyFiles, trustedRoot: s.TrustedRoot,
 		options: []remote.Option{
-			remote.WithTransport(newTransport()), remote.WithUserAgent("headgate"),
+			remote.WithTransport(newTransport(s.Fork)), remote.WithUserAgent("headgate"),
 			remote.WithRetryBackoff(remote.Backoff{Duration: 300 * time.Millisecond, Factor: 3, Jitter: 0.1, Steps: 3}),
 		},
 	}
+	if p.keys == nil {
+		p.keys = authn.DefaultKeychain
+	}
+	if p.fork != nil {
+		p.keys, p.secret = nobody{}, nil
+		p.cache.dir = filepath.Join(p.cache.dir, "forks") // who knows a digest is not to learn what it is of
+	}
+	return p
 }
 
 // begin begins to ask for a commit. What was asked longer ago than fresh is asked again, and
@@ -87,6 +94,7 @@ func (p *puller) begin(revision string, fresh time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.revision = revision
+	p.left = bytesOfFork
 	p.down = map[string]error{}
 	p.clients = map[string]clientOf{}
 	if p.lists == nil || fresh > 0 && time.Since(p.began) >= fresh {
@@ -114,6 +122,9 @@ func (p *puller) find(ctx context.Context, i *catalogue.Image) error {
 	image := r.Configs.Rewritten(catalogue.Reference(r.Source, i.Version))
 	ref, err := name.ParseReference(image)
 	if err != nil {
+		return err
+	}
+	if err := p.fork.check(ref.Context().Registry); err != nil {
 		return err
 	}
 	i.Digest = r.Digest
@@ -180,6 +191,9 @@ func (p *puller) choose(ctx context.Context, i *catalogue.Image) error {
 func (p *puller) list(ctx context.Context, r catalogue.Request) ([]string, []manifest.Finding, error) {
 	source := r.Configs.Rewritten(r.Source)
 	repo, err := name.NewRepository(source)
+	if err == nil {
+		err = p.fork.check(repo.Registry)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -413,6 +427,9 @@ func (p *puller) have(ctx context.Context, from origin, blob v1.Descriptor) erro
 		return nil
 	case p.offline:
 		return errOffline
+	}
+	if err := p.spend(blob.Size); err != nil {
+		return err
 	}
 	client, _ := p.client(ctx, from.secrets) // the manifest came with it
 	layer, err := client.Layer(ctx, from.Digest(digest))

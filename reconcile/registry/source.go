@@ -49,6 +49,10 @@ type Source struct {
 	KeyFiles    map[string]string
 	TrustedRoot string
 
+	// Fork, where there is one, is that the commits are those of a fork: with neither Keychain nor
+	// Secret, and of no registry that it does not name.
+	Fork *Fork
+
 	// Fresh is how long it may be that a tag was looked at; 0 is once, for all commits of a
 	// process, so that a comparison sees one image on both sides.
 	Fresh time.Duration
@@ -92,6 +96,9 @@ func (s *Source) Fetch(ctx context.Context, ref string) (render.Input, error) {
 		}
 		if round == most {
 			return in, fmt.Errorf("what packages depend on has no end: after %d rounds %s is still missing", most, missing[0].Source)
+		}
+		if s.Fork != nil && len(in.Packages)+len(missing) > mostOfFork {
+			return in, fmt.Errorf("%s: this commit of a fork asks for more than %d packages", missing[0].Origin, mostOfFork)
 		}
 		if round == 0 {
 			if err := s.begin(in.Revision); err != nil {

@@ -15,10 +15,18 @@ import (
 )
 
 // newTransport is how registries are reached. A commit names them, and what they answer may
-// be shown: so it does not reach what only this machine can.
-func newTransport() http.RoundTripper {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Control: notLinkLocal}
-	return careful{&http.Transport{
+// be shown: so it does not reach what only this machine can, and for a fork not even that.
+func newTransport(f *Fork) http.RoundTripper {
+	if f != nil {
+		return careful{newGuarded(f)}
+	}
+	return careful{newHTTP(notLinkLocal)}
+}
+
+// newHTTP reaches the addresses that control lets pass.
+func newHTTP(control func(network, address string, c syscall.RawConn) error) *http.Transport {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Control: control}
+	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           dialer.DialContext,
 		ForceAttemptHTTP2:     true,
@@ -26,7 +34,7 @@ func newTransport() http.RoundTripper {
 		IdleConnTimeout:       30 * time.Second,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ResponseHeaderTimeout: 30 * time.Second,
-	}}
+	}
 }
 
 // notLinkLocal refuses addresses of the link, at which clouds serve the credentials of a
@@ -59,6 +67,9 @@ func isLoopback(host string) bool {
 
 // isOutage says whether an error is of a registry that may answer later.
 func isOutage(err error) bool {
+	if _, ok := errors.AsType[forbiddenError](err); ok {
+		return false
+	}
 	if answer, ok := errors.AsType[*transport.Error](err); ok {
 		return answer.Temporary() || answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusTooManyRequests
 	}

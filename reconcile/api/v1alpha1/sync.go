@@ -201,6 +201,14 @@ func IsDigest(text string) bool { return digest.MatchString(text) }
 
 var digest = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
+// IsRegistry says whether a text is the host of a registry as images name it: ghcr.io, or
+// registry.example.org:5000.
+func IsRegistry(text string) bool {
+	return registry.MatchString(text) && (strings.ContainsAny(text, ".:") || text == "localhost")
+}
+
+var registry = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?$`)
+
 // The words, each with what it means. The first of each kind is the default.
 type (
 	// CRDOwner is who makes the CRDs of definitions.

@@ -1,0 +1,144 @@
+package registry
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+)
+
+// A Fork bounds what commits have asked for that are of people who may not push to the
+// repository. Nobody's credentials are used for them, neither those of the docker configuration
+// nor those of a cluster, and what was pulled with any is not shown to them.
+type Fork struct {
+	// Registries are the only ones that are asked, by their hosts: ghcr.io, or
+	// registry.example.org:5000. They may be anywhere; where they send us has to be one of them, or
+	// an address that everybody can reach.
+	Registries []string
+}
+
+// What one commit of a fork may have looked for, and pulled: a registry that everybody may push to
+// can be full of what is large.
+const (
+	mostOfFork  = 256 // packages
+	bytesOfFork = 1 << 30
+)
+
+// A forbiddenError is that a commit of a fork had something asked for that it may not. To ask
+// again is of no use.
+type forbiddenError string
+
+func (e forbiddenError) Error() string { return string(e) }
+
+// check refuses a registry that is not to be asked. The zero of a Fork allows none, nil any.
+func (f *Fork) check(registry name.Registry) error {
+	if f == nil || f.allows(registry.Name()) {
+		return nil
+	}
+	allowed := "none is allowed"
+	if len(f.Registries) > 0 {
+		allowed = "allowed are " + strings.Join(f.Registries, ", ")
+	}
+	return forbiddenError(fmt.Sprintf("the registry %s is not asked for a commit of a fork; %s", registry.Name(), allowed))
+}
+
+// allows says whether a host is that of a registry that may be asked, by the name that it has
+// in images.
+func (f *Fork) allows(host string) bool {
+	return slices.ContainsFunc(f.Registries, func(one string) bool {
+		r, err := name.NewRegistry(one) // docker.io has another name there
+		return err == nil && one != "" && strings.EqualFold(r.Name(), host)
+	})
+}
+
+// spend takes what is pulled from what the commit of a fork may have pulled.
+func (p *puller) spend(size int64) error {
+	if p.fork == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left -= max(size, 0); p.left < 0 {
+		return forbiddenError(fmt.Sprintf("what this commit of a fork has pulled is larger than %d bytes together", bytesOfFork))
+	}
+	return nil
+}
+
+// nobody is the keychain of who has no credentials.
+type nobody struct{}
+
+func (nobody) Resolve(authn.Resource) (authn.Authenticator, error) { return authn.Anonymous, nil }
+
+// A guarded transport is that of a fork. Who a registry sends us to, for blobs or for a token, is
+// its business; but a stranger may have written the registry's answer, and inner hosts trust
+// who can reach them.
+type guarded struct {
+	fork   *Fork
+	listed http.RoundTripper // to registries that are allowed
+	others http.RoundTripper // to whom they send us; it dials public addresses only
+	proxy  func(*http.Request) (*url.URL, error)
+}
+
+func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
+	if g.fork.allows(hostOf(req.URL)) {
+		return g.listed.RoundTrip(req)
+	}
+	if by, err := g.proxy(req); err != nil || by != nil { // whom that dials nobody here can see
+		return nil, forbiddenError(fmt.Sprintf("%s is not asked for a commit of a fork: it is behind a proxy, and not one of the registries that are allowed", req.URL.Host))
+	}
+	return g.others.RoundTrip(req)
+}
+
+// hostOf is the host of a URL as images have it: the port that goes without saying is left out.
+func hostOf(u *url.URL) string {
+	if port := u.Port(); port == "443" && u.Scheme == "https" || port == "80" && u.Scheme == "http" {
+		return strings.TrimSuffix(u.Host, ":"+port)
+	}
+	return u.Host
+}
+
+// onlyPublic refuses the addresses that not everybody can reach.
+func onlyPublic(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := at.Addr().Unmap(); !isPublic(ip) {
+		return forbiddenError(fmt.Sprintf("%s is no public address, and not of a registry that is allowed: it is not asked for a commit of a fork", ip))
+	}
+	return nil
+}
+
+// inner are addresses that are neither private nor of a link, and yet of an inner network, of
+// the machine's cloud, or another way of writing an IPv4 address.
+var inner = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),
+	netip.MustParsePrefix("100.64.0.0/10"),    // behind the NAT of a carrier, or a cloud
+	netip.MustParsePrefix("168.63.129.16/32"), // what Azure tells its machines
+	netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("::/96"),
+	netip.MustParsePrefix("64:ff9b::/96"),
+	netip.MustParsePrefix("64:ff9b:1::/48"),
+	netip.MustParsePrefix("2001::/32"),
+	netip.MustParsePrefix("2002::/16"),
+	netip.MustParsePrefix("fec0::/10"),
+}
+
+func isPublic(ip netip.Addr) bool {
+	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !slices.ContainsFunc(inner, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+// newGuarded is the transport of a fork.
+func newGuarded(f *Fork) guarded {
+	others := newHTTP(onlyPublic)
+	others.Proxy = nil
+	return guarded{fork: f, listed: newHTTP(notLinkLocal), others: others, proxy: http.ProxyFromEnvironment}
+}

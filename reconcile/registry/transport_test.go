@@ -1,0 +1,80 @@
+package registry
+
+import (
+	"errors"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// What is not public is somebody's, and trusts who can reach it.
+func TestPublic(t *testing.T) {
+	for text, want := range map[string]bool{
+		"140.82.112.33": true, "2606:50c0:8000::154": true,
+		"127.0.0.1": false, "::1": false, "0.0.0.0": false, "::": false, "0.1.2.3": false,
+		"10.0.0.1": false, "172.16.0.1": false, "192.168.1.1": false, "fd00:ec2::254": false, "fec0::1": false,
+		"169.254.169.254": false, "fe80::1": false, "100.100.100.200": false, "168.63.129.16": false, "192.0.0.192": false,
+		"::ffff:10.0.0.1": false, "::10.0.0.1": false, "64:ff9b::a00:1": false, "2002:a00:1::": false, "2001:0:a00:1::": false,
+		"224.0.0.1": false, "ff02::1": false, "255.255.255.255": false, "198.18.0.1": false, "240.0.0.1": false,
+	} {
+		address := netip.AddrPortFrom(netip.MustParseAddr(text), 443).String()
+		if err := onlyPublic("tcp", address, nil); (err == nil) != want {
+			t.Errorf("%s: public %t, and got %v", text, want, err)
+		}
+	}
+}
+
+// A proxy dials for us, and does not say whom: what we cannot look at, a stranger does not get.
+func TestForkBehindProxy(t *testing.T) {
+	reached := ""
+	to := func(which string) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			reached = which
+			return &http.Response{Request: req}, nil
+		})
+	}
+	proxied := func(*http.Request) (*url.URL, error) { return url.Parse("http://proxy.example.org:3128") }
+	direct := func(*http.Request) (*url.URL, error) { return nil, nil } //nolint:nilnil // as net/http has it
+	broken := func(*http.Request) (*url.URL, error) { return nil, errors.New("no URL") }
+	for name, tc := range map[string]struct {
+		url   string
+		proxy func(*http.Request) (*url.URL, error)
+		want  string // the transport; "" is that it is refused
+	}{
+		"Allowed":          {"https://registry.example.org/v2/", proxied, "listed"},
+		"AllowedPort":      {"https://registry.example.org:443/v2/", proxied, "listed"},
+		"AllowedCase":      {"https://REGISTRY.example.org/v2/", direct, "listed"},
+		"OtherPort":        {"https://registry.example.org:8443/v2/", direct, "others"},
+		"PortOfAnother":    {"http://registry.example.org:443/v2/", direct, "others"},
+		"Elsewhere":        {"https://blobs.example.org/a", direct, "others"},
+		"Below":            {"https://a.registry.example.org/a", direct, "others"},
+		"ElsewhereProxied": {"https://blobs.example.org/a", proxied, ""},
+		"ProxyUnknown":     {"https://blobs.example.org/a", broken, ""},
+		"Docker":           {"https://index.docker.io/v2/", proxied, "listed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reached = ""
+			g := guarded{fork: &Fork{Registries: []string{"registry.example.org", "docker.io", ""}}, listed: to("listed"), others: to("others"), proxy: tc.proxy}
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, tc.url, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := g.RoundTrip(req)
+			if resp != nil && resp.Body != nil {
+				_ = resp.Body.Close()
+			}
+			if reached != tc.want || (err == nil) != (tc.want != "") {
+				t.Errorf("want %q, got %q, %v", tc.want, reached, err)
+			}
+			if err != nil && !strings.Contains(err.Error(), req.URL.Host) {
+				t.Errorf("it does not name the host: %v", err)
+			}
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
