@@ -2,10 +2,8 @@ package cluster_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/render/manifest"
 
@@ -152,55 +151,25 @@ func until(t *testing.T, is func() bool) {
 	}
 }
 
-// A line is a connection that can be cut.
-type line struct {
-	mu    sync.Mutex
-	down  bool
-	conns []net.Conn
-}
-
-func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.down {
-		return nil, errors.New("the line is cut")
-	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-	if err == nil {
-		l.conns = append(l.conns, conn)
-	}
-	return conn, err
-}
-
-func (l *line) cut(down bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.down = down
-	for _, c := range l.conns {
-		_ = c.Close()
-	}
-	l.conns = nil
-}
-
 func TestWatchSurvivesADisconnect(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
 	commit := want(t, namespace(space), configMap(space, "settings", "1"), configMap(space, "others", "1"))
 	applied(t, w.cluster(t, cluster.Options{}), commit)
 
-	l := &line{}
+	line := &fixtures.Line{}
 	config := rest.CopyConfig(w.config)
-	config.Dial = l.dial
+	config.Dial = line.Dial
 	news := watch(t, clusterOf(t, config, w, cluster.Options{}))
 	w.patch(t, w.at(configMaps, space), "settings", `{"data":{"key":"2"}}`)
 	settings, others := "ConfigMap/"+space+"/settings", "ConfigMap/"+space+"/others"
 	news.comes(t, 5*time.Second, settings)
 
-	l.cut(true)
+	line.Cut(true)
 	w.patch(t, w.at(configMaps, space), "others", `{"data":{"key":"2"}}`)
 	time.Sleep(time.Second)
 	news.comes(t, 0, settings)
-	l.cut(false)
+	line.Cut(false)
 	news.comes(t, 15*time.Second, settings, others)
 }
 
@@ -235,9 +204,9 @@ func TestWatchComesTooLate(t *testing.T) {
 	space := w.sync.Namespace + "-app"
 	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(space), configMap(space, "settings", "1"), configMap(space, "others", "1")))
 
-	l, f := &line{}, &forgetful{}
+	line, f := &fixtures.Line{}, &forgetful{}
 	config := rest.CopyConfig(w.config)
-	config.Dial = l.dial
+	config.Dial = line.Dial
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		f.RoundTripper = next
 		return f
@@ -250,12 +219,12 @@ func TestWatchComesTooLate(t *testing.T) {
 	f.mu.Lock()
 	f.late = map[string]bool{}
 	f.mu.Unlock()
-	l.cut(true)
+	line.Cut(true)
 	if err := w.at(configMaps, space).Delete(t.Context(), "others", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.requests.Reset()
-	l.cut(false)
+	line.Cut(false)
 	news.comes(t, 15*time.Second, settings, others)
 	if n := w.requests.Counts()["LIST"]; n < 1 || n > 4 {
 		t.Errorf("A list of each kind, and no more: %q", w.requests.Log())

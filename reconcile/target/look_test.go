@@ -1,7 +1,6 @@
 package target
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -33,13 +32,6 @@ func TestTargetLooks(t *testing.T) {
 	config := fixtures.Config(t)
 	requests := &cluster.Requests{}
 	config.Wrap(requests.Wrap)
-	target, err := New(s, Surroundings{
-		Cluster: config, Cache: t.TempDir(),
-		Getenv: func(name string) string { return map[string]string{"TOKEN": "sesame"}[name] },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	live, err := dynamic.NewForConfig(fixtures.Config(t))
 	if err != nil {
 		t.Fatal(err)
@@ -62,19 +54,8 @@ func TestTargetLooks(t *testing.T) {
 	repository.push(t, "a.yaml", fmt.Sprintf(manifest, "a", "1"))
 	first := repository.push(t, "b.yaml", fmt.Sprintf(manifest, "b", "1"))
 
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		target.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		stop()
-		<-ended
-		if err := target.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	target, _ := made(t, s, config)
+	running(t, target)
 	activation := func(commit, said string) string {
 		return fmt.Sprintf("%.7s headgate/south/team/looks/activation %s", commit, said)
 	}
