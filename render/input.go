@@ -17,6 +17,9 @@ type Input struct {
 	// Packages are what registries answered to what is Missing. nil is that nobody asked them:
 	// then nothing is said of packages that the tree does not hold.
 	Packages []catalogue.Image
+	// Installed are the packages of the cluster that the commit is for: dependencies stay in the
+	// versions that are there, and tags the images that they were. nil is that nobody asked it.
+	Installed []catalogue.Live
 
 	read *reading
 }
@@ -41,7 +44,7 @@ func Missing(in *Input, how Options) []catalogue.Request {
 	in.read.mu.Lock()
 	in.read.last = r
 	in.read.mu.Unlock()
-	return r.Missing(in.Packages)
+	return r.Missing(in.Packages, in.Installed)
 }
 
 // open reads the files, if Missing has not.
@@ -64,5 +67,5 @@ func (in Input) catalogue(how Options) (catalogue.Catalogue, error) {
 	if err != nil {
 		return catalogue.Catalogue{}, err
 	}
-	return r.Catalogue(in.Packages)
+	return r.Catalogue(in.Packages, in.Installed)
 }

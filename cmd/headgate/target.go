@@ -320,7 +320,7 @@ func (t *terminal) reconciler(f *passFlags, source reconcile.Source, how cluster
 		r.Options.Memo = new(memo.Memory)
 	}
 	packages := t.packaged(&f.sourceFlags, source, r.Options)
-	packages.Secret = place.Secret
+	packages.Secret, packages.Installed = place.Secret, place.Packages
 	r.Source, r.NoWait = shown{packages, t.progress}, how.NoWait
 	return r, nil
 }

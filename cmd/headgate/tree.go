@@ -301,6 +301,9 @@ func (b *twig) String() string {
 		if b.Needs != "" {
 			text += fmt.Sprintf(" (wanted: %s)", b.Needs)
 		}
+		if b.Package.Installed != nil {
+			text += "; " + b.Package.Installed.String()
+		}
 	}
 	switch {
 	case b.Unread != "":

@@ -126,6 +126,7 @@ type packageOf struct {
 	Digest     string           `json:"digest,omitempty"`
 	Mentioned  *manifest.Origin `json:"mentioned,omitempty"`
 	Installers []manifest.ID    `json:"installers,omitempty"` // objects that have Crossplane install it
+	Installed  *catalogue.Live  `json:"installed,omitempty"`  // what the cluster has of it, which is empty where that is nothing; left out without --live
 }
 
 // whence is the package that something came with, or nil.
@@ -136,6 +137,7 @@ func whence(p *catalogue.Package) *packageOf {
 	of := &packageOf{Name: p.Name, Directory: p.Directory, SafeStart: p.SafeStart}
 	if p.Pulled() {
 		of.Source, of.Version, of.Digest, of.Mentioned, of.Installers = p.Source, p.Version, p.Digest, &p.Mentioned, p.Installers
+		of.Installed = p.Installed
 	}
 	return of
 }
@@ -334,6 +336,9 @@ func (e explanation) write(w io.Writer) error {
 		if p.Mentioned != nil {
 			say("  installed by: %s (%s)", identities(p.Installers), p.Mentioned)
 			say("  image: %s", p.Digest)
+		}
+		if p.Installed != nil {
+			say("  the package in the cluster: %s", p.Installed)
 		}
 	}
 	if e.Origin != nil {

@@ -92,6 +92,11 @@ func (l *Looker) Definitions(ctx context.Context) ([]*catalogue.Definition, erro
 	return l.cluster.Definitions(ctx)
 }
 
+// Packages are those that Crossplane has installed.
+func (l *Looker) Packages(ctx context.Context) ([]catalogue.Live, error) {
+	return l.cluster.Packages(ctx)
+}
+
 // Answer counts what is asked for.
 func (l *Looker) Answer(ctx context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
 	return l.cluster.Answer(ctx, questions)

@@ -85,6 +85,35 @@ func (c *Cluster) Definitions(ctx context.Context) ([]*catalogue.Definition, err
 	return all, nil
 }
 
+// locks is where the lock of Crossplane is, which has every package that is installed.
+var locks = schema.GroupVersionResource{Group: "pkg.crossplane.io", Version: "v1beta1", Resource: "locks"}
+
+// Packages are those that Crossplane has installed, with one request; nil where there is no
+// Crossplane.
+func (c *Cluster) Packages(ctx context.Context) ([]catalogue.Live, error) {
+	lock, err := c.objects.Resource(locks).Get(ctx, "lock", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, c.explain(err, "get", "locks.pkg.crossplane.io lock")
+	}
+	listed, _, err := unstructured.NestedSlice(lock.Object, "packages")
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the lock of Crossplane: %w", err)
+	}
+	all := make([]catalogue.Live, 0, len(listed))
+	for _, item := range listed {
+		m, _ := item.(map[string]any)
+		text := func(key string) string { s, _ := m[key].(string); return s }
+		all = append(all, catalogue.Live{Source: text("source"), Version: text("version"), Revision: text("name")})
+	}
+	slices.SortFunc(all, func(a, b catalogue.Live) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Revision, b.Revision))
+	})
+	return all, nil
+}
+
 // upstream is what Crossplane made, for a commit whose CRDs it makes: one request for all
 // definitions, however many, and one for each other kind.
 func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstream, error) {
@@ -147,6 +176,8 @@ func packageOf(u *unstructured.Unstructured) plan.LivePackage {
 	if installed.Status != metav1.ConditionTrue {
 		p.Reason, p.Message = installed.Reason, installed.Message
 	}
+	p.Image, _, _ = unstructured.NestedString(u.Object, "status", "currentIdentifier")
+	p.Revision, _, _ = unstructured.NestedString(u.Object, "status", "currentRevision")
 	return p
 }
 

@@ -3,12 +3,14 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // packageDiffers finds packages of the commit that are catalogues of what is installed, and
@@ -80,4 +82,51 @@ func some(names []string) string {
 		return "1 definition (" + names[0] + ")"
 	}
 	return fmt.Sprintf("%d definitions (%s, …)", len(names), names[0])
+}
+
+// The rules of packages whose version in the cluster is not, or not yet, the one of the commit.
+const (
+	ruleUpgrade = "package-upgrade-pending"
+	ruleManual  = "package-revision-inactive"
+)
+
+// upgradesPending are the packages that are to become other versions than the cluster has, and
+// those that wait for a person. What is said of definitions is said of the commit's versions.
+func upgradesPending(want render.Desired, up Upstream) []manifest.Finding {
+	if want.Owner != render.OwnerCrossplane {
+		return nil
+	}
+	var found []manifest.Finding
+	for _, o := range want.Objects {
+		live, exists := up.Packages[o.ID]
+		if !IsPackage(o.ID) || !exists || live.Image == "" {
+			continue
+		}
+		u, err := o.Content()
+		if err != nil {
+			continue // whoever applies it says so
+		}
+		image, _, _ := unstructured.NestedString(u.Object, "spec", "package")
+		policy, _, _ := unstructured.NestedString(u.Object, "spec", "revisionActivationPolicy")
+		switch manual := policy == "Manual"; {
+		case image != live.Image && manual:
+			found = append(found, manifest.Finding{
+				Rule: ruleUpgrade, Severity: manifest.Warning, Origin: o.Origin,
+				Message: fmt.Sprintf("%s is %s in the cluster (revision %s), and %s in this commit, of which definitions are told; its revisionActivationPolicy is Manual: Crossplane takes the old revision out of service, and a person has to activate the new one", o.ID, live.Image, live.Revision, image),
+				Fix:     "activate the new revision as soon as it is there, or set revisionActivationPolicy: Automatic",
+			})
+		case image != live.Image:
+			found = append(found, manifest.Finding{
+				Rule: ruleUpgrade, Severity: manifest.Note, Origin: o.Origin,
+				Message: fmt.Sprintf("%s is %s in the cluster (revision %s), and %s in this commit, of which definitions are told; Crossplane activates the new revision by itself", o.ID, live.Image, live.Revision, image),
+			})
+		case live.Reason == inactiveRevision:
+			found = append(found, manifest.Finding{
+				Rule: ruleManual, Severity: manifest.Warning, Origin: o.Origin,
+				Message: fmt.Sprintf("%s waits for a person: revision %s is there, and not active; of its definitions Crossplane makes nothing new until then", o.ID, live.Revision),
+				Fix:     fmt.Sprintf("kubectl patch %srevision %s --type=merge -p '{\"spec\":{\"desiredState\":\"Active\"}}'", strings.ToLower(o.ID.Kind), live.Revision),
+			})
+		}
+	}
+	return found
 }

@@ -144,6 +144,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	}
 	p.Notes = append(p.Notes, unprotected(asked, first, seen)...)
 	p.Notes = append(p.Notes, packageDiffers(want, seen.Upstream)...)
+	p.Notes = append(p.Notes, upgradesPending(want, seen.Upstream)...)
 	p.Notes = append(p.Notes, upgrades(want, seen.Before)...)
 	var left []string
 	for id, e := range seen.Inventory.Entries {

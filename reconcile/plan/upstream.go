@@ -50,6 +50,7 @@ type LivePackage struct {
 	Paused             bool
 	Reason             string // of the condition that matters: "AwaitingActivation" is healthy
 	Message            string
+	Image, Revision    string // that Crossplane looked at last; "" where it has not yet
 }
 
 // A CheckState is how far something is that must hold and that we do not write.
@@ -250,13 +251,16 @@ func (p LivePolicy) check(exists bool) (CheckState, string) {
 	return Pending, "Crossplane has not looked at it yet"
 }
 
+// inactiveRevision is the reason of a package whose revision waits for a person.
+const inactiveRevision = "InactivePackageRevision"
+
 func (p LivePackage) check(exists bool) (CheckState, string) {
 	switch {
 	case !exists:
 		return Pending, "it is not in the cluster yet"
 	case p.Installed == metav1.ConditionTrue && p.Healthy == metav1.ConditionTrue:
 		return Holds, ""
-	case p.Reason == "AwaitingActivation", p.Reason == "InactivePackageRevision":
+	case p.Reason == "AwaitingActivation", p.Reason == inactiveRevision:
 		return Holds, "" // of a manual revision, or of a provider that nothing is active of
 	case p.Paused:
 		return Broken, isPaused

@@ -43,6 +43,10 @@ func ofFork(t *testing.T, files []string, allowed ...string) *registry.Source {
 			t.Error("a Secret of the cluster was asked for")
 			return nil, errors.New("forbidden")
 		},
+		Installed: func(context.Context) ([]catalogue.Live, error) {
+			t.Error("the cluster was asked for its packages")
+			return nil, errors.New("forbidden")
+		},
 	}
 }
 

@@ -133,7 +133,7 @@ func (p *puller) find(ctx context.Context, i *catalogue.Image) error {
 	}
 	from := origin{ref.Context(), r.Secrets(image)}
 	if i.Digest == "" {
-		d, err := p.digest(ctx, from, ref)
+		d, err := p.digest(ctx, from, ref, r.Installed)
 		if err != nil {
 			return err
 		}
@@ -231,13 +231,20 @@ func (p *puller) listed(ctx context.Context, from origin, of, what string, quest
 	return known.Tags, p.old(err, what+" that it had when it was last asked"), nil
 }
 
-// digest is what a tag comes to.
-func (p *puller) digest(ctx context.Context, from origin, ref name.Reference) (digested, error) {
+// digest is what a tag comes to: the image that is installed, if that was ever seen under it.
+func (p *puller) digest(ctx context.Context, from origin, ref name.Reference, installed catalogue.Live) (digested, error) {
+	of := ref.Name() + " " + installed.Revision
 	p.mu.Lock()
-	d, ok := p.digests[ref.Name()]
+	d, ok := p.digests[of]
 	p.mu.Unlock()
 	if ok {
 		return d, nil
+	}
+	before, _ := p.cache.recall(ref.Name())
+	for _, digest := range []string{before.Digest, before.First} {
+		if installed.Is(digest) {
+			return digested{digest: digest}, nil
+		}
 	}
 	err := p.ask(ctx, from, func(ctx context.Context, client *remote.Puller) error {
 		head, err := client.Head(ctx, ref)
@@ -250,8 +257,15 @@ func (p *puller) digest(ctx context.Context, from origin, ref name.Reference) (d
 	switch {
 	case err == nil:
 		d.findings = p.moved(ref, known, d.digest)
+		if installed.Revision != "" && !installed.Is(d.digest) {
+			d.findings = []manifest.Finding{{
+				Rule: RuleMoved, Severity: manifest.Warning,
+				Message: fmt.Sprintf("%s is another image than the one that is installed as revision %s, which it was before: definitions are told as %s has them, and Crossplane takes that when it looks next", ref.Name(), installed.Revision, d.digest),
+				Fix:     "name the digest in the object that installs it",
+			}}
+		}
 		p.mu.Lock()
-		p.digests[ref.Name()] = d
+		p.digests[of] = d
 		p.mu.Unlock()
 		return d, nil
 	case ok && known.Digest != "" && (isOutage(err) || errors.Is(err, errOffline)):

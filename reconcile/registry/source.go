@@ -49,8 +49,12 @@ type Source struct {
 	KeyFiles    map[string]string
 	TrustedRoot string
 
-	// Fork, where there is one, is that the commits are those of a fork: with neither Keychain nor
-	// Secret, and of no registry that it does not name.
+	// Installed are the packages of the cluster that commits are for, which are nil where it has
+	// no Crossplane; nil where there is no cluster.
+	Installed func(ctx context.Context) ([]catalogue.Live, error)
+
+	// Fork, where there is one, is that the commits are those of a fork: none of Keychain,
+	// Secret and Installed is asked, and no registry that it does not name.
 	Fork *Fork
 
 	// Fresh is how long it may be that a tag was looked at; 0 is once, for all commits of a
@@ -65,8 +69,9 @@ type Source struct {
 
 // An answered commit is one whose packages are known.
 type answered struct {
-	packages []catalogue.Image
-	at       time.Time
+	packages  []catalogue.Image
+	installed []catalogue.Live
+	at        time.Time
 }
 
 const (
@@ -85,7 +90,12 @@ func (s *Source) Fetch(ctx context.Context, ref string) (render.Input, error) {
 	defer s.mu.Unlock()
 	if known, ok := s.recent[in.Revision]; ok && in.Revision != "" && (s.Fresh == 0 || time.Since(known.at) < s.Fresh) {
 		in.Packages = known.packages
-		return in, ctx.Err()
+		if len(in.Packages) == 0 {
+			return in, ctx.Err()
+		}
+		if in.Installed, err = s.installed(ctx); err != nil || slices.Equal(in.Installed, known.installed) {
+			return in, err
+		}
 	}
 	in.Packages = []catalogue.Image{}
 	began := time.Now()
@@ -104,6 +114,12 @@ func (s *Source) Fetch(ctx context.Context, ref string) (render.Input, error) {
 			if err := s.begin(in.Revision); err != nil {
 				return in, err
 			}
+			if in.Installed == nil {
+				if in.Installed, err = s.installed(ctx); err != nil {
+					return in, err
+				}
+				missing = render.Missing(&in, s.How)
+			}
 		}
 		in.Packages = merged(in.Packages, s.answer(ctx, missing))
 		if err := ctx.Err(); err != nil {
@@ -115,6 +131,14 @@ func (s *Source) Fetch(ctx context.Context, ref string) (render.Input, error) {
 	}
 	s.remember(in, began)
 	return in, nil
+}
+
+// installed is what the cluster has, if there is one to ask.
+func (s *Source) installed(ctx context.Context) ([]catalogue.Live, error) {
+	if s.Installed == nil || s.Fork != nil {
+		return nil, nil
+	}
+	return s.Installed(ctx)
 }
 
 // begin makes ready to pull what a commit mentions.
@@ -178,7 +202,7 @@ func (s *Source) remember(in render.Input, at time.Time) {
 	if s.recent == nil || len(s.recent) >= kept {
 		s.recent = map[string]answered{}
 	}
-	s.recent[in.Revision] = answered{in.Packages, at}
+	s.recent[in.Revision] = answered{in.Packages, in.Installed, at}
 }
 
 // errOffline is of what only a registry could tell.

@@ -155,6 +155,7 @@ func conversion(c v1alpha1.Conversion) render.Conversion {
 type Place interface {
 	reconcile.Watcher
 	Secret(ctx context.Context, name string) (map[string][]byte, error)
+	Packages(ctx context.Context) ([]catalogue.Live, error)
 }
 
 // Reach is how passes of a valid Sync are made over a cluster, without where from. It sends
@@ -224,7 +225,7 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	if source := from("spec.source.credentialsFrom.secretRef", s.Spec.Source.CredentialsFrom.SecretRef); source != nil {
 		t.repository.Credentials = source.credentials
 	}
-	t.packages = &registry.Source{Next: t.repository, How: t.Loop.Reconciler.Options, Fresh: freshTags, Secret: place.Secret, Hide: in.Secret, TrustedRoot: in.TrustedRoot}
+	t.packages = &registry.Source{Next: t.repository, How: t.Loop.Reconciler.Options, Fresh: freshTags, Installed: place.Packages, Secret: place.Secret, Hide: in.Secret, TrustedRoot: in.TrustedRoot}
 	if in.Cache != "" {
 		t.packages.Cache = filepath.Join(in.Cache, "packages")
 	}

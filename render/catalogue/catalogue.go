@@ -94,6 +94,7 @@ type Package struct {
 	Named      manifest.ID     // the object of the commit that names it; zero of a dependency
 	Installers []manifest.ID   // all that have Crossplane install it, the Installer first
 	Manual     bool            // a person has to let in every new version
+	Installed  *Live           // what a cluster has of it; nil: none was asked, zero: nothing
 
 	Depends []Dependency
 }

@@ -61,26 +61,27 @@ func (r *Reading) Fits(how Options) bool {
 
 // Missing are the packages that the commit mentions, itself or because of those that are held,
 // and that are not held, by source. Of a commit that cannot be rendered nothing is missing.
-func (r *Reading) Missing(held []Image) []Request {
+// installed is what a cluster has; nil is that none was asked.
+func (r *Reading) Missing(held []Image, installed []Live) []Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.walk.problems) > 0 {
 		return nil
 	}
-	return r.resolve(held).missing(held)
+	return r.resolve(held, installed).missing(held)
 }
 
 // Catalogue is what the commit declares, together with what the packages hold that it
 // mentions. The error is as that of Read: what is wrong with a package is not wrong with the
 // commit, but among what is Unread.
-func (r *Reading) Catalogue(held []Image) (Catalogue, error) {
+func (r *Reading) Catalogue(held []Image, installed []Live) (Catalogue, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if held == nil {
 		w := r.walk.again()
 		return w.sorted()
 	}
-	resolved := r.resolve(held)
+	resolved := r.resolve(held, installed)
 	w := r.walk.again()
 	w.findings = append(w.findings, resolved.findings(r.locked)...)
 	pulled := map[string]*node{} // by the name of the image
@@ -88,7 +89,7 @@ func (r *Reading) Catalogue(held []Image) (Catalogue, error) {
 		if n.contents == nil || n.err != nil {
 			continue
 		}
-		f := n.file()
+		f := n.file(resolved)
 		pulled[f.path] = n
 		w.found = append(w.found, f)
 		w.packages = append(w.packages, f.in)

@@ -21,6 +21,7 @@ type Request struct {
 	Version     string          // the tag or digest; "" is the newest that the constraints allow
 	Constraints []string        // of the packages that depend on it, sorted: all have to hold
 	Digest      string          // what the lock of the commit says the version is; "" where it does not
+	Installed   Live            // as a cluster has it in this version; zero where it has not, or none was asked
 	PullSecrets []string        // the names of Secrets that the commit has Crossplane pull it with
 	Configs     *ImageConfigs   // what else the commit says of pulling
 	Origin      manifest.Origin // the first place that asks for it
@@ -84,6 +85,9 @@ type resolution struct {
 	bySrc   map[string]*node
 	locked  map[string]Locked
 	configs *ImageConfigs
+
+	asked     bool // a cluster was, for what it has
+	installed map[string]Live
 }
 
 // A node is one package of a resolution.
@@ -116,27 +120,31 @@ type asking struct {
 	from *node  // nil of a package in the tree
 }
 
-// resolve finds the packages that are needed, from those that objects of the commit name on.
-func (r *Reading) resolve(held []Image) *resolution {
+// resolve finds the packages that are needed, from those that objects of the commit name on. What
+// a cluster has counts of what the commit leaves open.
+func (r *Reading) resolve(held []Image, installed []Live) *resolution {
 	answers := map[string]*Image{}
 	for i := range held {
 		answers[held[i].Request.Source] = &held[i]
 	}
-	res := &resolution{bySrc: map[string]*node{}, locked: r.locked, configs: r.configs}
-	installed := map[*Package]root{} // packages of the tree that an object has Crossplane install
+	res := &resolution{bySrc: map[string]*node{}, locked: r.locked, configs: r.configs, asked: installed != nil, installed: map[string]Live{}}
+	for _, one := range installed {
+		res.installed[one.Source] = one
+	}
+	inTree := map[*Package]root{} // packages of the tree that an object has Crossplane install
 	for _, one := range r.roots {
 		i := slices.IndexFunc(r.walk.packages, func(p *Package) bool {
 			return p.Kind == one.id.Kind && (p.Name == one.id.Name || p.Called(p.Kind, one.source))
 		})
 		if i >= 0 {
-			installed[r.walk.packages[i]] = one
+			inTree[r.walk.packages[i]] = one
 			continue
 		}
 		n := res.node(one.source)
 		n.roots = append(n.roots, one)
 	}
 	for _, p := range r.walk.packages {
-		if by, ok := installed[p]; ok && !by.skipsDependencies {
+		if by, ok := inTree[p]; ok && !by.skipsDependencies {
 			r.ask(res, p, asking{by: "package " + p.Name}, []manifest.ID{by.id})
 		}
 	}
@@ -238,11 +246,17 @@ func (n *node) settle(res *resolution) {
 		}
 		slices.Sort(r.Constraints)
 		r.Constraints = slices.Compact(r.Constraints)
-		if slices.ContainsFunc(r.Constraints, IsDigest) && len(r.Constraints) == 1 {
+		switch there, ok := res.installed[r.Source]; {
+		case ok: // and stays, whatever else there is by now
+			r.Version = there.Version
+		case slices.ContainsFunc(r.Constraints, IsDigest) && len(r.Constraints) == 1:
 			r.Version = r.Constraints[0]
 		}
 	}
 	r.lock(res.locked)
+	if there := res.installed[r.Source]; there.Version == r.Version {
+		r.Installed = there
+	}
 }
 
 // check says whether a package is what its installer takes it for.
@@ -275,10 +289,14 @@ func (res *resolution) missing(held []Image) []Request {
 }
 
 // file is the image of a node, as a walk finds those of the tree.
-func (n *node) file() *file {
+func (n *node) file(res *resolution) *file {
 	p := *n.contents.in
 	p.Directory = n.image.name()
 	p.Source, p.Version, p.Digest = n.request.Source, n.image.Version, n.image.Digest
+	if res.asked {
+		there := res.installed[p.Source]
+		p.Installed = &there
+	}
 	p.Mentioned = n.request.Origin
 	p.Installers = n.installers
 	if len(n.installers) > 0 {
@@ -361,16 +379,27 @@ func (res *resolution) findings(locked map[string]Locked) []manifest.Finding {
 		}
 		for _, a := range n.asked {
 			if err := allows(a.Constraint, n.image.Version); err != nil {
-				found = append(found, manifest.Finding{
-					Rule: RuleDependency, Severity: manifest.Error, Origin: n.place(),
-					Message: fmt.Sprintf("%s depends on %s %s (%s), and it is installed as %s: %v; Crossplane does not install what depends on it",
-						a.by, n.request.Source, a.Constraint, a.Origin, n.image.Version, err),
-					Fix: "take versions of both that go together",
-				})
+				found = append(found, n.unfit(a, err))
 			}
 		}
 	}
 	return append(found, res.cycles()...)
+}
+
+// unfit is that a package is not in a version that another one asks for.
+func (n *node) unfit(a asking, why error) manifest.Finding {
+	f := manifest.Finding{
+		Rule: RuleDependency, Severity: manifest.Error, Origin: n.place(),
+		Message: fmt.Sprintf("%s depends on %s %s (%s), and it is installed as %s: %v; Crossplane does not install what depends on it",
+			a.by, n.request.Source, a.Constraint, a.Origin, n.image.Version, why),
+		Fix: "take versions of both that go together",
+	}
+	if len(n.roots) == 0 && n.request.Installed.Version != "" {
+		f.Severity = manifest.Warning // it may be told to
+		f.Message += ", and changes the version of a dependency only where it runs with --enable-dependency-version-upgrades"
+		f.Fix = "install " + n.request.Source + " in a version that is asked for with an object of the commit"
+	}
+	return f
 }
 
 // twice finds packages that Crossplane would be given under two names, of which its lock can
