@@ -203,10 +203,10 @@ func (c converted) files(directory string, how form, extension string) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	return inOrder(len(c.definitions), func(i int) ([]byte, error) {
+	return inOrder(len(c.definitions), func(i int) (string, error) {
 		return how.encoded(c.definition(i))
-	}, func(i int, b []byte) error {
-		return root.WriteFile(c.definitions[i].Name+"."+extension, b, 0o644)
+	}, func(i int, text string) error {
+		return root.WriteFile(c.definitions[i].Name+"."+extension, []byte(text), 0o644)
 	})
 }
 

@@ -13,7 +13,6 @@ import (
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func newRender(t *terminal) *cobra.Command {
@@ -63,7 +62,9 @@ Exit codes: 0 rendered, 1 not rendered, 2 wrong usage.`,
 				how = jsonList
 			}
 			t.progress.Stop()
-			err = how.write(t.out, len(objects), func(i int) (*unstructured.Unstructured, error) { return objects[i].Content() })
+			err = how.writeTexts(t.out, len(objects), func(i int) (string, error) {
+				return objects[i].Learn("as "+format.value, func() (string, error) { return how.encoded(objects[i].Content()) })
+			})
 			if err != nil {
 				return err
 			}

@@ -26,15 +26,19 @@ var (
 
 // write writes n objects, of which it asks for a few at a time.
 func (f form) write(w io.Writer, n int, object func(i int) (*unstructured.Unstructured, error)) error {
+	return f.writeTexts(w, n, func(i int) (string, error) { return f.encoded(object(i)) })
+}
+
+// writeTexts writes n objects that are encoded.
+func (f form) writeTexts(w io.Writer, n int, encoded func(i int) (string, error)) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	fmt.Fprint(out, f.head)
-	err := inOrder(n, func(i int) ([]byte, error) {
-		return f.encoded(object(i))
-	}, func(i int, b []byte) error {
+	err := inOrder(n, encoded, func(i int, text string) error {
 		if i > 0 {
 			fmt.Fprint(out, f.between)
 		}
-		_, err := fmt.Fprintf(out, "%s%s", f.before, b) // errors of a buffered writer stay
+		fmt.Fprint(out, f.before)
+		_, err := out.WriteString(text) // errors of a buffered writer stay
 		return err
 	})
 	if err != nil {
@@ -44,22 +48,22 @@ func (f form) write(w io.Writer, n int, object func(i int) (*unstructured.Unstru
 	return out.Flush()
 }
 
-func (f form) encoded(u *unstructured.Unstructured, err error) ([]byte, error) {
+func (f form) encoded(u *unstructured.Unstructured, err error) (string, error) {
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	b, err := f.encode(u.Object)
 	if err != nil {
-		return nil, fmt.Errorf("cannot write %s %s: %w", u.GetKind(), u.GetName(), err)
+		return "", fmt.Errorf("cannot write %s %s: %w", u.GetKind(), u.GetName(), err)
 	}
-	return b, nil
+	return string(b), nil
 }
 
 // inOrder makes n things, as many at once as there are processors, and uses each in its
 // turn. It holds few of them.
-func inOrder(n int, produce func(i int) ([]byte, error), use func(i int, b []byte) error) error {
+func inOrder(n int, produce func(i int) (string, error), use func(i int, text string) error) error {
 	window := 4 * runtime.GOMAXPROCS(0)
-	made := make([][]byte, window)
+	made := make([]string, window)
 	for begin := 0; begin < n; begin += window {
 		var g errgroup.Group
 		g.SetLimit(runtime.GOMAXPROCS(0))

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"sync"
+
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -10,18 +12,18 @@ import (
 
 // types are those that an API server has compiled in. It reads and writes their objects
 // through them, and so says some things otherwise than they were said.
-var types_ = func() *runtime.Scheme {
+var types_ = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(scheme.AddToScheme(s))
 	utilruntime.Must(apiextensions.AddToScheme(s))
 	return s
-}()
+})
 
 // asStored is an object as an API server says it that knows its type: quantities in their
 // shortest form, and without what means the same left out. It says nothing that the object
 // does not. Of a type that is not known it is the object itself.
 func asStored(u *unstructured.Unstructured) *unstructured.Unstructured {
-	o, err := types_.New(u.GroupVersionKind())
+	o, err := types_().New(u.GroupVersionKind())
 	if err != nil {
 		return u
 	}
