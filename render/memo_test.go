@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +20,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 )
 
@@ -71,7 +74,8 @@ func made1(o render.Object, err error) string {
 		return err.Error() + "\n"
 	}
 	content, err := o.Content()
-	return fmt.Sprintf("%s %s %s %t %v %v %v\n", o.ID, o.Digest, o.Origin, o.Activates, o.Problem, content, err)
+	text, failed := o.Text("text", func(u *unstructured.Unstructured) (string, error) { return fmt.Sprint(u.Object), nil })
+	return fmt.Sprintf("%s %s %s %t %v %v %v %s %v\n", o.ID, o.Digest, o.Origin, o.Activates, o.Problem, content, err, text, failed)
 }
 
 // The pieces of a commit, by what they are named. Some are broken.
@@ -205,5 +209,38 @@ func TestMemoOfAWS(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(dump(t, first)), string(dump(t, again))); diff != "" {
 		t.Errorf("a definition makes the same where it is made when it is asked for (-first +again):\n%s", diff)
+	}
+}
+
+func TestNoSecretIsRemembered(t *testing.T) {
+	files := fstest.MapFS{
+		"kustomization.yaml": file("resources: [a.yaml, b.yaml]\nreplacements:\n- source: {kind: Secret, fieldPath: stringData.a}\n  targets: [{select: {kind: ConfigMap}, fieldPaths: [data.a]}]\n"),
+		"a.yaml":             file("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: plain}\n"),
+		"b.yaml":             file("apiVersion: v1\nkind: Secret\nmetadata: {name: b}\nstringData: {a: hush}\n"),
+	}
+	dir := t.TempDir()
+	learnt := memo.Open(dir, "toy")
+	if got := rendered(t, &commit{MapFS: files}, render.Options{Memo: learnt}); strings.Count(got, "hush") == 0 {
+		t.Fatalf("not rendered: %s", got)
+	}
+	want := mustRender(t, &commit{MapFS: files}, render.Options{Memo: learnt})
+	for _, o := range want.Objects {
+		made1(o, nil)
+	}
+	if err := learnt.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(filepath.Join(dir, name))
+		if strings.Contains(string(raw), "hush") {
+			t.Error("what kustomize took from a Secret is written to disk")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -51,6 +51,22 @@ func (o Object) Learn(key string, made func() (string, error)) (string, error) {
 	return o.document.Learn(key+" "+o.Digest, made)
 }
 
+// Text is the content as encode writes it, or what a Memo remembers of that under a name. Of
+// what a tool made nothing is remembered: it may hold what the tool found in a Secret.
+func (o Object) Text(name string, encode func(*unstructured.Unstructured) (string, error)) (string, error) {
+	made := func() (string, error) {
+		u, err := o.Content()
+		if err != nil {
+			return "", err
+		}
+		return encode(u)
+	}
+	if o.document == nil || o.document.IsMade() {
+		return made()
+	}
+	return o.Learn("as "+name, made)
+}
+
 // OriginOf is where the value at a path of keys and indices begins, and the origin of the
 // object where that cannot be told. The document is parsed for it.
 func (o Object) OriginOf(path ...any) manifest.Origin {

@@ -94,6 +94,7 @@ func Render(in Input, how Options) (Desired, error) {
 	if err != nil {
 		return Desired{}, err
 	}
+	want.Definitions = slices.Grow(want.Definitions, len(decisions))
 	for _, d := range decisions {
 		want.Definitions = append(want.Definitions, Definition{Decision: d, conversion: how.Conversion, settled: settled})
 	}

@@ -204,7 +204,11 @@ func (c converted) files(directory string, how form, extension string) (err erro
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	return inOrder(len(c.definitions), func(i int) (string, error) {
-		return how.encoded(c.definition(i))
+		u, err := c.definition(i)
+		if err != nil {
+			return "", err
+		}
+		return how.encoded(u)
 	}, func(i int, text string) error {
 		return root.WriteFile(c.definitions[i].Name+"."+extension, []byte(text), 0o644)
 	})

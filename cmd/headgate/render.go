@@ -63,7 +63,7 @@ Exit codes: 0 rendered, 1 not rendered, 2 wrong usage.`,
 			}
 			t.progress.Stop()
 			err = how.writeTexts(t.out, len(objects), func(i int) (string, error) {
-				return objects[i].Learn("as "+format.value, func() (string, error) { return how.encoded(objects[i].Content()) })
+				return objects[i].Text(format.value, how.encoded)
 			})
 			if err != nil {
 				return err

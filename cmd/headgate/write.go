@@ -26,7 +26,13 @@ var (
 
 // write writes n objects, of which it asks for a few at a time.
 func (f form) write(w io.Writer, n int, object func(i int) (*unstructured.Unstructured, error)) error {
-	return f.writeTexts(w, n, func(i int) (string, error) { return f.encoded(object(i)) })
+	return f.writeTexts(w, n, func(i int) (string, error) {
+		u, err := object(i)
+		if err != nil {
+			return "", err
+		}
+		return f.encoded(u)
+	})
 }
 
 // writeTexts writes n objects that are encoded.
@@ -48,10 +54,7 @@ func (f form) writeTexts(w io.Writer, n int, encoded func(i int) (string, error)
 	return out.Flush()
 }
 
-func (f form) encoded(u *unstructured.Unstructured, err error) (string, error) {
-	if err != nil {
-		return "", err
-	}
+func (f form) encoded(u *unstructured.Unstructured) (string, error) {
 	b, err := f.encode(u.Object)
 	if err != nil {
 		return "", fmt.Errorf("cannot write %s %s: %w", u.GetKind(), u.GetName(), err)

@@ -3,14 +3,15 @@ package git
 import (
 	"bytes"
 	"cmp"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -28,7 +29,7 @@ type tree struct {
 	limit   int // entries of all directories that were listed
 
 	mu      sync.RWMutex
-	folders map[string][]node // by path, sorted by name
+	folders map[string]*listing // by path
 	listed  int
 }
 
@@ -36,6 +37,25 @@ var (
 	_ fs.ReadFileFS = (*tree)(nil)
 	_ fs.StatFS     = (*tree)(nil)
 )
+
+// A listing is the nodes of a directory, sorted by name.
+type listing struct {
+	nodes []node
+	next  atomic.Int32 // where the next name may well be: they are asked for in their order
+}
+
+func (l *listing) find(name string) (node, bool) {
+	i := int(l.next.Load())
+	if i >= len(l.nodes) || l.nodes[i].name != name {
+		var ok bool
+		i, ok = slices.BinarySearchFunc(l.nodes, name, func(n node, name string) int { return cmp.Compare(n.name, name) })
+		if !ok {
+			return node{}, false
+		}
+	}
+	l.next.Store(int32(i + 1)) //nolint:gosec // the limit of entries is far below
+	return l.nodes[i], true
+}
 
 // A node is a file or a directory of a tree, as its directory, its own status and its listing.
 type node struct {
@@ -100,11 +120,11 @@ func (t *tree) Open(name string) (_ fs.File, err error) {
 		return nil, err
 	}
 	if n.IsDir() {
-		nodes, err := t.folder(name)
+		list, err := t.folder(name)
 		if err != nil {
 			return nil, err
 		}
-		return &folder{status{n, 0}, name, entries(nodes)}, nil
+		return &folder{status{n, 0}, name, entries(list.nodes)}, nil
 	}
 	data, err := n.read()
 	if err != nil {
@@ -135,13 +155,18 @@ func (t *tree) Stat(name string) (_ fs.FileInfo, err error) {
 }
 
 // Hash tells the Git id of a file, in hex, without reading the file.
-func (t *tree) Hash(name string) (_ string, err error) {
-	defer about("hash", name, &err)
+func (t *tree) Hash(name string) (string, error) {
 	n, err := t.find(name)
 	if err == nil {
 		err = n.plain()
 	}
-	return n.hash.String(), err
+	if err != nil {
+		about("hash", name, &err)
+		return "", err
+	}
+	var digits [2 * len(n.hash)]byte // every file of every render comes by here
+	hex.Encode(digits[:], n.hash[:])
+	return string(digits[:]), nil
 }
 
 // Order puts the names of files in the order in which they are read fastest: each behind
@@ -184,24 +209,28 @@ func (t *tree) find(name string) (node, error) {
 	if name == "." {
 		return node{t, ".", fs.ModeDir | 0o555, t.root}, nil
 	}
-	nodes, err := t.folder(path.Dir(name))
+	dir, base := ".", name
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		dir, base = name[:i], name[i+1:]
+	}
+	list, err := t.folder(dir)
 	if err != nil {
 		return node{}, err
 	}
-	i, ok := slices.BinarySearchFunc(nodes, path.Base(name), func(n node, name string) int { return cmp.Compare(n.name, name) })
+	n, ok := list.find(base)
 	if !ok {
 		return node{}, fs.ErrNotExist
 	}
-	return nodes[i], nil
+	return n, nil
 }
 
 // folder lists a directory, the first time from its object.
-func (t *tree) folder(name string) ([]node, error) {
+func (t *tree) folder(name string) (*listing, error) {
 	t.mu.RLock()
-	nodes, ok := t.folders[name]
+	known, ok := t.folders[name]
 	t.mu.RUnlock()
 	if ok {
-		return nodes, nil
+		return known, nil
 	}
 	n, err := t.find(name)
 	if err != nil {
@@ -210,6 +239,7 @@ func (t *tree) folder(name string) ([]node, error) {
 	if !n.IsDir() {
 		return nil, fs.ErrNotExist
 	}
+	var nodes []node
 	entries, err := t.objects.tree(n.hash)
 	if err == nil {
 		nodes, err = t.list(entries)
@@ -226,16 +256,16 @@ func (t *tree) folder(name string) ([]node, error) {
 		return nil, fmt.Errorf("the commit has more than %d files and directories", t.limit)
 	}
 	if t.folders == nil {
-		t.folders = map[string][]node{}
+		t.folders = map[string]*listing{}
 	}
-	t.folders[name] = nodes
-	return nodes, nil
+	t.folders[name] = &listing{nodes: nodes}
+	return t.folders[name], nil
 }
 
 // list makes nodes of the entries of a tree object. It refuses a directory that
 // no honest commit has: what is left out in silence might be taken for deleted.
 func (t *tree) list(entries []object.TreeEntry) ([]node, error) {
-	var nodes []node
+	nodes := make([]node, 0, len(entries))
 	for _, e := range entries {
 		if err := decent(e.Name); err != nil {
 			return nil, err
@@ -280,8 +310,8 @@ func decent(name string) error {
 
 func entries(nodes []node) []fs.DirEntry {
 	list := make([]fs.DirEntry, len(nodes))
-	for i, n := range nodes {
-		list[i] = n
+	for i := range nodes {
+		list[i] = &nodes[i]
 	}
 	return list
 }

@@ -240,7 +240,7 @@ func FuzzTree(f *testing.F) {
 		if err != nil {
 			return
 		}
-		files.folders = map[string][]node{".": nodes}
+		files.folders = map[string]*listing{".": {nodes: nodes}}
 		_ = fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
 			if !fs.ValidPath(path) {
 				t.Errorf("%q is not a valid path", path)

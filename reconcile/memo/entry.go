@@ -21,6 +21,14 @@ type entry struct {
 const aBody = 4 << 10
 
 func (e entry) isBody() bool      { return e.size() >= aBody }
+// bodies is how many bodies it is.
+func (e entry) bodies() int {
+	if e.isBody() {
+		return 1
+	}
+	return 0
+}
+
 func (e entry) isElsewhere() bool { return e.value == "" && e.length > 0 }
 func (e entry) size() int         { return max(len(e.value), e.length) }
 

@@ -37,7 +37,7 @@ const (
 	magic    = "headgate memo 1\n" // another format is another number
 	head     = len(magic) + 8 + len(sum{})
 	oldest   = 8         // age of an entry; after that it is dropped
-	largest  = 128 << 20 // bytes of one file: what does not fit is learnt again
+	largest  = 192 << 20 // bytes of one file: what does not fit is learnt again
 	together = 512 << 20 // bytes of all files of a directory: the oldest go
 	suffix   = ".memo"
 	writing  = "writing-" // a file that is not whole yet begins so
@@ -192,7 +192,7 @@ func (f *File) writeTo(to io.Writer) error {
 }
 
 // index is that of what is to be written, and the keys in its order: what was used comes
-// first, until the file is full.
+// first, and of that what is small, until the file is full.
 func (f *File) index() (keys []string, index []byte) {
 	for key, e := range f.entries {
 		if e.used {
@@ -206,7 +206,8 @@ func (f *File) index() (keys []string, index []byte) {
 		}
 	}
 	slices.SortFunc(keys, func(a, b string) int {
-		return cmp.Or(cmp.Compare(f.entries[a].age, f.entries[b].age), cmp.Compare(a, b))
+		one, other := f.entries[a], f.entries[b]
+		return cmp.Or(cmp.Compare(one.age, other.age), cmp.Compare(one.bodies(), other.bodies()), cmp.Compare(a, b))
 	})
 	left := largest
 	for i, key := range keys {

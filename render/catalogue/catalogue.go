@@ -50,6 +50,14 @@ type Definition struct {
 	Document *manifest.Document // nil of a definition that only the cluster has
 }
 
+// id is the identity of what declares it.
+func (d *Definition) id() manifest.ID {
+	if d.FromCRD {
+		return manifest.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: d.Name}
+	}
+	return manifest.ID{Group: "apiextensions.crossplane.io", Kind: "ManagedResourceDefinition", Name: d.Name}
+}
+
 // Origin is where the commit declares it; zero where only the cluster has it.
 func (d *Definition) Origin() manifest.Origin {
 	if d.Document == nil {

@@ -30,7 +30,7 @@ const (
 	RuleDetailsWiped   = "connection-details-wiped"
 )
 
-const kindDetails = "headgate.dev ConnectionDetails"
+const kindDetails = groupOurs + " ConnectionDetails"
 
 // detailsOf reads the details of a document, strictly.
 func detailsOf(d *manifest.Document) ([]Details, error) {

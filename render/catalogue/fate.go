@@ -25,13 +25,13 @@ const (
 // fateOf decides what becomes of a document, and where it is skipped, why.
 func (r release) fateOf(h manifest.Header, in *Package, others Others) (fate, Why) {
 	group, version := groupVersion(h.APIVersion)
-	kind := group + " " + h.Kind
+	kind := kindOf(group, h.Kind)
 	switch {
 	case h.Kind == "":
 		return skip, NotManifest
 	case isCipher(h.Kind), isCipher(h.APIVersion):
 		return foreign, Encrypted
-	case h.Annotations["config.kubernetes.io/local-config"] == "true":
+	case h.Local:
 		return skip, LocalOnly
 	case group == "kustomize.config.k8s.io":
 		return skip, Kustomize
@@ -73,6 +73,14 @@ const (
 	kindXRD         = "apiextensions.crossplane.io CompositeResourceDefinition"
 	kindComposition = "apiextensions.crossplane.io Composition"
 )
+
+// kindOf is a kind with its group. Nearly all documents are CRDs, for which nothing is joined.
+func kindOf(group, kind string) string {
+	if group == "apiextensions.k8s.io" && kind == "CustomResourceDefinition" {
+		return kindCRD
+	}
+	return group + " " + kind
+}
 
 func isWebhook(kind string) bool {
 	return kind == "admissionregistration.k8s.io ValidatingWebhookConfiguration" ||

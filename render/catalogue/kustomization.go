@@ -10,10 +10,11 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// kustomization says whether a directory is left to kustomize, or to nobody. Its regular
-// files are given, and the package that it lies in: outside is that of the directory above.
-func (w *walk) kustomization(dir string, regular map[string]bool, in, outside *Package) bool {
-	name, ok := kustomize.FileName(func(name string) bool { return regular[name] })
+// kustomization says whether a directory is left to kustomize, or to nobody. It is told which
+// names are those of regular files, and the package that it lies in: outside is that of the
+// directory above.
+func (w *walk) kustomization(dir string, isRegular func(name string) bool, in, outside *Package) bool {
+	name, ok := kustomize.FileName(isRegular)
 	if !ok {
 		return false
 	}

@@ -13,7 +13,10 @@ import (
 // LockFile is where the lock of a commit is written.
 const LockFile = "headgate.lock.yaml"
 
-const kindLock = "headgate.dev PackageLock"
+const (
+	groupOurs = "headgate.dev"
+	kindLock  = groupOurs + " PackageLock"
+)
 
 // A Locked package is one of which a commit says which image its version is.
 type Locked struct {
@@ -29,7 +32,7 @@ func (w *walk) readLocks() (map[string]Locked, Errors) {
 	for _, f := range w.found {
 		for _, d := range f.documents {
 			group, version := groupVersion(d.Header.APIVersion)
-			if group+" "+d.Header.Kind != kindLock {
+			if group != groupOurs || group+" "+d.Header.Kind != kindLock {
 				continue
 			}
 			if version != "v1alpha1" {

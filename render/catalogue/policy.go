@@ -23,7 +23,7 @@ func (s *sorting) policyOf(u *undecoded) (Policy, bool) {
 
 	p := Policy{
 		Name:     u.Header.Name,
-		Paused:   u.Header.Annotations["crossplane.io/paused"] == "true",
+		Paused:   u.Header.Paused,
 		Patterns: make([]Pattern, len(globs)),
 		Origin:   u.Origin,
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -108,6 +107,7 @@ func (w *walk) sort() *sorting {
 		}
 	}
 	s.decode()
+	slices.SortStableFunc(s.definitions, func(a, b *Definition) int { return cmp.Compare(a.Name, b.Name) })
 	s.refuseDuplicates()
 	return s
 }
@@ -115,7 +115,7 @@ func (w *walk) sort() *sorting {
 // read reads the files that the walk found.
 func (w *walk) read() {
 	names := make([]string, 0, len(w.found))
-	at := make(map[string]int, len(w.found))
+	at := make([]int, 0, len(w.found)) // where they were found
 	trouble := make([]error, len(w.found))
 	for i, f := range w.found {
 		switch {
@@ -123,11 +123,11 @@ func (w *walk) read() {
 			w.found[i].documents, trouble[i] = w.readImage(f.path)
 		case f.documents == nil:
 			names = append(names, f.path)
-			at[f.path] = i
+			at = append(at, i)
 		}
 	}
-	w.reader.ReadAll(names, func(name string, documents []*manifest.Document, err error) {
-		w.found[at[name]].documents, trouble[at[name]] = documents, err
+	w.reader.ReadAll(names, func(i int, documents []*manifest.Document, err error) {
+		w.found[at[i]].documents, trouble[at[i]] = documents, err
 	})
 	for i, err := range trouble {
 		if err != nil {
@@ -250,7 +250,7 @@ func (s *sorting) define(d *manifest.Document, in *Package, what fate) {
 		Plural:   h.Spec.Plural,
 		Scope:    h.Spec.Scope,
 		State:    State(h.Spec.State),
-		Paused:   h.Annotations["crossplane.io/paused"] == "true",
+		Paused:   h.Paused,
 		FromCRD:  what == converted,
 		Package:  in,
 		Document: d,
@@ -292,6 +292,9 @@ func (s *sorting) decode() {
 // refuseDuplicates refuses what is declared twice: an identity, and a definition in
 // two ways.
 func (s *sorting) refuseDuplicates() {
+	if !s.hasDuplicates() {
+		return
+	}
 	type claim struct {
 		id         manifest.ID
 		name       string // of a definition
@@ -302,11 +305,7 @@ func (s *sorting) refuseDuplicates() {
 	}
 	claims := make([]claim, 0, len(s.definitions)+len(s.toDecode))
 	for _, d := range s.definitions {
-		id := manifest.ID{Group: "apiextensions.crossplane.io", Kind: "ManagedResourceDefinition", Name: d.Name}
-		if d.FromCRD {
-			id = manifest.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: d.Name}
-		}
-		claims = append(claims, claim{id: id, name: d.Name, origin: d.Document.Origin, in: d.Package, definition: d})
+		claims = append(claims, claim{id: d.id(), name: d.Name, origin: d.Document.Origin, in: d.Package, definition: d})
 	}
 	for _, u := range s.toDecode {
 		if u.object != nil {
@@ -355,20 +354,37 @@ func (s *sorting) refuseDuplicates() {
 	}
 }
 
+// hasDuplicates says whether anything is declared twice. It is asked in every render, where
+// nothing is; its definitions are in the order of their names.
+func (s *sorting) hasDuplicates() bool {
+	for i, d := range s.definitions {
+		if i > 0 && d.Name == s.definitions[i-1].Name {
+			return true
+		}
+	}
+	seen := make(map[manifest.ID]bool, len(s.toDecode))
+	for _, u := range s.toDecode {
+		if u.object == nil {
+			continue
+		}
+		id := manifest.IDOf(u.object)
+		at, ok := slices.BinarySearchFunc(s.definitions, id.Name, (*Definition).compare)
+		if seen[id] || ok && s.definitions[at].id() == id {
+			return true
+		}
+		seen[id] = true
+	}
+	return false
+}
+
+func (d *Definition) compare(name string) int { return cmp.Compare(d.Name, name) }
+
 // catalogue is what was sorted, in its order. Of what is declared twice it holds
 // the first.
 func (s *sorting) catalogue() Catalogue {
 	c := Catalogue{Shipped: map[manifest.ID]*Package{}, Details: s.details, Unread: s.unread, Skipped: s.skipped, Findings: s.findings}
 
-	byName := map[string]*Definition{}
-	for _, d := range s.definitions {
-		if byName[d.Name] == nil {
-			byName[d.Name] = d
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		c.Definitions = append(c.Definitions, byName[name])
-	}
+	c.Definitions = slices.CompactFunc(s.definitions, func(a, b *Definition) bool { return a.Name == b.Name })
 	for _, u := range s.toDecode {
 		if u.object == nil {
 			continue

@@ -140,10 +140,11 @@ func (w *walk) again() *walk {
 		again.packages[i] = copied(p)
 	}
 	again.found = make([]*file, len(w.found))
+	files := make([]file, len(w.found))
 	for i, f := range w.found {
-		c := *f
-		c.in = copied(f.in)
-		again.found[i] = &c
+		files[i] = *f
+		files[i].in = copied(f.in)
+		again.found[i] = &files[i]
 	}
 	return &again
 }

@@ -473,7 +473,10 @@ func (w *walk) roots(configs *ImageConfigs) []root {
 	for _, f := range w.found {
 		for _, d := range f.documents {
 			group, version := groupVersion(d.Header.APIVersion)
-			if what, _ := w.release.fateOf(d.Header, f.in, w.how.Others); what != apply || group != "pkg.crossplane.io" || f.in != nil {
+			if group != "pkg.crossplane.io" || f.in != nil {
+				continue
+			}
+			if what, _ := w.release.fateOf(d.Header, nil, w.how.Others); what != apply {
 				continue
 			}
 			switch {

@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path"
@@ -114,14 +115,20 @@ func (w *walk) directory(dir string, in *Package) {
 	if !w.readIgnoreFile(dir) {
 		return
 	}
-	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return w.skipIgnored(path.Join(dir, e.Name()), e.IsDir()) })
-	regular := map[string]bool{}
-	for _, e := range entries {
-		regular[e.Name()] = e.Type().IsRegular()
+	below := dir + "/"
+	if dir == "." {
+		below = ""
+	}
+	if len(w.ignored) > 0 {
+		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return w.skipIgnored(below+e.Name(), e.IsDir()) })
+	}
+	isRegular := func(name string) bool {
+		i, ok := slices.BinarySearchFunc(entries, name, func(e fs.DirEntry, name string) int { return cmp.Compare(e.Name(), name) })
+		return ok && entries[i].Type().IsRegular()
 	}
 
 	outside := in
-	p, documents, ok := w.enter(dir, regular[metaFile])
+	p, documents, ok := w.enter(dir, isRegular(metaFile))
 	if !ok {
 		return // what its files are is not known
 	}
@@ -129,13 +136,13 @@ func (w *walk) directory(dir string, in *Package) {
 		in = p
 	}
 	meta := &file{path: path.Join(dir, metaFile), in: in, documents: documents}
-	if w.kustomization(dir, regular, in, outside) {
+	if w.kustomization(dir, isRegular, in, outside) {
 		return
 	}
 
 	for _, e := range entries {
 		name := e.Name()
-		full := path.Join(dir, name)
+		full := below + name
 		switch {
 		case strings.HasPrefix(name, "."):
 		case e.Type()&fs.ModeSymlink != 0:

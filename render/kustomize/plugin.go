@@ -102,7 +102,9 @@ var builtIn = map[string]func() any{
 // plugin vets the configuration of one. Kustomize has containers, programs and scripts for
 // plugins, too: those are refused, whatever options it is run with.
 func (e *editing) plugin(h manifest.Header) {
-	for key := range h.Annotations {
+	meta, _ := e.content["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	for key := range annotations {
 		if key == "config.kubernetes.io/function" || key == "config.k8s.io/function" {
 			e.refuse(e.at("metadata", "annotations", key), fmt.Errorf("%s %s is a function: no container, program or script is run", h.Kind, h.Name))
 			return

@@ -6,12 +6,28 @@ import (
 
 // A Header is the little that can be known of a document without decoding it.
 type Header struct {
-	APIVersion  string
-	Kind        string
-	Namespace   string
-	Name        string
-	Annotations map[string]string // nil where there are none
-	Spec        SpecHeader
+	APIVersion string
+	Kind       string
+	Namespace  string
+	Name       string
+	Local      bool // annotated as not to be applied
+	Paused     bool // annotated as one that Crossplane leaves alone
+	Spec       SpecHeader
+}
+
+// The annotations of a header, which are set where they are "true".
+const (
+	localConfig = "config.kubernetes.io/local-config"
+	paused      = "crossplane.io/paused"
+)
+
+func (h *Header) annotate(key, value string) {
+	switch key {
+	case localConfig:
+		h.Local = value == "true"
+	case paused:
+		h.Paused = value == "true"
+	}
 }
 
 // A SpecHeader holds what tells definitions (CRDs and MRDs) apart. A field is
@@ -32,11 +48,10 @@ func headerOf(m map[string]any) Header {
 	}
 	u := unstructured.Unstructured{Object: m}
 	h := Header{
-		APIVersion:  u.GetAPIVersion(),
-		Kind:        u.GetKind(),
-		Namespace:   u.GetNamespace(),
-		Name:        u.GetName(),
-		Annotations: u.GetAnnotations(),
+		APIVersion: u.GetAPIVersion(),
+		Kind:       u.GetKind(),
+		Namespace:  u.GetNamespace(),
+		Name:       u.GetName(),
 		Spec: SpecHeader{
 			Group:  spec("group"),
 			Kind:   spec("names", "kind"),
@@ -45,8 +60,8 @@ func headerOf(m map[string]any) Header {
 			State:  spec("state"),
 		},
 	}
-	if len(h.Annotations) == 0 {
-		h.Annotations = nil
+	for key, value := range u.GetAnnotations() {
+		h.annotate(key, value)
 	}
 	return h
 }

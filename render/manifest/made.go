@@ -28,6 +28,12 @@ func Made(object []byte, origin Origin, source *Document) (*Document, error) {
 	return d, nil
 }
 
+// IsMade says whether a tool made the document, so that its content is not that of a file.
+func (d *Document) IsMade() bool {
+	_, ok := d.body.(made)
+	return ok
+}
+
 // made is the body of such a document.
 type made struct {
 	json   []byte

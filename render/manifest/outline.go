@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"encoding/binary"
-	"maps"
 	"slices"
 )
 
@@ -41,15 +40,14 @@ func (o outline) encode() string {
 		for _, field := range d.header.fields() {
 			b = appendText(b, *field)
 		}
-		b = appendNumber(b, len(d.header.Annotations))
-		for _, key := range slices.Sorted(maps.Keys(d.header.Annotations)) {
-			b = appendText(appendText(b, key), d.header.Annotations[key])
+		for _, flag := range d.header.flags() {
+			b = appendFlag(b, *flag)
 		}
 	}
 	return string(b)
 }
 
-// fields are those of a header, but for the annotations.
+// fields are the texts of a header.
 func (h *Header) fields() [9]*string {
 	return [9]*string{
 		&h.APIVersion, &h.Kind, &h.Namespace, &h.Name,
@@ -57,11 +55,21 @@ func (h *Header) fields() [9]*string {
 	}
 }
 
+// flags are the rest of it.
+func (h *Header) flags() [2]*bool { return [2]*bool{&h.Local, &h.Paused} }
+
 func appendNumber(b []byte, n int) []byte {
 	return binary.AppendUvarint(b, uint64(n)) //nolint:gosec // none is negative
 }
 
 func appendText(b []byte, s string) []byte { return append(appendNumber(b, len(s)), s...) }
+
+func appendFlag(b []byte, flag bool) []byte {
+	if flag {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
 
 // decodeOutline reads what encode wrote, and nothing else. The header shares its strings
 // with what it is read from.
@@ -82,7 +90,9 @@ func decodeOutline(from string) (outline, bool) {
 		for _, field := range d.header.fields() {
 			*field = s.text()
 		}
-		d.header.Annotations = s.annotations()
+		for _, flag := range d.header.flags() {
+			*flag = s.flag()
+		}
 		if d.part.start > d.part.end || int64(d.part.end) > o.size {
 			s.broken = true
 		}
@@ -122,20 +132,8 @@ func (s *spool) text() string {
 	return text
 }
 
-func (s *spool) annotations() map[string]string {
+func (s *spool) flag() bool {
 	n := s.number()
-	if n == 0 || n > len(s.rest) {
-		s.broken = s.broken || n > 0
-		return nil
-	}
-	all := make(map[string]string, n)
-	last := ""
-	for i := range n {
-		key := s.text()
-		if i > 0 && key <= last { // they are sorted
-			s.broken = true
-		}
-		all[key], last = s.text(), key
-	}
-	return all
+	s.broken = s.broken || n > 1
+	return n == 1
 }

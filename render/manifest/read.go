@@ -59,18 +59,23 @@ func (r *Reader) Read(name string) ([]*Document, error) {
 type ordering interface{ Order(names []string) }
 
 // ReadAll reads files as Read does, as many at once as there are processors, and calls done
-// for each of them, not in order but one at a time.
-func (r *Reader) ReadAll(names []string, done func(name string, documents []*Document, err error)) {
-	anew := map[string]*content{}
+// for each of them, by its place among the names: not in order but one at a time.
+func (r *Reader) ReadAll(names []string, done func(i int, documents []*Document, err error)) {
+	type unread struct {
+		*content
+
+		at int
+	}
+	anew := map[string]unread{}
 	var unknown []string
-	for _, name := range names {
+	for i, name := range names {
 		c := r.content(name)
 		if o, ok := c.recall(); ok {
 			documents, err := c.counted(o)
-			done(name, documents, err)
+			done(i, documents, err)
 			continue
 		}
-		anew[name] = c
+		anew[name] = unread{c, i}
 		unknown = append(unknown, name)
 	}
 	if files, ok := r.files.(ordering); ok && len(unknown) > 1 {
@@ -84,7 +89,7 @@ func (r *Reader) ReadAll(names []string, done func(name string, documents []*Doc
 			documents, err := anew[name].readAnew()
 			mu.Lock()
 			defer mu.Unlock()
-			done(name, documents, err)
+			done(anew[name].at, documents, err)
 			return nil
 		})
 	}
@@ -226,10 +231,13 @@ func (c *content) outlineOf(raw []byte, count func(documents int) error) (outlin
 func (c *content) documents(o outline) []*Document {
 	c.keep = o.parts > 1 || c.kept != nil
 	documents := make([]*Document, len(o.documents))
+	all := make([]Document, len(o.documents))
 	var in *list
-	for i, d := range o.documents {
+	for i := range o.documents {
+		d := &o.documents[i]
 		s := section{content: c, part: d.part}
-		documents[i] = &Document{Origin: Origin{Path: c.path, Line: d.line}, Header: d.header, body: s}
+		all[i] = Document{Origin: Origin{Path: c.path, Line: d.line}, Header: d.header, body: s}
+		documents[i] = &all[i]
 		if d.item == notItem {
 			continue
 		}

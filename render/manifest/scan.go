@@ -54,10 +54,11 @@ func isMarker(line []byte, marker string) bool {
 type scanner struct {
 	lexer
 
-	header Header
-	seen   place // every wanted key so far
-	taken  bool  // the last entry was a scalar of the header
-	begun  bool  // a marker or a key is behind us
+	header    Header
+	annotated map[string]bool // every annotation so far
+	seen      place           // every wanted key so far
+	taken     bool            // the last entry was a scalar of the header
+	begun     bool            // a marker or a key is behind us
 
 	// The mappings that we are in, outermost first: open[0] to open[depth].
 	open  [3]block
@@ -231,12 +232,13 @@ func (s *scanner) takeAnnotation() bool {
 	if !isString || !ok {
 		return false
 	}
-	if s.header.Annotations == nil {
-		s.header.Annotations = make(map[string]string)
+	if s.annotated == nil {
+		s.annotated = make(map[string]bool)
 	}
-	if _, again := s.header.Annotations[key]; again {
+	if s.annotated[key] {
 		return false
 	}
-	s.header.Annotations[key], s.taken = value, true
+	s.header.annotate(key, value)
+	s.annotated[key], s.taken = true, true
 	return true
 }
