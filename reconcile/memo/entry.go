@@ -20,7 +20,8 @@ type entry struct {
 // aBody is how long a value is that is read only when it is asked for.
 const aBody = 4 << 10
 
-func (e entry) isBody() bool      { return e.size() >= aBody }
+func (e entry) isBody() bool { return e.size() >= aBody }
+
 // bodies is how many bodies it is.
 func (e entry) bodies() int {
 	if e.isBody() {
