@@ -92,9 +92,10 @@ var livesIn = map[string][]string{
 	"sigs.k8s.io/cli-utils/pkg/object/mutation":  {"reconcile/plan/reference.go"},
 	"github.com/spyzhov/ajson":                   {"reconcile/plan/reference.go"},
 
-	"github.com/sigstore":   {"reconcile/registry"},
-	"sigs.k8s.io/crdify":    {"render/schema"},
-	"sigs.k8s.io/kustomize": {"render/kustomize"},
+	"github.com/fluxcd/pkg/ssa": {"reconcile/cluster"},
+	"github.com/sigstore":       {"reconcile/registry"},
+	"sigs.k8s.io/crdify":        {"render/schema"},
+	"sigs.k8s.io/kustomize":     {"render/kustomize"},
 }
 
 // forbidden is imported nowhere, not even by a test.
@@ -102,6 +103,11 @@ var forbidden = []string{
 	"k8s.io/kubernetes/...",                 // tests start it from a module of its own, fixtures/controlplane
 	"sigs.k8s.io/cli-utils/pkg/apply/...",   // cluster applies
 	"sigs.k8s.io/cli-utils/pkg/kstatus/...", // fluxcd/pkg/ssa brings its own
+}
+
+// foundations were chosen by those for whom this is made. Each does real work.
+var foundations = []string{
+	"github.com/fluxcd/pkg/ssa", "github.com/go-git/go-git/v5", "k8s.io/client-go", "sigs.k8s.io/cli-utils", "sigs.k8s.io/kustomize/api",
 }
 
 // topLevel is all that the top of the repository holds, besides dot files and bin.
@@ -174,6 +180,21 @@ func TestObjections(t *testing.T) {
 				t.Errorf("%s\nobjections(%s, %q) = %q, want %d", tc.reason, tc.file.pkg, tc.path, got, tc.want)
 			}
 		})
+	}
+}
+
+func TestFoundations(t *testing.T) {
+	unused := slices.Clone(foundations)
+	for _, f := range readSources(t) {
+		if f.forTests() {
+			continue
+		}
+		for _, imp := range f.imports {
+			unused = slices.DeleteFunc(unused, func(module string) bool { return covers([]string{module + "/..."}, imp.path) })
+		}
+	}
+	if len(unused) > 0 {
+		t.Errorf("nothing imports %v: let them do what they are better at than code of ours", unused)
 	}
 }
 

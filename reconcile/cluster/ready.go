@@ -9,12 +9,19 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/polling"
+	"github.com/fluxcd/cli-utils/pkg/kstatus/polling/clusterreader"
+	"github.com/fluxcd/cli-utils/pkg/kstatus/polling/engine"
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/fluxcd/cli-utils/pkg/object"
+	"github.com/fluxcd/pkg/ssa"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // waitsFor says whether an object is waited for: a kind without generation has no status.
@@ -101,27 +108,36 @@ func (r *pass) glance(ctx context.Context, ids []manifest.ID) map[manifest.ID]st
 	return why
 }
 
-// lookAgain is how long objects that are not ready are left alone.
-const lookAgain = 2 * time.Second
-
-// waitForStatus waits until objects are ready by what their status says, and says why those
-// are not that are not in time. They are read one by one: the list of their kind may be long.
+// waitForStatus waits until objects are ready by what their status says, as Flux does.
 func (r *pass) waitForStatus(ctx context.Context, timeout time.Duration, ids []manifest.ID) map[manifest.ID]string {
 	if len(ids) == 0 {
 		return nil
 	}
-	late := ids
-	err := wait.PollUntilContextTimeout(ctx, lookAgain, timeout, true, func(ctx context.Context) (bool, error) {
-		why := r.glance(ctx, late)
-		late = slices.DeleteFunc(slices.Clone(late), func(id manifest.ID) bool { return why[id] == "" })
-		return len(late) == 0, nil
+	why := map[manifest.ID]string{}
+	mapper := r.mapper()
+	reader, err := client.New(r.config, client.Options{HTTPClient: r.http, Scheme: runtime.NewScheme(), Mapper: mapper})
+	if err != nil {
+		for _, id := range ids {
+			why[id] = err.Error()
+		}
+		return why
+	}
+	poller := polling.NewStatusPoller(reader, mapper, polling.Options{
+		// Objects are read one by one: the list of their kind may be long.
+		ClusterReaderFactory: engine.ClusterReaderFactoryFunc(clusterreader.NewDirectClusterReader),
 	})
+	manager := ssa.NewResourceManager(reader, poller, ssa.Owner{Field: plan.Manager, Group: "headgate.dev"})
+	set := make(object.ObjMetadataSet, 0, len(ids))
+	for _, id := range ids {
+		set = append(set, asObject(r.spelling.actual(id)))
+	}
+	err = manager.WaitForSetWithContext(ctx, set, ssa.WaitOptions{Interval: 2 * time.Second, Timeout: timeout})
 	if err == nil {
 		return nil
 	}
 	reading, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
-	return r.glance(reading, late)
+	return r.glance(reading, ids)
 }
 
 // unready is why an object is not ready; "" where it is.
@@ -152,4 +168,35 @@ func notReady(u *unstructured.Unstructured) string {
 		return s.Message
 	}
 	return "it is " + string(s.Status)
+}
+
+// mapper maps the kinds that were discovered, so that nobody discovers them again.
+func (r *pass) mapper() meta.RESTMapper {
+	var versions []schema.GroupVersion // without them the mapper knows no kind by its group alone
+	known := map[schema.GroupVersion]bool{}
+	for _, gk := range r.surface.listable {
+		for _, version := range r.surface.versions[gk] {
+			if gv := (schema.GroupVersion{Group: gk.Group, Version: version}); !known[gv] {
+				known[gv] = true
+				versions = append(versions, gv)
+			}
+		}
+	}
+	m := meta.NewDefaultRESTMapper(versions)
+	for gk, k := range r.surface.kinds {
+		scope := meta.RESTScopeRoot
+		if k.Namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		for _, version := range r.surface.versions[gk] {
+			gv := schema.GroupVersion{Group: gk.Group, Version: version}
+			m.AddSpecific(gv.WithKind(gk.Kind), gv.WithResource(k.Resource), gv.WithResource(k.Resource), scope)
+		}
+	}
+	return m
+}
+
+// asObject is an identity as the libraries of Flux write it.
+func asObject(id manifest.ID) object.ObjMetadata {
+	return object.ObjMetadata{Namespace: id.Namespace, Name: id.Name, GroupKind: groupKind(id)}
 }
