@@ -40,6 +40,8 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(200, []byte(`{"values":[{"id":1,"content":{"raw":"[//]: # (headgate/platform)"},"action":"COMMENTED","comment":{"id":1,"text":"[//]: # (headgate/platform)"}}],"nextPageStart":-1}`), "%zz")
 	f.Add(403, []byte(`{"error":{"message":"`+canary+`","detail":null},"errors":[null,{"message":"`+canary+`"}]}`), "")
 	f.Add(200, []byte(`{"value":[{"id":1,"comments":[]},{"id":2,"comments":[{"id":1,"content":"<!-- headgate/platform -->"}],"context":null}],"authenticatedUser":null}`), "")
+	f.Add(200, []byte(`[{"number":-1,"iid":1,"sha":"`+canary+`","head":{"sha":null},"base":null}]`), "2")
+	f.Add(200, []byte(`{"value":[{"pullRequestId":9,"lastMergeSourceCommit":null}],"values":[{"id":9,"source":{"commit":{"hash":"e"}},"fromRef":{}}]}`), "")
 	f.Add(203, []byte(`<html>Sign in `+canary+`</html>`), "")
 	f.Fuzz(func(t *testing.T, code int, body []byte, link string) {
 		if code < 200 || code > 599 || strings.ContainsAny(link, "\r\n") {
@@ -62,7 +64,13 @@ func FuzzAnswer(f *testing.F) {
 				t.Fatal(err)
 			}
 			_, err = pulls.Pull(t.Context(), 7)
-			if err = errors.Join(err, pulls.Comment(t.Context(), 7, "headgate/platform", "said")); strings.Contains(errText(err), canary) {
+			open, failed := pulls.Open(t.Context())
+			for _, pull := range open {
+				if pull.Number < 1 || !isCommit(pull.Head) {
+					t.Errorf("%s: %v is no pull request", kind, pull)
+				}
+			}
+			if err = errors.Join(err, failed, pulls.Comment(t.Context(), 7, "headgate/platform", "said")); strings.Contains(errText(err), canary) {
 				t.Errorf("%s: the error of a comment has the token in it: %v", kind, err)
 			}
 		}

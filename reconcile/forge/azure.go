@@ -126,15 +126,41 @@ func (z azure) iteration(ctx context.Context, s Status) (int, error) {
 	return 0, nil
 }
 
-func (z azure) pull(ctx context.Context, number int) (Pull, error) {
-	var is struct {
-		TargetRefName         string
-		LastMergeSourceCommit struct{ CommitID string }
+// An azureRequest is a pull request as Azure DevOps tells it.
+type azureRequest struct {
+	PullRequestID         int
+	TargetRefName         string
+	LastMergeSourceCommit struct{ CommitID string }
+	ForkSource            *struct{}
+}
+
+func (is azureRequest) pull() Pull {
+	return Pull{Number: is.PullRequestID, Head: is.LastMergeSourceCommit.CommitID, Target: strings.TrimPrefix(is.TargetRefName, "refs/heads/"), Fork: is.ForkSource != nil}
+}
+
+func (z azure) open(ctx context.Context) ([]Pull, error) {
+	const most = 100 // a page
+	var all []Pull
+	for pages := range mostPages {
+		var got struct{ Value []azureRequest }
+		query := fmt.Sprintf("searchCriteria.status=active&$top=%d&$skip=%d&", most, pages*most)
+		if _, err := z.do(ctx, azurePull, http.MethodGet, z.path("pullRequests", query), nil, &got); err != nil {
+			return nil, err
+		}
+		all = append(all, pullsOf(got.Value, azureRequest.pull)...)
+		if len(got.Value) < most {
+			break
+		}
 	}
+	return all, nil
+}
+
+func (z azure) pull(ctx context.Context, number int) (Pull, error) {
+	var is azureRequest
 	if _, err := z.do(ctx, azurePull, http.MethodGet, z.path(fmt.Sprintf("pullRequests/%d", number), ""), nil, &is); err != nil {
 		return Pull{}, err
 	}
-	return Pull{Number: number, Head: is.LastMergeSourceCommit.CommitID, Target: strings.TrimPrefix(is.TargetRefName, "refs/heads/")}, nil
+	return is.pull(), nil
 }
 
 // self asks the organisation, which a project is in.

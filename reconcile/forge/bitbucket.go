@@ -81,12 +81,12 @@ type leaf[T any] struct {
 	Next   string `json:"next"`
 }
 
-// leaves reads all pages of a listing.
+// leaves reads all pages of a listing. Of pull requests 50 are on one at most.
 func leaves[T any](ctx context.Context, b bitbucket, a answer, path string) ([]T, error) {
 	var all []T
 	for page := 1; page <= mostPages; page++ {
 		var got leaf[T]
-		if _, err := b.do(ctx, a, http.MethodGet, fmt.Sprintf("%s?pagelen=100&page=%d", b.path(path), page), nil, &got); err != nil {
+		if _, err := b.do(ctx, a, http.MethodGet, fmt.Sprintf("%s?pagelen=50&page=%d", b.path(path), page), nil, &got); err != nil {
 			return nil, err
 		}
 		all = append(all, got.Values...)
@@ -123,21 +123,50 @@ func (b bitbucket) create(ctx context.Context, s Status) error {
 	return err
 }
 
-// pull asks for the commits too: of the head of a pull request Bitbucket tells twelve digits.
-func (b bitbucket) pull(ctx context.Context, number int) (Pull, error) {
-	var is struct {
-		Source struct {
-			Commit struct{ Hash string }
-		}
-		Destination struct {
-			Branch struct{ Name string }
+// A cloudRequest is a pull request as Bitbucket Cloud tells it.
+type cloudRequest struct {
+	ID     int
+	Source struct {
+		Commit     struct{ Hash string }
+		Repository struct {
+			FullName string `json:"full_name"`
 		}
 	}
+	Destination struct {
+		Branch     struct{ Name string }
+		Repository struct {
+			FullName string `json:"full_name"`
+		}
+	}
+}
+
+func (is cloudRequest) pull() Pull {
+	from, into := is.Source.Repository.FullName, is.Destination.Repository.FullName
+	return Pull{Number: is.ID, Head: is.Source.Commit.Hash, Target: is.Destination.Branch.Name, Fork: from == "" || from != into}
+}
+
+func (b bitbucket) open(ctx context.Context) ([]Pull, error) {
+	got, err := leaves[cloudRequest](ctx, b, bitbucketPull, "pullrequests") // that are open, newest first
+	return pullsOf(got, cloudRequest.pull), err
+}
+
+func pullsOf[T any](all []T, pull func(T) Pull) []Pull {
+	var pulls []Pull
+	for _, is := range all {
+		pulls = append(pulls, pull(is))
+	}
+	return pulls
+}
+
+// pull asks for the commits too: of the head of a pull request Bitbucket tells twelve digits.
+func (b bitbucket) pull(ctx context.Context, number int) (Pull, error) {
+	var is cloudRequest
 	path := b.path(fmt.Sprintf("pullrequests/%d", number))
 	if _, err := b.do(ctx, bitbucketPull, http.MethodGet, path, nil, &is); err != nil {
 		return Pull{}, err
 	}
-	head := is.Source.Commit.Hash
+	pull := is.pull()
+	head := pull.Head
 	if head != "" && !isCommit(head) {
 		var commits leaf[struct{ Hash string }]
 		if _, err := b.do(ctx, bitbucketPull, http.MethodGet, path+"/commits?pagelen=100", nil, &commits); err != nil {
@@ -145,12 +174,12 @@ func (b bitbucket) pull(ctx context.Context, number int) (Pull, error) {
 		}
 		for _, c := range commits.Values {
 			if strings.HasPrefix(c.Hash, head) {
-				head = c.Hash
+				pull.Head = c.Hash
 				break
 			}
 		}
 	}
-	return Pull{Number: number, Head: head, Target: is.Destination.Branch.Name}, nil
+	return pull, nil
 }
 
 // self is "" for the token of a repository or workspace, which is of no user.
@@ -249,15 +278,35 @@ func (d dataCenter) create(ctx context.Context, s Status) error {
 	return err
 }
 
-func (d dataCenter) pull(ctx context.Context, number int) (Pull, error) {
-	var is struct {
-		FromRef struct{ LatestCommit string }
-		ToRef   struct{ ID string }
+// A centreRequest is a pull request as Data Center tells it.
+type centreRequest struct {
+	ID      int
+	FromRef struct {
+		LatestCommit string
+		Repository   struct{ ID int64 }
 	}
+	ToRef struct {
+		ID         string
+		Repository struct{ ID int64 }
+	}
+}
+
+func (is centreRequest) pull() Pull {
+	from, into := is.FromRef.Repository.ID, is.ToRef.Repository.ID
+	return Pull{Number: is.ID, Head: is.FromRef.LatestCommit, Target: strings.TrimPrefix(is.ToRef.ID, "refs/heads/"), Fork: from == 0 || from != into}
+}
+
+func (d dataCenter) open(ctx context.Context) ([]Pull, error) {
+	got, err := sheets[centreRequest](ctx, d, dataCenterPull, d.path("pull-requests")) // that are open, newest first
+	return pullsOf(got, centreRequest.pull), err
+}
+
+func (d dataCenter) pull(ctx context.Context, number int) (Pull, error) {
+	var is centreRequest
 	if _, err := d.do(ctx, dataCenterPull, http.MethodGet, d.path(fmt.Sprintf("pull-requests/%d", number)), nil, &is); err != nil {
 		return Pull{}, err
 	}
-	return Pull{Number: number, Head: is.FromRef.LatestCommit, Target: strings.TrimPrefix(is.ToRef.ID, "refs/heads/")}, nil
+	return is.pull(), nil
 }
 
 // self is in a header of every answer to somebody whom it knows.

@@ -128,12 +128,42 @@ func (g gitLab) refused(a answer, resp *gitlab.Response, err error) error {
 func (g gitLab) pull(ctx context.Context, number int) (Pull, error) {
 	got, resp, err := g.client.MergeRequests.GetMergeRequest(g.at.String(), int64(number), nil, gitlab.WithContext(ctx))
 	if err != nil {
-		return Pull{}, g.refused(answer{doing: "read merge requests", right: "the scope read_api or api"}, resp, err)
+		return Pull{}, g.reading(resp, err)
 	}
 	if got == nil { // the answer was null
 		return Pull{}, fmt.Errorf("GitLab: merge request %d has no head", number)
 	}
-	return Pull{Number: number, Head: got.SHA, Target: got.TargetBranch}, nil
+	return gitLabPull(&got.BasicMergeRequest), nil
+}
+
+func gitLabPull(is *gitlab.BasicMergeRequest) Pull {
+	from, into := is.SourceProjectID, is.TargetProjectID
+	return Pull{Number: int(is.IID), Head: is.SHA, Target: is.TargetBranch, Fork: from == 0 || from != into}
+}
+
+func (g gitLab) open(ctx context.Context) (all []Pull, err error) {
+	defer func() {
+		if p := recover(); p != nil { // the client panics where one of a list is null
+			all, err = nil, &Later{Err: fmt.Errorf("GitLab: cannot understand the answer: %v", p)}
+		}
+	}()
+	for page, pages := int64(1), 0; page != 0 && pages < mostPages; pages++ {
+		got, resp, err := g.client.MergeRequests.ListProjectMergeRequests(g.at.String(), &gitlab.ListProjectMergeRequestsOptions{
+			ListOptions: gitlab.ListOptions{Page: page, PerPage: 100}, State: new("opened"), OrderBy: new("created_at"), Sort: new("desc"),
+		}, gitlab.WithContext(ctx))
+		if err != nil {
+			return nil, g.reading(resp, err)
+		}
+		for _, is := range got {
+			all = append(all, gitLabPull(is))
+		}
+		page = resp.NextPage
+	}
+	return all, nil
+}
+
+func (g gitLab) reading(resp *gitlab.Response, err error) error {
+	return g.refused(answer{doing: "read merge requests", right: "the scope read_api or api"}, resp, err)
 }
 
 func (g gitLab) self(ctx context.Context) (string, error) {

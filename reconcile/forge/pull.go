@@ -1,9 +1,11 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -18,6 +20,8 @@ type Pull struct {
 	Number int
 	Head   string // the newest commit of its branch, full hex
 	Target string // the branch that it is to be merged into
+	Fork   bool   // its branch is in another repository, or it is not known in which
+	Merge  string // the ref of a commit that merges it into its target, where the forge makes one; "" where none does
 }
 
 // A comment on a pull request.
@@ -33,6 +37,8 @@ type comment struct {
 // A desk is where a forge talks about pull requests.
 type desk interface {
 	pull(ctx context.Context, number int) (Pull, error)
+	// open are those that are open. Of a head it may tell the first digits only.
+	open(ctx context.Context) ([]Pull, error)
 	// self is the user of the token; "" where the forge tells nobody, and lets only authors edit.
 	self(ctx context.Context) (string, error)
 	comments(ctx context.Context, number int) ([]comment, error)
@@ -49,6 +55,8 @@ type Pulls struct {
 	desk
 	courier *courier
 	kind    Kind
+
+	listed map[int]Pull // by Open, the last time
 }
 
 // mostComment is how many bytes a comment may have. GitLab and Azure DevOps would take more
@@ -72,7 +80,48 @@ func (p *Pulls) Pull(ctx context.Context, number int) (Pull, error) {
 	if !isCommit(pull.Head) {
 		return Pull{}, fmt.Errorf("pull request %d: its head is %q, and no commit", number, plain(pull.Head))
 	}
+	pull.Merge = p.kind.mergeOf(number)
 	return pull, nil
+}
+
+// Open lists the pull requests that are open, newest first. One without a head is none: its branch
+// is gone. It is for one goroutine at a time.
+func (p *Pulls) Open(ctx context.Context) ([]Pull, error) {
+	all, err := p.open(ctx)
+	if err != nil {
+		return nil, p.courier.discreet(err)
+	}
+	listed := make(map[int]Pull, len(all))
+	for _, pull := range all {
+		if known := p.listed[pull.Number]; pull.Head != "" && strings.HasPrefix(known.Head, pull.Head) {
+			pull.Head = known.Head
+		} else if pull.Head != "" && !isCommit(pull.Head) {
+			whole, err := p.pull(ctx, pull.Number)
+			if err != nil {
+				return nil, p.courier.discreet(err)
+			}
+			pull.Head = whole.Head
+		}
+		if pull.Number > 0 && isCommit(pull.Head) {
+			pull.Merge = p.kind.mergeOf(pull.Number)
+			listed[pull.Number] = pull
+		}
+	}
+	p.listed = listed
+	return slices.SortedFunc(maps.Values(listed), func(a, b Pull) int { return cmp.Compare(b.Number, a.Number) }), nil
+}
+
+// mergeOf is where a forge keeps the commit that merges a pull request into its target.
+func (k Kind) mergeOf(number int) string {
+	switch k {
+	case KindGitHub, KindAzureDevOps:
+		return fmt.Sprintf("refs/pull/%d/merge", number)
+	case KindGitLab:
+		return fmt.Sprintf("refs/merge-requests/%d/merge", number)
+	case KindBitbucketDataCenter:
+		return fmt.Sprintf("refs/pull-requests/%d/merge", number)
+	}
+	return ""
 }
 
 // Comment writes the one comment of a key on a pull request, or changes it. It finds the
@@ -159,9 +208,35 @@ func normal(body string) string {
 func (g gitHub) pull(ctx context.Context, number int) (Pull, error) {
 	got, resp, err := g.client.PullRequests.Get(ctx, g.at.Owner, g.at.Name, number)
 	if err != nil {
-		return Pull{}, g.refused(answer{doing: "read pull requests", right: "the permission “Pull requests: read and write”"}, resp, err)
+		return Pull{}, g.reading(resp, err)
 	}
-	return Pull{Number: number, Head: got.GetHead().GetSHA(), Target: got.GetBase().GetRef()}, nil
+	return gitHubPull(got), nil
+}
+
+func gitHubPull(is *github.PullRequest) Pull {
+	from, into := is.GetHead().GetRepo().GetID(), is.GetBase().GetRepo().GetID()
+	return Pull{Number: is.GetNumber(), Head: is.GetHead().GetSHA(), Target: is.GetBase().GetRef(), Fork: from == 0 || from != into}
+}
+
+func (g gitHub) open(ctx context.Context) ([]Pull, error) {
+	var all []Pull
+	for page, pages := 1, 0; page != 0 && pages < mostPages; pages++ {
+		got, resp, err := g.client.PullRequests.List(ctx, g.at.Owner, g.at.Name, &github.PullRequestListOptions{
+			State: "open", Sort: "created", Direction: "desc", ListOptions: github.ListOptions{Page: page, PerPage: 100},
+		})
+		if err != nil {
+			return nil, g.reading(resp, err)
+		}
+		for _, is := range got {
+			all = append(all, gitHubPull(is))
+		}
+		page = resp.NextPage
+	}
+	return all, nil
+}
+
+func (g gitHub) reading(resp *github.Response, err error) error {
+	return g.refused(answer{doing: "read pull requests", right: "the permission “Pull requests: read and write”"}, resp, err)
 }
 
 func (g gitHub) self(ctx context.Context) (string, error) {
@@ -217,12 +292,42 @@ func (g gitea) pull(ctx context.Context, number int) (Pull, error) {
 	}
 	got, resp, err := client.GetPullRequest(g.at.Owner, g.at.Name, int64(number))
 	if err != nil {
-		return Pull{}, g.refused(answer{doing: "read pull requests", right: "the scope read:repository"}, resp, err)
+		return Pull{}, g.reading(resp, err)
 	}
 	if got == nil || got.Head == nil || got.Base == nil {
 		return Pull{}, fmt.Errorf("Gitea: pull request %d has no head or no target", number) //nolint:staticcheck // a name
 	}
-	return Pull{Number: number, Head: got.Head.Sha, Target: got.Base.Ref}, nil
+	return giteaPull(got), nil
+}
+
+func giteaPull(is *sdk.PullRequest) Pull {
+	from, into := is.Head.RepoID, is.Base.RepoID
+	return Pull{Number: int(is.Index), Head: is.Head.Sha, Target: is.Base.Ref, Fork: from == 0 || from != into}
+}
+
+func (g gitea) open(ctx context.Context) ([]Pull, error) {
+	client, err := g.within(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []Pull
+	for page, pages := 1, 0; page != 0 && pages < mostPages; pages++ {
+		got, resp, err := client.ListRepoPullRequests(g.at.Owner, g.at.Name, sdk.ListPullRequestsOptions{State: sdk.StateOpen, ListOptions: sdk.ListOptions{Page: page, PageSize: 50}})
+		if err != nil {
+			return nil, g.reading(resp, err)
+		}
+		for _, is := range got {
+			if is != nil && is.Head != nil && is.Base != nil {
+				all = append(all, giteaPull(is))
+			}
+		}
+		page = resp.NextPage
+	}
+	return all, nil
+}
+
+func (g gitea) reading(resp *sdk.Response, err error) error {
+	return g.refused(answer{doing: "read pull requests", right: "the scope read:repository"}, resp, err)
 }
 
 func (g gitea) self(ctx context.Context) (string, error) {

@@ -95,15 +95,18 @@ func (d *desktop) one(w http.ResponseWriter, r *http.Request) any {
 func (d *desktop) pull() object {
 	switch d.kind {
 	case KindGitLab:
-		return object{"iid": 7, "sha": commit, "target_branch": "main"}
+		return object{"iid": 7, "sha": commit, "target_branch": "main", "source_project_id": 1, "target_project_id": 1}
 	case KindBitbucket: // twelve digits
-		return object{"id": 7, "source": object{"commit": object{"hash": commit[:12]}}, "destination": object{"branch": object{"name": "main"}}}
+		of := object{"full_name": "acme/platform"}
+		return object{"id": 7, "source": object{"commit": object{"hash": commit[:12]}, "repository": of}, "destination": object{"branch": object{"name": "main"}, "repository": of}}
 	case KindBitbucketDataCenter:
-		return object{"id": 7, "fromRef": object{"latestCommit": commit}, "toRef": object{"id": "refs/heads/main", "displayId": "main"}}
+		of := object{"id": 1, "slug": "platform"}
+		return object{"id": 7, "fromRef": object{"latestCommit": commit, "repository": of}, "toRef": object{"id": "refs/heads/main", "displayId": "main", "repository": of}}
 	case KindAzureDevOps:
 		return object{"pullRequestId": 7, "targetRefName": "refs/heads/main", "lastMergeSourceCommit": object{"commitId": commit}}
 	}
-	return object{"number": 7, "head": object{"sha": commit}, "base": object{"ref": "main"}}
+	of := object{"id": 1}
+	return object{"number": 7, "head": object{"sha": commit, "repo_id": 1, "repo": of}, "base": object{"ref": "main", "repo_id": 1, "repo": of}}
 }
 
 // sent is the text of a comment in a request.
@@ -250,7 +253,7 @@ func TestPullRefused(t *testing.T) {
 			}
 		}
 		pull, err := pullsOn(t, &desktop{kind: kind}).Pull(t.Context(), 7)
-		if diff := cmp.Diff(Pull{Number: 7, Head: commit, Target: "main"}, pull); err != nil || diff != "" {
+		if diff := cmp.Diff(Pull{Number: 7, Head: commit, Target: "main", Merge: kind.mergeOf(7)}, pull); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", kind, err, diff)
 		}
 		if _, err := pullsOn(t, &desktop{kind: kind}).Pull(t.Context(), 8); err == nil || !strings.Contains(err.Error(), "404") {

@@ -17,11 +17,13 @@ import (
 	"unicode"
 )
 
-// A Push is what a webhook says of one.
-type Push struct {
+// An Event is what a webhook says: that something was pushed, or that a pull request is not what it
+// was. Of any other event it is the zero value.
+type Event struct {
 	Repositories []string // names of the repository: paths in small letters, as "acme/platform"
-	Refs         []string // that moved, in full: "refs/heads/main"; none: it is not of a push
+	Refs         []string // that were pushed to, in full: "refs/heads/main"; none: it is not of a push
 	Default      string   // the ref of the default branch, where that is known
+	Pull         bool     // it is of a pull request
 }
 
 // A sender is a forge as its webhooks show it.
@@ -30,16 +32,16 @@ type sender struct {
 	header string                               // that none of its requests lacks, and none of those before it in the list has
 	proves func(d delivery, secret string) bool // in a time that does not depend on the secret
 	id     func(d delivery) string              // what tells a delivery from others; nil or "": what is in it
-	push   func(delivery) (Push, error)
+	event  func(delivery) (Event, error)
 }
 
 // senders are in this order because Gitea says of itself that it is GitHub, too.
 var senders = []sender{
-	{name: "Gitea", header: "X-Gitea-Event", proves: giteaProves, push: giteaPush}, // and Forgejo
-	{name: "GitHub", header: "X-GitHub-Event", proves: hubProves("X-Hub-Signature-256"), push: gitHubPush},
-	{name: "GitLab", header: "X-Gitlab-Event", proves: gitLabProves, id: gitLabID, push: gitLabPush},
-	{name: "Bitbucket", header: "X-Event-Key", proves: hubProves("X-Hub-Signature"), push: bitbucketPush},
-	{name: "Azure DevOps", header: "Authorization", proves: azureProves, push: azurePush},
+	{name: "Gitea", header: "X-Gitea-Event", proves: giteaProves, event: giteaEvent}, // and Forgejo
+	{name: "GitHub", header: "X-GitHub-Event", proves: hubProves("X-Hub-Signature-256"), event: gitHubEvent},
+	{name: "GitLab", header: "X-Gitlab-Event", proves: gitLabProves, id: gitLabID, event: gitLabEvent},
+	{name: "Bitbucket", header: "X-Event-Key", proves: hubProves("X-Hub-Signature"), event: bitbucketEvent},
+	{name: "Azure DevOps", header: "Authorization", proves: azureProves, event: azureEvent},
 }
 
 // senderOf is who a request seems to be from, or nil.
@@ -129,14 +131,15 @@ func azureProves(d delivery, secret string) bool {
 	return same(password, secret) && ok
 }
 
-func gitHubPush(d delivery) (Push, error) { return hubPush(d, d.header.Get("X-Github-Event")) }
+func gitHubEvent(d delivery) (Event, error) { return hubEvent(d, d.header.Get("X-Github-Event")) }
 
-func giteaPush(d delivery) (Push, error) { return hubPush(d, d.header.Get("X-Gitea-Event")) }
+func giteaEvent(d delivery) (Event, error) { return hubEvent(d, d.header.Get("X-Gitea-Event")) }
 
-// hubPush is a push of GitHub, Gitea or Forgejo.
-func hubPush(d delivery, event string) (Push, error) {
-	if event != "push" {
-		return Push{}, nil
+// hubEvent is an event of GitHub, Gitea or Forgejo. What happens to a pull request is told by an
+// action, and that there was any is enough: what it came to is read from the forge.
+func hubEvent(d delivery, event string) (Event, error) {
+	if event != "push" && event != "pull_request" {
+		return Event{}, nil
 	}
 	var said struct {
 		Ref        string
@@ -146,38 +149,83 @@ func hubPush(d delivery, event string) (Push, error) {
 		}
 	}
 	if err := decode(d, &said); err != nil {
-		return Push{}, err
+		return Event{}, err
+	}
+	if event == "pull_request" {
+		return pullOf(said.Repository.FullName)
 	}
 	return pushOf([]string{said.Repository.FullName}, branch(said.Repository.DefaultBranch), said.Ref)
 }
 
-func gitLabPush(d delivery) (Push, error) {
+func gitLabEvent(d delivery) (Event, error) {
 	var said struct {
 		Kind    string `json:"object_kind"`
 		Ref     string
-		Project struct {
+		Project struct { // of a merge request the one that it is to be merged into
 			Path          string `json:"path_with_namespace"`
 			DefaultBranch string `json:"default_branch"`
 		}
 	}
-	if err := decode(d, &said); err != nil || said.Kind != "push" && said.Kind != "tag_push" {
-		return Push{}, err
+	if err := decode(d, &said); err != nil {
+		return Event{}, err
 	}
-	return pushOf([]string{said.Project.Path}, branch(said.Project.DefaultBranch), said.Ref)
+	switch said.Kind {
+	case "push", "tag_push":
+		return pushOf([]string{said.Project.Path}, branch(said.Project.DefaultBranch), said.Ref)
+	case "merge_request":
+		return pullOf(said.Project.Path)
+	}
+	return Event{}, nil
 }
 
-// bitbucketPush is one of Cloud, or of Data Center, which has another event for it.
-func bitbucketPush(d delivery) (Push, error) {
+// bitbucketEvent is one of Cloud, or of Data Center, which has other events.
+func bitbucketEvent(d delivery) (Event, error) {
 	switch d.header.Get("X-Event-Key") {
 	case "repo:push":
 		return bitbucketCloudPush(d)
 	case "repo:refs_changed":
 		return bitbucketDataCenterPush(d)
+	case "pullrequest:created", "pullrequest:updated", "pullrequest:fulfilled", "pullrequest:rejected":
+		return bitbucketCloudPull(d)
+	case "pr:opened", "pr:from_ref_updated", "pr:modified", "pr:merged", "pr:declined", "pr:deleted":
+		return bitbucketDataCenterPull(d)
 	}
-	return Push{}, nil
+	return Event{}, nil
 }
 
-func bitbucketCloudPush(d delivery) (Push, error) {
+func bitbucketCloudPull(d delivery) (Event, error) {
+	var said struct {
+		Repository struct {
+			FullName string `json:"full_name"`
+		}
+	}
+	if err := decode(d, &said); err != nil {
+		return Event{}, err
+	}
+	return pullOf(said.Repository.FullName)
+}
+
+func bitbucketDataCenterPull(d delivery) (Event, error) {
+	var said struct {
+		PullRequest struct {
+			ToRef struct{ Repository centreRepository }
+		}
+	}
+	if err := decode(d, &said); err != nil {
+		return Event{}, err
+	}
+	return pullOf(said.PullRequest.ToRef.Repository.path())
+}
+
+// A centreRepository is a repository as Data Center tells it.
+type centreRepository struct {
+	Slug    string
+	Project struct{ Key string }
+}
+
+func (r centreRepository) path() string { return r.Project.Key + "/" + r.Slug }
+
+func bitbucketCloudPush(d delivery) (Event, error) {
 	type ref struct{ Type, Name string }
 	var said struct {
 		Push       struct{ Changes []struct{ Old, New ref } }
@@ -186,7 +234,7 @@ func bitbucketCloudPush(d delivery) (Push, error) {
 		}
 	}
 	if err := decode(d, &said); err != nil {
-		return Push{}, err
+		return Event{}, err
 	}
 	var refs []string
 	for _, c := range said.Push.Changes {
@@ -203,25 +251,22 @@ func bitbucketCloudPush(d delivery) (Push, error) {
 	return pushOf([]string{said.Repository.FullName}, "", refs...)
 }
 
-func bitbucketDataCenterPush(d delivery) (Push, error) {
+func bitbucketDataCenterPush(d delivery) (Event, error) {
 	var said struct {
 		Changes    []struct{ Ref struct{ ID string } }
-		Repository struct {
-			Slug    string
-			Project struct{ Key string }
-		}
+		Repository centreRepository
 	}
 	if err := decode(d, &said); err != nil {
-		return Push{}, err
+		return Event{}, err
 	}
 	var refs []string
 	for _, c := range said.Changes {
 		refs = append(refs, c.Ref.ID)
 	}
-	return pushOf([]string{said.Repository.Project.Key + "/" + said.Repository.Slug}, "", refs...)
+	return pushOf([]string{said.Repository.path()}, "", refs...)
 }
 
-func azurePush(d delivery) (Push, error) {
+func azureEvent(d delivery) (Event, error) {
 	var said struct {
 		EventType string
 		Resource  struct {
@@ -232,12 +277,12 @@ func azurePush(d delivery) (Push, error) {
 			}
 		}
 	}
-	if err := decode(d, &said); err != nil || said.EventType != "git.push" {
-		return Push{}, err
+	if err := decode(d, &said); err != nil {
+		return Event{}, err
 	}
-	var refs []string
-	for _, u := range said.Resource.RefUpdates {
-		refs = append(refs, u.Name)
+	pull := slices.Contains([]string{"git.pullrequest.created", "git.pullrequest.updated", "git.pullrequest.merged"}, said.EventType)
+	if said.EventType != "git.push" && !pull {
+		return Event{}, nil
 	}
 	of := said.Resource.Repository
 	// An organisation has two hosts, and on one of them its name is no part of the path; a
@@ -245,6 +290,13 @@ func azurePush(d delivery) (Push, error) {
 	names := []string{of.Project.Name + "/_git/" + of.Name}
 	if of.RemoteURL != "" {
 		names = append(names, of.RemoteURL)
+	}
+	if pull {
+		return pullOf(names...)
+	}
+	var refs []string
+	for _, u := range said.Resource.RefUpdates {
+		refs = append(refs, u.Name)
 	}
 	return pushOf(names, of.DefaultBranch, refs...)
 }
@@ -264,21 +316,37 @@ func branch(name string) string {
 }
 
 // pushOf is a push, unless what it is made of cannot be the names of one repository and of refs.
-func pushOf(repositories []string, main string, refs ...string) (Push, error) {
-	p := Push{Default: main, Refs: refs}
-	for _, r := range repositories {
-		path := pathOf(r)
-		if owner, name, _ := strings.Cut(path, "/"); owner == "" || name == "" || strings.HasSuffix(name, "/") || strings.ContainsFunc(path, unseen) {
-			return Push{}, errors.New("the event does not say of which repository it is")
-		}
-		p.Repositories = append(p.Repositories, path)
+func pushOf(repositories []string, main string, refs ...string) (Event, error) {
+	e, err := eventOf(repositories)
+	if err != nil {
+		return Event{}, err
 	}
 	for _, ref := range refs {
 		if !strings.HasPrefix(ref, "refs/") || strings.HasSuffix(ref, "/") || strings.ContainsFunc(ref, unseen) || strings.ContainsFunc(ref, unicode.IsSpace) {
-			return Push{}, errors.New("the event names a ref that is none")
+			return Event{}, errors.New("the event names a ref that is none")
 		}
 	}
-	return p, nil
+	e.Default, e.Refs = main, refs
+	return e, nil
+}
+
+// pullOf is an event of a pull request. Which one it is, and whose, the forge is asked.
+func pullOf(repositories ...string) (Event, error) {
+	e, err := eventOf(repositories)
+	e.Pull = err == nil
+	return e, err
+}
+
+func eventOf(repositories []string) (Event, error) {
+	var e Event
+	for _, r := range repositories {
+		path := pathOf(r)
+		if owner, name, _ := strings.Cut(path, "/"); owner == "" || name == "" || strings.HasSuffix(name, "/") || strings.ContainsFunc(path, unseen) {
+			return Event{}, errors.New("the event does not say of which repository it is")
+		}
+		e.Repositories = append(e.Repositories, path)
+	}
+	return e, nil
 }
 
 // unseen is what nobody sees, and no name has.

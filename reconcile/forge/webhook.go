@@ -18,10 +18,11 @@ import (
 )
 
 // Webhooks answers the webhooks of forges. It wakes whoever follows the branch that was
-// pushed to, and does nothing else: what was pushed is fetched from where the subscriber
-// fetches, so that a webhook can make something happen sooner, and never something else.
+// pushed to, or pull requests, and does nothing else: what was pushed, and which ones are open, is
+// read from where the subscriber reads it, so that a webhook can make something happen sooner, and
+// never something else.
 //
-//	request ─► size ─► proof, for every secret ─► Push ─► repository ─► seen before? ─► ref ─► Wake
+//	request ─► size ─► proof, for every secret ─► Event ─► repository ─► seen before? ─► ref ─► Wake
 //
 // Nothing of a request is parsed before one secret proves it, and who knows none of them
 // learns nothing from the answer. The zero value has no subscribers, and refuses everything.
@@ -43,13 +44,16 @@ type Subscriber struct {
 	// is the secret that tells it from others.
 	Repositories []string
 	Ref          string // as Git names it: a branch, a tag; "" is the default branch
-	Wake         func() // returns at once
+	Wake         func() // returns at once, as WakePulls
+	// WakePulls hears that pull requests may not be what they were, also of every push: one may
+	// have been to the branch of one, or to what it is to be merged into. nil is nobody.
+	WakePulls func()
 }
 
 // Heard is what came of a request.
 type Heard struct {
 	Forge string // who it seems to be from
-	Push  Push   // of those that one secret proves
+	Event Event  // of those that one secret proves
 	Woken int    // subscribers
 	Code  int    // of the answer, and
 	Said  string // its text
@@ -100,14 +104,14 @@ func (h *Webhooks) hear(w http.ResponseWriter, r *http.Request) Heard {
 	if len(proven) == 0 {
 		return answer(http.StatusUnauthorized, "no secret that is known here has signed this")
 	}
-	heard.Push, err = from.push(d)
+	heard.Event, err = from.event(d)
 	if err != nil {
 		return answer(http.StatusBadRequest, plain(err.Error()))
 	}
-	if len(heard.Push.Refs) == 0 {
-		return answer(http.StatusOK, "nothing to do: not a push")
+	if len(heard.Event.Refs) == 0 && !heard.Event.Pull {
+		return answer(http.StatusOK, "nothing to do: neither a push nor of a pull request")
 	}
-	proven = slices.DeleteFunc(proven, func(i int) bool { return !h.Subscribers[i].follows(heard.Push) })
+	proven = slices.DeleteFunc(proven, func(i int) bool { return !h.Subscribers[i].follows(heard.Event) })
 	if len(proven) == 0 {
 		return answer(http.StatusNotFound, "404 page not found")
 	}
@@ -116,12 +120,14 @@ func (h *Webhooks) hear(w http.ResponseWriter, r *http.Request) Heard {
 		return answer(http.StatusOK, "nothing to do: seen before")
 	}
 	for _, i := range proven {
-		if s := h.Subscribers[i]; s.wants(heard.Push) {
+		if h.Subscribers[i].wake(heard.Event) {
 			heard.Woken++
-			s.Wake()
 		}
 	}
-	if heard.Woken == 0 {
+	switch {
+	case heard.Woken == 0 && heard.Event.Pull:
+		return answer(http.StatusOK, "nothing to do: nobody follows pull requests")
+	case heard.Woken == 0:
 		return answer(http.StatusOK, "nothing to do: nobody follows this ref")
 	}
 	return answer(http.StatusAccepted, "looking")
@@ -163,12 +169,24 @@ func read(w http.ResponseWriter, r *http.Request) (delivery, error) {
 	return d, nil
 }
 
-// follows says whether a push is to the repository of the subscriber.
-func (s Subscriber) follows(p Push) bool {
+// wake wakes those whom an event is for, and says whether there are any.
+func (s Subscriber) wake(e Event) bool {
+	wants := s.wants(e)
+	if wants {
+		s.Wake()
+	}
+	if s.WakePulls != nil {
+		s.WakePulls()
+	}
+	return wants || s.WakePulls != nil
+}
+
+// follows says whether an event is of the repository of the subscriber.
+func (s Subscriber) follows(e Event) bool {
 	for _, known := range s.Repositories {
 		known = pathOf(known)
-		for _, pushed := range p.Repositories {
-			if known == pushed || strings.HasSuffix(known, "/"+pushed) {
+		for _, named := range e.Repositories {
+			if known == named || strings.HasSuffix(known, "/"+named) {
 				return true
 			}
 		}
@@ -176,16 +194,19 @@ func (s Subscriber) follows(p Push) bool {
 	return false
 }
 
-// wants says whether a push is to the ref of the subscriber.
-func (s Subscriber) wants(p Push) bool {
+// wants says whether an event is a push to the ref of the subscriber.
+func (s Subscriber) wants(e Event) bool {
+	if len(e.Refs) == 0 {
+		return false
+	}
 	ref := s.Ref
 	if back := strings.IndexAny(ref, "~^"); back >= 0 {
 		ref = ref[:back] // what comes before a branch moves with it
 	}
 	if ref == "" || ref == "HEAD" || ref == "@" {
-		return p.Default == "" || slices.Contains(p.Refs, p.Default)
+		return e.Default == "" || slices.Contains(e.Refs, e.Default)
 	}
-	return slices.ContainsFunc(p.Refs, func(pushed string) bool {
+	return slices.ContainsFunc(e.Refs, func(pushed string) bool {
 		return pushed == ref || pushed == "refs/heads/"+ref || pushed == "refs/tags/"+ref || pushed == "refs/"+ref
 	})
 }

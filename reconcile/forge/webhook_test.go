@@ -34,6 +34,7 @@ type hook struct {
 	header map[string]string
 	event  [2]string // the header that names the event, and another event; empty: the body does
 	push   string    // a body: OWNER, NAME and BRANCH stand for themselves
+	pull   [2]string // what names the event of a pull request in the header, and a body
 	prove  func(h http.Header, body, secret string)
 	form   bool
 }
@@ -60,49 +61,60 @@ const (
 		`"project":{"id":15,"name":"NAME","path_with_namespace":"OWNER/NAME","default_branch":"main"},"total_commits_count":0}`
 )
 
+const (
+	gitHubPullBody = `{"action":"synchronize","number":7,"pull_request":{"number":7,"head":{"sha":"4b17","repo":{"full_name":"fork/NAME"}}},` +
+		`"repository":{"id":1,"name":"NAME","full_name":"OWNER/NAME","default_branch":"main"}}`
+	gitLabPullBody = `{"object_kind":"merge_request","event_type":"merge_request","project":{"id":15,"path_with_namespace":"OWNER/NAME"},` +
+		`"object_attributes":{"iid":7,"action":"update","source":{"path_with_namespace":"fork/NAME"},"last_commit":{"id":"4b17"}}}`
+)
+
 var hooks = map[string]hook{
 	"GitHub": {
 		header: map[string]string{"X-GitHub-Delivery": "72d3162e-cc78-11e3-81ab-4c9367dc0958", "X-GitHub-Event": "push"},
-		event:  [2]string{"X-GitHub-Event", "ping"}, push: gitHubBody, prove: hub("X-Hub-Signature-256"),
+		event:  [2]string{"X-GitHub-Event", "ping"}, push: gitHubBody, pull: [2]string{"pull_request", gitHubPullBody}, prove: hub("X-Hub-Signature-256"),
 	},
 	"GitHubForm": {
 		header: map[string]string{"X-GitHub-Event": "push"}, form: true,
-		event: [2]string{"X-GitHub-Event", "ping"}, push: gitHubBody, prove: hub("X-Hub-Signature-256"),
+		event: [2]string{"X-GitHub-Event", "ping"}, push: gitHubBody, pull: [2]string{"pull_request", gitHubPullBody}, prove: hub("X-Hub-Signature-256"),
 	},
 	"Gitea": {
 		header: map[string]string{"X-Gitea-Delivery": "f6266f16-1bf3-46a5-9ea4-602e06ead473", "X-Gitea-Event": "push", "X-GitHub-Event": "push"},
-		event:  [2]string{"X-Gitea-Event", "pull_request"}, push: gitHubBody,
+		event:  [2]string{"X-Gitea-Event", "pull_request_comment"}, push: gitHubBody, pull: [2]string{"pull_request", gitHubPullBody},
 		prove: func(h http.Header, body, secret string) { h.Set("X-Gitea-Signature", hexSum(secret, body)) },
 	},
 	"GiteaForm": {
 		header: map[string]string{"X-Gitea-Event": "push"}, form: true,
-		event: [2]string{"X-Gitea-Event", "issues"}, push: gitHubBody,
+		event: [2]string{"X-Gitea-Event", "issues"}, push: gitHubBody, pull: [2]string{"pull_request", gitHubPullBody},
 		prove: func(h http.Header, body, secret string) {
 			form, _ := url.ParseQuery(body)
 			h.Set("X-Gitea-Signature", hexSum(secret, form.Get("payload")))
 		},
 	},
 	"GitLabToken": {
-		header: map[string]string{"X-Gitlab-Event": "Push Hook", "Idempotency-Key": "f5e5f430-f57b-4e6e-9fac-d9128cd7232f"}, push: gitLabBody,
+		header: map[string]string{"X-Gitlab-Event": "Push Hook", "Idempotency-Key": "f5e5f430-f57b-4e6e-9fac-d9128cd7232f"}, push: gitLabBody, pull: [2]string{"", gitLabPullBody},
 		prove: func(h http.Header, _, secret string) { h.Set("X-Gitlab-Token", secret) },
 	},
 	"GitLabBefore17": {
-		header: map[string]string{"X-Gitlab-Event": "Push Hook"}, push: gitLabBody,
+		header: map[string]string{"X-Gitlab-Event": "Push Hook"}, push: gitLabBody, pull: [2]string{"", gitLabPullBody},
 		prove: func(h http.Header, _, secret string) { h.Set("X-Gitlab-Token", secret) },
 	},
 	"GitLabSigned": {
-		secret: signingKey, header: map[string]string{"X-Gitlab-Event": "System Hook", "Webhook-Id": "f5e5f430"}, push: gitLabBody, prove: gitLabSigns,
+		secret: signingKey, header: map[string]string{"X-Gitlab-Event": "System Hook", "Webhook-Id": "f5e5f430"}, push: gitLabBody, pull: [2]string{"", gitLabPullBody}, prove: gitLabSigns,
 	},
 	"BitbucketCloud": {
-		header: map[string]string{"X-Event-Key": "repo:push", "X-Request-UUID": "a1"}, event: [2]string{"X-Event-Key", "pullrequest:created"},
+		header: map[string]string{"X-Event-Key": "repo:push", "X-Request-UUID": "a1"}, event: [2]string{"X-Event-Key", "pullrequest:comment_created"},
 		push: `{"push":{"changes":[{"old":{"type":"branch","name":"gone"},"new":null},{"old":null,"new":{"type":"branch","name":"BRANCH","target":{"hash":"4b17"}}}]},` +
 			`"repository":{"type":"repository","full_name":"OWNER/NAME"},"actor":{}}`,
+		pull: [2]string{"pullrequest:fulfilled", `{"pullrequest":{"id":7,"state":"MERGED","source":{"repository":{"full_name":"fork/NAME"}}},` +
+			`"repository":{"type":"repository","full_name":"OWNER/NAME"},"actor":{}}`},
 		prove: hub("X-Hub-Signature"),
 	},
 	"BitbucketDataCenter": {
 		header: map[string]string{"X-Event-Key": "repo:refs_changed", "X-Request-Id": "a1"}, event: [2]string{"X-Event-Key", "diagnostics:ping"},
 		push: `{"eventKey":"repo:refs_changed","date":"2026-11-21T10:00:00+0000","repository":{"slug":"NAME","id":84,"project":{"key":"OWNER","id":1}},` +
 			`"changes":[{"ref":{"id":"refs/heads/BRANCH","displayId":"BRANCH","type":"BRANCH"},"refId":"refs/heads/BRANCH","toHash":"4b17","type":"UPDATE"}]}`,
+		pull: [2]string{"pr:from_ref_updated", `{"eventKey":"pr:from_ref_updated","pullRequest":{"id":7,"fromRef":{"id":"refs/heads/x","latestCommit":"4b17",` +
+			`"repository":{"slug":"NAME","project":{"key":"~fork"}}},"toRef":{"id":"refs/heads/main","repository":{"slug":"NAME","project":{"key":"OWNER"}}}}}`},
 		prove: hub("X-Hub-Signature"),
 	},
 	"AzureDevOps": {
@@ -110,10 +122,29 @@ var hooks = map[string]hook{
 		push: `{"id":"03c164c2-8912-4d5e-8009-3707d5f83734","eventType":"git.push","publisherId":"tfs","resource":{"refUpdates":[{"name":"refs/heads/BRANCH",` +
 			`"newObjectId":"4b17"}],"repository":{"id":"278d","name":"NAME","project":{"id":"6ce9","name":"OWNER"},"defaultBranch":"refs/heads/main",` +
 			`"remoteUrl":"https://dev.azure.com/fabrikam/OWNER/_git/NAME"}}}`,
+		pull: [2]string{"", `{"id":"2ab4e3d3","eventType":"git.pullrequest.updated","publisherId":"tfs","resource":{"pullRequestId":7,"status":"active","repository":` +
+			`{"id":"278d","name":"NAME","project":{"id":"6ce9","name":"OWNER"},"remoteUrl":"https://dev.azure.com/fabrikam/OWNER/_git/NAME"}}}`},
 		prove: func(h http.Header, _, secret string) {
 			h.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("anybody:"+secret)))
 		},
 	},
+}
+
+// known is the secret that both sides know.
+func (k hook) known() string {
+	if k.secret == "" {
+		return hookSecret
+	}
+	return k.secret
+}
+
+// pulled is the forge when it sends an event of a pull request.
+func (k hook) pulled() hook {
+	k.header, k.push = maps.Clone(k.header), k.pull[1]
+	if k.event[0] != "" {
+		k.header[k.event[0]] = k.pull[0]
+	}
+	return k
 }
 
 // body is what the forge sends of a push.
@@ -166,7 +197,8 @@ const (
 	unproven    = "401 no secret that is known here has signed this"
 	seenBefore  = "200 nothing to do: seen before"
 	notFollowed = "200 nothing to do: nobody follows this ref"
-	noPush      = "200 nothing to do: not a push"
+	noPush      = "200 nothing to do: neither a push nor of a pull request"
+	noPulls     = "200 nothing to do: nobody follows pull requests"
 	notFound    = "404 404 page not found"
 )
 
@@ -185,10 +217,7 @@ func hookedTo(name string) string {
 func TestWebhooks(t *testing.T) {
 	for name, k := range hooks {
 		t.Run(name, func(t *testing.T) {
-			secret := k.secret
-			if secret == "" {
-				secret = hookSecret
-			}
+			secret := k.known()
 			e := listening(secret, hookedTo(name))
 			body := k.body("acme", "platform", "main")
 			expect := func(reason, want string, r *http.Request, woken int) {
@@ -232,6 +261,39 @@ func TestWebhooks(t *testing.T) {
 				if text := fmt.Sprint(h); strings.Contains(text, secret) {
 					t.Errorf("the secret is in %s", text)
 				}
+			}
+		})
+	}
+}
+
+// Who follows pull requests hears of every one, and of every push: one may have moved a target, or a
+// head where nobody told of pull requests. What a loop applies is not behind that.
+func TestPullWebhooks(t *testing.T) {
+	for name, k := range hooks {
+		t.Run(name, func(t *testing.T) {
+			secret := k.known()
+			e, deaf := listening(secret, hookedTo(name)), listening(secret, hookedTo(name))
+			pulls := 0
+			e.Subscribers[0].WakePulls = func() { pulls++ }
+			p := k.pulled()
+			body := p.body("acme", "platform", "main")
+			expect := func(reason, want string, r *http.Request, heard int) {
+				t.Helper()
+				if got := e.answers(r); got != want || pulls != heard || e.woken != 0 {
+					t.Errorf("%s\nit answers %q, %d heard of pull requests and %d of pushes, want %q, %d and 0", reason, got, pulls, e.woken, want, heard)
+				}
+			}
+			expect("A stranger has no secret.", unproven, p.request(body, "guess"), 0)
+			expect("That of another repository is for nobody.", notFound, p.request(p.body("fork", "platform", "main"), secret), 0)
+			expect("A pull request wakes.", looking, p.request(body, secret), 1)
+			expect("The same one, again, does not.", seenBefore, p.request(body, secret), 1)
+			if id := k.id(); id != "" {
+				k.header = maps.Clone(k.header)
+				k.header[id] = "another"
+			}
+			expect("A push to a branch may be one to a pull request.", looking, k.request(k.body("acme", "platform", "topic"), secret), 2)
+			if got := deaf.answers(p.request(body, secret)); got != noPulls || deaf.woken != 0 {
+				t.Errorf("Who follows none is left alone: %q, and %d woken", got, deaf.woken)
 			}
 		})
 	}
@@ -434,10 +496,15 @@ func FuzzWebhook(f *testing.F) {
 	for _, k := range hooks {
 		for i := range senders {
 			f.Add(uint8(i), k.header[k.event[0]], []byte(k.body("acme", "platform", "main")), "sha256=00", k.form)
+			p := k.pulled()
+			f.Add(uint8(i), p.header[k.event[0]], []byte(p.body("acme", "platform", "main")), "sha256=00", k.form)
 		}
 	}
 	f.Add(uint8(3), "repo:push", []byte(`{"push":{"changes":[null,{"new":null,"old":null}]}}`), "", false)
 	f.Add(uint8(4), "", []byte(`{"eventType":"git.push","resource":{"refUpdates":null,"repository":{"name":"/","remoteUrl":"://"}}}`), "Basic Og==", false)
+	f.Add(uint8(3), "pr:merged", []byte(`{"pullRequest":{"toRef":null}}`), "", false)
+	f.Add(uint8(2), "", []byte(`{"object_kind":"merge_request","project":{"path_with_namespace":"/"}}`), "", false)
+	f.Add(uint8(4), "", []byte(`{"eventType":"git.pullrequest.merged","resource":null}`), "Basic Og==", false)
 	f.Add(uint8(1), "push", []byte(`{"ref":"refs/heads/\u202e","repository":{"full_name":"../.."}}`), "", false)
 	f.Add(uint8(1), "push", []byte(`payload=%zz&payload=`), "", true)
 	f.Fuzz(func(t *testing.T, which uint8, event string, body []byte, proof string, form bool) {
@@ -460,8 +527,10 @@ func FuzzWebhook(f *testing.F) {
 		secret := rnd()
 		e := listening(secret, "https://git.example.org/acme/platform")
 		e.Subscribers[0].Repositories = append(e.Subscribers[0].Repositories, "https://dev.azure.com/fabrikam/acme/_git/platform")
-		if got := e.answers(strange); e.woken != 0 || !strings.HasPrefix(got, "4") {
-			t.Errorf("a stranger gets %q and wakes %d", got, e.woken)
+		pulls := 0
+		e.Subscribers[0].WakePulls = func() { pulls++ }
+		if got := e.answers(strange); e.woken+pulls != 0 || !strings.HasPrefix(got, "4") {
+			t.Errorf("a stranger gets %q and wakes %d", got, e.woken+pulls)
 		}
 
 		proven := request()
@@ -484,13 +553,13 @@ func FuzzWebhook(f *testing.F) {
 			return // nothing says what it is
 		}
 		got := e.answers(proven)
-		if !slices.ContainsFunc([]string{looking, noPush, notFollowed, notFound, "400 "}, func(want string) bool { return strings.HasPrefix(got, want) }) {
+		if !slices.ContainsFunc([]string{looking, noPush, notFound, "400 "}, func(want string) bool { return strings.HasPrefix(got, want) }) {
 			t.Errorf("who knows the secret gets %q", got)
 		}
-		if woke := e.woken == 1; woke != (got == looking) {
-			t.Errorf("it answers %q and has woken %d", got, e.woken)
+		p := e.heard[len(e.heard)-1].Event
+		if woke := pulls == 1; woke != (got == looking) || e.woken > 0 && len(p.Refs) == 0 {
+			t.Errorf("it answers %q and has woken %d, and %d for %v", got, pulls, e.woken, p)
 		}
-		p := e.heard[len(e.heard)-1].Push
 		for _, ref := range p.Refs {
 			if !strings.HasPrefix(ref, "refs/") || odd(ref) {
 				t.Errorf("the ref %q", ref)
@@ -501,8 +570,8 @@ func FuzzWebhook(f *testing.F) {
 				t.Errorf("the repository %q", r)
 			}
 		}
-		if len(p.Refs) > 0 && len(p.Repositories) == 0 {
-			t.Errorf("a push to no repository: %v", p)
+		if (len(p.Refs) > 0 || p.Pull) && len(p.Repositories) == 0 || len(p.Refs) > 0 && p.Pull {
+			t.Errorf("an event of no repository, or of two kinds: %v", p)
 		}
 	})
 }
@@ -533,7 +602,7 @@ func FuzzPush(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := senderOf(r.Header).push(d)
+			got, err := senderOf(r.Header).event(d)
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", from, err, body)
 			}

@@ -1,0 +1,187 @@
+package forge
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A listing is how a forge lists open pull requests, as its documentation has it: 12 of a fork on
+// a first page, 7 of a branch and one that has no head any more on a second.
+type listing struct {
+	path   string
+	asks   []string  // what a query of the first page has in it
+	pages  [2]string // bodies; HEAD is a commit
+	second string    // in the query of the second page
+	next   func(w http.ResponseWriter, r *http.Request)
+}
+
+func linked(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Link", fmt.Sprintf(`<http://%s%s?page=2>; rel="next"`, r.Host, r.URL.Path))
+}
+
+const hubPulls = `[{"number":12,"state":"open","head":{"ref":"topic","sha":"HEAD","repo_id":9,"repo":{"id":9,"full_name":"fork/platform"}},` +
+	`"base":{"ref":"main","repo_id":1,"repo":{"id":1,"full_name":"acme/platform"}}}]`
+
+var hubRest = `[{"number":7,"head":{"sha":"HEAD","repo_id":1,"repo":{"id":1}},"base":{"ref":"release/1","repo_id":1,"repo":{"id":1}}},null,` +
+	`{"number":5,"head":{"sha":"","repo":null},"base":{"ref":"main","repo":{"id":1}}}]`
+
+var listings = map[Kind]listing{
+	KindGitHub: {
+		"/api/v3/repos/acme/platform/pulls", []string{"state=open", "per_page=100"}, [2]string{hubPulls, hubRest}, "page=2", linked,
+	},
+	KindGitea: {
+		"/api/v1/repos/acme/platform/pulls", []string{"state=open", "limit=50"}, [2]string{hubPulls, hubRest}, "page=2", linked,
+	},
+	KindGitLab: {
+		"/api/v4/projects/acme%2Fplatform/merge_requests", []string{"state=opened", "per_page=100"}, [2]string{
+			`[{"id":112,"iid":12,"state":"opened","sha":"HEAD","target_branch":"main","source_project_id":9,"target_project_id":1}]`,
+			`[{"iid":7,"sha":"HEAD","target_branch":"release/1","source_project_id":1,"target_project_id":1},{"iid":5,"sha":null}]`,
+		}, "page=2", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Next-Page", "2") },
+	},
+	KindBitbucket: { // tells twelve digits of a head, and 50 at a time at most
+		"/2.0/repositories/acme/platform/pullrequests", []string{"pagelen=50"}, [2]string{
+			`{"values":[{"id":12,"state":"OPEN","source":{"commit":{"hash":"SHORT"},"repository":{"full_name":"fork/platform"}},` +
+				`"destination":{"branch":{"name":"main"},"repository":{"full_name":"acme/platform"}}}],"next":"https://elsewhere.example.org/"}`,
+			`{"values":[{"id":7,"source":{"commit":{"hash":"SHORT"},"repository":{"full_name":"acme/platform"}},` +
+				`"destination":{"branch":{"name":"release/1"},"repository":{"full_name":"acme/platform"}}},null,{"id":5,"source":{"commit":null}}]}`,
+		}, "page=2", nil,
+	},
+	KindBitbucketDataCenter: {
+		"/rest/api/latest/projects/acme/repos/platform/pull-requests", []string{"limit=100", "start=0"}, [2]string{
+			`{"values":[{"id":12,"state":"OPEN","fromRef":{"id":"refs/heads/x","latestCommit":"HEAD","repository":{"id":9}},` +
+				`"toRef":{"id":"refs/heads/main","repository":{"id":1}}}],"isLastPage":false,"nextPageStart":25}`,
+			`{"values":[{"id":7,"fromRef":{"latestCommit":"HEAD","repository":{"id":1}},"toRef":{"id":"refs/heads/release/1","repository":{"id":1}}},` +
+				`null,{"id":5,"fromRef":null}],"isLastPage":true}`,
+		}, "start=25", nil,
+	},
+	KindAzureDevOps: {
+		"/acme/_apis/git/repositories/platform/pullRequests", []string{"searchCriteria.status=active", "$top=100", "api-version="}, [2]string{
+			`{"value":[{"pullRequestId":12,"status":"active","targetRefName":"refs/heads/main","lastMergeSourceCommit":{"commitId":"HEAD"},"forkSource":{"repository":{"id":"9"}}}` +
+				strings.Repeat(`,null`, 99) + `],"count":100}`,
+			`{"value":[{"pullRequestId":7,"targetRefName":"refs/heads/release/1","lastMergeSourceCommit":{"commitId":"HEAD"}},{"pullRequestId":5}]}`,
+		}, "$skip=100", nil,
+	},
+}
+
+func (l listing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query := strings.ReplaceAll(r.URL.RawQuery, "%24", "$")
+	body := l.pages[0]
+	switch {
+	case r.URL.EscapedPath() == l.path+"/12" || r.URL.EscapedPath() == l.path+"/7": // of Bitbucket
+		_, body, _ = strings.Cut(l.pages[0], "[")
+		body, _, _ = strings.Cut(body, `],"next"`)
+	case strings.HasSuffix(r.URL.Path, "/commits"):
+		body = `{"values":[{"hash":"` + commit + `"}]}`
+	case r.URL.EscapedPath() != l.path:
+		answerJSON(w, http.StatusNotFound, `{}`)
+		return
+	case strings.Contains(query, l.second):
+		body = l.pages[1]
+	case !slices.ContainsFunc(l.asks, func(q string) bool { return !strings.Contains(query, q) }):
+		if l.next != nil {
+			l.next(w, r)
+		}
+	default:
+		answerJSON(w, http.StatusBadRequest, `{"message":"`+query+`"}`)
+		return
+	}
+	answerJSON(w, http.StatusOK, strings.NewReplacer("HEAD", commit, "SHORT", commit[:12]).Replace(body))
+}
+
+func accountOn(t *testing.T, kind Kind, h http.Handler) Account {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return Account{Repository: Repository{Kind: kind, Base: server.URL, Owner: "acme", Name: "platform"}, Token: Token(canary)}
+}
+
+func TestOpen(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(string(kind), func(t *testing.T) {
+			requests := 0
+			p, err := accountOn(t, kind, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				requests++
+				listings[kind].ServeHTTP(w, r)
+			})).Pulls()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []Pull{{Number: 12, Head: commit, Target: "main", Fork: true, Merge: kind.mergeOf(12)}, {Number: 7, Head: commit, Target: "release/1", Merge: kind.mergeOf(7)}}
+			for range 2 {
+				requests = 0
+				got, err := p.Open(t.Context())
+				if diff := cmp.Diff(want, got); err != nil || diff != "" {
+					t.Fatalf("%v (-want +got):\n%s", err, diff)
+				}
+			}
+			if requests != 2 {
+				t.Errorf("%d requests where nothing is new, want one for each page", requests)
+			}
+		})
+	}
+}
+
+// A head in a fork is what nobody with a say has looked at; where the forge does not say whose
+// it is, it is one.
+func TestForkUnlessKnown(t *testing.T) {
+	for _, kind := range kinds {
+		if kind == KindAzureDevOps { // which says it of forks alone
+			continue
+		}
+		gone := strings.NewReplacer(`"repo_id":9,"repo":{"id":9,"full_name":"fork/platform"}`, `"repo":null`, `"source_project_id":9`, `"source_project_id":null`,
+			`"repository":{"full_name":"fork/platform"}`, `"repository":null`, `"repository":{"id":9}`, `"repository":null`)
+		l := listings[kind]
+		l.pages[0] = gone.Replace(l.pages[0])
+		p, err := accountOn(t, kind, l).Pulls()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := p.Open(t.Context()); err != nil || len(got) != 2 || !got[0].Fork || got[1].Fork {
+			t.Errorf("%s: %v, %v", kind, got, err)
+		}
+	}
+}
+
+// What a forge answers instead decides whether it is worth another try, and what a person is told.
+func TestOpenRefused(t *testing.T) {
+	for _, kind := range kinds {
+		for code, want := range map[int]struct {
+			says  string
+			later bool
+			after time.Duration
+		}{
+			401: {says: "the token is not accepted (401)"},
+			403: {says: "requests of acme/platform (403): it needs the "},
+			404: {says: "no repository acme/platform"},
+			429: {says: "", later: true, after: 2 * time.Minute},
+			500: {says: "", later: true},
+			503: {says: "", later: true, after: 2 * time.Minute},
+		} {
+			p, err := accountOn(t, kind, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if code == 429 || code == 503 {
+					w.Header().Set("Retry-After", "120")
+				}
+				answerJSON(w, code, `{"message":"you sent `+r.Header.Get("Authorization")+`"}`)
+			})).Pulls()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = p.Open(t.Context())
+			later, passes := errors.AsType[*Later](err)
+			if err == nil || passes != want.later || !strings.Contains(err.Error(), want.says) || strings.Contains(err.Error(), canary) {
+				t.Errorf("%s: %d: %v", kind, code, err)
+			}
+			if passes && later.After < want.after-time.Second {
+				t.Errorf("%s: %d: again after %s, want %s", kind, code, later.After, want.after)
+			}
+		}
+	}
+}
