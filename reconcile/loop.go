@@ -54,14 +54,15 @@ type Loop struct {
 	Tell func(Event) // hears what the loop does, one event at a time; nil is nobody
 }
 
-// An Event is something that a loop does.
+// An Event is something that a Loop or a Follower does.
 type Event struct {
 	Kind     EventKind
 	Because  Because       // of a pass
 	Revision string        // of what commit; "" where none is known
 	By       string        // of Superseded: the revision that took its place
-	Report   report.Report // of Passed
-	Took     time.Duration // of Passed and Stopped
+	Pull     int           // number of a pull request
+	Report   report.Report // of Passed and Previewed
+	Took     time.Duration // of Passed, Stopped and Previewed
 	Next     time.Duration // of Passed: how long until the next pass, if nothing happens
 	Err      error
 }
@@ -80,6 +81,10 @@ const (
 	Blind       EventKind = "cannot watch" // drift is found by the next pass
 	Deaf        EventKind = "cannot hear"  // of pushes: they are found by the next look
 	IsSuspended EventKind = "suspended"
+
+	Previewed EventKind = "preview"                    // of a pull request; it came to an end, or to an error
+	Forgotten EventKind = "pull request is not open"   // any more
+	Astray    EventKind = "cannot follow all requests" // to pull
 )
 
 // Because is why a pass is made.

@@ -86,7 +86,7 @@ type Reconciler struct {
 func (r Reconciler) Render(ctx context.Context, ref string) (render.Desired, error) {
 	in, err := r.Source.Fetch(ctx, ref)
 	if err != nil {
-		return render.Desired{}, err
+		return render.Desired{}, unfetched{err}
 	}
 	return r.render(ctx, in)
 }
@@ -188,58 +188,6 @@ func (r Reconciler) Compare(ctx context.Context, base, head string) (report.Repo
 		return report.Report{}, err
 	}
 	return report.New(p, nil, false), nil
-}
-
-// A Pull names the commits of a pull request.
-type Pull struct {
-	Base   string // where it left its target
-	Head   string // with the target merged in, where the forge has made that
-	Target string // as it is now; "" where it did not go on
-}
-
-// Preview says what merging a pull request does. It needs no cluster; where the Reconciler
-// has one, that is asked for counts and for what is active, and no more.
-func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error) {
-	var c report.Comparison
-	var err error
-	if c.Before, err = r.Render(ctx, of.Base); err != nil {
-		return report.Report{}, fmt.Errorf("base: %w", err)
-	}
-	after, err := r.Render(ctx, of.Head)
-	if err != nil {
-		return report.Failed(r.Sync, after.Revision, err), err
-	}
-	if of.Target != "" {
-		if now, err := r.Render(ctx, of.Target); err == nil { // else it is not this pull request that is to blame
-			c.Now = &now
-		}
-	}
-	place := plan.Baseline{Base: c.Before, Sync: r.Sync, Terms: r.Terms}
-	if r.Observer != nil {
-		c.Live, place.Counts = true, r.Observer.Answer
-		if c.Present, err = r.present(ctx, report.Opens(c.Before, after)); err != nil {
-			return report.Report{}, err
-		}
-	}
-	p, err := r.Plan(ctx, after, place)
-	if err != nil {
-		return report.Report{}, err
-	}
-	return report.Compared(p, c), nil
-}
-
-// present says of definitions whether the cluster has their CRDs.
-func (r Reconciler) present(ctx context.Context, names []string) (map[string]bool, error) {
-	questions := make([]plan.Question, len(names))
-	for i, name := range names {
-		questions[i] = plan.Question{Ask: plan.Present, Of: plan.CRD(name)}
-	}
-	answers, err := r.Observer.Answer(ctx, questions)
-	present := make(map[string]bool, len(names))
-	for q, a := range answers {
-		present[q.Of.Name] = a.Count > 0
-	}
-	return present, err
 }
 
 // attempts bounds how often one pass plans again because someone else was quicker.

@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"headgate.dev/headgate/reconcile"
-	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/report"
@@ -119,47 +118,15 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	if err != nil {
 		return report.Report{}, err
 	}
-	blank := report.Failed(f.sync(), "", errors.New("stopped"))
+	r, err := t.looking(f.passFlags, source, f.live)
+	if err != nil {
+		return report.Report{}, err
+	}
+	of := reconcile.Merge{History: repository, Into: cmp.Or(f.base, t.workflow().base, "origin/main"), Head: cmp.Or(f.head, "HEAD")}
 	if tell != nil {
-		if err := tell.Pending(ctx, blank); err != nil {
-			slog.Warn("the status is not posted", "error", err)
-		}
+		of.Teller = tell
 	}
-	r, err := t.compared(ctx, f, repository, source)
-	if isUsage(err) {
-		return r, err
-	}
-	if err != nil {
-		r = report.Failed(f.sync(), r.Revision, err)
-	}
-	if tell != nil {
-		err = errors.Join(err, tell.Publish(ctx, r))
-	}
-	return r, err
-}
-
-// compared is the report of the preview.
-func (t *terminal) compared(ctx context.Context, f *previewFlags, repository *git.Repository, source reconcile.Source) (report.Report, error) {
-	base := cmp.Or(f.base, t.workflow().base, "origin/main")
-	head := cmp.Or(f.head, "HEAD")
-	left, err := repository.MergeBase(ctx, base, head)
-	if err != nil {
-		return report.Report{}, err
-	}
-	of := reconcile.Pull{Base: left, Head: head}
-	if now, err := repository.Resolve(ctx, base); err != nil {
-		return report.Report{}, err
-	} else if now != left {
-		of.Target = now
-	}
-	r, err := t.offline(f.passFlags, source)
-	if f.live {
-		r, err = t.reconciler(f.passFlags, source, cluster.Options{})
-	}
-	if err != nil {
-		return report.Report{}, err
-	}
-	return r.Preview(ctx, of)
+	return r.Merging(ctx, of)
 }
 
 // previews is who says what the preview comes to; nil where nobody asked for that.
@@ -185,7 +152,7 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 	if err != nil {
 		return nil, err
 	}
-	tell := &forge.Previews{TargetURL: f.forge.targetURL}
+	tell := &forge.Previews{Home: v1alpha1.DefaultNamespace, TargetURL: f.forge.targetURL}
 	if tell.Pull, err = pulls.Pull(ctx, number); err != nil {
 		return nil, err
 	}

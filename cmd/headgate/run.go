@@ -191,7 +191,7 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, cache, root 
 		one, err := target.New(s, target.Surroundings{
 			Cluster: cfg, Getenv: t.getenv, Cache: cache, TrustedRoot: root, Memo: &learnt, Approvals: approvals(s),
 			Event: func(e reconcile.Event) {
-				if e.Kind == reconcile.Passed {
+				if e.Kind == reconcile.Passed || e.Kind == reconcile.Previewed {
 					debug.FreeOSMemory() // until the next pass a fraction of it is needed
 				}
 				logEvent(log, e)
@@ -248,6 +248,12 @@ func logEvent(log *slog.Logger, e reconcile.Event) {
 		log.Warn("drift is found only by the next pass", "error", e.Err)
 	case reconcile.Deaf:
 		log.Warn("webhooks are refused", "error", e.Err)
+	case reconcile.Previewed:
+		logPreview(log, e)
+	case reconcile.Forgotten:
+		log.Info(string(e.Kind), "pull", e.Pull)
+	case reconcile.Astray:
+		log.Warn("not every pull request is previewed", "error", e.Err)
 	case reconcile.Overtaken:
 		log.Info(string(e.Kind), "by", e.By)
 	case reconcile.Stopped:
@@ -257,6 +263,15 @@ func logEvent(log *slog.Logger, e reconcile.Event) {
 	default:
 		log.Info(string(e.Kind))
 	}
+}
+
+func logPreview(log *slog.Logger, e reconcile.Event) {
+	log = log.With("pull", e.Pull, "took", e.Took.Round(time.Millisecond).String())
+	if e.Err != nil {
+		log.Warn("the preview has an error", "error", e.Err)
+		return
+	}
+	log.Info("preview", "said", e.Report.Verdict.Activation.Description)
 }
 
 func logPass(log *slog.Logger, e reconcile.Event) {

@@ -77,11 +77,15 @@ func answer(ctx context.Context, listener net.Listener, hooks http.Handler) {
 // anybody may send it, as often as they like.
 func logHeard(h forge.Heard) {
 	log := slog.With("forge", h.Forge, "code", h.Code, "said", h.Said)
-	if len(h.Event.Refs) > 0 {
+	what := "push"
+	switch {
+	case h.Event.Pull:
+		what, log = "pull request", log.With("repository", h.Event.Repositories[0])
+	case len(h.Event.Refs) > 0:
 		log = log.With("repository", h.Event.Repositories[0], "refs", h.Event.Refs[:min(len(h.Event.Refs), 10)])
 	}
 	if h.Woken > 0 {
-		log.Info("push", "syncs", h.Woken)
+		log.Info(what, "syncs", h.Woken)
 		return
 	}
 	log.Debug("webhook")

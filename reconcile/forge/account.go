@@ -29,7 +29,7 @@ func Token(token string) func(context.Context) (string, error) {
 // Poster is the account's Poster. It remembers what it posted and lists the statuses of
 // a commit before the first, so that nothing is said twice, also after a restart. It is
 // safe for concurrent use; statuses of one context have to come one after another.
-func (a Account) Poster() (Poster, error) {
+func (a Account) Poster() (Record, error) {
 	of, c, err := a.open()
 	if err != nil {
 		return nil, err

@@ -31,6 +31,13 @@ type Poster interface {
 	Post(ctx context.Context, s Status) error
 }
 
+// A Record is a Poster that knows what stands on a commit.
+type Record interface {
+	Poster
+	// Stands is the newest status of a context; its state is "" where there is none.
+	Stands(ctx context.Context, commit, context string) (Status, error)
+}
+
 // Statuses publishes the verdict of a report as commit statuses, one for activation and
 // one for drift. It looks at Sync, Revision and Verdict only, so a report that holds no
 // more than these says the same. Its errors are *Later where trying again helps.

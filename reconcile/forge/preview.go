@@ -11,16 +11,25 @@ import (
 // Previews publish what the merge of a pull request does: one status on its head, and one
 // comment.
 type Previews struct {
-	Poster Poster // of the status; nil: there is none
+	Poster Record // of the status; nil: there is none
 	Pulls  *Pulls // of the comment; nil: there is none
 	Pull   Pull   // its head is where the status goes
 
 	Cluster   string // of previews that ask one; "" is that none was asked
+	Home      string // the namespace whose syncs need not say it, as of Statuses
 	TargetURL string // of the status, or empty
 }
 
-// Pending says that a preview is being made.
+// Pending says that a preview is being made. What one came to stays until the next comes to
+// something: a merge does not have to wait because a process was started again.
 func (p Previews) Pending(ctx context.Context, of report.Report) error {
+	if p.Poster == nil {
+		return nil
+	}
+	stands, err := p.Poster.Stands(ctx, p.Pull.Head, p.context(of))
+	if err != nil || stands.State != "" {
+		return err
+	}
 	return p.post(ctx, of, report.Status{State: report.Pending, Description: "the preview is being made"})
 }
 
@@ -42,15 +51,21 @@ func (p Previews) post(ctx context.Context, r report.Report, said report.Status)
 		return fmt.Errorf("a status needs a full commit id, not %q", p.Pull.Head)
 	}
 	return p.Poster.Post(ctx, Status{
-		Commit: p.Pull.Head, Context: contextOf(p.about(r), "/preview"),
+		Commit: p.Pull.Head, Context: p.context(r),
 		State: said.State, Description: said.Description, TargetURL: p.TargetURL, Pull: p.Pull.Number,
 	})
 }
 
 // about is what a preview is about: without a cluster it is the same for all of them.
 func (p Previews) about(r report.Report) string {
+	about := "headgate/"
 	if p.Cluster != "" {
-		return "headgate/" + p.Cluster + "/" + r.Sync.Name
+		about += p.Cluster + "/"
 	}
-	return "headgate/" + r.Sync.Name
+	if r.Sync.Namespace != p.Home {
+		about += r.Sync.Namespace + "/"
+	}
+	return about + r.Sync.Name
 }
+
+func (p Previews) context(r report.Report) string { return contextOf(p.about(r), "/preview") }

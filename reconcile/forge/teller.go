@@ -58,14 +58,34 @@ func (c *courier) discreet(err error) error {
 	return errors.New(c.hide(err.Error()))
 }
 
+// Stands is what was posted last, as far as it is known, or stands there.
+func (t *teller) Stands(ctx context.Context, commit, of string) (Status, error) {
+	if _, err := t.courier.token(ctx); err != nil {
+		return Status{}, err
+	}
+	current, err := t.current(ctx, commit)
+	if err != nil {
+		return Status{}, t.courier.discreet(err)
+	}
+	return current[of], nil
+}
+
+// current is what stands on a commit.
+func (t *teller) current(ctx context.Context, commit string) (map[string]Status, error) {
+	if current, ok := t.recall(commit); ok {
+		return current, nil
+	}
+	current, err := t.list(ctx, commit)
+	if err == nil {
+		t.remember(commit, current)
+	}
+	return current, err
+}
+
 func (t *teller) post(ctx context.Context, s Status) error {
-	current, ok := t.recall(s.Commit)
-	if !ok {
-		var err error
-		if current, err = t.list(ctx, s.Commit); err != nil {
-			return err
-		}
-		t.remember(s.Commit, current)
+	current, err := t.current(ctx, s.Commit)
+	if err != nil {
+		return err
 	}
 	if stands, ok := current[s.Context]; ok && stands == s {
 		return nil

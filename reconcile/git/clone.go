@@ -124,6 +124,34 @@ func (c *clone) byID(ctx context.Context, o *objects, s *session, id string) (pl
 	return h, err
 }
 
+// list tells the refs of the server, which is one request.
+func (c *clone) list(ctx context.Context, at address) (refs, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.limits.Time)
+	defer cancel()
+	from := c.remote
+	from.at = at
+	s, err := from.list(ctx)
+	if err != nil {
+		return refs{}, err
+	}
+	return s.refs, nil
+}
+
+// forget takes away what keeps a commit known that was asked for. Its objects stay until the
+// clone is made anew.
+func (c *clone) forget(ctx context.Context, commit plumbing.Hash) error {
+	o, _, err := c.open()
+	if err != nil {
+		return err
+	}
+	unlock, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return filesystem.NewStorage(o.files, cache.NewObjectLRU(0)).RemoveReference(plumbing.ReferenceName(ownRefs + commit.String()))
+}
+
 // open returns the store, again if the directory was replaced.
 func (c *clone) open() (o *objects, trusted bool, err error) {
 	c.mu.Lock()

@@ -121,6 +121,7 @@ func (o *objects) refs() (refs, error) {
 			return err
 		case ref.Name() == plumbing.HEAD:
 			r.head = to.Hash()
+			r.main, _ = strings.CutPrefix(ref.Target().String(), "refs/heads/")
 		default:
 			r.names[ref.Name().String()] = to.Hash()
 		}
@@ -143,6 +144,11 @@ func (l local) resolve(_ context.Context, _ address, ref string) (*objects, *obj
 	}
 	return l.objects, c, err
 }
+
+func (l local) list(context.Context, address) (refs, error) { return l.refs() }
+
+// forget: it is not ours.
+func (l local) forget(context.Context, plumbing.Hash) error { return nil }
 
 func (l local) find(ref string) (plumbing.Hash, error) {
 	if plumbing.IsHash(ref) {

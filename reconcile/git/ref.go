@@ -22,6 +22,7 @@ var abbreviated = regexp.MustCompile(`^[0-9a-fA-F]{4,40}$`)
 // refs are the names that a repository gives to objects.
 type refs struct {
 	head   plumbing.Hash // zero if the default branch has no commit
+	main   string        // the default branch, as far as it is known
 	names  map[string]plumbing.Hash
 	peeled map[string]plumbing.Hash // what tags lead to, as far as it is known
 }
@@ -156,6 +157,18 @@ func (r refs) find(ref string) (plumbing.Hash, error) {
 		}
 	}
 	return plumbing.ZeroHash, fmt.Errorf("%w %q; %s", errUnknownRef, ref, r.others(ref))
+}
+
+// branch tells the branch that a ref names; "" is that it names none.
+func (r refs) branch(ref string) string {
+	if ref == "" || ref == "HEAD" {
+		return r.main
+	}
+	name := strings.TrimPrefix(ref, "refs/heads/")
+	if _, ok := r.names["refs/heads/"+name]; !ok {
+		return ""
+	}
+	return name
 }
 
 // objects lists, sorted by name, what the refs lead to that keep accepts.

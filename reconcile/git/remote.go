@@ -68,6 +68,11 @@ func (r remote) list(ctx context.Context) (*session, error) {
 	if said.Head != nil {
 		s.head = *said.Head
 	}
+	for _, symbolic := range said.Capabilities.Get(capability.SymRef) {
+		if to, ok := strings.CutPrefix(symbolic, "HEAD:refs/heads/"); ok {
+			s.main = to
+		}
+	}
 	return s, nil
 }
 

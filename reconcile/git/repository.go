@@ -56,6 +56,8 @@ type Repository struct {
 // A source of commits is a clone or a local repository.
 type source interface {
 	resolve(ctx context.Context, at address, ref string) (*objects, *object.Commit, error)
+	list(ctx context.Context, at address) (refs, error)
+	forget(ctx context.Context, commit plumbing.Hash) error
 }
 
 // Limits bound what a repository may cost. A zero is the default.
@@ -103,6 +105,29 @@ func (r *Repository) Resolve(ctx context.Context, ref string) (string, error) {
 	return commit.Hash.String(), nil
 }
 
+// Branch tells the branch that ref names, or goes back from, as people call it: "main". It is ""
+// where ref names a tag or a commit.
+func (r *Repository) Branch(ctx context.Context, ref string) (_ string, err error) {
+	at, from, asked, err := r.ask(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+	defer at.finish(&err)
+	all, err := from.list(ctx, at)
+	return all.branch(asked.ref), err
+}
+
+// Forget ends that a commit is kept which was fetched by its id. A commit of a local repository
+// stays.
+func (r *Repository) Forget(ctx context.Context, commit string) (err error) {
+	at, from, _, err := r.ask(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer at.finish(&err)
+	return from.forget(ctx, plumbing.NewHash(commit))
+}
+
 // MergeBase tells the commit at which the histories of two refs parted. Of
 // several it is the youngest.
 func (r *Repository) MergeBase(ctx context.Context, a, b string) (_ string, err error) {
@@ -147,31 +172,37 @@ func (r *Repository) Close() error {
 // resolve finds a commit, with the store that holds it. Its errors start with
 // the repository and contain no credentials.
 func (r *Repository) resolve(ctx context.Context, ref string) (at address, o *objects, c *object.Commit, err error) {
-	auth := r.Auth
-	if r.Credentials != nil {
-		if auth, err = r.Credentials(ctx); err != nil {
-			return at, nil, nil, err
-		}
-	}
-	if at, err = parse(r.URL, auth); err != nil {
+	at, from, asked, err := r.ask(ctx, ref)
+	if err != nil {
 		return at, nil, nil, err
 	}
 	defer at.finish(&err)
-	asked, err := parseRevision(ref)
-	if err != nil {
-		return at, nil, nil, err
-	}
-	if err = allowed(asked.ref); err != nil {
-		return at, nil, nil, err
-	}
-	from, err := r.open(at)
-	if err != nil {
-		return at, nil, nil, err
-	}
 	if o, c, err = from.resolve(ctx, at, asked.ref); err == nil {
 		c, err = asked.from(o, c)
 	}
 	return at, o, c, err
+}
+
+// ask makes ready to ask for a ref.
+func (r *Repository) ask(ctx context.Context, ref string) (at address, from source, asked revision, err error) {
+	auth := r.Auth
+	if r.Credentials != nil {
+		if auth, err = r.Credentials(ctx); err != nil {
+			return at, nil, asked, err
+		}
+	}
+	if at, err = parse(r.URL, auth); err != nil {
+		return at, nil, asked, err
+	}
+	defer at.finish(&err)
+	if asked, err = parseRevision(ref); err != nil {
+		return at, nil, asked, err
+	}
+	if err = allowed(asked.ref); err != nil {
+		return at, nil, asked, err
+	}
+	from, err = r.open(at)
+	return at, from, asked, err
 }
 
 // finish turns a panic into an error, because go-git has panicked on what an

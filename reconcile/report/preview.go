@@ -52,7 +52,7 @@ func Compared(p plan.Plan, c Comparison) Report {
 	}
 	preview.Memory = costOf(c.Before, p.Want, preview.Leaves)
 	if c.Now != nil {
-		preview.Moved = moved(c.Before, *c.Now)
+		preview.Moved = Moved(c.Before, *c.Now)
 	}
 	r.Preview = &preview
 	r.Verdict.Activation = r.previewed()
@@ -74,8 +74,8 @@ func Opens(before, after render.Desired) []string {
 	return names
 }
 
-// moved says what of two commits of the target differs that decides what is active.
-func moved(before, now render.Desired) string {
+// Moved says what of two commits of a target differs that decides what is active; "" is nothing.
+func Moved(before, now render.Desired) string {
 	var parts []string
 	if !slices.Equal(policies(before), policies(now)) {
 		parts = append(parts, "policies")

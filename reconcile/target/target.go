@@ -58,6 +58,7 @@ type Target struct {
 	repository *git.Repository
 	packages   *registry.Source
 	outbox     *outbox.Outbox // nil where nothing is posted
+	follower   *follower      // nil where no pull requests are previewed
 	subscriber func() (*forge.Subscriber, error)
 }
 
@@ -226,10 +227,11 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		t.repository.Credentials = source.credentials
 	}
 	t.packages = &registry.Source{Next: t.repository, How: t.Loop.Reconciler.Options, Fresh: freshTags, Installed: place.Packages, Secret: place.Secret, Hide: in.Secret, TrustedRoot: in.TrustedRoot}
-	if in.Cache != "" {
-		t.packages.Cache = filepath.Join(in.Cache, "packages")
-	}
+	t.packages.Cache = packageCache(in)
 	t.Loop.Reconciler.Source = t.packages
+	if t.follower, err = follow(s, in, from, place, t.Loop.Reconciler, t.repository); err != nil {
+		return nil, err
+	}
 	if statuses != nil {
 		t.outbox = statuses
 		t.Loop.Publisher = statuses
@@ -237,25 +239,35 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	pushed := make(chan struct{}, 1)
 	t.Loop.Pushed = pushed
 	t.subscriber = func() (*forge.Subscriber, error) {
-		return subscriber(s, in, from, func() {
-			select {
-			case pushed <- struct{}{}:
-			default: // it is going to look anyway
-			}
-		})
+		hears, err := subscriber(s, in, from, func() { nudge(pushed) })
+		if hears != nil && t.follower != nil {
+			hears.WakePulls = t.follower.wake
+		}
+		return hears, err
 	}
 	return t, nil
+}
+
+// packageCache is where packages are kept; "" is nowhere.
+func packageCache(in Surroundings) string {
+	if in.Cache == "" {
+		return ""
+	}
+	return filepath.Join(in.Cache, "packages")
 }
 
 // Subscriber is how a push wakes the loop, or nil where the Sync has no webhook.
 func (t *Target) Subscriber() (*forge.Subscriber, error) { return t.subscriber() }
 
-// Run runs the loop until ctx is done, and with it what is said of its passes.
+// Run runs the loop until ctx is done, and with it what is said of its passes, and previews.
 func (t *Target) Run(ctx context.Context) {
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	if t.outbox != nil {
 		beside.Go(func() { t.outbox.Run(ctx) })
+	}
+	if t.follower != nil && !t.Loop.Suspended {
+		beside.Go(func() { t.follower.Run(ctx) })
 	}
 	t.Loop.Run(ctx)
 }
@@ -264,7 +276,13 @@ func (t *Target) Run(ctx context.Context) {
 func (t *Target) Once(ctx context.Context) (report.Report, error) { return t.Loop.Once(ctx) }
 
 // Close removes what is temporary.
-func (t *Target) Close() error { return errors.Join(t.repository.Close(), t.packages.Close()) }
+func (t *Target) Close() error {
+	err := errors.Join(t.repository.Close(), t.packages.Close())
+	if t.follower != nil {
+		err = errors.Join(err, t.follower.Close())
+	}
+	return err
+}
 
 // Secrets are the values of the environment that must never be written anywhere.
 func Secrets(s v1alpha1.Sync, getenv func(string) string) []string {
@@ -338,19 +356,14 @@ func subscriber(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 
 // publisher posts the statuses of a Sync, or is nil where it has none.
 func publisher(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret) (*outbox.Outbox, error) {
-	spec := s.Spec.Statuses
-	if spec == nil {
+	if s.Spec.Statuses == nil {
 		return nil, nil
 	}
-	repository, err := repositoryOf(s.Spec)
-	if err != nil {
-		return nil, fmt.Errorf("spec.statuses: %w", err)
-	}
-	token, err := tokenOf("spec.statuses.tokenFrom", *spec.TokenFrom, in, from)
+	account, err := account(s, in, from)
 	if err != nil {
 		return nil, err
 	}
-	poster, err := forge.Account{Repository: repository, Token: token}.Poster()
+	poster, err := account.Poster()
 	if err != nil {
 		return nil, fmt.Errorf("spec.statuses: %w", err)
 	}
@@ -364,6 +377,16 @@ func publisher(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Sec
 		box.Tell = func(err error) { in.Event(reconcile.Event{Kind: reconcile.Unsaid, Err: err}) }
 	}
 	return box, nil
+}
+
+// account is who speaks for a Sync on its forge.
+func account(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret) (forge.Account, error) {
+	repository, err := repositoryOf(s.Spec)
+	if err != nil {
+		return forge.Account{}, fmt.Errorf("spec.statuses: %w", err)
+	}
+	token, err := tokenOf("spec.statuses.tokenFrom", *s.Spec.Statuses.TokenFrom, in, from)
+	return forge.Account{Repository: repository, Token: token}, err
 }
 
 var kinds = map[v1alpha1.Forge]forge.Kind{

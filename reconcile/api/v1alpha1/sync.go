@@ -42,6 +42,15 @@ type Spec struct {
 	Statuses    *Statuses `json:"statuses,omitempty"`
 	PageURL     string    `json:"pageURL,omitempty"` // that every commit status links to
 
+	// Previews says on every pull request into what is followed what merging it does. Of the
+	// clusters that the same sync feeds one says so.
+	Previews bool `json:"previews,omitempty"`
+	// LivePreviews asks the cluster for counts, stored versions and what is active. Then the
+	// status names the cluster, and every one may say so.
+	LivePreviews bool `json:"livePreviews,omitempty"`
+	// ForkPreviews allows previews of pull requests from forks.
+	ForkPreviews *ForkPreviews `json:"forkPreviews,omitempty"`
+
 	// Suspend lets the sync rest: nothing is fetched, written or said.
 	Suspend bool `json:"suspend,omitempty"`
 	// Interval is how long a pass comes after another while nothing happens, give or take
@@ -132,6 +141,11 @@ type Statuses struct {
 	URL        string `json:"url,omitempty"`        // of the forge, where it is not the host of the repository
 	Repository string `json:"repository,omitempty"` // "owner/name" or "group/group/name", where it is not the one that commits come from
 	TokenFrom  *Token `json:"tokenFrom,omitempty"`
+}
+
+// ForkPreviews bound what pull requests of people may ask for who may not push.
+type ForkPreviews struct {
+	Registries []string `json:"registries,omitempty"` // the only ones that are asked, without credentials: ghcr.io
 }
 
 // A Package declares a directory to be a provider package that has no crossplane.yaml.

@@ -34,6 +34,7 @@ func (s *Sync) Validate() error {
 	spec := s.Spec
 	p.source(spec.Source)
 	p.statuses(spec)
+	p.previews(spec)
 	p.duration("spec.interval", spec.Interval, time.Second)
 	p.duration("spec.timeout", spec.Timeout, time.Second)
 	p.duration("spec.fullCheckInterval", spec.FullCheckInterval, time.Minute)
@@ -178,6 +179,25 @@ func (p *problems) statuses(spec Spec) {
 		p.add("spec.statuses.repository", "must be owner/name, or group/group/name, not %q", s.Repository)
 	}
 	p.token("spec.statuses.tokenFrom", s.TokenFrom)
+}
+
+func (p *problems) previews(spec Spec) {
+	switch {
+	case !spec.Previews && spec.LivePreviews:
+		p.add("spec.livePreviews", "does nothing without previews: true")
+	case !spec.Previews && spec.ForkPreviews != nil:
+		p.add("spec.forkPreviews", "does nothing without previews: true")
+	case spec.Previews && spec.Statuses == nil:
+		p.add("spec.previews", "goes with spec.statuses, which say where pull requests are, and with what token")
+	}
+	if spec.ForkPreviews == nil {
+		return
+	}
+	for i, r := range spec.ForkPreviews.Registries {
+		if !IsRegistry(r) {
+			p.add(fmt.Sprintf("spec.forkPreviews.registries[%d]", i), "must be the host of a registry as images name it, as ghcr.io or registry.example.org:5000, not %q", r)
+		}
+	}
 }
 
 func (p *problems) token(field string, t *Token) {

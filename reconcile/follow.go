@@ -1,0 +1,325 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"headgate.dev/headgate/reconcile/report"
+)
+
+// A Request is a pull request that is open.
+type Request struct {
+	Number int
+	Head   string // the newest commit of its branch
+	Target string // the branch that it is to be merged into
+	Fork   bool   // its branch is in another repository
+	Merge  string // the ref of a commit that merges it, where the forge makes one
+}
+
+// Requests are the pull requests of a repository. Open lists them newest first; the errors of both
+// pass if they have a method RetryAfter() time.Duration, as those of an outbox do.
+type Requests interface {
+	Open(ctx context.Context) ([]Request, error)
+	Teller(of Request) Teller
+}
+
+// An Origin is the repository that pull requests are of.
+type Origin interface {
+	History
+	// Tip is the branch that a ref names, "" where it names none, and the newest commit there.
+	Tip(ctx context.Context, ref string) (branch, commit string, err error)
+	// Forget ends that a commit is kept.
+	Forget(ctx context.Context, commit string) error
+}
+
+// A Follower previews the pull requests into one branch: every new head once, and again where the
+// branch went on and that decides what is active. What was said stands on the forge, so after a
+// restart the same is said again of the same heads, which nobody sees. It makes one preview at a
+// time, beside the passes of a Loop.
+type Follower struct {
+	Reconciler Reconciler
+	Forks      *Reconciler // of pull requests from forks; nil: those are refused
+	Origin     Origin
+	Requests   Requests
+	Ref        string          // what is followed: pull requests into this branch count
+	Interval   time.Duration   // between looks
+	Woken      <-chan struct{} // tells that there may be something to see; nil: nobody tells
+	Most       int             // pull requests that are previewed; default 100
+	Tell       func(Event)     // hears what the follower does; nil is nobody
+}
+
+const (
+	mostRequests = 100
+	mostTries    = 6                // of a head that cannot be fetched, before that is said: about five minutes
+	aCall        = 30 * time.Second // that a forge may take to answer
+)
+
+// errFork is why a pull request gets no preview. Its status is no success: whoever asks for it
+// before a merge wants somebody to have looked.
+var errFork = errors.New("not previewed: the head is in a fork, and the sync does not say forkPreviews")
+
+// Run follows until ctx is done.
+func (f Follower) Run(ctx context.Context) {
+	f.Interval, f.Most = cmp.Or(f.Interval, time.Minute), cmp.Or(f.Most, mostRequests)
+	l := &following{Follower: f, known: map[int]*followed{}}
+	var again []time.Duration // looks that a word is still worth
+	for ctx.Err() == nil {
+		wait := l.look(ctx)
+		woken := l.Woken
+		switch {
+		case l.failures > 0: // it is to be left alone, also where somebody tells
+			woken = nil
+		case l.news:
+			again = nil
+		case len(again) > 0:
+			wait, again = min(wait, again[0]), again[1:]
+		}
+		select {
+		case <-ctx.Done():
+		case <-woken:
+			again = lookAgain
+		case <-time.After(wait):
+		}
+	}
+}
+
+// following is a Follower that runs.
+type following struct {
+	Follower
+
+	known    map[int]*followed
+	failures int    // looks that failed, in a row
+	trouble  string // what was last told of that
+	crowded  bool   // there are more than are previewed, which was told
+	news     bool   // the last look found something to do
+	moves    map[string]bool
+}
+
+// followed is what is known of a pull request.
+type followed struct {
+	Request
+
+	tip      string // what its target was when it was previewed
+	done     bool
+	failures int       // tries, in a row
+	after    time.Time // before it there is none
+}
+
+// look looks what is open and previews what is new. It returns how long to wait.
+func (l *following) look(ctx context.Context) time.Duration {
+	l.news, l.moves = false, map[string]bool{}
+	open, tip, err := l.open(ctx)
+	if ctx.Err() != nil {
+		return 0
+	}
+	if err != nil {
+		l.failures++
+		if l.trouble != err.Error() {
+			l.trouble = err.Error()
+			l.tell(Event{Kind: Astray, Err: err})
+		}
+		asked, _ := patience(err)
+		return max(asked, jitter(backOff(l.failures, firstPause, mostPause)))
+	}
+	l.failures, l.trouble = 0, ""
+	l.forget(ctx, open)
+	wait := jitter(l.Interval)
+	for i, q := range l.chosen(open) {
+		if i > 0 && (ctx.Err() != nil || len(l.Woken) > 0) {
+			break // what is newer comes first
+		}
+		l.attend(ctx, q, tip)
+		if k := l.known[q.Number]; !k.done {
+			wait = min(wait, max(0, time.Until(k.after)))
+		}
+	}
+	return wait
+}
+
+// open are the pull requests into what is followed, and the newest commit of that.
+func (l *following) open(ctx context.Context) ([]Request, string, error) {
+	asking, cancel := context.WithTimeout(ctx, 4*aCall)
+	defer cancel()
+	open, err := l.Requests.Open(asking)
+	if err != nil || len(open) == 0 {
+		return nil, "", err
+	}
+	branch, tip, err := l.Origin.Tip(ctx, l.Ref)
+	return slices.DeleteFunc(open, func(q Request) bool { return branch == "" || q.Target != branch }), tip, err
+}
+
+// chosen are those that are previewed, newest first: before those of forks, of which anybody
+// may open any number, those of people who may push.
+func (l *following) chosen(open []Request) []Request {
+	slices.SortStableFunc(open, func(a, b Request) int { return cmp.Compare(ofFork(a), ofFork(b)) })
+	if crowded := len(open) > l.Most; crowded != l.crowded {
+		l.crowded = crowded
+		if crowded {
+			l.tell(Event{Kind: Astray, Err: fmt.Errorf("%d pull requests are open: the newest %d are previewed, those of forks last", len(open), l.Most)})
+		}
+	}
+	return open[:min(len(open), l.Most)]
+}
+
+func ofFork(q Request) int {
+	if q.Fork {
+		return 1
+	}
+	return 0
+}
+
+// forget forgets what is not open any more.
+func (l *following) forget(ctx context.Context, open []Request) {
+	for number, k := range l.known {
+		if !slices.ContainsFunc(open, func(q Request) bool { return q.Number == number }) {
+			delete(l.known, number)
+			l.drop(ctx, k)
+			l.tell(Event{Kind: Forgotten, Pull: number, Revision: k.Head})
+		}
+	}
+}
+
+// drop lets go of the commit of a pull request. Where that fails it costs a few bytes.
+func (l *following) drop(ctx context.Context, k *followed) {
+	ctx, cancel := context.WithTimeout(ctx, aCall)
+	defer cancel()
+	_ = l.Origin.Forget(ctx, k.Head)
+}
+
+// attend previews a pull request if there is anything new to say.
+func (l *following) attend(ctx context.Context, q Request, tip string) {
+	k := l.known[q.Number]
+	switch {
+	case k == nil:
+		k = &followed{Request: q}
+	case k.Request != q:
+		if k.Head != q.Head {
+			l.drop(ctx, k)
+		}
+		k = &followed{Request: q}
+	case !k.done && time.Now().Before(k.after), k.done && k.tip == tip:
+		return
+	case k.done && !l.moved(ctx, k, tip):
+		k.tip = tip
+		return
+	}
+	l.news = true
+	l.known[q.Number] = k
+	began := time.Now()
+	said, err := l.preview(ctx, k, tip)
+	if ctx.Err() != nil {
+		return
+	}
+	k.tip, k.done = tip, !l.again(k, err)
+	if k.done {
+		k.failures = 0
+	} else {
+		asked, _ := patience(err)
+		k.failures++
+		k.after = time.Now().Add(max(asked, jitter(backOff(k.failures, firstPause, mostPause))))
+	}
+	if k.done || k.failures == 1 {
+		l.tell(Event{Kind: Previewed, Pull: q.Number, Revision: q.Head, Report: said, Took: time.Since(began), Err: err})
+	}
+}
+
+// moved says whether the target went on in a way that a preview has to say.
+func (l *following) moved(ctx context.Context, k *followed, tip string) bool {
+	if k.Fork && l.Forks == nil {
+		return false
+	}
+	moved, known := l.moves[k.tip]
+	if !known {
+		var err error
+		moved, err = l.Reconciler.Moved(ctx, k.tip, tip)
+		moved = moved || err != nil // then the preview says what is wrong
+		l.moves[k.tip] = moved
+	}
+	return moved
+}
+
+// preview makes a preview, and says it.
+func (l *following) preview(ctx context.Context, k *followed, tip string) (report.Report, error) {
+	with, teller := l.Reconciler, hurried{l.Requests.Teller(k.Request)}
+	if k.Fork && l.Forks == nil {
+		said := report.Failed(with.Sync, "", errFork)
+		if err := teller.Publish(ctx, said); err != nil {
+			return said, untold{err}
+		}
+		return said, nil
+	}
+	if k.Fork {
+		with = *l.Forks
+	}
+	return with.Merging(ctx, Merge{
+		History: l.Origin, Into: tip, Head: l.head(ctx, k.Request), Teller: teller,
+		Again: func(err error) bool { return ctx.Err() != nil || l.again(k, err) },
+	})
+}
+
+// head is the commit that merges a pull request, where the forge has made one of its newest
+// commit; else that commit.
+func (l *following) head(ctx context.Context, q Request) string {
+	if q.Merge == "" {
+		return q.Head
+	}
+	merge, err := l.Origin.Resolve(ctx, q.Merge)
+	if err != nil {
+		return q.Head
+	}
+	if merged, err := l.Origin.Resolve(ctx, merge+"^2"); err != nil || merged != q.Head {
+		return q.Head
+	}
+	return merge
+}
+
+// again says whether a preview is tried again though nothing changes: the forge asks for
+// patience, or what is needed for it cannot be reached. What is wrong with a commit stays so.
+func (l *following) again(k *followed, err error) bool {
+	var silent untold
+	if errors.As(err, &silent) {
+		if _, passes := patience(silent); passes {
+			return true
+		}
+	}
+	var away unfetched
+	var defect panicked
+	live := l.Reconciler.Place != nil && err != nil && !ofCommit(err) && !errors.As(err, &defect) && !errors.As(err, &silent)
+	return (errors.As(err, &away) || live) && k.failures < mostTries-1
+}
+
+func (l *following) tell(e Event) {
+	if l.Tell != nil {
+		l.Tell(e)
+	}
+}
+
+// patience is how long a forge asks to wait, and whether what it answers passes.
+func patience(err error) (time.Duration, bool) {
+	if later, ok := errors.AsType[interface {
+		error
+		RetryAfter() time.Duration
+	}](err); ok {
+		return later.RetryAfter(), true
+	}
+	return 0, errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// hurried is a Teller whose forge has so long to answer.
+type hurried struct{ Teller }
+
+func (h hurried) Pending(ctx context.Context, of report.Report) error {
+	ctx, cancel := context.WithTimeout(ctx, aCall)
+	defer cancel()
+	return h.Teller.Pending(ctx, of)
+}
+
+func (h hurried) Publish(ctx context.Context, r report.Report) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*aCall)
+	defer cancel()
+	return h.Teller.Publish(ctx, r)
+}

@@ -1,0 +1,153 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+)
+
+// A Pull names the commits of a pull request.
+type Pull struct {
+	Base   string // where it left its target
+	Head   string // with the target merged in, where the forge has made that
+	Target string // as it is now; "" where it did not go on
+}
+
+// Preview says what merging a pull request does. It needs no cluster; where the Reconciler
+// has one, that is asked for counts and for what is active, and no more.
+func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error) {
+	var c report.Comparison
+	var err error
+	if c.Before, err = r.Render(ctx, of.Base); err != nil {
+		return report.Report{}, fmt.Errorf("base: %w", err)
+	}
+	after, err := r.Render(ctx, of.Head)
+	if err != nil {
+		return report.Failed(r.Sync, after.Revision, err), err
+	}
+	if of.Target != "" {
+		if now, err := r.Render(ctx, of.Target); err == nil { // else it is not this pull request that is to blame
+			c.Now = &now
+		}
+	}
+	place := plan.Baseline{Base: c.Before, Sync: r.Sync, Terms: r.Terms}
+	if r.Observer != nil {
+		c.Live, place.Counts = true, r.Observer.Answer
+		if c.Present, err = r.present(ctx, report.Opens(c.Before, after)); err != nil {
+			return report.Report{}, err
+		}
+	}
+	p, err := r.Plan(ctx, after, place)
+	if err != nil {
+		return report.Report{}, err
+	}
+	return report.Compared(p, c), nil
+}
+
+// present says of definitions whether the cluster has their CRDs.
+func (r Reconciler) present(ctx context.Context, names []string) (map[string]bool, error) {
+	questions := make([]plan.Question, len(names))
+	for i, name := range names {
+		questions[i] = plan.Question{Ask: plan.Present, Of: plan.CRD(name)}
+	}
+	answers, err := r.Observer.Answer(ctx, questions)
+	present := make(map[string]bool, len(names))
+	for q, a := range answers {
+		present[q.Of.Name] = a.Count > 0
+	}
+	return present, err
+}
+
+// Moved says whether two commits differ in what decides what is active.
+func (r Reconciler) Moved(ctx context.Context, from, to string) (bool, error) {
+	before, err := r.Render(ctx, from)
+	if err != nil {
+		return false, err
+	}
+	now, err := r.Render(ctx, to)
+	return err == nil && report.Moved(before, now) != "", err
+}
+
+// A History knows how the commits of a repository go together. What it is asked of it fetches.
+type History interface {
+	Resolve(ctx context.Context, ref string) (string, error)
+	MergeBase(ctx context.Context, a, b string) (string, error)
+}
+
+// A Teller says what the preview of a pull request comes to, where people look at it.
+type Teller interface {
+	Pending(ctx context.Context, of report.Report) error
+	Publish(ctx context.Context, r report.Report) error
+}
+
+// A Merge is one that is previewed, before somebody makes it.
+type Merge struct {
+	History    History
+	Into, Head string
+	Teller     Teller // nil: nobody is told
+	// Again says of an error that it is met again later, and so not worth a word; nil: none is.
+	Again func(error) bool
+}
+
+// Merging previews a merge and has it told, also that it failed.
+func (r Reconciler) Merging(ctx context.Context, m Merge) (report.Report, error) {
+	again := func(err error) bool { return m.Again != nil && m.Again(err) }
+	if m.Teller != nil {
+		// What else hinders this word hinders the last one, too.
+		if err := m.Teller.Pending(ctx, report.Failed(r.Sync, "", errors.New("stopped"))); err != nil && again(untold{err}) {
+			return report.Report{}, untold{err}
+		}
+	}
+	said, err := r.merged(ctx, m)
+	if err != nil {
+		said = report.Failed(r.Sync, said.Revision, err)
+	}
+	if m.Teller == nil || err != nil && again(err) {
+		return said, err
+	}
+	if unsaid := m.Teller.Publish(ctx, said); unsaid != nil {
+		err = errors.Join(err, untold{unsaid})
+	}
+	return said, err
+}
+
+// untold is the error of a Teller.
+type untold struct{ error }
+
+func (e untold) Unwrap() error { return e.error }
+
+// merged is the preview of a merge. Whoever wrote the head may have found what makes us panic.
+func (r Reconciler) merged(ctx context.Context, m Merge) (said report.Report, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked{value: p, stack: debug.Stack()}
+		}
+	}()
+	left, err := m.History.MergeBase(ctx, m.Into, m.Head)
+	if err != nil {
+		return said, unfetched{err}
+	}
+	of := Pull{Base: left, Head: m.Head}
+	now, err := m.History.Resolve(ctx, m.Into)
+	if err != nil {
+		return said, unfetched{err}
+	}
+	if now != left {
+		of.Target = now
+	}
+	return r.Preview(ctx, of)
+}
+
+// panicked is the error of a preview that was not to end so.
+type panicked struct {
+	value any
+	stack []byte
+}
+
+func (p panicked) Error() string {
+	return fmt.Sprintf("the preview ended in a defect of Headgate: %v", p.value)
+}

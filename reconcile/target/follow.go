@@ -1,0 +1,166 @@
+package target
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/forge"
+	"headgate.dev/headgate/reconcile/git"
+	"headgate.dev/headgate/reconcile/registry"
+)
+
+// mostOfHead is how many bytes a head may bring beside what the target has.
+const mostOfHead = 256 << 20
+
+// notACA stands for a CA in previews. They compare, and read no Secret for it.
+const notACA = "read by passes only"
+
+// A follower previews the pull requests of a Sync, with all that it takes. What heads bring stays
+// apart from what passes read: a clone of its own, which no pass waits for.
+type follower struct {
+	reconcile.Follower
+
+	wake     func()
+	origin   origin
+	packages []*registry.Source
+}
+
+// follow wires the follower of a Sync; nil is that it previews nothing. like is the loop's
+// Reconciler, and clone the repository that it reads.
+func follow(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, place Place, like reconcile.Reconciler, clone *git.Repository) (*follower, error) {
+	if !s.Spec.Previews || s.Spec.Statuses == nil {
+		return nil, nil
+	}
+	account, err := account(s, in, from)
+	if err != nil {
+		return nil, err
+	}
+	pulls, err := account.Pulls()
+	if err != nil {
+		return nil, fmt.Errorf("spec.statuses: %w", err)
+	}
+	record, err := account.Poster()
+	if err != nil {
+		return nil, fmt.Errorf("spec.statuses: %w", err)
+	}
+	tell := forge.Previews{Poster: record, Pulls: pulls, Home: v1alpha1.DefaultNamespace, TargetURL: s.Spec.PageURL}
+
+	own := Reconciler(s)
+	if s.Spec.LivePreviews {
+		if own, _, err = Reach(s, in.Cluster, cluster.Options{}); err != nil {
+			return nil, err
+		}
+		own.Applier, own.Recorder = nil, nil
+		tell.Cluster = s.Spec.ClusterName
+	}
+	own.Approvals = nil // a digest that is asked for is to be seen, also by who gave it
+	own.Options.Memo = like.Options.Memo
+	if s.Spec.Conversion.CAFrom != nil {
+		own.Options.Conversion.CABundle = []byte(notACA)
+	}
+
+	f := &follower{origin: origin{into: beside(clone, in.Cache, clone.Limits), heads: beside(clone, in.Cache, clone.Limits)}}
+	if in.Cache != "" { // else each has a clone of its own
+		f.origin.heads.Limits.Bytes = mostOfHead
+	}
+	packages := func(fork *registry.Fork) *registry.Source {
+		p := &registry.Source{
+			Next: f.origin.heads, How: own.Options, Fresh: freshTags, Fork: fork,
+			Secret: place.Secret, Hide: in.Secret, TrustedRoot: in.TrustedRoot, Cache: packageCache(in),
+		}
+		f.packages = append(f.packages, p)
+		return p
+	}
+	own.Source = packages(nil)
+	woken := make(chan struct{}, 1)
+	f.wake = func() { nudge(woken) }
+	f.Follower = reconcile.Follower{
+		Reconciler: own, Origin: f.origin, Requests: requests{pulls, tell, s.Spec.ForkPreviews != nil}, Ref: s.Spec.Source.Ref,
+		Interval: cmp.Or(s.Spec.Source.Interval, s.Spec.Interval).Duration(), Woken: woken, Tell: in.Event,
+	}
+	if allowed := s.Spec.ForkPreviews; allowed != nil {
+		// Not even the cluster is asked for what a stranger wrote.
+		forks := own
+		forks.Observer, forks.Place = nil, nil
+		forks.Source = packages(&registry.Fork{Registries: allowed.Registries})
+		f.Forks = &forks
+	}
+	return f, nil
+}
+
+// nudge tells whoever waits, and who does not will look anyway.
+func nudge(to chan<- struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
+	}
+}
+
+func (f *follower) Close() error {
+	all := []error{f.origin.into.Close(), f.origin.heads.Close()}
+	for _, p := range f.packages {
+		all = append(all, p.Close())
+	}
+	return errors.Join(all...)
+}
+
+// beside is the repository of a loop once more, in another clone.
+func beside(of *git.Repository, cache string, limits git.Limits) *git.Repository {
+	if cache != "" {
+		cache = filepath.Join(cache, "previews")
+	}
+	return &git.Repository{URL: of.URL, Path: of.Path, Cache: cache, Auth: of.Auth, Credentials: of.Credentials, Limits: limits}
+}
+
+// An origin is one repository: heads may bring less than the branch that they are to be merged
+// into, which people who may push have made as large as it is.
+type origin struct{ into, heads *git.Repository }
+
+func (o origin) Tip(ctx context.Context, ref string) (branch, commit string, err error) {
+	if branch, err = o.into.Branch(ctx, ref); err != nil || branch == "" {
+		return "", "", err
+	}
+	commit, err = o.into.Resolve(ctx, "refs/heads/"+branch)
+	return branch, commit, err
+}
+
+func (o origin) Resolve(ctx context.Context, ref string) (string, error) {
+	return o.heads.Resolve(ctx, ref)
+}
+
+func (o origin) MergeBase(ctx context.Context, a, b string) (string, error) {
+	return o.heads.MergeBase(ctx, a, b)
+}
+
+func (o origin) Forget(ctx context.Context, commit string) error { return o.heads.Forget(ctx, commit) }
+
+// requests are pull requests on a forge.
+type requests struct {
+	pulls *forge.Pulls
+	tell  forge.Previews // of none yet
+	forks bool           // are previewed
+}
+
+func (q requests) Open(ctx context.Context) ([]reconcile.Request, error) {
+	pulls, err := q.pulls.Open(ctx)
+	var open []reconcile.Request
+	for _, p := range pulls {
+		open = append(open, reconcile.Request(p))
+	}
+	return open, err
+}
+
+func (q requests) Teller(of reconcile.Request) reconcile.Teller {
+	tell := q.tell
+	tell.Pull = forge.Pull(of)
+	if of.Fork && !q.forks {
+		tell.Pulls = nil // there is nothing to comment on
+	}
+	return tell
+}
