@@ -148,6 +148,9 @@ type panicked struct {
 	stack []byte
 }
 
+// Stack is where it ended.
+func (p panicked) Stack() string { return string(p.stack) }
+
 func (p panicked) Error() string {
 	return fmt.Sprintf("the preview ended in a defect of Headgate: %v", p.value)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"regexp"
 	"strconv"
 	"strings"
@@ -126,7 +127,9 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	if tell != nil {
 		of.Teller = tell
 	}
-	return r.Merging(ctx, of)
+	said, err := r.Merging(ctx, of)
+	logDefect(slog.Default(), err)
+	return said, err
 }
 
 // previews is who says what the preview comes to; nil where nobody asked for that.

@@ -52,8 +52,12 @@ the cluster in the namespace of the sync; by default HEADGATE_GIT_PASSWORD for t
 and HEADGATE_FORGE_TOKEN for statuses. An interrupt, or SIGTERM, lets a pass finish its writes
 and remember them; a second one does not.
 
-With --webhook-address a push begins a pass at once: the forge sends its push events to the path
-/webhook there, and proves them with a secret. Where that is says source.webhook of a Sync, by
+A sync that says previews: true follows the pull requests into its branch, too: every new head
+gets the comment and the status of 'headgate preview'. Pull requests from forks are previewed only
+where forkPreviews says so, without credentials, and from the registries that it names.
+
+With --webhook-address a push begins a pass at once, and a pull request its preview: the forge sends
+these events to the path /webhook there, and proves them with a secret. Where that is says source.webhook of a Sync, by
 default HEADGATE_WEBHOOK_SECRET. GitHub, Gitea, Forgejo, GitLab, Bitbucket Cloud and Data Center,
 and Azure DevOps, for which it is the password of basic authentication. The listener speaks plain
 HTTP: put what ends TLS before it.
@@ -267,11 +271,22 @@ func logEvent(log *slog.Logger, e reconcile.Event) {
 
 func logPreview(log *slog.Logger, e reconcile.Event) {
 	log = log.With("pull", e.Pull, "took", e.Took.Round(time.Millisecond).String())
+	logDefect(log, e.Err)
 	if e.Err != nil {
 		log.Warn("the preview has an error", "error", e.Err)
 		return
 	}
 	log.Info("preview", "said", e.Report.Verdict.Activation.Description)
+}
+
+// logDefect logs where a preview ended in a defect, for whoever mends it.
+func logDefect(log *slog.Logger, err error) {
+	if defect, ok := errors.AsType[interface {
+		error
+		Stack() string
+	}](err); ok {
+		log.Error("a defect of Headgate", "error", err, "stack", defect.Stack())
+	}
 }
 
 func logPass(log *slog.Logger, e reconcile.Event) {

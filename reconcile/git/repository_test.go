@@ -360,6 +360,58 @@ func TestMergeBase(t *testing.T) {
 	}
 }
 
+// What is merged into a branch concerns who follows it, by whatever name they do.
+func TestBranch(t *testing.T) {
+	h := newHistory(t)
+	s := serve(h.fixture)
+	for kind, r := range map[string]*Repository{"Local": {URL: h.dir}, "Remote": {URL: s.url(), Cache: t.TempDir()}} {
+		for ref, want := range map[string]string{
+			"": "main", "HEAD": "main", "main": "main", "refs/heads/dev": "dev", "main~1": "main",
+			"v1": "", "refs/tags/v1": "", "refs/pull/7/head": "", h.main.String(): "", "nope": "",
+		} {
+			if got, err := r.Branch(t.Context(), ref); err != nil || got != want {
+				t.Errorf("%s: Branch(%q) is %q, %v, want %q", kind, ref, got, err, want)
+			}
+		}
+		if _, err := r.Branch(t.Context(), "-main"); err == nil {
+			t.Errorf("%s: no error of what is no ref", kind)
+		}
+	}
+}
+
+// A commit that is forgotten can be fetched again; one of somebody's own repository stays.
+func TestForget(t *testing.T) {
+	h := newHistory(t)
+	s := serve(h.fixture)
+	cache := t.TempDir()
+	r := &Repository{URL: s.url(), Cache: cache}
+	kept := func() int {
+		refs, err := filepath.Glob(filepath.Join(cache, "*", "refs", "headgate", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(refs)
+	}
+	if _, err := r.Fetch(t.Context(), h.dev.String()); err != nil || kept() != 1 {
+		t.Fatalf("%d kept, %v", kept(), err)
+	}
+	for range 2 {
+		if err := r.Forget(t.Context(), h.dev.String()); err != nil || kept() != 0 {
+			t.Errorf("%d kept, %v", kept(), err)
+		}
+	}
+	if in, err := r.Fetch(t.Context(), h.dev.String()); err != nil || in.Revision != h.dev.String() {
+		t.Errorf("again: %v, %v", in, err)
+	}
+	mine := &Repository{URL: h.dir}
+	if err := mine.Forget(t.Context(), h.dev.String()); err != nil {
+		t.Error(err)
+	}
+	if _, err := mine.Resolve(t.Context(), "dev"); err != nil {
+		t.Errorf("a local branch: %v", err)
+	}
+}
+
 // All errors name the repository, none the credentials, and most say what to do.
 func TestFetchErrors(t *testing.T) {
 	const canary = "c4n4ry-t0k3n"

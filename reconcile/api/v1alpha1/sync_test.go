@@ -149,6 +149,19 @@ func TestDecodeIsStrict(t *testing.T) {
 				`document 1: spec.statuses.repository: must be owner/name, or group/group/name, not "platform"`,
 			},
 		},
+		"PreviewsWithoutStatuses": {
+			"Nobody would see them.", head + "  previews: true\n",
+			[]string{"document 1: spec.previews: goes with spec.statuses, which say where pull requests are, and with what token"},
+		},
+		"NoPreviews": {
+			"Somebody may think that there are.", head + "  livePreviews: true\n---\n" + strings.ReplaceAll(head, "prod", "b") + "  forkPreviews: {}\n",
+			[]string{"document 1: spec.livePreviews: does nothing without previews: true", "document 2: spec.forkPreviews: does nothing without previews: true"},
+		},
+		"ForkPreviews": {
+			"What is no host would never be asked, and nobody would know why.",
+			head + "  clusterName: c\n  statuses: {}\n  previews: true\n  forkPreviews: {registries: [ghcr.io, \"*.example.org\"]}\n",
+			[]string{`document 1: spec.forkPreviews.registries[1]: must be the host of a registry as images name it, as ghcr.io or registry.example.org:5000, not "*.example.org"`},
+		},
 		"SecretInURL": {
 			"A file is read by many, and is not to hold a secret; the error does not repeat it.",
 			strings.ReplaceAll(head, "https://", "https://hunter2@"),

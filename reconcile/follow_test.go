@@ -1,0 +1,340 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"headgate.dev/headgate/reconcile/memo"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
+)
+
+// A yard is a repository with pull requests, the forge where those are, and what happened there.
+type yard struct {
+	mu      sync.Mutex
+	log     []string          // "7 head success: …" and so on
+	commits map[string]string // the one file of each
+	resolve map[string]string // refs
+	tip     string            // of main
+	open    []Request
+	away    error            // of a look
+	unsaid  error            // of every word
+	lost    map[string]error // of fetching a commit
+	woken   chan struct{}
+	events  []Event
+}
+
+const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata: {key: %s}\n"
+
+func newYard(open ...Request) *yard {
+	y := &yard{
+		tip: "t1", open: open, resolve: map[string]string{}, lost: map[string]error{}, woken: make(chan struct{}, 1),
+		commits: map[string]string{"t1": fmt.Sprintf(settings, "base")},
+	}
+	for _, q := range open {
+		y.commits[q.Head] = fmt.Sprintf(settings, q.Head)
+	}
+	return y
+}
+
+func (y *yard) note(format string, args ...any) {
+	y.log = append(y.log, fmt.Sprintf(format, args...))
+}
+
+func (y *yard) Fetch(_ context.Context, ref string) (render.Input, error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if err := y.lost[ref]; err != nil {
+		return render.Input{}, err
+	}
+	if ref == "panics" {
+		panic("a nil map")
+	}
+	return render.Input{Revision: ref, Files: fstest.MapFS{"a.yaml": {Data: []byte(y.commits[ref])}}}, nil
+}
+
+func (y *yard) Tip(_ context.Context, ref string) (string, string, error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if ref == "v1" {
+		return "", "", nil
+	}
+	return "main", y.tip, nil
+}
+
+func (y *yard) Resolve(_ context.Context, ref string) (string, error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if to := y.resolve[ref]; to != "" {
+		return to, nil
+	}
+	if _, ok := y.commits[ref]; ok {
+		return ref, nil
+	}
+	return "", errBoom
+}
+
+func (y *yard) MergeBase(_ context.Context, _, head string) (string, error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return "t1", y.lost[head]
+}
+
+func (y *yard) Forget(_ context.Context, commit string) error {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.note("forget %s", commit)
+	return nil
+}
+
+func (y *yard) Open(context.Context) ([]Request, error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return slices.Clone(y.open), y.away
+}
+
+func (y *yard) Teller(of Request) Teller { return word{y, of} }
+
+// A word is about one pull request.
+type word struct {
+	*yard
+	of Request
+}
+
+func (w word) Pending(context.Context, report.Report) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.unsaid == nil {
+		w.note("%d pending", w.of.Number)
+	}
+	return w.unsaid
+}
+
+func (w word) Publish(_ context.Context, r report.Report) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	said := r.Verdict.Activation
+	w.note("%d %s %s: %s", w.of.Number, w.of.Head, said.State, said.Description)
+	if r.Preview != nil && r.Preview.Moved != "" {
+		w.note("%d %s", w.of.Number, r.Preview.Moved)
+	}
+	return w.unsaid
+}
+
+// happens is what was noted since the last call, after some time.
+func (y *yard) happens(after time.Duration) []string {
+	time.Sleep(after)
+	synctest.Wait()
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	log := y.log
+	y.log = nil
+	return log
+}
+
+func (y *yard) set(change func()) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	change()
+}
+
+// run runs a follower until the test ends.
+func (y *yard) run(t *testing.T, change func(*Follower)) {
+	t.Helper()
+	f := Follower{
+		Reconciler: Reconciler{Source: y, Sync: plan.Sync{Namespace: "ns", Name: "prod"}, Options: render.Options{Memo: new(memo.Memory)}},
+		Origin:     y, Requests: y, Ref: "main", Interval: time.Minute, Woken: y.woken,
+		Tell: func(e Event) { y.set(func() { y.events = append(y.events, e) }) },
+	}
+	if change != nil {
+		change(&f)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+}
+
+// A laterError passes.
+type laterError time.Duration
+
+func (e laterError) Error() string             { return "later" }
+func (e laterError) RetryAfter() time.Duration { return time.Duration(e) }
+
+const changes = "success: changes 1 object; 1 object"
+
+var seven = Request{Number: 7, Head: "h7", Target: "main"}
+
+func TestFollower(t *testing.T) {
+	cases := map[string]func(t *testing.T){
+		"EveryHeadOnce": func(t *testing.T) {
+			y := newYard(seven, Request{Number: 6, Head: "h6", Target: "release"})
+			y.run(t, nil)
+			expect(t, "What goes into the branch is previewed; what does not is somebody else's.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
+			expect(t, "A head that was previewed is left alone.", y.happens(time.Hour))
+			y.set(func() {
+				y.open[0].Head, y.commits["h8"] = "h8", y.commits["t1"]
+				y.woken <- struct{}{}
+			})
+			expect(t, "A new one is previewed as soon as somebody tells, and the old one forgotten.", y.happens(time.Second),
+				"forget h7", "7 pending", "7 h8 success: nothing of this sync changes")
+			y.set(func() { y.open = nil })
+			expect(t, "What is not open any more is forgotten.", y.happens(70*time.Second), "forget h8")
+		},
+		"NoBranch": func(t *testing.T) {
+			y := newYard(seven)
+			y.run(t, func(f *Follower) { f.Ref = "v1" })
+			expect(t, "Nothing is merged into a tag.", y.happens(time.Hour))
+		},
+		"Told": func(t *testing.T) {
+			y := newYard(seven)
+			y.open = nil
+			y.run(t, func(f *Follower) { f.Interval = time.Hour })
+			y.happens(time.Minute)
+			y.set(func() { y.woken <- struct{}{} })
+			time.Sleep(500 * time.Millisecond)
+			y.set(func() { y.open = []Request{seven} })
+			expect(t, "Some forges tell before they know themselves.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
+		},
+		"Broken": func(t *testing.T) {
+			y := newYard(seven)
+			y.commits["h7"] = "apiVersion: v1\nkind: [\n"
+			y.run(t, nil)
+			log := y.happens(time.Hour)
+			if len(log) != 2 || !strings.HasPrefix(log[1], "7 h7 error: a.yaml:") {
+				t.Errorf("A head that cannot be rendered says where, once: %q", log)
+			}
+		},
+		"Panics": func(t *testing.T) {
+			y := newYard(Request{Number: 8, Head: "panics", Target: "main"}, seven)
+			y.run(t, nil)
+			expect(t, "A head that makes us panic is one error, and the others are previewed.", y.happens(time.Hour),
+				"8 pending", "8 panics error: the preview ended in a defect of Headgate: a nil map", "7 pending", "7 h7 "+changes)
+		},
+		"Unfetched": func(t *testing.T) {
+			y := newYard(seven)
+			y.lost["h7"] = errBoom
+			y.run(t, nil)
+			for _, s := range y.happens(2 * time.Minute) {
+				if s != "7 pending" {
+					t.Errorf("It may be had in a moment: %s", s)
+				}
+			}
+			log := slices.DeleteFunc(y.happens(time.Hour), func(s string) bool { return s == "7 pending" })
+			expect(t, "A head that cannot be had is tried for some minutes, and then that is said, once.", log, "7 h7 error: boom")
+			if len(y.events) != 2 || y.events[0].Err == nil {
+				t.Errorf("and so it is told: %v", y.events)
+			}
+		},
+		"Outage": func(t *testing.T) {
+			y := newYard(seven)
+			y.unsaid = laterError(2 * time.Minute)
+			y.run(t, nil)
+			expect(t, "A forge that asks for patience is given it.", y.happens(time.Minute))
+			y.set(func() { y.unsaid = nil; y.woken <- struct{}{} })
+			expect(t, "Nothing is lost: it is said once the forge is back.", y.happens(3*time.Minute), "7 pending", "7 h7 "+changes)
+			y.set(func() {
+				y.away, y.open = laterError(10*time.Minute), []Request{{Number: 9, Head: "h7", Target: "main"}}
+			})
+			expect(t, "While the forge cannot list them nothing is forgotten.", y.happens(5*time.Minute))
+			y.set(func() { y.away = nil; y.woken <- struct{}{} })
+			expect(t, "A webhook does not end its rest.", y.happens(time.Minute))
+			if log := y.happens(10 * time.Minute); len(log) != 3 || log[2] != "9 h7 "+changes {
+				t.Errorf("Then it goes on: %q", log)
+			}
+		},
+		"Refused": func(t *testing.T) {
+			y := newYard(seven)
+			y.unsaid = errors.New("the token may not")
+			y.run(t, nil)
+			expect(t, "What the forge refuses for good is not said over and over.", y.happens(time.Hour), "7 h7 "+changes)
+		},
+		"Fork": func(t *testing.T) {
+			fork := Request{Number: 8, Head: "h8", Target: "main", Fork: true}
+			y := newYard(fork, seven)
+			y.run(t, nil)
+			expect(t, "A fork's head is not even fetched, and says why.", y.happens(time.Hour),
+				"7 pending", "7 h7 "+changes, "8 h8 error: not previewed: the head is in a fork, and the sync does not say forkPreviews")
+		},
+		"ForkAllowed": func(t *testing.T) {
+			y := newYard(Request{Number: 8, Head: "h8", Target: "main", Fork: true}, seven)
+			public := newYard()
+			public.commits["h8"] = "apiVersion: v1\nkind: [\n"
+			y.run(t, func(f *Follower) {
+				forks := f.Reconciler
+				forks.Source = public
+				f.Forks = &forks
+			})
+			log := y.happens(time.Hour)
+			if len(log) != 4 || log[1] != "7 h7 "+changes || !strings.HasPrefix(log[3], "8 h8 error: a.yaml:") {
+				t.Errorf("It is read by what has no credentials, and its base, too: %q", log)
+			}
+		},
+		"Many": func(t *testing.T) {
+			var open []Request
+			for n := 300; n > 0; n-- {
+				open = append(open, Request{Number: n, Head: fmt.Sprint("h", n), Target: "main", Fork: n > 20})
+			}
+			y := newYard(open...)
+			y.run(t, nil)
+			var said []string
+			for _, s := range y.happens(time.Hour) {
+				if !strings.HasSuffix(s, "pending") {
+					said = append(said, s)
+				}
+			}
+			if len(said) != mostRequests || !strings.HasPrefix(said[0], "20 h20 ") || !strings.HasPrefix(said[20], "300 h300 ") || !strings.HasPrefix(said[99], "221 h221 ") {
+				t.Errorf("Those of people who may push come first, then the newest of the others: %d, %q", len(said), said)
+			}
+			told := slices.DeleteFunc(y.events, func(e Event) bool { return e.Kind != Astray })
+			if len(told) != 1 || told[0].Err.Error() != "300 pull requests are open: the newest 100 are previewed, those of forks last" {
+				t.Errorf("That there are more is told, once: %v", told)
+			}
+		},
+		"TargetMoves": func(t *testing.T) {
+			y := newYard(seven)
+			y.run(t, nil)
+			y.happens(time.Second)
+			y.set(func() { y.tip, y.commits["t2"] = "t2", fmt.Sprintf(settings, "other") })
+			expect(t, "A target that changes nothing of what is active makes nothing new to say.", y.happens(2*time.Minute))
+			y.set(func() {
+				y.tip, y.commits["t3"] = "t3", "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata: {name: a}\nspec: {activate: [a.b.c]}\n"
+			})
+			expect(t, "One that does is said.", y.happens(2*time.Minute), "7 pending", "7 h7 "+changes,
+				"7 the target changed policies since this left it (t3): merge it in to see both together")
+		},
+		"Merge": func(t *testing.T) {
+			merge := seven
+			merge.Merge = "refs/pull/7/merge"
+			y := newYard(merge)
+			y.commits["m7"] = y.commits["t1"]
+			y.resolve["refs/pull/7/merge"], y.resolve["m7^2"] = "m7", "h6"
+			y.run(t, nil)
+			expect(t, "A merge of an older head counts for nothing.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
+			y.set(func() {
+				y.open[0].Head, y.commits["h8"] = "h8", y.commits["h7"]
+				y.resolve["m7^2"] = "h8"
+			})
+			expect(t, "What the forge merged is what will be there; its status belongs to the head.", y.happens(70*time.Second),
+				"forget h7", "7 pending", "7 h8 success: nothing of this sync changes")
+		},
+	}
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+	}
+}

@@ -1,0 +1,90 @@
+package forge
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+)
+
+// A wall is a Record of one commit.
+type wall struct {
+	stands map[string]Status
+	away   error
+	posted []string
+}
+
+func (w *wall) Post(_ context.Context, s Status) error {
+	w.posted = append(w.posted, s.Commit[:4]+" "+s.Context+" "+string(s.State))
+	return nil
+}
+
+func (w *wall) Stands(_ context.Context, _, of string) (Status, error) { return w.stands[of], w.away }
+
+func TestPreviews(t *testing.T) {
+	const about = "headgate/prod/preview"
+	for name, tc := range map[string]struct {
+		reason  string
+		of      plan.Sync
+		cluster string
+		stands  map[string]Status
+		away    error
+		want    []string
+	}{
+		"First":      {"Whoever pushed sees that somebody is at it.", plan.Sync{Namespace: "home", Name: "prod"}, "", nil, nil, []string{"0123 " + about + " pending", "0123 " + about + " error"}},
+		"StandsDone": {"A process that was started again takes nothing back.", plan.Sync{Namespace: "home", Name: "prod"}, "", map[string]Status{about: {State: report.Success}}, nil, []string{"0123 " + about + " error"}},
+		"OfAnother":  {"What others say does not count.", plan.Sync{Namespace: "home", Name: "prod"}, "", map[string]Status{"ci": {State: report.Success}}, nil, []string{"0123 " + about + " pending", "0123 " + about + " error"}},
+		"Live":       {"Several clusters may be asked.", plan.Sync{Namespace: "home", Name: "prod"}, "east", nil, nil, []string{"0123 headgate/east/prod/preview pending", "0123 headgate/east/prod/preview error"}},
+		"Namespace":  {"Two teams may call theirs the same.", plan.Sync{Namespace: "team", Name: "prod"}, "", nil, nil, []string{"0123 headgate/team/prod/preview pending", "0123 headgate/team/prod/preview error"}},
+		"Away":       {"What is not known is not overwritten.", plan.Sync{Namespace: "home", Name: "prod"}, "", nil, errBoom, []string{"0123 " + about + " error"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &wall{stands: tc.stands, away: tc.away}
+			p := Previews{Poster: w, Pull: Pull{Number: 7, Head: commit}, Cluster: tc.cluster, Home: "home"}
+			if err := p.Pending(t.Context(), report.Report{Sync: tc.of}); !errors.Is(err, tc.away) {
+				t.Errorf("Pending(...): %v", err)
+			}
+			if err := p.Publish(t.Context(), report.Failed(tc.of, "", errBoom)); err != nil {
+				t.Errorf("Publish(...): %v", err)
+			}
+			if diff := cmp.Diff(tc.want, w.posted); diff != "" {
+				t.Errorf("%s\nposted (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// What stands on a commit is listed once, and known from then on.
+func TestStands(t *testing.T) {
+	for _, kind := range kinds {
+		f := &fake{kind: kind}
+		base := f.start(t).URL
+		standing := Status{Commit: commit, Context: "headgate/prod/preview", State: report.Success, Description: "d", TargetURL: "https://example.org"}
+		if err := statusesOn(t, kind, base).Poster.Post(t.Context(), standing); err != nil {
+			t.Fatal(err)
+		}
+		f.took()
+		record := statusesOn(t, kind, base).Poster.(Record)
+		for of, want := range map[string]report.State{standing.Context: report.Success, "other": ""} {
+			if got, err := record.Stands(t.Context(), commit, of); err != nil || got.State != want {
+				t.Errorf("%s: %s stands at %v, %v, want %q", kind, of, got, err, want)
+			}
+		}
+		if all, _ := f.took(); all != 1 {
+			t.Errorf("%s: %d requests", kind, all)
+		}
+		f.instead = func(w http.ResponseWriter, r *http.Request) bool {
+			answerJSON(w, http.StatusForbidden, `{"message":"not with `+canary+`"}`)
+			return true
+		}
+		if _, err := statusesOn(t, kind, base).Poster.(Record).Stands(t.Context(), commit, "other"); err == nil || strings.Contains(err.Error(), canary) {
+			t.Errorf("%s: where it may not be read: %v", kind, err)
+		}
+	}
+}

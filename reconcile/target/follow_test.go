@@ -1,0 +1,85 @@
+package target
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile"
+)
+
+// wired is the follower of a Sync.
+func wired(t *testing.T, spec string) *follower {
+	t.Helper()
+	target, err := New(decode(t, "  clusterName: east\n  statuses: {forge: Gitea}\n  source: {repo: \"https://git.example.org/acme/platform.git\", ref: main, webhook: {}}\n"+spec), Surroundings{
+		Cluster: &rest.Config{Host: "https://nowhere.example.org"}, Getenv: func(string) string { return canary }, Cache: t.TempDir(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hears, err := target.Subscriber()
+	if err != nil || (hears.WakePulls != nil) != (target.follower != nil) {
+		t.Errorf("who follows pull requests hears of them: %v, %v", hears, err)
+	}
+	return target.follower
+}
+
+// What a stranger wrote is given nothing that is not everybody's: no Secret, no cluster, no
+// credentials for registries, and no registry that nobody named.
+func TestFollowForks(t *testing.T) {
+	f := wired(t, "  previews: true\n  livePreviews: true\n  forkPreviews: {registries: [ghcr.io]}\n")
+	if f.Reconciler.Observer == nil || f.Reconciler.Place == nil || f.packages[0].Fork != nil || f.Reconciler.Applier != nil {
+		t.Errorf("Who may push has the cluster looked at, and nothing written: %+v", f.Reconciler)
+	}
+	if f.Forks.Observer != nil || f.Forks.Place != nil || f.Forks.CA != nil || f.Forks.Source != reconcile.Source(f.packages[1]) {
+		t.Errorf("A fork does not: %+v", f.Forks)
+	}
+	if fork := f.packages[1].Fork; fork == nil || len(fork.Registries) != 1 || fork.Registries[0] != "ghcr.io" {
+		t.Errorf("Nor is any registry asked but those that are named: %+v", fork)
+	}
+	if f.origin.heads.Limits.Bytes != mostOfHead || f.origin.into.Limits.Bytes == mostOfHead || f.origin.into.Cache != f.origin.heads.Cache || !strings.HasSuffix(f.origin.heads.Cache, "previews") {
+		t.Errorf("What a head brings is bounded, and apart from what passes read: %+v", f.origin)
+	}
+	if f := wired(t, "  previews: true\n"); f.Forks != nil || f.Reconciler.Observer != nil || f.Reconciler.Place != nil {
+		t.Errorf("Where nobody says so no fork is previewed, and no cluster asked: %+v", f)
+	}
+	if wired(t, "") != nil {
+		t.Error("Where nobody says so there are no previews")
+	}
+}
+
+// A preview of conversion webhooks needs no CA: it would read a Secret for what both sides have.
+func TestFollowWithoutCA(t *testing.T) {
+	f := wired(t, "  previews: true\n  forkPreviews: {}\n  conversion: {strategy: Inject, service: {namespace: a}, caFrom: {name: tls}}\n")
+	for _, r := range []reconcile.Reconciler{f.Reconciler, *f.Forks} {
+		if r.CA != nil || len(r.Options.Conversion.CABundle) == 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// The branch that pull requests go into, and a local repository, on which no forge is.
+func TestOrigin(t *testing.T) {
+	repository := newRepo(t)
+	repository.push(t, "a.yaml", "a: b\n")
+	s := decode(t, "  source: {repo: \""+repository.dir+"\"}\n  clusterName: east\n  statuses: {forge: Gitea, url: \"https://git.example.org\", repository: acme/platform}\n  previews: true\n")
+	target, err := New(s, Surroundings{Cluster: fixtures.Config(t), Getenv: func(string) string { return canary }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	o := target.follower.origin
+	branch, tip, err := o.Tip(t.Context(), "")
+	if err != nil || branch == "" || len(tip) != 40 {
+		t.Errorf("Tip(...) is %q, %q, %v", branch, tip, err)
+	}
+	if branch, _, err := o.Tip(t.Context(), tip); branch != "" || err != nil {
+		t.Errorf("Nothing is merged into a commit: %q, %v", branch, err)
+	}
+	if base, err := o.MergeBase(context.Background(), tip, tip); err != nil || base != tip {
+		t.Errorf("MergeBase(...) is %q, %v", base, err)
+	}
+}
