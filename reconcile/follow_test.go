@@ -180,161 +180,192 @@ const changes = "success: changes 1 object; 1 object"
 
 var seven = Request{Number: 7, Head: "h7", Target: "main"}
 
-func TestFollower(t *testing.T) {
-	cases := map[string]func(t *testing.T){
-		"EveryHeadOnce": func(t *testing.T) {
-			y := newYard(seven, Request{Number: 6, Head: "h6", Target: "release"})
-			y.run(t, nil)
-			expect(t, "What goes into the branch is previewed; what does not is somebody else's.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
-			expect(t, "A head that was previewed is left alone.", y.happens(time.Hour))
-			y.set(func() {
-				y.open[0].Head, y.commits["h8"] = "h8", y.commits["t1"]
-				y.woken <- struct{}{}
-			})
-			expect(t, "A new one is previewed as soon as somebody tells, and the old one forgotten.", y.happens(time.Second),
-				"forget h7", "7 pending", "7 h8 success: nothing of this sync changes")
-			y.set(func() { y.open = nil })
-			expect(t, "What is not open any more is forgotten.", y.happens(70*time.Second), "forget h8")
-		},
-		"NoBranch": func(t *testing.T) {
-			y := newYard(seven)
-			y.run(t, func(f *Follower) { f.Ref = "v1" })
-			expect(t, "Nothing is merged into a tag.", y.happens(time.Hour))
-		},
-		"Told": func(t *testing.T) {
-			y := newYard(seven)
-			y.open = nil
-			y.run(t, func(f *Follower) { f.Interval = time.Hour })
-			y.happens(time.Minute)
-			y.set(func() { y.woken <- struct{}{} })
-			time.Sleep(500 * time.Millisecond)
-			y.set(func() { y.open = []Request{seven} })
-			expect(t, "Some forges tell before they know themselves.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
-		},
-		"Broken": func(t *testing.T) {
-			y := newYard(seven)
-			y.commits["h7"] = "apiVersion: v1\nkind: [\n"
-			y.run(t, nil)
-			log := y.happens(time.Hour)
-			if len(log) != 2 || !strings.HasPrefix(log[1], "7 h7 error: a.yaml:") {
-				t.Errorf("A head that cannot be rendered says where, once: %q", log)
+func TestFollowerEveryHeadOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(seven, Request{Number: 6, Head: "h6", Target: "release"})
+		y.run(t, nil)
+		expect(t, "What goes into the branch is previewed; what does not is somebody else's.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
+		expect(t, "A head that was previewed is left alone.", y.happens(time.Hour))
+		y.set(func() {
+			y.open[0].Head, y.commits["h8"] = "h8", y.commits["t1"]
+			y.woken <- struct{}{}
+		})
+		expect(t, "A new one is previewed as soon as somebody tells, and the old one forgotten.", y.happens(time.Second),
+			"forget h7", "7 pending", "7 h8 success: nothing of this sync changes")
+		y.set(func() { y.open = nil })
+		expect(t, "What is not open any more is forgotten.", y.happens(70*time.Second), "forget h8")
+	})
+}
+
+func TestFollowerNoBranch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(seven)
+		y.run(t, func(f *Follower) { f.Ref = "v1" })
+		expect(t, "Nothing is merged into a tag.", y.happens(time.Hour))
+	})
+}
+
+func TestFollowerTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(seven)
+		y.open = nil
+		y.run(t, func(f *Follower) { f.Interval = time.Hour })
+		y.happens(time.Minute)
+		y.set(func() { y.woken <- struct{}{} })
+		time.Sleep(500 * time.Millisecond)
+		y.set(func() { y.open = []Request{seven} })
+		expect(t, "Some forges tell before they know themselves.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
+	})
+}
+
+func TestFollowerBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(seven)
+		y.commits["h7"] = "apiVersion: v1\nkind: [\n"
+		y.run(t, nil)
+		log := y.happens(time.Hour)
+		if len(log) != 2 || !strings.HasPrefix(log[1], "7 h7 error: a.yaml:") {
+			t.Errorf("A head that cannot be rendered says where, once: %q", log)
+		}
+	})
+}
+
+func TestFollowerPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(Request{Number: 8, Head: "panics", Target: "main"}, seven)
+		y.run(t, nil)
+		expect(t, "A head that makes us panic is one error, and the others are previewed.", y.happens(time.Hour),
+			"8 pending", "8 panics error: the preview ended in a defect of Headgate: a nil map", "7 pending", "7 h7 "+changes)
+	})
+}
+
+func TestFollowerUnfetched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(seven)
+		y.lost["h7"] = errBoom
+		y.run(t, nil)
+		for _, s := range y.happens(2 * time.Minute) {
+			if s != "7 pending" {
+				t.Errorf("It may be had in a moment: %s", s)
 			}
-		},
-		"Panics": func(t *testing.T) {
-			y := newYard(Request{Number: 8, Head: "panics", Target: "main"}, seven)
-			y.run(t, nil)
-			expect(t, "A head that makes us panic is one error, and the others are previewed.", y.happens(time.Hour),
-				"8 pending", "8 panics error: the preview ended in a defect of Headgate: a nil map", "7 pending", "7 h7 "+changes)
-		},
-		"Unfetched": func(t *testing.T) {
-			y := newYard(seven)
-			y.lost["h7"] = errBoom
-			y.run(t, nil)
-			for _, s := range y.happens(2 * time.Minute) {
-				if s != "7 pending" {
-					t.Errorf("It may be had in a moment: %s", s)
-				}
+		}
+		log := slices.DeleteFunc(y.happens(time.Hour), func(s string) bool { return s == "7 pending" })
+		expect(t, "A head that cannot be had is tried for some minutes, and then that is said, once.", log, "7 h7 error: boom")
+		if len(y.events) != 2 || y.events[0].Err == nil {
+			t.Errorf("and so it is told: %v", y.events)
+		}
+	})
+}
+
+func TestFollowerOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(seven)
+		y.unsaid = laterError(2 * time.Minute)
+		y.run(t, nil)
+		expect(t, "A forge that asks for patience is given it.", y.happens(time.Minute))
+		y.set(func() { y.unsaid = nil; y.woken <- struct{}{} })
+		expect(t, "Nothing is lost: it is said once the forge is back.", y.happens(3*time.Minute), "7 pending", "7 h7 "+changes)
+		y.set(func() {
+			y.away, y.open = laterError(10*time.Minute), []Request{{Number: 9, Head: "h7", Target: "main"}}
+		})
+		expect(t, "While the forge cannot list them nothing is forgotten.", y.happens(5*time.Minute))
+		y.set(func() { y.away = nil; y.woken <- struct{}{} })
+		expect(t, "A webhook does not end its rest.", y.happens(time.Minute))
+		if log := y.happens(10 * time.Minute); len(log) != 3 || log[2] != "9 h7 "+changes {
+			t.Errorf("Then it goes on: %q", log)
+		}
+	})
+}
+
+func TestFollowerRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(seven)
+		y.unsaid = errors.New("the token may not")
+		y.run(t, nil)
+		expect(t, "What the forge refuses for good is not said over and over.", y.happens(time.Hour), "7 h7 "+changes)
+	})
+}
+
+func TestFollowerFork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fork := Request{Number: 8, Head: "h8", Target: "main", Fork: true}
+		y := newYard(fork, seven)
+		y.run(t, nil)
+		expect(t, "A fork's head is not even fetched, and says why.", y.happens(time.Hour),
+			"7 pending", "7 h7 "+changes, "8 h8 error: not previewed: the head is in a fork, and the sync does not say forkPreviews")
+	})
+}
+
+func TestFollowerForkAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(Request{Number: 8, Head: "h8", Target: "main", Fork: true}, seven)
+		public := newYard()
+		public.commits["h8"] = "apiVersion: v1\nkind: [\n"
+		y.run(t, func(f *Follower) {
+			forks := f.Reconciler
+			forks.Source = public
+			f.Forks = &forks
+		})
+		log := y.happens(time.Hour)
+		if len(log) != 4 || log[1] != "7 h7 "+changes || !strings.HasPrefix(log[3], "8 h8 error: a.yaml:") {
+			t.Errorf("It is read by what has no credentials, and its base, too: %q", log)
+		}
+	})
+}
+
+func TestFollowerMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var open []Request
+		for n := 300; n > 0; n-- {
+			open = append(open, Request{Number: n, Head: fmt.Sprint("h", n), Target: "main", Fork: n > 20})
+		}
+		y := newYard(open...)
+		y.run(t, nil)
+		var said []string
+		for _, s := range y.happens(time.Hour) {
+			if !strings.HasSuffix(s, "pending") {
+				said = append(said, s)
 			}
-			log := slices.DeleteFunc(y.happens(time.Hour), func(s string) bool { return s == "7 pending" })
-			expect(t, "A head that cannot be had is tried for some minutes, and then that is said, once.", log, "7 h7 error: boom")
-			if len(y.events) != 2 || y.events[0].Err == nil {
-				t.Errorf("and so it is told: %v", y.events)
-			}
-		},
-		"Outage": func(t *testing.T) {
-			y := newYard(seven)
-			y.unsaid = laterError(2 * time.Minute)
-			y.run(t, nil)
-			expect(t, "A forge that asks for patience is given it.", y.happens(time.Minute))
-			y.set(func() { y.unsaid = nil; y.woken <- struct{}{} })
-			expect(t, "Nothing is lost: it is said once the forge is back.", y.happens(3*time.Minute), "7 pending", "7 h7 "+changes)
-			y.set(func() {
-				y.away, y.open = laterError(10*time.Minute), []Request{{Number: 9, Head: "h7", Target: "main"}}
-			})
-			expect(t, "While the forge cannot list them nothing is forgotten.", y.happens(5*time.Minute))
-			y.set(func() { y.away = nil; y.woken <- struct{}{} })
-			expect(t, "A webhook does not end its rest.", y.happens(time.Minute))
-			if log := y.happens(10 * time.Minute); len(log) != 3 || log[2] != "9 h7 "+changes {
-				t.Errorf("Then it goes on: %q", log)
-			}
-		},
-		"Refused": func(t *testing.T) {
-			y := newYard(seven)
-			y.unsaid = errors.New("the token may not")
-			y.run(t, nil)
-			expect(t, "What the forge refuses for good is not said over and over.", y.happens(time.Hour), "7 h7 "+changes)
-		},
-		"Fork": func(t *testing.T) {
-			fork := Request{Number: 8, Head: "h8", Target: "main", Fork: true}
-			y := newYard(fork, seven)
-			y.run(t, nil)
-			expect(t, "A fork's head is not even fetched, and says why.", y.happens(time.Hour),
-				"7 pending", "7 h7 "+changes, "8 h8 error: not previewed: the head is in a fork, and the sync does not say forkPreviews")
-		},
-		"ForkAllowed": func(t *testing.T) {
-			y := newYard(Request{Number: 8, Head: "h8", Target: "main", Fork: true}, seven)
-			public := newYard()
-			public.commits["h8"] = "apiVersion: v1\nkind: [\n"
-			y.run(t, func(f *Follower) {
-				forks := f.Reconciler
-				forks.Source = public
-				f.Forks = &forks
-			})
-			log := y.happens(time.Hour)
-			if len(log) != 4 || log[1] != "7 h7 "+changes || !strings.HasPrefix(log[3], "8 h8 error: a.yaml:") {
-				t.Errorf("It is read by what has no credentials, and its base, too: %q", log)
-			}
-		},
-		"Many": func(t *testing.T) {
-			var open []Request
-			for n := 300; n > 0; n-- {
-				open = append(open, Request{Number: n, Head: fmt.Sprint("h", n), Target: "main", Fork: n > 20})
-			}
-			y := newYard(open...)
-			y.run(t, nil)
-			var said []string
-			for _, s := range y.happens(time.Hour) {
-				if !strings.HasSuffix(s, "pending") {
-					said = append(said, s)
-				}
-			}
-			if len(said) != mostRequests || !strings.HasPrefix(said[0], "20 h20 ") || !strings.HasPrefix(said[20], "300 h300 ") || !strings.HasPrefix(said[99], "221 h221 ") {
-				t.Errorf("Those of people who may push come first, then the newest of the others: %d, %q", len(said), said)
-			}
-			told := slices.DeleteFunc(y.events, func(e Event) bool { return e.Kind != Astray })
-			if len(told) != 1 || told[0].Err.Error() != "300 pull requests are open: the newest 100 are previewed, those of forks last" {
-				t.Errorf("That there are more is told, once: %v", told)
-			}
-		},
-		"TargetMoves": func(t *testing.T) {
-			y := newYard(seven)
-			y.run(t, nil)
-			y.happens(time.Second)
-			y.set(func() { y.tip, y.commits["t2"] = "t2", fmt.Sprintf(settings, "other") })
-			expect(t, "A target that changes nothing of what is active makes nothing new to say.", y.happens(2*time.Minute))
-			y.set(func() {
-				y.tip, y.commits["t3"] = "t3", "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata: {name: a}\nspec: {activate: [a.b.c]}\n"
-			})
-			expect(t, "One that does is said.", y.happens(2*time.Minute), "7 pending", "7 h7 "+changes,
-				"7 the target changed policies since this left it (t3): merge it in to see both together")
-		},
-		"Merge": func(t *testing.T) {
-			merge := seven
-			merge.Merge = "refs/pull/7/merge"
-			y := newYard(merge)
-			y.commits["m7"] = y.commits["t1"]
-			y.resolve["refs/pull/7/merge"], y.resolve["m7^2"] = "m7", "h6"
-			y.run(t, nil)
-			expect(t, "A merge of an older head counts for nothing.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
-			y.set(func() {
-				y.open[0].Head, y.commits["h8"] = "h8", y.commits["h7"]
-				y.resolve["m7^2"] = "h8"
-			})
-			expect(t, "What the forge merged is what will be there; its status belongs to the head.", y.happens(70*time.Second),
-				"forget h7", "7 pending", "7 h8 success: nothing of this sync changes")
-		},
-	}
-	for name, test := range cases {
-		t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
-	}
+		}
+		if len(said) != mostRequests || !strings.HasPrefix(said[0], "20 h20 ") || !strings.HasPrefix(said[20], "300 h300 ") || !strings.HasPrefix(said[99], "221 h221 ") {
+			t.Errorf("Those of people who may push come first, then the newest of the others: %d, %q", len(said), said)
+		}
+		told := slices.DeleteFunc(y.events, func(e Event) bool { return e.Kind != Astray })
+		if len(told) != 1 || told[0].Err.Error() != "300 pull requests are open: the newest 100 are previewed, those of forks last" {
+			t.Errorf("That there are more is told, once: %v", told)
+		}
+	})
+}
+
+func TestFollowerTargetMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(seven)
+		y.run(t, nil)
+		y.happens(time.Second)
+		y.set(func() { y.tip, y.commits["t2"] = "t2", fmt.Sprintf(settings, "other") })
+		expect(t, "A target that changes nothing of what is active makes nothing new to say.", y.happens(2*time.Minute))
+		y.set(func() {
+			y.tip, y.commits["t3"] = "t3", "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata: {name: a}\nspec: {activate: [a.b.c]}\n"
+		})
+		expect(t, "One that does is said.", y.happens(2*time.Minute), "7 pending", "7 h7 "+changes,
+			"7 the target changed policies since this left it (t3): merge it in to see both together")
+	})
+}
+
+func TestFollowerMerge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		merge := seven
+		merge.Merge = "refs/pull/7/merge"
+		y := newYard(merge)
+		y.commits["m7"] = y.commits["t1"]
+		y.resolve["refs/pull/7/merge"], y.resolve["m7^2"] = "m7", "h6"
+		y.run(t, nil)
+		expect(t, "A merge of an older head counts for nothing.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
+		y.set(func() {
+			y.open[0].Head, y.commits["h8"] = "h8", y.commits["h7"]
+			y.resolve["m7^2"] = "h8"
+		})
+		expect(t, "What the forge merged is what will be there; its status belongs to the head.", y.happens(70*time.Second),
+			"forget h7", "7 pending", "7 h8 success: nothing of this sync changes")
+	})
 }
