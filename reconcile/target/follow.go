@@ -74,6 +74,9 @@ func follow(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secret
 			Next: f.origin.heads, How: own.Options, Fresh: freshTags, Fork: fork,
 			Secret: place.Secret, Hide: in.Secret, TrustedRoot: in.TrustedRoot, Cache: packageCache(in),
 		}
+		if s.Spec.LivePreviews && fork == nil {
+			p.Installed = place.Packages
+		}
 		f.packages = append(f.packages, p)
 		return p
 	}

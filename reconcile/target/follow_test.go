@@ -31,10 +31,10 @@ func wired(t *testing.T, spec string) *follower {
 // credentials for registries, and no registry that nobody named.
 func TestFollowForks(t *testing.T) {
 	f := wired(t, "  previews: true\n  livePreviews: true\n  forkPreviews: {registries: [ghcr.io]}\n")
-	if f.Reconciler.Observer == nil || f.Reconciler.Place == nil || f.packages[0].Fork != nil || f.Reconciler.Applier != nil {
+	if f.Reconciler.Observer == nil || f.Reconciler.Place == nil || f.packages[0].Fork != nil || f.packages[0].Installed == nil || f.Reconciler.Applier != nil {
 		t.Errorf("Who may push has the cluster looked at, and nothing written: %+v", f.Reconciler)
 	}
-	if f.Forks.Observer != nil || f.Forks.Place != nil || f.Forks.CA != nil || f.Forks.Source != reconcile.Source(f.packages[1]) {
+	if f.Forks.Observer != nil || f.Forks.Place != nil || f.Forks.CA != nil || f.packages[1].Installed != nil || f.Forks.Source != reconcile.Source(f.packages[1]) {
 		t.Errorf("A fork does not: %+v", f.Forks)
 	}
 	if fork := f.packages[1].Fork; fork == nil || len(fork.Registries) != 1 || fork.Registries[0] != "ghcr.io" {
