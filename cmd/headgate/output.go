@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 
 	"headgate.dev/headgate/reconcile/report"
@@ -19,6 +20,7 @@ import (
 type view struct {
 	format choice
 	full   bool
+	pull   bool // markdown is the comment on a pull request, whatever comes of it
 }
 
 func newView() *view { return &view{format: oneOf("text", "json", "yaml", "markdown")} }
@@ -49,6 +51,10 @@ func (t *terminal) report(v *view, r report.Report) error {
 	case "yaml":
 		return t.yaml(r)
 	case "markdown":
+		if v.pull {
+			_, err := io.WriteString(t.out, report.Comment(r, math.MaxInt))
+			return err
+		}
 		return report.Markdown(t.out, r)
 	case "github":
 		return report.GitHub(t.out, r)

@@ -38,7 +38,7 @@ type forgeFlags struct {
 
 func newPreview(t *terminal) *cobra.Command {
 	f := &previewFlags{passFlags: newPassFlags(), forge: forgeFlags{kind: oneOf("auto", "github", "gitlab", "gitea", "bitbucket", "bitbucket-data-center", "azure-devops")}}
-	show := &view{format: oneOf("text", "json", "yaml", "markdown", "github", "gitlab")}
+	show := &view{format: oneOf("text", "json", "yaml", "markdown", "github", "gitlab"), pull: true}
 	exitOn := oneOf("any", "breaking", "holds", "findings", "never")
 	cmd := &cobra.Command{
 		Use:   "preview [flags]",

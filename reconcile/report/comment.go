@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"html"
 	"slices"
@@ -16,19 +17,21 @@ import (
 // know, whole however little room there is for examples, and then, folded away, as many of the
 // differences as fit. Everything that a commit could have written is quoted.
 func Comment(r Report, limit int) string {
-	const reserve = 500 // for the words below, and the counts above the differences
+	const reserve = 400 // for the words below, and the counts above the differences
 	var summary string
+	glossary := comment{Report: r}.glossary()
+	room := limit - len(glossary) - reserve
 	for _, most := range []int{20, 10, 5, 2, 1, 0} {
 		summary = comment{r, most}.summary()
-		if len(summary)+reserve <= limit {
+		if len(summary) <= room {
 			break
 		}
 	}
-	folded, left := differences(r, limit-len(summary)-reserve)
+	folded, left := differences(r, room-len(summary))
 	if left > 0 {
 		folded += fmt.Sprintf("\n%s not shown: there is no more room here. `headgate preview -o markdown` shows all.\n", moreOf(left, "difference is", "differences are"))
 	}
-	return summary + folded
+	return summary + folded + glossary
 }
 
 // A comment is a report with no more than so many examples of one thing.
@@ -47,62 +50,78 @@ func (c comment) summary() string {
 	c.opens(&b)
 	c.leaves(&b)
 	c.breaks(&b)
-	c.steps(&b, "Held", "A pass leaves these alone until a person acts.", plan.Hold)
+	c.steps(&b, "Held", "Headgate leaves these as they are until a person acts.", plan.Hold)
 	approve(&b, c.Report)
-	c.steps(&b, "Fails", "", failing)
+	c.steps(&b, "Fails", "These cannot be made, or the API server refuses them.", failing)
 	c.found(&b)
-	if c.Preview != nil && c.Preview.Memory.Before != c.Preview.Memory.After {
+	if c.Preview != nil && c.Preview.Memory.Differs() {
 		fmt.Fprintf(&b, "\n#### Memory of an API server\n\n%s: an estimate of what lives there; resident it may be twice as much.\n", capital(c.Preview.Memory.String()))
 	}
 	return b.String()
 }
 
-// headline is the verdict, first in one word.
+// headline is the verdict: what the merge does, the worst first.
 func (c comment) headline() string {
-	does := strings.Join(c.does(), ", ")
-	switch trouble := len(c.troubles()); {
-	case c.Error != "":
-		return "Cannot be rendered."
-	case c.Summary.Failed > 0:
-		return "Fails: " + does + "."
-	case c.Summary.Held > 0:
-		return "Held: " + does + "."
-	case len(c.Breaking()) > 0:
-		return "Breaks: " + does + "."
-	case does != "" && trouble > 0:
-		return fmt.Sprintf("Changes: %s; %s.", does, moreOf(trouble, "finding", "findings"))
-	case does != "":
-		return "Changes: " + does + "."
-	case trouble > 0:
-		return fmt.Sprintf("Nothing of this sync changes; %s.", moreOf(trouble, "finding", "findings"))
+	said := capital(cmp.Or(strings.Join(c.does(), ", "), "nothing of this sync changes"))
+	if len(c.Breaking()) == 0 && slices.ContainsFunc(c.Steps, func(s Step) bool { return s.isDefinition() && s.Action == plan.Update }) {
+		said += "; no schema breaks"
 	}
-	return "Nothing of this sync changes."
+	if c.Error != "" {
+		said = "Cannot be rendered: nothing of it would be applied"
+	}
+	if trouble := len(c.troubles()); trouble > 0 {
+		said += "; " + moreOf(trouble, "finding", "findings")
+	}
+	return said + "."
 }
 
 // between says what was compared, and what is not known.
 func (c comment) between() string {
-	said := fmt.Sprintf("Of %.12s", c.Revision)
-	if c.Preview != nil {
-		said += fmt.Sprintf(" against %.12s", c.Preview.Base)
-		if !c.Preview.Live {
-			said += "; no cluster was asked (`--live` counts what exists)"
-		}
+	var said []string
+	switch {
+	case c.Preview != nil:
+		said = append(said, fmt.Sprintf("Commit %.12s compared with %.12s, where it left its target.", c.Revision, c.Preview.Base))
+	case c.Revision != "":
+		said = append(said, fmt.Sprintf("Commit %.12s.", c.Revision))
+	default:
+		said = append(said, "No commit could be compared.")
+	}
+	if c.Preview != nil && !c.Preview.Live {
+		said = append(said, "No cluster was asked, so what exists there is not known (`--live` counts it).")
 	}
 	if c.Summary.Definitions > 0 {
-		said += ". After the merge: " + c.Summary.String()
+		said = append(said, fmt.Sprintf("Definitions after the merge: %s.", c.Summary))
 	}
-	said += "."
+	all := strings.Join(said, " ")
 	if c.Preview != nil && c.Preview.Moved != "" {
-		said += "\n\n" + escape(c.Preview.Moved) + "."
+		all += "\n\n" + escape(capital(c.Preview.Moved)) + "."
 	}
-	return said
+	return all
+}
+
+// glossary explains, folded away, the words of the comment to whoever meets them first.
+func (c comment) glossary() string {
+	var words []string
+	if c.Summary.Definitions > 0 && len(c.does())+len(c.Findings) > 0 {
+		words = append(words, "A **definition** is a type of managed resource. **Active** it has a CRD in the cluster, which takes memory; inactive it is no more than a name. Policies activate definitions by patterns, and that is final.")
+	}
+	if len(c.Breaking()) > 0 {
+		words = append(words, "A schema **breaks** where it refuses or drops something that it takes now.")
+	}
+	if c.Summary.Held > 0 {
+		words = append(words, "What is **held** is not done until the commit changes, what is in the way is gone, or a person approves exactly that.")
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return "\n<details><summary>What these words mean</summary>\n\n- " + strings.Join(words, "\n- ") + "\n\n</details>\n"
 }
 
 func (c comment) opens(b *strings.Builder) {
 	if c.Preview == nil || len(c.Preview.Opens) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n#### Becomes active: %d\n\nCannot be undone: Crossplane never makes an active definition inactive again.\n\n", len(c.Preview.Opens))
+	fmt.Fprintf(b, "\n#### Becomes active: %d\n\nThis cannot be undone: Crossplane never makes an active definition inactive again. If one is not meant, narrow the pattern before the merge.\n\n", len(c.Preview.Opens))
 	c.list(b, len(c.Preview.Opens), func(i int) {
 		o := c.Preview.Opens[i]
 		fmt.Fprintf(b, "- %s", quoted(o.Name))
@@ -123,32 +142,81 @@ func (c comment) opens(b *strings.Builder) {
 func (c comment) leaves(b *strings.Builder) {
 	pruned := c.of(plan.Prune)
 	if c.Preview != nil && len(c.Preview.Leaves) > 0 {
-		fmt.Fprintf(b, "\n#### Stops being wanted, and stays: %d\n\nNothing activates these any more; their CRDs are kept.\n\n", len(c.Preview.Leaves))
+		fmt.Fprintf(b, "\n#### Stops being wanted, and stays: %d\n\nNo policy names these any more. They stay active, and their CRDs stay; `headgate shrink` takes back what nobody uses.\n\n", len(c.Preview.Leaves))
 		c.list(b, len(c.Preview.Leaves), func(i int) { fmt.Fprintf(b, "- %s\n", quoted(c.Preview.Leaves[i].Name)) })
 	}
 	if len(pruned) > 0 {
 		fmt.Fprintf(b, "\n#### Is deleted: %d\n\n", len(pruned))
-		c.list(b, len(pruned), func(i int) { step(b, pruned[i]) })
+		c.reasons(b, pruned)
 	}
 }
 
+// breaks says what breaks, of all the kinds at once that break in the same way: a change of a
+// generator breaks hundreds.
 func (c comment) breaks(b *strings.Builder) {
 	broken := c.Breaking()
 	if len(broken) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n#### Schemas that break: %d\n\nObjects or clients that are fine now may be refused, or lose what they say there.\n\n", len(broken))
-	c.list(b, len(broken), func(i int) {
-		s := broken[i]
-		fmt.Fprintf(b, "- %s%s\n", quoted(s.ID.Name), at(s.Origin))
-		for j, change := range s.Breaks {
-			if j == mostChanges {
-				fmt.Fprintf(b, "  - and %d more\n", len(s.Breaks)-j)
+	fmt.Fprintf(b, "\n#### Schemas that break: %d\n\nObjects and clients that are fine now may be refused, or lose what they say there: change what uses this before the merge.", len(broken))
+	if c.Preview != nil && !c.Preview.Live {
+		b.WriteString(" While objects of a kind exist, Headgate holds its update until a person approves it.")
+	}
+	b.WriteString("\n\n")
+	c.alike(b, groups(broken, func(s Step) string { return strings.Join(merged(s.Breaks), "\n") }), func(alike []Step) {
+		first, changes := alike[0], merged(alike[0].Breaks)
+		if len(alike) == 1 {
+			fmt.Fprintf(b, "- %s%s\n", quoted(first.ID.Name), at(first.Origin))
+		} else {
+			fmt.Fprintf(b, "- %s and %d more, all in the same way\n", quoted(first.ID.Name), len(alike)-1)
+		}
+		for i, change := range changes {
+			if i == mostChanges {
+				fmt.Fprintf(b, "  - and %d more\n", len(changes)-i)
 				break
 			}
-			fmt.Fprintf(b, "  - %s\n", quoted(change.String()))
+			fmt.Fprintf(b, "  - %s\n", quoted(change))
 		}
 	})
+}
+
+// groups are steps that are alike, in the order of the first of each.
+func groups(steps []Step, like func(Step) string) [][]Step {
+	var all [][]Step
+	index := map[string]int{}
+	for _, s := range steps {
+		key := like(s)
+		i, known := index[key]
+		if !known {
+			i = len(all)
+			index[key] = i
+			all = append(all, nil)
+		}
+		all[i] = append(all[i], s)
+	}
+	return all
+}
+
+// merged says each change once, with the versions in which it is the same: "spec.size is
+// removed (v1alpha1, v1beta1)".
+func merged(changes []plan.SchemaChange) []string {
+	var said []string
+	versions := map[string][]string{}
+	for _, change := range changes {
+		what := change
+		what.Version = ""
+		text := what.String()
+		if _, known := versions[text]; !known {
+			said = append(said, text)
+		}
+		versions[text] = append(versions[text], change.Version)
+	}
+	for i, text := range said {
+		if of := strings.Join(versions[text], ", "); of != "" {
+			said[i] = fmt.Sprintf("%s (%s)", text, of)
+		}
+	}
+	return said
 }
 
 // failing are the steps that the API server refuses, or that cannot be made.
@@ -169,14 +237,47 @@ func (c comment) steps(b *strings.Builder, title, what string, action plan.Actio
 	if what != "" {
 		fmt.Fprintf(b, "%s\n\n", what)
 	}
-	c.list(b, len(steps), func(i int) { step(b, steps[i]) })
+	c.reasons(b, steps)
 }
 
-func step(b *strings.Builder, s Step) {
-	fmt.Fprintf(b, "- %s%s\n", quoted(s.ID.String()), at(s.Origin))
+// reasons lists steps, each reason once.
+func (c comment) reasons(b *strings.Builder, steps []Step) {
+	c.alike(b, groups(steps, func(s Step) string { return s.Reason + "\n" + s.Error }), func(alike []Step) { step(b, alike, c.most) })
+}
+
+// alike writes the first of some groups, and how many steps are in the others.
+func (c comment) alike(b *strings.Builder, all [][]Step, item func(alike []Step)) {
+	left := 0
+	for i, alike := range all {
+		if i < c.most {
+			item(alike)
+		} else {
+			left += len(alike)
+		}
+	}
+	if left > 0 {
+		fmt.Fprintf(b, "- and %d more\n", left)
+	}
+}
+
+func step(b *strings.Builder, alike []Step, most int) {
+	s := alike[0]
+	where := at(s.Origin)
+	if s.Origin != nil && strings.HasPrefix(s.Error, s.Origin.Path+":") {
+		where = "" // which the error says, to the line
+	}
+	fmt.Fprintf(b, "- %s%s", s.called(), where)
+	for i, s := range alike[1:] {
+		if i+1 == most {
+			fmt.Fprintf(b, " and %d more", len(alike)-most)
+			break
+		}
+		b.WriteString(", " + s.called())
+	}
+	b.WriteByte('\n')
 	for _, said := range []string{s.Reason, s.Error} {
 		if said != "" {
-			fmt.Fprintf(b, "  - %s\n", quoted(said))
+			fmt.Fprintf(b, "  - %s\n", code(clip(said, mostSaid)))
 		}
 	}
 }
@@ -202,9 +303,9 @@ func (c comment) found(b *strings.Builder) {
 		if f.Origin.Path != "" {
 			fmt.Fprintf(b, " %s", quoted(f.Origin.String()))
 		}
-		fmt.Fprintf(b, ": %s\n", quoted(f.Message))
+		fmt.Fprintf(b, ": %s\n", code(clip(f.Message, mostSaid)))
 		if f.Fix != "" {
-			fmt.Fprintf(b, "  - %s\n", quoted(f.Fix))
+			fmt.Fprintf(b, "  - %s\n", code(clip(f.Fix, mostSaid)))
 		}
 	})
 }
@@ -223,9 +324,9 @@ func (c comment) list(b *strings.Builder, n int, item func(i int)) {
 	}
 }
 
-// differences are the steps that write, each folded away with what it changes, as many as
-// there is room for. What differs only in words, or only by fields that nobody has to use, is
-// counted: a provider upgrade changes two thousand CRDs so.
+// differences are the steps that write, folded away with what they change, those that change
+// the same at once, as many as there is room for. What differs only in words, or only by fields
+// that nobody has to use, is counted: a provider upgrade changes two thousand CRDs so.
 func differences(r Report, room int) (folded string, left int) {
 	var b strings.Builder
 	words, additions := 0, 0
@@ -242,60 +343,128 @@ func differences(r Report, room int) (folded string, left int) {
 			shown = append(shown, s)
 		}
 	}
-	if words > 0 {
-		fmt.Fprintf(&b, "\n%s only in descriptions or in what generators write.\n", moreOf(words, "definition differs", "definitions differ"))
+	if len(shown)+words > 0 {
+		fmt.Fprintf(&b, "\n#### Differences: %d\n", len(shown)+words)
 	}
 	if additions > 0 {
 		fmt.Fprintf(&b, "\n%s fields or versions that nobody has to use; nothing of them breaks.\n", moreOf(additions, "definition gains", "definitions gain"))
 	}
+	if words > 0 {
+		fmt.Fprintf(&b, "\n%s only in descriptions or in what generators write.\n", moreOf(words, "definition differs", "definitions differ"))
+	}
 	// What only says that it is there comes first, and what nobody has to use last.
 	slices.SortStableFunc(shown, func(a, b Step) int {
-		return cmp.Or(cmp.Compare(min(len(a.Changes), 1), min(len(b.Changes), 1)), cmp.Compare(a.Added, b.Added))
+		return cmp.Or(cmp.Compare(min(len(a.Changes), 1), min(len(b.Changes), 1)), cmp.Compare(min(a.Added, 1), min(b.Added, 1)))
 	})
-	if len(shown) > 0 {
-		fmt.Fprintf(&b, "\n#### Differences: %d\n\n", len(shown))
-	}
-	for i, s := range shown {
-		block := difference(s)
+	for _, alike := range groups(shown, func(s Step) string { return strings.Join(append(s.lines(), string(s.told()), s.kind(1)), "\n") }) {
+		block := difference(alike, room-b.Len())
 		if b.Len()+len(block) > room {
-			return b.String(), len(shown) - i
+			left += len(alike)
+			continue
 		}
 		b.WriteString(block)
 	}
-	return b.String(), 0
+	return b.String(), left
 }
 
-// mostLines is how many lines of one object are shown.
-const mostLines = 40
+// The most of a difference that is shown.
+const (
+	mostLines = 40  // of one object
+	mostLine  = 200 // characters of one line
+)
 
-func difference(s Step) string {
+// lines are what a step changes, as lines of a diff.
+func (s Step) lines() []string {
 	var lines []string
-	line := func(sign, text string) { lines = append(lines, sign+" "+clip(clean(text), 500)) }
+	line := func(sign, path, value string) {
+		if value != "" {
+			lines = append(lines, sign+" "+clip(clean(s.brief(path)+": "+withoutWords(path, value)), mostLine))
+		}
+	}
 	for _, change := range s.Changes {
 		if s.isDefinition() && isWords(change.Path) {
 			continue
 		}
-		path := s.brief(change.Path)
-		if change.From != "" {
-			line("-", path+": "+change.From)
-		}
-		if change.To != "" {
-			line("+", path+": "+change.To)
-		}
+		line("-", change.Path, change.From)
+		line("+", change.Path, change.To)
 	}
+	return lines
+}
+
+// difference is what steps change that all change the same.
+func difference(alike []Step, room int) string {
+	s, lines := alike[0], alike[0].lines()
+	if len(alike) == 1 && len(lines) == 0 {
+		return fmt.Sprintf("\n- %s %s%s\n", s.told(), s.called(), at(s.Origin))
+	}
+	title := fmt.Sprintf("<code>%s</code>", html.EscapeString(clip(clean(s.name()), mostQuoted)))
+	switch n := len(alike); {
+	case n > 1 && len(lines) > 0:
+		title = fmt.Sprintf("%d %s: %s and %d more, all in the same way", n, s.kind(n), title, n-1)
+	case n > 1:
+		title = fmt.Sprintf("%d %s: %s and %d more", n, s.kind(n), title, n-1)
+	case s.isDefinition():
+		title = s.kind(1) + " " + title
+	}
+	text := ""
 	if n := len(lines); n > mostLines {
 		lines = append(lines[:mostLines], fmt.Sprintf("… and %d more lines", n-mostLines))
 	}
-	title := fmt.Sprintf("%s <code>%s</code>", s.told(), html.EscapeString(clip(clean(s.ID.String()), mostQuoted)))
-	if len(lines) == 0 {
-		return "- " + fmt.Sprintf("%s %s", s.told(), quoted(s.ID.String())) + at(s.Origin) + "\n"
+	if len(lines) > 0 {
+		text = strings.Join(lines, "\n")
+		fence := strings.Repeat("`", max(3, longestRun(text, '`')+1))
+		text = fmt.Sprintf("\n%sdiff\n%s\n%s\n", fence, text, fence)
 	}
-	text := strings.Join(lines, "\n")
-	fence := strings.Repeat("`", max(3, longestRun(text, '`')+1))
-	return fmt.Sprintf("\n<details><summary>%s</summary>\n\n%sdiff\n%s\n%s\n\n</details>\n", title, fence, text, fence)
+	var names strings.Builder
+	for i, s := range alike {
+		if len(alike) == 1 {
+			break
+		}
+		name := fmt.Sprintf("- %s%s\n", quoted(s.name()), at(s.Origin))
+		if names.Len()+len(name) > (room-len(text))/4 {
+			fmt.Fprintf(&names, "- and %d more\n", len(alike)-i)
+			break
+		}
+		names.WriteString(name)
+	}
+	if names.Len() > 0 {
+		text += "\n" + names.String()
+	}
+	return fmt.Sprintf("\n<details><summary>%s %s</summary>\n%s\n</details>\n", s.told(), title, text)
 }
 
 func (s Step) isDefinition() bool { return s.ID.IsCRD() || s.ID.IsMRD() }
+
+// kind is what so many objects like this one are, in our words.
+func (s Step) kind(n int) string {
+	kind := "object"
+	switch {
+	case s.ID.IsCRD():
+		kind = "CRD"
+	case s.ID.IsMRD():
+		kind = "MRD"
+	}
+	if n > 1 {
+		kind += "s"
+	}
+	return kind
+}
+
+// name is what an object is called: of a definition without the kind, which is said beside it.
+func (s Step) name() string {
+	if s.isDefinition() {
+		return s.ID.Name
+	}
+	return s.ID.String()
+}
+
+// called is the object of a step, quoted.
+func (s Step) called() string {
+	if s.isDefinition() {
+		return s.kind(1) + " " + quoted(s.name())
+	}
+	return quoted(s.name())
+}
 
 // isWords says whether a change of a definition is one of words.
 func isWords(path string) bool {
@@ -307,16 +476,50 @@ func (s Step) brief(path string) string {
 	if !s.isDefinition() {
 		return path
 	}
-	before, below, ok := strings.Cut(path, ".schema.openAPIV3Schema")
-	if !ok {
+	version, below, ok := strings.Cut(strings.TrimPrefix(path, "spec.versions["), "].")
+	if !ok || version == path {
 		return path
 	}
-	version := strings.TrimSuffix(strings.TrimPrefix(before, "spec.versions["), "]")
-	return version + " " + strings.TrimPrefix(strings.ReplaceAll(strings.ReplaceAll(below, ".properties.", "."), ".items.", "[]."), ".")
+	below, _ = strings.CutPrefix(below, "schema.openAPIV3Schema.")
+	below = strings.TrimPrefix(strings.ReplaceAll(strings.ReplaceAll("."+below, ".properties.", "."), ".items.", "[]."), ".")
+	return version + " " + below
 }
 
-// mostQuoted is how many characters of one thing are quoted.
-const mostQuoted = 300
+// withoutWords is a value as JSON; of a schema without the descriptions in it, which would
+// leave no room for the rest.
+func withoutWords(path, value string) string {
+	if !strings.Contains(path, ".schema.openAPIV3Schema") || !strings.HasPrefix(value, "{") {
+		return value
+	}
+	var schema map[string]any
+	if json.Unmarshal([]byte(value), &schema) != nil {
+		return value
+	}
+	dropDescriptions(schema)
+	short, err := json.Marshal(schema)
+	if err != nil {
+		return value
+	}
+	return string(short)
+}
+
+// dropDescriptions takes the descriptions out of a schema; what is called so is a field.
+func dropDescriptions(schema map[string]any) {
+	if _, ok := schema["description"].(string); ok {
+		delete(schema, "description")
+	}
+	for _, value := range schema {
+		if below, ok := value.(map[string]any); ok {
+			dropDescriptions(below)
+		}
+	}
+}
+
+// The most characters that are quoted: of a name, of what somebody says.
+const (
+	mostQuoted = 300
+	mostSaid   = 600
+)
 
 func quoted(s string) string { return code(clip(s, mostQuoted)) }
 

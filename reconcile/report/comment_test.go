@@ -31,15 +31,16 @@ func pull(said string, of int) Report {
 	r.Approval = &plan.Approval{Digest: "00", Steps: of, Guards: []string{"schema"}}
 	r.Sync.Name = said
 	for i := range of {
+		like := name(i / 2) // two of everything are alike
 		reasons := []activation.Reason{{Cause: activation.Matched, Policy: said, Pattern: said, Origin: *origin}}
 		r.Preview.Opens = append(r.Preview.Opens, Opening{Definition: Definition{Name: name(i), Because: reasons}, Already: i == 0})
 		r.Preview.Leaves = append(r.Preview.Leaves, Definition{Name: name(i)})
-		breaks := []plan.SchemaChange{{Rule: "type", Version: said, Path: said, From: said, To: said, Breaking: true}}
+		breaks := []plan.SchemaChange{{Rule: "type", Version: said, Path: like, From: said, To: said, Breaking: true}}
 		r.Steps = append(r.Steps,
-			Step{Action: plan.Update, ID: id(name(i)), Origin: origin, Breaks: breaks, active: true, Changes: []plan.Change{{Path: said, From: said, To: said}}},
-			Step{Action: plan.Prune, ID: id(name(i)), Reason: said},
-			Step{Action: plan.Hold, Would: plan.Update, ID: id(name(i)), Origin: origin, Guard: "schema", Reason: said},
-			Step{Action: plan.Create, ID: id(name(i)), Origin: origin, Error: said},
+			Step{Action: plan.Update, ID: id(name(i)), Origin: origin, Breaks: breaks, active: true, Changes: []plan.Change{{Path: like, From: said, To: said}}},
+			Step{Action: plan.Prune, ID: id(name(i)), Reason: like},
+			Step{Action: plan.Hold, Would: plan.Update, ID: id(name(i)), Origin: origin, Guard: "schema", Reason: like},
+			Step{Action: plan.Create, ID: id(name(i)), Origin: origin, Error: like},
 		)
 		r.Findings = append(r.Findings, manifest.Finding{Severity: manifest.Warning, Origin: *origin, Message: said, Fix: said})
 	}
@@ -47,39 +48,46 @@ func pull(said string, of int) Report {
 }
 
 func TestComment(t *testing.T) {
-	const want = "### Headgate preview of ` x `\n\n" +
-		"**Held: activates 1 definition, retains 1 that nothing activates any more, breaks 1 schema, deletes 1 object, 1 is held.**\n\n" +
-		"Of 0123456789ab against fedcba987654; no cluster was asked (`--live` counts what exists). After the merge: 4 active, 0 inactive.\n\n" +
-		"the target changed policies since.\n" +
-		"\n#### Becomes active: 1\n\nCannot be undone: Crossplane never makes an active definition inactive again.\n\n" +
-		"- ` x0 ` (is active in the cluster already)\n  - ` policy x matches with \"x\" (x.yaml:3) `\n" +
-		"\n#### Stops being wanted, and stays: 1\n\nNothing activates these any more; their CRDs are kept.\n\n- ` x0 `\n" +
-		"\n#### Is deleted: 1\n\n- ` CustomResourceDefinition.apiextensions.k8s.io/x0 `\n  - ` x `\n" +
-		"\n#### Schemas that break: 1\n\nObjects or clients that are fine now may be refused, or lose what they say there.\n\n" +
-		"- ` x0 ` in ` x.yaml:3 `\n  - ` x x type was x and is x `\n" +
-		"\n#### Held: 1\n\nA pass leaves these alone until a person acts.\n\n" +
-		"- ` CustomResourceDefinition.apiextensions.k8s.io/x0 ` in ` x.yaml:3 `\n  - ` x `\n" +
-		"\nIf exactly what is held by schema is meant (1 step), approve it: put this line into the message of the commit that is merged, or `headgate approve` it.\n\n" +
+	const want = "### Headgate preview of `x`\n\n" +
+		"**Holds 1 object back, breaks 1 schema, deletes 1 object, activates 1 definition, retains 1 that nothing activates any more; 1 finding.**\n\n" +
+		"Commit 0123456789ab compared with fedcba987654, where it left its target. No cluster was asked, so what exists there is not known (`--live` counts it). " +
+		"Definitions after the merge: 4 active, 0 inactive.\n\n" +
+		"The target changed policies since.\n" +
+		"\n#### Becomes active: 1\n\nThis cannot be undone: Crossplane never makes an active definition inactive again. If one is not meant, narrow the pattern before the merge.\n\n" +
+		"- `x0` (is active in the cluster already)\n  - `policy x matches with \"x\" (x.yaml:3)`\n" +
+		"\n#### Stops being wanted, and stays: 1\n\nNo policy names these any more. They stay active, and their CRDs stay; `headgate shrink` takes back what nobody uses.\n\n- `x0`\n" +
+		"\n#### Is deleted: 1\n\n- CRD `x0`\n  - `x0`\n" +
+		"\n#### Schemas that break: 1\n\nObjects and clients that are fine now may be refused, or lose what they say there: change what uses this before the merge. " +
+		"While objects of a kind exist, Headgate holds its update until a person approves it.\n\n" +
+		"- `x0` in `x.yaml:3`\n  - `x0 type was x and is x (x)`\n" +
+		"\n#### Held: 1\n\nHeadgate leaves these as they are until a person acts.\n\n" +
+		"- CRD `x0` in `x.yaml:3`\n  - `x0`\n" +
+		"\nIf exactly this is meant (1 step, held by the guard `schema`), approve it: put this line into the message of the commit that is merged, or `headgate approve` it.\n\n" +
 		"```\nHeadgate-Approve: 00\n```\n" +
-		"\n#### Fails: 1\n\n- ` CustomResourceDefinition.apiextensions.k8s.io/x0 ` in ` x.yaml:3 `\n  - ` x `\n" +
-		"\n#### Findings: 1\n\n- warning ` x.yaml:3 `: ` x `\n  - ` x `\n" +
+		"\n#### Fails: 1\n\nThese cannot be made, or the API server refuses them.\n\n- CRD `x0` in `x.yaml:3`\n  - `x0`\n" +
+		"\n#### Findings: 1\n\n- warning `x.yaml:3`: `x`\n  - `x`\n" +
 		"\n#### Memory of an API server\n\nAbout 10 MiB → 13 MiB (+3 MiB) for 4 CRDs: an estimate of what lives there; resident it may be twice as much.\n" +
 		"\n#### Differences: 2\n\n" +
-		"- hold ` CustomResourceDefinition.apiextensions.k8s.io/x0 ` in ` x.yaml:3 `\n" +
-		"\n<details><summary>update <code>CustomResourceDefinition.apiextensions.k8s.io/x0</code></summary>\n\n```diff\n- x: x\n+ x: x\n```\n\n</details>\n"
+		"- hold CRD `x0` in `x.yaml:3`\n" +
+		"\n<details><summary>update CRD <code>x0</code></summary>\n\n```diff\n- x0: x\n+ x0: x\n```\n\n</details>\n" +
+		"\n<details><summary>What these words mean</summary>\n\n" +
+		"- A **definition** is a type of managed resource. **Active** it has a CRD in the cluster, which takes memory; inactive it is no more than a name. " +
+		"Policies activate definitions by patterns, and that is final.\n" +
+		"- A schema **breaks** where it refuses or drops something that it takes now.\n" +
+		"- What is **held** is not done until the commit changes, what is in the way is gone, or a person approves exactly that.\n\n</details>\n"
 	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(Comment(pull("x", 1), 10_000), "\n")); diff != "" {
 		t.Errorf("Comment(...) (-want +got):\n%s", diff)
 	}
 }
 
 func TestCommentFits(t *testing.T) {
-	long := pull(strings.Repeat("🚪", 500), 200)
+	long := pull(strings.Repeat("🚪", 150), 200)
 	for _, limit := range []int{5_000, 20_000, 65_536} {
 		c := Comment(long, limit)
 		if len(c) > limit {
 			t.Errorf("a comment of %d bytes is more than %d", len(c), limit)
 		}
-		for _, section := range []string{"Becomes active: 200", "stays: 200", "Is deleted: 200", "break: 200", "Held: 200", "Fails: 200", "Findings: 200", "differences are not shown", "and "} {
+		for _, section := range []string{"Becomes active: 200", "stays: 200", "Is deleted: 200", "break: 200", "Held: 200", "Fails: 200", "Findings: 200", "not shown", "and "} {
 			if !strings.Contains(c, section) {
 				t.Errorf("within %d bytes it does not say %q:\n%s", limit, section, c)
 			}
@@ -99,7 +107,7 @@ func TestUpgradeIsNoNoise(t *testing.T) {
 	}
 	r.Steps = append(r.Steps, Step{Action: plan.Update, ID: manifest.ID{Kind: "ConfigMap", Name: "settings"}, Changes: []plan.Change{{Path: "data.a", To: `"b"`}}})
 	c := Comment(r, 65_536)
-	for _, says := range []string{"2000 definitions differ only in descriptions", "2000 definitions gain fields", "<code>ConfigMap/settings</code>", "+ v1 a: {}"} {
+	for _, says := range []string{"2000 definitions differ only in descriptions", "2000 definitions gain fields", "update 2000 CRDs: <code>field0</code> and 1999 more, all in the same way", "<code>ConfigMap/settings</code>", "+ v1 a: {}"} {
 		if !strings.Contains(c, says) {
 			t.Errorf("it does not say %q", says)
 		}
@@ -119,11 +127,12 @@ func TestHeadline(t *testing.T) {
 	}{
 		"Nothing":  {"A required check has to say so.", Report{}, "Nothing of this sync changes."},
 		"Finding":  {"A note asks for nothing.", Report{Findings: findings}, "Nothing of this sync changes; 1 finding."},
-		"Changes":  {"The plain case.", Report{Summary: Summary{Created: 1, Updated: 2}}, "Changes: changes 3 objects."},
-		"Breaks":   {"Of a definition that is inactive nobody notices.", Report{Summary: Summary{Updated: 2}, Steps: breaks}, "Breaks: breaks 1 schema."},
-		"Held":     {"A person has to act.", Report{Summary: Summary{Held: 2}}, "Held: 2 are held."},
-		"Fails":    {"It would not be applied.", Report{Summary: Summary{Failed: 1, Held: 1}}, "Fails: 1 is held, 1 fails."},
-		"Unusable": {"Nothing else is known.", Report{Error: "policy.yaml:3: no"}, "Cannot be rendered."},
+		"Changes":  {"The plain case.", Report{Summary: Summary{Created: 1, Updated: 2}}, "Changes 3 objects."},
+		"Upgrade":  {"What everybody asks of one.", Report{Summary: Summary{Updated: 1}, Steps: []Step{{Action: plan.Update, ID: id("a"), Added: 1}}}, "Changes 1 object; no schema breaks."},
+		"Breaks":   {"Of a definition that is inactive nobody notices.", Report{Summary: Summary{Updated: 2}, Steps: breaks}, "Breaks 1 schema."},
+		"Held":     {"A person has to act.", Report{Summary: Summary{Held: 2}}, "Holds 2 objects back."},
+		"Fails":    {"It would not be applied, which is worse than anything else.", Report{Summary: Summary{Failed: 1, Held: 1}}, "Fails on 1 object, holds 1 object back."},
+		"Unusable": {"Nothing else is known.", Report{Error: "policy.yaml:3: no"}, "Cannot be rendered: nothing of it would be applied."},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -59,9 +59,14 @@ func Memory(of map[string]Size) int64 {
 	return int64(sum)
 }
 
+const mebi = 1 << 20
+
+func mib(bytes int64) int64 { return (bytes + mebi/2) / mebi }
+
+// Differs says whether the estimate does, by as much as anybody would notice.
+func (c Cost) Differs() bool { return mib(c.Before) != mib(c.After) }
+
 // String is "about 24 MiB → 31 MiB (+7 MiB) for 12 CRDs".
 func (c Cost) String() string {
-	const mebi = 1 << 20
-	mib := func(bytes int64) int64 { return (bytes + mebi/2) / mebi }
 	return fmt.Sprintf("about %d MiB → %d MiB (%+d MiB) for %s", mib(c.Before), mib(c.After), mib(c.After)-mib(c.Before), moreOf(c.CRDs, "CRD", "CRDs"))
 }

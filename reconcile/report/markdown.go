@@ -3,21 +3,16 @@ package report
 import (
 	"fmt"
 	"io"
-	"math"
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Markdown writes a report for a pull request: a verdict, what needs a person, then
+// Markdown writes a report of a pass, or of a diff: a verdict, what needs a person, then
 // the rest folded away. Everything that a commit could have written is quoted as code.
 func Markdown(w io.Writer, r Report) error {
 	var b strings.Builder
-	if r.Preview != nil {
-		_, err := io.WriteString(w, Comment(r, math.MaxInt))
-		return err
-	}
 	fmt.Fprintf(&b, "**Headgate** %s\n", escape(strings.TrimPrefix(r.Line(), "Summary: ")))
 	if r.Error != "" {
 		fmt.Fprintf(&b, "\n%s\n", fenced(r.Error))
@@ -61,9 +56,20 @@ func Markdown(w io.Writer, r Report) error {
 // approve says how to let pass what is held.
 func approve(b *strings.Builder, r Report) {
 	if a := r.Approval; a != nil {
-		fmt.Fprintf(b, "\nIf exactly what is held by %s is meant (%s), approve it: put this line into the message of the commit that is merged, or `headgate approve` it.\n\n%s\n",
-			escape(strings.Join(a.Guards, ", ")), steps(a.Steps), fenced("Headgate-Approve: "+a.Digest))
+		fmt.Fprintf(b, "\nIf exactly this is meant (%s, held by %s), approve it: put this line into the message of the commit that is merged, or `headgate approve` it.\n\n%s\n",
+			steps(a.Steps), guards(a.Guards), fenced("Headgate-Approve: "+a.Digest))
 	}
+}
+
+func guards(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = code(name)
+	}
+	if len(names) == 1 {
+		return "the guard " + quoted[0]
+	}
+	return "the guards " + strings.Join(quoted, ", ")
 }
 
 func markdownStep(s Step) string {
@@ -139,7 +145,10 @@ func findings(b *strings.Builder, all []manifest.Finding) {
 func code(s string) string {
 	s = clean(s)
 	fence := strings.Repeat("`", longestRun(s, '`')+1)
-	return fence + " " + s + " " + fence
+	if strings.Trim(s, "` ") != s || s == "" {
+		s = " " + s + " " // else they would be taken for the fence, or be dropped
+	}
+	return fence + s + fence
 }
 
 func fenced(s string) string {

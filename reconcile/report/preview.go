@@ -130,7 +130,7 @@ func (r Report) previewed() Status {
 	return said
 }
 
-// does says in a few words each what the merge does.
+// does says in a few words each what the merge does, the worst first.
 func (r Report) does() []string {
 	var parts []string
 	add := func(n int, one, many string) {
@@ -141,14 +141,14 @@ func (r Report) does() []string {
 			parts = append(parts, fmt.Sprintf(many, n))
 		}
 	}
+	add(r.Summary.Failed, "fails on 1 object", "fails on %d objects")
+	add(r.Summary.Held, "holds 1 object back", "holds %d objects back")
+	add(len(r.Breaking()), "breaks 1 schema", "breaks %d schemas")
+	add(r.Summary.Pruned, "deletes 1 object", "deletes %d objects")
 	if r.Preview != nil {
 		add(len(r.Preview.Opens), "activates 1 definition", "activates %d definitions")
 		add(len(r.Preview.Leaves), "retains 1 that nothing activates any more", "retains %d that nothing activates any more")
 	}
-	add(len(r.Breaking()), "breaks 1 schema", "breaks %d schemas")
-	add(r.Summary.Pruned, "deletes 1 object", "deletes %d objects")
-	add(r.Summary.Held, "1 is held", "%d are held")
-	add(r.Summary.Failed, "1 fails", "%d fail")
 	if n := r.Summary.Created + r.Summary.Updated; len(parts) == 0 {
 		add(n, "changes 1 object", "changes %d objects")
 	}
