@@ -128,6 +128,22 @@ func TestFileForgetsWhatNobodyAsksFor(t *testing.T) {
 	}
 }
 
+// TestFileIsFull: a preview of an upgrade learns the bodies of two commits, and needs none of
+// them again; what it needs again is small.
+func TestFileIsFull(t *testing.T) {
+	dir := t.TempDir()
+	f := Open(dir, "a", "b")
+	learn(f, 30)
+	body := strings.Repeat("b", 1<<20)
+	for i := range largest/len(body) + 2 {
+		f.Remember(fmt.Sprint("a body ", i), body)
+	}
+	closed(t, f)
+	if got := recalled(t, Open(dir, "a", "b"), 30); got != 20 {
+		t.Errorf("bodies push out bodies and not facts: recalls %d, want the 20 facts", got)
+	}
+}
+
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	path := written(t, dir, 30)

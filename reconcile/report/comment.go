@@ -242,7 +242,7 @@ func (c comment) steps(b *strings.Builder, title, what string, action plan.Actio
 
 // reasons lists steps, each reason once.
 func (c comment) reasons(b *strings.Builder, steps []Step) {
-	c.alike(b, groups(steps, func(s Step) string { return s.Reason + "\n" + s.Error }), func(alike []Step) { step(b, alike, c.most) })
+	c.alike(b, groups(steps, func(s Step) string { return strings.Join([]string{string(s.Would), s.Reason, s.Error}, "\n") }), func(alike []Step) { step(b, alike, c.most) })
 }
 
 // alike writes the first of some groups, and how many steps are in the others.
@@ -266,7 +266,15 @@ func step(b *strings.Builder, alike []Step, most int) {
 	if s.Origin != nil && strings.HasPrefix(s.Error, s.Origin.Path+":") {
 		where = "" // which the error says, to the line
 	}
-	fmt.Fprintf(b, "- %s%s", s.called(), where)
+	would := ""
+	switch s.Would {
+	case "":
+	case plan.Prune:
+		would = "would delete "
+	default:
+		would = fmt.Sprintf("would %s ", s.Would)
+	}
+	fmt.Fprintf(b, "- %s%s%s", would, s.called(), where)
 	for i, s := range alike[1:] {
 		if i+1 == most {
 			fmt.Fprintf(b, " and %d more", len(alike)-most)

@@ -61,7 +61,7 @@ func TestComment(t *testing.T) {
 		"While objects of a kind exist, Headgate holds its update until a person approves it.\n\n" +
 		"- `x0` in `x.yaml:3`\n  - `x0 type was x and is x (x)`\n" +
 		"\n#### Held: 1\n\nHeadgate leaves these as they are until a person acts.\n\n" +
-		"- CRD `x0` in `x.yaml:3`\n  - `x0`\n" +
+		"- would update CRD `x0` in `x.yaml:3`\n  - `x0`\n" +
 		"\nIf exactly this is meant (1 step, held by the guard `schema`), approve it: put this line into the message of the commit that is merged, or `headgate approve` it.\n\n" +
 		"```\nHeadgate-Approve: 00\n```\n" +
 		"\n#### Fails: 1\n\nThese cannot be made, or the API server refuses them.\n\n- CRD `x0` in `x.yaml:3`\n  - `x0`\n" +
