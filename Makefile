@@ -17,9 +17,9 @@ MINUTES    ?= 20
 CORPUS     ?=
 FORGE      ?=
 
-# Each go.mod is a module; the one of the linter has no code of ours.
+# Each go.mod is a module; those of the linter and of dyff have no code of ours.
 modules := . $(sort $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
-coded   := $(filter-out .ci/lint,$(modules))
+coded   := $(filter-out .ci/lint .ci/dyff,$(modules))
 nested  := $(foreach m,$(filter-out .,$(coded)),$(if $(wildcard $(m)/*_test.go),$(m)))
 
 # How we build module $(1). Vet, lint and the tests of nested modules build the same way, so
@@ -103,9 +103,13 @@ update: $(servers) ## Rewrite golden files; read their diff like code
 	@for pkg in $(call having,flag.Bool."update"); do go test $$pkg -update || exit 1; done
 
 .PHONY: bench
-bench: build $(filter bin/controlplane bin/gitea,$(servers)) ## Measure, each figure beside its target (BENCH=regexp, BENCHFLAGS='-n 5'), then the benchmarks in the code
+bench: build bin/dyff $(filter bin/controlplane bin/gitea,$(servers)) ## Measure, each figure beside its target (BENCH=regexp, BENCHFLAGS='-n 5'), then the benchmarks in the code
 	@$(static) go run ./fixtures/bench -run '$(BENCH)' $(BENCHFLAGS)
 	@for pkg in $(call having,^func Benchmark); do go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 120m $$pkg || exit 1; done
+
+bin/dyff: .ci/dyff/go.mod .ci/dyff/go.sum
+	$(static) go -C .ci/dyff build -ldflags '-s -w' -o '$(CURDIR)/$@' github.com/homeport/dyff/cmd/dyff
+	@touch $@
 
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME (FUZZ=regexp)
