@@ -11,6 +11,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -55,6 +56,48 @@ type Left struct {
 	ID      manifest.ID
 	Origin  manifest.Origin
 	Package string // its Directory
+
+	Composition *Object // of a Composition: what it says, for whoever wants to know what it uses
+}
+
+// Within is the package of a registry that a place is in.
+func (d Desired) Within(at manifest.Origin) (catalogue.Package, bool) {
+	i := slices.IndexFunc(d.Packages, func(p catalogue.Package) bool {
+		return p.Pulled() && (at.Path == p.Directory || strings.HasPrefix(at.Path, p.Directory+"/"))
+	})
+	if i < 0 {
+		return catalogue.Package{}, false
+	}
+	return d.Packages[i], true
+}
+
+// Placed is a finding at a place of the commit, where people look and forges show it: of what a
+// package of a registry holds it is the line that asks for that, and the text says where it is.
+func (d Desired) Placed(f manifest.Finding) manifest.Finding {
+	inside := f.Origin
+	for range d.Packages { // each may be asked for by another
+		p, ok := d.Within(f.Origin)
+		if !ok {
+			break
+		}
+		f.Origin = p.Mentioned
+	}
+	if f.Origin != inside {
+		f.Message += fmt.Sprintf(" (%s)", inside)
+	}
+	return f
+}
+
+// left is what is left of an object to Crossplane.
+func left(o manifest.Object, shipper *catalogue.Package) (Left, error) {
+	l := Left{ID: o.ID(), Origin: o.Origin, Package: shipper.Directory}
+	if !l.ID.IsComposition() {
+		return l, nil
+	}
+	made, err := NewObject(o.Unstructured, o.Origin)
+	made.Package, made.document = shipper.Name, o.Document
+	l.Composition = &made
+	return l, err
 }
 
 // Render renders a commit. The CRDs of active definitions are among the objects,
@@ -104,7 +147,9 @@ func Render(in Input, how Options) (Desired, error) {
 		shipper := c.Shipped[o.ID()]
 		if want.Owner.leaves(shipper) {
 			want.Skipped.Add(catalogue.Installed)
-			want.Left = append(want.Left, Left{o.ID(), o.Origin, shipper.Directory})
+			l, err := left(o, shipper)
+			problems = append(problems, catalogue.ErrorsOf(o.Origin, err)...)
+			want.Left = append(want.Left, l)
 			continue
 		}
 		if shipper != nil {
@@ -130,6 +175,9 @@ func Render(in Input, how Options) (Desired, error) {
 
 	want.Objects = objects
 	slices.SortFunc(want.Objects, func(a, b Object) int { return a.ID.Compare(b.ID) })
+	for i, f := range want.Findings {
+		want.Findings[i] = want.Placed(f)
+	}
 	slices.SortFunc(want.Findings, manifest.Finding.Compare)
 	slices.SortFunc(want.Left, func(a, b Left) int { return a.ID.Compare(b.ID) })
 	return want, nil

@@ -29,6 +29,8 @@ func newLint(t *terminal) *cobra.Command {
 cannot be read or made, patterns that do not do what they seem to, and Compositions and
 managed resources that use a kind which no policy activates, with the line of the policy
 that would. What it cannot read, as programs in the inputs of functions, it says in a note.
+What packages of registries hold counts, at the line that installs them: they are pulled, as
+by render, unless --offline is said.
 
 ` + aboutSource + `
 
@@ -47,6 +49,7 @@ Exit codes: 0 nothing, 1 findings, 2 wrong usage. --exit-on says which findings 
 				return err
 			}
 			options.Memo = t.memo(&from, source)
+			source = t.packaged(&from, source, options)
 			want, err := reconcile.Reconciler{Source: shown{source, t.progress}, Options: options}.Render(cmd.Context(), ref)
 			problems, ofCommit := errors.AsType[catalogue.Errors](err)
 			if err != nil && !ofCommit {
@@ -88,7 +91,7 @@ func (t *terminal) lint(found []manifest.Finding, format string) error {
 func linted(want render.Desired) []manifest.Finding {
 	found := slices.Concat(asFindings(want.Problems()), want.Findings, lint.Coverage(want))
 	for _, d := range want.Definitions {
-		if d.Active || d.Document == nil {
+		if d.Active || d.Document == nil || d.Package.Pulled() { // whoever published that has to know
 			continue
 		}
 		if _, err := d.Declared(); err != nil {

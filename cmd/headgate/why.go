@@ -198,15 +198,20 @@ func explanationOf(want render.Desired, name string) (explanation, error) {
 	}
 	e.Package = whence(d.Package)
 	if !d.Active {
-		f := remedy(want.Policies, d)
+		f := remedy(want, d)
 		e.Fix = &f
 	}
 	return e, nil
 }
 
 // remedy is the least that would activate a definition: to let a paused policy go on
-// that names it already, else one line more in a policy that is nearest to it.
-func remedy(policies []catalogue.Policy, d render.Definition) fix {
+// that names it already, else one line more in a policy of the commit that is nearest to it:
+// those of packages are somebody else's.
+func remedy(want render.Desired, d render.Definition) fix {
+	policies := slices.DeleteFunc(slices.Clone(want.Policies), func(p catalogue.Policy) bool {
+		_, pulled := want.Within(p.Origin)
+		return pulled
+	})
 	for _, p := range policies {
 		for _, pattern := range p.Patterns {
 			if p.Paused && matches(pattern.Glob, d.Name) {

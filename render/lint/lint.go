@@ -23,7 +23,8 @@ const (
 // Coverage finds the uses of kinds that the commit knows and does not activate: by managed
 // resources, and in Compositions by resources, inputs of functions and Go templates. A kind of
 // those that stay active though nothing activates them is fine. Of a commit that declares no
-// definitions nothing is found. The findings are sorted.
+// definitions nothing is found. What Crossplane installs with packages counts as what the commit
+// says itself. The findings are sorted.
 func Coverage(want render.Desired, stays ...string) []manifest.Finding {
 	c := coverage{want: want, inactive: map[schema.GroupKind]string{}}
 	for _, d := range want.Definitions {
@@ -46,16 +47,20 @@ func Coverage(want render.Desired, stays ...string) []manifest.Finding {
 				Message: fmt.Sprintf("%s is of %s, which no policy activates", o.ID, name), Fix: c.fix(name),
 			})
 		}
-		if isComposition(o.ID) || declared[kind] {
+		if o.ID.IsComposition() || declared[kind] {
 			c.object(o)
 		}
 	}
+	for _, l := range want.Left {
+		if l.Composition != nil {
+			c.object(*l.Composition)
+		}
+	}
+	for i, f := range c.found {
+		c.found[i] = want.Placed(f)
+	}
 	slices.SortFunc(c.found, manifest.Finding.Compare)
 	return slices.Compact(c.found)
-}
-
-func isComposition(id manifest.ID) bool {
-	return id.Group == "apiextensions.crossplane.io" && id.Kind == "Composition"
 }
 
 type coverage struct {
@@ -71,7 +76,7 @@ func (c *coverage) object(o render.Object) {
 		return // whoever applies it says so
 	}
 	spec, _ := content.Object["spec"].(map[string]any)
-	if !isComposition(o.ID) {
+	if !o.ID.IsComposition() {
 		c.walk(o, spec, "spec")
 		return
 	}
@@ -121,11 +126,14 @@ func (c *coverage) say(o render.Object, definition string, at manifest.Origin) {
 	})
 }
 
-// fix is the line of a policy that would activate a definition. The policy is one that is
-// about the same group, or the only one.
+// fix is the line of a policy that would activate a definition. The policy is one of the commit
+// that is about the same group, or the only one: those of packages are somebody else's.
 func (c *coverage) fix(definition string) string {
 	_, group, _ := strings.Cut(definition, ".")
-	policies := slices.DeleteFunc(slices.Clone(c.want.Policies), func(p catalogue.Policy) bool { return p.Paused })
+	policies := slices.DeleteFunc(slices.Clone(c.want.Policies), func(p catalogue.Policy) bool {
+		_, pulled := c.want.Within(p.Origin)
+		return p.Paused || pulled
+	})
 	of := func(p catalogue.Policy) string {
 		return fmt.Sprintf("add %q to spec.activate of policy %s (%s)", definition, p.Name, p.Origin)
 	}

@@ -52,3 +52,8 @@ func (id ID) IsCRD() bool {
 func (id ID) IsMRD() bool {
 	return id.Group == "apiextensions.crossplane.io" && id.Kind == "ManagedResourceDefinition"
 }
+
+// IsComposition says whether it names a Composition.
+func (id ID) IsComposition() bool {
+	return id.Group == "apiextensions.crossplane.io" && id.Kind == "Composition"
+}
