@@ -310,8 +310,8 @@ func TestDamagedCache(t *testing.T) {
 }
 
 func TestCredentials(t *testing.T) {
-	r := start(t)
-	r.Want("robot", "canary-password")
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	r := fixtures.StartAuthenticatedRegistry(t)
 	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "boats"), 0)
 	files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.2.0", ""))
 	source := func() *registry.Source { return &registry.Source{Next: commit{files: files}, Cache: t.TempDir()} }
@@ -399,8 +399,8 @@ func TestSweep(t *testing.T) {
 
 // A cluster has the credentials, in Secrets that the commit names.
 func TestPullSecrets(t *testing.T) {
-	r := start(t)
-	r.Want("robot", "canary-password")
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	r := fixtures.StartAuthenticatedRegistry(t)
 	r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)
 	named := installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.0.0", "  packagePullSecrets: [{name: pull}]\n")
 	configured := installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.0.0", "") + `---
