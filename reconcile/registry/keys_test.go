@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
+
+	"headgate.dev/headgate/render/catalogue"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -75,4 +78,28 @@ func FuzzPullSecret(f *testing.F) {
 			t.Errorf("%q names no such registry", text)
 		}
 	})
+}
+
+// Where Crossplane looks every minute, ten are too long.
+func TestFresh(t *testing.T) {
+	of := func(policies ...catalogue.PullPolicy) (all []catalogue.Image) {
+		for _, p := range policies {
+			all = append(all, catalogue.Image{Request: catalogue.Request{PullPolicy: p}})
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		given, want time.Duration
+		packages    []catalogue.Image
+	}{
+		"Nothing": {time.Hour, time.Hour, nil},
+		"Usual":   {time.Hour, time.Hour, of("", "IfNotPresent", catalogue.PullNever)},
+		"Always":  {time.Hour, time.Minute, of("", catalogue.PullAlways)},
+		"Shorter": {time.Second, time.Second, of(catalogue.PullAlways)},
+		"Process": {0, 0, of(catalogue.PullAlways)}, // both sides of a comparison see one image
+	} {
+		if got := (&Source{Fresh: tc.given}).fresh(tc.packages); got != tc.want {
+			t.Errorf("%s: want %s, got %s", name, tc.want, got)
+		}
+	}
 }

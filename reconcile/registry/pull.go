@@ -131,7 +131,7 @@ func (p *puller) find(ctx context.Context, i *catalogue.Image) error {
 	if at, ok := ref.(name.Digest); ok && i.Digest == "" {
 		i.Digest = at.DigestStr()
 	}
-	from := origin{ref.Context(), r.Secrets(image)}
+	from := origin{ref.Context(), r.Secrets(image), r.PullPolicy == catalogue.PullNever}
 	if i.Digest == "" {
 		d, err := p.digest(ctx, from, ref, r.Installed)
 		if err != nil {
@@ -197,7 +197,7 @@ func (p *puller) list(ctx context.Context, r catalogue.Request) ([]string, []man
 	if err != nil {
 		return nil, nil, err
 	}
-	return p.listed(ctx, origin{repo, r.Secrets(source)}, repo.Name(), "the versions of "+repo.Name()+" are those", func(ctx context.Context, client *remote.Puller) ([]string, error) {
+	return p.listed(ctx, origin{repo, r.Secrets(source), r.PullPolicy == catalogue.PullNever}, repo.Name(), "the versions of "+repo.Name()+" are those", func(ctx context.Context, client *remote.Puller) ([]string, error) {
 		tags, err := client.List(ctx, repo)
 		slices.Sort(tags)
 		return tags, err
@@ -297,7 +297,7 @@ func (p *puller) moved(ref name.Reference, known seen, digest string) []manifest
 // old says that a registry was not there to ask.
 func (p *puller) old(err error, what string) []manifest.Finding {
 	f := manifest.Finding{Rule: RuleUnreachable, Severity: manifest.Warning, Message: "the registry cannot be reached, so " + what + ": " + brief{err}.Error()}
-	if p.offline {
+	if errors.Is(err, errOffline) {
 		f.Severity, f.Message = manifest.Note, "no registry is asked, so "+what
 	}
 	return []manifest.Finding{f}
@@ -308,12 +308,24 @@ type origin struct {
 	name.Repository
 
 	secrets []string // to pull with
+	never   bool     // to be asked
+}
+
+// silent is why a registry is not asked.
+func (p *puller) silent(from origin) error {
+	switch {
+	case p.offline:
+		return fmt.Errorf("%w (--offline)", errOffline)
+	case from.never:
+		return fmt.Errorf("%w (packagePullPolicy: Never)", errOffline)
+	}
+	return nil
 }
 
 // ask asks a registry, unless it has not answered before.
 func (p *puller) ask(ctx context.Context, from origin, question func(context.Context, *remote.Puller) error) error {
-	if p.offline {
-		return errOffline
+	if err := p.silent(from); err != nil {
+		return err
 	}
 	p.mu.Lock()
 	err := p.down[from.Registry.Name()]
@@ -439,8 +451,9 @@ func (p *puller) have(ctx context.Context, from origin, blob v1.Descriptor) erro
 		return fmt.Errorf("%q is no digest of SHA-256", digest)
 	case p.cache.holds(digest):
 		return nil
-	case p.offline:
-		return errOffline
+	}
+	if err := p.silent(from); err != nil {
+		return err
 	}
 	if err := p.spend(blob.Size); err != nil {
 		return err

@@ -88,7 +88,7 @@ func (s *Source) Fetch(ctx context.Context, ref string) (render.Input, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known, ok := s.recent[in.Revision]; ok && in.Revision != "" && (s.Fresh == 0 || time.Since(known.at) < s.Fresh) {
+	if known, ok := s.recent[in.Revision]; ok && in.Revision != "" && (s.Fresh == 0 || time.Since(known.at) < s.fresh(known.packages)) {
 		in.Packages = known.packages
 		if len(in.Packages) == 0 {
 			return in, ctx.Err()
@@ -111,7 +111,7 @@ func (s *Source) Fetch(ctx context.Context, ref string) (render.Input, error) {
 			return in, fmt.Errorf("%s: this commit of a fork asks for more than %d packages", missing[0].Origin, mostOfFork)
 		}
 		if round == 0 {
-			if err := s.begin(in.Revision); err != nil {
+			if err := s.begin(in.Revision, missing); err != nil {
 				return in, err
 			}
 			if in.Installed == nil {
@@ -141,8 +141,18 @@ func (s *Source) installed(ctx context.Context) ([]catalogue.Live, error) {
 	return s.Installed(ctx)
 }
 
+// fresh is how long the answers for a commit hold: a minute where one of its objects has Crossplane
+// look every minute.
+func (s *Source) fresh(packages []catalogue.Image) time.Duration {
+	always := slices.ContainsFunc(packages, func(i catalogue.Image) bool { return i.Request.PullPolicy == catalogue.PullAlways })
+	if always {
+		return min(s.Fresh, time.Minute)
+	}
+	return s.Fresh
+}
+
 // begin makes ready to pull what a commit mentions.
-func (s *Source) begin(revision string) error {
+func (s *Source) begin(revision string, requests []catalogue.Request) error {
 	if s.Cache == "" && s.made == "" {
 		dir, err := os.MkdirTemp("", "headgate-packages-")
 		if err != nil {
@@ -153,7 +163,11 @@ func (s *Source) begin(revision string) error {
 	if s.pulls == nil {
 		s.pulls = newPuller(s)
 	}
-	s.pulls.begin(revision, s.Fresh)
+	asked := make([]catalogue.Image, len(requests))
+	for i, r := range requests {
+		asked[i].Request = r
+	}
+	s.pulls.begin(revision, s.fresh(asked))
 	return nil
 }
 
@@ -206,4 +220,4 @@ func (s *Source) remember(in render.Input, at time.Time) {
 }
 
 // errOffline is of what only a registry could tell.
-var errOffline = errors.New("it is not in the cache, and no registry is asked (--offline)")
+var errOffline = errors.New("it is not in the cache, and no registry is asked")

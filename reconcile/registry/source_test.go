@@ -212,6 +212,39 @@ func TestTagIsLookedAtOnce(t *testing.T) {
 	}
 }
 
+// What an object says of pulling holds for us, too: Crossplane looks every minute, or never.
+func TestPullPolicy(t *testing.T) {
+	r := start(t)
+	r.Push(t, "acme/provider-sea", "v1", provider("provider-sea", "boats"), 0)
+	cache := t.TempDir()
+	with := func(policy string) *registry.Source {
+		files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1", "  packagePullPolicy: "+policy+"\n"))
+		return &registry.Source{Next: commit{"a", files}, Cache: cache, Fresh: time.Hour}
+	}
+	if want := rendered(t, with("Never"), render.OwnerCrossplane); len(want.Unread) != 1 || !strings.Contains(want.Unread[0].Err.Error(), "no registry is asked (packagePullPolicy: Never)") {
+		t.Errorf("%v", want.Unread)
+	}
+	if requests, _ := r.Asked(); len(requests) > 0 {
+		t.Errorf("never is never: %q", requests)
+	}
+	always := with("Always")
+	rendered(t, always, render.OwnerCrossplane)
+	if requests, _ := r.Asked(); len(requests) == 0 {
+		t.Error("nobody was asked")
+	}
+	rendered(t, always, render.OwnerCrossplane)
+	if requests, _ := r.Asked(); len(requests) > 0 {
+		t.Errorf("once a minute, and not at every pass: %q", requests)
+	}
+	want := rendered(t, with("Never"), render.OwnerCrossplane)
+	if diff := cmp.Diff([]string{"boats.sea.example.org true", "Provider provider-sea v1"}, told(want)); diff != "" {
+		t.Errorf("what was pulled is there (-want +got):\n%s", diff)
+	}
+	if requests, _ := r.Asked(); len(requests) > 0 || len(rules(want, manifest.Warning)) > 0 {
+		t.Errorf("and it is no trouble: %q, %v", requests, want.Findings)
+	}
+}
+
 // What Crossplane has installed depends on when it looked: somebody should know.
 func TestMovedTag(t *testing.T) {
 	r := start(t)

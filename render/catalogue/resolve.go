@@ -23,9 +23,19 @@ type Request struct {
 	Digest      string          // what the lock of the commit says the version is; "" where it does not
 	Installed   Live            // as a cluster has it in this version; zero where it has not, or none was asked
 	PullSecrets []string        // the names of Secrets that the commit has Crossplane pull it with
+	PullPolicy  PullPolicy      // when Crossplane asks the registry
 	Configs     *ImageConfigs   // what else the commit says of pulling
 	Origin      manifest.Origin // the first place that asks for it
 }
+
+// PullPolicy is the packagePullPolicy of an object that installs a package; "" is PullIfNotPresent.
+type PullPolicy string
+
+// The policies that mean something else.
+const (
+	PullAlways PullPolicy = "Always" // a tag is looked at again every minute
+	PullNever  PullPolicy = "Never"  // nobody is asked
+)
 
 // Secrets are the Secrets that an image, rewritten, is to be pulled with.
 func (r Request) Secrets(image string) []string {
@@ -107,6 +117,7 @@ type root struct {
 	source, version   string
 	origin            manifest.Origin
 	secrets           []string
+	pull              PullPolicy
 	manual            bool
 	skipsDependencies bool
 	ignoresCrossplane bool
@@ -238,7 +249,7 @@ func (n *node) settle(res *resolution) {
 	slices.Sort(r.PullSecrets)
 	r.PullSecrets = slices.Compact(r.PullSecrets)
 	if len(n.roots) > 0 {
-		r.Version, r.Origin = n.roots[0].version, n.roots[0].origin
+		r.Version, r.Origin, r.PullPolicy = n.roots[0].version, n.roots[0].origin, n.roots[0].pull
 	} else {
 		r.Origin = n.asked[0].Origin
 		for _, a := range n.asked {
@@ -512,6 +523,8 @@ func rootOf(d *manifest.Document) (root, bool) {
 		return root{}, false
 	}
 	r := root{id: manifest.IDOf(u), source: source, version: version, origin: d.OriginOf("spec", "package")}
+	policy, _ := spec["packagePullPolicy"].(string)
+	r.pull = PullPolicy(policy)
 	r.manual = spec["revisionActivationPolicy"] == "Manual"
 	r.skipsDependencies = spec["skipDependencyResolution"] == true
 	r.ignoresCrossplane = spec["ignoreCrossplaneConstraints"] == true
