@@ -7,7 +7,7 @@
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 TESTFLAGS  ?=
 BENCH      ?= .
-BENCHFLAGS ?=
+BENCHFLAGS ?= -crds 500,2043 -owned 500,2043
 COUNT      ?= 1
 FUZZ       ?= Fuzz
 FUZZTIME   ?= 30s
@@ -103,7 +103,7 @@ update: $(servers) ## Rewrite golden files; read their diff like code
 	@for pkg in $(call having,flag.Bool."update"); do go test $$pkg -update || exit 1; done
 
 .PHONY: bench
-bench: build bin/dyff $(filter bin/controlplane bin/gitea,$(servers)) ## Measure, each figure beside its target (BENCH=regexp, BENCHFLAGS='-n 5'), then the benchmarks in the code
+bench: build bin/dyff $(filter bin/controlplane bin/gitea,$(servers)) ## Measure, each figure beside its target: about three hours, less than one with BENCHFLAGS= (BENCH=regexp, BENCHFLAGS='-n 5'); then the benchmarks in the code
 	@$(static) go run ./fixtures/bench -run '$(BENCH)' $(BENCHFLAGS)
 	@for pkg in $(call having,^func Benchmark); do go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 120m $$pkg || exit 1; done
 

@@ -539,18 +539,17 @@ func (r *running) pending(ctx context.Context) {
 func (r *running) conclude(ctx context.Context, began time.Time, said report.Report, err error) {
 	passes := err != nil && !ofCommit(err)
 	nothing := passes && (ctx.Err() != nil || r.patient && r.failures == 0)
-	if !nothing || said.Changed() {
+	if !nothing {
+		r.unsaid = false
+		delete(r.open, said.Revision)
+		if said.Verdict.Activation.State == report.Pending {
+			r.open[said.Revision] = true
+		}
+		r.publish(ctx, said)
+	}
+	if !nothing || said.Changed() { // last: somebody waits for the status
 		r.Reconciler.record(ctx, began, said, plan.NoEnding)
 	}
-	if nothing {
-		return
-	}
-	r.unsaid = false
-	delete(r.open, said.Revision)
-	if said.Verdict.Activation.State == report.Pending {
-		r.open[said.Revision] = true
-	}
-	r.publish(ctx, said)
 }
 
 func (r *running) publish(ctx context.Context, said report.Report) {

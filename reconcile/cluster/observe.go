@@ -96,7 +96,7 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 			owned = append(owned, a.ID)
 		}
 	}
-	due, done := c.checks.due(time.Now(), owned)
+	due, done := c.checks.due(time.Now(), owned, len(seen.Doubtful(asked, c.options.TryCreates)) > 0)
 	seen.Due = due
 	if err := c.try(ctx, &seen, asked, sp); err != nil {
 		return plan.Observed{}, err

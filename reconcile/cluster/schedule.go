@@ -17,15 +17,16 @@ type schedule struct {
 }
 
 // due are those of the objects that are to be looked at now: all whose time comes before
-// the next pass, if that comes as soon as this one did. With done they were.
-func (s *schedule) due(now time.Time, objects []manifest.ID) (due map[manifest.ID]bool, done func()) {
+// the next pass, if that comes as soon as this one did. Where the pass has something else to
+// do, which somebody waits for, they are those whose time has come. With done they were.
+func (s *schedule) due(now time.Time, objects []manifest.ID, busy bool) (due map[manifest.ID]bool, done func()) {
 	if s.every <= 0 {
 		return nil, func() {}
 	}
 	next := make(map[manifest.ID]time.Time, len(objects)) // without what there is no more
 	due = map[manifest.ID]bool{}
 	until := now
-	if !s.last.IsZero() {
+	if !s.last.IsZero() && !busy {
 		until = now.Add(now.Sub(s.last))
 	}
 	for _, id := range objects {
@@ -36,7 +37,10 @@ func (s *schedule) due(now time.Time, objects []manifest.ID) (due map[manifest.I
 		next[id] = at
 		due[id] = !at.After(until)
 	}
-	s.next, s.last = next, now
+	s.next = next
+	if !busy {
+		s.last = now
+	}
 	return due, func() {
 		for id, looked := range due {
 			if looked {

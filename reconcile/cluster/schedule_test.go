@@ -22,19 +22,22 @@ func TestSchedule(t *testing.T) {
 	most := 0
 	for pass := range 600 {
 		now := begun.Add(time.Duration(pass) * time.Minute)
-		due, done := s.due(now, objects)
+		due, done := s.due(now, objects, false)
 		if pass%7 == 3 {
 			continue // it failed: nothing was looked at
 		}
 		done()
-		n := 0
 		for id, is := range due {
 			if is {
 				looked[id] = now
-				n++
 			}
 		}
-		most = max(most, n)
+		most = max(most, count(due))
+		if drifted, done := s.due(now.Add(20*time.Second), objects, true); pass > 0 && count(drifted) > 0 {
+			t.Fatalf("who waits for what a hand edit changed waits for %d looks that have time", count(drifted))
+		} else {
+			done()
+		}
 		for id, at := range looked {
 			if now.Sub(at) > time.Hour+time.Minute { // which is the pass that failed
 				t.Fatalf("%s was not looked at for %s", id, now.Sub(at))
@@ -44,10 +47,40 @@ func TestSchedule(t *testing.T) {
 	if most > 200 {
 		t.Errorf("one pass of sixty in an hour looks at %d of 2,043", most)
 	}
-	if due, _ := s.due(begun.Add(1000*time.Minute), objects[:3]); len(due) != 3 || len(s.next) != 3 {
+	if due, _ := s.due(begun.Add(1000*time.Minute), objects[:3], false); len(due) != 3 || len(s.next) != 3 {
 		t.Errorf("what is not there any more is forgotten: %d, %d", len(due), len(s.next))
 	}
-	if due, _ := (&schedule{}).due(begun, objects); len(due) > 0 {
+	if due, _ := (&schedule{}).due(begun, objects, false); len(due) > 0 {
 		t.Errorf("without an interval nothing is due")
 	}
+}
+
+// TestScheduleOfTheBusy: where every pass has something to do, everything is looked at all the same.
+func TestScheduleOfTheBusy(t *testing.T) {
+	var objects []manifest.ID
+	for i := range 100 {
+		objects = append(objects, manifest.ID{Name: fmt.Sprint(i)})
+	}
+	s := schedule{every: time.Hour}
+	begun := time.Now()
+	looked := map[manifest.ID]bool{}
+	for pass := range 62 {
+		due, done := s.due(begun.Add(time.Duration(pass)*time.Minute), objects, true)
+		done()
+		for id, is := range due {
+			looked[id] = looked[id] || is
+		}
+	}
+	if count(looked) != len(objects) {
+		t.Errorf("within an hour %d of %d were looked at", count(looked), len(objects))
+	}
+}
+
+func count(of map[manifest.ID]bool) (n int) {
+	for _, is := range of {
+		if is {
+			n++
+		}
+	}
+	return n
 }
