@@ -94,6 +94,9 @@ func ReadDetails(files fs.FS, name string, limits manifest.Limits) ([]Details, e
 // Describe gives definitions, which are found by name, their connection details. It is an
 // error if two speak of the same one, and a finding if there is none that they speak of.
 func Describe(definitions []*Definition, details []Details) ([]manifest.Finding, error) {
+	if len(details) == 0 {
+		return nil, nil
+	}
 	byName := make(map[string]*Definition, len(definitions))
 	for _, d := range definitions {
 		byName[d.Name] = d

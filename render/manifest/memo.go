@@ -71,8 +71,8 @@ func (r *Reader) Remember(key, value string) {
 
 func isJSON(name string) bool { return path.Ext(name) == ".json" }
 
-// recall is what is remembered of the file.
-func (c *content) recall() (outline, bool) {
+// recall is what is remembered of the file, written over spare.
+func (c *content) recall(spare []outlined) (outline, bool) {
 	if c.key == "" {
 		return outline{}, false
 	}
@@ -80,7 +80,7 @@ func (c *content) recall() (outline, bool) {
 	if !ok {
 		return outline{}, false
 	}
-	return decodeOutline(known)
+	return decodeOutline(known, spare)
 }
 
 // remember remembers what was read of the file, and is to be read of it; but nothing of a

@@ -219,7 +219,7 @@ func FuzzOutline(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, remembered string) {
-		o, ok := decodeOutline(remembered)
+		o, ok := decodeOutline(remembered, make([]outlined, 1))
 		if !ok {
 			return
 		}

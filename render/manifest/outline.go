@@ -72,15 +72,15 @@ func appendFlag(b []byte, flag bool) []byte {
 }
 
 // decodeOutline reads what encode wrote, and nothing else. The header shares its strings
-// with what it is read from.
-func decodeOutline(from string) (outline, bool) {
+// with what it is read from; the documents are written over spare, where they fit.
+func decodeOutline(from string, spare []outlined) (outline, bool) {
 	s := spool{rest: from}
 	o := outline{size: int64(s.number()), parts: s.number()}
 	n := s.number()
 	if n > len(s.rest) {
 		return outline{}, false
 	}
-	o.documents = make([]outlined, n)
+	o.documents = slices.Grow(spare[:0], n)[:n]
 	for i := range o.documents {
 		d := &o.documents[i]
 		for _, field := range []*int{&d.line, &d.part.start, &d.part.end, &d.part.line, &d.part.first, &d.item} {

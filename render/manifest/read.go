@@ -48,7 +48,7 @@ func NewReader(files fs.FS, limits Limits, memo Memo) *Reader {
 // holds several documents.
 func (r *Reader) Read(name string) ([]*Document, error) {
 	c := r.content(name)
-	if o, ok := c.recall(); ok {
+	if o, ok := c.recall(nil); ok {
 		return c.counted(o)
 	}
 	return c.readAnew()
@@ -68,9 +68,11 @@ func (r *Reader) ReadAll(names []string, done func(i int, documents []*Document,
 	}
 	anew := map[string]unread{}
 	var unknown []string
+	var spare []outlined
 	for i, name := range names {
 		c := r.content(name)
-		if o, ok := c.recall(); ok {
+		if o, ok := c.recall(spare); ok {
+			spare = o.documents
 			documents, err := c.counted(o)
 			done(i, documents, err)
 			continue

@@ -32,7 +32,7 @@ func (r *Reader) Stream(from Stream) ([]*Document, error) {
 		key = r.keyOf(from.Hash, isJSON(name))
 	}
 	c := &content{Reader: r, path: name, key: key, stream: &stream{file: cmp.Or(from.File, name), open: from.Open, limit: r.limits.FileBytes}}
-	if o, ok := c.recall(); ok {
+	if o, ok := c.recall(nil); ok {
 		if err := r.countBytes(name, o.size); err != nil {
 			return nil, err
 		}
