@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -46,19 +48,50 @@ func (w withControlPlane) Run() int { return fixtures.WithControlPlane(w.M) }
 // TestScripts runs the program as a person does who has no cluster: without a home
 // directory, a git program, or a network.
 func TestScripts(t *testing.T) {
-	packages := fixtures.StartRegistry(t)
 	all := maps.Clone(commands)
-	all["push"] = func(ts *testscript.TestScript, _ bool, args []string) { push(t, packages, ts, args) }
+	all["push"] = func(ts *testscript.TestScript, _ bool, args []string) { push(t, ts, args) }
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: all, Setup: func(env *testscript.Env) error {
+		packages := fixtures.StartRegistry(t)
+		env.Values[theRegistry{}] = packages
 		env.Setenv("REGISTRY", packages.Host)
 		return alone(env)
 	}})
 }
 
-// push pushes a directory to the registry of the scripts: push DIR REPOSITORY TAG.
-func push(t *testing.T, packages *fixtures.Registry, ts *testscript.TestScript, args []string) {
+// theRegistry is the key of that of a script.
+type theRegistry struct{}
+
+func registryOf(ts *testscript.TestScript) *fixtures.Registry {
+	r, ok := ts.Value(theRegistry{}).(*fixtures.Registry)
+	if !ok {
+		ts.Fatalf("this script has no registry")
+	}
+	return r
+}
+
+// push pushes a directory to the registry of the script: push DIR REPOSITORY TAG.
+func push(t *testing.T, ts *testscript.TestScript, args []string) {
 	t.Helper()
-	packages.Push(t, args[1], args[2], filesOf(ts, args[0]), 0)
+	registryOf(ts).Push(t, args[1], args[2], filesOf(ts, args[0]), 0)
+}
+
+// asked wants so many requests of the registry that match, of all since it was asked before:
+// asked COUNT PATTERN.
+func asked(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	pattern, err := regexp.Compile(args[1])
+	ts.Check(err)
+	requests, _ := registryOf(ts).Asked()
+	matching := slices.DeleteFunc(slices.Clone(requests), func(r string) bool { return !pattern.MatchString(r) })
+	if len(matching) != want {
+		ts.Fatalf("the registry was asked %d times for %q, want %d: %q", len(matching), args[1], want, requests)
+	}
+}
+
+// outage has the registry answer nothing but that it is down: outage.
+func outage(ts *testscript.TestScript, _ bool, _ []string) {
+	registryOf(ts).Fail(http.StatusServiceUnavailable)
 }
 
 // filesOf are the files of a directory.
@@ -103,6 +136,8 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"xpkg":     xpkg,
 	"branch":   branch,
 	"install":  install,
+	"asked":    asked,
+	"outage":   outage,
 	"depend":   depend,
 	"commit":   commit,
 	"lose":     lose,

@@ -37,6 +37,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		Upstream:  b.upstream(),
 		Terms:     b.Terms,
 		Before:    b.Base.Definitions,
+		Unread:    b.Base.Unread,
 		Offline:   true,
 		Counts:    b.Counts != nil,
 	}

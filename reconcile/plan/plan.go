@@ -146,6 +146,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	p.Notes = append(p.Notes, packageDiffers(want, seen.Upstream)...)
 	p.Notes = append(p.Notes, upgradesPending(want, seen.Upstream)...)
 	p.Notes = append(p.Notes, upgrades(want, seen.Before)...)
+	p.Notes = append(p.Notes, unseen(want, seen.Unread)...)
 	var left []string
 	for id, e := range seen.Inventory.Entries {
 		if wanted[id] || e.Policy == ObservableAndDeletable && nameless[groupKind(id)] {

@@ -19,6 +19,7 @@ const (
 	ruleUpgradeBreaks = "package-breaks-schema"
 	ruleUpgradeStuck  = "package-cannot-be-installed"
 	ruleUpgradeLeaves = "package-leaves-definition"
+	ruleUpgradeUnseen = "package-unread-before"
 )
 
 // upgrades finds what a package of a registry changes for the worse, where the base of a
@@ -68,6 +69,23 @@ func upgrades(want render.Desired, before []render.Definition) []manifest.Findin
 		})
 	}
 	slices.SortFunc(found, manifest.Finding.Compare)
+	return found
+}
+
+// unseen finds packages that cannot be read as the base of a comparison has them, and that the
+// other side has read: all that they hold looks new.
+func unseen(want render.Desired, before []catalogue.Unread) []manifest.Finding {
+	var found []manifest.Finding
+	for _, u := range before {
+		if slices.ContainsFunc(want.Unread, func(other catalogue.Unread) bool { return other.Source == u.Source }) {
+			continue // which rendering says
+		}
+		found = append(found, manifest.Finding{
+			Rule: ruleUpgradeUnseen, Severity: manifest.Warning, Origin: u.Origin,
+			Message: fmt.Sprintf("before this commit %s; what it holds looks new here, and may not be", u.Err),
+			Fix:     "try again where the registry can be reached",
+		})
+	}
 	return found
 }
 

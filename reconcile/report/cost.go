@@ -2,8 +2,13 @@ package report
 
 import (
 	"fmt"
+	"maps"
+	"runtime"
+	"slices"
 
 	"headgate.dev/headgate/render"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // A Cost is an estimate of what the CRDs of a commit cost the memory of an API server.
@@ -16,6 +21,12 @@ type Cost struct {
 // costOf compares the CRDs of two commits. What was active stays, whatever the policies say.
 func costOf(before, after render.Desired, stays []Definition) Cost {
 	was, is := sizes(before), sizes(after)
+	theirs, now := ofPackages(before, was), ofPackages(after, is)
+	if !maps.Equal(was, is) || !maps.EqualFunc(theirs, now, sameImage) { // else all of them cost what they did
+		measured := map[image]Size{}
+		measure(was, theirs, measured)
+		measure(is, now, measured)
+	}
 	for _, d := range stays {
 		if size, made := was[d.Name]; made {
 			is[d.Name] = size
@@ -40,6 +51,53 @@ func sizes(of render.Desired) map[string]Size {
 		}
 	}
 	return all
+}
+
+// ofPackages are active definitions by name of which Crossplane makes the CRDs without an object
+// of the commit: it installs their packages itself.
+func ofPackages(of render.Desired, made map[string]Size) map[string]render.Definition {
+	all := map[string]render.Definition{}
+	for _, d := range of.Definitions {
+		if _, known := made[d.Name]; d.Active && !known && d.Document != nil && d.Package != nil {
+			all[d.Name] = d
+		}
+	}
+	return all
+}
+
+// An image says what a definition is, as long as its package is a certain image.
+type image struct{ digest, definition string }
+
+func imageOf(d render.Definition) image { return image{d.Package.Digest, d.Name} }
+
+func sameImage(a, b render.Definition) bool { return a.Package.Pulled() && imageOf(a) == imageOf(b) }
+
+// measure adds the sizes of definitions, and remembers those of images. What cannot be read
+// costs nothing; rendering says so where it matters.
+func measure(sizes map[string]Size, of map[string]render.Definition, known map[image]Size) {
+	names := slices.Sorted(maps.Keys(of))
+	found := make([]Size, len(names))
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i, name := range names {
+		d := of[name]
+		if size, ok := known[imageOf(d)]; ok && d.Package.Pulled() {
+			found[i] = size
+			continue
+		}
+		all.Go(func() error {
+			if o, err := d.CRD(); err == nil {
+				found[i] = Size(o.Size)
+			}
+			return nil
+		})
+	}
+	_ = all.Wait() // nothing returns an error
+	for i, name := range names {
+		if found[i] > 0 {
+			sizes[name], known[imageOf(of[name])] = found[i], found[i]
+		}
+	}
 }
 
 // What a CRD costs the memory of an API server: so much for its kind to be served at all, and so
