@@ -14,6 +14,7 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
 	"sigs.k8s.io/crdify/pkg/runner"
 
 	"headgate.dev/headgate/fixtures"
@@ -27,7 +28,8 @@ func TestCRDifyAgrees(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			agree(t, tc.pair)
+			before, after := tc.pair(t)
+			agree(t, before, after)
 		})
 	}
 }
@@ -47,7 +49,7 @@ func TestCRDifyAgreesOnReleases(t *testing.T) {
 				continue
 			}
 			t.Run(older+"/"+name, func(t *testing.T) {
-				agree(t, func(*testing.T) (before, after *unstructured.Unstructured) { return was[name], is[name] })
+				agree(t, was[name], is[name])
 			})
 			both++
 			breaks += len(Compare(was[name], is[name]).Breaking())
@@ -82,9 +84,15 @@ func definitions(t *testing.T, files fstest.MapFS) map[string]*unstructured.Unst
 	return byName
 }
 
-func agree(t *testing.T, pair func(*testing.T) (before, after *unstructured.Unstructured)) {
+// failing is a test, or one of its many tries.
+type failing interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+}
+
+func agree(t failing, before, after *unstructured.Unstructured) {
 	t.Helper()
-	before, after := pair(t)
 	all := Compare(before, after)
 	found := map[string]bool{}
 	var removed []string
@@ -117,7 +125,7 @@ func agree(t *testing.T, pair func(*testing.T) (before, after *unstructured.Unst
 }
 
 // crdifyFinds are the places of which crdify says that they break something.
-func crdifyFinds(t *testing.T, before, after *unstructured.Unstructured) map[string]bool {
+func crdifyFinds(t failing, before, after *unstructured.Unstructured) map[string]bool {
 	t.Helper()
 	r, err := runner.New(&strict, runner.DefaultRegistry())
 	if err != nil {
@@ -158,11 +166,94 @@ func crdifyPlace(version, path string) string {
 	return strings.TrimSpace(version + " " + strings.Trim(path, "."))
 }
 
-func typed(t *testing.T, u *unstructured.Unstructured) *apiextensions.CustomResourceDefinition {
+func typed(t failing, u *unstructured.Unstructured) *apiextensions.CustomResourceDefinition {
 	t.Helper()
 	crd := new(apiextensions.CustomResourceDefinition)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
 		t.Fatal(err)
 	}
 	return crd
+}
+
+// TestCRDifyAgreesOnEdits edits real CRDs at random: whatever is found of one keyword beside
+// another, at any depth, both find.
+func TestCRDifyAgreesOnEdits(t *testing.T) {
+	var originals []*unstructured.Unstructured
+	for _, archive := range []string{"provider-kubernetes", "provider-helm", "provider-nop"} {
+		all := definitions(t, fixtures.Corpus(t, archive))
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			originals = append(originals, all[name])
+		}
+	}
+	breaks := 0
+	rapid.Check(t, func(t *rapid.T) {
+		was := rapid.SampledFrom(originals).Draw(t, "definition").DeepCopy()
+		edit(t, was) // so that there is something to take away, too
+		is := was.DeepCopy()
+		for range rapid.IntRange(1, 3).Draw(t, "edits") {
+			edit(t, is)
+		}
+		agree(t, was, is)
+		breaks += len(Compare(was, is).Breaking())
+	})
+	if breaks == 0 {
+		t.Error("no edit broke anything")
+	}
+}
+
+// edit changes a keyword of a schema of a definition.
+func edit(t *rapid.T, crd *unstructured.Unstructured) {
+	var schemas []map[string]any
+	for _, name := range slices.Sorted(maps.Keys(versions(object(crd.Object["spec"])))) {
+		schemas = append(schemas, schemasIn(schemaOf(versions(object(crd.Object["spec"]))[name]))...)
+	}
+	schema := rapid.SampledFrom(schemas).Draw(t, "schema")
+	number := rapid.Int64Range(0, 3).Draw(t, "number")
+	text := fmt.Sprint("value", number)
+	switch keyword := rapid.SampledFrom([]string{
+		"type", "enum", "pattern", "default", "nullable", "description", "required", "properties",
+		"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties",
+	}).Draw(t, "keyword"); keyword {
+	case "type":
+		schema[keyword] = rapid.SampledFrom([]string{"string", "integer", "boolean", "object"}).Draw(t, "type")
+	case "enum":
+		schema[keyword] = []any{"value0", "value1", "value2"}[:max(1, number)]
+	case "pattern":
+		schema[keyword] = text
+	case "default", "description":
+		schema[keyword] = text
+	case "nullable":
+		schema[keyword] = number > 1
+	case "required":
+		var names []any
+		for _, name := range slices.Sorted(maps.Keys(object(schema["properties"]))) {
+			if len(names) < int(number) {
+				names = append(names, name)
+			}
+		}
+		schema[keyword] = names
+	case "properties":
+		if fields := object(schema[keyword]); len(fields) > 0 {
+			delete(fields, rapid.SampledFrom(slices.Sorted(maps.Keys(fields))).Draw(t, "field"))
+		}
+	default:
+		schema[keyword] = number
+		if number == 0 {
+			delete(schema, keyword)
+		}
+	}
+}
+
+// schemasIn are a schema and all below it.
+func schemasIn(schema map[string]any) []map[string]any {
+	all := []map[string]any{schema}
+	for _, name := range slices.Sorted(maps.Keys(object(schema["properties"]))) {
+		all = append(all, schemasIn(object(object(schema["properties"])[name]))...)
+	}
+	for _, keyword := range []string{"items", "additionalProperties"} {
+		if below := object(schema[keyword]); below != nil {
+			all = append(all, schemasIn(below)...)
+		}
+	}
+	return all
 }
