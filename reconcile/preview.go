@@ -8,6 +8,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render/catalogue"
 )
 
 // A Pull names the commits of a pull request.
@@ -22,12 +23,16 @@ type Pull struct {
 func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error) {
 	var c report.Comparison
 	var err error
-	if c.Before, err = r.Render(ctx, of.Base); err != nil {
+	var broken catalogue.Errors
+	if c.Before, err = r.Render(ctx, of.Base); err != nil && !errors.As(err, &broken) {
 		return report.Report{}, fmt.Errorf("base: %w", err)
 	}
 	after, err := r.Render(ctx, of.Head)
 	if err != nil {
 		return report.Failed(r.Sync, after.Revision, err), err
+	}
+	if broken != nil {
+		return report.Repaired(r.Sync, after, c.Before.Revision, broken), nil //nolint:nilerr // this pull request is not to blame, and that is said
 	}
 	if of.Target != "" {
 		if now, err := r.Render(ctx, of.Target); err == nil { // else it is not this pull request that is to blame

@@ -45,7 +45,8 @@ func newPreview(t *terminal) *cobra.Command {
 		Short: "Show what merging a pull request does, and say it there",
 		Long: `Preview compares the commit where a pull request left its target with its head: what
 becomes active and because of which pattern, what stops being wanted, which schemas
-break, what would be held, and what to look at. It needs a clone and no cluster.
+break, what would be held, and what to look at. It needs a clone and no cluster. Where
+nothing can be rendered of the first there is nothing to compare, and that is said.
 
 With --live a cluster is asked for counts, for stored versions and for what is active
 already, and for nothing else. With --comment there is one comment on the pull request,

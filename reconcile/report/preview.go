@@ -12,12 +12,13 @@ import (
 
 // A Preview is what the report of a pull request says beside its plan.
 type Preview struct {
-	Base   string       `json:"base"`            // the commit that it is compared with: where it left its target
-	Live   bool         `json:"live,omitempty"`  // a cluster was asked for counts
-	Moved  string       `json:"moved,omitempty"` // how the target changed what counts since then
-	Opens  []Opening    `json:"opens"`           // definitions that become active
-	Leaves []Definition `json:"leaves"`          // definitions that nothing activates any more, and that stay: activation is final
-	Memory Cost         `json:"memory"`          // of an API server
+	Base    string       `json:"base"`              // the commit that it is compared with: where it left its target
+	Live    bool         `json:"live,omitempty"`    // a cluster was asked for counts
+	Repairs bool         `json:"repairs,omitempty"` // the base cannot be rendered and this can: nothing could be compared
+	Moved   string       `json:"moved,omitempty"`   // how the target changed what counts since then
+	Opens   []Opening    `json:"opens"`             // definitions that become active
+	Leaves  []Definition `json:"leaves"`            // definitions that nothing activates any more, and that stay: activation is final
+	Memory  Cost         `json:"memory"`            // of an API server
 }
 
 // An Opening is a definition that becomes active.
@@ -55,6 +56,22 @@ func Compared(p plan.Plan, c Comparison) Report {
 		preview.Moved = Moved(c.Before, *c.Now)
 	}
 	r.Preview = &preview
+	r.Verdict.Activation = r.previewed()
+	return r
+}
+
+// ruleBase is the rule of a base that cannot be rendered.
+const ruleBase = "base-broken"
+
+// Repaired reports a pull request whose base cannot be rendered, and which can: nobody is to be
+// kept from merging what repairs a target.
+func Repaired(sync plan.Sync, head render.Desired, base string, why error) Report {
+	r := New(plan.Plan{Sync: sync, Want: head}, nil, false)
+	r.Preview = &Preview{Base: base, Repairs: true, Opens: []Opening{}, Leaves: []Definition{}}
+	r.Findings = append(r.Findings, manifest.Finding{
+		Rule: ruleBase, Severity: manifest.Note,
+		Message: "where it left its target nothing can be rendered, so what changes is not known: " + why.Error(),
+	})
 	r.Verdict.Activation = r.previewed()
 	return r
 }
@@ -132,6 +149,9 @@ func (r Report) previewed() Status {
 
 // does says in a few words each what the merge does, the worst first.
 func (r Report) does() []string {
+	if r.Preview != nil && r.Preview.Repairs {
+		return []string{"repairs its target, which cannot be rendered"}
+	}
 	var parts []string
 	add := func(n int, one, many string) {
 		switch {

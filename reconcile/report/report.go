@@ -298,6 +298,9 @@ func (s Step) stays() bool { return s.Action == plan.Keep && s.Cause == plan.Dri
 
 // Changes says whether the pass changes anything, or would: what diff exits with.
 func (r Report) Changes() bool {
+	if r.Preview != nil && r.Preview.Repairs {
+		return true
+	}
 	if r.Looked && (r.Summary.Drifted > 0 || slices.ContainsFunc(r.Checks, plan.Check.Unapplied)) {
 		return true
 	}

@@ -287,6 +287,8 @@ func (r Report) Line() string {
 	switch {
 	case r.Error != "":
 		parts = append([]string{"stopped by an error"}, parts...)
+	case len(parts) == 0 && r.Preview != nil && r.Preview.Repairs:
+		parts = append(parts, "nothing to compare with")
 	case len(parts) == 0:
 		parts = append(parts, "no changes")
 	}
