@@ -7,11 +7,12 @@ import (
 
 // An entry is what is remembered under one key.
 type entry struct {
-	value string // "" of a body that is in the file
+	value string // "" of a body that is in a file
 
-	at     int64 // of a body in the file
+	at     int64 // of a body in a file
 	length int
 	sum    sum
+	aside  bool // the file is that of what was learnt
 
 	age  uint8 // how often the file was written since somebody asked
 	used bool  // somebody asked since it was opened

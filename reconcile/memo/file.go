@@ -30,6 +30,8 @@ type File struct {
 	mu      sync.Mutex
 	entries map[string]entry
 	from    *os.File // that bodies are read from; nil where there is none
+	aside   *os.File // that holds bodies which were learnt until all is written; nil where there are none
+	end     int64    // of what is in it
 	learnt  bool     // something is to be written
 }
 
@@ -93,7 +95,7 @@ func (f *File) Recall(key string) (value string, ok bool) {
 		e.used = true
 		f.entries[key] = e
 	}
-	from := f.from // not nil where an entry is in it
+	from := f.of(e)
 	f.mu.Unlock()
 	if !ok || !e.isElsewhere() {
 		return e.value, ok
@@ -111,12 +113,47 @@ func (f *File) Recall(key string) (value string, ok bool) {
 	return "", false
 }
 
+// of is the file that a body is in.
+func (f *File) of(e entry) *os.File {
+	if e.aside {
+		return f.aside
+	}
+	return f.from
+}
+
 // Remember remembers a value.
 func (f *File) Remember(key, value string) {
+	e := entry{value: value, used: true}
+	if e.isBody() {
+		e.sum = sumOf(key, value)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.entries[key] = entry{value: value, used: true}
+	if e.isBody() && f.setAside(value) == nil {
+		e = entry{at: f.end, length: len(value), sum: e.sum, aside: true, used: true}
+		f.end += int64(len(value))
+	}
+	f.entries[key] = e
 	f.learnt = true
+}
+
+// setAside writes a body behind the others that were learnt: those of two commits of a provider
+// are more than the rest of a preview has in memory.
+func (f *File) setAside(value string) error {
+	if f.aside == nil {
+		dir := filepath.Dir(f.path)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+		to, err := os.CreateTemp(dir, writing)
+		if err != nil {
+			return err
+		}
+		_ = os.Remove(to.Name()) // it has no need of a name; where it must have one, sweep finds it
+		f.aside = to
+	}
+	_, err := f.aside.WriteAt([]byte(value), f.end)
+	return err
 }
 
 // Close writes what was learnt. What it returns as an error costs nothing but time.
@@ -135,13 +172,15 @@ func (f *File) Close() error {
 	return errors.Join(err, f.release())
 }
 
-// release closes the file that was read.
+// release closes the files that bodies were in.
 func (f *File) release() error {
-	if f.from == nil {
-		return nil
+	var err error
+	for _, file := range []*os.File{f.from, f.aside} {
+		if file != nil {
+			err = errors.Join(err, file.Close())
+		}
 	}
-	err := f.from.Close()
-	f.from = nil
+	f.from, f.aside, f.end = nil, nil, 0
 	return err
 }
 
@@ -180,7 +219,7 @@ func (f *File) writeTo(to io.Writer) error {
 		var err error
 		switch {
 		case e.isElsewhere(): // its sum goes with it
-			_, err = io.Copy(w, io.NewSectionReader(f.from, e.at, int64(e.length)))
+			_, err = io.Copy(w, io.NewSectionReader(f.of(e), e.at, int64(e.length)))
 		case e.isBody():
 			_, err = w.WriteString(e.value)
 		}
