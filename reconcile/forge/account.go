@@ -60,9 +60,9 @@ func (a Account) open() (forge, *courier, error) {
 		return nil, nil, fmt.Errorf("the forge of %s needs a token", a.Repository)
 	}
 	api := a.Repository.api()
-	c := &courier{next: a.Transport, kind: a.Repository.Kind, origin: originOf(api), fetch: a.Token}
-	if c.next == nil {
-		c.next = http.DefaultTransport
+	c := &courier{next: bounded{a.Transport}, kind: a.Repository.Kind, origin: originOf(api), fetch: a.Token}
+	if a.Transport == nil {
+		c.next = bounded{http.DefaultTransport}
 	}
 	client := &http.Client{Transport: c, CheckRedirect: stay}
 	switch a.Repository.Kind {
@@ -105,7 +105,7 @@ func (k Kind) authorization(token string) string {
 	return "Bearer " + token
 }
 
-// A courier carries the token to one host, and no more of an answer than is sane.
+// A courier carries the token to one host.
 type courier struct {
 	next   http.RoundTripper
 	kind   Kind
@@ -162,7 +162,14 @@ func (c *courier) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", c.kind.authorization(token))
-	resp, err := c.next.RoundTrip(r)
+	return c.next.RoundTrip(r)
+}
+
+// bounded reads no more of an answer than is sane.
+type bounded struct{ http.RoundTripper }
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := b.RoundTripper.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}

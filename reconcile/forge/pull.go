@@ -243,13 +243,34 @@ func (g gitHub) self(ctx context.Context) (string, error) {
 	user, resp, err := g.client.Users.Get(ctx, "")
 	if err != nil && resp != nil && (resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusNotFound) {
 		if _, limited := errors.AsType[*github.RateLimitError](err); !limited {
-			return "github-actions[bot]", nil // the token of a workflow is of no user
+			return g.bot(ctx), nil // the token of a workflow, or of another App, is of no user
 		}
 	}
 	if err != nil {
 		return "", g.refused(answer{doing: "read who it is"}, resp, err)
 	}
 	return user.GetLogin(), nil
+}
+
+// bot is who an App comments as, which its tokens are told by GraphQL alone. Where that is not to be
+// had it is taken for the App of workflows.
+func (g gitHub) bot(ctx context.Context) string {
+	var said struct {
+		Data struct{ Viewer struct{ Login string } }
+	}
+	at := g.client.BaseURL()
+	if server, ok := strings.CutSuffix(at, "v3/"); ok {
+		at = server
+	}
+	req, err := g.client.NewRequest(ctx, http.MethodPost, at+"graphql", map[string]string{"query": "{viewer{login}}"})
+	if err == nil {
+		_, err = g.client.Do(req, &said)
+	}
+	login := strings.TrimSuffix(said.Data.Viewer.Login, "[bot]")
+	if err != nil || login == "" {
+		login = "github-actions"
+	}
+	return login + "[bot]"
 }
 
 func (g gitHub) comments(ctx context.Context, number int) ([]comment, error) {

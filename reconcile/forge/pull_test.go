@@ -147,7 +147,9 @@ func (d *desktop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == d.refuse:
 		answer(http.StatusForbidden, object{"message": "not with " + canary})
-	case path == at.me && d.self == "" && d.kind != KindBitbucketDataCenter:
+	case path == "/api/graphql" && d.kind == KindGitHub && d.self != "":
+		answer(http.StatusOK, object{"data": object{"viewer": object{"login": d.self}}})
+	case path == at.me && (d.self == "" || strings.HasSuffix(d.self, "[bot]")) && d.kind != KindBitbucketDataCenter:
 		answer(http.StatusForbidden, object{"message": "Resource not accessible by integration"})
 	case path == at.me:
 		answer(http.StatusOK, object{"login": d.self, "username": d.self, "uuid": d.self, "authenticatedUser": object{"id": d.self}})
@@ -209,6 +211,7 @@ func TestSticky(t *testing.T) {
 		"Same":      {"Nobody wants to be told of an edit that is none; forges write line breaks otherwise.", kinds, "headgate", []comment{ours}, "old", nil},
 		"Copied":    {"Whoever copies the mark keeps their comment, and we write our own.", kinds, "headgate", []comment{copied}, "new", []string{"new " + mark + "new"}},
 		"Workflow":  {"A workflow of GitHub cannot ask who it is.", []Kind{KindGitHub}, "", bot, "new", []string{"4 " + mark + "new"}},
+		"App":       {"Nor can another App, but by another way.", []Kind{KindGitHub}, "the-app[bot]", []comment{copied, {id: 4, author: "github-actions[bot]", body: mark}, {id: 5, author: "the-app[bot]", body: mark}}, "new", []string{"5 " + mark + "new"}},
 		"NoUser":    {"The token of a repository is of no user of Bitbucket, which lets only authors edit.", []Kind{KindBitbucket, KindBitbucketDataCenter}, "", bot, "new", []string{"4 " + mark + "new"}},
 		"NoUserNew": {"If none of them is ours, there is a new one.", []Kind{KindBitbucket, KindBitbucketDataCenter}, "", bot[:1], "new", []string{"new " + mark + "new"}},
 		"WithToken": {"A commit may hold our token; a comment does not.", kinds, "headgate", nil, "a " + canary + " b", []string{"new " + mark + "a *** b"}},

@@ -22,6 +22,8 @@ const (
 	usernameKey = "username"
 	tokenKey    = "token"
 	caKey       = "ca.crt"
+
+	privateKeyKey = "privateKey"
 )
 
 // A secret is a reference in a Sync that can be followed.

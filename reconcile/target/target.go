@@ -225,6 +225,8 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	}
 	if source := from("spec.source.credentialsFrom.secretRef", s.Spec.Source.CredentialsFrom.SecretRef); source != nil {
 		t.repository.Credentials = source.credentials
+	} else if t.repository.Credentials, err = asApp(s, in, from, auth); err != nil {
+		return nil, err
 	}
 	t.packages = &registry.Source{Next: t.repository, How: t.Loop.Reconciler.Options, Fresh: freshTags, Installed: place.Packages, Secret: place.Secret, Hide: in.Secret, TrustedRoot: in.TrustedRoot}
 	t.packages.Cache = packageCache(in)
@@ -290,8 +292,11 @@ func Secrets(s v1alpha1.Sync, getenv func(string) string) []string {
 	if from := s.Spec.Source.CredentialsFrom; from != nil && from.Env != nil {
 		names = append(names, from.Env.Password)
 	}
-	if s.Spec.Statuses != nil && s.Spec.Statuses.TokenFrom != nil && s.Spec.Statuses.TokenFrom.Env != "" {
-		names = append(names, s.Spec.Statuses.TokenFrom.Env)
+	if to := s.Spec.Statuses; to != nil && to.TokenFrom != nil && to.TokenFrom.Env != "" {
+		names = append(names, to.TokenFrom.Env)
+	}
+	if to := s.Spec.Statuses; to != nil && to.App != nil && to.App.PrivateKeyFrom.Env != "" {
+		names = append(names, to.App.PrivateKeyFrom.Env)
 	}
 	if hook := s.Spec.Source.Webhook; hook != nil && hook.SecretFrom.Env != "" {
 		names = append(names, hook.SecretFrom.Env)
@@ -385,8 +390,37 @@ func account(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secre
 	if err != nil {
 		return forge.Account{}, fmt.Errorf("spec.statuses: %w", err)
 	}
-	token, err := tokenOf("spec.statuses.tokenFrom", *s.Spec.Statuses.TokenFrom, in, from)
+	app := s.Spec.Statuses.App
+	if app == nil {
+		token, err := tokenOf("spec.statuses.tokenFrom", *s.Spec.Statuses.TokenFrom, in, from)
+		return forge.Account{Repository: repository, Token: token}, err
+	}
+	if repository.Kind != forge.KindGitHub {
+		return forge.Account{}, fmt.Errorf("spec.statuses.app: %s is no GitHub", repository.Base)
+	}
+	at := *app.PrivateKeyFrom
+	if ref := at.SecretRef; ref != nil {
+		at.SecretRef = &v1alpha1.SecretRef{Name: ref.Name, Key: cmp.Or(ref.Key, privateKeyKey)}
+	}
+	key, err := tokenOf("spec.statuses.app.privateKeyFrom", at, in, from)
+	token := forge.App{ID: app.ID, Installation: app.Installation, Key: key}.Token(repository, nil)
 	return forge.Account{Repository: repository, Token: token}, err
+}
+
+// asApp is how the App of a Sync reads its repository, where that is on the forge of the App; nil
+// where it has none, or something else says how.
+func asApp(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, said git.Auth) (func(context.Context) (git.Auth, error), error) {
+	if s.Spec.Statuses == nil || s.Spec.Statuses.App == nil || said != (git.Auth{}) {
+		return nil, nil
+	}
+	account, err := account(s, in, from)
+	if err != nil || !strings.HasPrefix(s.Spec.Source.Repo, account.Repository.Base+"/") {
+		return nil, err
+	}
+	return func(ctx context.Context) (git.Auth, error) {
+		token, err := account.Token(ctx)
+		return git.Auth{Username: "x-access-token", Password: token}, err
+	}, nil
 }
 
 var kinds = map[v1alpha1.Forge]forge.Kind{

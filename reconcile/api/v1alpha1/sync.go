@@ -131,7 +131,7 @@ type Token struct {
 type SecretRef struct {
 	Name string `json:"name"`
 	// Key is what to read of it: "password" of credentials, beside an optional "username";
-	// "token" of a token or of a webhook; "ca.crt" of a CA.
+	// "token" of a token or of a webhook; "privateKey" of an App; "ca.crt" of a CA.
 	Key string `json:"key,omitempty"`
 }
 
@@ -141,6 +141,15 @@ type Statuses struct {
 	URL        string `json:"url,omitempty"`        // of the forge, where it is not the host of the repository
 	Repository string `json:"repository,omitempty"` // "owner/name" or "group/group/name", where it is not the one that commits come from
 	TokenFrom  *Token `json:"tokenFrom,omitempty"`
+	App        *App   `json:"app,omitempty"` // of GitHub, in place of a token
+}
+
+// An App is an installation of a GitHub App. It reads the repository, too, where nothing else
+// says how.
+type App struct {
+	ID             int64  `json:"id"`
+	Installation   int64  `json:"installation"` // the number at the end of the URL of its settings
+	PrivateKeyFrom *Token `json:"privateKeyFrom,omitempty"`
 }
 
 // ForkPreviews bound what pull requests of people may ask for who may not push.
@@ -306,6 +315,7 @@ const (
 	DefaultUsernameEnv  = "HEADGATE_GIT_USERNAME"
 	DefaultTokenEnv     = "HEADGATE_FORGE_TOKEN" //nolint:gosec // the name of a variable
 	DefaultWebhookEnv   = "HEADGATE_WEBHOOK_SECRET"
+	DefaultAppKeyEnv    = "HEADGATE_APP_KEY"
 )
 
 // Default fills in what a Sync leaves out.
@@ -326,8 +336,11 @@ func (s *Sync) Default() {
 	orDefault(&spec.Drift, DriftCorrect)
 	orDefault(&spec.Instances, InstancesHold)
 	orDefault(&spec.Deactivation, DeactivationNever)
-	if spec.Statuses != nil && spec.Statuses.TokenFrom == nil {
-		spec.Statuses.TokenFrom = &Token{Env: DefaultTokenEnv}
+	if to := spec.Statuses; to != nil && to.App == nil && to.TokenFrom == nil {
+		to.TokenFrom = &Token{Env: DefaultTokenEnv}
+	}
+	if to := spec.Statuses; to != nil && to.App != nil && to.App.PrivateKeyFrom == nil {
+		to.App.PrivateKeyFrom = &Token{Env: DefaultAppKeyEnv}
 	}
 	if hook := spec.Source.Webhook; hook != nil && hook.SecretFrom == nil {
 		hook.SecretFrom = &Token{Env: DefaultWebhookEnv}

@@ -149,6 +149,21 @@ func TestDecodeIsStrict(t *testing.T) {
 				`document 1: spec.statuses.repository: must be owner/name, or group/group/name, not "platform"`,
 			},
 		},
+		"AppOfNobody": {
+			"Both numbers are easy to mix up, and to forget.", head + "  clusterName: c\n  statuses: {app: {id: 7}}\n",
+			[]string{"document 1: spec.statuses.app: wants id and installation, the numbers that GitHub shows in its settings and in the URL of its installation"},
+		},
+		"AppAndToken": {
+			"Of two nobody knows which counts.", head + "  clusterName: c\n  statuses: {app: {id: 7, installation: 42}, tokenFrom: {env: A}}\n",
+			[]string{"document 1: spec.statuses: says tokenFrom and app; one of them counts"},
+		},
+		"AppElsewhere": {
+			"Only GitHub has them.", head + "  clusterName: c\n  statuses: {forge: Gitea, app: {id: 7, installation: 42, privateKeyFrom: {env: hunter-2}}}\n",
+			[]string{
+				"document 1: spec.statuses.app.privateKeyFrom.env: is not the name of an environment variable; a secret does not belong here",
+				"document 1: spec.statuses.app: goes with forge: GitHub, not Gitea",
+			},
+		},
 		"PreviewsWithoutStatuses": {
 			"Nobody would see them.", head + "  previews: true\n",
 			[]string{"document 1: spec.previews: goes with spec.statuses, which say where pull requests are, and with what token"},

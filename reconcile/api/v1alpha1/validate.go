@@ -179,6 +179,18 @@ func (p *problems) statuses(spec Spec) {
 		p.add("spec.statuses.repository", "must be owner/name, or group/group/name, not %q", s.Repository)
 	}
 	p.token("spec.statuses.tokenFrom", s.TokenFrom)
+	if s.App == nil {
+		return
+	}
+	p.token("spec.statuses.app.privateKeyFrom", s.App.PrivateKeyFrom)
+	switch {
+	case s.TokenFrom != nil:
+		p.add("spec.statuses", "says tokenFrom and app; one of them counts")
+	case s.Forge != "" && s.Forge != ForgeGitHub:
+		p.add("spec.statuses.app", "goes with forge: GitHub, not %s", s.Forge)
+	case s.App.ID < 1 || s.App.Installation < 1:
+		p.add("spec.statuses.app", "wants id and installation, the numbers that GitHub shows in its settings and in the URL of its installation")
+	}
 }
 
 func (p *problems) previews(spec Spec) {
