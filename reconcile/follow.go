@@ -128,9 +128,11 @@ func (l *following) look(ctx context.Context) time.Duration {
 	l.failures, l.trouble = 0, ""
 	l.forget(ctx, open)
 	wait := jitter(l.Interval)
-	for i, q := range l.chosen(open) {
-		if i > 0 && (ctx.Err() != nil || len(l.Woken) > 0) {
-			break // what is newer comes first
+	// All of them, whoever tells of something new meanwhile: nobody who pushes all the time is to
+	// keep others waiting.
+	for _, q := range l.chosen(open) {
+		if ctx.Err() != nil {
+			break
 		}
 		l.attend(ctx, q, tip)
 		if k := l.known[q.Number]; !k.done {

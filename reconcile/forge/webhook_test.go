@@ -584,8 +584,8 @@ func odd(ref string) bool {
 // rnd is a secret that no fuzzer finds.
 func rnd() string { return "s" + strconv.FormatInt(time.Now().UnixNano(), 36) }
 
-// What a forge says was pushed is what is understood, in every forge's words.
-func FuzzPush(f *testing.F) {
+// What a forge says was pushed, or is a pull request, is what is understood, in every forge's words.
+func FuzzEvent(f *testing.F) {
 	f.Add("acme", "platform", "main")
 	f.Add("a", "b.c", "feature/x")
 	f.Add("acme", "platform", "#1 %2F\\ü")
@@ -612,6 +612,14 @@ func FuzzPush(f *testing.F) {
 			}
 			if got.Repositories[0] != repository || !slices.Contains(got.Refs, "refs/heads/"+branch) {
 				t.Errorf("%s: %v, want %s and %s", from, got, repository, branch)
+			}
+			p := k.pulled()
+			r = p.request(p.body(owner, name, quoted), hookSecret)
+			if d, err = read(httptest.NewRecorder(), r); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := senderOf(r.Header).event(d); err != nil || !got.Pull || len(got.Refs) > 0 || got.Repositories[0] != repository {
+				t.Errorf("%s: a pull request: %v, %v, want %s", from, got, err, repository)
 			}
 		}
 	})
