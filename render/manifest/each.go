@@ -1,0 +1,35 @@
+package manifest
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Each does n things, as many at once as there are processors. What panics in one of them panics
+// where they are waited for: there somebody may know that the process has more to do than to
+// read what a stranger wrote.
+func Each(n int, do func(i int)) {
+	var first any
+	var once sync.Once
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		g.Go(func() error {
+			defer func() {
+				if p := recover(); p != nil {
+					once.Do(func() { first = fmt.Sprintf("%v\n%s", p, debug.Stack()) })
+				}
+			}()
+			do(i)
+			return nil
+		})
+	}
+	_ = g.Wait() // nothing returns an error
+	if first != nil {
+		panic(first)
+	}
+}

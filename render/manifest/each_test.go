@@ -1,0 +1,33 @@
+package manifest
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+func TestEach(t *testing.T) {
+	var done [100]atomic.Int32
+	Each(len(done), func(i int) { done[i].Add(1) })
+	for i := range done {
+		if n := done[i].Load(); n != 1 {
+			t.Errorf("%d was done %d times", i, n)
+		}
+	}
+}
+
+// A process that follows pull requests outlives one that makes us panic, wherever that is.
+func TestEachPanics(t *testing.T) {
+	defer func() {
+		said, _ := recover().(string)
+		if !strings.HasPrefix(said, "boom\n") || !strings.Contains(said, "each_test.go") {
+			t.Errorf("The panic does not say where it was: %q", said)
+		}
+	}()
+	Each(3, func(i int) {
+		if i > 0 {
+			panic("boom")
+		}
+	})
+	t.Error("It went on.")
+}
