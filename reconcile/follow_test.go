@@ -16,6 +16,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
 )
 
 // A yard is a repository with pull requests, the forge where those are, and what happened there.
@@ -57,7 +58,7 @@ func (y *yard) Fetch(_ context.Context, ref string) (render.Input, error) {
 		return render.Input{}, err
 	}
 	if ref == "panics" {
-		panic("a nil map")
+		manifest.Each(2, func(int) { panic("a nil map") })
 	}
 	return render.Input{Revision: ref, Files: fstest.MapFS{"a.yaml": {Data: []byte(y.commits[ref])}}}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
@@ -154,8 +155,10 @@ type panicked struct {
 }
 
 // Stack is where it ended.
-func (p panicked) Stack() string { return string(p.stack) }
+func (p panicked) Stack() string { return fmt.Sprintf("%v\n%s", p.value, p.stack) }
 
+// Error is one line: what manifest.Each panics with has a stack below, which is not for comments.
 func (p panicked) Error() string {
-	return fmt.Sprintf("the preview ended in a defect of Headgate: %v", p.value)
+	what, _, _ := strings.Cut(fmt.Sprint(p.value), "\n")
+	return "the preview ended in a defect of Headgate: " + what
 }

@@ -9,15 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Options say how to render; the zero value is what a user gets who sets nothing.
@@ -271,15 +268,7 @@ func withLive(declared, live []*catalogue.Definition) []*catalogue.Definition {
 func all(jobs []func() (Object, error)) ([]Object, catalogue.Errors) {
 	objects := make([]Object, len(jobs))
 	trouble := make([]error, len(jobs))
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, job := range jobs {
-		g.Go(func() error {
-			objects[i], trouble[i] = job()
-			return nil
-		})
-	}
-	_ = g.Wait() // no job returns an error: all are to be seen
+	manifest.Each(len(jobs), func(i int) { objects[i], trouble[i] = jobs[i]() })
 
 	var made []Object
 	var problems catalogue.Errors

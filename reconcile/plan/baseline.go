@@ -1,16 +1,15 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"reflect"
-	"runtime"
 	"slices"
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -82,15 +81,9 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 	}
 	doubtful := seen.Doubtful(asked, false)
 	trials := make([]Trial, len(doubtful))
-	var all errgroup.Group
-	all.SetLimit(runtime.GOMAXPROCS(0))
-	for i, a := range doubtful {
-		all.Go(func() (err error) {
-			trials[i], err = b.trial(base[a.ID], a.Object)
-			return err
-		})
-	}
-	if err := all.Wait(); err != nil {
+	failed := make([]error, len(doubtful))
+	manifest.Each(len(doubtful), func(i int) { trials[i], failed[i] = b.trial(base[doubtful[i].ID], doubtful[i].Object) })
+	if err := cmp.Or(failed...); err != nil {
 		return Observed{}, err
 	}
 	for i, a := range doubtful {

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -10,8 +9,6 @@ import (
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // The rules of packages in registries whose image is another one than before.
@@ -43,15 +40,7 @@ func upgrades(want render.Desired, before []render.Definition) []manifest.Findin
 		}
 	}
 	differences := make([]schema.Difference, len(changed))
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, d := range changed {
-		g.Go(func() error {
-			differences[i] = differenceOf(was[d.Name], d)
-			return nil
-		})
-	}
-	_ = g.Wait() // nothing returns an error
+	manifest.Each(len(changed), func(i int) { differences[i] = differenceOf(was[changed[i].Name], changed[i]) })
 
 	var found []manifest.Finding
 	for i, d := range changed {

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"runtime"
 	"slices"
 	"strings"
 
 	"headgate.dev/headgate/render/manifest"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -144,19 +142,6 @@ func rank(last bool) int {
 	return 0
 }
 
-// parallel does n things, as many at once as there are processors.
-func parallel(n int, do func(i int)) {
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range n {
-		g.Go(func() error {
-			do(i)
-			return nil
-		})
-	}
-	_ = g.Wait() // nothing returns an error
-}
-
 // Sorting is the documents of a walk, each where it belongs.
 type sorting struct {
 	*walk
@@ -270,7 +255,7 @@ func (s *sorting) define(d *manifest.Document, in *Package, what fate) {
 // decode decodes what was put aside for it.
 func (s *sorting) decode() {
 	trouble := make([]error, len(s.toDecode))
-	parallel(len(s.toDecode), func(i int) {
+	manifest.Each(len(s.toDecode), func(i int) {
 		u := s.toDecode[i]
 		u.object, trouble[i] = u.Recall()
 	})

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
-	"golang.org/x/sync/errgroup"
 )
 
 // Read returns the documents of one file: see Reader.Read.
@@ -83,19 +81,14 @@ func (r *Reader) ReadAll(names []string, done func(i int, documents []*Document,
 	if files, ok := r.files.(ordering); ok && len(unknown) > 1 {
 		files.Order(unknown)
 	}
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
 	var mu sync.Mutex
-	for _, name := range unknown {
-		g.Go(func() error {
-			documents, err := anew[name].readAnew()
-			mu.Lock()
-			defer mu.Unlock()
-			done(anew[name].at, documents, err)
-			return nil
-		})
-	}
-	_ = g.Wait() // nothing returns an error
+	Each(len(unknown), func(i int) {
+		one := anew[unknown[i]]
+		documents, err := one.readAnew()
+		mu.Lock()
+		defer mu.Unlock()
+		done(one.at, documents, err)
+	})
 }
 
 func (r *Reader) content(name string) *content {
