@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -307,6 +308,23 @@ func TestUpgradeBreaks(t *testing.T) {
 		}
 		if diff := cmp.Diff(breaks, got); diff != "" {
 			t.Errorf("to %s, of active definitions only (-want +got):\n%s\n%v", to, diff, p.Notes)
+		}
+	}
+}
+
+// What a cluster has under another name cannot be installed a second time.
+func TestInstalledUnderAnotherName(t *testing.T) {
+	r := sea(t)
+	files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.0.0", ""))
+	for revision, want := range map[string][]string{
+		"provider-sea-d1e212fb9ee6": {registry.RuleMoved}, // another image
+		"acme-sea-d1e212fb9ee6":     {catalogue.RuleSource, registry.RuleMoved},
+	} {
+		s := &registry.Source{Next: commit{files: files}, Cache: t.TempDir(), Installed: func(context.Context) ([]catalogue.Live, error) {
+			return []catalogue.Live{{Source: r.Host + "/acme/provider-sea", Version: "v1.0.0", Revision: revision}}, nil
+		}}
+		if diff := cmp.Diff(want, rules(rendered(t, s, render.OwnerCrossplane), manifest.Warning)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", revision, diff)
 		}
 	}
 }

@@ -42,3 +42,13 @@ func (l Live) Is(digest string) bool {
 	}
 	return false
 }
+
+// By says whether a revision is that of a package object of a name.
+func (l Live) By(name string) bool {
+	const id = len("-0123456789ab")
+	if len(l.Revision) <= id {
+		return false
+	}
+	is := strings.ReplaceAll(name[:min(len(name), 50)], ".", "-")
+	return strings.Trim(is, "-") == strings.Trim(l.Revision[:len(l.Revision)-id], "-")
+}

@@ -25,3 +25,19 @@ func TestLiveIs(t *testing.T) {
 		}
 	}
 }
+
+func TestLiveBy(t *testing.T) {
+	long := strings.Repeat("a", 60)
+	for revision, names := range map[string]map[string]bool{
+		"provider-sea-d1e212fb9ee6":               {"provider-sea": true, "provider": false, "provider-sea-d1": false, "": false},
+		"provider-sea-v2-d1e212fb9ee6":            {"provider-sea.v2": true, "provider-sea-v2": true},
+		strings.Repeat("a", 50) + "-d1e212fb9ee6": {long: true, long[:49]: false},
+		"": {"provider-sea": false, "": false},
+	} {
+		for name, want := range names {
+			if got := (Live{Revision: revision}).By(name); got != want {
+				t.Errorf("%q by %q: want %t, got %t", revision, name, want, got)
+			}
+		}
+	}
+}

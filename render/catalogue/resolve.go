@@ -380,6 +380,7 @@ func (res *resolution) findings(locked map[string]Locked) []manifest.Finding {
 	var found []manifest.Finding
 	for _, n := range res.nodes {
 		found = append(found, n.twice()...)
+		found = append(found, n.elsewhere(res.installed)...)
 		found = append(found, n.stale(locked)...)
 		if n.image == nil || n.err != nil {
 			continue
@@ -432,6 +433,20 @@ func (n *node) twice() []manifest.Finding {
 		})
 	}
 	return found
+}
+
+// elsewhere finds packages that the cluster has under another name already: as a dependency, or
+// by somebody else's hand.
+func (n *node) elsewhere(installed map[string]Live) []manifest.Finding {
+	there, ok := installed[n.request.Source]
+	if !ok || len(n.roots) == 0 || slices.ContainsFunc(n.roots, func(r root) bool { return there.By(r.id.Name) }) {
+		return nil
+	}
+	return []manifest.Finding{{
+		Rule: RuleSource, Severity: manifest.Warning, Origin: n.roots[0].origin,
+		Message: fmt.Sprintf("the cluster has %s already, as revision %s, which is none of %s: Crossplane installs a source once, and resolves no dependency while there are two", n.request.Source, there.Revision, n.roots[0].id),
+		Fix:     "give the object the name of the one that is there, or delete that first",
+	}}
 }
 
 // cycles finds packages that depend on themselves.
