@@ -178,6 +178,8 @@ func packageOf(u *unstructured.Unstructured) plan.LivePackage {
 	}
 	p.Image, _, _ = unstructured.NestedString(u.Object, "status", "currentIdentifier")
 	p.Revision, _, _ = unstructured.NestedString(u.Object, "status", "currentRevision")
+	image, _, _ := unstructured.NestedString(u.Object, "spec", "package")
+	p.Behind = p.Image != "" && p.Image != image
 	return p
 }
 

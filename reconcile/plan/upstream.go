@@ -51,6 +51,7 @@ type LivePackage struct {
 	Reason             string // of the condition that matters: "AwaitingActivation" is healthy
 	Message            string
 	Image, Revision    string // that Crossplane looked at last; "" where it has not yet
+	Behind             bool   // it is to be another image than that
 }
 
 // A CheckState is how far something is that must hold and that we do not write.
@@ -258,6 +259,12 @@ func (p LivePackage) check(exists bool) (CheckState, string) {
 	switch {
 	case !exists:
 		return Pending, "it is not in the cluster yet"
+	case p.Behind && p.Paused:
+		return Broken, isPaused
+	case p.Behind && p.Installed == metav1.ConditionTrue: // what it says is of the version before
+		return Pending, "Crossplane has not looked at this version yet"
+	case p.Behind:
+		return Pending, cmp.Or(p.Message, "Crossplane is installing it")
 	case p.Installed == metav1.ConditionTrue && p.Healthy == metav1.ConditionTrue:
 		return Holds, ""
 	case p.Reason == "AwaitingActivation", p.Reason == inactiveRevision:

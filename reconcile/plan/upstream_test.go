@@ -378,6 +378,32 @@ func TestChecks(t *testing.T) {
 			},
 			want: map[string]CheckState{buckets: Pending, "team": Pending, "provider-toy": Holds},
 		},
+		"UpgradeNotSeen": {
+			reason: "What a package says before Crossplane has looked at its new version is of the old one.",
+			up: Upstream{
+				Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionTrue}},
+				Policies:    map[string]LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
+				Packages:    map[manifest.ID]LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue, Behind: true}},
+			},
+			want: map[string]CheckState{buckets: Holds, "team": Holds, "provider-toy": Pending},
+		},
+		"UpgradeNotPulled": {
+			up: Upstream{
+				Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionTrue}},
+				Policies:    map[string]LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
+				Packages:    map[manifest.ID]LivePackage{toyProvider: {Installed: metav1.ConditionFalse, Message: "cannot unpack package", Behind: true}},
+			},
+			want: map[string]CheckState{buckets: Holds, "team": Holds, "provider-toy": Pending},
+		},
+		"UpgradeOfWhatIsPaused": {
+			reason: "Crossplane will not look until somebody lets it.",
+			up: Upstream{
+				Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionTrue}},
+				Policies:    map[string]LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
+				Packages:    map[manifest.ID]LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue, Behind: true, Paused: true}},
+			},
+			want: map[string]CheckState{buckets: Holds, "team": Holds, "provider-toy": Broken},
+		},
 		"Blocked": {
 			reason: "Crossplane gives blocked and pending one reason; only the status tells them apart.",
 			up: Upstream{
