@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // patience is how long one count may take. What takes longer is in use.
@@ -96,9 +95,9 @@ func (c *Cluster) answer(ctx context.Context, q plan.Question, usages func() ([]
 	case "pkg.crossplane.io":
 		switch id.Kind {
 		case "Provider", "Configuration":
-			return c.ownedBy(ctx, id)
+			return c.packaged(ctx, id)
 		case "Function":
-			return c.functionOf(ctx, id)
+			return c.runBy(ctx, id)
 		}
 	}
 	if id.Kind == "ProviderConfig" || id.Kind == "ClusterProviderConfig" {
@@ -146,7 +145,7 @@ func (c *Cluster) protectors(ctx context.Context, id manifest.ID, usages func() 
 	var t tally
 	for i := range all {
 		if u := &all[i]; u.GetDeletionTimestamp() == nil && plan.UsageNames(u, id, o.Labels) {
-			t.add(1, describe(manifest.IDOf(u)))
+			t.add(manifest.IDOf(u))
 		}
 	}
 	return plan.Answer(t), nil
@@ -174,20 +173,24 @@ func (c *Cluster) storedVersions(ctx context.Context, id manifest.ID) (plan.Answ
 	return plan.Answer{Count: int64(len(versions)), Example: strings.Join(versions, " ")}, err
 }
 
-// A tally counts and keeps the first as an example.
+// A tally counts, and keeps the first as an example.
 type tally plan.Answer
 
-func (t *tally) add(n int64, example string) {
+// add counts an object, by the identity that it has here.
+func (t *tally) add(id manifest.ID) {
 	if t.Count == 0 {
-		t.Example = example
+		t.Example = describe(id)
 	}
-	t.Count += n
+	t.Count++
+	t.These = append(t.These, id)
 }
 
 func (t *tally) addAll(a plan.Answer) {
-	if a.Count > 0 {
-		t.add(a.Count, a.Example)
+	if t.Count == 0 {
+		t.Example = a.Example
 	}
+	t.Count += a.Count
+	t.These = append(t.These, a.These...)
 }
 
 // instances counts the custom resources of a CRD, by the version they are stored in: to
@@ -207,19 +210,28 @@ func (c *Cluster) instances(ctx context.Context, crd string) (plan.Answer, error
 	if len(versions) == 0 {
 		return plan.Answer{}, fmt.Errorf("the CRD %s serves no version", crd)
 	}
-	gvr := schema.GroupVersionResource{Group: group, Version: versions[0], Resource: plural}
-	l, err := c.metadata.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1})
+	return c.some(ctx, schema.GroupVersionResource{Group: group, Version: versions[0], Resource: plural}, kind)
+}
+
+// mostNamed is how many of the objects that are in the way are known by name. What a commit
+// takes out together with what they depend on is less.
+const mostNamed = 10
+
+// some counts the objects of a kind.
+func (c *Cluster) some(ctx context.Context, gvr schema.GroupVersionResource, kind string) (plan.Answer, error) {
+	l, err := c.metadata.Resource(gvr).List(ctx, metav1.ListOptions{Limit: mostNamed})
 	if err != nil {
 		return plan.Answer{}, err
 	}
 	var t tally
 	for _, item := range l.Items {
-		t.add(1, describe(manifest.ID{Kind: kind, Namespace: item.Namespace, Name: item.Name}))
+		t.add(manifest.ID{Group: gvr.Group, Kind: kind, Namespace: item.Namespace, Name: item.Name})
 	}
-	if l.RemainingItemCount != nil {
-		t.add(*l.RemainingItemCount, "")
-	} else if l.Continue != "" {
-		t.add(1, "") // there are more, and the server does not say how many
+	switch {
+	case l.RemainingItemCount != nil:
+		t.Count += *l.RemainingItemCount
+	case l.Continue != "":
+		t.Count++ // there are more, and the server does not say how many
 	}
 	return plan.Answer(t), nil
 }
@@ -242,152 +254,6 @@ func readableVersions(crd *unstructured.Unstructured) []string {
 	return versions
 }
 
-// composites counts the composite resources and claims of an XRD.
-func (c *Cluster) composites(ctx context.Context, id manifest.ID) (plan.Answer, error) {
-	u, err := c.read(ctx, id)
-	if apierrors.IsNotFound(err) {
-		return plan.Answer{}, nil
-	}
-	if err != nil {
-		return plan.Answer{}, err
-	}
-	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
-	var t tally
-	for _, names := range []string{"names", "claimNames"} {
-		plural, ok, _ := unstructured.NestedString(u.Object, "spec", names, "plural")
-		if !ok {
-			continue
-		}
-		a, err := c.instances(ctx, plural+"."+group)
-		if err != nil {
-			return plan.Answer{}, err
-		}
-		t.addAll(a)
-	}
-	return plan.Answer(t), nil
-}
-
-// composedBy counts the composite resources that name a Composition.
-func (c *Cluster) composedBy(ctx context.Context, id manifest.ID) (plan.Answer, error) {
-	var t tally
-	for _, gk := range c.surface.withCategory("composite") {
-		err := c.count(ctx, gk, &t, func(o *unstructured.Unstructured) bool {
-			legacy, _, _ := unstructured.NestedString(o.Object, "spec", "compositionRef", "name")
-			name, _, _ := unstructured.NestedString(o.Object, "spec", "crossplane", "compositionRef", "name")
-			return legacy == id.Name || name == id.Name
-		})
-		if err != nil {
-			return plan.Answer{}, err
-		}
-	}
-	return plan.Answer(t), c.complete()
-}
-
-// functionOf counts the Compositions that run a Function.
-func (c *Cluster) functionOf(ctx context.Context, id manifest.ID) (plan.Answer, error) {
-	var t tally
-	composition := schema.GroupKind{Group: "apiextensions.crossplane.io", Kind: "Composition"}
-	if err := c.surface.known(composition); err != nil {
-		return plan.Answer{}, err
-	}
-	if _, served := c.surface.kinds[composition]; !served {
-		return plan.Answer{}, nil
-	}
-	err := c.count(ctx, composition, &t, func(o *unstructured.Unstructured) bool {
-		pipeline, _, _ := unstructured.NestedSlice(o.Object, "spec", "pipeline")
-		return slices.ContainsFunc(pipeline, func(step any) bool {
-			m, _ := step.(map[string]any)
-			name, _, _ := unstructured.NestedString(m, "functionRef", "name")
-			return name == id.Name
-		})
-	})
-	return plan.Answer(t), err
-}
-
-// ownedBy counts the definitions and Compositions that a package, or a revision of it, owns.
-func (c *Cluster) ownedBy(ctx context.Context, id manifest.ID) (plan.Answer, error) {
-	o, err := c.get(ctx, c.surface, id)
-	if apierrors.IsNotFound(err) {
-		return plan.Answer{}, nil
-	}
-	if err != nil {
-		return plan.Answer{}, err
-	}
-	owners := map[types.UID]bool{o.UID: true}
-	revisions, err := c.served(ctx, schema.GroupKind{Group: id.Group, Kind: id.Kind + "Revision"})
-	if err != nil {
-		return plan.Answer{}, err
-	}
-	for _, r := range revisions {
-		if ownedByAny(r, owners) {
-			owners[r.UID] = true
-		}
-	}
-	var t tally
-	for _, gk := range []schema.GroupKind{
-		{Group: "apiextensions.crossplane.io", Kind: "ManagedResourceDefinition"},
-		{Group: "apiextensions.crossplane.io", Kind: "CompositeResourceDefinition"},
-		{Group: "apiextensions.crossplane.io", Kind: "Composition"},
-		groupKind(plan.CRD("")),
-	} {
-		objects, err := c.served(ctx, gk)
-		if err != nil {
-			return plan.Answer{}, err
-		}
-		for _, o := range objects {
-			if ownedByAny(o, owners) {
-				t.add(1, describe(idOf(o)))
-			}
-		}
-	}
-	return plan.Answer(t), nil
-}
-
-func ownedByAny(o metav1.Object, owners map[types.UID]bool) bool {
-	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return owners[r.UID] })
-}
-
-// served lists a kind where it is served.
-func (c *Cluster) served(ctx context.Context, gk schema.GroupKind) ([]*metav1.PartialObjectMetadata, error) {
-	if _, served := c.surface.kinds[gk]; !served {
-		return nil, c.surface.known(gk)
-	}
-	return c.list(ctx, c.surface, gk, "", "")
-}
-
-// usages counts who uses a ProviderConfig, by the usages that its provider keeps.
-func (c *Cluster) usages(ctx context.Context, id manifest.ID) (plan.Answer, error) {
-	var t tally
-	counted := false
-	for _, gk := range c.surface.listable {
-		if gk.Group != id.Group || !strings.HasSuffix(gk.Kind, "ProviderConfigUsage") {
-			continue
-		}
-		counted = true
-		if err := c.count(ctx, gk, &t, func(o *unstructured.Unstructured) bool { return uses(o, id) }); err != nil {
-			return plan.Answer{}, err
-		}
-	}
-	if !counted {
-		return plan.Answer{}, fmt.Errorf("the group %s serves no ProviderConfigUsage", id.Group)
-	}
-	return plan.Answer(t), nil
-}
-
-// uses says whether a usage is of a ProviderConfig. One that does not say of which kind is
-// of the kind that it is named after.
-func uses(usage *unstructured.Unstructured, id manifest.ID) bool {
-	ref, ok, _ := unstructured.NestedMap(usage.Object, "providerConfigRef")
-	if !ok {
-		ref, _, _ = unstructured.NestedMap(usage.Object, "spec", "providerConfigRef")
-	}
-	kind, _ := ref["kind"].(string)
-	if kind == "" {
-		kind = strings.TrimSuffix(usage.GetKind(), "Usage")
-	}
-	return ref["name"] == id.Name && kind == id.Kind && (id.Namespace == "" || usage.GetNamespace() == id.Namespace)
-}
-
 // count reads the objects of a kind in full, a page at a time, and counts some of them.
 func (c *Cluster) count(ctx context.Context, gk schema.GroupKind, t *tally, which func(*unstructured.Unstructured) bool) error {
 	gvr, err := c.surface.resource(gk, "")
@@ -402,7 +268,7 @@ func (c *Cluster) count(ctx context.Context, gk schema.GroupKind, t *tally, whic
 		}
 		for i := range l.Items {
 			if o := &l.Items[i]; which(o) {
-				t.add(1, describe(manifest.IDOf(o)))
+				t.add(manifest.IDOf(o))
 			}
 		}
 		if options.Continue = l.GetContinue(); options.Continue == "" {
@@ -444,7 +310,7 @@ func (c *Cluster) inside(ctx context.Context, namespace string) (plan.Answer, er
 	for _, objects := range found {
 		for _, o := range objects {
 			if !plan.Ours(o, c.sync) && !comesWithNamespace(idOf(o)) {
-				t.add(1, describe(idOf(o)))
+				t.add(idOf(o))
 			}
 		}
 	}

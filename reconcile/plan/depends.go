@@ -291,6 +291,7 @@ func (p *Plan) keepDependencies(first order, seen Observed) {
 			for _, by := range dependants[s.ID] {
 				s.leaveTo(steps[by], slices.ContainsFunc(first[by], func(e edge) bool { return e.to == s.ID }))
 			}
+			s.goAfter(Case{Want: p.Want, Seen: seen, Steps: p.Steps})
 			again = again || s.Action != Prune
 			p.Steps[i], steps[s.ID] = s, s
 		}
@@ -316,6 +317,36 @@ func (s *Step) leaveTo(by Step, still bool) {
 	}
 	if s.Action != Prune {
 		s.Waits, s.after = "", nil
+	}
+}
+
+// mostAwaited is how many objects are named that a prune waits for.
+const mostAwaited = 3
+
+// goAfter has a prune wait for what would go with it and goes itself, and for a policy that
+// would undo it.
+func (s *Step) goAfter(c Case) {
+	if c.Seen.Ends != NoEnding || s.Action != Prune {
+		return // what ends goes a tier at a time
+	}
+	users := c.users(s.ID)
+	if s.TakesBack {
+		users = append(users, c.leavingPolicies(s.ID.Name)...)
+	}
+	for i, by := range users {
+		switch {
+		case by.Action != Prune:
+			s.Action, s.Would, s.Guard, s.Waits, s.after = Hold, Prune, guardDepended, "", nil
+			s.Reason = the(by.ID) + " has to go first, and stays; see there why"
+			return
+		case i < mostAwaited:
+			s.wait(by.ID, the(by.ID)+" to be gone")
+		default:
+			s.after = append(s.after, by.ID)
+		}
+	}
+	if more := len(users) - mostAwaited; more > 0 {
+		s.Waits += fmt.Sprintf(", and for %d more", more)
 	}
 }
 

@@ -23,15 +23,15 @@ const (
 	Orphan   Ending = "Orphan" // it stays, and is nobody's
 )
 
-// leaving is the step for an object that nobody wants, whose prune it was, when the sync ends;
-// false is that there is nothing to do but to forget it. released are those that somebody else
-// makes now; again is that we deleted it before, and others wait for it to be gone.
-func (p Plan) leaving(s Step, live *metav1.PartialObjectMetadata, released, again bool) (Step, bool) {
+// leaving is the step for an object that nobody wants, whose prune it was; false is that there is
+// nothing to do but to forget it. released are those that somebody else makes now. What is being
+// deleted already is waited for, unless it waits for us.
+func (p Plan) leaving(s Step, live *metav1.PartialObjectMetadata, released bool) (Step, bool) {
 	switch {
 	case released || p.Ends == Orphan:
 		s.Action = Release
 		return s, Ours(live, p.Sync)
-	case (p.Ends == Delete || again) && live.GetDeletionTimestamp() != nil:
+	case live.GetDeletionTimestamp() != nil && !s.Unprotects:
 		s.Deleting, s.Reason = true, WhyDeleting(live)
 	}
 	return s, true
@@ -87,21 +87,6 @@ func (p Plan) Foremost() Plan {
 // Concerns says whether a question is about a step of the plan.
 func (p Plan) Concerns(q Question) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.ID == q.Of })
-}
-
-// going is how many objects of the kinds that a CRD, or a definition of that name, serves go
-// before it.
-func (c Case) going(name string) int64 {
-	if c.Seen.Ends != Delete {
-		return 0
-	}
-	n := int64(0)
-	for _, s := range c.Steps {
-		if k := c.Seen.Kinds[groupKind(s.ID)]; s.Action == Prune && k.Resource+"."+s.ID.Group == name {
-			n++
-		}
-	}
-	return n
 }
 
 // Releasing is the merge patch that takes our marks from a live object, and our name from its

@@ -124,9 +124,27 @@ func (c Case) matchedLive(name string) bool { return c.livePolicy(name) != "" }
 // livePolicy is the first policy of the cluster that would activate a definition, as it
 // is now: what the commit makes of the policy comes first in the order of a pass.
 func (c Case) livePolicy(name string) string {
+	return c.policyBut(name, nil)
+}
+
+// leavingPolicies are the steps of those policies of the cluster that name a definition, and that the
+// commit does not want any more.
+func (c Case) leavingPolicies(name string) []Step {
+	var steps []Step
+	for _, s := range c.Steps {
+		if s.ID == MRAP(s.ID.Name) && (s.Action == Prune || s.Would == Prune) && c.Seen.Upstream.Policies[s.ID.Name].matches(name) {
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+// policyBut is livePolicy, of all policies but those of steps.
+func (c Case) policyBut(name string, but []Step) string {
 	for _, policy := range slices.Sorted(maps.Keys(c.Seen.Upstream.Policies)) {
 		replaced := slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == MRAP(policy) }) &&
 			c.Seen.Trials[MRAP(policy)].Err == nil // what the API server refuses replaces nothing
+		replaced = replaced || slices.ContainsFunc(but, func(s Step) bool { return s.ID == MRAP(policy) })
 		if !replaced && c.Seen.Upstream.Policies[policy].matches(name) {
 			return policy
 		}

@@ -131,7 +131,7 @@ func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool
 	for _, g := range guards {
 		passing := 0
 		for _, s := range p.Steps {
-			if s.Action == Prune && !approved[s.ID] {
+			if s.counts() && !approved[s.ID] {
 				passing++
 			}
 		}
@@ -368,16 +368,45 @@ func isInstance(id manifest.ID, c Case) bool {
 	})
 }
 
-// inUse holds what live objects would go with.
+// inUse holds what live objects would go with, or would be broken without.
 func inUse(s Step, c Case) Ruling {
 	if !hasDependents(s.ID) {
 		return allowed
 	}
-	q := Question{Ask: Dependents, Of: s.ID}
-	if a, ok := c.Seen.Answers[q]; ok && a.Unknown == "" && a.Count > 0 && a.Count <= c.going(s.ID.Name) {
-		return Ruling{Reason: plural(a.Count, "object") + " of it go first"}
+	all := c.users(s.ID)
+	if len(all) > 0 && !slices.ContainsFunc(all, func(by Step) bool { return by.Action != Prune }) {
+		return Ruling{Reason: plural(int64(len(all)), "object") + " of it go first"}
 	}
-	return counted(q, c, "%s would be deleted with it%s; delete them first", "live object")
+	format := "%s would be deleted with it%s; delete them first"
+	if s.ID.Kind == "Composition" || s.ID.Kind == "Function" {
+		format = "%s would be broken without it%s; have them use another one, or delete them first"
+	}
+	return counted(Question{Ask: Dependents, Of: s.ID}, c, format, "live object")
+}
+
+// users are the steps of all that would go with an object, where the commit does not want any of
+// that either. Of what others made, and of what nobody counted, there are none.
+func (c Case) users(of manifest.ID) []Step {
+	a := c.Seen.Answers[Question{Ask: Dependents, Of: of}]
+	if a.Unknown != "" || a.Count == 0 {
+		return nil
+	}
+	these := make(map[manifest.ID]bool, len(a.These))
+	for _, id := range a.These {
+		these[c.Seen.asWritten(id)] = true
+	}
+	serves := of.IsCRD() || of.IsMRD() // then the kind tells, however many there are
+	var steps []Step
+	for _, s := range c.Steps {
+		k := c.Seen.Kinds[groupKind(s.ID)]
+		if (s.Action == Prune || s.Would == Prune) && (these[s.ID] || serves && k.Resource+"."+s.ID.Group == of.Name) {
+			steps = append(steps, s)
+		}
+	}
+	if int64(len(steps)) < a.Count {
+		return nil
+	}
+	return steps
 }
 
 // hasDependents says whether deleting an object of the kind takes others along.
@@ -484,14 +513,18 @@ func empty(_ Step, c Case) Ruling {
 	return allowed
 }
 
+// counts says whether a step is one of the prunes of which there may be too many: it takes away
+// something that a person asked for, and nobody took it away before.
+func (s Step) counts() bool { return s.Action == Prune && !s.Deleting && !isOurUsage(s.ID) }
+
 // many holds all prunes where they are more than anyone expects of one commit.
 func many(most int) func(Step, Case) Ruling {
-	return func(_ Step, c Case) Ruling {
+	return func(s Step, c Case) Ruling {
 		limit := most
 		if limit == 0 {
 			limit = min(max(len(c.Seen.Inventory.Entries)/5, 3), 20)
 		}
-		if c.Passing <= limit || c.Seen.Ends != NoEnding {
+		if c.Passing <= limit || c.Seen.Ends != NoEnding || !s.counts() {
 			return allowed
 		}
 		return held("%d prunes in one pass are more than %d; raise maxPrunes if that is meant", c.Passing, limit)

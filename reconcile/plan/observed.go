@@ -151,4 +151,6 @@ type Answer struct {
 	Count   int64
 	Example string // one of them, for people: "Bucket team-a/logs"
 	Unknown string // why it could not be counted; "" where it was
+
+	These []manifest.ID // as many of them as are known by name
 }

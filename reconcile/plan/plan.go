@@ -161,7 +161,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 			}
 			continue
 		}
-		s, some := p.leaving(prune(id, e, live), live, released, e.Strategy == "Delete" && e.Actuation == "Succeeded")
+		s, some := p.leaving(prune(id, e, live), live, released)
 		if !some {
 			p.Gone = append(p.Gone, id)
 			continue

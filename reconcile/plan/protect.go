@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -16,6 +17,20 @@ import (
 
 // ProtectAnnotation asks that what an object depends on is not deleted before it, by whomever.
 const ProtectAnnotation = "headgate.dev/protect-dependencies"
+
+// usagePrefix begins the names of Usages that nobody declared.
+const usagePrefix = "headgate-"
+
+// isOurUsage says whether an object is a Usage that protects a dependency, and is there for no
+// other reason.
+func isOurUsage(id manifest.ID) bool {
+	sum, ours := strings.CutPrefix(id.Name, usagePrefix)
+	_, err := hex.DecodeString(sum)
+	return ours && err == nil && len(sum) == 2*usageSum && isUsage(groupKind(id))
+}
+
+// usageSum is how much of the hash is in the name of a Usage.
+const usageSum = 8
 
 // protectFinalizer keeps an object where Crossplane serves no Usages.
 const protectFinalizer = "headgate.dev/protected"
@@ -108,7 +123,7 @@ func (o Observed) usageOf(by, on manifest.ID) (id manifest.ID, of Kind, served b
 		}
 	}
 	sum := sha256.Sum256([]byte(o.Inventory.Sync.Key() + " " + by.String() + " " + on.String()))
-	id.Name = "headgate-" + hex.EncodeToString(sum[:8])
+	id.Name = usagePrefix + hex.EncodeToString(sum[:usageSum])
 	_, served = o.Kinds[schema.GroupKind{Group: id.Group, Kind: id.Kind}]
 	return id, of, served && known
 }

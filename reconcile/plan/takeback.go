@@ -154,7 +154,8 @@ func final(s Step, c Case) Ruling {
 	if !s.TakesBack || c.Want.Owner != render.OwnerCrossplane {
 		return allowed
 	}
-	if policy := c.livePolicy(s.ID.Name); policy != "" {
+	leaving := slices.DeleteFunc(c.leavingPolicies(s.ID.Name), func(s Step) bool { return s.Action != Prune }) // it waits for those
+	if policy := c.policyBut(s.ID.Name, leaving); policy != "" {
 		return held("it is not taken back: the policy %s in the cluster names it; %s", policy, tame(policy))
 	}
 	revision, installed := installedBy(c.Live(s))

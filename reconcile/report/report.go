@@ -105,6 +105,7 @@ type Step struct {
 	Words      bool                `json:"words,omitempty"`     // of a CRD or MRD: nothing but descriptions changes
 	TakesFrom  []string            `json:"takesFrom,omitempty"` // the field managers from whom it takes fields
 	Waits      string              `json:"waits,omitempty"`
+	Deleting   bool                `json:"deleting,omitempty"` // of a prune: somebody asked for it before, and it is not over
 	NotReady   string              `json:"notReady,omitempty"`
 	NotReached bool                `json:"notReached,omitempty"` // the pass stopped before it
 	Error      string              `json:"error,omitempty"`
@@ -238,6 +239,7 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: s.Reason, Approved: s.Approved, TakesBack: s.TakesBack,
 		ID: s.ID, APIVersion: s.APIVersion, Because: s.Because,
 		Changes: s.Changes(), TakesFrom: s.TakesFrom(), Waits: s.Waits, NotReady: o.NotReady,
+		Deleting:   s.Deleting && s.Action == plan.Prune,
 		definition: s.Definition,
 		active:     s.ID.IsCRD() || len(s.Because) > 0,
 	}
@@ -263,6 +265,7 @@ func (c *Summary) count(s Step, waiting bool) {
 		c.Failed++
 	case waiting:
 		c.Waiting++
+	case s.Deleting: // it was counted when it was asked for
 	case s.TakesBack && (s.Action == plan.Prune || s.Action == plan.Update): // counted by definition
 	case s.Action == plan.Create:
 		c.Created++
@@ -305,7 +308,7 @@ func (r Report) Changes() bool {
 		return true
 	}
 	return slices.ContainsFunc(r.Steps, func(s Step) bool {
-		return s.Action != plan.Keep && s.Action != plan.Hold || s.Action == plan.Hold && s.Would == plan.Prune
+		return s.Action != plan.Keep && s.Action != plan.Hold && !s.Deleting || s.Action == plan.Hold && s.Would == plan.Prune
 	})
 }
 

@@ -40,22 +40,29 @@ var looks = map[plan.Action]look{
 	plan.Release: {"o", "\x1b[33m"},
 	plan.Keep:    {"=", "\x1b[2m"},
 	drifted:      {"=", "\x1b[35m"},
+	deleting:     {"-", "\x1b[2m"},
 }
 
 // drifted is how drift is told that stays as it is.
 const drifted plan.Action = "drift"
+
+// deleting is how a prune is told that was asked for before, and is not over.
+const deleting plan.Action = "deleting"
 
 // told is the action by which a step is told.
 func (s Step) told() plan.Action {
 	if s.stays() {
 		return drifted
 	}
+	if s.Deleting {
+		return deleting
+	}
 	return s.Action
 }
 
 // order is that in which actions are told: what needs a person comes last, next to
 // the summary.
-var order = []plan.Action{plan.Keep, plan.Create, plan.Update, plan.Release, plan.Prune, drifted, plan.Hold}
+var order = []plan.Action{plan.Keep, plan.Create, plan.Update, plan.Release, plan.Prune, deleting, drifted, plan.Hold}
 
 // Write writes the report. The last line is always its summary.
 func (t Text) Write(w io.Writer, r Report) error {
@@ -114,7 +121,7 @@ func (t Text) step(b *strings.Builder, s Step) {
 	switch {
 	case s.Action == plan.Hold:
 		detail("%s held by guard %q: %s", s.Would, s.Guard, clean(s.Reason))
-	case s.stays(), s.Action == plan.Release && s.Reason != "":
+	case s.stays(), s.Deleting, s.Action == plan.Release && s.Reason != "":
 		detail("%s", clean(s.Reason))
 	case s.Guard != "":
 		detail("retained: %s", clean(s.Reason))
