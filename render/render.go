@@ -15,6 +15,8 @@ import (
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Options say how to render; the zero value is what a user gets who sets nothing.
@@ -55,6 +57,9 @@ type Left struct {
 	Package string // its Directory
 
 	Composition *Object // of a Composition: what it says, for whoever wants to know what it uses
+
+	// Content decodes it. Every call makes a new one.
+	Content func() (*unstructured.Unstructured, error)
 }
 
 // Within is the package of a registry that a place is in.
@@ -87,7 +92,7 @@ func (d Desired) Placed(f manifest.Finding) manifest.Finding {
 
 // left is what is left of an object to Crossplane.
 func left(o manifest.Object, shipper *catalogue.Package) (Left, error) {
-	l := Left{ID: o.ID(), Origin: o.Origin, Package: shipper.Directory}
+	l := Left{ID: o.ID(), Origin: o.Origin, Package: shipper.Directory, Content: o.Document.Recall}
 	if !l.ID.IsComposition() {
 		return l, nil
 	}

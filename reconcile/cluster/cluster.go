@@ -84,6 +84,7 @@ type Cluster struct {
 	surface  *surface                     // what was discovered last
 	stored   *core.ConfigMap              // the inventory as it was last read or written
 	siblings map[string]map[string]string // with its values, by name
+	packages map[manifest.ID]comparison   // of packages whose update is planned: what it replaces
 	waited   map[manifest.ID]string       // of what did not become ready in time: the commit for which we waited
 	progress sync.Mutex
 }

@@ -102,6 +102,9 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 		return plan.Observed{}, err
 	}
 	done()
+	if seen.Replaced, err = c.replaced(ctx, seen, commit); err != nil {
+		return plan.Observed{}, err
+	}
 	seen.Dependencies, err = c.dependencies(ctx, seen, asked, sp)
 	return seen, err
 }

@@ -46,8 +46,8 @@ func (c Case) Live(s Step) *metav1.PartialObjectMetadata {
 // A Ruling is what a guard says. The zero value allows.
 type Ruling struct {
 	Answer Response
-	Reason string    // what a person reads, and can act on; of what is allowed, a note
-	Needs  *Question // the guard has to know this first; until then it holds, or notes that nobody knows
+	Reason string     // what a person reads, and can act on; of what is allowed, a note
+	Needs  []Question // the guard has to know these first; until then it holds, or notes that nobody knows
 }
 
 // A Response is allow, retain or hold.
@@ -140,8 +140,8 @@ func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool
 				continue
 			}
 			r := g.Rule(s, Case{Want: p.Want, Seen: seen, Passing: passing, Steps: p.Steps})
-			if r.Needs != nil && (!seen.Offline || seen.Counts) {
-				p.open = append(p.open, *r.Needs)
+			if !seen.Offline || seen.Counts {
+				p.open = append(p.open, r.Needs...)
 			}
 			switch r.Answer {
 			case Allowed:
@@ -332,7 +332,7 @@ func protected(s Step, c Case) Ruling {
 	switch {
 	case !answered:
 		r := held("it has not been read whether a Crossplane Usage protects it")
-		r.Needs = &q
+		r.Needs = []Question{q}
 		return r
 	case a.Unknown != "":
 		return held("whether a Crossplane Usage protects it cannot be read (%s)", a.Unknown)
@@ -378,8 +378,11 @@ func inUse(s Step, c Case) Ruling {
 		return Ruling{Reason: plural(int64(len(all)), "object") + " of it go first"}
 	}
 	format := "%s would be deleted with it%s; delete them first"
-	if s.ID.Kind == "Composition" || s.ID.Kind == "Function" {
+	switch s.ID.Kind {
+	case "Composition", "Function":
 		format = "%s would be broken without it%s; have them use another one, or delete them first"
+	case "Configuration": // its XRDs go, and its Compositions
+		format = "%s would be deleted, or broken, without it%s; delete them first"
 	}
 	return counted(Question{Ask: Dependents, Of: s.ID}, c, format, "live object")
 }
@@ -464,10 +467,10 @@ func counted(q Question, c Case, format, noun string) Ruling {
 	a, ok := c.Seen.Answers[q]
 	switch {
 	case !ok && c.Seen.Offline:
-		return Ruling{Reason: "what would be deleted with it is not known without a cluster; a pass holds it while that is anything", Needs: &q}
+		return Ruling{Reason: "what would be deleted with it is not known without a cluster; a pass holds it while that is anything", Needs: []Question{q}}
 	case !ok:
 		r := held("it has not been counted what would be deleted with it")
-		r.Needs = &q
+		r.Needs = []Question{q}
 		return r
 	case a.Unknown != "":
 		return held("what would be deleted with it cannot be counted (%s), so it counts as in use", a.Unknown)

@@ -24,6 +24,7 @@ type Observed struct {
 	Kinds        map[schema.GroupKind]Kind
 	Instances    map[schema.GroupKind]bool // kinds of which the base of a comparison says that they reach beyond a cluster
 	Answers      map[Question]Answer
+	Replaced     map[manifest.ID][]Replacement // by Provider or Configuration: what its update makes worse of what it installed
 	Upstream     Upstream
 	Terms        Terms                       // of the sync
 	Left         map[manifest.ID]bool        // what bears the mark of another sync whose inventory does not hold it

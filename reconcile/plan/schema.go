@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,7 +14,7 @@ import (
 // A SchemaChange is one place in which an update of a definition changes what its kind takes.
 type SchemaChange = schema.Change
 
-// Schema is what an update of a CRD, or of an MRD, changes for those who use its kind. Of every
+// Schema is what an update of a CRD, an MRD or an XRD changes for those who use its kind. Of every
 // other step it is nothing.
 func (s Step) Schema() schema.Difference {
 	if s.schema == nil || s.Action != Update && s.Would != Update {
@@ -24,7 +25,7 @@ func (s Step) Schema() schema.Difference {
 
 // compareSchema is what Step.Schema answers.
 func (s Step) compareSchema() schema.Difference {
-	if s.Live == nil || !s.ID.IsCRD() && !s.ID.IsMRD() {
+	if s.Live == nil || !declaresKind(s.ID) {
 		return schema.Difference{}
 	}
 	after, err := s.willBe()
@@ -34,20 +35,30 @@ func (s Step) compareSchema() schema.Difference {
 	return schema.Compare(s.Live, after)
 }
 
+// declaresKind says whether an object makes the API server serve a kind.
+func declaresKind(id manifest.ID) bool { return id.IsCRD() || id.IsMRD() || id.IsXRD() }
+
 // schemas holds an update after which nobody could read what is stored, that the API server
-// would refuse for good, or that breaks what somebody uses.
+// would refuse for good, or that breaks what somebody uses. It may be that of a package that does
+// so to what is installed of it.
 func schemas(s Step, c Case) Ruling {
-	if s.Action != Update || s.Live == nil || !s.ID.IsCRD() && !s.ID.IsMRD() {
+	switch {
+	case s.Action == Update && IsPackage(s.ID):
+		return replaced(s, c)
+	case s.Action != Update || s.Live == nil || !declaresKind(s.ID):
 		return allowed
 	}
 	first, second := stored(s, c), broken(s, c)
+	needs := slices.Concat(first.Needs, second.Needs)
 	switch {
 	case first.Answer == Held, second.Reason == "":
-		return first
 	case second.Answer == Held, first.Reason == "":
-		return second
+		first = second
+	default:
+		first = Ruling{Reason: first.Reason + "; " + second.Reason}
 	}
-	return Ruling{Reason: first.Reason + "; " + second.Reason}
+	first.Needs = needs
+	return first
 }
 
 // broken holds what breaks a kind that has custom resources, and what no kind ever gets: another
@@ -70,13 +81,16 @@ func broken(s Step, c Case) Ruling {
 		return allowed
 	}
 	q := Question{Ask: Dependents, Of: CRD(s.ID.Name)}
+	if s.ID.IsXRD() {
+		q.Of = s.ID // its claims count, too
+	}
 	a, answered := c.Seen.Answers[q]
 	switch {
 	case c.Seen.Offline && !answered:
-		return Ruling{Reason: fmt.Sprintf("its schema breaks: %s; whether custom resources exist is not known without a cluster, and a pass holds it while any do", someOf(breaking)), Needs: &q}
+		return Ruling{Reason: fmt.Sprintf("its schema breaks: %s; whether custom resources exist is not known without a cluster, and a pass holds it while any do", someOf(breaking)), Needs: []Question{q}}
 	case !answered:
 		r := held("its schema breaks: %s; it has not been counted how many custom resources exist", someOf(breaking))
-		r.Needs = &q
+		r.Needs = []Question{q}
 		return r
 	case a.Unknown != "":
 		return held("its schema breaks: %s; custom resources cannot be counted (%s), so it counts as in use", someOf(breaking), a.Unknown)

@@ -20,17 +20,17 @@ func stored(s Step, c Case) Ruling {
 	before, _ := versionsOf(s.Live)
 	removes := slices.ContainsFunc(before, func(v string) bool { return !slices.Contains(declared, v) })
 	versions, _, _ := unstructured.NestedStringSlice(s.Live.Object, "status", "storedVersions")
-	if (s.ID.IsMRD() || c.Seen.Offline) && (drops || removes) {
+	if (!s.ID.IsCRD() || c.Seen.Offline) && (drops || removes) {
 		q := Question{Ask: Stored, Of: CRD(s.ID.Name)}
 		a, answered := c.Seen.Answers[q]
 		switch {
 		case !answered && c.Seen.Offline && drops:
-			return Ruling{Reason: "its conversion webhook is dropped; whether objects are stored in another version is not known without a cluster", Needs: &q}
+			return Ruling{Reason: "its conversion webhook is dropped; whether objects are stored in another version is not known without a cluster", Needs: []Question{q}}
 		case !answered && c.Seen.Offline:
-			return Ruling{Reason: "it declares fewer versions; whether objects are stored in one that goes is not known without a cluster", Needs: &q}
+			return Ruling{Reason: "it declares fewer versions; whether objects are stored in one that goes is not known without a cluster", Needs: []Question{q}}
 		case !answered:
 			r := held("it has not been read in which versions objects are stored")
-			r.Needs = &q
+			r.Needs = []Question{q}
 			return r
 		case a.Unknown != "":
 			return held("its versions, or its conversion webhook, would go, and it cannot be read in which versions objects are stored (%s)", a.Unknown)

@@ -48,6 +48,11 @@ func (id ID) IsCRD() bool {
 	return id.Group == "apiextensions.k8s.io" && id.Kind == "CustomResourceDefinition"
 }
 
+// IsXRD says whether it names a CompositeResourceDefinition.
+func (id ID) IsXRD() bool {
+	return id.Group == "apiextensions.crossplane.io" && id.Kind == "CompositeResourceDefinition"
+}
+
 // IsMRD says whether it names a ManagedResourceDefinition.
 func (id ID) IsMRD() bool {
 	return id.Group == "apiextensions.crossplane.io" && id.Kind == "ManagedResourceDefinition"

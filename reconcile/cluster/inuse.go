@@ -1,0 +1,398 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	groupExtensions = "apiextensions.crossplane.io"
+	groupPackages   = "pkg.crossplane.io"
+)
+
+var (
+	kindXRD         = schema.GroupKind{Group: groupExtensions, Kind: "CompositeResourceDefinition"}
+	kindComposition = schema.GroupKind{Group: groupExtensions, Kind: "Composition"}
+)
+
+// composites counts the composite resources and claims of an XRD.
+func (c *Cluster) composites(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+	u, err := c.read(ctx, id)
+	if apierrors.IsNotFound(err) {
+		return plan.Answer{}, nil
+	}
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+	var t tally
+	for _, names := range []string{"names", "claimNames"} {
+		plural, ok, _ := unstructured.NestedString(u.Object, "spec", names, "plural")
+		if !ok {
+			continue
+		}
+		a, err := c.instances(ctx, plural+"."+group)
+		if err != nil {
+			return plan.Answer{}, err
+		}
+		t.addAll(a)
+	}
+	return plan.Answer(t), nil
+}
+
+// composedBy counts what names a Composition, or would select it: composite resources, claims of
+// which there is no composite resource yet, and XRDs.
+func (c *Cluster) composedBy(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+	composition, err := c.read(ctx, id)
+	if apierrors.IsNotFound(err) {
+		return plan.Answer{}, nil
+	}
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	var t tally
+	composite := compositeType(composition)
+	kinds, err := c.compositeKinds(ctx, composite, func(xrd *unstructured.Unstructured) {
+		for _, ref := range []string{"defaultCompositionRef", "enforcedCompositionRef"} {
+			if name, _, _ := unstructured.NestedString(xrd.Object, "spec", ref, "name"); name == id.Name {
+				t.add(manifest.IDOf(xrd))
+				return
+			}
+		}
+	})
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	for _, gk := range kinds {
+		err := c.count(ctx, gk, &t, func(o *unstructured.Unstructured) bool {
+			_, composes, _ := unstructured.NestedMap(o.Object, "spec", "resourceRef") // a claim, of which the other tells more
+			return !composes && composedOf(o, composition)
+		})
+		if err != nil {
+			return plan.Answer{}, err
+		}
+	}
+	return plan.Answer(t), nil
+}
+
+// compositeType is the kind of the composite resources that a Composition, or a revision of
+// one, is for.
+func compositeType(composition *unstructured.Unstructured) schema.GroupKind {
+	apiVersion, _, _ := unstructured.NestedString(composition.Object, "spec", "compositeTypeRef", "apiVersion")
+	kind, _, _ := unstructured.NestedString(composition.Object, "spec", "compositeTypeRef", "kind")
+	group, _, _ := strings.Cut(apiVersion, "/")
+	return schema.GroupKind{Group: group, Kind: kind}
+}
+
+// compositeKinds are those of a composite resource and of its claims, where they are served. The
+// XRD is shown to whoever asks. Of a kind that has an XRD and is not served nobody can tell what
+// there is.
+func (c *Cluster) compositeKinds(ctx context.Context, composite schema.GroupKind, show func(xrd *unstructured.Unstructured)) ([]schema.GroupKind, error) {
+	var kinds []schema.GroupKind
+	err := c.each(ctx, kindXRD, func(xrd *unstructured.Unstructured) {
+		group, _, _ := unstructured.NestedString(xrd.Object, "spec", "group")
+		if kind, _, _ := unstructured.NestedString(xrd.Object, "spec", "names", "kind"); group != composite.Group || kind != composite.Kind {
+			return
+		}
+		kinds = append(kinds, composite)
+		if claim, _, _ := unstructured.NestedString(xrd.Object, "spec", "claimNames", "kind"); claim != "" {
+			kinds = append(kinds, schema.GroupKind{Group: group, Kind: claim})
+		}
+		if show != nil {
+			show(xrd)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if _, served := c.surface.kinds[composite]; served && len(kinds) == 0 {
+		kinds = append(kinds, composite)
+	}
+	for _, gk := range kinds {
+		if _, err := c.surface.resource(gk, ""); err != nil {
+			return nil, cmp.Or(c.surface.known(gk), err)
+		}
+	}
+	return kinds, c.surface.known(composite)
+}
+
+// ofComposite is a string that a composite resource says about how it is composed: since Crossplane
+// v2 below spec.crossplane.
+func ofComposite(o *unstructured.Unstructured, ref, key string) string {
+	if s, ok, _ := unstructured.NestedString(o.Object, "spec", "crossplane", ref, key); ok {
+		return s
+	}
+	s, _, _ := unstructured.NestedString(o.Object, "spec", ref, key)
+	return s
+}
+
+// composedOf says whether a composite resource is made by a Composition or, where Crossplane has
+// not said by which yet, may come to be.
+func composedOf(o, composition *unstructured.Unstructured) bool {
+	if name := ofComposite(o, "compositionRef", "name"); name != "" {
+		return name == composition.GetName()
+	}
+	for _, path := range [][]string{{"spec", "crossplane"}, {"spec"}} {
+		want, selects, _ := unstructured.NestedStringMap(o.Object, append(slices.Clone(path), "compositionSelector", "matchLabels")...)
+		if selects {
+			return labels.SelectorFromSet(want).Matches(labels.Set(composition.GetLabels()))
+		}
+	}
+	return true
+}
+
+// runBy counts what runs a Function: Compositions, composite resources that stay with a former
+// revision of one, operations, and packages that depend on it.
+func (c *Cluster) runBy(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+	var t tally
+	named := map[string]bool{} // Compositions
+	if err := c.each(ctx, kindComposition, func(o *unstructured.Unstructured) {
+		if runs(o, id.Name, "spec", "pipeline") {
+			named[o.GetName()] = true
+			t.add(manifest.IDOf(o))
+		}
+	}); err != nil {
+		return plan.Answer{}, err
+	}
+	for _, count := range []func(context.Context, manifest.ID, map[string]bool, *tally) error{c.pinned, c.operations, c.depending} {
+		if err := count(ctx, id, named, &t); err != nil {
+			return plan.Answer{}, err
+		}
+	}
+	return plan.Answer(t), nil
+}
+
+// runs says whether a pipeline names a Function.
+func runs(o *unstructured.Unstructured, function string, path ...string) bool {
+	pipeline, _, _ := unstructured.NestedSlice(o.Object, path...)
+	return slices.ContainsFunc(pipeline, func(step any) bool {
+		m, _ := step.(map[string]any)
+		name, _, _ := unstructured.NestedString(m, "functionRef", "name")
+		return name == function
+	})
+}
+
+// pinned counts composite resources of a revision that runs a Function, where its Composition
+// does not any more.
+func (c *Cluster) pinned(ctx context.Context, function manifest.ID, named map[string]bool, t *tally) error {
+	revisions := map[schema.GroupKind]map[string]bool{}
+	if err := c.each(ctx, schema.GroupKind{Group: groupExtensions, Kind: "CompositionRevision"}, func(o *unstructured.Unstructured) {
+		if named[o.GetLabels()["crossplane.io/composition-name"]] || !runs(o, function.Name, "spec", "pipeline") {
+			return
+		}
+		composite := compositeType(o)
+		if revisions[composite] == nil {
+			revisions[composite] = map[string]bool{}
+		}
+		revisions[composite][o.GetName()] = true
+	}); err != nil {
+		return err
+	}
+	for composite, names := range revisions {
+		kinds, err := c.compositeKinds(ctx, composite, nil)
+		if err != nil {
+			return err
+		}
+		if len(kinds) == 0 {
+			continue
+		}
+		if err := c.count(ctx, composite, t, func(o *unstructured.Unstructured) bool {
+			return names[ofComposite(o, "compositionRevisionRef", "name")]
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// operations counts the operations that run a Function, and are not over.
+func (c *Cluster) operations(ctx context.Context, function manifest.ID, _ map[string]bool, t *tally) error {
+	for kind, path := range map[string][]string{
+		"Operation":      {"spec", "pipeline"},
+		"CronOperation":  {"spec", "operationTemplate", "spec", "pipeline"},
+		"WatchOperation": {"spec", "operationTemplate", "spec", "pipeline"},
+	} {
+		if err := c.each(ctx, schema.GroupKind{Group: "ops.crossplane.io", Kind: kind}, func(o *unstructured.Unstructured) {
+			if over := conditionOf(o, "Succeeded").Status; over != metav1.ConditionTrue && over != metav1.ConditionFalse && runs(o, function.Name, path...) {
+				t.add(manifest.IDOf(o))
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// depending counts the packages that depend on that of a Function, as Crossplane's lock has it.
+func (c *Cluster) depending(ctx context.Context, function manifest.ID, _ map[string]bool, t *tally) error {
+	revisions, err := c.served(ctx, schema.GroupKind{Group: groupPackages, Kind: function.Kind + "Revision"})
+	if err != nil {
+		return err
+	}
+	own := map[string]bool{}
+	for _, r := range revisions {
+		own[r.Name] = slices.ContainsFunc(r.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == function.Kind && o.Name == function.Name })
+	}
+	return c.each(ctx, schema.GroupKind{Group: groupPackages, Kind: "Lock"}, func(lock *unstructured.Unstructured) {
+		packages, _, _ := unstructured.NestedSlice(lock.Object, "packages")
+		sources := map[string]bool{}
+		for _, item := range packages {
+			p, _ := item.(map[string]any)
+			if name, _ := p["name"].(string); own[name] {
+				sources[fmt.Sprint(p["source"])] = true
+			}
+		}
+		for _, item := range packages {
+			p, _ := item.(map[string]any)
+			name, _ := p["name"].(string)
+			needs, _, _ := unstructured.NestedSlice(p, "dependencies")
+			if !own[name] && slices.ContainsFunc(needs, func(item any) bool { d, _ := item.(map[string]any); return sources[fmt.Sprint(d["package"])] }) {
+				kind, _ := p["kind"].(string)
+				kind = cmp.Or(kind, fmt.Sprint(p["type"]))
+				t.add(manifest.ID{Group: groupPackages, Kind: kind + "Revision", Name: name})
+			}
+		}
+	})
+}
+
+// packaged counts what of a package is in use, and would go with it: of a Provider the objects of
+// its kinds, ProviderConfigs among them; of a Configuration the composite resources and claims of
+// its XRDs, and those that its Compositions make.
+func (c *Cluster) packaged(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+	o, err := c.get(ctx, c.surface, id)
+	if apierrors.IsNotFound(err) {
+		return plan.Answer{}, nil
+	}
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	owners := map[types.UID]bool{o.UID: true}
+	owned := map[schema.GroupKind][]manifest.ID{}
+	// In the order in which one owns the next.
+	for _, gk := range []schema.GroupKind{
+		{Group: groupPackages, Kind: id.Kind + "Revision"}, kindMRD, kindXRD, kindComposition, groupKind(plan.CRD("")),
+	} {
+		objects, err := c.served(ctx, gk)
+		if err != nil {
+			return plan.Answer{}, err
+		}
+		for _, o := range objects {
+			if ownedByAny(o, owners) {
+				owners[o.UID] = true
+				owned[gk] = append(owned[gk], idOf(o))
+			}
+		}
+	}
+	crds := map[string]bool{}
+	for _, crd := range owned[groupKind(plan.CRD(""))] {
+		if !strings.Contains(crd.Name, "providerconfigusages.") { // they come and go with what is counted
+			crds[crd.Name] = true
+		}
+	}
+	t, err := c.opened(ctx, slices.Sorted(maps.Keys(crds)))
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	counted := map[manifest.ID]bool{}
+	for _, id := range t.These {
+		counted[id] = true
+	}
+	for _, composition := range owned[kindComposition] {
+		a, err := c.composedBy(ctx, composition)
+		if err != nil {
+			return plan.Answer{}, err
+		}
+		for _, id := range a.These { // each once; an XRD of the package that names it goes, too
+			if k := c.surface.kinds[groupKind(id)]; !counted[id] && !crds[k.Resource+"."+id.Group] && !slices.Contains(owned[kindXRD], id) {
+				counted[id] = true
+				t.add(id)
+			}
+		}
+	}
+	return plan.Answer(t), nil
+}
+
+// opened counts the objects of CRDs.
+func (c *Cluster) opened(ctx context.Context, crds []string) (tally, error) {
+	kinds := make(map[string]schema.GroupKind, len(c.surface.kinds))
+	for gk, k := range c.surface.kinds {
+		kinds[k.Resource+"."+gk.Group] = gk
+	}
+	counts, err := inParallel(ctx, c.options.Concurrency, crds, func(ctx context.Context, name string) (plan.Answer, error) {
+		gk, served := kinds[name]
+		if !served { // it may be in another version, or discovery trails
+			return c.instances(ctx, name)
+		}
+		// Where there are none it matters to nobody in which version that is read: a provider may
+		// have two thousand, and each CRD is a hundred kilobytes.
+		gvr, err := c.surface.resource(gk, "")
+		if err != nil {
+			return plan.Answer{}, err
+		}
+		return c.some(ctx, gvr, gk.Kind)
+	})
+	var t tally
+	for _, a := range counts {
+		t.addAll(a)
+	}
+	return t, err
+}
+
+func ownedByAny(o metav1.Object, owners map[types.UID]bool) bool {
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return owners[r.UID] })
+}
+
+// served lists a kind where it is served.
+func (c *Cluster) served(ctx context.Context, gk schema.GroupKind) ([]*metav1.PartialObjectMetadata, error) {
+	if _, served := c.surface.kinds[gk]; !served {
+		return nil, c.surface.known(gk)
+	}
+	return c.list(ctx, c.surface, gk, "", "")
+}
+
+// usages counts who uses a ProviderConfig, by the usages that its provider keeps.
+func (c *Cluster) usages(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+	var t tally
+	counted := false
+	for _, gk := range c.surface.listable {
+		if gk.Group != id.Group || !strings.HasSuffix(gk.Kind, "ProviderConfigUsage") {
+			continue
+		}
+		counted = true
+		if err := c.count(ctx, gk, &t, func(o *unstructured.Unstructured) bool { return uses(o, id) }); err != nil {
+			return plan.Answer{}, err
+		}
+	}
+	if !counted {
+		return plan.Answer{}, fmt.Errorf("the group %s serves no ProviderConfigUsage", id.Group)
+	}
+	return plan.Answer(t), nil
+}
+
+// uses says whether a usage is of a ProviderConfig. One that does not say of which kind is
+// of the kind that it is named after.
+func uses(usage *unstructured.Unstructured, id manifest.ID) bool {
+	ref, ok, _ := unstructured.NestedMap(usage.Object, "providerConfigRef")
+	if !ok {
+		ref, _, _ = unstructured.NestedMap(usage.Object, "spec", "providerConfigRef")
+	}
+	kind, _ := ref["kind"].(string)
+	if kind == "" {
+		kind = strings.TrimSuffix(usage.GetKind(), "Usage")
+	}
+	return ref["name"] == id.Name && kind == id.Kind && (id.Namespace == "" || usage.GetNamespace() == id.Namespace)
+}

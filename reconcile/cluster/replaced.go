@@ -1,0 +1,151 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A comparison is what an update of a package comes to, and what it was made of.
+type comparison struct {
+	of    string
+	found []plan.Replacement
+}
+
+// A successor is what a package makes of an object that may be there.
+type successor struct {
+	id      manifest.ID
+	content func() (*unstructured.Unstructured, error)
+}
+
+// replaced compares what is installed with what the packages hold that are to be updated. A
+// package may have a hundred megabytes of definitions: they are read a page at a time, and an
+// update that is held is not compared in every pass.
+func (c *Cluster) replaced(ctx context.Context, seen plan.Observed, want render.Desired) (map[manifest.ID][]plan.Replacement, error) {
+	now := map[manifest.ID]comparison{}
+	for id, trial := range seen.Trials {
+		if !plan.IsPackage(id) || !trial.Replaces() {
+			continue
+		}
+		definitions, others, digest := plan.Installs(want, id)
+		of := digest + " " + trial.Live.GetResourceVersion()
+		known, compared := c.packages[id]
+		if !compared || known.of != of {
+			var err error
+			if known.found, err = c.replacements(ctx, seen.Upstream, definitions, others); err != nil {
+				return nil, err
+			}
+			known.of = of
+		}
+		now[id] = known
+	}
+	c.packages = now
+	all := make(map[manifest.ID][]plan.Replacement, len(now))
+	for id, known := range now {
+		all[id] = known.found
+	}
+	return all, nil
+}
+
+// replacements are those of the definitions that are there, and of the kinds that come beside
+// them.
+func (c *Cluster) replacements(ctx context.Context, up plan.Upstream, definitions []render.Definition, others []render.Left) ([]plan.Replacement, error) {
+	mrds := map[string]successor{}
+	var named []successor
+	for _, d := range definitions {
+		content := func() (*unstructured.Unstructured, error) {
+			o, err := d.MRD()
+			if err != nil {
+				return nil, err
+			}
+			return o.Content()
+		}
+		if _, there := up.Definitions[d.Name]; there {
+			mrds[d.Name] = successor{plan.MRD(d.Name), content}
+		}
+	}
+	for _, o := range others {
+		named = append(named, successor{o.ID, o.Content})
+	}
+	found, err := inParallel(ctx, c.options.Concurrency, named, func(ctx context.Context, s successor) (*plan.Replacement, error) {
+		if _, served := c.surface.kinds[groupKind(s.id)]; !served {
+			return nil, c.surface.known(groupKind(s.id))
+		}
+		live, err := c.read(ctx, s.id)
+		if apierrors.IsNotFound(err) {
+			return nil, nil //nolint:nilnil // it comes with the new version
+		}
+		if err != nil {
+			return nil, c.explain(err, "get", describe(s.id))
+		}
+		return s.replace(live), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	more, err := c.replacedDefinitions(ctx, mrds)
+	if err != nil {
+		return nil, err
+	}
+	var all []plan.Replacement
+	for _, r := range slices.Concat(found, more) {
+		if r != nil {
+			all = append(all, *r)
+		}
+	}
+	slices.SortFunc(all, func(a, b plan.Replacement) int { return a.ID.Compare(b.ID) })
+	return all, nil
+}
+
+// definitionsAtOnce is how many definitions are read with one request, and are in memory with
+// their schemas.
+const definitionsAtOnce = 50
+
+// replacedDefinitions compares definitions that are there.
+func (c *Cluster) replacedDefinitions(ctx context.Context, successors map[string]successor) ([]*plan.Replacement, error) {
+	if len(successors) == 0 {
+		return nil, nil
+	}
+	gvr, err := c.surface.resource(kindMRD, "")
+	if err != nil {
+		return nil, err
+	}
+	var all []*plan.Replacement
+	for options := (metav1.ListOptions{Limit: definitionsAtOnce}); ; {
+		page, err := c.objects.Resource(gvr).List(ctx, options)
+		if err != nil {
+			return nil, c.explain(err, "list", resourceName(c.surface, kindMRD))
+		}
+		mine := slices.DeleteFunc(page.Items, func(live unstructured.Unstructured) bool { _, mine := successors[live.GetName()]; return !mine })
+		found, err := inParallel(ctx, c.options.Concurrency, mine, func(_ context.Context, live unstructured.Unstructured) (*plan.Replacement, error) {
+			return successors[live.GetName()].replace(&live), nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// replace is what replacing a live object breaks; nil is nothing. What cannot be read replaces
+// nothing: Crossplane refuses the package for it.
+func (s successor) replace(live *unstructured.Unstructured) *plan.Replacement {
+	after, err := s.content()
+	if err != nil {
+		return nil
+	}
+	if r, breaks := plan.NewReplacement(live, after); breaks {
+		return &r
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/schema"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Crossplane installs what a package holds, so no step of ours says what a new version of it makes of
+// the definitions that are there. This does: what is live, against what was pulled for the commit.
+
+// A Replacement is a definition, a CRD or an XRD that a package is going to replace, where that
+// breaks something. Its objects are without their schemas.
+type Replacement struct {
+	ID          manifest.ID
+	Live, After *unstructured.Unstructured
+	Difference  schema.Difference
+}
+
+// NewReplacement is what replacing an object comes to; false is that it breaks nobody.
+func NewReplacement(live, after *unstructured.Unstructured) (Replacement, bool) {
+	r := Replacement{ID: manifest.IDOf(live)}
+	if scope, said, _ := unstructured.NestedString(live.Object, "spec", "scope"); r.ID.IsXRD() && said {
+		if _, says, _ := unstructured.NestedString(after.Object, "spec", "scope"); !says { // the API server fills it in
+			_ = unstructured.SetNestedField(after.Object, scope, "spec", "scope")
+		}
+	}
+	r.Difference = schema.Compare(live, after)
+	if len(r.Difference.Breaking()) == 0 && (!hasWebhook(live) || hasWebhook(after)) {
+		return Replacement{}, false
+	}
+	r.Live, r.After = withoutSchemas(live), withoutSchemas(after)
+	return r, true
+}
+
+// withoutSchemas is a definition without what is most of it.
+func withoutSchemas(u *unstructured.Unstructured) *unstructured.Unstructured {
+	spec, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec")
+	less := map[string]any{}
+	if all, ok := spec.(map[string]any); ok {
+		for key, value := range all {
+			less[key] = value
+		}
+	}
+	versions, _ := less["versions"].([]any)
+	plain := make([]any, len(versions))
+	for i, v := range versions {
+		version, _ := v.(map[string]any)
+		plain[i] = map[string]any{"name": version["name"], "served": version["served"], "storage": version["storage"]}
+	}
+	less["versions"] = plain
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": map[string]any{"name": u.GetName()},
+		"spec": less, "status": u.Object["status"],
+	}}
+}
+
+// Replaces says whether an update of a package has Crossplane install another version of it: at
+// once, and not once a person lets it in.
+func (t Trial) Replaces() bool {
+	if t.Live == nil || t.After == nil {
+		return false
+	}
+	said := func(u *unstructured.Unstructured, field string) string {
+		s, _, _ := unstructured.NestedString(u.Object, "spec", field)
+		return s
+	}
+	const by = "revisionActivationPolicy"
+	return said(t.After, by) != manual && (said(t.Live, "package") != said(t.After, "package") || said(t.Live, by) == manual)
+}
+
+const manual = "Manual"
+
+// Installs are the definitions that a package of a registry holds which an object of the commit
+// names, and the other kinds that come with it. Crossplane leaves dependencies as they are.
+func Installs(want render.Desired, by manifest.ID) (definitions []render.Definition, others []render.Left, digest string) {
+	i := slices.IndexFunc(want.Packages, func(p catalogue.Package) bool { return p.Pulled() && p.Named == by })
+	if i < 0 {
+		return nil, nil, ""
+	}
+	for _, d := range want.Definitions {
+		if d.Package != nil && d.Package.Directory == want.Packages[i].Directory {
+			definitions = append(definitions, d)
+		}
+	}
+	for _, o := range want.Left {
+		if o.Package == want.Packages[i].Directory && declaresKind(o.ID) {
+			others = append(others, o)
+		}
+	}
+	return definitions, others, want.Packages[i].Digest
+}
+
+// replaced holds an update of a package that does to what is installed what no update of it may.
+func replaced(s Step, c Case) Ruling {
+	var all Ruling
+	more := 0
+	for _, r := range c.Seen.Replaced[s.ID] {
+		one := Step{Action: Update, ID: r.ID, Live: r.Live, After: r.After, schema: func() schema.Difference { return r.Difference }}
+		said := schemas(one, c)
+		all.Needs = append(all.Needs, said.Needs...)
+		switch {
+		case said.Answer != Held:
+		case all.Answer == Held:
+			more++
+		default:
+			all.Answer, all.Reason = Held, fmt.Sprintf("%s is installed with it, and %s", r.ID.Name, said.Reason)
+		}
+	}
+	if more > 0 {
+		all.Reason += fmt.Sprintf("; and so it is with %s more", plural(int64(more), "definition"))
+	}
+	return all
+}
