@@ -329,7 +329,10 @@ func (s *Step) goAfter(c Case) {
 	if c.Seen.Ends != NoEnding || s.Action != Prune {
 		return // what ends goes a tier at a time
 	}
-	users := c.users(s.ID)
+	users, all := c.users(s.ID)
+	if !all {
+		users = nil
+	}
 	if s.TakesBack {
 		users = append(users, c.leavingPolicies(s.ID.Name)...)
 	}

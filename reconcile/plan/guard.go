@@ -373,9 +373,9 @@ func inUse(s Step, c Case) Ruling {
 	if !hasDependents(s.ID) {
 		return allowed
 	}
-	all := c.users(s.ID)
-	if len(all) > 0 && !slices.ContainsFunc(all, func(by Step) bool { return by.Action != Prune }) {
-		return Ruling{Reason: plural(int64(len(all)), "object") + " of it go first"}
+	going, all := c.users(s.ID)
+	if all && !slices.ContainsFunc(going, func(by Step) bool { return by.Action != Prune }) {
+		return Ruling{Reason: plural(int64(len(going)), "object") + " of it go first"}
 	}
 	format := "%s would be deleted with it%s; delete them first"
 	switch s.ID.Kind {
@@ -384,32 +384,28 @@ func inUse(s Step, c Case) Ruling {
 	case "Configuration": // its XRDs go, and its Compositions
 		format = "%s would be deleted, or broken, without it%s; delete them first"
 	}
-	return counted(Question{Ask: Dependents, Of: s.ID}, c, format, "live object")
+	return counted(Question{Ask: Dependents, Of: s.ID}, c, format, "live object", going...)
 }
 
-// users are the steps of all that would go with an object, where the commit does not want any of
-// that either. Of what others made, and of what nobody counted, there are none.
-func (c Case) users(of manifest.ID) []Step {
+// users are the steps of those that would go with an object and that the commit does not want
+// either, and whether that is all of them.
+func (c Case) users(of manifest.ID) (going []Step, all bool) {
 	a := c.Seen.Answers[Question{Ask: Dependents, Of: of}]
 	if a.Unknown != "" || a.Count == 0 {
-		return nil
+		return nil, false
 	}
 	these := make(map[manifest.ID]bool, len(a.These))
 	for _, id := range a.These {
 		these[c.Seen.asWritten(id)] = true
 	}
 	serves := of.IsCRD() || of.IsMRD() // then the kind tells, however many there are
-	var steps []Step
 	for _, s := range c.Steps {
 		k := c.Seen.Kinds[groupKind(s.ID)]
 		if (s.Action == Prune || s.Would == Prune) && (these[s.ID] || serves && k.Resource+"."+s.ID.Group == of.Name) {
-			steps = append(steps, s)
+			going = append(going, s)
 		}
 	}
-	if int64(len(steps)) < a.Count {
-		return nil
-	}
-	return steps
+	return going, int64(len(going)) >= a.Count
 }
 
 // hasDependents says whether deleting an object of the kind takes others along.
@@ -462,8 +458,9 @@ func othersInside(s Step, c Case) Ruling {
 	return counted(Question{Ask: Inside, Of: s.ID}, c, "%s in it would be deleted with it%s; move or delete them first", "foreign object")
 }
 
-// counted rules by a count, and holds what could not be counted.
-func counted(q Question, c Case, format, noun string) Ruling {
+// counted rules by a count, and holds what could not be counted. The example is none of those that
+// go themselves, if it can be helped.
+func counted(q Question, c Case, format, noun string, going ...Step) Ruling {
 	a, ok := c.Seen.Answers[q]
 	switch {
 	case !ok && c.Seen.Offline:
@@ -475,6 +472,13 @@ func counted(q Question, c Case, format, noun string) Ruling {
 	case a.Unknown != "":
 		return held("what would be deleted with it cannot be counted (%s), so it counts as in use", a.Unknown)
 	case a.Count > 0:
+		stays := slices.IndexFunc(a.These, func(id manifest.ID) bool {
+			return !slices.ContainsFunc(going, func(s Step) bool { return s.ID == c.Seen.asWritten(id) })
+		})
+		if stays >= 0 && len(going) > 0 {
+			id := a.These[stays]
+			a.Example = id.Kind + " " + strings.TrimPrefix(id.Namespace+"/"+id.Name, "/")
+		}
 		return held(format, plural(a.Count, noun), example(a))
 	}
 	return allowed
