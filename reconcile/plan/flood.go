@@ -136,6 +136,7 @@ func (c Case) leavingPolicies(name string) []Step {
 			steps = append(steps, s)
 		}
 	}
+	slices.SortFunc(steps, func(a, b Step) int { return a.ID.Compare(b.ID) })
 	return steps
 }
 

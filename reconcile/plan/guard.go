@@ -405,6 +405,7 @@ func (c Case) users(of manifest.ID) (going []Step, all bool) {
 			going = append(going, s)
 		}
 	}
+	slices.SortFunc(going, func(a, b Step) int { return a.ID.Compare(b.ID) })
 	return going, int64(len(going)) >= a.Count
 }
 

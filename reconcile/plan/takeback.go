@@ -101,6 +101,11 @@ func (p *Plan) unnamed(up Upstream) []string {
 	for _, d := range p.Want.Definitions {
 		declared[d.Name], active[d.Name] = true, d.Active
 	}
+	if p.Want.Live { // one may have come back since those of the cluster were read
+		for name := range up.Definitions {
+			declared[name] = true
+		}
+	}
 	installs := map[manifest.ID]bool{}
 	for _, o := range p.Want.Objects {
 		installs[o.ID] = true
