@@ -98,6 +98,9 @@ func TestDependents(t *testing.T) {
 	}
 
 	of := func(kind string) manifest.ID { return plan.CRD(strings.ToLower(kind) + "s." + w.group) }
+	bucket := func(name string) manifest.ID {
+		return manifest.ID{Group: w.group, Kind: "Bucket", Namespace: space, Name: name}
+	}
 	cases := map[string]struct {
 		reason string
 		as     *cluster.Cluster
@@ -105,13 +108,13 @@ func TestDependents(t *testing.T) {
 		want   plan.Answer
 	}{
 		"None":     {"An unused CRD may go.", c, of("Region"), plan.Answer{}},
-		"Three":    {"One request counts them all, and shows one.", c, of("Bucket"), plan.Answer{Count: 3, Example: "Bucket " + space + "/a"}},
+		"Three":    {"One request counts them all, and shows one.", c, of("Bucket"), plan.Answer{Count: 3, Example: "Bucket " + space + "/a", These: []manifest.ID{bucket("a"), bucket("b"), bucket("c")}}},
 		"Gone":     {"A CRD that is gone has no instances.", c, of("Nothing"), plan.Answer{}},
 		"Unserved": {"What cannot be read cannot be counted.", c, of("Ghost"), plan.Answer{Unknown: "the CRD ghosts." + w.group + " serves no version"}},
 		"Used": {
 			"The provider keeps usages of its ProviderConfigs.", c,
 			manifest.ID{Group: w.group, Kind: "ProviderConfig", Namespace: space, Name: "prod"},
-			plan.Answer{Count: 1, Example: "ProviderConfigUsage " + space + "/u1"},
+			plan.Answer{Count: 1, Example: "ProviderConfigUsage " + space + "/u1", These: []manifest.ID{{Group: w.group, Kind: "ProviderConfigUsage", Namespace: space, Name: "u1"}}},
 		},
 		"UsedElsewhere": {
 			"A ProviderConfig is used from its own namespace only.", c,
@@ -216,7 +219,7 @@ func TestInside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(plan.Answer{Count: 1, Example: "ConfigMap " + space + "/theirs"}, got[q]); diff != "" {
+	if diff := cmp.Diff(plan.Answer{Count: 1, Example: "ConfigMap " + space + "/theirs", These: []manifest.ID{{Kind: "ConfigMap", Namespace: space, Name: "theirs"}}}, got[q]); diff != "" {
 		t.Errorf("What others put into a namespace is counted; what Kubernetes puts there is not.\nAnswer (-want +got):\n%s", diff)
 	}
 	done, err := c.Apply(t.Context(), p)

@@ -111,17 +111,6 @@ func (s *surface) resource(gk schema.GroupKind, version string) (schema.GroupVer
 	return schema.GroupVersionResource{Group: gk.Group, Version: version, Resource: k.Resource}, nil
 }
 
-// withCategory are the kinds that carry a category, in order.
-func (s *surface) withCategory(category string) []schema.GroupKind {
-	var kinds []schema.GroupKind
-	for _, gk := range s.listable {
-		if slices.Contains(s.kinds[gk].Categories, category) {
-			kinds = append(kinds, gk)
-		}
-	}
-	return kinds
-}
-
 func groupKind(id manifest.ID) schema.GroupKind {
 	return schema.GroupKind{Group: id.Group, Kind: id.Kind}
 }

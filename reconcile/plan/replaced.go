@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"headgate.dev/headgate/render"
@@ -44,9 +45,7 @@ func withoutSchemas(u *unstructured.Unstructured) *unstructured.Unstructured {
 	spec, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec")
 	less := map[string]any{}
 	if all, ok := spec.(map[string]any); ok {
-		for key, value := range all {
-			less[key] = value
-		}
+		maps.Copy(less, all)
 	}
 	versions, _ := less["versions"].([]any)
 	plain := make([]any, len(versions))
