@@ -176,6 +176,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		p.leave(seen)
 	}
 	p.takeBack(seen)
+	slices.SortStableFunc(p.Steps, inOrder) // whoever goes first is ruled on first
 	p.guard(seen, guards)
 	p.keepDependencies(first, seen)
 	p.keepHomes()
