@@ -85,6 +85,9 @@ func (d *destruction) plan(ctx context.Context, all bool) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	seen.Ends = d.how
+	if d.Approvals != nil {
+		seen.Approvals = d.Approvals()
+	}
 	guards := d.Guarding.Guards()
 	p, err := plan.Compute(d.want, seen, guards...)
 	for round := 0; err == nil && round < rounds; round++ { // what passes one guard may have another ask

@@ -247,6 +247,13 @@ func (f *approveFlag) Set(text string) error {
 	return nil
 }
 
+// on gives the digests on a Sync, where those of a file stand.
+func (f *approveFlag) on(s *v1alpha1.Sync) {
+	if len(*f) > 0 {
+		s.Annotations = map[string]string{v1alpha1.ApproveAnnotation: f.String()}
+	}
+}
+
 // standing are the approvals that stand in files of Syncs now, of the sync of a name, and those
 // of the command line. Where the files cannot be read, the last that were.
 func standing(files []string, s v1alpha1.Sync, flag approveFlag) func() []string {

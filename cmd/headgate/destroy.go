@@ -16,6 +16,7 @@ func newDestroy(t *terminal) *cobra.Command {
 	var (
 		in        clusterFlags
 		of        syncFlags
+		approve   approveFlag
 		show      = newView()
 		owner     = oneOf("auto", "headgate", "crossplane")
 		instances = oneOf("hold", "prune")
@@ -30,8 +31,10 @@ func newDestroy(t *terminal) *cobra.Command {
 question: --dry-run shows what it would do. It begins with what was applied last, and goes
 on with what that needs only when it is gone. What a guard holds, as a CRD that somebody
 has objects of, stays, and so does all that comes after it; what is held says why. What an
-annotation keeps out of prunes stays too, without the marks of the sync. An interrupted
-destroy is taken up by the next one. The namespace of the inventory is never deleted.
+annotation keeps out of prunes stays too, without the marks of the sync. Managed resources,
+XRs and claims are held with a digest beside them: --approve lets exactly those go. An
+interrupted destroy is taken up by the next one. The namespace of the inventory is never
+deleted.
 
 With --orphan nothing is deleted but the inventory: all objects stay as they are, and are
 nobody's.
@@ -39,6 +42,7 @@ nobody's.
 ` + exitCodes,
 		Example: `  headgate destroy --name prod --dry-run
   headgate destroy --name prod
+  headgate destroy --name prod --approve 3f786850e387550fdab836ed7e6dc881
   headgate destroy --name prod --orphan -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -52,6 +56,7 @@ nobody's.
 			if instances.value == "prune" {
 				s.Spec.Instances = v1alpha1.InstancesPrune
 			}
+			approve.on(&s)
 			r, _, err := target.Reach(s, cfg, t.showing(cluster.Options{Timeout: timeout}))
 			if err != nil {
 				return err
@@ -74,6 +79,7 @@ nobody's.
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done, and exit as destroy would")
 	in.addTo(cmd)
 	of.addTo(cmd)
+	approve.addTo(cmd)
 	instances.addTo(cmd, "instances", "", "managed resources, XRs and claims, whose deletion reaches the cloud")
 	owner.addTo(cmd, "crd-owner", "", "who makes the CRDs of definitions, where the inventory and the cluster disagree")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long what was deleted may take to be gone, for each step of the order")

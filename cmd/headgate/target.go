@@ -255,9 +255,7 @@ func (f *passFlags) asSync() (v1alpha1.Sync, error) {
 	if err := f.into(&s.Spec); err != nil {
 		return s, err
 	}
-	if len(f.approve) > 0 {
-		s.Annotations = map[string]string{v1alpha1.ApproveAnnotation: strings.Join(f.approve, ",")}
-	}
+	f.approve.on(&s)
 	s.Spec.MaxPrunes, s.Spec.MaxActivations = &f.maxPrunes, &f.maxActivations
 	if f.catalogue.value == "live" {
 		s.Spec.Catalogue = v1alpha1.CatalogueLive
