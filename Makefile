@@ -91,8 +91,8 @@ endif
 .PHONY: test
 test: $(servers) bin/summary ## Run all tests, with the race detector where there is a C compiler (TESTFLAGS=-run=…)
 	@race=-race; go -C .ci/summary build -race -o /dev/null . 2>/dev/null || { race=; echo 'no C compiler, or cgo is off: testing WITHOUT the race detector'; }; \
-	bin/summary go test -json $$race -shuffle=on -timeout=20m $(TESTFLAGS) ./... \
-		$(foreach m,$(nested),-- env $(call how,$m) go -C $m test -json -shuffle=on -timeout=20m $(TESTFLAGS) ./...)
+	bin/summary go test -json $$race -shuffle=on -timeout=40m $(TESTFLAGS) ./... \
+		$(foreach m,$(nested),-- env $(call how,$m) go -C $m test -json -shuffle=on -timeout=40m $(TESTFLAGS) ./...)
 
 bin/summary: $(wildcard .ci/summary/*.go) .ci/summary/go.mod
 	@$(static) go -C .ci/summary build -o '$(CURDIR)/$@' .
