@@ -73,6 +73,9 @@ never.`,
 			if isUsage(err) {
 				return err
 			}
+			if err != nil && r.Kind == "" { // it did not come to a preview
+				r = report.Failed(f.sync(), "", err)
+			}
 			if err := errors.Join(err, t.report(show, r)); err != nil {
 				return exit{exitDiffError, err}
 			}
