@@ -20,6 +20,8 @@ type Input struct {
 	// Installed are the packages of the cluster that the commit is for: dependencies stay in the
 	// versions that are there, and tags the images that they were. nil is that nobody asked it.
 	Installed []catalogue.Live
+	// Images are the ImageConfigs of that cluster, by name.
+	Images []catalogue.LiveConfig
 
 	read *reading
 }
@@ -44,7 +46,7 @@ func Missing(in *Input, how Options) []catalogue.Request {
 	in.read.mu.Lock()
 	in.read.last = r
 	in.read.mu.Unlock()
-	return r.Missing(in.Packages, in.Installed)
+	return r.Missing(in.Packages, in.seen())
 }
 
 // open reads the files, if Missing has not.
@@ -67,5 +69,9 @@ func (in Input) catalogue(how Options) (catalogue.Catalogue, error) {
 	if err != nil {
 		return catalogue.Catalogue{}, err
 	}
-	return r.Catalogue(in.Packages, in.Installed)
+	return r.Catalogue(in.Packages, in.seen())
+}
+
+func (in Input) seen() catalogue.Seen {
+	return catalogue.Seen{Installed: in.Installed, Images: in.Images}
 }

@@ -318,7 +318,7 @@ func (t *terminal) reconciler(f *passFlags, source reconcile.Source, how cluster
 		r.Options.Memo = new(memo.Memory)
 	}
 	packages := t.packaged(&f.sourceFlags, source, r.Options)
-	packages.Secret, packages.Installed = place.Secret, place.Packages
+	packages.Secret, packages.Installed, packages.Images = place.Secret, place.Packages, place.ImageConfigs
 	r.Source, r.NoWait = shown{packages, t.progress}, how.NoWait
 	return r, nil
 }

@@ -97,6 +97,15 @@ func (l *Looker) Packages(ctx context.Context) ([]catalogue.Live, error) {
 	return l.cluster.Packages(ctx)
 }
 
+// ImageConfigs are those of the cluster. This sync prunes none.
+func (l *Looker) ImageConfigs(ctx context.Context) ([]catalogue.LiveConfig, error) {
+	all, err := l.cluster.ImageConfigs(ctx)
+	for i := range all {
+		all[i].Ours = false
+	}
+	return all, err
+}
+
 // Answer counts what is asked for.
 func (l *Looker) Answer(ctx context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
 	return l.cluster.Answer(ctx, questions)

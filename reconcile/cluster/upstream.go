@@ -92,7 +92,7 @@ var locks = schema.GroupVersionResource{Group: "pkg.crossplane.io", Version: "v1
 // Crossplane.
 func (c *Cluster) Packages(ctx context.Context) ([]catalogue.Live, error) {
 	lock, err := c.objects.Resource(locks).Get(ctx, "lock", metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || c.unserved(ctx, err, schema.GroupKind{Group: groupPackages, Kind: "Lock"}) {
 		return nil, nil
 	}
 	if err != nil {
@@ -112,6 +112,42 @@ func (c *Cluster) Packages(ctx context.Context) ([]catalogue.Live, error) {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Revision, b.Revision))
 	})
 	return all, nil
+}
+
+// imageConfigs is where those of Crossplane are.
+var imageConfigs = schema.GroupVersionResource{Group: groupPackages, Version: "v1beta1", Resource: "imageconfigs"}
+
+// ImageConfigs are those of the cluster, with one request; nil where there is no Crossplane.
+func (c *Cluster) ImageConfigs(ctx context.Context) ([]catalogue.LiveConfig, error) {
+	l, err := c.objects.Resource(imageConfigs).List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) || c.unserved(ctx, err, schema.GroupKind{Group: groupPackages, Kind: "ImageConfig"}) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, c.explain(err, "list", "imageconfigs.pkg.crossplane.io")
+	}
+	all := make([]catalogue.LiveConfig, 0, len(l.Items))
+	for i := range l.Items {
+		u := &l.Items[i]
+		spec, _ := u.Object["spec"].(map[string]any)
+		all = append(all, catalogue.LiveConfig{Name: u.GetName(), Spec: spec, Ours: plan.Ours(u, c.sync) && !plan.Kept(u)})
+	}
+	slices.SortFunc(all, func(a, b catalogue.LiveConfig) int { return cmp.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// unserved says whether what we may not read is not there at all: the API server asks for the
+// right first.
+func (c *Cluster) unserved(ctx context.Context, err error, gk schema.GroupKind) bool {
+	if !apierrors.IsForbidden(err) {
+		return false
+	}
+	s, err := c.discover(ctx)
+	if err != nil || s.known(gk) != nil {
+		return false
+	}
+	_, served := s.kinds[gk]
+	return !served
 }
 
 // upstream is what Crossplane made, for a commit whose CRDs it makes: one request for all

@@ -188,21 +188,33 @@ var optOuts = []struct{ key, value string }{
 
 // asked retains what someone asked us, on the object, never to prune.
 func asked(s Step, c Case) Ruling {
-	entry := c.Seen.Inventory.Entries[s.ID]
-	for _, said := range []Policy{entry.Policy, Policy(c.Live(s).GetAnnotations()[PolicyAnnotation])} {
-		if said == Undeletable || said == Observable {
-			return Ruling{Answer: Retained, Reason: fmt.Sprintf("its management policy %s asks for it", said)}
-		}
-	}
-	for _, o := range optOuts {
-		switch { // Flux reads labels as well, in upper and lower case
-		case saysSo(c.Live(s).GetAnnotations(), o.key, o.value):
-			return Ruling{Answer: Retained, Reason: fmt.Sprintf("its annotation %s: %s asks for it", o.key, o.value)}
-		case saysSo(c.Live(s).GetLabels(), o.key, o.value):
-			return Ruling{Answer: Retained, Reason: fmt.Sprintf("its label %s: %s asks for it", o.key, o.value)}
-		}
+	if reason, asked := kept(c.Seen.Inventory.Entries[s.ID].Policy, c.Live(s)); asked {
+		return Ruling{Answer: Retained, Reason: reason}
 	}
 	return allowed
+}
+
+// Kept says whether a live object asks never to be pruned.
+func Kept(o metav1.Object) bool {
+	_, asked := kept(Default, o)
+	return asked
+}
+
+func kept(policy Policy, o metav1.Object) (reason string, asked bool) {
+	for _, said := range []Policy{policy, Policy(o.GetAnnotations()[PolicyAnnotation])} {
+		if said == Undeletable || said == Observable {
+			return fmt.Sprintf("its management policy %s asks for it", said), true
+		}
+	}
+	for _, out := range optOuts {
+		switch { // Flux reads labels as well, in upper and lower case
+		case saysSo(o.GetAnnotations(), out.key, out.value):
+			return fmt.Sprintf("its annotation %s: %s asks for it", out.key, out.value), true
+		case saysSo(o.GetLabels(), out.key, out.value):
+			return fmt.Sprintf("its label %s: %s asks for it", out.key, out.value), true
+		}
+	}
+	return "", false
 }
 
 // leaveBe are those by which a person keeps us from updating an object.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 
+	"headgate.dev/headgate/render/catalogue"
+
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 )
@@ -46,6 +48,15 @@ func (f *Fork) check(registry name.Registry) error {
 		allowed = "allowed are " + strings.Join(f.Registries, ", ")
 	}
 	return forbiddenError(fmt.Sprintf("the registry %s is not asked for a commit of a fork; %s", registry.Name(), allowed))
+}
+
+// discreet is an error without the place that an ImageConfig of the cluster leads to: whoever
+// opens a pull request could ask for the names of inner registries, one image after the other.
+func (f *Fork) discreet(err error, configs *catalogue.ImageConfigs, image string) error {
+	if by, ok := configs.Rewrite(image); f != nil && ok && by.Live {
+		return forbiddenError(by.String() + " has it pulled from a registry that is not asked for a commit of a fork")
+	}
+	return err
 }
 
 // allows says whether a host is that of a registry that may be asked, by the name that it has

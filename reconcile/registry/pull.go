@@ -119,13 +119,14 @@ func (p *puller) find(ctx context.Context, i *catalogue.Image) error {
 			return err
 		}
 	}
-	image := r.Configs.Rewritten(catalogue.Reference(r.Source, i.Version))
+	asked := catalogue.Reference(r.Source, i.Version)
+	image := r.Configs.Rewritten(asked)
 	ref, err := name.ParseReference(image)
-	if err != nil {
-		return err
+	if err == nil {
+		err = p.fork.check(ref.Context().Registry)
 	}
-	if err := p.fork.check(ref.Context().Registry); err != nil {
-		return err
+	if err != nil {
+		return p.fork.discreet(err, r.Configs, asked)
 	}
 	i.Digest = r.Digest
 	if at, ok := ref.(name.Digest); ok && i.Digest == "" {
@@ -142,10 +143,10 @@ func (p *puller) find(ctx context.Context, i *catalogue.Image) error {
 	if !catalogue.IsDigest(i.Digest) {
 		return fmt.Errorf("%q is no digest of SHA-256", i.Digest)
 	}
-	if by, ok := r.Configs.Verification(image); ok {
+	for _, by := range p.demands(r.Configs, asked) {
 		findings, err := p.verified(ctx, from, i.Digest, by)
 		if err != nil {
-			return fmt.Errorf("ImageConfig %s (%s) demands that its signature is verified: %w", by.Config, by.Origin, err)
+			return fmt.Errorf("%s demands that its signature is verified: %w", by, err)
 		}
 		i.Findings = append(i.Findings, findings...)
 	}
@@ -195,7 +196,7 @@ func (p *puller) list(ctx context.Context, r catalogue.Request) ([]string, []man
 		err = p.fork.check(repo.Registry)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, p.fork.discreet(err, r.Configs, r.Source)
 	}
 	return p.listed(ctx, origin{repo, r.Secrets(source), r.PullPolicy == catalogue.PullNever}, repo.Name(), "the versions of "+repo.Name()+" are those", func(ctx context.Context, client *remote.Puller) ([]string, error) {
 		tags, err := client.List(ctx, repo)

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -52,9 +53,13 @@ type Source struct {
 	// Installed are the packages of the cluster that commits are for, which are nil where it has
 	// no Crossplane; nil where there is no cluster.
 	Installed func(ctx context.Context) ([]catalogue.Live, error)
+	// Images are the ImageConfigs of that cluster, which are nil where it has no Crossplane; nil
+	// where there is no cluster.
+	Images func(ctx context.Context) ([]catalogue.LiveConfig, error)
 
 	// Fork, where there is one, is that the commits are those of a fork: none of Keychain,
-	// Secret and Installed is asked, and no registry that it does not name.
+	// Secret and Installed is asked, and no registry that it does not name. What signatures the
+	// cluster demands, by its Images, holds whatever the commit says.
 	Fork *Fork
 
 	// Fresh is how long it may be that a tag was looked at; 0 is once, for all commits of a
@@ -71,6 +76,7 @@ type Source struct {
 type answered struct {
 	packages  []catalogue.Image
 	installed []catalogue.Live
+	images    []catalogue.LiveConfig
 	at        time.Time
 }
 
@@ -88,14 +94,16 @@ func (s *Source) Fetch(ctx context.Context, ref string) (render.Input, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	looked := false // at the cluster
 	if known, ok := s.recent[in.Revision]; ok && in.Revision != "" && (s.Fresh == 0 || time.Since(known.at) < s.fresh(known.packages)) {
 		in.Packages = known.packages
 		if len(in.Packages) == 0 {
 			return in, ctx.Err()
 		}
-		if in.Installed, err = s.installed(ctx); err != nil || slices.Equal(in.Installed, known.installed) {
+		if err = s.look(ctx, &in); err != nil || slices.Equal(in.Installed, known.installed) && reflect.DeepEqual(in.Images, known.images) {
 			return in, err
 		}
+		looked = true
 	}
 	in.Packages = []catalogue.Image{}
 	began := time.Now()
@@ -114,8 +122,8 @@ func (s *Source) Fetch(ctx context.Context, ref string) (render.Input, error) {
 			if err := s.begin(in.Revision, missing); err != nil {
 				return in, err
 			}
-			if in.Installed == nil {
-				if in.Installed, err = s.installed(ctx); err != nil {
+			if !looked {
+				if err := s.look(ctx, &in); err != nil {
 					return in, err
 				}
 				missing = render.Missing(&in, s.How)
@@ -133,12 +141,21 @@ func (s *Source) Fetch(ctx context.Context, ref string) (render.Input, error) {
 	return in, nil
 }
 
-// installed is what the cluster has, if there is one to ask.
-func (s *Source) installed(ctx context.Context) ([]catalogue.Live, error) {
-	if s.Installed == nil || s.Fork != nil {
-		return nil, nil
+// look asks the cluster, if there is one, for what it has.
+func (s *Source) look(ctx context.Context, in *render.Input) (err error) {
+	if s.Installed != nil && s.Fork == nil {
+		if in.Installed, err = s.Installed(ctx); err != nil {
+			return err
+		}
 	}
-	return s.Installed(ctx)
+	if s.Images == nil {
+		return nil
+	}
+	in.Images, err = s.Images(ctx)
+	if err != nil && s.Fork != nil && ctx.Err() == nil { // the passes say why
+		return errors.New("the ImageConfigs of the cluster cannot be read, so it is not known what signatures it demands")
+	}
+	return err
 }
 
 // fresh is how long the answers for a commit hold: a minute where one of its objects has Crossplane
@@ -216,7 +233,7 @@ func (s *Source) remember(in render.Input, at time.Time) {
 	if s.recent == nil || len(s.recent) >= kept {
 		s.recent = map[string]answered{}
 	}
-	s.recent[in.Revision] = answered{in.Packages, in.Installed, at}
+	s.recent[in.Revision] = answered{in.Packages, in.Installed, in.Images, at}
 }
 
 // errOffline is of what only a registry could tell.

@@ -12,6 +12,21 @@ import (
 // RuleSignature is of an image that is signed well, and not for Crossplane.
 const RuleSignature = "package-signature-elsewhere"
 
+// demands are the signatures that an image has to bear. Nobody has let in yet what the commit of
+// a fork drops of those that the cluster demands.
+func (p *puller) demands(configs *catalogue.ImageConfigs, image string) []catalogue.Prefixed {
+	var all []catalogue.Prefixed
+	if by, ok := configs.Verification(configs.Rewritten(image)); ok {
+		all = append(all, by)
+	}
+	if p.fork != nil {
+		for _, dropped := range configs.Dropped(image) {
+			all = append(all, dropped.Demand)
+		}
+	}
+	return all
+}
+
 // verified says why an image is not to be trusted. Any one authority will do, as with Crossplane.
 func (p *puller) verified(ctx context.Context, from origin, digest string, by catalogue.Prefixed) ([]manifest.Finding, error) {
 	v, err := verificationOf(by.Value)

@@ -74,8 +74,11 @@ func follow(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secret
 			Next: f.origin.heads, How: own.Options, Fresh: freshTags, Fork: fork,
 			Secret: place.Secret, Hide: in.Secret, TrustedRoot: in.TrustedRoot, Cache: packageCache(in),
 		}
-		if s.Spec.LivePreviews && fork == nil {
-			p.Installed = place.Packages
+		if s.Spec.LivePreviews {
+			p.Images = place.ImageConfigs
+			if fork == nil {
+				p.Installed = place.Packages
+			}
 		}
 		f.packages = append(f.packages, p)
 		return p
@@ -88,7 +91,8 @@ func follow(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secret
 		Interval: cmp.Or(s.Spec.Source.Interval, s.Spec.Interval).Duration(), Woken: woken, Tell: in.Event,
 	}
 	if allowed := s.Spec.ForkPreviews; allowed != nil {
-		// Not even the cluster is asked for what a stranger wrote.
+		// Not even the cluster is asked for what a stranger wrote, but for the signatures that it
+		// demands of whatever that may be.
 		forks := own
 		forks.Observer, forks.Place = nil, nil
 		forks.Source = packages(&registry.Fork{Registries: allowed.Registries})

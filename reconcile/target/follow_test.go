@@ -28,13 +28,14 @@ func wired(t *testing.T, spec string) *follower {
 }
 
 // What a stranger wrote is given nothing that is not everybody's: no Secret, no cluster, no
-// credentials for registries, and no registry that nobody named.
+// credentials for registries, and no registry that nobody named. What signatures the cluster
+// demands holds for it all the same.
 func TestFollowForks(t *testing.T) {
 	f := wired(t, "  previews: true\n  livePreviews: true\n  forkPreviews: {registries: [ghcr.io]}\n")
-	if f.Reconciler.Observer == nil || f.Reconciler.Place == nil || f.packages[0].Fork != nil || f.packages[0].Installed == nil || f.Reconciler.Applier != nil {
+	if f.Reconciler.Observer == nil || f.Reconciler.Place == nil || f.packages[0].Fork != nil || f.packages[0].Installed == nil || f.packages[0].Images == nil || f.Reconciler.Applier != nil {
 		t.Errorf("Who may push has the cluster looked at, and nothing written: %+v", f.Reconciler)
 	}
-	if f.Forks.Observer != nil || f.Forks.Place != nil || f.Forks.CA != nil || f.packages[1].Installed != nil || f.Forks.Source != reconcile.Source(f.packages[1]) {
+	if f.Forks.Observer != nil || f.Forks.Place != nil || f.Forks.CA != nil || f.packages[1].Installed != nil || f.packages[1].Images == nil || f.Forks.Source != reconcile.Source(f.packages[1]) {
 		t.Errorf("A fork does not: %+v", f.Forks)
 	}
 	if fork := f.packages[1].Fork; fork == nil || len(fork.Registries) != 1 || fork.Registries[0] != "ghcr.io" {
@@ -43,7 +44,7 @@ func TestFollowForks(t *testing.T) {
 	if f.origin.heads.Limits.Bytes != mostOfHead || f.origin.into.Limits.Bytes == mostOfHead || f.origin.into.Cache != f.origin.heads.Cache || !strings.HasSuffix(f.origin.heads.Cache, "previews") {
 		t.Errorf("What a head brings is bounded, and apart from what passes read: %+v", f.origin)
 	}
-	if f := wired(t, "  previews: true\n"); f.Forks != nil || f.Reconciler.Observer != nil || f.Reconciler.Place != nil {
+	if f := wired(t, "  previews: true\n"); f.Forks != nil || f.Reconciler.Observer != nil || f.Reconciler.Place != nil || f.packages[0].Images != nil {
 		t.Errorf("Where nobody says so no fork is previewed, and no cluster asked: %+v", f)
 	}
 	if wired(t, "") != nil {

@@ -157,6 +157,7 @@ type Place interface {
 	reconcile.Watcher
 	Secret(ctx context.Context, name string) (map[string][]byte, error)
 	Packages(ctx context.Context) ([]catalogue.Live, error)
+	ImageConfigs(ctx context.Context) ([]catalogue.LiveConfig, error)
 }
 
 // Reach is how passes of a valid Sync are made over a cluster, without where from. It sends
@@ -228,7 +229,7 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	} else if t.repository.Credentials, err = asApp(s, in, from, auth); err != nil {
 		return nil, err
 	}
-	t.packages = &registry.Source{Next: t.repository, How: t.Loop.Reconciler.Options, Fresh: freshTags, Installed: place.Packages, Secret: place.Secret, Hide: in.Secret, TrustedRoot: in.TrustedRoot}
+	t.packages = &registry.Source{Next: t.repository, How: t.Loop.Reconciler.Options, Fresh: freshTags, Installed: place.Packages, Images: place.ImageConfigs, Secret: place.Secret, Hide: in.Secret, TrustedRoot: in.TrustedRoot}
 	t.packages.Cache = packageCache(in)
 	t.Loop.Reconciler.Source = t.packages
 	if t.follower, err = follow(s, in, from, place, t.Loop.Reconciler, t.repository); err != nil {

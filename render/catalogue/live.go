@@ -52,3 +52,9 @@ func (l Live) By(name string) bool {
 	is := strings.ReplaceAll(name[:min(len(name), 50)], ".", "-")
 	return strings.Trim(is, "-") == strings.Trim(l.Revision[:len(l.Revision)-id], "-")
 }
+
+// Seen is what a cluster has that decides which packages there are. nil is that it was not asked.
+type Seen struct {
+	Installed []Live
+	Images    []LiveConfig
+}

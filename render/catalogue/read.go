@@ -53,7 +53,7 @@ func Read(files fs.FS, root string, how Options) (Catalogue, error) {
 	if err != nil {
 		return Catalogue{}, err
 	}
-	return r.Catalogue(nil, nil)
+	return r.Catalogue(nil, Seen{})
 }
 
 // ReadStream reads a stream that is no file of a commit: that of a package, if it holds the

@@ -61,27 +61,27 @@ func (r *Reading) Fits(how Options) bool {
 
 // Missing are the packages that the commit mentions, itself or because of those that are held,
 // and that are not held, by source. Of a commit that cannot be rendered nothing is missing.
-// installed is what a cluster has; nil is that none was asked.
-func (r *Reading) Missing(held []Image, installed []Live) []Request {
+// seen is what a cluster has.
+func (r *Reading) Missing(held []Image, seen Seen) []Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.walk.problems) > 0 {
 		return nil
 	}
-	return r.resolve(held, installed).missing(held)
+	return r.resolve(held, seen).missing(held)
 }
 
 // Catalogue is what the commit declares, together with what the packages hold that it
 // mentions. The error is as that of Read: what is wrong with a package is not wrong with the
 // commit, but among what is Unread.
-func (r *Reading) Catalogue(held []Image, installed []Live) (Catalogue, error) {
+func (r *Reading) Catalogue(held []Image, seen Seen) (Catalogue, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if held == nil {
 		w := r.walk.again()
 		return w.sorted()
 	}
-	resolved := r.resolve(held, installed)
+	resolved := r.resolve(held, seen)
 	w := r.walk.again()
 	w.findings = append(w.findings, resolved.findings(r.locked)...)
 	pulled := map[string]*node{} // by the name of the image

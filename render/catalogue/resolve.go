@@ -24,7 +24,7 @@ type Request struct {
 	Installed   Live            // as a cluster has it in this version; zero where it has not, or none was asked
 	PullSecrets []string        // the names of Secrets that the commit has Crossplane pull it with
 	PullPolicy  PullPolicy      // when Crossplane asks the registry
-	Configs     *ImageConfigs   // what else the commit says of pulling
+	Configs     *ImageConfigs   // what else the commit and the cluster say of pulling
 	Origin      manifest.Origin // the first place that asks for it
 }
 
@@ -87,6 +87,8 @@ const (
 	RuleUnread = "package-unread"
 	RuleSource = "package-installed-twice"
 	RuleCycle  = "package-cycle"
+	// RuleUnsigned is of a package of which the cluster demands a signature that it demands no more.
+	RuleUnsigned = "package-signature-dropped"
 )
 
 // A resolution is what packages need each other, as far as they are held.
@@ -133,13 +135,13 @@ type asking struct {
 
 // resolve finds the packages that are needed, from those that objects of the commit name on. What
 // a cluster has counts of what the commit leaves open.
-func (r *Reading) resolve(held []Image, installed []Live) *resolution {
+func (r *Reading) resolve(held []Image, seen Seen) *resolution {
 	answers := map[string]*Image{}
 	for i := range held {
 		answers[held[i].Request.Source] = &held[i]
 	}
-	res := &resolution{bySrc: map[string]*node{}, locked: r.locked, configs: r.configs, asked: installed != nil, installed: map[string]Live{}}
-	for _, one := range installed {
+	res := &resolution{bySrc: map[string]*node{}, locked: r.locked, configs: r.configs.with(seen.Images), asked: seen.Installed != nil, installed: map[string]Live{}}
+	for _, one := range seen.Installed {
 		res.installed[one.Source] = one
 	}
 	inTree := map[*Package]root{} // packages of the tree that an object has Crossplane install
@@ -395,7 +397,7 @@ func (res *resolution) findings(locked map[string]Locked) []manifest.Finding {
 			}
 		}
 	}
-	return append(found, res.cycles()...)
+	return slices.Concat(found, res.cycles(), res.unsigned())
 }
 
 // unfit is that a package is not in a version that another one asks for.
@@ -447,6 +449,46 @@ func (n *node) elsewhere(installed map[string]Live) []manifest.Finding {
 		Message: fmt.Sprintf("the cluster has %s already, as revision %s, which is none of %s: Crossplane installs a source once, and resolves no dependency while there are two", n.request.Source, there.Revision, n.roots[0].id),
 		Fix:     "give the object the name of the one that is there, or delete that first",
 	}}
+}
+
+// unsigned finds demands of the cluster for a signature that the commit drops.
+func (res *resolution) unsigned() []manifest.Finding {
+	var dropped []Dropped
+	of, first := map[Dropped][]string{}, map[Dropped]*node{}
+	for _, n := range res.nodes {
+		if n.image == nil || n.image.Version == "" {
+			continue
+		}
+		image := Reference(n.request.Source, n.image.Version)
+		for _, d := range res.configs.Dropped(image) {
+			if of[d] == nil {
+				dropped, first[d] = append(dropped, d), n
+			}
+			of[d] = append(of[d], image)
+		}
+	}
+	var found []manifest.Finding
+	for _, d := range dropped {
+		f := manifest.Finding{Rule: RuleUnsigned, Severity: manifest.Warning, Origin: first[d].place(), Fix: "have the commit demand the same, unless this is meant"}
+		f.Message = fmt.Sprintf("%s demands a signature of %s", d.Demand, of[d][0])
+		if more := len(of[d]) - 1; more > 0 {
+			f.Message += fmt.Sprintf(" and %d more", more)
+		}
+		f.Message += ", and with this commit "
+		switch {
+		case d.Another:
+			f.Message += d.By.String() + " demands another one"
+		case d.By.Config != "":
+			f.Message += "nothing does, because of " + d.By.String()
+		default:
+			f.Message += "nothing does"
+		}
+		if d.By.Config != "" && !d.By.Live {
+			f.Origin = d.By.Origin
+		}
+		found = append(found, f)
+	}
+	return found
 }
 
 // cycles finds packages that depend on themselves.
@@ -518,7 +560,8 @@ func (w *walk) roots(configs *ImageConfigs) []root {
 	slices.SortFunc(images, func(a, b *manifest.Document) int { return cmp.Compare(a.Header.Name, b.Header.Name) })
 	for _, d := range images {
 		if u, err := d.Recall(); err == nil { // else the catalogue says so
-			configs.read(d, u)
+			spec, _ := u.Object["spec"].(map[string]any)
+			configs.declare(Prefixed{Config: u.GetName(), Origin: d.Origin}, spec, func(match int) manifest.Origin { return d.OriginOf("spec", "matchImages", match) })
 		}
 	}
 	slices.SortFunc(roots, func(a, b root) int { return a.origin.Compare(b.origin) })
