@@ -1,0 +1,83 @@
+package cluster_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/catalogue"
+)
+
+// What of Crossplane decides about packages is read with one request, where there is Crossplane.
+// Without the right to read it nobody says what may be wrong.
+func TestImageConfigs(t *testing.T) {
+	w := newWorld(t)
+	w.config = fixtures.ConfigOf(t, fixtures.OwnKubeconfig(t)) // for others there is no Crossplane
+	var err error
+	if w.live, err = dynamic.NewForConfig(w.config); err != nil {
+		t.Fatal(err)
+	}
+	nobody := w.as(t, nil)
+	limited := clusterOf(t, nobody, w, cluster.Options{})
+	if installed, err := limited.Packages(t.Context()); installed != nil || err != nil {
+		t.Errorf("Without Crossplane it takes no right to know what it has installed: %v, %v", installed, err)
+	}
+	if images, err := limited.ImageConfigs(t.Context()); images != nil || err != nil {
+		t.Errorf("Nor what it says of images: %v, %v", images, err)
+	}
+
+	for name, file := range fixtures.Corpus(t, "crossplane-core") {
+		if strings.Contains(name, "imageconfigs") {
+			create(t, w.at(crds, ""), written(t, string(file.Data)))
+		}
+	}
+	images := schema.GroupVersionResource{Group: "pkg.crossplane.io", Version: "v1beta1", Resource: "imageconfigs"}
+	eventually(t, func() error {
+		_, err := w.at(images, "").List(t.Context(), metav1.ListOptions{})
+		return err
+	})
+	eventually(t, func() error { // what is served is known a little later
+		if _, err = limited.ImageConfigs(t.Context()); err == nil {
+			return errors.New("nobody objects")
+		}
+		return nil
+	})
+	if want := `not allowed to list imageconfigs.pkg.crossplane.io (RBAC: it takes the verb "list")`; !strings.Contains(err.Error(), want) {
+		t.Errorf("Who may not read them is told what it takes: want %q, got %v", want, err)
+	}
+
+	spec := map[string]any{"matchImages": []any{map[string]any{"type": "Prefix", "prefix": "a/"}}}
+	for name, annotations := range map[string]map[string]string{
+		"theirs": nil,
+		"ours":   {plan.InventoryAnnotation: w.sync.Key()},
+		"kept":   {plan.InventoryAnnotation: w.sync.Key(), "client.lifecycle.config.k8s.io/deletion": "detach"},
+	} {
+		u := thing("pkg.crossplane.io/v1beta1", "ImageConfig", "", name, map[string]any{"spec": spec})
+		if annotations != nil {
+			u.SetLabels(map[string]string{plan.SyncLabel: w.sync.Key()})
+			u.SetAnnotations(annotations)
+		}
+		create(t, w.at(images, ""), u)
+	}
+	want := []catalogue.LiveConfig{{Name: "kept", Spec: spec}, {Name: "ours", Spec: spec, Ours: true}, {Name: "theirs", Spec: spec}}
+	w.requests.Reset()
+	got, err := w.cluster(t, cluster.Options{}).ImageConfigs(t.Context())
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("What is ours and nobody keeps goes with the commit: %v (-want +got):\n%s", err, diff)
+	}
+	if diff := cmp.Diff(map[string]int{"LIST": 1}, w.requests.Counts()); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	want[1].Ours = false
+	if got, err = w.looker(t, "imageconfigs.pkg.crossplane.io").ImageConfigs(t.Context()); err != nil || cmp.Diff(want, got) != "" {
+		t.Errorf("Who only looks prunes nothing: %v\n%s", err, cmp.Diff(want, got))
+	}
+}

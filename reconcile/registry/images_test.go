@@ -1,0 +1,278 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/registry"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"sigs.k8s.io/yaml"
+)
+
+// live is an ImageConfig of a cluster.
+func live(t *testing.T, name, prefix, says string) catalogue.LiveConfig {
+	t.Helper()
+	one := catalogue.LiveConfig{Name: name}
+	if err := yaml.Unmarshal([]byte(`{matchImages: [{prefix: "`+prefix+`"}], `+says+"}"), &one.Spec); err != nil {
+		t.Fatal(err)
+	}
+	return one
+}
+
+// having has a cluster have ImageConfigs.
+func having(all ...catalogue.LiveConfig) func(context.Context) ([]catalogue.LiveConfig, error) {
+	return func(context.Context) ([]catalogue.LiveConfig, error) { return all, nil }
+}
+
+// imageConfig is an ImageConfig of a commit.
+func imageConfig(name, prefix, says string) string {
+	return "apiVersion: pkg.crossplane.io/v1beta1\nkind: ImageConfig\nmetadata: {name: " + name + "}\nspec: {matchImages: [{prefix: \"" + prefix + "\"}], " + says + "}\n"
+}
+
+// A platform team made the ImageConfigs, with Helm or by hand: Crossplane pulls by them.
+func TestPullsAsTheClusterSays(t *testing.T) {
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	r := fixtures.StartAuthenticatedRegistry(t)
+	r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)
+	mirror := live(t, "mirror", "packages.example.org/", "rewriteImage: {prefix: "+r.Host+"/}")
+	password := live(t, "password", r.Host+"/", "registry: {authentication: {pullSecretRef: {name: pull}}}")
+	has, asked := []catalogue.LiveConfig{mirror, password}, 0
+	s := &registry.Source{
+		Next: commit{"a", tree(installs("Provider", "provider-sea", "packages.example.org/acme/provider-sea:v1.0.0", ""))}, Cache: t.TempDir(),
+		Secret: func(_ context.Context, name string) (map[string][]byte, error) {
+			if name != "pull" {
+				return nil, errors.New("asked for Secret " + name)
+			}
+			return map[string][]byte{".dockerconfigjson": []byte(`{"auths":{"` + r.Host + `":{"username":"robot","password":"canary-password"}}}`)}, nil
+		},
+		Images: func(context.Context) ([]catalogue.LiveConfig, error) {
+			asked++
+			return slices.Clone(has), nil
+		},
+	}
+	r.Asked()
+	known := []string{"boats.sea.example.org true", "Provider provider-sea v1.0.0"}
+	if diff := cmp.Diff(known, told(rendered(t, s, render.OwnerCrossplane))); diff != "" {
+		t.Errorf("from where and with what the cluster says (-want +got):\n%s", diff)
+	}
+	r.Asked()
+	if diff := cmp.Diff(known, told(rendered(t, s, render.OwnerCrossplane))); diff != "" || asked != 2 {
+		t.Errorf("it is asked at every pass, once: %d\n%s", asked, diff)
+	}
+	if requests, _ := r.Asked(); len(requests) > 0 {
+		t.Errorf("while it says the same no registry is asked again: %q", requests)
+	}
+	has = append(has, live(t, "signed", r.Host+"/acme", "verification: "+byAcme))
+	want := rendered(t, s, render.OwnerCrossplane)
+	if len(want.Unread) != 1 || !strings.Contains(want.Unread[0].Err.Error(), "ImageConfig signed of the cluster demands that its signature is verified") {
+		t.Errorf("what it says now counts for a commit that was seen before: %v", want.Unread)
+	}
+
+	asked = 0
+	s.Next = commit{"b", tree()}
+	s.Installed = func(context.Context) ([]catalogue.Live, error) { asked++; return nil, nil }
+	rendered(t, s, render.OwnerCrossplane)
+	rendered(t, s, render.OwnerCrossplane)
+	if asked != 0 {
+		t.Errorf("for a commit without packages the cluster is asked nothing, and was %d times", asked)
+	}
+
+	s.Next = commit{"c", tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.0.0", ""))}
+	s.Installed, s.Images = nil, func(context.Context) ([]catalogue.LiveConfig, error) { return nil, os.ErrPermission }
+	if _, err := s.Fetch(t.Context(), ""); !errors.Is(err, os.ErrPermission) {
+		t.Errorf("what may be wrong is not said: %v", err)
+	}
+}
+
+// A commit may change what the cluster demands: it will be applied. Its reviewers should know.
+func TestDropsWhatTheClusterDemands(t *testing.T) {
+	r := start(t)
+	r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)
+	r.Push(t, "acme/provider-pond", "v1.0.0", provider("provider-pond", "frogs"), 0)
+	s := &registry.Source{
+		Next: commit{files: tree(
+			installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.0.0", "")+"---\n"+installs("Provider", "provider-pond", r.Host+"/acme/provider-pond:v1.0.0", ""),
+			imageConfig("signed", "nowhere.example.org/", "rewriteImage: {prefix: elsewhere.example.org/}"),
+		)},
+		Cache: t.TempDir(), Images: having(live(t, "signed", r.Host+"/", "verification: "+byAcme)),
+	}
+	want := rendered(t, s, render.OwnerCrossplane)
+	if len(want.Unread) > 0 || len(want.Definitions) != 2 {
+		t.Errorf("there is nothing to verify: %v", want.Unread)
+	}
+	var said []manifest.Finding
+	for _, f := range want.Findings {
+		if f.Rule == catalogue.RuleUnsigned {
+			said = append(said, f)
+		}
+	}
+	if diff := cmp.Diff([]manifest.Finding{{
+		Rule: catalogue.RuleUnsigned, Severity: manifest.Warning, Origin: manifest.Origin{Path: "package-1.yaml", Line: 1},
+		Message: "ImageConfig signed of the cluster demands a signature of " + r.Host + "/acme/provider-sea:v1.0.0 and 1 more, and with this commit nothing does, because of ImageConfig signed (package-1.yaml:1)",
+		Fix:     "have the commit demand the same, unless this is meant",
+	}}, said); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What the cluster says opens nothing for a stranger, and what it demands of everybody it demands
+// of them.
+func TestForkAndTheCluster(t *testing.T) {
+	acme, mallory := newSigner(t), newSigner(t)
+	keys := map[string]string{}
+	for name, of := range map[string]signer{"acme": acme, "mallory": mallory} {
+		keys[name+"/cosign.pub"] = filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(keys[name+"/cosign.pub"], of.pem(t), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	byMallory := strings.Replace(byAcme, "name: acme, key: cosign", "name: mallory, key: cosign", 1)
+	type has struct {
+		commit []string
+		live   []catalogue.LiveConfig
+	}
+	cases := map[string]struct {
+		reason string
+		signed []signer
+		image  string // "" is that of the registry
+		keys   map[string]string
+		has    func(host string, inner *fixtures.Registry) has
+		want   string // what is said; "" where it is read
+		not    func(inner *fixtures.Registry) string
+	}{
+		"RewrittenToAllowed": {
+			reason: "What is allowed is allowed.", image: "packages.example.org",
+			has: func(host string, _ *fixtures.Registry) has {
+				return has{live: []catalogue.LiveConfig{live(t, "mirror", "packages.example.org/", "rewriteImage: {prefix: "+host+"/}")}}
+			},
+		},
+		"RewrittenInside": {
+			reason: "The names of inner registries are nobody's business.",
+			has: func(host string, inner *fixtures.Registry) has {
+				return has{live: []catalogue.LiveConfig{live(t, "mirror", host+"/", "rewriteImage: {prefix: "+inner.Host+"/}")}}
+			},
+			want: "ImageConfig mirror of the cluster has it pulled from a registry that is not asked for a commit of a fork",
+			not:  func(inner *fixtures.Registry) string { return inner.Host },
+		},
+		"RewrittenToNonsense": {
+			reason: "Nor where an error would quote them.",
+			has: func(host string, _ *fixtures.Registry) has {
+				return has{live: []catalogue.LiveConfig{live(t, "mirror", host+"/", "rewriteImage: {prefix: inner.example.org/UPPER/}")}}
+			},
+			want: "ImageConfig mirror of the cluster has it pulled from a registry",
+			not:  func(*fixtures.Registry) string { return "inner.example.org" },
+		},
+		"PullSecret": {
+			reason: "Its Secrets are not read, which the test of the source says.",
+			has: func(host string, _ *fixtures.Registry) has {
+				return has{live: []catalogue.LiveConfig{live(t, "password", host+"/", "registry: {authentication: {pullSecretRef: {name: pull}}}")}}
+			},
+		},
+		"Unsigned": {
+			reason: "What is demanded is demanded of forks.", keys: keys,
+			has: func(host string, _ *fixtures.Registry) has {
+				return has{live: []catalogue.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
+			},
+			want: "ImageConfig signed of the cluster demands that its signature is verified: authority \"acme\": the image has no signature",
+		},
+		"Signed": {
+			reason: "And met by them.", keys: keys, signed: []signer{acme},
+			has: func(host string, _ *fixtures.Registry) has {
+				return has{live: []catalogue.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
+			},
+		},
+		"NoKey": {
+			reason: "Where nobody gave the key to everybody it is refused.", signed: []signer{acme},
+			has: func(host string, _ *fixtures.Registry) has {
+				return has{live: []catalogue.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
+			},
+			want: "its key is in the Secret acme, and no cluster is asked for it",
+		},
+		"Shadowed": {
+			reason: "An object of the same name in the head switches nothing off.", keys: keys,
+			has: func(host string, _ *fixtures.Registry) has {
+				return has{[]string{imageConfig("signed", "nowhere.example.org/", "rewriteImage: {prefix: elsewhere.example.org/}")}, []catalogue.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
+			},
+			want: "ImageConfig signed of the cluster demands that its signature is verified",
+		},
+		"OwnKey": {
+			reason: "Nor does a longer prefix with a key of the stranger.", keys: keys, signed: []signer{mallory},
+			has: func(host string, _ *fixtures.Registry) has {
+				return has{[]string{imageConfig("mine", host+"/acme/", "verification: "+byMallory)}, []catalogue.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
+			},
+			want: "ImageConfig signed of the cluster demands that its signature is verified: authority \"acme\": no signature is accepted",
+		},
+		"BothKeys": {
+			reason: "Who has both may change who signs.", keys: keys, signed: []signer{mallory, acme},
+			has: func(host string, _ *fixtures.Registry) has {
+				return has{[]string{imageConfig("mine", host+"/acme/", "verification: "+byMallory)}, []catalogue.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
+			},
+		},
+		"RewrittenAway": {
+			reason: "Nor does another name for it.", keys: keys, image: "packages.example.org",
+			has: func(host string, _ *fixtures.Registry) has {
+				return has{[]string{imageConfig("mine", "packages.example.org/", "rewriteImage: {prefix: "+host+"/}")}, []catalogue.LiveConfig{live(t, "signed", "packages.example.org/", "verification: "+byAcme)}}
+			},
+			want: "ImageConfig signed of the cluster demands that its signature is verified",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r, inner := start(t), fixtures.StartRegistry(t)
+			digest := r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)
+			var layers []mutate.Addendum
+			for _, one := range tc.signed {
+				layers = append(layers, one.signature(t, simple(digest)))
+			}
+			if len(layers) > 0 {
+				tagged(t, r, digest, "sig", layers...)
+			}
+			host := tc.image
+			if host == "" {
+				host = r.Host
+			}
+			of := tc.has(r.Host, inner)
+			s := ofFork(t, append([]string{installs("Provider", "provider-sea", host+"/acme/provider-sea:v1.0.0", "")}, of.commit...), r.Host)
+			s.KeyFiles, s.Images = tc.keys, having(of.live...)
+			if tc.want == "" {
+				if want := rendered(t, s, render.OwnerCrossplane); len(want.Definitions) != 1 || len(want.Unread) > 0 {
+					t.Errorf("%s: %d definitions, %v", tc.reason, len(want.Definitions), want.Unread)
+				}
+				return
+			}
+			want := rendered(t, s, render.OwnerCrossplane)
+			if len(want.Unread) != 1 || len(want.Definitions) > 0 {
+				t.Fatalf("%s: %v", tc.reason, want.Unread)
+			}
+			got := want.Unread[0].Err.Error()
+			if !strings.Contains(got, tc.want) {
+				t.Errorf("%s\nwant %s\ngot  %s", tc.reason, tc.want, got)
+			}
+			if tc.not != nil && strings.Contains(got, tc.not(inner)) {
+				t.Errorf("%s\ngot  %s", tc.reason, got)
+			}
+			if requests, _ := inner.Asked(); len(requests) > 0 {
+				t.Errorf("%s: it was asked: %q", tc.reason, requests)
+			}
+		})
+	}
+
+	s := ofFork(t, []string{installs("Provider", "provider-sea", "packages.example.org/acme/provider-sea:v1.0.0", "")})
+	s.Images = func(context.Context) ([]catalogue.LiveConfig, error) {
+		return nil, errors.New("cannot reach the API server at https://inner.example.org")
+	}
+	if _, err := s.Fetch(t.Context(), ""); err == nil || strings.Contains(err.Error(), "inner.example.org") {
+		t.Errorf("What it demands is not known, and nobody is told more: %v", err)
+	}
+}
