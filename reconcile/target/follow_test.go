@@ -20,6 +20,9 @@ func wired(t *testing.T, spec string) *follower {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if target.packages.Installed == nil || target.packages.Images == nil {
+		t.Error("passes ask the cluster for what decides about packages")
+	}
 	hears, err := target.Subscriber()
 	if err != nil || (hears.WakePulls != nil) != (target.follower != nil) {
 		t.Errorf("who follows pull requests hears of them: %v, %v", hears, err)
