@@ -110,10 +110,7 @@ func currentOf(builds []build, commit string) map[string]Status {
 
 func (b bitbucket) list(ctx context.Context, commit string) (map[string]Status, error) {
 	builds, err := leaves[build](ctx, b, bitbucketStatus, "commit/"+commit+"/statuses")
-	if err != nil {
-		return nil, err
-	}
-	return currentOf(builds, commit), nil
+	return currentOf(builds, commit), err
 }
 
 func (b bitbucket) keep(s Status) Status { return keepBuild(s, b.at.page()+"/commits/"+s.Commit) }
@@ -265,10 +262,7 @@ func sheets[T any](ctx context.Context, d dataCenter, a answer, path string) ([]
 
 func (d dataCenter) list(ctx context.Context, commit string) (map[string]Status, error) {
 	builds, err := sheets[build](ctx, d, dataCenterStatus, "build-status/latest/commits/"+commit)
-	if err != nil {
-		return nil, err
-	}
-	return currentOf(builds, commit), nil
+	return currentOf(builds, commit), err
 }
 
 func (d dataCenter) keep(s Status) Status { return keepBuild(s, d.at.page()+"/commits/"+s.Commit) }
