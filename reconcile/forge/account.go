@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -60,10 +61,7 @@ func (a Account) open() (forge, *courier, error) {
 		return nil, nil, fmt.Errorf("the forge of %s needs a token", a.Repository)
 	}
 	api := a.Repository.api()
-	c := &courier{next: bounded{a.Transport}, kind: a.Repository.Kind, origin: originOf(api), fetch: a.Token}
-	if a.Transport == nil {
-		c.next = bounded{http.DefaultTransport}
-	}
+	c := &courier{next: bounded{cmp.Or(a.Transport, http.DefaultTransport)}, kind: a.Repository.Kind, origin: originOf(api), fetch: a.Token}
 	client := &http.Client{Transport: c, CheckRedirect: stay}
 	switch a.Repository.Kind {
 	case KindGitHub:

@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,9 +22,6 @@ type App struct {
 // Token is how an Account of a repository gets the tokens of an App. They last an hour, and are
 // made anew before they end. A transport that is nil is http.DefaultTransport.
 func (a App) Token(of Repository, transport http.RoundTripper) func(context.Context) (string, error) {
-	if transport == nil {
-		transport = http.DefaultTransport
-	}
 	var (
 		mu    sync.Mutex
 		known string // the key
@@ -37,7 +35,7 @@ func (a App) Token(of Repository, transport http.RoundTripper) func(context.Cont
 		mu.Lock()
 		defer mu.Unlock()
 		if made == nil || key != known {
-			if made, err = ghinstallation.New(bounded{transport}, a.ID, a.Installation, []byte(key)); err != nil {
+			if made, err = ghinstallation.New(bounded{cmp.Or(transport, http.DefaultTransport)}, a.ID, a.Installation, []byte(key)); err != nil {
 				made = nil
 				return "", errors.New("GitHub: the private key of the App is none: want it in PEM, as GitHub gives it") // its error may quote some
 			}

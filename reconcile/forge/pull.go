@@ -62,7 +62,7 @@ type Pulls struct {
 // mostComment is how many bytes a comment may have. GitLab and Azure DevOps would take more
 // than GitHub, and nobody would read it.
 func (k Kind) mostComment() int {
-	if k == KindBitbucket || k == KindBitbucketDataCenter {
+	if k.isBitbucket() {
 		return 32_768
 	}
 	return 65_536
@@ -177,7 +177,7 @@ var unmarked = regexp.MustCompile(`[^A-Za-z0-9./]+`)
 // shows HTML as text, the target of a link that there is not.
 func (k Kind) markOf(key string) string {
 	key = unmarked.ReplaceAllString(key, "-")
-	if k == KindBitbucket || k == KindBitbucketDataCenter {
+	if k.isBitbucket() {
 		return "[//]: # (" + key + ")\n\n"
 	}
 	return "<!-- " + key + " -->\n"
@@ -191,7 +191,7 @@ var (
 // dialect is a comment as the forge can show it: Bitbucket folds nothing. Text that is quoted
 // has no line that starts with a tag.
 func (k Kind) dialect(body string) string {
-	if k != KindBitbucket && k != KindBitbucketDataCenter {
+	if !k.isBitbucket() {
 		return body
 	}
 	body = folded.ReplaceAllStringFunc(body, func(line string) string {

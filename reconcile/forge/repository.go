@@ -24,6 +24,8 @@ const (
 	KindAzureDevOps         Kind = "azure-devops" // Services, and Server
 )
 
+func (k Kind) isBitbucket() bool { return k == KindBitbucket || k == KindBitbucketDataCenter }
+
 // A Repository is where on a forge commits live.
 type Repository struct {
 	Kind  Kind   // empty where the URL does not tell

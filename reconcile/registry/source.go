@@ -19,9 +19,9 @@ import (
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-containerregistry/pkg/authn"
-	"golang.org/x/sync/errgroup"
 )
 
 // A Fetcher is what a Source is around.
@@ -201,15 +201,7 @@ func (s *Source) Close() error {
 // answer answers requests, some at a time, in their order.
 func (s *Source) answer(ctx context.Context, requests []catalogue.Request) []catalogue.Image {
 	images := make([]catalogue.Image, len(requests))
-	var g errgroup.Group
-	g.SetLimit(together)
-	for i, r := range requests {
-		g.Go(func() error {
-			images[i] = s.pulls.answer(ctx, r)
-			return nil
-		})
-	}
-	_ = g.Wait() // nothing returns an error
+	manifest.EachOf(len(requests), together, func(i int) { images[i] = s.pulls.answer(ctx, requests[i]) })
 	return images
 }
 

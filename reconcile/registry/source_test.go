@@ -135,6 +135,22 @@ func start(t *testing.T) *fixtures.Registry {
 	return fixtures.StartRegistry(t)
 }
 
+// A process that follows pull requests outlives one of which a package makes us panic.
+func TestPanicOfOnePackage(t *testing.T) {
+	defer func() {
+		if said, _ := recover().(string); !strings.HasPrefix(said, "a nil map\n") {
+			t.Errorf("Whoever fetches learns of %q.", said)
+		}
+	}()
+	s := &registry.Source{
+		Next:   commit{files: tree(installs("Provider", "sea", "127.0.0.1:1/acme/sea:v1", "  packagePullSecrets: [{name: pull}]\n"))},
+		Cache:  t.TempDir(),
+		Secret: func(context.Context, string) (map[string][]byte, error) { panic("a nil map") },
+	}
+	_, err := s.Fetch(t.Context(), "")
+	t.Errorf("It went on: %v", err)
+}
+
 // What a package is does not depend on where it is.
 func TestSameAsInTheTree(t *testing.T) {
 	sea := provider("provider-sea", "boats", "buoys")

@@ -304,3 +304,15 @@ func FuzzComment(f *testing.F) {
 		}
 	})
 }
+
+// A process that follows pull requests outlives one whose definitions make us panic.
+func TestCostPanics(t *testing.T) {
+	defer func() {
+		if said, _ := recover().(string); said == "" {
+			t.Error("Whoever compares learns of nothing.")
+		}
+	}()
+	nothing := render.Definition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: "a", Package: &catalogue.Package{}, Document: &manifest.Document{}}, Active: true}}
+	cost := costOf(render.Desired{}, render.Desired{Definitions: []render.Definition{nothing}}, nil)
+	t.Errorf("It went on: %v", cost)
+}

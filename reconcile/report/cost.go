@@ -3,12 +3,10 @@ package report
 import (
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 
 	"headgate.dev/headgate/render"
-
-	"golang.org/x/sync/errgroup"
+	"headgate.dev/headgate/render/manifest"
 )
 
 // A Cost is an estimate of what the CRDs of a commit cost the memory of an API server.
@@ -77,22 +75,15 @@ func sameImage(a, b render.Definition) bool { return a.Package.Pulled() && image
 func measure(sizes map[string]Size, of map[string]render.Definition, known map[image]Size) {
 	names := slices.Sorted(maps.Keys(of))
 	found := make([]Size, len(names))
-	var all errgroup.Group
-	all.SetLimit(runtime.GOMAXPROCS(0))
-	for i, name := range names {
-		d := of[name]
-		if size, ok := known[imageOf(d)]; ok && d.Package.Pulled() {
+	manifest.Each(len(names), func(i int) {
+		d := of[names[i]]
+		size, ok := known[imageOf(d)]
+		if ok && d.Package.Pulled() {
 			found[i] = size
-			continue
+		} else if o, err := d.CRD(); err == nil {
+			found[i] = Size(o.Size)
 		}
-		all.Go(func() error {
-			if o, err := d.CRD(); err == nil {
-				found[i] = Size(o.Size)
-			}
-			return nil
-		})
-	}
-	_ = all.Wait() // nothing returns an error
+	})
 	for i, name := range names {
 		if found[i] > 0 {
 			sizes[name], known[imageOf(of[name])] = found[i], found[i]

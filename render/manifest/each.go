@@ -9,14 +9,16 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Each does n things, as many at once as there are processors. What panics in one of them panics
-// where they are waited for: there somebody may know that the process has more to do than to
-// read what a stranger wrote.
-func Each(n int, do func(i int)) {
+// Each does n things, as many at once as there are processors.
+func Each(n int, do func(i int)) { EachOf(n, runtime.GOMAXPROCS(0), do) }
+
+// EachOf does n things, so many at once. What panics in one of them panics where they are waited
+// for: there somebody may know that the process has more to do than to read what a stranger wrote.
+func EachOf(n, atOnce int, do func(i int)) {
 	var first any
 	var once sync.Once
 	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
+	g.SetLimit(atOnce)
 	for i := range n {
 		g.Go(func() error {
 			defer func() {
