@@ -29,6 +29,7 @@ const (
 	toPull   = 10 * time.Minute // for one package
 	metadata = 4 << 20          // bytes of a manifest, or a config
 	layers   = 1 << 30          // bytes of the layers of an image that are pulled
+	mostTags = 100_000          // of one repository
 )
 
 // The rules of what is said of images.
@@ -199,7 +200,17 @@ func (p *puller) list(ctx context.Context, r catalogue.Request) ([]string, []man
 		return nil, nil, p.fork.discreet(err, r.Configs, r.Source)
 	}
 	return p.listed(ctx, origin{repo, r.Secrets(source), r.PullPolicy == catalogue.PullNever}, repo.Name(), "the versions of "+repo.Name()+" are those", func(ctx context.Context, client *remote.Puller) ([]string, error) {
-		tags, err := client.List(ctx, repo)
+		var tags []string
+		pages, err := client.Lister(ctx, repo)
+		for err == nil && pages.HasNext() {
+			var page *remote.Tags
+			if page, err = pages.Next(ctx); err == nil {
+				tags = append(tags, page.Tags...)
+			}
+			if len(tags) > mostTags {
+				return nil, fmt.Errorf("%s has more than %d tags; name a version in the object that installs it", repo.Name(), mostTags)
+			}
+		}
 		slices.Sort(tags)
 		return tags, err
 	})

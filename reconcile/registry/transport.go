@@ -3,6 +3,7 @@ package registry
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -18,9 +19,9 @@ import (
 // be shown: so it does not reach what only this machine can, and for a fork not even that.
 func newTransport(f *Fork) http.RoundTripper {
 	if f != nil {
-		return careful{newGuarded(f)}
+		return careful{bounded{newGuarded(f)}}
 	}
-	return careful{newHTTP(notLinkLocal)}
+	return careful{bounded{newHTTP(notLinkLocal)}}
 }
 
 // newHTTP reaches the addresses that control lets pass.
@@ -58,6 +59,27 @@ func (c careful) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("%s is to get credentials, and does not speak TLS", req.URL.Host)
 	}
 	return c.RoundTripper.RoundTrip(req)
+}
+
+// mostTagsPage is how many bytes a page of tags may have. There are a thousand on one, or all of them.
+const mostTagsPage = 16 << 20
+
+// A bounded transport reads no more of a page of tags than is sane: the client would hold in memory
+// whatever it has. What else is small the client bounds, and blobs go to disk.
+type bounded struct{ http.RoundTripper }
+
+func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := b.RoundTripper.RoundTrip(req)
+	for req.Response != nil && req.Response.Request != nil { // a redirect may lead anywhere
+		req = req.Response.Request
+	}
+	if err == nil && strings.HasSuffix(req.URL.Path, "/tags/list") {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, mostTagsPage), resp.Body}
+	}
+	return resp, err
 }
 
 func isLoopback(host string) bool {

@@ -1,12 +1,17 @@
 package registry
 
 import (
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
+
+	"headgate.dev/headgate/render/catalogue"
 )
 
 // What is not public is somebody's, and trusts who can reach it.
@@ -74,6 +79,61 @@ func TestForkBehindProxy(t *testing.T) {
 		})
 	}
 }
+
+// A registry may be a stranger's, and list tags without end.
+func TestTagsAreBounded(t *testing.T) {
+	from := roundTripper(func(req *http.Request) (*http.Response, error) {
+		return &http.Response{Request: req, Body: io.NopCloser(io.LimitReader(endless{}, 2*mostTagsPage))}, nil
+	})
+	redirected := &http.Response{Request: &http.Request{URL: &url.URL{Path: "/v2/acme/sea/tags/list"}}}
+	for name, tc := range map[string]struct {
+		path  string
+		after *http.Response
+		want  int64
+	}{
+		"Tags":       {"/v2/acme/sea/tags/list", nil, mostTagsPage},
+		"Redirected": {"/elsewhere", redirected, mostTagsPage},
+		"Blob":       {"/v2/acme/sea/blobs/sha256:0", nil, 2 * mostTagsPage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resp, err := bounded{from}.RoundTrip(&http.Request{URL: &url.URL{Path: tc.path}, Response: tc.after})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if n, err := io.Copy(io.Discard, resp.Body); n != tc.want || err != nil {
+				t.Errorf("%d bytes are read, %v; want %d", n, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestPagesOfTagsAreBounded(t *testing.T) {
+	page, err := json.Marshal(map[string]any{"name": "acme/sea", "tags": make([]string, mostTags/4)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if !strings.HasSuffix(req.URL.Path, "/tags/list") {
+			return
+		}
+		pages++
+		w.Header().Set("Link", "<"+req.URL.Path+">; rel=\"next\"")
+		_, _ = w.Write(page)
+	}))
+	defer server.Close()
+	p := newPuller(&Source{Cache: t.TempDir(), Keychain: nobody{}})
+	p.begin("", 0)
+	_, _, err = p.list(t.Context(), catalogue.Request{Source: strings.TrimPrefix(server.URL, "http://") + "/acme/sea"})
+	if err == nil || !strings.Contains(err.Error(), "more than 100000 tags; name a version") || pages != 5 {
+		t.Errorf("after %d pages: %v", pages, err)
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
