@@ -28,7 +28,7 @@ func newRun(t *terminal) *cobra.Command {
 		in    clusterFlags
 		files []string
 		cache string
-		root  string
+		trust trustFlags
 		once  bool
 		hooks string
 		allow approveFlag
@@ -82,7 +82,7 @@ to standard output and the exit code is that of the pass.
 				return err
 			}
 			t.logRun(syncs)
-			targets, err := t.targets(syncs, &in, clones(cache), root, func(s v1alpha1.Sync) func() []string { return standing(files, s, allow) })
+			targets, err := t.targets(syncs, &in, target.Surroundings{Cache: clones(cache), KeyFiles: trust.keys, TrustedRoot: trust.root}, func(s v1alpha1.Sync) func() []string { return standing(files, s, allow) })
 			if err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ to standard output and the exit code is that of the pass.
 	allow.addTo(cmd)
 	in.addTo(cmd)
 	flags.StringVar(&cache, "cache-dir", "", "keep clones of repositories, packages, and statuses that wait, in this `directory` (default: the user's cache)")
-	flags.StringVar(&root, "trusted-root", "", "verify signatures of identities, and entries of transparency logs, with this `file`, as the trusted_root.json of sigstore")
+	trust.addTo(cmd)
 	show.addTo(cmd)
 	return cmd
 }
@@ -181,19 +181,19 @@ func (t *terminal) logRun(syncs []v1alpha1.Sync) {
 	logTo(slog.NewJSONHandler(t.err, &slog.HandlerOptions{Level: level}))
 }
 
-// targets wires every sync to the cluster of the flags.
-func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, cache, root string, approvals func(v1alpha1.Sync) func() []string) ([]*target.Target, error) {
+// targets wires every sync to the cluster of the flags; like is what surrounds all of them.
+func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, like target.Surroundings, approvals func(v1alpha1.Sync) func() []string) ([]*target.Target, error) {
 	cfg, err := in.config()
 	if err != nil {
 		return nil, err
 	}
-	var all []*target.Target
+	var targets []*target.Target
 	var problems []error
 	var learnt memo.Memory // several syncs often read one repository
 	for _, s := range syncs {
 		log := slog.With("sync", s.Namespace+"/"+s.Name)
 		one, err := target.New(s, target.Surroundings{
-			Cluster: cfg, Getenv: t.getenv, Cache: cache, TrustedRoot: root, Memo: &learnt, Approvals: approvals(s),
+			Cluster: cfg, Getenv: t.getenv, Cache: like.Cache, KeyFiles: like.KeyFiles, TrustedRoot: like.TrustedRoot, Memo: &learnt, Approvals: approvals(s),
 			Event: func(e reconcile.Event) {
 				if e.Kind == reconcile.Passed || e.Kind == reconcile.Previewed {
 					debug.FreeOSMemory() // until the next pass a fraction of it is needed
@@ -210,9 +210,9 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, cache, root 
 			continue
 		}
 		t.atEnd = append(t.atEnd, one.Close)
-		all = append(all, one)
+		targets = append(targets, one)
 	}
-	return all, errors.Join(problems...)
+	return targets, errors.Join(problems...)
 }
 
 // once makes one pass over each target, one after the other. The worst exit code counts.

@@ -32,8 +32,19 @@ type sourceFlags struct {
 	noCache bool
 	offline bool
 
+	trustFlags
+}
+
+// trustFlags say whose signatures count, beside what Secrets hold.
+type trustFlags struct {
 	keys map[string]string
 	root string
+}
+
+func (f *trustFlags) addTo(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringToStringVar(&f.keys, "verification-key", nil, "verify signatures with this public key where an ImageConfig names the Secret: `SECRET/KEY=FILE`; may be given several times")
+	flags.StringVar(&f.root, "trusted-root", "", "verify signatures of identities, and entries of transparency logs, with this `file`, as the trusted_root.json of sigstore")
 }
 
 func (f *sourceFlags) addTo(cmd *cobra.Command) {
@@ -43,8 +54,7 @@ func (f *sourceFlags) addTo(cmd *cobra.Command) {
 	flags.StringVar(&f.path, "path", "", "read only what is below this `directory` of SOURCE or of the repository")
 	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories, packages, and what was learnt of both, in this `directory` (default: the user's cache)")
 	flags.BoolVar(&f.noCache, "no-cache", false, "keep nothing on disk")
-	flags.StringToStringVar(&f.keys, "verification-key", nil, "verify signatures with this public key where an ImageConfig names the Secret: `SECRET/KEY=FILE`; may be given several times")
-	flags.StringVar(&f.root, "trusted-root", "", "verify signatures of identities, and entries of transparency logs, with this `file`, as the trusted_root.json of sigstore")
+	f.trustFlags.addTo(cmd)
 	flags.BoolVar(&f.offline, "offline", false, "ask no registry for packages: what was pulled before is all there is")
 }
 

@@ -72,7 +72,7 @@ func follow(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secret
 	packages := func(fork *registry.Fork) *registry.Source {
 		p := &registry.Source{
 			Next: f.origin.heads, How: own.Options, Fresh: freshTags, Fork: fork,
-			Secret: place.Secret, Hide: in.Secret, TrustedRoot: in.TrustedRoot, Cache: packageCache(in),
+			Secret: place.Secret, Hide: in.Secret, KeyFiles: in.KeyFiles, TrustedRoot: in.TrustedRoot, Cache: packageCache(in),
 		}
 		if s.Spec.LivePreviews {
 			p.Images = place.ImageConfigs

@@ -16,6 +16,7 @@ func wired(t *testing.T, spec string) *follower {
 	t.Helper()
 	target, err := New(decode(t, "  clusterName: east\n  statuses: {forge: Gitea}\n  source: {repo: \"https://git.example.org/acme/platform.git\", ref: main, webhook: {}}\n"+spec), Surroundings{
 		Cluster: &rest.Config{Host: "https://nowhere.example.org"}, Getenv: func(string) string { return canary }, Cache: t.TempDir(),
+		KeyFiles: map[string]string{"acme/cosign.pub": "acme.pub"}, TrustedRoot: "trusted_root.json",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +41,11 @@ func TestFollowForks(t *testing.T) {
 	}
 	if f.Forks.Observer != nil || f.Forks.Place != nil || f.Forks.CA != nil || f.packages[1].Installed != nil || f.packages[1].Images == nil || f.Forks.Source != reconcile.Source(f.packages[1]) {
 		t.Errorf("A fork does not: %+v", f.Forks)
+	}
+	for _, s := range f.packages {
+		if s.KeyFiles["acme/cosign.pub"] != "acme.pub" || s.TrustedRoot != "trusted_root.json" {
+			t.Errorf("What everybody may know whose signatures count, forks may, too: %+v", s)
+		}
 	}
 	if fork := f.packages[1].Fork; fork == nil || len(fork.Registries) != 1 || fork.Registries[0] != "ghcr.io" {
 		t.Errorf("Nor is any registry asked but those that are named: %+v", fork)

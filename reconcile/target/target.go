@@ -43,6 +43,9 @@ type Surroundings struct {
 	// the Sync count.
 	Approvals func() []string
 	Cache     string // a directory for clones, and for statuses that wait; "" is a temporary one, and memory
+	// KeyFiles are files of public keys by what an ImageConfig calls them, as "secret/key": they count
+	// before the Secrets, also for forks, for which none is read.
+	KeyFiles map[string]string
 	// TrustedRoot is a file to verify the identities with that sign packages; "" is none.
 	TrustedRoot string
 	Memo        manifest.Memo         // what was learnt of files, for all Syncs together; nil is one for this Sync
@@ -229,7 +232,7 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	} else if t.repository.Credentials, err = asApp(s, in, from, auth); err != nil {
 		return nil, err
 	}
-	t.packages = &registry.Source{Next: t.repository, How: t.Loop.Reconciler.Options, Fresh: freshTags, Installed: place.Packages, Images: place.ImageConfigs, Secret: place.Secret, Hide: in.Secret, TrustedRoot: in.TrustedRoot}
+	t.packages = &registry.Source{Next: t.repository, How: t.Loop.Reconciler.Options, Fresh: freshTags, Installed: place.Packages, Images: place.ImageConfigs, Secret: place.Secret, Hide: in.Secret, KeyFiles: in.KeyFiles, TrustedRoot: in.TrustedRoot}
 	t.packages.Cache = packageCache(in)
 	t.Loop.Reconciler.Source = t.packages
 	if t.follower, err = follow(s, in, from, place, t.Loop.Reconciler, t.repository); err != nil {
