@@ -216,7 +216,8 @@ func (l *following) attend(ctx context.Context, q Request, tip string) {
 	if ctx.Err() != nil {
 		return
 	}
-	k.tip, k.done = tip, !l.again(k, err)
+	unread := err == nil && len(said.Unread()) > 0 && k.failures < mostTries-1 // the registry may be back soon
+	k.tip, k.done = tip, !unread && !l.again(k, err)
 	if k.done {
 		k.failures = 0
 	} else {

@@ -16,6 +16,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -60,7 +61,7 @@ func (y *yard) Fetch(_ context.Context, ref string) (render.Input, error) {
 	if ref == "panics" {
 		manifest.Each(2, func(int) { panic("a nil map") })
 	}
-	return render.Input{Revision: ref, Files: fstest.MapFS{"a.yaml": {Data: []byte(y.commits[ref])}}}, nil
+	return render.Input{Revision: ref, Files: fstest.MapFS{"a.yaml": {Data: []byte(y.commits[ref])}}, Packages: []catalogue.Image{}}, nil
 }
 
 func (y *yard) Tip(_ context.Context, ref string) (string, string, error) {
@@ -254,6 +255,22 @@ func TestFollowerUnfetched(t *testing.T) {
 		expect(t, "A head that cannot be had is tried for some minutes, and then that is said, once.", log, "7 h7 error: boom")
 		if len(y.events) != 2 || y.events[0].Err == nil {
 			t.Errorf("and so it is told: %v", y.events)
+		}
+	})
+}
+
+func TestFollowerUnreadPackage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(seven)
+		y.commits["h7"] = "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: sea}\nspec: {package: registry.example.org/sea:v1}\n"
+		y.run(t, func(f *Follower) { f.Reconciler.Options.Owner = render.OwnerCrossplane })
+		const unread = "7 h7 error: cannot read 1 package, deletes 1 object: package registry.example.org/sea:v1 cannot be read: nobody has looked for it"
+		said := map[string]int{}
+		for _, s := range y.happens(time.Hour) {
+			said[s]++
+		}
+		if said[unread] != mostTries || len(said) != 2 {
+			t.Errorf("It says so at once, and looks for some minutes whether the registry is back: %v", said)
 		}
 	})
 }

@@ -52,9 +52,10 @@ type Desired struct {
 
 // A Left object is one that is not applied, because Crossplane installs it with a package.
 type Left struct {
-	ID      manifest.ID
-	Origin  manifest.Origin
-	Package string // its Directory
+	ID         manifest.ID
+	APIVersion string
+	Origin     manifest.Origin
+	Package    string // its Directory
 
 	Composition *Object // of a Composition: what it says, for whoever wants to know what it uses
 
@@ -92,7 +93,7 @@ func (d Desired) Placed(f manifest.Finding) manifest.Finding {
 
 // left is what is left of an object to Crossplane.
 func left(o manifest.Object, shipper *catalogue.Package) (Left, error) {
-	l := Left{ID: o.ID(), Origin: o.Origin, Package: shipper.Directory, Content: o.Document.Recall}
+	l := Left{ID: o.ID(), APIVersion: o.GetAPIVersion(), Origin: o.Origin, Package: shipper.Directory, Content: o.Document.Recall}
 	if !l.ID.IsComposition() {
 		return l, nil
 	}

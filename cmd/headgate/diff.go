@@ -33,7 +33,8 @@ from there back, as main~1 and HEAD^2.
 ` + aboutSource + `
 
 Exit codes: 0 no change, 1 changes, 2 error; an error beats changes. --exit-on says what
-counts: any change, holds, findings that are errors or warnings, or never.`,
+counts: any change, holds, findings that are errors or warnings, or never. That a package
+changes which cannot be read is an error.`,
 		Example: `  headgate diff ./platform
   headgate diff main HEAD
   headgate diff main~1 main
@@ -90,11 +91,11 @@ func diffCode(r report.Report, on string) error {
 	troubled := slices.ContainsFunc(r.Findings, func(f manifest.Finding) bool { return f.Severity != manifest.Note })
 	held := slices.ContainsFunc(r.Steps, func(s report.Step) bool { return s.Action == plan.Hold })
 	switch {
-	case r.Summary.Failed > 0:
+	case r.Summary.Failed > 0, len(r.Unread()) > 0 && on != "never":
 		return exit{code: exitDiffError}
 	case on == "any" && (r.Changes() || held),
 		on == "holds" && held,
-		on == "breaking" && len(r.Breaking()) > 0,
+		on == "breaking" && len(r.Breaking())+len(r.Dropped()) > 0,
 		on == "findings" && troubled:
 		return exit{code: exitChanges}
 	}

@@ -61,8 +61,9 @@ BITBUCKET_TOKEN or SYSTEM_ACCESSTOKEN of its pipeline; that of a user of Bitbuck
 URL and --pull the commits are those of the pull request.
 
 Exit codes: 0 no change, 1 changes, 2 error; an error beats changes. --exit-on says what
-counts: any change, schemas that break, holds, findings that are errors or warnings, or
-never.`,
+counts: any change, schemas that break and kinds that a new version of a package drops,
+holds, findings that are errors or warnings, or never. That a package changes which cannot
+be read is an error.`,
 		Example: `  headgate preview
   headgate preview --base origin/main --head HEAD -o markdown
   headgate preview --comment --status --exit-on holds

@@ -35,8 +35,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		Trials:    map[manifest.ID]Trial{},
 		Upstream:  b.upstream(),
 		Terms:     b.Terms,
-		Before:    b.Base.Definitions,
-		Unread:    b.Base.Unread,
+		Upgrades:  b.upgrades(want),
 		Offline:   true,
 		Counts:    b.Counts != nil,
 	}
@@ -91,6 +90,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		seen.Objects[a.ID].Labels, seen.Objects[a.ID].Annotations = live.GetLabels(), live.GetAnnotations() // which guards read
 		seen.Trials[a.ID] = trials[i]
 	}
+	seen.Replaced = seen.Upgrades.replaced(seen.Trials)
 	return seen, nil
 }
 
@@ -99,23 +99,8 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 // thousand of them in a place or two.
 func (b Baseline) trial(base, want render.Object) (Trial, error) {
 	if (want.ID.IsCRD() || want.ID.IsMRD()) && len(b.Terms.ignored(want.ID)) == 0 {
-		known, err := want.Learn("beside "+base.Digest, func() (string, error) {
-			live, after, err := contents(base, want)
-			if err != nil {
-				return "", err
-			}
-			dropEqualSchemas(live, after)
-			raw, err := json.Marshal([]any{live.Object, after.Object})
-			return string(raw), err
-		})
-		if err != nil {
-			return Trial{}, err
-		}
-		var both []map[string]any
-		if err := utiljson.Unmarshal([]byte(known), &both); err != nil {
-			return Trial{}, err
-		}
-		return Trial{Live: &unstructured.Unstructured{Object: both[0]}, After: &unstructured.Unstructured{Object: both[1]}}, nil
+		live, after, err := beside(base, want)
+		return Trial{Live: live, After: after}, err
 	}
 	live, after, err := contents(base, want)
 	if err != nil {
@@ -126,6 +111,27 @@ func (b Baseline) trial(base, want render.Object) (Trial, error) {
 		b.Sync.mark(live) // as they are
 	}
 	return Trial{Live: live, After: ways[len(ways)-1]}, nil
+}
+
+// beside are two definitions without what is equal in their schemas.
+func beside(base, want render.Object) (live, after *unstructured.Unstructured, err error) {
+	known, err := want.Learn("beside "+base.Digest, func() (string, error) {
+		live, after, err := contents(base, want)
+		if err != nil {
+			return "", err
+		}
+		dropEqualSchemas(live, after)
+		raw, err := json.Marshal([]any{live.Object, after.Object})
+		return string(raw), err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	var both []map[string]any
+	if err := utiljson.Unmarshal([]byte(known), &both); err != nil {
+		return nil, nil, err
+	}
+	return &unstructured.Unstructured{Object: both[0]}, &unstructured.Unstructured{Object: both[1]}, nil
 }
 
 func contents(base, want render.Object) (live, after *unstructured.Unstructured, err error) {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,8 +32,7 @@ type Observed struct {
 	Approvals    []string                    // digests that a person gave, on the Sync or on the command line
 	Natural      render.Owner                // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
 	Offline      bool                        // a commit and no cluster: every kind counts as served, and questions stay open
-	Before       []render.Definition         // of a commit: its definitions
-	Unread       []catalogue.Unread          // of a commit: packages of which it is not known what they hold
+	Upgrades     Upgrades                    // from the base of a comparison
 	Counts       bool                        // of a commit: a cluster answers questions all the same
 	Ends         Ending                      // of a sync that is to own nothing any more
 	Looks        bool                        // a sync that only looks: its inventory is what it saw as wanted, its trials are comparisons

@@ -35,6 +35,7 @@ type Plan struct {
 	Looks    bool               // of a sync that only looks: nothing in it writes
 	Ends     Ending             // of a sync that is to own nothing any more
 	Stale    bool               // the record of the inventory is to be written although no object is
+	Upgrades Upgrades           // what Crossplane makes of new versions of packages, where two commits are compared
 	Approval *Approval          // that lets held steps pass; nil where no approval does
 
 	open  []Question
@@ -145,8 +146,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	p.Notes = append(p.Notes, unprotected(asked, first, seen)...)
 	p.Notes = append(p.Notes, packageDiffers(want, seen.Upstream)...)
 	p.Notes = append(p.Notes, upgradesPending(want, seen.Upstream)...)
-	p.Notes = append(p.Notes, upgrades(want, seen.Before)...)
-	p.Notes = append(p.Notes, unseen(want, seen.Unread)...)
+	p.Notes = append(p.Notes, seen.Upgrades.notes(seen)...)
 	var left []string
 	for id, e := range seen.Inventory.Entries {
 		if wanted[id] || e.Policy == ObservableAndDeletable && nameless[groupKind(id)] {
@@ -178,6 +178,9 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	p.takeBack(seen)
 	slices.SortStableFunc(p.Steps, inOrder) // whoever goes first is ruled on first
 	p.guard(seen, guards)
+	var uncounted []Question
+	p.Upgrades, uncounted = seen.Upgrades.counted(seen)
+	p.open = append(p.open, uncounted...)
 	p.keepDependencies(first, seen)
 	p.keepHomes()
 	p.arrange(first, asked, seen)
@@ -230,6 +233,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		Definition: a.Definition != "",
 		Policy:     a.Policy,
 		Cause:      Commit,
+		Serves:     serves(a, seen),
 		Digest:     seen.digest(a.Object),
 		wants:      cmp.Or(a.resolved.written, a.Object.Digest),
 	}
@@ -324,6 +328,12 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		s.Err = cmp.Or(s.Err, a.Problem)
 	}
 	return s, true, nil
+}
+
+// serves says whether somebody may have objects of the kind that an object declares. What a commit
+// only activates has none where that is compared with another commit.
+func serves(a Asked, seen Observed) bool {
+	return a.ID.IsCRD() || a.ID.IsXRD() || len(a.Because) > 0 && !seen.Offline || seen.Upstream.Definitions[a.Definition].Active
 }
 
 // prune is the step for an object that we own and nobody wants, before the guards.

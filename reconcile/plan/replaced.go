@@ -26,18 +26,14 @@ type Replacement struct {
 
 // NewReplacement is what replacing an object comes to; false is that it breaks nobody.
 func NewReplacement(live, after *unstructured.Unstructured) (Replacement, bool) {
-	r := Replacement{ID: manifest.IDOf(live)}
-	if scope, said, _ := unstructured.NestedString(live.Object, "spec", "scope"); r.ID.IsXRD() && said {
-		if _, says, _ := unstructured.NestedString(after.Object, "spec", "scope"); !says { // the API server fills it in
-			_ = unstructured.SetNestedField(after.Object, scope, "spec", "scope")
-		}
-	}
-	r.Difference = schema.Compare(live, after)
-	if len(r.Difference.Breaking()) == 0 && (!hasWebhook(live) || hasWebhook(after)) {
+	return replacement(live, after, compareReplaced(live, after))
+}
+
+func replacement(live, after *unstructured.Unstructured, difference schema.Difference) (Replacement, bool) {
+	if len(difference.Breaking()) == 0 && (!hasWebhook(live) || hasWebhook(after)) {
 		return Replacement{}, false
 	}
-	r.Live, r.After = withoutSchemas(live), withoutSchemas(after)
-	return r, true
+	return Replacement{ID: manifest.IDOf(live), Live: withoutSchemas(live), After: withoutSchemas(after), Difference: difference}, true
 }
 
 // withoutSchemas is a definition without what is most of it.
@@ -97,6 +93,7 @@ func Installs(want render.Desired, by manifest.ID) (definitions []render.Definit
 }
 
 // replaced holds an update of a package that does to what is installed what no update of it may.
+// What it notes is of the first definition, and how many more there are.
 func replaced(s Step, c Case) Ruling {
 	var all Ruling
 	more := 0
@@ -105,11 +102,11 @@ func replaced(s Step, c Case) Ruling {
 		said := schemas(one, c)
 		all.Needs = append(all.Needs, said.Needs...)
 		switch {
-		case said.Answer != Held:
-		case all.Answer == Held:
+		case said.Reason == "", all.Answer == Held && said.Answer != Held:
+		case all.Reason != "" && all.Answer == said.Answer:
 			more++
 		default:
-			all.Answer, all.Reason = Held, fmt.Sprintf("%s is installed with it, and %s", r.ID.Name, said.Reason)
+			all.Answer, all.Reason, more = said.Answer, fmt.Sprintf("%s is installed with it, and %s", r.ID.Name, said.Reason), 0
 		}
 	}
 	if more > 0 {

@@ -51,6 +51,7 @@ type Step struct {
 	Because    []activation.Reason // of the CRD of a definition: why it is active
 	Policy     Policy              // what may be done to it
 	Definition bool                // the object is the CRD, or the MRD, of a definition
+	Serves     bool                // of what declares a kind: that is served, so what breaks it matters
 	Activates  bool                // of an MRD: it is made Active after the apply, by a merge patch
 
 	Digest string                     // of what is sent

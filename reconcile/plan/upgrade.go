@@ -3,130 +3,340 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
+
+// Upgrades are what packages of registries come to of which two commits have another image.
+// Crossplane installs them, so no step of ours says so.
+type Upgrades struct {
+	Bumps []Bump    // by source
+	Steps []Upgrade // by identity
+}
+
+// A Bump is a package of a registry that is another image than before, or of which that is not known.
+type Bump struct {
+	Source     string          `json:"source"`
+	From       string          `json:"from,omitempty"` // the version that it was; "" where there was none, or nobody could read it
+	To         string          `json:"to,omitempty"`   // "" where nobody could read it
+	Origin     manifest.Origin `json:"origin"`         // the line of the commit that asks for it
+	By         manifest.ID     `json:"by,omitzero"`    // the object that names it; none names a dependency
+	Manual     bool            `json:"manual,omitempty"`  // a person lets it in
+	Unknown    string          `json:"unknown,omitempty"` // why nobody knows what it changes
+
+	directory string
+}
+
+// Package is the new version, as Upgrades name it.
+func (b Bump) Package() string { return b.directory }
+
+// An Upgrade is what Crossplane makes of one definition, CRD or XRD: an update, a create, or a keep
+// of what the new version does not hold any more.
+type Upgrade struct {
+	Step
+
+	Package string      // the new version of what holds it
+	By      manifest.ID // the object that names the package; zero of a dependency
+}
 
 // The rules of packages in registries whose image is another one than before.
 const (
-	ruleUpgradeBreaks = "package-breaks-schema"
 	ruleUpgradeStuck  = "package-cannot-be-installed"
-	ruleUpgradeLeaves = "package-leaves-definition"
 	ruleUpgradeUnseen = "package-unread-before"
+	ruleUpgradeBroken = "package-not-compared"
 )
 
-// upgrades finds what a package of a registry changes for the worse, where the base of a
-// comparison has another image of it. Crossplane installs it, so no step says so.
-func upgrades(want render.Desired, before []render.Definition) []manifest.Finding {
-	was := map[string]render.Definition{}
-	for _, d := range before {
-		if d.Package.Pulled() {
-			was[d.Name] = d
-		}
-	}
-	if want.Owner != render.OwnerCrossplane || len(was) == 0 {
-		return nil
-	}
-	is := map[string]bool{}
-	var changed []render.Definition
-	for _, d := range want.Definitions {
-		is[d.Name] = true
-		if old, ok := was[d.Name]; ok && d.Package.Pulled() && old.Package.Digest != d.Package.Digest {
-			changed = append(changed, d)
-		}
-	}
-	differences := make([]schema.Difference, len(changed))
-	manifest.Each(len(changed), func(i int) { differences[i] = differenceOf(was[changed[i].Name], changed[i]) })
+// An installed object is one that a package brings.
+type installed struct {
+	id         manifest.ID
+	apiVersion string
+	definition *render.Definition // nil: it is another CRD, or an XRD
+	of         catalogue.Package
+	object     func() (render.Object, error)
+}
 
-	var found []manifest.Finding
-	for i, d := range changed {
-		found = append(found, upgradeOf(d, differences[i].Breaking())...)
+// packaged are the definitions, CRDs and XRDs that Crossplane installs with packages of registries.
+func packaged(want render.Desired) map[manifest.ID]installed {
+	all := map[manifest.ID]installed{}
+	for i := range want.Definitions {
+		if d := &want.Definitions[i]; d.Document != nil && d.Package.Pulled() {
+			id := MRD(d.Name)
+			all[id] = installed{id, "apiextensions.crossplane.io/v1alpha1", d, *d.Package, d.MRD}
+		}
 	}
-	for _, old := range before {
-		by, bumped := successor(want.Packages, old.Package)
-		if !bumped || is[old.Name] || !old.Active {
+	for _, o := range want.Left {
+		i := slices.IndexFunc(want.Packages, func(p catalogue.Package) bool { return p.Pulled() && p.Directory == o.Package })
+		if i < 0 || !declaresKind(o.ID) {
 			continue
 		}
-		found = append(found, manifest.Finding{
-			Rule: ruleUpgradeLeaves, Severity: manifest.Warning, Origin: by.Mentioned,
-			Message: fmt.Sprintf("%s does not hold %s any more, which was active with %s: its objects stay, and no controller looks after them", by.Directory, old.Name, old.Package.Version),
-			Fix:     "delete its objects first, or stay with a version that holds it",
-		})
+		all[o.ID] = installed{o.ID, o.APIVersion, nil, want.Packages[i], func() (render.Object, error) {
+			u, err := o.Content()
+			if err != nil {
+				return render.Object{}, err
+			}
+			return render.NewObject(u, o.Origin)
+		}}
 	}
-	slices.SortFunc(found, manifest.Finding.Compare)
-	return found
+	return all
 }
 
-// unseen finds packages that cannot be read as the base of a comparison has them, and that the
-// other side has read: all that they hold looks new.
-func unseen(want render.Desired, before []catalogue.Unread) []manifest.Finding {
-	var found []manifest.Finding
-	for _, u := range before {
-		if slices.ContainsFunc(want.Unread, func(other catalogue.Unread) bool { return other.Source == u.Source }) {
-			continue // which rendering says
+// upgrades are those from the base to a commit.
+func (b Baseline) upgrades(want render.Desired) Upgrades {
+	if want.Owner != render.OwnerCrossplane {
+		return Upgrades{}
+	}
+	up := Upgrades{Bumps: bumps(b.Base, want)}
+	if len(up.Bumps) == 0 {
+		return up
+	}
+	was, is := packaged(b.Base), packaged(want)
+	applied := map[manifest.ID]render.Object{} // what a package takes over
+	for _, o := range b.Base.Objects {
+		applied[o.ID] = o
+	}
+	step := func(action Action, now installed, by catalogue.Package) Upgrade {
+		u := Upgrade{
+			Step:    Step{Action: action, Cause: Commit, ID: now.id, APIVersion: now.apiVersion, Definition: now.definition != nil, Serves: now.definition == nil},
+			Package: by.Directory, By: by.Named,
 		}
-		found = append(found, manifest.Finding{
-			Rule: ruleUpgradeUnseen, Severity: manifest.Warning, Origin: u.Origin,
-			Message: fmt.Sprintf("before this commit %s; what it holds looks new here, and may not be", u.Err),
-			Fix:     "try again where the registry can be reached",
-		})
+		u.Origin = want.Placed(manifest.Finding{Origin: by.Mentioned}).Origin
+		if now.definition != nil && action != Keep {
+			u.Because = now.definition.Reasons
+		}
+		return u
 	}
-	return found
+	var pairs [][2]func() (render.Object, error) // of the steps, in their order
+	for id, now := range is {
+		old, known := was[id]
+		before := old.object
+		if o, ok := applied[id]; ok && !known {
+			before, known = func() (render.Object, error) { return o, nil }, true
+		}
+		switch {
+		case known && old.of.Digest == now.of.Digest, !known && !bumped(b.Base.Packages, now.of):
+			continue
+		case !known:
+			up.Steps, pairs = append(up.Steps, step(Create, now, now.of)), append(pairs, [2]func() (render.Object, error){})
+			continue
+		}
+		u := step(Update, now, now.of)
+		u.Serves = u.Serves || old.definition != nil && old.definition.Active
+		up.Steps, pairs = append(up.Steps, u), append(pairs, [2]func() (render.Object, error){before, now.object})
+	}
+	failed := make([]error, len(up.Steps))
+	manifest.Each(len(up.Steps), func(i int) {
+		if pairs[i][0] != nil {
+			failed[i] = b.upgrade(&up.Steps[i].Step, pairs[i][0], pairs[i][1])
+		}
+	})
+	for i, err := range failed {
+		if err != nil && up.Steps[i].Serves {
+			up.unknown(up.Steps[i], err)
+		}
+	}
+	up.Steps = slices.DeleteFunc(up.Steps, func(u Upgrade) bool { return u.Action == Update && u.Live == nil })
+
+	stays := map[manifest.ID]bool{}
+	for _, o := range want.Objects {
+		stays[o.ID] = true
+	}
+	for id, old := range was {
+		by, replaced := successor(want.Packages, old.of)
+		if _, kept := is[id]; kept || stays[id] || !replaced {
+			continue
+		}
+		u := step(Keep, old, by)
+		u.Cause, u.Reason = Retain, "the new version does not hold it: it stays as it is, and nothing brings it up to date"
+		if old.definition != nil {
+			u.Serves, u.Reason = old.definition.Active, "the new version does not hold it: its objects stay, and no controller looks after them"
+		}
+		up.Steps = append(up.Steps, u)
+	}
+	slices.SortFunc(up.Steps, func(a, b Upgrade) int { return a.ID.Compare(b.ID) })
+	return up
 }
 
-// successor is the package that takes the place of one of the base, with another image.
-func successor(packages []catalogue.Package, old *catalogue.Package) (catalogue.Package, bool) {
-	if !old.Pulled() {
-		return catalogue.Package{}, false
+// upgrade is what an update makes of an object: nothing where that is the same.
+func (b Baseline) upgrade(s *Step, before, after func() (render.Object, error)) error {
+	was, err := before()
+	if err != nil {
+		return err
 	}
-	i := slices.IndexFunc(packages, func(p catalogue.Package) bool { return p.Pulled() && p.Source == old.Source })
-	if i < 0 || packages[i].Digest == old.Digest {
+	is, err := after()
+	if err != nil || was.Digest == is.Digest {
+		return err
+	}
+	s.Live, s.After, err = beside(was, is)
+	if err != nil {
+		return err
+	}
+	difference := compareReplaced(s.Live, s.After)
+	s.schema = func() schema.Difference { return difference }
+	return nil
+}
+
+// unknown says of the package of an upgrade that it could not be compared.
+func (u *Upgrades) unknown(of Upgrade, err error) {
+	for i, b := range u.Bumps {
+		if b.Unknown == "" && b.directory == of.Package {
+			u.Bumps[i].Unknown = fmt.Sprintf("%s cannot be compared: %s", of.ID.Name, err)
+		}
+	}
+}
+
+// bumps are the packages of which two commits have another image, or of which nobody knows
+// that.
+func bumps(base, want render.Desired) []Bump {
+	var all []Bump
+	for _, p := range want.Packages {
+		if !p.Pulled() {
+			continue
+		}
+		bump := Bump{
+			Source: p.Source, To: p.Version, directory: p.Directory, By: p.Named, Manual: p.Manual,
+			Origin: want.Placed(manifest.Finding{Origin: p.Mentioned}).Origin,
+		}
+		if old, ok := bySource(base.Packages, p.Source); ok && old.Digest != p.Digest {
+			bump.From = old.Version
+			all = append(all, bump)
+		} else if u, ok := unreadOf(base, p.Source); ok {
+			bump.Unknown = "before this commit " + u.Err.Error()
+			all = append(all, bump)
+		}
+	}
+	for _, u := range want.Unread {
+		if before, ok := unreadOf(base, u.Source); ok && before.Wanted == u.Wanted {
+			continue // nothing of it changes
+		}
+		bump := Bump{Source: u.Source, Origin: want.Placed(manifest.Finding{Origin: u.Origin}).Origin, Unknown: u.Err.Error()}
+		if old, ok := bySource(base.Packages, u.Source); ok {
+			bump.From = old.Version
+		}
+		all = append(all, bump)
+	}
+	slices.SortFunc(all, func(a, b Bump) int { return a.Origin.Compare(b.Origin) })
+	return all
+}
+
+func bySource(packages []catalogue.Package, source string) (catalogue.Package, bool) {
+	i := slices.IndexFunc(packages, func(p catalogue.Package) bool { return p.Pulled() && p.Source == source })
+	if i < 0 {
 		return catalogue.Package{}, false
 	}
 	return packages[i], true
 }
 
-// differenceOf is what changes from one definition to the other; nothing where one of them
-// cannot be read, which rendering says where it matters.
-func differenceOf(before, after render.Definition) schema.Difference {
-	old, err := before.MRD()
-	if err != nil {
-		return schema.Difference{}
+func unreadOf(of render.Desired, source string) (catalogue.Unread, bool) {
+	i := slices.IndexFunc(of.Unread, func(u catalogue.Unread) bool { return u.Source == source })
+	if i < 0 {
+		return catalogue.Unread{}, false
 	}
-	now, err := after.MRD()
-	if err != nil || old.Digest == now.Digest {
-		return schema.Difference{}
-	}
-	was, err := old.Content()
-	if err != nil {
-		return schema.Difference{}
-	}
-	is, err := now.Content()
-	if err != nil {
-		return schema.Difference{}
-	}
-	return schema.Compare(was, is)
+	return of.Unread[i], true
 }
 
-// upgradeOf is what is found of the changes of one definition that break something.
-func upgradeOf(d render.Definition, breaking []schema.Change) []manifest.Finding {
-	if i := slices.IndexFunc(breaking, func(c schema.Change) bool { return c.Rule == schema.Scope || c.Rule == schema.Names }); i >= 0 {
-		return []manifest.Finding{{
-			Rule: ruleUpgradeStuck, Severity: manifest.Warning, Origin: d.Package.Mentioned,
-			Message: fmt.Sprintf("%s changes %s: %s; that is refused for a definition that exists, and nothing of the new version is installed", d.Package.Directory, d.Name, breaking[i]),
-			Fix:     "delete the definition when nothing uses it any more, or stay with the version that is installed",
-		}}
+// successor is the package that takes the place of one of the base, with another image.
+func successor(packages []catalogue.Package, old catalogue.Package) (catalogue.Package, bool) {
+	p, ok := bySource(packages, old.Source)
+	return p, ok && p.Digest != old.Digest
+}
+
+// bumped says whether a package takes the place of another image.
+func bumped(base []catalogue.Package, now catalogue.Package) bool {
+	_, ok := successor(base, now)
+	return ok
+}
+
+// replaced are the updates that make worse what is installed, by the object of the commit whose
+// update has Crossplane make them.
+func (u Upgrades) replaced(trials map[manifest.ID]Trial) map[manifest.ID][]Replacement {
+	all := map[manifest.ID][]Replacement{}
+	for _, s := range u.Steps {
+		if s.Action != Update || !trials[s.By].Replaces() {
+			continue
+		}
+		if r, breaks := replacement(s.Live, s.After, s.Schema()); breaks {
+			all[s.By] = append(all[s.By], r)
+		}
 	}
-	if len(breaking) == 0 || !d.Active {
-		return nil
+	return all
+}
+
+// counted are the upgrades with what a cluster says of what stays behind, and what is to be
+// asked for that.
+func (u Upgrades) counted(seen Observed) (Upgrades, []Question) {
+	if !seen.Counts {
+		return u, nil
 	}
-	return []manifest.Finding{{
-		Rule: ruleUpgradeBreaks, Severity: manifest.Warning, Origin: d.Package.Mentioned,
-		Message: fmt.Sprintf("%s breaks the schema of %s: %s", d.Package.Directory, d.Name, strings.TrimSpace(someOf(breaking))),
-		Fix:     "change the objects that are stored first, or stay with the version that is installed",
-	}}
+	var open []Question
+	u.Steps = slices.Clone(u.Steps)
+	for i, s := range u.Steps {
+		if s.Action != Keep {
+			continue
+		}
+		q := Question{Ask: Dependents, Of: s.ID}
+		if s.ID.IsMRD() {
+			q.Of = CRD(s.ID.Name)
+		}
+		said := &u.Steps[i]
+		switch a, answered := seen.Answers[q]; {
+		case !answered:
+			open = append(open, q)
+		case a.Unknown != "":
+			said.Reason += fmt.Sprintf("; its custom resources cannot be counted (%s)", a.Unknown)
+		case a.Count > 0:
+			said.Serves = true
+			said.Reason += "; " + exist(a.Count, "custom resource") + example(a)
+		default:
+			said.Reason += "; no custom resource exists"
+		}
+	}
+	return u, open
+}
+
+// notes are what is found of upgrades, beside what their steps say.
+func (u Upgrades) notes(seen Observed) []manifest.Finding {
+	var found []manifest.Finding
+	for _, b := range u.Bumps {
+		switch {
+		case b.Unknown == "":
+		case b.From != "" && b.To != "":
+			found = append(found, manifest.Finding{Rule: ruleUpgradeBroken, Severity: manifest.Warning, Origin: b.Origin, Message: b.Unknown})
+		case b.To != "":
+			found = append(found, manifest.Finding{
+				Rule: ruleUpgradeUnseen, Severity: manifest.Warning, Origin: b.Origin,
+				Message: b.Unknown + "; what it holds looks new here, and may not be",
+				Fix:     "try again where the registry can be reached",
+			})
+		} // else rendering says so
+	}
+	for _, s := range u.Steps {
+		if _, ruled := seen.Replaced[s.By]; ruled {
+			continue // the update of the package is held
+		}
+		breaking := s.Schema().Breaking()
+		if i := slices.IndexFunc(breaking, func(c schema.Change) bool { return c.Rule == schema.Scope || c.Rule == schema.Names }); i >= 0 {
+			found = append(found, manifest.Finding{
+				Rule: ruleUpgradeStuck, Severity: manifest.Warning, Origin: s.Origin,
+				Message: fmt.Sprintf("%s changes %s: %s; that is refused for a definition that exists, and nothing of the new version is installed", s.Package, s.ID.Name, breaking[i]),
+				Fix:     "delete the definition when nothing uses it any more, or stay with the version that is installed",
+			})
+		}
+	}
+	return found
+}
+
+// compareReplaced compares what is there with what a package holds, of which the API server
+// fills in a scope that is not said.
+func compareReplaced(live, after *unstructured.Unstructured) schema.Difference {
+	if scope, said, _ := unstructured.NestedString(live.Object, "spec", "scope"); manifest.IDOf(live).IsXRD() && said {
+		if _, says, _ := unstructured.NestedString(after.Object, "spec", "scope"); !says {
+			_ = unstructured.SetNestedField(after.Object, scope, "spec", "scope")
+		}
+	}
+	return schema.Compare(live, after)
 }

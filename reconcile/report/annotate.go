@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
@@ -13,7 +14,7 @@ import (
 )
 
 // annotations are what a report says of places in the commit: findings, what breaks, what is
-// held and what fails.
+// held and what fails. What a package breaks is all said of the line that asks for the package.
 func annotations(r Report) []manifest.Finding {
 	var all []manifest.Finding
 	for _, f := range r.Findings {
@@ -43,7 +44,30 @@ func annotations(r Report) []manifest.Finding {
 			}
 		}
 	}
+	lines := map[manifest.Origin]int{}
+	for _, s := range r.Upgrades {
+		rule, message := "", ""
+		switch {
+		case !s.active:
+		case s.Action == plan.Keep:
+			rule, message = "package-drops-kind", s.Reason
+		case len(s.Breaks) > 0:
+			rule, message = "schema-breaks", andOthers(merged(s.Breaks))
+		}
+		if lines[*s.Origin]++; rule == "" || lines[*s.Origin] > mostSteps {
+			continue
+		}
+		all = append(all, manifest.Finding{Rule: rule, Severity: manifest.Warning, Origin: *s.Origin, Message: fmt.Sprintf("%s in %s: %s", s.ID.Name, s.Package, message)})
+	}
 	return all
+}
+
+// andOthers are the first of some texts, and how many more there are.
+func andOthers(said []string) string {
+	if n := len(said); n > mostChanges {
+		said = append(slices.Clip(said[:mostChanges]), fmt.Sprintf("and %d more", n-mostChanges))
+	}
+	return strings.Join(said, ", ")
 }
 
 // GitHub writes what a report says of places in the commit as commands of a workflow of GitHub

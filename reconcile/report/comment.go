@@ -47,9 +47,11 @@ func (c comment) summary() string {
 	if c.Error != "" {
 		fmt.Fprintf(&b, "\n%s\n", fenced(clip(c.Error, 4000)))
 	}
+	c.bumps(&b)
 	c.opens(&b)
 	c.leaves(&b)
 	c.breaks(&b)
+	c.drops(&b)
 	c.steps(&b, "Held", "Headgate leaves these as they are until a person acts.", plan.Hold)
 	approve(&b, c.Report)
 	c.steps(&b, "Fails", "These cannot be made, or the API server refuses them.", failing)
@@ -63,7 +65,7 @@ func (c comment) summary() string {
 // headline is the verdict: what the merge does, the worst first.
 func (c comment) headline() string {
 	said := capital(cmp.Or(strings.Join(c.does(), ", "), "nothing of this sync changes"))
-	if len(c.Breaking()) == 0 && slices.ContainsFunc(c.Steps, func(s Step) bool { return s.isDefinition() && s.Action == plan.Update }) {
+	if c.comparesSchemas() && len(c.Breaking())+len(c.Dropped())+len(c.Unread()) == 0 {
 		said += "; no schema breaks"
 	}
 	if c.Error != "" {
@@ -73,6 +75,11 @@ func (c comment) headline() string {
 		said += "; " + moreOf(trouble, "finding", "findings")
 	}
 	return said + "."
+}
+
+// comparesSchemas says whether anything could have broken: definitions differ, or packages do.
+func (c comment) comparesSchemas() bool {
+	return len(c.Bumps) > 0 || slices.ContainsFunc(c.Steps, func(s Step) bool { return s.isDefinition() && s.Action == plan.Update })
 }
 
 // between says what was compared, and what is not known.
@@ -115,6 +122,70 @@ func (c comment) glossary() string {
 		return ""
 	}
 	return "\n<details><summary>What these words mean</summary>\n\n- " + strings.Join(words, "\n- ") + "\n\n</details>\n"
+}
+
+// bumps are the packages of registries that become others, each with what lies behind its one line.
+func (c comment) bumps(b *strings.Builder) {
+	if len(c.Bumps) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n#### New versions of packages: %d\n\nCrossplane installs them, and replaces the definitions that they hold.\n\n", len(c.Bumps))
+	c.list(b, len(c.Bumps), func(i int) {
+		one := c.Bumps[i]
+		fmt.Fprintf(b, "- %s: %s → %s%s", quoted(one.Source), quoted(cmp.Or(one.From, "?")), quoted(cmp.Or(one.To, "?")), at(&one.Origin))
+		if one.Unknown != "" {
+			b.WriteString(": what it changes is not known, see the findings\n")
+			return
+		}
+		fmt.Fprintf(b, ": %s\n", c.behind(one))
+		if one.By == (manifest.ID{}) {
+			b.WriteString("  - It is a dependency: where it is installed already, Crossplane moves it only if it may upgrade dependencies (`--enable-dependency-version-upgrades`).\n")
+		}
+		if one.Manual {
+			b.WriteString("  - Its `revisionActivationPolicy` is `Manual`: this happens once a person activates the new revision.\n")
+		}
+	})
+}
+
+// behind counts what a new version changes.
+func (c comment) behind(of plan.Bump) string {
+	var breaks, sleeps, goes, fades, created, gains, words, others int
+	for _, s := range c.Upgrades {
+		switch {
+		case s.Package != of.Package():
+		case s.Action == plan.Create:
+			created++
+		case s.Action == plan.Keep && s.active:
+			goes++
+		case s.Action == plan.Keep:
+			fades++
+		case len(s.Breaks) > 0 && s.active:
+			breaks++
+		case len(s.Breaks) > 0:
+			sleeps++
+		case s.Words:
+			words++
+		case s.Added > 0:
+			gains++
+		default:
+			others++
+		}
+	}
+	var parts []string
+	add := func(n int, one, many string) {
+		if n > 0 {
+			parts = append(parts, moreOf(n, one, many))
+		}
+	}
+	add(breaks, "schema breaks", "schemas break")
+	add(sleeps, "inactive one breaks", "inactive ones break")
+	add(goes, "kind goes", "kinds go")
+	add(fades, "inactive kind goes", "inactive kinds go")
+	add(created, "kind is new", "kinds are new")
+	add(gains, "gains fields", "gain fields")
+	add(others, "changes otherwise", "change otherwise")
+	add(words, "differs only in words", "differ only in words")
+	return cmp.Or(strings.Join(parts, ", "), "its definitions are the same")
 }
 
 func (c comment) opens(b *strings.Builder) {
@@ -163,13 +234,13 @@ func (c comment) breaks(b *strings.Builder) {
 		b.WriteString(" While objects of a kind exist, Headgate holds its update until a person approves it.")
 	}
 	b.WriteString("\n\n")
-	c.alike(b, groups(broken, func(s Step) string { return strings.Join(merged(s.Breaks), "\n") }), func(alike []Step) {
+	c.alike(b, groups(broken, func(s Step) string { return strings.Join(append(merged(s.Breaks), s.Package), "\n") }), func(alike []Step) {
 		first, changes := alike[0], merged(alike[0].Breaks)
-		if len(alike) == 1 {
-			fmt.Fprintf(b, "- %s%s\n", quoted(first.ID.Name), at(first.Origin))
-		} else {
-			fmt.Fprintf(b, "- %s and %d more, all in the same way\n", quoted(first.ID.Name), len(alike)-1)
+		where := ""
+		if len(alike) == 1 || first.Package != "" { // then all of them are asked for in one line
+			where = first.by() + at(first.Origin)
 		}
+		fmt.Fprintf(b, "- %s%s\n", c.names(alike), where)
 		for i, change := range changes {
 			if i == mostChanges {
 				fmt.Fprintf(b, "  - and %d more\n", len(changes)-i)
@@ -178,6 +249,41 @@ func (c comment) breaks(b *strings.Builder) {
 			fmt.Fprintf(b, "  - %s\n", quoted(change))
 		}
 	})
+}
+
+// names are those of steps that are alike, as many as there is room for.
+func (c comment) names(alike []Step) string {
+	shown := max(1, min(len(alike), c.most))
+	names := make([]string, shown)
+	for i, s := range alike[:shown] {
+		names[i] = quoted(s.ID.Name)
+	}
+	said := strings.Join(names, ", ")
+	switch left := len(alike) - shown; {
+	case left > 0:
+		said += fmt.Sprintf(" and %d more, all in the same way", left)
+	case shown > 1:
+		said += ", all in the same way"
+	}
+	return said
+}
+
+// drops are the kinds that new versions of packages do not hold any more.
+func (c comment) drops(b *strings.Builder) {
+	dropped := c.Dropped()
+	if len(dropped) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n#### Kinds that go: %d\n\nA new version does not hold them. Crossplane deletes nothing of them: delete their objects before the merge, or stay with a version that holds them.\n\n", len(dropped))
+	c.alike(b, groups(dropped, func(s Step) string { return s.Package + s.Reason }), func(alike []Step) { step(b, alike, c.most) })
+}
+
+// by is the package that an upgrade comes with.
+func (s Step) by() string {
+	if s.Package == "" {
+		return ""
+	}
+	return " of " + quoted(s.Package)
 }
 
 // groups are steps that are alike, in the order of the first of each.
@@ -274,7 +380,7 @@ func step(b *strings.Builder, alike []Step, most int) {
 	default:
 		would = fmt.Sprintf("would %s ", s.Would)
 	}
-	fmt.Fprintf(b, "- %s%s%s", would, s.called(), where)
+	fmt.Fprintf(b, "- %s%s%s%s", would, s.called(), s.by(), where)
 	for i, s := range alike[1:] {
 		if i+1 == most {
 			fmt.Fprintf(b, " and %d more", len(alike)-most)
@@ -339,8 +445,9 @@ func differences(r Report, room int) (folded string, left int) {
 	var b strings.Builder
 	words, additions := 0, 0
 	var shown []Step
-	for _, s := range r.Steps {
+	for _, s := range slices.Concat(r.Steps, r.Upgrades) {
 		switch {
+		case r.onlyBumps(s): // which stands above
 		case s.Error != "", s.Action == plan.Keep, s.Action == plan.Prune, s.Action == plan.Hold && s.Would != plan.Update:
 		case s.Words:
 			words++
@@ -375,6 +482,11 @@ func differences(r Report, room int) (folded string, left int) {
 	return b.String(), left
 }
 
+// onlyBumps says whether a step gives a package another version and does nothing else.
+func (r Report) onlyBumps(s Step) bool {
+	return len(s.Changes) == 1 && s.Changes[0].Path == "spec.package" && slices.ContainsFunc(r.Bumps, func(b plan.Bump) bool { return b.By == s.ID })
+}
+
 // The most of a difference that is shown.
 const (
 	mostLines = 40  // of one object
@@ -403,7 +515,7 @@ func (s Step) lines() []string {
 func difference(alike []Step, room int) string {
 	s, lines := alike[0], alike[0].lines()
 	if len(alike) == 1 && len(lines) == 0 {
-		return fmt.Sprintf("\n- %s %s%s\n", s.told(), s.called(), at(s.Origin))
+		return fmt.Sprintf("\n- %s %s%s%s\n", s.told(), s.called(), s.by(), at(s.Origin))
 	}
 	title := fmt.Sprintf("<code>%s</code>", html.EscapeString(clip(clean(s.name()), mostQuoted)))
 	switch n := len(alike); {
@@ -441,7 +553,7 @@ func difference(alike []Step, room int) string {
 	return fmt.Sprintf("\n<details><summary>%s %s</summary>\n%s\n</details>\n", s.told(), title, text)
 }
 
-func (s Step) isDefinition() bool { return s.ID.IsCRD() || s.ID.IsMRD() }
+func (s Step) isDefinition() bool { return s.ID.IsCRD() || s.ID.IsMRD() || s.ID.IsXRD() }
 
 // kind is what so many objects like this one are, in our words.
 func (s Step) kind(n int) string {
@@ -451,6 +563,8 @@ func (s Step) kind(n int) string {
 		kind = "CRD"
 	case s.ID.IsMRD():
 		kind = "MRD"
+	case s.ID.IsXRD():
+		kind = "XRD"
 	}
 	if n > 1 {
 		kind += "s"

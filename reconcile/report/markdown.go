@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
@@ -46,11 +47,28 @@ func Markdown(w io.Writer, r Report) error {
 	section("Release", plan.Release, true)
 	section("Create", plan.Create, false)
 	section("Update", plan.Update, false)
+	markdownUpgrades(&b, slices.Concat(r.Breaking(), r.Dropped()))
 	section("Retained", plan.Keep, true)
 	markdownChecks(&b, r.Checks)
 	findings(&b, r.Findings)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// markdownUpgrades are the kinds that new versions of packages break, or do not hold any more.
+func markdownUpgrades(b *strings.Builder, steps []Step) {
+	steps = slices.DeleteFunc(steps, func(s Step) bool { return s.Package == "" })
+	if len(steps) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n### What new versions of packages break: %d\n\n", len(steps))
+	for _, s := range steps {
+		said := s.Reason
+		if len(s.Breaks) > 0 {
+			said = andOthers(merged(s.Breaks))
+		}
+		fmt.Fprintf(b, "- %s%s%s\n  - %s\n", code(s.ID.String()), s.by(), at(s.Origin), code(said))
+	}
 }
 
 // approve says how to let pass what is held.

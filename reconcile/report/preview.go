@@ -51,7 +51,14 @@ func Compared(p plan.Plan, c Comparison) Report {
 			preview.Leaves = append(preview.Leaves, d)
 		}
 	}
-	preview.Memory = costOf(c.Before, p.Want, preview.Leaves)
+	for _, o := range preview.Opens {
+		r.serves(o)
+	}
+	stays := slices.Clone(preview.Leaves)
+	for _, s := range r.Dropped() {
+		stays = append(stays, Definition{Name: s.ID.Name})
+	}
+	preview.Memory = costOf(c.Before, p.Want, stays)
 	if c.Now != nil {
 		preview.Moved = Moved(c.Before, *c.Now)
 	}
@@ -129,9 +136,30 @@ func packages(of render.Desired) []string {
 	return all
 }
 
-// Breaking are the steps that break a kind which anybody can use.
+// serves has count what breaks a kind that only becomes active, and that the cluster serves already.
+func (r Report) serves(o Opening) {
+	for _, steps := range [][]Step{r.Steps, r.Upgrades} {
+		for i := range steps {
+			if steps[i].ID == plan.MRD(o.Name) {
+				steps[i].active = steps[i].active || o.Already
+			}
+		}
+	}
+}
+
+// Breaking are the steps, and the upgrades, that break a kind which anybody can use.
 func (r Report) Breaking() []Step {
-	return slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return len(s.Breaks) == 0 || !s.active })
+	return slices.DeleteFunc(slices.Concat(r.Steps, r.Upgrades), func(s Step) bool { return len(s.Breaks) == 0 || !s.active })
+}
+
+// Dropped are the kinds that anybody can use, and that the new version of their package does not hold.
+func (r Report) Dropped() []Step {
+	return slices.DeleteFunc(slices.Clone(r.Upgrades), func(s Step) bool { return s.Action != plan.Keep || !s.active })
+}
+
+// Unread are the packages that change, and of which nobody knows how.
+func (r Report) Unread() []plan.Bump {
+	return slices.DeleteFunc(slices.Clone(r.Bumps), func(b plan.Bump) bool { return b.Unknown == "" })
 }
 
 // previewed is the status of a preview: the numbers of what the merge does.
@@ -139,6 +167,8 @@ func (r Report) previewed() Status {
 	said := r.Verdict.Activation
 	what := strings.Join(r.does(), ", ")
 	switch {
+	case len(r.Unread()) > 0 && said.State == Error && r.Error == "":
+		said.Description = what + ": " + r.Unread()[0].Unknown
 	case said.State == Success && what == "":
 		said.Description = "nothing of this sync changes"
 	case said.State == Success:
@@ -162,8 +192,10 @@ func (r Report) does() []string {
 		}
 	}
 	add(r.Summary.Failed, "fails on 1 object", "fails on %d objects")
+	add(len(r.Unread()), "cannot read 1 package", "cannot read %d packages")
 	add(r.Summary.Held, "holds 1 object back", "holds %d objects back")
 	add(len(r.Breaking()), "breaks 1 schema", "breaks %d schemas")
+	add(len(r.Dropped()), "drops 1 kind", "drops %d kinds")
 	add(r.Summary.Pruned, "deletes 1 object", "deletes %d objects")
 	if r.Preview != nil {
 		add(len(r.Preview.Opens), "activates 1 definition", "activates %d definitions")

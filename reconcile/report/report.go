@@ -31,6 +31,8 @@ type Report struct {
 
 	Approval    *plan.Approval     `json:"approval,omitempty"` // what a person gives to have held steps carried out
 	Steps       []Step             `json:"steps"`              // without what is kept and needs no word
+	Bumps       []plan.Bump        `json:"bumps,omitempty"`    // packages of registries that are other images than before
+	Upgrades    []Step             `json:"upgrades,omitempty"` // what Crossplane makes of them: a definition that is kept is not in the new version any more
 	Restarts    []plan.Restart     `json:"restarts,omitempty"` // of providers, after their CRDs were taken back
 	Checks      []plan.Check       `json:"checks"`             // without what holds
 	Definitions []Definition       `json:"definitions"`
@@ -105,13 +107,14 @@ type Step struct {
 	Words      bool                `json:"words,omitempty"`     // of a CRD or MRD: nothing but descriptions changes
 	TakesFrom  []string            `json:"takesFrom,omitempty"` // the field managers from whom it takes fields
 	Waits      string              `json:"waits,omitempty"`
+	Package    string              `json:"package,omitempty"`  // of an upgrade: the new version
 	Deleting   bool                `json:"deleting,omitempty"` // of a prune: somebody asked for it before, and it is not over
 	NotReady   string              `json:"notReady,omitempty"`
 	NotReached bool                `json:"notReached,omitempty"` // the pass stopped before it
 	Error      string              `json:"error,omitempty"`
 
 	definition bool
-	active     bool // of a CRD: always; of an MRD: a CRD is made of it
+	active     bool // its kind is served
 }
 
 // New reports a plan. done is what became of its writes, nil where it was not carried
@@ -149,6 +152,12 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 		if s.Action != plan.Keep || s.Guard != "" || step.NotReady != "" {
 			r.Steps = append(r.Steps, step)
 		}
+	}
+	r.Bumps = p.Upgrades.Bumps
+	for _, u := range p.Upgrades.Steps {
+		step := stepOf(u.Step, plan.Outcome{})
+		step.Package = u.Package
+		r.Upgrades = append(r.Upgrades, step)
 	}
 	for _, c := range p.Checks {
 		switch c.State {
@@ -241,7 +250,7 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 		Changes: s.Changes(), TakesFrom: s.TakesFrom(), Waits: s.Waits, NotReady: o.NotReady,
 		Deleting:   s.Deleting && s.Action == plan.Prune,
 		definition: s.Definition,
-		active:     s.ID.IsCRD() || len(s.Because) > 0,
+		active:     s.Serves,
 	}
 	difference := s.Schema()
 	step.Breaks, step.Added, step.Words = difference.Breaking(), len(difference.Added), difference.OnlyWords()

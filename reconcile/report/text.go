@@ -41,6 +41,7 @@ var looks = map[plan.Action]look{
 	plan.Keep:    {"=", "\x1b[2m"},
 	drifted:      {"=", "\x1b[35m"},
 	deleting:     {"-", "\x1b[2m"},
+	dropped:      {"-", "\x1b[31m"},
 }
 
 // drifted is how drift is told that stays as it is.
@@ -49,10 +50,16 @@ const drifted plan.Action = "drift"
 // deleting is how a prune is told that was asked for before, and is not over.
 const deleting plan.Action = "deleting"
 
+// dropped is how it is told that a new version of a package does not hold something.
+const dropped plan.Action = "drop"
+
 // told is the action by which a step is told.
 func (s Step) told() plan.Action {
 	if s.stays() {
 		return drifted
+	}
+	if s.Package != "" && s.Action == plan.Keep {
+		return dropped
 	}
 	if s.Deleting {
 		return deleting
@@ -70,6 +77,7 @@ func (t Text) Write(w io.Writer, r Report) error {
 	for _, action := range order {
 		t.steps(&b, r, action)
 	}
+	t.upgrades(&b, r.Upgrades)
 	if a := r.Approval; a != nil {
 		fmt.Fprintf(&b, "%s %s\n    lets exactly the %s pass that %s holds, once: with --approve, 'headgate approve', or a line 'Headgate-Approve: …' in the message of the commit\n",
 			t.paint("! approve", looks[plan.Hold].colour), a.Digest, steps(a.Steps), strings.Join(a.Guards, ", "))
@@ -111,6 +119,37 @@ func (t Text) steps(b *strings.Builder, r Report, action plan.Action) {
 	}
 	if more > 0 {
 		fmt.Fprintf(b, "%s … and %d more to %s (--full shows all)\n", looks[action].glyph, more, action)
+	}
+}
+
+// upgrades are what Crossplane makes of new versions of packages, as far as anybody notices.
+func (t Text) upgrades(b *strings.Builder, upgrades []Step) {
+	shown, more := 0, 0
+	for _, s := range upgrades {
+		minds := s.active && (s.Action == plan.Keep || len(s.Breaks) > 0)
+		if !t.Full && (!minds || shown == mostSteps) {
+			more++
+			continue
+		}
+		shown++
+		l := looks[s.told()]
+		fmt.Fprintf(b, "%s %s\n    in %s (%s)\n", t.paint(fmt.Sprintf("%s %-6s", l.glyph, s.told()), l.colour), clean(s.ID.String()), clean(s.Package), clean(s.Origin.String()))
+		if s.Reason != "" {
+			fmt.Fprintf(b, "    %s\n", clean(s.Reason))
+		}
+		for i, change := range merged(s.Breaks) {
+			if i == mostChanges && !t.Full {
+				fmt.Fprintf(b, "    … and %d more (--full shows all)\n", len(merged(s.Breaks))-i)
+				break
+			}
+			fmt.Fprintf(b, "    breaks: %s\n", clean(change))
+		}
+		if len(s.Breaks) == 0 {
+			t.changes(b, s.Changes, false)
+		}
+	}
+	if more > 0 {
+		fmt.Fprintf(b, "~ … and %s in new versions of packages (--full shows all)\n", moreOf(more, "definition more changes", "definitions more change"))
 	}
 }
 

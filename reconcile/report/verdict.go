@@ -65,6 +65,9 @@ func verdict(r Report) Verdict {
 		f := r.Findings[finding]
 		v.Activation = Status{Failure, fmt.Sprintf("%s: %s", f.Origin, f.Message)}
 		v.ExitCode = ExitFailed
+	case len(r.Unread()) > 0: // of a comparison: what nobody knows is no success
+		v.Activation = Status{Error, r.Unread()[0].Unknown}
+		v.ExitCode = ExitFailed
 	case r.Summary.Held > 0:
 		v.Activation = Status{Failure, fmt.Sprintf("%d held: %s; %s", r.Summary.Held, r.first(func(s Step) bool { return s.Action == plan.Hold }), numbers)}
 		v.ExitCode = ExitHeld

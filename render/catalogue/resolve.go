@@ -77,6 +77,7 @@ func (i Image) name() string {
 // holds.
 type Unread struct {
 	Source     string
+	Wanted     string        // what the commit asks for: an image, or a constraint
 	Installers []manifest.ID // the objects of the commit that have Crossplane install it
 	Origin     manifest.Origin
 	Err        error
@@ -338,7 +339,7 @@ func (res *resolution) unread() []Unread {
 			text += ", on which " + n.who() + " " + verb(len(n.asked)) + ","
 		}
 		all = append(all, Unread{
-			Source: n.request.Source, Installers: n.installers, Origin: n.place(),
+			Source: n.request.Source, Wanted: n.request.wanted(), Installers: n.installers, Origin: n.place(),
 			Err: fmt.Errorf("package %s cannot be read: %w", text, err),
 		})
 	}
