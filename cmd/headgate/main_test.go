@@ -51,11 +51,17 @@ func TestScripts(t *testing.T) {
 	all := maps.Clone(commands)
 	all["push"] = func(ts *testscript.TestScript, _ bool, args []string) { push(t, ts, args) }
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: all, Setup: func(env *testscript.Env) error {
-		packages := fixtures.StartRegistry(t)
-		env.Values[theRegistry{}] = packages
-		env.Setenv("REGISTRY", packages.Host)
+		withRegistry(t, env)
 		return alone(env)
 	}})
+}
+
+// withRegistry gives a script a registry of its own.
+func withRegistry(t *testing.T, env *testscript.Env) {
+	t.Helper()
+	packages := fixtures.StartRegistry(t)
+	env.Values[theRegistry{}] = packages
+	env.Setenv("REGISTRY", packages.Host)
 }
 
 // theRegistry is the key of that of a script.
@@ -116,7 +122,10 @@ func TestClusterScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{Dir: "testdata/cluster", Cmds: commands, Setup: func(env *testscript.Env) error {
+	all := maps.Clone(commands)
+	all["push"] = func(ts *testscript.TestScript, _ bool, args []string) { push(t, ts, args) }
+	testscript.Run(t, testscript.Params{Dir: "testdata/cluster", Cmds: all, Setup: func(env *testscript.Env) error {
+		withRegistry(t, env)
 		env.Setenv("KUBECONFIG", kubeconfig)
 		env.Setenv("EXAMPLES", examples)
 		return alone(env)
