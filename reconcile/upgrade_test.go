@@ -1,16 +1,26 @@
 package reconcile
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
 	"io/fs"
+	"maps"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
 )
 
 // commits are those of a repository, by what they are asked for.
@@ -87,6 +97,108 @@ func TestUpgrades(t *testing.T) {
 				}
 			}
 			if len(said) > 6_000 {
+				t.Errorf("nobody reads %d bytes", len(said))
+			}
+			if t.Failed() {
+				t.Log(said)
+			}
+		})
+	}
+}
+
+// images are commits that name a package by its version, and what a registry would answer.
+type images struct {
+	commits
+	versions map[string][]byte // YAML streams
+}
+
+func (i images) Fetch(ctx context.Context, ref string) (render.Input, error) {
+	in, err := i.commits.Fetch(ctx, ref)
+	in.Packages = []catalogue.Image{}
+	for _, request := range render.Missing(&in, render.Options{}) {
+		stream := i.versions[request.Version]
+		in.Packages = append(in.Packages, catalogue.Image{
+			Request: request, Version: request.Version, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(stream)),
+			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(stream)), nil },
+		})
+	}
+	return in, err
+}
+
+// streamOf is the YAML of a package, as its image holds it.
+func streamOf(files fstest.MapFS) []byte {
+	documents := [][]byte{files["crossplane.yaml"].Data}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if path.Dir(name) == "crds" {
+			documents = append(documents, files[name].Data)
+		}
+	}
+	return bytes.Join(documents, []byte("\n---\n"))
+}
+
+// TestUpgradesBehindOneLine previews the same upgrades once with the packages in the tree and once
+// with one line that names an image: a reviewer has to read the same verdict.
+func TestUpgradesBehindOneLine(t *testing.T) {
+	cases := map[string]struct {
+		older, newer, activate string
+		headline               string
+		limit                  int
+	}{
+		"Helm":           {"provider-helm-v0.21.0", "provider-helm", "*", "Breaks 1 schema, activates 1 definition.", 6_000},
+		"HelmNarrow":     {"provider-helm-v0.21.0", "provider-helm", "releases.helm.crossplane.io", "Breaks 1 schema.", 6_000},
+		"HelmNowhere":    {"provider-helm-v0.21.0", "provider-helm", "none.example.org", "Breaks 1 schema, retains 1 that nothing activates any more; 1 finding.", 6_000},
+		"Kubernetes":     {"provider-kubernetes-v1.0.0", "provider-kubernetes", "*", "Changes 1 object; no schema breaks.", 6_000},
+		"KubernetesBack": {"provider-kubernetes", "provider-kubernetes-v1.0.0", "*", "Breaks 3 schemas.", 8_000},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			policy := &fstest.MapFile{Data: []byte("apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\n" +
+				"metadata: {name: platform}\nspec:\n  activate: [\"" + tc.activate + "\"]\n")}
+			tree, named := commits{}, images{commits{}, map[string][]byte{}}
+			for ref, archive := range map[string]string{"v1.0.0": tc.older, "v2.0.0": tc.newer} {
+				files := fixtures.Corpus(t, archive)
+				inTree := fixtures.Below("provider", files)
+				inTree["policy.yaml"] = policy
+				tree[ref], named.versions[ref] = inTree, streamOf(files)
+				named.commits[ref] = fstest.MapFS{"policy.yaml": policy, "provider.yaml": &fstest.MapFile{Data: []byte(
+					"apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: it}\nspec:\n  package: registry.example.org/acme/it:" + ref + "\n")}}
+			}
+			preview := func(source Source) report.Report {
+				r := Reconciler{Source: source, Sync: plan.Sync{Name: "platform"}, Options: render.Options{
+					Owner: render.OwnerCrossplane, Conversion: render.Conversion{Strategy: render.ConversionNone},
+				}}
+				made, err := r.Preview(t.Context(), Pull{Base: "v1.0.0", Head: "v2.0.0"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return made
+			}
+			a, b := preview(tree), preview(named)
+			judged := func(r report.Report) (said []string) {
+				for _, s := range r.Breaking() {
+					for _, change := range s.Breaks {
+						said = append(said, s.ID.Name+" "+change.String())
+					}
+				}
+				for _, o := range r.Preview.Opens {
+					said = append(said, o.Name+" becomes active")
+				}
+				slices.Sort(said)
+				return append(said, r.Preview.Memory.String())
+			}
+			if diff := cmp.Diff(judged(a), judged(b)); diff != "" {
+				t.Errorf("behind one line it is judged otherwise (-tree +line):\n%s", diff)
+			}
+			said := report.Comment(b, 65_536)
+			if !strings.Contains(said, "\n**"+tc.headline) {
+				t.Errorf("the headline is not %q", tc.headline)
+			}
+			for _, s := range b.Breaking() {
+				if s.Origin == nil || s.Origin.String() != "provider.yaml:5" {
+					t.Errorf("%s breaks at %v, and a reviewer sees provider.yaml:5", s.ID.Name, s.Origin)
+				}
+			}
+			if len(said) > tc.limit {
 				t.Errorf("nobody reads %d bytes", len(said))
 			}
 			if t.Failed() {

@@ -21,13 +21,13 @@ type Upgrades struct {
 
 // A Bump is a package of a registry that is another image than before, or of which that is not known.
 type Bump struct {
-	Source     string          `json:"source"`
-	From       string          `json:"from,omitempty"` // the version that it was; "" where there was none, or nobody could read it
-	To         string          `json:"to,omitempty"`   // "" where nobody could read it
-	Origin     manifest.Origin `json:"origin"`         // the line of the commit that asks for it
-	By         manifest.ID     `json:"by,omitzero"`    // the object that names it; none names a dependency
-	Manual     bool            `json:"manual,omitempty"`  // a person lets it in
-	Unknown    string          `json:"unknown,omitempty"` // why nobody knows what it changes
+	Source  string          `json:"source"`
+	From    string          `json:"from,omitempty"`    // the version that it was; "" where there was none, or nobody could read it
+	To      string          `json:"to,omitempty"`      // "" where nobody could read it
+	Origin  manifest.Origin `json:"origin"`            // the line of the commit that asks for it
+	By      manifest.ID     `json:"by,omitzero"`       // the object that names it; none names a dependency
+	Manual  bool            `json:"manual,omitempty"`  // a person lets it in
+	Unknown string          `json:"unknown,omitempty"` // why nobody knows what it changes
 
 	directory string
 }

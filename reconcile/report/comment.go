@@ -183,7 +183,7 @@ func (c comment) behind(of plan.Bump) string {
 	add(fades, "inactive kind goes", "inactive kinds go")
 	add(created, "kind is new", "kinds are new")
 	add(gains, "gains fields", "gain fields")
-	add(others, "changes otherwise", "change otherwise")
+	add(others, "changes and breaks nothing", "change and break nothing")
 	add(words, "differs only in words", "differ only in words")
 	return cmp.Or(strings.Join(parts, ", "), "its definitions are the same")
 }
@@ -240,7 +240,7 @@ func (c comment) breaks(b *strings.Builder) {
 		if len(alike) == 1 || first.Package != "" { // then all of them are asked for in one line
 			where = first.by() + at(first.Origin)
 		}
-		fmt.Fprintf(b, "- %s%s\n", c.names(alike), where)
+		fmt.Fprintf(b, "- %s\n", c.names(alike, where))
 		for i, change := range changes {
 			if i == mostChanges {
 				fmt.Fprintf(b, "  - and %d more\n", len(changes)-i)
@@ -251,18 +251,18 @@ func (c comment) breaks(b *strings.Builder) {
 	})
 }
 
-// names are those of steps that are alike, as many as there is room for.
-func (c comment) names(alike []Step) string {
+// names are those of steps that are alike, as many as there is room for, and where they are.
+func (c comment) names(alike []Step, where string) string {
 	shown := max(1, min(len(alike), c.most))
 	names := make([]string, shown)
 	for i, s := range alike[:shown] {
 		names[i] = quoted(s.ID.Name)
 	}
 	said := strings.Join(names, ", ")
-	switch left := len(alike) - shown; {
-	case left > 0:
-		said += fmt.Sprintf(" and %d more, all in the same way", left)
-	case shown > 1:
+	if left := len(alike) - shown; left > 0 {
+		said += fmt.Sprintf(" and %d more", left)
+	}
+	if said += where; len(alike) > 1 {
 		said += ", all in the same way"
 	}
 	return said
@@ -471,7 +471,9 @@ func differences(r Report, room int) (folded string, left int) {
 	slices.SortStableFunc(shown, func(a, b Step) int {
 		return cmp.Or(cmp.Compare(min(len(a.Changes), 1), min(len(b.Changes), 1)), cmp.Compare(min(a.Added, 1), min(b.Added, 1)))
 	})
-	for _, alike := range groups(shown, func(s Step) string { return strings.Join(append(s.lines(), string(s.told()), s.kind(1)), "\n") }) {
+	for _, alike := range groups(shown, func(s Step) string {
+		return strings.Join(append(s.lines(), string(s.told()), s.kind(1), s.Package), "\n")
+	}) {
 		block := difference(alike, room-b.Len())
 		if b.Len()+len(block) > room {
 			left += len(alike)
@@ -517,14 +519,20 @@ func difference(alike []Step, room int) string {
 	if len(alike) == 1 && len(lines) == 0 {
 		return fmt.Sprintf("\n- %s %s%s%s\n", s.told(), s.called(), s.by(), at(s.Origin))
 	}
-	title := fmt.Sprintf("<code>%s</code>", html.EscapeString(clip(clean(s.name()), mostQuoted)))
+	coded := func(name string) string {
+		return "<code>" + html.EscapeString(clip(clean(name), mostQuoted)) + "</code>"
+	}
+	title, of := coded(s.name()), ""
+	if s.Package != "" {
+		of = " of " + coded(s.Package)
+	}
 	switch n := len(alike); {
 	case n > 1 && len(lines) > 0:
-		title = fmt.Sprintf("%d %s: %s and %d more, all in the same way", n, s.kind(n), title, n-1)
+		title = fmt.Sprintf("%d %s: %s and %d more%s, all in the same way", n, s.kind(n), title, n-1, of)
 	case n > 1:
-		title = fmt.Sprintf("%d %s: %s and %d more", n, s.kind(n), title, n-1)
+		title = fmt.Sprintf("%d %s: %s and %d more%s", n, s.kind(n), title, n-1, of)
 	case s.isDefinition():
-		title = s.kind(1) + " " + title
+		title = s.kind(1) + " " + title + of
 	}
 	text := ""
 	if n := len(lines); n > mostLines {
@@ -540,7 +548,11 @@ func difference(alike []Step, room int) string {
 		if len(alike) == 1 {
 			break
 		}
-		name := fmt.Sprintf("- %s%s\n", quoted(s.name()), at(s.Origin))
+		name := "- " + quoted(s.name())
+		if s.Package == "" { // else one line asks for all of them
+			name += at(s.Origin)
+		}
+		name += "\n"
 		if names.Len()+len(name) > (room-len(text))/4 {
 			fmt.Fprintf(&names, "- and %d more\n", len(alike)-i)
 			break

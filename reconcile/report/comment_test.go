@@ -98,6 +98,72 @@ func TestCommentFits(t *testing.T) {
 	}
 }
 
+// upgraded is a pull request that gives so many packages another version, each with one definition
+// of everything that may come of one.
+func upgraded(of int) Report {
+	r := Report{Summary: Summary{Updated: of}}
+	for i := range of {
+		origin := &manifest.Origin{Path: "providers.yaml", Line: 6*i + 5}
+		image := fmt.Sprintf("registry.example.org/p%d", i)
+		name := func(is string) manifest.ID { return id(fmt.Sprintf("%s%d", is, i)) }
+		r.Bumps = append(r.Bumps, plan.Bump{Source: image, From: "v1", To: "v2", Origin: *origin})
+		removed := []plan.SchemaChange{{Rule: "field-removed", Version: "v1", Path: fmt.Sprintf("spec.f%d", i), Breaking: true}}
+		r.Upgrades = append(r.Upgrades,
+			Step{Action: plan.Update, ID: name("breaks"), Origin: origin, Package: image, Breaks: removed, active: true},
+			Step{Action: plan.Update, ID: name("asleep"), Origin: origin, Package: image, Breaks: removed},
+			Step{Action: plan.Keep, ID: name("goes"), Origin: origin, Package: image, Reason: "it is gone", active: true},
+			Step{Action: plan.Keep, ID: name("fades"), Origin: origin, Package: image, Reason: "it is gone"},
+			Step{Action: plan.Create, ID: name("new"), Origin: origin, Package: image},
+		)
+	}
+	return r
+}
+
+func TestUpgradesCount(t *testing.T) {
+	r := upgraded(2)
+	r.Verdict = verdict(r)
+	r.Preview = &Preview{}
+	if said := r.previewed(); said.State != Success || !strings.HasPrefix(said.Description, "breaks 2 schemas, drops 2 kinds; ") {
+		t.Errorf("What an inactive definition breaks nobody notices, and the rest counts: %s", said)
+	}
+	var said []string
+	for _, a := range annotations(r) {
+		said = append(said, fmt.Sprintf("%s %s %s", a.Origin, a.Rule, a.Message))
+	}
+	want := []string{
+		"providers.yaml:5 schema-breaks breaks0 in registry.example.org/p0: spec.f0 is removed (v1)",
+		"providers.yaml:5 package-drops-kind goes0 in registry.example.org/p0: it is gone",
+		"providers.yaml:11 schema-breaks breaks1 in registry.example.org/p1: spec.f1 is removed (v1)",
+		"providers.yaml:11 package-drops-kind goes1 in registry.example.org/p1: it is gone",
+	}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("It stands beside the line that asks for the version (-want +got):\n%s", diff)
+	}
+
+	r.Bumps[1].Unknown, r.Summary.Held = "nobody answers", 1
+	r.Verdict = verdict(r)
+	if said := r.previewed(); said.State != Error || said.Description != "cannot read 1 package, holds 1 object back, breaks 2 schemas, drops 2 kinds: nobody answers" {
+		t.Errorf("What nobody knows is no success: %s", said)
+	}
+	if said := (comment{r, 3}).headline(); strings.Contains(said, "no schema breaks") {
+		t.Errorf("Nobody knows that: %s", said)
+	}
+}
+
+func TestCommentOfUpgradesFits(t *testing.T) {
+	for _, limit := range []int{5_000, 20_000, 65_536} {
+		c := Comment(upgraded(300), limit)
+		if len(c) > limit {
+			t.Errorf("a comment of %d bytes is more than %d", len(c), limit)
+		}
+		for _, says := range []string{"**Breaks 300 schemas, drops 300 kinds.**", "packages: 300", "break: 300", "Kinds that go: 300", "and "} {
+			if !strings.Contains(c, says) {
+				t.Errorf("within %d bytes it does not say %q:\n%s", limit, says, c)
+			}
+		}
+	}
+}
+
 func TestUpgradeIsNoNoise(t *testing.T) {
 	var r Report
 	for i := range 2000 {

@@ -36,7 +36,8 @@ func costOf(before, after render.Desired, stays []Definition) Cost {
 // A Size is how many bytes of JSON a CRD has.
 type Size int64
 
-// sizes are those of the CRDs that a commit makes, or has made, by name.
+// sizes are those of the CRDs that a commit makes, or has made, by name: definitions of packages
+// that Crossplane installs aside.
 func sizes(of render.Desired) map[string]Size {
 	active := map[string]bool{}
 	for _, d := range of.Definitions {
@@ -46,6 +47,12 @@ func sizes(of render.Desired) map[string]Size {
 	for _, o := range of.Objects {
 		if o.ID.IsCRD() || o.ID.IsMRD() && active[o.Definition] {
 			all[o.ID.Name] = Size(o.Size)
+		}
+	}
+	for _, l := range of.Left {
+		if u, err := l.Content(); l.ID.IsCRD() && err == nil {
+			o, _ := render.NewObject(u, l.Origin) // it was read, so it can be written
+			all[l.ID.Name] = Size(o.Size)
 		}
 	}
 	return all
