@@ -23,67 +23,32 @@ func TestForgeAnswers(t *testing.T) {
 		within time.Duration // that it waits, where the forge says how long
 		says   string        // in the log, once
 	}
+	answers := func(right, sees string) map[int]want { // of a forge: what a token needs to set statuses, and to see where
+		return map[int]want{
+			401: {says: "the token is not accepted (401): it is wrong, expired or revoked"},
+			403: {says: "the token may not set statuses of a/b (403): it needs " + right},
+			404: {says: "or the token cannot see it (404): it needs " + sees},
+			422: {says: "it refuses to set statuses (422): No commit found"},
+			429: {waits: true, within: 2 * time.Minute, says: "too many requests (429)"},
+			500: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (500)"},
+			502: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (502)"},
+			503: {waits: true, within: 2 * time.Minute, says: "the forge is in trouble (503)"},
+		}
+	}
+	same := func(right string) map[int]want { return answers(right, right) }
 	wants := map[v1alpha1.Forge]map[int]want{
-		v1alpha1.ForgeGitHub: {
-			401: {says: "the token is not accepted (401): it is wrong, expired or revoked"},
-			403: {says: "the token may not set statuses of a/b (403): it needs the permission “Commit statuses: read and write”"},
-			404: {says: "or the token cannot see it (404): it needs the permission “Commit statuses: read and write”"},
-			422: {says: "it refuses to set statuses (422): No commit found"},
-			429: {waits: true, within: 2 * time.Minute, says: "waits: "},
-			500: {waits: true, within: 5 * time.Second, says: "waits: "},
-			502: {waits: true, within: 5 * time.Second, says: "waits: "},
-			503: {waits: true, within: 2 * time.Minute, says: "waits: "},
-		},
-		v1alpha1.ForgeGitea: {
-			401: {says: "the token is not accepted (401): it is wrong, expired or revoked"},
-			403: {says: "the token may not set statuses of a/b (403): it needs the scope write:repository, and its user write access"},
-			404: {says: "or the token cannot see it (404): it needs the scope write:repository"},
-			422: {says: "it refuses to set statuses (422): No commit found"},
-			429: {waits: true, within: 2 * time.Minute, says: "too many requests (429)"},
-			500: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (500)"},
-			502: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (502)"},
-			503: {waits: true, within: 2 * time.Minute, says: "the forge is in trouble (503)"},
-		},
-		v1alpha1.ForgeGitLab: {
-			401: {says: "the token is not accepted (401): it is wrong, expired or revoked"},
-			403: {says: "the token may not set statuses of a/b (403): it needs the scope api"},
-			404: {says: "or the token cannot see it (404): it needs the scope api"},
-			422: {says: "it refuses to set statuses (422): No commit found"},
-			429: {waits: true, within: 2 * time.Minute, says: "too many requests (429)"},
-			500: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (500)"},
-			502: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (502)"},
-			503: {waits: true, within: 2 * time.Minute, says: "the forge is in trouble (503)"},
-		},
-		v1alpha1.ForgeBitbucket: {
-			401: {says: "the token is not accepted (401): it is wrong, expired or revoked"},
-			403: {says: "the token may not set statuses of a/b (403): it needs the scope repository"},
-			404: {says: "or the token cannot see it (404): it needs the scope repository"},
-			422: {says: "it refuses to set statuses (422): No commit found"},
-			429: {waits: true, within: 2 * time.Minute, says: "too many requests (429)"},
-			500: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (500)"},
-			502: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (502)"},
-			503: {waits: true, within: 2 * time.Minute, says: "the forge is in trouble (503)"},
-		},
-		v1alpha1.ForgeBitbucketDataCenter: {
-			401: {says: "the token is not accepted (401): it is wrong, expired or revoked"},
-			403: {says: "the token may not set statuses of a/b (403): it needs the permission “Repository read”"},
-			404: {says: "or the token cannot see it (404): it needs the permission “Repository read”"},
-			422: {says: "it refuses to set statuses (422): No commit found"},
-			429: {waits: true, within: 2 * time.Minute, says: "too many requests (429)"},
-			500: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (500)"},
-			502: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (502)"},
-			503: {waits: true, within: 2 * time.Minute, says: "the forge is in trouble (503)"},
-		},
-		v1alpha1.ForgeAzureDevOps: {
-			401: {says: "the token is not accepted (401): it is wrong, expired or revoked"},
-			403: {says: "the token may not set statuses of a/b (403): it needs the scope Code (status)"},
-			404: {says: "or the token cannot see it (404): it needs the scope Code (status)"},
-			422: {says: "it refuses to set statuses (422): No commit found"},
-			429: {waits: true, within: 2 * time.Minute, says: "too many requests (429)"},
-			500: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (500)"},
-			502: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (502)"},
-			503: {waits: true, within: 2 * time.Minute, says: "the forge is in trouble (503)"},
-		},
+		v1alpha1.ForgeGitHub:              same("the permission “Commit statuses: read and write”"),
+		v1alpha1.ForgeGitea:               answers("the scope write:repository, and its user write access", "the scope write:repository"),
+		v1alpha1.ForgeGitLab:              same("the scope api"),
+		v1alpha1.ForgeBitbucket:           same("the scope repository"),
+		v1alpha1.ForgeBitbucketDataCenter: same("the permission “Repository read”"),
+		v1alpha1.ForgeAzureDevOps:         same("the scope Code (status)"),
+	}
+	for code, want := range wants[v1alpha1.ForgeGitHub] {
+		if want.waits { // its client has words of its own for that
+			want.says = "waits: "
+			wants[v1alpha1.ForgeGitHub][code] = want
+		}
 	}
 	said := report.Report{
 		Sync: plan.Sync{Namespace: "team", Name: "prod"}, Revision: strings.Repeat("a", 40),
