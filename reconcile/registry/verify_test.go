@@ -276,9 +276,37 @@ func TestVerify(t *testing.T) {
 	shipped := trustedRoot(t, public)
 	const another = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
+	// Most signatures are in the tag that cosign gives them: of the image, or copied from another.
+	type signing func(t *testing.T, r *fixtures.Registry, digest string)
+	type signature func(t *testing.T, payload []byte) mutate.Addendum
+	signs := func(by signature) signing {
+		return func(t *testing.T, r *fixtures.Registry, digest string) {
+			t.Helper()
+			tagged(t, r, digest, "sig", by(t, simple(digest)))
+		}
+	}
+	copies := func(by signature) signing {
+		return func(t *testing.T, r *fixtures.Registry, digest string) {
+			t.Helper()
+			tagged(t, r, digest, "sig", by(t, simple(another)))
+		}
+	}
+	inLog := func(by signer, log *ca.VirtualSigstore) signature {
+		return func(t *testing.T, payload []byte) mutate.Addendum {
+			t.Helper()
+			return by.inLog(t, log, payload)
+		}
+	}
+	as := func(certified *ca.VirtualSigstore, issuer, subject string) signature {
+		return func(t *testing.T, payload []byte) mutate.Addendum {
+			t.Helper()
+			return keyless(t, certified, issuer, subject, payload)
+		}
+	}
+
 	cases := map[string]struct {
 		reason string
-		sign   func(t *testing.T, r *fixtures.Registry, digest string)
+		sign   signing
 		demand string
 		root   string
 		want   string // what is said of the package that is not read; "" if it is
@@ -286,48 +314,33 @@ func TestVerify(t *testing.T) {
 	}{
 		"Key": {
 			reason: "Crossplane's own accepts no signature that is in no log, so a user of Crossplane has to know.",
-			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
-				t.Helper()
-				tagged(t, r, digest, "sig", acme.signature(t, simple(digest)))
-			},
+			sign:   signs(acme.signature),
 			demand: byAcme,
 			rules:  []string{registry.RuleSignature},
 		},
 		"KeyInLog": {
 			reason: "This is what cosign does without flags; nothing is to be said of it.",
-			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
-				t.Helper()
-				tagged(t, r, digest, "sig", acme.inLog(t, public, simple(digest)))
-			},
+			sign:   signs(inLog(acme, public)),
 			demand: byAcme,
 			root:   shipped,
 		},
 		"KeyNotInLog": {
 			reason: "Who ships a trusted root has the log be asked, as Crossplane does.",
-			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
-				t.Helper()
-				tagged(t, r, digest, "sig", acme.signature(t, simple(digest)))
-			},
+			sign:   signs(acme.signature),
 			demand: byAcme,
 			root:   shipped,
 			want:   "transparency log",
 		},
 		"KeyInForeignLog": {
 			reason: "Anybody can keep a log.",
-			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
-				t.Helper()
-				tagged(t, r, digest, "sig", acme.inLog(t, elsewhere, simple(digest)))
-			},
+			sign:   signs(inLog(acme, elsewhere)),
 			demand: byAcme,
 			root:   shipped,
 			want:   "transparency log",
 		},
 		"Ed25519": {
 			reason: "Keys of this kind sign the message, not its hash.",
-			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
-				t.Helper()
-				tagged(t, r, digest, "sig", edwards.signature(t, simple(digest)))
-			},
+			sign:   signs(edwards.signature),
 			demand: strings.Replace(byAcme, "cosign.pub", "ed25519.pub", 1),
 			rules:  []string{registry.RuleSignature},
 		},
@@ -342,10 +355,7 @@ func TestVerify(t *testing.T) {
 		},
 		"SecondAuthority": {
 			reason: "With Crossplane any authority will do.",
-			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
-				t.Helper()
-				tagged(t, r, digest, "sig", acme.signature(t, simple(digest)))
-			},
+			sign:   signs(acme.signature),
 			demand: `{provider: Cosign, cosign: {authorities: [{name: other, key: {secretRef: {name: other, key: cosign.pub}}}, {name: acme, key: {secretRef: {name: acme, key: cosign.pub}}}]}}`,
 			rules:  []string{registry.RuleSignature},
 		},
@@ -387,10 +397,7 @@ func TestVerify(t *testing.T) {
 		},
 		"OtherImage": {
 			reason: "A good signature, copied from another image.",
-			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
-				t.Helper()
-				tagged(t, r, digest, "sig", acme.signature(t, simple(another)))
-			},
+			sign:   copies(acme.signature),
 			demand: byAcme,
 			want:   `it is the signature of another image, "` + another + `"`,
 		},
@@ -443,98 +450,68 @@ func TestVerify(t *testing.T) {
 		},
 		"Identity": {
 			reason: "Who signs without a key is told by a certificate, which a log has seen while it was valid.",
-			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
-				t.Helper()
-				tagged(t, r, digest, "sig", keyless(t, public, issuer, subject, simple(digest)))
-			},
+			sign:   signs(as(public, issuer, subject)),
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
 			root:   shipped,
 		},
 		"IdentityByPattern": {
 			reason: "With Crossplane a regular expression counts before what is to be equal.",
-			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
-				t.Helper()
-				tagged(t, r, digest, "sig", keyless(t, public, issuer, subject, simple(digest)))
-			},
+			sign:   signs(as(public, issuer, subject)),
 			demand: byIdentity(`{issuer: nobody, issuerRegExp: "^https://login[.]example[.]org$", subject: nobody, subjectRegExp: "^.*@acme[.]example[.]org$"}`),
 			root:   shipped,
 		},
 		"OtherSubject": {
 			reason: "Everybody can have an identity.",
-			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
-				t.Helper()
-				tagged(t, r, digest, "sig", keyless(t, public, issuer, "mallory@example.net", simple(digest)))
-			},
+			sign:   signs(as(public, issuer, "mallory@example.net")),
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
 			root:   shipped,
 			want:   `got "mallory@example.net"`,
 		},
 		"OtherIssuer": {
 			reason: "The same name means somebody else where somebody else gives names.",
-			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
-				t.Helper()
-				tagged(t, r, digest, "sig", keyless(t, public, "https://login.example.net", subject, simple(digest)))
-			},
+			sign:   signs(as(public, "https://login.example.net", subject)),
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
 			root:   shipped,
 			want:   `got "https://login.example.net"`,
 		},
 		"OtherSigstore": {
 			reason: "Anybody can make certificates.",
-			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
-				t.Helper()
-				tagged(t, r, digest, "sig", keyless(t, elsewhere, issuer, subject, simple(digest)))
-			},
+			sign:   signs(as(elsewhere, issuer, subject)),
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
 			root:   shipped,
 			want:   "transparency log",
 		},
 		"IdentityOfOtherImage": {
 			reason: "A good signature, copied from another image.",
-			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
-				t.Helper()
-				tagged(t, r, digest, "sig", keyless(t, public, issuer, subject, simple(another)))
-			},
+			sign:   copies(as(public, issuer, subject)),
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
 			root:   shipped,
 			want:   "it is the signature of another image",
 		},
 		"IdentityForKey": {
 			reason: "A certificate is not the key that is demanded.",
-			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
-				t.Helper()
-				tagged(t, r, digest, "sig", keyless(t, public, issuer, subject, simple(digest)))
-			},
+			sign:   signs(as(public, issuer, subject)),
 			demand: byAcme,
 			root:   shipped,
 			want:   "expected key signature, not certificate",
 		},
 		"KeyForIdentity": {
 			reason: "A key is nobody's identity.",
-			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
-				t.Helper()
-				tagged(t, r, digest, "sig", acme.inLog(t, public, simple(digest)))
-			},
+			sign:   signs(inLog(acme, public)),
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
 			root:   shipped,
 			want:   "no signature is accepted",
 		},
 		"NoCertificateLog": {
 			reason: "A certificate that no log has seen may have been made in secret.",
-			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
-				t.Helper()
-				tagged(t, r, digest, "sig", keyless(t, public, issuer, subject, simple(digest)))
-			},
+			sign:   signs(as(public, issuer, subject)),
 			demand: strings.Replace(byIdentity(`{issuer: "`+issuer+`", subject: `+subject+`}`), "insecureIgnoreSCT: true, ", "", 1),
 			root:   shipped,
 			want:   "signed certificate timestamp",
 		},
 		"NoTrustedRoot": {
 			reason: "Whose certificates count has to be said, and how.",
-			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
-				t.Helper()
-				tagged(t, r, digest, "sig", keyless(t, public, issuer, subject, simple(digest)))
-			},
+			sign:   signs(as(public, issuer, subject)),
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
 			want:   "--trusted-root=FILE",
 		},
