@@ -56,11 +56,11 @@ A sync that says previews: true follows the pull requests into its branch, too: 
 gets the comment and the status of 'headgate preview'. Pull requests from forks are previewed only
 where forkPreviews says so, without credentials, and from the registries that it names.
 
-With --webhook-address a push begins a pass at once, and a pull request its preview: the forge sends
-these events to the path /webhook there, and proves them with a secret. Where that is says source.webhook of a Sync, by
-default HEADGATE_WEBHOOK_SECRET. GitHub, Gitea, Forgejo, GitLab, Bitbucket Cloud and Data Center,
-and Azure DevOps, for which it is the password of basic authentication. The listener speaks plain
-HTTP: put what ends TLS before it.
+With --webhook-address a push begins a pass at once, and a pull request its preview: the forge
+sends these events to the path /webhook there, and proves them with a secret. Where that is says
+source.webhook of a Sync, by default HEADGATE_WEBHOOK_SECRET. GitHub, Gitea, Forgejo, GitLab,
+Bitbucket Cloud and Data Center, and Azure DevOps, for which it is the password of basic
+authentication. The listener speaks plain HTTP: put what ends TLS before it.
 
 What a guard holds and a person approves ('headgate approve') is taken from the file again before
 every pass. Nothing else of it is.
@@ -89,20 +89,7 @@ to standard output and the exit code is that of the pass.
 			if once {
 				return t.once(cmd.Context(), targets, show)
 			}
-			var running sync.WaitGroup
-			if hooks != "" {
-				serve, err := webhooks(cmd.Context(), hooks, targets)
-				if err != nil {
-					return err
-				}
-				running.Go(serve)
-			}
-			for _, one := range targets {
-				running.Go(func() { one.Run(cmd.Context()) })
-			}
-			running.Wait()
-			slog.Info("ended")
-			return nil
+			return loops(cmd.Context(), targets, hooks)
 		},
 	}
 	flags := cmd.Flags()
@@ -115,6 +102,24 @@ to standard output and the exit code is that of the pass.
 	trust.addTo(cmd)
 	show.addTo(cmd)
 	return cmd
+}
+
+// loops runs targets until ctx is done, and hears webhooks for them on an address, if that is not "".
+func loops(ctx context.Context, targets []*target.Target, hooks string) error {
+	var running sync.WaitGroup
+	if hooks != "" {
+		serve, err := webhooks(ctx, hooks, targets)
+		if err != nil {
+			return err
+		}
+		running.Go(serve)
+	}
+	for _, one := range targets {
+		running.Go(func() { one.Run(ctx) })
+	}
+	running.Wait()
+	slog.Info("ended")
+	return nil
 }
 
 // readSyncs reads the Syncs of all files.

@@ -134,6 +134,36 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 			p.Gone = append(p.Gone, a.ID)
 		}
 	}
+	p.note(asked, first, seen)
+	p.unwanted(wanted, renamed, nameless, seen)
+	if seen.Looks {
+		p.leave(seen)
+	}
+	p.takeBack(seen)
+	slices.SortStableFunc(p.Steps, inOrder) // whoever goes first is ruled on first
+	p.guard(seen, guards)
+	var uncounted []Question
+	p.Upgrades, uncounted = seen.Upgrades.counted(seen)
+	p.open = append(p.open, uncounted...)
+	p.keepDependencies(first, seen)
+	p.keepHomes()
+	p.arrange(first, asked, seen)
+	p.conclude()
+	p.was = seen.Upstream.active()
+	if p.Ends == Delete {
+		p.letGo()
+	}
+	p.Notes = append(p.Notes, p.notesOnEnding(seen)...)
+	if !seen.Offline {
+		p.Checks = append(p.Checks, withoutThose(checks(want, seen.Upstream, p.Steps), p.Checks)...)
+	}
+	slices.SortStableFunc(p.Steps, inOrder)
+	return p.Stranded(nil), nil
+}
+
+// note tells what people may not expect of what the commit asks for.
+func (p *Plan) note(asked []Asked, first order, seen Observed) {
+	want := p.Want
 	if names := madeByCrossplane(want, p.Steps); len(names) > 0 {
 		p.Notes = append(p.Notes, noteOwner(names))
 	}
@@ -147,6 +177,11 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	p.Notes = append(p.Notes, packageDiffers(want, seen.Upstream)...)
 	p.Notes = append(p.Notes, upgradesPending(want, seen.Upstream)...)
 	p.Notes = append(p.Notes, seen.Upgrades.notes(seen)...)
+}
+
+// unwanted makes steps of what we own and nobody wants any more, or forgets it. Of kinds that
+// references name, what has another name now is only forgotten, and what has none stays.
+func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schema.GroupKind]bool, seen Observed) {
 	var left []string
 	for id, e := range seen.Inventory.Entries {
 		if wanted[id] || e.Policy == ObservableAndDeletable && nameless[groupKind(id)] {
@@ -172,29 +207,6 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	if slices.Sort(left); len(left) > 0 {
 		p.Notes = append(p.Notes, noteLeft(left))
 	}
-	if seen.Looks {
-		p.leave(seen)
-	}
-	p.takeBack(seen)
-	slices.SortStableFunc(p.Steps, inOrder) // whoever goes first is ruled on first
-	p.guard(seen, guards)
-	var uncounted []Question
-	p.Upgrades, uncounted = seen.Upgrades.counted(seen)
-	p.open = append(p.open, uncounted...)
-	p.keepDependencies(first, seen)
-	p.keepHomes()
-	p.arrange(first, asked, seen)
-	p.conclude()
-	p.was = seen.Upstream.active()
-	if p.Ends == Delete {
-		p.letGo()
-	}
-	p.Notes = append(p.Notes, p.notesOnEnding(seen)...)
-	if !seen.Offline {
-		p.Checks = append(p.Checks, withoutThose(checks(want, seen.Upstream, p.Steps), p.Checks)...)
-	}
-	slices.SortStableFunc(p.Steps, inOrder)
-	return p.Stranded(nil), nil
 }
 
 // released says whether an object leaves the inventory without being pruned: after a
