@@ -17,9 +17,9 @@ MINUTES    ?= 20
 CORPUS     ?=
 FORGE      ?=
 
-# Each go.mod is a module; those of the linter and of dyff have no code of ours.
+# Each go.mod is a module; those of the linter, of dyff and of Flux have no code of ours.
 modules := . $(sort $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
-coded   := $(filter-out .ci/lint .ci/dyff,$(modules))
+coded   := $(filter-out .ci/lint .ci/dyff fixtures/flux,$(modules))
 nested  := $(foreach m,$(filter-out .,$(coded)),$(if $(wildcard $(m)/*_test.go),$(m)))
 
 # How we build module $(1). Vet, lint and the tests of nested modules build the same way, so
@@ -40,17 +40,20 @@ build: ## Build bin/headgate
 	$(static) go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/headgate ./cmd/headgate
 
 # What tests and the demo start: real servers, each from a module of its own.
-.PHONY: controlplane crossplane gitea
+.PHONY: controlplane crossplane gitea flux
 controlplane: bin/controlplane ## Build bin/controlplane, the Kubernetes API server of tests and demo (minutes, once)
 crossplane: bin/crossplane ## Build bin/crossplane, which tests compare with (minutes, once)
+flux: bin/flux ## Build bin/flux, which tests work beside (minutes, once)
 gitea: bin/gitea ## Build bin/gitea, the forge of tests (minutes, once; needs a C compiler)
 
 programs := $(patsubst fixtures/%/go.mod,%,$(wildcard fixtures/*/go.mod))
 $(foreach p,$(programs),$(eval bin/$p: $(filter-out %_test.go,$(wildcard fixtures/$p/*.go)) fixtures/$p/go.mod fixtures/$p/go.sum))
 bin/gitea: export CGO_ENABLED = 1
+bin/%: main = .
+bin/flux: main = github.com/fluxcd/kustomize-controller
 $(programs:%=bin/%): bin/%:
 	@echo 'building $*; the first time takes two to five minutes'
-	$(call how,fixtures/$*) go -C fixtures/$* build -ldflags '-s -w' -o '$(CURDIR)/$@' .
+	$(call how,fixtures/$*) go -C fixtures/$* build -ldflags '-s -w' -o '$(CURDIR)/$@' $(main)
 	@touch $@
 
 .PHONY: check

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strings"
 
 	"headgate.dev/headgate/render/catalogue"
@@ -33,7 +32,8 @@ type Object struct {
 	Secret     bool             // what a Secret holds was copied into it
 
 	// Asks are the annotations by which it says how it is to be applied, which is known without
-	// decoding it: those of headgate.dev and config.kubernetes.io. They are not to be changed.
+	// decoding it: those of headgate.dev and config.kubernetes.io, and those of LeaveBe, labels
+	// among them, in lower case. They are not to be changed.
 	Asks map[string]string
 
 	json  []byte                                     // canonical: a fraction of the decoded object, and of the time to read the YAML again
@@ -107,13 +107,33 @@ func (o Object) With(u *unstructured.Unstructured) (Object, error) {
 	return made, err
 }
 
-// asksOf are the annotations by which an object says how it is to be applied.
+// LeaveBe is by what an object asks Flux, or Config Sync, not to write it. Flux does not make
+// one that asks; Config Sync does, once.
+var LeaveBe = []struct {
+	Key, Value string
+	Made       bool
+}{
+	{"kustomize.toolkit.fluxcd.io/reconcile", "disabled", false},
+	{"client.lifecycle.config.k8s.io/mutation", "ignore", true},
+}
+
+// asksOf are the annotations, and labels, by which an object says how it is to be applied.
 func asksOf(u *unstructured.Unstructured) map[string]string {
-	asks := u.GetAnnotations() // a copy
-	maps.DeleteFunc(asks, func(key, _ string) bool {
-		space, _, _ := strings.Cut(key, "/")
-		return space != "headgate.dev" && space != "config.kubernetes.io"
-	})
+	asks := map[string]string{}
+	for key, value := range u.GetAnnotations() {
+		if space, _, _ := strings.Cut(key, "/"); space == "headgate.dev" || space == "config.kubernetes.io" {
+			asks[key] = value
+		}
+	}
+	for _, said := range []map[string]string{u.GetAnnotations(), u.GetLabels()} { // Flux reads both, in upper and lower case
+		for key, value := range said {
+			for _, be := range LeaveBe {
+				if strings.EqualFold(be.Key, key) {
+					asks[be.Key] = strings.TrimPrefix(asks[be.Key]+","+value, ",")
+				}
+			}
+		}
+	}
 	if len(asks) == 0 {
 		return nil
 	}

@@ -31,7 +31,7 @@ func (e *ConflictError) Error() string {
 	for _, c := range e.Conflicts {
 		parts = append(parts, fmt.Sprintf("conflict with %s over %s", c.Manager, strings.Join(c.Fields, ", ")))
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(parts, "; ") + "; take it out there, or here, or set conflicts: Take"
 }
 
 // conflictIn is the conflict that an API server answered with, or nil.

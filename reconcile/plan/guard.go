@@ -217,37 +217,31 @@ func kept(policy Policy, o metav1.Object) (reason string, asked bool) {
 	return "", false
 }
 
-// leaveBe are those by which a person keeps us from updating an object.
-var leaveBe = []struct{ key, value string }{
-	{"kustomize.toolkit.fluxcd.io/reconcile", "disabled"},
-	{"client.lifecycle.config.k8s.io/mutation", "ignore"},
-}
-
-// left retains what someone asked us, on the object, not to update. Where it was the commit that
-// asked for it, the commit can take it back.
+// left retains what someone asked us, on the object or in the commit, not to write. Where it was
+// the commit that asked for it, the commit can take it back.
 func left(s Step, c Case) Ruling {
 	live := c.Live(s)
-	if live == nil {
-		return allowed
-	}
-	for _, o := range leaveBe {
-		annotated, labelled := saysSo(live.GetAnnotations(), o.key, o.value), saysSo(live.GetLabels(), o.key, o.value)
-		ours := c.Seen.Offline || appliedByUs(live, annotated, o.key)
+	for _, be := range render.LeaveBe {
+		key, value := be.Key, be.Value
+		wanted := saysSo(s.asks, key, value)
+		if live == nil {
+			if wanted && !be.Made {
+				return Ruling{Answer: Retained, Reason: fmt.Sprintf("%s: %s in the commit asks not to make it", key, value)}
+			}
+			continue
+		}
+		annotated, labelled := saysSo(live.GetAnnotations(), key, value), saysSo(live.GetLabels(), key, value)
+		ours := c.Seen.Offline || appliedByUs(live, annotated, key)
 		switch {
-		case !annotated && !labelled, ours && !s.asks(o.key, o.value):
-		case annotated:
-			return Ruling{Answer: Retained, Reason: fmt.Sprintf("its annotation %s: %s asks not to update it", o.key, o.value)}
-		default:
-			return Ruling{Answer: Retained, Reason: fmt.Sprintf("its label %s: %s asks not to update it", o.key, o.value)}
+		case annotated && (wanted || !ours):
+			return Ruling{Answer: Retained, Reason: fmt.Sprintf("its annotation %s: %s asks not to update it", key, value)}
+		case labelled && (wanted || !ours):
+			return Ruling{Answer: Retained, Reason: fmt.Sprintf("its label %s: %s asks not to update it", key, value)}
+		case wanted:
+			return Ruling{Answer: Retained, Reason: fmt.Sprintf("%s: %s in the commit asks not to update it", key, value)}
 		}
 	}
 	return allowed
-}
-
-// asks says whether the wanted object carries a value, as a label or an annotation.
-func (s Step) asks(key, value string) bool {
-	u, err := s.Object()
-	return err == nil && (saysSo(u.GetAnnotations(), key, value) || saysSo(u.GetLabels(), key, value))
 }
 
 // saysSo says whether a key has a value, or has it among others.

@@ -248,6 +248,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		Serves:     serves(a, seen),
 		Digest:     seen.digest(a.Object),
 		wants:      cmp.Or(a.resolved.written, a.Object.Digest),
+		asks:       a.Asks,
 	}
 	if trial := seen.Trials[a.ID]; a.resolved.references != nil || trial.Live != nil {
 		s.hidden = a.resolved.hidden

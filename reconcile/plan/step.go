@@ -69,10 +69,11 @@ type Step struct {
 	Unready         bool  // of a keep: it was not ready when it was last looked at, or nobody looked
 	Renew           Entry // of a keep that was read again and found clean: its new entry
 
-	hidden    hidden        // what came from Secrets
-	awaits    []manifest.ID // any of them may be what it waits for
-	wants     string        // the digest of the wanted object as the commit has it; "" of a prune
-	after     []manifest.ID // all of them are what it waits for, too
+	hidden    hidden            // what came from Secrets
+	awaits    []manifest.ID     // any of them may be what it waits for
+	asks      map[string]string // how the commit wants it to be applied
+	wants     string            // the digest of the wanted object as the commit has it; "" of a prune
+	after     []manifest.ID     // all of them are what it waits for, too
 	object    func() (*unstructured.Unstructured, error)
 	schema    func() schema.Difference // of an update of a CRD, or of an MRD
 	otherwise *Step                    // an update, to be made where a prune is not
