@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"headgate.dev/headgate/render"
@@ -15,7 +16,7 @@ import (
 // Upgrades are what packages of registries come to of which two commits have another image.
 // Crossplane installs them, so no step of ours says so.
 type Upgrades struct {
-	Bumps []Bump    // by source
+	Bumps []Bump    // by the lines that ask for them
 	Steps []Upgrade // by identity
 }
 
@@ -110,8 +111,9 @@ func (b Baseline) upgrades(want render.Desired) Upgrades {
 		}
 		return u
 	}
-	var pairs [][2]func() (render.Object, error) // of the steps, in their order
-	for id, now := range is {
+	var pairs [][2]func() (render.Object, error)                               // of the steps, in their order
+	for _, id := range slices.SortedFunc(maps.Keys(is), manifest.ID.Compare) { // the first that cannot be compared is said
+		now := is[id]
 		old, known := was[id]
 		before := old.object
 		if o, ok := applied[id]; ok && !known {
