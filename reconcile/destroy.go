@@ -126,19 +126,19 @@ func (d *destruction) carryOut(ctx context.Context, p plan.Plan) (plan.Plan, err
 			return p, nil
 		case slices.ContainsFunc(tier.Steps, func(s plan.Step) bool { return s.Writes() || s.Deleting }):
 			attempt, failures = 1, failures+1
-			if !d.failed(tier) {
-				moved, failures = time.Now(), 0
-			}
 			late, err := d.gone(ctx, tier, timeout)
 			if err != nil {
 				return p, err
+			}
+			if !d.failed(tier) {
+				moved, failures = time.Now(), 0
 			}
 			if late || failures == attempts {
 				return d.plan(ctx, true)
 			}
 		case slices.ContainsFunc(tier.Steps, func(s plan.Step) bool { return s.Guard == "rebuilt" }):
 			return p, nil
-		case !mayClear(tier), time.Since(moved) > secondThoughts:
+		case !slices.ContainsFunc(tier.Steps, plan.Step.MayClear), time.Since(moved) > secondThoughts:
 			return d.plan(ctx, true)
 		default:
 			if err := pause(ctx, time.Second); err != nil {
@@ -149,12 +149,6 @@ func (d *destruction) carryOut(ctx context.Context, p plan.Plan) (plan.Plan, err
 			return p, err
 		}
 	}
-}
-
-// mayClear says whether what holds a tier may go away without anybody's help: what was just
-// deleted takes others along, in a moment.
-func mayClear(tier plan.Plan) bool {
-	return slices.ContainsFunc(tier.Steps, func(s plan.Step) bool { return s.Guard == "in use" || s.Guard == "others inside" })
 }
 
 func (d *destruction) note(tier plan.Plan, done []plan.Outcome) {

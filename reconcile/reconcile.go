@@ -289,7 +289,7 @@ func (r Reconciler) settle(ctx context.Context, pass Pass, p *plan.Plan, done []
 		return done, nil
 	}
 	late := time.After(timeout)
-	moved := time.Now() // when Crossplane was last seen to have done something
+	moved, waiting := time.Now(), p.Waiting() // when Crossplane was last seen to have done something
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		want, err := pass.Render(ctx) // packages may have brought definitions since
 		if err != nil {
@@ -299,8 +299,8 @@ func (r Reconciler) settle(ctx context.Context, pass Pass, p *plan.Plan, done []
 		if err != nil {
 			return done, err
 		}
-		if !reflect.DeepEqual(p.Checks, now.Checks) {
-			moved = time.Now()
+		if !reflect.DeepEqual(p.Checks, now.Checks) || waiting != now.Waiting() {
+			moved, waiting = time.Now(), now.Waiting()
 		}
 		patient := time.Since(moved) < secondThoughts
 		*p = p.Refreshed(now)

@@ -144,7 +144,7 @@ func (c *Cluster) protectors(ctx context.Context, id manifest.ID, usages func() 
 	}
 	var t tally
 	for i := range all {
-		if u := &all[i]; u.GetDeletionTimestamp() == nil && plan.UsageNames(u, id, o.Labels) {
+		if u := &all[i]; plan.UsageNames(u, id, o.Labels) { // Crossplane asks for those that are about to go, too
 			t.add(manifest.IDOf(u))
 		}
 	}

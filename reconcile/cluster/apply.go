@@ -517,7 +517,7 @@ func (r *pass) prune(ctx context.Context, s plan.Step, id manifest.ID) error {
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case apierrors.IsConflict(err):
+	case apierrors.ReasonForError(err) == metav1.StatusReasonConflict: // a webhook that refuses may answer 409, too
 		return fmt.Errorf("it changed after it was looked at, so it was not deleted: %w", err)
 	}
 	return r.refusal(err, "delete", id)

@@ -371,7 +371,7 @@ func dependantsOf(first order, seen Observed) map[manifest.ID][]manifest.ID {
 		if live, exists := seen.Objects[by]; exists {
 			for _, on := range seen.liveDependencies(by, live) {
 				add(by, on)
-				if usage, _, _ := seen.usageOf(by, on); live.GetAnnotations()[ProtectAnnotation] == "true" {
+				if usage, _, _ := seen.usageOf(on); live.GetAnnotations()[ProtectAnnotation] == "true" {
 					add(by, usage)
 				}
 			}

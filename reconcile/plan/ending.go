@@ -89,8 +89,8 @@ func (p Plan) Concerns(q Question) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.ID == q.Of })
 }
 
-// Releasing is the merge patch that takes our marks from a live object, and our name from its
-// managed fields: whoever applies it next is in no conflict with us.
+// Releasing is the merge patch that takes our marks from a live object, and our finalizer, and our
+// name from its managed fields: whoever applies it next is in no conflict with us.
 func Releasing(live *metav1.PartialObjectMetadata) ([]byte, error) {
 	left := make([]metav1.ManagedFieldsEntry, 0, len(live.ManagedFields))
 	for _, f := range live.ManagedFields {
@@ -107,6 +107,7 @@ func Releasing(live *metav1.PartialObjectMetadata) ([]byte, error) {
 		"labels":          map[string]any{SyncLabel: nil},
 		"annotations":     map[string]any{InventoryAnnotation: nil},
 		"managedFields":   left,
+		"finalizers":      WithoutProtection(live.Finalizers),
 	}})
 }
 

@@ -94,7 +94,7 @@ func (g Guarding) Guards() []Guard {
 		{Name: "paused", Rule: paused},
 		{Name: guardFinal, Rule: final},
 		{Name: guardNotOurs, Rule: notOurs},
-		{Name: "protected", Rule: protected},
+		{Name: guardProtected, Rule: protected},
 		{Name: "external", Rule: external(g.PruneInstances)},
 		{Name: "in use", Rule: inUse},
 		{Name: guardInside, Rule: othersInside},
@@ -186,9 +186,14 @@ var optOuts = []struct{ key, value string }{
 	{"argocd.argoproj.io/sync-options", "Prune=false"},
 }
 
+// lettingGo says whether a prune does no more than to take our finalizer from what somebody deleted.
+func (c Case) lettingGo(s Step) bool {
+	return s.Unprotects && c.Live(s).GetDeletionTimestamp() != nil
+}
+
 // asked retains what someone asked us, on the object, never to prune.
 func asked(s Step, c Case) Ruling {
-	if reason, asked := kept(c.Seen.Inventory.Entries[s.ID].Policy, c.Live(s)); asked {
+	if reason, asked := kept(c.Seen.Inventory.Entries[s.ID].Policy, c.Live(s)); asked && !c.lettingGo(s) {
 		return Ruling{Answer: Retained, Reason: reason}
 	}
 	return allowed
@@ -313,14 +318,16 @@ func notOurs(s Step, c Case) Ruling {
 	return allowed
 }
 
-// protected holds what Crossplane's Usages protect: what they are known to by their label, and
-// what one names that nobody has labelled yet.
+const guardProtected = "protected"
+
+// onlyLabelled is what holds a prune for as long as Crossplane has not taken its label off.
+const onlyLabelled = "it is labelled crossplane.io/in-use, and no Usage names it; Crossplane takes the label off in a moment, and if it stays, you may"
+
+// protected holds what Crossplane's Usages protect: what one names, labelled already or not, and
+// what is labelled, whoever names it.
 func protected(s Step, c Case) Ruling {
 	if c.goesFirst(s.ID) {
 		return allowed
-	}
-	if c.Live(s).GetLabels()["crossplane.io/in-use"] == "true" {
-		return held("a Crossplane Usage protects it (label crossplane.io/in-use); delete the Usage first")
 	}
 	for _, o := range c.Want.Objects {
 		if !isUsage(groupKind(o.ID)) {
@@ -330,7 +337,11 @@ func protected(s Step, c Case) Ruling {
 			return held("the %s of this commit protects it; remove that first, or declare the object again", o.ID)
 		}
 	}
+	labelled := c.Live(s).GetLabels()["crossplane.io/in-use"] == "true"
 	if c.Seen.Offline || !slices.ContainsFunc(Usages, func(gk schema.GroupKind) bool { _, served := c.Seen.Kinds[gk]; return served }) {
+		if labelled {
+			return held("a Crossplane Usage protects it (label crossplane.io/in-use); delete the Usage first")
+		}
 		return allowed
 	}
 	q := Question{Ask: Protectors, Of: s.ID}
@@ -344,8 +355,16 @@ func protected(s Step, c Case) Ruling {
 		return held("whether a Crossplane Usage protects it cannot be read (%s)", a.Unknown)
 	case a.Count > 0:
 		return held("the %s protects it; delete that first", a.Example)
+	case labelled:
+		return held(onlyLabelled)
 	}
 	return allowed
+}
+
+// MayClear says whether what holds a step may go away without anybody's help, in a moment: what was
+// just deleted takes others along, and its label off what it protected.
+func (s Step) MayClear() bool {
+	return s.Guard == "in use" || s.Guard == guardInside || s.Guard == guardProtected && s.Reason == onlyLabelled
 }
 
 // instanceCategories are what Crossplane puts on the kinds whose deletion reaches
@@ -356,7 +375,7 @@ var instanceCategories = []string{"managed", "composite", "claim"}
 // the bucket.
 func external(permitted bool) func(Step, Case) Ruling {
 	return func(s Step, c Case) Ruling {
-		if permitted || !isInstance(s.ID, c) {
+		if permitted || c.lettingGo(s) || !isInstance(s.ID, c) {
 			return allowed
 		}
 		return held("deleting it would delete what it stands for outside of the cluster; set instances: Prune to allow that, or orphan it first")

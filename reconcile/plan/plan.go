@@ -189,14 +189,15 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 		}
 		live, exists := seen.Objects[id]
 		released := exists && p.released(id, live, seen.Inventory)
-		if !exists || released && p.Ends == NoEnding || e.Policy == Observable || e.Policy == ObservableAndDeletable && renamed[groupKind(id)] {
+		forgotten := released && p.Ends == NoEnding || e.Policy == Observable || e.Policy == ObservableAndDeletable && renamed[groupKind(id)]
+		if !exists || forgotten && !slices.Contains(live.GetFinalizers(), protectFinalizer) {
 			p.Gone = append(p.Gone, id)
 			if exists && p.leaves(id) {
 				left = append(left, id.Name)
 			}
 			continue
 		}
-		s, some := p.leaving(prune(id, e, live), live, released)
+		s, some := p.leaving(prune(id, e, live), live, released || forgotten)
 		if !some {
 			p.Gone = append(p.Gone, id)
 			continue

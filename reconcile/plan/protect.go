@@ -35,7 +35,7 @@ const usageSum = 8
 // protectFinalizer keeps an object where Crossplane serves no Usages.
 const protectFinalizer = "headgate.dev/protected"
 
-// protect adds what protects the dependencies of those objects that ask for it: a Usage each
+// protect adds what protects the dependencies of those objects that ask for it: a Usage of each
 // where Crossplane serves them, else a finalizer on those that are of this commit. A finalizer
 // stays for as long as one is there that asked for it, also when the commit does not want that
 // any more.
@@ -45,7 +45,7 @@ func (o Observed) protect(objects []render.Object, answers map[manifest.ID]resol
 	}
 	wanted := make(map[manifest.ID]bool, len(objects))
 	protected := map[manifest.ID]bool{}
-	var usages []render.Object
+	users := map[manifest.ID][]render.Object{} // of what a Usage protects
 	for _, of := range objects {
 		wanted[of.ID] = true
 		asks, err := asksToProtect(of)
@@ -57,13 +57,9 @@ func (o Observed) protect(objects []render.Object, answers map[manifest.ID]resol
 		}
 		edges, _ := o.edges(Asked{Object: of, resolved: answers[of.ID]}) // what is wrong with them orderOf says
 		for _, e := range edges {
-			usage, served, err := o.usage(of, e.to)
-			switch {
-			case err != nil:
-				return nil, err
-			case served:
-				usages = append(usages, usage)
-			default:
+			if _, _, served := o.usageOf(e.to); served {
+				users[e.to] = append(users[e.to], of)
+			} else {
 				protected[e.to] = true
 			}
 		}
@@ -71,7 +67,7 @@ func (o Observed) protect(objects []render.Object, answers map[manifest.ID]resol
 	for id := range o.Inventory.Entries {
 		if live, exists := o.Objects[id]; exists && !wanted[id] {
 			for _, on := range o.liveDependencies(id, live) {
-				if _, _, served := o.usageOf(id, on); !served && live.GetAnnotations()[ProtectAnnotation] == "true" {
+				if _, _, served := o.usageOf(on); !served && live.GetAnnotations()[ProtectAnnotation] == "true" {
 					protected[on] = true
 				}
 			}
@@ -90,7 +86,14 @@ func (o Observed) protect(objects []render.Object, answers map[manifest.ID]resol
 			return nil, err
 		}
 	}
-	return append(objects, usages...), nil
+	for on, by := range users {
+		usage, err := o.usage(on, by)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, usage)
+	}
+	return objects, nil
 }
 
 // Protects says whether something that is there asks for the protection of what it depends on.
@@ -111,9 +114,10 @@ func asksToProtect(of render.Object) (bool, error) {
 	return said == "true", nil
 }
 
-// usageOf is the Usage by which one object protects another, and the kind of the latter. It is
-// not served where Crossplane does not serve it, or where nobody knows what is to be protected.
-func (o Observed) usageOf(by, on manifest.ID) (id manifest.ID, of Kind, served bool) {
+// usageOf is the Usage that protects an object, and the kind of the latter. It is not served where
+// Crossplane does not serve it, or where nobody knows what is to be protected. There is one of an
+// object, however many depend on it: Crossplane leaves its label on what loses two at a time.
+func (o Observed) usageOf(on manifest.ID) (id manifest.ID, of Kind, served bool) {
 	of, known := o.Kinds[groupKind(on)]
 	id = manifest.ID{Group: "protection.crossplane.io", Kind: "ClusterUsage"}
 	if of.Namespaced {
@@ -122,7 +126,7 @@ func (o Observed) usageOf(by, on manifest.ID) (id manifest.ID, of Kind, served b
 			id.Namespace = o.Space
 		}
 	}
-	sum := sha256.Sum256([]byte(o.Inventory.Sync.Key() + " " + by.String() + " " + on.String()))
+	sum := sha256.Sum256([]byte(o.Inventory.Sync.Key() + " " + on.String()))
 	id.Name = usagePrefix + hex.EncodeToString(sum[:usageSum])
 	_, served = o.Kinds[schema.GroupKind{Group: id.Group, Kind: id.Kind}]
 	return id, of, served && known
@@ -130,14 +134,16 @@ func (o Observed) usageOf(by, on manifest.ID) (id manifest.ID, of Kind, served b
 
 // usage says that something is not to be deleted, for as long as it is there itself. It depends on
 // what it protects, so that this is not pruned before it.
-func (o Observed) usage(by render.Object, on manifest.ID) (usage render.Object, served bool, err error) {
-	id, of, served := o.usageOf(by.ID, on)
-	if !served {
-		return usage, false, nil
-	}
+func (o Observed) usage(on manifest.ID, by []render.Object) (render.Object, error) {
+	id, of, _ := o.usageOf(on)
+	first := slices.MinFunc(by, func(a, b render.Object) int { return a.ID.Compare(b.ID) })
 	depends, err := inAnnotation(manifest.ID{Group: on.Group, Kind: on.Kind, Namespace: id.Namespace, Name: on.Name})
 	if err != nil {
-		return usage, false, fmt.Errorf("%s: %s: %w", by.Origin, by.ID, err)
+		return render.Object{}, fmt.Errorf("%s: %s: %w", first.Origin, first.ID, err)
+	}
+	who := the(first.ID) + " depends"
+	if more := len(by) - 1; more > 0 {
+		who = fmt.Sprintf("%s and %d more depend", the(first.ID), more)
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": id.Group + "/v1beta1",
@@ -148,14 +154,13 @@ func (o Observed) usage(by render.Object, on manifest.ID) (usage render.Object, 
 				"kind":        on.Kind,
 				"resourceRef": map[string]any{"name": on.Name},
 			},
-			"reason": fmt.Sprintf("%s depends on it (%s)", the(by.ID), ProtectAnnotation),
+			"reason": fmt.Sprintf("%s on it (%s)", who, ProtectAnnotation),
 		},
 	}}
 	u.SetName(id.Name)
 	u.SetNamespace(id.Namespace)
 	u.SetAnnotations(depends)
-	usage, err = render.NewObject(u, by.Origin)
-	return usage, true, err
+	return render.NewObject(u, first.Origin)
 }
 
 // liveDependencies are what a live object says that it depends on.
@@ -195,7 +200,7 @@ func unprotected(asked []Asked, first order, seen Observed) []manifest.Finding {
 			continue
 		}
 		for _, e := range first[a.ID] {
-			if _, _, served := seen.usageOf(a.ID, e.to); !served && !wanted[e.to] {
+			if _, _, served := seen.usageOf(e.to); !served && !wanted[e.to] {
 				found = append(found, manifest.Finding{
 					Rule: "unprotected-dependency", Severity: manifest.Warning, Origin: a.Origin,
 					Message: fmt.Sprintf("%s asks to protect %s, which is not of this commit, and no Usage of Crossplane is served that could", a.ID, the(e.to)),

@@ -206,6 +206,17 @@ func composed(composition *unstructured.Unstructured) []schema.GroupKind {
 // plan: not by this plan, but by one that is made later.
 func (s Step) Waiting() bool { return s.Waits != "" }
 
+// Waiting is how many steps wait.
+func (p Plan) Waiting() int {
+	n := 0
+	for _, s := range p.Steps {
+		if s.Waiting() {
+			n++
+		}
+	}
+	return n
+}
+
 // Coming says whether a step waits for something that may come without anybody's help, and
 // has not been found to be late.
 func (p Plan) Coming(late map[manifest.ID]bool) bool {
@@ -244,8 +255,8 @@ func (p Plan) Only(unready map[manifest.ID]bool) Plan {
 }
 
 // Resumed is what of a newer plan carries on with the steps that this one waits with. A kind
-// may be served a moment after what brings it was done: while we are patient, what waited for
-// it goes on waiting.
+// may be served a moment after what brings it was done, and a label be taken off after the Usage
+// went: while we are patient, what waited for it goes on waiting.
 func (p Plan) Resumed(now Plan, patient bool) Plan {
 	waited := map[manifest.ID]bool{}
 	for _, s := range p.Steps {
@@ -255,7 +266,7 @@ func (p Plan) Resumed(now Plan, patient bool) Plan {
 		if s.TakesBack {
 			return false // it is the next on its way, or another that is not held any more
 		}
-		return !waited[s.ID] || patient && errors.Is(s.Err, ErrUnserved)
+		return !waited[s.ID] || patient && (errors.Is(s.Err, ErrUnserved) || s.Guard == guardProtected && s.MayClear())
 	})
 	return now
 }
