@@ -146,6 +146,9 @@ func (c *Cluster) protectors(ctx context.Context, id manifest.ID, usages func() 
 	for i := range all {
 		if u := &all[i]; plan.UsageNames(u, id, o.Labels) { // Crossplane asks for those that are about to go, too
 			t.add(manifest.IDOf(u))
+			if why, _, _ := unstructured.NestedString(u.Object, "spec", "reason"); why != "" && t.Count == 1 {
+				t.Example += fmt.Sprintf(" (%q)", why)
+			}
 		}
 	}
 	return plan.Answer(t), nil

@@ -14,6 +14,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,16 +33,21 @@ type dying struct {
 	seen atomic.Int64
 	sent bool // the nth request still arrives, and its answer is lost
 
-	write bool // the nth request changes something
+	writes bool // only those count that change something
+	write  bool // the nth request changes something
 }
 
 var errDead = errors.New("dead")
 
 func (d *dying) wrap(next http.RoundTripper) http.RoundTripper {
 	return transport(func(req *http.Request) (*http.Response, error) {
+		write := req.Method != http.MethodGet
+		if d.writes && !write && d.seen.Load() < d.at {
+			return next.RoundTrip(req)
+		}
 		n := d.seen.Add(1)
 		if n == d.at {
-			d.write = req.Method != http.MethodGet
+			d.write = write
 		}
 		if n == d.at && d.sent {
 			if resp, err := next.RoundTrip(req); err == nil {
@@ -77,38 +83,112 @@ func TestEveryCrashIsSurvived(t *testing.T) {
 			round := fmt.Sprintf("%d-%t", n, sent)
 			commit := want(t, namespace(space), crd,
 				configMap(space, "kept", round), configMap(space, "new-"+round, "1"), w.instance("Bucket", space, "new-"+round))
-			death := &dying{at: n, sent: sent}
-			config := rest.CopyConfig(w.config)
-			config.Wrap(death.wrap)
-			doomed := clusterOf(t, config, w, cluster.Options{Concurrency: 1})
-			p, err := tryPlan(t.Context(), doomed, commit)
-			if err == nil {
-				_, err = doomed.Apply(t.Context(), p)
-			}
-			finished = death.seen.Load() < n
-			if finished && err != nil {
-				t.Fatal(err)
-			}
-
-			// The next process finds what the last one left, once its lease has run out.
-			w.expire(t)
+			finished = w.dies(t, &dying{at: n, sent: sent}, commit, 1)
 			next := w.cluster(t, cluster.Options{})
 			if p := applied(t, next, commit); p.Count(plan.Hold) != 1 {
 				t.Fatalf("What is in use is held in every pass, got %v", actions(p))
 			}
-			w.unmoved(t, foreign)
-			if left := planned(t, next, commit); left.Writes() || left.Remembers() || left.Waits() {
-				t.Fatalf("After dying at request %s one more pass must be enough, and leaves %v", round, actions(left))
-			}
-			inv, err := next.Inventory(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			owned := slices.SortedFunc(maps.Keys(inv.Entries), manifest.ID.Compare)
-			if diff := cmp.Diff(w.marked(t, space), owned); diff != "" {
-				t.Fatalf("After dying at request %s nothing may be orphaned.\nowned (-marked +inventory):\n%s", round, diff)
-			}
+			w.survived(t, space, round, next, commit, foreign)
 		}
+	}
+}
+
+// What protects others comes and goes in several passes, in which a process may die, too. What is
+// there then depends on what was written, so that it dies before every write and after the last.
+func TestEveryCrashOfProtection(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason     string
+		usages     int // of a round
+		finalizers int
+	}{
+		"ByFinalizer": {reason: "A finalizer that stays keeps its object for ever.", finalizers: 2},
+		"ByUsage":     {reason: "A Usage that stays, too, and one that is lost protects nothing.", usages: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			space := w.sync.Namespace + "-app"
+			applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(space)))
+			foreign := w.foreign(t, space)
+			if tc.usages > 0 {
+				w.serveUsages(t)
+				foreign[usages] = w.made(t, thing("protection.crossplane.io/v1beta1", "Usage", space, "theirs", map[string]any{
+					"spec": map[string]any{"reason": "of others", "of": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "resourceRef": map[string]any{"name": "copied"}}},
+				}))
+			}
+			finished := false
+			for n := int64(1); !finished; n++ {
+				if n > 60 {
+					t.Fatal("a small change takes more than 60 writes")
+				}
+				round := fmt.Sprint(n)
+				commit := want(t, namespace(space), configMap(space, "kept", round), configMap(space, "base-"+round, "1"),
+					protecting(space, "user-"+round, "kept", "base-"+round))
+				finished = w.dies(t, &dying{at: n, writes: true}, commit, 8)
+				next := w.cluster(t, cluster.Options{})
+				settled(t, next, commit)
+				applied(t, next, commit) // what others waited for is forgotten once it is seen to be gone
+				w.survived(t, space, round, next, commit, foreign)
+
+				var finalized, made []string
+				for gvr, found := range map[schema.GroupVersionResource]*[]string{configMaps: &finalized, usages: &made} {
+					l, err := w.at(gvr, space).List(t.Context(), metav1.ListOptions{})
+					if apierrors.IsNotFound(err) {
+						continue
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					for i := range l.Items {
+						if u := &l.Items[i]; gvr == usages && plan.Ours(u, w.sync) || len(u.GetFinalizers()) > 0 {
+							*found = append(*found, u.GetName())
+						}
+					}
+				}
+				if len(finalized) != tc.finalizers || len(made) != tc.usages {
+					t.Fatalf("%s\nAfter dying before write %d there are finalizers on %v, and the Usages %v", tc.reason, n, finalized, made)
+				}
+			}
+		})
+	}
+}
+
+// dies has a process die in the middle of as many passes as a commit takes, at most. It says whether
+// they were done before that. The lease of the dead has run out then.
+func (w *world) dies(t *testing.T, death *dying, commit render.Desired, passes int) (finished bool) {
+	t.Helper()
+	config := rest.CopyConfig(w.config)
+	config.Wrap(death.wrap)
+	doomed := clusterOf(t, config, w, cluster.Options{Concurrency: 1})
+	var err error
+	for again := true; again && err == nil && passes > 0; passes-- {
+		var p plan.Plan
+		if p, err = tryPlan(t.Context(), doomed, commit); err == nil {
+			again = p.Writes()
+			_, err = doomed.Apply(t.Context(), p)
+		}
+	}
+	if finished = death.seen.Load() < death.at; finished && err != nil {
+		t.Fatal(err)
+	}
+	w.expire(t)
+	return finished
+}
+
+// survived wants that a process which came after one that died left nothing to do, nothing
+// orphaned, and what is not ours as it was.
+func (w *world) survived(t *testing.T, space, round string, next *cluster.Cluster, commit render.Desired, foreign map[schema.GroupVersionResource]*unstructured.Unstructured) {
+	t.Helper()
+	w.unmoved(t, foreign)
+	if left := planned(t, next, commit); left.Writes() || left.Remembers() || left.Waits() {
+		t.Fatalf("After dying at request %s the passes after it must be enough, and leave %v", round, actions(left))
+	}
+	inv, err := next.Inventory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	owned := slices.SortedFunc(maps.Keys(inv.Entries), manifest.ID.Compare)
+	if diff := cmp.Diff(w.marked(t, space), owned); diff != "" {
+		t.Fatalf("After dying at request %s nothing may be orphaned.\nowned (-marked +inventory):\n%s", round, diff)
 	}
 }
 
@@ -129,7 +209,7 @@ func (w *world) expire(t *testing.T) {
 func (w *world) marked(t *testing.T, space string) []manifest.ID {
 	t.Helper()
 	var ids []manifest.ID
-	for gvr, in := range map[schema.GroupVersionResource]string{namespaces: "", crds: "", configMaps: space, secrets: space, w.resource("Bucket"): space} {
+	for gvr, in := range map[schema.GroupVersionResource]string{namespaces: "", crds: "", configMaps: space, secrets: space, usages: space, w.resource("Bucket"): space} {
 		l, err := w.at(gvr, in).List(t.Context(), metav1.ListOptions{LabelSelector: plan.SyncLabel + "=" + w.sync.Key()})
 		if apierrors.IsNotFound(err) {
 			continue // its CRD went

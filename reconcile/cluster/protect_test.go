@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
@@ -47,13 +48,50 @@ func settled(t *testing.T, c *cluster.Cluster, commit render.Desired) []string {
 	return nil
 }
 
-func protecting(space, name, on string) *unstructured.Unstructured {
+// protecting is a ConfigMap that depends on others, and asks for their protection.
+func protecting(space, name string, on ...string) *unstructured.Unstructured {
 	u := configMap(space, name, "1")
+	for i, other := range on {
+		on[i] = "/namespaces/" + space + "/ConfigMap/" + other
+	}
 	u.SetAnnotations(map[string]string{
-		"config.kubernetes.io/depends-on": "/namespaces/" + space + "/ConfigMap/" + on,
+		"config.kubernetes.io/depends-on": strings.Join(on, ", "),
 		plan.ProtectAnnotation:            "true",
 	})
 	return u
+}
+
+var usages = schema.GroupVersionResource{Group: "protection.crossplane.io", Version: "v1beta1", Resource: "usages"}
+
+// serveUsages has the cluster serve Crossplane's Usages, without Crossplane, until the test ends.
+func (w *world) serveUsages(t *testing.T) {
+	t.Helper()
+	usage := w.crd("Usage", "Namespaced")
+	usage.SetName("usages.protection.crossplane.io")
+	if err := unstructured.SetNestedField(usage.Object, usages.Group, "spec", "group"); err != nil {
+		t.Fatal(err)
+	}
+	versions, _, _ := unstructured.NestedSlice(usage.Object, "spec", "versions")
+	versions[0].(map[string]any)["name"] = usages.Version
+	if err := unstructured.SetNestedSlice(usage.Object, versions, "spec", "versions"); err != nil {
+		t.Fatal(err)
+	}
+	crossplane := clusterOf(t, w.config, &world{config: w.config, requests: w.requests, sync: plan.Sync{Namespace: w.sync.Namespace, Name: "crossplane"}, live: w.live}, cluster.Options{})
+	applied(t, crossplane, want(t, usage))
+	t.Cleanup(func() {
+		if err := w.live.Resource(crds).Delete(context.Background(), usage.GetName(), metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+		for over := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+			seen, err := w.cluster(t, cluster.Options{}).Observe(context.Background(), render.Desired{})
+			if _, served := seen.Kinds[schema.GroupKind{Group: usages.Group, Kind: "Usage"}]; err == nil && !served {
+				return
+			}
+			if time.Now().After(over) {
+				t.Fatalf("Usages are served for ever: %v", err)
+			}
+		}
+	})
 }
 
 // A dependency that somebody deletes by hand stays until what depends on it is gone, and goes then,
@@ -117,43 +155,20 @@ func TestProtectByFinalizer(t *testing.T) {
 func TestProtectByUsage(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
-	usage := w.crd("Usage", "Namespaced")
-	usage.SetName("usages.protection.crossplane.io")
-	for path, value := range map[string]string{"group": "protection.crossplane.io"} {
-		if err := unstructured.SetNestedField(usage.Object, value, "spec", path); err != nil {
-			t.Fatal(err)
-		}
-	}
-	versions, _, _ := unstructured.NestedSlice(usage.Object, "spec", "versions")
-	versions[0].(map[string]any)["name"] = "v1beta1"
-	if err := unstructured.SetNestedSlice(usage.Object, versions, "spec", "versions"); err != nil {
-		t.Fatal(err)
-	}
-	crossplane := clusterOf(t, w.config, &world{config: w.config, requests: w.requests, sync: plan.Sync{Namespace: w.sync.Namespace, Name: "crossplane"}, live: w.live}, cluster.Options{})
-	applied(t, crossplane, want(t, usage))
-	t.Cleanup(func() {
-		if err := w.live.Resource(crds).Delete(context.Background(), usage.GetName(), metav1.DeleteOptions{}); err != nil {
-			t.Log(err)
-		}
-	})
+	w.serveUsages(t)
 	c := w.cluster(t, cluster.Options{})
 	home := namespace(space)
 	applied(t, c, want(t, home))
 	if _, err := w.at(configMaps, space).Create(t.Context(), configMap(space, "foreign", "1"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	user := protecting(space, "user", "base")
-	user.SetAnnotations(map[string]string{
-		"config.kubernetes.io/depends-on": fmt.Sprintf("/namespaces/%[1]s/ConfigMap/base, /namespaces/%[1]s/ConfigMap/foreign", space),
-		plan.ProtectAnnotation:            "true",
-	})
+	user := protecting(space, "user", "base", "foreign")
 	rest := []*unstructured.Unstructured{home} // so that what goes is not much of it
 	for i := range 20 {
 		rest = append(rest, configMap(space, fmt.Sprintf("rest-%d", i), "1"))
 	}
 	settled(t, c, want(t, append(rest, configMap(space, "base", "1"), user)...))
-	usages := w.at(schema.GroupVersionResource{Group: "protection.crossplane.io", Version: "v1beta1", Resource: "usages"}, space)
-	list, err := usages.List(t.Context(), metav1.ListOptions{})
+	list, err := w.at(usages, space).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

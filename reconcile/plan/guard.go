@@ -321,7 +321,7 @@ func notOurs(s Step, c Case) Ruling {
 const guardProtected = "protected"
 
 // onlyLabelled is what holds a prune for as long as Crossplane has not taken its label off.
-const onlyLabelled = "it is labelled crossplane.io/in-use, and no Usage names it; Crossplane takes the label off in a moment, and if it stays, you may"
+const onlyLabelled = "it is labelled crossplane.io/in-use, and no Usage names it; Crossplane takes the label off in a moment; if it stays, take it off by hand"
 
 // protected holds what Crossplane's Usages protect: what one names, labelled already or not, and
 // what is labelled, whoever names it.
