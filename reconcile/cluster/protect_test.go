@@ -192,3 +192,62 @@ func TestProtectByUsage(t *testing.T) {
 	}
 	w.mustGet(t, configMaps, space, "foreign")
 }
+
+// What leaves the sync without being deleted by it must not wait for us for ever when somebody
+// deletes it.
+func TestNothingKeepsOurFinalizer(t *testing.T) {
+	annotated := func(u *unstructured.Unstructured, key, value string) *unstructured.Unstructured {
+		u.SetAnnotations(map[string]string{key: value})
+		return u
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		leaves func(t *testing.T, w *world, c *cluster.Cluster, space string)
+	}{
+		"Orphaned": {
+			reason: "The sync ends, and leaves it.",
+			leaves: func(t *testing.T, w *world, c *cluster.Cluster, _ string) {
+				if said, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Orphan); err != nil || said.Verdict.ExitCode != 0 {
+					t.Fatalf("got %v, %v", ended(said), err)
+				}
+			},
+		},
+		"Retained": {
+			reason: "A person asked that the sync never deletes it, and then deletes it.",
+			leaves: func(t *testing.T, w *world, c *cluster.Cluster, space string) {
+				settled(t, c, want(t, namespace(space)))
+				if err := w.at(configMaps, space).Delete(t.Context(), "base", metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				settled(t, c, want(t, namespace(space)))
+			},
+		},
+		"Observed": {
+			reason: "It is only observed before it leaves the commit.",
+			leaves: func(t *testing.T, w *world, c *cluster.Cluster, space string) {
+				observed := annotated(configMap(space, "base", "1"), plan.PolicyAnnotation, string(plan.Observable))
+				applied(t, c, want(t, namespace(space), observed, protecting(space, "user", "base")))
+				settled(t, c, want(t, namespace(space)))
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			space := w.sync.Namespace + "-app"
+			c := w.cluster(t, cluster.Options{})
+			settled(t, c, want(t, namespace(space), protecting(space, "user", "base"),
+				annotated(configMap(space, "base", "1"), "cli-utils.sigs.k8s.io/on-remove", "keep")))
+			if got := w.mustGet(t, configMaps, space, "base").GetFinalizers(); len(got) != 1 {
+				t.Fatalf("nothing is tested: the finalizers are %v", got)
+			}
+			tc.leaves(t, w, c, space)
+			u, err := w.at(configMaps, space).Get(t.Context(), "base", metav1.GetOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				t.Fatal(err)
+			}
+			if err == nil && len(u.GetFinalizers()) > 0 {
+				t.Errorf("%s It keeps the finalizers %v", tc.reason, u.GetFinalizers())
+			}
+		})
+	}
+}
