@@ -207,6 +207,7 @@ func TestNothingKeepsOurFinalizer(t *testing.T) {
 		"Orphaned": {
 			reason: "The sync ends, and leaves it.",
 			leaves: func(t *testing.T, w *world, c *cluster.Cluster, _ string) {
+				t.Helper()
 				if said, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Orphan); err != nil || said.Verdict.ExitCode != 0 {
 					t.Fatalf("got %v, %v", ended(said), err)
 				}
@@ -215,6 +216,7 @@ func TestNothingKeepsOurFinalizer(t *testing.T) {
 		"Retained": {
 			reason: "A person asked that the sync never deletes it, and then deletes it.",
 			leaves: func(t *testing.T, w *world, c *cluster.Cluster, space string) {
+				t.Helper()
 				settled(t, c, want(t, namespace(space)))
 				if err := w.at(configMaps, space).Delete(t.Context(), "base", metav1.DeleteOptions{}); err != nil {
 					t.Fatal(err)
@@ -225,6 +227,7 @@ func TestNothingKeepsOurFinalizer(t *testing.T) {
 		"Observed": {
 			reason: "It is only observed before it leaves the commit.",
 			leaves: func(t *testing.T, w *world, c *cluster.Cluster, space string) {
+				t.Helper()
 				observed := annotated(configMap(space, "base", "1"), plan.PolicyAnnotation, string(plan.Observable))
 				applied(t, c, want(t, namespace(space), observed, protecting(space, "user", "base")))
 				settled(t, c, want(t, namespace(space)))
