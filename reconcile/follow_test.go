@@ -121,9 +121,15 @@ func (w word) Pending(context.Context, report.Report) error {
 	return w.unsaid
 }
 
+// unspeakable is a head of which nothing can be said without a panic.
+const unspeakable = "unspeakable"
+
 func (w word) Publish(_ context.Context, r report.Report) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.of.Head == unspeakable {
+		panic("a nil comment")
+	}
 	said := r.Verdict.Activation
 	w.note("%d %s %s: %s", w.of.Number, w.of.Head, said.State, said.Description)
 	if r.Preview != nil && r.Preview.Moved != "" {
@@ -238,6 +244,15 @@ func TestFollowerPanics(t *testing.T) {
 		y.run(t, nil)
 		expect(t, "A head that makes us panic is one error, and the others are previewed.", y.happens(time.Hour),
 			"8 pending", "8 panics error: the preview ended in a defect of Headgate: a nil map", "7 pending", "7 h7 "+changes)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(Request{Number: 8, Head: unspeakable, Target: "main"}, seven)
+		y.run(t, nil)
+		expect(t, "So is a head of which what is found cannot be said.", y.happens(time.Hour), "8 pending", "7 pending", "7 h7 "+changes)
+		previewed := slices.DeleteFunc(y.events, func(e Event) bool { return e.Kind != Previewed || e.Pull != 8 })
+		if len(previewed) != 1 || !strings.Contains(previewed[0].Err.Error(), "a defect of Headgate: a nil comment") {
+			t.Errorf("and whoever runs it learns of that once: %v", previewed)
+		}
 	})
 }
 

@@ -115,10 +115,16 @@ func (r Reconciler) Merging(ctx context.Context, m Merge) (report.Report, error)
 	if m.Teller == nil || err != nil && again(err) {
 		return said, err
 	}
-	if unsaid := m.Teller.Publish(ctx, said); unsaid != nil {
+	if unsaid := told(ctx, m.Teller, said); unsaid != nil {
 		err = errors.Join(err, untold{unsaid})
 	}
 	return said, err
+}
+
+// told has a Teller say what was found, which quotes what others wrote.
+func told(ctx context.Context, by Teller, r report.Report) (err error) {
+	defer rescue(&err)
+	return by.Publish(ctx, r)
 }
 
 // untold is the error of a Teller.
@@ -128,11 +134,7 @@ func (e untold) Unwrap() error { return e.error }
 
 // merged is the preview of a merge. Whoever wrote the head may have found what makes us panic.
 func (r Reconciler) merged(ctx context.Context, m Merge) (said report.Report, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = panicked{value: p, stack: debug.Stack()}
-		}
-	}()
+	defer rescue(&err)
 	left, err := m.History.MergeBase(ctx, m.Into, m.Head)
 	if err != nil {
 		return said, unfetched{err}
@@ -146,6 +148,13 @@ func (r Reconciler) merged(ctx context.Context, m Merge) (said report.Report, er
 		of.Target = now
 	}
 	return r.Preview(ctx, of)
+}
+
+// rescue makes an error of a panic, where it is deferred.
+func rescue(err *error) {
+	if p := recover(); p != nil {
+		*err = panicked{value: p, stack: debug.Stack()}
+	}
 }
 
 // panicked is the error of a preview that was not to end so.
