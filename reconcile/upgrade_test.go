@@ -207,3 +207,71 @@ func TestUpgradesBehindOneLine(t *testing.T) {
 		})
 	}
 }
+
+// counting is a cluster in which everything is there, once.
+type counting struct{ Observer }
+
+func (counting) Answer(_ context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
+	all := map[plan.Question]plan.Answer{}
+	for _, q := range questions {
+		all[q] = plan.Answer{Count: 1}
+	}
+	return all, nil
+}
+
+// Of what breaks only that counts of which somebody may have objects.
+func TestBreaksWhatIsServed(t *testing.T) {
+	schema := func(fields string) string {
+		return "    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {" + fields + "}}}}}\n"
+	}
+	xrd := func(fields string) string {
+		return "apiVersion: apiextensions.crossplane.io/v2\nkind: CompositeResourceDefinition\nmetadata: {name: apps.example.org}\nspec:\n" +
+			"  group: example.org\n  names: {kind: App, plural: apps}\n  versions:\n  - name: v1\n    served: true\n    referenceable: true\n" + schema(fields)
+	}
+	mrd := func(fields string) string {
+		return "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceDefinition\nmetadata: {name: boats.example.org}\nspec:\n" +
+			"  group: example.org\n  names: {kind: Boat, plural: boats}\n  scope: Namespaced\n  versions:\n  - name: v1\n    served: true\n    storage: true\n" + schema(fields)
+	}
+	policy := func(pattern string) string {
+		return "---\napiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata: {name: team}\nspec:\n  activate: [\"" + pattern + "\"]\n"
+	}
+	const more, less = "size: {type: string}, name: {type: string}", "name: {type: string}"
+	cases := map[string]struct {
+		reason     string
+		base, head string
+		live       bool
+		want       string
+	}{
+		"XRD":      {"Every team has objects of it.", xrd(more), xrd(less), false, "breaks 1 schema; 1 object"},
+		"Active":   {"It has a CRD.", mrd(more) + policy("b*"), mrd(less) + policy("b*"), false, "breaks 1 schema; 1 active, 0 inactive"},
+		"Inactive": {"It is no more than a name.", mrd(more) + policy("x*"), mrd(less) + policy("x*"), false, "changes 1 object; 0 active, 1 inactive"},
+		"Retained": {
+			"That no policy names it makes nothing of it go.", mrd(more) + policy("b*"), mrd(less) + policy("x*"), false,
+			"breaks 1 schema, retains 1 that nothing activates any more; 0 active, 0 inactive, 1 retained",
+		},
+		"Opens": {"Before the merge nobody can have any.", mrd(more) + policy("x*"), mrd(less) + policy("b*"), false, "activates 1 definition; 1 active (+1), 0 inactive"},
+		"OpensWhatIsThere": {
+			"Another policy of the cluster had it made.", mrd(more) + policy("x*"), mrd(less) + policy("b*"), true,
+			"1 held: boats.example.org; 1 active (+1), 0 inactive",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			of := commits{"base": fstest.MapFS{"a.yaml": {Data: []byte(tc.base)}}, "head": fstest.MapFS{"a.yaml": {Data: []byte(tc.head)}}}
+			r := Reconciler{Source: of, Sync: plan.Sync{Name: "platform"}, Options: render.Options{Owner: render.OwnerCrossplane}}
+			if tc.live {
+				r.Observer = counting{}
+			}
+			made, err := r.Preview(t.Context(), Pull{Base: "base", Head: "head"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := made.Verdict.Activation.Description; got != tc.want {
+				t.Errorf("%s\nthe status is %q, want %q", tc.reason, got, tc.want)
+			}
+			if said := report.Comment(made, 65_536); tc.live && !strings.Contains(said, "**Holds 1 object back, breaks 1 schema, activates 1 definition") {
+				t.Errorf("%s\n%s", tc.reason, said)
+			}
+		})
+	}
+}

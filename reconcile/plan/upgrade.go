@@ -206,7 +206,7 @@ func bumps(base, want render.Desired) []Bump {
 		if old, ok := bySource(base.Packages, p.Source); ok && old.Digest != p.Digest {
 			bump.From = old.Version
 			all = append(all, bump)
-		} else if u, ok := unreadOf(base, p.Source); ok {
+		} else if u, ok := unreadOf(base, p.Source); ok && p.Kind != "Function" {
 			bump.Unknown = "before this commit " + u.Err.Error()
 			all = append(all, bump)
 		}
@@ -214,6 +214,9 @@ func bumps(base, want render.Desired) []Bump {
 	for _, u := range want.Unread {
 		if before, ok := unreadOf(base, u.Source); ok && before.Wanted == u.Wanted {
 			continue // nothing of it changes
+		}
+		if len(u.Installers) > 0 && !slices.ContainsFunc(u.Installers, func(by manifest.ID) bool { return by.Kind != "Function" }) {
+			continue // which holds no definitions
 		}
 		bump := Bump{Source: u.Source, Origin: want.Placed(manifest.Finding{Origin: u.Origin}).Origin, Unknown: u.Err.Error()}
 		if old, ok := bySource(base.Packages, u.Source); ok {

@@ -2,6 +2,8 @@ package registry_test
 
 import (
 	"context"
+	"fmt"
+	"path"
 	"strings"
 	"testing"
 
@@ -311,6 +313,91 @@ func TestUpgradeBreaks(t *testing.T) {
 		if diff := cmp.Diff(breaks, got); diff != "" {
 			t.Errorf("to %s, of active definitions only (-want +got):\n%s", to, diff)
 		}
+	}
+}
+
+// Which packages changed, and what became of their definitions, where it is not one version of one
+// package that takes the place of another.
+func TestUpgrades(t *testing.T) {
+	r := start(t)
+	broken := provider("provider-sea", "boats", "buoys")
+	broken["crds/boats.yaml"] = configFile(strings.Replace(string(broken["crds/boats.yaml"].Data), "served: true", "served: maybe", 1))
+	r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats", "buoys"), 0)
+	r.Push(t, "acme/provider-sea", "v1.0.1", provider("provider-sea", "boats", "buoys"), 0)
+	r.Push(t, "acme/provider-sea", "v2.0.0", provider("provider-sea", "buoys", "crews"), 0)
+	r.Push(t, "acme/provider-sea", "v3.0.0", broken, 0)
+	r.Push(t, "acme/provider-sea-boats", "v2.0.0", provider("provider-sea-boats", "boats"), 0)
+	const one, two, function = "acme/provider-sea:", "acme/provider-sea-boats:", "acme/function-sea:v9.0.0"
+	cases := map[string]struct {
+		reason       string
+		before, with []string
+		want         []string
+	}{
+		"SameImage": {"Another name of the same image changes nothing.", []string{one + "v1.0.0"}, []string{one + "v1.0.1"}, nil},
+		"New":       {"Nothing takes the place of anything.", nil, []string{one + "v1.0.0"}, nil},
+		"Removed":   {"A step says so: its object goes.", []string{one + "v1.0.0"}, nil, nil},
+		"Drops": {
+			"What was active counts; what is new and inactive does not.", []string{one + "v1.0.0"}, []string{one + "v2.0.0"},
+			[]string{"provider-sea v1.0.0 v2.0.0", "keep boats true", "create crews false"},
+		},
+		"Splits": {
+			"A definition that is in another package now is not gone.", []string{one + "v1.0.0"}, []string{one + "v2.0.0", two + "v2.0.0"},
+			[]string{"provider-sea v1.0.0 v2.0.0", "create crews false"},
+		},
+		"UnreadBefore": {
+			"All of it looks new.", []string{one + "v0.0.0"}, []string{one + "v1.0.0"}, []string{"provider-sea  v1.0.0 unknown"},
+		},
+		"UnreadAfter": {
+			"A tag that nobody pushed: nobody knows what it would drop.", []string{one + "v1.0.0"}, []string{one + "v9.0.0"}, []string{"provider-sea v1.0.0  unknown"},
+		},
+		"UnreadNew":      {"What it opens is not known.", nil, []string{one + "v9.0.0"}, []string{"provider-sea   unknown"}},
+		"UnreadBoth":     {"Whoever changes something else is not kept from that.", []string{one + "v9.0.0"}, []string{one + "v9.0.0"}, nil},
+		"UnreadFunction": {"A Function holds no definitions.", nil, []string{function}, nil},
+		"UnreadMoves": {
+			"The version changes, and nobody knows how.", []string{one + "v0.0.0"}, []string{one + "v9.0.0"}, []string{"provider-sea   unknown"},
+		},
+		"Malformed": {
+			"What cannot be decoded and is active cannot be compared.", []string{one + "v1.0.0"}, []string{one + "v3.0.0"},
+			[]string{"provider-sea v1.0.0 v3.0.0 unknown"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			commitOf := func(packages []string) render.Desired {
+				files := tree()
+				for i, p := range packages {
+					kind := "Provider"
+					if p == function {
+						kind = "Function"
+					}
+					files[fmt.Sprintf("package-%d.yaml", i)] = configFile(installs(kind, fmt.Sprint("p", i), r.Host+"/"+p, ""))
+				}
+				return rendered(t, &registry.Source{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
+			}
+			head := commitOf(tc.with)
+			seen, err := plan.Baseline{Base: commitOf(tc.before)}.Observe(t.Context(), head)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := plan.Compute(head, seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, b := range p.Upgrades.Bumps {
+				said := fmt.Sprintf("%s %s %s", path.Base(b.Source), b.From, b.To)
+				if b.Unknown != "" {
+					said += " unknown"
+				}
+				got = append(got, said)
+			}
+			for _, u := range p.Upgrades.Steps {
+				got = append(got, fmt.Sprintf("%s %s %t", u.Action, strings.TrimSuffix(u.ID.Name, ".sea.example.org"), u.Serves))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n(-want +got):\n%s\n%v", tc.reason, diff, p.Notes)
+			}
+		})
 	}
 }
 

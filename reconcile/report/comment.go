@@ -132,12 +132,11 @@ func (c comment) bumps(b *strings.Builder) {
 	fmt.Fprintf(b, "\n#### New versions of packages: %d\n\nCrossplane installs them, and replaces the definitions that they hold.\n\n", len(c.Bumps))
 	c.list(b, len(c.Bumps), func(i int) {
 		one := c.Bumps[i]
-		fmt.Fprintf(b, "- %s: %s → %s%s", quoted(one.Source), quoted(cmp.Or(one.From, "?")), quoted(cmp.Or(one.To, "?")), at(&one.Origin))
 		if one.Unknown != "" {
-			b.WriteString(": what it changes is not known, see the findings\n")
+			fmt.Fprintf(b, "- %s%s: what it changes is not known, see the findings\n", quoted(one.Source), at(&one.Origin))
 			return
 		}
-		fmt.Fprintf(b, ": %s\n", c.behind(one))
+		fmt.Fprintf(b, "- %s: %s → %s%s: %s\n", quoted(one.Source), quoted(one.From), quoted(one.To), at(&one.Origin), c.behind(one))
 		if one.By == (manifest.ID{}) {
 			b.WriteString("  - It is a dependency: where it is installed already, Crossplane moves it only if it may upgrade dependencies (`--enable-dependency-version-upgrades`).\n")
 		}
@@ -185,7 +184,7 @@ func (c comment) behind(of plan.Bump) string {
 	add(gains, "gains fields", "gain fields")
 	add(others, "changes and breaks nothing", "change and break nothing")
 	add(words, "differs only in words", "differ only in words")
-	return cmp.Or(strings.Join(parts, ", "), "its definitions are the same")
+	return cmp.Or(strings.Join(parts, ", "), "no definition changes")
 }
 
 func (c comment) opens(b *strings.Builder) {
