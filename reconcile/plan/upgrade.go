@@ -52,7 +52,7 @@ const (
 	ruleUpgradeBroken = "package-not-compared"
 )
 
-// An installed object is one that a package brings.
+// An installed object is one that a package brings, or that a package is to take over.
 type installed struct {
 	id         manifest.ID
 	apiVersion string
@@ -61,11 +61,12 @@ type installed struct {
 	object     func() (render.Object, error)
 }
 
-// packaged are the definitions, CRDs and XRDs that Crossplane installs with packages of registries.
+// packaged are the definitions of a commit, and the CRDs and XRDs that Crossplane installs with
+// packages of registries.
 func packaged(want render.Desired) map[manifest.ID]installed {
 	all := map[manifest.ID]installed{}
 	for i := range want.Definitions {
-		if d := &want.Definitions[i]; d.Document != nil && d.Package.Pulled() {
+		if d := &want.Definitions[i]; d.Document != nil && d.Package != nil {
 			id := MRD(d.Name)
 			all[id] = installed{id, "apiextensions.crossplane.io/v1alpha1", d, *d.Package, d.MRD}
 		}
@@ -91,49 +92,45 @@ func (b Baseline) upgrades(want render.Desired) Upgrades {
 	if want.Owner != render.OwnerCrossplane {
 		return Upgrades{}
 	}
-	up := Upgrades{Bumps: bumps(b.Base, want)}
-	if len(up.Bumps) == 0 {
-		return up
-	}
 	was, is := packaged(b.Base), packaged(want)
-	applied := map[manifest.ID]render.Object{} // what a package takes over
-	for _, o := range b.Base.Objects {
-		applied[o.ID] = o
+	stays := map[manifest.ID]bool{}
+	for _, o := range want.Objects {
+		stays[o.ID] = true
 	}
-	step := func(action Action, now installed, by catalogue.Package) Upgrade {
+	for _, o := range b.Base.Objects { // what a package takes over
+		if _, known := was[o.ID]; !known {
+			was[o.ID] = installed{id: o.ID, object: func() (render.Object, error) { return o, nil }}
+		}
+	}
+	up := Upgrades{Bumps: bumps(b.Base, want)}
+	var before, after []installed // of the steps, in their order
+	add := func(action Action, old, now installed, by catalogue.Package) {
 		u := Upgrade{
-			Step:    Step{Action: action, Cause: Commit, ID: now.id, APIVersion: now.apiVersion, Definition: now.definition != nil, Serves: now.definition == nil},
+			Step:    Step{Action: action, Cause: Commit, ID: now.id, APIVersion: now.apiVersion, Serves: now.definition == nil},
 			Package: by.Directory, By: by.Named,
 		}
 		u.Origin = want.Placed(manifest.Finding{Origin: by.Mentioned}).Origin
-		if now.definition != nil && action != Keep {
-			u.Because = now.definition.Reasons
+		if d := now.definition; d != nil {
+			u.Definition, u.Because = true, d.Reasons
+			u.Serves = old.definition != nil && old.definition.Active
 		}
-		return u
+		up.Steps, before, after = append(up.Steps, u), append(before, old), append(after, now)
 	}
-	var pairs [][2]func() (render.Object, error)                               // of the steps, in their order
-	for _, id := range slices.SortedFunc(maps.Keys(is), manifest.ID.Compare) { // the first that cannot be compared is said
+	for _, id := range slices.SortedFunc(maps.Keys(is), manifest.ID.Compare) {
 		now := is[id]
 		old, known := was[id]
-		before := old.object
-		if o, ok := applied[id]; ok && !known {
-			before, known = func() (render.Object, error) { return o, nil }, true
-		}
 		switch {
-		case known && old.of.Digest == now.of.Digest, !known && !bumped(b.Base.Packages, now.of):
-			continue
-		case !known:
-			up.Steps, pairs = append(up.Steps, step(Create, now, now.of)), append(pairs, [2]func() (render.Object, error){})
-			continue
+		case !now.of.Pulled(), known && old.of.Digest == now.of.Digest:
+		case known:
+			add(Update, old, now, now.of)
+		case bumped(b.Base.Packages, now.of):
+			add(Create, old, now, now.of)
 		}
-		u := step(Update, now, now.of)
-		u.Serves = u.Serves || old.definition != nil && old.definition.Active
-		up.Steps, pairs = append(up.Steps, u), append(pairs, [2]func() (render.Object, error){before, now.object})
 	}
 	failed := make([]error, len(up.Steps))
 	manifest.Each(len(up.Steps), func(i int) {
-		if pairs[i][0] != nil {
-			failed[i] = b.upgrade(&up.Steps[i].Step, pairs[i][0], pairs[i][1])
+		if s := &up.Steps[i].Step; s.Action == Update {
+			failed[i] = s.upgrade(before[i], after[i])
 		}
 	})
 	for i, err := range failed {
@@ -143,33 +140,29 @@ func (b Baseline) upgrades(want render.Desired) Upgrades {
 	}
 	up.Steps = slices.DeleteFunc(up.Steps, func(u Upgrade) bool { return u.Action == Update && u.Live == nil })
 
-	stays := map[manifest.ID]bool{}
-	for _, o := range want.Objects {
-		stays[o.ID] = true
-	}
 	for id, old := range was {
 		by, replaced := successor(want.Packages, old.of)
 		if _, kept := is[id]; kept || stays[id] || !replaced {
 			continue
 		}
-		u := step(Keep, old, by)
+		add(Keep, old, old, by)
+		u := &up.Steps[len(up.Steps)-1]
 		u.Cause, u.Reason = Retain, "the new version does not hold it: it stays as it is, and nothing brings it up to date"
 		if old.definition != nil {
-			u.Serves, u.Reason = old.definition.Active, "the new version does not hold it: its objects stay, and no controller looks after them"
+			u.Because, u.Reason = nil, "the new version does not hold it: its objects stay, and no controller looks after them"
 		}
-		up.Steps = append(up.Steps, u)
 	}
 	slices.SortFunc(up.Steps, func(a, b Upgrade) int { return a.ID.Compare(b.ID) })
 	return up
 }
 
 // upgrade is what an update makes of an object: nothing where that is the same.
-func (b Baseline) upgrade(s *Step, before, after func() (render.Object, error)) error {
-	was, err := before()
+func (s *Step) upgrade(before, after installed) error {
+	was, err := before.object()
 	if err != nil {
 		return err
 	}
-	is, err := after()
+	is, err := after.object()
 	if err != nil || was.Digest == is.Digest {
 		return err
 	}

@@ -327,6 +327,9 @@ func TestUpgrades(t *testing.T) {
 	r.Push(t, "acme/provider-sea", "v2.0.0", provider("provider-sea", "buoys", "crews"), 0)
 	r.Push(t, "acme/provider-sea", "v3.0.0", broken, 0)
 	r.Push(t, "acme/provider-sea-boats", "v2.0.0", provider("provider-sea-boats", "boats"), 0)
+	worse := provider("provider-sea-boats", "boats")
+	worse["crds/boats.yaml"] = configFile(strings.Replace(string(worse["crds/boats.yaml"].Data), "Namespaced", "Cluster", 1))
+	r.Push(t, "acme/provider-sea-boats", "v3.0.0", worse, 0)
 	const one, two, function = "acme/provider-sea:", "acme/provider-sea-boats:", "acme/function-sea:v9.0.0"
 	cases := map[string]struct {
 		reason       string
@@ -343,6 +346,9 @@ func TestUpgrades(t *testing.T) {
 		"Splits": {
 			"A definition that is in another package now is not gone.", []string{one + "v1.0.0"}, []string{one + "v2.0.0", two + "v2.0.0"},
 			[]string{"provider-sea v1.0.0 v2.0.0", "create crews false"},
+		},
+		"Renamed": {
+			"Another package holds it now, and takes it over.", []string{one + "v1.0.0"}, []string{two + "v3.0.0"}, []string{"update boats true"},
 		},
 		"UnreadBefore": {
 			"All of it looks new.", []string{one + "v0.0.0"}, []string{one + "v1.0.0"}, []string{"provider-sea  v1.0.0 unknown"},
