@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -86,8 +87,8 @@ func (o Observed) protect(objects []render.Object, answers map[manifest.ID]resol
 			return nil, err
 		}
 	}
-	for on, by := range users {
-		usage, err := o.usage(on, by)
+	for _, on := range slices.SortedFunc(maps.Keys(users), manifest.ID.Compare) {
+		usage, err := o.usage(on, users[on])
 		if err != nil {
 			return nil, err
 		}
