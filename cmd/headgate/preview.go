@@ -48,10 +48,11 @@ becomes active and because of which pattern, what stops being wanted, which sche
 break, what would be held, and what to look at. It needs a clone and no cluster. Where
 nothing can be rendered of the first there is nothing to compare, and that is said.
 
-With --live a cluster is asked for counts, for stored versions, for what is active already,
-and for its packages and ImageConfigs, and for nothing else. With --comment there is one comment on the pull request,
-which every run brings up to date, and with --status a commit status on its head:
-headgate/NAME/preview, or headgate/CLUSTER/NAME/preview with --live.
+With --live a cluster is asked for counts, for stored versions, for what is active
+already, and for its packages and ImageConfigs, and for nothing else. With --comment
+there is one comment on the pull request, which every run brings up to date, and with
+--status a commit status on its head: headgate/NAME/preview, or
+headgate/CLUSTER/NAME/preview with --live.
 
 In a pipeline of GitHub, GitLab, Gitea, Forgejo, Bitbucket Cloud or Azure DevOps the
 repository and the number are known; elsewhere --forge-repo, --forge and --pull say them.
