@@ -363,7 +363,7 @@ func client(ts *testscript.TestScript) dynamic.Interface {
 
 // until runs a program until its output matches: until PATTERN PROGRAM....
 func until(ts *testscript.TestScript, _ bool, args []string) {
-	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(100 * time.Millisecond) {
+	for begun := time.Now(); time.Since(begun) < fixtures.Patience; time.Sleep(100 * time.Millisecond) {
 		_ = ts.Exec(args[1], args[2:]...)
 		if regexp.MustCompile("(?m)" + args[0]).MatchString(ts.ReadFile("stdout")) {
 			return

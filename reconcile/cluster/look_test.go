@@ -240,7 +240,7 @@ func TestLookAtWhatTheAPIServerMadeOfIt(t *testing.T) {
 // eventually tries again what an API server may need a moment for.
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(fixtures.Patience); ; time.Sleep(50 * time.Millisecond) {
 		err := try()
 		if err == nil {
 			return
@@ -329,9 +329,9 @@ func TestLookAgain(t *testing.T) {
 		"create by "+applier+" ConfigMap/%s/others")
 	expect("Nothing moved, and nothing is read.", commit("1", "settings", "others"), 0, "create by "+applier+" ConfigMap/%s/others")
 	flux("others", "1")
-	news.comes(t, 10*time.Second, others)
+	news.comes(t, others)
 	expect("Then it is applied.", commit("1", "settings", "others"), 1)
-	news.comes(t, 10*time.Second)
+	news.comes(t)
 
 	expect("A new commit is not applied yet.", commit("2", "settings", "others"), 2,
 		"update by "+applier+` ConfigMap/%s/others data.key: "1" → "2"`, "update by "+applier+` ConfigMap/%s/settings data.key: "1" → "2"`)
@@ -339,12 +339,12 @@ func TestLookAgain(t *testing.T) {
 		"update by "+applier+` ConfigMap/%s/others data.key: "1" → "2"`, "update by "+applier+` ConfigMap/%s/settings data.key: "1" → "2"`)
 	flux("settings", "2")
 	flux("others", "2")
-	news.comes(t, 10*time.Second, settings, others)
+	news.comes(t, settings, others)
 	both := commit("2", "settings", "others")
 	expect("Then it is.", both, 2)
 
 	w.patch(t, at, "settings", `{"data":{"key":"wrong"}}`)
-	news.comes(t, 10*time.Second, settings)
+	news.comes(t, settings)
 	expect("A hand edit is drift, by name.", both, 1, `drift ConfigMap/%s/settings data.key: "wrong" → "2" somebody`)
 	w.patch(t, at, "settings", `{"data":{"key":null,"more":"3"}}`)
 	expect("So is what a hand removed; what it added is nobody's business.", both, 1, `drift ConfigMap/%s/settings data.key:  → "2"`)
@@ -357,12 +357,12 @@ func TestLookAgain(t *testing.T) {
 	if err := at.Delete(t.Context(), "others", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	news.comes(t, 10*time.Second, others)
+	news.comes(t, others)
 	expect("What somebody deleted is drift for as long as it is not back.", both, 0, "drift ConfigMap/%s/others")
 	expect("And again.", both, 0, "drift ConfigMap/%s/others")
 	expect("What the commit changed meanwhile is to be applied first.", commit("3", "settings", "others"), 1,
 		"create by "+applier+" ConfigMap/%s/others", "update by "+applier+` ConfigMap/%s/settings data.key: "2" → "3"`)
-	news.comes(t, 10*time.Second)
+	news.comes(t)
 	if len(news.trouble) > 0 {
 		t.Errorf("It could be watched: %v", news.trouble)
 	}
@@ -400,7 +400,7 @@ func TestLookAtManyNamespaces(t *testing.T) {
 	last := objects[len(objects)-1]
 	time.Sleep(time.Second) // it lists all of them
 	w.patch(t, w.at(configMaps, last.GetNamespace()), last.GetName(), `{"data":{"key":"wrong"}}`)
-	news.comes(t, 10*time.Second, "ConfigMap/"+last.GetNamespace()+"/"+last.GetName())
+	news.comes(t, "ConfigMap/"+last.GetNamespace()+"/"+last.GetName())
 	for _, line := range w.requests.Log() {
 		if strings.HasPrefix(line, "LIST") && strings.Contains(line, "/namespaces?") {
 			t.Errorf("Nothing is read that is not wanted: %s", line)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -82,7 +83,7 @@ func (w *world) serveUsages(t *testing.T) {
 		if err := w.live.Resource(crds).Delete(context.Background(), usage.GetName(), metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
-		for over := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		for over := time.Now().Add(fixtures.Patience); ; time.Sleep(100 * time.Millisecond) {
 			seen, err := w.cluster(t, cluster.Options{}).Observe(context.Background(), render.Desired{})
 			if _, served := seen.Kinds[schema.GroupKind{Group: usages.Group, Kind: "Usage"}]; err == nil && !served {
 				return

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
@@ -180,7 +181,7 @@ func awaitAllowed(t *testing.T, config *rest.Config, rule [3]string) {
 	ask := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: rule[0], Group: rule[1], Resource: rule[2]},
 	}}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(fixtures.Patience); ; time.Sleep(20 * time.Millisecond) {
 		got, err := client.SelfSubjectAccessReviews().Create(t.Context(), ask, metav1.CreateOptions{})
 		if err == nil && got.Status.Allowed {
 			return

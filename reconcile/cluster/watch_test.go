@@ -39,7 +39,7 @@ func (w *told) state() []string {
 }
 
 // comes waits until exactly these are told to have moved.
-func (w *told) comes(t *testing.T, within time.Duration, want ...string) {
+func (w *told) comes(t *testing.T, want ...string) {
 	t.Helper()
 	slices.Sort(want)
 	begun := time.Now()
@@ -48,8 +48,8 @@ func (w *told) comes(t *testing.T, within time.Duration, want ...string) {
 		if slices.Equal(got, want) {
 			return
 		}
-		if time.Since(begun) > within {
-			t.Fatalf("after %s %q is told to have moved, want %q", within, got, want)
+		if time.Since(begun) > fixtures.Patience {
+			t.Fatalf("after %s %q is told to have moved, want %q", fixtures.Patience, got, want)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -96,10 +96,10 @@ func TestWatchMissesTheInventory(t *testing.T) {
 	if err := w.at(configMaps, w.sync.Namespace).Delete(t.Context(), "headgate-main", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	news.comes(t, 5*time.Second, "ConfigMap/"+w.sync.Namespace+"/headgate-main")
+	news.comes(t, "ConfigMap/"+w.sync.Namespace+"/headgate-main")
 	applied(t, c, commit)
 	applied(t, c, commit)
-	news.comes(t, 5*time.Second)
+	news.comes(t)
 	if len(news.trouble) > 0 {
 		t.Errorf("trouble: %q", news.trouble)
 	}
@@ -117,9 +117,9 @@ func TestWatchFollowsTheInventory(t *testing.T) {
 		t.Errorf("What a pass writes did not move, but: %q", got)
 	}
 	w.patch(t, w.at(w.resource("Bucket"), ""), "logs", `{"spec":{"size":7}}`)
-	news.comes(t, 2*time.Second, w.named("", []string{"Bucket.%g/logs"})...)
+	news.comes(t, w.named("", []string{"Bucket.%g/logs"})...)
 	applied(t, c, commit)
-	news.comes(t, 2*time.Second)
+	news.comes(t)
 
 	// A kind that goes and comes back.
 	if err := w.at(crds, "").Delete(t.Context(), crd.GetName(), metav1.DeleteOptions{}); err != nil {
@@ -134,7 +134,7 @@ func TestWatchFollowsTheInventory(t *testing.T) {
 		return err != nil
 	})
 	applied(t, c, commit)
-	news.comes(t, 5*time.Second)
+	news.comes(t)
 	until(t, func() bool { // the kind is followed again
 		w.patch(t, w.at(w.resource("Bucket"), ""), "logs", `{"spec":{"size":9}}`)
 		got := news.state()
@@ -145,8 +145,8 @@ func TestWatchFollowsTheInventory(t *testing.T) {
 func until(t *testing.T, is func() bool) {
 	t.Helper()
 	for begun := time.Now(); !is(); time.Sleep(50 * time.Millisecond) {
-		if time.Since(begun) > 20*time.Second {
-			t.Fatal("not after 20 seconds")
+		if time.Since(begun) > fixtures.Patience {
+			t.Fatalf("not after %s", fixtures.Patience)
 		}
 	}
 }
@@ -163,14 +163,14 @@ func TestWatchSurvivesADisconnect(t *testing.T) {
 	news := watch(t, clusterOf(t, config, w, cluster.Options{}))
 	w.patch(t, w.at(configMaps, space), "settings", `{"data":{"key":"2"}}`)
 	settings, others := "ConfigMap/"+space+"/settings", "ConfigMap/"+space+"/others"
-	news.comes(t, 5*time.Second, settings)
+	news.comes(t, settings)
 
 	line.Cut(true)
 	w.patch(t, w.at(configMaps, space), "others", `{"data":{"key":"2"}}`)
 	time.Sleep(time.Second)
-	news.comes(t, 0, settings)
+	news.comes(t, settings)
 	line.Cut(false)
-	news.comes(t, 15*time.Second, settings, others)
+	news.comes(t, settings, others)
 }
 
 // forgetful answers watches as an API server does that has forgotten where they were, until
@@ -214,7 +214,7 @@ func TestWatchComesTooLate(t *testing.T) {
 	news := watch(t, clusterOf(t, config, w, cluster.Options{}))
 	settings, others := "ConfigMap/"+space+"/settings", "ConfigMap/"+space+"/others"
 	w.patch(t, w.at(configMaps, space), "settings", `{"data":{"key":"2"}}`)
-	news.comes(t, 5*time.Second, settings)
+	news.comes(t, settings)
 
 	f.mu.Lock()
 	f.late = map[string]bool{}
@@ -225,7 +225,7 @@ func TestWatchComesTooLate(t *testing.T) {
 	}
 	w.requests.Reset()
 	line.Cut(false)
-	news.comes(t, 15*time.Second, settings, others)
+	news.comes(t, settings, others)
 	if n := w.requests.Counts()["LIST"]; n < 1 || n > 4 {
 		t.Errorf("A list of each kind, and no more: %q", w.requests.Log())
 	}

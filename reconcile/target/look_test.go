@@ -64,29 +64,29 @@ func TestTargetLooks(t *testing.T) {
 	}
 	const by = "by the Flux Kustomization flux-system/apps"
 
-	board.has(t, 20*time.Second, activation(first, "pending: 1 not applied yet "+by+": looks-b; 1 object"), drift(first, "success: no drift"))
-	board.has(t, 20*time.Second, activation(first, "failure: 1 not applied "+by+": looks-b; 1 object"))
+	board.has(t, activation(first, "pending: 1 not applied yet "+by+": looks-b; 1 object"), drift(first, "success: no drift"))
+	board.has(t, activation(first, "failure: 1 not applied "+by+": looks-b; 1 object"))
 	applied := time.Now()
 	flux("looks-b", "1")
-	said := board.has(t, 20*time.Second, activation(first, "success: 2 objects"))
+	said := board.has(t, activation(first, "success: 2 objects"))
 	t.Logf("from an apply to the status: %s", said.Sub(applied))
 
 	edited := time.Now()
 	if _, err := at.Patch(t.Context(), "looks-a", types.MergePatchType, []byte(`{"data":{"key":"wrong"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
 		t.Fatal(err)
 	}
-	said = board.has(t, 20*time.Second, drift(first, "failure: 1 drifted: looks-a by kubectl-edit"))
+	said = board.has(t, drift(first, "failure: 1 drifted: looks-a by kubectl-edit"))
 	t.Logf("from a hand edit to the status: %s", said.Sub(edited))
 	flux("looks-a", "1")
-	board.has(t, 20*time.Second, drift(first, "success: no drift"))
+	board.has(t, drift(first, "success: no drift"))
 
 	const seen = "pending: seen; the pass has not come to an end"
 	second := repository.push(t, "b.yaml", fmt.Sprintf(manifest, "b", "2"))
-	board.has(t, 20*time.Second,
+	board.has(t,
 		activation(second, seen), drift(second, seen),
 		activation(second, "pending: 1 not applied yet "+by+": looks-b; 1 object"), drift(second, "success: no drift"))
 	flux("looks-b", "2")
-	board.has(t, 20*time.Second, activation(second, "success: 2 objects"))
+	board.has(t, activation(second, "success: 2 objects"))
 
 	for verb := range requests.Counts() {
 		if !slices.Contains([]string{"GET", "LIST", "WATCH"}, verb) {

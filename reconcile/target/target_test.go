@@ -232,7 +232,7 @@ func (b *board) serve(w http.ResponseWriter, r *http.Request) {
 
 // has waits until exactly these were posted, in the order of their contexts, and forgets
 // them. It returns when the last one was.
-func (b *board) has(t *testing.T, within time.Duration, want ...string) time.Time {
+func (b *board) has(t *testing.T, want ...string) time.Time {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		b.mu.Lock()
@@ -247,8 +247,8 @@ func (b *board) has(t *testing.T, within time.Duration, want ...string) time.Tim
 			return last
 		}
 		b.mu.Unlock()
-		if time.Since(begun) > within {
-			t.Fatalf("after %s there is %q, want %q", within, got, want)
+		if time.Since(begun) > fixtures.Patience {
+			t.Fatalf("after %s there is %q, want %q", fixtures.Patience, got, want)
 		}
 	}
 }
@@ -313,10 +313,10 @@ func TestTarget(t *testing.T) {
 	const pending = "pending: seen; the pass has not come to an end | pending: seen; the pass has not come to an end"
 	target, _ := made(t, s, config)
 	running(t, target)
-	board.has(t, 20*time.Second, of(first, pending, "success: 1 object | success: no drift")...)
+	board.has(t, of(first, pending, "success: 1 object | success: no drift")...)
 
 	second := repository.push(t, "settings.yaml", fmt.Sprintf(settings, "2"))
-	board.has(t, 20*time.Second, of(second, pending, "success: 1 object | success: no drift")...)
+	board.has(t, of(second, pending, "success: 1 object | success: no drift")...)
 	time.Sleep(time.Second) // the watch follows
 
 	live, err := dynamic.NewForConfig(fixtures.Config(t))
@@ -332,7 +332,7 @@ func TestTarget(t *testing.T) {
 	requests.Reset()
 	edited := time.Now()
 	edit(`{"data":{"key":"3"}}`)
-	said := board.has(t, 10*time.Second, of(second, "success: 1 object | success: 1 corrected")[1])
+	said := board.has(t, of(second, "success: 1 object | success: 1 corrected")[1])
 	t.Logf("from a hand edit to the status: %s, %v", said.Sub(edited), requests.Counts())
 
 	// What is said while the forge is away is said later.
@@ -344,7 +344,7 @@ func TestTarget(t *testing.T) {
 	board.mu.Lock()
 	board.down = false
 	board.mu.Unlock()
-	for begun := time.Now(); board.count() < 2 && time.Since(begun) < 30*time.Second; {
+	for begun := time.Now(); board.count() < 2 && time.Since(begun) < fixtures.Patience; {
 		time.Sleep(50 * time.Millisecond)
 	}
 	board.mu.Lock()
