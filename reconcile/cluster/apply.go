@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"headgate.dev/headgate/reconcile/plan"
@@ -18,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -142,6 +142,7 @@ type pass struct {
 	total    int
 
 	establishing *establishing // nil where no CRD is to become established
+	deaf         atomic.Bool   // Crossplane does not see what is deleted
 
 	mu       sync.Mutex
 	sent     int
@@ -376,6 +377,12 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 		o.Err = fmt.Errorf("not sent: the policy %s could not be applied, and policies limit what a package opens", policy)
 		return o, nil
 	}
+	if s.Unprotects { // of what is being deleted it may be the last one: then it is made again
+		if _, err := r.finalizers(ctx, s, id, plan.WithoutProtection); err != nil {
+			o.Err = err
+			return o, nil
+		}
+	}
 	live, err := r.patch(ctx, s, id)
 	if err == nil && s.Activates {
 		live, err = r.activate(ctx, id)
@@ -485,11 +492,8 @@ func (r *pass) unserved(s plan.Step, err error) error {
 // prune deletes exactly the object that was looked at, after counting once more what would
 // go with it.
 func (r *pass) prune(ctx context.Context, s plan.Step, id manifest.ID) error {
-	gvr, err := r.surface.resource(groupKind(id), "")
+	err := r.unused(ctx, id)
 	if err != nil {
-		return err
-	}
-	if err := r.unused(ctx, id); err != nil {
 		return err
 	}
 	if s.TakesBack && id.IsCRD() && r.plan.Want.Owner == render.OwnerCrossplane {
@@ -497,14 +501,22 @@ func (r *pass) prune(ctx context.Context, s plan.Step, id manifest.ID) error {
 			return err
 		}
 	}
-	propagation := metav1.DeletePropagationBackground
-	if id.Group == "apiextensions.crossplane.io" && id.Kind == "ManagedResourceDefinition" {
-		propagation = metav1.DeletePropagationOrphan // its CRD is a decision of its own
+	if id.IsMRD() {
+		return r.orphan(ctx, s, id)
 	}
 	if s.Unprotects {
-		if s.ResourceVersion, err = r.unprotect(ctx, s, gvr, id); err != nil {
+		if s.ResourceVersion, err = r.finalizers(ctx, s, id, plan.WithoutProtection); err != nil {
 			return err
 		}
+	}
+	return r.remove(ctx, s, id, metav1.DeletePropagationBackground)
+}
+
+// remove deletes exactly the object that was looked at.
+func (r *pass) remove(ctx context.Context, s plan.Step, id manifest.ID, propagation metav1.DeletionPropagation) error {
+	gvr, err := r.surface.resource(groupKind(id), "")
+	if err != nil {
+		return err
 	}
 	err = retry(ctx, func() error {
 		return r.at(gvr, id).Delete(ctx, id.Name, metav1.DeleteOptions{
@@ -517,36 +529,34 @@ func (r *pass) prune(ctx context.Context, s plan.Step, id manifest.ID) error {
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case apierrors.ReasonForError(err) == metav1.StatusReasonConflict: // a webhook that refuses may answer 409, too
-		return fmt.Errorf("it changed after it was looked at, so it was not deleted: %w", err)
+	case apierrors.ReasonForError(err) != metav1.StatusReasonConflict:
+		return r.refusal(err, "delete", id)
 	}
-	return r.refusal(err, "delete", id)
+	if s.TakesBack && id.IsMRD() { // it is to come back, and a request that was tried again finds that it has
+		if now, err := r.get(ctx, r.surface, id); err == nil && now.UID != s.UID {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %w", errChanged, err) // or a webhook refuses, which may answer 409, too
 }
 
-// unprotect takes our finalizer from exactly the object that was looked at, and says which version
-// that is now. Of one that is being deleted it may have been the last.
-func (r *pass) unprotect(ctx context.Context, s plan.Step, gvr schema.GroupVersionResource, id manifest.ID) (string, error) {
-	live, err := r.at(gvr, id).Get(ctx, id.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return s.ResourceVersion, nil
-	}
-	if err != nil {
-		return "", r.refusal(err, "get", id)
-	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": s.UID, "resourceVersion": s.ResourceVersion, "finalizers": plan.WithoutProtection(live.Finalizers),
-	}})
-	if err != nil {
-		return "", err
-	}
-	err = retry(ctx, func() error {
-		live, err = r.at(gvr, id).Patch(ctx, id.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: plan.Manager})
-		return err
+var errChanged = errors.New("it changed after it was looked at, so it was left alone")
+
+// finalizers changes those of exactly the object that was looked at, or of what is being deleted
+// anyway, and says which version that is then. Of the latter it may have been the last.
+func (r *pass) finalizers(ctx context.Context, s plan.Step, id manifest.ID, change func([]string) []string) (version string, err error) {
+	live, err := r.amend(ctx, id, func(live *metav1.PartialObjectMetadata) ([]byte, error) {
+		if live.UID != s.UID || live.DeletionTimestamp == nil && live.ResourceVersion != s.ResourceVersion {
+			return nil, errChanged
+		}
+		return json.Marshal(map[string]any{"metadata": map[string]any{
+			"uid": live.UID, "resourceVersion": live.ResourceVersion, "finalizers": change(live.Finalizers),
+		}})
 	})
-	if err != nil {
-		return "", r.refusal(err, "patch", id)
+	if live == nil {
+		return s.ResourceVersion, err
 	}
-	return live.ResourceVersion, nil
+	return live.ResourceVersion, err
 }
 
 // unused is an error where live objects would go with an object, or where nobody can tell.

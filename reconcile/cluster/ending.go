@@ -13,12 +13,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// letGo takes our marks from an object. Somebody may be writing its status meanwhile, so it is
-// read and tried again.
+// letGo takes our marks from an object.
 func (r *pass) letGo(ctx context.Context, s plan.Step, id manifest.ID) error {
+	_, err := r.amend(ctx, id, func(live *metav1.PartialObjectMetadata) ([]byte, error) {
+		if live.UID != s.UID || !plan.Ours(live, r.sync) {
+			return nil, nil // what is there now is nothing of ours
+		}
+		return plan.Releasing(live)
+	})
+	return err
+}
+
+// amend patches what is there now, and returns what is there then: nil where that is nothing. Others
+// may be writing it meanwhile, so it is read and tried again. No patch is that there is nothing to do.
+func (r *pass) amend(ctx context.Context, id manifest.ID, patch func(live *metav1.PartialObjectMetadata) ([]byte, error)) (*metav1.PartialObjectMetadata, error) {
 	gvr, err := r.surface.resource(groupKind(id), "")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	const tries = 5
 	for try := 1; ; try++ {
@@ -29,29 +40,29 @@ func (r *pass) letGo(ctx context.Context, s plan.Step, id manifest.ID) error {
 		})
 		switch {
 		case apierrors.IsNotFound(err):
-			return nil
+			return nil, nil
 		case err != nil:
-			return r.refusal(err, "get", id)
-		case live.UID != s.UID || !plan.Ours(live, r.sync):
-			return nil // what is there now is nothing of ours
+			return nil, r.refusal(err, "get", id)
 		}
-		patch, err := plan.Releasing(live)
-		if err != nil {
-			return err
+		body, err := patch(live)
+		if body == nil || err != nil {
+			return live, err
 		}
 		err = retry(ctx, func() error {
-			_, err := r.at(gvr, id).Patch(ctx, id.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: plan.Manager})
+			live, err = r.at(gvr, id).Patch(ctx, id.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: plan.Manager})
 			return err
 		})
 		switch {
-		case err == nil, apierrors.IsNotFound(err):
-			return nil
+		case err == nil:
+			return live, nil
+		case apierrors.IsNotFound(err):
+			return nil, nil
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		case !apierrors.IsConflict(err):
-			return r.refusal(err, "patch", id)
+			return nil, r.refusal(err, "patch", id)
 		case try == tries:
-			return fmt.Errorf("somebody writes it all the time: %w", err)
+			return nil, fmt.Errorf("somebody writes it all the time: %w", err)
 		}
 	}
 }

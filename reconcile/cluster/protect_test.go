@@ -67,29 +67,36 @@ var usages = schema.GroupVersionResource{Group: "protection.crossplane.io", Vers
 // serveUsages has the cluster serve Crossplane's Usages, without Crossplane, until the test ends.
 func (w *world) serveUsages(t *testing.T) {
 	t.Helper()
-	usage := w.crd("Usage", "Namespaced")
-	usage.SetName("usages.protection.crossplane.io")
-	if err := unstructured.SetNestedField(usage.Object, usages.Group, "spec", "group"); err != nil {
+	w.serve(t, usages, "Usage", "Namespaced")
+}
+
+// serve has the cluster serve a kind of Crossplane's, without Crossplane, until the test ends.
+func (w *world) serve(t *testing.T, of schema.GroupVersionResource, kind, scope string, columns ...any) {
+	t.Helper()
+	crd := w.crd(kind, scope)
+	crd.SetName(of.GroupResource().String())
+	if err := unstructured.SetNestedField(crd.Object, of.Group, "spec", "group"); err != nil {
 		t.Fatal(err)
 	}
-	versions, _, _ := unstructured.NestedSlice(usage.Object, "spec", "versions")
-	versions[0].(map[string]any)["name"] = usages.Version
-	if err := unstructured.SetNestedSlice(usage.Object, versions, "spec", "versions"); err != nil {
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	version := versions[0].(map[string]any)
+	version["name"], version["additionalPrinterColumns"] = of.Version, columns
+	if err := unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions"); err != nil {
 		t.Fatal(err)
 	}
 	crossplane := clusterOf(t, w.config, &world{config: w.config, requests: w.requests, sync: plan.Sync{Namespace: w.sync.Namespace, Name: "crossplane"}, live: w.live}, cluster.Options{})
-	applied(t, crossplane, want(t, usage))
+	applied(t, crossplane, want(t, crd))
 	t.Cleanup(func() {
-		if err := w.live.Resource(crds).Delete(context.Background(), usage.GetName(), metav1.DeleteOptions{}); err != nil {
+		if err := w.live.Resource(crds).Delete(context.Background(), crd.GetName(), metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 		for over := time.Now().Add(fixtures.Patience); ; time.Sleep(100 * time.Millisecond) {
 			seen, err := w.cluster(t, cluster.Options{}).Observe(context.Background(), render.Desired{})
-			if _, served := seen.Kinds[schema.GroupKind{Group: usages.Group, Kind: "Usage"}]; err == nil && !served {
+			if _, served := seen.Kinds[schema.GroupKind{Group: of.Group, Kind: kind}]; err == nil && !served {
 				return
 			}
 			if time.Now().After(over) {
-				t.Fatalf("Usages are served for ever: %v", err)
+				t.Fatalf("%s is served for ever: %v", kind, err)
 			}
 		}
 	})

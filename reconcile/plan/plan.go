@@ -291,6 +291,8 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		return s, true, nil
 	case len(a.resolved.missing) > 0:
 		s.Action = Update
+	case trial.After == nil && leftHeld(a.Object, live):
+		s.Action, s.Err, s.Unprotects, s.Reason = Update, trial.Err, true, "our finalizer is left on it, of a pass that was to delete it"
 	case !tried && !s.Activates:
 		s.Action, s.Unready = Keep, entry.Unready()
 		return s, true, nil

@@ -33,7 +33,8 @@ func isOurUsage(id manifest.ID) bool {
 // usageSum is how much of the hash is in the name of a Usage.
 const usageSum = 8
 
-// protectFinalizer keeps an object where Crossplane serves no Usages.
+// protectFinalizer keeps an object that is being deleted: one that others depend on, where Crossplane
+// serves no Usages, and a definition until Crossplane knows that its CRD is to stay.
 const protectFinalizer = "headgate.dev/protected"
 
 // protect adds what protects the dependencies of those objects that ask for it: a Usage of each
@@ -211,6 +212,21 @@ func unprotected(asked []Asked, first order, seen Observed) []manifest.Finding {
 		}
 	}
 	return found
+}
+
+// leftHeld says whether our finalizer is on a definition that is not to have it: a pass ended while
+// it deleted that, and now it is wanted again.
+func leftHeld(want render.Object, live *metav1.PartialObjectMetadata) bool {
+	if !want.ID.IsMRD() || !slices.Contains(live.GetFinalizers(), protectFinalizer) {
+		return false
+	}
+	content, err := want.Content()
+	return err == nil && !slices.Contains(content.GetFinalizers(), protectFinalizer)
+}
+
+// WithProtection are the finalizers and ours.
+func WithProtection(finalizers []string) []string {
+	return append(WithoutProtection(finalizers), protectFinalizer)
 }
 
 // WithoutProtection are the finalizers that are not ours.

@@ -65,7 +65,7 @@ type Step struct {
 	UID             types.UID // of the live object: the preconditions of a prune
 	ResourceVersion string
 	Deleting        bool  // of a prune: somebody deleted it already, and it is not gone: nothing is to be sent
-	Unprotects      bool  // of a prune: our finalizer goes first
+	Unprotects      bool  // our finalizer is on it, and goes first
 	Unready         bool  // of a keep: it was not ready when it was last looked at, or nobody looked
 	Renew           Entry // of a keep that was read again and found clean: its new entry
 
