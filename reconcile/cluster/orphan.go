@@ -58,15 +58,8 @@ func (r *pass) orphan(ctx context.Context, s plan.Step, id manifest.ID) error {
 }
 
 // wouldTakeAlong says whether a CRD would go with a definition, if Crossplane made that its owner:
-// it has no other one, and Crossplane looks after the definition.
+// it has no other one, as those of packages have, and Crossplane looks after the definition.
 func (r *pass) wouldTakeAlong(ctx context.Context, s plan.Step, id manifest.ID) (bool, error) {
-	mrd, err := r.read(ctx, id)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, r.refusal(err, "get", id)
-	}
 	crd, err := r.get(ctx, r.surface, plan.CRD(id.Name))
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -74,8 +67,17 @@ func (r *pass) wouldTakeAlong(ctx context.Context, s plan.Step, id manifest.ID) 
 	if err != nil {
 		return false, r.refusal(err, "get", plan.CRD(id.Name))
 	}
-	others := slices.ContainsFunc(crd.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID != s.UID })
-	return !others && conditionOf(mrd, "Established").Status != "", nil
+	if slices.ContainsFunc(crd.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID != s.UID }) {
+		return false, nil
+	}
+	mrd, err := r.read(ctx, id)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, r.refusal(err, "get", id)
+	}
+	return conditionOf(mrd, "Established").Status != "", nil
 }
 
 // noticed waits until Crossplane says that it has seen a definition go. One that does not run makes
