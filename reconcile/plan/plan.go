@@ -236,91 +236,16 @@ const guardInstalled = "installed"
 // decide is the decision on one object that is wanted. It reports false where there
 // is nothing to decide: an optional object whose API is not served.
 func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
-	entry, owned := seen.Inventory.Entries[a.ID]
 	live, exists := seen.Objects[a.ID]
-	s := Step{
-		ID:         a.ID,
-		APIVersion: a.APIVersion,
-		Origin:     a.Origin,
-		Because:    a.Because,
-		Definition: a.Definition != "",
-		Policy:     a.Policy,
-		Cause:      Commit,
-		Serves:     serves(a, seen),
-		Digest:     seen.digest(a.Object),
-		wants:      cmp.Or(a.resolved.written, a.Object.Digest),
-		asks:       a.Asks,
-	}
-	if trial := seen.Trials[a.ID]; a.resolved.references != nil || trial.Live != nil {
-		s.hidden = a.resolved.hidden
-		s.hidden.paths = append(slices.Clip(s.hidden.paths), secretPaths(trial.Live)...)
-	}
-	if a.Retained != "" {
-		s.Cause, s.Guard, s.Reason = Retain, "final", a.Retained
-	}
-	if exists {
-		s.UID, s.ResourceVersion = live.GetUID(), live.GetResourceVersion()
-	}
-	trial, tried := seen.Trials[a.ID]
-	if live := seen.Upstream.Definitions[a.ID.Name]; a.Activates && !live.Active && !seen.Looks {
-		s.Activates = true
-	}
-
-	switch {
-	case a.Paused:
-		s.Action = Keep
-		return s, true, nil
-	case a.Policy.Observes() && !seen.Looks:
+	s := stepOf(a, seen)
+	if a.Policy.Observes() && !a.Paused && !seen.Looks {
 		return s.observe(a, seen, live), exists && !a.resolved.nameless || seen.Offline, nil
-	case exists && a.Package != "" && isInstalled(live):
-		revision, _ := Installed(live)
-		s.Action, s.Cause, s.Guard, s.Reason = Keep, Retain, guardInstalled, "the package revision "+revision+" installs it; the commit's copy is not applied"
-		return s, true, nil
-	case len(a.resolved.missing) > 0 && !exists:
-		s.Action = Create
-	case !exists:
-		s.Action, s.After, s.Err = Create, trial.After, trial.Err
-		if owned && entry.UID != "" && !seen.Inventory.Rebuilt {
-			s.Cause = Drift // we made it, and someone deleted it
-		}
-	case seen.refused(a.ID, live) != "":
-		s.Action, s.Would, s.Guard, s.Reason = Hold, Update, guardNotOurs, seen.refused(a.ID, live)
-		if claim := Foreign(live, seen.Inventory.Sync); claim.Final && s.Definition && a.ID.IsCRD() {
-			s.Reason = claim.By + " owns it, and goes on making it; set crdOwner: Crossplane"
-		}
-		return s, true, nil
-	case len(a.resolved.missing) > 0:
-		s.Action = Update
-	case trial.After == nil && leftHeld(a.Object, live):
-		s.Action, s.Err, s.Unprotects, s.Reason = Update, trial.Err, true, "our finalizer is left on it, of a pass that was to delete it"
-	case !tried && !s.Activates:
-		s.Action, s.Unready = Keep, entry.Unready()
-		return s, true, nil
-	case s.Activates:
-		s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
-	case trial.Err == nil && trial.After == nil:
-		s.Action, s.Unready = Keep, entry.Unready() || live.GetDeletionTimestamp() != nil
-		now := applied(live, s.Digest)
-		now.Policy = a.Policy
-		if now.UID != entry.UID || now.Digest != entry.Digest || now.Mark != entry.Mark || now.Policy != entry.Policy {
-			s.Renew = now
-		}
-		if s.Unready {
-			s.Renew.Reconcile = entry.Reconcile
-		}
-		return s, true, nil
-	default:
-		s.Action, s.Live, s.After, s.Err, s.Takes = Update, trial.Live, trial.After, trial.Err, trial.TakenBy
-		// We asked for exactly this before. Where something is ignored, whose fields are whose
-		// may change with it, and nothing else.
-		if owned && entry.Digest == s.Digest && (trial.Sent == nil || trial.Err != nil || len(s.Changes()) > 0) {
-			s.Cause = Drift
-		}
-		if by := Foreign(live, seen.Inventory.Sync).By; by != "" && !seen.Mine(a.ID, live) {
-			s.Reason = "it is taken over from " + by
-		}
 	}
-	of := seen.Inventory.Sync
+	s.choose(a, seen)
+	if s.Action != Create && s.Action != Update {
+		return s, true, nil
+	}
+	trial, of := seen.Trials[a.ID], seen.Inventory.Sync
 	s.object = func() (*unstructured.Unstructured, error) {
 		if trial.Sent != nil {
 			return trial.Sent.DeepCopy(), nil
@@ -344,6 +269,90 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		s.Err = cmp.Or(s.Err, a.Problem)
 	}
 	return s, true, nil
+}
+
+// stepOf is the step on an object of which nothing is decided yet.
+func stepOf(a Asked, seen Observed) Step {
+	s := Step{
+		ID:         a.ID,
+		APIVersion: a.APIVersion,
+		Origin:     a.Origin,
+		Because:    a.Because,
+		Definition: a.Definition != "",
+		Policy:     a.Policy,
+		Cause:      Commit,
+		Serves:     serves(a, seen),
+		Activates:  a.Activates && !seen.Upstream.Definitions[a.ID.Name].Active && !seen.Looks,
+		Digest:     seen.digest(a.Object),
+		wants:      cmp.Or(a.resolved.written, a.Object.Digest),
+		asks:       a.Asks,
+	}
+	if trial := seen.Trials[a.ID]; a.resolved.references != nil || trial.Live != nil {
+		s.hidden = a.resolved.hidden
+		s.hidden.paths = append(slices.Clip(s.hidden.paths), secretPaths(trial.Live)...)
+	}
+	if a.Retained != "" {
+		s.Cause, s.Guard, s.Reason = Retain, "final", a.Retained
+	}
+	if live, exists := seen.Objects[a.ID]; exists {
+		s.UID, s.ResourceVersion = live.GetUID(), live.GetResourceVersion()
+	}
+	return s
+}
+
+// choose says what is to be done, before the guards: to create or update the object, or to leave
+// it alone.
+func (s *Step) choose(a Asked, seen Observed) {
+	entry, owned := seen.Inventory.Entries[a.ID]
+	live, exists := seen.Objects[a.ID]
+	trial, tried := seen.Trials[a.ID]
+	switch {
+	case a.Paused:
+		s.Action = Keep
+	case exists && a.Package != "" && isInstalled(live):
+		revision, _ := Installed(live)
+		s.Action, s.Cause, s.Guard, s.Reason = Keep, Retain, guardInstalled, "the package revision "+revision+" installs it; the commit's copy is not applied"
+	case len(a.resolved.missing) > 0 && !exists:
+		s.Action = Create
+	case !exists:
+		s.Action, s.After, s.Err = Create, trial.After, trial.Err
+		if owned && entry.UID != "" && !seen.Inventory.Rebuilt {
+			s.Cause = Drift // we made it, and someone deleted it
+		}
+	case seen.refused(a.ID, live) != "":
+		s.Action, s.Would, s.Guard, s.Reason = Hold, Update, guardNotOurs, seen.refused(a.ID, live)
+		if claim := Foreign(live, seen.Inventory.Sync); claim.Final && s.Definition && a.ID.IsCRD() {
+			s.Reason = claim.By + " owns it, and goes on making it; set crdOwner: Crossplane"
+		}
+	case len(a.resolved.missing) > 0:
+		s.Action = Update
+	case trial.After == nil && leftHeld(a.Object, live):
+		s.Action, s.Err, s.Unprotects, s.Reason = Update, trial.Err, true, "our finalizer is left on it, of a pass that was to delete it"
+	case !tried && !s.Activates:
+		s.Action, s.Unready = Keep, entry.Unready()
+	case s.Activates:
+		s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
+	case trial.Err == nil && trial.After == nil:
+		s.Action, s.Unready = Keep, entry.Unready() || live.GetDeletionTimestamp() != nil
+		now := applied(live, s.Digest)
+		now.Policy = a.Policy
+		if now.UID != entry.UID || now.Digest != entry.Digest || now.Mark != entry.Mark || now.Policy != entry.Policy {
+			s.Renew = now
+		}
+		if s.Unready {
+			s.Renew.Reconcile = entry.Reconcile
+		}
+	default:
+		s.Action, s.Live, s.After, s.Err, s.Takes = Update, trial.Live, trial.After, trial.Err, trial.TakenBy
+		// We asked for exactly this before. Where something is ignored, whose fields are whose
+		// may change with it, and nothing else.
+		if owned && entry.Digest == s.Digest && (trial.Sent == nil || trial.Err != nil || len(s.Changes()) > 0) {
+			s.Cause = Drift
+		}
+		if by := Foreign(live, seen.Inventory.Sync).By; by != "" && !seen.Mine(a.ID, live) {
+			s.Reason = "it is taken over from " + by
+		}
+	}
 }
 
 // serves says whether somebody may have objects of the kind that an object declares. What a commit
