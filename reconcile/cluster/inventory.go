@@ -23,6 +23,8 @@ const (
 	inventoryLabel = "cli-utils.sigs.k8s.io/inventory-id"
 	// ownerAnnotation records who makes the CRDs.
 	ownerAnnotation = "headgate.dev/crd-owner"
+	// recordAnnotation holds what the inventory remembers beside its entries, as a plan.Record.
+	recordAnnotation = "headgate.dev/inventory"
 	// grantsAnnotation records approvals that were made use of.
 	grantsAnnotation = "headgate.dev/approvals"
 	// mostBytes leaves room below the 1 MiB that a ConfigMap may hold, and for the
@@ -51,6 +53,9 @@ func (c *Cluster) Inventory(ctx context.Context) (plan.Inventory, error) {
 		if id := m.Labels[inventoryLabel]; id != "" && id != c.sync.Key() {
 			return inv, fmt.Errorf("%s belongs to the inventory %q, not to %q; rename the sync", where, id, c.sync.Key())
 		}
+		if inv.Record, err = recordOf(m); err != nil { // first: it tells whether the rest can be read
+			return inv, fmt.Errorf("%s: %w", where, err)
+		}
 		data, siblings, whole, err := c.data(ctx, m, c.siblings)
 		if err != nil {
 			return inv, err
@@ -74,6 +79,29 @@ func (c *Cluster) Inventory(ctx context.Context) (plan.Inventory, error) {
 		}
 		return inv, nil
 	}
+}
+
+// recordOf returns the record of a stored inventory. A format that this binary does not know is an
+// error, whatever else the record holds.
+func recordOf(m *corev1.ConfigMap) (plan.Record, error) {
+	stored := m.Annotations[recordAnnotation]
+	if stored == "" {
+		return plan.Record{}, nil
+	}
+	var version struct {
+		Format int `json:"format"`
+	}
+	if err := json.Unmarshal([]byte(stored), &version); err != nil {
+		return plan.Record{}, fmt.Errorf("the annotation %s cannot be read: %w", recordAnnotation, err)
+	}
+	if version.Format > plan.Format {
+		return plan.Record{}, fmt.Errorf("the inventory has format %d, and this version of Headgate reads formats up to %d; use the version that wrote it, or a newer one", version.Format, plan.Format)
+	}
+	var r plan.Record
+	if err := json.Unmarshal([]byte(stored), &r); err != nil {
+		return plan.Record{}, fmt.Errorf("the annotation %s cannot be read: %w", recordAnnotation, err)
+	}
+	return r, nil
 }
 
 // left are the objects that bear the mark of another sync whose inventory does not hold
@@ -177,6 +205,12 @@ func configMap(inv plan.Inventory) (*corev1.ConfigMap, layout, error) {
 	if inv.Owner != "" {
 		m.Annotations[ownerAnnotation] = string(inv.Owner)
 	}
+	inv.Record.Format = plan.Format
+	record, err := json.Marshal(inv.Record)
+	if err != nil {
+		return nil, l, err
+	}
+	m.Annotations[recordAnnotation] = string(record)
 	if len(inv.Grants) > 0 {
 		grants, err := json.Marshal(inv.Grants)
 		if err != nil {

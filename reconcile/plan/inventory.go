@@ -23,6 +23,34 @@ type Inventory struct {
 	History         []Past  // what the last passes came to, the newest last; it is not stored with the rest
 	Grants          []Grant // approvals that were made use of
 	Rebuilt         bool    // it was missing and is made of the marks that were found: nothing may be pruned by it
+	Record          Record
+}
+
+// Format is the version of the inventory format that this binary writes. An addition keeps the
+// number: an older binary preserves the fields that it does not know. A change that an older binary
+// would misread raises the number, and an older binary then refuses the inventory.
+const Format = 1
+
+// A Record is what an inventory remembers beside its entries.
+type Record struct {
+	Format   int      `json:"format"`             // 0 is an inventory of a binary that did not record it
+	Packages []string `json:"packages,omitempty"` // the directories that were packages in the last applied commit, sorted
+
+	unknown unknown
+}
+
+// UnmarshalJSON reads a record and preserves the fields that it does not know.
+func (r *Record) UnmarshalJSON(data []byte) error {
+	type plain Record
+	rest, err := unmarshal(data, (*plain)(r))
+	r.unknown = rest
+	return err
+}
+
+// MarshalJSON writes a record, including the fields that were preserved.
+func (r Record) MarshalJSON() ([]byte, error) {
+	type plain Record
+	return marshal(plain(r), r.unknown)
 }
 
 // An Entry is what we remember of one object that we applied, or are about to.
@@ -33,11 +61,28 @@ type Entry struct {
 
 	Policy Policy `json:"policy,omitempty"` // what may be done to it, where that is not all
 	Proof  string `json:"proof,omitempty"`  // that we said so, of what may be deleted though it bears no mark
+	Path   string `json:"path,omitempty"`   // the file of the commit that declares the object
 
 	// What cli-utils writes of an object, so that its clients read ours as theirs.
 	Strategy  string `json:"strategy"`
 	Actuation string `json:"actuation"`
 	Reconcile string `json:"reconcile"`
+
+	unknown unknown
+}
+
+// UnmarshalJSON reads an entry and preserves the fields that it does not know.
+func (e *Entry) UnmarshalJSON(data []byte) error {
+	type plain Entry
+	rest, err := unmarshal(data, (*plain)(e))
+	e.unknown = rest
+	return err
+}
+
+// MarshalJSON writes an entry, including the fields that were preserved.
+func (e Entry) MarshalJSON() ([]byte, error) {
+	type plain Entry
+	return marshal(plain(e), e.unknown)
 }
 
 // Key is how cli-utils names an object in an inventory.
@@ -149,9 +194,9 @@ func (p Plan) Settled(have Inventory, done []Outcome) Inventory {
 		case o.Err != nil:
 			e.Actuation, e.Reconcile = "Failed", "Unknown"
 		default:
-			policy := e.Policy
-			e = succeeded(o.UID, o.Digest, o.Mark)
-			e.Policy = policy
+			applied := succeeded(o.UID, o.Digest, o.Mark)
+			applied.Policy, applied.Path, applied.unknown = e.Policy, e.Path, e.unknown
+			e = applied
 			if o.NotReady != "" {
 				e.Reconcile = reconcileTimeout
 			}
