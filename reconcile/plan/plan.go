@@ -335,7 +335,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 	case trial.Err == nil && trial.After == nil:
 		s.Action, s.Unready = Keep, entry.Unready() || live.GetDeletionTimestamp() != nil
 		now := applied(live, s.Digest)
-		now.Policy = a.Policy
+		now.Policy, now.Path, now.unknown = a.Policy, entry.Path, entry.unknown
 		if now.UID != entry.UID || now.Digest != entry.Digest || now.Mark != entry.Mark || now.Policy != entry.Policy {
 			s.Renew = now
 		}

@@ -22,7 +22,11 @@ func unmarshal(data []byte, known any) (unknown, error) {
 	t := reflect.TypeOf(known).Elem()
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		delete(fields, name)
+		for field := range fields {
+			if strings.EqualFold(field, name) { // as encoding/json has it: it went into known
+				delete(fields, field)
+			}
+		}
 	}
 	if len(fields) == 0 {
 		return "", nil
@@ -34,8 +38,11 @@ func unmarshal(data []byte, known any) (unknown, error) {
 // marshal encodes an object together with the fields that were preserved.
 func marshal(known any, rest unknown) ([]byte, error) {
 	data, err := json.Marshal(known)
-	if err != nil || rest == "" {
+	switch {
+	case err != nil || rest == "":
 		return data, err
+	case len(data) == len("{}"):
+		return []byte(rest), nil
 	}
 	return append(append(data[:len(data)-1], ','), rest[1:]...), nil
 }
