@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -78,5 +79,67 @@ func TestReferences(t *testing.T) {
 	}
 	if p.Writes() || !strings.Contains(waits, "the field .status.number of the Project "+space+"/shop, which is neither in this commit nor in the cluster") {
 		t.Errorf("What was copied stays as it is while its source is gone: %v, waits for %q", actions(p), waits)
+	}
+}
+
+// What a Secret holds is in the cluster as it is meant: as text where text is, as base64 where the
+// API has bytes. What cannot be text is trouble of the object that asks for it, and of no other.
+func TestReferencesToSecrets(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	c := w.cluster(t, cluster.Options{TryCreates: true})
+	resource := func(name string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Version: "v1", Resource: name}
+	}
+	object := func(kind, name, field string, value any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"namespace": space, "name": name}, field: value,
+		}}
+	}
+	copying := func(kind, name, field, text, of, token string) *unstructured.Unstructured {
+		u := object(kind, name, field, map[string]any{"k": text})
+		u.SetAnnotations(map[string]string{"config.kubernetes.io/apply-time-mutation": "" +
+			"- sourceRef: {kind: Secret, name: source}\n  sourcePath: $.data." + of + "\n  targetPath: $." + field + ".k\n  token: '" + token + "'\n"})
+		return u
+	}
+	applied(t, c, want(t, namespace(space)))
+	source := object("Secret", "source", "data", map[string]any{"password": "aHVudGVyMg==", "binary": "/wA="})
+	if _, err := w.at(resource("secrets"), space).Create(t.Context(), source, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	commit := want(t, namespace(space),
+		copying("ConfigMap", "text", "data", "password=${p}", "password", "${p}"),
+		copying("ConfigMap", "bytes", "binaryData", "", "binary", ""),
+		copying("Secret", "data", "data", "", "binary", ""),
+		copying("Secret", "string", "stringData", "", "password", ""),
+		copying("ConfigMap", "no-text", "data", "", "binary", ""),
+	)
+	p := planned(t, c, commit)
+	done, err := c.Apply(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := ""
+	for _, o := range done {
+		if o.Err != nil {
+			failed += o.ID.Name + ": " + o.Err.Error()
+		}
+	}
+	if !strings.HasPrefix(failed, "no-text: ") || !strings.Contains(failed, "it is not text") {
+		t.Errorf("it fails with %q", failed)
+	}
+	for _, tc := range []struct{ resource, name, field, want string }{
+		{"configmaps", "text", "data", "password=hunter2"},
+		{"configmaps", "bytes", "binaryData", "/wA="},
+		{"secrets", "data", "data", "/wA="},
+		{"secrets", "string", "data", "aHVudGVyMg=="},
+	} {
+		live := w.mustGet(t, resource(tc.resource), space, tc.name).Object
+		if got, _, _ := unstructured.NestedString(live, tc.field, "k"); got != tc.want {
+			t.Errorf("%s %s is live with %q, want %q", tc.resource, tc.name, got, tc.want)
+		}
+	}
+	if p := planned(t, c, commit); p.Count(plan.Keep) != 5 || p.Count(plan.Create) != 1 {
+		t.Errorf("nothing moved: %v", actions(p))
 	}
 }

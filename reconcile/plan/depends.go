@@ -206,7 +206,7 @@ func (p *Plan) arrange(first order, asked []Asked, seen Observed) {
 		if s.Action == Keep && s.Guard == "" && !s.Policy.Observes() && resolved[s.ID].changes(steps, seen) {
 			s.Action, s.Unready, s.Renew = Update, false, Entry{}
 		}
-		if s.Action != Create && s.Action != Update {
+		if s.Action != Create && s.Action != Update || resolved[s.ID].problem != nil {
 			continue
 		}
 		for _, e := range first[s.ID] {

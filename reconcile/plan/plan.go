@@ -245,6 +245,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 	if s.Action != Create && s.Action != Update {
 		return s, true, nil
 	}
+	s.Err = cmp.Or(s.Err, a.resolved.problem)
 	trial, of := seen.Trials[a.ID], seen.Inventory.Sync
 	s.object = func() (*unstructured.Unstructured, error) {
 		if trial.Sent != nil {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -147,6 +148,7 @@ type resolved struct {
 	nameless   bool                    // its name is among what is missing
 	names      bool                    // its name is one that a reference gave it, or is to give it
 	left       [][]any                 // places that nobody fills, since nobody writes
+	problem    error                   // why something that is there cannot be copied
 	written    string                  // the digest of what the commit says
 	hidden     hidden
 }
@@ -194,19 +196,28 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 			r.left = append(r.left, at)
 			continue
 		}
-		value, why, err := o.valueOf(ref)
-		switch {
-		case err != nil:
+		value, bytes, why, err := o.valueOf(ref)
+		if err != nil {
 			return r, err
-		case value == nil:
-			if _, already := r.missing[ref.source]; !already {
-				r.missing[ref.source] = missing{"the field " + ref.from + " of " + the(ref.source), why}
-			}
-			r.nameless = r.nameless || names
-			continue
 		}
 		if secret {
 			r.hidden.values = append(r.hidden.values, formsOf(value)...)
+		}
+		field := "the field " + ref.from + " of " + the(ref.source)
+		if bytes && !holdsBytes(content.Object, at) {
+			if value, err = decoded(value); err != nil { // whoever writes the source must not stop the sync
+				r.problem = cmp.Or(r.problem, fmt.Errorf("%s cannot be copied to %s: %w", field, ref.to, err))
+				value, why = nil, ", which cannot be copied"
+			} else if secret {
+				r.hidden.values = append(r.hidden.values, formsOf(value)...)
+			}
+		}
+		if value == nil {
+			if _, already := r.missing[ref.source]; !already {
+				r.missing[ref.source] = missing{field, why}
+			}
+			r.nameless = r.nameless || names
+			continue
 		}
 		if err := put(content.Object, at, value, ref.token); err != nil {
 			return r, fmt.Errorf("%s: targetPath %s: %w", mutation.Annotation, ref.to, err)
@@ -220,25 +231,26 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 	return r, err
 }
 
-// valueOf is what a reference copies, or why it cannot yet, if its source is there.
-func (o Observed) valueOf(r reference) (value any, why string, err error) {
+// valueOf returns what a reference copies and whether it holds bytes, or why it cannot be copied
+// yet, if its source is there.
+func (o Observed) valueOf(r reference) (value any, bytes bool, why string, err error) {
 	source := o.Sources[r.source]
 	switch {
 	case source.Err != nil:
-		return nil, ", which cannot be read: " + source.Err.Error(), nil //nolint:nilerr // it is the target's trouble
+		return nil, false, ", which cannot be read: " + source.Err.Error(), nil //nolint:nilerr // it is the target's trouble
 	case source.Live == nil:
-		return nil, "", nil
+		return nil, false, "", nil
 	}
 	at, err := find(source.Live.Object, r.from)
 	switch {
 	case err != nil:
-		return nil, "", fmt.Errorf("%s: sourcePath %s: %w", mutation.Annotation, r.from, err)
+		return nil, false, "", fmt.Errorf("%s: sourcePath %s: %w", mutation.Annotation, r.from, err)
 	case len(at) > 1:
-		return nil, fmt.Sprintf(", of which there are %d", len(at)), nil
+		return nil, false, fmt.Sprintf(", of which there are %d", len(at)), nil
 	case len(at) == 1:
-		value = get(source.Live.Object, at[0])
+		value, bytes = get(source.Live.Object, at[0]), holdsBytes(source.Live.Object, at[0])
 	}
-	return value, ", which does not have it", nil
+	return value, bytes, ", which does not have it", nil
 }
 
 // WithoutReferences takes out of an object what nobody fills in, since nobody writes.

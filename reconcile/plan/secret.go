@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"headgate.dev/headgate/render/manifest"
 
@@ -112,7 +113,7 @@ func longFirst(values []string) []string {
 // elsewhere it is part of a word.
 func hide(text, value string) string {
 	const few = 4
-	if len(value) >= few {
+	if len(value) >= few || !utf8.ValidString(value) { // of which there is no regular expression
 		return strings.ReplaceAll(text, value, "***")
 	}
 	return regexp.MustCompile(`(^|\W)`+regexp.QuoteMeta(value)+`($|\W)`).ReplaceAllString(text, "${1}***${2}")

@@ -1,0 +1,54 @@
+package plan
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// holdsBytes reports whether the API holds bytes at a place of an object, which JSON spells as
+// base64: data of a Secret, binaryData of a ConfigMap, also of one inside of another object, and a
+// caBundle.
+func holdsBytes(content map[string]any, at []any) bool {
+	for i, step := range at {
+		of := asMap(get(content, at[:i]))
+		switch {
+		case of["apiVersion"] != "v1":
+		case of["kind"] == "Secret":
+			return step == "data"
+		case of["kind"] == "ConfigMap":
+			return step == "binaryData"
+		}
+	}
+	return at[len(at)-1] == "caBundle"
+}
+
+var errNoText = errors.New("it is not text; copy it to data of a Secret, or to binaryData of a ConfigMap")
+
+// decoded returns a value that JSON spells as base64, or a mapping of such values, as text. What is
+// not base64 is returned as it is: the caBundle of some kinds is a text.
+func decoded(value any) (any, error) {
+	switch value := value.(type) {
+	case string:
+		raw, err := base64.StdEncoding.DecodeString(value)
+		switch {
+		case err != nil:
+			return value, nil //nolint:nilerr // see above
+		case !utf8.Valid(raw):
+			return nil, errNoText
+		}
+		return string(raw), nil
+	case map[string]any:
+		all := make(map[string]any, len(value))
+		for key, v := range value {
+			text, err := decoded(v)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", key, err)
+			}
+			all[key] = text
+		}
+		return all, nil
+	}
+	return value, nil
+}
