@@ -85,6 +85,7 @@ func (g Guarding) Guards() []Guard {
 		{Name: "paused", Writes: true, Rule: paused},
 		{Name: "asked", Writes: true, Rule: left},
 		{Name: "drift", Writes: true, Rule: onlyReported(g.ReportDrift)},
+		{Name: guardImpossible, Writes: true, Rule: impossible},
 		{Name: "schema", Writes: true, Rule: schemas},
 		{Name: "fight", Writes: true, Rule: fight},
 		{Name: "owner", Rule: owner(g.OwnerIsSet)},

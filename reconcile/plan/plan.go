@@ -45,8 +45,18 @@ type Plan struct {
 	grant *Grant          // of this plan; nil where it makes use of no new approval
 }
 
-// Open lists the counts that guards still need. With their answers, compute again.
-func (p Plan) Open() []Question { return p.open }
+// Open lists the counts that guards still need, each once. With their answers, compute again.
+func (p Plan) Open() []Question {
+	var open []Question
+	asked := make(map[Question]bool, len(p.open))
+	for _, q := range p.open {
+		if !asked[q] {
+			asked[q] = true
+			open = append(open, q)
+		}
+	}
+	return open
+}
 
 // Writes says whether carrying out the plan changes anything in the cluster.
 func (p Plan) Writes() bool {

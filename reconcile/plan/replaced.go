@@ -47,7 +47,7 @@ func withoutSchemas(u *unstructured.Unstructured) *unstructured.Unstructured {
 	plain := make([]any, len(versions))
 	for i, v := range versions {
 		version, _ := v.(map[string]any)
-		plain[i] = map[string]any{"name": version["name"], "served": version["served"], "storage": version["storage"]}
+		plain[i] = map[string]any{"name": version["name"], "served": version["served"], "storage": version["storage"], "referenceable": version["referenceable"]}
 	}
 	less["versions"] = plain
 	return &unstructured.Unstructured{Object: map[string]any{
@@ -92,14 +92,14 @@ func Installs(want render.Desired, by manifest.ID) (definitions []render.Definit
 	return definitions, others, want.Packages[i].Digest
 }
 
-// replaced holds an update of a package that does to what is installed what no update of it may.
-// What it notes is of the first definition, and how many more there are.
-func replaced(s Step, c Case) Ruling {
+// replaced holds an update of a package where a rule holds what it does to a definition that is
+// installed. It names the first of them, and how many more there are.
+func replaced(s Step, c Case, rule func(Step, Case) Ruling) Ruling {
 	var all Ruling
 	more := 0
 	for _, r := range c.Seen.Replaced[s.ID] {
 		one := Step{Action: Update, ID: r.ID, Live: r.Live, After: r.After, schema: func() schema.Difference { return r.Difference }}
-		said := schemas(one, c)
+		said := rule(one, c)
 		all.Needs = append(all.Needs, said.Needs...)
 		switch {
 		case said.Reason == "", all.Answer == Held && said.Answer != Held:

@@ -32,19 +32,21 @@ func (s Step) compareSchema() schema.Difference {
 	if err != nil {
 		return schema.Difference{} // which Err says
 	}
+	if s.After == nil { // refused, so nothing filled in what it leaves out
+		after = withScope(after, s.Live)
+	}
 	return schema.Compare(s.Live, after)
 }
 
 // declaresKind says whether an object makes the API server serve a kind.
 func declaresKind(id manifest.ID) bool { return id.IsCRD() || id.IsMRD() || id.IsXRD() }
 
-// schemas holds an update after which nobody could read what is stored, that the API server
-// would refuse for good, or that breaks what somebody uses. It may be that of a package that does
-// so to what is installed of it.
+// schemas holds an update after which nobody could read what is stored, or that breaks what somebody
+// uses. It may be that of a package that does so to what is installed of it.
 func schemas(s Step, c Case) Ruling {
 	switch {
 	case s.Action == Update && IsPackage(s.ID):
-		return replaced(s, c)
+		return replaced(s, c, schemas)
 	case s.Action != Update || s.Live == nil || !declaresKind(s.ID):
 		return allowed
 	}
@@ -61,22 +63,12 @@ func schemas(s Step, c Case) Ruling {
 	return first
 }
 
-// broken holds what breaks a kind that has custom resources, and what no kind ever gets: another
-// scope, another kind, and of an MRD any other name.
+// broken holds what breaks a kind that has custom resources.
 func broken(s Step, c Case) Ruling {
 	if neverServed(s.Live) {
 		return allowed
 	}
 	breaking := s.Schema().Breaking()
-	for _, b := range breaking {
-		switch b.Rule {
-		case schema.Scope:
-			return held("its scope would change from %s to %s, which no API server allows: delete it when nothing uses it any more, or take that back", b.From, b.To)
-		case schema.Names:
-			return held("its %s would change from %s to %s, which is refused for as long as it exists: delete it when nothing uses it any more, or take that back",
-				b.Path, orNone(b.From), orNone(b.To))
-		}
-	}
 	if len(breaking) == 0 || s.ID.IsMRD() && !s.serves(c) {
 		return allowed
 	}

@@ -81,7 +81,7 @@ func TestSchemas(t *testing.T) {
 		"Scope": {
 			reason: "Whether there are objects or not.", offline: true,
 			live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Cluster", names, "a"),
-			want: `its scope would change from "Namespaced" to "Cluster", which no API server allows: delete it when nothing uses it any more, or take that back`, held: true,
+			want: `its scope would change from "Namespaced" to "Cluster", which the API server refuses while the CustomResourceDefinition exists. Revert that, or delete the definition once nothing uses it`, held: true,
 		},
 		"NeverServed": {
 			reason: "Another CRD has its kind: that another name is the way out, and nobody has objects of it.",
@@ -91,7 +91,7 @@ func TestSchemas(t *testing.T) {
 		"NamesOfDefinition": {
 			reason: "Crossplane refuses it for ever, and with it the whole package.",
 			live:   of("MRD", "Namespaced", names), after: of("MRD", "Namespaced", shorter),
-			want: `its names.shortNames would change from nothing to ["b"], which is refused for as long as it exists: delete it when nothing uses it any more, or take that back`, held: true,
+			want: `its names.shortNames would change from nothing to ["b"], which the API server refuses while the ManagedResourceDefinition exists. Revert that, or delete the definition once nothing uses it`, held: true,
 		},
 		"InactiveDefinition": {reason: "Nobody can have objects of it.", live: of("MRD", "Namespaced", names, "a"), after: of("MRD", "Namespaced", names)},
 		"ActiveDefinition": {

@@ -7,47 +7,91 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// stored holds an update after which nobody could read what is stored: of a CRD, or an MRD,
-// that does not declare a version any more in which objects are stored, and of one that loses
-// its conversion webhook while objects are stored in another version than the one it stores.
+// A storing CRD is one that a definition makes, and the versions in which its objects may be stored.
+type storing struct {
+	name     string
+	versions []string
+}
+
+// storedVersions returns the versions in which objects of a definition may be stored. It asks for those
+// of a CRD that is not at hand, and only where the update may leave objects that nobody can read: where it
+// declares fewer versions, or drops a conversion webhook. Without the answers, needs names the questions;
+// unknown is why one cannot be answered.
+func (c Case) storedVersions(s Step, after *unstructured.Unstructured) (have []storing, needs []Question, unknown string) {
+	if s.ID.IsCRD() && !c.Seen.Offline {
+		versions, _, _ := unstructured.NestedStringSlice(s.Live.Object, "status", "storedVersions")
+		return []storing{{s.ID.Name, versions}}, nil, ""
+	}
+	if !dropsWebhook(s.Live, after) && !removesVersions(s.Live, after) {
+		return nil, nil, ""
+	}
+	for _, name := range crdsOf(s.Live) {
+		q := Question{Ask: Stored, Of: CRD(name)}
+		switch a, answered := c.Seen.Answers[q]; {
+		case !answered:
+			needs = append(needs, q)
+		case a.Unknown != "":
+			unknown = a.Unknown
+		default:
+			have = append(have, storing{name, strings.Fields(a.Example)})
+		}
+	}
+	return have, needs, unknown
+}
+
+// crdsOf are the names of the CRDs that a definition makes: an XRD that offers claims makes two.
+func crdsOf(definition *unstructured.Unstructured) []string {
+	names := []string{definition.GetName()}
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	if claims, _, _ := unstructured.NestedString(definition.Object, "spec", "claimNames", "plural"); claims != "" {
+		names = append(names, claims+"."+group)
+	}
+	return names
+}
+
+// stored holds an update of a definition that loses its conversion webhook while objects are stored in
+// another version than the one that it stores, and one of which that cannot be read. Versions that leave
+// are the business of the guard impossible once it is known that they are stored.
 func stored(s Step, c Case) Ruling {
 	after, err := s.willBe()
 	if err != nil {
 		return allowed // which Err says
 	}
-	drops := hasWebhook(s.Live) && !hasWebhook(after)
-	declared, storage := versionsOf(after)
-	before, _ := versionsOf(s.Live)
-	removes := slices.ContainsFunc(before, func(v string) bool { return !slices.Contains(declared, v) })
-	versions, _, _ := unstructured.NestedStringSlice(s.Live.Object, "status", "storedVersions")
-	if (!s.ID.IsCRD() || c.Seen.Offline) && (drops || removes) {
-		q := Question{Ask: Stored, Of: CRD(s.ID.Name)}
-		a, answered := c.Seen.Answers[q]
-		switch {
-		case !answered && c.Seen.Offline && drops:
-			return Ruling{Reason: "its conversion webhook is dropped; whether objects are stored in another version is not known without a cluster", Needs: []Question{q}}
-		case !answered && c.Seen.Offline:
-			return Ruling{Reason: "it declares fewer versions; whether objects are stored in one that goes is not known without a cluster", Needs: []Question{q}}
-		case !answered:
-			r := held("it has not been read in which versions objects are stored")
-			r.Needs = []Question{q}
-			return r
-		case a.Unknown != "":
-			return held("its versions, or its conversion webhook, would go, and it cannot be read in which versions objects are stored (%s)", a.Unknown)
-		}
-		versions = strings.Fields(a.Example)
-	}
-	undeclared := slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return slices.Contains(declared, v) })
-	others := slices.DeleteFunc(slices.Clone(versions), func(v string) bool { return v == storage })
+	drops := dropsWebhook(s.Live, after)
+	have, needs, unknown := c.storedVersions(s, after)
 	switch {
-	case len(undeclared) > 0:
-		return held("objects may be stored in %s, which it does not declare any more: declare it, or migrate them to %s and take it out of status.storedVersions",
-			strings.Join(undeclared, ", "), storage)
-	case drops && len(others) > 0:
-		return held("its conversion webhook would be dropped, and objects may be stored in %s, which nobody could read then: "+
-			"set conversion: Inject, or migrate them to %s and take it out of status.storedVersions", strings.Join(others, ", "), storage)
+	case len(needs) > 0 && c.Seen.Offline && drops:
+		return Ruling{Reason: "its conversion webhook is dropped; whether objects are stored in another version is not known without a cluster", Needs: needs}
+	case len(needs) > 0 && c.Seen.Offline:
+		return Ruling{Reason: "it declares fewer versions; whether objects are stored in one that goes is not known without a cluster", Needs: needs}
+	case len(needs) > 0:
+		r := held("it has not been read in which versions objects are stored")
+		r.Needs = needs
+		return r
+	case unknown != "":
+		return held("its versions, or its conversion webhook, would go, and it cannot be read in which versions objects are stored (%s)", unknown)
+	case !drops:
+		return allowed
+	}
+	_, storage := versionsOf(after)
+	for _, crd := range have {
+		others := slices.DeleteFunc(slices.Clone(crd.versions), func(v string) bool { return v == storage })
+		if len(others) > 0 {
+			return held("its conversion webhook would be dropped, and objects may be stored in %s, which nobody could read then: "+
+				"set conversion: Inject, or migrate them to %s and take it out of status.storedVersions", strings.Join(others, ", "), storage)
+		}
 	}
 	return allowed
+}
+
+func dropsWebhook(before, after *unstructured.Unstructured) bool {
+	return hasWebhook(before) && !hasWebhook(after)
+}
+
+func removesVersions(before, after *unstructured.Unstructured) bool {
+	was, _ := versionsOf(before)
+	is, _ := versionsOf(after)
+	return slices.ContainsFunc(was, func(v string) bool { return !slices.Contains(is, v) })
 }
 
 // hasWebhook says whether a CRD, or an MRD, is converted by a webhook.
@@ -56,7 +100,8 @@ func hasWebhook(u *unstructured.Unstructured) bool {
 	return strategy == "Webhook"
 }
 
-// versionsOf are the versions that a CRD, or an MRD, declares, and the one that is stored.
+// versionsOf are the versions that a definition declares, and the one that is stored: of an XRD that is
+// the one that compositions may refer to.
 func versionsOf(u *unstructured.Unstructured) (declared []string, storage string) {
 	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "versions")
 	items, _ := list.([]any)
@@ -64,7 +109,7 @@ func versionsOf(u *unstructured.Unstructured) (declared []string, storage string
 		v, _ := item.(map[string]any)
 		name, _ := v["name"].(string)
 		declared = append(declared, name)
-		if v["storage"] == true {
+		if v["storage"] == true || v["referenceable"] == true {
 			storage = name
 		}
 	}

@@ -331,10 +331,5 @@ func (u Upgrades) notes(seen Observed) []manifest.Finding {
 // compareReplaced compares what is there with what a package holds, of which the API server
 // fills in a scope that is not said.
 func compareReplaced(live, after *unstructured.Unstructured) schema.Difference {
-	if scope, said, _ := unstructured.NestedString(live.Object, "spec", "scope"); manifest.IDOf(live).IsXRD() && said {
-		if _, says, _ := unstructured.NestedString(after.Object, "spec", "scope"); !says {
-			_ = unstructured.SetNestedField(after.Object, scope, "spec", "scope")
-		}
-	}
-	return schema.Compare(live, after)
+	return schema.Compare(live, withScope(after, live))
 }

@@ -120,10 +120,17 @@ func Compare(before, after *unstructured.Unstructured) Difference {
 	var c comparison
 	c.Words = !reflect.DeepEqual(generated(before), generated(after))
 	was, is := object(before.Object["spec"]), object(after.Object["spec"])
-	if from, to := said(was["scope"]), said(is["scope"]); from != to {
+	if from, to := scopeOf(before), scopeOf(after); from != to {
 		c.add(Change{Rule: Scope, From: from, To: to, Breaking: true})
 	}
-	c.names(object(was["names"]), object(is["names"]), manifest.IDOf(after).IsMRD())
+	if from, to := said(was["group"]), said(is["group"]); from != to {
+		c.add(Change{Rule: Names, Path: "group", From: from, To: to, Breaking: true})
+	}
+	id := manifest.IDOf(after)
+	c.names("names", object(was["names"]), object(is["names"]), id.IsMRD() || id.IsXRD())
+	if from, to := object(was["claimNames"]), object(is["claimNames"]); id.IsXRD() && from != nil && to != nil { // claims may come and go
+		c.names("claimNames", from, to, true)
+	}
 	c.versions(versions(was), versions(is))
 	slices.SortFunc(c.Changes, Change.Compare)
 	slices.SortFunc(c.Added, Change.Compare)
@@ -149,14 +156,27 @@ type comparison struct{ Difference }
 
 func (c *comparison) add(changes ...Change) { c.Changes = append(c.Changes, changes...) }
 
-// names compares what a kind is called. Of an MRD nothing of it can change at all; of a CRD
-// the API server refuses another kind, and what people type may change.
-func (c *comparison) names(was, is map[string]any, final bool) {
+// names compares the names of a kind. None of those of an MRD or an XRD can change. The API server
+// refuses another kind or plural of a CRD, and takes other short names.
+func (c *comparison) names(at string, was, is map[string]any, final bool) {
 	for _, key := range keysOf(was, is) {
 		if from, to := said(was[key]), said(is[key]); from != to {
-			c.add(Change{Rule: Names, Path: "names." + key, From: from, To: to, Breaking: final || key == "kind" || key == "plural"})
+			c.add(Change{Rule: Names, Path: at + "." + key, From: from, To: to, Breaking: final || key == "kind" || key == "plural"})
 		}
 	}
+}
+
+// scopeOf is the scope of a definition, as JSON. The API server fills in that of an MRD or an XRD
+// that has none.
+func scopeOf(u *unstructured.Unstructured) string {
+	scope := object(u.Object["spec"])["scope"]
+	if id := manifest.IDOf(u); scope == nil && (id.IsMRD() || id.IsXRD()) {
+		scope = "Namespaced"
+		if u.GetAPIVersion() == "apiextensions.crossplane.io/v1" {
+			scope = "LegacyCluster"
+		}
+	}
+	return said(scope)
 }
 
 func (c *comparison) versions(was, is map[string]map[string]any) {
