@@ -4,7 +4,7 @@
 //
 //	summary go test -json ./... -- go -C fixtures/controlplane test -json ./...
 //
-// It prints the output of tests that failed and of nothing else. A skipped test is a
+// It prints the output of tests that failed and of nothing else, and the five slowest suites. A skipped test is a
 // failure, unless the corpus that it needs is absent: a machine need not have that.
 package main
 

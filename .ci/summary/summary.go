@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -24,6 +26,12 @@ type event struct {
 // test is one that is running, or a whole package where name is empty.
 type test struct{ pkg, name string }
 
+// suite is a package that passed or failed, and how long it took.
+type suite struct {
+	pkg     string
+	seconds float64
+}
+
 // summary counts tests, subtests included.
 type summary struct {
 	out     io.Writer
@@ -31,6 +39,8 @@ type summary struct {
 	failed  int
 	skips   []string
 	illegal int // skips without an excuse
+
+	suites []suite
 
 	said    map[test][]string // output so far
 	running map[string]map[string]bool
@@ -134,6 +144,7 @@ func (s *summary) endPackage(pkg string, e event) {
 	case e.Action == "pass" && !strings.Contains(strings.Join(said, ""), "[no test files]"):
 		fmt.Fprintf(s.out, "ok    %s  %.1fs\n", pkg, e.Elapsed)
 	}
+	s.suites = append(s.suites, suite{pkg, e.Elapsed})
 	delete(s.said, test{pkg: pkg})
 	delete(s.running, pkg)
 }
@@ -149,14 +160,34 @@ func noise(line string) bool {
 	return line == "PASS" || line == "FAIL"
 }
 
+// slowest returns the suites that took longest, longest first, but for those that took no
+// time at all: the test cache knew them, or they have no tests.
+func (s *summary) slowest(n int) []suite {
+	var all []suite
+	for _, one := range s.suites {
+		if one.seconds >= 0.05 {
+			all = append(all, one)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b suite) int { return cmp.Compare(b.seconds, a.seconds) })
+	return all[:min(n, len(all))]
+}
+
 // Fail counts a failure that no test had.
 func (s *summary) Fail(why string) {
 	s.failed++
 	fmt.Fprintln(s.out, "FAIL ", why)
 }
 
-// Close prints the skips and the one line that counts, and tells whether all is well.
+// Close prints the five slowest suites, the skips and the one line that counts. It reports
+// whether all is well.
 func (s *summary) Close() bool {
+	if slowest := s.slowest(5); len(slowest) > 0 {
+		fmt.Fprintln(s.out, "\nslowest:")
+		for _, one := range slowest {
+			fmt.Fprintf(s.out, "  %6.1fs  %s\n", one.seconds, one.pkg)
+		}
+	}
 	if len(s.skips) > 0 {
 		fmt.Fprintln(s.out, "\nskipped:")
 	}

@@ -88,6 +88,32 @@ func TestSummary(t *testing.T) {
 			lines:  []string{`{"Action":"skip","Package":"p"}`},
 			want:   []string{"no test has run", "0 passed, 1 failed, 0 skipped"},
 		},
+		"Slowest": {
+			reason: "Who wants a faster check begins with the five slowest suites; what the cache knew took no time.",
+			lines: []string{
+				`{"Action":"pass","Package":"one","Test":"TestA","Elapsed":900}`,
+				`{"Action":"pass","Package":"one","Elapsed":1}`,
+				`{"Action":"fail","Package":"six","Test":"TestA","Elapsed":6}`,
+				`{"Action":"fail","Package":"six","Elapsed":6}`,
+				`{"Action":"pass","Package":"three","Elapsed":3}`,
+				`{"Action":"pass","Package":"cached","Elapsed":0.001}`,
+				`{"Action":"skip","Package":"untested","Elapsed":0}`,
+				`{"Action":"pass","Package":"five","Elapsed":5.25}`,
+				`{"Action":"pass","Package":"two","Elapsed":2}`,
+				`{"Action":"pass","Package":"four","Elapsed":4}`,
+			},
+			want: []string{"\nslowest:\n     6.0s  six\n     5.2s  five\n     4.0s  four\n     3.0s  three\n     2.0s  two\n\n1 passed, 1 failed, 0 skipped"},
+		},
+		"AllCached": {
+			reason: "Where nothing ran there is nothing to name.",
+			lines: []string{
+				`{"Action":"pass","Package":"p","Test":"TestA"}`,
+				`{"Action":"pass","Package":"p","Elapsed":0.001}`,
+			},
+			want: []string{"1 passed"},
+			not:  "slowest",
+			well: true,
+		},
 		"OtherOutput": {
 			reason: "What is no event is passed on.",
 			lines: []string{
