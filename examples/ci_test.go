@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"headgate.dev/headgate/fixtures"
 )
 
 // commands are the lines of the steps of a workflow, or of the jobs of a pipeline, that run
@@ -53,7 +55,7 @@ func commands(t *testing.T, file string) []string {
 // that goes without their forge: what wants a token or a cluster has to say so, and nothing else.
 func TestPipelines(t *testing.T) {
 	headgate := filepath.Join(t.TempDir(), "headgate")
-	if out, err := exec.Command("go", "build", "-o", headgate, "../cmd/headgate").CombinedOutput(); err != nil {
+	if out, err := fixtures.BuildHeadgate(t, headgate).CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	clone := t.TempDir()

@@ -264,15 +264,18 @@ func programs(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
+	fixtures.DependOn(t, "quickstart")
 	for _, build := range []*exec.Cmd{
 		exec.Command("make", "-C", "..", "controlplane", "gitea"),
-		exec.Command("go", "build", "-o", filepath.Join(bin, "headgate"), "../cmd/headgate"),
+		fixtures.BuildHeadgate(t, filepath.Join(bin, "headgate")),
 		exec.Command("go", "build", "-o", filepath.Join(bin, "by-hand"), "./quickstart/byhand"),
 	} {
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", build, err, out)
 		}
 	}
+	fixtures.DependOn(t, "../bin/controlplane")
+	fixtures.DependOn(t, "../bin/gitea")
 	return bin
 }
 
