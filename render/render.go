@@ -123,6 +123,7 @@ func Render(in Input, how Options) (Desired, error) {
 	decisions, found := activation.Decide(c)
 	described, err := how.describe(c)
 	problems = append(problems, catalogue.ErrorsOf(manifest.Origin{}, err)...)
+	problems = append(problems, bookkeeping(c.Objects)...)
 
 	want := Desired{
 		Revision: in.Revision,

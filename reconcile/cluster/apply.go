@@ -115,7 +115,7 @@ func (c *Cluster) unmoved(ctx context.Context, p plan.Plan, sp spelling) (plan.I
 	if have.ResourceVersion != p.Version {
 		return have, plan.ErrMoved
 	}
-	if p.Stale && have.ResourceVersion == "" {
+	if p.Stale && (have.ResourceVersion == "" || have.Lost) {
 		if have, err = c.adoptRebuilt(ctx, c.surface, have); err != nil {
 			return have, err
 		}

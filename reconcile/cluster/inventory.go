@@ -1,11 +1,11 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
@@ -19,8 +19,7 @@ import (
 )
 
 const (
-	// inventoryLabel is cli-utils' own: its clients find an inventory by it.
-	inventoryLabel = "cli-utils.sigs.k8s.io/inventory-id"
+	inventoryLabel = render.InventoryLabel
 	// ownerAnnotation records who makes the CRDs.
 	ownerAnnotation = "headgate.dev/crd-owner"
 	// recordAnnotation holds what the inventory remembers beside its entries, as a plan.Record.
@@ -33,7 +32,7 @@ const (
 )
 
 // inventoryName is the name of the inventory and of the lease of a sync.
-func inventoryName(s plan.Sync) string { return "headgate-" + s.Name }
+func inventoryName(s plan.Sync) string { return render.BookPrefix + s.Name }
 
 // Inventory is what the cluster remembers of the sync. There being none is no error: its
 // ResourceVersion is empty.
@@ -53,30 +52,28 @@ func (c *Cluster) Inventory(ctx context.Context) (plan.Inventory, error) {
 		if id := m.Labels[inventoryLabel]; id != "" && id != c.sync.Key() {
 			return inv, fmt.Errorf("%s belongs to the inventory %q, not to %q; rename the sync", where, id, c.sync.Key())
 		}
+		if by := m.Labels[plan.SyncLabel]; by != "" && m.Labels[inventoryLabel] == "" {
+			return inv, fmt.Errorf("%s is an object of the sync %q and no inventory; rename the sync %s, or remove the ConfigMap from that repository", where, by, c.sync)
+		}
 		if inv.Record, err = recordOf(m); err != nil { // first: it tells whether the rest can be read
 			return inv, fmt.Errorf("%s: %w", where, err)
 		}
-		data, siblings, whole, err := c.data(ctx, m, c.siblings)
+		held, err := c.contentOf(ctx, m, c.siblings)
 		if err != nil {
 			return inv, err
 		}
-		if !whole && m.ResourceVersion != inv.ResourceVersion { // it may have been stored anew meanwhile
+		if !held.whole && m.ResourceVersion != inv.ResourceVersion { // it may have been stored anew meanwhile
 			inv.ResourceVersion = m.ResourceVersion
 			continue
 		}
-		if inv.Entries, err = plan.Entries(data); err != nil {
-			return inv, fmt.Errorf("%s cannot be read, so nothing is done by it; take that key out of its data: %w", where, err)
+		if inv.Grants, err = grantsOf(m); err != nil {
+			return inv, fmt.Errorf("%s: %w", where, err)
 		}
-		c.stored, c.siblings = m, siblings
-		inv.Rebuilt = !whole
+		c.stored, c.siblings = m, held.siblings
+		inv.Entries, inv.Rebuilt, inv.Lost = held.entries, !held.whole, held.lost
 		inv.ResourceVersion = m.ResourceVersion
 		inv.Owner = render.Owner(m.Annotations[ownerAnnotation])
 		inv.History = historyOf(m)
-		if said := m.Annotations[grantsAnnotation]; said != "" {
-			if err := json.Unmarshal([]byte(said), &inv.Grants); err != nil {
-				return inv, fmt.Errorf("%s: the annotation %s cannot be read: %w", where, grantsAnnotation, err)
-			}
-		}
 		return inv, nil
 	}
 }
@@ -88,20 +85,50 @@ func recordOf(m *corev1.ConfigMap) (plan.Record, error) {
 	if stored == "" {
 		return plan.Record{}, nil
 	}
-	var version struct {
-		Format int `json:"format"`
+	var by struct {
+		Format int    `json:"format"`
+		Writer string `json:"writer"`
 	}
-	if err := json.Unmarshal([]byte(stored), &version); err != nil {
+	if err := json.Unmarshal([]byte(stored), &by); err != nil {
 		return plan.Record{}, fmt.Errorf("the annotation %s cannot be read: %w", recordAnnotation, err)
 	}
-	if version.Format > plan.Format {
-		return plan.Record{}, fmt.Errorf("the inventory has format %d, and this version of Headgate reads formats up to %d; use the version that wrote it, or a newer one", version.Format, plan.Format)
+	if by.Format > plan.Format {
+		return plan.Record{}, fmt.Errorf("the inventory has format %d, and this version of Headgate (%s) reads formats up to %d; use the version that wrote it (%s), or a newer one",
+			by.Format, version(), plan.Format, cmp.Or(by.Writer, "not recorded"))
 	}
 	var r plan.Record
 	if err := json.Unmarshal([]byte(stored), &r); err != nil {
 		return plan.Record{}, fmt.Errorf("the annotation %s cannot be read: %w", recordAnnotation, err)
 	}
 	return r, nil
+}
+
+// withFormat is how grants are stored in an inventory that a binary without plan.Record would misread.
+// Such a binary wants a list there, and refuses an inventory in which it finds something else.
+type withFormat struct {
+	Format int          `json:"format"`
+	Grants []plan.Grant `json:"grants,omitempty"`
+}
+
+// grantsOf are the grants of a stored inventory.
+func grantsOf(m *corev1.ConfigMap) ([]plan.Grant, error) {
+	stored := m.Annotations[grantsAnnotation]
+	var grants []plan.Grant
+	var err error
+	switch {
+	case stored == "":
+		return nil, nil
+	case strings.HasPrefix(strings.TrimSpace(stored), "{"):
+		var with withFormat
+		err = json.Unmarshal([]byte(stored), &with)
+		grants = with.Grants
+	default:
+		err = json.Unmarshal([]byte(stored), &grants)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the annotation %s cannot be read: %w", grantsAnnotation, err)
+	}
+	return grants, nil
 }
 
 // left are the objects that bear the mark of another sync whose inventory does not hold
@@ -147,7 +174,7 @@ func (c *Cluster) store(ctx context.Context, inv plan.Inventory) (string, error)
 	if err := c.storeSiblings(ctx, l); err != nil {
 		return "", err
 	}
-	swept := len(l.siblings) > 0 || len(siblingsOf(c.stored)) > 0
+	swept := len(l.siblings) > 0 || len(allSiblingsOf(c.stored)) > 0
 	if c.stored != nil && c.stored.ResourceVersion == inv.ResourceVersion {
 		m = keeping(c.stored, m)
 	}
@@ -183,7 +210,9 @@ func keeping(stored, m *corev1.ConfigMap) *corev1.ConfigMap {
 	kept := stored.DeepCopy()
 	kept.Data = m.Data
 	kept.Labels = labels.Merge(kept.Labels, m.Labels)
-	delete(kept.Annotations, siblingsAnnotation)
+	for _, ours := range []string{siblingsAnnotation, apartAnnotation, grantsAnnotation} {
+		delete(kept.Annotations, ours)
+	}
 	kept.Annotations = labels.Merge(kept.Annotations, m.Annotations)
 	return kept
 }
@@ -193,7 +222,11 @@ func configMap(inv plan.Inventory) (*corev1.ConfigMap, layout, error) {
 	if err != nil {
 		return nil, layout{}, err
 	}
-	l, err := layoutOf(inv.Sync, data)
+	apart, err := inv.Apart()
+	if err != nil {
+		return nil, layout{}, err
+	}
+	l, err := layoutOf(inv.Sync, data, apart)
 	if err != nil {
 		return nil, l, err
 	}
@@ -205,21 +238,29 @@ func configMap(inv plan.Inventory) (*corev1.ConfigMap, layout, error) {
 	if inv.Owner != "" {
 		m.Annotations[ownerAnnotation] = string(inv.Owner)
 	}
-	inv.Record.Format = plan.Format
-	record, err := json.Marshal(inv.Record)
-	if err != nil {
+	var grants any = inv.Grants
+	inv.Record.Format, inv.Record.Writer = 1, version()
+	if len(apart) > 0 {
+		inv.Record.Format = 2
+		grants = withFormat{inv.Record.Format, inv.Grants}
+	}
+	annotate := func(name string, value any) error {
+		text, err := json.Marshal(value)
+		m.Annotations[name] = string(text)
+		return err
+	}
+	if err := annotate(recordAnnotation, inv.Record); err != nil {
 		return nil, l, err
 	}
-	m.Annotations[recordAnnotation] = string(record)
-	if len(inv.Grants) > 0 {
-		grants, err := json.Marshal(inv.Grants)
-		if err != nil {
+	if len(inv.Grants) > 0 || len(apart) > 0 {
+		if err := annotate(grantsAnnotation, grants); err != nil {
 			return nil, l, err
 		}
-		m.Annotations[grantsAnnotation] = string(grants)
 	}
-	if len(l.siblings) > 0 {
-		m.Annotations[siblingsAnnotation] = strings.Join(slices.Sorted(maps.Keys(l.siblings)), ",")
+	for name, siblings := range map[string][]string{siblingsAnnotation: l.values, apartAnnotation: l.apart} {
+		if len(siblings) > 0 {
+			m.Annotations[name] = strings.Join(siblings, ",")
+		}
 	}
 	return m, l, nil
 }
@@ -249,6 +290,14 @@ func (c *Cluster) rebuilt(ctx context.Context, s *surface) (plan.Inventory, []*m
 		}
 	}
 	return inv, marked, nil
+}
+
+// regain gives an inventory of which entries are lost those of the objects that carry our marks.
+func (c *Cluster) regain(ctx context.Context, inv *plan.Inventory) ([]*metav1.PartialObjectMetadata, error) {
+	again, marked, err := c.rebuilt(ctx, c.surface)
+	maps.Copy(again.Entries, inv.Entries)
+	inv.Entries = again.Entries
+	return marked, err
 }
 
 // adoptRebuilt gives a plan that was made of a rebuilt inventory the entries it was made of.

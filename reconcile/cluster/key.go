@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
 
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,7 +15,7 @@ import (
 
 // keyName is where in its Secret the key is of the digests of Secrets. Whoever reads the
 // inventory must not be able to try passwords against a digest.
-const keyName = "digest-key"
+const keyName = render.DigestKey
 
 // A digestKey is that key. Where there is none it is made up; whatever has a digest of
 // another key is looked at again.

@@ -152,6 +152,16 @@ func (c *Cluster) look(ctx context.Context, seen *plan.Observed, asked []plan.As
 		}
 		objects = append(objects, marked...)
 	}
+	if seen.Inventory.Lost {
+		marked, err := c.regain(ctx, &seen.Inventory)
+		if err != nil {
+			return err
+		}
+		for _, o := range marked {
+			ids[idOf(o)] = true
+		}
+		objects = append(objects, marked...)
+	}
 	for _, o := range objects {
 		if _, ok := ids[idOf(o)]; ok {
 			seen.Objects[idOf(o)] = o

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,26 +25,39 @@ import (
 // tools see the whole set, and siblings keep the values. Siblings are named by what is in
 // them and never change: the one write of the inventory goes from one set of values to the
 // next, and a crash before or after it leaves nothing but siblings that nobody names.
+//
+// Entries that no key of cli-utils can name are in siblings, too. Other tools do not see those: a key
+// that they cannot parse makes them refuse the whole inventory, and one that reads back as another
+// object makes them delete that.
 
 const (
 	// siblingsAnnotation names the siblings of an inventory.
 	siblingsAnnotation = "headgate.dev/inventory-values"
+	// apartAnnotation names the siblings that hold entries which the inventory has no key for.
+	apartAnnotation = "headgate.dev/inventory-entries"
 	// siblingLabel is on a sibling: the key of the sync.
-	siblingLabel = "headgate.dev/inventory-values-of"
+	siblingLabel = render.ValuesLabel
 )
 
 // A layout is an inventory as it is stored.
 type layout struct {
 	data     map[string]string            // of the ConfigMap itself
 	siblings map[string]map[string]string // by name
+	values   []string                     // names of siblings with values of data, sorted
+	apart    []string                     // names of siblings with entries that data has no key for, sorted
 }
 
-// layoutOf lays the data of an inventory out. What has no room is an error.
-func layoutOf(s plan.Sync, data map[string]string) (layout, error) {
-	if sizeOf(data) <= mostBytes {
-		return layout{data: data}, nil
+// layoutOf lays out the data of an inventory, and the entries that it has no key for. What has no
+// room is an error.
+func layoutOf(s plan.Sync, data, apart map[string]string) (layout, error) {
+	l := layout{data: data, siblings: map[string]map[string]string{}}
+	if len(apart) > 0 {
+		l.apart = l.add(s, apart)
 	}
-	l := layout{data: make(map[string]string, len(data)), siblings: map[string]map[string]string{}}
+	if sizeOf(data) <= mostBytes {
+		return l, nil
+	}
+	l.data = make(map[string]string, len(data))
 	for key := range data {
 		l.data[key] = ""
 	}
@@ -50,13 +65,24 @@ func layoutOf(s plan.Sync, data map[string]string) (layout, error) {
 		return layout{}, fmt.Errorf("the inventory of %s would take %d KB for the names of its %d objects alone, and %d KB is the most; split the sync",
 			s, size>>10, len(data), mostBytes>>10)
 	}
+	l.values = l.add(s, data)
+	return l, nil
+}
+
+// add adds the siblings that hold data, and returns their names.
+func (l *layout) add(s plan.Sync, data map[string]string) []string {
 	for n := sizeOf(data)/(mostBytes*3/4) + 1; ; n++ {
-		if parts := parted(data, n); !slices.ContainsFunc(parts, func(part map[string]string) bool { return sizeOf(part) > mostBytes }) {
-			for _, part := range parts {
-				l.siblings[siblingName(s, part)] = part
-			}
-			return l, nil
+		parts := parted(data, n)
+		if slices.ContainsFunc(parts, func(part map[string]string) bool { return sizeOf(part) > mostBytes }) {
+			continue
 		}
+		names := make([]string, len(parts))
+		for i, part := range parts {
+			names[i] = siblingName(s, part)
+			l.siblings[names[i]] = part
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
 	}
 }
 
@@ -89,53 +115,101 @@ func siblingName(s plan.Sync, data map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		fmt.Fprintf(h, "%q:%q\n", key, data[key])
 	}
-	return "values-" + hex.EncodeToString(h.Sum(nil)[:16]) + "." + inventoryName(s)
+	return render.ValuesPrefix + hex.EncodeToString(h.Sum(nil)[:16]) + "." + inventoryName(s)
 }
 
-// siblingsOf are the names of the siblings of a stored inventory.
-func siblingsOf(m *corev1.ConfigMap) []string {
-	if m == nil || m.Annotations[siblingsAnnotation] == "" {
+// siblingsOf are the names of the siblings that an annotation of a stored inventory lists.
+func siblingsOf(m *corev1.ConfigMap, annotation string) []string {
+	if m == nil || m.Annotations[annotation] == "" {
 		return nil
 	}
-	return strings.Split(m.Annotations[siblingsAnnotation], ",")
+	return strings.Split(m.Annotations[annotation], ",")
 }
 
-// data is the data of an inventory, with the values of its siblings. It is not whole where a
-// sibling is gone, or is not what it was: then those values are empty. known are siblings
-// that were read or written before; those of this inventory come back.
-func (c *Cluster) data(ctx context.Context, m *corev1.ConfigMap, known map[string]map[string]string) (data map[string]string, siblings map[string]map[string]string, whole bool, err error) {
-	names := siblingsOf(m)
-	if len(names) == 0 {
-		return m.Data, nil, true, nil
-	}
-	data, siblings, whole = maps.Clone(m.Data), map[string]map[string]string{}, true
-	for _, name := range names {
-		values, ok := known[name]
-		if !ok {
-			sibling, err := c.core.ConfigMaps(m.Namespace).Get(ctx, name, metav1.GetOptions{})
-			switch {
-			case apierrors.IsNotFound(err), err == nil && siblingName(c.sync, sibling.Data) != name:
-				whole = false
+// allSiblingsOf are the names of all siblings of a stored inventory.
+func allSiblingsOf(m *corev1.ConfigMap) []string {
+	return slices.Concat(siblingsOf(m, siblingsAnnotation), siblingsOf(m, apartAnnotation))
+}
+
+// A content is what an inventory and its siblings hold.
+type content struct {
+	entries  map[manifest.ID]plan.Entry
+	siblings map[string]map[string]string // by name
+	whole    bool                         // no sibling is gone, or is not what it was; else values are empty
+	lost     bool                         // and entries are missing, too
+}
+
+// contentOf returns what an inventory and its siblings hold. known are siblings that were read or written before.
+func (c *Cluster) contentOf(ctx context.Context, m *corev1.ConfigMap, known map[string]map[string]string) (content, error) {
+	made := content{siblings: map[string]map[string]string{}, whole: true}
+	data := m.Data
+	if names := siblingsOf(m, siblingsAnnotation); len(names) > 0 {
+		data = maps.Clone(m.Data)
+		for _, name := range names {
+			values, err := c.sibling(ctx, name, known)
+			if err != nil {
+				return made, err
+			}
+			if values == nil {
+				made.whole = false
 				continue
-			case err != nil:
-				return nil, nil, false, c.explain(err, "get", "the ConfigMap "+m.Namespace+"/"+name+" of the inventory")
 			}
-			values = sibling.Data
-		}
-		siblings[name] = values
-		for key, value := range values {
-			if _, listed := data[key]; listed {
-				data[key] = value
+			made.siblings[name] = values
+			for key, value := range values {
+				if _, listed := data[key]; listed {
+					data[key] = value
+				}
 			}
 		}
 	}
-	return data, siblings, whole, nil
+	var err error
+	if made.entries, err = plan.Entries(data); err != nil {
+		return made, unreadable(m, err)
+	}
+	for _, name := range siblingsOf(m, apartAnnotation) {
+		values, err := c.sibling(ctx, name, known)
+		if err != nil {
+			return made, err
+		}
+		if values == nil {
+			made.whole, made.lost = false, true
+			continue
+		}
+		made.siblings[name] = values
+		apart, err := plan.EntriesApart(values)
+		if err != nil {
+			return made, unreadable(m, err)
+		}
+		maps.Copy(made.entries, apart)
+	}
+	return made, nil
+}
+
+func unreadable(m *corev1.ConfigMap, err error) error {
+	return fmt.Errorf("the inventory ConfigMap %s/%s cannot be read, so nothing is done by it; take that key out of its data: %w", m.Namespace, m.Name, err)
+}
+
+// sibling is what a sibling holds. It is nil where that is gone, or is not what it was.
+func (c *Cluster) sibling(ctx context.Context, name string, known map[string]map[string]string) (map[string]string, error) {
+	if values, ok := known[name]; ok {
+		return values, nil
+	}
+	m, err := c.core.ConfigMaps(c.sync.Namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), err == nil && siblingName(c.sync, m.Data) != name:
+		return nil, nil
+	case err != nil:
+		return nil, c.explain(err, "get", "the ConfigMap "+c.sync.Namespace+"/"+name+" of the inventory")
+	case m.Data == nil:
+		return map[string]string{}, nil // an empty part
+	}
+	return m.Data, nil
 }
 
 // storeSiblings creates the siblings of a layout that are not there yet.
 func (c *Cluster) storeSiblings(ctx context.Context, l layout) error {
 	maps := c.core.ConfigMaps(c.sync.Namespace)
-	have := siblingsOf(c.stored)
+	have := allSiblingsOf(c.stored)
 	for name, values := range l.siblings {
 		if slices.Contains(have, name) && c.siblings[name] != nil {
 			continue

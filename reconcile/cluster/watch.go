@@ -260,17 +260,13 @@ func (w *watching) inventoryFeed(ctx context.Context) feed {
 	var siblings map[string]map[string]string
 	put := func(o metav1.Object) {
 		m, _ := o.(*core.ConfigMap)
-		data, read, whole, err := w.cluster.data(ctx, m, siblings)
-		if err != nil || !whole {
+		held, err := w.cluster.contentOf(ctx, m, siblings)
+		if err != nil || !held.whole {
 			return // the next pass will say so
 		}
-		siblings = read
-		owned, err := leftMarks(data)
-		if err != nil {
-			return // likewise
-		}
+		siblings = held.siblings
 		found = true
-		w.expect(owned)
+		w.expect(leftMarks(held.entries))
 	}
 	gone := func(version string) {
 		w.mu.Lock()
@@ -307,11 +303,7 @@ func (w *watching) inventoryFeed(ctx context.Context) feed {
 
 // leftMarks are the marks of an inventory by which it can be told whether an object moved:
 // "" of what is being written, or never was.
-func leftMarks(data map[string]string) (map[manifest.ID]string, error) {
-	entries, err := plan.Entries(data)
-	if err != nil {
-		return nil, err
-	}
+func leftMarks(entries map[manifest.ID]plan.Entry) map[manifest.ID]string {
 	left := make(map[manifest.ID]string, len(entries))
 	for id, e := range entries {
 		if e.Actuation == "Pending" || e.UID == "" {
@@ -319,7 +311,7 @@ func leftMarks(data map[string]string) (map[manifest.ID]string, error) {
 		}
 		left[id] = e.Mark
 	}
-	return left, nil
+	return left
 }
 
 // followKinds follows every kind that the inventory has, as soon as it is served.

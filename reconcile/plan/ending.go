@@ -111,14 +111,6 @@ func Releasing(live *metav1.PartialObjectMetadata) ([]byte, error) {
 	}})
 }
 
-// home retains the namespace in which the inventory of the sync lives: it is nobody's.
-func home(s Step, c Case) Ruling {
-	if s.ID == (manifest.ID{Kind: "Namespace", Name: c.Seen.Inventory.Sync.Namespace}) {
-		return Ruling{Answer: Retained, Reason: "the inventory of this sync lives in it"}
-	}
-	return allowed
-}
-
 // notesOnEnding tell what an ending leaves that people may not expect.
 func (p Plan) notesOnEnding(seen Observed) []manifest.Finding {
 	switch {

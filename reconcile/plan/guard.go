@@ -81,6 +81,7 @@ type Guarding struct {
 func (g Guarding) Guards() []Guard {
 	return []Guard{
 		{Name: "owner", Writes: true, Rule: owner(g.OwnerIsSet)},
+		{Name: "inventory", Writes: true, Rule: notOurBooks},
 		{Name: "flood", Writes: true, Rule: flood(g.MaxActivations)},
 		{Name: "paused", Writes: true, Rule: paused},
 		{Name: "asked", Writes: true, Rule: left},

@@ -23,17 +23,23 @@ type Inventory struct {
 	History         []Past  // what the last passes came to, the newest last; it is not stored with the rest
 	Grants          []Grant // approvals that were made use of
 	Rebuilt         bool    // it was missing and is made of the marks that were found: nothing may be pruned by it
+	Lost            bool    // some of its entries are missing, and only marks can tell which; it is Rebuilt, too
 	Record          Record
 }
 
-// Format is the version of the inventory format that this binary writes. An addition keeps the
-// number: an older binary preserves the fields that it does not know. A change that an older binary
-// would misread raises the number, and an older binary then refuses the inventory.
-const Format = 1
+// Format is the newest version of the inventory format that this binary reads and writes. An addition
+// keeps the number: an older binary preserves the fields that it does not know. A change that an
+// older binary would misread raises the number, and an older binary then refuses the inventory. An
+// inventory has the lowest number that describes it.
+//
+//	1  the data of the ConfigMap, and its siblings, hold every entry
+//	2  entries are stored apart, which a binary that reads 1 would forget
+const Format = 2
 
 // A Record is what an inventory remembers beside its entries.
 type Record struct {
 	Format   int      `json:"format"`             // 0 is an inventory of a binary that did not record it
+	Writer   string   `json:"writer,omitempty"`   // the version of Headgate that wrote the inventory
 	Packages []string `json:"packages,omitempty"` // the directories that were packages in the last applied commit, sorted
 
 	unknown unknown
@@ -94,10 +100,13 @@ func Key(id manifest.ID) string {
 	}.String()
 }
 
-// Data is the inventory as the data of a ConfigMap in cli-utils' format.
+// Data is the inventory as the data of a ConfigMap in cli-utils' format. Apart has what it cannot name.
 func (inv Inventory) Data() (map[string]string, error) {
 	data := make(map[string]string, len(inv.Entries))
 	for id, e := range inv.Entries {
+		if !fitsKey(id) {
+			continue
+		}
 		value, err := json.Marshal(e)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", id, err)
@@ -112,11 +121,10 @@ func (inv Inventory) Data() (map[string]string, error) {
 func Entries(data map[string]string) (map[manifest.ID]Entry, error) {
 	entries := make(map[manifest.ID]Entry, len(data))
 	for key, value := range data {
-		meta, err := object.ParseObjMetadata(key)
+		id, err := idOfKey(key)
 		if err != nil {
-			return nil, fmt.Errorf("inventory key %q: %w", key, err)
+			return nil, err
 		}
-		id := manifest.ID{Group: meta.GroupKind.Group, Kind: meta.GroupKind.Kind, Namespace: meta.Namespace, Name: meta.Name}
 		var e Entry
 		if value != "" {
 			if err := json.Unmarshal([]byte(value), &e); err != nil {
@@ -134,7 +142,7 @@ func Entries(data map[string]string) (map[manifest.ID]Entry, error) {
 func (p Plan) Intent(have Inventory) Inventory {
 	next := have
 	next.Owner = p.Want.Owner
-	next.Rebuilt = false
+	next.Rebuilt, next.Lost = false, false
 	next.Grants = p.grants(have.Grants)
 	next.Entries = maps.Clone(have.Entries)
 	if next.Entries == nil {

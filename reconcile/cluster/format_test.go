@@ -1,0 +1,262 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/cli-utils/pkg/object"
+)
+
+var clusterRoles = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
+
+func role(name string) *unstructured.Unstructured {
+	return thing("rbac.authorization.k8s.io/v1", "ClusterRole", "", name, map[string]any{"rules": []any{}})
+}
+
+// previous reads an inventory as Headgate did before inventories had a format: by commit 841294b, in
+// which every line of this is. It has no siblings to read.
+func previous(m *unstructured.Unstructured) (map[manifest.ID]map[string]any, error) {
+	var grants []struct {
+		Digest string   `json:"digest"`
+		Commit string   `json:"commit,omitempty"`
+		Given  bool     `json:"given,omitempty"`
+		Left   []string `json:"left,omitempty"`
+	}
+	entries := map[manifest.ID]map[string]any{}
+	data, _, _ := unstructured.NestedStringMap(m.Object, "data")
+	for key, value := range data {
+		meta, err := object.ParseObjMetadata(key)
+		if err != nil {
+			return nil, fmt.Errorf("inventory key %q: %w", key, err)
+		}
+		var e map[string]any
+		if value != "" {
+			if err := json.Unmarshal([]byte(value), &e); err != nil {
+				return nil, fmt.Errorf("inventory entry %q: %w", key, err)
+			}
+		}
+		entries[manifest.ID{Group: meta.GroupKind.Group, Kind: meta.GroupKind.Kind, Namespace: meta.Namespace, Name: meta.Name}] = e
+	}
+	if said := m.GetAnnotations()["headgate.dev/approvals"]; said != "" {
+		if err := json.Unmarshal([]byte(said), &grants); err != nil {
+			return nil, fmt.Errorf("the annotation headgate.dev/approvals cannot be read: %w", err)
+		}
+	}
+	return entries, nil
+}
+
+func (w *world) inventory(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	return w.mustGet(t, configMaps, w.sync.Namespace, "headgate-main")
+}
+
+func recorded(t *testing.T, m *unstructured.Unstructured) map[string]any {
+	t.Helper()
+	var record map[string]any
+	if err := json.Unmarshal([]byte(m.GetAnnotations()["headgate.dev/inventory"]), &record); err != nil {
+		t.Fatal(err)
+	}
+	return record
+}
+
+// Some names have no key in the format of cli-utils, or have the key of another object.
+func TestNamesThatNoKeyHolds(t *testing.T) {
+	w := newWorld(t)
+	theirs := w.made(t, role(w.sync.Namespace+":reader")) // which cli-utils reads from the key of ours
+	under, at := role(w.sync.Namespace+"__reader"), role(w.sync.Namespace+"-alice@example.org")
+	long := configMap(w.sync.Namespace, strings.Repeat("x", 253), "1")
+	small := []*unstructured.Unstructured{namespace(w.sync.Namespace), configMap(w.sync.Namespace, "a", "1")}
+	all := append(slices.Clone(small), under, at, long)
+	applied(t, w.cluster(t, cluster.Options{}), want(t, all...))
+
+	inv, err := w.cluster(t, cluster.Options{}).Inventory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range all {
+		if e := inv.Entries[manifest.IDOf(u)]; e.UID == "" || e.Mark == "" {
+			t.Errorf("%s is owned, and remembered as every other: %v", manifest.IDOf(u), e)
+		}
+	}
+	if p := planned(t, w.cluster(t, cluster.Options{}), want(t, all...)); p.Writes() || p.Remembers() || len(p.Gone) > 0 {
+		t.Errorf("The next pass has nothing to do, got %v, forgets %v", actions(p), p.Gone)
+	}
+
+	// cli-utils sees those that it can name. It must not see the others: it would refuse the whole
+	// inventory for the first of these keys, and delete a foreign object for the second.
+	seen := theirSet(t, w)
+	if want := []string{"_" + w.sync.Namespace + "__Namespace", w.sync.Namespace + "_a__ConfigMap"}; !slices.Equal(seen, want) {
+		t.Errorf("cli-utils sees %v, want %v", seen, want)
+	}
+	if _, err := object.ParseObjMetadata("_a_b_rbac.authorization.k8s.io_ClusterRole"); err == nil {
+		t.Error("cli-utils can parse that by now: it may see it")
+	}
+	if as, err := object.ParseObjMetadata(plan.Key(manifest.IDOf(under))); err != nil || as.Name != theirs.GetName() {
+		t.Errorf("cli-utils reads another name by now: %v, %v", as, err)
+	}
+
+	// An older Headgate would forget them, and leave them in the cluster. So it must refuse.
+	stored := w.inventory(t)
+	if got := recorded(t, stored)["format"]; got != 2.0 {
+		t.Errorf("want format 2, got %v", got)
+	}
+	if entries, err := previous(stored); err == nil {
+		t.Errorf("The previous Headgate works with %d entries of %d", len(entries), len(all))
+	}
+
+	// What is lost comes back by its marks, and nothing is pruned for the loss.
+	for _, name := range w.siblings(t) {
+		if err := w.at(configMaps, w.sync.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := applied(t, w.cluster(t, cluster.Options{}), want(t, small...))
+	if p.Count(plan.Prune) != 0 {
+		t.Errorf("want no prune, got %v", actions(p))
+	}
+	if inv, err = w.cluster(t, cluster.Options{}).Inventory(t.Context()); err != nil || len(inv.Entries) != len(all) || inv.Rebuilt {
+		t.Errorf("want %d entries again, got %d, rebuilt %t, %v", len(all), len(inv.Entries), inv.Rebuilt, err)
+	}
+
+	if p = applied(t, w.cluster(t, cluster.Options{}), want(t, append(small, at)...)); p.Count(plan.Prune) != 2 {
+		t.Errorf("What leaves the commit is pruned, got %v", actions(p))
+	}
+	w.unmoved(t, map[schema.GroupVersionResource]*unstructured.Unstructured{clusterRoles: theirs})
+
+	// Without such names, the format is that of before, for every older Headgate to work with.
+	applied(t, w.cluster(t, cluster.Options{}), want(t, small...))
+	stored = w.inventory(t)
+	entries, err := previous(stored)
+	if got := recorded(t, stored)["format"]; err != nil || got != 1.0 || len(entries) != len(small) || len(w.siblings(t)) != 0 {
+		t.Errorf("want format 1 and %d entries, got %v, %d, %v; siblings %v", len(small), got, len(entries), err, w.siblings(t))
+	}
+}
+
+// An inventory of the previous release has no record. This is one as commit 841294b stored it.
+func TestInventoryOfThePreviousRelease(t *testing.T) {
+	w := newWorld(t)
+	commit := want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "a", "1"), configMap(w.sync.Namespace, "b", "1"))
+	applied(t, w.cluster(t, cluster.Options{}), commit)
+	annotations := w.inventory(t).GetAnnotations()
+	delete(annotations, "headgate.dev/inventory")
+	if len(annotations) != 1 || annotations["headgate.dev/crd-owner"] != "Headgate" {
+		t.Fatalf("What was added to the format since has a place of its own, got %v", annotations)
+	}
+	w.patch(t, w.at(configMaps, w.sync.Namespace), "headgate-main", `{"metadata":{"annotations":{"headgate.dev/inventory":null,
+		"headgate.dev/approvals":"[{\"digest\":\"3f786850e387550fdab836ed7e6dc881\",\"commit\":\"abc\"}]"}}}`)
+
+	next := w.cluster(t, cluster.Options{})
+	p := planned(t, next, commit)
+	if p.Writes() {
+		t.Errorf("Nothing has to be written because of the format, got %v", actions(p))
+	}
+	p = applied(t, next, want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "a", "2")))
+	if got := actions(p); len(got) != 2 {
+		t.Errorf("want an update and a prune, got %v", got)
+	}
+	stored := w.inventory(t)
+	if got := recorded(t, stored)["format"]; got != 1.0 {
+		t.Errorf("want format 1 from now on, got %v", got)
+	}
+	if entries, err := previous(stored); err != nil || len(entries) != 2 {
+		t.Errorf("The previous Headgate works with it, too: %d entries, %v", len(entries), err)
+	}
+}
+
+// A newer Headgate raised the format. This one writes nothing, whatever it is asked to do, and names
+// the version that is needed.
+func TestNewerFormat(t *testing.T) {
+	w := newWorld(t)
+	commit := want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "a", "1"))
+	other := want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "b", "1"))
+	running := w.cluster(t, cluster.Options{})
+	applied(t, running, commit)
+	before := planned(t, running, other)
+
+	w.patch(t, w.at(configMaps, w.sync.Namespace), "headgate-main", `{"data":{"what-is-this":"?"},"metadata":{"annotations":{
+		"headgate.dev/inventory":"{\"format\":99,\"writer\":\"v9.8.7\",\"source\":7}","headgate.dev/inventory-values":"unknown"}}}`)
+	was := w.inventory(t)
+	for name, do := range map[string]func(*cluster.Cluster) error{
+		"Plan":      func(c *cluster.Cluster) error { _, err := tryPlan(t.Context(), c, other); return err },
+		"Record":    func(c *cluster.Cluster) error { return c.Record(t.Context(), plan.Past{Activation: "failure"}) },
+		"Inventory": func(c *cluster.Cluster) error { _, err := c.Inventory(t.Context()); return err },
+		"Destroy": func(c *cluster.Cluster) error {
+			_, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
+			return err
+		},
+		"Orphan": func(c *cluster.Cluster) error {
+			_, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Orphan)
+			return err
+		},
+	} {
+		for process, c := range map[string]*cluster.Cluster{"new": w.cluster(t, cluster.Options{}), "running": running} {
+			w.requests.Reset()
+			err := do(c)
+			if err == nil || !strings.Contains(err.Error(), "v9.8.7") {
+				t.Errorf("%s, %s process: want an error with the version that is needed, got %v", name, process, err)
+			}
+			for _, sent := range w.requests.Log() {
+				late := name == "Record" && process == "running" && strings.HasPrefix(sent, "PUT") // it finds a conflict
+				if !strings.HasPrefix(sent, "GET") && !strings.HasPrefix(sent, "LIST") && !late {
+					t.Errorf("%s, %s process: sent %s", name, process, sent)
+				}
+			}
+		}
+	}
+	// A pass that was planned before takes the lease, and gives it back.
+	if _, err := running.Apply(t.Context(), before); err == nil || errors.Is(err, plan.ErrMoved) {
+		t.Errorf("want the pass stopped for good, got %v", err)
+	}
+	if is := w.inventory(t); is.GetResourceVersion() != was.GetResourceVersion() {
+		t.Error("the inventory was written")
+	}
+	if _, err := w.at(configMaps, w.sync.Namespace).Get(t.Context(), "b", metav1.GetOptions{}); err == nil {
+		t.Error("an object was written")
+	}
+}
+
+// An addition keeps the format, and an older Headgate preserves it.
+func TestAdditionsToTheFormat(t *testing.T) {
+	w := newWorld(t)
+	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "a", "1")))
+	key := w.sync.Namespace + "_a__ConfigMap"
+	data, _, _ := unstructured.NestedStringMap(w.inventory(t).Object, "data")
+	entry, err := json.Marshal(strings.TrimSuffix(data[key], "}") + `,"later":[1]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.patch(t, w.at(configMaps, w.sync.Namespace), "headgate-main", `{"data":{"`+key+`":`+string(entry)+`},"metadata":{
+		"annotations":{"headgate.dev/inventory":"{\"format\":1,\"later\":{\"a\":1}}","headgate.dev/later":"kept"}}}`)
+	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "a", "2"), configMap(w.sync.Namespace, "b", "1")))
+	m := w.inventory(t)
+	data, _, _ = unstructured.NestedStringMap(m.Object, "data")
+	if !strings.Contains(data[key], `"later":[1]`) || m.GetAnnotations()["headgate.dev/later"] != "kept" || recorded(t, m)["later"] == nil {
+		t.Errorf("What this Headgate does not know stays: %s, %v", data[key], slices.Sorted(maps.Values(m.GetAnnotations())))
+	}
+}
+
+// A commit made an object of the name before there was an inventory: it remembers nothing.
+func TestInventoryThatACommitMade(t *testing.T) {
+	w := newWorld(t)
+	w.made(t, namespace(w.sync.Namespace))
+	planted := configMap(w.sync.Namespace, "headgate-main", "1")
+	planted.Object["data"] = map[string]any{w.sync.Namespace + "_victim__ConfigMap": `{"uid":""}`}
+	planted.SetLabels(map[string]string{plan.SyncLabel: "other.sync"})
+	w.made(t, planted)
+	w.requests.Reset()
+	if _, err := tryPlan(t.Context(), w.cluster(t, cluster.Options{}), want(t, configMap(w.sync.Namespace, "a", "1"))); err == nil || w.requests.Writes() > 0 {
+		t.Errorf("want an error and no write, got %v, %v", err, w.requests.Log())
+	}
+}

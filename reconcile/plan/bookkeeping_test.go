@@ -1,0 +1,95 @@
+package plan
+
+import (
+	"testing"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// What the commit alone does not tell to be an inventory is held, and what an older version took for
+// an object of a commit stays.
+func TestBookkeepingIsNeverAnObjectOfACommit(t *testing.T) {
+	const guard = "inventory"
+	object := func(kind, namespace, name string) *unstructured.Unstructured {
+		u := configMap(name)
+		u.SetKind(kind)
+		u.SetNamespace(namespace)
+		delete(u.Object, "data")
+		return u
+	}
+	lease := object("Lease", "team", "headgate-prod")
+	lease.SetAPIVersion("coordination.k8s.io/v1")
+	holdsKey := func(m *metav1.PartialObjectMetadata) {
+		m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: Manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:data":{".":{},"f:digest-key":{}},"f:type":{}}`)}}
+	}
+	cases := map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		edit   []func(*metav1.PartialObjectMetadata)
+		absent bool // from the cluster: it is no prune
+		free   bool
+	}{
+		"OfThisNamespace": {reason: "Syncs of this namespace have their inventories in it.", object: object("ConfigMap", sync.Namespace, "headgate-other")},
+		"OfHome":          {reason: "That of command lines.", object: object("ConfigMap", "headgate-system", "headgate-other")},
+		"DefaultSpace":    {reason: "A commit need not name the namespace.", object: object("ConfigMap", "", "headgate-other")},
+		"NotYet":          {reason: "Who comes first would own what the other sync remembers.", object: object("ConfigMap", "headgate-system", "headgate-other"), absent: true},
+		"Labelled":        {reason: "The commit does not say what it is; the live object does.", object: object("ConfigMap", "team", "headgate-other"), edit: []func(*metav1.PartialObjectMetadata){labelled(render.InventoryLabel, "team.other")}},
+		"Part":            {reason: "A part of it, too.", object: object("ConfigMap", "team", "any"), edit: []func(*metav1.PartialObjectMetadata){labelled(render.ValuesLabel, "team.other")}},
+		"Annotated":       {reason: "An edit took the label off.", object: object("ConfigMap", "team", "any"), edit: []func(*metav1.PartialObjectMetadata){annotated("headgate.dev/inventory", "{}")}},
+		"Key":             {reason: "The commit leaves the key out, so that nothing conflicts.", object: object("Secret", "team", "headgate-prod"), edit: []func(*metav1.PartialObjectMetadata){holdsKey}},
+		"Lease":           {reason: "A sync without its lease is two syncs.", object: lease},
+		"OtherSecret":     {reason: "It holds no key.", object: object("Secret", "team", "headgate-prod"), free: true},
+		"Elsewhere":       {reason: "It has the name only.", object: object("ConfigMap", "monitoring", "headgate-dashboard"), free: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := wanted(t, tc.object)
+			seen := owning(t, "a", "b", "c", "d", "e")
+			seen.Space = "headgate-system"
+			seen.Kinds = map[schema.GroupKind]Kind{{Kind: "ConfigMap"}: core[schema.GroupKind{Kind: "ConfigMap"}], groupKind(o.ID): {Version: "v1", Resource: "any", Namespaced: true}}
+			keep := render.Desired{Owner: render.OwnerHeadgate}
+			for _, n := range []string{"a", "b", "c", "d", "e"} {
+				keep.Objects = append(keep.Objects, wanted(t, configMap(n)))
+			}
+			if !tc.absent {
+				there := live(tc.object, "theirs", tc.edit...)
+				seen.Objects[o.ID] = there
+				seen.Inventory.Entries[o.ID] = Entry{UID: "theirs", Strategy: "Apply"}
+				for ending, allowed := range map[Ending]Action{NoEnding: Keep, Delete: Release} {
+					leaving := seen
+					leaving.Ends = ending
+					want := keep
+					if ending != NoEnding {
+						want = render.Desired{Owner: render.OwnerHeadgate}
+					}
+					for _, s := range computed(t, want, leaving).Steps {
+						if s.ID == o.ID && (s.Guard != guard || s.Action != allowed) != tc.free {
+							t.Errorf("%s\nleaves the commit, ending %q: %s by guard %q: %s", tc.reason, ending, s.Action, s.Guard, s.Reason)
+						}
+					}
+				}
+				seen.Trials = map[manifest.ID]Trial{o.ID: {Live: tc.object, After: configMap("changed")}}
+			}
+			with := keep
+			with.Objects = append(with.Objects, o)
+			found := false
+			for _, s := range computed(t, with, seen).Steps {
+				if s.ID != o.ID {
+					continue
+				}
+				found = true
+				if (s.Guard != guard || s.Action != Hold) != tc.free {
+					t.Errorf("%s\nis in the commit: %s by guard %q: %s", tc.reason, s.Action, s.Guard, s.Reason)
+				}
+			}
+			if !found {
+				t.Error("no step")
+			}
+		})
+	}
+}
