@@ -254,6 +254,9 @@ func (r Reconciler) Bring(ctx context.Context, pass Pass) (report.Report, error)
 		if pass.Before != nil {
 			pass.Before(p)
 		}
+		if p, err = r.migrate(ctx, want, p); err != nil {
+			return report.Failed(r.Sync, want.Revision, err), err
+		}
 		done, err := r.Applier.Apply(ctx, p)
 		if errors.Is(err, plan.ErrMoved) && attempt < attempts {
 			continue
@@ -270,6 +273,20 @@ func (r Reconciler) Bring(ctx context.Context, pass Pass) (report.Report, error)
 		}
 		return made, err
 	}
+}
+
+// migrate carries out what nothing of a plan can be applied before, and returns the plan that follows.
+func (r Reconciler) migrate(ctx context.Context, want render.Desired, p plan.Plan) (plan.Plan, error) {
+	first := p.Migration()
+	if !first.Writes() {
+		return p, nil
+	}
+	done, err := r.Applier.Apply(ctx, first)
+	if err != nil && !errors.Is(err, plan.ErrMoved) {
+		return p, err
+	}
+	next, err := r.Plan(ctx, want, r.Observer)
+	return next.Migrated(first, done), err
 }
 
 // secondThoughts is how long something may look broken, or missing, after Crossplane was last

@@ -369,6 +369,13 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 		o.Err = r.letGo(ctx, s, id)
 		return o, nil
 	}
+	if len(s.Migrates) > 0 {
+		o.Migrates, o.Err = true, r.migrate(ctx, s, id)
+		if o.Err == nil {
+			o.NotReady = "its managed fields were migrated; the next pass applies it"
+		}
+		return o, nil
+	}
 	if s.TakesBack {
 		o.Err = r.touch(ctx, s)
 		return o, nil

@@ -106,6 +106,12 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 			return tried{}, c.explain(err, "get", resourceName(c.surface, groupKind(id))+" "+id.Name)
 		}
 	}
+	if live != nil {
+		if migration, needed, err := c.migration(live, a.APIVersion, id); needed || err != nil {
+			migration.Err = err
+			return tried{Trial: migration}, nil
+		}
+	}
 	after, err := c.tryWays(ctx, at, sent, live, takes, &t.Trial)
 	err = a.Masked(err)
 	switch {

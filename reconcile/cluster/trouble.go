@@ -139,7 +139,10 @@ func sleep(ctx context.Context, d time.Duration) {
 
 // misfits are what an API server says of an object that does not fit its schema, or its store.
 // It calls that an error of its own.
-var misfits = []string{"failed to create typed patch object", "error decoding from json", tooLarge}
+var misfits = []string{
+	"failed to create typed patch object", "field not declared in schema", "error decoding from json", tooLarge,
+	"request to convert CR to an invalid group/version", "request to convert CR from an invalid group/version",
+}
 
 // tooLarge is what etcd says.
 const tooLarge = "request is too large"

@@ -194,6 +194,10 @@ func (p Plan) Settled(have Inventory, done []Outcome) Inventory {
 		case o.Action == Release: // as before
 		case o.Action == Prune:
 			e.Strategy, e.Actuation, e.Reconcile = "Delete", "Failed", "Unknown"
+		case o.Migrates: // nothing of the commit was applied
+			if before, owned := have.Entries[o.ID]; owned {
+				e = before
+			}
 		case o.Action == Keep && o.Unknown: // as before
 		case o.Action == Keep && o.NotReady == "":
 			e.Actuation, e.Reconcile = "Succeeded", "Succeeded"

@@ -49,6 +49,8 @@ type Trial struct {
 	After *unstructured.Unstructured // as it would be; nil where nothing would change
 	Err   error                      // why the API server refuses it: a conflict, a validation error
 
+	Migrates []string // versions that are not served and that managed fields name: After differs in those only
+
 	// TakenBy are the managers of fields that have to be taken from them: hand edits of
 	// what we applied before and, on the terms of the sync, what others apply. After is
 	// what taking them makes. Of a comparison they are those who edited what others apply.

@@ -335,6 +335,9 @@ func (s *Step) choose(a Asked, seen Observed) {
 		if claim := Foreign(live, seen.Inventory.Sync); claim.Final && s.Definition && a.ID.IsCRD() {
 			s.Reason = claim.By + " owns it, and goes on making it; set crdOwner: Crossplane"
 		}
+	case len(trial.Migrates) > 0:
+		s.Action, s.Live, s.After, s.Migrates, s.Activates = Update, trial.Live, trial.After, trial.Migrates, false
+		s.Reason = migrating(trial.Migrates)
 	case len(a.resolved.missing) > 0:
 		s.Action = Update
 	case trial.After == nil && leftHeld(a.Object, live):

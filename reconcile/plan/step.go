@@ -59,8 +59,10 @@ type Step struct {
 	After  *unstructured.Unstructured // of an update: as it will be
 	Err    error                      // why the API server will refuse it, where that is known already
 	Takes  []Taken                    // the field managers from whom the update takes fields
-	Needs  string                     // the CRD of this plan that has to serve its kind first; "" where it is served
-	Waits  string                     // what has to be there, or gone, first, for people: a later plan carries the step out
+
+	Migrates []string // versions that managed fields name and that are not served: the update writes those, and sends no object
+	Needs    string   // the CRD of this plan that has to serve its kind first; "" where it is served
+	Waits    string   // what has to be there, or gone, first, for people: a later plan carries the step out
 
 	UID             types.UID // of the live object: the preconditions of a prune
 	ResourceVersion string
@@ -116,5 +118,6 @@ type Outcome struct {
 	Mark     string    // of the object as answered
 	NotReady string    // why it is not ready though it was applied and waited for
 	Unknown  bool      // whether it is ready: it is still to be waited for
+	Migrates bool      // only its managed fields were written
 	Err      error     // why it was not applied, or not pruned
 }

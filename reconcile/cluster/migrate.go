@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// The API server refuses to apply a custom resource while a managed fields entry names a version that
+// its CRD no longer declares, and forgets who manages what of one that is no longer served. Like
+// fluxcd/pkg/ssa, Headgate moves such entries to the version that it applies, whoever manages the fields.
+
+// migration returns the trial of an object whose managed fields name versions that are not served; false
+// is that they name none. The dry run of an apply would fail, so the trial changes the managed fields only.
+// The error is the object's trouble.
+func (c *Cluster) migration(live *unstructured.Unstructured, apiVersion string, id manifest.ID) (plan.Trial, bool, error) {
+	if _, unsure := c.surface.broken[id.Group]; unsure || types_().IsGroupRegistered(id.Group) {
+		return plan.Trial{}, false, nil // the API server migrates the kinds that it has compiled in
+	}
+	served := c.surface.versions[groupKind(id)]
+	vanished := func(e metav1.ManagedFieldsEntry) bool {
+		gv, err := schema.ParseGroupVersion(e.APIVersion)
+		return err == nil && gv.Group == id.Group && !slices.Contains(served, gv.Version)
+	}
+	entries := live.GetManagedFields()
+	var from []string
+	for _, e := range entries {
+		if vanished(e) && !slices.Contains(from, versionOf(e.APIVersion)) {
+			from = append(from, versionOf(e.APIVersion))
+		}
+	}
+	if len(from) == 0 {
+		return plan.Trial{}, false, nil
+	}
+	slices.Sort(from)
+	moved, err := movedTo(entries, apiVersion, vanished)
+	if err != nil {
+		return plan.Trial{Live: live}, false, fmt.Errorf("cannot migrate its managed fields: %w", err)
+	}
+	after := live.DeepCopy()
+	after.SetManagedFields(moved)
+	return plan.Trial{Live: live, After: after, Migrates: from}, true, nil
+}
+
+// movedTo returns entries of which some have another version. The API server keeps one entry of a manager
+// for each operation, version and subresource, so what becomes alike is merged.
+func movedTo(entries []metav1.ManagedFieldsEntry, apiVersion string, which func(metav1.ManagedFieldsEntry) bool) ([]metav1.ManagedFieldsEntry, error) {
+	var moved []metav1.ManagedFieldsEntry
+	for _, e := range entries {
+		if which(e) {
+			e.APIVersion = apiVersion
+		}
+		i := slices.IndexFunc(moved, func(o metav1.ManagedFieldsEntry) bool {
+			return o.Manager == e.Manager && o.Operation == e.Operation && o.Subresource == e.Subresource && o.APIVersion == e.APIVersion
+		})
+		if i < 0 {
+			moved = append(moved, e)
+			continue
+		}
+		both, err := union(moved[i].FieldsV1, e.FieldsV1)
+		if err != nil {
+			return nil, err
+		}
+		moved[i].FieldsV1 = both
+		if e.Time != nil && moved[i].Time.Before(e.Time) {
+			moved[i].Time = e.Time
+		}
+	}
+	return moved, nil
+}
+
+func union(a, b *metav1.FieldsV1) (*metav1.FieldsV1, error) {
+	all := fieldpath.NewSet()
+	for _, fields := range []*metav1.FieldsV1{a, b} {
+		if fields == nil {
+			continue
+		}
+		var set fieldpath.Set
+		if err := set.FromJSON(bytes.NewReader(fields.Raw)); err != nil {
+			return nil, err
+		}
+		all = all.Union(&set)
+	}
+	raw, err := all.ToJSON()
+	return &metav1.FieldsV1{Raw: raw}, err
+}
+
+// migrate writes the managed fields of a step, of exactly the object that was looked at.
+func (r *pass) migrate(ctx context.Context, s plan.Step, id manifest.ID) error {
+	gvr, err := r.surface.resource(groupKind(id), versionOf(s.After.GetAPIVersion()))
+	if err != nil {
+		return err
+	}
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	body, err := json.Marshal([]operation{
+		{"test", "/metadata/uid", s.Live.GetUID()},
+		{"test", "/metadata/resourceVersion", s.Live.GetResourceVersion()},
+		{"replace", "/metadata/managedFields", s.After.GetManagedFields()},
+	})
+	if err != nil {
+		return err
+	}
+	err = retry(ctx, func() error {
+		_, err := r.at(gvr, id).Patch(ctx, id.Name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: plan.Manager})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("cannot migrate its managed fields: %w", r.refusal(err, "patch", id))
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// versioned is a CRD with versions, the last of which is stored. Those with a "-" are not served.
+func (w *world) versioned(kind string, versions ...string) *unstructured.Unstructured {
+	u := w.crd(kind, "Cluster")
+	spec := u.Object["spec"].(map[string]any)
+	first := spec["versions"].([]any)[0].(map[string]any)
+	var list []any
+	for i, v := range versions {
+		next := (&unstructured.Unstructured{Object: first}).DeepCopy().Object
+		name, unserved := strings.CutPrefix(v, "-")
+		next["name"], next["served"], next["storage"] = name, !unserved, i == len(versions)-1
+		list = append(list, next)
+	}
+	spec["versions"] = list
+	return u
+}
+
+// A version that leaves a CRD stays in the managed fields of its objects, and the API server refuses every
+// apply of them. Headgate migrates the managed fields, and then applies as if nothing had happened.
+func TestVanishedVersion(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		leaves []string // the versions of the CRD after
+		size   int64    // that the commit wants then
+	}{
+		"Undeclared":         {reason: "The API server cannot convert to it.", leaves: []string{"v1"}, size: 2},
+		"UndeclaredAndClean": {reason: "Nothing of the commit changes, and nothing may fail.", leaves: []string{"v1"}, size: 1},
+		"Unserved":           {reason: "The API server forgets who manages what.", leaves: []string{"-v1beta1", "v1"}, size: 2},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			of := func(version string, size int64) *unstructured.Unstructured {
+				u := w.instance("Bucket", "", "a")
+				u.SetAPIVersion(w.group + "/" + version)
+				u.Object["spec"] = map[string]any{"size": size}
+				return u
+			}
+			both, left := w.versioned("Bucket", "v1beta1", "v1"), w.versioned("Bucket", tc.leaves...)
+			applied(t, w.cluster(t, cluster.Options{}), want(t, both, of("v1beta1", 1)))
+			for _, version := range []string{"v1beta1", "v1"} {
+				at := w.resource("Bucket")
+				at.Version = version
+				by := fmt.Sprintf(`{"spec":{"by-%s":"x"}}`, version)
+				if _, err := w.live.Resource(at).Patch(t.Context(), "a", types.MergePatchType, []byte(by), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			body, err := json.Marshal(map[string]any{"spec": map[string]any{"versions": left.Object["spec"].(map[string]any)["versions"]}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.patch(t, w.at(crds, ""), left.GetName(), string(body))
+			c, commit := w.cluster(t, cluster.Options{}), want(t, left, of("v1", tc.size))
+			var p plan.Plan
+			for end := time.Now().Add(fixtures.Patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { // discovery follows a moment later
+				if p, err = tryPlan(t.Context(), c, commit); err == nil && p.Migration().Writes() {
+					break
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := p.Migration()
+			done, err := c.Apply(t.Context(), first)
+			if err != nil || len(done) != 1 || done[0].Err != nil || done[0].NotReady == "" {
+				t.Fatalf("%s\nmigration: %+v, %v; plan %v", tc.reason, done, err, actions(p))
+			}
+			if entry := inventoryEntry(t, c, first.Steps[0]); entry.Digest == first.Steps[0].Digest {
+				t.Error("the inventory has what was only migrated as applied")
+			}
+			applied(t, c, commit)
+			if again := planned(t, c, commit); len(actions(again)) > 0 {
+				t.Errorf("%s\nafterwards: %v", tc.reason, actions(again))
+			}
+			u, err := w.at(w.resource("Bucket"), "").Get(t.Context(), "a", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var managers []string
+			for _, e := range u.GetManagedFields() {
+				managers = append(managers, fmt.Sprintf("%s %s %s", e.Manager, strings.TrimPrefix(e.APIVersion, w.group+"/"), e.FieldsV1))
+			}
+			wantManagers := []string{
+				`headgate v1 {"f:metadata":{"f:annotations":{"f:config.k8s.io/owning-inventory":{}},"f:labels":{"f:headgate.dev/sync":{}}},"f:spec":{".":{},"f:size":{}}}`,
+				`kubectl-edit v1 {"f:spec":{"f:by-v1":{},"f:by-v1beta1":{}}}`,
+			}
+			if diff := cmp.Diff(wantManagers, managers); diff != "" {
+				t.Errorf("%s\nmanaged fields (-want +got):\n%s", tc.reason, diff)
+			}
+			if size, _, _ := unstructured.NestedInt64(u.Object, "spec", "size"); size != tc.size {
+				t.Errorf("%s\nsize is %d", tc.reason, size)
+			}
+		})
+	}
+}
+
+func inventoryEntry(t *testing.T, c *cluster.Cluster, s plan.Step) plan.Entry {
+	t.Helper()
+	inv, err := c.Inventory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inv.Entries[s.ID]
+}
+
+// Another actor writes the object between the look and the migration: it is left alone.
+func TestMigrationOfWhatChanged(t *testing.T) {
+	w := newWorld(t)
+	a := w.instance("Bucket", "", "a")
+	applied(t, w.cluster(t, cluster.Options{}), want(t, w.versioned("Bucket", "v1beta1", "v1"), a))
+	at := w.resource("Bucket")
+	at.Version = "v1beta1"
+	if _, err := w.live.Resource(at).Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"other":"x"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+		t.Fatal(err)
+	}
+	w.patch(t, w.at(crds, ""), "buckets."+w.group, `{"spec":{"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`)
+	a.Object["spec"] = map[string]any{"size": int64(2)}
+	c, commit := w.cluster(t, cluster.Options{}), want(t, w.versioned("Bucket", "v1"), a)
+	var p plan.Plan
+	for end := time.Now().Add(fixtures.Patience); time.Now().Before(end) && !p.Migration().Writes(); time.Sleep(100 * time.Millisecond) {
+		p, _ = tryPlan(t.Context(), c, commit)
+	}
+	w.patch(t, w.at(w.resource("Bucket"), ""), "a", `{"spec":{"other":"y"}}`)
+	done, err := c.Apply(t.Context(), p.Migration())
+	if err != nil || len(done) != 1 || done[0].Err == nil {
+		t.Errorf("%+v, %v, want the error that it changed", done, err)
+	}
+}

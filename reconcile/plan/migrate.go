@@ -1,0 +1,61 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/schema"
+)
+
+// migrating is the reason of a step that only moves the managed fields of an object to a version that is
+// served. What else the commit changes of it is known, and passes the guards, once that is done.
+func migrating(versions []string) string {
+	return fmt.Sprintf("its managed fields name %s, which is no longer served: they are migrated, and only then the API server can apply it", strings.Join(versions, ", "))
+}
+
+// Migration is the part of the plan that has to be carried out before anything else: the managed fields of
+// objects that nobody can apply as they are. A new plan follows it.
+func (p Plan) Migration() Plan {
+	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return len(s.Migrates) == 0 || !s.Writes() || s.Err != nil })
+	p.Gone = nil
+	return p
+}
+
+// Migrated is the plan that follows a migration, and says so.
+func (p Plan) Migrated(before Plan, done []Outcome) Plan {
+	var names []string
+	for _, o := range done {
+		if o.Migrates && o.Err == nil {
+			names = append(names, o.ID.String())
+		}
+	}
+	if len(names) == 0 {
+		return p
+	}
+	slices.Sort(names)
+	i := slices.IndexFunc(before.Steps, func(s Step) bool { return s.ID.String() == names[0] })
+	p.Notes = append(slices.Clone(p.Notes), manifest.Finding{
+		Rule: "managed-fields-migrated", Severity: manifest.Note,
+		Message: fmt.Sprintf("the managed fields of %s named a version that is no longer served (%s) and were migrated, for example of %s",
+			plural(int64(len(names)), "object"), strings.Join(before.Steps[i].Migrates, ", "), names[0]),
+	})
+	return p
+}
+
+// beforehand tells what has to be done before versions of a definition leave; "" where none does.
+func beforehand(breaking []schema.Change) string {
+	var leave []string
+	for _, b := range breaking {
+		if (b.Rule == schema.Removed || b.Rule == schema.Unserved) && !slices.Contains(leave, b.Version) {
+			leave = append(leave, b.Version)
+		}
+	}
+	if len(leave) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(". Before %s leaves, have every client use another version, and every tool that applies its objects apply them in that: "+
+		"the API server refuses to apply an object whose managed fields name a version that left. Headgate migrates those of the objects that it applies itself",
+		strings.Join(leave, ", "))
+}
