@@ -17,8 +17,10 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/target"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -169,21 +171,37 @@ type packageFlags struct {
 func (f *packageFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.release, "crossplane-version", "", "follow the package manager of this `version` of Crossplane, as v2.3.1 (default: the newest known)")
-	flags.StringArrayVar(&f.packages, "package", nil, "`directory=name` of a provider's CRDs without a crossplane.yaml; with ,safe-start behind it, not all its definitions are active")
+	flags.StringArrayVar(&f.packages, "package", nil, "`directory=name` of a provider's CRDs without a crossplane.yaml; with ,safe-start behind the name, only those definitions are active that policies activate")
 }
 
 // into says in a Sync what the flags say. What is wrong with it is up to render.
 func (f *packageFlags) into(spec *v1alpha1.Spec) error {
 	spec.CrossplaneVersion = f.release
 	for _, arg := range f.packages {
-		directory, name, ok := strings.Cut(arg, "=")
-		if !ok {
-			return usagef("--package wants directory=name or directory=name,safe-start, not %q", arg)
+		p, err := packageOfFlag(arg)
+		if err != nil {
+			return err
 		}
-		name, safe := strings.CutSuffix(name, ",safe-start")
-		spec.Packages = append(spec.Packages, v1alpha1.Package{Path: directory, Name: name, SafeStart: &safe})
+		spec.Packages = append(spec.Packages, p)
 	}
 	return nil
+}
+
+// packageOfFlag reads a value of --package. What follows the name is a capability: one that Headgate
+// does not know is an error, because without safe-start every definition of the package is active.
+func packageOfFlag(arg string) (v1alpha1.Package, error) {
+	directory, rest, ok := strings.Cut(arg, "=")
+	if !ok {
+		return v1alpha1.Package{}, usagef("--package wants directory=name or directory=name,safe-start, not %q", arg)
+	}
+	name, capability, capable := strings.Cut(rest, ",")
+	if capable && !catalogue.IsSafeStart(capability) {
+		return v1alpha1.Package{}, usagef("--package %q: Headgate knows no capability %q; write directory=name,safe-start, or directory=name for a package without it", arg, capability)
+	}
+	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+		return v1alpha1.Package{}, usagef("--package %q: %q is no name of a package: %s", arg, name, wrong[0])
+	}
+	return v1alpha1.Package{Path: directory, Name: name, SafeStart: &capable}, nil
 }
 
 // passFlags are every flag of a pass over a cluster.

@@ -91,6 +91,11 @@ func TestDecodeIsStrict(t *testing.T) {
 			"Of two values nobody knows which counts.", head + "  drift: Correct\n  drift: Correct\n",
 			[]string{`document 1: yaml: unmarshal errors:`, `  line 7: key "drift" already set in map`},
 		},
+		"PackageCapability": {
+			"A misspelt capability would make every definition of the package active.",
+			head + "  packages:\n  - {path: a, name: a, SafeStart: true}\n  - {path: b, name: \"b,safe-start\", safeStart: true}\n",
+			[]string{`document 1: unknown field "spec.packages[0].SafeStart"`},
+		},
 		"WrongType": {
 			"The path of a value of another type.", head + "  maxPrunes: many\n",
 			[]string{`document 1: json: cannot unmarshal string into Go struct field Spec.spec.maxPrunes of type int`},
