@@ -44,6 +44,7 @@ type Desired struct {
 	Definitions []Definition        // every definition of the commit, by name
 	Policies    []catalogue.Policy  // by name
 	Packages    []catalogue.Package // by origin
+	Directories []string            // of the commit that hold manifests, sorted, whatever is made of those; ignored ones are left out
 	Unread      []catalogue.Unread  // packages of which it is not known what they hold
 	Left        []Left              // what Crossplane installs with packages, sorted by identity; but for definitions
 	Skipped     catalogue.Skipped   // what was read and is not applied, counted by reason
@@ -134,8 +135,10 @@ func Render(in Input, how Options) (Desired, error) {
 		Policies: c.Policies,
 		Packages: c.Packages,
 		Unread:   c.Unread,
-		Skipped:  c.Skipped,
-		Findings: slices.Concat(c.Findings, found, described, unread),
+
+		Directories: c.Directories,
+		Skipped:     c.Skipped,
+		Findings:    slices.Concat(c.Findings, found, described, unread),
 	}
 	settled, err := how.Conversion.digest()
 	if err != nil {

@@ -16,6 +16,7 @@ type Catalogue struct {
 	Objects     []manifest.Object        // everything else that is to be applied, by identity: policies, exempt CRDs and webhook configurations of packages included
 	Shipped     map[manifest.ID]*Package // of Objects, those that came with a package
 	Details     []Details                // by origin; Describe gives them to definitions
+	Directories []string                 // that hold manifests, sorted, whatever is made of those; ignored ones are left out
 	Unread      []Unread                 // packages of registries that could not be read, by source
 	Skipped     Skipped
 	Findings    []manifest.Finding // sorted

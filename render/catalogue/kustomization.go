@@ -58,6 +58,9 @@ func (w *walk) hiddenPackages(dir string) {
 		if e.IsDir() && w.ignored.matches(name, true) && name != dir {
 			return fs.SkipDir
 		}
+		if e.Type().IsRegular() && isManifestName(path.Base(name)) && !w.ignored.matches(name, false) {
+			w.directories[path.Dir(name)] = true
+		}
 		if path.Base(name) != metaFile || !e.Type().IsRegular() || w.ignored.matches(name, false) {
 			return nil
 		}

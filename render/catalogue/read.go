@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
@@ -87,7 +88,7 @@ func newWalk(files fs.FS, how Options) (*walk, error) {
 	release, err := releaseOf(how.CrossplaneVersion)
 	return &walk{
 		files: files, how: how, reader: manifest.NewReader(files, how.Limits, how.Memo), release: release,
-		declared: declaredPackages(how.Packages), skipped: Skipped{},
+		declared: declaredPackages(how.Packages), skipped: Skipped{}, directories: map[string]bool{},
 	}, err
 }
 
@@ -367,7 +368,7 @@ func (d *Definition) compare(name string) int { return cmp.Compare(d.Name, name)
 // catalogue is what was sorted, in its order. Of what is declared twice it holds
 // the first.
 func (s *sorting) catalogue() Catalogue {
-	c := Catalogue{Shipped: map[manifest.ID]*Package{}, Details: s.details, Unread: s.unread, Skipped: s.skipped, Findings: s.findings}
+	c := Catalogue{Shipped: map[manifest.ID]*Package{}, Details: s.details, Unread: s.unread, Directories: slices.Sorted(maps.Keys(s.directories)), Skipped: s.skipped, Findings: s.findings}
 
 	c.Definitions = slices.CompactFunc(s.definitions, func(a, b *Definition) bool { return a.Name == b.Name })
 	for _, u := range s.toDecode {

@@ -32,7 +32,8 @@ type walk struct {
 	packages []*Package
 	ignored  ignoring
 
-	kustomizations []string // directories
+	kustomizations []string        // directories
+	directories    map[string]bool // that hold files to be read, or that are left to others, and are not ignored
 	skipped        Skipped
 	findings       []manifest.Finding
 	problems       Errors
@@ -147,16 +148,20 @@ func (w *walk) directory(dir string, in *Package) {
 		case strings.HasPrefix(name, "."):
 		case e.Type()&fs.ModeSymlink != 0:
 			w.skipped[Symlink]++
+			w.directories[full] = true
 		case e.IsDir() && in != nil && isBuildInput(name):
 			w.skipAll(full, BuildInput)
 		case e.IsDir():
 			w.directory(full, in)
 		case !e.Type().IsRegular():
 			w.skipped[Submodule]++
+			w.directories[full] = true
 		case name == metaFile:
 			w.found = append(w.found, meta)
+			w.directories[dir] = true
 		case isManifestName(name):
 			w.found = append(w.found, &file{path: full, in: in})
+			w.directories[dir] = true
 		case isImageName(name) && in != nil && !in.isDeclared(): // what it was built into
 			w.skipped[BuildInput]++
 		case isImageName(name):
@@ -167,7 +172,7 @@ func (w *walk) directory(dir string, in *Package) {
 
 // skipAll counts the files below a directory that would have been read.
 func (w *walk) skipAll(dir string, why Why) {
-	err := fs.WalkDir(w.files, dir, func(_ string, e fs.DirEntry, err error) error {
+	err := fs.WalkDir(w.files, dir, func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -175,6 +180,9 @@ func (w *walk) skipAll(dir string, why Why) {
 			return fs.SkipDir
 		case e.Type().IsRegular() && isManifestName(e.Name()):
 			w.skipped[why]++
+			if why != Ignored {
+				w.directories[path.Dir(name)] = true
+			}
 		}
 		return nil
 	})
