@@ -245,7 +245,7 @@ func (f *passFlags) addTo(cmd *cobra.Command) {
 	f.syncFlags.addTo(cmd)
 	flags := cmd.Flags()
 	flags.IntVar(&f.maxPrunes, "max-prunes", 0, "hold all prunes of a pass that has more of them than this (default: a fifth of what is owned, at least 3, at most 20)")
-	flags.IntVar(&f.maxActivations, "max-activations", 0, "where Crossplane makes the CRDs, hold a policy or package that would activate more definitions than this (default 100)")
+	flags.IntVar(&f.maxActivations, "max-activations", 0, "hold what a policy or package would newly activate if that is more definitions than this; those that a policy names in full do not count (default 100)")
 	f.approve.addTo(cmd)
 	f.catalogue.addTo(cmd, "catalogue", "", "where definitions are looked for; live is in the cluster too")
 	f.management.addTo(cmd, "management-policy", "", "what this sync may do; observable only looks, with rights to get, list and watch, at what somebody else applies")

@@ -384,6 +384,11 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 		o.Err = fmt.Errorf("not sent: the policy %s could not be applied, and policies limit what a package opens", policy)
 		return o, nil
 	}
+	if plan.IsPackage(s.ID) && r.plan.Want.Owner == render.OwnerCrossplane {
+		if o.Err = r.recount(ctx); o.Err != nil {
+			return o, nil
+		}
+	}
 	if s.Unprotects { // of what is being deleted it may be the last one: then it is made again
 		if _, err := r.finalizers(ctx, s, id, plan.WithoutProtection); err != nil {
 			o.Err = err
@@ -505,6 +510,11 @@ func (r *pass) prune(ctx context.Context, s plan.Step, id manifest.ID) error {
 	}
 	if s.TakesBack && id.IsCRD() && r.plan.Want.Owner == render.OwnerCrossplane {
 		if err := r.inactive(ctx, id.Name); err != nil {
+			return err
+		}
+	}
+	if s.TakesBack && r.plan.Want.Owner == render.OwnerCrossplane {
+		if err := r.unnamed(ctx, id.Name); err != nil {
 			return err
 		}
 	}

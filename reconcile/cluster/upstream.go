@@ -179,12 +179,8 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 			return up, err
 		}
 	}
-	if err := c.each(ctx, kindMRAP, func(u *unstructured.Unstructured) {
-		if up.Policies == nil {
-			up.Policies = map[string]plan.LivePolicy{}
-		}
-		up.Policies[u.GetName()] = policyOf(u)
-	}); err != nil {
+	var err error
+	if up.Policies, err = c.policies(ctx); err != nil {
 		return up, err
 	}
 	for _, kind := range []string{"Provider", "Configuration", "Function"} {
@@ -198,6 +194,45 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 		}
 	}
 	return up, nil
+}
+
+// policies returns the policies of the cluster by name, with one request; nil if there are none.
+func (c *Cluster) policies(ctx context.Context) (map[string]plan.LivePolicy, error) {
+	var all map[string]plan.LivePolicy
+	err := c.each(ctx, kindMRAP, func(u *unstructured.Unstructured) {
+		if all == nil {
+			all = map[string]plan.LivePolicy{}
+		}
+		all[u.GetName()] = policyOf(u)
+	})
+	return all, err
+}
+
+// recount reports an error if the policies of the cluster activate more than the plan was made for: the
+// update of one failed, or another writer was faster. A package that is sent then would open more than
+// the guards allowed.
+func (r *pass) recount(ctx context.Context) error {
+	live, err := r.policies(ctx)
+	if err != nil {
+		return fmt.Errorf("not sent: cannot read what policies activate: %w", err)
+	}
+	if why := r.plan.Wider(live); why != "" {
+		return fmt.Errorf("not sent: %s; the next pass counts again", why)
+	}
+	return nil
+}
+
+// unnamed reports an error if a policy of the cluster activates the definition of a name: it would be
+// active again as soon as it is back.
+func (r *pass) unnamed(ctx context.Context, definition string) error {
+	live, err := r.policies(ctx)
+	if err != nil {
+		return err
+	}
+	if policy := plan.Named(live, definition); policy != "" {
+		return fmt.Errorf("the policy %s activates it by now, so it was left alone", policy)
+	}
+	return nil
 }
 
 func policyOf(u *unstructured.Unstructured) plan.LivePolicy {

@@ -30,7 +30,7 @@ type Baseline struct {
 // Observe is what a cluster would hold that the base was applied to.
 func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, error) {
 	seen := Observed{
-		Inventory: Inventory{Sync: b.Sync, Owner: b.Base.Owner, Entries: make(map[manifest.ID]Entry, len(b.Base.Objects))},
+		Inventory: Inventory{Sync: b.Sync, Owner: b.Base.Owner, Entries: make(map[manifest.ID]Entry, len(b.Base.Objects)), Record: Record{}.with(b.Base)},
 		Objects:   make(map[manifest.ID]*metav1.PartialObjectMetadata, len(b.Base.Objects)),
 		Trials:    map[manifest.ID]Trial{},
 		Upstream:  b.upstream(),

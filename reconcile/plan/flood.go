@@ -11,20 +11,23 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// flood holds a policy, or a package, that would activate more at once than anybody
-// reviews, and a package of which a policy of the cluster would activate what no policy
-// of the commit names. Activation is final: this is the last moment to ask.
+const guardFlood = "flood"
+
+// flood holds what would newly activate more definitions than a person reviews: a policy, a package,
+// and every CRD or MRD of a definition of the commit. Where Crossplane makes the CRDs, it also holds a
+// package if a policy of the cluster would activate definitions of it that no policy of the commit
+// names. What a policy of the commit names in full does not count: a person wrote that. Activation is
+// final, so this is the last moment to ask. It rules last, because it has to know what is written.
 func flood(most int) func(Step, Case) Ruling {
 	most = cmp.Or(most, 100)
 	return func(s Step, c Case) Ruling {
 		switch {
+		case s.Definition:
+			return floodOfDefinition(s, c, most)
 		case c.Want.Owner != render.OwnerCrossplane:
 			return allowed
 		case s.ID == MRAP(s.ID.Name):
-			names := c.newly(c.globs(s.ID.Name))
-			if len(names) > most {
-				return held("it would activate %d definitions at once, more than %d, for example %s; name fewer, or raise maxActivations", len(names), most, names[0])
-			}
+			return floodOfPolicy(s, c, most)
 		case IsPackage(s.ID):
 			return floodOfPackage(s.ID, c, most)
 		}
@@ -32,30 +35,155 @@ func flood(most int) func(Step, Case) Ruling {
 	}
 }
 
-// floodOfPackage rules on a package by the policies that are live when it arrives.
+// floodOfPolicy rules on a policy by the definitions that it is going to activate.
+func floodOfPolicy(s Step, c Case, most int) Ruling {
+	p := s.policyAfter(c.wantedPolicy(s.ID.Name), c.Seen.Upstream.Policies[s.ID.Name])
+	names := c.newly(policiesInForce{{p, s.ID.Name, true}})
+	if len(names) > most {
+		return held("its wildcards would activate %d definitions at once, more than %d, for example %s; name the definitions in full, or raise maxActivations", len(names), most, names[0])
+	}
+	return allowed
+}
+
+// floodOfPackage rules on a package by the policies that are in force when it arrives, and by those
+// that it brings.
 func floodOfPackage(id manifest.ID, c Case, most int) Ruling {
-	brings, known := c.brings(id)
+	force := c.shared().inForce(c)
+	definitions, known := c.brings(id)
+	approved := slices.Concat(force, c.heldByFlood()) // whoever approves the policy has seen what it opens here
 	var opened, unnamed []string
-	for _, name := range brings {
-		if c.isOpen(name) || !c.matchedLive(name) {
+	for _, d := range definitions {
+		if c.isOpen(d.Name) {
 			continue
 		}
-		opened = append(opened, name)
-		if !c.named(name) {
-			unnamed = append(unnamed, name)
+		if force.matching(d.Name) != "" && !isNamed(d) {
+			unnamed = append(unnamed, d.Name)
+		}
+		if !c.inFull(d.Name) && (isUnrestricted(d) || len(approved.opening(d.Name)) > 0) {
+			opened = append(opened, d.Name)
 		}
 	}
+	for _, p := range c.shippedBy(id) {
+		if names := c.newly(policiesInForce{{asLive(p), p.Name, false}}); len(names) > most {
+			return held("its policy %s would activate %d definitions at once, more than %d, for example %s; raise maxActivations if that is meant", p.Name, len(names), most, names[0])
+		}
+	}
+	universal := slices.IndexFunc(force, func(p policyInForce) bool {
+		return p.Live && p.matches(anyDefinition) && !c.wantedPolicy(p.Name).matches(anyDefinition)
+	})
 	switch {
 	case len(unnamed) > 0:
-		policy := c.livePolicy(unnamed[0])
+		policy := force.matching(unnamed[0])
 		return held("the policy %s in the cluster would activate %s of it that no policy of the commit names, for example %s; %s", policy, plural(int64(len(unnamed)), "definition"), unnamed[0], tame(policy))
 	case len(opened) > most:
-		return held("policies would activate %d of its definitions at once, more than %d; name fewer, or raise maxActivations", len(opened), most)
-	case !known && c.livePolicy(anyDefinition) != "":
-		policy := c.livePolicy(anyDefinition)
+		return held("%d of its definitions would become active at once, more than %d, for example %s; name the definitions in full, or raise maxActivations", len(opened), most, opened[0])
+	case !known && universal >= 0:
+		policy := force[universal].Name
 		return held("the policy %s in the cluster activates every definition that it brings; %s", policy, tame(policy))
 	}
 	return allowed
+}
+
+// heldByFlood returns the policies of the commit that this guard holds.
+func (c Case) heldByFlood() policiesInForce {
+	var all policiesInForce
+	for _, s := range c.Steps {
+		if s.ID == MRAP(s.ID.Name) && s.Action == Hold && s.Guard == guardFlood {
+			all = append(all, policyInForce{c.wantedPolicy(s.ID.Name), s.ID.Name, false})
+		}
+	}
+	return all
+}
+
+// floodOfDefinition rules on the CRD of a definition, or on its MRD, by how many others become active
+// because of the same policy, or in the same package.
+func floodOfDefinition(s Step, c Case, most int) Ruling {
+	counts := c.shared().openings(c)
+	o, opens := counts.of[s.ID]
+	if !opens {
+		return allowed
+	}
+	for _, policy := range o.policies {
+		if n := counts.policies[policy]; n > most {
+			return held("wildcards of the policy %s would activate %d definitions at once, more than %d; name the definitions in full, or raise maxActivations", policy, n, most)
+		}
+	}
+	if n := counts.packages[o.directory]; o.directory != "" && n > most {
+		return held("%d definitions of the package in %s would become active at once, more than %d; name the definitions in full, or raise maxActivations", n, o.directory, most)
+	}
+	if o.unnamed != "" {
+		return held("the policy %s in the cluster would activate it, and no policy of the commit names it; %s", o.unnamed, tame(o.unnamed))
+	}
+	return allowed
+}
+
+// An opening is the activation of one definition that was not active, by a CRD or an MRD of the commit.
+type opening struct {
+	policies  []string // whose wildcards activate it
+	directory string   // of its package; "" where it is in none
+	unnamed   string   // a policy of the cluster that activates it though none of the commit does
+}
+
+// openings are those of a plan, with how many there are of each policy and package.
+type openings struct {
+	of                 map[manifest.ID]opening
+	policies, packages map[string]int
+}
+
+// openings returns what the steps of the plan open by writing CRDs and MRDs of definitions.
+func (c Case) openings() openings {
+	all := openings{map[manifest.ID]opening{}, map[string]int{}, map[string]int{}}
+	definitions := make(map[string]render.Definition, len(c.Want.Definitions))
+	for _, d := range c.Want.Definitions {
+		definitions[d.Name] = d
+	}
+	force := c.shared().inForce(c)
+	for _, s := range c.Steps {
+		d, known := definitions[s.ID.Name]
+		if !s.Definition || !known || s.Action != Create && !(s.Action == Update && s.Activates) || c.isOpen(s.ID.Name) {
+			continue
+		}
+		var o opening
+		if d.Package != nil {
+			o.directory = d.Package.Directory
+		}
+		byItself := isUnrestricted(d)
+		if s.ID.IsMRD() {
+			byItself = byItself && s.Activates
+			o.policies = force.opening(d.Name)
+			if policy := force.matching(d.Name); d.Package != nil && !isNamed(d) {
+				o.unnamed = policy
+			}
+		} else {
+			o.policies = wildcards(d.Reasons, d.Name)
+		}
+		if c.inFull(d.Name) || !byItself && len(o.policies) == 0 {
+			continue
+		}
+		all.of[s.ID] = o
+		all.packages[o.directory]++
+		for _, policy := range o.policies {
+			all.policies[policy]++
+		}
+	}
+	return all
+}
+
+// wildcards are the policies among reasons of which a wildcard matches the definition, each once.
+func wildcards(reasons []activation.Reason, name string) []string {
+	var policies []string
+	for _, r := range reasons {
+		if r.Cause == activation.Matched && r.Pattern != name && !slices.Contains(policies, r.Policy) {
+			policies = append(policies, r.Policy)
+		}
+	}
+	return policies
+}
+
+// isUnrestricted reports whether a definition is active because its package lacks safe-start, whatever
+// policies name.
+func isUnrestricted(d render.Definition) bool {
+	return slices.ContainsFunc(d.Reasons, func(r activation.Reason) bool { return r.Cause == activation.NoSafeStart })
 }
 
 // tame is what to do about a policy that activates too much.
@@ -69,11 +197,11 @@ func tame(policy string) string {
 // anyDefinition is a name that only a pattern matches that matches everything.
 const anyDefinition = "any.definition.of.an.unknown.package.invalid"
 
-// brings are the definitions of a package, and of what it depends on, as far as they are known.
-func (c Case) brings(id manifest.ID) (names []string, known bool) {
+// brings returns the definitions of a package, and of what it depends on, and whether those are all.
+func (c Case) brings(id manifest.ID) (definitions []render.Definition, known bool) {
 	for _, d := range c.Want.Definitions {
 		if d.Package != nil && d.Package.InstalledBy(id) {
-			names = append(names, d.Name)
+			definitions = append(definitions, d)
 			known = true
 		}
 	}
@@ -81,18 +209,31 @@ func (c Case) brings(id manifest.ID) (names []string, known bool) {
 		known = known || p.Pulled() && p.InstalledBy(id)
 	}
 	unread := slices.ContainsFunc(c.Want.Unread, func(u catalogue.Unread) bool { return slices.Contains(u.Installers, id) })
-	return names, known && !unread
+	return definitions, known && !unread
 }
 
-// newly are the definitions, known from the commit or the cluster, that patterns match
-// and that are not open yet.
-func (c Case) newly(globs []string) []string {
+// shippedBy returns the policies that Crossplane installs with a package, or with what that depends on.
+func (c Case) shippedBy(id manifest.ID) []catalogue.Policy {
+	from := map[string]bool{} // directories
+	for _, p := range c.Want.Packages {
+		from[p.Directory] = p.InstalledBy(id)
+	}
+	var shipped []catalogue.Policy
+	for _, l := range c.Want.Left {
+		i := slices.IndexFunc(c.Want.Policies, func(p catalogue.Policy) bool { return l.ID == MRAP(p.Name) })
+		if i >= 0 && from[l.Package] {
+			shipped = append(shipped, c.Want.Policies[i])
+		}
+	}
+	return shipped
+}
+
+// newly returns the definitions, known from the commit or the cluster, that wildcards of policies
+// match, that are not open yet and that no policy of the commit names in full.
+func (c Case) newly(by policiesInForce) []string {
 	names := map[string]bool{}
 	consider := func(name string) {
-		if c.isOpen(name) {
-			return
-		}
-		if slices.ContainsFunc(globs, func(glob string) bool { return activation.Matches(glob, name) }) {
+		if !c.isOpen(name) && !c.inFull(name) && len(by.opening(name)) > 0 {
 			names[name] = true
 		}
 	}
@@ -105,26 +246,62 @@ func (c Case) newly(globs []string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// isOpen says whether the CRD of a definition is there, or about to be: Crossplane activated it,
-// or this sync made it before it handed over.
+// isOpen reports whether the CRD of a definition is there already: Crossplane made it, or this sync. An
+// entry without a UID is only an intent.
 func (c Case) isOpen(name string) bool {
-	_, made := c.Seen.Inventory.Entries[CRD(name)]
-	return made || c.Seen.Upstream.Definitions[name].Active
+	_, live := c.Seen.Objects[CRD(name)]
+	return live || c.Seen.Inventory.Entries[CRD(name)].UID != "" || c.Seen.Upstream.Definitions[name].Active
 }
 
-// named says whether a policy of the commit names a definition.
-func (c Case) named(name string) bool {
-	return slices.ContainsFunc(c.Want.Definitions, func(d render.Definition) bool {
-		return d.Name == name && slices.ContainsFunc(d.Reasons, func(r activation.Reason) bool { return r.Cause == activation.Matched })
-	})
+// isNamed reports whether a policy of the commit names a definition, in full or by a wildcard.
+func isNamed(d render.Definition) bool {
+	return slices.ContainsFunc(d.Reasons, func(r activation.Reason) bool { return r.Cause == activation.Matched })
 }
 
-func (c Case) matchedLive(name string) bool { return c.livePolicy(name) != "" }
+// inFull reports whether a policy of the commit names a definition in full.
+func (c Case) inFull(name string) bool { return c.shared().inFull(c)[name] }
 
-// livePolicy is the first policy of the cluster that would activate a definition, as it
-// is now: what the commit makes of the policy comes first in the order of a pass.
-func (c Case) livePolicy(name string) string {
-	return c.policyBut(name, nil)
+// shared is what a guard works out once for all steps on which it rules.
+type shared struct {
+	force  policiesInForce
+	counts *openings
+	full   map[string]bool
+}
+
+func (c Case) shared() *shared {
+	if c.memo != nil {
+		return c.memo
+	}
+	return &shared{}
+}
+
+// inForce returns Case.inForce. Guards rule on policies before definitions and packages, so what the
+// first of those asks for holds for all.
+func (m *shared) inForce(c Case) policiesInForce {
+	if m.force == nil {
+		m.force = append(policiesInForce{}, c.inForce()...)
+	}
+	return m.force
+}
+
+func (m *shared) openings(c Case) openings {
+	if m.counts == nil {
+		counts := c.openings()
+		m.counts = &counts
+	}
+	return *m.counts
+}
+
+func (m *shared) inFull(c Case) map[string]bool {
+	if m.full == nil {
+		m.full = map[string]bool{}
+		for _, p := range c.Want.Policies {
+			for _, pattern := range p.Patterns {
+				m.full[pattern.Glob] = m.full[pattern.Glob] || !p.Paused
+			}
+		}
+	}
+	return m.full
 }
 
 // leavingPolicies are the steps of those policies of the cluster that name a definition, and that the
@@ -138,39 +315,6 @@ func (c Case) leavingPolicies(name string) []Step {
 	}
 	slices.SortFunc(steps, func(a, b Step) int { return a.ID.Compare(b.ID) })
 	return steps
-}
-
-// policyBut is livePolicy, of all policies but those of steps.
-func (c Case) policyBut(name string, but []Step) string {
-	for _, policy := range slices.Sorted(maps.Keys(c.Seen.Upstream.Policies)) {
-		replaced := slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == MRAP(policy) }) &&
-			c.Seen.Trials[MRAP(policy)].Err == nil // what the API server refuses replaces nothing
-		replaced = replaced || slices.ContainsFunc(but, func(s Step) bool { return s.ID == MRAP(policy) })
-		if !replaced && c.Seen.Upstream.Policies[policy].matches(name) {
-			return policy
-		}
-	}
-	for _, p := range c.Want.Policies {
-		for _, pattern := range p.Patterns {
-			if !p.Paused && name != anyDefinition && activation.Matches(pattern.Glob, name) {
-				return p.Name
-			}
-		}
-	}
-	return ""
-}
-
-// globs are the patterns of a policy of the commit.
-func (c Case) globs(policy string) (globs []string) {
-	for _, p := range c.Want.Policies {
-		if p.Name != policy {
-			continue
-		}
-		for _, pattern := range p.Patterns {
-			globs = append(globs, pattern.Glob)
-		}
-	}
-	return globs
 }
 
 // owner holds whatever makes or deletes CRDs where the record of who does disagrees with the

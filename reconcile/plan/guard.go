@@ -33,6 +33,10 @@ type Case struct {
 	Seen    Observed
 	Passing int    // prunes that passed every guard before this one, and that nobody approved
 	Steps   []Step // of the plan, as the guards before this one left them
+
+	first order
+	lost  []lostPackage
+	memo  *shared
 }
 
 // Live is the live object of the step.
@@ -71,7 +75,7 @@ func held(format string, args ...any) Ruling {
 // Guarding says how strict the guards are. The zero value is the default.
 type Guarding struct {
 	MaxPrunes      int  // prunes of one pass; 0 is a fifth of what we own, at least 3 and at most 20
-	MaxActivations int  // definitions that one policy or package may activate; 0 is 100
+	MaxActivations int  // definitions that one policy or package may newly activate without naming them; 0 is 100
 	PruneInstances bool // managed resources, XRs and claims may be pruned: the cloud resource goes too
 	ReportDrift    bool // drift is said and not corrected
 	OwnerIsSet     bool // a person said who makes the CRDs: a cluster that looks otherwise holds nothing
@@ -82,14 +86,16 @@ func (g Guarding) Guards() []Guard {
 	return []Guard{
 		{Name: "owner", Writes: true, Rule: owner(g.OwnerIsSet)},
 		{Name: "inventory", Writes: true, Rule: notOurBooks},
-		{Name: "flood", Writes: true, Rule: flood(g.MaxActivations)},
+		{Name: guardLost, Writes: true, Rule: packageLost},
 		{Name: "paused", Writes: true, Rule: paused},
 		{Name: "asked", Writes: true, Rule: left},
 		{Name: "drift", Writes: true, Rule: onlyReported(g.ReportDrift)},
 		{Name: guardImpossible, Writes: true, Rule: impossible},
 		{Name: "schema", Writes: true, Rule: schemas},
 		{Name: "fight", Writes: true, Rule: fight},
+		{Name: guardFlood, Writes: true, Rule: flood(g.MaxActivations)}, // it counts what the others let pass
 		{Name: "owner", Rule: owner(g.OwnerIsSet)},
+		{Name: guardLost, Rule: packageLost},
 		{Name: "asked", Rule: asked},
 		{Name: "inventory", Rule: home},
 		{Name: "rebuilt", Rule: rebuilt},
@@ -131,7 +137,7 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 // rule goes guard by guard, so that those who count see what the others let pass.
 func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool) {
 	for _, g := range guards {
-		passing := 0
+		passing, memo := 0, &shared{}
 		for _, s := range p.Steps {
 			if s.counts() && !approved[s.ID] {
 				passing++
@@ -141,7 +147,7 @@ func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool
 			if !g.on(s) || approved[s.ID] && approvable[g.Name] {
 				continue
 			}
-			r := g.Rule(s, Case{Want: p.Want, Seen: seen, Passing: passing, Steps: p.Steps})
+			r := g.Rule(s, Case{Want: p.Want, Seen: seen, Passing: passing, Steps: p.Steps, first: p.first, lost: p.lost, memo: memo})
 			if !seen.Offline || seen.Counts {
 				p.open = append(p.open, r.Needs...)
 			}

@@ -42,6 +42,10 @@ type Record struct {
 	Writer   string   `json:"writer,omitempty"`   // the version of Headgate that wrote the inventory
 	Packages []string `json:"packages,omitempty"` // the directories that were packages in the last applied commit, sorted
 
+	// Definitions are fingerprints of what packages declared that were applied once, by directory: also
+	// of packages that are gone, whose definitions may come back as something else.
+	Definitions map[string]string `json:"definitions,omitempty"`
+
 	unknown unknown
 }
 
@@ -143,6 +147,7 @@ func (p Plan) Intent(have Inventory) Inventory {
 	next := have
 	next.Owner = p.Want.Owner
 	next.Rebuilt, next.Lost = false, false
+	next.Record = p.applying(have.Record)
 	next.Grants = p.grants(have.Grants)
 	next.Entries = maps.Clone(have.Entries)
 	if next.Entries == nil {
@@ -167,6 +172,7 @@ func (p Plan) Intent(have Inventory) Inventory {
 func (p Plan) Settled(have Inventory, done []Outcome) Inventory {
 	next := p.Intent(have)
 	next.Grants = p.fulfilled(next.Grants, done)
+	next.Record = p.appliedRecord(have, done)
 	for _, id := range p.Gone {
 		delete(next.Entries, id)
 	}

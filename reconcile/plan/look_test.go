@@ -268,7 +268,7 @@ func TestLookBesideCrossplane(t *testing.T) {
 		return d
 	}
 	want := render.Desired{
-		Owner: render.OwnerCrossplane, Objects: []render.Object{wanted(t, mrap)}, Policies: []catalogue.Policy{{Name: "storage"}},
+		Owner: render.OwnerCrossplane, Objects: []render.Object{wanted(t, mrap)}, Policies: []catalogue.Policy{{Name: "storage", Patterns: []catalogue.Pattern{{Glob: "buckets.example.org"}}}},
 		Definitions: []render.Definition{definition("buckets.example.org", true), definition("queues.example.org", false)},
 		Findings:    []manifest.Finding{{Rule: catalogue.RuleUnsubstituted}, {Rule: "other"}},
 	}

@@ -38,7 +38,14 @@ type Plan struct {
 	Upgrades Upgrades           // what Crossplane makes of new versions of packages, where two commits are compared
 	Approval *Approval          // that lets held steps pass; nil where no approval does
 
-	open  []Question
+	open     []Question
+	policies policiesInForce // once this plan is carried out, but for its prunes
+	lost     []lostPackage   // packages of commits that were applied, and that are none in this one
+	news     bool            // the record is another than the one that is stored
+	record   *Record         // to be stored once the plan is carried out; nil leaves it as it is
+	known    map[string]bool // names of definitions of packages, and of CRDs that are there
+	first    order           // what objects say that has to be there before them
+
 	was   map[string]bool // definitions that Crossplane had active when this was first looked at
 	back  map[string]bool // definitions that are to come back inactive
 	given []string        // approvals
@@ -70,7 +77,7 @@ func (p Plan) Waits() bool {
 
 // Remembers says whether the inventory is to be stored though no object is written.
 func (p Plan) Remembers() bool {
-	return p.Stale || len(p.Gone) > 0 || p.Ends != NoEnding && len(p.Steps) == 0 && p.Version != "" ||
+	return p.Stale || p.news || len(p.Gone) > 0 || p.Ends != NoEnding && len(p.Steps) == 0 && p.Version != "" ||
 		slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Renew.UID != "" })
 }
 
@@ -151,7 +158,10 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	}
 	p.takeBack(seen)
 	slices.SortStableFunc(p.Steps, inOrder) // whoever goes first is ruled on first
+	p.first = first
+	p.lost = lostPackages(want, seen)
 	p.guard(seen, guards)
+	p.awaitOpeners(seen)
 	var uncounted []Question
 	p.Upgrades, uncounted = seen.Upgrades.counted(seen)
 	p.open = append(p.open, uncounted...)
@@ -159,15 +169,17 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	p.keepHomes()
 	p.arrange(first, asked, seen)
 	p.conclude()
+	p.policies = p.inForce(seen)
 	p.was = seen.Upstream.active()
 	if p.Ends == Delete {
 		p.letGo()
 	}
 	p.Notes = append(p.Notes, p.notesOnEnding(seen)...)
 	if !seen.Offline {
-		p.Checks = append(p.Checks, withoutThose(checks(want, seen.Upstream, p.Steps), p.Checks)...)
+		p.Checks = append(p.Checks, withoutThose(checks(want, seen.Upstream, p.Steps, p.policies), p.Checks)...)
 	}
 	slices.SortStableFunc(p.Steps, inOrder)
+	p.remember(seen)
 	return p.Stranded(nil), nil
 }
 

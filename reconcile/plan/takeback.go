@@ -159,8 +159,13 @@ func final(s Step, c Case) Ruling {
 	if !s.TakesBack || c.Want.Owner != render.OwnerCrossplane {
 		return allowed
 	}
-	leaving := slices.DeleteFunc(c.leavingPolicies(s.ID.Name), func(s Step) bool { return s.Action != Prune }) // it waits for those
-	if policy := c.policyBut(s.ID.Name, leaving); policy != "" {
+	var leaving []string // it waits for those
+	for _, policy := range c.leavingPolicies(s.ID.Name) {
+		if policy.Action == Prune {
+			leaving = append(leaving, policy.ID.Name)
+		}
+	}
+	if policy := c.inForce(leaving...).matching(s.ID.Name); policy != "" {
 		return held("it is not taken back: the policy %s in the cluster names it; %s", policy, tame(policy))
 	}
 	revision, installed := installedBy(c.Live(s))
@@ -237,6 +242,6 @@ func (r Restart) Finding() manifest.Finding {
 func (p Plan) Shrinking() Plan {
 	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return !s.TakesBack })
 	p.Checks = slices.DeleteFunc(slices.Clone(p.Checks), func(c Check) bool { return !c.ID.IsMRD() || !p.back[c.ID.Name] })
-	p.Gone, p.Stale = nil, false
+	p.Gone, p.Stale, p.news, p.record = nil, false, false, nil
 	return p
 }

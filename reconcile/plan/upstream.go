@@ -88,8 +88,8 @@ func MRAP(name string) manifest.ID {
 
 // checks compares what Crossplane made with what the commit is to make it do. What is
 // not there is pending: a step of this plan, or a package, brings it. Of what a guard
-// holds, or the API server refuses, nothing is expected.
-func checks(want render.Desired, up Upstream, steps []Step) []Check {
+// holds, or the API server refuses, nothing is expected, nor of a policy that is not in force.
+func checks(want render.Desired, up Upstream, steps []Step, force policiesInForce) []Check {
 	if want.Owner != render.OwnerCrossplane {
 		return nil
 	}
@@ -108,7 +108,7 @@ func checks(want render.Desired, up Upstream, steps []Step) []Check {
 			if !exists && (packageHeld || d.Package.Pulled() && d.Package.Manual) {
 				continue // that package may be the one that brings it, or waits for a person
 			}
-			if !live.Active && !slices.ContainsFunc(d.Reasons, func(r activation.Reason) bool { return r.Cause != activation.Matched || !held[MRAP(r.Policy)] }) {
+			if !live.Active && !isActiveByItself(d) && force.matching(d.Name) == "" {
 				continue // no policy activates it that is let through
 			}
 			state, reason := live.check(exists)
@@ -130,6 +130,11 @@ func checks(want render.Desired, up Upstream, steps []Step) []Check {
 		}
 	}
 	return slices.DeleteFunc(all, func(c Check) bool { return held[c.ID] })
+}
+
+// isActiveByItself reports whether a definition is active whatever policies name.
+func isActiveByItself(d render.Definition) bool {
+	return slices.ContainsFunc(d.Reasons, func(r activation.Reason) bool { return r.Cause != activation.Matched })
 }
 
 // Activates is how many definitions Crossplane makes CRDs of because of the plan: which it has

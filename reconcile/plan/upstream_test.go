@@ -448,7 +448,7 @@ func TestNothingIsExpectedOfWhatIsHeld(t *testing.T) {
 		}
 		return names
 	}
-	held, _ := steps(t, desired(t, render.OwnerCrossplane, map[string]string{"wide.yaml": mrap("wide", "*"), "team.yaml": mrap("team", buckets)}), seenWith(up), Guarding{MaxActivations: 2})
+	held, _ := steps(t, desired(t, render.OwnerCrossplane, map[string]string{"wide.yaml": mrap("wide", "*"), "team.yaml": mrap("team", buckets)}), seenWith(up), Guarding{MaxActivations: 1})
 	if diff := cmp.Diff([]string{buckets, "team"}, names(held)); diff != "" {
 		t.Errorf("What only a held policy activates nobody waits for (-want +got):\n%s", diff)
 	}

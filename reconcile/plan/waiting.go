@@ -148,7 +148,7 @@ func (c *coming) live(gk schema.GroupKind) (name string, active, known bool) {
 
 // opens says whether a definition is active in the cluster, or a policy is going to make it so.
 func (c *coming) opens(name string) bool {
-	return c.seen.Upstream.Definitions[name].Active || Case{Want: c.want, Seen: c.seen}.matchedLive(name)
+	return c.seen.Upstream.Definitions[name].Active || Case{Want: c.want, Seen: c.seen}.goingToMatch(name) != ""
 }
 
 // needs is what a step cannot be carried out before: what serves its own kind, and of a
@@ -170,6 +170,57 @@ func (s Step) needs(c *coming) (need, error) {
 		}
 	}
 	return need{}, nil
+}
+
+// awaitOpeners has steps wait for what a guard holds that would serve their kind: a CRD of this plan, or
+// a policy that would have Crossplane make one. Neither comes by itself.
+func (p *Plan) awaitOpeners(seen Observed) {
+	if seen.Offline || seen.Looks {
+		return
+	}
+	steps := make(map[manifest.ID]Step, len(p.Steps))
+	for _, s := range p.Steps {
+		steps[s.ID] = s
+	}
+	var force policiesInForce
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if !s.writes() {
+			continue
+		}
+		if crd := steps[CRD(s.Needs)]; s.Needs != "" && crd.Action == Hold {
+			s.Needs = ""
+			s.wait(crd.ID, fmt.Sprintf("the CRD %s, which the guard %q holds", crd.ID.Name, crd.Guard))
+		}
+		if len(s.awaits) != 1 || !s.awaits[0].IsMRD() {
+			continue
+		}
+		if force == nil {
+			force = append(policiesInForce{}, p.inForce(seen)...)
+		}
+		if policy, held := p.heldBack(s.awaits[0].Name, force, seen, steps); held {
+			s.wait(policy.ID, fmt.Sprintf("the policy %s, which activates it and is not written (guard %q)", policy.ID.Name, policy.Guard))
+		}
+	}
+}
+
+// heldBack returns the step on the policy that would activate a definition, if no other does and a
+// guard keeps it from being written.
+func (p *Plan) heldBack(name string, force policiesInForce, seen Observed, steps map[manifest.ID]Step) (policy Step, held bool) {
+	if seen.Upstream.Definitions[name].Active || force.matching(name) != "" {
+		return Step{}, false
+	}
+	for _, d := range p.Want.Definitions {
+		if d.Name == name && isActiveByItself(d) {
+			return Step{}, false
+		}
+	}
+	for _, want := range p.Want.Policies {
+		if s := steps[MRAP(want.Name)]; asLive(want).matches(name) && s.Guard != "" {
+			return s, true
+		}
+	}
+	return Step{}, false
 }
 
 // composed are the kinds of the objects inside of a Composition, each once, in order.
@@ -222,7 +273,7 @@ func (p Plan) Waiting() int {
 func (p Plan) Coming(late map[manifest.ID]bool) bool {
 	stuck := map[manifest.ID]bool{}
 	for _, s := range p.Steps {
-		if s.Action == Hold || s.Err != nil {
+		if s.Action == Hold || s.Err != nil || s.ID == MRAP(s.ID.Name) && s.Action == Keep && s.Cause == Retain {
 			stuck[s.ID] = true
 		}
 	}

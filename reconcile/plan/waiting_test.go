@@ -62,6 +62,25 @@ func served(seen Observed, kinds ...string) Observed {
 	return seen
 }
 
+// withMRDs is a cluster that holds the definitions of the toy package, as this sync applied them.
+func withMRDs(seen Observed) Observed {
+	seen.Inventory.Entries = map[manifest.ID]Entry{}
+	for _, plural := range []string{"buckets", "queues", "tables"} {
+		id := MRD(plural + ".example.org")
+		seen.Inventory.Entries[id] = Entry{UID: "u"}
+		seen.Objects[id] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
+	}
+	return seen
+}
+
+// withOwner is a cluster in which Helm owns an object.
+func withOwner(seen Observed, id manifest.ID) Observed {
+	seen.Objects[id] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: id.Name, UID: "h", Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"},
+	}}
+	return seen
+}
+
 func TestWaiting(t *testing.T) {
 	const compositions, xrds = "Composition.apiextensions.crossplane.io", "CompositeResourceDefinition.apiextensions.crossplane.io"
 	toyProvider := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
@@ -88,7 +107,23 @@ func TestWaiting(t *testing.T) {
 		"LivePolicyActivates": {
 			reason: "A policy in the cluster activates as well as one in Git.",
 			files:  map[string]string{"logs.yaml": bucket},
-			seen:   seenWith(Upstream{Policies: map[string]LivePolicy{"default": {Patterns: []string{"*"}}}}), step: "Bucket logs", waits: buckets,
+			seen:   withMRDs(seenWith(Upstream{Policies: map[string]LivePolicy{"default": {Patterns: []string{"*"}}}})), step: "Bucket logs", waits: buckets,
+		},
+		"LivePolicyWouldActivate": {
+			reason: "No policy of the commit names the definition, so the guard flood holds it.",
+			files:  map[string]string{"logs.yaml": bucket},
+			seen:   seenWith(Upstream{Policies: map[string]LivePolicy{"default": {Patterns: []string{"*"}}}}), step: "Bucket logs", waits: buckets, stuck: true,
+		},
+		"PolicyHeld": {
+			reason: "A policy that is not written activates nothing, however long it takes.",
+			files:  map[string]string{"policy.yaml": mrap("team", buckets), "logs.yaml": bucket},
+			seen:   withOwner(seenWith(Upstream{}), MRAP("team")), step: "Bucket logs", waits: "team", stuck: true,
+		},
+		"PolicyRetained": {
+			reason: "The commit asks not to make the policy.",
+			files: map[string]string{"logs.yaml": bucket, "policy.yaml": strings.Replace(mrap("team", buckets), "metadata:",
+				"metadata:\n  annotations: {kustomize.toolkit.fluxcd.io/reconcile: disabled}", 1)},
+			seen: seenWith(Upstream{}), step: "Bucket logs", waits: "team", stuck: true,
 		},
 		"Blocked": {
 			reason: "There is no point in waiting for a definition that Crossplane cannot establish.",

@@ -83,7 +83,8 @@ type Spec struct {
 	// MaxPrunes holds all prunes of a pass that has more. Left out, it is a fifth of what
 	// the sync owns, at least 3 and at most 20.
 	MaxPrunes *int `json:"maxPrunes,omitempty"`
-	// MaxActivations holds a policy or package that would activate more definitions at once.
+	// MaxActivations holds what a policy or package would newly activate, if that is more definitions
+	// at once: 100 if left out. Definitions that a policy names in full do not count.
 	MaxActivations *int `json:"maxActivations,omitempty"`
 }
 

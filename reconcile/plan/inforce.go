@@ -1,0 +1,193 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A policyInForce is a policy that activates definitions once the writes of a plan are done.
+type policyInForce struct {
+	LivePolicy
+	Name string
+	Live bool // it is in the cluster already
+}
+
+type policiesInForce []policyInForce
+
+// inForce returns the policies that are in the cluster once the writes of the plan are done, without
+// its prunes: those come last. A policy of the commit counts only if it is going to be written, and a
+// live policy stays as it is if its update is held, retained, reported, refused or waiting. Policies
+// that Crossplane installs with a package count as soon as the commit has them. It leaves out those
+// that but names.
+func (c Case) inForce(but ...string) policiesInForce {
+	steps := map[string]Step{}
+	for _, s := range c.Steps {
+		if s.ID == MRAP(s.ID.Name) {
+			steps[s.ID.Name] = s
+		}
+	}
+	sent := map[string]bool{}
+	for name, s := range steps {
+		sent[name] = c.isSent(s)
+	}
+	var all policiesInForce
+	for _, name := range slices.Sorted(maps.Keys(c.Seen.Upstream.Policies)) {
+		live := c.Seen.Upstream.Policies[name]
+		if s, ok := steps[name]; ok && sent[name] {
+			live = s.policyAfter(c.wantedPolicy(name), live)
+		}
+		all = append(all, policyInForce{live, name, true})
+	}
+	for _, p := range c.Want.Policies {
+		_, has := steps[p.Name]
+		_, exists := c.Seen.Upstream.Policies[p.Name]
+		if !has && c.isWanted(p) || has && (exists || !sent[p.Name]) {
+			continue
+		}
+		all = append(all, policyInForce{asLive(p), p.Name, false})
+	}
+	return slices.DeleteFunc(all, func(p policyInForce) bool { return slices.Contains(but, p.Name) })
+}
+
+// isSent reports whether a step is going to be sent, and not later than what does not wait. Guards rule
+// before it is decided what waits for what it depends on.
+func (c Case) isSent(s Step) bool {
+	if s.Action != Create && s.Action != Update || s.Err != nil || s.Waiting() {
+		return false
+	}
+	return c.Seen.Offline || !slices.ContainsFunc(c.first[s.ID], func(e edge) bool {
+		var first *Step
+		if i := slices.IndexFunc(c.Steps, func(s Step) bool { return s.ID == e.to }); i >= 0 {
+			first = &c.Steps[i]
+		}
+		return s.comesFirst(e, first, c.Seen) != ""
+	})
+}
+
+// inForce returns the policies in force once the plan is carried out, but for its prunes. A sync that
+// only looks leaves the policies of the commit to others, who apply all of them.
+func (p Plan) inForce(seen Observed) policiesInForce {
+	switch {
+	case p.Want.Owner != render.OwnerCrossplane:
+		return nil
+	case seen.Looks:
+		var all policiesInForce
+		for _, policy := range p.Want.Policies {
+			all = append(all, policyInForce{asLive(policy), policy.Name, false})
+		}
+		return all
+	}
+	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, first: p.first}.inForce()
+}
+
+// policyAfter returns a policy as it is after the step. Ignored fields, and what other field managers
+// set, stay as they are; where it is not known what comes of the write, both versions count.
+func (s Step) policyAfter(want, live LivePolicy) LivePolicy {
+	if s.Action == Create {
+		return want
+	}
+	if s.After != nil {
+		globs, _, err := unstructured.NestedStringSlice(s.After.Object, "spec", "activate")
+		if err == nil {
+			return LivePolicy{Patterns: globs, Paused: s.After.GetAnnotations()[pauseAnnotation] == "true"}
+		}
+	}
+	return LivePolicy{Patterns: slices.Concat(live.Patterns, want.Patterns), Paused: live.Paused && want.Paused}
+}
+
+// wantedPolicy returns a policy as the commit has it.
+func (c Case) wantedPolicy(name string) LivePolicy {
+	for _, p := range c.Want.Policies {
+		if p.Name == name {
+			return asLive(p)
+		}
+	}
+	return LivePolicy{}
+}
+
+// isWanted reports whether a policy is an object of the commit. Else Crossplane installs it.
+func (c Case) isWanted(p catalogue.Policy) bool {
+	return slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == MRAP(p.Name) })
+}
+
+func asLive(p catalogue.Policy) LivePolicy {
+	live := LivePolicy{Paused: p.Paused}
+	for _, pattern := range p.Patterns {
+		live.Patterns = append(live.Patterns, pattern.Glob)
+	}
+	return live
+}
+
+// matching returns the name of the first policy that activates a definition; "" if none does.
+func (all policiesInForce) matching(name string) string {
+	for _, p := range all {
+		if p.matches(name) {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+// opening returns the names of the policies of which a wildcard activates a definition.
+func (all policiesInForce) opening(name string) []string {
+	var names []string
+	for _, p := range all {
+		if !p.Paused && slices.ContainsFunc(p.Patterns, func(glob string) bool { return glob != name && activation.Matches(glob, name) }) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// Wider reports why live policies activate more than the plan assumes once its policies are written;
+// "" means that they do not. Whoever sends a package asks this right before.
+func (p Plan) Wider(live map[string]LivePolicy) string {
+	assumed := map[string]bool{}
+	for _, policy := range p.policies {
+		for _, glob := range policy.Patterns {
+			assumed[glob] = assumed[glob] || !policy.Paused
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(live)) {
+		for _, glob := range live[name].Patterns {
+			if !live[name].Paused && !assumed[glob] {
+				return fmt.Sprintf("the policy %s in the cluster activates %q, which this pass did not expect", name, glob)
+			}
+		}
+	}
+	return ""
+}
+
+// Named returns the first of live policies that activates a definition; "" if none does.
+func Named(live map[string]LivePolicy, definition string) string {
+	for _, name := range slices.Sorted(maps.Keys(live)) {
+		if live[name].matches(definition) {
+			return name
+		}
+	}
+	return ""
+}
+
+// goingToMatch returns a policy that is going to activate a definition if everything that the commit
+// wants is written: what is held or refused is known only once the guards have ruled. "" is none.
+func (c Case) goingToMatch(name string) string {
+	for _, policy := range slices.Sorted(maps.Keys(c.Seen.Upstream.Policies)) {
+		replaced := c.isWanted(catalogue.Policy{Name: policy}) && c.Seen.Trials[MRAP(policy)].Err == nil
+		if !replaced && c.Seen.Upstream.Policies[policy].matches(name) {
+			return policy
+		}
+	}
+	for _, p := range c.Want.Policies {
+		if asLive(p).matches(name) {
+			return p.Name
+		}
+	}
+	return ""
+}
