@@ -512,10 +512,10 @@ func TestRenderRefuses(t *testing.T) {
 		},
 		"WrongField": {
 			reason: "every field at its own line",
-			files:  activated(strings.NewReplacer("scope: Namespaced", "scope: Global", "kind: Bucket, ", "").Replace(nativeMRD)),
+			files:  activated(strings.NewReplacer("scope: Namespaced", "scope: Global", "name: v2, ", "").Replace(nativeMRD)),
 			want: []string{
-				"mrd.yaml:8: cannot make a CRD of buckets.toy.example.org: spec.names.kind: is required",
 				"mrd.yaml:9: cannot make a CRD of buckets.toy.example.org: spec.scope: must be Namespaced or Cluster",
+				"mrd.yaml:11: cannot make a CRD of buckets.toy.example.org: spec.versions[0].name: is required",
 			},
 		},
 		"VersionsIsAnObject": {

@@ -23,17 +23,27 @@ type Dependency struct {
 // RuleDependency is the rule of dependencies that Crossplane cannot resolve.
 const RuleDependency = "package-dependency"
 
-// dependsOn are the dependencies that the metadata of a package states. One that names no
-// package is a finding: Crossplane installs nothing of such a package.
-func (w *walk) dependsOn(p *Package, d *manifest.Document, u *unstructured.Unstructured) []Dependency {
-	spec, _ := u.Object["spec"].(map[string]any)
-	list, _ := spec["dependsOn"].([]any)
+// dependsOn returns the dependencies that the metadata of a package states. One that names no
+// package is a finding: Crossplane installs nothing of such a package. One that cannot be decoded
+// is an error.
+func (w *walk) dependsOn(p *Package, d *manifest.Document, u *unstructured.Unstructured) ([]Dependency, error) {
+	spec, isObject := u.Object["spec"].(map[string]any)
+	if !isObject && u.Object["spec"] != nil {
+		return nil, Errorf(d.OriginOf("spec"), "spec of package %s must be an object", p.Name)
+	}
+	list, isList := spec["dependsOn"].([]any)
+	if !isList && spec["dependsOn"] != nil {
+		return nil, Errorf(d.OriginOf("spec", "dependsOn"), "spec.dependsOn of package %s must be a list", p.Name)
+	}
 	if len(list) == 0 {
-		return nil
+		return nil, nil
 	}
 	var all []Dependency
 	for i, origin := range d.OriginsOf(len(list), "spec", "dependsOn") {
-		stated, _ := list[i].(map[string]any)
+		stated, ok := list[i].(map[string]any)
+		if !ok {
+			return nil, Errorf(origin, "spec.dependsOn[%d] of package %s must be an object", i, p.Name)
+		}
 		dep := dependencyOf(stated)
 		dep.Origin = origin
 		if dep.Source == "" {
@@ -46,7 +56,7 @@ func (w *walk) dependsOn(p *Package, d *manifest.Document, u *unstructured.Unstr
 		}
 		all = append(all, dep)
 	}
-	return all
+	return all, nil
 }
 
 // dependencyOf reads an entry in the order in which Crossplane does.

@@ -132,11 +132,16 @@ type strict struct {
 }
 
 func (s *strict) refuse(at []any, format string, args ...any) {
-	origin := s.document.Origin
-	for path := at; origin == s.document.Origin && len(path) > 0; path = path[:len(path)-1] {
-		origin = s.document.OriginOf(path...) // what is missing is missing where its parent is
+	s.problems = append(s.problems, Errorf(placeOf(s.document, at...), "%s %s", manifest.Field(at...), fmt.Sprintf(format, args...)))
+}
+
+// placeOf returns where a field is, or else the nearest of its parents that is there.
+func placeOf(d *manifest.Document, at ...any) manifest.Origin {
+	origin := d.Origin
+	for path := at; origin == d.Origin && len(path) > 0; path = path[:len(path)-1] {
+		origin = d.OriginOf(path...)
 	}
-	s.problems = append(s.problems, Errorf(origin, "%s %s", manifest.Field(at...), fmt.Sprintf(format, args...)))
+	return origin
 }
 
 // object is a mapping of which only the given fields are known.

@@ -29,8 +29,15 @@ func Errorf(at manifest.Origin, format string, args ...any) Error {
 // first ten.
 type Errors []Error
 
-// ErrorsOf are the errors that an error is made of. Those without a place get the given one.
+// ErrorsOf returns the errors that an error is made of. Those without a place get the given one.
 func ErrorsOf(at manifest.Origin, err error) Errors {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // errors.As would find only the first
+		var all Errors
+		for _, one := range joined.Unwrap() {
+			all = append(all, ErrorsOf(at, one)...)
+		}
+		return all
+	}
 	if several, ok := errors.AsType[Errors](err); ok {
 		return several
 	}

@@ -49,6 +49,8 @@ func (r release) fateOf(h manifest.Header, in *Package, others Others) (fate, Wh
 		return skip, NotInstalled // lint accepts the schema of an input; nothing installs it
 	case (kind == kindMRD || kind == kindMRAP) && version != "v1alpha1":
 		return unknown, ""
+	case in == nil && installsPackage(group, h.Kind) && !strings.HasPrefix(version, "v1"):
+		return unknown, ""
 	case !r.installs(in, kind, version):
 		return misplaced, NotInstalled
 	case kind == kindMRD:
@@ -80,6 +82,21 @@ func kindOf(group, kind string) string {
 		return kindCRD
 	}
 	return group + " " + kind
+}
+
+// installsPackage reports whether an object of the kind has Crossplane install a package.
+func installsPackage(group, kind string) bool {
+	return group == groupPackages && (kind == "Provider" || kind == "Configuration" || kind == "Function")
+}
+
+const groupPackages = "pkg.crossplane.io"
+
+// versionOf returns the version of the kinds of a group that Headgate has to understand.
+func versionOf(group string) string {
+	if group == groupPackages {
+		return "v1"
+	}
+	return "v1alpha1"
 }
 
 func isWebhook(kind string) bool {

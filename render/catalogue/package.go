@@ -115,8 +115,8 @@ func (w *walk) packageOf(d *manifest.Document, dir string) (*Package, error) {
 	if err := w.checkConstraint(p, d, u); err != nil {
 		return nil, err
 	}
-	p.Depends = w.dependsOn(p, d, u)
-	return p, nil
+	p.Depends, err = w.dependsOn(p, d, u)
+	return p, err
 }
 
 // checkConstraint wants of spec.crossplane.version what Crossplane wants of it: a

@@ -4,12 +4,24 @@ import (
 	"fmt"
 )
 
+// readPolicies reads the policies that were decoded.
+func (s *sorting) readPolicies() {
+	for _, u := range s.toDecode {
+		if u.object == nil || u.fate != policy {
+			continue
+		}
+		if p, ok := s.policyOf(u); ok {
+			s.policies = append(s.policies, p)
+		}
+	}
+}
+
 // policyOf reads a ManagedResourceActivationPolicy.
 func (s *sorting) policyOf(u *undecoded) (Policy, bool) {
 	spec, _ := u.object.Object["spec"].(map[string]any)
 	entries, ok := spec["activate"].([]any)
 	if !ok || len(entries) == 0 {
-		at := u.OriginOf("spec", "activate")
+		at := placeOf(u.Document, "spec", "activate")
 		s.refuse(at, fmt.Errorf("spec.activate of policy %s must be a list of at least one pattern", u.Header.Name))
 		return Policy{}, false
 	}

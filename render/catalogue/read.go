@@ -92,9 +92,10 @@ func newWalk(files fs.FS, how Options) (*walk, error) {
 	}, err
 }
 
-// sorted is the catalogue of the files that were found.
+// sorted returns the catalogue of the files that were found, and everything that is wrong with them.
 func (w *walk) sorted() (Catalogue, error) {
-	return w.sort().catalogue(), w.problems.OrNil()
+	c, problems := w.sort().catalogue()
+	return c, problems.OrNil()
 }
 
 // sort puts every document where it belongs.
@@ -106,6 +107,7 @@ func (w *walk) sort() *sorting {
 		}
 	}
 	s.decode()
+	s.readPolicies()
 	slices.SortStableFunc(s.definitions, func(a, b *Definition) int { return cmp.Compare(a.Name, b.Name) })
 	s.refuseDuplicates()
 	return s
@@ -147,8 +149,8 @@ func rank(last bool) int {
 type sorting struct {
 	*walk
 	definitions []*Definition
+	policies    []Policy
 	details     []Details
-	unread      []Unread
 	toDecode    []*undecoded
 }
 
@@ -191,7 +193,7 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 		// wanted, if it is whole
 	case unknown:
 		group, _ := groupVersion(d.Header.APIVersion)
-		s.refuse(d.Origin, fmt.Errorf("%s is not known in version %s: only %s/v1alpha1 is", d.Header.Kind, d.Header.APIVersion, group))
+		s.refuse(d.Origin, fmt.Errorf("%s is not known in version %s: only %s/%s is", d.Header.Kind, d.Header.APIVersion, group, versionOf(group)))
 		return
 	}
 	if d.Header.Name == "" {
@@ -241,6 +243,10 @@ func (s *sorting) define(d *manifest.Document, in *Package, what fate) {
 		Package:  in,
 		Document: d,
 	}
+	if field := missingName(h.Spec); field != nil {
+		s.refuse(placeOf(d, field...), fmt.Errorf("%s of %s %s must be a string that is not empty", manifest.Field(field...), h.Kind, def.Name))
+		return
+	}
 	switch {
 	case def.FromCRD && in.SafeStart:
 		def.State = None
@@ -251,6 +257,19 @@ func (s *sorting) define(d *manifest.Document, in *Package, what fate) {
 		return
 	}
 	s.definitions = append(s.definitions, def)
+}
+
+// missingName returns the first of the fields that a definition cannot be told by without, or nil.
+func missingName(spec manifest.SpecHeader) []any {
+	switch "" {
+	case spec.Group:
+		return []any{"spec", "group"}
+	case spec.Kind:
+		return []any{"spec", "names", "kind"}
+	case spec.Plural:
+		return []any{"spec", "names", "plural"}
+	}
+	return nil
 }
 
 // decode decodes what was put aside for it.
@@ -270,6 +289,7 @@ func (s *sorting) decode() {
 		case u.fate == webhook:
 			u.object.SetName("crossplane-" + strings.ToLower(u.in.Kind) + "-" + u.in.Name)
 		case u.fate == apply && !u.in.Pulled():
+			s.problems = append(s.problems, malformedInstall(u)...)
 			s.findings = append(s.findings, unsubstituted(u)...)
 		}
 	}
@@ -365,10 +385,11 @@ func (s *sorting) hasDuplicates() bool {
 
 func (d *Definition) compare(name string) int { return cmp.Compare(d.Name, name) }
 
-// catalogue is what was sorted, in its order. Of what is declared twice it holds
-// the first.
-func (s *sorting) catalogue() Catalogue {
-	c := Catalogue{Shipped: map[manifest.ID]*Package{}, Details: s.details, Unread: s.unread, Directories: slices.Sorted(maps.Keys(s.directories)), Skipped: s.skipped, Findings: s.findings}
+// catalogue returns what was sorted, in its order, and everything that is wrong with it. It is the
+// only place that hands out problems, and it does so last, so that none can be added too late. Of
+// what is declared twice the catalogue holds the first.
+func (s *sorting) catalogue() (Catalogue, Errors) {
+	c := Catalogue{Shipped: map[manifest.ID]*Package{}, Policies: s.policies, Details: s.details, Directories: slices.Sorted(maps.Keys(s.directories)), Skipped: s.skipped}
 
 	c.Definitions = slices.CompactFunc(s.definitions, func(a, b *Definition) bool { return a.Name == b.Name })
 	for _, u := range s.toDecode {
@@ -379,11 +400,6 @@ func (s *sorting) catalogue() Catalogue {
 		c.Objects = append(c.Objects, o)
 		if u.in != nil {
 			c.Shipped[o.ID()] = u.in
-		}
-		if u.fate == policy {
-			if p, ok := s.policyOf(u); ok {
-				c.Policies = append(c.Policies, p)
-			}
 		}
 	}
 	for _, p := range s.packages {
@@ -399,6 +415,7 @@ func (s *sorting) catalogue() Catalogue {
 	})
 	slices.SortFunc(c.Packages, func(a, b Package) int { return a.Origin.Compare(b.Origin) })
 	slices.SortStableFunc(c.Details, func(a, b Details) int { return a.Origin.Compare(b.Origin) })
+	c.Findings = s.findings
 	slices.SortFunc(c.Findings, manifest.Finding.Compare)
-	return c
+	return c, s.problems
 }

@@ -99,17 +99,17 @@ func (r *Reading) Catalogue(held []Image, seen Seen) (Catalogue, error) {
 			}
 		}
 	}
-	s := w.sort()
+	c, problems := w.sort().catalogue()
 	var own Errors
-	for _, p := range w.problems {
+	for _, p := range problems {
 		if n := pulled[imageOf(p.Origin, pulled)]; n != nil {
 			n.err = errors.Join(n.err, p)
 			continue
 		}
 		own = append(own, p)
 	}
-	s.unread = resolved.unread()
-	return s.catalogue(), own.OrNil()
+	c.Unread = resolved.unread()
+	return c, own.OrNil()
 }
 
 // imageOf is the name of the image that a place is in.
@@ -173,7 +173,8 @@ func (r *Reading) contents(image Image) *contents {
 		return c
 	}
 	f := &file{path: name, image: true, documents: c.documents}
-	c.err = w.unpackImage(f).OrNil()
+	problems := w.unpackImage(f)
+	c.err = append(problems, w.problems...).OrNil()
 	c.in, c.findings = f.in, w.findings
 	return c
 }

@@ -542,7 +542,7 @@ func (w *walk) roots(configs *ImageConfigs) []root {
 	for _, f := range w.found {
 		for _, d := range f.documents {
 			group, version := groupVersion(d.Header.APIVersion)
-			if group != "pkg.crossplane.io" || f.in != nil {
+			if group != groupPackages || f.in != nil {
 				continue
 			}
 			if what, _ := w.release.fateOf(d.Header, nil, w.how.Others); what != apply {
@@ -551,7 +551,7 @@ func (w *walk) roots(configs *ImageConfigs) []root {
 			switch {
 			case d.Header.Kind == "ImageConfig":
 				images = append(images, d)
-			case slices.Contains([]string{"Provider", "Configuration", "Function"}, d.Header.Kind) && strings.HasPrefix(version, "v1"):
+			case installsPackage(group, d.Header.Kind) && strings.HasPrefix(version, "v1"):
 				if one, ok := rootOf(d); ok {
 					roots = append(roots, one)
 				}
@@ -569,7 +569,22 @@ func (w *walk) roots(configs *ImageConfigs) []root {
 	return roots
 }
 
-// rootOf reads an object that installs a package. Of what is wrong with it others speak.
+// malformedInstall returns what is wrong with an object that installs a package, and that would
+// make it install none: without the package, its definitions look as if they were removed.
+func malformedInstall(u *undecoded) Errors {
+	group, _ := groupVersion(u.Header.APIVersion)
+	if !installsPackage(group, u.Header.Kind) {
+		return nil
+	}
+	spec, _ := u.object.Object["spec"].(map[string]any)
+	image, _ := spec["package"].(string)
+	if source, version := splitReference(image); source != "" && version != "" {
+		return nil
+	}
+	return Errors{Errorf(u.OriginOf("spec", "package"), "spec.package of %s %s must name an image with its tag or digest, such as registry.example.org/team/package:v1.0.0", u.Header.Kind, u.Header.Name)}
+}
+
+// rootOf reads an object that installs a package. malformedInstall reports what is wrong with it.
 func rootOf(d *manifest.Document) (root, bool) {
 	u, err := d.Recall()
 	if err != nil {

@@ -117,7 +117,7 @@ func (v *vetting) directories(directories []string) (Build, []Error) {
 		made.Documents = append(made.Documents, documents...)
 	}
 	if len(v.problems) > 0 {
-		return Build{}, v.problems
+		return Build{Reads: v.reads}, v.problems
 	}
 	for _, m := range v.manifests {
 		made.Local += m.local

@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -59,6 +61,9 @@ func headerOf(m map[string]any) Header {
 			Scope:  spec("scope"),
 			State:  spec("state"),
 		},
+	}
+	if of, _ := m["spec"].(map[string]any); h.Spec.State == "" && of["state"] != nil && of["state"] != "" {
+		h.Spec.State = fmt.Sprint(of["state"]) // no text, so no state, but not unset
 	}
 	for key, value := range u.GetAnnotations() {
 		h.annotate(key, value)
