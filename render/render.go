@@ -48,6 +48,7 @@ type Desired struct {
 	Unread      []catalogue.Unread  // packages of which it is not known what they hold
 	Left        []Left              // what Crossplane installs with packages, sorted by identity; but for definitions
 	Skipped     catalogue.Skipped   // what was read and is not applied, counted by reason
+	Omitted     []catalogue.Omitted // what of it the commit still contains and skips on purpose, by origin
 	Findings    []manifest.Finding  // sorted
 }
 
@@ -138,6 +139,7 @@ func Render(in Input, how Options) (Desired, error) {
 
 		Directories: c.Directories,
 		Skipped:     c.Skipped,
+		Omitted:     c.Omitted,
 		Findings:    slices.Concat(c.Findings, found, described, unread),
 	}
 	settled, err := how.Conversion.digest()

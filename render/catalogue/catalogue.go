@@ -19,6 +19,7 @@ type Catalogue struct {
 	Directories []string                 // that hold manifests, sorted, whatever is made of those; ignored ones are left out
 	Unread      []Unread                 // packages of registries that could not be read, by source
 	Skipped     Skipped
+	Omitted     []Omitted          // what was skipped on purpose, by origin
 	Findings    []manifest.Finding // sorted
 }
 

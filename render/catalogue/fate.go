@@ -35,6 +35,8 @@ func (r release) fateOf(h manifest.Header, in *Package, others Others) (fate, Wh
 		return skip, LocalOnly
 	case group == "kustomize.config.k8s.io":
 		return skip, Kustomize
+	case isProgram(group, version, h.Kind):
+		return skip, ForProgram
 	case group == groupMeta:
 		return skip, Metadata
 	case kind == kindDetails && version == "v1alpha1":

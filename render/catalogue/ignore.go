@@ -196,5 +196,8 @@ func (w *walk) skipIgnored(name string, isDir bool) bool {
 	case isManifestName(path.Base(name)):
 		w.skipped[Ignored]++
 	}
+	if !isDir {
+		w.omit(Ignored, manifest.Origin{Path: name}, manifest.Header{})
+	}
 	return true
 }

@@ -104,5 +104,8 @@ func (w *walk) build() {
 			w.skipped[why] += n
 		}
 	}
+	for _, name := range built.LocalFiles {
+		w.omit(LocalOnly, manifest.Origin{Path: name}, manifest.Header{})
+	}
 	w.findings = append(w.findings, built.Findings...)
 }

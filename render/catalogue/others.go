@@ -41,6 +41,7 @@ func (s *sorting) other(d *manifest.Document, why Why) {
 		s.refuse(d.Origin, fmt.Errorf("%s is encrypted with SOPS as a whole: nobody can tell what to apply", what))
 	case s.how.Others != RefuseOthers:
 		s.skipped[why]++
+		s.omit(why, d.Origin, d.Header)
 	case why == Encrypted:
 		s.refuse(d.Origin, fmt.Errorf("%s is encrypted with SOPS and %s", what, leave))
 	default:

@@ -107,6 +107,7 @@ func (w *walk) sort() *sorting {
 		}
 	}
 	s.decode()
+	s.refuseAlmost()
 	s.readPolicies()
 	slices.SortStableFunc(s.definitions, func(a, b *Definition) int { return cmp.Compare(a.Name, b.Name) })
 	s.refuseDuplicates()
@@ -152,6 +153,7 @@ type sorting struct {
 	policies    []Policy
 	details     []Details
 	toDecode    []*undecoded
+	doubtful    []*manifest.Document // that are no manifests, and may be meant as such
 }
 
 // An undecoded document is one whose body decides: an object, a policy.
@@ -165,12 +167,21 @@ type undecoded struct {
 // place puts a document where its header says that it belongs.
 func (s *sorting) place(d *manifest.Document, in *Package) {
 	what, why := s.release.fateOf(d.Header, in, s.how.Others)
+	if lacksName(what, d.Header) && isForProgram(d) {
+		what, why = skip, ForProgram
+	}
 	switch what {
 	case foreign:
 		s.other(d, why)
 		return
 	case skip:
 		s.skipped[why]++
+		if !in.Pulled() {
+			s.omit(why, d.Origin, d.Header)
+		}
+		if why == NotManifest && (in == nil || !in.Image) {
+			s.doubtful = append(s.doubtful, d)
+		}
 		if why == Metadata && in != nil && d.Origin != in.Origin {
 			s.refuse(d.Origin, fmt.Errorf("%s is metadata of a package, and package %s has its own, at %s: remove one of them, or give it a directory of its own", d.Header.Kind, in.Name, in.Origin))
 		}
@@ -181,6 +192,9 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 			return
 		}
 		s.skipped[why]++
+		if !in.Pulled() {
+			s.omit(why, d.Origin, d.Header)
+		}
 		s.findings = append(s.findings, s.notInstalled(d, in))
 		return
 	case details:
@@ -415,6 +429,8 @@ func (s *sorting) catalogue() (Catalogue, Errors) {
 	})
 	slices.SortFunc(c.Packages, func(a, b Package) int { return a.Origin.Compare(b.Origin) })
 	slices.SortStableFunc(c.Details, func(a, b Details) int { return a.Origin.Compare(b.Origin) })
+	c.Omitted = s.omitted
+	slices.SortStableFunc(c.Omitted, func(a, b Omitted) int { return a.Origin.Compare(b.Origin) })
 	c.Findings = s.findings
 	slices.SortFunc(c.Findings, manifest.Finding.Compare)
 	return c, s.problems

@@ -124,6 +124,7 @@ func imageOf(at manifest.Origin, pulled map[string]*node) string {
 func (w *walk) again() *walk {
 	again := *w
 	again.problems, again.findings, again.skipped = slices.Clone(w.problems), slices.Clone(w.findings), maps.Clone(w.skipped)
+	again.omitted = slices.Clone(w.omitted)
 	copies := map[*Package]*Package{}
 	copied := func(p *Package) *Package {
 		if p == nil {

@@ -22,12 +22,14 @@ const (
 	Ignored      Why = "listed in .headgateignore"
 	Symlink      Why = "symbolic link"
 	Submodule    Why = "submodule"
+	ForProgram   Why = "for a program, and for no cluster"
+	HelmTemplate Why = "template of a Helm chart"
 )
 
 // Surprises says whether somebody may have expected it to be applied.
 func (w Why) Surprises() bool {
 	switch w {
-	case OtherTool, Encrypted, Symlink, Submodule:
+	case OtherTool, Encrypted, Symlink, Submodule, HelmTemplate:
 		return true
 	}
 	return false

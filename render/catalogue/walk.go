@@ -35,6 +35,7 @@ type walk struct {
 	kustomizations []string        // directories
 	directories    map[string]bool // that hold files to be read, or that are left to others, and are not ignored
 	skipped        Skipped
+	omitted        []Omitted
 	findings       []manifest.Finding
 	problems       Errors
 }
@@ -149,13 +150,17 @@ func (w *walk) directory(dir string, in *Package) {
 		case e.Type()&fs.ModeSymlink != 0:
 			w.skipped[Symlink]++
 			w.directories[full] = true
+			w.omit(Symlink, manifest.Origin{Path: full}, manifest.Header{})
 		case e.IsDir() && in != nil && isBuildInput(name):
 			w.skipAll(full, BuildInput)
+		case e.IsDir() && name == chartTemplates && isRegular(chartFile):
+			w.skipAll(full, HelmTemplate)
 		case e.IsDir():
 			w.directory(full, in)
 		case !e.Type().IsRegular():
 			w.skipped[Submodule]++
 			w.directories[full] = true
+			w.omit(Submodule, manifest.Origin{Path: full}, manifest.Header{})
 		case name == metaFile:
 			w.found = append(w.found, meta)
 			w.directories[dir] = true
@@ -164,6 +169,7 @@ func (w *walk) directory(dir string, in *Package) {
 			w.directories[dir] = true
 		case isImageName(name) && in != nil && !in.isDeclared(): // what it was built into
 			w.skipped[BuildInput]++
+			w.omit(BuildInput, manifest.Origin{Path: full}, manifest.Header{})
 		case isImageName(name):
 			w.found = append(w.found, &file{path: full, image: true})
 		}
@@ -183,6 +189,9 @@ func (w *walk) skipAll(dir string, why Why) {
 			if why != Ignored {
 				w.directories[path.Dir(name)] = true
 			}
+			w.omit(why, manifest.Origin{Path: name}, manifest.Header{})
+		case !e.IsDir() && (isImageName(e.Name()) || !e.Type().IsRegular()):
+			w.omit(why, manifest.Origin{Path: name}, manifest.Header{})
 		}
 		return nil
 	})

@@ -31,6 +31,7 @@ type Build struct {
 	Documents  []*manifest.Document
 	Reads      map[string]bool // the files that took part, of all these directories
 	Local      int             // documents that only served the build: config.kubernetes.io/local-config
+	LocalFiles []string        // the files that hold such documents, sorted
 	Components int             // directories of kind Component, which are built only where a kustomization names them
 	Findings   []manifest.Finding
 }
@@ -119,9 +120,13 @@ func (v *vetting) directories(directories []string) (Build, []Error) {
 	if len(v.problems) > 0 {
 		return Build{Reads: v.reads}, v.problems
 	}
-	for _, m := range v.manifests {
+	for name, m := range v.manifests {
 		made.Local += m.local
+		if m.local > 0 {
+			made.LocalFiles = append(made.LocalFiles, name)
+		}
 	}
+	slices.Sort(made.LocalFiles)
 	return made, nil
 }
 

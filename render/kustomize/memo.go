@@ -42,6 +42,7 @@ type rememberedBuild struct {
 	Spent      manifest.Spent
 	Reads      []string
 	Local      int
+	LocalFiles []string
 	Components int
 	Findings   []manifest.Finding
 	Objects    []rememberedObject
@@ -97,7 +98,7 @@ func (m memory) remember(v *vetting, made Build, spent manifest.Spent) {
 		return
 	}
 	value, err := json.Marshal(rememberedBuild{
-		Spent: spent, Reads: slices.Sorted(maps.Keys(v.reads)), Local: made.Local, Components: made.Components,
+		Spent: spent, Reads: slices.Sorted(maps.Keys(v.reads)), Local: made.Local, LocalFiles: made.LocalFiles, Components: made.Components,
 		Findings: made.Findings, Objects: v.made,
 	})
 	if err != nil {
@@ -135,7 +136,7 @@ func (m memory) recall() (Build, bool) {
 // again is a remembered build. It costs the reader what building cost it; where the limits
 // do not allow that, building says so.
 func (m memory) again(known rememberedBuild) (_ Build, ok bool) {
-	made := Build{Reads: map[string]bool{}, Local: known.Local, Components: known.Components, Findings: known.Findings}
+	made := Build{Reads: map[string]bool{}, Local: known.Local, LocalFiles: known.LocalFiles, Components: known.Components, Findings: known.Findings}
 	for _, name := range known.Reads {
 		made.Reads[name] = true
 	}

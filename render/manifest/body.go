@@ -147,6 +147,9 @@ func readFile(files fs.FS, path string, limit int64, use func([]byte) error) (er
 	if err != nil {
 		return cannot(err)
 	}
+	if IsPointer(buffer.Bytes()) {
+		return cannot(errPointer)
+	}
 	if n > limit {
 		return cannot(fmt.Errorf("it is larger than the limit of %d bytes for one file", limit))
 	}

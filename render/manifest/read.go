@@ -39,7 +39,7 @@ func NewReader(files fs.FS, limits Limits, memo Memo) *Reader {
 // Read returns the documents of a file in order, the items of a List in its place.
 // Empty and comment-only documents are left out. A document that is no Kubernetes
 // manifest, because it is no mapping or lacks a kind or an apiVersion, has the zero
-// Header: count it as skipped.
+// Header: count it as skipped. So has JSON that cannot be decoded and does not look like a manifest.
 //
 // The header comes from the Memo, or from Scan where Scan answers; every other document
 // is decoded here, and an error if it is broken. The bytes of a file are kept only if it
@@ -255,6 +255,9 @@ func (s section) outline(raw []byte) ([]outlined, error) {
 		}
 	}
 	v, err := s.decodeBytes(raw)
+	if err != nil && isJSON(s.path) && !mentionsManifest(raw) {
+		return []outlined{d}, nil // the settings of an editor or a compiler, with comments
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -283,6 +286,19 @@ func (s section) outline(raw []byte) ([]outlined, error) {
 		all = append(all, outlined{header: e.header, line: origin(e.at).Line, part: s.part, item: n})
 	}
 	return all, nil
+}
+
+// mentionsManifest reports whether text that cannot be decoded may be meant as a manifest: it holds
+// two of the keys that every manifest has.
+func mentionsManifest(raw []byte) bool {
+	raw = bytes.ToLower(raw)
+	n := 0
+	for _, key := range []string{"apiversion", "kind", "metadata"} {
+		if bytes.Contains(raw, []byte(key)) {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // partsOf finds the documents of a file. An error is at the line that is returned.

@@ -340,19 +340,19 @@ func TestReadErrors(t *testing.T) {
 		"JSONSyntax": {
 			reason: "The line is that of the mistake.",
 			name:   "a.json",
-			text:   "{\n\"a\": [\n1,\n]}\n",
+			text:   "{\"kind\": 1, \"metadata\": 2,\n\"a\": [\n1,\n]}\n",
 			want:   "a.json:4: cannot decode: invalid character ']' looking for beginning of value",
 		},
 		"JSONDuplicate": {
 			reason: "A key that is there twice is a mistake in JSON too.",
 			name:   "a.json",
-			text:   "\n{\"a\": {\"b\": 1, \"b\": 2}}",
+			text:   "\n{\"kind\": 1, \"metadata\": 2, \"a\": {\"b\": 1, \"b\": 2}}",
 			want:   "a.json:2: cannot decode: duplicate field \"a.b\"",
 		},
 		"JSONDeep": {
 			reason: "Nesting cannot exhaust the stack.",
 			name:   "a.json",
-			text:   strings.Repeat("[", 1<<20),
+			text:   `{"kind": 1, "metadata": ` + strings.Repeat("[", 1<<20),
 			want:   "a.json:1: cannot decode: invalid character '[' exceeded max depth",
 		},
 	}

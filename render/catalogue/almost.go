@@ -1,0 +1,173 @@
+package catalogue
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+)
+
+// refuseAlmost refuses documents that are no manifests and that are probably meant as such. Reading
+// one as nothing would prune what it declared before.
+func (s *sorting) refuseAlmost() {
+	flaws := make([]string, len(s.doubtful))
+	manifest.Each(len(s.doubtful), func(i int) { flaws[i] = flawOf(s.doubtful[i]) })
+	for i, flaw := range flaws {
+		if flaw == "" {
+			continue
+		}
+		d := s.doubtful[i]
+		key, text, _ := strings.Cut(flaw, "\n")
+		at := d.Origin
+		if key != "" {
+			at = d.OriginOf(key)
+		}
+		s.refuse(at, fmt.Errorf("%s: correct it if this is a Kubernetes manifest, or else list the file in %s", text, ignoreFile))
+	}
+}
+
+// flawOf returns what keeps a document from being a manifest, after the key that it is about and a
+// line break; "" if it is no manifest at all.
+func flawOf(d *manifest.Document) string {
+	if isProgramFile(d.Origin.Path) {
+		return ""
+	}
+	flaw, err := d.Learn("almost a manifest", func() (string, error) {
+		v, err := d.Value()
+		m, ok := v.(map[string]any)
+		if err != nil || !ok {
+			return "", nil //nolint:nilerr // what cannot be decoded and is here does not look like a manifest
+		}
+		key, text := almost(m)
+		if text == "" {
+			return "", nil
+		}
+		return key + "\n" + text, nil
+	})
+	if err != nil {
+		return ""
+	}
+	return flaw
+}
+
+// The keys that every manifest has, and what their values look like.
+var (
+	manifestKeys = []string{"apiVersion", "kind", "metadata"}
+	apiVersions  = regexp.MustCompile(`^([a-z0-9.-]+/)?v[0-9]+((alpha|beta)[0-9]+)?$`)
+	kinds        = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
+)
+
+// almost returns why a document that is no manifest is probably meant as one, and the key that this
+// is about, if there is one. It is meant as one if it has two of the keys apiVersion, kind and
+// metadata, or one of them and another that is misspelt. A value that no manifest could have there,
+// such as the kind compute#instance, is that of another format.
+func almost(m map[string]any) (key, text string) {
+	if apiVersion, ok := m["apiVersion"].(string); ok {
+		kind, _ := m["kind"].(string)
+		if group, version := groupVersion(apiVersion); isProgram(group, version, kind) {
+			return "", ""
+		}
+	}
+	if isList(m) {
+		return "items", "this document has manifests as its items, but not both apiVersion and kind of a List"
+	}
+	var has, lacks []string
+	misspelt := map[string]string{} // what was written, by what was meant
+	for _, key := range manifestKeys {
+		v, ok := m[key]
+		switch {
+		case ok && fits(key, v):
+			has = append(has, key)
+		case ok && !isEmpty(v) && hasAll(m):
+			return key, fmt.Sprintf("%s is not as a manifest has it", key)
+		case ok && !isEmpty(v):
+			return "", ""
+		default:
+			lacks = append(lacks, key)
+			if ok {
+				misspelt[key] = key // it is empty
+			} else if near := nearest(m, key); near != "" {
+				misspelt[key] = near
+			}
+		}
+	}
+	if len(has)+len(misspelt) < 2 {
+		return "", ""
+	}
+	for _, key := range lacks {
+		switch written := misspelt[key]; written {
+		case "":
+		case key:
+			return key, key + " is empty"
+		default:
+			return written, fmt.Sprintf("the key %s is misspelt: write %s", written, key)
+		}
+	}
+	return "", fmt.Sprintf("this document has %s and %s, but no %s", has[0], has[1], lacks[0])
+}
+
+// fits reports whether a value may stand at one of the keys of a manifest.
+func fits(key string, v any) bool {
+	switch text, isText := v.(string); key {
+	case "apiVersion":
+		return isText && apiVersions.MatchString(text)
+	case "kind":
+		return isText && kinds.MatchString(text)
+	default:
+		_, ok := v.(map[string]any)
+		return ok
+	}
+}
+
+func hasAll(m map[string]any) bool {
+	return !slices.ContainsFunc(manifestKeys, func(key string) bool { _, ok := m[key]; return !ok })
+}
+
+// isList reports whether the items of a document are manifests.
+func isList(m map[string]any) bool {
+	items, _ := m["items"].([]any)
+	if len(items) == 0 {
+		return false
+	}
+	first, _ := items[0].(map[string]any)
+	return !slices.ContainsFunc(manifestKeys, func(key string) bool { return !fits(key, first[key]) })
+}
+
+func isEmpty(v any) bool { return v == nil || v == "" }
+
+// notMisspelt are keys that other formats have, although they resemble those of a manifest.
+var notMisspelt = map[string]bool{"appversion": true}
+
+// nearest returns the key of a document that differs from one of a manifest in case or by one letter.
+func nearest(m map[string]any, key string) string {
+	for _, other := range slices.Sorted(maps.Keys(m)) {
+		plain := strings.ToLower(strings.TrimSpace(other))
+		if !slices.Contains(manifestKeys, other) && !notMisspelt[plain] && isNear(plain, strings.ToLower(key)) && fits(key, m[other]) {
+			return other
+		}
+	}
+	return ""
+}
+
+// isNear reports whether two words are equal, or differ by one letter that is missing, added, wrong
+// or exchanged with the next.
+func isNear(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	a, b = a[i:], b[i:]
+	switch {
+	case a == b, len(b) == 1:
+		return true
+	case len(a) < len(b):
+		return a == b[1:]
+	}
+	return a[1:] == b[1:] || len(a) > 1 && len(b) > 1 && a[0] == b[1] && a[1] == b[0] && a[2:] == b[2:]
+}

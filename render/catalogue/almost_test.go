@@ -1,0 +1,221 @@
+package catalogue_test
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"headgate.dev/headgate/render/catalogue"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestRefusesAlmost proves that a document which is probably meant as a manifest is an error with
+// its line: reading it as nothing would prune what it declared before.
+func TestRefusesAlmost(t *testing.T) {
+	const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
+	secret := object("v1", "Secret", "a")
+	swap := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(secret) }
+	cases := map[string]struct {
+		reason string
+		file   string // "" is a.yaml
+		text   string
+		want   string // the beginning of the error
+	}{
+		"CaseOfAPIVersion": {"the issue's example", "", swap("apiVersion", "apiversion"), "a.yaml:1: the key apiversion is misspelt: write apiVersion"},
+		"CaseOfKind":       {"the issue's example", "", swap("kind", "Kind"), "a.yaml:2: the key Kind is misspelt: write kind"},
+		"LetterMore":       {"the issue's example", "", swap("kind", "kindd"), "a.yaml:2: the key kindd is misspelt: write kind"},
+		"LetterLess":       {"one letter is missing", "", swap("apiVersion", "apiVersio"), "a.yaml:1: the key apiVersio is misspelt"},
+		"LetterWrong":      {"one letter is wrong", "", swap("kind", "kins"), "a.yaml:2: the key kins is misspelt"},
+		"LettersExchanged": {"two letters changed places", "", swap("kind", "knid"), "a.yaml:2: the key knid is misspelt"},
+		"Metadata":         {"without metadata an object has no name", "", swap("metadata", "metdata"), "a.yaml:1: Secret has no metadata.name"},
+		"TwoMisspelt":      {"one key is right, two are not", "", swap("apiVersion", "apiversion", "kind", "Kind"), "a.yaml:1: the key apiversion is misspelt"},
+		"AllMisspelt":      {"a program that writes all keys in upper case", "", swap("apiVersion", "ApiVersion", "kind", "Kind", "metadata", "Metadata"), "a.yaml:1: the key ApiVersion is misspelt"},
+		"OneAndOneNear":    {"metadata is missing, too", "", "kind: Secret\napiversion: v1\n", "a.yaml:2: the key apiversion is misspelt"},
+		"NoAPIVersion":     {"two of the three keys", "", swap("apiVersion: v1\n", ""), "a.yaml:1: this document has kind and metadata, but no apiVersion"},
+		"NoKind":           {"two of the three keys", "", swap("kind: Secret\n", ""), "a.yaml:1: this document has apiVersion and metadata, but no kind"},
+		"NoMetadata":       {"two of the three keys", "", "apiVersion: v1\nkind: Secret\n", "a.yaml:1: Secret has no metadata.name"},
+		"EmptyAPIVersion":  {"the issue's example", "", swap("v1", `""`), "a.yaml:1: apiVersion is empty"},
+		"NullAPIVersion":   {"a value that was not filled in", "", swap("v1", ""), "a.yaml:1: apiVersion is empty"},
+		"EmptyKind":        {"the same of the kind", "", swap("Secret", `""`), "a.yaml:2: kind is empty"},
+		"NumberAPIVersion": {"1 instead of v1", "", swap("v1", "1"), "a.yaml:1: apiVersion is not as a manifest has it"},
+		"ListKind":         {"a kind is a text", "", swap("Secret", "[Secret]"), "a.yaml:2: kind is not as a manifest has it"},
+		"SecondDocument":   {"the line is that of the document", "", documents("a: b", secret, swap("kind", "kindd")), "a.yaml:10: the key kindd is misspelt"},
+		"JSON":             {"JSON is read alike", "a.json", `{"apiVersion": "v1", "Kind": "Secret", "metadata": {"name": "a"}}`, "a.json:1: the key Kind is misspelt"},
+		"BrokenJSON":       {"what looks like a manifest must be one", "a.json", `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"},}`, "a.json:1: cannot decode"},
+		"Item":             {"an item of a List", "", "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(swap("kind", "Kind")), "\n", "\n  "), "a.yaml:5: the key Kind is misspelt"},
+		"ListWithoutKind":  {"a List that is none loses all its items", "", "apiVersion: v1\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(secret), "\n", "\n  "), "a.yaml:3: this document has manifests as its items"},
+		"Pointer":          {"the issue's example", "", pointer, "a.yaml: cannot read: it is a Git LFS pointer"},
+		"PointerJSON":      {"of any file that is read", "a.json", pointer, "a.json: cannot read: it is a Git LFS pointer"},
+		"PointerPackage":   {"without its metadata a package is plain CRDs", "crossplane.yaml", pointer, "crossplane.yaml: cannot read: it is a Git LFS pointer"},
+		"PointerIgnore":    {"what it was meant to leave out would be applied", ".headgateignore", pointer, ".headgateignore: cannot read: it is a Git LFS pointer"},
+		"PointerKustomize": {"what it builds is not known", "kustomization.yaml", pointer, "kustomization.yaml: cannot read: it is a Git LFS pointer"},
+		"PackageMisspelt":  {"without its metadata a package is plain CRDs", "crossplane.yaml", strings.Replace(safeProvider, "apiVersion", "apiversion", 1), "crossplane.yaml:1: the key apiversion is misspelt"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			file := tc.file
+			if file == "" {
+				file = "a.yaml"
+			}
+			got := problemsOf(t, name, map[string]string{file: tc.text, "other.yaml": object("v1", "ConfigMap", "other")})
+			if len(got) != 1 || !strings.HasPrefix(got[0], tc.want) {
+				t.Errorf("%s\nwant one error %q, got:\n%s", tc.reason, tc.want, strings.Join(got, "\n"))
+			}
+		})
+	}
+}
+
+// TestNoFalseAlarm proves that files of other programs, as public repositories have them, are no
+// errors: they are skipped and counted.
+func TestNoFalseAlarm(t *testing.T) {
+	files := map[string]string{
+		"chart/Chart.yaml":                 "apiVersion: v2\nname: shop\nversion: 0.1.0\nappVersion: v1\ntype: application\n",
+		"chart/values.yaml":                "kind: Deployment\nmetadata:\n  labels: {a: b}\nimage: x\n",
+		"chart/values.schema.json":         `{"$schema": "https://json-schema.org/draft-07/schema#", "properties": {"kind": {"type": "string"}}}`,
+		"chart/ci/test-values.yaml":        "kind: DaemonSet\nmetadata: {}\n",
+		"chart/templates/deployment.yaml":  "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {{ include \"x\" . }}\n{{- if .Values.a }}\n{{- end }}\n",
+		"chart/templates/tests/test.yaml":  "{{- if .Values.a }}\nkind: Pod\n",
+		"values/prod.yaml":                 "kind: DaemonSet\nreplicas: 3\n",
+		"values-prod.yaml":                 "apiVersion: apps/v1\nkind: DaemonSet\n",
+		"one/kind.yaml":                    "kind: DaemonSet\nappVersion: v1\n",
+		"one/apiversion.yaml":              "apiVersion: v1\ngroups: []\n",
+		"one/metadata.yaml":                "metadata: {a: b}\nbind: 0.0.0.0\nfind: x y\n",
+		"kubeconfig.yaml":                  "apiVersion: v1\nkind: Config\nclusters: []\nusers: []\ncontexts: []\ncurrent-context: a\n",
+		"audit.yaml":                       "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: None\n",
+		"kind.yaml":                        "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nname: a\nnodes: []\n",
+		"k3d.yaml":                         "apiVersion: k3d.io/v1alpha5\nkind: Simple\nmetadata:\n  name: a\n",
+		"eksctl.yaml":                      "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata:\n  name: a\n",
+		"kubeadm.yaml":                     "apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\n",
+		"talos/machine.yaml":               "version: v1alpha1\nmachine: {type: worker}\ncluster: {}\n",
+		"talos/volume.yaml":                "apiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\n",
+		"review.json":                      `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {}}`,
+		"kuttl/kuttl-test.yaml":            "apiVersion: kuttl.dev/v1beta1\nkind: TestSuite\ntestDirs: []\n",
+		"kuttl/a/00-step.yaml":             "apiVersion: kuttl.dev/v1beta1\nkind: TestStep\ncommands: []\n",
+		"kuttl/a/00-assert.yaml":           "apiVersion: v1\nkind: Pod\nstatus: {phase: Running}\n",
+		"kuttl/a/00-errors.yaml":           "kind: Pod\nmetadata:\n  labels: {a: b}\n",
+		"catalog-info.yaml":                "apiVersion: backstage.io/v1alpha1\nkind: Component\nmetadata:\n  name: shop\nspec: {type: service}\n",
+		"score.yaml":                       "apiVersion: score.dev/v1b1\nmetadata:\n  name: a\ncontainers: {}\n",
+		"skaffold.yaml":                    "apiVersion: skaffold/v4beta6\nkind: Config\nbuild: {}\n",
+		"garden.yml":                       "apiVersion: garden.io/v1\nkind: Project\nname: a\n",
+		"devfile.yaml":                     "apiVersion: 1.0.0\nmetadata: {generateName: a-}\n",
+		"devfile2.yaml":                    "schemaVersion: 2.2.0\nmetadata: {name: a}\n",
+		"grafana/datasources.yaml":         "apiVersion: 1\ndatasources: []\n",
+		"grafana/dashboard.json":           `{"annotations": {"list": []}, "title": "x", "version": 1, "schemaVersion": 36, "panels": []}`,
+		"gcp.json":                         `{"kind": "compute#instance", "name": "a", "metadata": {"kind": "compute#metadata"}}`,
+		"gcp-list.json":                    `{"kind": "storage#objects", "items": [{"kind": "storage#object", "metadata": {}}]}`,
+		"arm.json":                         `{"apiVersion": "2019-06-01", "kind": "StorageV2", "name": "a"}`,
+		"cloudformation.yaml":              "AWSTemplateFormatVersion: '2010-09-09'\nMetadata: {a: b}\nResources:\n  A: {Type: x, Properties: {B: !Sub \"${A}\"}}\n",
+		"docker-compose.yml":               "version: \"3\"\nservices:\n  a: {image: b}\n",
+		"openapi.yaml":                     "openapi: 3.0.0\ninfo: {title: a, version: v1}\npaths: {}\n",
+		"package.json":                     `{"name": "a", "version": "1.0.0", "scripts": {}}`,
+		"tsconfig.json":                    "{\n  // as strict as can be\n  \"compilerOptions\": {\"strict\": true,},\n}\n",
+		"settings.json":                    "{\n  \"a\": 1, /* b */\n}\n",
+		"mkdocs.yml":                       "site_name: x\nextensions:\n- emoji: !!python/name:material.twemoji\n",
+		"workflow.yml":                     "on: push\njobs:\n  a: {steps: [{run: \"echo ${{ github.sha }}\"}]}\n",
+		"patch.yaml":                       "- op: replace\n  path: /metadata/name\n  value: x\n",
+		"list.json":                        `[{"apiVersion": "v1", "kind": "Pod"}]`,
+		"text.yaml":                        "just words\n",
+		"Taskfile.yml":                     "version: '3'\ntasks: {}\n",
+		"overlays/local/not-built.yaml":    "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: []\n",
+		"grouped/controller-settings.yaml": "apiVersion: controller-runtime.sigs.k8s.io/v1alpha1\nkind: ControllerManagerConfig\nhealth: {}\n",
+	}
+	c, err := catalogue.Read(tree(files), "", catalogue.Options{})
+	var problems catalogue.Errors
+	if errors.As(err, &problems) {
+		for _, p := range problems {
+			t.Error(p)
+		}
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Objects) > 0 || len(c.Findings) > 0 {
+		t.Errorf("want neither objects nor findings, got %v, %v", c.Objects, c.Findings)
+	}
+	skipped := map[string]bool{}
+	for _, o := range c.Omitted {
+		skipped[o.Origin.Path] = true
+	}
+	for file := range files {
+		if !skipped[file] {
+			t.Errorf("%s is not among what is omitted", file)
+		}
+	}
+	total := 0
+	for _, n := range c.Skipped {
+		total += n
+	}
+	if total != len(files) {
+		t.Errorf("%d files, %d skipped: %v", len(files), total, c.Skipped)
+	}
+}
+
+// TestOmits proves that the catalogue names what was skipped on purpose: by its identity where the
+// document tells it, and else by its path.
+func TestOmits(t *testing.T) {
+	secret := object("v1", "Secret", "a")
+	files := tree(map[string]string{
+		".headgateignore":        "ignored.yaml\n/drafts/\n",
+		"ignored.yaml":           secret,
+		"drafts/deep/a.yaml":     secret,
+		"drafts/a.xpkg":          "x",
+		"local.yaml":             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: l\n  namespace: prod\n  annotations:\n    config.kubernetes.io/local-config: \"true\"\n",
+		"flux.yaml":              object("source.toolkit.fluxcd.io/v1", "GitRepository", "a"),
+		"sops.yaml":              secret + "data:\n  a: ENC[AES256_GCM,data:x]\nsops:\n  mac: x\n",
+		"whole.yaml":             "apiVersion: ENC[AES256_GCM,data:x]\nkind: ENC[AES256_GCM,data:x]\nsops: {mac: x}\n",
+		"named.yaml":             strings.Replace(secret, "name: a", "name: ENC[AES256_GCM,data:x]", 1) + "sops:\n  mac: x\n",
+		"notes.yaml":             documents("a: b", object("v1", "ConfigMap", "wanted")),
+		"toy/crossplane.yaml":    safeProvider,
+		"toy/config.yaml":        object("v1", "ConfigMap", "shipped"),
+		"toy/examples/a.yaml":    secret,
+		"k/kustomization.yaml":   "resources: [a.yaml, l.yaml]\nnamespace: prod\n",
+		"k/a.yaml":               object("v1", "ConfigMap", "k"),
+		"k/l.yaml":               object("v1", "ConfigMap", "k-local") + "  annotations: {config.kubernetes.io/local-config: \"true\"}\n",
+		"k/removed.yaml":         object("v1", "ConfigMap", "not-built"),
+		"chart/Chart.yaml":       "apiVersion: v2\nname: x\n",
+		"chart/templates/a.yaml": "{{ x }}",
+	})
+	link(files, "link.yaml", "module")
+	c, err := catalogue.Read(files, "", catalogue.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, o := range c.Omitted {
+		text := o.Origin.String() + " " + string(o.Why)
+		if o.ID.Name != "" {
+			text += " " + o.ID.String()
+		}
+		got = append(got, text)
+	}
+	want := []string{
+		"chart/Chart.yaml:1 no Kubernetes manifest",
+		"chart/templates/a.yaml template of a Helm chart",
+		"drafts/a.xpkg listed in .headgateignore",
+		"drafts/deep/a.yaml listed in .headgateignore",
+		"flux.yaml:1 object of Flux or Argo CD GitRepository.source.toolkit.fluxcd.io/a",
+		"ignored.yaml listed in .headgateignore",
+		"k/l.yaml local configuration (config.kubernetes.io/local-config)",
+		"link.yaml symbolic link",
+		"local.yaml:1 local configuration (config.kubernetes.io/local-config) ConfigMap/prod/l",
+		"module submodule",
+		"named.yaml:1 encrypted with SOPS",
+		"notes.yaml:1 no Kubernetes manifest",
+		"sops.yaml:1 encrypted with SOPS Secret/a",
+		"toy/config.yaml:1 not installed from a package ConfigMap/shipped",
+		"toy/crossplane.yaml:1 metadata of a package Provider.meta.pkg.crossplane.io/provider-toy",
+		"toy/examples/a.yaml example, test or build input of a package",
+		"whole.yaml:1 encrypted with SOPS",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Omitted (-want +got):\n%s", diff)
+	}
+}
+
+// link adds a symbolic link and a submodule to a tree.
+func link(files fstest.MapFS, symlink, submodule string) {
+	files[symlink] = &fstest.MapFile{Data: []byte("elsewhere.yaml"), Mode: fs.ModeSymlink}
+	files[submodule] = &fstest.MapFile{Mode: fs.ModeIrregular}
+}

@@ -1,0 +1,90 @@
+package catalogue
+
+import (
+	"path"
+	"regexp"
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+)
+
+// A Helm chart is a directory with a Chart.yaml. Its templates are not YAML.
+const (
+	chartFile      = "Chart.yaml"
+	chartTemplates = "templates"
+)
+
+// programs are the API groups of documents that a program reads from a file. No API server serves
+// them.
+var programs = map[string]bool{
+	"admission.k8s.io":                     true, // AdmissionReview
+	"apiserver.config.k8s.io":              true,
+	"apiserver.k8s.io":                     true,
+	"audit.k8s.io":                         true,
+	"backstage.io":                         true,
+	"builtin":                              true, // transformers of kustomize
+	"chainsaw.kyverno.io":                  true,
+	"cli.kyverno.io":                       true,
+	"client.authentication.k8s.io":         true,
+	"controller-runtime.sigs.k8s.io":       true,
+	"credentialprovider.kubelet.k8s.io":    true,
+	"ctlptl.dev":                           true,
+	"eksctl.io":                            true,
+	"garden.io":                            true,
+	"imagepolicy.k8s.io":                   true,
+	"imgpkg.carvel.dev":                    true,
+	"k0sctl.k0sproject.io":                 true,
+	"k3d.io":                               true,
+	"kapp.k14s.io":                         true,
+	"kbld.k14s.io":                         true,
+	"kind.x-k8s.io":                        true,
+	"kpt.dev":                              true,
+	"krew.googlecontainertools.github.com": true,
+	"kubeadm.k8s.io":                       true,
+	"kubecontrollermanager.config.k8s.io":  true,
+	"kubelet.config.k8s.io":                true,
+	"kubeone.k8c.io":                       true,
+	"kubeproxy.config.k8s.io":              true,
+	"kubescheduler.config.k8s.io":          true,
+	"kuttl.dev":                            true,
+	"score.dev":                            true,
+	"scorecard.operatorframework.io":       true,
+	"skaffold":                             true,
+	"vendir.k14s.io":                       true,
+}
+
+// isProgram reports whether a document is for a program: by its group, or because it is a kubeconfig.
+func isProgram(group, version, kind string) bool {
+	return programs[group] || group == "" && version == "v1" && kind == "Config"
+}
+
+var (
+	versions    = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
+	valuesFiles = regexp.MustCompile(`(?i)(^|[-_.])values([-_.]|$)`)
+	kuttlSteps  = regexp.MustCompile(`^[0-9]+-(assert|errors?)(-[^/]*)?$`)
+)
+
+func isVersion(version string) bool { return versions.MatchString(version) }
+
+// lacksName reports whether a document would have to have a name, and has none.
+func lacksName(what fate, h manifest.Header) bool {
+	switch what {
+	case native, converted, policy, webhook, apply:
+		return h.Name == ""
+	}
+	return false
+}
+
+// isForProgram reports whether a document without a name is for a program: by its file, or because
+// its version is none of Kubernetes. The core group has one version, v1; Talos writes v1alpha1.
+func isForProgram(d *manifest.Document) bool {
+	group, version := groupVersion(d.Header.APIVersion)
+	return isProgramFile(d.Origin.Path) || !isVersion(version) || group == "" && version != "v1"
+}
+
+// isProgramFile reports whether a file is one that a program reads, whatever it looks like: values
+// of a Helm chart, or what a step of kuttl expects.
+func isProgramFile(name string) bool {
+	base := strings.TrimSuffix(path.Base(name), path.Ext(name))
+	return valuesFiles.MatchString(base) || kuttlSteps.MatchString(base) || path.Base(name) == chartFile
+}
