@@ -39,6 +39,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		Offline:   true,
 		Counts:    b.Counts != nil,
 	}
+	seen.Inventory.Record.Policies = policyFiles(b.Base, nil)
 	base := make(map[manifest.ID]render.Object, len(b.Base.Objects))
 	wanted := make(map[manifest.ID]bool, len(want.Objects))
 	for _, o := range want.Objects {
@@ -64,6 +65,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		}
 		seen.Objects[o.ID] = live
 		entry := applied(live, seen.digest(o))
+		entry.Path = o.Origin.Path
 		var err error
 		if entry.Policy, err = policyOf(o); err != nil {
 			return Observed{}, err

@@ -41,6 +41,7 @@ type Record struct {
 	Format   int      `json:"format"`             // 0 is an inventory of a binary that did not record it
 	Writer   string   `json:"writer,omitempty"`   // the version of Headgate that wrote the inventory
 	Packages []string `json:"packages,omitempty"` // the directories that were packages in the last applied commit, sorted
+	Policies []string `json:"policies,omitempty"` // the files that declared policies in the last applied commit, sorted
 
 	// Definitions are fingerprints of what packages declared that were applied once, by directory: also
 	// of packages that are gone, whose definitions may come back as something else.
@@ -164,6 +165,7 @@ func (p Plan) Intent(have Inventory) Inventory {
 		e.Strategy, e.Actuation, e.Reconcile, e.Policy = "Apply", "Pending", reconcilePending, s.Policy
 		next.Entries[s.ID] = e
 	}
+	p.locate(&next)
 	return next
 }
 
@@ -181,6 +183,7 @@ func (p Plan) Settled(have Inventory, done []Outcome) Inventory {
 			next.Entries[s.ID] = s.Renew
 		}
 	}
+	p.locate(&next)
 	leaves := map[manifest.ID]bool{} // what is taken back was never ours
 	for _, s := range p.Steps {
 		_, owned := have.Entries[s.ID]

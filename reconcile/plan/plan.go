@@ -128,7 +128,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		if err != nil {
 			return Plan{}, err
 		}
-		if a.Retained != "" && seen.Terms.TakeBack && !a.Paused && !seen.Looks {
+		if a.Retained != "" && seen.takesBack(want) && !a.Paused && !seen.Looks {
 			entry, live := seen.Inventory.Entries[a.ID], seen.Objects[a.ID]
 			if live == nil { // somebody else took it back
 				p.Gone = append(p.Gone, a.ID)
@@ -151,6 +151,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 			p.Gone = append(p.Gone, a.ID)
 		}
 	}
+	p.Stale = p.Stale || p.locates(seen.Inventory)
 	p.note(asked, first, seen)
 	p.unwanted(wanted, renamed, nameless, seen)
 	if seen.Looks {
@@ -196,6 +197,7 @@ func (p *Plan) note(asked []Asked, first order, seen Observed) {
 		}
 	}
 	p.Notes = append(p.Notes, unprotected(asked, first, seen)...)
+	p.Notes = append(p.Notes, noteSkippedPolicy(want, seen)...)
 	p.Notes = append(p.Notes, packageDiffers(want, seen.Upstream)...)
 	p.Notes = append(p.Notes, upgradesPending(want, seen.Upstream)...)
 	p.Notes = append(p.Notes, seen.Upgrades.notes(seen)...)
@@ -236,6 +238,9 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 // handover, what makes the CRDs now owns them.
 func (p Plan) released(id manifest.ID, live metav1.Object, have Inventory) bool {
 	if have.Owner != "" && have.Owner != p.Want.Owner && (id.IsCRD() || id.IsMRD() || id == MRAP(id.Name) || IsPackage(id)) {
+		return true
+	}
+	if isInstalled(live) && slices.ContainsFunc(p.Want.Left, func(l render.Left) bool { return l.ID == id }) {
 		return true
 	}
 	if p.Want.Owner != render.OwnerCrossplane || !id.IsCRD() {

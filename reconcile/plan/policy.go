@@ -62,9 +62,11 @@ func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 		}
 		if entry.UID != live.GetUID() || entry.Policy != a.Policy {
 			s.Renew = Entry{UID: live.GetUID(), Policy: a.Policy, Proof: seen.proof(a.Policy, live), Strategy: "Apply", Actuation: "Skipped", Reconcile: "Unknown"}
+			s.Renew.Path, s.Renew.unknown = entry.Path, entry.unknown
 		}
 	case tried:
 		now := Entry{UID: live.GetUID(), Digest: s.Digest, Mark: Mark(live), Policy: a.Policy, Proof: seen.proof(a.Policy, live), Strategy: "Apply", Actuation: "Skipped", Reconcile: "Succeeded"}
+		now.Path, now.unknown = entry.Path, entry.unknown
 		if now != entry {
 			s.Renew = now
 		}

@@ -44,7 +44,7 @@ func ProviderRevision(name string) manifest.ID {
 
 // takeBack adds the steps that take definitions back that Crossplane made active.
 func (p *Plan) takeBack(seen Observed) {
-	if !seen.Terms.TakeBack || p.Want.Owner != render.OwnerCrossplane || seen.Offline || seen.Looks || p.Ends != NoEnding || p.Want.Partial {
+	if !seen.takesBack(p.Want) || p.Want.Owner != render.OwnerCrossplane || seen.Offline || seen.Looks || p.Ends != NoEnding || p.Want.Partial {
 		return
 	}
 	up := seen.Upstream

@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"bytes"
 	"path"
 	"regexp"
 	"strings"
@@ -13,6 +14,19 @@ const (
 	chartFile      = "Chart.yaml"
 	chartTemplates = "templates"
 )
+
+// isTemplate reports whether a file that cannot be read is a template of a Helm chart. A file that is
+// YAML all the same is read like any other.
+func (w *walk) isTemplate(name string) bool {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if path.Base(dir) != chartTemplates || !w.isFile(path.Join(path.Dir(dir), chartFile)) {
+			continue
+		}
+		raw, err := w.reader.Bytes(name)
+		return err == nil && bytes.Contains(raw, []byte("{{"))
+	}
+	return false
+}
 
 // programs are the API groups of documents that a program reads from a file. No API server serves
 // them.

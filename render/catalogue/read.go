@@ -132,7 +132,13 @@ func (w *walk) read() {
 		w.found[at[i]].documents, trouble[at[i]] = documents, err
 	})
 	for i, err := range trouble {
-		if err != nil {
+		switch {
+		case err == nil:
+		case w.isTemplate(w.found[i].path):
+			w.found[i].failed = true
+			w.skipped[HelmTemplate]++
+			w.omit(HelmTemplate, manifest.Origin{Path: w.found[i].path}, manifest.Header{})
+		default:
 			w.found[i].failed = true
 			w.problems = append(w.problems, Error{Origin: manifest.Origin{Path: w.found[i].path}, Err: err})
 		}
@@ -208,6 +214,10 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 	case unknown:
 		group, _ := groupVersion(d.Header.APIVersion)
 		s.refuse(d.Origin, fmt.Errorf("%s is not known in version %s: only %s/%s is", d.Header.Kind, d.Header.APIVersion, group, versionOf(group)))
+		return
+	}
+	if d.Header.Kind == "List" && d.Header.APIVersion == "v1" {
+		s.refuse(placeOf(d, "items"), errors.New("items of a List must be a list: correct it, or remove the document"))
 		return
 	}
 	if d.Header.Name == "" {

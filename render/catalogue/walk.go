@@ -153,8 +153,6 @@ func (w *walk) directory(dir string, in *Package) {
 			w.omit(Symlink, manifest.Origin{Path: full}, manifest.Header{})
 		case e.IsDir() && in != nil && isBuildInput(name):
 			w.skipAll(full, BuildInput)
-		case e.IsDir() && name == chartTemplates && isRegular(chartFile):
-			w.skipAll(full, HelmTemplate)
 		case e.IsDir():
 			w.directory(full, in)
 		case !e.Type().IsRegular():

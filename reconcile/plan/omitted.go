@@ -1,0 +1,169 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// What a commit contains and Headgate skips on purpose was not removed: a Secret that is encrypted
+// now, a file that is ignored now or became a symbolic link. An object that came from it stays.
+
+// guardOmitted retains such objects.
+const guardOmitted = "omitted"
+
+// omitted retains what came from something that the commit still contains, and that is skipped.
+func omitted(s Step, c Case) Ruling {
+	if c.Seen.Ends != NoEnding || s.TakesBack || s.Deleting || c.lettingGo(s) {
+		return allowed
+	}
+	for _, l := range c.Want.Left {
+		if l.ID == s.ID {
+			return Ruling{Answer: Retained, Reason: fmt.Sprintf("Crossplane is to install it with package %s (%s), and has not taken it over yet", l.Package, l.Origin)}
+		}
+	}
+	o, found := stillIn(c.Want.Omitted, s.ID, c.Seen.Inventory.Entries[s.ID].Path, c.Seen.Space)
+	if !found {
+		return allowed
+	}
+	return Ruling{Answer: Retained, Reason: fmt.Sprintf("it came from %s, which the commit still contains and Headgate skips: %s; delete that if the object is to go", o.Origin, o.Why)}
+}
+
+// stillIn returns what a commit skips of an object: the document that declares it, or all of the
+// path that it came from. The path is "" where the inventory is older than paths. The space is the
+// namespace of what names none.
+func stillIn(all []catalogue.Omitted, id manifest.ID, path, space string) (catalogue.Omitted, bool) {
+	i := slices.IndexFunc(all, func(o catalogue.Omitted) bool {
+		if o.ID == (manifest.ID{}) {
+			return covers(o.Origin.Path, path)
+		}
+		return isOf(o.ID, id, space)
+	})
+	if i < 0 {
+		return catalogue.Omitted{}, false
+	}
+	return all[i], true
+}
+
+// isOf reports whether a document with this identity declares an object. It may leave the namespace
+// out, and it may name one although the kind has none.
+func isOf(document, object manifest.ID, space string) bool {
+	switch {
+	case object.Namespace == "":
+		document.Namespace = ""
+	case document.Namespace == "":
+		document.Namespace = cmp.Or(space, object.Namespace) // between two commits, any may be meant
+	}
+	return document == object
+}
+
+// covers reports whether a path is that of a file, or lies below it.
+func covers(of, path string) bool {
+	below, ok := strings.CutPrefix(path, of)
+	return path != "" && ok && (below == "" || below[0] == '/')
+}
+
+// pathOf returns the file of the commit that declares the object of a step; "" where it is not known,
+// or does not stay the same: a package of a registry has its version in the path.
+func (p Plan) pathOf(s Step) string {
+	if _, pulled := p.Want.Within(s.Origin); pulled {
+		return ""
+	}
+	return s.Origin.Path
+}
+
+// locate records where the objects of the plan come from, and the policies of the commit.
+func (p Plan) locate(next *Inventory) {
+	for _, s := range p.Steps {
+		e, owned := next.Entries[s.ID]
+		if path := p.pathOf(s); owned && path != "" && path != e.Path {
+			e.Path = path
+			next.Entries[s.ID] = e
+		}
+	}
+	if p.Ends == NoEnding {
+		next.Record.Policies = policyFiles(p.Want, next.Record.Policies)
+	}
+}
+
+// locates reports whether the plan knows of a path that an inventory does not have.
+func (p Plan) locates(have Inventory) bool {
+	if p.Looks || p.Offline || p.Ends != NoEnding || len(have.Entries) == 0 {
+		return false
+	}
+	return !slices.Equal(have.Record.Policies, policyFiles(p.Want, have.Record.Policies)) ||
+		slices.ContainsFunc(p.Steps, func(s Step) bool {
+			e, owned := have.Entries[s.ID]
+			path := p.pathOf(s)
+			return owned && path != "" && path != e.Path
+		})
+}
+
+// mostPolicyFiles bounds the record, which is stored as an annotation.
+const mostPolicyFiles = 500
+
+// anywhere stands for more files than are recorded.
+const anywhere = "."
+
+// policyFiles returns the files that declare policies, sorted: those of the commit, and those that
+// were recorded and that the commit skips now.
+func policyFiles(want render.Desired, recorded []string) []string {
+	var files []string
+	for _, path := range recorded {
+		if _, found := skippedPolicy(want.Omitted, []string{path}); found {
+			files = append(files, path)
+		}
+	}
+	for _, policy := range want.Policies {
+		if _, pulled := want.Within(policy.Origin); !pulled {
+			files = append(files, policy.Origin.Path)
+		}
+	}
+	slices.Sort(files)
+	files = slices.Compact(files)
+	if len(files) > mostPolicyFiles {
+		return []string{anywhere}
+	}
+	return files
+}
+
+// skippedPolicy returns what a commit skips of the files that declared policies. What a policy named
+// that is skipped is not known, so nothing is deactivated.
+func skippedPolicy(all []catalogue.Omitted, files []string) (catalogue.Omitted, bool) {
+	for _, o := range all {
+		if o.ID != (manifest.ID{}) && o.ID != MRAP(o.ID.Name) {
+			continue
+		}
+		if slices.ContainsFunc(files, func(path string) bool { return path == anywhere || covers(o.Origin.Path, path) }) {
+			return o, true
+		}
+	}
+	return catalogue.Omitted{}, false
+}
+
+// takesBack reports whether definitions that no policy names are deactivated.
+func (o Observed) takesBack(want render.Desired) bool {
+	if !o.Terms.TakeBack {
+		return false
+	}
+	_, skipped := skippedPolicy(want.Omitted, o.Inventory.Record.Policies)
+	return !skipped
+}
+
+// noteSkippedPolicy tells why nothing is deactivated.
+func noteSkippedPolicy(want render.Desired, seen Observed) []manifest.Finding {
+	o, skipped := skippedPolicy(want.Omitted, seen.Inventory.Record.Policies)
+	if !skipped || !seen.Terms.TakeBack {
+		return nil
+	}
+	return []manifest.Finding{{
+		Rule: "policy-skipped", Severity: manifest.Warning, Origin: o.Origin,
+		Message: fmt.Sprintf("this declared a policy, and is skipped now: %s; what the policy names is not known, so nothing is deactivated", cmp.Or(string(o.Why), "skipped")),
+		Fix:     "delete the file if the policy is to go",
+	}}
+}

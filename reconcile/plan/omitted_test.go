@@ -1,0 +1,210 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestStillIn(t *testing.T) {
+	secret := manifest.ID{Kind: "Secret", Namespace: "team", Name: "db"}
+	as := func(why catalogue.Why, path string, id manifest.ID) catalogue.Omitted {
+		return catalogue.Omitted{Why: why, Origin: manifest.Origin{Path: path, Line: 1}, ID: id}
+	}
+	cases := map[string]struct {
+		reason  string
+		omitted catalogue.Omitted
+		object  manifest.ID
+		path    string
+		want    bool
+	}{
+		"SameIdentity": {"the Secret is encrypted now; an old inventory has no path", as(catalogue.Encrypted, "a.yaml", secret), secret, "", true},
+		"MovedToo":     {"the file has another name, the Secret has not", as(catalogue.Encrypted, "b.yaml", secret), secret, "a.yaml", true},
+		"NamespaceLeftOut": {
+			"it gets the default namespace", as(catalogue.Encrypted, "a.yaml", manifest.ID{Kind: "Secret", Name: "db"}),
+			manifest.ID{Kind: "Secret", Namespace: "default", Name: "db"}, "", true,
+		},
+		"OtherNamespace": {
+			"what leaves its namespace out is none of another one", as(catalogue.Encrypted, "a.yaml", manifest.ID{Kind: "Secret", Name: "db"}), secret, "a.yaml", false,
+		},
+		"NamespaceOfClusterScoped": {
+			"an API server leaves it out", as(catalogue.LocalOnly, "a.yaml", manifest.ID{Kind: "Namespace", Namespace: "default", Name: "a"}),
+			manifest.ID{Kind: "Namespace", Name: "a"}, "", true,
+		},
+		"OtherName":      {"the document declares something else, so the object was removed", as(catalogue.Encrypted, "a.yaml", manifest.ID{Kind: "Secret", Namespace: "team", Name: "new"}), secret, "a.yaml", false},
+		"OtherGroup":     {"a kind of another group is another kind", as(catalogue.OtherTool, "a.yaml", manifest.ID{Group: "example.org", Kind: "Secret", Namespace: "team", Name: "db"}), secret, "a.yaml", false},
+		"File":           {"the file is ignored, so it is not read", as(catalogue.Ignored, "apps/a.yaml", manifest.ID{}), secret, "apps/a.yaml", true},
+		"Directory":      {"the directory became a submodule", as(catalogue.Submodule, "apps", manifest.ID{}), secret, "apps/db/a.yaml", true},
+		"Image":          {"the documents of an image are below it", as(catalogue.Ignored, "toy.xpkg", manifest.ID{}), secret, "toy.xpkg/package.yaml", true},
+		"OtherFile":      {"another file of the same prefix", as(catalogue.Ignored, "apps/a", manifest.ID{}), secret, "apps/a.yaml", false},
+		"OtherDirectory": {"another directory of the same prefix", as(catalogue.Symlink, "apps", manifest.ID{}), secret, "apps2/a.yaml", false},
+		"NoPath":         {"an inventory without paths knows identities only", as(catalogue.Ignored, "a.yaml", manifest.ID{}), secret, "", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, got := stillIn([]catalogue.Omitted{as(catalogue.NotManifest, "unrelated.yaml", manifest.ID{}), tc.omitted}, tc.object, tc.path, "default")
+			if got != tc.want {
+				t.Errorf("%s: stillIn(...) = %t, want %t", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestOmitted proves, for every way in which a commit can skip what an object came from, that the
+// object is retained and reported, and stays in the inventory; and that it goes once it was removed.
+func TestOmitted(t *testing.T) {
+	const text = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\n  namespace: default\n"
+	const kept = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: kept\n  namespace: default\n"
+	cases := map[string]struct {
+		reason string
+		head   map[string]string
+		want   string // a part of the reason; "" where it is pruned
+	}{
+		"Removed":       {"who deletes the file wants the object gone", nil, ""},
+		"Replaced":      {"the file declares another object", map[string]string{"apps/db.yaml": strings.ReplaceAll(text, "name: db", "name: other")}, ""},
+		"Encrypted":     {"SOPS encrypts values, and leaves the name", map[string]string{"apps/db.yaml": text + "sops: {mac: x}\n"}, "encrypted with SOPS"},
+		"EncryptedAll":  {"SOPS encrypts everything", map[string]string{"apps/db.yaml": "apiVersion: ENC[x]\nkind: ENC[x]\nsops: {mac: x}\n"}, "encrypted with SOPS"},
+		"EncryptedList": {"an item of a List is found by its identity", map[string]string{"list.yaml": "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {name: db}\n  sops: {mac: x}\n"}, "encrypted with SOPS"},
+		"Local":         {"the annotation asks not to apply it", map[string]string{"apps/db.yaml": text + "  annotations: {config.kubernetes.io/local-config: \"true\"}\n"}, "local configuration"},
+		"Ignored":       {"the file is listed", map[string]string{"apps/db.yaml": text, ".headgateignore": "db.yaml\n"}, "listed in .headgateignore"},
+		"IgnoredBelow":  {"the directory is listed", map[string]string{"apps/db.yaml": text, ".headgateignore": "/apps/\n"}, "listed in .headgateignore"},
+		"NotManifest":   {"the file holds something else", map[string]string{"apps/db.yaml": "a: b\n"}, "no Kubernetes manifest"},
+		"Program":       {"the file is one of a program now", map[string]string{"apps/db.yaml": "apiVersion: v1\nkind: Config\nclusters: []\n"}, "for a program"},
+		"Package":       {"the directory became a package, which does not install it", map[string]string{"apps/db.yaml": text, "apps/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: a}\n"}, "not installed from a package"},
+		"PackageAbove":  {"a directory above became a package", map[string]string{"apps/db.yaml": text, "crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: a}\n"}, "not installed from a package"},
+		"Kustomized":    {"a kustomization that does not name the file has it removed", map[string]string{"apps/db.yaml": text, "apps/kustomization.yaml": "resources: [kept.yaml]\n", "apps/kept.yaml": strings.ReplaceAll(kept, "kept", "other")}, ""},
+		"KustomizedLocally": {
+			"a kustomization drops what is local", map[string]string{
+				"apps/db.yaml": text + "  annotations: {config.kubernetes.io/local-config: \"true\"}\n", "apps/kustomization.yaml": "resources: [db.yaml]\n",
+			}, "local configuration",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.head = with(tc.head, "kept.yaml", kept)
+			base := desired(t, render.OwnerHeadgate, map[string]string{"apps/db.yaml": text, "kept.yaml": kept})
+			head := desired(t, render.OwnerHeadgate, tc.head)
+			seen, err := Baseline{Base: base, Sync: sync}.Observe(t.Context(), head)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := computed(t, head, seen)
+			id := manifest.ID{Kind: "Secret", Namespace: "default", Name: "db"}
+			i := slices.IndexFunc(p.Steps, func(s Step) bool { return s.ID == id })
+			if i < 0 {
+				t.Fatalf("%s\nno step on %s", tc.reason, id)
+			}
+			s := p.Steps[i]
+			switch {
+			case tc.want == "" && s.Action != Prune:
+				t.Errorf("%s\ngot %s: %s", tc.reason, s.Action, s.Reason)
+			case tc.want == "":
+			case s.Action != Keep || s.Cause != Retain || s.Guard != guardOmitted || !strings.Contains(s.Reason, tc.want):
+				t.Errorf("%s\ngot %s (%s, guard %q): %s", tc.reason, s.Action, s.Cause, s.Guard, s.Reason)
+			}
+			if _, stays := p.Settled(seen.Inventory, nil).Entries[id]; !stays {
+				t.Error("it has to stay in the inventory until it is gone")
+			}
+		})
+	}
+}
+
+func with(files map[string]string, name, text string) map[string]string {
+	all := map[string]string{name: text}
+	for name, text := range files {
+		all[name] = text
+	}
+	return all
+}
+
+// TestPaths proves that the inventory records where objects come from, once: neither an older
+// inventory nor a file that moved makes more than one write.
+func TestPaths(t *testing.T) {
+	files := map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n"}
+	want := desired(t, render.OwnerHeadgate, files)
+	seen := owning(t)
+	id := manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: "a"}
+	for _, o := range want.Objects {
+		live := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: o.ID.Namespace, Name: o.ID.Name, UID: "1",
+			Labels: map[string]string{SyncLabel: sync.Key()}, Annotations: map[string]string{InventoryAnnotation: sync.Key()},
+		}}
+		seen.Objects[o.ID] = live
+		seen.Inventory.Entries[o.ID] = applied(live, sync.Digest(o))
+	}
+	seen.Inventory.Owner, seen.Inventory.ResourceVersion = want.Owner, "1"
+
+	p := computed(t, want, seen)
+	if p.Writes() || !p.Remembers() {
+		t.Errorf("an inventory without paths is written once, and nothing else: writes %t, remembers %t", p.Writes(), p.Remembers())
+	}
+	seen.Inventory = p.Settled(seen.Inventory, nil)
+	if got := seen.Inventory.Entries[id].Path; got != "a.yaml" {
+		t.Errorf("the path is %q, want a.yaml", got)
+	}
+	if p = computed(t, want, seen); p.Remembers() {
+		t.Error("it is written in every pass")
+	}
+	moved := desired(t, render.OwnerHeadgate, map[string]string{"b/c.yaml": files["a.yaml"]})
+	if p = computed(t, moved, seen); !p.Remembers() {
+		t.Error("a file that moved has to be recorded")
+	}
+	seen.Inventory = p.Settled(seen.Inventory, nil)
+	if got := seen.Inventory.Entries[id].Path; got != "b/c.yaml" {
+		t.Errorf("the path is %q, want b/c.yaml", got)
+	}
+	if p = computed(t, moved, seen); p.Remembers() {
+		t.Error("a file that moved is written in every pass")
+	}
+}
+
+// TestSkippedPolicy proves that nothing is deactivated while a policy is skipped, however often the
+// inventory is written meanwhile.
+func TestSkippedPolicy(t *testing.T) {
+	const policy = "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata:\n  name: team\nspec:\n  activate: [buckets.example.org]\n"
+	base := desired(t, render.OwnerHeadgate, map[string]string{"policies/team.yaml": policy})
+	cases := map[string]struct {
+		reason string
+		head   map[string]string
+		goes   bool
+	}{
+		"Removed":     {"who deletes the policy wants the definition taken back", nil, true},
+		"OtherFile":   {"what is skipped was no policy", map[string]string{"docs/values.yaml": "a: b"}, true},
+		"Ignored":     {"the file is listed", map[string]string{"policies/team.yaml": policy, ".headgateignore": "team.yaml"}, false},
+		"Below":       {"the directory is listed", map[string]string{"policies/team.yaml": policy, ".headgateignore": "policies/"}, false},
+		"Encrypted":   {"SOPS took the policy for a secret", map[string]string{"policies/team.yaml": policy + "sops: {mac: x}\n"}, false},
+		"NotManifest": {"the file holds one key", map[string]string{"policies/team.yaml": "kind: Policy\n"}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			head := desired(t, render.OwnerHeadgate, tc.head)
+			seen, err := Baseline{Base: base, Sync: sync, Terms: Terms{TakeBack: true}}.Observe(t.Context(), head)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{"policies/team.yaml"}, seen.Inventory.Record.Policies); diff != "" {
+				t.Fatalf("recorded (-want +got):\n%s", diff)
+			}
+			for pass := range 2 {
+				p := computed(t, head, seen)
+				goes := slices.ContainsFunc(p.Steps, func(s Step) bool { return s.ID == CRD("buckets.example.org") && s.TakesBack })
+				if goes != tc.goes {
+					t.Errorf("%s\npass %d: taken back: %t", tc.reason, pass, goes)
+				}
+				if noted := slices.ContainsFunc(p.Notes, func(f manifest.Finding) bool { return f.Rule == "policy-skipped" }); noted == tc.goes {
+					t.Errorf("%s\npass %d: noted: %t", tc.reason, pass, noted)
+				}
+				if !tc.goes {
+					seen.Inventory = p.Settled(seen.Inventory, nil)
+				}
+			}
+		})
+	}
+}
