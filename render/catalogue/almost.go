@@ -25,7 +25,7 @@ func (s *sorting) refuseAlmost() {
 		if key != "" {
 			at = d.OriginOf(key)
 		}
-		s.refuse(at, fmt.Errorf("%s: correct it if this is a Kubernetes manifest, or else list the file in %s", text, ignoreFile))
+		s.refuse(at, fmt.Errorf("%s, or list the file in %s if it is no Kubernetes manifest", text, ignoreFile))
 	}
 }
 
@@ -72,7 +72,7 @@ func almost(m map[string]any) (key, text string) {
 		}
 	}
 	if isList(m) {
-		return "items", "this document has manifests as its items, but not both apiVersion and kind of a List"
+		return "items", "this document has manifests as its items, but not both apiVersion and kind of a List; add them"
 	}
 	var has, lacks []string
 	misspelt := map[string]string{} // what was written, by what was meant
@@ -82,7 +82,7 @@ func almost(m map[string]any) (key, text string) {
 		case ok && fits(key, v):
 			has = append(has, key)
 		case ok && !isEmpty(v) && hasAll(m):
-			return key, fmt.Sprintf("%s is not as a manifest has it", key)
+			return key, fmt.Sprintf("%s is not as a manifest has it; correct it", key)
 		case ok && !isEmpty(v):
 			return "", ""
 		default:
@@ -101,12 +101,12 @@ func almost(m map[string]any) (key, text string) {
 		switch written := misspelt[key]; written {
 		case "":
 		case key:
-			return key, key + " is empty"
+			return key, key + " is empty; set it"
 		default:
-			return written, fmt.Sprintf("the key %s is misspelt: write %s", written, key)
+			return written, fmt.Sprintf("the key %s is misspelt; write %s", written, key)
 		}
 	}
-	return "", fmt.Sprintf("this document has %s and %s, but no %s", has[0], has[1], lacks[0])
+	return "", fmt.Sprintf("this document has %s and %s, but no %s; add it", has[0], has[1], lacks[0])
 }
 
 // fits reports whether a value may stand at one of the keys of a manifest.

@@ -24,9 +24,9 @@ func TestRefusesAlmost(t *testing.T) {
 		text   string
 		want   string // the beginning of the error
 	}{
-		"CaseOfAPIVersion": {"the issue's example", "", swap("apiVersion", "apiversion"), "a.yaml:1: the key apiversion is misspelt: write apiVersion"},
-		"CaseOfKind":       {"the issue's example", "", swap("kind", "Kind"), "a.yaml:2: the key Kind is misspelt: write kind"},
-		"LetterMore":       {"the issue's example", "", swap("kind", "kindd"), "a.yaml:2: the key kindd is misspelt: write kind"},
+		"CaseOfAPIVersion": {"the issue's example", "", swap("apiVersion", "apiversion"), "a.yaml:1: the key apiversion is misspelt; write apiVersion"},
+		"CaseOfKind":       {"the issue's example", "", swap("kind", "Kind"), "a.yaml:2: the key Kind is misspelt; write kind"},
+		"LetterMore":       {"the issue's example", "", swap("kind", "kindd"), "a.yaml:2: the key kindd is misspelt; write kind"},
 		"LetterLess":       {"one letter is missing", "", swap("apiVersion", "apiVersio"), "a.yaml:1: the key apiVersio is misspelt"},
 		"LetterWrong":      {"one letter is wrong", "", swap("kind", "kins"), "a.yaml:2: the key kins is misspelt"},
 		"LettersExchanged": {"two letters changed places", "", swap("kind", "knid"), "a.yaml:2: the key knid is misspelt"},
@@ -48,11 +48,11 @@ func TestRefusesAlmost(t *testing.T) {
 		"Item":             {"an item of a List", "", "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(swap("kind", "Kind")), "\n", "\n  "), "a.yaml:5: the key Kind is misspelt"},
 		"ItemsOfAList":     {"what is in the text is lost", "", "apiVersion: v1\nkind: List\nmetadata: {name: a}\nitems: x\n", "a.yaml:4: items of a List must be a list"},
 		"ListWithoutKind":  {"a List that is none loses all its items", "", "apiVersion: v1\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(secret), "\n", "\n  "), "a.yaml:3: this document has manifests as its items"},
-		"Pointer":          {"the issue's example", "", pointer, "a.yaml: cannot read: it is a Git LFS pointer"},
-		"PointerJSON":      {"of any file that is read", "a.json", pointer, "a.json: cannot read: it is a Git LFS pointer"},
-		"PointerPackage":   {"without its metadata a package is plain CRDs", "crossplane.yaml", pointer, "crossplane.yaml: cannot read: it is a Git LFS pointer"},
-		"PointerIgnore":    {"what it was meant to leave out would be applied", ".headgateignore", pointer, ".headgateignore: cannot read: it is a Git LFS pointer"},
-		"PointerKustomize": {"what it builds is not known", "kustomization.yaml", pointer, "kustomization.yaml: cannot read: it is a Git LFS pointer"},
+		"Pointer":          {"the issue's example", "", pointer, "a.yaml:1: cannot read: it is a Git LFS pointer"},
+		"PointerJSON":      {"of any file that is read", "a.json", pointer, "a.json:1: cannot read: it is a Git LFS pointer"},
+		"PointerPackage":   {"without its metadata a package is plain CRDs", "crossplane.yaml", pointer, "crossplane.yaml:1: cannot read: it is a Git LFS pointer"},
+		"PointerIgnore":    {"what it was meant to leave out would be applied", ".headgateignore", pointer, ".headgateignore:1: cannot read: it is a Git LFS pointer"},
+		"PointerKustomize": {"what it builds is not known", "kustomization.yaml", pointer, "kustomization.yaml:1: cannot read: it is a Git LFS pointer"},
 		"PackageMisspelt":  {"without its metadata a package is plain CRDs", "crossplane.yaml", strings.Replace(safeProvider, "apiVersion", "apiversion", 1), "crossplane.yaml:1: the key apiversion is misspelt"},
 	}
 	for name, tc := range cases {
