@@ -94,9 +94,9 @@ func (g Guarding) Guards() []Guard {
 		{Name: "schema", Writes: true, Rule: schemas},
 		{Name: "fight", Writes: true, Rule: fight},
 		{Name: guardFlood, Writes: true, Rule: flood(g.MaxActivations)}, // it counts what the others let pass
-		{Name: guardOmitted, Rule: omitted},
 		{Name: "owner", Rule: owner(g.OwnerIsSet)},
 		{Name: guardLost, Rule: packageLost},
+		{Name: guardOmitted, Rule: omitted},
 		{Name: "asked", Rule: asked},
 		{Name: "inventory", Rule: home},
 		{Name: "rebuilt", Rule: rebuilt},

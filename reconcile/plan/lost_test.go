@@ -168,7 +168,7 @@ func TestPackageLost(t *testing.T) {
 			Packages: []catalogue.Declared{{Path: "aws", Name: "provider-aws", SafeStart: true}},
 		}, map[Action]int{}, nil},
 		"Gone": {"A package that is deleted is deleted.", "", tree{"aws/crossplane.yaml": nil, "aws/examples/bucket.yaml": nil, "aws/package/t.yaml": nil}, render.Options{}, map[Action]int{}, []string{"prune CustomResourceDefinition t1.aws.example.org"}},
-		"Left": {"A package that is ignored is ignored.", "", tree{".headgateignore": file("/aws/\n")}, render.Options{}, map[Action]int{}, []string{"prune CustomResourceDefinition t1.aws.example.org"}},
+		"Left": {"A package that is ignored is ignored, and what it made stays.", "", tree{".headgateignore": file("/aws/\n")}, render.Options{}, map[Action]int{}, nil},
 		"SwallowedByConfiguration": {
 			"A Configuration installs no CRDs, so those of the package would be pruned.", "",
 			tree{"aws/crossplane.yaml": nil, "crossplane.yaml": file("apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: all}\n"), "gcp/crossplane.yaml": nil, "platform/config.yaml": nil}, render.Options{}, map[Action]int{Prune: 1}, []string{"hold empty a"},
