@@ -9,10 +9,11 @@ import (
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/schema"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
@@ -117,12 +118,14 @@ func (b Baseline) trial(base, want render.Object) (Trial, error) {
 
 // beside are two definitions without what is equal in their schemas.
 func beside(base, want render.Object) (live, after *unstructured.Unstructured, err error) {
-	known, err := want.Learn("beside "+base.Digest, func() (string, error) {
+	known, err := want.Learn("beside 2 "+base.Digest, func() (string, error) {
 		live, after, err := contents(base, want)
 		if err != nil {
 			return "", err
 		}
-		dropEqualSchemas(live, after)
+		if !schema.Moves(live, after) { // else the schemas of two versions are compared
+			dropEqualSchemas(live, after)
+		}
 		raw, err := json.Marshal([]any{live.Object, after.Object})
 		return string(raw), err
 	})
@@ -190,13 +193,13 @@ func dropEqual(was, is map[string]any) {
 
 // instances are the kinds, of those of which something is not wanted any more, whose objects
 // reach beyond a cluster.
-func (b Baseline) instances(wanted map[manifest.ID]bool) (map[schema.GroupKind]bool, error) {
-	going, reach := map[schema.GroupKind]bool{}, map[schema.GroupKind]bool{}
+func (b Baseline) instances(wanted map[manifest.ID]bool) (map[runtimeschema.GroupKind]bool, error) {
+	going, reach := map[runtimeschema.GroupKind]bool{}, map[runtimeschema.GroupKind]bool{}
 	for _, o := range b.Base.Objects {
 		going[groupKind(o.ID)] = going[groupKind(o.ID)] || !wanted[o.ID]
 	}
 	for _, d := range b.Base.Definitions {
-		reach[schema.GroupKind{Group: d.Group, Kind: d.Kind}] = true
+		reach[runtimeschema.GroupKind{Group: d.Group, Kind: d.Kind}] = true
 	}
 	for _, o := range b.Base.Objects {
 		isXRD := o.ID.Group == "apiextensions.crossplane.io" && o.ID.Kind == "CompositeResourceDefinition"
@@ -212,7 +215,7 @@ func (b Baseline) instances(wanted map[manifest.ID]bool) (map[schema.GroupKind]b
 			kind, _, _ := unstructured.NestedString(content.Object, "spec", names, "kind")
 			categories, _, _ := unstructured.NestedStringSlice(content.Object, "spec", names, "categories")
 			if isXRD || slices.ContainsFunc(categories, func(c string) bool { return slices.Contains(instanceCategories, c) }) {
-				reach[schema.GroupKind{Group: group, Kind: kind}] = true
+				reach[runtimeschema.GroupKind{Group: group, Kind: kind}] = true
 			}
 		}
 	}

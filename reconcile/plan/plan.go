@@ -201,6 +201,7 @@ func (p *Plan) note(asked []Asked, first order, seen Observed) {
 	p.Notes = append(p.Notes, packageDiffers(want, seen.Upstream)...)
 	p.Notes = append(p.Notes, upgradesPending(want, seen.Upstream)...)
 	p.Notes = append(p.Notes, seen.Upgrades.notes(seen)...)
+	p.Notes = append(p.Notes, unknownConversions(slices.Concat(p.vendoredMoves(), seen.Upgrades.copied))...)
 }
 
 // unwanted makes steps of what we own and nobody wants any more, or forgets it. Of kinds that
@@ -280,6 +281,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		}
 		return of.Sent(a.Object)
 	}
+	s.vendored = seen.Offline && a.Package != "" && kinds.want.Owner == render.OwnerCrossplane
 	if !seen.Looks { // else only what differs is there to be compared
 		s.schema = once.OnceValue(s.compareSchema)
 	}

@@ -18,6 +18,8 @@ import (
 type Upgrades struct {
 	Bumps []Bump    // by the lines that ask for them
 	Steps []Upgrade // by identity
+
+	copied []storageMove // of copies in the tree, beside which nobody reads the image
 }
 
 // A Bump is a package of a registry that is another image than before, or of which that is not known.
@@ -102,7 +104,7 @@ func (b Baseline) upgrades(want render.Desired) Upgrades {
 			was[o.ID] = installed{id: o.ID, object: func() (render.Object, error) { return o, nil }}
 		}
 	}
-	up := Upgrades{Bumps: bumps(b.Base, want)}
+	up := Upgrades{Bumps: bumps(b.Base, want), copied: b.copiedMoves(want)}
 	var before, after []installed // of the steps, in their order
 	add := func(action Action, old, now installed, by catalogue.Package) {
 		u := Upgrade{

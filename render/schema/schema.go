@@ -34,6 +34,7 @@ const (
 	Immutable   Rule = "immutable"
 	Validation  Rule = "validation" // a rule in CEL
 	Required    Rule = "required"
+	Unconverted Rule = "not-converted" // the storage version moves, and nothing converts what is stored
 )
 
 // A Change is one place in which the new definition takes, or gives, something else than the
@@ -44,7 +45,8 @@ type Change struct {
 	Path     string `json:"path,omitempty"`    // "spec.forProvider.rules[].port"; of a map, what is in it is "tags.*"
 	From     string `json:"from,omitempty"`    // as JSON; "" where there was nothing
 	To       string `json:"to,omitempty"`
-	Breaking bool   `json:"breaking"` // objects, or clients, that were fine may not be any more
+	Why      string `json:"why,omitempty"` // of what is not converted: what becomes of it
+	Breaking bool   `json:"breaking"`      // objects, or clients, that were fine may not be any more
 }
 
 // Compare orders changes: those of the definition first, then by version and path.
@@ -72,7 +74,13 @@ func (c Change) What() string {
 	case Deprecated:
 		return "the version is deprecated"
 	case Storage:
-		return fmt.Sprintf("objects are stored in %s, not in %s any more", c.To, c.From)
+		moves := fmt.Sprintf("objects are stored in %s, not in %s any more", c.To, c.From)
+		if c.Breaking {
+			moves += ", and nothing converts them (conversion None)"
+		}
+		return moves
+	case Unconverted:
+		return c.Why
 	case Subresource:
 		return fmt.Sprintf("the subresource %s is removed", c.From)
 	case Selectable:
@@ -132,6 +140,7 @@ func Compare(before, after *unstructured.Unstructured) Difference {
 		c.names("claimNames", from, to, true)
 	}
 	c.versions(versions(was), versions(is))
+	c.storage(before, after)
 	slices.SortFunc(c.Changes, Change.Compare)
 	slices.SortFunc(c.Added, Change.Compare)
 	return c.Difference
@@ -152,7 +161,11 @@ func Generated(annotation string) bool {
 	return slices.ContainsFunc(generators, func(prefix string) bool { return strings.HasPrefix(annotation, prefix) })
 }
 
-type comparison struct{ Difference }
+type comparison struct {
+	Difference
+
+	loses bool // only what an object loses, or is refused for, counts: the schemas are of two versions
+}
 
 func (c *comparison) add(changes ...Change) { c.Changes = append(c.Changes, changes...) }
 
@@ -191,9 +204,6 @@ func (c *comparison) versions(was, is map[string]map[string]any) {
 			c.version(name, from, to)
 		}
 	}
-	if from, to := stored(was), stored(is); from != to && from != "" {
-		c.add(Change{Rule: Storage, From: from, To: to})
-	}
 }
 
 func (c *comparison) version(name string, was, is map[string]any) {
@@ -230,9 +240,10 @@ func versions(spec map[string]any) map[string]map[string]any {
 	return byName
 }
 
+// stored is the version that objects are stored in: of an XRD the one that compositions may refer to.
 func stored(versions map[string]map[string]any) string {
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
-		if versions[name]["storage"] == true {
+		if versions[name]["storage"] == true || versions[name]["referenceable"] == true {
 			return name
 		}
 	}

@@ -110,6 +110,48 @@ func ruleCases() map[string]ruleCase {
 	names := func(key string, value any) func(map[string]any) {
 		return func(crd map[string]any) { at(crd, "spec", "names")[key] = value }
 	}
+	both := func(edits ...func(map[string]any)) func(map[string]any) {
+		return func(crd map[string]any) {
+			for _, edit := range edits {
+				edit(crd)
+			}
+		}
+	}
+	moved := both(version(0, "storage", true), version(1, "storage", false))
+	// alike has v1 take what v2 takes, save for an edit of its spec.
+	alike := func(edit func(spec map[string]any)) func(map[string]any) {
+		return func(crd map[string]any) {
+			copied := (&unstructured.Unstructured{Object: at(crd, "spec", "versions", 1, "schema")}).DeepCopy().Object
+			at(crd, "spec", "versions", 0)["schema"] = copied
+			if edit != nil {
+				edit(at(copied, "openAPIV3Schema", "properties", "spec"))
+			}
+		}
+	}
+	list := func(spec map[string]any) { delete(at(spec, "properties", "rules", "items", "properties"), "port") }
+	keeping := func(spec map[string]any) {
+		spec["properties"] = map[string]any{}
+		spec["x-kubernetes-preserve-unknown-fields"] = true
+	}
+	statusOf := func(i int) func(map[string]any) {
+		return func(crd map[string]any) {
+			at(crd, "spec", "versions", i, "schema", "openAPIV3Schema", "properties")["status"] = map[string]any{"type": "object"}
+		}
+	}
+	third := func(crd map[string]any) {
+		spec := at(crd, "spec")
+		spec["versions"] = append(spec["versions"].([]any), map[string]any{
+			"name": "v3", "served": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
+		})
+	}
+	referenceable := func(i int) func(map[string]any) {
+		return func(crd map[string]any) {
+			for v := range 2 {
+				delete(at(crd, "spec", "versions", v), "storage")
+				at(crd, "spec", "versions", v)["referenceable"] = v == i
+			}
+		}
+	}
 	return map[string]ruleCase{
 		"Same": {reason: "Nothing changed."},
 		"Generator": {
@@ -209,12 +251,82 @@ func ruleCases() map[string]ruleCase {
 		"VersionUnserved":   {reason: "Whoever uses it is left alone.", after: version(0, "served", false), want: []Change{{Rule: Unserved, Version: "v1", Breaking: true}}},
 		"VersionDeprecated": {reason: "It works as it did.", after: version(0, "deprecated", true), want: []Change{{Rule: Deprecated, Version: "v1"}}},
 		"StorageMoved": {
-			reason: "Nobody notices, as long as both can be read.",
-			after: func(crd map[string]any) {
-				version(0, "storage", true)(crd)
-				version(1, "storage", false)(crd)
-			},
+			reason: "Nothing converts what is stored, and v1 has no spec.", after: moved,
+			want: []Change{{Rule: Storage, From: "v2", To: "v1", Breaking: true}, {
+				Rule: Unconverted, Version: "v2", Path: "spec", Breaking: true,
+				Why: "is not in v1, in which objects are stored: it is lost at the next write",
+			}},
+		},
+		"StorageMovedToEqual": {
+			reason: "v1 holds all that v2 does.", before: alike(nil), after: both(alike(nil), moved),
 			want: []Change{{Rule: Storage, From: "v2", To: "v1"}},
+		},
+		"StorageMovedToWider": {
+			reason: "v1 takes more, fills in a default, and merges lists otherwise.",
+			before: alike(nil), after: both(alike(func(spec map[string]any) {
+				properties := at(spec, "properties")
+				properties["new"] = map[string]any{"type": "string"}
+				at(properties, "region")["enum"] = []any{"north", "south", "west"}
+				at(properties, "name")["default"] = "a"
+				at(properties, "rules")["x-kubernetes-list-type"] = "set"
+			}), moved),
+			want: []Change{
+				{Rule: Storage, From: "v2", To: "v1"},
+				{Rule: "default", Version: "v1", Path: "spec.name", To: `"a"`, Breaking: true},
+				{Rule: "enum", Version: "v1", Path: "spec.region", From: `["north","south"]`, To: `["north","south","west"]`},
+				{Rule: "x-kubernetes-list-type", Version: "v1", Path: "spec.rules", From: `"atomic"`, To: `"set"`, Breaking: true},
+			},
+			added: []Change{{Rule: "field", Version: "v1", Path: "spec.new"}},
+		},
+		"StorageMovedToListOfObjects": {
+			reason: "As providers do: what was a list of one becomes an object.",
+			before: alike(list), after: both(alike(list), moved),
+			want: []Change{{Rule: Storage, From: "v2", To: "v1", Breaking: true}, {
+				Rule: Unconverted, Version: "v2", Path: "spec.rules[].port", Breaking: true,
+				Why: "is not in v1, in which objects are stored: it is lost at the next write",
+			}},
+		},
+		"StorageMovedByWebhook": {
+			reason: "The webhook converts what is stored.", after: both(moved, func(crd map[string]any) {
+				at(crd, "spec")["conversion"] = map[string]any{"strategy": "Webhook"}
+			}),
+			want: []Change{{Rule: Storage, From: "v2", To: "v1"}},
+		},
+		"StorageMovedAndKept": {
+			reason: "v1 keeps what it does not know.", before: alike(keeping), after: both(alike(keeping), moved),
+			want: []Change{{Rule: Storage, From: "v2", To: "v1"}},
+		},
+		"StorageMovedBelowStatus": {
+			reason: "A controller writes the status again.",
+			before: both(alike(nil), statusOf(1)), after: both(alike(nil), statusOf(1), moved),
+			want: []Change{{Rule: Storage, From: "v2", To: "v1"}},
+		},
+		"StorageMovedPastServed": {
+			reason: "Clients write v2, too, though objects were stored in v1, and v3 has no spec.",
+			before: both(moved, third), after: both(third, version(2, "storage", true), version(1, "storage", false)),
+			want: []Change{{Rule: Storage, From: "v1", To: "v3", Breaking: true}, {
+				Rule: Unconverted, Version: "v2", Path: "spec", Breaking: true,
+				Why: "is not in v3, in which objects are stored: it is lost at the next write",
+			}},
+		},
+		"StorageMovedPastStored": {
+			reason: "Objects may still be stored in v2, which is not served any more.",
+			before: both(moved, third, version(1, "served", false), func(crd map[string]any) {
+				crd["status"] = map[string]any{"storedVersions": []any{"v2", "v1"}}
+			}),
+			after: both(third, version(2, "storage", true), version(1, "storage", false), version(1, "served", false)),
+			want: []Change{{Rule: Storage, From: "v1", To: "v3", Breaking: true}, {
+				Rule: Unconverted, Version: "v2", Path: "spec", Breaking: true,
+				Why: "is not in v3, in which objects are stored: it is lost at the next write",
+			}},
+		},
+		"ReferenceableMoved": {
+			reason: "Crossplane stores composites in the version that compositions may refer to.", kind: "CompositeResourceDefinition",
+			before: referenceable(1), after: referenceable(0),
+			want: []Change{{Rule: Storage, From: "v2", To: "v1", Breaking: true}, {
+				Rule: Unconverted, Version: "v2", Path: "spec", Breaking: true,
+				Why: "is not in v1, in which objects are stored: it is lost at the next write",
+			}},
 		},
 		"StatusGone": {reason: "Controllers write there.", after: version(1, "subresources", nil), want: v2(Subresource, "", "status", "")},
 		"Selectable": {reason: "Queries by it fail.", after: version(1, "selectableFields", nil), want: v2(Selectable, "spec.region", "", "")},

@@ -31,7 +31,8 @@ func (c *comparison) schema(at place, was, is map[string]any) {
 		from, to := was[key], is[key]
 		switch {
 		case key == "properties":
-			c.properties(at, object(from), object(to))
+			c.properties(at, object(from), object(to), c.loses && is["x-kubernetes-preserve-unknown-fields"] == true)
+		case c.loses && slices.Contains(harmless, key):
 		case key == "items" && both(from, to):
 			c.schema(place{at.version, at.path + "[]"}, object(from), object(to))
 		case key == "additionalProperties" && both(from, to):
@@ -52,7 +53,8 @@ func (c *comparison) schema(at place, was, is map[string]any) {
 
 func both(a, b any) bool { return object(a) != nil && object(b) != nil }
 
-func (c *comparison) properties(at place, was, is map[string]any) {
+// properties compares the properties of an object. What is dropped where unknown fields are kept is not lost.
+func (c *comparison) properties(at place, was, is map[string]any, keeps bool) {
 	for _, name := range keysOf(was, is) {
 		from, declared := was[name]
 		to, kept := is[name]
@@ -60,6 +62,7 @@ func (c *comparison) properties(at place, was, is map[string]any) {
 		switch {
 		case !declared:
 			c.Added = append(c.Added, below.at("field", nil, nil, false))
+		case !kept && keeps:
 		case !kept:
 			c.add(below.at(Field, nil, nil, true))
 		default:

@@ -1,0 +1,122 @@
+package reconcile
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/registry"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// moving returns CRDs of provider-upjet-aws v2.6.0 as they are, and as the release before had them: the
+// corpus has only one release, so the storage version is set back by hand, which is what the next one moved.
+func moving(t *testing.T, most int) (before, after fstest.MapFS) {
+	t.Helper()
+	aws := fixtures.Corpus(t, "provider-upjet-aws")
+	before, after = fstest.MapFS{"crossplane.yaml": aws["crossplane.yaml"]}, fstest.MapFS{"crossplane.yaml": aws["crossplane.yaml"]}
+	for _, path := range slices.SortedFunc(maps.Keys(aws), func(a, b string) int { return len(aws[a].Data) - len(aws[b].Data) }) {
+		data := aws[path].Data
+		if len(after) > most || !bytes.Contains(data, []byte("\n    name: v1beta1\n")) || !bytes.Contains(data, []byte("\n    name: v1beta2\n")) {
+			continue
+		}
+		swapped := strings.NewReplacer("\n    storage: true", "\n    storage: false", "\n    storage: false", "\n    storage: true").Replace(string(data))
+		before[path], after[path] = &fstest.MapFile{Data: []byte(swapped)}, aws[path]
+	}
+	return before, after
+}
+
+type trees map[string]fstest.MapFS
+
+func (s trees) Fetch(_ context.Context, ref string) (render.Input, error) {
+	return render.Input{Revision: ref, Files: s[ref]}, nil
+}
+
+// A provider upgrade moves the storage version of its kinds. Whether fields are lost depends on who converts
+// them: the image that is installed decides, and of a copy in the tree that may not be what is installed
+// nobody knows.
+func TestStorageMovesInAnUpgrade(t *testing.T) {
+	before, after := moving(t, 5)
+	registryHost := fixtures.StartRegistry(t)
+	for tag, files := range map[string]fstest.MapFS{"v2.5.0": before, "v2.6.0": after} {
+		registryHost.Push(t, "acme/unconverted", tag, files, 0)
+		patched := maps.Clone(files)
+		for path, file := range files {
+			if path != "crossplane.yaml" {
+				patched[path] = &fstest.MapFile{Data: fixtures.Converted(file.Data)}
+			}
+		}
+		registryHost.Push(t, "acme/provider-aws", tag, patched, 0)
+	}
+	policy := "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata: {name: all}\nspec: {activate: [\"*\"]}\n"
+	provider := func(name, tag string) string {
+		return fmt.Sprintf("apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-aws}\nspec: {package: %s/acme/%s:%s}\n", registryHost.Host, name, tag)
+	}
+	commit := func(image, tag string, tree fstest.MapFS) fstest.MapFS {
+		files := fstest.MapFS{"policy.yaml": {Data: []byte(policy)}}
+		if image != "" {
+			files["provider.yaml"] = &fstest.MapFile{Data: []byte(provider(image, tag))}
+		}
+		maps.Copy(files, fixtures.Below("aws", tree))
+		return files
+	}
+	cases := map[string]struct {
+		reason string
+		owner  render.Owner
+		image  string
+		tree   bool
+		breaks int
+		warns  bool
+	}{
+		"Image":               {reason: "The published image has a webhook convert every kind.", owner: render.OwnerCrossplane, image: "provider-aws"},
+		"ImageWithoutWebhook": {reason: "Nothing converts what this image stores.", owner: render.OwnerCrossplane, image: "unconverted", breaks: 5},
+		"Tree":                {reason: "Headgate applies the copy as it is, and nothing converts.", owner: render.OwnerHeadgate, tree: true, breaks: 5},
+		"TreeOfCrossplane":    {reason: "A Provider elsewhere may install a patched image of the same package.", owner: render.OwnerCrossplane, tree: true, warns: true},
+		"Both":                {reason: "The image is what is installed, and beside a copy it is not read.", owner: render.OwnerCrossplane, image: "provider-aws", tree: true, warns: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			was, is := fstest.MapFS(nil), fstest.MapFS(nil)
+			if tc.tree {
+				was, is = before, after
+			}
+			how := render.Options{Owner: tc.owner}
+			r := Reconciler{Options: how, Source: &registry.Source{
+				Next: trees{"base": commit(tc.image, "v2.5.0", was), "head": commit(tc.image, "v2.6.0", is)}, How: how, Cache: t.TempDir(),
+			}}
+			said, err := r.Compare(t.Context(), "base", "head")
+			if err != nil {
+				t.Fatal(err)
+			}
+			breaks := map[string]bool{}
+			for _, s := range said.Steps {
+				collect(breaks, s)
+			}
+			for _, u := range said.Upgrades {
+				collect(breaks, u)
+			}
+			warns := slices.ContainsFunc(said.Findings, func(f manifest.Finding) bool { return f.Rule == "conversion-unknown" })
+			if diff := cmp.Diff([]any{tc.breaks, tc.warns}, []any{len(breaks), warns}); diff != "" {
+				t.Errorf("%s\nkinds that lose fields, and a warning (-want +got):\n%s%v", tc.reason, diff, said.Findings)
+			}
+		})
+	}
+}
+
+func collect(breaks map[string]bool, s report.Step) {
+	for _, b := range s.Breaks {
+		if b.Rule == "not-converted" {
+			breaks[s.ID.Name] = true
+		}
+	}
+}
