@@ -173,7 +173,7 @@ func TestStoredVersions(t *testing.T) {
 		want    string
 	}{
 		{"Objects stored as v1 could not be read any more.", crd(false, "v2", "v1", "v2"), false, "hold (schema) " + bucket},
-		{"Nor without the version at all.", crd(false, "v2", "v2"), false, "hold (schema) " + bucket},
+		{"Nor without the version at all.", crd(false, "v2", "v2"), false, "hold (impossible) " + bucket},
 		{"Once they are migrated, nobody needs the webhook.", crd(false, "v2", "v2"), true, "update (commit) " + bucket},
 	} {
 		if step.migrate {
