@@ -138,7 +138,7 @@ func (d *destruction) carryOut(ctx context.Context, p plan.Plan) (plan.Plan, err
 			}
 		case slices.ContainsFunc(tier.Steps, func(s plan.Step) bool { return s.Guard == "rebuilt" }):
 			return p, nil
-		case !slices.ContainsFunc(tier.Steps, plan.Step.MayClear), time.Since(moved) > secondThoughts:
+		case !slices.ContainsFunc(tier.Steps, plan.Step.MayClear), time.Since(moved) > d.grace():
 			return d.plan(ctx, true)
 		default:
 			if err := pause(ctx, time.Second); err != nil {

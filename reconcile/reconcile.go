@@ -78,7 +78,10 @@ type Reconciler struct {
 	Shrinks bool          // passes take back, and do nothing else
 	Live    bool          // definitions of the cluster count beside those of the commit
 	Timeout time.Duration // how long checks may take to hold; default 5 minutes
-	NoWait  bool          // do not wait for them
+	// Grace is how long something may look broken, or missing, after the last change that Crossplane
+	// made; default 10 seconds.
+	Grace  time.Duration
+	NoWait bool // do not wait for them
 }
 
 // Render fetches a commit and renders what it wants. Of a commit that cannot be
@@ -289,9 +292,8 @@ func (r Reconciler) migrate(ctx context.Context, want render.Desired, p plan.Pla
 	return next.Migrated(first, done), err
 }
 
-// secondThoughts is how long something may look broken, or missing, after Crossplane was last
-// seen to have done something.
-const secondThoughts = 10 * time.Second
+// grace returns Grace, or its default.
+func (r Reconciler) grace() time.Duration { return cmp.Or(r.Grace, 10*time.Second) }
 
 // settle waits until nothing is pending any more that Crossplane is to make of what was
 // applied, and carries out what waited for it. What is late when the time is over is broken:
@@ -319,7 +321,7 @@ func (r Reconciler) settle(ctx context.Context, pass Pass, p *plan.Plan, done []
 		if !reflect.DeepEqual(p.Checks, now.Checks) || waiting != now.Waiting() {
 			moved, waiting = time.Now(), now.Waiting()
 		}
-		patient := time.Since(moved) < secondThoughts
+		patient := time.Since(moved) < r.grace()
 		*p = p.Refreshed(now)
 		next := p.Resumed(now, patient)
 		next.Steps = slices.DeleteFunc(next.Steps, func(s plan.Step) bool { return s.TakesBack && failed(done, s.ID) })

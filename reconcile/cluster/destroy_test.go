@@ -25,7 +25,7 @@ import (
 func reconcilerOf(c *cluster.Cluster, w *world) reconcile.Reconciler {
 	return reconcile.Reconciler{
 		Observer: c, Applier: c, Place: c, Sync: w.sync,
-		Options: render.Options{Owner: render.OwnerHeadgate}, Guarding: plan.Guarding{PruneInstances: true}, Timeout: 20 * time.Second,
+		Options: render.Options{Owner: render.OwnerHeadgate}, Guarding: plan.Guarding{PruneInstances: true}, Timeout: 20 * time.Second, Grace: time.Second,
 	}
 }
 
@@ -82,11 +82,11 @@ func TestDestroySurvivesEveryCrash(t *testing.T) {
 	commit.Objects = slices.DeleteFunc(commit.Objects, func(o render.Object) bool { return o.ID.Kind == "Namespace" })
 	finished := false
 	for n := int64(1); !finished; n++ {
-		if n > 120 {
-			t.Fatal("the end of a small sync takes more than 120 requests")
+		if n > 40 {
+			t.Fatal("the end of a small sync takes more than 40 writes")
 		}
 		applied(t, w.cluster(t, cluster.Options{}), commit)
-		// Between the death before a request and the one after it is only what the request changes.
+		// Between the death before a write and the one after it is only what the write changes.
 		for _, sent := range []bool{false, true} {
 			death := &dying{at: n, sent: sent}
 			config := rest.CopyConfig(w.config)
@@ -103,19 +103,19 @@ func TestDestroySurvivesEveryCrash(t *testing.T) {
 			}
 			for _, id := range w.marked(t, space) {
 				if _, owned := inv.Entries[id]; !owned {
-					t.Fatalf("After dying at request %d-%t %s may not be orphaned", n, sent, id)
+					t.Fatalf("After dying at write %d-%t %s may not be orphaned", n, sent, id)
 				}
 			}
-			if finished || !death.write {
+			if finished {
 				break
 			}
 		}
 		r, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), plan.Delete)
 		if err != nil || r.Verdict.ExitCode != 0 {
-			t.Fatalf("After dying at request %d one more destroy must be enough: %v, %v", n, ended(r), err)
+			t.Fatalf("After dying at write %d one more destroy must be enough: %v, %v", n, ended(r), err)
 		}
 		if left := append(w.remembered(t), fmt.Sprint(w.marked(t, space))); !slices.Equal(left, []string{"[]"}) {
-			t.Fatalf("After dying at request %d nothing may be left, got %v", n, left)
+			t.Fatalf("After dying at write %d nothing may be left, got %v", n, left)
 		}
 		w.unmoved(t, foreign)
 	}
