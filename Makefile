@@ -146,8 +146,9 @@ fuzz: ## Fuzz every target for FUZZTIME (FUZZ=regexp)
 	done
 
 .PHONY: soak
-soak: $(filter bin/controlplane bin/crossplane,$(servers)) ## Let SOAK random edits, deletions, commits and kills happen, without Crossplane and beside it, each for MINUTES at most (SOAK=500 SEED=n)
+soak: $(filter-out bin/gitea,$(servers)) ## Let SOAK random edits, deletions, commits and kills happen, without Crossplane and beside it, each for MINUTES at most (SOAK=500 SEED=n); then an hour's worth of quiet passes beside it
 	HEADGATE_SOAK=$(SOAK) HEADGATE_SOAK_SEED=$(SEED) HEADGATE_SOAK_MINUTES=$(MINUTES) go test -v -count=1 -timeout=120m ./fixtures/soak
+	go test -count=1 -timeout=120m ./fixtures/beside -passes=60
 
 .PHONY: demo
 demo: build bin/controlplane bin/by-hand $(if $(FORGE),bin/gitea) ## See the whole story in a real API server (FORGE=1 adds a forge, CORPUS=package.tar.gz takes a real package)
