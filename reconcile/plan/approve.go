@@ -31,9 +31,10 @@ type Grant struct {
 	Left   []string `json:"left,omitempty"`   // the steps that are not carried out yet
 }
 
-// mostGrants is how many grants are remembered that may be needed again only where a branch is
-// set back.
-const mostGrants = 32
+// mostGrants is how many grants are remembered that matter only if a branch is set back: those whose
+// approval stands nowhere any more. A grant whose approval stands is never forgotten, or the approval
+// would count again.
+const mostGrants = 256
 
 // approve is which of the held steps a person has approved. What is left is p.Approval.
 func (p *Plan) approve(seen Observed) map[manifest.ID]bool {
@@ -176,8 +177,19 @@ func (p Plan) grants(have []Grant) []Grant {
 	}) {
 		next = append(next, *p.grant)
 	}
-	return next[max(len(next)-mostGrants, 0):]
+	over := len(next) - mostGrants
+	return slices.DeleteFunc(next, func(g Grant) bool {
+		if over <= 0 || p.stands(g) {
+			return false
+		}
+		over--
+		return true
+	})
 }
+
+// stands reports whether the approval of a grant stands, where a person gave it or in the message of
+// the commit, or whether steps of it are still to be carried out.
+func (p Plan) stands(g Grant) bool { return g.Given || g.Commit == p.Want.Revision }
 
 // forgets says whether an approval that counted does not stand any more where it was given:
 // then it may be given again.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -215,11 +216,48 @@ func TestGrants(t *testing.T) {
 	if p = computed(t, want, idle); p.Remembers() || idle.Inventory.Grants[0].Given {
 		t.Errorf("once: %+v", idle.Inventory.Grants)
 	}
-	for i := range 2 * mostGrants {
-		p.grant = &Grant{Digest: string(rune('A' + i))}
-		idle.Inventory.Grants = p.grants(idle.Inventory.Grants)
+}
+
+// A spent approval is remembered for as long as it stands, however many come after it: else it would
+// count once more. Only those that stand nowhere are forgotten, the oldest first.
+func TestSpentApprovals(t *testing.T) {
+	const given, trailer = "g", "t"
+	passes := func(stands []string, revision string, grants []Grant, n int) []Grant {
+		for i := range n {
+			p := Plan{Want: render.Desired{Revision: revision}, given: stands, grant: &Grant{Digest: fmt.Sprint("other ", i), Commit: fmt.Sprint(i)}}
+			grants = p.grants(grants)
+		}
+		return grants
 	}
-	if n := len(idle.Inventory.Grants); n != mostGrants {
-		t.Errorf("%d grants are remembered, want %d", n, mostGrants)
+	grants := passes([]string{given}, "now", []Grant{{Digest: given, Commit: "then", Given: true}, {Digest: trailer, Commit: "now"}}, 3*mostGrants)
+	if len(grants) != mostGrants || grants[0].Digest != given || grants[1].Digest != trailer {
+		t.Errorf("%d are remembered, first %v and %v", len(grants), grants[0], grants[1])
+	}
+	if last := grants[len(grants)-1].Digest; last != fmt.Sprint("other ", 3*mostGrants-1) {
+		t.Errorf("the last one is %q", last)
+	}
+	if grants = passes(nil, "later", grants, mostGrants); slices.ContainsFunc(grants, func(g Grant) bool { return g.Digest == given || g.Digest == trailer }) {
+		t.Error("what stands nowhere is forgotten in the end")
+	}
+
+	// More than are remembered may stand: none of them counts again.
+	var all []string
+	grants = nil
+	for i := range 2 * mostGrants {
+		all = append(all, fmt.Sprint(i))
+		grants = append(grants, Grant{Digest: all[i], Given: true})
+	}
+	if n := len(passes(all, "now", grants, 5)); n < 2*mostGrants {
+		t.Errorf("%d of %d that stand are remembered", n, 2*mostGrants)
+	}
+
+	// The whole way: it stands, and 300 others are spent meanwhile.
+	keep := render.Desired{Revision: "1", Objects: []render.Object{wanted(t, configMap("keep"))}}
+	seen := owning(t, "a", "b", "c", "d", "e", "keep")
+	digest := computed(t, keep, seen).Approval.Digest
+	seen.Approvals = []string{digest}
+	seen.Inventory.Grants = passes(seen.Approvals, "2", []Grant{{Digest: digest, Commit: "0", Given: true}}, 2*mostGrants)
+	if p := computed(t, keep, seen); p.Count(Prune) != 0 || p.Approval == nil {
+		t.Errorf("it counts again: %d prunes", p.Count(Prune))
 	}
 }
