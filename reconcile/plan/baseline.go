@@ -31,7 +31,7 @@ type Baseline struct {
 // Observe is what a cluster would hold that the base was applied to.
 func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, error) {
 	seen := Observed{
-		Inventory: Inventory{Sync: b.Sync, Owner: b.Base.Owner, Entries: make(map[manifest.ID]Entry, len(b.Base.Objects)), Record: Record{}.with(b.Base)},
+		Inventory: Inventory{Sync: b.Sync, Owner: b.Base.Owner, Entries: make(map[manifest.ID]Entry, len(b.Base.Objects)), Record: Record{Format: Format}.with(b.Base)},
 		Objects:   make(map[manifest.ID]*metav1.PartialObjectMetadata, len(b.Base.Objects)),
 		Trials:    map[manifest.ID]Trial{},
 		Upstream:  b.upstream(),
@@ -67,6 +67,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		seen.Objects[o.ID] = live
 		entry := applied(live, seen.digest(o))
 		entry.Path = o.Origin.Path
+		entry.Definition = o.ID.IsCRD() && o.Definition != ""
 		var err error
 		if entry.Policy, err = policyOf(o); err != nil {
 			return Observed{}, err

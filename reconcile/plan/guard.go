@@ -376,32 +376,6 @@ func (s Step) MayClear() bool {
 	return s.Guard == "in use" || s.Guard == guardInside || s.Guard == guardProtected && s.Reason == onlyLabelled
 }
 
-// instanceCategories are what Crossplane puts on the kinds whose deletion reaches
-// beyond the cluster.
-var instanceCategories = []string{"managed", "composite", "claim"}
-
-// external holds what exists outside of the cluster too: deleting the object deletes
-// the bucket.
-func external(permitted bool) func(Step, Case) Ruling {
-	return func(s Step, c Case) Ruling {
-		if permitted || c.lettingGo(s) || !isInstance(s.ID, c) {
-			return allowed
-		}
-		return held("deleting it would delete what it stands for outside of the cluster; set instances: Prune to allow that, or orphan it first")
-	}
-}
-
-func isInstance(id manifest.ID, c Case) bool {
-	for _, category := range c.Seen.Kinds[groupKind(id)].Categories {
-		if slices.Contains(instanceCategories, category) {
-			return true
-		}
-	}
-	return c.Seen.Instances[groupKind(id)] || slices.ContainsFunc(c.Want.Definitions, func(d render.Definition) bool {
-		return d.Group == id.Group && d.Kind == id.Kind
-	})
-}
-
 // inUse holds what live objects would go with, or would be broken without.
 func inUse(s Step, c Case) Ruling {
 	if !hasDependents(s.ID) {
@@ -540,19 +514,35 @@ func empty(_ Step, c Case) Ruling {
 	if c.Seen.Ends != NoEnding {
 		return allowed
 	}
-	if len(c.Want.Objects) == 0 && len(c.Want.Definitions) == 0 {
+	declares := c.declares(func(render.Definition) bool { return true })
+	if len(c.Want.Objects) == 0 && !declares {
 		return held("the commit wants nothing at all; is the path right?")
 	}
-	crds := func(id manifest.ID) bool { return id.IsCRD() }
-	wantsCRD := slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return crds(o.ID) })
-	if len(c.Want.Definitions) == 0 && !wantsCRD {
-		for id := range c.Seen.Inventory.Entries {
-			if crds(id) {
-				return held("the commit declares no definition at all, and this sync owns CRDs; is the path right?")
-			}
-		}
+	wantsCRD := slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID.IsCRD() })
+	if !declares && !wantsCRD && c.owns(manifest.ID.IsCRD) {
+		return held("the commit declares no definition at all, and this sync owns CRDs; is the path right?")
+	}
+	// Crossplane installs those of a package in a registry, so they are none of the ones that we own.
+	if !c.declares(func(d render.Definition) bool { return !d.Package.Pulled() }) && c.owns(manifest.ID.IsMRD) {
+		return held("the commit declares no definition of its own, and this sync owns ManagedResourceDefinitions; is the path right?")
 	}
 	return allowed
+}
+
+// declares reports whether the commit declares a definition that is like that. Those that only the
+// cluster has are not the commit's.
+func (c Case) declares(like func(render.Definition) bool) bool {
+	return slices.ContainsFunc(c.Want.Definitions, func(d render.Definition) bool { return (!c.Want.Live || d.Document != nil) && like(d) })
+}
+
+// owns reports whether the inventory holds an object that is like that.
+func (c Case) owns(like func(manifest.ID) bool) bool {
+	for id := range c.Seen.Inventory.Entries {
+		if like(id) {
+			return true
+		}
+	}
+	return false
 }
 
 // counts says whether a step is one of the prunes of which there may be too many: it takes away

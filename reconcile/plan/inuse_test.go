@@ -21,7 +21,7 @@ func leaving(t *testing.T, objects ...*metav1.PartialObjectMetadata) (render.Des
 	t.Helper()
 	kept := wanted(t, crd("others", "Other"))
 	seen := Observed{
-		Inventory: Inventory{Sync: sync, Entries: map[manifest.ID]Entry{kept.ID: {UID: "u"}}},
+		Inventory: Inventory{Sync: sync, Record: Record{Format: Format}, Entries: map[manifest.ID]Entry{kept.ID: {UID: "u"}}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{kept.ID: live(crd("others", "Other"), "u")},
 		Kinds: map[schema.GroupKind]Kind{
 			{Group: "example.org", Kind: "Bucket"}:         {Resource: "buckets", Namespaced: true},

@@ -74,6 +74,8 @@ type Entry struct {
 	Proof  string `json:"proof,omitempty"`  // that we said so, of what may be deleted though it bears no mark
 	Path   string `json:"path,omitempty"`   // the file of the commit that declares the object
 
+	Definition bool `json:"definition,omitempty"` // it is the CRD of a definition: objects of its kind reach beyond the cluster
+
 	// What cli-utils writes of an object, so that its clients read ours as theirs.
 	Strategy  string `json:"strategy"`
 	Actuation string `json:"actuation"`
@@ -166,6 +168,7 @@ func (p Plan) Intent(have Inventory) Inventory {
 		next.Entries[s.ID] = e
 	}
 	p.locate(&next)
+	p.recordDefinitions(have, next)
 	return next
 }
 
@@ -227,6 +230,7 @@ func (p Plan) Settled(have Inventory, done []Outcome) Inventory {
 		}
 		next.Entries[o.ID] = e
 	}
+	p.recordDefinitions(have, next)
 	return next
 }
 

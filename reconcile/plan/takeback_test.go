@@ -128,7 +128,7 @@ func TestTakeBack(t *testing.T) {
 	}
 	for situation, tc := range cases {
 		t.Run(situation, func(t *testing.T) {
-			d := render.Definition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: name, Plural: "buckets", Group: "example.org", Kind: "Bucket"}}}
+			d := render.Definition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: name, Plural: "buckets", Group: "example.org", Kind: "Bucket", Document: &manifest.Document{}}}}
 			want := render.Desired{Owner: render.OwnerCrossplane, Live: true, Definitions: []render.Definition{d}}
 			if tc.policy != "" {
 				want.Definitions[0].Active = true

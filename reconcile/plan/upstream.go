@@ -86,6 +86,11 @@ func MRAP(name string) manifest.ID {
 	return manifest.ID{Group: "apiextensions.crossplane.io", Kind: "ManagedResourceActivationPolicy", Name: name}
 }
 
+// XRD is the identity of the composite resource definition of a name.
+func XRD(name string) manifest.ID {
+	return manifest.ID{Group: "apiextensions.crossplane.io", Kind: "CompositeResourceDefinition", Name: name}
+}
+
 // checks compares what Crossplane made with what the commit is to make it do. What is
 // not there is pending: a step of this plan, or a package, brings it. Of what a guard
 // holds, or the API server refuses, nothing is expected, nor of a policy that is not in force.
