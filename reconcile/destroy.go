@@ -134,21 +134,33 @@ func (d *destruction) carryOut(ctx context.Context, p plan.Plan) (plan.Plan, err
 				moved, failures = time.Now(), 0
 			}
 			if late || failures == attempts {
-				return d.plan(ctx, true)
+				return d.whatIsLeft(ctx, p)
 			}
 		case slices.ContainsFunc(tier.Steps, func(s plan.Step) bool { return s.Guard == "rebuilt" }):
 			return p, nil
 		case !slices.ContainsFunc(tier.Steps, plan.Step.MayClear), time.Since(moved) > d.grace():
-			return d.plan(ctx, true)
+			return d.whatIsLeft(ctx, p)
 		default:
 			if err := pause(ctx, time.Second); err != nil {
 				return p, err
 			}
 		}
-		if p, err = d.plan(ctx, false); err != nil {
+		next, err := d.plan(ctx, false)
+		if err != nil {
 			return p, err
 		}
+		p = next
 	}
+}
+
+// whatIsLeft returns the plan of what is left, with everything counted. If it cannot be made, it is the
+// last one that could: what is not known to be gone must not be reported as deleted.
+func (d *destruction) whatIsLeft(ctx context.Context, last plan.Plan) (plan.Plan, error) {
+	now, err := d.plan(ctx, true)
+	if err != nil {
+		return last, err
+	}
+	return now, nil
 }
 
 func (d *destruction) note(tier plan.Plan, done []plan.Outcome) {
@@ -233,5 +245,39 @@ func pause(ctx context.Context, d time.Duration) error {
 		return context.Cause(ctx)
 	case <-time.After(d):
 		return nil
+	}
+}
+
+// ReleaseRebuilt takes the marks of the sync from what a rebuilt inventory holds and no pass has applied
+// since, and forgets it. Nothing is deleted. With dry, it only shows what it would release.
+func (r Reconciler) ReleaseRebuilt(ctx context.Context, dry bool) (report.Report, error) {
+	if r.Applier == nil {
+		return report.Report{}, errors.New("this sync only looks: it owns nothing that could be released")
+	}
+	var p plan.Plan
+	var done []plan.Outcome
+	for attempt := 1; ; attempt++ {
+		seen, err := r.Observer.Observe(ctx, render.Desired{})
+		var next plan.Plan
+		if err == nil {
+			next, err = plan.ReleaseRebuilt(seen)
+		}
+		if err == nil && dry {
+			return report.New(next, nil, false), nil
+		}
+		var more []plan.Outcome
+		if err == nil {
+			more, err = r.Applier.Apply(ctx, next)
+			p, done = next.Continued(p, done), append(done, more...)
+		}
+		if errors.Is(err, plan.ErrMoved) && attempt < attempts {
+			continue
+		}
+		p.Sync = r.Sync
+		said := report.New(p, done, true)
+		if err != nil {
+			said.Stop(err)
+		}
+		return said, err
 	}
 }

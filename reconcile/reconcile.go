@@ -249,18 +249,29 @@ func (r Reconciler) Bring(ctx context.Context, pass Pass) (report.Report, error)
 	if err != nil {
 		return report.Failed(r.Sync, want.Revision, err), err
 	}
-	for attempt := 1; ; attempt++ {
-		p, err := r.Plan(ctx, want, r.Observer)
-		if err != nil {
+	var p plan.Plan
+	var done []plan.Outcome // of all attempts: what one wrote, the next one finds in place
+	stopped := func(err error) (report.Report, error) {
+		if len(done) == 0 {
 			return report.Failed(r.Sync, want.Revision, err), err
+		}
+		made := report.New(p, done, true)
+		made.Stop(err)
+		return made, err
+	}
+	for attempt := 1; ; attempt++ {
+		next, err := r.Plan(ctx, want, r.Observer)
+		if err != nil {
+			return stopped(err)
 		}
 		if pass.Before != nil {
-			pass.Before(p)
+			pass.Before(next)
 		}
-		if p, err = r.migrate(ctx, want, p); err != nil {
-			return report.Failed(r.Sync, want.Revision, err), err
+		if next, err = r.migrate(ctx, want, next); err != nil {
+			return stopped(err)
 		}
-		done, err := r.Applier.Apply(ctx, p)
+		more, err := r.Applier.Apply(ctx, next)
+		p, done = next.Continued(p, done), append(done, more...)
 		if errors.Is(err, plan.ErrMoved) && attempt < attempts {
 			continue
 		}
@@ -327,6 +338,9 @@ func (r Reconciler) settle(ctx context.Context, pass Pass, p *plan.Plan, done []
 		next.Steps = slices.DeleteFunc(next.Steps, func(s plan.Step) bool { return s.TakesBack && failed(done, s.ID) })
 		more, err := r.resume(ctx, next)
 		done = append(done, more...)
+		if err != nil {
+			*p = p.Replaced(next.Carried(more)) // that was written, whatever went wrong after it
+		}
 		switch {
 		case errors.Is(err, plan.ErrMoved): // look again
 		case err != nil:
@@ -372,8 +386,9 @@ func (r Reconciler) waitOut(ctx context.Context, pass Pass, done []plan.Outcome)
 			return done, err
 		}
 		more, err := r.Applier.Apply(ctx, p.Only(unready))
+		done = append(done, more...)
 		if !errors.Is(err, plan.ErrMoved) || attempt == attempts {
-			return append(done, more...), err
+			return done, err
 		}
 	}
 }

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
@@ -150,5 +152,145 @@ metadata: {name: config}
 				}
 			})
 		})
+	}
+}
+
+// A mover is a cluster in which somebody changes the inventory while a pass writes.
+type mover struct {
+	there  map[string]bool // what was written
+	sent   map[string]int  // how often
+	moves  int             // how many applies end with a moved inventory
+	broken int             // which look at the cluster fails; 0 is none
+	looks  int
+}
+
+var errGone = errors.New("the API server is gone")
+
+func (m *mover) Observe(context.Context, render.Desired) (plan.Observed, error) {
+	m.looks++
+	if m.looks == m.broken {
+		return plan.Observed{}, errGone
+	}
+	seen := plan.Observed{
+		Kinds:     map[schema.GroupKind]plan.Kind{{Kind: "ConfigMap"}: {Version: "v1", Resource: "configmaps", Namespaced: true}},
+		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
+		Inventory: plan.Inventory{Entries: map[manifest.ID]plan.Entry{}},
+	}
+	for name := range m.there {
+		id := manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: name}
+		seen.Objects[id] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name)}}
+		seen.Trials = map[manifest.ID]plan.Trial{}
+	}
+	return seen, nil
+}
+
+func (m *mover) Answer(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error) {
+	return nil, nil
+}
+
+func (m *mover) Apply(_ context.Context, p plan.Plan) ([]plan.Outcome, error) {
+	var done []plan.Outcome
+	for _, s := range p.Steps {
+		if s.Writes() && len(done) < 2 { // the rest is not reached
+			m.there[s.ID.Name] = true
+			m.sent[s.ID.Name]++
+			done = append(done, plan.Outcome{ID: s.ID, Action: s.Action})
+		}
+	}
+	if m.moves--; m.moves >= 0 {
+		return done, plan.ErrMoved
+	}
+	return done, nil
+}
+
+// A pass reports everything that it wrote, however often the inventory moved meanwhile.
+func TestNoOutcomeIsLost(t *testing.T) {
+	files := fstest.MapFS{}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		files[name+".yaml"] = &fstest.MapFile{Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: default}\n")}
+	}
+	cases := map[string]struct {
+		reason        string
+		moves, broken int
+		created       int
+		fails         bool
+	}{
+		"OnceMoved":  {"The second attempt finds in place what the first one wrote.", 1, 0, 4, false},
+		"AlwaysLate": {"Attempts come to an end, and what they did is said.", 3, 0, 4, true},
+		"Unplanned":  {"The API server goes away before the second attempt.", 1, 2, 2, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			m := &mover{there: map[string]bool{}, sent: map[string]int{}, moves: tc.moves, broken: tc.broken}
+			r := Reconciler{Source: commits{"": files}, Observer: m, Applier: m, NoWait: true}
+			said, err := r.Run(t.Context(), "")
+			if (err != nil) != tc.fails || tc.fails && said.Verdict.ExitCode == report.ExitSuccess {
+				t.Errorf("%s\nerror %v, exit code %d", tc.reason, err, said.Verdict.ExitCode)
+			}
+			if said.Summary.Created != tc.created {
+				t.Errorf("%s\n%d created, want %d: %+v", tc.reason, said.Summary.Created, tc.created, said.Summary)
+			}
+			for name, n := range m.sent {
+				if n != 1 {
+					t.Errorf("%s was sent %d times", name, n)
+				}
+			}
+		})
+	}
+}
+
+// An ender is a cluster that goes away after the first tier of a destroy.
+type ender struct{ applied bool }
+
+func (e *ender) Observe(context.Context, render.Desired) (plan.Observed, error) {
+	if e.applied {
+		return plan.Observed{}, errGone
+	}
+	s := plan.Sync{Namespace: "ns", Name: "prod"}
+	seen := plan.Observed{
+		Kinds: map[schema.GroupKind]plan.Kind{
+			{Kind: "ConfigMap"}: {Version: "v1", Resource: "configmaps", Namespaced: true}, {Kind: "Namespace"}: {Version: "v1", Resource: "namespaces"},
+		},
+		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
+		Inventory: plan.Inventory{Sync: s, ResourceVersion: "1", Entries: map[manifest.ID]plan.Entry{}},
+		Answers:   map[plan.Question]plan.Answer{{Ask: plan.Inside, Of: manifest.ID{Kind: "Namespace", Name: "team"}}: {}},
+	}
+	for _, id := range []manifest.ID{{Kind: "ConfigMap", Namespace: "team", Name: "a"}, {Kind: "Namespace", Name: "team"}} {
+		seen.Inventory.Entries[id] = plan.Entry{UID: types.UID(id.Name)}
+		seen.Objects[id] = &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: id.Kind},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: id.Name, Namespace: id.Namespace, UID: types.UID(id.Name),
+				Labels: map[string]string{plan.SyncLabel: s.Key()}, Annotations: map[string]string{plan.InventoryAnnotation: s.Key()},
+			},
+		}
+	}
+	return seen, nil
+}
+
+func (e *ender) Answer(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error) {
+	return nil, nil
+}
+
+func (e *ender) Apply(_ context.Context, p plan.Plan) ([]plan.Outcome, error) {
+	var done []plan.Outcome
+	for _, s := range p.Steps {
+		if s.Writes() {
+			done = append(done, plan.Outcome{ID: s.ID, Action: s.Action})
+		}
+	}
+	e.applied = true
+	return done, nil
+}
+
+// A destroy that loses the cluster does not report as deleted what it never reached.
+func TestDestroyReportsWhatItReached(t *testing.T) {
+	e := &ender{}
+	said, err := Reconciler{Observer: e, Applier: e, Sync: plan.Sync{Namespace: "ns", Name: "prod"}}.Destroy(t.Context(), plan.Delete)
+	if !errors.Is(err, errGone) || said.Verdict.ExitCode == report.ExitSuccess {
+		t.Errorf("error %v, exit code %d", err, said.Verdict.ExitCode)
+	}
+	if said.Summary.Pruned != 1 {
+		t.Errorf("want 1 of 2 reported as pruned, got %+v", said.Summary)
 	}
 }

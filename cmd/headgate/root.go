@@ -61,6 +61,7 @@ func newRoot(t *terminal) *cobra.Command {
 		newStatus(t),
 		newApprove(t),
 		newDestroy(t),
+		newRelease(t),
 		newShrink(t),
 		newConvert(t),
 		newDocs(t),

@@ -76,13 +76,14 @@ const (
 	deleting  condition = "deleting"
 	changed   condition = "changed"    // by someone else, since we applied it
 	missing   condition = "missing"    // deleted by someone else
+	found     condition = "found"      // by its marks, when the inventory was lost; no pass applied it since
 	unsettled condition = "unsettled"  // sent, and a crash came before the answer
 	unready   condition = "not ready"  // when it was last looked at, or nobody looked yet
-	unserved  condition = "not served" // a CRD that the API server does not serve
+	unserved  condition = "not served" // a CRD, or an object of a kind, that the API server does not serve
 	broken    condition = "failed"     // the last write of it
 )
 
-var conditions = []condition{asLeft, deleting, changed, missing, unsettled, unready, unserved, broken}
+var conditions = []condition{asLeft, deleting, changed, missing, found, unsettled, unready, unserved, broken}
 
 // A status is an inventory against its cluster.
 type status struct {
@@ -128,7 +129,7 @@ func statusOf(seen plan.Observed) status {
 	switch {
 	case s.Summary[broken]+s.Summary[unserved]+s.Summary[unready]+s.Summary[unsettled] > 0:
 		s.ExitCode = report.ExitFailed
-	case s.Summary[missing]+s.Summary[changed]+s.Summary[deleting] > 0:
+	case s.Summary[missing]+s.Summary[changed]+s.Summary[deleting]+s.Summary[found] > 0:
 		s.ExitCode = report.ExitHeld
 	}
 	return s
@@ -140,6 +141,10 @@ func conditionOf(id manifest.ID, e plan.Entry, seen plan.Observed, served map[st
 	switch {
 	case e.Actuation == "Failed":
 		return broken
+	case e.Rebuilt && !seen.Inventory.Rebuilt:
+		return found
+	case seen.Hidden[schema.GroupKind{Group: id.Group, Kind: id.Kind}] != nil:
+		return unserved
 	case e.UID == "":
 		return unsettled
 	case !exists:
@@ -205,6 +210,8 @@ func (s status) write(w io.Writer, full bool) error {
 		fmt.Fprintf(&b, "The inventory is missing; what carries our marks is shown. The next sync stores it again.\n")
 	case !s.Stored:
 		fmt.Fprintf(&b, "Nothing was applied by %s yet; --name and --namespace say which sync.\n", s.Sync)
+	case s.Summary[found] > 0:
+		fmt.Fprintf(&b, "The inventory was lost. What was found by its marks is held until you approve its prune, or run 'headgate release --rebuilt'.\n")
 	case s.ExitCode == report.ExitHeld:
 		fmt.Fprintf(&b, "'headgate diff' shows what was changed, 'headgate sync' corrects it.\n")
 	}

@@ -289,10 +289,14 @@ func (c *Cluster) read(ctx context.Context, id manifest.ID) (*unstructured.Unstr
 	return c.objects.Resource(gvr).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 }
 
-// inside counts what a namespace holds beside objects of this sync, over every kind. Our
-// own inventory counts: it bears no marks, and must not go with the namespace.
+// inside counts what a namespace holds beside objects of this sync, over every kind. Marks alone do
+// not count as ours: copies carry them, too. Our own inventory counts: it must not go with the namespace.
 func (c *Cluster) inside(ctx context.Context, namespace string) (plan.Answer, error) {
 	if err := c.complete(); err != nil {
+		return plan.Answer{}, err
+	}
+	owned, err := c.holdings(ctx)
+	if err != nil {
 		return plan.Answer{}, err
 	}
 	kinds := slices.DeleteFunc(slices.Clone(c.surface.listable), func(gk schema.GroupKind) bool {
@@ -312,7 +316,7 @@ func (c *Cluster) inside(ctx context.Context, namespace string) (plan.Answer, er
 	var t tally
 	for _, objects := range found {
 		for _, o := range objects {
-			if !plan.Ours(o, c.sync) && !comesWithNamespace(idOf(o)) {
+			if !owned.GoesAlong(idOf(o), o) && !comesWithNamespace(idOf(o)) {
 				t.add(idOf(o))
 			}
 		}

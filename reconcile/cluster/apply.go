@@ -62,6 +62,8 @@ func (c *Cluster) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error
 
 	have, err := c.unmoved(working, p, sp)
 	if err == nil {
+		owned := sp.asCluster(have)
+		c.owned = &owned
 		err = c.keepKey(working)
 	}
 	if err != nil {
@@ -108,11 +110,13 @@ func foretold(p plan.Plan) (refused []plan.Outcome, sends bool) {
 
 // unmoved is the inventory that the plan was made from, read again.
 func (c *Cluster) unmoved(ctx context.Context, p plan.Plan, sp spelling) (plan.Inventory, error) {
+	planned := c.stored
 	have, err := c.Inventory(ctx)
 	if err != nil {
 		return have, err
 	}
-	if have.ResourceVersion != p.Version {
+	touched := planned != nil && c.stored != nil && planned.ResourceVersion == p.Version && sameInventory(planned, c.stored)
+	if have.ResourceVersion != p.Version && !touched {
 		return have, plan.ErrMoved
 	}
 	if p.Stale && (have.ResourceVersion == "" || have.Lost) {
@@ -403,7 +407,7 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 		o.Err = err
 		return o, nil
 	}
-	o.UID, o.Mark = live.UID, plan.Mark(live)
+	o.UID, o.Mark, o.Foreign = live.UID, plan.Mark(live), plan.SentMarks(live)
 	o.Unknown = !r.options.NoWait && waitsFor(s.ID, live)
 	return o, live
 }

@@ -82,6 +82,7 @@ type Cluster struct {
 	key      digestKey
 	checks   schedule                     // of what is tried though it looks as we left it
 	surface  *surface                     // what was discovered last
+	owned    *plan.Inventory              // what the pass works from, as the cluster spells it; nil before it was read
 	stored   *core.ConfigMap              // the inventory as it was last read or written
 	siblings map[string]map[string]string // with its values, by name
 	packages map[manifest.ID]comparison   // of packages whose update is planned: what it replaces

@@ -215,17 +215,24 @@ func TestDestroyKeepsItsHome(t *testing.T) {
 func TestDestroyWithoutInventory(t *testing.T) {
 	w := newWorld(t)
 	c := w.cluster(t, cluster.Options{})
-	applied(t, c, want(t, w.crd("Region", "Cluster")))
-	if err := w.at(configMaps, w.sync.Namespace).Delete(t.Context(), "headgate-main", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	said, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
-	if err != nil || said.Verdict.ExitCode != report.ExitHeld || said.Summary.Held != 1 {
-		t.Fatalf("got %v, %v", ended(said), err)
+	applied(t, c, want(t, w.crd("Region", "Cluster"), w.instance("Region", "", "north"), configMap("default", w.sync.Namespace, "1")))
+	w.loses(t)
+	var digest string
+	for _, which := range []string{"first", "next"} {
+		said, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
+		if err != nil || said.Verdict.ExitCode != report.ExitHeld || said.Summary.Held != 3 || said.Summary.Pruned != 0 {
+			t.Fatalf("The %s destroy deletes nothing, got %v, %v", which, ended(said), err)
+		}
+		if digest != "" && said.Approval.Digest != digest {
+			t.Errorf("The digest changed from %s to %s", digest, said.Approval.Digest)
+		}
+		digest = said.Approval.Digest
 	}
 	w.mustGet(t, crds, "", "regions."+w.group)
-	if said, err = reconcilerOf(c, w).Destroy(t.Context(), plan.Delete); err != nil || said.Summary.Pruned != 1 {
-		t.Errorf("The next one deletes it: %v, %v", ended(said), err)
+	approved := reconcilerOf(c, w)
+	approved.Approvals = func() []string { return []string{digest} }
+	if said, err := approved.Destroy(t.Context(), plan.Delete); err != nil || said.Summary.Pruned != 3 || said.Verdict.ExitCode != report.ExitSuccess {
+		t.Errorf("An approval lets all of it go, tier by tier: %v, %v", ended(said), err)
 	}
 }
 

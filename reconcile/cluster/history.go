@@ -25,10 +25,11 @@ func historyOf(m *corev1.ConfigMap) []plan.Past {
 }
 
 // Record remembers what a pass came to, where that is news. Where nothing was ever applied
-// there is nothing to keep it with.
+// there is nothing to keep it with. It needs no lease: it changes the history of exactly the inventory
+// that it read and nothing else, and a pass that writes meanwhile keeps the history.
 func (c *Cluster) Record(ctx context.Context, p plan.Past) error {
-	for again := false; ; again = true {
-		if c.stored == nil || again {
+	for again := 0; ; again++ {
+		if c.stored == nil || again > 0 {
 			if _, err := c.Inventory(ctx); err != nil || c.stored == nil {
 				return err
 			}
@@ -48,7 +49,7 @@ func (c *Cluster) Record(ctx context.Context, p plan.Past) error {
 		case err == nil:
 			c.stored = stored
 			return nil
-		case !again && (apierrors.IsConflict(err) || apierrors.IsNotFound(err)):
+		case again < mostTouched && (apierrors.IsConflict(err) || apierrors.IsNotFound(err)):
 			continue
 		}
 		return c.explain(err, "update", "the history in the inventory ConfigMap "+next.Namespace+"/"+next.Name)

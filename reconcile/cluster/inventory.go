@@ -71,11 +71,41 @@ func (c *Cluster) Inventory(ctx context.Context) (plan.Inventory, error) {
 		}
 		c.stored, c.siblings = m, held.siblings
 		inv.Entries, inv.Rebuilt, inv.Lost = held.entries, !held.whole, held.lost
+		if inv.Rebuilt {
+			inv.Entries = rebuiltEntries(inv.Entries)
+		}
 		inv.ResourceVersion = m.ResourceVersion
 		inv.Owner = render.Owner(m.Annotations[ownerAnnotation])
 		inv.History = historyOf(m)
 		return inv, nil
 	}
+}
+
+// rebuiltEntries returns the entries of an inventory of which values were lost. An entry without a
+// value no longer tells which object was applied, and what may be done to it.
+func rebuiltEntries(entries map[manifest.ID]plan.Entry) map[manifest.ID]plan.Entry {
+	all := maps.Clone(entries)
+	for id, e := range all {
+		if e == (plan.Entry{}) {
+			all[id] = plan.Entry{Rebuilt: true}
+		}
+	}
+	return all
+}
+
+// holdings returns the inventory as the cluster spells it: the one that the pass works from or, where
+// none was read, the stored one. It changes nothing, so that questions are answered in parallel.
+func (c *Cluster) holdings(ctx context.Context) (plan.Inventory, error) {
+	if c.owned != nil {
+		return *c.owned, nil
+	}
+	return c.another(c.sync).Inventory(ctx)
+}
+
+// another returns a reader of the inventory of a sync in this cluster. What it reads is not
+// remembered by c, which a pass may be using.
+func (c *Cluster) another(of plan.Sync) *Cluster {
+	return &Cluster{sync: of, core: c.core, config: c.config}
 }
 
 // recordOf returns the record of a stored inventory. A format that this binary does not know is an
@@ -145,7 +175,7 @@ func (c *Cluster) left(ctx context.Context, seen plan.Observed) ([]manifest.ID, 
 	}
 	var left []manifest.ID
 	for other, ids := range of {
-		inv, err := (&Cluster{sync: other, core: c.core, config: c.config}).Inventory(ctx)
+		inv, err := c.another(other).Inventory(ctx)
 		switch {
 		case apierrors.IsForbidden(err):
 			continue
@@ -175,22 +205,29 @@ func (c *Cluster) store(ctx context.Context, inv plan.Inventory) (string, error)
 		return "", err
 	}
 	swept := len(l.siblings) > 0 || len(allSiblingsOf(c.stored)) > 0
+	next := m
 	if c.stored != nil && c.stored.ResourceVersion == inv.ResourceVersion {
-		m = keeping(c.stored, m)
+		m = keeping(c.stored, next)
 	}
 	var stored *corev1.ConfigMap
 	verb := "update"
 	if inv.ResourceVersion == "" {
 		verb = "create"
 	}
-	err = retry(ctx, func() error {
+	write := func() error {
 		if verb == "create" {
 			stored, err = c.core.ConfigMaps(m.Namespace).Create(ctx, m, metav1.CreateOptions{FieldManager: plan.Manager})
 		} else {
 			stored, err = c.core.ConfigMaps(m.Namespace).Update(ctx, m, metav1.UpdateOptions{FieldManager: plan.Manager})
 		}
 		return err
-	})
+	}
+	err = retry(ctx, write)
+	for again := 0; again < mostTouched && apierrors.IsConflict(err) && c.onlyTouched(ctx, inv.ResourceVersion); again++ {
+		m = keeping(c.stored, next)
+		inv.ResourceVersion = m.ResourceVersion
+		err = retry(ctx, write)
+	}
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 		return "", fmt.Errorf("%w: %w", plan.ErrMoved, err)
@@ -202,6 +239,41 @@ func (c *Cluster) store(ctx context.Context, inv plan.Inventory) (string, error)
 		c.sweep(ctx, l)
 	}
 	return stored.ResourceVersion, nil
+}
+
+// mostTouched is how often one write of the inventory is repeated because another process wrote
+// something else to the same ConfigMap.
+const mostTouched = 10
+
+// onlyTouched reports whether the inventory is still what it was at a resourceVersion, which c read or
+// wrote last, though its ConfigMap has another one now: a process recorded its history, or somebody set
+// a label. Then c knows the ConfigMap as it is now.
+func (c *Cluster) onlyTouched(ctx context.Context, version string) bool {
+	was := c.stored
+	if was == nil || was.ResourceVersion != version {
+		return false
+	}
+	var now *corev1.ConfigMap
+	err := retry(ctx, func() (err error) {
+		now, err = c.core.ConfigMaps(was.Namespace).Get(ctx, was.Name, metav1.GetOptions{})
+		return err
+	})
+	if err != nil || !sameInventory(was, now) {
+		return false
+	}
+	c.stored = now
+	return true
+}
+
+// sameInventory reports whether two versions of the ConfigMap hold the same inventory. History is no
+// part of it. Siblings are named for their content, so their names tell.
+func sameInventory(a, b *corev1.ConfigMap) bool {
+	for _, key := range []string{ownerAnnotation, recordAnnotation, grantsAnnotation, siblingsAnnotation, apartAnnotation} {
+		if a.Annotations[key] != b.Annotations[key] {
+			return false
+		}
+	}
+	return a.UID == b.UID && a.Labels[inventoryLabel] == b.Labels[inventoryLabel] && b.DeletionTimestamp == nil && maps.Equal(a.Data, b.Data)
 }
 
 // keeping is m with what else is in the metadata of the stored one: an Update replaces all
@@ -240,7 +312,7 @@ func configMap(inv plan.Inventory) (*corev1.ConfigMap, layout, error) {
 	}
 	var grants any = inv.Grants
 	inv.Record.Format, inv.Record.Writer = 1, version()
-	if len(apart) > 0 {
+	if len(apart) > 0 || inv.AnyRebuilt() {
 		inv.Record.Format = 2
 		grants = withFormat{inv.Record.Format, inv.Grants}
 	}
@@ -265,10 +337,12 @@ func configMap(inv plan.Inventory) (*corev1.ConfigMap, layout, error) {
 	return m, l, nil
 }
 
-// rebuilt is an inventory of the objects that carry our marks, over every kind that is
-// served. It is for the day on which the stored one is gone.
+// rebuilt returns an inventory of the objects that carry our marks and that our field manager marked,
+// over every kind that is served. It is for the day on which the stored one is gone. It also returns
+// all objects that carry our marks: what is not in the inventory is a copy, or was restored without
+// managed fields.
 func (c *Cluster) rebuilt(ctx context.Context, s *surface) (plan.Inventory, []*metav1.PartialObjectMetadata, error) {
-	inv := plan.Inventory{Sync: c.sync, Entries: map[manifest.ID]plan.Entry{}, Rebuilt: true}
+	inv := plan.Inventory{Sync: c.sync, Entries: map[manifest.ID]plan.Entry{}}
 	found, err := inParallel(ctx, c.options.Concurrency, s.listable, func(ctx context.Context, gk groupKindT) ([]*metav1.PartialObjectMetadata, error) {
 		objects, err := c.list(ctx, s, gk, "", c.ours())
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
@@ -285,8 +359,11 @@ func (c *Cluster) rebuilt(ctx context.Context, s *surface) (plan.Inventory, []*m
 			if !plan.Ours(o, c.sync) {
 				continue
 			}
-			inv.Entries[idOf(o)] = plan.Entry{UID: o.UID, Strategy: "Apply", Actuation: "Succeeded", Reconcile: "Unknown"}
 			marked = append(marked, o)
+			if plan.AppliedByUs(o, c.sync) {
+				inv.Entries[idOf(o)] = plan.Entry{UID: o.UID, Rebuilt: true, Strategy: "Apply", Actuation: "Succeeded", Reconcile: "Unknown"}
+				inv.Rebuilt = true
+			}
 		}
 	}
 	return inv, marked, nil

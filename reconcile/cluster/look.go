@@ -71,6 +71,7 @@ func NewLooker(config *rest.Config, of plan.Sync, options Options) (*Looker, err
 	if err != nil {
 		return nil, err
 	}
+	c.owned = &plan.Inventory{Sync: of} // it owns nothing, and may not be allowed to read an inventory
 	return &Looker{cluster: c, news: make(chan struct{}, 1)}, nil
 }
 
@@ -99,10 +100,7 @@ func (l *Looker) Packages(ctx context.Context) ([]catalogue.Live, error) {
 
 // ImageConfigs are those of the cluster. This sync prunes none.
 func (l *Looker) ImageConfigs(ctx context.Context) ([]catalogue.LiveConfig, error) {
-	all, err := l.cluster.ImageConfigs(ctx)
-	for i := range all {
-		all[i].Ours = false
-	}
+	all, _, err := l.cluster.imageConfigs(ctx)
 	return all, err
 }
 

@@ -130,6 +130,7 @@ func (c *Cluster) look(ctx context.Context, seen *plan.Observed, asked []plan.As
 	if err != nil {
 		return err
 	}
+	seen.Hidden = c.hidden(ctx, ids)
 	done := 0
 	found, err := inParallel(ctx, c.options.Concurrency, searches, func(ctx context.Context, s search) ([]*metav1.PartialObjectMetadata, error) {
 		objects, err := c.find(ctx, s, missing)
@@ -148,8 +149,14 @@ func (c *Cluster) look(ctx context.Context, seen *plan.Observed, asked []plan.As
 			return err
 		}
 		for _, o := range marked {
-			ids[idOf(o)] = true
+			_, wanted := ids[idOf(o)]
+			if _, owned := seen.Inventory.Entries[idOf(o)]; owned {
+				ids[idOf(o)] = true
+			} else if !wanted {
+				seen.Copies = append(seen.Copies, idOf(o))
+			}
 		}
+		slices.SortFunc(seen.Copies, manifest.ID.Compare)
 		objects = append(objects, marked...)
 	}
 	if seen.Inventory.Lost {
@@ -158,10 +165,14 @@ func (c *Cluster) look(ctx context.Context, seen *plan.Observed, asked []plan.As
 			return err
 		}
 		for _, o := range marked {
-			ids[idOf(o)] = true
+			if _, owned := seen.Inventory.Entries[idOf(o)]; owned {
+				ids[idOf(o)] = true
+			}
 		}
 		objects = append(objects, marked...)
 	}
+	owned := seen.Inventory
+	c.owned = &owned
 	for _, o := range objects {
 		if _, ok := ids[idOf(o)]; ok {
 			seen.Objects[idOf(o)] = o
@@ -234,7 +245,7 @@ func (c *Cluster) named(ctx context.Context, kind schema.GroupKind, ids []manife
 	var found []*metav1.PartialObjectMetadata
 	for _, id := range ids {
 		o, err := c.get(ctx, c.surface, id)
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) && !isUnknownKind(err) { // else the kind went since discovery, and maybe not the object
 			continue
 		}
 		if err != nil {

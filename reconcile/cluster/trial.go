@@ -38,7 +38,8 @@ func (c *Cluster) try(ctx context.Context, seen *plan.Observed, asked []plan.Ask
 	trials, err := inParallel(ctx, c.options.Concurrency, doubtful, func(ctx context.Context, a plan.Asked) (tried, error) {
 		_, exists := seen.Objects[a.ID]
 		t, err := c.tryOne(ctx, a, sp.actual(a.ID), exists, func(e *ConflictError, live *unstructured.Unstructured) bool {
-			return c.options.Terms.Take || seen.AsBefore(a.Object) && e.byHand(live) || seen.Mine(a.ID, live) && e.withNobody()
+			return c.options.Terms.Take || seen.AsBefore(a.Object) && e.byHand(live) || seen.Mine(a.ID, live) && e.withNobody() ||
+				seen.Restored(a.ID, live) && e.byRestorer(live)
 		})
 		c.tellOf("observe", &done, len(doubtful), a.ID)
 		return t, err
@@ -166,6 +167,14 @@ func (e *ConflictError) byHand(live *unstructured.Unstructured) bool {
 		return slices.ContainsFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 			return f.Manager == c.Manager && f.Operation == metav1.ManagedFieldsOperationApply
 		})
+	})
+}
+
+// byRestorer reports whether all managers of a conflict wrote our marks by an update, or are nobody: a
+// tool that restores an object without its managed fields writes all of it.
+func (e *ConflictError) byRestorer(live *unstructured.Unstructured) bool {
+	return !slices.ContainsFunc(e.Conflicts, func(c Conflict) bool {
+		return c.Manager != "before-first-apply" && !plan.WroteMarks(live, c.Manager)
 	})
 }
 

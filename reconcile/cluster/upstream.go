@@ -117,23 +117,50 @@ func (c *Cluster) Packages(ctx context.Context) ([]catalogue.Live, error) {
 // imageConfigs is where those of Crossplane are.
 var imageConfigs = schema.GroupVersionResource{Group: groupPackages, Version: "v1beta1", Resource: "imageconfigs"}
 
-// ImageConfigs are those of the cluster, with one request; nil where there is no Crossplane.
+// ImageConfigs are those of the cluster; nil where there is no Crossplane. It takes one request, and one
+// for the inventory where one of them carries our marks.
 func (c *Cluster) ImageConfigs(ctx context.Context) ([]catalogue.LiveConfig, error) {
+	all, marked, err := c.imageConfigs(ctx)
+	if err != nil || len(marked) == 0 {
+		return all, err
+	}
+	// Packages are also fetched while a pass runs, so this does not read what the pass remembers.
+	owned, err := c.another(c.sync).Inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		live, ok := marked[all[i].Name]
+		if !ok {
+			continue
+		}
+		id := manifest.IDOf(live)
+		all[i].Ours = owned.Holds(id, live) && !owned.Entries[id].Rebuilt && !plan.Kept(live)
+	}
+	return all, nil
+}
+
+// imageConfigs lists the ImageConfigs, and by name those that carry our marks.
+func (c *Cluster) imageConfigs(ctx context.Context) ([]catalogue.LiveConfig, map[string]*unstructured.Unstructured, error) {
 	l, err := c.objects.Resource(imageConfigs).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) || c.unserved(ctx, err, schema.GroupKind{Group: groupPackages, Kind: "ImageConfig"}) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, c.explain(err, "list", "imageconfigs.pkg.crossplane.io")
+		return nil, nil, c.explain(err, "list", "imageconfigs.pkg.crossplane.io")
 	}
 	all := make([]catalogue.LiveConfig, 0, len(l.Items))
+	marked := map[string]*unstructured.Unstructured{}
 	for i := range l.Items {
 		u := &l.Items[i]
 		spec, _ := u.Object["spec"].(map[string]any)
-		all = append(all, catalogue.LiveConfig{Name: u.GetName(), Spec: spec, Ours: plan.Ours(u, c.sync) && !plan.Kept(u)})
+		all = append(all, catalogue.LiveConfig{Name: u.GetName(), Spec: spec})
+		if plan.Ours(u, c.sync) {
+			marked[u.GetName()] = u
+		}
 	}
 	slices.SortFunc(all, func(a, b catalogue.LiveConfig) int { return cmp.Compare(a.Name, b.Name) })
-	return all, nil
+	return all, marked, nil
 }
 
 // unserved says whether what we may not read is not there at all: the API server asks for the

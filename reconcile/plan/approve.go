@@ -13,7 +13,7 @@ import (
 
 // approvable are the guards that only ask whether something is meant: a person can say so.
 // What the others hold would be an accident whoever asks for it.
-var approvable = map[string]bool{"many": true, "empty": true, "schema": true, "flood": true, "external": true, guardLost: true}
+var approvable = map[string]bool{"many": true, "empty": true, "schema": true, "flood": true, "external": true, guardLost: true, guardRebuilt: true}
 
 // An Approval is what a person gives to have held steps carried out: the digest of exactly
 // those. It is the same in a preview and in every cluster that holds the same.

@@ -4,16 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// Ours says whether a live object carries both marks of a sync. One alone may have
-// been copied along by another tool.
-func Ours(o metav1.Object, s Sync) bool {
-	return o.GetLabels()[SyncLabel] == s.Key() && o.GetAnnotations()[InventoryAnnotation] == s.Key()
-}
 
 // A Claim says who else owns a live object. The zero value is nobody.
 type Claim struct {
@@ -78,17 +73,20 @@ var crossplanes = map[string]string{
 }
 
 // Foreign says who else owns a live object. What cannot be taken from its owner comes first.
-func Foreign(o metav1.Object, s Sync) Claim {
+func Foreign(o metav1.Object, s Sync) Claim { return foreign(o, s, "") }
+
+// foreign is Foreign for an object of which an inventory remembers the marks that Headgate sent.
+func foreign(o metav1.Object, s Sync, remembered string) Claim {
 	if key, ok := o.GetLabels()[SyncLabel]; ok && key != s.Key() {
 		return Claim{By: fmt.Sprintf("the Headgate sync %s", key), Sync: key}
 	}
-	if by := cmp.Or(ownedByCrossplane(o), managed(o, crossplanes), marked(o, crossplaneMarks)); by != "" {
+	if by := cmp.Or(ownedByCrossplane(o), managed(o, crossplanes), marked(o, crossplaneMarks, remembered)); by != "" {
 		return Claim{By: by, Final: true}
 	}
 	if key, ok := o.GetAnnotations()[InventoryAnnotation]; ok && key != s.Key() {
 		return Claim{By: fmt.Sprintf("the inventory %s", key)}
 	}
-	return Claim{By: cmp.Or(marked(o, marks), managed(o, managers))}
+	return Claim{By: cmp.Or(marked(o, marks, remembered), managed(o, managers))}
 }
 
 // ownedByCrossplane names what of Crossplane owns an object, and makes it again, or
@@ -114,8 +112,8 @@ func managed(o metav1.Object, managers map[string]string) string {
 	return ""
 }
 
-// marked names a tool, and the owner in it, by its mark.
-func marked(o metav1.Object, marks []mark) string {
+// marked names a tool, and the owner in it, by its mark. A mark that Headgate sent is none.
+func marked(o metav1.Object, marks []mark, remembered string) string {
 	for _, m := range marks {
 		keys, isAnnotation := o.GetLabels(), m.annotation != ""
 		if isAnnotation {
@@ -123,7 +121,7 @@ func marked(o metav1.Object, marks []mark) string {
 		}
 		key := m.in(keys)
 		switch {
-		case key == "" || appliedByUs(o, isAnnotation, key):
+		case key == "" || sentByUs(o, remembered, isAnnotation, key):
 			continue
 		case m.value != "" || m.nameless:
 			return m.by
@@ -157,26 +155,29 @@ func (m mark) in(keys map[string]string) string {
 // appliedByUs says whether we applied a label, or annotation, ourselves: manifests that another
 // tool rendered carry its marks into the commit, and are not its objects for that.
 func appliedByUs(o metav1.Object, annotation bool, key string) bool {
-	for _, f := range o.GetManagedFields() {
-		if f.Manager != Manager || f.Operation != metav1.ManagedFieldsOperationApply || f.FieldsV1 == nil {
-			continue
-		}
-		var fields struct {
-			Metadata struct {
-				Labels      map[string]any `json:"f:labels"`
-				Annotations map[string]any `json:"f:annotations"`
-			} `json:"f:metadata"`
-		}
-		if json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields) != nil {
-			continue // then it is not known as ours
-		}
-		of := fields.Metadata.Labels
-		if annotation {
-			of = fields.Metadata.Annotations
-		}
-		if _, ok := of["f:"+key]; ok {
-			return true
-		}
+	return slices.ContainsFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == Manager && f.Operation == metav1.ManagedFieldsOperationApply && hasField(f, annotation, key)
+	})
+}
+
+// hasField reports whether an entry of managed fields holds a label, or annotation.
+func hasField(f metav1.ManagedFieldsEntry, annotation bool, key string) bool {
+	if f.FieldsV1 == nil {
+		return false
 	}
-	return false
+	var fields struct {
+		Metadata struct {
+			Labels      map[string]any `json:"f:labels"`
+			Annotations map[string]any `json:"f:annotations"`
+		} `json:"f:metadata"`
+	}
+	if json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields) != nil {
+		return false // then it is not known
+	}
+	of := fields.Metadata.Labels
+	if annotation {
+		of = fields.Metadata.Annotations
+	}
+	_, has := of["f:"+key]
+	return has
 }

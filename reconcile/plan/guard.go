@@ -99,7 +99,6 @@ func (g Guarding) Guards() []Guard {
 		{Name: guardOmitted, Rule: omitted},
 		{Name: "asked", Rule: asked},
 		{Name: "inventory", Rule: home},
-		{Name: "rebuilt", Rule: rebuilt},
 		{Name: "paused", Rule: paused},
 		{Name: guardFinal, Rule: final},
 		{Name: guardNotOurs, Rule: notOurs},
@@ -107,6 +106,7 @@ func (g Guarding) Guards() []Guard {
 		{Name: "external", Rule: external(g.PruneInstances)},
 		{Name: "in use", Rule: inUse},
 		{Name: guardInside, Rule: othersInside},
+		{Name: guardRebuilt, Rule: rebuilt},
 		{Name: "empty", Rule: empty},
 		{Name: "many", Rule: many(g.MaxPrunes)},
 	}
@@ -245,7 +245,7 @@ func left(s Step, c Case) Ruling {
 			continue
 		}
 		annotated, labelled := saysSo(live.GetAnnotations(), key, value), saysSo(live.GetLabels(), key, value)
-		ours := c.Seen.Offline || appliedByUs(live, annotated, key)
+		ours := c.Seen.Offline || sentByUs(live, c.Seen.Inventory.Entries[s.ID].Foreign, annotated, key)
 		switch {
 		case annotated && (wanted || !ours):
 			return Ruling{Answer: Retained, Reason: fmt.Sprintf("its annotation %s: %s asks not to update it", key, value)}
@@ -281,7 +281,7 @@ const pauseAnnotation = "crossplane.io/paused"
 func paused(s Step, c Case) Ruling {
 	live := c.Live(s)
 	switch {
-	case live == nil || live.GetAnnotations()[pauseAnnotation] != "true" || c.Seen.Offline || appliedByUs(live, true, pauseAnnotation):
+	case live == nil || live.GetAnnotations()[pauseAnnotation] != "true" || c.Seen.Offline || sentByUs(live, c.Seen.Inventory.Entries[s.ID].Foreign, true, pauseAnnotation):
 		return allowed
 	case s.Action == Prune:
 		return held("%s; take the annotation out when whoever set it is done", isPaused)
@@ -289,14 +289,19 @@ func paused(s Step, c Case) Ruling {
 	return Ruling{Answer: Retained, Reason: isPaused + ": it stays as it is until they take that out"}
 }
 
-// rebuilt prunes nothing by an inventory that was made of marks: a mark is copied too
-// easily to destroy by it alone.
-func rebuilt(_ Step, c Case) Ruling {
-	if c.Seen.Inventory.Rebuilt && c.Seen.Ends != NoEnding {
-		return held("the inventory was missing, and is made again of the marks that were found; look at what is listed, and destroy once more")
-	}
-	if c.Seen.Inventory.Rebuilt {
-		return Ruling{Answer: Retained, Reason: "the inventory was missing and is being rebuilt; the next pass decides"}
+const guardRebuilt = "rebuilt"
+
+// rebuilt holds what the sync is taken to own only because of the marks on it. A person looks at it
+// and approves that it is pruned, or has Headgate release it.
+func rebuilt(s Step, c Case) Ruling {
+	have := c.Seen.Inventory
+	switch {
+	case have.Entries[s.ID].Rebuilt:
+		return held("the inventory was lost, and only the marks on the object tell that this sync applied it; approve the prune, or run 'headgate release --rebuilt' to keep such objects")
+	case have.Rebuilt && c.Seen.Ends != NoEnding:
+		return held("a part of the inventory was lost and is being rebuilt; look at what is listed, and destroy once more")
+	case have.Rebuilt:
+		return Ruling{Answer: Retained, Reason: "a part of the inventory was lost and is being rebuilt; the next pass decides"}
 	}
 	return allowed
 }
@@ -312,7 +317,7 @@ func notOurs(s Step, c Case) Ruling {
 	if s.TakesBack && c.Want.Owner == render.OwnerCrossplane {
 		return allowed // nobody owns it but Crossplane, from which it is taken back
 	}
-	if by := Foreign(live, c.Seen.Inventory.Sync).By; by != "" {
+	if by := c.Seen.claim(s.ID, live).By; by != "" {
 		return held("%s owns it; delete it there", by)
 	}
 	if c.Seen.isObserved(s.ID, live) {
@@ -321,10 +326,13 @@ func notOurs(s Step, c Case) Ruling {
 	if !Ours(live, c.Seen.Inventory.Sync) {
 		return held("it does not carry the mark of this sync any more; delete it by hand if nobody needs it")
 	}
-	if uid := c.Seen.Inventory.Entries[s.ID].UID; uid != "" && uid != live.GetUID() {
-		return held("it is another object than the one that was applied (its UID changed); delete it by hand if nobody needs it")
+	switch uid := c.Seen.Inventory.Entries[s.ID].UID; {
+	case c.Seen.Inventory.Holds(s.ID, live):
+		return allowed
+	case uid == "":
+		return held("it carries the marks of this sync, and nothing proves that Headgate applied it; delete it by hand if nobody needs it")
 	}
-	return allowed
+	return held("it is another object than the one that was applied (its UID changed); delete it by hand if nobody needs it")
 }
 
 const guardProtected = "protected"
@@ -442,7 +450,7 @@ func (p *Plan) keepHomes() {
 		if s.Action != Prune || s.ID.Group != "" || s.ID.Kind != "Namespace" {
 			continue
 		}
-		stays := slices.IndexFunc(p.Steps, func(o Step) bool { return o.ID.Namespace == s.ID.Name && o.Action != Prune })
+		stays := slices.IndexFunc(p.Steps, func(o Step) bool { return o.ID.Namespace == s.ID.Name && (o.Action != Prune || o.Err != nil) })
 		if stays < 0 {
 			continue
 		}

@@ -33,7 +33,8 @@ type Inventory struct {
 // inventory has the lowest number that describes it.
 //
 //	1  the data of the ConfigMap, and its siblings, hold every entry
-//	2  entries are stored apart, which a binary that reads 1 would forget
+//	2  entries are stored apart, which a binary that reads 1 would forget; or entries are rebuilt,
+//	   whose objects it would prune
 const Format = 2
 
 // A Record is what an inventory remembers beside its entries.
@@ -74,7 +75,9 @@ type Entry struct {
 	Proof  string `json:"proof,omitempty"`  // that we said so, of what may be deleted though it bears no mark
 	Path   string `json:"path,omitempty"`   // the file of the commit that declares the object
 
-	Definition bool `json:"definition,omitempty"` // it is the CRD of a definition: objects of its kind reach beyond the cluster
+	Definition bool   `json:"definition,omitempty"` // it is the CRD of a definition: objects of its kind reach beyond the cluster
+	Foreign    string `json:"foreign,omitempty"`    // the marks of others that Headgate sent itself; see SentMarks
+	Rebuilt    bool   `json:"rebuilt,omitempty"`    // found by its marks when the inventory was lost, and not applied since
 
 	// What cli-utils writes of an object, so that its clients read ours as theirs.
 	Strategy  string `json:"strategy"`
@@ -148,17 +151,18 @@ func Entries(data map[string]string) (map[manifest.ID]Entry, error) {
 // nothing.
 func (p Plan) Intent(have Inventory) Inventory {
 	next := have
-	next.Owner = p.Want.Owner
 	next.Rebuilt, next.Lost = false, false
 	next.Record = p.applying(have.Record)
-	next.Grants = p.grants(have.Grants)
+	if !p.partial {
+		next.Owner, next.Grants = p.Want.Owner, p.grants(have.Grants)
+	}
 	next.Entries = maps.Clone(have.Entries)
 	if next.Entries == nil {
 		next.Entries = map[manifest.ID]Entry{}
 	}
 	for _, s := range p.Steps {
-		if s.Action != Create && s.Action != Update || s.Waiting() || s.TakesBack {
-			continue
+		if s.Action != Create && s.Action != Update || s.Waiting() || s.TakesBack || s.Err != nil {
+			continue // with an error nothing is sent, so nothing becomes ours
 		}
 		e := next.Entries[s.ID]
 		if s.Action == Create {
@@ -187,10 +191,10 @@ func (p Plan) Settled(have Inventory, done []Outcome) Inventory {
 		}
 	}
 	p.locate(&next)
-	leaves := map[manifest.ID]bool{} // what is taken back was never ours
+	leaves := map[manifest.ID]bool{} // what is taken back was never ours, nor is what was not sent
 	for _, s := range p.Steps {
 		_, owned := have.Entries[s.ID]
-		leaves[s.ID] = s.TakesBack && !owned
+		leaves[s.ID] = (s.TakesBack || s.Err != nil) && !owned
 	}
 	for _, o := range done {
 		if leaves[o.ID] {
@@ -219,7 +223,7 @@ func (p Plan) Settled(have Inventory, done []Outcome) Inventory {
 			e.Actuation, e.Reconcile = "Failed", "Unknown"
 		default:
 			applied := succeeded(o.UID, o.Digest, o.Mark)
-			applied.Policy, applied.Path, applied.unknown = e.Policy, e.Path, e.unknown
+			applied.Policy, applied.Path, applied.Foreign, applied.unknown = e.Policy, e.Path, o.Foreign, e.unknown
 			e = applied
 			if o.NotReady != "" {
 				e.Reconcile = reconcileTimeout
@@ -248,7 +252,9 @@ func (e Entry) Unready() bool {
 
 // applied is the entry of an object that is as wanted.
 func applied(live metav1.Object, digest string) Entry {
-	return succeeded(live.GetUID(), digest, Mark(live))
+	e := succeeded(live.GetUID(), digest, Mark(live))
+	e.Foreign = SentMarks(live)
+	return e
 }
 
 func succeeded(uid types.UID, digest, mark string) Entry {

@@ -86,6 +86,8 @@ func (c *placeOfPasses) pass(t *testing.T, want render.Desired) Plan {
 	t.Helper()
 	seen := seenWith(Upstream{})
 	seen.Natural, seen.Approvals = want.Owner, c.approvals
+	seen.Kinds = maps.Clone(seen.Kinds)
+	maps.Copy(seen.Kinds, core) // what is not served is not made
 	seen.Inventory, seen.Objects = c.inventory, maps.Clone(c.objects)
 	seen.Trials, seen.Answers = map[manifest.ID]Trial{}, map[Question]Answer{}
 	for id := range c.inventory.Entries {

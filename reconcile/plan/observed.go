@@ -26,6 +26,8 @@ type Observed struct {
 	Replaced     map[manifest.ID][]Replacement // by Provider or Configuration: what its update makes worse of what it installed
 	Upstream     Upstream
 	Terms        Terms                       // of the sync
+	Copies       []manifest.ID               // carry our marks, are neither wanted nor in the inventory, and our field manager did not mark them
+	Hidden       map[schema.GroupKind]error  // kinds of owned objects that are not served although objects may exist, and why
 	Left         map[manifest.ID]bool        // what bears the mark of another sync whose inventory does not hold it
 	Key          []byte                      // of the digests of Secrets; nil where there are none
 	Fights       []Fight                     // what somebody undoes again and again, as whoever makes the passes remembers

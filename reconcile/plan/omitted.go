@@ -86,7 +86,7 @@ func (p Plan) locate(next *Inventory) {
 			next.Entries[s.ID] = e
 		}
 	}
-	if p.Ends == NoEnding {
+	if p.Ends == NoEnding && !p.partial {
 		next.Record.Policies = policyFiles(p.Want, next.Record.Policies)
 	}
 }

@@ -45,6 +45,9 @@ type Plan struct {
 	record   *Record         // to be stored once the plan is carried out; nil leaves it as it is
 	known    map[string]bool // names of definitions of packages, and of CRDs that are there
 	first    order           // what objects say that has to be there before them
+	partial  bool            // it is about some entries of the inventory and no commit: owner and grants stay
+
+	unreachable []Step // on owned objects whose kind is not served
 
 	was   map[string]bool // definitions that Crossplane had active when this was first looked at
 	back  map[string]bool // definitions that are to come back inactive
@@ -140,6 +143,8 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		switch {
 		case ok:
 			p.Steps = append(p.Steps, s)
+		case seen.hides(a.ID) != nil: // its API is optional, and we own it
+			p.unreachable = append(p.unreachable, p.outOfReach(a.ID, seen))
 		case a.Policy.Observes():
 			p.Checks = append(p.Checks, notThere(a))
 		}
@@ -163,6 +168,8 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	p.lost = lostPackages(want, seen)
 	p.guard(seen, guards)
 	p.awaitOpeners(seen)
+	p.Steps = append(p.Steps, p.unreachable...) // no guard can look at them
+	slices.SortStableFunc(p.Steps, inOrder)
 	var uncounted []Question
 	p.Upgrades, uncounted = seen.Upgrades.counted(seen)
 	p.open = append(p.open, uncounted...)
@@ -199,6 +206,7 @@ func (p *Plan) note(asked []Asked, first order, seen Observed) {
 	}
 	p.Notes = append(p.Notes, unprotected(asked, first, seen)...)
 	p.Notes = append(p.Notes, noteSkippedPolicy(want, seen)...)
+	p.Notes = append(p.Notes, copies(seen)...)
 	p.Notes = append(p.Notes, packageDiffers(want, seen.Upstream)...)
 	p.Notes = append(p.Notes, upgradesPending(want, seen.Upstream)...)
 	p.Notes = append(p.Notes, seen.Upgrades.notes(seen)...)
@@ -214,8 +222,13 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 			continue
 		}
 		live, exists := seen.Objects[id]
+		if seen.hides(id) != nil && e.Policy != Observable {
+			p.unreachable = append(p.unreachable, p.outOfReach(id, seen))
+			continue
+		}
 		released := exists && p.released(id, live, seen.Inventory)
-		forgotten := released && p.Ends == NoEnding || e.Policy == Observable || e.Policy == ObservableAndDeletable && renamed[groupKind(id)]
+		forgotten := released && p.Ends == NoEnding || e.Policy == Observable || e.Policy == ObservableAndDeletable && renamed[groupKind(id)] ||
+			exists && e.neverApplied(live)
 		if !exists || forgotten && !slices.Contains(live.GetFinalizers(), protectFinalizer) {
 			p.Gone = append(p.Gone, id)
 			if exists && p.leaves(id) {
@@ -291,7 +304,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 	case errors.Is(err, ErrUnserved) && a.Optional:
 		return Step{}, false, nil
 	case errors.Is(err, ErrUnserved):
-		s.Err = cmp.Or(s.Err, err)
+		s.Err = cmp.Or(s.Err, seen.hides(a.ID), err)
 	case err != nil:
 		return Step{}, false, err
 	}
@@ -352,7 +365,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 		}
 	case seen.refused(a.ID, live) != "":
 		s.Action, s.Would, s.Guard, s.Reason = Hold, Update, guardNotOurs, seen.refused(a.ID, live)
-		if claim := Foreign(live, seen.Inventory.Sync); claim.Final && s.Definition && a.ID.IsCRD() {
+		if claim := seen.claim(a.ID, live); claim.Final && s.Definition && a.ID.IsCRD() {
 			s.Reason = claim.By + " owns it, and goes on making it; set crdOwner: Crossplane"
 		}
 	case len(trial.Migrates) > 0:
@@ -364,13 +377,17 @@ func (s *Step) choose(a Asked, seen Observed) {
 		s.Action, s.Err, s.Unprotects, s.Reason = Update, trial.Err, true, "our finalizer is left on it, of a pass that was to delete it"
 	case !tried && !s.Activates:
 		s.Action, s.Unready = Keep, entry.Unready()
+		if sent := SentMarks(live); owned && sent != entry.Foreign && !seen.Offline && !seen.Looks {
+			s.Renew, s.Renew.Foreign = entry, sent // an older version did not remember them
+		}
 	case s.Activates:
 		s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
 	case trial.Err == nil && trial.After == nil:
 		s.Action, s.Unready = Keep, entry.Unready() || live.GetDeletionTimestamp() != nil
 		now := applied(live, s.Digest)
 		now.Policy, now.Path, now.unknown = a.Policy, entry.Path, entry.unknown
-		if now.UID != entry.UID || now.Digest != entry.Digest || now.Mark != entry.Mark || now.Policy != entry.Policy {
+		if now.UID != entry.UID || now.Digest != entry.Digest || now.Mark != entry.Mark || now.Policy != entry.Policy ||
+			now.Foreign != entry.Foreign || entry.Rebuilt {
 			s.Renew = now
 		}
 		if s.Unready {
@@ -383,7 +400,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 		if owned && entry.Digest == s.Digest && (trial.Sent == nil || trial.Err != nil || len(s.Changes()) > 0) {
 			s.Cause = Drift
 		}
-		if by := Foreign(live, seen.Inventory.Sync).By; by != "" && !seen.Mine(a.ID, live) {
+		if by := seen.claim(a.ID, live).By; by != "" && !seen.Mine(a.ID, live) {
 			s.Reason = "it is taken over from " + by
 		}
 	}

@@ -182,7 +182,7 @@ func (o Observed) liveDependencies(id manifest.ID, live metav1.Object) []manifes
 func (c Case) goesFirst(id manifest.ID) bool {
 	for usage := range c.Seen.Inventory.Entries {
 		live, exists := c.Seen.Objects[usage]
-		if exists && isUsage(groupKind(usage)) && Ours(live, c.Seen.Inventory.Sync) && slices.Contains(c.Seen.liveDependencies(usage, live), id) &&
+		if exists && isUsage(groupKind(usage)) && Ours(live, c.Seen.Inventory.Sync) && c.Seen.Inventory.Holds(usage, live) && slices.Contains(c.Seen.liveDependencies(usage, live), id) &&
 			!slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == usage }) {
 			return true
 		}

@@ -117,6 +117,7 @@ type Outcome struct {
 	Digest   string    // of what was sent
 	UID      types.UID // of the object as answered
 	Mark     string    // of the object as answered
+	Foreign  string    // the marks of others on it that Headgate sent, as an Entry remembers them
 	NotReady string    // why it is not ready though it was applied and waited for
 	Unknown  bool      // whether it is ready: it is still to be waited for
 	Migrates bool      // only its managed fields were written

@@ -30,7 +30,7 @@ const (
 // refused is why a live object is not to be written: somebody else owns it, or it is not
 // to be adopted. "" is that it may be.
 func (o Observed) refused(id manifest.ID, live metav1.Object) string {
-	claim := Foreign(live, o.Inventory.Sync)
+	claim := o.claim(id, live)
 	switch {
 	case o.Looks, o.Offline:
 		return "" // nothing is written, whoever owns it; and what was applied from a commit is ours
@@ -46,10 +46,4 @@ func (o Observed) refused(id manifest.ID, live metav1.Object) string {
 		return fmt.Sprintf("%s owns it; take it out of there, or out of this repository, or set adoption: Adopt", claim.By)
 	}
 	return ""
-}
-
-// Mine says whether a live object is the one that this sync applied.
-func (o Observed) Mine(id manifest.ID, live metav1.Object) bool {
-	uid := o.Inventory.Entries[id].UID
-	return uid != "" && uid == live.GetUID() || Ours(live, o.Inventory.Sync)
 }

@@ -1,0 +1,161 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var (
+	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+)
+
+// hidden returns the kinds of owned objects that the API server does not serve and whose objects may
+// exist all the same, and why: what makes the kind exists, or cannot be read. It asks only if the kind
+// of an owned object is not served. Objects of all other kinds that are not served are gone.
+func (c *Cluster) hidden(ctx context.Context, owned map[manifest.ID]bool) map[schema.GroupKind]error {
+	why := map[schema.GroupKind]error{}
+	for id, ours := range owned {
+		if _, served := c.surface.kinds[groupKind(id)]; ours && !served {
+			why[groupKind(id)] = nil
+		}
+	}
+	if len(why) == 0 {
+		return nil
+	}
+	crds := c.unservedDefinitions(ctx, why)
+	services, servicesErr := c.aggregated(ctx)
+	for gk := range why {
+		reason := ""
+		for _, crd := range crds[gk.Group] {
+			if reason == "" {
+				reason = crd.hides(gk)
+			}
+		}
+		switch service, aggregated := services[gk.Group]; {
+		case reason != "":
+		case servicesErr != nil:
+			reason = servicesErr.Error()
+		case aggregated:
+			reason = fmt.Sprintf("the APIService %s exists, and its API server does not list the kind", service)
+		}
+		if reason == "" {
+			delete(why, gk)
+			continue
+		}
+		why[gk] = fmt.Errorf("%w the kind %s, so it is not known whether the object exists, and the inventory keeps it: %s", plan.ErrUnserved, gk, reason)
+	}
+	return why
+}
+
+// A hiding is a CRD of which the API server serves nothing.
+type hiding struct {
+	name string
+	crd  *unstructured.Unstructured
+	err  error // it cannot be read
+}
+
+// hides returns why a CRD may hide objects of a kind; "" if it is not the CRD of that kind.
+func (h hiding) hides(gk schema.GroupKind) string {
+	if h.err != nil {
+		return h.err.Error()
+	}
+	if kind, _, _ := unstructured.NestedString(h.crd.Object, "spec", "names", "kind"); kind != gk.Kind {
+		return ""
+	}
+	exists := fmt.Sprintf("the CRD %s exists and is not served", h.name)
+	switch {
+	case h.crd.GetDeletionTimestamp() != nil:
+		return exists + "; it is being deleted"
+	case len(readableVersions(h.crd)) == 0:
+		return exists + ": no version of it has served: true"
+	}
+	for _, condition := range []string{"NamesAccepted", "Established"} {
+		if c := conditionOf(h.crd, condition); c.Status == "False" {
+			return exists + ": " + c.Message
+		}
+	}
+	return exists + " yet"
+}
+
+// unservedDefinitions returns the CRDs of some groups, by group, of which the API server serves nothing.
+func (c *Cluster) unservedDefinitions(ctx context.Context, of map[schema.GroupKind]error) map[string][]hiding {
+	found := map[string][]hiding{}
+	for gk := range of {
+		if gk.Group != "" {
+			found[gk.Group] = nil // kinds without a group have no CRD
+		}
+	}
+	if len(found) == 0 {
+		return found
+	}
+	served := make(map[string]bool, len(c.surface.kinds))
+	for gk, k := range c.surface.kinds {
+		served[k.Resource+"."+gk.Group] = true
+	}
+	var all *metav1.PartialObjectMetadataList
+	err := retry(ctx, func() (err error) {
+		all, err = c.metadata.Resource(definitions).List(ctx, metav1.ListOptions{})
+		return err
+	})
+	if err != nil {
+		for group := range found {
+			found[group] = []hiding{{err: c.explain(err, "list", definitions.GroupResource().String())}}
+		}
+		return found
+	}
+	for _, item := range all.Items {
+		_, group, _ := strings.Cut(item.Name, ".")
+		if _, asked := found[group]; !asked || served[item.Name] {
+			continue
+		}
+		h := hiding{name: item.Name}
+		err := retry(ctx, func() (err error) {
+			h.crd, err = c.objects.Resource(definitions).Get(ctx, item.Name, metav1.GetOptions{})
+			return err
+		})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		h.err = c.explain(err, "get", "the CRD "+item.Name)
+		found[group] = append(found[group], h)
+	}
+	for _, hidings := range found {
+		slices.SortFunc(hidings, func(a, b hiding) int { return strings.Compare(a.name, b.name) })
+	}
+	return found
+}
+
+// aggregated returns, by group, an APIService that another API server answers for. Those that this API
+// server answers for come and go with what it serves.
+func (c *Cluster) aggregated(ctx context.Context) (map[string]string, error) {
+	var list *unstructured.UnstructuredList
+	err := retry(ctx, func() (err error) {
+		list, err = c.objects.Resource(apiServices).List(ctx, metav1.ListOptions{})
+		return err
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil // nothing is aggregated here
+	case err != nil:
+		return nil, c.explain(err, "list", apiServices.GroupResource().String())
+	}
+	byGroup := map[string]string{}
+	for _, item := range list.Items {
+		service, aggregated, _ := unstructured.NestedMap(item.Object, "spec", "service")
+		if group, _, _ := unstructured.NestedString(item.Object, "spec", "group"); aggregated && service != nil {
+			byGroup[group] = item.GetName()
+		}
+	}
+	return byGroup, nil
+}

@@ -1,0 +1,44 @@
+package plan
+
+import (
+	"slices"
+
+	"headgate.dev/headgate/render/manifest"
+)
+
+// Continued returns the plan with the steps that an earlier plan of the same pass carried out, given
+// its outcomes. A pass plans again when the inventory moved; without them, its report would show what
+// it wrote before that as unchanged. A step of the later plan that still has something to do stays.
+func (p Plan) Continued(before Plan, done []Outcome) Plan {
+	carried := before.Carried(done)
+	if len(carried.Steps) == 0 {
+		return p
+	}
+	p.was = before.was
+	at := make(map[manifest.ID]int, len(p.Steps))
+	p.Steps = slices.Clone(p.Steps)
+	for i, s := range p.Steps {
+		at[s.ID] = i
+	}
+	for _, s := range carried.Steps {
+		i, exists := at[s.ID]
+		switch {
+		case !exists:
+			p.Steps = append(p.Steps, s)
+		case p.Steps[i].Action == Keep && p.Steps[i].Err == nil, p.Steps[i].Deleting:
+			p.Steps[i] = s
+		}
+	}
+	slices.SortStableFunc(p.Steps, inOrder)
+	return p
+}
+
+// Carried returns the plan with those of its steps that were carried out, given the outcomes.
+func (p Plan) Carried(done []Outcome) Plan {
+	carried := make(map[manifest.ID]bool, len(done))
+	for _, o := range done {
+		carried[o.ID] = o.Err == nil
+	}
+	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return !s.Writes() || !carried[s.ID] })
+	return p
+}
