@@ -75,6 +75,8 @@ func (c *Cluster) answer(ctx context.Context, q plan.Question, usages func() ([]
 		return c.storedVersions(ctx, q.Of)
 	case plan.Present:
 		return c.present(ctx, q.Of)
+	case plan.Fits:
+		return c.fits(ctx, q)
 	case plan.Dependents:
 	}
 	id := q.Of

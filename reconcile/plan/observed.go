@@ -141,12 +141,16 @@ const (
 	Present Ask = "present"
 	// Stored asks in which versions objects of a CRD are stored: the example names them all.
 	Stored Ask = "stored"
+	// Fits asks how many objects of a CRD lose a value, or are refused, once the definition is another
+	// one: the example says why.
+	Fits Ask = "fits"
 )
 
 // A Question is a count that a guard needs. Only the cluster can answer.
 type Question struct {
-	Ask Ask
-	Of  manifest.ID
+	Ask   Ask
+	Of    manifest.ID
+	After *unstructured.Unstructured // of Fits: the CRD, or the MRD that makes it, as it will be
 }
 
 // An Answer to a Question.

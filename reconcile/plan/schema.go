@@ -92,8 +92,8 @@ func broken(s Step, c Case) Ruling {
 	case a.Unknown != "":
 		return held("its schema breaks: %s; custom resources cannot be counted (%s), so it counts as in use", someOf(breaking), a.Unknown)
 	case a.Count > 0:
-		return held("its schema breaks: %s; %s%s: change them first, or approve this%s",
-			someOf(breaking), exist(a.Count, "custom resource"), example(a), beforehand(breaking))
+		return s.fits(c, breaking, a, fmt.Sprintf("its schema breaks: %s; %s%s: change them first, or approve this%s",
+			someOf(breaking), exist(a.Count, "custom resource"), example(a), beforehand(breaking)))
 	}
 	return allowed
 }

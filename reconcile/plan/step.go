@@ -78,6 +78,7 @@ type Step struct {
 	after     []manifest.ID     // all of them are what it waits for, too
 	object    func() (*unstructured.Unstructured, error)
 	schema    func() schema.Difference // of an update of a CRD, or of an MRD
+	lean      bool                     // Live and After are without schemas
 	vendored  bool                     // the commit's copy of a package may not be what is installed, of which the conversion is not known
 	otherwise *Step                    // an update, to be made where a prune is not
 	revision  LiveRevision             // of what is taken back

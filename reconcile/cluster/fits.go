@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"headgate.dev/headgate/reconcile/plan"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// judgedAtOnce is how many objects are read with one request, and are in memory together.
+const judgedAtOnce = 50
+
+// fits looks at the objects of a CRD, a page at a time, and answers what a new definition does to them.
+func (c *Cluster) fits(ctx context.Context, q plan.Question) (plan.Answer, error) {
+	crd, err := c.read(ctx, q.Of)
+	if apierrors.IsNotFound(err) {
+		return plan.Answer{}, nil
+	}
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
+	versions := readableVersions(crd)
+	if len(versions) == 0 {
+		return plan.Answer{}, fmt.Errorf("the CRD %s serves no version", q.Of.Name)
+	}
+	fitting, err := plan.NewFitting(q, crd, versions[0])
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	at := c.objects.Resource(schema.GroupVersionResource{Group: group, Version: versions[0], Resource: plural})
+	for options := (metav1.ListOptions{Limit: judgedAtOnce}); ; {
+		page, err := at.List(ctx, options)
+		if err != nil {
+			return plan.Answer{}, err
+		}
+		for i := range page.Items {
+			fitting.Look(ctx, &page.Items[i])
+		}
+		if ctx.Err() != nil { // what CEL did not get to see fits nobody
+			return plan.Answer{}, ctx.Err()
+		}
+		options.Continue = page.GetContinue()
+		if options.Continue == "" || fitting.Full() {
+			return fitting.Answer(options.Continue != ""), nil
+		}
+	}
+}

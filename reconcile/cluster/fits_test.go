@@ -1,0 +1,98 @@
+package cluster_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+)
+
+// Objects decide whether an update that breaks a kind is held: they are read a page at a time, and what
+// cannot be read is held.
+func TestObjectsDecide(t *testing.T) {
+	w := newWorld(t)
+	of := func(fields ...string) *unstructured.Unstructured {
+		u := w.crd("Bucket", "Cluster")
+		properties := map[string]any{}
+		for _, f := range fields {
+			properties[f] = map[string]any{"type": "string"}
+		}
+		u.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["schema"] = map[string]any{"openAPIV3Schema": map[string]any{
+			"type": "object", "properties": map[string]any{
+				"spec":   map[string]any{"type": "object", "properties": properties},
+				"status": map[string]any{"type": "object", "properties": properties},
+			},
+		}}
+		return u
+	}
+	applied(t, w.cluster(t, cluster.Options{}), want(t, of("region", "size", "unset")))
+	for i := range 120 { // more than a page
+		u := w.instance("Bucket", "", fmt.Sprintf("b%03d", i))
+		u.Object["spec"] = map[string]any{"region": "north"}
+		if i >= 118 {
+			u.Object["spec"] = map[string]any{"size": "large"}
+		}
+		w.made(t, u)
+		if i == 0 {
+			w.patch(t, w.at(w.resource("Bucket"), ""), u.GetName(), `{"status":{"unset":"x"}}`, "status")
+		}
+	}
+	unreadable := rest.CopyConfig(w.config)
+	unreadable.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return deciding(func(req *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(req.URL.Path, "/buckets") && !strings.Contains(req.Header.Get("Accept"), "PartialObjectMetadata") {
+				return nil, errors.New("boom")
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	cases := map[string]struct {
+		reason string
+		after  *unstructured.Unstructured
+		config *rest.Config
+		held   bool
+		want   string
+	}{
+		"Loses":  {reason: "Two objects set it.", after: of("region", "unset"), config: w.config, held: true, want: "2 of 120 set spec.size, which is lost, for example Bucket b118"},
+		"Fits":   {reason: "None sets it, and the status is written again.", after: of("region", "size"), config: w.config, want: "120 custom resources exist, and none loses a value or is refused"},
+		"Unread": {reason: "What cannot be read is held.", after: of("region", "size"), config: unreadable, held: true, want: "they cannot be looked at"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, commit := clusterOf(t, tc.config, w, cluster.Options{}), want(t, tc.after)
+			seen, err := c.Observe(t.Context(), commit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen.Answers = map[plan.Question]plan.Answer{}
+			var p plan.Plan
+			for range 3 {
+				if p, err = plan.Compute(commit, seen, plan.Guarding{}.Guards()...); err != nil {
+					t.Fatal(err)
+				}
+				answers, err := c.Answer(t.Context(), p.Open())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for q, a := range answers {
+					seen.Answers[q] = a
+				}
+			}
+			s := p.Steps[0]
+			if (s.Action == plan.Hold) != tc.held || !strings.Contains(s.Reason, tc.want) {
+				t.Errorf("%s\n%s: %s, want %q", tc.reason, s.Action, s.Reason, tc.want)
+			}
+		})
+	}
+}
+
+type deciding func(*http.Request) (*http.Response, error)
+
+func (f deciding) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

@@ -1,0 +1,129 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/schema"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// MostJudged is how many objects of a kind are looked at before an update of their definition.
+const MostJudged = 5000
+
+// A Fitting looks at the objects of a kind one by one, and keeps of them only what the update of their
+// definition would do: how many lose or are refused what, and an example of each.
+type Fitting struct {
+	judge  *schema.Judge
+	seen   int64
+	bad    int64
+	places map[string]misfits
+}
+
+// Misfits are objects that are in the way for one reason.
+type misfits struct {
+	count   int64
+	example string
+}
+
+// mostPlaces is how many reasons are told apart.
+const mostPlaces = 100
+
+// NewFitting returns the fitting of a question Fits, for objects that are read in a version of a live CRD.
+func NewFitting(q Question, live *unstructured.Unstructured, version string) (*Fitting, error) {
+	judge, err := schema.NewJudge(live, q.After, version)
+	return &Fitting{judge: judge, places: map[string]misfits{}}, err
+}
+
+// Look looks at an object, which it may change.
+func (f *Fitting) Look(ctx context.Context, o *unstructured.Unstructured) {
+	id := manifest.IDOf(o)
+	loses, refused := f.judge.Of(ctx, o)
+	f.seen++
+	if len(loses)+len(refused) == 0 {
+		return
+	}
+	f.bad++
+	for i, place := range slices.Concat(loses, refused) {
+		what := "set " + place + ", which is lost"
+		if i >= len(loses) {
+			what = "are refused (" + place + ")"
+		}
+		m, known := f.places[what]
+		if !known && len(f.places) == mostPlaces {
+			continue
+		}
+		if !known {
+			m.example = id.Kind + " " + strings.TrimPrefix(id.Namespace+"/"+id.Name, "/")
+		}
+		m.count++
+		f.places[what] = m
+	}
+}
+
+// Full reports whether it has looked at as many objects as it may.
+func (f *Fitting) Full() bool { return f.seen >= MostJudged }
+
+// Answer returns how many objects are in the way. The example says of those why. more reports whether there
+// are objects that it did not look at.
+func (f *Fitting) Answer(more bool) Answer {
+	a := Answer{Count: f.bad}
+	whats := slices.SortedFunc(maps.Keys(f.places), func(x, y string) int {
+		if f.places[x].count != f.places[y].count {
+			return int(f.places[y].count - f.places[x].count)
+		}
+		return strings.Compare(x, y)
+	})
+	var said []string
+	for i, what := range whats {
+		if i == mostBreaks {
+			said = append(said, fmt.Sprintf("and %d more reasons", len(whats)-i))
+			break
+		}
+		said = append(said, fmt.Sprintf("%d of %d %s, for example %s", f.places[what].count, f.seen, what, f.places[what].example))
+	}
+	a.Example = strings.Join(said, "; ")
+	if more && f.bad == 0 {
+		a.Unknown = fmt.Sprintf("none of the first %d loses or is refused anything, and there are more", f.seen)
+	}
+	return a
+}
+
+// clientBreaks are the rules of changes that no object shows: clients are what they break.
+var clientBreaks = []schema.Rule{schema.Removed, schema.Unserved, schema.Subresource, schema.Selectable}
+
+// judging returns the question whether objects fit a definition as it will be; false is that they cannot
+// answer it: the definition is compared without all of its schemas, or clients are what breaks.
+func (s Step) judging(c Case, breaking []schema.Change) (Question, bool) {
+	if c.Seen.Offline || s.After == nil || s.lean || !s.ID.IsCRD() && !s.ID.IsMRD() ||
+		slices.ContainsFunc(breaking, func(b schema.Change) bool { return slices.Contains(clientBreaks, b.Rule) }) {
+		return Question{}, false
+	}
+	return Question{Ask: Fits, Of: CRD(s.ID.Name), After: s.After}, true
+}
+
+// fits holds a break of a kind that has objects, if one of them loses or is refused something, or nobody can
+// tell. unread is what to say where objects are not looked at.
+func (s Step) fits(c Case, breaking []schema.Change, live Answer, unread string) Ruling {
+	q, can := s.judging(c, breaking)
+	if !can {
+		return held("%s", unread)
+	}
+	a, answered := c.Seen.Answers[q]
+	switch {
+	case !answered:
+		r := held("%s", unread)
+		r.Needs = []Question{q}
+		return r
+	case a.Unknown != "":
+		return held("%s; they cannot be looked at (%s)", unread, a.Unknown)
+	case a.Count > 0:
+		return held("its schema breaks: %s; %s: change them first, or approve this", someOf(breaking), a.Example)
+	}
+	return Ruling{Reason: fmt.Sprintf("its schema breaks: %s; %s, and none loses a value or is refused", someOf(breaking), exist(live.Count, "custom resource"))}
+}
