@@ -13,6 +13,7 @@ type Input struct {
 	Message  string // of the commit itself, and of no other that was merged with it
 	Files    fs.FS  // the whole tree, safe for concurrent use; may offer Hash(path) (string, error), the Git blob id
 	Path     string // the directory below which manifests are read; "" or "." is the root
+	Source   SourceID
 
 	// Packages are what registries answered to what is Missing. nil is that nobody asked them:
 	// then nothing is said of packages that the tree does not hold.

@@ -37,6 +37,7 @@ type Options struct {
 type Desired struct {
 	Revision    string
 	Message     string // of the commit
+	Source      SourceID
 	Owner       Owner
 	Live        bool                // definitions of the cluster are among its own
 	Partial     bool                // it has policies and declares no definitions: what they match is not known
@@ -130,6 +131,7 @@ func Render(in Input, how Options) (Desired, error) {
 	want := Desired{
 		Revision: in.Revision,
 		Message:  in.Message,
+		Source:   in.Source,
 		Owner:    how.Owner,
 		Live:     how.Live != nil,
 		Partial:  len(c.Definitions) == 0 && len(c.Policies) > 0,

@@ -59,6 +59,9 @@ which; --restart does it.
 			if err != nil {
 				return err
 			}
+			if err := to.named(cmd, source); err != nil && !dryRun {
+				return err
+			}
 			if err := to.deactivation.Set("when-unused"); err != nil {
 				return err
 			}

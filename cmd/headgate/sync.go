@@ -45,6 +45,9 @@ names who is to do it; what somebody edited is drift.
 			if err != nil {
 				return err
 			}
+			if err := to.named(cmd, source); err != nil && !dryRun {
+				return err
+			}
 			r, err := t.reconciler(to, source, cluster.Options{Timeout: timeout, NoWait: noWait, TryCreates: dryRun})
 			if err != nil {
 				return err

@@ -13,6 +13,7 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/target"
@@ -217,6 +218,7 @@ type passFlags struct {
 	instances, drift          choice
 	deactivation              choice
 	management                choice
+	takeOver                  bool
 }
 
 func newPassFlags() *passFlags {
@@ -247,6 +249,7 @@ func (f *passFlags) addTo(cmd *cobra.Command) {
 	flags.IntVar(&f.maxPrunes, "max-prunes", 0, "hold all prunes of a pass that has more of them than this (default: a fifth of what is owned, at least 3, at most 20)")
 	flags.IntVar(&f.maxActivations, "max-activations", 0, "hold what a policy or package would newly activate if that is more definitions than this; those that a policy names in full do not count (default 100)")
 	f.approve.addTo(cmd)
+	flags.BoolVar(&f.takeOver, "take-over", false, "apply this source from now on, where the sync applied another one: what that applied, and this does not hold, is pruned")
 	f.catalogue.addTo(cmd, "catalogue", "", "where definitions are looked for; live is in the cluster too")
 	f.management.addTo(cmd, "management-policy", "", "what this sync may do; observable only looks, with rights to get, list and watch, at what somebody else applies")
 	f.adoption.addTo(cmd, "adoption", "", "objects that are there already; adopt takes them from Flux, Argo CD, Helm and the like, never from Crossplane")
@@ -255,6 +258,16 @@ func (f *passFlags) addTo(cmd *cobra.Command) {
 	f.deactivation.addTo(cmd, "deactivation", "", "active definitions that no policy names any more; when-unused takes them back once nobody uses them")
 	f.drift.addTo(cmd, "drift", "", "what somebody changed or deleted that this sync applied; report leaves it and exits with 3")
 	f.renderFlags.addTo(cmd)
+}
+
+// named returns an error where only a name tells the source from others, and the command line gives
+// none.
+func (f *passFlags) named(cmd *cobra.Command, source reconcile.Source) error {
+	d, plain := source.(git.Directory)
+	if !plain || f.observable() || cmd.Flags().Changed("name") || !git.IsNameless(d.Source()) {
+		return nil
+	}
+	return usagef("%s is in no Git repository, so that nothing tells it from another directory; specify --name", d.Root)
 }
 
 // observable says whether the sync only looks.
@@ -267,13 +280,16 @@ func (f *passFlags) asSync() (v1alpha1.Sync, error) {
 	switch {
 	case f.maxPrunes < 0 || f.maxActivations < 0:
 		return s, usagef("--max-prunes and --max-activations cannot be less than 0")
-	case f.observable() && (f.maxPrunes > 0 || f.maxActivations > 0 || f.adoption.value != "if-unowned" || f.conflicts.value != "refuse" || f.instances.value != "hold" || f.deactivation.value != "never" || len(f.approve) > 0):
-		return s, usagef("--max-prunes, --max-activations, --approve, --adoption, --conflicts, --instances and --deactivation do nothing with --management-policy=observable")
+	case f.observable() && (f.maxPrunes > 0 || f.maxActivations > 0 || f.adoption.value != "if-unowned" || f.conflicts.value != "refuse" || f.instances.value != "hold" || f.deactivation.value != "never" || f.takeOver || len(f.approve) > 0):
+		return s, usagef("--max-prunes, --max-activations, --approve, --take-over, --adoption, --conflicts, --instances and --deactivation do nothing with --management-policy=observable")
 	}
 	if err := f.into(&s.Spec); err != nil {
 		return s, err
 	}
 	f.approve.on(&s)
+	if f.takeOver {
+		s.Spec.Source.TakeOver = plan.TakeAny
+	}
 	s.Spec.MaxPrunes, s.Spec.MaxActivations = &f.maxPrunes, &f.maxActivations
 	if f.catalogue.value == "live" {
 		s.Spec.Catalogue = v1alpha1.CatalogueLive

@@ -35,7 +35,7 @@ func (d Directory) Fetch(_ context.Context, ref string) (render.Input, error) {
 	if err := directory(files, dir); err != nil {
 		return render.Input{}, fmt.Errorf("%s: %w", d.Root, err)
 	}
-	return render.Input{Files: files, Path: dir}, nil
+	return render.Input{Files: files, Path: dir, Source: d.Source()}, nil
 }
 
 // reason drops what an error of package os says about where.

@@ -37,6 +37,7 @@ type objects struct {
 	limit   int64            // bytes of one object
 	recent  *recent
 	damaged atomic.Bool // something was read that Git did not write
+	firsts  sync.Map    // commit → first commit of its history
 
 	mu     sync.RWMutex
 	stores []*store // its own first

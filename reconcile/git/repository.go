@@ -93,7 +93,7 @@ func (r *Repository) Fetch(ctx context.Context, ref string) (render.Input, error
 	if err := directory(files, dir); err != nil {
 		return render.Input{}, fmt.Errorf("%s: cannot read commit %.7s: %w", at, commit.Hash, err)
 	}
-	return render.Input{Revision: commit.Hash.String(), Message: commit.Message, Files: files, Path: dir}, nil
+	return render.Input{Revision: commit.Hash.String(), Message: commit.Message, Files: files, Path: dir, Source: r.identify(at, store, commit.Hash, dir)}, nil
 }
 
 // Resolve tells the full id of the commit that ref names, which it fetches.

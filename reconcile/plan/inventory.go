@@ -39,10 +39,11 @@ const Format = 2
 
 // A Record is what an inventory remembers beside its entries.
 type Record struct {
-	Format   int      `json:"format"`             // 0 is an inventory of a binary that did not record it
-	Writer   string   `json:"writer,omitempty"`   // the version of Headgate that wrote the inventory
-	Packages []string `json:"packages,omitempty"` // the directories that were packages in the last applied commit, sorted
-	Policies []string `json:"policies,omitempty"` // the files that declared policies in the last applied commit, sorted
+	Format   int          `json:"format"`           // 0 is an inventory of a binary that did not record it
+	Writer   string       `json:"writer,omitempty"` // the version of Headgate that wrote the inventory
+	Source   SourceRecord `json:"source,omitzero"`
+	Packages []string     `json:"packages,omitempty"` // the directories that were packages in the last applied commit, sorted
+	Policies []string     `json:"policies,omitempty"` // the files that declared policies in the last applied commit, sorted
 
 	// Definitions are fingerprints of what packages declared that were applied once, by directory: also
 	// of packages that are gone, whose definitions may come back as something else.
@@ -153,6 +154,7 @@ func (p Plan) Intent(have Inventory) Inventory {
 	next := have
 	next.Rebuilt, next.Lost = false, false
 	next.Record = p.applying(have.Record)
+	next.Record.Source = p.recorded(have.Record.Source)
 	if !p.partial {
 		next.Owner, next.Grants = p.Want.Owner, p.grants(have.Grants)
 	}

@@ -98,6 +98,9 @@ func (p Plan) Count(a Action) int {
 // Compute decides. Every prune passes every guard; the order of guards matters only
 // for which of them is named.
 func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) {
+	if err := seen.checkSource(want.Source); err != nil {
+		return Plan{}, err
+	}
 	want, asked, err := seen.Ask(want)
 	if err != nil {
 		return Plan{}, err
@@ -113,7 +116,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		Stale:   seen.Inventory.Rebuilt || seen.Inventory.Owner != want.Owner && len(seen.Inventory.Entries) > 0,
 		given:   seen.Approvals,
 	}
-	p.Stale = p.Stale || !seen.Offline && p.forgets(seen.Inventory.Grants)
+	p.Stale = p.Stale || !seen.Offline && (p.forgets(seen.Inventory.Grants) || p.recordsSource(seen.Inventory))
 	first, err := orderOf(asked, seen)
 	if err != nil {
 		return Plan{}, err

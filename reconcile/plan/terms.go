@@ -15,6 +15,8 @@ type Terms struct {
 	Take     bool // fields that another manager applies are taken from it
 	Ignore   []Ignore
 	TakeBack bool // definitions that nothing names and nobody uses are taken back
+
+	TakeOver string // the source from which the inventory is taken over, or TakeAny; "" is none
 }
 
 // An Adoption is whether objects are taken over that are there already.

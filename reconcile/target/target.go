@@ -101,7 +101,7 @@ func Reconciler(s v1alpha1.Sync) reconcile.Reconciler {
 }
 
 func terms(spec v1alpha1.Spec) plan.Terms {
-	t := plan.Terms{Adoption: adoptions[spec.Adoption], Take: spec.Conflicts == v1alpha1.ConflictsTake, TakeBack: spec.Deactivation == v1alpha1.DeactivationWhenUnused}
+	t := plan.Terms{Adoption: adoptions[spec.Adoption], Take: spec.Conflicts == v1alpha1.ConflictsTake, TakeBack: spec.Deactivation == v1alpha1.DeactivationWhenUnused, TakeOver: spec.Source.TakeOver}
 	for _, rule := range spec.Ignore {
 		i := plan.Ignore{
 			Group: whole(rule.Target.Group), Kind: whole(rule.Target.Kind),

@@ -94,6 +94,11 @@ type Source struct {
 	Ref  string `json:"ref,omitempty"`  // a branch, tag or commit; the default branch if left out
 	Path string `json:"path,omitempty"` // the directory below which manifests are read; all if left out
 
+	// TakeOver is the source, as the refusal of a pass names it, from which this Sync takes its
+	// inventory over: the repository was renamed without its history, or the path was moved. It has
+	// no effect once that is done, so that two Syncs cannot take one inventory from each other.
+	TakeOver string `json:"takeOver,omitempty"`
+
 	// Interval is how often to look for a new commit. Every pass does; so it is of use where
 	// it is shorter than that of the Sync, and left out it is the same.
 	Interval        Duration     `json:"interval,omitempty"`

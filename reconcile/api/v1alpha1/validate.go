@@ -136,6 +136,9 @@ func (p *problems) source(s Source) {
 	if s.Interval != "" {
 		p.duration(field+"interval", s.Interval, time.Second)
 	}
+	if s.TakeOver == "*" {
+		p.add(field+"takeOver", "must name the one source that is replaced, as the refusal does")
+	}
 	p.duration(field+"fetchTimeout", s.FetchTimeout, time.Second)
 	if s.Webhook != nil {
 		p.token(field+"webhook.secretFrom", s.Webhook.SecretFrom)

@@ -1,0 +1,258 @@
+package git
+
+import (
+	"net"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-billy/v5"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/config"
+
+	"headgate.dev/headgate/render"
+)
+
+// The prefixes of a render.SourceID whose repository has no remote, and of one without a repository.
+const (
+	byCommit    = "commit:"
+	byDirectory = "directory:"
+)
+
+// remoteID is the host and path of the URL of a remote, without scheme, user, port and .git. SSH and
+// https are the same then. base is the directory that a path is relative to.
+func remoteID(raw, base string) string {
+	host, at := "", raw
+	switch {
+	case strings.Contains(raw, "://"):
+		u, err := url.Parse(raw)
+		if err != nil {
+			return ""
+		}
+		host, at = strings.ToLower(u.Hostname()), u.Path
+		if u.Scheme == "file" && host == "localhost" {
+			host = ""
+		}
+	case scpLike.MatchString(raw): // user@host:path
+		before, _, _ := strings.Cut(raw, "/")
+		raw = raw[strings.LastIndex(before, "@")+1:]
+		var literal bool
+		if host, at, literal = strings.Cut(raw, "]:"); literal { // [address]:path or [host:port]:path
+			host = strings.TrimPrefix(host, "[")
+		} else {
+			host, at, _ = strings.Cut(raw, ":")
+		}
+		if host = strings.ToLower(host); net.ParseIP(host) == nil {
+			host, _, _ = strings.Cut(host, ":")
+		}
+	case !filepath.IsAbs(raw):
+		at = filepath.ToSlash(filepath.Join(base, raw))
+	}
+	at = path.Clean("/" + at)
+	if trimmed := strings.TrimSuffix(strings.TrimSuffix(at, ".git"), "/"); trimmed != "" {
+		at = trimmed
+	}
+	if host != "" && net.ParseIP(host) != nil && strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return host + at
+}
+
+// remoteOf is the URL of the remote of a repository: that of origin, or of the first one by name. ""
+// is that there is none.
+func remoteOf(files billy.Filesystem) string {
+	f, err := files.Open("config")
+	if err != nil {
+		return ""
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	read := config.New()
+	if err := config.NewDecoder(f).Decode(read); err != nil {
+		return ""
+	}
+	remotes := map[string]string{}
+	var names []string
+	for _, remote := range read.Section("remote").Subsections {
+		if at := remote.Option("url"); at != "" {
+			remotes[remote.Name] = at
+			names = append(names, remote.Name)
+		}
+	}
+	if at := remotes["origin"]; at != "" || len(names) == 0 {
+		return at
+	}
+	return remotes[slices.Min(names)]
+}
+
+// first is the first commit of the history that leads to a commit, along first parents. It is zero
+// where that is not there, as in a shallow clone.
+func (o *objects) first(of plumbing.Hash) plumbing.Hash {
+	if known, ok := o.firsts.Load(of); ok {
+		found, _ := known.(plumbing.Hash)
+		return found
+	}
+	for next := of; ; {
+		c, err := o.commit(next)
+		if err != nil {
+			return plumbing.ZeroHash
+		}
+		if len(c.ParentHashes) == 0 {
+			o.firsts.Store(of, c.Hash)
+			return c.Hash
+		}
+		next = c.ParentHashes[0]
+	}
+}
+
+// reaches reports whether a commit is one of some, or before them.
+func (o *objects) reaches(from []plumbing.Hash, commit plumbing.Hash) (found bool) {
+	defer func() {
+		if recover() != nil { // go-git has panicked on what an attacker wrote
+			found = false
+		}
+	}()
+	if ok, err := o.has(commit); !ok || err != nil {
+		return false
+	}
+	seen := make(map[plumbing.Hash]bool, len(from))
+	for next := slices.Clone(from); len(next) > 0; {
+		h := next[len(next)-1]
+		next = next[:len(next)-1]
+		if seen[h] {
+			continue
+		}
+		seen[h] = true
+		c, err := o.commit(h)
+		switch {
+		case err != nil: // no commit, or before a shallow history
+		case c.Hash == commit:
+			return true
+		default:
+			next = append(next, c.ParentHashes...)
+		}
+	}
+	return false
+}
+
+// contains is how to look for a commit in the history of another, and of every branch and tag of a
+// repository on disk.
+func (o *objects) contains(head plumbing.Hash) func(string) bool {
+	return func(commit string) bool {
+		if !plumbing.IsHash(commit) {
+			return false
+		}
+		from := []plumbing.Hash{head}
+		if all, err := o.refs(); err == nil {
+			for _, h := range all.names {
+				from = append(from, h)
+			}
+		}
+		return o.reaches(from, plumbing.NewHash(commit))
+	}
+}
+
+// identify identifies a repository on disk. base is what the path of its remote may be relative to.
+func (o *objects) identify(head plumbing.Hash, base string) render.SourceID {
+	id := render.SourceID{Contains: o.contains(head)}
+	if !head.IsZero() {
+		id.Commit = head.String()
+	}
+	if at := remoteOf(o.files); at != "" {
+		id.Repository = remoteID(at, base)
+	}
+	if id.Repository == "" && !head.IsZero() {
+		if first := o.first(head); !first.IsZero() {
+			id.Repository = byCommit + first.String()
+		}
+	}
+	return id
+}
+
+// identify identifies the source of a commit that was fetched.
+func (r *Repository) identify(at address, from *objects, commit plumbing.Hash, dir string) (id render.SourceID) {
+	defer func() {
+		if recover() != nil { // go-git has panicked on what an attacker wrote
+			id = render.SourceID{}
+		}
+	}()
+	if at.dir == "" {
+		id = render.SourceID{Repository: remoteID(at.url.String(), ""), Commit: commit.String(), Contains: from.contains(commit)}
+	} else if id = from.identify(commit, at.dir); id.Repository == "" {
+		id.Repository = byDirectory + filepath.ToSlash(real(at.dir))
+	}
+	id.Path = inside(dir)
+	return id
+}
+
+// inside is the path in a repository as a render.SourceID has it.
+func inside(dir string) string {
+	if dir = path.Clean(filepath.ToSlash(dir)); dir == "." {
+		return ""
+	}
+	return dir
+}
+
+// real is a path without symbolic links.
+func real(dir string) string {
+	if whole, err := filepath.Abs(dir); err == nil {
+		dir = whole
+	}
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = resolved
+	}
+	return dir
+}
+
+// Source identifies the directory: by the repository that it lies in, or else by its path.
+func (d Directory) Source() (id render.SourceID) {
+	whole := real(filepath.Join(d.Root, filepath.FromSlash(d.Path)))
+	alone := render.SourceID{Repository: byDirectory + filepath.ToSlash(whole)}
+	defer func() {
+		if recover() != nil { // go-git has panicked on what an attacker wrote
+			id = alone
+		}
+	}()
+	for top := whole; ; top = filepath.Dir(top) {
+		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
+			below, err := filepath.Rel(top, whole)
+			if id = identifyAt(top); err != nil || id.Repository == "" {
+				return alone
+			}
+			id.Path = inside(below)
+			return id
+		}
+		if top == filepath.Dir(top) {
+			return alone
+		}
+	}
+}
+
+// identifyAt identifies the repository with a work tree, as far as it can be read.
+func identifyAt(top string) render.SourceID {
+	files, err := locate(top)
+	if err != nil {
+		return render.SourceID{}
+	}
+	if supported(files) != nil { // the remote is in the config all the same
+		if at := remoteOf(files); at != "" {
+			return render.SourceID{Repository: remoteID(at, top)}
+		}
+		return render.SourceID{}
+	}
+	o, err := openObjects(files, Limits{}.orDefault().Object)
+	if err != nil {
+		return render.SourceID{}
+	}
+	all, err := o.refs()
+	if err != nil {
+		all = refs{}
+	}
+	return o.identify(all.head, top)
+}
+
+// IsNameless reports whether nothing but its path identifies a source: another directory may come to
+// have that, and the same files another path.
+func IsNameless(id render.SourceID) bool { return strings.HasPrefix(id.Repository, byDirectory) }

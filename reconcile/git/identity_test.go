@@ -1,0 +1,182 @@
+package git
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"headgate.dev/headgate/render"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestRemoteID(t *testing.T) {
+	const want = "example.org/team/platform"
+	for raw, want := range map[string]string{
+		"https://example.org/team/platform.git":               want,
+		"https://example.org/team/platform":                   want,
+		"https://example.org/team/platform/":                  want,
+		"https://example.org/team/platform.git/":              want,
+		"https://user:secret@Example.ORG:8443/team//platform": want,
+		"http://example.org/team/platform.git?token=secret#x": want,
+		"ssh://git@example.org/team/platform.git":             want,
+		"ssh://git@example.org:2222/team/platform.git":        want,
+		"git+ssh://git@example.org/team/platform":             want,
+		"git://example.org/team/platform.git":                 want,
+		"git@example.org:team/platform.git":                   want,
+		"git@example.org:/team/platform.git":                  want,
+		"user:secret@example.org:team/platform.git":           want,
+		"[git@example.org:2222]:team/platform.git":            want,
+		"example.org:team/platform":                           want,
+		"https://example.org/team/Platform":                   "example.org/team/Platform", // paths of some forges differ by case
+		"https://example.org/other/../team/platform":          want,
+		"ssh://git@[2001:db8::1]:22/team/platform":            "[2001:db8::1]/team/platform",
+		"git@[2001:db8::1]:team/platform":                     "[2001:db8::1]/team/platform",
+		"/srv/git/platform.git":                               "/srv/git/platform",
+		"file:///srv/git/platform.git":                        "/srv/git/platform",
+		"../platform.git":                                     "/srv/git/platform",
+		"https://example.org":                                 "example.org/",
+		"https://example.org/%zz":                             "",
+	} {
+		if got := remoteID(raw, "/srv/git/checkout"); got != want {
+			t.Errorf("%s: got %q, want %q", raw, got, want)
+		}
+	}
+}
+
+func FuzzRemoteID(f *testing.F) {
+	f.Add("https://user:secret@example.org:8443/team/platform.git")
+	f.Add("user:secret@example.org:team/platform")
+	f.Fuzz(func(t *testing.T, raw string) {
+		once := remoteID(raw, "/base")
+		if strings.Contains(raw, "://user:secret@") && !strings.Contains(strings.Replace(raw, "://user:secret@", "", 1), "secret") && strings.Contains(once, "secret") {
+			t.Errorf("%q: the identity holds credentials: %q", raw, once)
+		}
+		if strings.Contains(once, "//") {
+			t.Errorf("%q: %q cannot be told from a repository and a path", raw, once)
+		}
+	})
+}
+
+// checkout makes a directory with the repository of a fixture in it, with a remote or without.
+func checkout(t *testing.T, dir, remote string) *fixture {
+	t.Helper()
+	f := fixtureAt(t, filepath.Join(dir, ".git"))
+	if remote != "" {
+		f.must(os.WriteFile(filepath.Join(dir, ".git", "config"), []byte("[core]\n\tbare = false\n[remote \"fork\"]\n\turl = https://example.org/a/fork\n[remote \"empty\"]\n[remote \"origin\"]\n\turl = "+remote+"\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n"), 0o600))
+	}
+	f.must(os.MkdirAll(filepath.Join(dir, "clusters", "prod"), 0o700))
+	return f
+}
+
+func sourceOf(t *testing.T, from interface {
+	Source() render.SourceID
+}) render.SourceID {
+	t.Helper()
+	id := from.Source()
+	if id.Contains == nil {
+		id.Contains = func(string) bool { return false }
+	}
+	return id
+}
+
+func TestDirectoryIsIdentified(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string {
+		whole := filepath.Join(dir, name)
+		if err := os.MkdirAll(whole, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return whole
+	}
+	remote := checkout(t, at("remote"), "git@example.org:team/platform.git")
+	first := remote.push("main", map[string]string{"a": "1"})
+	head := remote.push("main", map[string]string{"a": "2"}, first)
+	bare := checkout(t, at("local"), "")
+	root := bare.push("main", map[string]string{"a": "1"})
+	top := bare.push("main", map[string]string{"a": "2"}, bare.push("main", map[string]string{"a": "3"}, root))
+	checkout(t, at("unborn"), "")
+	at("plain/clusters/prod")
+	if err := os.Symlink(at("remote/clusters"), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	broken := at("broken/clusters")
+	if err := os.WriteFile(filepath.Join(dir, "broken", ".git"), []byte("gitdir: /nowhere\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	linked := at("worktree/clusters/prod")
+	admin := at("remote/.git/worktrees/worktree")
+	for name, text := range map[string]string{filepath.Join(admin, "HEAD"): first.String() + "\n", filepath.Join(admin, "commondir"): "../..\n", filepath.Join(dir, "worktree", ".git"): "gitdir: " + admin + "\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	cases := map[string]struct {
+		reason string
+		from   Directory
+		want   render.SourceID
+	}{
+		"Remote":       {"Its remote identifies it, wherever it is checked out.", Directory{Root: at("remote"), Path: "clusters/prod"}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Commit: head.String()}},
+		"RootIsPath":   {"However the directory is named.", Directory{Root: at("remote/clusters/prod")}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Commit: head.String()}},
+		"Link":         {"And through a symbolic link.", Directory{Root: filepath.Join(dir, "link"), Path: "./prod"}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Commit: head.String()}},
+		"Whole":        {"All of it has no path.", Directory{Root: at("remote"), Path: "."}, render.SourceID{Repository: "example.org/team/platform", Commit: head.String()}},
+		"Worktree":     {"A linked work tree is another checkout.", Directory{Root: linked}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Commit: first.String()}},
+		"FirstCommit":  {"Without a remote, its first commit does.", Directory{Root: at("local/clusters")}, render.SourceID{Repository: "commit:" + root.String(), Path: "clusters", Commit: top.String()}},
+		"NoCommit":     {"Without one, only its path is left.", Directory{Root: at("unborn/clusters/prod")}, render.SourceID{Repository: "directory:" + at("unborn/clusters/prod")}},
+		"Outside":      {"As outside of any repository.", Directory{Root: at("plain"), Path: "clusters/prod"}, render.SourceID{Repository: "directory:" + at("plain/clusters/prod")}},
+		"BrokenGitdir": {"Or where what is said to be one is not there.", Directory{Root: broken}, render.SourceID{Repository: "directory:" + broken}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := sourceOf(t, tc.from)
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(render.SourceID{}, "Contains")); diff != "" {
+				t.Errorf("%s\n(-want +got):\n%s", tc.reason, diff)
+			}
+			if in := tc.want.Commit != ""; got.Contains(tc.want.Commit) != in || got.Contains(strings.Repeat("1", 40)) || got.Contains("") {
+				t.Errorf("%s\nit contains its own commit, and no other", tc.reason)
+			}
+		})
+	}
+}
+
+// The same history is found whatever its address is, and no other one is.
+func TestRepositoryIsIdentified(t *testing.T) {
+	f := newFixture(t)
+	first := f.push("main", map[string]string{"prod/a.yaml": "a: 1"})
+	side := f.push("side", map[string]string{"prod/a.yaml": "a: 2"}, first)
+	head := f.push("main", map[string]string{"prod/a.yaml": "a: 3"}, first)
+	merge := f.push("main", map[string]string{"prod/a.yaml": "a: 4"}, head, side)
+	foreign := f.commit(f.files(map[string]string{"b": "1"})) // which no branch has
+
+	local := &Repository{URL: f.dir, Path: "prod"}
+	in, err := local.Fetch(t.Context(), "main~1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := in.Source; got.Repository != "commit:"+first.String() || got.Path != "prod" || got.Commit != head.String() {
+		t.Errorf("got %v", got)
+	}
+	for commit, want := range map[plumbing.Hash]bool{first: true, head: true, merge: true, side: true, foreign: false} {
+		if in.Source.Contains(commit.String()) != want {
+			t.Errorf("want %s in a repository on disk: %t", commit, want)
+		}
+	}
+	f.must(os.WriteFile(filepath.Join(f.dir, "config"), []byte("[core]\n\tbare = true\n[remote \"upstream\"]\n\turl = https://example.org/team/platform.git\n"), 0o600))
+	if in, err = (&Repository{URL: f.dir}).Fetch(t.Context(), ""); err != nil || in.Source.Repository != "example.org/team/platform" || in.Source.Path != "" {
+		t.Errorf("got %v, %v", in.Source, err)
+	}
+	// A shallow clone does not have the first commit.
+	f.must(os.WriteFile(filepath.Join(f.dir, "config"), []byte("[core]\n\tbare = true\n"), 0o600))
+	f.must(os.Remove(filepath.Join(f.dir, "objects", first.String()[:2], first.String()[2:])))
+	if in, err = (&Repository{URL: f.dir}).Fetch(t.Context(), ""); err != nil || !IsNameless(in.Source) {
+		t.Errorf("got %v, %v", in.Source, err)
+	}
+}

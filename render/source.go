@@ -1,0 +1,24 @@
+package render
+
+// A SourceID identifies where commits come from, however they are fetched and whoever checked them
+// out. The zero value is a source that nobody can identify.
+type SourceID struct {
+	// Repository is the host and path of the remote, without scheme, user, port and .git. That of a
+	// repository without a remote is "commit:" and its first commit, and that of a directory outside
+	// of any repository "directory:" and its path.
+	Repository string
+	Path       string // the directory of the manifests, inside the repository; "" is the root
+	Commit     string // the full id of the commit, or of the one that is checked out; "" where there is none
+
+	// Contains reports whether a commit is in the history of the repository, as far as that is at
+	// hand. It may be nil, and is safe for concurrent use.
+	Contains func(commit string) bool
+}
+
+// String is how people write a source: "example.org/team/platform//clusters/prod".
+func (s SourceID) String() string {
+	if s.Path == "" {
+		return s.Repository
+	}
+	return s.Repository + "//" + s.Path
+}
