@@ -26,6 +26,10 @@ waits until what it applied is ready. A prune that would take something along th
 in use is held, with the reason, and the rest is done. What is held only because somebody might
 not mean it has a digest beside it: --approve lets exactly that pass.
 
+A sync applies one source: one path of one repository, however that is reached. Sync refuses another
+source under the same name, and writes nothing; --take-over makes that source the one that counts. A
+directory in no Git repository needs a --name.
+
 With --management-policy=observable it writes nothing, needs no right to, and waits until
 somebody else has applied the commit. What is not applied after --timeout is a failure that
 names who is to do it; what somebody edited is drift.

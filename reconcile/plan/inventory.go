@@ -184,6 +184,7 @@ func (p Plan) Settled(have Inventory, done []Outcome) Inventory {
 	next := p.Intent(have)
 	next.Grants = p.fulfilled(next.Grants, done)
 	next.Record = p.appliedRecord(have, done)
+	next.Record.Source = p.recorded(have.Record.Source)
 	for _, id := range p.Gone {
 		delete(next.Entries, id)
 	}

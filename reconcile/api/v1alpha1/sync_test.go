@@ -187,6 +187,11 @@ func TestDecodeIsStrict(t *testing.T) {
 			strings.ReplaceAll(head, "https://", "https://hunter2@"),
 			[]string{"document 1: spec.source.repo: holds credentials; put them into the environment and name the variables in spec.source.credentialsFrom.env"},
 		},
+		"TakesOverAnything": {
+			"Two Syncs with it would take one inventory from each other for ever.",
+			strings.ReplaceAll(head, "platform.git", "platform.git, takeOver: '*'"),
+			[]string{"document 1: spec.source.takeOver: must name the one source that is replaced, as the refusal does"},
+		},
 		"SecretForName": {
 			"Nor does this one.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {env: {password: hunter-2}}"),
 			[]string{"document 1: spec.source.credentialsFrom.env.password: is not the name of an environment variable; a secret does not belong here"},
