@@ -55,12 +55,13 @@ func TestSource(t *testing.T) {
 			seen := owning(t, "a", "b")
 			seen.Inventory.ResourceVersion = "7"
 			seen.Inventory.Owner = render.OwnerHeadgate
-			seen.Inventory.Record.Source = tc.was
-			seen.Terms.TakeOver = tc.over
-			want := render.Desired{Owner: render.OwnerHeadgate, Source: tc.from}
+			want := render.Desired{Owner: render.OwnerHeadgate}
 			for _, name := range []string{"a", "b"} {
 				want.Objects = append(want.Objects, wanted(t, configMap(name)))
 			}
+			seen.Inventory = computed(t, want, seen).Settled(seen.Inventory, nil) // all else is recorded
+			seen.Inventory.Record.Source = tc.was
+			seen.Terms.TakeOver, want.Source = tc.over, tc.from
 			p, err := Compute(want, seen, Guarding{}.Guards()...)
 			var refusal *SourceError
 			if errors.As(err, &refusal) != tc.refused || err != nil && refusal == nil {
