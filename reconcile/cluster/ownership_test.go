@@ -1,7 +1,6 @@
 package cluster_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -144,11 +143,11 @@ func TestRestore(t *testing.T) {
 			if tc.lost {
 				w.loses(t)
 			}
-			value := "1"
+			wanted := "1"
 			if tc.changed {
-				value = "2"
+				wanted = "2"
 			}
-			less := want(t, namespace(space), configMap(space, "wanted", value))
+			less := want(t, namespace(space), configMap(space, "wanted", wanted))
 			var got []string
 			for _, s := range applied(t, w.cluster(t, cluster.Options{}), less).Steps {
 				switch {
@@ -164,7 +163,7 @@ func TestRestore(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nsteps (-want +got):\n%s", tc.reason, diff)
 			}
-			if live := w.mustGet(t, configMaps, space, "wanted"); !plan.AppliedByUs(live, w.sync) || live.Object["data"].(map[string]any)["key"] != value {
+			if live := w.mustGet(t, configMaps, space, "wanted"); !plan.AppliedByUs(live, w.sync) || value(t, live) != wanted {
 				t.Errorf("%s\nThe wanted object is not ours: %v", tc.reason, live.Object)
 			}
 			w.mustGet(t, configMaps, space, "unwanted")
@@ -354,7 +353,7 @@ func TestTwoActors(t *testing.T) {
 	}
 	c := w.cluster(t, cluster.Options{Progress: func(e cluster.Event) {
 		if e.Phase == "apply" && e.Done%3 == 0 {
-			recorded = append(recorded, other.Record(context.Background(), plan.Past{Activation: "success", Drift: "success", Revision: fmt.Sprint(e.Done), Created: 1}))
+			recorded = append(recorded, other.Record(t.Context(), plan.Past{Activation: "success", Drift: "success", Revision: fmt.Sprint(e.Done), Created: 1}))
 		}
 	}})
 	p := planned(t, c, commit)
