@@ -68,7 +68,7 @@ func remoteOf(files billy.Filesystem) string {
 	if err != nil {
 		return ""
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	read := config.New()
 	if err := config.NewDecoder(f).Decode(read); err != nil {
 		return ""
@@ -181,7 +181,7 @@ func (r *Repository) identify(at address, from *objects, commit plumbing.Hash, d
 	if at.dir == "" {
 		id = render.SourceID{Repository: remoteID(at.url.String(), ""), Commit: commit.String(), Contains: from.contains(commit)}
 	} else if id = from.identify(commit, at.dir); id.Repository == "" {
-		id.Repository = byDirectory + filepath.ToSlash(real(at.dir))
+		id.Repository = byDirectory + filepath.ToSlash(resolved(at.dir))
 	}
 	id.Path = inside(dir)
 	return id
@@ -195,20 +195,20 @@ func inside(dir string) string {
 	return dir
 }
 
-// real is a path without symbolic links.
-func real(dir string) string {
+// resolved is a path without symbolic links.
+func resolved(dir string) string {
 	if whole, err := filepath.Abs(dir); err == nil {
 		dir = whole
 	}
-	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = resolved
+	if target, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = target
 	}
 	return dir
 }
 
 // Source identifies the directory: by the repository that it lies in, or else by its path.
 func (d Directory) Source() (id render.SourceID) {
-	whole := real(filepath.Join(d.Root, filepath.FromSlash(d.Path)))
+	whole := resolved(filepath.Join(d.Root, filepath.FromSlash(d.Path)))
 	alone := render.SourceID{Repository: byDirectory + filepath.ToSlash(whole)}
 	defer func() {
 		if recover() != nil { // go-git has panicked on what an attacker wrote

@@ -37,9 +37,9 @@ func idOfKey(key string) (manifest.ID, error) {
 
 // apartKey is the key of an entry that is stored apart.
 func apartKey(id manifest.ID) string {
-	text, _ := json.Marshal(id) // a struct of strings always encodes
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	sum := sha256.New()
+	_ = json.NewEncoder(sum).Encode(id) // a struct of strings always encodes
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // An identified value names its object.

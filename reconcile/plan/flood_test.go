@@ -181,13 +181,13 @@ func TestFinalKnowsWhatIsWritten(t *testing.T) {
 	}
 }
 
-// family is a repository with packages of as many definitions as are asked for, by directory.
-func family(t *testing.T, owner render.Owner, safeStart string, definitions int, more map[string]string) render.Desired {
+// family is a repository with two packages of 150 definitions each, by directory.
+func family(t *testing.T, owner render.Owner, safeStart string, more map[string]string) render.Desired {
 	t.Helper()
 	files := map[string]string{}
 	for _, dir := range []string{"aws", "gcp"} {
 		files[dir+"/crossplane.yaml"] = fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: provider-%s\nspec:\n  capabilities: [%s]\n", dir, safeStart)
-		for i := range definitions {
+		for i := range 150 {
 			files[fmt.Sprintf("%s/crds/%d.yaml", dir, i)] = fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
@@ -322,7 +322,7 @@ func TestFloodWhereThisSyncMakesTheCRDs(t *testing.T) {
 			for _, id := range tc.live {
 				seen.Objects[id] = live(&unstructured.Unstructured{Object: map[string]any{"kind": id.Kind, "metadata": map[string]any{"name": id.Name}}}, "u")
 			}
-			p, got := steps(t, family(t, render.OwnerHeadgate, tc.safeStart, 150, files), seen, Guarding{MaxActivations: tc.most})
+			p, got := steps(t, family(t, render.OwnerHeadgate, tc.safeStart, files), seen, Guarding{MaxActivations: tc.most})
 			held, created := map[string]int{}, 0
 			for _, s := range p.Steps {
 				switch {
@@ -361,8 +361,8 @@ func entriesOf(ids []manifest.ID, uid types.UID) map[manifest.ID]Entry {
 }
 
 func TestFloodIsTheSameInAPreview(t *testing.T) {
-	base := family(t, render.OwnerHeadgate, "safe-start", 150, map[string]string{"policy.yaml": mrap("team", "t1.aws.example.org")})
-	head := family(t, render.OwnerHeadgate, "safe-start", 150, map[string]string{"policy.yaml": mrap("team", "*")})
+	base := family(t, render.OwnerHeadgate, "safe-start", map[string]string{"policy.yaml": mrap("team", "t1.aws.example.org")})
+	head := family(t, render.OwnerHeadgate, "safe-start", map[string]string{"policy.yaml": mrap("team", "*")})
 	seen, err := Baseline{Base: base, Sync: sync}.Observe(t.Context(), head)
 	if err != nil {
 		t.Fatal(err)
@@ -395,7 +395,7 @@ func TestFloodOfAPolicyAndAPackage(t *testing.T) {
 }
 
 func TestWhatDependsOnAFloodWaits(t *testing.T) {
-	want := family(t, render.OwnerHeadgate, "safe-start", 150, map[string]string{
+	want := family(t, render.OwnerHeadgate, "safe-start", map[string]string{
 		"policy.yaml": mrap("all", "*.aws.example.org"), "team.yaml": mrap("team", "t1.gcp.example.org"),
 		"a.yaml": "apiVersion: aws.example.org/v1\nkind: T1\nmetadata: {name: a}\n",
 		"b.yaml": "apiVersion: gcp.example.org/v1\nkind: T1\nmetadata: {name: b}\n",
@@ -440,7 +440,7 @@ func TestFloodOfMRDs(t *testing.T) {
 				seen.Objects[MRAP("all")] = live(policyObject("all", "*"), "u")
 				seen.Inventory.Entries = map[manifest.ID]Entry{MRAP("all"): {UID: "u"}}
 			}
-			p, _ := steps(t, family(t, render.OwnerCrossplane, tc.safeStart, 150, files), seen, Guarding{})
+			p, _ := steps(t, family(t, render.OwnerCrossplane, tc.safeStart, files), seen, Guarding{})
 			held := 0
 			for _, s := range p.Steps {
 				if s.Guard == guardFlood && s.ID.IsMRD() {

@@ -256,7 +256,7 @@ func (r *Record) note(directory string, names fingerprints) {
 	if r.Definitions == nil {
 		r.Definitions = map[string]string{}
 	}
-	r.Definitions[directory] = fingerprints(slices.Compact(all)).String()
+	r.Definitions[directory] = slices.Compact(all).String()
 }
 
 // mostFingerprints is how many bytes of them an inventory records, of the 256 KiB that the annotations of
@@ -325,8 +325,8 @@ func readFingerprints(text string) fingerprints {
 
 func (f fingerprints) String() string {
 	raw := make([]byte, 0, 4*len(f))
-	for _, print := range f {
-		raw = binary.BigEndian.AppendUint32(raw, print)
+	for _, of := range f {
+		raw = binary.BigEndian.AppendUint32(raw, of)
 	}
 	return base64.RawStdEncoding.EncodeToString(raw)
 }
@@ -343,5 +343,5 @@ func (f fingerprints) without(declared map[string]bool) fingerprints {
 	for name := range declared {
 		now[fingerprintOf(name)] = true
 	}
-	return slices.DeleteFunc(slices.Clone(f), func(print uint32) bool { return now[print] })
+	return slices.DeleteFunc(slices.Clone(f), func(of uint32) bool { return now[of] })
 }

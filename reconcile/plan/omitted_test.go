@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -118,9 +119,7 @@ func TestOmitted(t *testing.T) {
 
 func with(files map[string]string, name, text string) map[string]string {
 	all := map[string]string{name: text}
-	for name, text := range files {
-		all[name] = text
-	}
+	maps.Copy(all, files)
 	return all
 }
 

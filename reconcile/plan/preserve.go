@@ -20,8 +20,8 @@ func unmarshal(data []byte, known any) (unknown, error) {
 		return "", err
 	}
 	t := reflect.TypeOf(known).Elem()
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		for field := range fields {
 			if strings.EqualFold(field, name) { // as encoding/json has it: it went into known
 				delete(fields, field)

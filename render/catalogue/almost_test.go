@@ -124,8 +124,7 @@ func TestNoFalseAlarm(t *testing.T) {
 		"grouped/controller-settings.yaml": "apiVersion: controller-runtime.sigs.k8s.io/v1alpha1\nkind: ControllerManagerConfig\nhealth: {}\n",
 	}
 	c, err := catalogue.Read(tree(files), "", catalogue.Options{})
-	var problems catalogue.Errors
-	if errors.As(err, &problems) {
+	if problems, several := errors.AsType[catalogue.Errors](err); several {
 		for _, p := range problems {
 			t.Error(p)
 		}
