@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -81,9 +82,7 @@ func TestObjectsDecide(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for q, a := range answers {
-					seen.Answers[q] = a
-				}
+				maps.Copy(seen.Answers, answers)
 			}
 			s := p.Steps[0]
 			if (s.Action == plan.Hold) != tc.held || !strings.Contains(s.Reason, tc.want) {

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -87,13 +86,18 @@ func union(a, b *metav1.FieldsV1) (*metav1.FieldsV1, error) {
 			continue
 		}
 		var set fieldpath.Set
-		if err := set.FromJSON(bytes.NewReader(fields.Raw)); err != nil {
+		if err := set.FromJSON(fields.GetRawReader()); err != nil {
 			return nil, err
 		}
 		all = all.Union(&set)
 	}
 	raw, err := all.ToJSON()
-	return &metav1.FieldsV1{Raw: raw}, err
+	if err != nil {
+		return nil, err
+	}
+	var fields metav1.FieldsV1
+	fields.SetRawBytes(raw)
+	return &fields, nil
 }
 
 // migrate writes the managed fields of a step, of exactly the object that was looked at.

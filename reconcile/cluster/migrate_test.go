@@ -18,8 +18,8 @@ import (
 )
 
 // versioned is a CRD with versions, the last of which is stored. Those with a "-" are not served.
-func (w *world) versioned(kind string, versions ...string) *unstructured.Unstructured {
-	u := w.crd(kind, "Cluster")
+func (w *world) versioned(versions ...string) *unstructured.Unstructured {
+	u := w.crd("Bucket", "Cluster")
 	spec := u.Object["spec"].(map[string]any)
 	first := spec["versions"].([]any)[0].(map[string]any)
 	var list []any
@@ -54,7 +54,7 @@ func TestVanishedVersion(t *testing.T) {
 				u.Object["spec"] = map[string]any{"size": size}
 				return u
 			}
-			both, left := w.versioned("Bucket", "v1beta1", "v1"), w.versioned("Bucket", tc.leaves...)
+			both, left := w.versioned("v1beta1", "v1"), w.versioned(tc.leaves...)
 			applied(t, w.cluster(t, cluster.Options{}), want(t, both, of("v1beta1", 1)))
 			for _, version := range []string{"v1beta1", "v1"} {
 				at := w.resource("Bucket")
@@ -126,7 +126,7 @@ func inventoryEntry(t *testing.T, c *cluster.Cluster, s plan.Step) plan.Entry {
 func TestMigrationOfWhatChanged(t *testing.T) {
 	w := newWorld(t)
 	a := w.instance("Bucket", "", "a")
-	applied(t, w.cluster(t, cluster.Options{}), want(t, w.versioned("Bucket", "v1beta1", "v1"), a))
+	applied(t, w.cluster(t, cluster.Options{}), want(t, w.versioned("v1beta1", "v1"), a))
 	at := w.resource("Bucket")
 	at.Version = "v1beta1"
 	if _, err := w.live.Resource(at).Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"other":"x"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
@@ -134,7 +134,7 @@ func TestMigrationOfWhatChanged(t *testing.T) {
 	}
 	w.patch(t, w.at(crds, ""), "buckets."+w.group, `{"spec":{"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`)
 	a.Object["spec"] = map[string]any{"size": int64(2)}
-	c, commit := w.cluster(t, cluster.Options{}), want(t, w.versioned("Bucket", "v1"), a)
+	c, commit := w.cluster(t, cluster.Options{}), want(t, w.versioned("v1"), a)
 	var p plan.Plan
 	for end := time.Now().Add(fixtures.Patience); time.Now().Before(end) && !p.Migration().Writes(); time.Sleep(100 * time.Millisecond) {
 		p, _ = tryPlan(t.Context(), c, commit)

@@ -110,7 +110,7 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 	if live != nil {
 		if migration, needed, err := c.migration(live, a.APIVersion, id); needed || err != nil {
 			migration.Err = err
-			return tried{Trial: migration}, nil
+			return tried{Trial: migration}, nil //nolint:nilerr // it is the object's trouble
 		}
 	}
 	after, err := c.tryWays(ctx, at, sent, live, takes, &t.Trial)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -20,9 +21,7 @@ func TestImpossible(t *testing.T) {
 		u.SetKind(kind)
 		u.SetAPIVersion(apiVersion)
 		was := u.Object["spec"].(map[string]any)
-		for key, value := range spec {
-			was[key] = value
-		}
+		maps.Copy(was, spec)
 		var list []any
 		for i, v := range versions {
 			last := i == len(versions)-1
