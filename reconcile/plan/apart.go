@@ -37,9 +37,8 @@ func idOfKey(key string) (manifest.ID, error) {
 
 // apartKey is the key of an entry that is stored apart.
 func apartKey(id manifest.ID) string {
-	sum := sha256.New()
-	_ = json.NewEncoder(sum).Encode(id) // a struct of strings always encodes
-	return hex.EncodeToString(sum.Sum(nil))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", []string{id.Group, id.Kind, id.Namespace, id.Name}))
+	return hex.EncodeToString(sum[:])
 }
 
 // An identified value names its object.
