@@ -11,6 +11,7 @@ BENCHFLAGS ?= -crds 500,2043 -owned 500,2043
 COUNT      ?= 1
 FUZZ       ?= Fuzz
 FUZZTIME   ?= 30s
+MUTANTS    ?= .
 SOAK       ?= 500
 SEED       ?= $(shell date +%s)
 MINUTES    ?= 20
@@ -136,6 +137,10 @@ bench: build bin/dyff $(filter bin/controlplane bin/gitea,$(servers)) ## Measure
 bin/dyff: .ci/dyff/go.mod .ci/dyff/go.sum
 	$(static) go -C .ci/dyff build -ldflags '-s -w' -o '$(CURDIR)/$@' github.com/homeport/dyff/cmd/dyff
 	@touch $@
+
+.PHONY: mutate
+mutate: ## Break what decides over deleting and activating in one place at a time, and see that a test notices (MUTANTS=regexp)
+	@$(static) go run ./fixtures/mutate -run '$(MUTANTS)'
 
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME (FUZZ=regexp)
