@@ -74,15 +74,21 @@ func TestEveryCrashIsSurvived(t *testing.T) {
 			t.Fatal("a small pass takes more than 30 writes")
 		}
 		for _, sent := range []bool{false, true} {
-			round := fmt.Sprintf("%d-%t", n, sent)
-			commit := want(t, namespace(space), crd,
-				configMap(space, "kept", round), configMap(space, "new-"+round, "1"), w.instance("Bucket", space, "new-"+round))
-			finished = w.dies(t, &dying{at: n, sent: sent}, commit, 1)
-			next := w.cluster(t, cluster.Options{})
-			if p := applied(t, next, commit); p.Count(plan.Hold) != 1 {
-				t.Fatalf("What is in use is held in every pass, got %v", actions(p))
+			// The commit after the crash is the same one, or one that drops what the crash was about.
+			for _, drops := range []bool{false, true} {
+				round := fmt.Sprintf("%d-%t-%t", n, sent, drops)
+				commit := want(t, namespace(space), crd,
+					configMap(space, "kept", round), configMap(space, "new-"+round, "1"), w.instance("Bucket", space, "new-"+round))
+				finished = w.dies(t, &dying{at: n, sent: sent}, commit, 1)
+				if drops {
+					commit = want(t, namespace(space), crd, configMap(space, "kept", round))
+				}
+				next := w.cluster(t, cluster.Options{})
+				if p := applied(t, next, commit); p.Count(plan.Hold) != 1 {
+					t.Fatalf("What is in use is held in every pass, got %v", actions(p))
+				}
+				w.survived(t, space, round, next, commit, foreign)
 			}
-			w.survived(t, space, round, next, commit, foreign)
 		}
 	}
 }
