@@ -210,3 +210,33 @@ func TestSaysSo(t *testing.T) {
 		}
 	}
 }
+
+// By an inventory that is being rebuilt nothing is pruned, and whoever ends the sync looks first.
+func TestRebuiltEnds(t *testing.T) {
+	for ends, want := range map[Ending]Response{NoEnding: Retained, Delete: Held} {
+		c := Case{Seen: Observed{Inventory: Inventory{Sync: sync, Rebuilt: true}, Ends: ends}}
+		if r := rebuilt(Step{Action: Prune, ID: manifest.IDOf(configMap("a"))}, c); r.Answer != want {
+			t.Errorf("%q: %v (%s), want %v", ends, r.Answer, r.Reason, want)
+		}
+	}
+}
+
+// Marks that another field manager owns are those of a copy, also if only one of them is.
+func TestAppliedByUs(t *testing.T) {
+	const label, annotation = `"f:labels":{"f:headgate.dev/sync":{}}`, `"f:annotations":{"f:config.k8s.io/owning-inventory":{}}`
+	for name, tc := range map[string]struct {
+		owned string
+		want  bool
+	}{
+		"Both": {label + "," + annotation, true}, "Label": {label, false}, "Annotation": {annotation, false},
+	} {
+		o := live(configMap("a"), "u", func(m *metav1.PartialObjectMetadata) {
+			fields := &metav1.FieldsV1{}
+			fields.SetRawString(`{"f:metadata":{` + tc.owned + `}}`)
+			m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: Manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: fields}}
+		})
+		if got := AppliedByUs(o, sync); got != tc.want {
+			t.Errorf("%s: applied by us %t, want %t", name, got, tc.want)
+		}
+	}
+}
