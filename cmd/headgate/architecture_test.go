@@ -228,6 +228,71 @@ func TestTopLevel(t *testing.T) {
 	}
 }
 
+// The race detector runs where goroutines of ours meet: the Makefile lists these packages as raced.
+func TestRaced(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(root(t), "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(makefile), "\nraced := ")
+	list, _, _ = strings.Cut(strings.ReplaceAll(list, "\\\n", " "), "\n")
+	raced := strings.Fields(list)
+	for _, pkg := range raced {
+		if sources, err := filepath.Glob(filepath.Join(root(t), pkg, "*.go")); err != nil || len(sources) == 0 {
+			t.Errorf("%s is raced, and there is no such package", pkg)
+		}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		source string
+		want   bool
+	}{
+		"Go":        {"A statement starts a goroutine.", "go f()", true},
+		"Group":     {"So does a method of WaitGroup and errgroup.Group.", "g.Go(f)", true},
+		"Call":      {"A call does not.", "f()", false},
+		"OtherName": {"Nor does another method.", "g.Gone(f)", false},
+	} {
+		file, err := parser.ParseFile(token.NewFileSet(), name, "package p\nfunc _() { "+tc.source+" }", 0)
+		if err != nil || startsGoroutines(file) != tc.want {
+			t.Errorf("%s startsGoroutines(%s) = %t, %v", tc.reason, tc.source, !tc.want, err)
+		}
+	}
+	for _, tree := range []string{"cmd", "reconcile", "render"} {
+		err := filepath.WalkDir(filepath.Join(root(t), tree), func(name string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+			if err != nil {
+				return err
+			}
+			pkg, err := filepath.Rel(root(t), filepath.Dir(name))
+			if err == nil && startsGoroutines(file) && !slices.Contains(raced, filepath.ToSlash(pkg)) {
+				t.Errorf("%s starts goroutines; add %s to raced in the Makefile, so that its tests run with the race detector", name, pkg)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// startsGoroutines reports whether a file holds a go statement, or calls a method Go.
+func startsGoroutines(file *ast.File) (found bool) {
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.GoStmt:
+			found = true
+		case *ast.CallExpr:
+			method, ok := n.Fun.(*ast.SelectorExpr)
+			found = found || ok && method.Sel.Name == "Go"
+		}
+		return !found
+	})
+	return found
+}
+
 func TestArrowsFormNoCycle(t *testing.T) {
 	const visiting, done = 1, 2
 	state := map[string]int{}
