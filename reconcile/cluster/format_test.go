@@ -130,8 +130,13 @@ func TestNamesThatNoKeyHolds(t *testing.T) {
 		t.Errorf("want %d entries again, got %d, rebuilt %t, %v", len(all), len(inv.Entries), inv.Rebuilt, err)
 	}
 
-	if p = applied(t, w.cluster(t, cluster.Options{}), want(t, append(small, at)...)); p.Count(plan.Prune) != 2 {
-		t.Errorf("What leaves the commit is pruned, got %v", actions(p))
+	// What came back by its marks alone is pruned once a person approves that.
+	p = applied(t, w.cluster(t, cluster.Options{}), want(t, append(small, at)...))
+	if p.Count(plan.Hold) != 2 || p.Approval == nil {
+		t.Fatalf("What leaves the commit is held, got %v", actions(p))
+	}
+	if p = approved(t, w.cluster(t, cluster.Options{}), want(t, append(small, at)...), p.Approval.Digest); p.Count(plan.Prune) != 2 {
+		t.Errorf("What was approved is pruned, got %v", actions(p))
 	}
 	w.unmoved(t, map[schema.GroupVersionResource]*unstructured.Unstructured{clusterRoles: theirs})
 

@@ -96,14 +96,14 @@ func (w *world) lags(t *testing.T) {
 func TestDefinitionLeavesItsCRD(t *testing.T) {
 	w := newWorld(t)
 	w.lags(t)
-	none := w.native(t)
+	none := w.native(t, "Stays") // a commit without any definition would look like a mistake
 	finished := false
 	for n := int64(1); !finished; n++ {
 		if n > 30 {
 			t.Fatal("a small change takes more than 30 writes")
 		}
 		kind := fmt.Sprintf("Round%d", n)
-		with := w.native(t, kind)
+		with := w.native(t, "Stays", kind)
 		crd, err := w.at(crds, "").Create(t.Context(), w.crd(kind, "Cluster"), metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +136,7 @@ func TestDefinitionLeavesItsCRD(t *testing.T) {
 func TestDefinitionIsWantedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.lags(t)
-	none, with := w.native(t), w.native(t, "Bucket")
+	none, with := w.native(t, "Stays"), w.native(t, "Stays", "Bucket")
 	crd, err := w.at(crds, "").Create(t.Context(), w.crd("Bucket", "Cluster"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

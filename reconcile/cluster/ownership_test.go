@@ -221,17 +221,8 @@ func TestRebuilt(t *testing.T) {
 				}
 				return
 			}
-			seen, err := c.Observe(t.Context(), less)
-			if err != nil {
-				t.Fatal(err)
-			}
-			seen.Approvals = []string{first.Approval.Digest}
-			p, err := plan.Compute(less, seen, plan.Guarding{}.Guards()...)
-			if err != nil || p.Count(plan.Prune) != 2 {
-				t.Fatalf("%v %v", err, actions(p))
-			}
-			if _, err := c.Apply(t.Context(), p); err != nil {
-				t.Fatal(err)
+			if p := approved(t, c, less, first.Approval.Digest); p.Count(plan.Prune) != 2 {
+				t.Fatalf("want two prunes, got %v", actions(p))
 			}
 			inv, err := c.Inventory(t.Context())
 			if err != nil || len(inv.Entries) != 2 {
@@ -239,6 +230,24 @@ func TestRebuilt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// approved applies a commit with an approval.
+func approved(t *testing.T, c *cluster.Cluster, commit render.Desired, digest string) plan.Plan {
+	t.Helper()
+	seen, err := c.Observe(t.Context(), commit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen.Approvals = []string{digest}
+	p, err := plan.Compute(commit, seen, plan.Guarding{}.Guards()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Apply(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // An object whose kind is not served is not gone, as long as its CRD exists.
