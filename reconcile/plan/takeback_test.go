@@ -184,6 +184,30 @@ func TestTakeBack(t *testing.T) {
 	}
 }
 
+// Nothing is taken back by a commit of which not every definition is known, nor a definition that
+// somebody paused in the cluster.
+func TestTakeBackNot(t *testing.T) {
+	const name = "buckets.example.org"
+	for situation, tc := range map[string]struct {
+		partial, paused bool
+		want            int
+	}{
+		"Unused": {want: 1}, "Partial": {partial: true}, "Paused": {paused: true},
+	} {
+		seen := Observed{Terms: Terms{TakeBack: true}, Upstream: Upstream{
+			Definitions: map[string]LiveDefinition{name: {Paused: tc.paused, Revision: "aws-1"}},
+			Objects: map[manifest.ID]*metav1.PartialObjectMetadata{CRD(name): live(crd("buckets", "Bucket"), "u", func(o *metav1.PartialObjectMetadata) {
+				is := true
+				o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "aws-1", Controller: &is}}
+			})},
+		}}
+		p := Plan{Want: render.Desired{Owner: render.OwnerCrossplane, Live: true, Partial: tc.partial}}
+		if p.takeBack(seen); p.Count(Prune) != tc.want {
+			t.Errorf("%s: %d prunes, want %d", situation, p.Count(Prune), tc.want)
+		}
+	}
+}
+
 // An approval of taking back is of the definition, wherever on its way it is.
 func TestTakeBackApproved(t *testing.T) {
 	first := Step{Action: Hold, Would: Prune, Guard: "many", TakesBack: true, ID: MRD("buckets.example.org")}
