@@ -8,6 +8,8 @@ import (
 
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +31,10 @@ func (w *world) native(t *testing.T, kinds ...string) render.Desired {
 	}
 	commit := want(t, objects...)
 	commit.Owner = render.OwnerCrossplane
+	for _, kind := range kinds {
+		of := &catalogue.Definition{Name: w.crd(kind, "Cluster").GetName()}
+		commit.Definitions = append(commit.Definitions, render.Definition{Decision: activation.Decision{Definition: of}})
+	}
 	return commit
 }
 
