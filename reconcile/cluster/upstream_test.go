@@ -61,19 +61,28 @@ func TestImageConfigs(t *testing.T) {
 		"kept":   {plan.InventoryAnnotation: w.sync.Key(), "client.lifecycle.config.k8s.io/deletion": "detach"},
 	} {
 		u := thing("pkg.crossplane.io/v1beta1", "ImageConfig", "", name, map[string]any{"spec": spec})
-		if annotations != nil {
-			u.SetLabels(map[string]string{plan.SyncLabel: w.sync.Key()})
-			u.SetAnnotations(annotations)
+		if annotations == nil {
+			create(t, w.at(images, ""), u)
+			continue
 		}
-		create(t, w.at(images, ""), u)
+		u.SetLabels(map[string]string{plan.SyncLabel: w.sync.Key()})
+		u.SetAnnotations(annotations)
+		if _, err := w.at(images, "").Apply(t.Context(), name, u, metav1.ApplyOptions{FieldManager: plan.Manager}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	w.made(t, namespace(w.sync.Namespace))
+	inventory := configMap(w.sync.Namespace, "headgate-main", "")
+	inventory.SetLabels(map[string]string{"cli-utils.sigs.k8s.io/inventory-id": w.sync.Key()})
+	inventory.Object["data"] = map[string]any{"_ours_pkg.crossplane.io_ImageConfig": "", "_kept_pkg.crossplane.io_ImageConfig": ""}
+	w.made(t, inventory)
 	want := []catalogue.LiveConfig{{Name: "kept", Spec: spec}, {Name: "ours", Spec: spec, Ours: true}, {Name: "theirs", Spec: spec}}
 	w.requests.Reset()
 	got, err := w.cluster(t, cluster.Options{}).ImageConfigs(t.Context())
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("What is ours and nobody keeps goes with the commit: %v (-want +got):\n%s", err, diff)
 	}
-	if diff := cmp.Diff(map[string]int{"LIST": 1}, w.requests.Counts()); diff != "" {
+	if diff := cmp.Diff(map[string]int{"GET": 1, "LIST": 1}, w.requests.Counts()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 	want[1].Ours = false

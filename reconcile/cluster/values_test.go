@@ -205,7 +205,7 @@ func TestAnotherWriterInBetween(t *testing.T) {
 		return transport(func(req *http.Request) (*http.Response, error) {
 			if strings.HasSuffix(req.URL.Path, "/leases/headgate-main") && req.Method == http.MethodPut && meddled.CompareAndSwap(false, true) {
 				resp, err := next.RoundTrip(req)
-				w.patch(t, w.at(configMaps, space), "headgate-main", `{"metadata":{"annotations":{"by":"somebody"}}}`)
+				w.patch(t, w.at(configMaps, space), "headgate-main", `{"data":{"_other__Namespace":""}}`)
 				return resp, err
 			}
 			return next.RoundTrip(req)
