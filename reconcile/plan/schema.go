@@ -45,8 +45,8 @@ func (s Step) compareSchema() schema.Difference {
 // declaresKind says whether an object makes the API server serve a kind.
 func declaresKind(id manifest.ID) bool { return id.IsCRD() || id.IsMRD() || id.IsXRD() }
 
-// schemas holds an update after which nobody could read what is stored, or that breaks what somebody
-// uses. It may be that of a package that does so to what is installed of it.
+// schemas holds an update that makes stored objects unreadable or breaks a schema that is in use. This
+// covers the update of a package that would do so to what is installed of it.
 func schemas(s Step, c Case) Ruling {
 	switch {
 	case s.Action == Update && IsPackage(s.ID):
