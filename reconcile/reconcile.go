@@ -69,9 +69,9 @@ type Reconciler struct {
 	Fights   []plan.Fight // of the passes before
 	Sync     plan.Sync
 
-	// Approvals are asked before every plan for the digests that a person gave; nil: there are
-	// none but those in the message of the commit.
-	Approvals func() []string
+	// Approvals are asked before every plan for the digests that a person gave, by the places that
+	// could be read; nil: none could.
+	Approvals func() plan.Approvals
 	// CA is asked before every pass for that of conversion webhooks, so that it may change;
 	// nil: it is in Options.
 	CA      func(ctx context.Context) ([]byte, error)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/plan"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -247,26 +248,28 @@ func (f *approveFlag) Set(text string) error {
 	return nil
 }
 
-// on gives the digests on a Sync, where those of a file stand.
-func (f *approveFlag) on(s *v1alpha1.Sync) {
-	if len(*f) > 0 {
-		s.Annotations = map[string]string{v1alpha1.ApproveAnnotation: f.String()}
-	}
-}
+// given are the digests of a command that makes one pass. No Sync is read.
+func (f *approveFlag) given() plan.Approvals { return plan.Approvals{plan.OnCommand: *f} }
 
-// standing are the approvals that stand in files of Syncs now, of the sync of a name, and those
-// of the command line. Where the files cannot be read, the last that were.
-func standing(files []string, s v1alpha1.Sync, flag approveFlag) func() []string {
-	last := s.Approvals()
-	return func() []string {
-		if now, err := readSyncs(files); err == nil {
-			last = nil
-			for _, other := range now {
-				if other.Namespace == s.Namespace && other.Name == s.Name {
-					last = other.Approvals()
-				}
+// standing returns what reads the approvals that stand in files of Syncs now, for one of them, and
+// those of the command line. Where the files cannot be read, or do not hold that Sync any more, what
+// stands there is not known: none of it counts, and none of it is forgotten.
+func standing(files []string, s v1alpha1.Sync, once bool, flag approveFlag) func() plan.Approvals {
+	flags := plan.OnRun
+	if once {
+		flags = plan.OnCommand
+	}
+	return func() plan.Approvals {
+		given := plan.Approvals{flags: flag}
+		now, err := readSyncs(files)
+		if err != nil {
+			return given
+		}
+		for _, other := range now {
+			if other.Namespace == s.Namespace && other.Name == s.Name {
+				given[plan.OnSync] = other.Approvals()
 			}
 		}
-		return slices.Concat(flag, last)
+		return given
 	}
 }

@@ -56,11 +56,11 @@ nobody's.
 			if instances.value == "prune" {
 				s.Spec.Instances = v1alpha1.InstancesPrune
 			}
-			approve.on(&s)
 			r, _, err := target.Reach(s, cfg, t.showing(cluster.Options{Timeout: timeout}))
 			if err != nil {
 				return err
 			}
+			r.Approvals = approve.given
 			how, end := plan.Delete, r.Destroy
 			if orphan {
 				how = plan.Orphan

@@ -333,13 +333,19 @@ func edit(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 }
 
-// remove deletes an object and waits until it is gone: delete RESOURCE.GROUP NAME. What
-// has a namespace is in default.
+// remove deletes an object and waits until it is gone: delete RESOURCE.GROUP NAME [NAMESPACE]. What
+// has a namespace is in default if none is given.
 func remove(ts *testscript.TestScript, _ bool, args []string) {
 	gvr := schema.ParseGroupResource(args[0]).WithVersion("v1beta1")
 	namespace := "default"
-	if gvr.Group == "apiextensions.k8s.io" {
+	switch {
+	case gvr.Group == "apiextensions.k8s.io":
 		gvr.Version, namespace = "v1", ""
+	case gvr.Group == "":
+		gvr.Version = "v1"
+	}
+	if len(args) > 2 {
+		namespace = args[2]
 	}
 	at := client(ts).Resource(gvr).Namespace(namespace)
 	ts.Check(at.Delete(context.Background(), args[1], metav1.DeleteOptions{}))

@@ -82,7 +82,7 @@ to standard output and the exit code is that of the pass.
 				return err
 			}
 			t.logRun(syncs)
-			targets, err := t.targets(syncs, &in, target.Surroundings{Cache: clones(cache), KeyFiles: trust.keys, TrustedRoot: trust.root}, func(s v1alpha1.Sync) func() []string { return standing(files, s, allow) })
+			targets, err := t.targets(syncs, &in, target.Surroundings{Cache: clones(cache), KeyFiles: trust.keys, TrustedRoot: trust.root}, func(s v1alpha1.Sync) func() plan.Approvals { return standing(files, s, once, allow) })
 			if err != nil {
 				return err
 			}
@@ -187,7 +187,7 @@ func (t *terminal) logRun(syncs []v1alpha1.Sync) {
 }
 
 // targets wires every sync to the cluster of the flags; like is what surrounds all of them.
-func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, like target.Surroundings, approvals func(v1alpha1.Sync) func() []string) ([]*target.Target, error) {
+func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, like target.Surroundings, approvals func(v1alpha1.Sync) func() plan.Approvals) ([]*target.Target, error) {
 	cfg, err := in.config()
 	if err != nil {
 		return nil, err

@@ -286,7 +286,6 @@ func (f *passFlags) asSync() (v1alpha1.Sync, error) {
 	if err := f.into(&s.Spec); err != nil {
 		return s, err
 	}
-	f.approve.on(&s)
 	if f.takeOver {
 		s.Spec.Source.TakeOver = plan.TakeAny
 	}
@@ -320,6 +319,7 @@ func (t *terminal) offline(f *passFlags, source reconcile.Source) (reconcile.Rec
 		return reconcile.Reconciler{}, err
 	}
 	r := target.Reconciler(s)
+	r.Approvals = f.approve.given
 	r.Options.Memo = t.memo(&f.sourceFlags, source)
 	r.Source = shown{t.packaged(&f.sourceFlags, source, r.Options), t.progress}
 	return r, nil
@@ -347,6 +347,7 @@ func (t *terminal) reconciler(f *passFlags, source reconcile.Source, how cluster
 	if err != nil {
 		return r, err
 	}
+	r.Approvals = f.approve.given
 	// A pass renders several times: while it waits, packages may bring what it waits for.
 	if r.Options.Memo = t.memo(&f.sourceFlags, source); r.Options.Memo == nil {
 		r.Options.Memo = new(memo.Memory)

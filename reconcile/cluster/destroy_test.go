@@ -230,7 +230,7 @@ func TestDestroyWithoutInventory(t *testing.T) {
 	}
 	w.mustGet(t, crds, "", "regions."+w.group)
 	approved := reconcilerOf(c, w)
-	approved.Approvals = func() []string { return []string{digest} }
+	approved.Approvals = func() plan.Approvals { return plan.Approvals{plan.OnCommand: {digest}} }
 	if said, err := approved.Destroy(t.Context(), plan.Delete); err != nil || said.Summary.Pruned != 3 || said.Verdict.ExitCode != report.ExitSuccess {
 		t.Errorf("An approval lets all of it go, tier by tier: %v, %v", ended(said), err)
 	}

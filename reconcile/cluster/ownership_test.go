@@ -239,7 +239,7 @@ func approved(t *testing.T, c *cluster.Cluster, commit render.Desired, digest st
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen.Approvals = []string{digest}
+	seen.Approvals = plan.Approvals{plan.OnCommand: {digest}}
 	p, err := plan.Compute(commit, seen, plan.Guarding{}.Guards()...)
 	if err != nil {
 		t.Fatal(err)

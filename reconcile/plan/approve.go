@@ -23,19 +23,6 @@ type Approval struct {
 	Guards []string `json:"guards"` // that hold them
 }
 
-// A Grant is an approval that was made use of. It is remembered so that it counts once.
-type Grant struct {
-	Digest string   `json:"digest"`
-	Commit string   `json:"commit,omitempty"` // of which it approved the steps; it dies with it
-	Given  bool     `json:"given,omitempty"`  // it still stands on the Sync, or the command line
-	Left   []string `json:"left,omitempty"`   // the steps that are not carried out yet
-}
-
-// mostGrants is how many grants are remembered that matter only if a branch is set back: those whose
-// approval stands nowhere any more. A grant whose approval stands is never forgotten, or the approval
-// would count again.
-const mostGrants = 256
-
 // approve is which of the held steps a person has approved. What is left is p.Approval.
 func (p *Plan) approve(seen Observed) map[manifest.ID]bool {
 	commit := p.Want.Revision
@@ -60,17 +47,17 @@ func (p *Plan) approve(seen Observed) map[manifest.ID]bool {
 		return approved
 	}
 	asks := approvalOf(rest)
-	given := slices.Contains(seen.Approvals, asks.Digest)
+	grants, given := p.begun(seen.Inventory.Grants), seen.Approvals.of(asks.Digest)
 	switch {
-	case given && !slices.ContainsFunc(seen.Inventory.Grants, func(g Grant) bool { return g.Digest == asks.Digest && g.Given }):
+	case seen.Approvals.counts(asks.Digest, grants):
 	case slices.Contains(trailers(p.Want.Message, approveTrailer), asks.Digest) &&
-		!slices.ContainsFunc(seen.Inventory.Grants, func(g Grant) bool { return g.Digest == asks.Digest && g.Commit == commit }):
+		!slices.ContainsFunc(grants, func(g Grant) bool { return g.isOf(asks.Digest) && g.Commit == commit }):
 	default:
 		p.Approval = &asks
-		p.Notes = append(p.Notes, misgiven(asks.Digest, p.Want.Message, seen)...)
+		p.Notes = append(p.Notes, misgiven(asks.Digest, p.Want.Message, seen.Approvals, grants)...)
 		return approved
 	}
-	p.grant = &Grant{Digest: asks.Digest, Commit: commit, Given: given}
+	p.grant = &Grant{Digest: asks.Digest, Commit: commit, Given: len(given) > 0, On: given}
 	for _, s := range rest {
 		approved[s.ID] = true
 		p.grant.Left = append(p.grant.Left, s.approvalKey())
@@ -128,10 +115,10 @@ func trailers(message, key string) []string {
 	return values
 }
 
-// misgiven says why approvals that were given are not of what is held.
-func misgiven(digest, message string, seen Observed) []manifest.Finding {
+// misgiven tells why approvals that were given are not of what is held.
+func misgiven(digest, message string, approvals Approvals, grants []Grant) []manifest.Finding {
 	var notes []manifest.Finding
-	given := slices.Concat(seen.Approvals, trailers(message, approveTrailer))
+	given := slices.Concat(approvals.digests(), trailers(message, approveTrailer))
 	slices.Sort(given)
 	for _, d := range slices.Compact(given) {
 		f := manifest.Finding{
@@ -140,11 +127,13 @@ func misgiven(digest, message string, seen Observed) []manifest.Finding {
 			Message:  fmt.Sprintf("the approval %.40s is not of what is held now", d),
 			Fix:      "look at what is held, and approve " + digest,
 		}
-		spent := slices.IndexFunc(seen.Inventory.Grants, func(g Grant) bool { return g.Digest == d })
+		spent := slices.IndexFunc(grants, func(g Grant) bool { return g.Digest == d && g.Commit != "" })
 		if spent >= 0 {
-			f.Message = fmt.Sprintf("the approval %.40s was spent on commit %.12s", d, seen.Inventory.Grants[spent].Commit)
+			f.Message = fmt.Sprintf("the approval %.40s was spent on commit %.12s", d, grants[spent].Commit)
+		} else if d == digest { // else it would count
+			f.Message = fmt.Sprintf("the approval %.40s was used already, or was given before the inventory was lost", d)
 		}
-		if spent >= 0 && d == digest {
+		if d == digest {
 			f.Fix = "take it out, let a pass see that, and give it again"
 		}
 		notes = append(notes, f)
@@ -160,58 +149,4 @@ func (p *Plan) pass(held map[manifest.ID]Step) {
 			p.Steps[i].Reason = fmt.Sprintf("approved past the guard %q: %s", h.Guard, h.Reason)
 		}
 	}
-}
-
-// grants are those to remember: of what was given before, and of this plan.
-func (p Plan) grants(have []Grant) []Grant {
-	var next []Grant
-	for _, g := range have {
-		g.Given = g.Given && slices.Contains(p.given, g.Digest)
-		if g.Commit != p.Want.Revision {
-			g.Left = nil
-		}
-		next = append(next, g)
-	}
-	if p.grant != nil && !slices.ContainsFunc(next, func(g Grant) bool {
-		return g.Digest == p.grant.Digest && g.Commit == p.grant.Commit && g.Given == p.grant.Given
-	}) {
-		next = append(next, *p.grant)
-	}
-	over := len(next) - mostGrants
-	return slices.DeleteFunc(next, func(g Grant) bool {
-		if over <= 0 || p.stands(g) {
-			return false
-		}
-		over--
-		return true
-	})
-}
-
-// stands reports whether the approval of a grant stands, where a person gave it or in the message of
-// the commit, or whether steps of it are still to be carried out.
-func (p Plan) stands(g Grant) bool { return g.Given || g.Commit == p.Want.Revision }
-
-// forgets says whether an approval that counted does not stand any more where it was given:
-// then it may be given again.
-func (p Plan) forgets(have []Grant) bool {
-	return slices.ContainsFunc(have, func(g Grant) bool { return g.Given && !slices.Contains(p.given, g.Digest) })
-}
-
-// fulfilled are grants without the steps that were carried out.
-func (p Plan) fulfilled(grants []Grant, done []Outcome) []Grant {
-	carried := map[manifest.ID]bool{}
-	for _, o := range done {
-		carried[o.ID] = o.Err == nil
-	}
-	over := map[string]bool{}
-	for _, s := range p.Steps {
-		if s.Approved && carried[s.ID] && !(s.TakesBack && s.ID.IsMRD()) {
-			s.Would = s.Action
-			over[s.approvalKey()] = true
-		}
-	}
-	for i, g := range grants {
-		grants[i].Left = slices.DeleteFunc(slices.Clone(g.Left), func(key string) bool { return over[key] })
-	}
-	return grants
 }

@@ -17,7 +17,7 @@ import (
 // owning is a cluster that holds settings of ours, by name.
 func owning(t *testing.T, names ...string) Observed {
 	t.Helper()
-	seen := Observed{Inventory: Inventory{Sync: sync, Entries: map[manifest.ID]Entry{}}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}, Kinds: core}
+	seen := Observed{Inventory: Inventory{Sync: sync, ResourceVersion: "1", Entries: map[manifest.ID]Entry{}}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}, Kinds: core}
 	for _, name := range names {
 		u := configMap(name)
 		o := wanted(t, u)
@@ -76,7 +76,7 @@ func TestApprove(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			seen := owning(t, slices.Concat(five, []string{"keep"}, tc.more)...)
-			seen.Approvals, seen.Inventory.Grants = tc.given, tc.grants
+			seen.Approvals, seen.Inventory.Grants = Approvals{OnSync: tc.given}, tc.grants
 			p := computed(t, tc.want, seen)
 			if got := p.Count(Prune); got != tc.prunes {
 				t.Errorf("%s\n%d prunes, want %d", tc.reason, got, tc.prunes)
@@ -146,7 +146,7 @@ func TestApprovedPastOthers(t *testing.T) {
 		return p
 	}
 	seen := owning(t, names...)
-	seen.Approvals = []string{guards(seen).Approval.Digest}
+	seen.Approvals = Approvals{OnSync: {guards(seen).Approval.Digest}}
 	p := guards(seen)
 	if p.Count(Prune) != 4 || p.Count(Hold) != 1 {
 		t.Fatalf("four go, and the one that is in use stays: %d prunes", p.Count(Prune))
@@ -170,7 +170,7 @@ func TestApprovedPastOthers(t *testing.T) {
 func TestGrants(t *testing.T) {
 	want := render.Desired{Revision: "1", Objects: []render.Object{wanted(t, configMap("keep"))}}
 	seen := owning(t, "a", "b", "c", "d", "e", "keep")
-	seen.Approvals = []string{computed(t, want, seen).Approval.Digest}
+	seen.Approvals = Approvals{OnSync: {computed(t, want, seen).Approval.Digest}}
 	p := computed(t, want, seen)
 	intent := p.Intent(seen.Inventory)
 	if len(intent.Grants) != 1 || len(intent.Grants[0].Left) != 5 || !intent.Grants[0].Given {
@@ -207,7 +207,7 @@ func TestGrants(t *testing.T) {
 
 	// Taken out again, it is forgotten that it stood there, once.
 	idle := owning(t, "keep")
-	idle.Inventory.Grants = settled.Grants
+	idle.Inventory.Grants, idle.Approvals = settled.Grants, Approvals{OnSync: nil}
 	p = computed(t, want, idle)
 	if !p.Remembers() {
 		t.Error("that it was taken out has to be written down: it may be given again")
@@ -224,12 +224,12 @@ func TestSpentApprovals(t *testing.T) {
 	const given, trailer = "g", "t"
 	passes := func(stands []string, revision string, grants []Grant, n int) []Grant {
 		for i := range n {
-			p := Plan{Want: render.Desired{Revision: revision}, given: stands, grant: &Grant{Digest: fmt.Sprint("other ", i), Commit: fmt.Sprint(i)}}
+			p := Plan{Want: render.Desired{Revision: revision}, given: Approvals{OnSync: stands}, grant: &Grant{Digest: fmt.Sprint("other ", i), Commit: fmt.Sprint(i)}}
 			grants = p.grants(grants)
 		}
 		return grants
 	}
-	grants := passes([]string{given}, "now", []Grant{{Digest: given, Commit: "then", Given: true}, {Digest: trailer, Commit: "now"}}, 3*mostGrants)
+	grants := passes([]string{given}, "now", []Grant{{Digest: given, Commit: "then", Given: true, On: []ApprovalPlace{OnSync}}, {Digest: trailer, Commit: "now"}}, 3*mostGrants)
 	if len(grants) != mostGrants || grants[0].Digest != given || grants[1].Digest != trailer {
 		t.Errorf("%d are remembered, first %v and %v", len(grants), grants[0], grants[1])
 	}
@@ -255,8 +255,8 @@ func TestSpentApprovals(t *testing.T) {
 	keep := render.Desired{Revision: "1", Objects: []render.Object{wanted(t, configMap("keep"))}}
 	seen := owning(t, "a", "b", "c", "d", "e", "keep")
 	digest := computed(t, keep, seen).Approval.Digest
-	seen.Approvals = []string{digest}
-	seen.Inventory.Grants = passes(seen.Approvals, "2", []Grant{{Digest: digest, Commit: "0", Given: true}}, 2*mostGrants)
+	seen.Approvals = Approvals{OnSync: {digest}}
+	seen.Inventory.Grants = passes([]string{digest}, "2", []Grant{{Digest: digest, Commit: "0", Given: true}}, 2*mostGrants)
 	if p := computed(t, keep, seen); p.Count(Prune) != 0 || p.Approval == nil {
 		t.Errorf("it counts again: %d prunes", p.Count(Prune))
 	}

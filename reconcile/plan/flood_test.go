@@ -344,7 +344,7 @@ func TestFloodWhereThisSyncMakesTheCRDs(t *testing.T) {
 			if p.Approval == nil {
 				t.Fatalf("%s\na flood can be approved", tc.reason)
 			}
-			seen.Approvals = []string{p.Approval.Digest}
+			seen.Approvals = Approvals{OnSync: {p.Approval.Digest}}
 			if approved, _ := steps(t, p.Want, seen, Guarding{MaxActivations: tc.most}); approved.Count(Hold) > 0 {
 				t.Errorf("%s\n%d are held although they are approved", tc.reason, approved.Count(Hold))
 			}

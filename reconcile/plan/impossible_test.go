@@ -131,7 +131,7 @@ func TestImpossibleAfterApproval(t *testing.T) {
 		}
 		return p
 	}
-	seen.Approvals = []string{compute().Approval.Digest}
+	seen.Approvals = Approvals{OnSync: {compute().Approval.Digest}}
 	p := compute()
 	question := Question{Ask: Stored, Of: CRD("buckets.example.org")}
 	if open := p.Open(); len(open) != 1 || open[0] != question {

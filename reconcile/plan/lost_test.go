@@ -85,7 +85,7 @@ type placeOfPasses struct {
 func (c *placeOfPasses) pass(t *testing.T, want render.Desired) Plan {
 	t.Helper()
 	seen := seenWith(Upstream{})
-	seen.Natural, seen.Approvals = want.Owner, c.approvals
+	seen.Natural, seen.Approvals = want.Owner, Approvals{OnSync: c.approvals}
 	seen.Kinds = maps.Clone(seen.Kinds)
 	maps.Copy(seen.Kinds, core) // what is not served is not made
 	seen.Inventory, seen.Objects = c.inventory, maps.Clone(c.objects)

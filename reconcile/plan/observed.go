@@ -31,7 +31,7 @@ type Observed struct {
 	Left         map[manifest.ID]bool        // what bears the mark of another sync whose inventory does not hold it
 	Key          []byte                      // of the digests of Secrets; nil where there are none
 	Fights       []Fight                     // what somebody undoes again and again, as whoever makes the passes remembers
-	Approvals    []string                    // digests that a person gave, on the Sync or on the command line
+	Approvals    Approvals                   // digests that a person gave, by the places that were read
 	Natural      render.Owner                // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
 	Offline      bool                        // a commit and no cluster: every kind counts as served, and questions stay open
 	Upgrades     Upgrades                    // from the base of a comparison

@@ -183,7 +183,7 @@ func TestRebuiltHold(t *testing.T) {
 	a, b, c := configMap("a"), configMap("b"), configMap("c")
 	kept := wanted(t, c)
 	seeing := func(uid string, approvals ...string) Observed {
-		seen := Observed{Inventory: Inventory{Sync: sync, ResourceVersion: "1", Entries: map[manifest.ID]Entry{}}, Kinds: core, Approvals: approvals}
+		seen := Observed{Inventory: Inventory{Sync: sync, ResourceVersion: "1", Entries: map[manifest.ID]Entry{}}, Kinds: core, Approvals: Approvals{OnSync: approvals}}
 		seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{}
 		for _, u := range []*unstructured.Unstructured{a, b} {
 			o := live(u, "u")

@@ -51,8 +51,10 @@ type Plan struct {
 
 	was   map[string]bool // definitions that Crossplane had active when this was first looked at
 	back  map[string]bool // definitions that are to come back inactive
-	given []string        // approvals
+	given Approvals       // that stand in the places that were read
 	grant *Grant          // of this plan; nil where it makes use of no new approval
+
+	rebuilt bool // the inventory was lost with the grants in it, and is not stored again yet
 }
 
 // Open lists the counts that guards still need, each once. With their answers, compute again.
@@ -115,6 +117,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		Ends:    seen.Ends,
 		Stale:   seen.Inventory.Rebuilt || seen.Inventory.Owner != want.Owner && len(seen.Inventory.Entries) > 0,
 		given:   seen.Approvals,
+		rebuilt: seen.isLost(),
 	}
 	p.Stale = p.Stale || !seen.Offline && (p.forgets(seen.Inventory.Grants) || p.recordsSource(seen.Inventory))
 	first, err := orderOf(asked, seen)

@@ -41,7 +41,7 @@ type Surroundings struct {
 	Getenv  func(string) string // os.Getenv if nil
 	// Approvals are asked before every plan for the digests that a person gave; nil: those of
 	// the Sync count.
-	Approvals func() []string
+	Approvals func() plan.Approvals
 	Cache     string // a directory for clones, and for statuses that wait; "" is a temporary one, and memory
 	// KeyFiles are files of public keys by what an ImageConfig calls them, as "secret/key": they count
 	// before the Secrets, also for forks, for which none is read.
@@ -94,9 +94,7 @@ func Reconciler(s v1alpha1.Sync) reconcile.Reconciler {
 		Live:    spec.Catalogue == v1alpha1.CatalogueLive,
 		Timeout: spec.Timeout.Duration(),
 	}
-	if given := s.Approvals(); len(given) > 0 {
-		r.Approvals = func() []string { return given }
-	}
+	r.Approvals = func() plan.Approvals { return plan.Approvals{plan.OnSync: s.Approvals()} }
 	return r
 }
 

@@ -92,6 +92,10 @@ func TestReconciler(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := Reconciler(decode(t, tc.spec))
+			if diff := cmp.Diff(plan.Approvals{plan.OnSync: {}}, got.Approvals()); diff != "" {
+				t.Errorf("The Sync is read, and approves nothing (-want +got):\n%s", diff)
+			}
+			got.Approvals = nil
 			if len(got.Options.Conversion.CABundle) == 0 {
 				got.Options.Conversion.CABundle = nil
 			}
