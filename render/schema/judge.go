@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,8 +27,8 @@ import (
 // A Judge reports what an API server makes of objects that were written before an update of their
 // definition, with the API server's own libraries. It is for one goroutine.
 type Judge struct {
-	after  []judged // what an object goes through when it is next written
 	before judged
+	after  []judged // what an object goes through when it is next written
 }
 
 // A judged schema is that of one version.
@@ -34,16 +36,22 @@ type judged struct {
 	structural *structuralschema.Structural
 	schema     validation.SchemaValidator
 	rules      *cel.Validator
+	keeps      bool // fields that the schema does not declare
 }
 
 // NewJudge returns the judge of an update, for objects that are read in one version. Without conversion they
 // have to fit that version as it becomes, and the one that objects are stored in then.
 func NewJudge(before, after *unstructured.Unstructured, version string) (*Judge, error) {
 	was, is := versions(object(before.Object["spec"])), versions(object(after.Object["spec"]))
-	if is[version] == nil && converts(after) {
+	to := stored(is)
+	switch {
+	case was[version] == nil:
+		return nil, fmt.Errorf("version %s is not declared", version)
+	case is[version] == nil && converts(after):
 		return nil, fmt.Errorf("version %s is not declared any more, and only the webhook knows what becomes of it", version)
-	}
-	if object(after.Object["spec"])["preserveUnknownFields"] == true {
+	case is[to] == nil:
+		return nil, errors.New("no version of it stores objects")
+	case object(after.Object["spec"])["preserveUnknownFields"] == true:
 		return nil, errors.New("it keeps fields that its schema does not declare")
 	}
 	var j Judge
@@ -51,8 +59,9 @@ func NewJudge(before, after *unstructured.Unstructured, version string) (*Judge,
 	if j.before, err = newJudged(schemaOf(was[version])); err != nil {
 		return nil, fmt.Errorf("version %s as it is: %w", version, err)
 	}
+	j.before.keeps = object(before.Object["spec"])["preserveUnknownFields"] == true
 	through := []string{version}
-	if to := stored(is); to != version && !converts(after) {
+	if to != version && !converts(after) {
 		through = append(through, to)
 	}
 	for _, name := range through {
@@ -84,21 +93,40 @@ func newJudged(said map[string]any) (judged, error) {
 	if err := defaulting.PruneDefaults(structural); err != nil {
 		return judged{}, err
 	}
+	// Whoever wrote the schema may not read the objects: an expression would say what they hold.
+	(&structuralschema.Visitor{Structural: func(s *structuralschema.Structural) bool {
+		for i := range s.XValidations {
+			s.XValidations[i].MessageExpression = ""
+		}
+		return false
+	}}).Visit(structural)
 	validator, _, err := validation.NewSchemaValidator(&internal)
-	return judged{structural, validator, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, err
+	return judged{structural: structural, schema: validator, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, err
 }
 
-// Of returns the fields that an object loses, and those for which it is refused with a word on why: what is
-// below status counts in neither, and nothing that was already refused before. It changes the object.
+// Of returns the fields whose values an object loses, and those for which it is refused with a word on why:
+// what is below status counts in neither, nor does what the definition did before the update. It changes the
+// object.
 func (j *Judge) Of(ctx context.Context, o *unstructured.Unstructured) (loses, refused []string) {
+	j.before.coerce(o) // as the API server reads it
 	was := o.DeepCopy()
 	for _, next := range j.after {
-		lost, wrong := next.write(ctx, o)
-		loses, refused = append(loses, lost...), append(refused, wrong...)
-	}
-	if len(refused) > 0 {
-		_, already := j.before.write(ctx, was)
-		refused = slices.DeleteFunc(refused, func(why string) bool { return slices.Contains(already, why) })
+		read := o.DeepCopy()
+		next.coerce(o)
+		loses = append(loses, lost(read.Object, o.Object, "")...)
+		wrong := next.invalid(ctx, o)
+		if len(wrong) > 0 {
+			wrong = without(wrong, j.before.invalid(ctx, was))
+		}
+		if len(wrong) == 0 {
+			wrong = next.broken(ctx, o)
+		}
+		if len(wrong) > 0 {
+			wrong = without(wrong, j.before.broken(ctx, was))
+		}
+		for _, r := range wrong {
+			refused = append(refused, r.said)
+		}
 	}
 	return distinct(loses), distinct(refused)
 }
@@ -108,47 +136,111 @@ func distinct(values []string) []string {
 	return slices.Compact(values)
 }
 
-// write does to an object what the API server does when it is written, and returns what it loses and why it
-// is refused.
-func (j judged) write(ctx context.Context, o *unstructured.Unstructured) (loses, refused []string) {
-	for _, path := range pruning.PruneWithOptions(o.Object, j.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
-		if place := anyItem(path); counts(place) {
-			loses = append(loses, place)
-		}
+// coerce makes of an object what the API server makes of it when it reads it.
+func (j judged) coerce(o *unstructured.Unstructured) {
+	if !j.keeps {
+		pruning.Prune(o.Object, j.structural, true)
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(o.Object, j.structural)
 	defaulting.Default(o.Object, j.structural)
-	wrong := validation.ValidateCustomResource(nil, o.Object, j.schema)
-	wrong = append(wrong, listtype.ValidateListSetsAndMaps(nil, j.structural, o.Object)...)
-	if j.rules != nil && len(wrong) == 0 { // as an API server does
-		broken, _ := j.rules.Validate(ctx, nil, j.structural, o.Object, nil, celconfig.RuntimeCELCostBudget)
-		wrong = append(wrong, broken...)
-	}
-	for _, e := range wrong {
-		if place := anyItem(e.Field); counts(place) {
-			refused = append(refused, strings.TrimPrefix(place+": ", ": ")+why(e))
+	_ = objectmeta.Coerce(nil, o.Object, j.structural, false, true) // never an error: what is malformed is dropped
+}
+
+// lost returns the paths below which an object does not have the values any more that it had. The status is
+// written again, and no schema changes the metadata.
+func lost(was, is any, path string) []string {
+	switch was := was.(type) {
+	case map[string]any:
+		is, ok := is.(map[string]any)
+		if !ok {
+			return []string{path}
 		}
+		var all []string
+		for key, value := range was {
+			if path == "" && (key == "status" || key == "metadata") {
+				continue
+			}
+			below := strings.TrimPrefix(path+"."+key, ".")
+			switch now, kept := is[key]; {
+			case kept:
+				all = append(all, lost(value, now, below)...)
+			case value != nil || key != "creationTimestamp": // Go writes a null there that nobody set
+				all = append(all, below)
+			}
+		}
+		return all
+	case []any:
+		is, ok := is.([]any)
+		if !ok || len(was) != len(is) {
+			return []string{path}
+		}
+		var all []string
+		for i := range was {
+			all = append(all, lost(was[i], is[i], path+"[]")...)
+		}
+		return all
 	}
-	return loses, refused
+	if reflect.DeepEqual(was, is) {
+		return nil
+	}
+	return []string{path}
 }
 
-// why says why a field is refused, without its value.
-func why(e *fielderrors.Error) string {
-	said := strings.ToLower(e.Type.String())
-	if e.Type == fielderrors.ErrorTypeInvalid && strings.HasPrefix(e.Detail, "failed rule") {
-		said += ": " + e.Detail
-	}
-	return said
+// A refusal is one reason for which an API server refuses an object.
+type refusal struct {
+	path string
+	why  string // without values
+	said string // for people: the same for all items of a list
 }
 
-func counts(place string) bool {
-	return !Change{Path: place}.InStatus() && place != "metadata" && !strings.HasPrefix(place, "metadata.")
+// invalid returns what the schema refuses of an object. An API server allows a client to leave that as it is,
+// but not to change it, and so it counts.
+func (j judged) invalid(ctx context.Context, o *unstructured.Unstructured) []refusal {
+	wrong := validation.ValidateCustomResource(nil, o.Object, j.schema)
+	wrong = append(wrong, objectmeta.Validate(ctx, nil, o.Object, j.structural, false)...)
+	wrong = append(wrong, listtype.ValidateListSetsAndMaps(nil, j.structural, o.Object)...)
+	return refusals(wrong, false)
+}
+
+// broken returns the rules in CEL that refuse an update of an object that changes nothing.
+func (j judged) broken(ctx context.Context, o *unstructured.Unstructured) []refusal {
+	if j.rules == nil {
+		return nil
+	}
+	wrong, _ := j.rules.Validate(ctx, nil, j.structural, o.Object, o.Object, celconfig.RuntimeCELCostBudget)
+	return refusals(wrong, true)
+}
+
+// refusals are those of errors. Rules are told apart by what they say, since many are of one place.
+func refusals(errs fielderrors.ErrorList, rules bool) []refusal {
+	var all []refusal
+	for _, e := range errs {
+		r := refusal{path: strings.TrimPrefix(strings.TrimPrefix(e.Field, "<nil>"), "."), why: strings.ToLower(e.Type.String())}
+		if (Change{Path: r.path}).InStatus() {
+			continue
+		}
+		r.said = strings.TrimPrefix(numbered.ReplaceAllString(r.path, "[]")+": ", ": ") + r.why
+		if rules {
+			r.why = e.Detail
+		}
+		if rules && strings.HasPrefix(e.Detail, "failed rule") {
+			r.said += ": " + e.Detail
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// without returns the refusals that others do not explain: one each.
+func without(refused, known []refusal) []refusal {
+	left := map[refusal]int{}
+	for _, r := range known {
+		left[r]++
+	}
+	return slices.DeleteFunc(refused, func(r refusal) bool {
+		left[r]--
+		return left[r] >= 0
+	})
 }
 
 var numbered = regexp.MustCompile(`\[\d+\]`)
-
-// anyItem is a path that speaks of all items of a list.
-func anyItem(path string) string {
-	path = strings.TrimPrefix(strings.TrimPrefix(path, "<nil>"), ".")
-	return numbered.ReplaceAllString(path, "[]")
-}

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,6 +29,43 @@ func TestJudge(t *testing.T) {
 	statusWithout := func(crd map[string]any) {
 		at(crd, "spec", "versions", 1, "schema", "openAPIV3Schema", "properties")["status"] = map[string]any{"type": "object", "required": []any{"other"}}
 	}
+	all := func(edits ...func(map[string]any)) func(map[string]any) {
+		return func(crd map[string]any) {
+			for _, edit := range edits {
+				edit(crd)
+			}
+		}
+	}
+	root := func(keyword string, value any) func(map[string]any) {
+		return func(crd map[string]any) {
+			at(crd, "spec", "versions", 1, "schema", "openAPIV3Schema")[keyword] = value
+		}
+	}
+	object := func(properties map[string]any, more ...any) map[string]any {
+		made := map[string]any{"type": "object", "properties": properties}
+		for i := 0; i < len(more); i += 2 {
+			made[more[i].(string)] = more[i+1]
+		}
+		return made
+	}
+	text, number := map[string]any{"type": "string"}, map[string]any{"type": "integer"}
+	ports := func(key string) func(map[string]any) {
+		return all(
+			put("x-kubernetes-list-type", "map", "properties", "rules"),
+			put("x-kubernetes-list-map-keys", []any{key}, "properties", "rules"),
+			put("required", []any{key}, "properties", "rules", "items"),
+		)
+	}
+	pod := put("pod", object(map[string]any{"spec": object(nil, "x-kubernetes-preserve-unknown-fields", true)}, "x-kubernetes-embedded-resource", true), "properties")
+	podWithout := put("pod", object(map[string]any{"spec": object(nil, "x-kubernetes-preserve-unknown-fields", true)}), "properties")
+	podFree := put("pod", object(nil, "x-kubernetes-preserve-unknown-fields", true), "properties")
+	intOrString := put("size", map[string]any{"x-kubernetes-int-or-string": true}, "properties")
+	withoutRules := put("x-kubernetes-validations", nil)
+	one := func(rule map[string]any) func(map[string]any) { return put("x-kubernetes-validations", []any{rule}) }
+	gone := func(crd map[string]any) {
+		moved(crd)
+		at(crd, "spec")["versions"] = at(crd, "spec")["versions"].([]any)[:1]
+	}
 	cases := map[string]struct {
 		reason         string
 		before, after  func(map[string]any)
@@ -39,7 +77,7 @@ func TestJudge(t *testing.T) {
 		"FieldOfOthers":    {reason: "It does not set the field.", spec: `{region: south}`, after: put("note", nil, "properties")},
 		"FieldInLists":     {reason: "One word for all items.", spec: `{region: south, rules: [{host: a}, {host: b}]}`, after: put("host", nil, "properties", "rules", "items", "properties"), loses: []string{"spec.rules[].host"}},
 		"Type":             {reason: "3 is no string.", spec: fine, after: put("type", "string", "properties", "size"), refused: []string{"spec.size: invalid value"}},
-		"TypeOfOthers":     {reason: "It has none.", spec: `{region: south}`, after: put("type", "string", "properties", "size")},
+		"TypeOfOthers":     {reason: "It has none.", spec: `{region: south}`, before: withoutRules, after: all(withoutRules, put("type", "string", "properties", "size"))},
 		"Enum":             {reason: "south is refused.", spec: fine, after: put("enum", []any{"north"}, "properties", "region"), refused: []string{"spec.region: unsupported value"}},
 		"EnumOfOthers":     {reason: "north is not.", spec: `{region: north}`, after: put("enum", []any{"north"}, "properties", "region")},
 		"Required":         {reason: "It leaves that out.", spec: `{region: south}`, after: put("required", []any{"region", "size"}), refused: []string{"spec.size: required value"}},
@@ -52,6 +90,70 @@ func TestJudge(t *testing.T) {
 		"Status":           {reason: "A controller writes it again.", spec: fine, before: status, after: func(crd map[string]any) { statusWithout(crd) }},
 		"StorageMoves":     {reason: "v1 has no spec.", spec: fine, after: moved, loses: []string{"spec"}},
 		"StorageConverted": {reason: "The webhook converts.", spec: fine, after: webhook},
+		"VersionGone":      {reason: "What only the old version declares is lost.", spec: fine, after: gone, loses: []string{"spec"}},
+
+		"UnknownFieldsKept":    {reason: "They were kept, and still are.", spec: `{region: south, free: {any: {thing: [1]}}}`, after: put("description", "x", "properties", "free")},
+		"UnknownFieldsDropped": {reason: "Nothing keeps them any more.", spec: `{region: south, free: {any: {thing: [1]}}}`, after: put("x-kubernetes-preserve-unknown-fields", nil, "properties", "free"), loses: []string{"spec.free.any"}},
+		"UnknownFieldsAtOnce": {
+			reason: "The whole definition kept them.", spec: `{region: south, other: 1}`, loses: []string{"spec.other"},
+			before: func(crd map[string]any) { at(crd, "spec")["preserveUnknownFields"] = true }, after: func(map[string]any) {},
+		},
+		"UnknownFieldsDeclared": {
+			reason: "What was anything is a number now.", spec: `{region: south, free: {any: thing}}`,
+			after:   put("free", object(map[string]any{"any": number}, "x-kubernetes-preserve-unknown-fields", true), "properties"),
+			refused: []string{"spec.free.any: invalid value"},
+		},
+		"IntOrString":         {reason: "It takes both.", spec: fine, before: withoutRules, after: all(withoutRules, intOrString)},
+		"NoStringAnyMore":     {reason: "It holds a string.", spec: `{region: south, size: "3"}`, before: all(withoutRules, intOrString), after: withoutRules, refused: []string{"spec.size: invalid value"}},
+		"NoStringOfIntegers":  {reason: "It holds an integer.", spec: `{region: south, size: 3}`, before: all(withoutRules, intOrString), after: withoutRules},
+		"DefaultThatRequires": {reason: "The default brings an object that lacks what is required.", spec: `{region: south}`, refused: []string{"spec.access.owner: required value"}, after: put("access", object(map[string]any{"owner": text}, "required", []any{"owner"}, "default", map[string]any{}), "properties")},
+		"DefaultOfAnother":    {reason: "It has what is required.", spec: `{region: south}`, after: put("access", object(map[string]any{"owner": text}, "required", []any{"owner"}, "default", map[string]any{"owner": "me"}), "properties")},
+		"DefaultForNull":      {reason: "The null becomes a value that nobody wrote.", spec: `{region: south, note: null}`, after: put("note", map[string]any{"type": "string", "default": "x"}, "properties"), loses: []string{"spec.note"}},
+		"NullableOff":         {reason: "The null is dropped.", spec: `{region: south, note: null}`, after: put("nullable", nil, "properties", "note"), loses: []string{"spec.note"}},
+		"NullableOffRequired": {
+			reason: "Without the null it is not complete.", spec: `{region: south, note: null}`, after: all(put("nullable", nil, "properties", "note"), put("required", []any{"note"})),
+			loses: []string{"spec.note"}, refused: []string{"spec.note: required value"},
+		},
+		"NullableOffOfOthers": {reason: "It has a value.", spec: fine, after: put("nullable", nil, "properties", "note")},
+		"NullInList": {
+			reason: "No null is dropped from a list.", spec: `{region: south, rules: [null]}`, refused: []string{"spec.rules[]: invalid value"},
+			before: put("nullable", true, "properties", "rules", "items"), after: func(map[string]any) {},
+		},
+		"Embedded":          {reason: "It is a whole object.", spec: `{region: south, pod: {apiVersion: v1, kind: Pod, metadata: {name: a, creationTimestamp: null}, spec: {a: 1}}}`, before: podFree, after: pod},
+		"EmbeddedAnything":  {reason: "It is no object of the API.", spec: `{region: south, pod: {spec: {a: 1}}}`, before: podFree, after: pod, refused: []string{"spec.pod.apiVersion: required value", "spec.pod.kind: required value"}},
+		"EmbeddedUnknown":   {reason: "An object of the API has no other metadata.", spec: `{region: south, pod: {apiVersion: v1, kind: Pod, metadata: {name: a, more: b}}}`, before: podFree, after: pod, loses: []string{"spec.pod.metadata.more"}},
+		"EmbeddedMalformed": {reason: "Labels are strings.", spec: `{region: south, pod: {apiVersion: v1, kind: Pod, metadata: {labels: {a: 1}}}}`, before: podFree, after: pod, loses: []string{"spec.pod.metadata.labels"}},
+		"EmbeddedNoMore":    {reason: "Nothing declares its metadata.", spec: `{region: south, pod: {apiVersion: v1, kind: Pod, spec: {a: 1}}}`, before: pod, after: podWithout, loses: []string{"spec.pod.apiVersion", "spec.pod.kind"}},
+		"KeysCollide":       {reason: "Two items have the same key now.", spec: `{region: south, rules: [{port: 1, host: a}, {port: 1, host: b}]}`, after: ports("port"), refused: []string{"spec.rules[]: duplicate value"}},
+		"KeysDiffer":        {reason: "They have not.", spec: `{region: south, rules: [{port: 1, host: a}, {port: 1, host: b}]}`, after: ports("host")},
+		"KeysFilledIn": {
+			reason: "The default is the key of the other one.", spec: `{region: south, rules: [{host: a}, {port: 1, host: b}]}`, refused: []string{"spec.rules[]: duplicate value"},
+			after: all(ports("port"), put("default", int64(1), "properties", "rules", "items", "properties", "port")),
+		},
+		"KeysMissing":          {reason: "An item has no key.", spec: `{region: south, rules: [{host: a}]}`, after: ports("port"), refused: []string{"spec.rules[].port: required value"}},
+		"TransitionOnCreation": {reason: "The rule is for new objects, and this one exists.", spec: fine, after: one(map[string]any{"rule": "oldSelf.hasValue() || self.size == 1", "optionalOldSelf": true})},
+		"TransitionAlways":     {reason: "Each write has to grow it, also those of controllers.", spec: fine, after: one(map[string]any{"rule": "self.size > oldSelf.size"}), refused: []string{"spec: invalid value: failed rule: self.size > oldSelf.size"}},
+		"RuleOfItsOwnWords":    {reason: "An author does not see what an object holds.", spec: fine, after: one(map[string]any{"rule": "self.size < 3", "messageExpression": "'failed rule ' + self.region"}), refused: []string{"spec: invalid value: failed rule: self.size < 3"}},
+		"RuleWithoutEnd":       {reason: "An API server gives up, too.", spec: `{region: south, free: {}, rules: [` + strings.Repeat("{host: a},", 300) + `]}`, after: one(map[string]any{"rule": "self.rules.all(a, self.rules.all(b, self.rules.all(c, a.host == b.host && b.host == c.host)))"}), refused: []string{"spec: invalid value"}},
+		"OtherRuleAsWell": {
+			reason: "It was refused by one rule, and is by another one now.", spec: `{region: south, size: 9}`, refused: []string{"spec: invalid value: failed rule: self.size < 7"},
+			after: one(map[string]any{"rule": "self.size < 7"}),
+		},
+		"RefusedElsewhere": {reason: "It was refused for its region, which hid no rule from an API server that sees the region unchanged.", spec: `{region: west, size: 3}`, after: rule("self.size < 3"), refused: []string{"spec: invalid value"}},
+		"OneItemMore":      {reason: "One port was refused, and now another one is, too.", spec: `{region: south, rules: [{port: 9}, {port: 5}]}`, before: put("port", map[string]any{"type": "integer", "maximum": int64(8)}, "properties", "rules", "items", "properties"), after: put("port", map[string]any{"type": "integer", "maximum": int64(4)}, "properties", "rules", "items", "properties"), refused: []string{"spec.rules[].port: invalid value"}},
+		"Name": {reason: "A schema may restrict names.", spec: fine, after: func(crd map[string]any) {
+			at(crd, "spec", "versions", 1, "schema", "openAPIV3Schema", "properties")["metadata"] = object(map[string]any{"name": map[string]any{"type": "string", "minLength": int64(2)}})
+		}, refused: []string{"metadata.name: invalid value"}},
+		"StatusRule": {reason: "A rule below status is of the status.", spec: fine, before: status, after: all(status, func(crd map[string]any) {
+			at(crd, "spec", "versions", 1, "schema", "openAPIV3Schema", "properties", "status")["x-kubernetes-validations"] = []any{map[string]any{"rule": "self.phase != 'Ready'"}}
+		})},
+		"StatusRequired": {reason: "A controller writes it.", spec: fine, after: all(status, root("required", []any{"status"})), before: status},
+		"StatusDropped":  {reason: "No one declares it any more.", spec: fine, before: status, after: func(map[string]any) {}},
+		"StatusOfAnotherType": {reason: "A controller writes it again.", spec: fine, before: status, after: func(crd map[string]any) {
+			at(crd, "spec", "versions", 1, "schema", "openAPIV3Schema", "properties")["status"] = map[string]any{"type": "array", "items": number}
+		}},
+		"Huge":     {reason: "There is no end to its size.", spec: `{region: south, tags: {` + strings.Repeat("x", 200) + `: ` + strings.Repeat("y", 1<<20) + `}}`, after: put("additionalProperties", map[string]any{"type": "string", "maxLength": int64(1 << 10)}, "properties", "tags"), refused: []string{"spec.tags." + strings.Repeat("x", 200) + ": too long"}},
+		"HugeList": {reason: "Every item is judged, and one word is said.", spec: `{region: south, rules: [` + strings.Repeat("{host: a, port: 1},", 5000) + `]}`, before: put("maxItems", nil, "properties", "rules"), after: all(put("maxItems", nil, "properties", "rules"), put("host", nil, "properties", "rules", "items", "properties")), loses: []string{"spec.rules[].host"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -91,10 +193,15 @@ func TestNoJudge(t *testing.T) {
 		"Malformed": put("maxLength", "long", "properties", "name"),
 		"Converted": gone,
 		"Unpruned":  func(crd map[string]any) { at(crd, "spec")["preserveUnknownFields"] = true },
+		"Unstored":  func(crd map[string]any) { at(crd, "spec", "versions", 1)["storage"] = false },
 	} {
 		before, after := ruleCase{after: after}.pair(t)
 		if _, err := NewJudge(before, after, "v2"); err == nil {
 			t.Errorf("%s: it judges", name)
 		}
+	}
+	same, _ := ruleCase{}.pair(t)
+	if _, err := NewJudge(same, same, "v3"); err == nil {
+		t.Error("it judges objects of a version that does not exist")
 	}
 }

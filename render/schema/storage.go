@@ -67,7 +67,10 @@ func unconverted(version, to string, was, is map[string]any) []Change {
 }
 
 // InStatus reports whether a change is of the status, which controllers write again.
-func (c Change) InStatus() bool { return c.Path == "status" || strings.HasPrefix(c.Path, "status.") }
+func (c Change) InStatus() bool {
+	below, of := strings.CutPrefix(c.Path, "status")
+	return of && (below == "" || below[0] == '.' || below[0] == '[')
+}
 
 // Unconverting returns the difference as it is where a webhook converts objects, and the move of the storage
 // version if that makes a difference.
