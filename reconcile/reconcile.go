@@ -154,7 +154,7 @@ func (r Reconciler) Plan(ctx context.Context, want render.Desired, place Observe
 }
 
 // rounds bounds how often guards may ask more after they were answered.
-const rounds = 3
+const rounds = 5
 
 func merged(a, b map[plan.Question]plan.Answer) map[plan.Question]plan.Answer {
 	all := make(map[plan.Question]plan.Answer, len(a)+len(b))

@@ -49,7 +49,8 @@ break, what would be held, and what to look at. It needs a clone and no cluster.
 nothing can be rendered of the first there is nothing to compare, and that is said.
 
 With --live a cluster is asked for counts, for stored versions, for what is active
-already, and for its packages and ImageConfigs, and for nothing else. With --comment
+already, for its packages and ImageConfigs, and for the objects of kinds whose schema
+breaks: whether one of them would lose a value or be refused. With --comment
 there is one comment on the pull request, which every run brings up to date, and with
 --status a commit status on its head: headgate/NAME/preview, or
 headgate/CLUSTER/NAME/preview with --live.

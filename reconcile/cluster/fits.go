@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,9 +16,33 @@ import (
 // judgedAtOnce is how many objects are read with one request, and are in memory together.
 const judgedAtOnce = 50
 
-// fits looks at the objects of a CRD, a page at a time, and answers what a new definition does to them.
+// fits looks at the objects of a CRD, or of the CRDs of an XRD, and answers what a new definition does to them.
 func (c *Cluster) fits(ctx context.Context, q plan.Question) (plan.Answer, error) {
-	crd, err := c.read(ctx, q.Of)
+	crds := []manifest.ID{q.Of}
+	if q.Of.IsXRD() {
+		xrd, err := c.read(ctx, q.Of)
+		if apierrors.IsNotFound(err) {
+			return plan.Answer{}, nil
+		}
+		if err != nil {
+			return plan.Answer{}, err
+		}
+		crds = plan.CRDsOf(xrd)
+	}
+	var all plan.Answer
+	for _, crd := range crds {
+		a, err := c.fit(ctx, q, crd)
+		if err != nil {
+			return plan.Answer{}, err
+		}
+		all = all.And(a)
+	}
+	return all, nil
+}
+
+// fit looks at the objects of one CRD, a page at a time.
+func (c *Cluster) fit(ctx context.Context, q plan.Question, of manifest.ID) (plan.Answer, error) {
+	crd, err := c.read(ctx, of)
 	if apierrors.IsNotFound(err) {
 		return plan.Answer{}, nil
 	}
@@ -28,7 +53,7 @@ func (c *Cluster) fits(ctx context.Context, q plan.Question) (plan.Answer, error
 	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
 	versions := readableVersions(crd)
 	if len(versions) == 0 {
-		return plan.Answer{}, fmt.Errorf("the CRD %s serves no version", q.Of.Name)
+		return plan.Answer{}, fmt.Errorf("the CRD %s serves no version", of.Name)
 	}
 	fitting, err := plan.NewFitting(q, crd, versions[0])
 	if err != nil {

@@ -49,9 +49,40 @@ func (c *Cluster) replaced(ctx context.Context, seen plan.Observed, want render.
 	c.packages = now
 	all := make(map[manifest.ID][]plan.Replacement, len(now))
 	for id, known := range now {
-		all[id] = known.found
+		all[id] = whole(known.found, want, id)
 	}
 	return all, nil
+}
+
+// whole returns replacements with the definitions that a package of the commit holds. What is remembered of
+// them keeps no package in memory.
+func whole(found []plan.Replacement, want render.Desired, by manifest.ID) []plan.Replacement {
+	found = slices.Clone(found)
+	definitions, others, _ := plan.Installs(want, by)
+	for i, r := range found {
+		for _, d := range definitions {
+			if r.ID == plan.MRD(d.Name) {
+				found[i].Whole = plan.Later(mrdOf(d))
+			}
+		}
+		for _, o := range others {
+			if r.ID == o.ID {
+				found[i].Whole = plan.Later(o.Content)
+			}
+		}
+	}
+	return found
+}
+
+// mrdOf decodes the MRD of a definition.
+func mrdOf(d render.Definition) func() (*unstructured.Unstructured, error) {
+	return func() (*unstructured.Unstructured, error) {
+		o, err := d.MRD()
+		if err != nil {
+			return nil, err
+		}
+		return o.Content()
+	}
 }
 
 // replacements are those of the definitions that are there, and of the kinds that come beside
@@ -60,15 +91,8 @@ func (c *Cluster) replacements(ctx context.Context, up plan.Upstream, definition
 	mrds := map[string]successor{}
 	var named []successor
 	for _, d := range definitions {
-		content := func() (*unstructured.Unstructured, error) {
-			o, err := d.MRD()
-			if err != nil {
-				return nil, err
-			}
-			return o.Content()
-		}
 		if _, there := up.Definitions[d.Name]; there {
-			mrds[d.Name] = successor{plan.MRD(d.Name), content}
+			mrds[d.Name] = successor{plan.MRD(d.Name), mrdOf(d)}
 		}
 	}
 	for _, o := range others {

@@ -92,6 +92,9 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 	for i, a := range doubtful {
 		live := trials[i].Live
 		seen.Objects[a.ID].Labels, seen.Objects[a.ID].Annotations = live.GetLabels(), live.GetAnnotations() // which guards read
+		if trials[i].Whole != nil && want.Owner == render.OwnerCrossplane && a.Package != "" {
+			trials[i].Whole = converted(trials[i].Whole)
+		}
 		seen.Trials[a.ID] = trials[i]
 	}
 	seen.Replaced = seen.Upgrades.replaced(seen.Trials)
@@ -104,7 +107,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 func (b Baseline) trial(base, want render.Object) (Trial, error) {
 	if (want.ID.IsCRD() || want.ID.IsMRD()) && len(b.Terms.ignored(want.ID)) == 0 {
 		live, after, err := beside(base, want)
-		return Trial{Live: live, After: after}, err
+		return Trial{Live: live, After: after, Whole: Later(want.Content)}, err
 	}
 	live, after, err := contents(base, want)
 	if err != nil {

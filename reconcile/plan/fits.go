@@ -16,6 +16,29 @@ import (
 // MostJudged is how many objects of a kind are looked at before an update of their definition.
 const MostJudged = 5000
 
+// A Whole is a definition with its schemas. Two that are equal have the same content.
+type Whole interface {
+	Content() (*unstructured.Unstructured, error)
+}
+
+// AtHand returns the Whole of a definition that is at hand.
+func AtHand(u *unstructured.Unstructured) Whole { return (*atHand)(u) }
+
+type atHand unstructured.Unstructured
+
+func (a *atHand) Content() (*unstructured.Unstructured, error) {
+	return (*unstructured.Unstructured)(a), nil
+}
+
+// Later returns the Whole of a definition that is decoded when it is asked for, and is equal to no other one.
+func Later(content func() (*unstructured.Unstructured, error)) Whole { return &later{content} }
+
+type later struct {
+	content func() (*unstructured.Unstructured, error)
+}
+
+func (l *later) Content() (*unstructured.Unstructured, error) { return l.content() }
+
 // A Fitting looks at the objects of a kind one by one, and keeps of them only what the update of their
 // definition would do: how many lose or are refused what, and an example of each.
 type Fitting struct {
@@ -36,7 +59,14 @@ const mostPlaces = 100
 
 // NewFitting returns the fitting of a question Fits, for objects that are read in a version of a live CRD.
 func NewFitting(q Question, live *unstructured.Unstructured, version string) (*Fitting, error) {
-	judge, err := schema.NewJudge(live, q.After, version)
+	after, err := q.After.Content()
+	if err == nil && manifest.IDOf(after).IsXRD() {
+		after, err = schema.Composite(live, after)
+	}
+	if err != nil {
+		return nil, err
+	}
+	judge, err := schema.NewJudge(live, after, version)
 	return &Fitting{judge: judge, places: map[string]misfits{}}, err
 }
 
@@ -94,17 +124,26 @@ func (f *Fitting) Answer(more bool) Answer {
 	return a
 }
 
-// clientBreaks are the rules of changes that no object shows: clients are what they break.
-var clientBreaks = []schema.Rule{schema.Removed, schema.Unserved, schema.Subresource, schema.Selectable}
+// clientBreaks are the rules of changes that no object shows: clients are what they break, or no object can be
+// read or written at all.
+var clientBreaks = []schema.Rule{schema.Removed, schema.Unserved, schema.Subresource, schema.Selectable, schema.Scope, schema.Names}
 
 // judging returns the question whether objects fit a definition as it will be; false is that they cannot
-// answer it: the definition is compared without all of its schemas, or clients are what breaks.
+// answer it: there is no cluster, the definition is not at hand, or clients are what breaks.
 func (s Step) judging(c Case, breaking []schema.Change) (Question, bool) {
-	if c.Seen.Offline || s.After == nil || s.lean || !s.ID.IsCRD() && !s.ID.IsMRD() ||
+	after := s.whole
+	if after == nil && s.After != nil && !s.lean {
+		after = AtHand(s.After)
+	}
+	if c.Seen.Offline && !c.Seen.Counts || after == nil ||
 		slices.ContainsFunc(breaking, func(b schema.Change) bool { return slices.Contains(clientBreaks, b.Rule) }) {
 		return Question{}, false
 	}
-	return Question{Ask: Fits, Of: CRD(s.ID.Name), After: s.After}, true
+	q := Question{Ask: Fits, Of: CRD(s.ID.Name), After: after}
+	if s.ID.IsXRD() {
+		q.Of = s.ID // its claims count, too
+	}
+	return q, true
 }
 
 // fits holds a break of a kind that has objects, if one of them loses or is refused something, or nobody can

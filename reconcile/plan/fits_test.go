@@ -10,6 +10,7 @@ import (
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/schema"
 )
 
 // sized is a CRD whose objects have a region, and maybe a size.
@@ -28,7 +29,7 @@ func sized(fields ...string) *unstructured.Unstructured {
 // An update that breaks a kind is held only if an object of it is in the way, or if nobody can tell.
 func TestFits(t *testing.T) {
 	before, after := sized("region", "size"), sized("region")
-	counted, fits := Question{Ask: Dependents, Of: CRD("buckets.example.org")}, Question{Ask: Fits, Of: CRD("buckets.example.org"), After: after}
+	counted, fits := Question{Ask: Dependents, Of: CRD("buckets.example.org")}, Question{Ask: Fits, Of: CRD("buckets.example.org"), After: AtHand(after)}
 	exist := Answer{Count: 214, Example: "Bucket default/a"}
 	unserved := sized("region")
 	unserved.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["served"] = false
@@ -76,6 +77,55 @@ func TestFits(t *testing.T) {
 	}
 }
 
+// Objects of two kinds are in the way if those of one are.
+func TestAnswersTogether(t *testing.T) {
+	loses, unknown := Answer{Count: 1, Example: "a"}, Answer{Unknown: "forbidden"}
+	for name, tc := range map[string]struct{ a, b, want Answer }{
+		"Neither": {Answer{}, Answer{}, Answer{}},
+		"Both":    {loses, Answer{Count: 2, Example: "b"}, Answer{Count: 3, Example: "a; b"}},
+		"First":   {loses, Answer{}, loses},
+		"Second":  {Answer{}, loses, loses},
+		"Unknown": {Answer{}, unknown, unknown},
+		"Known":   {unknown, loses, loses},
+	} {
+		if got := tc.a.And(tc.b); got.Count != tc.want.Count || got.Example != tc.want.Example || got.Unknown != tc.want.Unknown {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+// No object shows what breaks clients, or what no API server takes.
+func TestJudging(t *testing.T) {
+	s := Step{ID: CRD("buckets.example.org"), After: sized("region")}
+	for name, tc := range map[string]struct {
+		edit func(*Step, *Case)
+		rule schema.Rule
+		want bool
+	}{
+		"Field":       {rule: schema.Field, want: true},
+		"Unconverted": {rule: schema.Unconverted, want: true},
+		"Removed":     {rule: schema.Removed},
+		"Unserved":    {rule: schema.Unserved},
+		"Subresource": {rule: schema.Subresource},
+		"Selectable":  {rule: schema.Selectable},
+		"Scope":       {rule: schema.Scope},
+		"Names":       {rule: schema.Names},
+		"Offline":     {rule: schema.Field, edit: func(_ *Step, c *Case) { c.Seen.Offline = true }},
+		"Counted":     {rule: schema.Field, want: true, edit: func(_ *Step, c *Case) { c.Seen.Offline, c.Seen.Counts = true, true }},
+		"Lean":        {rule: schema.Field, edit: func(s *Step, _ *Case) { s.lean = true }},
+		"LeanAndHad":  {rule: schema.Field, want: true, edit: func(s *Step, _ *Case) { s.lean, s.whole = true, AtHand(s.After) }},
+		"Refused":     {rule: schema.Field, edit: func(s *Step, _ *Case) { s.After = nil }},
+	} {
+		s, c := s, Case{}
+		if tc.edit != nil {
+			tc.edit(&s, &c)
+		}
+		if _, can := s.judging(c, []schema.Change{{Rule: tc.rule, Breaking: true}}); can != tc.want {
+			t.Errorf("%s: objects decide: %t", name, can)
+		}
+	}
+}
+
 // A fitting counts, and remembers no object. What it did not get to see is not known to fit.
 func TestFitting(t *testing.T) {
 	object := func(i int, size string) *unstructured.Unstructured {
@@ -87,7 +137,7 @@ func TestFitting(t *testing.T) {
 			"apiVersion": "example.org/v1", "kind": "Bucket", "metadata": map[string]any{"name": fmt.Sprint("b", i), "namespace": "default"}, "spec": spec,
 		}}
 	}
-	q := Question{Ask: Fits, After: sized("region")}
+	q := Question{Ask: Fits, After: AtHand(sized("region"))}
 	f, err := NewFitting(q, sized("region", "size"), "v1")
 	if err != nil {
 		t.Fatal(err)

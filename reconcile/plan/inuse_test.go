@@ -268,6 +268,12 @@ func TestReplaced(t *testing.T) {
 	const mrd, xrd = "ManagedResourceDefinition", "CompositeResourceDefinition"
 	buckets, queues, apps := replacing(mrd, "buckets.example.org", "a"), replacing(mrd, "queues.example.org", "b"), replacing(xrd, "apps.example.org", "a")
 	used := Answer{Count: 1, Example: "Bucket default/logs"}
+	whole := func(r Replacement) Replacement {
+		r.Whole = AtHand(of(r.ID.Kind, r.ID.Name, "a"))
+		return r
+	}
+	wholeBuckets, wholeApps := whole(buckets), whole(apps)
+	fitBuckets, fitApps := Question{Ask: Fits, Of: CRD("buckets.example.org"), After: wholeBuckets.Whole}, Question{Ask: Fits, Of: apps.ID, After: wholeApps.Whole}
 	ofBuckets, ofQueues := Question{Ask: Dependents, Of: CRD("buckets.example.org")}, Question{Ask: Dependents, Of: CRD("queues.example.org")}
 	ofApps := Question{Ask: Dependents, Of: apps.ID}
 	cases := map[string]struct {
@@ -297,6 +303,18 @@ func TestReplaced(t *testing.T) {
 		"Composite": {
 			reason: "The composite resources, and the claims, of a Configuration.", replaced: []Replacement{apps}, answers: map[Question]Answer{ofApps: used},
 			want: "apps.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
+		},
+		"Asked": {
+			reason: "It looks at objects where there are any.", replaced: []Replacement{wholeBuckets, wholeApps}, answers: map[Question]Answer{ofBuckets: used, ofApps: {}}, opens: []Question{fitBuckets},
+			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
+		},
+		"CompositeAsked": {
+			reason: "Composite resources and claims are looked at.", replaced: []Replacement{wholeApps}, answers: map[Question]Answer{ofApps: used}, opens: []Question{fitApps},
+			want: "apps.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
+		},
+		"Loses": {
+			reason: "The object is named.", replaced: []Replacement{wholeBuckets}, answers: map[Question]Answer{ofBuckets: used, fitBuckets: {Count: 1, Example: "1 of 1 set b, which is lost, for example Bucket default/logs"}},
+			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; 1 of 1 set b, which is lost, for example Bucket default/logs: change them first, or approve this",
 		},
 	}
 	for name, tc := range cases {

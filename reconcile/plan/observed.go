@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
+	"slices"
 	"strings"
 
 	"headgate.dev/headgate/render"
@@ -49,6 +51,7 @@ type Trial struct {
 	Sent  *unstructured.Unstructured // what was tried, where that is not all of the object
 	Live  *unstructured.Unstructured // as it is; nil where nothing would change
 	After *unstructured.Unstructured // as it would be; nil where nothing would change
+	Whole Whole                      // After with its schemas, where it is without; nil where it has them
 	Err   error                      // why the API server refuses it: a conflict, a validation error
 
 	Migrates []string // versions that are not served and that managed fields name: After differs in those only
@@ -141,8 +144,8 @@ const (
 	Present Ask = "present"
 	// Stored asks in which versions objects of a CRD are stored: the example names them all.
 	Stored Ask = "stored"
-	// Fits asks how many objects of a CRD lose a value, or are refused, once the definition is another
-	// one: the example says why.
+	// Fits asks how many objects of a CRD, or of the CRDs of an XRD, lose a value or are refused once the
+	// definition is another one: the example says why.
 	Fits Ask = "fits"
 )
 
@@ -150,7 +153,7 @@ const (
 type Question struct {
 	Ask   Ask
 	Of    manifest.ID
-	After *unstructured.Unstructured // of Fits: the CRD, or the MRD that makes it, as it will be
+	After Whole // of Fits: the CRD, or the MRD or XRD that makes it, as it will be
 }
 
 // An Answer to a Question.
@@ -160,4 +163,20 @@ type Answer struct {
 	Unknown string // why it could not be counted; "" where it was
 
 	These []manifest.ID // as many of them as are known by name
+}
+
+// And is the answer for two kinds that were asked about together. What is in the way of one is in the way,
+// whatever is not known of the other.
+func (a Answer) And(b Answer) Answer {
+	both := Answer{Count: a.Count + b.Count, Example: a.Example, These: slices.Concat(a.These, b.These)}
+	switch {
+	case a.Example == "":
+		both.Example = b.Example
+	case b.Example != "":
+		both.Example += "; " + b.Example
+	}
+	if both.Count == 0 {
+		both.Unknown = cmp.Or(a.Unknown, b.Unknown)
+	}
+	return both
 }

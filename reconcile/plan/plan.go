@@ -302,6 +302,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		return of.Sent(a.Object)
 	}
 	s.vendored = seen.Offline && a.Package != "" && kinds.want.Owner == render.OwnerCrossplane
+	s.whole = trial.Whole
 	if !seen.Looks { // else only what differs is there to be compared
 		s.schema = once.OnceValue(s.compareSchema)
 	}

@@ -21,6 +21,7 @@ import (
 type Replacement struct {
 	ID          manifest.ID
 	Live, After *unstructured.Unstructured
+	Whole       Whole // After with its schemas; nil where they cannot be had
 	Difference  schema.Difference
 }
 
@@ -98,7 +99,7 @@ func replaced(s Step, c Case, rule func(Step, Case) Ruling) Ruling {
 	var all Ruling
 	more := 0
 	for _, r := range c.Seen.Replaced[s.ID] {
-		one := Step{Action: Update, ID: r.ID, Live: r.Live, After: r.After, lean: true, schema: func() schema.Difference { return r.Difference }}
+		one := Step{Action: Update, ID: r.ID, Live: r.Live, After: r.After, lean: true, whole: r.Whole, schema: func() schema.Difference { return r.Difference }}
 		said := rule(one, c)
 		all.Needs = append(all.Needs, said.Needs...)
 		switch {

@@ -79,6 +79,7 @@ type Step struct {
 	object    func() (*unstructured.Unstructured, error)
 	schema    func() schema.Difference // of an update of a CRD, or of an MRD
 	lean      bool                     // Live and After are without schemas
+	whole     Whole                    // After with its schemas, where it is without and they can be had
 	vendored  bool                     // the commit's copy of a package may not be what is installed, of which the conversion is not known
 	otherwise *Step                    // an update, to be made where a prune is not
 	revision  LiveRevision             // of what is taken back

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/render/manifest"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -25,28 +27,28 @@ func (c Case) storedVersions(s Step, after *unstructured.Unstructured) (have []s
 	if !dropsWebhook(s.Live, after) && !removesVersions(s.Live, after) {
 		return nil, nil, ""
 	}
-	for _, name := range crdsOf(s.Live) {
-		q := Question{Ask: Stored, Of: CRD(name)}
+	for _, crd := range CRDsOf(s.Live) {
+		q := Question{Ask: Stored, Of: crd}
 		switch a, answered := c.Seen.Answers[q]; {
 		case !answered:
 			needs = append(needs, q)
 		case a.Unknown != "":
 			unknown = a.Unknown
 		default:
-			have = append(have, storing{name, strings.Fields(a.Example)})
+			have = append(have, storing{crd.Name, strings.Fields(a.Example)})
 		}
 	}
 	return have, needs, unknown
 }
 
-// crdsOf are the names of the CRDs that a definition makes: an XRD that offers claims makes two.
-func crdsOf(definition *unstructured.Unstructured) []string {
-	names := []string{definition.GetName()}
+// CRDsOf returns the CRDs that a definition makes: an XRD that offers claims makes two.
+func CRDsOf(definition *unstructured.Unstructured) []manifest.ID {
+	crds := []manifest.ID{CRD(definition.GetName())}
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	if claims, _, _ := unstructured.NestedString(definition.Object, "spec", "claimNames", "plural"); claims != "" {
-		names = append(names, claims+"."+group)
+		crds = append(crds, CRD(claims+"."+group))
 	}
-	return names
+	return crds
 }
 
 // stored holds an update of a definition that loses its conversion webhook while objects are stored in

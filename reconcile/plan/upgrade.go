@@ -172,9 +172,17 @@ func (s *Step) upgrade(before, after installed) error {
 	if err != nil {
 		return err
 	}
+	s.whole = Later(func() (*unstructured.Unstructured, error) { return contentOf(after.object()) })
 	difference := compareReplaced(s.Live, s.After)
 	s.schema = func() schema.Difference { return difference }
 	return nil
+}
+
+func contentOf(o render.Object, err error) (*unstructured.Unstructured, error) {
+	if err != nil {
+		return nil, err
+	}
+	return o.Content()
 }
 
 // unknown says of the package of an upgrade that it could not be compared.
@@ -260,6 +268,7 @@ func (u Upgrades) replaced(trials map[manifest.ID]Trial) map[manifest.ID][]Repla
 			continue
 		}
 		if r, breaks := replacement(s.Live, s.After, s.Schema()); breaks {
+			r.Whole = s.whole
 			all[s.By] = append(all[s.By], r)
 		}
 	}

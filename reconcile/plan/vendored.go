@@ -7,6 +7,8 @@ import (
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // A copy of a package in the tree may not be what is installed: programs that publish packages patch a
@@ -68,6 +70,18 @@ func (b Baseline) copiedMoves(want render.Desired) []storageMove {
 		}
 	}
 	return all
+}
+
+// converted is a definition of a copy as it is where a webhook converts its objects.
+func converted(of Whole) Whole {
+	return Later(func() (*unstructured.Unstructured, error) {
+		u, err := of.Content()
+		if err != nil {
+			return nil, err
+		}
+		u = u.DeepCopy()
+		return u, unstructured.SetNestedField(u.Object, "Webhook", "spec", "conversion", "strategy")
+	})
 }
 
 // unknownConversions warns of copies whose definitions store objects in another version.

@@ -1,0 +1,86 @@
+package schema
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func parsed(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	j, err := yaml.YAMLToJSON([]byte(text))
+	u := &unstructured.Unstructured{}
+	if err == nil {
+		err = u.UnmarshalJSON(j)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// Composite resources and claims keep what Crossplane adds to them, and lose what their XRD no longer declares.
+func TestComposite(t *testing.T) {
+	crd := func(name, spec string) string {
+		return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + name + ".example.org}\nspec:\n  versions:\n" +
+			"  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {" +
+			"apiVersion: {type: string}, kind: {type: string}, metadata: {type: object, properties: {name: {type: string, maxLength: 63}}}, " +
+			"spec: {type: object, properties: {size: {type: integer}, note: {type: string}, " + spec + "}}, status: {type: object, properties: {conditions: {type: array, items: {type: object}}}}}}}}\n"
+	}
+	const (
+		modern = "crossplane: {type: object, properties: {compositionRef: {type: object, properties: {name: {type: string}}}}}"
+		legacy = "compositionRef: {type: object, properties: {name: {type: string}}}, resourceRef: {type: object, properties: {name: {type: string}}}, resourceRefs: {type: array, items: {type: object, properties: {name: {type: string}}}}"
+	)
+	xrd := func(version, more, spec string) string {
+		return "apiVersion: apiextensions.crossplane.io/" + version + "\nkind: CompositeResourceDefinition\nmetadata: {name: apps.example.org}\nspec:\n  group: example.org\n" + more +
+			"  versions:\n  - {name: v1, served: true, referenceable: true, schema: {openAPIV3Schema: {type: object, properties: {" + spec + "}}}}\n"
+	}
+	const same = "spec: {type: object, properties: {size: {type: integer}, note: {type: string}}}"
+	cases := map[string]struct {
+		reason         string
+		crd, xrd       string
+		object         string
+		loses, refused []string
+	}{
+		"Same":       {"Nothing changes, and the composition that was chosen stays.", crd("apps", modern), xrd("v2", "", same), "spec: {size: 1, crossplane: {compositionRef: {name: a}}}", nil, nil},
+		"FieldGoes":  {"It is lost.", crd("apps", modern), xrd("v2", "", "spec: {type: object, properties: {size: {type: integer}}}"), "spec: {size: 1, note: x}", []string{"spec.note"}, nil},
+		"NoSpec":     {"All of it is lost, save for what is Crossplane's.", crd("apps", modern), xrd("v2", "", ""), "spec: {size: 1, crossplane: {compositionRef: {name: a}}}", []string{"spec.size"}, nil},
+		"Required":   {"It has none.", crd("apps", modern), xrd("v2", "", "spec: {type: object, required: [note], properties: {size: {type: integer}, note: {type: string}}}"), "spec: {size: 1}", nil, []string{"spec.note: required value"}},
+		"Name":       {"A name may be too long now.", crd("apps", modern), xrd("v2", "", "metadata: {type: object, properties: {name: {type: string, maxLength: 2}}}, "+same), "spec: {}", nil, []string{"metadata.name: too long"}},
+		"Legacy":     {"What Crossplane adds is beside the rest.", crd("apps", legacy), xrd("v1", "", same), "spec: {size: 1, compositionRef: {name: a}, resourceRefs: [{name: a}]}", nil, nil},
+		"Claim":      {"Claims have other fields.", crd("claims", legacy), xrd("v1", "", same), "spec: {size: 1, compositionRef: {name: a}, resourceRef: {name: a}}", nil, nil},
+		"OfAnAuthor": {"The field of an author is called as one of Crossplane's was.", crd("apps", modern+", resourceRefs: {type: string}"), xrd("v2", "  scope: Cluster\n", same), "spec: {resourceRefs: x}", []string{"spec.resourceRefs"}, nil},
+		"Rule":       {"Rules of the whole, that read a status which is new, hold for it.", crd("apps", modern), xrd("v2", "", same+", status: {type: object, properties: {phase: {type: string}}}}, x-kubernetes-validations: [{rule: \"has(self.status.phase) || self.spec.size < 1\"}], x-kubernetes-map-type: granular, y: {"), "spec: {size: 1}\nstatus: {}", nil, []string{"invalid value: failed rule: has(self.status.phase) || self.spec.size < 1"}},
+		"Status":     {"What it declares of its status does not count.", crd("apps", modern), xrd("v2", "", same+", status: {type: object, required: [phase], properties: {phase: {type: string}}}"), "spec: {size: 1}\nstatus: {}", nil, nil},
+		"Moves": {
+			"Nothing converts the objects, which are stored in v2.", crd("apps", modern), xrd("v2", "", same+"}}}}\n  - {name: v2, served: true, referenceable: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}") + "",
+			"spec: {size: 1}", []string{"spec.size"}, nil,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			live, is := parsed(t, tc.crd), parsed(t, tc.xrd)
+			if name == "Moves" {
+				at(is.Object, "spec", "versions", 0)["referenceable"] = false
+			}
+			after, err := Composite(live, is)
+			if err != nil {
+				t.Fatal(err)
+			}
+			j, err := NewJudge(live, after, "v1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			loses, refused := j.Of(t.Context(), parsed(t, "apiVersion: example.org/v1\nkind: App\nmetadata: {name: abc}\n"+tc.object))
+			if diff := cmp.Diff([][]string{tc.loses, tc.refused}, [][]string{loses, refused}, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\nlost, and refused (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+	if _, err := Composite(parsed(t, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"), parsed(t, xrd("v2", "", same))); err == nil {
+		t.Error("a CRD without versions has what Crossplane adds")
+	}
+}
