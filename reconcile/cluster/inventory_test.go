@@ -123,36 +123,52 @@ func TestEveryCrashOfProtection(t *testing.T) {
 				if n > 60 {
 					t.Fatal("a small change takes more than 60 writes")
 				}
-				round := fmt.Sprint(n)
-				commit := want(t, namespace(space), configMap(space, "kept", round), configMap(space, "base-"+round, "1"),
-					protecting(space, "user-"+round, "kept", "base-"+round))
-				finished = w.dies(t, &dying{at: n}, commit, 8)
-				next := w.cluster(t, cluster.Options{})
-				settled(t, next, commit)
-				applied(t, next, commit) // what others waited for is forgotten once it is seen to be gone
-				w.survived(t, space, round, next, commit, foreign)
-
-				var finalized, made []string
-				for gvr, found := range map[schema.GroupVersionResource]*[]string{configMaps: &finalized, usages: &made} {
-					l, err := w.at(gvr, space).List(t.Context(), metav1.ListOptions{})
-					if apierrors.IsNotFound(err) {
-						continue
+				finished = true
+				// The commit after the crash is the same one, or one that drops what protects and what is protected.
+				for _, drops := range []bool{false, true} {
+					round, usages, finalizers := fmt.Sprintf("%d-%t", n, drops), tc.usages, tc.finalizers
+					commit := want(t, namespace(space), configMap(space, "kept", round), configMap(space, "base-"+round, "1"),
+						protecting(space, "user-"+round, "kept", "base-"+round))
+					if drops { // of the rounds before nothing is left, or the guard many would hold what is dropped
+						before := want(t, namespace(space), configMap(space, "kept", "before "+round))
+						settled(t, w.cluster(t, cluster.Options{}), before)
+						applied(t, w.cluster(t, cluster.Options{}), before)
 					}
-					if err != nil {
-						t.Fatal(err)
+					finished = w.dies(t, &dying{at: n}, commit, 8) && finished
+					if drops {
+						commit, usages, finalizers = want(t, namespace(space), configMap(space, "kept", round)), 0, 0
 					}
-					for i := range l.Items {
-						if u := &l.Items[i]; gvr == usages && plan.Ours(u, w.sync) || len(u.GetFinalizers()) > 0 {
-							*found = append(*found, u.GetName())
-						}
+					next := w.cluster(t, cluster.Options{})
+					settled(t, next, commit)
+					applied(t, next, commit) // what others waited for is forgotten once it is seen to be gone
+					w.survived(t, space, round, next, commit, foreign)
+					if finalized, made := w.protected(t, space); len(finalized) != finalizers || len(made) != usages {
+						t.Fatalf("%s\nAfter dying before write %s there are finalizers on %v, and the Usages %v", tc.reason, round, finalized, made)
 					}
-				}
-				if len(finalized) != tc.finalizers || len(made) != tc.usages {
-					t.Fatalf("%s\nAfter dying before write %d there are finalizers on %v, and the Usages %v", tc.reason, n, finalized, made)
 				}
 			}
 		})
 	}
+}
+
+// protected returns the names of ConfigMaps with finalizers, and of the Usages that are ours.
+func (w *world) protected(t *testing.T, space string) (finalized, made []string) {
+	t.Helper()
+	for gvr, found := range map[schema.GroupVersionResource]*[]string{configMaps: &finalized, usages: &made} {
+		l, err := w.at(gvr, space).List(t.Context(), metav1.ListOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range l.Items {
+			if u := &l.Items[i]; gvr == usages && plan.Ours(u, w.sync) || gvr != usages && len(u.GetFinalizers()) > 0 {
+				*found = append(*found, u.GetName())
+			}
+		}
+	}
+	return finalized, made
 }
 
 // dies has a process die in the middle of as many passes as a commit takes, at most. It says whether

@@ -164,14 +164,17 @@ func tryPlan(ctx context.Context, c *cluster.Cluster, commit render.Desired) (pl
 		return plan.Plan{}, err
 	}
 	guards := plan.Guarding{PruneInstances: true}.Guards()
+	seen.Answers = map[plan.Question]plan.Answer{}
 	p, err := plan.Compute(commit, seen, guards...)
-	if err != nil || len(p.Open()) == 0 {
-		return p, err
+	for round := 0; err == nil && len(p.Open()) > 0 && round < 3; round++ { // one guard asks after another
+		answers, failed := c.Answer(ctx, p.Open())
+		if failed != nil {
+			return plan.Plan{}, failed
+		}
+		maps.Copy(seen.Answers, answers)
+		p, err = plan.Compute(commit, seen, guards...)
 	}
-	if seen.Answers, err = c.Answer(ctx, p.Open()); err != nil {
-		return plan.Plan{}, err
-	}
-	return plan.Compute(commit, seen, guards...)
+	return p, err
 }
 
 // applied is a whole pass, in which nothing may go wrong.

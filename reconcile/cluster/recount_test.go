@@ -2,10 +2,14 @@ package cluster_test
 
 import (
 	"fmt"
-	"maps"
+	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +22,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
 )
 
 var (
@@ -117,92 +122,97 @@ func TestPoliciesAreReadAgainBeforeAPackage(t *testing.T) {
 	if err := w.at(policies, "").Delete(t.Context(), "default", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	fails := &atomic.Bool{}
+	blind := clusterOf(t, w.unanswered(fails, func(req *http.Request) bool {
+		return strings.HasSuffix(req.URL.Path, "/managedresourceactivationpolicies")
+	}), w, cluster.Options{NoWait: true})
+	p := planned(t, blind, commit)
+	fails.Store(true)
+	if why := carried(t, blind, p, "provider-toy"); !strings.Contains(why, "not sent: cannot read what policies activate") {
+		t.Errorf("What policies activate cannot be read any more: %q", why)
+	}
 	try("A policy that activates nothing more is in nobody's way.", "<nil>", func() {
 		create(t, w.at(policies, ""), activationPolicy("other", "buckets.example.org"))
 	})
 }
 
-// A definition is not deactivated once a policy of the cluster names it.
+// installs makes a revision of a package with definitions that are Active or Inactive, all of which have a CRD.
+func (w *world) installs(t *testing.T, revision string, capabilities string, states map[string]string) {
+	t.Helper()
+	create(t, w.at(revisions, ""), thing("pkg.crossplane.io/v1", "ProviderRevision", "", revision, map[string]any{"spec": map[string]any{
+		"image": "registry.example.org/" + revision, "desiredState": "Active", "revision": int64(1),
+	}}))
+	w.patch(t, w.at(revisions, ""), revision, `{"status":{"capabilities":[`+capabilities+`]}}`, "status")
+	isController := true
+	owners := []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: revision, UID: w.mustGet(t, revisions, "", revision).GetUID(), Controller: &isController}}
+	for kind, state := range states {
+		plural := strings.ToLower(kind) + "s"
+		spec := func() map[string]any {
+			return map[string]any{
+				"group": "toy.example.org", "scope": "Cluster",
+				"names":    map[string]any{"kind": kind, "plural": plural, "singular": strings.ToLower(kind), "listKind": kind + "List"},
+				"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}}},
+			}
+		}
+		definition := thing("apiextensions.crossplane.io/v1alpha1", "ManagedResourceDefinition", "", plural+".toy.example.org", map[string]any{"spec": spec()})
+		definition.Object["spec"].(map[string]any)["state"] = strings.TrimPrefix(state, "Paused ")
+		if strings.HasPrefix(state, "Paused ") {
+			definition.SetAnnotations(map[string]string{"crossplane.io/paused": "true"})
+		}
+		definition.SetOwnerReferences(owners)
+		create(t, w.at(mrds, ""), definition)
+		made := thing("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", plural+".toy.example.org", map[string]any{"spec": spec()})
+		made.SetOwnerReferences(owners)
+		create(t, w.at(crds, ""), made)
+		eventually(t, func() error {
+			_, err := w.at(schema.GroupVersionResource{Group: "toy.example.org", Version: "v1", Resource: plural}, "").List(t.Context(), metav1.ListOptions{})
+			return err
+		})
+	}
+}
+
+// A definition is not deactivated once a policy of the cluster names it, nor is the CRD of one deleted
+// that is active again.
 func TestPoliciesAreReadAgainBeforeADeactivation(t *testing.T) {
 	w := besideCrossplane(t)
-	revision := thing("pkg.crossplane.io/v1", "ProviderRevision", "", "toy-1", map[string]any{"spec": map[string]any{
-		"image": "registry.example.org/toy:v1", "desiredState": "Active", "revision": int64(1),
-	}})
-	create(t, w.at(revisions, ""), revision)
-	live, err := w.at(revisions, "").Get(t.Context(), "toy-1", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := edit(t.Context(), w.at(revisions, ""), "toy-1", `{"status":{"capabilities":["SafeStart"]}}`, "status"); err != nil {
-		t.Fatal(err)
-	}
-	definition := written(t, `apiVersion: apiextensions.crossplane.io/v1alpha1
-kind: ManagedResourceDefinition
-metadata: {name: buckets.toy.example.org}
-spec:
-  state: Active
-  group: toy.example.org
-  names: {kind: Bucket, plural: buckets, singular: bucket, listKind: BucketList}
-  scope: Cluster
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
-`)
-	isController := true
-	definition.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "toy-1", UID: live.GetUID(), Controller: &isController}})
-	create(t, w.at(mrds, ""), definition)
-	made := written(t, `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: buckets.toy.example.org}
-spec:
-  group: toy.example.org
-  names: {kind: Bucket, plural: buckets, singular: bucket, listKind: BucketList}
-  scope: Cluster
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
-`)
-	made.SetOwnerReferences(definition.GetOwnerReferences())
-	create(t, w.at(crds, ""), made)
-	eventually(t, func() error {
-		_, err := w.at(schema.GroupVersionResource{Group: "toy.example.org", Version: "v1", Resource: "buckets"}, "").List(t.Context(), metav1.ListOptions{})
-		return err
-	})
+	w.installs(t, "toy-1", `"SafeStart"`, map[string]string{"Bucket": "Active", "Queue": "Inactive", "Table": "Inactive", "Stopped": "Paused Inactive"})
+	w.installs(t, "old-1", ``, map[string]string{"Old": "Active"})
 
 	commit := besidePolicies(t)
 	commit.Live = true
 	c := w.cluster(t, cluster.Options{NoWait: true, Terms: plan.Terms{TakeBack: true}})
-	seen, err := c.Observe(t.Context(), commit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen.Answers = map[plan.Question]plan.Answer{}
-	p, err := plan.Compute(commit, seen, plan.Guarding{}.Guards()...)
-	for err == nil && len(p.Open()) > 0 { // one guard asks after another
-		answers, failed := c.Answer(t.Context(), p.Open())
-		if failed != nil {
-			t.Fatal(failed)
+	p := planned(t, c, commit)
+	bucket, queue, table := plan.MRD("buckets.toy.example.org"), plan.CRD("queues.toy.example.org"), plan.CRD("tables.toy.example.org")
+	var taken []manifest.ID
+	for _, s := range p.Steps {
+		if s.Action == plan.Prune {
+			taken = append(taken, s.ID)
 		}
-		maps.Copy(seen.Answers, answers)
-		p, err = plan.Compute(commit, seen, plan.Guarding{}.Guards()...)
 	}
-	if err != nil {
-		t.Fatal(err)
+	slices.SortFunc(taken, manifest.ID.Compare)
+	if diff := cmp.Diff([]manifest.ID{bucket, queue, table}, taken, cmpopts.SortSlices(func(a, b manifest.ID) bool { return a.Compare(b) < 0 })); diff != "" {
+		t.Fatalf("One that is paused stays, and one that Crossplane would activate again (-want +got):\n%s\n%v", diff, actions(p))
 	}
-	create(t, w.at(policies, ""), activationPolicy("late", "*.toy.example.org"))
+	create(t, w.at(policies, ""), activationPolicy("late", "buckets.toy.example.org", "queues.toy.example.org"))
+	w.patch(t, w.at(mrds, ""), table.Name, `{"spec":{"state":"Active"}}`)
 	done, err := c.Apply(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := ""
+	said := map[manifest.ID]string{}
 	for _, o := range done {
-		if o.ID == plan.MRD("buckets.toy.example.org") {
-			said = fmt.Sprint(o.Err)
+		said[o.ID] = fmt.Sprint(o.Err)
+	}
+	for id, why := range map[manifest.ID]string{bucket: "the policy late activates it by now", queue: "the policy late activates it by now", table: "its definition was activated meanwhile"} {
+		if !strings.Contains(said[id], why) {
+			t.Errorf("%s: %q, want %q", id, said[id], why)
 		}
-	}
-	if !strings.Contains(said, "the policy late activates it by now") {
-		t.Errorf("its deactivation: %q; plan: %v", said, actions(p))
-	}
-	now, err := w.at(mrds, "").Get(t.Context(), "buckets.toy.example.org", metav1.GetOptions{})
-	if err != nil || now.GetDeletionTimestamp() != nil {
-		t.Errorf("it is there as before: %v", err)
+		gvr := crds
+		if id.IsMRD() {
+			gvr = mrds
+		}
+		if now := w.mustGet(t, gvr, "", id.Name); now.GetDeletionTimestamp() != nil {
+			t.Errorf("%s is to stay", id)
+		}
 	}
 }

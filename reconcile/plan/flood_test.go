@@ -13,6 +13,7 @@ import (
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -167,13 +168,13 @@ func TestFinalKnowsWhatIsWritten(t *testing.T) {
 		policy Step
 		held   bool
 	}{
-		"Written":  {Step{Action: Update, After: policyObject("team", "queues.example.org")}, false},
+		"Written":  {Step{Action: Update}, false},
 		"Held":     {Step{Action: Hold, Would: Update}, true},
 		"Retained": {Step{Action: Keep, Cause: Retain}, true},
 		"Refused":  {Step{Action: Update, Err: errBoom}, true},
 		"Waiting":  {Step{Action: Update, Waits: "a Provider"}, true},
 	} {
-		tc.policy.ID = MRAP("team")
+		tc.policy.ID, tc.policy.After = MRAP("team"), policyObject("team", "queues.example.org")
 		r := final(taken, Case{Want: want, Seen: seenWith(up), Steps: []Step{tc.policy, taken}})
 		if held := r.Answer == Held && strings.Contains(r.Reason, "the policy team"); held != tc.held {
 			t.Errorf("%s: a definition that a live policy names is not deactivated: %+v", name, r)
@@ -285,6 +286,12 @@ func TestFloodWhereThisSyncMakesTheCRDs(t *testing.T) {
 		},
 		"ManyPackages": {
 			reason: "Nor for being shared between packages: it is counted by policy.", policies: []string{mrap("a", "t?.*", "t??.*")}, most: 150, held: map[string]int{"aws": 100, "gcp": 100},
+		},
+		"Exactly": {
+			reason: "As many as are allowed.", policies: []string{mrap("a", "t?.*")}, most: 20, created: 20,
+		},
+		"OneMore": {
+			reason: "One more than is allowed.", policies: []string{mrap("a", "t?.*")}, most: 19, held: map[string]int{"aws": 10, "gcp": 10},
 		},
 		"Open": {
 			reason: "What is open already is not opened.", policies: []string{mrap("team", "*.aws.example.org")}, live: crds(100, "aws"), created: 50,
@@ -451,6 +458,75 @@ func TestFloodOfMRDs(t *testing.T) {
 				t.Errorf("%s\nheld %d, want %d", tc.reason, held, tc.held)
 			}
 		})
+	}
+}
+
+// A Provider is held for everything that may become active when it arrives.
+func TestFloodOfAProvider(t *testing.T) {
+	id := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
+	inFull := mrap("team", buckets, "queues.example.org", "tables.example.org")
+	others := map[string]LiveDefinition{}
+	for _, name := range []string{"a", "b", "c"} {
+		others[name+".other.example.org"] = LiveDefinition{}
+	}
+	cases := map[string]struct {
+		reason string
+		files  map[string]string
+		edit   func(*render.Desired)
+		up     Upstream
+		want   Action
+	}{
+		"InFull": {
+			reason: "All that it brings is known, and named.", files: map[string]string{"policy.yaml": inFull},
+			up: Upstream{Policies: map[string]LivePolicy{"default": {Patterns: []string{"*"}}}}, want: Create,
+		},
+		"Unread": {
+			reason: "A package that it depends on was not read: what it brings is not known.", files: map[string]string{"policy.yaml": inFull},
+			edit: func(want *render.Desired) { want.Unread = []catalogue.Unread{{Installers: []manifest.ID{id}}} },
+			up:   Upstream{Policies: map[string]LivePolicy{"default": {Patterns: []string{"*"}}}}, want: Hold,
+		},
+		"UnreadUnderNarrowPolicies": {
+			reason: "No policy opens what is not known.", files: map[string]string{"policy.yaml": inFull},
+			edit: func(want *render.Desired) { want.Unread = []catalogue.Unread{{Installers: []manifest.ID{id}}} }, want: Create,
+		},
+		"NoSafeStart": {
+			reason: "Its definitions are active whatever policies name.",
+			files:  map[string]string{"package/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-toy}\n"}, want: Hold,
+		},
+		"BringsAPolicy": {
+			reason: "Crossplane installs a policy with it, which opens what other packages brought.",
+			edit: func(want *render.Desired) {
+				for _, p := range want.Packages {
+					want.Left = append(want.Left, render.Left{ID: MRAP("shipped"), Package: p.Directory})
+				}
+				want.Policies = append(want.Policies, catalogue.Policy{Name: "shipped", Patterns: []catalogue.Pattern{{Glob: "*.other.example.org"}}})
+			},
+			up: Upstream{Definitions: others}, want: Hold,
+		},
+		"BringsNone": {reason: "Nothing opens them.", up: Upstream{Definitions: others}, want: Create},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"provider.yaml": provider}
+			maps.Copy(files, tc.files)
+			want := desired(t, render.OwnerCrossplane, files)
+			if tc.edit != nil {
+				tc.edit(&want)
+			}
+			_, got := steps(t, want, seenWith(tc.up), Guarding{MaxActivations: 2})
+			if s := got["Provider provider-toy"]; s.Action != tc.want || tc.want == Hold && s.Guard != guardFlood {
+				t.Errorf("%s\n%s %q (%s), want %s", tc.reason, s.Action, s.Guard, s.Reason, tc.want)
+			}
+		})
+	}
+}
+
+func TestNamed(t *testing.T) {
+	live := map[string]LivePolicy{"b": {Patterns: []string{buckets}}, "a": {Patterns: []string{"*.example.org"}}, "paused": {Patterns: []string{"*"}, Paused: true}}
+	for definition, want := range map[string]string{buckets: "a", "a.example.com": ""} {
+		if got := Named(live, definition); got != want {
+			t.Errorf("Named(%s) = %q, want %q", definition, got, want)
+		}
 	}
 }
 

@@ -1,0 +1,515 @@
+package cluster_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// These tests are about a second actor that is faster than Headgate: after the plan was made, or between
+// two requests of a pass. The guards that ruled on the plan cannot see it.
+
+// meddled returns a configuration with which someone acts right before the first request that is chosen.
+func (w *world) meddled(chosen func(*http.Request) bool, act func()) *rest.Config {
+	var acted atomic.Bool
+	config := rest.CopyConfig(w.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(req *http.Request) (*http.Response, error) {
+			if chosen(req) && acted.CompareAndSwap(false, true) {
+				act()
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	return config
+}
+
+// unanswered returns a configuration with which the chosen requests fail from now on.
+func (w *world) unanswered(fails *atomic.Bool, chosen func(*http.Request) bool) *rest.Config {
+	config := rest.CopyConfig(w.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(req *http.Request) (*http.Response, error) {
+			if fails.Load() && chosen(req) {
+				return nil, errors.New("boom")
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	return config
+}
+
+// carried applies a plan, and returns why the step on an object failed; "" is that it did not.
+func carried(t *testing.T, c *cluster.Cluster, p plan.Plan, name string) string {
+	t.Helper()
+	done, err := c.Apply(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range done {
+		switch {
+		case o.ID.Name != name:
+		case o.Err == nil:
+			return ""
+		default:
+			return o.Err.Error()
+		}
+	}
+	t.Fatalf("no outcome for %s: %v", name, actions(p))
+	return ""
+}
+
+// is reports whether an object is there.
+func (w *world) is(t *testing.T, u *unstructured.Unstructured) bool {
+	t.Helper()
+	_, err := w.at(configMaps, u.GetNamespace()).Get(t.Context(), u.GetName(), metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// A process that dies after a write leaves no object that the inventory does not name.
+func TestIntentIsStoredFirst(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace
+	w.made(t, namespace(space))
+	w.made(t, configMap(space, "adopted", "1"))
+	var sent []string
+	config := rest.CopyConfig(w.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(req *http.Request) (*http.Response, error) {
+			if req.Method == http.MethodPatch && !req.URL.Query().Has("dryRun") {
+				name := req.URL.Path[strings.LastIndex(req.URL.Path, "/")+1:]
+				sent = append(sent, name)
+				data, _, _ := unstructured.NestedStringMap(w.inventory(t).Object, "data")
+				if !slices.ContainsFunc(slices.Collect(maps.Keys(data)), func(key string) bool { return strings.Contains(key, "_"+name+"_") }) {
+					t.Errorf("%s is written and the inventory does not name it: %v", name, data)
+				}
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	applied(t, clusterOf(t, config, w, cluster.Options{Concurrency: 1}), want(t, configMap(space, "made", "1"), configMap(space, "adopted", "1")))
+	if slices.Sort(sent); !slices.Equal(sent, []string{"adopted", "made"}) {
+		t.Errorf("nothing is tested: %v", sent)
+	}
+}
+
+// What another field manager wrote after the plan was made is not taken from it.
+func TestForceTakesWhatWasSeen(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace
+	c := w.cluster(t, cluster.Options{Terms: plan.Terms{Take: true}})
+	mine := want(t, namespace(space), configMap(space, "settings", "1"))
+	applied(t, c, mine)
+	applyAs(t, "other-tool", w.at(configMaps, space), configMap(space, "settings", "2"))
+	p := planned(t, c, mine)
+	applyAs(t, "third-tool", w.at(configMaps, space), configMap(space, "settings", "3"))
+	if why := carried(t, c, p, "settings"); why == "" {
+		t.Error("want a conflict")
+	}
+	if got := value(t, w.mustGet(t, configMaps, space, "settings")); got != "3" {
+		t.Errorf("it holds %q, want what the third tool wrote", got)
+	}
+}
+
+// Exactly the object that the guards saw is deleted, in exactly that version.
+func TestDeleteWhatWasSeen(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace
+	c := w.cluster(t, cluster.Options{})
+	applied(t, c, want(t, namespace(space), configMap(space, "kept", "1"), configMap(space, "asked", "1")))
+	p := planned(t, c, want(t, namespace(space), configMap(space, "kept", "1")))
+	w.patch(t, w.at(configMaps, space), "asked", `{"metadata":{"annotations":{"kustomize.toolkit.fluxcd.io/prune":"disabled"}}}`)
+	if why := carried(t, c, p, "asked"); !strings.Contains(why, "changed after it was looked at") {
+		t.Errorf("a person asked meanwhile that it stays: %q", why)
+	}
+	if !w.is(t, configMap(space, "asked", "")) {
+		t.Error("it was deleted")
+	}
+}
+
+// Our finalizer is taken from exactly the object that the guards saw, and no other finalizer is lost.
+func TestFinalizerOfWhatWasSeen(t *testing.T) {
+	const theirs = "example.org/theirs"
+	base := func(w *world) *unstructured.Unstructured { return configMap(w.sync.Namespace, "base", "1") }
+	at := func(w *world) string { return "/namespaces/" + w.sync.Namespace + "/configmaps/base" }
+	cases := map[string]struct {
+		reason string
+		during bool // right before the finalizers are written; else after the plan was made
+		act    func(t *testing.T, w *world)
+		want   []string // finalizers, without ours
+	}{
+		"Changed": {
+			reason: "A person works on it.",
+			act: func(t *testing.T, w *world) {
+				t.Helper()
+				w.patch(t, w.at(configMaps, w.sync.Namespace), "base", `{"data":{"key":"theirs"}}`)
+			},
+		},
+		"Finalized": {
+			reason: "Another controller adds its finalizer between our read and our write.", during: true,
+			act: func(t *testing.T, w *world) {
+				t.Helper()
+				live := w.mustGet(t, configMaps, w.sync.Namespace, "base")
+				live.SetFinalizers(append(live.GetFinalizers(), theirs))
+				if _, err := w.at(configMaps, w.sync.Namespace).Update(t.Context(), live, metav1.UpdateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: []string{theirs},
+		},
+		"MadeAnew": {
+			reason: "It is another object, and it is being deleted: our finalizer would be all that keeps it.",
+			act: func(t *testing.T, w *world) {
+				t.Helper()
+				them := w.at(configMaps, w.sync.Namespace)
+				was := w.mustGet(t, configMaps, w.sync.Namespace, "base")
+				w.patch(t, them, "base", `{"metadata":{"finalizers":null}}`)
+				anew := base(w)
+				for _, u := range []*unstructured.Unstructured{was, anew} {
+					if u == anew {
+						anew.SetFinalizers(was.GetFinalizers())
+						w.made(t, anew)
+					}
+					if err := them.Delete(t.Context(), "base", metav1.DeleteOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			space := w.sync.Namespace
+			settled(t, w.cluster(t, cluster.Options{}), want(t, namespace(space), base(w), protecting(space, "user", "base")))
+			ours := w.mustGet(t, configMaps, space, "base").GetFinalizers()
+			if err := w.at(configMaps, space).Delete(t.Context(), "user", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			act := func() { tc.act(t, w) }
+			c := clusterOf(t, w.meddled(func(req *http.Request) bool {
+				return tc.during && req.Method == http.MethodPatch && strings.HasSuffix(req.URL.Path, at(w)) && !req.URL.Query().Has("dryRun")
+			}, act), w, cluster.Options{})
+			p := planned(t, c, want(t, namespace(space)))
+			if !slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.ID.Name == "base" && s.Action == plan.Prune && s.Unprotects }) || len(ours) != 1 {
+				t.Fatalf("nothing is tested: %v, finalizers %v", actions(p), ours)
+			}
+			if !tc.during {
+				act()
+			}
+			if why := carried(t, c, p, "base"); !strings.Contains(why, "changed after it was looked at") {
+				t.Errorf("%s\nwant it left alone, got %q", tc.reason, why)
+			}
+			if diff := cmp.Diff(append(ours, tc.want...), w.mustGet(t, configMaps, space, "base").GetFinalizers()); diff != "" {
+				t.Errorf("%s\nfinalizers (-want +got):\n%s", tc.reason, diff)
+			}
+			w.patch(t, w.at(configMaps, space), "base", `{"metadata":{"finalizers":null}}`)
+		})
+	}
+}
+
+// Right before a delete Headgate asks once more what protects the object and what would go with it. What
+// it cannot find out then is in use.
+func TestPruneAsksOnceMore(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace
+	w.serveUsages(t)
+	var fails atomic.Bool
+	cases := map[string]struct {
+		reason string
+		failed string // the resource that cannot be listed any more; "" is none
+		act    func()
+		crd    bool // it is about the CRD, and not about the ConfigMap
+		want   string
+	}{
+		"LateUsage": {
+			reason: "A Usage appears that names it.",
+			act: func() {
+				w.made(t, thing("protection.crossplane.io/v1beta1", "Usage", space, "late", map[string]any{
+					"spec": map[string]any{"reason": "late", "of": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "resourceRef": map[string]any{"name": "dropped"}}},
+				}))
+			},
+			want: "a Crossplane Usage protects it meanwhile (Usage " + space + "/late",
+		},
+		"UnreadUsages":   {reason: "Usages cannot be read any more.", failed: "usages", want: "a Crossplane Usage protects it meanwhile (boom)"},
+		"UncountedUsers": {reason: "Custom resources cannot be counted any more.", failed: "uncounteduserss", crd: true, want: "cannot be counted any more (boom)"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			crd, dropped := w.crd(name, "Cluster"), configMap(space, "dropped", "1")
+			of := dropped
+			if tc.crd {
+				of = crd
+			}
+			fails.Store(false)
+			rest := []*unstructured.Unstructured{namespace(space), w.crd("Region", "Cluster")}
+			c := clusterOf(t, w.unanswered(&fails, func(req *http.Request) bool { return tc.failed != "" && strings.HasSuffix(req.URL.Path, "/"+tc.failed) }), w, cluster.Options{})
+			applied(t, c, want(t, append(slices.Clone(rest), crd, dropped)...))
+			p := planned(t, c, want(t, rest...))
+			if p.Count(plan.Prune) != 2 {
+				t.Fatalf("nothing is tested: %v", actions(p))
+			}
+			if tc.act != nil {
+				tc.act()
+			}
+			fails.Store(true)
+			if why := carried(t, c, p, of.GetName()); !strings.Contains(why, tc.want) {
+				t.Errorf("%s\ngot %q, want %q", tc.reason, why, tc.want)
+			}
+			fails.Store(false)
+			if tc.crd {
+				w.mustGet(t, crds, "", crd.GetName())
+			} else {
+				w.mustGet(t, configMaps, space, dropped.GetName())
+			}
+			if err := w.at(usages, space).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// Headgate takes its marks from exactly the object that it looked at, and only while they are its own.
+func TestReleaseWhatWasSeen(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		act    func(t *testing.T, w *world)
+	}{
+		"TakenOver": {
+			reason: "Another sync took it over.",
+			act: func(t *testing.T, w *world) {
+				t.Helper()
+				w.patch(t, w.at(configMaps, w.sync.Namespace), "a", `{"metadata":{"labels":{"`+plan.SyncLabel+`":"other.sync"},"annotations":{"`+plan.InventoryAnnotation+`":"other.sync"}}}`)
+			},
+		},
+		"MadeAnew": {
+			reason: "A person deleted it and applied a copy.",
+			act: func(t *testing.T, w *world) {
+				t.Helper()
+				copied := w.mustGet(t, configMaps, w.sync.Namespace, "a")
+				if err := w.at(configMaps, w.sync.Namespace).Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				u := configMap(w.sync.Namespace, "a", "1")
+				u.SetLabels(copied.GetLabels())
+				u.SetAnnotations(copied.GetAnnotations())
+				w.made(t, u)
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.cluster(t, cluster.Options{})
+			applied(t, c, want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "a", "1")))
+			nothing := render.Desired{Owner: render.OwnerHeadgate}
+			seen, err := c.Observe(t.Context(), nothing)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen.Ends = plan.Orphan
+			p, err := plan.Compute(nothing, seen, plan.Guarding{}.Guards()...)
+			if err != nil || p.Count(plan.Release) != 2 {
+				t.Fatalf("nothing is tested: %v, %v", actions(p), err)
+			}
+			tc.act(t, w)
+			was := w.mustGet(t, configMaps, w.sync.Namespace, "a")
+			carried(t, c, p, "a")
+			if diff := cmp.Diff(was.Object, w.mustGet(t, configMaps, w.sync.Namespace, "a").Object); diff != "" {
+				t.Errorf("%s\n(-was +is):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// An object of a kind that is not served is gone only if nothing that would serve it exists, and all of
+// that could be read.
+func TestHiddenUnlessRead(t *testing.T) {
+	const lost = "lost.example.org"
+	w := newWorld(t)
+	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(w.sync.Namespace)))
+	w.patch(t, w.at(configMaps, w.sync.Namespace), "headgate-main", `{"data":{"_north_`+lost+`_Region":"{\"uid\":\"u\",\"strategy\":\"Apply\",\"actuation\":\"Succeeded\",\"reconcile\":\"Succeeded\"}"}}`)
+	crd := w.crd("Zone", "Cluster") // of another kind of the group, and not served
+	crd.SetName("zones." + lost)
+	spec := crd.Object["spec"].(map[string]any)
+	spec["group"] = lost
+	spec["versions"].([]any)[0].(map[string]any)["served"] = false
+	w.made(t, crd)
+	north := manifest.ID{Group: lost, Kind: "Region", Name: "north"}
+	cases := map[string]struct {
+		reason string
+		failed string // the path that cannot be read
+		answer string // what the API server says of APIServices instead
+		keeps  string
+	}{
+		"Gone":                {reason: "Nothing serves the kind, or would."},
+		"CRDsUnread":          {reason: "There may be a CRD.", failed: "/customresourcedefinitions", keeps: "boom"},
+		"CRDUnread":           {reason: "It may be the CRD of the kind.", failed: "/customresourcedefinitions/zones." + lost, keeps: "boom"},
+		"APIServicesUnread":   {reason: "There may be an APIService.", failed: "/apiservices", keeps: "boom"},
+		"Aggregated":          {reason: "The API server behind it may list the kind again.", answer: `{"group":"` + lost + `","service":{"name":"regions"}}`, keeps: "the APIService v1." + lost + " exists"},
+		"ServedByThisAPI":     {reason: "Such an APIService comes and goes with the CRD.", answer: `{"group":"` + lost + `"}`},
+		"AggregatedElsewhere": {reason: "It is about another group.", answer: `{"group":"other.example.org","service":{"name":"regions"}}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			config := rest.CopyConfig(w.config)
+			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+				return transport(func(req *http.Request) (*http.Response, error) {
+					switch {
+					case tc.failed != "" && strings.HasSuffix(req.URL.Path, tc.failed):
+						return nil, errors.New("boom")
+					case tc.answer != "" && strings.HasSuffix(req.URL.Path, "/apiservices"):
+						return said(req, `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIServiceList","items":[{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.`+lost+`"},"spec":`+tc.answer+`}]}`), nil
+					}
+					return next.RoundTrip(req)
+				})
+			})
+			p := planned(t, clusterOf(t, config, w, cluster.Options{}), want(t, namespace(w.sync.Namespace)))
+			why := ""
+			for _, s := range p.Steps {
+				if s.ID == north && errors.Is(s.Err, plan.ErrUnserved) {
+					why = s.Err.Error()
+				}
+			}
+			if gone := slices.Contains(p.Gone, north); gone != (tc.keeps == "") || !strings.Contains(why, tc.keeps) {
+				t.Errorf("%s\ngone %t, %q; want %q", tc.reason, gone, why, tc.keeps)
+			}
+		})
+	}
+}
+
+// said is the answer of an API server.
+func said(req *http.Request, body string) *http.Response {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req}
+}
+
+// A namespace is not deleted while a kind that may have objects in it cannot be discovered.
+func TestUndiscoveredKindsAreInUse(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(space), configMap("default", w.sync.Namespace, "1")))
+	w.made(t, w.crd("Bucket", "Namespaced"))
+	w.served(t, "Bucket", true)
+	config := rest.CopyConfig(w.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(req *http.Request) (*http.Response, error) {
+			switch req.URL.Path {
+			case "/api", "/apis": // each group is asked for by itself then
+				req = req.Clone(req.Context())
+				req.Header.Set("Accept", "application/json")
+			case "/apis/" + w.group + "/v1":
+				return nil, errors.New("boom")
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	p := planned(t, clusterOf(t, config, w, cluster.Options{}), want(t, configMap("default", w.sync.Namespace, "1")))
+	if diff := cmp.Diff([]string{"hold (others inside) Namespace/" + space}, actions(p)); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+}
+
+// An object is not gone because its kind vanished between discovery and a read.
+func TestKindVanishesDuringAPass(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace
+	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(space), configMap(space, "a", "1"), configMap(space, "b", "1")))
+	w.patch(t, w.at(configMaps, space), "a", `{"metadata":{"labels":{"`+plan.SyncLabel+`":null}}}`) // so that it is read by its name
+	config := rest.CopyConfig(w.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(req *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(req.URL.Path, "/configmaps/a") {
+				answer := said(req, "404 page not found")
+				answer.StatusCode = http.StatusNotFound
+				answer.Header.Set("Content-Type", "text/plain")
+				return answer, nil
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	p, err := tryPlan(t.Context(), clusterOf(t, config, w, cluster.Options{}), want(t, namespace(space), configMap(space, "b", "1")))
+	if err == nil {
+		t.Errorf("want an error, got %v, forgets %v", actions(p), p.Gone)
+	}
+}
+
+// A pass that lost its lease sends nothing more.
+func TestLostLease(t *testing.T) {
+	const objects = 10
+	w := newWorld(t)
+	space := w.sync.Namespace
+	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(space)))
+	commit := want(t, namespace(space))
+	for i := range objects {
+		commit.Objects = append(commit.Objects, want(t, configMap(space, fmt.Sprintf("m%02d", i), "1")).Objects...)
+	}
+	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	c := w.cluster(t, cluster.Options{Concurrency: 1, LeaseDuration: 400 * time.Millisecond, Progress: func(e cluster.Event) {
+		if e.Phase == "apply" && e.Done == 1 {
+			w.patch(t, w.at(leases, space), "headgate-main", `{"spec":{"holderIdentity":"other/1/x"}}`)
+		}
+		if e.Phase == "apply" {
+			time.Sleep(200 * time.Millisecond)
+		}
+	}})
+	done, err := c.Apply(t.Context(), planned(t, c, commit))
+	if err == nil || !strings.Contains(err.Error(), "another pass may have begun") || len(done) == objects {
+		t.Errorf("want the pass ended, and what it did, got %v and %d of %d outcomes", err, len(done), objects)
+	}
+}
+
+// An inventory that somebody writes while a sync ends stays: it may name another object.
+func TestForgetWhatWasSeen(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace
+	applied(t, w.cluster(t, cluster.Options{}), want(t, configMap(space, "a", "1"), namespace(space)))
+	config := w.meddled(func(req *http.Request) bool {
+		return req.Method == http.MethodDelete && strings.HasSuffix(req.URL.Path, "/configmaps/headgate-main")
+	}, func() {
+		w.patch(t, w.at(configMaps, space), "headgate-main", `{"data":{"`+space+`_b__ConfigMap":""}}`)
+	})
+	c := clusterOf(t, config, w, cluster.Options{})
+	nothing := render.Desired{Owner: render.OwnerHeadgate}
+	var err error
+	for range 3 {
+		var seen plan.Observed
+		if seen, err = c.Observe(t.Context(), nothing); err != nil {
+			t.Fatal(err)
+		}
+		seen.Ends = plan.Orphan
+		p, failed := plan.Compute(nothing, seen, plan.Guarding{}.Guards()...)
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		if _, err = c.Apply(t.Context(), p); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, plan.ErrMoved) {
+		t.Errorf("want ErrMoved, got %v", err)
+	}
+	if data, _, _ := unstructured.NestedStringMap(w.inventory(t).Object, "data"); len(data) != 1 {
+		t.Errorf("the inventory holds %v", data)
+	}
+}

@@ -1,0 +1,55 @@
+package cluster
+
+import (
+	"testing"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A pass writes over what another process wrote to the ConfigMap only if the inventory in it is the same.
+func TestSameInventory(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		edit   func(*corev1.ConfigMap)
+		same   bool
+	}{
+		"History": {"Every process records what its passes came to.", func(m *corev1.ConfigMap) { m.Annotations[historyAnnotation] = "[]" }, true},
+		"Label":   {"A label of others is no part of it.", func(m *corev1.ConfigMap) { m.Labels["team"] = "a" }, true},
+		"Entry":   {"Another pass took something up.", func(m *corev1.ConfigMap) { m.Data["default_b__ConfigMap"] = "" }, false},
+		"Value":   {"Another pass applied it.", func(m *corev1.ConfigMap) { m.Data["default_a__ConfigMap"] = `{"uid":"v"}` }, false},
+		"Record":  {"It is of another source, or format.", func(m *corev1.ConfigMap) { m.Annotations[recordAnnotation] = `{"format":9}` }, false},
+		"Owner":   {"Another owner makes the CRDs.", func(m *corev1.ConfigMap) { m.Annotations[ownerAnnotation] = "Crossplane" }, false},
+		"Grant":   {"An approval was spent.", func(m *corev1.ConfigMap) { m.Annotations[grantsAnnotation] = `[{"digest":"d"}]` }, false},
+		"Values":  {"Its values are elsewhere.", func(m *corev1.ConfigMap) { m.Annotations[siblingsAnnotation] = "a" }, false},
+		"Apart":   {"There are entries apart.", func(m *corev1.ConfigMap) { m.Annotations[apartAnnotation] = "a" }, false},
+		"Sync":    {"It is of another sync.", func(m *corev1.ConfigMap) { m.Labels[inventoryLabel] = "other.sync" }, false},
+		"Anew":    {"A person restored it.", func(m *corev1.ConfigMap) { m.UID = "v" }, false},
+		"Leaving": {"It is being deleted.", func(m *corev1.ConfigMap) { m.DeletionTimestamp = &metav1.Time{} }, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			was := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				UID: "u", Labels: map[string]string{inventoryLabel: "ns.main"},
+				Annotations: map[string]string{recordAnnotation: `{"format":1}`, ownerAnnotation: "Headgate"},
+			}, Data: map[string]string{"default_a__ConfigMap": `{"uid":"u"}`}}
+			now := was.DeepCopy()
+			tc.edit(now)
+			if got := sameInventory(was, now); got != tc.same {
+				t.Errorf("%s\nsameInventory = %t, want %t", tc.reason, got, tc.same)
+			}
+		})
+	}
+}
+
+// An entry whose value was lost is known by the marks on its object only.
+func TestRebuiltEntries(t *testing.T) {
+	lost, kept := manifest.ID{Kind: "ConfigMap", Name: "lost"}, manifest.ID{Kind: "ConfigMap", Name: "kept"}
+	got := rebuiltEntries(map[manifest.ID]plan.Entry{lost: {}, kept: {UID: "u"}})
+	if !got[lost].Rebuilt || got[kept].Rebuilt || got[kept].UID != "u" {
+		t.Errorf("rebuiltEntries: %v", got)
+	}
+}
