@@ -311,6 +311,24 @@ metadata: {name: default, namespace: team}
 	}
 }
 
+// A commit of policies alone does not tell what they match, so nothing is deactivated by it.
+func TestPartial(t *testing.T) {
+	some := policy("buckets.toy.example.org")
+	for name, tc := range map[string]struct {
+		files fstest.MapFS
+		want  bool
+	}{
+		"Policies":       {fstest.MapFS{"policy.yaml": some}, true},
+		"AndDefinitions": {fstest.MapFS{"policy.yaml": some, "mrd.yaml": file(nativeMRD)}, false},
+		"Definitions":    {fstest.MapFS{"mrd.yaml": file(nativeMRD)}, false},
+		"Nothing":        {fstest.MapFS{}, false},
+	} {
+		if got := mustRender(t, tc.files, render.Options{}).Partial; got != tc.want {
+			t.Errorf("%s: partial %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
 func TestPausedAndInactive(t *testing.T) {
 	paused := strings.Replace(nativeMRD, "metadata:\n", "metadata:\n  annotations: {crossplane.io/paused: \"true\"}\n", 1)
 	want := mustRender(t, fstest.MapFS{"mrd.yaml": file(paused), "policy.yaml": policy("*")}, render.Options{})

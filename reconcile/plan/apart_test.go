@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/cli-utils/pkg/object"
@@ -111,6 +112,32 @@ func TestEveryNameIsStored(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Every part of an identity tells entries apart.
+func TestKeysApart(t *testing.T) {
+	of := manifest.ID{Group: "example.org", Kind: "User", Namespace: "a", Name: "alice@example.org"}
+	all := map[manifest.ID]Entry{of: {UID: "0"}}
+	for i, edit := range []func(*manifest.ID){
+		func(id *manifest.ID) { id.Group = "example.com" }, func(id *manifest.ID) { id.Kind = "Group" },
+		func(id *manifest.ID) { id.Namespace = "b" }, func(id *manifest.ID) { id.Name = "bob@example.org" },
+		func(id *manifest.ID) { id.Namespace, id.Name = "", "a"+id.Name },
+	} {
+		id := of
+		edit(&id)
+		all[id] = Entry{UID: types.UID(strings.Repeat("1", i+1))}
+	}
+	data, err := Inventory{Entries: all}.Apart()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := EntriesApart(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(all, got) {
+		t.Errorf("stored %v, read %v", all, got)
+	}
 }
 
 func TestForgedEntriesApart(t *testing.T) {

@@ -126,6 +126,29 @@ func TestJudging(t *testing.T) {
 	}
 }
 
+// What is refused is in the way as much as what is lost.
+func TestFittingRefused(t *testing.T) {
+	after := sized("region", "size")
+	if err := unstructured.SetNestedField(after.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any), "integer",
+		"schema", "openAPIV3Schema", "properties", "spec", "properties", "size", "type"); err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewFitting(Question{Ask: Fits, After: after}, sized("region", "size"), "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		spec := map[string]any{"region": "north"}
+		if name == "b" {
+			spec["size"] = "large"
+		}
+		f.Look(t.Context(), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Bucket", "metadata": map[string]any{"name": name}, "spec": spec}})
+	}
+	if a := f.Answer(false); a.Count != 1 || !strings.HasPrefix(a.Example, "1 of 2 are refused (spec.size: ") {
+		t.Errorf("%+v", a)
+	}
+}
+
 // A fitting counts, and remembers no object. What it did not get to see is not known to fit.
 func TestFitting(t *testing.T) {
 	object := func(i int, size string) *unstructured.Unstructured {

@@ -103,6 +103,21 @@ func TestImpossible(t *testing.T) {
 	}
 }
 
+// A new version of a package may hold such a definition.
+func TestImpossibleByAPackage(t *testing.T) {
+	before, after := crd("buckets", "Bucket"), crd("buckets", "Bucket")
+	before.Object["spec"].(map[string]any)["scope"], after.Object["spec"].(map[string]any)["scope"] = "Namespaced", "Cluster"
+	r, breaks := NewReplacement(before, after)
+	if !breaks {
+		t.Fatal("nothing is tested")
+	}
+	id := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "toy"}
+	ruling := impossible(Step{Action: Update, ID: id}, Case{Seen: Observed{Replaced: map[manifest.ID][]Replacement{id: {r}}}})
+	if ruling.Answer != Held || !strings.Contains(ruling.Reason, "its scope would change") {
+		t.Errorf("%+v", ruling)
+	}
+}
+
 // An approval counts before the cluster was asked in which versions objects are stored. The plan that
 // follows the answer must hold all the same.
 func TestImpossibleAfterApproval(t *testing.T) {

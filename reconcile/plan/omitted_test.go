@@ -207,3 +207,59 @@ func TestSkippedPolicy(t *testing.T) {
 		})
 	}
 }
+
+// The inventory records the files that declare policies, so that a later commit that skips one of them
+// deactivates nothing. Too many are recorded as one.
+func TestPolicyFilesAreRecorded(t *testing.T) {
+	want := desired(t, render.OwnerHeadgate, map[string]string{"policies/team.yaml": mrap("team", buckets)})
+	p, none := computed(t, want, owning(t)), Inventory{Sync: sync}
+	for what, inv := range map[string]Inventory{"before the writes": p.Intent(none), "after them": p.Settled(none, nil)} {
+		if diff := cmp.Diff([]string{"policies/team.yaml"}, inv.Record.Policies); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	skipped := []catalogue.Omitted{{Origin: manifest.Origin{Path: "any.yaml"}, Why: "ignored"}}
+	for reason, tc := range map[string]struct {
+		recorded []string
+		found    bool
+	}{
+		"it was a policy":                     {[]string{"any.yaml"}, true},
+		"it was none":                         {[]string{"other.yaml"}, false},
+		"there were too many to record":       {[]string{anywhere}, true},
+		"no policies were recorded, or exist": {nil, false},
+	} {
+		if _, found := skippedPolicy(skipped, tc.recorded); found != tc.found {
+			t.Errorf("%s: found %t", reason, found)
+		}
+	}
+}
+
+// A definition that the commit pauses is not taken back, though nothing activates it meanwhile.
+func TestPausedDefinitionOfTheCommit(t *testing.T) {
+	base := desired(t, render.OwnerHeadgate, map[string]string{"policy.yaml": mrap("team", buckets)})
+	for _, paused := range []bool{false, true} {
+		head := desired(t, render.OwnerHeadgate, nil)
+		for _, d := range head.Definitions {
+			d.Definition.Paused = paused
+		}
+		seen, err := Baseline{Base: base, Sync: sync, Terms: Terms{TakeBack: true}}.Observe(t.Context(), head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := computed(t, head, seen)
+		if taken := slices.ContainsFunc(p.Steps, func(s Step) bool { return s.ID == CRD(buckets) && s.TakesBack }); taken == paused {
+			t.Errorf("paused %t: taken back %t", paused, taken)
+		}
+	}
+}
+
+// What Crossplane is to install with a package stays until it has taken it over.
+func TestLeftToCrossplane(t *testing.T) {
+	id := manifest.ID{Group: "apiextensions.crossplane.io", Kind: "Composition", Name: "a"}
+	for name, stays := range map[string]bool{"a": true, "b": false} {
+		left := []render.Left{{ID: manifest.ID{Group: id.Group, Kind: id.Kind, Name: name}, Package: "platform"}}
+		if r := omitted(Step{Action: Prune, ID: id}, Case{Want: render.Desired{Left: left}}); (r.Answer == Retained) != stays {
+			t.Errorf("the package holds %s: %+v", name, r)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package plan
+
+import (
+	"testing"
+
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Only what nothing but marks tells to be ours is released: what a pass applied since stays owned, and of
+// what is not ours nothing is taken.
+func TestReleaseRebuilt(t *testing.T) {
+	id := func(name string) manifest.ID { return manifest.IDOf(configMap(name)) }
+	seen := owning(t, "applied", "rebuilt", "theirs", "gone")
+	for _, name := range []string{"rebuilt", "theirs", "gone"} {
+		e := seen.Inventory.Entries[id(name)]
+		e.Rebuilt = true
+		seen.Inventory.Entries[id(name)] = e
+	}
+	seen.Objects[id("theirs")].Labels[SyncLabel] = "other.sync"
+	delete(seen.Objects, id("gone"))
+	p, err := ReleaseRebuilt(seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var released []manifest.ID
+	for _, s := range p.Steps {
+		if s.Action == Release {
+			released = append(released, s.ID)
+		}
+	}
+	if diff := cmp.Diff([]manifest.ID{id("rebuilt")}, released); diff != "" || len(p.Steps) != 1 {
+		t.Errorf("released (-want +got):\n%s%d steps", diff, len(p.Steps))
+	}
+	if diff := cmp.Diff([]manifest.ID{id("gone"), id("theirs")}, p.Gone); diff != "" {
+		t.Errorf("forgotten (-want +got):\n%s", diff)
+	}
+	seen.Inventory.Rebuilt = true
+	if p, err := ReleaseRebuilt(seen); err == nil {
+		t.Errorf("Before a pass it is not known what is wanted, got %v", p.Steps)
+	}
+}
