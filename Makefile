@@ -139,7 +139,7 @@ bin/dyff: .ci/dyff/go.mod .ci/dyff/go.sum
 	@touch $@
 
 .PHONY: mutate
-mutate: ## Break what decides over deleting and activating in one place at a time, and see that a test notices (MUTANTS=regexp)
+mutate: bin/controlplane ## Break what decides over deleting and activating in one place at a time, and see that a test notices (MUTANTS=regexp)
 	@$(static) go run ./fixtures/mutate -run '$(MUTANTS)'
 
 .PHONY: fuzz
