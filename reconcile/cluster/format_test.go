@@ -252,16 +252,29 @@ func TestAdditionsToTheFormat(t *testing.T) {
 	}
 }
 
-// A commit made an object of the name before there was an inventory: it remembers nothing.
-func TestInventoryThatACommitMade(t *testing.T) {
-	w := newWorld(t)
-	w.made(t, namespace(w.sync.Namespace))
-	planted := configMap(w.sync.Namespace, "headgate-main", "1")
-	planted.Object["data"] = map[string]any{w.sync.Namespace + "_victim__ConfigMap": `{"uid":""}`}
-	planted.SetLabels(map[string]string{plan.SyncLabel: "other.sync"})
-	w.made(t, planted)
-	w.requests.Reset()
-	if _, err := tryPlan(t.Context(), w.cluster(t, cluster.Options{}), want(t, configMap(w.sync.Namespace, "a", "1"))); err == nil || w.requests.Writes() > 0 {
-		t.Errorf("want an error and no write, got %v, %v", err, w.requests.Log())
+// A ConfigMap of the name that is no inventory of this sync is not read as one: what it lists would be pruned.
+func TestInventoryOfSomethingElse(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		label  string
+	}{
+		"Commit":       {"A commit of another sync made it before there was an inventory.", plan.SyncLabel},
+		"OtherSync":    {"Headgate made it for a sync that had the name once, or another tool.", "cli-utils.sigs.k8s.io/inventory-id"},
+		"NothingKnown": {reason: "An inventory whose label somebody took off is one."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.made(t, namespace(w.sync.Namespace))
+			planted := configMap(w.sync.Namespace, "headgate-main", "1")
+			planted.Object["data"] = map[string]any{w.sync.Namespace + "_victim__ConfigMap": `{"uid":""}`}
+			if tc.label != "" {
+				planted.SetLabels(map[string]string{tc.label: "other.sync"})
+			}
+			w.made(t, planted)
+			w.requests.Reset()
+			if _, err := tryPlan(t.Context(), w.cluster(t, cluster.Options{}), want(t, configMap(w.sync.Namespace, "a", "1"))); (err == nil) != (tc.label == "") || w.requests.Writes() > 0 {
+				t.Errorf("%s\ngot %v, %v", tc.reason, err, w.requests.Log())
+			}
+		})
 	}
 }
