@@ -240,10 +240,14 @@ func TestNoOutcomeIsLost(t *testing.T) {
 }
 
 // An ender is a cluster that goes away after the first tier of a destroy.
-type ender struct{ applied bool }
+type ender struct {
+	applied bool
+	looks   int
+	lasts   int // how many looks at it succeed all the same
+}
 
 func (e *ender) Observe(context.Context, render.Desired) (plan.Observed, error) {
-	if e.applied {
+	if e.looks++; e.applied && e.looks > e.lasts {
 		return plan.Observed{}, errGone
 	}
 	s := plan.Sync{Namespace: "ns", Name: "prod"}
@@ -283,14 +287,23 @@ func (e *ender) Apply(_ context.Context, p plan.Plan) ([]plan.Outcome, error) {
 	return done, nil
 }
 
-// A destroy that loses the cluster does not report as deleted what it never reached.
+// A destroy that loses the cluster does not report as deleted what it never reached, whenever that happens.
 func TestDestroyReportsWhatItReached(t *testing.T) {
-	e := &ender{}
-	said, err := Reconciler{Observer: e, Applier: e, Sync: plan.Sync{Namespace: "ns", Name: "prod"}}.Destroy(t.Context(), plan.Delete)
-	if !errors.Is(err, errGone) || said.Verdict.ExitCode == report.ExitSuccess {
-		t.Errorf("error %v, exit code %d", err, said.Verdict.ExitCode)
-	}
-	if said.Summary.Pruned != 1 {
-		t.Errorf("want 1 of 2 reported as pruned, got %+v", said.Summary)
+	for name, tc := range map[string]struct {
+		cluster ender
+		timeout time.Duration
+		pruned  int
+	}{
+		"AfterATier":   {ender{}, time.Minute, 1},
+		"AfterWaiting": {ender{lasts: 2}, time.Nanosecond, 0}, // what was deleted is still there, and then nothing is known
+	} {
+		e := &tc.cluster
+		said, err := Reconciler{Observer: e, Applier: e, Sync: plan.Sync{Namespace: "ns", Name: "prod"}, Timeout: tc.timeout}.Destroy(t.Context(), plan.Delete)
+		if !errors.Is(err, errGone) || said.Verdict.ExitCode == report.ExitSuccess {
+			t.Errorf("%s: error %v, exit code %d", name, err, said.Verdict.ExitCode)
+		}
+		if said.Summary.Pruned != tc.pruned {
+			t.Errorf("%s: want %d of 2 reported as pruned, got %+v", name, tc.pruned, said.Summary)
+		}
 	}
 }

@@ -59,7 +59,9 @@ func TestCopies(t *testing.T) {
 	if diff := cmp.Diff([]string{"hold (others inside) Namespace/" + space}, actions(p)); diff != "" {
 		t.Errorf("Also where the inventory was lost (-want +got):\n%s", diff)
 	}
-	if !slices.ContainsFunc(p.Notes, func(f manifest.Finding) bool { return f.Rule == "marks-copied" && strings.HasPrefix(f.Message, "1 object, for example ConfigMap/"+space+"/copy,") }) {
+	if !slices.ContainsFunc(p.Notes, func(f manifest.Finding) bool {
+		return f.Rule == "marks-copied" && strings.HasPrefix(f.Message, "1 object, for example ConfigMap/"+space+"/copy,")
+	}) {
 		t.Errorf("A person is told of the copy: %v", p.Notes)
 	}
 	inv, err := c.Inventory(t.Context())

@@ -133,7 +133,7 @@ func TestFittingRefused(t *testing.T) {
 		"schema", "openAPIV3Schema", "properties", "spec", "properties", "size", "type"); err != nil {
 		t.Fatal(err)
 	}
-	f, err := NewFitting(Question{Ask: Fits, After: after}, sized("region", "size"), "v1")
+	f, err := NewFitting(Question{Ask: Fits, After: AtHand(after)}, sized("region", "size"), "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
