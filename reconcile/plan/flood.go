@@ -29,7 +29,7 @@ func flood(most int) func(Step, Case) Ruling {
 		case s.ID == MRAP(s.ID.Name):
 			return floodOfPolicy(s, c, most)
 		case IsPackage(s.ID):
-			return floodOfPackage(s.ID, c, most)
+			return floodOfPackage(s, c, most)
 		}
 		return allowed
 	}
@@ -42,12 +42,13 @@ func floodOfPolicy(s Step, c Case, most int) Ruling {
 	if len(names) > most {
 		return held("its wildcards would activate %d definitions at once, more than %d, for example %s; name the definitions in full, or raise maxActivations", len(names), most, names[0])
 	}
-	return allowed
+	return floodOfUnread(p, c)
 }
 
 // floodOfPackage rules on a package by the policies that are in force when it arrives, and by those
 // that it brings.
-func floodOfPackage(id manifest.ID, c Case, most int) Ruling {
+func floodOfPackage(s Step, c Case, most int) Ruling {
+	id := s.ID
 	force := c.shared().inForce(c)
 	definitions, known := c.brings(id)
 	approved := slices.Concat(force, c.heldByFlood()) // whoever approves the policy has seen what it opens here
@@ -81,7 +82,7 @@ func floodOfPackage(id manifest.ID, c Case, most int) Ruling {
 		policy := force[universal].Name
 		return held("the policy %s in the cluster activates every definition that it brings; %s", policy, tame(policy))
 	}
-	return allowed
+	return unreadInForce(s, c, force)
 }
 
 // heldByFlood returns the policies of the commit that this guard holds.

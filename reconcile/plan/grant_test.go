@@ -203,13 +203,15 @@ func TestIsLost(t *testing.T) {
 		edit   func(*Observed)
 		want   bool
 	}{
-		"Stored":   {reason: "It is there.", edit: func(o *Observed) { o.Inventory.ResourceVersion = "1" }},
-		"Siblings": {reason: "The grants are in the part that is there.", edit: func(o *Observed) { o.Inventory.ResourceVersion, o.Inventory.Rebuilt, o.Inventory.Lost = "1", true, true }},
-		"Rebuilt":  {reason: "Objects say that it was there.", edit: func(o *Observed) { o.Inventory.Rebuilt = true }, want: true},
-		"Copies":   {reason: "They were restored without managed fields.", edit: func(o *Observed) { o.Copies = []manifest.ID{{Kind: "ConfigMap", Name: "x"}} }, want: true},
-		"Marked":   {reason: "So were those that the commit wants.", edit: func(o *Observed) { o.Objects = owning(t, "a").Objects }, want: true},
-		"First":    {reason: "Nothing of the sync is there.", edit: func(*Observed) {}},
-		"Offline":  {reason: "The base of a comparison has no inventory.", edit: func(o *Observed) { o.Offline, o.Objects = true, owning(t, "a").Objects }},
+		"Stored": {reason: "It is there.", edit: func(o *Observed) { o.Inventory.ResourceVersion = "1" }},
+		"Siblings": {reason: "The grants are in the part that is there.", edit: func(o *Observed) {
+			o.Inventory.ResourceVersion, o.Inventory.Rebuilt, o.Inventory.Lost = "1", true, true
+		}},
+		"Rebuilt": {reason: "Objects say that it was there.", edit: func(o *Observed) { o.Inventory.Rebuilt = true }, want: true},
+		"Copies":  {reason: "They were restored without managed fields.", edit: func(o *Observed) { o.Copies = []manifest.ID{{Kind: "ConfigMap", Name: "x"}} }, want: true},
+		"Marked":  {reason: "So were those that the commit wants.", edit: func(o *Observed) { o.Objects = owning(t, "a").Objects }, want: true},
+		"First":   {reason: "Nothing of the sync is there.", edit: func(*Observed) {}},
+		"Offline": {reason: "The base of a comparison has no inventory.", edit: func(o *Observed) { o.Offline, o.Objects = true, owning(t, "a").Objects }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

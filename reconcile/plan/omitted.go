@@ -152,12 +152,20 @@ func (o Observed) takesBack(want render.Desired) bool {
 		return false
 	}
 	_, skipped := skippedPolicy(want.Omitted, o.Inventory.Record.Policies)
-	return !skipped
+	_, unread := unreadPolicies(want)
+	return !skipped && !unread
 }
 
 // noteSkippedPolicy tells why nothing is deactivated.
 func noteSkippedPolicy(want render.Desired, seen Observed) []manifest.Finding {
 	o, skipped := skippedPolicy(want.Omitted, seen.Inventory.Record.Policies)
+	if u, unread := unreadPolicies(want); unread && !skipped && seen.Terms.TakeBack {
+		return []manifest.Finding{{
+			Rule: "policy-unread", Severity: manifest.Warning, Origin: want.Placed(manifest.Finding{Origin: u.Origin}).Origin,
+			Message: u.Err.Error() + "; policies may be in it, so nothing is deactivated",
+			Fix:     "let Headgate read the package",
+		}}
+	}
 	if !skipped || !seen.Terms.TakeBack {
 		return nil
 	}
