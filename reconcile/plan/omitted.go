@@ -27,20 +27,23 @@ func omitted(s Step, c Case) Ruling {
 			return Ruling{Answer: Retained, Reason: fmt.Sprintf("Crossplane is to install it with package %s (%s), and has not taken it over yet", l.Package, l.Origin)}
 		}
 	}
-	o, found := stillIn(c.Want.Omitted, s.ID, c.Seen.Inventory.Entries[s.ID].Path, c.Seen.Space)
+	o, found := stillIn(c.Want.Omitted, s.ID, c.Seen.pathOf(s.ID), c.Seen.Space)
 	if !found {
 		return allowed
+	}
+	if o.ID == (manifest.ID{}) && c.Seen.pathOf(s.ID) == anywhere {
+		return Ruling{Answer: Retained, Reason: fmt.Sprintf("the inventory does not tell which file it came from; the commit still contains %s, which may be it, and Headgate skips that: %s; delete the object by hand if it is to go", o.Origin, o.Why)}
 	}
 	return Ruling{Answer: Retained, Reason: fmt.Sprintf("it came from %s, which the commit still contains and Headgate skips: %s; delete that if the object is to go", o.Origin, o.Why)}
 }
 
 // stillIn returns what a commit skips of an object: the document that declares it, or all of the
-// path that it came from. The path is "" where the inventory is older than paths. The space is the
-// namespace of what names none.
+// path that it came from. The path is "" where no file of the commit declared it, and anywhere if that
+// is not known. The space is the namespace of what names none.
 func stillIn(all []catalogue.Omitted, id manifest.ID, path, space string) (catalogue.Omitted, bool) {
 	i := slices.IndexFunc(all, func(o catalogue.Omitted) bool {
 		if o.ID == (manifest.ID{}) {
-			return covers(o.Origin.Path, path)
+			return covers(o.Origin.Path, path) || path == anywhere && slices.Contains(unseen, o.Why)
 		}
 		return isOf(o.ID, id, space)
 	})
@@ -48,6 +51,19 @@ func stillIn(all []catalogue.Omitted, id manifest.ID, path, space string) (catal
 		return catalogue.Omitted{}, false
 	}
 	return all[i], true
+}
+
+// unseen are the reasons to skip what Headgate would have to read to tell what it declares.
+var unseen = []catalogue.Why{catalogue.Ignored, catalogue.Symlink, catalogue.Submodule, catalogue.Encrypted}
+
+// pathOf returns the file that declared an object; "" where that is none of the commit. It is anywhere
+// if the inventory does not tell: an older version wrote it, or it was lost.
+func (o Observed) pathOf(id manifest.ID) string {
+	e := o.Inventory.Entries[id]
+	if e.Path == "" && !o.Offline && (o.Inventory.Record.Format == 0 || e.Rebuilt) {
+		return anywhere
+	}
+	return e.Path
 }
 
 // isOf reports whether a document with this identity declares an object. It may leave the namespace
@@ -84,6 +100,18 @@ func (p Plan) locate(next *Inventory) {
 		if path := p.pathOf(s); owned && path != "" && path != e.Path {
 			e.Path = path
 			next.Entries[s.ID] = e
+		}
+	}
+	if next.Record.Format == 0 { // from now on it has one, and an entry without a path came from no file
+		declared := map[manifest.ID]bool{}
+		for _, s := range p.Steps {
+			declared[s.ID] = s.Origin.Path != "" || s.Action == Create || s.Action == Update
+		}
+		for id, e := range next.Entries {
+			if e.Path == "" && !declared[id] {
+				e.Path = anywhere
+				next.Entries[id] = e
+			}
 		}
 	}
 	if p.Ends == NoEnding && !p.partial {

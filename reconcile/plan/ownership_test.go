@@ -230,7 +230,7 @@ func TestRebuiltHold(t *testing.T) {
 	have := seeing("x").Inventory
 	have.Owner, have.Grants = render.OwnerHeadgate, []Grant{{Digest: "d", Commit: "c", Given: true, Left: []string{"l"}}}
 	have.Entries[manifest.IDOf(c)] = Entry{UID: "c"}
-	have.Record.Policies = []string{"policy.yaml"}
+	have.Record.Format, have.Record.Policies = 2, []string{"policy.yaml"}
 	settled := release.Settled(have, []Outcome{{ID: manifest.IDOf(a), Action: Release}, {ID: manifest.IDOf(b), Action: Release, Err: errors.New("boom")}})
 	if len(settled.Entries) != 2 || settled.Entries[manifest.IDOf(b)] != have.Entries[manifest.IDOf(b)] {
 		t.Errorf("What was released is forgotten, and nothing else: %v", settled.Entries)

@@ -129,7 +129,7 @@ func (c Case) whyUnread(id manifest.ID) string {
 		return ""
 	}
 	for _, u := range c.Want.Unread {
-		if slices.Contains(u.Installers, id) {
+		if slices.Contains(u.Installers, id) && u.Err != nil {
 			return u.Err.Error()
 		}
 	}
