@@ -77,12 +77,17 @@ func TestStorageMovesInAnUpgrade(t *testing.T) {
 		tree   bool
 		breaks int
 		warns  bool
+		moves  int // kinds that change in an upgrade
 	}{
-		"Image":               {reason: "The published image has a webhook convert every kind.", owner: render.OwnerCrossplane, image: "provider-aws"},
-		"ImageWithoutWebhook": {reason: "Nothing converts what this image stores.", owner: render.OwnerCrossplane, image: "unconverted", breaks: 5},
+		"Image":               {reason: "The published image has a webhook convert every kind.", owner: render.OwnerCrossplane, image: "provider-aws", moves: 5},
+		"ImageWithoutWebhook": {reason: "Nothing converts what this image stores.", owner: render.OwnerCrossplane, image: "unconverted", breaks: 5, moves: 5},
 		"Tree":                {reason: "Headgate applies the copy as it is, and nothing converts.", owner: render.OwnerHeadgate, tree: true, breaks: 5},
 		"TreeOfCrossplane":    {reason: "A Provider elsewhere may install a patched image of the same package.", owner: render.OwnerCrossplane, tree: true, warns: true},
-		"Both":                {reason: "The image is what is installed, and beside a copy it is not read.", owner: render.OwnerCrossplane, image: "provider-aws", tree: true, warns: true},
+		"Both":                {reason: "The image is what is installed, and not the copy.", owner: render.OwnerCrossplane, image: "provider-aws", tree: true, moves: 5},
+		"BothAuto":            {reason: "A Provider has Crossplane install the image.", owner: render.OwnerAuto, image: "provider-aws", tree: true, moves: 5},
+		"BothWithoutWebhook":  {reason: "Nothing converts what this image stores.", owner: render.OwnerCrossplane, image: "unconverted", tree: true, breaks: 5, moves: 5},
+		"BothOfHeadgate":      {reason: "Headgate applies the copy, and reads no image.", owner: render.OwnerHeadgate, image: "provider-aws", tree: true, breaks: 5},
+		"BothUnread":          {reason: "Nobody can read the image, and the copy may not be what is installed.", owner: render.OwnerCrossplane, image: "provider-gone", tree: true, warns: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -106,8 +111,8 @@ func TestStorageMovesInAnUpgrade(t *testing.T) {
 				collect(breaks, u)
 			}
 			warns := slices.ContainsFunc(said.Findings, func(f manifest.Finding) bool { return f.Rule == "conversion-unknown" })
-			if diff := cmp.Diff([]any{tc.breaks, tc.warns}, []any{len(breaks), warns}); diff != "" {
-				t.Errorf("%s\nkinds that lose fields, and a warning (-want +got):\n%s%v", tc.reason, diff, said.Findings)
+			if diff := cmp.Diff([]any{tc.breaks, tc.warns, tc.moves}, []any{len(breaks), warns, len(said.Upgrades)}); diff != "" {
+				t.Errorf("%s\nkinds that lose fields, a warning, and kinds that change in an upgrade (-want +got):\n%s%v", tc.reason, diff, said.Findings)
 			}
 		})
 	}

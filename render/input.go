@@ -47,7 +47,7 @@ func Missing(in *Input, how Options) []catalogue.Request {
 	in.read.mu.Lock()
 	in.read.last = r
 	in.read.mu.Unlock()
-	return r.Missing(in.Packages, in.seen())
+	return r.Missing(in.Packages, in.seen(how))
 }
 
 // open reads the files, if Missing has not.
@@ -70,9 +70,9 @@ func (in Input) catalogue(how Options) (catalogue.Catalogue, error) {
 	if err != nil {
 		return catalogue.Catalogue{}, err
 	}
-	return r.Catalogue(in.Packages, in.seen())
+	return r.Catalogue(in.Packages, in.seen(how))
 }
 
-func (in Input) seen() catalogue.Seen {
-	return catalogue.Seen{Installed: in.Installed, Images: in.Images}
+func (in Input) seen(how Options) catalogue.Seen {
+	return catalogue.Seen{Installed: in.Installed, Images: in.Images, Installs: how.Owner == OwnerCrossplane || how.Owner == OwnerAuto}
 }

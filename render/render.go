@@ -48,6 +48,7 @@ type Desired struct {
 	Directories []string            // of the commit that hold manifests, sorted, whatever is made of those; ignored ones are left out
 	Unread      []catalogue.Unread  // packages of which it is not known what they hold
 	Left        []Left              // what Crossplane installs with packages, sorted by identity; but for definitions
+	Beside      []Beside            // the images that Crossplane installs and of which the tree has a copy, by source
 	Skipped     catalogue.Skipped   // what was read and is not applied, counted by reason
 	Omitted     []catalogue.Omitted // what of it the commit still contains and skips on purpose, by origin
 	Findings    []manifest.Finding  // sorted
@@ -64,6 +65,15 @@ type Left struct {
 
 	// Content decodes it. Every call makes a new one.
 	Content func() (*unstructured.Unstructured, error)
+}
+
+// Object is the object as it was left, with its digest.
+func (l Left) Object() (Object, error) {
+	u, err := l.Content()
+	if err != nil {
+		return Object{}, err
+	}
+	return NewObject(u, l.Origin)
 }
 
 // Within is the package of a registry that a place is in.
@@ -186,6 +196,9 @@ func Render(in Input, how Options) (Desired, error) {
 
 	want.Objects = objects
 	slices.SortFunc(want.Objects, func(a, b Object) int { return a.ID.Compare(b.ID) })
+	if want.Owner == OwnerCrossplane {
+		want.Beside = how.beside(c, settled)
+	}
 	for i, f := range want.Findings {
 		want.Findings[i] = want.Placed(f)
 	}

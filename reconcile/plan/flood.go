@@ -200,8 +200,15 @@ const anyDefinition = "any.definition.of.an.unknown.package.invalid"
 
 // brings returns the definitions of a package, and of what it depends on, and whether those are all.
 func (c Case) brings(id manifest.ID) (definitions []render.Definition, known bool) {
+	copied := false
+	for _, of := range c.Want.Beside { // the image is what is installed, and not the copy
+		if of.Package.InstalledBy(id) {
+			definitions, known, copied = append(definitions, of.Definitions...), true, true
+		}
+	}
 	for _, d := range c.Want.Definitions {
-		if d.Package != nil && d.Package.InstalledBy(id) {
+		isCopy := copied && d.Package != nil && !d.Package.Pulled() && d.Package.Installer == id
+		if d.Package != nil && d.Package.InstalledBy(id) && !isCopy {
 			definitions = append(definitions, d)
 			known = true
 		}

@@ -76,6 +76,12 @@ const manual = "Manual"
 // Installs are the definitions that a package of a registry holds which an object of the commit
 // names, and the other kinds that come with it. Crossplane leaves dependencies as they are.
 func Installs(want render.Desired, by manifest.ID) (definitions []render.Definition, others []render.Left, digest string) {
+	for _, of := range want.Beside {
+		if of.Package.Named == by {
+			declare := slices.DeleteFunc(slices.Clone(of.Left), func(o render.Left) bool { return !declaresKind(o.ID) })
+			return of.Definitions, declare, of.Package.Digest
+		}
+	}
 	i := slices.IndexFunc(want.Packages, func(p catalogue.Package) bool { return p.Pulled() && p.Named == by })
 	if i < 0 {
 		return nil, nil, ""

@@ -78,13 +78,28 @@ func packaged(want render.Desired) map[manifest.ID]installed {
 		if i < 0 || !declaresKind(o.ID) {
 			continue
 		}
-		all[o.ID] = installed{o.ID, o.APIVersion, nil, want.Packages[i], func() (render.Object, error) {
-			u, err := o.Content()
-			if err != nil {
-				return render.Object{}, err
+		all[o.ID] = installed{o.ID, o.APIVersion, nil, want.Packages[i], o.Object}
+	}
+	for _, of := range want.Beside { // the image is what is installed, and not the copy
+		for i := range of.Definitions {
+			d := &of.Definitions[i]
+			id := MRD(d.Name)
+			all[id] = installed{id, "apiextensions.crossplane.io/v1alpha1", d, of.Package, d.MRD}
+		}
+		for _, o := range of.Left {
+			if declaresKind(o.ID) {
+				all[o.ID] = installed{o.ID, o.APIVersion, nil, of.Package, o.Object}
 			}
-			return render.NewObject(u, o.Origin)
-		}}
+		}
+	}
+	return all
+}
+
+// images are the packages of a commit, and the images of which the tree has a copy.
+func images(want render.Desired) []catalogue.Package {
+	all := slices.Clone(want.Packages)
+	for _, of := range want.Beside {
+		all = append(all, of.Package)
 	}
 	return all
 }
@@ -125,7 +140,7 @@ func (b Baseline) upgrades(want render.Desired) Upgrades {
 		case !now.of.Pulled(), known && old.of.Digest == now.of.Digest:
 		case known:
 			add(Update, old, now, now.of)
-		case bumped(b.Base.Packages, now.of):
+		case bumped(images(b.Base), now.of):
 			add(Create, old, now, now.of)
 		}
 	}
@@ -143,7 +158,7 @@ func (b Baseline) upgrades(want render.Desired) Upgrades {
 	up.Steps = slices.DeleteFunc(up.Steps, func(u Upgrade) bool { return u.Action == Update && u.Live == nil })
 
 	for id, old := range was {
-		by, replaced := successor(want.Packages, old.of)
+		by, replaced := successor(images(want), old.of)
 		if _, kept := is[id]; kept || stays[id] || !replaced {
 			continue
 		}
@@ -198,7 +213,7 @@ func (u *Upgrades) unknown(of Upgrade, err error) {
 // that.
 func bumps(base, want render.Desired) []Bump {
 	var all []Bump
-	for _, p := range want.Packages {
+	for _, p := range images(want) {
 		if !p.Pulled() {
 			continue
 		}
@@ -206,7 +221,7 @@ func bumps(base, want render.Desired) []Bump {
 			Source: p.Source, To: p.Version, directory: p.Directory, By: p.Named, Manual: p.Manual,
 			Origin: want.Placed(manifest.Finding{Origin: p.Mentioned}).Origin,
 		}
-		if old, ok := bySource(base.Packages, p.Source); ok && old.Digest != p.Digest {
+		if old, ok := bySource(images(base), p.Source); ok && old.Digest != p.Digest {
 			bump.From = old.Version
 			all = append(all, bump)
 		} else if u, ok := unreadOf(base, p.Source); ok && p.Kind != "Function" {

@@ -40,15 +40,24 @@ func (p Plan) vendoredMoves() []storageMove {
 	return all
 }
 
-// copiedMoves are those of copies beside an object that has Crossplane install the package. Its image is
-// not read then, and nothing of the copy is applied.
+// copiedMoves are those of copies beside an object that has Crossplane install the package, where its image
+// cannot be read. Nothing of the copy is applied.
 func (b Baseline) copiedMoves(want render.Desired) []storageMove {
 	before := map[string]render.Definition{}
 	for _, d := range b.Base.Definitions {
 		before[d.Name] = d
 	}
+	read := map[string]bool{} // definitions of images, which decide
+	for _, of := range want.Beside {
+		for _, d := range of.Definitions {
+			read[d.Name] = true
+		}
+	}
 	var all []storageMove
 	for _, d := range want.Definitions {
+		if read[d.Name] {
+			continue
+		}
 		old, known := before[d.Name]
 		if !known || !d.Active || d.Document == nil || old.Document == nil || d.Package == nil || d.Package.Pulled() || d.Package.Installer.Name == "" {
 			continue
@@ -95,6 +104,6 @@ func unknownConversions(all []storageMove) []manifest.Finding {
 		Rule: "conversion-unknown", Severity: manifest.Warning, Origin: first.at,
 		Message: fmt.Sprintf("the storage version of %s in the tree's copy of a package moves, for example of %s from %s to %s, and the copy has no conversion webhook: "+
 			"if what is installed has none either, fields are lost at the next write", plural(int64(len(all)), "definition"), first.name, first.moves.From, first.moves.To),
-		Fix: fmt.Sprintf("see whether this prints Webhook: kubectl get crd %s -o jsonpath={.spec.conversion.strategy}; or take the copy out, so that the image that a Provider names is compared", first.name),
+		Fix: fmt.Sprintf("see whether this prints Webhook: kubectl get crd %s -o jsonpath={.spec.conversion.strategy}; or have a Provider of this commit name the image, where its registry can be reached, so that the image is compared", first.name),
 	}}
 }

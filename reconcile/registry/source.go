@@ -215,9 +215,10 @@ func merged(images, newer []catalogue.Image) []catalogue.Image {
 	return images
 }
 
-// remember remembers the answers of a commit for a while, if all is well with them.
+// remember remembers the answers of a commit for a while, if all is well with them. Where the tree has a copy,
+// no pass has to wait for a registry that does not answer.
 func (s *Source) remember(in render.Input, at time.Time) {
-	troubled := slices.ContainsFunc(in.Packages, func(i catalogue.Image) bool { return i.Err != nil || len(i.Findings) > 0 })
+	troubled := slices.ContainsFunc(in.Packages, func(i catalogue.Image) bool { return (i.Err != nil || len(i.Findings) > 0) && !i.Request.Copied })
 	if in.Revision == "" || troubled {
 		delete(s.recent, in.Revision)
 		return

@@ -18,9 +18,18 @@ type Catalogue struct {
 	Details     []Details                // by origin; Describe gives them to definitions
 	Directories []string                 // that hold manifests, sorted, whatever is made of those; ignored ones are left out
 	Unread      []Unread                 // packages of registries that could not be read, by source
+	Beside      []Beside                 // images of which the tree has a copy, by source
 	Skipped     Skipped
 	Omitted     []Omitted          // what was skipped on purpose, by origin
 	Findings    []manifest.Finding // sorted
+}
+
+// A Beside is the image of a package of which the tree has a copy: an object of the commit has Crossplane
+// install the image, whatever the copy holds.
+type Beside struct {
+	Package     Package
+	Definitions []*Definition
+	Objects     []manifest.Object
 }
 
 // State is what a definition says of its own activation: spec.state of an MRD.

@@ -57,4 +57,5 @@ func (l Live) By(name string) bool {
 type Seen struct {
 	Installed []Live
 	Images    []LiveConfig
+	Installs  bool // Crossplane installs packages: images of which the tree has a copy are read, too
 }

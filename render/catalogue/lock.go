@@ -96,7 +96,7 @@ func (r *Request) allow(version string) bool {
 // stale finds what a lock says of packages that are asked for in another version.
 func (n *node) stale(locked map[string]Locked) []manifest.Finding {
 	l, ok := locked[n.request.Source]
-	if !ok && len(locked) == 0 || n.request.Digest != "" || IsDigest(n.request.Version) {
+	if !ok && (len(locked) == 0 || n.copy != nil) || n.request.Digest != "" || IsDigest(n.request.Version) {
 		return nil
 	}
 	f := manifest.Finding{

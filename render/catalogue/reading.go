@@ -85,8 +85,15 @@ func (r *Reading) Catalogue(held []Image, seen Seen) (Catalogue, error) {
 	w := r.walk.again()
 	w.findings = append(w.findings, resolved.findings(r.locked)...)
 	pulled := map[string]*node{} // by the name of the image
+	var beside []Beside
 	for _, n := range resolved.nodes {
 		if n.contents == nil || n.err != nil {
+			continue
+		}
+		if n.copy != nil {
+			if image, ok := r.beside(n.file(resolved)); ok {
+				beside = append(beside, image)
+			}
 			continue
 		}
 		f := n.file(resolved)
@@ -109,7 +116,18 @@ func (r *Reading) Catalogue(held []Image, seen Seen) (Catalogue, error) {
 		own = append(own, p)
 	}
 	c.Unread = resolved.unread()
+	slices.SortFunc(beside, func(a, b Beside) int { return cmp.Compare(a.Package.Source, b.Package.Source) })
+	c.Beside = beside
 	return c, own.OrNil()
+}
+
+// beside sorts an image of which the tree has a copy. One with which anything is wrong is not known.
+func (r *Reading) beside(image *file) (Beside, bool) {
+	w := r.walk.again()
+	w.found, w.packages = []*file{image}, []*Package{image.in}
+	w.problems, w.findings, w.skipped, w.omitted, w.directories = nil, nil, Skipped{}, nil, map[string]bool{}
+	c, problems := w.sort().catalogue()
+	return Beside{Package: *image.in, Definitions: c.Definitions, Objects: c.Objects}, len(problems) == 0
 }
 
 // imageOf is the name of the image that a place is in.

@@ -26,6 +26,7 @@ type Request struct {
 	PullPolicy  PullPolicy      // when Crossplane asks the registry
 	Configs     *ImageConfigs   // what else the commit and the cluster say of pulling
 	Origin      manifest.Origin // the first place that asks for it
+	Copied      bool            // the tree has a copy, which counts where there is no answer
 }
 
 // PullPolicy is the packagePullPolicy of an object that installs a package; "" is PullIfNotPresent.
@@ -112,6 +113,7 @@ type node struct {
 	contents   *contents
 	err        error // why what it holds is not known
 	installers []manifest.ID
+	copy       *Package // the copy of it that the tree has, which counts where the image cannot be read
 }
 
 // A root is an object of the commit that has Crossplane install a package.
@@ -152,10 +154,15 @@ func (r *Reading) resolve(held []Image, seen Seen) *resolution {
 		})
 		if i >= 0 {
 			inTree[r.walk.packages[i]] = one
+		}
+		if i >= 0 && (!seen.Installs || one.id.Kind == "Function") {
 			continue
 		}
 		n := res.node(one.source)
 		n.roots = append(n.roots, one)
+		if i >= 0 {
+			n.copy, n.request.Copied = r.walk.packages[i], true
+		}
 	}
 	for _, p := range r.walk.packages {
 		if by, ok := inTree[p]; ok && !by.skipsDependencies {
@@ -176,8 +183,8 @@ func (r *Reading) resolve(held []Image, seen Seen) *resolution {
 		if n.err = n.contents.err; n.err != nil || n.contents.in == nil {
 			continue
 		}
-		if !slices.ContainsFunc(n.roots, func(r root) bool { return !r.skipsDependencies }) && len(n.roots) > 0 {
-			continue
+		if n.copy != nil || !slices.ContainsFunc(n.roots, func(r root) bool { return !r.skipsDependencies }) && len(n.roots) > 0 {
+			continue // of a copy, the dependencies are asked for already
 		}
 		r.ask(res, n.contents.in, asking{by: n.image.name(), from: n}, nil)
 	}
@@ -331,7 +338,7 @@ func (res *resolution) unread() []Unread {
 		if n.image == nil {
 			err = errors.New("nobody has looked for it")
 		}
-		if err == nil {
+		if err == nil || n.copy != nil {
 			continue
 		}
 		text := n.request.wanted()

@@ -1,0 +1,36 @@
+package render
+
+import (
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A Beside is an image that an object of the commit has Crossplane install, and of which the tree has a copy.
+// The copy declares the definitions of the commit, and the image is what is installed of them.
+type Beside struct {
+	Package     catalogue.Package
+	Definitions []Definition // with the decisions of the policies of the commit, by name
+	Left        []Left
+}
+
+// beside returns the images of which the tree has a copy.
+func (how Options) beside(c catalogue.Catalogue, settled string) []Beside {
+	var all []Beside
+	for _, image := range c.Beside {
+		of := Beside{Package: image.Package}
+		decisions, _ := activation.Decide(catalogue.Catalogue{Definitions: image.Definitions, Policies: c.Policies})
+		for _, d := range decisions {
+			of.Definitions = append(of.Definitions, Definition{Decision: d, conversion: how.Conversion, settled: settled})
+		}
+		for _, o := range image.Objects {
+			of.Left = append(of.Left, Left{ID: o.ID(), APIVersion: o.GetAPIVersion(), Origin: o.Origin, Package: image.Package.Directory, Content: content(o)})
+		}
+		all = append(all, of)
+	}
+	return all
+}
+
+func content(o manifest.Object) func() (*unstructured.Unstructured, error) { return o.Document.Recall }
