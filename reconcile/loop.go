@@ -182,14 +182,13 @@ type running struct {
 	failures int       // passes that failed, in a row
 
 	// What the passes know, one after the other.
-	last    render.Input         // the commit that was fetched last
-	unsaid  bool                 // nothing was said of the commit yet
-	open    map[string]bool      // commits of which the last word is that they are pending
-	overdue map[manifest.ID]bool // checks that were waited for in vain, for this commit
-	fights  fights               // who undoes what the passes write
-	so      report.Summary       // what passes over this commit came to so far
-	waits   waits                // of passes that only look
-	soon    time.Duration        // until the next pass, where the last one says so
+	last   render.Input    // the commit that was fetched last
+	unsaid bool            // nothing was said of the commit yet
+	open   map[string]bool // commits of which the last word is that they are pending
+	fights fights          // who undoes what the passes write
+	so     report.Summary  // what passes over this commit came to so far
+	waits  plan.Waits      // since when things are pending, for this commit
+	soon   time.Duration   // until the next pass, where the last one says so
 
 	wake chan struct{} // the watcher told something
 
@@ -482,21 +481,20 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 func (r *running) bring(ctx context.Context) (report.Report, error) {
 	with := r.Reconciler
 	with.Fights = r.fights.now(time.Now())
-	pass := Pass{
+	task := Task{
 		Render: func(ctx context.Context) (render.Desired, error) { return r.Reconciler.render(ctx, r.last) },
 		Before: func(p plan.Plan) {
 			if r.unsaid && p.Writes() {
 				r.pending(ctx)
 			}
 		},
-		Late: r.overdue,
+		Waits: r.waits,
+		Once:  with.Applier == nil && r.patient,
 	}
-	var said report.Report
-	var err error
-	if with.Applier == nil && r.patient {
-		said, r.soon, err = with.glance(ctx, pass, &r.waits)
-	} else {
-		said, err = with.Bring(ctx, pass)
+	said, pass, err := with.Carry(ctx, task)
+	r.waits, r.soon = pass.Waits, 0
+	if with.Applier == nil && r.patient && err == nil {
+		r.soon = pass.Soon().Duration
 	}
 	r.fights.learn(time.Now(), said)
 	said = said.After(r.so, r.fights.now(time.Now()))
@@ -522,7 +520,7 @@ func (r *running) see(ctx context.Context, revision string) {
 	r.mu.Lock()
 	r.seen = revision
 	r.mu.Unlock()
-	r.unsaid, r.overdue, r.so = true, map[manifest.ID]bool{}, report.Summary{}
+	r.unsaid, r.so = true, report.Summary{}
 	r.tell(Event{Kind: NewCommit, Revision: revision})
 	if before != "" {
 		r.pending(ctx)

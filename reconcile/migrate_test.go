@@ -76,7 +76,7 @@ func TestMigrate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := Reconciler{Observer: &tc.place, Applier: &tc.place, Options: render.Options{Owner: render.OwnerHeadgate}, NoWait: true}
-			said, err := r.Bring(t.Context(), Pass{Render: func(ctx context.Context) (render.Desired, error) {
+			said, _, err := r.Carry(t.Context(), Task{Render: func(ctx context.Context) (render.Desired, error) {
 				return r.render(ctx, render.Input{Files: files, Revision: "a"})
 			}})
 			if err != nil || !slices.Equal(tc.place.applied, tc.want) || said.Verdict.ExitCode != tc.exit {

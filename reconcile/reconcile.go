@@ -8,18 +8,14 @@ package reconcile
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"reflect"
-	"slices"
 	"time"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
-	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -128,33 +124,43 @@ func (r Reconciler) options(ctx context.Context) (render.Options, error) {
 
 // Plan says what a pass would do to a place.
 func (r Reconciler) Plan(ctx context.Context, want render.Desired, place Observer) (plan.Plan, error) {
-	seen, err := place.Observe(ctx, want)
-	if err != nil {
-		return plan.Plan{}, err
-	}
-	seen.Fights = r.Fights
-	if r.Approvals != nil {
-		seen.Approvals = r.Approvals()
-	}
-	guards := r.Guarding.Guards()
-	p, err := plan.Compute(want, seen, guards...)
-	// What is approved may have another guard ask, once it passes the first.
-	for round := 0; err == nil && len(p.Open()) > 0 && round < rounds; round++ {
-		answers, failed := place.Answer(ctx, p.Open())
-		if failed != nil {
-			return plan.Plan{}, failed
-		}
-		seen.Answers = merged(seen.Answers, answers)
-		p, err = plan.Compute(want, seen, guards...)
-	}
+	p, err := r.plan(ctx, want, place, plan.NoEnding, plan.Plan.Open)
 	if r.Shrinks {
 		p = p.Shrinking()
 	}
 	return p, err
 }
 
-// rounds bounds how often guards may ask more after they were answered.
-const rounds = 5
+// plan observes a place and computes. asks returns the questions that are worth their answers.
+func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observer, ends plan.Ending, asks func(plan.Plan) []plan.Question) (plan.Plan, error) {
+	seen, err := place.Observe(ctx, want)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	seen.Ends, seen.Fights = ends, r.Fights
+	if r.Approvals != nil {
+		seen.Approvals = r.Approvals()
+	}
+	guards := r.Guarding.Guards()
+	p, err := plan.Compute(want, seen, guards...)
+	// What is approved may have another guard ask, once it passes the first.
+	for round := 0; err == nil && round < mostQuestions; round++ {
+		open := asks(p)
+		if len(open) == 0 {
+			break
+		}
+		answers, failed := place.Answer(ctx, open)
+		if failed != nil {
+			return plan.Plan{}, failed
+		}
+		seen.Answers = merged(seen.Answers, answers)
+		p, err = plan.Compute(want, seen, guards...)
+	}
+	return p, err
+}
+
+// mostQuestions bounds how often guards may ask more after they were answered.
+const mostQuestions = 5
 
 func merged(a, b map[plan.Question]plan.Answer) map[plan.Question]plan.Answer {
 	all := make(map[plan.Question]plan.Answer, len(a)+len(b))
@@ -193,9 +199,6 @@ func (r Reconciler) Compare(ctx context.Context, base, head string) (report.Repo
 	return report.New(p, nil, false), nil
 }
 
-// attempts bounds how often one pass plans again because someone else was quicker.
-const attempts = 3
-
 // Run makes one pass: after it the cluster holds what the commit wants, as far as
 // guards and the API server allow. The report is whole also where an error is returned.
 func (r Reconciler) Run(ctx context.Context, ref string) (report.Report, error) {
@@ -206,7 +209,7 @@ func (r Reconciler) Run(ctx context.Context, ref string) (report.Report, error) 
 		r.record(ctx, began, said, plan.NoEnding)
 		return said, err
 	}
-	said, err := r.Bring(ctx, Pass{Render: func(ctx context.Context) (render.Desired, error) { return r.render(ctx, in) }})
+	said, _, err := r.Carry(ctx, Task{Render: func(ctx context.Context) (render.Desired, error) { return r.render(ctx, in) }})
 	r.record(ctx, began, said, plan.NoEnding)
 	return said, err
 }
@@ -228,205 +231,5 @@ func (r Reconciler) record(ctx context.Context, began time.Time, said report.Rep
 	_ = r.Recorder.Record(ctx, past)
 }
 
-// A Pass is what Bring has to know of one.
-type Pass struct {
-	// Render renders the commit; it is asked again while packages may bring definitions.
-	Render func(context.Context) (render.Desired, error)
-	// Before hears of every plan before it is carried out; nil is nobody.
-	Before func(plan.Plan)
-	// Late remembers, from one pass to the next, checks that were waited for in vain: a look
-	// is enough. It may be nil.
-	Late map[manifest.ID]bool
-}
-
-// Bring brings the cluster to what a commit wants, as far as guards and the API server
-// allow. The report is whole also where an error is returned.
-func (r Reconciler) Bring(ctx context.Context, pass Pass) (report.Report, error) {
-	if r.Applier == nil {
-		return r.look(ctx, pass)
-	}
-	want, err := pass.Render(ctx)
-	if err != nil {
-		return report.Failed(r.Sync, want.Revision, err), err
-	}
-	var p plan.Plan
-	var done []plan.Outcome // of all attempts: what one wrote, the next one finds in place
-	stopped := func(err error) (report.Report, error) {
-		if len(done) == 0 {
-			return report.Failed(r.Sync, want.Revision, err), err
-		}
-		made := report.New(p, done, true)
-		made.Stop(err)
-		return made, err
-	}
-	for attempt := 1; ; attempt++ {
-		next, err := r.Plan(ctx, want, r.Observer)
-		if err != nil {
-			return stopped(err)
-		}
-		if pass.Before != nil {
-			pass.Before(next)
-		}
-		if next, err = r.migrate(ctx, want, next); err != nil {
-			return stopped(err)
-		}
-		more, err := r.Applier.Apply(ctx, next)
-		p, done = next.Continued(p, done), append(done, more...)
-		if errors.Is(err, plan.ErrMoved) && attempt < attempts {
-			continue
-		}
-		p = p.Stranded(done)
-		if err == nil && !r.NoWait {
-			if done, err = r.settle(ctx, pass, &p, done); err == nil {
-				done, err = r.waitOut(ctx, pass, done)
-			}
-		}
-		made := report.New(p, done, true)
-		if err != nil {
-			made.Stop(err)
-		}
-		return made, err
-	}
-}
-
-// migrate carries out what nothing of a plan can be applied before, and returns the plan that follows.
-func (r Reconciler) migrate(ctx context.Context, want render.Desired, p plan.Plan) (plan.Plan, error) {
-	first := p.Migration()
-	if !first.Writes() {
-		return p, nil
-	}
-	done, err := r.Applier.Apply(ctx, first)
-	if err != nil && !errors.Is(err, plan.ErrMoved) {
-		return p, err
-	}
-	next, err := r.Plan(ctx, want, r.Observer)
-	return next.Migrated(first, done), err
-}
-
 // grace returns Grace, or its default.
 func (r Reconciler) grace() time.Duration { return cmp.Or(r.Grace, 10*time.Second) }
-
-// settle waits until nothing is pending any more that Crossplane is to make of what was
-// applied, and carries out what waited for it. What is late when the time is over is broken:
-// somebody has to look. p keeps its steps, and gets the checks of the last look.
-func (r Reconciler) settle(ctx context.Context, pass Pass, p *plan.Plan, done []plan.Outcome) ([]plan.Outcome, error) {
-	if !p.Coming(nil) && (len(p.Checks) == 0 || !p.Writes() && !p.Are(plan.Pending)) {
-		return done, nil
-	}
-	timeout := cmp.Or(r.Timeout, 5*time.Minute)
-	if !p.Writes() && !pass.waits(*p) {
-		pass.end(p, timeout, false)
-		return done, nil
-	}
-	late := time.After(timeout)
-	moved, waiting := time.Now(), p.Waiting() // when Crossplane was last seen to have done something
-	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		want, err := pass.Render(ctx) // packages may have brought definitions since
-		if err != nil {
-			return done, err
-		}
-		now, err := r.Plan(ctx, want, r.Observer)
-		if err != nil {
-			return done, err
-		}
-		if !reflect.DeepEqual(p.Checks, now.Checks) || waiting != now.Waiting() {
-			moved, waiting = time.Now(), now.Waiting()
-		}
-		patient := time.Since(moved) < r.grace()
-		*p = p.Refreshed(now)
-		next := p.Resumed(now, patient)
-		next.Steps = slices.DeleteFunc(next.Steps, func(s plan.Step) bool { return s.TakesBack && failed(done, s.ID) })
-		more, err := r.resume(ctx, next)
-		done = append(done, more...)
-		if err != nil {
-			*p = p.Replaced(next.Carried(more)) // that was written, whatever went wrong after it
-		}
-		switch {
-		case errors.Is(err, plan.ErrMoved): // look again
-		case err != nil:
-			return done, err
-		default:
-			*p = p.Replaced(next).Stranded(done)
-			if next.Writes() {
-				pause = 125 * time.Millisecond // what was written now may bring the next
-			}
-		}
-		settled := err == nil && !next.Writes() && !pass.waits(*p)
-		if settled && !(p.Are(plan.Broken) && patient) { // Crossplane tries again what went wrong
-			pass.end(p, timeout, false)
-			return done, nil
-		}
-		select {
-		case <-ctx.Done():
-			return done, context.Cause(ctx)
-		case <-late:
-			pass.end(p, timeout, true)
-			return done, nil
-		case <-time.After(pause):
-		}
-	}
-}
-
-// waitOut waits for what was applied and was not ready when the rest went on.
-func (r Reconciler) waitOut(ctx context.Context, pass Pass, done []plan.Outcome) ([]plan.Outcome, error) {
-	unready := map[manifest.ID]bool{}
-	for _, o := range done {
-		unready[o.ID] = o.Unknown && o.Err == nil
-	}
-	if !slices.ContainsFunc(done, func(o plan.Outcome) bool { return unready[o.ID] }) {
-		return done, nil
-	}
-	want, err := pass.Render(ctx)
-	if err != nil {
-		return done, err
-	}
-	for attempt := 1; ; attempt++ {
-		p, err := r.Plan(ctx, want, r.Observer)
-		if err != nil {
-			return done, err
-		}
-		more, err := r.Applier.Apply(ctx, p.Only(unready))
-		done = append(done, more...)
-		if !errors.Is(err, plan.ErrMoved) || attempt == attempts {
-			return done, err
-		}
-	}
-}
-
-// failed says whether something was tried in this pass, and in vain: the next one tries again.
-func failed(done []plan.Outcome, id manifest.ID) bool {
-	return slices.ContainsFunc(done, func(o plan.Outcome) bool { return o.ID == id && o.Err != nil })
-}
-
-// resume carries out what of a plan has not to wait any more.
-func (r Reconciler) resume(ctx context.Context, p plan.Plan) ([]plan.Outcome, error) {
-	if !p.Writes() {
-		return nil, nil
-	}
-	return r.Applier.Apply(ctx, p)
-}
-
-// waits says whether something is pending for which there is still time.
-func (pass Pass) waits(p plan.Plan) bool {
-	return p.Coming(pass.Late) ||
-		slices.ContainsFunc(p.Checks, func(c plan.Check) bool { return c.State == plan.Pending && !pass.Late[c.ID] })
-}
-
-// end ends the wait. Where the time is over, what is still pending is broken from now on, until
-// it is pending no more.
-func (pass Pass) end(p *plan.Plan, timeout time.Duration, over bool) {
-	if pass.Late == nil {
-		pass.Late = map[manifest.ID]bool{}
-	}
-	pending := map[manifest.ID]bool{}
-	for _, c := range p.Checks {
-		pending[c.ID] = c.State == plan.Pending
-	}
-	for _, s := range p.Steps {
-		pending[s.ID] = pending[s.ID] || s.Waiting()
-	}
-	for id := range pending {
-		pass.Late[id] = pending[id] && (over || pass.Late[id])
-	}
-	*p = p.Overdue(timeout.String(), pass.Late)
-}

@@ -6,11 +6,11 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Continued returns the plan with the steps that an earlier plan of the same pass carried out, given
+// continued returns the plan with the steps that an earlier plan of the same pass carried out, given
 // its outcomes. A pass plans again when the inventory moved; without them, its report would show what
 // it wrote before that as unchanged. A step of the later plan that still has something to do stays.
-func (p Plan) Continued(before Plan, done []Outcome) Plan {
-	carried := before.Carried(done)
+func (p Plan) continued(before Plan, done []Outcome) Plan {
+	carried := before.carried(done)
 	if len(carried.Steps) == 0 {
 		return p
 	}
@@ -33,12 +33,11 @@ func (p Plan) Continued(before Plan, done []Outcome) Plan {
 	return p
 }
 
-// Carried returns the plan with those of its steps that were carried out, given the outcomes.
-func (p Plan) Carried(done []Outcome) Plan {
+// carried returns the plan with those of its steps that were carried out, given the outcomes.
+func (p Plan) carried(done []Outcome) Plan {
 	carried := make(map[manifest.ID]bool, len(done))
 	for _, o := range done {
 		carried[o.ID] = o.Err == nil
 	}
-	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return !s.Writes() || !carried[s.ID] })
-	return p
+	return p.Select(func(s Step) bool { return s.Writes() && carried[s.ID] })
 }

@@ -388,9 +388,9 @@ func (p Plan) awaited(id manifest.ID) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return slices.Contains(s.after, id) })
 }
 
-// Stranded is the plan once it is known what became of steps of it: what waits for one that
+// stranded is the plan once it is known what became of steps of it: what waits for one that
 // failed is not sent.
-func (p Plan) Stranded(done []Outcome) Plan {
+func (p Plan) stranded(done []Outcome) Plan {
 	failed := map[manifest.ID]bool{}
 	for _, o := range done {
 		failed[o.ID] = o.Err != nil

@@ -64,9 +64,9 @@ func (p *Plan) letGo() {
 	}
 }
 
-// Foremost is what of an ending can be done now: its first tier, and what that waits for. What
+// foremost is what of an ending can be done now: its first tier, and what that waits for. What
 // comes after it may be what that needs to go away.
-func (p Plan) Foremost() Plan {
+func (p Plan) foremost() Plan {
 	due := map[manifest.ID]bool{}
 	for _, s := range p.Steps {
 		due[s.ID] = p.Ends == Orphan || s.Tier() == p.Steps[0].Tier()
@@ -80,13 +80,16 @@ func (p Plan) Foremost() Plan {
 			}
 		}
 	}
-	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return !due[s.ID] })
-	return p
+	return p.Select(func(s Step) bool { return due[s.ID] })
 }
 
-// Concerns says whether a question is about a step of the plan.
-func (p Plan) Concerns(q Question) bool {
-	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.ID == q.Of })
+// OpenForemost lists the counts that guards still need of what can be done now.
+func (p Plan) OpenForemost() []Question {
+	first := map[manifest.ID]bool{}
+	for _, s := range p.foremost().Steps {
+		first[s.ID] = true
+	}
+	return slices.DeleteFunc(p.Open(), func(q Question) bool { return !first[q.Of] })
 }
 
 // Releasing is the merge patch that takes our marks from a live object, and our finalizer, and our

@@ -18,13 +18,13 @@ func migrating(versions []string) string {
 // Migration is the part of the plan that has to be carried out before anything else: the managed fields of
 // objects that nobody can apply as they are. A new plan follows it.
 func (p Plan) Migration() Plan {
-	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return len(s.Migrates) == 0 || !s.Writes() || s.Err != nil })
+	p = p.Select(func(s Step) bool { return len(s.Migrates) > 0 && s.Writes() && s.Err == nil })
 	p.Gone = nil
 	return p
 }
 
-// Migrated is the plan that follows a migration, and says so.
-func (p Plan) Migrated(before Plan, done []Outcome) Plan {
+// noteMigrated tells of a migration, given its outcomes; nil where nothing was migrated.
+func noteMigrated(sent Plan, done []Outcome) []manifest.Finding {
 	var names []string
 	for _, o := range done {
 		if o.Migrates && o.Err == nil {
@@ -32,16 +32,15 @@ func (p Plan) Migrated(before Plan, done []Outcome) Plan {
 		}
 	}
 	if len(names) == 0 {
-		return p
+		return nil
 	}
 	slices.Sort(names)
-	i := slices.IndexFunc(before.Steps, func(s Step) bool { return s.ID.String() == names[0] })
-	p.Notes = append(slices.Clone(p.Notes), manifest.Finding{
+	i := slices.IndexFunc(sent.Steps, func(s Step) bool { return s.ID.String() == names[0] })
+	return []manifest.Finding{{
 		Rule: "managed-fields-migrated", Severity: manifest.Note,
 		Message: fmt.Sprintf("the managed fields of %s named a version that is no longer served (%s) and were migrated, for example of %s",
-			plural(int64(len(names)), "object"), strings.Join(before.Steps[i].Migrates, ", "), names[0]),
-	})
-	return p
+			plural(int64(len(names)), "object"), strings.Join(sent.Steps[i].Migrates, ", "), names[0]),
+	}}
 }
 
 // beforehand tells what has to be done before versions of a definition leave; "" where none does.

@@ -312,7 +312,7 @@ func TestContinued(t *testing.T) {
 		{ID: id("made"), Action: Keep}, {ID: id("failed"), Action: Keep}, {ID: id("unreached"), Action: Keep}, {ID: id("again"), Action: Update}, {ID: id("kept"), Action: Keep},
 	}}
 	got := map[string]Action{}
-	for _, s := range now.Continued(before, done).Steps {
+	for _, s := range now.continued(before, done).Steps {
 		got[s.ID.Name] = s.Action
 	}
 	want := map[string]Action{"made": Create, "gone": Prune, "failed": Keep, "unreached": Keep, "again": Update, "kept": Keep}

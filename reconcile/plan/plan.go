@@ -195,7 +195,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	slices.SortStableFunc(p.Steps, inOrder)
 	p.remember(seen)
 	p.Stale = p.Stale || !seen.Offline && !seen.Looks && p.unrecorded(seen.Inventory)
-	return p.Stranded(nil), nil
+	return p.stranded(nil), nil
 }
 
 // note tells what people may not expect of what the commit asks for.

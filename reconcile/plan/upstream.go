@@ -182,9 +182,9 @@ func (p Plan) Are(state CheckState) bool {
 	return slices.ContainsFunc(p.Checks, func(c Check) bool { return c.State == state })
 }
 
-// Overdue is the plan once the time of some of what is pending is over: those checks are
+// overdue is the plan once the time of some of what is pending is over: those checks are
 // broken, and those steps that wait have failed.
-func (p Plan) Overdue(after string, late map[manifest.ID]bool) Plan {
+func (p Plan) overdue(after string, late map[manifest.ID]bool) Plan {
 	p.Steps, p.Checks = slices.Clone(p.Steps), slices.Clone(p.Checks)
 	for i, s := range p.Steps {
 		if s.Waiting() && s.Err == nil && late[s.ID] {

@@ -431,7 +431,7 @@ func TestChecks(t *testing.T) {
 			for _, c := range p.Checks {
 				late[c.ID] = true
 			}
-			for _, c := range p.Overdue("5m", late).Checks {
+			for _, c := range p.overdue("5m", late).Checks {
 				if c.State == Pending {
 					t.Errorf("%s is still pending when the time is over", c.ID)
 				}
@@ -470,7 +470,7 @@ func TestActivates(t *testing.T) {
 		t.Errorf("queues and tables are going to be activated: %d", n)
 	}
 	now, _ := steps(t, want, seenWith(after), Guarding{})
-	if n := p.Refreshed(now).Activates(true); n != 1 {
+	if n := p.refreshed(now).Activates(true); n != 1 {
 		t.Errorf("queues was activated, and tables not yet: %d", n)
 	}
 }

@@ -299,38 +299,15 @@ func (p Plan) Coming(late map[manifest.ID]bool) bool {
 	})
 }
 
-// Only is the plan with those of its steps that are not ready and that are asked for.
-func (p Plan) Only(unready map[manifest.ID]bool) Plan {
-	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return !s.Unready || !unready[s.ID] })
-	return p
-}
-
-// Resumed is what of a newer plan carries on with the steps that this one waits with. A kind
-// may be served a moment after what brings it was done, and a label be taken off after the Usage
-// went: while we are patient, what waited for it goes on waiting.
-func (p Plan) Resumed(now Plan, patient bool) Plan {
-	waited := map[manifest.ID]bool{}
-	for _, s := range p.Steps {
-		waited[s.ID] = s.Waiting()
-	}
-	now.Steps = slices.DeleteFunc(slices.Clone(now.Steps), func(s Step) bool {
-		if s.TakesBack {
-			return false // it is the next on its way, or another that is not held any more
-		}
-		return !waited[s.ID] || patient && (errors.Is(s.Err, ErrUnserved) || s.Guard == guardProtected && s.MayClear())
-	})
-	return now
-}
-
-// Refreshed is the plan with what a newer one knows of the place, and its own steps.
-func (p Plan) Refreshed(now Plan) Plan {
+// refreshed is the plan with what a newer one knows of the place, and its own steps.
+func (p Plan) refreshed(now Plan) Plan {
 	once := slices.DeleteFunc(slices.Clone(p.Notes), func(f manifest.Finding) bool { return f.Rule != ruleLeft })
 	p.Want, p.Checks, p.Retained, p.Notes = now.Want, now.Checks, now.Retained, slices.Concat(once, now.Notes)
 	return p
 }
 
-// Replaced is the plan with the steps of a newer one in the place of its own.
-func (p Plan) Replaced(by Plan) Plan {
+// replaced is the plan with the steps of a newer one in the place of its own.
+func (p Plan) replaced(by Plan) Plan {
 	newer := make(map[manifest.ID]Step, len(by.Steps))
 	for _, s := range by.Steps {
 		newer[s.ID] = s

@@ -235,21 +235,22 @@ func TestResumed(t *testing.T) {
 	before, _ := steps(t, want, seenWith(Upstream{}), Guarding{})
 	now, _ := steps(t, want, served(seenWith(ready), "ProviderConfig.example.org"), Guarding{})
 
-	next := before.Resumed(now, true)
+	pass := Pass{First: before, Last: before}
+	next := pass.resumed(now, true)
 	if len(next.Steps) != 1 || next.Steps[0].ID.Kind != "ProviderConfig" || !next.Steps[0].Writes() {
 		t.Errorf("only what waited is carried out later: %+v", next.Steps)
 	}
-	after := before.Replaced(next)
+	after := before.replaced(next)
 	if len(after.Steps) != len(before.Steps) || after.Coming(nil) {
 		t.Errorf("nothing waits any more, and nothing is forgotten: %+v", after.Steps)
 	}
 
 	// The package is there, and the API server not yet aware of the kind.
 	unaware, _ := steps(t, want, seenWith(ready), Guarding{})
-	if next := before.Resumed(unaware, true); len(next.Steps) != 0 {
+	if next := pass.resumed(unaware, true); len(next.Steps) != 0 {
 		t.Errorf("a kind that was awaited may be served a moment later: %+v", next.Steps)
 	}
-	if next := before.Resumed(unaware, false); len(next.Steps) != 1 || next.Steps[0].Err == nil {
+	if next := pass.resumed(unaware, false); len(next.Steps) != 1 || next.Steps[0].Err == nil {
 		t.Errorf("but not for ever: %+v", next.Steps)
 	}
 
@@ -257,7 +258,7 @@ func TestResumed(t *testing.T) {
 	if before.Coming(late) {
 		t.Error("what is late is not waited for again")
 	}
-	for _, s := range before.Overdue("5m", late).Steps {
+	for _, s := range before.overdue("5m", late).Steps {
 		if (s.Err != nil) != late[s.ID] {
 			t.Errorf("what did not come in time has failed, and nothing else: %+v", s)
 		}

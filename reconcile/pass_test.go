@@ -123,10 +123,10 @@ metadata: {name: config}
 				place := tc.place
 				place.began = time.Now()
 				r := Reconciler{Observer: &place, Applier: &place, Options: render.Options{Owner: render.OwnerCrossplane}}
-				pass := Pass{Late: map[manifest.ID]bool{}, Render: func(ctx context.Context) (render.Desired, error) {
+				task := Task{Render: func(ctx context.Context) (render.Desired, error) {
 					return r.render(ctx, render.Input{Files: files, Revision: "a"})
 				}}
-				said, err := r.Bring(t.Context(), pass)
+				said, pass, err := r.Carry(t.Context(), task)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -147,7 +147,8 @@ metadata: {name: config}
 					return
 				}
 				again := time.Now()
-				if _, err := r.Bring(t.Context(), pass); err != nil || time.Since(again) > time.Second {
+				task.Waits = pass.Waits
+				if _, _, err := r.Carry(t.Context(), task); err != nil || time.Since(again) > time.Second {
 					t.Errorf("what is late is not waited for in every pass: %s, %v", time.Since(again), err)
 				}
 			})

@@ -1,0 +1,131 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	attempts    = 3 // times that a pass plans its first round because another writer was faster
+	firstLook   = 250 * time.Millisecond
+	mostLook    = 5 * time.Second
+	afterWrites = 125 * time.Millisecond // what was written now may bring the next
+)
+
+// A Task is one commit to reconcile.
+type Task struct {
+	// Render renders the commit. It is called for every round: packages may have brought definitions.
+	Render func(context.Context) (render.Desired, error)
+	Before func(plan.Plan) // hears of every first plan before it is carried out; may be nil
+	Waits  plan.Waits      // of the pass before, over the same commit
+	Once   bool            // a pass that only looks does not wait
+}
+
+// Carry makes one pass over a commit: after it the cluster holds what the commit wants, as far as guards
+// and the API server allow. Where another tool applies, it only looks. The report is whole also where an
+// error is returned. Waits are for the next pass.
+func (r Reconciler) Carry(ctx context.Context, of Task) (report.Report, plan.Pass, error) {
+	revision := ""
+	look := func(ctx context.Context, _ plan.Pass) (plan.Plan, error) {
+		want, err := of.Render(ctx)
+		revision = cmp.Or(want.Revision, revision)
+		if err != nil {
+			return plan.Plan{}, err
+		}
+		return r.Plan(ctx, want, r.Observer)
+	}
+	pass, err := r.goRound(ctx, plan.Pass{Waits: of.Waits}, rounds{look: look, before: of.Before, once: of.Once})
+	return r.report(pass, revision, err), pass, err
+}
+
+// report returns the report of a pass.
+func (r Reconciler) report(pass plan.Pass, revision string, err error) report.Report {
+	if err != nil && !pass.Started() {
+		return report.Failed(r.Sync, revision, err)
+	}
+	said := report.New(pass.Plan(), pass.Outcomes(), true)
+	if err != nil {
+		said.Stop(err)
+	}
+	return said
+}
+
+// rounds are what differs between the passes of a Reconciler.
+type rounds struct {
+	look   func(context.Context, plan.Pass) (plan.Plan, error) // makes the newest plan
+	before func(plan.Plan)
+	once   bool
+}
+
+// goRound goes round by round until there is nothing left to do: observe, Compute, Next, Apply, After.
+func (r Reconciler) goRound(ctx context.Context, pass plan.Pass, how rounds) (plan.Pass, error) {
+	times := plan.Times{
+		Began: metav1.Now(),
+		Limit: metav1.Duration{Duration: cmp.Or(r.Timeout, 5*time.Minute)},
+		Grace: metav1.Duration{Duration: r.grace()},
+	}
+	moved := 0
+	for wait := firstLook; ; wait = min(2*wait, mostLook) {
+		now, err := how.look(ctx, pass)
+		if err != nil {
+			return pass, err
+		}
+		times.Now = metav1.Now()
+		d := plan.Next(pass, now, times)
+		if d.Why == plan.Begins && how.before != nil {
+			how.before(d.Send)
+		}
+		var done []plan.Outcome
+		if d.Sends() {
+			done, err = r.Applier.Apply(ctx, d.Send)
+		}
+		pass = pass.After(d, done, err)
+		switch {
+		case errors.Is(err, plan.ErrMoved) && d.Why == plan.Migrates:
+			continue
+		case errors.Is(err, plan.ErrMoved) && !pass.Begun():
+			if moved++; moved == attempts {
+				return pass, err
+			}
+			continue
+		case errors.Is(err, plan.ErrMoved): // look again
+		case err != nil:
+			return pass, err
+		case d.Why == plan.Migrates:
+			continue
+		case d.Why == plan.Begins && r.NoWait:
+			return pass, nil
+		case d.Until != plan.Again || how.once || r.NoWait && now.Looks:
+			return pass.End(d), nil
+		case d.Send.Writes():
+			wait = afterWrites
+		}
+		if soon := pass.Soon().Duration; now.Looks && soon > 0 {
+			wait = min(wait, soon)
+		}
+		if left := time.Until(times.Began.Add(times.Limit.Duration)); left > 0 {
+			wait = min(wait, left)
+		}
+		if err := pause(ctx, wait); err != nil {
+			return pass, err
+		}
+	}
+}
+
+// pause waits for a while. The error is that ctx ended first.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,476 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A Pass goes round by round: observe, Compute, Next, Apply, After. It keeps the first plan, the newest
+// account of it and the outcomes, and no round in between: five minutes of waiting are sixty plans.
+// The zero Pass has not begun. A Pass never changes: After and End return another one.
+type Pass struct {
+	First Plan                    // all that the pass may carry out: what it showed before its first write
+	Last  Plan                    // First, each step as it was carried out or as the newest round found it
+	Done  map[manifest.ID]Outcome // the newest outcome of each step that was sent
+	Waits Waits                   // since when things are pending
+
+	sent      map[manifest.ID]Step // the steps of the outcomes
+	started   bool                 // a plan was shown
+	begun     bool                 // the first round was sent, and the inventory had not moved
+	migrated  bool                 // managed fields were migrated, as far as that is possible
+	migration []manifest.Finding   // on that
+	at        Times                // of the newest round
+	waiting   int                  // steps of the newest plan
+	stirred   metav1.Time          // when the cluster was last seen to change
+	failures  int                  // rounds of an ending, in a row, in which a step failed
+}
+
+// Times places a round in time. The core has no clock: its caller measures.
+type Times struct {
+	Now   metav1.Time
+	Began metav1.Time     // when the pass did
+	Limit metav1.Duration // after it, what is still pending is late
+	Grace metav1.Duration // how long something may look broken after the last change in the cluster
+}
+
+// A Decision is what a round sends, why, and what follows it.
+type Decision struct {
+	Send  Plan
+	Until Until
+	Why   Why
+
+	now     Plan // the newest plan
+	next    Plan // its part that goes on with what the pass waits with
+	at      Times
+	stirred metav1.Time
+}
+
+// Sends reports whether the round has something to carry out or to remember.
+func (d Decision) Sends() bool {
+	switch d.Why {
+	case Migrates, Begins, Resumes, Readies, Deletes:
+		return true
+	case Ends:
+		return d.now.Ends != NoEnding // the inventory goes
+	}
+	return false
+}
+
+// Until is what follows a round.
+type Until string
+
+// What follows a round.
+const (
+	Finished Until = "finished" // nothing: the pass is over
+	Again    Until = "again"    // another look, and what Next makes of it
+	Late     Until = "late"     // nothing: the time is over, and what is pending is late
+)
+
+// Why is the reason of a Decision.
+type Why string
+
+// The reasons of a Decision.
+const (
+	Migrates Why = "managed fields have to be migrated before anything is applied"
+	Begins   Why = "the first round sends the whole plan"
+	Resumes  Why = "what was waited for is there"
+	Awaits   Why = "something is pending"
+	Settles  Why = "something looks broken, and may not be in a moment"
+	Readies  Why = "something that was applied is not ready"
+	Ends     Why = "nothing is pending"
+	TimeIsUp Why = "something is pending, and the time is over"
+	Deletes  Why = "the foremost tier can be deleted"
+	Going    Why = "the foremost tier is being deleted"
+	Stuck    Why = "what is left does not go"
+)
+
+// mostFailures bounds how often an ending sends a tier again in which a step failed.
+const mostFailures = 3
+
+// Next decides what a round does, given the newest plan.
+//
+//	the pass      | the newest plan                    | why      | sends             | until
+//	--------------+------------------------------------+----------+-------------------+------------------
+//	only looks    | pending, and not late              | Awaits   |                   | Again
+//	              | else                               | Ends     |                   | Finished
+//	has not begun | managed fields have to be migrated | Migrates | their migration   | Again
+//	              | else                               | Begins   | the whole plan    | Again or Finished
+//	has begun     | what waited can be done            | Resumes  | that              | Again
+//	              | something is not ready             | Readies  | a wait for that   | Finished
+//	              | nothing is pending or broken       | Ends     |                   | Finished
+//	              | the time is over                   | TimeIsUp |                   | Late
+//	              | pending, and not late              | Awaits   |                   | Again
+//	              | broken, and the grace is not over  | Settles  |                   | Again
+//	ends the sync | see ending                         |          |                   |
+func Next(p Pass, now Plan, t Times) Decision {
+	d := Decision{Send: now.none(), Until: Again, now: now, at: t, stirred: p.stirred}
+	switch {
+	case now.Looks:
+		if d.Why = Awaits; !now.pends(p.Waits.noted(now, t).late(t)) {
+			d.Why, d.Until = Ends, Finished
+		}
+	case now.Ends != NoEnding:
+		return p.ending(d)
+	case p.begun:
+		return p.later(d)
+	case now.Migration().Writes() && !p.migrated:
+		d.Send, d.Why = now.Migration(), Migrates
+	default:
+		d.Send, d.Why = now, Begins
+		late := p.Waits.noted(now, t).late(t)
+		if now.Writes() && !now.Coming(nil) && len(now.Checks) == 0 || !now.Writes() && !now.Coming(late) && !now.pends(late) {
+			d.Until = Finished
+		}
+	}
+	return d
+}
+
+// later decides on a round after the first one. It sends only what the first plan showed: what waited in
+// it, and the next phase of a definition that it takes back.
+func (p Pass) later(d Decision) Decision {
+	if p.stirred.IsZero() || !reflect.DeepEqual(p.Last.Checks, d.now.Checks) || p.waiting != d.now.Waiting() {
+		d.stirred = d.at.Now
+	}
+	patient := d.at.Now.Sub(d.stirred.Time) < d.at.Grace.Duration
+	d.next = p.resumed(d.now, patient)
+	shown := p.Last.refreshed(d.now).replaced(d.next).stranded(p.outcomes())
+	late := p.Waits.noted(shown, d.at).late(d.at)
+	pending := shown.Coming(late) || shown.pends(late)
+	unready := p.unready()
+	switch {
+	case d.next.Writes():
+		d.Send, d.Why = d.next, Resumes
+	case !pending && !(shown.Are(Broken) && patient) && len(unready) > 0:
+		d.Send = d.now.Select(func(s Step) bool { return s.Unready && unready[s.ID] })
+		d.Why, d.Until = Readies, Finished
+	case !pending && !(shown.Are(Broken) && patient):
+		d.Why, d.Until = Ends, Finished
+	case d.at.Now.Sub(d.at.Began.Time) >= d.at.Limit.Duration:
+		d.Why, d.Until = TimeIsUp, Late
+	case pending:
+		d.Why = Awaits
+	default:
+		d.Why = Settles
+	}
+	return d
+}
+
+// ending decides on a round of a pass that ends the sync. It goes tier by tier, in reverse: what a tier
+// needs to go away is in the tiers after it, so each is gone before the next begins, and what is held
+// holds those after it too.
+//
+//	the foremost tier                                 | why      | sends    | until
+//	--------------------------------------------------+----------+----------+---------
+//	there is none: nothing is owned any more          | Ends     | the plan | Finished
+//	is being deleted, and the time is over            | TimeIsUp |          | Late
+//	has a step that was not sent yet                  | Deletes  | the tier | Again
+//	is being deleted                                  | Going    |          | Again
+//	failed fewer than three times in a row            | Deletes  | the tier | Again
+//	is held by what may go with what went before it   | Settles  |          | Again
+//	else                                              | Stuck    |          | Finished
+func (p Pass) ending(d Decision) Decision {
+	tier := d.now.foremost()
+	if p.stirred.IsZero() || !slices.Equal(p.Last.ids(), d.now.ids()) {
+		d.stirred = d.at.Now
+	}
+	since := d.at.Now.Sub(d.stirred.Time)
+	has := func(like func(Step) bool) bool { return slices.ContainsFunc(tier.Steps, like) }
+	switch {
+	case len(d.now.Steps) == 0:
+		d.Send, d.Why, d.Until = d.now, Ends, Finished
+	case has(p.goes) && since >= d.at.Limit.Duration:
+		d.Why, d.Until = TimeIsUp, Late
+	case has(func(s Step) bool { return s.Writes() && !p.tried(s) }):
+		d.Send, d.Why = tier, Deletes
+	case has(p.goes):
+		d.Why = Going
+	case has(Step.Writes) && p.failures < mostFailures:
+		d.Send, d.Why = tier, Deletes
+	case !has(Step.Writes) && has(Step.MayClear) && len(p.Done) > 0 && since <= d.at.Grace.Duration:
+		d.Why = Settles
+	default:
+		d.Why, d.Until = Stuck, Finished
+	}
+	return d
+}
+
+// tried reports whether this pass sent a step to the object that is there.
+func (p Pass) tried(s Step) bool {
+	o, did := p.Done[s.ID]
+	return did && (o.Err != nil || p.goes(s))
+}
+
+// goes reports whether an object is being deleted, by this pass or by another writer.
+func (p Pass) goes(s Step) bool {
+	o, did := p.Done[s.ID]
+	return s.Deleting || s.Action == Prune && did && o.Err == nil && p.sent[s.ID].UID == s.UID
+}
+
+// After returns the pass after a round, given the outcomes of what it sent and the error that ended it, if
+// one did. A pass that finds the inventory moved in its first round takes its next plan for the first.
+func (p Pass) After(d Decision, done []Outcome, err error) Pass {
+	before := p.outcomes()
+	if d.Why == Migrates {
+		p.migrated, p.migration = true, noteMigrated(d.Send, done)
+		return p
+	}
+	p.Done, p.sent, p.stirred = cloned(p.Done), cloned(p.sent), d.stirred
+	failed := false
+	for _, s := range d.Send.Steps {
+		if s.Writes() || s.Deleting {
+			p.sent[s.ID] = s
+		}
+	}
+	for _, o := range done {
+		p.Done[o.ID] = o
+		failed = failed || o.Err != nil
+	}
+	switch {
+	case d.now.Looks || d.now.Ends != NoEnding:
+		p.Last = d.now
+		if !p.begun {
+			p.First = d.now
+		}
+	case !p.begun:
+		p.First = d.now.continued(p.Last, before)
+		p.First.Notes = slices.Concat(p.First.Notes, p.migration)
+		p.Last = p.First.stranded(p.outcomes())
+	case err != nil: // what was written before the error was written
+		p.Last = p.Last.refreshed(d.now).replaced(d.next.carried(done))
+	default:
+		p.Last = p.Last.refreshed(d.now).replaced(d.next).stranded(p.outcomes())
+	}
+	if p.failures++; !failed {
+		p.failures = 0
+	}
+	p.started, p.begun = true, p.begun || !errors.Is(err, ErrMoved)
+	p.Waits, p.at, p.waiting = p.Waits.noted(p.Last, d.at), d.at, d.now.Waiting()
+	return p
+}
+
+// Started reports whether the pass has a plan that it shows.
+func (p Pass) Started() bool { return p.started }
+
+// Begun reports whether the first round was sent, so that a later one goes on with it.
+func (p Pass) Begun() bool { return p.begun }
+
+// End returns the pass at its end. Where the time is over, all that is pending is late from now on, until
+// it is pending no more.
+func (p Pass) End(d Decision) Pass {
+	if d.Until == Late && p.Last.Ends != NoEnding {
+		p.Done = cloned(p.Done)
+		for _, s := range p.Last.foremost().Steps {
+			if p.goes(s) {
+				p.Done[s.ID] = Outcome{ID: s.ID, Action: Prune, Err: fmt.Errorf("not gone after %s: %s", d.at.Limit.Duration, s.Reason)}
+			}
+		}
+		return p
+	}
+	if d.Until == Late {
+		p.Waits = p.Waits.over(p.Last)
+	}
+	p.Last = p.Last.overdue(d.at.Limit.Duration.String(), p.Waits.late(d.at))
+	return p
+}
+
+// outcomes returns the newest outcome of each step that was sent, in the order of their identities.
+func (p Pass) outcomes() []Outcome {
+	return slices.SortedFunc(maps.Values(p.Done), func(a, b Outcome) int { return a.ID.Compare(b.ID) })
+}
+
+// unready returns what was applied and is not known to be ready.
+func (p Pass) unready() map[manifest.ID]bool {
+	ids := map[manifest.ID]bool{}
+	for id, o := range p.Done {
+		if o.Unknown && o.Err == nil {
+			ids[id] = true
+		}
+	}
+	return ids
+}
+
+// resumed returns what of a newer plan goes on with the steps that this pass waits with. A kind may be
+// served a moment after what brings it was done, and a label be taken off after the Usage went: a patient
+// pass goes on waiting then. What failed to be taken back is tried again by the next pass.
+func (p Pass) resumed(now Plan, patient bool) Plan {
+	waited, takesBack := map[manifest.ID]bool{}, map[string]bool{}
+	for _, s := range p.Last.Steps {
+		waited[s.ID] = s.Waiting()
+	}
+	for _, s := range p.First.Steps {
+		takesBack[s.ID.Name] = takesBack[s.ID.Name] || s.TakesBack
+	}
+	for name := range p.First.back {
+		takesBack[name] = true
+	}
+	return now.Select(func(s Step) bool {
+		if s.TakesBack {
+			return p.Done[s.ID].Err == nil && (takesBack[s.ID.Name] || s.ID == ProviderRevision(s.ID.Name) && len(takesBack) > 0)
+		}
+		return waited[s.ID] && !(patient && (errors.Is(s.Err, ErrUnserved) || s.Guard == guardProtected && s.MayClear()))
+	})
+}
+
+// cloned returns a copy that can be written to.
+func cloned[K comparable, V any](m map[K]V) map[K]V {
+	if m == nil {
+		return map[K]V{}
+	}
+	return maps.Clone(m)
+}
+
+// Plan returns the plan as the pass carried it out, for its report.
+func (p Pass) Plan() Plan {
+	if p.Last.Ends == NoEnding {
+		return p.Last
+	}
+	return p.account()
+}
+
+// account returns the first plan of an ending with what was done of it, and of what is left the newest.
+func (p Pass) account() Plan {
+	left := make(map[manifest.ID]Step, len(p.Last.Steps))
+	for _, s := range p.Last.Steps {
+		left[s.ID] = s
+	}
+	all := p.Last
+	all.Notes, all.Steps = p.First.Notes, nil
+	for _, s := range p.First.Steps {
+		sent, did := p.sent[s.ID]
+		newer, stays := left[s.ID]
+		switch {
+		case did && (!stays || p.Done[s.ID].Err != nil):
+			s = sent
+		case stays:
+			s = newer
+		case s.Action == Hold: // it went with something else
+			s.Action, s.Would, s.Guard, s.Reason = Prune, "", "", ""
+		}
+		s.Deleting = false
+		all.Steps = append(all.Steps, s)
+	}
+	return all
+}
+
+// Outcomes returns the outcomes of the steps of Plan. What an ending found gone was deleted.
+func (p Pass) Outcomes() []Outcome {
+	if p.Last.Ends == NoEnding {
+		return p.outcomes()
+	}
+	p.Done = cloned(p.Done)
+	left := make(map[manifest.ID]bool, len(p.Last.Steps))
+	for _, s := range p.Last.Steps {
+		left[s.ID] = true
+	}
+	for _, s := range p.account().Steps {
+		if _, known := p.Done[s.ID]; !known && !left[s.ID] {
+			p.Done[s.ID] = Outcome{ID: s.ID, Action: s.Action}
+		}
+	}
+	return p.outcomes()
+}
+
+// Waits remembers, from one pass over a commit to the next, since when things are pending. What became late
+// stays late until it is pending no more: a pass does not wait for it again.
+type Waits struct {
+	revision string
+	since    map[manifest.ID]metav1.Time // zero: it is late
+}
+
+// noted returns the memory after a look.
+func (w Waits) noted(p Plan, t Times) Waits {
+	next := Waits{p.Want.Revision, map[manifest.ID]metav1.Time{}}
+	for id := range p.pending() {
+		next.since[id] = t.Now
+		if since, waited := w.since[id]; waited && w.revision == next.revision {
+			next.since[id] = since
+		}
+	}
+	return next
+}
+
+// over returns the memory in which everything that is pending is late.
+func (w Waits) over(p Plan) Waits {
+	next := Waits{p.Want.Revision, map[manifest.ID]metav1.Time{}}
+	for id := range p.pending() {
+		next.since[id] = metav1.Time{}
+	}
+	return next
+}
+
+// late returns what is pending for too long.
+func (w Waits) late(t Times) map[manifest.ID]bool {
+	late := make(map[manifest.ID]bool, len(w.since))
+	for id, since := range w.since {
+		late[id] = since.IsZero() || t.Now.Sub(since.Time) >= t.Limit.Duration
+	}
+	return late
+}
+
+// Soon returns how long it takes until there may be more to say of what is pending: the longer it took, the
+// less it matters. Zero means that nothing is pending.
+func (p Pass) Soon() metav1.Duration {
+	var soon metav1.Duration
+	w, t := p.Waits, p.at
+	late := w.late(t)
+	for id, since := range w.since {
+		if late[id] {
+			continue
+		}
+		passed := t.Now.Sub(since.Time)
+		next := min(max(soonest, passed/4), t.Limit.Duration-passed)
+		if soon.Duration == 0 || next < soon.Duration {
+			soon.Duration = next
+		}
+	}
+	return soon
+}
+
+// soonest is how long after one look another comes while something is pending: two seconds.
+const soonest = 2_000_000_000
+
+// pending returns what is pending: checks, and steps that wait.
+func (p Plan) pending() map[manifest.ID]bool {
+	ids := map[manifest.ID]bool{}
+	for _, c := range p.Checks {
+		if c.State == Pending {
+			ids[c.ID] = true
+		}
+	}
+	for _, s := range p.Steps {
+		if s.Waiting() {
+			ids[s.ID] = true
+		}
+	}
+	return ids
+}
+
+// pends reports whether a check is pending that is not late.
+func (p Plan) pends(late map[manifest.ID]bool) bool {
+	return slices.ContainsFunc(p.Checks, func(c Check) bool { return c.State == Pending && !late[c.ID] })
+}
+
+// Select returns the plan with those of its steps that keep returns true for.
+func (p Plan) Select(keep func(Step) bool) Plan {
+	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return !keep(s) })
+	return p
+}
+
+// none returns a plan that carries out nothing and remembers nothing.
+func (p Plan) none() Plan { return Plan{Sync: p.Sync, Want: p.Want, Looks: p.Looks} }
+
+// ids returns the identities of the steps, in their order.
+func (p Plan) ids() []manifest.ID {
+	ids := make([]manifest.ID, len(p.Steps))
+	for i, s := range p.Steps {
+		ids[i] = s.ID
+	}
+	return ids
+}

@@ -1,0 +1,232 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+)
+
+var begun = metav1.Unix(1_000_000, 0)
+
+// at is a round some time after the pass began. Its limit is a minute, its grace ten seconds.
+func at(after time.Duration) Times {
+	return Times{
+		Now: metav1.NewTime(begun.Add(after)), Began: begun,
+		Limit: metav1.Duration{Duration: time.Minute}, Grace: metav1.Duration{Duration: 10 * time.Second},
+	}
+}
+
+func obj(name string) manifest.ID { return manifest.ID{Kind: "ConfigMap", Namespace: "d", Name: name} }
+
+func checksOn(state CheckState, names ...string) (checks []Check) {
+	for _, name := range names {
+		checks = append(checks, Check{ID: obj(name), State: state, Reason: "why"})
+	}
+	return checks
+}
+
+// What is pending is late once its time is over, which begins again with every commit.
+func TestWaits(t *testing.T) {
+	var pass Pass
+	for _, look := range []struct {
+		reason   string
+		at       time.Duration
+		revision string
+		checks   []Check
+		late     []string
+		soon     time.Duration
+	}{
+		{"At first nothing is late, and it may be done in a moment.", 0, "a", checksOn(Pending, "x"), nil, 2 * time.Second},
+		{"The longer it takes, the less often it is looked at.", 40 * time.Second, "a", checksOn(Pending, "x"), nil, 10 * time.Second},
+		{"Every one has its own time; what is new is looked at first.", 50 * time.Second, "a", checksOn(Pending, "x", "y"), nil, 2 * time.Second},
+		{"When the time is over is no look too late.", 59 * time.Second, "a", checksOn(Pending, "x", "y"), nil, time.Second},
+		{"Then it is late, and the other is not.", time.Minute, "a", checksOn(Pending, "x", "y"), []string{"x"}, 2500 * time.Millisecond},
+		{"It stays late.", 2 * time.Minute, "a", checksOn(Pending, "x"), []string{"x"}, 0},
+		{"A new commit gives it new time.", 3 * time.Minute, "b", checksOn(Pending, "x"), nil, 2 * time.Second},
+		{"What holds has no time to keep.", 4 * time.Minute, "b", nil, nil, 0},
+		{"And begins anew.", 5 * time.Minute, "b", checksOn(Pending, "x"), nil, 2 * time.Second},
+		{"What is broken by itself is not waited for.", 6 * time.Minute, "b", checksOn(Broken, "z"), []string{"z"}, 0},
+	} {
+		d := Next(pass, Plan{Want: render.Desired{Revision: look.revision}, Checks: look.checks, Looks: true}, at(look.at))
+		pass = pass.After(d, nil, nil)
+		var late []string
+		for _, c := range pass.End(d).Last.Checks {
+			if c.State == Broken {
+				late = append(late, c.ID.Name)
+			}
+		}
+		soon := pass.Soon().Duration
+		if diff := cmp.Diff(look.late, late); diff != "" || soon != look.soon {
+			t.Errorf("%s\nlate (-want +got):\n%s\nagain in %s, want %s", look.reason, diff, soon, look.soon)
+		}
+		if again := d.Until == Again; again != (soon > 0) || d.Sends() {
+			t.Errorf("%s\n%s, %s", look.reason, d.Why, d.Until)
+		}
+	}
+}
+
+// Every row of the comments on Next and on ending.
+func TestNext(t *testing.T) {
+	create := Step{ID: obj("a"), Action: Create}
+	waits := Step{ID: obj("w"), Action: Create, Waits: "the Provider toy", awaits: []manifest.ID{obj("toy")}}
+	ready := Step{ID: obj("w"), Action: Create}
+	migrates := Step{ID: obj("m"), Action: Update, Migrates: []string{"v1beta1"}}
+	unready := Step{ID: obj("a"), Action: Keep, Unready: true}
+	prune := Step{ID: obj("a"), Action: Prune, UID: "u"}
+	other := Step{ID: obj("b"), Action: Prune, UID: "u"}
+	held := Step{ID: obj("a"), Action: Hold, Would: Prune, Guard: "many"}
+	clears := Step{ID: obj("a"), Action: Hold, Would: Prune, Guard: "in use"}
+	deleting := Step{ID: obj("a"), Action: Prune, UID: "u", Deleting: true}
+	of := func(steps ...Step) Plan { return Plan{Steps: steps, Version: "1"} }
+	checked := func(p Plan, state CheckState) Plan { p.Checks = checksOn(state, "toy"); return p }
+	ends := func(steps ...Step) Plan { return Plan{Steps: steps, Version: "1", Ends: Delete} }
+	looks := func(state CheckState) Plan { return Plan{Looks: true, Checks: checksOn(state, "toy")} }
+	ok := func(s Step) []Outcome { return []Outcome{{ID: s.ID, Action: s.Action}} }
+	bad := func(s Step) []Outcome { return []Outcome{{ID: s.ID, Action: s.Action, Err: errBoom}} }
+
+	type round struct {
+		now  Plan
+		at   time.Duration
+		done []Outcome
+		err  error
+	}
+	cases := map[string]struct {
+		reason string
+		before []round
+		now    Plan
+		at     time.Duration
+		why    Why
+		sends  []string
+		until  Until
+	}{
+		"Looks":        {"Another tool applies: nothing is sent.", nil, looks(Pending), 0, Awaits, nil, Again},
+		"LooksLate":    {"And it is not waited for without end.", []round{{now: looks(Pending)}}, looks(Pending), time.Minute, Ends, nil, Finished},
+		"LooksHeld":    {"What holds is not waited for.", nil, looks(Holds), 0, Ends, nil, Finished},
+		"First":        {"A plan that nothing has to be waited for in is one round.", nil, of(create), 0, Begins, []string{"a"}, Finished},
+		"FirstChecked": {"What Crossplane makes of a write is looked at.", nil, checked(of(create), Holds), 0, Begins, []string{"a"}, Again},
+		"NothingToDo":  {"Without a write there is nothing to look at again.", nil, checked(of(), Holds), 0, Begins, nil, Finished},
+		"StillPending": {"Unless something is pending.", nil, checked(of(), Pending), 0, Begins, nil, Again},
+		"FirstWaits":   {"What waits is another round's.", nil, of(create, waits), 0, Begins, []string{"a", "w"}, Again},
+		"Migrates":     {"Nothing can be applied before managed fields are migrated.", nil, of(create, migrates), 0, Migrates, []string{"m"}, Again},
+		"MigratesOnce": {"Where that fails, the object fails, and not the pass.", []round{{now: of(migrates), done: bad(migrates)}}, of(create, migrates), 0, Begins, []string{"a", "m"}, Finished},
+		"Moved":        {"An inventory that moved leaves the pass where it was.", []round{{now: of(create), err: ErrMoved}}, of(create), 0, Begins, []string{"a"}, Finished},
+		"Resumes": {
+			"Only what waited is sent later.", []round{{now: of(create, waits), done: ok(create)}},
+			of(Step{ID: obj("a"), Action: Update}, Step{ID: obj("new"), Action: Create}, ready), time.Second, Resumes, []string{"w"}, Again,
+		},
+		"Awaits":   {"While it waits, nothing is sent.", []round{{now: of(create, waits), done: ok(create)}}, of(waits), time.Second, Awaits, nil, Again},
+		"Settles":  {"Crossplane tries again what went wrong.", []round{{now: checked(of(create), Pending), done: ok(create)}}, checked(of(), Broken), time.Second, Settles, nil, Again},
+		"Broken":   {"But not without end.", []round{{now: checked(of(create), Pending), done: ok(create)}, {now: checked(of(), Broken), at: time.Second}}, checked(of(), Broken), 12 * time.Second, Ends, nil, Finished},
+		"TimeIsUp": {"Nor is anything else waited for without end.", []round{{now: of(create, waits), done: ok(create)}}, of(waits), time.Minute, Ends, nil, Finished},
+		"LateForItself": {
+			"What began to be pending later than the pass has no more time than the pass.",
+			[]round{{now: of(create, waits), done: ok(create)}, {now: checked(of(waits), Pending), at: 50 * time.Second}},
+			checked(of(waits), Pending), time.Minute, TimeIsUp, nil, Late,
+		},
+		"Readies": {"What was applied while something else waited is waited for last.", []round{{now: of(create, waits), done: []Outcome{{ID: obj("a"), Unknown: true}}}}, of(unready, Step{ID: obj("w"), Action: Keep}), time.Second, Readies, []string{"a"}, Finished},
+
+		"Tier":         {"An ending deletes what it can.", nil, ends(prune, other), 0, Deletes, []string{"a", "b"}, Again},
+		"Going":        {"And waits until that is gone.", []round{{now: ends(prune), done: ok(prune)}}, ends(deleting), time.Second, Going, nil, Again},
+		"GoingAnyway":  {"Also where another writer deleted it.", nil, ends(deleting), 0, Going, nil, Again},
+		"GoesTooLong":  {"But not without end.", []round{{now: ends(prune), done: ok(prune)}}, ends(deleting), time.Minute, TimeIsUp, nil, Late},
+		"SomethingNew": {"What was not sent yet is sent at once.", []round{{now: ends(prune), done: ok(prune)}}, ends(deleting, other), time.Second, Deletes, []string{"a", "b"}, Again},
+		"Fails":        {"What fails is tried again.", []round{{now: ends(prune), done: bad(prune)}}, ends(prune), time.Second, Deletes, []string{"a"}, Again},
+		"FailsThrice":  {"But not without end.", slices.Repeat([]round{{now: ends(prune), done: bad(prune)}}, 3), ends(prune), time.Second, Stuck, nil, Finished},
+		"Held":         {"What is held ends the ending.", nil, ends(held), 0, Stuck, nil, Finished},
+		"Clears":       {"Unless what held it goes away by itself.", []round{{now: ends(other, clears), done: ok(other)}}, ends(clears), time.Second, Settles, nil, Again},
+		"ClearsLate":   {"Which it does soon, or not at all.", []round{{now: ends(other, clears), done: ok(other)}, {now: ends(clears), at: time.Second}}, ends(clears), 12 * time.Second, Stuck, nil, Finished},
+		"AllGone":      {"Once nothing is owned, the inventory goes.", []round{{now: ends(prune), done: ok(prune)}}, ends(), time.Second, Ends, nil, Finished},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var pass Pass
+			for _, r := range tc.before {
+				pass = pass.After(Next(pass, r.now, at(r.at)), r.done, r.err)
+			}
+			d := Next(pass, tc.now, at(tc.at))
+			var sends []string
+			for _, s := range d.Send.Steps {
+				sends = append(sends, s.ID.Name)
+			}
+			if diff := cmp.Diff(tc.sends, sends); diff != "" || d.Why != tc.why || d.Until != tc.until {
+				t.Errorf("%s\n%q, %s; want %q, %s\nsends (-want +got):\n%s", tc.reason, d.Why, d.Until, tc.why, tc.until, diff)
+			}
+		})
+	}
+}
+
+// Whatever later looks find, a pass writes only what its first plan showed, and loses no outcome.
+func TestPassKeepsItsPromise(t *testing.T) {
+	for seed := range uint64(3000) {
+		next := rand.New(rand.NewPCG(seed, seed)).IntN //nolint:gosec // the same plans in every run
+		some := func() Plan {
+			p := Plan{Version: "1"}
+			for i := range 4 {
+				s := Step{ID: obj(fmt.Sprint("o", i)), UID: types.UID(fmt.Sprint(next(2)))}
+				s.Action = []Action{Create, Update, Keep, Prune, Hold}[next(5)]
+				if next(3) == 0 {
+					s.Waits = "something"
+				}
+				s.TakesBack = next(5) == 0
+				if next(6) == 0 {
+					s.Err = ErrUnserved
+				}
+				if next(4) > 0 {
+					p.Steps = append(p.Steps, s)
+				}
+			}
+			p.Checks = checksOn([]CheckState{Pending, Holds, Broken}[next(3)], "toy")
+			return p
+		}
+		var pass Pass
+		after := time.Duration(0)
+		for range 12 {
+			begun := pass.Begun()
+			d := Next(pass, some(), at(after))
+			for _, s := range d.Send.Steps {
+				first := slices.IndexFunc(pass.First.Steps, func(f Step) bool { return f.ID == s.ID })
+				if begun && s.Writes() && (first < 0 || !pass.First.Steps[first].Waiting() && !pass.First.Steps[first].TakesBack && !s.TakesBack) {
+					t.Fatalf("seed %d: %s %s is written, and the first plan did not show it: %+v", seed, s.Action, s.ID, pass.First.Steps)
+				}
+			}
+			var done []Outcome
+			for _, s := range d.Send.Steps {
+				if s.Writes() && next(4) > 0 {
+					o := Outcome{ID: s.ID, Action: s.Action, Unknown: next(5) == 0}
+					if next(4) == 0 {
+						o.Err = errors.New("boom")
+					}
+					done = append(done, o)
+				}
+			}
+			var err error
+			if next(6) == 0 {
+				err = ErrMoved
+			}
+			before := fmt.Sprintf("%+v", pass.Last.Steps)
+			followed := pass.After(d, done, err)
+			if now := fmt.Sprintf("%+v", pass.Last.Steps); now != before {
+				t.Fatalf("seed %d: After changed the pass that it was called on:\n%s\n%s", seed, before, now)
+			}
+			for _, o := range done {
+				if _, known := followed.Done[o.ID]; !known && d.Why != Migrates {
+					t.Fatalf("seed %d: the outcome of %s is lost", seed, o.ID)
+				}
+			}
+			if d.Until != Again && followed.Begun() {
+				break
+			}
+			pass, after = followed, after+time.Duration(next(20))*time.Second
+		}
+	}
+}
