@@ -87,6 +87,9 @@ func (r Reconciler) goRound(ctx context.Context, pass plan.Pass, how rounds) (pl
 		if d.Sends() {
 			done, err = r.Applier.Apply(ctx, d.Send)
 		}
+		if !pass.Begun() {
+			times.Began = metav1.Now()
+		}
 		pass = pass.After(d, done, err)
 		switch {
 		case errors.Is(err, plan.ErrMoved) && d.Why == plan.Migrates:

@@ -35,7 +35,7 @@ type Pass struct {
 // Times places a round in time. The core has no clock: its caller measures.
 type Times struct {
 	Now   metav1.Time
-	Began metav1.Time     // when the pass did
+	Began metav1.Time     // when the first round was sent
 	Limit metav1.Duration // after it, what is still pending is late
 	Grace metav1.Duration // how long something may look broken after the last change in the cluster
 }
@@ -55,10 +55,10 @@ type Decision struct {
 // Sends reports whether the round has something to carry out or to remember.
 func (d Decision) Sends() bool {
 	switch d.Why {
-	case Migrates, Begins, Resumes, Readies, Deletes:
+	case Migrates, Begins, Resumes, Deletes:
 		return true
-	case Ends:
-		return d.now.Ends != NoEnding // the inventory goes
+	case Ends, TimeIsUp:
+		return len(d.Send.Steps) > 0 || d.Send.Ends != NoEnding // then the inventory goes
 	}
 	return false
 }
@@ -83,7 +83,6 @@ const (
 	Resumes  Why = "what was waited for is there"
 	Awaits   Why = "something is pending"
 	Settles  Why = "something looks broken, and may not be in a moment"
-	Readies  Why = "something that was applied is not ready"
 	Ends     Why = "nothing is pending"
 	TimeIsUp Why = "something is pending, and the time is over"
 	Deletes  Why = "the foremost tier can be deleted"
@@ -103,9 +102,8 @@ const mostFailures = 3
 //	has not begun | managed fields have to be migrated | Migrates | their migration   | Again
 //	              | else                               | Begins   | the whole plan    | Again or Finished
 //	has begun     | what waited can be done            | Resumes  | that              | Again
-//	              | something is not ready             | Readies  | a wait for that   | Finished
-//	              | nothing is pending or broken       | Ends     |                   | Finished
-//	              | the time is over                   | TimeIsUp |                   | Late
+//	              | nothing is pending or broken       | Ends     | what is not ready | Finished
+//	              | the time is over                   | TimeIsUp | what is not ready | Late
 //	              | pending, and not late              | Awaits   |                   | Again
 //	              | broken, and the grace is not over  | Settles  |                   | Again
 //	ends the sync | see ending                         |          |                   |
@@ -143,17 +141,17 @@ func (p Pass) later(d Decision) Decision {
 	shown := p.Last.refreshed(d.now).replaced(d.next).stranded(p.outcomes())
 	late := p.Waits.noted(shown, d.at).late(d.at)
 	pending := shown.Coming(late) || shown.pends(late)
-	unready := p.unready()
+	rest, unready := d.Send, p.unready()
+	if len(unready) > 0 {
+		rest = d.now.Select(func(s Step) bool { return s.Unready && unready[s.ID] })
+	}
 	switch {
 	case d.next.Writes():
 		d.Send, d.Why = d.next, Resumes
-	case !pending && !(shown.Are(Broken) && patient) && len(unready) > 0:
-		d.Send = d.now.Select(func(s Step) bool { return s.Unready && unready[s.ID] })
-		d.Why, d.Until = Readies, Finished
 	case !pending && !(shown.Are(Broken) && patient):
-		d.Why, d.Until = Ends, Finished
+		d.Send, d.Why, d.Until = rest, Ends, Finished
 	case d.at.Now.Sub(d.at.Began.Time) >= d.at.Limit.Duration:
-		d.Why, d.Until = TimeIsUp, Late
+		d.Send, d.Why, d.Until = rest, TimeIsUp, Late
 	case pending:
 		d.Why = Awaits
 	default:

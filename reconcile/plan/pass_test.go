@@ -133,7 +133,7 @@ func TestNext(t *testing.T) {
 			[]round{{now: of(create, waits), done: ok(create)}, {now: checked(of(waits), Pending), at: 50 * time.Second}},
 			checked(of(waits), Pending), time.Minute, TimeIsUp, nil, Late,
 		},
-		"Readies": {"What was applied while something else waited is waited for last.", []round{{now: of(create, waits), done: []Outcome{{ID: obj("a"), Unknown: true}}}}, of(unready, Step{ID: obj("w"), Action: Keep}), time.Second, Readies, []string{"a"}, Finished},
+		"Readies": {"What was applied while something else waited is waited for last.", []round{{now: of(create, waits), done: []Outcome{{ID: obj("a"), Unknown: true}}}}, of(unready, Step{ID: obj("w"), Action: Keep}), time.Second, Ends, []string{"a"}, Finished},
 
 		"Tier":         {"An ending deletes what it can.", nil, ends(prune, other), 0, Deletes, []string{"a", "b"}, Again},
 		"Going":        {"And waits until that is gone.", []round{{now: ends(prune), done: ok(prune)}}, ends(deleting), time.Second, Going, nil, Again},
