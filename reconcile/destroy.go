@@ -27,7 +27,8 @@ func (r Reconciler) Destroy(ctx context.Context, how plan.Ending) (report.Report
 		return r.plan(ctx, want, r.Observer, how, asks)
 	}})
 	if err == nil && len(pass.Last.Steps) > 0 {
-		if left, failed := r.plan(ctx, want, r.Observer, how, plan.Plan.Open); failed == nil {
+		var left plan.Plan
+		if left, err = r.plan(ctx, want, r.Observer, how, plan.Plan.Open); err == nil {
 			pass.Last = left // else what is not known to be gone must not be reported as deleted
 		}
 	}

@@ -379,7 +379,7 @@ func (p Pass) Outcomes() []Outcome {
 // stays late until it is pending no more: a pass does not wait for it again.
 type Waits struct {
 	revision string
-	since    map[manifest.ID]metav1.Time // zero: it is late
+	since    map[manifest.ID]metav1.Time // zero: for ever
 }
 
 // noted returns the memory after a look.
@@ -407,7 +407,7 @@ func (w Waits) over(p Plan) Waits {
 func (w Waits) late(t Times) map[manifest.ID]bool {
 	late := make(map[manifest.ID]bool, len(w.since))
 	for id, since := range w.since {
-		late[id] = since.IsZero() || t.Now.Sub(since.Time) >= t.Limit.Duration
+		late[id] = t.Now.Sub(since.Time) >= t.Limit.Duration
 	}
 	return late
 }

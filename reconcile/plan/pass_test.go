@@ -230,3 +230,41 @@ func TestPassKeepsItsPromise(t *testing.T) {
 		}
 	}
 }
+
+// What ran out of time with a pass is not waited for by the next one over the same commit.
+func TestLateStaysLate(t *testing.T) {
+	first := Plan{Steps: []Step{{ID: obj("a"), Action: Create}}, Checks: checksOn(Pending, "x")}
+	var pass Pass
+	for i, look := range []struct {
+		now   Plan
+		at    time.Duration
+		until Until
+	}{
+		{first, 0, Again},
+		{Plan{Checks: checksOn(Pending, "x", "y")}, 50 * time.Second, Again},
+		{Plan{Checks: checksOn(Pending, "x", "y")}, time.Minute, Late},
+	} {
+		d := Next(pass, look.now, at(look.at))
+		pass = pass.After(d, nil, nil)
+		if d.Until != look.until {
+			t.Fatalf("round %d: %s, %s", i, d.Why, d.Until)
+		}
+		if d.Until == Late {
+			pass = pass.End(d)
+		}
+	}
+	if d := Next(Pass{Waits: pass.Waits}, Plan{Checks: checksOn(Pending, "x", "y")}, at(61*time.Second)); d.Until != Finished {
+		t.Errorf("%s, %s", d.Why, d.Until)
+	}
+}
+
+// A definition that could not be taken back is left to the next pass: nothing changed that would let it.
+func TestFailedPhase(t *testing.T) {
+	taken := Step{ID: obj("a"), Action: Prune, TakesBack: true}
+	now := Plan{Steps: []Step{taken}, Checks: checksOn(Pending, "x")}
+	pass := Pass{}
+	pass = pass.After(Next(pass, now, at(0)), []Outcome{{ID: obj("a"), Action: Prune, Err: errBoom}}, nil)
+	if d := Next(pass, now, at(time.Second)); d.Send.Writes() {
+		t.Errorf("%s: it is sent again", d.Why)
+	}
+}
