@@ -76,6 +76,8 @@ func TestOmitted(t *testing.T) {
 		"Local":         {"the annotation asks not to apply it", map[string]string{"apps/db.yaml": text + "  annotations: {config.kubernetes.io/local-config: \"true\"}\n"}, "local configuration"},
 		"Ignored":       {"the file is listed", map[string]string{"apps/db.yaml": text, ".headgateignore": "db.yaml\n"}, "listed in .headgateignore"},
 		"IgnoredBelow":  {"the directory is listed", map[string]string{"apps/db.yaml": text, ".headgateignore": "/apps/\n"}, "listed in .headgateignore"},
+		"Capitals":      {"the extension is not that of a manifest", map[string]string{"apps/db.YAML": text}, "file name extension in capitals"},
+		"CaseOfPath":    {"the file changed the case of its name, too", map[string]string{"apps/DB.yaml": text, ".headgateignore": "DB.yaml\n"}, "listed in .headgateignore"},
 		"NotManifest":   {"the file holds something else", map[string]string{"apps/db.yaml": "a: b\n"}, "no Kubernetes manifest"},
 		"Program":       {"the file is one of a program now", map[string]string{"apps/db.yaml": "apiVersion: v1\nkind: Config\nclusters: []\n"}, "for a program"},
 		"Package":       {"the directory became a package, which does not install it", map[string]string{"apps/db.yaml": text, "apps/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: a}\n"}, "not installed from a package"},
@@ -180,6 +182,10 @@ func TestSkippedPolicy(t *testing.T) {
 		"Below":       {"the directory is listed", map[string]string{"policies/team.yaml": policy, ".headgateignore": "policies/"}, false},
 		"Encrypted":   {"SOPS took the policy for a secret", map[string]string{"policies/team.yaml": policy + "sops: {mac: x}\n"}, false},
 		"NotManifest": {"the file holds one key", map[string]string{"policies/team.yaml": "kind: Policy\n"}, false},
+		"Capitals":    {"the extension is not that of a manifest", map[string]string{"policies/team.YAML": policy}, false},
+		"Moved":       {"SOPS took the policy for a secret, and the file moved", map[string]string{"secrets/team.yaml": policy + "sops: {mac: x}\n"}, false},
+		"MovedLocal":  {"the annotation asks not to apply it, and the file moved", map[string]string{"local/team.yaml": strings.Replace(policy, "metadata:", "metadata:\n  annotations: {config.kubernetes.io/local-config: \"true\"}", 1)}, false},
+		"OtherPolicy": {"what is skipped never was in force", map[string]string{"secrets/other.yaml": strings.Replace(policy, "team", "other", 1) + "sops: {mac: x}\n"}, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -228,7 +234,7 @@ func TestPolicyFilesAreRecorded(t *testing.T) {
 		"there were too many to record":       {[]string{anywhere}, true},
 		"no policies were recorded, or exist": {nil, false},
 	} {
-		if _, found := skippedPolicy(skipped, tc.recorded); found != tc.found {
+		if _, found := skippedPolicy(skipped, Record{Policies: tc.recorded}); found != tc.found {
 			t.Errorf("%s: found %t", reason, found)
 		}
 	}

@@ -35,8 +35,11 @@ func flawOf(d *manifest.Document) string {
 	if isProgramFile(d.Origin.Path) {
 		return ""
 	}
-	flaw, err := d.Learn("almost a manifest", func() (string, error) {
+	flaw, err := d.Learn("almost a manifest, or several", func() (string, error) {
 		v, err := d.Value()
+		if all, ok := v.([]any); ok && areManifests(all) {
+			return "\nthis document is a list of manifests; make each a document, or make it a List", nil
+		}
 		m, ok := v.(map[string]any)
 		if err != nil || !ok {
 			return "", nil //nolint:nilerr // what cannot be decoded and is here does not look like a manifest
@@ -129,6 +132,11 @@ func hasAll(m map[string]any) bool {
 // isList reports whether the items of a document are manifests.
 func isList(m map[string]any) bool {
 	items, _ := m["items"].([]any)
+	return areManifests(items)
+}
+
+// areManifests reports whether the items of a list are manifests. The first decides.
+func areManifests(items []any) bool {
 	if len(items) == 0 {
 		return false
 	}

@@ -48,6 +48,8 @@ func TestRefusesAlmost(t *testing.T) {
 		"Item":             {"an item of a List", "", "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(swap("kind", "Kind")), "\n", "\n  "), "a.yaml:5: the key Kind is misspelt"},
 		"ItemsOfAList":     {"what is in the text is lost", "", "apiVersion: v1\nkind: List\nmetadata: {name: a}\nitems: x\n", "a.yaml:4: items of a List must be a list"},
 		"ListWithoutKind":  {"a List that is none loses all its items", "", "apiVersion: v1\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(secret), "\n", "\n  "), "a.yaml:3: this document has manifests as its items"},
+		"BareList":         {"what is in the list is lost", "", "- " + strings.ReplaceAll(strings.TrimSpace(secret), "\n", "\n  "), "a.yaml:1: this document is a list of manifests"},
+		"BareListJSON":     {"what is in the list is lost", "a.json", `[{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}]`, "a.json:1: this document is a list of manifests"},
 		"Pointer":          {"the issue's example", "", pointer, "a.yaml:1: cannot read: it is a Git LFS pointer"},
 		"PointerJSON":      {"of any file that is read", "a.json", pointer, "a.json:1: cannot read: it is a Git LFS pointer"},
 		"PointerPackage":   {"without its metadata a package is plain CRDs", "crossplane.yaml", pointer, "crossplane.yaml:1: cannot read: it is a Git LFS pointer"},

@@ -791,6 +791,19 @@ func TestReadRefuses(t *testing.T) {
 				"b/x.yaml:1: cannot decode",
 			},
 		},
+		"KustomizationInOtherCase": {
+			reason: "kustomize does not find it, and the files beside it would be applied as they are",
+			files: map[string]string{
+				"a/Kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\nnamePrefix: x-\n", "a/a.yaml": object("v1", "ConfigMap", "a"),
+				"b/KUSTOMIZATION.YML": "resources: [a.yaml]\n", "b/a.yaml": object("v1", "ConfigMap", "b"),
+				"c/Kustomization.yaml": object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "a"),
+				"d/Kustomization.yaml": "a: b\n",
+			},
+			want: []string{
+				"a/Kustomization.yaml: kustomize does not find a kustomization of this name; rename it to kustomization.yaml",
+				"b/KUSTOMIZATION.YML: kustomize does not find a kustomization of this name; rename it to kustomization.yml",
+			},
+		},
 		"KustomizationByName": {
 			reason: "kustomize builds directories",
 			files:  map[string]string{"a/kustomization.yml": "resources: []"},

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 
 	"headgate.dev/headgate/render/kustomize"
 	"headgate.dev/headgate/render/manifest"
@@ -36,6 +37,37 @@ func (w *walk) kustomization(dir string, isRegular func(name string) bool, in, o
 		w.hiddenPackages(dir)
 	}
 	return true
+}
+
+// misnamedKustomization refuses a kustomization that kustomize does not find because of the case of its
+// name. Without it, the files beside it would be applied as they are.
+func (w *walk) misnamedKustomization(name string) bool {
+	base := path.Base(name)
+	known, ok := kustomize.FileName(func(known string) bool { return strings.EqualFold(known, base) })
+	if !ok || isKustomizationName(base) {
+		return false
+	}
+	documents, err := w.reader.Read(name)
+	if err != nil || !slices.ContainsFunc(documents, saysKustomization) {
+		return false
+	}
+	w.refuse(manifest.Origin{Path: name}, fmt.Errorf("kustomize does not find a kustomization of this name; rename it to %s, or list it in %s", known, ignoreFile))
+	return true
+}
+
+// saysKustomization reports whether a document is a kustomization whatever its file is called. It may
+// leave out its apiVersion and kind.
+func saysKustomization(d *manifest.Document) bool {
+	if d.Header.Kind != "" {
+		group, _ := groupVersion(d.Header.APIVersion)
+		return group == "kustomize.config.k8s.io"
+	}
+	v, err := d.Value()
+	m, _ := v.(map[string]any)
+	return err == nil && slices.ContainsFunc([]string{"resources", "bases", "components"}, func(key string) bool {
+		_, ok := m[key].([]any)
+		return ok
+	})
 }
 
 func isKustomizationName(name string) bool {

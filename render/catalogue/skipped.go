@@ -24,12 +24,13 @@ const (
 	Submodule    Why = "submodule"
 	ForProgram   Why = "for a program, and for no cluster"
 	HelmTemplate Why = "template of a Helm chart"
+	Capitals     Why = "file name extension in capitals"
 )
 
 // Surprises says whether somebody may have expected it to be applied.
 func (w Why) Surprises() bool {
 	switch w {
-	case OtherTool, Encrypted, Symlink, Submodule, HelmTemplate:
+	case OtherTool, Encrypted, Symlink, Submodule, HelmTemplate, Capitals:
 		return true
 	}
 	return false

@@ -159,12 +159,16 @@ func (w *walk) directory(dir string, in *Package) {
 			w.skipped[Submodule]++
 			w.directories[full] = true
 			w.omit(Submodule, manifest.Origin{Path: full}, manifest.Header{})
+		case in == nil && w.misnamedKustomization(full):
 		case name == metaFile:
 			w.found = append(w.found, meta)
 			w.directories[dir] = true
 		case isManifestName(name):
 			w.found = append(w.found, &file{path: full, in: in})
 			w.directories[dir] = true
+		case isManifestName(strings.ToLower(name)):
+			w.skipped[Capitals]++
+			w.omit(Capitals, manifest.Origin{Path: full}, manifest.Header{})
 		case isImageName(name) && in != nil && !in.isDeclared(): // what it was built into
 			w.skipped[BuildInput]++
 			w.omit(BuildInput, manifest.Origin{Path: full}, manifest.Header{})
