@@ -233,6 +233,16 @@ func (d Desired) Names(definition string) bool {
 	})
 }
 
+// Pauses returns the name of a paused policy of the commit that names a definition, or "".
+func (d Desired) Pauses(definition string) string {
+	for _, p := range d.Policies {
+		if p.Paused && slices.ContainsFunc(p.Patterns, func(pattern catalogue.Pattern) bool { return activation.Matches(pattern.Glob, definition) }) {
+			return p.Name
+		}
+	}
+	return ""
+}
+
 // Catalogue is what a commit declares, before anything is decided or made of it. The
 // error is as that of Render.
 func Catalogue(in Input, how Options) (catalogue.Catalogue, error) {

@@ -64,6 +64,9 @@ func AskFor(want render.Desired, have Inventory) ([]Asked, error) {
 			return nil, err
 		}
 		a := Asked{Object: o, Paused: d.Paused, Retained: "no policy names it any more; activation is final"}
+		if policy := want.Pauses(d.Name); policy != "" {
+			a.Retained = "the policy " + policy + ", which names it, is paused"
+		}
 		if d.Paused {
 			a.Retained = "its definition is paused"
 		}

@@ -137,7 +137,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		if err != nil {
 			return Plan{}, err
 		}
-		if a.Retained != "" && seen.takesBack(want) && !a.Paused && !seen.Looks {
+		if a.Retained != "" && seen.takesBack(want) && !a.Paused && want.Pauses(a.ID.Name) == "" && !seen.Looks {
 			entry, live := seen.Inventory.Entries[a.ID], seen.Objects[a.ID]
 			if live == nil { // somebody else took it back
 				p.Gone = append(p.Gone, a.ID)

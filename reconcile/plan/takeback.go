@@ -95,7 +95,7 @@ func (p *Plan) expect(name, reason string) {
 }
 
 // unnamed are the definitions, and those of which only the CRD is left, that nothing in the
-// commit names.
+// commit names. A paused policy that names one asks for no change.
 func (p *Plan) unnamed(up Upstream) []string {
 	declared, active := map[string]bool{}, map[string]bool{}
 	for _, d := range p.Want.Definitions {
@@ -119,7 +119,7 @@ func (p *Plan) unnamed(up Upstream) []string {
 	}
 	var names []string
 	for name := range declared {
-		if !active[name] && !p.Want.Names(name) {
+		if !active[name] && !p.Want.Names(name) && p.Want.Pauses(name) == "" {
 			names = append(names, name)
 		}
 	}
