@@ -40,7 +40,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		Offline:   true,
 		Counts:    b.Counts != nil,
 	}
-	seen.Inventory.Record.Policies = policyFiles(b.Base, nil)
+	seen.Inventory.Record.Policies, seen.Inventory.Record.PolicyNames = policyFiles(b.Base, nil), policyNames(b.Base, nil)
 	base := make(map[manifest.ID]render.Object, len(b.Base.Objects))
 	wanted := make(map[manifest.ID]bool, len(want.Objects))
 	for _, o := range want.Objects {

@@ -45,6 +45,8 @@ type Record struct {
 	Packages []string     `json:"packages,omitempty"` // the directories that were packages in the last applied commit, sorted
 	Policies []string     `json:"policies,omitempty"` // the files that declared policies in the last applied commit, sorted
 
+	PolicyNames []string `json:"policyNames,omitempty"` // of these policies, sorted
+
 	// Definitions are fingerprints of what packages declared that were applied once, by directory: also
 	// of packages that are gone, whose definitions may come back as something else.
 	Definitions map[string]string `json:"definitions,omitempty"`

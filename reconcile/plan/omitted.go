@@ -19,8 +19,11 @@ const guardOmitted = "omitted"
 
 // omitted retains what came from something that the commit still contains, and that is skipped.
 func omitted(s Step, c Case) Ruling {
-	if c.Seen.Ends != NoEnding || s.TakesBack || s.Deleting || c.lettingGo(s) {
+	if c.Seen.Ends != NoEnding || s.Deleting || c.lettingGo(s) {
 		return allowed
+	}
+	if r := replacedByUnserved(s, c); r.Answer != Allowed || s.TakesBack {
+		return r
 	}
 	for _, l := range c.Want.Left {
 		if l.ID == s.ID {
@@ -78,10 +81,14 @@ func isOf(document, object manifest.ID, space string) bool {
 	return document == object
 }
 
-// covers reports whether a path is that of a file, or lies below it.
+// covers reports whether a path is that of a file, or lies below it. A file that changed only the case
+// of its name is the same.
 func covers(of, path string) bool {
-	below, ok := strings.CutPrefix(path, of)
-	return path != "" && ok && (below == "" || below[0] == '/')
+	if path == "" || len(path) < len(of) || !strings.EqualFold(path[:len(of)], of) {
+		return false
+	}
+	below := path[len(of):]
+	return below == "" || below[0] == '/'
 }
 
 // pathOf returns the file of the commit that declares the object of a step; "" where it is not known,
@@ -115,7 +122,7 @@ func (p Plan) locate(next *Inventory) {
 		}
 	}
 	if p.Ends == NoEnding && !p.partial {
-		next.Record.Policies = policyFiles(p.Want, next.Record.Policies)
+		next.Record.Policies, next.Record.PolicyNames = p.policyFiles(next.Record), policyNames(p.Want, next.Record.PolicyNames)
 	}
 }
 
@@ -124,7 +131,8 @@ func (p Plan) locates(have Inventory) bool {
 	if p.Looks || p.Offline || p.Ends != NoEnding || len(have.Entries) == 0 {
 		return false
 	}
-	return !slices.Equal(have.Record.Policies, policyFiles(p.Want, have.Record.Policies)) ||
+	return !slices.Equal(have.Record.Policies, p.policyFiles(have.Record)) ||
+		!slices.Equal(have.Record.PolicyNames, policyNames(p.Want, have.Record.PolicyNames)) ||
 		slices.ContainsFunc(p.Steps, func(s Step) bool {
 			e, owned := have.Entries[s.ID]
 			path := p.pathOf(s)
@@ -138,12 +146,46 @@ const mostPolicyFiles = 500
 // anywhere stands for more files than are recorded.
 const anywhere = "."
 
+// policyFiles returns the files to record: those of the commit, and recorded files that the commit
+// skips now or in which it declares a kind that no API serves.
+func (p Plan) policyFiles(have Record) []string {
+	files := policyFiles(p.Want, have.Policies)
+	for _, path := range have.Policies {
+		if !slices.Contains(files, path) && slices.ContainsFunc(p.Steps, func(s Step) bool { return s.isUnserved() && covers(path, s.Origin.Path) }) {
+			files = append(files, path)
+		}
+	}
+	slices.Sort(files)
+	return files
+}
+
+// policyNames returns the names of policies, sorted: those of the commit, and those that were recorded
+// and that the commit skips now. It returns none if there are too many.
+func policyNames(want render.Desired, recorded []string) []string {
+	var names []string
+	for _, name := range recorded {
+		if _, found := skippedPolicy(want.Omitted, Record{PolicyNames: []string{name}}); found {
+			names = append(names, name)
+		}
+	}
+	for _, policy := range want.Policies {
+		if _, pulled := want.Within(policy.Origin); !pulled {
+			names = append(names, policy.Name)
+		}
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) > mostPolicyFiles {
+		return nil
+	}
+	return names
+}
+
 // policyFiles returns the files that declare policies, sorted: those of the commit, and those that
 // were recorded and that the commit skips now.
 func policyFiles(want render.Desired, recorded []string) []string {
 	var files []string
 	for _, path := range recorded {
-		if _, found := skippedPolicy(want.Omitted, []string{path}); found {
+		if _, found := skippedPolicy(want.Omitted, Record{Policies: []string{path}}); found {
 			files = append(files, path)
 		}
 	}
@@ -161,13 +203,18 @@ func policyFiles(want render.Desired, recorded []string) []string {
 }
 
 // skippedPolicy returns what a commit skips of the files that declared policies. What a policy named
-// that is skipped is not known, so nothing is deactivated.
-func skippedPolicy(all []catalogue.Omitted, files []string) (catalogue.Omitted, bool) {
+// that is skipped is not known, so nothing is deactivated. A policy is found by its name, too: its file
+// may have moved.
+func skippedPolicy(all []catalogue.Omitted, have Record) (catalogue.Omitted, bool) {
 	for _, o := range all {
-		if o.ID != (manifest.ID{}) && o.ID != MRAP(o.ID.Name) {
+		isPolicy := o.ID == MRAP(o.ID.Name)
+		if o.ID != (manifest.ID{}) && !isPolicy {
 			continue
 		}
-		if slices.ContainsFunc(files, func(path string) bool { return path == anywhere || covers(o.Origin.Path, path) }) {
+		if isPolicy && slices.Contains(have.PolicyNames, o.ID.Name) {
+			return o, true
+		}
+		if slices.ContainsFunc(have.Policies, func(path string) bool { return path == anywhere || covers(o.Origin.Path, path) }) {
 			return o, true
 		}
 	}
@@ -179,14 +226,14 @@ func (o Observed) takesBack(want render.Desired) bool {
 	if !o.Terms.TakeBack {
 		return false
 	}
-	_, skipped := skippedPolicy(want.Omitted, o.Inventory.Record.Policies)
+	_, skipped := skippedPolicy(want.Omitted, o.Inventory.Record)
 	_, unread := unreadPolicies(want)
 	return !skipped && !unread
 }
 
 // noteSkippedPolicy tells why nothing is deactivated.
 func noteSkippedPolicy(want render.Desired, seen Observed) []manifest.Finding {
-	o, skipped := skippedPolicy(want.Omitted, seen.Inventory.Record.Policies)
+	o, skipped := skippedPolicy(want.Omitted, seen.Inventory.Record)
 	if u, unread := unreadPolicies(want); unread && !skipped && seen.Terms.TakeBack {
 		return []manifest.Finding{{
 			Rule: "policy-unread", Severity: manifest.Warning, Origin: want.Placed(manifest.Finding{Origin: u.Origin}).Origin,
