@@ -106,6 +106,7 @@ func (r Reconciler) goRound(ctx context.Context, pass plan.Pass, how rounds) (pl
 			continue
 		case d.Why == plan.Begins && r.NoWait:
 			return pass, nil
+		case d.Until == plan.Finished && d.Why == plan.Begins && pass.Retries(): // look again
 		case d.Until != plan.Again || how.once || r.NoWait && now.Looks:
 			return pass.End(d), nil
 		case d.Send.Writes():

@@ -338,10 +338,10 @@ func edit(ts *testscript.TestScript, _ bool, args []string) {
 func remove(ts *testscript.TestScript, _ bool, args []string) {
 	gvr := schema.ParseGroupResource(args[0]).WithVersion("v1beta1")
 	namespace := "default"
-	switch {
-	case gvr.Group == "apiextensions.k8s.io":
+	switch gvr.Group {
+	case "apiextensions.k8s.io":
 		gvr.Version, namespace = "v1", ""
-	case gvr.Group == "":
+	case "":
 		gvr.Version = "v1"
 	}
 	if len(args) > 2 {

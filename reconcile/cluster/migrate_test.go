@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -8,8 +9,11 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,6 +114,35 @@ func TestVanishedVersion(t *testing.T) {
 				t.Errorf("%s\nsize is %d", tc.reason, size)
 			}
 		})
+	}
+}
+
+// A version leaves its CRD in the same commit that changes an object of it, whose managed fields name that
+// version: one pass does both.
+func TestVersionLeavesWithAChange(t *testing.T) {
+	w := newWorld(t)
+	of := func(version string, size int64) *unstructured.Unstructured {
+		u := w.instance("Bucket", "", "a")
+		u.SetAPIVersion(w.group + "/" + version)
+		u.Object["spec"] = map[string]any{"size": size}
+		return u
+	}
+	applied(t, w.cluster(t, cluster.Options{}), want(t, w.versioned("v1beta1", "v1"), of("v1beta1", 1)))
+	c, commit := w.cluster(t, cluster.Options{}), want(t, w.versioned("v1"), of("v1", 2))
+	r := reconcilerOf(c, w)
+	task := reconcile.Task{Render: func(context.Context) (render.Desired, error) { return commit, nil }}
+	digest := planned(t, c, commit).Approval.Digest
+	r.Approvals = func() plan.Approvals { return plan.Approvals{plan.OnCommand: {digest}} }
+	said, _, err := r.Carry(t.Context(), task)
+	if err != nil || said.Verdict.ExitCode != report.ExitSuccess {
+		t.Fatalf("exit code %d, %v: %+v", said.Verdict.ExitCode, err, said.Steps)
+	}
+	u, err := w.at(w.resource("Bucket"), "").Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size, _, _ := unstructured.NestedInt64(u.Object, "spec", "size"); size != 2 {
+		t.Errorf("size is %d", size)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"headgate.dev/headgate/render/manifest"
 
@@ -29,7 +30,7 @@ type Pass struct {
 	at        Times                // of the newest round
 	waiting   int                  // steps of the newest plan
 	stirred   metav1.Time          // when the cluster was last seen to change
-	failures  int                  // rounds of an ending, in a row, in which a step failed
+	failures  int                  // rounds, in a row, in which a step failed
 }
 
 // Times places a round in time. The core has no clock: its caller measures.
@@ -90,7 +91,7 @@ const (
 	Stuck    Why = "what is left does not go"
 )
 
-// mostFailures bounds how often an ending sends a tier again in which a step failed.
+// mostFailures bounds how often a pass sends again what failed.
 const mostFailures = 3
 
 // Next decides what a round does, given the newest plan.
@@ -101,11 +102,13 @@ const mostFailures = 3
 //	              | else                               | Ends     |                   | Finished
 //	has not begun | managed fields have to be migrated | Migrates | their migration   | Again
 //	              | else                               | Begins   | the whole plan    | Again or Finished
-//	has begun     | what waited can be done            | Resumes  | that              | Again
+//	has begun     | what waited can be done, or what   | Resumes  | that              | Again
+//	              | a schema of this pass had refused  |          |                   |
 //	              | nothing is pending or broken       | Ends     | what is not ready | Finished
 //	              | the time is over                   | TimeIsUp | what is not ready | Late
 //	              | pending, and not late              | Awaits   |                   | Again
-//	              | broken, and the grace is not over  | Settles  |                   | Again
+//	              | broken, or refused by a schema of  | Settles  |                   | Again
+//	              | this pass, and in grace            |          |                   |
 //	ends the sync | see ending                         |          |                   |
 func Next(p Pass, now Plan, t Times) Decision {
 	d := Decision{Send: now.none(), Until: Again, now: now, at: t, stirred: p.stirred}
@@ -141,6 +144,7 @@ func (p Pass) later(d Decision) Decision {
 	shown := p.Last.refreshed(d.now).replaced(d.next).stranded(p.outcomes())
 	late := p.Waits.noted(shown, d.at).late(d.at)
 	pending := shown.Coming(late) || shown.pends(late)
+	unsettled := patient && (shown.Are(Broken) || p.Retries()) // Crossplane tries again, and a new schema takes a moment
 	rest, unready := d.Send, p.unready()
 	if len(unready) > 0 {
 		rest = d.now.Select(func(s Step) bool { return s.Unready && unready[s.ID] })
@@ -148,7 +152,7 @@ func (p Pass) later(d Decision) Decision {
 	switch {
 	case d.next.Writes():
 		d.Send, d.Why = d.next, Resumes
-	case !pending && !(shown.Are(Broken) && patient):
+	case !pending && !unsettled:
 		d.Send, d.Why, d.Until = rest, Ends, Finished
 	case d.at.Now.Sub(d.at.Began.Time) >= d.at.Limit.Duration:
 		d.Send, d.Why, d.Until = rest, TimeIsUp, Late
@@ -245,7 +249,10 @@ func (p Pass) After(d Decision, done []Outcome, err error) Pass {
 	default:
 		p.Last = p.Last.refreshed(d.now).replaced(d.next).stranded(p.outcomes())
 	}
-	if p.failures++; !failed {
+	switch {
+	case failed:
+		p.failures++
+	case len(done) > 0:
 		p.failures = 0
 	}
 	p.started, p.begun = true, p.begun || !errors.Is(err, ErrMoved)
@@ -294,13 +301,31 @@ func (p Pass) unready() map[manifest.ID]bool {
 	return ids
 }
 
+// Retries reports whether another round may carry out what failed in this pass.
+func (p Pass) Retries() bool {
+	return p.failures < mostFailures && slices.ContainsFunc(p.Last.Steps, p.outlived)
+}
+
+// outlived reports whether a step failed, and the pass has since changed a schema that may have been the
+// reason: an object may set a field that its CRD gains in the same commit, or have managed fields of a version
+// that leaves with it. A migration of managed fields goes on with the object itself.
+func (p Pass) outlived(s Step) bool {
+	o, did := p.Done[s.ID]
+	failed := s.Err != nil || did && (o.Err != nil || o.Migrates)
+	return failed && s.ID.Group != "" && s.Action != Prune && slices.ContainsFunc(p.Last.Steps, func(crd Step) bool {
+		o, did := p.Done[crd.ID]
+		return did && o.Err == nil && crd.ID.IsCRD() && crd.Action != Prune && strings.HasSuffix(crd.ID.Name, "."+s.ID.Group)
+	})
+}
+
 // resumed returns what of a newer plan goes on with the steps that this pass waits with. A kind may be
 // served a moment after what brings it was done, and a label be taken off after the Usage went: a patient
 // pass goes on waiting then. What failed to be taken back is tried again by the next pass.
 func (p Pass) resumed(now Plan, patient bool) Plan {
-	waited, takesBack := map[manifest.ID]bool{}, map[string]bool{}
+	waited, outlived, takesBack := map[manifest.ID]bool{}, map[manifest.ID]bool{}, map[string]bool{}
+	retries := p.failures < mostFailures
 	for _, s := range p.Last.Steps {
-		waited[s.ID] = s.Waiting()
+		waited[s.ID], outlived[s.ID] = s.Waiting(), retries && p.outlived(s)
 	}
 	for _, s := range p.First.Steps {
 		takesBack[s.ID.Name] = takesBack[s.ID.Name] || s.TakesBack
@@ -311,6 +336,9 @@ func (p Pass) resumed(now Plan, patient bool) Plan {
 	return now.Select(func(s Step) bool {
 		if s.TakesBack {
 			return p.Done[s.ID].Err == nil && (takesBack[s.ID.Name] || s.ID == ProviderRevision(s.ID.Name) && len(takesBack) > 0)
+		}
+		if outlived[s.ID] {
+			return s.writes() && s.Err == nil
 		}
 		return waited[s.ID] && !(patient && (errors.Is(s.Err, ErrUnserved) || s.Guard == guardProtected && s.MayClear()))
 	})
