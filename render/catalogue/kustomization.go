@@ -139,5 +139,22 @@ func (w *walk) build() {
 	for _, name := range built.LocalFiles {
 		w.omit(LocalOnly, manifest.Origin{Path: name}, manifest.Header{})
 	}
+	for _, dir := range built.Unbuilt {
+		w.omitFiles(Kustomize, dir)
+	}
 	w.findings = append(w.findings, built.Findings...)
+}
+
+// omitFiles notes that the files in a directory are skipped on purpose: those that are there, since what was
+// removed from it was removed.
+func (w *walk) omitFiles(why Why, dir string) {
+	err := fs.WalkDir(w.files, dir, func(name string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() && isManifestName(e.Name()) {
+			w.omit(why, manifest.Origin{Path: name}, manifest.Header{})
+		}
+		return err
+	})
+	if err != nil {
+		w.refuse(manifest.Origin{Path: dir}, err)
+	}
 }

@@ -33,6 +33,7 @@ type Build struct {
 	Local      int             // documents that only served the build: config.kubernetes.io/local-config
 	LocalFiles []string        // the files that hold such documents, sorted
 	Components int             // directories of kind Component, which are built only where a kustomization names them
+	Unbuilt    []string        // those of them that none names, sorted
 	Findings   []manifest.Finding
 }
 
@@ -88,7 +89,7 @@ func isSecret(d *manifest.Document) bool { return d.Header.Kind == "Secret" }
 
 func (v *vetting) directories(directories []string) (Build, []Error) {
 	made := Build{Reads: v.reads}
-	var roots []*kustomization
+	var roots, components []*kustomization
 	partOf := map[string]string{} // directories, by what is built upon them
 	for _, dir := range directories {
 		k := v.kustomization(dir, nil, manifest.Origin{Path: dir})
@@ -96,9 +97,15 @@ func (v *vetting) directories(directories []string) (Build, []Error) {
 		case k == nil: // which was said
 		case k.component:
 			made.Components++
+			components = append(components, k)
 		default:
 			roots = append(roots, k)
 			k.note(partOf)
+		}
+	}
+	for _, k := range components {
+		if partOf[k.dir] == "" {
+			made.Unbuilt = append(made.Unbuilt, k.dir)
 		}
 	}
 	first := map[output]*kustomization{}

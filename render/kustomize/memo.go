@@ -44,6 +44,7 @@ type rememberedBuild struct {
 	Local      int
 	LocalFiles []string
 	Components int
+	Unbuilt    []string
 	Findings   []manifest.Finding
 	Objects    []rememberedObject
 }
@@ -60,7 +61,7 @@ func madeOf(from source, object []byte) rememberedObject {
 }
 
 func (m memory) hint() string {
-	return fmt.Sprintf("kustomizations %+v %q", m.reader.Limits(), m.directories)
+	return fmt.Sprintf("kustomize builds %+v %q", m.reader.Limits(), m.directories)
 }
 
 // key is what a build is remembered by that looked at some names: what they are. It is not
@@ -98,7 +99,7 @@ func (m memory) remember(v *vetting, made Build, spent manifest.Spent) {
 		return
 	}
 	value, err := json.Marshal(rememberedBuild{
-		Spent: spent, Reads: slices.Sorted(maps.Keys(v.reads)), Local: made.Local, LocalFiles: made.LocalFiles, Components: made.Components,
+		Spent: spent, Reads: slices.Sorted(maps.Keys(v.reads)), Local: made.Local, LocalFiles: made.LocalFiles, Components: made.Components, Unbuilt: made.Unbuilt,
 		Findings: made.Findings, Objects: v.made,
 	})
 	if err != nil {
@@ -136,7 +137,7 @@ func (m memory) recall() (Build, bool) {
 // again is a remembered build. It costs the reader what building cost it; where the limits
 // do not allow that, building says so.
 func (m memory) again(known rememberedBuild) (_ Build, ok bool) {
-	made := Build{Reads: map[string]bool{}, Local: known.Local, LocalFiles: known.LocalFiles, Components: known.Components, Findings: known.Findings}
+	made := Build{Reads: map[string]bool{}, Local: known.Local, LocalFiles: known.LocalFiles, Components: known.Components, Unbuilt: known.Unbuilt, Findings: known.Findings}
 	for _, name := range known.Reads {
 		made.Reads[name] = true
 	}
