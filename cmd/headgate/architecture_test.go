@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,7 +61,7 @@ var mayImport = map[string][]string{
 		"reconcile", "reconcile/api/v1alpha1", "reconcile/cluster", "reconcile/forge", "reconcile/git", "reconcile/memo",
 		"reconcile/outbox", "reconcile/plan", "reconcile/registry", "reconcile/report", "render/...",
 	},
-	"cmd/headgate":         {"reconcile/...", "render/..."},
+	"cmd/headgate": {"reconcile/...", "render/..."},
 }
 
 // pure packages take values and return values.
@@ -240,6 +241,66 @@ func TestPackageComments(t *testing.T) {
 			t.Errorf("%s: no package comment: say what the package is for and what it leaves to others", pkg)
 		}
 	}
+}
+
+// A decision is found by its number, in the index of its folder, and by every link to it.
+func TestDecisions(t *testing.T) {
+	title := regexp.MustCompile(`^# (\d+)\. (.+)`)
+	var numbers []int
+	for _, folder := range []string{"render/adr", "reconcile/adr"} {
+		index := readFile(t, path.Join(folder, "README.md"))
+		names, err := filepath.Glob(filepath.Join(root(t), folder, "[0-9]*.md"))
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s: no decisions: %v", folder, err)
+		}
+		for _, name := range names {
+			name = filepath.Base(name)
+			is := title.FindStringSubmatch(readFile(t, path.Join(folder, name)))
+			if is == nil {
+				t.Errorf("%s/%s: the first line is not its number and title", folder, name)
+				continue
+			}
+			n, err := strconv.Atoi(is[1])
+			if err != nil || !strings.HasPrefix(name, fmt.Sprintf("%04d-", n)) {
+				t.Errorf("%s/%s says that it is number %s", folder, name, is[1])
+			}
+			numbers = append(numbers, n)
+			if entry := fmt.Sprintf("[%d. %s](%s)", n, is[2], name); !strings.Contains(index, entry) {
+				t.Errorf("%s/README.md lacks %s", folder, entry)
+			}
+		}
+	}
+	slices.Sort(numbers)
+	for i, n := range numbers {
+		if n != i+1 {
+			t.Fatalf("the numbers of decisions, over both folders, go from 1 to %d without a gap: %v", len(numbers), numbers)
+		}
+	}
+	link := regexp.MustCompile(`\]\(((?:[\w.-]+/)*\d{4}-[\w-]+\.md)\)`)
+	err := filepath.WalkDir(root(t), func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.HasSuffix(name, ".md") {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		for _, to := range link.FindAllSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(name), filepath.FromSlash(string(to[1])))); err != nil {
+				t.Errorf("%s links to %s, which is not there", name, to[1])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func TestTopLevel(t *testing.T) {

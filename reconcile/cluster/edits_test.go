@@ -33,7 +33,7 @@ import (
 var update = flag.Bool("update", false, "write the table of edits into its ADR")
 
 // tableFile explains marks and holds the table of what an edit costs.
-const tableFile = "../adr/0002-marks.md"
+const tableFile = "../adr/0004-marks.md"
 
 // A handEdit is something that a person does to what a sync applied.
 type handEdit struct {

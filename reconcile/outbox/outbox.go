@@ -2,7 +2,7 @@
 // disk and is said later. Of what there is to say of one commit the newest counts, and
 // of a report only what statuses are made from is kept. It remembers too of which commits
 // it last said that they are pending: they have a last word to come. Why it wraps reports
-// and not statuses is in reconcile/adr/0010-outbox.md.
+// and not statuses is in reconcile/adr/0014-outbox.md.
 package outbox
 
 import (
