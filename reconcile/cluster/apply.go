@@ -366,7 +366,9 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 		return o, live
 	}
 	if s.Action == plan.Prune {
-		o.Err = r.prune(ctx, s, id)
+		if o.Err = r.inVain(s); o.Err == nil {
+			o.Err = r.prune(ctx, s, id)
+		}
 		return o, nil
 	}
 	if s.Action == plan.Release {
@@ -410,6 +412,13 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 	o.UID, o.Mark, o.Foreign = live.UID, plan.Mark(live), plan.SentMarks(live)
 	o.Unknown = !r.options.NoWait && waitsFor(s.ID, live)
 	return o, live
+}
+
+// inVain returns why an object is not pruned after all.
+func (r *pass) inVain(s plan.Step) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.plan.InVain(s, r.outcomes)
 }
 
 // failedPolicy is a policy that this pass could not apply.

@@ -22,7 +22,7 @@ func omitted(s Step, c Case) Ruling {
 	if c.Seen.Ends != NoEnding || s.Deleting || c.lettingGo(s) {
 		return allowed
 	}
-	if r := replacedByUnserved(s, c); r.Answer != Allowed || s.TakesBack {
+	if r := replacedInVain(s, c); r.Answer != Allowed || s.TakesBack {
 		return r
 	}
 	for _, l := range c.Want.Left {

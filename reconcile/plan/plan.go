@@ -429,6 +429,7 @@ func prune(id manifest.ID, e Entry, live *metav1.PartialObjectMetadata) Step {
 		UID:             live.GetUID(),
 		ResourceVersion: live.GetResourceVersion(),
 		Digest:          e.Digest,
+		path:            e.Path,
 		Unprotects:      slices.Contains(live.GetFinalizers(), protectFinalizer),
 	}
 }

@@ -73,6 +73,7 @@ type Step struct {
 
 	hidden    hidden            // what came from Secrets
 	awaits    []manifest.ID     // any of them may be what it waits for
+	path      string            // of a prune: the file that declared it, as the inventory has it
 	asks      map[string]string // how the commit wants it to be applied
 	wants     string            // the digest of the wanted object as the commit has it; "" of a prune
 	after     []manifest.ID     // all of them are what it waits for, too
