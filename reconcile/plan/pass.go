@@ -55,13 +55,7 @@ type Decision struct {
 
 // Sends reports whether the round has something to carry out or to remember.
 func (d Decision) Sends() bool {
-	switch d.Why {
-	case Migrates, Begins, Resumes, Deletes:
-		return true
-	case Ends, TimeIsUp:
-		return len(d.Send.Steps) > 0 || d.Send.Ends != NoEnding // then the inventory goes
-	}
-	return false
+	return len(d.Send.Steps) > 0 || d.Why == Begins || d.Why == Ends && d.now.Ends != NoEnding // then the inventory goes
 }
 
 // Until is what follows a round.
@@ -177,12 +171,17 @@ func (p Pass) later(d Decision) Decision {
 //	failed fewer than three times in a row            | Deletes  | the tier | Again
 //	is held by what may go with what went before it   | Settles  |          | Again
 //	else                                              | Stuck    |          | Finished
+//
+// A round that deletes nothing has what went since the last one forgotten.
 func (p Pass) ending(d Decision) Decision {
 	tier := d.now.foremost()
 	if p.stirred.IsZero() || !slices.Equal(p.Last.ids(), d.now.ids()) {
 		d.stirred = d.at.Now
 	}
 	since := d.at.Now.Sub(d.stirred.Time)
+	if d.now.Remembers() { // what went meanwhile
+		d.Send = tier.Select(func(s Step) bool { return !s.Writes() })
+	}
 	has := func(like func(Step) bool) bool { return slices.ContainsFunc(tier.Steps, like) }
 	switch {
 	case len(d.now.Steps) == 0:

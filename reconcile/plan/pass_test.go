@@ -94,6 +94,7 @@ func TestNext(t *testing.T) {
 	of := func(steps ...Step) Plan { return Plan{Steps: steps, Version: "1"} }
 	checked := func(p Plan, state CheckState) Plan { p.Checks = checksOn(state, "toy"); return p }
 	ends := func(steps ...Step) Plan { return Plan{Steps: steps, Version: "1", Ends: Delete} }
+	gone := func(p Plan) Plan { p.Gone = []manifest.ID{obj("b")}; return p }
 	looks := func(state CheckState) Plan { return Plan{Looks: true, Checks: checksOn(state, "toy")} }
 	ok := func(s Step) []Outcome { return []Outcome{{ID: s.ID, Action: s.Action}} }
 	bad := func(s Step) []Outcome { return []Outcome{{ID: s.ID, Action: s.Action, Err: errBoom}} }
@@ -174,6 +175,7 @@ func TestNext(t *testing.T) {
 		"Held":         {"What is held ends the ending.", nil, ends(held), 0, Stuck, nil, Finished},
 		"Clears":       {"Unless what held it goes away by itself.", []round{{now: ends(other, clears), done: ok(other)}}, ends(clears), time.Second, Settles, nil, Again},
 		"ClearsLate":   {"Which it does soon, or not at all.", []round{{now: ends(other, clears), done: ok(other)}, {now: ends(clears), at: time.Second}}, ends(clears), 12 * time.Second, Stuck, nil, Finished},
+		"Forgets":      {"What went is forgotten also where something else is held.", []round{{now: ends(other, held), done: ok(other)}}, gone(ends(held)), time.Second, Stuck, []string{"a"}, Finished},
 		"AllGone":      {"Once nothing is owned, the inventory goes.", []round{{now: ends(prune), done: ok(prune)}}, ends(), time.Second, Ends, nil, Finished},
 	}
 	for name, tc := range cases {
