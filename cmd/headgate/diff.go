@@ -20,15 +20,16 @@ func newDiff(t *terminal) *cobra.Command {
 		exitOn = oneOf("any", "holds", "findings", "never")
 	)
 	cmd := &cobra.Command{
-		Use:   "diff [SOURCE | BASE HEAD] [flags]",
-		Short: "Show what sync would change in a cluster, or what changes between two commits",
+		Use:   "diff [SOURCE | BASE HEAD | ./DIRECTORY ./DIRECTORY] [flags]",
+		Short: "Show what sync would change in a cluster, or what changes between two commits or directories",
 		Long: `Diff SOURCE shows what sync would do to the cluster, with the API server's own answer to
 every write, and writes nothing. With --management-policy=observable, where somebody else
 applies, it shows how the cluster differs, and asks for no dry run: rights to read are enough.
 
 Diff BASE HEAD shows what changes from one commit to another of --repo, or of the repository
 around the working directory; it needs no cluster. Each is a branch, a tag or a commit, or
-from there back, as main~1 and HEAD^2.
+from there back, as main~1 and HEAD^2. Two directories are compared in the same way; write
+them as paths, with ./, ../ or / in front, so that they are not taken for branches.
 
 ` + aboutSource + `
 
@@ -38,6 +39,7 @@ changes which cannot be read is an error.`,
 		Example: `  headgate diff ./platform
   headgate diff main HEAD
   headgate diff main~1 main
+  headgate diff ./staging ./production
   headgate diff v1.4.0 main --repo https://example.org/platform.git -o markdown`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -65,7 +67,7 @@ func (t *terminal) diff(ctx context.Context, to *passFlags, args []string) (repo
 		if to.catalogue.value == "live" {
 			return report.Report{}, usagef("BASE HEAD are compared without a cluster, and --catalogue=live reads one")
 		}
-		source, err := t.commits(&to.sourceFlags)
+		source, err := t.compared(&to.sourceFlags, args)
 		if err != nil {
 			return report.Report{}, err
 		}

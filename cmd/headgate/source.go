@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -87,6 +88,31 @@ func (t *terminal) source(f *sourceFlags, args []string) (reconcile.Source, stri
 		return t.repository(f, root, filepath.ToSlash(filepath.Join(below, f.path))), f.ref, nil
 	}
 	return git.Directory{Root: directory, Path: f.path}, "", nil
+}
+
+// directories are a source whose refs are directories.
+type directories struct{ path string }
+
+func (d directories) Fetch(ctx context.Context, ref string) (render.Input, error) {
+	return git.Directory{Root: ref, Path: d.path}.Fetch(ctx, "")
+}
+
+// compared is where the two sides of a comparison come from.
+func (t *terminal) compared(f *sourceFlags, sides []string) (reconcile.Source, error) {
+	switch base, head := isPath(sides[0]), isPath(sides[1]); {
+	case !base && !head:
+		return t.commits(f)
+	case base != head:
+		return nil, usagef("%s and %s: one is a directory and the other a commit; compare two of a kind", sides[0], sides[1])
+	case f.repo != "" || f.ref != "":
+		return nil, usagef("--repo and --ref name commits, and %s is a directory", sides[0])
+	}
+	return directories{f.path}, nil
+}
+
+// isPath reports whether an argument is written as a path, so that it cannot be taken for a branch.
+func isPath(arg string) bool {
+	return arg == "." || arg == ".." || filepath.IsAbs(arg) || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../")
 }
 
 // commits is where two commits come from: the repository of --repo, or the one that

@@ -143,12 +143,13 @@ func (p Pass) later(d Decision) Decision {
 	if len(unready) > 0 {
 		rest = d.now.Select(func(s Step) bool { return s.Unready && unready[s.ID] })
 	}
+	over := d.at.Now.Sub(d.at.Began.Time) >= d.at.Limit.Duration
 	switch {
-	case d.next.Writes():
+	case d.next.Writes() && !over:
 		d.Send, d.Why = d.next, Resumes
-	case !pending && !unsettled:
+	case !d.next.Writes() && !pending && !unsettled:
 		d.Send, d.Why, d.Until = rest, Ends, Finished
-	case d.at.Now.Sub(d.at.Began.Time) >= d.at.Limit.Duration:
+	case over:
 		d.Send, d.Why, d.Until = rest, TimeIsUp, Late
 	case pending:
 		d.Why = Awaits

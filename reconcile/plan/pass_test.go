@@ -129,6 +129,10 @@ func TestNext(t *testing.T) {
 			"Only what waited is sent later.", []round{{now: of(create, waits), done: ok(create)}},
 			of(Step{ID: obj("a"), Action: Update}, Step{ID: obj("new"), Action: Create}, ready), time.Second, Resumes, []string{"w"}, Again,
 		},
+		"ResumesNoMore": {
+			"A pass ends, whatever else could be done: an inventory that moves all the time would keep it for ever.",
+			[]round{{now: of(create, waits), done: ok(create)}}, of(ready), time.Minute, TimeIsUp, nil, Late,
+		},
 		"Awaits":   {"While it waits, nothing is sent.", []round{{now: of(create, waits), done: ok(create)}}, of(waits), time.Second, Awaits, nil, Again},
 		"Settles":  {"Crossplane tries again what went wrong.", []round{{now: checked(of(create), Pending), done: ok(create)}}, checked(of(), Broken), time.Second, Settles, nil, Again},
 		"Broken":   {"But not without end.", []round{{now: checked(of(create), Pending), done: ok(create)}, {now: checked(of(), Broken), at: time.Second}}, checked(of(), Broken), 12 * time.Second, Ends, nil, Finished},
