@@ -7,8 +7,10 @@
 package kustomize
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
@@ -133,8 +135,30 @@ func (v *vetting) directories(directories []string) (Build, []Error) {
 			made.LocalFiles = append(made.LocalFiles, name)
 		}
 	}
+	made.LocalFiles = append(made.LocalFiles, v.madeLocal(made.Unbuilt)...)
 	slices.Sort(made.LocalFiles)
+	made.LocalFiles = slices.Compact(made.LocalFiles)
 	return made, nil
+}
+
+// madeLocal returns the files of documents of which nothing was built, where a kustomization or a patch
+// mentions local configuration: kustomize drops what one makes local. Nothing is built of what is unbuilt.
+func (v *vetting) madeLocal(unbuilt []string) []string {
+	mentions := func(name string, content []byte) bool {
+		manifest, found := strings.CutPrefix(name, inCommit)
+		return !(found && v.manifests[manifest] != nil) && bytes.Contains(content, []byte("local-config"))
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(v.view.files)), func(name string) bool { return mentions(name, v.view.files[name]) }) {
+		return nil
+	}
+	var files []string
+	for n, s := range v.sources {
+		in := func(dir string) bool { return strings.HasPrefix(s.origin.Path, dir+"/") }
+		if s.document != nil && !v.used[n] && !slices.ContainsFunc(unbuilt, in) {
+			files = append(files, s.origin.Path)
+		}
+	}
+	return files
 }
 
 // note notes of the directories below what they are a part of.

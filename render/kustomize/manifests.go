@@ -39,7 +39,7 @@ func (v *vetting) sourceOf(object map[string]any, otherwise manifest.Origin) sou
 	annotations, _ := metadata["annotations"].(map[string]any)
 	n, err := strconv.Atoi(text(annotations[mark]))
 	if err == nil && n >= 0 && n < len(v.sources) {
-		found = v.sources[n]
+		found, v.used[n] = v.sources[n], true
 	}
 	unmark(object)
 	if annotations != nil && len(annotations) == 0 {

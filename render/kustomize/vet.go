@@ -23,7 +23,8 @@ type vetting struct {
 	manifests map[string]*manifests     // by name of the file
 	reads     map[string]bool
 	view      view
-	sources   []source // by the number that is in the mark of an object
+	sources   []source     // by the number that is in the mark of an object
+	used      map[int]bool // sources that something was built of
 	problems  []Error
 	made      []rememberedObject // what was built, so that it can be remembered
 	secret    bool               // a Secret takes part
@@ -32,7 +33,7 @@ type vetting struct {
 func newVetting(files fs.FS, reader *manifest.Reader) *vetting {
 	return &vetting{
 		files: &traced{files, map[string]bool{}}, reader: reader, view: newView(),
-		known: map[string]*kustomization{}, manifests: map[string]*manifests{}, reads: map[string]bool{},
+		known: map[string]*kustomization{}, manifests: map[string]*manifests{}, reads: map[string]bool{}, used: map[int]bool{},
 	}
 }
 
