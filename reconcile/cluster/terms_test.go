@@ -72,7 +72,7 @@ func TestAdoptAll(t *testing.T) {
 		t.Errorf("What was taken over is not looked at again: %v, %v", actions(again), w.requests.Log())
 	}
 
-	p = planned(t, c, want(t, configMap(space, "crossplanes", "1")))
+	p = planned(t, c, want(t, configMap(space, "others", "1")))
 	if got := actions(p); !slices.Contains(got, "hold (not ours) ConfigMap/"+space+"/helms") {
 		t.Errorf("What bears Helm's marks too is never pruned by us, got %v", got)
 	}
