@@ -43,7 +43,10 @@ func TestMain(m *testing.M) {
 
 type withControlPlane struct{ *testing.M }
 
-func (w withControlPlane) Run() int { return fixtures.WithControlPlane(w.M) }
+func (w withControlPlane) Run() int {
+	fixtures.AtOnce(4)
+	return fixtures.WithControlPlane(w.M)
+}
 
 // TestScripts runs the program as a person does who has no cluster: without a home
 // directory, a git program, or a network.
