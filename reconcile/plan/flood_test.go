@@ -475,6 +475,7 @@ func TestFloodOfAProvider(t *testing.T) {
 		edit   func(*render.Desired)
 		up     Upstream
 		want   Action
+		says   string // what a person reads; "" where that does not matter
 	}{
 		"InFull": {
 			reason: "All that it brings is known, and named.", files: map[string]string{"policy.yaml": inFull},
@@ -484,6 +485,7 @@ func TestFloodOfAProvider(t *testing.T) {
 			reason: "A package that it depends on was not read: what it brings is not known.", files: map[string]string{"policy.yaml": inFull},
 			edit: func(want *render.Desired) { want.Unread = []catalogue.Unread{{Installers: []manifest.ID{id}}} },
 			up:   Upstream{Policies: map[string]LivePolicy{"default": {Patterns: []string{"*"}}}}, want: Hold,
+			says: "the policy default in the cluster activates every definition that it brings",
 		},
 		"UnreadUnderNarrowPolicies": {
 			reason: "No policy opens what is not known.", files: map[string]string{"policy.yaml": inFull},
@@ -514,7 +516,7 @@ func TestFloodOfAProvider(t *testing.T) {
 				tc.edit(&want)
 			}
 			_, got := steps(t, want, seenWith(tc.up), Guarding{MaxActivations: 2})
-			if s := got["Provider provider-toy"]; s.Action != tc.want || tc.want == Hold && s.Guard != guardFlood {
+			if s := got["Provider provider-toy"]; s.Action != tc.want || tc.want == Hold && s.Guard != guardFlood || !strings.Contains(s.Reason, tc.says) {
 				t.Errorf("%s\n%s %q (%s), want %s", tc.reason, s.Action, s.Guard, s.Reason, tc.want)
 			}
 		})
