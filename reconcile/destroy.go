@@ -10,9 +10,8 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// Destroy ends a sync: what it owns is deleted, or left as nobody's, as far as guards allow. It goes tier by
-// tier, in reverse. Once nothing is owned the inventory goes. Whoever interrupts it, or acts on what held
-// it, begins anew.
+// Destroy ends a sync: it deletes or releases the objects of the inventory, tier by tier in reverse, as far as
+// guards allow. It deletes the inventory last. A destroy that was interrupted or held can be run again.
 func (r Reconciler) Destroy(ctx context.Context, how plan.Ending) (report.Report, error) {
 	began := time.Now()
 	want, err := r.nothing(ctx)
@@ -39,7 +38,7 @@ func (r Reconciler) Destroy(ctx context.Context, how plan.Ending) (report.Report
 	return said, err
 }
 
-// Destruction says what Destroy would do.
+// Destruction reports what Destroy would do.
 func (r Reconciler) Destruction(ctx context.Context, how plan.Ending) (report.Report, error) {
 	want, err := r.nothing(ctx)
 	if err != nil {
@@ -52,14 +51,14 @@ func (r Reconciler) Destruction(ctx context.Context, how plan.Ending) (report.Re
 	return report.New(p, nil, false), nil
 }
 
-// nothing returns what a sync wants that ends.
+// nothing returns the desired state of a sync that ends: no objects.
 func (r Reconciler) nothing(ctx context.Context) (render.Desired, error) {
 	if r.Applier == nil {
 		return render.Desired{}, errors.New("this sync only looks: it owns nothing that could be destroyed")
 	}
 	as, err := r.options(ctx)
 	if as.Owner == render.OwnerAuto {
-		as.Owner = render.OwnerHeadgate // nobody else does, and nothing is recorded
+		as.Owner = render.OwnerHeadgate // the default without a record
 	}
 	return render.Desired{Owner: as.Owner}, err
 }

@@ -122,7 +122,7 @@ func (r Reconciler) options(ctx context.Context) (render.Options, error) {
 	return how, err
 }
 
-// Plan says what a pass would do to a place.
+// Plan returns the plan of a pass over a place.
 func (r Reconciler) Plan(ctx context.Context, want render.Desired, place Observer) (plan.Plan, error) {
 	p, err := r.plan(ctx, want, place, plan.NoEnding, plan.Plan.Open)
 	if r.Shrinks {
@@ -131,7 +131,7 @@ func (r Reconciler) Plan(ctx context.Context, want render.Desired, place Observe
 	return p, err
 }
 
-// plan observes a place and computes. asks returns the questions that are worth their answers.
+// plan observes a place and computes its plan. asks selects the open questions to answer.
 func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observer, ends plan.Ending, asks func(plan.Plan) []plan.Question) (plan.Plan, error) {
 	seen, err := place.Observe(ctx, want)
 	if err != nil {

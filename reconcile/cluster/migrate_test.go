@@ -37,6 +37,14 @@ func (w *world) versioned(versions ...string) *unstructured.Unstructured {
 	return u
 }
 
+// bucketOf is the bucket a in a version and of a size.
+func (w *world) bucketOf(version string, size int64) *unstructured.Unstructured {
+	u := w.instance("Bucket", "", "a")
+	u.SetAPIVersion(w.group + "/" + version)
+	u.Object["spec"] = map[string]any{"size": size}
+	return u
+}
+
 // A version that leaves a CRD stays in the managed fields of its objects, and the API server refuses every
 // apply of them. Headgate migrates the managed fields, and then applies as if nothing had happened.
 func TestVanishedVersion(t *testing.T) {
@@ -52,14 +60,8 @@ func TestVanishedVersion(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			of := func(version string, size int64) *unstructured.Unstructured {
-				u := w.instance("Bucket", "", "a")
-				u.SetAPIVersion(w.group + "/" + version)
-				u.Object["spec"] = map[string]any{"size": size}
-				return u
-			}
 			both, left := w.versioned("v1beta1", "v1"), w.versioned(tc.leaves...)
-			applied(t, w.cluster(t, cluster.Options{}), want(t, both, of("v1beta1", 1)))
+			applied(t, w.cluster(t, cluster.Options{}), want(t, both, w.bucketOf("v1beta1", 1)))
 			for _, version := range []string{"v1beta1", "v1"} {
 				at := w.resource("Bucket")
 				at.Version = version
@@ -73,7 +75,7 @@ func TestVanishedVersion(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.patch(t, w.at(crds, ""), left.GetName(), string(body))
-			c, commit := w.cluster(t, cluster.Options{}), want(t, left, of("v1", tc.size))
+			c, commit := w.cluster(t, cluster.Options{}), want(t, left, w.bucketOf("v1", tc.size))
 			var p plan.Plan
 			for end := time.Now().Add(fixtures.Patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { // discovery follows a moment later
 				if p, err = tryPlan(t.Context(), c, commit); err == nil && p.Migration().Writes() {
@@ -121,14 +123,8 @@ func TestVanishedVersion(t *testing.T) {
 // version: one pass does both.
 func TestVersionLeavesWithAChange(t *testing.T) {
 	w := newWorld(t)
-	of := func(version string, size int64) *unstructured.Unstructured {
-		u := w.instance("Bucket", "", "a")
-		u.SetAPIVersion(w.group + "/" + version)
-		u.Object["spec"] = map[string]any{"size": size}
-		return u
-	}
-	applied(t, w.cluster(t, cluster.Options{}), want(t, w.versioned("v1beta1", "v1"), of("v1beta1", 1)))
-	c, commit := w.cluster(t, cluster.Options{}), want(t, w.versioned("v1"), of("v1", 2))
+	applied(t, w.cluster(t, cluster.Options{}), want(t, w.versioned("v1beta1", "v1"), w.bucketOf("v1beta1", 1)))
+	c, commit := w.cluster(t, cluster.Options{}), want(t, w.versioned("v1"), w.bucketOf("v1", 2))
 	r := reconcilerOf(c, w)
 	task := reconcile.Task{Render: func(context.Context) (render.Desired, error) { return commit, nil }}
 	digest := planned(t, c, commit).Approval.Digest

@@ -475,7 +475,7 @@ func TestFloodOfAProvider(t *testing.T) {
 		edit   func(*render.Desired)
 		up     Upstream
 		want   Action
-		says   string // what a person reads; "" where that does not matter
+		says   string // part of the reason
 	}{
 		"InFull": {
 			reason: "All that it brings is known, and named.", files: map[string]string{"policy.yaml": inFull},

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Pass goes round by round: observe, Compute, Next, Apply, After. It keeps the first plan, the newest
-// account of it and the outcomes, and no round in between: five minutes of waiting are sixty plans.
-// The zero Pass has not begun. A Pass never changes: After and End return another one.
+// A Pass is one reconciliation of a target, in rounds: observe, Compute, Next, Apply, After. It keeps the first
+// plan, the newest state of its steps and their outcomes, and not the plans in between: five minutes of waiting
+// are sixty plans. The zero Pass has not begun. A Pass never changes: After and End return a new one.
 type Pass struct {
 	First Plan                    // all that the pass may carry out: what it showed before its first write
 	Last  Plan                    // First, each step as it was carried out or as the newest round found it
@@ -25,8 +25,8 @@ type Pass struct {
 	sent      map[manifest.ID]Step // the steps of the outcomes
 	started   bool                 // a plan was shown
 	begun     bool                 // the first round was sent, and the inventory had not moved
-	migrated  bool                 // managed fields were migrated, as far as that is possible
-	migration []manifest.Finding   // on that
+	migrated  bool                 // the round that migrates managed fields was sent
+	migration []manifest.Finding   // notes on that round
 	at        Times                // of the newest round
 	waiting   int                  // steps of the newest plan
 	stirred   metav1.Time          // when the cluster was last seen to change
@@ -48,7 +48,7 @@ type Decision struct {
 	Why   Why
 
 	now     Plan // the newest plan
-	next    Plan // its part that goes on with what the pass waits with
+	next    Plan // the steps of now that replace waiting or failed steps of the pass
 	at      Times
 	stirred metav1.Time
 }
@@ -260,7 +260,7 @@ func (p Pass) After(d Decision, done []Outcome, err error) Pass {
 	return p
 }
 
-// Started reports whether the pass has a plan that it shows.
+// Started reports whether the pass has a plan to report.
 func (p Pass) Started() bool { return p.started }
 
 // Begun reports whether the first round was sent, so that a later one goes on with it.
@@ -306,8 +306,7 @@ func (p Pass) Retries() bool {
 	return p.failures < mostFailures && slices.ContainsFunc(p.Last.Steps, p.outlived)
 }
 
-// outlived reports whether a step failed, and the pass has since changed a schema that may have been the
-// reason: an object may set a field that its CRD gains in the same commit, or have managed fields of a version
+// outlived reports whether a step failed and this pass has since changed a schema that may be the reason: an object may set a field that its CRD gains in the same commit, or have managed fields of a version
 // that leaves with it. A migration of managed fields goes on with the object itself.
 func (p Pass) outlived(s Step) bool {
 	o, did := p.Done[s.ID]
@@ -318,14 +317,13 @@ func (p Pass) outlived(s Step) bool {
 	})
 }
 
-// resumed returns what of a newer plan goes on with the steps that this pass waits with. A kind may be
-// served a moment after what brings it was done, and a label be taken off after the Usage went: a patient
-// pass goes on waiting then. What failed to be taken back is tried again by the next pass.
+// resumed returns the steps of a newer plan that replace waiting or failed steps of this pass. An API server may
+// serve a kind a moment after its CRD was made, and Crossplane may remove a label a moment after the Usage: a
+// patient pass keeps waiting then. The next pass retries a definition that could not be taken back.
 func (p Pass) resumed(now Plan, patient bool) Plan {
 	waited, outlived, takesBack := map[manifest.ID]bool{}, map[manifest.ID]bool{}, map[string]bool{}
-	retries := p.failures < mostFailures
 	for _, s := range p.Last.Steps {
-		waited[s.ID], outlived[s.ID] = s.Waiting(), retries && p.outlived(s)
+		waited[s.ID], outlived[s.ID] = s.Waiting(), p.failures < mostFailures && p.outlived(s)
 	}
 	for _, s := range p.First.Steps {
 		takesBack[s.ID.Name] = takesBack[s.ID.Name] || s.TakesBack
@@ -403,8 +401,8 @@ func (p Pass) Outcomes() []Outcome {
 	return p.outcomes()
 }
 
-// Waits remembers, from one pass over a commit to the next, since when things are pending. What became late
-// stays late until it is pending no more: a pass does not wait for it again.
+// Waits remembers since when checks and steps are pending, over the passes of one commit. A late one stays late
+// until it is no longer pending, so that no later pass waits for it again.
 type Waits struct {
 	revision string
 	since    map[manifest.ID]metav1.Time // zero: for ever
@@ -440,8 +438,8 @@ func (w Waits) late(t Times) map[manifest.ID]bool {
 	return late
 }
 
-// Soon returns how long it takes until there may be more to say of what is pending: the longer it took, the
-// less it matters. Zero means that nothing is pending.
+// Soon returns how long to wait before the next look at what is pending: the longer it has been pending, the
+// longer. Zero means that nothing is pending.
 func (p Pass) Soon() metav1.Duration {
 	var soon metav1.Duration
 	w, t := p.Waits, p.at
