@@ -20,14 +20,14 @@ FORGE      ?=
 
 # Each go.mod is a module; those of the linter, of dyff and of Flux have no code of ours.
 modules := . $(sort $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
-coded   := $(filter-out .ci/lint .ci/dyff fixtures/flux,$(modules))
+coded   := $(filter-out .ci/lint .ci/dyff fixtures/server/flux,$(modules))
 nested  := $(foreach m,$(filter-out .,$(coded)),$(if $(wildcard $(m)/*_test.go),$(m)))
 
 # How we build module $(1). Vet, lint and the tests of nested modules build the same way, so
 # that they find everything compiled: Kubernetes and Gitea take minutes.
 static := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath"
 sqlite := GOFLAGS="$$GOFLAGS -trimpath -tags=sqlite,sqlite_unlock_notify"
-how     = $(if $(filter fixtures/gitea,$(1)),$(sqlite),$(static))
+how     = $(if $(filter fixtures/server/gitea,$(1)),$(sqlite),$(static))
 
 # The packages whose own goroutines meet, which is what the race detector finds. The other packages start none, or
 # their tests wait for other processes or read the corpus: there the detector costs minutes and sees nothing.
@@ -35,7 +35,7 @@ raced := cmd/headgate reconcile reconcile/cluster reconcile/forge reconcile/git 
 	reconcile/registry reconcile/target render/catalogue render/manifest
 
 # The packages of the main module whose tests start servers. `make quick` leaves them out.
-served := cmd/headgate examples fixtures fixtures/beside fixtures/core fixtures/loop fixtures/oracle fixtures/scenarios \
+served := cmd/headgate examples fixtures fixtures/beside fixtures/core fixtures/loop fixtures/oracle fixtures/situations \
 	fixtures/soak reconcile/cluster reconcile/forge reconcile/target
 
 # The packages of the main module, but for those of the list $(1).
@@ -60,14 +60,14 @@ crossplane: bin/crossplane ## Build bin/crossplane, which tests compare with (mi
 flux: bin/flux ## Build bin/flux, which tests work beside (minutes, once)
 gitea: bin/gitea ## Build bin/gitea, the forge of tests (minutes, once; needs a C compiler)
 
-programs := $(patsubst fixtures/%/go.mod,%,$(wildcard fixtures/*/go.mod))
-$(foreach p,$(programs),$(eval bin/$p: $(filter-out %_test.go,$(wildcard fixtures/$p/*.go)) fixtures/$p/go.mod fixtures/$p/go.sum))
+programs := $(patsubst fixtures/server/%/go.mod,%,$(wildcard fixtures/server/*/go.mod))
+$(foreach p,$(programs),$(eval bin/$p: $(filter-out %_test.go,$(wildcard fixtures/server/$p/*.go)) fixtures/server/$p/go.mod fixtures/server/$p/go.sum))
 bin/gitea: export CGO_ENABLED = 1
 bin/%: main = .
 bin/flux: main = github.com/fluxcd/kustomize-controller
 $(programs:%=bin/%): bin/%:
 	@echo 'building $*; the first time takes two to five minutes'
-	$(call how,fixtures/$*) go -C fixtures/$* build -ldflags '-s -w' -o '$(CURDIR)/$@' $(main)
+	$(call how,fixtures/server/$*) go -C fixtures/server/$* build -ldflags '-s -w' -o '$(CURDIR)/$@' $(main)
 	@touch $@
 
 .PHONY: check

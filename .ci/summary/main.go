@@ -2,7 +2,7 @@
 // in one line at the end, what came of them. The arguments are commands that print what
 // `go test -json` prints, separated by --:
 //
-//	summary go test -json ./... -- go -C fixtures/controlplane test -json ./...
+//	summary go test -json ./... -- go -C fixtures/server/controlplane test -json ./...
 //
 // It prints the output of tests that failed and of nothing else, and the five slowest suites. A skipped test is a
 // failure, unless the corpus that it needs is absent: a machine need not have that.

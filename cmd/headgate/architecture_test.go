@@ -99,7 +99,7 @@ var livesIn = map[string][]string{
 
 // forbidden is imported nowhere, not even by a test.
 var forbidden = []string{
-	"k8s.io/kubernetes/...",                 // tests start it from a module of its own, fixtures/controlplane
+	"k8s.io/kubernetes/...",                 // tests start it from a module of its own, fixtures/server/controlplane
 	"sigs.k8s.io/cli-utils/pkg/apply/...",   // cluster applies
 	"sigs.k8s.io/cli-utils/pkg/kstatus/...", // fluxcd/pkg/ssa brings its own
 }
