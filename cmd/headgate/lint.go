@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
@@ -19,7 +20,7 @@ func newLint(t *terminal) *cobra.Command {
 	var (
 		from   sourceFlags
 		how    = newRenderFlags()
-		format = oneOf("text", "json", "github", "gitlab")
+		format = withAnnotations("text", "json")
 		exitOn = oneOf("warning", "error", "note", "never")
 	)
 	cmd := &cobra.Command{
@@ -36,7 +37,7 @@ by render, unless --offline is said.
 
 Exit codes: 0 nothing, 1 findings, 2 wrong usage. --exit-on says which findings count.`,
 		Example: `  headgate lint ./platform
-  headgate lint --ref HEAD -o github
+  headgate lint --ref HEAD -o json
   headgate lint ./platform --exit-on error`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,16 +73,14 @@ Exit codes: 0 nothing, 1 findings, 2 wrong usage. --exit-on says which findings 
 
 // lint writes findings to standard output.
 func (t *terminal) lint(found []manifest.Finding, format string) error {
-	switch format {
-	case "json":
+	if format == "json" {
 		if found == nil {
 			found = []manifest.Finding{}
 		}
 		return t.json(map[string]any{"apiVersion": "headgate.dev/v1alpha1", "kind": "Findings", "findings": found})
-	case "github":
-		return report.GitHub(t.out, report.Report{Findings: found})
-	case "gitlab":
-		return report.GitLab(t.out, report.Report{Findings: found})
+	}
+	if annotate, ok := forge.Annotators()[format]; ok {
+		return annotate(t.out, report.Report{Findings: found})
 	}
 	return report.Text{Colour: t.coloured(t.outTTY())}.Findings(t.out, found)
 }

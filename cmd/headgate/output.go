@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
+	"slices"
 
+	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/report"
 
 	"github.com/spf13/cobra"
@@ -21,6 +24,11 @@ type view struct {
 	format choice
 	full   bool
 	pull   bool // markdown is the comment on a pull request, whatever comes of it
+}
+
+// withAnnotations adds the formats in which forges show findings beside the lines of a commit to others.
+func withAnnotations(formats ...string) choice {
+	return oneOf(append(formats, slices.Sorted(maps.Keys(forge.Annotators()))...)...)
 }
 
 func newView() *view { return &view{format: oneOf("text", "json", "yaml", "markdown")} }
@@ -56,10 +64,9 @@ func (t *terminal) report(v *view, r report.Report) error {
 			return err
 		}
 		return report.Markdown(t.out, r)
-	case "github":
-		return report.GitHub(t.out, r)
-	case "gitlab":
-		return report.GitLab(t.out, r)
+	}
+	if annotate, ok := forge.Annotators()[v.format.value]; ok {
+		return annotate(t.out, r)
 	}
 	said := r
 	said.Error = ""

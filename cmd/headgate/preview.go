@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"regexp"
-	"strconv"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
@@ -37,8 +37,8 @@ type forgeFlags struct {
 }
 
 func newPreview(t *terminal) *cobra.Command {
-	f := &previewFlags{passFlags: newPassFlags(), forge: forgeFlags{kind: oneOf("auto", "github", "gitlab", "gitea", "bitbucket", "bitbucket-data-center", "azure-devops")}}
-	show := &view{format: oneOf("text", "json", "yaml", "markdown", "github", "gitlab"), pull: true}
+	f := &previewFlags{passFlags: newPassFlags(), forge: forgeFlags{kind: oneOf(forgeKinds()...)}}
+	show := &view{format: withAnnotations("text", "json", "yaml", "markdown"), pull: true}
 	exitOn := oneOf("any", "breaking", "holds", "findings", "never")
 	cmd := &cobra.Command{
 		Use:   "preview [flags]",
@@ -55,12 +55,7 @@ there is one comment on the pull request, which every run brings up to date, and
 --status a commit status on its head: headgate/NAME/preview, or
 headgate/CLUSTER/NAME/preview with --live.
 
-In a pipeline of GitHub, GitLab, Gitea, Forgejo, Bitbucket Cloud or Azure DevOps the
-repository and the number are known; elsewhere --forge-repo, --forge and --pull say them.
-The token is HEADGATE_FORGE_TOKEN, or the GITHUB_TOKEN, GITLAB_TOKEN, GITEA_TOKEN,
-BITBUCKET_TOKEN or SYSTEM_ACCESSTOKEN of its pipeline; that of a user of Bitbucket is
-"email:token". The clone needs its history (fetch-depth: 0, GIT_DEPTH: 0). With --repo
-URL and --pull the commits are those of the pull request.
+` + aboutPipelines() + `
 
 Exit codes: 0 no change, 1 changes, 2 error; an error beats changes. --exit-on says what
 counts: any change, schemas that break and kinds that a new version of a package drops,
@@ -69,7 +64,7 @@ be read is an error.`,
 		Example: `  headgate preview
   headgate preview --base origin/main --head HEAD -o markdown
   headgate preview --comment --status --exit-on holds
-  headgate preview --repo https://git.example.org/team/platform.git --forge gitea --pull 7 --comment`,
+  headgate preview --repo https://git.example.org/team/platform.git --pull 7 --comment`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := t.preview(cmd.Context(), f)
@@ -98,9 +93,65 @@ be read is an error.`,
 	return cmd
 }
 
+// aboutPipelines is the part of the help that depends on the forges.
+func aboutPipelines() string {
+	names, tokens := forge.Pipelines()
+	return wrapped("In a pipeline of " + enumerated(names, "or") + " Headgate knows the repository and the number; elsewhere specify --forge-repo, --forge and --pull. " +
+		"The token is HEADGATE_FORGE_TOKEN, or in a pipeline " + enumerated(tokens, "or") + ". " +
+		ofForges(func(f forge.Forge) string { return f.TokenHelp }) + " The clone needs its history (fetch-depth: 0, GIT_DEPTH: 0). With --repo URL and --pull the commits are those of the pull request.")
+}
+
+// forgeKinds returns the values of --forge, in the order of the alphabet behind the default.
+func forgeKinds() []string {
+	var kinds []string
+	for _, f := range forge.All() {
+		kinds = append(kinds, string(f.Kind))
+	}
+	slices.Sort(kinds)
+	return append([]string{"auto"}, kinds...)
+}
+
+// ofForges joins the sentences that forges add to the help.
+func ofForges(sentence func(forge.Forge) string) string {
+	var all []string
+	for _, f := range forge.All() {
+		if s := sentence(f); s != "" {
+			all = append(all, s)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// enumerated returns words as a list in a sentence.
+func enumerated(words []string, last string) string {
+	n := len(words) - 1
+	return strings.Join(words[:n], ", ") + " " + last + " " + words[n]
+}
+
+// wrapped returns a text in lines of the width of help.
+func wrapped(text string) string {
+	const width = 88
+	var b strings.Builder
+	column := 0
+	for word := range strings.FieldsSeq(text) {
+		switch n := utf8.RuneCountInString(word); {
+		case column == 0:
+			column = n
+		case column+1+n > width:
+			b.WriteByte('\n')
+			column = n
+		default:
+			b.WriteByte(' ')
+			column += 1 + n
+		}
+		b.WriteString(word)
+	}
+	return b.String()
+}
+
 func (f *forgeFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	f.kind.addTo(cmd, "forge", "", "what the forge is; auto: as its URL or the pipeline tells; gitea is also Forgejo, bitbucket is Cloud")
+	f.kind.addTo(cmd, "forge", "", "what the forge is; auto: as its URL or the pipeline shows")
 	flags.StringVar(&f.repo, "forge-repo", "", "the repository on the forge, as its `URL` (default: that of the workflow, or --repo)")
 	flags.IntVar(&f.pull, "pull", 0, "`number` of the pull request (default: that of the workflow)")
 	flags.StringVar(&f.cluster, "cluster-name", "", "with --live: `name` of the cluster in the status")
@@ -130,7 +181,7 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	if err != nil {
 		return report.Report{}, err
 	}
-	of := reconcile.Merge{History: repository, Into: cmp.Or(f.base, t.workflow().base, "origin/main"), Head: cmp.Or(f.head, "HEAD")}
+	of := reconcile.Merge{History: repository, Into: cmp.Or(f.base, forge.WorkflowOf(t.getenv).Base, "origin/main"), Head: cmp.Or(f.head, "HEAD")}
 	if tell != nil {
 		of.Teller = tell
 	}
@@ -144,8 +195,8 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 	if !f.comment && !f.status && f.forge.pull == 0 {
 		return nil, nil
 	}
-	in := t.workflow()
-	number := cmp.Or(f.forge.pull, in.pull)
+	in := forge.WorkflowOf(t.getenv)
+	number := cmp.Or(f.forge.pull, in.Pull)
 	if number == 0 {
 		return nil, usagef("which pull request? say --pull: this is no workflow of one")
 	}
@@ -153,7 +204,7 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 	if err != nil {
 		return nil, err
 	}
-	token := cmp.Or(t.getenv("HEADGATE_FORGE_TOKEN"), in.token)
+	token := cmp.Or(t.getenv("HEADGATE_FORGE_TOKEN"), in.Token)
 	if token == "" {
 		return nil, usagef("the environment has no token of the forge: set HEADGATE_FORGE_TOKEN")
 	}
@@ -182,7 +233,7 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 }
 
 // repository is where on the forge the pull request is.
-func (f *forgeFlags) repository(in workflow, of *git.Repository) (forge.Repository, error) {
+func (f *forgeFlags) repository(in forge.Workflow, of *git.Repository) (forge.Repository, error) {
 	var said forge.Kind
 	if f.kind.value != "auto" {
 		said = forge.Kind(f.kind.value)
@@ -194,75 +245,17 @@ func (f *forgeFlags) repository(in workflow, of *git.Repository) (forge.Reposito
 	var at forge.Repository
 	var err error
 	switch {
-	case url == "" && in.name == "":
+	case url == "" && in.Name == "":
 		return at, usagef("where is the pull request? say --forge-repo: this is no workflow of one")
 	case url == "":
-		at, err = forge.RepositoryAt(in.server, in.name, cmp.Or(said, in.kind))
+		at, err = forge.RepositoryAt(in.Server, in.Name, cmp.Or(said, in.Kind))
 	default:
 		if at, err = forge.RepositoryOf(url, said); err == nil && at.Kind == "" {
-			at, err = forge.RepositoryOf(url, in.kind)
+			at, err = forge.RepositoryOf(url, in.Kind)
 		}
 	}
 	if err == nil && at.Kind == "" {
 		err = usagef("nobody can tell what forge %s is: say --forge", at.Base)
 	}
 	return at, err
-}
-
-// A workflow is what a run of a forge's CI tells of itself.
-type workflow struct {
-	kind   forge.Kind
-	server string // URL of the forge
-	name   string // of the repository there, as "owner/name"
-	pull   int
-	base   string // the target of the pull request, as the clone has it
-	token  string
-}
-
-var pullRef = regexp.MustCompile(`^refs/pull/(\d+)/`)
-
-// workflow is the one that runs the program; what is empty it does not tell.
-func (t *terminal) workflow() workflow {
-	env := t.getenv
-	number := func(s string) int {
-		n, _ := strconv.Atoi(s) // too long to be one is none
-		return max(n, 0)
-	}
-	onto := func(branch string) string {
-		if branch == "" {
-			return ""
-		}
-		return "origin/" + strings.TrimPrefix(branch, "refs/heads/")
-	}
-	switch {
-	case env("GITLAB_CI") == "true":
-		return workflow{
-			kind: forge.KindGitLab, server: env("CI_SERVER_URL"), name: env("CI_PROJECT_PATH"), pull: number(env("CI_MERGE_REQUEST_IID")),
-			// The runner fetches no branch but that of the merge request.
-			base: cmp.Or(env("CI_MERGE_REQUEST_DIFF_BASE_SHA"), onto(env("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"))), token: env("GITLAB_TOKEN"),
-		}
-	case env("BITBUCKET_BUILD_NUMBER") != "":
-		return workflow{
-			kind: forge.KindBitbucket, server: "https://bitbucket.org", name: env("BITBUCKET_REPO_FULL_NAME"), pull: number(env("BITBUCKET_PR_ID")),
-			base: onto(env("BITBUCKET_PR_DESTINATION_BRANCH")), token: env("BITBUCKET_TOKEN"),
-		}
-	case env("TF_BUILD") == "True" && env("BUILD_REPOSITORY_PROVIDER") == "TfsGit":
-		return workflow{
-			kind: forge.KindAzureDevOps, server: env("SYSTEM_COLLECTIONURI"), name: env("SYSTEM_TEAMPROJECT") + "/" + env("BUILD_REPOSITORY_NAME"),
-			pull: number(env("SYSTEM_PULLREQUEST_PULLREQUESTID")), base: onto(env("SYSTEM_PULLREQUEST_TARGETBRANCH")), token: env("SYSTEM_ACCESSTOKEN"),
-		}
-	case env("GITHUB_ACTIONS") != "true": // which Gitea and Forgejo set too
-		return workflow{}
-	}
-	w := workflow{
-		kind: forge.KindGitHub, server: env("GITHUB_SERVER_URL"), name: env("GITHUB_REPOSITORY"),
-		base: onto(env("GITHUB_BASE_REF")), token: env("GITHUB_TOKEN"),
-	}
-	if env("GITEA_ACTIONS") == "true" || env("FORGEJO_ACTIONS") == "true" {
-		w.kind, w.token = forge.KindGitea, cmp.Or(env("GITEA_TOKEN"), w.token)
-	}
-	if m := pullRef.FindStringSubmatch(env("GITHUB_REF")); m != nil {
-		w.pull = number(m[1])
-	}
-	return w
 }

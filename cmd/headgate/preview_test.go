@@ -49,13 +49,12 @@ func TestWorkflow(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			term := terminal{getenv: func(name string) string { return tc.env[name] }}
-			w := term.workflow()
+			w := forge.WorkflowOf(func(name string) string { return tc.env[name] })
 			at, err := (&forgeFlags{kind: oneOf("auto")}).repository(w, &git.Repository{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, want{at, w.pull, w.base, w.token}, cmp.AllowUnexported(want{})); diff != "" {
+			if diff := cmp.Diff(tc.want, want{at, w.Pull, w.Base, w.Token}, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("the pull request (-want +got):\n%s", diff)
 			}
 		})
@@ -64,7 +63,7 @@ func TestWorkflow(t *testing.T) {
 
 // What is said counts more than what URL and pipeline tell.
 func TestForgeIsSaid(t *testing.T) {
-	in := workflow{kind: forge.KindGitLab, server: "https://git.example.org", name: "acme/infra/platform"}
+	in := forge.Workflow{Kind: forge.KindGitLab, Server: "https://git.example.org", Name: "acme/infra/platform"}
 	cases := map[string]struct {
 		kind, repo string
 		want       forge.Repository // the zero value is an error

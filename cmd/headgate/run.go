@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
@@ -56,11 +57,7 @@ A sync that says previews: true follows the pull requests into its branch, too: 
 gets the comment and the status of 'headgate preview'. Pull requests from forks are previewed only
 where forkPreviews says so, without credentials, and from the registries that it names.
 
-With --webhook-address a push begins a pass at once, and a pull request its preview: the forge
-sends these events to the path /webhook there, and proves them with a secret. Where that is says
-source.webhook of a Sync, by default HEADGATE_WEBHOOK_SECRET. GitHub, Gitea, Forgejo, GitLab,
-Bitbucket Cloud and Data Center, and Azure DevOps, for which it is the password of basic
-authentication. The listener speaks plain HTTP: put what ends TLS before it.
+` + aboutWebhooks() + `
 
 What a guard holds and a person approves ('headgate approve') is taken from the file again before
 every pass. Nothing else of it is.
@@ -102,6 +99,13 @@ to standard output and the exit code is that of the pass.
 	trust.addTo(cmd)
 	show.addTo(cmd)
 	return cmd
+}
+
+// aboutWebhooks is the part of the help that depends on the forges.
+func aboutWebhooks() string {
+	return wrapped("With --webhook-address a push starts a pass at once, and a pull request its preview: the forge sends these events to the path " + webhookPath +
+		" there, and proves them with a secret. source.webhook of a Sync names that secret, by default HEADGATE_WEBHOOK_SECRET. Supported forges: " + enumerated(forge.Names(), "and") + ". " +
+		ofForges(func(f forge.Forge) string { return f.WebhookHelp }) + " The listener speaks plain HTTP: put a proxy that terminates TLS in front of it.")
 }
 
 // loops runs targets until ctx is done, and hears webhooks for them on an address, if that is not "".

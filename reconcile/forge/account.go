@@ -12,114 +12,100 @@ import (
 	"sync"
 )
 
-// An Account is who posts statuses, and where.
+// An Account is a repository on a forge and how to get a token for it.
 type Account struct {
 	Repository Repository
-	// Token is asked before every request, so that it may change: a file that is
-	// rotated, the installation of a GitHub App.
+	// Token returns the current token. It is called before every request, because a token may change: in
+	// a file that is rotated, or as the installation of an App.
 	Token func(ctx context.Context) (string, error)
 	// Transport is http.DefaultTransport if nil.
 	Transport http.RoundTripper
 }
 
-// Token is a token that stays the same.
+// Token returns a function for a token that stays the same.
 func Token(token string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return token, nil }
 }
 
-// Poster is the account's Poster. It remembers what it posted and lists the statuses of
-// a commit before the first, so that nothing is said twice, also after a restart. It is
-// safe for concurrent use; statuses of one context have to come one after another.
+// Poster returns the account's Poster. It remembers what it posted and lists the statuses of
+// a commit before it posts the first one, so that it posts nothing twice, also after a restart. It is
+// safe for concurrent use; post the statuses of one context one after another.
 func (a Account) Poster() (Record, error) {
-	of, c, err := a.open()
+	of, t, err := a.open()
 	if err != nil {
 		return nil, err
 	}
-	return &teller{board: of, courier: c}, nil
+	return &poster{statusAPI: of, transport: t}, nil
 }
 
-// Pulls are the account's pull requests.
+// Pulls returns the account's pull requests.
 func (a Account) Pulls() (*Pulls, error) {
-	of, c, err := a.open()
+	of, t, err := a.open()
 	if err != nil {
 		return nil, err
 	}
-	return &Pulls{desk: of, courier: c, kind: a.Repository.Kind}, nil
+	return &Pulls{pullAPI: of, transport: t, forge: a.Repository.Kind.forge()}, nil
 }
 
-// A forge is all that is asked of one.
-type forge interface {
-	board
-	desk
-}
-
-func (a Account) open() (forge, *courier, error) {
+func (a Account) open() (client, *transport, error) {
 	if err := a.Repository.check(); err != nil {
 		return nil, nil, err
 	}
 	if a.Token == nil {
 		return nil, nil, fmt.Errorf("the forge of %s needs a token", a.Repository)
 	}
+	f := a.Repository.Kind.forge()
+	if f.open == nil {
+		return nil, nil, fmt.Errorf("repository %s: cannot tell what forge %s is", a.Repository, a.Repository.Base)
+	}
 	api := a.Repository.api()
-	c := &courier{next: bounded{cmp.Or(a.Transport, http.DefaultTransport)}, kind: a.Repository.Kind, origin: originOf(api), fetch: a.Token}
-	client := &http.Client{Transport: c, CheckRedirect: stay}
-	switch a.Repository.Kind {
-	case KindGitHub:
-		g, err := newGitHub(a.Repository, api, client)
-		return g, c, err
-	case KindGitea:
-		return gitea{at: a.Repository, api: api, client: client}, c, nil
-	case KindGitLab:
-		g, err := newGitLab(a.Repository, client)
-		return g, c, err
-	case KindBitbucket:
-		return bitbucket{rest{name: "Bitbucket", at: a.Repository, client: client}}, c, nil
-	case KindBitbucketDataCenter:
-		return dataCenter{rest{name: "Bitbucket Data Center", at: a.Repository, client: client}}, c, nil
-	case KindAzureDevOps:
-		return azure{rest{name: "Azure DevOps", at: a.Repository, client: client}}, c, nil
-	}
-	return nil, nil, fmt.Errorf("repository %s: cannot tell what forge %s is", a.Repository, a.Repository.Base)
+	t := &transport{next: bounded{cmp.Or(a.Transport, http.DefaultTransport)}, header: f.header, origin: originOf(api), fetch: a.Token}
+	of, err := f.open(a.Repository, api, &http.Client{Transport: t, CheckRedirect: sameHost})
+	return of, t, err
 }
 
-// authorization is the header that a token of a forge goes in.
-func (k Kind) authorization(token string) string {
-	basic := func(userinfo string) string {
-		return "Basic " + base64.StdEncoding.EncodeToString([]byte(userinfo))
-	}
-	switch k {
-	case KindGitHub, KindGitea:
-		return "token " + token
-	case KindBitbucket, KindBitbucketDataCenter:
-		if strings.Contains(token, ":") { // a user's: "email:API token", "name:password"
-			return basic(token)
-		}
-	case KindAzureDevOps:
-		// Personal access tokens are passwords of nobody. Those of pipelines and of Entra ID are JWTs.
-		if !strings.HasPrefix(token, "eyJ") || strings.Count(token, ".") != 2 {
-			return basic(":" + token)
-		}
-	}
-	return "Bearer " + token
+// basic returns the Authorization header for a user name and a password.
+func basic(user, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
-// A courier carries the token to one host.
-type courier struct {
+// An App is an installation of an app on a forge.
+type App struct {
+	ID, Installation int64
+	// Key returns the current private key, in PEM. It is called before every token, because a key may change.
+	Key func(ctx context.Context) (string, error)
+}
+
+// Token returns how an Account of a repository gets the tokens of the App. It is an error if the forge has
+// no Apps. A transport that is nil is http.DefaultTransport.
+func (a App) Token(of Repository, transport http.RoundTripper) (func(context.Context) (string, error), error) {
+	f := of.Kind.forge()
+	if f.appToken == nil {
+		return nil, fmt.Errorf("%s has no Apps", of.Base)
+	}
+	return f.appToken(a, of, of.api(), transport), nil
+}
+
+// AppUser returns the user name with which Git takes the token of an App.
+func (r Repository) AppUser() string { return r.Kind.forge().appUser }
+
+// A transport adds the token to requests, and sends them to one host only.
+type transport struct {
 	next   http.RoundTripper
-	kind   Kind
+	header func(token string) string
 	origin string // scheme://host that the token is for
 	fetch  func(context.Context) (string, error)
 
 	mu   sync.Mutex
-	last []string // the token, and what else gives it away
+	last []string // the token, and what it can be derived from
 }
 
-// mostAnswer bounds an answer. A page of statuses has a tenth of it at most.
-const mostAnswer = 8 << 20
+// maxAnswer is the maximum size of an answer. A page of statuses has a tenth of it at most.
+const maxAnswer = 8 << 20
 
-// token is the current one. It fails for good on what cannot be a token.
-func (c *courier) token(ctx context.Context) (string, error) {
-	token, err := c.fetch(ctx)
+// token returns the current token. Its error is permanent if the text cannot be a token.
+func (t *transport) token(ctx context.Context) (string, error) {
+	token, err := t.fetch(ctx)
 	if err != nil {
 		return "", &Later{Err: fmt.Errorf("cannot get the token of the forge: %w", err)}
 	}
@@ -130,40 +116,40 @@ func (c *courier) token(ctx context.Context) (string, error) {
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return "", errors.New("the token of the forge has characters that no token has")
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, sent, _ := strings.Cut(c.kind.authorization(token), " ")
-	c.last = []string{token, sent}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, sent, _ := strings.Cut(t.header(token), " ")
+	t.last = []string{token, sent}
 	if _, password, ok := strings.Cut(token, ":"); ok && len(password) >= 8 {
-		c.last = append(c.last, password)
+		t.last = append(t.last, password)
 	}
 	return token, nil
 }
 
-// hide takes the token out of a text.
-func (c *courier) hide(s string) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, secret := range c.last {
+// hide replaces the token in a text.
+func (t *transport) hide(s string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, secret := range t.last {
 		s = strings.ReplaceAll(s, secret, "***")
 	}
 	return s
 }
 
-func (c *courier) RoundTrip(r *http.Request) (*http.Response, error) {
-	if originOf(r.URL.String()) != c.origin {
-		return nil, fmt.Errorf("refusing to leave %s", c.origin)
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if originOf(r.URL.String()) != t.origin {
+		return nil, fmt.Errorf("refusing to leave %s", t.origin)
 	}
-	token, err := c.token(r.Context())
+	token, err := t.token(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", c.kind.authorization(token))
-	return c.next.RoundTrip(r)
+	r.Header.Set("Authorization", t.header(token))
+	return t.next.RoundTrip(r)
 }
 
-// bounded reads no more of an answer than is sane.
+// bounded limits the size of answers.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -174,16 +160,33 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp.Body = struct {
 		io.Reader
 		io.Closer
-	}{io.LimitReader(resp.Body, mostAnswer), resp.Body}
+	}{io.LimitReader(resp.Body, maxAnswer), resp.Body}
 	return resp, nil
 }
 
-// stay follows a redirect only within the host, and never where it would make a GET of
-// a POST: that would read, and look like having written.
-func stay(to *http.Request, via []*http.Request) error {
+// sameHost follows a redirect only within the host. It follows none that would turn a POST into a
+// GET: that would read, and look like having written.
+func sameHost(to *http.Request, via []*http.Request) error {
 	from := via[0]
 	if originOf(to.URL.String()) != originOf(from.URL.String()) || to.Method != from.Method || len(via) > 5 {
 		return http.ErrUseLastResponse
 	}
 	return nil
 }
+
+// discreet returns an error whose text does not contain the token.
+func (t *transport) discreet(err error) error {
+	if later, ok := errors.AsType[*Later](err); ok {
+		return &Later{After: later.After, Err: hidden{t.hide(err.Error()), later.Err}}
+	}
+	return errors.New(t.hide(err.Error()))
+}
+
+// hidden is an error with a text that contains no token. Its cause can be compared.
+type hidden struct {
+	text string
+	err  error
+}
+
+func (h hidden) Error() string        { return h.text }
+func (h hidden) Is(target error) bool { return errors.Is(h.err, target) }

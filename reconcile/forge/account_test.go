@@ -52,7 +52,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	at := boards[f.kind]
 	switch {
-	case r.Header.Get("Authorization") != f.kind.authorization(canary):
+	case r.Header.Get("Authorization") != f.kind.forge().header(canary):
 		answerJSON(w, http.StatusUnauthorized, `{"message":"Bad credentials"}`)
 	case r.Method == http.MethodGet && r.URL.EscapedPath() == at.list:
 		f.list(w, r)

@@ -86,7 +86,11 @@ func (e *enterprise) as(app App) Account {
 	server := httptest.NewServer(e)
 	e.Cleanup(server.Close)
 	at := Repository{Kind: KindGitHub, Base: server.URL, Owner: "acme", Name: "platform"}
-	return Account{Repository: at, Token: app.Token(at, nil)}
+	token, err := app.Token(at, nil)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return Account{Repository: at, Token: token}
 }
 
 func TestApp(t *testing.T) {

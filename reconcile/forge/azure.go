@@ -4,14 +4,79 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// azure is Azure DevOps, Services and Server.
+// KindAzureDevOps is Azure DevOps, Services and Server.
+const KindAzureDevOps Kind = "azure-devops"
+
+var azureForge = Forge{
+	Kind: KindAzureDevOps,
+	Name: "Azure DevOps",
+
+	WebhookHelp: "For Azure DevOps, the secret is the password of basic authentication.",
+	addresses: addresses{
+		public:   func(host string) bool { return host == azureHost || strings.HasSuffix(host, ".visualstudio.com") },
+		suggests: func(path []string) bool { return path[len(path)-2] == "_git" },
+		aliases:  map[string]alias{"ssh.dev.azure.com": {azureHost, "v3"}, "vs-ssh.visualstudio.com": {azureHost, "v3"}},
+		apiPath:  "/",
+		split:    splitAzure,
+		segment:  regexp.MustCompile(`^[\pL\pN._()&-][\pL\pN._()& -]*$`), // what names of projects may contain, or less
+		nested:   true,
+		page:     func(base string, r Repository) string { return base + escaped(r.Owner) + "/_git/" + escaped(r.Name) },
+	},
+	pipeline:      pipeline{name: "Azure DevOps", token: "SYSTEM_ACCESSTOKEN", read: azurePipelines},
+	webhook:       webhook{header: "Authorization", proves: azureProves, event: azureEvent},
+	dialect:       report.Dialect{MaxBytes: 65_536}, // it would take more, which is too long to read
+	authorization: azureAuthorization,
+	open: func(at Repository, api string, over *http.Client) (client, error) {
+		return azure{rest{name: "Azure DevOps", at: at, api: api, client: over, signsIn: azureSignsIn}}, nil
+	},
+	mergeRef: "refs/pull/%d/merge",
+}
+
+const azureHost = "dev.azure.com"
+
+// splitAzure returns the collection, or organisation, and the project as the owner.
+func splitAzure(base *url.URL, path []string) (below, owner []string) {
+	name := path[len(path)-1]
+	if base.Path != "" {
+		path = append(segments(base.Path), path...)
+		base.Path = ""
+	}
+	owner = path[:len(path)-1]
+	if last := len(owner) - 1; owner[last] == "_git" {
+		owner = owner[:last]
+	}
+	if project := len(owner) - 1; project < 0 || project < 1 && base.Host == azureHost {
+		owner = append(slices.Clip(owner), name) // the repository that a project has from its start
+	}
+	return nil, owner
+}
+
+// azureAuthorization returns the header for a token. A personal access token is a password without a
+// user. Those of pipelines and of Entra ID are JWTs.
+func azureAuthorization(token string) string {
+	if !strings.HasPrefix(token, "eyJ") || strings.Count(token, ".") != 2 {
+		return basic("", token)
+	}
+	return "Bearer " + token
+}
+
+func azurePipelines(env func(string) string) (Workflow, bool) {
+	return Workflow{
+		Server: env("SYSTEM_COLLECTIONURI"), Name: env("SYSTEM_TEAMPROJECT") + "/" + env("BUILD_REPOSITORY_NAME"),
+		Pull: pullNumber(env("SYSTEM_PULLREQUEST_PULLREQUESTID")), Base: remoteBranch(env("SYSTEM_PULLREQUEST_TARGETBRANCH")),
+	}, env("TF_BUILD") == "True" && env("BUILD_REPOSITORY_PROVIDER") == "TfsGit"
+}
+
+// azure is a client of Azure DevOps.
 type azure struct{ rest }
 
 var (
@@ -20,7 +85,7 @@ var (
 	azureComment = answer{doing: "comment on pull requests", right: "the scope Code (write), or Pull Request Threads (read & write)"}
 )
 
-// path is that of a call: the version has to be said, and Server 2020 knows this one.
+// path returns the path of a call. It has to name a version; Server 2020 knows this one.
 func (z azure) path(below, query string) string {
 	return escaped(z.at.Owner) + "/_apis/git/repositories/" + escaped(z.at.Name) + "/" + below + "?" + query + "api-version=6.0"
 }
@@ -38,7 +103,7 @@ type gitStatus struct {
 	} `json:"context"`
 }
 
-// The states; there are others, which we do not post.
+// azureStates are the states that Headgate posts.
 var azureStates = map[report.State]string{
 	report.Pending: "pending", report.Success: "succeeded", report.Failure: "failed", report.Error: "error",
 }
@@ -50,7 +115,7 @@ func (z azure) list(ctx context.Context, commit string) (map[string]Status, erro
 	}
 	const most = 1000 // a page
 	current, newest := map[string]Status{}, map[string]int64{}
-	for skip, pages := 0, 0; pages < mostPages; pages++ {
+	for skip, pages := 0, 0; pages < maxPages; pages++ {
 		var got struct{ Value []gitStatus }
 		query := fmt.Sprintf("latestOnly=true&top=%d&skip=%d&", most, skip)
 		if _, err := z.do(ctx, azureStatus, http.MethodGet, z.path("commits/"+commit+"/statuses", query), nil, &got); err != nil {
@@ -80,8 +145,8 @@ func (z azure) keep(s Status) Status {
 	return s
 }
 
-// create posts the status of a pull request first: branch policies look at that one, and what
-// is listed next time is the other.
+// create posts the status of the pull request first: branch policies read that one, and list returns
+// the other.
 func (z azure) create(ctx context.Context, s Status) error {
 	status := gitStatus{State: azureStates[s.State], Description: s.Description, TargetURL: s.TargetURL}
 	genre, name, ok := strings.Cut(s.Context, "/")
@@ -126,7 +191,7 @@ func (z azure) iteration(ctx context.Context, s Status) (int, error) {
 	return 0, nil
 }
 
-// An azureRequest is a pull request as Azure DevOps tells it.
+// An azureRequest is a pull request as Azure DevOps returns it.
 type azureRequest struct {
 	PullRequestID         int
 	TargetRefName         string
@@ -141,7 +206,7 @@ func (is azureRequest) pull() Pull {
 func (z azure) open(ctx context.Context) ([]Pull, error) {
 	const most = 100 // a page
 	var all []Pull
-	for pages := range mostPages {
+	for pages := range maxPages {
 		var got struct{ Value []azureRequest }
 		query := fmt.Sprintf("searchCriteria.status=active&$top=%d&$skip=%d&", most, pages*most)
 		if _, err := z.do(ctx, azurePull, http.MethodGet, z.path("pullRequests", query), nil, &got); err != nil {
@@ -163,7 +228,7 @@ func (z azure) pull(ctx context.Context, number int) (Pull, error) {
 	return is.pull(), nil
 }
 
-// self asks the organisation, which a project is in.
+// self asks the organisation of the project.
 func (z azure) self(ctx context.Context) (string, error) {
 	var is struct{ AuthenticatedUser struct{ ID string } }
 	organisation := path.Dir(z.at.Owner) + "/"
@@ -179,7 +244,7 @@ func (z azure) self(ctx context.Context) (string, error) {
 	return is.AuthenticatedUser.ID, nil
 }
 
-// comments are those that start a thread.
+// comments returns the comments that start a thread.
 func (z azure) comments(ctx context.Context, number int) ([]comment, error) {
 	var got struct {
 		Value []struct {
@@ -207,8 +272,8 @@ func (z azure) comments(ctx context.Context, number int) ([]comment, error) {
 	return all, nil
 }
 
-// comment starts a thread that is closed: a branch policy may ask that none is open, and there
-// is nothing to be answered.
+// comment starts a closed thread: a branch policy may require that no thread is open, and the comment
+// needs no answer.
 func (z azure) comment(ctx context.Context, number int, body string) error {
 	thread := map[string]any{
 		"status":   "closed",
@@ -222,4 +287,51 @@ func (z azure) edit(ctx context.Context, number int, c comment, body string) err
 	at := z.path(fmt.Sprintf("pullRequests/%d/threads/%d/comments/%d", number, c.thread, c.id), "")
 	_, err := z.do(ctx, azureComment, http.MethodPatch, at, map[string]string{"content": body}, nil)
 	return err
+}
+
+// azureSignsIn reports whether an answer is the page that asks an unknown user to sign in.
+func azureSignsIn(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusNonAuthoritativeInfo ||
+		resp.StatusCode == http.StatusFound && strings.Contains(resp.Header.Get("Location"), "_signin")
+}
+
+// azureProves checks the secret as a password, with any user name: Azure DevOps signs nothing.
+func azureProves(d delivery, secret string) bool {
+	_, password, ok := (&http.Request{Header: d.header}).BasicAuth()
+	return equalSecrets(password, secret) && ok
+}
+
+func azureEvent(d delivery) (Event, error) {
+	var said struct {
+		EventType string
+		Resource  struct {
+			RefUpdates []struct{ Name string }
+			Repository struct {
+				Name, RemoteURL, DefaultBranch string
+				Project                        struct{ Name string }
+			}
+		}
+	}
+	if err := decode(d, &said); err != nil {
+		return Event{}, err
+	}
+	pull := slices.Contains([]string{"git.pullrequest.created", "git.pullrequest.updated", "git.pullrequest.merged"}, said.EventType)
+	if said.EventType != "git.push" && !pull {
+		return Event{}, nil
+	}
+	of := said.Resource.Repository
+	// An organisation has two hosts, and the path on one of them lacks its name. A repository with the
+	// name of its project may leave that out.
+	names := []string{of.Project.Name + "/_git/" + of.Name}
+	if of.RemoteURL != "" {
+		names = append(names, of.RemoteURL)
+	}
+	if pull {
+		return pullOf(names...)
+	}
+	var refs []string
+	for _, u := range said.Resource.RefUpdates {
+		refs = append(refs, u.Name)
+	}
+	return pushOf(names, of.DefaultBranch, refs...)
 }

@@ -7,13 +7,53 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// A build is a status, as Bitbucket Cloud and Data Center have it.
+// KindBitbucket is Bitbucket Cloud.
+const KindBitbucket Kind = "bitbucket"
+
+var bitbucketForge = Forge{ //nolint:gosec // the name of a variable, and no token
+	Kind: KindBitbucket,
+	Name: "Bitbucket",
+
+	TokenHelp: `The token of a user of Bitbucket is "email:token".`,
+	addresses: addresses{
+		public:    func(host string) bool { return host == "bitbucket.org" },
+		aliases:   map[string]alias{"altssh.bitbucket.org": {host: "bitbucket.org"}},
+		apiPath:   "/2.0/",
+		publicAPI: "/2.0/",
+	},
+	pipeline:      pipeline{name: "Bitbucket Cloud", token: "BITBUCKET_TOKEN", read: bitbucketPipelines},
+	webhook:       webhook{header: "X-Event-Key", proves: hubProves("X-Hub-Signature"), event: bitbucketEvent},
+	dialect:       buildDialect,
+	authorization: userOrBearer,
+	open: func(at Repository, api string, over *http.Client) (client, error) {
+		return bitbucket{rest{name: "Bitbucket", at: at, api: api, client: over}}, nil
+	},
+}
+
+// buildDialect is the Markdown of comments in the Cloud and in the Data Center.
+var buildDialect = report.Dialect{MaxBytes: 32_768, NoHTML: true}
+
+// userOrBearer returns the header for a token. That of a user is "email:API token" or "name:password".
+func userOrBearer(token string) string {
+	if user, password, ok := strings.Cut(token, ":"); ok {
+		return basic(user, password)
+	}
+	return "Bearer " + token
+}
+
+func bitbucketPipelines(env func(string) string) (Workflow, bool) {
+	return Workflow{
+		Server: "https://bitbucket.org", Name: env("BITBUCKET_REPO_FULL_NAME"), Pull: pullNumber(env("BITBUCKET_PR_ID")),
+		Base: remoteBranch(env("BITBUCKET_PR_DESTINATION_BRANCH")),
+	}, env("BITBUCKET_BUILD_NUMBER") != ""
+}
+
+// A build is a status, as the Cloud and the Data Center have it.
 type build struct {
 	Key         string `json:"key"`
 	Name        string `json:"name"`
@@ -22,7 +62,7 @@ type build struct {
 	URL         string `json:"url"`
 }
 
-// buildKey is the key of a context: 40 characters are allowed of it.
+// buildKey returns the key of a context, which has at most 40 characters.
 func buildKey(of string) string {
 	sum := sha256.Sum256([]byte(of))
 	return hex.EncodeToString(sum[:20])
@@ -39,7 +79,7 @@ func buildOf(s Status) build {
 	return build{Key: buildKey(s.Context), Name: s.Context, State: state, Description: s.Description, URL: s.TargetURL}
 }
 
-// status is a build of ours; that of another is none that we post.
+// status returns the status that a build holds, and reports whether Headgate posted it.
 func (b build) status(commit string) (Status, bool) {
 	s := Status{Commit: commit, Context: b.Name, Description: b.Description, TargetURL: b.URL}
 	switch b.State {
@@ -53,7 +93,7 @@ func (b build) status(commit string) (Status, bool) {
 	return s, b.Key == buildKey(b.Name)
 }
 
-// keepBuild is the status that a build says. It has to link somewhere.
+// keepBuild returns a status as a build can hold it. A build has to link somewhere.
 func keepBuild(s Status, commit string) Status {
 	s.Description, s.Pull = cut(s.Description, 255), 0
 	if s.State == report.Error {
@@ -63,7 +103,7 @@ func keepBuild(s Status, commit string) Status {
 	return s
 }
 
-// bitbucket is Bitbucket Cloud.
+// bitbucket is a client of Bitbucket Cloud.
 type bitbucket struct{ rest }
 
 var (
@@ -74,19 +114,19 @@ var (
 
 func (b bitbucket) path(below string) string { return "repositories/" + b.at.String() + "/" + below }
 
-// A leaf is a page of a listing. Pages are counted here: where the next one is to be the
-// server may say what it likes.
-type leaf[T any] struct {
+// A page is a page of a listing. Headgate counts the pages itself, and does not follow the server's URL of
+// the next one.
+type page[T any] struct {
 	Values []T    `json:"values"`
 	Next   string `json:"next"`
 }
 
-// leaves reads all pages of a listing. Of pull requests 50 are on one at most.
-func leaves[T any](ctx context.Context, b bitbucket, a answer, path string) ([]T, error) {
+// allPages reads all pages of a listing. A page has at most 50 pull requests.
+func allPages[T any](ctx context.Context, b bitbucket, a answer, path string) ([]T, error) {
 	var all []T
-	for page := 1; page <= mostPages; page++ {
-		var got leaf[T]
-		if _, err := b.do(ctx, a, http.MethodGet, fmt.Sprintf("%s?pagelen=50&page=%d", b.path(path), page), nil, &got); err != nil {
+	for n := 1; n <= maxPages; n++ {
+		var got page[T]
+		if _, err := b.do(ctx, a, http.MethodGet, fmt.Sprintf("%s?pagelen=50&page=%d", b.path(path), n), nil, &got); err != nil {
 			return nil, err
 		}
 		all = append(all, got.Values...)
@@ -97,7 +137,7 @@ func leaves[T any](ctx context.Context, b bitbucket, a answer, path string) ([]T
 	return all, nil
 }
 
-// currentOf are our statuses by their contexts: a key has one build.
+// currentOf returns the statuses that Headgate posted, by context: a key has one build.
 func currentOf(builds []build, commit string) map[string]Status {
 	current := map[string]Status{}
 	for _, is := range builds {
@@ -109,7 +149,7 @@ func currentOf(builds []build, commit string) map[string]Status {
 }
 
 func (b bitbucket) list(ctx context.Context, commit string) (map[string]Status, error) {
-	builds, err := leaves[build](ctx, b, bitbucketStatus, "commit/"+commit+"/statuses")
+	builds, err := allPages[build](ctx, b, bitbucketStatus, "commit/"+commit+"/statuses")
 	return currentOf(builds, commit), err
 }
 
@@ -120,7 +160,7 @@ func (b bitbucket) create(ctx context.Context, s Status) error {
 	return err
 }
 
-// A cloudRequest is a pull request as Bitbucket Cloud tells it.
+// A cloudRequest is a pull request as Bitbucket Cloud returns it.
 type cloudRequest struct {
 	ID     int
 	Source struct {
@@ -143,19 +183,11 @@ func (is cloudRequest) pull() Pull {
 }
 
 func (b bitbucket) open(ctx context.Context) ([]Pull, error) {
-	got, err := leaves[cloudRequest](ctx, b, bitbucketPull, "pullrequests") // that are open, newest first
+	got, err := allPages[cloudRequest](ctx, b, bitbucketPull, "pullrequests") // the open ones, newest first
 	return pullsOf(got, cloudRequest.pull), err
 }
 
-func pullsOf[T any](all []T, pull func(T) Pull) []Pull {
-	var pulls []Pull
-	for _, is := range all {
-		pulls = append(pulls, pull(is))
-	}
-	return pulls
-}
-
-// pull asks for the commits too: of the head of a pull request Bitbucket tells twelve digits.
+// pull asks for the commits, too: Bitbucket returns only twelve digits of the head of a pull request.
 func (b bitbucket) pull(ctx context.Context, number int) (Pull, error) {
 	var is cloudRequest
 	path := b.path(fmt.Sprintf("pullrequests/%d", number))
@@ -165,7 +197,7 @@ func (b bitbucket) pull(ctx context.Context, number int) (Pull, error) {
 	pull := is.pull()
 	head := pull.Head
 	if head != "" && !isCommit(head) {
-		var commits leaf[struct{ Hash string }]
+		var commits page[struct{ Hash string }]
 		if _, err := b.do(ctx, bitbucketPull, http.MethodGet, path+"/commits?pagelen=100", nil, &commits); err != nil {
 			return Pull{}, err
 		}
@@ -179,7 +211,7 @@ func (b bitbucket) pull(ctx context.Context, number int) (Pull, error) {
 	return pull, nil
 }
 
-// self is "" for the token of a repository or workspace, which is of no user.
+// self returns "" for the token of a repository or workspace, which belongs to no user.
 func (b bitbucket) self(ctx context.Context) (string, error) {
 	var user struct{ UUID string }
 	got, err := b.do(ctx, answer{doing: "read who it is", right: "the scope account"}, http.MethodGet, "user", nil, &user)
@@ -190,7 +222,7 @@ func (b bitbucket) self(ctx context.Context) (string, error) {
 }
 
 func (b bitbucket) comments(ctx context.Context, number int) ([]comment, error) {
-	got, err := leaves[struct {
+	got, err := allPages[struct {
 		ID      int64
 		Deleted bool
 		Content struct{ Raw string }
@@ -218,7 +250,7 @@ func (b bitbucket) say(ctx context.Context, method, path, body string) (reply, e
 	return b.do(ctx, bitbucketComment, method, b.path(path), map[string]any{"content": map[string]string{"raw": body}}, nil)
 }
 
-// edited is the error of an edit: Bitbucket lets nobody but the author change a comment.
+// edited returns the error of an edit: only the author may change a comment.
 func edited(got reply, err error) error {
 	if refusedWith(got, err, http.StatusForbidden) {
 		return foreignError{err}
@@ -226,122 +258,50 @@ func edited(got reply, err error) error {
 	return err
 }
 
-// dataCenter is Bitbucket Data Center, and was Server.
-type dataCenter struct{ rest }
-
-var (
-	dataCenterStatus  = answer{right: "the permission “Repository read”"}
-	dataCenterPull    = answer{doing: "read pull requests", right: "the permission “Repository read”"}
-	dataCenterComment = answer{doing: "comment on pull requests", right: "the permission “Repository read”"}
-)
-
-func (d dataCenter) path(below string) string {
-	return "api/latest/projects/" + d.at.Owner + "/repos/" + d.at.Name + "/" + below
-}
-
-// sheets reads all pages of a listing.
-func sheets[T any](ctx context.Context, d dataCenter, a answer, path string) ([]T, error) {
-	var all []T
-	for start, pages := 0, 0; pages < mostPages; pages++ {
-		var got struct {
-			Values        []T
-			IsLastPage    *bool
-			NextPageStart *int
-		}
-		if _, err := d.do(ctx, a, http.MethodGet, fmt.Sprintf("%s?limit=100&start=%d", path, start), nil, &got); err != nil {
-			return nil, err
-		}
-		all = append(all, got.Values...)
-		if got.NextPageStart == nil || *got.NextPageStart <= start || got.IsLastPage != nil && *got.IsLastPage {
-			break
-		}
-		start = *got.NextPageStart
+func bitbucketEvent(d delivery) (Event, error) {
+	switch d.header.Get("X-Event-Key") {
+	case "repo:push":
+		return bitbucketPush(d)
+	case "pullrequest:created", "pullrequest:updated", "pullrequest:fulfilled", "pullrequest:rejected":
+		return bitbucketPullEvent(d)
 	}
-	return all, nil
+	return Event{}, nil
 }
 
-func (d dataCenter) list(ctx context.Context, commit string) (map[string]Status, error) {
-	builds, err := sheets[build](ctx, d, dataCenterStatus, "build-status/latest/commits/"+commit)
-	return currentOf(builds, commit), err
-}
-
-func (d dataCenter) keep(s Status) Status { return keepBuild(s, d.at.page()+"/commits/"+s.Commit) }
-
-func (d dataCenter) create(ctx context.Context, s Status) error {
-	_, err := d.do(ctx, dataCenterStatus, http.MethodPost, d.path("commits/"+s.Commit+"/builds"), buildOf(s), nil)
-	return err
-}
-
-// A centreRequest is a pull request as Data Center tells it.
-type centreRequest struct {
-	ID      int
-	FromRef struct {
-		LatestCommit string
-		Repository   struct{ ID int64 }
-	}
-	ToRef struct {
-		ID         string
-		Repository struct{ ID int64 }
-	}
-}
-
-func (is centreRequest) pull() Pull {
-	from, into := is.FromRef.Repository.ID, is.ToRef.Repository.ID
-	return Pull{Number: is.ID, Head: is.FromRef.LatestCommit, Target: strings.TrimPrefix(is.ToRef.ID, "refs/heads/"), Fork: from == 0 || from != into}
-}
-
-func (d dataCenter) open(ctx context.Context) ([]Pull, error) {
-	got, err := sheets[centreRequest](ctx, d, dataCenterPull, d.path("pull-requests")) // that are open, newest first
-	return pullsOf(got, centreRequest.pull), err
-}
-
-func (d dataCenter) pull(ctx context.Context, number int) (Pull, error) {
-	var is centreRequest
-	if _, err := d.do(ctx, dataCenterPull, http.MethodGet, d.path(fmt.Sprintf("pull-requests/%d", number)), nil, &is); err != nil {
-		return Pull{}, err
-	}
-	return is.pull(), nil
-}
-
-// self is in a header of every answer to somebody whom it knows.
-func (d dataCenter) self(ctx context.Context) (string, error) {
-	got, err := d.do(ctx, dataCenterPull, http.MethodGet, strings.TrimSuffix(d.path(""), "/"), nil, nil)
-	if err != nil {
-		return "", err
-	}
-	name := got.header.Get("X-Ausername")
-	if unescaped, err := url.QueryUnescape(name); err == nil {
-		name = unescaped
-	}
-	return name, nil
-}
-
-// comments are among what happened to a pull request; there is no list of them alone.
-func (d dataCenter) comments(ctx context.Context, number int) ([]comment, error) {
-	got, err := sheets[struct {
-		Action  string
-		Comment *struct {
-			ID      int64
-			Version int
-			Text    string
-			Author  struct{ Name string }
-		}
-	}](ctx, d, dataCenterComment, d.path(fmt.Sprintf("pull-requests/%d/activities", number)))
-	var all []comment
-	for _, a := range got {
-		if c := a.Comment; a.Action == "COMMENTED" && c != nil {
-			all = append(all, comment{id: c.ID, version: c.Version, author: c.Author.Name, body: c.Text})
+func bitbucketPullEvent(d delivery) (Event, error) {
+	var said struct {
+		Repository struct {
+			FullName string `json:"full_name"`
 		}
 	}
-	return all, err
+	if err := decode(d, &said); err != nil {
+		return Event{}, err
+	}
+	return pullOf(said.Repository.FullName)
 }
 
-func (d dataCenter) comment(ctx context.Context, number int, body string) error {
-	_, err := d.do(ctx, dataCenterComment, http.MethodPost, d.path(fmt.Sprintf("pull-requests/%d/comments", number)), map[string]any{"text": body}, nil)
-	return err
-}
-
-func (d dataCenter) edit(ctx context.Context, number int, c comment, body string) error {
-	path := d.path(fmt.Sprintf("pull-requests/%d/comments/%d", number, c.id))
-	return edited(d.do(ctx, dataCenterComment, http.MethodPut, path, map[string]any{"text": body, "version": c.version}, nil))
+func bitbucketPush(d delivery) (Event, error) {
+	type ref struct{ Type, Name string }
+	var said struct {
+		Push       struct{ Changes []struct{ Old, New ref } }
+		Repository struct {
+			FullName string `json:"full_name"`
+		}
+	}
+	if err := decode(d, &said); err != nil {
+		return Event{}, err
+	}
+	var refs []string
+	for _, c := range said.Push.Changes {
+		moved := c.New
+		if moved.Name == "" {
+			moved = c.Old // it was deleted
+		}
+		if moved.Type == "tag" {
+			refs = append(refs, "refs/tags/"+moved.Name)
+		} else {
+			refs = append(refs, "refs/heads/"+moved.Name)
+		}
+	}
+	return pushOf([]string{said.Repository.FullName}, "", refs...)
 }

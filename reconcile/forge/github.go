@@ -1,39 +1,63 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/bradleyfalzon/ghinstallation/v2"
 	"github.com/google/go-github/v89/github"
 
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// gitHub is GitHub and GitHub Enterprise.
+// KindGitHub is GitHub and GitHub Enterprise.
+const KindGitHub Kind = "github"
+
+var gitHubForge = Forge{
+	Kind:     KindGitHub,
+	Name:     "GitHub",
+	Annotate: report.WorkflowCommands,
+	addresses: addresses{
+		public:    func(host string) bool { return host == "github.com" || strings.HasSuffix(host, ".ghe.com") },
+		aliases:   map[string]alias{"www.github.com": {host: "github.com"}, "ssh.github.com": {host: "github.com"}},
+		apiPath:   "/api/v3/", // of GitHub Enterprise Server
+		publicAPI: "/",
+	},
+	pipeline:      pipeline{name: "GitHub", token: "GITHUB_TOKEN", read: actionsWorkflow}, //nolint:gosec // the name of a variable
+	webhook:       webhook{header: "X-GitHub-Event", proves: hubProves("X-Hub-Signature-256"), event: hubEvent("X-GitHub-Event")},
+	dialect:       report.Dialect{MaxBytes: 65_536},
+	authorization: func(token string) string { return "token " + token },
+	appToken:      gitHubAppToken,
+	appUser:       "x-access-token",
+	open:          newGitHub,
+	mergeRef:      "refs/pull/%d/merge",
+}
+
+// gitHub is a client of GitHub.
 type gitHub struct {
 	at     Repository
 	client *github.Client // one for all requests: it remembers when its rate limit ends
 }
 
-func newGitHub(at Repository, api string, client *http.Client) (gitHub, error) {
-	c, err := github.NewClient(github.WithHTTPClient(client), github.WithURLs(&api, nil), github.WithUserAgent("headgate"))
+func newGitHub(at Repository, api string, over *http.Client) (client, error) {
+	c, err := github.NewClient(github.WithHTTPClient(over), github.WithURLs(&api, nil), github.WithUserAgent("headgate"))
 	if err != nil {
-		return gitHub{}, fmt.Errorf("GitHub: %w", err)
+		return nil, fmt.Errorf("GitHub: %w", err)
 	}
 	return gitHub{at: at, client: c}, nil
 }
 
-// mostPages bounds a listing. What is not listed is posted once more than needed.
-const mostPages = 20
-
 func (g gitHub) list(ctx context.Context, commit string) (map[string]Status, error) {
 	current := map[string]Status{}
 	// The combined status has the newest of each context, so one page is nearly always all.
-	for page, pages := 1, 0; page != 0 && pages < mostPages; pages++ {
+	for page, pages := 1, 0; page != 0 && pages < maxPages; pages++ {
 		got, resp, err := g.client.Repositories.GetCombinedStatus(ctx, g.at.Owner, g.at.Name, commit, &github.ListOptions{Page: page, PerPage: 100})
 		if err != nil {
 			return nil, g.trouble(resp, err)
@@ -72,7 +96,7 @@ func (g gitHub) trouble(resp *github.Response, err error) error {
 	return g.refused(answer{right: "the permission “Commit statuses: read and write” (a classic token: repo:status)"}, resp, err)
 }
 
-// refused makes of what was asked, and what came back, an error.
+// refused returns the error for a request and its answer.
 func (g gitHub) refused(a answer, resp *github.Response, err error) error {
 	now := time.Now()
 	if limit, ok := errors.AsType[*github.RateLimitError](err); ok {
@@ -80,7 +104,7 @@ func (g gitHub) refused(a answer, resp *github.Response, err error) error {
 		return &Later{After: wait, Err: fmt.Errorf("GitHub: the token's requests of this hour are used up: %s", cut(plain(limit.Message), 200))}
 	}
 	if limit, ok := errors.AsType[*github.AbuseRateLimitError](err); ok {
-		wait := time.Minute // what GitHub asks for where it names no time
+		wait := time.Minute // what GitHub asks for if it names no time
 		if limit.RetryAfter != nil {
 			wait = min(max(0, *limit.RetryAfter), longestWait)
 		}
@@ -100,7 +124,7 @@ func (g gitHub) refused(a answer, resp *github.Response, err error) error {
 	return a.trouble(now)
 }
 
-// words is what GitHub says: a message, and one for each field that is wrong.
+// words returns GitHub's message, and one for each field that is wrong.
 func words(r *github.ErrorResponse) string {
 	said := []string{}
 	if r.Message != "" {
@@ -115,4 +139,162 @@ func words(r *github.ErrorResponse) string {
 		}
 	}
 	return strings.Join(said, ": ")
+}
+
+func (g gitHub) pull(ctx context.Context, number int) (Pull, error) {
+	got, resp, err := g.client.PullRequests.Get(ctx, g.at.Owner, g.at.Name, number)
+	if err != nil {
+		return Pull{}, g.reading(resp, err)
+	}
+	return gitHubPull(got), nil
+}
+
+func gitHubPull(is *github.PullRequest) Pull {
+	from, into := is.GetHead().GetRepo().GetID(), is.GetBase().GetRepo().GetID()
+	return Pull{Number: is.GetNumber(), Head: is.GetHead().GetSHA(), Target: is.GetBase().GetRef(), Fork: from == 0 || from != into}
+}
+
+func (g gitHub) open(ctx context.Context) ([]Pull, error) {
+	var all []Pull
+	for page, pages := 1, 0; page != 0 && pages < maxPages; pages++ {
+		got, resp, err := g.client.PullRequests.List(ctx, g.at.Owner, g.at.Name, &github.PullRequestListOptions{
+			State: "open", Sort: "created", Direction: "desc", ListOptions: github.ListOptions{Page: page, PerPage: 100},
+		})
+		if err != nil {
+			return nil, g.reading(resp, err)
+		}
+		for _, is := range got {
+			all = append(all, gitHubPull(is))
+		}
+		page = resp.NextPage
+	}
+	return all, nil
+}
+
+func (g gitHub) reading(resp *github.Response, err error) error {
+	return g.refused(answer{doing: "read pull requests", right: "the permission “Pull requests: read and write”"}, resp, err)
+}
+
+func (g gitHub) self(ctx context.Context) (string, error) {
+	user, resp, err := g.client.Users.Get(ctx, "")
+	if err != nil && resp != nil && (resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusNotFound) {
+		if _, limited := errors.AsType[*github.RateLimitError](err); !limited {
+			return g.bot(ctx), nil // the token of a workflow, or of another App, is of no user
+		}
+	}
+	if err != nil {
+		return "", g.refused(answer{doing: "read who it is"}, resp, err)
+	}
+	return user.GetLogin(), nil
+}
+
+// bot returns the user as whom an App comments. Only GraphQL returns it for the token of an App. If that
+// fails, bot assumes the App of workflows.
+func (g gitHub) bot(ctx context.Context) string {
+	var said struct {
+		Data struct{ Viewer struct{ Login string } }
+	}
+	at := g.client.BaseURL()
+	if server, ok := strings.CutSuffix(at, "v3/"); ok {
+		at = server
+	}
+	req, err := g.client.NewRequest(ctx, http.MethodPost, at+"graphql", map[string]string{"query": "{viewer{login}}"})
+	if err == nil {
+		_, err = g.client.Do(req, &said)
+	}
+	login := strings.TrimSuffix(said.Data.Viewer.Login, "[bot]")
+	if err != nil || login == "" {
+		login = "github-actions"
+	}
+	return login + "[bot]"
+}
+
+func (g gitHub) comments(ctx context.Context, number int) ([]comment, error) {
+	var all []comment
+	for page, pages := 1, 0; page != 0 && pages < maxPages; pages++ {
+		got, resp, err := g.client.Issues.ListComments(ctx, g.at.Owner, g.at.Name, number, &github.IssueListCommentsOptions{ListOptions: github.ListOptions{Page: page, PerPage: 100}})
+		if err != nil {
+			return nil, g.commenting(resp, err)
+		}
+		for _, c := range got {
+			all = append(all, comment{id: c.GetID(), author: c.GetUser().GetLogin(), body: c.GetBody()})
+		}
+		page = resp.NextPage
+	}
+	return all, nil
+}
+
+func (g gitHub) comment(ctx context.Context, number int, body string) error {
+	if _, resp, err := g.client.Issues.CreateComment(ctx, g.at.Owner, g.at.Name, number, &github.IssueComment{Body: &body}); err != nil {
+		return g.commenting(resp, err)
+	}
+	return nil
+}
+
+func (g gitHub) edit(ctx context.Context, _ int, c comment, body string) error {
+	if _, resp, err := g.client.Issues.EditComment(ctx, g.at.Owner, g.at.Name, c.id, &github.IssueComment{Body: &body}); err != nil {
+		return g.commenting(resp, err)
+	}
+	return nil
+}
+
+func (g gitHub) commenting(resp *github.Response, err error) error {
+	return g.refused(answer{doing: "comment on pull requests", right: "the permission “Pull requests: read and write”"}, resp, err)
+}
+
+var gitHubPullRef = regexp.MustCompile(`^refs/pull/(\d+)/`)
+
+// actionsWorkflow reads the environment of a workflow of GitHub, or of a forge that imitates it.
+func actionsWorkflow(env func(string) string) (Workflow, bool) {
+	w := Workflow{Server: env("GITHUB_SERVER_URL"), Name: env("GITHUB_REPOSITORY"), Base: remoteBranch(env("GITHUB_BASE_REF")), Token: env("GITHUB_TOKEN")}
+	if m := gitHubPullRef.FindStringSubmatch(env("GITHUB_REF")); m != nil {
+		w.Pull = pullNumber(m[1])
+	}
+	return w, env("GITHUB_ACTIONS") == "true"
+}
+
+// gitHubAppToken returns how to get the tokens of an App. They last an hour, and it makes a new one
+// before that.
+func gitHubAppToken(a App, of Repository, api string, transport http.RoundTripper) func(context.Context) (string, error) {
+	var (
+		mu    sync.Mutex
+		known string // the key
+		made  *ghinstallation.Transport
+	)
+	return func(ctx context.Context) (string, error) {
+		key, err := a.Key(ctx)
+		if err != nil {
+			return "", err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if made == nil || key != known {
+			if made, err = ghinstallation.New(bounded{cmp.Or(transport, http.DefaultTransport)}, a.ID, a.Installation, []byte(key)); err != nil {
+				made = nil
+				return "", errors.New("GitHub: the private key of the App is none: want it in PEM, as GitHub gives it") // its error may quote some
+			}
+			made.BaseURL, known = api, key
+		}
+		token, err := made.Token(ctx)
+		if refused, ok := errors.AsType[*ghinstallation.HTTPError](err); ok {
+			return "", gitHubAppRefused(a, of, refused)
+		}
+		return token, err
+	}
+}
+
+// gitHubAppRefused returns the error for GitHub's answer to a request for a token of an App.
+func gitHubAppRefused(a App, of Repository, e *ghinstallation.HTTPError) error {
+	is := answer{forge: "GitHub", of: of.String(), doing: "make a token of the App", right: "to be installed there", resp: e.Response, err: e.RootCause}
+	if e.Response == nil {
+		return is.trouble(time.Now())
+	}
+	_ = e.Response.Body.Close()
+	switch e.Response.StatusCode {
+	case http.StatusUnauthorized:
+		return fmt.Errorf("GitHub: the App %d is not accepted (401): its id or its private key is wrong, or the clock here", a.ID)
+	case http.StatusNotFound:
+		return fmt.Errorf("GitHub: the App %d has no installation %d (404)", a.ID, a.Installation)
+	}
+	return is.trouble(time.Now())
 }

@@ -1,10 +1,15 @@
 package forge
 
 import (
+	"cmp"
 	"context"
+	"crypto/hmac"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,27 +18,56 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// gitLab is GitLab, gitlab.com or an own one.
+// KindGitLab is GitLab, gitlab.com or self-managed.
+const KindGitLab Kind = "gitlab"
+
+var gitLabForge = Forge{
+	Kind:     KindGitLab,
+	Name:     "GitLab",
+	Annotate: report.CodeQuality,
+	addresses: addresses{
+		public:  func(host string) bool { return host == "gitlab.com" },
+		labels:  []string{"gitlab"},
+		aliases: map[string]alias{"altssh.gitlab.com": {host: "gitlab.com"}},
+		apiPath: "/api/v4/",
+		split:   func(_ *url.URL, path []string) (below, owner []string) { return nil, path[:len(path)-1] }, // groups hold groups
+		nested:  true,
+	},
+	pipeline: pipeline{name: "GitLab", token: "GITLAB_TOKEN", read: gitLabCI},
+	webhook:  webhook{header: "X-Gitlab-Event", proves: gitLabProves, id: gitLabID, event: gitLabEvent},
+	dialect:  report.Dialect{MaxBytes: 65_536}, // it would take more, which is too long to read
+	open:     newGitLab,
+	mergeRef: "refs/merge-requests/%d/merge",
+}
+
+func gitLabCI(env func(string) string) (Workflow, bool) {
+	return Workflow{
+		Server: env("CI_SERVER_URL"), Name: env("CI_PROJECT_PATH"), Pull: pullNumber(env("CI_MERGE_REQUEST_IID")),
+		// The runner fetches no branch but that of the merge request.
+		Base: cmp.Or(env("CI_MERGE_REQUEST_DIFF_BASE_SHA"), remoteBranch(env("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"))),
+	}, env("GITLAB_CI") == "true"
+}
+
+// gitLab is a client of GitLab.
 type gitLab struct {
 	at     Repository
 	client *gitlab.Client
 }
 
-// newGitLab leaves the token, patience and repeated attempts to others: to the courier, and to
-// the outbox.
-func newGitLab(at Repository, client *http.Client) (gitLab, error) {
-	within := *client
-	within.Transport = unlinked{client.Transport}
-	c, err := gitlab.NewAuthSourceClient(gitlab.Unauthenticated{}, gitlab.WithBaseURL(at.api()), gitlab.WithHTTPClient(&within),
-		gitlab.WithUserAgent("headgate"), gitlab.WithoutRetries(), gitlab.WithCustomLimiter(impatient{}))
+// newGitLab leaves the token to the transport, and rate limits and retries to the outbox.
+func newGitLab(at Repository, api string, over *http.Client) (client, error) {
+	within := *over
+	within.Transport = unlinked{over.Transport}
+	c, err := gitlab.NewAuthSourceClient(gitlab.Unauthenticated{}, gitlab.WithBaseURL(api), gitlab.WithHTTPClient(&within),
+		gitlab.WithUserAgent("headgate"), gitlab.WithoutRetries(), gitlab.WithCustomLimiter(unlimited{}))
 	if err != nil {
-		return gitLab{}, fmt.Errorf("GitLab: %w", err)
+		return nil, fmt.Errorf("GitLab: %w", err)
 	}
 	return gitLab{at: at, client: c}, nil
 }
 
-// unlinked takes Link headers off answers: the client panics on one that is not well formed,
-// and pages are counted in a header of their own.
+// unlinked removes Link headers from answers: the client panics on a malformed one, and another header
+// counts the pages.
 type unlinked struct{ http.RoundTripper }
 
 func (u unlinked) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -44,19 +78,19 @@ func (u unlinked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// impatient is a limiter that lets everything pass: a 429 says when to come back.
-type impatient struct{}
+// unlimited is a limiter that never waits: an answer with status 429 holds when to retry.
+type unlimited struct{}
 
-func (impatient) Wait(context.Context) error { return nil }
+func (unlimited) Wait(context.Context) error { return nil }
 
-// The states of jobs that come to one of ours; others are none that we post.
+// jobs maps the states of jobs that Headgate posts.
 var jobs = map[string]report.State{
 	"pending": report.Pending, "running": report.Pending, "success": report.Success, "failed": report.Failure,
 }
 
 func (g gitLab) list(ctx context.Context, commit string) (map[string]Status, error) {
 	current, newest := map[string]Status{}, map[string]int64{}
-	for page, pages := int64(1), 0; page != 0 && pages < mostPages; pages++ {
+	for page, pages := int64(1), 0; page != 0 && pages < maxPages; pages++ {
 		got, resp, err := g.client.Commits.GetCommitStatuses(g.at.String(), commit, &gitlab.GetCommitStatusesOptions{
 			ListOptions: gitlab.ListOptions{Page: page, PerPage: 100},
 		}, gitlab.WithContext(ctx))
@@ -103,7 +137,7 @@ func (g gitLab) create(ctx context.Context, s Status) error {
 	case err == nil:
 		return nil
 	case ok && s.State == report.Pending && refused.StatusCode == http.StatusBadRequest && strings.Contains(refused.Message, "Cannot transition status"):
-		return nil // it is pending already; GitLab takes no other words for it
+		return nil // it is pending already; GitLab takes no new description for it
 	}
 	return g.trouble(resp, err)
 }
@@ -112,13 +146,13 @@ func (g gitLab) trouble(resp *gitlab.Response, err error) error {
 	return g.refused(answer{right: "the scope api, and its user the role Developer"}, resp, err)
 }
 
-// refused makes of what was asked, and what came back, an error.
+// refused returns the error for a request and its answer.
 func (g gitLab) refused(a answer, resp *gitlab.Response, err error) error {
 	a.forge, a.of, a.err = "GitLab", g.at.String(), err
 	if resp != nil {
 		a.resp = resp.Response
 	}
-	// What is no JSON the client repeats whole.
+	// The client repeats all of an answer that is not JSON.
 	if refused, ok := errors.AsType[*gitlab.ErrorResponse](err); ok && !strings.HasPrefix(refused.Message, "failed to parse") {
 		a.said = strings.TrimSuffix(strings.TrimPrefix(refused.Message, "{message: "), "}")
 	}
@@ -143,11 +177,11 @@ func gitLabPull(is *gitlab.BasicMergeRequest) Pull {
 
 func (g gitLab) open(ctx context.Context) (all []Pull, err error) {
 	defer func() {
-		if p := recover(); p != nil { // the client panics where one of a list is null
+		if p := recover(); p != nil { // the client panics if an item of a list is null
 			all, err = nil, &Later{Err: fmt.Errorf("GitLab: cannot understand the answer: %v", p)}
 		}
 	}()
-	for page, pages := int64(1), 0; page != 0 && pages < mostPages; pages++ {
+	for page, pages := int64(1), 0; page != 0 && pages < maxPages; pages++ {
 		got, resp, err := g.client.MergeRequests.ListProjectMergeRequests(g.at.String(), &gitlab.ListProjectMergeRequestsOptions{
 			ListOptions: gitlab.ListOptions{Page: page, PerPage: 100}, State: new("opened"), OrderBy: new("created_at"), Sort: new("desc"),
 		}, gitlab.WithContext(ctx))
@@ -179,7 +213,7 @@ func (g gitLab) self(ctx context.Context) (string, error) {
 
 func (g gitLab) comments(ctx context.Context, number int) ([]comment, error) {
 	var all []comment
-	for page, pages := int64(1), 0; page != 0 && pages < mostPages; pages++ {
+	for page, pages := int64(1), 0; page != 0 && pages < maxPages; pages++ {
 		got, resp, err := g.client.Notes.ListMergeRequestNotes(g.at.String(), int64(number), &gitlab.ListMergeRequestNotesOptions{
 			ListOptions: gitlab.ListOptions{Page: page, PerPage: 100}, Sort: new("asc"),
 		}, gitlab.WithContext(ctx))
@@ -212,4 +246,63 @@ func (g gitLab) edit(ctx context.Context, number int, c comment, body string) er
 
 func (g gitLab) commenting(resp *gitlab.Response, err error) error {
 	return g.refused(answer{doing: "comment on pull requests", right: "the scope api, and its user the role Reporter"}, resp, err)
+}
+
+// maxSkew is the maximum difference between the clocks of GitLab and Headgate, with the time of a request.
+const maxSkew = 5 * time.Minute
+
+// gitLabProves checks both kinds of secret: signing tokens, which begin with whsec_, and secret tokens,
+// which older releases of GitLab send as they are. A secret of one kind never counts as the other.
+func gitLabProves(d delivery, secret string) bool {
+	encoded, signing := strings.CutPrefix(secret, "whsec_")
+	if !signing {
+		return equalSecrets(d.header.Get("X-Gitlab-Token"), secret)
+	}
+	key, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(key) == 0 {
+		return false
+	}
+	id, sent := d.header.Get("Webhook-Id"), d.header.Get("Webhook-Timestamp")
+	at, err := strconv.ParseInt(sent, 10, 64)
+	if err != nil || id == "" || time.Since(time.Unix(at, 0)).Abs() > maxSkew {
+		return false
+	}
+	want := sum(key, []byte(id+"."+sent+"."), d.body)
+	proven := false
+	for signature := range strings.FieldsSeq(d.header.Get("Webhook-Signature")) {
+		signature, ok := strings.CutPrefix(signature, "v1,")
+		got, err := base64.StdEncoding.DecodeString(signature)
+		proven = proven || ok && err == nil && hmac.Equal(got, want)
+	}
+	return proven
+}
+
+// gitLabID returns the id that the signature covers, if there is one. The content would not do: two
+// pushes have the same content when a branch goes back and forth.
+func gitLabID(d delivery) string {
+	if id := d.header.Get("Webhook-Id"); id != "" {
+		return id
+	}
+	return d.header.Get("Idempotency-Key")
+}
+
+func gitLabEvent(d delivery) (Event, error) {
+	var said struct {
+		Kind    string `json:"object_kind"`
+		Ref     string
+		Project struct { // the target of a merge request
+			Path          string `json:"path_with_namespace"`
+			DefaultBranch string `json:"default_branch"`
+		}
+	}
+	if err := decode(d, &said); err != nil {
+		return Event{}, err
+	}
+	switch said.Kind {
+	case "push", "tag_push":
+		return pushOf([]string{said.Project.Path}, branch(said.Project.DefaultBranch), said.Ref)
+	case "merge_request":
+		return pullOf(said.Project.Path)
+	}
+	return Event{}, nil
 }

@@ -114,7 +114,7 @@ func TestOpen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := []Pull{{Number: 12, Head: commit, Target: "main", Fork: true, Merge: kind.mergeOf(12)}, {Number: 7, Head: commit, Target: "release/1", Merge: kind.mergeOf(7)}}
+			want := []Pull{{Number: 12, Head: commit, Target: "main", Fork: true, Merge: kind.forge().mergeOf(12)}, {Number: 7, Head: commit, Target: "release/1", Merge: kind.forge().mergeOf(7)}}
 			for range 2 {
 				requests = 0
 				got, err := p.Open(t.Context())

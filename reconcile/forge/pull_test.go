@@ -222,7 +222,9 @@ func TestSticky(t *testing.T) {
 				continue
 			}
 			t.Run(name+"/"+string(kind), func(t *testing.T) {
-				marked := func(s string) string { return strings.ReplaceAll(s, mark, kind.markOf("headgate/platform")) }
+				marked := func(s string) string {
+					return strings.ReplaceAll(s, mark, kind.forge().dialect.Mark("headgate/platform"))
+				}
 				d := &desktop{kind: kind, self: tc.self}
 				for _, c := range tc.has {
 					c.body = marked(c.body)
@@ -248,7 +250,7 @@ func TestPullRefused(t *testing.T) {
 		for _, verb := range []string{http.MethodGet, http.MethodPost, desks[kind].verb} {
 			d := &desktop{kind: kind, self: "headgate", refuse: verb}
 			if verb == desks[kind].verb {
-				d.comments = []comment{{id: 3, author: "headgate", body: kind.markOf("k")}}
+				d.comments = []comment{{id: 3, author: "headgate", body: kind.forge().dialect.Mark("k")}}
 			}
 			err := pullsOn(t, d).Comment(t.Context(), 7, "k", "new")
 			if err == nil || strings.Contains(err.Error(), canary) || !strings.Contains(err.Error(), "may not comment on pull requests of acme/platform (403)") {
@@ -256,7 +258,7 @@ func TestPullRefused(t *testing.T) {
 			}
 		}
 		pull, err := pullsOn(t, &desktop{kind: kind}).Pull(t.Context(), 7)
-		if diff := cmp.Diff(Pull{Number: 7, Head: commit, Target: "main", Merge: kind.mergeOf(7)}, pull); err != nil || diff != "" {
+		if diff := cmp.Diff(Pull{Number: 7, Head: commit, Target: "main", Merge: kind.forge().mergeOf(7)}, pull); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", kind, err, diff)
 		}
 		if _, err := pullsOn(t, &desktop{kind: kind}).Pull(t.Context(), 8); err == nil || !strings.Contains(err.Error(), "404") {
@@ -267,8 +269,8 @@ func TestPullRefused(t *testing.T) {
 
 func TestMarks(t *testing.T) {
 	for kind, want := range map[Kind]string{KindGitHub: "<!-- headgate/a-b-script- -->\n", KindBitbucket: "[//]: # (headgate/a-b-script-)\n\n"} {
-		if got := kind.markOf("headgate/a-->b<script>)\n"); got != want {
-			t.Errorf("%s: markOf(...) = %q, want %q: a name must not end the mark", kind, got, want)
+		if got := kind.forge().dialect.Mark("headgate/a-->b<script>)\n"); got != want {
+			t.Errorf("%s: Mark(...) = %q, want %q: a name must not end the mark", kind, got, want)
 		}
 	}
 }
@@ -276,12 +278,12 @@ func TestMarks(t *testing.T) {
 // Bitbucket shows tags as they stand.
 func TestDialect(t *testing.T) {
 	const said = "a\n\n<details><summary>updated <code>x &lt;details&gt;</code></summary>\n\n```diff\n+<details><summary>mine</summary>\n```\n\n</details>\nb\n"
-	if got := KindGitLab.dialect(said); got != said {
+	if got := KindGitLab.forge().dialect.Render(said); got != said {
 		t.Errorf("GitLab folds: %q", got)
 	}
 	const want = "a\n\n**updated x &lt;details&gt;**\n\n```diff\n+<details><summary>mine</summary>\n```\n\nb\n"
-	if got := KindBitbucketDataCenter.dialect(said); got != want {
-		t.Errorf("dialect(...) = %q, want %q", got, want)
+	if got := KindBitbucketDataCenter.forge().dialect.Render(said); got != want {
+		t.Errorf("Render(...) = %q, want %q", got, want)
 	}
 }
 

@@ -11,46 +11,23 @@ import (
 	"strings"
 )
 
-// A Kind is the kind of API that a forge has.
-type Kind string
-
-// The kinds of forges. Forgejo is a Gitea for all that is asked of it here.
-const (
-	KindGitHub              Kind = "github"
-	KindGitLab              Kind = "gitlab"
-	KindGitea               Kind = "gitea"
-	KindBitbucket           Kind = "bitbucket" // Cloud
-	KindBitbucketDataCenter Kind = "bitbucket-data-center"
-	KindAzureDevOps         Kind = "azure-devops" // Services, and Server
-)
-
-func (k Kind) isBitbucket() bool { return k == KindBitbucket || k == KindBitbucketDataCenter }
-
-// A Repository is where on a forge commits live.
+// A Repository is a repository on a forge.
 type Repository struct {
-	Kind  Kind   // empty where the URL does not tell
-	Base  string // of the forge, as "https://example.org" or "https://example.org/git"
-	Owner string // "group/subgroup" on GitLab, "organisation/project" on Azure DevOps
+	Kind  Kind   // empty if the URL does not show it
+	Base  string // URL of the forge, as "https://example.org" or "https://example.org/git"
+	Owner string // may have several segments, as "group/subgroup"
 	Name  string
 }
 
-// String is "owner/name".
+// String returns "owner/name".
 func (r Repository) String() string { return r.Owner + "/" + r.Name }
 
-// scp is the form "git@host:owner/name.git".
+// scp matches the form "git@host:owner/name.git".
 var scp = regexp.MustCompile(`^(?:[^@/\s]+@)?([^:/\s]+):([^/\s].*)$`)
 
-// aliases are hosts that public forges have for browsers and for ssh.
-var aliases = map[string]string{
-	"www.github.com": "github.com", "ssh.github.com": "github.com",
-	"altssh.gitlab.com": "gitlab.com", "altssh.bitbucket.org": "bitbucket.org",
-	"ssh.dev.azure.com": "dev.azure.com", "vs-ssh.visualstudio.com": "dev.azure.com",
-}
-
-// RepositoryOf finds a repository by the URL that it is cloned from: https, http, ssh
-// or the short form of ssh. A forge that is cloned from over ssh is taken to answer on
-// https of the same host; set Base where that is not so. Credentials in the URL are
-// left behind. A kind that is empty is told by the URL, where it can be.
+// RepositoryOf returns the repository that is cloned from a URL: https, http, ssh or the short form of
+// ssh. For ssh it assumes that the forge answers https on the same host; set Base otherwise. It drops
+// credentials in the URL. An empty kind is derived from the URL if possible.
 func RepositoryOf(cloned string, kind Kind) (Repository, error) {
 	cloned = strings.TrimSpace(cloned)
 	if m := scp.FindStringSubmatch(cloned); m != nil && !strings.Contains(cloned, "://") {
@@ -71,30 +48,30 @@ func RepositoryOf(cloned string, kind Kind) (Repository, error) {
 	default:
 		return Repository{}, fmt.Errorf("repository URL %q: a %s URL is on no forge", plain(cloned), u.Scheme)
 	}
-	if alias, ok := aliases[base.Host]; ok {
-		base.Host = alias
-		if alias == "dev.azure.com" && path[0] == "v3" { // of its ssh
+	if alias, ok := aliasOf(base.Host); ok {
+		base.Host = alias.host
+		if alias.prefix != "" && path[0] == alias.prefix {
 			path = path[1:]
 		}
 	}
-	r, err := place(base, path, kind)
+	r, err := repositoryAt(base, path, kind)
 	if err != nil {
 		return Repository{}, fmt.Errorf("repository URL %q: %w", plain(cloned), err)
 	}
 	return r, nil
 }
 
-// RepositoryAt is the repository of a path, as "owner/name", on the forge at an http(s) URL.
+// RepositoryAt returns the repository of a path, as "owner/name", on the forge at an http(s) URL.
 func RepositoryAt(base, path string, kind Kind) (Repository, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return Repository{}, fmt.Errorf("URL of a forge %q: want https://host", plain(base))
 	}
 	on := url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host), Path: strings.TrimRight(u.Path, "/")}
-	if alias, ok := aliases[on.Host]; ok {
-		on.Host = alias
+	if alias, ok := aliasOf(on.Host); ok {
+		on.Host = alias.host
 	}
-	r, err := place(on, segments(path), kind)
+	r, err := repositoryAt(on, segments(path), kind)
 	if err != nil {
 		return Repository{}, fmt.Errorf("repository %q on %s: %w", plain(path), originOf(on.String()), err)
 	}
@@ -105,36 +82,19 @@ func segments(path string) []string {
 	return strings.Split(strings.TrimSuffix(strings.Trim(path, "/"), ".git"), "/")
 }
 
-// place tells what of a path is the forge's, what the owner's and what the name.
-func place(base url.URL, path []string, kind Kind) (Repository, error) {
-	if kindOf(base.Hostname()) != "" {
+// repositoryAt divides a path into what belongs to the forge, the owner and the name.
+func repositoryAt(base url.URL, path []string, kind Kind) (Repository, error) {
+	if publicKind(base.Hostname()) != "" {
 		base.Scheme = "https" // no token goes to a public host in the clear
 	}
 	n := len(path)
 	if n < 2 {
 		return Repository{}, errors.New("its path has no owner and name")
 	}
-	kind = cmp.Or(kind, kindOf(base.Hostname()), guess(base.Hostname(), path))
+	kind = cmp.Or(kind, publicKind(base.Hostname()), suggestedKind(base.Hostname(), path))
 	below, owner, name := path[:n-2], path[n-2:n-1], path[n-1]
-	switch {
-	case kind == KindGitLab: // groups hold groups
-		below, owner = nil, path[:n-1]
-	case kind == KindBitbucketDataCenter && n > 2 && path[n-3] == "scm":
-		below = path[:n-3]
-	case kind == KindBitbucketDataCenter && n > 3 && path[n-4] == "projects" && path[n-2] == "repos":
-		below, owner = path[:n-4], path[n-3:n-2]
-	case kind == KindAzureDevOps: // collections and projects
-		if base.Path != "" {
-			path = append(segments(base.Path), path...)
-			base.Path = ""
-		}
-		below, owner = nil, path[:len(path)-1]
-		if last := len(owner) - 1; owner[last] == "_git" {
-			owner = owner[:last]
-		}
-		if project := len(owner) - 1; project < 0 || project < 1 && base.Host == "dev.azure.com" {
-			owner = append(slices.Clip(owner), name) // the repository that a project has from its start
-		}
+	if f := kind.forge(); f.split != nil {
+		below, owner = f.split(&base, path)
 	}
 	if len(below) > 0 {
 		base.Path += "/" + strings.Join(below, "/")
@@ -151,57 +111,50 @@ func hostOf(host string) string {
 	return host
 }
 
-// kindOf knows the public hosts.
-func kindOf(host string) Kind {
-	switch {
-	case host == "github.com", strings.HasSuffix(host, ".ghe.com"):
-		return KindGitHub
-	case host == "gitlab.com":
-		return KindGitLab
-	case host == "codeberg.org", host == "gitea.com":
-		return KindGitea
-	case host == "bitbucket.org":
-		return KindBitbucket
-	case host == "dev.azure.com", strings.HasSuffix(host, ".visualstudio.com"):
-		return KindAzureDevOps
+func aliasOf(host string) (alias, bool) {
+	for _, f := range forges {
+		if a, ok := f.aliases[host]; ok {
+			return a, true
+		}
+	}
+	return alias{}, false
+}
+
+// publicKind returns the kind of forge whose public service a host is, or "".
+func publicKind(host string) Kind {
+	for _, f := range forges {
+		if f.public != nil && f.public(host) {
+			return f.Kind
+		}
 	}
 	return ""
 }
 
-// guess knows hosts that are named for what they are, and paths that one forge alone has.
-// Others have to be told.
-func guess(host string, path []string) Kind {
-	n := len(path)
-	switch first, _, _ := strings.Cut(host, "."); {
-	case first == "gitlab":
-		return KindGitLab
-	case first == "gitea", first == "forgejo":
-		return KindGitea
-	case path[n-2] == "_git":
-		return KindAzureDevOps
-	case n > 2 && path[n-3] == "scm":
-		return KindBitbucketDataCenter
+// suggestedKind returns the kind of forge that a host is named for, or that alone has such paths; "" if
+// neither shows it.
+func suggestedKind(host string, path []string) Kind {
+	first, _, _ := strings.Cut(host, ".")
+	for _, f := range forges {
+		if slices.Contains(f.labels, first) {
+			return f.Kind
+		}
+	}
+	for _, f := range forges {
+		if f.suggests != nil && f.suggests(path) {
+			return f.Kind
+		}
 	}
 	return ""
 }
 
-var (
-	segment = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
-	// personal is a segment, or the project of a user of Bitbucket Data Center.
-	personal = regexp.MustCompile(`^~?[A-Za-z0-9._-]+$`)
-	// spaced is what Azure DevOps allows of the names of projects and repositories, or less.
-	spaced = regexp.MustCompile(`^[\pL\pN._()&-][\pL\pN._()& -]*$`)
-)
+// segment matches what most forges allow as an owner or a name.
+var segment = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 func (r Repository) check() error {
-	allowed, names := segment, []string{r.Owner, r.Name}
-	switch r.Kind {
-	case KindGitLab:
+	f := r.Kind.forge()
+	allowed, names := cmp.Or(f.segment, segment), []string{r.Owner, r.Name}
+	if f.nested {
 		names = strings.Split(r.String(), "/")
-	case KindBitbucketDataCenter:
-		allowed = personal
-	case KindAzureDevOps:
-		allowed, names = spaced, strings.Split(r.String(), "/")
 	}
 	for _, s := range names {
 		if !allowed.MatchString(s) || s == "." || s == ".." {
@@ -214,46 +167,30 @@ func (r Repository) check() error {
 	return nil
 }
 
-// api is where the REST API of the repository's forge is, with a slash at its end.
+// api returns the URL of the REST API of the repository's forge. It ends in a slash.
 func (r Repository) api() string {
+	f := r.Kind.forge()
 	base := strings.TrimSuffix(r.Base, "/")
 	u, _ := url.Parse(base) // check has parsed it
-	public := r.Kind != "" && kindOf(u.Hostname()) == r.Kind
-	switch r.Kind {
-	case KindGitea, KindAzureDevOps:
-		return base + "/"
-	case KindGitLab:
-		return base + "/api/v4/"
-	case KindBitbucketDataCenter:
-		return base + "/rest/"
-	case KindBitbucket:
-		if public {
-			return u.Scheme + "://api." + u.Host + "/2.0/"
-		}
-		return base + "/2.0/"
+	if f.publicAPI != "" && f.public(u.Hostname()) {
+		return u.Scheme + "://api." + u.Host + f.publicAPI
 	}
-	if public {
-		return u.Scheme + "://api." + u.Host + "/"
-	}
-	return base + "/api/v3/" // GitHub Enterprise Server
+	return base + f.apiPath
 }
 
-// page is where a browser finds the repository.
+// page returns the URL at which a browser finds the repository.
 func (r Repository) page() string {
 	base := strings.TrimSuffix(r.Base, "/") + "/"
-	switch r.Kind {
-	case KindBitbucketDataCenter:
-		return base + "projects/" + r.Owner + "/repos/" + r.Name
-	case KindAzureDevOps:
-		return base + escaped(r.Owner) + "/_git/" + escaped(r.Name)
+	if f := r.Kind.forge(); f.page != nil {
+		return f.page(base, r)
 	}
 	return base + r.String()
 }
 
-// escaped is a path with what a URL cannot have.
+// escaped returns a path with all that a URL cannot contain escaped.
 func escaped(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
-// originOf is scheme and host of a URL.
+// originOf returns the scheme and host of a URL.
 func originOf(of string) string {
 	u, err := url.Parse(of)
 	if err != nil {

@@ -13,22 +13,26 @@ import (
 	"time"
 )
 
-// A rest is a forge that is asked in plain HTTP and JSON: of Bitbucket and Azure DevOps no
-// client is kept that has statuses and comments.
+// A rest is a connection in plain HTTP and JSON to a forge without a client library that has
+// statuses and comments.
 type rest struct {
-	name   string // for people
+	name   string // of the forge, for people
 	at     Repository
+	api    string // URL, with a slash at its end
 	client *http.Client
+	// signsIn reports whether an answer is the page with which the forge asks to sign in, in place of an
+	// error. nil: the forge has no such page.
+	signsIn func(*http.Response) bool
 }
 
-// A reply is what came back beside a body; its zero value is that nothing did.
+// A reply is what an answer holds beside its body. The zero value means that there was no answer.
 type reply struct {
 	code   int
 	header http.Header
 }
 
-// do sends in, if it is not nil, and reads the answer into out, if that is not nil; an answer that
-// is no JSON is an error in any case.
+// do sends in, if it is not nil, and reads the answer into out, if that is not nil. An answer that
+// is not JSON is always an error.
 func (r rest) do(ctx context.Context, a answer, method, path string, in, out any) (reply, error) {
 	var body io.Reader
 	if in != nil {
@@ -38,7 +42,7 @@ func (r rest) do(ctx context.Context, a answer, method, path string, in, out any
 		}
 		body = bytes.NewReader(raw)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, r.at.api()+path, body)
+	req, err := http.NewRequestWithContext(ctx, method, r.api+path, body)
 	if err != nil {
 		return reply{}, fmt.Errorf("%s: %w", r.name, err)
 	}
@@ -57,7 +61,7 @@ func (r rest) do(ctx context.Context, a answer, method, path string, in, out any
 	raw, err := io.ReadAll(resp.Body)
 	a.resp = resp
 	switch {
-	case signsIn(resp):
+	case r.signsIn != nil && r.signsIn(resp):
 		resp.StatusCode = http.StatusUnauthorized
 	case resp.StatusCode >= 300:
 		a.said = sentences(raw)
@@ -76,14 +80,8 @@ func (r rest) do(ctx context.Context, a answer, method, path string, in, out any
 	return reply{resp.StatusCode, resp.Header}, a.trouble(time.Now())
 }
 
-// signsIn tells the page that Azure DevOps shows instead of an error to whom it does not know.
-func signsIn(resp *http.Response) bool {
-	return resp.StatusCode == http.StatusNonAuthoritativeInfo ||
-		resp.StatusCode == http.StatusFound && strings.Contains(resp.Header.Get("Location"), "_signin")
-}
-
-// sentences are what a forge says in an error: {"message"} of Azure DevOps, {"error":{"message"}}
-// of Bitbucket Cloud, {"errors":[{"message"}]} of Data Center. What is of another shape is left out.
+// sentences returns the messages of an error in one of the shapes {"message"}, {"error":{"message"}} and
+// {"errors":[{"message"}]}. It leaves out every other shape.
 func sentences(raw []byte) string {
 	var is struct {
 		Message string
@@ -102,7 +100,7 @@ func sentences(raw []byte) string {
 	return strings.Join(slices.DeleteFunc(said, func(s string) bool { return s == "" }), ": ")
 }
 
-// refusedWith is whether a forge will never do what it was asked, and says so with such a code.
+// refusedWith reports whether a forge refuses a request permanently, with one of some codes.
 func refusedWith(r reply, err error, codes ...int) bool {
 	_, passes := errors.AsType[*Later](err)
 	return err != nil && !passes && slices.Contains(codes, r.code)

@@ -84,7 +84,7 @@ func (h *Webhooks) hear(w http.ResponseWriter, r *http.Request) Heard {
 	if from == nil {
 		return Heard{Code: http.StatusUnauthorized, Said: "no forge that is known here has signed this"}
 	}
-	heard := Heard{Forge: from.name}
+	heard := Heard{Forge: from.Name}
 	answer := func(code int, said string) Heard {
 		heard.Code, heard.Said = code, said
 		return heard
@@ -104,7 +104,7 @@ func (h *Webhooks) hear(w http.ResponseWriter, r *http.Request) Heard {
 	if len(proven) == 0 {
 		return answer(http.StatusUnauthorized, "no secret that is known here has signed this")
 	}
-	heard.Event, err = from.event(d)
+	heard.Event, err = from.webhook.event(d)
 	if err != nil {
 		return answer(http.StatusBadRequest, plain(err.Error()))
 	}
@@ -135,11 +135,11 @@ func (h *Webhooks) hear(w http.ResponseWriter, r *http.Request) Heard {
 
 // proven are the subscribers whose secret proves a delivery. All are tried, so that the time
 // it takes tells nothing.
-func (h *Webhooks) proven(ctx context.Context, from *sender, d delivery) []int {
+func (h *Webhooks) proven(ctx context.Context, from *Forge, d delivery) []int {
 	var all []int
 	for i, s := range h.Subscribers {
 		secret, err := s.Secret(ctx)
-		if err == nil && secret != "" && from.proves(d, secret) {
+		if err == nil && secret != "" && from.webhook.proves(d, secret) {
 			all = append(all, i)
 		}
 	}
@@ -256,10 +256,10 @@ func (m *memory) add(delivery string) bool {
 // identity tells a delivery from all others. It is made of what the secret proves: an id that
 // anybody can change is none. Where the secret is sent along and proves nothing, an id will do:
 // who can copy such a request has the secret.
-func (s *sender) identity(d delivery) string {
+func (f *Forge) identity(d delivery) string {
 	id := ""
-	if s.id != nil {
-		id = s.id(d)
+	if f.webhook.id != nil {
+		id = f.webhook.id(d)
 	}
-	return s.name + " " + cmp.Or(id, string(d.payload))
+	return f.Name + " " + cmp.Or(id, string(d.payload))
 }

@@ -494,30 +494,30 @@ func TestMemory(t *testing.T) {
 // and a push that can be read names one repository and refs.
 func FuzzWebhook(f *testing.F) {
 	for _, k := range hooks {
-		for i := range senders {
+		for i := range forges {
 			f.Add(uint8(i), k.header[k.event[0]], []byte(k.body("acme", "platform", "main")), "sha256=00", k.form)
 			p := k.pulled()
 			f.Add(uint8(i), p.header[k.event[0]], []byte(p.body("acme", "platform", "main")), "sha256=00", k.form)
 		}
 	}
-	f.Add(uint8(3), "repo:push", []byte(`{"push":{"changes":[null,{"new":null,"old":null}]}}`), "", false)
-	f.Add(uint8(4), "", []byte(`{"eventType":"git.push","resource":{"refUpdates":null,"repository":{"name":"/","remoteUrl":"://"}}}`), "Basic Og==", false)
-	f.Add(uint8(3), "pr:merged", []byte(`{"pullRequest":{"toRef":null}}`), "", false)
-	f.Add(uint8(2), "", []byte(`{"object_kind":"merge_request","project":{"path_with_namespace":"/"}}`), "", false)
-	f.Add(uint8(4), "", []byte(`{"eventType":"git.pullrequest.merged","resource":null}`), "Basic Og==", false)
-	f.Add(uint8(1), "push", []byte(`{"ref":"refs/heads/\u202e","repository":{"full_name":"../.."}}`), "", false)
-	f.Add(uint8(1), "push", []byte(`payload=%zz&payload=`), "", true)
+	f.Add(uint8(2), "repo:push", []byte(`{"push":{"changes":[null,{"new":null,"old":null}]}}`), "", false)
+	f.Add(uint8(5), "", []byte(`{"eventType":"git.push","resource":{"refUpdates":null,"repository":{"name":"/","remoteUrl":"://"}}}`), "Basic Og==", false)
+	f.Add(uint8(1), "pr:merged", []byte(`{"pullRequest":{"toRef":null}}`), "", false)
+	f.Add(uint8(0), "", []byte(`{"object_kind":"merge_request","project":{"path_with_namespace":"/"}}`), "", false)
+	f.Add(uint8(5), "", []byte(`{"eventType":"git.pullrequest.merged","resource":null}`), "Basic Og==", false)
+	f.Add(uint8(4), "push", []byte(`{"ref":"refs/heads/\u202e","repository":{"full_name":"../.."}}`), "", false)
+	f.Add(uint8(4), "push", []byte(`payload=%zz&payload=`), "", true)
 	f.Fuzz(func(t *testing.T, which uint8, event string, body []byte, proof string, form bool) {
 		if strings.ContainsAny(event+proof, "\r\n\x00") {
 			return
 		}
-		s := senders[int(which)%len(senders)]
+		s := forges[int(which)%len(forges)]
 		request := func() *http.Request {
 			r := httptest.NewRequest(http.MethodPost, "/webhook", bytes.NewReader(body))
 			if form {
 				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			}
-			r.Header.Set(s.header, event)
+			r.Header.Set(s.webhook.header, event)
 			return r
 		}
 		strange := request()
@@ -534,7 +534,7 @@ func FuzzWebhook(f *testing.F) {
 		}
 
 		proven := request()
-		switch s.name {
+		switch s.Name {
 		case "Gitea":
 			d, err := read(httptest.NewRecorder(), request())
 			if err != nil {
@@ -549,7 +549,7 @@ func FuzzWebhook(f *testing.F) {
 			hub("X-Hub-Signature")(proven.Header, string(body), secret)
 			hub("X-Hub-Signature-256")(proven.Header, string(body), secret)
 		}
-		if proven.Header.Get(s.header) == "" {
+		if proven.Header.Get(s.webhook.header) == "" {
 			return // nothing says what it is
 		}
 		got := e.answers(proven)
@@ -566,7 +566,7 @@ func FuzzWebhook(f *testing.F) {
 			}
 		}
 		for _, r := range p.Repositories {
-			if !strings.Contains(r, "/") || strings.HasPrefix(r, "/") || strings.HasSuffix(r, "/") || strings.ContainsFunc(r, unseen) {
+			if !strings.Contains(r, "/") || strings.HasPrefix(r, "/") || strings.HasSuffix(r, "/") || strings.ContainsFunc(r, invisible) {
 				t.Errorf("the repository %q", r)
 			}
 		}
@@ -578,7 +578,7 @@ func FuzzWebhook(f *testing.F) {
 
 // odd is what is no ref, or the end of none.
 func odd(ref string) bool {
-	return !utf8.ValidString(ref) || ref == "" || strings.HasSuffix(ref, "/") || strings.ContainsFunc(ref, unseen) || strings.ContainsFunc(ref, unicode.IsSpace)
+	return !utf8.ValidString(ref) || ref == "" || strings.HasSuffix(ref, "/") || strings.ContainsFunc(ref, invisible) || strings.ContainsFunc(ref, unicode.IsSpace)
 }
 
 // rnd is a secret that no fuzzer finds.
@@ -602,7 +602,7 @@ func FuzzEvent(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := senderOf(r.Header).event(d)
+			got, err := senderOf(r.Header).webhook.event(d)
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", from, err, body)
 			}
@@ -618,7 +618,7 @@ func FuzzEvent(f *testing.F) {
 			if d, err = read(httptest.NewRecorder(), r); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := senderOf(r.Header).event(d); err != nil || !got.Pull || len(got.Refs) > 0 || got.Repositories[0] != repository {
+			if got, err := senderOf(r.Header).webhook.event(d); err != nil || !got.Pull || len(got.Refs) > 0 || got.Repositories[0] != repository {
 				t.Errorf("%s: a pull request: %v, %v, want %s", from, got, err, repository)
 			}
 		}

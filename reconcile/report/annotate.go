@@ -70,9 +70,9 @@ func andOthers(said []string) string {
 	return strings.Join(said, ", ")
 }
 
-// GitHub writes what a report says of places in the commit as commands of a workflow of GitHub
-// or Gitea: they appear beside the lines.
-func GitHub(w io.Writer, r Report) error {
+// WorkflowCommands writes what a report says of places in the commit as commands of a workflow: the forge
+// shows them beside the lines.
+func WorkflowCommands(w io.Writer, r Report) error {
 	levels := map[manifest.Severity]string{manifest.Error: "error", manifest.Warning: "warning", manifest.Note: "notice"}
 	var b strings.Builder
 	if r.Error != "" {
@@ -98,7 +98,7 @@ func property(s string) string {
 	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(command(clean(s)))
 }
 
-// A quality is an issue of GitLab's Code Quality.
+// A quality is an issue of a Code Quality report.
 type quality struct {
 	Description string `json:"description"`
 	CheckName   string `json:"check_name"`
@@ -112,8 +112,8 @@ type quality struct {
 	} `json:"location"`
 }
 
-// GitLab writes what a report says of places in the commit as a report of Code Quality.
-func GitLab(w io.Writer, r Report) error {
+// CodeQuality writes what a report says of places in the commit as a Code Quality report, in JSON.
+func CodeQuality(w io.Writer, r Report) error {
 	levels := map[manifest.Severity]string{manifest.Error: "critical", manifest.Warning: "major", manifest.Note: "info"}
 	all := []quality{}
 	for _, a := range annotations(r) {

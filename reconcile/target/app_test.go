@@ -24,7 +24,7 @@ func TestAppReadsItsRepository(t *testing.T) {
 		"Secret":     {"  source: {repo: https://ghe.example.org/acme/platform.git, credentialsFrom: {secretRef: {name: git}}}\n" + app, map[string]string{"HEADGATE_APP_KEY": canary}, true, ""},
 		"OtherHost":  {"  source: {repo: https://ghe.example.org.evil.example.org/acme/platform.git}\n" + strings.Replace(app, "GitHub,", "GitHub, url: https://ghe.example.org, repository: acme/platform,", 1), map[string]string{"HEADGATE_APP_KEY": canary}, false, ""},
 		"NoKey":      {"  source: {repo: https://ghe.example.org/acme/platform.git}\n" + app, nil, false, "spec.statuses.app.privateKeyFrom.env: the environment has no HEADGATE_APP_KEY"},
-		"OtherForge": {"  source: {repo: https://gitlab.example.org/acme/platform.git}\n" + strings.Replace(app, "forge: GitHub, ", "", 1), map[string]string{"HEADGATE_APP_KEY": canary}, false, "spec.statuses.app: https://gitlab.example.org is no GitHub"},
+		"OtherForge": {"  source: {repo: https://gitlab.example.org/acme/platform.git}\n" + strings.Replace(app, "forge: GitHub, ", "", 1), map[string]string{"HEADGATE_APP_KEY": canary}, false, "spec.statuses.app: https://gitlab.example.org has no Apps; use tokenFrom"},
 	} {
 		s := decode(t, tc.spec)
 		getenv := func(name string) string { return tc.env[name] }

@@ -397,15 +397,15 @@ func account(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secre
 		token, err := tokenOf("spec.statuses.tokenFrom", *s.Spec.Statuses.TokenFrom, in, from)
 		return forge.Account{Repository: repository, Token: token}, err
 	}
-	if repository.Kind != forge.KindGitHub {
-		return forge.Account{}, fmt.Errorf("spec.statuses.app: %s is no GitHub", repository.Base)
-	}
 	at := *app.PrivateKeyFrom
 	if ref := at.SecretRef; ref != nil {
 		at.SecretRef = &v1alpha1.SecretRef{Name: ref.Name, Key: cmp.Or(ref.Key, privateKeyKey)}
 	}
 	key, err := tokenOf("spec.statuses.app.privateKeyFrom", at, in, from)
-	token := forge.App{ID: app.ID, Installation: app.Installation, Key: key}.Token(repository, nil)
+	token, none := forge.App{ID: app.ID, Installation: app.Installation, Key: key}.Token(repository, nil)
+	if none != nil {
+		return forge.Account{}, fmt.Errorf("spec.statuses.app: %w; use tokenFrom", none)
+	}
 	return forge.Account{Repository: repository, Token: token}, err
 }
 
@@ -421,18 +421,8 @@ func asApp(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretR
 	}
 	return func(ctx context.Context) (git.Auth, error) {
 		token, err := account.Token(ctx)
-		return git.Auth{Username: "x-access-token", Password: token}, err
+		return git.Auth{Username: account.Repository.AppUser(), Password: token}, err
 	}, nil
-}
-
-var kinds = map[v1alpha1.Forge]forge.Kind{
-	v1alpha1.ForgeGitHub:              forge.KindGitHub,
-	v1alpha1.ForgeGitLab:              forge.KindGitLab,
-	v1alpha1.ForgeGitea:               forge.KindGitea,
-	v1alpha1.ForgeForgejo:             forge.KindGitea,
-	v1alpha1.ForgeBitbucket:           forge.KindBitbucket,
-	v1alpha1.ForgeBitbucketDataCenter: forge.KindBitbucketDataCenter,
-	v1alpha1.ForgeAzureDevOps:         forge.KindAzureDevOps,
 }
 
 // repositoryOf is where statuses are posted: where commits come from, but for what the Sync
@@ -456,7 +446,7 @@ func repositoryOf(spec v1alpha1.Spec) (forge.Repository, error) {
 		}
 	}
 	if r.Kind == "" {
-		return r, fmt.Errorf("nobody can tell what forge %s is; say forge: GitHub, GitLab, Gitea, Forgejo, Bitbucket, BitbucketDataCenter or AzureDevOps", r.Base)
+		return r, fmt.Errorf("nobody can tell what forge %s is; say forge: %s", r.Base, v1alpha1.Either(v1alpha1.Forges))
 	}
 	return r, nil
 }

@@ -310,6 +310,13 @@ const (
 	ForgeAzureDevOps         Forge = "AzureDevOps"
 )
 
+var (
+	// Forges are all values of Forge. Statuses may leave it out.
+	Forges = []Forge{ForgeGitHub, ForgeGitLab, ForgeGitea, ForgeForgejo, ForgeBitbucket, ForgeBitbucketDataCenter, ForgeAzureDevOps}
+
+	forgesWithApps = []Forge{ForgeGitHub}
+)
+
 // The defaults that are no words.
 const (
 	DefaultNamespace    = "headgate-system"

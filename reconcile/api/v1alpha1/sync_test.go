@@ -156,7 +156,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		},
 		"AppOfNobody": {
 			"Both numbers are easy to mix up, and to forget.", head + "  clusterName: c\n  statuses: {app: {id: 7}}\n",
-			[]string{"document 1: spec.statuses.app: wants id and installation, the numbers that GitHub shows in its settings and in the URL of its installation"},
+			[]string{"document 1: spec.statuses.app: wants id and installation, the numbers that the forge shows in its settings and in the URL of its installation"},
 		},
 		"AppAndToken": {
 			"Of two nobody knows which counts.", head + "  clusterName: c\n  statuses: {app: {id: 7, installation: 42}, tokenFrom: {env: A}}\n",

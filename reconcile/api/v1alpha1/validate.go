@@ -72,12 +72,17 @@ func word[T ~string](p *problems, field string, value T, of ...T) {
 	if slices.Contains(of, value) {
 		return
 	}
-	words := make([]string, len(of))
-	for i, w := range of {
-		words[i] = string(w)
+	p.add(field, "must be %s, not %q", Either(of), value)
+}
+
+// Either returns values as a list in a sentence: "A, B or C".
+func Either[T ~string](values []T) string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = string(v)
 	}
 	last := len(words) - 1
-	p.add(field, "must be %s or %s, not %q", strings.Join(words[:last], ", "), words[last], value)
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // onlyLooks refuses what a sync that only looks has no use for: somebody may rely on it.
@@ -175,7 +180,7 @@ func (p *problems) statuses(spec Spec) {
 		p.add("spec.clusterName", "is missing: several clusters may post statuses of one commit, and it tells them apart")
 	}
 	if s.Forge != "" {
-		word(p, "spec.statuses.forge", s.Forge, ForgeGitHub, ForgeGitLab, ForgeGitea, ForgeForgejo, ForgeBitbucket, ForgeBitbucketDataCenter, ForgeAzureDevOps)
+		word(p, "spec.statuses.forge", s.Forge, Forges...)
 	}
 	p.url("spec.statuses.url", s.URL)
 	if path := strings.Split(s.Repository, "/"); s.Repository != "" && (len(path) < 2 || slices.Contains(path, "")) {
@@ -189,10 +194,10 @@ func (p *problems) statuses(spec Spec) {
 	switch {
 	case s.TokenFrom != nil:
 		p.add("spec.statuses", "says tokenFrom and app; one of them counts")
-	case s.Forge != "" && s.Forge != ForgeGitHub:
-		p.add("spec.statuses.app", "goes with forge: GitHub, not %s", s.Forge)
+	case s.Forge != "" && !slices.Contains(forgesWithApps, s.Forge):
+		p.add("spec.statuses.app", "goes with forge: %s, not %s", forgesWithApps[0], s.Forge)
 	case s.App.ID < 1 || s.App.Installation < 1:
-		p.add("spec.statuses.app", "wants id and installation, the numbers that GitHub shows in its settings and in the URL of its installation")
+		p.add("spec.statuses.app", "wants id and installation, the numbers that the forge shows in its settings and in the URL of its installation")
 	}
 }
 

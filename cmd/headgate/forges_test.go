@@ -1,0 +1,139 @@
+package main_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/reconcile/forge"
+)
+
+// forgesMayBeNamed are the files that name forges beside the file of each: the list of forges, the values of the
+// API, and their table of options.
+var forgesMayBeNamed = []string{"reconcile/forge/forges.go", "reconcile/api/v1alpha1/sync.go", "reconcile/target/options.go"}
+
+// notForges match names that only look like those of forges: addresses that others fetch, groups of an API.
+var notForges = regexp.MustCompile(`github\.com[/:]|(\w\.)+github\.com`)
+
+// A forge is one file: to add or change one, no other code has to know its name.
+func TestForgeIsOneFile(t *testing.T) {
+	names := forgeNames()
+	files := map[string]string{} // that the names of a forge stand in
+	for _, f := range readSources(t) {
+		if f.forTests() || slices.Contains(forgesMayBeNamed, f.path) {
+			continue
+		}
+		mentions, err := mentionsOf(names, filepath.Join(root(t), filepath.FromSlash(f.path)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, line := range mentions {
+			at := fmt.Sprintf("%s:%d", f.path, line)
+			if path.Dir(f.path) != "reconcile/forge" {
+				t.Errorf("%s: it names the forge %s; move what depends on the forge to its file in reconcile/forge", at, name)
+				continue
+			}
+			if files[name] != "" {
+				t.Errorf("%s: it names the forge %s, and so does %s; a forge is one file", at, name, files[name])
+			}
+			files[name] = at
+		}
+	}
+	for _, name := range names {
+		if files[name] == "" {
+			t.Errorf("no file in reconcile/forge names %s", name)
+		}
+	}
+}
+
+func TestMentions(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		source string
+		want   bool
+	}{
+		"Case":       {"The code decides by a forge.", "switch kind { case KindGitea: }", true},
+		"Text":       {"A message names one.", `_ = "not on Gitea"`, true},
+		"Identifier": {"A name is a mention, too.", "giteaProves()", true},
+		"Comment":    {"A comment decides nothing.", "// unlike Gitea", false},
+		"Other":      {"Most code names none.", "forge.All()", false},
+	} {
+		got, err := mentionsOf([]string{"gitea"}, "x.go", "package p\nfunc _() {\n"+tc.source+"\n}")
+		if err != nil || (len(got) > 0) != tc.want {
+			t.Errorf("%s: %s mentionsOf(%s) = %v, %v", name, tc.reason, tc.source, got, err)
+		}
+	}
+}
+
+// forgeNames returns the names of all forges and the first words of them, in lower-case letters alone. A longer
+// name comes before one that it contains.
+func forgeNames() []string {
+	var names []string
+	for _, f := range forge.All() {
+		first, _, _ := strings.Cut(string(f.Kind), "-")
+		names = append(names, letters(string(f.Kind)), letters(f.Name), letters(f.Also), letters(first))
+	}
+	slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) })
+	return slices.DeleteFunc(slices.Compact(slices.Clip(unique(names))), func(s string) bool { return s == "" })
+}
+
+func unique(names []string) (all []string) {
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+func letters(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 'a' || r > 'z' {
+			return -1
+		}
+		return r
+	}, strings.ToLower(s))
+}
+
+// mentionsOf returns the lines of a Go file on which an identifier or a text first contains each of some names.
+func mentionsOf(names []string, file string, source any) (map[string]int, error) {
+	set := token.NewFileSet()
+	tree, err := parser.ParseFile(set, file, source, 0)
+	if err != nil {
+		return nil, err
+	}
+	lines := map[string]int{}
+	look := func(text string, at token.Pos) {
+		text = letters(notForges.ReplaceAllString(text, ""))
+		for _, name := range names {
+			if strings.Contains(text, name) {
+				text = strings.ReplaceAll(text, name, "")
+				if lines[name] == 0 {
+					lines[name] = set.Position(at).Line
+				}
+			}
+		}
+	}
+	ast.Inspect(tree, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.ImportSpec:
+			return false
+		case *ast.Ident:
+			look(n.Name, n.Pos())
+		case *ast.BasicLit:
+			if text, err := strconv.Unquote(n.Value); err == nil {
+				look(text, n.Pos())
+			}
+		}
+		return true
+	})
+	return lines, nil
+}

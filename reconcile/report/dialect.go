@@ -1,0 +1,41 @@
+package report
+
+import (
+	"regexp"
+	"strings"
+)
+
+// A Dialect describes the Markdown of comments on a forge.
+type Dialect struct {
+	MaxBytes int  // of one comment
+	NoHTML   bool // the forge shows HTML as text, so nothing can be folded
+}
+
+var unmarked = regexp.MustCompile(`[^A-Za-z0-9./]+`)
+
+// Mark returns the invisible first line of the comment of a key: a comment in HTML, or the target of a
+// link that does not exist.
+func (d Dialect) Mark(key string) string {
+	key = unmarked.ReplaceAllString(key, "-")
+	if d.NoHTML {
+		return "[//]: # (" + key + ")\n\n"
+	}
+	return "<!-- " + key + " -->\n"
+}
+
+var (
+	folded = regexp.MustCompile(`(?m)^<details><summary>(.*)</summary>$`)
+	tags   = strings.NewReplacer("<code>", "", "</code>", "")
+)
+
+// Render returns a text of Comment or Markdown in this dialect. Without HTML it replaces folded sections
+// by headings. No line of quoted text starts with a tag.
+func (d Dialect) Render(body string) string {
+	if !d.NoHTML {
+		return body
+	}
+	body = folded.ReplaceAllStringFunc(body, func(line string) string {
+		return "**" + tags.Replace(folded.FindStringSubmatch(line)[1]) + "**"
+	})
+	return strings.ReplaceAll(body, "\n</details>\n", "\n")
+}
