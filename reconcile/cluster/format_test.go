@@ -254,6 +254,7 @@ func TestAdditionsToTheFormat(t *testing.T) {
 
 // A ConfigMap of the name that is no inventory of this sync is not read as one: what it lists would be pruned.
 func TestInventoryOfSomethingElse(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		reason string
 		label  string

@@ -99,6 +99,7 @@ func TestEveryCrashIsSurvived(t *testing.T) {
 // What protects others comes and goes in several passes, in which a process may die, too. What is
 // there then depends on what was written, so that it dies before every write and after the last.
 func TestEveryCrashOfProtection(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		reason     string
 		usages     int // of a round

@@ -202,6 +202,7 @@ spec: {off: false, steps: [{step: b}, {step: a, times: 2}], tags: [b, a]}
 // An API server says many things otherwise than they were said, and adds some of its own.
 // None of that is a difference.
 func TestLookAtWhatTheAPIServerMadeOfIt(t *testing.T) {
+	t.Parallel()
 	cases := map[string]func(ctx context.Context, at dynamic.ResourceInterface, u *unstructured.Unstructured) error{
 		"ServerSide": func(ctx context.Context, at dynamic.ResourceInterface, u *unstructured.Unstructured) error {
 			_, err := at.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: "kustomize-controller", Force: true})

@@ -28,6 +28,7 @@ import (
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
+	fixtures.AtOnce(4)
 	os.Exit(fixtures.WithControlPlane(m))
 }
 
@@ -37,7 +38,7 @@ var (
 	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 )
 
-// A world is a corner of the control plane that one test has for itself.
+// A world is the part of a control plane that one test uses.
 type world struct {
 	config   *rest.Config
 	requests *cluster.Requests
@@ -46,12 +47,20 @@ type world struct {
 	live     dynamic.Interface // what other people do, not counted
 }
 
+// newWorld runs a test in parallel with others and returns its world. No other test uses the control plane meanwhile.
 func newWorld(t *testing.T) *world {
+	t.Helper()
+	fixtures.InParallel(t)
+	return worldOf(t, fixtures.Config(t))
+}
+
+// worldOf returns the world of a test in a control plane. Its names are used by no other test.
+func worldOf(t *testing.T, config *rest.Config) *world {
 	t.Helper()
 	sum := sha256.Sum256([]byte(t.Name()))
 	name := "t" + hex.EncodeToString(sum[:])[:8]
 	w := &world{
-		config:   fixtures.Config(t),
+		config:   config,
 		requests: &cluster.Requests{},
 		sync:     plan.Sync{Namespace: name, Name: "main"},
 		group:    name + ".example.org",

@@ -150,6 +150,7 @@ func TestDeleteWhatWasSeen(t *testing.T) {
 
 // Our finalizer is taken from exactly the object that the guards saw, and no other finalizer is lost.
 func TestFinalizerOfWhatWasSeen(t *testing.T) {
+	t.Parallel()
 	const theirs = "example.org/theirs"
 	base := func(w *world) *unstructured.Unstructured { return configMap(w.sync.Namespace, "base", "1") }
 	at := func(w *world) string { return "/namespaces/" + w.sync.Namespace + "/configmaps/base" }
@@ -292,6 +293,7 @@ func TestPruneAsksOnceMore(t *testing.T) {
 
 // Headgate takes its marks from exactly the object that it looked at, and only while they are its own.
 func TestReleaseWhatWasSeen(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		reason string
 		act    func(t *testing.T, w *world)

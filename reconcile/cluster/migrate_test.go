@@ -48,6 +48,7 @@ func (w *world) bucketOf(version string, size int64) *unstructured.Unstructured 
 // A version that leaves a CRD stays in the managed fields of its objects, and the API server refuses every
 // apply of them. Headgate migrates the managed fields, and then applies as if nothing had happened.
 func TestVanishedVersion(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		reason string
 		leaves []string // the versions of the CRD after

@@ -67,6 +67,7 @@ func annotated(u *unstructured.Unstructured, key, value string) *unstructured.Un
 // What an API server, a CA injector and other controllers make of what we applied is no
 // drift; and it does not hide a real edit.
 func TestNoise(t *testing.T) {
+	t.Parallel()
 	someCA := newCA(t)
 	inject := `{"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":"` + someCA + `"}}}}}`
 	merge := func(body string, subresources ...string) func(context.Context, *world, schema.GroupVersionResource, string) error {

@@ -114,6 +114,7 @@ func (w *world) restores(t *testing.T, space string, whole bool, names ...string
 }
 
 func TestRestore(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		reason      string
 		whole, lost bool
@@ -188,6 +189,7 @@ func TestRestore(t *testing.T) {
 
 // What only marks tell to be ours is pruned once a person approved it, or stays and is nobody's.
 func TestRebuilt(t *testing.T) {
+	t.Parallel()
 	for name, approve := range map[string]bool{"Approved": true, "Released": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -204,6 +204,7 @@ func TestProtectByUsage(t *testing.T) {
 // What leaves the sync without being deleted by it must not wait for us for ever when somebody
 // deletes it.
 func TestNothingKeepsOurFinalizer(t *testing.T) {
+	t.Parallel()
 	annotated := func(u *unstructured.Unstructured, key, value string) *unstructured.Unstructured {
 		u.SetAnnotations(map[string]string{key: value})
 		return u

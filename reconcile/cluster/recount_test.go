@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
 	"headgate.dev/headgate/fixtures"
@@ -32,15 +31,12 @@ var (
 	revisions = schema.GroupVersionResource{Group: "pkg.crossplane.io", Version: "v1", Resource: "providerrevisions"}
 )
 
-// besideCrossplane is a world of its own that serves the kinds of Crossplane, and nobody acts on them.
+// besideCrossplane returns a world with a control plane of its own. It serves the kinds of Crossplane, and no controller acts on
+// them.
 func besideCrossplane(t *testing.T) *world {
 	t.Helper()
-	w := newWorld(t)
-	w.config = fixtures.ConfigOf(t, fixtures.OwnKubeconfig(t))
-	var err error
-	if w.live, err = dynamic.NewForConfig(w.config); err != nil {
-		t.Fatal(err)
-	}
+	t.Parallel()
+	w := worldOf(t, fixtures.ConfigOf(t, fixtures.OwnKubeconfig(t)))
 	for _, file := range fixtures.Corpus(t, "crossplane-core") {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(file.Data, &u.Object); err == nil && u.GetKind() == "CustomResourceDefinition" { // else it is the licence

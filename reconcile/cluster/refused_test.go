@@ -147,6 +147,7 @@ func TestRefusedObjects(t *testing.T) {
 
 // A server that is busy, slow, or breaks down now and then.
 func TestTroubledServer(t *testing.T) {
+	t.Parallel()
 	answer := func(req *http.Request, code int32, reason metav1.StatusReason) *http.Response {
 		body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","status":"Failure","code":%d,"reason":%q,"message":"not now"}`, code, reason)
 		return &http.Response{StatusCode: int(code), Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req}

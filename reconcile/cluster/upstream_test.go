@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
@@ -19,12 +18,8 @@ import (
 // What of Crossplane decides about packages is read with one request, where there is Crossplane.
 // Without the right to read it nobody says what may be wrong.
 func TestImageConfigs(t *testing.T) {
-	w := newWorld(t)
-	w.config = fixtures.ConfigOf(t, fixtures.OwnKubeconfig(t)) // for others there is no Crossplane
-	var err error
-	if w.live, err = dynamic.NewForConfig(w.config); err != nil {
-		t.Fatal(err)
-	}
+	t.Parallel()
+	w := worldOf(t, fixtures.ConfigOf(t, fixtures.OwnKubeconfig(t))) // it installs a CRD of Crossplane
 	nobody := w.as(t, nil)
 	limited := clusterOf(t, nobody, w, cluster.Options{})
 	if installed, err := limited.Packages(t.Context()); installed != nil || err != nil {
@@ -44,6 +39,7 @@ func TestImageConfigs(t *testing.T) {
 		_, err := w.at(images, "").List(t.Context(), metav1.ListOptions{})
 		return err
 	})
+	var err error
 	eventually(t, func() error { // what is served is known a little later
 		if _, err = limited.ImageConfigs(t.Context()); err == nil {
 			return errors.New("nobody objects")
