@@ -1,6 +1,5 @@
-// Command summary runs test commands one after another and says, package by package and
-// in one line at the end, what came of them. The arguments are commands that print what
-// `go test -json` prints, separated by --:
+// Command summary runs test commands side by side. It reports on each package when its tests end, and counts all tests in one
+// line at the end. The arguments are commands that print what `go test -json` prints, separated by --:
 //
 //	summary go test -json ./... -- go -C fixtures/server/controlplane test -json ./...
 //
@@ -25,11 +24,9 @@ func main() {
 		os.Exit(2)
 	}
 	s := newSummary(os.Stdout)
-	for _, command := range commands {
-		if err := run(command, s); err != nil {
-			fmt.Fprintln(os.Stderr, "summary:", err)
-			os.Exit(1)
-		}
+	if err := runAll(commands, s); err != nil {
+		fmt.Fprintln(os.Stderr, "summary:", err)
+		os.Exit(1)
 	}
 	if !s.Close() {
 		os.Exit(1)
@@ -52,7 +49,20 @@ func split(args []string) [][]string {
 	return commands
 }
 
-// run reads what a command prints, line by line, as it comes.
+// runAll runs commands side by side and returns when all of them have ended.
+func runAll(commands [][]string, s *summary) error {
+	ended := make(chan error, len(commands))
+	for _, command := range commands {
+		go func() { ended <- run(command, s) }()
+	}
+	var errs []error
+	for range commands {
+		errs = append(errs, <-ended)
+	}
+	return errors.Join(errs...)
+}
+
+// run passes what a command prints to a summary, line by line. A command that fails without a test that failed is a failure.
 func run(command []string, s *summary) error {
 	c := exec.Command(command[0], command[1:]...)
 	c.Stderr = os.Stderr
@@ -63,10 +73,10 @@ func run(command []string, s *summary) error {
 	if err := c.Start(); err != nil {
 		return err
 	}
-	before := s.failed
+	failed := false // go reported a failure of a test or of a package
 	for lines := bufio.NewReader(out); ; {
 		line, err := lines.ReadBytes('\n')
-		s.Line(line)
+		failed = s.Line(line) || failed
 		if err == nil {
 			continue
 		}
@@ -77,7 +87,7 @@ func run(command []string, s *summary) error {
 	}
 	err = c.Wait()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		if s.failed == before { // go could not even load the packages, and said so on stderr
+		if !failed { // go could not even load the packages, and said so on stderr
 			s.Fail(fmt.Sprintf("%q: %v", command, exit))
 		}
 		return nil

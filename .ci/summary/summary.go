@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // excused is what a test says that may be skipped.
@@ -42,6 +43,7 @@ type summary struct {
 
 	suites []suite
 
+	mu      sync.Mutex        // of all of this
 	said    map[test][]string // output so far
 	running map[string]map[string]bool
 	broken  map[string]int // failures by package
@@ -51,8 +53,17 @@ func newSummary(out io.Writer) *summary {
 	return &summary{out: out, said: map[test][]string{}, running: map[string]map[string]bool{}, broken: map[string]int{}}
 }
 
-// Line takes one line of output. What is no event is passed on.
-func (s *summary) Line(line []byte) {
+// Line takes one line of output and reports whether it counted a failure. It prints what is no event. Several commands may
+// call it at the same time.
+func (s *summary) Line(line []byte) (failed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.failed
+	s.line(line)
+	return s.failed > before
+}
+
+func (s *summary) line(line []byte) {
 	var e event
 	if !bytes.HasPrefix(line, []byte("{")) || json.Unmarshal(line, &e) != nil {
 		fmt.Fprintf(s.out, "%s", line)
@@ -175,6 +186,8 @@ func (s *summary) slowest(n int) []suite {
 
 // Fail counts a failure that no test had.
 func (s *summary) Fail(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.failed++
 	fmt.Fprintln(s.out, "FAIL ", why)
 }

@@ -164,3 +164,24 @@ func TestRun(t *testing.T) {
 		t.Error("A command that cannot be started is an error.")
 	}
 }
+
+func TestRunAll(t *testing.T) {
+	var out bytes.Buffer
+	s := newSummary(&out)
+	meet := t.TempDir() + "/fifo" // the first command ends only if the second one runs at the same time
+	fails := `echo '{"Action":"run","Package":"p","Test":"TestA"}'; echo '{"Action":"fail","Package":"p","Test":"TestA"}'; echo '{"Action":"fail","Package":"p"}'; exit 1`
+	if err := runAll([][]string{
+		{"sh", "-c", "mkfifo " + meet + "; echo first >" + meet},
+		{"sh", "-c", "until test -p " + meet + "; do sleep 0.01; done; read line <" + meet + "; echo $line"},
+		{"sh", "-c", fails},
+		{"sh", "-c", "exit 3"},
+	}, s); err != nil {
+		t.Fatal(err)
+	}
+	if s.failed != 2 || !strings.Contains(out.String(), "first\n") || !strings.Contains(out.String(), "exit status 3") {
+		t.Errorf("A test that fails in one command does not excuse another command.\nfailed = %d, output:\n%s", s.failed, &out)
+	}
+	if err := runAll([][]string{{"true"}, {"./no-such-command"}}, s); err == nil {
+		t.Error("A command that cannot be started is an error.")
+	}
+}
