@@ -16,8 +16,8 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
 )
 
 // A yard is a repository with pull requests, the forge where those are, and what happened there.
@@ -61,7 +61,7 @@ func (y *yard) Fetch(_ context.Context, ref string) (render.Input, error) {
 	if ref == "panics" {
 		manifest.Each(2, func(int) { panic("a nil map") })
 	}
-	return render.Input{Revision: ref, Files: fstest.MapFS{"a.yaml": {Data: []byte(y.commits[ref])}}, Packages: []catalogue.Image{}}, nil
+	return render.Input{Revision: ref, Files: fstest.MapFS{"a.yaml": {Data: []byte(y.commits[ref])}}, Packages: []packages.Image{}}, nil
 }
 
 func (y *yard) Tip(_ context.Context, ref string) (string, string, error) {

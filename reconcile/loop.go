@@ -482,7 +482,11 @@ func (r *running) bring(ctx context.Context) (report.Report, error) {
 	with := r.Reconciler
 	with.Fights = r.fights.now(time.Now())
 	task := Task{
-		Render: func(ctx context.Context) (render.Desired, error) { return r.Reconciler.render(ctx, r.last) },
+		Render: func(ctx context.Context) (render.Desired, error) {
+			in := r.last
+			r.last.Documents = nil // a later render reads them again: the loop keeps no documents between passes
+			return r.Reconciler.render(ctx, in)
+		},
 		Before: func(p plan.Plan) {
 			if r.unsaid && p.Writes() {
 				r.pending(ctx)

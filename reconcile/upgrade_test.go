@@ -20,7 +20,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/packages"
 )
 
 // commits are those of a repository, by what they are asked for.
@@ -114,10 +114,17 @@ type images struct {
 
 func (i images) Fetch(ctx context.Context, ref string) (render.Input, error) {
 	in, err := i.commits.Fetch(ctx, ref)
-	in.Packages = []catalogue.Image{}
-	for _, request := range render.Missing(&in, render.Options{}) {
+	if err != nil {
+		return in, err
+	}
+	in.Packages = []packages.Image{}
+	docs, err := render.Read(in, render.Options{})
+	if err != nil {
+		return in, err
+	}
+	for _, request := range docs.With(in, render.Options{}).Missing() {
 		stream := i.versions[request.Version]
-		in.Packages = append(in.Packages, catalogue.Image{
+		in.Packages = append(in.Packages, packages.Image{
 			Request: request, Version: request.Version, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(stream)),
 			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(stream)), nil },
 		})

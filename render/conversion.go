@@ -65,7 +65,7 @@ func (c Conversion) settle(u *unstructured.Unstructured, shipper *catalogue.Pack
 	switch {
 	case manifest.IDOf(u).IsCRD(), manifest.IDOf(u).IsMRD():
 		return c.settleCRD(u, service)
-	case isWebhookConfiguration(u) && c.Strategy == ConversionInject:
+	case manifest.IDOf(u).IsWebhookConfiguration() && c.Strategy == ConversionInject:
 		for _, w := range webhooksOf(u) {
 			c.inject(child(w, "clientConfig"), service)
 		}
@@ -122,7 +122,7 @@ func isComplete(client map[string]any) bool {
 // findings warns of a webhook configuration of a package, which names a service that
 // Crossplane would replace.
 func (c Conversion) findings(o manifest.Object) []manifest.Finding {
-	if !isWebhookConfiguration(o.Unstructured) || c.Strategy == ConversionInject || len(webhooksOf(o.Unstructured)) == 0 {
+	if !o.ID().IsWebhookConfiguration() || c.Strategy == ConversionInject || len(webhooksOf(o.Unstructured)) == 0 {
 		return nil
 	}
 	return []manifest.Finding{{
@@ -130,12 +130,6 @@ func (c Conversion) findings(o manifest.Object) []manifest.Finding {
 		Message: fmt.Sprintf("%s is applied with the service that its package names, which Crossplane would replace by that of the provider: where no such service answers, what it guards cannot be written", o.ID()),
 		Fix:     "set conversion to Inject, with service, namespace and CA",
 	}}
-}
-
-func isWebhookConfiguration(u *unstructured.Unstructured) bool {
-	id := manifest.IDOf(u)
-	return id.Group == "admissionregistration.k8s.io" &&
-		(id.Kind == "ValidatingWebhookConfiguration" || id.Kind == "MutatingWebhookConfiguration")
 }
 
 func webhooksOf(u *unstructured.Unstructured) []map[string]any {

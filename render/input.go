@@ -2,9 +2,10 @@ package render
 
 import (
 	"io/fs"
-	"sync"
 
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/packages"
 )
 
 // An Input is one commit, as bytes, with the packages that it mentions.
@@ -15,64 +16,60 @@ type Input struct {
 	Path     string // the directory below which manifests are read; "" or "." is the root
 	Source   SourceID
 
-	// Packages are what registries answered to what is Missing. nil is that nobody asked them:
-	// then nothing is said of packages that the tree does not hold.
-	Packages []catalogue.Image
+	// Packages are what registries answered to what is Missing. nil means that no registry was asked:
+	// then Headgate reports nothing about packages that the tree does not hold.
+	Packages []packages.Image
 	// Installed are the packages of the cluster that the commit is for: dependencies stay in the
-	// versions that are there, and tags the images that they were. nil is that nobody asked it.
-	Installed []catalogue.Live
+	// versions that are there, and tags the images that they were. nil means that no cluster was asked.
+	Installed []crossplane.Installed
 	// Images are the ImageConfigs of that cluster, by name.
-	Images []catalogue.LiveConfig
+	Images []packages.LiveConfig
 
-	read *reading
+	// Documents are what Read returned for Files, so that Render need not read them again. It may be nil.
+	// An Input that is kept should not have them: they are larger than the rest.
+	Documents *Documents
 }
 
-// A reading is what Missing has read, for the Render that comes after it. It goes with that:
-// who keeps an Input does not keep all its documents.
-type reading struct {
-	mu   sync.Mutex
-	last *catalogue.Reading
+// Documents are the files of a commit, as Read read them, with the packages that it was given. It is a
+// value: no method changes it. It is safe for concurrent use.
+type Documents struct {
+	how      catalogue.Options
+	unlocked bool
+	commit   packages.Commit
 }
 
-// Missing are the packages that a commit mentions, itself or because of the Packages that it
-// has, and that it has not. Of a commit that cannot be read nothing is missing: Render says why.
-func Missing(in *Input, how Options) []catalogue.Request {
-	if in.read == nil {
-		in.read = &reading{}
-	}
-	r, err := in.open(how)
+// Read reads the files of a commit. The error is as that of Render.
+func Read(in Input, how Options) (Documents, error) {
+	docs, err := catalogue.Open(in.Files, in.Path, how.reading())
 	if err != nil {
-		return nil
+		return Documents{}, err
 	}
-	in.read.mu.Lock()
-	in.read.last = r
-	in.read.mu.Unlock()
-	return r.Missing(in.Packages, in.seen(how))
+	return Documents{how.reading(), how.Unlocked, packages.Of(docs, how.Unlocked)}, nil
 }
 
-// open reads the files, if Missing has not.
-func (in Input) open(how Options) (*catalogue.Reading, error) {
-	if in.read != nil {
-		in.read.mu.Lock()
-		last := in.read.last
-		in.read.last = nil
-		in.read.mu.Unlock()
-		if last != nil && last.Fits(how.reading()) {
-			return last, nil
-		}
-	}
-	return catalogue.Open(in.Files, in.Path, how.reading())
+// With returns the documents with the packages of an input, in place of those that they had. It reads the
+// packages that it has not read yet.
+func (d Documents) With(in Input, how Options) Documents {
+	d.commit = d.commit.With(in.Packages, packages.Seen{
+		Installed: in.Installed,
+		Images:    in.Images,
+		Installs:  how.Owner == OwnerCrossplane || how.Owner == OwnerAuto,
+	})
+	return d
 }
 
-// catalogue is what the commit declares, with its packages.
+// Missing returns the packages that a commit mentions, itself or because of the packages that it has, and
+// that it does not have. For a commit that cannot be rendered it returns nothing: Render reports why.
+func (d Documents) Missing() []packages.Request { return d.commit.Missing() }
+
+// catalogue returns what the commit declares, with its packages.
 func (in Input) catalogue(how Options) (catalogue.Catalogue, error) {
-	r, err := in.open(how)
-	if err != nil {
-		return catalogue.Catalogue{}, err
+	if in.Documents == nil || !in.Documents.how.Equal(how.reading()) || in.Documents.unlocked != how.Unlocked {
+		d, err := Read(in, how)
+		if err != nil {
+			return catalogue.Catalogue{}, err
+		}
+		in.Documents = &d
 	}
-	return r.Catalogue(in.Packages, in.seen(how))
-}
-
-func (in Input) seen(how Options) catalogue.Seen {
-	return catalogue.Seen{Installed: in.Installed, Images: in.Images, Installs: how.Owner == OwnerCrossplane || how.Owner == OwnerAuto}
+	return in.Documents.With(in, how).commit.Catalogue()
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -196,8 +197,7 @@ func (how Options) object(o manifest.Object, shipper *catalogue.Package) (Object
 // isOptional says whether an object is for Crossplane, and of no use where it is
 // not installed.
 func isOptional(id manifest.ID) bool {
-	return id.Group == "pkg.crossplane.io" ||
-		id.Group == "apiextensions.crossplane.io" && id.Kind == "ManagedResourceActivationPolicy"
+	return id.Group == crossplane.Packages || crossplane.IsMRAP(id)
 }
 
 // digest is 128 bits, in 22 characters.

@@ -1,10 +1,10 @@
 package render
 
 import (
-	"strings"
-
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
 )
 
 // Owner says who makes the CRDs of definitions.
@@ -34,7 +34,7 @@ func (o Owner) unread(c catalogue.Catalogue) (found []manifest.Finding, refused 
 			continue
 		}
 		found = append(found, manifest.Finding{
-			Rule: catalogue.RuleUnread, Severity: manifest.Warning, Origin: p.Origin,
+			Rule: packages.RuleUnread, Severity: manifest.Warning, Origin: p.Origin,
 			Message: p.Err.Error() + "; what is in it is not known here",
 		})
 	}
@@ -50,7 +50,7 @@ func (o Owner) by(c catalogue.Catalogue) Owner {
 	case OwnerAuto:
 		for _, object := range c.Objects {
 			id := object.ID()
-			if id.Group == "pkg.crossplane.io" || id.IsCRD() && strings.HasSuffix(id.Name, ".pkg.crossplane.io") {
+			if id.Group == crossplane.Packages || crossplane.IsPackageCRD(id) {
 				return OwnerCrossplane
 			}
 		}

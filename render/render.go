@@ -267,7 +267,7 @@ func (how Options) check() error {
 
 // reading is how the files of the commit are read.
 func (how Options) reading() catalogue.Options {
-	return catalogue.Options{Limits: how.Limits, Memo: how.Memo, Others: how.Others, CrossplaneVersion: how.CrossplaneVersion, Packages: how.Packages, Unlocked: how.Unlocked}
+	return catalogue.Options{Limits: how.Limits, Memo: how.Memo, Others: how.Others, CrossplaneVersion: how.CrossplaneVersion, Packages: how.Packages}
 }
 
 // describe gives the definitions their connection details.

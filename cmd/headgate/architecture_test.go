@@ -23,23 +23,25 @@ const module = "headgate.dev/headgate"
 // import. Arrows point one way, from the edge to the pure middle:
 //
 //	manifest ◄── catalogue ◄── activation ◄─┐                 schema, lint
-//	                 ▲                      ├── render ◄── plan ◄── report ◄── reconcile ◄── target ◄── cmd
+//	                 ▲ ▲─────── packages ◄──┼── render ◄── plan ◄── report ◄── reconcile ◄── target ◄── cmd
 //	                 └──────── crd ◄────────┘
 //	   git, registry ──► render      memo      cluster ──► render, plan      forge, outbox ──► report
 //
-// Between manifest and catalogue stands kustomize, and beside catalogue xpkg. A new arrow is decided in
+// Between manifest and catalogue stand crossplane and kustomize, and beside catalogue xpkg. A new arrow is decided in
 // review. "a/..." is a and everything below it. Tests and what they are fed with, fixtures and examples,
 // may import what they like; nothing imports them.
 var mayImport = map[string][]string{
 	// The bytes of one commit become the objects that it wants.
 	"render/manifest":   {},
 	"render/xpkg":       {},
-	"render/catalogue":  {"render/kustomize", "render/manifest", "render/xpkg"},
-	"render/activation": {"render/catalogue", "render/manifest"},
-	"render/crd":        {"render/catalogue", "render/manifest"},
-	"render/kustomize":  {"render/manifest"},
-	"render":            {"render/activation", "render/catalogue", "render/crd", "render/manifest"},
-	"render/schema":     {"render/manifest"},
+	"render/crossplane": {"render/manifest"},
+	"render/catalogue":  {"render/crossplane", "render/kustomize", "render/manifest", "render/xpkg"},
+	"render/packages":   {"render/catalogue", "render/crossplane", "render/manifest"},
+	"render/activation": {"render/catalogue", "render/crossplane", "render/manifest"},
+	"render/crd":        {"render/catalogue", "render/crossplane", "render/manifest"},
+	"render/kustomize":  {"render/crossplane", "render/manifest"},
+	"render":            {"render/activation", "render/catalogue", "render/crd", "render/crossplane", "render/manifest", "render/packages"},
+	"render/schema":     {"render/crossplane", "render/manifest"},
 	"render/lint":       {"render", "render/catalogue", "render/manifest"},
 
 	// What is wanted, seen and owned becomes one plan, and the plan a report.
@@ -49,9 +51,9 @@ var mayImport = map[string][]string{
 
 	// Adapters hang off the side. They know neither each other nor who calls them.
 	"reconcile/git":      {"render"},
-	"reconcile/registry": {"render", "render/catalogue", "render/manifest", "render/xpkg"},
+	"reconcile/registry": {"render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
 	"reconcile/memo":     {},
-	"reconcile/cluster":  {"reconcile/plan", "render", "render/catalogue", "render/manifest"},
+	"reconcile/cluster":  {"reconcile/plan", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages"},
 	"reconcile/forge":    {"reconcile/report"},
 	"reconcile/outbox":   {"reconcile/report"},
 

@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/target"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/packages"
 
 	"github.com/spf13/cobra"
 )
@@ -30,7 +31,7 @@ func newLock(t *terminal) *cobra.Command {
 		Short: "Write down which images the packages of a commit are",
 		Long: `Lock finds the packages that the Provider, Configuration and Function objects of a directory
 install, with what they depend on, asks the registries which image every version is, and
-writes that to ` + catalogue.LockFile + ` there. Whoever renders the commit takes exactly these
+writes that to ` + packages.LockFile + ` there. Whoever renders the commit takes exactly these
 images, and asks no registry what a tag is: the same commit stays the same. What is locked
 already stays as it is for as long as it is what the commit asks for; --update looks at all of
 it again.
@@ -76,7 +77,7 @@ usage.`,
 			}
 			t.progress.Stop()
 			directory, _ := source.(git.Directory) // nothing else is left
-			return t.lock(c.Packages, filepath.Join(directory.Root, filepath.FromSlash(directory.Path), catalogue.LockFile), check)
+			return t.lock(c.Packages, filepath.Join(directory.Root, filepath.FromSlash(directory.Path), packages.LockFile), check)
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "write nothing, and fail where the lock is not as it would be")
@@ -88,9 +89,9 @@ usage.`,
 
 // lock writes the lock of packages, or compares it. Where there is nothing to lock, there is no
 // file.
-func (t *terminal) lock(packages []catalogue.Package, name string, check bool) error {
-	packages = slices.DeleteFunc(packages, func(p catalogue.Package) bool { return !p.Pulled() })
-	locked, err := catalogue.LockOf(packages)
+func (t *terminal) lock(all []catalogue.Package, name string, check bool) error {
+	all = slices.DeleteFunc(all, func(p catalogue.Package) bool { return !p.Pulled() })
+	locked, err := packages.LockOf(all)
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (t *terminal) lock(packages []catalogue.Package, name string, check bool) e
 	case bytes.Equal(there, locked):
 	case check:
 		return fmt.Errorf("%s is not what headgate lock would write", name)
-	case len(packages) == 0:
+	case len(all) == 0:
 		what = "removed"
 		if err := os.Remove(name); err != nil {
 			return err
@@ -114,6 +115,6 @@ func (t *terminal) lock(packages []catalogue.Package, name string, check bool) e
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(t.err, "Summary: %s %s, %s\n", name, what, count(len(packages), "package"))
+	_, err = fmt.Fprintf(t.err, "Summary: %s %s, %s\n", name, what, count(len(all), "package"))
 	return err
 }

@@ -18,7 +18,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/target"
 	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -196,7 +196,7 @@ func packageOfFlag(arg string) (v1alpha1.Package, error) {
 		return v1alpha1.Package{}, usagef("--package wants directory=name or directory=name,safe-start, not %q", arg)
 	}
 	name, capability, capable := strings.Cut(rest, ",")
-	if capable && !catalogue.IsSafeStart(capability) {
+	if capable && !crossplane.IsSafeStart(capability) {
 		return v1alpha1.Package{}, usagef("--package %q: Headgate knows no capability %q; write directory=name,safe-start, or directory=name for a package without it", arg, capability)
 	}
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {

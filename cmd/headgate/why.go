@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/spf13/cobra"
@@ -121,12 +122,12 @@ type packageOf struct {
 	SafeStart bool   `json:"safeStart"`
 
 	// Of one in a registry.
-	Source     string           `json:"source,omitempty"`
-	Version    string           `json:"version,omitempty"`
-	Digest     string           `json:"digest,omitempty"`
-	Mentioned  *manifest.Origin `json:"mentioned,omitempty"`
-	Installers []manifest.ID    `json:"installers,omitempty"` // objects that have Crossplane install it
-	Installed  *catalogue.Live  `json:"installed,omitempty"`  // what the cluster has of it, which is empty where that is nothing; left out without --live
+	Source     string                `json:"source,omitempty"`
+	Version    string                `json:"version,omitempty"`
+	Digest     string                `json:"digest,omitempty"`
+	Mentioned  *manifest.Origin      `json:"mentioned,omitempty"`
+	Installers []manifest.ID         `json:"installers,omitempty"` // objects that have Crossplane install it
+	Installed  *crossplane.Installed `json:"installed,omitempty"`  // what the cluster has of it, which is empty where that is nothing; left out without --live
 }
 
 // whence is the package that something came with, or nil.

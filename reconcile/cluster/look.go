@@ -12,7 +12,9 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,12 +96,12 @@ func (l *Looker) Definitions(ctx context.Context) ([]*catalogue.Definition, erro
 }
 
 // Packages are those that Crossplane has installed.
-func (l *Looker) Packages(ctx context.Context) ([]catalogue.Live, error) {
+func (l *Looker) Packages(ctx context.Context) ([]crossplane.Installed, error) {
 	return l.cluster.Packages(ctx)
 }
 
 // ImageConfigs are those of the cluster. This sync prunes none.
-func (l *Looker) ImageConfigs(ctx context.Context) ([]catalogue.LiveConfig, error) {
+func (l *Looker) ImageConfigs(ctx context.Context) ([]packages.LiveConfig, error) {
 	all, _, err := l.cluster.imageConfigs(ctx)
 	return all, err
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,7 +50,7 @@ func (c *Cluster) toTakeBack(ctx context.Context, definitions []row, up *plan.Up
 		capabilities, _, _ := unstructured.NestedStringSlice(u.Object, "status", "capabilities")
 		r := plan.LiveRevision{
 			Active:    state == "Active" && !isPaused(u),
-			SafeStart: slices.ContainsFunc(capabilities, catalogue.IsSafeStart),
+			SafeStart: slices.ContainsFunc(capabilities, crossplane.IsSafeStart),
 			Touched:   u.GetAnnotations()[plan.TouchAnnotation],
 			Runtime:   runs[u.GetUID()],
 		}

@@ -11,7 +11,9 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
 
 	core "k8s.io/api/core/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -90,7 +92,7 @@ var locks = schema.GroupVersionResource{Group: "pkg.crossplane.io", Version: "v1
 
 // Packages are those that Crossplane has installed, with one request; nil where there is no
 // Crossplane.
-func (c *Cluster) Packages(ctx context.Context) ([]catalogue.Live, error) {
+func (c *Cluster) Packages(ctx context.Context) ([]crossplane.Installed, error) {
 	lock, err := c.objects.Resource(locks).Get(ctx, "lock", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || c.unserved(ctx, err, schema.GroupKind{Group: groupPackages, Kind: "Lock"}) {
 		return nil, nil
@@ -102,13 +104,13 @@ func (c *Cluster) Packages(ctx context.Context) ([]catalogue.Live, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the lock of Crossplane: %w", err)
 	}
-	all := make([]catalogue.Live, 0, len(listed))
+	all := make([]crossplane.Installed, 0, len(listed))
 	for _, item := range listed {
 		m, _ := item.(map[string]any)
 		text := func(key string) string { s, _ := m[key].(string); return s }
-		all = append(all, catalogue.Live{Source: text("source"), Version: text("version"), Revision: text("name")})
+		all = append(all, crossplane.Installed{Source: text("source"), Version: text("version"), Revision: text("name")})
 	}
-	slices.SortFunc(all, func(a, b catalogue.Live) int {
+	slices.SortFunc(all, func(a, b crossplane.Installed) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Revision, b.Revision))
 	})
 	return all, nil
@@ -119,7 +121,7 @@ var imageConfigs = schema.GroupVersionResource{Group: groupPackages, Version: "v
 
 // ImageConfigs are those of the cluster; nil where there is no Crossplane. It takes one request, and one
 // for the inventory where one of them carries our marks.
-func (c *Cluster) ImageConfigs(ctx context.Context) ([]catalogue.LiveConfig, error) {
+func (c *Cluster) ImageConfigs(ctx context.Context) ([]packages.LiveConfig, error) {
 	all, marked, err := c.imageConfigs(ctx)
 	if err != nil || len(marked) == 0 {
 		return all, err
@@ -141,7 +143,7 @@ func (c *Cluster) ImageConfigs(ctx context.Context) ([]catalogue.LiveConfig, err
 }
 
 // imageConfigs lists the ImageConfigs, and by name those that carry our marks.
-func (c *Cluster) imageConfigs(ctx context.Context) ([]catalogue.LiveConfig, map[string]*unstructured.Unstructured, error) {
+func (c *Cluster) imageConfigs(ctx context.Context) ([]packages.LiveConfig, map[string]*unstructured.Unstructured, error) {
 	l, err := c.objects.Resource(imageConfigs).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) || c.unserved(ctx, err, schema.GroupKind{Group: groupPackages, Kind: "ImageConfig"}) {
 		return nil, nil, nil
@@ -149,17 +151,17 @@ func (c *Cluster) imageConfigs(ctx context.Context) ([]catalogue.LiveConfig, map
 	if err != nil {
 		return nil, nil, c.explain(err, "list", "imageconfigs.pkg.crossplane.io")
 	}
-	all := make([]catalogue.LiveConfig, 0, len(l.Items))
+	all := make([]packages.LiveConfig, 0, len(l.Items))
 	marked := map[string]*unstructured.Unstructured{}
 	for i := range l.Items {
 		u := &l.Items[i]
 		spec, _ := u.Object["spec"].(map[string]any)
-		all = append(all, catalogue.LiveConfig{Name: u.GetName(), Spec: spec})
+		all = append(all, packages.LiveConfig{Name: u.GetName(), Spec: spec})
 		if plan.Ours(u, c.sync) {
 			marked[u.GetName()] = u
 		}
 	}
-	slices.SortFunc(all, func(a, b catalogue.LiveConfig) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b packages.LiveConfig) int { return cmp.Compare(a.Name, b.Name) })
 	return all, marked, nil
 }
 

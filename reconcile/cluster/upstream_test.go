@@ -12,7 +12,7 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/packages"
 )
 
 // What of Crossplane decides about packages is read with one request, where there is Crossplane.
@@ -72,7 +72,7 @@ func TestImageConfigs(t *testing.T) {
 	inventory.SetLabels(map[string]string{"cli-utils.sigs.k8s.io/inventory-id": w.sync.Key()})
 	inventory.Object["data"] = map[string]any{"_ours_pkg.crossplane.io_ImageConfig": "", "_kept_pkg.crossplane.io_ImageConfig": ""}
 	w.made(t, inventory)
-	want := []catalogue.LiveConfig{{Name: "kept", Spec: spec}, {Name: "ours", Spec: spec, Ours: true}, {Name: "theirs", Spec: spec}}
+	want := []packages.LiveConfig{{Name: "kept", Spec: spec}, {Name: "ours", Spec: spec, Ours: true}, {Name: "theirs", Spec: spec}}
 	w.requests.Reset()
 	got, err := w.cluster(t, cluster.Options{}).ImageConfigs(t.Context())
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {

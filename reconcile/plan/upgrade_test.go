@@ -8,14 +8,14 @@ import (
 	"testing/fstest"
 
 	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/catalogue"
+	registered "headgate.dev/headgate/render/packages"
 )
 
 // pulled is a commit that installs a version of a provider with a few definitions, all active.
 func pulled(t *testing.T, version, served string) render.Desired {
 	t.Helper()
 	in := render.Input{
-		Packages: []catalogue.Image{},
+		Packages: []registered.Image{},
 		Files: fstest.MapFS{"provider.yaml": {Data: []byte(`apiVersion: pkg.crossplane.io/v1
 kind: Provider
 metadata: {name: sea}
@@ -45,8 +45,12 @@ spec:
   - {name: v1, served: %s, storage: true, schema: {openAPIV3Schema: {type: object}}}
 `, plural, kind, plural, served)
 	}
-	for _, request := range render.Missing(&in, render.Options{}) {
-		in.Packages = append(in.Packages, catalogue.Image{
+	docs, err := render.Read(in, render.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range docs.With(in, render.Options{}).Missing() {
+		in.Packages = append(in.Packages, registered.Image{
 			Request: request, Version: version, Digest: "sha256:" + strings.Repeat(version[1:2], 64),
 			Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(stream)), nil },
 		})

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/packages"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -52,7 +52,7 @@ func (f *Fork) check(registry name.Registry) error {
 
 // discreet is an error without the place that an ImageConfig of the cluster leads to: whoever
 // opens a pull request could ask for the names of inner registries, one image after the other.
-func (f *Fork) discreet(err error, configs *catalogue.ImageConfigs, image string) error {
+func (f *Fork) discreet(err error, configs *packages.ImageConfigs, image string) error {
 	if by, ok := configs.Rewrite(image); f != nil && ok && by.Live {
 		return forbiddenError(by.String() + " has it pulled from a registry that is not asked for a commit of a fork")
 	}

@@ -17,8 +17,9 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/registry"
 	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -43,7 +44,7 @@ func ofFork(t *testing.T, files []string, allowed ...string) *registry.Source {
 			t.Error("a Secret of the cluster was asked for")
 			return nil, errors.New("forbidden")
 		},
-		Installed: func(context.Context) ([]catalogue.Live, error) {
+		Installed: func(context.Context) ([]crossplane.Installed, error) {
 			t.Error("the cluster was asked for its packages")
 			return nil, errors.New("forbidden")
 		},
@@ -74,7 +75,7 @@ func unread(t *testing.T, s *registry.Source) string {
 	if len(want.Unread) != 1 || len(want.Definitions) > 0 {
 		t.Fatalf("want one package that is not read, got %v and %d definitions", want.Unread, len(want.Definitions))
 	}
-	if diff := cmp.Diff([]string{catalogue.RuleUnread}, rules(want, manifest.Warning)); diff != "" {
+	if diff := cmp.Diff([]string{packages.RuleUnread}, rules(want, manifest.Warning)); diff != "" {
 		t.Errorf("and a finding that says so (-want +got):\n%s", diff)
 	}
 	return want.Unread[0].Err.Error()

@@ -12,8 +12,9 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/registry"
 	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
@@ -21,9 +22,9 @@ import (
 )
 
 // live is an ImageConfig of a cluster.
-func live(t *testing.T, name, prefix, says string) catalogue.LiveConfig {
+func live(t *testing.T, name, prefix, says string) packages.LiveConfig {
 	t.Helper()
-	one := catalogue.LiveConfig{Name: name}
+	one := packages.LiveConfig{Name: name}
 	if err := yaml.Unmarshal([]byte(`{matchImages: [{prefix: "`+prefix+`"}], `+says+"}"), &one.Spec); err != nil {
 		t.Fatal(err)
 	}
@@ -31,8 +32,8 @@ func live(t *testing.T, name, prefix, says string) catalogue.LiveConfig {
 }
 
 // having has a cluster have ImageConfigs.
-func having(all ...catalogue.LiveConfig) func(context.Context) ([]catalogue.LiveConfig, error) {
-	return func(context.Context) ([]catalogue.LiveConfig, error) { return all, nil }
+func having(all ...packages.LiveConfig) func(context.Context) ([]packages.LiveConfig, error) {
+	return func(context.Context) ([]packages.LiveConfig, error) { return all, nil }
 }
 
 // imageConfig is an ImageConfig of a commit.
@@ -47,7 +48,7 @@ func TestPullsAsTheClusterSays(t *testing.T) {
 	r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)
 	mirror := live(t, "mirror", "packages.example.org/", "rewriteImage: {prefix: "+r.Host+"/}")
 	password := live(t, "password", r.Host+"/", "registry: {authentication: {pullSecretRef: {name: pull}}}")
-	has, asked := []catalogue.LiveConfig{mirror, password}, 0
+	has, asked := []packages.LiveConfig{mirror, password}, 0
 	s := &registry.Source{
 		Next: commit{"a", tree(installs("Provider", "provider-sea", "packages.example.org/acme/provider-sea:v1.0.0", ""))}, Cache: t.TempDir(),
 		Secret: func(_ context.Context, name string) (map[string][]byte, error) {
@@ -56,7 +57,7 @@ func TestPullsAsTheClusterSays(t *testing.T) {
 			}
 			return map[string][]byte{".dockerconfigjson": []byte(`{"auths":{"` + r.Host + `":{"username":"robot","password":"canary-password"}}}`)}, nil
 		},
-		Images: func(context.Context) ([]catalogue.LiveConfig, error) {
+		Images: func(context.Context) ([]packages.LiveConfig, error) {
 			asked++
 			return slices.Clone(has), nil
 		},
@@ -81,7 +82,7 @@ func TestPullsAsTheClusterSays(t *testing.T) {
 
 	asked = 0
 	s.Next = commit{"b", tree()}
-	s.Installed = func(context.Context) ([]catalogue.Live, error) { asked++; return nil, nil }
+	s.Installed = func(context.Context) ([]crossplane.Installed, error) { asked++; return nil, nil }
 	rendered(t, s, render.OwnerCrossplane)
 	rendered(t, s, render.OwnerCrossplane)
 	if asked != 0 {
@@ -89,7 +90,7 @@ func TestPullsAsTheClusterSays(t *testing.T) {
 	}
 
 	s.Next = commit{"c", tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.0.0", ""))}
-	s.Installed, s.Images = nil, func(context.Context) ([]catalogue.LiveConfig, error) { return nil, os.ErrPermission }
+	s.Installed, s.Images = nil, func(context.Context) ([]packages.LiveConfig, error) { return nil, os.ErrPermission }
 	if _, err := s.Fetch(t.Context(), ""); !errors.Is(err, os.ErrPermission) {
 		t.Errorf("what may be wrong is not said: %v", err)
 	}
@@ -113,12 +114,12 @@ func TestDropsWhatTheClusterDemands(t *testing.T) {
 	}
 	var said []manifest.Finding
 	for _, f := range want.Findings {
-		if f.Rule == catalogue.RuleUnsigned {
+		if f.Rule == packages.RuleUnsigned {
 			said = append(said, f)
 		}
 	}
 	if diff := cmp.Diff([]manifest.Finding{{
-		Rule: catalogue.RuleUnsigned, Severity: manifest.Warning, Origin: manifest.Origin{Path: "package-1.yaml", Line: 1},
+		Rule: packages.RuleUnsigned, Severity: manifest.Warning, Origin: manifest.Origin{Path: "package-1.yaml", Line: 1},
 		Message: "ImageConfig signed of the cluster demands a signature of " + r.Host + "/acme/provider-sea:v1.0.0 and 1 more, and with this commit nothing does, because of ImageConfig signed (package-1.yaml:1)",
 		Fix:     "have the commit demand the same, unless this is meant",
 	}}, said); diff != "" {
@@ -140,7 +141,7 @@ func TestForkAndTheCluster(t *testing.T) {
 	byMallory := strings.Replace(byAcme, "name: acme, key: cosign", "name: mallory, key: cosign", 1)
 	type has struct {
 		commit []string
-		live   []catalogue.LiveConfig
+		live   []packages.LiveConfig
 	}
 	cases := map[string]struct {
 		reason string
@@ -154,13 +155,13 @@ func TestForkAndTheCluster(t *testing.T) {
 		"RewrittenToAllowed": {
 			reason: "What is allowed is allowed.", image: "packages.example.org",
 			has: func(host string, _ *fixtures.Registry) has {
-				return has{live: []catalogue.LiveConfig{live(t, "mirror", "packages.example.org/", "rewriteImage: {prefix: "+host+"/}")}}
+				return has{live: []packages.LiveConfig{live(t, "mirror", "packages.example.org/", "rewriteImage: {prefix: "+host+"/}")}}
 			},
 		},
 		"RewrittenInside": {
 			reason: "The names of inner registries are nobody's business.",
 			has: func(host string, inner *fixtures.Registry) has {
-				return has{live: []catalogue.LiveConfig{live(t, "mirror", host+"/", "rewriteImage: {prefix: "+inner.Host+"/}")}}
+				return has{live: []packages.LiveConfig{live(t, "mirror", host+"/", "rewriteImage: {prefix: "+inner.Host+"/}")}}
 			},
 			want: "ImageConfig mirror of the cluster has it pulled from a registry that is not asked for a commit of a fork",
 			not:  func(inner *fixtures.Registry) string { return inner.Host },
@@ -168,7 +169,7 @@ func TestForkAndTheCluster(t *testing.T) {
 		"RewrittenToNonsense": {
 			reason: "Nor where an error would quote them.",
 			has: func(host string, _ *fixtures.Registry) has {
-				return has{live: []catalogue.LiveConfig{live(t, "mirror", host+"/", "rewriteImage: {prefix: inner.example.org/UPPER/}")}}
+				return has{live: []packages.LiveConfig{live(t, "mirror", host+"/", "rewriteImage: {prefix: inner.example.org/UPPER/}")}}
 			},
 			want: "ImageConfig mirror of the cluster has it pulled from a registry",
 			not:  func(*fixtures.Registry) string { return "inner.example.org" },
@@ -176,53 +177,53 @@ func TestForkAndTheCluster(t *testing.T) {
 		"PullSecret": {
 			reason: "Its Secrets are not read, which the test of the source says.",
 			has: func(host string, _ *fixtures.Registry) has {
-				return has{live: []catalogue.LiveConfig{live(t, "password", host+"/", "registry: {authentication: {pullSecretRef: {name: pull}}}")}}
+				return has{live: []packages.LiveConfig{live(t, "password", host+"/", "registry: {authentication: {pullSecretRef: {name: pull}}}")}}
 			},
 		},
 		"Unsigned": {
 			reason: "What is demanded is demanded of forks.", keys: keys,
 			has: func(host string, _ *fixtures.Registry) has {
-				return has{live: []catalogue.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
+				return has{live: []packages.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
 			},
 			want: "ImageConfig signed of the cluster demands that its signature is verified: authority \"acme\": the image has no signature",
 		},
 		"Signed": {
 			reason: "And met by them.", keys: keys, signed: []signer{acme},
 			has: func(host string, _ *fixtures.Registry) has {
-				return has{live: []catalogue.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
+				return has{live: []packages.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
 			},
 		},
 		"NoKey": {
 			reason: "Where nobody gave the key to everybody it is refused.", signed: []signer{acme},
 			has: func(host string, _ *fixtures.Registry) has {
-				return has{live: []catalogue.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
+				return has{live: []packages.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
 			},
 			want: "its key is in the Secret acme, and no cluster is asked for it",
 		},
 		"Shadowed": {
 			reason: "An object of the same name in the head switches nothing off.", keys: keys,
 			has: func(host string, _ *fixtures.Registry) has {
-				return has{[]string{imageConfig("signed", "nowhere.example.org/", "rewriteImage: {prefix: elsewhere.example.org/}")}, []catalogue.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
+				return has{[]string{imageConfig("signed", "nowhere.example.org/", "rewriteImage: {prefix: elsewhere.example.org/}")}, []packages.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
 			},
 			want: "ImageConfig signed of the cluster demands that its signature is verified",
 		},
 		"OwnKey": {
 			reason: "Nor does a longer prefix with a key of the stranger.", keys: keys, signed: []signer{mallory},
 			has: func(host string, _ *fixtures.Registry) has {
-				return has{[]string{imageConfig("mine", host+"/acme/", "verification: "+byMallory)}, []catalogue.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
+				return has{[]string{imageConfig("mine", host+"/acme/", "verification: "+byMallory)}, []packages.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
 			},
 			want: "ImageConfig signed of the cluster demands that its signature is verified: authority \"acme\": no signature is accepted",
 		},
 		"BothKeys": {
 			reason: "Who has both may change who signs.", keys: keys, signed: []signer{mallory, acme},
 			has: func(host string, _ *fixtures.Registry) has {
-				return has{[]string{imageConfig("mine", host+"/acme/", "verification: "+byMallory)}, []catalogue.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
+				return has{[]string{imageConfig("mine", host+"/acme/", "verification: "+byMallory)}, []packages.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
 			},
 		},
 		"RewrittenAway": {
 			reason: "Nor does another name for it.", keys: keys, image: "packages.example.org",
 			has: func(host string, _ *fixtures.Registry) has {
-				return has{[]string{imageConfig("mine", "packages.example.org/", "rewriteImage: {prefix: "+host+"/}")}, []catalogue.LiveConfig{live(t, "signed", "packages.example.org/", "verification: "+byAcme)}}
+				return has{[]string{imageConfig("mine", "packages.example.org/", "rewriteImage: {prefix: "+host+"/}")}, []packages.LiveConfig{live(t, "signed", "packages.example.org/", "verification: "+byAcme)}}
 			},
 			want: "ImageConfig signed of the cluster demands that its signature is verified",
 		},
@@ -269,7 +270,7 @@ func TestForkAndTheCluster(t *testing.T) {
 	}
 
 	s := ofFork(t, []string{installs("Provider", "provider-sea", "packages.example.org/acme/provider-sea:v1.0.0", "")})
-	s.Images = func(context.Context) ([]catalogue.LiveConfig, error) {
+	s.Images = func(context.Context) ([]packages.LiveConfig, error) {
 		return nil, errors.New("cannot reach the API server at https://inner.example.org")
 	}
 	if _, err := s.Fetch(t.Context(), ""); err == nil || strings.Contains(err.Error(), "inner.example.org") {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/packages"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -82,21 +82,21 @@ func FuzzPullSecret(f *testing.F) {
 
 // Where Crossplane looks every minute, ten are too long.
 func TestFresh(t *testing.T) {
-	of := func(policies ...catalogue.PullPolicy) (all []catalogue.Image) {
+	of := func(policies ...packages.PullPolicy) (all []packages.Image) {
 		for _, p := range policies {
-			all = append(all, catalogue.Image{Request: catalogue.Request{PullPolicy: p}})
+			all = append(all, packages.Image{Request: packages.Request{PullPolicy: p}})
 		}
 		return all
 	}
 	for name, tc := range map[string]struct {
 		given, want time.Duration
-		packages    []catalogue.Image
+		packages    []packages.Image
 	}{
 		"Nothing": {time.Hour, time.Hour, nil},
-		"Usual":   {time.Hour, time.Hour, of("", "IfNotPresent", catalogue.PullNever)},
-		"Always":  {time.Hour, time.Minute, of("", catalogue.PullAlways)},
-		"Shorter": {time.Second, time.Second, of(catalogue.PullAlways)},
-		"Process": {0, 0, of(catalogue.PullAlways)}, // both sides of a comparison see one image
+		"Usual":   {time.Hour, time.Hour, of("", "IfNotPresent", packages.PullNever)},
+		"Always":  {time.Hour, time.Minute, of("", packages.PullAlways)},
+		"Shorter": {time.Second, time.Second, of(packages.PullAlways)},
+		"Process": {0, 0, of(packages.PullAlways)}, // both sides of a comparison see one image
 	} {
 		if got := (&Source{Fresh: tc.given}).fresh(tc.packages); got != tc.want {
 			t.Errorf("%s: want %s, got %s", name, tc.want, got)

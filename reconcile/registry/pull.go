@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
 	"headgate.dev/headgate/render/xpkg"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -105,22 +107,22 @@ func (p *puller) begin(revision string, fresh time.Duration) {
 }
 
 // answer finds the image for a request, and has it on disk.
-func (p *puller) answer(ctx context.Context, r catalogue.Request) catalogue.Image {
-	i := catalogue.Image{Request: r, Version: r.Version}
+func (p *puller) answer(ctx context.Context, r packages.Request) packages.Image {
+	i := packages.Image{Request: r, Version: r.Version}
 	if err := p.find(ctx, &i); err != nil {
 		i.Err = brief{err}
 	}
 	return i
 }
 
-func (p *puller) find(ctx context.Context, i *catalogue.Image) error {
+func (p *puller) find(ctx context.Context, i *packages.Image) error {
 	r := i.Request
 	if i.Version == "" {
 		if err := p.choose(ctx, i); err != nil {
 			return err
 		}
 	}
-	asked := catalogue.Reference(r.Source, i.Version)
+	asked := crossplane.Image(r.Source, i.Version)
 	image := r.Configs.Rewritten(asked)
 	ref, err := name.ParseReference(image)
 	if err == nil {
@@ -133,7 +135,7 @@ func (p *puller) find(ctx context.Context, i *catalogue.Image) error {
 	if at, ok := ref.(name.Digest); ok && i.Digest == "" {
 		i.Digest = at.DigestStr()
 	}
-	from := origin{ref.Context(), r.Secrets(image), r.PullPolicy == catalogue.PullNever}
+	from := origin{ref.Context(), r.Secrets(image), r.PullPolicy == packages.PullNever}
 	if i.Digest == "" {
 		d, err := p.digest(ctx, from, ref, r.Installed)
 		if err != nil {
@@ -141,7 +143,7 @@ func (p *puller) find(ctx context.Context, i *catalogue.Image) error {
 		}
 		i.Digest, i.Findings = d.digest, append(i.Findings, d.findings...)
 	}
-	if !catalogue.IsDigest(i.Digest) {
+	if !crossplane.IsDigest(i.Digest) {
 		return fmt.Errorf("%q is no digest of SHA-256", i.Digest)
 	}
 	for _, by := range p.demands(r.Configs, asked) {
@@ -166,22 +168,22 @@ func (p *puller) find(ctx context.Context, i *catalogue.Image) error {
 
 // choose takes a version that the constraints allow, as Crossplane does: but that resolves
 // one dependency after the other, so it may take another one where they differ.
-func (p *puller) choose(ctx context.Context, i *catalogue.Image) error {
+func (p *puller) choose(ctx context.Context, i *packages.Image) error {
 	r := i.Request
 	tags, findings, err := p.list(ctx, r)
 	if err != nil {
 		return err
 	}
 	i.Findings = append(i.Findings, findings...)
-	if i.Version, err = catalogue.Choose(tags, r.Constraints); err != nil {
+	if i.Version, err = packages.Choose(tags, r.Constraints); err != nil {
 		return err
 	}
 	for _, c := range r.Constraints {
-		if alone, err := catalogue.Choose(tags, []string{c}); err == nil && alone != i.Version {
+		if alone, err := packages.Choose(tags, []string{c}); err == nil && alone != i.Version {
 			i.Findings = append(i.Findings, manifest.Finding{
 				Rule: RuleAmbiguous, Severity: manifest.Warning,
 				Message: fmt.Sprintf("packages depend on %s in versions %q: %s is right for all of them, and Crossplane takes %s if the one that wants %q comes first, and is stuck with it", r.Source, r.Constraints, i.Version, alone, c),
-				Fix:     "install " + catalogue.Reference(r.Source, i.Version) + " with an object of the commit",
+				Fix:     "install " + crossplane.Image(r.Source, i.Version) + " with an object of the commit",
 			})
 			break
 		}
@@ -190,7 +192,7 @@ func (p *puller) choose(ctx context.Context, i *catalogue.Image) error {
 }
 
 // list are the tags of a repository.
-func (p *puller) list(ctx context.Context, r catalogue.Request) ([]string, []manifest.Finding, error) {
+func (p *puller) list(ctx context.Context, r packages.Request) ([]string, []manifest.Finding, error) {
 	source := r.Configs.Rewritten(r.Source)
 	repo, err := name.NewRepository(source)
 	if err == nil {
@@ -199,7 +201,7 @@ func (p *puller) list(ctx context.Context, r catalogue.Request) ([]string, []man
 	if err != nil {
 		return nil, nil, p.fork.discreet(err, r.Configs, r.Source)
 	}
-	return p.listed(ctx, origin{repo, r.Secrets(source), r.PullPolicy == catalogue.PullNever}, repo.Name(), "the versions of "+repo.Name()+" are those", func(ctx context.Context, client *remote.Puller) ([]string, error) {
+	return p.listed(ctx, origin{repo, r.Secrets(source), r.PullPolicy == packages.PullNever}, repo.Name(), "the versions of "+repo.Name()+" are those", func(ctx context.Context, client *remote.Puller) ([]string, error) {
 		var tags []string
 		pages, err := client.Lister(ctx, repo)
 		for err == nil && pages.HasNext() {
@@ -244,7 +246,7 @@ func (p *puller) listed(ctx context.Context, from origin, of, what string, quest
 }
 
 // digest is what a tag comes to: the image that is installed, if that was ever seen under it.
-func (p *puller) digest(ctx context.Context, from origin, ref name.Reference, installed catalogue.Live) (digested, error) {
+func (p *puller) digest(ctx context.Context, from origin, ref name.Reference, installed crossplane.Installed) (digested, error) {
 	of := ref.Name() + " " + installed.Revision
 	p.mu.Lock()
 	d, ok := p.digests[of]
@@ -432,7 +434,7 @@ func childOf(raw []byte) (digest string, isIndex bool, err error) {
 
 // manifest is a manifest, from the cache or from where it is.
 func (p *puller) manifest(ctx context.Context, from origin, digest string) ([]byte, error) {
-	if !catalogue.IsDigest(digest) {
+	if !crossplane.IsDigest(digest) {
 		return nil, fmt.Errorf("%q is no digest of SHA-256", digest)
 	}
 	if raw, err := p.cache.read(digest, metadata); err == nil {
@@ -459,7 +461,7 @@ func (p *puller) manifest(ctx context.Context, from origin, digest string) ([]by
 func (p *puller) have(ctx context.Context, from origin, blob v1.Descriptor) error {
 	digest := blob.Digest.String()
 	switch {
-	case !catalogue.IsDigest(digest):
+	case !crossplane.IsDigest(digest):
 		return fmt.Errorf("%q is no digest of SHA-256", digest)
 	case p.cache.holds(digest):
 		return nil

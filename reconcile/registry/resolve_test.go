@@ -12,7 +12,9 @@ import (
 	"headgate.dev/headgate/reconcile/registry"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -107,7 +109,7 @@ func TestResolve(t *testing.T) {
 					installs("Provider", "the-sea", r.Host+"/acme/provider-sea:v1.4.0", ""),
 				}
 			},
-			result{[]string{"Configuration config v1.0.0", "Provider provider-sea v1.4.0"}, []string{catalogue.RuleSource}},
+			result{[]string{"Configuration config v1.0.0", "Provider provider-sea v1.4.0"}, []string{packages.RuleSource}},
 		},
 		"Twice": {
 			"two objects of one source: Crossplane resolves nothing any more",
@@ -118,7 +120,7 @@ func TestResolve(t *testing.T) {
 					installs("Provider", "b", r.Host+"/acme/provider-sea:v2.0.0", ""),
 				}
 			},
-			result{[]string{"Provider provider-sea v1.4.0"}, []string{catalogue.RuleSource}},
+			result{[]string{"Provider provider-sea v1.4.0"}, []string{packages.RuleSource}},
 		},
 		"TooOld": {
 			"Crossplane installs nothing of what wants another version",
@@ -162,7 +164,7 @@ func TestResolve(t *testing.T) {
 					installs("Configuration", "acme-new", r.Host+"/acme/new:v1.0.0", ""),
 				}
 			},
-			result{[]string{"Configuration new v1.0.0", "Configuration old v1.0.0"}, []string{catalogue.RuleUnread}},
+			result{[]string{"Configuration new v1.0.0", "Configuration old v1.0.0"}, []string{packages.RuleUnread}},
 		},
 		"Circle": {
 			"Crossplane installs nothing of packages that depend on each other",
@@ -174,7 +176,7 @@ func TestResolve(t *testing.T) {
 			func(r *fixtures.Registry) []string {
 				return []string{installs("Configuration", "acme-a", r.Host+"/acme/a:v1.0.0", "")}
 			},
-			result{[]string{"Configuration a v1.0.0", "Configuration b v1.0.0"}, []string{catalogue.RuleCycle}},
+			result{[]string{"Configuration a v1.0.0", "Configuration b v1.0.0"}, []string{packages.RuleCycle}},
 		},
 		"WrongKind": {
 			"a Provider object that names a configuration never becomes healthy",
@@ -185,7 +187,7 @@ func TestResolve(t *testing.T) {
 			func(r *fixtures.Registry) []string {
 				return []string{installs("Provider", "config", r.Host+"/acme/config:v1.0.0", "")}
 			},
-			result{nil, []string{catalogue.RuleUnread}},
+			result{nil, []string{packages.RuleUnread}},
 		},
 		"Manual": {
 			"a version that a person has to let in is known all the same",
@@ -254,11 +256,11 @@ func TestLock(t *testing.T) {
 	r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
 	files := tree(installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.0", ""))
 	locked := rendered(t, &registry.Source{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
-	raw, err := catalogue.LockOf(locked.Packages)
+	raw, err := packages.LockOf(locked.Packages)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files[catalogue.LockFile] = configFile(string(raw))
+	files[packages.LockFile] = configFile(string(raw))
 
 	r.Push(t, "acme/provider-sea", "v3.0.0", provider("provider-sea", "boats", "buoys"), 0)
 	r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v3.0.0")), 0)
@@ -273,7 +275,7 @@ func TestLock(t *testing.T) {
 	files["package-0.yaml"] = configFile(installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.1", ""))
 	r.Push(t, "acme/config", "v1.0.1", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v3.0.0")), 0)
 	want = rendered(t, &registry.Source{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
-	if diff := cmp.Diff([]string{catalogue.RuleLock, catalogue.RuleLock}, rules(want, manifest.Warning)); diff != "" {
+	if diff := cmp.Diff([]string{packages.RuleLock, packages.RuleLock}, rules(want, manifest.Warning)); diff != "" {
 		t.Errorf("a lock that does not fit is said to (-want +got):\n%s", diff)
 	}
 }
@@ -413,10 +415,10 @@ func TestInstalledUnderAnotherName(t *testing.T) {
 	files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.0.0", ""))
 	for revision, want := range map[string][]string{
 		"provider-sea-d1e212fb9ee6": {registry.RuleMoved}, // another image
-		"acme-sea-d1e212fb9ee6":     {catalogue.RuleSource, registry.RuleMoved},
+		"acme-sea-d1e212fb9ee6":     {packages.RuleSource, registry.RuleMoved},
 	} {
-		s := &registry.Source{Next: commit{files: files}, Cache: t.TempDir(), Installed: func(context.Context) ([]catalogue.Live, error) {
-			return []catalogue.Live{{Source: r.Host + "/acme/provider-sea", Version: "v1.0.0", Revision: revision}}, nil
+		s := &registry.Source{Next: commit{files: files}, Cache: t.TempDir(), Installed: func(context.Context) ([]crossplane.Installed, error) {
+			return []crossplane.Installed{{Source: r.Host + "/acme/provider-sea", Version: "v1.0.0", Revision: revision}}, nil
 		}}
 		if diff := cmp.Diff(want, rules(rendered(t, s, render.OwnerCrossplane), manifest.Warning)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", revision, diff)

@@ -2,8 +2,8 @@
 // mentions and does not hold, from the registries that have them. Which ones a commit needs,
 // and in what version, is for package render; what it pulled once it keeps on disk.
 //
-//	Fetch ─► Input ─Missing─► Requests ─pull─► Images ─► Input.Packages ─┐
-//	              ▲──────────── until nothing is missing ────────────────┘
+//	Fetch ─► Input ─Read─► Documents ─Missing─► Requests ─pull─► Images ─┐
+//	                           ▲────────── until nothing is missing ─────────┘
 package registry
 
 import (
@@ -18,8 +18,9 @@ import (
 	"time"
 
 	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 )
@@ -52,10 +53,10 @@ type Source struct {
 
 	// Installed are the packages of the cluster that commits are for, which are nil where it has
 	// no Crossplane; nil where there is no cluster.
-	Installed func(ctx context.Context) ([]catalogue.Live, error)
+	Installed func(ctx context.Context) ([]crossplane.Installed, error)
 	// Images are the ImageConfigs of that cluster, which are nil where it has no Crossplane; nil
 	// where there is no cluster.
-	Images func(ctx context.Context) ([]catalogue.LiveConfig, error)
+	Images func(ctx context.Context) ([]packages.LiveConfig, error)
 
 	// Fork, where there is one, is that the commits are those of a fork: none of Keychain,
 	// Secret and Installed is asked, and no registry that it does not name. What signatures the
@@ -74,9 +75,9 @@ type Source struct {
 
 // An answered commit is one whose packages are known.
 type answered struct {
-	packages  []catalogue.Image
-	installed []catalogue.Live
-	images    []catalogue.LiveConfig
+	packages  []packages.Image
+	installed []crossplane.Installed
+	images    []packages.LiveConfig
 	at        time.Time
 }
 
@@ -105,10 +106,12 @@ func (s *Source) Fetch(ctx context.Context, ref string) (render.Input, error) {
 		}
 		looked = true
 	}
-	in.Packages = []catalogue.Image{}
+	in.Packages = []packages.Image{}
 	began := time.Now()
-	for round := 0; ; round++ {
-		missing := render.Missing(&in, s.How)
+	docs, unreadable := render.Read(in, s.How) // then nothing is missing, and Render reports why
+	for round := 0; unreadable == nil; round++ {
+		docs = docs.With(in, s.How)
+		missing := docs.Missing()
 		if len(missing) == 0 {
 			break
 		}
@@ -126,7 +129,8 @@ func (s *Source) Fetch(ctx context.Context, ref string) (render.Input, error) {
 				if err := s.look(ctx, &in); err != nil {
 					return in, err
 				}
-				missing = render.Missing(&in, s.How)
+				docs = docs.With(in, s.How)
+				missing = docs.Missing()
 			}
 		}
 		in.Packages = merged(in.Packages, s.answer(ctx, missing))
@@ -138,6 +142,9 @@ func (s *Source) Fetch(ctx context.Context, ref string) (render.Input, error) {
 		s.pulls.cache.sweep()
 	}
 	s.remember(in, began)
+	if unreadable == nil {
+		in.Documents = &docs
+	}
 	return in, nil
 }
 
@@ -160,8 +167,8 @@ func (s *Source) look(ctx context.Context, in *render.Input) (err error) {
 
 // fresh is how long the answers for a commit hold: a minute where one of its objects has Crossplane
 // look every minute.
-func (s *Source) fresh(packages []catalogue.Image) time.Duration {
-	always := slices.ContainsFunc(packages, func(i catalogue.Image) bool { return i.Request.PullPolicy == catalogue.PullAlways })
+func (s *Source) fresh(images []packages.Image) time.Duration {
+	always := slices.ContainsFunc(images, func(i packages.Image) bool { return i.Request.PullPolicy == packages.PullAlways })
 	if always {
 		return min(s.Fresh, time.Minute)
 	}
@@ -169,7 +176,7 @@ func (s *Source) fresh(packages []catalogue.Image) time.Duration {
 }
 
 // begin makes ready to pull what a commit mentions.
-func (s *Source) begin(revision string, requests []catalogue.Request) error {
+func (s *Source) begin(revision string, requests []packages.Request) error {
 	if s.Cache == "" && s.made == "" {
 		dir, err := os.MkdirTemp("", "headgate-packages-")
 		if err != nil {
@@ -180,7 +187,7 @@ func (s *Source) begin(revision string, requests []catalogue.Request) error {
 	if s.pulls == nil {
 		s.pulls = newPuller(s)
 	}
-	asked := make([]catalogue.Image, len(requests))
+	asked := make([]packages.Image, len(requests))
 	for i, r := range requests {
 		asked[i].Request = r
 	}
@@ -199,26 +206,26 @@ func (s *Source) Close() error {
 }
 
 // answer answers requests, some at a time, in their order.
-func (s *Source) answer(ctx context.Context, requests []catalogue.Request) []catalogue.Image {
-	images := make([]catalogue.Image, len(requests))
+func (s *Source) answer(ctx context.Context, requests []packages.Request) []packages.Image {
+	images := make([]packages.Image, len(requests))
 	manifest.EachOf(len(requests), together, func(i int) { images[i] = s.pulls.answer(ctx, requests[i]) })
 	return images
 }
 
 // merged are images with others that take the place of those of their source.
-func merged(images, newer []catalogue.Image) []catalogue.Image {
-	images = slices.DeleteFunc(slices.Clone(images), func(i catalogue.Image) bool {
-		return slices.ContainsFunc(newer, func(n catalogue.Image) bool { return n.Request.Source == i.Request.Source })
+func merged(images, newer []packages.Image) []packages.Image {
+	images = slices.DeleteFunc(slices.Clone(images), func(i packages.Image) bool {
+		return slices.ContainsFunc(newer, func(n packages.Image) bool { return n.Request.Source == i.Request.Source })
 	})
 	images = append(images, newer...)
-	slices.SortFunc(images, func(a, b catalogue.Image) int { return cmp.Compare(a.Request.Source, b.Request.Source) })
+	slices.SortFunc(images, func(a, b packages.Image) int { return cmp.Compare(a.Request.Source, b.Request.Source) })
 	return images
 }
 
 // remember remembers the answers of a commit for a while, if all is well with them. Where the tree has a copy,
 // no pass has to wait for a registry that does not answer.
 func (s *Source) remember(in render.Input, at time.Time) {
-	troubled := slices.ContainsFunc(in.Packages, func(i catalogue.Image) bool { return (i.Err != nil || len(i.Findings) > 0) && !i.Request.Copied })
+	troubled := slices.ContainsFunc(in.Packages, func(i packages.Image) bool { return (i.Err != nil || len(i.Findings) > 0) && !i.Request.Copied })
 	if in.Revision == "" || troubled {
 		delete(s.recent, in.Revision)
 		return

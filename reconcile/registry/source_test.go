@@ -18,8 +18,8 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/registry"
 	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -317,7 +317,7 @@ func TestOutage(t *testing.T) {
 	cold := source()
 	cold.Cache = t.TempDir()
 	want = rendered(t, cold, render.OwnerCrossplane)
-	if diff := cmp.Diff([]string{catalogue.RuleUnread}, rules(want, manifest.Warning)); diff != "" {
+	if diff := cmp.Diff([]string{packages.RuleUnread}, rules(want, manifest.Warning)); diff != "" {
 		t.Errorf("without one, Crossplane is left to it (-want +got):\n%s", diff)
 	}
 	if _, err := attempt(t, cold, render.OwnerHeadgate); err == nil || !strings.HasPrefix(err.Error(), "package-0.yaml:5: package ") {
@@ -366,7 +366,7 @@ func TestCredentials(t *testing.T) {
 	source := func() *registry.Source { return &registry.Source{Next: commit{files: files}, Cache: t.TempDir()} }
 
 	want := rendered(t, source(), render.OwnerCrossplane)
-	if diff := cmp.Diff([]string{catalogue.RuleUnread}, rules(want, manifest.Warning)); diff != "" {
+	if diff := cmp.Diff([]string{packages.RuleUnread}, rules(want, manifest.Warning)); diff != "" {
 		t.Error(diff)
 	}
 	config := `{"auths":{"` + r.Host + `":{"username":"robot","password":"canary-password"}}}`

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/packages"
 )
 
 // What is not public is somebody's, and trusts who can reach it.
@@ -125,7 +125,7 @@ func TestPagesOfTagsAreBounded(t *testing.T) {
 	defer server.Close()
 	p := newPuller(&Source{Cache: t.TempDir(), Keychain: nobody{}})
 	p.begin("", 0)
-	_, _, err = p.list(t.Context(), catalogue.Request{Source: strings.TrimPrefix(server.URL, "http://") + "/acme/sea", Configs: new(catalogue.ImageConfigs)})
+	_, _, err = p.list(t.Context(), packages.Request{Source: strings.TrimPrefix(server.URL, "http://") + "/acme/sea", Configs: new(packages.ImageConfigs)})
 	if err == nil || !strings.Contains(err.Error(), "more than 100000 tags; name a version") || pages != 5 {
 		t.Errorf("after %d pages: %v", pages, err)
 	}

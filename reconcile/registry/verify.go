@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
 )
 
 // RuleSignature is of an image that is signed well, and not for Crossplane.
@@ -14,8 +14,8 @@ const RuleSignature = "package-signature-elsewhere"
 
 // demands are the signatures that an image has to bear. Nobody has let in yet what the commit of
 // a fork drops of those that the cluster demands.
-func (p *puller) demands(configs *catalogue.ImageConfigs, image string) []catalogue.Prefixed {
-	var all []catalogue.Prefixed
+func (p *puller) demands(configs *packages.ImageConfigs, image string) []packages.Prefixed {
+	var all []packages.Prefixed
 	if by, ok := configs.Verification(configs.Rewritten(image)); ok {
 		all = append(all, by)
 	}
@@ -28,7 +28,7 @@ func (p *puller) demands(configs *catalogue.ImageConfigs, image string) []catalo
 }
 
 // verified says why an image is not to be trusted. Any one authority will do, as with Crossplane.
-func (p *puller) verified(ctx context.Context, from origin, digest string, by catalogue.Prefixed) ([]manifest.Finding, error) {
+func (p *puller) verified(ctx context.Context, from origin, digest string, by packages.Prefixed) ([]manifest.Finding, error) {
 	v, err := verificationOf(by.Value)
 	if err != nil {
 		return nil, err

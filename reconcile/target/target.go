@@ -30,7 +30,9 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
 
 	"k8s.io/client-go/rest"
 )
@@ -157,8 +159,8 @@ func conversion(c v1alpha1.Conversion) render.Conversion {
 type Place interface {
 	reconcile.Watcher
 	Secret(ctx context.Context, name string) (map[string][]byte, error)
-	Packages(ctx context.Context) ([]catalogue.Live, error)
-	ImageConfigs(ctx context.Context) ([]catalogue.LiveConfig, error)
+	Packages(ctx context.Context) ([]crossplane.Installed, error)
+	ImageConfigs(ctx context.Context) ([]packages.LiveConfig, error)
 }
 
 // Reach is how passes of a valid Sync are made over a cluster, without where from. It sends

@@ -3,12 +3,12 @@ package activation
 import (
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"sync"
 
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -87,12 +87,12 @@ func absentPackages(c catalogue.Catalogue) []string {
 	}
 	for _, o := range c.Objects {
 		id := o.ID()
-		if id.Group != "pkg.crossplane.io" || id.Kind != "Provider" || held[id.Name] || installed[id] {
+		if id.Group != crossplane.Packages || id.Kind != crossplane.Provider || held[id.Name] || installed[id] {
 			continue
 		}
 		spec, _ := o.Object["spec"].(map[string]any)
 		image, _ := spec["package"].(string)
-		if !held[repositoryName(image)] {
+		if !held[crossplane.ImageName(image)] {
 			absent = append(absent, "package "+image)
 		}
 		maps.DeleteFunc(unread, func(source string, _ bool) bool { return strings.HasPrefix(image, source) })
@@ -101,14 +101,6 @@ func absentPackages(c catalogue.Catalogue) []string {
 		absent = append(absent, "package "+source)
 	}
 	return absent
-}
-
-// repositoryName is "provider-aws-s3" of "xpkg.upbound.io/upbound/provider-aws-s3:v2@sha256:…".
-func repositoryName(image string) string {
-	image, _, _ = strings.Cut(image, "@")
-	name := path.Base(image)
-	name, _, _ = strings.Cut(name, ":")
-	return name
 }
 
 // shadowed finds the patterns that activate nothing that another one does not,
@@ -170,7 +162,7 @@ func pausedPolicies(policies []catalogue.Policy) []manifest.Finding {
 			found = append(found, manifest.Finding{
 				Rule: RulePolicyPaused, Severity: manifest.Note, Origin: p.Origin,
 				Message: fmt.Sprintf("policy %s is paused: its %s activate nothing", p.Name, counted(len(p.Patterns), "pattern")),
-				Fix:     "take out the annotation crossplane.io/paused",
+				Fix:     "take out the annotation " + crossplane.PausedAnnotation,
 			})
 		}
 	}
@@ -184,7 +176,7 @@ func pausedDefinitions(decisions []Decision) []manifest.Finding {
 			found = append(found, manifest.Finding{
 				Rule: RulePaused, Severity: manifest.Note, Origin: d.Origin(),
 				Message: fmt.Sprintf("definition %s is active but paused: no CRD is made of it", d.Name),
-				Fix:     "take out the annotation crossplane.io/paused",
+				Fix:     "take out the annotation " + crossplane.PausedAnnotation,
 			})
 		}
 	}

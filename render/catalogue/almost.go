@@ -70,7 +70,7 @@ var (
 func almost(m map[string]any) (key, text string) {
 	if apiVersion, ok := m["apiVersion"].(string); ok {
 		kind, _ := m["kind"].(string)
-		if group, version := groupVersion(apiVersion); isProgram(group, version, kind) {
+		if h := (manifest.Header{APIVersion: apiVersion, Kind: kind}); isProgram(h.ID().Group, h.Version(), kind) {
 			return "", ""
 		}
 	}

@@ -5,6 +5,7 @@ package catalogue
 import (
 	"slices"
 
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -66,7 +67,7 @@ func (d *Definition) id() manifest.ID {
 	if d.FromCRD {
 		return manifest.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: d.Name}
 	}
-	return manifest.ID{Group: "apiextensions.crossplane.io", Kind: "ManagedResourceDefinition", Name: d.Name}
+	return crossplane.MRD(d.Name)
 }
 
 // Origin is where the commit declares it; zero where only the cluster has it.
@@ -106,14 +107,14 @@ type Package struct {
 	Installer manifest.ID
 
 	// Of one in a registry.
-	Source     string          // its repository, by which packages are told apart
-	Version    string          // the tag or digest that was taken
-	Digest     string          // of the image: what that came to
-	Mentioned  manifest.Origin // the first place that asks for it
-	Named      manifest.ID     // the object of the commit that names it; zero of a dependency
-	Installers []manifest.ID   // all that have Crossplane install it, the Installer first
-	Manual     bool            // a person has to let in every new version
-	Installed  *Live           // what a cluster has of it; nil: none was asked, zero: nothing
+	Source     string                // its repository, by which packages are told apart
+	Version    string                // the tag or digest that was taken
+	Digest     string                // of the image: what that came to
+	Mentioned  manifest.Origin       // the first place that asks for it
+	Named      manifest.ID           // the object of the commit that names it; zero of a dependency
+	Installers []manifest.ID         // all that have Crossplane install it, the Installer first
+	Manual     bool                  // a person has to let in every new version
+	Installed  *crossplane.Installed // what a cluster has of it; nil: none was asked, zero: nothing
 
 	Depends []Dependency
 }
@@ -124,4 +125,14 @@ func (p *Package) Pulled() bool { return p != nil && p.Digest != "" }
 // InstalledBy says whether an object of the commit has Crossplane install the package.
 func (p *Package) InstalledBy(id manifest.ID) bool {
 	return p.Installer == id || slices.Contains(p.Installers, id)
+}
+
+// An Unread package is one that the commit mentions and of which it is not known what it
+// holds.
+type Unread struct {
+	Source     string
+	Wanted     string        // what the commit asks for: an image, or a constraint
+	Installers []manifest.ID // the objects of the commit that have Crossplane install it
+	Origin     manifest.Origin
+	Err        error
 }

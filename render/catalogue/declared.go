@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -51,7 +52,7 @@ func declaredPackages(declared []Declared) map[string]*Package {
 	for _, d := range declared {
 		made[d.directory()] = &Package{
 			Name:      d.Name,
-			Kind:      "Provider",
+			Kind:      crossplane.Provider,
 			Directory: d.directory(),
 			SafeStart: d.SafeStart,
 			Origin:    manifest.Origin{Path: d.directory()},

@@ -3,7 +3,6 @@ package catalogue
 import (
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 
 	"headgate.dev/headgate/render/manifest"
@@ -30,7 +29,13 @@ const (
 	RuleDetailsWiped   = "connection-details-wiped"
 )
 
-const kindDetails = groupOurs + " ConnectionDetails"
+// groupOurs is the group of the documents that are for Headgate.
+const groupOurs = "headgate.dev"
+
+// IsLock reports whether a document is the lock of the packages of the commit.
+func IsLock(id manifest.ID) bool { return id.Group == groupOurs && id.Kind == "PackageLock" }
+
+func isDetails(id manifest.ID) bool { return id.Group == groupOurs && id.Kind == "ConnectionDetails" }
 
 // detailsOf reads the details of a document, strictly.
 func detailsOf(d *manifest.Document) ([]Details, error) {
@@ -38,35 +43,35 @@ func detailsOf(d *manifest.Document) ([]Details, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := strict{document: d}
-	top := r.object(u.Object, nil, "apiVersion", "kind", "metadata", "spec")
-	spec := r.object(top["spec"], []any{"spec"}, "definitions")
+	r := Strict{Document: d}
+	top := r.Object(u.Object, nil, "apiVersion", "kind", "metadata", "spec")
+	spec := r.Object(top["spec"], []any{"spec"}, "definitions")
 	var all []Details
-	for i, v := range r.list(spec["definitions"], []any{"spec", "definitions"}) {
+	for i, v := range r.List(spec["definitions"], []any{"spec", "definitions"}) {
 		at := []any{"spec", "definitions", i}
-		definition := r.object(v, at, "name", "connectionDetails")
+		definition := r.Object(v, at, "name", "connectionDetails")
 		details := Details{
-			Definition: r.text(definition["name"], slices.Concat(at, []any{"name"})),
+			Definition: r.Text(definition["name"], slices.Concat(at, []any{"name"})),
 			Origin:     d.OriginOf(at...),
 		}
 		at = slices.Concat(at, []any{"connectionDetails"})
 		seen := map[string]bool{}
-		for j, v := range r.list(definition["connectionDetails"], at) {
+		for j, v := range r.List(definition["connectionDetails"], at) {
 			at := slices.Concat(at, []any{j})
-			fields := r.object(v, at, "name", "description")
+			fields := r.Object(v, at, "name", "description")
 			detail := ConnectionDetail{
-				Name:        r.text(fields["name"], slices.Concat(at, []any{"name"})),
-				Description: r.text(fields["description"], slices.Concat(at, []any{"description"})),
+				Name:        r.Text(fields["name"], slices.Concat(at, []any{"name"})),
+				Description: r.Text(fields["description"], slices.Concat(at, []any{"description"})),
 			}
 			if seen[detail.Name] {
-				r.refuse(at, "is there twice: %q", detail.Name)
+				r.Refuse(at, "is there twice: %q", detail.Name)
 			}
 			seen[detail.Name] = true
 			details.Connection = append(details.Connection, detail)
 		}
 		all = append(all, details)
 	}
-	return all, r.problems.OrNil()
+	return all, r.Problems.OrNil()
 }
 
 // ReadDetails reads a file that holds objects of kind ConnectionDetails, and nothing else.
@@ -79,8 +84,7 @@ func ReadDetails(files fs.FS, name string, limits manifest.Limits) ([]Details, e
 	var all []Details
 	var problems Errors
 	for _, d := range documents {
-		group, version := groupVersion(d.Header.APIVersion)
-		if group+" "+d.Header.Kind != kindDetails || version != "v1alpha1" {
+		if !isDetails(d.Header.ID()) || d.Header.Version() != "v1alpha1" {
 			problems = append(problems, Errorf(d.Origin, "this file is for objects of kind ConnectionDetails in headgate.dev/v1alpha1"))
 			continue
 		}
@@ -123,55 +127,4 @@ func Describe(definitions []*Definition, details []Details) ([]manifest.Finding,
 		})
 	}
 	return found, problems.OrNil()
-}
-
-// A strict reads a decoded document field by field, and remembers what is wrong with it.
-type strict struct {
-	document *manifest.Document
-	problems Errors
-}
-
-func (s *strict) refuse(at []any, format string, args ...any) {
-	s.problems = append(s.problems, Errorf(placeOf(s.document, at...), "%s %s", manifest.Field(at...), fmt.Sprintf(format, args...)))
-}
-
-// placeOf returns where a field is, or else the nearest of its parents that is there.
-func placeOf(d *manifest.Document, at ...any) manifest.Origin {
-	origin := d.Origin
-	for path := at; origin == d.Origin && len(path) > 0; path = path[:len(path)-1] {
-		origin = d.OriginOf(path...)
-	}
-	return origin
-}
-
-// object is a mapping of which only the given fields are known.
-func (s *strict) object(v any, at []any, known ...string) map[string]any {
-	m, ok := v.(map[string]any)
-	if !ok {
-		s.refuse(at, "must be an object")
-	}
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		if !slices.Contains(known, key) {
-			s.refuse(slices.Concat(at, []any{key}), "is not known: there are %v", known)
-		}
-	}
-	return m
-}
-
-// list is a list of at least one.
-func (s *strict) list(v any, at []any) []any {
-	list, ok := v.([]any)
-	if !ok || len(list) == 0 {
-		s.refuse(at, "must be a list of at least one")
-	}
-	return list
-}
-
-// text is a string that says something.
-func (s *strict) text(v any, at []any) string {
-	text, ok := v.(string)
-	if !ok || text == "" {
-		s.refuse(at, "must be a string that is not empty")
-	}
-	return text
 }

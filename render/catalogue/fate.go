@@ -3,6 +3,7 @@ package catalogue
 import (
 	"strings"
 
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -23,9 +24,9 @@ const (
 )
 
 // fateOf decides what becomes of a document, and where it is skipped, why.
-func (r release) fateOf(h manifest.Header, in *Package, others Others) (fate, Why) {
-	group, version := groupVersion(h.APIVersion)
-	kind := kindOf(group, h.Kind)
+func (w *walk) fateOf(h manifest.Header, in *Package) (fate, Why) {
+	id, version := h.ID(), h.Version()
+	isDefinition := crossplane.IsMRD(id) || crossplane.IsMRAP(id)
 	switch {
 	case h.Kind == "":
 		return skip, NotManifest
@@ -33,93 +34,58 @@ func (r release) fateOf(h manifest.Header, in *Package, others Others) (fate, Wh
 		return foreign, Encrypted
 	case h.Local:
 		return skip, LocalOnly
-	case group == "kustomize.config.k8s.io":
+	case id.Group == "kustomize.config.k8s.io":
 		return skip, Kustomize
-	case isProgram(group, version, h.Kind):
+	case isProgram(id.Group, version, h.Kind):
 		return skip, ForProgram
-	case group == groupMeta:
+	case id.Group == crossplane.Metadata:
 		return skip, Metadata
-	case kind == kindDetails && version == "v1alpha1":
+	case isDetails(id) && version == "v1alpha1":
 		return details, Described
-	case kind == kindDetails:
+	case isDetails(id):
 		return unknown, ""
-	case kind == kindLock && in == nil: // read before
+	case IsLock(id) && in == nil: // read before
 		return skip, Lock
-	case isOtherTool(group) && others != ApplyOthers:
+	case isOtherTool(id.Group) && w.how.Others != ApplyOthers:
 		return foreign, OtherTool
-	case in != nil && in.Kind == "Function" && kind == kindCRD && !r.installs(in, kind, version):
+	case in != nil && in.Kind == crossplane.Function && id.IsCRD() && !w.installs(in, id, version):
 		return skip, NotInstalled // lint accepts the schema of an input; nothing installs it
-	case (kind == kindMRD || kind == kindMRAP) && version != "v1alpha1":
+	case isDefinition && version != crossplane.MRDVersion:
 		return unknown, ""
-	case in == nil && installsPackage(group, h.Kind) && !strings.HasPrefix(version, "v1"):
+	case in == nil && crossplane.IsPackage(id) && !strings.HasPrefix(version, "v1"):
 		return unknown, ""
-	case !r.installs(in, kind, version):
+	case !w.installs(in, id, version):
 		return misplaced, NotInstalled
-	case kind == kindMRD:
+	case crossplane.IsMRD(id):
 		return native, ""
-	case kind == kindMRAP:
+	case crossplane.IsMRAP(id):
 		return policy, ""
 	case in == nil:
 		return apply, ""
-	case in.Kind == "Provider" && kind == kindCRD && version == "v1" && !r.exempts(h.Spec.Kind):
+	case in.Kind == crossplane.Provider && id.IsCRD() && version == "v1" && !w.release.Exempts(h.Spec.Kind):
 		return converted, ""
-	case isWebhook(kind):
+	case id.IsWebhookConfiguration():
 		return webhook, ""
 	default:
 		return apply, ""
 	}
 }
 
-const (
-	kindCRD         = "apiextensions.k8s.io CustomResourceDefinition"
-	kindMRD         = "apiextensions.crossplane.io ManagedResourceDefinition"
-	kindMRAP        = "apiextensions.crossplane.io ManagedResourceActivationPolicy"
-	kindXRD         = "apiextensions.crossplane.io CompositeResourceDefinition"
-	kindComposition = "apiextensions.crossplane.io Composition"
-)
-
-// kindOf is a kind with its group. Nearly all documents are CRDs, for which nothing is joined.
-func kindOf(group, kind string) string {
-	if group == "apiextensions.k8s.io" && kind == "CustomResourceDefinition" {
-		return kindCRD
-	}
-	return group + " " + kind
+// installs reports whether an object of a package is installed with it. Outside of packages, every object is.
+func (w *walk) installs(in *Package, id manifest.ID, version string) bool {
+	return in == nil || w.release.Takes(in.Kind, id, version)
 }
-
-// installsPackage reports whether an object of the kind has Crossplane install a package.
-func installsPackage(group, kind string) bool {
-	return group == groupPackages && (kind == "Provider" || kind == "Configuration" || kind == "Function")
-}
-
-const groupPackages = "pkg.crossplane.io"
 
 // versionOf returns the version of the kinds of a group that Headgate has to understand.
 func versionOf(group string) string {
-	if group == groupPackages {
+	if group == crossplane.Packages {
 		return "v1"
 	}
-	return "v1alpha1"
-}
-
-func isWebhook(kind string) bool {
-	return kind == "admissionregistration.k8s.io ValidatingWebhookConfiguration" ||
-		kind == "admissionregistration.k8s.io MutatingWebhookConfiguration"
-}
-
-func isOperation(kind string) bool {
-	return kind == "ops.crossplane.io Operation" || kind == "ops.crossplane.io CronOperation" || kind == "ops.crossplane.io WatchOperation"
+	return crossplane.MRDVersion
 }
 
 // isOtherTool says whether the objects of a group configure Flux or Argo CD.
 func isOtherTool(group string) bool {
 	return strings.HasSuffix(group, ".toolkit.fluxcd.io") ||
 		group == "argoproj.io" || strings.HasSuffix(group, ".argoproj.io")
-}
-
-func groupVersion(apiVersion string) (group, version string) {
-	group, version, ok := strings.Cut(apiVersion, "/")
-	if !ok {
-		return "", apiVersion
-	}
-	return group, version
 }

@@ -4,6 +4,7 @@ import (
 	"io"
 	"path"
 
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/xpkg"
 )
@@ -11,14 +12,14 @@ import (
 // MaxPackage is how long the YAML of a package may be, with Crossplane and with us.
 const MaxPackage = 200 << 20
 
-// streamName is the file with the YAML in an image.
-const streamName = "package.yaml"
+// StreamName is the name of the file with the YAML in an image.
+const StreamName = "package.yaml"
 
 func isImageName(name string) bool { return path.Ext(name) == ".xpkg" }
 
 // readImage reads the documents of an .xpkg file.
 func (w *walk) readImage(name string) ([]*manifest.Document, error) {
-	return w.reader.Stream(manifest.Stream{Name: path.Join(name, streamName), File: name, Open: func() (io.ReadCloser, error) {
+	return w.reader.Stream(manifest.Stream{Name: path.Join(name, StreamName), File: name, Open: func() (io.ReadCloser, error) {
 		return xpkg.Open(func() (io.ReadCloser, error) { return w.files.Open(name) }, MaxPackage)
 	}})
 }
@@ -55,9 +56,8 @@ func (w *walk) unpackImage(f *file) Errors {
 	f.in = p
 	var problems Errors
 	for _, d := range f.documents {
-		group, version := groupVersion(d.Header.APIVersion)
-		switch kind := group + " " + d.Header.Kind; {
-		case isMeta(d), decodes(kind, version):
+		switch {
+		case isMeta(d), crossplane.Decodes(d.Header.ID(), d.Header.Version()):
 		case d.Header.Kind == "":
 			problems = append(problems, Errorf(d.Origin, "this is no Kubernetes manifest, which Crossplane cannot decode: it refuses all of package %s", p.Name))
 		default:

@@ -59,8 +59,7 @@ func (w *walk) misnamedKustomization(name string) bool {
 // leave out its apiVersion and kind.
 func saysKustomization(d *manifest.Document) bool {
 	if d.Header.Kind != "" {
-		group, _ := groupVersion(d.Header.APIVersion)
-		return group == "kustomize.config.k8s.io"
+		return d.Header.ID().Group == "kustomize.config.k8s.io"
 	}
 	v, err := d.Value()
 	m, _ := v.(map[string]any)

@@ -16,8 +16,7 @@ type Omitted struct {
 func (w *walk) omit(why Why, at manifest.Origin, h manifest.Header) {
 	o := Omitted{Why: why, Origin: at}
 	if h.Kind != "" && h.Name != "" && !isCipher(h.Kind) && !isCipher(h.APIVersion) && !isCipher(h.Name) && !isCipher(h.Namespace) {
-		group, _ := groupVersion(h.APIVersion)
-		o.ID = manifest.ID{Group: group, Kind: h.Kind, Namespace: h.Namespace, Name: h.Name}
+		o.ID = h.ID()
 	}
 	w.omitted = append(w.omitted, o)
 }

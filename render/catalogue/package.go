@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/Masterminds/semver/v3"
@@ -14,8 +14,6 @@ import (
 
 // metaFile is the file that makes a directory a package.
 const metaFile = "crossplane.yaml"
-
-const groupMeta = "meta.pkg.crossplane.io"
 
 // enter is the package that begins in a directory: one that is declared to be there, or
 // the one of its crossplane.yaml, which is read. It answers false where that is wrong.
@@ -77,8 +75,7 @@ func (w *walk) packageIn(documents []*manifest.Document, dir string) (*Package, 
 
 // isMeta says whether a document makes its directory a package.
 func isMeta(d *manifest.Document) bool {
-	group, _ := groupVersion(d.Header.APIVersion)
-	return group == groupMeta
+	return d.Header.ID().Group == crossplane.Metadata
 }
 
 // packageOf is the package that a document of group meta.pkg.crossplane.io is about.
@@ -87,11 +84,7 @@ func (w *walk) packageOf(d *manifest.Document, dir string) (*Package, error) {
 		return nil, Errorf(d.Origin, format, args...)
 	}
 	h := d.Header
-	switch h.APIVersion + " " + h.Kind {
-	case groupMeta + "/v1 Provider", groupMeta + "/v1alpha1 Provider",
-		groupMeta + "/v1 Configuration", groupMeta + "/v1alpha1 Configuration",
-		groupMeta + "/v1 Function", groupMeta + "/v1beta1 Function":
-	default:
+	if !crossplane.IsMetadata(h.ID(), h.Version()) {
 		return refuse("Crossplane knows no package of kind %s in %s", h.Kind, h.APIVersion)
 	}
 	if h.Name == "" {
@@ -109,7 +102,7 @@ func (w *walk) packageOf(d *manifest.Document, dir string) (*Package, error) {
 		Name:      h.Name,
 		Kind:      h.Kind,
 		Directory: dir,
-		SafeStart: slices.ContainsFunc(capabilities, IsSafeStart),
+		SafeStart: slices.ContainsFunc(capabilities, crossplane.IsSafeStart),
 		Origin:    d.Origin,
 	}
 	if err := w.checkConstraint(p, d, u); err != nil {
@@ -132,34 +125,22 @@ func (w *walk) checkConstraint(p *Package, d *manifest.Document, u *unstructured
 	if err != nil || bad != nil {
 		return Errorf(at, "spec.crossplane.version of %s must be a constraint, as \">=v2.0.0\", not %q", p.Name, text)
 	}
-	if v := w.release.version; v != nil && !constraint.Check(v) {
+	if !w.release.Meets(constraint) {
 		w.findings = append(w.findings, manifest.Finding{
 			Rule: RuleIncompatible, Severity: manifest.Warning, Origin: at,
-			Message: fmt.Sprintf("%s package %s wants Crossplane %s, which v%s is not: that would not install it", p.Kind, p.Name, text, v),
+			Message: fmt.Sprintf("%s package %s wants Crossplane %s, which %s is not: that would not install it", p.Kind, p.Name, text, w.release),
 			Fix:     "take a version of the package that is made for it, or set ignoreCrossplaneConstraints where it is installed",
 		})
 	}
 	return nil
 }
 
-// IsSafeStart compares letters and digits only, in any case, as Crossplane does.
-func IsSafeStart(capability string) bool {
-	plain := strings.Map(func(r rune) rune {
-		switch {
-		case '0' <= r && r <= '9', 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z':
-			return r
-		}
-		return -1
-	}, capability)
-	return strings.EqualFold(plain, "safestart")
-}
-
 // installed is what Crossplane's package manager installs from a package: the kinds
 // by kind of package, for findings.
 var installed = map[string]string{
-	"Provider":      "CRDs, ManagedResourceDefinitions and webhook configurations",
-	"Configuration": "XRDs, Compositions, ManagedResourceActivationPolicies and operations",
-	"Function":      "nothing",
+	crossplane.Provider:      "CRDs, ManagedResourceDefinitions and webhook configurations",
+	crossplane.Configuration: "XRDs, Compositions, ManagedResourceActivationPolicies and operations",
+	crossplane.Function:      "nothing",
 }
 
 // installer is the object that has Crossplane install a package that is in the tree,
@@ -167,21 +148,27 @@ var installed = map[string]string{
 func installer(p *Package, objects []manifest.Object) manifest.ID {
 	for _, o := range objects {
 		id := o.ID()
-		if id.Group != "pkg.crossplane.io" || id.Kind != p.Kind {
+		if id.Group != crossplane.Packages || id.Kind != p.Kind {
 			continue
 		}
 		image, _, _ := unstructured.NestedString(o.Object, "spec", "package")
-		if id.Name == p.Name || imageName(image) == p.Name {
+		if id.Name == p.Name || crossplane.ImageName(image) == p.Name {
 			return id
 		}
 	}
 	return manifest.ID{}
 }
 
-// imageName is the last part of the repository of an image: "provider-aws" of
-// "registry.example.org/upbound/provider-aws:v1.2.3".
-func imageName(image string) string {
-	name, _, _ := strings.Cut(path.Base(image), "@")
-	name, _, _ = strings.Cut(name, ":")
-	return name
+// malformedInstall returns what is wrong with an object that installs a package, and that would
+// make it install none: without the package, its definitions look as if they were removed.
+func malformedInstall(u *undecoded) Errors {
+	if !crossplane.IsPackage(u.Header.ID()) {
+		return nil
+	}
+	spec, _ := u.object.Object["spec"].(map[string]any)
+	image, _ := spec["package"].(string)
+	if source, version := crossplane.SplitImage(image); source != "" && version != "" {
+		return nil
+	}
+	return Errors{Errorf(u.OriginOf("spec", "package"), "spec.package of %s %s must name an image with its tag or digest, such as registry.example.org/team/package:v1.0.0", u.Header.Kind, u.Header.Name)}
 }

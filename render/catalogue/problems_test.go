@@ -10,6 +10,7 @@ import (
 
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -112,18 +113,23 @@ func problemsOf(t *testing.T, name string, files map[string]string) []string {
 		}
 		return all
 	}
-	_, err := catalogue.Read(tree(files), "", catalogue.Options{})
-	want := texts("Read", err)
-	elsewhere := []catalogue.Image{{Request: catalogue.Request{Source: "registry.example.org/else/where"}, Err: errors.New("not found")}}
-	for how, held := range map[string][]catalogue.Image{"nothing asked": nil, "nothing held": {}, "another held": elsewhere} {
+	docs, err := catalogue.Open(tree(files), "", catalogue.Options{})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	_, err = packages.Of(docs, false).Catalogue()
+	want := texts("Of", err)
+	elsewhere := []packages.Image{{Request: packages.Request{Source: "registry.example.org/else/where"}, Err: errors.New("not found")}}
+	for how, held := range map[string][]packages.Image{"nothing asked": nil, "nothing held": {}, "another held": elsewhere} {
 		r, err := catalogue.Open(tree(files), "", catalogue.Options{})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
+		commit := packages.Of(r, false)
 		for _, again := range []string{"", " again"} {
-			_, err = r.Catalogue(held, catalogue.Seen{})
+			_, err = commit.With(held, packages.Seen{}).Catalogue()
 			if diff := cmp.Diff(want, texts(how+again, err)); diff != "" {
-				t.Errorf("%s: %s%s (-Read +Catalogue):\n%s", name, how, again, diff)
+				t.Errorf("%s: %s%s (-Of +With):\n%s", name, how, again, diff)
 			}
 		}
 	}

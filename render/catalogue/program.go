@@ -92,8 +92,8 @@ func lacksName(what fate, h manifest.Header) bool {
 // isForProgram reports whether a document without a name is for a program: by its file, or because
 // its version is none of Kubernetes. The core group has one version, v1; Talos writes v1alpha1.
 func isForProgram(d *manifest.Document) bool {
-	group, version := groupVersion(d.Header.APIVersion)
-	return isProgramFile(d.Origin.Path) || !isVersion(version) || group == "" && version != "v1"
+	version := d.Header.Version()
+	return isProgramFile(d.Origin.Path) || !isVersion(version) || d.Header.ID().Group == "" && version != "v1"
 }
 
 // isProgramFile reports whether a file is one that a program reads, whatever it looks like: values

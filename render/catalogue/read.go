@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,12 +33,17 @@ type Options struct {
 	CrossplaneVersion string        // the release whose package manager is followed; "" is the newest
 	Packages          []Declared    // what is a package though it has no crossplane.yaml
 	Memo              manifest.Memo // may be nil
-	Unlocked          bool          // what the lock of the commit says does not count
+}
+
+// Equal reports whether other options read the same documents. It does not compare the Memo.
+func (how Options) Equal(other Options) bool {
+	return how.Limits == other.Limits && how.Others == other.Others && how.CrossplaneVersion == other.CrossplaneVersion &&
+		slices.Equal(how.Packages, other.Packages)
 }
 
 // Check says what is wrong with the options.
 func (how Options) Check() error {
-	_, err := releaseOf(how.CrossplaneVersion)
+	_, err := crossplane.ReleaseOf(how.CrossplaneVersion)
 	return errors.Join(how.Others.Check(), err, checkDeclared(how.Packages))
 }
 
@@ -50,11 +56,12 @@ func (how Options) Check() error {
 // then holds what is right with it, if the commit is not too large. Options that are
 // wrong are another error.
 func Read(files fs.FS, root string, how Options) (Catalogue, error) {
-	r, err := Open(files, root, how)
+	d, err := Open(files, root, how)
 	if err != nil {
 		return Catalogue{}, err
 	}
-	return r.Catalogue(nil, Seen{})
+	c, problems := d.Catalogue()
+	return c, problems.OrNil()
 }
 
 // ReadStream reads a stream that is no file of a commit: that of a package, if it holds the
@@ -74,10 +81,11 @@ func ReadStream(name string, stream io.Reader, how Options) (Catalogue, error) {
 		return Catalogue{}, ErrorsOf(manifest.Origin{Path: name}, err)
 	}
 	if in == nil {
-		in = &Package{Name: name, Kind: "Provider", Directory: name, SafeStart: true, Origin: manifest.Origin{Path: name}}
+		in = &Package{Name: name, Kind: crossplane.Provider, Directory: name, SafeStart: true, Origin: manifest.Origin{Path: name}}
 	}
 	w.found = []*file{{path: name, in: in, documents: documents}}
-	return w.sorted()
+	c, problems := w.sort().catalogue()
+	return c, problems.OrNil()
 }
 
 // newWalk is a walk that has not begun.
@@ -85,17 +93,11 @@ func newWalk(files fs.FS, how Options) (*walk, error) {
 	if err := how.Check(); err != nil {
 		return nil, err
 	}
-	release, err := releaseOf(how.CrossplaneVersion)
+	release, err := crossplane.ReleaseOf(how.CrossplaneVersion)
 	return &walk{
 		files: files, how: how, reader: manifest.NewReader(files, how.Limits, how.Memo), release: release,
 		declared: declaredPackages(how.Packages), skipped: Skipped{}, directories: map[string]bool{},
 	}, err
-}
-
-// sorted returns the catalogue of the files that were found, and everything that is wrong with them.
-func (w *walk) sorted() (Catalogue, error) {
-	c, problems := w.sort().catalogue()
-	return c, problems.OrNil()
 }
 
 // sort puts every document where it belongs.
@@ -172,7 +174,7 @@ type undecoded struct {
 
 // place puts a document where its header says that it belongs.
 func (s *sorting) place(d *manifest.Document, in *Package) {
-	what, why := s.release.fateOf(d.Header, in, s.how.Others)
+	what, why := s.fateOf(d.Header, in)
 	if lacksName(what, d.Header) && isForProgram(d) {
 		what, why = skip, ForProgram
 	}
@@ -193,8 +195,8 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 		}
 		return
 	case misplaced:
-		if in.Image && !s.release.since(2, 0) {
-			s.refuse(d.Origin, fmt.Errorf("%s is nothing that Crossplane v%s takes in a %s package: it refuses all of package %s", d.Header.Kind, s.release.version, in.Kind, in.Name))
+		if in.Image && s.release.RefusesMisplaced() {
+			s.refuse(d.Origin, fmt.Errorf("%s is nothing that Crossplane %s takes in a %s package: it refuses all of package %s", d.Header.Kind, s.release, in.Kind, in.Name))
 			return
 		}
 		s.skipped[why]++
@@ -212,7 +214,7 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 	case native, converted, policy, webhook, apply:
 		// wanted, if it is whole
 	case unknown:
-		group, _ := groupVersion(d.Header.APIVersion)
+		group := d.Header.ID().Group
 		s.refuse(d.Origin, fmt.Errorf("%s is not known in version %s: only %s/%s is", d.Header.Kind, d.Header.APIVersion, group, versionOf(group)))
 		return
 	}
@@ -233,9 +235,8 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 
 func (s *sorting) notInstalled(d *manifest.Document, in *Package) manifest.Finding {
 	h := d.Header
-	group, version := groupVersion(h.APIVersion)
 	refused := ""
-	if s.release.refuses(group+" "+h.Kind, version) {
+	if s.release.Refuses(h.ID(), h.Version()) {
 		refused = ", and it refuses a package that holds one"
 	}
 	severity, fix := manifest.Warning, "move it out of "+in.Directory+" if it is meant to be applied"

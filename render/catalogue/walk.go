@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -25,7 +26,7 @@ type walk struct {
 	files    fs.FS
 	how      Options
 	reader   *manifest.Reader
-	release  release
+	release  crossplane.Release
 	declared map[string]*Package // by directory: those that the walk has not come by yet
 	root     string
 	found    []*file

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -59,8 +60,8 @@ func Of(mrd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 func Definition(crd *unstructured.Unstructured, safeStart bool) *unstructured.Unstructured {
 	read, _ := definition.read(crd.Object).(map[string]any)
 	out := map[string]any{
-		"apiVersion": "apiextensions.crossplane.io/v1alpha1",
-		"kind":       "ManagedResourceDefinition",
+		"apiVersion": crossplane.MRDAPIVersion,
+		"kind":       crossplane.KindMRD.Kind,
 	}
 	maps.Copy(out, read)
 	if spec, ok := out["spec"].(map[string]any); ok {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -65,7 +66,7 @@ func (v *vetting) run(k *kustomization) []*manifest.Document {
 // a namespace on every kind that it does not know.
 func unscope(object map[string]any) {
 	group, _, _ := strings.Cut(text(object["apiVersion"]), "/")
-	if metadata, ok := object["metadata"].(map[string]any); ok && (group == "apiextensions.crossplane.io" || group == "pkg.crossplane.io") {
+	if metadata, ok := object["metadata"].(map[string]any); ok && crossplane.IsClusterScoped(group) {
 		delete(metadata, "namespace")
 	}
 }

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -17,17 +18,18 @@ type Header struct {
 	Spec       SpecHeader
 }
 
-// The annotations of a header, which are set where they are "true".
-const (
-	localConfig = "config.kubernetes.io/local-config"
-	paused      = "crossplane.io/paused"
-)
+// PausedAnnotation is the annotation of an object that Crossplane leaves alone. Package crossplane has the
+// rest of what Crossplane calls things; it imports this package.
+const PausedAnnotation = "crossplane.io/paused"
 
+const localConfig = "config.kubernetes.io/local-config"
+
+// annotate reads an annotation of the header, which is set if it is "true".
 func (h *Header) annotate(key, value string) {
 	switch key {
 	case localConfig:
 		h.Local = value == "true"
-	case paused:
+	case PausedAnnotation:
 		h.Paused = value == "true"
 	}
 }
@@ -69,6 +71,26 @@ func headerOf(m map[string]any) Header {
 		h.annotate(key, value)
 	}
 	return h
+}
+
+// ID returns the identity of the object that the document is about.
+func (h Header) ID() ID {
+	group, _ := h.groupVersion()
+	return ID{Group: group, Kind: h.Kind, Namespace: h.Namespace, Name: h.Name}
+}
+
+// Version returns the version of the API of the object: "v1" of "apps/v1".
+func (h Header) Version() string {
+	_, version := h.groupVersion()
+	return version
+}
+
+func (h Header) groupVersion() (group, version string) {
+	group, version, ok := strings.Cut(h.APIVersion, "/")
+	if !ok {
+		return "", h.APIVersion
+	}
+	return group, version
 }
 
 // ofManifest is h if it is the header of a Kubernetes manifest, and else empty.

@@ -48,6 +48,12 @@ func (id ID) IsCRD() bool {
 	return id.Group == "apiextensions.k8s.io" && id.Kind == "CustomResourceDefinition"
 }
 
+// IsWebhookConfiguration reports whether it names the configuration of admission webhooks.
+func (id ID) IsWebhookConfiguration() bool {
+	return id.Group == "admissionregistration.k8s.io" &&
+		(id.Kind == "ValidatingWebhookConfiguration" || id.Kind == "MutatingWebhookConfiguration")
+}
+
 // IsXRD says whether it names a CompositeResourceDefinition.
 func (id ID) IsXRD() bool {
 	return id.Group == "apiextensions.crossplane.io" && id.Kind == "CompositeResourceDefinition"

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -185,7 +186,7 @@ func scopeOf(u *unstructured.Unstructured) string {
 	scope := object(u.Object["spec"])["scope"]
 	if id := manifest.IDOf(u); scope == nil && (id.IsMRD() || id.IsXRD()) {
 		scope = "Namespaced"
-		if u.GetAPIVersion() == "apiextensions.crossplane.io/v1" {
+		if u.GetAPIVersion() == crossplane.XRDAPIVersionV1 {
 			scope = "LegacyCluster"
 		}
 	}

@@ -1,10 +1,12 @@
-package catalogue
+package packages
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"sigs.k8s.io/yaml"
@@ -13,11 +15,6 @@ import (
 // LockFile is where the lock of a commit is written.
 const LockFile = "headgate.lock.yaml"
 
-const (
-	groupOurs = "headgate.dev"
-	kindLock  = groupOurs + " PackageLock"
-)
-
 // A Locked package is one of which a commit says which image its version is.
 type Locked struct {
 	Source  string `json:"source"`
@@ -25,51 +22,49 @@ type Locked struct {
 	Digest  string `json:"digest"`
 }
 
-// readLocks reads the locks among the documents of a commit. A source has one version.
-func (w *walk) readLocks() (map[string]Locked, Errors) {
+// locksOf reads the locks among the documents of a commit. A source has one version.
+func locksOf(docs catalogue.Documents) (map[string]Locked, catalogue.Errors) {
 	all := map[string]Locked{}
-	var problems Errors
-	for _, f := range w.found {
-		for _, d := range f.documents {
-			group, version := groupVersion(d.Header.APIVersion)
-			if group != groupOurs || group+" "+d.Header.Kind != kindLock {
-				continue
-			}
-			if version != "v1alpha1" {
-				problems = append(problems, Errorf(d.Origin, "%s is not known in version %s: only %s/v1alpha1 is", d.Header.Kind, d.Header.APIVersion, group))
-				continue
-			}
-			problems = append(problems, readLock(d, all)...)
+	var problems catalogue.Errors
+	for d := range docs.All() {
+		id := d.Header.ID()
+		if !catalogue.IsLock(id) {
+			continue
 		}
+		if d.Header.Version() != "v1alpha1" {
+			problems = append(problems, catalogue.Errorf(d.Origin, "%s is not known in version %s: only %s/v1alpha1 is", id.Kind, d.Header.APIVersion, id.Group))
+			continue
+		}
+		problems = append(problems, readLock(d, all)...)
 	}
 	return all, problems
 }
 
-func readLock(d *manifest.Document, into map[string]Locked) Errors {
+func readLock(d *manifest.Document, into map[string]Locked) catalogue.Errors {
 	u, err := d.Recall()
 	if err != nil {
-		return ErrorsOf(d.Origin, err)
+		return catalogue.ErrorsOf(d.Origin, err)
 	}
-	r := strict{document: d}
-	top := r.object(u.Object, nil, "apiVersion", "kind", "metadata", "packages")
-	for i, v := range r.list(top["packages"], []any{"packages"}) {
+	r := catalogue.Strict{Document: d}
+	top := r.Object(u.Object, nil, "apiVersion", "kind", "metadata", "packages")
+	for i, v := range r.List(top["packages"], []any{"packages"}) {
 		at := []any{"packages", i}
-		entry := r.object(v, at, "source", "version", "digest")
+		entry := r.Object(v, at, "source", "version", "digest")
 		one := Locked{
-			Source:  r.text(entry["source"], append(at, "source")),
-			Version: r.text(entry["version"], append(at, "version")),
-			Digest:  r.text(entry["digest"], append(at, "digest")),
+			Source:  r.Text(entry["source"], append(at, "source")),
+			Version: r.Text(entry["version"], append(at, "version")),
+			Digest:  r.Text(entry["digest"], append(at, "digest")),
 		}
 		switch _, twice := into[one.Source]; {
-		case one.Digest != "" && !IsDigest(one.Digest):
-			r.refuse(append(at, "digest"), "is no digest: %q; run headgate lock", one.Digest)
+		case one.Digest != "" && !crossplane.IsDigest(one.Digest):
+			r.Refuse(append(at, "digest"), "is no digest: %q; run headgate lock", one.Digest)
 		case twice:
-			r.refuse(at, "is there twice: %s", one.Source)
+			r.Refuse(at, "is there twice: %s", one.Source)
 		default:
 			into[one.Source] = one
 		}
 	}
-	return ErrorsOf(d.Origin, r.problems.OrNil())
+	return catalogue.ErrorsOf(d.Origin, r.Problems.OrNil())
 }
 
 // lock adds to a request what the lock of the commit says of it.
@@ -96,7 +91,7 @@ func (r *Request) allow(version string) bool {
 // stale finds what a lock says of packages that are asked for in another version.
 func (n *node) stale(locked map[string]Locked) []manifest.Finding {
 	l, ok := locked[n.request.Source]
-	if !ok && (len(locked) == 0 || n.copy != nil) || n.request.Digest != "" || IsDigest(n.request.Version) {
+	if !ok && (len(locked) == 0 || n.copy != nil) || n.request.Digest != "" || crossplane.IsDigest(n.request.Version) {
 		return nil
 	}
 	f := manifest.Finding{
@@ -113,8 +108,8 @@ func (n *node) stale(locked map[string]Locked) []manifest.Finding {
 // RuleLock is the rule of a lock that does not fit the commit.
 const RuleLock = "package-lock"
 
-// LockOf is the lock of the packages of a commit that come from registries; it is nil of none.
-func LockOf(packages []Package) ([]byte, error) {
+// LockOf returns the lock of the packages of a commit that come from registries; it is nil of none.
+func LockOf(packages []catalogue.Package) ([]byte, error) {
 	if len(packages) == 0 {
 		return nil, nil
 	}

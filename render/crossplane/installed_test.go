@@ -1,4 +1,4 @@
-package catalogue
+package crossplane
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 )
 
 // How Crossplane names revisions, as fixtures/beside proves of the newest.
-func TestLiveIs(t *testing.T) {
+func TestInstalledIs(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("ab", 32)
 	for name, tc := range map[string]struct {
 		revision string
@@ -20,13 +20,13 @@ func TestLiveIs(t *testing.T) {
 		"NoDigest":     {"provider-sea-abababababab", "v1", false},
 		"Empty":        {"provider-sea-", "", false},
 	} {
-		if got := (Live{Revision: tc.revision}).Is(tc.digest); got != tc.want {
+		if got := (Installed{Revision: tc.revision}).Is(tc.digest); got != tc.want {
 			t.Errorf("%s: want %t, got %t", name, tc.want, got)
 		}
 	}
 }
 
-func TestLiveBy(t *testing.T) {
+func TestInstalledBy(t *testing.T) {
 	long := strings.Repeat("a", 60)
 	for revision, names := range map[string]map[string]bool{
 		"provider-sea-d1e212fb9ee6":               {"provider-sea": true, "provider": false, "provider-sea-d1": false, "": false},
@@ -35,7 +35,7 @@ func TestLiveBy(t *testing.T) {
 		"": {"provider-sea": false, "": false},
 	} {
 		for name, want := range names {
-			if got := (Live{Revision: revision}).By(name); got != want {
+			if got := (Installed{Revision: revision}).By(name); got != want {
 				t.Errorf("%q by %q: want %t, got %t", revision, name, want, got)
 			}
 		}

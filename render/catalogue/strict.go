@@ -1,0 +1,61 @@
+package catalogue
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"headgate.dev/headgate/render/manifest"
+)
+
+// A Strict reads a decoded document field by field and collects what is wrong with it.
+type Strict struct {
+	Document *manifest.Document
+	Problems Errors
+}
+
+// Refuse adds what is wrong with a field.
+func (s *Strict) Refuse(at []any, format string, args ...any) {
+	s.Problems = append(s.Problems, Errorf(placeOf(s.Document, at...), "%s %s", manifest.Field(at...), fmt.Sprintf(format, args...)))
+}
+
+// placeOf returns where a field is, or else the nearest of its parents that is there.
+func placeOf(d *manifest.Document, at ...any) manifest.Origin {
+	origin := d.Origin
+	for path := at; origin == d.Origin && len(path) > 0; path = path[:len(path)-1] {
+		origin = d.OriginOf(path...)
+	}
+	return origin
+}
+
+// Object returns a mapping of which only the given fields are known.
+func (s *Strict) Object(v any, at []any, known ...string) map[string]any {
+	m, ok := v.(map[string]any)
+	if !ok {
+		s.Refuse(at, "must be an object")
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if !slices.Contains(known, key) {
+			s.Refuse(slices.Concat(at, []any{key}), "is not known: there are %v", known)
+		}
+	}
+	return m
+}
+
+// List returns a list of at least one.
+func (s *Strict) List(v any, at []any) []any {
+	list, ok := v.([]any)
+	if !ok || len(list) == 0 {
+		s.Refuse(at, "must be a list of at least one")
+	}
+	return list
+}
+
+// Text returns a string that is not empty.
+func (s *Strict) Text(v any, at []any) string {
+	text, ok := v.(string)
+	if !ok || text == "" {
+		s.Refuse(at, "must be a string that is not empty")
+	}
+	return text
+}

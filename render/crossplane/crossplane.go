@@ -1,0 +1,110 @@
+// Package crossplane is what Headgate knows about the API of Crossplane v2: groups, kinds, versions,
+// names of labels, annotations, finalizers and field managers, what its package manager installs in
+// which release, and how it names things. No other package spells any of these out.
+package crossplane
+
+import (
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The API groups.
+const (
+	Extensions = "apiextensions.crossplane.io"
+	Packages   = "pkg.crossplane.io"
+	Metadata   = "meta.pkg.crossplane.io" // of the crossplane.yaml of a package, which no API server serves
+	Operations = "ops.crossplane.io"
+	Protection = "protection.crossplane.io"
+)
+
+// The kinds of packages, by which the metadata of a package and the object that installs it are called.
+const (
+	Provider      = "Provider"
+	Configuration = "Configuration"
+	Function      = "Function"
+)
+
+// The kinds that Headgate treats in a way of their own.
+var (
+	KindMRD                 = schema.GroupKind{Group: Extensions, Kind: "ManagedResourceDefinition"}
+	KindMRAP                = schema.GroupKind{Group: Extensions, Kind: "ManagedResourceActivationPolicy"}
+	KindXRD                 = schema.GroupKind{Group: Extensions, Kind: "CompositeResourceDefinition"}
+	KindComposition         = schema.GroupKind{Group: Extensions, Kind: "Composition"}
+	KindCompositionRevision = schema.GroupKind{Group: Extensions, Kind: "CompositionRevision"}
+
+	KindProvider         = schema.GroupKind{Group: Packages, Kind: Provider}
+	KindConfiguration    = schema.GroupKind{Group: Packages, Kind: Configuration}
+	KindFunction         = schema.GroupKind{Group: Packages, Kind: Function}
+	KindProviderRevision = schema.GroupKind{Group: Packages, Kind: "ProviderRevision"}
+	KindRuntimeConfig    = schema.GroupKind{Group: Packages, Kind: "DeploymentRuntimeConfig"}
+	KindImageConfig      = schema.GroupKind{Group: Packages, Kind: "ImageConfig"}
+	KindLock             = schema.GroupKind{Group: Packages, Kind: "Lock"}
+
+	KindOperation      = schema.GroupKind{Group: Operations, Kind: "Operation"}
+	KindCronOperation  = schema.GroupKind{Group: Operations, Kind: "CronOperation"}
+	KindWatchOperation = schema.GroupKind{Group: Operations, Kind: "WatchOperation"}
+)
+
+// The versions that Headgate reads or writes.
+const (
+	MRDVersion      = "v1alpha1" // also of policies and operations
+	MRDAPIVersion   = Extensions + "/" + MRDVersion
+	XRDAPIVersionV1 = Extensions + "/v1" // of the first Crossplane; its composites are of the cluster unless they say otherwise
+)
+
+// PausedAnnotation is the annotation of an object that Crossplane leaves alone while it is "true".
+const PausedAnnotation = manifest.PausedAnnotation
+
+// MRD returns the identity of the ManagedResourceDefinition of a name.
+func MRD(name string) manifest.ID { return idOf(KindMRD, name) }
+
+// MRAP returns the identity of the ManagedResourceActivationPolicy of a name.
+func MRAP(name string) manifest.ID { return idOf(KindMRAP, name) }
+
+// XRD returns the identity of the CompositeResourceDefinition of a name.
+func XRD(name string) manifest.ID { return idOf(KindXRD, name) }
+
+// ProviderRevision returns the identity of the ProviderRevision of a name.
+func ProviderRevision(name string) manifest.ID { return idOf(KindProviderRevision, name) }
+
+func idOf(gk schema.GroupKind, name string) manifest.ID {
+	return manifest.ID{Group: gk.Group, Kind: gk.Kind, Name: name}
+}
+
+func isOf(id manifest.ID, gk schema.GroupKind) bool {
+	return id.Group == gk.Group && id.Kind == gk.Kind
+}
+
+// IsMRD reports whether an identity is that of a ManagedResourceDefinition.
+func IsMRD(id manifest.ID) bool { return isOf(id, KindMRD) }
+
+// IsMRAP reports whether an identity is that of a ManagedResourceActivationPolicy.
+func IsMRAP(id manifest.ID) bool { return isOf(id, KindMRAP) }
+
+// IsXRD reports whether an identity is that of a CompositeResourceDefinition.
+func IsXRD(id manifest.ID) bool { return isOf(id, KindXRD) }
+
+// IsComposition reports whether an identity is that of a Composition.
+func IsComposition(id manifest.ID) bool { return isOf(id, KindComposition) }
+
+// IsPackage reports whether an object has Crossplane install a package.
+func IsPackage(id manifest.ID) bool { return Installs(id.Group, id.Kind) }
+
+// IsImageConfig reports whether an identity is that of an ImageConfig.
+func IsImageConfig(id manifest.ID) bool { return isOf(id, KindImageConfig) }
+
+// Installs reports whether the objects of a kind have Crossplane install a package.
+func Installs(group, kind string) bool {
+	return group == Packages && (kind == Provider || kind == Configuration || kind == Function)
+}
+
+// IsClusterScoped reports whether Crossplane serves all kinds of a group outside of namespaces.
+func IsClusterScoped(group string) bool { return group == Extensions || group == Packages }
+
+// IsPackageCRD reports whether an identity is that of a CRD of the package manager itself.
+func IsPackageCRD(id manifest.ID) bool {
+	return id.IsCRD() && strings.HasSuffix(id.Name, "."+Packages)
+}

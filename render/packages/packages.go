@@ -1,0 +1,119 @@
+// Package packages resolves the packages that a commit mentions: which ones Crossplane would install, in
+// what versions, because of what, and what is wrong with that. Pulling them is for package registry.
+//
+//	Documents ─Of─► Commit ─Missing─► Requests ─(a registry answers)─► Images ─With─► Commit ─Catalogue─► Catalogue
+package packages
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// A Commit is what the documents of a commit say about packages, together with the packages that it was
+// given. It is a value: no method changes it. It is safe for concurrent use.
+type Commit struct {
+	docs     catalogue.Documents
+	locked   map[string]Locked
+	roots    []root // objects that install packages
+	configs  *ImageConfigs
+	problems catalogue.Errors // what is wrong with the locks
+
+	held     []Image // nil if no registry was asked
+	resolved *resolution
+}
+
+// Seen is what a cluster has that decides which packages there are. nil means that the cluster was not asked.
+type Seen struct {
+	Installed []crossplane.Installed
+	Images    []LiveConfig
+	Installs  bool // Crossplane installs packages: images of which the tree has a copy are read, too
+}
+
+// Of returns what documents say about packages. The lock of the commit does not count if unlocked is true.
+func Of(docs catalogue.Documents, unlocked bool) Commit {
+	c := Commit{docs: docs}
+	c.locked, c.problems = locksOf(docs)
+	if unlocked {
+		c.locked = nil
+	}
+	c.roots, c.configs = rootsOf(docs)
+	return c.With(nil, Seen{})
+}
+
+// With returns the commit with the images that registries answered and with what a cluster has, in place of
+// those that it had. It reads the images that the commit needs and has not read yet. held is nil if no
+// registry was asked: then nothing is known of packages that the tree does not hold.
+func (c Commit) With(held []Image, seen Seen) Commit {
+	var read map[string]contents
+	if c.resolved != nil {
+		read = c.resolved.read
+	}
+	c.held, c.resolved = held, c.resolve(held, seen, read)
+	return c
+}
+
+// Missing returns the packages that the commit mentions, itself or because of those that it has, and that it
+// does not have, by source. For a commit that cannot be rendered it returns nothing.
+func (c Commit) Missing() []Request {
+	if len(c.docs.Problems())+len(c.problems) > 0 {
+		return nil
+	}
+	return c.resolved.missing(c.held)
+}
+
+// Catalogue returns what the commit declares, together with what its packages hold. The error is as that
+// of catalogue.Read. What is wrong with a package is not an error of the commit: the package is Unread.
+func (c Commit) Catalogue() (catalogue.Catalogue, error) {
+	res := c.resolved
+	if c.held == nil {
+		made, problems := c.docs.Catalogue()
+		return made, slices.Concat(problems, c.problems).OrNil()
+	}
+	images := map[string]*node{} // by name
+	var pulled []catalogue.Pulled
+	var beside []catalogue.Beside
+	for _, n := range res.nodes {
+		if n.contents == nil || n.err != nil {
+			continue
+		}
+		p := n.pulled(res)
+		if n.copy == nil {
+			images[p.Package.Directory] = n
+			pulled = append(pulled, p)
+			continue
+		}
+		if definitions, objects, ok := c.docs.Sort(p); ok {
+			beside = append(beside, catalogue.Beside{Package: *p.Package, Definitions: definitions, Objects: objects})
+		}
+	}
+	made, problems := c.docs.Catalogue(pulled...)
+	made.Findings = append(made.Findings, res.findings()...)
+	slices.SortFunc(made.Findings, manifest.Finding.Compare)
+	own := slices.Clone(c.problems)
+	failed := map[*node]error{}
+	for _, p := range problems {
+		if n := images[imageOf(p.Origin, images)]; n != nil {
+			failed[n] = errors.Join(failed[n], p)
+			continue
+		}
+		own = append(own, p)
+	}
+	made.Unread = res.unread(failed)
+	slices.SortFunc(beside, func(a, b catalogue.Beside) int { return cmp.Compare(a.Package.Source, b.Package.Source) })
+	made.Beside = beside
+	return made, own.OrNil()
+}
+
+// imageOf returns the name of the image that a place is in.
+func imageOf(at manifest.Origin, images map[string]*node) string {
+	if _, ok := images[at.Path]; ok {
+		return at.Path
+	}
+	return strings.TrimSuffix(at.Path, "/"+catalogue.StreamName)
+}

@@ -1,0 +1,329 @@
+package packages
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// A resolution is the packages that a commit needs, as far as the images that are held tell. It does not
+// change once resolve has returned it.
+type resolution struct {
+	docs    catalogue.Documents
+	nodes   []*node // in the order in which they were found
+	bySrc   map[string]*node
+	locked  map[string]Locked
+	configs *ImageConfigs
+	read    map[string]contents // what images hold, by name and digest
+
+	asked     bool // the cluster was asked which packages it has
+	installed map[string]crossplane.Installed
+}
+
+// Contents are what an image holds, or why that is not known.
+type contents struct {
+	catalogue.Pulled
+	err error
+}
+
+// A node is one package of a resolution.
+type node struct {
+	request    Request
+	roots      []root   // objects of the commit that name it
+	asked      []asking // what others want of it
+	image      *Image   // the answer, if there is one to this request
+	contents   *contents
+	err        error // why what it holds is not known
+	installers []manifest.ID
+	copy       *catalogue.Package // the copy of it that the tree has, which counts where the image cannot be read
+}
+
+// An asking is a dependency of a package.
+type asking struct {
+	catalogue.Dependency
+
+	by   string // the package, for people
+	from *node  // nil of a package in the tree
+}
+
+// resolve finds the packages that are needed, beginning with those that objects of the commit name. For
+// what the commit leaves open it takes what the cluster has. It reads the images that it needs and that
+// read does not hold.
+func (c Commit) resolve(held []Image, seen Seen, read map[string]contents) *resolution {
+	answers := map[string]*Image{}
+	for i := range held {
+		answers[held[i].Request.Source] = &held[i]
+	}
+	res := &resolution{
+		docs: c.docs, bySrc: map[string]*node{}, locked: c.locked, configs: c.configs.with(seen.Images), read: maps.Clone(read),
+		asked: seen.Installed != nil, installed: map[string]crossplane.Installed{},
+	}
+	if res.read == nil {
+		res.read = map[string]contents{}
+	}
+	for _, one := range seen.Installed {
+		res.installed[one.Source] = one
+	}
+	tree := c.docs.Packages()
+	inTree := map[*catalogue.Package]root{} // packages of the tree that an object has Crossplane install
+	for _, one := range c.roots {
+		i := slices.IndexFunc(tree, func(p *catalogue.Package) bool {
+			return p.Kind == one.id.Kind && (p.Name == one.id.Name || p.Called(p.Kind, one.source))
+		})
+		if i >= 0 {
+			inTree[tree[i]] = one
+		}
+		if i >= 0 && (!seen.Installs || one.id.Kind == crossplane.Function) {
+			continue
+		}
+		n := res.node(one.source)
+		n.roots = append(n.roots, one)
+		if i >= 0 {
+			n.copy, n.request.Copied = tree[i], true
+		}
+	}
+	for _, p := range tree {
+		if by, ok := inTree[p]; ok && !by.skipsDependencies {
+			res.ask(p, asking{by: "package " + p.Name}, []manifest.ID{by.id})
+		}
+	}
+	for done := 0; done < len(res.nodes); { // it grows
+		n := res.nodes[done]
+		done++
+		n.image = answers[n.request.Source]
+		if n.image == nil {
+			continue
+		}
+		if n.err = n.image.Err; n.err != nil {
+			continue
+		}
+		n.contents = res.open(*n.image)
+		if n.err = n.contents.err; n.err != nil {
+			continue
+		}
+		if n.copy != nil || !slices.ContainsFunc(n.roots, func(r root) bool { return !r.skipsDependencies }) && len(n.roots) > 0 {
+			continue // of a copy, the dependencies are asked for already
+		}
+		res.ask(n.contents.Package, asking{by: n.image.name(), from: n}, nil)
+	}
+	for _, n := range res.nodes {
+		n.settle(res)
+	}
+	res.spread()
+	for _, n := range res.nodes {
+		n.check()
+	}
+	return res
+}
+
+// open reads what an image holds, once.
+func (res *resolution) open(image Image) *contents {
+	name := image.name()
+	key := name + " " + image.Digest
+	c, known := res.read[key]
+	if !known {
+		c.Pulled, c.err = res.docs.Pull(name, image.Digest, image.Open)
+		res.read[key] = c
+	}
+	return &c
+}
+
+// node returns the node of a source. It adds one if there is none.
+func (res *resolution) node(source string) *node {
+	if res.bySrc[source] == nil {
+		res.bySrc[source] = &node{request: Request{Source: source, Configs: res.configs}}
+		res.nodes = append(res.nodes, res.bySrc[source])
+	}
+	return res.bySrc[source]
+}
+
+// ask asks for the dependencies of a package that the tree does not hold.
+func (res *resolution) ask(p *catalogue.Package, as asking, installers []manifest.ID) {
+	for _, dep := range p.Depends {
+		if slices.ContainsFunc(res.docs.Packages(), func(other *catalogue.Package) bool { return other.Called(dep.Kind, dep.Source) }) {
+			continue
+		}
+		as.Dependency = dep
+		n := res.node(dep.Source)
+		n.asked = append(n.asked, as)
+		n.install(installers)
+	}
+}
+
+// install adds objects that have Crossplane install a package, and reports whether one of them is new.
+func (n *node) install(by []manifest.ID) (news bool) {
+	for _, id := range by {
+		if !slices.Contains(n.installers, id) {
+			n.installers = append(n.installers, id)
+			news = true
+		}
+	}
+	return news
+}
+
+// spread gives every package the objects of the commit that have Crossplane install it.
+func (res *resolution) spread() {
+	for _, n := range res.nodes {
+		for _, r := range n.roots {
+			n.install([]manifest.ID{r.id})
+		}
+	}
+	for news := true; news; {
+		news = false
+		for _, n := range res.nodes {
+			for _, a := range n.asked {
+				if a.from != nil && n.install(a.from.installers) {
+					news = true
+				}
+			}
+		}
+	}
+}
+
+// settle completes the request for a package from everything that asks for it.
+func (n *node) settle(res *resolution) {
+	r := &n.request
+	for _, root := range n.roots {
+		r.PullSecrets = append(r.PullSecrets, root.secrets...)
+	}
+	slices.Sort(r.PullSecrets)
+	r.PullSecrets = slices.Compact(r.PullSecrets)
+	if len(n.roots) > 0 {
+		r.Version, r.Origin, r.PullPolicy = n.roots[0].version, n.roots[0].origin, n.roots[0].pull
+	} else {
+		r.Origin = n.asked[0].Origin
+		for _, a := range n.asked {
+			r.Constraints = append(r.Constraints, a.Constraint)
+		}
+		slices.Sort(r.Constraints)
+		r.Constraints = slices.Compact(r.Constraints)
+		switch there, ok := res.installed[r.Source]; {
+		case ok: // and stays, whatever else there is by now
+			r.Version = there.Version
+		case slices.ContainsFunc(r.Constraints, crossplane.IsDigest) && len(r.Constraints) == 1:
+			r.Version = r.Constraints[0]
+		}
+	}
+	r.lock(res.locked)
+	if there := res.installed[r.Source]; there.Version == r.Version {
+		r.Installed = there
+	}
+}
+
+// check sets the error of a package that is of another kind than the object that installs it.
+func (n *node) check() {
+	if n.err != nil || n.contents == nil {
+		return
+	}
+	kind := n.contents.Package.Kind
+	for _, r := range n.roots {
+		if r.id.Kind != kind {
+			n.err = fmt.Errorf("it is a %s package, and %s names it", kind, r.id)
+		}
+	}
+}
+
+// missing returns the requests without an answer, by source.
+func (res *resolution) missing(held []Image) []Request {
+	answered := map[string]Request{}
+	for _, i := range held {
+		answered[i.Request.Source] = i.Request
+	}
+	var all []Request
+	for _, n := range res.nodes {
+		if known, ok := answered[n.request.Source]; !ok || !reflect.DeepEqual(known, n.request) {
+			all = append(all, n.request)
+		}
+	}
+	slices.SortFunc(all, func(a, b Request) int { return cmp.Compare(a.Source, b.Source) })
+	return all
+}
+
+// pulled returns what the image of a node holds, with everything that the commit says about the package.
+func (n *node) pulled(res *resolution) catalogue.Pulled {
+	all := n.contents.Pulled
+	p := *all.Package
+	p.Directory = n.image.name()
+	p.Source, p.Version, p.Digest = n.request.Source, n.image.Version, n.image.Digest
+	if res.asked {
+		there := res.installed[p.Source]
+		p.Installed = &there
+	}
+	p.Mentioned = n.request.Origin
+	p.Installers = n.installers
+	if len(n.installers) > 0 {
+		p.Installer = n.installers[0]
+	}
+	if len(n.roots) > 0 {
+		p.Named = n.roots[0].id
+	}
+	p.Manual = slices.ContainsFunc(n.roots, func(r root) bool { return r.manual })
+	all.Package = &p
+	if slices.ContainsFunc(n.roots, func(r root) bool { return r.ignoresCrossplane }) {
+		all.Findings = slices.DeleteFunc(slices.Clone(all.Findings), func(f manifest.Finding) bool { return f.Rule == catalogue.RuleIncompatible })
+	}
+	return all
+}
+
+// unread returns the packages whose contents are not known, by source. Sorting failed for some of them.
+func (res *resolution) unread(failed map[*node]error) []catalogue.Unread {
+	var all []catalogue.Unread
+	for _, n := range res.nodes {
+		err := cmp.Or(n.err, failed[n])
+		if n.image == nil {
+			err = errors.New("nobody has looked for it")
+		}
+		if err == nil || n.copy != nil {
+			continue
+		}
+		text := n.request.wanted()
+		if len(n.roots) == 0 {
+			text += ", on which " + n.who() + " " + verb(len(n.asked)) + ","
+		}
+		all = append(all, catalogue.Unread{
+			Source: n.request.Source, Wanted: n.request.wanted(), Installers: n.installers, Origin: n.place(),
+			Err: fmt.Errorf("package %s cannot be read: %w", text, err),
+		})
+	}
+	slices.SortFunc(all, func(a, b catalogue.Unread) int { return cmp.Compare(a.Source, b.Source) })
+	return all
+}
+
+// place returns where the commit asks for a package. For a dependency, it is where it asks for the package that depends on it.
+func (n *node) place() manifest.Origin {
+	seen := map[*node]bool{}
+	for len(n.roots) == 0 && !seen[n] && len(n.asked) > 0 && n.asked[0].from != nil {
+		seen[n] = true
+		n = n.asked[0].from
+	}
+	return n.request.Origin
+}
+
+// who returns the names of the packages that depend on one.
+func (n *node) who() string {
+	var all []string
+	for _, a := range n.asked {
+		who := a.by
+		if a.Constraint != "" {
+			who += fmt.Sprintf(" (%s)", a.Constraint)
+		}
+		all = append(all, who)
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), " and ")
+}
+
+func verb(n int) string {
+	if n == 1 {
+		return "depends"
+	}
+	return "depend"
+}

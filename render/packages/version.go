@@ -1,0 +1,84 @@
+package packages
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render/crossplane"
+
+	"github.com/Masterminds/semver/v3"
+)
+
+// Choose returns the version that Crossplane takes of the tags of a repository: the newest that
+// all constraints allow. Tags that are no complete versions, as "v1", do not count. A
+// constraint may be a digest, which is taken as it is.
+func Choose(tags, constraints []string) (version string, err error) {
+	var all []*semver.Constraints
+	digest := ""
+	for _, text := range constraints {
+		if crossplane.IsDigest(text) {
+			if digest != "" && digest != text {
+				return "", fmt.Errorf("no image has both digests, %s and %s", digest, text)
+			}
+			digest = text
+			continue
+		}
+		c, err := semver.NewConstraint(text)
+		if err != nil {
+			return "", fmt.Errorf("%q is no constraint on versions", text)
+		}
+		all = append(all, c)
+	}
+	switch {
+	case digest != "" && len(all) > 0:
+		return "", fmt.Errorf("nobody can tell whether %s is a version that %s allows", digest, quoted(constraints, " and "))
+	case digest != "":
+		return digest, nil
+	}
+	var newest *semver.Version
+	for _, tag := range tags {
+		v, err := semver.NewVersion(tag)
+		if err != nil || v.String() != strings.TrimPrefix(tag, "v") {
+			continue
+		}
+		refused := slices.ContainsFunc(all, func(c *semver.Constraints) bool { return !c.Check(v) })
+		if !refused && (newest == nil || newest.LessThan(v) || newest.Equal(v) && newest.Original() < tag) {
+			newest = v
+		}
+	}
+	if newest == nil {
+		return "", fmt.Errorf("none of its %d tags is a version that %s allows", len(tags), quoted(constraints, " and "))
+	}
+	return newest.Original(), nil
+}
+
+// allows returns nil if a constraint allows a version, and else why not.
+func allows(constraint, version string) error {
+	if crossplane.IsDigest(constraint) {
+		if version != constraint {
+			return fmt.Errorf("%s is not %s", version, constraint)
+		}
+		return nil
+	}
+	c, err := semver.NewConstraint(constraint)
+	if err != nil {
+		return fmt.Errorf("%q is no constraint on versions", constraint)
+	}
+	v, err := semver.NewVersion(version)
+	if err != nil {
+		return fmt.Errorf("%s is no version, and %q is a constraint on versions", version, constraint)
+	}
+	if !c.Check(v) {
+		return fmt.Errorf("%s is not %s", version, constraint)
+	}
+	return nil
+}
+
+func quoted(texts []string, between string) string {
+	all := make([]string, len(texts))
+	for i, t := range texts {
+		all[i] = fmt.Sprintf("%q", t)
+	}
+	return strings.Join(all, between)
+}
