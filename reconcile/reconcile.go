@@ -227,7 +227,7 @@ func (r Reconciler) record(ctx context.Context, began time.Time, said report.Rep
 	defer cancel()
 	now := time.Now()
 	past := said.Past(metav1.NewTime(now.UTC().Truncate(time.Second)), metav1.Duration{Duration: now.Sub(began).Round(time.Millisecond)})
-	past.Ends = ends
+	past.Ends = string(ends)
 	_ = r.Recorder.Record(ctx, past)
 }
 

@@ -176,7 +176,7 @@ func past(p plan.Past) string {
 		did = []string{"no changes"}
 	}
 	of := fmt.Sprintf("%.12s", p.Revision)
-	if p.Ends != plan.NoEnding {
+	if p.Ends != "" {
 		of = "destroy"
 	}
 	state := p.Activation

@@ -282,7 +282,7 @@ func lookAt(ctx context.Context, r reconcile.Reconciler, want render.Desired, na
 		_, owned := seen.Inventory.Entries[id]
 		found[i] = &live{Owned: owned, Exists: exists || served[name], Served: served[name]}
 		if exists && !owned {
-			found[i].By = plan.Foreign(crd, r.Sync).By
+			found[i].By = plan.Foreign(crd, r.Sync, "").By
 		}
 		if found[i].Exists {
 			questions = append(questions, plan.Question{Ask: plan.Dependents, Of: id})

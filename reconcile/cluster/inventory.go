@@ -169,7 +169,7 @@ func (c *Cluster) left(ctx context.Context, seen plan.Observed) ([]manifest.ID, 
 	}
 	of := map[plan.Sync][]manifest.ID{}
 	for id, o := range seen.Objects {
-		if other, ok := plan.SyncOf(plan.Foreign(o, c.sync).Sync); ok {
+		if other, ok := plan.SyncOf(plan.Foreign(o, c.sync, "").Sync); ok {
 			of[other] = append(of[other], id)
 		}
 	}

@@ -294,8 +294,8 @@ func (c *Cluster) compared(ctx context.Context, a plan.Asked, id manifest.ID) (c
 		return now, nil //nolint:nilerr // it is the object's trouble, and may end without moving it
 	}
 	now.done = true
-	if now.trial = plan.Compare(want, live, c.options.Terms); now.trial.After != nil {
-		now.trial = plan.Compare(asStored(want), live, c.options.Terms)
+	if now.trial = plan.TrialOf(plan.Compare(want, live, c.options.Terms.Ignore)); now.trial.After != nil {
+		now.trial = plan.TrialOf(plan.Compare(asStored(want), live, c.options.Terms.Ignore))
 	}
 	now.was = now.trial.After == nil
 	return now, nil

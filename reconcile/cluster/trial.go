@@ -87,7 +87,7 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 	if a.Policy.Observes() {
 		return c.compareOne(ctx, a, id)
 	}
-	sent, err := c.sync.Sent(a.Object)
+	sent, err := plan.Sent(c.sync, a.Object)
 	if err != nil {
 		return tried{}, err
 	}
@@ -142,7 +142,7 @@ func (c *Cluster) tryWays(ctx context.Context, at dynamic.ResourceInterface, sen
 	}
 	var after *unstructured.Unstructured
 	var err error
-	ways := c.options.Terms.Withhold(sent, live, c.sync)
+	ways := c.options.Terms.Ignore.Withhold(sent, live, c.sync)
 	for _, way := range ways {
 		t.TakenBy = nil
 		after, err = dryRun(ctx, at, way, false)
@@ -153,7 +153,7 @@ func (c *Cluster) tryWays(ctx context.Context, at dynamic.ResourceInterface, sen
 		if len(ways) > 1 {
 			t.Sent = way
 		}
-		if err != nil && !ofObject(err) || err == nil && c.options.Terms.Leaves(sent, live, after) {
+		if err != nil && !ofObject(err) || err == nil && c.options.Terms.Ignore.Leaves(sent, live, after) {
 			break
 		}
 	}

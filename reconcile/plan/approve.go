@@ -11,10 +11,6 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// approvable are the guards that only ask whether something is meant: a person can say so.
-// What the others hold would be an accident whoever asks for it.
-var approvable = map[string]bool{"many": true, "empty": true, "schema": true, "flood": true, "external": true, guardLost: true, guardRebuilt: true}
-
 // An Approval is what a person gives to have held steps carried out: the digest of exactly
 // those. It is the same in a preview and in every cluster that holds the same.
 type Approval struct {
@@ -24,7 +20,11 @@ type Approval struct {
 }
 
 // approve is which of the held steps a person has approved. What is left is p.Approval.
-func (p *Plan) approve(seen Observed) map[manifest.ID]bool {
+func (p *Plan) approve(seen Observed, guards []Guard) map[manifest.ID]bool {
+	approvable := map[string]bool{}
+	for _, g := range guards {
+		approvable[g.Name] = approvable[g.Name] || g.Approvable
+	}
 	commit := p.Want.Revision
 	carriesOn := map[string]bool{}
 	for _, g := range seen.Inventory.Grants {

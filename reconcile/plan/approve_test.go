@@ -134,12 +134,12 @@ func TestApprovedPastOthers(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "keep"}
 	want := render.Desired{Objects: []render.Object{wanted(t, configMap("keep"))}}
 	guards := func(seen Observed) Plan {
-		p, err := Compute(want, seen, append(Guarding{}.Guards(), Guard{Name: "in use", Rule: func(s Step, _ Case) Ruling {
+		p, err := Compute(want, seen, append(Guarding{}.Guards(), Guard{Name: "in use", Rule: Each(func(s Step, _ Case) Ruling {
 			if s.ID.Name == "c" {
 				return held("it is in use")
 			}
 			return allowed
-		}})...)
+		})})...)
 		if err != nil {
 			t.Fatal(err)
 		}

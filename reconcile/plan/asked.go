@@ -82,7 +82,7 @@ func CRD(name string) manifest.ID {
 
 // Sent is exactly what is sent for an object that nothing is ignored of: the object with
 // our marks.
-func (s Sync) Sent(o render.Object) (*unstructured.Unstructured, error) {
+func Sent(s Sync, o render.Object) (*unstructured.Unstructured, error) {
 	u, err := o.Content()
 	if err != nil {
 		return nil, err
@@ -91,12 +91,12 @@ func (s Sync) Sent(o render.Object) (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("%s: metadata is not a mapping", o.Origin)
 	}
 	leaveInjected(u)
-	s.mark(u)
+	s.Own(u)
 	return u, nil
 }
 
-// mark puts our marks on an object.
-func (s Sync) mark(u *unstructured.Unstructured) {
+// Own puts the label and the annotation of the sync on an object.
+func (s Sync) Own(u *unstructured.Unstructured) {
 	labels := u.GetLabels() // a copy
 	if labels == nil {
 		labels = map[string]string{}

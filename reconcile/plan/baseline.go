@@ -58,7 +58,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 			},
 		}
 		if !wanted[o.ID] { // guards of a prune look at labels and annotations
-			content, err := b.Sync.Sent(o)
+			content, err := Sent(b.Sync, o)
 			if err != nil {
 				return Observed{}, err
 			}
@@ -105,7 +105,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 // without what is equal in their schemas, and remembered so: a provider upgrade changes two
 // thousand of them in a place or two.
 func (b Baseline) trial(base, want render.Object) (Trial, error) {
-	if (want.ID.IsCRD() || want.ID.IsMRD()) && len(b.Terms.ignored(want.ID)) == 0 {
+	if (want.ID.IsCRD() || want.ID.IsMRD()) && len(b.Terms.Ignore.ignored(want.ID)) == 0 {
 		live, after, err := beside(base, want)
 		return Trial{Live: live, After: after, Whole: Later(want.Content)}, err
 	}
@@ -113,9 +113,9 @@ func (b Baseline) trial(base, want render.Object) (Trial, error) {
 	if err != nil {
 		return Trial{}, err
 	}
-	ways := b.Terms.Withhold(after, live, b.Sync)
+	ways := b.Terms.Ignore.Withhold(after, live, b.Sync)
 	if len(ways) > 1 {
-		b.Sync.mark(live) // as they are
+		b.Sync.Own(live) // as they are
 	}
 	return Trial{Live: live, After: ways[len(ways)-1]}, nil
 }

@@ -52,7 +52,7 @@ spec: {capabilities: [safe-start]}
 		if !o.ID.IsCRD() {
 			continue // nothing serves the policy
 		}
-		u, err := sync.Sent(o)
+		u, err := Sent(sync, o)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -26,17 +26,26 @@ func (s Step) Changes() []Change {
 	if s.Action != Update && s.Cause != Drift {
 		return nil
 	}
-	d := differ{secret: IsSecret(s.ID), hidden: s.hidden}
+	var changes []Change
 	if s.Live != nil && s.After != nil {
-		d.compare("", Bare(s.Live).Object, Bare(s.After).Object)
+		hide := s.hidden
+		hide.secret = IsSecret(s.ID)
+		changes = Changes(s.Live, s.After, hide)
 	}
 	if s.Activates && s.Action == Update {
-		d.changes = append(d.changes, Change{Path: "spec.state", From: `"Inactive"`, To: `"Active"`})
+		changes = append(changes, Change{Path: "spec.state", From: `"Inactive"`, To: `"Active"`})
 	}
-	for i, c := range d.changes {
-		d.changes[i].By = holder(s.Takes, c.Path)
+	for i, c := range changes {
+		changes[i].By = holder(s.Takes, c.Path)
 	}
-	slices.SortStableFunc(d.changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
+	return changes
+}
+
+// Changes are the places in which an object differs from what it will be. What is hidden is masked.
+func Changes(live, after *unstructured.Unstructured, hide hidden) []Change {
+	d := differ{hidden: hide}
+	d.compare("", Bare(live).Object, Bare(after).Object)
 	return d.changes
 }
 
@@ -67,7 +76,6 @@ func Bare(u *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 type differ struct {
-	secret  bool
 	hidden  hidden
 	changes []Change
 }
@@ -153,7 +161,7 @@ func (d *differ) say(path string, value any, when string) string {
 	if value == nil {
 		return ""
 	}
-	if d.secret && !mayShow(path) || d.hidden.at(path) {
+	if d.hidden.at(path) {
 		return "*** (" + when + ")"
 	}
 	b, err := json.Marshal(value)

@@ -26,22 +26,32 @@ import (
 // the same, nor what the terms of the sync ignore. The live object is read in the version of
 // the wanted one; neither is changed.
 //
-// Live and After of the trial are only the places that differ, so that it can be kept.
-func Compare(want, live *unstructured.Unstructured, terms Terms) Trial {
+// Live and After are only the places that differ, so that they can be kept.
+func Compare(want, live *unstructured.Unstructured, ignore Ignores) Comparison {
 	c := comparison{taken: map[string]*Taken{}}
 	c.substitutes = live.GetLabels()["kustomize.toolkit.fluxcd.io/name"] != ""
 	var everywhere place
 	everywhere.writers, c.appliers = writersOf(live)
-	from, to, differs := c.maps(everywhere, stated(terms.unignored(want, live)), live.Object)
+	from, to, differs := c.maps(everywhere, stated(ignore.unignored(want, live)), live.Object)
 	if !differs {
-		return Trial{}
+		return Comparison{}
 	}
-	c.trial.Live = &unstructured.Unstructured{Object: asMap(from)}
-	c.trial.After = &unstructured.Unstructured{Object: asMap(to)}
+	c.found.Live = &unstructured.Unstructured{Object: asMap(from)}
+	c.found.After = &unstructured.Unstructured{Object: asMap(to)}
 	for _, manager := range slices.Sorted(maps.Keys(c.taken)) {
-		c.trial.TakenBy = append(c.trial.TakenBy, *c.taken[manager])
+		c.found.TakenBy = append(c.found.TakenBy, *c.taken[manager])
 	}
-	return c.trial
+	return c.found
+}
+
+// A Comparison is in what a live object differs from a wanted one, and by whom. It is the zero value if it does not.
+type Comparison struct {
+	Live, After *unstructured.Unstructured
+	TakenBy     []Taken // those who edited what others apply
+
+	// What is not all due to those of TakenBy.
+	Stale   bool // something differs that whoever applies the object holds
+	Missing bool // something is not there, and nobody knows since when
 }
 
 // stated is what an object says that somebody else is to hold.
@@ -73,7 +83,7 @@ type comparison struct {
 	appliers    map[string]bool // field managers that apply the object
 	substitutes bool            // ${these} are filled in by whoever applies it
 	taken       map[string]*Taken
-	trial       Trial
+	found       Comparison
 }
 
 // A place is where two objects are compared.
@@ -452,9 +462,9 @@ func fills(text string, live any) bool {
 func (c *comparison) blame(at place) {
 	switch {
 	case len(at.writers) == 0:
-		c.trial.Missing = true
+		c.found.Missing = true
 	case slices.ContainsFunc(at.writers, func(w writer) bool { return c.appliers[w.manager] }):
-		c.trial.Stale = true
+		c.found.Stale = true
 	default:
 		for _, w := range at.writers {
 			t := cmp.Or(c.taken[w.manager], &Taken{Manager: w.manager})

@@ -184,7 +184,7 @@ func TestCompare(t *testing.T) {
 			}
 			live.SetManagedFields(tc.wrote)
 			before := []*unstructured.Unstructured{want.DeepCopy(), live.DeepCopy()}
-			got := Compare(want, live, Terms{})
+			got := Compare(want, live, nil)
 			if diff := cmp.Diff(before, []*unstructured.Unstructured{want, live}); diff != "" {
 				t.Errorf("What is compared is left alone.\n(-before +after):\n%s", diff)
 			}
@@ -210,11 +210,11 @@ func TestCompare(t *testing.T) {
 func TestCompareIgnores(t *testing.T) {
 	want := saying(t, "metadata: {name: a}\nspec: {replicas: 1, list: [{a: 1, b: 1}]}\n")
 	live := saying(t, "metadata: {name: a}\nspec: {replicas: 3, list: [{a: 2, b: 1}]}\n")
-	terms := Terms{Ignore: []Ignore{{Paths: []Pointer{PointerOf("/spec/replicas"), PointerOf("/spec/list/*/a")}}}}
+	terms := Ignores{{Paths: []Pointer{PointerOf("/spec/replicas"), PointerOf("/spec/list/*/a")}}}
 	if got := Compare(want, live, terms); got.After != nil {
 		t.Errorf("What the sync ignores is no difference: %v", got.After)
 	}
-	if got := Compare(want, live, Terms{}); got.After == nil {
+	if got := Compare(want, live, nil); got.After == nil {
 		t.Error("Without the rule it is.")
 	}
 }
@@ -228,10 +228,10 @@ func TestCompareSecret(t *testing.T) {
 		return u
 	}
 	live := secret("data: {a: Y2FuYXJ5, b: b3RoZXI=}\n")
-	if got := Compare(secret("stringData: {a: canary}\ndata: {b: b3RoZXI=}\n"), live, Terms{}); got.After != nil {
+	if got := Compare(secret("stringData: {a: canary}\ndata: {b: b3RoZXI=}\n"), live, nil); got.After != nil {
 		t.Errorf("What was written as text is there as data: %v", got.After)
 	}
-	got := Compare(secret("stringData: {a: another}\n"), live, Terms{})
+	got := Compare(secret("stringData: {a: another}\n"), live, nil)
 	s := Step{Action: Update, Live: got.Live, After: got.After}
 	s.ID.Kind = "Secret"
 	for _, c := range s.Changes() {
@@ -279,11 +279,11 @@ func TestCompareAnything(t *testing.T) {
 			}
 		}
 		grow(live.Object["spec"], func(changed any) { live.Object["spec"] = changed })
-		if got := Compare(want, live, Terms{}); got.After != nil {
+		if got := Compare(want, live, nil); got.After != nil {
 			t.Fatalf("nothing is changed, and it says %v is to be %v", got.Live.Object, got.After.Object)
 		}
 		leaves[rapid.IntRange(0, len(leaves)-1).Draw(t, "leaf")]("changed by somebody")
-		got := Compare(want, live, Terms{})
+		got := Compare(want, live, nil)
 		if s := (Step{Action: Update, Live: got.Live, After: got.After}); got.After == nil || len(s.Changes()) == 0 {
 			t.Fatalf("%v was changed, and nothing says what of %v", live.Object, want.Object)
 		}

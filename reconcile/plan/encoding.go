@@ -12,7 +12,7 @@ import (
 // caBundle.
 func holdsBytes(content map[string]any, at []any) bool {
 	for i, step := range at {
-		of := asMap(get(content, at[:i]))
+		of := mapping(get(content, at[:i]))
 		switch {
 		case of["apiVersion"] != "v1":
 		case of["kind"] == "Secret":

@@ -11,7 +11,7 @@ import (
 // the bucket.
 func external(permitted bool) func(Step, Case) Ruling {
 	return func(s Step, c Case) Ruling {
-		if permitted || c.lettingGo(s) || !isInstance(s.ID, c) && !isReconciled(s, c) {
+		if permitted || lettingGo(s, c) || !isInstance(s.ID, c) && !isReconciled(s, c) {
 			return allowed
 		}
 		return held("deleting it would delete what it stands for outside of the cluster; set instances: Prune to allow that, or orphan it first")
@@ -41,12 +41,12 @@ func isInstance(id manifest.ID, c Case) bool {
 	if slices.ContainsFunc(c.Want.Definitions, func(d render.Definition) bool { return d.Name == name || d.Group == id.Group && d.Kind == id.Kind }) {
 		return true
 	}
-	return c.Seen.Inventory.defines(name)
+	return defines(c.Seen.Inventory, name)
 }
 
 // defines reports whether the inventory holds what makes the kind of a CRD one that reaches beyond the
 // cluster. A binary that recorded no format did not record which CRDs are of definitions either.
-func (inv Inventory) defines(name string) bool {
+func defines(inv Inventory, name string) bool {
 	crd, ours := inv.Entries[CRD(name)]
 	if ours && (crd.Definition || inv.Record.Format == 0) {
 		return true

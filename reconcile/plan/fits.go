@@ -128,13 +128,18 @@ func (f *Fitting) Answer(more bool) Answer {
 // read or written at all.
 var clientBreaks = []schema.Rule{schema.Removed, schema.Unserved, schema.Subresource, schema.Selectable, schema.Scope, schema.Names}
 
-// judging returns the question whether objects fit a definition as it will be; false is that they cannot
-// answer it: there is no cluster, the definition is not at hand, or clients are what breaks.
-func (s Step) judging(c Case, breaking []schema.Change) (Question, bool) {
-	after := s.whole
-	if after == nil && s.After != nil && !s.lean {
-		after = AtHand(s.After)
+// AfterWhole returns a definition as it will be, with its schemas; nil if they cannot be had.
+func (s Step) AfterWhole() Whole {
+	if s.whole == nil && s.After != nil && !s.lean {
+		return AtHand(s.After)
 	}
+	return s.whole
+}
+
+// judging returns the question whether objects fit a definition as it will be. It returns false if they cannot
+// answer it: there is no cluster, the definition is not at hand, or clients are what breaks.
+func judging(s Step, c Case, breaking []schema.Change) (Question, bool) {
+	after := s.AfterWhole()
 	if c.Seen.Offline && !c.Seen.Counts || after == nil ||
 		slices.ContainsFunc(breaking, func(b schema.Change) bool { return slices.Contains(clientBreaks, b.Rule) }) {
 		return Question{}, false
@@ -148,8 +153,8 @@ func (s Step) judging(c Case, breaking []schema.Change) (Question, bool) {
 
 // fits holds a break of a kind that has objects, if one of them loses or is refused something, or nobody can
 // tell. unread is what to say where objects are not looked at.
-func (s Step) fits(c Case, breaking []schema.Change, live Answer, unread string) Ruling {
-	q, can := s.judging(c, breaking)
+func fits(s Step, c Case, breaking []schema.Change, live Answer, unread string) Ruling {
+	q, can := judging(s, c, breaking)
 	if !can {
 		return held("%s", unread)
 	}

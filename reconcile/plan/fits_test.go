@@ -120,7 +120,7 @@ func TestJudging(t *testing.T) {
 		if tc.edit != nil {
 			tc.edit(&s, &c)
 		}
-		if _, can := s.judging(c, []schema.Change{{Rule: tc.rule, Breaking: true}}); can != tc.want {
+		if _, can := judging(s, c, []schema.Change{{Rule: tc.rule, Breaking: true}}); can != tc.want {
 			t.Errorf("%s: objects decide: %t", name, can)
 		}
 	}

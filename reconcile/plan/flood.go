@@ -18,40 +18,54 @@ const guardFlood = "flood"
 // package if a policy of the cluster would activate definitions of it that no policy of the commit
 // names. What a policy of the commit names in full does not count: a person wrote that. Activation is
 // final, so this is the last moment to ask. It rules last, because it has to know what is written.
-func flood(most int) func(Step, Case) Ruling {
-	most = cmp.Or(most, 100)
-	return func(s Step, c Case) Ruling {
-		switch {
-		case s.Definition:
-			return floodOfDefinition(s, c, most)
-		case c.Want.Owner != render.OwnerCrossplane:
-			return allowed
-		case s.ID == MRAP(s.ID.Name):
-			return floodOfPolicy(s, c, most)
-		case IsPackage(s.ID):
-			return floodOfPackage(s, c, most)
-		}
-		return allowed
+func flood(most int) Rule {
+	return func(c Case) func(Step) Ruling {
+		return (&flooding{Case: c, most: cmp.Or(most, 100)}).rule
 	}
 }
 
-// floodOfPolicy rules on a policy by the definitions that it is going to activate.
-func floodOfPolicy(s Step, c Case, most int) Ruling {
+// flooding is the guard's part of a plan. Guards rule on policies before definitions and packages, so what the
+// first of those asks for holds for all.
+type flooding struct {
+	Case
+	most int
+
+	force  policiesInForce // nil: nobody asked yet
+	counts *openings
+	full   map[string]bool
+}
+
+func (c *flooding) rule(s Step) Ruling {
+	switch {
+	case s.Definition:
+		return c.ofDefinition(s)
+	case c.Want.Owner != render.OwnerCrossplane:
+		return allowed
+	case s.ID == MRAP(s.ID.Name):
+		return c.ofPolicy(s)
+	case IsPackage(s.ID):
+		return c.ofPackage(s)
+	}
+	return allowed
+}
+
+// ofPolicy rules on a policy by the definitions that it is going to activate.
+func (c *flooding) ofPolicy(s Step) Ruling {
 	p := s.policyAfter(c.wantedPolicy(s.ID.Name), c.Seen.Upstream.Policies[s.ID.Name])
 	names := c.newly(policiesInForce{{p, s.ID.Name, true}})
-	if len(names) > most {
-		return held("its wildcards would activate %d definitions at once, more than %d, for example %s; name the definitions in full, or raise maxActivations", len(names), most, names[0])
+	if len(names) > c.most {
+		return held("its wildcards would activate %d definitions at once, more than %d, for example %s; name the definitions in full, or raise maxActivations", len(names), c.most, names[0])
 	}
-	return floodOfUnread(p, c)
+	return c.ofUnread(p)
 }
 
-// floodOfPackage rules on a package by the policies that are in force when it arrives, and by those
+// ofPackage rules on a package by the policies that are in force when it arrives, and by those
 // that it brings.
-func floodOfPackage(s Step, c Case, most int) Ruling {
+func (c *flooding) ofPackage(s Step) Ruling {
 	id := s.ID
-	force := c.shared().inForce(c)
+	force := c.policies()
 	definitions, known := c.brings(id)
-	approved := slices.Concat(force, c.heldByFlood()) // whoever approves the policy has seen what it opens here
+	approved := slices.Concat(force, c.heldPolicies()) // whoever approves the policy has seen what it opens here
 	var opened, unnamed []string
 	for _, d := range definitions {
 		if c.isOpen(d.Name) {
@@ -65,8 +79,8 @@ func floodOfPackage(s Step, c Case, most int) Ruling {
 		}
 	}
 	for _, p := range c.shippedBy(id) {
-		if names := c.newly(policiesInForce{{asLive(p), p.Name, false}}); len(names) > most {
-			return held("its policy %s would activate %d definitions at once, more than %d, for example %s; raise maxActivations if that is meant", p.Name, len(names), most, names[0])
+		if names := c.newly(policiesInForce{{asLive(p), p.Name, false}}); len(names) > c.most {
+			return held("its policy %s would activate %d definitions at once, more than %d, for example %s; raise maxActivations if that is meant", p.Name, len(names), c.most, names[0])
 		}
 	}
 	universal := slices.IndexFunc(force, func(p policyInForce) bool {
@@ -76,17 +90,17 @@ func floodOfPackage(s Step, c Case, most int) Ruling {
 	case len(unnamed) > 0:
 		policy := force.matching(unnamed[0])
 		return held("the policy %s in the cluster would activate %s of it that no policy of the commit names, for example %s; %s", policy, plural(int64(len(unnamed)), "definition"), unnamed[0], tame(policy))
-	case len(opened) > most:
-		return held("%d of its definitions would become active at once, more than %d, for example %s; name the definitions in full, or raise maxActivations", len(opened), most, opened[0])
+	case len(opened) > c.most:
+		return held("%d of its definitions would become active at once, more than %d, for example %s; name the definitions in full, or raise maxActivations", len(opened), c.most, opened[0])
 	case !known && universal >= 0:
 		policy := force[universal].Name
 		return held("the policy %s in the cluster activates every definition that it brings; %s", policy, tame(policy))
 	}
-	return unreadInForce(s, c, force)
+	return c.unreadInForce(s, force)
 }
 
-// heldByFlood returns the policies of the commit that this guard holds.
-func (c Case) heldByFlood() policiesInForce {
+// heldPolicies returns the policies of the commit that this guard holds.
+func (c *flooding) heldPolicies() policiesInForce {
 	var all policiesInForce
 	for _, s := range c.Steps {
 		if s.ID == MRAP(s.ID.Name) && s.Action == Hold && s.Guard == guardFlood {
@@ -96,21 +110,21 @@ func (c Case) heldByFlood() policiesInForce {
 	return all
 }
 
-// floodOfDefinition rules on the CRD of a definition, or on its MRD, by how many others become active
+// ofDefinition rules on the CRD of a definition, or on its MRD, by how many others become active
 // because of the same policy, or in the same package.
-func floodOfDefinition(s Step, c Case, most int) Ruling {
-	counts := c.shared().openings(c)
+func (c *flooding) ofDefinition(s Step) Ruling {
+	counts := c.openings()
 	o, opens := counts.of[s.ID]
 	if !opens {
 		return allowed
 	}
 	for _, policy := range o.policies {
-		if n := counts.policies[policy]; n > most {
-			return held("wildcards of the policy %s would activate %d definitions at once, more than %d; name the definitions in full, or raise maxActivations", policy, n, most)
+		if n := counts.policies[policy]; n > c.most {
+			return held("wildcards of the policy %s would activate %d definitions at once, more than %d; name the definitions in full, or raise maxActivations", policy, n, c.most)
 		}
 	}
-	if n := counts.packages[o.directory]; o.directory != "" && n > most {
-		return held("%d definitions of the package in %s would become active at once, more than %d; name the definitions in full, or raise maxActivations", n, o.directory, most)
+	if n := counts.packages[o.directory]; o.directory != "" && n > c.most {
+		return held("%d definitions of the package in %s would become active at once, more than %d; name the definitions in full, or raise maxActivations", n, o.directory, c.most)
 	}
 	if o.unnamed != "" {
 		return held("the policy %s in the cluster would activate it, and no policy of the commit names it; %s", o.unnamed, tame(o.unnamed))
@@ -131,14 +145,14 @@ type openings struct {
 	policies, packages map[string]int
 }
 
-// openings returns what the steps of the plan open by writing CRDs and MRDs of definitions.
-func (c Case) openings() openings {
+// count returns what the steps of the plan open by writing CRDs and MRDs of definitions.
+func (c *flooding) count() openings {
 	all := openings{map[manifest.ID]opening{}, map[string]int{}, map[string]int{}}
 	definitions := make(map[string]render.Definition, len(c.Want.Definitions))
 	for _, d := range c.Want.Definitions {
 		definitions[d.Name] = d
 	}
-	force := c.shared().inForce(c)
+	force := c.policies()
 	for _, s := range c.Steps {
 		d, known := definitions[s.ID.Name]
 		if !s.Definition || !known || s.Action != Create && !(s.Action == Update && s.Activates) || c.isOpen(s.ID.Name) {
@@ -199,7 +213,7 @@ func tame(policy string) string {
 const anyDefinition = "any.definition.of.an.unknown.package.invalid"
 
 // brings returns the definitions of a package, and of what it depends on, and whether those are all.
-func (c Case) brings(id manifest.ID) (definitions []render.Definition, known bool) {
+func (c *flooding) brings(id manifest.ID) (definitions []render.Definition, known bool) {
 	copied := false
 	for _, of := range c.Want.Beside { // the image is what is installed, and not the copy
 		if of.Package.InstalledBy(id) {
@@ -221,7 +235,7 @@ func (c Case) brings(id manifest.ID) (definitions []render.Definition, known boo
 }
 
 // shippedBy returns the policies that Crossplane installs with a package, or with what that depends on.
-func (c Case) shippedBy(id manifest.ID) []catalogue.Policy {
+func (c *flooding) shippedBy(id manifest.ID) []catalogue.Policy {
 	from := map[string]bool{} // directories
 	for _, p := range c.Want.Packages {
 		from[p.Directory] = p.InstalledBy(id)
@@ -238,7 +252,7 @@ func (c Case) shippedBy(id manifest.ID) []catalogue.Policy {
 
 // newly returns the definitions, known from the commit or the cluster, that wildcards of policies
 // match, that are not open yet and that no policy of the commit names in full.
-func (c Case) newly(by policiesInForce) []string {
+func (c *flooding) newly(by policiesInForce) []string {
 	names := map[string]bool{}
 	consider := func(name string) {
 		if !c.isOpen(name) && !c.inFull(name) && len(by.opening(name)) > 0 {
@@ -256,7 +270,7 @@ func (c Case) newly(by policiesInForce) []string {
 
 // isOpen reports whether the CRD of a definition is there already: Crossplane made it, or this sync. An
 // entry without a UID is only an intent.
-func (c Case) isOpen(name string) bool {
+func (c *flooding) isOpen(name string) bool {
 	_, live := c.Seen.Objects[CRD(name)]
 	return live || c.Seen.Inventory.Entries[CRD(name)].UID != "" || c.Seen.Upstream.Definitions[name].Active
 }
@@ -267,49 +281,33 @@ func isNamed(d render.Definition) bool {
 }
 
 // inFull reports whether a policy of the commit names a definition in full.
-func (c Case) inFull(name string) bool { return c.shared().inFull(c)[name] }
-
-// shared is what a guard works out once for all steps on which it rules.
-type shared struct {
-	force  policiesInForce
-	counts *openings
-	full   map[string]bool
-}
-
-func (c Case) shared() *shared {
-	if c.memo != nil {
-		return c.memo
-	}
-	return &shared{}
-}
-
-// inForce returns Case.inForce. Guards rule on policies before definitions and packages, so what the
-// first of those asks for holds for all.
-func (m *shared) inForce(c Case) policiesInForce {
-	if m.force == nil {
-		m.force = append(policiesInForce{}, c.inForce()...)
-	}
-	return m.force
-}
-
-func (m *shared) openings(c Case) openings {
-	if m.counts == nil {
-		counts := c.openings()
-		m.counts = &counts
-	}
-	return *m.counts
-}
-
-func (m *shared) inFull(c Case) map[string]bool {
-	if m.full == nil {
-		m.full = map[string]bool{}
+func (c *flooding) inFull(name string) bool {
+	if c.full == nil {
+		c.full = map[string]bool{}
 		for _, p := range c.Want.Policies {
 			for _, pattern := range p.Patterns {
-				m.full[pattern.Glob] = m.full[pattern.Glob] || !p.Paused
+				c.full[pattern.Glob] = c.full[pattern.Glob] || !p.Paused
 			}
 		}
 	}
-	return m.full
+	return c.full[name]
+}
+
+// policies returns the policies in force once the writes of the plan are done.
+func (c *flooding) policies() policiesInForce {
+	if c.force == nil {
+		c.force = append(policiesInForce{}, c.inForce()...)
+	}
+	return c.force
+}
+
+// openings returns what the plan opens.
+func (c *flooding) openings() openings {
+	if c.counts == nil {
+		counts := c.count()
+		c.counts = &counts
+	}
+	return *c.counts
 }
 
 // leavingPolicies are the steps of those policies of the cluster that name a definition, and that the

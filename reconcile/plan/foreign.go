@@ -72,11 +72,9 @@ var crossplanes = map[string]string{
 	"pkg.crossplane.io/runtime":                      "Crossplane",
 }
 
-// Foreign says who else owns a live object. What cannot be taken from its owner comes first.
-func Foreign(o metav1.Object, s Sync) Claim { return foreign(o, s, "") }
-
-// foreign is Foreign for an object of which an inventory remembers the marks that Headgate sent.
-func foreign(o metav1.Object, s Sync, remembered string) Claim {
+// Foreign returns who else than a sync owns a live object. What cannot be taken from its owner comes first. A mark
+// that the inventory remembers as sent by Headgate is no claim.
+func Foreign(o metav1.Object, s Sync, remembered string) Claim {
 	if key, ok := o.GetLabels()[SyncLabel]; ok && key != s.Key() {
 		return Claim{By: fmt.Sprintf("the Headgate sync %s", key), Sync: key}
 	}

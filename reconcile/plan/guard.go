@@ -15,9 +15,21 @@ import (
 
 // A Guard objects to prunes, or to creates and updates. It rules on one step at a time.
 type Guard struct {
-	Name   string
-	Writes bool // it rules on creates and updates, and not on prunes
-	Rule   func(s Step, c Case) Ruling
+	Name       string
+	Writes     bool // it rules on creates and updates, and not on prunes
+	Approvable bool // it only asks whether something is meant: a person can let its steps pass
+	Rule       Rule
+}
+
+// A Rule begins a guard's part of a plan and returns what rules on one step after the other. Steps of the case
+// are as the guards before left them, and change with every ruling.
+type Rule func(c Case) func(s Step) Ruling
+
+// Each returns the rule of a guard that remembers nothing from one step to the next.
+func Each(rule func(s Step, c Case) Ruling) Rule {
+	return func(c Case) func(Step) Ruling {
+		return func(s Step) Ruling { return rule(s, c) }
+	}
 }
 
 func (g Guard) on(s Step) bool {
@@ -36,7 +48,6 @@ type Case struct {
 
 	first order
 	lost  []lostPackage
-	memo  *shared
 }
 
 // Live is the live object of the step.
@@ -52,7 +63,18 @@ type Ruling struct {
 	Answer Response
 	Reason string     // what a person reads, and can act on; of what is allowed, a note
 	Needs  []Question // the guard has to know these first; until then it holds, or notes that nobody knows
+	Clears Clearing   // of what is held
 }
+
+// Clearing is whether what holds a step may go away without a person.
+type Clearing int
+
+// The clearings.
+const (
+	Stays           Clearing = iota // a person has to act
+	ClearsWithOther                 // what was just deleted may take it along
+	ClearsSoon                      // Crossplane takes it away in a moment
+)
 
 // A Response is allow, retain or hold.
 type Response int
@@ -84,31 +106,31 @@ type Guarding struct {
 // Guards are those that every step passes, in the order in which they are named.
 func (g Guarding) Guards() []Guard {
 	return []Guard{
-		{Name: "owner", Writes: true, Rule: owner(g.OwnerIsSet)},
-		{Name: "inventory", Writes: true, Rule: notOurBooks},
-		{Name: guardLost, Writes: true, Rule: packageLost},
-		{Name: "paused", Writes: true, Rule: paused},
-		{Name: "asked", Writes: true, Rule: left},
-		{Name: "drift", Writes: true, Rule: onlyReported(g.ReportDrift)},
-		{Name: guardImpossible, Writes: true, Rule: impossible},
-		{Name: "schema", Writes: true, Rule: schemas},
-		{Name: "fight", Writes: true, Rule: fight},
-		{Name: guardFlood, Writes: true, Rule: flood(g.MaxActivations)}, // it counts what the others let pass
-		{Name: "owner", Rule: owner(g.OwnerIsSet)},
-		{Name: guardLost, Rule: packageLost},
-		{Name: guardOmitted, Rule: omitted},
-		{Name: "asked", Rule: asked},
-		{Name: "inventory", Rule: home},
-		{Name: "paused", Rule: paused},
-		{Name: guardFinal, Rule: final},
-		{Name: guardNotOurs, Rule: notOurs},
-		{Name: guardProtected, Rule: protected},
-		{Name: "external", Rule: external(g.PruneInstances)},
-		{Name: "in use", Rule: inUse},
-		{Name: guardInside, Rule: othersInside},
-		{Name: guardRebuilt, Rule: rebuilt},
-		{Name: "empty", Rule: empty},
-		{Name: "many", Rule: many(g.MaxPrunes)},
+		{Name: "owner", Writes: true, Rule: Each(owner(g.OwnerIsSet))},
+		{Name: "inventory", Writes: true, Rule: Each(notOurBooks)},
+		{Name: guardLost, Writes: true, Approvable: true, Rule: Each(packageLost)},
+		{Name: "paused", Writes: true, Rule: Each(paused)},
+		{Name: "asked", Writes: true, Rule: Each(left)},
+		{Name: "drift", Writes: true, Rule: Each(onlyReported(g.ReportDrift))},
+		{Name: guardImpossible, Writes: true, Rule: Each(impossible)},
+		{Name: "schema", Writes: true, Approvable: true, Rule: Each(schemas)},
+		{Name: "fight", Writes: true, Rule: Each(fight)},
+		{Name: guardFlood, Writes: true, Approvable: true, Rule: flood(g.MaxActivations)}, // it counts what the others let pass
+		{Name: "owner", Rule: Each(owner(g.OwnerIsSet))},
+		{Name: guardLost, Approvable: true, Rule: Each(packageLost)},
+		{Name: guardOmitted, Rule: Each(omitted)},
+		{Name: "asked", Rule: Each(asked)},
+		{Name: "inventory", Rule: Each(home)},
+		{Name: "paused", Rule: Each(paused)},
+		{Name: guardFinal, Rule: Each(final)},
+		{Name: guardNotOurs, Rule: Each(notOurs)},
+		{Name: guardProtected, Rule: Each(protected)},
+		{Name: "external", Approvable: true, Rule: Each(external(g.PruneInstances))},
+		{Name: "in use", Rule: Each(inUse)},
+		{Name: guardInside, Rule: Each(othersInside)},
+		{Name: guardRebuilt, Approvable: true, Rule: Each(rebuilt)},
+		{Name: "empty", Approvable: true, Rule: Each(empty)},
+		{Name: "many", Approvable: true, Rule: Each(many(g.MaxPrunes))},
 	}
 }
 
@@ -120,7 +142,7 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 	if seen.Looks {
 		return
 	}
-	approved := p.approve(seen)
+	approved := p.approve(seen, guards)
 	if len(approved) == 0 {
 		return
 	}
@@ -138,17 +160,18 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 // rule goes guard by guard, so that those who count see what the others let pass.
 func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool) {
 	for _, g := range guards {
-		passing, memo := 0, &shared{}
+		passing := 0
 		for _, s := range p.Steps {
 			if s.counts() && !approved[s.ID] {
 				passing++
 			}
 		}
+		rule := g.Rule(Case{Want: p.Want, Seen: seen, Passing: passing, Steps: p.Steps, first: p.first, lost: p.lost})
 		for i, s := range p.Steps {
-			if !g.on(s) || approved[s.ID] && approvable[g.Name] {
+			if !g.on(s) || approved[s.ID] && g.Approvable {
 				continue
 			}
-			r := g.Rule(s, Case{Want: p.Want, Seen: seen, Passing: passing, Steps: p.Steps, first: p.first, lost: p.lost, memo: memo})
+			r := rule(s)
 			if !seen.Offline || seen.Counts {
 				p.open = append(p.open, r.Needs...)
 			}
@@ -163,7 +186,7 @@ func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool
 			case Held: // whoever acts on it reads what else is wrong after that
 				s.Action, s.Would, s.Err = Hold, s.Action, nil
 			}
-			s.Guard, s.Reason = g.Name, r.Reason
+			s.Guard, s.Reason, s.Clears = g.Name, r.Reason, r.Clears
 			p.Steps[i] = s
 		}
 	}
@@ -195,14 +218,14 @@ var optOuts = []struct{ key, value string }{
 	{"argocd.argoproj.io/sync-options", "Prune=false"},
 }
 
-// lettingGo says whether a prune does no more than to take our finalizer from what somebody deleted.
-func (c Case) lettingGo(s Step) bool {
+// lettingGo reports whether a prune only takes our finalizer from an object that is being deleted.
+func lettingGo(s Step, c Case) bool {
 	return s.Unprotects && c.Live(s).GetDeletionTimestamp() != nil
 }
 
 // asked retains what someone asked us, on the object, never to prune.
 func asked(s Step, c Case) Ruling {
-	if reason, asked := kept(c.Seen.Inventory.Entries[s.ID].Policy, c.Live(s)); asked && !c.lettingGo(s) {
+	if reason, asked := kept(c.Seen.Inventory.Entries[s.ID].Policy, c.Live(s)); asked && !lettingGo(s, c) {
 		return Ruling{Answer: Retained, Reason: reason}
 	}
 	return allowed
@@ -337,13 +360,10 @@ func notOurs(s Step, c Case) Ruling {
 
 const guardProtected = "protected"
 
-// onlyLabelled is what holds a prune for as long as Crossplane has not taken its label off.
-const onlyLabelled = "it is labelled crossplane.io/in-use, and no Usage names it; Crossplane takes the label off in a moment; if it stays, take it off by hand"
-
 // protected holds what Crossplane's Usages protect: what one names, labelled already or not, and
 // what is labelled, whoever names it.
 func protected(s Step, c Case) Ruling {
-	if c.goesFirst(s.ID) {
+	if goesFirst(s.ID, c) {
 		return allowed
 	}
 	for _, o := range c.Want.Objects {
@@ -373,16 +393,16 @@ func protected(s Step, c Case) Ruling {
 	case a.Count > 0:
 		return held("the %s protects it; delete that first", a.Example)
 	case labelled:
-		return held(onlyLabelled)
+		r := held("it is labelled crossplane.io/in-use, and no Usage names it; Crossplane takes the label off in a moment; if it stays, take it off by hand")
+		r.Clears = ClearsSoon
+		return r
 	}
 	return allowed
 }
 
-// MayClear says whether what holds a step may go away without anybody's help, in a moment: what was
-// just deleted takes others along, and its label off what it protected.
-func (s Step) MayClear() bool {
-	return s.Guard == "in use" || s.Guard == guardInside || s.Guard == guardProtected && s.Reason == onlyLabelled
-}
+// MayClear reports whether what holds a step may go away without a person: an object that was just deleted takes
+// others along, and Crossplane takes its label off what a Usage protected.
+func (s Step) MayClear() bool { return s.Action == Hold && s.Clears != Stays }
 
 // inUse holds what live objects would go with, or would be broken without.
 func inUse(s Step, c Case) Ruling {
@@ -400,7 +420,9 @@ func inUse(s Step, c Case) Ruling {
 	case "Configuration": // its XRDs go, and its Compositions
 		format = "%s would be deleted, or broken, without it%s; delete them first"
 	}
-	return counted(Question{Ask: Dependents, Of: s.ID}, c, format, "live object", going...)
+	r := counted(Question{Ask: Dependents, Of: s.ID}, c, format, "live object", going...)
+	r.Clears = ClearsWithOther
+	return r
 }
 
 // users are the steps of those that would go with an object and that the commit does not want
@@ -456,6 +478,7 @@ func (p *Plan) keepHomes() {
 		}
 		s.Action, s.Would, s.Guard, s.Waits, s.after = Hold, Prune, guardInside, "", nil
 		s.Reason = fmt.Sprintf("%s in it stays, and would be deleted with it; see there why", p.Steps[stays].ID)
+		s.Clears = ClearsWithOther
 		p.Steps[i] = s
 	}
 }
@@ -469,10 +492,14 @@ func othersInside(s Step, c Case) Ruling {
 	}
 	for _, o := range c.Want.Objects {
 		if o.ID.Namespace == s.ID.Name {
-			return held("the commit still wants %s in it; declare the namespace again, or move that", o.ID)
+			r := held("the commit still wants %s in it; declare the namespace again, or move that", o.ID)
+			r.Clears = ClearsWithOther
+			return r
 		}
 	}
-	return counted(Question{Ask: Inside, Of: s.ID}, c, "%s in it would be deleted with it%s; move or delete them first", "foreign object")
+	r := counted(Question{Ask: Inside, Of: s.ID}, c, "%s in it would be deleted with it%s; move or delete them first", "foreign object")
+	r.Clears = ClearsWithOther
+	return r
 }
 
 // counted rules by a count, and holds what could not be counted. The example is none of those that
@@ -522,16 +549,16 @@ func empty(_ Step, c Case) Ruling {
 	if c.Seen.Ends != NoEnding {
 		return allowed
 	}
-	declares := c.declares(func(render.Definition) bool { return true })
-	if len(c.Want.Objects) == 0 && !declares {
+	some := declares(c, func(render.Definition) bool { return true })
+	if len(c.Want.Objects) == 0 && !some {
 		return held("the commit wants nothing at all; is the path right?")
 	}
 	wantsCRD := slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID.IsCRD() })
-	if !declares && !wantsCRD && c.owns(manifest.ID.IsCRD) {
+	if !some && !wantsCRD && owns(c, manifest.ID.IsCRD) {
 		return held("the commit declares no definition at all, and this sync owns CRDs; is the path right?")
 	}
 	// Crossplane installs those of a package in a registry, so they are none of the ones that we own.
-	if !c.declares(func(d render.Definition) bool { return !d.Package.Pulled() }) && c.owns(manifest.ID.IsMRD) {
+	if !declares(c, func(d render.Definition) bool { return !d.Package.Pulled() }) && owns(c, manifest.ID.IsMRD) {
 		return held("the commit declares no definition of its own, and this sync owns ManagedResourceDefinitions; is the path right?")
 	}
 	return allowed
@@ -539,12 +566,12 @@ func empty(_ Step, c Case) Ruling {
 
 // declares reports whether the commit declares a definition that is like that. Those that only the
 // cluster has are not the commit's.
-func (c Case) declares(like func(render.Definition) bool) bool {
+func declares(c Case, like func(render.Definition) bool) bool {
 	return slices.ContainsFunc(c.Want.Definitions, func(d render.Definition) bool { return (!c.Want.Live || d.Document != nil) && like(d) })
 }
 
 // owns reports whether the inventory holds an object that is like that.
-func (c Case) owns(like func(manifest.ID) bool) bool {
+func owns(c Case, like func(manifest.ID) bool) bool {
 	for id := range c.Seen.Inventory.Entries {
 		if like(id) {
 			return true

@@ -130,7 +130,7 @@ func TestManyWithoutApproved(t *testing.T) {
 	for _, s := range p.Steps[3:] {
 		approved[s.ID] = true
 	}
-	p.rule(more, []Guard{{Name: "many", Rule: many(3)}}, approved)
+	p.rule(more, []Guard{{Name: "many", Rule: Each(many(3))}}, approved)
 	if n := p.Count(Prune); n != len(p.Steps) {
 		t.Errorf("three beside those that were approved go: %d of %d prunes", n, len(p.Steps))
 	}

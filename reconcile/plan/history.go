@@ -9,7 +9,7 @@ type Past struct {
 	When     metav1.Time     `json:"when"` // it ended
 	Took     metav1.Duration `json:"took"`
 	Revision string          `json:"revision,omitempty"`
-	Ends     Ending          `json:"ends,omitempty"` // of a destroy
+	Ends     string          `json:"ends,omitempty"` // how the sync ends, of a destroy
 
 	Activation string `json:"activation"` // the states of the verdict
 	Drift      string `json:"drift"`

@@ -23,10 +23,13 @@ func (i Ignore) selects(id manifest.ID) bool {
 	return fits(i.Group, id.Group) && fits(i.Kind, id.Kind) && fits(i.Namespace, id.Namespace) && fits(i.Name, id.Name)
 }
 
-// ignored are the paths of an object that the rules of the sync name.
-func (t Terms) ignored(id manifest.ID) []Pointer {
+// Ignores are the rules of a sync.
+type Ignores []Ignore
+
+// ignored returns the paths of an object that the rules name.
+func (rules Ignores) ignored(id manifest.ID) []Pointer {
 	var paths []Pointer
-	for _, rule := range t.Ignore {
+	for _, rule := range rules {
 		if rule.selects(id) {
 			paths = append(paths, rule.Paths...)
 		}
@@ -36,8 +39,8 @@ func (t Terms) ignored(id manifest.ID) []Pointer {
 
 // suffix is what the rules add to the digest of an object: under others it is to be looked
 // at again.
-func (t Terms) suffix(id manifest.ID) string {
-	paths := t.ignored(id)
+func (rules Ignores) suffix(id manifest.ID) string {
+	paths := rules.ignored(id)
 	if len(paths) == 0 {
 		return ""
 	}
@@ -60,8 +63,8 @@ const suffixMark = "+" // no character of a digest
 //     around it.
 //
 // There is one way where nothing of the object is ignored.
-func (t Terms) Withhold(sent, live *unstructured.Unstructured, by Sync) []*unstructured.Unstructured {
-	at := t.places(sent)
+func (rules Ignores) Withhold(sent, live *unstructured.Unstructured, by Sync) []*unstructured.Unstructured {
+	at := rules.places(sent)
 	if len(at) == 0 {
 		return []*unstructured.Unstructured{sent}
 	}
@@ -72,16 +75,16 @@ func (t Terms) Withhold(sent, live *unstructured.Unstructured, by Sync) []*unstr
 		fill(whole.Object, p, nil, value, exists)
 		fill(ours.Object, p, wanted, value, exists)
 	}
-	ways := []*unstructured.Unstructured{t.unignored(sent, live), ours, whole}
+	ways := []*unstructured.Unstructured{rules.unignored(sent, live), ours, whole}
 	for _, u := range ways {
-		by.mark(u) // whatever is ignored
+		by.Own(u) // whatever is ignored
 	}
 	return ways
 }
 
 // unignored is an object without the fields that its rules ignore.
-func (t Terms) unignored(sent, live *unstructured.Unstructured) *unstructured.Unstructured {
-	at := t.places(sent)
+func (rules Ignores) unignored(sent, live *unstructured.Unstructured) *unstructured.Unstructured {
+	at := rules.places(sent)
 	if len(at) == 0 {
 		return sent
 	}
@@ -97,8 +100,8 @@ func (t Terms) unignored(sent, live *unstructured.Unstructured) *unstructured.Un
 
 // Leaves says whether the ignored fields of a live object are as they were after an object
 // was sent.
-func (t Terms) Leaves(sent, live, after *unstructured.Unstructured) bool {
-	for _, p := range t.places(sent) {
+func (rules Ignores) Leaves(sent, live, after *unstructured.Unstructured) bool {
+	for _, p := range rules.places(sent) {
 		was, _ := p.across(sent.Object, live.Object)
 		is, _ := p.across(sent.Object, after.Object)
 		if !reflect.DeepEqual(was, is) {
@@ -109,9 +112,9 @@ func (t Terms) Leaves(sent, live, after *unstructured.Unstructured) bool {
 }
 
 // places are where an object has something that its rules ignore.
-func (t Terms) places(sent *unstructured.Unstructured) []Pointer {
+func (rules Ignores) places(sent *unstructured.Unstructured) []Pointer {
 	var at []Pointer
-	for _, p := range t.ignored(manifest.IDOf(sent)) {
+	for _, p := range rules.ignored(manifest.IDOf(sent)) {
 		at = append(at, p.in(sent.Object)...)
 	}
 	return at

@@ -72,14 +72,14 @@ func TestWithhold(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			terms := Terms{Ignore: []Ignore{{Paths: []Pointer{PointerOf(tc.path)}}}}
+			terms := Ignores{{Paths: []Pointer{PointerOf(tc.path)}}}
 			sent, live := thingOf(t, tc.sent), thingOf(t, tc.live)
 			ways := terms.Withhold(sent, live, sync)
 			var want []*unstructured.Unstructured
 			for _, text := range tc.want {
 				u := thingOf(t, text)
 				if len(tc.want) > 1 {
-					sync.mark(u)
+					sync.Own(u)
 				}
 				want = append(want, u)
 			}
@@ -165,7 +165,7 @@ func TestInjectedCA(t *testing.T) {
 			"metadata": map[string]any{"name": "a", "annotations": map[string]any{key: "x"}},
 			"webhooks": []any{webhook("Cg=="), webhook("Cg==")},
 		}}
-		sent, err := sync.Sent(wanted(t, u))
+		sent, err := Sent(sync, wanted(t, u))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,7 +37,7 @@ func impossible(s Step, c Case) Ruling {
 	if err != nil {
 		return allowed // Err holds the reason
 	}
-	have, needs, _ := c.storedVersions(s, after)
+	have, needs, _ := storedVersions(s, c, after)
 	if len(needs) > 0 {
 		return Ruling{Needs: needs} // until they are answered guard schema holds it, which may be approved
 	}

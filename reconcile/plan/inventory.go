@@ -227,8 +227,8 @@ func (p Plan) Settled(have Inventory, done []Outcome) Inventory {
 		case o.Err != nil:
 			e.Actuation, e.Reconcile = "Failed", "Unknown"
 		default:
-			applied := succeeded(o.UID, o.Digest, o.Mark)
-			applied.Policy, applied.Path, applied.Foreign, applied.unknown = e.Policy, e.Path, o.Foreign, e.unknown
+			applied := succeeded(o.UID, o.Digest, o.Mark).Following(e)
+			applied.Policy, applied.Foreign = e.Policy, o.Foreign
 			e = applied
 			if o.NotReady != "" {
 				e.Reconcile = reconcileTimeout
@@ -249,6 +249,12 @@ const (
 	reconcileTimeout = "Timeout"
 	reconcilePending = "Pending"
 )
+
+// Following returns the entry with what an earlier one of the same object holds beside what was applied.
+func (e Entry) Following(before Entry) Entry {
+	e.Path, e.unknown = before.Path, before.unknown
+	return e
+}
 
 // Unready says whether an object may not be ready, though it is as we left it.
 func (e Entry) Unready() bool {

@@ -179,7 +179,7 @@ func (n neighbourhood) applier(s Step, live *metav1.PartialObjectMetadata) strin
 // claimed names the tool that applies an object, by its mark or its field manager. It is
 // not Crossplane: nobody commits what that makes.
 func claimed(live metav1.Object) string {
-	claim := Foreign(live, Sync{})
+	claim := Foreign(live, Sync{}, "")
 	if claim.Final {
 		return ""
 	}

@@ -66,6 +66,11 @@ type Trial struct {
 	Missing bool // something is not there, and nobody knows since when
 }
 
+// TrialOf returns the trial that a comparison stands for, where nobody asks the API server.
+func TrialOf(c Comparison) Trial {
+	return Trial{Live: c.Live, After: c.After, TakenBy: c.TakenBy, Stale: c.Stale, Missing: c.Missing}
+}
+
 // A Taken is one field manager, and the fields that it holds.
 type Taken struct {
 	Manager string
@@ -97,7 +102,7 @@ func (o Observed) Doubtful(asked []Asked, creates bool) []Asked {
 }
 
 // digest is that of what is applied for an object.
-func (o Observed) digest(of render.Object) string { return o.plainDigest(of) + o.Terms.suffix(of.ID) }
+func (o Observed) digest(of render.Object) string { return o.plainDigest(of) + o.Terms.Ignore.suffix(of.ID) }
 
 // plainDigest is the same, whatever is ignored of the object.
 func (o Observed) plainDigest(of render.Object) string {
@@ -118,7 +123,7 @@ func (o Observed) AsBefore(of render.Object) bool {
 
 // activatesPart says whether a definition is to be made active that must not be sent whole.
 func (o Observed) activatesPart(a Asked) bool {
-	return a.Activates && !o.Upstream.Definitions[a.ID.Name].Active && len(o.Terms.ignored(a.ID)) > 0
+	return a.Activates && !o.Upstream.Definitions[a.ID.Name].Active && len(o.Terms.Ignore.ignored(a.ID)) > 0
 }
 
 // A Kind is one that the API server serves.

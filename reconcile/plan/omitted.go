@@ -19,7 +19,7 @@ const guardOmitted = "omitted"
 
 // omitted retains what came from something that the commit still contains, and that is skipped.
 func omitted(s Step, c Case) Ruling {
-	if c.Seen.Ends != NoEnding || s.Deleting || c.lettingGo(s) {
+	if c.Seen.Ends != NoEnding || s.Deleting || lettingGo(s, c) {
 		return allowed
 	}
 	if r := replacedInVain(s, c); r.Answer != Allowed || s.TakesBack {

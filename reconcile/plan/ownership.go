@@ -102,7 +102,7 @@ func WroteMarks(live metav1.Object, manager string) bool {
 // claim returns who else owns a live object. A mark that the inventory remembers as sent by Headgate
 // is no claim.
 func (o Observed) claim(id manifest.ID, live metav1.Object) Claim {
-	return foreign(live, o.Inventory.Sync, o.Inventory.Entries[id].Foreign)
+	return Foreign(live, o.Inventory.Sync, o.Inventory.Entries[id].Foreign)
 }
 
 // SentMarks returns the marks of other tools that our field manager applied to a live object, and the

@@ -338,7 +338,7 @@ func (p Pass) resumed(now Plan, patient bool) Plan {
 		if outlived[s.ID] {
 			return s.writes() && s.Err == nil
 		}
-		return waited[s.ID] && !(patient && (errors.Is(s.Err, ErrUnserved) || s.Guard == guardProtected && s.MayClear()))
+		return waited[s.ID] && !(patient && (errors.Is(s.Err, ErrUnserved) || s.Action == Hold && s.Clears == ClearsSoon))
 	})
 }
 

@@ -85,7 +85,7 @@ func TestNext(t *testing.T) {
 	prune := Step{ID: obj("a"), Action: Prune, UID: "u"}
 	other := Step{ID: obj("b"), Action: Prune, UID: "u"}
 	held := Step{ID: obj("a"), Action: Hold, Would: Prune, Guard: "many"}
-	clears := Step{ID: obj("a"), Action: Hold, Would: Prune, Guard: "in use"}
+	clears := Step{ID: obj("a"), Action: Hold, Would: Prune, Guard: "in use", Clears: ClearsWithOther}
 	deleting := Step{ID: obj("a"), Action: Prune, UID: "u", Deleting: true}
 	gains := Step{ID: CRD("things.example.org"), Action: Update}
 	accepted := Step{ID: manifest.ID{Group: "example.org", Kind: "Thing", Name: "t"}, Action: Update}

@@ -299,7 +299,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		if trial.Sent != nil {
 			return trial.Sent.DeepCopy(), nil
 		}
-		return of.Sent(a.Object)
+		return Sent(of, a.Object)
 	}
 	s.vendored = seen.Offline && a.Package != "" && kinds.want.Owner == render.OwnerCrossplane
 	s.whole = trial.Whole
@@ -391,8 +391,8 @@ func (s *Step) choose(a Asked, seen Observed) {
 		s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
 	case trial.Err == nil && trial.After == nil:
 		s.Action, s.Unready = Keep, entry.Unready() || live.GetDeletionTimestamp() != nil
-		now := applied(live, s.Digest)
-		now.Policy, now.Path, now.unknown = a.Policy, entry.Path, entry.unknown
+		now := applied(live, s.Digest).Following(entry)
+		now.Policy = a.Policy
 		if now.UID != entry.UID || now.Digest != entry.Digest || now.Mark != entry.Mark || now.Policy != entry.Policy ||
 			now.Foreign != entry.Foreign || entry.Rebuilt {
 			s.Renew = now

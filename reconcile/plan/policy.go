@@ -52,21 +52,21 @@ func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 	switch {
 	case seen.Offline && !tried && seen.Objects[a.ID] != nil:
 	case seen.Offline:
-		s.Guard, s.Reason = guardObserved, a.Policy.reason()
+		s.Guard, s.Reason = guardObserved, onlyObserves(a.Policy)
 	case trial.After != nil || trial.Err != nil:
 		s.Would, s.Cause, s.Guard = Update, Drift, guardObserved
 		s.Live, s.After, s.Takes = trial.Live, trial.After, trial.TakenBy
-		s.Reason = "it is not what the commit says; " + a.Policy.reason()
+		s.Reason = "it is not what the commit says; " + onlyObserves(a.Policy)
 		if trial.Err != nil {
 			s.Reason = trial.Err.Error()
 		}
 		if entry.UID != live.GetUID() || entry.Policy != a.Policy {
 			s.Renew = Entry{UID: live.GetUID(), Policy: a.Policy, Proof: seen.proof(a.Policy, live), Strategy: "Apply", Actuation: "Skipped", Reconcile: "Unknown"}
-			s.Renew.Path, s.Renew.unknown = entry.Path, entry.unknown
+			s.Renew = s.Renew.Following(entry)
 		}
 	case tried:
 		now := Entry{UID: live.GetUID(), Digest: s.Digest, Mark: Mark(live), Policy: a.Policy, Proof: seen.proof(a.Policy, live), Strategy: "Apply", Actuation: "Skipped", Reconcile: "Succeeded"}
-		now.Path, now.unknown = entry.Path, entry.unknown
+		now = now.Following(entry)
 		if now != entry {
 			s.Renew = now
 		}
@@ -74,7 +74,7 @@ func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 	return s
 }
 
-func (p Policy) reason() string {
+func onlyObserves(p Policy) string {
 	return fmt.Sprintf("its management policy %s only looks at it", p)
 }
 

@@ -179,7 +179,7 @@ func (o Observed) liveDependencies(id manifest.ID, live metav1.Object) []manifes
 
 // goesFirst says whether a Usage of ours protects an object that goes before that: then the
 // prune waits, and nobody has to act.
-func (c Case) goesFirst(id manifest.ID) bool {
+func goesFirst(id manifest.ID, c Case) bool {
 	for usage := range c.Seen.Inventory.Entries {
 		live, exists := c.Seen.Objects[usage]
 		if exists && isUsage(groupKind(usage)) && Ours(live, c.Seen.Inventory.Sync) && c.Seen.Inventory.Holds(usage, live) && slices.Contains(c.Seen.liveDependencies(usage, live), id) &&

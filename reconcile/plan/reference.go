@@ -329,7 +329,7 @@ func get(content any, at []any) any {
 	for _, step := range at {
 		switch key := step.(type) {
 		case string:
-			content = asMap(content)[key]
+			content = mapping(content)[key]
 		case int:
 			list, _ := content.([]any)
 			if key >= len(list) {
@@ -339,6 +339,11 @@ func get(content any, at []any) any {
 		}
 	}
 	return content
+}
+
+func mapping(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
 }
 
 // put puts a value to a place that is there, or in the place of a token in what is there.
@@ -358,7 +363,7 @@ func put(content map[string]any, at []any, value any, token string) error {
 	parent := get(content, at[:last])
 	switch key := at[last].(type) {
 	case string:
-		asMap(parent)[key] = value
+		mapping(parent)[key] = value
 	case int:
 		if list, ok := parent.([]any); ok {
 			list[key] = value
@@ -438,13 +443,14 @@ func copiedSecrets(sent *unstructured.Unstructured) []string {
 
 // hidden is what must be read nowhere of what came from Secrets.
 type hidden struct {
+	secret bool     // the object is a Secret
 	paths  []string // as of a Change; what is below them, too
 	values []string // in every form in which they may be quoted
 }
 
 // at says whether a change at a path would show something hidden.
 func (h hidden) at(path string) bool {
-	return slices.ContainsFunc(h.paths, func(p string) bool { return isBelow(path, p) || isBelow(p, path) })
+	return h.secret && !mayShow(path) || slices.ContainsFunc(h.paths, func(p string) bool { return isBelow(path, p) || isBelow(p, path) })
 }
 
 func isBelow(path, of string) bool {

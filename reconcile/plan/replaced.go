@@ -37,6 +37,11 @@ func replacement(live, after *unstructured.Unstructured, difference schema.Diffe
 	return Replacement{ID: manifest.IDOf(live), Live: withoutSchemas(live), After: withoutSchemas(after), Difference: difference}, true
 }
 
+// Step returns the update that the replacement is, for guards.
+func (r Replacement) Step() Step {
+	return Step{Action: Update, ID: r.ID, Live: r.Live, After: r.After, lean: true, whole: r.Whole, schema: func() schema.Difference { return r.Difference }}
+}
+
 // withoutSchemas is a definition without what is most of it.
 func withoutSchemas(u *unstructured.Unstructured) *unstructured.Unstructured {
 	spec, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec")
@@ -105,8 +110,7 @@ func replaced(s Step, c Case, rule func(Step, Case) Ruling) Ruling {
 	var all Ruling
 	more := 0
 	for _, r := range c.Seen.Replaced[s.ID] {
-		one := Step{Action: Update, ID: r.ID, Live: r.Live, After: r.After, lean: true, whole: r.Whole, schema: func() schema.Difference { return r.Difference }}
-		said := rule(one, c)
+		said := rule(r.Step(), c)
 		all.Needs = append(all.Needs, said.Needs...)
 		switch {
 		case said.Reason == "", all.Answer == Held && said.Answer != Held:

@@ -74,7 +74,7 @@ func broken(s Step, c Case) Ruling {
 	}
 	// What breaks below status breaks nobody: controllers write it again.
 	breaking := slices.DeleteFunc(s.Schema().Breaking(), schema.Change.InStatus)
-	if len(breaking) == 0 || s.ID.IsMRD() && !s.serves(c) {
+	if len(breaking) == 0 || s.ID.IsMRD() && !isMade(s, c) {
 		return allowed
 	}
 	q := Question{Ask: Dependents, Of: CRD(s.ID.Name)}
@@ -92,7 +92,7 @@ func broken(s Step, c Case) Ruling {
 	case a.Unknown != "":
 		return held("its schema breaks: %s; custom resources cannot be counted (%s), so it counts as in use", someOf(breaking), a.Unknown)
 	case a.Count > 0:
-		return s.fits(c, breaking, a, fmt.Sprintf("its schema breaks: %s; %s%s: change them first, or approve this%s",
+		return fits(s, c, breaking, a, fmt.Sprintf("its schema breaks: %s; %s%s: change them first, or approve this%s",
 			someOf(breaking), exist(a.Count, "custom resource"), example(a), beforehand(breaking)))
 	}
 	return allowed
@@ -109,8 +109,8 @@ func neverServed(live *unstructured.Unstructured) bool {
 	})
 }
 
-// serves says whether a CRD is made, or was, of an MRD.
-func (s Step) serves(c Case) bool {
+// isMade reports whether Crossplane makes a CRD of an MRD, or has made one.
+func isMade(s Step, c Case) bool {
 	return len(s.Because) > 0 || c.Seen.Upstream.Definitions[s.ID.Name].Active
 }
 

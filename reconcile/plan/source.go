@@ -75,9 +75,10 @@ func (p Plan) recorded(was SourceRecord) SourceRecord {
 	if p.Ends != NoEnding || from.Repository == "" {
 		return was
 	}
-	next := SourceRecord{Repository: from.Repository, Path: from.Path, Commit: from.Commit, unknown: was.unknown}
-	if next.Commit == "" && was.Repository == next.Repository {
-		next.Commit = was.Commit
+	next := was
+	next.Repository, next.Path = from.Repository, from.Path
+	if from.Commit != "" || was.Repository != from.Repository {
+		next.Commit = from.Commit
 	}
 	return next
 }

@@ -39,8 +39,9 @@ type Step struct {
 	Action Action
 	Would  Action // of a hold, or of drift that is only reported: the action that is not taken
 	Cause  Cause
-	Guard  string // the guard that retains or holds; "" where none does
-	Reason string // what it answered, for people
+	Guard  string   // the guard that retains or holds; "" where none does
+	Reason string   // what it answered, for people
+	Clears Clearing // of a hold: whether it may go away without a person
 
 	Approved  bool // a person let it pass a guard that held it
 	TakesBack bool // it is on the way of a definition that is taken back

@@ -19,7 +19,7 @@ type storing struct {
 // of a CRD that is not at hand, and only where the update may leave objects that nobody can read: where it
 // declares fewer versions, or drops a conversion webhook. Without the answers, needs names the questions;
 // unknown is why one cannot be answered.
-func (c Case) storedVersions(s Step, after *unstructured.Unstructured) (have []storing, needs []Question, unknown string) {
+func storedVersions(s Step, c Case, after *unstructured.Unstructured) (have []storing, needs []Question, unknown string) {
 	if s.ID.IsCRD() && !c.Seen.Offline {
 		versions, _, _ := unstructured.NestedStringSlice(s.Live.Object, "status", "storedVersions")
 		return []storing{{s.ID.Name, versions}}, nil, ""
@@ -60,7 +60,7 @@ func stored(s Step, c Case) Ruling {
 		return allowed // which Err says
 	}
 	drops := dropsWebhook(s.Live, after)
-	have, needs, unknown := c.storedVersions(s, after)
+	have, needs, unknown := storedVersions(s, c, after)
 	switch {
 	case len(needs) > 0 && c.Seen.Offline && drops:
 		return Ruling{Reason: "its conversion webhook is dropped; whether objects are stored in another version is not known without a cluster", Needs: needs}

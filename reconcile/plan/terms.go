@@ -13,7 +13,7 @@ import (
 type Terms struct {
 	Adoption Adoption
 	Take     bool // fields that another manager applies are taken from it
-	Ignore   []Ignore
+	Ignore   Ignores
 	TakeBack bool // definitions that nothing names and nobody uses are taken back
 
 	TakeOver string // the source from which the inventory is taken over, or TakeAny; "" is none

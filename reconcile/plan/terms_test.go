@@ -139,7 +139,7 @@ func TestForeign(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Foreign(unmarked(tc.edit), sync)); diff != "" {
+			if diff := cmp.Diff(tc.want, Foreign(unmarked(tc.edit), sync, "")); diff != "" {
 				t.Errorf("%s\nForeign(...) (-want +got):\n%s", tc.reason, diff)
 			}
 		})

@@ -18,15 +18,15 @@ import (
 // A package that cannot be read declares an unknown number of definitions, and not none. Once Crossplane
 // has installed it, the cluster has them all.
 
-// floodOfUnread holds a policy with a wildcard that may activate definitions of a package that Headgate
+// ofUnread holds a policy with a wildcard that may activate definitions of a package that Headgate
 // could not read and that is not installed yet. A wildcard that stays in force changes nothing.
-func floodOfUnread(after LivePolicy, c Case) Ruling {
+func (c *flooding) ofUnread(after LivePolicy) Ruling {
 	globs := after.wildcards()
 	if len(globs) == 0 {
 		return allowed
 	}
 	for _, s := range c.Steps {
-		if !c.installs(s) || c.isInstalled(s) {
+		if !installs(s) || c.isInstalled(s) {
 			continue
 		}
 		why := c.whyUnread(s.ID)
@@ -34,7 +34,7 @@ func floodOfUnread(after LivePolicy, c Case) Ruling {
 			continue
 		}
 		stay := c.staying(c.inForce())
-		if i := slices.IndexFunc(globs, func(glob string) bool { return !stay.have(glob) }); i >= 0 {
+		if i := slices.IndexFunc(globs, func(glob string) bool { return !have(stay, glob) }); i >= 0 {
 			return held("%s, so Headgate cannot count the definitions of it that %q would activate; let Headgate read the package, name the definitions in full, or wait until it is installed", why, globs[i])
 		}
 		return allowed
@@ -44,8 +44,8 @@ func floodOfUnread(after LivePolicy, c Case) Ruling {
 
 // unreadInForce holds a package that Headgate could not read while a wildcard of a live policy may
 // activate definitions of it. Of a new version of what is installed, that is a wildcard for everything.
-func unreadInForce(s Step, c Case, force policiesInForce) Ruling {
-	if !c.installs(s) || c.isInstalled(s) {
+func (c *flooding) unreadInForce(s Step, force policiesInForce) Ruling {
+	if !installs(s) || c.isInstalled(s) {
 		return allowed
 	}
 	why := c.whyUnread(s.ID)
@@ -63,7 +63,7 @@ func unreadInForce(s Step, c Case, force policiesInForce) Ruling {
 }
 
 // staying returns the wildcards of policies in force that live policies have already.
-func (c Case) staying(force policiesInForce) policiesInForce {
+func (c *flooding) staying(force policiesInForce) policiesInForce {
 	var all policiesInForce
 	for _, p := range force {
 		live := c.Seen.Upstream.Policies[p.Name].wildcards()
@@ -76,7 +76,7 @@ func (c Case) staying(force policiesInForce) policiesInForce {
 }
 
 // have reports whether one of the policies has a wildcard, or one that matches everything.
-func (all policiesInForce) have(glob string) bool {
+func have(all policiesInForce, glob string) bool {
 	return slices.ContainsFunc(all, func(p policyInForce) bool { return slices.Contains(p.Patterns, glob) || p.matches(anyDefinition) })
 }
 
@@ -92,7 +92,7 @@ func (p LivePolicy) wildcards() []string {
 }
 
 // installs reports whether a step leaves a package in the cluster that may bring definitions.
-func (c Case) installs(s Step) bool {
+func installs(s Step) bool {
 	if !IsPackage(s.ID) || s.ID.Kind == "Function" || s.Action == Prune || s.Would == Prune {
 		return false
 	}
@@ -101,7 +101,7 @@ func (c Case) installs(s Step) bool {
 
 // isInstalled reports whether the cluster has all definitions of the package of a step. A comparison of
 // two commits takes that for granted if the package stays as it is.
-func (c Case) isInstalled(s Step) bool {
+func (c *flooding) isInstalled(s Step) bool {
 	p := c.Seen.Upstream.Packages[s.ID]
 	switch {
 	case s.Action == Create || s.Would == Create:
@@ -124,7 +124,7 @@ func packageImage(u *unstructured.Unstructured) string {
 }
 
 // whyUnread returns why it is not known what a package holds; "" if it is known.
-func (c Case) whyUnread(id manifest.ID) string {
+func (c *flooding) whyUnread(id manifest.ID) string {
 	if _, known := c.brings(id); known {
 		return ""
 	}

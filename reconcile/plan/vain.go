@@ -17,7 +17,7 @@ func (s Step) isUnserved() bool { return s.Origin.Path != "" && errors.Is(s.Err,
 
 // isRefused reports whether the object is to be there and cannot be applied, for a reason that has
 // nothing to do with what is there already.
-func (s Step) isRefused(have Inventory) bool {
+func isRefused(s Step, have Inventory) bool {
 	switch {
 	case s.Origin.Path == "":
 		return false
@@ -66,7 +66,7 @@ func (p Plan) InVain(s Step, done []Outcome) error {
 func replacedInVain(s Step, c Case) Ruling {
 	path := c.Seen.pathOf(s.ID)
 	for _, o := range c.Steps {
-		if o.ID == s.ID || !o.isRefused(c.Seen.Inventory) {
+		if o.ID == s.ID || !isRefused(o, c.Seen.Inventory) {
 			continue
 		}
 		switch {

@@ -42,7 +42,7 @@ func TestInstalledBesideACopy(t *testing.T) {
 	if definitions, _, digest := Installs(want, other); len(definitions) > 0 || digest != "" {
 		t.Errorf("another provider installs %v", names(definitions))
 	}
-	counted, known := Case{Want: want}.brings(by)
+	counted, known := (&flooding{Case: Case{Want: want}}).brings(by)
 	if diff := cmp.Diff([]string{image.Directory + " boats.sea.example.org", image.Directory + " sails.sea.example.org", dependency.Directory + " kites.air.example.org"}, names(counted)); diff != "" || !known {
 		t.Errorf("counted are (-want +got):\n%s", diff)
 	}
