@@ -27,7 +27,7 @@ type digestKey struct {
 // keyFor reads the key where a Secret is wanted, or what needs proof is wanted or recorded. It
 // writes nothing.
 func (c *Cluster) keyFor(ctx context.Context, asked []plan.Asked, have plan.Inventory) ([]byte, error) {
-	needed := slices.ContainsFunc(asked, func(a plan.Asked) bool { return plan.IsSecret(a.ID) || a.Secret || a.Policy.NeedsProof() })
+	needed := slices.ContainsFunc(asked, func(a plan.Asked) bool { return a.ID.IsSecret() || a.Secret || a.Policy.NeedsProof() })
 	for _, e := range have.Entries {
 		needed = needed || e.Policy.NeedsProof()
 	}

@@ -28,9 +28,9 @@ func owning(t *testing.T, names ...string) Observed {
 	return seen
 }
 
-func computed(t *testing.T, want render.Desired, seen Observed) Plan {
+func computed(t *testing.T, want render.Desired, seen Observed, guards ...Guard) Plan {
 	t.Helper()
-	p, err := Compute(want, seen, Guarding{}.Guards()...)
+	p, err := Compute(want, seen, guards...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestApprove(t *testing.T) {
 	five := []string{"a", "b", "c", "d", "e"}
 	keep := render.Desired{Revision: "1", Objects: []render.Object{wanted(t, configMap("keep"))}}
 	cluster := func() Observed { return owning(t, append(five, "keep")...) }
-	asks := computed(t, keep, cluster()).Approval
+	asks := computed(t, keep, cluster(), Guarding{}.Guards()...).Approval
 	if asks == nil || asks.Steps != 5 || !slices.Equal(asks.Guards, []string{"many"}) {
 		t.Fatalf("five prunes of six objects are held, and can be approved: %+v", asks)
 	}
@@ -77,7 +77,7 @@ func TestApprove(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seen := owning(t, slices.Concat(five, []string{"keep"}, tc.more)...)
 			seen.Approvals, seen.Inventory.Grants = Approvals{OnSync: tc.given}, tc.grants
-			p := computed(t, tc.want, seen)
+			p := computed(t, tc.want, seen, Guarding{}.Guards()...)
 			if got := p.Count(Prune); got != tc.prunes {
 				t.Errorf("%s\n%d prunes, want %d", tc.reason, got, tc.prunes)
 			}
@@ -97,7 +97,7 @@ func TestApprove(t *testing.T) {
 
 func TestApprovalDigest(t *testing.T) {
 	many := func(seen Observed, revision string) string {
-		return computed(t, render.Desired{Revision: revision, Objects: []render.Object{wanted(t, configMap("keep"))}}, seen).Approval.Digest
+		return computed(t, render.Desired{Revision: revision, Objects: []render.Object{wanted(t, configMap("keep"))}}, seen, Guarding{}.Guards()...).Approval.Digest
 	}
 	names := []string{"a", "b", "c", "d", "keep"}
 	one := many(owning(t, names...), "1")
@@ -121,7 +121,7 @@ func TestApprovalDigest(t *testing.T) {
 	}
 	keep := configMap("keep")
 	keep.SetNamespace("")
-	if offline := computed(t, render.Desired{Objects: []render.Object{wanted(t, keep)}}, baseline).Approval; offline == nil || offline.Digest != one {
+	if offline := computed(t, render.Desired{Objects: []render.Object{wanted(t, keep)}}, baseline, Guarding{}.Guards()...).Approval; offline == nil || offline.Digest != one {
 		t.Errorf("a preview prints %+v, the cluster %s", offline, one)
 	}
 	if other := many(owning(t, "a", "b", "c", "x", "keep"), "1"); one == other {
@@ -161,7 +161,7 @@ func TestApprovedPastOthers(t *testing.T) {
 	}
 	seen = owning(t, "a")
 	seen.Objects[wanted(t, configMap("a")).ID].Labels = nil
-	if p := computed(t, want, seen); p.Count(Hold) != 1 || p.Approval != nil {
+	if p := computed(t, want, seen, Guarding{}.Guards()...); p.Count(Hold) != 1 || p.Approval != nil {
 		t.Errorf("what is not ours cannot be approved: %+v", p.Approval)
 	}
 }
@@ -170,8 +170,8 @@ func TestApprovedPastOthers(t *testing.T) {
 func TestGrants(t *testing.T) {
 	want := render.Desired{Revision: "1", Objects: []render.Object{wanted(t, configMap("keep"))}}
 	seen := owning(t, "a", "b", "c", "d", "e", "keep")
-	seen.Approvals = Approvals{OnSync: {computed(t, want, seen).Approval.Digest}}
-	p := computed(t, want, seen)
+	seen.Approvals = Approvals{OnSync: {computed(t, want, seen, Guarding{}.Guards()...).Approval.Digest}}
+	p := computed(t, want, seen, Guarding{}.Guards()...)
 	intent := p.Intent(seen.Inventory)
 	if len(intent.Grants) != 1 || len(intent.Grants[0].Left) != 5 || !intent.Grants[0].Given {
 		t.Fatalf("before the first write: %+v", intent.Grants)
@@ -180,13 +180,13 @@ func TestGrants(t *testing.T) {
 	// Killed after two of them.
 	crashed := owning(t, "c", "d", "e", "f", "g", "h", "i", "keep")
 	crashed.Approvals, crashed.Inventory.Grants = seen.Approvals, intent.Grants
-	rest := computed(t, want, crashed)
+	rest := computed(t, want, crashed, Guarding{}.Guards()...)
 	if rest.Count(Prune) != 3 || rest.Approval == nil || rest.Approval.Steps != 4 {
 		t.Errorf("the pass after a crash carries on with the three that are left, and asks about the four that nobody approved: %d prunes, %+v", rest.Count(Prune), rest.Approval)
 	}
 	other := want
 	other.Revision = "2"
-	if later := computed(t, other, crashed); later.Count(Prune) != 0 {
+	if later := computed(t, other, crashed, Guarding{}.Guards()...); later.Count(Prune) != 0 {
 		t.Errorf("another commit was not approved: %d prunes", later.Count(Prune))
 	}
 
@@ -208,12 +208,12 @@ func TestGrants(t *testing.T) {
 	// Taken out again, it is forgotten that it stood there, once.
 	idle := owning(t, "keep")
 	idle.Inventory.Grants, idle.Approvals = settled.Grants, Approvals{OnSync: nil}
-	p = computed(t, want, idle)
+	p = computed(t, want, idle, Guarding{}.Guards()...)
 	if !p.Remembers() {
 		t.Error("that it was taken out has to be written down: it may be given again")
 	}
 	idle.Inventory = p.Intent(idle.Inventory)
-	if p = computed(t, want, idle); p.Remembers() || idle.Inventory.Grants[0].Given {
+	if p = computed(t, want, idle, Guarding{}.Guards()...); p.Remembers() || idle.Inventory.Grants[0].Given {
 		t.Errorf("once: %+v", idle.Inventory.Grants)
 	}
 }
@@ -221,7 +221,7 @@ func TestGrants(t *testing.T) {
 // A spent approval is remembered for as long as it stands, however many come after it: else it would
 // count once more. Only those that stand nowhere are forgotten, the oldest first.
 func TestSpentApprovals(t *testing.T) {
-	const given, trailer = "g", "t"
+	const placed, trailer = "g", "t"
 	passes := func(stands []string, revision string, grants []Grant, n int) []Grant {
 		for i := range n {
 			p := Plan{Want: render.Desired{Revision: revision}, given: Approvals{OnSync: stands}, grant: &Grant{Digest: fmt.Sprint("other ", i), Commit: fmt.Sprint(i)}}
@@ -229,14 +229,14 @@ func TestSpentApprovals(t *testing.T) {
 		}
 		return grants
 	}
-	grants := passes([]string{given}, "now", []Grant{{Digest: given, Commit: "then", Given: true, On: []ApprovalPlace{OnSync}}, {Digest: trailer, Commit: "now"}}, 3*mostGrants)
-	if len(grants) != mostGrants || grants[0].Digest != given || grants[1].Digest != trailer {
+	grants := passes([]string{placed}, "now", []Grant{{Digest: placed, Commit: "then", Given: true, On: []ApprovalPlace{OnSync}}, {Digest: trailer, Commit: "now"}}, 3*mostGrants)
+	if len(grants) != mostGrants || grants[0].Digest != placed || grants[1].Digest != trailer {
 		t.Errorf("%d are remembered, first %v and %v", len(grants), grants[0], grants[1])
 	}
 	if last := grants[len(grants)-1].Digest; last != fmt.Sprint("other ", 3*mostGrants-1) {
 		t.Errorf("the last one is %q", last)
 	}
-	if grants = passes(nil, "later", grants, mostGrants); slices.ContainsFunc(grants, func(g Grant) bool { return g.Digest == given || g.Digest == trailer }) {
+	if grants = passes(nil, "later", grants, mostGrants); slices.ContainsFunc(grants, func(g Grant) bool { return g.Digest == placed || g.Digest == trailer }) {
 		t.Error("what stands nowhere is forgotten in the end")
 	}
 
@@ -251,13 +251,19 @@ func TestSpentApprovals(t *testing.T) {
 		t.Errorf("%d of %d that stand are remembered", n, 2*mostGrants)
 	}
 
-	// The whole way: it stands, and 300 others are spent meanwhile.
+}
+
+// It stands, and hundreds of others are spent meanwhile.
+func TestSpentAmongMany(t *testing.T) {
 	keep := render.Desired{Revision: "1", Objects: []render.Object{wanted(t, configMap("keep"))}}
 	seen := owning(t, "a", "b", "c", "d", "e", "keep")
-	digest := computed(t, keep, seen).Approval.Digest
+	digest := computed(t, keep, seen, Guarding{}.Guards()...).Approval.Digest
 	seen.Approvals = Approvals{OnSync: {digest}}
-	seen.Inventory.Grants = passes([]string{digest}, "2", []Grant{{Digest: digest, Commit: "0", Given: true}}, 2*mostGrants)
-	if p := computed(t, keep, seen); p.Count(Prune) != 0 || p.Approval == nil {
+	seen.Inventory.Grants = []Grant{{Digest: digest, Commit: "0", Given: true}}
+	for i := range 2 * mostGrants {
+		seen.Inventory.Grants = append(seen.Inventory.Grants, Grant{Digest: fmt.Sprint("other ", i), Commit: fmt.Sprint(i)})
+	}
+	if p := computed(t, keep, seen, Guarding{}.Guards()...); p.Count(Prune) != 0 || p.Approval == nil {
 		t.Errorf("it counts again: %d prunes", p.Count(Prune))
 	}
 }

@@ -200,7 +200,7 @@ func dropEqual(was, is map[string]any) {
 func (b Baseline) instances(wanted map[manifest.ID]bool) (map[runtimeschema.GroupKind]bool, error) {
 	going, reach := map[runtimeschema.GroupKind]bool{}, map[runtimeschema.GroupKind]bool{}
 	for _, o := range b.Base.Objects {
-		going[groupKind(o.ID)] = going[groupKind(o.ID)] || !wanted[o.ID]
+		going[o.ID.GroupKind()] = going[o.ID.GroupKind()] || !wanted[o.ID]
 	}
 	for _, d := range b.Base.Definitions {
 		reach[runtimeschema.GroupKind{Group: d.Group, Kind: d.Kind}] = true

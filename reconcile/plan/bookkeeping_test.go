@@ -51,7 +51,7 @@ func TestBookkeepingIsNeverAnObjectOfACommit(t *testing.T) {
 			o := wanted(t, tc.object)
 			seen := owning(t, "a", "b", "c", "d", "e")
 			seen.Space = "headgate-system"
-			seen.Kinds = map[schema.GroupKind]Kind{{Kind: "ConfigMap"}: core[schema.GroupKind{Kind: "ConfigMap"}], groupKind(o.ID): {Version: "v1", Resource: "any", Namespaced: true}}
+			seen.Kinds = map[schema.GroupKind]Kind{{Kind: "ConfigMap"}: core[schema.GroupKind{Kind: "ConfigMap"}], o.ID.GroupKind(): {Version: "v1", Resource: "any", Namespaced: true}}
 			keep := render.Desired{Owner: render.OwnerHeadgate}
 			for _, n := range []string{"a", "b", "c", "d", "e"} {
 				keep.Objects = append(keep.Objects, wanted(t, configMap(n)))
@@ -67,7 +67,7 @@ func TestBookkeepingIsNeverAnObjectOfACommit(t *testing.T) {
 					if ending != NoEnding {
 						want = render.Desired{Owner: render.OwnerHeadgate}
 					}
-					for _, s := range computed(t, want, leaving).Steps {
+					for _, s := range computed(t, want, leaving, Guarding{}.Guards()...).Steps {
 						if s.ID == o.ID && (s.Guard != guard || s.Action != allowed) != tc.free {
 							t.Errorf("%s\nleaves the commit, ending %q: %s by guard %q: %s", tc.reason, ending, s.Action, s.Guard, s.Reason)
 						}
@@ -78,7 +78,7 @@ func TestBookkeepingIsNeverAnObjectOfACommit(t *testing.T) {
 			with := keep
 			with.Objects = append(with.Objects, o)
 			found := false
-			for _, s := range computed(t, with, seen).Steps {
+			for _, s := range computed(t, with, seen, Guarding{}.Guards()...).Steps {
 				if s.ID != o.ID {
 					continue
 				}

@@ -29,7 +29,7 @@ func (s Step) Changes() []Change {
 	var changes []Change
 	if s.Live != nil && s.After != nil {
 		hide := s.hidden
-		hide.secret = IsSecret(s.ID)
+		hide.secret = s.ID.IsSecret()
 		changes = Changes(s.Live, s.After, hide)
 	}
 	if s.Activates && s.Action == Update {

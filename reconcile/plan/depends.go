@@ -53,7 +53,7 @@ func (o Observed) edges(a Asked) ([]edge, error) {
 	}
 	var edges []edge
 	for _, id := range ids {
-		if k, served := o.Kinds[groupKind(id)]; served && k.Namespaced && id.Namespace == "" {
+		if k, served := o.Kinds[id.GroupKind()]; served && k.Namespaced && id.Namespace == "" {
 			return nil, fmt.Errorf("%s: %s/%s/%s is in a namespace; write %s/namespaces/NAMESPACE/%s/%s",
 				dependson.Annotation, id.Group, id.Kind, id.Name, id.Group, id.Kind, id.Name)
 		}
@@ -96,7 +96,7 @@ func named(value string) ([]manifest.ID, error) {
 
 // inAnnotation is the annotation that names an object.
 func inAnnotation(id manifest.ID) (map[string]string, error) {
-	text, err := dependson.FormatObjMetadata(object.ObjMetadata{GroupKind: groupKind(id), Namespace: id.Namespace, Name: id.Name})
+	text, err := dependson.FormatObjMetadata(object.ObjMetadata{GroupKind: id.GroupKind(), Namespace: id.Namespace, Name: id.Name})
 	return map[string]string{dependson.Annotation: text}, err
 }
 
@@ -123,7 +123,7 @@ func (o order) cycle(asked []Asked) error {
 		if space := (manifest.ID{Kind: "Namespace", Name: id.Namespace}); id.Namespace != "" {
 			edges = append(edges, edge{space, "is in"})
 		}
-		if crd, ok := crds[groupKind(id)]; ok {
+		if crd, ok := crds[id.GroupKind()]; ok {
 			edges = append(edges, edge{crd, "is of the kind of"})
 		}
 		return slices.DeleteFunc(edges, func(e edge) bool { _, wanted := at[e.to]; return !wanted })

@@ -27,11 +27,11 @@ var instanceCategories = []string{"managed", "composite", "claim"}
 // comparison, in the inventory, where it is when it leaves the commit together with the object, or only
 // in the cluster.
 func isInstance(id manifest.ID, c Case) bool {
-	kind := c.Seen.Kinds[groupKind(id)]
+	kind := c.Seen.Kinds[id.GroupKind()]
 	if slices.ContainsFunc(kind.Categories, func(category string) bool { return slices.Contains(instanceCategories, category) }) {
 		return true
 	}
-	if c.Seen.Instances[groupKind(id)] {
+	if c.Seen.Instances[id.GroupKind()] {
 		return true
 	}
 	name := kind.Resource + "." + id.Group

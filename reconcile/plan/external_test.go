@@ -140,7 +140,7 @@ func TestRecordDefinitions(t *testing.T) {
 		Decision: activation.Decision{Definition: &catalogue.Definition{Name: "buckets.example.org", Group: "example.org", Kind: "Bucket", Document: &manifest.Document{}}, Active: true},
 	}}}
 	seen := Observed{Inventory: Inventory{Sync: sync}, Kinds: core, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
-	p := computed(t, want, seen)
+	p := computed(t, want, seen, Guarding{}.Guards()...)
 	recorded := func(inv Inventory) [2]bool {
 		return [2]bool{inv.Entries[ofDefinition.ID].Definition, inv.Entries[plain.ID].Definition}
 	}
@@ -157,7 +157,7 @@ func TestRecordDefinitions(t *testing.T) {
 	seen.Objects[ofDefinition.ID], seen.Objects[plain.ID] = live(crd("buckets", "Bucket"), "u"), live(crd("others", "Other"), "v")
 	settled.Record.Format = Format // as it is stored
 	seen.Inventory = settled
-	if p := computed(t, want, seen); p.Remembers() {
+	if p := computed(t, want, seen, Guarding{}.Guards()...); p.Remembers() {
 		t.Error("what is recorded is not recorded again")
 	}
 	seen.Inventory.Entries = maps.Clone(settled.Entries)
@@ -165,7 +165,7 @@ func TestRecordDefinitions(t *testing.T) {
 		e.Definition = false
 		seen.Inventory.Entries[id] = e
 	}
-	p = computed(t, want, seen)
+	p = computed(t, want, seen, Guarding{}.Guards()...)
 	if !p.Remembers() {
 		t.Error("what is not recorded is recorded, though nothing else is to be done")
 	}
@@ -176,10 +176,10 @@ func TestRecordDefinitions(t *testing.T) {
 	// The definition leaves: what is known of the CRD stays known, also when it is renewed.
 	left := render.Desired{Objects: []render.Object{plain}}
 	seen.Inventory = settled
-	if got := computed(t, left, seen).Intent(seen.Inventory); recorded(got) != exactly {
+	if got := computed(t, left, seen, Guarding{}.Guards()...).Intent(seen.Inventory); recorded(got) != exactly {
 		t.Errorf("after the definition left: %v", got.Entries)
 	}
-	p = computed(t, want, seen)
+	p = computed(t, want, seen, Guarding{}.Guards()...)
 	for i := range p.Steps {
 		p.Steps[i].Definition, p.Steps[i].Renew = false, Entry{UID: "u"}
 	}
@@ -194,7 +194,7 @@ func TestRecordDefinitions(t *testing.T) {
 		settled.Entries[id] = e
 	}
 	seen.Inventory = settled
-	if got := computed(t, left, seen).Intent(seen.Inventory); recorded(got) != exactly {
+	if got := computed(t, left, seen, Guarding{}.Guards()...).Intent(seen.Inventory); recorded(got) != exactly {
 		t.Errorf("of an inventory that records nothing: %v", got.Entries)
 	}
 }

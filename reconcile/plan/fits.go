@@ -54,6 +54,9 @@ type misfits struct {
 	example string
 }
 
+// mostReasons is how many reasons an answer names.
+const mostReasons = 3
+
 // mostPlaces is how many reasons are told apart.
 const mostPlaces = 100
 
@@ -111,7 +114,7 @@ func (f *Fitting) Answer(more bool) Answer {
 	})
 	var said []string
 	for i, what := range whats {
-		if i == mostBreaks {
+		if i == mostReasons {
 			said = append(said, fmt.Sprintf("and %d more reasons", len(whats)-i))
 			break
 		}

@@ -112,8 +112,8 @@ func TestJudging(t *testing.T) {
 		"Names":       {rule: schema.Names},
 		"Offline":     {rule: schema.Field, edit: func(_ *Step, c *Case) { c.Seen.Offline = true }},
 		"Counted":     {rule: schema.Field, want: true, edit: func(_ *Step, c *Case) { c.Seen.Offline, c.Seen.Counts = true, true }},
-		"Lean":        {rule: schema.Field, edit: func(s *Step, _ *Case) { s.lean = true }},
-		"LeanAndHad":  {rule: schema.Field, want: true, edit: func(s *Step, _ *Case) { s.lean, s.whole = true, AtHand(s.After) }},
+		"Lean":        {rule: schema.Field, edit: func(s *Step, _ *Case) { *s = Replacement{ID: s.ID, After: s.After}.Step() }},
+		"LeanAndHad":  {rule: schema.Field, want: true, edit: func(s *Step, _ *Case) { *s = Replacement{ID: s.ID, After: s.After, Whole: AtHand(s.After)}.Step() }},
 		"Refused":     {rule: schema.Field, edit: func(s *Step, _ *Case) { s.After = nil }},
 	} {
 		s, c := s, Case{}

@@ -109,7 +109,7 @@ func TestFloodKnowsWhatIsWritten(t *testing.T) {
 			if tc.edit != nil {
 				tc.edit(&seen)
 			}
-			p, got := steps(t, desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": provider, "policy.yaml": tc.policy}), seen, tc.how)
+			p, got := steps(t, desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": provider, "policy.yaml": tc.policy}), seen, tc.how.Guards()...)
 			s, policy := got["Provider provider-toy"], got["ManagedResourceActivationPolicy default"]
 			if s.Action != tc.want || tc.want == Hold && s.Guard != guardFlood {
 				t.Errorf("%s\nProvider: %s %q (%s), want %s; policy: %s %q (%s)", tc.reason, s.Action, s.Guard, s.Reason, tc.want, policy.Action, policy.Guard, policy.Reason)
@@ -329,7 +329,7 @@ func TestFloodWhereThisSyncMakesTheCRDs(t *testing.T) {
 			for _, id := range tc.live {
 				seen.Objects[id] = live(&unstructured.Unstructured{Object: map[string]any{"kind": id.Kind, "metadata": map[string]any{"name": id.Name}}}, "u")
 			}
-			p, got := steps(t, family(t, render.OwnerHeadgate, tc.safeStart, files), seen, Guarding{MaxActivations: tc.most})
+			p, got := steps(t, family(t, render.OwnerHeadgate, tc.safeStart, files), seen, Guarding{MaxActivations: tc.most}.Guards()...)
 			held, created := map[string]int{}, 0
 			for _, s := range p.Steps {
 				switch {
@@ -352,7 +352,7 @@ func TestFloodWhereThisSyncMakesTheCRDs(t *testing.T) {
 				t.Fatalf("%s\na flood can be approved", tc.reason)
 			}
 			seen.Approvals = Approvals{OnSync: {p.Approval.Digest}}
-			if approved, _ := steps(t, p.Want, seen, Guarding{MaxActivations: tc.most}); approved.Count(Hold) > 0 {
+			if approved, _ := steps(t, p.Want, seen, Guarding{MaxActivations: tc.most}.Guards()...); approved.Count(Hold) > 0 {
 				t.Errorf("%s\n%d are held although they are approved", tc.reason, approved.Count(Hold))
 			}
 		})
@@ -374,7 +374,7 @@ func TestFloodIsTheSameInAPreview(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	preview, _ := steps(t, head, seen, Guarding{})
+	preview, _ := steps(t, head, seen, Guarding{}.Guards()...)
 	cluster := seenWith(Upstream{})
 	cluster.Natural = render.OwnerHeadgate
 	cluster.Inventory.Entries = map[manifest.ID]Entry{}
@@ -386,7 +386,7 @@ func TestFloodIsTheSameInAPreview(t *testing.T) {
 		cluster.Objects[o.ID] = live(content, "u")
 		cluster.Inventory.Entries[o.ID] = Entry{UID: "u", Digest: sync.Digest(o)}
 	}
-	pass, _ := steps(t, head, cluster, Guarding{})
+	pass, _ := steps(t, head, cluster, Guarding{}.Guards()...)
 	if preview.Count(Hold) != 299 || preview.Approval == nil || pass.Approval == nil || preview.Approval.Digest != pass.Approval.Digest {
 		t.Errorf("a preview and a cluster hold the same and ask for the same approval: %d and %d held, %+v and %+v",
 			preview.Count(Hold), pass.Count(Hold), preview.Approval, pass.Approval)
@@ -395,7 +395,7 @@ func TestFloodIsTheSameInAPreview(t *testing.T) {
 
 func TestFloodOfAPolicyAndAPackage(t *testing.T) {
 	want := desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": provider, "policy.yaml": mrap("team", "*")})
-	p, got := steps(t, want, seenWith(Upstream{Definitions: map[string]LiveDefinition{"a.example.org": {}}}), Guarding{MaxActivations: 2})
+	p, got := steps(t, want, seenWith(Upstream{Definitions: map[string]LiveDefinition{"a.example.org": {}}}), Guarding{MaxActivations: 2}.Guards()...)
 	if s := got["Provider provider-toy"]; s.Action != Hold || s.Guard != guardFlood || p.Approval == nil || p.Approval.Steps != 2 {
 		t.Errorf("a policy is held together with the package that it would open, and one approval is for both: %+v, %+v", s, p.Approval)
 	}
@@ -409,7 +409,7 @@ func TestWhatDependsOnAFloodWaits(t *testing.T) {
 	})
 	seen := seenWith(Upstream{})
 	seen.Natural = render.OwnerHeadgate
-	p, got := steps(t, want, seen, Guarding{})
+	p, got := steps(t, want, seen, Guarding{}.Guards()...)
 	if s := got["T1 a"]; !s.Waiting() || !strings.Contains(s.Waits, `the guard "flood" holds`) {
 		t.Errorf("its kind is not served before somebody approves the flood: %+v", s)
 	}
@@ -447,7 +447,7 @@ func TestFloodOfMRDs(t *testing.T) {
 				seen.Objects[MRAP("all")] = live(policyObject("all", "*"), "u")
 				seen.Inventory.Entries = map[manifest.ID]Entry{MRAP("all"): {UID: "u"}}
 			}
-			p, _ := steps(t, family(t, render.OwnerCrossplane, tc.safeStart, files), seen, Guarding{})
+			p, _ := steps(t, family(t, render.OwnerCrossplane, tc.safeStart, files), seen, Guarding{}.Guards()...)
 			held := 0
 			for _, s := range p.Steps {
 				if s.Guard == guardFlood && s.ID.IsMRD() {
@@ -515,7 +515,7 @@ func TestFloodOfAProvider(t *testing.T) {
 			if tc.edit != nil {
 				tc.edit(&want)
 			}
-			_, got := steps(t, want, seenWith(tc.up), Guarding{MaxActivations: 2})
+			_, got := steps(t, want, seenWith(tc.up), Guarding{MaxActivations: 2}.Guards()...)
 			if s := got["Provider provider-toy"]; s.Action != tc.want || tc.want == Hold && s.Guard != guardFlood || !strings.Contains(s.Reason, tc.says) {
 				t.Errorf("%s\n%s %q (%s), want %s", tc.reason, s.Action, s.Guard, s.Reason, tc.want)
 			}

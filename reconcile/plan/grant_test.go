@@ -15,7 +15,7 @@ import (
 func TestPlacesOfApprovals(t *testing.T) {
 	want := render.Desired{Revision: "2", Objects: []render.Object{wanted(t, configMap("keep"))}}
 	cluster := func() Observed { return owning(t, "a", "b", "c", "d", "e", "keep") }
-	digest := computed(t, want, cluster()).Approval.Digest
+	digest := computed(t, want, cluster(), Guarding{}.Guards()...).Approval.Digest
 	spent := func(on ...ApprovalPlace) Grant { return Grant{Digest: digest, Commit: "1", Given: true, On: on} }
 	cases := map[string]struct {
 		reason string
@@ -53,7 +53,7 @@ func TestPlacesOfApprovals(t *testing.T) {
 			grant:  spent(OnCommand), passes: []Approvals{{OnCommand: {digest}}}, on: []ApprovalPlace{OnCommand},
 		},
 		"AlsoOnTheSync": {
-			reason: "It was given twice for the same, and a command made use of it first.",
+			reason: "It was placed twice for the same, and a command made use of it first.",
 			grant:  spent(OnCommand), passes: []Approvals{{OnSync: {digest}, OnRun: nil}}, on: []ApprovalPlace{OnCommand, OnSync},
 		},
 		"StaysOnTheSync": {
@@ -80,10 +80,10 @@ func TestPlacesOfApprovals(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			grants := []Grant{tc.grant}
-			for i, given := range tc.passes {
+			for i, placed := range tc.passes {
 				seen := cluster()
-				seen.Inventory.ResourceVersion, seen.Inventory.Grants, seen.Approvals = "1", grants, given
-				p := computed(t, want, seen)
+				seen.Inventory.ResourceVersion, seen.Inventory.Grants, seen.Approvals = "1", grants, placed
+				p := computed(t, want, seen, Guarding{}.Guards()...)
 				if last := i == len(tc.passes)-1; last && (p.Count(Prune) == 5) != tc.counts || !last && p.Count(Prune) != 0 {
 					t.Errorf("%s\nIn pass %d, %d are pruned", tc.reason, i+1, p.Count(Prune))
 				}
@@ -107,9 +107,9 @@ func TestPlacesOfApprovals(t *testing.T) {
 // of, so it does not count until a person gives it again.
 func TestApprovalsOfALostInventory(t *testing.T) {
 	want := render.Desired{Revision: "2", Objects: []render.Object{wanted(t, configMap("keep"))}}
-	inventory := func() Inventory { return owning(t, "a", "b", "c", "d", "e", "keep").Inventory }
+	stored := func() Inventory { return owning(t, "a", "b", "c", "d", "e", "keep").Inventory }
 	rebuilt := func() Inventory {
-		inv := inventory()
+		inv := stored()
 		for id, e := range inv.Entries {
 			e.Rebuilt = id.Name != "keep"
 			inv.Entries[id] = e
@@ -118,7 +118,7 @@ func TestApprovalsOfALostInventory(t *testing.T) {
 	}
 	seen := owning(t, "a", "b", "c", "d", "e", "keep")
 	seen.Inventory = rebuilt()
-	digest := computed(t, want, seen).Approval.Digest // of what the stored one holds
+	digest := computed(t, want, seen, Guarding{}.Guards()...).Approval.Digest // of what the stored one holds
 
 	cases := map[string]struct {
 		reason  string
@@ -171,7 +171,7 @@ func TestApprovalsOfALostInventory(t *testing.T) {
 			seen := owning(t, "a", "b", "c", "d", "e", "keep")
 			seen.Inventory, seen.Approvals = rebuilt(), tc.lost
 			seen.Inventory.Rebuilt, seen.Inventory.ResourceVersion = true, ""
-			p := computed(t, want, seen)
+			p := computed(t, want, seen, Guarding{}.Guards()...)
 			if p.Count(Prune) != 0 {
 				t.Fatalf("%s\nThe pass that rebuilds prunes %d", tc.reason, p.Count(Prune))
 			}
@@ -179,15 +179,15 @@ func TestApprovalsOfALostInventory(t *testing.T) {
 			if diff := cmp.Diff(p.Intent(seen.Inventory).Grants, inv.Grants); diff != "" {
 				t.Errorf("%s\nBefore and after the writes (-want +got):\n%s", tc.reason, diff)
 			}
-			for i, given := range tc.passes {
+			for i, placed := range tc.passes {
 				inv.ResourceVersion, inv.Rebuilt = "1", false
 				seen := owning(t, "a", "b", "c", "d", "e", "keep")
-				seen.Inventory, seen.Approvals = inv, given
-				p := computed(t, want, seen)
+				seen.Inventory, seen.Approvals = inv, placed
+				p := computed(t, want, seen, Guarding{}.Guards()...)
 				if got := p.Count(Prune) > 0; got != tc.counts[i] {
 					t.Errorf("%s\nPass %d: it counts: %t, want %t", tc.reason, i+1, got, tc.counts[i])
 				}
-				if on := given.of(digest); len(on) > 0 && !tc.counts[i] && !slices.ContainsFunc(p.Notes, func(f manifest.Finding) bool { return strings.Contains(f.Message, "before the inventory was lost") }) {
+				if on := placed.of(digest); len(on) > 0 && !tc.counts[i] && !slices.ContainsFunc(p.Notes, func(f manifest.Finding) bool { return strings.Contains(f.Message, "before the inventory was lost") }) {
 					t.Errorf("%s\nPass %d does not tell why: %v", tc.reason, i+1, p.Notes)
 				}
 				inv = p.Intent(seen.Inventory)

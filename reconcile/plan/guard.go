@@ -367,7 +367,7 @@ func protected(s Step, c Case) Ruling {
 		return allowed
 	}
 	for _, o := range c.Want.Objects {
-		if !isUsage(groupKind(o.ID)) {
+		if !isUsage(o.ID.GroupKind()) {
 			continue
 		}
 		if u, err := o.Content(); err != nil || UsageNames(u, s.ID, c.Live(s).GetLabels()) {
@@ -438,7 +438,7 @@ func (c Case) users(of manifest.ID) (going []Step, all bool) {
 	}
 	serves := of.IsCRD() || of.IsMRD() // then the kind tells, however many there are
 	for _, s := range c.Steps {
-		k := c.Seen.Kinds[groupKind(s.ID)]
+		k := c.Seen.Kinds[s.ID.GroupKind()]
 		if (s.Action == Prune || s.Would == Prune) && (these[s.ID] || serves && k.Resource+"."+s.ID.Group == of.Name) {
 			going = append(going, s)
 		}

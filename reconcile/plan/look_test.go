@@ -274,7 +274,7 @@ func TestLookBesideCrossplane(t *testing.T) {
 	}
 	seen := Observed{
 		Looks: true, Inventory: Inventory{Sync: sync, Owner: render.OwnerCrossplane},
-		Kinds:    map[schema.GroupKind]Kind{groupKind(MRAP("")): {Version: "v1alpha1"}},
+		Kinds:    map[schema.GroupKind]Kind{MRAP("").GroupKind(): {Version: "v1alpha1"}},
 		Upstream: Upstream{Definitions: map[string]LiveDefinition{"buckets.example.org": {}, "queues.example.org": {Active: true}}},
 	}
 	p, err := Compute(want, seen, Guarding{}.Guards()...)

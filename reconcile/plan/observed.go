@@ -89,7 +89,7 @@ func (o Observed) Doubtful(asked []Asked, creates bool) []Asked {
 		case a.Paused, len(a.resolved.missing) > 0:
 		case exists && a.Package != "" && isInstalled(live):
 		case !exists:
-			if _, served := o.Kinds[groupKind(a.ID)]; creates && served && !a.Policy.Observes() {
+			if _, served := o.Kinds[a.ID.GroupKind()]; creates && served && !a.Policy.Observes() {
 				doubtful = append(doubtful, a)
 			}
 		case o.refused(a.ID, live) != "" && !a.Policy.Observes():
@@ -102,12 +102,14 @@ func (o Observed) Doubtful(asked []Asked, creates bool) []Asked {
 }
 
 // digest is that of what is applied for an object.
-func (o Observed) digest(of render.Object) string { return o.plainDigest(of) + o.Terms.Ignore.suffix(of.ID) }
+func (o Observed) digest(of render.Object) string {
+	return o.plainDigest(of) + o.Terms.Ignore.suffix(of.ID)
+}
 
 // plainDigest is the same, whatever is ignored of the object.
 func (o Observed) plainDigest(of render.Object) string {
 	d := o.Inventory.Sync.Digest(of)
-	if len(o.Key) == 0 || !IsSecret(of.ID) && !of.Secret {
+	if len(o.Key) == 0 || !of.ID.IsSecret() && !of.Secret {
 		return d
 	}
 	keyed := hmac.New(sha256.New, o.Key)

@@ -98,7 +98,7 @@ func TestOmitted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := computed(t, head, seen)
+			p := computed(t, head, seen, Guarding{}.Guards()...)
 			id := manifest.ID{Kind: "Secret", Namespace: "default", Name: "db"}
 			i := slices.IndexFunc(p.Steps, func(s Step) bool { return s.ID == id })
 			if i < 0 {
@@ -142,7 +142,7 @@ func TestPaths(t *testing.T) {
 	}
 	seen.Inventory.Owner, seen.Inventory.ResourceVersion = want.Owner, "1"
 
-	p := computed(t, want, seen)
+	p := computed(t, want, seen, Guarding{}.Guards()...)
 	if p.Writes() || !p.Remembers() {
 		t.Errorf("an inventory without paths is written once, and nothing else: writes %t, remembers %t", p.Writes(), p.Remembers())
 	}
@@ -150,18 +150,18 @@ func TestPaths(t *testing.T) {
 	if got := seen.Inventory.Entries[id].Path; got != "a.yaml" {
 		t.Errorf("the path is %q, want a.yaml", got)
 	}
-	if p = computed(t, want, seen); p.Remembers() {
+	if p = computed(t, want, seen, Guarding{}.Guards()...); p.Remembers() {
 		t.Error("it is written in every pass")
 	}
 	moved := desired(t, render.OwnerHeadgate, map[string]string{"b/c.yaml": files["a.yaml"]})
-	if p = computed(t, moved, seen); !p.Remembers() {
+	if p = computed(t, moved, seen, Guarding{}.Guards()...); !p.Remembers() {
 		t.Error("a file that moved has to be recorded")
 	}
 	seen.Inventory = p.Settled(seen.Inventory, nil)
 	if got := seen.Inventory.Entries[id].Path; got != "b/c.yaml" {
 		t.Errorf("the path is %q, want b/c.yaml", got)
 	}
-	if p = computed(t, moved, seen); p.Remembers() {
+	if p = computed(t, moved, seen, Guarding{}.Guards()...); p.Remembers() {
 		t.Error("a file that moved is written in every pass")
 	}
 }
@@ -198,7 +198,7 @@ func TestSkippedPolicy(t *testing.T) {
 				t.Fatalf("recorded (-want +got):\n%s", diff)
 			}
 			for pass := range 2 {
-				p := computed(t, head, seen)
+				p := computed(t, head, seen, Guarding{}.Guards()...)
 				goes := slices.ContainsFunc(p.Steps, func(s Step) bool { return s.ID == CRD("buckets.example.org") && s.TakesBack })
 				if goes != tc.goes {
 					t.Errorf("%s\npass %d: taken back: %t", tc.reason, pass, goes)
@@ -218,7 +218,7 @@ func TestSkippedPolicy(t *testing.T) {
 // deactivates nothing. Too many are recorded as one.
 func TestPolicyFilesAreRecorded(t *testing.T) {
 	want := desired(t, render.OwnerHeadgate, map[string]string{"policies/team.yaml": mrap("team", buckets)})
-	p, none := computed(t, want, owning(t)), Inventory{Sync: sync}
+	p, none := computed(t, want, owning(t), Guarding{}.Guards()...), Inventory{Sync: sync}
 	for what, inv := range map[string]Inventory{"before the writes": p.Intent(none), "after them": p.Settled(none, nil)} {
 		if diff := cmp.Diff([]string{"policies/team.yaml"}, inv.Record.Policies); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
@@ -252,7 +252,7 @@ func TestPausedDefinitionOfTheCommit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := computed(t, head, seen)
+		p := computed(t, head, seen, Guarding{}.Guards()...)
 		if taken := slices.ContainsFunc(p.Steps, func(s Step) bool { return s.ID == CRD(buckets) && s.TakesBack }); taken == paused {
 			t.Errorf("paused %t: taken back %t", paused, taken)
 		}

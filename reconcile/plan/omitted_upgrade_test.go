@@ -47,7 +47,7 @@ func TestOmittedWithoutPaths(t *testing.T) {
 			for pass := range 3 {
 				seen := owning(t, "a", "keep")
 				seen.Inventory = inv
-				p := computed(t, want, seen)
+				p := computed(t, want, seen, Guarding{}.Guards()...)
 				for _, s := range p.Steps {
 					if s.ID == id && (s.Action != tc.want || tc.want == Keep && !strings.Contains(s.Reason, "elsewhere.yaml:1, which may be it")) {
 						t.Errorf("%s\nPass %d: %s (%s), want %s", tc.reason, pass+1, s.Action, s.Reason, tc.want)
@@ -64,7 +64,7 @@ func TestOmittedWithoutPaths(t *testing.T) {
 func TestPathsOfAnOlderInventory(t *testing.T) {
 	want := desired(t, render.OwnerHeadgate, map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n"})
 	seen := owning(t, "a", "gone")
-	inv := computed(t, want, seen).Settled(seen.Inventory, nil)
+	inv := computed(t, want, seen, Guarding{}.Guards()...).Settled(seen.Inventory, nil)
 	for name, path := range map[string]string{"a": "a.yaml", "gone": anywhere} {
 		if got := inv.Entries[wanted(t, configMap(name)).ID].Path; got != path {
 			t.Errorf("%s: the path is %q, want %q", name, got, path)
@@ -95,7 +95,7 @@ func TestLeftIsRetained(t *testing.T) {
 			if tc.edit != nil {
 				tc.edit(&seen)
 			}
-			p := computed(t, render.Desired{Objects: []render.Object{wanted(t, configMap("keep"))}, Left: tc.left}, seen)
+			p := computed(t, render.Desired{Objects: []render.Object{wanted(t, configMap("keep"))}, Left: tc.left}, seen, Guarding{}.Guards()...)
 			for _, s := range p.Steps {
 				if s.ID == id && (s.Action != tc.want || tc.want == Keep && (s.Guard != guardOmitted || !strings.Contains(s.Reason, "has not taken it over yet"))) {
 					t.Errorf("%s\n%s %q (%s), want %s", tc.reason, s.Action, s.Guard, s.Reason, tc.want)

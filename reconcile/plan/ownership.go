@@ -160,7 +160,7 @@ func (o Observed) hides(id manifest.ID) error {
 	if _, owned := o.Inventory.Entries[id]; !owned {
 		return nil
 	}
-	return o.Hidden[groupKind(id)]
+	return o.Hidden[id.GroupKind()]
 }
 
 // outOfReach is the step on an owned object that nobody can look at. It fails, and the inventory keeps

@@ -119,7 +119,7 @@ func TestSentMarks(t *testing.T) {
 	old.Mark = Mark(asApplied)
 	seen = Observed{Inventory: Inventory{Sync: sync, Entries: map[manifest.ID]Entry{id: old}}, Kinds: core}
 	seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{id: asApplied}
-	p := computed(t, render.Desired{Objects: []render.Object{o}}, seen)
+	p := computed(t, render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 	if p.Writes() || p.Steps[0].Renew.Foreign != entry.Foreign {
 		t.Errorf("What an older version did not remember is remembered as soon as it is seen: %+v", p.Steps[0])
 	}
@@ -165,7 +165,7 @@ func TestRefusedAdoption(t *testing.T) {
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: tc.live},
 				Kinds:     core,
 			}
-			p := computed(t, render.Desired{Objects: []render.Object{other}}, seen)
+			p := computed(t, render.Desired{Objects: []render.Object{other}}, seen, Guarding{}.Guards()...)
 			if gone := len(p.Gone) == 1; gone != tc.gone {
 				t.Errorf("%s\nforgotten: %v, want %v; steps %v", tc.reason, gone, tc.gone, p.Steps)
 			}
@@ -194,32 +194,32 @@ func TestRebuiltHold(t *testing.T) {
 		return seen
 	}
 	want := render.Desired{Objects: []render.Object{kept}}
-	first := computed(t, want, seeing("x"))
+	first := computed(t, want, seeing("x"), Guarding{}.Guards()...)
 	if first.Approval == nil || first.Approval.Steps != 2 || first.Count(Hold) != 2 || first.Count(Prune) != 0 {
 		t.Fatalf("want one hold of both, got %+v", first.Approval)
 	}
 	lost := seeing("x")
 	lost.Inventory.ResourceVersion, lost.Inventory.Rebuilt = "", true
-	if again := computed(t, want, lost); again.Approval == nil || again.Approval.Digest != first.Approval.Digest {
+	if again := computed(t, want, lost, Guarding{}.Guards()...); again.Approval == nil || again.Approval.Digest != first.Approval.Digest {
 		t.Errorf("The digest is the same before and after the inventory is stored: %+v, %+v", first.Approval, again.Approval)
 	}
-	if again := computed(t, want, seeing("another cluster")); again.Approval.Digest != first.Approval.Digest {
+	if again := computed(t, want, seeing("another cluster"), Guarding{}.Guards()...); again.Approval.Digest != first.Approval.Digest {
 		t.Error("It does not depend on what an inventory remembers.")
 	}
-	if p := computed(t, want, seeing("x", first.Approval.Digest)); p.Count(Prune) != 2 {
+	if p := computed(t, want, seeing("x", first.Approval.Digest), Guarding{}.Guards()...); p.Count(Prune) != 2 {
 		t.Errorf("Approved, they are pruned: %v", p.Steps)
 	}
-	if p := computed(t, want, seeing("x", "00000000000000000000000000000000")); p.Count(Prune) != 0 {
+	if p := computed(t, want, seeing("x", "00000000000000000000000000000000"), Guarding{}.Guards()...); p.Count(Prune) != 0 {
 		t.Errorf("Another approval is none: %v", p.Steps)
 	}
 	ends := seeing("x")
 	ends.Ends = Delete
-	if p := computed(t, render.Desired{}, ends); p.Count(Prune) != 0 || p.Count(Hold) != 2 {
+	if p := computed(t, render.Desired{}, ends, Guarding{}.Guards()...); p.Count(Prune) != 0 || p.Count(Hold) != 2 {
 		t.Errorf("A destroy holds them too: %v", p.Steps)
 	}
 	theirs := seeing("x", first.Approval.Digest)
 	theirs.Objects[manifest.IDOf(a)].UID = "other"
-	if p := computed(t, want, theirs); p.Count(Prune) != 0 {
+	if p := computed(t, want, theirs, Guarding{}.Guards()...); p.Count(Prune) != 0 {
 		t.Errorf("What changed since is not pruned, nor is what was approved with it: %v", p.Steps)
 	}
 
@@ -258,13 +258,13 @@ func TestHiddenKinds(t *testing.T) {
 		Answers: map[Question]Answer{{Ask: Inside, Of: space}: {}},
 	}
 	want := render.Desired{Objects: []render.Object{kept}}
-	if p := computed(t, want, seen); len(p.Gone) != 1 {
+	if p := computed(t, want, seen, Guarding{}.Guards()...); len(p.Gone) != 1 {
 		t.Errorf("Where neither CRD nor APIService exists, the object is gone: %v", p.Gone)
 	}
 	seen.Hidden = map[schema.GroupKind]error{{Group: "example.org", Kind: "Bucket"}: why}
 	for _, ends := range []Ending{NoEnding, Delete, Orphan} {
 		seen.Ends = ends
-		p := computed(t, want, seen)
+		p := computed(t, want, seen, Guarding{}.Guards()...)
 		if len(p.Gone) != 0 {
 			t.Errorf("%q: forgotten: %v", ends, p.Gone)
 		}
@@ -288,7 +288,7 @@ func TestHiddenKinds(t *testing.T) {
 	}
 	seen.Ends = NoEnding
 	o := wanted(t, thing("example.org/v1", "Bucket", "team", "logs"))
-	p := computed(t, render.Desired{Objects: []render.Object{o}}, seen)
+	p := computed(t, render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 	for _, s := range p.Steps {
 		if s.ID == logs && !errors.Is(s.Err, why) {
 			t.Errorf("What is wanted fails for the same reason: %v", s.Err)

@@ -16,6 +16,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
+var errRefused = errors.New("refused")
+
 var begun = metav1.Unix(1_000_000, 0)
 
 // at is a round some time after the pass began. Its limit is a minute, its grace ten seconds.
@@ -90,14 +92,14 @@ func TestNext(t *testing.T) {
 	gains := Step{ID: CRD("things.example.org"), Action: Update}
 	accepted := Step{ID: manifest.ID{Group: "example.org", Kind: "Thing", Name: "t"}, Action: Update}
 	refused := accepted
-	refused.Err = errBoom
+	refused.Err = errRefused
 	of := func(steps ...Step) Plan { return Plan{Steps: steps, Version: "1"} }
 	checked := func(p Plan, state CheckState) Plan { p.Checks = checksOn(state, "toy"); return p }
 	ends := func(steps ...Step) Plan { return Plan{Steps: steps, Version: "1", Ends: Delete} }
 	gone := func(p Plan) Plan { p.Gone = []manifest.ID{obj("b")}; return p }
 	looks := func(state CheckState) Plan { return Plan{Looks: true, Checks: checksOn(state, "toy")} }
 	ok := func(s Step) []Outcome { return []Outcome{{ID: s.ID, Action: s.Action}} }
-	bad := func(s Step) []Outcome { return []Outcome{{ID: s.ID, Action: s.Action, Err: errBoom}} }
+	bad := func(s Step) []Outcome { return []Outcome{{ID: s.ID, Action: s.Action, Err: errRefused}} }
 
 	type round struct {
 		now  Plan
@@ -302,7 +304,7 @@ func TestFailedPhase(t *testing.T) {
 	taken := Step{ID: obj("a"), Action: Prune, TakesBack: true}
 	now := Plan{Steps: []Step{taken}, Checks: checksOn(Pending, "x")}
 	pass := Pass{}
-	pass = pass.After(Next(pass, now, at(0)), []Outcome{{ID: obj("a"), Action: Prune, Err: errBoom}}, nil)
+	pass = pass.After(Next(pass, now, at(0)), []Outcome{{ID: obj("a"), Action: Prune, Err: errRefused}}, nil)
 	if d := Next(pass, now, at(time.Second)); d.Send.Writes() {
 		t.Errorf("%s: it is sent again", d.Why)
 	}

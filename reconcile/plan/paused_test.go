@@ -25,7 +25,7 @@ func TestPausedPolicyOfTheCommit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := computed(t, head, seen)
+		p := computed(t, head, seen, Guarding{}.Guards()...)
 		if taken := slices.ContainsFunc(p.Steps, func(s Step) bool { return s.ID == CRD(buckets) && s.TakesBack }); taken == tc.stays {
 			t.Errorf("%s: taken back %t", reason, taken)
 		}

@@ -155,8 +155,8 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 			p.Checks = append(p.Checks, notThere(a))
 		}
 		if a.resolved.names {
-			renamed[groupKind(a.ID)] = true
-			nameless[groupKind(a.ID)] = nameless[groupKind(a.ID)] || a.resolved.nameless
+			renamed[a.ID.GroupKind()] = true
+			nameless[a.ID.GroupKind()] = nameless[a.ID.GroupKind()] || a.resolved.nameless
 		}
 		if _, owned := seen.Inventory.Entries[a.ID]; owned && s.Guard == guardInstalled {
 			p.Gone = append(p.Gone, a.ID)
@@ -224,7 +224,7 @@ func (p *Plan) note(asked []Asked, first order, seen Observed) {
 func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schema.GroupKind]bool, seen Observed) {
 	var left []string
 	for id, e := range seen.Inventory.Entries {
-		if wanted[id] || e.Policy == ObservableAndDeletable && nameless[groupKind(id)] {
+		if wanted[id] || e.Policy == ObservableAndDeletable && nameless[id.GroupKind()] {
 			continue
 		}
 		live, exists := seen.Objects[id]
@@ -233,7 +233,7 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 			continue
 		}
 		released := exists && p.released(id, live, seen.Inventory)
-		forgotten := released && p.Ends == NoEnding || e.Policy == Observable || e.Policy == ObservableAndDeletable && renamed[groupKind(id)] ||
+		forgotten := released && p.Ends == NoEnding || e.Policy == Observable || e.Policy == ObservableAndDeletable && renamed[id.GroupKind()] ||
 			exists && e.neverApplied(live)
 		if !exists || forgotten && !slices.Contains(live.GetFinalizers(), protectFinalizer) {
 			p.Gone = append(p.Gone, id)
@@ -432,10 +432,6 @@ func prune(id manifest.ID, e Entry, live *metav1.PartialObjectMetadata) Step {
 		path:            e.Path,
 		Unprotects:      slices.Contains(live.GetFinalizers(), protectFinalizer),
 	}
-}
-
-func groupKind(id manifest.ID) schema.GroupKind {
-	return schema.GroupKind{Group: id.Group, Kind: id.Kind}
 }
 
 func inOrder(a, b Step) int {

@@ -27,7 +27,7 @@ const usagePrefix = "headgate-"
 func isOurUsage(id manifest.ID) bool {
 	sum, ours := strings.CutPrefix(id.Name, usagePrefix)
 	_, err := hex.DecodeString(sum)
-	return ours && err == nil && len(sum) == 2*usageSum && isUsage(groupKind(id))
+	return ours && err == nil && len(sum) == 2*usageSum && isUsage(id.GroupKind())
 }
 
 // usageSum is how much of the hash is in the name of a Usage.
@@ -120,7 +120,7 @@ func asksToProtect(of render.Object) (bool, error) {
 // Crossplane does not serve it, or where nobody knows what is to be protected. There is one of an
 // object, however many depend on it: Crossplane leaves its label on what loses two at a time.
 func (o Observed) usageOf(on manifest.ID) (id manifest.ID, of Kind, served bool) {
-	of, known := o.Kinds[groupKind(on)]
+	of, known := o.Kinds[on.GroupKind()]
 	id = manifest.ID{Group: "protection.crossplane.io", Kind: "ClusterUsage"}
 	if of.Namespaced {
 		id.Kind, id.Namespace = "Usage", on.Namespace
@@ -182,7 +182,7 @@ func (o Observed) liveDependencies(id manifest.ID, live metav1.Object) []manifes
 func goesFirst(id manifest.ID, c Case) bool {
 	for usage := range c.Seen.Inventory.Entries {
 		live, exists := c.Seen.Objects[usage]
-		if exists && isUsage(groupKind(usage)) && Ours(live, c.Seen.Inventory.Sync) && c.Seen.Inventory.Holds(usage, live) && slices.Contains(c.Seen.liveDependencies(usage, live), id) &&
+		if exists && isUsage(usage.GroupKind()) && Ours(live, c.Seen.Inventory.Sync) && c.Seen.Inventory.Holds(usage, live) && slices.Contains(c.Seen.liveDependencies(usage, live), id) &&
 			!slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == usage }) {
 			return true
 		}

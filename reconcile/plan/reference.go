@@ -42,7 +42,7 @@ func (o Observed) references(of render.Object) ([]reference, error) {
 		if id.Kind == "" || id.Name == "" || s.SourcePath == "" || s.TargetPath == "" {
 			return nil, fmt.Errorf("%s: item %d needs sourceRef.kind, sourceRef.name, sourcePath and targetPath", mutation.Annotation, i+1)
 		}
-		k, served := o.Kinds[groupKind(id)]
+		k, served := o.Kinds[id.GroupKind()]
 		switch {
 		case id.Namespace != "":
 		case served && k.Namespaced, !served && of.ID.Namespace != "" && !id.IsCRD():
@@ -132,7 +132,7 @@ func (o Observed) secretive(want render.Desired) map[manifest.ID]bool {
 	for before := -1; before < len(found); {
 		before = len(found)
 		for id, references := range sources {
-			if slices.ContainsFunc(references, func(r reference) bool { return IsSecret(r.source) || found[r.source] }) {
+			if slices.ContainsFunc(references, func(r reference) bool { return r.source.IsSecret() || found[r.source] }) {
 				found[id] = true
 			}
 		}
@@ -178,7 +178,7 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 		if err != nil {
 			return r, fmt.Errorf("%s: targetPath %s: %w; it has to be there, with any value", mutation.Annotation, ref.to, err)
 		}
-		secret := IsSecret(ref.source) || secretive[ref.source]
+		secret := ref.source.IsSecret() || secretive[ref.source]
 		names := slices.Equal(at, []any{"metadata", "name"})
 		r.names = r.names || names
 		switch {
@@ -413,7 +413,7 @@ func secretPaths(live *unstructured.Unstructured) []string {
 	said, _ := mutation.ReadAnnotation(live) // of what cannot be read nothing was copied
 	var paths []string
 	for _, s := range said {
-		if IsSecret(idOf(s.SourceRef.ToObjMetadata())) {
+		if idOf(s.SourceRef.ToObjMetadata()).IsSecret() {
 			at, _ := find(live.Object, s.TargetPath)
 			for _, place := range at {
 				paths = append(paths, changePath(place))
@@ -431,7 +431,7 @@ func copiedSecrets(sent *unstructured.Unstructured) []string {
 	said, _ := mutation.ReadAnnotation(sent)
 	var values []string
 	for _, s := range said {
-		if IsSecret(idOf(s.SourceRef.ToObjMetadata())) {
+		if idOf(s.SourceRef.ToObjMetadata()).IsSecret() {
 			at, _ := find(sent.Object, s.TargetPath)
 			for _, place := range at {
 				values = append(values, formsOf(get(sent.Object, place))...)

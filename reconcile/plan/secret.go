@@ -15,9 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// IsSecret says whether an object holds what nobody is to read.
-func IsSecret(id manifest.ID) bool { return id.Group == "" && id.Kind == "Secret" }
-
 // mayShow says whether a path of a Secret hides nothing. Annotations do: the one that
 // client-side apply leaves holds all of the data once more.
 func mayShow(path string) bool {
@@ -31,7 +28,7 @@ func Masked(err error, sent *unstructured.Unstructured) error {
 		return nil
 	}
 	h := hidden{values: copiedSecrets(sent)}
-	if IsSecret(manifest.IDOf(sent)) {
+	if manifest.IDOf(sent).IsSecret() {
 		h.values = secretsOf(sent)
 	}
 	return h.masked(err)

@@ -45,7 +45,7 @@ func TestMasked(t *testing.T) {
 func TestMarkTellsNoSecret(t *testing.T) {
 	u := configMap("a")
 	plain := Mark(live(u, "u"))
-	if Mark(live(u, "u", annotated(lastApplied, "hunter2"))) != plain {
+	if Mark(live(u, "u", annotated("kubectl.kubernetes.io/last-applied-configuration", "hunter2"))) != plain {
 		t.Error("the mark tells what the annotation holds")
 	}
 	if Mark(live(u, "u", annotated("example.org/other", "hunter2"))) == plain {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -59,7 +60,7 @@ func TestSource(t *testing.T) {
 			for _, name := range []string{"a", "b"} {
 				want.Objects = append(want.Objects, wanted(t, configMap(name)))
 			}
-			seen.Inventory = computed(t, want, seen).Settled(seen.Inventory, nil) // all else is recorded
+			seen.Inventory = computed(t, want, seen, Guarding{}.Guards()...).Settled(seen.Inventory, nil) // all else is recorded
 			seen.Inventory.Record.Source = tc.was
 			seen.Terms.TakeOver, want.Source = tc.over, tc.from
 			p, err := Compute(want, seen, Guarding{}.Guards()...)
@@ -97,7 +98,10 @@ func TestSource(t *testing.T) {
 
 // A destroy knows no source, and leaves the record as it is for as long as something is left.
 func TestSourceStaysWhileASyncEnds(t *testing.T) {
-	was := SourceRecord{Repository: "example.org/a", unknown: `{"later":1}`}
+	var was SourceRecord
+	if err := json.Unmarshal([]byte(`{"repository":"example.org/a","later":1}`), &was); err != nil {
+		t.Fatal(err)
+	}
 	p := Plan{Ends: Delete}
 	if got := p.Settled(Inventory{Record: Record{Source: was}}, nil).Record.Source; got != was {
 		t.Errorf("got %v", got)

@@ -91,6 +91,9 @@ type Step struct {
 // CRDs that are decoded at once are a third of a gigabyte.
 func (s Step) Object() (*unstructured.Unstructured, error) { return s.object() }
 
+// sends reports whether the step has an object to send.
+func (s Step) sends() bool { return s.object != nil }
+
 // willBe is the object after an update. Where the API server refuses the update, it is what is
 // sent: it may refuse it for that.
 func (s Step) willBe() (*unstructured.Unstructured, error) {

@@ -85,6 +85,9 @@ func (p *Plan) takeBack(seen Observed) {
 	}
 }
 
+// comesBack reports whether a definition is to come back inactive.
+func (p Plan) comesBack(name string) bool { return p.back[name] }
+
 // expect adds the check that a definition comes back.
 func (p *Plan) expect(name, reason string) {
 	if p.back == nil {
@@ -241,7 +244,7 @@ func (r Restart) Finding() manifest.Finding {
 // Shrinking is the plan without anything but taking back.
 func (p Plan) Shrinking() Plan {
 	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return !s.TakesBack })
-	p.Checks = slices.DeleteFunc(slices.Clone(p.Checks), func(c Check) bool { return !c.ID.IsMRD() || !p.back[c.ID.Name] })
+	p.Checks = slices.DeleteFunc(slices.Clone(p.Checks), func(c Check) bool { return !c.ID.IsMRD() || !p.comesBack(c.ID.Name) })
 	p.Gone, p.Stale, p.news, p.record = nil, false, false, nil
 	return p
 }

@@ -143,11 +143,11 @@ func TestTakeBack(t *testing.T) {
 				seen.Inventory.Entries = map[manifest.ID]Entry{MRAP("live"): {UID: "u"}, want.Objects[0].ID: {UID: "u"}}
 				seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{MRAP("live"): policy, want.Objects[0].ID: live(configMap("kept"), "u")}
 			}
-			p := computed(t, want, seen)
+			p := computed(t, want, seen, Guarding{}.Guards()...)
 			var got []result
 			checks := 0
 			for _, c := range p.Checks {
-				if c.State == Pending && p.back[c.ID.Name] {
+				if c.State == Pending && p.comesBack(c.ID.Name) {
 					checks++
 				}
 			}
@@ -177,7 +177,7 @@ func TestTakeBack(t *testing.T) {
 				t.Errorf("what Crossplane made is never ours: %v", intent.Entries)
 			}
 			seen.Terms.TakeBack = false
-			if p := computed(t, want, seen); len(p.Steps) > 0 {
+			if p := computed(t, want, seen, Guarding{}.Guards()...); len(p.Steps) > 0 {
 				t.Errorf("nobody asked for it: %s %s", p.Steps[0].Action, p.Steps[0].ID)
 			}
 		})
@@ -229,10 +229,9 @@ func TestTakeBackApproved(t *testing.T) {
 
 // Where we make the CRDs, what is held is updated all the same.
 func TestTakeBackOurs(t *testing.T) {
-	u := crd("buckets", "Bucket")
-	o := wanted(t, u)
-	held := Step{Action: Hold, Would: Prune, Guard: "in use", Reason: "2 live objects", TakesBack: true, ID: o.ID}
-	held.otherwise = &Step{Action: Update, ID: o.ID, Cause: Retain}
+	id := CRD("buckets.example.org")
+	held := Step{Action: Hold, Would: Prune, Guard: "in use", Reason: "2 live objects", TakesBack: true, ID: id}
+	held.otherwise = &Step{Action: Update, ID: id, Cause: Retain}
 	p := Plan{Steps: []Step{held}, Retained: []string{"buckets.example.org"}}
 	p.conclude()
 	if s := p.Steps[0]; s.Action != Update || s.Reason != "2 live objects" || len(p.Retained) != 1 {

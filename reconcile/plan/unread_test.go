@@ -159,7 +159,7 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 				tc.edit(&seen)
 			}
 			want := darkness(t, tc.commit)
-			p, got := steps(t, want, seen, Guarding{})
+			p, got := steps(t, want, seen, Guarding{}.Guards()...)
 			for name, action := range map[string]Action{policy: tc.policy, provider: tc.provider} {
 				s := got[name]
 				if s.Action != action || action == Hold && (s.Guard != guardFlood || !strings.Contains(s.Reason, "cannot be read: 403")) {
@@ -170,7 +170,7 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 				return
 			}
 			seen.Inventory.ResourceVersion, seen.Approvals = "1", Approvals{OnCommand: {p.Approval.Digest}}
-			if p, _ := steps(t, want, seen, Guarding{}); p.Count(Hold) > 0 {
+			if p, _ := steps(t, want, seen, Guarding{}.Guards()...); p.Count(Hold) > 0 {
 				t.Errorf("%s\nOne approval lets all of it pass, and %d are held", tc.reason, p.Count(Hold))
 			}
 		})

@@ -95,9 +95,9 @@ func seenWith(up Upstream) Observed {
 	return seen
 }
 
-func steps(t *testing.T, want render.Desired, seen Observed, how Guarding) (Plan, map[string]Step) {
+func steps(t *testing.T, want render.Desired, seen Observed, guards ...Guard) (Plan, map[string]Step) {
 	t.Helper()
-	p, err := Compute(want, seen, how.Guards()...)
+	p, err := Compute(want, seen, guards...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func steps(t *testing.T, want render.Desired, seen Observed, how Guarding) (Plan
 
 func TestCrossplaneMakesTheCRDs(t *testing.T) {
 	want := desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": mrap("team", buckets)})
-	_, got := steps(t, want, seenWith(Upstream{}), Guarding{})
+	_, got := steps(t, want, seenWith(Upstream{}), Guarding{}.Guards()...)
 	for name, s := range got {
 		if s.ID.IsCRD() {
 			t.Errorf("%s: a CRD that an MRD makes is Crossplane's to write", name)
@@ -133,12 +133,12 @@ func TestCrossplaneMakesTheCRDs(t *testing.T) {
 
 func TestNoSafeStartIsActivated(t *testing.T) {
 	want := desired(t, render.OwnerCrossplane, map[string]string{"package/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: provider-toy\n"})
-	_, got := steps(t, want, seenWith(Upstream{}), Guarding{})
+	_, got := steps(t, want, seenWith(Upstream{}), Guarding{}.Guards()...)
 	if s := got["ManagedResourceDefinition "+buckets]; !s.Activates || s.Action != Create {
 		t.Errorf("without safe-start everything is Active, by a patch beside the apply: %+v", s)
 	}
 	live := seenWith(Upstream{Definitions: map[string]LiveDefinition{buckets: {Active: true}}})
-	_, got = steps(t, want, live, Guarding{})
+	_, got = steps(t, want, live, Guarding{}.Guards()...)
 	if s := got["ManagedResourceDefinition "+buckets]; s.Activates {
 		t.Error("what is Active already needs no patch")
 	}
@@ -147,7 +147,7 @@ func TestNoSafeStartIsActivated(t *testing.T) {
 func TestInstalledByCrossplane(t *testing.T) {
 	// The package manager has the package: the commit's copy of it is a catalogue.
 	inCommit := desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": mrap("team", buckets), "provider.yaml": provider})
-	_, got := steps(t, inCommit, seenWith(Upstream{}), Guarding{})
+	_, got := steps(t, inCommit, seenWith(Upstream{}), Guarding{}.Guards()...)
 	if _, ok := got["ManagedResourceDefinition "+buckets]; ok || len(got) != 2 {
 		t.Errorf("the Provider installs the definitions, nobody else does: %v", got)
 	}
@@ -159,7 +159,7 @@ func TestInstalledByCrossplane(t *testing.T) {
 		{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "provider-toy-abc", Controller: &isController},
 	}}}
 	seen.Inventory.Entries = map[manifest.ID]Entry{MRD(buckets): {UID: "u"}}
-	p, got := steps(t, inCluster, seen, Guarding{})
+	p, got := steps(t, inCluster, seen, Guarding{}.Guards()...)
 	if s := got["ManagedResourceDefinition "+buckets]; s.Action != Keep || s.Guard != guardInstalled {
 		t.Errorf("a revision took it over: %+v", s)
 	}
@@ -212,7 +212,7 @@ func TestUnsettledConversion(t *testing.T) {
 			if tc.live != nil {
 				seen.Objects[MRD(buckets)] = tc.live
 			}
-			_, got := steps(t, desired(t, render.OwnerCrossplane, files), seen, Guarding{})
+			_, got := steps(t, desired(t, render.OwnerCrossplane, files), seen, Guarding{}.Guards()...)
 			if s := got["ManagedResourceDefinition "+buckets]; s.Action != tc.want || (s.Err != nil) != tc.fails {
 				t.Errorf("%s\n%s, %v", tc.reason, s.Action, s.Err)
 			}
@@ -228,7 +228,7 @@ func TestHandover(t *testing.T) {
 	seen.Inventory.Owner = render.OwnerHeadgate
 	seen.Inventory.Entries = map[manifest.ID]Entry{CRD(buckets): {UID: "u"}}
 	seen.Objects[CRD(buckets)] = live(made, "u")
-	p, got := steps(t, want, seen, Guarding{OwnerIsSet: true})
+	p, got := steps(t, want, seen, Guarding{OwnerIsSet: true}.Guards()...)
 	for name, s := range got {
 		if s.Action == Prune || s.Would == Prune {
 			t.Errorf("%s: a handover never prunes: %+v", name, s)
@@ -244,14 +244,14 @@ func TestHandover(t *testing.T) {
 
 func TestOwnerDisagrees(t *testing.T) {
 	want := desired(t, render.OwnerHeadgate, map[string]string{"policy.yaml": mrap("team", buckets)})
-	_, got := steps(t, want, seenWith(Upstream{}), Guarding{})
+	_, got := steps(t, want, seenWith(Upstream{}), Guarding{}.Guards()...)
 	if s := got["CustomResourceDefinition "+buckets]; s.Action != Hold || s.Guard != "owner" {
 		t.Errorf("the record says Headgate, the cluster runs Crossplane: a person decides: %+v", s)
 	}
 	if s := got["ManagedResourceActivationPolicy team"]; s.Action != Hold || s.Guard != "owner" {
 		t.Errorf("a policy would have Crossplane make the CRDs that we make: %+v", s)
 	}
-	_, got = steps(t, want, seenWith(Upstream{}), Guarding{OwnerIsSet: true})
+	_, got = steps(t, want, seenWith(Upstream{}), Guarding{OwnerIsSet: true}.Guards()...)
 	if s := got["CustomResourceDefinition "+buckets]; s.Action != Create {
 		t.Errorf("a person decided: %+v", s)
 	}
@@ -262,7 +262,7 @@ func TestOwnerDisagrees(t *testing.T) {
 	removed.Objects[CRD("old.example.org")] = live(crd("old", "Old"), "u")
 	removed.Answers = map[Question]Answer{{Ask: Dependents, Of: CRD("old.example.org")}: {}}
 	for isSet, action := range map[bool]Action{false: Hold, true: Prune} {
-		_, got = steps(t, want, removed, Guarding{OwnerIsSet: isSet})
+		_, got = steps(t, want, removed, Guarding{OwnerIsSet: isSet}.Guards()...)
 		if s := got["CustomResourceDefinition old.example.org"]; s.Action != action {
 			t.Errorf("the prune of a CRD, crdOwner set: %t: %s %q, want %s", isSet, s.Action, s.Guard, action)
 		}
@@ -340,7 +340,7 @@ func TestFlood(t *testing.T) {
 			for _, id := range tc.owned {
 				seen.Inventory.Entries[id] = Entry{UID: "u"}
 			}
-			_, got := steps(t, desired(t, render.OwnerCrossplane, tc.files), seen, Guarding{MaxActivations: tc.most})
+			_, got := steps(t, desired(t, render.OwnerCrossplane, tc.files), seen, Guarding{MaxActivations: tc.most}.Guards()...)
 			s := got[tc.step]
 			if s.Action != tc.want || tc.want == Hold && s.Guard != "flood" {
 				t.Errorf("%s\n%s: %s %q (%s), want %s", tc.reason, tc.step, s.Action, s.Guard, s.Reason, tc.want)
@@ -416,7 +416,7 @@ func TestChecks(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p, _ := steps(t, want, seenWith(tc.up), Guarding{})
+			p, _ := steps(t, want, seenWith(tc.up), Guarding{}.Guards()...)
 			got := map[string]CheckState{}
 			for _, c := range p.Checks {
 				got[c.ID.Name] = c.State
@@ -448,14 +448,14 @@ func TestNothingIsExpectedOfWhatIsHeld(t *testing.T) {
 		}
 		return names
 	}
-	held, _ := steps(t, desired(t, render.OwnerCrossplane, map[string]string{"wide.yaml": mrap("wide", "*"), "team.yaml": mrap("team", buckets)}), seenWith(up), Guarding{MaxActivations: 1})
+	held, _ := steps(t, desired(t, render.OwnerCrossplane, map[string]string{"wide.yaml": mrap("wide", "*"), "team.yaml": mrap("team", buckets)}), seenWith(up), Guarding{MaxActivations: 1}.Guards()...)
 	if diff := cmp.Diff([]string{buckets, "team"}, names(held)); diff != "" {
 		t.Errorf("What only a held policy activates nobody waits for (-want +got):\n%s", diff)
 	}
 	seen := seenWith(up)
 	seen.Objects[MRAP("team")] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
 	seen.Trials = map[manifest.ID]Trial{MRAP("team"): {Err: errBoom}}
-	refused, _ := steps(t, desired(t, render.OwnerCrossplane, map[string]string{"team.yaml": mrap("team", buckets)}), seen, Guarding{})
+	refused, _ := steps(t, desired(t, render.OwnerCrossplane, map[string]string{"team.yaml": mrap("team", buckets)}), seen, Guarding{}.Guards()...)
 	if len(names(refused)) > 0 {
 		t.Errorf("Nor what a policy activates that the API server refuses: %v", names(refused))
 	}
@@ -465,11 +465,11 @@ func TestActivates(t *testing.T) {
 	want := desired(t, render.OwnerCrossplane, map[string]string{"team.yaml": mrap("team", "*")})
 	before := Upstream{Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionTrue}, "queues.example.org": {}}}
 	after := Upstream{Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionTrue}, "queues.example.org": {Active: true, Established: metav1.ConditionTrue}}}
-	p, _ := steps(t, want, seenWith(before), Guarding{})
+	p, _ := steps(t, want, seenWith(before), Guarding{}.Guards()...)
 	if n := p.Activates(false); n != 2 {
 		t.Errorf("queues and tables are going to be activated: %d", n)
 	}
-	now, _ := steps(t, want, seenWith(after), Guarding{})
+	now, _ := steps(t, want, seenWith(after), Guarding{}.Guards()...)
 	if n := p.refreshed(now).Activates(true); n != 1 {
 		t.Errorf("queues was activated, and tables not yet: %d", n)
 	}
@@ -483,7 +483,7 @@ func TestCompareWhereCrossplaneMakesTheCRDs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, _ := steps(t, want, seen, how)
+		p, _ := steps(t, want, seen, how.Guards()...)
 		return p
 	}
 	narrow, wide := map[string]string{"team.yaml": mrap("team", buckets)}, map[string]string{"team.yaml": mrap("team", "*")}
@@ -509,7 +509,7 @@ func TestUnexplained(t *testing.T) {
 	p, _ := steps(t, want, seenWith(Upstream{
 		Definitions: map[string]LiveDefinition{buckets: {Active: true}, "queues.example.org": {Active: true}, "tables.example.org": {}},
 		Policies:    map[string]LivePolicy{"default": {Patterns: []string{"q*"}}, "team": {Patterns: []string{buckets}}},
-	}), Guarding{})
+	}), Guarding{}.Guards()...)
 	if len(p.Notes) != 1 || !strings.Contains(p.Notes[0].Message, "queues.example.org") || !strings.Contains(p.Notes[0].Message, "default") {
 		t.Errorf("an active definition that no policy in Git names has a name and a culprit: %+v", p.Notes)
 	}
@@ -549,7 +549,7 @@ func TestPackageDiffers(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			want := desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": provider})
-			p, _ := steps(t, want, seenWith(tc.up), Guarding{})
+			p, _ := steps(t, want, seenWith(tc.up), Guarding{}.Guards()...)
 			var got []string
 			for _, f := range p.Notes {
 				if f.Rule == "package-differs" {

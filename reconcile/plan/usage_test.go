@@ -58,7 +58,7 @@ func TestProtectedByCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range computed(t, want, seen).Steps {
+	for _, s := range computed(t, want, seen, Guarding{}.Guards()...).Steps {
 		if held := s.Guard == "protected"; held != (s.ID.Name == "a") {
 			t.Errorf("%s: %s %q %s", s.ID, s.Action, s.Guard, s.Reason)
 		}
@@ -86,7 +86,7 @@ func TestExternalOffline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range computed(t, want, seen).Steps {
+	for _, s := range computed(t, want, seen, Guarding{}.Guards()...).Steps {
 		if s.ID.Name == "x" && (s.Guard == "external") != (s.ID.Kind != "Note") {
 			t.Errorf("%s: %s %q %s", s.ID, s.Action, s.Guard, s.Reason)
 		}

@@ -44,7 +44,7 @@ func TestReplacedInVain(t *testing.T) {
 			}
 			head := desired(t, render.OwnerHeadgate, files)
 			for pass := range 2 {
-				p := computed(t, head, seen)
+				p := computed(t, head, seen, Guarding{}.Guards()...)
 				goes := func(id manifest.ID) bool {
 					return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.ID == id && s.Action == Prune })
 				}
@@ -92,7 +92,7 @@ func TestInVain(t *testing.T) {
 		"Home":        {"what is in the namespace was not deleted", Step{Action: Prune, ID: home}, Step{Action: Prune, ID: from}, no, true},
 		"OtherHome":   {"what is in another one was not deleted", Step{Action: Prune, ID: home}, Step{Action: Prune, ID: elsewhere}, no, false},
 		"EmptiedHome": {"what is in the namespace was deleted", Step{Action: Prune, ID: home}, Step{Action: Prune, ID: from}, nil, false},
-		"TakenBack":   {"no file declares a CRD that is made of a definition", Step{Action: Prune, ID: CRD(buckets), TakesBack: true, path: "a.yaml"}, create(to, "a.yaml"), no, false},
+		"TakenBack":   {"no file declares a CRD that is made of a definition", Step{Action: Prune, ID: CRD("buckets.example.org"), TakesBack: true, path: "a.yaml"}, create(to, "a.yaml"), no, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -141,9 +141,9 @@ func inCluster(t *testing.T, base render.Desired) Observed {
 		seen.Objects[o.ID] = live
 		seen.Inventory.Entries[o.ID] = applied(live, sync.Digest(o))
 	}
-	seen.Inventory = computed(t, base, seen).Settled(seen.Inventory, nil)
+	seen.Inventory = computed(t, base, seen, Guarding{}.Guards()...).Settled(seen.Inventory, nil)
 	seen.Answers = map[Question]Answer{}
-	for _, q := range computed(t, render.Desired{Owner: base.Owner}, seen).Open() {
+	for _, q := range computed(t, render.Desired{Owner: base.Owner}, seen, Guarding{}.Guards()...).Open() {
 		seen.Answers[q] = Answer{}
 	}
 	return seen

@@ -155,7 +155,7 @@ func (c *coming) opens(name string) bool {
 // Composition the kinds that it composes. Whoever uses the old one would be broken by a new
 // one that names what is not there.
 func (s Step) needs(c *coming) (need, error) {
-	first, err := c.of(groupKind(s.ID))
+	first, err := c.of(s.ID.GroupKind())
 	if s.ID.Group != "apiextensions.crossplane.io" || s.ID.Kind != "Composition" || err != nil || first.crd != "" || first.waits != "" {
 		return first, err
 	}

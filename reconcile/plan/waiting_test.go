@@ -196,7 +196,7 @@ func TestWaiting(t *testing.T) {
 			if tc.seen.Natural == "" {
 				owner = render.OwnerHeadgate
 			}
-			p, got := steps(t, desired(t, owner, tc.files), tc.seen, Guarding{})
+			p, got := steps(t, desired(t, owner, tc.files), tc.seen, Guarding{}.Guards()...)
 			s, ok := got[tc.step]
 			if !ok {
 				t.Fatalf("no step %s: %v", tc.step, got)
@@ -232,8 +232,8 @@ func TestResumed(t *testing.T) {
 	want := desired(t, render.OwnerCrossplane, files)
 	toyProvider := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
 	ready := Upstream{Packages: map[manifest.ID]LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}}}
-	before, _ := steps(t, want, seenWith(Upstream{}), Guarding{})
-	now, _ := steps(t, want, served(seenWith(ready), "ProviderConfig.example.org"), Guarding{})
+	before, _ := steps(t, want, seenWith(Upstream{}), Guarding{}.Guards()...)
+	now, _ := steps(t, want, served(seenWith(ready), "ProviderConfig.example.org"), Guarding{}.Guards()...)
 
 	pass := Pass{First: before, Last: before}
 	next := pass.resumed(now, true)
@@ -246,7 +246,7 @@ func TestResumed(t *testing.T) {
 	}
 
 	// The package is there, and the API server not yet aware of the kind.
-	unaware, _ := steps(t, want, seenWith(ready), Guarding{})
+	unaware, _ := steps(t, want, seenWith(ready), Guarding{}.Guards()...)
 	if next := pass.resumed(unaware, true); len(next.Steps) != 0 {
 		t.Errorf("a kind that was awaited may be served a moment later: %+v", next.Steps)
 	}

@@ -473,8 +473,8 @@ func TestTargetReportsDrift(t *testing.T) {
 			if n := requests.Writes(); n > 1 || requests.Counts()["PUT"] != n {
 				t.Errorf("it wrote: %q", requests.Log())
 			}
-			if diff := cmp.Diff([]plan.Change{{Path: "data.key", From: `"wrong"`, To: `"right"`, By: "somebody"}}, e.Report.Steps[0].Changes); diff != "" || !slices.Equal(e.Report.Steps[0].TakesFrom, []string{"somebody"}) {
-				t.Errorf("what it says (-want +got):\n%s\nby %v", diff, e.Report.Steps[0].TakesFrom)
+			if changes := cmp.Diff([]plan.Change{{Path: "data.key", From: `"wrong"`, To: `"right"`, By: "somebody"}}, e.Report.Steps[0].Changes); changes != "" || !slices.Equal(e.Report.Steps[0].TakesFrom, []string{"somebody"}) {
+				t.Errorf("what it says (-want +got):\n%s\nby %v", changes, e.Report.Steps[0].TakesFrom)
 			}
 		}
 		select {

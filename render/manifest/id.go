@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // An ID names one object of a cluster. It has no version: the API server serves
@@ -32,6 +33,12 @@ func (id ID) String() string {
 	}
 	return s + "/" + id.Name
 }
+
+// GroupKind returns the group and the kind of the object.
+func (id ID) GroupKind() schema.GroupKind { return schema.GroupKind{Group: id.Group, Kind: id.Kind} }
+
+// IsSecret reports whether it names a Secret.
+func (id ID) IsSecret() bool { return id.Group == "" && id.Kind == "Secret" }
 
 // Compare orders identities by group, kind, namespace and name.
 func (id ID) Compare(other ID) int {
