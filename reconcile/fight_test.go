@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -36,7 +38,7 @@ func (r *rival) Observe(_ context.Context, want render.Desired) (plan.Observed, 
 	}
 	live := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: o.ID.Name, UID: "u", Generation: int64(1 + r.edits)}}
 	seen := plan.Observed{
-		Inventory: plan.Inventory{Entries: map[manifest.ID]plan.Entry{o.ID: {UID: "u", Digest: plan.Sync{}.Digest(o), Mark: plan.Mark(live)}}},
+		Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: inventory.Sync{}.Digest(o), Mark: inventory.Mark(live)}}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: live},
 		Trials:    map[manifest.ID]plan.Trial{},
 		Offline:   true,
@@ -46,7 +48,7 @@ func (r *rival) Observe(_ context.Context, want render.Desired) (plan.Observed, 
 		if err := unstructured.SetNestedField(theirs.Object, "theirs", "data", "k"); err != nil {
 			return plan.Observed{}, err
 		}
-		seen.Trials[o.ID] = plan.Trial{Live: theirs, After: ours, TakenBy: []plan.Taken{{Manager: "rival", Fields: []string{"data.k"}}}}
+		seen.Trials[o.ID] = plan.Trial{Live: theirs, After: ours, TakenBy: []diff.Taken{{Manager: "rival", Fields: []string{"data.k"}}}}
 	}
 	return seen, nil
 }

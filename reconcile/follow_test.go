@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
-	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -159,7 +159,7 @@ func (y *yard) set(change func()) {
 func (y *yard) run(t *testing.T, change func(*Follower)) {
 	t.Helper()
 	f := Follower{
-		Reconciler: Reconciler{Source: y, Sync: plan.Sync{Namespace: "ns", Name: "prod"}, Options: render.Options{Memo: new(memo.Memory)}},
+		Reconciler: Reconciler{Source: y, Sync: inventory.Sync{Namespace: "ns", Name: "prod"}, Options: render.Options{Memo: new(memo.Memory)}},
 		Origin:     y, Requests: y, Ref: "main", Interval: time.Minute, Woken: y.woken,
 		Tell: func(e Event) { y.set(func() { y.events = append(y.events, e) }) },
 	}

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
@@ -166,7 +167,7 @@ func (w *world) Definitions(context.Context) ([]*catalogue.Definition, error) { 
 func (w *world) loop() Loop {
 	return Loop{
 		Reconciler: Reconciler{
-			Source: w, Observer: w, Applier: w, Sync: plan.Sync{Namespace: "ns", Name: "prod"},
+			Source: w, Observer: w, Applier: w, Sync: inventory.Sync{Namespace: "ns", Name: "prod"},
 			Options: render.Options{Memo: new(memo.Memory)},
 		},
 		Publisher: w,
@@ -758,11 +759,11 @@ type holding struct {
 func (r *holding) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
 	seen := r.holds
 	seen.Offline = true
-	r.holds = plan.Observed{Inventory: plan.Inventory{Entries: map[manifest.ID]plan.Entry{}}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
+	r.holds = plan.Observed{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
 	for _, o := range want.Objects {
 		live := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: o.ID.Name, UID: "u", Generation: 1}}
 		r.holds.Objects[o.ID] = live
-		r.holds.Inventory.Entries[o.ID] = plan.Entry{UID: "u", Digest: plan.Sync{}.Digest(o), Mark: plan.Mark(live)}
+		r.holds.Inventory.Entries[o.ID] = inventory.Entry{UID: "u", Digest: inventory.Sync{}.Digest(o), Mark: inventory.Mark(live)}
 	}
 	return seen, nil
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -35,7 +36,7 @@ func (s *stale) Observe(context.Context, render.Desired) (plan.Observed, error) 
 		Kinds:     map[schema.GroupKind]plan.Kind{{Kind: "ConfigMap"}: {Version: "v1", Resource: "configmaps", Namespaced: true}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: {ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"}}},
 		Trials:    map[manifest.ID]plan.Trial{id: trial},
-		Inventory: plan.Inventory{Entries: map[manifest.ID]plan.Entry{}},
+		Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}},
 	}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 )
@@ -117,7 +118,7 @@ func TestObjectsDecideInPreviews(t *testing.T) {
 				for _, o := range tc.objects {
 					place.objects = append(place.objects, unstructuredOf("apiVersion: example.org/v1\nkind: Boat\nmetadata: {name: b, namespace: default}\n"+o))
 				}
-				r := Reconciler{Source: from.source, Sync: plan.Sync{Name: "platform"}, Observer: place, Options: render.Options{Owner: from.owner}}
+				r := Reconciler{Source: from.source, Sync: inventory.Sync{Name: "platform"}, Observer: place, Options: render.Options{Owner: from.owner}}
 				made, err := r.Preview(t.Context(), Pull{Base: "base", Head: "head"})
 				if err != nil {
 					t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -39,7 +40,7 @@ func (b *beside) Observe(context.Context, render.Desired) (plan.Observed, error)
 	seen := plan.Observed{
 		Kinds:     map[schema.GroupKind]plan.Kind{kindProvider: {Version: "v1", Resource: "providers"}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
-		Inventory: plan.Inventory{Entries: map[manifest.ID]plan.Entry{}},
+		Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}},
 	}
 	past := func(d time.Duration) bool { return d > 0 && time.Since(b.began) >= d }
 	if past(b.served) {
@@ -175,7 +176,7 @@ func (m *mover) Observe(context.Context, render.Desired) (plan.Observed, error) 
 	seen := plan.Observed{
 		Kinds:     map[schema.GroupKind]plan.Kind{{Kind: "ConfigMap"}: {Version: "v1", Resource: "configmaps", Namespaced: true}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
-		Inventory: plan.Inventory{Entries: map[manifest.ID]plan.Entry{}},
+		Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}},
 	}
 	for name := range m.there {
 		id := manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: name}
@@ -251,22 +252,22 @@ func (e *ender) Observe(context.Context, render.Desired) (plan.Observed, error) 
 	if e.looks++; e.applied && e.looks > e.lasts {
 		return plan.Observed{}, errGone
 	}
-	s := plan.Sync{Namespace: "ns", Name: "prod"}
+	s := inventory.Sync{Namespace: "ns", Name: "prod"}
 	seen := plan.Observed{
 		Kinds: map[schema.GroupKind]plan.Kind{
 			{Kind: "ConfigMap"}: {Version: "v1", Resource: "configmaps", Namespaced: true}, {Kind: "Namespace"}: {Version: "v1", Resource: "namespaces"},
 		},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
-		Inventory: plan.Inventory{Sync: s, ResourceVersion: "1", Entries: map[manifest.ID]plan.Entry{}},
+		Inventory: inventory.Inventory{Sync: s, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}},
 		Answers:   map[plan.Question]plan.Answer{{Ask: plan.Inside, Of: manifest.ID{Kind: "Namespace", Name: "team"}}: {}},
 	}
 	for _, id := range []manifest.ID{{Kind: "ConfigMap", Namespace: "team", Name: "a"}, {Kind: "Namespace", Name: "team"}} {
-		seen.Inventory.Entries[id] = plan.Entry{UID: types.UID(id.Name)}
+		seen.Inventory.Entries[id] = inventory.Entry{UID: types.UID(id.Name)}
 		seen.Objects[id] = &metav1.PartialObjectMetadata{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: id.Kind},
 			ObjectMeta: metav1.ObjectMeta{
 				Name: id.Name, Namespace: id.Namespace, UID: types.UID(id.Name),
-				Labels: map[string]string{plan.SyncLabel: s.Key()}, Annotations: map[string]string{plan.InventoryAnnotation: s.Key()},
+				Labels: map[string]string{inventory.SyncLabel: s.Key()}, Annotations: map[string]string{inventory.InventoryAnnotation: s.Key()},
 			},
 		}
 	}
@@ -299,7 +300,7 @@ func TestDestroyReportsWhatItReached(t *testing.T) {
 		"AfterWaiting": {ender{lasts: 2}, time.Nanosecond, 0}, // what was deleted is still there, and then nothing is known
 	} {
 		e := &tc.cluster
-		said, err := Reconciler{Observer: e, Applier: e, Sync: plan.Sync{Namespace: "ns", Name: "prod"}, Timeout: tc.timeout}.Destroy(t.Context(), plan.Delete)
+		said, err := Reconciler{Observer: e, Applier: e, Sync: inventory.Sync{Namespace: "ns", Name: "prod"}, Timeout: tc.timeout}.Destroy(t.Context(), plan.Delete)
 		if !errors.Is(err, errGone) || said.Verdict.ExitCode == report.ExitSuccess {
 			t.Errorf("%s: error %v, exit code %d", name, err, said.Verdict.ExitCode)
 		}

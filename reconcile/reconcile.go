@@ -12,6 +12,8 @@ import (
 	"maps"
 	"time"
 
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -49,7 +51,7 @@ type Place interface {
 
 // A Recorder remembers what passes came to, where that is news.
 type Recorder interface {
-	Record(ctx context.Context, p plan.Past) error
+	Record(ctx context.Context, p inventory.Past) error
 }
 
 // A Reconciler makes passes over one target.
@@ -60,14 +62,14 @@ type Reconciler struct {
 	Place    Place    // nil where passes know no cluster
 	Recorder Recorder // nil: nobody does
 	Options  render.Options
-	Guarding plan.Guarding
+	Guarding guard.Guarding
 	Terms    plan.Terms   // as the Observer has them
 	Fights   []plan.Fight // of the passes before
-	Sync     plan.Sync
+	Sync     inventory.Sync
 
 	// Approvals are asked before every plan for the digests that a person gave, by the places that
 	// could be read; nil: none could.
-	Approvals func() plan.Approvals
+	Approvals func() inventory.Approvals
 	// CA is asked before every pass for that of conversion webhooks, so that it may change;
 	// nil: it is in Options.
 	CA      func(ctx context.Context) ([]byte, error)

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -80,7 +81,7 @@ func TestUpgrades(t *testing.T) {
 				of[ref] = files
 			}
 			// Without a cluster nobody knows the service that answers the provider's webhook.
-			r := Reconciler{Source: of, Sync: plan.Sync{Name: "platform"}, Options: render.Options{Conversion: render.Conversion{Strategy: render.ConversionNone}}}
+			r := Reconciler{Source: of, Sync: inventory.Sync{Name: "platform"}, Options: render.Options{Conversion: render.Conversion{Strategy: render.ConversionNone}}}
 			made, err := r.Preview(t.Context(), Pull{Base: "older", Head: "newer"})
 			if err != nil {
 				t.Fatal(err)
@@ -171,7 +172,7 @@ func TestUpgradesBehindOneLine(t *testing.T) {
 					"apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: it}\nspec:\n  package: registry.example.org/acme/it:" + ref + "\n")}}
 			}
 			preview := func(source Source) report.Report {
-				r := Reconciler{Source: source, Sync: plan.Sync{Name: "platform"}, Options: render.Options{
+				r := Reconciler{Source: source, Sync: inventory.Sync{Name: "platform"}, Options: render.Options{
 					Owner: render.OwnerCrossplane, Conversion: render.Conversion{Strategy: render.ConversionNone},
 				}}
 				made, err := r.Preview(t.Context(), Pull{Base: "v1.0.0", Head: "v2.0.0"})
@@ -265,7 +266,7 @@ func TestBreaksWhatIsServed(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			of := commits{"base": fstest.MapFS{"a.yaml": {Data: []byte(tc.base)}}, "head": fstest.MapFS{"a.yaml": {Data: []byte(tc.head)}}}
-			r := Reconciler{Source: of, Sync: plan.Sync{Name: "platform"}, Options: render.Options{Owner: render.OwnerCrossplane}}
+			r := Reconciler{Source: of, Sync: inventory.Sync{Name: "platform"}, Options: render.Options{Owner: render.OwnerCrossplane}}
 			if tc.live {
 				r.Observer = counting{}
 			}

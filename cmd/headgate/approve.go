@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/inventory"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -249,25 +249,27 @@ func (f *approveFlag) Set(text string) error {
 }
 
 // given are the digests of a command that makes one pass. No Sync is read.
-func (f *approveFlag) given() plan.Approvals { return plan.Approvals{plan.OnCommand: *f} }
+func (f *approveFlag) given() inventory.Approvals {
+	return inventory.Approvals{inventory.OnCommand: *f}
+}
 
 // standing returns what reads the approvals that stand in files of Syncs now, for one of them, and
 // those of the command line. Where the files cannot be read, or do not hold that Sync any more, what
 // stands there is not known: none of it counts, and none of it is forgotten.
-func standing(files []string, s v1alpha1.Sync, once bool, flag approveFlag) func() plan.Approvals {
-	flags := plan.OnRun
+func standing(files []string, s v1alpha1.Sync, once bool, flag approveFlag) func() inventory.Approvals {
+	flags := inventory.OnRun
 	if once {
-		flags = plan.OnCommand
+		flags = inventory.OnCommand
 	}
-	return func() plan.Approvals {
-		given := plan.Approvals{flags: flag}
+	return func() inventory.Approvals {
+		given := inventory.Approvals{flags: flag}
 		now, err := readSyncs(files)
 		if err != nil {
 			return given
 		}
 		for _, other := range now {
 			if other.Namespace == s.Namespace && other.Name == s.Name {
-				given[plan.OnSync] = other.Approvals()
+				given[inventory.OnSync] = other.Approvals()
 			}
 		}
 		return given

@@ -44,30 +44,45 @@ var mayImport = map[string][]string{
 	"render/schema":     {"render/crossplane", "render/manifest"},
 	"render/lint":       {"render", "render/catalogue", "render/manifest"},
 
-	// What is wanted, seen and owned becomes one plan, and the plan a report.
-	"reconcile/plan":   {"render", "render/activation", "render/catalogue", "render/manifest", "render/schema"},
-	"reconcile/report": {"reconcile/plan", "render", "render/activation", "render/catalogue", "render/lint", "render/manifest"},
-	"reconcile":        {"reconcile/plan", "reconcile/report", "render", "render/catalogue", "render/manifest"},
+	// What is wanted, seen and owned becomes one plan, and the plan a report. Compute takes the guards as arguments.
+	"reconcile/inventory": {"render", "render/manifest"},
+	"reconcile/ownership": {"reconcile/inventory", "render"},
+	"reconcile/diff":      {"reconcile/inventory", "reconcile/ownership", "render/manifest"},
+	"reconcile/plan": {
+		"reconcile/diff", "reconcile/inventory", "reconcile/ownership", "render", "render/activation", "render/catalogue", "render/manifest", "render/schema",
+	},
+	"reconcile/guard": {
+		"reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/manifest", "render/schema",
+	},
+	"reconcile/report": {
+		"reconcile/diff", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/lint", "render/manifest",
+	},
+	"reconcile": {"reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/report", "render", "render/catalogue", "render/manifest"},
 
 	// Adapters hang off the side. They know neither each other nor who calls them.
 	"reconcile/git":      {"render"},
 	"reconcile/registry": {"render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
 	"reconcile/memo":     {},
-	"reconcile/cluster":  {"reconcile/plan", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages"},
-	"reconcile/forge":    {"reconcile/report"},
-	"reconcile/outbox":   {"reconcile/report"},
+	"reconcile/cluster": {
+		"reconcile/diff", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
+	},
+	"reconcile/forge":  {"reconcile/report"},
+	"reconcile/outbox": {"reconcile/report"},
 
 	// Only these put adapters together.
 	"reconcile/api/v1alpha1": {},
 	"reconcile/target": {
-		"reconcile", "reconcile/api/v1alpha1", "reconcile/cluster", "reconcile/forge", "reconcile/git", "reconcile/memo",
+		"reconcile", "reconcile/api/v1alpha1", "reconcile/cluster", "reconcile/diff", "reconcile/forge", "reconcile/git", "reconcile/guard",
+		"reconcile/inventory", "reconcile/memo",
 		"reconcile/outbox", "reconcile/plan", "reconcile/registry", "reconcile/report", "render/...",
 	},
 	"cmd/headgate": {"reconcile/...", "render/..."},
 }
 
 // pure packages take values and return values.
-var pure = []string{"render/...", "reconcile/plan", "reconcile/report"}
+var pure = []string{
+	"render/...", "reconcile/diff", "reconcile/guard", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/report",
+}
 
 // impure is what a pure package does not import: clock, disk, network, logger,
 // ambient state, and the clients of a cluster. fs.FS and unstructured are fine.
@@ -86,8 +101,8 @@ var livesIn = map[string][]string{
 	"github.com/go-git/go-git":               {"reconcile/git"},
 	"github.com/google/go-containerregistry": {"render/xpkg", "reconcile/registry"},
 	"sigs.k8s.io/cli-utils":                  {}, // but for its object ids:
-	"sigs.k8s.io/cli-utils/pkg/common":       {"reconcile/plan", "reconcile/cluster"},
-	"sigs.k8s.io/cli-utils/pkg/object":       {"reconcile/plan", "reconcile/cluster"},
+	"sigs.k8s.io/cli-utils/pkg/common":       {"reconcile/inventory", "reconcile/plan", "reconcile/cluster"},
+	"sigs.k8s.io/cli-utils/pkg/object":       {"reconcile/inventory", "reconcile/plan", "reconcile/cluster"},
 
 	"sigs.k8s.io/cli-utils/pkg/object/dependson": {"reconcile/plan/depends.go"},
 	"sigs.k8s.io/cli-utils/pkg/object/mutation":  {"reconcile/plan/reference.go"},

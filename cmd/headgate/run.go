@@ -15,6 +15,7 @@ import (
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/forge"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
@@ -79,7 +80,7 @@ to standard output and the exit code is that of the pass.
 				return err
 			}
 			t.logRun(syncs)
-			targets, err := t.targets(syncs, &in, target.Surroundings{Cache: clones(cache), KeyFiles: trust.keys, TrustedRoot: trust.root}, func(s v1alpha1.Sync) func() plan.Approvals { return standing(files, s, once, allow) })
+			targets, err := t.targets(syncs, &in, target.Surroundings{Cache: clones(cache), KeyFiles: trust.keys, TrustedRoot: trust.root}, func(s v1alpha1.Sync) func() inventory.Approvals { return standing(files, s, once, allow) })
 			if err != nil {
 				return err
 			}
@@ -133,7 +134,7 @@ func readSyncs(files []string) ([]v1alpha1.Sync, error) {
 	}
 	var all []v1alpha1.Sync
 	var problems []error
-	from := map[plan.Sync]string{}
+	from := map[inventory.Sync]string{}
 	for _, name := range files {
 		data, err := os.ReadFile(name)
 		if err != nil {
@@ -144,7 +145,7 @@ func readSyncs(files []string) ([]v1alpha1.Sync, error) {
 			problems = append(problems, eachWith(name, err)...)
 		}
 		for _, s := range syncs {
-			of := plan.Sync{Namespace: s.Namespace, Name: s.Name}
+			of := inventory.Sync{Namespace: s.Namespace, Name: s.Name}
 			if other := from[of]; other != "" {
 				problems = append(problems, fmt.Errorf("%s: metadata.name: %s is a sync of %s already", name, of, other))
 			}
@@ -191,7 +192,7 @@ func (t *terminal) logRun(syncs []v1alpha1.Sync) {
 }
 
 // targets wires every sync to the cluster of the flags; like is what surrounds all of them.
-func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, like target.Surroundings, approvals func(v1alpha1.Sync) func() plan.Approvals) ([]*target.Target, error) {
+func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, like target.Surroundings, approvals func(v1alpha1.Sync) func() inventory.Approvals) ([]*target.Target, error) {
 	cfg, err := in.config()
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -89,13 +90,13 @@ var conditions = []condition{asLeft, deleting, changed, missing, found, unsettle
 type status struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`
-	Sync       plan.Sync         `json:"sync"`
+	Sync       inventory.Sync    `json:"sync"`
 	Owner      render.Owner      `json:"crdOwner,omitempty"`
 	Stored     bool              `json:"stored"` // there is an inventory in the cluster
 	ExitCode   int               `json:"exitCode"`
 	Summary    map[condition]int `json:"summary"`
 	Objects    []owned           `json:"objects"`
-	History    []plan.Past       `json:"history"` // the last passes that changed something or came to something else, the newest last
+	History    []inventory.Past  `json:"history"` // the last passes that changed something or came to something else, the newest last
 }
 
 // owned is one object of an inventory.
@@ -114,7 +115,7 @@ func statusOf(seen plan.Observed) status {
 		Stored:     seen.Inventory.ResourceVersion != "" && !seen.Inventory.Rebuilt,
 		Summary:    map[condition]int{},
 		Objects:    make([]owned, 0, len(seen.Inventory.Entries)),
-		History:    append([]plan.Past{}, seen.Inventory.History...),
+		History:    append([]inventory.Past{}, seen.Inventory.History...),
 	}
 	resources := make(map[string]bool, len(seen.Kinds))
 	for gk, k := range seen.Kinds {
@@ -136,7 +137,7 @@ func statusOf(seen plan.Observed) status {
 }
 
 // conditionOf is the condition of one object; the worst where there are several.
-func conditionOf(id manifest.ID, e plan.Entry, seen plan.Observed, served map[string]bool) condition {
+func conditionOf(id manifest.ID, e inventory.Entry, seen plan.Observed, served map[string]bool) condition {
 	live, exists := seen.Objects[id]
 	switch {
 	case e.Actuation == "Failed":
@@ -153,7 +154,7 @@ func conditionOf(id manifest.ID, e plan.Entry, seen plan.Observed, served map[st
 		return deleting
 	case id.IsCRD() && !served[id.Name]:
 		return unserved
-	case !seen.Inventory.Rebuilt && (e.UID != live.GetUID() || e.Mark != plan.Mark(live)):
+	case !seen.Inventory.Rebuilt && (e.UID != live.GetUID() || e.Mark != inventory.Mark(live)):
 		return changed
 	case e.Unready():
 		return unready
@@ -162,7 +163,7 @@ func conditionOf(id manifest.ID, e plan.Entry, seen plan.Observed, served map[st
 }
 
 // past is a line on a pass that was made.
-func past(p plan.Past) string {
+func past(p inventory.Past) string {
 	var did []string
 	for _, part := range []struct {
 		n    int

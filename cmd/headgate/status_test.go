@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 
@@ -17,15 +18,15 @@ func TestStatusOf(t *testing.T) {
 	edited.Generation = 2
 	leaving := live.DeepCopy()
 	leaving.DeletionTimestamp = &metav1.Time{}
-	left := plan.Entry{UID: "u", Mark: plan.Mark(live), Actuation: "Succeeded", Reconcile: "Succeeded"}
-	with := func(change func(*plan.Entry)) plan.Entry {
+	left := inventory.Entry{UID: "u", Mark: inventory.Mark(live), Actuation: "Succeeded", Reconcile: "Succeeded"}
+	with := func(change func(*inventory.Entry)) inventory.Entry {
 		e := left
 		change(&e)
 		return e
 	}
 	cases := map[string]struct {
 		reason   string
-		entry    plan.Entry
+		entry    inventory.Entry
 		live     *metav1.PartialObjectMetadata
 		unserved bool
 		want     condition
@@ -33,18 +34,18 @@ func TestStatusOf(t *testing.T) {
 	}{
 		"AsLeft":    {"The mark is the one of the write.", left, live, false, asLeft, 0},
 		"Edited":    {"Someone else wrote it.", left, edited, false, changed, 3},
-		"Recreated": {"Another object of the same name is not the one that we applied.", with(func(e *plan.Entry) { e.UID = "other" }), live, false, changed, 3},
+		"Recreated": {"Another object of the same name is not the one that we applied.", with(func(e *inventory.Entry) { e.UID = "other" }), live, false, changed, 3},
 		"Deleted":   {"Someone else deleted it.", left, nil, false, missing, 3},
 		"Leaving":   {"A finalizer holds it.", left, leaving, false, deleting, 3},
 		"NotServed": {"A CRD that is not served is of no use, whoever changed it.", left, edited, true, unserved, 1},
-		"Timeout":   {"It was not ready in time, and metadata does not tell that it is.", with(func(e *plan.Entry) { e.Reconcile = "Timeout" }), live, false, unready, 1},
-		"Failed":    {"The last write was refused.", with(func(e *plan.Entry) { e.Actuation = "Failed" }), live, false, broken, 1},
-		"Crashed":   {"An intent without an answer: the next sync knows more.", with(func(e *plan.Entry) { e.UID = "" }), nil, false, unsettled, 1},
+		"Timeout":   {"It was not ready in time, and metadata does not tell that it is.", with(func(e *inventory.Entry) { e.Reconcile = "Timeout" }), live, false, unready, 1},
+		"Failed":    {"The last write was refused.", with(func(e *inventory.Entry) { e.Actuation = "Failed" }), live, false, broken, 1},
+		"Crashed":   {"An intent without an answer: the next sync knows more.", with(func(e *inventory.Entry) { e.UID = "" }), nil, false, unsettled, 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			seen := plan.Observed{
-				Inventory: plan.Inventory{ResourceVersion: "1", Entries: map[manifest.ID]plan.Entry{crd: tc.entry}},
+				Inventory: inventory.Inventory{ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{crd: tc.entry}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
 				Kinds:     map[schema.GroupKind]plan.Kind{{Group: "example.org", Kind: "Bucket"}: {Resource: "buckets"}},
 			}

@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/git"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/target"
@@ -67,7 +68,9 @@ func (f *syncFlags) addTo(cmd *cobra.Command) {
 	flags.StringVarP(&f.namespace, "namespace", "n", "headgate-system", "namespace that holds the inventory")
 }
 
-func (f *syncFlags) sync() plan.Sync { return plan.Sync{Namespace: f.namespace, Name: f.name} }
+func (f *syncFlags) sync() inventory.Sync {
+	return inventory.Sync{Namespace: f.namespace, Name: f.name}
+}
 
 // renderFlags say how to render.
 type renderFlags struct {
@@ -359,7 +362,7 @@ func (t *terminal) reconciler(f *passFlags, source reconcile.Source, how cluster
 }
 
 // cluster is the cluster that the flags name, as a sync sees it.
-func (t *terminal) cluster(f *clusterFlags, of plan.Sync, how cluster.Options) (*cluster.Cluster, error) {
+func (t *terminal) cluster(f *clusterFlags, of inventory.Sync, how cluster.Options) (*cluster.Cluster, error) {
 	cfg, err := f.config()
 	if err != nil {
 		return nil, err

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -101,10 +103,10 @@ type explanation struct {
 
 // A leftover is what a sync still owns of a definition, and what its next pass does about it.
 type leftover struct {
-	Sync   plan.Sync   `json:"sync"`
-	Action plan.Action `json:"action"`
-	Guard  string      `json:"guard,omitempty"`
-	Reason string      `json:"reason,omitempty"`
+	Sync   inventory.Sync `json:"sync"`
+	Action plan.Action    `json:"action"`
+	Guard  string         `json:"guard,omitempty"`
+	Reason string         `json:"reason,omitempty"`
 }
 
 // A fix is the line of a policy that would activate a definition.
@@ -282,7 +284,7 @@ func lookAt(ctx context.Context, r reconcile.Reconciler, want render.Desired, na
 		_, owned := seen.Inventory.Entries[id]
 		found[i] = &live{Owned: owned, Exists: exists || served[name], Served: served[name]}
 		if exists && !owned {
-			found[i].By = plan.Foreign(crd, r.Sync, "").By
+			found[i].By = ownership.Of(crd, r.Sync, "").By
 		}
 		if found[i].Exists {
 			questions = append(questions, plan.Question{Ask: plan.Dependents, Of: id})

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -109,7 +111,7 @@ func foretold(p plan.Plan) (refused []plan.Outcome, sends bool) {
 }
 
 // unmoved is the inventory that the plan was made from, read again.
-func (c *Cluster) unmoved(ctx context.Context, p plan.Plan, sp spelling) (plan.Inventory, error) {
+func (c *Cluster) unmoved(ctx context.Context, p plan.Plan, sp spelling) (inventory.Inventory, error) {
 	planned := c.stored
 	have, err := c.Inventory(ctx)
 	if err != nil {
@@ -131,7 +133,7 @@ func (c *Cluster) unmoved(ctx context.Context, p plan.Plan, sp spelling) (plan.I
 func (c *Cluster) makeNamespace(ctx context.Context) error {
 	ns := &corev1.Namespace{}
 	ns.Name = c.sync.Namespace
-	_, err := c.core.Namespaces().Create(ctx, ns, metav1.CreateOptions{FieldManager: plan.Manager})
+	_, err := c.core.Namespaces().Create(ctx, ns, metav1.CreateOptions{FieldManager: inventory.Manager})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -189,7 +191,7 @@ func (c *Cluster) see(ctx context.Context, p plan.Plan, sp spelling) (_ []plan.O
 const brief = 2 * time.Second
 
 // carryOut writes what is in the plan, gives it a moment to become ready, and remembers it.
-func (r *pass) carryOut(ctx context.Context, have *plan.Inventory) error {
+func (r *pass) carryOut(ctx context.Context, have *inventory.Inventory) error {
 	stopped := r.write(ctx)
 	if stopped == nil {
 		r.wait(ctx, min(brief, r.options.Timeout), true)
@@ -198,7 +200,7 @@ func (r *pass) carryOut(ctx context.Context, have *plan.Inventory) error {
 }
 
 // settle remembers what was done. It was, also where the pass was told to stop.
-func (r *pass) settle(ctx context.Context, have *plan.Inventory) error {
+func (r *pass) settle(ctx context.Context, have *inventory.Inventory) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
 	var err error
@@ -210,7 +212,7 @@ func (r *pass) settle(ctx context.Context, have *plan.Inventory) error {
 // does so without the lease: it writes nothing, nobody has to wait for it, and if it is
 // killed it is not in the way of the process that comes after. What it cannot remember then
 // the next pass sees for itself.
-func (r *pass) waitOut(ctx context.Context, have plan.Inventory) {
+func (r *pass) waitOut(ctx context.Context, have inventory.Inventory) {
 	if !r.wait(ctx, r.options.Timeout, false) || ctx.Err() != nil {
 		return
 	}
@@ -409,7 +411,7 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 		o.Err = err
 		return o, nil
 	}
-	o.UID, o.Mark, o.Foreign = live.UID, plan.Mark(live), plan.SentMarks(live)
+	o.UID, o.Mark, o.Foreign = live.UID, inventory.Mark(live), ownership.SentMarks(live)
 	o.Unknown = !r.options.NoWait && waitsFor(s.ID, live)
 	return o, live
 }
@@ -453,7 +455,7 @@ func (r *pass) patch(ctx context.Context, s plan.Step, id manifest.ID) (*metav1.
 	}
 	var live *metav1.PartialObjectMetadata
 	attempt := func() error {
-		live, err = r.at(gvr, id).Patch(ctx, id.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: plan.Manager, Force: &force})
+		live, err = r.at(gvr, id).Patch(ctx, id.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager, Force: &force})
 		return err
 	}
 	err = retry(ctx, attempt)
@@ -480,7 +482,7 @@ func (r *pass) activate(ctx context.Context, id manifest.ID) (*metav1.PartialObj
 	}
 	var live *metav1.PartialObjectMetadata
 	err = retry(ctx, func() error {
-		live, err = r.at(gvr, id).Patch(ctx, id.Name, types.MergePatchType, []byte(`{"spec":{"state":"Active"}}`), metav1.PatchOptions{FieldManager: plan.ActivationManager})
+		live, err = r.at(gvr, id).Patch(ctx, id.Name, types.MergePatchType, []byte(`{"spec":{"state":"Active"}}`), metav1.PatchOptions{FieldManager: inventory.ActivationManager})
 		return err
 	})
 	if err != nil {

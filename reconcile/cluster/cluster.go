@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 
@@ -68,7 +69,7 @@ func (o Options) withDefaults() Options {
 
 // A Cluster is one cluster as one sync sees it. It may be used by one pass at a time.
 type Cluster struct {
-	sync    plan.Sync
+	sync    inventory.Sync
 	options Options
 	config  *rest.Config
 	http    *http.Client
@@ -82,7 +83,7 @@ type Cluster struct {
 	key      digestKey
 	checks   schedule                     // of what is tried though it looks as we left it
 	surface  *surface                     // what was discovered last
-	owned    *plan.Inventory              // what the pass works from, as the cluster spells it; nil before it was read
+	owned    *inventory.Inventory         // what the pass works from, as the cluster spells it; nil before it was read
 	stored   *core.ConfigMap              // the inventory as it was last read or written
 	siblings map[string]map[string]string // with its values, by name
 	packages map[manifest.ID]comparison   // of packages whose update is planned: what it replaces
@@ -92,7 +93,7 @@ type Cluster struct {
 
 // New is the cluster that a configuration leads to. It sends no request. The API server
 // limits us by priority and fairness; we do not limit ourselves.
-func New(config *rest.Config, of plan.Sync, options Options) (*Cluster, error) {
+func New(config *rest.Config, of inventory.Sync, options Options) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = -1, -1
 	config.UserAgent = "headgate/" + version()

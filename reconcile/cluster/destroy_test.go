@@ -10,6 +10,8 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -25,7 +27,7 @@ import (
 func reconcilerOf(c *cluster.Cluster, w *world) reconcile.Reconciler {
 	return reconcile.Reconciler{
 		Observer: c, Applier: c, Place: c, Sync: w.sync,
-		Options: render.Options{Owner: render.OwnerHeadgate}, Guarding: plan.Guarding{PruneInstances: true}, Timeout: 20 * time.Second, Grace: time.Second,
+		Options: render.Options{Owner: render.OwnerHeadgate}, Guarding: guard.Guarding{PruneInstances: true}, Timeout: 20 * time.Second, Grace: time.Second,
 	}
 }
 
@@ -230,7 +232,7 @@ func TestDestroyWithoutInventory(t *testing.T) {
 	}
 	w.mustGet(t, crds, "", "regions."+w.group)
 	approved := reconcilerOf(c, w)
-	approved.Approvals = func() plan.Approvals { return plan.Approvals{plan.OnCommand: {digest}} }
+	approved.Approvals = func() inventory.Approvals { return inventory.Approvals{inventory.OnCommand: {digest}} }
 	if said, err := approved.Destroy(t.Context(), plan.Delete); err != nil || said.Summary.Pruned != 3 || said.Verdict.ExitCode != report.ExitSuccess {
 		t.Errorf("An approval lets all of it go, tier by tier: %v, %v", ended(said), err)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/cluster"
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
@@ -122,11 +122,11 @@ func TestAdoption(t *testing.T) {
 	if diff := cmp.Diff([]string{"hold (not ours) ConfigMap/" + space + "/helms"}, actions(planned(t, c, commit))); diff != "" {
 		t.Errorf("What was taken up is ours.\nsteps (-want +got):\n%s", diff)
 	}
-	if free := w.mustGet(t, configMaps, space, "free"); !plan.Ours(free, w.sync) {
+	if free := w.mustGet(t, configMaps, space, "free"); !inventory.Ours(free, w.sync) {
 		t.Errorf("want our marks, got %v %v", free.GetLabels(), free.GetAnnotations())
 	}
-	if helms := w.mustGet(t, configMaps, space, "helms"); plan.Ours(helms, w.sync) ||
-		slices.ContainsFunc(helms.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == plan.Manager }) {
+	if helms := w.mustGet(t, configMaps, space, "helms"); inventory.Ours(helms, w.sync) ||
+		slices.ContainsFunc(helms.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == inventory.Manager }) {
 		t.Errorf("want no trace of us, got %v", helms.GetManagedFields())
 	}
 }
@@ -156,18 +156,18 @@ func TestFullCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	data, _, _ := unstructured.NestedStringMap(inv.Object, "data")
-	entries, err := plan.Entries(data)
+	entries, err := inventory.Entries(data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := manifest.IDOf(edited)
 	entry := entries[id]
-	entry.Mark = plan.Mark(edited)
+	entry.Mark = inventory.Mark(edited)
 	value, err := json.Marshal(entry)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unstructured.SetNestedField(inv.Object, string(value), "data", plan.Key(id)); err != nil {
+	if err := unstructured.SetNestedField(inv.Object, string(value), "data", inventory.Key(id)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := inventories.Update(t.Context(), inv, metav1.UpdateOptions{}); err != nil {

@@ -18,7 +18,7 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/cluster"
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 
@@ -78,9 +78,9 @@ func (w *world) handEdits(space string) []handEdit {
 		{what: "spec of a CRD", do: func(ctx context.Context) error {
 			return edit(ctx, definitions, region, `{"spec":{"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`)
 		}},
-		{what: "label: ours removed", do: of(`{"metadata":{"labels":{"` + plan.SyncLabel + `":null}}}`)},
+		{what: "label: ours removed", do: of(`{"metadata":{"labels":{"` + inventory.SyncLabel + `":null}}}`)},
 		{what: "label: another one added", do: again(buckets, "logs", `{"metadata":{"labels":{"team":"%d"}}}`)},
-		{what: "annotation: ours removed", do: of(`{"metadata":{"annotations":{"` + plan.InventoryAnnotation + `":null}}}`)},
+		{what: "annotation: ours removed", do: of(`{"metadata":{"annotations":{"` + inventory.InventoryAnnotation + `":null}}}`)},
 		{what: "owner reference added", do: owned("v1", "Namespace"), undo: disowned},
 		{what: "owner reference of a Crossplane package added", do: owned("pkg.crossplane.io/v1", "ProviderRevision"), undo: disowned},
 		{what: "managed fields wiped", do: of(`{"metadata":{"managedFields":[{}]}}`)},

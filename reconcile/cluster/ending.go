@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 
@@ -16,7 +17,7 @@ import (
 // letGo takes our marks from an object.
 func (r *pass) letGo(ctx context.Context, s plan.Step, id manifest.ID) error {
 	_, err := r.amend(ctx, id, func(live *metav1.PartialObjectMetadata) ([]byte, error) {
-		if live.UID != s.UID || !plan.Ours(live, r.sync) {
+		if live.UID != s.UID || !inventory.Ours(live, r.sync) {
 			return nil, nil // what is there now is nothing of ours
 		}
 		return plan.Releasing(live)
@@ -49,7 +50,7 @@ func (r *pass) amend(ctx context.Context, id manifest.ID, patch func(live *metav
 			return live, err
 		}
 		err = retry(ctx, func() error {
-			live, err = r.at(gvr, id).Patch(ctx, id.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: plan.Manager})
+			live, err = r.at(gvr, id).Patch(ctx, id.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager})
 			return err
 		})
 		switch {
@@ -69,7 +70,7 @@ func (r *pass) amend(ctx context.Context, id manifest.ID, patch func(live *metav
 
 // forget deletes what the cluster remembers of the sync, which owns nothing any more: the
 // inventory last, so that whoever is interrupted is done once more.
-func (c *Cluster) forget(ctx context.Context, l *lock, inv plan.Inventory) error {
+func (c *Cluster) forget(ctx context.Context, l *lock, inv inventory.Inventory) error {
 	if len(inv.Entries) > 0 {
 		return fmt.Errorf("the inventory of %s still holds %d objects", c.sync, len(inv.Entries))
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -75,7 +76,7 @@ func TestObjectsDecide(t *testing.T) {
 			seen.Answers = map[plan.Question]plan.Answer{}
 			var p plan.Plan
 			for range 3 {
-				if p, err = plan.Compute(commit, seen, plan.Guarding{}.Guards()...); err != nil {
+				if p, err = plan.Compute(commit, seen, guard.Guarding{}.Guards()...); err != nil {
 					t.Fatal(err)
 				}
 				answers, err := c.Answer(t.Context(), p.Open())

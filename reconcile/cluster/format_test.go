@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 
@@ -103,7 +104,7 @@ func TestNamesThatNoKeyHolds(t *testing.T) {
 	if _, err := object.ParseObjMetadata("_a_b_rbac.authorization.k8s.io_ClusterRole"); err == nil {
 		t.Error("cli-utils can parse that by now: it may see it")
 	}
-	if as, err := object.ParseObjMetadata(plan.Key(manifest.IDOf(under))); err != nil || as.Name != theirs.GetName() {
+	if as, err := object.ParseObjMetadata(inventory.Key(manifest.IDOf(under))); err != nil || as.Name != theirs.GetName() {
 		t.Errorf("cli-utils reads another name by now: %v, %v", as, err)
 	}
 
@@ -195,7 +196,7 @@ func TestNewerFormat(t *testing.T) {
 	was := w.inventory(t)
 	for name, do := range map[string]func(*cluster.Cluster) error{
 		"Plan":      func(c *cluster.Cluster) error { _, err := tryPlan(t.Context(), c, other); return err },
-		"Record":    func(c *cluster.Cluster) error { return c.Record(t.Context(), plan.Past{Activation: "failure"}) },
+		"Record":    func(c *cluster.Cluster) error { return c.Record(t.Context(), inventory.Past{Activation: "failure"}) },
 		"Inventory": func(c *cluster.Cluster) error { _, err := c.Inventory(t.Context()); return err },
 		"Destroy": func(c *cluster.Cluster) error {
 			_, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
@@ -259,7 +260,7 @@ func TestInventoryOfSomethingElse(t *testing.T) {
 		reason string
 		label  string
 	}{
-		"Commit":       {"A commit of another sync made it before there was an inventory.", plan.SyncLabel},
+		"Commit":       {"A commit of another sync made it before there was an inventory.", inventory.SyncLabel},
 		"OtherSync":    {"Headgate made it for a sync that had the name once, or another tool.", "cli-utils.sigs.k8s.io/inventory-id"},
 		"NothingKnown": {reason: "An inventory whose label somebody took off is one."},
 	} {

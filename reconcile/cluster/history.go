@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/inventory"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,8 +16,8 @@ import (
 const historyAnnotation = "headgate.dev/history"
 
 // historyOf is the history that a stored inventory holds. One that somebody spoilt is none.
-func historyOf(m *corev1.ConfigMap) []plan.Past {
-	var history []plan.Past
+func historyOf(m *corev1.ConfigMap) []inventory.Past {
+	var history []inventory.Past
 	if json.Unmarshal([]byte(m.Annotations[historyAnnotation]), &history) != nil {
 		return nil
 	}
@@ -27,14 +27,14 @@ func historyOf(m *corev1.ConfigMap) []plan.Past {
 // Record remembers what a pass came to, where that is news. Where nothing was ever applied
 // there is nothing to keep it with. It needs no lease: it changes the history of exactly the inventory
 // that it read and nothing else, and a pass that writes meanwhile keeps the history.
-func (c *Cluster) Record(ctx context.Context, p plan.Past) error {
+func (c *Cluster) Record(ctx context.Context, p inventory.Past) error {
 	for again := 0; ; again++ {
 		if c.stored == nil || again > 0 {
 			if _, err := c.Inventory(ctx); err != nil || c.stored == nil {
 				return err
 			}
 		}
-		history, news := plan.Recalled(historyOf(c.stored), p)
+		history, news := inventory.Recalled(historyOf(c.stored), p)
 		if !news {
 			return nil
 		}
@@ -44,7 +44,7 @@ func (c *Cluster) Record(ctx context.Context, p plan.Past) error {
 		}
 		next := c.stored.DeepCopy()
 		metav1.SetMetaDataAnnotation(&next.ObjectMeta, historyAnnotation, string(said))
-		stored, err := c.core.ConfigMaps(next.Namespace).Update(ctx, next, metav1.UpdateOptions{FieldManager: plan.Manager})
+		stored, err := c.core.ConfigMaps(next.Namespace).Update(ctx, next, metav1.UpdateOptions{FieldManager: inventory.Manager})
 		switch {
 		case err == nil:
 			c.stored = stored

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/reconcile/cluster"
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/inventory"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -12,8 +12,8 @@ import (
 func TestHistory(t *testing.T) {
 	w := newWorld(t)
 	c := w.cluster(t, cluster.Options{})
-	well := plan.Past{Activation: "success", Drift: "success", Revision: "abc", Created: 2}
-	record := func(c *cluster.Cluster, p plan.Past) (writes int) {
+	well := inventory.Past{Activation: "success", Drift: "success", Revision: "abc", Created: 2}
+	record := func(c *cluster.Cluster, p inventory.Past) (writes int) {
 		t.Helper()
 		w.requests.Reset()
 		if err := c.Record(t.Context(), p); err != nil {
@@ -35,7 +35,7 @@ func TestHistory(t *testing.T) {
 
 	other := w.cluster(t, cluster.Options{})
 	planned(t, other, commit)
-	failed := plan.Past{Activation: "failure", Drift: "success", ExitCode: 1, Failed: 1, Said: "1 failed: a"}
+	failed := inventory.Past{Activation: "failure", Drift: "success", ExitCode: 1, Failed: 1, Said: "1 failed: a"}
 	record(other, failed)
 	if record(c, well); w.requests.Writes() != 2 { // one that came too late, and one
 		t.Errorf("Another process wrote meanwhile, got %v", w.requests.Log())
@@ -45,7 +45,7 @@ func TestHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]plan.Past{well, failed, well}, inv.History); diff != "" {
+	if diff := cmp.Diff([]inventory.Past{well, failed, well}, inv.History); diff != "" {
 		t.Errorf("The inventory keeps it, whoever writes it (-want +got):\n%s", diff)
 	}
 	if p := planned(t, c, want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "a", "2"))); p.Writes() || p.Remembers() {

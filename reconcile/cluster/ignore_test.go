@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,11 +16,11 @@ import (
 )
 
 func ignoring(kind string, paths ...string) plan.Terms {
-	rule := plan.Ignore{Kind: regexp.MustCompile("^" + kind + "$")}
+	rule := diff.Ignore{Kind: regexp.MustCompile("^" + kind + "$")}
 	for _, p := range paths {
-		rule.Paths = append(rule.Paths, plan.PointerOf(p))
+		rule.Paths = append(rule.Paths, diff.PointerOf(p))
 	}
-	return plan.Terms{Ignore: []plan.Ignore{rule}}
+	return plan.Terms{Ignore: []diff.Ignore{rule}}
 }
 
 // fields is what a manager applies of an object, or updates, as the API server writes it.
@@ -71,14 +73,14 @@ func TestIgnoredFields(t *testing.T) {
 	expect("What another writer makes of it is no drift.", 5, 2, commit(2, 2))
 	w.patch(t, at, "logs", `{"spec":{"size":6,"other":7}}`)
 	expect("A real edit beside it is found, and only that is put right.", 6, 2, commit(2, 2), "update (drift) "+logs)
-	if ours := fields(w.mustGet(t, w.resource("Bucket"), space, "logs"), plan.Manager); strings.Contains(ours, "f:size") {
+	if ours := fields(w.mustGet(t, w.resource("Bucket"), space, "logs"), inventory.Manager); strings.Contains(ours, "f:size") {
 		t.Errorf("The field is the other writer's alone, and we own %s", ours)
 	}
 	applyAs(t, "autoscaler", at, thing(w.group+"/v1", "Bucket", space, "logs", map[string]any{"spec": map[string]any{"size": int64(8)}}))
 	expect("The same with one who applies.", 8, 2, commit(2, 2))
 	expect("We are in no conflict with them.", 8, 3, commit(2, 3), "update (commit) "+logs)
 
-	w.patch(t, at, "logs", `{"metadata":{"labels":{"`+plan.SyncLabel+`":null}}}`)
+	w.patch(t, at, "logs", `{"metadata":{"labels":{"`+inventory.SyncLabel+`":null}}}`)
 	expect("An object that was edited elsewhere is put right without the field.", 8, 3, commit(2, 3), "update (drift) "+logs)
 	if err := at.Delete(t.Context(), "logs", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -117,11 +119,11 @@ func TestIgnoredPartOfAList(t *testing.T) {
 	}
 	edit(`"additionalPrinterColumns":[{"name":"a","type":"string","jsonPath":".spec.a"}],`)
 	p := applied(t, c, commit)
-	var changes []plan.Change
+	var changes []diff.Change
 	for _, s := range p.Steps {
 		changes = append(changes, s.Changes()...)
 	}
-	want := []plan.Change{{Path: "spec.versions[v1].additionalPrinterColumns", From: `[{"jsonPath":".spec.a","name":"a","type":"string"}]`, By: "somebody"}}
+	want := []diff.Change{{Path: "spec.versions[v1].additionalPrinterColumns", From: `[{"jsonPath":".spec.a","name":"a","type":"string"}]`, By: "somebody"}}
 	if diff := cmp.Diff(want, changes); diff != "" {
 		t.Errorf("A real edit beside it is found, and nothing else.\nchanges (-want +got):\n%s", diff)
 	}
@@ -139,15 +141,15 @@ func TestIgnoredLabels(t *testing.T) {
 	settings.SetLabels(map[string]string{"app": "a", "tier": "b"})
 	commit := want(t, namespace(space), settings)
 	applied(t, c, commit)
-	w.patch(t, w.at(configMaps, space), "settings", `{"metadata":{"labels":{"app":"theirs","more":"theirs","`+plan.SyncLabel+`":"gone"}}}`)
-	w.patch(t, w.at(configMaps, space), "settings", `{"metadata":{"labels":{"`+plan.SyncLabel+`":null}}}`)
+	w.patch(t, w.at(configMaps, space), "settings", `{"metadata":{"labels":{"app":"theirs","more":"theirs","`+inventory.SyncLabel+`":"gone"}}}`)
+	w.patch(t, w.at(configMaps, space), "settings", `{"metadata":{"labels":{"`+inventory.SyncLabel+`":null}}}`)
 	p := applied(t, c, commit)
 	const reason = "Of ignored labels only our mark is ours: without it nobody knows whose the object is."
 	if diff := cmp.Diff([]string{"update (drift) ConfigMap/" + space + "/settings"}, actions(p)); diff != "" {
 		t.Errorf("%s\nsteps (-want +got):\n%s", reason, diff)
 	}
 	got := w.mustGet(t, configMaps, space, "settings").GetLabels()
-	if diff := cmp.Diff(map[string]string{"app": "theirs", "tier": "b", "more": "theirs", plan.SyncLabel: w.sync.Key()}, got); diff != "" {
+	if diff := cmp.Diff(map[string]string{"app": "theirs", "tier": "b", "more": "theirs", inventory.SyncLabel: w.sync.Key()}, got); diff != "" {
 		t.Errorf("%s\nlabels (-want +got):\n%s", reason, diff)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -32,12 +34,12 @@ const (
 )
 
 // inventoryName is the name of the inventory and of the lease of a sync.
-func inventoryName(s plan.Sync) string { return render.BookPrefix + s.Name }
+func inventoryName(s inventory.Sync) string { return render.BookPrefix + s.Name }
 
 // Inventory is what the cluster remembers of the sync. There being none is no error: its
 // ResourceVersion is empty.
-func (c *Cluster) Inventory(ctx context.Context) (plan.Inventory, error) {
-	inv := plan.Inventory{Sync: c.sync, Entries: map[manifest.ID]plan.Entry{}}
+func (c *Cluster) Inventory(ctx context.Context) (inventory.Inventory, error) {
+	inv := inventory.Inventory{Sync: c.sync, Entries: map[manifest.ID]inventory.Entry{}}
 	name := inventoryName(c.sync)
 	where := "the inventory ConfigMap " + c.sync.Namespace + "/" + name
 	for {
@@ -52,7 +54,7 @@ func (c *Cluster) Inventory(ctx context.Context) (plan.Inventory, error) {
 		if id := m.Labels[inventoryLabel]; id != "" && id != c.sync.Key() {
 			return inv, fmt.Errorf("%s belongs to the inventory %q, not to %q; rename the sync", where, id, c.sync.Key())
 		}
-		if by := m.Labels[plan.SyncLabel]; by != "" && m.Labels[inventoryLabel] == "" {
+		if by := m.Labels[inventory.SyncLabel]; by != "" && m.Labels[inventoryLabel] == "" {
 			return inv, fmt.Errorf("%s is an object of the sync %q and no inventory; rename the sync %s, or remove the ConfigMap from that repository", where, by, c.sync)
 		}
 		if inv.Record, err = recordOf(m); err != nil { // first: it tells whether the rest can be read
@@ -83,11 +85,11 @@ func (c *Cluster) Inventory(ctx context.Context) (plan.Inventory, error) {
 
 // rebuiltEntries returns the entries of an inventory of which values were lost. An entry without a
 // value no longer tells which object was applied, and what may be done to it.
-func rebuiltEntries(entries map[manifest.ID]plan.Entry) map[manifest.ID]plan.Entry {
+func rebuiltEntries(entries map[manifest.ID]inventory.Entry) map[manifest.ID]inventory.Entry {
 	all := maps.Clone(entries)
 	for id, e := range all {
-		if e == (plan.Entry{}) {
-			all[id] = plan.Entry{Rebuilt: true}
+		if e == (inventory.Entry{}) {
+			all[id] = inventory.Entry{Rebuilt: true}
 		}
 	}
 	return all
@@ -95,7 +97,7 @@ func rebuiltEntries(entries map[manifest.ID]plan.Entry) map[manifest.ID]plan.Ent
 
 // holdings returns the inventory as the cluster spells it: the one that the pass works from or, where
 // none was read, the stored one. It changes nothing, so that questions are answered in parallel.
-func (c *Cluster) holdings(ctx context.Context) (plan.Inventory, error) {
+func (c *Cluster) holdings(ctx context.Context) (inventory.Inventory, error) {
 	if c.owned != nil {
 		return *c.owned, nil
 	}
@@ -104,31 +106,31 @@ func (c *Cluster) holdings(ctx context.Context) (plan.Inventory, error) {
 
 // another returns a reader of the inventory of a sync in this cluster. What it reads is not
 // remembered by c, which a pass may be using.
-func (c *Cluster) another(of plan.Sync) *Cluster {
+func (c *Cluster) another(of inventory.Sync) *Cluster {
 	return &Cluster{sync: of, core: c.core, config: c.config}
 }
 
 // recordOf returns the record of a stored inventory. A format that this binary does not know is an
 // error, whatever else the record holds.
-func recordOf(m *corev1.ConfigMap) (plan.Record, error) {
+func recordOf(m *corev1.ConfigMap) (inventory.Record, error) {
 	stored := m.Annotations[recordAnnotation]
 	if stored == "" {
-		return plan.Record{}, nil
+		return inventory.Record{}, nil
 	}
 	var by struct {
 		Format int    `json:"format"`
 		Writer string `json:"writer"`
 	}
 	if err := json.Unmarshal([]byte(stored), &by); err != nil {
-		return plan.Record{}, fmt.Errorf("the annotation %s cannot be read: %w", recordAnnotation, err)
+		return inventory.Record{}, fmt.Errorf("the annotation %s cannot be read: %w", recordAnnotation, err)
 	}
-	if by.Format > plan.Format {
-		return plan.Record{}, fmt.Errorf("the inventory has format %d, and this version of Headgate (%s) reads formats up to %d; use the version that wrote it (%s), or a newer one",
-			by.Format, version(), plan.Format, cmp.Or(by.Writer, "not recorded"))
+	if by.Format > inventory.Format {
+		return inventory.Record{}, fmt.Errorf("the inventory has format %d, and this version of Headgate (%s) reads formats up to %d; use the version that wrote it (%s), or a newer one",
+			by.Format, version(), inventory.Format, cmp.Or(by.Writer, "not recorded"))
 	}
-	var r plan.Record
+	var r inventory.Record
 	if err := json.Unmarshal([]byte(stored), &r); err != nil {
-		return plan.Record{}, fmt.Errorf("the annotation %s cannot be read: %w", recordAnnotation, err)
+		return inventory.Record{}, fmt.Errorf("the annotation %s cannot be read: %w", recordAnnotation, err)
 	}
 	return r, nil
 }
@@ -136,14 +138,14 @@ func recordOf(m *corev1.ConfigMap) (plan.Record, error) {
 // withFormat is how grants are stored in an inventory that a binary without plan.Record would misread.
 // Such a binary wants a list there, and refuses an inventory in which it finds something else.
 type withFormat struct {
-	Format int          `json:"format"`
-	Grants []plan.Grant `json:"grants,omitempty"`
+	Format int               `json:"format"`
+	Grants []inventory.Grant `json:"grants,omitempty"`
 }
 
 // grantsOf are the grants of a stored inventory.
-func grantsOf(m *corev1.ConfigMap) ([]plan.Grant, error) {
+func grantsOf(m *corev1.ConfigMap) ([]inventory.Grant, error) {
 	stored := m.Annotations[grantsAnnotation]
-	var grants []plan.Grant
+	var grants []inventory.Grant
 	var err error
 	switch {
 	case stored == "":
@@ -167,9 +169,9 @@ func (c *Cluster) left(ctx context.Context, seen plan.Observed) ([]manifest.ID, 
 	if c.options.Terms.Adoption != plan.AdoptAll {
 		return nil, nil
 	}
-	of := map[plan.Sync][]manifest.ID{}
+	of := map[inventory.Sync][]manifest.ID{}
 	for id, o := range seen.Objects {
-		if other, ok := plan.SyncOf(plan.Foreign(o, c.sync, "").Sync); ok {
+		if other, ok := inventory.SyncOf(ownership.Of(o, c.sync, "").Sync); ok {
 			of[other] = append(of[other], id)
 		}
 	}
@@ -193,7 +195,7 @@ func (c *Cluster) left(ctx context.Context, seen plan.Observed) ([]manifest.ID, 
 
 // store writes the inventory over the one with its ResourceVersion, or creates it where
 // that is empty, and returns the new ResourceVersion. Another writer in between is plan.ErrMoved.
-func (c *Cluster) store(ctx context.Context, inv plan.Inventory) (string, error) {
+func (c *Cluster) store(ctx context.Context, inv inventory.Inventory) (string, error) {
 	m, l, err := configMap(inv)
 	if err != nil {
 		return "", err
@@ -216,9 +218,9 @@ func (c *Cluster) store(ctx context.Context, inv plan.Inventory) (string, error)
 	}
 	write := func() error {
 		if verb == "create" {
-			stored, err = c.core.ConfigMaps(m.Namespace).Create(ctx, m, metav1.CreateOptions{FieldManager: plan.Manager})
+			stored, err = c.core.ConfigMaps(m.Namespace).Create(ctx, m, metav1.CreateOptions{FieldManager: inventory.Manager})
 		} else {
-			stored, err = c.core.ConfigMaps(m.Namespace).Update(ctx, m, metav1.UpdateOptions{FieldManager: plan.Manager})
+			stored, err = c.core.ConfigMaps(m.Namespace).Update(ctx, m, metav1.UpdateOptions{FieldManager: inventory.Manager})
 		}
 		return err
 	}
@@ -289,7 +291,7 @@ func keeping(stored, m *corev1.ConfigMap) *corev1.ConfigMap {
 	return kept
 }
 
-func configMap(inv plan.Inventory) (*corev1.ConfigMap, layout, error) {
+func configMap(inv inventory.Inventory) (*corev1.ConfigMap, layout, error) {
 	data, err := inv.Data()
 	if err != nil {
 		return nil, layout{}, err
@@ -341,8 +343,8 @@ func configMap(inv plan.Inventory) (*corev1.ConfigMap, layout, error) {
 // over every kind that is served. It is for the day on which the stored one is gone. It also returns
 // all objects that carry our marks: what is not in the inventory is a copy, or was restored without
 // managed fields.
-func (c *Cluster) rebuilt(ctx context.Context, s *surface) (plan.Inventory, []*metav1.PartialObjectMetadata, error) {
-	inv := plan.Inventory{Sync: c.sync, Entries: map[manifest.ID]plan.Entry{}}
+func (c *Cluster) rebuilt(ctx context.Context, s *surface) (inventory.Inventory, []*metav1.PartialObjectMetadata, error) {
+	inv := inventory.Inventory{Sync: c.sync, Entries: map[manifest.ID]inventory.Entry{}}
 	found, err := inParallel(ctx, c.options.Concurrency, s.listable, func(ctx context.Context, gk groupKindT) ([]*metav1.PartialObjectMetadata, error) {
 		objects, err := c.list(ctx, s, gk, "", c.ours())
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
@@ -356,12 +358,12 @@ func (c *Cluster) rebuilt(ctx context.Context, s *surface) (plan.Inventory, []*m
 	var marked []*metav1.PartialObjectMetadata
 	for _, objects := range found {
 		for _, o := range objects {
-			if !plan.Ours(o, c.sync) {
+			if !inventory.Ours(o, c.sync) {
 				continue
 			}
 			marked = append(marked, o)
-			if plan.AppliedByUs(o, c.sync) {
-				inv.Entries[idOf(o)] = plan.Entry{UID: o.UID, Rebuilt: true, Strategy: "Apply", Actuation: "Succeeded", Reconcile: "Unknown"}
+			if inventory.AppliedByUs(o, c.sync) {
+				inv.Entries[idOf(o)] = inventory.Entry{UID: o.UID, Rebuilt: true, Strategy: "Apply", Actuation: "Succeeded", Reconcile: "Unknown"}
 				inv.Rebuilt = true
 			}
 		}
@@ -370,7 +372,7 @@ func (c *Cluster) rebuilt(ctx context.Context, s *surface) (plan.Inventory, []*m
 }
 
 // regain gives an inventory of which entries are lost those of the objects that carry our marks.
-func (c *Cluster) regain(ctx context.Context, inv *plan.Inventory) ([]*metav1.PartialObjectMetadata, error) {
+func (c *Cluster) regain(ctx context.Context, inv *inventory.Inventory) ([]*metav1.PartialObjectMetadata, error) {
 	again, marked, err := c.rebuilt(ctx, c.surface)
 	maps.Copy(again.Entries, inv.Entries)
 	inv.Entries = again.Entries
@@ -378,7 +380,7 @@ func (c *Cluster) regain(ctx context.Context, inv *plan.Inventory) ([]*metav1.Pa
 }
 
 // adoptRebuilt gives a plan that was made of a rebuilt inventory the entries it was made of.
-func (c *Cluster) adoptRebuilt(ctx context.Context, s *surface, inv plan.Inventory) (plan.Inventory, error) {
+func (c *Cluster) adoptRebuilt(ctx context.Context, s *surface, inv inventory.Inventory) (inventory.Inventory, error) {
 	again, _, err := c.rebuilt(ctx, s)
 	if err != nil {
 		return inv, err

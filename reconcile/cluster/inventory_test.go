@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -164,7 +165,7 @@ func (w *world) protected(t *testing.T, space string) (finalized, made []string)
 			t.Fatal(err)
 		}
 		for i := range l.Items {
-			if u := &l.Items[i]; gvr == usages && plan.Ours(u, w.sync) || gvr != usages && len(u.GetFinalizers()) > 0 {
+			if u := &l.Items[i]; gvr == usages && inventory.Ours(u, w.sync) || gvr != usages && len(u.GetFinalizers()) > 0 {
 				*found = append(*found, u.GetName())
 			}
 		}
@@ -230,7 +231,7 @@ func (w *world) marked(t *testing.T, space string) []manifest.ID {
 	t.Helper()
 	var ids []manifest.ID
 	for gvr, in := range map[schema.GroupVersionResource]string{namespaces: "", crds: "", configMaps: space, secrets: space, usages: space, w.resource("Bucket"): space} {
-		l, err := w.at(gvr, in).List(t.Context(), metav1.ListOptions{LabelSelector: plan.SyncLabel + "=" + w.sync.Key()})
+		l, err := w.at(gvr, in).List(t.Context(), metav1.ListOptions{LabelSelector: inventory.SyncLabel + "=" + w.sync.Key()})
 		if apierrors.IsNotFound(err) {
 			continue // its CRD went
 		}
@@ -238,7 +239,7 @@ func (w *world) marked(t *testing.T, space string) []manifest.ID {
 			t.Fatal(err)
 		}
 		for i := range l.Items {
-			if plan.Ours(&l.Items[i], w.sync) && l.Items[i].GetDeletionTimestamp() == nil {
+			if inventory.Ours(&l.Items[i], w.sync) && l.Items[i].GetDeletionTimestamp() == nil {
 				ids = append(ids, manifest.IDOf(&l.Items[i]))
 			}
 		}
@@ -252,7 +253,7 @@ func (w *world) marked(t *testing.T, space string) []manifest.ID {
 func (w *world) foreign(t *testing.T, space string) map[schema.GroupVersionResource]*unstructured.Unstructured {
 	t.Helper()
 	copied := configMap(space, "copied", "1") // by a tool that copies labels
-	copied.SetLabels(map[string]string{plan.SyncLabel: w.sync.Key()})
+	copied.SetLabels(map[string]string{inventory.SyncLabel: w.sync.Key()})
 	plain := thing("v1", "Secret", space, "plain", nil)
 	return map[schema.GroupVersionResource]*unstructured.Unstructured{configMaps: w.made(t, copied), secrets: w.made(t, plain)}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 
@@ -26,7 +27,7 @@ type digestKey struct {
 
 // keyFor reads the key where a Secret is wanted, or what needs proof is wanted or recorded. It
 // writes nothing.
-func (c *Cluster) keyFor(ctx context.Context, asked []plan.Asked, have plan.Inventory) ([]byte, error) {
+func (c *Cluster) keyFor(ctx context.Context, asked []plan.Asked, have inventory.Inventory) ([]byte, error) {
 	needed := slices.ContainsFunc(asked, func(a plan.Asked) bool { return a.ID.IsSecret() || a.Secret || a.Policy.NeedsProof() })
 	for _, e := range have.Entries {
 		needed = needed || e.Policy.NeedsProof()
@@ -54,7 +55,7 @@ func (c *Cluster) keepKey(ctx context.Context) error {
 	}
 	s := &core.Secret{Data: map[string][]byte{keyName: c.key.bytes}}
 	s.Namespace, s.Name = c.sync.Namespace, inventoryName(c.sync)
-	_, err := c.core.Secrets(s.Namespace).Create(ctx, s, metav1.CreateOptions{FieldManager: plan.Manager})
+	_, err := c.core.Secrets(s.Namespace).Create(ctx, s, metav1.CreateOptions{FieldManager: inventory.Manager})
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		c.key = digestKey{}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/inventory"
 
 	coordination "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -120,15 +120,15 @@ func (c *Cluster) write(ctx context.Context, l *coordination.Lease, holder strin
 	var written *coordination.Lease
 	var err error
 	if l.ResourceVersion == "" {
-		written, err = leases.Create(ctx, l, metav1.CreateOptions{FieldManager: plan.Manager})
+		written, err = leases.Create(ctx, l, metav1.CreateOptions{FieldManager: inventory.Manager})
 		if apierrors.IsNotFound(err) { // no namespace yet
 			if err := c.makeNamespace(ctx); err != nil {
 				return nil, err
 			}
-			written, err = leases.Create(ctx, l, metav1.CreateOptions{FieldManager: plan.Manager})
+			written, err = leases.Create(ctx, l, metav1.CreateOptions{FieldManager: inventory.Manager})
 		}
 	} else {
-		written, err = leases.Update(ctx, l, metav1.UpdateOptions{FieldManager: plan.Manager})
+		written, err = leases.Update(ctx, l, metav1.UpdateOptions{FieldManager: inventory.Manager})
 	}
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return nil, nil
@@ -149,7 +149,7 @@ func (l *lock) renew(ctx context.Context) {
 		at := metav1.NowMicro()
 		next.Spec.RenewTime = &at
 		asking, cancel := context.WithTimeout(ctx, duration/4)
-		written, err := l.cluster.leases.Leases(next.Namespace).Update(asking, next, metav1.UpdateOptions{FieldManager: plan.Manager})
+		written, err := l.cluster.leases.Leases(next.Namespace).Update(asking, next, metav1.UpdateOptions{FieldManager: inventory.Manager})
 		cancel()
 		switch {
 		case err == nil:
@@ -189,7 +189,7 @@ func (l *lock) release(ctx context.Context) {
 		free := l.held.DeepCopy()
 		nobody := ""
 		free.Spec.HolderIdentity = &nobody
-		_, _ = l.cluster.leases.Leases(free.Namespace).Update(ctx, free, metav1.UpdateOptions{FieldManager: plan.Manager})
+		_, _ = l.cluster.leases.Leases(free.Namespace).Update(ctx, free, metav1.UpdateOptions{FieldManager: inventory.Manager})
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
@@ -52,14 +54,14 @@ func (c compared) still(live *metav1.PartialObjectMetadata, digest string) compa
 	switch {
 	case live == nil:
 		return compared{digest: digest, uid: c.uid, was: c.was}
-	case c.uid != live.UID || c.mark != plan.Mark(live):
-		return compared{digest: digest, uid: live.UID, mark: plan.Mark(live), was: c.was}
+	case c.uid != live.UID || c.mark != inventory.Mark(live):
+		return compared{digest: digest, uid: live.UID, mark: inventory.Mark(live), was: c.was}
 	}
 	return c
 }
 
 // NewLooker is the cluster that a configuration leads to. It sends no request.
-func NewLooker(config *rest.Config, of plan.Sync, options Options) (*Looker, error) {
+func NewLooker(config *rest.Config, of inventory.Sync, options Options) (*Looker, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -73,7 +75,7 @@ func NewLooker(config *rest.Config, of plan.Sync, options Options) (*Looker, err
 	if err != nil {
 		return nil, err
 	}
-	c.owned = &plan.Inventory{Sync: of} // it owns nothing, and may not be allowed to read an inventory
+	c.owned = &inventory.Inventory{Sync: of} // it owns nothing, and may not be allowed to read an inventory
 	return &Looker{cluster: c, news: make(chan struct{}, 1)}, nil
 }
 
@@ -130,7 +132,7 @@ func (l *Looker) Observe(ctx context.Context, want render.Desired) (plan.Observe
 		return plan.Observed{}, err
 	}
 	seen := plan.Observed{
-		Inventory: plan.Inventory{Sync: c.sync, Owner: want.Owner, Entries: map[manifest.ID]plan.Entry{}},
+		Inventory: inventory.Inventory{Sync: c.sync, Owner: want.Owner, Entries: map[manifest.ID]inventory.Entry{}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
 		Trials:    map[manifest.ID]plan.Trial{},
 		Kinds:     c.surface.kinds,
@@ -222,7 +224,7 @@ func (l *Looker) compare(ctx context.Context, seen *plan.Observed, asked []plan.
 	note := func(a plan.Asked, c compared) {
 		now[sp.actual(a.ID)] = c
 		if c.was {
-			entry := plan.Entry{UID: c.uid, Digest: seen.Inventory.Sync.Digest(a.Object)}
+			entry := inventory.Entry{UID: c.uid, Digest: seen.Inventory.Sync.Digest(a.Object)}
 			if c.done {
 				entry.Mark = c.mark
 			}
@@ -289,13 +291,13 @@ func (c *Cluster) compared(ctx context.Context, a plan.Asked, id manifest.ID) (c
 	if err != nil {
 		return compared{}, c.explain(err, "get", resourceName(c.surface, groupKind(id))+" "+id.Name)
 	}
-	now := compared{digest: a.Digest, uid: live.GetUID(), mark: plan.Mark(live)}
+	now := compared{digest: a.Digest, uid: live.GetUID(), mark: inventory.Mark(live)}
 	if now.trial.Err = unserved; unserved != nil {
 		return now, nil //nolint:nilerr // it is the object's trouble, and may end without moving it
 	}
 	now.done = true
-	if now.trial = plan.TrialOf(plan.Compare(want, live, c.options.Terms.Ignore)); now.trial.After != nil {
-		now.trial = plan.TrialOf(plan.Compare(asStored(want), live, c.options.Terms.Ignore))
+	if now.trial = plan.TrialOf(diff.Compare(want, live, c.options.Terms.Ignore)); now.trial.After != nil {
+		now.trial = plan.TrialOf(diff.Compare(asStored(want), live, c.options.Terms.Ignore))
 	}
 	now.was = now.trial.After == nil
 	return now, nil

@@ -12,6 +12,8 @@ import (
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 
@@ -49,7 +51,7 @@ func (w *world) looked(t *testing.T, l *cluster.Looker, commit render.Desired) p
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.Compute(commit, seen, plan.Guarding{}.Guards()...)
+	p, err := plan.Compute(commit, seen, guard.Guarding{}.Guards()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +74,7 @@ func (w *world) onlyReads(t *testing.T) {
 // differences are what a plan says that is not as wanted: checks and drift, with changes.
 func differences(p plan.Plan) []string {
 	var all []string
-	say := func(word, id string, changes []plan.Change) {
+	say := func(word, id string, changes []diff.Change) {
 		for _, c := range changes {
 			all = append(all, strings.TrimSpace(word+" "+id+" "+c.Path+": "+c.From+" → "+c.To+" "+c.By))
 		}

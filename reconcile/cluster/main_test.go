@@ -14,6 +14,8 @@ import (
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -42,7 +44,7 @@ var (
 type world struct {
 	config   *rest.Config
 	requests *cluster.Requests
-	sync     plan.Sync
+	sync     inventory.Sync
 	group    string
 	live     dynamic.Interface // what other people do, not counted
 }
@@ -62,7 +64,7 @@ func worldOf(t *testing.T, config *rest.Config) *world {
 	w := &world{
 		config:   config,
 		requests: &cluster.Requests{},
-		sync:     plan.Sync{Namespace: name, Name: "main"},
+		sync:     inventory.Sync{Namespace: name, Name: "main"},
 		group:    name + ".example.org",
 	}
 	w.config.QPS = -1
@@ -172,7 +174,7 @@ func tryPlan(ctx context.Context, c *cluster.Cluster, commit render.Desired) (pl
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	guards := plan.Guarding{PruneInstances: true}.Guards()
+	guards := guard.Guarding{PruneInstances: true}.Guards()
 	seen.Answers = map[plan.Question]plan.Answer{}
 	p, err := plan.Compute(commit, seen, guards...)
 	for round := 0; err == nil && len(p.Open()) > 0 && round < 3; round++ { // one guard asks after another

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -302,7 +304,7 @@ func TestReleaseWhatWasSeen(t *testing.T) {
 			reason: "Another sync took it over.",
 			act: func(t *testing.T, w *world) {
 				t.Helper()
-				w.patch(t, w.at(configMaps, w.sync.Namespace), "a", `{"metadata":{"labels":{"`+plan.SyncLabel+`":"other.sync"},"annotations":{"`+plan.InventoryAnnotation+`":"other.sync"}}}`)
+				w.patch(t, w.at(configMaps, w.sync.Namespace), "a", `{"metadata":{"labels":{"`+inventory.SyncLabel+`":"other.sync"},"annotations":{"`+inventory.InventoryAnnotation+`":"other.sync"}}}`)
 			},
 		},
 		"MadeAnew": {
@@ -331,7 +333,7 @@ func TestReleaseWhatWasSeen(t *testing.T) {
 				t.Fatal(err)
 			}
 			seen.Ends = plan.Orphan
-			p, err := plan.Compute(nothing, seen, plan.Guarding{}.Guards()...)
+			p, err := plan.Compute(nothing, seen, guard.Guarding{}.Guards()...)
 			if err != nil || p.Count(plan.Release) != 2 {
 				t.Fatalf("nothing is tested: %v, %v", actions(p), err)
 			}
@@ -437,7 +439,7 @@ func TestKindVanishesDuringAPass(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace
 	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(space), configMap(space, "a", "1"), configMap(space, "b", "1")))
-	w.patch(t, w.at(configMaps, space), "a", `{"metadata":{"labels":{"`+plan.SyncLabel+`":null}}}`) // so that it is read by its name
+	w.patch(t, w.at(configMaps, space), "a", `{"metadata":{"labels":{"`+inventory.SyncLabel+`":null}}}`) // so that it is read by its name
 	config := rest.CopyConfig(w.config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return transport(func(req *http.Request) (*http.Response, error) {
@@ -500,7 +502,7 @@ func TestForgetWhatWasSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen.Ends = plan.Orphan
-		p, failed := plan.Compute(nothing, seen, plan.Guarding{}.Guards()...)
+		p, failed := plan.Compute(nothing, seen, guard.Guarding{}.Guards()...)
 		if failed != nil {
 			t.Fatal(failed)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 
@@ -120,7 +121,7 @@ func (r *pass) migrate(ctx context.Context, s plan.Step, id manifest.ID) error {
 		return err
 	}
 	err = retry(ctx, func() error {
-		_, err := r.at(gvr, id).Patch(ctx, id.Name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: plan.Manager})
+		_, err := r.at(gvr, id).Patch(ctx, id.Name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager})
 		return err
 	})
 	if err != nil {

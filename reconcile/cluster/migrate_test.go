@@ -11,6 +11,7 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -129,7 +130,7 @@ func TestVersionLeavesWithAChange(t *testing.T) {
 	r := reconcilerOf(c, w)
 	task := reconcile.Task{Render: func(context.Context) (render.Desired, error) { return commit, nil }}
 	digest := planned(t, c, commit).Approval.Digest
-	r.Approvals = func() plan.Approvals { return plan.Approvals{plan.OnCommand: {digest}} }
+	r.Approvals = func() inventory.Approvals { return inventory.Approvals{inventory.OnCommand: {digest}} }
 	said, _, err := r.Carry(t.Context(), task)
 	if err != nil || said.Verdict.ExitCode != report.ExitSuccess {
 		t.Fatalf("exit code %d, %v: %+v", said.Verdict.ExitCode, err, said.Steps)
@@ -143,7 +144,7 @@ func TestVersionLeavesWithAChange(t *testing.T) {
 	}
 }
 
-func inventoryEntry(t *testing.T, c *cluster.Cluster, s plan.Step) plan.Entry {
+func inventoryEntry(t *testing.T, c *cluster.Cluster, s plan.Step) inventory.Entry {
 	t.Helper()
 	inv, err := c.Inventory(t.Context())
 	if err != nil {

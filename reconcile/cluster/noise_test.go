@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/plan"
 
 	"github.com/google/go-cmp/cmp"
@@ -208,13 +209,13 @@ func TestNoise(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.patch(t, w.live.Resource(gvr), u.GetName(), anyOther)
-			var changes []plan.Change
+			var changes []diff.Change
 			for _, s := range planned(t, c, commit).Steps {
 				if s.Cause == plan.Drift {
 					changes = append(changes, s.Changes()...)
 				}
 			}
-			found := []plan.Change{{Path: "metadata.annotations." + tool, From: `"edited"`, To: `"v0.19.0"`, By: "somebody"}}
+			found := []diff.Change{{Path: "metadata.annotations." + tool, From: `"edited"`, To: `"v0.19.0"`, By: "somebody"}}
 			if diff := cmp.Diff(found, changes); diff != "" {
 				t.Errorf("%s\nA real edit beside it is found, and nothing else.\nchanges (-want +got):\n%s", tc.reason, diff)
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -143,7 +144,7 @@ func (c *Cluster) look(ctx context.Context, seen *plan.Observed, asked []plan.As
 		return err
 	}
 	objects := slices.Concat(found...)
-	if missing && slices.ContainsFunc(objects, func(o *metav1.PartialObjectMetadata) bool { return plan.Ours(o, c.sync) }) {
+	if missing && slices.ContainsFunc(objects, func(o *metav1.PartialObjectMetadata) bool { return inventory.Ours(o, c.sync) }) {
 		var marked []*metav1.PartialObjectMetadata
 		if seen.Inventory, marked, err = c.rebuilt(ctx, c.surface); err != nil {
 			return err
@@ -257,7 +258,7 @@ func (c *Cluster) named(ctx context.Context, kind schema.GroupKind, ids []manife
 }
 
 // ours selects what carries our label.
-func (c *Cluster) ours() string { return labels.Set{plan.SyncLabel: c.sync.Key()}.String() }
+func (c *Cluster) ours() string { return labels.Set{inventory.SyncLabel: c.sync.Key()}.String() }
 
 // list lists the metadata of the objects of a kind, as they are now.
 func (c *Cluster) list(ctx context.Context, s *surface, gk schema.GroupKind, namespace, selector string) ([]*metav1.PartialObjectMetadata, error) {

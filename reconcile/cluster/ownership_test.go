@@ -11,6 +11,8 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -52,7 +54,7 @@ func TestCopies(t *testing.T) {
 	w.unmoved(t, foreign)
 
 	labelled := configMap("default", w.sync.Namespace+"-labelled", "1") // by a tool that copies labels: no copy of ours
-	labelled.SetLabels(map[string]string{plan.SyncLabel: w.sync.Key()})
+	labelled.SetLabels(map[string]string{inventory.SyncLabel: w.sync.Key()})
 	w.made(t, labelled)
 	w.loses(t)
 	p := applied(t, c, gone)
@@ -169,7 +171,7 @@ func TestRestore(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nsteps (-want +got):\n%s", tc.reason, diff)
 			}
-			if live := w.mustGet(t, configMaps, space, "wanted"); !plan.AppliedByUs(live, w.sync) || value(t, live) != wanted {
+			if live := w.mustGet(t, configMaps, space, "wanted"); !inventory.AppliedByUs(live, w.sync) || value(t, live) != wanted {
 				t.Errorf("%s\nThe wanted object is not ours: %v", tc.reason, live.Object)
 			}
 			w.mustGet(t, configMaps, space, "unwanted")
@@ -219,7 +221,7 @@ func TestRebuilt(t *testing.T) {
 					t.Errorf("%v %+v", err, said)
 				}
 				for _, name := range []string{"b", "c"} {
-					if live := w.mustGet(t, configMaps, space, name); plan.Ours(live, w.sync) {
+					if live := w.mustGet(t, configMaps, space, name); inventory.Ours(live, w.sync) {
 						t.Errorf("%s still carries our marks", name)
 					}
 				}
@@ -246,8 +248,8 @@ func approved(t *testing.T, c *cluster.Cluster, commit render.Desired, digest st
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen.Approvals = plan.Approvals{plan.OnCommand: {digest}}
-	p, err := plan.Compute(commit, seen, plan.Guarding{}.Guards()...)
+	seen.Approvals = inventory.Approvals{inventory.OnCommand: {digest}}
+	p, err := plan.Compute(commit, seen, guard.Guarding{}.Guards()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +371,7 @@ func TestTwoActors(t *testing.T) {
 	}
 	c := w.cluster(t, cluster.Options{Progress: func(e cluster.Event) {
 		if e.Phase == "apply" && e.Done%3 == 0 {
-			recorded = append(recorded, other.Record(t.Context(), plan.Past{Activation: "success", Drift: "success", Revision: fmt.Sprint(e.Done), Created: 1}))
+			recorded = append(recorded, other.Record(t.Context(), inventory.Past{Activation: "success", Drift: "success", Revision: fmt.Sprint(e.Done), Created: 1}))
 		}
 	}})
 	p := planned(t, c, commit)
@@ -402,7 +404,7 @@ func TestTwoActors(t *testing.T) {
 		return d
 	}
 	p = planned(t, c, changed("2"))
-	if err := other.Record(t.Context(), plan.Past{Activation: "failure", Drift: "success", Failed: 1}); err != nil {
+	if err := other.Record(t.Context(), inventory.Past{Activation: "failure", Drift: "success", Failed: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if done, err := c.Apply(t.Context(), p); err != nil || len(done) != objects {

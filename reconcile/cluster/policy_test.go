@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/reconcile/cluster"
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/inventory"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,9 +21,9 @@ func TestObserved(t *testing.T) {
 	space := w.sync.Namespace + "-app"
 	c := w.cluster(t, cluster.Options{})
 	applied(t, c, want(t, namespace(space)))
-	asked := func(name string, policy plan.Policy) *unstructured.Unstructured {
+	asked := func(name string, policy inventory.ManagementPolicy) *unstructured.Unstructured {
 		u := configMap(space, name, "1")
-		u.SetAnnotations(map[string]string{plan.PolicyAnnotation: string(policy)})
+		u.SetAnnotations(map[string]string{inventory.PolicyAnnotation: string(policy)})
 		return u
 	}
 	for _, name := range []string{"only", "deletable", "replaced"} {
@@ -31,7 +31,7 @@ func TestObserved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	observing := want(t, namespace(space), asked("only", plan.Observable), asked("deletable", plan.ObservableAndDeletable), asked("replaced", plan.ObservableAndDeletable))
+	observing := want(t, namespace(space), asked("only", inventory.Observable), asked("deletable", inventory.ObservableAndDeletable), asked("replaced", inventory.ObservableAndDeletable))
 	applied(t, c, observing)
 	for _, name := range []string{"only", "deletable"} {
 		if live := w.mustGet(t, configMaps, space, name); len(live.GetLabels())+len(live.GetAnnotations()) > 0 {

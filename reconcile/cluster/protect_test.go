@@ -10,6 +10,7 @@ import (
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 
@@ -84,7 +85,7 @@ func (w *world) serve(t *testing.T, of schema.GroupVersionResource, kind, scope 
 	if err := unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions"); err != nil {
 		t.Fatal(err)
 	}
-	crossplane := clusterOf(t, w.config, &world{config: w.config, requests: w.requests, sync: plan.Sync{Namespace: w.sync.Namespace, Name: "crossplane"}, live: w.live}, cluster.Options{})
+	crossplane := clusterOf(t, w.config, &world{config: w.config, requests: w.requests, sync: inventory.Sync{Namespace: w.sync.Namespace, Name: "crossplane"}, live: w.live}, cluster.Options{})
 	applied(t, crossplane, want(t, crd))
 	t.Cleanup(func() {
 		if err := w.live.Resource(crds).Delete(context.Background(), crd.GetName(), metav1.DeleteOptions{}); err != nil {
@@ -237,7 +238,7 @@ func TestNothingKeepsOurFinalizer(t *testing.T) {
 			reason: "It is only observed before it leaves the commit.",
 			leaves: func(t *testing.T, w *world, c *cluster.Cluster, space string) {
 				t.Helper()
-				observed := annotated(configMap(space, "base", "1"), plan.PolicyAnnotation, string(plan.Observable))
+				observed := annotated(configMap(space, "base", "1"), inventory.PolicyAnnotation, string(inventory.Observable))
 				applied(t, c, want(t, namespace(space), observed, protecting(space, "user", "base")))
 				settled(t, c, want(t, namespace(space)))
 			},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 
@@ -126,7 +127,7 @@ func (r *pass) waitForStatus(ctx context.Context, timeout time.Duration, ids []m
 		// Objects are read one by one: the list of their kind may be long.
 		ClusterReaderFactory: engine.ClusterReaderFactoryFunc(clusterreader.NewDirectClusterReader),
 	})
-	manager := ssa.NewResourceManager(reader, poller, ssa.Owner{Field: plan.Manager, Group: "headgate.dev"})
+	manager := ssa.NewResourceManager(reader, poller, ssa.Owner{Field: inventory.Manager, Group: "headgate.dev"})
 	set := make(object.ObjMetadataSet, 0, len(ids))
 	for _, id := range ids {
 		set = append(set, asObject(r.spelling.actual(id)))

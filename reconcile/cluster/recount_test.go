@@ -18,6 +18,7 @@ import (
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
@@ -110,7 +111,7 @@ func TestPoliciesAreReadAgainBeforeAPackage(t *testing.T) {
 		applyAs(t, "somebody", w.at(policies, ""), activationPolicy("team", "*.example.org", "*.example.com"))
 	})
 	// What they took they give back, and it is as the first pass left it.
-	applyAs(t, plan.Manager, w.at(policies, ""), wide)
+	applyAs(t, inventory.Manager, w.at(policies, ""), wide)
 	applyAs(t, "somebody", w.at(policies, ""), thing("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy", "", "team", nil))
 	try("Crossplane restarted, and made its default policy again.", `not sent: the policy default in the cluster activates "*"`, func() {
 		create(t, w.at(policies, ""), activationPolicy("default", "*"))

@@ -3,7 +3,7 @@ package cluster
 import (
 	"testing"
 
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render/manifest"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,7 +48,7 @@ func TestSameInventory(t *testing.T) {
 // An entry whose value was lost is known by the marks on its object only.
 func TestRebuiltEntries(t *testing.T) {
 	lost, kept := manifest.ID{Kind: "ConfigMap", Name: "lost"}, manifest.ID{Kind: "ConfigMap", Name: "kept"}
-	got := rebuiltEntries(map[manifest.ID]plan.Entry{lost: {}, kept: {UID: "u"}})
+	got := rebuiltEntries(map[manifest.ID]inventory.Entry{lost: {}, kept: {UID: "u"}})
 	if !got[lost].Rebuilt || got[kept].Rebuilt || got[kept].UID != "u" {
 		t.Errorf("rebuiltEntries: %v", got)
 	}

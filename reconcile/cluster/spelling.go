@@ -3,7 +3,7 @@ package cluster
 import (
 	"fmt"
 
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -94,14 +94,16 @@ func (sp spelling) ofCommit(actual manifest.ID) manifest.ID {
 }
 
 // asCommit is an inventory in the commit's spelling, asCluster in the cluster's.
-func (sp spelling) asCommit(inv plan.Inventory) plan.Inventory {
+func (sp spelling) asCommit(inv inventory.Inventory) inventory.Inventory {
 	return respelled(inv, func(id manifest.ID) manifest.ID { return sp.ofCommit(sp.actual(id)) })
 }
 
-func (sp spelling) asCluster(inv plan.Inventory) plan.Inventory { return respelled(inv, sp.actual) }
+func (sp spelling) asCluster(inv inventory.Inventory) inventory.Inventory {
+	return respelled(inv, sp.actual)
+}
 
-func respelled(inv plan.Inventory, spell func(manifest.ID) manifest.ID) plan.Inventory {
-	entries := make(map[manifest.ID]plan.Entry, len(inv.Entries))
+func respelled(inv inventory.Inventory, spell func(manifest.ID) manifest.ID) inventory.Inventory {
+	entries := make(map[manifest.ID]inventory.Entry, len(inv.Entries))
 	for id, e := range inv.Entries {
 		to := spell(id)
 		if have, twice := entries[to]; twice && have.UID != "" {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -120,7 +121,7 @@ func (r *pass) touch(ctx context.Context, s plan.Step) error {
 		return err
 	}
 	err = retry(ctx, func() error {
-		_, err := r.at(gvr, s.ID).Patch(ctx, s.ID.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: plan.Manager + "-activation"})
+		_, err := r.at(gvr, s.ID).Patch(ctx, s.ID.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager + "-activation"})
 		return err
 	})
 	if err != nil {
@@ -151,6 +152,6 @@ func (c *Cluster) Restart(ctx context.Context, namespace, name string) error {
 		return err
 	}
 	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	_, err = c.metadata.Resource(deployments).Namespace(namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: plan.Manager})
+	_, err = c.metadata.Resource(deployments).Namespace(namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager})
 	return c.explain(err, "patch", "the Deployment "+namespace+"/"+name)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 
 	"github.com/google/go-cmp/cmp"
@@ -64,7 +66,7 @@ func TestAdoptAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	live := w.mustGet(t, configMaps, space, "helms")
-	if !plan.Ours(live, w.sync) || value(t, live) != "ours" || live.GetAnnotations()["meta.helm.sh/release-name"] != "app" {
+	if !inventory.Ours(live, w.sync) || value(t, live) != "ours" || live.GetAnnotations()["meta.helm.sh/release-name"] != "app" {
 		t.Errorf("It is ours, and nothing is stripped that is not: %v %v", live.GetAnnotations(), live.Object["data"])
 	}
 	w.requests.Reset()
@@ -98,7 +100,7 @@ func TestLeftByAnotherSync(t *testing.T) {
 	if diff := cmp.Diff([]string{"update (commit) ConfigMap/" + space + "/settings"}, actions(p)); diff != "" {
 		t.Errorf("A sync that is gone owns nothing.\nsteps (-want +got):\n%s", diff)
 	}
-	if live := w.mustGet(t, configMaps, space, "settings"); !plan.Ours(live, w.sync) {
+	if live := w.mustGet(t, configMaps, space, "settings"); !inventory.Ours(live, w.sync) {
 		t.Errorf("want our marks, got %v %v", live.GetLabels(), live.GetAnnotations())
 	}
 }
@@ -119,9 +121,9 @@ func TestTakeConflicts(t *testing.T) {
 	}
 	const reason = "What another applies is taken where the sync says so, by name, and nothing else is forced."
 	for _, s := range p.Steps {
-		var want []plan.Taken
+		var want []diff.Taken
 		if s.ID.Name == "settings" {
-			want = []plan.Taken{{Manager: "other-tool", Fields: []string{"data.key"}}}
+			want = []diff.Taken{{Manager: "other-tool", Fields: []string{"data.key"}}}
 		}
 		if diff := cmp.Diff(want, s.Takes); diff != "" {
 			t.Errorf("%s\n%s takes (-want +got):\n%s", reason, s.ID, diff)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 
@@ -174,7 +176,7 @@ func (e *ConflictError) byHand(live *unstructured.Unstructured) bool {
 // tool that restores an object without its managed fields writes all of it.
 func (e *ConflictError) byRestorer(live *unstructured.Unstructured) bool {
 	return !slices.ContainsFunc(e.Conflicts, func(c Conflict) bool {
-		return c.Manager != "before-first-apply" && !plan.WroteMarks(live, c.Manager)
+		return c.Manager != "before-first-apply" && !inventory.WroteMarks(live, c.Manager)
 	})
 }
 
@@ -185,10 +187,10 @@ func (e *ConflictError) withNobody() bool {
 }
 
 // taken are the fields of a conflict as plans name them.
-func (e *ConflictError) taken() []plan.Taken {
-	var all []plan.Taken
+func (e *ConflictError) taken() []diff.Taken {
+	var all []diff.Taken
 	for _, c := range e.Conflicts {
-		t := plan.Taken{Manager: c.Manager}
+		t := diff.Taken{Manager: c.Manager}
 		for _, field := range c.Fields {
 			t.Fields = append(t.Fields, changePath(field))
 		}
@@ -226,7 +228,7 @@ func dryRun(ctx context.Context, at dynamic.ResourceInterface, sent *unstructure
 	var after *unstructured.Unstructured
 	err = retry(ctx, func() error {
 		after, err = at.Patch(ctx, sent.GetName(), types.ApplyPatchType, body, metav1.PatchOptions{
-			DryRun: []string{metav1.DryRunAll}, FieldManager: plan.Manager, Force: &force,
+			DryRun: []string{metav1.DryRunAll}, FieldManager: inventory.Manager, Force: &force,
 		})
 		return err
 	})
@@ -236,7 +238,7 @@ func dryRun(ctx context.Context, at dynamic.ResourceInterface, sent *unstructure
 // differ says whether an apply would change anything: what is written, or what of it is
 // known as ours.
 func differ(live, after *unstructured.Unstructured) bool {
-	return !equality.Semantic.DeepEqual(plan.Bare(live).Object, plan.Bare(after).Object) ||
+	return !equality.Semantic.DeepEqual(diff.Bare(live).Object, diff.Bare(after).Object) ||
 		!reflect.DeepEqual(ownFields(live), ownFields(after))
 }
 
@@ -247,7 +249,7 @@ func ownFields(u *unstructured.Unstructured) []any {
 	var ours []any
 	for _, e := range list {
 		entry, _ := e.(map[string]any)
-		if entry["manager"] == plan.Manager && entry["operation"] == string(metav1.ManagedFieldsOperationApply) {
+		if entry["manager"] == inventory.Manager && entry["operation"] == string(metav1.ManagedFieldsOperationApply) {
 			entry = maps.Clone(entry)
 			delete(entry, "time")
 			ours = append(ours, entry)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
@@ -58,7 +60,7 @@ func (s *surface) servesCrossplane() bool {
 
 // natural is who makes the CRDs, as the cluster looks: an API that this sync itself
 // serves, by CRDs that it owns, is no sign of anybody else.
-func (s *surface) natural(inv plan.Inventory) render.Owner {
+func (s *surface) natural(inv inventory.Inventory) render.Owner {
 	_, ours := inv.Entries[plan.CRD("managedresourcedefinitions.apiextensions.crossplane.io")]
 	if s.servesCrossplane() && !ours {
 		return render.OwnerCrossplane
@@ -137,7 +139,8 @@ func (c *Cluster) ImageConfigs(ctx context.Context) ([]packages.LiveConfig, erro
 			continue
 		}
 		id := manifest.IDOf(live)
-		all[i].Ours = owned.Holds(id, live) && !owned.Entries[id].Rebuilt && !plan.Kept(live)
+		_, kept := ownership.Kept(inventory.Default, live)
+		all[i].Ours = owned.Holds(id, live) && !owned.Entries[id].Rebuilt && !kept
 	}
 	return all, nil
 }
@@ -157,7 +160,7 @@ func (c *Cluster) imageConfigs(ctx context.Context) ([]packages.LiveConfig, map[
 		u := &l.Items[i]
 		spec, _ := u.Object["spec"].(map[string]any)
 		all = append(all, packages.LiveConfig{Name: u.GetName(), Spec: spec})
-		if plan.Ours(u, c.sync) {
+		if inventory.Ours(u, c.sync) {
 			marked[u.GetName()] = u
 		}
 	}

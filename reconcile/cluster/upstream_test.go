@@ -11,7 +11,7 @@ import (
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render/packages"
 )
 
@@ -53,17 +53,17 @@ func TestImageConfigs(t *testing.T) {
 	spec := map[string]any{"matchImages": []any{map[string]any{"type": "Prefix", "prefix": "a/"}}}
 	for name, annotations := range map[string]map[string]string{
 		"theirs": nil,
-		"ours":   {plan.InventoryAnnotation: w.sync.Key()},
-		"kept":   {plan.InventoryAnnotation: w.sync.Key(), "client.lifecycle.config.k8s.io/deletion": "detach"},
+		"ours":   {inventory.InventoryAnnotation: w.sync.Key()},
+		"kept":   {inventory.InventoryAnnotation: w.sync.Key(), "client.lifecycle.config.k8s.io/deletion": "detach"},
 	} {
 		u := thing("pkg.crossplane.io/v1beta1", "ImageConfig", "", name, map[string]any{"spec": spec})
 		if annotations == nil {
 			create(t, w.at(images, ""), u)
 			continue
 		}
-		u.SetLabels(map[string]string{plan.SyncLabel: w.sync.Key()})
+		u.SetLabels(map[string]string{inventory.SyncLabel: w.sync.Key()})
 		u.SetAnnotations(annotations)
-		if _, err := w.at(images, "").Apply(t.Context(), name, u, metav1.ApplyOptions{FieldManager: plan.Manager}); err != nil {
+		if _, err := w.at(images, "").Apply(t.Context(), name, u, metav1.ApplyOptions{FieldManager: inventory.Manager}); err != nil {
 			t.Fatal(err)
 		}
 	}

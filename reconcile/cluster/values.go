@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -49,7 +49,7 @@ type layout struct {
 
 // layoutOf lays out the data of an inventory, and the entries that it has no key for. What has no
 // room is an error.
-func layoutOf(s plan.Sync, data, apart map[string]string) (layout, error) {
+func layoutOf(s inventory.Sync, data, apart map[string]string) (layout, error) {
 	l := layout{data: data, siblings: map[string]map[string]string{}}
 	if len(apart) > 0 {
 		l.apart = l.add(s, apart)
@@ -70,7 +70,7 @@ func layoutOf(s plan.Sync, data, apart map[string]string) (layout, error) {
 }
 
 // add adds the siblings that hold data, and returns their names.
-func (l *layout) add(s plan.Sync, data map[string]string) []string {
+func (l *layout) add(s inventory.Sync, data map[string]string) []string {
 	for n := sizeOf(data)/(mostBytes*3/4) + 1; ; n++ {
 		parts := parted(data, n)
 		if slices.ContainsFunc(parts, func(part map[string]string) bool { return sizeOf(part) > mostBytes }) {
@@ -110,7 +110,7 @@ func sizeOf(data map[string]string) int {
 }
 
 // siblingName is unlike the name of any inventory, and tells what is in the sibling.
-func siblingName(s plan.Sync, data map[string]string) string {
+func siblingName(s inventory.Sync, data map[string]string) string {
 	h := sha256.New()
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		fmt.Fprintf(h, "%q:%q\n", key, data[key])
@@ -133,7 +133,7 @@ func allSiblingsOf(m *corev1.ConfigMap) []string {
 
 // A content is what an inventory and its siblings hold.
 type content struct {
-	entries  map[manifest.ID]plan.Entry
+	entries  map[manifest.ID]inventory.Entry
 	siblings map[string]map[string]string // by name
 	whole    bool                         // no sibling is gone, or is not what it was; else values are empty
 	lost     bool                         // and entries are missing, too
@@ -163,7 +163,7 @@ func (c *Cluster) contentOf(ctx context.Context, m *corev1.ConfigMap, known map[
 		}
 	}
 	var err error
-	if made.entries, err = plan.Entries(data); err != nil {
+	if made.entries, err = inventory.Entries(data); err != nil {
 		return made, unreadable(m, err)
 	}
 	for _, name := range siblingsOf(m, apartAnnotation) {
@@ -176,7 +176,7 @@ func (c *Cluster) contentOf(ctx context.Context, m *corev1.ConfigMap, known map[
 			continue
 		}
 		made.siblings[name] = values
-		apart, err := plan.EntriesApart(values)
+		apart, err := inventory.EntriesApart(values)
 		if err != nil {
 			return made, unreadable(m, err)
 		}
@@ -220,7 +220,7 @@ func (c *Cluster) storeSiblings(ctx context.Context, l layout) error {
 		m.Labels = map[string]string{siblingLabel: c.sync.Key()}
 		create := func() error {
 			return retry(ctx, func() error {
-				_, err := maps.Create(ctx, m, metav1.CreateOptions{FieldManager: plan.Manager})
+				_, err := maps.Create(ctx, m, metav1.CreateOptions{FieldManager: inventory.Manager})
 				return err
 			})
 		}

@@ -12,6 +12,7 @@ import (
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 
@@ -22,7 +23,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
-	"sigs.k8s.io/cli-utils/pkg/inventory"
+	cliinventory "sigs.k8s.io/cli-utils/pkg/inventory"
 )
 
 // large is a commit whose inventory does not fit into one ConfigMap.
@@ -66,7 +67,7 @@ func TestInventoryOfManyObjects(t *testing.T) {
 	w := newWorld(t)
 	commit := large(t, w, "1")
 	stopped(t, w, commit)
-	inventoryOf := func() plan.Inventory {
+	inventoryOf := func() inventory.Inventory {
 		t.Helper()
 		inv, err := w.cluster(t, cluster.Options{}).Inventory(t.Context())
 		if err != nil {
@@ -74,7 +75,7 @@ func TestInventoryOfManyObjects(t *testing.T) {
 		}
 		return inv
 	}
-	values := func(inv plan.Inventory) (known int) {
+	values := func(inv inventory.Inventory) (known int) {
 		for _, e := range inv.Entries {
 			if e.UID != "" {
 				known++
@@ -127,13 +128,13 @@ func theirSet(t *testing.T, w *world) []string {
 	path := fixtures.Kubeconfig(t)
 	flags := genericclioptions.NewConfigFlags(false)
 	flags.KubeConfig = &path
-	theirs, err := inventory.NewClient(cmdutil.NewFactory(flags), inventory.WrapInventoryObj, inventory.InvInfoToConfigMap, inventory.StatusPolicyAll, inventory.ConfigMapGVK)
+	theirs, err := cliinventory.NewClient(cmdutil.NewFactory(flags), cliinventory.WrapInventoryObj, cliinventory.InvInfoToConfigMap, cliinventory.StatusPolicyAll, cliinventory.ConfigMapGVK)
 	if err != nil {
 		t.Fatal(err)
 	}
 	info := thing("v1", "ConfigMap", w.sync.Namespace, "headgate-main", nil)
 	info.SetLabels(map[string]string{"cli-utils.sigs.k8s.io/inventory-id": w.sync.Key()})
-	set, err := theirs.GetClusterObjs(inventory.WrapInventoryInfoObj(info))
+	set, err := theirs.GetClusterObjs(cliinventory.WrapInventoryInfoObj(info))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,8 +156,8 @@ func TestTamperedInventory(t *testing.T) {
 	applied(t, c, commit)
 	foreign := w.foreign(t, space)
 	other := configMap(space, "other-sync", "1")
-	other.SetLabels(map[string]string{plan.SyncLabel: "other.sync"})
-	other.SetAnnotations(map[string]string{plan.InventoryAnnotation: "other.sync"})
+	other.SetLabels(map[string]string{inventory.SyncLabel: "other.sync"})
+	other.SetAnnotations(map[string]string{inventory.InventoryAnnotation: "other.sync"})
 	made := w.made(t, other)
 	entry := func(uid types.UID) string {
 		return `{\"uid\":\"` + string(uid) + `\",\"strategy\":\"Apply\",\"actuation\":\"Succeeded\",\"reconcile\":\"Succeeded\"}`

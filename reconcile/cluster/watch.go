@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render/manifest"
 
 	core "k8s.io/api/core/v1"
@@ -303,7 +303,7 @@ func (w *watching) inventoryFeed(ctx context.Context) feed {
 
 // leftMarks are the marks of an inventory by which it can be told whether an object moved:
 // "" of what is being written, or never was.
-func leftMarks(entries map[manifest.ID]plan.Entry) map[manifest.ID]string {
+func leftMarks(entries map[manifest.ID]inventory.Entry) map[manifest.ID]string {
 	left := make(map[manifest.ID]string, len(entries))
 	for id, e := range entries {
 		if e.Actuation == "Pending" || e.UID == "" {
@@ -414,7 +414,7 @@ func (k *kindMarks) feed(ctx context.Context, gk schema.GroupKind, gvr schema.Gr
 		},
 		fresh: func() { listing = map[manifest.ID]string{} },
 		put: func(o metav1.Object) {
-			id, mark := identity(o), plan.Mark(o)
+			id, mark := identity(o), inventory.Mark(o)
 			if listing != nil {
 				listing[id] = mark
 				return

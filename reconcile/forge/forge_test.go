@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/report"
 )
 
@@ -151,7 +151,7 @@ func TestPublishRefuses(t *testing.T) {
 func TestNamespaces(t *testing.T) {
 	of := Statuses{Cluster: "production", Home: "headgate-system"}
 	var got []string
-	for _, sync := range []plan.Sync{{Namespace: "headgate-system", Name: "platform"}, {Namespace: "team", Name: "platform"}, {Namespace: "headgate-system", Name: "team.platform"}} {
+	for _, sync := range []inventory.Sync{{Namespace: "headgate-system", Name: "platform"}, {Namespace: "team", Name: "platform"}, {Namespace: "headgate-system", Name: "team.platform"}} {
 		r := green
 		r.Sync = sync
 		statuses, err := of.Of(r)

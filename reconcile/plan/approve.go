@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -47,17 +48,17 @@ func (p *Plan) approve(seen Observed, guards []Guard) map[manifest.ID]bool {
 		return approved
 	}
 	asks := approvalOf(rest)
-	grants, given := p.begun(seen.Inventory.Grants), seen.Approvals.of(asks.Digest)
+	grants, given := p.begun(seen.Inventory.Grants), seen.Approvals.Places(asks.Digest)
 	switch {
-	case seen.Approvals.counts(asks.Digest, grants):
+	case seen.Approvals.Counts(asks.Digest, grants):
 	case slices.Contains(trailers(p.Want.Message, approveTrailer), asks.Digest) &&
-		!slices.ContainsFunc(grants, func(g Grant) bool { return g.isOf(asks.Digest) && g.Commit == commit }):
+		!slices.ContainsFunc(grants, func(g inventory.Grant) bool { return g.IsOf(asks.Digest) && g.Commit == commit }):
 	default:
 		p.Approval = &asks
 		p.Notes = append(p.Notes, misgiven(asks.Digest, p.Want.Message, seen.Approvals, grants)...)
 		return approved
 	}
-	p.grant = &Grant{Digest: asks.Digest, Commit: commit, Given: len(given) > 0, On: given}
+	p.grant = &inventory.Grant{Digest: asks.Digest, Commit: commit, Given: len(given) > 0, On: given}
 	for _, s := range rest {
 		approved[s.ID] = true
 		p.grant.Left = append(p.grant.Left, s.approvalKey())
@@ -96,7 +97,7 @@ func (s Step) approved() string {
 }
 
 // approvalKey stands for a step among the Left of a Grant.
-func (s Step) approvalKey() string { return short([]byte(s.approved()))[:11] }
+func (s Step) approvalKey() string { return inventory.Hash([]byte(s.approved()))[:11] }
 
 const approveTrailer = "Headgate-Approve"
 
@@ -116,9 +117,9 @@ func trailers(message, key string) []string {
 }
 
 // misgiven tells why approvals that were given are not of what is held.
-func misgiven(digest, message string, approvals Approvals, grants []Grant) []manifest.Finding {
+func misgiven(digest, message string, approvals inventory.Approvals, grants []inventory.Grant) []manifest.Finding {
 	var notes []manifest.Finding
-	given := slices.Concat(approvals.digests(), trailers(message, approveTrailer))
+	given := slices.Concat(approvals.Digests(), trailers(message, approveTrailer))
 	slices.Sort(given)
 	for _, d := range slices.Compact(given) {
 		f := manifest.Finding{
@@ -127,7 +128,7 @@ func misgiven(digest, message string, approvals Approvals, grants []Grant) []man
 			Message:  fmt.Sprintf("the approval %.40s is not of what is held now", d),
 			Fix:      "look at what is held, and approve " + digest,
 		}
-		spent := slices.IndexFunc(grants, func(g Grant) bool { return g.Digest == d && g.Commit != "" })
+		spent := slices.IndexFunc(grants, func(g inventory.Grant) bool { return g.Digest == d && g.Commit != "" })
 		if spent >= 0 {
 			f.Message = fmt.Sprintf("the approval %.40s was spent on commit %.12s", d, grants[spent].Commit)
 		} else if d == digest { // else it would count

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/manifest"
@@ -15,10 +17,10 @@ import (
 // or kept wanted by the ratchet.
 type Asked struct {
 	render.Object
-	Because  []activation.Reason // of the CRD of a definition
-	Retained string              // why it is wanted though the commit does not activate it; "" where it does
-	Paused   bool                // leave it exactly as it is
-	Policy   Policy              // what may be done to it
+	Because  []activation.Reason        // of the CRD of a definition
+	Retained string                     // why it is wanted though the commit does not activate it; "" where it does
+	Paused   bool                       // leave it exactly as it is
+	Policy   inventory.ManagementPolicy // what may be done to it
 
 	resolved resolved // what became of its references
 }
@@ -26,7 +28,7 @@ type Asked struct {
 // AskFor is everything that the commit wants, and every definition that we own and that
 // the commit still declares: activation is final, whatever the policies say now. The
 // order is that of want.
-func AskFor(want render.Desired, have Inventory) ([]Asked, error) {
+func AskFor(want render.Desired, have inventory.Inventory) ([]Asked, error) {
 	asked := make([]Asked, 0, len(want.Objects))
 	active := make(map[string]render.Definition, len(want.Definitions))
 	for _, d := range want.Definitions {
@@ -82,7 +84,7 @@ func CRD(name string) manifest.ID {
 
 // Sent is exactly what is sent for an object that nothing is ignored of: the object with
 // our marks.
-func Sent(s Sync, o render.Object) (*unstructured.Unstructured, error) {
+func Sent(s inventory.Sync, o render.Object) (*unstructured.Unstructured, error) {
 	u, err := o.Content()
 	if err != nil {
 		return nil, err
@@ -90,28 +92,7 @@ func Sent(s Sync, o render.Object) (*unstructured.Unstructured, error) {
 	if _, ok := u.Object["metadata"].(map[string]any); !ok {
 		return nil, fmt.Errorf("%s: metadata is not a mapping", o.Origin)
 	}
-	leaveInjected(u)
+	diff.LeaveInjected(u)
 	s.Own(u)
 	return u, nil
-}
-
-// Own puts the label and the annotation of the sync on an object.
-func (s Sync) Own(u *unstructured.Unstructured) {
-	labels := u.GetLabels() // a copy
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[SyncLabel] = s.Key()
-	u.SetLabels(labels)
-	annotations := u.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[InventoryAnnotation] = s.Key()
-	u.SetAnnotations(annotations)
-}
-
-// Digest is that of what is sent for an object, known without decoding it.
-func (s Sync) Digest(o render.Object) string {
-	return short([]byte(o.Digest + "\x00" + s.Key()))
 }

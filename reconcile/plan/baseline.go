@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"reflect"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
@@ -21,7 +22,7 @@ import (
 // all of it is ours. A diff of two commits is a pass over it.
 type Baseline struct {
 	Base  render.Desired
-	Sync  Sync
+	Sync  inventory.Sync
 	Terms Terms
 
 	// Counts answers questions from a cluster; nil: there is none.
@@ -31,7 +32,7 @@ type Baseline struct {
 // Observe is what a cluster would hold that the base was applied to.
 func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, error) {
 	seen := Observed{
-		Inventory: Inventory{Sync: b.Sync, Owner: b.Base.Owner, Entries: make(map[manifest.ID]Entry, len(b.Base.Objects)), Record: Record{Format: Format}.with(b.Base)},
+		Inventory: inventory.Inventory{Sync: b.Sync, Owner: b.Base.Owner, Entries: make(map[manifest.ID]inventory.Entry, len(b.Base.Objects)), Record: inventory.Record{Format: inventory.Format}.WithPackages(b.Base)},
 		Objects:   make(map[manifest.ID]*metav1.PartialObjectMetadata, len(b.Base.Objects)),
 		Trials:    map[manifest.ID]Trial{},
 		Upstream:  b.upstream(),
@@ -53,8 +54,8 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace:   o.ID.Namespace,
 				Name:        o.ID.Name,
-				Labels:      map[string]string{SyncLabel: b.Sync.Key()},
-				Annotations: map[string]string{InventoryAnnotation: b.Sync.Key()},
+				Labels:      map[string]string{inventory.SyncLabel: b.Sync.Key()},
+				Annotations: map[string]string{inventory.InventoryAnnotation: b.Sync.Key()},
 			},
 		}
 		if !wanted[o.ID] { // guards of a prune look at labels and annotations
@@ -65,7 +66,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 			live.Labels, live.Annotations = content.GetLabels(), content.GetAnnotations()
 		}
 		seen.Objects[o.ID] = live
-		entry := applied(live, seen.digest(o))
+		entry := Applied(live, seen.digest(o))
 		entry.Path = o.Origin.Path
 		entry.Definition = o.ID.IsCRD() && o.Definition != ""
 		var err error
@@ -105,7 +106,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 // without what is equal in their schemas, and remembered so: a provider upgrade changes two
 // thousand of them in a place or two.
 func (b Baseline) trial(base, want render.Object) (Trial, error) {
-	if (want.ID.IsCRD() || want.ID.IsMRD()) && len(b.Terms.Ignore.ignored(want.ID)) == 0 {
+	if (want.ID.IsCRD() || want.ID.IsMRD()) && len(b.Terms.Ignore.Paths(want.ID)) == 0 {
 		live, after, err := beside(base, want)
 		return Trial{Live: live, After: after, Whole: Later(want.Content)}, err
 	}
@@ -128,7 +129,7 @@ func beside(base, want render.Object) (live, after *unstructured.Unstructured, e
 			return "", err
 		}
 		if !schema.Moves(live, after) { // else the schemas of two versions are compared
-			dropEqualSchemas(live, after)
+			diff.DropEqualSchemas(live, after)
 		}
 		raw, err := json.Marshal([]any{live.Object, after.Object})
 		return string(raw), err
@@ -149,50 +150,6 @@ func contents(base, want render.Object) (live, after *unstructured.Unstructured,
 	}
 	after, err = want.Content()
 	return live, after, err
-}
-
-// dropEqualSchemas takes out of two definitions what is equal in the schemas of a version.
-func dropEqualSchemas(live, after *unstructured.Unstructured) {
-	was, is := versionsByName(live), versionsByName(after)
-	for name, version := range was {
-		if other, kept := is[name]; kept {
-			dropEqual(asMap(version["schema"]), asMap(other["schema"]))
-		}
-	}
-}
-
-func versionsByName(u *unstructured.Unstructured) map[string]map[string]any {
-	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "versions")
-	items, _ := list.([]any)
-	named, _ := byName(items)
-	all := make(map[string]map[string]any, len(named))
-	for name, v := range named {
-		all[name] = asMap(v)
-	}
-	return all
-}
-
-// dropEqual takes out of two maps what is equal in them.
-func dropEqual(was, is map[string]any) {
-	for key, from := range was {
-		to, both := is[key]
-		if !both {
-			continue
-		}
-		f, isMap := from.(map[string]any)
-		t, alsoMap := to.(map[string]any)
-		var same bool
-		if isMap && alsoMap {
-			dropEqual(f, t)
-			same = len(f)+len(t) == 0
-		} else {
-			same = reflect.DeepEqual(from, to)
-		}
-		if same {
-			delete(was, key)
-			delete(is, key)
-		}
-	}
 }
 
 // instances are the kinds, of those of which something is not wanted any more, whose objects
@@ -218,7 +175,7 @@ func (b Baseline) instances(wanted map[manifest.ID]bool) (map[runtimeschema.Grou
 		for _, names := range []string{"names", "claimNames"} {
 			kind, _, _ := unstructured.NestedString(content.Object, "spec", names, "kind")
 			categories, _, _ := unstructured.NestedStringSlice(content.Object, "spec", names, "categories")
-			if isXRD || slices.ContainsFunc(categories, func(c string) bool { return slices.Contains(instanceCategories, c) }) {
+			if isXRD || slices.ContainsFunc(categories, func(c string) bool { return slices.Contains(InstanceCategories, c) }) {
 				reach[runtimeschema.GroupKind{Group: group, Kind: kind}] = true
 			}
 		}

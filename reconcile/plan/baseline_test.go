@@ -1,16 +1,18 @@
-package plan
+package plan_test
 
 import (
 	"io/fs"
 	"testing"
 
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/schema"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"headgate.dev/headgate/fixtures"
-	"headgate.dev/headgate/render/manifest"
-	"headgate.dev/headgate/render/schema"
 )
 
 // TestDropEqualSchemas: without what is equal, releases of real providers differ in the same
@@ -29,12 +31,12 @@ func TestDropEqualSchemas(t *testing.T) {
 				continue
 			}
 			both++
-			compared, changes := schema.Compare(live, after), Step{Action: Update, ID: manifest.IDOf(live), Live: live, After: after}.Changes()
-			dropEqualSchemas(live, after)
+			compared, changes := schema.Compare(live, after), plan.Step{Action: plan.Update, ID: manifest.IDOf(live), Live: live, After: after}.Changes()
+			diff.DropEqualSchemas(live, after)
 			if diff := cmp.Diff(compared, schema.Compare(live, after), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s: what it breaks (-whole +without what is equal):\n%s", name, diff)
 			}
-			if diff := cmp.Diff(changes, Step{Action: Update, ID: manifest.IDOf(live), Live: live, After: after}.Changes()); diff != "" {
+			if diff := cmp.Diff(changes, plan.Step{Action: plan.Update, ID: manifest.IDOf(live), Live: live, After: after}.Changes()); diff != "" {
 				t.Errorf("%s: changes (-whole +without what is equal):\n%s", name, diff)
 			}
 		}

@@ -1,4 +1,4 @@
-package plan
+package plan_test
 
 import (
 	"fmt"
@@ -6,6 +6,10 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -43,42 +47,42 @@ spec: {capabilities: [safe-start]}
 		return want
 	}
 	want := commit(active)
-	left := Observed{
-		Inventory: Inventory{Sync: sync, Entries: map[manifest.ID]Entry{}},
+	left := plan.Observed{
+		Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
-		Kinds:     core,
+		Kinds:     given.Kinds,
 	}
 	for i, o := range want.Objects {
 		if !o.ID.IsCRD() {
 			continue // nothing serves the policy
 		}
-		u, err := Sent(sync, o)
+		u, err := plan.Sent(given.Sync, o)
 		if err != nil {
 			b.Fatal(err)
 		}
-		left.Objects[o.ID] = live(u, types.UID(fmt.Sprint(i)))
-		left.Inventory.Entries[o.ID] = applied(left.Objects[o.ID], sync.Digest(o))
+		left.Objects[o.ID] = given.Live(u, types.UID(fmt.Sprint(i)))
+		left.Inventory.Entries[o.ID] = plan.Applied(left.Objects[o.ID], given.Sync.Digest(o))
 	}
 	cases := map[string]struct {
 		want  render.Desired
-		seen  Observed
-		steps Action
+		seen  plan.Observed
+		steps plan.Action
 		n     int
 	}{
-		"FirstPass":   {want, Observed{Inventory: Inventory{Sync: sync}, Kinds: core}, Create, active},
-		"NothingToDo": {want, left, Keep, active},
-		"Retained":    {commit(1), left, Keep, active},
+		"FirstPass":   {want, plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds}, plan.Create, active},
+		"NothingToDo": {want, left, plan.Keep, active},
+		"Retained":    {commit(1), left, plan.Keep, active},
 	}
-	guards := Guarding{}.Guards()
+	guards := guard.Guarding{}.Guards()
 	for name, bc := range cases {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				asked, err := AskFor(bc.want, bc.seen.Inventory)
+				asked, err := plan.AskFor(bc.want, bc.seen.Inventory)
 				if err != nil || len(bc.seen.Doubtful(asked, false)) > 0 {
 					b.Fatal("something is to be looked at", err)
 				}
-				p, err := Compute(bc.want, bc.seen, guards...)
+				p, err := plan.Compute(bc.want, bc.seen, guards...)
 				if err != nil || p.Count(bc.steps) != bc.n {
 					b.Fatalf("%d of %d steps %s, want %d: %v", p.Count(bc.steps), len(p.Steps), bc.steps, bc.n, err)
 				}

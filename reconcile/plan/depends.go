@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -57,7 +58,7 @@ func (o Observed) edges(a Asked) ([]edge, error) {
 			return nil, fmt.Errorf("%s: %s/%s/%s is in a namespace; write %s/namespaces/NAMESPACE/%s/%s",
 				dependson.Annotation, id.Group, id.Kind, id.Name, id.Group, id.Kind, id.Name)
 		}
-		id = o.asWritten(id)
+		id = o.AsWritten(id)
 		if !slices.ContainsFunc(edges, func(e edge) bool { return e.to == id }) {
 			edges = append(edges, edge{id, "depends on"})
 		}
@@ -71,7 +72,7 @@ func (o Observed) edges(a Asked) ([]edge, error) {
 }
 
 // asWritten is the identity of an object as the commit writes it.
-func (o Observed) asWritten(id manifest.ID) manifest.ID {
+func (o Observed) AsWritten(id manifest.ID) manifest.ID {
 	if written, differs := o.Written[id]; differs {
 		return written
 	}
@@ -204,7 +205,7 @@ func (p *Plan) arrange(first order, asked []Asked, seen Observed) {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if s.Action == Keep && s.Guard == "" && !s.Policy.Observes() && resolved[s.ID].changes(steps, seen) {
-			s.Action, s.Unready, s.Renew = Update, false, Entry{}
+			s.Action, s.Unready, s.Renew = Update, false, inventory.Entry{}
 		}
 		if s.Action != Create && s.Action != Update || resolved[s.ID].problem != nil {
 			continue
@@ -329,12 +330,12 @@ func (s *Step) goAfter(c Case) {
 	if c.Seen.Ends != NoEnding || s.Action != Prune {
 		return // what ends goes a tier at a time
 	}
-	users, all := c.users(s.ID)
+	users, all := c.Users(s.ID)
 	if !all {
 		users = nil
 	}
 	if s.TakesBack {
-		users = append(users, c.leavingPolicies(s.ID.Name)...)
+		users = append(users, c.LeavingPolicies(s.ID.Name)...)
 	}
 	for i, by := range users {
 		switch {
@@ -369,7 +370,7 @@ func dependantsOf(first order, seen Observed) map[manifest.ID][]manifest.ID {
 	}
 	for by := range seen.Inventory.Entries {
 		if live, exists := seen.Objects[by]; exists {
-			for _, on := range seen.liveDependencies(by, live) {
+			for _, on := range seen.LiveDependencies(by, live) {
 				add(by, on)
 				if usage, _, _ := seen.usageOf(on); live.GetAnnotations()[ProtectAnnotation] == "true" {
 					add(by, usage)

@@ -1,4 +1,4 @@
-package plan
+package plan_test
 
 import (
 	"errors"
@@ -6,29 +6,26 @@ import (
 	"strings"
 	"testing"
 
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/cli-utils/pkg/object/mutation"
-
-	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/manifest"
 )
 
 // kindsOfReferences are those that the tests of references copy from and to.
-func kindsOfReferences() map[schema.GroupKind]Kind {
-	kinds := maps.Clone(core)
-	kinds[schema.GroupKind{Kind: "Secret"}] = Kind{Version: "v1", Resource: "secrets", Namespaced: true}
-	kinds[schema.GroupKind{Group: "example.org", Kind: "Bucket"}] = Kind{Version: "v1", Resource: "buckets", Namespaced: true}
+func kindsOfReferences() map[schema.GroupKind]plan.Kind {
+	kinds := maps.Clone(given.Kinds)
+	kinds[schema.GroupKind{Kind: "Secret"}] = plan.Kind{Version: "v1", Resource: "secrets", Namespaced: true}
+	kinds[schema.GroupKind{Group: "example.org", Kind: "Bucket"}] = plan.Kind{Version: "v1", Resource: "buckets", Namespaced: true}
 	return kinds
-}
-
-// of is an object of the default namespace with one more field beside its metadata.
-func of(apiVersion, kind, name, field string, value any) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"namespace": "default", "name": name}, field: value,
-	}}
 }
 
 // What is base64 where it is copied from is text where it is copied to, unless the API holds bytes
@@ -36,12 +33,12 @@ func of(apiVersion, kind, name, field string, value any) *unstructured.Unstructu
 func TestCopiedBytes(t *testing.T) {
 	const plain, encoded = "hunter2", "aHVudGVyMg=="
 	data := map[string]any{"password": encoded, "more": "eA==", "none": "", "binary": "/wA="}
-	secret := of("v1", "Secret", "source", "data", data)
-	config := of("v1", "ConfigMap", "source", "binaryData", data)
+	secret := given.Thing("v1", "Secret", "source", "data", data)
+	config := given.Thing("v1", "ConfigMap", "source", "binaryData", data)
 	config.Object["data"] = map[string]any{"text": encoded, "caBundle": encoded}
-	crd := of("apiextensions.k8s.io/v1", "CustomResourceDefinition", "source", "spec", map[string]any{"webhook": map[string]any{"caBundle": encoded}})
+	crd := given.Thing("apiextensions.k8s.io/v1", "CustomResourceDefinition", "source", "spec", map[string]any{"webhook": map[string]any{"caBundle": encoded}})
 	nested := func(kind, field string) *unstructured.Unstructured {
-		return of("example.org/v1", "Bucket", "copy", "spec", map[string]any{"manifests": []any{map[string]any{"apiVersion": "v1", "kind": kind, field: map[string]any{"k": ""}}}})
+		return given.Thing("example.org/v1", "Bucket", "copy", "spec", map[string]any{"manifests": []any{map[string]any{"apiVersion": "v1", "kind": kind, field: map[string]any{"k": ""}}}})
 	}
 	cases := map[string]struct {
 		reason   string
@@ -54,28 +51,28 @@ func TestCopiedBytes(t *testing.T) {
 		problem  string
 		noSecret bool
 	}{
-		"Text":           {reason: "A person writes the password, and not its base64.", source: secret, from: "$.data.password", target: of("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain},
-		"Token":          {reason: "Also inside of a text.", source: secret, from: "$.data.password", target: of("v1", "ConfigMap", "copy", "data", map[string]any{"k": "db://u:${p}@h/${p}"}), to: "$.data.k", token: "${p}", want: "db://u:hunter2@h/hunter2"},
-		"CustomResource": {reason: "Whatever the kind is.", source: secret, from: "$.data.password", target: of("example.org/v1", "Bucket", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain},
-		"Empty":          {reason: "An empty value is one.", source: secret, from: "$.data.none", target: of("v1", "ConfigMap", "copy", "data", map[string]any{"k": "x"}), to: "$.data.k", want: ""},
-		"Data":           {reason: "data of a Secret holds base64.", source: secret, from: "$.data.password", target: of("v1", "Secret", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: encoded},
-		"DataToken":      {reason: "Also where a token stands for it.", source: secret, from: "$.data.password", target: of("v1", "Secret", "copy", "data", map[string]any{"k": "${p}"}), to: "$.data.k", token: "${p}", want: encoded},
-		"AllData":        {reason: "And all of it.", source: secret, from: "$.data", target: of("v1", "Secret", "copy", "data", map[string]any{"k": ""}), to: "$.data", want: data},
-		"StringData":     {reason: "stringData does not.", source: secret, from: "$.data.password", target: of("v1", "Secret", "copy", "stringData", map[string]any{"k": ""}), to: "$.stringData.k", want: plain},
-		"BinaryData":     {reason: "binaryData of a ConfigMap does.", source: secret, from: "$.data.binary", target: of("v1", "ConfigMap", "copy", "binaryData", map[string]any{"k": ""}), to: "$.binaryData.k", want: "/wA="},
+		"Text":           {reason: "A person writes the password, and not its base64.", source: secret, from: "$.data.password", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain},
+		"Token":          {reason: "Also inside of a text.", source: secret, from: "$.data.password", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": "db://u:${p}@h/${p}"}), to: "$.data.k", token: "${p}", want: "db://u:hunter2@h/hunter2"},
+		"CustomResource": {reason: "Whatever the kind is.", source: secret, from: "$.data.password", target: given.Thing("example.org/v1", "Bucket", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain},
+		"Empty":          {reason: "An empty value is one.", source: secret, from: "$.data.none", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": "x"}), to: "$.data.k", want: ""},
+		"Data":           {reason: "data of a Secret holds base64.", source: secret, from: "$.data.password", target: given.Thing("v1", "Secret", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: encoded},
+		"DataToken":      {reason: "Also where a token stands for it.", source: secret, from: "$.data.password", target: given.Thing("v1", "Secret", "copy", "data", map[string]any{"k": "${p}"}), to: "$.data.k", token: "${p}", want: encoded},
+		"AllData":        {reason: "And all of it.", source: secret, from: "$.data", target: given.Thing("v1", "Secret", "copy", "data", map[string]any{"k": ""}), to: "$.data", want: data},
+		"StringData":     {reason: "stringData does not.", source: secret, from: "$.data.password", target: given.Thing("v1", "Secret", "copy", "stringData", map[string]any{"k": ""}), to: "$.stringData.k", want: plain},
+		"BinaryData":     {reason: "binaryData of a ConfigMap does.", source: secret, from: "$.data.binary", target: given.Thing("v1", "ConfigMap", "copy", "binaryData", map[string]any{"k": ""}), to: "$.binaryData.k", want: "/wA="},
 		"Nested":         {reason: "A Secret inside of another object is a Secret.", source: secret, from: "$.data.binary", target: nested("Secret", "data"), to: "$.spec.manifests[0].data.k", want: "/wA="},
 		"NestedText":     {reason: "And its stringData is text.", source: secret, from: "$.data.password", target: nested("Secret", "stringData"), to: "$.spec.manifests[0].stringData.k", want: plain},
 		"NestedConfig":   {reason: "And a ConfigMap is a ConfigMap.", source: secret, from: "$.data.password", target: nested("ConfigMap", "data"), to: "$.spec.manifests[0].data.k", want: plain},
-		"CABundle":       {reason: "A caBundle holds bytes in every kind of Kubernetes.", source: secret, from: "$.data.password", target: of("example.org/v1", "Bucket", "copy", "spec", map[string]any{"caBundle": ""}), to: "$.spec.caBundle", want: encoded},
-		"NoBundle":       {reason: "But not a key of a ConfigMap that is called so.", source: secret, from: "$.data.password", target: of("v1", "ConfigMap", "copy", "data", map[string]any{"caBundle": ""}), to: "$.data.caBundle", want: plain},
-		"AllText":        {reason: "Of a mapping each value is text.", source: config, from: "$.data", target: of("example.org/v1", "Bucket", "copy", "spec", ""), to: "$.spec", want: config.Object["data"], noSecret: true},
-		"FromBinaryData": {reason: "What a ConfigMap holds as bytes is no other base64.", source: config, from: "$.binaryData.password", target: of("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain, noSecret: true},
-		"FromCABundle":   {reason: "Nor is a caBundle.", source: crd, from: "$.spec.webhook.caBundle", target: of("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain, noSecret: true},
-		"FromText":       {reason: "What is text is copied as it is, also if it looks like base64.", source: config, from: "$.data.text", target: of("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: encoded, noSecret: true},
-		"FromBundleKey":  {reason: "A key of a ConfigMap that is called so is text.", source: config, from: "$.data.caBundle", target: of("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: encoded, noSecret: true},
-		"FromName":       {reason: "What a Secret says of itself is no base64.", source: of("v1", "Secret", "c291cmNl", "type", "Opaque"), from: "$.metadata.name", target: of("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: "c291cmNl"},
-		"Binary":         {reason: "What is not text cannot be text.", source: secret, from: "$.data.binary", target: of("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", problem: "the field $.data.binary of the Secret default/source cannot be copied to $.data.k: it is not text; copy it to data of a Secret"},
-		"BinaryOfAll":    {reason: "Also among others, of which each is text.", source: secret, from: "$.data", target: of("example.org/v1", "Bucket", "copy", "spec", ""), to: "$.spec", problem: "cannot be copied to $.spec: binary: it is not text"},
+		"CABundle":       {reason: "A caBundle holds bytes in every kind of Kubernetes.", source: secret, from: "$.data.password", target: given.Thing("example.org/v1", "Bucket", "copy", "spec", map[string]any{"caBundle": ""}), to: "$.spec.caBundle", want: encoded},
+		"NoBundle":       {reason: "But not a key of a ConfigMap that is called so.", source: secret, from: "$.data.password", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"caBundle": ""}), to: "$.data.caBundle", want: plain},
+		"AllText":        {reason: "Of a mapping each value is text.", source: config, from: "$.data", target: given.Thing("example.org/v1", "Bucket", "copy", "spec", ""), to: "$.spec", want: config.Object["data"], noSecret: true},
+		"FromBinaryData": {reason: "What a ConfigMap holds as bytes is no other base64.", source: config, from: "$.binaryData.password", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain, noSecret: true},
+		"FromCABundle":   {reason: "Nor is a caBundle.", source: crd, from: "$.spec.webhook.caBundle", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain, noSecret: true},
+		"FromText":       {reason: "What is text is copied as it is, also if it looks like base64.", source: config, from: "$.data.text", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: encoded, noSecret: true},
+		"FromBundleKey":  {reason: "A key of a ConfigMap that is called so is text.", source: config, from: "$.data.caBundle", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: encoded, noSecret: true},
+		"FromName":       {reason: "What a Secret says of itself is no base64.", source: given.Thing("v1", "Secret", "c291cmNl", "type", "Opaque"), from: "$.metadata.name", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: "c291cmNl"},
+		"Binary":         {reason: "What is not text cannot be text.", source: secret, from: "$.data.binary", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", problem: "the field $.data.binary of the Secret default/source cannot be copied to $.data.k: it is not text; copy it to data of a Secret"},
+		"BinaryOfAll":    {reason: "Also among others, of which each is text.", source: secret, from: "$.data", target: given.Thing("example.org/v1", "Bucket", "copy", "spec", ""), to: "$.spec", problem: "cannot be copied to $.spec: binary: it is not text"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -87,16 +84,16 @@ func TestCopiedBytes(t *testing.T) {
 			ref := "- sourceRef: {group: '" + source.Group + "', kind: " + source.Kind + ", name: " + source.Name + "}\n" +
 				"  sourcePath: " + tc.from + "\n  targetPath: " + tc.to + "\n  token: '" + tc.token + "'\n"
 			tc.target.SetAnnotations(map[string]string{mutation.Annotation: ref})
-			beside := wanted(t, configMap("beside"))
-			o := wanted(t, tc.target)
+			beside := given.Wanted(t, given.ConfigMap("beside"))
+			o := given.Wanted(t, tc.target)
 			o.Asks = tc.target.GetAnnotations()
-			seen := Observed{
-				Inventory: Inventory{Sync: sync}, Kinds: kindsOfReferences(), Space: "default",
+			seen := plan.Observed{
+				Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: kindsOfReferences(), Space: "default",
 				Objects:      map[manifest.ID]*metav1.PartialObjectMetadata{},
-				Sources:      map[manifest.ID]Source{source: {Live: tc.source}},
-				Dependencies: map[manifest.ID]Dependency{source: {Exists: true}},
+				Sources:      map[manifest.ID]plan.Source{source: {Live: tc.source}},
+				Dependencies: map[manifest.ID]plan.Dependency{source: {Exists: true}},
 			}
-			p, err := Compute(render.Desired{Objects: []render.Object{beside, o}}, seen, Guarding{}.Guards()...)
+			p, err := plan.Compute(render.Desired{Objects: []render.Object{beside, o}}, seen, guard.Guarding{}.Guards()...)
 			if err != nil {
 				t.Fatalf("%s\nTrouble with one object is no error of the pass: %v", tc.reason, err)
 			}
@@ -120,18 +117,18 @@ func TestCopiedBytes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				at, err := onePlace(sent.Object, tc.to)
+				at, err := plan.OnePlace(sent.Object, tc.to)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(tc.want, get(sent.Object, at)); diff != "" {
+				if diff := cmp.Diff(tc.want, plan.Get(sent.Object, at)); diff != "" {
 					t.Errorf("%s\nsent (-want +got):\n%s", tc.reason, diff)
 				}
 				said := "got " + plain + ", or " + encoded
 				if masked := s.Masked(errors.New(said)).Error(); strings.Contains(tc.from, "password") && !tc.noSecret && masked != "got ***, or ***" {
 					t.Errorf("%s\n%q is said of the step as %q", tc.reason, said, masked)
 				}
-				if quoted := Masked(errors.New(said), sent).Error(); tc.token == "" && strings.Contains(tc.from, "password") && !tc.noSecret && quoted != "got ***, or ***" {
+				if quoted := plan.Masked(errors.New(said), sent).Error(); tc.token == "" && strings.Contains(tc.from, "password") && !tc.noSecret && quoted != "got ***, or ***" {
 					t.Errorf("%s\n%q is said of what was sent as %q", tc.reason, said, quoted)
 				}
 			}
@@ -141,8 +138,8 @@ func TestCopiedBytes(t *testing.T) {
 
 // Short values that happen to be base64 of something else mask nothing, and break nothing.
 func TestMaskedBytes(t *testing.T) {
-	secret := of("v1", "Secret", "a", "stringData", map[string]any{"a": "aaaa"})
-	if got := Masked(errors.New("got aaaa"), secret).Error(); got != "got ***" {
+	secret := given.Thing("v1", "Secret", "a", "stringData", map[string]any{"a": "aaaa"})
+	if got := plan.Masked(errors.New("got aaaa"), secret).Error(); got != "got ***" {
 		t.Errorf("it says %q", got)
 	}
 }

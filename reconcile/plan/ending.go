@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +31,7 @@ func (p Plan) leaving(s Step, live *metav1.PartialObjectMetadata, released bool)
 	switch {
 	case released || p.Ends == Orphan:
 		s.Action = Release
-		return s, Ours(live, p.Sync)
+		return s, inventory.Ours(live, p.Sync)
 	case live.GetDeletionTimestamp() != nil && !s.Unprotects:
 		s.Deleting, s.Reason = true, WhyDeleting(live)
 	}
@@ -97,7 +98,7 @@ func (p Plan) OpenForemost() []Question {
 func Releasing(live *metav1.PartialObjectMetadata) ([]byte, error) {
 	left := make([]metav1.ManagedFieldsEntry, 0, len(live.ManagedFields))
 	for _, f := range live.ManagedFields {
-		if f.Manager != Manager && f.Manager != ActivationManager {
+		if f.Manager != inventory.Manager && f.Manager != inventory.ActivationManager {
 			left = append(left, f)
 		}
 	}
@@ -107,8 +108,8 @@ func Releasing(live *metav1.PartialObjectMetadata) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":             live.UID,
 		"resourceVersion": live.ResourceVersion,
-		"labels":          map[string]any{SyncLabel: nil},
-		"annotations":     map[string]any{InventoryAnnotation: nil},
+		"labels":          map[string]any{inventory.SyncLabel: nil},
+		"annotations":     map[string]any{inventory.InventoryAnnotation: nil},
 		"managedFields":   left,
 		"finalizers":      WithoutProtection(live.Finalizers),
 	}})
@@ -137,7 +138,7 @@ func (p Plan) notesOnEnding(seen Observed) []manifest.Finding {
 	}
 	return []manifest.Finding{{
 		Rule: ruleLeft, Severity: manifest.Note,
-		Message: fmt.Sprintf("Crossplane made CRDs of %s that go, for example %s: CRDs stay, and nobody updates them", plural(int64(len(names)), "definition"), names[0]),
+		Message: fmt.Sprintf("Crossplane made CRDs of %s that go, for example %s: CRDs stay, and nobody updates them", Plural(int64(len(names)), "definition"), names[0]),
 		Fix:     "delete those that nobody needs by hand",
 	}}
 }

@@ -24,17 +24,3 @@ func (f Fight) String() string {
 	}
 	return fmt.Sprintf("%s %s again %d times after it was put right", cmp.Or(f.Manager, "someone"), what, f.Times)
 }
-
-// fight keeps what is fought over as it is while the fight rests. To write it again and
-// again serves nobody, and hides from people that they have to decide.
-func fight(s Step, c Case) Ruling {
-	if s.Cause != Drift {
-		return allowed
-	}
-	for _, f := range c.Seen.Fights {
-		if f.ID == s.ID && f.Rests {
-			return Ruling{Answer: Reported, Reason: fmt.Sprintf("fight: %s; it is left alone for a while", f)}
-		}
-	}
-	return allowed
-}

@@ -127,50 +127,10 @@ func (f *Fitting) Answer(more bool) Answer {
 	return a
 }
 
-// clientBreaks are the rules of changes that no object shows: clients are what they break, or no object can be
-// read or written at all.
-var clientBreaks = []schema.Rule{schema.Removed, schema.Unserved, schema.Subresource, schema.Selectable, schema.Scope, schema.Names}
-
 // AfterWhole returns a definition as it will be, with its schemas; nil if they cannot be had.
 func (s Step) AfterWhole() Whole {
 	if s.whole == nil && s.After != nil && !s.lean {
 		return AtHand(s.After)
 	}
 	return s.whole
-}
-
-// judging returns the question whether objects fit a definition as it will be. It returns false if they cannot
-// answer it: there is no cluster, the definition is not at hand, or clients are what breaks.
-func judging(s Step, c Case, breaking []schema.Change) (Question, bool) {
-	after := s.AfterWhole()
-	if c.Seen.Offline && !c.Seen.Counts || after == nil ||
-		slices.ContainsFunc(breaking, func(b schema.Change) bool { return slices.Contains(clientBreaks, b.Rule) }) {
-		return Question{}, false
-	}
-	q := Question{Ask: Fits, Of: CRD(s.ID.Name), After: after}
-	if s.ID.IsXRD() {
-		q.Of = s.ID // its claims count, too
-	}
-	return q, true
-}
-
-// fits holds a break of a kind that has objects, if one of them loses or is refused something, or nobody can
-// tell. unread is what to say where objects are not looked at.
-func fits(s Step, c Case, breaking []schema.Change, live Answer, unread string) Ruling {
-	q, can := judging(s, c, breaking)
-	if !can {
-		return held("%s", unread)
-	}
-	a, answered := c.Seen.Answers[q]
-	switch {
-	case !answered:
-		r := held("%s", unread)
-		r.Needs = []Question{q}
-		return r
-	case a.Unknown != "":
-		return held("%s; they cannot be looked at (%s)", unread, a.Unknown)
-	case a.Count > 0:
-		return held("its schema breaks: %s; %s: change them first, or approve this", someOf(breaking), a.Example)
-	}
-	return Ruling{Reason: fmt.Sprintf("its schema breaks: %s; %s, and none loses a value or is refused", someOf(breaking), exist(live.Count, "custom resource"))}
 }

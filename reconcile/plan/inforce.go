@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -12,21 +13,34 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// leavingPolicies are the steps of those policies of the cluster that name a definition, and that the
+// commit does not want any more.
+func (c Case) LeavingPolicies(name string) []Step {
+	var steps []Step
+	for _, s := range c.Steps {
+		if s.ID == MRAP(s.ID.Name) && (s.Action == Prune || s.Would == Prune) && c.Seen.Upstream.Policies[s.ID.Name].Matches(name) {
+			steps = append(steps, s)
+		}
+	}
+	slices.SortFunc(steps, func(a, b Step) int { return a.ID.Compare(b.ID) })
+	return steps
+}
+
 // A policyInForce is a policy that activates definitions once the writes of a plan are done.
-type policyInForce struct {
+type PolicyInForce struct {
 	LivePolicy
 	Name string
 	Live bool // it is in the cluster already
 }
 
-type policiesInForce []policyInForce
+type PoliciesInForce []PolicyInForce
 
 // inForce returns the policies that are in the cluster once the writes of the plan are done, without
 // its prunes: those come last. A policy of the commit counts only if it is going to be written, and a
 // live policy stays as it is if its update is held, retained, reported, refused or waiting. Policies
 // that Crossplane installs with a package count as soon as the commit has them. It leaves out those
 // that but names.
-func (c Case) inForce(but ...string) policiesInForce {
+func (c Case) InForce(but ...string) PoliciesInForce {
 	steps := map[string]Step{}
 	for _, s := range c.Steps {
 		if s.ID == MRAP(s.ID.Name) {
@@ -37,13 +51,13 @@ func (c Case) inForce(but ...string) policiesInForce {
 	for name, s := range steps {
 		sent[name] = c.isSent(s)
 	}
-	var all policiesInForce
+	var all PoliciesInForce
 	for _, name := range slices.Sorted(maps.Keys(c.Seen.Upstream.Policies)) {
 		live := c.Seen.Upstream.Policies[name]
 		if s, ok := steps[name]; ok && sent[name] {
-			live = s.policyAfter(c.wantedPolicy(name), live)
+			live = s.PolicyAfter(c.WantedPolicy(name), live)
 		}
-		all = append(all, policyInForce{live, name, true})
+		all = append(all, PolicyInForce{live, name, true})
 	}
 	for _, p := range c.Want.Policies {
 		_, has := steps[p.Name]
@@ -51,9 +65,9 @@ func (c Case) inForce(but ...string) policiesInForce {
 		if !has && c.isWanted(p) || has && (exists || !sent[p.Name]) {
 			continue
 		}
-		all = append(all, policyInForce{asLive(p), p.Name, false})
+		all = append(all, PolicyInForce{AsLive(p), p.Name, false})
 	}
-	return slices.DeleteFunc(all, func(p policyInForce) bool { return slices.Contains(but, p.Name) })
+	return slices.DeleteFunc(all, func(p PolicyInForce) bool { return slices.Contains(but, p.Name) })
 }
 
 // isSent reports whether a step is going to be sent, and not later than what does not wait. Guards rule
@@ -73,40 +87,40 @@ func (c Case) isSent(s Step) bool {
 
 // inForce returns the policies in force once the plan is carried out, but for its prunes. A sync that
 // only looks leaves the policies of the commit to others, who apply all of them.
-func (p Plan) inForce(seen Observed) policiesInForce {
+func (p Plan) inForce(seen Observed) PoliciesInForce {
 	switch {
 	case p.Want.Owner != render.OwnerCrossplane:
 		return nil
 	case seen.Looks:
-		var all policiesInForce
+		var all PoliciesInForce
 		for _, policy := range p.Want.Policies {
-			all = append(all, policyInForce{asLive(policy), policy.Name, false})
+			all = append(all, PolicyInForce{AsLive(policy), policy.Name, false})
 		}
 		return all
 	}
-	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, first: p.first}.inForce()
+	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, first: p.first}.InForce()
 }
 
 // policyAfter returns a policy as it is after the step. Ignored fields, and what other field managers
 // set, stay as they are; where it is not known what comes of the write, both versions count.
-func (s Step) policyAfter(want, live LivePolicy) LivePolicy {
+func (s Step) PolicyAfter(want, live LivePolicy) LivePolicy {
 	if s.Action == Create {
 		return want
 	}
 	if s.After != nil {
 		globs, _, err := unstructured.NestedStringSlice(s.After.Object, "spec", "activate")
 		if err == nil {
-			return LivePolicy{Patterns: globs, Paused: s.After.GetAnnotations()[pauseAnnotation] == "true"}
+			return LivePolicy{Patterns: globs, Paused: s.After.GetAnnotations()[ownership.PauseAnnotation] == "true"}
 		}
 	}
 	return LivePolicy{Patterns: slices.Concat(live.Patterns, want.Patterns), Paused: live.Paused && want.Paused}
 }
 
 // wantedPolicy returns a policy as the commit has it.
-func (c Case) wantedPolicy(name string) LivePolicy {
+func (c Case) WantedPolicy(name string) LivePolicy {
 	for _, p := range c.Want.Policies {
 		if p.Name == name {
-			return asLive(p)
+			return AsLive(p)
 		}
 	}
 	return LivePolicy{}
@@ -117,7 +131,7 @@ func (c Case) isWanted(p catalogue.Policy) bool {
 	return slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == MRAP(p.Name) })
 }
 
-func asLive(p catalogue.Policy) LivePolicy {
+func AsLive(p catalogue.Policy) LivePolicy {
 	live := LivePolicy{Paused: p.Paused}
 	for _, pattern := range p.Patterns {
 		live.Patterns = append(live.Patterns, pattern.Glob)
@@ -126,9 +140,9 @@ func asLive(p catalogue.Policy) LivePolicy {
 }
 
 // matching returns the name of the first policy that activates a definition; "" if none does.
-func (all policiesInForce) matching(name string) string {
+func (all PoliciesInForce) Matching(name string) string {
 	for _, p := range all {
-		if p.matches(name) {
+		if p.Matches(name) {
 			return p.Name
 		}
 	}
@@ -136,7 +150,7 @@ func (all policiesInForce) matching(name string) string {
 }
 
 // opening returns the names of the policies of which a wildcard activates a definition.
-func (all policiesInForce) opening(name string) []string {
+func (all PoliciesInForce) Opening(name string) []string {
 	var names []string
 	for _, p := range all {
 		if !p.Paused && slices.ContainsFunc(p.Patterns, func(glob string) bool { return glob != name && activation.Matches(glob, name) }) {
@@ -168,7 +182,7 @@ func (p Plan) Wider(live map[string]LivePolicy) string {
 // Named returns the first of live policies that activates a definition; "" if none does.
 func Named(live map[string]LivePolicy, definition string) string {
 	for _, name := range slices.Sorted(maps.Keys(live)) {
-		if live[name].matches(definition) {
+		if live[name].Matches(definition) {
 			return name
 		}
 	}
@@ -180,12 +194,12 @@ func Named(live map[string]LivePolicy, definition string) string {
 func (c Case) goingToMatch(name string) string {
 	for _, policy := range slices.Sorted(maps.Keys(c.Seen.Upstream.Policies)) {
 		replaced := c.isWanted(catalogue.Policy{Name: policy}) && c.Seen.Trials[MRAP(policy)].Err == nil
-		if !replaced && c.Seen.Upstream.Policies[policy].matches(name) {
+		if !replaced && c.Seen.Upstream.Policies[policy].Matches(name) {
 			return policy
 		}
 	}
 	for _, p := range c.Want.Policies {
-		if asLive(p).matches(name) {
+		if AsLive(p).Matches(name) {
 			return p.Name
 		}
 	}

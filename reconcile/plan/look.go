@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
@@ -136,7 +139,7 @@ func neighbours(want render.Desired, seen Observed) neighbourhood {
 		at := strings.Split(path.Dir(o.Origin.Path), "/")
 		if by := claimed(live); by != "" {
 			marked = append(marked, neighbour{at, by})
-		} else if by := writtenBy(live); by != "" {
+		} else if by := diff.WrittenBy(live); by != "" {
 			written = append(written, neighbour{at, by})
 		}
 	}
@@ -179,25 +182,9 @@ func (n neighbourhood) applier(s Step, live *metav1.PartialObjectMetadata) strin
 // claimed names the tool that applies an object, by its mark or its field manager. It is
 // not Crossplane: nobody commits what that makes.
 func claimed(live metav1.Object) string {
-	claim := Foreign(live, Sync{}, "")
+	claim := ownership.Of(live, inventory.Sync{}, "")
 	if claim.Final {
 		return ""
 	}
 	return claim.By
-}
-
-// writtenBy names an object's applier by the field manager.
-func writtenBy(live metav1.Object) string {
-	_, appliers := writersOf(live)
-	for _, manager := range slices.Sorted(maps.Keys(appliers)) {
-		return "the field manager " + manager
-	}
-	return ""
-}
-
-// isApplier says whether a field manager applies what others committed.
-func isApplier(manager string) bool {
-	_, tool := managers[manager]
-	_, crossplane := crossplanes[manager]
-	return tool || crossplane || manager == Manager || manager == "helm"
 }

@@ -1,23 +1,28 @@
-package plan
+package plan_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // theirs is an object as somebody else applied it.
 func theirs(u *unstructured.Unstructured, edit ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
-	m := live(u, "u")
+	m := given.Live(u, "u")
 	m.Labels, m.Annotations = map[string]string{}, map[string]string{}
 	for _, e := range edit {
 		e(m)
@@ -38,41 +43,41 @@ func deleting(m *metav1.PartialObjectMetadata) {
 }
 
 func TestLook(t *testing.T) {
-	u := configMap("a")
-	id, digest := manifest.IDOf(u), sync.Digest(wanted(t, u))
-	other := configMap("other")
-	differing := Trial{
+	u := given.ConfigMap("a")
+	id, digest := manifest.IDOf(u), given.Sync.Digest(given.Wanted(t, u))
+	other := given.ConfigMap("other")
+	differing := plan.Trial{
 		Live:  &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"k": "x"}}},
 		After: &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"k": "v"}}},
 	}
-	with := func(edit func(*Trial)) Trial {
+	with := func(edit func(*plan.Trial)) plan.Trial {
 		made := differing
 		edit(&made)
 		return made
 	}
-	stale := with(func(t *Trial) { t.Stale = true })
-	missing := with(func(t *Trial) { t.Missing = true })
-	edited := with(func(t *Trial) { t.TakenBy = []Taken{{Manager: "kubectl-edit", Fields: []string{"data.k"}}} })
-	both := with(func(t *Trial) { t.Stale, t.TakenBy = true, edited.TakenBy })
-	seenBefore := map[manifest.ID]Entry{id: {UID: "u", Digest: digest}}
+	stale := with(func(t *plan.Trial) { t.Stale = true })
+	missing := with(func(t *plan.Trial) { t.Missing = true })
+	edited := with(func(t *plan.Trial) { t.TakenBy = []diff.Taken{{Manager: "kubectl-edit", Fields: []string{"data.k"}}} })
+	both := with(func(t *plan.Trial) { t.Stale, t.TakenBy = true, edited.TakenBy })
+	seenBefore := map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: digest}}
 
 	type step struct {
-		Action, Would Action
-		Cause         Cause
+		Action, Would plan.Action
+		Cause         plan.Cause
 		Takes         []string
 	}
 	type check struct {
-		Would      Action
+		Would      plan.Action
 		By, Reason string
 	}
-	kept := []step{{Action: Keep, Cause: Commit}}
-	drifted := []step{{Action: Keep, Would: Update, Cause: Drift, Takes: []string{"kubectl-edit"}}}
+	kept := []step{{Action: plan.Keep, Cause: plan.Commit}}
+	drifted := []step{{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Takes: []string{"kubectl-edit"}}}
 	const flux = "the Flux Kustomization flux-system/apps"
 	cases := map[string]struct {
 		reason string
-		entry  map[manifest.ID]Entry
+		entry  map[manifest.ID]inventory.Entry
 		live   *metav1.PartialObjectMetadata
-		trial  *Trial
+		trial  *plan.Trial
 		steps  []step
 		checks []check
 	}{
@@ -82,25 +87,25 @@ func TestLook(t *testing.T) {
 		},
 		"Absent": {
 			reason: "What is not there yet, whoever applies what is beside it is going to apply.",
-			checks: []check{{Create, flux, flux + " has not applied it"}},
+			checks: []check{{plan.Create, flux, flux + " has not applied it"}},
 		},
 		"Deleted": {
 			reason: "What was there as it is wanted, and is not any more, somebody deleted.",
-			entry:  seenBefore, steps: []step{{Action: Keep, Would: Create, Cause: Drift}},
+			entry:  seenBefore, steps: []step{{Action: plan.Keep, Would: plan.Create, Cause: plan.Drift}},
 		},
 		"ChangedAndAbsent": {
 			reason: "What the commit changed since is not known to have been there.",
-			entry:  map[manifest.ID]Entry{}, checks: []check{{Create, flux, flux + " has not applied it"}},
+			entry:  map[manifest.ID]inventory.Entry{}, checks: []check{{plan.Create, flux, flux + " has not applied it"}},
 		},
 		"Behind": {
 			reason: "What the applier holds, the applier has not brought up to date.",
 			live:   theirs(u, byFlux("apps")), trial: &stale,
-			checks: []check{{Update, flux, flux + " has not applied what the commit says of it"}},
+			checks: []check{{plan.Update, flux, flux + " has not applied what the commit says of it"}},
 		},
 		"PutBackByTheApplier": {
 			reason: "An applier that is at another commit is late, and no editor.",
 			entry:  seenBefore, live: theirs(u, byFlux("apps")), trial: &stale,
-			checks: []check{{Update, flux, flux + " has not applied what the commit says of it"}},
+			checks: []check{{plan.Update, flux, flux + " has not applied what the commit says of it"}},
 		},
 		"Edited": {
 			reason: "A hand edit is drift, with the name of the manager.",
@@ -109,40 +114,40 @@ func TestLook(t *testing.T) {
 		"EditedAndBehind": {
 			reason: "One field is this and another that: both statuses have to say so.",
 			live:   theirs(u, byFlux("apps")), trial: &both, steps: drifted,
-			checks: []check{{Update, flux, flux + " has not applied what the commit says of it"}},
+			checks: []check{{plan.Update, flux, flux + " has not applied what the commit says of it"}},
 		},
 		"FieldRemoved": {
 			reason: "A field that was there and is not, nobody holds; that it was there is what tells.",
 			entry:  seenBefore, live: theirs(u, byFlux("apps")), trial: &missing,
-			steps: []step{{Action: Keep, Would: Update, Cause: Drift}},
+			steps: []step{{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift}},
 		},
 		"FieldNeverSeen": {
 			reason: "A field that was never seen may not have been applied yet.",
 			live:   theirs(u, byFlux("apps")), trial: &missing,
-			checks: []check{{Update, flux, flux + " has not applied what the commit says of it"}},
+			checks: []check{{plan.Update, flux, flux + " has not applied what the commit says of it"}},
 		},
 		"Deleting": {
 			reason: "What is going is as good as gone.",
 			live:   theirs(u, byFlux("apps"), deleting),
-			checks: []check{{Create, flux, "it is being deleted"}},
+			checks: []check{{plan.Create, flux, "it is being deleted"}},
 		},
 		"Refused": {
 			reason: "What no API server can hold is not applied by anybody.",
-			live:   theirs(u), trial: &Trial{Err: errBoom},
-			checks: []check{{Update, flux, "boom"}},
+			live:   theirs(u), trial: &plan.Trial{Err: given.ErrBoom},
+			checks: []check{{plan.Update, flux, "boom"}},
 		},
 		"AnotherSync": {
 			reason: "A sync of Headgate that writes is an applier like others, also under the same name.",
-			live:   live(u, "u"), trial: &stale,
-			checks: []check{{Update, "the Headgate sync headgate-system.prod", "the Headgate sync headgate-system.prod has not applied what the commit says of it"}},
+			live:   given.Live(u, "u"), trial: &stale,
+			checks: []check{{plan.Update, "the Headgate sync headgate-system.prod", "the Headgate sync headgate-system.prod has not applied what the commit says of it"}},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			seen := Observed{
-				Looks: true, Kinds: core, Inventory: Inventory{Sync: sync, Owner: render.OwnerHeadgate, Entries: tc.entry},
+			seen := plan.Observed{
+				Looks: true, Kinds: given.Kinds, Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerHeadgate, Entries: tc.entry},
 				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{manifest.IDOf(other): theirs(other, byFlux("apps"))},
-				Trials:  map[manifest.ID]Trial{},
+				Trials:  map[manifest.ID]plan.Trial{},
 			}
 			if tc.live != nil {
 				seen.Objects[id] = tc.live
@@ -150,8 +155,8 @@ func TestLook(t *testing.T) {
 			if tc.trial != nil {
 				seen.Trials[id] = *tc.trial
 			}
-			want := render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{wanted(t, u), wanted(t, other)}}
-			p, err := Compute(want, seen, Guarding{}.Guards()...)
+			want := render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{given.Wanted(t, u), given.Wanted(t, other)}}
+			p, err := plan.Compute(want, seen, guard.Guarding{}.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +175,7 @@ func TestLook(t *testing.T) {
 			var checks []check
 			for _, c := range p.Checks {
 				checks = append(checks, check{c.Would, c.By, c.Reason})
-				if c.State != Pending || c.ID != id {
+				if c.State != plan.Pending || c.ID != id {
 					t.Errorf("%s\nOnly time tells whether somebody is late: %v", tc.reason, c)
 				}
 			}
@@ -184,13 +189,13 @@ func TestLook(t *testing.T) {
 // The one who is named is the one to talk to.
 func TestApplier(t *testing.T) {
 	at := func(path string, u *unstructured.Unstructured) render.Object {
-		o := wanted(t, u)
+		o := given.Wanted(t, u)
 		o.Origin.Path = path
 		return o
 	}
 	wrote := func(manager, operation string) func(*metav1.PartialObjectMetadata) {
 		return func(m *metav1.PartialObjectMetadata) {
-			m.ManagedFields = []metav1.ManagedFieldsEntry{wrote(manager, operation, `{"f:data":{"f:k":{}}}`)}
+			m.ManagedFields = []metav1.ManagedFieldsEntry{given.Wrote(manager, operation, `{"f:data":{"f:k":{}}}`)}
 		}
 	}
 	none := func(*metav1.PartialObjectMetadata) {}
@@ -212,7 +217,7 @@ func TestApplier(t *testing.T) {
 		},
 		"MarksBeforeManagers": {
 			"A mark says more than a field manager.",
-			map[string]func(*metav1.PartialObjectMetadata){"apps/a.yaml": wrote("kubectl", "Apply"), "b.yaml": annotated("argocd.argoproj.io/tracking-id", "platform:/ConfigMap:default/b")},
+			map[string]func(*metav1.PartialObjectMetadata){"apps/a.yaml": wrote("kubectl", "Apply"), "b.yaml": given.Annotated("argocd.argoproj.io/tracking-id", "platform:/ConfigMap:default/b")},
 			"the Argo CD application platform",
 		},
 		"KnownManager": {
@@ -235,14 +240,14 @@ func TestApplier(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			want := render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{at("apps/a.yaml", configMap("missing"))}}
-			seen := Observed{Looks: true, Kinds: core, Inventory: Inventory{Sync: sync}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
+			want := render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{at("apps/a.yaml", given.ConfigMap("missing"))}}
+			seen := plan.Observed{Looks: true, Kinds: given.Kinds, Inventory: inventory.Inventory{Sync: given.Sync}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
 			for path, edit := range tc.beside {
-				u := configMap(path)
+				u := given.ConfigMap(path)
 				want.Objects = append(want.Objects, at(path, u))
 				seen.Objects[manifest.IDOf(u)] = theirs(u, edit)
 			}
-			p, err := Compute(want, seen)
+			p, err := plan.Compute(want, seen)
 			if err != nil || len(p.Checks) != 1 {
 				t.Fatalf("%v, %v", p.Checks, err)
 			}
@@ -268,16 +273,16 @@ func TestLookBesideCrossplane(t *testing.T) {
 		return d
 	}
 	want := render.Desired{
-		Owner: render.OwnerCrossplane, Objects: []render.Object{wanted(t, mrap)}, Policies: []catalogue.Policy{{Name: "storage", Patterns: []catalogue.Pattern{{Glob: "buckets.example.org"}}}},
+		Owner: render.OwnerCrossplane, Objects: []render.Object{given.Wanted(t, mrap)}, Policies: []catalogue.Policy{{Name: "storage", Patterns: []catalogue.Pattern{{Glob: "buckets.example.org"}}}},
 		Definitions: []render.Definition{definition("buckets.example.org", true), definition("queues.example.org", false)},
 		Findings:    []manifest.Finding{{Rule: catalogue.RuleUnsubstituted}, {Rule: "other"}},
 	}
-	seen := Observed{
-		Looks: true, Inventory: Inventory{Sync: sync, Owner: render.OwnerCrossplane},
-		Kinds:    map[schema.GroupKind]Kind{MRAP("").GroupKind(): {Version: "v1alpha1"}},
-		Upstream: Upstream{Definitions: map[string]LiveDefinition{"buckets.example.org": {}, "queues.example.org": {Active: true}}},
+	seen := plan.Observed{
+		Looks: true, Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerCrossplane},
+		Kinds:    map[schema.GroupKind]plan.Kind{plan.MRAP("").GroupKind(): {Version: "v1alpha1"}},
+		Upstream: plan.Upstream{Definitions: map[string]plan.LiveDefinition{"buckets.example.org": {}, "queues.example.org": {Active: true}}},
 	}
-	p, err := Compute(want, seen, Guarding{}.Guards()...)
+	p, err := plan.Compute(want, seen, guard.Guarding{}.Guards()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,9 +305,9 @@ func TestLookBesideCrossplane(t *testing.T) {
 
 	// Without Crossplane, a CRD that stays is seen by itself.
 	want.Owner, want.Objects = render.OwnerHeadgate, nil
-	left := crd("queues", "Queue")
+	left := given.CRD("queues", "Queue")
 	seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{manifest.IDOf(left): theirs(left)}
-	if p, err = Compute(want, seen); err != nil || !cmp.Equal(p.Retained, []string{"queues.example.org"}) || len(p.Steps) > 0 {
+	if p, err = plan.Compute(want, seen); err != nil || !cmp.Equal(p.Retained, []string{"queues.example.org"}) || len(p.Steps) > 0 {
 		t.Errorf("retained %v, steps %v, %v", p.Retained, p.Steps, err)
 	}
 }

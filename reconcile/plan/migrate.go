@@ -39,12 +39,12 @@ func noteMigrated(sent Plan, done []Outcome) []manifest.Finding {
 	return []manifest.Finding{{
 		Rule: "managed-fields-migrated", Severity: manifest.Note,
 		Message: fmt.Sprintf("the managed fields of %s named a version that is no longer served (%s) and were migrated, for example of %s",
-			plural(int64(len(names)), "object"), strings.Join(sent.Steps[i].Migrates, ", "), names[0]),
+			Plural(int64(len(names)), "object"), strings.Join(sent.Steps[i].Migrates, ", "), names[0]),
 	}}
 }
 
 // beforehand tells what has to be done before versions of a definition leave; "" where none does.
-func beforehand(breaking []schema.Change) string {
+func Beforehand(breaking []schema.Change) string {
 	var leave []string
 	for _, b := range breaking {
 		if (b.Rule == schema.Removed || b.Rule == schema.Unserved) && !slices.Contains(leave, b.Version) {

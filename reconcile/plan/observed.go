@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -18,7 +20,7 @@ import (
 // Observed is what a place holds of what the commit wants and of what we own. The
 // place is a cluster, or the base commit of a preview.
 type Observed struct {
-	Inventory    Inventory
+	Inventory    inventory.Inventory
 	Objects      map[manifest.ID]*metav1.PartialObjectMetadata // what exists of what is wanted or owned
 	Due          map[manifest.ID]bool                          // what is to be tried, however it looks
 	Trials       map[manifest.ID]Trial                         // of what may have moved; what has none is as we left it
@@ -33,7 +35,7 @@ type Observed struct {
 	Left         map[manifest.ID]bool        // what bears the mark of another sync whose inventory does not hold it
 	Key          []byte                      // of the digests of Secrets; nil where there are none
 	Fights       []Fight                     // what somebody undoes again and again, as whoever makes the passes remembers
-	Approvals    Approvals                   // digests that a person gave, by the places that were read
+	Approvals    inventory.Approvals         // digests that a person gave, by the places that were read
 	Natural      render.Owner                // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
 	Offline      bool                        // a commit and no cluster: every kind counts as served, and questions stay open
 	Upgrades     Upgrades                    // from the base of a comparison
@@ -59,7 +61,7 @@ type Trial struct {
 	// TakenBy are the managers of fields that have to be taken from them: hand edits of
 	// what we applied before and, on the terms of the sync, what others apply. After is
 	// what taking them makes. Of a comparison they are those who edited what others apply.
-	TakenBy []Taken
+	TakenBy []diff.Taken
 
 	// Of a comparison, where it is not all due to those of TakenBy.
 	Stale   bool // something differs that whoever applies the object holds
@@ -67,14 +69,8 @@ type Trial struct {
 }
 
 // TrialOf returns the trial that a comparison stands for, where nobody asks the API server.
-func TrialOf(c Comparison) Trial {
+func TrialOf(c diff.Comparison) Trial {
 	return Trial{Live: c.Live, After: c.After, TakenBy: c.TakenBy, Stale: c.Stale, Missing: c.Missing}
-}
-
-// A Taken is one field manager, and the fields that it holds.
-type Taken struct {
-	Manager string
-	Fields  []string // as paths of a Change; one holds all that is below it
 }
 
 // Doubtful are those of asked of which metadata alone cannot tell that they are as
@@ -93,7 +89,7 @@ func (o Observed) Doubtful(asked []Asked, creates bool) []Asked {
 				doubtful = append(doubtful, a)
 			}
 		case o.refused(a.ID, live) != "" && !a.Policy.Observes():
-		case entry.UID == live.GetUID() && entry.Digest == o.digest(a.Object) && entry.Mark == Mark(live) && !o.activatesPart(a) && !o.Due[a.ID]:
+		case entry.UID == live.GetUID() && entry.Digest == o.digest(a.Object) && entry.Mark == inventory.Mark(live) && !o.activatesPart(a) && !o.Due[a.ID]:
 		default:
 			doubtful = append(doubtful, a)
 		}
@@ -103,7 +99,7 @@ func (o Observed) Doubtful(asked []Asked, creates bool) []Asked {
 
 // digest is that of what is applied for an object.
 func (o Observed) digest(of render.Object) string {
-	return o.plainDigest(of) + o.Terms.Ignore.suffix(of.ID)
+	return o.plainDigest(of) + o.Terms.Ignore.Suffix(of.ID)
 }
 
 // plainDigest is the same, whatever is ignored of the object.
@@ -114,18 +110,18 @@ func (o Observed) plainDigest(of render.Object) string {
 	}
 	keyed := hmac.New(sha256.New, o.Key)
 	keyed.Write([]byte(d))
-	return short(keyed.Sum(nil))
+	return inventory.Hash(keyed.Sum(nil))
 }
 
 // AsBefore says whether exactly this was applied before, whatever was ignored of it then.
 func (o Observed) AsBefore(of render.Object) bool {
-	before, _, _ := strings.Cut(o.Inventory.Entries[of.ID].Digest, suffixMark)
+	before, _, _ := strings.Cut(o.Inventory.Entries[of.ID].Digest, diff.SuffixMark)
 	return before == o.plainDigest(of)
 }
 
 // activatesPart says whether a definition is to be made active that must not be sent whole.
 func (o Observed) activatesPart(a Asked) bool {
-	return a.Activates && !o.Upstream.Definitions[a.ID.Name].Active && len(o.Terms.Ignore.ignored(a.ID)) > 0
+	return a.Activates && !o.Upstream.Definitions[a.ID.Name].Active && len(o.Terms.Ignore.Paths(a.ID)) > 0
 }
 
 // A Kind is one that the API server serves.

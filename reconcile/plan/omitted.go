@@ -6,84 +6,25 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 )
 
-// What a commit contains and Headgate skips on purpose was not removed: a Secret that is encrypted
-// now, a file that is ignored now or became a symbolic link. An object that came from it stays.
-
-// guardOmitted retains such objects.
-const guardOmitted = "omitted"
-
-// omitted retains what came from something that the commit still contains, and that is skipped.
-func omitted(s Step, c Case) Ruling {
-	if c.Seen.Ends != NoEnding || s.Deleting || lettingGo(s, c) {
-		return allowed
-	}
-	if r := replacedInVain(s, c); r.Answer != Allowed || s.TakesBack {
-		return r
-	}
-	for _, l := range c.Want.Left {
-		if l.ID == s.ID {
-			return Ruling{Answer: Retained, Reason: fmt.Sprintf("Crossplane is to install it with package %s (%s), and has not taken it over yet", l.Package, l.Origin)}
-		}
-	}
-	o, found := stillIn(c.Want.Omitted, s.ID, c.Seen.pathOf(s.ID), c.Seen.Space)
-	if !found {
-		return allowed
-	}
-	if o.ID == (manifest.ID{}) && c.Seen.pathOf(s.ID) == anywhere {
-		return Ruling{Answer: Retained, Reason: fmt.Sprintf("the inventory does not tell which file it came from; the commit still contains %s, which may be it, and Headgate skips that: %s; delete the object by hand if it is to go", o.Origin, o.Why)}
-	}
-	return Ruling{Answer: Retained, Reason: fmt.Sprintf("it came from %s, which the commit still contains and Headgate skips: %s; delete that if the object is to go", o.Origin, o.Why)}
-}
-
-// stillIn returns what a commit skips of an object: the document that declares it, or all of the
-// path that it came from. The path is "" where no file of the commit declared it, and anywhere if that
-// is not known. The space is the namespace of what names none.
-func stillIn(all []catalogue.Omitted, id manifest.ID, path, space string) (catalogue.Omitted, bool) {
-	i := slices.IndexFunc(all, func(o catalogue.Omitted) bool {
-		if o.ID == (manifest.ID{}) {
-			return covers(o.Origin.Path, path) || path == anywhere && slices.Contains(unseen, o.Why)
-		}
-		return isOf(o.ID, id, space)
-	})
-	if i < 0 {
-		return catalogue.Omitted{}, false
-	}
-	return all[i], true
-}
-
-// unseen are the reasons to skip what Headgate would have to read to tell what it declares.
-var unseen = []catalogue.Why{catalogue.Ignored, catalogue.Symlink, catalogue.Submodule, catalogue.Encrypted}
-
 // pathOf returns the file that declared an object; "" where that is none of the commit. It is anywhere
 // if the inventory does not tell: an older version wrote it, or it was lost.
-func (o Observed) pathOf(id manifest.ID) string {
+func (o Observed) PathOf(id manifest.ID) string {
 	e := o.Inventory.Entries[id]
 	if e.Path == "" && !o.Offline && (o.Inventory.Record.Format == 0 || e.Rebuilt) {
-		return anywhere
+		return Anywhere
 	}
 	return e.Path
 }
 
-// isOf reports whether a document with this identity declares an object. It may leave the namespace
-// out, and it may name one although the kind has none.
-func isOf(document, object manifest.ID, space string) bool {
-	switch {
-	case object.Namespace == "":
-		document.Namespace = ""
-	case document.Namespace == "":
-		document.Namespace = cmp.Or(space, object.Namespace) // between two commits, any may be meant
-	}
-	return document == object
-}
-
 // covers reports whether a path is that of a file, or lies below it. A file that changed only the case
 // of its name is the same.
-func covers(of, path string) bool {
+func Covers(of, path string) bool {
 	if path == "" || len(path) < len(of) || !strings.EqualFold(path[:len(of)], of) {
 		return false
 	}
@@ -101,7 +42,7 @@ func (p Plan) pathOf(s Step) string {
 }
 
 // locate records where the objects of the plan come from, and the policies of the commit.
-func (p Plan) locate(next *Inventory) {
+func (p Plan) locate(next *inventory.Inventory) {
 	for _, s := range p.Steps {
 		e, owned := next.Entries[s.ID]
 		if path := p.pathOf(s); owned && path != "" && path != e.Path {
@@ -116,7 +57,7 @@ func (p Plan) locate(next *Inventory) {
 		}
 		for id, e := range next.Entries {
 			if e.Path == "" && !declared[id] {
-				e.Path = anywhere
+				e.Path = Anywhere
 				next.Entries[id] = e
 			}
 		}
@@ -127,7 +68,7 @@ func (p Plan) locate(next *Inventory) {
 }
 
 // locates reports whether the plan knows of a path that an inventory does not have.
-func (p Plan) locates(have Inventory) bool {
+func (p Plan) locates(have inventory.Inventory) bool {
 	if p.Looks || p.Offline || p.Ends != NoEnding || len(have.Entries) == 0 {
 		return false
 	}
@@ -144,14 +85,14 @@ func (p Plan) locates(have Inventory) bool {
 const mostPolicyFiles = 500
 
 // anywhere stands for more files than are recorded.
-const anywhere = "."
+const Anywhere = "."
 
 // policyFiles returns the files to record: those of the commit, and recorded files that the commit
 // skips now or in which it declares a kind that no API serves.
-func (p Plan) policyFiles(have Record) []string {
+func (p Plan) policyFiles(have inventory.Record) []string {
 	files := policyFiles(p.Want, have.Policies)
 	for _, path := range have.Policies {
-		if !slices.Contains(files, path) && slices.ContainsFunc(p.Steps, func(s Step) bool { return s.isUnserved() && covers(path, s.Origin.Path) }) {
+		if !slices.Contains(files, path) && slices.ContainsFunc(p.Steps, func(s Step) bool { return s.IsUnserved() && Covers(path, s.Origin.Path) }) {
 			files = append(files, path)
 		}
 	}
@@ -164,7 +105,7 @@ func (p Plan) policyFiles(have Record) []string {
 func policyNames(want render.Desired, recorded []string) []string {
 	var names []string
 	for _, name := range recorded {
-		if _, found := skippedPolicy(want.Omitted, Record{PolicyNames: []string{name}}); found {
+		if _, found := SkippedPolicy(want.Omitted, inventory.Record{PolicyNames: []string{name}}); found {
 			names = append(names, name)
 		}
 	}
@@ -185,7 +126,7 @@ func policyNames(want render.Desired, recorded []string) []string {
 func policyFiles(want render.Desired, recorded []string) []string {
 	var files []string
 	for _, path := range recorded {
-		if _, found := skippedPolicy(want.Omitted, Record{Policies: []string{path}}); found {
+		if _, found := SkippedPolicy(want.Omitted, inventory.Record{Policies: []string{path}}); found {
 			files = append(files, path)
 		}
 	}
@@ -197,7 +138,7 @@ func policyFiles(want render.Desired, recorded []string) []string {
 	slices.Sort(files)
 	files = slices.Compact(files)
 	if len(files) > mostPolicyFiles {
-		return []string{anywhere}
+		return []string{Anywhere}
 	}
 	return files
 }
@@ -205,7 +146,7 @@ func policyFiles(want render.Desired, recorded []string) []string {
 // skippedPolicy returns what a commit skips of the files that declared policies. What a policy named
 // that is skipped is not known, so nothing is deactivated. A policy is found by its name, too: its file
 // may have moved.
-func skippedPolicy(all []catalogue.Omitted, have Record) (catalogue.Omitted, bool) {
+func SkippedPolicy(all []catalogue.Omitted, have inventory.Record) (catalogue.Omitted, bool) {
 	for _, o := range all {
 		isPolicy := o.ID == MRAP(o.ID.Name)
 		if o.ID != (manifest.ID{}) && !isPolicy {
@@ -214,7 +155,7 @@ func skippedPolicy(all []catalogue.Omitted, have Record) (catalogue.Omitted, boo
 		if isPolicy && slices.Contains(have.PolicyNames, o.ID.Name) {
 			return o, true
 		}
-		if slices.ContainsFunc(have.Policies, func(path string) bool { return path == anywhere || covers(o.Origin.Path, path) }) {
+		if slices.ContainsFunc(have.Policies, func(path string) bool { return path == Anywhere || Covers(o.Origin.Path, path) }) {
 			return o, true
 		}
 	}
@@ -222,18 +163,18 @@ func skippedPolicy(all []catalogue.Omitted, have Record) (catalogue.Omitted, boo
 }
 
 // takesBack reports whether definitions that no policy names are deactivated.
-func (o Observed) takesBack(want render.Desired) bool {
+func (o Observed) TakesBack(want render.Desired) bool {
 	if !o.Terms.TakeBack {
 		return false
 	}
-	_, skipped := skippedPolicy(want.Omitted, o.Inventory.Record)
+	_, skipped := SkippedPolicy(want.Omitted, o.Inventory.Record)
 	_, unread := unreadPolicies(want)
 	return !skipped && !unread
 }
 
 // noteSkippedPolicy tells why nothing is deactivated.
-func noteSkippedPolicy(want render.Desired, seen Observed) []manifest.Finding {
-	o, skipped := skippedPolicy(want.Omitted, seen.Inventory.Record)
+func NoteSkippedPolicy(want render.Desired, seen Observed) []manifest.Finding {
+	o, skipped := SkippedPolicy(want.Omitted, seen.Inventory.Record)
 	if u, unread := unreadPolicies(want); unread && !skipped && seen.Terms.TakeBack {
 		return []manifest.Finding{{
 			Rule: "policy-unread", Severity: manifest.Warning, Origin: want.Placed(manifest.Finding{Origin: u.Origin}).Origin,

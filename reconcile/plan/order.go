@@ -1,6 +1,8 @@
 package plan
 
-import "strings"
+import (
+	"strings"
+)
 
 // A tier is a set of kinds that may be written at the same time. Every tier is written before
 // the next one; what needs more than that says so, or waits for its kind to be served.

@@ -1,9 +1,10 @@
-package plan
+package plan_test
 
 import (
 	"slices"
 	"testing"
 
+	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -11,9 +12,9 @@ import (
 func TestTiers(t *testing.T) {
 	const crossplane, pkg = "apiextensions.crossplane.io", "pkg.crossplane.io"
 	inOrder := [][]manifest.ID{
-		{{Kind: "Namespace"}, CRD("")},
+		{{Kind: "Namespace"}, plan.CRD("")},
 		{{Kind: "Secret"}, {Kind: "ConfigMap"}, {Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, {Group: pkg, Kind: "ImageConfig"}, {Group: pkg, Kind: "DeploymentRuntimeConfig"}},
-		{MRD(""), MRAP("")},
+		{plan.MRD(""), plan.MRAP("")},
 		{{Group: pkg, Kind: "Provider"}, {Group: pkg, Kind: "Function"}},
 		{{Group: pkg, Kind: "Configuration"}},
 		{{Group: crossplane, Kind: "CompositeResourceDefinition"}},
@@ -24,10 +25,10 @@ func TestTiers(t *testing.T) {
 	var applied, pruned []int
 	for _, ids := range inOrder {
 		for _, id := range ids {
-			applied = append(applied, Step{ID: id, Action: Create}.Tier())
-			pruned = append(pruned, -Step{ID: id, Action: Prune}.Tier())
+			applied = append(applied, plan.Step{ID: id, Action: plan.Create}.Tier())
+			pruned = append(pruned, -plan.Step{ID: id, Action: plan.Prune}.Tier())
 		}
-		if first := (Step{ID: ids[0], Action: Create}).Tier(); slices.ContainsFunc(ids, func(id manifest.ID) bool { return Step{ID: id, Action: Create}.Tier() != first }) {
+		if first := (plan.Step{ID: ids[0], Action: plan.Create}).Tier(); slices.ContainsFunc(ids, func(id manifest.ID) bool { return plan.Step{ID: id, Action: plan.Create}.Tier() != first }) {
 			t.Errorf("%v are not of one tier", ids)
 		}
 	}

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/manifest"
 )
 
 var errRefused = errors.New("refused")

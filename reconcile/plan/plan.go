@@ -9,8 +9,10 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	once "sync" // tests have a sync of their own
+	once "sync"
 
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -22,7 +24,7 @@ import (
 // A Plan is every decision of a pass. The diff, the comment, the writes and the
 // status are made of this one value.
 type Plan struct {
-	Sync     Sync
+	Sync     inventory.Sync
 	Want     render.Desired
 	Steps    []Step             // in the order they are carried out
 	Gone     []manifest.ID      // owned once, and to be forgotten: not there any more, or another's now
@@ -39,20 +41,20 @@ type Plan struct {
 	Approval *Approval          // that lets held steps pass; nil where no approval does
 
 	open     []Question
-	policies policiesInForce // once this plan is carried out, but for its prunes
-	lost     []lostPackage   // packages of commits that were applied, and that are none in this one
-	news     bool            // the record is another than the one that is stored
-	record   *Record         // to be stored once the plan is carried out; nil leaves it as it is
-	known    map[string]bool // names of definitions of packages, and of CRDs that are there
-	first    order           // what objects say that has to be there before them
-	partial  bool            // it is about some entries of the inventory and no commit: owner and grants stay
+	policies PoliciesInForce   // once this plan is carried out, but for its prunes
+	lost     []LostPackage     // packages of commits that were applied, and that are none in this one
+	news     bool              // the record is another than the one that is stored
+	record   *inventory.Record // to be stored once the plan is carried out; nil leaves it as it is
+	known    map[string]bool   // names of definitions of packages, and of CRDs that are there
+	first    order             // what objects say that has to be there before them
+	partial  bool              // it is about some entries of the inventory and no commit: owner and grants stay
 
 	unreachable []Step // on owned objects whose kind is not served
 
-	was   map[string]bool // definitions that Crossplane had active when this was first looked at
-	back  map[string]bool // definitions that are to come back inactive
-	given Approvals       // that stand in the places that were read
-	grant *Grant          // of this plan; nil where it makes use of no new approval
+	was   map[string]bool     // definitions that Crossplane had active when this was first looked at
+	back  map[string]bool     // definitions that are to come back inactive
+	given inventory.Approvals // that stand in the places that were read
+	grant *inventory.Grant    // of this plan; nil where it makes use of no new approval
 
 	rebuilt bool // the inventory was lost with the grants in it, and is not stored again yet
 }
@@ -137,7 +139,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		if err != nil {
 			return Plan{}, err
 		}
-		if a.Retained != "" && seen.takesBack(want) && !a.Paused && want.Pauses(a.ID.Name) == "" && !seen.Looks {
+		if a.Retained != "" && seen.TakesBack(want) && !a.Paused && want.Pauses(a.ID.Name) == "" && !seen.Looks {
 			entry, live := seen.Inventory.Entries[a.ID], seen.Objects[a.ID]
 			if live == nil { // somebody else took it back
 				p.Gone = append(p.Gone, a.ID)
@@ -211,7 +213,7 @@ func (p *Plan) note(asked []Asked, first order, seen Observed) {
 		}
 	}
 	p.Notes = append(p.Notes, unprotected(asked, first, seen)...)
-	p.Notes = append(p.Notes, noteSkippedPolicy(want, seen)...)
+	p.Notes = append(p.Notes, NoteSkippedPolicy(want, seen)...)
 	p.Notes = append(p.Notes, copies(seen)...)
 	p.Notes = append(p.Notes, packageDiffers(want, seen.Upstream)...)
 	p.Notes = append(p.Notes, upgradesPending(want, seen.Upstream)...)
@@ -224,18 +226,18 @@ func (p *Plan) note(asked []Asked, first order, seen Observed) {
 func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schema.GroupKind]bool, seen Observed) {
 	var left []string
 	for id, e := range seen.Inventory.Entries {
-		if wanted[id] || e.Policy == ObservableAndDeletable && nameless[id.GroupKind()] {
+		if wanted[id] || e.Policy == inventory.ObservableAndDeletable && nameless[id.GroupKind()] {
 			continue
 		}
 		live, exists := seen.Objects[id]
-		if seen.hides(id) != nil && e.Policy != Observable {
+		if seen.hides(id) != nil && e.Policy != inventory.Observable {
 			p.unreachable = append(p.unreachable, p.outOfReach(id, seen))
 			continue
 		}
 		released := exists && p.released(id, live, seen.Inventory)
-		forgotten := released && p.Ends == NoEnding || e.Policy == Observable || e.Policy == ObservableAndDeletable && renamed[id.GroupKind()] ||
-			exists && e.neverApplied(live)
-		if !exists || forgotten && !slices.Contains(live.GetFinalizers(), protectFinalizer) {
+		forgotten := released && p.Ends == NoEnding || e.Policy == inventory.Observable || e.Policy == inventory.ObservableAndDeletable && renamed[id.GroupKind()] ||
+			exists && e.NeverApplied(live)
+		if !exists || forgotten && !slices.Contains(live.GetFinalizers(), ProtectFinalizer) {
 			p.Gone = append(p.Gone, id)
 			if exists && p.leaves(id) {
 				left = append(left, id.Name)
@@ -257,7 +259,7 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 
 // released says whether an object leaves the inventory without being pruned: after a
 // handover, what makes the CRDs now owns them.
-func (p Plan) released(id manifest.ID, live metav1.Object, have Inventory) bool {
+func (p Plan) released(id manifest.ID, live metav1.Object, have inventory.Inventory) bool {
 	if have.Owner != "" && have.Owner != p.Want.Owner && (id.IsCRD() || id.IsMRD() || id == MRAP(id.Name) || IsPackage(id)) {
 		return true
 	}
@@ -336,11 +338,11 @@ func stepOf(a Asked, seen Observed) Step {
 		Activates:  a.Activates && !seen.Upstream.Definitions[a.ID.Name].Active && !seen.Looks,
 		Digest:     seen.digest(a.Object),
 		wants:      cmp.Or(a.resolved.written, a.Object.Digest),
-		asks:       a.Asks,
+		Asks:       a.Asks,
 	}
 	if trial := seen.Trials[a.ID]; a.resolved.references != nil || trial.Live != nil {
 		s.hidden = a.resolved.hidden
-		s.hidden.paths = append(slices.Clip(s.hidden.paths), secretPaths(trial.Live)...)
+		s.hidden.Paths = append(slices.Clip(s.hidden.Paths), secretPaths(trial.Live)...)
 	}
 	if a.Retained != "" {
 		s.Cause, s.Guard, s.Reason = Retain, "final", a.Retained
@@ -371,8 +373,8 @@ func (s *Step) choose(a Asked, seen Observed) {
 			s.Cause = Drift // we made it, and someone deleted it
 		}
 	case seen.refused(a.ID, live) != "":
-		s.Action, s.Would, s.Guard, s.Reason = Hold, Update, guardNotOurs, seen.refused(a.ID, live)
-		if claim := seen.claim(a.ID, live); claim.Final && s.Definition && a.ID.IsCRD() {
+		s.Action, s.Would, s.Guard, s.Reason = Hold, Update, GuardNotOurs, seen.refused(a.ID, live)
+		if claim := seen.ClaimOn(a.ID, live); claim.Final && s.Definition && a.ID.IsCRD() {
 			s.Reason = claim.By + " owns it, and goes on making it; set crdOwner: Crossplane"
 		}
 	case len(trial.Migrates) > 0:
@@ -384,14 +386,14 @@ func (s *Step) choose(a Asked, seen Observed) {
 		s.Action, s.Err, s.Unprotects, s.Reason = Update, trial.Err, true, "our finalizer is left on it, of a pass that was to delete it"
 	case !tried && !s.Activates:
 		s.Action, s.Unready = Keep, entry.Unready()
-		if sent := SentMarks(live); owned && sent != entry.Foreign && !seen.Offline && !seen.Looks {
+		if sent := ownership.SentMarks(live); owned && sent != entry.Foreign && !seen.Offline && !seen.Looks {
 			s.Renew, s.Renew.Foreign = entry, sent // an older version did not remember them
 		}
 	case s.Activates:
 		s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
 	case trial.Err == nil && trial.After == nil:
 		s.Action, s.Unready = Keep, entry.Unready() || live.GetDeletionTimestamp() != nil
-		now := applied(live, s.Digest).Following(entry)
+		now := Applied(live, s.Digest).Following(entry)
 		now.Policy = a.Policy
 		if now.UID != entry.UID || now.Digest != entry.Digest || now.Mark != entry.Mark || now.Policy != entry.Policy ||
 			now.Foreign != entry.Foreign || entry.Rebuilt {
@@ -407,7 +409,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 		if owned && entry.Digest == s.Digest && (trial.Sent == nil || trial.Err != nil || len(s.Changes()) > 0) {
 			s.Cause = Drift
 		}
-		if by := seen.claim(a.ID, live).By; by != "" && !seen.Mine(a.ID, live) {
+		if by := seen.ClaimOn(a.ID, live).By; by != "" && !seen.Mine(a.ID, live) {
 			s.Reason = "it is taken over from " + by
 		}
 	}
@@ -420,7 +422,7 @@ func serves(a Asked, seen Observed) bool {
 }
 
 // prune is the step for an object that we own and nobody wants, before the guards.
-func prune(id manifest.ID, e Entry, live *metav1.PartialObjectMetadata) Step {
+func prune(id manifest.ID, e inventory.Entry, live *metav1.PartialObjectMetadata) Step {
 	return Step{
 		Action:          Prune,
 		Cause:           Commit,
@@ -430,7 +432,7 @@ func prune(id manifest.ID, e Entry, live *metav1.PartialObjectMetadata) Step {
 		ResourceVersion: live.GetResourceVersion(),
 		Digest:          e.Digest,
 		path:            e.Path,
-		Unprotects:      slices.Contains(live.GetFinalizers(), protectFinalizer),
+		Unprotects:      slices.Contains(live.GetFinalizers(), ProtectFinalizer),
 	}
 }
 

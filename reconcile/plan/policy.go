@@ -6,37 +6,21 @@ import (
 	"fmt"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PolicyAnnotation says what may be done to an object.
-const PolicyAnnotation = "headgate.dev/management-policy"
-
-// A Policy is what may be done to an object.
-type Policy string
-
-// The policies.
-const (
-	Default                Policy = ""                       // all
-	Undeletable            Policy = "Undeletable"            // it is made and updated, and never deleted
-	ObservableAndDeletable Policy = "ObservableAndDeletable" // it is looked at, and deleted when it leaves the commit
-	Observable             Policy = "Observable"             // it is looked at
-)
-
-// Observes says whether an object is looked at, and never written.
-func (p Policy) Observes() bool { return p == Observable || p == ObservableAndDeletable }
-
 // policyOf is the policy that an object asks for.
-func policyOf(o render.Object) (Policy, error) {
-	said := Policy(o.Asks[PolicyAnnotation])
+func policyOf(o render.Object) (inventory.ManagementPolicy, error) {
+	said := inventory.ManagementPolicy(o.Asks[inventory.PolicyAnnotation])
 	if said == "Default" {
-		return Default, nil
+		return inventory.Default, nil
 	}
-	if !slices.Contains([]Policy{Default, Undeletable, ObservableAndDeletable, Observable}, said) {
-		return "", fmt.Errorf("%s: %s: %s is %q, and must be Default, Undeletable, ObservableAndDeletable or Observable", o.Origin, o.ID, PolicyAnnotation, said)
+	if !slices.Contains([]inventory.ManagementPolicy{inventory.Default, inventory.Undeletable, inventory.ObservableAndDeletable, inventory.Observable}, said) {
+		return "", fmt.Errorf("%s: %s: %s is %q, and must be Default, Undeletable, ObservableAndDeletable or Observable", o.Origin, o.ID, inventory.PolicyAnnotation, said)
 	}
 	return said, nil
 }
@@ -61,11 +45,11 @@ func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 			s.Reason = trial.Err.Error()
 		}
 		if entry.UID != live.GetUID() || entry.Policy != a.Policy {
-			s.Renew = Entry{UID: live.GetUID(), Policy: a.Policy, Proof: seen.proof(a.Policy, live), Strategy: "Apply", Actuation: "Skipped", Reconcile: "Unknown"}
+			s.Renew = inventory.Entry{UID: live.GetUID(), Policy: a.Policy, Proof: seen.proof(a.Policy, live), Strategy: "Apply", Actuation: "Skipped", Reconcile: "Unknown"}
 			s.Renew = s.Renew.Following(entry)
 		}
 	case tried:
-		now := Entry{UID: live.GetUID(), Digest: s.Digest, Mark: Mark(live), Policy: a.Policy, Proof: seen.proof(a.Policy, live), Strategy: "Apply", Actuation: "Skipped", Reconcile: "Succeeded"}
+		now := inventory.Entry{UID: live.GetUID(), Digest: s.Digest, Mark: inventory.Mark(live), Policy: a.Policy, Proof: seen.proof(a.Policy, live), Strategy: "Apply", Actuation: "Skipped", Reconcile: "Succeeded"}
 		now = now.Following(entry)
 		if now != entry {
 			s.Renew = now
@@ -74,7 +58,7 @@ func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 	return s
 }
 
-func onlyObserves(p Policy) string {
+func onlyObserves(p inventory.ManagementPolicy) string {
 	return fmt.Sprintf("its management policy %s only looks at it", p)
 }
 
@@ -88,23 +72,19 @@ func notThere(a Asked) Check {
 	return Check{ID: a.ID, State: Pending, Reason: fmt.Sprintf("it is not there, and its management policy %s makes nothing (%s)", a.Policy, a.Origin)}
 }
 
-// NeedsProof says whether an entry of the policy needs proof: whoever may write the inventory must
-// not have us delete an object that bears no mark.
-func (p Policy) NeedsProof() bool { return p == ObservableAndDeletable }
-
 // proof is what only who knows the key can write of an object.
-func (o Observed) proof(p Policy, live metav1.Object) string {
+func (o Observed) proof(p inventory.ManagementPolicy, live metav1.Object) string {
 	if !p.NeedsProof() || len(o.Key) == 0 {
 		return ""
 	}
 	keyed := hmac.New(sha256.New, o.Key)
 	fmt.Fprintf(keyed, "%q %q", o.Inventory.Sync.Key(), live.GetUID()) // no two objects ever share a UID
-	return short(keyed.Sum(nil))
+	return inventory.Hash(keyed.Sum(nil))
 }
 
 // isObserved says whether a live object is the one that we recorded to be deletable though it
 // bears no mark of ours.
-func (o Observed) isObserved(id manifest.ID, live metav1.Object) bool {
+func (o Observed) IsObserved(id manifest.ID, live metav1.Object) bool {
 	e := o.Inventory.Entries[id]
 	proof := o.proof(e.Policy, live)
 	return e.UID != "" && e.UID == live.GetUID() && proof != "" && hmac.Equal([]byte(proof), []byte(e.Proof))

@@ -27,7 +27,7 @@ const usagePrefix = "headgate-"
 func isOurUsage(id manifest.ID) bool {
 	sum, ours := strings.CutPrefix(id.Name, usagePrefix)
 	_, err := hex.DecodeString(sum)
-	return ours && err == nil && len(sum) == 2*usageSum && isUsage(id.GroupKind())
+	return ours && err == nil && len(sum) == 2*usageSum && IsUsage(id.GroupKind())
 }
 
 // usageSum is how much of the hash is in the name of a Usage.
@@ -35,7 +35,7 @@ const usageSum = 8
 
 // protectFinalizer keeps an object that is being deleted: one that others depend on, where Crossplane
 // serves no Usages, and a definition until Crossplane knows that its CRD is to stay.
-const protectFinalizer = "headgate.dev/protected"
+const ProtectFinalizer = "headgate.dev/protected"
 
 // protect adds what protects the dependencies of those objects that ask for it: a Usage of each
 // where Crossplane serves them, else a finalizer on those that are of this commit. A finalizer
@@ -68,7 +68,7 @@ func (o Observed) protect(objects []render.Object, answers map[manifest.ID]resol
 	}
 	for id := range o.Inventory.Entries {
 		if live, exists := o.Objects[id]; exists && !wanted[id] {
-			for _, on := range o.liveDependencies(id, live) {
+			for _, on := range o.LiveDependencies(id, live) {
 				if _, _, served := o.usageOf(on); !served && live.GetAnnotations()[ProtectAnnotation] == "true" {
 					protected[on] = true
 				}
@@ -83,7 +83,7 @@ func (o Observed) protect(objects []render.Object, answers map[manifest.ID]resol
 		if err != nil {
 			return nil, err
 		}
-		content.SetFinalizers(append(content.GetFinalizers(), protectFinalizer))
+		content.SetFinalizers(append(content.GetFinalizers(), ProtectFinalizer))
 		if objects[i], err = of.With(content); err != nil {
 			return nil, err
 		}
@@ -166,7 +166,7 @@ func (o Observed) usage(on manifest.ID, by []render.Object) (render.Object, erro
 }
 
 // liveDependencies are what a live object says that it depends on.
-func (o Observed) liveDependencies(id manifest.ID, live metav1.Object) []manifest.ID {
+func (o Observed) LiveDependencies(id manifest.ID, live metav1.Object) []manifest.ID {
 	of := render.Object{ID: id, Asks: live.GetAnnotations()}
 	references, _ := o.references(of) // what nobody can read nobody waits for
 	edges, _ := o.edges(Asked{Object: of, resolved: resolved{references: references}})
@@ -175,19 +175,6 @@ func (o Observed) liveDependencies(id manifest.ID, live metav1.Object) []manifes
 		ids[i] = e.to
 	}
 	return ids
-}
-
-// goesFirst says whether a Usage of ours protects an object that goes before that: then the
-// prune waits, and nobody has to act.
-func goesFirst(id manifest.ID, c Case) bool {
-	for usage := range c.Seen.Inventory.Entries {
-		live, exists := c.Seen.Objects[usage]
-		if exists && isUsage(usage.GroupKind()) && Ours(live, c.Seen.Inventory.Sync) && c.Seen.Inventory.Holds(usage, live) && slices.Contains(c.Seen.liveDependencies(usage, live), id) &&
-			!slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == usage }) {
-			return true
-		}
-	}
-	return false
 }
 
 // unprotected warns of what cannot be protected: what is not ours gets no finalizer of ours.
@@ -217,19 +204,19 @@ func unprotected(asked []Asked, first order, seen Observed) []manifest.Finding {
 // leftHeld says whether our finalizer is on a definition that is not to have it: a pass ended while
 // it deleted that, and now it is wanted again.
 func leftHeld(want render.Object, live *metav1.PartialObjectMetadata) bool {
-	if !want.ID.IsMRD() || !slices.Contains(live.GetFinalizers(), protectFinalizer) {
+	if !want.ID.IsMRD() || !slices.Contains(live.GetFinalizers(), ProtectFinalizer) {
 		return false
 	}
 	content, err := want.Content()
-	return err == nil && !slices.Contains(content.GetFinalizers(), protectFinalizer)
+	return err == nil && !slices.Contains(content.GetFinalizers(), ProtectFinalizer)
 }
 
 // WithProtection are the finalizers and ours.
 func WithProtection(finalizers []string) []string {
-	return append(WithoutProtection(finalizers), protectFinalizer)
+	return append(WithoutProtection(finalizers), ProtectFinalizer)
 }
 
 // WithoutProtection are the finalizers that are not ours.
 func WithoutProtection(finalizers []string) []string {
-	return slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == protectFinalizer })
+	return slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == ProtectFinalizer })
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -51,7 +53,7 @@ func (o Observed) references(of render.Object) ([]reference, error) {
 		if served && k.Namespaced && id.Namespace == "" {
 			id.Namespace = o.Space
 		}
-		all = append(all, reference{o.asWritten(id), s.SourcePath, s.TargetPath, s.Token})
+		all = append(all, reference{o.AsWritten(id), s.SourcePath, s.TargetPath, s.Token})
 	}
 	return all, nil
 }
@@ -150,7 +152,7 @@ type resolved struct {
 	left       [][]any                 // places that nobody fills, since nobody writes
 	problem    error                   // why something that is there cannot be copied
 	written    string                  // the digest of what the commit says
-	hidden     hidden
+	hidden     diff.Mask
 }
 
 // missing is what a source does not have that is to be copied.
@@ -183,14 +185,14 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 		r.names = r.names || names
 		switch {
 		case names && !policy.Observes():
-			return r, fmt.Errorf("%s: targetPath %s: a name is taken of another object only where %s is Observable or ObservableAndDeletable", mutation.Annotation, ref.to, PolicyAnnotation)
+			return r, fmt.Errorf("%s: targetPath %s: a name is taken of another object only where %s is Observable or ObservableAndDeletable", mutation.Annotation, ref.to, inventory.PolicyAnnotation)
 		case !names && isIdentity(at):
 			return r, fmt.Errorf("%s: targetPath %s: a reference cannot change which object this is", mutation.Annotation, ref.to)
 		case at[0] == "metadata" && secret:
 			return r, fmt.Errorf("%s: targetPath %s: what a Secret holds is not for metadata, which everybody reads", mutation.Annotation, ref.to)
 		}
 		if secret {
-			r.hidden.paths = append(r.hidden.paths, changePath(at))
+			r.hidden.Paths = append(r.hidden.Paths, diff.PathOf(at))
 		}
 		if o.Offline || o.Looks {
 			r.left = append(r.left, at)
@@ -201,7 +203,7 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 			return r, err
 		}
 		if secret {
-			r.hidden.values = append(r.hidden.values, formsOf(value)...)
+			r.hidden.Values = append(r.hidden.Values, diff.Forms(value)...)
 		}
 		field := "the field " + ref.from + " of " + the(ref.source)
 		if bytes && !holdsBytes(content.Object, at) {
@@ -209,7 +211,7 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 				r.problem = cmp.Or(r.problem, fmt.Errorf("%s cannot be copied to %s: %w", field, ref.to, err))
 				value, why = nil, ", which cannot be copied"
 			} else if secret {
-				r.hidden.values = append(r.hidden.values, formsOf(value)...)
+				r.hidden.Values = append(r.hidden.Values, diff.Forms(value)...)
 			}
 		}
 		if value == nil {
@@ -227,7 +229,7 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 		return r, nil
 	}
 	r.object, err = of.With(content)
-	r.object.Secret = r.hidden.paths != nil
+	r.object.Secret = r.hidden.Paths != nil
 	return r, err
 }
 
@@ -273,7 +275,7 @@ func (r reference) differs(before, after *unstructured.Unstructured) bool {
 	if err != nil || alsoErr != nil || len(was) != 1 || len(is) != 1 {
 		return true
 	}
-	return !slices.Equal(formsOf(get(before.Object, was[0])), formsOf(get(after.Object, is[0])))
+	return !slices.Equal(diff.Forms(get(before.Object, was[0])), diff.Forms(get(after.Object, is[0])))
 }
 
 // find is where a JSONPath leads in an object: keys of mappings, and positions in lists. Its root
@@ -387,22 +389,9 @@ func isIdentity(at []any) bool {
 	case "apiVersion", "kind":
 		return true
 	case "metadata":
-		return len(at) < 3 || at[1] != "labels" && at[1] != "annotations" || at[2] == SyncLabel || at[2] == InventoryAnnotation
+		return len(at) < 3 || at[1] != "labels" && at[1] != "annotations" || at[2] == inventory.SyncLabel || at[2] == inventory.InventoryAnnotation
 	}
 	return false
-}
-
-// changePath is a place as a Change has it, up to the first list.
-func changePath(at []any) string {
-	path := ""
-	for _, step := range at {
-		key, ok := step.(string)
-		if !ok {
-			break
-		}
-		path = join(path, key)
-	}
-	return path
 }
 
 // secretPaths are the places of a live object into which what Secrets hold was copied.
@@ -416,7 +405,7 @@ func secretPaths(live *unstructured.Unstructured) []string {
 		if idOf(s.SourceRef.ToObjMetadata()).IsSecret() {
 			at, _ := find(live.Object, s.TargetPath)
 			for _, place := range at {
-				paths = append(paths, changePath(place))
+				paths = append(paths, diff.PathOf(place))
 			}
 		}
 	}
@@ -434,34 +423,9 @@ func copiedSecrets(sent *unstructured.Unstructured) []string {
 		if idOf(s.SourceRef.ToObjMetadata()).IsSecret() {
 			at, _ := find(sent.Object, s.TargetPath)
 			for _, place := range at {
-				values = append(values, formsOf(get(sent.Object, place))...)
+				values = append(values, diff.Forms(get(sent.Object, place))...)
 			}
 		}
 	}
-	return longFirst(values)
-}
-
-// hidden is what must be read nowhere of what came from Secrets.
-type hidden struct {
-	secret bool     // the object is a Secret
-	paths  []string // as of a Change; what is below them, too
-	values []string // in every form in which they may be quoted
-}
-
-// at says whether a change at a path would show something hidden.
-func (h hidden) at(path string) bool {
-	return h.secret && !mayShow(path) || slices.ContainsFunc(h.paths, func(p string) bool { return isBelow(path, p) || isBelow(p, path) })
-}
-
-func isBelow(path, of string) bool {
-	rest, below := strings.CutPrefix(path, of)
-	return below && (rest == "" || rest[0] == '.' || rest[0] == '[')
-}
-
-// in is a text in which nothing hidden can be read.
-func (h hidden) in(text string) string {
-	for _, v := range h.values {
-		text = hide(text, v)
-	}
-	return text
+	return diff.LongestFirst(values)
 }

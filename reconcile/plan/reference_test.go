@@ -1,9 +1,10 @@
-package plan
+package plan_test
 
 import (
 	"reflect"
 	"testing"
 
+	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -23,13 +24,13 @@ func FuzzFind(f *testing.F) {
 		if utiljson.Unmarshal([]byte(object), &content) != nil || content == nil {
 			return
 		}
-		places, err := find(content, path)
+		places, err := plan.Find(content, path)
 		if err != nil {
 			return
 		}
 		for _, at := range places {
 			last := len(at) - 1
-			switch parent := get(content, at[:last]).(type) {
+			switch parent := plan.Get(content, at[:last]).(type) {
 			case map[string]any:
 				if _, there := parent[at[last].(string)]; !there {
 					t.Fatalf("%q leads to %v, where nothing is", path, at)
@@ -42,32 +43,13 @@ func FuzzFind(f *testing.F) {
 		if len(places) != 1 {
 			return
 		}
-		if err := put(content, places[0], "something else", ""); err != nil {
+		if err := plan.Put(content, places[0], "something else", ""); err != nil {
 			t.Fatal(err)
 		}
-		if got := get(content, places[0]); !reflect.DeepEqual(got, "something else") {
+		if got := plan.Get(content, places[0]); !reflect.DeepEqual(got, "something else") {
 			t.Fatalf("%q: %v is there after something else was put there", path, got)
 		}
 	})
-}
-
-// What a change shows of a field into which a Secret was copied is nothing, wherever in it the
-// change is, and not its parents either.
-func TestHidden(t *testing.T) {
-	h := hidden{paths: []string{"spec.auth.password"}, values: formsOf("s3cr3t")}
-	for path, want := range map[string]bool{
-		"spec.auth.password": true, "spec.auth.password.more": true, "spec.auth": true, "spec": true, "spec.auth.password[0]": true,
-		"spec.auth.passwords": false, "spec.authority": false, "data": false,
-	} {
-		if h.at(path) != want {
-			t.Errorf("%s: hidden is %t, want %t", path, !want, want)
-		}
-	}
-	for _, text := range []string{"it is s3cr3t", "it is czNjcjN0"} {
-		if got := h.in(text); got != "it is ***" {
-			t.Errorf("%q becomes %q", text, got)
-		}
-	}
 }
 
 // Nobody who reads the inventory can try values of a Secret against a digest, wherever the value
@@ -78,12 +60,12 @@ func TestDigestOfACopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keyed := Observed{Key: []byte("key")}
-	if plain := (Observed{}).digest(o); keyed.digest(o) != plain {
+	keyed := plan.Observed{Key: []byte("key")}
+	if plain := (plan.Observed{}).Digest(o); keyed.Digest(o) != plain {
 		t.Error("what everybody may read is not keyed")
 	}
 	o.Secret = true
-	if keyed.digest(o) == (Observed{}).digest(o) {
+	if keyed.Digest(o) == (plan.Observed{}).Digest(o) {
 		t.Error("the digest of a copy is not keyed")
 	}
 }

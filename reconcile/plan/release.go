@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -32,7 +33,7 @@ func ReleaseRebuilt(seen Observed) (Plan, error) {
 			s := p.outOfReach(id, seen)
 			s.Action = Release
 			p.Steps = append(p.Steps, s)
-		case !exists || !Ours(live, have.Sync):
+		case !exists || !inventory.Ours(live, have.Sync):
 			p.Gone = append(p.Gone, id)
 		default:
 			s := prune(id, e, live)

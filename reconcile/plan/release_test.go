@@ -1,8 +1,11 @@
-package plan
+package plan_test
 
 import (
 	"testing"
 
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,22 +14,22 @@ import (
 // Only what nothing but marks tells to be ours is released: what a pass applied since stays owned, and of
 // what is not ours nothing is taken.
 func TestReleaseRebuilt(t *testing.T) {
-	id := func(name string) manifest.ID { return manifest.IDOf(configMap(name)) }
-	seen := owning(t, "applied", "rebuilt", "theirs", "gone")
+	id := func(name string) manifest.ID { return manifest.IDOf(given.ConfigMap(name)) }
+	seen := given.Owning(t, "applied", "rebuilt", "theirs", "gone")
 	for _, name := range []string{"rebuilt", "theirs", "gone"} {
 		e := seen.Inventory.Entries[id(name)]
 		e.Rebuilt = true
 		seen.Inventory.Entries[id(name)] = e
 	}
-	seen.Objects[id("theirs")].Labels[SyncLabel] = "other.sync"
+	seen.Objects[id("theirs")].Labels[inventory.SyncLabel] = "other.sync"
 	delete(seen.Objects, id("gone"))
-	p, err := ReleaseRebuilt(seen)
+	p, err := plan.ReleaseRebuilt(seen)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var released []manifest.ID
 	for _, s := range p.Steps {
-		if s.Action == Release {
+		if s.Action == plan.Release {
 			released = append(released, s.ID)
 		}
 	}
@@ -37,7 +40,7 @@ func TestReleaseRebuilt(t *testing.T) {
 		t.Errorf("forgotten (-want +got):\n%s", diff)
 	}
 	seen.Inventory.Rebuilt = true
-	if p, err := ReleaseRebuilt(seen); err == nil {
+	if p, err := plan.ReleaseRebuilt(seen); err == nil {
 		t.Errorf("Before a pass it is not known what is wanted, got %v", p.Steps)
 	}
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -31,7 +30,7 @@ func NewReplacement(live, after *unstructured.Unstructured) (Replacement, bool) 
 }
 
 func replacement(live, after *unstructured.Unstructured, difference schema.Difference) (Replacement, bool) {
-	if len(difference.Breaking()) == 0 && (!hasWebhook(live) || hasWebhook(after)) {
+	if len(difference.Breaking()) == 0 && (!HasWebhook(live) || HasWebhook(after)) {
 		return Replacement{}, false
 	}
 	return Replacement{ID: manifest.IDOf(live), Live: withoutSchemas(live), After: withoutSchemas(after), Difference: difference}, true
@@ -83,7 +82,7 @@ const manual = "Manual"
 func Installs(want render.Desired, by manifest.ID) (definitions []render.Definition, others []render.Left, digest string) {
 	for _, of := range want.Beside {
 		if of.Package.Named == by {
-			declare := slices.DeleteFunc(slices.Clone(of.Left), func(o render.Left) bool { return !declaresKind(o.ID) })
+			declare := slices.DeleteFunc(slices.Clone(of.Left), func(o render.Left) bool { return !DeclaresKind(o.ID) })
 			return of.Definitions, declare, of.Package.Digest
 		}
 	}
@@ -97,31 +96,9 @@ func Installs(want render.Desired, by manifest.ID) (definitions []render.Definit
 		}
 	}
 	for _, o := range want.Left {
-		if o.Package == want.Packages[i].Directory && declaresKind(o.ID) {
+		if o.Package == want.Packages[i].Directory && DeclaresKind(o.ID) {
 			others = append(others, o)
 		}
 	}
 	return definitions, others, want.Packages[i].Digest
-}
-
-// replaced holds an update of a package where a rule holds what it does to a definition that is
-// installed. It names the first of them, and how many more there are.
-func replaced(s Step, c Case, rule func(Step, Case) Ruling) Ruling {
-	var all Ruling
-	more := 0
-	for _, r := range c.Seen.Replaced[s.ID] {
-		said := rule(r.Step(), c)
-		all.Needs = append(all.Needs, said.Needs...)
-		switch {
-		case said.Reason == "", all.Answer == Held && said.Answer != Held:
-		case all.Reason != "" && all.Answer == said.Answer:
-			more++
-		default:
-			all.Answer, all.Reason, more = said.Answer, fmt.Sprintf("%s is installed with it, and %s", r.ID.Name, said.Reason), 0
-		}
-	}
-	if more > 0 {
-		all.Reason += fmt.Sprintf("; and so it is with %s more", plural(int64(more), "definition"))
-	}
-	return all
 }

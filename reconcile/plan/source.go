@@ -3,35 +3,9 @@ package plan
 import (
 	"fmt"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
 )
-
-// A SourceRecord is the source of the objects of an inventory.
-type SourceRecord struct {
-	Repository string `json:"repository"` // as in render.SourceID
-	Path       string `json:"path,omitempty"`
-	Commit     string `json:"commit,omitempty"` // the last that was applied, or was about to be
-
-	unknown unknown
-}
-
-// UnmarshalJSON reads a source and preserves the fields that it does not know.
-func (r *SourceRecord) UnmarshalJSON(data []byte) error {
-	type plain SourceRecord
-	rest, err := unmarshal(data, (*plain)(r))
-	r.unknown = rest
-	return err
-}
-
-// MarshalJSON writes a source, including the fields that were preserved.
-func (r SourceRecord) MarshalJSON() ([]byte, error) {
-	type plain SourceRecord
-	return marshal(plain(r), r.unknown)
-}
-
-func (r SourceRecord) String() string {
-	return render.SourceID{Repository: r.Repository, Path: r.Path}.String()
-}
 
 // TakeAny takes an inventory over from whatever source it has.
 const TakeAny = "*"
@@ -39,7 +13,7 @@ const TakeAny = "*"
 // A SourceError refuses a pass from another source than the one that the inventory records. The pass
 // would prune what that source applied.
 type SourceError struct {
-	Sync     Sync
+	Sync     inventory.Sync
 	Recorded string
 	Found    string
 }
@@ -70,7 +44,7 @@ func (o Observed) checkSource(from render.SourceID) error {
 }
 
 // recorded is the record of the source, once the plan is carried out.
-func (p Plan) recorded(was SourceRecord) SourceRecord {
+func (p Plan) recorded(was inventory.SourceRecord) inventory.SourceRecord {
 	from := p.Want.Source
 	if p.Ends != NoEnding || from.Repository == "" {
 		return was
@@ -85,7 +59,7 @@ func (p Plan) recorded(was SourceRecord) SourceRecord {
 
 // recordsSource reports whether the inventory has to be stored for the record of its source alone. A
 // new commit is no reason: an older one of the same history identifies the repository as well.
-func (p Plan) recordsSource(have Inventory) bool {
+func (p Plan) recordsSource(have inventory.Inventory) bool {
 	was, next := have.Record.Source, p.recorded(have.Record.Source)
 	return have.ResourceVersion != "" && (was.Repository != next.Repository || was.Path != next.Path || was.Commit == "" && next.Commit != "")
 }

@@ -1,10 +1,14 @@
-package plan
+package plan_test
 
 import (
 	"encoding/json"
 	"errors"
 	"testing"
 
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,7 +18,7 @@ import (
 // Two directories under one name would delete what the other one applied.
 func TestSource(t *testing.T) {
 	const last, next = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"
-	was := SourceRecord{Repository: "example.org/team/platform", Path: "prod", Commit: last}
+	was := inventory.SourceRecord{Repository: "example.org/team/platform", Path: "prod", Commit: last}
 	from := func(edit func(*render.SourceID)) render.SourceID {
 		s := render.SourceID{Repository: was.Repository, Path: was.Path, Commit: next, Contains: func(string) bool { return false }}
 		edit(&s)
@@ -22,61 +26,61 @@ func TestSource(t *testing.T) {
 	}
 	knows := func(s *render.SourceID) { s.Contains = func(c string) bool { return c == last } }
 	moved := func(s *render.SourceID) { s.Repository = "mirror.example.org/platform" }
-	recordedAs := func(s render.SourceID) SourceRecord {
-		return SourceRecord{Repository: s.Repository, Path: s.Path, Commit: s.Commit}
+	recordedAs := func(s render.SourceID) inventory.SourceRecord {
+		return inventory.SourceRecord{Repository: s.Repository, Path: s.Path, Commit: s.Commit}
 	}
 	cases := map[string]struct {
 		reason  string
-		was     SourceRecord
+		was     inventory.SourceRecord
 		from    render.SourceID
 		over    string
 		refused bool
 		stored  bool // though nothing else changes
-		want    SourceRecord
+		want    inventory.SourceRecord
 	}{
-		"Same":            {reason: "The next commit is no reason to write.", was: was, from: from(func(*render.SourceID) {}), want: SourceRecord{was.Repository, was.Path, next, ""}},
-		"First":           {reason: "An inventory of an older version gets the first source that it sees, at once: a later one may be another.", from: from(func(*render.SourceID) {}), stored: true, want: SourceRecord{was.Repository, was.Path, next, ""}},
+		"Same":            {reason: "The next commit is no reason to write.", was: was, from: from(func(*render.SourceID) {}), want: inventory.SourceRecord{Repository: was.Repository, Path: was.Path, Commit: next}},
+		"First":           {reason: "An inventory of an older version gets the first source that it sees, at once: a later one may be another.", from: from(func(*render.SourceID) {}), stored: true, want: inventory.SourceRecord{Repository: was.Repository, Path: was.Path, Commit: next}},
 		"OtherPath":       {reason: "This pruned all of the other directory.", was: was, from: from(func(s *render.SourceID) { s.Path = "test" }), refused: true},
 		"Root":            {reason: "The root is another path, too.", was: was, from: from(func(s *render.SourceID) { s.Path = "" }), refused: true},
 		"OtherPathKnown":  {reason: "Another path of the same history is another source.", was: was, from: from(func(s *render.SourceID) { s.Path = "test"; knows(s) }), refused: true},
 		"OtherRepository": {reason: "Two repositories may have the same layout.", was: was, from: from(moved), refused: true},
-		"Mirror":          {reason: "A mirror, or a repository that moved, has what was applied last.", was: was, from: from(func(s *render.SourceID) { moved(s); knows(s) }), stored: true, want: SourceRecord{"mirror.example.org/platform", was.Path, next, ""}},
-		"NoCommitKnown":   {reason: "Without a commit, nothing shows that it moved.", was: SourceRecord{Repository: was.Repository, Path: was.Path}, from: from(func(s *render.SourceID) { moved(s); s.Contains = func(string) bool { return true } }), refused: true},
+		"Mirror":          {reason: "A mirror, or a repository that moved, has what was applied last.", was: was, from: from(func(s *render.SourceID) { moved(s); knows(s) }), stored: true, want: inventory.SourceRecord{Repository: "mirror.example.org/platform", Path: was.Path, Commit: next}},
+		"NoCommitKnown":   {reason: "Without a commit, nothing shows that it moved.", was: inventory.SourceRecord{Repository: was.Repository, Path: was.Path}, from: from(func(s *render.SourceID) { moved(s); s.Contains = func(string) bool { return true } }), refused: true},
 		"NoHistory":       {reason: "A source that cannot look has not moved.", was: was, from: from(func(s *render.SourceID) { moved(s); s.Contains = nil }), refused: true},
 		"Unknown":         {reason: "What cannot be identified is not the same.", was: was, refused: true},
 		"UnknownFirst":    {reason: "And it is not recorded.", from: render.SourceID{}},
-		"UnknownOver":     {reason: "It takes nothing over, either: nothing could be recorded.", was: was, over: TakeAny, refused: true},
-		"TakeOver":        {reason: "A person said so.", was: was, from: from(moved), over: TakeAny, stored: true, want: SourceRecord{"mirror.example.org/platform", was.Path, next, ""}},
-		"TakeOverNamed":   {reason: "A Sync names the source that it replaces.", was: was, from: from(func(s *render.SourceID) { s.Path = "test" }), over: "example.org/team/platform//prod", stored: true, want: SourceRecord{was.Repository, "test", next, ""}},
+		"UnknownOver":     {reason: "It takes nothing over, either: nothing could be recorded.", was: was, over: plan.TakeAny, refused: true},
+		"TakeOver":        {reason: "A person said so.", was: was, from: from(moved), over: plan.TakeAny, stored: true, want: inventory.SourceRecord{Repository: "mirror.example.org/platform", Path: was.Path, Commit: next}},
+		"TakeOverNamed":   {reason: "A Sync names the source that it replaces.", was: was, from: from(func(s *render.SourceID) { s.Path = "test" }), over: "example.org/team/platform//prod", stored: true, want: inventory.SourceRecord{Repository: was.Repository, Path: "test", Commit: next}},
 		"TakeOverOther":   {reason: "What stands in a Sync does not take over again what another one took since.", was: was, from: from(moved), over: "example.org/another", refused: true},
 		"NoCommitNow":     {reason: "The last commit that is known stays known.", was: was, from: from(func(s *render.SourceID) { s.Commit = "" }), want: was},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			seen := owning(t, "a", "b")
+			seen := given.Owning(t, "a", "b")
 			seen.Inventory.ResourceVersion = "7"
 			seen.Inventory.Owner = render.OwnerHeadgate
 			want := render.Desired{Owner: render.OwnerHeadgate}
 			for _, name := range []string{"a", "b"} {
-				want.Objects = append(want.Objects, wanted(t, configMap(name)))
+				want.Objects = append(want.Objects, given.Wanted(t, given.ConfigMap(name)))
 			}
-			seen.Inventory = computed(t, want, seen, Guarding{}.Guards()...).Settled(seen.Inventory, nil) // all else is recorded
+			seen.Inventory = given.Computed(t, want, seen, guard.Guarding{}.Guards()...).Settled(seen.Inventory, nil) // all else is recorded
 			seen.Inventory.Record.Source = tc.was
 			seen.Terms.TakeOver, want.Source = tc.over, tc.from
-			p, err := Compute(want, seen, Guarding{}.Guards()...)
-			var refusal *SourceError
+			p, err := plan.Compute(want, seen, guard.Guarding{}.Guards()...)
+			var refusal *plan.SourceError
 			if errors.As(err, &refusal) != tc.refused || err != nil && refusal == nil {
 				t.Fatalf("%s\nrefused %t, want %t: %v", tc.reason, refusal != nil, tc.refused, err)
 			}
 			if tc.refused {
-				if diff := cmp.Diff(&SourceError{Sync: sync, Recorded: tc.was.String(), Found: tc.from.String()}, refusal); diff != "" {
+				if diff := cmp.Diff(&plan.SourceError{Sync: given.Sync, Recorded: tc.was.String(), Found: tc.from.String()}, refusal); diff != "" {
 					t.Errorf("%s\nboth sources are named (-want +got):\n%s", tc.reason, diff)
 				}
 				if p.Writes() || p.Remembers() {
 					t.Errorf("%s\na refused pass has nothing to write", tc.reason)
 				}
-				seen.Ends = Delete
-				if _, err := Compute(render.Desired{Owner: render.OwnerHeadgate}, seen); err != nil {
+				seen.Ends = plan.Delete
+				if _, err := plan.Compute(render.Desired{Owner: render.OwnerHeadgate}, seen); err != nil {
 					t.Errorf("destroy reads no source: %v", err)
 				}
 				return
@@ -84,8 +88,8 @@ func TestSource(t *testing.T) {
 			if p.Remembers() != tc.stored {
 				t.Errorf("%s\nstored %t, want %t", tc.reason, p.Remembers(), tc.stored)
 			}
-			for when, next := range map[string]Inventory{"before the first write": p.Intent(seen.Inventory), "after the last": p.Settled(seen.Inventory, nil)} {
-				if diff := cmp.Diff(tc.want, next.Record.Source, cmpopts.EquateComparable(SourceRecord{})); diff != "" {
+			for when, next := range map[string]inventory.Inventory{"before the first write": p.Intent(seen.Inventory), "after the last": p.Settled(seen.Inventory, nil)} {
+				if diff := cmp.Diff(tc.want, next.Record.Source, cmpopts.EquateComparable(inventory.SourceRecord{})); diff != "" {
 					t.Errorf("%s\nrecorded %s (-want +got):\n%s", tc.reason, when, diff)
 				}
 			}
@@ -98,12 +102,12 @@ func TestSource(t *testing.T) {
 
 // A destroy knows no source, and leaves the record as it is for as long as something is left.
 func TestSourceStaysWhileASyncEnds(t *testing.T) {
-	var was SourceRecord
+	var was inventory.SourceRecord
 	if err := json.Unmarshal([]byte(`{"repository":"example.org/a","later":1}`), &was); err != nil {
 		t.Fatal(err)
 	}
-	p := Plan{Ends: Delete}
-	if got := p.Settled(Inventory{Record: Record{Source: was}}, nil).Record.Source; got != was {
+	p := plan.Plan{Ends: plan.Delete}
+	if got := p.Settled(inventory.Inventory{Record: inventory.Record{Source: was}}, nil).Record.Source; got != was {
 		t.Errorf("got %v", got)
 	}
 }

@@ -1,6 +1,11 @@
 package plan
 
 import (
+	"cmp"
+	"slices"
+
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
@@ -8,6 +13,28 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
+
+// Changes are the places in which an update changes the object, or would if drift were
+// corrected, in order of path. Values of Secrets are masked.
+func (s Step) Changes() []diff.Change {
+	if s.Action != Update && s.Cause != Drift {
+		return nil
+	}
+	var changes []diff.Change
+	if s.Live != nil && s.After != nil {
+		hide := s.hidden
+		hide.Secret = s.ID.IsSecret()
+		changes = diff.Changes(s.Live, s.After, hide)
+	}
+	if s.Activates && s.Action == Update {
+		changes = append(changes, diff.Change{Path: "spec.state", From: `"Inactive"`, To: `"Active"`})
+	}
+	for i, c := range changes {
+		changes[i].By = diff.HolderOf(s.Takes, c.Path)
+	}
+	slices.SortStableFunc(changes, func(a, b diff.Change) int { return cmp.Compare(a.Path, b.Path) })
+	return changes
+}
 
 // An Action is what a step does.
 type Action string
@@ -48,18 +75,18 @@ type Step struct {
 
 	ID         manifest.ID
 	APIVersion string
-	Origin     manifest.Origin     // zero where the commit does not declare it
-	Because    []activation.Reason // of the CRD of a definition: why it is active
-	Policy     Policy              // what may be done to it
-	Definition bool                // the object is the CRD, or the MRD, of a definition
-	Serves     bool                // of what declares a kind: that is served, so what breaks it matters
-	Activates  bool                // of an MRD: it is made Active after the apply, by a merge patch
+	Origin     manifest.Origin            // zero where the commit does not declare it
+	Because    []activation.Reason        // of the CRD of a definition: why it is active
+	Policy     inventory.ManagementPolicy // what may be done to it
+	Definition bool                       // the object is the CRD, or the MRD, of a definition
+	Serves     bool                       // of what declares a kind: that is served, so what breaks it matters
+	Activates  bool                       // of an MRD: it is made Active after the apply, by a merge patch
 
 	Digest string                     // of what is sent
 	Live   *unstructured.Unstructured // of an update: as it is
 	After  *unstructured.Unstructured // of an update: as it will be
 	Err    error                      // why the API server will refuse it, where that is known already
-	Takes  []Taken                    // the field managers from whom the update takes fields
+	Takes  []diff.Taken               // the field managers from whom the update takes fields
 
 	Migrates []string // versions that managed fields name and that are not served: the update writes those, and sends no object
 	Needs    string   // the CRD of this plan that has to serve its kind first; "" where it is served
@@ -67,15 +94,15 @@ type Step struct {
 
 	UID             types.UID // of the live object: the preconditions of a prune
 	ResourceVersion string
-	Deleting        bool  // of a prune: somebody deleted it already, and it is not gone: nothing is to be sent
-	Unprotects      bool  // our finalizer is on it, and goes first
-	Unready         bool  // of a keep: it was not ready when it was last looked at, or nobody looked
-	Renew           Entry // of a keep that was read again and found clean: its new entry
+	Deleting        bool            // of a prune: somebody deleted it already, and it is not gone: nothing is to be sent
+	Unprotects      bool            // our finalizer is on it, and goes first
+	Unready         bool            // of a keep: it was not ready when it was last looked at, or nobody looked
+	Renew           inventory.Entry // of a keep that was read again and found clean: its new entry
 
-	hidden    hidden            // what came from Secrets
+	hidden    diff.Mask         // what came from Secrets
 	awaits    []manifest.ID     // any of them may be what it waits for
 	path      string            // of a prune: the file that declared it, as the inventory has it
-	asks      map[string]string // how the commit wants it to be applied
+	Asks      map[string]string // how the commit wants it to be applied
 	wants     string            // the digest of the wanted object as the commit has it; "" of a prune
 	after     []manifest.ID     // all of them are what it waits for, too
 	object    func() (*unstructured.Unstructured, error)
@@ -96,7 +123,7 @@ func (s Step) sends() bool { return s.object != nil }
 
 // willBe is the object after an update. Where the API server refuses the update, it is what is
 // sent: it may refuse it for that.
-func (s Step) willBe() (*unstructured.Unstructured, error) {
+func (s Step) WillBe() (*unstructured.Unstructured, error) {
 	if s.After != nil {
 		return s.After, nil
 	}

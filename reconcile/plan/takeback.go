@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -35,7 +36,7 @@ type LiveRevision struct {
 // TouchAnnotation is put on a package revision so that Crossplane looks at it.
 const TouchAnnotation = "headgate.dev/touched"
 
-const guardFinal = "final"
+const GuardFinal = "final"
 
 // ProviderRevision is the identity of the package revision of a name.
 func ProviderRevision(name string) manifest.ID {
@@ -44,13 +45,13 @@ func ProviderRevision(name string) manifest.ID {
 
 // takeBack adds the steps that take definitions back that Crossplane made active.
 func (p *Plan) takeBack(seen Observed) {
-	if !seen.takesBack(p.Want) || p.Want.Owner != render.OwnerCrossplane || seen.Offline || seen.Looks || p.Ends != NoEnding || p.Want.Partial {
+	if !seen.TakesBack(p.Want) || p.Want.Owner != render.OwnerCrossplane || seen.Offline || seen.Looks || p.Ends != NoEnding || p.Want.Partial {
 		return
 	}
 	up := seen.Upstream
 	missing := map[string][]string{} // by revision
 	add := func(s Step) {
-		revision, _ := installedBy(up.Objects[s.ID])
+		revision, _ := InstalledBy(up.Objects[s.ID])
 		s.revision = up.Revisions[revision]
 		// The commit's copy of an installed package is a catalogue, which keeps it.
 		p.Steps = append(slices.DeleteFunc(p.Steps, func(kept Step) bool { return kept.ID == s.ID }), s)
@@ -76,10 +77,10 @@ func (p *Plan) takeBack(seen Observed) {
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
 		r := up.Revisions[name]
 		// The same ones are asked for once: Crossplane takes its time with thousands.
-		if token := short([]byte(strings.Join(missing[name], "\n"))); r.Touched != token {
+		if token := inventory.Hash([]byte(strings.Join(missing[name], "\n"))); r.Touched != token {
 			p.Steps = append(p.Steps, Step{
 				Action: Update, Cause: Retain, TakesBack: true, ID: ProviderRevision(name), APIVersion: "pkg.crossplane.io/v1", Digest: token,
-				Reason: fmt.Sprintf("it is touched, so that Crossplane brings %s back, inactive", plural(int64(len(missing[name])), "definition")),
+				Reason: fmt.Sprintf("it is touched, so that Crossplane brings %s back, inactive", Plural(int64(len(missing[name])), "definition")),
 			})
 		}
 	}
@@ -130,7 +131,7 @@ func (p *Plan) unnamed(up Upstream) []string {
 	return names
 }
 
-func installedBy(o *metav1.PartialObjectMetadata) (string, bool) {
+func InstalledBy(o *metav1.PartialObjectMetadata) (string, bool) {
 	if o == nil {
 		return "", false
 	}
@@ -139,14 +140,14 @@ func installedBy(o *metav1.PartialObjectMetadata) (string, bool) {
 
 // takingBack is one step on the way of a definition.
 func takingBack(id manifest.ID, live *metav1.PartialObjectMetadata, reason string) Step {
-	s := prune(id, Entry{}, live)
+	s := prune(id, inventory.Entry{}, live)
 	s.TakesBack, s.Definition, s.Reason = true, true, reason
 	return s
 }
 
 // instead makes a prune of what the ratchet keeps of a definition of ours. Where that turns out
 // to be held, the update that was to be made of it is made all the same.
-func (s Step) instead(live *metav1.PartialObjectMetadata, e Entry) Step {
+func (s Step) instead(live *metav1.PartialObjectMetadata, e inventory.Entry) Step {
 	taken := prune(s.ID, e, live)
 	taken.TakesBack, taken.Definition, taken.Origin = true, true, s.Origin
 	taken.Reason = "no policy names it any more"
@@ -154,34 +155,6 @@ func (s Step) instead(live *metav1.PartialObjectMetadata, e Entry) Step {
 		taken.otherwise = &s
 	}
 	return taken
-}
-
-// final rules on taking back: nothing is taken back that Crossplane, or somebody's policy, would
-// only activate again, or that could not come back.
-func final(s Step, c Case) Ruling {
-	if !s.TakesBack || c.Want.Owner != render.OwnerCrossplane {
-		return allowed
-	}
-	var leaving []string // it waits for those
-	for _, policy := range c.leavingPolicies(s.ID.Name) {
-		if policy.Action == Prune {
-			leaving = append(leaving, policy.ID.Name)
-		}
-	}
-	if policy := c.inForce(leaving...).matching(s.ID.Name); policy != "" {
-		return held("it is not taken back: the policy %s in the cluster names it; %s", policy, tame(policy))
-	}
-	revision, installed := installedBy(c.Live(s))
-	r, known := c.Seen.Upstream.Revisions[revision]
-	switch {
-	case !installed:
-		return Ruling{Answer: Retained, Reason: "it is not taken back: no package revision controls it, so nothing would bring the definition back"}
-	case !known || !r.Active:
-		return Ruling{Answer: Retained, Reason: fmt.Sprintf("it is not taken back: its package revision %s is not active, so nothing would bring the definition back", revision)}
-	case !r.SafeStart:
-		return Ruling{Answer: Retained, Reason: fmt.Sprintf("it is not taken back: its package %s has no safe-start, so Crossplane would activate it again", r.Package.Name)}
-	}
-	return allowed
 }
 
 // concludes what was to be taken back and is not: an update is made instead of a hold, and what
@@ -232,7 +205,7 @@ func (r Restart) Finding() manifest.Finding {
 	f := manifest.Finding{
 		Rule:     "restart-provider",
 		Severity: manifest.Note,
-		Message:  fmt.Sprintf("the controllers of the provider %s for %s that are taken back run until it is started again", r.Package.Name, plural(int64(r.CRDs), "kind")),
+		Message:  fmt.Sprintf("the controllers of the provider %s for %s that are taken back run until it is started again", r.Package.Name, Plural(int64(r.CRDs), "kind")),
 		Fix:      "restart its Deployment once they are gone",
 	}
 	if namespace, name, ok := strings.Cut(r.Deployment, "/"); ok {

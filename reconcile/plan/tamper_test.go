@@ -1,8 +1,12 @@
-package plan
+package plan_test
 
 import (
 	"testing"
 
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -21,40 +25,40 @@ func FuzzTamperedInventory(f *testing.F) {
 	f.Add("_buckets.example.org_apiextensions.k8s.io_CustomResourceDefinition", `{"strategy":"Apply"}`, "u", false, true, "Orphan")
 	f.Add("x", "{", "", true, true, "")
 	f.Fuzz(func(t *testing.T, key, value, uid string, label, annotation bool, ends string) {
-		entries, err := Entries(map[string]string{key: value})
+		entries, err := inventory.Entries(map[string]string{key: value})
 		if err != nil {
 			return // nothing is done by it
 		}
-		seen := Observed{Inventory: Inventory{Sync: sync, ResourceVersion: "1", Owner: render.OwnerHeadgate, Entries: entries}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
-		if ends == string(Delete) || ends == string(Orphan) {
-			seen.Ends = Ending(ends)
+		seen := plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Owner: render.OwnerHeadgate, Entries: entries}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
+		if ends == string(plan.Delete) || ends == string(plan.Orphan) {
+			seen.Ends = plan.Ending(ends)
 		}
 		for id := range entries {
 			o := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: id.Kind}}
 			o.Namespace, o.Name, o.UID = id.Namespace, id.Name, types.UID(uid)
 			if label {
-				o.Labels = map[string]string{SyncLabel: sync.Key()}
+				o.Labels = map[string]string{inventory.SyncLabel: given.Sync.Key()}
 			}
 			if annotation {
-				o.Annotations = map[string]string{InventoryAnnotation: sync.Key()}
+				o.Annotations = map[string]string{inventory.InventoryAnnotation: given.Sync.Key()}
 			}
 			seen.Objects[id] = o
-			seen.Answers = map[Question]Answer{{Ask: Dependents, Of: id}: {}, {Ask: Inside, Of: id}: {}}
+			seen.Answers = map[plan.Question]plan.Answer{{Ask: plan.Dependents, Of: id}: {}, {Ask: plan.Inside, Of: id}: {}}
 		}
 		// A commit that wants something else: nothing is held for being empty.
-		p, err := Compute(render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{wanted(t, configMap("wanted"))}}, seen, Guarding{PruneInstances: true, MaxPrunes: 9}.Guards()...)
+		p, err := plan.Compute(render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{given.Wanted(t, given.ConfigMap("wanted"))}}, seen, guard.Guarding{PruneInstances: true, MaxPrunes: 9}.Guards()...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range p.Steps {
 			live := seen.Objects[s.ID]
 			switch e := entries[s.ID]; {
-			case s.Action != Prune && s.Action != Release:
-			case !Ours(live, sync):
+			case s.Action != plan.Prune && s.Action != plan.Release:
+			case !inventory.Ours(live, given.Sync):
 				t.Errorf("%s of %s, which does not bear both marks", s.Action, s.ID)
-			case s.Action == Prune && e.UID != "" && e.UID != live.UID:
+			case s.Action == plan.Prune && e.UID != "" && e.UID != live.UID:
 				t.Errorf("%s is not the object of the entry", s.ID)
-			case s.Action == Prune && (s.UID != live.UID || live.Name == sync.Namespace && live.Kind == "Namespace" && s.ID.Group == ""):
+			case s.Action == plan.Prune && (s.UID != live.UID || live.Name == given.Sync.Namespace && live.Kind == "Namespace" && s.ID.Group == ""):
 				t.Errorf("%s would be deleted", s.ID)
 			}
 		}
@@ -62,7 +66,7 @@ func FuzzTamperedInventory(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Entries(data)
+		again, err := inventory.Entries(data)
 		if err != nil || len(again) != len(entries) {
 			t.Fatalf("written back: %v, %v", again, err)
 		}

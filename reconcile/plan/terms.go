@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 
+	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +14,7 @@ import (
 type Terms struct {
 	Adoption Adoption
 	Take     bool // fields that another manager applies are taken from it
-	Ignore   Ignores
+	Ignore   diff.Ignores
 	TakeBack bool // definitions that nothing names and nobody uses are taken back
 
 	TakeOver string // the source from which the inventory is taken over, or TakeAny; "" is none
@@ -32,7 +33,7 @@ const (
 // refused is why a live object is not to be written: somebody else owns it, or it is not
 // to be adopted. "" is that it may be.
 func (o Observed) refused(id manifest.ID, live metav1.Object) string {
-	claim := o.claim(id, live)
+	claim := o.ClaimOn(id, live)
 	switch {
 	case o.Looks, o.Offline:
 		return "" // nothing is written, whoever owns it; and what was applied from a commit is ours

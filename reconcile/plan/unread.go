@@ -1,87 +1,17 @@
 package plan
 
 import (
-	"cmp"
 	"path"
 	"slices"
 	"strings"
 
 	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A package that cannot be read declares an unknown number of definitions, and not none. Once Crossplane
-// has installed it, the cluster has them all.
-
-// ofUnread holds a policy with a wildcard that may activate definitions of a package that Headgate
-// could not read and that is not installed yet. A wildcard that stays in force changes nothing.
-func (c *flooding) ofUnread(after LivePolicy) Ruling {
-	globs := after.wildcards()
-	if len(globs) == 0 {
-		return allowed
-	}
-	for _, s := range c.Steps {
-		if !installs(s) || c.isInstalled(s) {
-			continue
-		}
-		why := c.whyUnread(s.ID)
-		if why == "" {
-			continue
-		}
-		stay := c.staying(c.inForce())
-		if i := slices.IndexFunc(globs, func(glob string) bool { return !have(stay, glob) }); i >= 0 {
-			return held("%s, so Headgate cannot count the definitions of it that %q would activate; let Headgate read the package, name the definitions in full, or wait until it is installed", why, globs[i])
-		}
-		return allowed
-	}
-	return allowed
-}
-
-// unreadInForce holds a package that Headgate could not read while a wildcard of a live policy may
-// activate definitions of it. Of a new version of what is installed, that is a wildcard for everything.
-func (c *flooding) unreadInForce(s Step, force policiesInForce) Ruling {
-	if !installs(s) || c.isInstalled(s) {
-		return allowed
-	}
-	why := c.whyUnread(s.ID)
-	if why == "" {
-		return allowed
-	}
-	for _, p := range c.staying(force) { // about others, a person is asked when they are written
-		for _, glob := range p.Patterns {
-			if s.Action == Create || activation.Matches(glob, anyDefinition) {
-				return held("%s, so Headgate cannot count the definitions of it that %q of the policy %s would activate; let Headgate read the package, or name the definitions in full", why, glob, p.Name)
-			}
-		}
-	}
-	return allowed
-}
-
-// staying returns the wildcards of policies in force that live policies have already.
-func (c *flooding) staying(force policiesInForce) policiesInForce {
-	var all policiesInForce
-	for _, p := range force {
-		live := c.Seen.Upstream.Policies[p.Name].wildcards()
-		both := slices.DeleteFunc(p.wildcards(), func(glob string) bool { return !p.Live || !slices.Contains(live, glob) })
-		if len(both) > 0 {
-			all = append(all, policyInForce{LivePolicy{Patterns: both}, p.Name, true})
-		}
-	}
-	return all
-}
-
-// have reports whether one of the policies has a wildcard, or one that matches everything.
-func have(all policiesInForce, glob string) bool {
-	return slices.ContainsFunc(all, func(p policyInForce) bool { return slices.Contains(p.Patterns, glob) || p.matches(anyDefinition) })
-}
-
 // wildcards returns the patterns of a policy that may match definitions that nobody knows.
-func (p LivePolicy) wildcards() []string {
+func (p LivePolicy) Wildcards() []string {
 	if p.Paused {
 		return nil
 	}
@@ -89,51 +19,6 @@ func (p LivePolicy) wildcards() []string {
 		_, malformed := path.Match(glob, "")
 		return malformed != nil || !strings.ContainsAny(glob, `*?[\`)
 	})
-}
-
-// installs reports whether a step leaves a package in the cluster that may bring definitions.
-func installs(s Step) bool {
-	if !IsPackage(s.ID) || s.ID.Kind == "Function" || s.Action == Prune || s.Would == Prune {
-		return false
-	}
-	return s.Action != Hold || s.Would != Create || s.Guard == guardFlood
-}
-
-// isInstalled reports whether the cluster has all definitions of the package of a step. A comparison of
-// two commits takes that for granted if the package stays as it is.
-func (c *flooding) isInstalled(s Step) bool {
-	p := c.Seen.Upstream.Packages[s.ID]
-	switch {
-	case s.Action == Create || s.Would == Create:
-		return false
-	case s.Action == Update && packageImage(s.Live) != packageImage(s.After):
-		return false
-	case c.Seen.Offline:
-		return true
-	}
-	return p.Revision != "" && !p.Behind && p.Healthy == metav1.ConditionTrue
-}
-
-// packageImage returns the image of a Provider or Configuration; "" if it is not known.
-func packageImage(u *unstructured.Unstructured) string {
-	if u == nil {
-		return ""
-	}
-	image, _, _ := unstructured.NestedString(u.Object, "spec", "package")
-	return image
-}
-
-// whyUnread returns why it is not known what a package holds; "" if it is known.
-func (c *flooding) whyUnread(id manifest.ID) string {
-	if _, known := c.brings(id); known {
-		return ""
-	}
-	for _, u := range c.Want.Unread {
-		if slices.Contains(u.Installers, id) && u.Err != nil {
-			return u.Err.Error()
-		}
-	}
-	return "Headgate has not read " + cmp.Or(id.Kind, "package") + " " + id.Name
 }
 
 // unreadPolicies returns a package that Headgate could not read and that may hold policies.

@@ -75,7 +75,7 @@ func packaged(want render.Desired) map[manifest.ID]installed {
 	}
 	for _, o := range want.Left {
 		i := slices.IndexFunc(want.Packages, func(p catalogue.Package) bool { return p.Pulled() && p.Directory == o.Package })
-		if i < 0 || !declaresKind(o.ID) {
+		if i < 0 || !DeclaresKind(o.ID) {
 			continue
 		}
 		all[o.ID] = installed{o.ID, o.APIVersion, nil, want.Packages[i], o.Object}
@@ -87,7 +87,7 @@ func packaged(want render.Desired) map[manifest.ID]installed {
 			all[id] = installed{id, "apiextensions.crossplane.io/v1alpha1", d, of.Package, d.MRD}
 		}
 		for _, o := range of.Left {
-			if declaresKind(o.ID) {
+			if DeclaresKind(o.ID) {
 				all[o.ID] = installed{o.ID, o.APIVersion, nil, of.Package, o.Object}
 			}
 		}
@@ -314,7 +314,7 @@ func (u Upgrades) counted(seen Observed) (Upgrades, []Question) {
 			said.Reason += fmt.Sprintf("; its custom resources cannot be counted (%s)", a.Unknown)
 		case a.Count > 0:
 			said.Serves = true
-			said.Reason += "; " + exist(a.Count, "custom resource") + example(a)
+			said.Reason += "; " + Exist(a.Count, "custom resource") + Example(a)
 		default:
 			said.Reason += "; no custom resource exists"
 		}

@@ -1,4 +1,4 @@
-package plan
+package plan_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	registered "headgate.dev/headgate/render/packages"
 )
@@ -67,7 +68,7 @@ spec:
 func TestUpgradesDoNotFlap(t *testing.T) {
 	base, head := pulled(t, "v1", "true"), pulled(t, "v2", "maybe")
 	for range 20 {
-		up := Baseline{Base: base}.upgrades(head)
+		up := plan.Baseline{Base: base}.Upgrades(head)
 		if len(up.Bumps) != 1 || !strings.HasPrefix(up.Bumps[0].Unknown, "boats.sea.example.org cannot be compared: ") {
 			t.Fatalf("The first of them is named: %+v", up.Bumps)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/manifest"
@@ -71,9 +72,9 @@ type Check struct {
 	State  CheckState  `json:"state"`
 	Reason string      `json:"reason,omitempty"` // of one that does not hold
 
-	Would   Action   `json:"would,omitempty"` // of what is not applied: what applying it does
-	By      string   `json:"by,omitempty"`    // of what is not applied: who applies it, as far as is known
-	Changes []Change `json:"changes,omitempty"`
+	Would   Action        `json:"would,omitempty"` // of what is not applied: what applying it does
+	By      string        `json:"by,omitempty"`    // of what is not applied: who applies it, as far as is known
+	Changes []diff.Change `json:"changes,omitempty"`
 }
 
 // MRD is the identity of the definition of a name.
@@ -94,7 +95,7 @@ func XRD(name string) manifest.ID {
 // checks compares what Crossplane made with what the commit is to make it do. What is
 // not there is pending: a step of this plan, or a package, brings it. Of what a guard
 // holds, or the API server refuses, nothing is expected, nor of a policy that is not in force.
-func checks(want render.Desired, up Upstream, steps []Step, force policiesInForce) []Check {
+func checks(want render.Desired, up Upstream, steps []Step, force PoliciesInForce) []Check {
 	if want.Owner != render.OwnerCrossplane {
 		return nil
 	}
@@ -113,7 +114,7 @@ func checks(want render.Desired, up Upstream, steps []Step, force policiesInForc
 			if !exists && (packageHeld || d.Package.Pulled() && d.Package.Manual) {
 				continue // that package may be the one that brings it, or waits for a person
 			}
-			if !live.Active && !isActiveByItself(d) && force.matching(d.Name) == "" {
+			if !live.Active && !isActiveByItself(d) && force.Matching(d.Name) == "" {
 				continue // no policy activates it that is let through
 			}
 			state, reason := live.check(exists)
@@ -237,7 +238,7 @@ func (d LiveDefinition) check(exists bool) (CheckState, string) {
 	case d.Established == metav1.ConditionTrue:
 		return Holds, ""
 	case d.Paused:
-		return Broken, isPaused
+		return Broken, IsPaused
 	case d.Established == metav1.ConditionFalse:
 		return Broken, "blocked: " + cmp.Or(d.Message, "Crossplane does not say why; look at the events of the definition")
 	case d.Message != "":
@@ -246,14 +247,14 @@ func (d LiveDefinition) check(exists bool) (CheckState, string) {
 	return Pending, "Crossplane is establishing its CRD"
 }
 
-const isPaused = "someone paused it in the cluster (crossplane.io/paused)"
+const IsPaused = "someone paused it in the cluster (crossplane.io/paused)"
 
 func (p LivePolicy) check(exists bool) (CheckState, string) {
 	switch {
 	case !exists:
 		return Pending, "it is not in the cluster yet"
 	case p.Paused:
-		return Broken, isPaused
+		return Broken, IsPaused
 	case p.Healthy == metav1.ConditionTrue:
 		return Holds, ""
 	case p.Message != "":
@@ -270,7 +271,7 @@ func (p LivePackage) check(exists bool) (CheckState, string) {
 	case !exists:
 		return Pending, "it is not in the cluster yet"
 	case p.Behind && p.Paused:
-		return Broken, isPaused
+		return Broken, IsPaused
 	case p.Behind && p.Installed == metav1.ConditionTrue: // what it says is of the version before
 		return Pending, "Crossplane has not looked at this version yet"
 	case p.Behind:
@@ -280,7 +281,7 @@ func (p LivePackage) check(exists bool) (CheckState, string) {
 	case p.Reason == "AwaitingActivation", p.Reason == inactiveRevision:
 		return Holds, "" // of a manual revision, or of a provider that nothing is active of
 	case p.Paused:
-		return Broken, isPaused
+		return Broken, IsPaused
 	}
 	// Crossplane calls a package unhealthy that it has only begun with: time tells.
 	return Pending, cmp.Or(p.Message, "Crossplane is installing it")
@@ -315,7 +316,7 @@ func noteUnexplained(names []string, seen Observed) manifest.Finding {
 	}
 	up := seen.Upstream
 	for _, name := range slices.Sorted(maps.Keys(up.Policies)) {
-		if up.Policies[name].matches(names[0]) {
+		if up.Policies[name].Matches(names[0]) {
 			f.Message += fmt.Sprintf(". The policy %s in the cluster activates that one", name)
 			break
 		}
@@ -338,7 +339,7 @@ func noteOwner(names []string) manifest.Finding {
 	return manifest.Finding{
 		Rule:     "made-by-crossplane",
 		Severity: manifest.Warning,
-		Message:  fmt.Sprintf("Crossplane makes %s that this sync is to make, for example %s: the commit's copies are not applied", plural(int64(len(names)), "CRD"), names[0]),
+		Message:  fmt.Sprintf("Crossplane makes %s that this sync is to make, for example %s: the commit's copies are not applied", Plural(int64(len(names)), "CRD"), names[0]),
 		Fix:      "set crdOwner: Crossplane",
 	}
 }
@@ -352,13 +353,13 @@ func noteLeft(names []string) manifest.Finding {
 	return manifest.Finding{
 		Rule:     ruleLeft,
 		Severity: manifest.Note,
-		Message:  fmt.Sprintf("%s handed over to Crossplane that no policy of this commit names, for example %s: they stay as they are, and nobody updates them", plural(int64(len(names)), "CRD"), names[0]),
+		Message:  fmt.Sprintf("%s handed over to Crossplane that no policy of this commit names, for example %s: they stay as they are, and nobody updates them", Plural(int64(len(names)), "CRD"), names[0]),
 		Fix:      "name them in a policy",
 	}
 }
 
 // matches says whether a policy activates the definition of a name.
-func (p LivePolicy) matches(name string) bool {
+func (p LivePolicy) Matches(name string) bool {
 	return !p.Paused && slices.ContainsFunc(p.Patterns, func(glob string) bool { return activation.Matches(glob, name) })
 }
 

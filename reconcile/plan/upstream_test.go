@@ -1,116 +1,25 @@
-package plan
+package plan_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/fstest"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/manifest"
 )
 
-const buckets = "buckets.example.org"
-
-// toy is a repository with a package of three definitions, and more files.
-func toy(more map[string]string) render.Input {
-	files := fstest.MapFS{"package/crossplane.yaml": {Data: []byte(`apiVersion: meta.pkg.crossplane.io/v1
-kind: Provider
-metadata:
-  name: provider-toy
-spec:
-  capabilities: [SafeStart]
-`)}}
-	for plural, kind := range map[string]string{"buckets": "Bucket", "queues": "Queue", "tables": "Table"} {
-		files["package/crds/"+plural+".yaml"] = &fstest.MapFile{Data: []byte(`apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: ` + plural + `.example.org
-spec:
-  group: example.org
-  names:
-    kind: ` + kind + `
-    plural: ` + plural + `
-  scope: Cluster
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-`)}
-	}
-	for name, data := range more {
-		files[name] = &fstest.MapFile{Data: []byte(data)}
-	}
-	return render.Input{Files: files}
-}
-
-func mrap(name string, globs ...string) string {
-	return `apiVersion: apiextensions.crossplane.io/v1alpha1
-kind: ManagedResourceActivationPolicy
-metadata:
-  name: ` + name + `
-spec:
-  activate: ["` + strings.Join(globs, `", "`) + `"]
-`
-}
-
-const provider = `apiVersion: pkg.crossplane.io/v1
-kind: Provider
-metadata:
-  name: provider-toy
-spec:
-  package: registry.example.org/toy/provider-toy:v1.0.0
-`
-
-func desired(t *testing.T, owner render.Owner, files map[string]string) render.Desired {
-	t.Helper()
-	want, err := render.Render(toy(files), render.Options{Owner: owner})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return want
-}
-
-// crossplane are the kinds that it serves.
-var crossplane = map[string]Kind{
-	"ManagedResourceDefinition":       {Version: "v1alpha1", Resource: "managedresourcedefinitions"},
-	"ManagedResourceActivationPolicy": {Version: "v1alpha1", Resource: "managedresourceactivationpolicies"},
-}
-
-// seenWith is a cluster in which Crossplane runs.
-func seenWith(up Upstream) Observed {
-	seen := Observed{Inventory: Inventory{Sync: sync}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}, Natural: render.OwnerCrossplane, Upstream: up}
-	seen.Kinds = map[schema.GroupKind]Kind{{Group: "pkg.crossplane.io", Kind: "Provider"}: {Version: "v1", Resource: "providers"}}
-	for kind, k := range crossplane {
-		seen.Kinds[schema.GroupKind{Group: "apiextensions.crossplane.io", Kind: kind}] = k
-	}
-	return seen
-}
-
-func steps(t *testing.T, want render.Desired, seen Observed, guards ...Guard) (Plan, map[string]Step) {
-	t.Helper()
-	p, err := Compute(want, seen, guards...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	byName := map[string]Step{}
-	for _, s := range p.Steps {
-		byName[s.ID.Kind+" "+s.ID.Name] = s
-	}
-	return p, byName
-}
-
 func TestCrossplaneMakesTheCRDs(t *testing.T) {
-	want := desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": mrap("team", buckets)})
-	_, got := steps(t, want, seenWith(Upstream{}), Guarding{}.Guards()...)
+	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": given.Policy("team", given.Buckets)})
+	_, got := given.Steps(t, want, given.Seen(plan.Upstream{}), guard.Guarding{}.Guards()...)
 	for name, s := range got {
 		if s.ID.IsCRD() {
 			t.Errorf("%s: a CRD that an MRD makes is Crossplane's to write", name)
@@ -126,44 +35,44 @@ func TestCrossplaneMakesTheCRDs(t *testing.T) {
 	if len(got) != 4 {
 		t.Errorf("%d steps, want 3 definitions and a policy: %v", len(got), got)
 	}
-	if s := got["ManagedResourceDefinition "+buckets]; s.Activates {
+	if s := got["ManagedResourceDefinition "+given.Buckets]; s.Activates {
 		t.Error("the policy activates it: that is Crossplane's to do")
 	}
 }
 
 func TestNoSafeStartIsActivated(t *testing.T) {
-	want := desired(t, render.OwnerCrossplane, map[string]string{"package/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: provider-toy\n"})
-	_, got := steps(t, want, seenWith(Upstream{}), Guarding{}.Guards()...)
-	if s := got["ManagedResourceDefinition "+buckets]; !s.Activates || s.Action != Create {
+	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"package/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: provider-toy\n"})
+	_, got := given.Steps(t, want, given.Seen(plan.Upstream{}), guard.Guarding{}.Guards()...)
+	if s := got["ManagedResourceDefinition "+given.Buckets]; !s.Activates || s.Action != plan.Create {
 		t.Errorf("without safe-start everything is Active, by a patch beside the apply: %+v", s)
 	}
-	live := seenWith(Upstream{Definitions: map[string]LiveDefinition{buckets: {Active: true}}})
-	_, got = steps(t, want, live, Guarding{}.Guards()...)
-	if s := got["ManagedResourceDefinition "+buckets]; s.Activates {
+	live := given.Seen(plan.Upstream{Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true}}})
+	_, got = given.Steps(t, want, live, guard.Guarding{}.Guards()...)
+	if s := got["ManagedResourceDefinition "+given.Buckets]; s.Activates {
 		t.Error("what is Active already needs no patch")
 	}
 }
 
 func TestInstalledByCrossplane(t *testing.T) {
 	// The package manager has the package: the commit's copy of it is a catalogue.
-	inCommit := desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": mrap("team", buckets), "provider.yaml": provider})
-	_, got := steps(t, inCommit, seenWith(Upstream{}), Guarding{}.Guards()...)
-	if _, ok := got["ManagedResourceDefinition "+buckets]; ok || len(got) != 2 {
+	inCommit := given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": given.Policy("team", given.Buckets), "provider.yaml": given.Provider})
+	_, got := given.Steps(t, inCommit, given.Seen(plan.Upstream{}), guard.Guarding{}.Guards()...)
+	if _, ok := got["ManagedResourceDefinition "+given.Buckets]; ok || len(got) != 2 {
 		t.Errorf("the Provider installs the definitions, nobody else does: %v", got)
 	}
 
-	inCluster := desired(t, render.OwnerCrossplane, nil)
-	seen := seenWith(Upstream{})
+	inCluster := given.Desired(t, render.OwnerCrossplane, nil)
+	seen := given.Seen(plan.Upstream{})
 	isController := true
-	seen.Objects[MRD(buckets)] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u", OwnerReferences: []metav1.OwnerReference{
+	seen.Objects[plan.MRD(given.Buckets)] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u", OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "provider-toy-abc", Controller: &isController},
 	}}}
-	seen.Inventory.Entries = map[manifest.ID]Entry{MRD(buckets): {UID: "u"}}
-	p, got := steps(t, inCluster, seen, Guarding{}.Guards()...)
-	if s := got["ManagedResourceDefinition "+buckets]; s.Action != Keep || s.Guard != guardInstalled {
+	seen.Inventory.Entries = map[manifest.ID]inventory.Entry{plan.MRD(given.Buckets): {UID: "u"}}
+	p, got := given.Steps(t, inCluster, seen, guard.Guarding{}.Guards()...)
+	if s := got["ManagedResourceDefinition "+given.Buckets]; s.Action != plan.Keep || s.Guard != plan.GuardInstalled {
 		t.Errorf("a revision took it over: %+v", s)
 	}
-	if diff := cmp.Diff([]manifest.ID{MRD(buckets)}, p.Gone); diff != "" {
+	if diff := cmp.Diff([]manifest.ID{plan.MRD(given.Buckets)}, p.Gone); diff != "" {
 		t.Errorf("what Crossplane took over leaves the inventory (-want +got):\n%s", diff)
 	}
 }
@@ -184,7 +93,7 @@ spec:
 `
 
 func TestUnsettledConversion(t *testing.T) {
-	files := map[string]string{"package/crds/buckets.yaml": converts, "policy.yaml": mrap("team", buckets)}
+	files := map[string]string{"package/crds/buckets.yaml": converts, "policy.yaml": given.Policy("team", given.Buckets)}
 	isController := true
 	byRevision := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u", OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "provider-toy-abc", Controller: &isController},
@@ -192,28 +101,28 @@ func TestUnsettledConversion(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		policy string
-		up     Upstream
+		up     plan.Upstream
 		live   *metav1.PartialObjectMetadata
-		want   Action
+		want   plan.Action
 		fails  bool
 	}{
-		"Active":   {reason: "The CRD that Crossplane makes of it would be refused.", policy: buckets, want: Create, fails: true},
-		"Inactive": {reason: "As long as no CRD is made of it, nobody has to answer.", policy: "queues.*", want: Create},
+		"Active":   {reason: "The CRD that Crossplane makes of it would be refused.", policy: given.Buckets, want: plan.Create, fails: true},
+		"Inactive": {reason: "As long as no CRD is made of it, nobody has to answer.", policy: "queues.*", want: plan.Create},
 		"ActiveInTheCluster": {
-			reason: "Active is final, whatever the policies say now.", policy: "queues.*", want: Create, fails: true,
-			up: Upstream{Definitions: map[string]LiveDefinition{buckets: {Active: true}}},
+			reason: "Active is final, whatever the policies say now.", policy: "queues.*", want: plan.Create, fails: true,
+			up: plan.Upstream{Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true}}},
 		},
-		"Installed": {reason: "The package manager settles it.", policy: buckets, live: byRevision, want: Keep},
+		"Installed": {reason: "The package manager settles it.", policy: given.Buckets, live: byRevision, want: plan.Keep},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			files["policy.yaml"] = mrap("team", tc.policy)
-			seen := seenWith(tc.up)
+			files["policy.yaml"] = given.Policy("team", tc.policy)
+			seen := given.Seen(tc.up)
 			if tc.live != nil {
-				seen.Objects[MRD(buckets)] = tc.live
+				seen.Objects[plan.MRD(given.Buckets)] = tc.live
 			}
-			_, got := steps(t, desired(t, render.OwnerCrossplane, files), seen, Guarding{}.Guards()...)
-			if s := got["ManagedResourceDefinition "+buckets]; s.Action != tc.want || (s.Err != nil) != tc.fails {
+			_, got := given.Steps(t, given.Desired(t, render.OwnerCrossplane, files), seen, guard.Guarding{}.Guards()...)
+			if s := got["ManagedResourceDefinition "+given.Buckets]; s.Action != tc.want || (s.Err != nil) != tc.fails {
 				t.Errorf("%s\n%s, %v", tc.reason, s.Action, s.Err)
 			}
 		})
@@ -222,19 +131,19 @@ func TestUnsettledConversion(t *testing.T) {
 
 func TestHandover(t *testing.T) {
 	// Headgate made the CRDs so far. Now Crossplane does: they are let go, not pruned.
-	want := desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": mrap("team", buckets)})
-	seen := seenWith(Upstream{})
-	made := crd("buckets", "Bucket")
+	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": given.Policy("team", given.Buckets)})
+	seen := given.Seen(plan.Upstream{})
+	made := given.CRD("buckets", "Bucket")
 	seen.Inventory.Owner = render.OwnerHeadgate
-	seen.Inventory.Entries = map[manifest.ID]Entry{CRD(buckets): {UID: "u"}}
-	seen.Objects[CRD(buckets)] = live(made, "u")
-	p, got := steps(t, want, seen, Guarding{OwnerIsSet: true}.Guards()...)
+	seen.Inventory.Entries = map[manifest.ID]inventory.Entry{plan.CRD(given.Buckets): {UID: "u"}}
+	seen.Objects[plan.CRD(given.Buckets)] = given.Live(made, "u")
+	p, got := given.Steps(t, want, seen, guard.Guarding{OwnerIsSet: true}.Guards()...)
 	for name, s := range got {
-		if s.Action == Prune || s.Would == Prune {
+		if s.Action == plan.Prune || s.Would == plan.Prune {
 			t.Errorf("%s: a handover never prunes: %+v", name, s)
 		}
 	}
-	if diff := cmp.Diff([]manifest.ID{CRD(buckets)}, p.Gone); diff != "" {
+	if diff := cmp.Diff([]manifest.ID{plan.CRD(given.Buckets)}, p.Gone); diff != "" {
 		t.Errorf("released (-want +got):\n%s", diff)
 	}
 	if !p.Remembers() {
@@ -243,26 +152,26 @@ func TestHandover(t *testing.T) {
 }
 
 func TestOwnerDisagrees(t *testing.T) {
-	want := desired(t, render.OwnerHeadgate, map[string]string{"policy.yaml": mrap("team", buckets)})
-	_, got := steps(t, want, seenWith(Upstream{}), Guarding{}.Guards()...)
-	if s := got["CustomResourceDefinition "+buckets]; s.Action != Hold || s.Guard != "owner" {
+	want := given.Desired(t, render.OwnerHeadgate, map[string]string{"policy.yaml": given.Policy("team", given.Buckets)})
+	_, got := given.Steps(t, want, given.Seen(plan.Upstream{}), guard.Guarding{}.Guards()...)
+	if s := got["CustomResourceDefinition "+given.Buckets]; s.Action != plan.Hold || s.Guard != "owner" {
 		t.Errorf("the record says Headgate, the cluster runs Crossplane: a person decides: %+v", s)
 	}
-	if s := got["ManagedResourceActivationPolicy team"]; s.Action != Hold || s.Guard != "owner" {
+	if s := got["ManagedResourceActivationPolicy team"]; s.Action != plan.Hold || s.Guard != "owner" {
 		t.Errorf("a policy would have Crossplane make the CRDs that we make: %+v", s)
 	}
-	_, got = steps(t, want, seenWith(Upstream{}), Guarding{OwnerIsSet: true}.Guards()...)
-	if s := got["CustomResourceDefinition "+buckets]; s.Action != Create {
+	_, got = given.Steps(t, want, given.Seen(plan.Upstream{}), guard.Guarding{OwnerIsSet: true}.Guards()...)
+	if s := got["CustomResourceDefinition "+given.Buckets]; s.Action != plan.Create {
 		t.Errorf("a person decided: %+v", s)
 	}
 
 	// Nor is a CRD deleted while it is not clear who makes it.
-	removed := seenWith(Upstream{})
-	removed.Inventory.Entries = map[manifest.ID]Entry{CRD("old.example.org"): {UID: "u"}}
-	removed.Objects[CRD("old.example.org")] = live(crd("old", "Old"), "u")
-	removed.Answers = map[Question]Answer{{Ask: Dependents, Of: CRD("old.example.org")}: {}}
-	for isSet, action := range map[bool]Action{false: Hold, true: Prune} {
-		_, got = steps(t, want, removed, Guarding{OwnerIsSet: isSet}.Guards()...)
+	removed := given.Seen(plan.Upstream{})
+	removed.Inventory.Entries = map[manifest.ID]inventory.Entry{plan.CRD("old.example.org"): {UID: "u"}}
+	removed.Objects[plan.CRD("old.example.org")] = given.Live(given.CRD("old", "Old"), "u")
+	removed.Answers = map[plan.Question]plan.Answer{{Ask: plan.Dependents, Of: plan.CRD("old.example.org")}: {}}
+	for isSet, action := range map[bool]plan.Action{false: plan.Hold, true: plan.Prune} {
+		_, got = given.Steps(t, want, removed, guard.Guarding{OwnerIsSet: isSet}.Guards()...)
 		if s := got["CustomResourceDefinition old.example.org"]; s.Action != action {
 			t.Errorf("the prune of a CRD, crdOwner set: %t: %s %q, want %s", isSet, s.Action, s.Guard, action)
 		}
@@ -270,79 +179,79 @@ func TestOwnerDisagrees(t *testing.T) {
 }
 
 func TestFlood(t *testing.T) {
-	everything := map[string]LivePolicy{"default": {Patterns: []string{"*"}}}
-	elsewhere := map[string]LivePolicy{"default": {Patterns: []string{"*.other.example.com"}}}
+	everything := map[string]plan.LivePolicy{"default": {Patterns: []string{"*"}}}
+	elsewhere := map[string]plan.LivePolicy{"default": {Patterns: []string{"*.other.example.com"}}}
 	cases := map[string]struct {
 		reason string
 		files  map[string]string
-		up     Upstream
-		trials map[manifest.ID]Trial
+		up     plan.Upstream
+		trials map[manifest.ID]plan.Trial
 		owned  []manifest.ID
 		step   string
 		most   int
-		want   Action
+		want   plan.Action
 	}{
 		"Policy": {
 			reason: "A policy that names a few is what policies are for.",
-			files:  map[string]string{"policy.yaml": mrap("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 3, want: Create,
+			files:  map[string]string{"policy.yaml": given.Policy("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 3, want: plan.Create,
 		},
 		"PolicyOfTooMuch": {
 			reason: "Activation is final: nobody reviews so many at once.",
-			files:  map[string]string{"policy.yaml": mrap("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 2, want: Hold,
+			files:  map[string]string{"policy.yaml": given.Policy("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 2, want: plan.Hold,
 		},
 		"PolicyOfWhatIsActive": {
 			reason: "What is active already is not opened by it.",
-			files:  map[string]string{"policy.yaml": mrap("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 2, want: Create,
-			up: Upstream{Definitions: map[string]LiveDefinition{buckets: {Active: true}}},
+			files:  map[string]string{"policy.yaml": given.Policy("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 2, want: plan.Create,
+			up: plan.Upstream{Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true}}},
 		},
 		"PolicyOfWhatThisSyncMade": {
 			reason: "A handover opens nothing: the CRDs are there.",
-			files:  map[string]string{"policy.yaml": mrap("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 2, want: Create,
-			owned: []manifest.ID{CRD(buckets)},
+			files:  map[string]string{"policy.yaml": given.Policy("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 2, want: plan.Create,
+			owned: []manifest.ID{plan.CRD(given.Buckets)},
 		},
 		"ProviderUnderDefault": {
 			reason: "The default policy would open all of a new provider before anyone narrows it.",
-			files:  map[string]string{"provider.yaml": provider, "policy.yaml": mrap("team", buckets)}, step: "Provider provider-toy", want: Hold,
-			up: Upstream{Policies: everything},
+			files:  map[string]string{"provider.yaml": given.Provider, "policy.yaml": given.Policy("team", given.Buckets)}, step: "Provider provider-toy", want: plan.Hold,
+			up: plan.Upstream{Policies: everything},
 		},
 		"UnknownProviderUnderDefault": {
 			reason: "Also where the commit does not hold what the provider brings.",
-			files:  map[string]string{"other.yaml": strings.ReplaceAll(provider, "provider-toy", "provider-other")}, step: "Provider provider-other", want: Hold,
-			up: Upstream{Policies: everything},
+			files:  map[string]string{"other.yaml": strings.ReplaceAll(given.Provider, "provider-toy", "provider-other")}, step: "Provider provider-other", want: plan.Hold,
+			up: plan.Upstream{Policies: everything},
 		},
 		"ProviderBesideAPolicyOfOthers": {
 			reason: "A policy that names other things is no reason to wait.",
-			files:  map[string]string{"provider.yaml": provider}, step: "Provider provider-toy", want: Create,
-			up: Upstream{Policies: elsewhere},
+			files:  map[string]string{"provider.yaml": given.Provider}, step: "Provider provider-toy", want: plan.Create,
+			up: plan.Upstream{Policies: elsewhere},
 		},
 		"ProviderUnderPausedDefault": {
 			reason: "A paused policy activates nothing.",
-			files:  map[string]string{"provider.yaml": provider}, step: "Provider provider-toy", want: Create,
-			up: Upstream{Policies: map[string]LivePolicy{"default": {Patterns: []string{"*"}, Paused: true}}},
+			files:  map[string]string{"provider.yaml": given.Provider}, step: "Provider provider-toy", want: plan.Create,
+			up: plan.Upstream{Policies: map[string]plan.LivePolicy{"default": {Patterns: []string{"*"}, Paused: true}}},
 		},
 		"DefaultNarrowedByTheCommit": {
 			reason: "A commit that narrows the default policy has it narrowed before the package arrives.",
-			files:  map[string]string{"provider.yaml": provider, "policy.yaml": mrap("default", buckets)}, step: "Provider provider-toy", want: Create,
-			up: Upstream{Policies: everything},
+			files:  map[string]string{"provider.yaml": given.Provider, "policy.yaml": given.Policy("default", given.Buckets)}, step: "Provider provider-toy", want: plan.Create,
+			up: plan.Upstream{Policies: everything},
 		},
 		"DefaultNarrowedInVain": {
 			reason: "Where the API server refuses to narrow it, it is as wide as before.",
-			files:  map[string]string{"provider.yaml": provider, "policy.yaml": mrap("default", buckets)}, step: "Provider provider-toy", want: Hold,
-			up:     Upstream{Policies: everything},
-			trials: map[manifest.ID]Trial{MRAP("default"): {Err: errBoom}},
+			files:  map[string]string{"provider.yaml": given.Provider, "policy.yaml": given.Policy("default", given.Buckets)}, step: "Provider provider-toy", want: plan.Hold,
+			up:     plan.Upstream{Policies: everything},
+			trials: map[manifest.ID]plan.Trial{plan.MRAP("default"): {Err: given.ErrBoom}},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			seen := seenWith(tc.up)
+			seen := given.Seen(tc.up)
 			seen.Trials = tc.trials
-			seen.Inventory.Entries = map[manifest.ID]Entry{}
+			seen.Inventory.Entries = map[manifest.ID]inventory.Entry{}
 			for _, id := range tc.owned {
-				seen.Inventory.Entries[id] = Entry{UID: "u"}
+				seen.Inventory.Entries[id] = inventory.Entry{UID: "u"}
 			}
-			_, got := steps(t, desired(t, render.OwnerCrossplane, tc.files), seen, Guarding{MaxActivations: tc.most}.Guards()...)
+			_, got := given.Steps(t, given.Desired(t, render.OwnerCrossplane, tc.files), seen, guard.Guarding{MaxActivations: tc.most}.Guards()...)
 			s := got[tc.step]
-			if s.Action != tc.want || tc.want == Hold && s.Guard != "flood" {
+			if s.Action != tc.want || tc.want == plan.Hold && s.Guard != "flood" {
 				t.Errorf("%s\n%s: %s %q (%s), want %s", tc.reason, tc.step, s.Action, s.Guard, s.Reason, tc.want)
 			}
 		})
@@ -350,77 +259,77 @@ func TestFlood(t *testing.T) {
 }
 
 func TestChecks(t *testing.T) {
-	want := desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": mrap("team", buckets), "provider.yaml": provider})
+	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": given.Policy("team", given.Buckets), "provider.yaml": given.Provider})
 	toyProvider := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
 	cases := map[string]struct {
 		reason string
-		up     Upstream
-		want   map[string]CheckState
+		up     plan.Upstream
+		want   map[string]plan.CheckState
 	}{
 		"NothingYet": {
 			reason: "What is not there yet is on its way.",
-			want:   map[string]CheckState{buckets: Pending, "team": Pending, "provider-toy": Pending},
+			want:   map[string]plan.CheckState{given.Buckets: plan.Pending, "team": plan.Pending, "provider-toy": plan.Pending},
 		},
 		"AllHolds": {
-			up: Upstream{
-				Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionTrue}},
-				Policies:    map[string]LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
-				Packages:    map[manifest.ID]LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}},
+			up: plan.Upstream{
+				Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
+				Policies:    map[string]plan.LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
+				Packages:    map[manifest.ID]plan.LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}},
 			},
-			want: map[string]CheckState{buckets: Holds, "team": Holds, "provider-toy": Holds},
+			want: map[string]plan.CheckState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Holds},
 		},
 		"AwaitingActivation": {
 			reason: "A provider of which nothing is active runs nothing, and that is right.",
-			up: Upstream{
-				Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionUnknown}},
-				Policies:    map[string]LivePolicy{"team": {}},
-				Packages:    map[manifest.ID]LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionFalse, Reason: "AwaitingActivation"}},
+			up: plan.Upstream{
+				Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionUnknown}},
+				Policies:    map[string]plan.LivePolicy{"team": {}},
+				Packages:    map[manifest.ID]plan.LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionFalse, Reason: "AwaitingActivation"}},
 			},
-			want: map[string]CheckState{buckets: Pending, "team": Pending, "provider-toy": Holds},
+			want: map[string]plan.CheckState{given.Buckets: plan.Pending, "team": plan.Pending, "provider-toy": plan.Holds},
 		},
 		"UpgradeNotSeen": {
 			reason: "What a package says before Crossplane has looked at its new version is of the old one.",
-			up: Upstream{
-				Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionTrue}},
-				Policies:    map[string]LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
-				Packages:    map[manifest.ID]LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue, Behind: true}},
+			up: plan.Upstream{
+				Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
+				Policies:    map[string]plan.LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
+				Packages:    map[manifest.ID]plan.LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue, Behind: true}},
 			},
-			want: map[string]CheckState{buckets: Holds, "team": Holds, "provider-toy": Pending},
+			want: map[string]plan.CheckState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Pending},
 		},
 		"UpgradeNotPulled": {
-			up: Upstream{
-				Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionTrue}},
-				Policies:    map[string]LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
-				Packages:    map[manifest.ID]LivePackage{toyProvider: {Installed: metav1.ConditionFalse, Message: "cannot unpack package", Behind: true}},
+			up: plan.Upstream{
+				Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
+				Policies:    map[string]plan.LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
+				Packages:    map[manifest.ID]plan.LivePackage{toyProvider: {Installed: metav1.ConditionFalse, Message: "cannot unpack package", Behind: true}},
 			},
-			want: map[string]CheckState{buckets: Holds, "team": Holds, "provider-toy": Pending},
+			want: map[string]plan.CheckState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Pending},
 		},
 		"UpgradeOfWhatIsPaused": {
 			reason: "Crossplane will not look until somebody lets it.",
-			up: Upstream{
-				Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionTrue}},
-				Policies:    map[string]LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
-				Packages:    map[manifest.ID]LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue, Behind: true, Paused: true}},
+			up: plan.Upstream{
+				Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
+				Policies:    map[string]plan.LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
+				Packages:    map[manifest.ID]plan.LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue, Behind: true, Paused: true}},
 			},
-			want: map[string]CheckState{buckets: Holds, "team": Holds, "provider-toy": Broken},
+			want: map[string]plan.CheckState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Broken},
 		},
 		"Blocked": {
 			reason: "Crossplane gives blocked and pending one reason; only the status tells them apart.",
-			up: Upstream{
-				Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionFalse, Message: "unable to apply"}},
-				Policies:    map[string]LivePolicy{"team": {Healthy: metav1.ConditionUnknown, Message: "failed to activate 1 of 2"}},
-				Packages:    map[manifest.ID]LivePackage{toyProvider: {Installed: metav1.ConditionFalse, Message: "cannot unpack package"}},
+			up: plan.Upstream{
+				Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionFalse, Message: "unable to apply"}},
+				Policies:    map[string]plan.LivePolicy{"team": {Healthy: metav1.ConditionUnknown, Message: "failed to activate 1 of 2"}},
+				Packages:    map[manifest.ID]plan.LivePackage{toyProvider: {Installed: metav1.ConditionFalse, Message: "cannot unpack package"}},
 			},
-			want: map[string]CheckState{buckets: Broken, "team": Broken, "provider-toy": Pending},
+			want: map[string]plan.CheckState{given.Buckets: plan.Broken, "team": plan.Broken, "provider-toy": plan.Pending},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p, _ := steps(t, want, seenWith(tc.up), Guarding{}.Guards()...)
-			got := map[string]CheckState{}
+			p, _ := given.Steps(t, want, given.Seen(tc.up), guard.Guarding{}.Guards()...)
+			got := map[string]plan.CheckState{}
 			for _, c := range p.Checks {
 				got[c.ID.Name] = c.State
-				if (c.State == Holds) != (c.Reason == "") {
+				if (c.State == plan.Holds) != (c.Reason == "") {
 					t.Errorf("%s: %s has the reason %q", c.ID, c.State, c.Reason)
 				}
 			}
@@ -431,8 +340,8 @@ func TestChecks(t *testing.T) {
 			for _, c := range p.Checks {
 				late[c.ID] = true
 			}
-			for _, c := range p.overdue("5m", late).Checks {
-				if c.State == Pending {
+			for _, c := range p.Overdue("5m", late).Checks {
+				if c.State == plan.Pending {
 					t.Errorf("%s is still pending when the time is over", c.ID)
 				}
 			}
@@ -441,61 +350,61 @@ func TestChecks(t *testing.T) {
 }
 
 func TestNothingIsExpectedOfWhatIsHeld(t *testing.T) {
-	up := Upstream{Definitions: map[string]LiveDefinition{buckets: {}, "queues.example.org": {}, "tables.example.org": {}}}
-	names := func(p Plan) (names []string) {
+	up := plan.Upstream{Definitions: map[string]plan.LiveDefinition{given.Buckets: {}, "queues.example.org": {}, "tables.example.org": {}}}
+	names := func(p plan.Plan) (names []string) {
 		for _, c := range p.Checks {
 			names = append(names, c.ID.Name)
 		}
 		return names
 	}
-	held, _ := steps(t, desired(t, render.OwnerCrossplane, map[string]string{"wide.yaml": mrap("wide", "*"), "team.yaml": mrap("team", buckets)}), seenWith(up), Guarding{MaxActivations: 1}.Guards()...)
-	if diff := cmp.Diff([]string{buckets, "team"}, names(held)); diff != "" {
+	held, _ := given.Steps(t, given.Desired(t, render.OwnerCrossplane, map[string]string{"wide.yaml": given.Policy("wide", "*"), "team.yaml": given.Policy("team", given.Buckets)}), given.Seen(up), guard.Guarding{MaxActivations: 1}.Guards()...)
+	if diff := cmp.Diff([]string{given.Buckets, "team"}, names(held)); diff != "" {
 		t.Errorf("What only a held policy activates nobody waits for (-want +got):\n%s", diff)
 	}
-	seen := seenWith(up)
-	seen.Objects[MRAP("team")] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
-	seen.Trials = map[manifest.ID]Trial{MRAP("team"): {Err: errBoom}}
-	refused, _ := steps(t, desired(t, render.OwnerCrossplane, map[string]string{"team.yaml": mrap("team", buckets)}), seen, Guarding{}.Guards()...)
+	seen := given.Seen(up)
+	seen.Objects[plan.MRAP("team")] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
+	seen.Trials = map[manifest.ID]plan.Trial{plan.MRAP("team"): {Err: given.ErrBoom}}
+	refused, _ := given.Steps(t, given.Desired(t, render.OwnerCrossplane, map[string]string{"team.yaml": given.Policy("team", given.Buckets)}), seen, guard.Guarding{}.Guards()...)
 	if len(names(refused)) > 0 {
 		t.Errorf("Nor what a policy activates that the API server refuses: %v", names(refused))
 	}
 }
 
 func TestActivates(t *testing.T) {
-	want := desired(t, render.OwnerCrossplane, map[string]string{"team.yaml": mrap("team", "*")})
-	before := Upstream{Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionTrue}, "queues.example.org": {}}}
-	after := Upstream{Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionTrue}, "queues.example.org": {Active: true, Established: metav1.ConditionTrue}}}
-	p, _ := steps(t, want, seenWith(before), Guarding{}.Guards()...)
+	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"team.yaml": given.Policy("team", "*")})
+	before := plan.Upstream{Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}, "queues.example.org": {}}}
+	after := plan.Upstream{Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}, "queues.example.org": {Active: true, Established: metav1.ConditionTrue}}}
+	p, _ := given.Steps(t, want, given.Seen(before), guard.Guarding{}.Guards()...)
 	if n := p.Activates(false); n != 2 {
 		t.Errorf("queues and tables are going to be activated: %d", n)
 	}
-	now, _ := steps(t, want, seenWith(after), Guarding{}.Guards()...)
-	if n := p.refreshed(now).Activates(true); n != 1 {
+	now, _ := given.Steps(t, want, given.Seen(after), guard.Guarding{}.Guards()...)
+	if n := p.Refreshed(now).Activates(true); n != 1 {
 		t.Errorf("queues was activated, and tables not yet: %d", n)
 	}
 }
 
 func TestCompareWhereCrossplaneMakesTheCRDs(t *testing.T) {
-	compare := func(base, head map[string]string, how Guarding) Plan {
+	compare := func(base, head map[string]string, how guard.Guarding) plan.Plan {
 		t.Helper()
-		want := desired(t, render.OwnerCrossplane, head)
-		seen, err := Baseline{Base: desired(t, render.OwnerCrossplane, base), Sync: sync}.Observe(t.Context(), want)
+		want := given.Desired(t, render.OwnerCrossplane, head)
+		seen, err := plan.Baseline{Base: given.Desired(t, render.OwnerCrossplane, base), Sync: given.Sync}.Observe(t.Context(), want)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, _ := steps(t, want, seen, how.Guards()...)
+		p, _ := given.Steps(t, want, seen, how.Guards()...)
 		return p
 	}
-	narrow, wide := map[string]string{"team.yaml": mrap("team", buckets)}, map[string]string{"team.yaml": mrap("team", "*")}
+	narrow, wide := map[string]string{"team.yaml": given.Policy("team", given.Buckets)}, map[string]string{"team.yaml": given.Policy("team", "*")}
 
-	wider := compare(narrow, wide, Guarding{MaxActivations: 2})
-	if n := wider.Activates(false); n != 2 || wider.Count(Hold) > 0 {
-		t.Errorf("Two more become active, and what is active already floods nobody: %d, %d held", n, wider.Count(Hold))
+	wider := compare(narrow, wide, guard.Guarding{MaxActivations: 2})
+	if n := wider.Activates(false); n != 2 || wider.Count(plan.Hold) > 0 {
+		t.Errorf("Two more become active, and what is active already floods nobody: %d, %d held", n, wider.Count(plan.Hold))
 	}
-	if held := compare(narrow, wide, Guarding{MaxActivations: 1}); held.Count(Hold) != 1 {
-		t.Errorf("A flood is seen before the merge: %d held", held.Count(Hold))
+	if held := compare(narrow, wide, guard.Guarding{MaxActivations: 1}); held.Count(plan.Hold) != 1 {
+		t.Errorf("A flood is seen before the merge: %d held", held.Count(plan.Hold))
 	}
-	narrower := compare(wide, narrow, Guarding{})
+	narrower := compare(wide, narrow, guard.Guarding{})
 	if n := narrower.Activates(false); n != 0 || len(narrower.Retained) != 2 || len(narrower.Notes) != 1 || !strings.Contains(narrower.Notes[0].Message, "before this commit") {
 		t.Errorf("Nothing becomes active, and nothing goes: %d, %v, %v", n, narrower.Retained, narrower.Notes)
 	}
@@ -505,11 +414,11 @@ func TestCompareWhereCrossplaneMakesTheCRDs(t *testing.T) {
 }
 
 func TestUnexplained(t *testing.T) {
-	want := desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": mrap("team", buckets)})
-	p, _ := steps(t, want, seenWith(Upstream{
-		Definitions: map[string]LiveDefinition{buckets: {Active: true}, "queues.example.org": {Active: true}, "tables.example.org": {}},
-		Policies:    map[string]LivePolicy{"default": {Patterns: []string{"q*"}}, "team": {Patterns: []string{buckets}}},
-	}), Guarding{}.Guards()...)
+	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": given.Policy("team", given.Buckets)})
+	p, _ := given.Steps(t, want, given.Seen(plan.Upstream{
+		Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true}, "queues.example.org": {Active: true}, "tables.example.org": {}},
+		Policies:    map[string]plan.LivePolicy{"default": {Patterns: []string{"q*"}}, "team": {Patterns: []string{given.Buckets}}},
+	}), guard.Guarding{}.Guards()...)
 	if len(p.Notes) != 1 || !strings.Contains(p.Notes[0].Message, "queues.example.org") || !strings.Contains(p.Notes[0].Message, "default") {
 		t.Errorf("an active definition that no policy in Git names has a name and a culprit: %+v", p.Notes)
 	}
@@ -518,38 +427,38 @@ func TestUnexplained(t *testing.T) {
 func TestPackageDiffers(t *testing.T) {
 	const queues, tables, topics = "queues.example.org", "tables.example.org", "topics.example.org"
 	provided := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
-	live := func(revision string, names ...string) Upstream {
-		up := Upstream{Definitions: map[string]LiveDefinition{}, Packages: map[manifest.ID]LivePackage{provided: {Installed: metav1.ConditionTrue}}}
+	live := func(revision string, names ...string) plan.Upstream {
+		up := plan.Upstream{Definitions: map[string]plan.LiveDefinition{}, Packages: map[manifest.ID]plan.LivePackage{provided: {Installed: metav1.ConditionTrue}}}
 		for _, name := range names {
-			up.Definitions[name] = LiveDefinition{Revision: revision}
+			up.Definitions[name] = plan.LiveDefinition{Revision: revision}
 		}
 		return up
 	}
-	installing := live("toy-1", buckets)
-	installing.Packages[provided] = LivePackage{Installed: metav1.ConditionFalse}
+	installing := live("toy-1", given.Buckets)
+	installing.Packages[provided] = plan.LivePackage{Installed: metav1.ConditionFalse}
 	cases := map[string]struct {
 		reason string
-		up     Upstream
+		up     plan.Upstream
 		want   []string
 	}{
-		"Same":       {"A copy of what is installed.", live("toy-1", buckets, queues, tables), nil},
+		"Same":       {"A copy of what is installed.", live("toy-1", given.Buckets, queues, tables), nil},
 		"NotThere":   {"Nothing is installed yet.", live("toy-1"), nil},
 		"Another":    {"What another package brings is its own.", live("other-1", topics), nil},
-		"NotAPart":   {"What somebody applied by hand is no package's.", live("", buckets, topics), nil},
+		"NotAPart":   {"What somebody applied by hand is no package's.", live("", given.Buckets, topics), nil},
 		"Installing": {"Crossplane brings one after the other.", installing, nil},
 		"Older": {
-			"The installed one is newer: a policy that names what it adds matches nothing in the copy.", live("toy-2", buckets, queues, tables, topics),
+			"The installed one is newer: a policy that names what it adds matches nothing in the copy.", live("toy-2", given.Buckets, queues, tables, topics),
 			[]string{"warning package/crossplane.yaml:1: this copy of the package provider-toy is not what the revision toy-2 installed: it has none that the revision lacks, and lacks 1 definition (" + topics + ") that it has"},
 		},
 		"Newer": {
-			"The copy is newer: what it promises is not there.", live("toy-0", buckets),
+			"The copy is newer: what it promises is not there.", live("toy-0", given.Buckets),
 			[]string{"warning package/crossplane.yaml:1: this copy of the package provider-toy is not what the revision toy-0 installed: it has 2 definitions (" + queues + ", …) that the revision lacks, and lacks none that it has"},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			want := desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": provider})
-			p, _ := steps(t, want, seenWith(tc.up), Guarding{}.Guards()...)
+			want := given.Desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": given.Provider})
+			p, _ := given.Steps(t, want, given.Seen(tc.up), guard.Guarding{}.Guards()...)
 			var got []string
 			for _, f := range p.Notes {
 				if f.Rule == "package-differs" {

@@ -17,7 +17,7 @@ var Usages = []schema.GroupKind{
 	{Group: "apiextensions.crossplane.io", Kind: "Usage"}, // of the first Crossplane
 }
 
-func isUsage(gk schema.GroupKind) bool { return slices.Contains(Usages, gk) }
+func IsUsage(gk schema.GroupKind) bool { return slices.Contains(Usages, gk) }
 
 // UsageNames says whether a Usage is of an object with labels. One that selects by more than
 // labels, whatever owns what it selects, is taken by its labels alone.

@@ -1,13 +1,16 @@
-package plan
+package plan_test
 
 import (
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
-
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
 func usage(t *testing.T, kind, namespace, of string) *unstructured.Unstructured {
@@ -22,7 +25,7 @@ func usage(t *testing.T, kind, namespace, of string) *unstructured.Unstructured 
 
 func TestUsageNames(t *testing.T) {
 	bucket := manifest.ID{Group: "example.org", Kind: "Bucket", Namespace: "a", Name: "logs"}
-	crd := CRD("buckets.example.org")
+	crd := plan.CRD("buckets.example.org")
 	cases := map[string]struct {
 		reason string
 		usage  *unstructured.Unstructured
@@ -42,7 +45,7 @@ func TestUsageNames(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := UsageNames(tc.usage, tc.id, map[string]string{"team": "a"}); got != tc.want {
+			if got := plan.UsageNames(tc.usage, tc.id, map[string]string{"team": "a"}); got != tc.want {
 				t.Errorf("%s\nUsageNames(...) = %t, want %t", tc.reason, got, tc.want)
 			}
 		})
@@ -52,13 +55,13 @@ func TestUsageNames(t *testing.T) {
 // Nobody has labelled yet what a Usage of the same commit names.
 func TestProtectedByCommit(t *testing.T) {
 	u := usage(t, "Usage", "default", "{apiVersion: v1, kind: ConfigMap, resourceRef: {name: a}}")
-	base := render.Desired{Objects: []render.Object{wanted(t, configMap("a")), wanted(t, configMap("b")), wanted(t, u)}}
-	want := render.Desired{Objects: []render.Object{wanted(t, u)}}
-	seen, err := Baseline{Base: base, Sync: sync}.Observe(t.Context(), want)
+	base := render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("a")), given.Wanted(t, given.ConfigMap("b")), given.Wanted(t, u)}}
+	want := render.Desired{Objects: []render.Object{given.Wanted(t, u)}}
+	seen, err := plan.Baseline{Base: base, Sync: given.Sync}.Observe(t.Context(), want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range computed(t, want, seen, Guarding{}.Guards()...).Steps {
+	for _, s := range given.Computed(t, want, seen, guard.Guarding{}.Guards()...).Steps {
 		if held := s.Guard == "protected"; held != (s.ID.Name == "a") {
 			t.Errorf("%s: %s %q %s", s.ID, s.Action, s.Guard, s.Reason)
 		}
@@ -71,22 +74,22 @@ func TestExternalOffline(t *testing.T) {
 		"apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition", "metadata": map[string]any{"name": "apps.example.org"},
 		"spec": map[string]any{"group": "example.org", "names": map[string]any{"kind": "App"}, "claimNames": map[string]any{"kind": "AppClaim"}},
 	}}
-	managed, plain := crd("buckets", "Bucket"), crd("notes", "Note")
+	managed, plain := given.CRD("buckets", "Bucket"), given.CRD("notes", "Note")
 	managed.Object["spec"].(map[string]any)["names"].(map[string]any)["categories"] = []any{"managed"}
 	of := func(kind string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": kind, "metadata": map[string]any{"name": "x", "namespace": "default"}}}
 	}
-	kept := []render.Object{wanted(t, xrd), wanted(t, managed), wanted(t, plain)}
+	kept := []render.Object{given.Wanted(t, xrd), given.Wanted(t, managed), given.Wanted(t, plain)}
 	base := kept
 	for _, kind := range []string{"App", "AppClaim", "Bucket", "Note"} {
-		base = append(base, wanted(t, of(kind)))
+		base = append(base, given.Wanted(t, of(kind)))
 	}
 	want := render.Desired{Objects: kept}
-	seen, err := Baseline{Base: render.Desired{Objects: base}, Sync: sync}.Observe(t.Context(), want)
+	seen, err := plan.Baseline{Base: render.Desired{Objects: base}, Sync: given.Sync}.Observe(t.Context(), want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range computed(t, want, seen, Guarding{}.Guards()...).Steps {
+	for _, s := range given.Computed(t, want, seen, guard.Guarding{}.Guards()...).Steps {
 		if s.ID.Name == "x" && (s.Guard == "external") != (s.ID.Kind != "Note") {
 			t.Errorf("%s: %s %q %s", s.ID, s.Action, s.Guard, s.Reason)
 		}

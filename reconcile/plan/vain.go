@@ -13,24 +13,11 @@ import (
 // created. Often that is misspelt.
 
 // isUnserved reports whether no API serves the kind of the object.
-func (s Step) isUnserved() bool { return s.Origin.Path != "" && errors.Is(s.Err, ErrUnserved) }
-
-// isRefused reports whether the object is to be there and cannot be applied, for a reason that has
-// nothing to do with what is there already.
-func isRefused(s Step, have Inventory) bool {
-	switch {
-	case s.Origin.Path == "":
-		return false
-	case s.Action == Hold && s.Guard == guardNotOurs:
-		_, owned := have.Entries[s.ID]
-		return !owned
-	}
-	return s.Action == Create && s.Cause != Drift && s.Err != nil && !mayPassLater(s.Err)
-}
+func (s Step) IsUnserved() bool { return s.Origin.Path != "" && errors.Is(s.Err, ErrUnserved) }
 
 // mayPassLater reports whether an API server may accept an object once another one is gone: a quota, a
 // port and many admission webhooks look at what is there.
-func mayPassLater(err error) bool {
+func MayPassLater(err error) bool {
 	return slices.ContainsFunc([]string{"admission webhook", "exceeded quota", "already allocated"}, func(text string) bool {
 		return strings.Contains(err.Error(), text)
 	})
@@ -53,38 +40,15 @@ func (p Plan) InVain(s Step, done []Outcome) error {
 		if i < 0 {
 			continue
 		}
-		if c := p.Steps[i]; c.Origin.Path != "" && c.Cause != Drift && !mayPassLater(o.Err) && (c.Origin.Path == s.path || isMoved(s.ID, c.ID)) {
+		if c := p.Steps[i]; c.Origin.Path != "" && c.Cause != Drift && !MayPassLater(o.Err) && (c.Origin.Path == s.path || IsMoved(s.ID, c.ID)) {
 			return fmt.Errorf("not deleted: %s declares %s instead, which was not created; correct that, or delete the document", c.Origin, c.ID)
 		}
 	}
 	return nil
 }
 
-// replacedInVain retains an object if its file declares another one now that is refused, or if the
-// refused one is of the same kind and name; and a definition if the file of a policy declares a kind
-// now that no API serves.
-func replacedInVain(s Step, c Case) Ruling {
-	path := c.Seen.pathOf(s.ID)
-	for _, o := range c.Steps {
-		if o.ID == s.ID || !isRefused(o, c.Seen.Inventory) {
-			continue
-		}
-		switch {
-		case s.TakesBack:
-			if o.isUnserved() && slices.Contains(c.Seen.Inventory.Record.Policies, o.Origin.Path) {
-				return Ruling{Answer: Retained, Reason: fmt.Sprintf("%s declared a policy, and declares %s now, a kind that no API serves; correct the kind, or delete the document if the policy is to go", o.Origin, o.ID)}
-			}
-		case path == o.Origin.Path && o.isUnserved():
-			return Ruling{Answer: Retained, Reason: fmt.Sprintf("it came from %s, which declares %s now, a kind that no API serves; correct the kind: Headgate prunes the object once the kind is served or the document is gone", o.Origin, o.ID)}
-		case path == o.Origin.Path || isMoved(s.ID, o.ID):
-			return Ruling{Answer: Retained, Reason: fmt.Sprintf("%s declares %s instead, which Headgate cannot apply; correct that: Headgate prunes the object once the other one is there or the document is gone", o.Origin, o.ID)}
-		}
-	}
-	return allowed
-}
-
 // isMoved reports whether two objects differ in their namespaces only.
-func isMoved(from, to manifest.ID) bool {
+func IsMoved(from, to manifest.ID) bool {
 	from.Namespace = to.Namespace
 	return from == to
 }

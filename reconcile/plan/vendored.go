@@ -29,7 +29,7 @@ func (p Plan) vendoredMoves() []storageMove {
 		if !s.vendored || s.Action != Update || s.Live == nil || !s.Serves && len(s.Because) == 0 {
 			continue
 		}
-		after, err := s.willBe()
+		after, err := s.WillBe()
 		if err != nil || !schema.Moves(s.Live, after) {
 			continue
 		}
@@ -103,7 +103,7 @@ func unknownConversions(all []storageMove) []manifest.Finding {
 	return []manifest.Finding{{
 		Rule: "conversion-unknown", Severity: manifest.Warning, Origin: first.at,
 		Message: fmt.Sprintf("the storage version of %s in the tree's copy of a package moves, for example of %s from %s to %s, and the copy has no conversion webhook: "+
-			"if what is installed has none either, fields are lost at the next write", plural(int64(len(all)), "definition"), first.name, first.moves.From, first.moves.To),
+			"if what is installed has none either, fields are lost at the next write", Plural(int64(len(all)), "definition"), first.name, first.moves.From, first.moves.To),
 		Fix: fmt.Sprintf("see whether this prints Webhook: kubectl get crd %s -o jsonpath={.spec.conversion.strategy}; or have a Provider of this commit name the image, where its registry can be reached, so that the image is compared", first.name),
 	}}
 }

@@ -182,7 +182,7 @@ func (p *Plan) awaitOpeners(seen Observed) {
 	for _, s := range p.Steps {
 		steps[s.ID] = s
 	}
-	var force policiesInForce
+	var force PoliciesInForce
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if !s.writes() {
@@ -196,7 +196,7 @@ func (p *Plan) awaitOpeners(seen Observed) {
 			continue
 		}
 		if force == nil {
-			force = append(policiesInForce{}, p.inForce(seen)...)
+			force = append(PoliciesInForce{}, p.inForce(seen)...)
 		}
 		if policy, held := p.heldBack(s.awaits[0].Name, force, seen, steps); held {
 			s.wait(policy.ID, fmt.Sprintf("the policy %s, which activates it and is not written (guard %q)", policy.ID.Name, policy.Guard))
@@ -206,8 +206,8 @@ func (p *Plan) awaitOpeners(seen Observed) {
 
 // heldBack returns the step on the policy that would activate a definition, if no other does and a
 // guard keeps it from being written.
-func (p *Plan) heldBack(name string, force policiesInForce, seen Observed, steps map[manifest.ID]Step) (policy Step, held bool) {
-	if seen.Upstream.Definitions[name].Active || force.matching(name) != "" {
+func (p *Plan) heldBack(name string, force PoliciesInForce, seen Observed, steps map[manifest.ID]Step) (policy Step, held bool) {
+	if seen.Upstream.Definitions[name].Active || force.Matching(name) != "" {
 		return Step{}, false
 	}
 	for _, d := range p.Want.Definitions {
@@ -216,7 +216,7 @@ func (p *Plan) heldBack(name string, force policiesInForce, seen Observed, steps
 		}
 	}
 	for _, want := range p.Want.Policies {
-		if s := steps[MRAP(want.Name)]; asLive(want).matches(name) && s.Guard != "" {
+		if s := steps[MRAP(want.Name)]; AsLive(want).Matches(name) && s.Guard != "" {
 			return s, true
 		}
 	}

@@ -1,14 +1,18 @@
-package plan
+package plan_test
 
 import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 const (
@@ -54,41 +58,33 @@ spec:
 )
 
 // served is a cluster that serves more kinds.
-func served(seen Observed, kinds ...string) Observed {
+func served(seen plan.Observed, kinds ...string) plan.Observed {
 	for _, kind := range kinds {
 		kind, group, _ := strings.Cut(kind, ".")
-		seen.Kinds[schema.GroupKind{Group: group, Kind: kind}] = Kind{Version: "v1", Resource: strings.ToLower(kind) + "s"}
+		seen.Kinds[schema.GroupKind{Group: group, Kind: kind}] = plan.Kind{Version: "v1", Resource: strings.ToLower(kind) + "s"}
 	}
 	return seen
 }
 
 // withMRDs is a cluster that holds the definitions of the toy package, as this sync applied them.
-func withMRDs(seen Observed) Observed {
-	seen.Inventory.Entries = map[manifest.ID]Entry{}
+func withMRDs(seen plan.Observed) plan.Observed {
+	seen.Inventory.Entries = map[manifest.ID]inventory.Entry{}
 	for _, plural := range []string{"buckets", "queues", "tables"} {
-		id := MRD(plural + ".example.org")
-		seen.Inventory.Entries[id] = Entry{UID: "u"}
+		id := plan.MRD(plural + ".example.org")
+		seen.Inventory.Entries[id] = inventory.Entry{UID: "u"}
 		seen.Objects[id] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
 	}
-	return seen
-}
-
-// withOwner is a cluster in which Helm owns an object.
-func withOwner(seen Observed, id manifest.ID) Observed {
-	seen.Objects[id] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name: id.Name, UID: "h", Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"},
-	}}
 	return seen
 }
 
 func TestWaiting(t *testing.T) {
 	const compositions, xrds = "Composition.apiextensions.crossplane.io", "CompositeResourceDefinition.apiextensions.crossplane.io"
 	toyProvider := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
-	ready := map[manifest.ID]LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}}
+	ready := map[manifest.ID]plan.LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}}
 	cases := map[string]struct {
 		reason string
 		files  map[string]string
-		seen   Observed
+		seen   plan.Observed
 		step   string
 		waits  string // a part of it; "" is that it does not
 		fails  string // a part of the error
@@ -96,62 +92,62 @@ func TestWaiting(t *testing.T) {
 	}{
 		"Definition": {
 			reason: "What a policy of the commit activates is going to be served.",
-			files:  map[string]string{"policy.yaml": mrap("team", buckets), "provider.yaml": provider, "logs.yaml": bucket},
-			seen:   seenWith(Upstream{}), step: "Bucket logs", waits: "ManagedResourceDefinition buckets.example.org",
+			files:  map[string]string{"policy.yaml": given.Policy("team", given.Buckets), "provider.yaml": given.Provider, "logs.yaml": bucket},
+			seen:   given.Seen(plan.Upstream{}), step: "Bucket logs", waits: "ManagedResourceDefinition buckets.example.org",
 		},
 		"NothingActivates": {
 			reason: "What nothing activates is not: a person reads which definition it is.",
-			files:  map[string]string{"provider.yaml": provider, "logs.yaml": bucket},
-			seen:   seenWith(Upstream{}), step: "Bucket logs", fails: "the definition buckets.example.org would, and nothing activates it",
+			files:  map[string]string{"provider.yaml": given.Provider, "logs.yaml": bucket},
+			seen:   given.Seen(plan.Upstream{}), step: "Bucket logs", fails: "the definition buckets.example.org would, and nothing activates it",
 		},
 		"LivePolicyActivates": {
 			reason: "A policy in the cluster activates as well as one in Git.",
 			files:  map[string]string{"logs.yaml": bucket},
-			seen:   withMRDs(seenWith(Upstream{Policies: map[string]LivePolicy{"default": {Patterns: []string{"*"}}}})), step: "Bucket logs", waits: buckets,
+			seen:   withMRDs(given.Seen(plan.Upstream{Policies: map[string]plan.LivePolicy{"default": {Patterns: []string{"*"}}}})), step: "Bucket logs", waits: given.Buckets,
 		},
 		"LivePolicyWouldActivate": {
 			reason: "No policy of the commit names the definition, so the guard flood holds it.",
 			files:  map[string]string{"logs.yaml": bucket},
-			seen:   seenWith(Upstream{Policies: map[string]LivePolicy{"default": {Patterns: []string{"*"}}}}), step: "Bucket logs", waits: buckets, stuck: true,
+			seen:   given.Seen(plan.Upstream{Policies: map[string]plan.LivePolicy{"default": {Patterns: []string{"*"}}}}), step: "Bucket logs", waits: given.Buckets, stuck: true,
 		},
 		"PolicyHeld": {
 			reason: "A policy that is not written activates nothing, however long it takes.",
-			files:  map[string]string{"policy.yaml": mrap("team", buckets), "logs.yaml": bucket},
-			seen:   withOwner(seenWith(Upstream{}), MRAP("team")), step: "Bucket logs", waits: "team", stuck: true,
+			files:  map[string]string{"policy.yaml": given.Policy("team", given.Buckets), "logs.yaml": bucket},
+			seen:   given.WithOwner(given.Seen(plan.Upstream{}), plan.MRAP("team")), step: "Bucket logs", waits: "team", stuck: true,
 		},
 		"PolicyRetained": {
 			reason: "The commit asks not to make the policy.",
-			files: map[string]string{"logs.yaml": bucket, "policy.yaml": strings.Replace(mrap("team", buckets), "metadata:",
+			files: map[string]string{"logs.yaml": bucket, "policy.yaml": strings.Replace(given.Policy("team", given.Buckets), "metadata:",
 				"metadata:\n  annotations: {kustomize.toolkit.fluxcd.io/reconcile: disabled}", 1)},
-			seen: seenWith(Upstream{}), step: "Bucket logs", waits: "team", stuck: true,
+			seen: given.Seen(plan.Upstream{}), step: "Bucket logs", waits: "team", stuck: true,
 		},
 		"Blocked": {
 			reason: "There is no point in waiting for a definition that Crossplane cannot establish.",
-			files:  map[string]string{"policy.yaml": mrap("team", buckets), "provider.yaml": provider, "logs.yaml": bucket},
-			seen: seenWith(Upstream{
-				Definitions: map[string]LiveDefinition{buckets: {Active: true, Established: metav1.ConditionFalse}}, Packages: ready,
+			files:  map[string]string{"policy.yaml": given.Policy("team", given.Buckets), "provider.yaml": given.Provider, "logs.yaml": bucket},
+			seen: given.Seen(plan.Upstream{
+				Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionFalse}}, Packages: ready,
 			}),
-			step: "Bucket logs", waits: buckets, stuck: true,
+			step: "Bucket logs", waits: given.Buckets, stuck: true,
 		},
 		"Package": {
 			reason: "Nobody knows what a package brings that is not installed yet.",
-			files:  map[string]string{"provider.yaml": provider, "config.yaml": config},
-			seen:   seenWith(Upstream{}), step: "ProviderConfig default", waits: "Provider provider-toy",
+			files:  map[string]string{"provider.yaml": given.Provider, "config.yaml": config},
+			seen:   given.Seen(plan.Upstream{}), step: "ProviderConfig default", waits: "Provider provider-toy",
 		},
 		"HeldPackage": {
 			reason: "A package that a guard holds comes when a person has acted.",
-			files:  map[string]string{"provider.yaml": provider, "config.yaml": config},
-			seen:   seenWith(Upstream{Policies: map[string]LivePolicy{"default": {Patterns: []string{"*"}}}}), step: "ProviderConfig default", waits: "Provider provider-toy", stuck: true,
+			files:  map[string]string{"provider.yaml": given.Provider, "config.yaml": config},
+			seen:   given.Seen(plan.Upstream{Policies: map[string]plan.LivePolicy{"default": {Patterns: []string{"*"}}}}), step: "ProviderConfig default", waits: "Provider provider-toy", stuck: true,
 		},
 		"InstalledPackage": {
 			reason: "An installed package brings nothing more.",
-			files:  map[string]string{"provider.yaml": provider, "config.yaml": config},
-			seen:   seenWith(Upstream{Packages: ready}), step: "ProviderConfig default", fails: "nothing in this commit brings it",
+			files:  map[string]string{"provider.yaml": given.Provider, "config.yaml": config},
+			seen:   given.Seen(plan.Upstream{Packages: ready}), step: "ProviderConfig default", fails: "nothing in this commit brings it",
 		},
 		"SleepingDefinitionOfTheCluster": {
 			reason: "Nobody activates it.",
 			files:  map[string]string{"store.yaml": strings.ReplaceAll(bucket, "example.org", "elsewhere.example.org")},
-			seen: seenWith(Upstream{Definitions: map[string]LiveDefinition{
+			seen: given.Seen(plan.Upstream{Definitions: map[string]plan.LiveDefinition{
 				"bucketrules.elsewhere.example.org": {Active: true}, "buckets.elsewhere.example.org": {},
 			}}),
 			step: "Bucket logs", fails: "the definition buckets.elsewhere.example.org would",
@@ -159,7 +155,7 @@ func TestWaiting(t *testing.T) {
 		"DefinitionOfTheCluster": {
 			reason: "Of a definition that only the cluster has the kind is not known, but its name tells.",
 			files:  map[string]string{"store.yaml": strings.ReplaceAll(bucket, "example.org", "elsewhere.example.org")},
-			seen: seenWith(Upstream{Definitions: map[string]LiveDefinition{
+			seen: given.Seen(plan.Upstream{Definitions: map[string]plan.LiveDefinition{
 				"bucketrules.elsewhere.example.org": {Active: true}, "buckets.elsewhere.example.org": {Active: true}, "queues.elsewhere.example.org": {Active: true},
 			}}),
 			step: "Bucket logs", waits: "buckets.elsewhere.example.org",
@@ -167,27 +163,27 @@ func TestWaiting(t *testing.T) {
 		"Composite": {
 			reason: "Crossplane makes the CRD of an XRD.",
 			files:  map[string]string{"xrd.yaml": xrd, "store.yaml": store},
-			seen:   served(seenWith(Upstream{}), xrds), step: "Store first", waits: "CompositeResourceDefinition stores.platform.example.org",
+			seen:   served(given.Seen(plan.Upstream{}), xrds), step: "Store first", waits: "CompositeResourceDefinition stores.platform.example.org",
 		},
 		"CompositeOfNothing": {
 			reason: "Without Crossplane nobody makes an XRD anything.",
 			files:  map[string]string{"xrd.yaml": xrd, "store.yaml": store},
-			seen:   Observed{Inventory: Inventory{Sync: sync}, Kinds: core}, step: "Store first", waits: "stores.platform.example.org", stuck: true,
+			seen:   plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds}, step: "Store first", waits: "stores.platform.example.org", stuck: true,
 		},
 		"Composition": {
 			reason: "A Composition that names what is not there yet would break everyone who uses the one that is.",
-			files:  map[string]string{"policy.yaml": mrap("team", buckets), "provider.yaml": provider, "composition.yaml": composition},
-			seen:   served(seenWith(Upstream{Packages: ready}), compositions), step: "Composition stores", waits: buckets,
+			files:  map[string]string{"policy.yaml": given.Policy("team", given.Buckets), "provider.yaml": given.Provider, "composition.yaml": composition},
+			seen:   served(given.Seen(plan.Upstream{Packages: ready}), compositions), step: "Composition stores", waits: given.Buckets,
 		},
 		"CompositionOfWhatIsServed": {
 			reason: "The input of a function has a type that no API serves.",
-			files:  map[string]string{"policy.yaml": mrap("team", buckets), "provider.yaml": provider, "composition.yaml": composition},
-			seen:   served(seenWith(Upstream{}), compositions, "Bucket.example.org"), step: "Composition stores",
+			files:  map[string]string{"policy.yaml": given.Policy("team", given.Buckets), "provider.yaml": given.Provider, "composition.yaml": composition},
+			seen:   served(given.Seen(plan.Upstream{}), compositions, "Bucket.example.org"), step: "Composition stores",
 		},
 		"CompositionOfWhatNothingBrings": {
 			reason: "A Composition may name what nobody here knows; it is not refused for that.",
 			files:  map[string]string{"composition.yaml": composition},
-			seen:   served(seenWith(Upstream{Packages: ready}), compositions), step: "Composition stores",
+			seen:   served(given.Seen(plan.Upstream{Packages: ready}), compositions), step: "Composition stores",
 		},
 	}
 	for name, tc := range cases {
@@ -196,7 +192,7 @@ func TestWaiting(t *testing.T) {
 			if tc.seen.Natural == "" {
 				owner = render.OwnerHeadgate
 			}
-			p, got := steps(t, desired(t, owner, tc.files), tc.seen, Guarding{}.Guards()...)
+			p, got := given.Steps(t, given.Desired(t, owner, tc.files), tc.seen, guard.Guarding{}.Guards()...)
 			s, ok := got[tc.step]
 			if !ok {
 				t.Fatalf("no step %s: %v", tc.step, got)
@@ -228,29 +224,29 @@ func TestWaiting(t *testing.T) {
 }
 
 func TestResumed(t *testing.T) {
-	files := map[string]string{"provider.yaml": provider, "config.yaml": config}
-	want := desired(t, render.OwnerCrossplane, files)
+	files := map[string]string{"provider.yaml": given.Provider, "config.yaml": config}
+	want := given.Desired(t, render.OwnerCrossplane, files)
 	toyProvider := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
-	ready := Upstream{Packages: map[manifest.ID]LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}}}
-	before, _ := steps(t, want, seenWith(Upstream{}), Guarding{}.Guards()...)
-	now, _ := steps(t, want, served(seenWith(ready), "ProviderConfig.example.org"), Guarding{}.Guards()...)
+	ready := plan.Upstream{Packages: map[manifest.ID]plan.LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}}}
+	before, _ := given.Steps(t, want, given.Seen(plan.Upstream{}), guard.Guarding{}.Guards()...)
+	now, _ := given.Steps(t, want, served(given.Seen(ready), "ProviderConfig.example.org"), guard.Guarding{}.Guards()...)
 
-	pass := Pass{First: before, Last: before}
-	next := pass.resumed(now, true)
+	pass := plan.Pass{First: before, Last: before}
+	next := pass.Resumed(now, true)
 	if len(next.Steps) != 1 || next.Steps[0].ID.Kind != "ProviderConfig" || !next.Steps[0].Writes() {
 		t.Errorf("only what waited is carried out later: %+v", next.Steps)
 	}
-	after := before.replaced(next)
+	after := before.Replaced(next)
 	if len(after.Steps) != len(before.Steps) || after.Coming(nil) {
 		t.Errorf("nothing waits any more, and nothing is forgotten: %+v", after.Steps)
 	}
 
 	// The package is there, and the API server not yet aware of the kind.
-	unaware, _ := steps(t, want, seenWith(ready), Guarding{}.Guards()...)
-	if next := pass.resumed(unaware, true); len(next.Steps) != 0 {
+	unaware, _ := given.Steps(t, want, given.Seen(ready), guard.Guarding{}.Guards()...)
+	if next := pass.Resumed(unaware, true); len(next.Steps) != 0 {
 		t.Errorf("a kind that was awaited may be served a moment later: %+v", next.Steps)
 	}
-	if next := pass.resumed(unaware, false); len(next.Steps) != 1 || next.Steps[0].Err == nil {
+	if next := pass.Resumed(unaware, false); len(next.Steps) != 1 || next.Steps[0].Err == nil {
 		t.Errorf("but not for ever: %+v", next.Steps)
 	}
 
@@ -258,7 +254,7 @@ func TestResumed(t *testing.T) {
 	if before.Coming(late) {
 		t.Error("what is late is not waited for again")
 	}
-	for _, s := range before.overdue("5m", late).Steps {
+	for _, s := range before.Overdue("5m", late).Steps {
 		if (s.Err != nil) != late[s.ID] {
 			t.Errorf("what did not come in time has failed, and nothing else: %+v", s)
 		}

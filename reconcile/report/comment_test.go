@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
@@ -37,7 +39,7 @@ func pull(said string, of int) Report {
 		r.Preview.Leaves = append(r.Preview.Leaves, Definition{Name: name(i)})
 		breaks := []plan.SchemaChange{{Rule: "type", Version: said, Path: like, From: said, To: said, Breaking: true}}
 		r.Steps = append(r.Steps,
-			Step{Action: plan.Update, ID: id(name(i)), Origin: origin, Breaks: breaks, active: true, Changes: []plan.Change{{Path: like, From: said, To: said}}},
+			Step{Action: plan.Update, ID: id(name(i)), Origin: origin, Breaks: breaks, active: true, Changes: []diff.Change{{Path: like, From: said, To: said}}},
 			Step{Action: plan.Prune, ID: id(name(i)), Reason: like},
 			Step{Action: plan.Hold, Would: plan.Update, ID: id(name(i)), Origin: origin, Guard: "schema", Reason: like},
 			Step{Action: plan.Create, ID: id(name(i)), Origin: origin, Error: like},
@@ -168,10 +170,10 @@ func TestUpgradeIsNoNoise(t *testing.T) {
 	var r Report
 	for i := range 2000 {
 		r.Steps = append(r.Steps, Step{Action: plan.Update, ID: id(fmt.Sprint("words", i)), Words: true}, Step{
-			Action: plan.Update, ID: id(fmt.Sprint("field", i)), Added: 1, Changes: []plan.Change{{Path: "spec.versions[v1].schema.openAPIV3Schema.properties.a", To: "{}"}},
+			Action: plan.Update, ID: id(fmt.Sprint("field", i)), Added: 1, Changes: []diff.Change{{Path: "spec.versions[v1].schema.openAPIV3Schema.properties.a", To: "{}"}},
 		})
 	}
-	r.Steps = append(r.Steps, Step{Action: plan.Update, ID: manifest.ID{Kind: "ConfigMap", Name: "settings"}, Changes: []plan.Change{{Path: "data.a", To: `"b"`}}})
+	r.Steps = append(r.Steps, Step{Action: plan.Update, ID: manifest.ID{Kind: "ConfigMap", Name: "settings"}, Changes: []diff.Change{{Path: "data.a", To: `"b"`}}})
 	c := Comment(r, 65_536)
 	for _, says := range []string{"2000 definitions differ only in descriptions", "2000 definitions gain fields", "update 2000 CRDs: <code>field0</code> and 1999 more, all in the same way", "<code>ConfigMap/settings</code>", "+ v1 a: {}"} {
 		if !strings.Contains(c, says) {
@@ -291,7 +293,7 @@ func TestSchemasInReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.Compute(after, seen, plan.Guarding{}.Guards()...)
+	p, err := plan.Compute(after, seen, guard.Guarding{}.Guards()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -119,7 +120,7 @@ func markdownStep(s Step) string {
 	return b.String()
 }
 
-func markdownChanges(b *strings.Builder, changes []plan.Change) {
+func markdownChanges(b *strings.Builder, changes []diff.Change) {
 	for i, c := range changes {
 		if i == mostChanges {
 			fmt.Fprintf(b, "  - and %d more fields\n", len(changes)-i)

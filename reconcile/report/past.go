@@ -1,7 +1,7 @@
 package report
 
 import (
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/inventory"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -10,8 +10,8 @@ import (
 func (r Report) Changed() bool { return r.Past(metav1.Time{}, metav1.Duration{}).Changed() }
 
 // Past is the report as the cluster remembers it, of a pass that ended then and took so long.
-func (r Report) Past(ended metav1.Time, took metav1.Duration) plan.Past {
-	p := plan.Past{
+func (r Report) Past(ended metav1.Time, took metav1.Duration) inventory.Past {
+	p := inventory.Past{
 		When: ended, Took: took, Revision: r.Revision,
 		Activation: string(r.Verdict.Activation.State), Drift: string(r.Verdict.Drift.State), ExitCode: r.Verdict.ExitCode,
 		Held: r.Summary.Held, Failed: r.Summary.Failed,

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -72,7 +73,7 @@ const ruleBase = "base-broken"
 
 // Repaired reports a pull request whose base cannot be rendered, and which can: nobody is to be
 // kept from merging what repairs a target.
-func Repaired(sync plan.Sync, head render.Desired, base string, why error) Report {
+func Repaired(sync inventory.Sync, head render.Desired, base string, why error) Report {
 	r := New(plan.Plan{Sync: sync, Want: head}, nil, false)
 	r.Preview = &Preview{Base: base, Repairs: true, Opens: []Opening{}, Leaves: []Definition{}}
 	r.Findings = append(r.Findings, manifest.Finding{

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -21,10 +23,10 @@ type Report struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 
-	Sync     plan.Sync `json:"sync"`
-	Revision string    `json:"revision,omitempty"`
-	Applied  bool      `json:"applied"`          // the plan was carried out; otherwise it says what would be
-	Looked   bool      `json:"looked,omitempty"` // others apply: it says how the cluster is against the commit
+	Sync     inventory.Sync `json:"sync"`
+	Revision string         `json:"revision,omitempty"`
+	Applied  bool           `json:"applied"`          // the plan was carried out; otherwise it says what would be
+	Looked   bool           `json:"looked,omitempty"` // others apply: it says how the cluster is against the commit
 
 	Verdict Verdict `json:"verdict"`
 	Summary Summary `json:"summary"`
@@ -101,7 +103,7 @@ type Step struct {
 	APIVersion string              `json:"apiVersion"`
 	Origin     *manifest.Origin    `json:"origin,omitempty"`
 	Because    []activation.Reason `json:"because,omitempty"`
-	Changes    []plan.Change       `json:"changes,omitempty"`
+	Changes    []diff.Change       `json:"changes,omitempty"`
 	Breaks     []plan.SchemaChange `json:"breaks,omitempty"`    // of a CRD or MRD: what is fine now and is not any more
 	Added      int                 `json:"added,omitempty"`     // of a CRD or MRD: fields and versions that nobody has to use
 	Words      bool                `json:"words,omitempty"`     // of a CRD or MRD: nothing but descriptions changes
@@ -206,31 +208,31 @@ func (r Report) After(earlier Summary, fights []plan.Fight) Report {
 }
 
 // Failed reports a pass that could not make, or carry out, a plan.
-func Failed(sync plan.Sync, revision string, err error) Report {
+func Failed(sync inventory.Sync, revision string, err error) Report {
 	r := blank(sync, revision)
 	r.Stop(err)
 	return r
 }
 
 // Seen reports a commit that is seen, and whose pass has not come to an end.
-func Seen(sync plan.Sync, revision string) Report {
+func Seen(sync inventory.Sync, revision string) Report {
 	return saying(sync, revision, Status{Pending, "seen; the pass has not come to an end"})
 }
 
 // Superseded reports a commit that another took the place of before it was applied. It
 // is an error and no success: nobody knows what the commit would have done.
-func Superseded(sync plan.Sync, revision, by string) Report {
+func Superseded(sync inventory.Sync, revision, by string) Report {
 	return saying(sync, revision, Status{Error, fmt.Sprintf("superseded by %.12s before it was applied", by)})
 }
 
-func saying(sync plan.Sync, revision string, said Status) Report {
+func saying(sync inventory.Sync, revision string, said Status) Report {
 	r := blank(sync, revision)
 	r.Verdict = Verdict{Activation: said, Drift: said}
 	return r
 }
 
 // blank is a report of nothing. Its lists are empty and not null for programs.
-func blank(sync plan.Sync, revision string) Report {
+func blank(sync inventory.Sync, revision string) Report {
 	return Report{
 		APIVersion:  "headgate.dev/v1alpha1",
 		Kind:        "Report",

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
@@ -97,7 +99,7 @@ func TestVerdict(t *testing.T) {
 		"DriftByHands": {
 			reason: "Who did it is whom to ask.",
 			plan: plan.Plan{Want: want(), Steps: []plan.Step{
-				{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("d"), Takes: []plan.Taken{{Manager: "kubectl-edit"}, {Manager: "helm"}}},
+				{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("d"), Takes: []diff.Taken{{Manager: "kubectl-edit"}, {Manager: "helm"}}},
 				{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("e")},
 			}}, applied: true,
 			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Failure, "2 drifted: d by kubectl-edit, helm and 1 more"}, 3},
@@ -155,7 +157,7 @@ func TestVerdict(t *testing.T) {
 			}
 		})
 	}
-	stopped := Failed(plan.Sync{}, "", errors.New("a.yaml:3: broken\nb.yaml:1: too"))
+	stopped := Failed(inventory.Sync{}, "", errors.New("a.yaml:3: broken\nb.yaml:1: too"))
 	if diff := cmp.Diff(Verdict{Status{Error, "a.yaml:3: broken"}, Status{Error, "a.yaml:3: broken"}, 1}, stopped.Verdict); diff != "" {
 		t.Errorf("a commit that cannot be rendered says where first (-want +got):\n%s", diff)
 	}
@@ -173,7 +175,7 @@ func hostileReport() Report {
 		},
 	}
 	r := New(p, nil, false)
-	r.Steps[0].Changes = []plan.Change{{Path: hostile, From: hostile, To: hostile}}
+	r.Steps[0].Changes = []diff.Change{{Path: hostile, From: hostile, To: hostile}}
 	return r
 }
 
@@ -242,7 +244,7 @@ func TestFights(t *testing.T) {
 
 func TestReportedDrift(t *testing.T) {
 	steps := []plan.Step{
-		{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Guard: "drift", Reason: "drift is reported, not corrected", ID: id("d"), Takes: []plan.Taken{{Manager: "kubectl-edit"}}},
+		{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Guard: "drift", Reason: "drift is reported, not corrected", ID: id("d"), Takes: []diff.Taken{{Manager: "kubectl-edit"}}},
 		{Action: plan.Keep, Cause: plan.Retain, Guard: "asked", Reason: "its annotation asks for it", ID: id("r")},
 	}
 	r := New(plan.Plan{Steps: steps}, nil, true)

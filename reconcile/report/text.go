@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/manifest"
@@ -209,7 +210,7 @@ func (s Step) whose() string {
 }
 
 // changes writes changes below what they are of, each with who made it where that differs.
-func (t Text) changes(b *strings.Builder, changes []plan.Change, whose bool) {
+func (t Text) changes(b *strings.Builder, changes []diff.Change, whose bool) {
 	for i, c := range changes {
 		if i == mostChanges && !t.Full {
 			fmt.Fprintf(b, "    … and %d more fields (--full shows all)\n", len(changes)-i)

@@ -11,7 +11,7 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/report"
 )
 
@@ -51,7 +51,7 @@ func TestForgeAnswers(t *testing.T) {
 		}
 	}
 	said := report.Report{
-		Sync: plan.Sync{Namespace: "team", Name: "prod"}, Revision: strings.Repeat("a", 40),
+		Sync: inventory.Sync{Namespace: "team", Name: "prod"}, Revision: strings.Repeat("a", 40),
 		Verdict: report.Verdict{Activation: report.Status{State: report.Success, Description: "1 object"}, Drift: report.Status{State: report.Success, Description: "no drift"}},
 	}
 	for kind, codes := range wants {

@@ -21,8 +21,11 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/outbox"
 	"headgate.dev/headgate/reconcile/plan"
@@ -43,7 +46,7 @@ type Surroundings struct {
 	Getenv  func(string) string // os.Getenv if nil
 	// Approvals are asked before every plan for the digests that a person gave; nil: those of
 	// the Sync count.
-	Approvals func() plan.Approvals
+	Approvals func() inventory.Approvals
 	Cache     string // a directory for clones, and for statuses that wait; "" is a temporary one, and memory
 	// KeyFiles are files of public keys by what an ImageConfig calls them, as "secret/key": they count
 	// before the Secrets, also for forks, for which none is read.
@@ -84,7 +87,7 @@ func Reconciler(s v1alpha1.Sync) reconcile.Reconciler {
 			CrossplaneVersion: spec.CrossplaneVersion,
 			Packages:          declared(spec.Packages),
 		},
-		Guarding: plan.Guarding{
+		Guarding: guard.Guarding{
 			MaxPrunes:      or0(spec.MaxPrunes),
 			MaxActivations: or0(spec.MaxActivations),
 			PruneInstances: spec.Instances == v1alpha1.InstancesPrune,
@@ -92,23 +95,23 @@ func Reconciler(s v1alpha1.Sync) reconcile.Reconciler {
 			OwnerIsSet:     spec.CRDOwner != v1alpha1.OwnerAuto,
 		},
 		Terms:   terms(spec),
-		Sync:    plan.Sync{Namespace: s.Namespace, Name: s.Name},
+		Sync:    inventory.Sync{Namespace: s.Namespace, Name: s.Name},
 		Live:    spec.Catalogue == v1alpha1.CatalogueLive,
 		Timeout: spec.Timeout.Duration(),
 	}
-	r.Approvals = func() plan.Approvals { return plan.Approvals{plan.OnSync: s.Approvals()} }
+	r.Approvals = func() inventory.Approvals { return inventory.Approvals{inventory.OnSync: s.Approvals()} }
 	return r
 }
 
 func terms(spec v1alpha1.Spec) plan.Terms {
 	t := plan.Terms{Adoption: adoptions[spec.Adoption], Take: spec.Conflicts == v1alpha1.ConflictsTake, TakeBack: spec.Deactivation == v1alpha1.DeactivationWhenUnused, TakeOver: spec.Source.TakeOver}
 	for _, rule := range spec.Ignore {
-		i := plan.Ignore{
+		i := diff.Ignore{
 			Group: whole(rule.Target.Group), Kind: whole(rule.Target.Kind),
 			Namespace: whole(rule.Target.Namespace), Name: whole(rule.Target.Name),
 		}
 		for _, path := range rule.Paths {
-			i.Paths = append(i.Paths, plan.PointerOf(path))
+			i.Paths = append(i.Paths, diff.PointerOf(path))
 		}
 		t.Ignore = append(t.Ignore, i)
 	}

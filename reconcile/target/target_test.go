@@ -27,7 +27,10 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/forge"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -47,7 +50,7 @@ func decode(t *testing.T, spec string) v1alpha1.Sync {
 }
 
 func TestReconciler(t *testing.T) {
-	team := plan.Sync{Namespace: "team", Name: "prod"}
+	team := inventory.Sync{Namespace: "team", Name: "prod"}
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -76,7 +79,7 @@ func TestReconciler(t *testing.T) {
 `,
 			want: reconcile.Reconciler{
 				Sync: team, Live: true, Timeout: time.Minute,
-				Guarding: plan.Guarding{MaxPrunes: 3, MaxActivations: 5, PruneInstances: true, ReportDrift: true, OwnerIsSet: true},
+				Guarding: guard.Guarding{MaxPrunes: 3, MaxActivations: 5, PruneInstances: true, ReportDrift: true, OwnerIsSet: true},
 				Options: render.Options{
 					Owner:      render.OwnerHeadgate,
 					Others:     catalogue.RefuseOthers,
@@ -92,7 +95,7 @@ func TestReconciler(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := Reconciler(decode(t, tc.spec))
-			if diff := cmp.Diff(plan.Approvals{plan.OnSync: {}}, got.Approvals()); diff != "" {
+			if diff := cmp.Diff(inventory.Approvals{inventory.OnSync: {}}, got.Approvals()); diff != "" {
 				t.Errorf("The Sync is read, and approves nothing (-want +got):\n%s", diff)
 			}
 			got.Approvals = nil
@@ -473,7 +476,7 @@ func TestTargetReportsDrift(t *testing.T) {
 			if n := requests.Writes(); n > 1 || requests.Counts()["PUT"] != n {
 				t.Errorf("it wrote: %q", requests.Log())
 			}
-			if changes := cmp.Diff([]plan.Change{{Path: "data.key", From: `"wrong"`, To: `"right"`, By: "somebody"}}, e.Report.Steps[0].Changes); changes != "" || !slices.Equal(e.Report.Steps[0].TakesFrom, []string{"somebody"}) {
+			if changes := cmp.Diff([]diff.Change{{Path: "data.key", From: `"wrong"`, To: `"right"`, By: "somebody"}}, e.Report.Steps[0].Changes); changes != "" || !slices.Equal(e.Report.Steps[0].TakesFrom, []string{"somebody"}) {
 				t.Errorf("what it says (-want +got):\n%s\nby %v", changes, e.Report.Steps[0].TakesFrom)
 			}
 		}

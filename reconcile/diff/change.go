@@ -1,0 +1,161 @@
+package diff
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A Change is one place in which an object differs from what it will be.
+type Change struct {
+	Path string `json:"path"`           // "spec.versions[v1beta1].served"
+	From string `json:"from,omitempty"` // as JSON; "" where there is nothing
+	To   string `json:"to,omitempty"`
+	By   string `json:"by,omitempty"` // the field manager that it is taken from
+}
+
+// Changes are the places in which an object differs from what it will be. What is hidden is masked.
+func Changes(live, after *unstructured.Unstructured, hide Mask) []Change {
+	d := differ{hidden: hide}
+	d.compare("", Bare(live).Object, Bare(after).Object)
+	return d.changes
+}
+
+// holder is the manager that holds what is at a path; "" is none.
+func HolderOf(taken []Taken, path string) string {
+	for _, t := range taken {
+		for _, field := range t.Fields {
+			if rest, below := strings.CutPrefix(path, field); below && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+				return t.Manager
+			}
+		}
+	}
+	return ""
+}
+
+// Bare is an object without what the API server keeps about it. It shares the rest.
+func Bare(u *unstructured.Unstructured) *unstructured.Unstructured {
+	object := maps.Clone(u.Object)
+	delete(object, "status")
+	if metadata, ok := object["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		for _, kept := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"} {
+			delete(metadata, kept)
+		}
+		object["metadata"] = metadata
+	}
+	return &unstructured.Unstructured{Object: object}
+}
+
+type differ struct {
+	hidden  Mask
+	changes []Change
+}
+
+func (d *differ) compare(path string, from, to any) {
+	if reflect.DeepEqual(from, to) {
+		return
+	}
+	switch from := from.(type) {
+	case map[string]any:
+		if to, ok := to.(map[string]any); ok {
+			for key := range keys(from, to) {
+				d.compare(join(path, key), from[key], to[key])
+			}
+			return
+		}
+	case []any:
+		if to, ok := to.([]any); ok {
+			d.compareLists(path, from, to)
+			return
+		}
+	}
+	d.changes = append(d.changes, Change{Path: path, From: d.say(path, from, "before"), To: d.say(path, to, "after")})
+}
+
+// compareLists matches the items of lists by their name where all have one, as the
+// versions of a CRD have, and by position elsewhere.
+func (d *differ) compareLists(path string, from, to []any) {
+	was, named := byName(from)
+	is, alsoNamed := byName(to)
+	if named && alsoNamed {
+		for name := range keys(was, is) {
+			d.compare(fmt.Sprintf("%s[%s]", path, name), was[name], is[name])
+		}
+		return
+	}
+	for i := range max(len(from), len(to)) {
+		var f, t any
+		if i < len(from) {
+			f = from[i]
+		}
+		if i < len(to) {
+			t = to[i]
+		}
+		d.compare(fmt.Sprintf("%s[%d]", path, i), f, t)
+	}
+}
+
+func byName(items []any) (map[string]any, bool) {
+	named := make(map[string]any, len(items))
+	for _, item := range items {
+		m, _ := item.(map[string]any)
+		name, ok := m["name"].(string)
+		if _, twice := named[name]; !ok || twice {
+			return nil, false
+		}
+		named[name] = item
+	}
+	return named, true
+}
+
+// keys are those of either map.
+func keys(a, b map[string]any) map[string]struct{} {
+	all := make(map[string]struct{}, len(a))
+	for k := range a {
+		all[k] = struct{}{}
+	}
+	for k := range b {
+		all[k] = struct{}{}
+	}
+	return all
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// say is a value as JSON, and a mask where it is a secret.
+func (d *differ) say(path string, value any, when string) string {
+	if value == nil {
+		return ""
+	}
+	if d.hidden.Covers(path) {
+		return "*** (" + when + ")"
+	}
+	b, err := json.Marshal(value)
+	if err != nil {
+		return d.hidden.Text(fmt.Sprint(value))
+	}
+	return d.hidden.Text(string(b))
+}
+
+// changePath is a place as a Change has it, up to the first list.
+func PathOf(at []any) string {
+	path := ""
+	for _, step := range at {
+		key, ok := step.(string)
+		if !ok {
+			break
+		}
+		path = join(path, key)
+	}
+	return path
+}

@@ -1,0 +1,493 @@
+package diff
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// Compare says, without asking the API server, what it takes for a live object to hold
+// everything that a wanted one states, and who is to blame that it does not. What the live
+// object holds beside that is no difference, nor is how the API server writes what means
+// the same, nor what the terms of the sync ignore. The live object is read in the version of
+// the wanted one; neither is changed.
+//
+// Live and After are only the places that differ, so that they can be kept.
+func Compare(want, live *unstructured.Unstructured, ignore Ignores) Comparison {
+	c := comparison{taken: map[string]*Taken{}}
+	c.substitutes = live.GetLabels()["kustomize.toolkit.fluxcd.io/name"] != ""
+	var everywhere place
+	everywhere.writers, c.appliers = writersOf(live)
+	from, to, differs := c.maps(everywhere, stated(ignore.unignored(want, live)), live.Object)
+	if !differs {
+		return Comparison{}
+	}
+	c.found.Live = &unstructured.Unstructured{Object: asMap(from)}
+	c.found.After = &unstructured.Unstructured{Object: asMap(to)}
+	for _, manager := range slices.Sorted(maps.Keys(c.taken)) {
+		c.found.TakenBy = append(c.found.TakenBy, *c.taken[manager])
+	}
+	return c.found
+}
+
+// A Comparison is in what a live object differs from a wanted one, and by whom. It is the zero value if it does not.
+type Comparison struct {
+	Live, After *unstructured.Unstructured
+	TakenBy     []Taken // those who edited what others apply
+
+	// What is not all due to those of TakenBy.
+	Stale   bool // something differs that whoever applies the object holds
+	Missing bool // something is not there, and nobody knows since when
+}
+
+// stated is what an object says that somebody else is to hold.
+func stated(want *unstructured.Unstructured) map[string]any {
+	want = want.DeepCopy()
+	LeaveInjected(want)
+	said, metadata, id := want.Object, asMap(want.Object["metadata"]), manifest.IDOf(want)
+	for _, key := range []string{"apiVersion", "kind", "metadata", "status"} {
+		delete(said, key)
+	}
+	said["metadata"] = map[string]any{
+		"labels":      metadata["labels"],
+		"annotations": metadata["annotations"],
+		"finalizers":  metadata["finalizers"],
+	}
+	delete(asMap(metadata["annotations"]), "kubectl.kubernetes.io/last-applied-configuration")
+	if plain, ok := said["stringData"].(map[string]any); ok && id.Group == "" && id.Kind == "Secret" {
+		data := asMap(said["data"])
+		for key, text := range plain {
+			data[key] = base64.StdEncoding.EncodeToString([]byte(fmt.Sprint(text)))
+		}
+		said["data"] = data
+		delete(said, "stringData")
+	}
+	return said
+}
+
+type comparison struct {
+	appliers    map[string]bool // field managers that apply the object
+	substitutes bool            // ${these} are filled in by whoever applies it
+	taken       map[string]*Taken
+	found       Comparison
+}
+
+// A place is where two objects are compared.
+type place struct {
+	path    string   // as of a Change
+	writers []writer // who wrote it, or something below it
+}
+
+// A writer is a field manager, and what it wrote at a place.
+type writer struct {
+	manager string
+	fields  *fieldpath.Set // below the place; nil where it holds the place as a whole
+}
+
+// writersOf are the managers of an object, without those of its status, and which of them
+// make it what the commit says, as opposed to those that edited it since: the tools that do
+// so for a living, else whoever applies on the server's side, else who wrote most of it.
+func writersOf(live metav1.Object) (all []writer, appliers map[string]bool) {
+	tools, servers, biggest := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	most := 0
+	for _, f := range live.GetManagedFields() {
+		fields := &fieldpath.Set{}
+		if f.Subresource == "status" || f.FieldsV1 == nil || fields.FromJSON(bytes.NewReader(f.FieldsV1.GetRawBytes())) != nil {
+			continue // what cannot be read is held by nobody that is known
+		}
+		all = append(all, writer{f.Manager, fields})
+		if f.Subresource != "" {
+			continue
+		}
+		if ownership.IsApplier(f.Manager) {
+			tools[f.Manager] = true
+		}
+		if f.Operation == metav1.ManagedFieldsOperationApply {
+			servers[f.Manager] = true
+		}
+		if size := fields.Size(); size > most {
+			most, biggest = size, map[string]bool{f.Manager: true}
+		}
+	}
+	for _, appliers := range []map[string]bool{tools, servers} {
+		if len(appliers) > 0 {
+			return all, appliers
+		}
+	}
+	return all, biggest
+}
+
+// at is a place below.
+func (p place) at(text string, element fieldpath.PathElement) place {
+	below := place{path: text}
+	var wholes []writer
+	parted := false
+	for _, w := range p.writers {
+		if w.fields == nil {
+			below.writers = append(below.writers, w)
+		} else if fields, some := w.fields.Children.Get(element); some {
+			parted = true
+			below.writers = append(below.writers, writer{w.manager, fields})
+		} else if w.fields.Members.Has(element) {
+			wholes = append(wholes, writer{w.manager, nil})
+		}
+	}
+	if !parted { // else they only made what the others filled
+		below.writers = append(below.writers, wholes...)
+	}
+	return below
+}
+
+func (p place) field(name string) place {
+	return p.at(join(p.path, name), fieldpath.FieldNameElement(name))
+}
+
+func (p place) index(i int, text string) place {
+	return p.at(fmt.Sprintf("%s[%s]", p.path, text), fieldpath.IndexElement(i))
+}
+
+// elements are the items of a list that somebody holds one by one.
+func (p place) elements() []fieldpath.PathElement {
+	var all []fieldpath.PathElement
+	for _, w := range p.writers {
+		if w.fields != nil {
+			all = slices.AppendSeq(all, w.fields.Members.All())
+			all = slices.AppendSeq(all, w.fields.Children.All())
+		}
+	}
+	return all
+}
+
+// compare says what is there and what is to be, both nil where that is the same.
+func (c *comparison) compare(at place, want, live any) (from, to any, differs bool) {
+	switch want := want.(type) {
+	case nil:
+		return nil, nil, false
+	case map[string]any:
+		if live, ok := live.(map[string]any); ok || c.empty(want) {
+			return c.maps(at, want, live)
+		}
+	case []any:
+		if live, ok := live.([]any); ok || len(want) == 0 {
+			return c.lists(at, want, live)
+		}
+	default:
+		if c.same(want, live) {
+			return nil, nil, false
+		}
+	}
+	c.blame(at)
+	return live, want, true
+}
+
+// empty says whether a value states nothing.
+func (c *comparison) empty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for _, below := range v {
+			if !c.empty(below) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
+
+func (c *comparison) maps(at place, want, live map[string]any) (from, to any, differs bool) {
+	were, are := map[string]any{}, map[string]any{}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		was, is, differs := c.compare(at.field(key), want[key], live[key])
+		if !differs {
+			continue
+		}
+		are[key] = is
+		if was != nil {
+			were[key] = was
+		}
+	}
+	return were, are, len(are) > 0
+}
+
+// lists compares item by item: by key where the API server merges the list by it, as its
+// managed fields show, by name where all items have one, and else by position.
+func (c *comparison) lists(at place, want, live []any) (from, to any, differs bool) {
+	elements := at.elements()
+	if i := slices.IndexFunc(elements, func(e fieldpath.PathElement) bool { return e.Key != nil }); i >= 0 {
+		return c.keyed(at, want, live, *elements[i].Key)
+	}
+	if slices.ContainsFunc(elements, func(e fieldpath.PathElement) bool { return e.Value != nil }) {
+		return c.set(at, want, live)
+	}
+	_, named := byName(want)
+	if _, alsoNamed := byName(live); named && alsoNamed {
+		return c.pairs(at, want, live, pairing{
+			like:   sameName,
+			byName: true,
+			whole:  true,
+		})
+	}
+	return c.positions(at, want, live)
+}
+
+// keyed compares a list that is merged by a key. What others add to it is no difference.
+func (c *comparison) keyed(at place, want, live []any, key value.FieldList) (from, to any, differs bool) {
+	return c.pairs(at, want, live, pairing{byName: len(key) == 1 && key[0].Name == "name", like: func(wanted, other any) bool {
+		w, _ := wanted.(map[string]any)
+		l, ok := other.(map[string]any)
+		for _, f := range key {
+			if v, says := w[f.Name]; says && !c.same(v, l[f.Name]) { // what it does not say is a default
+				return false
+			}
+		}
+		return ok
+	}})
+}
+
+// A pairing says which items of two lists are the same one.
+type pairing struct {
+	like   func(wanted, other any) bool
+	byName bool // they are told by name, else by position
+	whole  bool // the list has no items but the wanted ones
+}
+
+// pairs compares each wanted item with the live one that is like it.
+func (c *comparison) pairs(at place, want, live []any, how pairing) (from, to any, differs bool) {
+	var were, are []any
+	put := func(i int, was, is any) {
+		differs = true
+		if !how.byName {
+			were, are = padded(were, i), padded(are, i)
+			were[i], are[i] = was, is
+			return
+		}
+		if was != nil {
+			were = append(were, was)
+		}
+		if is != nil {
+			are = append(are, is)
+		}
+	}
+	met := make([]bool, len(live))
+	added := len(live)
+	for _, wanted := range want {
+		i := slices.IndexFunc(live, func(other any) bool { return how.like(wanted, other) })
+		if i < 0 {
+			c.blame(place{path: at.path, writers: wholes(at.writers)})
+			put(added, nil, wanted)
+			added++
+			continue
+		}
+		met[i] = true
+		text := strconv.Itoa(i)
+		if how.byName {
+			text, _ = nameOf(wanted)
+		}
+		was, is, differs := c.compare(at.item(live[i], i, text), wanted, live[i])
+		if !differs {
+			continue
+		}
+		if how.byName {
+			was, is = withName(was, text), withName(is, text)
+		}
+		put(i, was, is)
+	}
+	for i, other := range live {
+		if how.whole && !met[i] {
+			c.blame(at)
+			put(i, other, nil)
+		}
+	}
+	return were, are, differs
+}
+
+// wholes are those who hold a place as a whole: who leaves something out of it did so.
+func wholes(writers []writer) []writer {
+	return slices.DeleteFunc(slices.Clone(writers), func(w writer) bool { return w.fields != nil })
+}
+
+func padded(list []any, to int) []any {
+	for len(list) <= to {
+		list = append(list, nil)
+	}
+	return list
+}
+
+func sameName(a, b any) bool {
+	one, _ := nameOf(a)
+	other, named := nameOf(b)
+	return named && one == other
+}
+
+func withName(item any, name string) any {
+	m := maps.Clone(asMap(item))
+	m["name"] = name
+	return m
+}
+
+func asMap(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	if m == nil {
+		return map[string]any{}
+	}
+	return m
+}
+
+// item is the place of an item of a list.
+func (p place) item(live any, i int, text string) place {
+	text = fmt.Sprintf("%s[%s]", p.path, text)
+	item, _ := live.(map[string]any)
+	for _, e := range p.elements() {
+		if e.Key != nil && hasKey(item, *e.Key) {
+			return p.at(text, e)
+		}
+	}
+	return p.at(text, fieldpath.IndexElement(i))
+}
+
+func hasKey(item map[string]any, key value.FieldList) bool {
+	return item != nil && !slices.ContainsFunc(key, func(f value.Field) bool {
+		return !value.Equals(f.Value, value.NewValueInterface(item[f.Name]))
+	})
+}
+
+// set compares a list whose order means nothing, and in which others may have items too.
+func (c *comparison) set(at place, want, live []any) (from, to any, differs bool) {
+	var were, are []any
+	for i, wanted := range want {
+		if !slices.ContainsFunc(live, func(other any) bool { return c.same(wanted, other) }) {
+			were, are = padded(were, i), padded(are, i)
+			are[i] = wanted
+			differs = true
+		}
+	}
+	if differs {
+		c.blame(place{path: at.path})
+	}
+	return were, are, differs
+}
+
+// positions compares a list that is one value: of items that are there, only what is
+// stated counts.
+func (c *comparison) positions(at place, want, live []any) (from, to any, differs bool) {
+	were, are := make([]any, max(len(want), len(live))), make([]any, max(len(want), len(live)))
+	for i := range were {
+		switch {
+		case i >= len(want):
+			were[i] = live[i]
+		case i >= len(live):
+			are[i] = want[i]
+		default:
+			was, is, below := c.compare(at.index(i, strconv.Itoa(i)), want[i], live[i])
+			if below {
+				were[i], are[i], differs = was, is, true
+			}
+			continue
+		}
+		c.blame(at)
+		differs = true
+	}
+	return were, are, differs
+}
+
+// same says whether two values mean the same.
+func (c *comparison) same(want, live any) bool {
+	if reflect.DeepEqual(want, live) {
+		return true
+	}
+	if w, ok := number(want); ok {
+		l, ok := number(live)
+		return ok && w == l
+	}
+	text, ok := want.(string)
+	return ok && c.substitutes && fills(text, live)
+}
+
+func number(v any) (float64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return float64(v), true
+	case float64:
+		return v, true
+	}
+	return 0, false
+}
+
+// variable is what Flux fills in.
+var variable = regexp.MustCompile(`\$\{[^}]*\}`)
+
+// fills says whether a live value may be what filling in the variables of a text made of it.
+func fills(text string, live any) bool {
+	parts := variable.Split(text, -1)
+	if len(parts) < 2 {
+		return false
+	}
+	made := fmt.Sprint(live)
+	first, last := parts[0], parts[len(parts)-1]
+	if !strings.HasPrefix(made, first) || !strings.HasSuffix(made[len(first):], last) {
+		return false
+	}
+	made = made[len(first) : len(made)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		_, after, found := strings.Cut(made, part)
+		if !found {
+			return false
+		}
+		made = after
+	}
+	return true
+}
+
+// blame notes who made a place what it is. Where somebody holds it who applies the object,
+// they have not applied the commit there; where others do, they changed it; where nobody
+// does, it is not known.
+func (c *comparison) blame(at place) {
+	switch {
+	case len(at.writers) == 0:
+		c.found.Missing = true
+	case slices.ContainsFunc(at.writers, func(w writer) bool { return c.appliers[w.manager] }):
+		c.found.Stale = true
+	default:
+		for _, w := range at.writers {
+			t := cmp.Or(c.taken[w.manager], &Taken{Manager: w.manager})
+			if !slices.Contains(t.Fields, at.path) {
+				t.Fields = append(t.Fields, at.path)
+			}
+			c.taken[w.manager] = t
+		}
+	}
+}
+
+// writtenBy names an object's applier by the field manager.
+func WrittenBy(live metav1.Object) string {
+	_, appliers := writersOf(live)
+	for _, manager := range slices.Sorted(maps.Keys(appliers)) {
+		return "the field manager " + manager
+	}
+	return ""
+}
+
+// A Taken is one field manager, and the fields that it holds.
+type Taken struct {
+	Manager string
+	Fields  []string // as paths of a Change; one holds all that is below it
+}

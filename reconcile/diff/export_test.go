@@ -1,0 +1,9 @@
+package diff
+
+import "headgate.dev/headgate/render/manifest"
+
+// Selects is selects, for tests.
+func (i Ignore) Selects(id manifest.ID) bool { return i.selects(id) }
+
+// Of is of, for tests.
+func (p Pointer) Of(v any) (any, bool) { return p.of(v) }

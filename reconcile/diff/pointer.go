@@ -1,0 +1,128 @@
+package diff
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Pointer is a JSON pointer, its parts unescaped. The part "*" is every key, or every index.
+type Pointer []string
+
+// PointerOf is a valid JSON pointer, as RFC 6901 writes them.
+func PointerOf(s string) Pointer {
+	p := Pointer(strings.Split(s, "/")[1:])
+	for i, part := range p {
+		p[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+	}
+	return p
+}
+
+// in are the places of a value that a pointer leads to, in order.
+func (p Pointer) in(v any) []Pointer {
+	if len(p) == 0 {
+		return []Pointer{nil}
+	}
+	var all []Pointer
+	for _, key := range keysOf(v) {
+		if p[0] != key && p[0] != "*" {
+			continue
+		}
+		child, _ := childOf(v, key)
+		for _, rest := range p[1:].in(child) {
+			all = append(all, slices.Concat(Pointer{key}, rest))
+		}
+	}
+	return all
+}
+
+func keysOf(v any) []string {
+	switch v := v.(type) {
+	case map[string]any:
+		return slices.Sorted(maps.Keys(v))
+	case []any:
+		keys := make([]string, len(v))
+		for i := range v {
+			keys[i] = strconv.Itoa(i)
+		}
+		return keys
+	}
+	return nil
+}
+
+func childOf(v any, key string) (any, bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		child, ok := v[key]
+		return child, ok
+	case []any:
+		i, err := strconv.Atoi(key)
+		if err != nil || i < 0 || i >= len(v) {
+			return nil, false
+		}
+		return v[i], true
+	}
+	return nil, false
+}
+
+// of is what is at a place.
+func (p Pointer) of(v any) (any, bool) {
+	for _, key := range p {
+		child, ok := childOf(v, key)
+		if !ok {
+			return nil, false
+		}
+		v = child
+	}
+	return v, true
+}
+
+// across is what another object has at a place of this one. An item of a list is the one
+// of the same name, where items have names, and else the one at the same index.
+func (p Pointer) across(here, there any) (any, bool) {
+	for _, key := range p {
+		mine, _ := childOf(here, key)
+		theirs, ok := childOf(there, key)
+		if list, isList := there.([]any); isList {
+			if name, named := nameOf(mine); named {
+				i := slices.IndexFunc(list, func(item any) bool { n, _ := nameOf(item); return n == name })
+				theirs, ok = childOf(there, strconv.Itoa(i))
+			}
+		}
+		if !ok {
+			return nil, false
+		}
+		here, there = mine, theirs
+	}
+	return there, true
+}
+
+func nameOf(item any) (string, bool) {
+	m, _ := item.(map[string]any)
+	name, ok := m["name"].(string)
+	return name, ok
+}
+
+// set puts a value at a place whose surroundings are there.
+func (p Pointer) set(v, value any) {
+	last := len(p) - 1
+	switch parent, _ := p[:last].of(v); parent := parent.(type) {
+	case map[string]any:
+		parent[p[last]] = value
+	case []any:
+		if i, err := strconv.Atoi(p[last]); err == nil && i >= 0 && i < len(parent) {
+			parent[i] = value
+		}
+	}
+}
+
+// remove takes away what is at a place, and says whether it could: an item of a list it
+// cannot.
+func (p Pointer) remove(v any) bool {
+	last := len(p) - 1
+	parent, _ := p[:last].of(v)
+	m, ok := parent.(map[string]any)
+	delete(m, p[last])
+	return ok
+}

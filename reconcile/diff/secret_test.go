@@ -1,0 +1,63 @@
+package diff_test
+
+import (
+	"errors"
+	"testing"
+
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/plan"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// What a change shows of a field into which a Secret was copied is nothing, wherever in it the
+// change is, and not its parents either.
+func TestHidden(t *testing.T) {
+	h := diff.Mask{Paths: []string{"spec.auth.password"}, Values: diff.Forms("s3cr3t")}
+	for path, want := range map[string]bool{
+		"spec.auth.password": true, "spec.auth.password.more": true, "spec.auth": true, "spec": true, "spec.auth.password[0]": true,
+		"spec.auth.passwords": false, "spec.authority": false, "data": false,
+	} {
+		if h.Covers(path) != want {
+			t.Errorf("%s: hidden is %t, want %t", path, !want, want)
+		}
+	}
+	for _, text := range []string{"it is s3cr3t", "it is czNjcjN0"} {
+		if got := h.Text(text); got != "it is ***" {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+}
+
+func TestMasked(t *testing.T) {
+	secret := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "a"},
+		"data":       map[string]any{"a": "aHVudGVyMg=="}, // hunter2
+		"stringData": map[string]any{"b": int64(31337173), "c": "x", "d": "two\nlines"},
+	}}
+	other := secret.DeepCopy()
+	other.SetKind("ConfigMap")
+	cases := map[string]struct {
+		reason string
+		sent   *unstructured.Unstructured
+		text   string
+		want   string
+	}{
+		"Plain":    {"What is quoted is masked.", secret, "got 31337173", "got ***"},
+		"Decoded":  {"Also decoded.", secret, `got "hunter2"!`, `got "***"!`},
+		"Encoded":  {"And as it is.", secret, "got aHVudGVyMg==", "got ***"},
+		"Escaped":  {"And escaped.", secret, `got "two\nlines"`, `got "***"`},
+		"Short":    {"A single character is no part of a word.", secret, `expected "x", not xerox (x)`, `expected "***", not xerox (***)`},
+		"Nothing":  {"Without a value nothing is masked.", secret, "field is immutable", "field is immutable"},
+		"NoSecret": {"What others hold is shown.", other, "got 31337173", "got 31337173"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := errors.New(tc.text)
+			got := plan.Masked(err, tc.sent)
+			if got.Error() != tc.want || !errors.Is(got, err) {
+				t.Errorf("%s\nMasked(%q) = %q, want %q", tc.reason, tc.text, got, tc.want)
+			}
+		})
+	}
+}

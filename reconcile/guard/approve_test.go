@@ -1,0 +1,211 @@
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestApprove(t *testing.T) {
+	five := []string{"a", "b", "c", "d", "e"}
+	keep := render.Desired{Revision: "1", Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
+	cluster := func() plan.Observed { return given.Owning(t, append(five, "keep")...) }
+	asks := given.Computed(t, keep, cluster(), Guarding{}.Guards()...).Approval
+	if asks == nil || asks.Steps != 5 || !slices.Equal(asks.Guards, []string{"many"}) {
+		t.Fatalf("five prunes of six objects are held, and can be approved: %+v", asks)
+	}
+	digest := asks.Digest
+	commit := func(revision, message string) render.Desired {
+		w := keep
+		w.Revision, w.Message = revision, message
+		return w
+	}
+	cases := map[string]struct {
+		reason string
+		want   render.Desired
+		given  []string
+		grants []inventory.Grant
+		more   []string // also owned, and wanted no more
+		prunes int
+		note   string
+	}{
+		"Given":        {reason: "A person looked at exactly these.", want: keep, given: []string{digest}, prunes: 5},
+		"Trailer":      {reason: "So did whoever wrote the message of the commit.", want: commit("1", "Clean up\n\nNobody needs them.\n\nheadgate-approve:  "+digest+" \nSigned-off-by: A"), prunes: 5},
+		"Squashed":     {reason: "A squash puts the messages of a branch behind each other.", want: commit("1", "Clean up (#7)\n\n* one\n\nHeadgate-Approve: "+digest+"\n\n* two"), prunes: 5},
+		"Quoted":       {reason: "A message that quotes another approves nothing.", want: commit("1", "Revert\n\n> Headgate-Approve: "+digest), prunes: 0},
+		"OneMore":      {reason: "It approves exactly those that were looked at.", want: keep, given: []string{digest}, more: []string{"f"}, prunes: 0, note: "is not of what is held now"},
+		"Prefix":       {reason: "A digest that was cut is another.", want: keep, given: []string{digest[:12]}, prunes: 0, note: "is not of what is held now"},
+		"Spent":        {reason: "It counts once, although it still stands on the Sync when another commit holds the same.", want: commit("2", ""), given: []string{digest}, grants: []inventory.Grant{{Digest: digest, Commit: "1", Given: true}}, prunes: 0, note: "was spent on commit 1"},
+		"SpentTrailer": {reason: "A commit approves once.", want: commit("1", "Headgate-Approve: "+digest), grants: []inventory.Grant{{Digest: digest, Commit: "1"}}, prunes: 0, note: "was spent on commit 1"},
+		"AnotherTrailer": {
+			reason: "Another commit may approve the same once more.", want: commit("2", "Headgate-Approve: "+digest), grants: []inventory.Grant{{Digest: digest, Commit: "1"}}, prunes: 5,
+		},
+		"GivenAgain": {reason: "Who took it out may give it again.", want: commit("2", ""), given: []string{digest}, grants: []inventory.Grant{{Digest: digest, Commit: "1"}}, prunes: 5},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			seen := given.Owning(t, slices.Concat(five, []string{"keep"}, tc.more)...)
+			seen.Approvals, seen.Inventory.Grants = inventory.Approvals{inventory.OnSync: tc.given}, tc.grants
+			p := given.Computed(t, tc.want, seen, Guarding{}.Guards()...)
+			if got := p.Count(plan.Prune); got != tc.prunes {
+				t.Errorf("%s\n%d prunes, want %d", tc.reason, got, tc.prunes)
+			}
+			if (p.Approval == nil) != (tc.prunes > 0) {
+				t.Errorf("%s\nit asks for %+v", tc.reason, p.Approval)
+			}
+			said := ""
+			for _, f := range p.Notes {
+				said += f.Message
+			}
+			if !strings.Contains(said, tc.note) || (tc.note == "") != (said == "") {
+				t.Errorf("%s\nit says %q, want %q", tc.reason, said, tc.note)
+			}
+		})
+	}
+}
+
+func TestApprovalDigest(t *testing.T) {
+	many := func(seen plan.Observed, revision string) string {
+		return given.Computed(t, render.Desired{Revision: revision, Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}, seen, Guarding{}.Guards()...).Approval.Digest
+	}
+	names := []string{"a", "b", "c", "d", "keep"}
+	one := many(given.Owning(t, names...), "1")
+	restored := given.Owning(t, names...)
+	for id, o := range restored.Objects {
+		o.UID = "other-" + o.UID
+		restored.Inventory.Entries[id] = plan.Applied(o, "another digest of what was there")
+	}
+	if other := many(restored, "2"); one != other {
+		t.Errorf("a preview and every cluster print the same digest, whatever the UIDs and the commit are: %s, %s", one, other)
+	}
+	var base []render.Object
+	for _, name := range names {
+		u := given.ConfigMap(name)
+		u.SetNamespace("") // a commit may leave out what a cluster fills in
+		base = append(base, given.Wanted(t, u))
+	}
+	baseline, err := plan.Baseline{Base: render.Desired{Objects: base}, Sync: given.Sync}.Observe(t.Context(), render.Desired{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := given.ConfigMap("keep")
+	keep.SetNamespace("")
+	if offline := given.Computed(t, render.Desired{Objects: []render.Object{given.Wanted(t, keep)}}, baseline, Guarding{}.Guards()...).Approval; offline == nil || offline.Digest != one {
+		t.Errorf("a preview prints %+v, the cluster %s", offline, one)
+	}
+	if other := many(given.Owning(t, "a", "b", "c", "x", "keep"), "1"); one == other {
+		t.Error("other objects have another digest")
+	}
+}
+
+// What approval cannot reach: an approved step still passes every other guard.
+func TestApprovedPastOthers(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e", "keep"}
+	want := render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
+	guards := func(seen plan.Observed) plan.Plan {
+		p, err := plan.Compute(want, seen, append(Guarding{}.Guards(), plan.Guard{Name: "in use", Rule: plan.Each(func(s plan.Step, _ plan.Case) plan.Ruling {
+			if s.ID.Name == "c" {
+				return held("it is in use")
+			}
+			return allowed
+		})})...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	seen := given.Owning(t, names...)
+	seen.Approvals = inventory.Approvals{inventory.OnSync: {guards(seen).Approval.Digest}}
+	p := guards(seen)
+	if p.Count(plan.Prune) != 4 || p.Count(plan.Hold) != 1 {
+		t.Fatalf("four go, and the one that is in use stays: %d prunes", p.Count(plan.Prune))
+	}
+	for _, s := range p.Steps {
+		if s.ID.Name == "c" && (s.Guard != "in use" || s.Approved) || s.Action == plan.Prune && (!s.Approved || !strings.Contains(s.Reason, `approved past the guard "many"`)) {
+			t.Errorf("%s: %s %q %s", s.ID, s.Action, s.Guard, s.Reason)
+		}
+	}
+	if p.Approval != nil {
+		t.Errorf("nothing is left that could be approved: %+v", p.Approval)
+	}
+	seen = given.Owning(t, "a")
+	seen.Objects[given.Wanted(t, given.ConfigMap("a")).ID].Labels = nil
+	if p := given.Computed(t, want, seen, Guarding{}.Guards()...); p.Count(plan.Hold) != 1 || p.Approval != nil {
+		t.Errorf("what is not ours cannot be approved: %+v", p.Approval)
+	}
+}
+
+// A grant is a promise that survives a crash, and no other commit.
+func TestGrants(t *testing.T) {
+	want := render.Desired{Revision: "1", Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
+	seen := given.Owning(t, "a", "b", "c", "d", "e", "keep")
+	seen.Approvals = inventory.Approvals{inventory.OnSync: {given.Computed(t, want, seen, Guarding{}.Guards()...).Approval.Digest}}
+	p := given.Computed(t, want, seen, Guarding{}.Guards()...)
+	intent := p.Intent(seen.Inventory)
+	if len(intent.Grants) != 1 || len(intent.Grants[0].Left) != 5 || !intent.Grants[0].Given {
+		t.Fatalf("before the first write: %+v", intent.Grants)
+	}
+
+	// Killed after two of them.
+	crashed := given.Owning(t, "c", "d", "e", "f", "g", "h", "i", "keep")
+	crashed.Approvals, crashed.Inventory.Grants = seen.Approvals, intent.Grants
+	rest := given.Computed(t, want, crashed, Guarding{}.Guards()...)
+	if rest.Count(plan.Prune) != 3 || rest.Approval == nil || rest.Approval.Steps != 4 {
+		t.Errorf("the pass after a crash carries on with the three that are left, and asks about the four that nobody approved: %d prunes, %+v", rest.Count(plan.Prune), rest.Approval)
+	}
+	other := want
+	other.Revision = "2"
+	if later := given.Computed(t, other, crashed, Guarding{}.Guards()...); later.Count(plan.Prune) != 0 {
+		t.Errorf("another commit was not approved: %d prunes", later.Count(plan.Prune))
+	}
+
+	var done []plan.Outcome
+	for _, s := range p.Steps {
+		if s.Action == plan.Prune {
+			o := plan.Outcome{ID: s.ID, Action: plan.Prune}
+			if s.ID.Name == "b" {
+				o.Err = plan.ErrMoved
+			}
+			done = append(done, o)
+		}
+	}
+	settled := p.Settled(seen.Inventory, done)
+	if diff := cmp.Diff(1, len(settled.Grants[0].Left)); diff != "" {
+		t.Errorf("what failed is still approved, and no more (-want +got):\n%s", diff)
+	}
+
+	// Taken out again, it is forgotten that it stood there, once.
+	idle := given.Owning(t, "keep")
+	idle.Inventory.Grants, idle.Approvals = settled.Grants, inventory.Approvals{inventory.OnSync: nil}
+	p = given.Computed(t, want, idle, Guarding{}.Guards()...)
+	if !p.Remembers() {
+		t.Error("that it was taken out has to be written down: it may be given again")
+	}
+	idle.Inventory = p.Intent(idle.Inventory)
+	if p = given.Computed(t, want, idle, Guarding{}.Guards()...); p.Remembers() || idle.Inventory.Grants[0].Given {
+		t.Errorf("once: %+v", idle.Inventory.Grants)
+	}
+}
+
+// It stands, and hundreds of others are spent meanwhile.
+func TestSpentAmongMany(t *testing.T) {
+	keep := render.Desired{Revision: "1", Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
+	seen := given.Owning(t, "a", "b", "c", "d", "e", "keep")
+	digest := given.Computed(t, keep, seen, Guarding{}.Guards()...).Approval.Digest
+	seen.Approvals = inventory.Approvals{inventory.OnSync: {digest}}
+	seen.Inventory.Grants = []inventory.Grant{{Digest: digest, Commit: "0", Given: true}}
+	for i := range 2 * inventory.MostGrants {
+		seen.Inventory.Grants = append(seen.Inventory.Grants, inventory.Grant{Digest: fmt.Sprint("other ", i), Commit: fmt.Sprint(i)})
+	}
+	if p := given.Computed(t, keep, seen, Guarding{}.Guards()...); p.Count(plan.Prune) != 0 || p.Approval == nil {
+		t.Errorf("it counts again: %d prunes", p.Count(plan.Prune))
+	}
+}

@@ -1,0 +1,49 @@
+package guard
+
+import (
+	"fmt"
+
+	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+)
+
+// lettingGo reports whether a prune only takes our finalizer from an object that is being deleted.
+func lettingGo(s plan.Step, c plan.Case) bool {
+	return s.Unprotects && c.Live(s).GetDeletionTimestamp() != nil
+}
+
+// asked retains what someone asked us, on the object, never to prune.
+func asked(s plan.Step, c plan.Case) plan.Ruling {
+	if reason, asked := ownership.Kept(c.Seen.Inventory.Entries[s.ID].Policy, c.Live(s)); asked && !lettingGo(s, c) {
+		return plan.Ruling{Answer: plan.Retained, Reason: reason}
+	}
+	return allowed
+}
+
+// left retains what someone asked us, on the object or in the commit, not to write. Where it was
+// the commit that asked for it, the commit can take it back.
+func left(s plan.Step, c plan.Case) plan.Ruling {
+	live := c.Live(s)
+	for _, be := range render.LeaveBe {
+		key, value := be.Key, be.Value
+		wanted := ownership.SaysSo(s.Asks, key, value)
+		if live == nil {
+			if wanted && !be.Made {
+				return plan.Ruling{Answer: plan.Retained, Reason: fmt.Sprintf("%s: %s in the commit asks not to make it", key, value)}
+			}
+			continue
+		}
+		annotated, labelled := ownership.SaysSo(live.GetAnnotations(), key, value), ownership.SaysSo(live.GetLabels(), key, value)
+		ours := c.Seen.Offline || ownership.SentByUs(live, c.Seen.Inventory.Entries[s.ID].Foreign, annotated, key)
+		switch {
+		case annotated && (wanted || !ours):
+			return plan.Ruling{Answer: plan.Retained, Reason: fmt.Sprintf("its annotation %s: %s asks not to update it", key, value)}
+		case labelled && (wanted || !ours):
+			return plan.Ruling{Answer: plan.Retained, Reason: fmt.Sprintf("its label %s: %s asks not to update it", key, value)}
+		case wanted:
+			return plan.Ruling{Answer: plan.Retained, Reason: fmt.Sprintf("%s: %s in the commit asks not to update it", key, value)}
+		}
+	}
+	return allowed
+}

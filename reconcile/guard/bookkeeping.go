@@ -1,0 +1,63 @@
+package guard
+
+import (
+	"encoding/json"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// bookkeeping returns what kind of Headgate's own bookkeeping a step would write or delete, or "".
+// The commit alone does not tell all of it: a namespace may be the default, and a sync may live
+// anywhere.
+func bookkeeping(s plan.Step, c plan.Case) string {
+	id := s.ID
+	if id.Namespace == "" {
+		id.Namespace = c.Seen.Space
+	}
+	live := c.Live(s)
+	if live == nil {
+		return render.Bookkeeping(id, nil, func(string) bool { return false }, render.Home, c.Seen.Inventory.Sync.Namespace)
+	}
+	keys := func(key string) bool { return writesData(live, key) }
+	return render.Bookkeeping(id, live, keys, render.Home, c.Seen.Inventory.Sync.Namespace)
+}
+
+// writesData reports whether a field manager of a live object set a key of its data.
+func writesData(live *metav1.PartialObjectMetadata, key string) bool {
+	for _, m := range live.ManagedFields {
+		var fields struct {
+			Data map[string]json.RawMessage `json:"f:data"`
+		}
+		if m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		if _, is := fields.Data["f:"+key]; is {
+			return true
+		}
+	}
+	return false
+}
+
+// notOurBooks holds what would write an inventory, a lease or a key as an object of the commit.
+func notOurBooks(s plan.Step, c plan.Case) plan.Ruling {
+	if what := bookkeeping(s, c); what != "" {
+		return held("it is %s, which only Headgate itself writes; remove it from the repository", what)
+	}
+	return allowed
+}
+
+// home retains the namespace in which the inventory of the sync lives: it is nobody's. It retains
+// inventories, leases and keys, too, which an older version may have taken for objects of a commit.
+func home(s plan.Step, c plan.Case) plan.Ruling {
+	if s.ID == (manifest.ID{Kind: "Namespace", Name: c.Seen.Inventory.Sync.Namespace}) {
+		return plan.Ruling{Answer: plan.Retained, Reason: "the inventory of this sync lives in it"}
+	}
+	if what := bookkeeping(s, c); what != "" {
+		return plan.Ruling{Answer: plan.Retained, Reason: "it is " + what + ", which is never pruned"}
+	}
+	return allowed
+}

@@ -1,0 +1,46 @@
+package guard
+
+import (
+	"slices"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// empty holds every prune of a commit that looks like a mistake: a wrong path, an
+// emptied branch, a generator that failed.
+func empty(_ plan.Step, c plan.Case) plan.Ruling {
+	if c.Seen.Ends != plan.NoEnding {
+		return allowed
+	}
+	some := declares(c, func(render.Definition) bool { return true })
+	if len(c.Want.Objects) == 0 && !some {
+		return held("the commit wants nothing at all; is the path right?")
+	}
+	wantsCRD := slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID.IsCRD() })
+	if !some && !wantsCRD && owns(c, manifest.ID.IsCRD) {
+		return held("the commit declares no definition at all, and this sync owns CRDs; is the path right?")
+	}
+	// Crossplane installs those of a package in a registry, so they are none of the ones that we own.
+	if !declares(c, func(d render.Definition) bool { return !d.Package.Pulled() }) && owns(c, manifest.ID.IsMRD) {
+		return held("the commit declares no definition of its own, and this sync owns ManagedResourceDefinitions; is the path right?")
+	}
+	return allowed
+}
+
+// declares reports whether the commit declares a definition that is like that. Those that only the
+// cluster has are not the commit's.
+func declares(c plan.Case, like func(render.Definition) bool) bool {
+	return slices.ContainsFunc(c.Want.Definitions, func(d render.Definition) bool { return (!c.Want.Live || d.Document != nil) && like(d) })
+}
+
+// owns reports whether the inventory holds an object that is like that.
+func owns(c plan.Case, like func(manifest.ID) bool) bool {
+	for id := range c.Seen.Inventory.Entries {
+		if like(id) {
+			return true
+		}
+	}
+	return false
+}

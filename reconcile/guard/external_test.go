@@ -1,0 +1,246 @@
+package guard
+
+import (
+	"maps"
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// bucketsOf is a cluster with a Bucket of ours that the commit does not want any more. Nothing is
+// known of its kind but its name.
+func bucketsOf(t *testing.T) (render.Desired, plan.Observed, manifest.ID) {
+	t.Helper()
+	bucket := given.Thing("example.org/v1", "Bucket", "logs", "spec", map[string]any{})
+	id := manifest.IDOf(bucket)
+	return render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("kept")), given.Wanted(t, given.CRD("others", "Other"))}}, plan.Observed{
+		Inventory: inventory.Inventory{Sync: given.Sync, Record: inventory.Record{Format: inventory.Format}, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u"}}},
+		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(bucket, "u")},
+		Kinds:     map[schema.GroupKind]plan.Kind{{Group: "example.org", Kind: "Bucket"}: {Resource: "buckets", Namespaced: true, Categories: []string{"crossplane"}}},
+	}, id
+}
+
+// Whether deleting an object deletes a bucket in the cloud is known without the category of its kind.
+func TestExternal(t *testing.T) {
+	const buckets = "buckets.example.org"
+	cases := map[string]struct {
+		reason string
+		edit   func(want *render.Desired, seen *plan.Observed, id manifest.ID)
+		how    Guarding
+		want   plan.Action
+	}{
+		"Ordinary": {reason: "What is only an object goes.", edit: func(*render.Desired, *plan.Observed, manifest.ID) {}, want: plan.Prune},
+		"Finalizer": {
+			reason: "A controller that cleans up after it has set its finalizer.",
+			edit: func(_ *render.Desired, seen *plan.Observed, id manifest.ID) {
+				seen.Objects[id].Finalizers = []string{"other", "finalizer.managedresource.crossplane.io"}
+			},
+			want: plan.Hold,
+		},
+		"OtherFinalizer": {
+			reason: "Others do not reach beyond the cluster.",
+			edit: func(_ *render.Desired, seen *plan.Observed, id manifest.ID) {
+				seen.Objects[id].Finalizers = []string{"foregroundDeletion"}
+			},
+			want: plan.Prune,
+		},
+		"MRDLeavesToo": {
+			reason: "The definition left with it, and is in the inventory.",
+			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
+				seen.Inventory.Entries[plan.MRD(buckets)] = inventory.Entry{UID: "u"}
+			},
+			want: plan.Hold,
+		},
+		"XRDLeavesToo": {
+			reason: "Also that of an XR.",
+			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
+				seen.Inventory.Entries[plan.XRD(buckets)] = inventory.Entry{UID: "u"}
+			},
+			want: plan.Hold,
+		},
+		"CRDLeavesToo": {
+			reason: "Where this sync makes the CRDs it remembers which are of definitions.",
+			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
+				seen.Inventory.Entries[plan.CRD(buckets)] = inventory.Entry{UID: "u", Definition: true}
+			},
+			want: plan.Hold,
+		},
+		"PlainCRDLeavesToo": {
+			reason: "A CRD of no definition is of ordinary objects.",
+			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
+				seen.Inventory.Entries[plan.CRD(buckets)] = inventory.Entry{UID: "u"}
+			},
+			want: plan.Prune,
+		},
+		"NotRecorded": {
+			reason: "A binary that did not record it may have made the CRD of a definition.",
+			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
+				seen.Inventory.Entries[plan.CRD(buckets)], seen.Inventory.Record = inventory.Entry{UID: "u"}, inventory.Record{}
+			},
+			want: plan.Hold,
+		},
+		"OfTheCluster": {
+			reason: "The definition is another sync's, or a package's.",
+			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
+				seen.Upstream.Definitions = map[string]plan.LiveDefinition{buckets: {}}
+			},
+			want: plan.Hold,
+		},
+		"OfTheClusterWithoutKind": {
+			reason: "Of the definitions of a live catalogue only the name is known.",
+			edit: func(want *render.Desired, _ *plan.Observed, _ manifest.ID) {
+				want.Live, want.Definitions = true, []render.Definition{{Decision: activation.Decision{Definition: &catalogue.Definition{Name: buckets, Plural: "buckets", Group: "example.org"}}}}
+			},
+			want: plan.Hold,
+		},
+		"OfTheCommit": {
+			reason: "The definition stays, and only the object leaves.",
+			edit: func(want *render.Desired, _ *plan.Observed, _ manifest.ID) {
+				want.Definitions = []render.Definition{{Decision: activation.Decision{Definition: &catalogue.Definition{Name: "b.example.org", Group: "example.org", Kind: "Bucket", Document: &manifest.Document{}}}}}
+			},
+			want: plan.Hold,
+		},
+		"Allowed": {
+			reason: "The sync says that instances may be pruned.",
+			edit: func(_ *render.Desired, seen *plan.Observed, id manifest.ID) {
+				seen.Objects[id].Finalizers = []string{"finalizer.managedresource.crossplane.io"}
+			},
+			how: Guarding{PruneInstances: true}, want: plan.Prune,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want, seen, id := bucketsOf(t)
+			tc.edit(&want, &seen, id)
+			p, err := plan.Compute(want, seen, tc.how.Guards()...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range p.Steps {
+				if s.ID == id && (s.Action != tc.want || s.Action == plan.Hold && s.Guard != "external") {
+					t.Errorf("%s\n%s by %q, want %s", tc.reason, s.Action, s.Guard, tc.want)
+				}
+			}
+		})
+	}
+}
+
+// The inventory remembers which CRDs are of definitions for as long as it holds them, whatever became
+// of the definitions. An inventory that does not remember it yet is written once.
+func TestRecordDefinitions(t *testing.T) {
+	ofDefinition, plain := given.Wanted(t, given.CRD("buckets", "Bucket")), given.Wanted(t, given.CRD("others", "Other"))
+	ofDefinition.Definition = "buckets.example.org"
+	want := render.Desired{Objects: []render.Object{ofDefinition, plain}, Definitions: []render.Definition{{
+		Decision: activation.Decision{Definition: &catalogue.Definition{Name: "buckets.example.org", Group: "example.org", Kind: "Bucket", Document: &manifest.Document{}}, Active: true},
+	}}}
+	seen := plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
+	p := given.Computed(t, want, seen, Guarding{}.Guards()...)
+	recorded := func(inv inventory.Inventory) [2]bool {
+		return [2]bool{inv.Entries[ofDefinition.ID].Definition, inv.Entries[plain.ID].Definition}
+	}
+	exactly := [2]bool{true, false}
+	intent := p.Intent(seen.Inventory)
+	if recorded(intent) != exactly {
+		t.Errorf("before the first write: %v", intent.Entries)
+	}
+	settled := p.Settled(seen.Inventory, []plan.Outcome{{ID: ofDefinition.ID, Action: plan.Create, UID: "u"}, {ID: plain.ID, Action: plan.Create, UID: "v"}})
+	if recorded(settled) != exactly {
+		t.Errorf("after the last write: %v", settled.Entries)
+	}
+
+	seen.Objects[ofDefinition.ID], seen.Objects[plain.ID] = given.Live(given.CRD("buckets", "Bucket"), "u"), given.Live(given.CRD("others", "Other"), "v")
+	settled.Record.Format = inventory.Format // as it is stored
+	seen.Inventory = settled
+	if p := given.Computed(t, want, seen, Guarding{}.Guards()...); p.Remembers() {
+		t.Error("what is recorded is not recorded again")
+	}
+	seen.Inventory.Entries = maps.Clone(settled.Entries)
+	for id, e := range seen.Inventory.Entries {
+		e.Definition = false
+		seen.Inventory.Entries[id] = e
+	}
+	p = given.Computed(t, want, seen, Guarding{}.Guards()...)
+	if !p.Remembers() {
+		t.Error("what is not recorded is recorded, though nothing else is to be done")
+	}
+	if got := p.Settled(seen.Inventory, nil); recorded(got) != exactly {
+		t.Errorf("of a pass that writes nothing else: %v", got.Entries)
+	}
+
+	// The definition leaves: what is known of the CRD stays known, also when it is renewed.
+	left := render.Desired{Objects: []render.Object{plain}}
+	seen.Inventory = settled
+	if got := given.Computed(t, left, seen, Guarding{}.Guards()...).Intent(seen.Inventory); recorded(got) != exactly {
+		t.Errorf("after the definition left: %v", got.Entries)
+	}
+	p = given.Computed(t, want, seen, Guarding{}.Guards()...)
+	for i := range p.Steps {
+		p.Steps[i].Definition, p.Steps[i].Renew = false, inventory.Entry{UID: "u"}
+	}
+	if got := p.Settled(settled, nil); recorded(got) != exactly {
+		t.Errorf("after an entry was renewed: %v", got.Entries)
+	}
+
+	// What an older binary wrote may be anything once the commit does not declare it.
+	settled.Record = inventory.Record{}
+	for id, e := range settled.Entries {
+		e.Definition = false
+		settled.Entries[id] = e
+	}
+	seen.Inventory = settled
+	if got := given.Computed(t, left, seen, Guarding{}.Guards()...).Intent(seen.Inventory); recorded(got) != exactly {
+		t.Errorf("of an inventory that records nothing: %v", got.Entries)
+	}
+}
+
+// A commit that lost its definitions, or everything, is held whoever makes the CRDs, and whatever
+// definitions the cluster has.
+func TestEmpty(t *testing.T) {
+	definition := func(name string, d catalogue.Definition) render.Definition {
+		d.Name = name
+		return render.Definition{Decision: activation.Decision{Definition: &d}}
+	}
+	declared := definition("a.example.org", catalogue.Definition{Document: &manifest.Document{}})
+	pulled := definition("a.example.org", catalogue.Definition{Document: &manifest.Document{}, Package: &catalogue.Package{Digest: "sha256:1"}})
+	liveOnly := definition("a.example.org", catalogue.Definition{})
+	kept, plain := given.Wanted(t, given.ConfigMap("kept")), given.Wanted(t, given.CRD("plain", "Plain"))
+	cases := map[string]struct {
+		reason string
+		want   render.Desired
+		owns   manifest.ID
+		ends   plan.Ending
+		held   bool
+	}{
+		"AnObject":           {reason: "A commit that declares none and owns none never had any.", want: render.Desired{Objects: []render.Object{kept}}, owns: kept.ID},
+		"Nothing":            {reason: "An emptied commit is a mistake.", owns: kept.ID, held: true},
+		"NothingButLive":     {reason: "What the cluster has is not in the commit.", want: render.Desired{Live: true, Definitions: []render.Definition{liveOnly}}, owns: kept.ID, held: true},
+		"MRDs":               {reason: "Beside Crossplane definitions are MRDs.", want: render.Desired{Objects: []render.Object{kept}}, owns: plan.MRD("b.example.org"), held: true},
+		"MRDsAndPlainCRD":    {reason: "A CRD of no definition is none.", want: render.Desired{Objects: []render.Object{plain}}, owns: plan.MRD("b.example.org"), held: true},
+		"MRDsAndLive":        {reason: "The cluster still has them, since they are ours.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.Definition{liveOnly}}, owns: plan.MRD("b.example.org"), held: true},
+		"MRDsAndPulled":      {reason: "Those of a package in a registry are others.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.Definition{pulled}}, owns: plan.MRD("b.example.org"), held: true},
+		"MRDsAndAnother":     {reason: "One of several left.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.Definition{declared}}, owns: plan.MRD("b.example.org")},
+		"CRDs":               {reason: "Without Crossplane they are CRDs.", want: render.Desired{Objects: []render.Object{kept}}, owns: plan.CRD("b.example.org"), held: true},
+		"CRDsAndLive":        {reason: "What the cluster has is not in the commit.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.Definition{liveOnly}}, owns: plan.CRD("b.example.org"), held: true},
+		"CRDsAndPlainCRD":    {reason: "A commit of CRDs may do without one of them.", want: render.Desired{Objects: []render.Object{plain}}, owns: plan.CRD("b.example.org")},
+		"CRDsAndPulled":      {reason: "Definitions of a package are definitions.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.Definition{pulled}}, owns: plan.CRD("b.example.org")},
+		"LiveAndOwnedByElse": {reason: "A repository of a team never had definitions.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.Definition{liveOnly}}, owns: kept.ID},
+		"Ending":             {reason: "Who ends a sync means it.", owns: plan.MRD("b.example.org"), ends: plan.Delete},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := plan.Case{Want: tc.want, Seen: plan.Observed{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{tc.owns: {}}}, Ends: tc.ends}}
+			if r := empty(plan.Step{}, c); (r.Answer == plan.Held) != tc.held {
+				t.Errorf("%s\nheld: %t (%s), want %t", tc.reason, !tc.held, r.Reason, tc.held)
+			}
+		})
+	}
+}

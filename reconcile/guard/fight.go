@@ -1,0 +1,21 @@
+package guard
+
+import (
+	"fmt"
+
+	"headgate.dev/headgate/reconcile/plan"
+)
+
+// fight keeps what is fought over as it is while the fight rests. To write it again and
+// again serves nobody, and hides from people that they have to decide.
+func fight(s plan.Step, c plan.Case) plan.Ruling {
+	if s.Cause != plan.Drift {
+		return allowed
+	}
+	for _, f := range c.Seen.Fights {
+		if f.ID == s.ID && f.Rests {
+			return plan.Ruling{Answer: plan.Reported, Reason: fmt.Sprintf("fight: %s; it is left alone for a while", f)}
+		}
+	}
+	return allowed
+}

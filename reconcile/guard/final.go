@@ -1,0 +1,36 @@
+package guard
+
+import (
+	"fmt"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+)
+
+// final rules on taking back: nothing is taken back that Crossplane, or somebody's policy, would
+// only activate again, or that could not come back.
+func final(s plan.Step, c plan.Case) plan.Ruling {
+	if !s.TakesBack || c.Want.Owner != render.OwnerCrossplane {
+		return allowed
+	}
+	var leaving []string // it waits for those
+	for _, policy := range c.LeavingPolicies(s.ID.Name) {
+		if policy.Action == plan.Prune {
+			leaving = append(leaving, policy.ID.Name)
+		}
+	}
+	if policy := c.InForce(leaving...).Matching(s.ID.Name); policy != "" {
+		return held("it is not taken back: the policy %s in the cluster names it; %s", policy, tame(policy))
+	}
+	revision, installed := plan.InstalledBy(c.Live(s))
+	r, known := c.Seen.Upstream.Revisions[revision]
+	switch {
+	case !installed:
+		return plan.Ruling{Answer: plan.Retained, Reason: "it is not taken back: no package revision controls it, so nothing would bring the definition back"}
+	case !known || !r.Active:
+		return plan.Ruling{Answer: plan.Retained, Reason: fmt.Sprintf("it is not taken back: its package revision %s is not active, so nothing would bring the definition back", revision)}
+	case !r.SafeStart:
+		return plan.Ruling{Answer: plan.Retained, Reason: fmt.Sprintf("it is not taken back: its package %s has no safe-start, so Crossplane would activate it again", r.Package.Name)}
+	}
+	return allowed
+}

@@ -1,0 +1,49 @@
+package guard
+
+import (
+	"fmt"
+	"slices"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/schema"
+)
+
+// clientBreaks are the rules of changes that no object shows: clients are what they break, or no object can be
+// read or written at all.
+var clientBreaks = []schema.Rule{schema.Removed, schema.Unserved, schema.Subresource, schema.Selectable, schema.Scope, schema.Names}
+
+// judging returns the question whether objects fit a definition as it will be. It returns false if they cannot
+// answer it: there is no cluster, the definition is not at hand, or clients are what breaks.
+func judging(s plan.Step, c plan.Case, breaking []schema.Change) (plan.Question, bool) {
+	after := s.AfterWhole()
+	if c.Seen.Offline && !c.Seen.Counts || after == nil ||
+		slices.ContainsFunc(breaking, func(b schema.Change) bool { return slices.Contains(clientBreaks, b.Rule) }) {
+		return plan.Question{}, false
+	}
+	q := plan.Question{Ask: plan.Fits, Of: plan.CRD(s.ID.Name), After: after}
+	if s.ID.IsXRD() {
+		q.Of = s.ID // its claims count, too
+	}
+	return q, true
+}
+
+// fits holds a break of a kind that has objects, if one of them loses or is refused something, or nobody can
+// tell. unread is what to say where objects are not looked at.
+func fits(s plan.Step, c plan.Case, breaking []schema.Change, live plan.Answer, unread string) plan.Ruling {
+	q, can := judging(s, c, breaking)
+	if !can {
+		return held("%s", unread)
+	}
+	a, answered := c.Seen.Answers[q]
+	switch {
+	case !answered:
+		r := held("%s", unread)
+		r.Needs = []plan.Question{q}
+		return r
+	case a.Unknown != "":
+		return held("%s; they cannot be looked at (%s)", unread, a.Unknown)
+	case a.Count > 0:
+		return held("its schema breaks: %s; %s: change them first, or approve this", someOf(breaking), a.Example)
+	}
+	return plan.Ruling{Reason: fmt.Sprintf("its schema breaks: %s; %s, and none loses a value or is refused", someOf(breaking), plan.Exist(live.Count, "custom resource"))}
+}

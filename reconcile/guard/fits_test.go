@@ -1,0 +1,195 @@
+package guard
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/schema"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// sized is a CRD whose objects have a region, and maybe a size.
+func sized(fields ...string) *unstructured.Unstructured {
+	u := given.CRD("buckets", "Bucket")
+	properties := map[string]any{}
+	for _, f := range fields {
+		properties[f] = map[string]any{"type": "string"}
+	}
+	u.Object["spec"].(map[string]any)["versions"] = []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
+		"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"spec": map[string]any{"type": "object", "properties": properties}}},
+	}}}
+	return u
+}
+
+// An update that breaks a kind is held only if an object of it is in the way, or if nobody can tell.
+func TestFits(t *testing.T) {
+	before, after := sized("region", "size"), sized("region")
+	counted, fits := plan.Question{Ask: plan.Dependents, Of: plan.CRD("buckets.example.org")}, plan.Question{Ask: plan.Fits, Of: plan.CRD("buckets.example.org"), After: plan.AtHand(after)}
+	exist := plan.Answer{Count: 214, Example: "Bucket default/a"}
+	unserved := sized("region")
+	unserved.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["served"] = false
+	cases := map[string]struct {
+		reason  string
+		after   *unstructured.Unstructured
+		answers map[plan.Question]plan.Answer
+		asks    *plan.Question
+		held    bool
+		want    string
+	}{
+		"Asked":  {reason: "It looks at objects once it knows that there are any.", answers: map[plan.Question]plan.Answer{counted: exist}, asks: &fits, held: true, want: "214 custom resources exist"},
+		"Loses":  {reason: "The hold names them.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {Count: 3, Example: "3 of 214 set spec.size, which is lost, for example Bucket default/a"}}, held: true, want: "3 of 214 set spec.size, which is lost, for example Bucket default/a: change them first"},
+		"Fits":   {reason: "Nobody sets what goes.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {}}, want: "214 custom resources exist, and none loses a value or is refused"},
+		"Unread": {reason: "What cannot be read is held.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {Unknown: "forbidden"}}, held: true, want: "they cannot be looked at (forbidden)"},
+		"Clients": {
+			reason: "No object shows that a client uses a version.", after: unserved,
+			answers: map[plan.Question]plan.Answer{counted: exist}, held: true, want: "the version is not served any more",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			is := after
+			if tc.after != nil {
+				is = tc.after
+			}
+			o := given.Wanted(t, is)
+			seen := plan.Observed{
+				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
+				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(is, "u")}, Kinds: given.Kinds,
+				Trials: map[manifest.ID]plan.Trial{o.ID: {Live: before, After: is}}, Answers: tc.answers,
+			}
+			p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := p.Steps[0]
+			if (s.Action == plan.Hold) != tc.held || !strings.Contains(s.Reason, tc.want) {
+				t.Errorf("%s\n%s: %s, want %q", tc.reason, s.Action, s.Reason, tc.want)
+			}
+			if open := p.Open(); (len(open) == 1 && tc.asks != nil && open[0] == *tc.asks) != (tc.asks != nil) || tc.asks == nil && len(open) > 0 {
+				t.Errorf("%s\nit asks %v", tc.reason, open)
+			}
+		})
+	}
+}
+
+// Objects of two kinds are in the way if those of one are.
+func TestAnswersTogether(t *testing.T) {
+	loses, unknown := plan.Answer{Count: 1, Example: "a"}, plan.Answer{Unknown: "forbidden"}
+	for name, tc := range map[string]struct{ a, b, want plan.Answer }{
+		"Neither": {plan.Answer{}, plan.Answer{}, plan.Answer{}},
+		"Both":    {loses, plan.Answer{Count: 2, Example: "b"}, plan.Answer{Count: 3, Example: "a; b"}},
+		"First":   {loses, plan.Answer{}, loses},
+		"Second":  {plan.Answer{}, loses, loses},
+		"Unknown": {plan.Answer{}, unknown, unknown},
+		"Known":   {unknown, loses, loses},
+	} {
+		if got := tc.a.And(tc.b); got.Count != tc.want.Count || got.Example != tc.want.Example || got.Unknown != tc.want.Unknown {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+// No object shows what breaks clients, or what no API server takes.
+func TestJudging(t *testing.T) {
+	s := plan.Step{ID: plan.CRD("buckets.example.org"), After: sized("region")}
+	for name, tc := range map[string]struct {
+		edit func(*plan.Step, *plan.Case)
+		rule schema.Rule
+		want bool
+	}{
+		"Field":       {rule: schema.Field, want: true},
+		"Unconverted": {rule: schema.Unconverted, want: true},
+		"Removed":     {rule: schema.Removed},
+		"Unserved":    {rule: schema.Unserved},
+		"Subresource": {rule: schema.Subresource},
+		"Selectable":  {rule: schema.Selectable},
+		"Scope":       {rule: schema.Scope},
+		"Names":       {rule: schema.Names},
+		"Offline":     {rule: schema.Field, edit: func(_ *plan.Step, c *plan.Case) { c.Seen.Offline = true }},
+		"Counted":     {rule: schema.Field, want: true, edit: func(_ *plan.Step, c *plan.Case) { c.Seen.Offline, c.Seen.Counts = true, true }},
+		"Lean":        {rule: schema.Field, edit: func(s *plan.Step, _ *plan.Case) { *s = plan.Replacement{ID: s.ID, After: s.After}.Step() }},
+		"LeanAndHad": {rule: schema.Field, want: true, edit: func(s *plan.Step, _ *plan.Case) {
+			*s = plan.Replacement{ID: s.ID, After: s.After, Whole: plan.AtHand(s.After)}.Step()
+		}},
+		"Refused": {rule: schema.Field, edit: func(s *plan.Step, _ *plan.Case) { s.After = nil }},
+	} {
+		s, c := s, plan.Case{}
+		if tc.edit != nil {
+			tc.edit(&s, &c)
+		}
+		if _, can := judging(s, c, []schema.Change{{Rule: tc.rule, Breaking: true}}); can != tc.want {
+			t.Errorf("%s: objects decide: %t", name, can)
+		}
+	}
+}
+
+// What is refused is in the way as much as what is lost.
+func TestFittingRefused(t *testing.T) {
+	after := sized("region", "size")
+	if err := unstructured.SetNestedField(after.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any), "integer",
+		"schema", "openAPIV3Schema", "properties", "spec", "properties", "size", "type"); err != nil {
+		t.Fatal(err)
+	}
+	f, err := plan.NewFitting(plan.Question{Ask: plan.Fits, After: plan.AtHand(after)}, sized("region", "size"), "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		spec := map[string]any{"region": "north"}
+		if name == "b" {
+			spec["size"] = "large"
+		}
+		f.Look(t.Context(), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Bucket", "metadata": map[string]any{"name": name}, "spec": spec}})
+	}
+	if a := f.Answer(false); a.Count != 1 || !strings.HasPrefix(a.Example, "1 of 2 are refused (spec.size: ") {
+		t.Errorf("%+v", a)
+	}
+}
+
+// A fitting counts, and remembers no object. What it did not get to see is not known to fit.
+func TestFitting(t *testing.T) {
+	object := func(i int, size string) *unstructured.Unstructured {
+		spec := map[string]any{"region": "north"}
+		if size != "" {
+			spec["size"] = size
+		}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.org/v1", "kind": "Bucket", "metadata": map[string]any{"name": fmt.Sprint("b", i), "namespace": "default"}, "spec": spec,
+		}}
+	}
+	q := plan.Question{Ask: plan.Fits, After: plan.AtHand(sized("region"))}
+	f, err := plan.NewFitting(q, sized("region", "size"), "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 214 {
+		size := ""
+		if i%100 == 7 {
+			size = "large"
+		}
+		f.Look(t.Context(), object(i, size))
+	}
+	if a := f.Answer(true); a.Count != 3 || a.Example != "3 of 214 set spec.size, which is lost, for example Bucket default/b7" || a.Unknown != "" {
+		t.Errorf("%+v", a)
+	}
+	if f, err = plan.NewFitting(q, sized("region", "size"), "v1"); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; !f.Full(); i++ {
+		f.Look(t.Context(), object(i, ""))
+	}
+	if a := f.Answer(true); a.Unknown == "" {
+		t.Errorf("it says that all fit, and did not look at all: %+v", a)
+	}
+	if a := f.Answer(false); a.Unknown != "" || a.Count != 0 {
+		t.Errorf("%+v", a)
+	}
+}

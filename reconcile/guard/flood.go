@@ -1,0 +1,312 @@
+package guard
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+)
+
+const guardFlood = "flood"
+
+// flood holds what would newly activate more definitions than a person reviews: a policy, a package,
+// and every CRD or MRD of a definition of the commit. Where Crossplane makes the CRDs, it also holds a
+// package if a policy of the cluster would activate definitions of it that no policy of the commit
+// names. What a policy of the commit names in full does not count: a person wrote that. Activation is
+// final, so this is the last moment to ask. It rules last, because it has to know what is written.
+func flood(most int) plan.Rule {
+	return func(c plan.Case) func(plan.Step) plan.Ruling {
+		return (&flooding{Case: c, most: cmp.Or(most, 100)}).rule
+	}
+}
+
+// flooding is the guard's part of a plan. Guards rule on policies before definitions and packages, so what the
+// first of those asks for holds for all.
+type flooding struct {
+	plan.Case
+	most int
+
+	force  plan.PoliciesInForce // nil: nobody asked yet
+	counts *openings
+	full   map[string]bool
+}
+
+func (c *flooding) rule(s plan.Step) plan.Ruling {
+	switch {
+	case s.Definition:
+		return c.ofDefinition(s)
+	case c.Want.Owner != render.OwnerCrossplane:
+		return allowed
+	case s.ID == plan.MRAP(s.ID.Name):
+		return c.ofPolicy(s)
+	case plan.IsPackage(s.ID):
+		return c.ofPackage(s)
+	}
+	return allowed
+}
+
+// ofPolicy rules on a policy by the definitions that it is going to activate.
+func (c *flooding) ofPolicy(s plan.Step) plan.Ruling {
+	p := s.PolicyAfter(c.WantedPolicy(s.ID.Name), c.Seen.Upstream.Policies[s.ID.Name])
+	names := c.newly(plan.PoliciesInForce{{LivePolicy: p, Name: s.ID.Name, Live: true}})
+	if len(names) > c.most {
+		return held("its wildcards would activate %d definitions at once, more than %d, for example %s; name the definitions in full, or raise maxActivations", len(names), c.most, names[0])
+	}
+	return c.ofUnread(p)
+}
+
+// ofPackage rules on a package by the policies that are in force when it arrives, and by those
+// that it brings.
+func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
+	id := s.ID
+	force := c.policies()
+	definitions, known := c.brings(id)
+	approved := slices.Concat(force, c.heldPolicies()) // whoever approves the policy has seen what it opens here
+	var opened, unnamed []string
+	for _, d := range definitions {
+		if c.isOpen(d.Name) {
+			continue
+		}
+		if force.Matching(d.Name) != "" && !isNamed(d) {
+			unnamed = append(unnamed, d.Name)
+		}
+		if !c.inFull(d.Name) && (isUnrestricted(d) || len(approved.Opening(d.Name)) > 0) {
+			opened = append(opened, d.Name)
+		}
+	}
+	for _, p := range c.shippedBy(id) {
+		if names := c.newly(plan.PoliciesInForce{{LivePolicy: plan.AsLive(p), Name: p.Name}}); len(names) > c.most {
+			return held("its policy %s would activate %d definitions at once, more than %d, for example %s; raise maxActivations if that is meant", p.Name, len(names), c.most, names[0])
+		}
+	}
+	universal := slices.IndexFunc(force, func(p plan.PolicyInForce) bool {
+		return p.Live && p.Matches(anyDefinition) && !c.WantedPolicy(p.Name).Matches(anyDefinition)
+	})
+	switch {
+	case len(unnamed) > 0:
+		policy := force.Matching(unnamed[0])
+		return held("the policy %s in the cluster would activate %s of it that no policy of the commit names, for example %s; %s", policy, plan.Plural(int64(len(unnamed)), "definition"), unnamed[0], tame(policy))
+	case len(opened) > c.most:
+		return held("%d of its definitions would become active at once, more than %d, for example %s; name the definitions in full, or raise maxActivations", len(opened), c.most, opened[0])
+	case !known && universal >= 0:
+		policy := force[universal].Name
+		return held("the policy %s in the cluster activates every definition that it brings; %s", policy, tame(policy))
+	}
+	return c.unreadInForce(s, force)
+}
+
+// heldPolicies returns the policies of the commit that this guard holds.
+func (c *flooding) heldPolicies() plan.PoliciesInForce {
+	var all plan.PoliciesInForce
+	for _, s := range c.Steps {
+		if s.ID == plan.MRAP(s.ID.Name) && s.Action == plan.Hold && s.Guard == guardFlood {
+			all = append(all, plan.PolicyInForce{LivePolicy: c.WantedPolicy(s.ID.Name), Name: s.ID.Name})
+		}
+	}
+	return all
+}
+
+// ofDefinition rules on the CRD of a definition, or on its MRD, by how many others become active
+// because of the same policy, or in the same package.
+func (c *flooding) ofDefinition(s plan.Step) plan.Ruling {
+	counts := c.openings()
+	o, opens := counts.of[s.ID]
+	if !opens {
+		return allowed
+	}
+	for _, policy := range o.policies {
+		if n := counts.policies[policy]; n > c.most {
+			return held("wildcards of the policy %s would activate %d definitions at once, more than %d; name the definitions in full, or raise maxActivations", policy, n, c.most)
+		}
+	}
+	if n := counts.packages[o.directory]; o.directory != "" && n > c.most {
+		return held("%d definitions of the package in %s would become active at once, more than %d; name the definitions in full, or raise maxActivations", n, o.directory, c.most)
+	}
+	if o.unnamed != "" {
+		return held("the policy %s in the cluster would activate it, and no policy of the commit names it; %s", o.unnamed, tame(o.unnamed))
+	}
+	return allowed
+}
+
+// An opening is the activation of one definition that was not active, by a CRD or an MRD of the commit.
+type opening struct {
+	policies  []string // whose wildcards activate it
+	directory string   // of its package; "" where it is in none
+	unnamed   string   // a policy of the cluster that activates it though none of the commit does
+}
+
+// openings are those of a plan, with how many there are of each policy and package.
+type openings struct {
+	of                 map[manifest.ID]opening
+	policies, packages map[string]int
+}
+
+// count returns what the steps of the plan open by writing CRDs and MRDs of definitions.
+func (c *flooding) count() openings {
+	all := openings{map[manifest.ID]opening{}, map[string]int{}, map[string]int{}}
+	definitions := make(map[string]render.Definition, len(c.Want.Definitions))
+	for _, d := range c.Want.Definitions {
+		definitions[d.Name] = d
+	}
+	force := c.policies()
+	for _, s := range c.Steps {
+		d, known := definitions[s.ID.Name]
+		if !s.Definition || !known || s.Action != plan.Create && !(s.Action == plan.Update && s.Activates) || c.isOpen(s.ID.Name) {
+			continue
+		}
+		var o opening
+		if d.Package != nil {
+			o.directory = d.Package.Directory
+		}
+		byItself := isUnrestricted(d)
+		if s.ID.IsMRD() {
+			byItself = byItself && s.Activates
+			o.policies = force.Opening(d.Name)
+			if policy := force.Matching(d.Name); d.Package != nil && !isNamed(d) {
+				o.unnamed = policy
+			}
+		} else {
+			o.policies = wildcards(d.Reasons, d.Name)
+		}
+		if c.inFull(d.Name) || !byItself && len(o.policies) == 0 {
+			continue
+		}
+		all.of[s.ID] = o
+		all.packages[o.directory]++
+		for _, policy := range o.policies {
+			all.policies[policy]++
+		}
+	}
+	return all
+}
+
+// wildcards are the policies among reasons of which a wildcard matches the definition, each once.
+func wildcards(reasons []activation.Reason, name string) []string {
+	var policies []string
+	for _, r := range reasons {
+		if r.Cause == activation.Matched && r.Pattern != name && !slices.Contains(policies, r.Policy) {
+			policies = append(policies, r.Policy)
+		}
+	}
+	return policies
+}
+
+// isUnrestricted reports whether a definition is active because its package lacks safe-start, whatever
+// policies name.
+func isUnrestricted(d render.Definition) bool {
+	return slices.ContainsFunc(d.Reasons, func(r activation.Reason) bool { return r.Cause == activation.NoSafeStart })
+}
+
+// tame is what to do about a policy that activates too much.
+func tame(policy string) string {
+	if policy == "default" {
+		return "delete that policy, and set Crossplane's Helm value provider.defaultActivations to []: else it is back after the next restart of Crossplane"
+	}
+	return "narrow or delete that policy first"
+}
+
+// anyDefinition is a name that only a pattern matches that matches everything.
+const anyDefinition = "any.definition.of.an.unknown.package.invalid"
+
+// brings returns the definitions of a package, and of what it depends on, and whether those are all.
+func (c *flooding) brings(id manifest.ID) (definitions []render.Definition, known bool) {
+	copied := false
+	for _, of := range c.Want.Beside { // the image is what is installed, and not the copy
+		if of.Package.InstalledBy(id) {
+			definitions, known, copied = append(definitions, of.Definitions...), true, true
+		}
+	}
+	for _, d := range c.Want.Definitions {
+		isCopy := copied && d.Package != nil && !d.Package.Pulled() && d.Package.Installer == id
+		if d.Package != nil && d.Package.InstalledBy(id) && !isCopy {
+			definitions = append(definitions, d)
+			known = true
+		}
+	}
+	for _, p := range c.Want.Packages {
+		known = known || p.Pulled() && p.InstalledBy(id)
+	}
+	unread := slices.ContainsFunc(c.Want.Unread, func(u catalogue.Unread) bool { return slices.Contains(u.Installers, id) })
+	return definitions, known && !unread
+}
+
+// shippedBy returns the policies that Crossplane installs with a package, or with what that depends on.
+func (c *flooding) shippedBy(id manifest.ID) []catalogue.Policy {
+	from := map[string]bool{} // directories
+	for _, p := range c.Want.Packages {
+		from[p.Directory] = p.InstalledBy(id)
+	}
+	var shipped []catalogue.Policy
+	for _, l := range c.Want.Left {
+		i := slices.IndexFunc(c.Want.Policies, func(p catalogue.Policy) bool { return l.ID == plan.MRAP(p.Name) })
+		if i >= 0 && from[l.Package] {
+			shipped = append(shipped, c.Want.Policies[i])
+		}
+	}
+	return shipped
+}
+
+// newly returns the definitions, known from the commit or the cluster, that wildcards of policies
+// match, that are not open yet and that no policy of the commit names in full.
+func (c *flooding) newly(by plan.PoliciesInForce) []string {
+	names := map[string]bool{}
+	consider := func(name string) {
+		if !c.isOpen(name) && !c.inFull(name) && len(by.Opening(name)) > 0 {
+			names[name] = true
+		}
+	}
+	for _, d := range c.Want.Definitions {
+		consider(d.Name)
+	}
+	for name := range c.Seen.Upstream.Definitions {
+		consider(name)
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// isOpen reports whether the CRD of a definition is there already: Crossplane made it, or this sync. An
+// entry without a UID is only an intent.
+func (c *flooding) isOpen(name string) bool {
+	_, live := c.Seen.Objects[plan.CRD(name)]
+	return live || c.Seen.Inventory.Entries[plan.CRD(name)].UID != "" || c.Seen.Upstream.Definitions[name].Active
+}
+
+// isNamed reports whether a policy of the commit names a definition, in full or by a wildcard.
+func isNamed(d render.Definition) bool {
+	return slices.ContainsFunc(d.Reasons, func(r activation.Reason) bool { return r.Cause == activation.Matched })
+}
+
+// inFull reports whether a policy of the commit names a definition in full.
+func (c *flooding) inFull(name string) bool {
+	if c.full == nil {
+		c.full = map[string]bool{}
+		for _, p := range c.Want.Policies {
+			for _, pattern := range p.Patterns {
+				c.full[pattern.Glob] = c.full[pattern.Glob] || !p.Paused
+			}
+		}
+	}
+	return c.full[name]
+}
+
+// policies returns the policies in force once the writes of the plan are done.
+func (c *flooding) policies() plan.PoliciesInForce {
+	if c.force == nil {
+		c.force = append(plan.PoliciesInForce{}, c.InForce()...)
+	}
+	return c.force
+}
+
+// openings returns what the plan opens.
+func (c *flooding) openings() openings {
+	if c.counts == nil {
+		counts := c.count()
+		c.counts = &counts
+	}
+	return *c.counts
+}

@@ -1,0 +1,521 @@
+package guard
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// withAnnotation is a manifest with an annotation.
+func withAnnotation(manifest, annotation string) string {
+	return strings.Replace(manifest, "metadata:", "metadata:\n  annotations: {"+annotation+"}", 1)
+}
+
+// policyObject is a policy as an API server returns it.
+func policyObject(name string, globs ...any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceActivationPolicy",
+		"metadata": map[string]any{"name": name}, "spec": map[string]any{"activate": globs},
+	}}
+}
+
+func TestFloodKnowsWhatIsWritten(t *testing.T) {
+	narrow := given.Policy("default", given.Buckets)
+	// ours is the live policy, applied by this sync; somebody made it wide.
+	ours := given.Live(policyObject("default", "*"), "u")
+	cases := map[string]struct {
+		reason string
+		policy string // of the commit
+		live   *metav1.PartialObjectMetadata
+		trial  plan.Trial
+		edit   func(*plan.Observed)
+		how    Guarding
+		want   plan.Action // of the Provider
+	}{
+		"Written": {
+			reason: "The policy is narrow before the package arrives.", policy: narrow, live: ours,
+			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Create,
+		},
+		"NotOurs": {
+			reason: "Helm keeps its default policy.", policy: narrow,
+			live: given.WithOwner(given.Seen(plan.Upstream{}), plan.MRAP("default")).Objects[plan.MRAP("default")], want: plan.Hold,
+		},
+		"NotAdopted": {
+			reason: "Crossplane made it, and this sync adopts nothing.", policy: narrow,
+			live: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "c"}},
+			edit: func(o *plan.Observed) { o.Terms.Adoption = plan.AdoptNone }, want: plan.Hold,
+		},
+		"Retained": {
+			reason: "The commit itself asks not to write it.", policy: withAnnotation(narrow, "kustomize.toolkit.fluxcd.io/reconcile: disabled"), live: ours,
+			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Hold,
+		},
+		"Reported": {
+			reason: "Drift is not corrected.", policy: narrow, live: ours,
+			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)},
+			edit: func(o *plan.Observed) {
+				o.Inventory.Entries = map[manifest.ID]inventory.Entry{plan.MRAP("default"): {UID: "u", Digest: digestOf(t, narrow)}}
+			},
+			how: Guarding{ReportDrift: true}, want: plan.Hold,
+		},
+		"Observed": {
+			reason: "The commit only looks at it.", policy: withAnnotation(narrow, "headgate.dev/management-policy: Observable"), live: ours,
+			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Hold,
+		},
+		"Paused": {
+			reason: "A person works on it.", policy: narrow,
+			live: given.Live(policyObject("default", "*"), "u", func(o *metav1.PartialObjectMetadata) {
+				o.Annotations[ownership.PauseAnnotation] = "true"
+			}),
+			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Hold,
+		},
+		"Refused": {
+			reason: "The API server refuses it.", policy: narrow, live: ours, trial: plan.Trial{Err: given.ErrBoom}, want: plan.Hold,
+		},
+		"Ignored": {
+			reason: "The patterns stay as they are, because the sync ignores them.", policy: narrow, live: ours,
+			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", "*")}, want: plan.Hold,
+		},
+		"Waiting": {
+			reason: "It is narrowed after the package that it is to limit.", live: ours,
+			policy: withAnnotation(narrow, "config.kubernetes.io/depends-on: pkg.crossplane.io/Provider/provider-toy"),
+			trial:  plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Hold,
+		},
+		"WaitingForWhatIsReady": {
+			reason: "What it depends on is there: it waits for nothing.", live: ours,
+			policy: withAnnotation(narrow, "config.kubernetes.io/depends-on: /namespaces/a/ConfigMap/b"),
+			trial:  plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)},
+			edit: func(o *plan.Observed) {
+				o.Dependencies = map[manifest.ID]plan.Dependency{{Kind: "ConfigMap", Namespace: "a", Name: "b"}: {Exists: true}}
+			},
+			want: plan.Create,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			seen := given.Seen(plan.Upstream{Policies: map[string]plan.LivePolicy{"default": {Patterns: []string{"*"}}}})
+			seen.Objects[plan.MRAP("default")] = tc.live
+			seen.Trials = map[manifest.ID]plan.Trial{plan.MRAP("default"): tc.trial}
+			if tc.edit != nil {
+				tc.edit(&seen)
+			}
+			p, got := given.Steps(t, given.Desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": given.Provider, "policy.yaml": tc.policy}), seen, tc.how.Guards()...)
+			s, policy := got["Provider provider-toy"], got["ManagedResourceActivationPolicy default"]
+			if s.Action != tc.want || tc.want == plan.Hold && s.Guard != guardFlood {
+				t.Errorf("%s\nProvider: %s %q (%s), want %s; policy: %s %q (%s)", tc.reason, s.Action, s.Guard, s.Reason, tc.want, policy.Action, policy.Guard, policy.Reason)
+			}
+			asItWas := p.Wider(map[string]plan.LivePolicy{"default": {Patterns: []string{"*"}}})
+			if (asItWas == "") != (tc.want == plan.Hold) {
+				t.Errorf("%s\nright before the package is sent, the policy is as wide as before: %q", tc.reason, asItWas)
+			}
+		})
+	}
+}
+
+// digestOf is the digest of what is sent for the only policy of a manifest.
+func digestOf(t *testing.T, policy string) string {
+	t.Helper()
+	for _, o := range given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": policy}).Objects {
+		if o.ID == plan.MRAP(o.ID.Name) {
+			return given.Sync.Digest(o)
+		}
+	}
+	t.Fatal("no policy")
+	return ""
+}
+
+func TestFinalKnowsWhatIsWritten(t *testing.T) {
+	up := plan.Upstream{Policies: map[string]plan.LivePolicy{"team": {Patterns: []string{given.Buckets}}}}
+	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": given.Policy("team", "queues.example.org"), "provider.yaml": given.Provider})
+	taken := plan.Step{Action: plan.Prune, TakesBack: true, Definition: true, ID: plan.MRD(given.Buckets)}
+	for name, tc := range map[string]struct {
+		policy plan.Step
+		held   bool
+	}{
+		"Written":  {plan.Step{Action: plan.Update}, false},
+		"Held":     {plan.Step{Action: plan.Hold, Would: plan.Update}, true},
+		"Retained": {plan.Step{Action: plan.Keep, Cause: plan.Retain}, true},
+		"Refused":  {plan.Step{Action: plan.Update, Err: given.ErrBoom}, true},
+		"Waiting":  {plan.Step{Action: plan.Update, Waits: "a Provider"}, true},
+	} {
+		tc.policy.ID, tc.policy.After = plan.MRAP("team"), policyObject("team", "queues.example.org")
+		r := final(taken, plan.Case{Want: want, Seen: given.Seen(up), Steps: []plan.Step{tc.policy, taken}})
+		if held := r.Answer == plan.Held && strings.Contains(r.Reason, "the policy team"); held != tc.held {
+			t.Errorf("%s: a definition that a live policy names is not deactivated: %+v", name, r)
+		}
+	}
+}
+
+// family is a repository with two packages of 150 definitions each, by directory.
+func family(t *testing.T, owner render.Owner, safeStart string, more map[string]string) render.Desired {
+	t.Helper()
+	files := map[string]string{}
+	for _, dir := range []string{"aws", "gcp"} {
+		files[dir+"/crossplane.yaml"] = fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: provider-%s\nspec:\n  capabilities: [%s]\n", dir, safeStart)
+		for i := range 150 {
+			files[fmt.Sprintf("%s/crds/%d.yaml", dir, i)] = fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: t%d.%s.example.org
+spec:
+  group: %s.example.org
+  names: {kind: T%d, plural: t%d}
+  scope: Cluster
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+`, i, dir, dir, i, i)
+		}
+	}
+	files["aws/crds/config.yaml"] = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: providerconfigs.aws.example.org
+spec:
+  group: aws.example.org
+  names: {kind: ProviderConfig, plural: providerconfigs}
+  scope: Cluster
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+`
+	maps.Copy(files, more)
+	in := render.Input{Files: fstest.MapFS{}}
+	for name, data := range files {
+		in.Files.(fstest.MapFS)[name] = &fstest.MapFile{Data: []byte(data)}
+	}
+	want, err := render.Render(in, render.Options{Owner: owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return want
+}
+
+// inFullUpTo are the names of the first definitions of a package of a family.
+func inFullUpTo(n int, dir string) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("t%d.%s.example.org", i, dir)
+	}
+	return names
+}
+
+func TestFloodWhereThisSyncMakesTheCRDs(t *testing.T) {
+	crds := func(n int, dir string) []manifest.ID {
+		var ids []manifest.ID
+		for _, name := range inFullUpTo(n, dir) {
+			ids = append(ids, plan.CRD(name))
+		}
+		return ids
+	}
+	cases := map[string]struct {
+		reason    string
+		safeStart string // "" is that the packages have it
+		policies  []string
+		entries   map[manifest.ID]inventory.Entry
+		live      []manifest.ID
+		most      int
+		held      map[string]int // by directory
+		created   int            // CRDs of definitions
+	}{
+		"InFull": {
+			reason:   "A cluster that is made again from Git with 180 named kinds needs nobody.",
+			policies: []string{given.Policy("team", append(inFullUpTo(90, "aws"), inFullUpTo(90, "gcp")...)...)}, created: 180,
+		},
+		"Wildcard": {
+			reason: "Nobody reviews so many at once.", policies: []string{given.Policy("team", "*")}, held: map[string]int{"aws": 150, "gcp": 150},
+		},
+		"OtherWildcards": {
+			reason: "Whatever matches more than one name is a wildcard.", policies: []string{given.Policy("team", "t?*.aws.example.org", "[t]*.gcp.example.org")}, held: map[string]int{"aws": 150, "gcp": 150},
+		},
+		"MoreAllowed": {
+			reason: "The Sync says how many are allowed.", policies: []string{given.Policy("team", "*")}, most: 300, created: 300,
+		},
+		"Few": {
+			reason: "A wildcard that opens few is what policies are for.", policies: []string{given.Policy("team", "t1?.aws.example.org")}, created: 10,
+		},
+		"NothingElseStops": {
+			reason:   "Only the flood is held: what another policy opens in another package is made.",
+			policies: []string{given.Policy("all", "*.aws.example.org"), given.Policy("team", "t1?.gcp.example.org")}, held: map[string]int{"aws": 150}, created: 10,
+		},
+		"NamedBeside": {
+			reason:   "What is named in full is not the flood's.",
+			policies: []string{given.Policy("all", "*.aws.example.org"), given.Policy("team", inFullUpTo(20, "aws")...)}, held: map[string]int{"aws": 130}, created: 20,
+		},
+		"NamedByAPausedPolicy": {
+			reason:   "A paused policy names nothing.",
+			policies: []string{given.Policy("all", "*.aws.example.org"), withAnnotation(given.Policy("team", inFullUpTo(20, "aws")...), `crossplane.io/paused: "true"`)}, held: map[string]int{"aws": 150},
+		},
+		"ManyPolicies": {
+			reason:   "A flood is not smaller for being shared between policies: it is counted by package, too.",
+			policies: []string{given.Policy("a", "t?.aws.example.org", "t??.aws.example.org"), given.Policy("b", "t1*.aws.example.org")}, held: map[string]int{"aws": 150},
+		},
+		"ManyPackages": {
+			reason: "Nor for being shared between packages: it is counted by policy.", policies: []string{given.Policy("a", "t?.*", "t??.*")}, most: 150, held: map[string]int{"aws": 100, "gcp": 100},
+		},
+		"Exactly": {
+			reason: "As many as are allowed.", policies: []string{given.Policy("a", "t?.*")}, most: 20, created: 20,
+		},
+		"OneMore": {
+			reason: "One more than is allowed.", policies: []string{given.Policy("a", "t?.*")}, most: 19, held: map[string]int{"aws": 10, "gcp": 10},
+		},
+		"Open": {
+			reason: "What is open already is not opened.", policies: []string{given.Policy("team", "*.aws.example.org")}, live: crds(100, "aws"), created: 50,
+			entries: entriesOf(crds(100, "aws"), "u"),
+		},
+		"Adopted": {
+			reason: "CRDs that somebody applied by hand are adopted, not opened.", policies: []string{given.Policy("team", "*.aws.example.org")}, live: crds(60, "aws"), created: 90,
+		},
+		"DeletedByHand": {
+			reason: "What was open is put back.", policies: []string{given.Policy("team", "*.aws.example.org")}, entries: entriesOf(crds(150, "aws"), "u"), created: 150,
+		},
+		"Intended": {
+			reason: "That a pass was about to make them opened nothing.", policies: []string{given.Policy("team", "*.aws.example.org")}, entries: entriesOf(crds(150, "aws"), ""),
+			held: map[string]int{"aws": 150},
+		},
+		"NoSafeStart": {
+			reason: "The packages activate everything themselves.", safeStart: "safestart2", held: map[string]int{"aws": 150, "gcp": 150},
+		},
+		"NoSafeStartInFull": {
+			reason: "What is named was meant, and the rest was not.", safeStart: "none", policies: []string{given.Policy("team", inFullUpTo(150, "aws")...)},
+			held: map[string]int{"gcp": 150}, created: 150,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{}
+			for i, policy := range tc.policies {
+				files[fmt.Sprintf("policies/%d.yaml", i)] = policy
+			}
+			if tc.safeStart == "" {
+				tc.safeStart = "safe-start"
+			}
+			seen := given.Seen(plan.Upstream{})
+			seen.Natural, seen.Inventory.Entries = render.OwnerHeadgate, tc.entries
+			for _, id := range tc.live {
+				seen.Objects[id] = given.Live(&unstructured.Unstructured{Object: map[string]any{"kind": id.Kind, "metadata": map[string]any{"name": id.Name}}}, "u")
+			}
+			p, got := given.Steps(t, family(t, render.OwnerHeadgate, tc.safeStart, files), seen, Guarding{MaxActivations: tc.most}.Guards()...)
+			held, created := map[string]int{}, 0
+			for _, s := range p.Steps {
+				switch {
+				case s.Guard == guardFlood && s.Action == plan.Hold:
+					held[strings.Split(s.ID.Name, ".")[1]]++
+				case s.Definition && s.Action == plan.Create:
+					created++
+				}
+			}
+			if !maps.Equal(held, tc.held) && len(held)+len(tc.held) > 0 || created != tc.created {
+				t.Errorf("%s\nheld %v and created %d, want %v and %d", tc.reason, held, created, tc.held, tc.created)
+			}
+			if s := got["CustomResourceDefinition providerconfigs.aws.example.org"]; s.Action != plan.Create {
+				t.Errorf("an exempt CRD is never part of a flood: %+v", s)
+			}
+			if total := len(tc.held); total == 0 {
+				return
+			}
+			if p.Approval == nil {
+				t.Fatalf("%s\na flood can be approved", tc.reason)
+			}
+			seen.Approvals = inventory.Approvals{inventory.OnSync: {p.Approval.Digest}}
+			if approved, _ := given.Steps(t, p.Want, seen, Guarding{MaxActivations: tc.most}.Guards()...); approved.Count(plan.Hold) > 0 {
+				t.Errorf("%s\n%d are held although they are approved", tc.reason, approved.Count(plan.Hold))
+			}
+		})
+	}
+}
+
+func entriesOf(ids []manifest.ID, uid types.UID) map[manifest.ID]inventory.Entry {
+	entries := map[manifest.ID]inventory.Entry{}
+	for _, id := range ids {
+		entries[id] = inventory.Entry{UID: uid, Digest: "before"}
+	}
+	return entries
+}
+
+func TestFloodIsTheSameInAPreview(t *testing.T) {
+	base := family(t, render.OwnerHeadgate, "safe-start", map[string]string{"policy.yaml": given.Policy("team", "t1.aws.example.org")})
+	head := family(t, render.OwnerHeadgate, "safe-start", map[string]string{"policy.yaml": given.Policy("team", "*")})
+	seen, err := plan.Baseline{Base: base, Sync: given.Sync}.Observe(t.Context(), head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	preview, _ := given.Steps(t, head, seen, Guarding{}.Guards()...)
+	cluster := given.Seen(plan.Upstream{})
+	cluster.Natural = render.OwnerHeadgate
+	cluster.Inventory.Entries = map[manifest.ID]inventory.Entry{}
+	for _, o := range base.Objects {
+		content, err := o.Content()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cluster.Objects[o.ID] = given.Live(content, "u")
+		cluster.Inventory.Entries[o.ID] = inventory.Entry{UID: "u", Digest: given.Sync.Digest(o)}
+	}
+	pass, _ := given.Steps(t, head, cluster, Guarding{}.Guards()...)
+	if preview.Count(plan.Hold) != 299 || preview.Approval == nil || pass.Approval == nil || preview.Approval.Digest != pass.Approval.Digest {
+		t.Errorf("a preview and a cluster hold the same and ask for the same approval: %d and %d held, %+v and %+v",
+			preview.Count(plan.Hold), pass.Count(plan.Hold), preview.Approval, pass.Approval)
+	}
+}
+
+func TestFloodOfAPolicyAndAPackage(t *testing.T) {
+	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": given.Provider, "policy.yaml": given.Policy("team", "*")})
+	p, got := given.Steps(t, want, given.Seen(plan.Upstream{Definitions: map[string]plan.LiveDefinition{"a.example.org": {}}}), Guarding{MaxActivations: 2}.Guards()...)
+	if s := got["Provider provider-toy"]; s.Action != plan.Hold || s.Guard != guardFlood || p.Approval == nil || p.Approval.Steps != 2 {
+		t.Errorf("a policy is held together with the package that it would open, and one approval is for both: %+v, %+v", s, p.Approval)
+	}
+}
+
+func TestWhatDependsOnAFloodWaits(t *testing.T) {
+	want := family(t, render.OwnerHeadgate, "safe-start", map[string]string{
+		"policy.yaml": given.Policy("all", "*.aws.example.org"), "team.yaml": given.Policy("team", "t1.gcp.example.org"),
+		"a.yaml": "apiVersion: aws.example.org/v1\nkind: T1\nmetadata: {name: a}\n",
+		"b.yaml": "apiVersion: gcp.example.org/v1\nkind: T1\nmetadata: {name: b}\n",
+	})
+	seen := given.Seen(plan.Upstream{})
+	seen.Natural = render.OwnerHeadgate
+	p, got := given.Steps(t, want, seen, Guarding{}.Guards()...)
+	if s := got["T1 a"]; !s.Waiting() || !strings.Contains(s.Waits, `the guard "flood" holds`) {
+		t.Errorf("its kind is not served before somebody approves the flood: %+v", s)
+	}
+	if s := got["T1 b"]; !s.Writes() {
+		t.Errorf("nothing else stops: %+v", s)
+	}
+	if p.Coming(nil) {
+		t.Error("a flood that is held does not come by itself, so nobody waits for it")
+	}
+}
+
+func TestFloodOfMRDs(t *testing.T) {
+	everything := plan.Upstream{Policies: map[string]plan.LivePolicy{"default": {Patterns: []string{"*"}}}}
+	cases := map[string]struct {
+		reason    string
+		safeStart string
+		up        plan.Upstream
+		policies  string
+		held      int
+	}{
+		"Inactive":    {"Definitions are light as long as nothing activates them.", "safe-start", plan.Upstream{}, "", 0},
+		"NoSafeStart": {"All of them are made Active.", "none", plan.Upstream{}, "", 300},
+		"Default":     {"The default policy of Crossplane activates all of them at once.", "safe-start", everything, "", 300},
+		"WideInGit":   {"The policy was allowed when it opened little.", "safe-start", plan.Upstream{Policies: map[string]plan.LivePolicy{"all": {Patterns: []string{"*"}}}}, given.Policy("all", "*"), 300},
+		"InFull":      {"They are meant.", "safe-start", everything, given.Policy("team", append(inFullUpTo(150, "aws"), inFullUpTo(150, "gcp")...)...), 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{}
+			if tc.policies != "" {
+				files["policy.yaml"] = tc.policies
+			}
+			seen := given.Seen(tc.up)
+			if tc.up.Policies["all"].Patterns != nil { // as this sync left it
+				seen.Objects[plan.MRAP("all")] = given.Live(policyObject("all", "*"), "u")
+				seen.Inventory.Entries = map[manifest.ID]inventory.Entry{plan.MRAP("all"): {UID: "u"}}
+			}
+			p, _ := given.Steps(t, family(t, render.OwnerCrossplane, tc.safeStart, files), seen, Guarding{}.Guards()...)
+			held := 0
+			for _, s := range p.Steps {
+				if s.Guard == guardFlood && s.ID.IsMRD() {
+					held++
+				}
+			}
+			if held != tc.held {
+				t.Errorf("%s\nheld %d, want %d", tc.reason, held, tc.held)
+			}
+		})
+	}
+}
+
+// A Provider is held for everything that may become active when it arrives.
+func TestFloodOfAProvider(t *testing.T) {
+	id := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
+	inFull := given.Policy("team", given.Buckets, "queues.example.org", "tables.example.org")
+	others := map[string]plan.LiveDefinition{}
+	for _, name := range []string{"a", "b", "c"} {
+		others[name+".other.example.org"] = plan.LiveDefinition{}
+	}
+	cases := map[string]struct {
+		reason string
+		files  map[string]string
+		edit   func(*render.Desired)
+		up     plan.Upstream
+		want   plan.Action
+		says   string // part of the reason
+	}{
+		"InFull": {
+			reason: "All that it brings is known, and named.", files: map[string]string{"policy.yaml": inFull},
+			up: plan.Upstream{Policies: map[string]plan.LivePolicy{"default": {Patterns: []string{"*"}}}}, want: plan.Create,
+		},
+		"Unread": {
+			reason: "A package that it depends on was not read: what it brings is not known.", files: map[string]string{"policy.yaml": inFull},
+			edit: func(want *render.Desired) { want.Unread = []catalogue.Unread{{Installers: []manifest.ID{id}}} },
+			up:   plan.Upstream{Policies: map[string]plan.LivePolicy{"default": {Patterns: []string{"*"}}}}, want: plan.Hold,
+			says: "the policy default in the cluster activates every definition that it brings",
+		},
+		"UnreadUnderNarrowPolicies": {
+			reason: "No policy opens what is not known.", files: map[string]string{"policy.yaml": inFull},
+			edit: func(want *render.Desired) { want.Unread = []catalogue.Unread{{Installers: []manifest.ID{id}}} }, want: plan.Create,
+		},
+		"NoSafeStart": {
+			reason: "Its definitions are active whatever policies name.",
+			files:  map[string]string{"package/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-toy}\n"}, want: plan.Hold,
+		},
+		"BringsAPolicy": {
+			reason: "Crossplane installs a policy with it, which opens what other packages brought.",
+			edit: func(want *render.Desired) {
+				for _, p := range want.Packages {
+					want.Left = append(want.Left, render.Left{ID: plan.MRAP("shipped"), Package: p.Directory})
+				}
+				want.Policies = append(want.Policies, catalogue.Policy{Name: "shipped", Patterns: []catalogue.Pattern{{Glob: "*.other.example.org"}}})
+			},
+			up: plan.Upstream{Definitions: others}, want: plan.Hold,
+		},
+		"BringsNone": {reason: "Nothing opens them.", up: plan.Upstream{Definitions: others}, want: plan.Create},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"provider.yaml": given.Provider}
+			maps.Copy(files, tc.files)
+			want := given.Desired(t, render.OwnerCrossplane, files)
+			if tc.edit != nil {
+				tc.edit(&want)
+			}
+			_, got := given.Steps(t, want, given.Seen(tc.up), Guarding{MaxActivations: 2}.Guards()...)
+			if s := got["Provider provider-toy"]; s.Action != tc.want || tc.want == plan.Hold && s.Guard != guardFlood || !strings.Contains(s.Reason, tc.says) {
+				t.Errorf("%s\n%s %q (%s), want %s", tc.reason, s.Action, s.Guard, s.Reason, tc.want)
+			}
+		})
+	}
+}
+
+func TestNamed(t *testing.T) {
+	live := map[string]plan.LivePolicy{"b": {Patterns: []string{given.Buckets}}, "a": {Patterns: []string{"*.example.org"}}, "paused": {Patterns: []string{"*"}, Paused: true}}
+	for definition, want := range map[string]string{given.Buckets: "a", "a.example.com": ""} {
+		if got := plan.Named(live, definition); got != want {
+			t.Errorf("Named(%s) = %q, want %q", definition, got, want)
+		}
+	}
+}
+
+func TestOnlyWildcardsFlood(t *testing.T) {
+	reasons := []activation.Reason{
+		{Cause: activation.Matched, Policy: "a", Pattern: given.Buckets}, {Cause: activation.Matched, Policy: "b", Pattern: "*"},
+		{Cause: activation.Matched, Policy: "b", Pattern: "b*"}, {Cause: activation.Declared},
+	}
+	if got := wildcards(reasons, given.Buckets); len(got) != 1 || got[0] != "b" {
+		t.Errorf("wildcards(%v) = %v", reasons, got)
+	}
+}

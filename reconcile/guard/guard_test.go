@@ -1,0 +1,167 @@
+package guard
+
+import (
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// These are decisions on which somebody once turned the code around, and no test noticed.
+
+// An object is ours by the label and the annotation: one of them alone is easily copied.
+func TestOurs(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edit func(*metav1.PartialObjectMetadata)
+		want bool
+	}{
+		"Both":            {func(*metav1.PartialObjectMetadata) {}, true},
+		"Label":           {func(m *metav1.PartialObjectMetadata) { m.Annotations = nil }, false},
+		"Annotation":      {func(m *metav1.PartialObjectMetadata) { m.Labels = nil }, false},
+		"OtherLabel":      {given.Labelled(inventory.SyncLabel, "other"), false},
+		"OtherAnnotation": {given.Annotated(inventory.InventoryAnnotation, "other"), false},
+	} {
+		if got := inventory.Ours(given.Live(given.ConfigMap("a"), "u", tc.edit), given.Sync); got != tc.want {
+			t.Errorf("%s: ours %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
+// What the inventory says of an object counts, also where the live object does not say it any more.
+func TestKeptByPolicy(t *testing.T) {
+	for _, p := range []inventory.ManagementPolicy{inventory.Undeletable, inventory.Observable} {
+		if _, is := ownership.Kept(p, given.Live(given.ConfigMap("a"), "u")); !is {
+			t.Errorf("%s of the inventory is ignored", p)
+		}
+		if _, is := ownership.Kept(inventory.Default, given.Live(given.ConfigMap("a"), "u", given.Annotated(inventory.PolicyAnnotation, string(p)))); !is {
+			t.Errorf("%s of the live object is ignored", p)
+		}
+		id := manifest.IDOf(given.ConfigMap("a"))
+		c := plan.Case{Seen: plan.Observed{
+			Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Policy: p}}},
+			Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(given.ConfigMap("a"), "u")},
+		}}
+		if r := asked(plan.Step{Action: plan.Prune, ID: id}, c); r.Answer != plan.Retained {
+			t.Errorf("the guard ignores %s of the inventory", p)
+		}
+	}
+	if !inventory.Observable.Observes() || !inventory.ObservableAndDeletable.Observes() || inventory.Undeletable.Observes() || inventory.Default.Observes() {
+		t.Error("what is only looked at is not written, and nothing else is left alone")
+	}
+}
+
+// The namespace of the inventory is nobody's.
+func TestHome(t *testing.T) {
+	c := plan.Case{Seen: plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync}}}
+	if r := home(plan.Step{ID: manifest.ID{Kind: "Namespace", Name: given.Sync.Namespace}}, c); r.Answer != plan.Retained {
+		t.Error("the namespace of the inventory is prunable")
+	}
+	if r := home(plan.Step{ID: manifest.ID{Kind: "Namespace", Name: "other"}}, c); r.Answer != plan.Allowed {
+		t.Error("another one is not")
+	}
+}
+
+// What is taken along by a deletion is counted for each of these kinds.
+func TestHasDependents(t *testing.T) {
+	for gk, want := range map[schema.GroupKind]bool{
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:         true,
+		{Group: "apiextensions.crossplane.io", Kind: "ManagedResourceDefinition"}: true, {Group: "apiextensions.crossplane.io", Kind: "CompositeResourceDefinition"}: true,
+		{Group: "apiextensions.crossplane.io", Kind: "Composition"}: true, {Group: "apiextensions.crossplane.io", Kind: "ManagedResourceActivationPolicy"}: false,
+		{Group: "pkg.crossplane.io", Kind: "Provider"}: true, {Group: "pkg.crossplane.io", Kind: "Configuration"}: true, {Group: "pkg.crossplane.io", Kind: "Function"}: true,
+		{Group: "aws.m.upbound.io", Kind: "ProviderConfig"}: true, {Group: "aws.m.upbound.io", Kind: "ClusterProviderConfig"}: true, {Kind: "ConfigMap"}: false,
+	} {
+		if got := hasDependents(manifest.ID{Group: gk.Group, Kind: gk.Kind, Name: "a"}); got != want {
+			t.Errorf("%s: %t, want %t", gk, got, want)
+		}
+	}
+}
+
+// A Usage protects by its name, by the label, and where it cannot be read.
+func TestProtectedBy(t *testing.T) {
+	id := manifest.IDOf(given.ConfigMap("a"))
+	q := plan.Question{Ask: plan.Protectors, Of: id}
+	served := map[schema.GroupKind]plan.Kind{plan.Usages[0]: {Resource: "usages"}}
+	for name, tc := range map[string]struct {
+		kinds   map[schema.GroupKind]plan.Kind
+		label   string
+		answers map[plan.Question]plan.Answer
+		want    plan.Response
+	}{
+		"NotServed":  {nil, "", nil, plan.Allowed},
+		"Label":      {nil, "true", nil, plan.Held},
+		"NotRead":    {served, "", nil, plan.Held},
+		"Unreadable": {served, "", map[plan.Question]plan.Answer{q: {Unknown: "forbidden"}}, plan.Held},
+		"Named":      {served, "", map[plan.Question]plan.Answer{q: {Count: 1}}, plan.Held},
+		"LabelOnly":  {served, "true", map[plan.Question]plan.Answer{q: {}}, plan.Held},
+		"Free":       {served, "", map[plan.Question]plan.Answer{q: {}}, plan.Allowed},
+	} {
+		c := plan.Case{Seen: plan.Observed{Kinds: tc.kinds, Answers: tc.answers, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(given.ConfigMap("a"), "u", given.Labelled("crossplane.io/in-use", tc.label))}}}
+		if r := protected(plan.Step{Action: plan.Prune, ID: id}, c); r.Answer != tc.want {
+			t.Errorf("%s: %v (%s), want %v", name, r.Answer, r.Reason, tc.want)
+		}
+	}
+}
+
+// Opting out is read as the tools read it that invented it.
+func TestSaysSo(t *testing.T) {
+	got := []bool{
+		ownership.SaysSo(map[string]string{"a/B": "C"}, "a/b", "c"),
+		ownership.SaysSo(map[string]string{"a": "x, Prune=false"}, "a", "prune=false"),
+		ownership.SaysSo(map[string]string{"a": "x,y"}, "a", "z"),
+		ownership.SaysSo(map[string]string{"b": "z"}, "a", "z"),
+	}
+	if diff := cmp.Diff([]bool{true, true, false, false}, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, out := range []struct{ key, value string }{
+		{"client.lifecycle.config.k8s.io/deletion", "detach"},
+		{"cli-utils.sigs.k8s.io/on-remove", "keep"},
+		{"helm.sh/resource-policy", "keep"},
+		{"kustomize.toolkit.fluxcd.io/prune", "disabled"},
+		{"kustomize.toolkit.fluxcd.io/reconcile", "disabled"},
+		{"argocd.argoproj.io/sync-options", "Prune=false"},
+	} {
+		_, annotated := ownership.Kept(inventory.Default, given.Live(given.ConfigMap("a"), "u", given.Annotated(out.key, out.value)))
+		_, labelled := ownership.Kept(inventory.Default, given.Live(given.ConfigMap("a"), "u", given.Labelled(out.key, out.value)))
+		if !annotated || !labelled {
+			t.Errorf("%s is ignored", out.key)
+		}
+	}
+}
+
+// By an inventory that is being rebuilt nothing is pruned, and whoever ends the sync looks first.
+func TestRebuiltEnds(t *testing.T) {
+	for ends, want := range map[plan.Ending]plan.Response{plan.NoEnding: plan.Retained, plan.Delete: plan.Held} {
+		c := plan.Case{Seen: plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Rebuilt: true}, Ends: ends}}
+		if r := rebuilt(plan.Step{Action: plan.Prune, ID: manifest.IDOf(given.ConfigMap("a"))}, c); r.Answer != want {
+			t.Errorf("%q: %v (%s), want %v", ends, r.Answer, r.Reason, want)
+		}
+	}
+}
+
+// Marks that another field manager owns are those of a copy, also if only one of them is.
+func TestAppliedByUs(t *testing.T) {
+	const label, annotation = `"f:labels":{"f:headgate.dev/sync":{}}`, `"f:annotations":{"f:config.k8s.io/owning-inventory":{}}`
+	for name, tc := range map[string]struct {
+		owned string
+		want  bool
+	}{
+		"Both": {label + "," + annotation, true}, "Label": {label, false}, "Annotation": {annotation, false},
+	} {
+		o := given.Live(given.ConfigMap("a"), "u", func(m *metav1.PartialObjectMetadata) {
+			fields := &metav1.FieldsV1{}
+			fields.SetRawString(`{"f:metadata":{` + tc.owned + `}}`)
+			m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: inventory.Manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: fields}}
+		})
+		if got := inventory.AppliedByUs(o, given.Sync); got != tc.want {
+			t.Errorf("%s: applied by us %t, want %t", name, got, tc.want)
+		}
+	}
+}

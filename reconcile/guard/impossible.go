@@ -1,0 +1,74 @@
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/schema"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// guardImpossible holds an update that an API server refuses however often it is sent. Nobody can
+// approve that: only the commit, or a migration, helps.
+const guardImpossible = "impossible"
+
+// impossible holds an update of a definition that an API server refuses for as long as the
+// definition exists: another scope, a name that cannot change, or a version that leaves although
+// objects may be stored in it. The update may be that of a package whose new version holds such
+// a definition.
+func impossible(s plan.Step, c plan.Case) plan.Ruling {
+	switch {
+	case s.Action == plan.Update && plan.IsPackage(s.ID):
+		return replaced(s, c, impossible)
+	case s.Action != plan.Update || s.Live == nil || !plan.DeclaresKind(s.ID):
+		return allowed
+	}
+	for _, b := range s.Schema().Breaking() {
+		switch {
+		case b.Rule == schema.Scope && !neverServed(s.Live):
+			return held("its scope would change from %s to %s, which %s. "+revert, b.From, b.To, refusesFor(s))
+		case b.Rule == schema.Names && !(neverServed(s.Live) && b.Path == "names.kind"):
+			return held("its %s would change from %s to %s, which %s. "+revert, b.Path, plan.OrNone(b.From), plan.OrNone(b.To), refusesFor(s))
+		}
+	}
+	after, err := s.WillBe()
+	if err != nil {
+		return allowed // Err holds the reason
+	}
+	have, needs, _ := storedVersions(s, c, after)
+	if len(needs) > 0 {
+		return plan.Ruling{Needs: needs} // until they are answered guard schema holds it, which may be approved
+	}
+	for _, crd := range have {
+		declared, _ := versionsOf(after)
+		gone := slices.DeleteFunc(slices.Clone(crd.versions), func(v string) bool { return slices.Contains(declared, v) })
+		if len(gone) > 0 {
+			return held("it no longer declares %s, which status.storedVersions of the CRD %s names: objects may be stored in it. %s",
+				strings.Join(gone, ", "), crd.name, migrate(s.Live, after, crd.name, gone))
+		}
+	}
+	return allowed
+}
+
+const revert = "Revert that, or delete the definition once nothing uses it"
+
+// refusesFor names who refuses a change for as long as the definition exists.
+func refusesFor(s plan.Step) string {
+	return fmt.Sprintf("the API server refuses while the %s exists", s.ID.Kind)
+}
+
+// migrate tells how objects leave versions that a definition is not to declare any more.
+func migrate(live, after *unstructured.Unstructured, crd string, gone []string) string {
+	declared, to := versionsOf(after)
+	_, from := versionsOf(live)
+	first := "Declare " + strings.Join(gone, ", ") + " again"
+	if slices.Contains(gone, from) { // else they would be written back in the same version
+		first += ", with " + to + " as the storage version"
+	}
+	left := slices.DeleteFunc(slices.Clone(declared), func(v string) bool { return v != to })
+	return fmt.Sprintf("%s. Then write every object back unchanged (kubectl get %s -A -o yaml | kubectl replace -f -), and take the version out of the status: "+
+		`kubectl patch crd %s --subresource=status --type=merge -p '{"status":{"storedVersions":["%s"]}}'`, first, crd, crd, strings.Join(left, `","`))
+}

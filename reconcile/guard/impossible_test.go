@@ -1,0 +1,162 @@
+package guard
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// What an API server refuses for good is held, and no digest is offered for it: not by any approval
+// does the API server take it.
+func TestImpossible(t *testing.T) {
+	of := func(kind, apiVersion string, spec map[string]any, versions ...string) *unstructured.Unstructured {
+		u := given.CRD("buckets", "Bucket")
+		u.SetKind(kind)
+		u.SetAPIVersion(apiVersion)
+		was := u.Object["spec"].(map[string]any)
+		maps.Copy(was, spec)
+		var list []any
+		for i, v := range versions {
+			last := i == len(versions)-1
+			list = append(list, map[string]any{"name": v, "served": true, "storage": last, "referenceable": last})
+		}
+		was["versions"] = list
+		return u
+	}
+	const xrd, upstream, v1 = "CompositeResourceDefinition", "apiextensions.crossplane.io/v2", "apiextensions.k8s.io/v1"
+	type spec = map[string]any
+	names := func(key string, value any) spec {
+		return spec{"names": spec{"kind": "Bucket", "plural": "buckets", key: value}}
+	}
+	with := func(u *unstructured.Unstructured, status spec) *unstructured.Unstructured {
+		u.Object["status"] = status
+		return u
+	}
+	claims := func(plural string) spec { return spec{"claimNames": spec{"kind": "Claim", "plural": plural}} }
+	stored := func(name, versions string) map[plan.Question]plan.Answer {
+		return map[plan.Question]plan.Answer{
+			{Ask: plan.Stored, Of: plan.CRD("buckets.example.org")}: {Count: 1, Example: "v2"},
+			{Ask: plan.Stored, Of: plan.CRD(name)}:                  {Count: 1, Example: versions},
+		}
+	}
+	refused := spec{"conditions": []any{spec{"type": "Established", "status": "False"}}}
+	cases := map[string]struct {
+		reason      string
+		live, after *unstructured.Unstructured
+		refused     bool // the API server already said so: there is no object after
+		answers     map[plan.Question]plan.Answer
+		want        string // of the reason; "" is that the guard lets it pass
+	}{
+		"Scope":       {reason: "It decides where objects are stored.", live: of("CustomResourceDefinition", v1, spec{"scope": "Namespaced"}, "v1"), after: of("CustomResourceDefinition", v1, spec{"scope": "Cluster"}, "v1"), want: "its scope"},
+		"Kind":        {reason: "The API server refuses it once it is Established.", live: of("CustomResourceDefinition", v1, names("kind", "Bucket"), "v1"), after: of("CustomResourceDefinition", v1, names("kind", "Pail"), "v1"), want: "its names.kind"},
+		"KindOfNone":  {reason: "Another CRD has its kind: a new one is the way out.", live: with(of("CustomResourceDefinition", v1, names("kind", "Bucket"), "v1"), refused), after: of("CustomResourceDefinition", v1, names("kind", "Pail"), "v1")},
+		"PluralOfOne": {reason: "The plural is part of the name.", live: with(of("CustomResourceDefinition", v1, names("plural", "buckets"), "v1"), refused), after: of("CustomResourceDefinition", v1, names("plural", "pails"), "v1"), want: "its names.plural"},
+		"Group":       {reason: "So is the group.", live: of("CustomResourceDefinition", v1, spec{"group": "a.org"}, "v1"), after: of("CustomResourceDefinition", v1, spec{"group": "b.org"}, "v1"), want: "its group"},
+		"ShortNames":  {reason: "The API server takes those of a CRD.", live: of("CustomResourceDefinition", v1, names("singular", "bucket"), "v1"), after: of("CustomResourceDefinition", v1, names("shortNames", []any{"b"}), "v1")},
+		"NamesOfXRD":  {reason: "They are immutable as a whole.", live: of(xrd, upstream, names("singular", "bucket"), "v1"), after: of(xrd, upstream, names("categories", []any{"a"}), "v1"), want: "its names.categories"},
+		"ClaimNames":  {reason: "So are those of its claims.", live: of(xrd, upstream, claims("a"), "v1"), after: of(xrd, upstream, claims("b"), "v1"), want: "its claimNames.plural"},
+		"ClaimsCome":  {reason: "An XRD may begin to offer claims.", live: of(xrd, upstream, nil, "v1"), after: of(xrd, upstream, claims("b"), "v1")},
+		"ScopeFilled": {reason: "The API server fills in the scope of an XRD.", live: of(xrd, upstream, spec{"scope": "Namespaced"}, "v1"), after: of(xrd, upstream, nil, "v1")},
+		"ScopeLeft":   {reason: "It was refused for something else, and the commit leaves the scope alone.", live: of(xrd, upstream, spec{"scope": "Cluster"}, "v1"), after: of(xrd, upstream, spec{"more": "x"}, "v1"), refused: true},
+		"StoredClaims": {
+			reason: "An XRD makes two CRDs, and the API server refuses either.", answers: stored("claims.example.org", "v1 v2"),
+			live: of(xrd, upstream, claims("claims"), "v1", "v2"), after: of(xrd, upstream, claims("claims"), "v2"),
+			want: "it no longer declares v1, which status.storedVersions of the CRD claims.example.org names",
+		},
+		"StoredMoves": {
+			reason: "What is stored can only move to another version while both are declared.",
+			live:   with(of("CustomResourceDefinition", v1, nil, "v1"), spec{"storedVersions": []any{"v1"}}), after: of("CustomResourceDefinition", v1, nil, "v2"),
+			want: "Declare v1 again, with v2 as the storage version.",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := given.Wanted(t, tc.after)
+			trial := plan.Trial{Live: tc.live, After: tc.after}
+			if tc.refused {
+				trial.After, trial.Err = nil, errors.New("another field is wrong")
+			}
+			seen := plan.Observed{
+				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
+				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(tc.after, "u")}, Kinds: given.Kinds,
+				Trials: map[manifest.ID]plan.Trial{o.ID: trial}, Answers: tc.answers,
+			}
+			p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := p.Steps[0]
+			if held := s.Guard == "impossible"; held != (tc.want != "") || !strings.Contains(s.Reason, tc.want) {
+				t.Errorf("%s\n%s by %q: %s, want %q", tc.reason, s.Action, s.Guard, s.Reason, tc.want)
+			}
+			if s.Guard == "impossible" && p.Approval != nil {
+				t.Errorf("%s\nit offers the approval of what is impossible", tc.reason)
+			}
+		})
+	}
+}
+
+// A new version of a package may hold such a definition.
+func TestImpossibleByAPackage(t *testing.T) {
+	before, after := given.CRD("buckets", "Bucket"), given.CRD("buckets", "Bucket")
+	before.Object["spec"].(map[string]any)["scope"], after.Object["spec"].(map[string]any)["scope"] = "Namespaced", "Cluster"
+	r, breaks := plan.NewReplacement(before, after)
+	if !breaks {
+		t.Fatal("nothing is tested")
+	}
+	id := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "toy"}
+	ruling := impossible(plan.Step{Action: plan.Update, ID: id}, plan.Case{Seen: plan.Observed{Replaced: map[manifest.ID][]plan.Replacement{id: {r}}}})
+	if ruling.Answer != plan.Held || !strings.Contains(ruling.Reason, "its scope would change") {
+		t.Errorf("%+v", ruling)
+	}
+}
+
+// An approval counts before the cluster was asked in which versions objects are stored. The plan that
+// follows the answer must hold all the same.
+func TestImpossibleAfterApproval(t *testing.T) {
+	mrd := func(versions ...string) *unstructured.Unstructured {
+		u := given.CRD("buckets", "Bucket")
+		u.SetAPIVersion("apiextensions.crossplane.io/v1alpha1")
+		u.SetKind("ManagedResourceDefinition")
+		var list []any
+		for i, v := range versions {
+			list = append(list, map[string]any{"name": v, "served": true, "storage": i == len(versions)-1})
+		}
+		u.Object["spec"].(map[string]any)["versions"] = list
+		return u
+	}
+	before, after := mrd("v1", "v2"), mrd("v2")
+	o := given.Wanted(t, after)
+	seen := plan.Observed{
+		Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
+		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(after, "u")}, Kinds: given.Kinds,
+		Trials: map[manifest.ID]plan.Trial{o.ID: {Live: before, After: after}},
+	}
+	compute := func() plan.Plan {
+		p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	seen.Approvals = inventory.Approvals{inventory.OnSync: {compute().Approval.Digest}}
+	p := compute()
+	question := plan.Question{Ask: plan.Stored, Of: plan.CRD("buckets.example.org")}
+	if open := p.Open(); len(open) != 1 || open[0] != question {
+		t.Errorf("an approved update asks %v, want %v", open, question)
+	}
+	seen.Answers = map[plan.Question]plan.Answer{question: {Count: 2, Example: "v1 v2"}}
+	if s := compute().Steps[0]; s.Guard != "impossible" {
+		t.Errorf("%s by %q: %s", s.Action, s.Guard, s.Reason)
+	}
+}

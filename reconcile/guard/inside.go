@@ -1,0 +1,22 @@
+package guard
+
+import (
+	"headgate.dev/headgate/reconcile/plan"
+)
+
+// othersInside holds a namespace in which someone else lives.
+func othersInside(s plan.Step, c plan.Case) plan.Ruling {
+	if s.ID.Group != "" || s.ID.Kind != "Namespace" {
+		return allowed
+	}
+	for _, o := range c.Want.Objects {
+		if o.ID.Namespace == s.ID.Name {
+			r := held("the commit still wants %s in it; declare the namespace again, or move that", o.ID)
+			r.Clears = plan.ClearsWithOther
+			return r
+		}
+	}
+	r := counted(plan.Question{Ask: plan.Inside, Of: s.ID}, c, "%s in it would be deleted with it%s; move or delete them first", "foreign object")
+	r.Clears = plan.ClearsWithOther
+	return r
+}

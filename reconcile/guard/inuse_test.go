@@ -1,0 +1,411 @@
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// leaving is what a cluster holds of a sync of which the commit wants nothing but one CRD.
+func leaving(t *testing.T, objects ...*metav1.PartialObjectMetadata) (render.Desired, plan.Observed) {
+	t.Helper()
+	kept := given.Wanted(t, given.CRD("others", "Other"))
+	seen := plan.Observed{
+		Inventory: inventory.Inventory{Sync: given.Sync, Record: inventory.Record{Format: inventory.Format}, Entries: map[manifest.ID]inventory.Entry{kept.ID: {UID: "u"}}},
+		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{kept.ID: given.Live(given.CRD("others", "Other"), "u")},
+		Kinds: map[schema.GroupKind]plan.Kind{
+			{Group: "example.org", Kind: "Bucket"}:         {Resource: "buckets", Namespaced: true},
+			{Group: "pkg.crossplane.io", Kind: "Provider"}: {Resource: "providers"},
+			{Kind: "ConfigMap"}:                            {Version: "v1", Resource: "configmaps", Namespaced: true},
+		},
+		Answers: map[plan.Question]plan.Answer{},
+	}
+	for _, o := range objects {
+		id := manifest.ID{Group: groupOf(o.APIVersion), Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+		seen.Inventory.Entries[id] = inventory.Entry{UID: o.UID}
+		seen.Objects[id] = o
+	}
+	return render.Desired{Objects: []render.Object{kept}}, seen
+}
+
+func groupOf(apiVersion string) string {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	if !grouped {
+		return ""
+	}
+	return group
+}
+
+func aThing(apiVersion, kind, namespace, name string, edit ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return given.Live(u, "u", edit...)
+}
+
+// said is every step but those that keep, with what it waits for.
+func said(p plan.Plan) []string {
+	var all []string
+	for _, s := range p.Steps {
+		if s.Action == plan.Keep {
+			continue
+		}
+		text := fmt.Sprintf("%s %s %s", s.Action, s.ID.Kind, s.ID.Name)
+		for _, part := range []string{s.Guard, s.Waits} {
+			if part != "" {
+				text += " · " + part
+			}
+		}
+		all = append(all, text)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestGoFirst(t *testing.T) {
+	bucket := func(name string, edit ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
+		return aThing("example.org/v1", "Bucket", "default", name, edit...)
+	}
+	bucketCRD := given.Live(given.CRD("buckets", "Bucket"), "u")
+	provider := aThing("pkg.crossplane.io/v1", "Provider", "", "aws")
+	ofCRD, ofProvider := plan.Question{Ask: plan.Dependents, Of: plan.CRD("buckets.example.org")}, plan.Question{Ask: plan.Dependents, Of: manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "aws"}}
+	named := func(names ...string) plan.Answer {
+		a := plan.Answer{Count: int64(len(names)), Example: "Bucket default/" + names[0]}
+		for _, name := range names {
+			a.These = append(a.These, manifest.ID{Group: "example.org", Kind: "Bucket", Namespace: "default", Name: name})
+		}
+		return a
+	}
+	unused := map[plan.Question]plan.Answer{ofCRD: {}, ofProvider: {}}
+	cases := map[string]struct {
+		reason  string
+		live    []*metav1.PartialObjectMetadata
+		answers map[plan.Question]plan.Answer
+		how     Guarding
+		ends    plan.Ending
+		want    []string
+		says    string // in the reason of a hold
+	}{
+		"Unused": {
+			reason: "Nothing is in the way.", live: []*metav1.PartialObjectMetadata{bucketCRD, provider}, answers: unused,
+			want: []string{"prune CustomResourceDefinition buckets.example.org", "prune Provider aws"},
+		},
+		"Together": {
+			reason:  "One commit takes out a kind and all objects of it: nobody has to act, they go one after the other.",
+			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a")},
+			answers: map[plan.Question]plan.Answer{ofCRD: named("a")},
+			want:    []string{"prune Bucket a", "prune CustomResourceDefinition buckets.example.org · the Bucket default/a to be gone"},
+		},
+		"TogetherMany": {
+			reason:  "A reason is a sentence, however many they are.",
+			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a"), bucket("b"), bucket("c"), bucket("d"), bucket("e")},
+			answers: map[plan.Question]plan.Answer{ofCRD: named("a", "b", "c", "d", "e")}, how: Guarding{MaxPrunes: 9},
+			want: []string{
+				"prune Bucket a", "prune Bucket b", "prune Bucket c", "prune Bucket d", "prune Bucket e",
+				"prune CustomResourceDefinition buckets.example.org · the Bucket default/a to be gone, and for the Bucket default/b to be gone, and for the Bucket default/c to be gone, and for 2 more",
+			},
+		},
+		"OneMore": {
+			reason:  "Somebody else made another one: that is the one to be named.",
+			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a")},
+			answers: map[plan.Question]plan.Answer{ofCRD: named("a", "theirs")},
+			want:    []string{"hold CustomResourceDefinition buckets.example.org · in use", "prune Bucket a"}, says: "for example Bucket default/theirs",
+		},
+		"MoreThanNamed": {
+			reason:  "Of those beyond the first few only the number is known.",
+			live:    []*metav1.PartialObjectMetadata{provider, bucket("a")},
+			answers: map[plan.Question]plan.Answer{ofProvider: {Count: 11, Example: "Bucket default/a", These: named("a").These}},
+			want:    []string{"hold Provider aws · in use", "prune Bucket a"},
+		},
+		"OfProvider": {
+			reason:  "A Provider goes after what it serves, whatever the kind.",
+			live:    []*metav1.PartialObjectMetadata{provider, bucket("a")},
+			answers: map[plan.Question]plan.Answer{ofProvider: named("a")},
+			want:    []string{"prune Bucket a", "prune Provider aws · the Bucket default/a to be gone"},
+		},
+		"Kept": {
+			reason:  "What is held is in use for those that it holds up.",
+			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a", given.Annotated(ownership.PauseAnnotation, "true"))},
+			answers: map[plan.Question]plan.Answer{ofCRD: named("a")},
+			want:    []string{"hold Bucket a · paused", "hold CustomResourceDefinition buckets.example.org · in use"},
+		},
+		"TooMany": {
+			reason:  "Whoever approves them approves all of them.",
+			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a"), bucket("b"), bucket("c")},
+			answers: map[plan.Question]plan.Answer{ofCRD: named("a", "b", "c")},
+			want: []string{
+				"hold Bucket a · many", "hold Bucket b · many", "hold Bucket c · many", "hold CustomResourceDefinition buckets.example.org · many",
+			},
+		},
+		"Ending": {
+			reason:  "An ending goes a tier at a time, and waits for each.",
+			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a")},
+			answers: map[plan.Question]plan.Answer{ofCRD: named("a")}, ends: plan.Delete,
+			want: []string{"hold CustomResourceDefinition others.example.org · in use", "prune Bucket a", "prune CustomResourceDefinition buckets.example.org"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			commit, seen := leaving(t, tc.live...)
+			seen.Answers, seen.Ends = tc.answers, tc.ends
+			if tc.ends != plan.NoEnding {
+				commit.Objects = nil
+			}
+			p, err := plan.Compute(commit, seen, tc.how.Guards()...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, said(p)); diff != "" {
+				t.Errorf("%s\nsteps (-want +got):\n%s", tc.reason, diff)
+			}
+			for _, s := range p.Steps {
+				if s.Action == plan.Hold && !strings.Contains(s.Reason, tc.says) {
+					t.Errorf("%s\nthe reason: %s", tc.reason, s.Reason)
+				}
+			}
+		})
+	}
+}
+
+// What is being deleted is not deleted again, is none of the many, and is said for what it is.
+func TestDeleting(t *testing.T) {
+	deleting := func(m *metav1.PartialObjectMetadata) {
+		m.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
+		m.Finalizers = []string{"example.org/slow"}
+	}
+	waitsForUs := func(m *metav1.PartialObjectMetadata) {
+		deleting(m)
+		m.Finalizers = []string{plan.ProtectFinalizer}
+	}
+	usage := func(name string) *metav1.PartialObjectMetadata {
+		return aThing("protection.crossplane.io/v1beta1", "ClusterUsage", "", name)
+	}
+	maps := func(n int, edit ...func(*metav1.PartialObjectMetadata)) []*metav1.PartialObjectMetadata {
+		var all []*metav1.PartialObjectMetadata
+		for i := range n {
+			all = append(all, given.Live(given.ConfigMap(fmt.Sprintf("m%d", i)), "u", edit...))
+		}
+		return all
+	}
+	cases := map[string]struct {
+		reason               string
+		live                 []*metav1.PartialObjectMetadata
+		held, writes, prunes int
+	}{
+		"Many":     {"More than three of twenty.", maps(4), 4, 0, 0},
+		"Deleting": {"Somebody decided that already, and nothing is to be sent.", maps(4, deleting), 0, 0, 4},
+		"OurFinalizer": {
+			"Its deletion waits for us and nobody else.", maps(1, waitsForUs), 0, 1, 1,
+		},
+		"OurUsages": {
+			"They are there for others, and go with those.",
+			append(maps(3), usage("headgate-0123456789abcdef"), usage("headgate-fedcba9876543210")), 0, 5, 5,
+		},
+		"TheirUsages": {
+			"One that a person declared is a decision like any other.",
+			append(maps(3), usage("headgate-backup")), 4, 0, 0,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			commit, seen := leaving(t, tc.live...)
+			seen.Inventory.Entries[manifest.ID{Kind: "ConfigMap", Name: "elsewhere"}] = inventory.Entry{}
+			p, err := plan.Compute(commit, seen, Guarding{}.Guards()...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			writes := 0
+			for _, s := range p.Steps {
+				if s.Writes() {
+					writes++
+				}
+				if s.Deleting && s.Reason != "it is being deleted since 2026-05-01T12:00:00Z, and waits for who set the finalizer example.org/slow" {
+					t.Errorf("the reason: %s", s.Reason)
+				}
+			}
+			if diff := cmp.Diff([]int{tc.held, tc.writes, tc.prunes}, []int{p.Count(plan.Hold), writes, p.Count(plan.Prune)}); diff != "" {
+				t.Errorf("%s\nheld, writes, prunes (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestReplaced(t *testing.T) {
+	of := func(kind, name string, fields ...string) *unstructured.Unstructured {
+		u := given.CRD(strings.TrimSuffix(name, ".example.org"), "Bucket")
+		if kind != "CustomResourceDefinition" {
+			u.SetAPIVersion("apiextensions.crossplane.io/v1")
+			u.SetKind(kind)
+		}
+		properties := map[string]any{}
+		for _, f := range fields {
+			properties[f] = map[string]any{"type": "string"}
+		}
+		spec := u.Object["spec"].(map[string]any)
+		spec["scope"] = "Namespaced"
+		spec["versions"] = []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
+			"openAPIV3Schema": map[string]any{"type": "object", "properties": properties},
+		}}}
+		return u
+	}
+	replacing := func(kind, name string, after ...string) plan.Replacement {
+		r, breaks := plan.NewReplacement(of(kind, name, "a", "b"), of(kind, name, after...))
+		if !breaks {
+			t.Fatalf("%s is replaced by the like of it", name)
+		}
+		return r
+	}
+	const mrd, xrd = "ManagedResourceDefinition", "CompositeResourceDefinition"
+	buckets, queues, apps := replacing(mrd, "buckets.example.org", "a"), replacing(mrd, "queues.example.org", "b"), replacing(xrd, "apps.example.org", "a")
+	used := plan.Answer{Count: 1, Example: "Bucket default/logs"}
+	whole := func(r plan.Replacement) plan.Replacement {
+		r.Whole = plan.AtHand(of(r.ID.Kind, r.ID.Name, "a"))
+		return r
+	}
+	wholeBuckets, wholeApps := whole(buckets), whole(apps)
+	fitBuckets, fitApps := plan.Question{Ask: plan.Fits, Of: plan.CRD("buckets.example.org"), After: wholeBuckets.Whole}, plan.Question{Ask: plan.Fits, Of: apps.ID, After: wholeApps.Whole}
+	ofBuckets, ofQueues := plan.Question{Ask: plan.Dependents, Of: plan.CRD("buckets.example.org")}, plan.Question{Ask: plan.Dependents, Of: plan.CRD("queues.example.org")}
+	ofApps := plan.Question{Ask: plan.Dependents, Of: apps.ID}
+	cases := map[string]struct {
+		reason   string
+		replaced []plan.Replacement
+		inactive bool
+		offline  bool
+		answers  map[plan.Question]plan.Answer
+		opens    []plan.Question
+		want     string // "" lets it pass
+	}{
+		"Nothing": {reason: "Most versions break nothing."},
+		"Used": {
+			reason: "The objects that are stored would lose the field.", replaced: []plan.Replacement{buckets}, answers: map[plan.Question]plan.Answer{ofBuckets: used},
+			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
+		},
+		"Unused":   {reason: "It breaks nobody.", replaced: []plan.Replacement{buckets}, answers: map[plan.Question]plan.Answer{ofBuckets: {}}},
+		"Inactive": {reason: "There is no kind to break.", replaced: []plan.Replacement{buckets}, inactive: true},
+		"Uncounted": {
+			reason: "All of them are counted at once.", replaced: []plan.Replacement{buckets, queues, apps}, opens: []plan.Question{ofBuckets, ofQueues, ofApps},
+			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; it has not been counted how many custom resources exist; and so it is with 2 definitions more",
+		},
+		"Several": {
+			reason: "One is named, and that there are more.", replaced: []plan.Replacement{buckets, queues}, answers: map[plan.Question]plan.Answer{ofBuckets: {}, ofQueues: {Unknown: "forbidden"}},
+			want: "queues.example.org is installed with it, and its schema breaks: v1 a is removed; custom resources cannot be counted (forbidden), so it counts as in use",
+		},
+		"Composite": {
+			reason: "The composite resources, and the claims, of a Configuration.", replaced: []plan.Replacement{apps}, answers: map[plan.Question]plan.Answer{ofApps: used},
+			want: "apps.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
+		},
+		"Asked": {
+			reason: "It looks at objects where there are any.", replaced: []plan.Replacement{wholeBuckets, wholeApps}, answers: map[plan.Question]plan.Answer{ofBuckets: used, ofApps: {}}, opens: []plan.Question{fitBuckets},
+			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
+		},
+		"CompositeAsked": {
+			reason: "Composite resources and claims are looked at.", replaced: []plan.Replacement{wholeApps}, answers: map[plan.Question]plan.Answer{ofApps: used}, opens: []plan.Question{fitApps},
+			want: "apps.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
+		},
+		"Loses": {
+			reason: "The object is named.", replaced: []plan.Replacement{wholeBuckets}, answers: map[plan.Question]plan.Answer{ofBuckets: used, fitBuckets: {Count: 1, Example: "1 of 1 set b, which is lost, for example Bucket default/logs"}},
+			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; 1 of 1 set b, which is lost, for example Bucket default/logs: change them first, or approve this",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			provider := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": map[string]any{"name": "aws"}, "spec": map[string]any{"package": "example.org/aws:v2"},
+			}}
+			o := given.Wanted(t, provider)
+			seen := plan.Observed{
+				Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerCrossplane, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}}, Natural: render.OwnerCrossplane,
+				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(provider, "u")},
+				Kinds:   map[schema.GroupKind]plan.Kind{{Group: "pkg.crossplane.io", Kind: "Provider"}: {}},
+				Trials:  map[manifest.ID]plan.Trial{o.ID: {Live: provider, After: provider}}, Answers: tc.answers,
+				Replaced: map[manifest.ID][]plan.Replacement{o.ID: tc.replaced},
+				Upstream: plan.Upstream{Definitions: map[string]plan.LiveDefinition{"buckets.example.org": {Active: !tc.inactive}, "queues.example.org": {Active: true}}},
+			}
+			p, err := plan.Compute(render.Desired{Owner: render.OwnerCrossplane, Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := p.Steps[0]
+			if diff := cmp.Diff(tc.want, s.Reason); diff != "" || (s.Action == plan.Hold) != (tc.want != "") {
+				t.Errorf("%s\n%s, reason (-want +got):\n%s", tc.reason, s.Action, diff)
+			}
+			if diff := cmp.Diff(tc.opens, p.Open()); diff != "" {
+				t.Errorf("%s\nquestions (-want +got):\n%s", tc.reason, diff)
+			}
+			if (p.Approval != nil) != (tc.want != "") {
+				t.Errorf("a person who saw it may let it pass: %v", p.Approval)
+			}
+		})
+	}
+}
+
+func TestReplaces(t *testing.T) {
+	of := func(image, policy string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"package": image, "revisionActivationPolicy": policy}}}
+	}
+	cases := map[string]struct {
+		reason string
+		trial  plan.Trial
+		want   bool
+	}{
+		"Version":   {"Crossplane installs it at once.", plan.Trial{Live: of("a:v1", "Automatic"), After: of("a:v2", "Automatic")}, true},
+		"Label":     {"The same version is there already.", plan.Trial{Live: of("a:v1", "Automatic"), After: of("a:v1", "Automatic")}, false},
+		"Manual":    {"A person lets it in, and looks then.", plan.Trial{Live: of("a:v1", "Manual"), After: of("a:v2", "Manual")}, false},
+		"Automatic": {"What waited for a person does not any more.", plan.Trial{Live: of("a:v2", "Manual"), After: of("a:v2", "Automatic")}, true},
+		"Refused":   {"Nothing comes of it.", plan.Trial{Live: of("a:v1", "Automatic"), Err: given.ErrBoom}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.trial.Replaces(); got != tc.want {
+				t.Errorf("%s\nReplaces() = %t", tc.reason, got)
+			}
+		})
+	}
+}
+
+// A Replacement is kept for as long as an update is held: not with two schemas of a megabyte.
+func TestReplacementIsSmall(t *testing.T) {
+	version := func(fields ...string) *unstructured.Unstructured {
+		properties := map[string]any{}
+		for _, f := range fields {
+			properties[f] = map[string]any{"type": "string"}
+		}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition", "metadata": map[string]any{"name": "apps.example.org"},
+			"spec": map[string]any{"scope": "Cluster", "versions": []any{map[string]any{"name": "v1", "schema": map[string]any{
+				"openAPIV3Schema": map[string]any{"type": "object", "properties": properties},
+			}}}},
+		}}
+	}
+	before, after := version("a", "b"), version("a")
+	unstructured.RemoveNestedField(after.Object, "spec", "scope") // as in the package: the API server fills it in
+	r, breaks := plan.NewReplacement(before, after)
+	if len(r.Difference.Breaking()) != 1 || !breaks {
+		t.Errorf("one field is removed, and the scope stays: %v", r.Difference.Changes)
+	}
+	for _, u := range []*unstructured.Unstructured{r.Live, r.After} {
+		if text := fmt.Sprint(u.Object); strings.Contains(text, "openAPIV3Schema") || !strings.Contains(text, "v1") {
+			t.Errorf("it is kept with its schema: %s", text)
+		}
+	}
+	if schemaOf := fmt.Sprint(before.Object); !strings.Contains(schemaOf, "openAPIV3Schema") {
+		t.Error("what was read is changed")
+	}
+	if _, breaks := plan.NewReplacement(version("a"), version("a", "b")); breaks {
+		t.Error("what is added breaks nobody")
+	}
+}

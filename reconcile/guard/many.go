@@ -1,0 +1,19 @@
+package guard
+
+import (
+	"headgate.dev/headgate/reconcile/plan"
+)
+
+// many holds all prunes where they are more than anyone expects of one commit.
+func many(most int) func(plan.Step, plan.Case) plan.Ruling {
+	return func(s plan.Step, c plan.Case) plan.Ruling {
+		limit := most
+		if limit == 0 {
+			limit = min(max(len(c.Seen.Inventory.Entries)/5, 3), 20)
+		}
+		if c.Passing <= limit || c.Seen.Ends != plan.NoEnding || !s.Counts() {
+			return allowed
+		}
+		return held("%d prunes in one pass are more than %d; raise maxPrunes if that is meant", c.Passing, limit)
+	}
+}

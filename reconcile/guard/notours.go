@@ -1,0 +1,34 @@
+package guard
+
+import (
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+)
+
+// notOurs holds what is not the object that we applied.
+func notOurs(s plan.Step, c plan.Case) plan.Ruling {
+	live := c.Live(s)
+	if c.Seen.Offline {
+		return allowed // what was applied from a commit is ours
+	}
+	if s.TakesBack && c.Want.Owner == render.OwnerCrossplane {
+		return allowed // nobody owns it but Crossplane, from which it is taken back
+	}
+	if by := c.Seen.ClaimOn(s.ID, live).By; by != "" {
+		return held("%s owns it; delete it there", by)
+	}
+	if c.Seen.IsObserved(s.ID, live) {
+		return allowed // it was never ours, and a person wrote that it goes with the commit
+	}
+	if !inventory.Ours(live, c.Seen.Inventory.Sync) {
+		return held("it does not carry the mark of this sync any more; delete it by hand if nobody needs it")
+	}
+	switch uid := c.Seen.Inventory.Entries[s.ID].UID; {
+	case c.Seen.Inventory.Holds(s.ID, live):
+		return allowed
+	case uid == "":
+		return held("it carries the marks of this sync, and nothing proves that Headgate applied it; delete it by hand if nobody needs it")
+	}
+	return held("it is another object than the one that was applied (its UID changed); delete it by hand if nobody needs it")
+}

@@ -1,0 +1,71 @@
+package guard
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// What a commit contains and Headgate skips on purpose was not removed: a Secret that is encrypted
+// now, a file that is ignored now or became a symbolic link. An object that came from it stays.
+
+// guardOmitted retains such objects.
+const guardOmitted = "omitted"
+
+// omitted retains what came from something that the commit still contains, and that is skipped.
+func omitted(s plan.Step, c plan.Case) plan.Ruling {
+	if c.Seen.Ends != plan.NoEnding || s.Deleting || lettingGo(s, c) {
+		return allowed
+	}
+	if r := replacedInVain(s, c); r.Answer != plan.Allowed || s.TakesBack {
+		return r
+	}
+	for _, l := range c.Want.Left {
+		if l.ID == s.ID {
+			return plan.Ruling{Answer: plan.Retained, Reason: fmt.Sprintf("Crossplane is to install it with package %s (%s), and has not taken it over yet", l.Package, l.Origin)}
+		}
+	}
+	o, found := stillIn(c.Want.Omitted, s.ID, c.Seen.PathOf(s.ID), c.Seen.Space)
+	if !found {
+		return allowed
+	}
+	if o.ID == (manifest.ID{}) && c.Seen.PathOf(s.ID) == plan.Anywhere {
+		return plan.Ruling{Answer: plan.Retained, Reason: fmt.Sprintf("the inventory does not tell which file it came from; the commit still contains %s, which may be it, and Headgate skips that: %s; delete the object by hand if it is to go", o.Origin, o.Why)}
+	}
+	return plan.Ruling{Answer: plan.Retained, Reason: fmt.Sprintf("it came from %s, which the commit still contains and Headgate skips: %s; delete that if the object is to go", o.Origin, o.Why)}
+}
+
+// stillIn returns what a commit skips of an object: the document that declares it, or all of the
+// path that it came from. The path is "" where no file of the commit declared it, and anywhere if that
+// is not known. The space is the namespace of what names none.
+func stillIn(all []catalogue.Omitted, id manifest.ID, path, space string) (catalogue.Omitted, bool) {
+	i := slices.IndexFunc(all, func(o catalogue.Omitted) bool {
+		if o.ID == (manifest.ID{}) {
+			return plan.Covers(o.Origin.Path, path) || path == plan.Anywhere && slices.Contains(unseen, o.Why)
+		}
+		return isOf(o.ID, id, space)
+	})
+	if i < 0 {
+		return catalogue.Omitted{}, false
+	}
+	return all[i], true
+}
+
+// unseen are the reasons to skip what Headgate would have to read to tell what it declares.
+var unseen = []catalogue.Why{catalogue.Ignored, catalogue.Symlink, catalogue.Submodule, catalogue.Encrypted}
+
+// isOf reports whether a document with this identity declares an object. It may leave the namespace
+// out, and it may name one although the kind has none.
+func isOf(document, object manifest.ID, space string) bool {
+	switch {
+	case object.Namespace == "":
+		document.Namespace = ""
+	case document.Namespace == "":
+		document.Namespace = cmp.Or(space, object.Namespace) // between two commits, any may be meant
+	}
+	return document == object
+}

@@ -1,0 +1,19 @@
+package guard
+
+import (
+	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/reconcile/plan"
+)
+
+// paused leaves what somebody else paused exactly as it is: people pause what they are
+// working on.
+func paused(s plan.Step, c plan.Case) plan.Ruling {
+	live := c.Live(s)
+	switch {
+	case live == nil || live.GetAnnotations()[ownership.PauseAnnotation] != "true" || c.Seen.Offline || ownership.SentByUs(live, c.Seen.Inventory.Entries[s.ID].Foreign, true, ownership.PauseAnnotation):
+		return allowed
+	case s.Action == plan.Prune:
+		return held("%s; take the annotation out when whoever set it is done", plan.IsPaused)
+	}
+	return plan.Ruling{Answer: plan.Retained, Reason: plan.IsPaused + ": it stays as it is until they take that out"}
+}

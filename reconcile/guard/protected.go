@@ -1,0 +1,65 @@
+package guard
+
+import (
+	"slices"
+
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// protected holds what Crossplane's Usages protect: what one names, labelled already or not, and
+// what is labelled, whoever names it.
+func protected(s plan.Step, c plan.Case) plan.Ruling {
+	if goesFirst(s.ID, c) {
+		return allowed
+	}
+	for _, o := range c.Want.Objects {
+		if !plan.IsUsage(o.ID.GroupKind()) {
+			continue
+		}
+		if u, err := o.Content(); err != nil || plan.UsageNames(u, s.ID, c.Live(s).GetLabels()) {
+			return held("the %s of this commit protects it; remove that first, or declare the object again", o.ID)
+		}
+	}
+	labelled := c.Live(s).GetLabels()["crossplane.io/in-use"] == "true"
+	if c.Seen.Offline || !slices.ContainsFunc(plan.Usages, func(gk schema.GroupKind) bool { _, served := c.Seen.Kinds[gk]; return served }) {
+		if labelled {
+			return held("a Crossplane Usage protects it (label crossplane.io/in-use); delete the Usage first")
+		}
+		return allowed
+	}
+	q := plan.Question{Ask: plan.Protectors, Of: s.ID}
+	a, answered := c.Seen.Answers[q]
+	switch {
+	case !answered:
+		r := held("it has not been read whether a Crossplane Usage protects it")
+		r.Needs = []plan.Question{q}
+		return r
+	case a.Unknown != "":
+		return held("whether a Crossplane Usage protects it cannot be read (%s)", a.Unknown)
+	case a.Count > 0:
+		return held("the %s protects it; delete that first", a.Example)
+	case labelled:
+		r := held("it is labelled crossplane.io/in-use, and no Usage names it; Crossplane takes the label off in a moment; if it stays, take it off by hand")
+		r.Clears = plan.ClearsSoon
+		return r
+	}
+	return allowed
+}
+
+// goesFirst says whether a Usage of ours protects an object that goes before that: then the
+// prune waits, and nobody has to act.
+func goesFirst(id manifest.ID, c plan.Case) bool {
+	for usage := range c.Seen.Inventory.Entries {
+		live, exists := c.Seen.Objects[usage]
+		if exists && plan.IsUsage(usage.GroupKind()) && inventory.Ours(live, c.Seen.Inventory.Sync) && c.Seen.Inventory.Holds(usage, live) && slices.Contains(c.Seen.LiveDependencies(usage, live), id) &&
+			!slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == usage }) {
+			return true
+		}
+	}
+	return false
+}

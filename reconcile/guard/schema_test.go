@@ -1,0 +1,128 @@
+package guard
+
+import (
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestSchemas(t *testing.T) {
+	// of is a CRD, or an MRD, whose objects have fields.
+	of := func(kind, scope string, names map[string]any, fields ...string) *unstructured.Unstructured {
+		u := given.CRD("buckets", "Bucket")
+		if kind == "MRD" {
+			u.SetAPIVersion("apiextensions.crossplane.io/v1alpha1")
+			u.SetKind("ManagedResourceDefinition")
+		}
+		properties := map[string]any{}
+		for _, f := range fields {
+			properties[f] = map[string]any{"type": "string"}
+		}
+		u.Object["spec"] = map[string]any{
+			"group": "example.org", "scope": scope, "names": names,
+			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
+				"openAPIV3Schema": map[string]any{"type": "object", "properties": properties},
+			}}},
+		}
+		return u
+	}
+	refused := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		u.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "False"}}}
+		return u
+	}
+	names := map[string]any{"kind": "Bucket", "plural": "buckets"}
+	shorter := map[string]any{"kind": "Bucket", "plural": "buckets", "shortNames": []any{"b"}}
+	question := plan.Question{Ask: plan.Dependents, Of: plan.CRD("buckets.example.org")}
+	answered := func(a plan.Answer) map[plan.Question]plan.Answer { return map[plan.Question]plan.Answer{question: a} }
+	active := map[string]plan.LiveDefinition{"buckets.example.org": {Active: true}}
+	cases := map[string]struct {
+		reason      string
+		live, after *unstructured.Unstructured
+		answers     map[plan.Question]plan.Answer
+		upstream    map[string]plan.LiveDefinition
+		offline     bool
+		want        string
+		held        bool
+	}{
+		"Added": {reason: "Nobody has to use it.", live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names, "a", "b")},
+		"InUse": {
+			reason: "The field would be dropped from every object that is written.", answers: answered(plan.Answer{Count: 2, Example: "Bucket team-a/logs"}),
+			live: of("CRD", "Namespaced", names, "a", "b"), after: of("CRD", "Namespaced", names, "a"),
+			want: "its schema breaks: v1 b is removed; 2 custom resources exist, for example Bucket team-a/logs: change them first, or approve this", held: true,
+		},
+		"Many": {
+			reason: "A reason is a sentence.", answers: answered(plan.Answer{Count: 1}),
+			live: of("CRD", "Namespaced", names, "a", "b", "c", "d", "e"), after: of("CRD", "Namespaced", names),
+			want: "its schema breaks: v1 a is removed, v1 b is removed, v1 c is removed, and 2 more; 1 custom resource exists: change them first, or approve this", held: true,
+		},
+		"Unused": {
+			reason: "It breaks nobody.", answers: answered(plan.Answer{}),
+			live: of("CRD", "Namespaced", names, "a", "b"), after: of("CRD", "Namespaced", names, "a"),
+		},
+		"Uncounted": {
+			reason: "Before it is known, it may be used.", live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names),
+			want: "its schema breaks: v1 a is removed; it has not been counted how many custom resources exist", held: true,
+		},
+		"Uncountable": {
+			reason: "What cannot be counted is in use.", answers: answered(plan.Answer{Unknown: "forbidden"}),
+			live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names),
+			want: "its schema breaks: v1 a is removed; custom resources cannot be counted (forbidden), so it counts as in use", held: true,
+		},
+		"Offline": {
+			reason: "A commit knows of no objects; the reviewer is told.", offline: true,
+			live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names),
+			want: "its schema breaks: v1 a is removed; whether custom resources exist is not known without a cluster, and a pass holds it while any do",
+		},
+		"Scope": {
+			reason: "Whether there are objects or not.", offline: true,
+			live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Cluster", names, "a"),
+			want: `its scope would change from "Namespaced" to "Cluster", which the API server refuses while the CustomResourceDefinition exists. Revert that, or delete the definition once nothing uses it`, held: true,
+		},
+		"NeverServed": {
+			reason: "Another CRD has its kind: that another name is the way out, and nobody has objects of it.",
+			live:   refused(of("CRD", "Namespaced", names, "a")), after: of("CRD", "Cluster", map[string]any{"kind": "Pail", "plural": "buckets"}),
+		},
+		"NamesOfCRD": {reason: "The API server takes that.", live: of("CRD", "Namespaced", names), after: of("CRD", "Namespaced", shorter)},
+		"NamesOfDefinition": {
+			reason: "Crossplane refuses it for ever, and with it the whole package.",
+			live:   of("MRD", "Namespaced", names), after: of("MRD", "Namespaced", shorter),
+			want: `its names.shortNames would change from nothing to ["b"], which the API server refuses while the ManagedResourceDefinition exists. Revert that, or delete the definition once nothing uses it`, held: true,
+		},
+		"InactiveDefinition": {reason: "Nobody can have objects of it.", live: of("MRD", "Namespaced", names, "a"), after: of("MRD", "Namespaced", names)},
+		"ActiveDefinition": {
+			reason: "Crossplane hands it on to the CRD.", upstream: active, answers: answered(plan.Answer{Count: 1, Example: "Bucket team-a/logs"}),
+			live: of("MRD", "Namespaced", names, "a"), after: of("MRD", "Namespaced", names),
+			want: "its schema breaks: v1 a is removed; 1 custom resource exists, for example Bucket team-a/logs: change them first, or approve this", held: true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := given.Wanted(t, tc.after)
+			seen := plan.Observed{
+				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
+				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(tc.after, "u")}, Kinds: given.Kinds,
+				Trials: map[manifest.ID]plan.Trial{o.ID: {Live: tc.live, After: tc.after}}, Answers: tc.answers, Offline: tc.offline,
+				Upstream: plan.Upstream{Definitions: tc.upstream},
+			}
+			p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := p.Steps[0]
+			if diff := cmp.Diff(tc.want, s.Reason); diff != "" || (s.Action == plan.Hold) != tc.held {
+				t.Errorf("%s\n%s, reason (-want +got):\n%s", tc.reason, s.Action, diff)
+			}
+			if name == "Uncounted" && !cmp.Equal(p.Open(), []plan.Question{question}) {
+				t.Errorf("it asks %v", p.Open())
+			}
+		})
+	}
+}

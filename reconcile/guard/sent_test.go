@@ -1,0 +1,67 @@
+package guard
+
+import (
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Foreign marks that the commit itself holds are no claim, also when the managed fields are gone.
+func TestSentMarks(t *testing.T) {
+	const fields = `{"f:metadata":{"f:annotations":{"f:meta.helm.sh/release-name":{},"f:crossplane.io/paused":{}},"f:labels":{"f:app.kubernetes.io/managed-by":{}}}}`
+	rendered := given.Both(given.Labelled("app.kubernetes.io/managed-by", "Helm"), given.Annotated("meta.helm.sh/release-name", "app"), given.Annotated("crossplane.io/paused", "true"))
+	u := given.ConfigMap("a")
+	id := manifest.IDOf(u)
+	asApplied := given.Live(u, "u", rendered, given.ManagedBy(inventory.Manager, metav1.ManagedFieldsOperationApply, fields))
+	entry := plan.Applied(asApplied, "digest")
+	cases := map[string]struct {
+		reason string
+		live   *metav1.PartialObjectMetadata
+		entry  inventory.Entry
+		want   string
+	}{
+		"AsApplied":    {"Managed fields tell that we sent them.", asApplied, inventory.Entry{UID: "u"}, ""},
+		"Wiped":        {"The entry remembers them.", given.Live(u, "u", rendered), entry, ""},
+		"Restored":     {"Also in an object that a backup restored.", given.Live(u, "other", rendered, given.MarkedBy("velero-server", metav1.ManagedFieldsOperationUpdate)), entry, ""},
+		"NotSent":      {"What the entry does not remember is a claim, whatever the UID.", given.Live(u, "u", given.Labelled("app.kubernetes.io/managed-by", "Helm")), inventory.Entry{UID: "u"}, "Helm"},
+		"AnotherValue": {"Another release took it over.", given.Live(u, "u", rendered, given.Annotated("meta.helm.sh/release-name", "other")), entry, "the Helm release other"},
+		"AnotherMark":  {"Another tool took it over.", given.Live(u, "u", rendered, given.Labelled("kapp.k14s.io/app", "1")), entry, "the kapp app 1"},
+		"Manager":      {"A field manager is no mark.", given.Live(u, "u", rendered, given.ManagedBy("kapp-server", metav1.ManagedFieldsOperationUpdate, "{}")), entry, "kapp (field manager kapp-server)"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			seen := plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: tc.entry}}}
+			if diff := cmp.Diff(tc.want, seen.ClaimOn(id, tc.live).By); diff != "" {
+				t.Errorf("%s\nclaim(...) (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+	seen := plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: entry}}}
+	seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u", rendered)}
+	if r := paused(plan.Step{ID: id, Action: plan.Update}, plan.Case{Seen: seen}); r.Answer != plan.Allowed {
+		t.Errorf("The commit paused it, and not somebody else: %v", r)
+	}
+	seen.Objects[id].Annotations["crossplane.io/paused"] = "True" // is not what we sent
+	if entry.Foreign == "" || ownership.SentByUs(seen.Objects[id], entry.Foreign, true, "crossplane.io/paused") {
+		t.Error("Only the value that was sent is remembered.")
+	}
+	old := entry
+	old.Foreign = ""
+	o := given.Wanted(t, u)
+	old.Digest = given.Sync.Digest(o)
+	old.Mark = inventory.Mark(asApplied)
+	seen = plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: old}}, Kinds: given.Kinds}
+	seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{id: asApplied}
+	p := given.Computed(t, render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
+	if p.Writes() || p.Steps[0].Renew.Foreign != entry.Foreign {
+		t.Errorf("What an older version did not remember is remembered as soon as it is seen: %+v", p.Steps[0])
+	}
+}

@@ -1,0 +1,130 @@
+package guard
+
+import (
+	"errors"
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestStored(t *testing.T) {
+	// of is a CRD, or an MRD, with versions of which the last is stored.
+	of := func(kind string, webhook bool, versions ...string) *unstructured.Unstructured {
+		u := given.CRD("buckets", "Bucket")
+		if kind == "MRD" {
+			u.SetAPIVersion("apiextensions.crossplane.io/v1alpha1")
+			u.SetKind("ManagedResourceDefinition")
+		}
+		spec := u.Object["spec"].(map[string]any)
+		var list []any
+		for i, v := range versions {
+			list = append(list, map[string]any{"name": v, "storage": i == len(versions)-1})
+		}
+		spec["versions"] = list
+		if webhook {
+			spec["conversion"] = map[string]any{"strategy": "Webhook"}
+		}
+		return u
+	}
+	storing := func(u *unstructured.Unstructured, versions ...any) *unstructured.Unstructured {
+		u.Object["status"] = map[string]any{"storedVersions": versions}
+		return u
+	}
+	question := plan.Question{Ask: plan.Stored, Of: plan.CRD("buckets.example.org")}
+	answered := func(a plan.Answer) map[plan.Question]plan.Answer { return map[plan.Question]plan.Answer{question: a} }
+	const drops = "its conversion webhook would be dropped, and objects may be stored in v1, which nobody could read then: " +
+		"set conversion: Inject, or migrate them to v2 and take it out of status.storedVersions"
+	const gone = "it no longer declares v1, which status.storedVersions of the CRD buckets.example.org names: objects may be stored in it. " +
+		"Declare v1 again. Then write every object back unchanged (kubectl get buckets.example.org -A -o yaml | kubectl replace -f -), and take the version out of the status: " +
+		`kubectl patch crd buckets.example.org --subresource=status --type=merge -p '{"status":{"storedVersions":["v2"]}}'`
+	cases := map[string]struct {
+		reason      string
+		live, after *unstructured.Unstructured
+		err         error
+		answers     map[plan.Question]plan.Answer
+		offline     bool
+		want        string // the reason of a hold, or of what is allowed
+		held        bool
+	}{
+		"Dropped": {
+			reason: "Both versions are declared, and only the webhook can read the older one.",
+			live:   storing(of("CRD", true, "v1", "v2"), "v1", "v2"), after: of("CRD", false, "v1", "v2"), want: drops, held: true,
+		},
+		"DroppedWithTheVersion": {
+			reason: "The API server refuses that; the reason says what to do.",
+			live:   storing(of("CRD", true, "v1", "v2"), "v1", "v2"), after: of("CRD", false, "v2"), err: errors.New("status.storedVersions[0]: Invalid value"),
+			want: gone, held: true,
+		},
+		"Migrated": {
+			reason: "Nothing is stored in another version.",
+			live:   storing(of("CRD", true, "v1", "v2"), "v2"), after: of("CRD", false, "v1", "v2"),
+		},
+		"Kept":       {reason: "The webhook stays.", live: storing(of("CRD", true, "v1", "v2"), "v1", "v2"), after: of("CRD", true, "v1", "v2")},
+		"NeverThere": {reason: "There was none.", live: storing(of("CRD", false, "v1", "v2"), "v1", "v2"), after: of("CRD", false, "v1", "v2")},
+		"Offline": {
+			reason: "A commit knows nothing of what is stored.", offline: true,
+			live: of("CRD", true, "v1", "v2"), after: of("CRD", false, "v1", "v2"),
+			want: "its conversion webhook is dropped; whether objects are stored in another version is not known without a cluster",
+		},
+		"DefinitionUnasked": {
+			reason: "What is stored is in the CRD that Crossplane makes of an MRD.",
+			live:   of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"), want: "it has not been read in which versions objects are stored", held: true,
+		},
+		"DefinitionUnknown": {
+			reason: "What cannot be read may be anything.", answers: answered(plan.Answer{Unknown: "forbidden"}),
+			live: of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"),
+			want: "its versions, or its conversion webhook, would go, and it cannot be read in which versions objects are stored (forbidden)", held: true,
+		},
+		"Definition": {
+			reason: "The same as of a CRD.", answers: answered(plan.Answer{Count: 2, Example: "v1 v2"}),
+			live: of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"), want: drops, held: true,
+		},
+		"DefinitionVersionGoes": {
+			reason: "Crossplane could not apply the CRD, and nobody could read the objects if it could.", answers: answered(plan.Answer{Count: 2, Example: "v1 v2"}),
+			live: of("MRD", false, "v1", "v2"), after: of("MRD", false, "v2"), held: true,
+			want: gone,
+		},
+		"DefinitionVersionGoesOffline": {
+			reason: "A commit knows nothing of what is stored.", offline: true,
+			live: of("MRD", false, "v1", "v2"), after: of("MRD", false, "v2"),
+			want: "it declares fewer versions; whether objects are stored in one that goes is not known without a cluster",
+		},
+		"DefinitionWithoutCRD": {
+			reason: "Nothing is stored yet.", answers: answered(plan.Answer{}),
+			live: of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := given.Wanted(t, tc.after)
+			trial := plan.Trial{Live: tc.live, After: tc.after, Err: tc.err}
+			if tc.err != nil {
+				trial.After = nil
+			}
+			seen := plan.Observed{
+				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
+				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(tc.after, "u")}, Kinds: given.Kinds,
+				Trials: map[manifest.ID]plan.Trial{o.ID: trial}, Answers: tc.answers, Offline: tc.offline,
+			}
+			p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := p.Steps[0]
+			if diff := cmp.Diff(tc.want, s.Reason); diff != "" || (s.Action == plan.Hold) != tc.held {
+				t.Errorf("%s\n%s, reason (-want +got):\n%s", tc.reason, s.Action, diff)
+			}
+			if name == "DefinitionUnasked" && !cmp.Equal(p.Open(), []plan.Question{question}) {
+				t.Errorf("it asks %v", p.Open())
+			}
+		})
+	}
+}

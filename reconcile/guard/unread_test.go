@@ -1,0 +1,197 @@
+package guard
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const dark = `apiVersion: pkg.crossplane.io/v1
+kind: Provider
+metadata:
+  name: provider-dark
+spec:
+  package: registry.example.org/dark/provider-dark:v2.0.0
+`
+
+var darkID = manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-dark"}
+
+// darkness is a commit with a Provider whose package nobody could read, and a policy.
+func darkness(t *testing.T, files map[string]string) render.Desired {
+	t.Helper()
+	files["provider.yaml"] = dark
+	want := given.Desired(t, render.OwnerCrossplane, files)
+	want.Unread = []catalogue.Unread{{Source: "registry.example.org/dark/provider-dark", Installers: []manifest.ID{darkID}, Err: errors.New("package registry.example.org/dark/provider-dark:v2.0.0 cannot be read: 403")}}
+	return want
+}
+
+// A package that cannot be read declares an unknown number of definitions, and not none.
+func TestFloodOfAnUnreadPackage(t *testing.T) {
+	const policy, provider = "ManagedResourceActivationPolicy team", "Provider provider-dark"
+	image := func(version string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": map[string]any{"name": "provider-dark"},
+			"spec": map[string]any{"package": "registry.example.org/dark/provider-dark:" + version},
+		}}
+	}
+	// there is a Provider that is installed, and the policies that are live.
+	there := func(seen *plan.Observed, p plan.LivePackage) {
+		seen.Objects[darkID] = given.Live(image("v2.0.0"), "p")
+		seen.Upstream.Packages = map[manifest.ID]plan.LivePackage{darkID: p}
+	}
+	installed := plan.LivePackage{Revision: "r", Healthy: metav1.ConditionTrue}
+	policies := func(seen *plan.Observed, of map[string][]string) {
+		seen.Upstream.Policies = map[string]plan.LivePolicy{}
+		for name, globs := range of {
+			seen.Upstream.Policies[name] = plan.LivePolicy{Patterns: globs}
+			all := make([]any, len(globs))
+			for i, glob := range globs {
+				all[i] = glob
+			}
+			seen.Objects[plan.MRAP(name)] = given.Live(policyObject(name, all...), types.UID(name))
+		}
+	}
+	cases := map[string]struct {
+		reason           string
+		commit           map[string]string
+		edit             func(*plan.Observed)
+		policy, provider plan.Action
+	}{
+		"Star": {
+			reason: "The policy waits until the package is installed, and can be counted.",
+			commit: map[string]string{"policy.yaml": given.Policy("team", "*")}, policy: plan.Hold, provider: plan.Create,
+		},
+		"Group": {
+			reason: "A wildcard for one group may match a thousand definitions of it.",
+			commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")}, policy: plan.Hold, provider: plan.Create,
+		},
+		"InFull": {
+			reason: "What a policy names in full does not count.",
+			commit: map[string]string{"policy.yaml": given.Policy("team", "lamps.dark.example.org")}, policy: plan.Create, provider: plan.Create,
+		},
+		"Malformed": {
+			reason: "A pattern that is malformed matches nothing.",
+			commit: map[string]string{"policy.yaml": given.Policy("team", "[*")}, policy: plan.Create, provider: plan.Create,
+		},
+		"Installed": {
+			reason: "The cluster has all definitions of it.", commit: map[string]string{"policy.yaml": given.Policy("team", "*")},
+			edit: func(o *plan.Observed) { there(o, installed) }, policy: plan.Create, provider: plan.Keep,
+		},
+		"Installing": {
+			reason: "Crossplane is still making them.", commit: map[string]string{"policy.yaml": given.Policy("team", "*")},
+			edit: func(o *plan.Observed) { there(o, plan.LivePackage{Revision: "r", Healthy: metav1.ConditionFalse}) }, policy: plan.Hold, provider: plan.Keep,
+		},
+		"AsBefore": {
+			reason: "The policy is in force already, and the package arrives under it.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")},
+			edit: func(o *plan.Observed) { policies(o, map[string][]string{"team": {"*.dark.example.org"}}) }, policy: plan.Keep, provider: plan.Hold,
+		},
+		"NarrowedFirst": {
+			reason: "Policies are written before packages.", commit: map[string]string{"policy.yaml": given.Policy("team", "lamps.dark.example.org")},
+			edit: func(o *plan.Observed) {
+				policies(o, map[string][]string{"team": {"*"}})
+				o.Trials = map[manifest.ID]plan.Trial{plan.MRAP("team"): {Live: policyObject("team", "*"), After: policyObject("team", "lamps.dark.example.org")}}
+			}, policy: plan.Update, provider: plan.Create,
+		},
+		"Widened": {
+			reason: "The wildcard is new.", commit: map[string]string{"policy.yaml": given.Policy("team", "lamps.dark.example.org", "*.dark.example.org")},
+			edit: func(o *plan.Observed) {
+				policies(o, map[string][]string{"team": {"lamps.dark.example.org"}})
+				o.Trials = map[manifest.ID]plan.Trial{plan.MRAP("team"): {Live: policyObject("team", "lamps.dark.example.org"), After: policyObject("team", "lamps.dark.example.org", "*.dark.example.org")}}
+			}, policy: plan.Hold, provider: plan.Create,
+		},
+		"UnderAWiderOne": {
+			reason: "The package is held anyway, so the policy changes nothing.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org"), "all.yaml": given.Policy("all", "*")},
+			edit: func(o *plan.Observed) { policies(o, map[string][]string{"all": {"*"}}) }, policy: plan.Create, provider: plan.Hold,
+		},
+		"WiderOneNarrowed": {
+			reason: "The wider policy is narrowed by the same commit, so the wildcard of this one counts.",
+			commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org"), "all.yaml": given.Policy("all", "lamps.dark.example.org")},
+			edit: func(o *plan.Observed) {
+				policies(o, map[string][]string{"all": {"*"}})
+				o.Trials = map[manifest.ID]plan.Trial{plan.MRAP("all"): {Live: policyObject("all", "*"), After: policyObject("all", "lamps.dark.example.org")}}
+			}, policy: plan.Hold, provider: plan.Create,
+		},
+		"PausedBefore": {
+			reason: "A policy that was paused opens what it names when it is not.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")},
+			edit: func(o *plan.Observed) {
+				policies(o, map[string][]string{"team": {"*.dark.example.org"}})
+				o.Upstream.Policies["team"] = plan.LivePolicy{Patterns: []string{"*.dark.example.org"}, Paused: true}
+				o.Trials = map[manifest.ID]plan.Trial{plan.MRAP("team"): {Live: policyObject("team", "*"), After: policyObject("team", "*.dark.example.org")}}
+			}, policy: plan.Hold, provider: plan.Create,
+		},
+		"Upgraded": {
+			reason: "A new version has new definitions, and the policy opens all.", commit: map[string]string{"policy.yaml": given.Policy("team", "*")},
+			edit: func(o *plan.Observed) {
+				policies(o, map[string][]string{"team": {"*"}})
+				there(o, installed)
+				o.Trials = map[manifest.ID]plan.Trial{darkID: {Live: image("v1.0.0"), After: image("v2.0.0")}}
+			}, policy: plan.Keep, provider: plan.Hold,
+		},
+		"UpgradedUnderAGroup": {
+			reason: "A new version of what is installed is not a new provider.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")},
+			edit: func(o *plan.Observed) {
+				policies(o, map[string][]string{"team": {"*.dark.example.org"}})
+				there(o, installed)
+				o.Trials = map[manifest.ID]plan.Trial{darkID: {Live: image("v1.0.0"), After: image("v2.0.0")}}
+			}, policy: plan.Keep, provider: plan.Update,
+		},
+		"Relabelled": {
+			reason: "It is the same package.", commit: map[string]string{"policy.yaml": given.Policy("team", "*")},
+			edit: func(o *plan.Observed) {
+				policies(o, map[string][]string{"team": {"*"}})
+				there(o, installed)
+				o.Trials = map[manifest.ID]plan.Trial{darkID: {Live: image("v2.0.0"), After: image("v2.0.0")}}
+			}, policy: plan.Keep, provider: plan.Update,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			seen := given.Seen(plan.Upstream{})
+			if tc.edit != nil {
+				tc.edit(&seen)
+			}
+			want := darkness(t, tc.commit)
+			p, got := given.Steps(t, want, seen, Guarding{}.Guards()...)
+			for name, action := range map[string]plan.Action{policy: tc.policy, provider: tc.provider} {
+				s := got[name]
+				if s.Action != action || action == plan.Hold && (s.Guard != guardFlood || !strings.Contains(s.Reason, "cannot be read: 403")) {
+					t.Errorf("%s\n%s: %s %q (%s), want %s", tc.reason, name, s.Action, s.Guard, s.Reason, action)
+				}
+			}
+			if p.Approval == nil {
+				return
+			}
+			seen.Inventory.ResourceVersion, seen.Approvals = "1", inventory.Approvals{inventory.OnCommand: {p.Approval.Digest}}
+			if p, _ := given.Steps(t, want, seen, Guarding{}.Guards()...); p.Count(plan.Hold) > 0 {
+				t.Errorf("%s\nOne approval lets all of it pass, and %d are held", tc.reason, p.Count(plan.Hold))
+			}
+		})
+	}
+}
+
+// A Configuration that cannot be read may hold policies, so nothing is known to be unnamed.
+func TestUnreadPoliciesDeactivateNothing(t *testing.T) {
+	by := func(kind string) render.Desired {
+		return render.Desired{Unread: []catalogue.Unread{{Source: "s", Installers: []manifest.ID{{Group: "pkg.crossplane.io", Kind: kind, Name: "n"}}, Err: given.ErrBoom}}}
+	}
+	seen := plan.Observed{Terms: plan.Terms{TakeBack: true}}
+	if seen.TakesBack(by("Configuration")) || len(plan.NoteSkippedPolicy(by("Configuration"), seen)) != 1 {
+		t.Error("What a Configuration holds is not known, so nothing is deactivated, and a note tells that")
+	}
+	for _, kind := range []string{"Provider", "Function"} {
+		if !seen.TakesBack(by(kind)) || len(plan.NoteSkippedPolicy(by(kind), seen)) != 0 {
+			t.Errorf("A %s holds no policy", kind)
+		}
+	}
+}

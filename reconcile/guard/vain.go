@@ -1,0 +1,45 @@
+package guard
+
+import (
+	"fmt"
+	"slices"
+
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+)
+
+// isRefused reports whether the object is to be there and cannot be applied, for a reason that has
+// nothing to do with what is there already.
+func isRefused(s plan.Step, have inventory.Inventory) bool {
+	switch {
+	case s.Origin.Path == "":
+		return false
+	case s.Action == plan.Hold && s.Guard == plan.GuardNotOurs:
+		_, owned := have.Entries[s.ID]
+		return !owned
+	}
+	return s.Action == plan.Create && s.Cause != plan.Drift && s.Err != nil && !plan.MayPassLater(s.Err)
+}
+
+// replacedInVain retains an object if its file declares another one now that is refused, or if the
+// refused one is of the same kind and name; and a definition if the file of a policy declares a kind
+// now that no API serves.
+func replacedInVain(s plan.Step, c plan.Case) plan.Ruling {
+	path := c.Seen.PathOf(s.ID)
+	for _, o := range c.Steps {
+		if o.ID == s.ID || !isRefused(o, c.Seen.Inventory) {
+			continue
+		}
+		switch {
+		case s.TakesBack:
+			if o.IsUnserved() && slices.Contains(c.Seen.Inventory.Record.Policies, o.Origin.Path) {
+				return plan.Ruling{Answer: plan.Retained, Reason: fmt.Sprintf("%s declared a policy, and declares %s now, a kind that no API serves; correct the kind, or delete the document if the policy is to go", o.Origin, o.ID)}
+			}
+		case path == o.Origin.Path && o.IsUnserved():
+			return plan.Ruling{Answer: plan.Retained, Reason: fmt.Sprintf("it came from %s, which declares %s now, a kind that no API serves; correct the kind: Headgate prunes the object once the kind is served or the document is gone", o.Origin, o.ID)}
+		case path == o.Origin.Path || plan.IsMoved(s.ID, o.ID):
+			return plan.Ruling{Answer: plan.Retained, Reason: fmt.Sprintf("%s declares %s instead, which Headgate cannot apply; correct that: Headgate prunes the object once the other one is there or the document is gone", o.Origin, o.ID)}
+		}
+	}
+	return allowed
+}

@@ -1,0 +1,129 @@
+package inventory
+
+import (
+	"maps"
+	"slices"
+)
+
+// An ApprovalPlace is where an approval stands until a person takes it out.
+type ApprovalPlace string
+
+// The places of approvals.
+const (
+	OnSync    ApprovalPlace = "Sync"    // the annotation of the Sync
+	OnRun     ApprovalPlace = "Run"     // the flags of a process that goes on making passes
+	OnCommand ApprovalPlace = "Command" // the flags of a command that makes one pass
+)
+
+var ApprovalPlaces = []ApprovalPlace{OnCommand, OnRun, OnSync} // sorted
+
+// Approvals are the digests that a person gave, by the place where they stand. Of a place that is no
+// key, nothing is known: the pass did not read it.
+type Approvals map[ApprovalPlace][]string
+
+// of returns the places where a digest stands, sorted.
+func (a Approvals) Places(digest string) []ApprovalPlace {
+	var on []ApprovalPlace
+	for _, place := range slices.Sorted(maps.Keys(a)) {
+		if slices.Contains(a[place], digest) {
+			on = append(on, place)
+		}
+	}
+	return on
+}
+
+// digests returns all of them, sorted, each once.
+func (a Approvals) Digests() []string {
+	all := slices.Sorted(func(yield func(string) bool) {
+		for _, given := range a {
+			for _, digest := range given {
+				if !yield(digest) {
+					return
+				}
+			}
+		}
+	})
+	return slices.Compact(all)
+}
+
+// A Grant is an approval that was made use of. It is remembered so that it counts once.
+type Grant struct {
+	Digest string   `json:"digest"`           // anyDigest stands for all that an inventory that was lost may have held
+	Commit string   `json:"commit,omitempty"` // of which it approved the steps; it dies with it
+	Given  bool     `json:"given,omitempty"`  // it still stands where a person gave it
+	Left   []string `json:"left,omitempty"`   // the steps that are not carried out yet
+
+	// On is where it stands, as far as passes know: each of them reads some places only. Where it is
+	// Given, and an older version did not record where, any place may be meant.
+	On []ApprovalPlace `json:"on,omitempty"`
+}
+
+// anyDigest is the digest of the grant that a rebuilt inventory begins with. The grants of the one that
+// was lost are lost, so whatever stands somewhere may have been made use of.
+const AnyDigest = "any"
+
+// mostGrants is how many grants are remembered that matter only if a branch is set back: those whose
+// approval stands nowhere any more. A grant whose approval stands is never forgotten, or the approval
+// would count again.
+const MostGrants = 256
+
+// places returns where the approval of a grant may stand.
+func (g Grant) places() []ApprovalPlace {
+	switch {
+	case !g.Given:
+		return nil
+	case len(g.On) == 0:
+		return ApprovalPlaces
+	}
+	return g.On
+}
+
+// isOf reports whether a grant makes use of an approval with this digest, for all that is known.
+func (g Grant) IsOf(digest string) bool { return g.Digest == digest || g.Digest == AnyDigest }
+
+// spends reports whether an approval that stands in a place does not count because of this grant. What
+// a person types for one pass is a new approval even if the same one, already used, stands on a Sync.
+func (g Grant) spends(digest string, place ApprovalPlace) bool {
+	return g.IsOf(digest) && slices.Contains(g.places(), place) ||
+		g.Digest == digest && g.Given && place != OnCommand
+}
+
+// counts reports whether an approval was given that no grant has made use of.
+func (a Approvals) Counts(digest string, grants []Grant) bool {
+	return slices.ContainsFunc(a.Places(digest), func(place ApprovalPlace) bool {
+		return !slices.ContainsFunc(grants, func(g Grant) bool { return g.spends(digest, place) })
+	})
+}
+
+// standing returns a grant with the places where its approval stands now. A place that was not read
+// stays as it was.
+func (a Approvals) Standing(g Grant) Grant {
+	before := g.places()
+	if len(before) == 0 || len(a) == 0 {
+		return g
+	}
+	on := slices.DeleteFunc(slices.Clone(before), func(place ApprovalPlace) bool {
+		_, read := a[place]
+		return read
+	})
+	if on = append(on, a.Places(g.Digest)...); len(on) == 0 {
+		g.Given, g.On = false, nil
+		return g
+	}
+	slices.Sort(on)
+	g.On = on
+	return g
+}
+
+// unknown returns grants of the approvals that stand in places that are read for the first time since
+// the inventory was lost.
+func (a Approvals) FirstRead(lost Grant) []Grant {
+	var all []Grant
+	for _, digest := range a.Digests() {
+		on := slices.DeleteFunc(a.Places(digest), func(place ApprovalPlace) bool { return !slices.Contains(lost.places(), place) })
+		if len(on) > 0 {
+			all = append(all, Grant{Digest: digest, Given: true, On: on})
+		}
+	}
+	return all
+}

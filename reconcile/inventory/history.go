@@ -1,0 +1,45 @@
+package inventory
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A Past is what a pass came to, as the inventory remembers it.
+type Past struct {
+	When     metav1.Time     `json:"when"` // it ended
+	Took     metav1.Duration `json:"took"`
+	Revision string          `json:"revision,omitempty"`
+	Ends     string          `json:"ends,omitempty"` // how the sync ends, of a destroy
+
+	Activation string `json:"activation"` // the states of the verdict
+	Drift      string `json:"drift"`
+	ExitCode   int    `json:"exitCode"`
+	Said       string `json:"said,omitempty"` // of what is not well
+
+	Created  int `json:"created,omitempty"`
+	Updated  int `json:"updated,omitempty"`
+	Pruned   int `json:"pruned,omitempty"`
+	Released int `json:"released,omitempty"`
+	Held     int `json:"held,omitempty"`
+	Failed   int `json:"failed,omitempty"`
+}
+
+// Changed says whether the pass changed anything in the cluster.
+func (p Past) Changed() bool { return p.Created+p.Updated+p.Pruned+p.Released > 0 }
+
+// mostPast is how many passes are remembered.
+const mostPast = 10
+
+// Recalled is a history, the newest last, with one more pass. It is the same, and false, where
+// the pass changed nothing and came to what the one before it came to: a pass with nothing to do
+// writes nothing.
+func Recalled(history []Past, p Past) ([]Past, bool) {
+	if n := len(history); n > 0 && !p.Changed() {
+		last := history[n-1]
+		if last.Activation == p.Activation && last.Drift == p.Drift && last.ExitCode == p.ExitCode {
+			return history, false
+		}
+	}
+	from := max(len(history)+1-mostPast, 0)
+	return append(append(make([]Past, 0, mostPast), history[min(from, len(history)):]...), p), true
+}

@@ -1,0 +1,22 @@
+package inventory
+
+// PolicyAnnotation is the annotation by which an object asks for a management policy.
+const PolicyAnnotation = "headgate.dev/management-policy"
+
+// A ManagementPolicy limits what Headgate may do to an object.
+type ManagementPolicy string
+
+// The management policies.
+const (
+	Default                ManagementPolicy = ""                       // all
+	Undeletable            ManagementPolicy = "Undeletable"            // it is made and updated, and never deleted
+	ObservableAndDeletable ManagementPolicy = "ObservableAndDeletable" // it is looked at, and deleted when it leaves the commit
+	Observable             ManagementPolicy = "Observable"             // it is looked at
+)
+
+// Observes reports whether Headgate only looks at the object.
+func (p ManagementPolicy) Observes() bool { return p == Observable || p == ObservableAndDeletable }
+
+// NeedsProof reports whether an entry of the policy needs proof: a writer of the inventory must not be able to have
+// Headgate delete an object that bears no mark.
+func (p ManagementPolicy) NeedsProof() bool { return p == ObservableAndDeletable }

@@ -1,0 +1,112 @@
+package inventory
+
+import (
+	"encoding/json"
+	"slices"
+
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// appliedByUs says whether we applied a label, or annotation, ourselves: manifests that another
+// tool rendered carry its marks into the commit, and are not its objects for that.
+func AppliedKey(o metav1.Object, annotation bool, key string) bool {
+	return slices.ContainsFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == Manager && f.Operation == metav1.ManagedFieldsOperationApply && hasField(f, annotation, key)
+	})
+}
+
+// hasField reports whether an entry of managed fields holds a label, or annotation.
+func hasField(f metav1.ManagedFieldsEntry, annotation bool, key string) bool {
+	if f.FieldsV1 == nil {
+		return false
+	}
+	var fields struct {
+		Metadata struct {
+			Labels      map[string]any `json:"f:labels"`
+			Annotations map[string]any `json:"f:annotations"`
+		} `json:"f:metadata"`
+	}
+	if json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields) != nil {
+		return false // then it is not known
+	}
+	of := fields.Metadata.Labels
+	if annotation {
+		of = fields.Metadata.Annotations
+	}
+	_, has := of["f:"+key]
+	return has
+}
+
+// Ours reports whether a live object carries both marks of a sync. Marks get copied along with the
+// object that carries them, so they alone do not prove that Headgate applied it: see Holds.
+func Ours(o metav1.Object, s Sync) bool {
+	return o.GetLabels()[SyncLabel] == s.Key() && o.GetAnnotations()[InventoryAnnotation] == s.Key()
+}
+
+// AppliedByUs reports whether a live object carries both marks of a sync, and our field manager owns
+// them. In a copy, another field manager owns them.
+func AppliedByUs(o metav1.Object, s Sync) bool {
+	return Ours(o, s) && AppliedKey(o, false, SyncLabel) && AppliedKey(o, true, InventoryAnnotation)
+}
+
+// Missing reports whether no inventory is stored and none was rebuilt.
+func (inv Inventory) Missing() bool { return inv.ResourceVersion == "" && len(inv.Entries) == 0 }
+
+// AnyRebuilt reports whether an entry is known only by the marks on its object.
+func (inv Inventory) AnyRebuilt() bool {
+	for _, e := range inv.Entries {
+		if e.Rebuilt {
+			return true
+		}
+	}
+	return false
+}
+
+// Holds reports whether the inventory holds exactly this live object: by its UID or, where a pass
+// ended between a write and its answer, because our field manager owns the marks on it.
+func (inv Inventory) Holds(id manifest.ID, live metav1.Object) bool {
+	e, held := inv.Entries[id]
+	switch {
+	case !held:
+		return false
+	case e.UID != "":
+		return e.UID == live.GetUID()
+	}
+	return AppliedByUs(live, inv.Sync)
+}
+
+// GoesAlong reports whether an object may be deleted together with the namespace that it is in: the
+// sync applied it, and may delete it. While no inventory is stored, only managed fields prove that.
+func (inv Inventory) GoesAlong(id manifest.ID, live metav1.Object) bool {
+	switch {
+	case inv.Missing():
+		return AppliedByUs(live, inv.Sync)
+	case live.GetDeletionTimestamp() != nil:
+		return Ours(live, inv.Sync) // it goes already, and the inventory may have forgotten it
+	}
+	return Ours(live, inv.Sync) && inv.Holds(id, live) && !inv.Entries[id].Policy.Observes()
+}
+
+// neverApplied reports whether an entry is an intent that was not carried out, as an adoption that was
+// refused: the live object carries no mark, and our field manager never wrote to it.
+func (e Entry) NeverApplied(live *metav1.PartialObjectMetadata) bool {
+	if e.UID != "" || e.Actuation != "Pending" && e.Actuation != "Failed" {
+		return false
+	}
+	_, labelled := live.Labels[SyncLabel]
+	_, annotated := live.Annotations[InventoryAnnotation]
+	return !labelled && !annotated && !slices.ContainsFunc(live.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == Manager || f.Manager == ActivationManager
+	})
+}
+
+// WroteMarks reports whether a field manager wrote both our marks to a live object by an update, as a
+// tool does that restores objects.
+func WroteMarks(live metav1.Object, manager string) bool {
+	return slices.ContainsFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == manager && f.Operation == metav1.ManagedFieldsOperationUpdate && f.Subresource == "" &&
+			hasField(f, false, SyncLabel) && hasField(f, true, InventoryAnnotation)
+	})
+}

@@ -1,0 +1,150 @@
+package inventory
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render"
+)
+
+// directories are those of the packages of a record, and of what packages declared.
+func (r Record) Directories() map[string]bool {
+	all := map[string]bool{}
+	for _, dir := range r.Packages {
+		all[dir] = true
+	}
+	for dir := range r.Definitions {
+		all[dir] = true
+	}
+	return all
+}
+
+// with returns the record of the packages of a commit.
+func (r Record) WithPackages(want render.Desired) Record {
+	names := map[string][]string{}
+	for _, d := range want.Definitions {
+		if d.Package != nil && !d.Package.Pulled() {
+			names[d.Package.Directory] = append(names[d.Package.Directory], d.Name)
+		}
+	}
+	for _, p := range want.Packages {
+		if !p.Pulled() {
+			r.AddPackage(p.Directory, FingerprintsOf(names[p.Directory]))
+		}
+	}
+	return r.Bounded()
+}
+
+// add records a package.
+func (r *Record) AddPackage(directory string, names Fingerprints) {
+	if !slices.Contains(r.Packages, directory) {
+		r.Packages = append(r.Packages, directory)
+		slices.Sort(r.Packages)
+	}
+	r.NoteDefinitions(directory, names)
+}
+
+// note records what a package declares.
+func (r *Record) NoteDefinitions(directory string, names Fingerprints) {
+	all := append(ReadFingerprints(r.Definitions[directory]), names...)
+	if len(all) == 0 {
+		return
+	}
+	slices.Sort(all)
+	r.Definitions = maps.Clone(r.Definitions)
+	if r.Definitions == nil {
+		r.Definitions = map[string]string{}
+	}
+	r.Definitions[directory] = slices.Compact(all).String()
+}
+
+// mostFingerprints is how many bytes of them an inventory records, of the 256 KiB that the annotations of
+// an object may have.
+const mostFingerprints = 96 << 10
+
+// bounded leaves out fingerprints of packages that are gone, and then of others, if there are too many.
+func (r Record) Bounded() Record {
+	size := 0
+	for dir, names := range r.Definitions {
+		size += len(dir) + len(names)
+	}
+	if size <= mostFingerprints {
+		return r
+	}
+	r.Definitions = maps.Clone(r.Definitions)
+	dirs := slices.SortedFunc(maps.Keys(r.Definitions), func(a, b string) int {
+		switch is, other := slices.Contains(r.Packages, a), slices.Contains(r.Packages, b); {
+		case is == other:
+			return strings.Compare(a, b)
+		case is:
+			return 1
+		}
+		return -1
+	})
+	for _, dir := range dirs {
+		if size <= mostFingerprints {
+			break
+		}
+		size -= len(dir) + len(r.Definitions[dir])
+		delete(r.Definitions, dir)
+	}
+	return r
+}
+
+// fingerprints stand for names of definitions: two thousand names are too long for an annotation.
+type Fingerprints []uint32
+
+func fingerprintOf(name string) uint32 {
+	sum := sha256.Sum256([]byte(name))
+	return binary.BigEndian.Uint32(sum[:4])
+}
+
+func FingerprintsOf(names []string) Fingerprints {
+	var all Fingerprints
+	for _, name := range names {
+		all = append(all, fingerprintOf(name))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// readFingerprints is the reverse of String. What cannot be read stands for nothing.
+func ReadFingerprints(text string) Fingerprints {
+	raw, err := base64.RawStdEncoding.DecodeString(text)
+	if err != nil {
+		return nil
+	}
+	var all Fingerprints
+	for ; len(raw) >= 4; raw = raw[4:] {
+		all = append(all, binary.BigEndian.Uint32(raw))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (f Fingerprints) String() string {
+	raw := make([]byte, 0, 4*len(f))
+	for _, of := range f {
+		raw = binary.BigEndian.AppendUint32(raw, of)
+	}
+	return base64.RawStdEncoding.EncodeToString(raw)
+}
+
+// has reports whether a name is among them. One in two million names that are not may seem to be.
+func (f Fingerprints) Has(name string) bool {
+	_, found := slices.BinarySearch(f, fingerprintOf(name))
+	return found
+}
+
+// without returns those that do not stand for names that are declared.
+func (f Fingerprints) Without(declared map[string]bool) Fingerprints {
+	now := make(map[uint32]bool, len(declared))
+	for name := range declared {
+		now[fingerprintOf(name)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(f), func(of uint32) bool { return now[of] })
+}

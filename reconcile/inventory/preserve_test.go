@@ -1,0 +1,50 @@
+package inventory_test
+
+import (
+	"headgate.dev/headgate/reconcile/inventory"
+
+	"encoding/json"
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// A newer binary may add fields. This one keeps them, whatever it does with the rest.
+func TestUnknownFieldsArePreserved(t *testing.T) {
+	a := manifest.IDOf(given.ConfigMap("a"))
+	entries, err := inventory.Entries(map[string]string{inventory.Key(a): `{"uid":"u","strategy":"Apply","actuation":"Succeeded","reconcile":"Succeeded","later":{"b":1},"also":"<x>"}`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := inventory.Inventory{Entries: entries}
+	for name, next := range map[string]inventory.Inventory{
+		"intent":  plan.Plan{Steps: []plan.Step{{ID: a, Action: plan.Update}}}.Intent(have),
+		"applied": plan.Plan{Steps: []plan.Step{{ID: a, Action: plan.Update}}}.Settled(have, []plan.Outcome{{ID: a, Action: plan.Update, UID: "u", Digest: "d"}}),
+		"failed":  plan.Plan{Steps: []plan.Step{{ID: a, Action: plan.Update}}}.Settled(have, []plan.Outcome{{ID: a, Action: plan.Update, Err: given.ErrBoom}}),
+		"kept":    plan.Plan{Steps: []plan.Step{{ID: a, Action: plan.Keep}}}.Settled(have, []plan.Outcome{{ID: a, Action: plan.Keep}}),
+		"pruned":  plan.Plan{Steps: []plan.Step{{ID: a, Action: plan.Prune}}}.Settled(have, []plan.Outcome{{ID: a, Action: plan.Prune, Err: given.ErrBoom}}),
+	} {
+		data, err := next.Data()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(data[inventory.Key(a)]), &fields); err != nil {
+			t.Fatalf("%s: %v in %s", name, err, data[inventory.Key(a)])
+		}
+		if later, _ := fields["later"].(map[string]any); later["b"] != 1.0 || fields["also"] != "<x>" {
+			t.Errorf("%s: what this binary does not know must stay as it was: %s", name, data[inventory.Key(a)])
+		}
+	}
+
+	var r inventory.Record
+	if err := json.Unmarshal([]byte(`{"format":1,"later":[1],"FORMAT":1}`), &r); err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(r)
+	if want := `{"format":1,"later":[1]}`; err != nil || string(got) != want {
+		t.Errorf("want %s, got %s, %v", want, got, err)
+	}
+}

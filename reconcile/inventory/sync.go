@@ -1,0 +1,76 @@
+package inventory
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"headgate.dev/headgate/render"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Own puts the label and the annotation of the sync on an object.
+func (s Sync) Own(u *unstructured.Unstructured) {
+	labels := u.GetLabels() // a copy
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[SyncLabel] = s.Key()
+	u.SetLabels(labels)
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[InventoryAnnotation] = s.Key()
+	u.SetAnnotations(annotations)
+}
+
+// Digest is that of what is sent for an object, known without decoding it.
+func (s Sync) Digest(o render.Object) string {
+	return Hash([]byte(o.Digest + "\x00" + s.Key()))
+}
+
+// The marks that every applied object carries.
+const (
+	// SyncLabel holds Sync.Key; lists of what is ours select on it.
+	SyncLabel = "headgate.dev/sync"
+	// InventoryAnnotation holds Sync.Key too. It is cli-utils' own key, so that
+	// its clients see whose object it is.
+	InventoryAnnotation = "config.k8s.io/owning-inventory"
+)
+
+// Manager is our field manager.
+const Manager = "headgate"
+
+// ActivationManager is our field manager for the state of a definition.
+const ActivationManager = Manager + "-activation"
+
+// A Sync names one configured target. Its inventory lives in Namespace.
+type Sync struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// String is "namespace/name".
+func (s Sync) String() string { return s.Namespace + "/" + s.Name }
+
+// Key is what marks an object as this sync's, and the id of its inventory: a label
+// value, so past 63 characters its end becomes a hash.
+func (s Sync) Key() string {
+	key := s.Namespace + "." + s.Name
+	if len(key) <= mostOfKey {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	const tail = 16
+	return key[:mostOfKey-tail-1] + "-" + hex.EncodeToString(sum[:])[:tail]
+}
+
+const mostOfKey = 63 // characters of a label value
+
+// SyncOf is the sync of a key. It is not known of a key whose end may be a hash.
+func SyncOf(key string) (Sync, bool) {
+	namespace, name, ok := strings.Cut(key, ".") // a namespace has no dots
+	return Sync{Namespace: namespace, Name: name}, ok && len(key) < mostOfKey
+}

@@ -1,0 +1,151 @@
+package ownership
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/inventory"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A Claim says who else owns a live object. The zero value is nobody.
+type Claim struct {
+	By    string // in words for people: "the Flux Kustomization flux-system/apps"
+	Final bool   // it is not to be taken from them, whatever a sync says
+	Sync  string // of another sync of Headgate: its key
+}
+
+// A mark is a key by which another tool says that an object is its own.
+type mark struct {
+	by         string
+	label      string // the key; one that ends in "/" is a prefix
+	annotation string // the key, where it is no label
+	value      string // that the key must have; "" is any, which names the owner
+	space      string // the key of the owner's namespace
+	until      string // where in the value the name ends; "" is its end
+	nameless   bool   // the value names nobody
+}
+
+// marks are those of the tools that are known.
+var marks = []mark{
+	{by: "the Flux Kustomization", label: "kustomize.toolkit.fluxcd.io/name", space: "kustomize.toolkit.fluxcd.io/namespace"},
+	{by: "the Flux HelmRelease", label: "helm.toolkit.fluxcd.io/name", space: "helm.toolkit.fluxcd.io/namespace"},
+	{by: "the Flux ResourceSet", label: "resourceset.fluxcd.controlplane.io/name", space: "resourceset.fluxcd.controlplane.io/namespace"},
+	{by: "the Argo CD application", annotation: "argocd.argoproj.io/tracking-id", until: ":"},
+	{by: "the Helm release", annotation: "meta.helm.sh/release-name", space: "meta.helm.sh/release-namespace"},
+	{by: "Helm", label: "app.kubernetes.io/managed-by", value: "Helm"},
+	{by: "Config Sync", annotation: "configsync.gke.io/manager"},
+	{by: "Config Sync", label: "configsync.gke.io/sync-name", space: "configsync.gke.io/sync-namespace"},
+	{by: "Config Sync", annotation: "configmanagement.gke.io/managed", value: "enabled"},
+	{by: "the kapp app", label: "kapp.k14s.io/app"},
+	{by: "the kapp app", annotation: "kapp.k14s.io/identity", nameless: true},
+	{by: "the apply set", label: "applyset.kubernetes.io/part-of"},
+	{by: "the Sveltos profile", label: "projectsveltos.io/cluster-summary-name"},
+	{by: "the Fleet bundle", annotation: "objectset.rio.cattle.io/id"},
+	{by: "the Fleet bundle", label: "objectset.rio.cattle.io/hash", nameless: true},
+	{by: "OLM", label: "olm.managed", value: "true"},
+	{by: "OLM", label: "operators.coreos.com/", nameless: true},
+}
+
+// crossplaneMarks are on what comes with a package, and on its revisions.
+var crossplaneMarks = []mark{
+	{by: "the Crossplane package revision", label: "pkg.crossplane.io/revision"},
+	{by: "the Crossplane package", label: "pkg.crossplane.io/package"},
+}
+
+// managers are field managers that own what they write without leaving a mark.
+var managers = map[string]string{
+	"argocd-controller":             "Argo CD",
+	"argocd-application-controller": "Argo CD",
+	"kustomize-controller":          "Flux",
+	"helm-controller":               "Flux",
+	"configsync":                    "Config Sync",
+	"kapp-server":                   "kapp",
+}
+
+// crossplanes are the field managers by which Crossplane makes objects of its own.
+var crossplanes = map[string]string{
+	"apiextensions.crossplane.io/managed":            "Crossplane",
+	"apiextensions.crossplane.io/managed-protection": "Crossplane",
+	"pkg.crossplane.io/runtime":                      "Crossplane",
+}
+
+// Foreign returns who else than a sync owns a live object. What cannot be taken from its owner comes first. A mark
+// that the inventory remembers as sent by Headgate is no claim.
+func Of(o metav1.Object, s inventory.Sync, remembered string) Claim {
+	if key, ok := o.GetLabels()[inventory.SyncLabel]; ok && key != s.Key() {
+		return Claim{By: fmt.Sprintf("the Headgate sync %s", key), Sync: key}
+	}
+	if by := cmp.Or(ownedByCrossplane(o), managed(o, crossplanes), marked(o, crossplaneMarks, remembered)); by != "" {
+		return Claim{By: by, Final: true}
+	}
+	if key, ok := o.GetAnnotations()[inventory.InventoryAnnotation]; ok && key != s.Key() {
+		return Claim{By: fmt.Sprintf("the inventory %s", key)}
+	}
+	return Claim{By: cmp.Or(marked(o, marks, remembered), managed(o, managers))}
+}
+
+// ownedByCrossplane names what of Crossplane owns an object, and makes it again, or
+// deletes it, as it likes.
+func ownedByCrossplane(o metav1.Object) string {
+	for _, ref := range o.GetOwnerReferences() {
+		group, _, _ := strings.Cut(ref.APIVersion, "/")
+		composed := o.GetLabels()["crossplane.io/composite"] != "" && ref.Controller != nil && *ref.Controller
+		if composed || group == "pkg.crossplane.io" || group == "apiextensions.crossplane.io" {
+			return fmt.Sprintf("Crossplane (%s %s)", ref.Kind, ref.Name)
+		}
+	}
+	return ""
+}
+
+// managed names a tool by its field manager.
+func managed(o metav1.Object, managers map[string]string) string {
+	for _, f := range o.GetManagedFields() {
+		if tool, ok := managers[f.Manager]; ok && f.Subresource == "" {
+			return fmt.Sprintf("%s (field manager %s)", tool, f.Manager)
+		}
+	}
+	return ""
+}
+
+// marked names a tool, and the owner in it, by its mark. A mark that Headgate sent is none.
+func marked(o metav1.Object, marks []mark, remembered string) string {
+	for _, m := range marks {
+		keys, isAnnotation := o.GetLabels(), m.annotation != ""
+		if isAnnotation {
+			keys = o.GetAnnotations()
+		}
+		key := m.in(keys)
+		switch {
+		case key == "" || SentByUs(o, remembered, isAnnotation, key):
+			continue
+		case m.value != "" || m.nameless:
+			return m.by
+		}
+		name := keys[key]
+		if m.until != "" {
+			name, _, _ = strings.Cut(name, m.until)
+		}
+		return fmt.Sprintf("%s %s", m.by, strings.TrimPrefix(keys[m.space]+"/"+name, "/"))
+	}
+	return ""
+}
+
+// in is the key of a mark among labels, or annotations; "" where it is not there.
+func (m mark) in(keys map[string]string) string {
+	key := m.label + m.annotation
+	if strings.HasSuffix(key, "/") {
+		for k := range keys {
+			if strings.HasPrefix(k, key) {
+				return k
+			}
+		}
+		return ""
+	}
+	if value, ok := keys[key]; !ok || m.value != "" && value != m.value {
+		return ""
+	}
+	return key
+}

@@ -1,0 +1,54 @@
+package ownership
+
+import (
+	"fmt"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/inventory"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// optOuts are the annotations and labels by which people keep an object from being pruned.
+var optOuts = []struct{ key, value string }{
+	{"client.lifecycle.config.k8s.io/deletion", "detach"},
+	{"cli-utils.sigs.k8s.io/on-remove", "keep"},
+	{"helm.sh/resource-policy", "keep"},
+	{"kustomize.toolkit.fluxcd.io/prune", "disabled"},
+	{"kustomize.toolkit.fluxcd.io/reconcile", "disabled"},
+	{"argocd.argoproj.io/sync-options", "Prune=false"},
+}
+
+// Kept reports whether a live object must never be pruned, and why: because of its own annotations and labels, or
+// of the management policy that the inventory records.
+func Kept(recorded inventory.ManagementPolicy, o metav1.Object) (reason string, kept bool) {
+	for _, policy := range []inventory.ManagementPolicy{recorded, inventory.ManagementPolicy(o.GetAnnotations()[inventory.PolicyAnnotation])} {
+		if policy == inventory.Undeletable || policy == inventory.Observable {
+			return fmt.Sprintf("its management policy %s asks for it", policy), true
+		}
+	}
+	for _, out := range optOuts {
+		switch { // Flux reads labels as well, in upper and lower case
+		case SaysSo(o.GetAnnotations(), out.key, out.value):
+			return fmt.Sprintf("its annotation %s: %s asks for it", out.key, out.value), true
+		case SaysSo(o.GetLabels(), out.key, out.value):
+			return fmt.Sprintf("its label %s: %s asks for it", out.key, out.value), true
+		}
+	}
+	return "", false
+}
+
+// SaysSo reports whether an annotation or label has a value, or has it in a list that is separated by commas.
+func SaysSo(keys map[string]string, key, value string) bool {
+	for k, v := range keys {
+		if !strings.EqualFold(k, key) {
+			continue
+		}
+		for part := range strings.SplitSeq(v, ",") {
+			if strings.EqualFold(strings.TrimSpace(part), value) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,252 @@
+package ownership_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestHolds(t *testing.T) {
+	u := given.ConfigMap("a")
+	id := manifest.IDOf(u)
+	applied := given.MarkedBy(inventory.Manager, metav1.ManagedFieldsOperationApply)
+	copied := given.MarkedBy("kubectl-client-side-apply", metav1.ManagedFieldsOperationUpdate)
+	intent, entry := &inventory.Entry{Actuation: "Pending"}, &inventory.Entry{UID: "u"}
+	cases := map[string]struct {
+		reason                   string
+		entry                    *inventory.Entry
+		live                     *metav1.PartialObjectMetadata
+		holds, mine, along, back bool
+	}{
+		"ByUID":          {"The inventory holds this object.", entry, given.Live(u, "u"), true, true, true, false},
+		"Restored":       {"A backup restored it: it is wanted again under its new UID, and nothing is deleted for it.", entry, given.Live(u, "other"), false, true, false, true},
+		"RestoredWhole":  {"Its managed fields do not make it the object that was applied.", entry, given.Live(u, "other", applied), false, true, false, true},
+		"MarksTaken":     {"Who takes a mark off an object keeps it from being deleted.", entry, given.Live(u, "u", given.Labelled(inventory.SyncLabel, "")), true, true, false, false},
+		"OtherUnmarked":  {"Another object under its name.", entry, unmarked(), true, true, false, false},
+		"IntentMarked":   {"A crash came before the answer, and our field manager tells.", intent, given.Live(u, "u", applied), true, true, true, false},
+		"IntentCopied":   {"A copy took the name before we did.", intent, given.Live(u, "u", copied), false, true, false, false},
+		"IntentUnmarked": {"Somebody else made it.", intent, unmarked(), false, false, false, false},
+		"Copy":           {"Labels and annotations get copied.", nil, given.Live(u, "u", copied), false, false, false, false},
+		"CopyWithNone":   {"Whoever wrote them.", nil, given.Live(u, "u"), false, false, false, false},
+		"LostEntry":      {"Our field manager applied it.", nil, given.Live(u, "u", applied), false, true, false, false},
+		"OnlyLabelOurs": {
+			"Both marks are ours, or none.", nil,
+			given.Live(u, "u", given.ManagedBy(inventory.Manager, metav1.ManagedFieldsOperationApply, `{"f:metadata":{"f:labels":{"f:headgate.dev/sync":{}}}}`)), false, false, false, false,
+		},
+		"UpdatedByOurName": {
+			"An update under our name is no apply.", nil,
+			given.Live(u, "u", given.MarkedBy(inventory.Manager, metav1.ManagedFieldsOperationUpdate)), false, false, false, false,
+		},
+		"Observed": {"What is only looked at never goes along.", &inventory.Entry{UID: "u", Policy: inventory.Observable}, given.Live(u, "u"), true, true, false, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			have := inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}}
+			if tc.entry != nil {
+				have.Entries[id] = *tc.entry
+			}
+			seen := plan.Observed{Inventory: have}
+			got := []bool{have.Holds(id, tc.live), seen.Mine(id, tc.live), have.GoesAlong(id, tc.live), seen.Restored(id, tc.live)}
+			if diff := cmp.Diff([]bool{tc.holds, tc.mine, tc.along, tc.back}, got); diff != "" {
+				t.Errorf("%s\nHolds, Mine, GoesAlong, Restored (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+	missing := inventory.Inventory{Sync: given.Sync}
+	if !missing.GoesAlong(id, given.Live(u, "u", applied)) || missing.GoesAlong(id, given.Live(u, "u", copied)) {
+		t.Error("Without an inventory, the field manager tells what is ours.")
+	}
+}
+
+// Nothing that was refused becomes ours.
+func TestRefusedAdoption(t *testing.T) {
+	u := given.ConfigMap("a")
+	id := manifest.IDOf(u)
+	errBoom := errors.New("conflict with kapp")
+	p := plan.Plan{Steps: []plan.Step{{Action: plan.Update, ID: id, Err: errBoom}}}
+	done := []plan.Outcome{{ID: id, Action: plan.Update, Err: errBoom}}
+	if have := p.Intent(inventory.Inventory{}); len(have.Entries) != 0 {
+		t.Errorf("A step with an error is not sent, so it is no intent: %v", have.Entries)
+	}
+	if have := p.Settled(inventory.Inventory{}, done); len(have.Entries) != 0 {
+		t.Errorf("and its failure owns nothing: %v", have.Entries)
+	}
+	owned := inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: "d"}}}
+	if e := p.Settled(owned, done).Entries[id]; e.UID != "u" || e.Actuation != "Failed" {
+		t.Errorf("What we own stays owned: %v", e)
+	}
+
+	other := given.Wanted(t, given.ConfigMap("other"))
+	theirs := unmarked(given.Labelled("kapp.k14s.io/app", "1"), given.ManagedBy("kapp", metav1.ManagedFieldsOperationUpdate, "{}"))
+	cases := map[string]struct {
+		reason string
+		entry  inventory.Entry
+		live   *metav1.PartialObjectMetadata
+		gone   bool
+	}{
+		"Failed":    {"An older version recorded it, or the API server refused it only when it was sent.", inventory.Entry{Actuation: "Failed"}, theirs, true},
+		"Pending":   {"A crash came before it was sent.", inventory.Entry{Actuation: "Pending"}, theirs, true},
+		"Sent":      {"It was sent, and somebody took the marks off.", inventory.Entry{Actuation: "Failed"}, unmarked(given.ManagedBy(inventory.Manager, metav1.ManagedFieldsOperationApply, "{}")), false},
+		"OneMark":   {"A mark is left.", inventory.Entry{Actuation: "Failed"}, unmarked(given.Labelled(inventory.SyncLabel, given.Sync.Key())), false},
+		"Owned":     {"It was applied.", inventory.Entry{UID: "u", Actuation: "Failed"}, theirs, false},
+		"Succeeded": {"cli-utils' own tools write no UID.", inventory.Entry{Actuation: "Succeeded"}, theirs, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			seen := plan.Observed{
+				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: tc.entry}},
+				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: tc.live},
+				Kinds:     given.Kinds,
+			}
+			p := given.Computed(t, render.Desired{Objects: []render.Object{other}}, seen, guard.Guarding{}.Guards()...)
+			if gone := len(p.Gone) == 1; gone != tc.gone {
+				t.Errorf("%s\nforgotten: %v, want %v; steps %v", tc.reason, gone, tc.gone, p.Steps)
+			}
+			for _, s := range p.Steps {
+				if s.ID == id && s.Action != plan.Hold {
+					t.Errorf("What is not ours is never pruned: %v", s.Action)
+				}
+			}
+		})
+	}
+}
+
+// What only marks tell to be ours is one hold, whatever else is wrong with the plan.
+func TestRebuiltHold(t *testing.T) {
+	a, b, c := given.ConfigMap("a"), given.ConfigMap("b"), given.ConfigMap("c")
+	kept := given.Wanted(t, c)
+	seeing := func(uid string, approvals ...string) plan.Observed {
+		seen := plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}}, Kinds: given.Kinds, Approvals: inventory.Approvals{inventory.OnSync: approvals}}
+		seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{}
+		for _, u := range []*unstructured.Unstructured{a, b} {
+			o := given.Live(u, "u")
+			o.UID += "-" + o.UID
+			seen.Objects[manifest.IDOf(u)] = o
+			seen.Inventory.Entries[manifest.IDOf(u)] = inventory.Entry{UID: o.UID, Rebuilt: true, Mark: uid}
+		}
+		return seen
+	}
+	want := render.Desired{Objects: []render.Object{kept}}
+	first := given.Computed(t, want, seeing("x"), guard.Guarding{}.Guards()...)
+	if first.Approval == nil || first.Approval.Steps != 2 || first.Count(plan.Hold) != 2 || first.Count(plan.Prune) != 0 {
+		t.Fatalf("want one hold of both, got %+v", first.Approval)
+	}
+	lost := seeing("x")
+	lost.Inventory.ResourceVersion, lost.Inventory.Rebuilt = "", true
+	if again := given.Computed(t, want, lost, guard.Guarding{}.Guards()...); again.Approval == nil || again.Approval.Digest != first.Approval.Digest {
+		t.Errorf("The digest is the same before and after the inventory is stored: %+v, %+v", first.Approval, again.Approval)
+	}
+	if again := given.Computed(t, want, seeing("another cluster"), guard.Guarding{}.Guards()...); again.Approval.Digest != first.Approval.Digest {
+		t.Error("It does not depend on what an inventory remembers.")
+	}
+	if p := given.Computed(t, want, seeing("x", first.Approval.Digest), guard.Guarding{}.Guards()...); p.Count(plan.Prune) != 2 {
+		t.Errorf("Approved, they are pruned: %v", p.Steps)
+	}
+	if p := given.Computed(t, want, seeing("x", "00000000000000000000000000000000"), guard.Guarding{}.Guards()...); p.Count(plan.Prune) != 0 {
+		t.Errorf("Another approval is none: %v", p.Steps)
+	}
+	ends := seeing("x")
+	ends.Ends = plan.Delete
+	if p := given.Computed(t, render.Desired{}, ends, guard.Guarding{}.Guards()...); p.Count(plan.Prune) != 0 || p.Count(plan.Hold) != 2 {
+		t.Errorf("A destroy holds them too: %v", p.Steps)
+	}
+	theirs := seeing("x", first.Approval.Digest)
+	theirs.Objects[manifest.IDOf(a)].UID = "other"
+	if p := given.Computed(t, want, theirs, guard.Guarding{}.Guards()...); p.Count(plan.Prune) != 0 {
+		t.Errorf("What changed since is not pruned, nor is what was approved with it: %v", p.Steps)
+	}
+
+	release, err := plan.ReleaseRebuilt(seeing("x"))
+	if err != nil || release.Count(plan.Release) != 2 {
+		t.Errorf("ReleaseRebuilt: %v %v", release.Steps, err)
+	}
+	have := seeing("x").Inventory
+	have.Owner, have.Grants = render.OwnerHeadgate, []inventory.Grant{{Digest: "d", Commit: "c", Given: true, Left: []string{"l"}}}
+	have.Entries[manifest.IDOf(c)] = inventory.Entry{UID: "c"}
+	have.Record.Format, have.Record.Policies = 2, []string{"policy.yaml"}
+	settled := release.Settled(have, []plan.Outcome{{ID: manifest.IDOf(a), Action: plan.Release}, {ID: manifest.IDOf(b), Action: plan.Release, Err: errors.New("boom")}})
+	if len(settled.Entries) != 2 || settled.Entries[manifest.IDOf(b)] != have.Entries[manifest.IDOf(b)] {
+		t.Errorf("What was released is forgotten, and nothing else: %v", settled.Entries)
+	}
+	if diff := cmp.Diff(have.Grants, settled.Grants); diff != "" || settled.Owner != have.Owner || len(settled.Record.Policies) != 1 {
+		t.Errorf("Approvals, owner and record stay as they are: %v (-want +got):\n%s", settled.Record, diff)
+	}
+	if _, err := plan.ReleaseRebuilt(lost); err == nil {
+		t.Error("Before a pass it is not known what the commit wants.")
+	}
+}
+
+// What nobody can look at is not gone.
+func TestHiddenKinds(t *testing.T) {
+	logs := manifest.ID{Group: "example.org", Kind: "Bucket", Namespace: "team", Name: "logs"}
+	space := manifest.ID{Kind: "Namespace", Name: "team"}
+	kept := given.Wanted(t, given.ConfigMap("kept"))
+	why := fmt.Errorf("%w the kind Bucket.example.org: the CRD exists and is not served", plan.ErrUnserved)
+	seen := plan.Observed{
+		Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{logs: {UID: "l", Digest: "d"}, space: {UID: "n"}}},
+		Objects: map[manifest.ID]*metav1.PartialObjectMetadata{
+			space: given.Live(thing("v1", "Namespace", "", "team"), "n"),
+		},
+		Kinds:   given.Kinds,
+		Answers: map[plan.Question]plan.Answer{{Ask: plan.Inside, Of: space}: {}},
+	}
+	want := render.Desired{Objects: []render.Object{kept}}
+	if p := given.Computed(t, want, seen, guard.Guarding{}.Guards()...); len(p.Gone) != 1 {
+		t.Errorf("Where neither CRD nor APIService exists, the object is gone: %v", p.Gone)
+	}
+	seen.Hidden = map[schema.GroupKind]error{{Group: "example.org", Kind: "Bucket"}: why}
+	for _, ends := range []plan.Ending{plan.NoEnding, plan.Delete, plan.Orphan} {
+		seen.Ends = ends
+		p := given.Computed(t, want, seen, guard.Guarding{}.Guards()...)
+		if len(p.Gone) != 0 {
+			t.Errorf("%q: forgotten: %v", ends, p.Gone)
+		}
+		failed := false
+		for _, s := range p.Steps {
+			switch s.ID {
+			case logs:
+				failed = errors.Is(s.Err, plan.ErrUnserved)
+			case space:
+				if s.Action == plan.Prune {
+					t.Errorf("%q: its namespace would take it along", ends)
+				}
+			}
+		}
+		if !failed {
+			t.Errorf("%q: the object fails, and names its kind: %v", ends, p.Steps)
+		}
+		if e := p.Settled(seen.Inventory, []plan.Outcome{{ID: logs, Action: plan.Prune, Err: why}}).Entries[logs]; e.UID != "l" || e.Digest != "d" {
+			t.Errorf("%q: the inventory keeps it: %v", ends, e)
+		}
+	}
+	seen.Ends = plan.NoEnding
+	o := given.Wanted(t, thing("example.org/v1", "Bucket", "team", "logs"))
+	p := given.Computed(t, render.Desired{Objects: []render.Object{o}}, seen, guard.Guarding{}.Guards()...)
+	for _, s := range p.Steps {
+		if s.ID == logs && !errors.Is(s.Err, why) {
+			t.Errorf("What is wanted fails for the same reason: %v", s.Err)
+		}
+	}
+	if e := p.Intent(seen.Inventory).Entries[logs]; e.UID != "l" {
+		t.Errorf("and stays known as it was: %v", e)
+	}
+}
+
+func thing(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}

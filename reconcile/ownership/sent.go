@@ -1,0 +1,63 @@
+package ownership
+
+import (
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/render"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// pauseAnnotation stops Crossplane from acting on an object.
+const PauseAnnotation = "crossplane.io/paused"
+
+// SentMarks returns the marks of other tools that our field manager applied to a live object, and the
+// annotations by which people stop Headgate: "key=hash of the value", sorted and separated by commas.
+// The inventory remembers them for the day on which the managed fields are gone.
+func SentMarks(live metav1.Object) string {
+	var sent []string
+	look := func(annotation bool, key string) {
+		keys := live.GetLabels()
+		if annotation {
+			keys = live.GetAnnotations()
+		}
+		if value, there := keys[key]; there && inventory.AppliedKey(live, annotation, key) {
+			sent = append(sent, sentMark(key, value))
+		}
+	}
+	for _, m := range slices.Concat(crossplaneMarks, marks) {
+		if m.annotation != "" {
+			look(true, m.in(live.GetAnnotations()))
+		} else {
+			look(false, m.in(live.GetLabels()))
+		}
+	}
+	look(true, PauseAnnotation)
+	for _, be := range render.LeaveBe {
+		look(true, be.Key)
+		look(false, be.Key)
+	}
+	slices.Sort(sent)
+	return strings.Join(slices.Compact(sent), ",")
+}
+
+// sentMark is a mark as an inventory remembers it. A value may be long, and a key has neither "=" nor ",".
+func sentMark(key, value string) string { return key + "=" + inventory.Hash([]byte(value))[:8] }
+
+// sentByUs reports whether Headgate sent a label or annotation of a live object: its managed fields
+// tell, or the inventory remembers this value.
+func SentByUs(o metav1.Object, remembered string, annotation bool, key string) bool {
+	if inventory.AppliedKey(o, annotation, key) {
+		return true
+	}
+	if remembered == "" {
+		return false
+	}
+	value := o.GetLabels()[key]
+	if annotation {
+		value = o.GetAnnotations()[key]
+	}
+	return slices.Contains(strings.Split(remembered, ","), sentMark(key, value))
+}

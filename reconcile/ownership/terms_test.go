@@ -1,0 +1,263 @@
+package ownership_test
+
+import (
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// unmarked is an object that nobody of ours ever touched.
+func unmarked(edit ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: "a", UID: "u", Labels: map[string]string{}, Annotations: map[string]string{},
+	}}
+	for _, e := range edit {
+		e(m)
+	}
+	return m
+}
+
+func ownedBy(apiVersion, kind, name string, controller bool) func(*metav1.PartialObjectMetadata) {
+	return func(m *metav1.PartialObjectMetadata) {
+		m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, Controller: &controller})
+	}
+}
+
+func TestForeign(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		edit   func(*metav1.PartialObjectMetadata)
+		want   ownership.Claim
+	}{
+		"Nobody":  {"Other labels say nothing.", given.Labelled("app", "a"), ownership.Claim{}},
+		"Another": {"Another sync of ours.", given.Labelled(inventory.SyncLabel, "team.shop"), ownership.Claim{By: "the Headgate sync team.shop", Sync: "team.shop"}},
+		"CliUtils": {
+			"kpt, and whatever else is made of cli-utils.",
+			given.Annotated(inventory.InventoryAnnotation, "1234"), ownership.Claim{By: "the inventory 1234"},
+		},
+		"Kustomization": {
+			"Flux names the Kustomization.",
+			given.Both(given.Labelled("kustomize.toolkit.fluxcd.io/name", "apps"), given.Labelled("kustomize.toolkit.fluxcd.io/namespace", "flux-system")),
+			ownership.Claim{By: "the Flux Kustomization flux-system/apps"},
+		},
+		"HelmRelease": {
+			"And the HelmRelease.",
+			given.Both(given.Labelled("helm.toolkit.fluxcd.io/name", "app"), given.Labelled("helm.toolkit.fluxcd.io/namespace", "prod")),
+			ownership.Claim{By: "the Flux HelmRelease prod/app"},
+		},
+		"ResourceSet": {
+			"And the flux-operator.",
+			given.Both(given.Labelled("resourceset.fluxcd.controlplane.io/name", "app"), given.Labelled("resourceset.fluxcd.controlplane.io/namespace", "prod")),
+			ownership.Claim{By: "the Flux ResourceSet prod/app"},
+		},
+		"FluxWithoutLabels": {
+			"Whoever took the labels off did not stop Flux.",
+			given.ManagedBy("kustomize-controller", metav1.ManagedFieldsOperationApply, "{}"), ownership.Claim{By: "Flux (field manager kustomize-controller)"},
+		},
+		"Argo": {
+			"Argo CD names the application, and the object once more.",
+			given.Annotated("argocd.argoproj.io/tracking-id", "app:/ConfigMap:default/a"), ownership.Claim{By: "the Argo CD application app"},
+		},
+		"ArgoOnCRD": {
+			"It marks no CRD; its field manager is all that it leaves.",
+			given.ManagedBy("argocd-controller", metav1.ManagedFieldsOperationApply, "{}"), ownership.Claim{By: "Argo CD (field manager argocd-controller)"},
+		},
+		"ArgoClientSide": {
+			"The same without server-side apply.",
+			given.ManagedBy("argocd-application-controller", metav1.ManagedFieldsOperationUpdate, "{}"), ownership.Claim{By: "Argo CD (field manager argocd-application-controller)"},
+		},
+		"Helm": {
+			"A release.",
+			given.Both(given.Annotated("meta.helm.sh/release-name", "app"), given.Annotated("meta.helm.sh/release-namespace", "prod")), ownership.Claim{By: "the Helm release prod/app"},
+		},
+		"HelmLabel":   {"A chart that only labels.", given.Labelled("app.kubernetes.io/managed-by", "Helm"), ownership.Claim{By: "Helm"}},
+		"NotHelm":     {"The label has other values.", given.Labelled("app.kubernetes.io/managed-by", "us"), ownership.Claim{}},
+		"ConfigSync":  {"Config Sync has an annotation,", given.Annotated("configsync.gke.io/manager", ":root"), ownership.Claim{By: "Config Sync :root"}},
+		"ConfigSync2": {"a label,", given.Both(given.Labelled("configsync.gke.io/sync-name", "r"), given.Labelled("configsync.gke.io/sync-namespace", "n")), ownership.Claim{By: "Config Sync n/r"}},
+		"ConfigSync3": {"and an older annotation.", given.Annotated("configmanagement.gke.io/managed", "enabled"), ownership.Claim{By: "Config Sync"}},
+		"Unmanaged":   {"Which may also say that it is not managed.", given.Annotated("configmanagement.gke.io/managed", "disabled"), ownership.Claim{}},
+		"Kapp":        {"kapp has a label,", given.Labelled("kapp.k14s.io/app", "1700"), ownership.Claim{By: "the kapp app 1700"}},
+		"KappMark":    {"and an annotation.", given.Annotated("kapp.k14s.io/identity", "v1;default//ConfigMap/a;v1"), ownership.Claim{By: "the kapp app"}},
+		"ApplySet":    {"kubectl apply --applyset.", given.Labelled("applyset.kubernetes.io/part-of", "applyset-x-v1"), ownership.Claim{By: "the apply set applyset-x-v1"}},
+		"Sveltos":     {"Sveltos.", given.Labelled("projectsveltos.io/cluster-summary-name", "a"), ownership.Claim{By: "the Sveltos profile a"}},
+		"Fleet":       {"Fleet has an annotation,", given.Annotated("objectset.rio.cattle.io/id", "b"), ownership.Claim{By: "the Fleet bundle b"}},
+		"FleetHash":   {"and a label.", given.Labelled("objectset.rio.cattle.io/hash", "123"), ownership.Claim{By: "the Fleet bundle"}},
+		"OLM":         {"OLM has a label,", given.Labelled("olm.managed", "true"), ownership.Claim{By: "OLM"}},
+		"OLMOperator": {"and one whose key holds the name.", given.Labelled("operators.coreos.com/etcd.prod", ""), ownership.Claim{By: "OLM"}},
+		"Revision": {
+			"What a package revision owns, Crossplane makes again: it is never taken.",
+			ownedBy("pkg.crossplane.io/v1", "ProviderRevision", "aws-1", true), ownership.Claim{By: "Crossplane (ProviderRevision aws-1)", Final: true},
+		},
+		"Definition": {
+			"The CRD of an MRD.",
+			ownedBy("apiextensions.crossplane.io/v1alpha1", "ManagedResourceDefinition", "a", false), ownership.Claim{By: "Crossplane (ManagedResourceDefinition a)", Final: true},
+		},
+		"Composed": {
+			"What an XR is composed of.",
+			given.Both(given.Labelled("crossplane.io/composite", "x"), ownedBy("example.org/v1", "XApp", "x", true)), ownership.Claim{By: "Crossplane (XApp x)", Final: true},
+		},
+		"Composite": {"An XR bears that label too, and nobody owns it.", given.Labelled("crossplane.io/composite", "a"), ownership.Claim{}},
+		"CrossplanesManager": {
+			"The CRD of an MRD whose owner references somebody took off.",
+			given.ManagedBy("apiextensions.crossplane.io/managed", metav1.ManagedFieldsOperationApply, "{}"), ownership.Claim{By: "Crossplane (field manager apiextensions.crossplane.io/managed)", Final: true},
+		},
+		"FluxAndCrossplane": {
+			"Of several owners the one counts from whom it cannot be taken.",
+			given.Both(given.Labelled("kustomize.toolkit.fluxcd.io/name", "apps"), ownedBy("pkg.crossplane.io/v1", "ProviderRevision", "aws-1", true)),
+			ownership.Claim{By: "Crossplane (ProviderRevision aws-1)", Final: true},
+		},
+		"PackageLabel": {"What comes with a package.", given.Labelled("pkg.crossplane.io/revision", "aws-1"), ownership.Claim{By: "the Crossplane package revision aws-1", Final: true}},
+		"OurOwnLabel": {
+			"Manifests that Helm once rendered carry its label into the commit: we applied it, and Helm has no part in it.",
+			given.Both(given.Labelled("app.kubernetes.io/managed-by", "Helm"), given.ManagedBy(inventory.Manager, metav1.ManagedFieldsOperationApply, `{"f:metadata":{"f:labels":{"f:app.kubernetes.io/managed-by":{}}}}`)),
+			ownership.Claim{},
+		},
+		"OurOwnAnnotation": {
+			"The same with an annotation.",
+			given.Both(given.Annotated("meta.helm.sh/release-name", "app"), given.ManagedBy(inventory.Manager, metav1.ManagedFieldsOperationApply, `{"f:metadata":{"f:annotations":{"f:meta.helm.sh/release-name":{}}}}`)),
+			ownership.Claim{},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, ownership.Of(unmarked(tc.edit), given.Sync, "")); diff != "" {
+				t.Errorf("%s\nForeign(...) (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestAdoption(t *testing.T) {
+	u, other := given.ConfigMap("a"), given.ConfigMap("a")
+	other.Object["data"] = map[string]any{"k": "other"}
+	id := manifest.IDOf(u)
+	o := given.Wanted(t, u)
+	flux := given.Labelled("kustomize.toolkit.fluxcd.io/name", "apps")
+	others := given.Labelled(inventory.SyncLabel, "team.shop")
+	ours := map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: given.Sync.Digest(o)}}
+
+	type want struct {
+		Action plan.Action
+		Guard  string
+		Reason string
+	}
+	update := want{Action: plan.Update}
+	held := func(reason string) want { return want{plan.Hold, plan.GuardNotOurs, reason} }
+	cases := map[string]struct {
+		reason string
+		terms  plan.Adoption
+		seen   plan.Observed
+		live   *metav1.PartialObjectMetadata
+		want   want
+	}{
+		"Unowned": {
+			reason: "By default what nobody owns is taken up.",
+			live:   unmarked(), want: update,
+		},
+		"UnownedRefused": {
+			reason: "A sync that does not adopt leaves what is there.", terms: plan.AdoptNone,
+			live: unmarked(), want: held("it was there before, and this sync does not adopt (adoption: Refuse); delete it, or set adoption: AdoptIfUnowned"),
+		},
+		"OursWithoutMarks": {
+			reason: "What we applied stays ours when somebody takes the label off.", terms: plan.AdoptNone,
+			seen: plan.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: unmarked(), want: update,
+		},
+		"OursInANewPlace": {
+			reason: "A restored cluster has what we applied under new UIDs, with our marks.", terms: plan.AdoptNone,
+			seen: plan.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: given.Live(u, "restored"), want: update,
+		},
+		"RecreatedByHand": {
+			reason: "What somebody made in the place of ours is theirs.", terms: plan.AdoptNone,
+			seen: plan.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: unmarked(func(m *metav1.PartialObjectMetadata) { m.UID = "other" }),
+			want: held("it was there before, and this sync does not adopt (adoption: Refuse); delete it, or set adoption: AdoptIfUnowned"),
+		},
+		"OfFlux": {
+			reason: "By default what another tool owns is not touched, and the way out is named.",
+			live:   unmarked(flux), want: held("the Flux Kustomization apps owns it; take it out of there, or out of this repository, or set adoption: Adopt"),
+		},
+		"OfFluxAdopted": {
+			reason: "A sync that adopts takes it, and says from whom.", terms: plan.AdoptAll,
+			live: unmarked(flux), want: want{plan.Update, "", "it is taken over from the Flux Kustomization apps"},
+		},
+		"OfFluxAndOurs": {
+			reason: "It was taken over before; its marks stay, for they are not ours to remove.", terms: plan.AdoptAll,
+			seen: plan.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: given.Live(u, "u", flux), want: update,
+		},
+		"OfCrossplane": {
+			reason: "Crossplane would make it again as it likes.", terms: plan.AdoptAll,
+			live: unmarked(ownedBy("pkg.crossplane.io/v1", "ProviderRevision", "aws-1", true)),
+			want: held("Crossplane (ProviderRevision aws-1) owns it; take it out of this repository"),
+		},
+		"OfAnotherSync": {
+			reason: "Two syncs would prune each other's objects.", terms: plan.AdoptAll,
+			live: unmarked(others),
+			want: held("the Headgate sync team.shop owns it, and its inventory still holds it; take it out of there, or out of this repository"),
+		},
+		"LeftByAnotherSync": {
+			reason: "A sync that was renamed left its objects behind.", terms: plan.AdoptAll,
+			seen: plan.Observed{Left: map[manifest.ID]bool{id: true}},
+			live: unmarked(others), want: want{plan.Update, "", "it is taken over from the Headgate sync team.shop"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.seen.Inventory.Sync, tc.seen.Kinds, tc.seen.Terms.Adoption = given.Sync, given.Kinds, tc.terms
+			tc.seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{id: tc.live}
+			asked, err := plan.AskFor(render.Desired{Objects: []render.Object{o}}, tc.seen.Inventory)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tc.seen.Trials = map[manifest.ID]plan.Trial{}
+			for _, a := range tc.seen.Doubtful(asked, false) { // what an observer does
+				tc.seen.Trials[a.ID] = plan.Trial{Live: other, After: u}
+			}
+			p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, tc.seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := p.Steps[0]
+			if diff := cmp.Diff(tc.want, want{s.Action, s.Guard, s.Reason}); diff != "" {
+				t.Errorf("%s\nCompute(...) (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestTakenFields(t *testing.T) {
+	was := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{"versions": []any{map[string]any{"name": "v1", "served": false}}, "scope": "x"}, "specs": "a",
+	}}
+	will := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{"versions": []any{map[string]any{"name": "v1", "served": true}}, "scope": "y"}, "specs": "b",
+	}}
+	s := plan.Step{Action: plan.Update, Live: was, After: will, Takes: []diff.Taken{{Manager: "kubectl-edit", Fields: []string{"spec.versions"}}, {Manager: "helm", Fields: []string{"spec.scope"}}}}
+	want := []diff.Change{
+		{Path: "spec.scope", From: `"x"`, To: `"y"`, By: "helm"},
+		{Path: "spec.versions[v1].served", From: "false", To: "true", By: "kubectl-edit"},
+		{Path: "specs", From: `"a"`, To: `"b"`},
+	}
+	if diff := cmp.Diff(want, s.Changes()); diff != "" {
+		t.Errorf("Who did it is said of every path, also below the one that they hold.\nChanges() (-want +got):\n%s", diff)
+	}
+}
+
+func TestSyncOf(t *testing.T) {
+	s := inventory.Sync{Namespace: "team", Name: "shop.example.org"}
+	if got, ok := inventory.SyncOf(s.Key()); !ok || got != s {
+		t.Errorf("SyncOf(%q) = %v, %v; want %v", s.Key(), got, ok, s)
+	}
+	long := inventory.Sync{Namespace: "team", Name: "a-name-that-is-so-long-that-it-does-not-fit-into-the-value-of-a-label"}
+	if got, ok := inventory.SyncOf(long.Key()); ok {
+		t.Errorf("SyncOf(%q) = %v; the end of that key is a hash", long.Key(), got)
+	}
+}

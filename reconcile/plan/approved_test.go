@@ -1,0 +1,60 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/render"
+)
+
+// A spent approval is remembered for as long as it stands, however many come after it: else it would
+// count once more. Only those that stand nowhere are forgotten, the oldest first.
+func TestSpentApprovals(t *testing.T) {
+	const placed, trailer = "g", "t"
+	passes := func(stands []string, revision string, grants []inventory.Grant, n int) []inventory.Grant {
+		for i := range n {
+			p := Plan{Want: render.Desired{Revision: revision}, given: inventory.Approvals{inventory.OnSync: stands}, grant: &inventory.Grant{Digest: fmt.Sprint("other ", i), Commit: fmt.Sprint(i)}}
+			grants = p.grants(grants)
+		}
+		return grants
+	}
+	grants := passes([]string{placed}, "now", []inventory.Grant{{Digest: placed, Commit: "then", Given: true, On: []inventory.ApprovalPlace{inventory.OnSync}}, {Digest: trailer, Commit: "now"}}, 3*inventory.MostGrants)
+	if len(grants) != inventory.MostGrants || grants[0].Digest != placed || grants[1].Digest != trailer {
+		t.Errorf("%d are remembered, first %v and %v", len(grants), grants[0], grants[1])
+	}
+	if last := grants[len(grants)-1].Digest; last != fmt.Sprint("other ", 3*inventory.MostGrants-1) {
+		t.Errorf("the last one is %q", last)
+	}
+	if grants = passes(nil, "later", grants, inventory.MostGrants); slices.ContainsFunc(grants, func(g inventory.Grant) bool { return g.Digest == placed || g.Digest == trailer }) {
+		t.Error("what stands nowhere is forgotten in the end")
+	}
+
+	// More than are remembered may stand: none of them counts again.
+	var all []string
+	grants = nil
+	for i := range 2 * inventory.MostGrants {
+		all = append(all, fmt.Sprint(i))
+		grants = append(grants, inventory.Grant{Digest: all[i], Given: true})
+	}
+	if n := len(passes(all, "now", grants, 5)); n < 2*inventory.MostGrants {
+		t.Errorf("%d of %d that stand are remembered", n, 2*inventory.MostGrants)
+	}
+
+}
+
+// Approvals are of what is wanted, too.
+func TestApprovedContent(t *testing.T) {
+	one := Step{Action: Hold, Would: Update, Guard: "schema", ID: CRD("a"), wants: "1"}
+	other := one
+	other.wants = "2"
+	if approvalOf([]Step{one}).Digest == approvalOf([]Step{other}).Digest {
+		t.Error("another content has the same digest")
+	}
+	other = one
+	other.ID = CRD("b")
+	if approvalOf([]Step{one}).Digest == approvalOf([]Step{other}).Digest {
+		t.Error("another object has the same digest")
+	}
+}

@@ -1,0 +1,263 @@
+package plan_test
+
+import (
+	"github.com/google/go-cmp/cmp"
+	"slices"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A paused policy asks for no change: what it names is not deactivated.
+func TestPausedPolicyOfTheCommit(t *testing.T) {
+	policy := given.Policy("team", given.Buckets)
+	base := given.Desired(t, render.OwnerHeadgate, map[string]string{"policy.yaml": policy})
+	for reason, tc := range map[string]struct {
+		policy string
+		stays  bool
+	}{
+		"it is paused":                      {strings.Replace(policy, "metadata:", "metadata:\n  annotations: {crossplane.io/paused: \"true\"}", 1), true},
+		"it is paused and names others now": {strings.Replace(given.Policy("team", "other.example.org"), "metadata:", "metadata:\n  annotations: {crossplane.io/paused: \"true\"}", 1), false},
+		"it names others now":               {given.Policy("team", "other.example.org"), false},
+	} {
+		head := given.Desired(t, render.OwnerHeadgate, map[string]string{"policy.yaml": tc.policy})
+		seen, err := plan.Baseline{Base: base, Sync: given.Sync, Terms: plan.Terms{TakeBack: true}}.Observe(t.Context(), head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := given.Computed(t, head, seen, guard.Guarding{}.Guards()...)
+		if taken := slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.ID == plan.CRD(given.Buckets) && s.TakesBack }); taken == tc.stays {
+			t.Errorf("%s: taken back %t", reason, taken)
+		}
+		p.Want.Owner = render.OwnerCrossplane
+		if names := p.Unnamed(plan.Upstream{}); slices.Contains(names, given.Buckets) == tc.stays {
+			t.Errorf("%s: nothing in the commit names %q", reason, names)
+		}
+	}
+}
+
+func TestTakeBack(t *testing.T) {
+	const name = "buckets.example.org"
+	controlled := func(id manifest.ID, edit ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
+		isController := true
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: id.Name, UID: types.UID("uid of " + id.Kind), ResourceVersion: "3",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "aws-1", Controller: &isController}},
+		}}
+		for _, e := range edit {
+			e(o)
+		}
+		return o
+	}
+	ownerless := func(o *metav1.PartialObjectMetadata) { o.OwnerReferences = nil }
+	deleting := func(o *metav1.PartialObjectMetadata) { o.DeletionTimestamp = &metav1.Time{} }
+	aws := plan.LiveRevision{Package: manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "aws"}, Active: true, SafeStart: true}
+	// state is a cluster in which a definition is active or not ("" is none), and has a CRD or not.
+	state := func(definition string, open bool, edit ...func(*plan.Upstream)) plan.Upstream {
+		up := plan.Upstream{
+			Definitions: map[string]plan.LiveDefinition{}, Policies: map[string]plan.LivePolicy{},
+			Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}, Revisions: map[string]plan.LiveRevision{"aws-1": aws},
+		}
+		if definition != "" {
+			up.Definitions[name] = plan.LiveDefinition{Active: definition == "Active", Revision: "aws-1"}
+			up.Objects[plan.MRD(name)] = controlled(plan.MRD(name))
+		}
+		if open {
+			up.Objects[plan.CRD(name)] = controlled(plan.CRD(name))
+		}
+		for _, e := range edit {
+			e(&up)
+		}
+		return up
+	}
+	lost := func(up *plan.Upstream) {
+		r := up.Revisions["aws-1"]
+		r.Lost = []string{name}
+		up.Revisions["aws-1"] = r
+	}
+	named := func(patterns ...string) func(*plan.Upstream) {
+		return func(up *plan.Upstream) { up.Policies["live"] = plan.LivePolicy{Patterns: patterns} }
+	}
+	// leavingPolicy is one that this sync applied, and that the commit does not want any more.
+	leavingPolicy := func(up *plan.Upstream) {
+		up.Objects[plan.MRAP("live")] = given.Live(&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceActivationPolicy", "metadata": map[string]any{"name": "live"},
+		}}, "u")
+	}
+	unused := map[plan.Question]plan.Answer{{Ask: plan.Dependents, Of: plan.MRD(name)}: {}, {Ask: plan.Dependents, Of: plan.CRD(name)}: {}}
+	inUse := map[plan.Question]plan.Answer{{Ask: plan.Dependents, Of: plan.MRD(name)}: {Count: 1}, {Ask: plan.Dependents, Of: plan.CRD(name)}: {Count: 1}}
+	type result struct {
+		Step   string // action, kind and, where there is one, the guard
+		Checks int
+	}
+	cases := map[string]struct {
+		reason  string
+		up      plan.Upstream
+		answers map[plan.Question]plan.Answer
+		policy  string // of the commit
+		want    []result
+	}{
+		"Active":       {"The way begins with its definition.", state("Active", true), unused, "", []result{{"prune ManagedResourceDefinition", 1}}},
+		"Lost":         {"Crossplane has to be told that it is missing.", state("", true, lost), unused, "", []result{{"update ProviderRevision", 1}}},
+		"Inactive":     {"Nothing makes the CRD again.", state("Inactive", true), unused, "", []result{{"prune CustomResourceDefinition", 1}}},
+		"Closed":       {"It was taken back.", state("Inactive", false), unused, "", nil},
+		"Unasked":      {"Before it is counted, it may be in use.", state("Active", true), nil, "", []result{{"hold ManagedResourceDefinition in use", 0}}},
+		"InUse":        {"Somebody has objects of it.", state("Active", true), inUse, "", []result{{"hold ManagedResourceDefinition in use", 0}}},
+		"UsedOnceMore": {"Somebody made one in between.", state("Inactive", true), inUse, "", []result{{"hold CustomResourceDefinition in use", 0}}},
+		"Named":        {"The commit wants it.", state("Active", true), unused, "*.example.org", nil},
+		"NamedElsewhere": {"A policy of somebody else wants it.", state("Active", true, named("buckets.*")), unused, "",
+			[]result{{"hold ManagedResourceDefinition final", 0}}},
+		"NamedByOneThatGoes": {"The same commit takes out the policy: it is waited for, and nobody has to act.", state("Active", true, named("buckets.*"), leavingPolicy), unused, "",
+			[]result{{"prune ManagedResourceActivationPolicy", 1}, {"prune ManagedResourceDefinition waits", 1}}},
+		"NamedByOneThatStays": {"It was to go, and a guard holds it.", state("Active", true, named("buckets.*"), leavingPolicy, func(up *plan.Upstream) {
+			up.Objects[plan.MRAP("live")].Annotations[ownership.PauseAnnotation] = "true"
+		}), unused, "", []result{{"hold ManagedResourceActivationPolicy paused", 0}, {"hold ManagedResourceDefinition final", 0}}},
+		"NamedLate": {"It would be opened again at once.", state("Inactive", true, named("*")), unused, "", []result{{"hold CustomResourceDefinition final", 0}}},
+		"NoSafeStart": {"Crossplane would activate it again: nobody can do anything about it.", state("Active", true, func(up *plan.Upstream) {
+			r := aws
+			r.SafeStart = false
+			up.Revisions["aws-1"] = r
+		}), unused, "", []result{{"keep ManagedResourceDefinition final", 0}}},
+		"OldRevision": {"An inactive revision brings nothing back.", state("Active", true, func(up *plan.Upstream) {
+			r := aws
+			r.Active = false
+			up.Revisions["aws-1"] = r
+		}), unused, "", []result{{"keep ManagedResourceDefinition final", 0}}},
+		"Ownerless": {"Its CRD would go with it, and nothing would bring it back.", state("Active", true, func(up *plan.Upstream) {
+			up.Objects[plan.MRD(name)] = controlled(plan.MRD(name), ownerless)
+		}), unused, "", []result{{"keep ManagedResourceDefinition final", 0}}},
+		"OwnerlessCRD": {"Somebody else's CRD is none of our business.", state("Inactive", true, func(up *plan.Upstream) {
+			up.Objects[plan.CRD(name)] = controlled(plan.CRD(name), ownerless)
+		}), unused, "", nil},
+		"Paused": {"Somebody works on it.", state("Active", true, func(up *plan.Upstream) {
+			up.Objects[plan.MRD(name)].Annotations = map[string]string{ownership.PauseAnnotation: "true"}
+		}), unused, "", []result{{"hold ManagedResourceDefinition paused", 0}}},
+		"Protected": {"A Usage is of the CRD.", state("Inactive", true, func(up *plan.Upstream) {
+			up.Objects[plan.CRD(name)].Labels = map[string]string{"crossplane.io/in-use": "true"}
+		}), unused, "", []result{{"hold CustomResourceDefinition protected", 0}}},
+		"Leaving": {"An API server takes its time.", state("Inactive", true, func(up *plan.Upstream) {
+			up.Objects[plan.CRD(name)] = controlled(plan.CRD(name), deleting)
+		}), unused, "", []result{{"", 1}}},
+		"CameBackMeanwhile": {"It was read as gone a moment before the commit was compared with what is there.", state("Inactive", true, func(up *plan.Upstream) {
+			up.Definitions["other.example.org"] = plan.LiveDefinition{Active: true, Revision: "aws-1"}
+			up.Objects[plan.MRD("other.example.org")] = controlled(plan.MRD("other.example.org"), ownerless)
+		}), unused, "", []result{{"keep ManagedResourceDefinition final", 1}, {"prune CustomResourceDefinition", 1}}},
+		"LostAndTold": {"Once is enough.", state("", true, lost, func(up *plan.Upstream) {
+			r := up.Revisions["aws-1"]
+			r.Touched = inventory.Hash([]byte(name + "/uid of CustomResourceDefinition"))
+			up.Revisions["aws-1"] = r
+		}), unused, "", []result{{"", 1}}},
+	}
+	for situation, tc := range cases {
+		t.Run(situation, func(t *testing.T) {
+			d := render.Definition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: name, Plural: "buckets", Group: "example.org", Kind: "Bucket", Document: &manifest.Document{}}}}
+			want := render.Desired{Owner: render.OwnerCrossplane, Live: true, Definitions: []render.Definition{d}}
+			if tc.policy != "" {
+				want.Definitions[0].Active = true
+				want.Policies = []catalogue.Policy{{Name: "ours", Patterns: []catalogue.Pattern{{Glob: tc.policy}}}}
+			}
+			seen := plan.Observed{
+				Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerCrossplane}, Natural: render.OwnerCrossplane,
+				Terms: plan.Terms{TakeBack: true}, Upstream: tc.up, Answers: tc.answers, Kinds: given.Kinds,
+			}
+			if policy, ours := tc.up.Objects[plan.MRAP("live")]; ours {
+				want.Objects = []render.Object{given.Wanted(t, given.ConfigMap("kept"))}
+				seen.Inventory.Entries = map[manifest.ID]inventory.Entry{plan.MRAP("live"): {UID: "u"}, want.Objects[0].ID: {UID: "u"}}
+				seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{plan.MRAP("live"): policy, want.Objects[0].ID: given.Live(given.ConfigMap("kept"), "u")}
+			}
+			p := given.Computed(t, want, seen, guard.Guarding{}.Guards()...)
+			var got []result
+			checks := 0
+			for _, c := range p.Checks {
+				if c.State == plan.Pending && p.ComesBack(c.ID.Name) {
+					checks++
+				}
+			}
+			for _, s := range p.Steps {
+				said := string(s.Action) + " " + s.ID.Kind
+				if s.Guard != "" {
+					said += " " + s.Guard
+				}
+				if s.Waiting() {
+					said += " waits"
+				}
+				if s.ID.Kind == "ConfigMap" {
+					continue // what is left of the commit
+				}
+				got = append(got, result{said, checks})
+			}
+			if len(got) == 0 && checks > 0 {
+				got = []result{{"", checks}}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nsteps (-want +got):\n%s", tc.reason, diff)
+			}
+			if len(seen.Inventory.Entries) > 0 {
+				return // the rest is about a sync that owns nothing
+			}
+			if intent := p.Intent(seen.Inventory); len(intent.Entries) > 0 {
+				t.Errorf("what Crossplane made is never ours: %v", intent.Entries)
+			}
+			seen.Terms.TakeBack = false
+			if p := given.Computed(t, want, seen, guard.Guarding{}.Guards()...); len(p.Steps) > 0 {
+				t.Errorf("nobody asked for it: %s %s", p.Steps[0].Action, p.Steps[0].ID)
+			}
+		})
+	}
+}
+
+// Nothing is taken back by a commit of which not every definition is known, nor a definition that
+// somebody paused in the cluster.
+func TestTakeBackNot(t *testing.T) {
+	const name = "buckets.example.org"
+	for situation, tc := range map[string]struct {
+		partial, paused bool
+		want            int
+	}{
+		"Unused": {want: 1}, "Partial": {partial: true}, "Paused": {paused: true},
+	} {
+		seen := plan.Observed{Terms: plan.Terms{TakeBack: true}, Upstream: plan.Upstream{
+			Definitions: map[string]plan.LiveDefinition{name: {Paused: tc.paused, Revision: "aws-1"}},
+			Objects: map[manifest.ID]*metav1.PartialObjectMetadata{plan.CRD(name): given.Live(given.CRD("buckets", "Bucket"), "u", func(o *metav1.PartialObjectMetadata) {
+				is := true
+				o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "aws-1", Controller: &is}}
+			})},
+		}}
+		p := plan.Plan{Want: render.Desired{Owner: render.OwnerCrossplane, Live: true, Partial: tc.partial}}
+		if p.TakeBack(seen); p.Count(plan.Prune) != tc.want {
+			t.Errorf("%s: %d prunes, want %d", situation, p.Count(plan.Prune), tc.want)
+		}
+	}
+}
+
+// An approval of taking back is of the definition, wherever on its way it is.
+func TestTakeBackApproved(t *testing.T) {
+	first := plan.Step{Action: plan.Hold, Would: plan.Prune, Guard: "many", TakesBack: true, ID: plan.MRD("buckets.example.org")}
+	last := first
+	last.ID = plan.CRD("buckets.example.org")
+	if a, b := plan.ApprovalOf([]plan.Step{first}), plan.ApprovalOf([]plan.Step{last}); a.Digest != b.Digest {
+		t.Errorf("the digest changes on the way: %s, %s", a.Digest, b.Digest)
+	}
+	p := plan.Plan{Steps: []plan.Step{{Action: plan.Prune, Approved: true, TakesBack: true, ID: first.ID}}}
+	left := []inventory.Grant{{Left: []string{first.ApprovalKey()}}}
+	if got := p.Fulfilled(left, []plan.Outcome{{ID: first.ID, Action: plan.Prune}}); len(got[0].Left) != 1 {
+		t.Error("the definition is gone, and its CRD is still to go: that was approved too")
+	}
+	p.Steps[0].ID = last.ID
+	if got := p.Fulfilled(left, []plan.Outcome{{ID: last.ID, Action: plan.Prune}}); len(got[0].Left) != 0 {
+		t.Errorf("and then it is done: %v", got[0].Left)
+	}
+}

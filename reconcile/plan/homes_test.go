@@ -1,0 +1,59 @@
+package plan_test
+
+import (
+	"slices"
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// A sync that ends takes its marks off what is its own, and touches nothing else.
+func TestReleaseOurs(t *testing.T) {
+	for _, p := range []plan.Plan{{Sync: given.Sync, Ends: plan.Orphan}, {Sync: given.Sync}} {
+		if _, some := p.Leaving(plan.Step{}, given.Live(given.ConfigMap("a"), "u"), true); !some {
+			t.Error("what is ours is released")
+		}
+		if _, some := p.Leaving(plan.Step{}, given.Live(given.ConfigMap("a"), "u", given.Labelled(inventory.SyncLabel, "other")), true); some {
+			t.Error("what is not ours is not released")
+		}
+	}
+}
+
+// What a person approved does not count for the guard many: it is for what nobody looked at.
+func TestManyWithoutApproved(t *testing.T) {
+	want := render.Desired{Revision: "1", Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
+	more := given.Owning(t, "a", "b", "c", "d", "e", "f", "g", "h")
+	p := plan.Plan{Want: want}
+	for id := range more.Inventory.Entries {
+		p.Steps = append(p.Steps, plan.Step{Action: plan.Prune, ID: id})
+	}
+	approved := map[manifest.ID]bool{}
+	for _, s := range p.Steps[3:] {
+		approved[s.ID] = true
+	}
+	only := slices.DeleteFunc(guard.Guarding{MaxPrunes: 3}.Guards(), func(g plan.Guard) bool { return g.Name != "many" })
+	p.Rule(more, only, approved)
+	if n := p.Count(plan.Prune); n != len(p.Steps) {
+		t.Errorf("three beside those that were approved go: %d of %d prunes", n, len(p.Steps))
+	}
+}
+
+// A namespace stays for as long as something in it stays.
+func TestKeepHomes(t *testing.T) {
+	space := manifest.ID{Kind: "Namespace", Name: "team"}
+	inside := plan.Step{Action: plan.Keep, ID: manifest.ID{Kind: "ConfigMap", Namespace: "team", Name: "a"}}
+	p := plan.Plan{Steps: []plan.Step{inside, {Action: plan.Prune, ID: space}}}
+	if p.KeepHomes(); p.Steps[1].Action != plan.Hold {
+		t.Error("it goes from under what stays")
+	}
+	inside.Action = plan.Prune
+	p = plan.Plan{Steps: []plan.Step{inside, {Action: plan.Prune, ID: space}}}
+	if p.KeepHomes(); p.Steps[1].Action != plan.Prune {
+		t.Error("it goes with what goes")
+	}
+}

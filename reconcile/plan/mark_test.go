@@ -1,0 +1,21 @@
+package plan_test
+
+import (
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
+)
+
+// kubectl leaves a copy of what it applied in an annotation. Whoever reads the inventory must
+// not be able to try values against a mark that was made of it.
+func TestMarkTellsNoSecret(t *testing.T) {
+	u := given.ConfigMap("a")
+	plain := inventory.Mark(given.Live(u, "u"))
+	if inventory.Mark(given.Live(u, "u", given.Annotated("kubectl.kubernetes.io/last-applied-configuration", "hunter2"))) != plain {
+		t.Error("the mark tells what the annotation holds")
+	}
+	if inventory.Mark(given.Live(u, "u", given.Annotated("example.org/other", "hunter2"))) == plain {
+		t.Error("other annotations are part of the mark")
+	}
+}

@@ -1,0 +1,112 @@
+package plan
+
+import (
+	"maps"
+
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Intent is the inventory to store before the first write: everything owned, and
+// everything that the plan is about to create or take up. A crash after it orphans
+// nothing.
+func (p Plan) Intent(have inventory.Inventory) inventory.Inventory {
+	next := have
+	next.Rebuilt, next.Lost = false, false
+	next.Record = p.applying(have.Record)
+	next.Record.Source = p.recorded(have.Record.Source)
+	if !p.partial {
+		next.Owner, next.Grants = p.Want.Owner, p.grants(have.Grants)
+	}
+	next.Entries = maps.Clone(have.Entries)
+	if next.Entries == nil {
+		next.Entries = map[manifest.ID]inventory.Entry{}
+	}
+	for _, s := range p.Steps {
+		if s.Action != Create && s.Action != Update || s.Waiting() || s.TakesBack || s.Err != nil {
+			continue // with an error nothing is sent, so nothing becomes ours
+		}
+		e := next.Entries[s.ID]
+		if s.Action == Create {
+			e.UID = "" // what comes back under this name is a new object
+		}
+		e.Strategy, e.Actuation, e.Reconcile, e.Policy = "Apply", "Pending", inventory.ReconcilePending, s.Policy
+		next.Entries[s.ID] = e
+	}
+	p.locate(&next)
+	p.recordDefinitions(have, next)
+	return next
+}
+
+// Settled is the inventory to store after the last write: what was applied with its
+// new mark, without what was pruned. What failed to be pruned stays owned.
+func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Inventory {
+	next := p.Intent(have)
+	next.Grants = p.fulfilled(next.Grants, done)
+	next.Record = p.appliedRecord(have, done)
+	next.Record.Source = p.recorded(have.Record.Source)
+	for _, id := range p.Gone {
+		delete(next.Entries, id)
+	}
+	for _, s := range p.Steps {
+		if s.Action == Keep && s.Renew.UID != "" {
+			next.Entries[s.ID] = s.Renew
+		}
+	}
+	p.locate(&next)
+	leaves := map[manifest.ID]bool{} // what is taken back was never ours, nor is what was not sent
+	for _, s := range p.Steps {
+		_, owned := have.Entries[s.ID]
+		leaves[s.ID] = (s.TakesBack || s.Err != nil) && !owned
+	}
+	for _, o := range done {
+		if leaves[o.ID] {
+			continue
+		}
+		e := next.Entries[o.ID]
+		switch {
+		case o.Action == Prune && o.Err == nil && (p.Ends == Delete || p.awaited(o.ID)): // until it is gone
+			e.Strategy, e.Actuation, e.Reconcile = "Delete", "Succeeded", inventory.ReconcilePending
+		case (o.Action == Prune || o.Action == Release) && o.Err == nil:
+			delete(next.Entries, o.ID)
+			continue
+		case o.Action == Release: // as before
+		case o.Action == Prune:
+			e.Strategy, e.Actuation, e.Reconcile = "Delete", "Failed", "Unknown"
+		case o.Migrates: // nothing of the commit was applied
+			if before, owned := have.Entries[o.ID]; owned {
+				e = before
+			}
+		case o.Action == Keep && o.Unknown: // as before
+		case o.Action == Keep && o.NotReady == "":
+			e.Actuation, e.Reconcile = "Succeeded", "Succeeded"
+		case o.Action == Keep:
+			e.Reconcile = inventory.ReconcileTimeout
+		case o.Err != nil:
+			e.Actuation, e.Reconcile = "Failed", "Unknown"
+		default:
+			applied := inventory.Succeeded(o.UID, o.Digest, o.Mark).Following(e)
+			applied.Policy, applied.Foreign = e.Policy, o.Foreign
+			e = applied
+			if o.NotReady != "" {
+				e.Reconcile = inventory.ReconcileTimeout
+			}
+			if o.Unknown {
+				e.Reconcile = inventory.ReconcilePending
+			}
+		}
+		next.Entries[o.ID] = e
+	}
+	p.recordDefinitions(have, next)
+	return next
+}
+
+// applied is the entry of an object that is as wanted.
+func Applied(live metav1.Object, digest string) inventory.Entry {
+	e := inventory.Succeeded(live.GetUID(), digest, inventory.Mark(live))
+	e.Foreign = ownership.SentMarks(live)
+	return e
+}
