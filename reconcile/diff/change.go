@@ -1,3 +1,5 @@
+// Package diff compares objects: what an update changes, what differs from a commit and because of whom, and what of
+// both must be ignored or must not be shown.
 package diff
 
 import (

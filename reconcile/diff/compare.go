@@ -477,7 +477,7 @@ func (c *comparison) blame(at place) {
 	}
 }
 
-// writtenBy names an object's applier by the field manager.
+// WrittenBy names an object's applier by the field manager.
 func WrittenBy(live metav1.Object) string {
 	_, appliers := writersOf(live)
 	for _, manager := range slices.Sorted(maps.Keys(appliers)) {

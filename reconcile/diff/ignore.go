@@ -38,7 +38,7 @@ func (rules Ignores) Paths(id manifest.ID) []Pointer {
 	return paths
 }
 
-// suffix is what the rules add to the digest of an object: under others it is to be looked
+// Suffix is what the rules add to the digest of an object: under others it is to be looked
 // at again.
 func (rules Ignores) Suffix(id manifest.ID) string {
 	paths := rules.Paths(id)
@@ -52,7 +52,8 @@ func (rules Ignores) Suffix(id manifest.ID) string {
 	return SuffixMark + inventory.Hash(b)[:6]
 }
 
-const SuffixMark = "+" // no character of a digest
+// SuffixMark separates a digest from what the rules add to it. No digest contains it.
+const SuffixMark = "+"
 
 // Withhold are the ways to send an object over the live one that leave the ignored fields
 // as they are, from the one that leaves most to others:
@@ -155,7 +156,7 @@ var injected = map[string]Pointer{
 	"APIService":                     {"spec", "caBundle"},
 }
 
-// leaveInjected takes out of an object the CA that something in the cluster is going to put
+// LeaveInjected takes out of an object the CA that something in the cluster is going to put
 // there: what manifests hold in its place is a placeholder.
 func LeaveInjected(u *unstructured.Unstructured) {
 	annotations := u.GetAnnotations()

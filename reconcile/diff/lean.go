@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// dropEqualSchemas takes out of two definitions what is equal in the schemas of a version.
+// DropEqualSchemas takes out of two definitions what is equal in the schemas of a version.
 func DropEqualSchemas(live, after *unstructured.Unstructured) {
 	was, is := versionsByName(live), versionsByName(after)
 	for name, version := range was {

@@ -44,6 +44,7 @@ func mayShow(path string) bool {
 	return path == "type" || path == "metadata.labels" || strings.HasPrefix(path, "metadata.labels.")
 }
 
+// Err returns an error in whose text nothing hidden can be read. It wraps err.
 func (h Mask) Err(err error) error {
 	if err == nil {
 		return nil
@@ -101,6 +102,8 @@ func Forms(value any) []string {
 	return LongestFirst(values)
 }
 
+// LongestFirst returns values, and how Go quotes them, each once. Longer ones come first, because others may be parts
+// of them.
 func LongestFirst(values []string) []string {
 	for _, v := range values {
 		values = append(values, strings.Trim(strconv.Quote(v), `"`))

@@ -1,3 +1,5 @@
+// Package guard holds the guards that every step of a plan passes, a file for each. A guard allows a step, retains the
+// object or holds the step, with a reason on which a person can act.
 package guard
 
 import (

@@ -15,6 +15,7 @@ const (
 	OnCommand ApprovalPlace = "Command" // the flags of a command that makes one pass
 )
 
+// ApprovalPlaces are all of them.
 var ApprovalPlaces = []ApprovalPlace{OnCommand, OnRun, OnSync} // sorted
 
 // Approvals are the digests that a person gave, by the place where they stand. Of a place that is no
@@ -32,7 +33,7 @@ func (a Approvals) Places(digest string) []ApprovalPlace {
 	return on
 }
 
-// digests returns all of them, sorted, each once.
+// Digests returns all of them, sorted, each once.
 func (a Approvals) Digests() []string {
 	all := slices.Sorted(func(yield func(string) bool) {
 		for _, given := range a {
@@ -58,11 +59,11 @@ type Grant struct {
 	On []ApprovalPlace `json:"on,omitempty"`
 }
 
-// anyDigest is the digest of the grant that a rebuilt inventory begins with. The grants of the one that
+// AnyDigest is the digest of the grant that a rebuilt inventory begins with. The grants of the one that
 // was lost are lost, so whatever stands somewhere may have been made use of.
 const AnyDigest = "any"
 
-// mostGrants is how many grants are remembered that matter only if a branch is set back: those whose
+// MostGrants is how many grants are remembered that matter only if a branch is set back: those whose
 // approval stands nowhere any more. A grant whose approval stands is never forgotten, or the approval
 // would count again.
 const MostGrants = 256
@@ -78,7 +79,7 @@ func (g Grant) places() []ApprovalPlace {
 	return g.On
 }
 
-// isOf reports whether a grant makes use of an approval with this digest, for all that is known.
+// IsOf reports whether a grant makes use of an approval with this digest, for all that is known.
 func (g Grant) IsOf(digest string) bool { return g.Digest == digest || g.Digest == AnyDigest }
 
 // spends reports whether an approval that stands in a place does not count because of this grant. What
@@ -88,14 +89,14 @@ func (g Grant) spends(digest string, place ApprovalPlace) bool {
 		g.Digest == digest && g.Given && place != OnCommand
 }
 
-// counts reports whether an approval was given that no grant has made use of.
+// Counts reports whether an approval was given that no grant has made use of.
 func (a Approvals) Counts(digest string, grants []Grant) bool {
 	return slices.ContainsFunc(a.Places(digest), func(place ApprovalPlace) bool {
 		return !slices.ContainsFunc(grants, func(g Grant) bool { return g.spends(digest, place) })
 	})
 }
 
-// standing returns a grant with the places where its approval stands now. A place that was not read
+// Standing returns a grant with the places where its approval stands now. A place that was not read
 // stays as it was.
 func (a Approvals) Standing(g Grant) Grant {
 	before := g.places()

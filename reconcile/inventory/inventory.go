@@ -165,6 +165,7 @@ func (e Entry) Unready() bool {
 	return e.Reconcile == ReconcileTimeout || e.Reconcile == ReconcilePending
 }
 
+// Succeeded returns the entry of an object that was applied.
 func Succeeded(uid types.UID, digest, mark string) Entry {
 	return Entry{UID: uid, Digest: digest, Mark: mark, Strategy: "Apply", Actuation: "Succeeded", Reconcile: "Succeeded"}
 }

@@ -89,7 +89,7 @@ func (inv Inventory) GoesAlong(id manifest.ID, live metav1.Object) bool {
 	return Ours(live, inv.Sync) && inv.Holds(id, live) && !inv.Entries[id].Policy.Observes()
 }
 
-// neverApplied reports whether an entry is an intent that was not carried out, as an adoption that was
+// NeverApplied reports whether an entry is an intent that was not carried out, as an adoption that was
 // refused: the live object carries no mark, and our field manager never wrote to it.
 func (e Entry) NeverApplied(live *metav1.PartialObjectMetadata) bool {
 	if e.UID != "" || e.Actuation != "Pending" && e.Actuation != "Failed" {

@@ -11,7 +11,7 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// directories are those of the packages of a record, and of what packages declared.
+// Directories are those of the packages of a record, and of what packages declared.
 func (r Record) Directories() map[string]bool {
 	all := map[string]bool{}
 	for _, dir := range r.Packages {
@@ -66,7 +66,7 @@ func (r *Record) NoteDefinitions(directory string, names Fingerprints) {
 // an object may have.
 const mostFingerprints = 96 << 10
 
-// bounded leaves out fingerprints of packages that are gone, and then of others, if there are too many.
+// Bounded leaves out fingerprints of packages that are gone, and then of others, if there are too many.
 func (r Record) Bounded() Record {
 	size := 0
 	for dir, names := range r.Definitions {
@@ -95,7 +95,7 @@ func (r Record) Bounded() Record {
 	return r
 }
 
-// fingerprints stand for names of definitions: two thousand names are too long for an annotation.
+// Fingerprints stand for names of definitions: two thousand names are too long for an annotation.
 type Fingerprints []uint32
 
 func fingerprintOf(name string) uint32 {
@@ -103,6 +103,7 @@ func fingerprintOf(name string) uint32 {
 	return binary.BigEndian.Uint32(sum[:4])
 }
 
+// FingerprintsOf returns the fingerprints of names.
 func FingerprintsOf(names []string) Fingerprints {
 	var all Fingerprints
 	for _, name := range names {
@@ -112,7 +113,7 @@ func FingerprintsOf(names []string) Fingerprints {
 	return slices.Compact(all)
 }
 
-// readFingerprints is the reverse of String. What cannot be read stands for nothing.
+// ReadFingerprints is the reverse of String. What cannot be read stands for nothing.
 func ReadFingerprints(text string) Fingerprints {
 	raw, err := base64.RawStdEncoding.DecodeString(text)
 	if err != nil {
@@ -134,13 +135,13 @@ func (f Fingerprints) String() string {
 	return base64.RawStdEncoding.EncodeToString(raw)
 }
 
-// has reports whether a name is among them. One in two million names that are not may seem to be.
+// Has reports whether a name is among them. One in two million names that are not may seem to be.
 func (f Fingerprints) Has(name string) bool {
 	_, found := slices.BinarySearch(f, fingerprintOf(name))
 	return found
 }
 
-// without returns those that do not stand for names that are declared.
+// Without returns those that do not stand for names that are declared.
 func (f Fingerprints) Without(declared map[string]bool) Fingerprints {
 	now := make(map[uint32]bool, len(declared))
 	for name := range declared {

@@ -1,10 +1,11 @@
+// Package ownership tells from a live object which other tool owns it, applies it, or is asked to leave it alone.
 package ownership
 
 import (
 	"headgate.dev/headgate/reconcile/inventory"
 )
 
-// isApplier says whether a field manager applies what others committed.
+// IsApplier says whether a field manager applies what others committed.
 func IsApplier(manager string) bool {
 	_, tool := managers[manager]
 	_, crossplane := crossplanes[manager]

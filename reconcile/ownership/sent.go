@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pauseAnnotation stops Crossplane from acting on an object.
+// PauseAnnotation stops Crossplane from acting on an object.
 const PauseAnnotation = "crossplane.io/paused"
 
 // SentMarks returns the marks of other tools that our field manager applied to a live object, and the
@@ -46,7 +46,7 @@ func SentMarks(live metav1.Object) string {
 // sentMark is a mark as an inventory remembers it. A value may be long, and a key has neither "=" nor ",".
 func sentMark(key, value string) string { return key + "=" + inventory.Hash([]byte(value))[:8] }
 
-// sentByUs reports whether Headgate sent a label or annotation of a live object: its managed fields
+// SentByUs reports whether Headgate sent a label or annotation of a live object: its managed fields
 // tell, or the inventory remembers this value.
 func SentByUs(o metav1.Object, remembered string, annotation bool, key string) bool {
 	if inventory.AppliedKey(o, annotation, key) {

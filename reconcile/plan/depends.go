@@ -71,7 +71,7 @@ func (o Observed) edges(a Asked) ([]edge, error) {
 	return edges, nil
 }
 
-// asWritten is the identity of an object as the commit writes it.
+// AsWritten is the identity of an object as the commit writes it.
 func (o Observed) AsWritten(id manifest.ID) manifest.ID {
 	if written, differs := o.Written[id]; differs {
 		return written

@@ -10,28 +10,28 @@ import (
 
 // What tests look at from outside.
 
-func (x Baseline) Upgrades(a0 render.Desired) Upgrades { return x.upgrades(a0) }
-func (x Observed) Digest(a0 render.Object) string      { return x.digest(a0) }
-func (x Observed) IsLost() bool                        { return x.isLost() }
-func (x Pass) Resumed(a0 Plan, a1 bool) Plan           { return x.resumed(a0, a1) }
-func (x Plan) ComesBack(a0 string) bool                { return x.comesBack(a0) }
-func (x Plan) Continued(a0 Plan, a1 []Outcome) Plan    { return x.continued(a0, a1) }
-func (x Plan) Fulfilled(a0 []inventory.Grant, a1 []Outcome) []inventory.Grant {
-	return x.fulfilled(a0, a1)
+func (b Baseline) Upgrades(a0 render.Desired) Upgrades { return b.upgrades(a0) }
+func (o Observed) Digest(a0 render.Object) string      { return o.digest(a0) }
+func (o Observed) IsLost() bool                        { return o.isLost() }
+func (p Pass) Resumed(a0 Plan, a1 bool) Plan           { return p.resumed(a0, a1) }
+func (p Plan) ComesBack(a0 string) bool                { return p.comesBack(a0) }
+func (p Plan) Continued(a0 Plan, a1 []Outcome) Plan    { return p.continued(a0, a1) }
+func (p Plan) Fulfilled(a0 []inventory.Grant, a1 []Outcome) []inventory.Grant {
+	return p.fulfilled(a0, a1)
 }
-func (x Plan) Grants(a0 []inventory.Grant) []inventory.Grant { return x.grants(a0) }
-func (x *Plan) KeepHomes()                                   { x.keepHomes() }
-func (x Plan) Leaving(a0 Step, a1 *metav1.PartialObjectMetadata, a2 bool) (Step, bool) {
-	return x.leaving(a0, a1, a2)
+func (p Plan) Grants(a0 []inventory.Grant) []inventory.Grant { return p.grants(a0) }
+func (p *Plan) KeepHomes()                                   { p.keepHomes() }
+func (p Plan) Leaving(a0 Step, a1 *metav1.PartialObjectMetadata, a2 bool) (Step, bool) {
+	return p.leaving(a0, a1, a2)
 }
-func (x Plan) Overdue(a0 string, a1 map[manifest.ID]bool) Plan        { return x.overdue(a0, a1) }
-func (x Plan) Refreshed(a0 Plan) Plan                                 { return x.refreshed(a0) }
-func (x Plan) Replaced(a0 Plan) Plan                                  { return x.replaced(a0) }
-func (x *Plan) Rule(a0 Observed, a1 []Guard, a2 map[manifest.ID]bool) { x.rule(a0, a1, a2) }
-func (x *Plan) TakeBack(a0 Observed)                                  { x.takeBack(a0) }
-func (x *Plan) Unnamed(a0 Upstream) []string                          { return x.unnamed(a0) }
-func (x Step) ApprovalKey() string                                    { return x.approvalKey() }
-func (x Step) Sends() bool                                            { return x.sends() }
+func (p Plan) Overdue(a0 string, a1 map[manifest.ID]bool) Plan        { return p.overdue(a0, a1) }
+func (p Plan) Refreshed(a0 Plan) Plan                                 { return p.refreshed(a0) }
+func (p Plan) Replaced(a0 Plan) Plan                                  { return p.replaced(a0) }
+func (p *Plan) Rule(a0 Observed, a1 []Guard, a2 map[manifest.ID]bool) { p.rule(a0, a1, a2) }
+func (p *Plan) TakeBack(a0 Observed)                                  { p.takeBack(a0) }
+func (p *Plan) Unnamed(a0 Upstream) []string                          { return p.unnamed(a0) }
+func (s Step) ApprovalKey() string                                    { return s.approvalKey() }
+func (s Step) Sends() bool                                            { return s.sends() }
 
 var ApprovalOf = approvalOf
 var Find = find

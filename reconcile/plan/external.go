@@ -7,7 +7,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// instanceCategories are what Crossplane puts on the kinds whose deletion reaches
+// InstanceCategories are what Crossplane puts on the kinds whose deletion reaches
 // beyond the cluster.
 var InstanceCategories = []string{"managed", "composite", "claim"}
 

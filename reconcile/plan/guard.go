@@ -151,7 +151,7 @@ const GuardProtected = "protected"
 // others along, and Crossplane takes its label off what a Usage protected.
 func (s Step) MayClear() bool { return s.Action == Hold && s.Clears != Stays }
 
-// users are the steps of those that would go with an object and that the commit does not want
+// Users are the steps of those that would go with an object and that the commit does not want
 // either, and whether that is all of them.
 func (c Case) Users(of manifest.ID) (going []Step, all bool) {
 	a := c.Seen.Answers[Question{Ask: Dependents, Of: of}]
@@ -192,7 +192,7 @@ func (p *Plan) keepHomes() {
 
 const GuardInside = "others inside"
 
-// example names one of what was counted, where one is known.
+// Example names one of what was counted, where one is known.
 func Example(a Answer) string {
 	if a.Example == "" {
 		return ""
@@ -200,6 +200,7 @@ func Example(a Answer) string {
 	return ", for example " + a.Example
 }
 
+// Plural returns a number with its noun: "2 objects".
 func Plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -207,6 +208,6 @@ func Plural(n int64, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// counts says whether a step is one of the prunes of which there may be too many: it takes away
+// Counts says whether a step is one of the prunes of which there may be too many: it takes away
 // something that a person asked for, and nobody took it away before.
 func (s Step) Counts() bool { return s.Action == Prune && !s.Deleting && !isOurUsage(s.ID) }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// leavingPolicies are the steps of those policies of the cluster that name a definition, and that the
+// LeavingPolicies are the steps of those policies of the cluster that name a definition, and that the
 // commit does not want any more.
 func (c Case) LeavingPolicies(name string) []Step {
 	var steps []Step
@@ -26,16 +26,17 @@ func (c Case) LeavingPolicies(name string) []Step {
 	return steps
 }
 
-// A policyInForce is a policy that activates definitions once the writes of a plan are done.
+// A PolicyInForce is a policy that activates definitions once the writes of a plan are done.
 type PolicyInForce struct {
 	LivePolicy
 	Name string
 	Live bool // it is in the cluster already
 }
 
+// PoliciesInForce are sorted: those of the cluster by name, then those of the commit.
 type PoliciesInForce []PolicyInForce
 
-// inForce returns the policies that are in the cluster once the writes of the plan are done, without
+// InForce returns the policies that are in the cluster once the writes of the plan are done, without
 // its prunes: those come last. A policy of the commit counts only if it is going to be written, and a
 // live policy stays as it is if its update is held, retained, reported, refused or waiting. Policies
 // that Crossplane installs with a package count as soon as the commit has them. It leaves out those
@@ -101,7 +102,7 @@ func (p Plan) inForce(seen Observed) PoliciesInForce {
 	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, first: p.first}.InForce()
 }
 
-// policyAfter returns a policy as it is after the step. Ignored fields, and what other field managers
+// PolicyAfter returns a policy as it is after the step. Ignored fields, and what other field managers
 // set, stay as they are; where it is not known what comes of the write, both versions count.
 func (s Step) PolicyAfter(want, live LivePolicy) LivePolicy {
 	if s.Action == Create {
@@ -116,7 +117,7 @@ func (s Step) PolicyAfter(want, live LivePolicy) LivePolicy {
 	return LivePolicy{Patterns: slices.Concat(live.Patterns, want.Patterns), Paused: live.Paused && want.Paused}
 }
 
-// wantedPolicy returns a policy as the commit has it.
+// WantedPolicy returns a policy as the commit has it.
 func (c Case) WantedPolicy(name string) LivePolicy {
 	for _, p := range c.Want.Policies {
 		if p.Name == name {
@@ -131,6 +132,7 @@ func (c Case) isWanted(p catalogue.Policy) bool {
 	return slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == MRAP(p.Name) })
 }
 
+// AsLive returns a policy of a commit as the cluster will have it.
 func AsLive(p catalogue.Policy) LivePolicy {
 	live := LivePolicy{Paused: p.Paused}
 	for _, pattern := range p.Patterns {
@@ -139,7 +141,7 @@ func AsLive(p catalogue.Policy) LivePolicy {
 	return live
 }
 
-// matching returns the name of the first policy that activates a definition; "" if none does.
+// Matching returns the name of the first policy that activates a definition; "" if none does.
 func (all PoliciesInForce) Matching(name string) string {
 	for _, p := range all {
 		if p.Matches(name) {
@@ -149,7 +151,7 @@ func (all PoliciesInForce) Matching(name string) string {
 	return ""
 }
 
-// opening returns the names of the policies of which a wildcard activates a definition.
+// Opening returns the names of the policies of which a wildcard activates a definition.
 func (all PoliciesInForce) Opening(name string) []string {
 	var names []string
 	for _, p := range all {

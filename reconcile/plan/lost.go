@@ -16,7 +16,7 @@ import (
 
 const GuardLost = "package lost"
 
-// A lostPackage is a package of a commit that was applied, whose directory is no package in this one, or
+// A LostPackage is a package of a commit that was applied, whose directory is no package in this one, or
 // of which definitions became plain CRDs.
 type LostPackage struct {
 	Directory string
@@ -60,7 +60,7 @@ func lostPackages(want render.Desired, seen Observed) []LostPackage {
 	return lost
 }
 
-// concerns reports whether a step is due to the loss of a package.
+// Concerns reports whether a step is due to the loss of a package.
 func (p LostPackage) Concerns(s Step, entry inventory.Entry) bool {
 	defines := s.ID.IsCRD() || s.ID.IsMRD()
 	known := defines && p.names.Has(s.ID.Name)

@@ -43,7 +43,7 @@ func noteMigrated(sent Plan, done []Outcome) []manifest.Finding {
 	}}
 }
 
-// beforehand tells what has to be done before versions of a definition leave; "" where none does.
+// Beforehand tells what has to be done before versions of a definition leave; "" where none does.
 func Beforehand(breaking []schema.Change) string {
 	var leave []string
 	for _, b := range breaking {

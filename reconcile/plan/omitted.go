@@ -12,7 +12,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// pathOf returns the file that declared an object; "" where that is none of the commit. It is anywhere
+// PathOf returns the file that declared an object; "" where that is none of the commit. It is anywhere
 // if the inventory does not tell: an older version wrote it, or it was lost.
 func (o Observed) PathOf(id manifest.ID) string {
 	e := o.Inventory.Entries[id]
@@ -22,7 +22,7 @@ func (o Observed) PathOf(id manifest.ID) string {
 	return e.Path
 }
 
-// covers reports whether a path is that of a file, or lies below it. A file that changed only the case
+// Covers reports whether a path is that of a file, or lies below it. A file that changed only the case
 // of its name is the same.
 func Covers(of, path string) bool {
 	if path == "" || len(path) < len(of) || !strings.EqualFold(path[:len(of)], of) {
@@ -84,7 +84,7 @@ func (p Plan) locates(have inventory.Inventory) bool {
 // mostPolicyFiles bounds the record, which is stored as an annotation.
 const mostPolicyFiles = 500
 
-// anywhere stands for more files than are recorded.
+// Anywhere stands for more files than are recorded.
 const Anywhere = "."
 
 // policyFiles returns the files to record: those of the commit, and recorded files that the commit
@@ -143,7 +143,7 @@ func policyFiles(want render.Desired, recorded []string) []string {
 	return files
 }
 
-// skippedPolicy returns what a commit skips of the files that declared policies. What a policy named
+// SkippedPolicy returns what a commit skips of the files that declared policies. What a policy named
 // that is skipped is not known, so nothing is deactivated. A policy is found by its name, too: its file
 // may have moved.
 func SkippedPolicy(all []catalogue.Omitted, have inventory.Record) (catalogue.Omitted, bool) {
@@ -162,7 +162,7 @@ func SkippedPolicy(all []catalogue.Omitted, have inventory.Record) (catalogue.Om
 	return catalogue.Omitted{}, false
 }
 
-// takesBack reports whether definitions that no policy names are deactivated.
+// TakesBack reports whether definitions that no policy names are deactivated.
 func (o Observed) TakesBack(want render.Desired) bool {
 	if !o.Terms.TakeBack {
 		return false
@@ -172,7 +172,7 @@ func (o Observed) TakesBack(want render.Desired) bool {
 	return !skipped && !unread
 }
 
-// noteSkippedPolicy tells why nothing is deactivated.
+// NoteSkippedPolicy tells why nothing is deactivated.
 func NoteSkippedPolicy(want render.Desired, seen Observed) []manifest.Finding {
 	o, skipped := SkippedPolicy(want.Omitted, seen.Inventory.Record)
 	if u, unread := unreadPolicies(want); unread && !skipped && seen.Terms.TakeBack {

@@ -33,7 +33,7 @@ func isOurUsage(id manifest.ID) bool {
 // usageSum is how much of the hash is in the name of a Usage.
 const usageSum = 8
 
-// protectFinalizer keeps an object that is being deleted: one that others depend on, where Crossplane
+// ProtectFinalizer keeps an object that is being deleted: one that others depend on, where Crossplane
 // serves no Usages, and a definition until Crossplane knows that its CRD is to stay.
 const ProtectFinalizer = "headgate.dev/protected"
 
@@ -165,7 +165,7 @@ func (o Observed) usage(on manifest.ID, by []render.Object) (render.Object, erro
 	return render.NewObject(u, first.Origin)
 }
 
-// liveDependencies are what a live object says that it depends on.
+// LiveDependencies are what a live object says that it depends on.
 func (o Observed) LiveDependencies(id manifest.ID, live metav1.Object) []manifest.ID {
 	of := render.Object{ID: id, Asks: live.GetAnnotations()}
 	references, _ := o.references(of) // what nobody can read nobody waits for

@@ -49,9 +49,10 @@ func (s Step) compareSchema() schema.Difference {
 	return difference
 }
 
-// declaresKind says whether an object makes the API server serve a kind.
+// DeclaresKind says whether an object makes the API server serve a kind.
 func DeclaresKind(id manifest.ID) bool { return id.IsCRD() || id.IsMRD() || id.IsXRD() }
 
+// Exist returns a number with its noun and verb: "2 objects exist".
 func Exist(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun + " exists"
@@ -59,6 +60,7 @@ func Exist(n int64, noun string) string {
 	return Plural(n, noun) + " exist"
 }
 
+// OrNone returns a value, or "nothing".
 func OrNone(value string) string {
 	if value == "" {
 		return "nothing"

@@ -104,7 +104,7 @@ func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Invent
 	return next
 }
 
-// applied is the entry of an object that is as wanted.
+// Applied is the entry of an object that is as wanted.
 func Applied(live metav1.Object, digest string) inventory.Entry {
 	e := inventory.Succeeded(live.GetUID(), digest, inventory.Mark(live))
 	e.Foreign = ownership.SentMarks(live)

@@ -121,7 +121,7 @@ func (s Step) Object() (*unstructured.Unstructured, error) { return s.object() }
 // sends reports whether the step has an object to send.
 func (s Step) sends() bool { return s.object != nil }
 
-// willBe is the object after an update. Where the API server refuses the update, it is what is
+// WillBe is the object after an update. Where the API server refuses the update, it is what is
 // sent: it may refuse it for that.
 func (s Step) WillBe() (*unstructured.Unstructured, error) {
 	if s.After != nil {

@@ -131,6 +131,7 @@ func (p *Plan) unnamed(up Upstream) []string {
 	return names
 }
 
+// InstalledBy is Installed for an object that may not be there.
 func InstalledBy(o *metav1.PartialObjectMetadata) (string, bool) {
 	if o == nil {
 		return "", false

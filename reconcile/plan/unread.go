@@ -10,7 +10,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// wildcards returns the patterns of a policy that may match definitions that nobody knows.
+// Wildcards returns the patterns of a policy that may match definitions that nobody knows.
 func (p LivePolicy) Wildcards() []string {
 	if p.Paused {
 		return nil

@@ -247,6 +247,7 @@ func (d LiveDefinition) check(exists bool) (CheckState, string) {
 	return Pending, "Crossplane is establishing its CRD"
 }
 
+// IsPaused is why Crossplane does nothing about an object.
 const IsPaused = "someone paused it in the cluster (crossplane.io/paused)"
 
 func (p LivePolicy) check(exists bool) (CheckState, string) {
@@ -358,7 +359,7 @@ func noteLeft(names []string) manifest.Finding {
 	}
 }
 
-// matches says whether a policy activates the definition of a name.
+// Matches says whether a policy activates the definition of a name.
 func (p LivePolicy) Matches(name string) bool {
 	return !p.Paused && slices.ContainsFunc(p.Patterns, func(glob string) bool { return activation.Matches(glob, name) })
 }

@@ -17,6 +17,7 @@ var Usages = []schema.GroupKind{
 	{Group: "apiextensions.crossplane.io", Kind: "Usage"}, // of the first Crossplane
 }
 
+// IsUsage reports whether a kind protects objects from deletion.
 func IsUsage(gk schema.GroupKind) bool { return slices.Contains(Usages, gk) }
 
 // UsageNames says whether a Usage is of an object with labels. One that selects by more than

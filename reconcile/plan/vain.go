@@ -12,10 +12,10 @@ import (
 // An object that moved to another kind, namespace or name was not removed if what it became cannot be
 // created. Often that is misspelt.
 
-// isUnserved reports whether no API serves the kind of the object.
+// IsUnserved reports whether no API serves the kind of the object.
 func (s Step) IsUnserved() bool { return s.Origin.Path != "" && errors.Is(s.Err, ErrUnserved) }
 
-// mayPassLater reports whether an API server may accept an object once another one is gone: a quota, a
+// MayPassLater reports whether an API server may accept an object once another one is gone: a quota, a
 // port and many admission webhooks look at what is there.
 func MayPassLater(err error) bool {
 	return slices.ContainsFunc([]string{"admission webhook", "exceeded quota", "already allocated"}, func(text string) bool {
@@ -47,7 +47,7 @@ func (p Plan) InVain(s Step, done []Outcome) error {
 	return nil
 }
 
-// isMoved reports whether two objects differ in their namespaces only.
+// IsMoved reports whether two objects differ in their namespaces only.
 func IsMoved(from, to manifest.ID) bool {
 	from.Namespace = to.Namespace
 	return from == to
