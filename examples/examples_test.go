@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/api"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/target"
 	"headgate.dev/headgate/render"
@@ -143,7 +144,7 @@ func TestSyncs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		syncs, err := v1alpha1.Decode(data)
+		syncs, err := api.Decode(data)
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/api"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/inventory"
 
@@ -64,7 +65,7 @@ func approveIn(file, name, digest string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	syncs, err := v1alpha1.Decode(before)
+	syncs, err := api.Decode(before)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", file, err)
 	}
@@ -99,7 +100,7 @@ func approveIn(file, name, digest string) (string, error) {
 
 // onlyApproves says whether an edit did what it was to do, and nothing else.
 func onlyApproves(edited []byte, before []v1alpha1.Sync, chosen int, digest string) error {
-	after, err := v1alpha1.Decode(edited)
+	after, err := api.Decode(edited)
 	if err != nil {
 		return err
 	}

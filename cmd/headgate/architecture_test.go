@@ -71,6 +71,7 @@ var mayImport = map[string][]string{
 
 	// Only these put adapters together.
 	"reconcile/api/v1alpha1": {},
+	"reconcile/api":          {"reconcile/api/v1alpha1"},
 	"reconcile/target": {
 		"reconcile", "reconcile/api/v1alpha1", "reconcile/cluster", "reconcile/diff", "reconcile/forge", "reconcile/git", "reconcile/guard",
 		"reconcile/inventory", "reconcile/memo",
@@ -113,6 +114,9 @@ var livesIn = map[string][]string{
 	"sigs.k8s.io/crdify":        {"render/schema"},
 	"sigs.k8s.io/kustomize":     {"render/kustomize"},
 }
+
+// usesOnly are the libraries of a package that other programs import without the rest of Headgate.
+var usesOnly = map[string][]string{"reconcile/api/v1alpha1": {"k8s.io/apimachinery/..."}}
 
 // forbidden is imported nowhere, not even by a test.
 var forbidden = []string{
@@ -193,6 +197,10 @@ func objections(f source, imp string) []string {
 	if covers(pure, f.pkg) && covers(impure, imp) {
 		all = append(all, fmt.Sprintf("%s is pure and imports %q", f.pkg, imp))
 	}
+	first, _, _ := strings.Cut(imp, "/")
+	if libraries, few := usesOnly[f.pkg]; few && strings.Contains(first, ".") && !covers(libraries, imp) {
+		all = append(all, fmt.Sprintf("%s imports %q, and may import only these libraries: %q", f.pkg, imp, libraries))
+	}
 	if homes, hidden := home(imp); hidden && !slices.Contains(homes, f.pkg) && !slices.Contains(homes, f.path) {
 		all = append(all, fmt.Sprintf("%s imports %q, which only these may: %q", f.pkg, imp, homes))
 	}
@@ -213,6 +221,8 @@ func TestObjections(t *testing.T) {
 		"ClockAtTheEdge": {"An adapter may ask for it.", source{pkg: "reconcile/cluster"}, "time", 0},
 		"Hidden":         {"Only package git knows go-git.", source{pkg: "reconcile/cluster"}, "github.com/go-git/go-git/v5/plumbing", 1},
 		"LongestPrefix":  {"The ids of cli-utils are what plan may use.", source{pkg: "reconcile/plan"}, "sigs.k8s.io/cli-utils/pkg/object", 0},
+		"Only":           {"Other programs import the API with as little as possible.", source{pkg: "reconcile/api/v1alpha1"}, "sigs.k8s.io/yaml", 1},
+		"OnlyItsOwn":     {"Apimachinery is what every Kubernetes API needs.", source{pkg: "reconcile/api/v1alpha1"}, "k8s.io/apimachinery/pkg/apis/meta/v1", 0},
 		"OneFile":        {"What one file hides others of its package do not know.", source{pkg: "reconcile/plan", path: "reconcile/plan/plan.go"}, "sigs.k8s.io/cli-utils/pkg/object/dependson", 1},
 		"InItsFile":      {"That file does.", source{pkg: "reconcile/plan", path: "reconcile/plan/depends.go"}, "sigs.k8s.io/cli-utils/pkg/object/dependson", 0},
 		"Nowhere":        {"Applying is our own work.", source{pkg: "reconcile/cluster"}, "sigs.k8s.io/cli-utils/pkg/apply", 2},

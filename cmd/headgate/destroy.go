@@ -14,15 +14,14 @@ import (
 
 func newDestroy(t *terminal) *cobra.Command {
 	var (
-		in        clusterFlags
-		of        syncFlags
-		approve   approveFlag
-		show      = newView()
-		owner     = oneOf("auto", "headgate", "crossplane")
-		instances = oneOf("hold", "prune")
-		timeout   time.Duration
-		orphan    bool
-		dryRun    bool
+		in      clusterFlags
+		of      syncFlags
+		approve approveFlag
+		show    = newView()
+		s       v1alpha1.Sync
+		timeout time.Duration
+		orphan  bool
+		dryRun  bool
 	)
 	cmd := &cobra.Command{
 		Use:   "destroy [flags]",
@@ -46,21 +45,16 @@ nobody's.
   headgate destroy --name prod --orphan -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := in.config()
-			if err != nil {
-				return err
-			}
-			var s v1alpha1.Sync
 			s.Namespace, s.Name = of.namespace, of.name
-			s.Spec.CRDOwner = owners[owner.value]
-			if instances.value == "prune" {
-				s.Spec.Instances = v1alpha1.InstancesPrune
+			over := target.Surroundings{Approvals: approve.given}
+			var err error
+			if over.Cluster, err = in.config(); err != nil {
+				return err
 			}
-			r, _, err := target.Reach(s, cfg, t.showing(cluster.Options{Timeout: timeout}))
+			r, err := t.wire(s, nil, over, cluster.Options{Timeout: timeout})
 			if err != nil {
 				return err
 			}
-			r.Approvals = approve.given
 			how, end := plan.Delete, r.Destroy
 			if orphan {
 				how = plan.Orphan
@@ -80,8 +74,11 @@ nobody's.
 	in.addTo(cmd)
 	of.addTo(cmd)
 	approve.addTo(cmd)
-	instances.addTo(cmd, "instances", "", "managed resources, XRs and claims, whose deletion reaches the cloud")
-	owner.addTo(cmd, "crd-owner", "", "who makes the CRDs of definitions, where the inventory and the cluster disagree")
+	instances, owner := target.OptionOf("instances"), target.OptionOf("crd-owner")
+	instances.Usage = "managed resources, XRs and claims, whose deletion reaches the cloud"
+	owner.Usage = "who makes the CRDs of definitions, where the inventory and the cluster disagree"
+	optionFlag{instances, &s.Spec}.addTo(cmd)
+	optionFlag{owner, &s.Spec}.addTo(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long what was deleted may take to be gone, for each step of the order")
 	show.addTo(cmd)
 	return cmd

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
@@ -15,7 +16,7 @@ import (
 
 func newDiff(t *terminal) *cobra.Command {
 	var (
-		to     = newPassFlags()
+		to     = new(passFlags)
 		show   = newView()
 		exitOn = oneOf("any", "holds", "findings", "never")
 	)
@@ -64,7 +65,7 @@ changes which cannot be read is an error.`,
 
 func (t *terminal) diff(ctx context.Context, to *passFlags, args []string) (report.Report, error) {
 	if len(args) == 2 {
-		if to.catalogue.value == "live" {
+		if to.spec.Catalogue == v1alpha1.CatalogueLive {
 			return report.Report{}, usagef("BASE HEAD are compared without a cluster, and --catalogue=live reads one")
 		}
 		source, err := t.compared(&to.sourceFlags, args)

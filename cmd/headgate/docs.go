@@ -9,7 +9,7 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
-	"headgate.dev/headgate/reconcile/target"
+	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -55,11 +55,15 @@ Exit codes: 0 documented, 1 not found or an error, 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			how, err := of.options()
+			var s v1alpha1.Sync
+			if err := of.into(&s.Spec); err != nil {
+				return err
+			}
+			r, err := t.wire(s, source, t.surroundings(&from, source), cluster.Options{})
 			if err != nil {
 				return err
 			}
-			d, err := of.read(cmd.Context(), shown{t.packaged(&from, source, how), t.progress}, how, ref, args[0])
+			d, err := of.read(cmd.Context(), r, ref, args[0])
 			t.progress.Stop()
 			if err != nil {
 				return err
@@ -108,20 +112,13 @@ type documentation struct {
 	Field             crd.Field                    `json:"field"`
 }
 
-// options are the flags as package render takes them.
-func (f *docsFlags) options() (render.Options, error) {
-	var s v1alpha1.Sync
-	err := f.into(&s.Spec)
-	return target.Reconciler(s).Options, err
-}
-
 // read reads the documentation of what is called name in a commit.
-func (f *docsFlags) read(ctx context.Context, from reconcile.Source, how render.Options, ref, name string) (documentation, error) {
-	in, err := from.Fetch(ctx, ref)
+func (f *docsFlags) read(ctx context.Context, from reconcile.Reconciler, ref, name string) (documentation, error) {
+	in, err := from.Source.Fetch(ctx, ref)
 	if err != nil {
 		return documentation{}, err
 	}
-	c, err := render.Catalogue(in, how)
+	c, err := render.Catalogue(in, from.Options)
 	if err != nil {
 		return documentation{}, err
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -19,7 +19,7 @@ import (
 func newLint(t *terminal) *cobra.Command {
 	var (
 		from   sourceFlags
-		how    = newRenderFlags()
+		how    renderFlags
 		format = withAnnotations("text", "json")
 		exitOn = oneOf("warning", "error", "note", "never")
 	)
@@ -45,13 +45,15 @@ Exit codes: 0 nothing, 1 findings, 2 wrong usage. --exit-on says which findings 
 			if err != nil {
 				return err
 			}
-			options, err := how.options()
+			s, err := how.rendering()
 			if err != nil {
 				return err
 			}
-			options.Memo = t.memo(&from, source)
-			source = t.packaged(&from, source, options)
-			want, err := reconcile.Reconciler{Source: shown{source, t.progress}, Options: options}.Render(cmd.Context(), ref)
+			r, err := t.wire(s, source, t.surroundings(&from, source), cluster.Options{})
+			if err != nil {
+				return err
+			}
+			want, err := r.Render(cmd.Context(), ref)
 			problems, ofCommit := errors.AsType[catalogue.Errors](err)
 			if err != nil && !ofCommit {
 				return err

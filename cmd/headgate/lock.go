@@ -10,8 +10,8 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/git"
-	"headgate.dev/headgate/reconcile/target"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/packages"
@@ -58,13 +58,17 @@ usage.`,
 			if err := how.into(&s.Spec); err != nil {
 				return err
 			}
-			options := target.Reconciler(s).Options
-			options.Memo, options.Unlocked = t.memo(&from, source), update
-			in, err := shown{t.packaged(&from, source, options), t.progress}.Fetch(cmd.Context(), "")
+			over := t.surroundings(&from, source)
+			over.Unlocked = update
+			r, err := t.wire(s, source, over, cluster.Options{})
 			if err != nil {
 				return err
 			}
-			c, err := render.Catalogue(in, options)
+			in, err := r.Source.Fetch(cmd.Context(), "")
+			if err != nil {
+				return err
+			}
+			c, err := render.Catalogue(in, r.Options)
 			if err != nil {
 				return err
 			}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -14,6 +13,7 @@ import (
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/target"
 
 	"github.com/spf13/cobra"
 )
@@ -37,7 +37,7 @@ type forgeFlags struct {
 }
 
 func newPreview(t *terminal) *cobra.Command {
-	f := &previewFlags{passFlags: newPassFlags(), forge: forgeFlags{kind: oneOf(forgeKinds()...)}}
+	f := &previewFlags{passFlags: new(passFlags), forge: forgeFlags{kind: oneOf(append([]string{"auto"}, target.Forges()...)...)}}
 	show := &view{format: withAnnotations("text", "json", "yaml", "markdown"), pull: true}
 	exitOn := oneOf("any", "breaking", "holds", "findings", "never")
 	cmd := &cobra.Command{
@@ -101,16 +101,6 @@ func aboutPipelines() string {
 		ofForges(func(f forge.Forge) string { return f.TokenHelp }) + " The clone needs its history (fetch-depth: 0, GIT_DEPTH: 0). With --repo URL and --pull the commits are those of the pull request.")
 }
 
-// forgeKinds returns the values of --forge, in the order of the alphabet behind the default.
-func forgeKinds() []string {
-	var kinds []string
-	for _, f := range forge.All() {
-		kinds = append(kinds, string(f.Kind))
-	}
-	slices.Sort(kinds)
-	return append([]string{"auto"}, kinds...)
-}
-
 // ofForges joins the sentences that forges add to the help.
 func ofForges(sentence func(forge.Forge) string) string {
 	var all []string
@@ -162,7 +152,7 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	switch {
 	case f.live && f.status && f.forge.cluster == "":
 		return report.Report{}, usagef("--live and --status want --cluster-name: several clusters may report on one pull request")
-	case f.catalogue.value == "live" && !f.live:
+	case f.spec.Catalogue == v1alpha1.CatalogueLive && !f.live:
 		return report.Report{}, usagef("--catalogue=live reads a cluster: say --live")
 	}
 	source, err := t.commits(&f.sourceFlags)
@@ -234,10 +224,7 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 
 // repository is where on the forge the pull request is.
 func (f *forgeFlags) repository(in forge.Workflow, of *git.Repository) (forge.Repository, error) {
-	var said forge.Kind
-	if f.kind.value != "auto" {
-		said = forge.Kind(f.kind.value)
-	}
+	said := target.ForgeKind(f.kind.value)
 	url := f.repo
 	if url == "" && isURL(of.URL) {
 		url = of.URL

@@ -43,7 +43,7 @@ the commit wants.
 			}
 			var s v1alpha1.Sync
 			s.Namespace, s.Name = of.namespace, of.name
-			r, _, err := target.Reach(s, cfg, t.showing(cluster.Options{}))
+			r, err := t.wire(s, nil, target.Surroundings{Cluster: cfg}, cluster.Options{})
 			if err != nil {
 				return err
 			}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/lint"
@@ -18,7 +18,7 @@ import (
 func newRender(t *terminal) *cobra.Command {
 	var (
 		from   sourceFlags
-		how    = newRenderFlags()
+		how    renderFlags
 		format = oneOf("yaml", "json")
 	)
 	cmd := &cobra.Command{
@@ -43,13 +43,15 @@ Exit codes: 0 rendered, 1 not rendered, 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
-			options, err := how.options()
+			s, err := how.rendering()
 			if err != nil {
 				return err
 			}
-			options.Memo = t.memo(&from, source)
-			source = t.packaged(&from, source, options)
-			want, err := reconcile.Reconciler{Source: shown{source, t.progress}, Options: options}.Render(cmd.Context(), ref)
+			r, err := t.wire(s, source, t.surroundings(&from, source), cluster.Options{})
+			if err != nil {
+				return err
+			}
+			want, err := r.Render(cmd.Context(), ref)
 			if err != nil {
 				return err
 			}

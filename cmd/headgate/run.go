@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/api"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/forge"
@@ -140,7 +141,7 @@ func readSyncs(files []string) ([]v1alpha1.Sync, error) {
 		if err != nil {
 			return nil, err
 		}
-		syncs, err := v1alpha1.Decode(data)
+		syncs, err := api.Decode(data)
 		if err != nil {
 			problems = append(problems, eachWith(name, err)...)
 		}

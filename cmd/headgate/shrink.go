@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
@@ -16,7 +17,7 @@ import (
 
 func newShrink(t *terminal) *cobra.Command {
 	var (
-		to      = newPassFlags()
+		to      = new(passFlags)
 		show    = newView()
 		timeout time.Duration
 		dryRun  bool
@@ -62,9 +63,7 @@ which; --restart does it.
 			if err := to.named(cmd, source); err != nil && !dryRun {
 				return err
 			}
-			if err := to.deactivation.Set("when-unused"); err != nil {
-				return err
-			}
+			to.spec.Deactivation = v1alpha1.DeactivationWhenUnused
 			r, err := t.reconciler(to, source, cluster.Options{Timeout: timeout})
 			if err != nil {
 				return err

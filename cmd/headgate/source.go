@@ -14,7 +14,6 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/memo"
-	"headgate.dev/headgate/reconcile/registry"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -143,13 +142,6 @@ func (t *terminal) repository(f *sourceFlags, repo, path string) reconcile.Sourc
 	}
 	t.atEnd = append(t.atEnd, r.Close)
 	return r
-}
-
-// packaged is a source with the packages that its commits mention, which are read as how says.
-func (t *terminal) packaged(f *sourceFlags, source reconcile.Source, how render.Options) *registry.Source {
-	s := &registry.Source{Next: source, How: how, Cache: f.kept("packages"), Offline: f.offline, Hide: t.masked.hide, KeyFiles: f.keys, TrustedRoot: f.root}
-	t.atEnd = append(t.atEnd, s.Close)
-	return s
 }
 
 // memo remembers what was learnt of the files of a source, from one process to the next. Of

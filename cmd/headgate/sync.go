@@ -11,7 +11,7 @@ import (
 
 func newSync(t *terminal) *cobra.Command {
 	var (
-		to      = newPassFlags()
+		to      = new(passFlags)
 		show    = newView()
 		timeout time.Duration
 		noWait  bool

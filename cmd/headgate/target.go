@@ -15,7 +15,6 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/target"
 	"headgate.dev/headgate/render"
@@ -72,79 +71,85 @@ func (f *syncFlags) sync() inventory.Sync {
 	return inventory.Sync{Namespace: f.namespace, Name: f.name}
 }
 
-// renderFlags say how to render.
+// renderFlags hold the options of rendering in a Spec, which means the same.
 type renderFlags struct {
-	owner      choice
-	conversion choice
-	others     choice
-	service    string
-	ca         string
+	spec    v1alpha1.Spec
+	service string
+	ca      string
 	packageFlags
 	limits limitFlags
 }
 
-func newRenderFlags() *renderFlags {
-	return &renderFlags{
-		owner:      oneOf("auto", "headgate", "crossplane"),
-		conversion: oneOf("safe", "inject", "none"),
-		others:     oneOf("skip", "refuse", "apply"),
+// An optionFlag sets an option in a Spec. Every option of package target is a flag.
+type optionFlag struct {
+	target.Option
+
+	spec *v1alpha1.Spec
+}
+
+func (f optionFlag) Set(word string) error { return f.Option.Set(f.spec, word) }
+
+func (f optionFlag) String() string {
+	if f.spec == nil { // a zero value, with which pflag compares
+		return ""
+	}
+	return f.Word(f.spec)
+}
+
+func (f optionFlag) Type() string {
+	if f.Words == nil {
+		return "int"
+	}
+	return "word"
+}
+
+// addTo registers the option as a flag that shells can complete. It starts as the first of its words.
+func (f optionFlag) addTo(cmd *cobra.Command) {
+	if f.Words == nil {
+		_ = f.Set("0")
+		cmd.Flags().Var(f, f.Flag, f.Usage)
+		return
+	}
+	_ = f.Set(f.Words[0])
+	cmd.Flags().Var(f, f.Flag, f.Usage+": "+strings.Join(f.Words, ", "))
+	// It can only fail for a flag that does not exist, or that was registered twice.
+	_ = cmd.RegisterFlagCompletionFunc(f.Flag, cobra.FixedCompletions(f.Words, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// addOptions registers the options of rendering, or all others, as flags that set them in a Spec.
+func addOptions(cmd *cobra.Command, spec *v1alpha1.Spec, rendering bool) {
+	for _, o := range target.Options {
+		if o.Rendering == rendering {
+			optionFlag{o, spec}.addTo(cmd)
+		}
 	}
 }
 
-// owners are the words of --crd-owner, strategies those of --conversion, and so on.
-var (
-	owners = map[string]v1alpha1.CRDOwner{
-		"auto":       v1alpha1.OwnerAuto,
-		"headgate":   v1alpha1.OwnerHeadgate,
-		"crossplane": v1alpha1.OwnerCrossplane,
-	}
-	strategies = map[string]v1alpha1.ConversionStrategy{
-		"safe":   v1alpha1.ConversionSafe,
-		"inject": v1alpha1.ConversionInject,
-		"none":   v1alpha1.ConversionNone,
-	}
-	others = map[string]v1alpha1.Others{
-		"skip":   v1alpha1.OthersSkip,
-		"refuse": v1alpha1.OthersRefuse,
-		"apply":  v1alpha1.OthersApply,
-	}
-)
-
 func (f *renderFlags) addTo(cmd *cobra.Command) {
-	f.owner.addTo(cmd, "crd-owner", "", "who makes the CRDs of definitions; auto is crossplane where its API is served or the commit installs it")
-	f.conversion.addTo(cmd, "conversion", "", "what becomes of conversion webhooks, whose service no package holds")
-	f.others.addTo(cmd, "others", "", "what becomes of objects that configure Flux or Argo CD, and of what is encrypted with SOPS")
+	addOptions(cmd, &f.spec, true)
 	cmd.Flags().StringVar(&f.service, "conversion-service", "", "with --conversion=inject: the webhook's service, as `namespace/name[:port]`")
 	cmd.Flags().StringVar(&f.ca, "conversion-ca", "", "with --conversion=inject: `file` with the webhook's CA, in PEM")
 	f.packageFlags.addTo(cmd)
 	f.limits.addTo(cmd)
 }
 
-// options are the flags as package render takes them.
-func (f *renderFlags) options() (render.Options, error) {
-	var s v1alpha1.Sync
-	err := f.into(&s.Spec)
-	return target.Reconciler(s).Options, err
-}
-
-// into says in a Sync what the flags say: they mean the same.
-func (f *renderFlags) into(spec *v1alpha1.Spec) error {
-	spec.CRDOwner = owners[f.owner.value]
-	spec.Others = others[f.others.value]
+// rendering returns the Sync that means what the flags mean.
+func (f *renderFlags) rendering() (v1alpha1.Sync, error) {
+	s := v1alpha1.Sync{Spec: f.spec}
+	spec := &s.Spec
 	if err := f.limits.into(&spec.Limits); err != nil {
-		return err
+		return s, err
 	}
-	spec.Conversion.Strategy = strategies[f.conversion.value]
 	if err := f.packageFlags.into(spec); err != nil {
-		return err
+		return s, err
 	}
 	if spec.Conversion.Strategy == v1alpha1.ConversionInject {
-		return f.inject(&spec.Conversion)
+		return s, f.inject(&spec.Conversion)
 	}
 	if f.service != "" || f.ca != "" {
-		return usagef("--conversion-service and --conversion-ca go with --conversion=inject")
+		return s, usagef("--conversion-service and --conversion-ca go with --conversion=inject")
 	}
-	return nil
+	return s, nil
 }
 
 func (f *renderFlags) inject(c *v1alpha1.Conversion) error {
@@ -208,58 +213,24 @@ func packageOfFlag(arg string) (v1alpha1.Package, error) {
 	return v1alpha1.Package{Path: directory, Name: name, SafeStart: &capable}, nil
 }
 
-// passFlags are every flag of a pass over a cluster.
+// passFlags are all flags of a pass over a cluster.
 type passFlags struct {
 	sourceFlags
 	clusterFlags
 	syncFlags
-	*renderFlags
-	maxPrunes, maxActivations int
-	approve                   approveFlag
-	catalogue                 choice
-	adoption, conflicts       choice
-	instances, drift          choice
-	deactivation              choice
-	management                choice
-	takeOver                  bool
-}
+	renderFlags
 
-func newPassFlags() *passFlags {
-	return &passFlags{
-		renderFlags:  newRenderFlags(),
-		catalogue:    oneOf("commit", "live"),
-		adoption:     oneOf("if-unowned", "refuse", "adopt"),
-		conflicts:    oneOf("refuse", "take"),
-		instances:    oneOf("hold", "prune"),
-		deactivation: oneOf("never", "when-unused"),
-		drift:        oneOf("correct", "report"),
-		management:   oneOf("default", "observable"),
-	}
-}
-
-// adoptions are the words of --adoption.
-var adoptions = map[string]v1alpha1.Adoption{
-	"if-unowned": v1alpha1.AdoptIfUnowned,
-	"refuse":     v1alpha1.AdoptRefuse,
-	"adopt":      v1alpha1.AdoptAll,
+	approve  approveFlag
+	takeOver bool
 }
 
 func (f *passFlags) addTo(cmd *cobra.Command) {
 	f.sourceFlags.addTo(cmd)
 	f.clusterFlags.addTo(cmd)
 	f.syncFlags.addTo(cmd)
-	flags := cmd.Flags()
-	flags.IntVar(&f.maxPrunes, "max-prunes", 0, "hold all prunes of a pass that has more of them than this (default: a fifth of what is owned, at least 3, at most 20)")
-	flags.IntVar(&f.maxActivations, "max-activations", 0, "hold what a policy or package would newly activate if that is more definitions than this; those that a policy names in full do not count (default 100)")
 	f.approve.addTo(cmd)
-	flags.BoolVar(&f.takeOver, "take-over", false, "apply this source from now on, where the sync applied another one: what that applied, and this does not hold, is pruned")
-	f.catalogue.addTo(cmd, "catalogue", "", "where definitions are looked for; live is in the cluster too")
-	f.management.addTo(cmd, "management-policy", "", "what this sync may do; observable only looks, with rights to get, list and watch, at what somebody else applies")
-	f.adoption.addTo(cmd, "adoption", "", "objects that are there already; adopt takes them from Flux, Argo CD, Helm and the like, never from Crossplane")
-	f.conflicts.addTo(cmd, "conflicts", "", "fields that another field manager applies")
-	f.instances.addTo(cmd, "instances", "", "managed resources, XRs and claims that the commit no longer holds, whose deletion reaches the cloud")
-	f.deactivation.addTo(cmd, "deactivation", "", "active definitions that no policy names any more; when-unused takes them back once nobody uses them")
-	f.drift.addTo(cmd, "drift", "", "what somebody changed or deleted that this sync applied; report leaves it and exits with 3")
+	cmd.Flags().BoolVar(&f.takeOver, "take-over", false, "apply this source from now on, where the sync applied another one: what that applied, and this does not hold, is pruned")
+	addOptions(cmd, &f.spec, false)
 	f.renderFlags.addTo(cmd)
 }
 
@@ -273,92 +244,82 @@ func (f *passFlags) named(cmd *cobra.Command, source reconcile.Source) error {
 	return usagef("%s is in no Git repository, so that nothing tells it from another directory; specify --name", d.Root)
 }
 
-// observable says whether the sync only looks.
-func (f *passFlags) observable() bool { return f.management.value == "observable" }
+// observable reports whether the sync only observes.
+func (f *passFlags) observable() bool { return f.spec.ManagementPolicy == v1alpha1.PolicyObservable }
 
-// asSync is the Sync that means what the flags say.
+// asSync returns the Sync that means what the flags mean.
 func (f *passFlags) asSync() (v1alpha1.Sync, error) {
-	var s v1alpha1.Sync
+	if f.observable() {
+		vain := target.WithoutEffect(&f.spec)
+		if f.takeOver {
+			vain = append(vain, "--take-over")
+		}
+		if len(f.approve) > 0 {
+			vain = append(vain, "--approve")
+		}
+		if len(vain) > 0 {
+			return v1alpha1.Sync{}, usagef("%s: these flags do nothing with --management-policy=observable", strings.Join(vain, ", "))
+		}
+	}
+	s, err := f.rendering()
 	s.Namespace, s.Name = f.namespace, f.name
-	switch {
-	case f.maxPrunes < 0 || f.maxActivations < 0:
-		return s, usagef("--max-prunes and --max-activations cannot be less than 0")
-	case f.observable() && (f.maxPrunes > 0 || f.maxActivations > 0 || f.adoption.value != "if-unowned" || f.conflicts.value != "refuse" || f.instances.value != "hold" || f.deactivation.value != "never" || f.takeOver || len(f.approve) > 0):
-		return s, usagef("--max-prunes, --max-activations, --approve, --take-over, --adoption, --conflicts, --instances and --deactivation do nothing with --management-policy=observable")
-	}
-	if err := f.into(&s.Spec); err != nil {
-		return s, err
-	}
 	if f.takeOver {
 		s.Spec.Source.TakeOver = plan.TakeAny
 	}
-	s.Spec.MaxPrunes, s.Spec.MaxActivations = &f.maxPrunes, &f.maxActivations
-	if f.catalogue.value == "live" {
-		s.Spec.Catalogue = v1alpha1.CatalogueLive
-	}
-	s.Spec.Adoption = adoptions[f.adoption.value]
-	if f.conflicts.value == "take" {
-		s.Spec.Conflicts = v1alpha1.ConflictsTake
-	}
-	if f.instances.value == "prune" {
-		s.Spec.Instances = v1alpha1.InstancesPrune
-	}
-	if f.deactivation.value == "when-unused" {
-		s.Spec.Deactivation = v1alpha1.DeactivationWhenUnused
-	}
-	if f.drift.value == "report" {
-		s.Spec.Drift = v1alpha1.DriftReport
-	}
-	if f.observable() {
-		s.Spec.ManagementPolicy = v1alpha1.PolicyObservable
-	}
-	return s, nil
+	return s, err
 }
 
-// offline wires a pass over a source up to, but not including, its cluster.
-func (t *terminal) offline(f *passFlags, source reconcile.Source) (reconcile.Reconciler, error) {
-	s, err := f.asSync()
+// surroundings returns what the flags of a source mean for passes over it.
+func (t *terminal) surroundings(f *sourceFlags, source reconcile.Source) target.Surroundings {
+	return target.Surroundings{
+		Packages: f.kept("packages"), Offline: f.offline, Memo: t.memo(f, source), KeyFiles: f.keys, TrustedRoot: f.root, Secret: t.masked.hide,
+	}
+}
+
+// wire wires passes of a Sync, and shows their progress.
+func (t *terminal) wire(s v1alpha1.Sync, source reconcile.Source, in target.Surroundings, how cluster.Options) (reconcile.Reconciler, error) {
+	w, err := target.Wire(s, source, in, target.How{Cluster: t.showing(how)})
 	if err != nil {
 		return reconcile.Reconciler{}, err
 	}
-	r := target.Reconciler(s)
-	r.Approvals = f.approve.given
-	r.Options.Memo = t.memo(&f.sourceFlags, source)
-	r.Source = shown{t.packaged(&f.sourceFlags, source, r.Options), t.progress}
-	return r, nil
+	t.atEnd = append(t.atEnd, w.Close)
+	if w.Source != nil {
+		w.Source = shown{w.Source, t.progress}
+	}
+	return w.Reconciler, nil
 }
 
-// looking wires what only looks at a source, and where it is live at the cluster, too.
+// offline wires passes over a source that know no cluster.
+func (t *terminal) offline(f *passFlags, source reconcile.Source) (reconcile.Reconciler, error) {
+	return t.looking(f, source, false)
+}
+
+// looking wires passes that only look at a source, and at the cluster if they are live.
 func (t *terminal) looking(f *passFlags, source reconcile.Source, live bool) (reconcile.Reconciler, error) {
 	if live {
 		return t.reconciler(f, source, cluster.Options{})
 	}
-	return t.offline(f, source)
+	s, err := f.asSync()
+	if err != nil {
+		return reconcile.Reconciler{}, err
+	}
+	in := t.surroundings(&f.sourceFlags, source)
+	in.Approvals = f.approve.given
+	return t.wire(s, source, in, cluster.Options{})
 }
 
-// reconciler wires a pass over a source and a cluster.
+// reconciler wires passes over a source and a cluster.
 func (t *terminal) reconciler(f *passFlags, source reconcile.Source, how cluster.Options) (reconcile.Reconciler, error) {
 	s, err := f.asSync()
 	if err != nil {
 		return reconcile.Reconciler{}, err
 	}
-	cfg, err := f.config()
-	if err != nil {
+	in := t.surroundings(&f.sourceFlags, source)
+	in.Approvals = f.approve.given
+	if in.Cluster, err = f.config(); err != nil {
 		return reconcile.Reconciler{}, err
 	}
-	r, place, err := target.Reach(s, cfg, t.showing(how))
-	if err != nil {
-		return r, err
-	}
-	r.Approvals = f.approve.given
-	// A pass renders several times: while it waits, packages may bring what it waits for.
-	if r.Options.Memo = t.memo(&f.sourceFlags, source); r.Options.Memo == nil {
-		r.Options.Memo = new(memo.Memory)
-	}
-	packages := t.packaged(&f.sourceFlags, source, r.Options)
-	packages.Secret, packages.Installed, packages.Images = place.Secret, place.Packages, place.ImageConfigs
-	r.Source, r.NoWait = shown{packages, t.progress}, how.NoWait
-	return r, nil
+	return t.wire(s, source, in, how)
 }
 
 // cluster is the cluster that the flags name, as a sync sees it.

@@ -21,7 +21,7 @@ import (
 
 func newTree(t *terminal) *cobra.Command {
 	var (
-		to     = newPassFlags()
+		to     = new(passFlags)
 		live   bool
 		all    bool
 		format = oneOf("text", "json")

@@ -24,7 +24,7 @@ import (
 
 func newWhy(t *terminal) *cobra.Command {
 	var (
-		to     = newPassFlags()
+		to     = new(passFlags)
 		format = oneOf("text", "json")
 		live   bool
 	)

@@ -9,7 +9,6 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
-	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/registry"
@@ -26,14 +25,14 @@ const notACA = "read by passes only"
 type follower struct {
 	reconcile.Follower
 
-	wake     func()
-	origin   origin
-	packages []*registry.Source
+	wake   func()
+	origin origin
+	wired  []*Wired
 }
 
-// follow wires the follower of a Sync; nil is that it previews nothing. like is the loop's
-// Reconciler, and clone the repository that it reads.
-func follow(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, place Place, like reconcile.Reconciler, clone *git.Repository) (*follower, error) {
+// follow wires the previews of a Sync, or returns nil if it has none. loop is how its loop makes passes, and
+// clone the repository that the loop reads.
+func follow(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, loop *Wired, clone *git.Repository) (*follower, error) {
 	if !s.Spec.Previews || s.Spec.Statuses == nil {
 		return nil, nil
 	}
@@ -51,39 +50,37 @@ func follow(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secret
 	}
 	tell := forge.Previews{Poster: record, Pulls: pulls, Home: v1alpha1.DefaultNamespace, TargetURL: s.Spec.PageURL}
 
-	own := Reconciler(s)
-	if s.Spec.LivePreviews {
-		if own, _, err = Reach(s, in.Cluster, cluster.Options{}); err != nil {
-			return nil, err
-		}
-		own.Applier, own.Recorder = nil, nil
-		tell.Cluster = s.Spec.ClusterName
-	}
-	own.Approvals = nil // a digest that is asked for is to be seen, also by who gave it
-	own.Options.Memo = like.Options.Memo
-	if s.Spec.Conversion.CAFrom != nil {
-		own.Options.Conversion.CABundle = []byte(notACA)
-	}
-
 	f := &follower{origin: origin{into: beside(clone, in.Cache, clone.Limits), heads: beside(clone, in.Cache, clone.Limits)}}
 	if in.Cache != "" { // else each has a clone of its own
 		f.origin.heads.Limits.Bytes = mostOfHead
 	}
-	packages := func(fork *registry.Fork) *registry.Source {
-		p := &registry.Source{
-			Next: f.origin.heads, How: own.Options, Fresh: freshTags, Fork: fork,
-			Secret: place.Secret, Hide: in.Secret, KeyFiles: in.KeyFiles, TrustedRoot: in.TrustedRoot, Cache: packageCache(in),
-		}
-		if s.Spec.LivePreviews {
-			p.Images = place.ImageConfigs
-			if fork == nil {
-				p.Installed = place.Packages
-			}
-		}
-		f.packages = append(f.packages, p)
-		return p
+	if s.Spec.Conversion.CAFrom != nil {
+		s.Spec.Conversion.CABundle = notACA
 	}
-	own.Source = packages(nil)
+	over := in
+	over.Memo = loop.Options.Memo
+	how := How{Fresh: freshTags, Secret: loop.Place.Secret}
+	if s.Spec.LivePreviews {
+		how.Images = loop.Place.ImageConfigs
+		tell.Cluster = s.Spec.ClusterName
+	} else {
+		over.Cluster = nil
+	}
+	wire := func(fork *registry.Fork) (reconcile.Reconciler, error) {
+		how.Fork = fork
+		w, err := Wire(s, f.origin.heads, over, how)
+		if err != nil {
+			return reconcile.Reconciler{}, err
+		}
+		f.wired = append(f.wired, w)
+		w.Applier, w.Recorder = nil, nil
+		w.Approvals = nil // a digest that is asked for is to be seen, also by who gave it
+		return w.Reconciler, nil
+	}
+	own, err := wire(nil)
+	if err != nil {
+		return nil, err
+	}
 	woken := make(chan struct{}, 1)
 	f.wake = func() { nudge(woken) }
 	f.Follower = reconcile.Follower{
@@ -91,11 +88,12 @@ func follow(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secret
 		Interval: cmp.Or(s.Spec.Source.Interval, s.Spec.Interval).Duration(), Woken: woken, Tell: in.Event,
 	}
 	if allowed := s.Spec.ForkPreviews; allowed != nil {
-		// Not even the cluster is asked for what a stranger wrote, but for the signatures that it
-		// demands of whatever that may be.
-		forks := own
-		forks.Observer, forks.Place = nil, nil
-		forks.Source = packages(&registry.Fork{Registries: allowed.Registries})
+		// Headgate asks the cluster for nothing on behalf of a fork, but for the signatures that it demands of
+		// every package.
+		forks, err := wire(&registry.Fork{Registries: allowed.Registries})
+		if err != nil {
+			return nil, err
+		}
 		f.Forks = &forks
 	}
 	return f, nil
@@ -111,8 +109,8 @@ func nudge(to chan<- struct{}) {
 
 func (f *follower) Close() error {
 	all := []error{f.origin.into.Close(), f.origin.heads.Close()}
-	for _, p := range f.packages {
-		all = append(all, p.Close())
+	for _, w := range f.wired {
+		all = append(all, w.Close())
 	}
 	return errors.Join(all...)
 }

@@ -21,7 +21,7 @@ func wired(t *testing.T, spec string) *follower {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if target.packages.Installed == nil || target.packages.Images == nil {
+	if target.wired.packages.Installed == nil || target.wired.packages.Images == nil {
 		t.Error("passes ask the cluster for what decides about packages")
 	}
 	hears, err := target.Subscriber()
@@ -36,24 +36,24 @@ func wired(t *testing.T, spec string) *follower {
 // demands holds for it all the same.
 func TestFollowForks(t *testing.T) {
 	f := wired(t, "  previews: true\n  livePreviews: true\n  forkPreviews: {registries: [ghcr.io]}\n")
-	if f.Reconciler.Observer == nil || f.Reconciler.Place == nil || f.packages[0].Fork != nil || f.packages[0].Installed == nil || f.packages[0].Images == nil || f.Reconciler.Applier != nil {
+	if f.Reconciler.Observer == nil || f.Reconciler.Place == nil || f.wired[0].packages.Fork != nil || f.wired[0].packages.Installed == nil || f.wired[0].packages.Images == nil || f.Reconciler.Applier != nil {
 		t.Errorf("Who may push has the cluster looked at, and nothing written: %+v", f.Reconciler)
 	}
-	if f.Forks.Observer != nil || f.Forks.Place != nil || f.Forks.CA != nil || f.packages[1].Installed != nil || f.packages[1].Images == nil || f.Forks.Source != reconcile.Source(f.packages[1]) {
+	if f.Forks.Observer != nil || f.Forks.Place != nil || f.Forks.CA != nil || f.wired[1].packages.Installed != nil || f.wired[1].packages.Images == nil || f.Forks.Source != reconcile.Source(f.wired[1].packages) {
 		t.Errorf("A fork does not: %+v", f.Forks)
 	}
-	for _, s := range f.packages {
-		if s.KeyFiles["acme/cosign.pub"] != "acme.pub" || s.TrustedRoot != "trusted_root.json" {
+	for _, s := range f.wired {
+		if s.packages.KeyFiles["acme/cosign.pub"] != "acme.pub" || s.packages.TrustedRoot != "trusted_root.json" {
 			t.Errorf("What everybody may know whose signatures count, forks may, too: %+v", s)
 		}
 	}
-	if fork := f.packages[1].Fork; fork == nil || len(fork.Registries) != 1 || fork.Registries[0] != "ghcr.io" {
+	if fork := f.wired[1].packages.Fork; fork == nil || len(fork.Registries) != 1 || fork.Registries[0] != "ghcr.io" {
 		t.Errorf("Nor is any registry asked but those that are named: %+v", fork)
 	}
 	if f.origin.heads.Limits.Bytes != mostOfHead || f.origin.into.Limits.Bytes == mostOfHead || f.origin.into.Cache != f.origin.heads.Cache || !strings.HasSuffix(f.origin.heads.Cache, "previews") {
 		t.Errorf("What a head brings is bounded, and apart from what passes read: %+v", f.origin)
 	}
-	if f := wired(t, "  previews: true\n"); f.Forks != nil || f.Reconciler.Observer != nil || f.Reconciler.Place != nil || f.packages[0].Images != nil {
+	if f := wired(t, "  previews: true\n"); f.Forks != nil || f.Reconciler.Observer != nil || f.Reconciler.Place != nil || f.wired[0].packages.Images != nil {
 		t.Errorf("Where nobody says so no fork is previewed, and no cluster asked: %+v", f)
 	}
 	if wired(t, "") != nil {

@@ -1,16 +1,243 @@
 package target
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/forge"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
 )
 
-var kinds = map[v1alpha1.Forge]forge.Kind{
-	v1alpha1.ForgeGitHub:              forge.KindGitHub,
-	v1alpha1.ForgeGitLab:              forge.KindGitLab,
-	v1alpha1.ForgeGitea:               forge.KindGitea,
-	v1alpha1.ForgeForgejo:             forge.KindGitea,
-	v1alpha1.ForgeBitbucket:           forge.KindBitbucket,
-	v1alpha1.ForgeBitbucketDataCenter: forge.KindBitbucketDataCenter,
-	v1alpha1.ForgeAzureDevOps:         forge.KindAzureDevOps,
+// Options is the one vocabulary of options: it maps every value of the API to a flag's and to what passes
+// know. To add an option, add its field to the API, its row here, and what it sets to the core. Flags
+// appear in help in this order.
+var Options = []Option{
+	enumeration("spec.catalogue", "catalogue", "where definitions are looked for; live is in the cluster too",
+		func(s *settings) *bool { return &s.Live },
+		value(v1alpha1.CatalogueCommit, "commit", false),
+		value(v1alpha1.CatalogueLive, "live", true)),
+	enumeration("spec.managementPolicy", "management-policy", "what this sync may do; observable only looks, with rights to get, list and watch, at what somebody else applies",
+		func(s *settings) *bool { return &s.observes },
+		value(v1alpha1.PolicyDefault, "default", false),
+		value(v1alpha1.PolicyObservable, "observable", true)),
+	enumeration("spec.adoption", "adoption", "objects that are there already; adopt takes them from Flux, Argo CD, Helm and the like, never from Crossplane",
+		func(s *settings) *plan.Adoption { return &s.Terms.Adoption },
+		value(v1alpha1.AdoptIfUnowned, "if-unowned", plan.AdoptUnowned),
+		value(v1alpha1.AdoptRefuse, "refuse", plan.AdoptNone),
+		value(v1alpha1.AdoptAll, "adopt", plan.AdoptAll)),
+	enumeration("spec.conflicts", "conflicts", "fields that another field manager applies",
+		func(s *settings) *bool { return &s.Terms.Take },
+		value(v1alpha1.ConflictsRefuse, "refuse", false),
+		value(v1alpha1.ConflictsTake, "take", true)),
+	enumeration("spec.instances", "instances", "managed resources, XRs and claims that the commit no longer holds, whose deletion reaches the cloud",
+		func(s *settings) *bool { return &s.Guarding.PruneInstances },
+		value(v1alpha1.InstancesHold, "hold", false),
+		value(v1alpha1.InstancesPrune, "prune", true)),
+	enumeration("spec.deactivation", "deactivation", "active definitions that no policy names any more; when-unused takes them back once nobody uses them",
+		func(s *settings) *bool { return &s.Terms.TakeBack },
+		value(v1alpha1.DeactivationNever, "never", false),
+		value(v1alpha1.DeactivationWhenUnused, "when-unused", true)),
+	enumeration("spec.drift", "drift", "what somebody changed or deleted that this sync applied; report leaves it and exits with 3",
+		func(s *settings) *bool { return &s.Guarding.ReportDrift },
+		value(v1alpha1.DriftCorrect, "correct", false),
+		value(v1alpha1.DriftReport, "report", true)),
+	number("spec.maxPrunes", "max-prunes", "hold all prunes of a pass that has more of them than this (default: a fifth of what is owned, at least 3, at most 20)",
+		func(s *v1alpha1.Spec) **int { return &s.MaxPrunes },
+		func(s *settings) *int { return &s.Guarding.MaxPrunes }),
+	number("spec.maxActivations", "max-activations", "hold what a policy or package would newly activate if that is more definitions than this; those that a policy names in full do not count (default 100)",
+		func(s *v1alpha1.Spec) **int { return &s.MaxActivations },
+		func(s *settings) *int { return &s.Guarding.MaxActivations }),
+
+	enumeration("spec.crdOwner", "crd-owner", "who makes the CRDs of definitions; auto is crossplane where its API is served or the commit installs it",
+		func(s *settings) *render.Owner { return &s.Options.Owner },
+		value(v1alpha1.OwnerAuto, "auto", render.OwnerAuto),
+		value(v1alpha1.OwnerHeadgate, "headgate", render.OwnerHeadgate),
+		value(v1alpha1.OwnerCrossplane, "crossplane", render.OwnerCrossplane)).ofRendering(),
+	enumeration("spec.conversion.strategy", "conversion", "what becomes of conversion webhooks, whose service no package holds",
+		func(s *settings) *render.ConversionStrategy { return &s.Options.Conversion.Strategy },
+		value(v1alpha1.ConversionSafe, "safe", render.ConversionSafe),
+		value(v1alpha1.ConversionInject, "inject", render.ConversionInject),
+		value(v1alpha1.ConversionNone, "none", render.ConversionNone)).ofRendering(),
+	enumeration("spec.others", "others", "what becomes of objects that configure Flux or Argo CD, and of what is encrypted with SOPS",
+		func(s *settings) *catalogue.Others { return &s.Options.Others },
+		value(v1alpha1.OthersSkip, "skip", catalogue.SkipOthers),
+		value(v1alpha1.OthersRefuse, "refuse", catalogue.RefuseOthers),
+		value(v1alpha1.OthersApply, "apply", catalogue.ApplyOthers)).ofRendering(),
+}
+
+// forges maps the forges of the API to --forge and to package forge. A forge without a word has the API of
+// another one.
+var forges = []row[v1alpha1.Forge, forge.Kind]{
+	value(v1alpha1.ForgeGitHub, "github", forge.KindGitHub),
+	value(v1alpha1.ForgeGitLab, "gitlab", forge.KindGitLab),
+	value(v1alpha1.ForgeGitea, "gitea", forge.KindGitea),
+	value(v1alpha1.ForgeForgejo, "", forge.KindGitea),
+	value(v1alpha1.ForgeBitbucket, "bitbucket", forge.KindBitbucket),
+	value(v1alpha1.ForgeBitbucketDataCenter, "bitbucket-data-center", forge.KindBitbucketDataCenter),
+	value(v1alpha1.ForgeAzureDevOps, "azure-devops", forge.KindAzureDevOps),
+}
+
+// settings are what options set: how to make passes, without a source and a cluster.
+type settings struct {
+	reconcile.Reconciler
+
+	observes bool // passes only observe; another tool applies
+}
+
+// An Option is a setting of a Sync that is a flag, too.
+type Option struct {
+	Field     string   // of a Sync: "spec.adoption"
+	Flag      string   // "adoption"
+	Usage     string   // of the flag
+	Words     []string // of the flag, the default first; nil if it takes a number
+	Rendering bool     // rendering depends on it; else only passes do
+
+	rows  []row[string, any] // what Words mean
+	set   func(spec *v1alpha1.Spec, word string) error
+	word  func(spec *v1alpha1.Spec) string
+	apply func(spec *v1alpha1.Spec, to *settings)
+}
+
+// A row is one value of an option: of the API, of the flag, and of the core.
+type row[A ~string, C any] struct {
+	api  A
+	word string
+	core C
+}
+
+func value[A ~string, C any](api A, word string, core C) row[A, C] { return row[A, C]{api, word, core} }
+
+// enumeration returns the option of an enumeration of the API, which sets a field of the core.
+func enumeration[A ~string, C any](field, flag, usage string, core func(*settings) *C, rows ...row[A, C]) Option {
+	o := Option{Field: field, Flag: flag, Usage: usage}
+	for _, r := range rows {
+		o.Words = append(o.Words, r.word)
+		o.rows = append(o.rows, row[string, any]{string(r.api), r.word, r.core})
+	}
+	o.set = func(spec *v1alpha1.Spec, word string) error {
+		for _, r := range rows {
+			if r.word == word {
+				enumerationOf(spec, field).Set(string(r.api))
+				return nil
+			}
+		}
+		return fmt.Errorf("it is one of %s", strings.Join(o.Words, ", "))
+	}
+	o.word = func(spec *v1alpha1.Spec) string {
+		api := enumerationOf(spec, field).Value()
+		for _, r := range rows {
+			if string(r.api) == api {
+				return r.word
+			}
+		}
+		return o.Words[0]
+	}
+	o.apply = func(spec *v1alpha1.Spec, to *settings) {
+		api := enumerationOf(spec, field).Value()
+		for _, r := range rows {
+			if string(r.api) == api {
+				*core(to) = r.core
+			}
+		}
+	}
+	return o
+}
+
+// enumerationOf returns the enumeration of a field; the zero value if there is none.
+func enumerationOf(spec *v1alpha1.Spec, field string) v1alpha1.Enumeration {
+	for _, e := range spec.Enumerations() {
+		if e.Field == field {
+			return e
+		}
+	}
+	return v1alpha1.Enumeration{}
+}
+
+// number returns the option of a number of at least 0, where 0 is the default of the core.
+func number(field, flag, usage string, api func(*v1alpha1.Spec) **int, core func(*settings) *int) Option {
+	return Option{
+		Field: field, Flag: flag, Usage: usage,
+		set: func(spec *v1alpha1.Spec, word string) error {
+			n, err := strconv.Atoi(word)
+			if err != nil || n < 0 {
+				return fmt.Errorf("it is a number of at least 0")
+			}
+			*api(spec) = &n
+			return nil
+		},
+		word:  func(spec *v1alpha1.Spec) string { return strconv.Itoa(or0(*api(spec))) },
+		apply: func(spec *v1alpha1.Spec, to *settings) { *core(to) = or0(*api(spec)) },
+	}
+}
+
+func (o Option) ofRendering() Option {
+	o.Rendering = true
+	return o
+}
+
+// Set sets the option in a Spec to what a word of its flag means.
+func (o Option) Set(spec *v1alpha1.Spec, word string) error { return o.set(spec, word) }
+
+// Word returns the word of the flag for a Spec.
+func (o Option) Word(spec *v1alpha1.Spec) string { return o.word(spec) }
+
+// OptionOf returns the option of a flag, which exists.
+func OptionOf(flag string) Option {
+	return Options[slices.IndexFunc(Options, func(o Option) bool { return o.Flag == flag })]
+}
+
+// WithoutEffect returns the flags of the options that a Spec sets although they have no effect on a Sync that only
+// observes.
+func WithoutEffect(spec *v1alpha1.Spec) []string {
+	var flags []string
+	for _, o := range Options {
+		if number := o.Words == nil; number && o.word(spec) != "0" || !number && enumerationOf(spec, o.Field).Writes && o.word(spec) != o.Words[0] {
+			flags = append(flags, "--"+o.Flag)
+		}
+	}
+	return flags
+}
+
+// Forges returns the words of --forge.
+func Forges() []string {
+	var words []string
+	for _, r := range forges {
+		if r.word != "" {
+			words = append(words, r.word)
+		}
+	}
+	return words
+}
+
+// kindOf returns the kind of a forge of the API; "" for "".
+func kindOf(f v1alpha1.Forge) forge.Kind {
+	for _, r := range forges {
+		if r.api == f {
+			return r.core
+		}
+	}
+	return ""
+}
+
+// ForgeKind returns the kind of forge that a word of --forge means; "" for any other.
+func ForgeKind(word string) forge.Kind {
+	for _, r := range forges {
+		if r.word == word && word != "" {
+			return r.core
+		}
+	}
+	return ""
+}
+
+func or0(n *int) int {
+	if n == nil {
+		return 0 // the default
+	}
+	return *n
 }

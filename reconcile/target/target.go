@@ -1,9 +1,9 @@
-// Package target makes of a Sync what carries it out: a Reconciler, a Loop and who is told.
-// Besides cmd it is the only place that names adapters. What a pass does is up to package
-// reconcile, and what a Sync may say to its api.
+// Package target connects a Sync with what carries it out: options.go maps its values to flags and to the
+// core, wire.go makes passes for verbs, loops and previews, and New makes a Loop that posts statuses. Besides
+// cmd it is the only package that names adapters.
 //
-//	Sync ─Reconciler─► how to pass ─┐
-//	     git, cluster, forge, outbox┴─New─► Target ─Run─► a Loop that runs
+//	Sync, source, Surroundings ─Wire─► Reconciler ─New─► Target ─Run─► a Loop that runs
+//	                                   git, cluster, registry, forge, outbox
 package target
 
 import (
@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -21,165 +20,21 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
-	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
-	"headgate.dev/headgate/reconcile/guard"
-	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/outbox"
-	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/reconcile/registry"
 	"headgate.dev/headgate/reconcile/report"
-	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/catalogue"
-	"headgate.dev/headgate/render/crossplane"
-	"headgate.dev/headgate/render/manifest"
-	"headgate.dev/headgate/render/packages"
-
-	"k8s.io/client-go/rest"
 )
-
-// Surroundings are what a Sync does not say.
-type Surroundings struct {
-	Cluster *rest.Config
-	Getenv  func(string) string // os.Getenv if nil
-	// Approvals are asked before every plan for the digests that a person gave; nil: those of
-	// the Sync count.
-	Approvals func() inventory.Approvals
-	Cache     string // a directory for clones, and for statuses that wait; "" is a temporary one, and memory
-	// KeyFiles are files of public keys by what an ImageConfig calls them, as "secret/key": they count
-	// before the Secrets, also for forks, for which none is read.
-	KeyFiles map[string]string
-	// TrustedRoot is a file to verify the identities with that sign packages; "" is none.
-	TrustedRoot string
-	Memo        manifest.Memo         // what was learnt of files, for all Syncs together; nil is one for this Sync
-	Event       func(reconcile.Event) // hears what the loop does, also while it does it; nil is nobody
-	Done        func(cluster.Event)   // hears how far a pass is; nil is nobody
-	Secret      func(value string)    // hears what is read of Secrets and must never be written anywhere; nil is nobody
-}
 
 // A Target is a Sync with all that it takes to carry it out.
 type Target struct {
 	Loop reconcile.Loop
 
 	repository *git.Repository
-	packages   *registry.Source
+	wired      *Wired
 	outbox     *outbox.Outbox // nil where nothing is posted
 	follower   *follower      // nil where no pull requests are previewed
 	subscriber func() (*forge.Subscriber, error)
-}
-
-// Reconciler is how passes of a valid Sync are made, without where from and where to.
-func Reconciler(s v1alpha1.Sync) reconcile.Reconciler {
-	spec := s.Spec
-	r := reconcile.Reconciler{
-		Options: render.Options{
-			Owner:      render.Owner(spec.CRDOwner),
-			Conversion: conversion(spec.Conversion),
-			Others:     catalogue.Others(spec.Others),
-			Limits: manifest.Limits{
-				FileBytes:  spec.Limits.FileSize.Bytes(),
-				TotalBytes: spec.Limits.TotalSize.Bytes(),
-				Documents:  spec.Limits.Documents,
-				Depth:      spec.Limits.Depth,
-			},
-			CrossplaneVersion: spec.CrossplaneVersion,
-			Packages:          declared(spec.Packages),
-		},
-		Guarding: guard.Guarding{
-			MaxPrunes:      or0(spec.MaxPrunes),
-			MaxActivations: or0(spec.MaxActivations),
-			PruneInstances: spec.Instances == v1alpha1.InstancesPrune,
-			ReportDrift:    spec.Drift == v1alpha1.DriftReport,
-			OwnerIsSet:     spec.CRDOwner != v1alpha1.OwnerAuto,
-		},
-		Terms:   terms(spec),
-		Sync:    inventory.Sync{Namespace: s.Namespace, Name: s.Name},
-		Live:    spec.Catalogue == v1alpha1.CatalogueLive,
-		Timeout: spec.Timeout.Duration(),
-	}
-	r.Approvals = func() inventory.Approvals { return inventory.Approvals{inventory.OnSync: s.Approvals()} }
-	return r
-}
-
-func terms(spec v1alpha1.Spec) plan.Terms {
-	t := plan.Terms{Adoption: adoptions[spec.Adoption], Take: spec.Conflicts == v1alpha1.ConflictsTake, TakeBack: spec.Deactivation == v1alpha1.DeactivationWhenUnused, TakeOver: spec.Source.TakeOver}
-	for _, rule := range spec.Ignore {
-		i := diff.Ignore{
-			Group: whole(rule.Target.Group), Kind: whole(rule.Target.Kind),
-			Namespace: whole(rule.Target.Namespace), Name: whole(rule.Target.Name),
-		}
-		for _, path := range rule.Paths {
-			i.Paths = append(i.Paths, diff.PointerOf(path))
-		}
-		t.Ignore = append(t.Ignore, i)
-	}
-	return t
-}
-
-// whole is a valid pattern that has to fit all of a text, as selectors of Flux have to.
-func whole(pattern string) *regexp.Regexp {
-	if pattern == "" {
-		return nil
-	}
-	return regexp.MustCompile("^(?:" + pattern + ")$")
-}
-
-var adoptions = map[v1alpha1.Adoption]plan.Adoption{
-	v1alpha1.AdoptIfUnowned: plan.AdoptUnowned,
-	v1alpha1.AdoptRefuse:    plan.AdoptNone,
-	v1alpha1.AdoptAll:       plan.AdoptAll,
-}
-
-func or0(n *int) int {
-	if n == nil {
-		return 0 // the default
-	}
-	return *n
-}
-
-func declared(packages []v1alpha1.Package) []catalogue.Declared {
-	var made []catalogue.Declared
-	for _, p := range packages {
-		made = append(made, catalogue.Declared{Path: p.Path, Name: p.Name, SafeStart: p.SafeStart != nil && *p.SafeStart})
-	}
-	return made
-}
-
-func conversion(c v1alpha1.Conversion) render.Conversion {
-	made := render.Conversion{CABundle: []byte(c.CABundle)}
-	if c.Strategy != v1alpha1.ConversionSafe {
-		made.Strategy = render.ConversionStrategy(c.Strategy)
-	}
-	if c.Service != nil {
-		made.Namespace, made.Service, made.Port = c.Service.Namespace, c.Service.Name, c.Service.Port
-	}
-	return made
-}
-
-// A Place is a cluster as a Sync sees it, beside its passes.
-type Place interface {
-	reconcile.Watcher
-	Secret(ctx context.Context, name string) (map[string][]byte, error)
-	Packages(ctx context.Context) ([]crossplane.Installed, error)
-	ImageConfigs(ctx context.Context) ([]packages.LiveConfig, error)
-}
-
-// Reach is how passes of a valid Sync are made over a cluster, without where from. It sends
-// no request.
-func Reach(s v1alpha1.Sync, to *rest.Config, how cluster.Options) (reconcile.Reconciler, Place, error) {
-	r := Reconciler(s)
-	how.Timeout, how.FullCheck, how.Terms = cmp.Or(how.Timeout, r.Timeout), s.Spec.FullCheckInterval.Duration(), r.Terms
-	r.Timeout = how.Timeout
-	if s.Spec.ManagementPolicy == v1alpha1.PolicyObservable {
-		l, err := cluster.NewLooker(to, r.Sync, how)
-		r.Observer, r.Place = l, l
-		return r, l, err
-	}
-	c, err := cluster.New(to, r.Sync, how)
-	r.Observer, r.Applier, r.Place, r.Recorder = c, c, c, c
-	return r, c, err
 }
 
 // freshTags is how long a loop takes the tag of a package for the image that it was. Crossplane
@@ -191,54 +46,44 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	if in.Getenv == nil {
 		in.Getenv = os.Getenv
 	}
-	r, place, err := Reach(s, in.Cluster, cluster.Options{Progress: in.Done})
+	repository := &git.Repository{
+		URL: s.Spec.Source.Repo, Path: s.Spec.Source.Path, Cache: in.Cache,
+		Limits: git.Limits{Time: s.Spec.Source.FetchTimeout.Duration()},
+	}
+	w, err := Wire(s, repository, in, How{Cluster: cluster.Options{Progress: in.Done}, Fresh: freshTags})
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{Loop: reconcile.Loop{
-		Reconciler: r,
-		Watcher:    place,
+	t := &Target{repository: repository, wired: w, Loop: reconcile.Loop{
+		Reconciler: w.Reconciler,
+		Watcher:    w.Place,
 		Ref:        s.Spec.Source.Ref,
 		Suspended:  s.Spec.Suspend,
 		Interval:   s.Spec.Interval.Duration(),
 		Poll:       s.Spec.Source.Interval.Duration(),
 		Tell:       in.Event,
 	}}
-	if in.Approvals != nil {
-		t.Loop.Reconciler.Approvals = in.Approvals
-	}
-	t.Loop.Reconciler.Options.Memo = in.Memo
-	if in.Memo == nil {
-		t.Loop.Reconciler.Options.Memo = new(memo.Memory)
-	}
-
 	from := func(field string, ref *v1alpha1.SecretRef) *secret {
 		if ref == nil {
 			return nil
 		}
-		return &secret{field: field, namespace: s.Namespace, ref: *ref, read: place.Secret, tell: in.Secret}
+		return &secret{field: field, namespace: s.Namespace, ref: *ref, read: w.Place.Secret, tell: in.Secret}
 	}
-	auth, repository := auth(s, in.Getenv)
+	auth, none := auth(s, in.Getenv)
 	statuses, post := publisher(s, in, from)
-	if err := errors.Join(repository, post); err != nil {
+	if err := errors.Join(none, post); err != nil {
 		return nil, err
 	}
 	if ca := from("spec.conversion.caFrom", s.Spec.Conversion.CAFrom); ca != nil {
 		t.Loop.Reconciler.CA = ca.ca
 	}
-	t.repository = &git.Repository{
-		URL: s.Spec.Source.Repo, Path: s.Spec.Source.Path, Cache: in.Cache, Auth: auth,
-		Limits: git.Limits{Time: s.Spec.Source.FetchTimeout.Duration()},
-	}
+	repository.Auth = auth
 	if source := from("spec.source.credentialsFrom.secretRef", s.Spec.Source.CredentialsFrom.SecretRef); source != nil {
-		t.repository.Credentials = source.credentials
-	} else if t.repository.Credentials, err = asApp(s, in, from, auth); err != nil {
+		repository.Credentials = source.credentials
+	} else if repository.Credentials, err = asApp(s, in, from, auth); err != nil {
 		return nil, err
 	}
-	t.packages = &registry.Source{Next: t.repository, How: t.Loop.Reconciler.Options, Fresh: freshTags, Installed: place.Packages, Images: place.ImageConfigs, Secret: place.Secret, Hide: in.Secret, KeyFiles: in.KeyFiles, TrustedRoot: in.TrustedRoot}
-	t.packages.Cache = packageCache(in)
-	t.Loop.Reconciler.Source = t.packages
-	if t.follower, err = follow(s, in, from, place, t.Loop.Reconciler, t.repository); err != nil {
+	if t.follower, err = follow(s, in, from, w, repository); err != nil {
 		return nil, err
 	}
 	if statuses != nil {
@@ -255,14 +100,6 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		return hears, err
 	}
 	return t, nil
-}
-
-// packageCache is where packages are kept; "" is nowhere.
-func packageCache(in Surroundings) string {
-	if in.Cache == "" {
-		return ""
-	}
-	return filepath.Join(in.Cache, "packages")
 }
 
 // Subscriber is how a push wakes the loop, or nil where the Sync has no webhook.
@@ -286,7 +123,7 @@ func (t *Target) Once(ctx context.Context) (report.Report, error) { return t.Loo
 
 // Close removes what is temporary.
 func (t *Target) Close() error {
-	err := errors.Join(t.repository.Close(), t.packages.Close())
+	err := errors.Join(t.repository.Close(), t.wired.Close())
 	if t.follower != nil {
 		err = errors.Join(err, t.follower.Close())
 	}
@@ -434,7 +271,7 @@ func asApp(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretR
 // says otherwise.
 func repositoryOf(spec v1alpha1.Spec) (forge.Repository, error) {
 	said := spec.Statuses
-	kind := kinds[said.Forge]
+	kind := kindOf(said.Forge)
 	var r forge.Repository
 	var err error
 	if said.URL == "" || said.Repository == "" {

@@ -25,6 +25,7 @@ import (
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/api"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/diff"
@@ -42,14 +43,14 @@ func TestMain(m *testing.M) { os.Exit(fixtures.WithControlPlane(m)) }
 
 func decode(t *testing.T, spec string) v1alpha1.Sync {
 	t.Helper()
-	syncs, err := v1alpha1.Decode([]byte("apiVersion: headgate.dev/v1alpha1\nkind: Sync\nmetadata: {name: prod, namespace: team}\nspec:\n" + spec))
+	syncs, err := api.Decode([]byte("apiVersion: headgate.dev/v1alpha1\nkind: Sync\nmetadata: {name: prod, namespace: team}\nspec:\n" + spec))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return syncs[0]
 }
 
-func TestReconciler(t *testing.T) {
+func TestSettings(t *testing.T) {
 	team := inventory.Sync{Namespace: "team", Name: "prod"}
 	cases := map[string]struct {
 		reason string
@@ -94,7 +95,7 @@ func TestReconciler(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Reconciler(decode(t, tc.spec))
+			got := settingsOf(decode(t, tc.spec)).Reconciler
 			if diff := cmp.Diff(inventory.Approvals{inventory.OnSync: {}}, got.Approvals()); diff != "" {
 				t.Errorf("The Sync is read, and approves nothing (-want +got):\n%s", diff)
 			}
@@ -103,7 +104,7 @@ func TestReconciler(t *testing.T) {
 				got.Options.Conversion.CABundle = nil
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\nReconciler(...) (-want +got):\n%s", tc.reason, diff)
+				t.Errorf("%s\nsettingsOf(...) (-want +got):\n%s", tc.reason, diff)
 			}
 		})
 	}

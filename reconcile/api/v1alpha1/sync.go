@@ -238,7 +238,7 @@ func IsRegistry(text string) bool {
 
 var registry = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?$`)
 
-// The words, each with what it means. The first of each kind is the default.
+// The types of the enumerations.
 type (
 	// CRDOwner is who makes the CRDs of definitions.
 	CRDOwner string
@@ -265,7 +265,7 @@ type (
 	Forge string
 )
 
-// The words of a Sync.
+// The values of the enumerations. The first of each type is the default.
 const (
 	OwnerAuto       CRDOwner = "Auto" // Crossplane where it is installed or the commit installs it, else Headgate
 	OwnerHeadgate   CRDOwner = "Headgate"
@@ -310,6 +310,47 @@ const (
 	ForgeAzureDevOps         Forge = "AzureDevOps"
 )
 
+// An Enumeration is a field of a Spec with a closed set of values, of which the first is the default.
+type Enumeration struct {
+	Field  string // path of the field: "spec.crdOwner"
+	Values []string
+	// Writes reports whether the field only concerns writes, so that it has no effect with PolicyObservable.
+	Writes bool
+
+	Value func() string
+	Set   func(value string)
+}
+
+// Enumerations returns the enumerations of a Spec. Default and Validate apply to all of them, and package
+// target maps each to a flag and to what it sets.
+func (s *Spec) Enumerations() []Enumeration {
+	return []Enumeration{
+		enumeration("spec.crdOwner", &s.CRDOwner, OwnerAuto, OwnerHeadgate, OwnerCrossplane),
+		enumeration("spec.catalogue", &s.Catalogue, CatalogueCommit, CatalogueLive),
+		enumeration("spec.others", &s.Others, OthersSkip, OthersRefuse, OthersApply),
+		enumeration("spec.conversion.strategy", &s.Conversion.Strategy, ConversionSafe, ConversionInject, ConversionNone),
+		enumeration("spec.managementPolicy", &s.ManagementPolicy, PolicyDefault, PolicyObservable),
+		enumeration("spec.adoption", &s.Adoption, AdoptIfUnowned, AdoptRefuse, AdoptAll).ofWrites(),
+		enumeration("spec.conflicts", &s.Conflicts, ConflictsRefuse, ConflictsTake).ofWrites(),
+		enumeration("spec.drift", &s.Drift, DriftCorrect, DriftReport),
+		enumeration("spec.instances", &s.Instances, InstancesHold, InstancesPrune).ofWrites(),
+		enumeration("spec.deactivation", &s.Deactivation, DeactivationNever, DeactivationWhenUnused).ofWrites(),
+	}
+}
+
+func enumeration[T ~string](field string, of *T, values ...T) Enumeration {
+	e := Enumeration{Field: field, Value: func() string { return string(*of) }, Set: func(value string) { *of = T(value) }}
+	for _, v := range values {
+		e.Values = append(e.Values, string(v))
+	}
+	return e
+}
+
+func (e Enumeration) ofWrites() Enumeration {
+	e.Writes = true
+	return e
+}
+
 var (
 	// Forges are all values of Forge. Statuses may leave it out.
 	Forges = []Forge{ForgeGitHub, ForgeGitLab, ForgeGitea, ForgeForgejo, ForgeBitbucket, ForgeBitbucketDataCenter, ForgeAzureDevOps}
@@ -317,7 +358,7 @@ var (
 	forgesWithApps = []Forge{ForgeGitHub}
 )
 
-// The defaults that are no words.
+// The defaults of what is no enumeration.
 const (
 	DefaultNamespace    = "headgate-system"
 	DefaultInterval     = time.Minute
@@ -339,16 +380,11 @@ func (s *Sync) Default() {
 	orDefault(&spec.Timeout, Duration(DefaultTimeout.String()))
 	orDefault(&spec.FullCheckInterval, Duration(DefaultFullCheck.String()))
 	orDefault(&spec.Source.FetchTimeout, Duration(DefaultFetchTimeout.String()))
-	orDefault(&spec.CRDOwner, OwnerAuto)
-	orDefault(&spec.Catalogue, CatalogueCommit)
-	orDefault(&spec.Others, OthersSkip)
-	orDefault(&spec.Conversion.Strategy, ConversionSafe)
-	orDefault(&spec.ManagementPolicy, PolicyDefault)
-	orDefault(&spec.Adoption, AdoptIfUnowned)
-	orDefault(&spec.Conflicts, ConflictsRefuse)
-	orDefault(&spec.Drift, DriftCorrect)
-	orDefault(&spec.Instances, InstancesHold)
-	orDefault(&spec.Deactivation, DeactivationNever)
+	for _, e := range spec.Enumerations() {
+		if e.Value() == "" {
+			e.Set(e.Values[0])
+		}
+	}
 	if to := spec.Statuses; to != nil && to.App == nil && to.TokenFrom == nil {
 		to.TokenFrom = &Token{Env: DefaultTokenEnv}
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 )
 
 // Validate is everything that is wrong with a Sync whose defaults are filled in, each
@@ -39,15 +39,9 @@ func (s *Sync) Validate() error {
 	p.duration("spec.timeout", spec.Timeout, time.Second)
 	p.duration("spec.fullCheckInterval", spec.FullCheckInterval, time.Minute)
 
-	word(&p, "spec.crdOwner", spec.CRDOwner, OwnerAuto, OwnerHeadgate, OwnerCrossplane)
-	word(&p, "spec.catalogue", spec.Catalogue, CatalogueCommit, CatalogueLive)
-	word(&p, "spec.others", spec.Others, OthersSkip, OthersRefuse, OthersApply)
-	word(&p, "spec.managementPolicy", spec.ManagementPolicy, PolicyDefault, PolicyObservable)
-	word(&p, "spec.adoption", spec.Adoption, AdoptIfUnowned, AdoptRefuse, AdoptAll)
-	word(&p, "spec.conflicts", spec.Conflicts, ConflictsRefuse, ConflictsTake)
-	word(&p, "spec.drift", spec.Drift, DriftCorrect, DriftReport)
-	word(&p, "spec.instances", spec.Instances, InstancesHold, InstancesPrune)
-	word(&p, "spec.deactivation", spec.Deactivation, DeactivationNever, DeactivationWhenUnused)
+	for _, e := range spec.Enumerations() {
+		word(&p, e.Field, e.Value(), e.Values...)
+	}
 	p.onlyLooks(spec)
 	p.release(spec.CrossplaneVersion)
 	p.packages(spec.Packages)
@@ -85,25 +79,24 @@ func Either[T ~string](values []T) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// onlyLooks refuses what a sync that only looks has no use for: somebody may rely on it.
+// onlyLooks refuses fields that have no effect on a Sync that only observes: the user may rely on them.
 func (p *problems) onlyLooks(spec Spec) {
 	if spec.ManagementPolicy != PolicyObservable {
 		return
 	}
-	for _, useless := range []struct {
-		field string
-		said  bool
-	}{
-		{"spec.adoption", spec.Adoption != AdoptIfUnowned},
-		{"spec.conflicts", spec.Conflicts != ConflictsRefuse},
-		{"spec.instances", spec.Instances != InstancesHold},
-		{"spec.deactivation", spec.Deactivation != DeactivationNever},
-		{"spec.maxPrunes", spec.MaxPrunes != nil},
-		{"spec.maxActivations", spec.MaxActivations != nil},
-	} {
-		if useless.said {
-			p.add(useless.field, "does nothing where managementPolicy is %s; leave it out", PolicyObservable)
+	useless := func(field string) {
+		p.add(field, "does nothing where managementPolicy is %s; leave it out", PolicyObservable)
+	}
+	for _, e := range spec.Enumerations() {
+		if e.Writes && e.Value() != e.Values[0] {
+			useless(e.Field)
 		}
+	}
+	if spec.MaxPrunes != nil {
+		useless("spec.maxPrunes")
+	}
+	if spec.MaxActivations != nil {
+		useless("spec.maxActivations")
 	}
 }
 
@@ -278,12 +271,12 @@ func (p *problems) secretRef(field string, ref *SecretRef) {
 	}
 }
 
-func (p *problems) release(version string) {
-	if version == "" {
+func (p *problems) release(release string) {
+	if release == "" {
 		return
 	}
-	if v, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v")); err != nil || v.Major() < 2 {
-		p.add("spec.crossplaneVersion", "must be a whole version from v2.0.0 on, as v2.3.1, not %q", version)
+	if v, err := utilversion.ParseSemantic(release); err != nil || v.Major() < 2 || strings.ContainsAny(release, " \t\n") {
+		p.add("spec.crossplaneVersion", "must be a whole version from v2.0.0 on, as v2.3.1, not %q", release)
 	}
 }
 
@@ -364,7 +357,6 @@ func (p *problems) limits(l Limits) {
 
 func (p *problems) conversion(c Conversion) {
 	const field = "spec.conversion."
-	word(p, field+"strategy", c.Strategy, ConversionSafe, ConversionInject, ConversionNone)
 	p.secretRef(field+"caFrom", c.CAFrom)
 	if c.Strategy != ConversionInject {
 		if c.Service != nil || c.CABundle != "" || c.CAFrom != nil {

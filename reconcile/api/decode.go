@@ -1,4 +1,5 @@
-package v1alpha1
+// Package api reads Syncs of every version of the API from files.
+package api
 
 import (
 	"bufio"
@@ -8,17 +9,18 @@ import (
 	"fmt"
 	"io"
 
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	strict "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
-// Decode reads the Syncs of a file: YAML or JSON, one or several documents. They are
-// complete, with every default filled in, and valid. The error is everything that is
-// wrong, each with the path of its field.
-func Decode(data []byte) ([]Sync, error) {
+// Decode reads the Syncs of a file: YAML or JSON, one or several documents. They have every default
+// filled in, and are valid. Its error lists everything that is wrong, each with the path of its field.
+func Decode(data []byte) ([]v1alpha1.Sync, error) {
 	var (
-		syncs    []Sync
+		syncs    []v1alpha1.Sync
 		problems []error
 		first    = map[string]int{}
 	)
@@ -40,7 +42,7 @@ func Decode(data []byte) ([]Sync, error) {
 			err = fmt.Errorf("metadata.name: %s is the sync of document %d already", id, first[id])
 		}
 		if err != nil {
-			problems = append(problems, in(n, err)...)
+			problems = append(problems, inDocument(n, err)...)
 			continue
 		}
 		first[id] = n
@@ -55,8 +57,8 @@ func Decode(data []byte) ([]Sync, error) {
 	return syncs, nil
 }
 
-// decodeOne decodes one document, and says whether there is anything in it.
-func decodeOne(document []byte) (s Sync, empty bool, err error) {
+// decodeOne decodes one document, and reports whether it is empty.
+func decodeOne(document []byte) (s v1alpha1.Sync, empty bool, err error) {
 	asJSON, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {
 		return s, false, err
@@ -68,10 +70,10 @@ func decodeOne(document []byte) (s Sync, empty bool, err error) {
 	if err != nil {
 		return s, false, err
 	}
-	want := GroupVersion.String()
-	if s.APIVersion != want || s.Kind != Kind {
+	want := v1alpha1.GroupVersion.String()
+	if s.APIVersion != want || s.Kind != v1alpha1.Kind {
 		return s, false, fmt.Errorf("it is %s %s; a Sync is apiVersion: %s, kind: %s",
-			cmp.Or(s.APIVersion, "no apiVersion,"), cmp.Or(s.Kind, "no kind"), want, Kind)
+			cmp.Or(s.APIVersion, "no apiVersion,"), cmp.Or(s.Kind, "no kind"), want, v1alpha1.Kind)
 	}
 	if len(unknown) > 0 {
 		return s, false, errors.Join(unknown...)
@@ -80,8 +82,8 @@ func decodeOne(document []byte) (s Sync, empty bool, err error) {
 	return s, false, s.Validate()
 }
 
-// in says of every error in which document it is.
-func in(document int, err error) []error {
+// inDocument adds the number of a document to every error of it.
+func inDocument(document int, err error) []error {
 	all := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		all = joined.Unwrap()

@@ -1,0 +1,314 @@
+package api
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+)
+
+const head = `apiVersion: headgate.dev/v1alpha1
+kind: Sync
+metadata: {name: prod}
+spec:
+  source: {repo: https://example.org/platform.git}
+`
+
+func TestDecode(t *testing.T) {
+	got, err := Decode([]byte(`# two of them
+---
+apiVersion: headgate.dev/v1alpha1
+kind: Sync
+metadata: {name: prod}
+spec:
+  source: {repo: https://example.org/platform.git, ref: main, path: clusters/prod}
+---
+apiVersion: headgate.dev/v1alpha1
+kind: Sync
+metadata: {name: apps, namespace: team}
+spec:
+  source: {repo: ./apps, interval: 10s, credentialsFrom: {env: {password: TOKEN}}, webhook: {}}
+  clusterName: prod
+  statuses: {forge: Gitea}
+  interval: 5m
+  crdOwner: Crossplane
+  maxPrunes: 4
+---
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := metav1.TypeMeta{APIVersion: "headgate.dev/v1alpha1", Kind: "Sync"}
+	spec := v1alpha1.Spec{
+		Interval: "1m0s", Timeout: "5m0s", FullCheckInterval: "1h0m0s", CRDOwner: "Auto", Catalogue: "Commit", Others: "Skip", Conversion: v1alpha1.Conversion{Strategy: "Safe"},
+		ManagementPolicy: "Default", Adoption: "AdoptIfUnowned", Conflicts: "Refuse", Drift: "Correct", Instances: "Hold", Deactivation: "Never",
+	}
+	prod, apps := spec, spec
+	prod.Source = v1alpha1.Source{
+		Repo: "https://example.org/platform.git", Ref: "main", Path: "clusters/prod", FetchTimeout: "10m0s",
+		CredentialsFrom: &v1alpha1.Credentials{Env: &v1alpha1.EnvCredentials{Username: "HEADGATE_GIT_USERNAME", Password: "HEADGATE_GIT_PASSWORD"}},
+	}
+	apps.Source = v1alpha1.Source{
+		Repo: "./apps", Interval: "10s", FetchTimeout: "10m0s", CredentialsFrom: &v1alpha1.Credentials{Env: &v1alpha1.EnvCredentials{Password: "TOKEN"}},
+		Webhook: &v1alpha1.Webhook{SecretFrom: &v1alpha1.Token{Env: "HEADGATE_WEBHOOK_SECRET"}},
+	}
+	apps.ClusterName, apps.Interval, apps.CRDOwner, apps.MaxPrunes = "prod", "5m", "Crossplane", new(4)
+	apps.Statuses = &v1alpha1.Statuses{Forge: "Gitea", TokenFrom: &v1alpha1.Token{Env: "HEADGATE_FORGE_TOKEN"}}
+	want := []v1alpha1.Sync{
+		{TypeMeta: meta, ObjectMeta: metav1.ObjectMeta{Name: "prod", Namespace: "headgate-system"}, Spec: prod},
+		{TypeMeta: meta, ObjectMeta: metav1.ObjectMeta{Name: "apps", Namespace: "team"}, Spec: apps},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Decode(...) (-want +got):\n%s", diff)
+	}
+	if got[1].Spec.Interval.Duration() != 5*time.Minute {
+		t.Errorf("5m is %s", got[1].Spec.Interval.Duration())
+	}
+}
+
+func TestDecodeIsStrict(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		file   string
+		want   []string // the lines of the error
+	}{
+		"UnknownField": {
+			"A field that nobody knows would be believed to work.", head + "  drfit: Report\n",
+			[]string{`document 1: unknown field "spec.drfit"`},
+		},
+		"UnknownFieldBelow": {
+			"With its whole path.", head + "  statuses: {tokenFrom: {environment: A}}\n",
+			[]string{`document 1: unknown field "spec.statuses.tokenFrom.environment"`},
+		},
+		"WrongCase": {
+			"Kubernetes does not fold case either.", head + "  Interval: 1m\n",
+			[]string{`document 1: unknown field "spec.Interval"`},
+		},
+		"Twice": {
+			"Of two values nobody knows which counts.", head + "  drift: Correct\n  drift: Correct\n",
+			[]string{`document 1: yaml: unmarshal errors:`, `  line 7: key "drift" already set in map`},
+		},
+		"PackageCapability": {
+			"A misspelt capability would make every definition of the package active.",
+			head + "  packages:\n  - {path: a, name: a, SafeStart: true}\n  - {path: b, name: \"b,safe-start\", safeStart: true}\n",
+			[]string{`document 1: unknown field "spec.packages[0].SafeStart"`},
+		},
+		"WrongType": {
+			"The path of a value of another type.", head + "  maxPrunes: many\n",
+			[]string{`document 1: json: cannot unmarshal string into Go struct field Spec.spec.maxPrunes of type int`},
+		},
+		"WrongWord": {
+			"The words that there are.", head + "  drift: corect\n  crdOwner: headgate\n",
+			[]string{
+				`document 1: spec.crdOwner: must be Auto, Headgate or Crossplane, not "headgate"`,
+				`document 1: spec.drift: must be Correct or Report, not "corect"`,
+			},
+		},
+		"OnlyLooks": {
+			"A limit on what is never written would be relied on.",
+			head + "  managementPolicy: Observable\n  adoption: Adopt\n  conflicts: Take\n  instances: Prune\n  maxPrunes: 1\n  maxActivations: 1\n",
+			[]string{
+				"document 1: spec.adoption: does nothing where managementPolicy is Observable; leave it out",
+				"document 1: spec.conflicts: does nothing where managementPolicy is Observable; leave it out",
+				"document 1: spec.instances: does nothing where managementPolicy is Observable; leave it out",
+				"document 1: spec.maxPrunes: does nothing where managementPolicy is Observable; leave it out",
+				"document 1: spec.maxActivations: does nothing where managementPolicy is Observable; leave it out",
+			},
+		},
+		"Ignore": {
+			"A rule that matches nothing, because it is written wrong, would be believed to work.",
+			head + "  ignore:\n  - {target: {kind: '('}, paths: [spec.replicas, /a~b, /a//b, /, /metadata/name]}\n  - target: {name: a}\n",
+			[]string{
+				"document 1: spec.ignore[0].target.kind: is no regular expression: error parsing regexp: missing closing ): `(`",
+				`document 1: spec.ignore[0].paths[0]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "spec.replicas"`,
+				`document 1: spec.ignore[0].paths[1]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/a~b"`,
+				`document 1: spec.ignore[0].paths[2]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/a//b"`,
+				`document 1: spec.ignore[0].paths[3]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/"`,
+				"document 1: spec.ignore[0].paths[4]: /metadata/name is what the object is known by",
+				"document 1: spec.ignore[1].paths: is missing: the fields to ignore, as /spec/replicas",
+			},
+		},
+		"Durations": {
+			"A duration without a unit is a mistake.", head + "  interval: \"5\"\n  timeout: -1m\n",
+			[]string{
+				`document 1: spec.interval: must be a duration as 30s, 5m or 1h, not "5"`,
+				"document 1: spec.timeout: must be at least 1s, not -1m",
+			},
+		},
+		"Limits": {
+			"0 reads like none, and would be the default.", head + "  maxPrunes: 0\n",
+			[]string{"document 1: spec.maxPrunes: must be at least 1, not 0; leave it out for the default"},
+		},
+		"Nameless": {
+			"The name is by which what was applied is known.", strings.ReplaceAll(head, "name: prod", "namespace: A_B"),
+			[]string{"document 1: metadata.name: is missing", `document 1: metadata.namespace: "A_B" is no namespace: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`},
+		},
+		"StatusesWithoutCluster": {
+			"Two clusters would overwrite each other's statuses.", head + "  statuses: {repository: platform, url: ftp://a}\n",
+			[]string{
+				"document 1: spec.clusterName: is missing: several clusters may post statuses of one commit, and it tells them apart",
+				"document 1: spec.statuses.url: must be an http(s) URL",
+				`document 1: spec.statuses.repository: must be owner/name, or group/group/name, not "platform"`,
+			},
+		},
+		"AppOfNobody": {
+			"Both numbers are easy to mix up, and to forget.", head + "  clusterName: c\n  statuses: {app: {id: 7}}\n",
+			[]string{"document 1: spec.statuses.app: wants id and installation, the numbers that the forge shows in its settings and in the URL of its installation"},
+		},
+		"AppAndToken": {
+			"Of two nobody knows which counts.", head + "  clusterName: c\n  statuses: {app: {id: 7, installation: 42}, tokenFrom: {env: A}}\n",
+			[]string{"document 1: spec.statuses: says tokenFrom and app; one of them counts"},
+		},
+		"AppElsewhere": {
+			"Only GitHub has them.", head + "  clusterName: c\n  statuses: {forge: Gitea, app: {id: 7, installation: 42, privateKeyFrom: {env: hunter-2}}}\n",
+			[]string{
+				"document 1: spec.statuses.app.privateKeyFrom.env: is not the name of an environment variable; a secret does not belong here",
+				"document 1: spec.statuses.app: goes with forge: GitHub, not Gitea",
+			},
+		},
+		"PreviewsWithoutStatuses": {
+			"Nobody would see them.", head + "  previews: true\n",
+			[]string{"document 1: spec.previews: goes with spec.statuses, which say where pull requests are, and with what token"},
+		},
+		"NoPreviews": {
+			"Somebody may think that there are.", head + "  livePreviews: true\n---\n" + strings.ReplaceAll(head, "prod", "b") + "  forkPreviews: {}\n",
+			[]string{"document 1: spec.livePreviews: does nothing without previews: true", "document 2: spec.forkPreviews: does nothing without previews: true"},
+		},
+		"ForkPreviews": {
+			"What is no host would never be asked, and nobody would know why.",
+			head + "  clusterName: c\n  statuses: {}\n  previews: true\n  forkPreviews: {registries: [ghcr.io, \"*.example.org\"]}\n",
+			[]string{`document 1: spec.forkPreviews.registries[1]: must be the host of a registry as images name it, as ghcr.io or registry.example.org:5000, not "*.example.org"`},
+		},
+		"SecretInURL": {
+			"A file is read by many, and is not to hold a secret; the error does not repeat it.",
+			strings.ReplaceAll(head, "https://", "https://hunter2@"),
+			[]string{"document 1: spec.source.repo: holds credentials; put them into the environment and name the variables in spec.source.credentialsFrom.env"},
+		},
+		"TakesOverAnything": {
+			"Two Syncs with it would take one inventory from each other for ever.",
+			strings.ReplaceAll(head, "platform.git", "platform.git, takeOver: '*'"),
+			[]string{"document 1: spec.source.takeOver: must name the one source that is replaced, as the refusal does"},
+		},
+		"SecretForName": {
+			"Nor does this one.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {env: {password: hunter-2}}"),
+			[]string{"document 1: spec.source.credentialsFrom.env.password: is not the name of an environment variable; a secret does not belong here"},
+		},
+		"SecretForSecret": {
+			"Nor a Secret's.", strings.ReplaceAll(head, "platform.git", "platform.git, webhook: {secretFrom: {env: hunter-2}}") +
+				"  clusterName: c\n  statuses: {tokenFrom: {secretRef: {name: Hunter_2, key: \"hunter 2\"}}}\n",
+			[]string{
+				"document 1: spec.source.webhook.secretFrom.env: is not the name of an environment variable; a secret does not belong here",
+				"document 1: spec.statuses.tokenFrom.secretRef.name: is not the name of a Secret; a secret does not belong here",
+				"document 1: spec.statuses.tokenFrom.secretRef.key: is not the key of a Secret; a secret does not belong here",
+			},
+		},
+		"Both": {
+			"Of two places nobody knows which counts.",
+			strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {env: {password: A}, secretRef: {name: a}}") +
+				"  clusterName: c\n  statuses: {tokenFrom: {env: A, secretRef: {name: a}}}\n  conversion: {strategy: Inject, service: {namespace: a}, caBundle: b, caFrom: {}}\n",
+			[]string{
+				"document 1: spec.source.credentialsFrom: says env and secretRef; one of them counts",
+				"document 1: spec.statuses.tokenFrom: says env and secretRef; one of them counts",
+				"document 1: spec.conversion.caFrom.name: is missing: the name of a Secret in the namespace of the Sync",
+				"document 1: spec.conversion.caFrom: says something else than caBundle; one of them counts",
+			},
+		},
+		"NeitherPlace": {
+			"Who says where from has to say it.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {}"),
+			[]string{"document 1: spec.source.credentialsFrom: is empty: say env or secretRef"},
+		},
+		"CAForNothing": {
+			"A CA goes with a service.", head + "  conversion: {caFrom: {name: a}}\n",
+			[]string{"document 1: spec.conversion.strategy: must be Inject where a service or a CA is named, not Safe"},
+		},
+		"Outside": {
+			"What lies outside of the repository is not the commit's.", strings.ReplaceAll(head, "platform.git", "platform.git, path: a/../../b"),
+			[]string{`document 1: spec.source.path: must be a directory of the repository, relative to its root, not "a/../../b"`},
+		},
+		"Packages": {
+			"Whether everything is active, nobody decides by leaving it out.",
+			head + "  packages:\n  - {path: ../aws, name: AWS}\n  - {path: a, name: a, safeStart: true}\n  - {path: ./a, name: a, safeStart: false}\n",
+			[]string{
+				`document 1: spec.packages[0].path: must be a directory of the repository, relative to its root, not "../aws"`,
+				`document 1: spec.packages[0].name: "AWS" is no name of a package: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
+				"document 1: spec.packages[0].safeStart: is missing: true if the provider declares the capability safe-start; with false all its definitions are active",
+				"document 1: spec.packages[2].path: is that of spec.packages[1] already",
+				"document 1: spec.packages[2].name: is that of spec.packages[1] already",
+			},
+		},
+		"ReadLimits": {
+			"A limit that nobody can reach is none.",
+			head + "  limits: {fileSize: 1Ti, totalSize: much, documents: -1, depth: 100000}\n",
+			[]string{
+				`document 1: spec.limits.fileSize: must be a size as 16Mi, at most 256Mi, not "1Ti"`,
+				`document 1: spec.limits.totalSize: must be a size as 16Mi, at most 64Gi, not "much"`,
+				"document 1: spec.limits.documents: must be at least 1, not -1; leave it out for the default",
+				"document 1: spec.limits.depth: must be at least 1 and at most 5000, not 100000; leave it out for the default",
+			},
+		},
+		"Release": {
+			"Patch releases differ, too.", head + "  crossplaneVersion: v2.0\n",
+			[]string{`document 1: spec.crossplaneVersion: must be a whole version from v2.0.0 on, as v2.3.1, not "v2.0"`},
+		},
+		"OtherKind": {
+			"Not everything with a spec is a Sync.", strings.ReplaceAll(head, "Sync", "Synk"),
+			[]string{"document 1: it is headgate.dev/v1alpha1 Synk; a Sync is apiVersion: headgate.dev/v1alpha1, kind: Sync"},
+		},
+		"TwoOfOneName": {
+			"Both would take what the other applied for their own.", head + "---\n" + head,
+			[]string{"document 2: metadata.name: headgate-system/prod is the sync of document 1 already"},
+		},
+		"Nothing": {"An empty file is a mistake.", "---\n# to do\n", []string{"there is no Sync in it"}},
+		"NoYAML":  {"And so is this.", "\t", []string{"document 1: yaml: found character that cannot start any token"}},
+		"Half": {
+			"Inject without a service leads nowhere.", head + "  conversion: {strategy: Inject}\n",
+			[]string{"document 1: spec.conversion.service.namespace: is missing", "document 1: spec.conversion.caBundle: is missing, and so is caFrom"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := Decode([]byte(tc.file))
+			if err == nil {
+				t.Fatalf("%s\nDecode(...): no error, but %v", tc.reason, got)
+			}
+			if diff := cmp.Diff(tc.want, strings.Split(err.Error(), "\n")); diff != "" {
+				t.Errorf("%s\nDecode(...) (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// What decodes means the same once it is written out and read again.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(head))
+	f.Add([]byte(head + "  clusterName: a\n  statuses: {forge: GitHub, tokenFrom: {env: A}}\n---\n" + strings.ReplaceAll(head, "prod", "b")))
+	f.Add([]byte(head + "  conversion: {strategy: Inject, service: {namespace: a, port: 1}, caBundle: x}\n  maxPrunes: 1\n  suspend: true\n"))
+	f.Add([]byte(`{"apiVersion":"headgate.dev/v1alpha1","kind":"Sync","metadata":{"name":"a","creationTimestamp":null},"spec":{"source":{"repo":"a"}}}`))
+	f.Add([]byte(head + "  crossplaneVersion: 2.1.0\n  packages: [{path: ., name: a, safeStart: false}]\n"))
+	f.Add([]byte(head + "  ignore: [{target: {kind: Deployment, name: a.*}, paths: [/spec/replicas, /metadata/labels/a~1b]}]\n"))
+	f.Add([]byte("a: &a [*a]\n"))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		syncs, err := Decode(file)
+		if err != nil {
+			return
+		}
+		for _, s := range syncs {
+			again, err := yaml.Marshal(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := Decode(again)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, again)
+			}
+			if diff := cmp.Diff([]v1alpha1.Sync{s}, got); diff != "" {
+				t.Errorf("read again (-want +got):\n%s\n%s", diff, again)
+			}
+		}
+	})
+}

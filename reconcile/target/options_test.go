@@ -1,0 +1,201 @@
+package target
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/forge"
+)
+
+// A value that stands on one side only has no effect, or cannot be said.
+func TestOptionsAreComplete(t *testing.T) {
+	var spec v1alpha1.Spec
+	enumerations := spec.Enumerations()
+	for _, e := range enumerations {
+		i := slices.IndexFunc(Options, func(o Option) bool { return o.Field == e.Field })
+		if i < 0 {
+			t.Errorf("%s is in the API and has no row in Options", e.Field)
+			continue
+		}
+		var values []string
+		for _, r := range Options[i].rows {
+			values = append(values, r.api)
+		}
+		if !slices.Equal(e.Values, values) {
+			t.Errorf("%s has the values %q in the API and %q in Options", e.Field, e.Values, values)
+		}
+	}
+	fields, flags := map[string]bool{}, map[string]bool{}
+	for _, o := range Options {
+		if fields[o.Field] || flags[o.Flag] {
+			t.Errorf("two options set %s, or are --%s", o.Field, o.Flag)
+		}
+		fields[o.Field], flags[o.Flag] = true, true
+		if o.Words == nil {
+			continue
+		}
+		if enumerationOf(&spec, o.Field).Set == nil {
+			t.Errorf("%s is in Options and no enumeration of the API", o.Field)
+			continue
+		}
+		for i, word := range o.Words {
+			var spec v1alpha1.Spec
+			if err := o.Set(&spec, word); err != nil || enumerationOf(&spec, o.Field).Value() != o.rows[i].api || o.Word(&spec) != word || slices.Index(o.Words, word) != i || word == "" {
+				t.Errorf("--%s=%s: the API says %q, and the flag again %q: %v", o.Flag, word, enumerationOf(&spec, o.Field).Value(), o.Word(&spec), err)
+			}
+		}
+		known(t, o.Field, coreOf(o))
+	}
+	var kinds []any
+	var named []v1alpha1.Forge
+	for _, r := range forges {
+		kinds, named = append(kinds, r.core), append(named, r.api)
+	}
+	known(t, "spec.statuses.forge", kinds)
+	if !slices.Equal(named, v1alpha1.Forges) {
+		t.Errorf("the API has the forges %q, and the table %q", v1alpha1.Forges, named)
+	}
+	for _, f := range forge.All() {
+		if !slices.Contains(kinds, any(f.Kind)) {
+			t.Errorf("no value of the API, and no word of --forge, is a %s", f.Name)
+		}
+	}
+}
+
+func coreOf(o Option) (all []any) {
+	for _, r := range o.rows {
+		all = append(all, r.core)
+	}
+	return all
+}
+
+// known proves that all constants of the type of some values are among them, so that none is out of reach.
+func known(t *testing.T, field string, values []any) {
+	t.Helper()
+	of := reflect.TypeOf(values[0])
+	if of.Kind() == reflect.Bool {
+		return
+	}
+	for name, constant := range constants(t, of) {
+		if !slices.ContainsFunc(values, func(v any) bool { return reflect.ValueOf(v).String() == constant }) {
+			t.Errorf("%s: %s.%s is in the core, and nothing in Options has it", field, of.PkgPath(), name)
+		}
+	}
+}
+
+// The constants of the API are the values of its enumerations, and each option reads a field of its own.
+func TestEveryValueOfTheAPIIsInAnEnumeration(t *testing.T) {
+	var spec v1alpha1.Spec
+	listed := []string{}
+	for _, e := range spec.Enumerations() {
+		listed = append(listed, e.Values...)
+	}
+	for _, f := range v1alpha1.Forges {
+		listed = append(listed, string(f))
+	}
+	var walk func(of reflect.Type)
+	walk = func(of reflect.Type) {
+		for f := range of.Fields() {
+			at := f.Type
+			for at.Kind() == reflect.Pointer || at.Kind() == reflect.Slice {
+				at = at.Elem()
+			}
+			if at.PkgPath() != of.PkgPath() {
+				continue
+			}
+			if at.Kind() == reflect.Struct {
+				walk(at)
+				continue
+			}
+			for name, value := range constants(t, at) {
+				if !slices.Contains(listed, value) {
+					t.Errorf("v1alpha1.%s = %q is the value of %s, and of no enumeration", name, value, f.Name)
+				}
+			}
+		}
+	}
+	walk(reflect.TypeFor[v1alpha1.Spec]())
+	set := 0
+	for _, e := range spec.Enumerations() {
+		e.Set(e.Values[len(e.Values)-1])
+	}
+	for _, e := range spec.Enumerations() {
+		if e.Value() == e.Values[len(e.Values)-1] {
+			set++
+		}
+	}
+	if set != len(spec.Enumerations()) {
+		t.Error("two enumerations read one field")
+	}
+}
+
+// What a Sync sets reaches the core: no field of what it sets stays at zero, but for those that something else sets.
+func TestEverySettingOfTheCoreIsInTheAPI(t *testing.T) {
+	elsewhere := map[string]string{
+		"Options.Live":     "a pass, from the cluster",
+		"Options.Memo":     "Surroundings",
+		"Options.Unlocked": "headgate lock",
+	}
+	s := decode(t, `  source: {repo: a, takeOver: b}
+  limits: {fileSize: 1Mi, totalSize: 1G, documents: 7, depth: 9}
+  maxPrunes: 3
+  maxActivations: 5
+  crossplaneVersion: v2.1.0
+  packages: [{path: vendor/aws, name: provider-aws, safeStart: true}]
+  ignore: [{paths: [/spec/replicas]}]
+`)
+	for _, e := range s.Spec.Enumerations() {
+		e.Set(e.Values[len(e.Values)-1])
+	}
+	set := settingsOf(s)
+	for name, part := range map[string]any{"Options": set.Options, "Guarding": set.Guarding, "Terms": set.Terms} {
+		v := reflect.ValueOf(part)
+		for f := range v.Type().Fields() {
+			if field := name + "." + f.Name; v.FieldByIndex(f.Index).IsZero() == (elsewhere[field] == "") {
+				t.Errorf("%s: zero %t, and set elsewhere %q: let an option of the API set it", field, v.FieldByIndex(f.Index).IsZero(), elsewhere[field])
+			}
+		}
+	}
+}
+
+// constants returns the constants of a type, by name, as its package declares them.
+func constants(t *testing.T, of reflect.Type) map[string]string {
+	t.Helper()
+	directory := filepath.Join("..", "..", filepath.FromSlash(strings.TrimPrefix(of.PkgPath(), "headgate.dev/headgate/")))
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(directory, e.Name()), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			spec, ok := node.(*ast.ValueSpec)
+			if !ok || len(spec.Values) == 0 {
+				return true
+			}
+			if typed, ok := spec.Type.(*ast.Ident); ok && typed.Name == of.Name() {
+				if literal, ok := spec.Values[0].(*ast.BasicLit); ok {
+					all[spec.Names[0].Name], _ = strconv.Unquote(literal.Value)
+				}
+			}
+			return true
+		})
+	}
+	return all
+}

@@ -1,0 +1,200 @@
+package target
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/memo"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/registry"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
+
+	"k8s.io/client-go/rest"
+)
+
+// Surroundings are what a Sync does not hold and its passes need. The zero value has no cluster, asks
+// registries, and remembers nothing.
+type Surroundings struct {
+	Cluster *rest.Config        // nil: passes know no cluster
+	Getenv  func(string) string // os.Getenv if nil
+	// Approvals returns the digests that a person gave; Headgate calls it before every plan. nil: those of
+	// the Sync count.
+	Approvals func() inventory.Approvals
+	Cache     string // a directory for clones, and for statuses that wait; "" is a temporary one, and memory
+	Packages  string // a directory for packages; "" is one in Cache
+	// KeyFiles are files of public keys by what an ImageConfig calls them, as "secret/key": they take
+	// precedence over Secrets, also for forks, for which Headgate reads none.
+	KeyFiles map[string]string
+	// TrustedRoot is a file that verifies the identities that sign packages; "" is none.
+	TrustedRoot string
+	Offline     bool                  // ask no registry
+	Unlocked    bool                  // ask registries about locked packages, too
+	Memo        manifest.Memo         // remembers what Headgate learnt of files, for several Syncs; nil: for this Sync, if it has a cluster
+	Event       func(reconcile.Event) // receives what the loop does, as it happens; may be nil
+	Done        func(cluster.Event)   // receives the progress of a pass; may be nil
+	Secret      func(value string)    // receives what Headgate reads of Secrets and must never write anywhere; may be nil
+}
+
+// A Place is a cluster as a Sync sees it, beside its passes.
+type Place interface {
+	reconcile.Watcher
+	Secret(ctx context.Context, name string) (map[string][]byte, error)
+	Packages(ctx context.Context) ([]crossplane.Installed, error)
+	ImageConfigs(ctx context.Context) ([]packages.LiveConfig, error)
+}
+
+// How describes what differs between passes of one Sync.
+type How struct {
+	Cluster cluster.Options
+	// Fresh is the maximum age of the image that a tag was; 0: a process looks once.
+	Fresh time.Duration
+	// Fork bounds commits of a fork: passes ask the cluster for nothing.
+	Fork *registry.Fork
+	// Secret and Images ask a cluster on behalf of packages although passes know none; may be nil.
+	Secret func(ctx context.Context, name string) (map[string][]byte, error)
+	Images func(ctx context.Context) ([]packages.LiveConfig, error)
+}
+
+// Wired is a Sync that is ready for passes.
+type Wired struct {
+	reconcile.Reconciler
+
+	Place    Place            // nil without a cluster
+	packages *registry.Source // nil without a source
+}
+
+// Wire returns how to make passes of a valid Sync over a source of its commits, with the packages that they
+// mention, and over the cluster of its surroundings. All of Headgate wires passes here: verbs, loops and
+// previews. A nil source is for what needs no commit. Wire sends no request.
+func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wired, error) {
+	set := settingsOf(s)
+	w := &Wired{Reconciler: set.Reconciler}
+	if in.Approvals != nil {
+		w.Approvals = in.Approvals
+	}
+	w.Options.Memo, w.Options.Unlocked = in.Memo, in.Unlocked
+	if in.Cluster != nil && how.Fork == nil {
+		if in.Memo == nil {
+			w.Options.Memo = new(memo.Memory) // a pass renders several times
+		}
+		if err := w.reach(s, set.observes, in.Cluster, how.Cluster); err != nil {
+			return nil, err
+		}
+	}
+	if from == nil {
+		return w, nil
+	}
+	w.packages = &registry.Source{
+		Next: from, How: w.Options, Fresh: how.Fresh, Fork: how.Fork, Secret: how.Secret, Images: how.Images,
+		Hide: in.Secret, KeyFiles: in.KeyFiles, TrustedRoot: in.TrustedRoot, Offline: in.Offline, Cache: in.Packages,
+	}
+	if in.Packages == "" && in.Cache != "" {
+		w.packages.Cache = filepath.Join(in.Cache, "packages")
+	}
+	if w.Place != nil {
+		w.packages.Secret, w.packages.Images, w.packages.Installed = w.Place.Secret, w.Place.ImageConfigs, w.Place.Packages
+	}
+	w.Source = w.packages
+	return w, nil
+}
+
+// reach connects passes to a cluster.
+func (w *Wired) reach(s v1alpha1.Sync, observes bool, to *rest.Config, how cluster.Options) error {
+	how.Timeout, how.FullCheck, how.Terms = cmp.Or(how.Timeout, w.Timeout), s.Spec.FullCheckInterval.Duration(), w.Terms
+	w.Timeout, w.NoWait = how.Timeout, how.NoWait
+	if observes {
+		l, err := cluster.NewLooker(to, w.Sync, how)
+		w.Observer, w.Reconciler.Place, w.Place = l, l, l
+		return err
+	}
+	c, err := cluster.New(to, w.Sync, how)
+	w.Observer, w.Applier, w.Reconciler.Place, w.Recorder, w.Place = c, c, c, c, c
+	return err
+}
+
+// Close removes what is temporary.
+func (w *Wired) Close() error {
+	if w.packages == nil {
+		return nil
+	}
+	return w.packages.Close()
+}
+
+// settingsOf returns how passes of a valid Sync work.
+func settingsOf(s v1alpha1.Sync) settings {
+	spec := &s.Spec
+	set := settings{Reconciler: reconcile.Reconciler{
+		Sync:    inventory.Sync{Namespace: s.Namespace, Name: s.Name},
+		Timeout: spec.Timeout.Duration(),
+		Options: render.Options{
+			Conversion:        conversion(spec.Conversion),
+			CrossplaneVersion: spec.CrossplaneVersion,
+			Packages:          declared(spec.Packages),
+			Limits: manifest.Limits{
+				FileBytes:  spec.Limits.FileSize.Bytes(),
+				TotalBytes: spec.Limits.TotalSize.Bytes(),
+				Documents:  spec.Limits.Documents,
+				Depth:      spec.Limits.Depth,
+			},
+		},
+		Guarding:  guard.Guarding{OwnerIsSet: spec.CRDOwner != v1alpha1.OwnerAuto},
+		Terms:     plan.Terms{TakeOver: spec.Source.TakeOver, Ignore: ignored(spec.Ignore)},
+		Approvals: func() inventory.Approvals { return inventory.Approvals{inventory.OnSync: s.Approvals()} },
+	}}
+	for _, o := range Options {
+		o.apply(spec, &set)
+	}
+	return set
+}
+
+func ignored(rules []v1alpha1.Ignore) []diff.Ignore {
+	var all []diff.Ignore
+	for _, rule := range rules {
+		i := diff.Ignore{
+			Group: whole(rule.Target.Group), Kind: whole(rule.Target.Kind),
+			Namespace: whole(rule.Target.Namespace), Name: whole(rule.Target.Name),
+		}
+		for _, path := range rule.Paths {
+			i.Paths = append(i.Paths, diff.PointerOf(path))
+		}
+		all = append(all, i)
+	}
+	return all
+}
+
+// whole returns a valid pattern as one that matches the whole of a text, as selectors of Flux do.
+func whole(pattern string) *regexp.Regexp {
+	if pattern == "" {
+		return nil
+	}
+	return regexp.MustCompile("^(?:" + pattern + ")$")
+}
+
+func declared(all []v1alpha1.Package) []catalogue.Declared {
+	var made []catalogue.Declared
+	for _, p := range all {
+		made = append(made, catalogue.Declared{Path: p.Path, Name: p.Name, SafeStart: p.SafeStart != nil && *p.SafeStart})
+	}
+	return made
+}
+
+func conversion(c v1alpha1.Conversion) render.Conversion {
+	made := render.Conversion{CABundle: []byte(c.CABundle)}
+	if c.Service != nil {
+		made.Namespace, made.Service, made.Port = c.Service.Namespace, c.Service.Name, c.Service.Port
+	}
+	return made
+}
