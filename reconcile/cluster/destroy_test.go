@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/guard"
@@ -20,7 +21,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 )
 
 // reconciler makes passes, and ends the sync, over a cluster.
@@ -90,11 +90,9 @@ func TestDestroySurvivesEveryCrash(t *testing.T) {
 		applied(t, w.cluster(t, cluster.Options{}), commit)
 		// Between the death before a write and the one after it is only what the write changes.
 		for _, sent := range []bool{false, true} {
-			death := &dying{at: n, sent: sent}
-			config := rest.CopyConfig(w.config)
-			config.Wrap(death.wrap)
-			_, err := reconcilerOf(clusterOf(t, config, w, cluster.Options{Concurrency: 1}), w).Destroy(t.Context(), plan.Delete)
-			finished = death.seen.Load() < n
+			death := dying(n, sent)
+			_, err := reconcilerOf(clusterOf(t, death.Config(w.config), w, cluster.Options{Concurrency: 1}), w).Destroy(t.Context(), plan.Delete)
+			finished = !death.Came()
 			if finished && err != nil {
 				t.Fatal(err)
 			}
@@ -244,16 +242,13 @@ func TestDestroyWhileSomebodyWrites(t *testing.T) {
 	c := w.cluster(t, cluster.Options{})
 	applied(t, c, want(t, w.crd("Region", "Cluster"), w.instance("Region", "", "north")))
 	deletes := 0
-	config := rest.CopyConfig(w.config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return transport(func(req *http.Request) (*http.Response, error) {
-			if req.Method == http.MethodDelete && strings.HasSuffix(req.URL.Path, "/regions/north") {
-				if deletes++; deletes == 1 {
-					w.patch(t, w.at(w.resource("Region"), ""), "north", `{"status":{"seen":"just now"}}`, "status")
-				}
+	config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if req.Method == http.MethodDelete && strings.HasSuffix(req.URL.Path, "/regions/north") {
+			if deletes++; deletes == 1 {
+				w.patch(t, w.at(w.resource("Region"), ""), "north", `{"status":{"seen":"just now"}}`, "status")
 			}
-			return next.RoundTrip(req)
-		})
+		}
+		return next.RoundTrip(req)
 	})
 	said, err := reconcilerOf(clusterOf(t, config, w, cluster.Options{}), w).Destroy(t.Context(), plan.Delete)
 	if err != nil || said.Summary.Pruned != 2 || said.Verdict.ExitCode != 0 {

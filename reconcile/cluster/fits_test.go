@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
@@ -46,14 +47,11 @@ func TestObjectsDecide(t *testing.T) {
 			w.patch(t, w.at(w.resource("Bucket"), ""), u.GetName(), `{"status":{"unset":"x"}}`, "status")
 		}
 	}
-	unreadable := rest.CopyConfig(w.config)
-	unreadable.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return deciding(func(req *http.Request) (*http.Response, error) {
-			if strings.HasSuffix(req.URL.Path, "/buckets") && !strings.Contains(req.Header.Get("Accept"), "PartialObjectMetadata") {
-				return nil, errors.New("boom")
-			}
-			return next.RoundTrip(req)
-		})
+	unreadable := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if strings.HasSuffix(req.URL.Path, "/buckets") && !strings.Contains(req.Header.Get("Accept"), "PartialObjectMetadata") {
+			return nil, errors.New("boom")
+		}
+		return next.RoundTrip(req)
 	})
 	cases := map[string]struct {
 		reason string
@@ -92,7 +90,3 @@ func TestObjectsDecide(t *testing.T) {
 		})
 	}
 }
-
-type deciding func(*http.Request) (*http.Response, error)
-
-func (f deciding) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -24,41 +24,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 )
 
-// dying is a process that dies before or after its nth write: from then on nothing leaves it any
-// more. Between two writes it leaves nothing behind, wherever it dies.
-type dying struct {
-	at   int64
-	seen atomic.Int64
-	sent bool // the nth write still arrives, and its answer is lost
+// dying returns a process that dies at its nth write. If sent, this write still arrives. Between two writes a process leaves
+// nothing behind, wherever it dies.
+func dying(n int64, sent bool) *fixtures.Death {
+	return &fixtures.Death{At: n, Sent: sent, Counts: func(req *http.Request) bool {
+		return req.Method != http.MethodGet && !req.URL.Query().Has("dryRun")
+	}}
 }
-
-var errDead = errors.New("dead")
-
-func (d *dying) wrap(next http.RoundTripper) http.RoundTripper {
-	return transport(func(req *http.Request) (*http.Response, error) {
-		write := req.Method != http.MethodGet && !req.URL.Query().Has("dryRun")
-		if !write && d.seen.Load() < d.at {
-			return next.RoundTrip(req)
-		}
-		n := d.seen.Add(1)
-		if n == d.at && d.sent {
-			if resp, err := next.RoundTrip(req); err == nil {
-				_ = resp.Body.Close()
-			}
-		}
-		if n >= d.at {
-			return nil, errDead
-		}
-		return next.RoundTrip(req)
-	})
-}
-
-type transport func(*http.Request) (*http.Response, error)
-
-func (f transport) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 func TestEveryCrashIsSurvived(t *testing.T) {
 	w := newWorld(t)
@@ -83,7 +57,7 @@ func TestEveryCrashIsSurvived(t *testing.T) {
 				if drops { // of the rounds before nothing is left, or the guard many would hold what is dropped
 					applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(space), crd, configMap(space, "kept", "before "+round)))
 				}
-				finished = w.dies(t, &dying{at: n, sent: sent}, commit, 1)
+				finished = w.dies(t, dying(n, sent), commit, 1)
 				if drops {
 					commit = want(t, namespace(space), crd, configMap(space, "kept", round))
 				}
@@ -136,7 +110,7 @@ func TestEveryCrashOfProtection(t *testing.T) {
 						settled(t, w.cluster(t, cluster.Options{}), before)
 						applied(t, w.cluster(t, cluster.Options{}), before)
 					}
-					finished = w.dies(t, &dying{at: n}, commit, 8) && finished
+					finished = w.dies(t, dying(n, false), commit, 8) && finished
 					if drops {
 						commit, usages, finalizers = want(t, namespace(space), configMap(space, "kept", round)), 0, 0
 					}
@@ -175,11 +149,9 @@ func (w *world) protected(t *testing.T, space string) (finalized, made []string)
 
 // dies has a process die in the middle of as many passes as a commit takes, at most. It says whether
 // they were done before that. The lease of the dead has run out then.
-func (w *world) dies(t *testing.T, death *dying, commit render.Desired, passes int) (finished bool) {
+func (w *world) dies(t *testing.T, death *fixtures.Death, commit render.Desired, passes int) (finished bool) {
 	t.Helper()
-	config := rest.CopyConfig(w.config)
-	config.Wrap(death.wrap)
-	doomed := clusterOf(t, config, w, cluster.Options{Concurrency: 1})
+	doomed := clusterOf(t, death.Config(w.config), w, cluster.Options{Concurrency: 1})
 	var err error
 	for again := true; again && err == nil && passes > 0; passes-- {
 		var p plan.Plan
@@ -188,7 +160,7 @@ func (w *world) dies(t *testing.T, death *dying, commit render.Desired, passes i
 			_, err = doomed.Apply(t.Context(), p)
 		}
 	}
-	if finished = death.seen.Load() < death.at; finished && err != nil {
+	if finished = !death.Came(); finished && err != nil {
 		t.Fatal(err)
 	}
 	w.expire(t)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -33,28 +34,22 @@ import (
 // meddled returns a configuration with which someone acts right before the first request that is chosen.
 func (w *world) meddled(chosen func(*http.Request) bool, act func()) *rest.Config {
 	var acted atomic.Bool
-	config := rest.CopyConfig(w.config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return transport(func(req *http.Request) (*http.Response, error) {
-			if chosen(req) && acted.CompareAndSwap(false, true) {
-				act()
-			}
-			return next.RoundTrip(req)
-		})
+	config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if chosen(req) && acted.CompareAndSwap(false, true) {
+			act()
+		}
+		return next.RoundTrip(req)
 	})
 	return config
 }
 
 // unanswered returns a configuration with which the chosen requests fail from now on.
 func (w *world) unanswered(fails *atomic.Bool, chosen func(*http.Request) bool) *rest.Config {
-	config := rest.CopyConfig(w.config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return transport(func(req *http.Request) (*http.Response, error) {
-			if fails.Load() && chosen(req) {
-				return nil, errors.New("boom")
-			}
-			return next.RoundTrip(req)
-		})
+	config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if fails.Load() && chosen(req) {
+			return nil, errors.New("boom")
+		}
+		return next.RoundTrip(req)
 	})
 	return config
 }
@@ -96,19 +91,16 @@ func TestIntentIsStoredFirst(t *testing.T) {
 	w.made(t, namespace(space))
 	w.made(t, configMap(space, "adopted", "1"))
 	var sent []string
-	config := rest.CopyConfig(w.config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return transport(func(req *http.Request) (*http.Response, error) {
-			if req.Method == http.MethodPatch && !req.URL.Query().Has("dryRun") {
-				name := req.URL.Path[strings.LastIndex(req.URL.Path, "/")+1:]
-				sent = append(sent, name)
-				data, _, _ := unstructured.NestedStringMap(w.inventory(t).Object, "data")
-				if !slices.ContainsFunc(slices.Collect(maps.Keys(data)), func(key string) bool { return strings.Contains(key, "_"+name+"_") }) {
-					t.Errorf("%s is written and the inventory does not name it: %v", name, data)
-				}
+	config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if req.Method == http.MethodPatch && !req.URL.Query().Has("dryRun") {
+			name := req.URL.Path[strings.LastIndex(req.URL.Path, "/")+1:]
+			sent = append(sent, name)
+			data, _, _ := unstructured.NestedStringMap(w.inventory(t).Object, "data")
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(data)), func(key string) bool { return strings.Contains(key, "_"+name+"_") }) {
+				t.Errorf("%s is written and the inventory does not name it: %v", name, data)
 			}
-			return next.RoundTrip(req)
-		})
+		}
+		return next.RoundTrip(req)
 	})
 	applied(t, clusterOf(t, config, w, cluster.Options{Concurrency: 1}), want(t, configMap(space, "made", "1"), configMap(space, "adopted", "1")))
 	if slices.Sort(sent); !slices.Equal(sent, []string{"adopted", "made"}) {
@@ -377,17 +369,14 @@ func TestHiddenUnlessRead(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			config := rest.CopyConfig(w.config)
-			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-				return transport(func(req *http.Request) (*http.Response, error) {
-					switch {
-					case tc.failed != "" && strings.HasSuffix(req.URL.Path, tc.failed):
-						return nil, errors.New("boom")
-					case tc.answer != "" && strings.HasSuffix(req.URL.Path, "/apiservices"):
-						return said(req, `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIServiceList","items":[{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.`+lost+`"},"spec":`+tc.answer+`}]}`), nil
-					}
-					return next.RoundTrip(req)
-				})
+			config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+				switch {
+				case tc.failed != "" && strings.HasSuffix(req.URL.Path, tc.failed):
+					return nil, errors.New("boom")
+				case tc.answer != "" && strings.HasSuffix(req.URL.Path, "/apiservices"):
+					return said(req, `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIServiceList","items":[{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.`+lost+`"},"spec":`+tc.answer+`}]}`), nil
+				}
+				return next.RoundTrip(req)
 			})
 			p := planned(t, clusterOf(t, config, w, cluster.Options{}), want(t, namespace(w.sync.Namespace)))
 			why := ""
@@ -415,18 +404,15 @@ func TestUndiscoveredKindsAreInUse(t *testing.T) {
 	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(space), configMap("default", w.sync.Namespace, "1")))
 	w.made(t, w.crd("Bucket", "Namespaced"))
 	w.served(t, "Bucket", true)
-	config := rest.CopyConfig(w.config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return transport(func(req *http.Request) (*http.Response, error) {
-			switch req.URL.Path {
-			case "/api", "/apis": // each group is asked for by itself then
-				req = req.Clone(req.Context())
-				req.Header.Set("Accept", "application/json")
-			case "/apis/" + w.group + "/v1":
-				return nil, errors.New("boom")
-			}
-			return next.RoundTrip(req)
-		})
+	config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		switch req.URL.Path {
+		case "/api", "/apis": // each group is asked for by itself then
+			req = req.Clone(req.Context())
+			req.Header.Set("Accept", "application/json")
+		case "/apis/" + w.group + "/v1":
+			return nil, errors.New("boom")
+		}
+		return next.RoundTrip(req)
 	})
 	p := planned(t, clusterOf(t, config, w, cluster.Options{}), want(t, configMap("default", w.sync.Namespace, "1")))
 	if diff := cmp.Diff([]string{"hold (others inside) Namespace/" + space}, actions(p)); diff != "" {
@@ -440,17 +426,14 @@ func TestKindVanishesDuringAPass(t *testing.T) {
 	space := w.sync.Namespace
 	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(space), configMap(space, "a", "1"), configMap(space, "b", "1")))
 	w.patch(t, w.at(configMaps, space), "a", `{"metadata":{"labels":{"`+inventory.SyncLabel+`":null}}}`) // so that it is read by its name
-	config := rest.CopyConfig(w.config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return transport(func(req *http.Request) (*http.Response, error) {
-			if strings.HasSuffix(req.URL.Path, "/configmaps/a") {
-				answer := said(req, "404 page not found")
-				answer.StatusCode = http.StatusNotFound
-				answer.Header.Set("Content-Type", "text/plain")
-				return answer, nil
-			}
-			return next.RoundTrip(req)
-		})
+	config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if strings.HasSuffix(req.URL.Path, "/configmaps/a") {
+			answer := said(req, "404 page not found")
+			answer.StatusCode = http.StatusNotFound
+			answer.Header.Set("Content-Type", "text/plain")
+			return answer, nil
+		}
+		return next.RoundTrip(req)
 	})
 	p, err := tryPlan(t.Context(), clusterOf(t, config, w, cluster.Options{}), want(t, namespace(space), configMap(space, "b", "1")))
 	if err == nil {

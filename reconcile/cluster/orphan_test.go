@@ -120,7 +120,7 @@ func TestDefinitionLeavesItsCRD(t *testing.T) {
 			return err == nil && len(u.GetOwnerReferences()) == 1
 		})
 
-		finished = w.dies(t, &dying{at: n}, none, 8)
+		finished = w.dies(t, dying(n, false), none, 8)
 		settled(t, w.cluster(t, cluster.Options{}), none)
 		until(t, func() bool {
 			_, err := w.at(definitions, "").Get(t.Context(), crd.GetName(), metav1.GetOptions{})
@@ -165,7 +165,7 @@ func TestDefinitionIsWantedAgain(t *testing.T) {
 		if n > 10 {
 			t.Fatal("nothing keeps the definition")
 		}
-		w.dies(t, &dying{at: n}, none, 1)
+		w.dies(t, dying(n, false), none, 1)
 	}
 	settled(t, w.cluster(t, cluster.Options{}), with)
 	if u := get(); len(u.GetFinalizers()) > 0 || u.GetDeletionTimestamp() != nil {

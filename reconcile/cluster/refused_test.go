@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 )
 
 // denying is an admission webhook that says no.
@@ -170,18 +170,15 @@ func TestTroubledServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			var asked atomic.Int64
-			config := rest.CopyConfig(w.config)
-			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-				return transport(func(req *http.Request) (*http.Response, error) {
-					switch {
-					case !strings.Contains(req.URL.Path, "/configmaps/troubled"), asked.Add(1) > tc.times:
-					case tc.code == 0:
-						time.Sleep(500 * time.Millisecond)
-					case req.Method == http.MethodPatch:
-						return answer(req, tc.code, tc.answer), nil
-					}
-					return next.RoundTrip(req)
-				})
+			config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+				switch {
+				case !strings.Contains(req.URL.Path, "/configmaps/troubled"), asked.Add(1) > tc.times:
+				case tc.code == 0:
+					time.Sleep(500 * time.Millisecond)
+				case req.Method == http.MethodPatch:
+					return answer(req, tc.code, tc.answer), nil
+				}
+				return next.RoundTrip(req)
 			})
 			c := clusterOf(t, config, w, cluster.Options{})
 			commit := want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "troubled", "1"), configMap(w.sync.Namespace, "other", "1"))

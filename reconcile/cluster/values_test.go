@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/rest"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	cliinventory "sigs.k8s.io/cli-utils/pkg/inventory"
 )
@@ -201,16 +200,13 @@ func TestAnotherWriterInBetween(t *testing.T) {
 	commit := want(t, namespace(space), configMap(space, "a", "1"))
 	applied(t, w.cluster(t, cluster.Options{}), commit)
 	var meddled atomic.Bool
-	config := rest.CopyConfig(w.config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return transport(func(req *http.Request) (*http.Response, error) {
-			if strings.HasSuffix(req.URL.Path, "/leases/headgate-main") && req.Method == http.MethodPut && meddled.CompareAndSwap(false, true) {
-				resp, err := next.RoundTrip(req)
-				w.patch(t, w.at(configMaps, space), "headgate-main", `{"data":{"_other__Namespace":""}}`)
-				return resp, err
-			}
-			return next.RoundTrip(req)
-		})
+	config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if strings.HasSuffix(req.URL.Path, "/leases/headgate-main") && req.Method == http.MethodPut && meddled.CompareAndSwap(false, true) {
+			resp, err := next.RoundTrip(req)
+			w.patch(t, w.at(configMaps, space), "headgate-main", `{"data":{"_other__Namespace":""}}`)
+			return resp, err
+		}
+		return next.RoundTrip(req)
 	})
 	c := clusterOf(t, config, w, cluster.Options{})
 	p := planned(t, c, want(t, namespace(space), configMap(space, "a", "2")))

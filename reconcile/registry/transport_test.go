@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/render/packages"
 )
 
@@ -35,7 +36,7 @@ func TestPublic(t *testing.T) {
 func TestForkBehindProxy(t *testing.T) {
 	reached := ""
 	to := func(which string) http.RoundTripper {
-		return roundTripper(func(req *http.Request) (*http.Response, error) {
+		return fixtures.Transport(func(req *http.Request) (*http.Response, error) {
 			reached = which
 			return &http.Response{Request: req}, nil
 		})
@@ -82,7 +83,7 @@ func TestForkBehindProxy(t *testing.T) {
 
 // A registry may be a stranger's, and list tags without end.
 func TestTagsAreBounded(t *testing.T) {
-	from := roundTripper(func(req *http.Request) (*http.Response, error) {
+	from := fixtures.Transport(func(req *http.Request) (*http.Response, error) {
 		return &http.Response{Request: req, Body: io.NopCloser(io.LimitReader(endless{}, 2*mostTagsPage))}, nil
 	})
 	redirected := &http.Response{Request: &http.Request{URL: &url.URL{Path: "/v2/acme/sea/tags/list"}}}
@@ -134,7 +135,3 @@ func TestPagesOfTagsAreBounded(t *testing.T) {
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
