@@ -18,6 +18,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -47,7 +48,7 @@ func (b *beside) Observe(context.Context, render.Desired) (plan.Observed, error)
 		seen.Kinds[kindConfig] = plan.Kind{Version: "v1", Resource: "providerconfigs"}
 	}
 	if past(b.healthy) {
-		seen.Upstream.Packages = map[manifest.ID]plan.LivePackage{
+		seen.Upstream.Packages = map[manifest.ID]crossplane.Package{
 			{Group: kindProvider.Group, Kind: kindProvider.Kind, Name: "toy"}: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue},
 		}
 	}

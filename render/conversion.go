@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -63,7 +64,7 @@ func (c Conversion) settle(u *unstructured.Unstructured, shipper *catalogue.Pack
 		service = shipper.Name
 	}
 	switch {
-	case manifest.IDOf(u).IsCRD(), manifest.IDOf(u).IsMRD():
+	case manifest.IDOf(u).IsCRD(), crossplane.IsMRD(manifest.IDOf(u)):
 		return c.settleCRD(u, service)
 	case manifest.IDOf(u).IsWebhookConfiguration() && c.Strategy == ConversionInject:
 		for _, w := range webhooksOf(u) {

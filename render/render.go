@@ -14,6 +14,7 @@ import (
 
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -107,7 +108,7 @@ func (d Desired) Placed(f manifest.Finding) manifest.Finding {
 // left is what is left of an object to Crossplane.
 func left(o manifest.Object, shipper *catalogue.Package) (Left, error) {
 	l := Left{ID: o.ID(), APIVersion: o.GetAPIVersion(), Origin: o.Origin, Package: shipper.Directory, Content: o.Document.Recall}
-	if !l.ID.IsComposition() {
+	if !crossplane.IsComposition(l.ID) {
 		return l, nil
 	}
 	made, err := NewObject(o.Unstructured, o.Origin)
@@ -228,7 +229,7 @@ func (d Desired) Problems() catalogue.Errors {
 func (d Desired) Names(definition string) bool {
 	return slices.ContainsFunc(d.Policies, func(p catalogue.Policy) bool {
 		return !p.Paused && slices.ContainsFunc(p.Patterns, func(pattern catalogue.Pattern) bool {
-			return activation.Matches(pattern.Glob, definition)
+			return crossplane.Matches(pattern.Glob, definition)
 		})
 	})
 }
@@ -236,7 +237,7 @@ func (d Desired) Names(definition string) bool {
 // Pauses returns the name of a paused policy of the commit that names a definition, or "".
 func (d Desired) Pauses(definition string) string {
 	for _, p := range d.Policies {
-		if p.Paused && slices.ContainsFunc(p.Patterns, func(pattern catalogue.Pattern) bool { return activation.Matches(pattern.Glob, definition) }) {
+		if p.Paused && slices.ContainsFunc(p.Patterns, func(pattern catalogue.Pattern) bool { return crossplane.Matches(pattern.Glob, definition) }) {
 			return p.Name
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
@@ -613,7 +614,7 @@ func TestConnectionDetails(t *testing.T) {
 	want := mustRender(t, files, render.Options{Owner: render.OwnerCrossplane})
 	var got any
 	for _, o := range want.Objects {
-		if o.ID.IsMRD() {
+		if crossplane.IsMRD(o.ID) {
 			content, err := o.Content()
 			if err != nil {
 				t.Fatal(err)

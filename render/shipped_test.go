@@ -13,6 +13,7 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
@@ -66,7 +67,7 @@ func TestShipped(t *testing.T) {
 		t.Helper()
 		var all []any
 		for _, o := range want.Objects {
-			if !o.ID.IsCRD() && !o.ID.IsMRD() {
+			if !o.ID.IsCRD() && !crossplane.IsMRD(o.ID) {
 				continue
 			}
 			content, err := o.Content()

@@ -42,20 +42,20 @@ var mayImport = map[string][]string{
 	"render/kustomize":  {"render/crossplane", "render/manifest"},
 	"render":            {"render/activation", "render/catalogue", "render/crd", "render/crossplane", "render/manifest", "render/packages"},
 	"render/schema":     {"render/crossplane", "render/manifest"},
-	"render/lint":       {"render", "render/catalogue", "render/manifest"},
+	"render/lint":       {"render", "render/catalogue", "render/crossplane", "render/manifest"},
 
 	// What is wanted, seen and owned becomes one plan, and the plan a report. Compute takes the guards as arguments.
 	"reconcile/inventory": {"render", "render/manifest"},
-	"reconcile/ownership": {"reconcile/inventory", "render"},
+	"reconcile/ownership": {"reconcile/inventory", "render", "render/crossplane"},
 	"reconcile/diff":      {"reconcile/inventory", "reconcile/ownership", "render/manifest"},
 	"reconcile/plan": {
-		"reconcile/diff", "reconcile/inventory", "reconcile/ownership", "render", "render/activation", "render/catalogue", "render/manifest", "render/schema",
+		"reconcile/diff", "reconcile/inventory", "reconcile/ownership", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},
 	"reconcile/guard": {
-		"reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/manifest", "render/schema",
+		"reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},
 	"reconcile/report": {
-		"reconcile/diff", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/lint", "render/manifest",
+		"reconcile/diff", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/lint", "render/manifest",
 	},
 	"reconcile": {"reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/report", "render", "render/catalogue", "render/manifest"},
 

@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile"
-	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/spf13/cobra"
@@ -161,7 +161,7 @@ func treeOf(want render.Desired, all bool) tree {
 	return made
 }
 
-func isPolicy(id manifest.ID) bool { return id == plan.MRAP(id.Name) }
+func isPolicy(id manifest.ID) bool { return id == crossplane.MRAP(id.Name) }
 
 // held is the package that a dependency is, if it is known.
 func (g grove) held(dep catalogue.Dependency) *catalogue.Package {
@@ -218,7 +218,7 @@ func (g grove) define(b *twig, in string) {
 			continue
 		}
 		origin := d.Origin()
-		b.Children = append(b.Children, &twig{Kind: "ManagedResourceDefinition", Name: d.Name, Origin: &origin, Active: &d.Active, Paused: d.Paused, Because: d.Reasons})
+		b.Children = append(b.Children, &twig{Kind: crossplane.KindMRD.Kind, Name: d.Name, Origin: &origin, Active: &d.Active, Paused: d.Paused, Because: d.Reasons})
 	}
 }
 
@@ -292,7 +292,7 @@ func (b *twig) String() string {
 			text += fmt.Sprintf(", and %d more", more)
 		}
 		if b.Paused {
-			text += ", but paused (crossplane.io/paused)"
+			text += ", but paused (" + crossplane.PausedAnnotation + ")"
 		}
 	case b.Active != nil:
 		text = b.Name + "  not active"

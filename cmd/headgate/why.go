@@ -165,7 +165,7 @@ func left(ctx context.Context, r reconcile.Reconciler, want render.Desired, name
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
 	e := explanation{APIVersion: "headgate.dev/v1alpha1", Kind: "Explanation", Revision: want.Revision}
 	for _, s := range p.Steps {
-		made := s.ID == plan.CRD(s.ID.Name) || s.ID == plan.MRD(s.ID.Name)
+		made := s.ID == plan.CRD(s.ID.Name) || s.ID == crossplane.MRD(s.ID.Name)
 		if !made || s.Origin != (manifest.Origin{}) || s.ID.Name != name && !strings.HasPrefix(s.ID.Name, name+".") {
 			continue
 		}
@@ -313,11 +313,11 @@ func (e explanation) write(w io.Writer) error {
 	case e.Left != nil:
 		state = "not declared by the commit any more"
 	case e.Active && e.Paused:
-		state = "active, but paused (crossplane.io/paused), so it makes no CRD"
+		state = "active, but paused (" + crossplane.PausedAnnotation + "), so it makes no CRD"
 	case e.Active:
 		state = "active"
 	case e.Paused:
-		state = "not active, and paused (crossplane.io/paused)"
+		state = "not active, and paused (" + crossplane.PausedAnnotation + ")"
 	}
 	say("%s is %s", e.Name, state)
 	for _, r := range e.Because {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -80,27 +81,17 @@ func (c *Cluster) answer(ctx context.Context, q plan.Question, usages func() ([]
 	case plan.Dependents:
 	}
 	id := q.Of
-	switch id.Group {
-	case "apiextensions.k8s.io":
-		if id.IsCRD() {
-			return c.instances(ctx, id.Name)
-		}
-	case "apiextensions.crossplane.io":
-		switch id.Kind {
-		case "ManagedResourceDefinition":
-			return c.instances(ctx, id.Name)
-		case "CompositeResourceDefinition":
-			return c.composites(ctx, id)
-		case "Composition":
-			return c.composedBy(ctx, id)
-		}
-	case "pkg.crossplane.io":
-		switch id.Kind {
-		case "Provider", "Configuration":
-			return c.packaged(ctx, id)
-		case "Function":
-			return c.runBy(ctx, id)
-		}
+	switch {
+	case id.IsCRD(), crossplane.IsMRD(id):
+		return c.instances(ctx, id.Name)
+	case crossplane.IsXRD(id):
+		return c.composites(ctx, id)
+	case crossplane.IsComposition(id):
+		return c.composedBy(ctx, id)
+	case crossplane.IsPackage(id) && id.Kind == crossplane.Function:
+		return c.runBy(ctx, id)
+	case crossplane.IsPackage(id):
+		return c.packaged(ctx, id)
 	}
 	if id.Kind == "ProviderConfig" || id.Kind == "ClusterProviderConfig" {
 		return c.usages(ctx, id)
@@ -111,7 +102,7 @@ func (c *Cluster) answer(ctx context.Context, q plan.Question, usages func() ([]
 // usagesOf are all of Crossplane's Usages, of whatever they are.
 func (c *Cluster) usagesOf(ctx context.Context) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
-	for _, gk := range plan.Usages {
+	for _, gk := range crossplane.Usages {
 		if _, served := c.surface.kinds[gk]; !served {
 			if err := c.surface.known(gk); err != nil {
 				return nil, err
@@ -146,7 +137,7 @@ func (c *Cluster) protectors(ctx context.Context, id manifest.ID, usages func() 
 	}
 	var t tally
 	for i := range all {
-		if u := &all[i]; plan.UsageNames(u, id, o.Labels) { // Crossplane asks for those that are about to go, too
+		if u := &all[i]; crossplane.UsageNames(u, id, o.Labels) { // Crossplane asks for those that are about to go, too
 			t.add(manifest.IDOf(u))
 			if why, _, _ := unstructured.NestedString(u.Object, "spec", "reason"); why != "" && t.Count == 1 {
 				t.Example += fmt.Sprintf(" (%q)", why)

@@ -15,6 +15,7 @@ import (
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"golang.org/x/sync/errgroup"
@@ -388,11 +389,11 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 		o.Err = r.touch(ctx, s)
 		return o, nil
 	}
-	if policy := r.failedPolicy(); policy != "" && plan.IsPackage(s.ID) {
+	if policy := r.failedPolicy(); policy != "" && crossplane.IsPackage(s.ID) {
 		o.Err = fmt.Errorf("not sent: the policy %s could not be applied, and policies limit what a package opens", policy)
 		return o, nil
 	}
-	if plan.IsPackage(s.ID) && r.plan.Want.Owner == render.OwnerCrossplane {
+	if crossplane.IsPackage(s.ID) && r.plan.Want.Owner == render.OwnerCrossplane {
 		if o.Err = r.recount(ctx); o.Err != nil {
 			return o, nil
 		}
@@ -428,7 +429,7 @@ func (r *pass) failedPolicy() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, o := range r.outcomes {
-		if o.Err != nil && o.ID == plan.MRAP(o.ID.Name) {
+		if o.Err != nil && o.ID == crossplane.MRAP(o.ID.Name) {
 			return o.ID.Name
 		}
 	}
@@ -533,7 +534,7 @@ func (r *pass) prune(ctx context.Context, s plan.Step, id manifest.ID) error {
 			return err
 		}
 	}
-	if id.IsMRD() {
+	if crossplane.IsMRD(id) {
 		return r.orphan(ctx, s, id)
 	}
 	if s.Unprotects {
@@ -564,7 +565,7 @@ func (r *pass) remove(ctx context.Context, s plan.Step, id manifest.ID, propagat
 	case apierrors.ReasonForError(err) != metav1.StatusReasonConflict:
 		return r.refusal(err, "delete", id)
 	}
-	if s.TakesBack && id.IsMRD() { // it is to come back, and a request that was tried again finds that it has
+	if s.TakesBack && crossplane.IsMRD(id) { // it is to come back, and a request that was tried again finds that it has
 		if now, err := r.get(ctx, r.surface, id); err == nil && now.UID != s.UID {
 			return nil
 		}

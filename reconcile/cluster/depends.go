@@ -6,6 +6,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,19 +86,19 @@ func (c *Cluster) dependency(ctx context.Context, id manifest.ID) (plan.Dependen
 func (c *Cluster) whyNotReady(ctx context.Context, id manifest.ID, live *unstructured.Unstructured) (string, error) {
 	state, _, _ := unstructured.NestedString(live.Object, "spec", "state")
 	switch categories := c.surface.kinds[groupKind(id)].Categories; {
-	case id.IsMRD():
-		d := plan.LiveDefinition{Active: state == "Active", Established: conditionOf(live, "Established").Status}
+	case crossplane.IsMRD(id):
+		d := crossplane.Definition{Active: state == "Active", Established: crossplane.Condition(live, "Established").Status}
 		if d.Active && d.Established != metav1.ConditionTrue {
 			if err := c.ask(ctx, id.Name, &d); err != nil && !apierrors.IsNotFound(err) {
 				return "", err
 			}
 		}
 		return d.NotReady(), nil
-	case id == plan.MRAP(id.Name):
-		return policyOf(live).NotReady(), nil
-	case plan.IsPackage(id):
-		return packageOf(live).NotReady(), nil
-	case id.Group == "apiextensions.crossplane.io" && id.Kind == "CompositeResourceDefinition":
+	case id == crossplane.MRAP(id.Name):
+		return crossplane.PolicyOf(live).Why(), nil
+	case crossplane.IsPackage(id):
+		return crossplane.PackageOf(live).Why(), nil
+	case crossplane.IsXRD(id):
 		return isTrue(live, "Established"), nil
 	case slices.ContainsFunc([]string{"managed", "composite", "claim"}, func(c string) bool { return slices.Contains(categories, c) }):
 		return isTrue(live, "Ready"), nil
@@ -107,7 +108,7 @@ func (c *Cluster) whyNotReady(ctx context.Context, id manifest.ID, live *unstruc
 
 // isTrue is why a condition of an object is not true; "" where it is.
 func isTrue(u *unstructured.Unstructured, kind string) string {
-	switch c := conditionOf(u, kind); {
+	switch c := crossplane.Condition(u, kind); {
 	case c.Status == metav1.ConditionTrue:
 		return ""
 	case c.Message != "":

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,7 +20,7 @@ const judgedAtOnce = 50
 // fits looks at the objects of a CRD, or of the CRDs of an XRD, and answers what a new definition does to them.
 func (c *Cluster) fits(ctx context.Context, q plan.Question) (plan.Answer, error) {
 	crds := []manifest.ID{q.Of}
-	if q.Of.IsXRD() {
+	if crossplane.IsXRD(q.Of) {
 		xrd, err := c.read(ctx, q.Of)
 		if apierrors.IsNotFound(err) {
 			return plan.Answer{}, nil

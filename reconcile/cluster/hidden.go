@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -81,7 +82,7 @@ func (h hiding) hides(gk schema.GroupKind) string {
 		return exists + ": no version of it has served: true"
 	}
 	for _, condition := range []string{"NamesAccepted", "Established"} {
-		if c := conditionOf(h.crd, condition); c.Status == "False" {
+		if c := crossplane.Condition(h.crd, condition); c.Status == "False" {
 			return exists + ": " + c.Message
 		}
 	}

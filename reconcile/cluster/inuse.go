@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,16 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-)
-
-const (
-	groupExtensions = "apiextensions.crossplane.io"
-	groupPackages   = "pkg.crossplane.io"
-)
-
-var (
-	kindXRD         = schema.GroupKind{Group: groupExtensions, Kind: "CompositeResourceDefinition"}
-	kindComposition = schema.GroupKind{Group: groupExtensions, Kind: "Composition"}
 )
 
 // composites counts the composite resources and claims of an XRD.
@@ -103,7 +94,7 @@ func compositeType(composition *unstructured.Unstructured) schema.GroupKind {
 // there is.
 func (c *Cluster) compositeKinds(ctx context.Context, composite schema.GroupKind, show func(xrd *unstructured.Unstructured)) ([]schema.GroupKind, error) {
 	var kinds []schema.GroupKind
-	err := c.each(ctx, kindXRD, func(xrd *unstructured.Unstructured) {
+	err := c.each(ctx, crossplane.KindXRD, func(xrd *unstructured.Unstructured) {
 		group, _, _ := unstructured.NestedString(xrd.Object, "spec", "group")
 		if kind, _, _ := unstructured.NestedString(xrd.Object, "spec", "names", "kind"); group != composite.Group || kind != composite.Kind {
 			return
@@ -160,7 +151,7 @@ func composedOf(o, composition *unstructured.Unstructured) bool {
 func (c *Cluster) runBy(ctx context.Context, id manifest.ID) (plan.Answer, error) {
 	var t tally
 	named := map[string]bool{} // Compositions
-	if err := c.each(ctx, kindComposition, func(o *unstructured.Unstructured) {
+	if err := c.each(ctx, crossplane.KindComposition, func(o *unstructured.Unstructured) {
 		if runs(o, id.Name, "spec", "pipeline") {
 			named[o.GetName()] = true
 			t.add(manifest.IDOf(o))
@@ -190,8 +181,8 @@ func runs(o *unstructured.Unstructured, function string, path ...string) bool {
 // does not any more.
 func (c *Cluster) pinned(ctx context.Context, function manifest.ID, named map[string]bool, t *tally) error {
 	revisions := map[schema.GroupKind]map[string]bool{}
-	if err := c.each(ctx, schema.GroupKind{Group: groupExtensions, Kind: "CompositionRevision"}, func(o *unstructured.Unstructured) {
-		if named[o.GetLabels()["crossplane.io/composition-name"]] || !runs(o, function.Name, "spec", "pipeline") {
+	if err := c.each(ctx, crossplane.KindCompositionRevision, func(o *unstructured.Unstructured) {
+		if named[o.GetLabels()[crossplane.CompositionLabel]] || !runs(o, function.Name, "spec", "pipeline") {
 			return
 		}
 		composite := compositeType(o)
@@ -221,13 +212,13 @@ func (c *Cluster) pinned(ctx context.Context, function manifest.ID, named map[st
 
 // operations counts the operations that run a Function, and are not over.
 func (c *Cluster) operations(ctx context.Context, function manifest.ID, _ map[string]bool, t *tally) error {
-	for kind, path := range map[string][]string{
-		"Operation":      {"spec", "pipeline"},
-		"CronOperation":  {"spec", "operationTemplate", "spec", "pipeline"},
-		"WatchOperation": {"spec", "operationTemplate", "spec", "pipeline"},
+	for kind, path := range map[schema.GroupKind][]string{
+		crossplane.KindOperation:      {"spec", "pipeline"},
+		crossplane.KindCronOperation:  {"spec", "operationTemplate", "spec", "pipeline"},
+		crossplane.KindWatchOperation: {"spec", "operationTemplate", "spec", "pipeline"},
 	} {
-		if err := c.each(ctx, schema.GroupKind{Group: "ops.crossplane.io", Kind: kind}, func(o *unstructured.Unstructured) {
-			if over := conditionOf(o, "Succeeded").Status; over != metav1.ConditionTrue && over != metav1.ConditionFalse && runs(o, function.Name, path...) {
+		if err := c.each(ctx, kind, func(o *unstructured.Unstructured) {
+			if over := crossplane.Condition(o, "Succeeded").Status; over != metav1.ConditionTrue && over != metav1.ConditionFalse && runs(o, function.Name, path...) {
 				t.add(manifest.IDOf(o))
 			}
 		}); err != nil {
@@ -239,7 +230,7 @@ func (c *Cluster) operations(ctx context.Context, function manifest.ID, _ map[st
 
 // depending counts the packages that depend on that of a Function, as Crossplane's lock has it.
 func (c *Cluster) depending(ctx context.Context, function manifest.ID, _ map[string]bool, t *tally) error {
-	revisions, err := c.served(ctx, schema.GroupKind{Group: groupPackages, Kind: function.Kind + "Revision"})
+	revisions, err := c.served(ctx, crossplane.RevisionKind(function.Kind))
 	if err != nil {
 		return err
 	}
@@ -247,7 +238,7 @@ func (c *Cluster) depending(ctx context.Context, function manifest.ID, _ map[str
 	for _, r := range revisions {
 		own[r.Name] = slices.ContainsFunc(r.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == function.Kind && o.Name == function.Name })
 	}
-	return c.each(ctx, schema.GroupKind{Group: groupPackages, Kind: "Lock"}, func(lock *unstructured.Unstructured) {
+	return c.each(ctx, crossplane.KindLock, func(lock *unstructured.Unstructured) {
 		packages, _, _ := unstructured.NestedSlice(lock.Object, "packages")
 		sources := map[string]bool{}
 		for _, item := range packages {
@@ -263,7 +254,7 @@ func (c *Cluster) depending(ctx context.Context, function manifest.ID, _ map[str
 			if !own[name] && slices.ContainsFunc(needs, func(item any) bool { d, _ := item.(map[string]any); return sources[fmt.Sprint(d["package"])] }) {
 				kind, _ := p["kind"].(string)
 				kind = cmp.Or(kind, fmt.Sprint(p["type"]))
-				t.add(manifest.ID{Group: groupPackages, Kind: kind + "Revision", Name: name})
+				t.add(crossplane.Revision(kind, name))
 			}
 		}
 	})
@@ -284,7 +275,7 @@ func (c *Cluster) packaged(ctx context.Context, id manifest.ID) (plan.Answer, er
 	owned := map[schema.GroupKind][]manifest.ID{}
 	// In the order in which one owns the next.
 	for _, gk := range []schema.GroupKind{
-		{Group: groupPackages, Kind: id.Kind + "Revision"}, kindMRD, kindXRD, kindComposition, groupKind(plan.CRD("")),
+		crossplane.RevisionKind(id.Kind), crossplane.KindMRD, crossplane.KindXRD, crossplane.KindComposition, groupKind(plan.CRD("")),
 	} {
 		objects, err := c.served(ctx, gk)
 		if err != nil {
@@ -311,13 +302,13 @@ func (c *Cluster) packaged(ctx context.Context, id manifest.ID) (plan.Answer, er
 	for _, id := range t.These {
 		counted[id] = true
 	}
-	for _, composition := range owned[kindComposition] {
+	for _, composition := range owned[crossplane.KindComposition] {
 		a, err := c.composedBy(ctx, composition)
 		if err != nil {
 			return plan.Answer{}, err
 		}
 		for _, id := range a.These { // each once; an XRD of the package that names it goes, too
-			if k := c.surface.kinds[groupKind(id)]; !counted[id] && !crds[k.Resource+"."+id.Group] && !slices.Contains(owned[kindXRD], id) {
+			if k := c.surface.kinds[groupKind(id)]; !counted[id] && !crds[k.Resource+"."+id.Group] && !slices.Contains(owned[crossplane.KindXRD], id) {
 				counted[id] = true
 				t.add(id)
 			}

@@ -89,7 +89,7 @@ func (l *Looker) Owner(ctx context.Context) (render.Owner, error) {
 	if s.servesCrossplane() {
 		return render.OwnerCrossplane, nil
 	}
-	return "", s.known(kindMRD)
+	return "", s.known(crossplane.KindMRD)
 }
 
 // Definitions are the definitions of the cluster, for a commit that has none of its own.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -77,7 +78,7 @@ func (r *pass) wouldTakeAlong(ctx context.Context, s plan.Step, id manifest.ID) 
 	if err != nil {
 		return false, r.refusal(err, "get", id)
 	}
-	return conditionOf(mrd, "Established").Status != "", nil
+	return crossplane.Condition(mrd, "Established").Status != "", nil
 }
 
 // noticed waits until Crossplane says that it has seen a definition go. One that does not run makes
@@ -85,7 +86,7 @@ func (r *pass) wouldTakeAlong(ctx context.Context, s plan.Step, id manifest.ID) 
 func (r *pass) noticed(ctx context.Context, id manifest.ID) error {
 	for begun := time.Now(); !r.deaf.Load() && ctx.Err() == nil; sleep(ctx, 100*time.Millisecond) {
 		mrd, err := r.read(ctx, id)
-		if apierrors.IsNotFound(err) || err == nil && conditionOf(mrd, "Established").Reason == "TerminatingManagedResource" {
+		if apierrors.IsNotFound(err) || err == nil && crossplane.Condition(mrd, "Established").Reason == "TerminatingManagedResource" {
 			return nil
 		}
 		if time.Since(begun) > noticing {

@@ -22,6 +22,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -95,7 +96,7 @@ func TestPoliciesAreReadAgainBeforeAPackage(t *testing.T) {
 		}
 		said := ""
 		for _, o := range done {
-			if plan.IsPackage(o.ID) {
+			if crossplane.IsPackage(o.ID) {
 				said = fmt.Sprint(o.Err)
 			}
 		}
@@ -179,7 +180,7 @@ func TestPoliciesAreReadAgainBeforeADeactivation(t *testing.T) {
 	commit.Live = true
 	c := w.cluster(t, cluster.Options{NoWait: true, Terms: plan.Terms{TakeBack: true}})
 	p := planned(t, c, commit)
-	bucket, queue, table := plan.MRD("buckets.toy.example.org"), plan.CRD("queues.toy.example.org"), plan.CRD("tables.toy.example.org")
+	bucket, queue, table := crossplane.MRD("buckets.toy.example.org"), plan.CRD("queues.toy.example.org"), plan.CRD("tables.toy.example.org")
 	var taken []manifest.ID
 	for _, s := range p.Steps {
 		if s.Action == plan.Prune {
@@ -205,7 +206,7 @@ func TestPoliciesAreReadAgainBeforeADeactivation(t *testing.T) {
 			t.Errorf("%s: %q, want %q", id, said[id], why)
 		}
 		gvr := crds
-		if id.IsMRD() {
+		if crossplane.IsMRD(id) {
 			gvr = mrds
 		}
 		if now := w.mustGet(t, gvr, "", id.Name); now.GetDeletionTimestamp() != nil {

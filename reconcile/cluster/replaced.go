@@ -6,6 +6,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,7 +32,7 @@ type successor struct {
 func (c *Cluster) replaced(ctx context.Context, seen plan.Observed, want render.Desired) (map[manifest.ID][]plan.Replacement, error) {
 	now := map[manifest.ID]comparison{}
 	for id, trial := range seen.Trials {
-		if !plan.IsPackage(id) || !trial.Replaces() {
+		if !crossplane.IsPackage(id) || !trial.Replaces() {
 			continue
 		}
 		definitions, others, digest := plan.Installs(want, id)
@@ -61,7 +62,7 @@ func whole(found []plan.Replacement, want render.Desired, by manifest.ID) []plan
 	definitions, others, _ := plan.Installs(want, by)
 	for i, r := range found {
 		for _, d := range definitions {
-			if r.ID == plan.MRD(d.Name) {
+			if r.ID == crossplane.MRD(d.Name) {
 				found[i].Whole = plan.Later(mrdOf(d))
 			}
 		}
@@ -92,7 +93,7 @@ func (c *Cluster) replacements(ctx context.Context, up plan.Upstream, definition
 	var named []successor
 	for _, d := range definitions {
 		if _, there := up.Definitions[d.Name]; there {
-			mrds[d.Name] = successor{plan.MRD(d.Name), mrdOf(d)}
+			mrds[d.Name] = successor{crossplane.MRD(d.Name), mrdOf(d)}
 		}
 	}
 	for _, o := range others {
@@ -137,7 +138,7 @@ func (c *Cluster) replacedDefinitions(ctx context.Context, successors map[string
 	if len(successors) == 0 {
 		return nil, nil
 	}
-	gvr, err := c.surface.resource(kindMRD, "")
+	gvr, err := c.surface.resource(crossplane.KindMRD, "")
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +146,7 @@ func (c *Cluster) replacedDefinitions(ctx context.Context, successors map[string
 	for options := (metav1.ListOptions{Limit: definitionsAtOnce}); ; {
 		page, err := c.objects.Resource(gvr).List(ctx, options)
 		if err != nil {
-			return nil, c.explain(err, "list", resourceName(c.surface, kindMRD))
+			return nil, c.explain(err, "list", resourceName(c.surface, crossplane.KindMRD))
 		}
 		mine := slices.DeleteFunc(page.Items, func(live unstructured.Unstructured) bool { _, mine := successors[live.GetName()]; return !mine })
 		found, err := inParallel(ctx, c.options.Concurrency, mine, func(_ context.Context, live unstructured.Unstructured) (*plan.Replacement, error) {

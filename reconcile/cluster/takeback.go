@@ -27,9 +27,9 @@ func (c *Cluster) toTakeBack(ctx context.Context, definitions []row, up *plan.Up
 	up.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{}
 	up.Revisions = map[string]plan.LiveRevision{}
 	for _, r := range definitions {
-		up.Objects[plan.MRD(r.name)] = r.meta
+		up.Objects[crossplane.MRD(r.name)] = r.meta
 		d := up.Definitions[r.name]
-		d.Paused = d.Paused || isPaused(r.meta)
+		d.Paused = d.Paused || crossplane.IsPaused(r.meta)
 		up.Definitions[r.name] = d
 	}
 	lost, err := c.lost(ctx, up)
@@ -46,19 +46,14 @@ func (c *Cluster) toTakeBack(ctx context.Context, definitions []row, up *plan.Up
 			runs[ref.UID] = d.Namespace + "/" + d.Name
 		}
 	}
-	return c.each(ctx, groupKind(plan.ProviderRevision("")), func(u *unstructured.Unstructured) {
-		state, _, _ := unstructured.NestedString(u.Object, "spec", "desiredState")
+	return c.each(ctx, groupKind(crossplane.ProviderRevision("")), func(u *unstructured.Unstructured) {
 		capabilities, _, _ := unstructured.NestedStringSlice(u.Object, "status", "capabilities")
 		r := plan.LiveRevision{
-			Active:    state == "Active" && !isPaused(u),
+			Active:    crossplane.IsActiveRevision(u),
 			SafeStart: slices.ContainsFunc(capabilities, crossplane.IsSafeStart),
 			Touched:   u.GetAnnotations()[plan.TouchAnnotation],
 			Runtime:   runs[u.GetUID()],
-		}
-		for _, owner := range u.GetOwnerReferences() {
-			if owner.Kind == "Provider" {
-				r.Package = manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: owner.Name}
-			}
+			Package:   crossplane.ProviderOf(u),
 		}
 		if converts(u, up) {
 			r.Lost = lost[u.GetName()]
@@ -80,21 +75,18 @@ func (c *Cluster) lost(ctx context.Context, up *plan.Upstream) (map[string][]str
 	}
 	lost := map[string][]string{}
 	for _, o := range crds {
-		revision, installed := plan.Installed(o)
+		revision, installed := crossplane.RevisionOf(o)
 		if !installed {
 			continue
 		}
 		up.Objects[idOf(o)] = o
 		kind, served := kinds[o.Name]
-		if _, there := up.Definitions[o.Name]; !there && served && !slices.Contains(neverDefined, kind) {
+		if _, there := up.Definitions[o.Name]; !there && served && !(crossplane.Release{}).Exempts(kind) {
 			lost[revision] = append(lost[revision], o.Name)
 		}
 	}
 	return lost, nil
 }
-
-// neverDefined are kinds whose CRDs come with a package and without a definition.
-var neverDefined = []string{"ProviderConfig", "ClusterProviderConfig", "ProviderConfigUsage", "ClusterProviderConfigUsage"}
 
 // converts says whether a package revision makes definitions: Crossplane can be told not to.
 func converts(revision *unstructured.Unstructured, up *plan.Upstream) bool {
@@ -106,7 +98,7 @@ func converts(revision *unstructured.Unstructured, up *plan.Upstream) bool {
 	refs, _, _ := unstructured.NestedSlice(revision.Object, "status", "objectRefs")
 	return slices.ContainsFunc(refs, func(ref any) bool {
 		m, _ := ref.(map[string]any)
-		return m["kind"] == kindMRD.Kind
+		return m["kind"] == crossplane.KindMRD.Kind
 	})
 }
 
@@ -133,9 +125,9 @@ func (r *pass) touch(ctx context.Context, s plan.Step) error {
 // inactive is an error where the definition of a CRD that is taken back is not, or not any more,
 // inactive: then the CRD would only be made again.
 func (r *pass) inactive(ctx context.Context, crd string) error {
-	u, err := r.read(ctx, plan.MRD(crd))
+	u, err := r.read(ctx, crossplane.MRD(crd))
 	if err != nil {
-		return r.refusal(err, "get", plan.MRD(crd))
+		return r.refusal(err, "get", crossplane.MRD(crd))
 	}
 	if state, _, _ := unstructured.NestedString(u.Object, "spec", "state"); state == "Active" || u.GetDeletionTimestamp() != nil {
 		return fmt.Errorf("its definition was activated meanwhile, so it was not taken back")

@@ -27,11 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-var (
-	kindMRD  = groupKind(plan.MRD(""))
-	kindMRAP = groupKind(plan.MRAP(""))
-)
-
 // Owner says who makes the CRDs of definitions here: as the inventory records, else
 // Crossplane where its API is served. "" is that the cluster cannot tell.
 func (c *Cluster) Owner(ctx context.Context) (render.Owner, error) {
@@ -51,7 +46,7 @@ func (c *Cluster) Owner(ctx context.Context) (render.Owner, error) {
 
 func (s *surface) servesCrossplane() bool {
 	for gk := range s.kinds {
-		if gk == kindMRD || gk.Group == "pkg.crossplane.io" {
+		if gk == crossplane.KindMRD || gk.Group == crossplane.Packages {
 			return true
 		}
 	}
@@ -61,7 +56,7 @@ func (s *surface) servesCrossplane() bool {
 // natural is who makes the CRDs, as the cluster looks: an API that this sync itself
 // serves, by CRDs that it owns, is no sign of anybody else.
 func (s *surface) natural(inv inventory.Inventory) render.Owner {
-	_, ours := inv.Entries[plan.CRD("managedresourcedefinitions.apiextensions.crossplane.io")]
+	_, ours := inv.Entries[plan.CRD(crossplane.MRDs)]
 	if s.servesCrossplane() && !ours {
 		return render.OwnerCrossplane
 	}
@@ -74,8 +69,8 @@ func (c *Cluster) Definitions(ctx context.Context) ([]*catalogue.Definition, err
 	if err != nil {
 		return nil, err
 	}
-	if _, served := s.kinds[kindMRD]; !served {
-		return nil, s.known(kindMRD)
+	if _, served := s.kinds[crossplane.KindMRD]; !served {
+		return nil, s.known(crossplane.KindMRD)
 	}
 	rows, err := c.definitions(ctx, s, metav1.IncludeNone)
 	if err != nil {
@@ -89,37 +84,18 @@ func (c *Cluster) Definitions(ctx context.Context) ([]*catalogue.Definition, err
 	return all, nil
 }
 
-// locks is where the lock of Crossplane is, which has every package that is installed.
-var locks = schema.GroupVersionResource{Group: "pkg.crossplane.io", Version: "v1beta1", Resource: "locks"}
-
 // Packages are those that Crossplane has installed, with one request; nil where there is no
 // Crossplane.
 func (c *Cluster) Packages(ctx context.Context) ([]crossplane.Installed, error) {
-	lock, err := c.objects.Resource(locks).Get(ctx, "lock", metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || c.unserved(ctx, err, schema.GroupKind{Group: groupPackages, Kind: "Lock"}) {
+	lock, err := c.objects.Resource(crossplane.Locks).Get(ctx, "lock", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || c.unserved(ctx, err, crossplane.KindLock) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, c.explain(err, "get", "locks.pkg.crossplane.io lock")
+		return nil, c.explain(err, "get", crossplane.Locks.GroupResource().String()+" lock")
 	}
-	listed, _, err := unstructured.NestedSlice(lock.Object, "packages")
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the lock of Crossplane: %w", err)
-	}
-	all := make([]crossplane.Installed, 0, len(listed))
-	for _, item := range listed {
-		m, _ := item.(map[string]any)
-		text := func(key string) string { s, _ := m[key].(string); return s }
-		all = append(all, crossplane.Installed{Source: text("source"), Version: text("version"), Revision: text("name")})
-	}
-	slices.SortFunc(all, func(a, b crossplane.Installed) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Revision, b.Revision))
-	})
-	return all, nil
+	return crossplane.InstalledOf(lock)
 }
-
-// imageConfigs is where those of Crossplane are.
-var imageConfigs = schema.GroupVersionResource{Group: groupPackages, Version: "v1beta1", Resource: "imageconfigs"}
 
 // ImageConfigs are those of the cluster; nil where there is no Crossplane. It takes one request, and one
 // for the inventory where one of them carries our marks.
@@ -147,12 +123,12 @@ func (c *Cluster) ImageConfigs(ctx context.Context) ([]packages.LiveConfig, erro
 
 // imageConfigs lists the ImageConfigs, and by name those that carry our marks.
 func (c *Cluster) imageConfigs(ctx context.Context) ([]packages.LiveConfig, map[string]*unstructured.Unstructured, error) {
-	l, err := c.objects.Resource(imageConfigs).List(ctx, metav1.ListOptions{})
-	if apierrors.IsNotFound(err) || c.unserved(ctx, err, schema.GroupKind{Group: groupPackages, Kind: "ImageConfig"}) {
+	l, err := c.objects.Resource(crossplane.ImageConfigs).List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) || c.unserved(ctx, err, crossplane.KindImageConfig) {
 		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, c.explain(err, "list", "imageconfigs.pkg.crossplane.io")
+		return nil, nil, c.explain(err, "list", crossplane.ImageConfigs.GroupResource().String())
 	}
 	all := make([]packages.LiveConfig, 0, len(l.Items))
 	marked := map[string]*unstructured.Unstructured{}
@@ -189,7 +165,7 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 	if want.Owner != render.OwnerCrossplane {
 		return up, nil
 	}
-	if _, served := c.surface.kinds[kindMRD]; served {
+	if _, served := c.surface.kinds[crossplane.KindMRD]; served {
 		include := metav1.IncludeNone
 		if c.options.Terms.TakeBack || slices.ContainsFunc(want.Packages, func(p catalogue.Package) bool { return !p.Pulled() }) { // which may be those that revisions control
 			include = metav1.IncludeMetadata
@@ -198,9 +174,9 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 		if err != nil {
 			return up, err
 		}
-		up.Definitions = make(map[string]plan.LiveDefinition, len(rows))
+		up.Definitions = make(map[string]crossplane.Definition, len(rows))
 		for _, r := range rows {
-			up.Definitions[r.name] = plan.LiveDefinition{Active: r.state == "Active", Established: r.established, Revision: r.revision}
+			up.Definitions[r.name] = crossplane.Definition{Active: r.state == "Active", Established: r.established, Revision: r.revision}
 		}
 		if c.options.Terms.TakeBack {
 			if err := c.toTakeBack(ctx, rows, &up); err != nil {
@@ -215,12 +191,12 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 	if up.Policies, err = c.policies(ctx); err != nil {
 		return up, err
 	}
-	for _, kind := range []string{"Provider", "Configuration", "Function"} {
-		if err := c.each(ctx, schema.GroupKind{Group: "pkg.crossplane.io", Kind: kind}, func(u *unstructured.Unstructured) {
+	for _, kind := range crossplane.PackageKinds() {
+		if err := c.each(ctx, kind, func(u *unstructured.Unstructured) {
 			if up.Packages == nil {
-				up.Packages = map[manifest.ID]plan.LivePackage{}
+				up.Packages = map[manifest.ID]crossplane.Package{}
 			}
-			up.Packages[manifest.IDOf(u)] = packageOf(u)
+			up.Packages[manifest.IDOf(u)] = crossplane.PackageOf(u)
 		}); err != nil {
 			return up, err
 		}
@@ -229,13 +205,13 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 }
 
 // policies returns the policies of the cluster by name, with one request; nil if there are none.
-func (c *Cluster) policies(ctx context.Context) (map[string]plan.LivePolicy, error) {
-	var all map[string]plan.LivePolicy
-	err := c.each(ctx, kindMRAP, func(u *unstructured.Unstructured) {
+func (c *Cluster) policies(ctx context.Context) (map[string]crossplane.Policy, error) {
+	var all map[string]crossplane.Policy
+	err := c.each(ctx, crossplane.KindMRAP, func(u *unstructured.Unstructured) {
 		if all == nil {
-			all = map[string]plan.LivePolicy{}
+			all = map[string]crossplane.Policy{}
 		}
-		all[u.GetName()] = policyOf(u)
+		all[u.GetName()] = crossplane.PolicyOf(u)
 	})
 	return all, err
 }
@@ -265,25 +241,6 @@ func (r *pass) unnamed(ctx context.Context, definition string) error {
 		return fmt.Errorf("the policy %s activates it by now, so it was left alone", policy)
 	}
 	return nil
-}
-
-func policyOf(u *unstructured.Unstructured) plan.LivePolicy {
-	healthy := conditionOf(u, "Healthy")
-	globs, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "activate")
-	return plan.LivePolicy{Patterns: globs, Paused: isPaused(u), Healthy: healthy.Status, Message: healthy.Message}
-}
-
-func packageOf(u *unstructured.Unstructured) plan.LivePackage {
-	installed, healthy := conditionOf(u, "Installed"), conditionOf(u, "Healthy")
-	p := plan.LivePackage{Installed: installed.Status, Healthy: healthy.Status, Paused: isPaused(u), Reason: healthy.Reason, Message: healthy.Message}
-	if installed.Status != metav1.ConditionTrue {
-		p.Reason, p.Message = installed.Reason, installed.Message
-	}
-	p.Image, _, _ = unstructured.NestedString(u.Object, "status", "currentIdentifier")
-	p.Revision, _, _ = unstructured.NestedString(u.Object, "status", "currentRevision")
-	image, _, _ := unstructured.NestedString(u.Object, "spec", "package")
-	p.Behind = p.Image != "" && p.Image != image
-	return p
 }
 
 // each reads the objects of a kind in full, where it is served.
@@ -316,7 +273,7 @@ type row struct {
 // definitions reads all MRDs as a table: their bodies hold a hundred megabytes of schemas, and
 // even the metadata of two thousand are six.
 func (c *Cluster) definitions(ctx context.Context, s *surface, include metav1.IncludeObjectPolicy) ([]row, error) {
-	gvr, err := s.resource(kindMRD, "")
+	gvr, err := s.resource(crossplane.KindMRD, "")
 	if err != nil {
 		return nil, err
 	}
@@ -326,28 +283,28 @@ func (c *Cluster) definitions(ctx context.Context, s *surface, include metav1.In
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").
 		Do(ctx).Raw()
 	if err != nil {
-		return nil, c.explain(err, "list", resourceName(s, kindMRD))
+		return nil, c.explain(err, "list", resourceName(s, crossplane.KindMRD))
 	}
 	var table metav1.Table
 	if err := json.Unmarshal(raw, &table); err != nil {
-		return nil, fmt.Errorf("cannot read the table of %s: %w", resourceName(s, kindMRD), err)
+		return nil, fmt.Errorf("cannot read the table of %s: %w", resourceName(s, crossplane.KindMRD), err)
 	}
 	column := func(name string) int {
 		return slices.IndexFunc(table.ColumnDefinitions, func(d metav1.TableColumnDefinition) bool { return strings.EqualFold(d.Name, name) })
 	}
 	name, state, established := column("Name"), column("State"), column("Established")
 	if name < 0 || state < 0 || established < 0 {
-		return nil, fmt.Errorf("the table of %s has no columns Name, State and Established: this version of Crossplane is not known", resourceName(s, kindMRD))
+		return nil, fmt.Errorf("the table of %s has no columns Name, State and Established: this version of Crossplane is not known", resourceName(s, crossplane.KindMRD))
 	}
 	rows := make([]row, len(table.Rows))
 	for i, r := range table.Rows {
 		if include == metav1.IncludeMetadata {
 			var meta metav1.PartialObjectMetadata
 			if err := json.Unmarshal(r.Object.Raw, &meta); err != nil {
-				return nil, fmt.Errorf("cannot read the table of %s: %w", resourceName(s, kindMRD), err)
+				return nil, fmt.Errorf("cannot read the table of %s: %w", resourceName(s, crossplane.KindMRD), err)
 			}
-			rows[i].revision, _ = plan.Installed(&meta)
-			rows[i].meta = typed(&meta, gvr.GroupVersion(), kindMRD.Kind)
+			rows[i].revision, _ = crossplane.RevisionOf(&meta)
+			rows[i].meta = typed(&meta, gvr.GroupVersion(), crossplane.KindMRD.Kind)
 		}
 		rows[i].name, _ = r.Cells[name].(string)
 		rows[i].state, _ = r.Cells[state].(string)
@@ -361,7 +318,7 @@ func (c *Cluster) definitions(ctx context.Context, s *surface, include metav1.In
 const mostLaggards = 20
 
 // askLaggards reads why definitions are not established that are active and wanted.
-func (c *Cluster) askLaggards(ctx context.Context, want render.Desired, live map[string]plan.LiveDefinition) error {
+func (c *Cluster) askLaggards(ctx context.Context, want render.Desired, live map[string]crossplane.Definition) error {
 	asked := 0
 	for _, d := range want.Definitions {
 		l, exists := live[d.Name]
@@ -378,16 +335,16 @@ func (c *Cluster) askLaggards(ctx context.Context, want render.Desired, live map
 }
 
 // ask reads what keeps one definition.
-func (c *Cluster) ask(ctx context.Context, name string, l *plan.LiveDefinition) (err error) {
+func (c *Cluster) ask(ctx context.Context, name string, l *crossplane.Definition) (err error) {
 	if l.Established == metav1.ConditionUnknown {
 		l.Message, err = c.pending(ctx, name)
 		return err
 	}
-	u, err := c.read(ctx, plan.MRD(name))
+	u, err := c.read(ctx, crossplane.MRD(name))
 	if err != nil {
 		return c.explain(err, "get", "ManagedResourceDefinition "+name)
 	}
-	l.Paused = isPaused(u)
+	l.Paused = crossplane.IsPaused(u)
 	if l.Established == metav1.ConditionFalse && !l.Paused {
 		l.Message = c.blocked(ctx, u)
 	}
@@ -397,9 +354,9 @@ func (c *Cluster) ask(ctx context.Context, name string, l *plan.LiveDefinition) 
 // blocked is why Crossplane makes no CRD of a definition. The condition says little more than
 // that there are events; where we may not read those, that is all.
 func (c *Cluster) blocked(ctx context.Context, mrd *unstructured.Unstructured) string {
-	said := conditionOf(mrd, "Established").Message
+	said := crossplane.Condition(mrd, "Established").Message
 	events, err := c.core.Events("").List(ctx, metav1.ListOptions{FieldSelector: fields.Set{
-		"involvedObject.kind": kindMRD.Kind, "involvedObject.uid": string(mrd.GetUID()), "type": core.EventTypeWarning,
+		"involvedObject.kind": crossplane.KindMRD.Kind, "involvedObject.uid": string(mrd.GetUID()), "type": core.EventTypeWarning,
 	}.String()})
 	if err != nil || len(events.Items) == 0 {
 		return said
@@ -427,20 +384,4 @@ func (c *Cluster) pending(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	return unestablished(&crd), nil
-}
-
-func isPaused(o metav1.Object) bool { return o.GetAnnotations()["crossplane.io/paused"] == "true" }
-
-// conditionOf is a condition of the status of an object; zero where it has none.
-func conditionOf(u *unstructured.Unstructured, kind string) metav1.Condition {
-	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, item := range list {
-		m, _ := item.(map[string]any)
-		if m["type"] != kind {
-			continue
-		}
-		text := func(key string) string { s, _ := m[key].(string); return s }
-		return metav1.Condition{Type: kind, Status: metav1.ConditionStatus(text("status")), Reason: text("reason"), Message: text("message")}
-	}
-	return metav1.Condition{}
 }

@@ -5,6 +5,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -23,7 +24,7 @@ func empty(_ plan.Step, c plan.Case) plan.Ruling {
 		return held("the commit declares no definition at all, and this sync owns CRDs; is the path right?")
 	}
 	// Crossplane installs those of a package in a registry, so they are none of the ones that we own.
-	if !declares(c, func(d render.Definition) bool { return !d.Package.Pulled() }) && owns(c, manifest.ID.IsMRD) {
+	if !declares(c, func(d render.Definition) bool { return !d.Package.Pulled() }) && owns(c, crossplane.IsMRD) {
 		return held("the commit declares no definition of its own, and this sync owns ManagedResourceDefinitions; is the path right?")
 	}
 	return allowed

@@ -6,6 +6,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -49,21 +50,14 @@ func defines(inv inventory.Inventory, name string) bool {
 	if ours && (crd.Definition || inv.Record.Format == 0) {
 		return true
 	}
-	_, mrd := inv.Entries[plan.MRD(name)]
-	_, xrd := inv.Entries[plan.XRD(name)]
+	_, mrd := inv.Entries[crossplane.MRD(name)]
+	_, xrd := inv.Entries[crossplane.XRD(name)]
 	return mrd || xrd
-}
-
-// instanceFinalizers are set by Crossplane and its providers on what they clean up after.
-var instanceFinalizers = []string{
-	"finalizer.managedresource.crossplane.io", // a managed resource
-	"composite.apiextensions.crossplane.io",   // an XR
-	"finalizer.apiextensions.crossplane.io",   // a claim
 }
 
 // isReconciled reports whether a controller of Crossplane cleans up after the object of a step,
 // whatever is known of its kind.
 func isReconciled(s plan.Step, c plan.Case) bool {
 	live := c.Live(s)
-	return live != nil && slices.ContainsFunc(live.GetFinalizers(), func(f string) bool { return slices.Contains(instanceFinalizers, f) })
+	return live != nil && crossplane.HasFinalizer(live)
 }

@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,14 +57,14 @@ func TestExternal(t *testing.T) {
 		"MRDLeavesToo": {
 			reason: "The definition left with it, and is in the inventory.",
 			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
-				seen.Inventory.Entries[plan.MRD(buckets)] = inventory.Entry{UID: "u"}
+				seen.Inventory.Entries[crossplane.MRD(buckets)] = inventory.Entry{UID: "u"}
 			},
 			want: plan.Hold,
 		},
 		"XRDLeavesToo": {
 			reason: "Also that of an XR.",
 			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
-				seen.Inventory.Entries[plan.XRD(buckets)] = inventory.Entry{UID: "u"}
+				seen.Inventory.Entries[crossplane.XRD(buckets)] = inventory.Entry{UID: "u"}
 			},
 			want: plan.Hold,
 		},
@@ -91,7 +92,7 @@ func TestExternal(t *testing.T) {
 		"OfTheCluster": {
 			reason: "The definition is another sync's, or a package's.",
 			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
-				seen.Upstream.Definitions = map[string]plan.LiveDefinition{buckets: {}}
+				seen.Upstream.Definitions = map[string]crossplane.Definition{buckets: {}}
 			},
 			want: plan.Hold,
 		},
@@ -223,17 +224,17 @@ func TestEmpty(t *testing.T) {
 		"AnObject":           {reason: "A commit that declares none and owns none never had any.", want: render.Desired{Objects: []render.Object{kept}}, owns: kept.ID},
 		"Nothing":            {reason: "An emptied commit is a mistake.", owns: kept.ID, held: true},
 		"NothingButLive":     {reason: "What the cluster has is not in the commit.", want: render.Desired{Live: true, Definitions: []render.Definition{liveOnly}}, owns: kept.ID, held: true},
-		"MRDs":               {reason: "Beside Crossplane definitions are MRDs.", want: render.Desired{Objects: []render.Object{kept}}, owns: plan.MRD("b.example.org"), held: true},
-		"MRDsAndPlainCRD":    {reason: "A CRD of no definition is none.", want: render.Desired{Objects: []render.Object{plain}}, owns: plan.MRD("b.example.org"), held: true},
-		"MRDsAndLive":        {reason: "The cluster still has them, since they are ours.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.Definition{liveOnly}}, owns: plan.MRD("b.example.org"), held: true},
-		"MRDsAndPulled":      {reason: "Those of a package in a registry are others.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.Definition{pulled}}, owns: plan.MRD("b.example.org"), held: true},
-		"MRDsAndAnother":     {reason: "One of several left.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.Definition{declared}}, owns: plan.MRD("b.example.org")},
+		"MRDs":               {reason: "Beside Crossplane definitions are MRDs.", want: render.Desired{Objects: []render.Object{kept}}, owns: crossplane.MRD("b.example.org"), held: true},
+		"MRDsAndPlainCRD":    {reason: "A CRD of no definition is none.", want: render.Desired{Objects: []render.Object{plain}}, owns: crossplane.MRD("b.example.org"), held: true},
+		"MRDsAndLive":        {reason: "The cluster still has them, since they are ours.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.Definition{liveOnly}}, owns: crossplane.MRD("b.example.org"), held: true},
+		"MRDsAndPulled":      {reason: "Those of a package in a registry are others.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.Definition{pulled}}, owns: crossplane.MRD("b.example.org"), held: true},
+		"MRDsAndAnother":     {reason: "One of several left.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.Definition{declared}}, owns: crossplane.MRD("b.example.org")},
 		"CRDs":               {reason: "Without Crossplane they are CRDs.", want: render.Desired{Objects: []render.Object{kept}}, owns: plan.CRD("b.example.org"), held: true},
 		"CRDsAndLive":        {reason: "What the cluster has is not in the commit.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.Definition{liveOnly}}, owns: plan.CRD("b.example.org"), held: true},
 		"CRDsAndPlainCRD":    {reason: "A commit of CRDs may do without one of them.", want: render.Desired{Objects: []render.Object{plain}}, owns: plan.CRD("b.example.org")},
 		"CRDsAndPulled":      {reason: "Definitions of a package are definitions.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.Definition{pulled}}, owns: plan.CRD("b.example.org")},
 		"LiveAndOwnedByElse": {reason: "A repository of a team never had definitions.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.Definition{liveOnly}}, owns: kept.ID},
-		"Ending":             {reason: "Who ends a sync means it.", owns: plan.MRD("b.example.org"), ends: plan.Delete},
+		"Ending":             {reason: "Who ends a sync means it.", owns: crossplane.MRD("b.example.org"), ends: plan.Delete},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/schema"
 )
 
@@ -21,7 +22,7 @@ func judging(s plan.Step, c plan.Case, breaking []schema.Change) (plan.Question,
 		return plan.Question{}, false
 	}
 	q := plan.Question{Ask: plan.Fits, Of: plan.CRD(s.ID.Name), After: after}
-	if s.ID.IsXRD() {
+	if crossplane.IsXRD(s.ID) {
 		q.Of = s.ID // its claims count, too
 	}
 	return q, true

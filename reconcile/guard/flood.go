@@ -9,6 +9,7 @@ import (
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -42,9 +43,9 @@ func (c *flooding) rule(s plan.Step) plan.Ruling {
 		return c.ofDefinition(s)
 	case c.Want.Owner != render.OwnerCrossplane:
 		return allowed
-	case s.ID == plan.MRAP(s.ID.Name):
+	case s.ID == crossplane.MRAP(s.ID.Name):
 		return c.ofPolicy(s)
-	case plan.IsPackage(s.ID):
+	case crossplane.IsPackage(s.ID):
 		return c.ofPackage(s)
 	}
 	return allowed
@@ -53,7 +54,7 @@ func (c *flooding) rule(s plan.Step) plan.Ruling {
 // ofPolicy rules on a policy by the definitions that it is going to activate.
 func (c *flooding) ofPolicy(s plan.Step) plan.Ruling {
 	p := s.PolicyAfter(c.WantedPolicy(s.ID.Name), c.Seen.Upstream.Policies[s.ID.Name])
-	names := c.newly(plan.PoliciesInForce{{LivePolicy: p, Name: s.ID.Name, Live: true}})
+	names := c.newly(plan.PoliciesInForce{{Policy: p, Name: s.ID.Name, Live: true}})
 	if len(names) > c.most {
 		return held("its wildcards would activate %d definitions at once, more than %d, for example %s; name the definitions in full, or raise maxActivations", len(names), c.most, names[0])
 	}
@@ -80,7 +81,7 @@ func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 		}
 	}
 	for _, p := range c.shippedBy(id) {
-		if names := c.newly(plan.PoliciesInForce{{LivePolicy: plan.AsLive(p), Name: p.Name}}); len(names) > c.most {
+		if names := c.newly(plan.PoliciesInForce{{Policy: plan.AsLive(p), Name: p.Name}}); len(names) > c.most {
 			return held("its policy %s would activate %d definitions at once, more than %d, for example %s; raise maxActivations if that is meant", p.Name, len(names), c.most, names[0])
 		}
 	}
@@ -104,8 +105,8 @@ func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 func (c *flooding) heldPolicies() plan.PoliciesInForce {
 	var all plan.PoliciesInForce
 	for _, s := range c.Steps {
-		if s.ID == plan.MRAP(s.ID.Name) && s.Action == plan.Hold && s.Guard == guardFlood {
-			all = append(all, plan.PolicyInForce{LivePolicy: c.WantedPolicy(s.ID.Name), Name: s.ID.Name})
+		if s.ID == crossplane.MRAP(s.ID.Name) && s.Action == plan.Hold && s.Guard == guardFlood {
+			all = append(all, plan.PolicyInForce{Policy: c.WantedPolicy(s.ID.Name), Name: s.ID.Name})
 		}
 	}
 	return all
@@ -164,7 +165,7 @@ func (c *flooding) count() openings {
 			o.directory = d.Package.Directory
 		}
 		byItself := isUnrestricted(d)
-		if s.ID.IsMRD() {
+		if crossplane.IsMRD(s.ID) {
 			byItself = byItself && s.Activates
 			o.policies = force.Opening(d.Name)
 			if policy := force.Matching(d.Name); d.Package != nil && !isNamed(d) {
@@ -243,7 +244,7 @@ func (c *flooding) shippedBy(id manifest.ID) []catalogue.Policy {
 	}
 	var shipped []catalogue.Policy
 	for _, l := range c.Want.Left {
-		i := slices.IndexFunc(c.Want.Policies, func(p catalogue.Policy) bool { return l.ID == plan.MRAP(p.Name) })
+		i := slices.IndexFunc(c.Want.Policies, func(p catalogue.Policy) bool { return l.ID == crossplane.MRAP(p.Name) })
 		if i >= 0 && from[l.Package] {
 			shipped = append(shipped, c.Want.Policies[i])
 		}

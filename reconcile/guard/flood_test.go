@@ -9,11 +9,11 @@ import (
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,7 +53,7 @@ func TestFloodKnowsWhatIsWritten(t *testing.T) {
 		},
 		"NotOurs": {
 			reason: "Helm keeps its default policy.", policy: narrow,
-			live: given.WithOwner(given.Seen(plan.Upstream{}), plan.MRAP("default")).Objects[plan.MRAP("default")], want: plan.Hold,
+			live: given.WithOwner(given.Seen(plan.Upstream{}), crossplane.MRAP("default")).Objects[crossplane.MRAP("default")], want: plan.Hold,
 		},
 		"NotAdopted": {
 			reason: "Crossplane made it, and this sync adopts nothing.", policy: narrow,
@@ -68,7 +68,7 @@ func TestFloodKnowsWhatIsWritten(t *testing.T) {
 			reason: "Drift is not corrected.", policy: narrow, live: ours,
 			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)},
 			edit: func(o *plan.Observed) {
-				o.Inventory.Entries = map[manifest.ID]inventory.Entry{plan.MRAP("default"): {UID: "u", Digest: digestOf(t, narrow)}}
+				o.Inventory.Entries = map[manifest.ID]inventory.Entry{crossplane.MRAP("default"): {UID: "u", Digest: digestOf(t, narrow)}}
 			},
 			how: Guarding{ReportDrift: true}, want: plan.Hold,
 		},
@@ -79,7 +79,7 @@ func TestFloodKnowsWhatIsWritten(t *testing.T) {
 		"Paused": {
 			reason: "A person works on it.", policy: narrow,
 			live: given.Live(policyObject("default", "*"), "u", func(o *metav1.PartialObjectMetadata) {
-				o.Annotations[ownership.PauseAnnotation] = "true"
+				o.Annotations[crossplane.PausedAnnotation] = "true"
 			}),
 			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Hold,
 		},
@@ -107,9 +107,9 @@ func TestFloodKnowsWhatIsWritten(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			seen := given.Seen(plan.Upstream{Policies: map[string]plan.LivePolicy{"default": {Patterns: []string{"*"}}}})
-			seen.Objects[plan.MRAP("default")] = tc.live
-			seen.Trials = map[manifest.ID]plan.Trial{plan.MRAP("default"): tc.trial}
+			seen := given.Seen(plan.Upstream{Policies: map[string]crossplane.Policy{"default": {Patterns: []string{"*"}}}})
+			seen.Objects[crossplane.MRAP("default")] = tc.live
+			seen.Trials = map[manifest.ID]plan.Trial{crossplane.MRAP("default"): tc.trial}
 			if tc.edit != nil {
 				tc.edit(&seen)
 			}
@@ -118,7 +118,7 @@ func TestFloodKnowsWhatIsWritten(t *testing.T) {
 			if s.Action != tc.want || tc.want == plan.Hold && s.Guard != guardFlood {
 				t.Errorf("%s\nProvider: %s %q (%s), want %s; policy: %s %q (%s)", tc.reason, s.Action, s.Guard, s.Reason, tc.want, policy.Action, policy.Guard, policy.Reason)
 			}
-			asItWas := p.Wider(map[string]plan.LivePolicy{"default": {Patterns: []string{"*"}}})
+			asItWas := p.Wider(map[string]crossplane.Policy{"default": {Patterns: []string{"*"}}})
 			if (asItWas == "") != (tc.want == plan.Hold) {
 				t.Errorf("%s\nright before the package is sent, the policy is as wide as before: %q", tc.reason, asItWas)
 			}
@@ -130,7 +130,7 @@ func TestFloodKnowsWhatIsWritten(t *testing.T) {
 func digestOf(t *testing.T, policy string) string {
 	t.Helper()
 	for _, o := range given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": policy}).Objects {
-		if o.ID == plan.MRAP(o.ID.Name) {
+		if o.ID == crossplane.MRAP(o.ID.Name) {
 			return given.Sync.Digest(o)
 		}
 	}
@@ -139,9 +139,9 @@ func digestOf(t *testing.T, policy string) string {
 }
 
 func TestFinalKnowsWhatIsWritten(t *testing.T) {
-	up := plan.Upstream{Policies: map[string]plan.LivePolicy{"team": {Patterns: []string{given.Buckets}}}}
+	up := plan.Upstream{Policies: map[string]crossplane.Policy{"team": {Patterns: []string{given.Buckets}}}}
 	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": given.Policy("team", "queues.example.org"), "provider.yaml": given.Provider})
-	taken := plan.Step{Action: plan.Prune, TakesBack: true, Definition: true, ID: plan.MRD(given.Buckets)}
+	taken := plan.Step{Action: plan.Prune, TakesBack: true, Definition: true, ID: crossplane.MRD(given.Buckets)}
 	for name, tc := range map[string]struct {
 		policy plan.Step
 		held   bool
@@ -152,7 +152,7 @@ func TestFinalKnowsWhatIsWritten(t *testing.T) {
 		"Refused":  {plan.Step{Action: plan.Update, Err: given.ErrBoom}, true},
 		"Waiting":  {plan.Step{Action: plan.Update, Waits: "a Provider"}, true},
 	} {
-		tc.policy.ID, tc.policy.After = plan.MRAP("team"), policyObject("team", "queues.example.org")
+		tc.policy.ID, tc.policy.After = crossplane.MRAP("team"), policyObject("team", "queues.example.org")
 		r := final(taken, plan.Case{Want: want, Seen: given.Seen(up), Steps: []plan.Step{tc.policy, taken}})
 		if held := r.Answer == plan.Held && strings.Contains(r.Reason, "the policy team"); held != tc.held {
 			t.Errorf("%s: a definition that a live policy names is not deactivated: %+v", name, r)
@@ -373,7 +373,7 @@ func TestFloodIsTheSameInAPreview(t *testing.T) {
 
 func TestFloodOfAPolicyAndAPackage(t *testing.T) {
 	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": given.Provider, "policy.yaml": given.Policy("team", "*")})
-	p, got := given.Steps(t, want, given.Seen(plan.Upstream{Definitions: map[string]plan.LiveDefinition{"a.example.org": {}}}), Guarding{MaxActivations: 2}.Guards()...)
+	p, got := given.Steps(t, want, given.Seen(plan.Upstream{Definitions: map[string]crossplane.Definition{"a.example.org": {}}}), Guarding{MaxActivations: 2}.Guards()...)
 	if s := got["Provider provider-toy"]; s.Action != plan.Hold || s.Guard != guardFlood || p.Approval == nil || p.Approval.Steps != 2 {
 		t.Errorf("a policy is held together with the package that it would open, and one approval is for both: %+v, %+v", s, p.Approval)
 	}
@@ -400,7 +400,7 @@ func TestWhatDependsOnAFloodWaits(t *testing.T) {
 }
 
 func TestFloodOfMRDs(t *testing.T) {
-	everything := plan.Upstream{Policies: map[string]plan.LivePolicy{"default": {Patterns: []string{"*"}}}}
+	everything := plan.Upstream{Policies: map[string]crossplane.Policy{"default": {Patterns: []string{"*"}}}}
 	cases := map[string]struct {
 		reason    string
 		safeStart string
@@ -411,7 +411,7 @@ func TestFloodOfMRDs(t *testing.T) {
 		"Inactive":    {"Definitions are light as long as nothing activates them.", "safe-start", plan.Upstream{}, "", 0},
 		"NoSafeStart": {"All of them are made Active.", "none", plan.Upstream{}, "", 300},
 		"Default":     {"The default policy of Crossplane activates all of them at once.", "safe-start", everything, "", 300},
-		"WideInGit":   {"The policy was allowed when it opened little.", "safe-start", plan.Upstream{Policies: map[string]plan.LivePolicy{"all": {Patterns: []string{"*"}}}}, given.Policy("all", "*"), 300},
+		"WideInGit":   {"The policy was allowed when it opened little.", "safe-start", plan.Upstream{Policies: map[string]crossplane.Policy{"all": {Patterns: []string{"*"}}}}, given.Policy("all", "*"), 300},
 		"InFull":      {"They are meant.", "safe-start", everything, given.Policy("team", append(inFullUpTo(150, "aws"), inFullUpTo(150, "gcp")...)...), 0},
 	}
 	for name, tc := range cases {
@@ -422,13 +422,13 @@ func TestFloodOfMRDs(t *testing.T) {
 			}
 			seen := given.Seen(tc.up)
 			if tc.up.Policies["all"].Patterns != nil { // as this sync left it
-				seen.Objects[plan.MRAP("all")] = given.Live(policyObject("all", "*"), "u")
-				seen.Inventory.Entries = map[manifest.ID]inventory.Entry{plan.MRAP("all"): {UID: "u"}}
+				seen.Objects[crossplane.MRAP("all")] = given.Live(policyObject("all", "*"), "u")
+				seen.Inventory.Entries = map[manifest.ID]inventory.Entry{crossplane.MRAP("all"): {UID: "u"}}
 			}
 			p, _ := given.Steps(t, family(t, render.OwnerCrossplane, tc.safeStart, files), seen, Guarding{}.Guards()...)
 			held := 0
 			for _, s := range p.Steps {
-				if s.Guard == guardFlood && s.ID.IsMRD() {
+				if s.Guard == guardFlood && crossplane.IsMRD(s.ID) {
 					held++
 				}
 			}
@@ -443,9 +443,9 @@ func TestFloodOfMRDs(t *testing.T) {
 func TestFloodOfAProvider(t *testing.T) {
 	id := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
 	inFull := given.Policy("team", given.Buckets, "queues.example.org", "tables.example.org")
-	others := map[string]plan.LiveDefinition{}
+	others := map[string]crossplane.Definition{}
 	for _, name := range []string{"a", "b", "c"} {
-		others[name+".other.example.org"] = plan.LiveDefinition{}
+		others[name+".other.example.org"] = crossplane.Definition{}
 	}
 	cases := map[string]struct {
 		reason string
@@ -457,12 +457,12 @@ func TestFloodOfAProvider(t *testing.T) {
 	}{
 		"InFull": {
 			reason: "All that it brings is known, and named.", files: map[string]string{"policy.yaml": inFull},
-			up: plan.Upstream{Policies: map[string]plan.LivePolicy{"default": {Patterns: []string{"*"}}}}, want: plan.Create,
+			up: plan.Upstream{Policies: map[string]crossplane.Policy{"default": {Patterns: []string{"*"}}}}, want: plan.Create,
 		},
 		"Unread": {
 			reason: "A package that it depends on was not read: what it brings is not known.", files: map[string]string{"policy.yaml": inFull},
 			edit: func(want *render.Desired) { want.Unread = []catalogue.Unread{{Installers: []manifest.ID{id}}} },
-			up:   plan.Upstream{Policies: map[string]plan.LivePolicy{"default": {Patterns: []string{"*"}}}}, want: plan.Hold,
+			up:   plan.Upstream{Policies: map[string]crossplane.Policy{"default": {Patterns: []string{"*"}}}}, want: plan.Hold,
 			says: "the policy default in the cluster activates every definition that it brings",
 		},
 		"UnreadUnderNarrowPolicies": {
@@ -477,7 +477,7 @@ func TestFloodOfAProvider(t *testing.T) {
 			reason: "Crossplane installs a policy with it, which opens what other packages brought.",
 			edit: func(want *render.Desired) {
 				for _, p := range want.Packages {
-					want.Left = append(want.Left, render.Left{ID: plan.MRAP("shipped"), Package: p.Directory})
+					want.Left = append(want.Left, render.Left{ID: crossplane.MRAP("shipped"), Package: p.Directory})
 				}
 				want.Policies = append(want.Policies, catalogue.Policy{Name: "shipped", Patterns: []catalogue.Pattern{{Glob: "*.other.example.org"}}})
 			},
@@ -502,7 +502,7 @@ func TestFloodOfAProvider(t *testing.T) {
 }
 
 func TestNamed(t *testing.T) {
-	live := map[string]plan.LivePolicy{"b": {Patterns: []string{given.Buckets}}, "a": {Patterns: []string{"*.example.org"}}, "paused": {Patterns: []string{"*"}, Paused: true}}
+	live := map[string]crossplane.Policy{"b": {Patterns: []string{given.Buckets}}, "a": {Patterns: []string{"*.example.org"}}, "paused": {Patterns: []string{"*"}, Paused: true}}
 	for definition, want := range map[string]string{given.Buckets: "a", "a.example.com": ""} {
 		if got := plan.Named(live, definition); got != want {
 			t.Errorf("Named(%s) = %q, want %q", definition, got, want)

@@ -7,6 +7,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
@@ -87,7 +88,7 @@ func TestHasDependents(t *testing.T) {
 func TestProtectedBy(t *testing.T) {
 	id := manifest.IDOf(given.ConfigMap("a"))
 	q := plan.Question{Ask: plan.Protectors, Of: id}
-	served := map[schema.GroupKind]plan.Kind{plan.Usages[0]: {Resource: "usages"}}
+	served := map[schema.GroupKind]plan.Kind{crossplane.Usages[0]: {Resource: "usages"}}
 	for name, tc := range map[string]struct {
 		kinds   map[schema.GroupKind]plan.Kind
 		label   string

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/schema"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,7 +22,7 @@ const guardImpossible = "impossible"
 // a definition.
 func impossible(s plan.Step, c plan.Case) plan.Ruling {
 	switch {
-	case s.Action == plan.Update && plan.IsPackage(s.ID):
+	case s.Action == plan.Update && crossplane.IsPackage(s.ID):
 		return replaced(s, c, impossible)
 	case s.Action != plan.Update || s.Live == nil || !plan.DeclaresKind(s.ID):
 		return allowed

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -19,9 +20,9 @@ func inUse(s plan.Step, c plan.Case) plan.Ruling {
 	}
 	format := "%s would be deleted with it%s; delete them first"
 	switch s.ID.Kind {
-	case "Composition", "Function":
+	case crossplane.KindComposition.Kind, crossplane.Function:
 		format = "%s would be broken without it%s; have them use another one, or delete them first"
-	case "Configuration": // its XRDs go, and its Compositions
+	case crossplane.Configuration: // its XRDs go, and its Compositions
 		format = "%s would be deleted, or broken, without it%s; delete them first"
 	}
 	r := counted(plan.Question{Ask: plan.Dependents, Of: s.ID}, c, format, "live object", going...)
@@ -31,19 +32,9 @@ func inUse(s plan.Step, c plan.Case) plan.Ruling {
 
 // hasDependents says whether deleting an object of the kind takes others along.
 func hasDependents(id manifest.ID) bool {
-	switch id.Group {
-	case "apiextensions.k8s.io":
-		return id.Kind == "CustomResourceDefinition"
-	case "apiextensions.crossplane.io":
-		switch id.Kind {
-		case "ManagedResourceDefinition", "CompositeResourceDefinition", "Composition":
-			return true
-		}
-	case "pkg.crossplane.io":
-		switch id.Kind {
-		case "Provider", "Configuration", "Function":
-			return true
-		}
+	switch {
+	case id.IsCRD(), crossplane.IsMRD(id), crossplane.IsXRD(id), crossplane.IsComposition(id), crossplane.IsPackage(id):
+		return true
 	}
 	return id.Kind == "ProviderConfig" || id.Kind == "ClusterProviderConfig"
 }

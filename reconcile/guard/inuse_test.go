@@ -9,9 +9,9 @@ import (
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
@@ -139,7 +139,7 @@ func TestGoFirst(t *testing.T) {
 		},
 		"Kept": {
 			reason:  "What is held is in use for those that it holds up.",
-			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a", given.Annotated(ownership.PauseAnnotation, "true"))},
+			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a", given.Annotated(crossplane.PausedAnnotation, "true"))},
 			answers: map[plan.Question]plan.Answer{ofCRD: named("a")},
 			want:    []string{"hold Bucket a · paused", "hold CustomResourceDefinition buckets.example.org · in use"},
 		},
@@ -333,7 +333,7 @@ func TestReplaced(t *testing.T) {
 				Kinds:   map[schema.GroupKind]plan.Kind{{Group: "pkg.crossplane.io", Kind: "Provider"}: {}},
 				Trials:  map[manifest.ID]plan.Trial{o.ID: {Live: provider, After: provider}}, Answers: tc.answers,
 				Replaced: map[manifest.ID][]plan.Replacement{o.ID: tc.replaced},
-				Upstream: plan.Upstream{Definitions: map[string]plan.LiveDefinition{"buckets.example.org": {Active: !tc.inactive}, "queues.example.org": {Active: true}}},
+				Upstream: plan.Upstream{Definitions: map[string]crossplane.Definition{"buckets.example.org": {Active: !tc.inactive}, "queues.example.org": {Active: true}}},
 			}
 			p, err := plan.Compute(render.Desired{Owner: render.OwnerCrossplane, Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 			if err != nil {

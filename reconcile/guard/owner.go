@@ -3,6 +3,7 @@ package guard
 import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 )
 
 // owner holds whatever makes or deletes CRDs where the record of who does disagrees with the
@@ -14,9 +15,9 @@ func owner(isSet bool) func(plan.Step, plan.Case) plan.Ruling {
 		switch {
 		case natural == "" || natural == c.Want.Owner:
 			return allowed
-		case c.Want.Owner == render.OwnerHeadgate && !prunes && (s.ID == plan.MRAP(s.ID.Name) || s.ID.Group == "pkg.crossplane.io"):
+		case c.Want.Owner == render.OwnerHeadgate && !prunes && (s.ID == crossplane.MRAP(s.ID.Name) || s.ID.Group == crossplane.Packages):
 			return held("Crossplane runs here, and this sync makes the CRDs itself: both would; set crdOwner: Crossplane")
-		case isSet || !s.Definition && !(prunes && (s.ID.IsCRD() || s.ID.IsMRD())):
+		case isSet || !s.Definition && !(prunes && (s.ID.IsCRD() || crossplane.IsMRD(s.ID))):
 			return allowed
 		case c.Want.Owner == render.OwnerHeadgate:
 			return held("this sync made the CRDs so far, and Crossplane runs here now; set crdOwner: Crossplane to hand them over, which deletes nothing, or crdOwner: Headgate to go on making them")

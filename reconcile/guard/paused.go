@@ -3,6 +3,7 @@ package guard
 import (
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
 )
 
 // paused leaves what somebody else paused exactly as it is: people pause what they are
@@ -10,10 +11,10 @@ import (
 func paused(s plan.Step, c plan.Case) plan.Ruling {
 	live := c.Live(s)
 	switch {
-	case live == nil || live.GetAnnotations()[ownership.PauseAnnotation] != "true" || c.Seen.Offline || ownership.SentByUs(live, c.Seen.Inventory.Entries[s.ID].Foreign, true, ownership.PauseAnnotation):
+	case live == nil || live.GetAnnotations()[crossplane.PausedAnnotation] != "true" || c.Seen.Offline || ownership.SentByUs(live, c.Seen.Inventory.Entries[s.ID].Foreign, true, crossplane.PausedAnnotation):
 		return allowed
 	case s.Action == plan.Prune:
-		return held("%s; take the annotation out when whoever set it is done", plan.IsPaused)
+		return held("%s; take the annotation out when whoever set it is done", crossplane.IsPausedByUser)
 	}
-	return plan.Ruling{Answer: plan.Retained, Reason: plan.IsPaused + ": it stays as it is until they take that out"}
+	return plan.Ruling{Answer: plan.Retained, Reason: crossplane.IsPausedByUser + ": it stays as it is until they take that out"}
 }

@@ -6,6 +6,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,17 +19,17 @@ func protected(s plan.Step, c plan.Case) plan.Ruling {
 		return allowed
 	}
 	for _, o := range c.Want.Objects {
-		if !plan.IsUsage(o.ID.GroupKind()) {
+		if !crossplane.IsUsage(o.ID.GroupKind()) {
 			continue
 		}
-		if u, err := o.Content(); err != nil || plan.UsageNames(u, s.ID, c.Live(s).GetLabels()) {
+		if u, err := o.Content(); err != nil || crossplane.UsageNames(u, s.ID, c.Live(s).GetLabels()) {
 			return held("the %s of this commit protects it; remove that first, or declare the object again", o.ID)
 		}
 	}
-	labelled := c.Live(s).GetLabels()["crossplane.io/in-use"] == "true"
-	if c.Seen.Offline || !slices.ContainsFunc(plan.Usages, func(gk schema.GroupKind) bool { _, served := c.Seen.Kinds[gk]; return served }) {
+	labelled := crossplane.IsInUse(c.Live(s))
+	if c.Seen.Offline || !slices.ContainsFunc(crossplane.Usages, func(gk schema.GroupKind) bool { _, served := c.Seen.Kinds[gk]; return served }) {
 		if labelled {
-			return held("a Crossplane Usage protects it (label crossplane.io/in-use); delete the Usage first")
+			return held("a Crossplane Usage protects it (label %s); delete the Usage first", crossplane.InUseLabel)
 		}
 		return allowed
 	}
@@ -44,7 +45,7 @@ func protected(s plan.Step, c plan.Case) plan.Ruling {
 	case a.Count > 0:
 		return held("the %s protects it; delete that first", a.Example)
 	case labelled:
-		r := held("it is labelled crossplane.io/in-use, and no Usage names it; Crossplane takes the label off in a moment; if it stays, take it off by hand")
+		r := held("it is labelled %s, and no Usage names it; Crossplane takes the label off in a moment; if it stays, take it off by hand", crossplane.InUseLabel)
 		r.Clears = plan.ClearsSoon
 		return r
 	}
@@ -56,7 +57,7 @@ func protected(s plan.Step, c plan.Case) plan.Ruling {
 func goesFirst(id manifest.ID, c plan.Case) bool {
 	for usage := range c.Seen.Inventory.Entries {
 		live, exists := c.Seen.Objects[usage]
-		if exists && plan.IsUsage(usage.GroupKind()) && inventory.Ours(live, c.Seen.Inventory.Sync) && c.Seen.Inventory.Holds(usage, live) && slices.Contains(c.Seen.LiveDependencies(usage, live), id) &&
+		if exists && crossplane.IsUsage(usage.GroupKind()) && inventory.Ours(live, c.Seen.Inventory.Sync) && c.Seen.Inventory.Holds(usage, live) && slices.Contains(c.Seen.LiveDependencies(usage, live), id) &&
 			!slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == usage }) {
 			return true
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/schema"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,7 +16,7 @@ import (
 // covers the update of a package that would do so to what is installed of it.
 func schemas(s plan.Step, c plan.Case) plan.Ruling {
 	switch {
-	case s.Action == plan.Update && plan.IsPackage(s.ID):
+	case s.Action == plan.Update && crossplane.IsPackage(s.ID):
 		return replaced(s, c, schemas)
 	case s.Action != plan.Update || s.Live == nil || !plan.DeclaresKind(s.ID):
 		return allowed
@@ -40,11 +41,11 @@ func broken(s plan.Step, c plan.Case) plan.Ruling {
 	}
 	// What breaks below status breaks nobody: controllers write it again.
 	breaking := slices.DeleteFunc(s.Schema().Breaking(), schema.Change.InStatus)
-	if len(breaking) == 0 || s.ID.IsMRD() && !isMade(s, c) {
+	if len(breaking) == 0 || crossplane.IsMRD(s.ID) && !isMade(s, c) {
 		return allowed
 	}
 	q := plan.Question{Ask: plan.Dependents, Of: plan.CRD(s.ID.Name)}
-	if s.ID.IsXRD() {
+	if crossplane.IsXRD(s.ID) {
 		q.Of = s.ID // its claims count, too
 	}
 	a, answered := c.Seen.Answers[q]

@@ -7,6 +7,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,12 +43,12 @@ func TestSchemas(t *testing.T) {
 	shorter := map[string]any{"kind": "Bucket", "plural": "buckets", "shortNames": []any{"b"}}
 	question := plan.Question{Ask: plan.Dependents, Of: plan.CRD("buckets.example.org")}
 	answered := func(a plan.Answer) map[plan.Question]plan.Answer { return map[plan.Question]plan.Answer{question: a} }
-	active := map[string]plan.LiveDefinition{"buckets.example.org": {Active: true}}
+	active := map[string]crossplane.Definition{"buckets.example.org": {Active: true}}
 	cases := map[string]struct {
 		reason      string
 		live, after *unstructured.Unstructured
 		answers     map[plan.Question]plan.Answer
-		upstream    map[string]plan.LiveDefinition
+		upstream    map[string]crossplane.Definition
 		offline     bool
 		want        string
 		held        bool

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +17,7 @@ import (
 
 // ofUnread holds a policy with a wildcard that may activate definitions of a package that Headgate
 // could not read and that is not installed yet. A wildcard that stays in force changes nothing.
-func (c *flooding) ofUnread(after plan.LivePolicy) plan.Ruling {
+func (c *flooding) ofUnread(after crossplane.Policy) plan.Ruling {
 	globs := after.Wildcards()
 	if len(globs) == 0 {
 		return allowed
@@ -51,7 +51,7 @@ func (c *flooding) unreadInForce(s plan.Step, force plan.PoliciesInForce) plan.R
 	}
 	for _, p := range c.staying(force) { // about others, a person is asked when they are written
 		for _, glob := range p.Patterns {
-			if s.Action == plan.Create || activation.Matches(glob, anyDefinition) {
+			if s.Action == plan.Create || crossplane.Matches(glob, anyDefinition) {
 				return held("%s, so Headgate cannot count the definitions of it that %q of the policy %s would activate; let Headgate read the package, or name the definitions in full", why, glob, p.Name)
 			}
 		}
@@ -66,7 +66,7 @@ func (c *flooding) staying(force plan.PoliciesInForce) plan.PoliciesInForce {
 		live := c.Seen.Upstream.Policies[p.Name].Wildcards()
 		both := slices.DeleteFunc(p.Wildcards(), func(glob string) bool { return !p.Live || !slices.Contains(live, glob) })
 		if len(both) > 0 {
-			all = append(all, plan.PolicyInForce{LivePolicy: plan.LivePolicy{Patterns: both}, Name: p.Name, Live: true})
+			all = append(all, plan.PolicyInForce{Policy: crossplane.Policy{Patterns: both}, Name: p.Name, Live: true})
 		}
 	}
 	return all
@@ -79,7 +79,7 @@ func have(all plan.PoliciesInForce, glob string) bool {
 
 // installs reports whether a step leaves a package in the cluster that may bring definitions.
 func installs(s plan.Step) bool {
-	if !plan.IsPackage(s.ID) || s.ID.Kind == "Function" || s.Action == plan.Prune || s.Would == plan.Prune {
+	if !crossplane.IsPackage(s.ID) || s.ID.Kind == crossplane.Function || s.Action == plan.Prune || s.Would == plan.Prune {
 		return false
 	}
 	return s.Action != plan.Hold || s.Would != plan.Create || s.Guard == guardFlood

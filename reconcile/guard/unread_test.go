@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,20 +47,20 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 		}}
 	}
 	// there is a Provider that is installed, and the policies that are live.
-	there := func(seen *plan.Observed, p plan.LivePackage) {
+	there := func(seen *plan.Observed, p crossplane.Package) {
 		seen.Objects[darkID] = given.Live(image("v2.0.0"), "p")
-		seen.Upstream.Packages = map[manifest.ID]plan.LivePackage{darkID: p}
+		seen.Upstream.Packages = map[manifest.ID]crossplane.Package{darkID: p}
 	}
-	installed := plan.LivePackage{Revision: "r", Healthy: metav1.ConditionTrue}
+	installed := crossplane.Package{Revision: "r", Healthy: metav1.ConditionTrue}
 	policies := func(seen *plan.Observed, of map[string][]string) {
-		seen.Upstream.Policies = map[string]plan.LivePolicy{}
+		seen.Upstream.Policies = map[string]crossplane.Policy{}
 		for name, globs := range of {
-			seen.Upstream.Policies[name] = plan.LivePolicy{Patterns: globs}
+			seen.Upstream.Policies[name] = crossplane.Policy{Patterns: globs}
 			all := make([]any, len(globs))
 			for i, glob := range globs {
 				all[i] = glob
 			}
-			seen.Objects[plan.MRAP(name)] = given.Live(policyObject(name, all...), types.UID(name))
+			seen.Objects[crossplane.MRAP(name)] = given.Live(policyObject(name, all...), types.UID(name))
 		}
 	}
 	cases := map[string]struct {
@@ -90,7 +91,7 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 		},
 		"Installing": {
 			reason: "Crossplane is still making them.", commit: map[string]string{"policy.yaml": given.Policy("team", "*")},
-			edit: func(o *plan.Observed) { there(o, plan.LivePackage{Revision: "r", Healthy: metav1.ConditionFalse}) }, policy: plan.Hold, provider: plan.Keep,
+			edit: func(o *plan.Observed) { there(o, crossplane.Package{Revision: "r", Healthy: metav1.ConditionFalse}) }, policy: plan.Hold, provider: plan.Keep,
 		},
 		"AsBefore": {
 			reason: "The policy is in force already, and the package arrives under it.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")},
@@ -100,14 +101,14 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 			reason: "Policies are written before packages.", commit: map[string]string{"policy.yaml": given.Policy("team", "lamps.dark.example.org")},
 			edit: func(o *plan.Observed) {
 				policies(o, map[string][]string{"team": {"*"}})
-				o.Trials = map[manifest.ID]plan.Trial{plan.MRAP("team"): {Live: policyObject("team", "*"), After: policyObject("team", "lamps.dark.example.org")}}
+				o.Trials = map[manifest.ID]plan.Trial{crossplane.MRAP("team"): {Live: policyObject("team", "*"), After: policyObject("team", "lamps.dark.example.org")}}
 			}, policy: plan.Update, provider: plan.Create,
 		},
 		"Widened": {
 			reason: "The wildcard is new.", commit: map[string]string{"policy.yaml": given.Policy("team", "lamps.dark.example.org", "*.dark.example.org")},
 			edit: func(o *plan.Observed) {
 				policies(o, map[string][]string{"team": {"lamps.dark.example.org"}})
-				o.Trials = map[manifest.ID]plan.Trial{plan.MRAP("team"): {Live: policyObject("team", "lamps.dark.example.org"), After: policyObject("team", "lamps.dark.example.org", "*.dark.example.org")}}
+				o.Trials = map[manifest.ID]plan.Trial{crossplane.MRAP("team"): {Live: policyObject("team", "lamps.dark.example.org"), After: policyObject("team", "lamps.dark.example.org", "*.dark.example.org")}}
 			}, policy: plan.Hold, provider: plan.Create,
 		},
 		"UnderAWiderOne": {
@@ -119,15 +120,15 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 			commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org"), "all.yaml": given.Policy("all", "lamps.dark.example.org")},
 			edit: func(o *plan.Observed) {
 				policies(o, map[string][]string{"all": {"*"}})
-				o.Trials = map[manifest.ID]plan.Trial{plan.MRAP("all"): {Live: policyObject("all", "*"), After: policyObject("all", "lamps.dark.example.org")}}
+				o.Trials = map[manifest.ID]plan.Trial{crossplane.MRAP("all"): {Live: policyObject("all", "*"), After: policyObject("all", "lamps.dark.example.org")}}
 			}, policy: plan.Hold, provider: plan.Create,
 		},
 		"PausedBefore": {
 			reason: "A policy that was paused opens what it names when it is not.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")},
 			edit: func(o *plan.Observed) {
 				policies(o, map[string][]string{"team": {"*.dark.example.org"}})
-				o.Upstream.Policies["team"] = plan.LivePolicy{Patterns: []string{"*.dark.example.org"}, Paused: true}
-				o.Trials = map[manifest.ID]plan.Trial{plan.MRAP("team"): {Live: policyObject("team", "*"), After: policyObject("team", "*.dark.example.org")}}
+				o.Upstream.Policies["team"] = crossplane.Policy{Patterns: []string{"*.dark.example.org"}, Paused: true}
+				o.Trials = map[manifest.ID]plan.Trial{crossplane.MRAP("team"): {Live: policyObject("team", "*"), After: policyObject("team", "*.dark.example.org")}}
 			}, policy: plan.Hold, provider: plan.Create,
 		},
 		"Upgraded": {

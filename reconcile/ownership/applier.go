@@ -8,6 +8,6 @@ import (
 // IsApplier says whether a field manager applies what others committed.
 func IsApplier(manager string) bool {
 	_, tool := managers[manager]
-	_, crossplane := crossplanes[manager]
-	return tool || crossplane || manager == inventory.Manager || manager == "helm"
+	_, ofCrossplane := crossplanes[manager]
+	return tool || ofCrossplane || manager == inventory.Manager || manager == "helm"
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/render/crossplane"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -51,8 +52,8 @@ var marks = []mark{
 
 // crossplaneMarks are on what comes with a package, and on its revisions.
 var crossplaneMarks = []mark{
-	{by: "the Crossplane package revision", label: "pkg.crossplane.io/revision"},
-	{by: "the Crossplane package", label: "pkg.crossplane.io/package"},
+	{by: "the Crossplane package revision", label: crossplane.RevisionLabel},
+	{by: "the Crossplane package", label: crossplane.PackageLabel},
 }
 
 // managers are field managers that own what they write without leaving a mark.
@@ -66,11 +67,13 @@ var managers = map[string]string{
 }
 
 // crossplanes are the field managers by which Crossplane makes objects of its own.
-var crossplanes = map[string]string{
-	"apiextensions.crossplane.io/managed":            "Crossplane",
-	"apiextensions.crossplane.io/managed-protection": "Crossplane",
-	"pkg.crossplane.io/runtime":                      "Crossplane",
-}
+var crossplanes = func() map[string]string {
+	tools := map[string]string{}
+	for _, manager := range crossplane.FieldManagers {
+		tools[manager] = "Crossplane"
+	}
+	return tools
+}()
 
 // Foreign returns who else than a sync owns a live object. What cannot be taken from its owner comes first. A mark
 // that the inventory remembers as sent by Headgate is no claim.
@@ -78,26 +81,13 @@ func Of(o metav1.Object, s inventory.Sync, remembered string) Claim {
 	if key, ok := o.GetLabels()[inventory.SyncLabel]; ok && key != s.Key() {
 		return Claim{By: fmt.Sprintf("the Headgate sync %s", key), Sync: key}
 	}
-	if by := cmp.Or(ownedByCrossplane(o), managed(o, crossplanes), marked(o, crossplaneMarks, remembered)); by != "" {
+	if by := cmp.Or(crossplane.OwnerOf(o), managed(o, crossplanes), marked(o, crossplaneMarks, remembered)); by != "" {
 		return Claim{By: by, Final: true}
 	}
 	if key, ok := o.GetAnnotations()[inventory.InventoryAnnotation]; ok && key != s.Key() {
 		return Claim{By: fmt.Sprintf("the inventory %s", key)}
 	}
 	return Claim{By: cmp.Or(marked(o, marks, remembered), managed(o, managers))}
-}
-
-// ownedByCrossplane names what of Crossplane owns an object, and makes it again, or
-// deletes it, as it likes.
-func ownedByCrossplane(o metav1.Object) string {
-	for _, ref := range o.GetOwnerReferences() {
-		group, _, _ := strings.Cut(ref.APIVersion, "/")
-		composed := o.GetLabels()["crossplane.io/composite"] != "" && ref.Controller != nil && *ref.Controller
-		if composed || group == "pkg.crossplane.io" || group == "apiextensions.crossplane.io" {
-			return fmt.Sprintf("Crossplane (%s %s)", ref.Kind, ref.Name)
-		}
-	}
-	return ""
 }
 
 // managed names a tool by its field manager.

@@ -6,12 +6,10 @@ import (
 
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// PauseAnnotation stops Crossplane from acting on an object.
-const PauseAnnotation = "crossplane.io/paused"
 
 // SentMarks returns the marks of other tools that our field manager applied to a live object, and the
 // annotations by which people stop Headgate: "key=hash of the value", sorted and separated by commas.
@@ -34,7 +32,7 @@ func SentMarks(live metav1.Object) string {
 			look(false, m.in(live.GetLabels()))
 		}
 	}
-	look(true, PauseAnnotation)
+	look(true, crossplane.PausedAnnotation)
 	for _, be := range render.LeaveBe {
 		look(true, be.Key)
 		look(false, be.Key)

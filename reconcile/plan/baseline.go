@@ -9,6 +9,7 @@ import (
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
 
@@ -106,7 +107,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 // without what is equal in their schemas, and remembered so: a provider upgrade changes two
 // thousand of them in a place or two.
 func (b Baseline) trial(base, want render.Object) (Trial, error) {
-	if (want.ID.IsCRD() || want.ID.IsMRD()) && len(b.Terms.Ignore.Paths(want.ID)) == 0 {
+	if (want.ID.IsCRD() || crossplane.IsMRD(want.ID)) && len(b.Terms.Ignore.Paths(want.ID)) == 0 {
 		live, after, err := beside(base, want)
 		return Trial{Live: live, After: after, Whole: Later(want.Content)}, err
 	}
@@ -163,7 +164,7 @@ func (b Baseline) instances(wanted map[manifest.ID]bool) (map[runtimeschema.Grou
 		reach[runtimeschema.GroupKind{Group: d.Group, Kind: d.Kind}] = true
 	}
 	for _, o := range b.Base.Objects {
-		isXRD := o.ID.Group == "apiextensions.crossplane.io" && o.ID.Kind == "CompositeResourceDefinition"
+		isXRD := crossplane.IsXRD(o.ID)
 		if !isXRD && !(o.ID.IsCRD() && o.Definition == "" && going[o.Serves]) {
 			continue
 		}
@@ -196,12 +197,12 @@ func (b Baseline) upstream() Upstream {
 	if b.Base.Owner != render.OwnerCrossplane {
 		return Upstream{}
 	}
-	up := Upstream{Definitions: map[string]LiveDefinition{}, Policies: map[string]LivePolicy{}}
+	up := Upstream{Definitions: map[string]crossplane.Definition{}, Policies: map[string]crossplane.Policy{}}
 	for _, d := range b.Base.Definitions {
-		up.Definitions[d.Name] = LiveDefinition{Active: d.Active}
+		up.Definitions[d.Name] = crossplane.Definition{Active: d.Active}
 	}
 	for _, p := range b.Base.Policies {
-		policy := LivePolicy{Paused: p.Paused}
+		policy := crossplane.Policy{Paused: p.Paused}
 		for _, pattern := range p.Patterns {
 			policy.Patterns = append(policy.Patterns, pattern.Glob)
 		}

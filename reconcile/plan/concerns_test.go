@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -22,7 +23,7 @@ func TestConcerns(t *testing.T) {
 		want   bool
 	}{
 		"PrunedDefinition":   {"An older inventory has no paths.", gone, Step{Action: Prune, ID: CRD(name)}, "", true},
-		"PrunedMRD":          {"It is in the way of being deactivated by accident.", gone, Step{Action: Prune, ID: MRD(name)}, "", true},
+		"PrunedMRD":          {"It is in the way of being deactivated by accident.", gone, Step{Action: Prune, ID: crossplane.MRD(name)}, "", true},
 		"PrunedOther":        {"It came from the package.", gone, Step{Action: Prune, ID: config}, "aws/extra.yaml", true},
 		"HeldPrune":          {"Another guard held it before.", gone, Step{Action: Hold, Would: Prune, ID: config}, "aws/extra.yaml", true},
 		"PrunedElsewhere":    {"It came from elsewhere.", gone, Step{Action: Prune, ID: config}, "platform/a.yaml", false},

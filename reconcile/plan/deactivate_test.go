@@ -9,11 +9,11 @@ import (
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,12 +68,12 @@ func TestTakeBack(t *testing.T) {
 	// state is a cluster in which a definition is active or not ("" is none), and has a CRD or not.
 	state := func(definition string, open bool, edit ...func(*plan.Upstream)) plan.Upstream {
 		up := plan.Upstream{
-			Definitions: map[string]plan.LiveDefinition{}, Policies: map[string]plan.LivePolicy{},
+			Definitions: map[string]crossplane.Definition{}, Policies: map[string]crossplane.Policy{},
 			Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}, Revisions: map[string]plan.LiveRevision{"aws-1": aws},
 		}
 		if definition != "" {
-			up.Definitions[name] = plan.LiveDefinition{Active: definition == "Active", Revision: "aws-1"}
-			up.Objects[plan.MRD(name)] = controlled(plan.MRD(name))
+			up.Definitions[name] = crossplane.Definition{Active: definition == "Active", Revision: "aws-1"}
+			up.Objects[crossplane.MRD(name)] = controlled(crossplane.MRD(name))
 		}
 		if open {
 			up.Objects[plan.CRD(name)] = controlled(plan.CRD(name))
@@ -89,16 +89,16 @@ func TestTakeBack(t *testing.T) {
 		up.Revisions["aws-1"] = r
 	}
 	named := func(patterns ...string) func(*plan.Upstream) {
-		return func(up *plan.Upstream) { up.Policies["live"] = plan.LivePolicy{Patterns: patterns} }
+		return func(up *plan.Upstream) { up.Policies["live"] = crossplane.Policy{Patterns: patterns} }
 	}
 	// leavingPolicy is one that this sync applied, and that the commit does not want any more.
 	leavingPolicy := func(up *plan.Upstream) {
-		up.Objects[plan.MRAP("live")] = given.Live(&unstructured.Unstructured{Object: map[string]any{
+		up.Objects[crossplane.MRAP("live")] = given.Live(&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceActivationPolicy", "metadata": map[string]any{"name": "live"},
 		}}, "u")
 	}
-	unused := map[plan.Question]plan.Answer{{Ask: plan.Dependents, Of: plan.MRD(name)}: {}, {Ask: plan.Dependents, Of: plan.CRD(name)}: {}}
-	inUse := map[plan.Question]plan.Answer{{Ask: plan.Dependents, Of: plan.MRD(name)}: {Count: 1}, {Ask: plan.Dependents, Of: plan.CRD(name)}: {Count: 1}}
+	unused := map[plan.Question]plan.Answer{{Ask: plan.Dependents, Of: crossplane.MRD(name)}: {}, {Ask: plan.Dependents, Of: plan.CRD(name)}: {}}
+	inUse := map[plan.Question]plan.Answer{{Ask: plan.Dependents, Of: crossplane.MRD(name)}: {Count: 1}, {Ask: plan.Dependents, Of: plan.CRD(name)}: {Count: 1}}
 	type result struct {
 		Step   string // action, kind and, where there is one, the guard
 		Checks int
@@ -123,7 +123,7 @@ func TestTakeBack(t *testing.T) {
 		"NamedByOneThatGoes": {"The same commit takes out the policy: it is waited for, and nobody has to act.", state("Active", true, named("buckets.*"), leavingPolicy), unused, "",
 			[]result{{"prune ManagedResourceActivationPolicy", 1}, {"prune ManagedResourceDefinition waits", 1}}},
 		"NamedByOneThatStays": {"It was to go, and a guard holds it.", state("Active", true, named("buckets.*"), leavingPolicy, func(up *plan.Upstream) {
-			up.Objects[plan.MRAP("live")].Annotations[ownership.PauseAnnotation] = "true"
+			up.Objects[crossplane.MRAP("live")].Annotations[crossplane.PausedAnnotation] = "true"
 		}), unused, "", []result{{"hold ManagedResourceActivationPolicy paused", 0}, {"hold ManagedResourceDefinition final", 0}}},
 		"NamedLate": {"It would be opened again at once.", state("Inactive", true, named("*")), unused, "", []result{{"hold CustomResourceDefinition final", 0}}},
 		"NoSafeStart": {"Crossplane would activate it again: nobody can do anything about it.", state("Active", true, func(up *plan.Upstream) {
@@ -137,13 +137,13 @@ func TestTakeBack(t *testing.T) {
 			up.Revisions["aws-1"] = r
 		}), unused, "", []result{{"keep ManagedResourceDefinition final", 0}}},
 		"Ownerless": {"Its CRD would go with it, and nothing would bring it back.", state("Active", true, func(up *plan.Upstream) {
-			up.Objects[plan.MRD(name)] = controlled(plan.MRD(name), ownerless)
+			up.Objects[crossplane.MRD(name)] = controlled(crossplane.MRD(name), ownerless)
 		}), unused, "", []result{{"keep ManagedResourceDefinition final", 0}}},
 		"OwnerlessCRD": {"Somebody else's CRD is none of our business.", state("Inactive", true, func(up *plan.Upstream) {
 			up.Objects[plan.CRD(name)] = controlled(plan.CRD(name), ownerless)
 		}), unused, "", nil},
 		"Paused": {"Somebody works on it.", state("Active", true, func(up *plan.Upstream) {
-			up.Objects[plan.MRD(name)].Annotations = map[string]string{ownership.PauseAnnotation: "true"}
+			up.Objects[crossplane.MRD(name)].Annotations = map[string]string{crossplane.PausedAnnotation: "true"}
 		}), unused, "", []result{{"hold ManagedResourceDefinition paused", 0}}},
 		"Protected": {"A Usage is of the CRD.", state("Inactive", true, func(up *plan.Upstream) {
 			up.Objects[plan.CRD(name)].Labels = map[string]string{"crossplane.io/in-use": "true"}
@@ -152,8 +152,8 @@ func TestTakeBack(t *testing.T) {
 			up.Objects[plan.CRD(name)] = controlled(plan.CRD(name), deleting)
 		}), unused, "", []result{{"", 1}}},
 		"CameBackMeanwhile": {"It was read as gone a moment before the commit was compared with what is there.", state("Inactive", true, func(up *plan.Upstream) {
-			up.Definitions["other.example.org"] = plan.LiveDefinition{Active: true, Revision: "aws-1"}
-			up.Objects[plan.MRD("other.example.org")] = controlled(plan.MRD("other.example.org"), ownerless)
+			up.Definitions["other.example.org"] = crossplane.Definition{Active: true, Revision: "aws-1"}
+			up.Objects[crossplane.MRD("other.example.org")] = controlled(crossplane.MRD("other.example.org"), ownerless)
 		}), unused, "", []result{{"keep ManagedResourceDefinition final", 1}, {"prune CustomResourceDefinition", 1}}},
 		"LostAndTold": {"Once is enough.", state("", true, lost, func(up *plan.Upstream) {
 			r := up.Revisions["aws-1"]
@@ -173,10 +173,10 @@ func TestTakeBack(t *testing.T) {
 				Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerCrossplane}, Natural: render.OwnerCrossplane,
 				Terms: plan.Terms{TakeBack: true}, Upstream: tc.up, Answers: tc.answers, Kinds: given.Kinds,
 			}
-			if policy, ours := tc.up.Objects[plan.MRAP("live")]; ours {
+			if policy, ours := tc.up.Objects[crossplane.MRAP("live")]; ours {
 				want.Objects = []render.Object{given.Wanted(t, given.ConfigMap("kept"))}
-				seen.Inventory.Entries = map[manifest.ID]inventory.Entry{plan.MRAP("live"): {UID: "u"}, want.Objects[0].ID: {UID: "u"}}
-				seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{plan.MRAP("live"): policy, want.Objects[0].ID: given.Live(given.ConfigMap("kept"), "u")}
+				seen.Inventory.Entries = map[manifest.ID]inventory.Entry{crossplane.MRAP("live"): {UID: "u"}, want.Objects[0].ID: {UID: "u"}}
+				seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{crossplane.MRAP("live"): policy, want.Objects[0].ID: given.Live(given.ConfigMap("kept"), "u")}
 			}
 			p := given.Computed(t, want, seen, guard.Guarding{}.Guards()...)
 			var got []result
@@ -230,7 +230,7 @@ func TestTakeBackNot(t *testing.T) {
 		"Unused": {want: 1}, "Partial": {partial: true}, "Paused": {paused: true},
 	} {
 		seen := plan.Observed{Terms: plan.Terms{TakeBack: true}, Upstream: plan.Upstream{
-			Definitions: map[string]plan.LiveDefinition{name: {Paused: tc.paused, Revision: "aws-1"}},
+			Definitions: map[string]crossplane.Definition{name: {Paused: tc.paused, Revision: "aws-1"}},
 			Objects: map[manifest.ID]*metav1.PartialObjectMetadata{plan.CRD(name): given.Live(given.CRD("buckets", "Bucket"), "u", func(o *metav1.PartialObjectMetadata) {
 				is := true
 				o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "aws-1", Controller: &is}}
@@ -245,7 +245,7 @@ func TestTakeBackNot(t *testing.T) {
 
 // An approval of taking back is of the definition, wherever on its way it is.
 func TestTakeBackApproved(t *testing.T) {
-	first := plan.Step{Action: plan.Hold, Would: plan.Prune, Guard: "many", TakesBack: true, ID: plan.MRD("buckets.example.org")}
+	first := plan.Step{Action: plan.Hold, Would: plan.Prune, Guard: "many", TakesBack: true, ID: crossplane.MRD("buckets.example.org")}
 	last := first
 	last.ID = plan.CRD("buckets.example.org")
 	if a, b := plan.ApprovalOf([]plan.Step{first}), plan.ApprovalOf([]plan.Step{last}); a.Digest != b.Digest {

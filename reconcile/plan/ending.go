@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,7 +130,7 @@ func (p Plan) notesOnEnding(seen Observed) []manifest.Finding {
 	}
 	var names []string
 	for _, s := range p.Steps {
-		if s.ID.IsMRD() && s.Action == Prune {
+		if crossplane.IsMRD(s.ID) && s.Action == Prune {
 			names = append(names, s.ID.Name)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
 
@@ -63,7 +64,7 @@ const mostPlaces = 100
 // NewFitting returns the fitting of a question Fits, for objects that are read in a version of a live CRD.
 func NewFitting(q Question, live *unstructured.Unstructured, version string) (*Fitting, error) {
 	after, err := q.After.Content()
-	if err == nil && manifest.IDOf(after).IsXRD() {
+	if err == nil && crossplane.IsXRD(manifest.IDOf(after)) {
 		after, err = schema.Composite(live, after)
 	}
 	if err != nil {

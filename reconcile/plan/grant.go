@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -84,7 +85,7 @@ func (p Plan) fulfilled(grants []inventory.Grant, done []Outcome) []inventory.Gr
 	}
 	over := map[string]bool{}
 	for _, s := range p.Steps {
-		if s.Approved && carried[s.ID] && !(s.TakesBack && s.ID.IsMRD()) {
+		if s.Approved && carried[s.ID] && !(s.TakesBack && crossplane.IsMRD(s.ID)) {
 			s.Would = s.Action
 			over[s.approvalKey()] = true
 		}

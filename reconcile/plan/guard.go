@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -162,7 +163,7 @@ func (c Case) Users(of manifest.ID) (going []Step, all bool) {
 	for _, id := range a.These {
 		these[c.Seen.AsWritten(id)] = true
 	}
-	serves := of.IsCRD() || of.IsMRD() // then the kind tells, however many there are
+	serves := of.IsCRD() || crossplane.IsMRD(of) // then the kind tells, however many there are
 	for _, s := range c.Steps {
 		k := c.Seen.Kinds[s.ID.GroupKind()]
 		if (s.Action == Prune || s.Would == Prune) && (these[s.ID] || serves && k.Resource+"."+s.ID.Group == of.Name) {

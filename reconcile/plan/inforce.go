@@ -5,10 +5,9 @@ import (
 	"maps"
 	"slices"
 
-	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -18,7 +17,7 @@ import (
 func (c Case) LeavingPolicies(name string) []Step {
 	var steps []Step
 	for _, s := range c.Steps {
-		if s.ID == MRAP(s.ID.Name) && (s.Action == Prune || s.Would == Prune) && c.Seen.Upstream.Policies[s.ID.Name].Matches(name) {
+		if s.ID == crossplane.MRAP(s.ID.Name) && (s.Action == Prune || s.Would == Prune) && c.Seen.Upstream.Policies[s.ID.Name].Matches(name) {
 			steps = append(steps, s)
 		}
 	}
@@ -28,7 +27,7 @@ func (c Case) LeavingPolicies(name string) []Step {
 
 // A PolicyInForce is a policy that activates definitions once the writes of a plan are done.
 type PolicyInForce struct {
-	LivePolicy
+	crossplane.Policy
 	Name string
 	Live bool // it is in the cluster already
 }
@@ -44,7 +43,7 @@ type PoliciesInForce []PolicyInForce
 func (c Case) InForce(but ...string) PoliciesInForce {
 	steps := map[string]Step{}
 	for _, s := range c.Steps {
-		if s.ID == MRAP(s.ID.Name) {
+		if s.ID == crossplane.MRAP(s.ID.Name) {
 			steps[s.ID.Name] = s
 		}
 	}
@@ -104,37 +103,37 @@ func (p Plan) inForce(seen Observed) PoliciesInForce {
 
 // PolicyAfter returns a policy as it is after the step. Ignored fields, and what other field managers
 // set, stay as they are; where it is not known what comes of the write, both versions count.
-func (s Step) PolicyAfter(want, live LivePolicy) LivePolicy {
+func (s Step) PolicyAfter(want, live crossplane.Policy) crossplane.Policy {
 	if s.Action == Create {
 		return want
 	}
 	if s.After != nil {
 		globs, _, err := unstructured.NestedStringSlice(s.After.Object, "spec", "activate")
 		if err == nil {
-			return LivePolicy{Patterns: globs, Paused: s.After.GetAnnotations()[ownership.PauseAnnotation] == "true"}
+			return crossplane.Policy{Patterns: globs, Paused: s.After.GetAnnotations()[crossplane.PausedAnnotation] == "true"}
 		}
 	}
-	return LivePolicy{Patterns: slices.Concat(live.Patterns, want.Patterns), Paused: live.Paused && want.Paused}
+	return crossplane.Policy{Patterns: slices.Concat(live.Patterns, want.Patterns), Paused: live.Paused && want.Paused}
 }
 
 // WantedPolicy returns a policy as the commit has it.
-func (c Case) WantedPolicy(name string) LivePolicy {
+func (c Case) WantedPolicy(name string) crossplane.Policy {
 	for _, p := range c.Want.Policies {
 		if p.Name == name {
 			return AsLive(p)
 		}
 	}
-	return LivePolicy{}
+	return crossplane.Policy{}
 }
 
 // isWanted reports whether a policy is an object of the commit. Else Crossplane installs it.
 func (c Case) isWanted(p catalogue.Policy) bool {
-	return slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == MRAP(p.Name) })
+	return slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == crossplane.MRAP(p.Name) })
 }
 
 // AsLive returns a policy of a commit as the cluster will have it.
-func AsLive(p catalogue.Policy) LivePolicy {
-	live := LivePolicy{Paused: p.Paused}
+func AsLive(p catalogue.Policy) crossplane.Policy {
+	live := crossplane.Policy{Paused: p.Paused}
 	for _, pattern := range p.Patterns {
 		live.Patterns = append(live.Patterns, pattern.Glob)
 	}
@@ -155,7 +154,7 @@ func (all PoliciesInForce) Matching(name string) string {
 func (all PoliciesInForce) Opening(name string) []string {
 	var names []string
 	for _, p := range all {
-		if !p.Paused && slices.ContainsFunc(p.Patterns, func(glob string) bool { return glob != name && activation.Matches(glob, name) }) {
+		if !p.Paused && slices.ContainsFunc(p.Patterns, func(glob string) bool { return glob != name && crossplane.Matches(glob, name) }) {
 			names = append(names, p.Name)
 		}
 	}
@@ -164,7 +163,7 @@ func (all PoliciesInForce) Opening(name string) []string {
 
 // Wider reports why live policies activate more than the plan assumes once its policies are written;
 // "" means that they do not. Whoever sends a package asks this right before.
-func (p Plan) Wider(live map[string]LivePolicy) string {
+func (p Plan) Wider(live map[string]crossplane.Policy) string {
 	assumed := map[string]bool{}
 	for _, policy := range p.policies {
 		for _, glob := range policy.Patterns {
@@ -182,7 +181,7 @@ func (p Plan) Wider(live map[string]LivePolicy) string {
 }
 
 // Named returns the first of live policies that activates a definition; "" if none does.
-func Named(live map[string]LivePolicy, definition string) string {
+func Named(live map[string]crossplane.Policy, definition string) string {
 	for _, name := range slices.Sorted(maps.Keys(live)) {
 		if live[name].Matches(definition) {
 			return name
@@ -195,7 +194,7 @@ func Named(live map[string]LivePolicy, definition string) string {
 // wants is written: what is held or refused is known only once the guards have ruled. "" is none.
 func (c Case) goingToMatch(name string) string {
 	for _, policy := range slices.Sorted(maps.Keys(c.Seen.Upstream.Policies)) {
-		replaced := c.isWanted(catalogue.Policy{Name: policy}) && c.Seen.Trials[MRAP(policy)].Err == nil
+		replaced := c.isWanted(catalogue.Policy{Name: policy}) && c.Seen.Trials[crossplane.MRAP(policy)].Err == nil
 		if !replaced && c.Seen.Upstream.Policies[policy].Matches(name) {
 			return policy
 		}

@@ -12,6 +12,7 @@ import (
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
@@ -279,8 +280,8 @@ func TestLookBesideCrossplane(t *testing.T) {
 	}
 	seen := plan.Observed{
 		Looks: true, Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerCrossplane},
-		Kinds:    map[schema.GroupKind]plan.Kind{plan.MRAP("").GroupKind(): {Version: "v1alpha1"}},
-		Upstream: plan.Upstream{Definitions: map[string]plan.LiveDefinition{"buckets.example.org": {}, "queues.example.org": {Active: true}}},
+		Kinds:    map[schema.GroupKind]plan.Kind{crossplane.MRAP("").GroupKind(): {Version: "v1alpha1"}},
+		Upstream: plan.Upstream{Definitions: map[string]crossplane.Definition{"buckets.example.org": {}, "queues.example.org": {Active: true}}},
 	}
 	p, err := plan.Compute(want, seen, guard.Guarding{}.Guards()...)
 	if err != nil {

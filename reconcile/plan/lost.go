@@ -8,6 +8,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -62,7 +63,7 @@ func lostPackages(want render.Desired, seen Observed) []LostPackage {
 
 // Concerns reports whether a step is due to the loss of a package.
 func (p LostPackage) Concerns(s Step, entry inventory.Entry) bool {
-	defines := s.ID.IsCRD() || s.ID.IsMRD()
+	defines := s.ID.IsCRD() || crossplane.IsMRD(s.ID)
 	known := defines && p.names.Has(s.ID.Name)
 	switch {
 	case s.TakesBack:

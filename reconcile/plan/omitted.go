@@ -9,6 +9,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -148,7 +149,7 @@ func policyFiles(want render.Desired, recorded []string) []string {
 // may have moved.
 func SkippedPolicy(all []catalogue.Omitted, have inventory.Record) (catalogue.Omitted, bool) {
 	for _, o := range all {
-		isPolicy := o.ID == MRAP(o.ID.Name)
+		isPolicy := o.ID == crossplane.MRAP(o.ID.Name)
 		if o.ID != (manifest.ID{}) && !isPolicy {
 			continue
 		}

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"strings"
+
+	"headgate.dev/headgate/render/crossplane"
 )
 
 // A tier is a set of kinds that may be written at the same time. Every tier is written before
@@ -36,19 +38,19 @@ func tierOf(group, kind string) tier {
 		return settings
 	case "admissionregistration.k8s.io":
 		return admission
-	case "pkg.crossplane.io":
+	case crossplane.Packages:
 		switch kind {
-		case "ImageConfig", "DeploymentRuntimeConfig":
+		case crossplane.KindImageConfig.Kind, crossplane.KindRuntimeConfig.Kind:
 			return settings
-		case "Configuration":
+		case crossplane.Configuration:
 			return configurations
 		}
 		return packages
-	case "apiextensions.crossplane.io":
+	case crossplane.Extensions:
 		switch kind {
-		case "ManagedResourceDefinition", "ManagedResourceActivationPolicy":
+		case crossplane.KindMRD.Kind, crossplane.KindMRAP.Kind:
 			return activations
-		case "CompositeResourceDefinition":
+		case crossplane.KindXRD.Kind:
 			return composites
 		}
 		return compositions

@@ -5,20 +5,21 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
 // What others need goes first, and is pruned last.
 func TestTiers(t *testing.T) {
-	const crossplane, pkg = "apiextensions.crossplane.io", "pkg.crossplane.io"
+	const extensions, pkg = "apiextensions.crossplane.io", "pkg.crossplane.io"
 	inOrder := [][]manifest.ID{
 		{{Kind: "Namespace"}, plan.CRD("")},
 		{{Kind: "Secret"}, {Kind: "ConfigMap"}, {Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, {Group: pkg, Kind: "ImageConfig"}, {Group: pkg, Kind: "DeploymentRuntimeConfig"}},
-		{plan.MRD(""), plan.MRAP("")},
+		{crossplane.MRD(""), crossplane.MRAP("")},
 		{{Group: pkg, Kind: "Provider"}, {Group: pkg, Kind: "Function"}},
 		{{Group: pkg, Kind: "Configuration"}},
-		{{Group: crossplane, Kind: "CompositeResourceDefinition"}},
-		{{Group: crossplane, Kind: "Composition"}, {Group: "aws.m.example.org", Kind: "ClusterProviderConfig"}},
+		{{Group: extensions, Kind: "CompositeResourceDefinition"}},
+		{{Group: extensions, Kind: "Composition"}, {Group: "aws.m.example.org", Kind: "ClusterProviderConfig"}},
 		{{Group: "s3.aws.m.example.org", Kind: "Bucket"}, {Group: "platform.example.org", Kind: "Store"}},
 		{{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}},
 	}

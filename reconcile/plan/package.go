@@ -7,6 +7,7 @@ import (
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,7 +100,7 @@ func upgradesPending(want render.Desired, up Upstream) []manifest.Finding {
 	var found []manifest.Finding
 	for _, o := range want.Objects {
 		live, exists := up.Packages[o.ID]
-		if !IsPackage(o.ID) || !exists || live.Image == "" {
+		if !crossplane.IsPackage(o.ID) || !exists || live.Image == "" {
 			continue
 		}
 		u, err := o.Content()
@@ -120,7 +121,7 @@ func upgradesPending(want render.Desired, up Upstream) []manifest.Finding {
 				Rule: ruleUpgrade, Severity: manifest.Note, Origin: o.Origin,
 				Message: fmt.Sprintf("%s is %s in the cluster (revision %s), and %s in this commit, of which definitions are told; Crossplane activates the new revision by itself", o.ID, live.Image, live.Revision, image),
 			})
-		case live.Reason == inactiveRevision:
+		case live.Reason == crossplane.InactiveRevision:
 			found = append(found, manifest.Finding{
 				Rule: ruleManual, Severity: manifest.Warning, Origin: o.Origin,
 				Message: fmt.Sprintf("%s waits for a person: revision %s is there, and not active; of its definitions Crossplane makes nothing new until then", o.ID, live.Revision),

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -333,7 +334,7 @@ func (p Pass) resumed(now Plan, patient bool) Plan {
 	}
 	return now.Select(func(s Step) bool {
 		if s.TakesBack {
-			return p.Done[s.ID].Err == nil && (takesBack[s.ID.Name] || s.ID == ProviderRevision(s.ID.Name) && len(takesBack) > 0)
+			return p.Done[s.ID].Err == nil && (takesBack[s.ID.Name] || s.ID == crossplane.ProviderRevision(s.ID.Name) && len(takesBack) > 0)
 		}
 		if outlived[s.ID] {
 			return s.writes() && s.Err == nil

@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -260,7 +261,7 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 // released says whether an object leaves the inventory without being pruned: after a
 // handover, what makes the CRDs now owns them.
 func (p Plan) released(id manifest.ID, live metav1.Object, have inventory.Inventory) bool {
-	if have.Owner != "" && have.Owner != p.Want.Owner && (id.IsCRD() || id.IsMRD() || id == MRAP(id.Name) || IsPackage(id)) {
+	if have.Owner != "" && have.Owner != p.Want.Owner && (id.IsCRD() || crossplane.IsMRD(id) || id == crossplane.MRAP(id.Name) || crossplane.IsPackage(id)) {
 		return true
 	}
 	if isInstalled(live) && slices.ContainsFunc(p.Want.Left, func(l render.Left) bool { return l.ID == id }) {
@@ -363,7 +364,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 	case a.Paused:
 		s.Action = Keep
 	case exists && a.Package != "" && isInstalled(live):
-		revision, _ := Installed(live)
+		revision, _ := crossplane.RevisionOf(live)
 		s.Action, s.Cause, s.Guard, s.Reason = Keep, Retain, guardInstalled, "the package revision "+revision+" installs it; the commit's copy is not applied"
 	case len(a.resolved.missing) > 0 && !exists:
 		s.Action = Create
@@ -418,7 +419,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 // serves says whether somebody may have objects of the kind that an object declares. What a commit
 // only activates has none where that is compared with another commit.
 func serves(a Asked, seen Observed) bool {
-	return a.ID.IsCRD() || a.ID.IsXRD() || len(a.Because) > 0 && !seen.Offline || seen.Upstream.Definitions[a.Definition].Active
+	return a.ID.IsCRD() || crossplane.IsXRD(a.ID) || len(a.Because) > 0 && !seen.Offline || seen.Upstream.Definitions[a.Definition].Active
 }
 
 // prune is the step for an object that we own and nobody wants, before the guards.

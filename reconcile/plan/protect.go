@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +29,7 @@ const usagePrefix = "headgate-"
 func isOurUsage(id manifest.ID) bool {
 	sum, ours := strings.CutPrefix(id.Name, usagePrefix)
 	_, err := hex.DecodeString(sum)
-	return ours && err == nil && len(sum) == 2*usageSum && IsUsage(id.GroupKind())
+	return ours && err == nil && len(sum) == 2*usageSum && crossplane.IsUsage(id.GroupKind())
 }
 
 // usageSum is how much of the hash is in the name of a Usage.
@@ -121,16 +123,13 @@ func asksToProtect(of render.Object) (bool, error) {
 // object, however many depend on it: Crossplane leaves its label on what loses two at a time.
 func (o Observed) usageOf(on manifest.ID) (id manifest.ID, of Kind, served bool) {
 	of, known := o.Kinds[on.GroupKind()]
-	id = manifest.ID{Group: "protection.crossplane.io", Kind: "ClusterUsage"}
+	namespace := ""
 	if of.Namespaced {
-		id.Kind, id.Namespace = "Usage", on.Namespace
-		if id.Namespace == "" {
-			id.Namespace = o.Space
-		}
+		namespace = cmp.Or(on.Namespace, o.Space)
 	}
 	sum := sha256.Sum256([]byte(o.Inventory.Sync.Key() + " " + on.String()))
-	id.Name = usagePrefix + hex.EncodeToString(sum[:usageSum])
-	_, served = o.Kinds[schema.GroupKind{Group: id.Group, Kind: id.Kind}]
+	id = crossplane.Usage(of.Namespaced, namespace, usagePrefix+hex.EncodeToString(sum[:usageSum]))
+	_, served = o.Kinds[id.GroupKind()]
 	return id, of, served && known
 }
 
@@ -204,7 +203,7 @@ func unprotected(asked []Asked, first order, seen Observed) []manifest.Finding {
 // leftHeld says whether our finalizer is on a definition that is not to have it: a pass ended while
 // it deleted that, and now it is wanted again.
 func leftHeld(want render.Object, live *metav1.PartialObjectMetadata) bool {
-	if !want.ID.IsMRD() || !slices.Contains(live.GetFinalizers(), ProtectFinalizer) {
+	if !crossplane.IsMRD(want.ID) || !slices.Contains(live.GetFinalizers(), ProtectFinalizer) {
 		return false
 	}
 	content, err := want.Content()

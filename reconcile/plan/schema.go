@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
 
@@ -50,7 +51,9 @@ func (s Step) compareSchema() schema.Difference {
 }
 
 // DeclaresKind says whether an object makes the API server serve a kind.
-func DeclaresKind(id manifest.ID) bool { return id.IsCRD() || id.IsMRD() || id.IsXRD() }
+func DeclaresKind(id manifest.ID) bool {
+	return id.IsCRD() || crossplane.IsMRD(id) || crossplane.IsXRD(id)
+}
 
 // Exist returns a number with its noun and verb: "2 objects exist".
 func Exist(n int64, noun string) string {

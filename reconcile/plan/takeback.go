@@ -8,6 +8,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,11 +39,6 @@ const TouchAnnotation = "headgate.dev/touched"
 
 const GuardFinal = "final"
 
-// ProviderRevision is the identity of the package revision of a name.
-func ProviderRevision(name string) manifest.ID {
-	return manifest.ID{Group: "pkg.crossplane.io", Kind: "ProviderRevision", Name: name}
-}
-
 // takeBack adds the steps that take definitions back that Crossplane made active.
 func (p *Plan) takeBack(seen Observed) {
 	if !seen.TakesBack(p.Want) || p.Want.Owner != render.OwnerCrossplane || seen.Offline || seen.Looks || p.Ends != NoEnding || p.Want.Partial {
@@ -63,13 +59,13 @@ func (p *Plan) takeBack(seen Observed) {
 		case open && crd.DeletionTimestamp != nil:
 			p.expect(name, "its CRD is being deleted")
 		case exists && d.Active:
-			add(takingBack(MRD(name), up.Objects[MRD(name)], "Crossplane brings the definition back inactive, and its CRD goes if nothing uses it by then"))
+			add(takingBack(crossplane.MRD(name), up.Objects[crossplane.MRD(name)], "Crossplane brings the definition back inactive, and its CRD goes if nothing uses it by then"))
 			p.expect(name, "it is to come back inactive")
 		case exists && open && !d.Paused && isInstalled(crd):
 			add(takingBack(CRD(name), crd, "nothing activates its definition"))
 			p.expect(name, "its CRD is to go")
 		case !exists && open && isInstalled(crd):
-			revision, _ := Installed(crd)
+			revision, _ := crossplane.RevisionOf(crd)
 			missing[revision] = append(missing[revision], name+"/"+string(crd.UID))
 			p.expect(name, "its package revision "+revision+" is to bring it back, inactive")
 		}
@@ -79,7 +75,7 @@ func (p *Plan) takeBack(seen Observed) {
 		// The same ones are asked for once: Crossplane takes its time with thousands.
 		if token := inventory.Hash([]byte(strings.Join(missing[name], "\n"))); r.Touched != token {
 			p.Steps = append(p.Steps, Step{
-				Action: Update, Cause: Retain, TakesBack: true, ID: ProviderRevision(name), APIVersion: "pkg.crossplane.io/v1", Digest: token,
+				Action: Update, Cause: Retain, TakesBack: true, ID: crossplane.ProviderRevision(name), APIVersion: crossplane.RevisionAPIVersion, Digest: token,
 				Reason: fmt.Sprintf("it is touched, so that Crossplane brings %s back, inactive", Plural(int64(len(missing[name])), "definition")),
 			})
 		}
@@ -95,7 +91,7 @@ func (p *Plan) expect(name, reason string) {
 		p.back = map[string]bool{}
 	}
 	p.back[name] = true
-	p.Checks = append(p.Checks, Check{ID: MRD(name), State: Pending, Reason: reason})
+	p.Checks = append(p.Checks, Check{ID: crossplane.MRD(name), State: Pending, Reason: reason})
 }
 
 // unnamed are the definitions, and those of which only the CRD is left, that nothing in the
@@ -131,12 +127,12 @@ func (p *Plan) unnamed(up Upstream) []string {
 	return names
 }
 
-// InstalledBy is Installed for an object that may not be there.
+// InstalledBy returns the package revision that controls an object, which may be nil.
 func InstalledBy(o *metav1.PartialObjectMetadata) (string, bool) {
 	if o == nil {
 		return "", false
 	}
-	return Installed(o)
+	return crossplane.RevisionOf(o)
 }
 
 // takingBack is one step on the way of a definition.
@@ -177,7 +173,7 @@ func (p *Plan) conclude() {
 			p.Steps[i] = update
 		}
 	}
-	p.Checks = slices.DeleteFunc(p.Checks, func(c Check) bool { return c.State == Pending && c.ID.IsMRD() && stays[c.ID.Name] })
+	p.Checks = slices.DeleteFunc(p.Checks, func(c Check) bool { return c.State == Pending && crossplane.IsMRD(c.ID) && stays[c.ID.Name] })
 	p.Retained = slices.DeleteFunc(p.Retained, func(name string) bool { return taken[name] })
 }
 
@@ -218,7 +214,7 @@ func (r Restart) Finding() manifest.Finding {
 // Shrinking is the plan without anything but taking back.
 func (p Plan) Shrinking() Plan {
 	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return !s.TakesBack })
-	p.Checks = slices.DeleteFunc(slices.Clone(p.Checks), func(c Check) bool { return !c.ID.IsMRD() || !p.comesBack(c.ID.Name) })
+	p.Checks = slices.DeleteFunc(slices.Clone(p.Checks), func(c Check) bool { return !crossplane.IsMRD(c.ID) || !p.comesBack(c.ID.Name) })
 	p.Gone, p.Stale, p.news, p.record = nil, false, false, nil
 	return p
 }

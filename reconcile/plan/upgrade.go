@@ -7,6 +7,7 @@ import (
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
 
@@ -69,8 +70,8 @@ func packaged(want render.Desired) map[manifest.ID]installed {
 	all := map[manifest.ID]installed{}
 	for i := range want.Definitions {
 		if d := &want.Definitions[i]; d.Document != nil && d.Package != nil {
-			id := MRD(d.Name)
-			all[id] = installed{id, "apiextensions.crossplane.io/v1alpha1", d, *d.Package, d.MRD}
+			id := crossplane.MRD(d.Name)
+			all[id] = installed{id, crossplane.MRDAPIVersion, d, *d.Package, d.MRD}
 		}
 	}
 	for _, o := range want.Left {
@@ -83,8 +84,8 @@ func packaged(want render.Desired) map[manifest.ID]installed {
 	for _, of := range want.Beside { // the image is what is installed, and not the copy
 		for i := range of.Definitions {
 			d := &of.Definitions[i]
-			id := MRD(d.Name)
-			all[id] = installed{id, "apiextensions.crossplane.io/v1alpha1", d, of.Package, d.MRD}
+			id := crossplane.MRD(d.Name)
+			all[id] = installed{id, crossplane.MRDAPIVersion, d, of.Package, d.MRD}
 		}
 		for _, o := range of.Left {
 			if DeclaresKind(o.ID) {
@@ -224,7 +225,7 @@ func bumps(base, want render.Desired) []Bump {
 		if old, ok := bySource(images(base), p.Source); ok && old.Digest != p.Digest {
 			bump.From = old.Version
 			all = append(all, bump)
-		} else if u, ok := unreadOf(base, p.Source); ok && p.Kind != "Function" {
+		} else if u, ok := unreadOf(base, p.Source); ok && p.Kind != crossplane.Function {
 			bump.Unknown = "before this commit " + u.Err.Error()
 			all = append(all, bump)
 		}
@@ -233,7 +234,7 @@ func bumps(base, want render.Desired) []Bump {
 		if before, ok := unreadOf(base, u.Source); ok && before.Wanted == u.Wanted {
 			continue // nothing of it changes
 		}
-		if len(u.Installers) > 0 && !slices.ContainsFunc(u.Installers, func(by manifest.ID) bool { return by.Kind != "Function" }) {
+		if len(u.Installers) > 0 && !slices.ContainsFunc(u.Installers, func(by manifest.ID) bool { return by.Kind != crossplane.Function }) {
 			continue // which holds no definitions
 		}
 		bump := Bump{Source: u.Source, Origin: want.Placed(manifest.Finding{Origin: u.Origin}).Origin, Unknown: u.Err.Error()}
@@ -303,7 +304,7 @@ func (u Upgrades) counted(seen Observed) (Upgrades, []Question) {
 			continue
 		}
 		q := Question{Ask: Dependents, Of: s.ID}
-		if s.ID.IsMRD() {
+		if crossplane.IsMRD(s.ID) {
 			q.Of = CRD(s.ID.Name)
 		}
 		said := &u.Steps[i]

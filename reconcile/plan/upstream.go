@@ -1,15 +1,14 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,41 +17,14 @@ import (
 // An Upstream is what Crossplane has made of what it was given. Its maps are nil where
 // its API is not served.
 type Upstream struct {
-	Definitions map[string]LiveDefinition // by name of the MRD
-	Policies    map[string]LivePolicy     // by name of the MRAP
-	Packages    map[manifest.ID]LivePackage
+	Definitions map[string]crossplane.Definition // by name of the MRD
+	Policies    map[string]crossplane.Policy     // by name of the MRAP
+	Packages    map[manifest.ID]crossplane.Package
 
 	// Of a sync that takes back, the metadata of definitions and of the CRDs of packages, and
 	// their package revisions by name.
 	Objects   map[manifest.ID]*metav1.PartialObjectMetadata
 	Revisions map[string]LiveRevision
-}
-
-// A LiveDefinition is an MRD as it stands in the cluster.
-type LiveDefinition struct {
-	Active      bool
-	Paused      bool
-	Established metav1.ConditionStatus // "" where Crossplane has not said
-	Message     string                 // why it is not established, as far as anybody says
-	Revision    string                 // the package revision that controls it; "" where none does
-}
-
-// A LivePolicy is an MRAP as it stands in the cluster.
-type LivePolicy struct {
-	Patterns []string
-	Paused   bool
-	Healthy  metav1.ConditionStatus
-	Message  string
-}
-
-// A LivePackage is a Provider, Configuration or Function as it stands in the cluster.
-type LivePackage struct {
-	Installed, Healthy metav1.ConditionStatus
-	Paused             bool
-	Reason             string // of the condition that matters: "AwaitingActivation" is healthy
-	Message            string
-	Image, Revision    string // that Crossplane looked at last; "" where it has not yet
-	Behind             bool   // it is to be another image than that
 }
 
 // A CheckState is how far something is that must hold and that we do not write.
@@ -77,21 +49,6 @@ type Check struct {
 	Changes []diff.Change `json:"changes,omitempty"`
 }
 
-// MRD is the identity of the definition of a name.
-func MRD(name string) manifest.ID {
-	return manifest.ID{Group: "apiextensions.crossplane.io", Kind: "ManagedResourceDefinition", Name: name}
-}
-
-// MRAP is the identity of the policy of a name.
-func MRAP(name string) manifest.ID {
-	return manifest.ID{Group: "apiextensions.crossplane.io", Kind: "ManagedResourceActivationPolicy", Name: name}
-}
-
-// XRD is the identity of the composite resource definition of a name.
-func XRD(name string) manifest.ID {
-	return manifest.ID{Group: "apiextensions.crossplane.io", Kind: "CompositeResourceDefinition", Name: name}
-}
-
 // checks compares what Crossplane made with what the commit is to make it do. What is
 // not there is pending: a step of this plan, or a package, brings it. Of what a guard
 // holds, or the API server refuses, nothing is expected, nor of a policy that is not in force.
@@ -104,7 +61,7 @@ func checks(want render.Desired, up Upstream, steps []Step, force PoliciesInForc
 	for _, s := range steps {
 		if s.Action == Hold || s.Err != nil {
 			held[s.ID] = true
-			packageHeld = packageHeld || IsPackage(s.ID)
+			packageHeld = packageHeld || crossplane.IsPackage(s.ID)
 		}
 	}
 	var all []Check
@@ -117,25 +74,42 @@ func checks(want render.Desired, up Upstream, steps []Step, force PoliciesInForc
 			if !live.Active && !isActiveByItself(d) && force.Matching(d.Name) == "" {
 				continue // no policy activates it that is let through
 			}
-			state, reason := live.check(exists)
-			all = append(all, Check{ID: MRD(d.Name), State: state, Reason: reason})
+			state, reason := check(live, exists, "no package has brought this definition yet")
+			all = append(all, Check{ID: crossplane.MRD(d.Name), State: state, Reason: reason})
 		}
 	}
 	for _, p := range want.Policies {
 		if !p.Paused {
 			live, exists := up.Policies[p.Name]
-			state, reason := live.check(exists)
-			all = append(all, Check{ID: MRAP(p.Name), State: state, Reason: reason})
+			state, reason := check(live, exists, "it is not in the cluster yet")
+			all = append(all, Check{ID: crossplane.MRAP(p.Name), State: state, Reason: reason})
 		}
 	}
 	for _, o := range want.Objects {
-		if IsPackage(o.ID) {
+		if crossplane.IsPackage(o.ID) {
 			live, exists := up.Packages[o.ID]
-			state, reason := live.check(exists)
+			state, reason := check(live, exists, "it is not in the cluster yet")
 			all = append(all, Check{ID: o.ID, State: state, Reason: reason})
 		}
 	}
 	return slices.DeleteFunc(all, func(c Check) bool { return held[c.ID] })
+}
+
+// check returns the state of something that Crossplane has to be ready with, and why it does not hold.
+func check(live interface {
+	State() crossplane.State
+	Why() string
+}, exists bool, absent string) (CheckState, string) {
+	if !exists {
+		return Pending, absent
+	}
+	switch live.State() {
+	case crossplane.Ready:
+		return Holds, ""
+	case crossplane.Paused, crossplane.Blocked:
+		return Broken, live.Why()
+	}
+	return Pending, live.Why()
 }
 
 // isActiveByItself reports whether a definition is active whatever policies name.
@@ -160,7 +134,7 @@ func (p Plan) Activates(done bool) int {
 		state = Holds
 	}
 	for _, c := range p.Checks {
-		if c.ID.IsMRD() && c.State == state && !p.was[c.ID.Name] && !p.back[c.ID.Name] {
+		if crossplane.IsMRD(c.ID) && c.State == state && !p.was[c.ID.Name] && !p.back[c.ID.Name] {
 			n++
 		}
 	}
@@ -198,94 +172,6 @@ func (p Plan) overdue(after string, late map[manifest.ID]bool) Plan {
 		}
 	}
 	return p
-}
-
-// IsPackage says whether an object has Crossplane install a package.
-func IsPackage(id manifest.ID) bool {
-	return id.Group == "pkg.crossplane.io" && slices.Contains([]string{"Provider", "Configuration", "Function"}, id.Kind)
-}
-
-// NotReady is why a definition is not ready for what depends on it; "" where it is. One that is
-// not active waits for a policy, and not for itself.
-func (d LiveDefinition) NotReady() string {
-	if !d.Active {
-		return ""
-	}
-	_, why := d.check(true)
-	return why
-}
-
-// NotReady is why a policy is not ready for what depends on it; "" where it is.
-func (p LivePolicy) NotReady() string {
-	_, why := p.check(true)
-	return why
-}
-
-// NotReady is why a package is not ready for what depends on it; "" where it is.
-func (p LivePackage) NotReady() string {
-	_, why := p.check(true)
-	return why
-}
-
-// check tells pending from blocked as Crossplane does: by Unknown against False, for the
-// reason is the same.
-func (d LiveDefinition) check(exists bool) (CheckState, string) {
-	switch {
-	case !exists:
-		return Pending, "no package has brought this definition yet"
-	case !d.Active:
-		return Pending, "Crossplane has not activated it yet"
-	case d.Established == metav1.ConditionTrue:
-		return Holds, ""
-	case d.Paused:
-		return Broken, IsPaused
-	case d.Established == metav1.ConditionFalse:
-		return Broken, "blocked: " + cmp.Or(d.Message, "Crossplane does not say why; look at the events of the definition")
-	case d.Message != "":
-		return Pending, "Crossplane has applied its CRD: " + d.Message
-	}
-	return Pending, "Crossplane is establishing its CRD"
-}
-
-// IsPaused is why Crossplane does nothing about an object.
-const IsPaused = "someone paused it in the cluster (crossplane.io/paused)"
-
-func (p LivePolicy) check(exists bool) (CheckState, string) {
-	switch {
-	case !exists:
-		return Pending, "it is not in the cluster yet"
-	case p.Paused:
-		return Broken, IsPaused
-	case p.Healthy == metav1.ConditionTrue:
-		return Holds, ""
-	case p.Message != "":
-		return Broken, p.Message
-	}
-	return Pending, "Crossplane has not looked at it yet"
-}
-
-// inactiveRevision is the reason of a package whose revision waits for a person.
-const inactiveRevision = "InactivePackageRevision"
-
-func (p LivePackage) check(exists bool) (CheckState, string) {
-	switch {
-	case !exists:
-		return Pending, "it is not in the cluster yet"
-	case p.Behind && p.Paused:
-		return Broken, IsPaused
-	case p.Behind && p.Installed == metav1.ConditionTrue: // what it says is of the version before
-		return Pending, "Crossplane has not looked at this version yet"
-	case p.Behind:
-		return Pending, cmp.Or(p.Message, "Crossplane is installing it")
-	case p.Installed == metav1.ConditionTrue && p.Healthy == metav1.ConditionTrue:
-		return Holds, ""
-	case p.Reason == "AwaitingActivation", p.Reason == inactiveRevision:
-		return Holds, "" // of a manual revision, or of a provider that nothing is active of
-	case p.Paused:
-		return Broken, IsPaused
-	}
-	// Crossplane calls a package unhealthy that it has only begun with: time tells.
-	return Pending, cmp.Or(p.Message, "Crossplane is installing it")
 }
 
 // unexplained are the definitions that Crossplane has active and that nothing in the
@@ -359,11 +245,6 @@ func noteLeft(names []string) manifest.Finding {
 	}
 }
 
-// Matches says whether a policy activates the definition of a name.
-func (p LivePolicy) Matches(name string) bool {
-	return !p.Paused && slices.ContainsFunc(p.Patterns, func(glob string) bool { return activation.Matches(glob, name) })
-}
-
 func areActive(n int) string {
 	if n == 1 {
 		return "1 definition is"
@@ -371,16 +252,7 @@ func areActive(n int) string {
 	return fmt.Sprintf("%d definitions are", n)
 }
 
-// Installed says which package revision of Crossplane controls a live object.
-func Installed(o metav1.Object) (revision string, ok bool) {
-	ref := metav1.GetControllerOf(o)
-	if ref == nil || !strings.HasPrefix(ref.APIVersion, "pkg.crossplane.io/") {
-		return "", false
-	}
-	return ref.Name, true
-}
-
 func isInstalled(o metav1.Object) bool {
-	_, ok := Installed(o)
+	_, ok := crossplane.RevisionOf(o)
 	return ok
 }

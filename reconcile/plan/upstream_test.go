@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,7 +47,7 @@ func TestNoSafeStartIsActivated(t *testing.T) {
 	if s := got["ManagedResourceDefinition "+given.Buckets]; !s.Activates || s.Action != plan.Create {
 		t.Errorf("without safe-start everything is Active, by a patch beside the apply: %+v", s)
 	}
-	live := given.Seen(plan.Upstream{Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true}}})
+	live := given.Seen(plan.Upstream{Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true}}})
 	_, got = given.Steps(t, want, live, guard.Guarding{}.Guards()...)
 	if s := got["ManagedResourceDefinition "+given.Buckets]; s.Activates {
 		t.Error("what is Active already needs no patch")
@@ -64,15 +65,15 @@ func TestInstalledByCrossplane(t *testing.T) {
 	inCluster := given.Desired(t, render.OwnerCrossplane, nil)
 	seen := given.Seen(plan.Upstream{})
 	isController := true
-	seen.Objects[plan.MRD(given.Buckets)] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u", OwnerReferences: []metav1.OwnerReference{
+	seen.Objects[crossplane.MRD(given.Buckets)] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u", OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "provider-toy-abc", Controller: &isController},
 	}}}
-	seen.Inventory.Entries = map[manifest.ID]inventory.Entry{plan.MRD(given.Buckets): {UID: "u"}}
+	seen.Inventory.Entries = map[manifest.ID]inventory.Entry{crossplane.MRD(given.Buckets): {UID: "u"}}
 	p, got := given.Steps(t, inCluster, seen, guard.Guarding{}.Guards()...)
 	if s := got["ManagedResourceDefinition "+given.Buckets]; s.Action != plan.Keep || s.Guard != plan.GuardInstalled {
 		t.Errorf("a revision took it over: %+v", s)
 	}
-	if diff := cmp.Diff([]manifest.ID{plan.MRD(given.Buckets)}, p.Gone); diff != "" {
+	if diff := cmp.Diff([]manifest.ID{crossplane.MRD(given.Buckets)}, p.Gone); diff != "" {
 		t.Errorf("what Crossplane took over leaves the inventory (-want +got):\n%s", diff)
 	}
 }
@@ -110,7 +111,7 @@ func TestUnsettledConversion(t *testing.T) {
 		"Inactive": {reason: "As long as no CRD is made of it, nobody has to answer.", policy: "queues.*", want: plan.Create},
 		"ActiveInTheCluster": {
 			reason: "Active is final, whatever the policies say now.", policy: "queues.*", want: plan.Create, fails: true,
-			up: plan.Upstream{Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true}}},
+			up: plan.Upstream{Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true}}},
 		},
 		"Installed": {reason: "The package manager settles it.", policy: given.Buckets, live: byRevision, want: plan.Keep},
 	}
@@ -119,7 +120,7 @@ func TestUnsettledConversion(t *testing.T) {
 			files["policy.yaml"] = given.Policy("team", tc.policy)
 			seen := given.Seen(tc.up)
 			if tc.live != nil {
-				seen.Objects[plan.MRD(given.Buckets)] = tc.live
+				seen.Objects[crossplane.MRD(given.Buckets)] = tc.live
 			}
 			_, got := given.Steps(t, given.Desired(t, render.OwnerCrossplane, files), seen, guard.Guarding{}.Guards()...)
 			if s := got["ManagedResourceDefinition "+given.Buckets]; s.Action != tc.want || (s.Err != nil) != tc.fails {
@@ -179,8 +180,8 @@ func TestOwnerDisagrees(t *testing.T) {
 }
 
 func TestFlood(t *testing.T) {
-	everything := map[string]plan.LivePolicy{"default": {Patterns: []string{"*"}}}
-	elsewhere := map[string]plan.LivePolicy{"default": {Patterns: []string{"*.other.example.com"}}}
+	everything := map[string]crossplane.Policy{"default": {Patterns: []string{"*"}}}
+	elsewhere := map[string]crossplane.Policy{"default": {Patterns: []string{"*.other.example.com"}}}
 	cases := map[string]struct {
 		reason string
 		files  map[string]string
@@ -202,7 +203,7 @@ func TestFlood(t *testing.T) {
 		"PolicyOfWhatIsActive": {
 			reason: "What is active already is not opened by it.",
 			files:  map[string]string{"policy.yaml": given.Policy("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 2, want: plan.Create,
-			up: plan.Upstream{Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true}}},
+			up: plan.Upstream{Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true}}},
 		},
 		"PolicyOfWhatThisSyncMade": {
 			reason: "A handover opens nothing: the CRDs are there.",
@@ -227,7 +228,7 @@ func TestFlood(t *testing.T) {
 		"ProviderUnderPausedDefault": {
 			reason: "A paused policy activates nothing.",
 			files:  map[string]string{"provider.yaml": given.Provider}, step: "Provider provider-toy", want: plan.Create,
-			up: plan.Upstream{Policies: map[string]plan.LivePolicy{"default": {Patterns: []string{"*"}, Paused: true}}},
+			up: plan.Upstream{Policies: map[string]crossplane.Policy{"default": {Patterns: []string{"*"}, Paused: true}}},
 		},
 		"DefaultNarrowedByTheCommit": {
 			reason: "A commit that narrows the default policy has it narrowed before the package arrives.",
@@ -238,7 +239,7 @@ func TestFlood(t *testing.T) {
 			reason: "Where the API server refuses to narrow it, it is as wide as before.",
 			files:  map[string]string{"provider.yaml": given.Provider, "policy.yaml": given.Policy("default", given.Buckets)}, step: "Provider provider-toy", want: plan.Hold,
 			up:     plan.Upstream{Policies: everything},
-			trials: map[manifest.ID]plan.Trial{plan.MRAP("default"): {Err: given.ErrBoom}},
+			trials: map[manifest.ID]plan.Trial{crossplane.MRAP("default"): {Err: given.ErrBoom}},
 		},
 	}
 	for name, tc := range cases {
@@ -272,53 +273,53 @@ func TestChecks(t *testing.T) {
 		},
 		"AllHolds": {
 			up: plan.Upstream{
-				Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
-				Policies:    map[string]plan.LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
-				Packages:    map[manifest.ID]plan.LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}},
+				Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
+				Policies:    map[string]crossplane.Policy{"team": {Healthy: metav1.ConditionTrue}},
+				Packages:    map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}},
 			},
 			want: map[string]plan.CheckState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Holds},
 		},
 		"AwaitingActivation": {
 			reason: "A provider of which nothing is active runs nothing, and that is right.",
 			up: plan.Upstream{
-				Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionUnknown}},
-				Policies:    map[string]plan.LivePolicy{"team": {}},
-				Packages:    map[manifest.ID]plan.LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionFalse, Reason: "AwaitingActivation"}},
+				Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true, Established: metav1.ConditionUnknown}},
+				Policies:    map[string]crossplane.Policy{"team": {}},
+				Packages:    map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionFalse, Reason: "AwaitingActivation"}},
 			},
 			want: map[string]plan.CheckState{given.Buckets: plan.Pending, "team": plan.Pending, "provider-toy": plan.Holds},
 		},
 		"UpgradeNotSeen": {
 			reason: "What a package says before Crossplane has looked at its new version is of the old one.",
 			up: plan.Upstream{
-				Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
-				Policies:    map[string]plan.LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
-				Packages:    map[manifest.ID]plan.LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue, Behind: true}},
+				Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
+				Policies:    map[string]crossplane.Policy{"team": {Healthy: metav1.ConditionTrue}},
+				Packages:    map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue, Behind: true}},
 			},
 			want: map[string]plan.CheckState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Pending},
 		},
 		"UpgradeNotPulled": {
 			up: plan.Upstream{
-				Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
-				Policies:    map[string]plan.LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
-				Packages:    map[manifest.ID]plan.LivePackage{toyProvider: {Installed: metav1.ConditionFalse, Message: "cannot unpack package", Behind: true}},
+				Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
+				Policies:    map[string]crossplane.Policy{"team": {Healthy: metav1.ConditionTrue}},
+				Packages:    map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionFalse, Message: "cannot unpack package", Behind: true}},
 			},
 			want: map[string]plan.CheckState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Pending},
 		},
 		"UpgradeOfWhatIsPaused": {
 			reason: "Crossplane will not look until somebody lets it.",
 			up: plan.Upstream{
-				Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
-				Policies:    map[string]plan.LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
-				Packages:    map[manifest.ID]plan.LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue, Behind: true, Paused: true}},
+				Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
+				Policies:    map[string]crossplane.Policy{"team": {Healthy: metav1.ConditionTrue}},
+				Packages:    map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue, Behind: true, Paused: true}},
 			},
 			want: map[string]plan.CheckState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Broken},
 		},
 		"Blocked": {
 			reason: "Crossplane gives blocked and pending one reason; only the status tells them apart.",
 			up: plan.Upstream{
-				Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionFalse, Message: "unable to apply"}},
-				Policies:    map[string]plan.LivePolicy{"team": {Healthy: metav1.ConditionUnknown, Message: "failed to activate 1 of 2"}},
-				Packages:    map[manifest.ID]plan.LivePackage{toyProvider: {Installed: metav1.ConditionFalse, Message: "cannot unpack package"}},
+				Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true, Established: metav1.ConditionFalse, Message: "unable to apply"}},
+				Policies:    map[string]crossplane.Policy{"team": {Healthy: metav1.ConditionUnknown, Message: "failed to activate 1 of 2"}},
+				Packages:    map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionFalse, Message: "cannot unpack package"}},
 			},
 			want: map[string]plan.CheckState{given.Buckets: plan.Broken, "team": plan.Broken, "provider-toy": plan.Pending},
 		},
@@ -350,7 +351,7 @@ func TestChecks(t *testing.T) {
 }
 
 func TestNothingIsExpectedOfWhatIsHeld(t *testing.T) {
-	up := plan.Upstream{Definitions: map[string]plan.LiveDefinition{given.Buckets: {}, "queues.example.org": {}, "tables.example.org": {}}}
+	up := plan.Upstream{Definitions: map[string]crossplane.Definition{given.Buckets: {}, "queues.example.org": {}, "tables.example.org": {}}}
 	names := func(p plan.Plan) (names []string) {
 		for _, c := range p.Checks {
 			names = append(names, c.ID.Name)
@@ -362,8 +363,8 @@ func TestNothingIsExpectedOfWhatIsHeld(t *testing.T) {
 		t.Errorf("What only a held policy activates nobody waits for (-want +got):\n%s", diff)
 	}
 	seen := given.Seen(up)
-	seen.Objects[plan.MRAP("team")] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
-	seen.Trials = map[manifest.ID]plan.Trial{plan.MRAP("team"): {Err: given.ErrBoom}}
+	seen.Objects[crossplane.MRAP("team")] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
+	seen.Trials = map[manifest.ID]plan.Trial{crossplane.MRAP("team"): {Err: given.ErrBoom}}
 	refused, _ := given.Steps(t, given.Desired(t, render.OwnerCrossplane, map[string]string{"team.yaml": given.Policy("team", given.Buckets)}), seen, guard.Guarding{}.Guards()...)
 	if len(names(refused)) > 0 {
 		t.Errorf("Nor what a policy activates that the API server refuses: %v", names(refused))
@@ -372,8 +373,8 @@ func TestNothingIsExpectedOfWhatIsHeld(t *testing.T) {
 
 func TestActivates(t *testing.T) {
 	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"team.yaml": given.Policy("team", "*")})
-	before := plan.Upstream{Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}, "queues.example.org": {}}}
-	after := plan.Upstream{Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}, "queues.example.org": {Active: true, Established: metav1.ConditionTrue}}}
+	before := plan.Upstream{Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}, "queues.example.org": {}}}
+	after := plan.Upstream{Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}, "queues.example.org": {Active: true, Established: metav1.ConditionTrue}}}
 	p, _ := given.Steps(t, want, given.Seen(before), guard.Guarding{}.Guards()...)
 	if n := p.Activates(false); n != 2 {
 		t.Errorf("queues and tables are going to be activated: %d", n)
@@ -416,8 +417,8 @@ func TestCompareWhereCrossplaneMakesTheCRDs(t *testing.T) {
 func TestUnexplained(t *testing.T) {
 	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": given.Policy("team", given.Buckets)})
 	p, _ := given.Steps(t, want, given.Seen(plan.Upstream{
-		Definitions: map[string]plan.LiveDefinition{given.Buckets: {Active: true}, "queues.example.org": {Active: true}, "tables.example.org": {}},
-		Policies:    map[string]plan.LivePolicy{"default": {Patterns: []string{"q*"}}, "team": {Patterns: []string{given.Buckets}}},
+		Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true}, "queues.example.org": {Active: true}, "tables.example.org": {}},
+		Policies:    map[string]crossplane.Policy{"default": {Patterns: []string{"q*"}}, "team": {Patterns: []string{given.Buckets}}},
 	}), guard.Guarding{}.Guards()...)
 	if len(p.Notes) != 1 || !strings.Contains(p.Notes[0].Message, "queues.example.org") || !strings.Contains(p.Notes[0].Message, "default") {
 		t.Errorf("an active definition that no policy in Git names has a name and a culprit: %+v", p.Notes)
@@ -428,14 +429,14 @@ func TestPackageDiffers(t *testing.T) {
 	const queues, tables, topics = "queues.example.org", "tables.example.org", "topics.example.org"
 	provided := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
 	live := func(revision string, names ...string) plan.Upstream {
-		up := plan.Upstream{Definitions: map[string]plan.LiveDefinition{}, Packages: map[manifest.ID]plan.LivePackage{provided: {Installed: metav1.ConditionTrue}}}
+		up := plan.Upstream{Definitions: map[string]crossplane.Definition{}, Packages: map[manifest.ID]crossplane.Package{provided: {Installed: metav1.ConditionTrue}}}
 		for _, name := range names {
-			up.Definitions[name] = plan.LiveDefinition{Revision: revision}
+			up.Definitions[name] = crossplane.Definition{Revision: revision}
 		}
 		return up
 	}
 	installing := live("toy-1", given.Buckets)
-	installing.Packages[provided] = plan.LivePackage{Installed: metav1.ConditionFalse}
+	installing.Packages[provided] = crossplane.Package{Installed: metav1.ConditionFalse}
 	cases := map[string]struct {
 		reason string
 		up     plan.Upstream

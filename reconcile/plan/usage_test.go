@@ -7,6 +7,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,7 +46,7 @@ func TestUsageNames(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := plan.UsageNames(tc.usage, tc.id, map[string]string{"team": "a"}); got != tc.want {
+			if got := crossplane.UsageNames(tc.usage, tc.id, map[string]string{"team": "a"}); got != tc.want {
 				t.Errorf("%s\nUsageNames(...) = %t, want %t", tc.reason, got, tc.want)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -61,7 +62,7 @@ func (c *coming) of(gk schema.GroupKind) (need, error) {
 	name, known := c.inactive[gk]
 	if !ok && !known {
 		name, ok, known = c.live(gk)
-		id = MRD(name)
+		id = crossplane.MRD(name)
 	}
 	switch {
 	case ok:
@@ -89,12 +90,12 @@ func (c *coming) look() error {
 	}
 	c.later, c.inactive = map[schema.GroupKind]manifest.ID{}, map[schema.GroupKind]string{}
 	for _, o := range c.want.Objects {
-		if o.ID.Group == "apiextensions.crossplane.io" && o.ID.Kind == "CompositeResourceDefinition" {
+		if crossplane.IsXRD(o.ID) {
 			if err := c.lookAt(o); err != nil {
 				return err
 			}
 		}
-		if state, _ := c.seen.Upstream.Packages[o.ID].check(true); IsPackage(o.ID) && state != Holds && c.want.Owner == render.OwnerCrossplane {
+		if crossplane.IsPackage(o.ID) && c.seen.Upstream.Packages[o.ID].State() != crossplane.Ready && c.want.Owner == render.OwnerCrossplane {
 			c.packages = append(c.packages, o.ID)
 		}
 	}
@@ -103,7 +104,7 @@ func (c *coming) look() error {
 		switch {
 		case d.Kind == "" || c.want.Owner != render.OwnerCrossplane:
 		case (d.Active || c.opens(d.Name)) && !d.Paused:
-			c.later[gk] = MRD(d.Name)
+			c.later[gk] = crossplane.MRD(d.Name)
 		default:
 			c.inactive[gk] = d.Name
 		}
@@ -156,7 +157,7 @@ func (c *coming) opens(name string) bool {
 // one that names what is not there.
 func (s Step) needs(c *coming) (need, error) {
 	first, err := c.of(s.ID.GroupKind())
-	if s.ID.Group != "apiextensions.crossplane.io" || s.ID.Kind != "Composition" || err != nil || first.crd != "" || first.waits != "" {
+	if !crossplane.IsComposition(s.ID) || err != nil || first.crd != "" || first.waits != "" {
 		return first, err
 	}
 	composition, err := s.Object()
@@ -192,7 +193,7 @@ func (p *Plan) awaitOpeners(seen Observed) {
 			s.Needs = ""
 			s.wait(crd.ID, fmt.Sprintf("the CRD %s, which the guard %q holds", crd.ID.Name, crd.Guard))
 		}
-		if len(s.awaits) != 1 || !s.awaits[0].IsMRD() {
+		if len(s.awaits) != 1 || !crossplane.IsMRD(s.awaits[0]) {
 			continue
 		}
 		if force == nil {
@@ -216,7 +217,7 @@ func (p *Plan) heldBack(name string, force PoliciesInForce, seen Observed, steps
 		}
 	}
 	for _, want := range p.Want.Policies {
-		if s := steps[MRAP(want.Name)]; AsLive(want).Matches(name) && s.Guard != "" {
+		if s := steps[crossplane.MRAP(want.Name)]; AsLive(want).Matches(name) && s.Guard != "" {
 			return s, true
 		}
 	}
@@ -273,7 +274,7 @@ func (p Plan) Waiting() int {
 func (p Plan) Coming(late map[manifest.ID]bool) bool {
 	stuck := map[manifest.ID]bool{}
 	for _, s := range p.Steps {
-		if s.Action == Hold || s.Err != nil || s.ID == MRAP(s.ID.Name) && s.Action == Keep && s.Cause == Retain {
+		if s.Action == Hold || s.Err != nil || s.ID == crossplane.MRAP(s.ID.Name) && s.Action == Keep && s.Cause == Retain {
 			stuck[s.ID] = true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -564,7 +565,9 @@ func difference(alike []Step, room int) string {
 	return fmt.Sprintf("\n<details><summary>%s %s</summary>\n%s\n</details>\n", s.told(), title, text)
 }
 
-func (s Step) isDefinition() bool { return s.ID.IsCRD() || s.ID.IsMRD() || s.ID.IsXRD() }
+func (s Step) isDefinition() bool {
+	return s.ID.IsCRD() || crossplane.IsMRD(s.ID) || crossplane.IsXRD(s.ID)
+}
 
 // kind is what so many objects like this one are, in our words.
 func (s Step) kind(n int) string {
@@ -572,9 +575,9 @@ func (s Step) kind(n int) string {
 	switch {
 	case s.ID.IsCRD():
 		kind = "CRD"
-	case s.ID.IsMRD():
+	case crossplane.IsMRD(s.ID):
 		kind = "MRD"
-	case s.ID.IsXRD():
+	case crossplane.IsXRD(s.ID):
 		kind = "XRD"
 	}
 	if n > 1 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -45,7 +46,7 @@ func sizes(of render.Desired) map[string]Size {
 	}
 	all := map[string]Size{}
 	for _, o := range of.Objects {
-		if o.ID.IsCRD() || o.ID.IsMRD() && active[o.Definition] {
+		if o.ID.IsCRD() || crossplane.IsMRD(o.ID) && active[o.Definition] {
 			all[o.ID.Name] = Size(o.Size)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -141,7 +142,7 @@ func packages(of render.Desired) []string {
 func (r Report) serves(o Opening) {
 	for _, steps := range [][]Step{r.Steps, r.Upgrades} {
 		for i := range steps {
-			if steps[i].ID == plan.MRD(o.Name) {
+			if steps[i].ID == crossplane.MRD(o.Name) {
 				steps[i].active = steps[i].active || o.Already
 			}
 		}

@@ -105,6 +105,3 @@ func (ps patterns) matching(name string) []*pattern {
 	}
 	return found
 }
-
-// Matches says whether Crossplane would have a pattern activate the definition of a name.
-func Matches(pattern, name string) bool { return globOf(pattern).matches(name) }

@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -65,7 +66,7 @@ func dependencyOf(stated map[string]any) Dependency {
 		dep.Kind, dep.Source = text("kind"), text("package")
 		return dep
 	}
-	for _, kind := range []string{"Configuration", "Provider", "Function"} {
+	for _, kind := range []string{crossplane.Configuration, crossplane.Provider, crossplane.Function} {
 		if key := strings.ToLower(kind); stated[key] != nil {
 			dep.Kind, dep.Source = kind, text(key)
 			return dep

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -19,7 +20,7 @@ var placeholder = regexp.MustCompile(`(^|[^$])\$\{([A-Za-z_][A-Za-z0-9_]*)`)
 // definitions and the pipelines of Compositions.
 func unsubstituted(u *undecoded) []manifest.Finding {
 	switch u.Header.Kind {
-	case "CustomResourceDefinition", "CompositeResourceDefinition", "Composition":
+	case "CustomResourceDefinition", crossplane.KindXRD.Kind, crossplane.KindComposition.Kind:
 		return nil
 	}
 	// A token of a reference, which is filled in when it is applied.

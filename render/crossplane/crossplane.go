@@ -43,6 +43,8 @@ var (
 	KindImageConfig      = schema.GroupKind{Group: Packages, Kind: "ImageConfig"}
 	KindLock             = schema.GroupKind{Group: Packages, Kind: "Lock"}
 
+	KindClusterUsage = schema.GroupKind{Group: Protection, Kind: "ClusterUsage"}
+
 	KindOperation      = schema.GroupKind{Group: Operations, Kind: "Operation"}
 	KindCronOperation  = schema.GroupKind{Group: Operations, Kind: "CronOperation"}
 	KindWatchOperation = schema.GroupKind{Group: Operations, Kind: "WatchOperation"}
@@ -50,10 +52,20 @@ var (
 
 // The versions that Headgate reads or writes.
 const (
-	MRDVersion      = "v1alpha1" // also of policies and operations
-	MRDAPIVersion   = Extensions + "/" + MRDVersion
-	XRDAPIVersionV1 = Extensions + "/v1" // of the first Crossplane; its composites are of the cluster unless they say otherwise
+	MRDVersion         = "v1alpha1" // also of policies and operations
+	MRDAPIVersion      = Extensions + "/" + MRDVersion
+	XRDAPIVersionV1    = Extensions + "/v1" // of the first Crossplane: a composite is of the cluster unless its XRD sets the scope
+	RevisionAPIVersion = Packages + "/v1"
 )
+
+// The resources that Headgate reads without looking them up.
+var (
+	Locks        = schema.GroupVersionResource{Group: Packages, Version: "v1beta1", Resource: "locks"}
+	ImageConfigs = schema.GroupVersionResource{Group: Packages, Version: "v1beta1", Resource: "imageconfigs"}
+)
+
+// MRDs is the name of the CRD that serves definitions.
+const MRDs = "managedresourcedefinitions." + Extensions
 
 // PausedAnnotation is the annotation of an object that Crossplane leaves alone while it is "true".
 const PausedAnnotation = manifest.PausedAnnotation
@@ -66,6 +78,19 @@ func MRAP(name string) manifest.ID { return idOf(KindMRAP, name) }
 
 // XRD returns the identity of the CompositeResourceDefinition of a name.
 func XRD(name string) manifest.ID { return idOf(KindXRD, name) }
+
+// PackageKinds are the kinds of objects that have Crossplane install a package.
+func PackageKinds() []schema.GroupKind {
+	return []schema.GroupKind{KindProvider, KindConfiguration, KindFunction}
+}
+
+// Revision returns the identity of a revision of a kind of package.
+func Revision(packageKind, name string) manifest.ID { return idOf(RevisionKind(packageKind), name) }
+
+// RevisionKind returns the kind of the revisions of a kind of package.
+func RevisionKind(packageKind string) schema.GroupKind {
+	return schema.GroupKind{Group: Packages, Kind: packageKind + "Revision"}
+}
 
 // ProviderRevision returns the identity of the ProviderRevision of a name.
 func ProviderRevision(name string) manifest.ID { return idOf(KindProviderRevision, name) }

@@ -1,10 +1,15 @@
 package crossplane
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // An Installed package is an entry of the lock that Crossplane keeps in the cluster.
@@ -12,6 +17,24 @@ type Installed struct {
 	Source   string `json:"-"`
 	Version  string `json:"version,omitempty"` // the tag or digest that it was installed by
 	Revision string `json:"revision,omitempty"`
+}
+
+// InstalledOf reads the lock of Crossplane. It returns the packages by source.
+func InstalledOf(lock *unstructured.Unstructured) ([]Installed, error) {
+	listed, _, err := unstructured.NestedSlice(lock.Object, "packages")
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the lock of Crossplane: %w", err)
+	}
+	all := make([]Installed, 0, len(listed))
+	for _, item := range listed {
+		m, _ := item.(map[string]any)
+		text := func(key string) string { s, _ := m[key].(string); return s }
+		all = append(all, Installed{Source: text("source"), Version: text("version"), Revision: text("name")})
+	}
+	slices.SortFunc(all, func(a, b Installed) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Revision, b.Revision))
+	})
+	return all, nil
 }
 
 // String describes the package to the user.

@@ -9,6 +9,7 @@ import (
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,7 +48,7 @@ func Coverage(want render.Desired, stays ...string) []manifest.Finding {
 				Message: fmt.Sprintf("%s is of %s, which no policy activates", o.ID, name), Fix: c.fix(name),
 			})
 		}
-		if o.ID.IsComposition() || declared[kind] {
+		if crossplane.IsComposition(o.ID) || declared[kind] {
 			c.object(o)
 		}
 	}
@@ -76,7 +77,7 @@ func (c *coverage) object(o render.Object) {
 		return // whoever applies it says so
 	}
 	spec, _ := content.Object["spec"].(map[string]any)
-	if !o.ID.IsComposition() {
+	if !crossplane.IsComposition(o.ID) {
 		c.walk(o, spec, "spec")
 		return
 	}

@@ -60,18 +60,3 @@ func (id ID) IsWebhookConfiguration() bool {
 	return id.Group == "admissionregistration.k8s.io" &&
 		(id.Kind == "ValidatingWebhookConfiguration" || id.Kind == "MutatingWebhookConfiguration")
 }
-
-// IsXRD says whether it names a CompositeResourceDefinition.
-func (id ID) IsXRD() bool {
-	return id.Group == "apiextensions.crossplane.io" && id.Kind == "CompositeResourceDefinition"
-}
-
-// IsMRD says whether it names a ManagedResourceDefinition.
-func (id ID) IsMRD() bool {
-	return id.Group == "apiextensions.crossplane.io" && id.Kind == "ManagedResourceDefinition"
-}
-
-// IsComposition says whether it names a Composition.
-func (id ID) IsComposition() bool {
-	return id.Group == "apiextensions.crossplane.io" && id.Kind == "Composition"
-}

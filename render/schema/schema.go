@@ -136,8 +136,8 @@ func Compare(before, after *unstructured.Unstructured) Difference {
 		c.add(Change{Rule: Names, Path: "group", From: from, To: to, Breaking: true})
 	}
 	id := manifest.IDOf(after)
-	c.names("names", object(was["names"]), object(is["names"]), id.IsMRD() || id.IsXRD())
-	if from, to := object(was["claimNames"]), object(is["claimNames"]); id.IsXRD() && from != nil && to != nil { // claims may come and go
+	c.names("names", object(was["names"]), object(is["names"]), crossplane.IsMRD(id) || crossplane.IsXRD(id))
+	if from, to := object(was["claimNames"]), object(is["claimNames"]); crossplane.IsXRD(id) && from != nil && to != nil { // claims may come and go
 		c.names("claimNames", from, to, true)
 	}
 	c.versions(versions(was), versions(is))
@@ -184,7 +184,7 @@ func (c *comparison) names(at string, was, is map[string]any, final bool) {
 // that has none.
 func scopeOf(u *unstructured.Unstructured) string {
 	scope := object(u.Object["spec"])["scope"]
-	if id := manifest.IDOf(u); scope == nil && (id.IsMRD() || id.IsXRD()) {
+	if id := manifest.IDOf(u); scope == nil && (crossplane.IsMRD(id) || crossplane.IsXRD(id)) {
 		scope = "Namespaced"
 		if u.GetAPIVersion() == crossplane.XRDAPIVersionV1 {
 			scope = "LegacyCluster"

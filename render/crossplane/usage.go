@@ -1,4 +1,4 @@
-package plan
+package crossplane
 
 import (
 	"slices"
@@ -10,18 +10,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Usages are the kinds by which Crossplane is told to protect an object from deletion.
+// Usages are the kinds by which a user has Crossplane protect an object from deletion.
 var Usages = []schema.GroupKind{
-	{Group: "protection.crossplane.io", Kind: "Usage"},
-	{Group: "protection.crossplane.io", Kind: "ClusterUsage"},
-	{Group: "apiextensions.crossplane.io", Kind: "Usage"}, // of the first Crossplane
+	{Group: Protection, Kind: "Usage"},
+	KindClusterUsage,
+	{Group: Extensions, Kind: "Usage"}, // of the first Crossplane
 }
 
-// IsUsage reports whether a kind protects objects from deletion.
+// IsUsage reports whether a kind is one of the Usages.
 func IsUsage(gk schema.GroupKind) bool { return slices.Contains(Usages, gk) }
 
-// UsageNames says whether a Usage is of an object with labels. One that selects by more than
-// labels, whatever owns what it selects, is taken by its labels alone.
+// Usage returns the identity of the Usage of a name that protects objects of a namespace, or else of the cluster.
+func Usage(namespaced bool, namespace, name string) manifest.ID {
+	if !namespaced {
+		return idOf(KindClusterUsage, name)
+	}
+	return manifest.ID{Group: Protection, Kind: "Usage", Namespace: namespace, Name: name}
+}
+
+// UsageNames reports whether a Usage is of an object with labels. Of one that selects by more than labels,
+// such as by owner, only the labels count.
 func UsageNames(usage *unstructured.Unstructured, id manifest.ID, labelled map[string]string) bool {
 	of, _, _ := unstructured.NestedMap(usage.Object, "spec", "of")
 	apiVersion, _ := of["apiVersion"].(string)

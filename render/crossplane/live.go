@@ -1,0 +1,247 @@
+package crossplane
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A State is how far Crossplane is with an object that it was given.
+type State string
+
+// The states.
+const (
+	Ready    State = "ready"    // as far as it is to be
+	Pending  State = "pending"  // Crossplane is at work, or has not begun
+	Inactive State = "inactive" // a definition that no policy activates
+	Blocked  State = "blocked"  // Crossplane reports an error that does not go away by itself
+	Paused   State = "paused"   // a user paused it, and it is not ready
+)
+
+// A Definition is an MRD as it stands in the cluster.
+type Definition struct {
+	Active      bool
+	Paused      bool
+	Established metav1.ConditionStatus // "" if Crossplane has not reported it
+	Message     string                 // why it is not established, as far as Crossplane or the API server reports it
+	Revision    string                 // the package revision that controls it; "" if none does
+}
+
+// State returns the state of the definition. Crossplane distinguishes pending from blocked by the status of
+// the condition, Unknown or False: the reason is the same.
+func (d Definition) State() State {
+	switch {
+	case !d.Active:
+		return Inactive
+	case d.Established == metav1.ConditionTrue:
+		return Ready
+	case d.Paused:
+		return Paused
+	case d.Established == metav1.ConditionFalse:
+		return Blocked
+	}
+	return Pending
+}
+
+// NotReady returns why the definition is not ready for what depends on it; "" if it is. One that is not active
+// waits for a policy, and not for itself.
+func (d Definition) NotReady() string {
+	if !d.Active {
+		return ""
+	}
+	return d.Why()
+}
+
+// Why returns why the definition is not ready; "" if it is.
+func (d Definition) Why() string {
+	switch d.State() {
+	case Ready:
+		return ""
+	case Inactive:
+		return "Crossplane has not activated it yet"
+	case Paused:
+		return IsPausedByUser
+	case Blocked:
+		return "blocked: " + cmp.Or(d.Message, "Crossplane does not say why; look at the events of the definition")
+	case Pending:
+		if d.Message != "" {
+			return "Crossplane has applied its CRD: " + d.Message
+		}
+	}
+	return "Crossplane is establishing its CRD"
+}
+
+// A Policy is an MRAP as it stands in the cluster.
+type Policy struct {
+	Patterns []string
+	Paused   bool
+	Healthy  metav1.ConditionStatus
+	Message  string
+}
+
+// PolicyOf reads an MRAP.
+func PolicyOf(u *unstructured.Unstructured) Policy {
+	healthy := Condition(u, "Healthy")
+	globs, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "activate")
+	return Policy{Patterns: globs, Paused: IsPaused(u), Healthy: healthy.Status, Message: healthy.Message}
+}
+
+// State returns the state of the policy. It is paused whether or not Crossplane once found it healthy.
+func (p Policy) State() State {
+	switch {
+	case p.Paused:
+		return Paused
+	case p.Healthy == metav1.ConditionTrue:
+		return Ready
+	case p.Message != "":
+		return Blocked
+	}
+	return Pending
+}
+
+// Why returns why the policy is not ready; "" if it is.
+func (p Policy) Why() string {
+	switch p.State() {
+	case Ready:
+		return ""
+	case Paused:
+		return IsPausedByUser
+	}
+	return cmp.Or(p.Message, "Crossplane has not looked at it yet")
+}
+
+// Matches reports whether the policy activates the definition of a name.
+func (p Policy) Matches(name string) bool {
+	return !p.Paused && slices.ContainsFunc(p.Patterns, func(pattern string) bool { return Matches(pattern, name) })
+}
+
+// Wildcards returns the patterns of the policy that may match definitions that nobody knows.
+func (p Policy) Wildcards() []string {
+	if p.Paused {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(p.Patterns), func(pattern string) bool {
+		_, malformed := path.Match(pattern, "")
+		return malformed != nil || !strings.ContainsAny(pattern, `*?[\`)
+	})
+}
+
+// Matches reports whether a pattern of a policy activates the definition of a name. It matches as
+// filepath.Match does on Linux, on every system; a malformed pattern matches nothing, as with Crossplane.
+func Matches(pattern, name string) bool {
+	matched, err := path.Match(pattern, name)
+	return err == nil && matched
+}
+
+// A Package is a Provider, Configuration or Function as it stands in the cluster.
+type Package struct {
+	Installed, Healthy metav1.ConditionStatus
+	Paused             bool
+	Reason             string // of the condition that matters
+	Message            string
+	Image, Revision    string // those that Crossplane handled last; "" if it has not handled any
+	Behind             bool   // the object asks for another image than that
+}
+
+// The reasons of a package that is not healthy and does not become so by itself.
+const (
+	AwaitingActivation = "AwaitingActivation"      // nothing is active of a provider, which is well
+	InactiveRevision   = "InactivePackageRevision" // its revision waits for a user
+)
+
+// PackageOf reads a Provider, Configuration or Function.
+func PackageOf(u *unstructured.Unstructured) Package {
+	installed, healthy := Condition(u, "Installed"), Condition(u, "Healthy")
+	p := Package{Installed: installed.Status, Healthy: healthy.Status, Paused: IsPaused(u), Reason: healthy.Reason, Message: healthy.Message}
+	if installed.Status != metav1.ConditionTrue {
+		p.Reason, p.Message = installed.Reason, installed.Message
+	}
+	p.Image, _, _ = unstructured.NestedString(u.Object, "status", "currentIdentifier")
+	p.Revision, _, _ = unstructured.NestedString(u.Object, "status", "currentRevision")
+	image, _, _ := unstructured.NestedString(u.Object, "spec", "package")
+	p.Behind = p.Image != "" && p.Image != image
+	return p
+}
+
+// State returns the state of the package. A package is never blocked: Crossplane reports one that it has
+// just begun with as unhealthy, and only time tells the two apart.
+func (p Package) State() State {
+	switch {
+	case p.Behind && p.Paused:
+		return Paused
+	case p.Behind:
+		return Pending
+	case p.Installed == metav1.ConditionTrue && p.Healthy == metav1.ConditionTrue:
+		return Ready
+	case p.Reason == AwaitingActivation, p.Reason == InactiveRevision:
+		return Ready
+	case p.Paused:
+		return Paused
+	}
+	return Pending
+}
+
+// Why returns why the package is not ready; "" if it is.
+func (p Package) Why() string {
+	switch state := p.State(); {
+	case state == Ready:
+		return ""
+	case state == Paused:
+		return IsPausedByUser
+	case p.Behind && p.Installed == metav1.ConditionTrue: // its message is about the version before
+		return "Crossplane has not looked at this version yet"
+	}
+	return cmp.Or(p.Message, "Crossplane is installing it")
+}
+
+// IsPausedByUser is the reason of everything that is paused.
+const IsPausedByUser = "someone paused it in the cluster (" + PausedAnnotation + ")"
+
+// Condition returns a condition of the status of an object; it is zero if the object has none.
+func Condition(u *unstructured.Unstructured, kind string) metav1.Condition {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		if m["type"] != kind {
+			continue
+		}
+		text := func(key string) string { s, _ := m[key].(string); return s }
+		return metav1.Condition{Type: kind, Status: metav1.ConditionStatus(text("status")), Reason: text("reason"), Message: text("message")}
+	}
+	return metav1.Condition{}
+}
+
+// IsPaused reports whether Crossplane leaves an object alone.
+func IsPaused(o metav1.Object) bool { return o.GetAnnotations()[PausedAnnotation] == "true" }
+
+// RevisionOf returns the name of the package revision that controls an object, if one does.
+func RevisionOf(o metav1.Object) (name string, ok bool) {
+	ref := metav1.GetControllerOf(o)
+	if ref == nil || !strings.HasPrefix(ref.APIVersion, Packages+"/") {
+		return "", false
+	}
+	return ref.Name, true
+}
+
+// ProviderOf returns the identity of the Provider that owns a package revision; it is zero if none does.
+func ProviderOf(revision metav1.Object) manifest.ID {
+	var id manifest.ID
+	for _, owner := range revision.GetOwnerReferences() {
+		if owner.Kind == Provider {
+			id = idOf(KindProvider, owner.Name)
+		}
+	}
+	return id
+}
+
+// IsActiveRevision reports whether Crossplane runs a package revision.
+func IsActiveRevision(u *unstructured.Unstructured) bool {
+	state, _, _ := unstructured.NestedString(u.Object, "spec", "desiredState")
+	return state == "Active" && !IsPaused(u)
+}
