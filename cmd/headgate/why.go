@@ -105,7 +105,7 @@ type explanation struct {
 type leftover struct {
 	Sync   inventory.Sync `json:"sync"`
 	Action plan.Action    `json:"action"`
-	Guard  string         `json:"guard,omitempty"`
+	Guard  plan.GuardName `json:"guard,omitempty"`
 	Reason string         `json:"reason,omitempty"`
 }
 

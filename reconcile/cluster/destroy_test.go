@@ -42,7 +42,7 @@ func ended(r report.Report) []string {
 		case s.NotReached:
 			line = "not reached " + line
 		case s.Guard != "":
-			line += " (" + s.Guard + ")"
+			line += " (" + string(s.Guard) + ")"
 		}
 		all = append(all, line)
 	}

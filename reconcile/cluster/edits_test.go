@@ -159,7 +159,7 @@ type made struct {
 func madeOf(r report.Report, requests map[string]int) made {
 	var does []string
 	for _, s := range r.Steps {
-		does = append(does, fmt.Sprintf("%s (%s)", s.Action, cmp.Or(s.Guard, string(s.Cause))))
+		does = append(does, fmt.Sprintf("%s (%s)", s.Action, cmp.Or(string(s.Guard), string(s.Cause))))
 	}
 	return made{strings.Join(does, ", "), requests}
 }

@@ -19,7 +19,7 @@ func TestApprove(t *testing.T) {
 	keep := render.Desired{Revision: "1", Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
 	cluster := func() plan.Observed { return given.Owning(t, append(five, "keep")...) }
 	asks := given.Computed(t, keep, cluster(), Guarding{}.Guards()...).Approval
-	if asks == nil || asks.Steps != 5 || !slices.Equal(asks.Guards, []string{"many"}) {
+	if asks == nil || asks.Steps != 5 || !slices.Equal(asks.Guards, []plan.GuardName{"many"}) {
 		t.Fatalf("five prunes of six objects are held, and can be approved: %+v", asks)
 	}
 	digest := asks.Digest

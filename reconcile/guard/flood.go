@@ -13,8 +13,6 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-const guardFlood = "flood"
-
 // flood holds what would newly activate more definitions than a person reviews: a policy, a package,
 // and every CRD or MRD of a definition of the commit. Where Crossplane makes the CRDs, it also holds a
 // package if a policy of the cluster would activate definitions of it that no policy of the commit
@@ -105,7 +103,7 @@ func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 func (c *flooding) heldPolicies() plan.PoliciesInForce {
 	var all plan.PoliciesInForce
 	for _, s := range c.Steps {
-		if s.ID == crossplane.MRAP(s.ID.Name) && s.Action == plan.Hold && s.Guard == guardFlood {
+		if s.ID == crossplane.MRAP(s.ID.Name) && s.Action == plan.Hold && s.Guard == Flood {
 			all = append(all, plan.PolicyInForce{Policy: c.WantedPolicy(s.ID.Name), Name: s.ID.Name})
 		}
 	}

@@ -115,7 +115,7 @@ func TestFloodKnowsWhatIsWritten(t *testing.T) {
 			}
 			p, got := given.Steps(t, given.Desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": given.Provider, "policy.yaml": tc.policy}), seen, tc.how.Guards()...)
 			s, policy := got["Provider provider-toy"], got["ManagedResourceActivationPolicy default"]
-			if s.Action != tc.want || tc.want == plan.Hold && s.Guard != guardFlood {
+			if s.Action != tc.want || tc.want == plan.Hold && s.Guard != Flood {
 				t.Errorf("%s\nProvider: %s %q (%s), want %s; policy: %s %q (%s)", tc.reason, s.Action, s.Guard, s.Reason, tc.want, policy.Action, policy.Guard, policy.Reason)
 			}
 			asItWas := p.Wider(map[string]crossplane.Policy{"default": {Patterns: []string{"*"}}})
@@ -311,7 +311,7 @@ func TestFloodWhereThisSyncMakesTheCRDs(t *testing.T) {
 			held, created := map[string]int{}, 0
 			for _, s := range p.Steps {
 				switch {
-				case s.Guard == guardFlood && s.Action == plan.Hold:
+				case s.Guard == Flood && s.Action == plan.Hold:
 					held[strings.Split(s.ID.Name, ".")[1]]++
 				case s.Definition && s.Action == plan.Create:
 					created++
@@ -374,7 +374,7 @@ func TestFloodIsTheSameInAPreview(t *testing.T) {
 func TestFloodOfAPolicyAndAPackage(t *testing.T) {
 	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": given.Provider, "policy.yaml": given.Policy("team", "*")})
 	p, got := given.Steps(t, want, given.Seen(plan.Upstream{Definitions: map[string]crossplane.Definition{"a.example.org": {}}}), Guarding{MaxActivations: 2}.Guards()...)
-	if s := got["Provider provider-toy"]; s.Action != plan.Hold || s.Guard != guardFlood || p.Approval == nil || p.Approval.Steps != 2 {
+	if s := got["Provider provider-toy"]; s.Action != plan.Hold || s.Guard != Flood || p.Approval == nil || p.Approval.Steps != 2 {
 		t.Errorf("a policy is held together with the package that it would open, and one approval is for both: %+v, %+v", s, p.Approval)
 	}
 }
@@ -428,7 +428,7 @@ func TestFloodOfMRDs(t *testing.T) {
 			p, _ := given.Steps(t, family(t, render.OwnerCrossplane, tc.safeStart, files), seen, Guarding{}.Guards()...)
 			held := 0
 			for _, s := range p.Steps {
-				if s.Guard == guardFlood && crossplane.IsMRD(s.ID) {
+				if s.Guard == Flood && crossplane.IsMRD(s.ID) {
 					held++
 				}
 			}
@@ -494,7 +494,7 @@ func TestFloodOfAProvider(t *testing.T) {
 				tc.edit(&want)
 			}
 			_, got := given.Steps(t, want, given.Seen(tc.up), Guarding{MaxActivations: 2}.Guards()...)
-			if s := got["Provider provider-toy"]; s.Action != tc.want || tc.want == plan.Hold && s.Guard != guardFlood || !strings.Contains(s.Reason, tc.says) {
+			if s := got["Provider provider-toy"]; s.Action != tc.want || tc.want == plan.Hold && s.Guard != Flood || !strings.Contains(s.Reason, tc.says) {
 				t.Errorf("%s\n%s %q (%s), want %s", tc.reason, s.Action, s.Guard, s.Reason, tc.want)
 			}
 		})

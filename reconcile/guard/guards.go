@@ -15,6 +15,31 @@ func held(format string, args ...any) plan.Ruling {
 	return plan.Ruling{Answer: plan.Held, Reason: fmt.Sprintf(format, args...)}
 }
 
+// The names of the guards. Package plan has two more: Final and OnlyObserved.
+const (
+	Asked        plan.GuardName = "asked"
+	DependedOn   plan.GuardName = "depended on"
+	Drift        plan.GuardName = "drift"
+	Empty        plan.GuardName = "empty"
+	External     plan.GuardName = "external"
+	Fight        plan.GuardName = "fight"
+	Flood        plan.GuardName = "flood"
+	Impossible   plan.GuardName = "impossible"
+	InUse        plan.GuardName = "in use"
+	Installed    plan.GuardName = "installed"
+	Inventory    plan.GuardName = "inventory"
+	Many         plan.GuardName = "many"
+	NotOurs      plan.GuardName = "not ours"
+	Omitted      plan.GuardName = "omitted"
+	OthersInside plan.GuardName = "others inside"
+	Owner        plan.GuardName = "owner"
+	PackageLost  plan.GuardName = "package lost"
+	Paused       plan.GuardName = "paused"
+	Protected    plan.GuardName = "protected"
+	Rebuilt      plan.GuardName = "rebuilt"
+	Schema       plan.GuardName = "schema"
+)
+
 // Guarding says how strict the guards are. The zero value is the default.
 type Guarding struct {
 	MaxPrunes      int  // prunes of one pass; 0 is a fifth of what we own, at least 3 and at most 20
@@ -27,30 +52,37 @@ type Guarding struct {
 // Guards are those that every step passes, in the order in which they are named.
 func (g Guarding) Guards() []plan.Guard {
 	return []plan.Guard{
-		{Name: "owner", Writes: true, Rule: plan.Each(owner(g.OwnerIsSet))},
-		{Name: "inventory", Writes: true, Rule: plan.Each(notOurBooks)},
-		{Name: plan.GuardLost, Writes: true, Approvable: true, Rule: plan.Each(packageLost)},
-		{Name: "paused", Writes: true, Rule: plan.Each(paused)},
-		{Name: "asked", Writes: true, Rule: plan.Each(left)},
-		{Name: "drift", Writes: true, Rule: plan.Each(onlyReported(g.ReportDrift))},
-		{Name: guardImpossible, Writes: true, Rule: plan.Each(impossible)},
-		{Name: "schema", Writes: true, Approvable: true, Rule: plan.Each(schemas)},
-		{Name: "fight", Writes: true, Rule: plan.Each(fight)},
-		{Name: guardFlood, Writes: true, Approvable: true, Rule: flood(g.MaxActivations)}, // it counts what the others let pass
-		{Name: "owner", Rule: plan.Each(owner(g.OwnerIsSet))},
-		{Name: plan.GuardLost, Approvable: true, Rule: plan.Each(packageLost)},
-		{Name: guardOmitted, Rule: plan.Each(omitted)},
-		{Name: "asked", Rule: plan.Each(asked)},
-		{Name: "inventory", Rule: plan.Each(home)},
-		{Name: "paused", Rule: plan.Each(paused)},
-		{Name: plan.GuardFinal, Rule: plan.Each(final)},
-		{Name: plan.GuardNotOurs, Rule: plan.Each(notOurs)},
-		{Name: plan.GuardProtected, Rule: plan.Each(protected)},
-		{Name: "external", Approvable: true, Rule: plan.Each(external(g.PruneInstances))},
-		{Name: "in use", Rule: plan.Each(inUse)},
-		{Name: plan.GuardInside, Rule: plan.Each(othersInside)},
-		{Name: guardRebuilt, Approvable: true, Rule: plan.Each(rebuilt)},
-		{Name: "empty", Approvable: true, Rule: plan.Each(empty)},
-		{Name: "many", Approvable: true, Rule: plan.Each(many(g.MaxPrunes))},
+		{Name: plan.OnlyObserved, Phase: plan.Writes, Rule: plan.Each(observed)},
+		{Name: Installed, Phase: plan.Writes, Rule: plan.Each(installed)},
+		{Name: NotOurs, Phase: plan.Writes, Rule: plan.Each(ownedByAnother)},
+		{Name: Owner, Phase: plan.Writes, Rule: plan.Each(owner(g.OwnerIsSet))},
+		{Name: Inventory, Phase: plan.Writes, Rule: plan.Each(notOurBooks)},
+		{Name: PackageLost, Phase: plan.Writes, Approvable: true, Rule: plan.Each(packageLost)},
+		{Name: Paused, Phase: plan.Writes, Rule: plan.Each(paused)},
+		{Name: Asked, Phase: plan.Writes, Rule: plan.Each(left)},
+		{Name: Drift, Phase: plan.Writes, Rule: plan.Each(onlyReported(g.ReportDrift))},
+		{Name: Impossible, Phase: plan.Writes, Rule: plan.Each(impossible)},
+		{Name: Schema, Phase: plan.Writes, Approvable: true, Rule: plan.Each(schemas)},
+		{Name: Fight, Phase: plan.Writes, Rule: plan.Each(fight)},
+		{Name: Flood, Phase: plan.Writes, Approvable: true, Rule: flood(g.MaxActivations)}, // it counts what the others let pass
+
+		{Name: Owner, Phase: plan.Prunes, Rule: plan.Each(owner(g.OwnerIsSet))},
+		{Name: PackageLost, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(packageLost)},
+		{Name: Omitted, Phase: plan.Prunes, Rule: plan.Each(omitted)},
+		{Name: Asked, Phase: plan.Prunes, Rule: plan.Each(asked)},
+		{Name: Inventory, Phase: plan.Prunes, Rule: plan.Each(home)},
+		{Name: Paused, Phase: plan.Prunes, Rule: plan.Each(paused)},
+		{Name: plan.Final, Phase: plan.Prunes, Rule: plan.Each(final)},
+		{Name: NotOurs, Phase: plan.Prunes, Rule: plan.Each(notOurs)},
+		{Name: Protected, Phase: plan.Prunes, Rule: plan.Each(protected)},
+		{Name: External, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(external(g.PruneInstances))},
+		{Name: InUse, Phase: plan.Prunes, Rule: plan.Each(inUse)},
+		{Name: OthersInside, Phase: plan.Prunes, Rule: plan.Each(othersInside)},
+		{Name: Rebuilt, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(rebuilt)},
+		{Name: Empty, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(empty)},
+		{Name: Many, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(many(g.MaxPrunes))},
+
+		{Name: DependedOn, Phase: plan.Settled, Rule: plan.Each(dependedOn)},
+		{Name: OthersInside, Phase: plan.Settled, Rule: plan.Each(someInside)},
 	}
 }

@@ -12,11 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// guardImpossible holds an update that an API server refuses however often it is sent. Nobody can
-// approve that: only the commit, or a migration, helps.
-const guardImpossible = "impossible"
-
-// impossible holds an update of a definition that an API server refuses for as long as the
+// impossible holds an update of a definition that no approval helps: an API server refuses it for as long as the
 // definition exists: another scope, a name that cannot change, or a version that leaves although
 // objects may be stored in it. The update may be that of a package whose new version holds such
 // a definition.

@@ -20,3 +20,18 @@ func othersInside(s plan.Step, c plan.Case) plan.Ruling {
 	r.Clears = plan.ClearsWithOther
 	return r
 }
+
+// someInside holds a namespace in which an object of the sync stays that the commit does not want any more.
+func someInside(s plan.Step, c plan.Case) plan.Ruling {
+	if s.ID.Group != "" || s.ID.Kind != "Namespace" {
+		return allowed
+	}
+	for _, o := range c.Steps {
+		if o.ID.Namespace == s.ID.Name && (o.Action != plan.Prune || o.Err != nil) {
+			r := held("%s in it stays, and would be deleted with it; see there why", o.ID)
+			r.Clears = plan.ClearsWithOther
+			return r
+		}
+	}
+	return allowed
+}

@@ -65,7 +65,7 @@ func said(p plan.Plan) []string {
 			continue
 		}
 		text := fmt.Sprintf("%s %s %s", s.Action, s.ID.Kind, s.ID.Name)
-		for _, part := range []string{s.Guard, s.Waits} {
+		for _, part := range []string{string(s.Guard), s.Waits} {
 			if part != "" {
 				text += " · " + part
 			}

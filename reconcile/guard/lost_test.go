@@ -135,10 +135,10 @@ func lostSteps(p plan.Plan) (held map[plan.Action]int, writes []string) {
 	held = map[plan.Action]int{}
 	for _, s := range p.Steps {
 		switch {
-		case s.Action == plan.Hold && s.Guard == plan.GuardLost:
+		case s.Action == plan.Hold && s.Guard == PackageLost:
 			held[s.Would]++
 		case s.Action == plan.Hold:
-			writes = append(writes, "hold "+s.Guard+" "+s.ID.Name)
+			writes = append(writes, "hold "+string(s.Guard)+" "+s.ID.Name)
 		case s.Writes():
 			writes = append(writes, string(s.Action)+" "+s.ID.Kind+" "+s.ID.Name)
 		}

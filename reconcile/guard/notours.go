@@ -32,3 +32,19 @@ func notOurs(s plan.Step, c plan.Case) plan.Ruling {
 	}
 	return held("it is another object than the one that was applied (its UID changed); delete it by hand if nobody needs it")
 }
+
+// ownedByAnother holds the update of an object that another owner has, or that the sync does not adopt.
+func ownedByAnother(s plan.Step, c plan.Case) plan.Ruling {
+	live := c.Live(s)
+	if live == nil || c.Seen.Objects[s.ID] == nil {
+		return allowed
+	}
+	reason := c.Seen.Refused(s.ID, live)
+	if reason == "" {
+		return allowed
+	}
+	if claim := c.Seen.ClaimOn(s.ID, live); claim.Final && s.Definition && s.ID.IsCRD() {
+		reason = claim.By + " owns it, and goes on making it; set crdOwner: Crossplane"
+	}
+	return plan.Ruling{Answer: plan.Held, Reason: reason}
+}

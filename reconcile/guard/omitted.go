@@ -13,9 +13,6 @@ import (
 // What a commit contains and Headgate skips on purpose was not removed: a Secret that is encrypted
 // now, a file that is ignored now or became a symbolic link. An object that came from it stays.
 
-// guardOmitted retains such objects.
-const guardOmitted = "omitted"
-
 // omitted retains what came from something that the commit still contains, and that is skipped.
 func omitted(s plan.Step, c plan.Case) plan.Ruling {
 	if c.Seen.Ends != plan.NoEnding || s.Deleting || lettingGo(s, c) {

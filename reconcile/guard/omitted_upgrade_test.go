@@ -99,7 +99,7 @@ func TestLeftIsRetained(t *testing.T) {
 			}
 			p := given.Computed(t, render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}, Left: tc.left}, seen, Guarding{}.Guards()...)
 			for _, s := range p.Steps {
-				if s.ID == id && (s.Action != tc.want || tc.want == plan.Keep && (s.Guard != guardOmitted || !strings.Contains(s.Reason, "has not taken it over yet"))) {
+				if s.ID == id && (s.Action != tc.want || tc.want == plan.Keep && (s.Guard != Omitted || !strings.Contains(s.Reason, "has not taken it over yet"))) {
 					t.Errorf("%s\n%s %q (%s), want %s", tc.reason, s.Action, s.Guard, s.Reason, tc.want)
 				}
 			}

@@ -4,8 +4,6 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
-const guardRebuilt = "rebuilt"
-
 // rebuilt holds what the sync is taken to own only because of the marks on it. A person looks at it
 // and approves that it is pruned, or has Headgate release it.
 func rebuilt(s plan.Step, c plan.Case) plan.Ruling {

@@ -82,7 +82,7 @@ func installs(s plan.Step) bool {
 	if !crossplane.IsPackage(s.ID) || s.ID.Kind == crossplane.Function || s.Action == plan.Prune || s.Would == plan.Prune {
 		return false
 	}
-	return s.Action != plan.Hold || s.Would != plan.Create || s.Guard == guardFlood
+	return s.Action != plan.Hold || s.Would != plan.Create || s.Guard == Flood
 }
 
 // isInstalled reports whether the cluster has all definitions of the package of a step. A comparison of

@@ -14,7 +14,7 @@ func isRefused(s plan.Step, have inventory.Inventory) bool {
 	switch {
 	case s.Origin.Path == "":
 		return false
-	case s.Action == plan.Hold && s.Guard == plan.GuardNotOurs:
+	case s.Action == plan.Hold && s.Guard == NotOurs:
 		_, owned := have.Entries[s.ID]
 		return !owned
 	}

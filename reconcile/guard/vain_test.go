@@ -68,7 +68,7 @@ func TestReplacedByAnothers(t *testing.T) {
 	from, to := manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: "a"}, manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: "b"}
 	seen := given.Owning(t)
 	seen.Inventory.Entries[from] = inventory.Entry{Path: "a.yaml"}
-	held := plan.Step{Action: plan.Hold, Would: plan.Update, Guard: plan.GuardNotOurs, ID: to, Origin: manifest.Origin{Path: "a.yaml", Line: 1}}
+	held := plan.Step{Action: plan.Hold, Would: plan.Update, Guard: NotOurs, ID: to, Origin: manifest.Origin{Path: "a.yaml", Line: 1}}
 	goes := plan.Step{Action: plan.Prune, ID: from}
 	if r := replacedInVain(goes, plan.Case{Seen: seen, Steps: []plan.Step{goes, held}}); r.Answer != plan.Retained {
 		t.Errorf("%+v", r)

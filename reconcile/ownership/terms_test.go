@@ -5,6 +5,7 @@ import (
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
@@ -148,11 +149,11 @@ func TestAdoption(t *testing.T) {
 
 	type want struct {
 		Action plan.Action
-		Guard  string
+		Guard  plan.GuardName
 		Reason string
 	}
 	update := want{Action: plan.Update}
-	held := func(reason string) want { return want{plan.Hold, plan.GuardNotOurs, reason} }
+	held := func(reason string) want { return want{plan.Hold, guard.NotOurs, reason} }
 	cases := map[string]struct {
 		reason string
 		terms  plan.Adoption
@@ -221,7 +222,7 @@ func TestAdoption(t *testing.T) {
 			for _, a := range tc.seen.Doubtful(asked, false) { // what an observer does
 				tc.seen.Trials[a.ID] = plan.Trial{Live: other, After: u}
 			}
-			p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, tc.seen)
+			p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, tc.seen, guard.Guarding{}.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}

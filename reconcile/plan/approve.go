@@ -15,14 +15,23 @@ import (
 // An Approval is what a person gives to have held steps carried out: the digest of exactly
 // those. It is the same in a preview and in every cluster that holds the same.
 type Approval struct {
-	Digest string   `json:"digest"`
-	Steps  int      `json:"steps"`
-	Guards []string `json:"guards"` // that hold them
+	Digest string      `json:"digest"`
+	Steps  int         `json:"steps"`
+	Guards []GuardName `json:"guards"` // that hold them
+}
+
+// Names returns the names of the guards as text.
+func (a Approval) Names() []string {
+	names := make([]string, len(a.Guards))
+	for i, name := range a.Guards {
+		names[i] = string(name)
+	}
+	return names
 }
 
 // approve is which of the held steps a person has approved. What is left is p.Approval.
 func (p *Plan) approve(seen Observed, guards []Guard) map[manifest.ID]bool {
-	approvable := map[string]bool{}
+	approvable := map[GuardName]bool{}
 	for _, g := range guards {
 		approvable[g.Name] = approvable[g.Name] || g.Approvable
 	}
@@ -71,7 +80,7 @@ func approvalOf(held []Step) Approval {
 	a := Approval{Steps: len(held)}
 	lines := make([]string, len(held))
 	for i, s := range held {
-		lines[i] = s.Guard + "\x00" + s.approved()
+		lines[i] = string(s.Guard) + "\x00" + s.approved()
 		a.Guards = append(a.Guards, s.Guard)
 	}
 	slices.Sort(lines)

@@ -189,7 +189,7 @@ func TestTakeBack(t *testing.T) {
 			for _, s := range p.Steps {
 				said := string(s.Action) + " " + s.ID.Kind
 				if s.Guard != "" {
-					said += " " + s.Guard
+					said += " " + string(s.Guard)
 				}
 				if s.Waiting() {
 					said += " waits"

@@ -213,7 +213,7 @@ func (p *Plan) arrange(first order, asked []Asked, seen Observed) {
 		for _, e := range first[s.ID] {
 			why := s.comesFirst(e, steps[e.to], seen)
 			if m, ok := resolved[s.ID].missing[e.to]; ok {
-				why = m.field + strings.TrimPrefix(why, the(e.to))
+				why = m.field + strings.TrimPrefix(why, The(e.to))
 				if why == m.field && seen.Dependencies[e.to].Exists && !steps[e.to].writes() {
 					why += m.why + fmt.Sprintf(" (%s)", s.Origin)
 				}
@@ -237,7 +237,7 @@ func (r resolved) changes(steps map[manifest.ID]*Step, seen Observed) bool {
 // first, if it has one; "" is nothing.
 func (s Step) comesFirst(e edge, first *Step, seen Observed) string {
 	live := seen.Dependencies[e.to]
-	the := the(e.to)
+	the := The(e.to)
 	switch {
 	case first.writes():
 		return the
@@ -255,8 +255,8 @@ func (s Step) comesFirst(e edge, first *Step, seen Observed) string {
 
 func (s *Step) writes() bool { return s != nil && (s.Action == Create || s.Action == Update) }
 
-// the names an object inside of a sentence.
-func the(id manifest.ID) string {
+// The names an object inside of a sentence.
+func The(id manifest.ID) string {
 	return fmt.Sprintf("the %s %s", id.Kind, strings.TrimPrefix(id.Namespace+"/"+id.Name, "/"))
 }
 
@@ -269,66 +269,49 @@ func (s *Step) wait(id manifest.ID, what string) {
 	s.after = append(s.after, id)
 }
 
-// guardDepended keeps what something depends on that stays.
-const guardDepended = "depended on"
+// mostAwaited is how many objects are named that a prune waits for.
+const mostAwaited = 3
 
-// keepDependencies keeps what is to be pruned for as long as something depends on it.
-func (p *Plan) keepDependencies(first order, seen Observed) {
-	if p.Count(Prune) == 0 {
-		return
-	}
-	dependants := dependantsOf(first, seen)
-	steps := make(map[manifest.ID]Step, len(p.Steps))
-	for _, s := range p.Steps {
-		steps[s.ID] = s
-	}
-	for again := true; again; { // what is kept keeps what it depends on
-		again = false
-		for i, s := range p.Steps {
-			if s.Action != Prune {
-				continue
+// awaitDependants has prunes wait for the objects that depend on what they delete, and for those that would go with it.
+// Guards have seen to it that all of them go, or let go of it.
+func (p *Plan) awaitDependants(seen Observed) {
+	c := p.caseOf(seen)
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.Action != Prune {
+			continue
+		}
+		for _, by := range c.Dependants(s.ID) {
+			switch {
+			case by.Action == Prune:
+				s.wait(by.ID, The(by.ID)+" to be gone, which depends on it")
+			case by.LetsGo():
+				s.wait(by.ID, The(by.ID)+", which depends on it until it is updated")
 			}
-			s.Waits, s.after = "", nil
-			for _, by := range dependants[s.ID] {
-				s.leaveTo(steps[by], slices.ContainsFunc(first[by], func(e edge) bool { return e.to == s.ID }))
+		}
+		awaited := c.GoingWith(*s)
+		for n, by := range awaited {
+			if n < mostAwaited {
+				s.wait(by.ID, The(by.ID)+" to be gone")
+			} else {
+				s.after = append(s.after, by.ID)
 			}
-			s.goAfter(Case{Want: p.Want, Seen: seen, Steps: p.Steps})
-			again = again || s.Action != Prune
-			p.Steps[i], steps[s.ID] = s, s
+		}
+		if more := len(awaited) - mostAwaited; more > 0 {
+			s.Waits += fmt.Sprintf(", and for %d more", more)
 		}
 	}
 }
 
-// leaveTo decides on a prune of what another object depends on. Of one that is wanted it matters
-// whether it still does in this commit.
-func (s *Step) leaveTo(by Step, still bool) {
-	who := the(by.ID)
-	switch {
-	case by.ID == (manifest.ID{}), s.Action != Prune:
-	case by.Action == Prune:
-		s.wait(by.ID, who+" to be gone, which depends on it")
-	case by.Action == Update && by.Err == nil && !still:
-		s.wait(by.ID, who+", which depends on it until it is updated")
-	case by.Action == Keep && by.Cause == Retain && by.Origin == (manifest.Origin{}):
-		s.Action, s.Cause, s.Guard = Keep, Retain, guardDepended
-		s.Reason = who + " depends on it, and is kept"
-	default:
-		s.Action, s.Would, s.Guard = Hold, Prune, guardDepended
-		s.Reason = who + " depends on it, and stays; declare this again, or take out what says so there"
-	}
-	if s.Action != Prune {
-		s.Waits, s.after = "", nil
-	}
-}
+// LetsGo reports whether the step writes an object that does not depend on the other one any more.
+func (d Dependant) LetsGo() bool { return d.Action == Update && d.Err == nil && !d.Still }
 
-// mostAwaited is how many objects are named that a prune waits for.
-const mostAwaited = 3
-
-// goAfter has a prune wait for what would go with it and goes itself, and for a policy that
-// would undo it.
-func (s *Step) goAfter(c Case) {
-	if c.Seen.Ends != NoEnding || s.Action != Prune {
-		return // what ends goes a tier at a time
+// GoingWith returns the steps of objects that would go with the object of a prune and that the commit does not want
+// either, and of policies that would undo it. All of them go first. There are none while a sync ends: what ends goes a
+// tier at a time.
+func (c Case) GoingWith(s Step) []Step {
+	if c.Seen.Ends != NoEnding {
+		return nil
 	}
 	users, all := c.Users(s.ID)
 	if !all {
@@ -337,21 +320,7 @@ func (s *Step) goAfter(c Case) {
 	if s.TakesBack {
 		users = append(users, c.LeavingPolicies(s.ID.Name)...)
 	}
-	for i, by := range users {
-		switch {
-		case by.Action != Prune:
-			s.Action, s.Would, s.Guard, s.Waits, s.after = Hold, Prune, guardDepended, "", nil
-			s.Reason = the(by.ID) + " has to go first, and stays; see there why"
-			return
-		case i < mostAwaited:
-			s.wait(by.ID, the(by.ID)+" to be gone")
-		default:
-			s.after = append(s.after, by.ID)
-		}
-	}
-	if more := len(users) - mostAwaited; more > 0 {
-		s.Waits += fmt.Sprintf(", and for %d more", more)
-	}
+	return users
 }
 
 // dependantsOf are those that depend on an object, as they say in the commit or, of what we own,
@@ -411,7 +380,7 @@ func (p Plan) stranded(done []Outcome) Plan {
 			if s.Action == Prune {
 				how, what = "it is depended on by", "did not go"
 			}
-			p.Steps[i].Err = fmt.Errorf("%s: %s %s, which %s", notDone(s), how, the(s.after[at]), what)
+			p.Steps[i].Err = fmt.Errorf("%s: %s %s, which %s", notDone(s), how, The(s.after[at]), what)
 			failed[s.ID], again = true, true
 		}
 	}
@@ -421,4 +390,16 @@ func (p Plan) stranded(done []Outcome) Plan {
 // notDone begins the error of a step that was not sent.
 func notDone(s Step) string {
 	return cmp.Or(map[Action]string{Prune: "not deleted"}[s.Action], "not sent")
+}
+
+// indexDependants finds what depends on the objects that may be pruned. The steps keep their places from then on.
+func (p *Plan) indexDependants(first order, seen Observed) {
+	if p.Count(Prune) == 0 {
+		return
+	}
+	p.dependants = dependantsOf(first, seen)
+	p.at = make(map[manifest.ID]int, len(p.Steps))
+	for i, s := range p.Steps {
+		p.at[s.ID] = i
+	}
 }

@@ -20,7 +20,6 @@ func (p Plan) Fulfilled(a0 []inventory.Grant, a1 []Outcome) []inventory.Grant {
 	return p.fulfilled(a0, a1)
 }
 func (p Plan) Grants(a0 []inventory.Grant) []inventory.Grant { return p.grants(a0) }
-func (p *Plan) KeepHomes()                                   { p.keepHomes() }
 func (p Plan) Leaving(a0 Step, a1 *metav1.PartialObjectMetadata, a2 bool) (Step, bool) {
 	return p.leaving(a0, a1, a2)
 }
@@ -37,7 +36,7 @@ var ApprovalOf = approvalOf
 var Find = find
 var Get = get
 
-const GuardInstalled = guardInstalled
-
 var OnePlace = onePlace
 var Put = put
+
+func (p *Plan) SettleBy(guards []Guard) { p.settle(Observed{}, guards) }

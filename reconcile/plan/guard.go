@@ -12,13 +12,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Guard objects to prunes, or to creates and updates. It rules on one step at a time.
+// A Guard objects to steps of one phase. It rules on one step at a time.
 type Guard struct {
-	Name       string
-	Writes     bool // it rules on creates and updates, and not on prunes
+	Name       GuardName
+	Phase      Phase
 	Approvable bool // it only asks whether something is meant: a person can let its steps pass
 	Rule       Rule
 }
+
+// A GuardName names a guard in reports, approvals and documentation. A guard with rules for several phases has one
+// name.
+type GuardName string
+
+// A Phase is when a guard rules, and on which steps.
+type Phase string
+
+// The phases.
+const (
+	Writes  Phase = "writes"  // on creates and updates
+	Prunes  Phase = "prunes"  // on prunes
+	Settled Phase = "settled" // on prunes that all other guards let pass, and again until no ruling changes another one
+)
 
 // A Rule begins a guard's part of a plan and returns what rules on one step after the other. Steps of the case
 // are as the guards before left them, and change with every ruling.
@@ -31,8 +45,9 @@ func Each(rule func(s Step, c Case) Ruling) Rule {
 	}
 }
 
+// on reports whether the guard rules on a step.
 func (g Guard) on(s Step) bool {
-	if g.Writes {
+	if g.Phase == Writes {
 		return s.Action == Create || s.Action == Update
 	}
 	return s.Action == Prune
@@ -45,8 +60,30 @@ type Case struct {
 	Passing int    // prunes that passed every guard before this one, and that nobody approved
 	Steps   []Step // of the plan, as the guards before this one left them
 
-	first order
-	Lost  []LostPackage
+	Lost []LostPackage
+
+	first      order
+	at         map[manifest.ID]int // indices of Steps, in the phase Settled
+	dependants map[manifest.ID][]manifest.ID
+}
+
+// A Dependant is the step on an object that depends on another one.
+type Dependant struct {
+	Step
+	Still bool // it depends on it in this commit
+}
+
+// Dependants returns the steps on the objects that depend on an object, in order of identity. Only guards of the
+// phase Settled may ask.
+func (c Case) Dependants(of manifest.ID) []Dependant {
+	var all []Dependant
+	for _, by := range c.dependants[of] {
+		if i, has := c.at[by]; has {
+			still := slices.ContainsFunc(c.first[by], func(e edge) bool { return e.to == of })
+			all = append(all, Dependant{c.Steps[i], still})
+		}
+	}
+	return all
 }
 
 // Live is the live object of the step.
@@ -86,9 +123,10 @@ const (
 	Reported // drift that stays as it is
 )
 
-// guard puts every step of the plan before every guard. What a person approved is put before
-// them once more: it passes the guards that can be approved, and no others.
+// guard puts every step of the plan before every guard of its phase, but for those of the phase Settled. What a person
+// approved is put before them once more: it passes the guards that can be approved, and no others.
 func (p *Plan) guard(seen Observed, guards []Guard) {
+	guards = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return g.Phase == Settled })
 	before := slices.Clone(p.Steps)
 	p.rule(seen, guards, nil)
 	if seen.Looks {
@@ -109,6 +147,19 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 	p.pass(held)
 }
 
+// settle puts the prunes that passed before the guards of the phase Settled, until no prune is refused any more.
+func (p *Plan) settle(seen Observed, guards []Guard) {
+	guards = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return g.Phase != Settled })
+	for n := p.Count(Prune); n > 0; {
+		p.rule(seen, guards, nil)
+		left := p.Count(Prune)
+		if left == n {
+			break
+		}
+		n = left
+	}
+}
+
 // rule goes guard by guard, so that those who count see what the others let pass.
 func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool) {
 	for _, g := range guards {
@@ -118,7 +169,9 @@ func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool
 				passing++
 			}
 		}
-		rule := g.Rule(Case{Want: p.Want, Seen: seen, Passing: passing, Steps: p.Steps, first: p.first, Lost: p.lost})
+		c := p.caseOf(seen)
+		c.Passing = passing
+		rule := g.Rule(c)
 		for i, s := range p.Steps {
 			if !g.on(s) || approved[s.ID] && g.Approvable {
 				continue
@@ -144,9 +197,10 @@ func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool
 	}
 }
 
-const GuardNotOurs = "not ours"
-
-const GuardProtected = "protected"
+// caseOf returns the case of the plan as it is.
+func (p *Plan) caseOf(seen Observed) Case {
+	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, Lost: p.lost, first: p.first, at: p.at, dependants: p.dependants}
+}
 
 // MayClear reports whether what holds a step may go away without a person: an object that was just deleted takes
 // others along, and Crossplane takes its label off what a Usage protected.
@@ -173,25 +227,6 @@ func (c Case) Users(of manifest.ID) (going []Step, all bool) {
 	slices.SortFunc(going, func(a, b Step) int { return a.ID.Compare(b.ID) })
 	return going, int64(len(going)) >= a.Count
 }
-
-// keepHomes holds namespaces in which something of the sync stays that nobody wants any more.
-func (p *Plan) keepHomes() {
-	for i, s := range p.Steps {
-		if s.Action != Prune || s.ID.Group != "" || s.ID.Kind != "Namespace" {
-			continue
-		}
-		stays := slices.IndexFunc(p.Steps, func(o Step) bool { return o.ID.Namespace == s.ID.Name && (o.Action != Prune || o.Err != nil) })
-		if stays < 0 {
-			continue
-		}
-		s.Action, s.Would, s.Guard, s.Waits, s.after = Hold, Prune, GuardInside, "", nil
-		s.Reason = fmt.Sprintf("%s in it stays, and would be deleted with it; see there why", p.Steps[stays].ID)
-		s.Clears = ClearsWithOther
-		p.Steps[i] = s
-	}
-}
-
-const GuardInside = "others inside"
 
 // Example names one of what was counted, where one is known.
 func Example(a Answer) string {

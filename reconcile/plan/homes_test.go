@@ -48,12 +48,12 @@ func TestKeepHomes(t *testing.T) {
 	space := manifest.ID{Kind: "Namespace", Name: "team"}
 	inside := plan.Step{Action: plan.Keep, ID: manifest.ID{Kind: "ConfigMap", Namespace: "team", Name: "a"}}
 	p := plan.Plan{Steps: []plan.Step{inside, {Action: plan.Prune, ID: space}}}
-	if p.KeepHomes(); p.Steps[1].Action != plan.Hold {
+	if p.SettleBy(guard.Guarding{}.Guards()); p.Steps[1].Action != plan.Hold {
 		t.Error("it goes from under what stays")
 	}
 	inside.Action = plan.Prune
 	p = plan.Plan{Steps: []plan.Step{inside, {Action: plan.Prune, ID: space}}}
-	if p.KeepHomes(); p.Steps[1].Action != plan.Prune {
+	if p.SettleBy(guard.Guarding{}.Guards()); p.Steps[1].Action != plan.Prune {
 		t.Error("it goes with what goes")
 	}
 }

@@ -28,7 +28,7 @@ func (p *Plan) leave(seen Observed) {
 	for _, s := range p.Steps {
 		live, exists := seen.Objects[s.ID]
 		deleting := exists && live.GetDeletionTimestamp() != nil
-		if s.Action == Keep && !deleting {
+		if (s.Action == Keep || s.Packaged && exists && isInstalled(live)) && !deleting {
 			kept = append(kept, s)
 			continue
 		}

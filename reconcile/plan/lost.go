@@ -15,8 +15,6 @@ import (
 // Without its crossplane.yaml, a package is a directory of plain CRDs, and all of them would be made. So
 // the inventory records which directories were packages, and what they declared.
 
-const GuardLost = "package lost"
-
 // A LostPackage is a package of a commit that was applied, whose directory is no package in this one, or
 // of which definitions became plain CRDs.
 type LostPackage struct {

@@ -83,12 +83,12 @@ func (o Observed) Doubtful(asked []Asked, creates bool) []Asked {
 		entry := o.Inventory.Entries[a.ID]
 		switch {
 		case a.Paused, len(a.resolved.missing) > 0:
-		case exists && a.Package != "" && isInstalled(live):
+		case o.isCatalogue(a):
 		case !exists:
 			if _, served := o.Kinds[a.ID.GroupKind()]; creates && served && !a.Policy.Observes() {
 				doubtful = append(doubtful, a)
 			}
-		case o.refused(a.ID, live) != "" && !a.Policy.Observes():
+		case o.Refused(a.ID, live) != "" && !a.Policy.Observes():
 		case entry.UID == live.GetUID() && entry.Digest == o.digest(a.Object) && entry.Mark == inventory.Mark(live) && !o.activatesPart(a) && !o.Due[a.ID]:
 		default:
 			doubtful = append(doubtful, a)

@@ -48,7 +48,11 @@ type Plan struct {
 	record   *inventory.Record // to be stored once the plan is carried out; nil leaves it as it is
 	known    map[string]bool   // names of definitions of packages, and of CRDs that are there
 	first    order             // what objects say that has to be there before them
-	partial  bool              // it is about some entries of the inventory and no commit: owner and grants stay
+
+	at         map[manifest.ID]int           // indices of Steps, once all of them are there
+	dependants map[manifest.ID][]manifest.ID // of what may be pruned
+
+	partial bool // it is about some entries of the inventory and no commit: owner and grants stay
 
 	unreachable []Step // on owned objects whose kind is not served
 
@@ -147,7 +151,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 				p.Retained = p.Retained[:len(p.Retained)-1]
 				continue
 			}
-			s = s.instead(live, entry)
+			s = s.instead(live, entry, !seen.leavesToPackage(a) && seen.Refused(a.ID, live) == "")
 		}
 		switch {
 		case ok:
@@ -161,7 +165,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 			renamed[a.ID.GroupKind()] = true
 			nameless[a.ID.GroupKind()] = nameless[a.ID.GroupKind()] || a.resolved.nameless
 		}
-		if _, owned := seen.Inventory.Entries[a.ID]; owned && s.Guard == guardInstalled {
+		if _, owned := seen.Inventory.Entries[a.ID]; owned && seen.leavesToPackage(a) {
 			p.Gone = append(p.Gone, a.ID)
 		}
 	}
@@ -182,8 +186,9 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	var uncounted []Question
 	p.Upgrades, uncounted = seen.Upgrades.counted(seen)
 	p.open = append(p.open, uncounted...)
-	p.keepDependencies(first, seen)
-	p.keepHomes()
+	p.indexDependants(first, seen)
+	p.settle(seen, guards)
+	p.awaitDependants(seen)
 	p.arrange(first, asked, seen)
 	p.conclude()
 	p.policies = p.inForce(seen)
@@ -204,7 +209,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 // note tells what people may not expect of what the commit asks for.
 func (p *Plan) note(asked []Asked, first order, seen Observed) {
 	want := p.Want
-	if names := madeByCrossplane(want, p.Steps); len(names) > 0 {
+	if names := madeByCrossplane(want, asked, seen); len(names) > 0 {
 		p.Notes = append(p.Notes, noteOwner(names))
 	}
 	if names := unexplained(want, seen.Upstream); len(names) > 0 {
@@ -280,9 +285,17 @@ func (p Plan) leaves(id manifest.ID) bool {
 		slices.ContainsFunc(p.Want.Definitions, func(d render.Definition) bool { return d.Name == id.Name && !d.Active })
 }
 
-// guardInstalled retains what came with a package of the commit and that a revision of
-// the same package controls: the commit's copy is a catalogue, and no more.
-const guardInstalled = "installed"
+// isCatalogue reports whether an object comes with a package of the commit and a package revision controls it: the
+// commit's copy is a catalogue, and no more.
+func (o Observed) isCatalogue(a Asked) bool {
+	live, exists := o.Objects[a.ID]
+	return exists && a.Package != "" && isInstalled(live)
+}
+
+// leavesToPackage reports whether an object is not applied because it comes with a package that is installed.
+func (o Observed) leavesToPackage(a Asked) bool {
+	return o.isCatalogue(a) && !a.Paused && (o.Looks || !a.Policy.Observes())
+}
 
 // decide is the decision on one object that is wanted. It reports false where there
 // is nothing to decide: an optional object whose API is not served.
@@ -293,7 +306,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		return s.observe(a, seen, live), exists && !a.resolved.nameless || seen.Offline, nil
 	}
 	s.choose(a, seen)
-	if s.Action != Create && s.Action != Update {
+	if s.Action != Create && s.Action != Update || exists && seen.Refused(a.ID, live) != "" {
 		return s, true, nil
 	}
 	s.Err = cmp.Or(s.Err, a.resolved.problem)
@@ -333,6 +346,7 @@ func stepOf(a Asked, seen Observed) Step {
 		Origin:     a.Origin,
 		Because:    a.Because,
 		Definition: a.Definition != "",
+		Packaged:   a.Package != "",
 		Policy:     a.Policy,
 		Cause:      Commit,
 		Serves:     serves(a, seen),
@@ -346,7 +360,7 @@ func stepOf(a Asked, seen Observed) Step {
 		s.hidden.Paths = append(slices.Clip(s.hidden.Paths), secretPaths(trial.Live)...)
 	}
 	if a.Retained != "" {
-		s.Cause, s.Guard, s.Reason = Retain, "final", a.Retained
+		s.Cause, s.Guard, s.Reason = Retain, Final, a.Retained
 	}
 	if live, exists := seen.Objects[a.ID]; exists {
 		s.UID, s.ResourceVersion = live.GetUID(), live.GetResourceVersion()
@@ -363,9 +377,8 @@ func (s *Step) choose(a Asked, seen Observed) {
 	switch {
 	case a.Paused:
 		s.Action = Keep
-	case exists && a.Package != "" && isInstalled(live):
-		revision, _ := crossplane.RevisionOf(live)
-		s.Action, s.Cause, s.Guard, s.Reason = Keep, Retain, guardInstalled, "the package revision "+revision+" installs it; the commit's copy is not applied"
+	case seen.isCatalogue(a):
+		s.Action = Update // which a guard retains
 	case len(a.resolved.missing) > 0 && !exists:
 		s.Action = Create
 	case !exists:
@@ -373,11 +386,8 @@ func (s *Step) choose(a Asked, seen Observed) {
 		if owned && entry.UID != "" && !seen.Inventory.Rebuilt {
 			s.Cause = Drift // we made it, and someone deleted it
 		}
-	case seen.refused(a.ID, live) != "":
-		s.Action, s.Would, s.Guard, s.Reason = Hold, Update, GuardNotOurs, seen.refused(a.ID, live)
-		if claim := seen.ClaimOn(a.ID, live); claim.Final && s.Definition && a.ID.IsCRD() {
-			s.Reason = claim.By + " owns it, and goes on making it; set crdOwner: Crossplane"
-		}
+	case seen.Refused(a.ID, live) != "":
+		s.Action, s.Err = Update, errors.New(seen.Refused(a.ID, live)) // which a guard holds
 	case len(trial.Migrates) > 0:
 		s.Action, s.Live, s.After, s.Migrates, s.Activates = Update, trial.Live, trial.After, trial.Migrates, false
 		s.Reason = migrating(trial.Migrates)

@@ -31,7 +31,7 @@ func TestDecide(t *testing.T) {
 	type want struct {
 		Action, Would plan.Action
 		Cause         plan.Cause
-		Guard         string
+		Guard         plan.GuardName
 		Err           error
 		Sends, Renews bool
 	}
@@ -120,7 +120,7 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.seen.Inventory.Sync = given.Sync
 			tc.seen.Kinds = given.Kinds
-			p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, tc.seen)
+			p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, tc.seen, guard.Guarding{}.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -305,7 +305,7 @@ func TestGuards(t *testing.T) {
 	kept := given.Wanted(t, given.ConfigMap("kept"))
 	type want struct {
 		Action plan.Action
-		Guard  string
+		Guard  plan.GuardName
 		Opens  int
 	}
 	question := func(u *unstructured.Unstructured, ask plan.Ask) plan.Question {

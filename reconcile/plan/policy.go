@@ -25,8 +25,8 @@ func policyOf(o render.Object) (inventory.ManagementPolicy, error) {
 	return said, nil
 }
 
-// guardObserved keeps what is only looked at.
-const guardObserved = "observed"
+// OnlyObserved is the guard of what a management policy only looks at.
+const OnlyObserved GuardName = "observed"
 
 // observe is the decision on an object that is looked at and never written, if it is there.
 func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
@@ -36,14 +36,10 @@ func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 	switch {
 	case seen.Offline && !tried && seen.Objects[a.ID] != nil:
 	case seen.Offline:
-		s.Guard, s.Reason = guardObserved, onlyObserves(a.Policy)
+		s.Guard, s.Reason = OnlyObserved, OnlyObserves(a.Policy)
 	case trial.After != nil || trial.Err != nil:
-		s.Would, s.Cause, s.Guard = Update, Drift, guardObserved
-		s.Live, s.After, s.Takes = trial.Live, trial.After, trial.TakenBy
-		s.Reason = "it is not what the commit says; " + onlyObserves(a.Policy)
-		if trial.Err != nil {
-			s.Reason = trial.Err.Error()
-		}
+		s.Action, s.Cause = Update, Drift // which a guard only reports
+		s.Live, s.After, s.Takes, s.Err = trial.Live, trial.After, trial.TakenBy, trial.Err
 		if entry.UID != live.GetUID() || entry.Policy != a.Policy {
 			s.Renew = inventory.Entry{UID: live.GetUID(), Policy: a.Policy, Proof: seen.proof(a.Policy, live), Strategy: "Apply", Actuation: "Skipped", Reconcile: "Unknown"}
 			s.Renew = s.Renew.Following(entry)
@@ -58,7 +54,8 @@ func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 	return s
 }
 
-func onlyObserves(p inventory.ManagementPolicy) string {
+// OnlyObserves tells that a management policy only looks at an object.
+func OnlyObserves(p inventory.ManagementPolicy) string {
 	return fmt.Sprintf("its management policy %s only looks at it", p)
 }
 

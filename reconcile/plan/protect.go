@@ -142,9 +142,9 @@ func (o Observed) usage(on manifest.ID, by []render.Object) (render.Object, erro
 	if err != nil {
 		return render.Object{}, fmt.Errorf("%s: %s: %w", first.Origin, first.ID, err)
 	}
-	who := the(first.ID) + " depends"
+	who := The(first.ID) + " depends"
 	if more := len(by) - 1; more > 0 {
-		who = fmt.Sprintf("%s and %d more depend", the(first.ID), more)
+		who = fmt.Sprintf("%s and %d more depend", The(first.ID), more)
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": id.Group + "/v1beta1",
@@ -191,7 +191,7 @@ func unprotected(asked []Asked, first order, seen Observed) []manifest.Finding {
 			if _, _, served := seen.usageOf(e.to); !served && !wanted[e.to] {
 				found = append(found, manifest.Finding{
 					Rule: "unprotected-dependency", Severity: manifest.Warning, Origin: a.Origin,
-					Message: fmt.Sprintf("%s asks to protect %s, which is not of this commit, and no Usage of Crossplane is served that could", a.ID, the(e.to)),
+					Message: fmt.Sprintf("%s asks to protect %s, which is not of this commit, and no Usage of Crossplane is served that could", a.ID, The(e.to)),
 					Fix:     "declare it here, or install Crossplane with Usages",
 				})
 			}

@@ -205,7 +205,7 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 		if secret {
 			r.hidden.Values = append(r.hidden.Values, diff.Forms(value)...)
 		}
-		field := "the field " + ref.from + " of " + the(ref.source)
+		field := "the field " + ref.from + " of " + The(ref.source)
 		if bytes && !holdsBytes(content.Object, at) {
 			if value, err = decoded(value); err != nil { // whoever writes the source must not stop the sync
 				r.problem = cmp.Or(r.problem, fmt.Errorf("%s cannot be copied to %s: %w", field, ref.to, err))

@@ -66,9 +66,9 @@ type Step struct {
 	Action Action
 	Would  Action // of a hold, or of drift that is only reported: the action that is not taken
 	Cause  Cause
-	Guard  string   // the guard that retains or holds; "" where none does
-	Reason string   // what it answered, for people
-	Clears Clearing // of a hold: whether it may go away without a person
+	Guard  GuardName // the guard that retains or holds; "" where none does
+	Reason string    // what it answered, for people
+	Clears Clearing  // of a hold: whether it may go away without a person
 
 	Approved  bool // a person let it pass a guard that held it
 	TakesBack bool // it is on the way of a definition that is taken back
@@ -79,6 +79,7 @@ type Step struct {
 	Because    []activation.Reason        // of the CRD of a definition: why it is active
 	Policy     inventory.ManagementPolicy // what may be done to it
 	Definition bool                       // the object is the CRD, or the MRD, of a definition
+	Packaged   bool                       // it comes with a package of the commit
 	Serves     bool                       // of what declares a kind: that is served, so what breaks it matters
 	Activates  bool                       // of an MRD: it is made Active after the apply, by a merge patch
 

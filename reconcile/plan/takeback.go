@@ -37,7 +37,8 @@ type LiveRevision struct {
 // TouchAnnotation is put on a package revision so that Crossplane looks at it.
 const TouchAnnotation = "headgate.dev/touched"
 
-const GuardFinal = "final"
+// Final is the guard that keeps definitions that were activated once.
+const Final GuardName = "final"
 
 // takeBack adds the steps that take definitions back that Crossplane made active.
 func (p *Plan) takeBack(seen Observed) {
@@ -144,11 +145,11 @@ func takingBack(id manifest.ID, live *metav1.PartialObjectMetadata, reason strin
 
 // instead makes a prune of what the ratchet keeps of a definition of ours. Where that turns out
 // to be held, the update that was to be made of it is made all the same.
-func (s Step) instead(live *metav1.PartialObjectMetadata, e inventory.Entry) Step {
+func (s Step) instead(live *metav1.PartialObjectMetadata, e inventory.Entry, mayWrite bool) Step {
 	taken := prune(s.ID, e, live)
 	taken.TakesBack, taken.Definition, taken.Origin = true, true, s.Origin
 	taken.Reason = "no policy names it any more"
-	if s.Action == Update {
+	if s.Action == Update && mayWrite {
 		taken.otherwise = &s
 	}
 	return taken

@@ -30,9 +30,9 @@ const (
 	AdoptAll     Adoption = "Adopt"  // also what another tool owns; never what Crossplane does
 )
 
-// refused is why a live object is not to be written: somebody else owns it, or it is not
-// to be adopted. "" is that it may be.
-func (o Observed) refused(id manifest.ID, live metav1.Object) string {
+// Refused returns why a live object must not be written: another owner has it, or the sync does not adopt it. It
+// returns "" if the object may be written.
+func (o Observed) Refused(id manifest.ID, live metav1.Object) string {
 	claim := o.ClaimOn(id, live)
 	switch {
 	case o.Looks, o.Offline:

@@ -211,12 +211,12 @@ func noteUnexplained(names []string, seen Observed) manifest.Finding {
 	return f
 }
 
-// madeByCrossplane are the CRDs that this sync is to make and that Crossplane makes.
-func madeByCrossplane(want render.Desired, steps []Step) []string {
+// madeByCrossplane returns the names of the CRDs that this sync has to make and that Crossplane makes.
+func madeByCrossplane(want render.Desired, asked []Asked, seen Observed) []string {
 	var names []string
-	for _, s := range steps {
-		if want.Owner == render.OwnerHeadgate && s.Guard == guardInstalled && s.Definition {
-			names = append(names, s.ID.Name)
+	for _, a := range asked {
+		if want.Owner == render.OwnerHeadgate && a.Definition != "" && seen.leavesToPackage(a) {
+			names = append(names, a.ID.Name)
 		}
 	}
 	return names

@@ -70,7 +70,7 @@ func TestInstalledByCrossplane(t *testing.T) {
 	}}}
 	seen.Inventory.Entries = map[manifest.ID]inventory.Entry{crossplane.MRD(given.Buckets): {UID: "u"}}
 	p, got := given.Steps(t, inCluster, seen, guard.Guarding{}.Guards()...)
-	if s := got["ManagedResourceDefinition "+given.Buckets]; s.Action != plan.Keep || s.Guard != plan.GuardInstalled {
+	if s := got["ManagedResourceDefinition "+given.Buckets]; s.Action != plan.Keep || s.Guard != guard.Installed {
 		t.Errorf("a revision took it over: %+v", s)
 	}
 	if diff := cmp.Diff([]manifest.ID{crossplane.MRD(given.Buckets)}, p.Gone); diff != "" {

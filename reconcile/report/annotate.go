@@ -34,7 +34,7 @@ func annotations(r Report) []manifest.Finding {
 		case s.Error != "":
 			say("fails", manifest.Error, s.Error)
 		case s.Action == plan.Hold:
-			say("held-"+strings.ReplaceAll(s.Guard, " ", "-"), manifest.Error, s.Reason)
+			say("held-"+strings.ReplaceAll(string(s.Guard), " ", "-"), manifest.Error, s.Reason)
 		case len(s.Breaks) > 0 && s.active:
 			for i, b := range s.Breaks {
 				if i == mostChanges {

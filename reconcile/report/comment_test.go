@@ -30,7 +30,7 @@ func pull(said string, of int) Report {
 		Preview:  &Preview{Base: "fedcba9876543210fedcba9876543210fedcba98", Moved: "the target changed policies since", Memory: Cost{Before: 10 << 20, After: 13 << 20, CRDs: 4}},
 		Summary:  Summary{Definitions: 9, Active: 4, Pruned: of, Held: of, Updated: of},
 	}
-	r.Approval = &plan.Approval{Digest: "00", Steps: of, Guards: []string{"schema"}}
+	r.Approval = &plan.Approval{Digest: "00", Steps: of, Guards: []plan.GuardName{"schema"}}
 	r.Sync.Name = said
 	for i := range of {
 		like := name(i / 2) // two of everything are alike

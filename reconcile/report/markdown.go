@@ -80,10 +80,10 @@ func approve(b *strings.Builder, r Report) {
 	}
 }
 
-func guards(names []string) string {
+func guards(names []plan.GuardName) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
-		quoted[i] = code(name)
+		quoted[i] = code(string(name))
 	}
 	if len(names) == 1 {
 		return "the guard " + quoted[0]
@@ -99,7 +99,7 @@ func markdownStep(s Step) string {
 	case s.stays():
 		detail("%s", code(s.Reason))
 	case s.Guard != "":
-		detail("%s: %s", escape(s.Guard), code(s.Reason))
+		detail("%s: %s", escape(string(s.Guard)), code(s.Reason))
 	case s.Approved:
 		detail("%s", code(s.Reason))
 	}

@@ -95,7 +95,7 @@ type Step struct {
 	Action     plan.Action         `json:"action"`
 	Would      plan.Action         `json:"would,omitempty"`
 	Cause      plan.Cause          `json:"cause"`
-	Guard      string              `json:"guard,omitempty"`
+	Guard      plan.GuardName      `json:"guard,omitempty"`
 	Reason     string              `json:"reason,omitempty"`
 	Approved   bool                `json:"approved,omitempty"`  // past a guard that held it
 	TakesBack  bool                `json:"takesBack,omitempty"` // it is on the way of a definition that is taken back

@@ -81,7 +81,7 @@ func (t Text) Write(w io.Writer, r Report) error {
 	t.upgrades(&b, r.Upgrades)
 	if a := r.Approval; a != nil {
 		fmt.Fprintf(&b, "%s %s\n    lets exactly the %s pass that %s holds, once: with --approve, 'headgate approve', or a line 'Headgate-Approve: …' in the message of the commit\n",
-			t.paint("! approve", looks[plan.Hold].colour), a.Digest, steps(a.Steps), strings.Join(a.Guards, ", "))
+			t.paint("! approve", looks[plan.Hold].colour), a.Digest, steps(a.Steps), strings.Join(a.Names(), ", "))
 	}
 	t.checks(&b, r.Checks)
 	for _, f := range r.Fights {

@@ -1,0 +1,17 @@
+package guard
+
+import "headgate.dev/headgate/reconcile/plan"
+
+// installed retains an object that comes with a package of the commit if a package revision controls it: the commit's
+// copy is a catalogue, and no more.
+func installed(s plan.Step, c plan.Case) plan.Ruling {
+	live := c.Live(s)
+	if live == nil || !s.Packaged {
+		return allowed
+	}
+	revision, is := plan.Installed(live)
+	if !is {
+		return allowed
+	}
+	return plan.Ruling{Answer: plan.Retained, Reason: "the package revision " + revision + " installs it; the commit's copy is not applied"}
+}

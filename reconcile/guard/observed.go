@@ -1,0 +1,14 @@
+package guard
+
+import "headgate.dev/headgate/reconcile/plan"
+
+// observed reports what differs in an object that its management policy only looks at.
+func observed(s plan.Step, c plan.Case) plan.Ruling {
+	switch {
+	case c.Seen.Looks || !s.Policy.Observes():
+		return allowed
+	case s.Err != nil:
+		return plan.Ruling{Answer: plan.Reported, Reason: s.Err.Error()}
+	}
+	return plan.Ruling{Answer: plan.Reported, Reason: "it is not what the commit says; " + plan.OnlyObserves(s.Policy)}
+}
