@@ -19,7 +19,7 @@ const (
 )
 
 // fights are what a loop remembers of those who undo what it writes.
-type fights map[contention]*feud
+type fights map[contention]*rivalry
 
 // A contention is somebody and a path of an object.
 type contention struct {
@@ -27,18 +27,18 @@ type contention struct {
 	path, manager string
 }
 
-// A feud is how a contention goes.
-type feud struct {
+// A rivalry is the history of a contention.
+type rivalry struct {
 	right  time.Time     // when it was last put right
 	stands bool          // nobody was seen to have undone that
 	undone int           // times
 	gap    time.Duration // the longest time that it took them
 }
 
-func (f feud) isFight() bool { return f.undone >= mostUndone }
+func (f rivalry) isFight() bool { return f.undone >= mostUndone }
 
-// peace is how long it has to stay put for the fight to be over: they may only be slow.
-func (f feud) peace() time.Duration {
+// quietNeeded returns for how long nobody may undo it until the fight is over: the other side may only be slow.
+func (f rivalry) quietNeeded() time.Duration {
 	if !f.isFight() {
 		return longMemory
 	}
@@ -59,7 +59,7 @@ func (all fights) learn(now time.Time, r report.Report) {
 				if s.Action == plan.Keep {
 					continue // it was never put right
 				}
-				f = &feud{}
+				f = &rivalry{}
 				all[c] = f
 			} else if f.stands {
 				f.stands = false
@@ -79,7 +79,7 @@ func (all fights) learn(now time.Time, r report.Report) {
 			continue
 		}
 		f.stands = true // also where somebody else put it right
-		if now.Sub(f.right) >= f.peace() {
+		if now.Sub(f.right) >= f.quietNeeded() {
 			delete(all, c)
 		}
 	}

@@ -134,7 +134,7 @@ func (l *following) look(ctx context.Context) time.Duration {
 		if ctx.Err() != nil {
 			break
 		}
-		l.attend(ctx, q, tip)
+		l.previewIfNew(ctx, q, tip)
 		if k := l.known[q.Number]; !k.done {
 			wait = min(wait, max(0, time.Until(k.after)))
 		}
@@ -192,8 +192,8 @@ func (l *following) drop(ctx context.Context, k *followed) {
 	_ = l.Origin.Forget(ctx, k.Head)
 }
 
-// attend previews a pull request if there is anything new to say.
-func (l *following) attend(ctx context.Context, q Request, tip string) {
+// previewIfNew previews a pull request unless the last preview of it still holds.
+func (l *following) previewIfNew(ctx context.Context, q Request, tip string) {
 	k := l.known[q.Number]
 	switch {
 	case k == nil:
@@ -251,7 +251,7 @@ func (l *following) preview(ctx context.Context, k *followed, tip string) (repor
 	if k.Fork && l.Forks == nil {
 		said := report.Failed(with.Sync, "", errFork)
 		if err := teller.Publish(ctx, said); err != nil {
-			return said, untold{err}
+			return said, unpublished{err}
 		}
 		return said, nil
 	}
@@ -283,7 +283,7 @@ func (l *following) head(ctx context.Context, q Request) string {
 // again says whether a preview is tried again though nothing changes: the forge asks for
 // patience, or what is needed for it cannot be reached. What is wrong with a commit stays so.
 func (l *following) again(k *followed, err error) bool {
-	var silent untold
+	var silent unpublished
 	if errors.As(err, &silent) {
 		if _, passes := patience(silent); passes {
 			return true

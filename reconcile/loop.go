@@ -126,7 +126,7 @@ func (l Loop) Run(ctx context.Context) {
 	beside.Go(func() { r.look(ctx, looks) })
 	if r.Watcher != nil {
 		beside.Go(func() {
-			r.Watcher.Watch(ctx, r.heed, func(err error) { r.tell(Event{Kind: Blind, Err: err}) })
+			r.Watcher.Watch(ctx, r.setMoved, func(err error) { r.tell(Event{Kind: Blind, Err: err}) })
 		})
 	}
 	for ctx.Err() == nil {
@@ -230,8 +230,8 @@ func (r *running) prompt() {
 	}
 }
 
-// heed takes in what the watcher tells.
-func (r *running) heed(moved map[manifest.ID]string) {
+// setMoved records the objects that the watcher saw move, and wakes the loop.
+func (r *running) setMoved(moved map[manifest.ID]string) {
 	r.mu.Lock()
 	r.moved = maps.Clone(moved)
 	maps.DeleteFunc(r.handled, func(id manifest.ID, mark string) bool { now, still := moved[id]; return !still || now != mark })
@@ -242,7 +242,7 @@ func (r *running) heed(moved map[manifest.ID]string) {
 	}
 }
 
-// fresh says whether something moved that no pass has looked at.
+// fresh reports whether something moved that no pass has looked at.
 func (r *running) fresh() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -460,7 +460,7 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 	if err == nil {
 		r.last = in
 		r.see(ctx, in.Revision)
-		said, err := r.bring(ctx)
+		said, err := r.carry(ctx)
 		r.conclude(ctx, began, said, err)
 		return said, err
 	}
@@ -468,7 +468,7 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 	err = unfetched{err}
 	if r.last.Files != nil && ctx.Err() == nil {
 		var stopped error
-		said, stopped = r.bring(ctx)
+		said, stopped = r.carry(ctx)
 		err = errors.Join(err, stopped)
 		said.Stop(err)
 	}
@@ -476,9 +476,8 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 	return said, err
 }
 
-// bring brings the cluster to the commit that was fetched last or, where others do, looks how
-// far they are.
-func (r *running) bring(ctx context.Context) (report.Report, error) {
+// carry makes a pass over the commit that was fetched last. A loop that only observes looks how far other tools are.
+func (r *running) carry(ctx context.Context) (report.Report, error) {
 	with := r.Reconciler
 	with.Fights = r.fights.now(time.Now())
 	task := Task{

@@ -104,8 +104,8 @@ func (r Reconciler) Merging(ctx context.Context, m Merge) (report.Report, error)
 	again := func(err error) bool { return m.Again != nil && m.Again(err) }
 	if m.Teller != nil {
 		// What else hinders this word hinders the last one, too.
-		if err := m.Teller.Pending(ctx, report.Failed(r.Sync, "", errors.New("stopped"))); err != nil && again(untold{err}) {
-			return report.Report{}, untold{err}
+		if err := m.Teller.Pending(ctx, report.Failed(r.Sync, "", errors.New("stopped"))); err != nil && again(unpublished{err}) {
+			return report.Report{}, unpublished{err}
 		}
 	}
 	said, err := r.merged(ctx, m)
@@ -115,26 +115,26 @@ func (r Reconciler) Merging(ctx context.Context, m Merge) (report.Report, error)
 	if m.Teller == nil || err != nil && again(err) {
 		return said, err
 	}
-	if unsaid := told(ctx, m.Teller, said); unsaid != nil {
-		err = errors.Join(err, untold{unsaid})
+	if unsaid := publish(ctx, m.Teller, said); unsaid != nil {
+		err = errors.Join(err, unpublished{unsaid})
 	}
 	return said, err
 }
 
-// told has a Teller say what was found, which quotes what others wrote.
-func told(ctx context.Context, by Teller, r report.Report) (err error) {
-	defer rescue(&err)
+// publish has a Teller publish a report, which quotes what others wrote.
+func publish(ctx context.Context, by Teller, r report.Report) (err error) {
+	defer recoverInto(&err)
 	return by.Publish(ctx, r)
 }
 
-// untold is the error of a Teller.
-type untold struct{ error }
+// unpublished is an error of a Teller.
+type unpublished struct{ error }
 
-func (e untold) Unwrap() error { return e.error }
+func (e unpublished) Unwrap() error { return e.error }
 
 // merged is the preview of a merge. Whoever wrote the head may have found what makes us panic.
 func (r Reconciler) merged(ctx context.Context, m Merge) (said report.Report, err error) {
-	defer rescue(&err)
+	defer recoverInto(&err)
 	left, err := m.History.MergeBase(ctx, m.Into, m.Head)
 	if err != nil {
 		return said, unfetched{err}
@@ -150,20 +150,20 @@ func (r Reconciler) merged(ctx context.Context, m Merge) (said report.Report, er
 	return r.Preview(ctx, of)
 }
 
-// rescue makes an error of a panic, where it is deferred.
-func rescue(err *error) {
+// recoverInto turns a panic into an error. It must be deferred.
+func recoverInto(err *error) {
 	if p := recover(); p != nil {
 		*err = panicked{value: p, stack: debug.Stack()}
 	}
 }
 
-// panicked is the error of a preview that was not to end so.
+// panicked is the error of a preview that panicked.
 type panicked struct {
 	value any
 	stack []byte
 }
 
-// Stack is where it ended.
+// Stack returns the panic and where it happened.
 func (p panicked) Stack() string { return fmt.Sprintf("%v\n%s", p.value, p.stack) }
 
 // Error is one line: what manifest.Each panics with has a stack below, which is not for comments.

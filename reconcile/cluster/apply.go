@@ -35,7 +35,7 @@ const farewell = 15 * time.Second
 // again. Where steps of the plan wait for something, it ends with outcomes of which it is not known
 // whether they are ready: those steps may go on sooner. plan.ErrMoved asks for a new plan.
 func (c *Cluster) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error) {
-	refused, sends := foretold(p)
+	refused, sends := knownRefusals(p)
 	if !sends && !p.Remembers() && !p.Waits() {
 		return refused, nil
 	}
@@ -96,9 +96,9 @@ func (c *Cluster) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error
 	return run.done(), context.Cause(ctx)
 }
 
-// foretold are the outcomes of the steps that are known to be refused, and whether there
-// are others: a conflict that stays must not cost a lease and two writes in every pass.
-func foretold(p plan.Plan) (refused []plan.Outcome, sends bool) {
+// knownRefusals returns the outcomes of the steps that are known to be refused, and whether there are other steps to
+// send: a conflict that stays must not cost a lease and two writes in every pass.
+func knownRefusals(p plan.Plan) (refused []plan.Outcome, sends bool) {
 	for _, s := range p.Steps {
 		switch {
 		case !s.Writes():
@@ -149,7 +149,7 @@ type pass struct {
 	total    int
 
 	establishing *establishing // nil where no CRD is to become established
-	deaf         atomic.Bool   // Crossplane does not see what is deleted
+	unresponsive atomic.Bool   // Crossplane does not notice that definitions are being deleted
 
 	mu       sync.Mutex
 	sent     int

@@ -212,7 +212,7 @@ func (e *establishing) wait(ctx context.Context, timeout time.Duration, applied 
 	looked := false
 	for {
 		before := len(left)
-		changed := e.strike(left, progress)
+		changed := e.dropEstablished(left, progress)
 		switch {
 		case len(left) == 0:
 			return nil
@@ -233,9 +233,9 @@ func (e *establishing) wait(ctx context.Context, timeout time.Duration, applied 
 	}
 }
 
-// strike strikes what is served off the list, and returns a channel that is closed as soon
-// as there is news.
-func (e *establishing) strike(left map[string]string, progress func(string)) <-chan struct{} {
+// dropEstablished deletes the CRDs that are served from left. It returns a channel that is closed as soon as there is
+// news.
+func (e *establishing) dropEstablished(left map[string]string, progress func(string)) <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for name, since := range left {
@@ -253,7 +253,7 @@ func older(version, than string) bool {
 	return err == nil && order < 0
 }
 
-// leastQuiet is how long nothing is heard before somebody looks.
+// leastQuiet is how long the watch may be silent before CRDs are read.
 const leastQuiet = 2 * time.Second
 
 // laggards is how many CRDs are read one by one at a time.
@@ -262,16 +262,16 @@ const laggards = 50
 // lookAt reads some CRDs of which nothing was heard since they were applied, and where
 // nothing can be heard any more, of whichever are left.
 func (e *establishing) lookAt(ctx context.Context, left map[string]string) {
-	deaf := false
+	stopped := false
 	select {
 	case <-e.stopped:
-		deaf = true
+		stopped = true
 	default:
 	}
 	var names []string
 	e.mu.Lock()
 	for name, since := range left {
-		if state, heard := e.states[name]; deaf || !heard || older(state.version, since) {
+		if state, heard := e.states[name]; stopped || !heard || older(state.version, since) {
 			names = append(names, name)
 		}
 	}

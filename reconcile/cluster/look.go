@@ -259,7 +259,7 @@ func (l *Looker) compare(ctx context.Context, seen *plan.Observed, asked []plan.
 	l.mu.Lock()
 	l.compared = now
 	l.mu.Unlock()
-	nudge(l.news)
+	signal(l.news)
 	return nil
 }
 
@@ -316,7 +316,7 @@ func (l *Looker) Watch(ctx context.Context, tell func(moved map[manifest.ID]stri
 			case <-ctx.Done():
 				return
 			case <-l.news:
-				w.expect(l.marks())
+				w.setOwned(l.marks())
 			}
 		}
 	})

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// noticing is how long Crossplane may take to see that a definition is being deleted.
-const noticing = time.Minute
+// terminatingLimit is how long Crossplane may take to see that a definition is being deleted.
+const terminatingLimit = time.Minute
 
 // orphan deletes a definition, and not the CRD that Crossplane made of it, which is a decision of
 // its own. The garbage collector takes the definition out of the owners of the CRD; that wakes
@@ -41,7 +41,7 @@ func (r *pass) orphan(ctx context.Context, s plan.Step, id manifest.ID) error {
 	if err := r.remove(ctx, s, id, metav1.DeletePropagationOrphan); err != nil || !keeps {
 		return err
 	}
-	if err := r.noticed(ctx, id); err != nil {
+	if err := r.awaitTerminating(ctx, id); err != nil {
 		return err
 	}
 	_, err = r.amend(ctx, plan.CRD(id.Name), func(crd *metav1.PartialObjectMetadata) ([]byte, error) {
@@ -81,16 +81,16 @@ func (r *pass) wouldTakeAlong(ctx context.Context, s plan.Step, id manifest.ID) 
 	return crossplane.Condition(mrd, "Established").Status != "", nil
 }
 
-// noticed waits until Crossplane says that it has seen a definition go. One that does not run makes
+// awaitTerminating waits until Crossplane reports that a definition is being deleted. A Crossplane that does not run makes
 // nothing the owner of anything; it is waited for once.
-func (r *pass) noticed(ctx context.Context, id manifest.ID) error {
-	for begun := time.Now(); !r.deaf.Load() && ctx.Err() == nil; sleep(ctx, 100*time.Millisecond) {
+func (r *pass) awaitTerminating(ctx context.Context, id manifest.ID) error {
+	for begun := time.Now(); !r.unresponsive.Load() && ctx.Err() == nil; sleep(ctx, 100*time.Millisecond) {
 		mrd, err := r.read(ctx, id)
 		if apierrors.IsNotFound(err) || err == nil && crossplane.Condition(mrd, "Established").Reason == "TerminatingManagedResource" {
 			return nil
 		}
-		if time.Since(begun) > noticing {
-			r.deaf.Store(true)
+		if time.Since(begun) > terminatingLimit {
+			r.unresponsive.Store(true)
 		}
 	}
 	return context.Cause(ctx)

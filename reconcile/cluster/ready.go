@@ -52,7 +52,7 @@ func (r *pass) wait(ctx context.Context, timeout time.Duration, more bool) bool 
 			others = append(others, o.ID)
 		}
 	}
-	why := r.glance(ctx, hopeless)
+	why := r.whyUnready(ctx, hopeless)
 	if len(crds) > 0 {
 		done := 0
 		for name, reason := range r.establishing.wait(ctx, timeout, crds, func(name string) {
@@ -92,8 +92,8 @@ func (r *pass) note(why map[manifest.ID]string, short bool) bool {
 	return noted
 }
 
-// glance looks once at what was waited for before, and says why what is not ready is not.
-func (r *pass) glance(ctx context.Context, ids []manifest.ID) map[manifest.ID]string {
+// whyUnready looks once at objects that were waited for before, and returns why those that are not ready are not.
+func (r *pass) whyUnready(ctx context.Context, ids []manifest.ID) map[manifest.ID]string {
 	why := map[manifest.ID]string{}
 	reasons, err := inParallel(ctx, r.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (string, error) {
 		return r.unready(ctx, r.spelling.actual(id)), nil
@@ -138,7 +138,7 @@ func (r *pass) waitForStatus(ctx context.Context, timeout time.Duration, ids []m
 	}
 	reading, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
-	return r.glance(reading, ids)
+	return r.whyUnready(reading, ids)
 }
 
 // unready is why an object is not ready; "" where it is.

@@ -34,19 +34,19 @@ func asStored(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if err != nil {
 		return u
 	}
-	said, _ := restated(u.Object, written).(map[string]any)
+	said, _ := asWritten(u.Object, written).(map[string]any)
 	return &unstructured.Unstructured{Object: said}
 }
 
-// restated is what was said, in the words in which it is written.
-func restated(said, written any) any {
+// asWritten returns a value with the spelling of another one where both mean the same.
+func asWritten(said, written any) any {
 	switch said := said.(type) {
 	case map[string]any:
 		if written, ok := written.(map[string]any); ok {
 			both := make(map[string]any, len(said))
 			for key, value := range said {
 				if is, ok := written[key]; ok {
-					both[key] = restated(value, is)
+					both[key] = asWritten(value, is)
 				}
 			}
 			return both
@@ -55,7 +55,7 @@ func restated(said, written any) any {
 		if written, ok := written.([]any); ok && len(written) == len(said) {
 			both := make([]any, len(said))
 			for i, value := range said {
-				both[i] = restated(value, written[i])
+				both[i] = asWritten(value, written[i])
 			}
 			return both
 		}

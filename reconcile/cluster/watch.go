@@ -74,19 +74,19 @@ func (c *Cluster) watching(trouble func(error)) *watching {
 	}
 }
 
-// absent is instead of a mark where there was no object.
+// absent stands for the mark of an object that does not exist.
 const absent = "absent"
 
-// expect sets how the objects are that are watched.
-func (w *watching) expect(owned map[manifest.ID]string) {
+// setOwned sets the marks of the objects to watch.
+func (w *watching) setOwned(owned map[manifest.ID]string) {
 	w.mu.Lock()
 	w.owned, w.lost = owned, ""
 	w.mu.Unlock()
-	nudge(w.news)
-	nudge(w.kindsMoved)
+	signal(w.news)
+	signal(w.kindsMoved)
 }
 
-func nudge(c chan struct{}) {
+func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
@@ -266,7 +266,7 @@ func (w *watching) inventoryFeed(ctx context.Context) feed {
 		}
 		siblings = held.siblings
 		found = true
-		w.expect(leftMarks(held.entries))
+		w.setOwned(leftMarks(held.entries))
 	}
 	gone := func(version string) {
 		w.mu.Lock()
@@ -274,7 +274,7 @@ func (w *watching) inventoryFeed(ctx context.Context) feed {
 			w.owned, w.lost = nil, version
 		}
 		w.mu.Unlock()
-		nudge(w.news)
+		signal(w.news)
 	}
 	return feed{
 		what: "the inventory ConfigMap " + w.cluster.sync.Namespace + "/" + name,
@@ -410,7 +410,7 @@ func (k *kindMarks) feed(ctx context.Context, gk schema.GroupKind, gvr schema.Gr
 			}
 			k.mu.Unlock()
 			sleep(ctx, firstRetry) // a CRD that comes back does so in a moment
-			nudge(k.kindsMoved)
+			signal(k.kindsMoved)
 		},
 		fresh: func() { listing = map[manifest.ID]string{} },
 		put: func(o metav1.Object) {
@@ -423,7 +423,7 @@ func (k *kindMarks) feed(ctx context.Context, gk schema.GroupKind, gvr schema.Gr
 			k.marks[id] = mark
 			delete(k.gone, id)
 			k.mu.Unlock()
-			nudge(k.news)
+			signal(k.news)
 		},
 		gone: func(o metav1.Object) {
 			k.mu.Lock()
@@ -432,13 +432,13 @@ func (k *kindMarks) feed(ctx context.Context, gk schema.GroupKind, gvr schema.Gr
 				k.gone[identity(o)] = o.GetResourceVersion()
 			}
 			k.mu.Unlock()
-			nudge(k.news)
+			signal(k.news)
 		},
 		whole: func() {
 			k.mu.Lock()
 			k.marks, k.gone, listing = listing, map[manifest.ID]string{}, nil
 			k.mu.Unlock()
-			nudge(k.news)
+			signal(k.news)
 		},
 	}
 }
