@@ -1,6 +1,9 @@
 package guard
 
-import "headgate.dev/headgate/reconcile/plan"
+import (
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
+)
 
 // installed retains an object that comes with a package of the commit if a package revision controls it: the commit's
 // copy is a catalogue, and no more.
@@ -9,7 +12,7 @@ func installed(s plan.Step, c plan.Case) plan.Ruling {
 	if live == nil || !s.Packaged {
 		return allowed
 	}
-	revision, is := plan.Installed(live)
+	revision, is := crossplane.RevisionOf(live)
 	if !is {
 		return allowed
 	}
