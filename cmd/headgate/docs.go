@@ -140,7 +140,7 @@ func (f *docsFlags) read(ctx context.Context, from reconcile.Reconciler, ref, na
 		Of:         d.Kind,
 		Scope:      d.Scope,
 		Origin:     origin,
-		Package:    whence(d.Package),
+		Package:    packageRef(d.Package),
 		Versions:   crd.VersionsOf(u),
 		Path:       strings.Join(path, "."),
 	}

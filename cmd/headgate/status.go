@@ -162,8 +162,8 @@ func conditionOf(id manifest.ID, e inventory.Entry, seen plan.Observed, served m
 	return asLeft
 }
 
-// past is a line on a pass that was made.
-func past(p inventory.Past) string {
+// passLine returns a line about a pass that was made.
+func passLine(p inventory.Past) string {
 	var did []string
 	for _, part := range []struct {
 		n    int
@@ -220,7 +220,7 @@ func (s status) write(w io.Writer, full bool) error {
 		fmt.Fprintf(&b, "Passes that changed something, or came to something else than the one before:\n")
 	}
 	for _, p := range s.History {
-		fmt.Fprintf(&b, "  %s\n", printable(past(p)))
+		fmt.Fprintf(&b, "  %s\n", printable(passLine(p)))
 	}
 	fmt.Fprintf(&b, "Summary: %s owned by %s", count(len(s.Objects), "object"), s.Sync)
 	if len(numbers) > 0 {

@@ -80,14 +80,14 @@ Exit codes: 0 shown, 1 an error, 2 wrong usage.`,
 
 // A tree is what the packages of a commit bring. Its JSON is an interface for programs.
 type tree struct {
-	APIVersion string  `json:"apiVersion"`
-	Kind       string  `json:"kind"`
-	Revision   string  `json:"revision,omitempty"`
-	Roots      []*twig `json:"roots"`
+	APIVersion string      `json:"apiVersion"`
+	Kind       string      `json:"kind"`
+	Revision   string      `json:"revision,omitempty"`
+	Roots      []*treeNode `json:"roots"`
 }
 
-// A twig is a package, or something that it brings.
-type twig struct {
+// A treeNode is a package, or something in it.
+type treeNode struct {
 	Kind     string              `json:"kind"`
 	Name     string              `json:"name"`
 	Package  *packageOf          `json:"package,omitempty"` // of a package
@@ -100,11 +100,11 @@ type twig struct {
 	Inactive int                 `json:"inactive,omitempty"` // definitions that are not listed
 	Above    bool                `json:"above,omitempty"`    // what is below it is shown where it first appears
 	Unread   string              `json:"unread,omitempty"`   // why it is not known what is below it
-	Children []*twig             `json:"children,omitempty"`
+	Children []*treeNode         `json:"children,omitempty"`
 }
 
-// A grove is what a tree is made of.
-type grove struct {
+// A treeBuilder builds a tree.
+type treeBuilder struct {
 	want        render.Desired
 	all         bool
 	definitions map[string][]render.Definition // by package
@@ -113,7 +113,7 @@ type grove struct {
 
 // treeOf is the tree of a commit.
 func treeOf(want render.Desired, all bool) tree {
-	g := grove{want: want, all: all, definitions: map[string][]render.Definition{}, shown: map[string]bool{}}
+	g := treeBuilder{want: want, all: all, definitions: map[string][]render.Definition{}, shown: map[string]bool{}}
 	for _, d := range want.Definitions {
 		in := ""
 		if d.Package != nil {
@@ -121,7 +121,7 @@ func treeOf(want render.Desired, all bool) tree {
 		}
 		g.definitions[in] = append(g.definitions[in], d)
 	}
-	made := tree{APIVersion: "headgate.dev/v1alpha1", Kind: "Tree", Revision: want.Revision, Roots: []*twig{}}
+	made := tree{APIVersion: "headgate.dev/v1alpha1", Kind: "Tree", Revision: want.Revision, Roots: []*treeNode{}}
 	depended := map[string]bool{} // packages of the tree that others depend on
 	for _, p := range want.Packages {
 		for _, dep := range p.Depends {
@@ -145,13 +145,13 @@ func treeOf(want render.Desired, all bool) tree {
 	}
 	for _, u := range want.Unread {
 		if !g.shown[u.Source] {
-			made.Roots = append(made.Roots, &twig{Kind: "Package", Name: u.Source, Origin: &u.Origin, Unread: u.Err.Error()})
+			made.Roots = append(made.Roots, &treeNode{Kind: "Package", Name: u.Source, Origin: &u.Origin, Unread: u.Err.Error()})
 		}
 	}
-	outside := &twig{Kind: "Commit", Name: "outside of packages"}
+	outside := &treeNode{Kind: "Commit", Name: "outside of packages"}
 	for _, o := range want.Objects {
 		if o.Package == "" && isPolicy(o.ID) {
-			outside.Children = append(outside.Children, &twig{Kind: o.ID.Kind, Name: o.ID.Name, Origin: &o.Origin})
+			outside.Children = append(outside.Children, &treeNode{Kind: o.ID.Kind, Name: o.ID.Name, Origin: &o.Origin})
 		}
 	}
 	g.define(outside, "")
@@ -164,7 +164,7 @@ func treeOf(want render.Desired, all bool) tree {
 func isPolicy(id manifest.ID) bool { return id == crossplane.MRAP(id.Name) }
 
 // held is the package that a dependency is, if it is known.
-func (g grove) held(dep catalogue.Dependency) *catalogue.Package {
+func (g treeBuilder) held(dep catalogue.Dependency) *catalogue.Package {
 	i := slices.IndexFunc(g.want.Packages, func(p catalogue.Package) bool {
 		return p.Pulled() && p.Source == dep.Source || p.Called(dep.Kind, dep.Source)
 	})
@@ -174,9 +174,9 @@ func (g grove) held(dep catalogue.Dependency) *catalogue.Package {
 	return &g.want.Packages[i]
 }
 
-// packageOf is the twig of a package.
-func (g grove) packageOf(p catalogue.Package) *twig {
-	b := &twig{Kind: p.Kind, Name: p.Name, Package: whence(&p), Origin: &p.Origin}
+// packageOf is the treeNode of a package.
+func (g treeBuilder) packageOf(p catalogue.Package) *treeNode {
+	b := &treeNode{Kind: p.Kind, Name: p.Name, Package: packageRef(&p), Origin: &p.Origin}
 	if p.Pulled() {
 		b.Origin = &p.Mentioned
 	}
@@ -186,7 +186,7 @@ func (g grove) packageOf(p catalogue.Package) *twig {
 	}
 	g.shown[p.Directory] = true
 	for _, dep := range p.Depends {
-		below := &twig{Kind: cmp.Or(dep.Kind, "Package"), Name: dep.Source, Origin: &dep.Origin}
+		below := &treeNode{Kind: cmp.Or(dep.Kind, "Package"), Name: dep.Source, Origin: &dep.Origin}
 		if held := g.held(dep); held != nil {
 			below = g.packageOf(*held)
 		} else if i := slices.IndexFunc(g.want.Unread, func(u catalogue.Unread) bool { return u.Source == dep.Source }); i >= 0 {
@@ -198,12 +198,12 @@ func (g grove) packageOf(p catalogue.Package) *twig {
 	}
 	for _, o := range g.want.Left {
 		if o.Package == p.Directory {
-			b.Children = append(b.Children, &twig{Kind: o.ID.Kind, Name: o.ID.Name, Origin: &o.Origin})
+			b.Children = append(b.Children, &treeNode{Kind: o.ID.Kind, Name: o.ID.Name, Origin: &o.Origin})
 		}
 	}
 	for _, o := range g.want.Objects {
 		if o.Definition == "" && o.Package == p.Name {
-			b.Children = append(b.Children, &twig{Kind: o.ID.Kind, Name: o.ID.Name, Origin: &o.Origin})
+			b.Children = append(b.Children, &treeNode{Kind: o.ID.Kind, Name: o.ID.Name, Origin: &o.Origin})
 		}
 	}
 	g.define(b, p.Directory)
@@ -211,22 +211,22 @@ func (g grove) packageOf(p catalogue.Package) *twig {
 }
 
 // define adds the definitions of a package.
-func (g grove) define(b *twig, in string) {
+func (g treeBuilder) define(b *treeNode, in string) {
 	for _, d := range g.definitions[in] {
 		if !d.Active && !g.all {
 			b.Inactive++
 			continue
 		}
 		origin := d.Origin()
-		b.Children = append(b.Children, &twig{Kind: crossplane.KindMRD.Kind, Name: d.Name, Origin: &origin, Active: &d.Active, Paused: d.Paused, Because: d.Reasons})
+		b.Children = append(b.Children, &treeNode{Kind: crossplane.KindMRD.Kind, Name: d.Name, Origin: &origin, Active: &d.Active, Paused: d.Paused, Because: d.Reasons})
 	}
 }
 
 // look asks the cluster what it has of every definition that is shown.
 func (t tree) look(ctx context.Context, r reconcile.Reconciler, want render.Desired) error {
-	var shown []*twig
-	var visit func([]*twig)
-	visit = func(all []*twig) {
+	var shown []*treeNode
+	var visit func([]*treeNode)
+	visit = func(all []*treeNode) {
 		for _, b := range all {
 			if b.Active != nil {
 				shown = append(shown, b)
@@ -258,7 +258,7 @@ func (t tree) write(w io.Writer) error {
 	return err
 }
 
-func (b *twig) write(to *strings.Builder, first, rest string) {
+func (b *treeNode) write(to *strings.Builder, first, rest string) {
 	to.WriteString(first + printable(b.String()) + "\n")
 	n := len(b.Children)
 	if b.Inactive > 0 {
@@ -280,8 +280,8 @@ func (b *twig) write(to *strings.Builder, first, rest string) {
 	}
 }
 
-// String is a twig without what is below it.
-func (b *twig) String() string {
+// String is a treeNode without what is below it.
+func (b *treeNode) String() string {
 	text := b.Kind + " " + b.Name
 	switch {
 	case b.Kind == "Commit":

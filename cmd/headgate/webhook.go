@@ -16,7 +16,7 @@ import (
 // webhooks listens on an address for webhooks of the targets that have one. What it returns
 // answers them, until ctx is done.
 func webhooks(ctx context.Context, address string, targets []*target.Target) (serve func(), err error) {
-	hooks := &forge.Webhooks{Tell: logHeard}
+	hooks := &forge.Webhooks{Log: logHandled}
 	var problems []error
 	for _, one := range targets {
 		s, err := one.Subscriber()
@@ -73,9 +73,9 @@ func answer(ctx context.Context, listener net.Listener, hooks http.Handler) {
 	}
 }
 
-// logHeard logs what came of a request. What nobody signed is news only to who looks for it:
+// logHandled logs what came of a request. What nobody signed is news only to who looks for it:
 // anybody may send it, as often as they like.
-func logHeard(h forge.Heard) {
+func logHandled(h forge.Handled) {
 	log := slog.With("forge", h.Forge, "code", h.Code, "said", h.Said)
 	what := "push"
 	switch {

@@ -132,8 +132,8 @@ type packageOf struct {
 	Installed  *crossplane.Installed `json:"installed,omitempty"`  // what the cluster has of it, which is empty where that is nothing; left out without --live
 }
 
-// whence is the package that something came with, or nil.
-func whence(p *catalogue.Package) *packageOf {
+// packageRef returns the package that something came with, or nil.
+func packageRef(p *catalogue.Package) *packageOf {
 	if p == nil {
 		return nil
 	}
@@ -199,7 +199,7 @@ func explanationOf(want render.Desired, name string) (explanation, error) {
 		Paused:     d.Paused,
 		Because:    d.Reasons,
 	}
-	e.Package = whence(d.Package)
+	e.Package = packageRef(d.Package)
 	if !d.Active {
 		f := remedy(want, d)
 		e.Fix = &f
@@ -225,7 +225,7 @@ func remedy(want render.Desired, d render.Definition) fix {
 	line := "- " + d.Name
 	nearest, at := -1, -1
 	for i, p := range policies {
-		if n := kinship(p, d); !p.Paused && n > at {
+		if n := patternsOfGroup(p, d); !p.Paused && n > at {
 			nearest, at = i, n
 		}
 	}
@@ -242,8 +242,8 @@ func matches(glob, name string) bool {
 	return ok && err == nil
 }
 
-// kinship is how many patterns of a policy speak of the group of a definition.
-func kinship(p catalogue.Policy, d render.Definition) int {
+// patternsOfGroup returns the number of patterns of a policy that name the group of a definition.
+func patternsOfGroup(p catalogue.Policy, d render.Definition) int {
 	n := 0
 	for _, pattern := range p.Patterns {
 		if strings.HasSuffix(pattern.Glob, "."+d.Group) {

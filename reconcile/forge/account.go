@@ -174,8 +174,8 @@ func sameHost(to *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// discreet returns an error whose text does not contain the token.
-func (t *transport) discreet(err error) error {
+// redacted returns an error whose text does not contain the token.
+func (t *transport) redacted(err error) error {
 	if later, ok := errors.AsType[*Later](err); ok {
 		return &Later{After: later.After, Err: hidden{t.hide(err.Error()), later.Err}}
 	}

@@ -50,7 +50,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.instead != nil && f.instead(w, r) {
 		return
 	}
-	at := boards[f.kind]
+	at := statusPaths[f.kind]
 	switch {
 	case r.Header.Get("Authorization") != f.kind.forge().header(canary):
 		answerJSON(w, http.StatusUnauthorized, `{"message":"Bad credentials"}`)
@@ -63,8 +63,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// boards are where statuses are.
-var boards = map[Kind]struct{ list, create string }{
+// statusPaths are where statuses are.
+var statusPaths = map[Kind]struct{ list, create string }{
 	KindGitHub:              {"/api/v3/repos/acme/platform/commits/" + commit + "/status", "/api/v3/repos/acme/platform/statuses/" + commit},
 	KindGitLab:              {"/api/v4/projects/acme%2Fplatform/repository/commits/" + commit + "/statuses", "/api/v4/projects/acme%2Fplatform/statuses/" + commit},
 	KindGitea:               {"/api/v1/repos/acme/platform/commits/" + commit + "/statuses", "/api/v1/repos/acme/platform/statuses/" + commit},

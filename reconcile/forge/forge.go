@@ -1,8 +1,9 @@
-// Package forge says on a commit what became of it: a Report becomes two commit
-// statuses, which every forge keeps in one form or another. It leaves waiting and trying
-// again to the outbox, and what is to be said to the report. The other way round, Webhooks hear of pushes.
+// Package forge connects Headgate with forges: it posts reports as commit statuses and as comments on pull
+// requests, lists pull requests, and receives webhooks. Each kind of forge is one file, and one entry of the list
+// in forges.go. Retries are up to the outbox, and the words to the report.
 //
-//	Report ─Statuses─► Status, Status ─Poster─► GitHub | GitLab | Gitea | Bitbucket | Azure DevOps
+//	Report ─Statuses─► Status, Status ─Poster─► client ─► API of a forge
+//	                              request of a forge ─► Webhooks ─► Subscriber
 package forge
 
 import (
@@ -16,40 +17,39 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// A Status is one commit status as it stands on a forge.
+// A Status is a commit status on a forge.
 type Status struct {
 	Commit      string // full hex
-	Context     string // what the status is about; the newest of a context counts
+	Context     string // identifies the status; the newest of a context counts
 	State       report.State
 	Description string
-	TargetURL   string // where there is more to read, or empty
-	Pull        int    // the pull request whose head it is about, or 0; Azure DevOps keeps these apart
+	TargetURL   string // of a page with more information, or empty
+	Pull        int    // the pull request whose head the commit is, or 0; some forges need it
 }
 
-// A Poster puts a status on a commit. It leaves out what stands there already.
+// A Poster posts a status on a commit, unless the commit has it already.
 type Poster interface {
 	Post(ctx context.Context, s Status) error
 }
 
-// A Record is a Poster that knows what stands on a commit.
+// A Record is a Poster that knows the statuses of a commit.
 type Record interface {
 	Poster
-	// Stands is the newest status of a context; its state is "" where there is none.
-	Stands(ctx context.Context, commit, context string) (Status, error)
+	// Current returns the newest status of a context. Its state is "" if there is none.
+	Current(ctx context.Context, commit, context string) (Status, error)
 }
 
 // Statuses publishes the verdict of a report as commit statuses, one for activation and
-// one for drift. It looks at Sync, Revision and Verdict only, so a report that holds no
-// more than these says the same. Its errors are *Later where trying again helps.
+// one for drift. It only reads Sync, Revision and Verdict of a report. Its errors are *Later if a retry helps.
 type Statuses struct {
 	Poster    Poster
 	Cluster   string // required: the same repository may feed several clusters
-	Home      string // the namespace whose syncs need not say it; those of others would share contexts
+	Home      string // the namespace that contexts leave out; they contain every other one
 	TargetURL string // of every status, or empty
 }
 
-// Publish posts both statuses of a report. A report without a revision is of no commit,
-// and there is nowhere to say it.
+// Publish posts both statuses of a report. It does nothing for a report without a revision, which is of no
+// commit.
 func (s Statuses) Publish(ctx context.Context, r report.Report) error {
 	if r.Revision == "" {
 		return nil
@@ -66,7 +66,7 @@ func (s Statuses) Publish(ctx context.Context, r report.Report) error {
 		}
 		err = fmt.Errorf("commit %.12s: %w", r.Revision, err)
 		if _, passes := errors.AsType[*Later](err); passes {
-			return errors.Join(append(refused, err)...) // the other status would wait as long for as little
+			return errors.Join(append(refused, err)...) // the other status would fail in the same way
 		}
 		// One token and one repository for both: the reason is often the same.
 		if len(refused) == 0 || refused[0].Error() != err.Error() {
@@ -76,7 +76,7 @@ func (s Statuses) Publish(ctx context.Context, r report.Report) error {
 	return errors.Join(refused...)
 }
 
-// Of is the statuses of a report, in the order in which they are posted.
+// Of returns the statuses of a report, in the order in which Publish posts them.
 func (s Statuses) Of(r report.Report) ([]Status, error) {
 	switch {
 	case s.Cluster == "":
@@ -96,18 +96,18 @@ func (s Statuses) Of(r report.Report) ([]Status, error) {
 	return []Status{of("/activation", r.Verdict.Activation), of("/drift", r.Verdict.Drift)}, nil
 }
 
-// mostContext is what GitHub, GitLab and Bitbucket allow of a context.
-const mostContext = 255
+// maxContext is the maximum length of a context that every forge allows.
+const maxContext = 255
 
-// contextOf joins what a status is about and which of the two it is. What is too long
-// ends in a hash instead, so that two long names stay two contexts.
+// contextOf returns the context of a status. One that is too long ends in a hash, so that two long names stay
+// two contexts.
 func contextOf(about, what string) string {
-	if len(about)+len(what) <= mostContext {
+	if len(about)+len(what) <= maxContext {
 		return about + what
 	}
 	sum := sha256.Sum256([]byte(about))
 	tail := "-" + hex.EncodeToString(sum[:8])
-	return prefix(about, mostContext-len(what)-len(tail)) + tail + what
+	return prefix(about, maxContext-len(what)-len(tail)) + tail + what
 }
 
 func isCommit(s string) bool {

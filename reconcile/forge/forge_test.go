@@ -176,7 +176,7 @@ func TestLongContexts(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range statuses {
-			if len(s.Context) > mostContext {
+			if len(s.Context) > maxContext {
 				t.Errorf("a context of %d bytes", len(s.Context))
 			}
 			contexts[s.Context] = true

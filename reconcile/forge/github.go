@@ -100,13 +100,13 @@ func (g gitHub) trouble(resp *github.Response, err error) error {
 func (g gitHub) refused(a answer, resp *github.Response, err error) error {
 	now := time.Now()
 	if limit, ok := errors.AsType[*github.RateLimitError](err); ok {
-		wait := min(max(0, limit.Rate.Reset.Sub(now)), longestWait)
+		wait := min(max(0, limit.Rate.Reset.Sub(now)), maxWait)
 		return &Later{After: wait, Err: fmt.Errorf("GitHub: the token's requests of this hour are used up: %s", cut(plain(limit.Message), 200))}
 	}
 	if limit, ok := errors.AsType[*github.AbuseRateLimitError](err); ok {
 		wait := time.Minute // what GitHub asks for if it names no time
 		if limit.RetryAfter != nil {
-			wait = min(max(0, *limit.RetryAfter), longestWait)
+			wait = min(max(0, *limit.RetryAfter), maxWait)
 		}
 		return &Later{After: wait, Err: fmt.Errorf("GitHub: too many requests at once: %s", cut(plain(limit.Message), 200))}
 	}

@@ -12,34 +12,34 @@ import (
 	"time"
 )
 
-// Later is an error that passes: the forge is away, or asks for patience. Any other
-// error of this package is final; the same attempt again would meet it again.
-type Later struct { //nolint:errname // forge.Later says what it is
-	After time.Duration // how long the forge asks to wait; 0 is not said
+// Later is a temporary error: the forge is unavailable, or asks to wait. Any other error of this package is
+// permanent: the same attempt would fail again.
+type Later struct { //nolint:errname // forge.Later is clear
+	After time.Duration // how long the forge asks to wait; 0 if it does not say
 	Err   error
 }
 
 func (e *Later) Error() string { return e.Err.Error() }
 func (e *Later) Unwrap() error { return e.Err }
 
-// RetryAfter is After. The outbox knows errors that pass by this method.
+// RetryAfter returns After. The outbox recognizes temporary errors by this method.
 func (e *Later) RetryAfter() time.Duration { return e.After }
 
-// longestWait bounds what a forge can ask for: an hour is GitHub's longest window.
-const longestWait = 2 * time.Hour
+// maxWait is the maximum time that a forge can ask to wait: the longest known window is an hour.
+const maxWait = 2 * time.Hour
 
-// An answer is what a forge said instead of doing what it was asked.
+// An answer is a forge's refusal of a request.
 type answer struct {
 	forge string         // its name, for people
 	of    string         // owner/name
-	doing string         // what it was asked; "" is to set statuses
-	right string         // what a token needs to do that there
-	resp  *http.Response // nil where none came
-	said  string         // the server's own words, not yet plain
-	err   error          // what the client made of it
+	doing string         // the request; "" is to set statuses
+	right string         // what a token needs for that
+	resp  *http.Response // nil if there was none
+	said  string         // the server's message, not yet plain
+	err   error          // of the client
 }
 
-// trouble is the one mapping from answers to errors: what passes is *Later.
+// trouble returns the error for an answer: *Later if it is temporary.
 func (a answer) trouble(now time.Time) error {
 	said := cut(plain(a.said), 200)
 	if said != "" {
@@ -56,7 +56,7 @@ func (a answer) trouble(now time.Time) error {
 	case code >= 500, code == http.StatusRequestTimeout, code == http.StatusTooEarly:
 		return &Later{After: after, Err: fmt.Errorf("%s: the forge is in trouble (%d)%s", a.forge, code, said)}
 	case code < 300:
-		// Done, or a proxy that answers for the forge. What stands there is read next time.
+		// The forge did it, or a proxy answered. The next attempt reads the current state.
 		return &Later{Err: fmt.Errorf("%s: cannot understand the answer (%d): %s", a.forge, code, cut(plain(a.err.Error()), 200))}
 	case code < 400:
 		return fmt.Errorf("%s: %s is elsewhere (%d): set its new URL; the token is not taken to another host", a.forge, a.of, code)
@@ -70,7 +70,7 @@ func (a answer) trouble(now time.Time) error {
 	return fmt.Errorf("%s: it refuses to %s (%d)%s", a.forge, cmp.Or(a.doing, "set statuses"), code, said)
 }
 
-// unwrapURL takes method and URL off a client's error; the cause stays comparable.
+// unwrapURL removes method and URL from a client's error. The cause stays comparable.
 func unwrapURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		if errors.Is(u.Err, context.Canceled) || errors.Is(u.Err, context.DeadlineExceeded) {
@@ -88,12 +88,12 @@ func retryAfter(header string, now time.Time) (time.Duration, bool) {
 		return 0, false
 	}
 	if seconds, err := strconv.ParseInt(header, 10, 64); err == nil {
-		seconds = min(seconds, int64(longestWait/time.Second))
+		seconds = min(seconds, int64(maxWait/time.Second))
 		return max(0, time.Duration(seconds)*time.Second), true
 	}
 	at, err := http.ParseTime(header)
 	if err != nil {
 		return 0, false
 	}
-	return min(max(0, at.Sub(now)), longestWait), true
+	return min(max(0, at.Sub(now)), maxWait), true
 }

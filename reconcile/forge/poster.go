@@ -45,23 +45,23 @@ func (p *poster) Post(ctx context.Context, s Status) error {
 		return nil
 	}
 	p.forget(s.Commit) // it may have been written
-	return p.transport.discreet(err)
+	return p.transport.redacted(err)
 }
 
-// Stands returns the status that was posted last, or that the forge has.
-func (p *poster) Stands(ctx context.Context, commit, of string) (Status, error) {
+// Current returns the status that was posted last, or that the forge has.
+func (p *poster) Current(ctx context.Context, commit, of string) (Status, error) {
 	if _, err := p.transport.token(ctx); err != nil {
 		return Status{}, err
 	}
-	current, err := p.current(ctx, commit)
+	current, err := p.statuses(ctx, commit)
 	if err != nil {
-		return Status{}, p.transport.discreet(err)
+		return Status{}, p.transport.redacted(err)
 	}
 	return current[of], nil
 }
 
 // current returns the statuses of a commit.
-func (p *poster) current(ctx context.Context, commit string) (map[string]Status, error) {
+func (p *poster) statuses(ctx context.Context, commit string) (map[string]Status, error) {
 	if current, ok := p.recall(commit); ok {
 		return current, nil
 	}
@@ -73,7 +73,7 @@ func (p *poster) current(ctx context.Context, commit string) (map[string]Status,
 }
 
 func (p *poster) post(ctx context.Context, s Status) error {
-	current, err := p.current(ctx, s.Commit)
+	current, err := p.statuses(ctx, s.Commit)
 	if err != nil {
 		return err
 	}

@@ -8,25 +8,25 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// Previews publish what the merge of a pull request does: one status on its head, and one
+// Previews publishes what the merge of a pull request does: as one status on its head, and as one
 // comment.
 type Previews struct {
-	Poster Record // of the status; nil: there is none
-	Pulls  *Pulls // of the comment; nil: there is none
-	Pull   Pull   // its head is where the status goes
+	Poster Record // of the status; nil: post none
+	Pulls  *Pulls // of the comment; nil: write none
+	Pull   Pull   // its head gets the status
 
-	Cluster   string // of previews that ask one; "" is that none was asked
-	Home      string // the namespace whose syncs need not say it, as of Statuses
+	Cluster   string // of previews that ask one; "" if they ask none
+	Home      string // the namespace that contexts leave out, as in Statuses
 	TargetURL string // of the status, or empty
 }
 
-// Pending says that a preview is being made. What one came to stays until the next comes to
-// something: a merge does not have to wait because a process was started again.
+// Pending posts that a preview is being made. The result of an earlier preview stays until there is a new one:
+// a merge does not wait because Headgate restarted.
 func (p Previews) Pending(ctx context.Context, of report.Report) error {
 	if p.Poster == nil {
 		return nil
 	}
-	stands, err := p.Poster.Stands(ctx, p.Pull.Head, p.context(of))
+	stands, err := p.Poster.Current(ctx, p.Pull.Head, p.context(of))
 	if err != nil || stands.State != "" {
 		return err
 	}
@@ -56,7 +56,7 @@ func (p Previews) post(ctx context.Context, r report.Report, said report.Status)
 	})
 }
 
-// about is what a preview is about: without a cluster it is the same for all of them.
+// about returns the name of a preview. Without a cluster it is the same for all clusters.
 func (p Previews) about(r report.Report) string {
 	about := "headgate/"
 	if p.Cluster != "" {

@@ -25,7 +25,7 @@ func (w *wall) Post(_ context.Context, s Status) error {
 	return nil
 }
 
-func (w *wall) Stands(_ context.Context, _, of string) (Status, error) { return w.stands[of], w.away }
+func (w *wall) Current(_ context.Context, _, of string) (Status, error) { return w.stands[of], w.away }
 
 func TestPreviews(t *testing.T) {
 	const about = "headgate/prod/preview"
@@ -72,7 +72,7 @@ func TestStands(t *testing.T) {
 		f.took()
 		record := statusesOn(t, kind, base).Poster.(Record)
 		for of, want := range map[string]report.State{standing.Context: report.Success, "other": ""} {
-			if got, err := record.Stands(t.Context(), commit, of); err != nil || got.State != want {
+			if got, err := record.Current(t.Context(), commit, of); err != nil || got.State != want {
 				t.Errorf("%s: %s stands at %v, %v, want %q", kind, of, got, err, want)
 			}
 		}
@@ -83,7 +83,7 @@ func TestStands(t *testing.T) {
 			answerJSON(w, http.StatusForbidden, `{"message":"not with `+canary+`"}`)
 			return true
 		}
-		if _, err := statusesOn(t, kind, base).Poster.(Record).Stands(t.Context(), commit, "other"); err == nil || strings.Contains(err.Error(), canary) {
+		if _, err := statusesOn(t, kind, base).Poster.(Record).Current(t.Context(), commit, "other"); err == nil || strings.Contains(err.Error(), canary) {
 			t.Errorf("%s: where it may not be read: %v", kind, err)
 		}
 	}

@@ -63,7 +63,7 @@ func (p *Pulls) room(key string) int {
 func (p *Pulls) Pull(ctx context.Context, number int) (Pull, error) {
 	pull, err := p.pull(ctx, number)
 	if err != nil {
-		return Pull{}, p.transport.discreet(err)
+		return Pull{}, p.transport.redacted(err)
 	}
 	if !isCommit(pull.Head) {
 		return Pull{}, fmt.Errorf("pull request %d: its head is %q, and no commit", number, plain(pull.Head))
@@ -77,7 +77,7 @@ func (p *Pulls) Pull(ctx context.Context, number int) (Pull, error) {
 func (p *Pulls) Open(ctx context.Context) ([]Pull, error) {
 	all, err := p.open(ctx)
 	if err != nil {
-		return nil, p.transport.discreet(err)
+		return nil, p.transport.redacted(err)
 	}
 	listed := make(map[int]Pull, len(all))
 	for _, pull := range all {
@@ -86,7 +86,7 @@ func (p *Pulls) Open(ctx context.Context) ([]Pull, error) {
 		} else if pull.Head != "" && !isCommit(pull.Head) {
 			whole, err := p.pull(ctx, pull.Number)
 			if err != nil {
-				return nil, p.transport.discreet(err)
+				return nil, p.transport.redacted(err)
 			}
 			pull.Head = whole.Head
 		}
@@ -113,7 +113,7 @@ func (f Forge) mergeOf(number int) string {
 // overwrite comments of other users, or they could hide Headgate's.
 func (p *Pulls) Comment(ctx context.Context, number int, key, body string) error {
 	if err := p.write(ctx, number, key, body); err != nil {
-		return p.transport.discreet(fmt.Errorf("pull request %d: %w", number, err))
+		return p.transport.redacted(fmt.Errorf("pull request %d: %w", number, err))
 	}
 	return nil
 }

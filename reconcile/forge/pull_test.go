@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// desktop is a forge that has pull request 7 of acme/platform, in the shape of the API of its kind.
-type desktop struct {
+// fakePulls is a forge that has pull request 7 of acme/platform, in the shape of the API of its kind.
+type fakePulls struct {
 	kind     Kind
 	self     string // who the token is of; "" is a workflow of GitHub, or a token of a repository
 	comments []comment
@@ -23,8 +23,8 @@ type desktop struct {
 	wrote    []string
 }
 
-// desks are where pull requests are; edit is of one COMMENT.
-var desks = map[Kind]struct{ me, pull, list, edit, verb string }{
+// pullPaths are where pull requests are; edit is of one COMMENT.
+var pullPaths = map[Kind]struct{ me, pull, list, edit, verb string }{
 	KindGitHub:              {"/api/v3/user", "/api/v3/repos/acme/platform/pulls/7", "/api/v3/repos/acme/platform/issues/7/comments", "/api/v3/repos/acme/platform/issues/comments/COMMENT", http.MethodPatch},
 	KindGitLab:              {"/api/v4/user", "/api/v4/projects/acme%2Fplatform/merge_requests/7", "/api/v4/projects/acme%2Fplatform/merge_requests/7/notes", "/api/v4/projects/acme%2Fplatform/merge_requests/7/notes/COMMENT", http.MethodPut},
 	KindGitea:               {"/api/v1/user", "/api/v1/repos/acme/platform/pulls/7", "/api/v1/repos/acme/platform/issues/7/comments", "/api/v1/repos/acme/platform/issues/comments/COMMENT", http.MethodPatch},
@@ -36,7 +36,7 @@ var desks = map[Kind]struct{ me, pull, list, edit, verb string }{
 type object = map[string]any
 
 // said is a comment as the forge tells it.
-func (d *desktop) said(c comment) object {
+func (d *fakePulls) said(c comment) object {
 	body := strings.ReplaceAll(c.body, "\n", "\r\n")
 	switch d.kind {
 	case KindGitLab:
@@ -52,7 +52,7 @@ func (d *desktop) said(c comment) object {
 }
 
 // one is a page of what the forge lists, on which is one.
-func (d *desktop) one(w http.ResponseWriter, r *http.Request) any {
+func (d *fakePulls) one(w http.ResponseWriter, r *http.Request) any {
 	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
 	page = max(page, 1)
 	if start, _ := strconv.Atoi(r.URL.Query().Get("start")); d.kind == KindBitbucketDataCenter {
@@ -92,7 +92,7 @@ func (d *desktop) one(w http.ResponseWriter, r *http.Request) any {
 }
 
 // pull is pull request 7, as the forge tells it.
-func (d *desktop) pull() object {
+func (d *fakePulls) pull() object {
 	switch d.kind {
 	case KindGitLab:
 		return object{"iid": 7, "sha": commit, "target_branch": "main", "source_project_id": 1, "target_project_id": 1}
@@ -131,8 +131,8 @@ func sent(r *http.Request) (string, int) {
 	return said, body.Version
 }
 
-func (d *desktop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	at, path := desks[d.kind], r.URL.EscapedPath()
+func (d *fakePulls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	at, path := pullPaths[d.kind], r.URL.EscapedPath()
 	answer := func(code int, v any) {
 		raw, err := json.Marshal(v)
 		if err != nil {
@@ -181,7 +181,7 @@ func (d *desktop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func pullsOn(t *testing.T, d *desktop) *Pulls {
+func pullsOn(t *testing.T, d *fakePulls) *Pulls {
 	t.Helper()
 	server := httptest.NewServer(d)
 	t.Cleanup(server.Close)
@@ -225,7 +225,7 @@ func TestSticky(t *testing.T) {
 				marked := func(s string) string {
 					return strings.ReplaceAll(s, mark, kind.forge().dialect.Mark("headgate/platform"))
 				}
-				d := &desktop{kind: kind, self: tc.self}
+				d := &fakePulls{kind: kind, self: tc.self}
 				for _, c := range tc.has {
 					c.body = marked(c.body)
 					d.comments = append(d.comments, c)
@@ -247,9 +247,9 @@ func TestSticky(t *testing.T) {
 
 func TestPullRefused(t *testing.T) {
 	for _, kind := range kinds {
-		for _, verb := range []string{http.MethodGet, http.MethodPost, desks[kind].verb} {
-			d := &desktop{kind: kind, self: "headgate", refuse: verb}
-			if verb == desks[kind].verb {
+		for _, verb := range []string{http.MethodGet, http.MethodPost, pullPaths[kind].verb} {
+			d := &fakePulls{kind: kind, self: "headgate", refuse: verb}
+			if verb == pullPaths[kind].verb {
 				d.comments = []comment{{id: 3, author: "headgate", body: kind.forge().dialect.Mark("k")}}
 			}
 			err := pullsOn(t, d).Comment(t.Context(), 7, "k", "new")
@@ -257,11 +257,11 @@ func TestPullRefused(t *testing.T) {
 				t.Errorf("%s: %s refused: %v", kind, verb, err)
 			}
 		}
-		pull, err := pullsOn(t, &desktop{kind: kind}).Pull(t.Context(), 7)
+		pull, err := pullsOn(t, &fakePulls{kind: kind}).Pull(t.Context(), 7)
 		if diff := cmp.Diff(Pull{Number: 7, Head: commit, Target: "main", Merge: kind.forge().mergeOf(7)}, pull); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", kind, err, diff)
 		}
-		if _, err := pullsOn(t, &desktop{kind: kind}).Pull(t.Context(), 8); err == nil || !strings.Contains(err.Error(), "404") {
+		if _, err := pullsOn(t, &fakePulls{kind: kind}).Pull(t.Context(), 8); err == nil || !strings.Contains(err.Error(), "404") {
 			t.Errorf("%s: a pull request that is not there: %v", kind, err)
 		}
 	}
@@ -290,7 +290,7 @@ func TestDialect(t *testing.T) {
 // What does not fit is refused here, and not by the forge in its words; previews cut before.
 func TestTooLong(t *testing.T) {
 	for _, kind := range kinds {
-		d := &desktop{kind: kind, self: "headgate"}
+		d := &fakePulls{kind: kind, self: "headgate"}
 		p := pullsOn(t, d)
 		if err := p.Comment(t.Context(), 7, "k", strings.Repeat("x", p.room("k")+1)); err == nil || len(d.wrote) > 0 {
 			t.Errorf("%s: a comment that is too long: %v, and %d written", kind, err, len(d.wrote))

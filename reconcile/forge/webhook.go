@@ -17,85 +17,83 @@ import (
 	"sync/atomic"
 )
 
-// Webhooks answers the webhooks of forges. It wakes whoever follows the branch that was
-// pushed to, or pull requests, and does nothing else: what was pushed, and which ones are open, is
-// read from where the subscriber reads it, so that a webhook can make something happen sooner, and
-// never something else.
+// Webhooks answers the webhooks of forges. It wakes the subscribers of the branch that was pushed to, or of pull
+// requests, and does nothing else. A subscriber reads from its own source what was pushed, so that a webhook can
+// only make something happen earlier.
 //
 //	request ─► size ─► proof, for every secret ─► Event ─► repository ─► seen before? ─► ref ─► Wake
 //
-// Nothing of a request is parsed before one secret proves it, and who knows none of them
-// learns nothing from the answer. The zero value has no subscribers, and refuses everything.
+// Headgate parses nothing of a request before a secret proves it, and the answer reveals nothing to a sender
+// without a secret. The zero value has no subscribers, and refuses everything.
 type Webhooks struct {
 	Subscribers []Subscriber
-	Tell        func(Heard) // hears what came of every request; nil is nobody
+	Log         func(Handled) // receives the result of every request; may be nil
 
 	reading atomic.Int32
-	seen    memory
+	seen    deliveries
 }
 
 // A Subscriber follows a ref of a repository.
 type Subscriber struct {
-	// Secret is what the webhook was given on the forge. It is asked for with every request; where
-	// it is empty, or there is an error, nothing is proven.
+	// Secret returns the secret that the webhook has on the forge. Webhooks calls it for every request. With
+	// an empty secret, or an error, no request is proven.
 	Secret func(ctx context.Context) (string, error)
-	// Repositories are the repository under all its names: URLs that it is cloned from, paths.
-	// The host counts for nothing: a forge often goes by another name on its own network, and it
-	// is the secret that tells it from others.
+	// Repositories are all names of the repository: URLs to clone it from, and paths. The host does not count:
+	// a forge often has another name on its own network, and the secret identifies it.
 	Repositories []string
 	Ref          string // as Git names it: a branch, a tag; "" is the default branch
 	Wake         func() // returns at once, as WakePulls
-	// WakePulls hears that pull requests may not be what they were, also of every push: one may
-	// have been to the branch of one, or to what it is to be merged into. nil is nobody.
+	// WakePulls is called when pull requests may have changed, also for every push: it may be to the branch of
+	// a pull request, or to its target. It may be nil.
 	WakePulls func()
 }
 
-// Heard is what came of a request.
-type Heard struct {
-	Forge string // who it seems to be from
-	Event Event  // of those that one secret proves
+// Handled is the result of a request.
+type Handled struct {
+	Forge string // that it seems to come from
+	Event Event  // if a secret proves it
 	Woken int    // subscribers
 	Code  int    // of the answer, and
 	Said  string // its text
 }
 
 const (
-	// mostWebhook bounds the body of a request. A push of a thousand commits has less.
-	mostWebhook = 4 << 20
-	// mostReading bounds the requests that are read at a time, and with them what strangers can
-	// have us hold in memory.
-	mostReading = 16
+	// maxWebhook is the maximum size of a request's body. A push of a thousand commits has less.
+	maxWebhook = 4 << 20
+	// maxReading is the maximum number of requests that are read at a time. It limits the memory that
+	// senders without a secret can take.
+	maxReading = 16
 )
 
 func (h *Webhooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	heard := h.hear(w, r)
-	if h.Tell != nil {
-		h.Tell(heard)
+	result := h.handle(w, r)
+	if h.Log != nil {
+		h.Log(result)
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(heard.Code)
-	_, _ = io.WriteString(w, heard.Said+"\n")
+	w.WriteHeader(result.Code)
+	_, _ = io.WriteString(w, result.Said+"\n")
 }
 
-// hear finds out what a request is, and wakes those whom it is for.
-func (h *Webhooks) hear(w http.ResponseWriter, r *http.Request) Heard {
+// handle checks a request, and wakes the subscribers that it is for.
+func (h *Webhooks) handle(w http.ResponseWriter, r *http.Request) Handled {
 	from := senderOf(r.Header)
 	if from == nil {
-		return Heard{Code: http.StatusUnauthorized, Said: "no forge that is known here has signed this"}
+		return Handled{Code: http.StatusUnauthorized, Said: "no forge that is known here has signed this"}
 	}
-	heard := Heard{Forge: from.Name}
-	answer := func(code int, said string) Heard {
-		heard.Code, heard.Said = code, said
-		return heard
+	result := Handled{Forge: from.Name}
+	answer := func(code int, said string) Handled {
+		result.Code, result.Said = code, said
+		return result
 	}
 	defer h.reading.Add(-1)
-	if h.reading.Add(1) > mostReading {
+	if h.reading.Add(1) > maxReading {
 		return answer(http.StatusServiceUnavailable, "too many requests at a time")
 	}
 	d, err := read(w, r)
 	if _, big := errors.AsType[*http.MaxBytesError](err); big {
-		return answer(http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d bytes", mostWebhook))
+		return answer(http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d bytes", maxWebhook))
 	}
 	if err != nil {
 		return answer(http.StatusBadRequest, "the request cannot be read")
@@ -104,14 +102,14 @@ func (h *Webhooks) hear(w http.ResponseWriter, r *http.Request) Heard {
 	if len(proven) == 0 {
 		return answer(http.StatusUnauthorized, "no secret that is known here has signed this")
 	}
-	heard.Event, err = from.webhook.event(d)
+	result.Event, err = from.webhook.event(d)
 	if err != nil {
 		return answer(http.StatusBadRequest, plain(err.Error()))
 	}
-	if len(heard.Event.Refs) == 0 && !heard.Event.Pull {
+	if len(result.Event.Refs) == 0 && !result.Event.Pull {
 		return answer(http.StatusOK, "nothing to do: neither a push nor of a pull request")
 	}
-	proven = slices.DeleteFunc(proven, func(i int) bool { return !h.Subscribers[i].follows(heard.Event) })
+	proven = slices.DeleteFunc(proven, func(i int) bool { return !h.Subscribers[i].follows(result.Event) })
 	if len(proven) == 0 {
 		return answer(http.StatusNotFound, "404 page not found")
 	}
@@ -120,21 +118,21 @@ func (h *Webhooks) hear(w http.ResponseWriter, r *http.Request) Heard {
 		return answer(http.StatusOK, "nothing to do: seen before")
 	}
 	for _, i := range proven {
-		if h.Subscribers[i].wake(heard.Event) {
-			heard.Woken++
+		if h.Subscribers[i].wake(result.Event) {
+			result.Woken++
 		}
 	}
 	switch {
-	case heard.Woken == 0 && heard.Event.Pull:
-		return answer(http.StatusOK, "nothing to do: nobody follows pull requests")
-	case heard.Woken == 0:
-		return answer(http.StatusOK, "nothing to do: nobody follows this ref")
+	case result.Woken == 0 && result.Event.Pull:
+		return answer(http.StatusOK, "nothing to do: no subscriber follows pull requests")
+	case result.Woken == 0:
+		return answer(http.StatusOK, "nothing to do: no subscriber follows this ref")
 	}
 	return answer(http.StatusAccepted, "looking")
 }
 
-// proven are the subscribers whose secret proves a delivery. All are tried, so that the time
-// it takes tells nothing.
+// proven returns the subscribers whose secret proves a delivery. It tries all, so that its duration reveals
+// nothing.
 func (h *Webhooks) proven(ctx context.Context, from *Forge, d delivery) []int {
 	var all []int
 	for i, s := range h.Subscribers {
@@ -154,7 +152,7 @@ type delivery struct {
 }
 
 func read(w http.ResponseWriter, r *http.Request) (delivery, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostWebhook))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxWebhook))
 	if err != nil {
 		return delivery{}, err
 	}
@@ -169,7 +167,7 @@ func read(w http.ResponseWriter, r *http.Request) (delivery, error) {
 	return d, nil
 }
 
-// wake wakes those whom an event is for, and says whether there are any.
+// wake wakes the subscriber if the event is for it, and reports whether it is.
 func (s Subscriber) wake(e Event) bool {
 	wants := s.wants(e)
 	if wants {
@@ -181,7 +179,7 @@ func (s Subscriber) wake(e Event) bool {
 	return wants || s.WakePulls != nil
 }
 
-// follows says whether an event is of the repository of the subscriber.
+// follows reports whether an event is of the repository of the subscriber.
 func (s Subscriber) follows(e Event) bool {
 	for _, known := range s.Repositories {
 		known = pathOf(known)
@@ -194,14 +192,14 @@ func (s Subscriber) follows(e Event) bool {
 	return false
 }
 
-// wants says whether an event is a push to the ref of the subscriber.
+// wants reports whether an event is a push to the ref of the subscriber.
 func (s Subscriber) wants(e Event) bool {
 	if len(e.Refs) == 0 {
 		return false
 	}
 	ref := s.Ref
 	if back := strings.IndexAny(ref, "~^"); back >= 0 {
-		ref = ref[:back] // what comes before a branch moves with it
+		ref = ref[:back] // an ancestor of a branch moves with it
 	}
 	if ref == "" || ref == "HEAD" || ref == "@" {
 		return e.Default == "" || slices.Contains(e.Refs, e.Default)
@@ -211,7 +209,7 @@ func (s Subscriber) wants(e Event) bool {
 	})
 }
 
-// pathOf is the path of a repository on its forge, as all names of it have it in common.
+// pathOf returns the path of a repository on its forge, which all its names have in common.
 func pathOf(repository string) string {
 	path := repository
 	if u, err := url.Parse(repository); err == nil && u.Host != "" {
@@ -222,19 +220,19 @@ func pathOf(repository string) string {
 	return strings.TrimSuffix(strings.ToLower(strings.Trim(path, "/")), ".git")
 }
 
-// mostSeen is how many deliveries are remembered. One that comes again after that many
-// others has somebody look for a commit once more than needed.
-const mostSeen = 1024
+// maxSeen is the maximum number of deliveries that Webhooks remembers. A repeated one after that many others
+// only causes one fetch more than needed.
+const maxSeen = 1024
 
-// A memory is of the deliveries that were heard last.
-type memory struct {
+// deliveries remembers the last deliveries.
+type deliveries struct {
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]bool
 	order [][sha256.Size]byte // oldest first
 }
 
-// add remembers a delivery, and says whether it is new.
-func (m *memory) add(delivery string) bool {
+// add remembers a delivery, and reports whether it is new.
+func (m *deliveries) add(delivery string) bool {
 	key := sha256.Sum256([]byte(delivery))
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -244,7 +242,7 @@ func (m *memory) add(delivery string) bool {
 	if m.known == nil {
 		m.known = map[[sha256.Size]byte]bool{}
 	}
-	if len(m.order) == mostSeen {
+	if len(m.order) == maxSeen {
 		delete(m.known, m.order[0])
 		m.order = slices.Delete(m.order, 0, 1)
 	}
@@ -253,9 +251,9 @@ func (m *memory) add(delivery string) bool {
 	return true
 }
 
-// identity tells a delivery from all others. It is made of what the secret proves: an id that
-// anybody can change is none. Where the secret is sent along and proves nothing, an id will do:
-// who can copy such a request has the secret.
+// identity returns what distinguishes a delivery from all others. It consists of what the secret proves: an id
+// outside of that could be changed. If the request contains the secret, any id will do: a sender who can copy
+// the request has the secret.
 func (f *Forge) identity(d delivery) string {
 	id := ""
 	if f.webhook.id != nil {

@@ -175,13 +175,13 @@ type ear struct {
 	Webhooks
 
 	woken int
-	heard []Heard
+	heard []Handled
 }
 
 func listening(secret, repository string) *ear {
 	e := &ear{}
 	e.Subscribers = []Subscriber{{Secret: Token(secret), Repositories: []string{repository}, Ref: "main", Wake: func() { e.woken++ }}}
-	e.Tell = func(h Heard) { e.heard = append(e.heard, h) }
+	e.Log = func(h Handled) { e.heard = append(e.heard, h) }
 	return e
 }
 
@@ -196,9 +196,9 @@ const (
 	looking     = "202 looking"
 	unproven    = "401 no secret that is known here has signed this"
 	seenBefore  = "200 nothing to do: seen before"
-	notFollowed = "200 nothing to do: nobody follows this ref"
+	notFollowed = "200 nothing to do: no subscriber follows this ref"
 	noPush      = "200 nothing to do: neither a push nor of a pull request"
-	noPulls     = "200 nothing to do: nobody follows pull requests"
+	noPulls     = "200 nothing to do: no subscriber follows pull requests"
 	notFound    = "404 404 page not found"
 )
 
@@ -381,14 +381,14 @@ func TestForgedWebhooks(t *testing.T) {
 func TestWebhookSize(t *testing.T) {
 	k := hooks["GitHub"]
 	e := listening(hookSecret, hookedTo("GitHub"))
-	large := strings.Repeat(" ", mostWebhook) + k.body("acme", "platform", "main")
+	large := strings.Repeat(" ", maxWebhook) + k.body("acme", "platform", "main")
 	said := k.request(large, hookSecret)
 	chunked := k.request(large, hookSecret)
 	chunked.ContentLength = -1
 	endless := k.request("", hookSecret)
 	endless.ContentLength, endless.Body = -1, io.NopCloser(zeros{})
 	for name, r := range map[string]*http.Request{"Said": said, "Chunked": chunked, "Endless": endless} {
-		if got, want := e.answers(r), fmt.Sprintf("413 more than %d bytes", mostWebhook); got != want || e.woken != 0 {
+		if got, want := e.answers(r), fmt.Sprintf("413 more than %d bytes", maxWebhook); got != want || e.woken != 0 {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
@@ -398,10 +398,10 @@ func TestWebhookSize(t *testing.T) {
 	}
 
 	// So many send slowly, and one more comes.
-	e.Tell = nil
+	e.Log = nil
 	var slow []*io.PipeWriter
 	ended := make(chan string)
-	for range mostReading {
+	for range maxReading {
 		r := k.request("", hookSecret)
 		body, w := io.Pipe()
 		r.ContentLength, r.Body = -1, body
@@ -476,16 +476,16 @@ func TestSubscribers(t *testing.T) {
 
 // What is remembered is bounded, and the newest is what counts.
 func TestMemory(t *testing.T) {
-	var m memory
-	for i := range 3 * mostSeen {
+	var m deliveries
+	for i := range 3 * maxSeen {
 		if !m.add(strconv.Itoa(i)) || m.add(strconv.Itoa(i)) {
 			t.Fatalf("%d is new once", i)
 		}
 	}
-	if len(m.known) != mostSeen || len(m.order) != mostSeen {
-		t.Errorf("it holds %d and %d, want %d", len(m.known), len(m.order), mostSeen)
+	if len(m.known) != maxSeen || len(m.order) != maxSeen {
+		t.Errorf("it holds %d and %d, want %d", len(m.known), len(m.order), maxSeen)
 	}
-	if m.add(strconv.Itoa(2 * mostSeen)) {
+	if m.add(strconv.Itoa(2 * maxSeen)) {
 		t.Error("the oldest that it should remember is forgotten")
 	}
 }

@@ -7,12 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// credentials are what a URL may carry before its host.
+// credentials matches the credentials in a URL.
 var credentials = regexp.MustCompile(`://[^/\s@]+@`)
 
-// plain is a text as one line without what can turn or hide it: control characters,
-// escape sequences' first byte, marks of the writing direction. Texts come from commits
-// and from servers. Credentials in URLs go as well.
+// plain returns a text as one line, without credentials in URLs and without characters that turn or hide
+// text: control characters and marks of the writing direction. Texts come from commits and from servers.
 func plain(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -26,7 +25,7 @@ func plain(s string) string {
 	return credentials.ReplaceAllString(strings.Join(strings.Fields(s), " "), "://")
 }
 
-// cut is a text of at most so many runes, with an ellipsis where something is missing.
+// cut returns a text of at most so many runes, with an ellipsis if it is shorter than s.
 func cut(s string, most int) string {
 	if utf8.RuneCountInString(s) <= most {
 		return s
@@ -35,7 +34,7 @@ func cut(s string, most int) string {
 	return strings.TrimRight(string(runes[:most-1]), " ") + "…"
 }
 
-// prefix is at most so many bytes of a text, ending where a rune does.
+// prefix returns at most so many bytes of a text, up to the end of a rune.
 func prefix(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -46,43 +46,43 @@ func parse(raw string, auth Auth) (address, error) {
 	case strings.ContainsAny(raw, "\x00\r\n"):
 		return address{}, errors.New("cannot read a repository: its URL has a control character")
 	case strings.HasPrefix(raw, "-"):
-		return address{}, fmt.Errorf("cannot read repository %q: it looks like an option; start a path with ./", bare(raw))
+		return address{}, fmt.Errorf("cannot read repository %q: it looks like an option; start a path with ./", withoutCredentials(raw))
 	case helper.MatchString(raw):
-		return address{}, fmt.Errorf("cannot read repository %q: remote helpers are not run; use https://", bare(raw))
+		return address{}, fmt.Errorf("cannot read repository %q: remote helpers are not run; use https://", withoutCredentials(raw))
 	case !strings.Contains(raw, "://") && scpLike.MatchString(raw):
-		return address{}, fmt.Errorf("cannot read repository %q: ssh is not supported; use https://, or start a path with ./", bare(raw))
+		return address{}, fmt.Errorf("cannot read repository %q: ssh is not supported; use https://, or start a path with ./", withoutCredentials(raw))
 	case !strings.Contains(raw, "://"):
 		dir, err := filepath.Abs(raw)
 		return address{dir: dir}, err
 	}
 	u, err := url.Parse(raw)
 	if err != nil { // its text may quote a password
-		return address{}, fmt.Errorf("cannot read repository %q: it is not a valid URL", bare(raw))
+		return address{}, fmt.Errorf("cannot read repository %q: it is not a valid URL", withoutCredentials(raw))
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
-		return address{}, fmt.Errorf("cannot read repository %q: its URL has a query or a fragment; leave it out", bare(raw))
+		return address{}, fmt.Errorf("cannot read repository %q: its URL has a query or a fragment; leave it out", withoutCredentials(raw))
 	}
 	auth = auth.or(u.User)
 	u.User = nil
 	switch u.Scheme {
 	case "file":
 		if u.Host != "" && u.Host != "localhost" {
-			return address{}, fmt.Errorf("cannot read repository %q: a file URL names no host; write file:///path", bare(raw))
+			return address{}, fmt.Errorf("cannot read repository %q: a file URL names no host; write file:///path", withoutCredentials(raw))
 		}
 		if !filepath.IsAbs(u.Path) {
-			return address{}, fmt.Errorf("cannot read repository %q: its path is not absolute; write file:///path", bare(raw))
+			return address{}, fmt.Errorf("cannot read repository %q: its path is not absolute; write file:///path", withoutCredentials(raw))
 		}
 		return address{dir: filepath.Clean(u.Path)}, nil
 	case "http", "https":
 		if u.Hostname() == "" || strings.Trim(u.Path, "/") == "" {
-			return address{}, fmt.Errorf("cannot read repository %q: the URL names no host or no repository", bare(raw))
+			return address{}, fmt.Errorf("cannot read repository %q: the URL names no host or no repository", withoutCredentials(raw))
 		}
 		if u.Scheme == "http" && auth != (Auth{}) && !loopback(u.Hostname()) {
 			return address{}, fmt.Errorf("%s: cannot send credentials over plain http: everyone on the way could read them; use https://", u)
 		}
 		return address{url: u, auth: auth}, nil
 	default:
-		return address{}, fmt.Errorf("cannot read repository %q: %s is not supported; use https://", bare(raw), u.Scheme)
+		return address{}, fmt.Errorf("cannot read repository %q: %s is not supported; use https://", withoutCredentials(raw), u.Scheme)
 	}
 }
 
@@ -91,9 +91,9 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// bare strips what may be a credential from a URL that does not parse: what is
+// withoutCredentials strips what may be a credential from a URL that does not parse: what is
 // before an @ and after a question mark.
-func bare(raw string) string {
+func withoutCredentials(raw string) string {
 	raw, _, _ = strings.Cut(raw, "?")
 	raw, _, _ = strings.Cut(raw, "#")
 	scheme, rest, ok := strings.Cut(raw, "://")

@@ -243,7 +243,7 @@ func (c *clone) fetch(ctx context.Context, o *objects, s *session, want ...plumb
 		return err
 	}
 	pack := bufio.NewReader(sent)
-	if err = modest(pack); err == nil {
+	if err = checkObjectCount(pack); err == nil {
 		err = packfile.UpdateObjectStorage(store, pack)
 	}
 	if err = errors.Join(err, sent.Close(), c.sweep()); err != nil {
@@ -294,9 +294,9 @@ func (o *objects) haves(have refs) []plumbing.Hash {
 	return list
 }
 
-// modest refuses a pack that claims too many objects: go-git makes room for all
+// checkObjectCount refuses a pack that claims too many objects: go-git makes room for all
 // of them before it reads the first.
-func modest(r *bufio.Reader) error {
+func checkObjectCount(r *bufio.Reader) error {
 	head, err := r.Peek(12)
 	if err != nil {
 		return fmt.Errorf("no pack is sent: %w", err)

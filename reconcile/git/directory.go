@@ -108,7 +108,7 @@ var _ fs.StatFS = plain{}
 // every directory on the way: os.Root lets no link escape, but follows those
 // that stay inside.
 func (p plain) Stat(name string) (_ fs.FileInfo, err error) {
-	defer about("stat", name, &err)
+	defer wrapPath("stat", name, &err)
 	if !fs.ValidPath(name) {
 		return nil, fs.ErrInvalid
 	}
@@ -137,7 +137,7 @@ func (p plain) lstat(name string) (fs.FileInfo, error) {
 
 // Open opens a file or a directory.
 func (p plain) Open(name string) (_ fs.File, err error) {
-	defer about("open", name, &err)
+	defer wrapPath("open", name, &err)
 	info, err := p.Stat(name)
 	switch {
 	case err != nil:
@@ -167,7 +167,7 @@ func (p plain) list(name string) ([]fs.DirEntry, error) {
 		if strings.EqualFold(e.Name(), ".git") {
 			continue
 		}
-		if err := decent(e.Name()); err != nil {
+		if err := checkName(e.Name()); err != nil {
 			return nil, err
 		}
 		kept = append(kept, e)

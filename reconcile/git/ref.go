@@ -39,8 +39,8 @@ type step struct {
 	n    int
 }
 
-// mostBack bounds the commits of one step.
-const mostBack = 100_000
+// maxBack bounds the commits of one step.
+const maxBack = 100_000
 
 // parseRevision splits one. No name of a ref has a ~ or ^ in it.
 func parseRevision(s string) (revision, error) {
@@ -64,7 +64,7 @@ func parseRevision(s string) (revision, error) {
 			end++
 		}
 		n, err := strconv.Atoi(cmp.Or(rest[1:end], "1"))
-		if sign != '~' && sign != '^' || err != nil || n > mostBack {
+		if sign != '~' && sign != '^' || err != nil || n > maxBack {
 			return revision{}, fmt.Errorf("cannot read %q: after a branch, tag or commit there may be ~N and ^N only, as in main~2", s)
 		}
 		r.back = append(r.back, step{sign, n})

@@ -45,7 +45,7 @@ func (r remote) list(ctx context.Context) (*session, error) {
 		auth = r.at.auth.basic()
 	}
 	up, err := githttp.NewClientWithOptions(&http.Client{
-		Transport:     &guarded{next: cmp.Or[http.RoundTripper](r.transport, http.DefaultTransport), left: r.limits.Bytes, limit: r.limits.Bytes},
+		Transport:     &limited{next: cmp.Or[http.RoundTripper](r.transport, http.DefaultTransport), left: r.limits.Bytes, limit: r.limits.Bytes},
 		CheckRedirect: r.follow,
 	}, nil).NewUploadPackSession(r.at.endpoint(), auth)
 	if err != nil {
@@ -171,14 +171,13 @@ func said(err error) string {
 	return fmt.Sprintf(" (it says %q)", text)
 }
 
-// guarded is a RoundTripper that bounds what is received in one session and
-// refuses answers that are not Git's.
-type guarded struct {
+// limited is a RoundTripper that limits the bytes of a session and refuses answers that are not Git's.
+type limited struct {
 	next        http.RoundTripper
 	left, limit int64
 }
 
-func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
+func (g *limited) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := g.next.RoundTrip(req)
 	if err != nil {
 		return nil, err
@@ -205,7 +204,7 @@ type body struct {
 
 type bounded struct {
 	io.Reader
-	g *guarded
+	g *limited
 }
 
 func (b bounded) Read(p []byte) (int, error) {

@@ -83,7 +83,7 @@ func (l Limits) orDefault() Limits {
 func (r *Repository) Fetch(ctx context.Context, ref string) (render.Input, error) {
 	dir, err := below(r.Path)
 	if err != nil {
-		return render.Input{}, fmt.Errorf("%s: %w", bare(r.URL), err)
+		return render.Input{}, fmt.Errorf("%s: %w", withoutCredentials(r.URL), err)
 	}
 	at, store, commit, err := r.resolve(ctx, ref)
 	if err != nil {
@@ -150,10 +150,10 @@ func (r *Repository) MergeBase(ctx context.Context, a, b string) (_ string, err 
 	if len(bases) == 0 {
 		return "", fmt.Errorf("cannot find where %q and %q parted: they have no common history here; if the clone is shallow, fetch the rest (git fetch --unshallow; in a workflow, fetch-depth: 0)", a, b)
 	}
-	return slices.MaxFunc(bases, younger).Hash.String(), nil
+	return slices.MaxFunc(bases, byDate).Hash.String(), nil
 }
 
-func younger(a, b *object.Commit) int {
+func byDate(a, b *object.Commit) int {
 	return cmp.Or(a.Committer.When.Compare(b.Committer.When), cmp.Compare(a.Hash.String(), b.Hash.String()))
 }
 

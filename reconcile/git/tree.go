@@ -105,8 +105,8 @@ func (n node) plain() error {
 	}
 }
 
-// about makes an error say what could not be done with which path.
-func about(op, name string, err *error) {
+// wrapPath adds an operation and its path to an error.
+func wrapPath(op, name string, err *error) {
 	if e := (*fs.PathError)(nil); *err != nil && !(errors.As(*err, &e) && e.Path == name) {
 		*err = &fs.PathError{Op: op, Path: name, Err: *err}
 	}
@@ -114,7 +114,7 @@ func about(op, name string, err *error) {
 
 // Open opens a file or a directory.
 func (t *tree) Open(name string) (_ fs.File, err error) {
-	defer about("open", name, &err)
+	defer wrapPath("open", name, &err)
 	n, err := t.find(name)
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (t *tree) Open(name string) (_ fs.File, err error) {
 
 // ReadFile reads a file.
 func (t *tree) ReadFile(name string) (_ []byte, err error) {
-	defer about("read", name, &err)
+	defer wrapPath("read", name, &err)
 	n, err := t.find(name)
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (t *tree) ReadFile(name string) (_ []byte, err error) {
 
 // Stat describes a file or directory, and a symbolic link itself.
 func (t *tree) Stat(name string) (_ fs.FileInfo, err error) {
-	defer about("stat", name, &err)
+	defer wrapPath("stat", name, &err)
 	n, err := t.find(name)
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (t *tree) Hash(name string) (string, error) {
 		err = n.plain()
 	}
 	if err != nil {
-		about("hash", name, &err)
+		wrapPath("hash", name, &err)
 		return "", err
 	}
 	var digits [2 * len(n.hash)]byte // every file of every render comes by here
@@ -267,7 +267,7 @@ func (t *tree) folder(name string) (*listing, error) {
 func (t *tree) list(entries []object.TreeEntry) ([]node, error) {
 	nodes := make([]node, 0, len(entries))
 	for _, e := range entries {
-		if err := decent(e.Name); err != nil {
+		if err := checkName(e.Name); err != nil {
 			return nil, err
 		}
 		nodes = append(nodes, node{t, e.Name, permission(e.Mode), e.Hash})
@@ -297,7 +297,7 @@ func permission(m filemode.FileMode) fs.FileMode {
 	}
 }
 
-func decent(name string) error {
+func checkName(name string) error {
 	switch {
 	case name == "" || name == "." || name == ".." || strings.EqualFold(name, ".git") || strings.Contains(name, "/"):
 		return fmt.Errorf("the name %q is not allowed", name)

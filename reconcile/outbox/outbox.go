@@ -66,20 +66,20 @@ func (k key) String() string { return fmt.Sprintf("%s/%s at %.12s", k.namespace,
 // each refusal, or which cannot be kept. That a report waits is no error.
 func (o *Outbox) Publish(ctx context.Context, r report.Report) error {
 	o.open()
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.Patience, mostPatience))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.Patience, maxPatience))
 	defer cancel()
 	if r.Revision == "" { // of no commit: there is nothing that a later one could replace
 		return o.Next.Publish(ctx, r)
 	}
 	k, lost := o.keep(r)
-	defer o.nudge()
+	defer o.notify()
 	if !o.acquire(ctx) {
 		return lost
 	}
 	defer o.release()
 	err := o.attempt(ctx, k)
 	// Where nobody calls Run, a pass now and then is all there is to say the rest.
-	o.flush(ctx, cmp.Or(o.Patience, mostPatience))
+	o.flush(ctx, cmp.Or(o.Patience, maxPatience))
 	return errors.Join(lost, err)
 }
 
@@ -308,23 +308,23 @@ func (o *Outbox) next() (time.Duration, bool) {
 	return max(0, time.UnixMilli(first).Sub(now), o.gate.Sub(now)), true
 }
 
-// mostPatience is how long a pass waits for a forge, unless told otherwise.
-const mostPatience = 5 * time.Second
+// maxPatience is how long a pass waits for a forge, unless told otherwise.
+const maxPatience = 5 * time.Second
 
 // The pauses between attempts.
 const (
 	firstPause = 5 * time.Second
-	mostPause  = 10 * time.Minute
-	mostAsked  = 2 * time.Hour // of what a forge may ask for
+	maxPause   = 10 * time.Minute
+	maxAsked   = 2 * time.Hour // of what a forge may ask for
 )
 
 // pause is how long to wait after so many failures, and at least what the forge asks for.
 func pause(failures int, asked time.Duration) time.Duration {
-	doubled := mostPause
+	doubled := maxPause
 	if failures <= 7 { // 5 s · 2⁷ is past the most
-		doubled = min(firstPause<<(failures-1), mostPause)
+		doubled = min(firstPause<<(failures-1), maxPause)
 	}
-	return max(doubled, min(asked, mostAsked))
+	return max(doubled, min(asked, maxAsked))
 }
 
 // passing says whether an error passes, and after how long the forge says so.
@@ -351,7 +351,7 @@ func (o *Outbox) open() {
 		for k, w := range o.waiting {
 			o.seq = max(o.seq, w.Seq)
 			// A clock that was put back must not silence us for a year.
-			w.NotBefore = min(w.NotBefore, o.now().Add(mostAsked).UnixMilli())
+			w.NotBefore = min(w.NotBefore, o.now().Add(maxAsked).UnixMilli())
 			o.waiting[k] = w
 		}
 	})
@@ -368,7 +368,7 @@ func (o *Outbox) acquire(ctx context.Context) bool {
 
 func (o *Outbox) release() { <-o.sending }
 
-func (o *Outbox) nudge() {
+func (o *Outbox) notify() {
 	select {
 	case o.wake <- struct{}{}:
 	default:

@@ -33,8 +33,8 @@ type waiting struct {
 
 const (
 	version    = 1
-	mostFile   = 64 << 10
-	mostWords  = 4 << 10 // bytes of one description; no forge shows a tenth of it
+	maxFile    = 64 << 10
+	maxWords   = 4 << 10 // bytes of one description; no forge shows a tenth of it
 	extension  = ".json"
 	unreadable = ".unreadable"
 	unfinished = ".new-"
@@ -45,7 +45,7 @@ func reduce(r report.Report) waiting {
 	w := waiting{Version: version, Namespace: r.Sync.Namespace, Name: r.Sync.Name, Revision: r.Revision, Applied: r.Applied, Verdict: r.Verdict}
 	for _, s := range []*report.Status{&w.Verdict.Activation, &w.Verdict.Drift} {
 		// JSON would replace what is no text, and the file would not read back the same.
-		s.Description = strings.ToValidUTF8(s.Description[:min(len(s.Description), mostWords)], "")
+		s.Description = strings.ToValidUTF8(s.Description[:min(len(s.Description), maxWords)], "")
 	}
 	return w
 }
@@ -136,7 +136,7 @@ func (o *Outbox) read() map[key]waiting {
 			continue
 		}
 		if err != nil {
-			o.tell(fmt.Errorf("outbox: %s: cannot read what waits, kept as *%s: %w", e.Name(), unreadable, errors.Join(err, putAside(name))))
+			o.tell(fmt.Errorf("outbox: %s: cannot read what waits, kept as *%s: %w", e.Name(), unreadable, errors.Join(err, setAside(name))))
 			continue
 		}
 		all[w.key()] = w
@@ -150,18 +150,18 @@ func readFile(name string) (_ waiting, err error) {
 		return waiting{}, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, mostFile+1))
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return waiting{}, err
 	}
-	if len(data) > mostFile {
-		return waiting{}, fmt.Errorf("more than %d bytes", mostFile)
+	if len(data) > maxFile {
+		return waiting{}, fmt.Errorf("more than %d bytes", maxFile)
 	}
 	return decode(data)
 }
 
-// putAside renames a file so that it is not read again, and covers no older one.
-func putAside(name string) error {
+// setAside renames a file so that it is not read again. It replaces no older one.
+func setAside(name string) error {
 	aside := name + unreadable
 	for i := 1; ; i++ {
 		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
@@ -202,7 +202,7 @@ func (o *Outbox) write(w waiting) (err error) {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	o.settle()
+	o.syncDir()
 	return nil
 }
 
@@ -217,8 +217,8 @@ func (o *Outbox) remove(k key) {
 	}
 }
 
-// settle makes a rename outlast a loss of power, where the file system lets it.
-func (o *Outbox) settle() {
+// syncDir makes a rename survive a loss of power, if the file system supports it.
+func (o *Outbox) syncDir() {
 	if d, err := os.Open(o.Dir); err == nil {
 		_ = d.Sync()
 		_ = d.Close()

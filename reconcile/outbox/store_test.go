@@ -136,7 +136,7 @@ func TestUnreadable(t *testing.T) {
 		"torn.json":      string(whole[:len(whole)/2]),
 		"elsewhere.json": strings.Replace(string(whole), `"seq": 0`, `"seq": 1`, 1),
 		"newer.json":     `{"version":9}`,
-		"large.json":     strings.Repeat(" ", mostFile) + "{}",
+		"large.json":     strings.Repeat(" ", maxFile) + "{}",
 	}
 	for name, data := range strange {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
@@ -189,7 +189,7 @@ func TestReduce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(data) > mostFile {
+	if len(data) > maxFile {
 		t.Errorf("%d bytes: it would not be read again", len(data))
 	}
 	got, err := decode(data)

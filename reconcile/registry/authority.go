@@ -103,24 +103,24 @@ func (a authority) demands() []string {
 	return all
 }
 
-// A judge tells whether a proof is of an authority.
-type judge struct {
+// A verifier checks whether a proof is of an authority.
+type verifier struct {
 	*verify.Verifier
 
 	policy []verify.PolicyOption
 }
 
-// judge is that of an authority.
-func (p *puller) judge(ctx context.Context, a authority) (judge, error) {
+// verifier returns the verifier of an authority.
+func (p *puller) verifier(ctx context.Context, a authority) (verifier, error) {
 	var trusted root.TrustedMaterialCollection
 	if p.trustedRoot != "" {
 		shipped, err := root.NewTrustedRootFromPath(p.trustedRoot)
 		if err != nil {
-			return judge{}, fmt.Errorf("trusted root %s: %w", p.trustedRoot, err)
+			return verifier{}, fmt.Errorf("trusted root %s: %w", p.trustedRoot, err)
 		}
 		trusted = append(trusted, shipped)
 	}
-	var j judge
+	var j verifier
 	var how []verify.VerifierOption
 	switch {
 	case a.Key != nil && a.Keyless != nil:
@@ -224,7 +224,7 @@ func (p *puller) publicKey(ctx context.Context, name, key string) ([]byte, error
 }
 
 // accept says what is wrong with a proof, of what is demanded and for the image of a digest.
-func (j judge) accept(by proof, digest, demand string) error {
+func (j verifier) accept(by proof, digest, demand string) error {
 	if by.payload != nil {
 		if demand != signedType {
 			return errors.New("it is a signature, and attests nothing")

@@ -28,7 +28,7 @@ type Fork struct {
 // What one commit of a fork may have looked for, and pulled: a registry that everybody may push to
 // can be full of what is large.
 const (
-	mostOfFork  = 256 // packages
+	maxOfFork   = 256 // packages
 	bytesOfFork = 1 << 30
 )
 
@@ -50,9 +50,9 @@ func (f *Fork) check(registry name.Registry) error {
 	return forbiddenError(fmt.Sprintf("the registry %s is not asked for a commit of a fork; %s", registry.Name(), allowed))
 }
 
-// discreet is an error without the place that an ImageConfig of the cluster leads to: whoever
-// opens a pull request could ask for the names of inner registries, one image after the other.
-func (f *Fork) discreet(err error, configs *packages.ImageConfigs, image string) error {
+// withoutMirror returns an error without the registry that an ImageConfig of the cluster leads to: with one
+// image after the other, the author of a pull request could learn the names of inner registries.
+func (f *Fork) withoutMirror(err error, configs *packages.ImageConfigs, image string) error {
 	if by, ok := configs.Rewrite(image); f != nil && ok && by.Live {
 		return forbiddenError(by.String() + " has it pulled from a registry that is not asked for a commit of a fork")
 	}
@@ -68,8 +68,8 @@ func (f *Fork) allows(host string) bool {
 	})
 }
 
-// spend takes what is pulled from what the commit of a fork may have pulled.
-func (p *puller) spend(size int64) error {
+// charge subtracts the size of what was pulled from what the commit of a fork may pull.
+func (p *puller) charge(size int64) error {
 	if p.fork == nil {
 		return nil
 	}
@@ -81,22 +81,22 @@ func (p *puller) spend(size int64) error {
 	return nil
 }
 
-// nobody is the keychain of who has no credentials.
-type nobody struct{}
+// anonymous is a keychain without credentials.
+type anonymous struct{}
 
-func (nobody) Resolve(authn.Resource) (authn.Authenticator, error) { return authn.Anonymous, nil }
+func (anonymous) Resolve(authn.Resource) (authn.Authenticator, error) { return authn.Anonymous, nil }
 
-// A guarded transport is that of a fork. Who a registry sends us to, for blobs or for a token, is
+// A publicOnly transport is that of a fork. Who a registry sends us to, for blobs or for a token, is
 // its business; but a stranger may have written the registry's answer, and inner hosts trust
 // who can reach them.
-type guarded struct {
+type publicOnly struct {
 	fork   *Fork
 	listed http.RoundTripper // to registries that are allowed
 	others http.RoundTripper // to whom they send us; it dials public addresses only
 	proxy  func(*http.Request) (*url.URL, error)
 }
 
-func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
+func (g publicOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 	if g.fork.allows(hostOf(req.URL)) {
 		return g.listed.RoundTrip(req)
 	}
@@ -147,9 +147,9 @@ func isPublic(ip netip.Addr) bool {
 	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !slices.ContainsFunc(inner, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// newGuarded is the transport of a fork.
-func newGuarded(f *Fork) guarded {
+// newPublicOnly is the transport of a fork.
+func newPublicOnly(f *Fork) publicOnly {
 	others := newHTTP(onlyPublic)
 	others.Proxy = nil
-	return guarded{fork: f, listed: newHTTP(notLinkLocal), others: others, proxy: http.ProxyFromEnvironment}
+	return publicOnly{fork: f, listed: newHTTP(notLinkLocal), others: others, proxy: http.ProxyFromEnvironment}
 }

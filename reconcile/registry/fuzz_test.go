@@ -121,7 +121,7 @@ func FuzzProof(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	j, err := p.judge(f.Context(), v.Cosign.Authorities[0])
+	j, err := p.verifier(f.Context(), v.Cosign.Authorities[0])
 	if err != nil {
 		f.Fatal(err)
 	}

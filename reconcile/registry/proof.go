@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	mostProofs = 64       // that are looked at, of one image
+	maxProofs  = 64       // that are looked at, of one image
 	proofBytes = 32 << 20 // of one; an attestation may hold all that is in an image
 )
 
@@ -86,7 +86,7 @@ func (p *puller) proofs(ctx context.Context, from origin, digest, suffix string)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	for _, image := range images[:min(len(images), mostProofs)] {
+	for _, image := range images[:min(len(images), maxProofs)] {
 		raw, err := p.manifest(ctx, from, image)
 		if err != nil {
 			return nil, nil, nil, err
@@ -97,7 +97,7 @@ func (p *puller) proofs(ctx context.Context, from origin, digest, suffix string)
 			continue
 		}
 		for _, l := range m.Layers {
-			if kind := string(l.MediaType); kind != simpleSigning && kind != dsseEnvelope && !strings.HasPrefix(kind, bundles) || len(all) == mostProofs {
+			if kind := string(l.MediaType); kind != simpleSigning && kind != dsseEnvelope && !strings.HasPrefix(kind, bundles) || len(all) == maxProofs {
 				continue
 			}
 			content, err := p.content(ctx, from, l)

@@ -31,7 +31,7 @@ const (
 	toPull   = 10 * time.Minute // for one package
 	metadata = 4 << 20          // bytes of a manifest, or a config
 	layers   = 1 << 30          // bytes of the layers of an image that are pulled
-	mostTags = 100_000          // of one repository
+	maxTags  = 100_000          // of one repository
 )
 
 // The rules of what is said of images.
@@ -85,7 +85,7 @@ func newPuller(s *Source) *puller {
 		p.keys = authn.DefaultKeychain
 	}
 	if p.fork != nil {
-		p.keys, p.secret = nobody{}, nil
+		p.keys, p.secret = anonymous{}, nil
 		p.cache.dir = filepath.Join(p.cache.dir, "forks") // who knows a digest is not to learn what it is of
 	}
 	return p
@@ -110,7 +110,7 @@ func (p *puller) begin(revision string, fresh time.Duration) {
 func (p *puller) answer(ctx context.Context, r packages.Request) packages.Image {
 	i := packages.Image{Request: r, Version: r.Version}
 	if err := p.find(ctx, &i); err != nil {
-		i.Err = brief{err}
+		i.Err = shortError{err}
 	}
 	return i
 }
@@ -129,7 +129,7 @@ func (p *puller) find(ctx context.Context, i *packages.Image) error {
 		err = p.fork.check(ref.Context().Registry)
 	}
 	if err != nil {
-		return p.fork.discreet(err, r.Configs, asked)
+		return p.fork.withoutMirror(err, r.Configs, asked)
 	}
 	i.Digest = r.Digest
 	if at, ok := ref.(name.Digest); ok && i.Digest == "" {
@@ -159,7 +159,7 @@ func (p *puller) find(ctx context.Context, i *packages.Image) error {
 	i.Open = func() (io.ReadCloser, error) {
 		img, err := p.pulled(context.WithoutCancel(ctx), from, i.Digest) // somebody may have emptied the cache
 		if err != nil {
-			return nil, brief{err}
+			return nil, shortError{err}
 		}
 		return xpkg.Of(img, catalogue.MaxPackage)
 	}
@@ -199,7 +199,7 @@ func (p *puller) list(ctx context.Context, r packages.Request) ([]string, []mani
 		err = p.fork.check(repo.Registry)
 	}
 	if err != nil {
-		return nil, nil, p.fork.discreet(err, r.Configs, r.Source)
+		return nil, nil, p.fork.withoutMirror(err, r.Configs, r.Source)
 	}
 	return p.listed(ctx, origin{repo, r.Secrets(source), r.PullPolicy == packages.PullNever}, repo.Name(), "the versions of "+repo.Name()+" are those", func(ctx context.Context, client *remote.Puller) ([]string, error) {
 		var tags []string
@@ -209,8 +209,8 @@ func (p *puller) list(ctx context.Context, r packages.Request) ([]string, []mani
 			if page, err = pages.Next(ctx); err == nil {
 				tags = append(tags, page.Tags...)
 			}
-			if len(tags) > mostTags {
-				return nil, fmt.Errorf("%s has more than %d tags; name a version in the object that installs it", repo.Name(), mostTags)
+			if len(tags) > maxTags {
+				return nil, fmt.Errorf("%s has more than %d tags; name a version in the object that installs it", repo.Name(), maxTags)
 			}
 		}
 		slices.Sort(tags)
@@ -310,7 +310,7 @@ func (p *puller) moved(ref name.Reference, known seen, digest string) []manifest
 
 // old says that a registry was not there to ask.
 func (p *puller) old(err error, what string) []manifest.Finding {
-	f := manifest.Finding{Rule: RuleUnreachable, Severity: manifest.Warning, Message: "the registry cannot be reached, so " + what + ": " + brief{err}.Error()}
+	f := manifest.Finding{Rule: RuleUnreachable, Severity: manifest.Warning, Message: "the registry cannot be reached, so " + what + ": " + shortError{err}.Error()}
 	if errors.Is(err, errOffline) {
 		f.Severity, f.Message = manifest.Note, "no registry is asked, so "+what
 	}
@@ -325,8 +325,8 @@ type origin struct {
 	never   bool     // to be asked
 }
 
-// silent is why a registry is not asked.
-func (p *puller) silent(from origin) error {
+// offlineFor returns why Headgate does not ask a registry, or nil.
+func (p *puller) offlineFor(from origin) error {
 	switch {
 	case p.offline:
 		return fmt.Errorf("%w (--offline)", errOffline)
@@ -338,7 +338,7 @@ func (p *puller) silent(from origin) error {
 
 // ask asks a registry, unless it has not answered before.
 func (p *puller) ask(ctx context.Context, from origin, question func(context.Context, *remote.Puller) error) error {
-	if err := p.silent(from); err != nil {
+	if err := p.offlineFor(from); err != nil {
 		return err
 	}
 	p.mu.Lock()
@@ -466,10 +466,10 @@ func (p *puller) have(ctx context.Context, from origin, blob v1.Descriptor) erro
 	case p.cache.holds(digest):
 		return nil
 	}
-	if err := p.silent(from); err != nil {
+	if err := p.offlineFor(from); err != nil {
 		return err
 	}
-	if err := p.spend(blob.Size); err != nil {
+	if err := p.charge(blob.Size); err != nil {
 		return err
 	}
 	client, _ := p.client(ctx, from.secrets) // the manifest came with it

@@ -118,8 +118,8 @@ func (s *Source) Fetch(ctx context.Context, ref string) (render.Input, error) {
 		if round == most {
 			return in, fmt.Errorf("what packages depend on has no end: after %d rounds %s is still missing", most, missing[0].Source)
 		}
-		if s.Fork != nil && len(in.Packages)+len(missing) > mostOfFork {
-			return in, fmt.Errorf("%s: this commit of a fork asks for more than %d packages", missing[0].Origin, mostOfFork)
+		if s.Fork != nil && len(in.Packages)+len(missing) > maxOfFork {
+			return in, fmt.Errorf("%s: this commit of a fork asks for more than %d packages", missing[0].Origin, maxOfFork)
 		}
 		if round == 0 {
 			if err := s.begin(in.Revision, missing); err != nil {

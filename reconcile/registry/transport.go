@@ -19,9 +19,9 @@ import (
 // be shown: so it does not reach what only this machine can, and for a fork not even that.
 func newTransport(f *Fork) http.RoundTripper {
 	if f != nil {
-		return careful{bounded{newGuarded(f)}}
+		return tlsOnly{bounded{newPublicOnly(f)}}
 	}
-	return careful{bounded{newHTTP(notLinkLocal)}}
+	return tlsOnly{bounded{newHTTP(notLinkLocal)}}
 }
 
 // newHTTP reaches the addresses that control lets pass.
@@ -51,18 +51,18 @@ func notLinkLocal(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// A careful transport sends credentials where nobody else can read them.
-type careful struct{ http.RoundTripper }
+// A tlsOnly transport refuses to send credentials without TLS, but for loopback.
+type tlsOnly struct{ http.RoundTripper }
 
-func (c careful) RoundTrip(req *http.Request) (*http.Response, error) {
+func (c tlsOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != "https" && req.Header.Get("Authorization") != "" && !isLoopback(req.URL.Hostname()) {
 		return nil, fmt.Errorf("%s is to get credentials, and does not speak TLS", req.URL.Host)
 	}
 	return c.RoundTripper.RoundTrip(req)
 }
 
-// mostTagsPage is how many bytes a page of tags may have. There are a thousand on one, or all of them.
-const mostTagsPage = 16 << 20
+// maxTagsPage is how many bytes a page of tags may have. There are a thousand on one, or all of them.
+const maxTagsPage = 16 << 20
 
 // A bounded transport reads no more of a page of tags than is sane: the client would hold in memory
 // whatever it has. What else is small the client bounds, and blobs go to disk.
@@ -77,7 +77,7 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body = struct {
 			io.Reader
 			io.Closer
-		}{io.LimitReader(resp.Body, mostTagsPage), resp.Body}
+		}{io.LimitReader(resp.Body, maxTagsPage), resp.Body}
 	}
 	return resp, err
 }
@@ -99,12 +99,12 @@ func isOutage(err error) bool {
 	return errors.As(err, &network)
 }
 
-// A brief error is one whose text fits a line: registries may answer with pages.
-type brief struct{ error }
+// A shortError is an error with a text of one line: registries may answer with pages.
+type shortError struct{ error }
 
-func (b brief) Unwrap() error { return b.error }
+func (b shortError) Unwrap() error { return b.error }
 
-func (b brief) Error() string {
+func (b shortError) Error() string {
 	const most = 300
 	text := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -62,7 +62,7 @@ func TestForkBehindProxy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			reached = ""
-			g := guarded{fork: &Fork{Registries: []string{"registry.example.org", "docker.io", ""}}, listed: to("listed"), others: to("others"), proxy: tc.proxy}
+			g := publicOnly{fork: &Fork{Registries: []string{"registry.example.org", "docker.io", ""}}, listed: to("listed"), others: to("others"), proxy: tc.proxy}
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, tc.url, http.NoBody)
 			if err != nil {
 				t.Fatal(err)
@@ -84,7 +84,7 @@ func TestForkBehindProxy(t *testing.T) {
 // A registry may be a stranger's, and list tags without end.
 func TestTagsAreBounded(t *testing.T) {
 	from := fixtures.Transport(func(req *http.Request) (*http.Response, error) {
-		return &http.Response{Request: req, Body: io.NopCloser(io.LimitReader(endless{}, 2*mostTagsPage))}, nil
+		return &http.Response{Request: req, Body: io.NopCloser(io.LimitReader(endless{}, 2*maxTagsPage))}, nil
 	})
 	redirected := &http.Response{Request: &http.Request{URL: &url.URL{Path: "/v2/acme/sea/tags/list"}}}
 	for name, tc := range map[string]struct {
@@ -92,9 +92,9 @@ func TestTagsAreBounded(t *testing.T) {
 		after *http.Response
 		want  int64
 	}{
-		"Tags":       {"/v2/acme/sea/tags/list", nil, mostTagsPage},
-		"Redirected": {"/elsewhere", redirected, mostTagsPage},
-		"Blob":       {"/v2/acme/sea/blobs/sha256:0", nil, 2 * mostTagsPage},
+		"Tags":       {"/v2/acme/sea/tags/list", nil, maxTagsPage},
+		"Redirected": {"/elsewhere", redirected, maxTagsPage},
+		"Blob":       {"/v2/acme/sea/blobs/sha256:0", nil, 2 * maxTagsPage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			resp, err := bounded{from}.RoundTrip(&http.Request{URL: &url.URL{Path: tc.path}, Response: tc.after})
@@ -110,7 +110,7 @@ func TestTagsAreBounded(t *testing.T) {
 }
 
 func TestPagesOfTagsAreBounded(t *testing.T) {
-	page, err := json.Marshal(map[string]any{"name": "acme/sea", "tags": make([]string, mostTags/4)})
+	page, err := json.Marshal(map[string]any{"name": "acme/sea", "tags": make([]string, maxTags/4)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestPagesOfTagsAreBounded(t *testing.T) {
 		_, _ = w.Write(page)
 	}))
 	defer server.Close()
-	p := newPuller(&Source{Cache: t.TempDir(), Keychain: nobody{}})
+	p := newPuller(&Source{Cache: t.TempDir(), Keychain: anonymous{}})
 	p.begin("", 0)
 	_, _, err = p.list(t.Context(), packages.Request{Source: strings.TrimPrefix(server.URL, "http://") + "/acme/sea", Configs: new(packages.ImageConfigs)})
 	if err == nil || !strings.Contains(err.Error(), "more than 100000 tags; name a version") || pages != 5 {

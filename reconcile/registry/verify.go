@@ -35,7 +35,7 @@ func (p *puller) verified(ctx context.Context, from origin, digest string, by pa
 	}
 	var why error
 	for _, a := range v.Cosign.Authorities {
-		findings, err := p.vouched(ctx, from, digest, a)
+		findings, err := p.signedBy(ctx, from, digest, a)
 		if err == nil {
 			return findings, nil
 		}
@@ -44,10 +44,10 @@ func (p *puller) verified(ctx context.Context, from origin, digest string, by pa
 	return nil, why
 }
 
-// vouched says why an authority does not vouch for an image: it has to for all that it is to
-// attest. Crossplane is content with one attestation of several.
-func (p *puller) vouched(ctx context.Context, from origin, digest string, a authority) ([]manifest.Finding, error) {
-	j, err := p.judge(ctx, a)
+// signedBy returns an error if an authority did not sign an image, or did not make every attestation that
+// it has to. Crossplane accepts one attestation of several.
+func (p *puller) signedBy(ctx context.Context, from origin, digest string, a authority) ([]manifest.Finding, error) {
+	j, err := p.verifier(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (p *puller) vouched(ctx context.Context, from origin, digest string, a auth
 }
 
 // first is the first proof that is accepted, if it can be one that Crossplane accepts, too.
-func (j judge) first(all []proof, digest, demand string) (accepted proof, why error) {
+func (j verifier) first(all []proof, digest, demand string) (accepted proof, why error) {
 	for _, one := range all {
 		if err := j.accept(one, digest, demand); err != nil {
 			why = errors.Join(why, err)

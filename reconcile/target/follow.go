@@ -14,15 +14,15 @@ import (
 	"headgate.dev/headgate/reconcile/registry"
 )
 
-// mostOfHead is how many bytes a head may bring beside what the target has.
-const mostOfHead = 256 << 20
+// maxOfHead is how many bytes a head may bring beside what the target has.
+const maxOfHead = 256 << 20
 
 // notACA stands for a CA in previews. They compare, and read no Secret for it.
 const notACA = "read by passes only"
 
-// A follower previews the pull requests of a Sync, with all that it takes. What heads bring stays
-// apart from what passes read: a clone of its own, which no pass waits for.
-type follower struct {
+// A previewer previews the pull requests of a Sync. It has a clone of its own, so that no pass waits for it and
+// the heads of pull requests stay apart from what passes read.
+type previewer struct {
 	reconcile.Follower
 
 	wake   func()
@@ -30,9 +30,9 @@ type follower struct {
 	wired  []*Wired
 }
 
-// follow wires the previews of a Sync, or returns nil if it has none. loop is how its loop makes passes, and
+// previewsOf wires the previews of a Sync, or returns nil if it has none. loop is how its loop makes passes, and
 // clone the repository that the loop reads.
-func follow(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, loop *Wired, clone *git.Repository) (*follower, error) {
+func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, loop *Wired, clone *git.Repository) (*previewer, error) {
 	if !s.Spec.Previews || s.Spec.Statuses == nil {
 		return nil, nil
 	}
@@ -50,9 +50,9 @@ func follow(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secret
 	}
 	tell := forge.Previews{Poster: record, Pulls: pulls, Home: v1alpha1.DefaultNamespace, TargetURL: s.Spec.PageURL}
 
-	f := &follower{origin: origin{into: beside(clone, in.Cache, clone.Limits), heads: beside(clone, in.Cache, clone.Limits)}}
+	f := &previewer{origin: origin{into: secondClone(clone, in.Cache, clone.Limits), heads: secondClone(clone, in.Cache, clone.Limits)}}
 	if in.Cache != "" { // else each has a clone of its own
-		f.origin.heads.Limits.Bytes = mostOfHead
+		f.origin.heads.Limits.Bytes = maxOfHead
 	}
 	if s.Spec.Conversion.CAFrom != nil {
 		s.Spec.Conversion.CABundle = notACA
@@ -82,7 +82,7 @@ func follow(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secret
 		return nil, err
 	}
 	woken := make(chan struct{}, 1)
-	f.wake = func() { nudge(woken) }
+	f.wake = func() { notify(woken) }
 	f.Follower = reconcile.Follower{
 		Reconciler: own, Origin: f.origin, Requests: requests{pulls, tell, s.Spec.ForkPreviews != nil}, Ref: s.Spec.Source.Ref,
 		Interval: cmp.Or(s.Spec.Source.Interval, s.Spec.Interval).Duration(), Woken: woken, Tell: in.Event,
@@ -99,15 +99,15 @@ func follow(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secret
 	return f, nil
 }
 
-// nudge tells whoever waits, and who does not will look anyway.
-func nudge(to chan<- struct{}) {
+// notify wakes the receiver. If it is busy, it will look anyway.
+func notify(to chan<- struct{}) {
 	select {
 	case to <- struct{}{}:
 	default:
 	}
 }
 
-func (f *follower) Close() error {
+func (f *previewer) Close() error {
 	all := []error{f.origin.into.Close(), f.origin.heads.Close()}
 	for _, w := range f.wired {
 		all = append(all, w.Close())
@@ -115,8 +115,8 @@ func (f *follower) Close() error {
 	return errors.Join(all...)
 }
 
-// beside is the repository of a loop once more, in another clone.
-func beside(of *git.Repository, cache string, limits git.Limits) *git.Repository {
+// secondClone returns the repository of a loop with a clone of its own.
+func secondClone(of *git.Repository, cache string, limits git.Limits) *git.Repository {
 	if cache != "" {
 		cache = filepath.Join(cache, "previews")
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // wired is the follower of a Sync.
-func wired(t *testing.T, spec string) *follower {
+func wired(t *testing.T, spec string) *previewer {
 	t.Helper()
 	target, err := New(decode(t, "  clusterName: east\n  statuses: {forge: Gitea}\n  source: {repo: \"https://git.example.org/acme/platform.git\", ref: main, webhook: {}}\n"+spec), Surroundings{
 		Cluster: &rest.Config{Host: "https://nowhere.example.org"}, Getenv: func(string) string { return canary }, Cache: t.TempDir(),
@@ -25,10 +25,10 @@ func wired(t *testing.T, spec string) *follower {
 		t.Error("passes ask the cluster for what decides about packages")
 	}
 	hears, err := target.Subscriber()
-	if err != nil || (hears.WakePulls != nil) != (target.follower != nil) {
+	if err != nil || (hears.WakePulls != nil) != (target.previewer != nil) {
 		t.Errorf("who follows pull requests hears of them: %v, %v", hears, err)
 	}
-	return target.follower
+	return target.previewer
 }
 
 // What a stranger wrote is given nothing that is not everybody's: no Secret, no cluster, no
@@ -50,7 +50,7 @@ func TestFollowForks(t *testing.T) {
 	if fork := f.wired[1].packages.Fork; fork == nil || len(fork.Registries) != 1 || fork.Registries[0] != "ghcr.io" {
 		t.Errorf("Nor is any registry asked but those that are named: %+v", fork)
 	}
-	if f.origin.heads.Limits.Bytes != mostOfHead || f.origin.into.Limits.Bytes == mostOfHead || f.origin.into.Cache != f.origin.heads.Cache || !strings.HasSuffix(f.origin.heads.Cache, "previews") {
+	if f.origin.heads.Limits.Bytes != maxOfHead || f.origin.into.Limits.Bytes == maxOfHead || f.origin.into.Cache != f.origin.heads.Cache || !strings.HasSuffix(f.origin.heads.Cache, "previews") {
 		t.Errorf("What a head brings is bounded, and apart from what passes read: %+v", f.origin)
 	}
 	if f := wired(t, "  previews: true\n"); f.Forks != nil || f.Reconciler.Observer != nil || f.Reconciler.Place != nil || f.wired[0].packages.Images != nil {
@@ -81,7 +81,7 @@ func TestOrigin(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer target.Close()
-	o := target.follower.origin
+	o := target.previewer.origin
 	branch, tip, err := o.Tip(t.Context(), "")
 	if err != nil || branch == "" || len(tip) != 40 {
 		t.Errorf("Tip(...) is %q, %q, %v", branch, tip, err)

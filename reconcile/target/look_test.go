@@ -19,7 +19,7 @@ import (
 // Beside a Flux that applies the same commits, the statuses say how far it is, that it is
 // late, and what hands do to what it applied. Nothing but reads is sent.
 func TestTargetLooks(t *testing.T) {
-	repository, board := newRepo(t), newBoard(t)
+	repository, board := newRepo(t), newStatusServer(t)
 	s := decode(t, fmt.Sprintf(`  source: {repo: %q, interval: 1s}
   interval: 1h
   timeout: 4s

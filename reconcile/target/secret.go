@@ -86,9 +86,9 @@ const (
 	secretTime = 5 * time.Second  // that reading may take
 )
 
-// recent is a secret as it was a moment ago. Strangers have it asked for with every request
-// that they send, and the API server is not to get as many. trouble hears of what cannot be read.
-func recent(ask func(context.Context) (string, error), trouble func(error)) func(context.Context) (string, error) {
+// cached returns a function that reads a secret at most every secretAge. Any request from outside asks for the
+// secret, and must not cause as many requests to the API server. trouble receives errors of reading.
+func cached(ask func(context.Context) (string, error), trouble func(error)) func(context.Context) (string, error) {
 	var (
 		mu    sync.Mutex
 		asked time.Time

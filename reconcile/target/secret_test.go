@@ -152,7 +152,7 @@ func TestRecent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, value, failure := 0, "one", error(nil)
 		var troubles []error
-		secret := recent(func(ctx context.Context) (string, error) {
+		secret := cached(func(ctx context.Context) (string, error) {
 			asked++
 			return value, errors.Join(failure, ctx.Err())
 		}, func(err error) { troubles = append(troubles, err) })

@@ -33,7 +33,7 @@ type Target struct {
 	repository *git.Repository
 	wired      *Wired
 	outbox     *outbox.Outbox // nil where nothing is posted
-	follower   *follower      // nil where no pull requests are previewed
+	previewer  *previewer     // nil where no pull requests are previewed
 	subscriber func() (*forge.Subscriber, error)
 }
 
@@ -83,7 +83,7 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	} else if repository.Credentials, err = asApp(s, in, from, auth); err != nil {
 		return nil, err
 	}
-	if t.follower, err = follow(s, in, from, w, repository); err != nil {
+	if t.previewer, err = previewsOf(s, in, from, w, repository); err != nil {
 		return nil, err
 	}
 	if statuses != nil {
@@ -93,9 +93,9 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	pushed := make(chan struct{}, 1)
 	t.Loop.Pushed = pushed
 	t.subscriber = func() (*forge.Subscriber, error) {
-		hears, err := subscriber(s, in, from, func() { nudge(pushed) })
-		if hears != nil && t.follower != nil {
-			hears.WakePulls = t.follower.wake
+		hears, err := subscriber(s, in, from, func() { notify(pushed) })
+		if hears != nil && t.previewer != nil {
+			hears.WakePulls = t.previewer.wake
 		}
 		return hears, err
 	}
@@ -107,13 +107,13 @@ func (t *Target) Subscriber() (*forge.Subscriber, error) { return t.subscriber()
 
 // Run runs the loop until ctx is done, and with it what is said of its passes, and previews.
 func (t *Target) Run(ctx context.Context) {
-	var beside sync.WaitGroup
-	defer beside.Wait()
+	var others sync.WaitGroup
+	defer others.Wait()
 	if t.outbox != nil {
-		beside.Go(func() { t.outbox.Run(ctx) })
+		others.Go(func() { t.outbox.Run(ctx) })
 	}
-	if t.follower != nil && !t.Loop.Suspended {
-		beside.Go(func() { t.follower.Run(ctx) })
+	if t.previewer != nil && !t.Loop.Suspended {
+		others.Go(func() { t.previewer.Run(ctx) })
 	}
 	t.Loop.Run(ctx)
 }
@@ -124,8 +124,8 @@ func (t *Target) Once(ctx context.Context) (report.Report, error) { return t.Loo
 // Close removes what is temporary.
 func (t *Target) Close() error {
 	err := errors.Join(t.repository.Close(), t.wired.Close())
-	if t.follower != nil {
-		err = errors.Join(err, t.follower.Close())
+	if t.previewer != nil {
+		err = errors.Join(err, t.previewer.Close())
 	}
 	return err
 }
@@ -190,7 +190,7 @@ func subscriber(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 		return nil, err
 	}
 	if spec.SecretFrom.SecretRef != nil {
-		secret = recent(secret, func(err error) {
+		secret = cached(secret, func(err error) {
 			if in.Event != nil {
 				in.Event(reconcile.Event{Kind: reconcile.Deaf, Err: err})
 			}

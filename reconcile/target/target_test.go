@@ -197,8 +197,8 @@ func (r repo) push(t *testing.T, file, content string) string {
 	return id.String()
 }
 
-// A board is what a forge keeps statuses on, and how it is reached.
-type board struct {
+// A statusServer is a forge that keeps statuses.
+type statusServer struct {
 	*httptest.Server
 
 	mu     sync.Mutex
@@ -207,15 +207,15 @@ type board struct {
 	down   bool
 }
 
-func newBoard(t *testing.T) *board {
+func newStatusServer(t *testing.T) *statusServer {
 	t.Helper()
-	b := &board{}
+	b := &statusServer{}
 	b.Server = httptest.NewServer(http.HandlerFunc(b.serve))
 	t.Cleanup(b.Close)
 	return b
 }
 
-func (b *board) serve(w http.ResponseWriter, r *http.Request) {
+func (b *statusServer) serve(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.down {
@@ -240,7 +240,7 @@ func (b *board) serve(w http.ResponseWriter, r *http.Request) {
 
 // has waits until exactly these were posted, in the order of their contexts, and forgets
 // them. It returns when the last one was.
-func (b *board) has(t *testing.T, want ...string) time.Time {
+func (b *statusServer) has(t *testing.T, want ...string) time.Time {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		b.mu.Lock()
@@ -297,7 +297,7 @@ func running(t *testing.T, target *Target) {
 }
 
 func TestTarget(t *testing.T) {
-	repository, board := newRepo(t), newBoard(t)
+	repository, board := newRepo(t), newStatusServer(t)
 	s := decode(t, fmt.Sprintf(`  source: {repo: %q, interval: 1s}
   interval: 1h
   crdOwner: Headgate
@@ -365,7 +365,7 @@ func TestTarget(t *testing.T) {
 // An API server that is away is met less and less often, its absence is said on the commit,
 // and what happened meanwhile is put right as soon as it is back.
 func TestTargetOutlivesAnOutage(t *testing.T) {
-	repository, board := newRepo(t), newBoard(t)
+	repository, board := newRepo(t), newStatusServer(t)
 	s := decode(t, fmt.Sprintf(`  source: {repo: %q}
   interval: 1s
   crdOwner: Headgate
@@ -434,7 +434,7 @@ func TestTargetOutlivesAnOutage(t *testing.T) {
 
 // Where drift is only reported, a status says so until it is gone, and nothing is written.
 func TestTargetReportsDrift(t *testing.T) {
-	repository, board := newRepo(t), newBoard(t)
+	repository, board := newRepo(t), newStatusServer(t)
 	s := decode(t, fmt.Sprintf(`  source: {repo: %q, interval: 1s}
   interval: 1h
   crdOwner: Headgate
@@ -502,8 +502,8 @@ func TestTargetIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := make(chan forge.Heard, 100)
-	hooks := httptest.NewServer(&forge.Webhooks{Subscribers: []forge.Subscriber{*subscriber}, Tell: func(h forge.Heard) { heard <- h }})
+	heard := make(chan forge.Handled, 100)
+	hooks := httptest.NewServer(&forge.Webhooks{Subscribers: []forge.Subscriber{*subscriber}, Log: func(h forge.Handled) { heard <- h }})
 	t.Cleanup(hooks.Close)
 	running(t, target)
 	if e := <-passes; e.Err != nil {
@@ -547,7 +547,7 @@ func TestTargetIsTold(t *testing.T) {
 	}
 }
 
-func (b *board) count() int {
+func (b *statusServer) count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.posted)
@@ -555,7 +555,7 @@ func (b *board) count() int {
 
 // Somebody who undoes at once what is put right is noticed, named, and left alone for a while.
 func TestTargetFights(t *testing.T) {
-	repository, board := newRepo(t), newBoard(t)
+	repository, board := newRepo(t), newStatusServer(t)
 	s := decode(t, fmt.Sprintf(`  source: {repo: %q, interval: 1s}
   interval: 1h
   crdOwner: Headgate

@@ -164,8 +164,8 @@ func ignored(rules []v1alpha1.Ignore) []diff.Ignore {
 	var all []diff.Ignore
 	for _, rule := range rules {
 		i := diff.Ignore{
-			Group: whole(rule.Target.Group), Kind: whole(rule.Target.Kind),
-			Namespace: whole(rule.Target.Namespace), Name: whole(rule.Target.Name),
+			Group: anchored(rule.Target.Group), Kind: anchored(rule.Target.Kind),
+			Namespace: anchored(rule.Target.Namespace), Name: anchored(rule.Target.Name),
 		}
 		for _, path := range rule.Paths {
 			i.Paths = append(i.Paths, diff.PointerOf(path))
@@ -175,8 +175,8 @@ func ignored(rules []v1alpha1.Ignore) []diff.Ignore {
 	return all
 }
 
-// whole returns a valid pattern as one that matches the whole of a text, as selectors of Flux do.
-func whole(pattern string) *regexp.Regexp {
+// anchored returns a valid pattern as one that matches the whole of a text, as selectors of Flux do.
+func anchored(pattern string) *regexp.Regexp {
 	if pattern == "" {
 		return nil
 	}
