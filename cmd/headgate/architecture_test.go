@@ -49,13 +49,13 @@ var mayImport = map[string][]string{
 	"reconcile/ownership": {"reconcile/inventory", "render", "render/crossplane"},
 	"reconcile/diff":      {"reconcile/inventory", "reconcile/ownership", "render/manifest"},
 	"reconcile/plan": {
-		"reconcile/diff", "reconcile/inventory", "reconcile/ownership", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
+		"reconcile/diff", "reconcile/inventory", "reconcile/ownership", "render", "render/activation", "render/catalogue", "render/crossplane", "render/lint", "render/manifest", "render/schema",
 	},
 	"reconcile/guard": {
 		"reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},
 	"reconcile/report": {
-		"reconcile/diff", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/lint", "render/manifest",
+		"reconcile/diff", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest",
 	},
 	"reconcile": {"reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/report", "render", "render/catalogue", "render/manifest"},
 

@@ -15,6 +15,7 @@ import (
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/lint"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,6 +63,11 @@ type Plan struct {
 	grant *inventory.Grant    // of this plan; nil where it makes use of no new approval
 
 	rebuilt bool // the inventory was lost with the grants in it, and is not stored again yet
+}
+
+// Findings returns what is wrong in the commit, which kinds it uses that stay inactive included.
+func (p Plan) Findings() []manifest.Finding {
+	return slices.Concat(p.Want.Findings, lint.Coverage(p.Want, p.Retained...))
 }
 
 // Open lists the counts that guards still need, each once. With their answers, compute again.

@@ -13,7 +13,6 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
-	"headgate.dev/headgate/render/lint"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -124,7 +123,7 @@ type Step struct {
 func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	r := blank(p.Sync, p.Want.Revision)
 	r.Applied, r.Looked = applied, p.Looks
-	r.Findings = append(append(r.Findings, p.Want.Findings...), lint.Coverage(p.Want, p.Retained...)...)
+	r.Findings = append(r.Findings, p.Findings()...)
 	slices.SortStableFunc(r.Findings, manifest.Finding.Compare)
 	r.Findings = append(r.Findings, p.Notes...)
 	r.Skipped = p.Want.Skipped
