@@ -31,8 +31,8 @@ type Outbox struct {
 	Next Publisher
 	// Dir is where what waits is kept, and nothing else. Empty keeps it in memory only.
 	Dir string
-	// Tell hears, each once, of what begins to wait, of what was refused while nobody
-	// waited for it, and of what is lost. It may be nil, and must not call the Outbox.
+	// Tell receives an error, once each, for a report that starts to wait, for one that the forge refused in the
+	// background, and for one that is lost. It may be nil, and must not call the Outbox.
 	Tell func(error)
 	// Now is time.Now if nil.
 	Now func() time.Time
@@ -78,7 +78,7 @@ func (o *Outbox) Publish(ctx context.Context, r report.Report) error {
 	}
 	defer o.release()
 	err := o.attempt(ctx, k)
-	// Where nobody calls Run, a pass now and then is all there is to say the rest.
+	// Without Run, only the next call of Publish posts the rest.
 	o.flush(ctx, cmp.Or(o.Patience, maxPatience))
 	return errors.Join(lost, err)
 }
@@ -327,7 +327,7 @@ func pause(failures int, asked time.Duration) time.Duration {
 	return max(doubled, min(asked, maxAsked))
 }
 
-// passing says whether an error passes, and after how long the forge says so.
+// passing reports whether an error is temporary, and returns how long the forge asks to wait.
 func passing(err error) (time.Duration, bool) {
 	if later, ok := errors.AsType[interface {
 		error

@@ -50,7 +50,7 @@ func reduce(r report.Report) waiting {
 	return w
 }
 
-// pending says whether there is a last word to come of the commit.
+// pending reports whether the final status of the commit is still to come.
 func (w waiting) pending() bool {
 	return w.Verdict.Activation.State == report.Pending || w.Verdict.Drift.State == report.Pending
 }

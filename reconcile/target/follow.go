@@ -14,10 +14,10 @@ import (
 	"headgate.dev/headgate/reconcile/registry"
 )
 
-// maxOfHead is how many bytes a head may bring beside what the target has.
+// maxOfHead is the maximum number of bytes that a head may have beside those of its target.
 const maxOfHead = 256 << 20
 
-// notACA stands for a CA in previews. They compare, and read no Secret for it.
+// notACA replaces the CA in previews, which only compare and so read no Secret for it.
 const notACA = "read by passes only"
 
 // A previewer previews the pull requests of a Sync. It has a clone of its own, so that no pass waits for it and
@@ -123,8 +123,8 @@ func secondClone(of *git.Repository, cache string, limits git.Limits) *git.Repos
 	return &git.Repository{URL: of.URL, Path: of.Path, Cache: cache, Auth: of.Auth, Credentials: of.Credentials, Limits: limits}
 }
 
-// An origin is one repository: heads may bring less than the branch that they are to be merged
-// into, which people who may push have made as large as it is.
+// An origin is one repository with two limits: heads may be smaller than their target, which only people with
+// push access can enlarge.
 type origin struct{ into, heads *git.Repository }
 
 func (o origin) Tip(ctx context.Context, ref string) (branch, commit string, err error) {

@@ -16,7 +16,7 @@ import (
 	"headgate.dev/headgate/reconcile/git"
 )
 
-// The keys of Secrets, where a Sync names none.
+// The default keys of Secrets.
 const (
 	passwordKey = "password"
 	usernameKey = "username"
@@ -26,16 +26,16 @@ const (
 	privateKeyKey = "privateKey"
 )
 
-// A secret is a reference in a Sync that can be followed.
+// A secret is a reference to a Secret in a Sync.
 type secret struct {
 	field     string // of the Sync
 	namespace string
 	ref       v1alpha1.SecretRef
 	read      func(ctx context.Context, name string) (map[string][]byte, error)
-	tell      func(value string) // hears every value, before anybody else; nil is nobody
+	tell      func(value string) // receives every value before it is used; may be nil
 }
 
-// follow is what is under a key, and all keys. Its errors name the field, and no value.
+// follow returns the value of a key, and all keys. Its errors name the field, and no value.
 func (s secret) follow(ctx context.Context, key string) (string, map[string][]byte, error) {
 	if s.ref.Key != "" {
 		key = s.ref.Key
@@ -66,7 +66,7 @@ func (s secret) hide(value string) string {
 	return value
 }
 
-// credentials are those of a repository.
+// credentials returns those of a repository.
 func (s secret) credentials(ctx context.Context) (git.Auth, error) {
 	password, data, err := s.follow(ctx, passwordKey)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s secret) credentials(ctx context.Context) (git.Auth, error) {
 	return git.Auth{Username: strings.TrimSpace(string(data[usernameKey])), Password: s.hide(password)}, nil
 }
 
-// token is that of a forge, or of a webhook.
+// token returns that of a forge, or of a webhook.
 func (s secret) token(ctx context.Context) (string, error) {
 	token, _, err := s.follow(ctx, tokenKey)
 	return s.hide(token), err
@@ -101,7 +101,7 @@ func cached(ask func(context.Context) (string, error), trouble func(error)) func
 		if !asked.IsZero() && time.Since(asked) < secretAge {
 			return value, err
 		}
-		// Who sends a request and goes away does not keep others from being heard.
+		// A client that closes its request must not make others fail.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), secretTime)
 		defer cancel()
 		value, err = ask(ctx)
@@ -113,8 +113,8 @@ func cached(ask func(context.Context) (string, error), trouble func(error)) func
 	}
 }
 
-// ca is a bundle of certificates. It ends up in CRDs, which everybody may read: a Secret
-// with certificates often has a private key too.
+// ca returns a bundle of certificates, and refuses anything else. It ends up in CRDs, which are public, and a
+// Secret with certificates often has a private key, too.
 func (s secret) ca(ctx context.Context) ([]byte, error) {
 	bundle, _, err := s.follow(ctx, caKey)
 	if err != nil {
@@ -126,7 +126,7 @@ func (s secret) ca(ctx context.Context) ([]byte, error) {
 	return []byte(bundle + "\n"), nil
 }
 
-// certificates refuses what is anything else.
+// certificates returns an error if a bundle holds anything but certificates.
 func certificates(bundle []byte) error {
 	for n := 0; ; n++ {
 		block, rest := pem.Decode(bundle)

@@ -37,8 +37,8 @@ type Target struct {
 	subscriber func() (*forge.Subscriber, error)
 }
 
-// freshTags is how long a loop takes the tag of a package for the image that it was. Crossplane
-// does not look again at all, by default.
+// freshTags is how long a loop uses the image that it found for the tag of a package. By default, Crossplane
+// resolves a tag once.
 const freshTags = 10 * time.Minute
 
 // New wires a valid Sync. It sends no request. Its errors name fields of the Sync.
@@ -102,10 +102,10 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	return t, nil
 }
 
-// Subscriber is how a push wakes the loop, or nil where the Sync has no webhook.
+// Subscriber returns how a push wakes the loop, or nil if the Sync has no webhook.
 func (t *Target) Subscriber() (*forge.Subscriber, error) { return t.subscriber() }
 
-// Run runs the loop until ctx is done, and with it what is said of its passes, and previews.
+// Run runs the loop until ctx is done, and with it the outbox and previews.
 func (t *Target) Run(ctx context.Context) {
 	var others sync.WaitGroup
 	defer others.Wait()
@@ -118,7 +118,7 @@ func (t *Target) Run(ctx context.Context) {
 	t.Loop.Run(ctx)
 }
 
-// Once makes one pass, and says what it came to.
+// Once makes one pass, and returns its report.
 func (t *Target) Once(ctx context.Context) (report.Report, error) { return t.Loop.Once(ctx) }
 
 // Close removes what is temporary.
@@ -130,7 +130,7 @@ func (t *Target) Close() error {
 	return err
 }
 
-// Secrets are the values of the environment that must never be written anywhere.
+// Secrets returns the values of the environment that Headgate must never write anywhere.
 func Secrets(s v1alpha1.Sync, getenv func(string) string) []string {
 	var names, values []string
 	if from := s.Spec.Source.CredentialsFrom; from != nil && from.Env != nil {
@@ -153,8 +153,8 @@ func Secrets(s v1alpha1.Sync, getenv func(string) string) []string {
 	return values
 }
 
-// auth are the credentials of the repository. That there are none is fine where nobody
-// named them.
+// auth returns the credentials of the repository from the environment. It is only an error that there are none
+// if the Sync names them.
 func auth(s v1alpha1.Sync, getenv func(string) string) (git.Auth, error) {
 	from := s.Spec.Source.CredentialsFrom
 	if from == nil || from.Env == nil {
@@ -167,7 +167,7 @@ func auth(s v1alpha1.Sync, getenv func(string) string) (git.Auth, error) {
 	return a, nil
 }
 
-// tokenOf is how to get the token of a field.
+// tokenOf returns how to get the token of a field.
 func tokenOf(field string, spec v1alpha1.Token, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret) (func(context.Context) (string, error), error) {
 	if secret := from(field+".secretRef", spec.SecretRef); secret != nil {
 		return secret.token, nil
@@ -179,7 +179,7 @@ func tokenOf(field string, spec v1alpha1.Token, in Surroundings, from func(strin
 	return forge.Token(token), nil
 }
 
-// subscriber follows the ref of a Sync, or is nil where that has no webhook.
+// subscriber returns the subscriber for the ref of a Sync, or nil if it has no webhook.
 func subscriber(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, wake func()) (*forge.Subscriber, error) {
 	spec := s.Spec.Source.Webhook
 	if spec == nil {
@@ -203,7 +203,7 @@ func subscriber(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	return &forge.Subscriber{Secret: secret, Repositories: names, Ref: s.Spec.Source.Ref, Wake: wake}, nil
 }
 
-// publisher posts the statuses of a Sync, or is nil where it has none.
+// publisher returns the outbox for the statuses of a Sync, or nil if it has none.
 func publisher(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret) (*outbox.Outbox, error) {
 	if s.Spec.Statuses == nil {
 		return nil, nil
@@ -228,7 +228,7 @@ func publisher(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Sec
 	return box, nil
 }
 
-// account is who speaks for a Sync on its forge.
+// account returns the account that posts for a Sync.
 func account(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret) (forge.Account, error) {
 	repository, err := repositoryOf(s.Spec)
 	if err != nil {
@@ -251,8 +251,8 @@ func account(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secre
 	return forge.Account{Repository: repository, Token: token}, err
 }
 
-// asApp is how the App of a Sync reads its repository, where that is on the forge of the App; nil
-// where it has none, or something else says how.
+// asApp returns how the App of a Sync reads its repository. It is nil if the Sync has no App, has other
+// credentials, or if the repository is not on the forge of the App.
 func asApp(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, said git.Auth) (func(context.Context) (git.Auth, error), error) {
 	if s.Spec.Statuses == nil || s.Spec.Statuses.App == nil || said != (git.Auth{}) {
 		return nil, nil
@@ -267,8 +267,8 @@ func asApp(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretR
 	}, nil
 }
 
-// repositoryOf is where statuses are posted: where commits come from, but for what the Sync
-// says otherwise.
+// repositoryOf returns the repository that gets the statuses: the source of the Sync, unless its statuses name
+// another one.
 func repositoryOf(spec v1alpha1.Spec) (forge.Repository, error) {
 	said := spec.Statuses
 	kind := kindOf(said.Forge)

@@ -193,8 +193,8 @@ type Service struct {
 	Port      int64  `json:"port,omitempty"`
 }
 
-// An Ignore rule names fields that are somebody else's once the object was made: they are
-// never drift, and never written again.
+// An Ignore rule names fields that belong to another writer once the object exists: Headgate never writes them
+// again, and reports no drift of them.
 type Ignore struct {
 	Target Target   `json:"target,omitzero"`
 	Paths  []string `json:"paths"` // JSON pointers; a part * is every key, or index
@@ -225,12 +225,12 @@ func Digests(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
-// IsDigest says whether a text may be the digest of an approval, as reports show it.
+// IsDigest reports whether a text may be the digest of an approval, as reports show it.
 func IsDigest(text string) bool { return digest.MatchString(text) }
 
 var digest = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// IsRegistry says whether a text is the host of a registry as images name it: ghcr.io, or
+// IsRegistry reports whether a text is the host of a registry as images name it: ghcr.io, or
 // registry.example.org:5000.
 func IsRegistry(text string) bool {
 	return registry.MatchString(text) && (strings.ContainsAny(text, ".:") || text == "localhost")
@@ -255,7 +255,7 @@ type (
 	Adoption string
 	// Conflicts is what becomes of fields that another manager owns.
 	Conflicts string
-	// Drift is what becomes of what somebody changed that we applied.
+	// Drift is what Headgate does about changes to what it applied.
 	Drift string
 	// Instances is what becomes of managed resources, XRs and claims that the commit holds no longer.
 	Instances string
@@ -283,7 +283,7 @@ const (
 	ConversionNone   ConversionStrategy = "None"
 
 	PolicyDefault    ManagementPolicy = "Default"
-	PolicyObservable ManagementPolicy = "Observable" // it looks, and never writes: somebody else applies
+	PolicyObservable ManagementPolicy = "Observable" // Headgate only observes: another tool applies
 
 	AdoptIfUnowned Adoption = "AdoptIfUnowned"
 	AdoptRefuse    Adoption = "Refuse"
@@ -299,7 +299,7 @@ const (
 	InstancesPrune Instances = "Prune" // what they stand for outside of the cluster goes too
 
 	DeactivationNever      Deactivation = "Never"      // they stay, as Crossplane has it
-	DeactivationWhenUnused Deactivation = "WhenUnused" // they are taken back once nobody uses them
+	DeactivationWhenUnused Deactivation = "WhenUnused" // Headgate deactivates them once nothing uses them
 
 	ForgeGitHub              Forge = "GitHub"
 	ForgeGitLab              Forge = "GitLab"
