@@ -55,7 +55,7 @@ var mayImport = map[string][]string{
 		"reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},
 	"reconcile/report": {
-		"reconcile/diff", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest",
+		"reconcile/diff", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest",
 	},
 	"reconcile": {"reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/report", "render", "render/catalogue", "render/manifest"},
 

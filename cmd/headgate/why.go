@@ -172,7 +172,7 @@ func left(ctx context.Context, r reconcile.Reconciler, want render.Desired, name
 		if e.Left != nil && e.Name != s.ID.Name {
 			return e, fmt.Errorf("%w; %q fits several that %s still owns; say which: %s, %s", missing, name, p.Sync, e.Name, s.ID.Name)
 		}
-		e.Name, e.Left = s.ID.Name, &leftover{Sync: p.Sync, Action: s.Action, Guard: s.Guard, Reason: s.Reason}
+		e.Name, e.Left = s.ID.Name, &leftover{Sync: p.Sync, Action: s.Action, Guard: s.Guard, Reason: report.Words(s.Reason)}
 	}
 	if e.Left == nil {
 		return e, fmt.Errorf("%w; nor does %s own anything of that name", missing, p.Sync)

@@ -12,6 +12,7 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -84,8 +85,8 @@ func TestObjectsDecide(t *testing.T) {
 				maps.Copy(seen.Answers, answers)
 			}
 			s := p.Steps[0]
-			if (s.Action == plan.Hold) != tc.held || !strings.Contains(s.Reason, tc.want) {
-				t.Errorf("%s\n%s: %s, want %q", tc.reason, s.Action, s.Reason, tc.want)
+			if (s.Action == plan.Hold) != tc.held || !strings.Contains(report.Words(s.Reason), tc.want) {
+				t.Errorf("%s\n%s: %s, want %q", tc.reason, s.Action, report.Words(s.Reason), tc.want)
 			}
 		})
 	}

@@ -129,7 +129,7 @@ func TestApprovedPastOthers(t *testing.T) {
 		t.Fatalf("four go, and the one that is in use stays: %d prunes", p.Count(plan.Prune))
 	}
 	for _, s := range p.Steps {
-		if s.ID.Name == "c" && (s.Guard != "in use" || s.Approved) || s.Action == plan.Prune && (!s.Approved || !strings.Contains(s.Reason, `approved past the guard "many"`)) {
+		if s.ID.Name == "c" && (s.Guard != "in use" || s.Approved) || s.Action == plan.Prune && (!s.Approved || s.Reason.Code != plan.Approved || s.Reason.Values[0] != "many") {
 			t.Errorf("%s: %s %q %s", s.ID, s.Action, s.Guard, s.Reason)
 		}
 	}

@@ -1,8 +1,6 @@
 package guard
 
 import (
-	"fmt"
-
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -16,7 +14,7 @@ func lettingGo(s plan.Step, c plan.Case) bool {
 // asked retains what someone asked us, on the object, never to prune.
 func asked(s plan.Step, c plan.Case) plan.Ruling {
 	if reason, asked := ownership.Kept(c.Seen.Inventory.Entries[s.ID].Policy, c.Live(s)); asked && !lettingGo(s, c) {
-		return plan.Ruling{Answer: plan.Retained, Reason: reason}
+		return retained("%s", reason)
 	}
 	return allowed
 }
@@ -30,7 +28,7 @@ func left(s plan.Step, c plan.Case) plan.Ruling {
 		wanted := ownership.SaysSo(s.Asks, key, value)
 		if live == nil {
 			if wanted && !be.Made {
-				return plan.Ruling{Answer: plan.Retained, Reason: fmt.Sprintf("%s: %s in the commit asks not to make it", key, value)}
+				return retained("%s: %s in the commit asks not to make it", key, value)
 			}
 			continue
 		}
@@ -38,11 +36,11 @@ func left(s plan.Step, c plan.Case) plan.Ruling {
 		ours := c.Seen.Offline || ownership.SentByUs(live, c.Seen.Inventory.Entries[s.ID].Foreign, annotated, key)
 		switch {
 		case annotated && (wanted || !ours):
-			return plan.Ruling{Answer: plan.Retained, Reason: fmt.Sprintf("its annotation %s: %s asks not to update it", key, value)}
+			return retained("its annotation %s: %s asks not to update it", key, value)
 		case labelled && (wanted || !ours):
-			return plan.Ruling{Answer: plan.Retained, Reason: fmt.Sprintf("its label %s: %s asks not to update it", key, value)}
+			return retained("its label %s: %s asks not to update it", key, value)
 		case wanted:
-			return plan.Ruling{Answer: plan.Retained, Reason: fmt.Sprintf("%s: %s in the commit asks not to update it", key, value)}
+			return retained("%s: %s in the commit asks not to update it", key, value)
 		}
 	}
 	return allowed

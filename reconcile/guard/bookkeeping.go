@@ -54,10 +54,10 @@ func notOurBooks(s plan.Step, c plan.Case) plan.Ruling {
 // inventories, leases and keys, too, which an older version may have taken for objects of a commit.
 func home(s plan.Step, c plan.Case) plan.Ruling {
 	if s.ID == (manifest.ID{Kind: "Namespace", Name: c.Seen.Inventory.Sync.Namespace}) {
-		return plan.Ruling{Answer: plan.Retained, Reason: "the inventory of this sync lives in it"}
+		return retained("%s", "the inventory of this sync lives in it")
 	}
 	if what := bookkeeping(s, c); what != "" {
-		return plan.Ruling{Answer: plan.Retained, Reason: "it is " + what + ", which is never pruned"}
+		return retained("%s", "it is "+what+", which is never pruned")
 	}
 	return allowed
 }

@@ -8,7 +8,7 @@ func dependedOn(s plan.Step, c plan.Case) plan.Ruling {
 		switch {
 		case by.Action == plan.Prune || by.LetsGo(): // the prune waits for that
 		case by.Action == plan.Keep && by.Cause == plan.Retain && by.Origin.Path == "":
-			return plan.Ruling{Answer: plan.Retained, Reason: plan.The(by.ID) + " depends on it, and is kept"}
+			return retained("%s depends on it, and is kept", plan.The(by.ID))
 		default:
 			return held("%s depends on it, and stays; declare this again, or take out what says so there", plan.The(by.ID))
 		}

@@ -13,8 +13,8 @@ func onlyReported(reports bool) func(plan.Step, plan.Case) plan.Ruling {
 		case !reports || s.Cause != plan.Drift, s.Action == plan.Update && s.Err == nil && len(s.Changes()) == 0:
 			return allowed
 		case s.Err != nil:
-			return plan.Ruling{Answer: plan.Reported, Reason: "drift is reported, not corrected: " + s.Err.Error()}
+			return reported("drift is reported, not corrected: %s", s.Err)
 		}
-		return plan.Ruling{Answer: plan.Reported, Reason: "drift is reported, not corrected"}
+		return reported("drift is reported, not corrected")
 	}
 }

@@ -1,8 +1,6 @@
 package guard
 
 import (
-	"fmt"
-
 	"headgate.dev/headgate/reconcile/plan"
 )
 
@@ -14,7 +12,7 @@ func fight(s plan.Step, c plan.Case) plan.Ruling {
 	}
 	for _, f := range c.Seen.Fights {
 		if f.ID == s.ID && f.Rests {
-			return plan.Ruling{Answer: plan.Reported, Reason: fmt.Sprintf("fight: %s; it is left alone for a while", f)}
+			return reported("fight: %s; it is left alone for a while", f)
 		}
 	}
 	return allowed

@@ -1,8 +1,6 @@
 package guard
 
 import (
-	"fmt"
-
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 )
@@ -26,11 +24,11 @@ func final(s plan.Step, c plan.Case) plan.Ruling {
 	r, known := c.Seen.Upstream.Revisions[revision]
 	switch {
 	case !installed:
-		return plan.Ruling{Answer: plan.Retained, Reason: "it is not taken back: no package revision controls it, so nothing would bring the definition back"}
+		return retained("%s", "it is not taken back: no package revision controls it, so nothing would bring the definition back")
 	case !known || !r.Active:
-		return plan.Ruling{Answer: plan.Retained, Reason: fmt.Sprintf("it is not taken back: its package revision %s is not active, so nothing would bring the definition back", revision)}
+		return retained("it is not taken back: its package revision %s is not active, so nothing would bring the definition back", revision)
 	case !r.SafeStart:
-		return plan.Ruling{Answer: plan.Retained, Reason: fmt.Sprintf("it is not taken back: its package %s has no safe-start, so Crossplane would activate it again", r.Package.Name)}
+		return retained("it is not taken back: its package %s has no safe-start, so Crossplane would activate it again", r.Package.Name)
 	}
 	return allowed
 }

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"fmt"
 	"slices"
 
 	"headgate.dev/headgate/reconcile/plan"
@@ -46,5 +45,5 @@ func fits(s plan.Step, c plan.Case, breaking []schema.Change, live plan.Answer, 
 	case a.Count > 0:
 		return held("its schema breaks: %s; %s: change them first, or approve this", someOf(breaking), a.Example)
 	}
-	return plan.Ruling{Reason: fmt.Sprintf("its schema breaks: %s; %s, and none loses a value or is refused", someOf(breaking), plan.Exist(live.Count, "custom resource"))}
+	return noted("its schema breaks: %s; %s, and none loses a value or is refused", someOf(breaking), plan.Exist(live.Count, "custom resource"))
 }

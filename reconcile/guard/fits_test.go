@@ -70,7 +70,7 @@ func TestFits(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := p.Steps[0]
-			if (s.Action == plan.Hold) != tc.held || !strings.Contains(s.Reason, tc.want) {
+			if (s.Action == plan.Hold) != tc.held || !strings.Contains(s.Reason.String(), tc.want) {
 				t.Errorf("%s\n%s: %s, want %q", tc.reason, s.Action, s.Reason, tc.want)
 			}
 			if open := p.Open(); (len(open) == 1 && tc.asks != nil && open[0] == *tc.asks) != (tc.asks != nil) || tc.asks == nil && len(open) > 0 {

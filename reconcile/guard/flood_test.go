@@ -154,7 +154,7 @@ func TestFinalKnowsWhatIsWritten(t *testing.T) {
 	} {
 		tc.policy.ID, tc.policy.After = crossplane.MRAP("team"), policyObject("team", "queues.example.org")
 		r := final(taken, plan.Case{Want: want, Seen: given.Seen(up), Steps: []plan.Step{tc.policy, taken}})
-		if held := r.Answer == plan.Held && strings.Contains(r.Reason, "the policy team"); held != tc.held {
+		if held := r.Answer == plan.Held && strings.Contains(r.Reason.String(), "the policy team"); held != tc.held {
 			t.Errorf("%s: a definition that a live policy names is not deactivated: %+v", name, r)
 		}
 	}
@@ -494,7 +494,7 @@ func TestFloodOfAProvider(t *testing.T) {
 				tc.edit(&want)
 			}
 			_, got := given.Steps(t, want, given.Seen(tc.up), Guarding{MaxActivations: 2}.Guards()...)
-			if s := got["Provider provider-toy"]; s.Action != tc.want || tc.want == plan.Hold && s.Guard != Flood || !strings.Contains(s.Reason, tc.says) {
+			if s := got["Provider provider-toy"]; s.Action != tc.want || tc.want == plan.Hold && s.Guard != Flood || !strings.Contains(s.Reason.String(), tc.says) {
 				t.Errorf("%s\n%s %q (%s), want %s", tc.reason, s.Action, s.Guard, s.Reason, tc.want)
 			}
 		})

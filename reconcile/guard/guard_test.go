@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"fmt"
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
@@ -165,4 +166,17 @@ func TestAppliedByUs(t *testing.T) {
 			t.Errorf("%s: applied by us %t, want %t", name, got, tc.want)
 		}
 	}
+}
+
+// sentence returns the sentence that a reason holds.
+func sentence(r plan.Reason) string {
+	switch r.Code {
+	case "":
+		return ""
+	case PackageInstalls:
+		return fmt.Sprintf("%s is installed with it, and %s", r.Values[0], sentence(r.Values[1].(plan.Reason)))
+	case PackageInstallsMany:
+		return fmt.Sprintf("%s is installed with it, and %s; and so it is with %d definitions more", r.Values[0], sentence(r.Values[1].(plan.Reason)), r.Values[2])
+	}
+	return r.Values[0].(string)
 }

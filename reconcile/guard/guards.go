@@ -12,7 +12,24 @@ import (
 var allowed = plan.Ruling{}
 
 func held(format string, args ...any) plan.Ruling {
-	return plan.Ruling{Answer: plan.Held, Reason: fmt.Sprintf(format, args...)}
+	return plan.Ruling{Answer: plan.Held, Reason: text(format, args...)}
+}
+
+func retained(format string, args ...any) plan.Ruling {
+	return plan.Ruling{Answer: plan.Retained, Reason: text(format, args...)}
+}
+
+func reported(format string, args ...any) plan.Ruling {
+	return plan.Ruling{Answer: plan.Reported, Reason: text(format, args...)}
+}
+
+// noted lets a step pass with a note.
+func noted(format string, args ...any) plan.Ruling {
+	return plan.Ruling{Reason: text(format, args...)}
+}
+
+func text(format string, args ...any) plan.Reason {
+	return plan.Text.With(fmt.Sprintf(format, args...))
 }
 
 // The names of the guards. Package plan has two more: Final and OnlyObserved.

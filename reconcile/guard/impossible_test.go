@@ -96,7 +96,7 @@ func TestImpossible(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := p.Steps[0]
-			if held := s.Guard == "impossible"; held != (tc.want != "") || !strings.Contains(s.Reason, tc.want) {
+			if held := s.Guard == "impossible"; held != (tc.want != "") || !strings.Contains(s.Reason.String(), tc.want) {
 				t.Errorf("%s\n%s by %q: %s, want %q", tc.reason, s.Action, s.Guard, s.Reason, tc.want)
 			}
 			if s.Guard == "impossible" && p.Approval != nil {
@@ -116,7 +116,7 @@ func TestImpossibleByAPackage(t *testing.T) {
 	}
 	id := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "toy"}
 	ruling := impossible(plan.Step{Action: plan.Update, ID: id}, plan.Case{Seen: plan.Observed{Replaced: map[manifest.ID][]plan.Replacement{id: {r}}}})
-	if ruling.Answer != plan.Held || !strings.Contains(ruling.Reason, "its scope would change") {
+	if ruling.Answer != plan.Held || !strings.Contains(ruling.Reason.String(), "its scope would change") {
 		t.Errorf("%+v", ruling)
 	}
 }

@@ -16,5 +16,5 @@ func installed(s plan.Step, c plan.Case) plan.Ruling {
 	if !is {
 		return allowed
 	}
-	return plan.Ruling{Answer: plan.Retained, Reason: "the package revision " + revision + " installs it; the commit's copy is not applied"}
+	return retained("the package revision %s installs it; the commit's copy is not applied", revision)
 }

@@ -16,7 +16,7 @@ func inUse(s plan.Step, c plan.Case) plan.Ruling {
 	}
 	going, all := c.Users(s.ID)
 	if all && !slices.ContainsFunc(going, func(by plan.Step) bool { return by.Action != plan.Prune }) {
-		return plan.Ruling{Reason: plan.Plural(int64(len(going)), "object") + " of it go first"}
+		return noted("%s of it go first", plan.Plural(int64(len(going)), "object"))
 	}
 	format := "%s would be deleted with it%s; delete them first"
 	switch s.ID.Kind {
@@ -45,7 +45,7 @@ func counted(q plan.Question, c plan.Case, format, noun string, going ...plan.St
 	a, ok := c.Seen.Answers[q]
 	switch {
 	case !ok && c.Seen.Offline:
-		return plan.Ruling{Reason: "what would be deleted with it is not known without a cluster; a pass holds it while that is anything", Needs: []plan.Question{q}}
+		return plan.Ruling{Reason: text("what would be deleted with it is not known without a cluster; a pass holds it while that is anything"), Needs: []plan.Question{q}}
 	case !ok:
 		r := held("it has not been counted what would be deleted with it")
 		r.Needs = []plan.Question{q}

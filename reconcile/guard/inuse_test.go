@@ -173,7 +173,7 @@ func TestGoFirst(t *testing.T) {
 				t.Errorf("%s\nsteps (-want +got):\n%s", tc.reason, diff)
 			}
 			for _, s := range p.Steps {
-				if s.Action == plan.Hold && !strings.Contains(s.Reason, tc.says) {
+				if s.Action == plan.Hold && !strings.Contains(s.Reason.String(), tc.says) {
 					t.Errorf("%s\nthe reason: %s", tc.reason, s.Reason)
 				}
 			}
@@ -233,7 +233,7 @@ func TestDeleting(t *testing.T) {
 				if s.Writes() {
 					writes++
 				}
-				if s.Deleting && s.Reason != "it is being deleted since 2026-05-01T12:00:00Z, and waits for who set the finalizer example.org/slow" {
+				if s.Deleting && sentence(s.Reason) != "it is being deleted since 2026-05-01T12:00:00Z, and waits for who set the finalizer example.org/slow" {
 					t.Errorf("the reason: %s", s.Reason)
 				}
 			}
@@ -340,7 +340,7 @@ func TestReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := p.Steps[0]
-			if diff := cmp.Diff(tc.want, s.Reason); diff != "" || (s.Action == plan.Hold) != (tc.want != "") {
+			if diff := cmp.Diff(tc.want, sentence(s.Reason)); diff != "" || (s.Action == plan.Hold) != (tc.want != "") {
 				t.Errorf("%s\n%s, reason (-want +got):\n%s", tc.reason, s.Action, diff)
 			}
 			if diff := cmp.Diff(tc.opens, p.Open()); diff != "" {

@@ -46,5 +46,5 @@ func ownedByAnother(s plan.Step, c plan.Case) plan.Ruling {
 	if claim := c.Seen.ClaimOn(s.ID, live); claim.Final && s.Definition && s.ID.IsCRD() {
 		reason = claim.By + " owns it, and goes on making it; set crdOwner: Crossplane"
 	}
-	return plan.Ruling{Answer: plan.Held, Reason: reason}
+	return held("%s", reason)
 }

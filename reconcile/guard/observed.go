@@ -8,7 +8,7 @@ func observed(s plan.Step, c plan.Case) plan.Ruling {
 	case c.Seen.Looks || !s.Policy.Observes():
 		return allowed
 	case s.Err != nil:
-		return plan.Ruling{Answer: plan.Reported, Reason: s.Err.Error()}
+		return reported("%s", s.Err)
 	}
-	return plan.Ruling{Answer: plan.Reported, Reason: "it is not what the commit says; " + plan.OnlyObserves(s.Policy)}
+	return reported("it is not what the commit says; %s", plan.OnlyObserves(s.Policy))
 }

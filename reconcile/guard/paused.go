@@ -16,5 +16,5 @@ func paused(s plan.Step, c plan.Case) plan.Ruling {
 	case s.Action == plan.Prune:
 		return held("%s; take the annotation out when whoever set it is done", crossplane.IsPausedByUser)
 	}
-	return plan.Ruling{Answer: plan.Retained, Reason: crossplane.IsPausedByUser + ": it stays as it is until they take that out"}
+	return retained("%s: it stays as it is until they take that out", crossplane.IsPausedByUser)
 }

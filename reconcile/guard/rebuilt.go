@@ -14,7 +14,7 @@ func rebuilt(s plan.Step, c plan.Case) plan.Ruling {
 	case have.Rebuilt && c.Seen.Ends != plan.NoEnding:
 		return held("a part of the inventory was lost and is being rebuilt; look at what is listed, and destroy once more")
 	case have.Rebuilt:
-		return plan.Ruling{Answer: plan.Retained, Reason: "a part of the inventory was lost and is being rebuilt; the next pass decides"}
+		return retained("%s", "a part of the inventory was lost and is being rebuilt; the next pass decides")
 	}
 	return allowed
 }

@@ -1,9 +1,13 @@
 package guard
 
 import (
-	"fmt"
-
 	"headgate.dev/headgate/reconcile/plan"
+)
+
+// The codes of an update of a package, of which a rule holds what it does to definitions that are installed.
+const (
+	PackageInstalls     plan.Code = "PackageInstalls"     // the name of the definition, and the reason of the rule
+	PackageInstallsMany plan.Code = "PackageInstallsMany" // the same, and how many more definitions there are
 )
 
 // replaced holds an update of a package where a rule holds what it does to a definition that is
@@ -15,15 +19,15 @@ func replaced(s plan.Step, c plan.Case, rule func(plan.Step, plan.Case) plan.Rul
 		said := rule(r.Step(), c)
 		all.Needs = append(all.Needs, said.Needs...)
 		switch {
-		case said.Reason == "", all.Answer == plan.Held && said.Answer != plan.Held:
-		case all.Reason != "" && all.Answer == said.Answer:
+		case said.Reason.None(), all.Answer == plan.Held && said.Answer != plan.Held:
+		case !all.Reason.None() && all.Answer == said.Answer:
 			more++
 		default:
-			all.Answer, all.Reason, more = said.Answer, fmt.Sprintf("%s is installed with it, and %s", r.ID.Name, said.Reason), 0
+			all.Answer, all.Reason, more = said.Answer, PackageInstalls.With(r.ID.Name, said.Reason), 0
 		}
 	}
 	if more > 0 {
-		all.Reason += fmt.Sprintf("; and so it is with %s more", plan.Plural(int64(more), "definition"))
+		all.Reason = PackageInstallsMany.With(append(all.Reason.Values, more)...)
 	}
 	return all
 }

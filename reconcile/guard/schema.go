@@ -24,11 +24,11 @@ func schemas(s plan.Step, c plan.Case) plan.Ruling {
 	first, second := stored(s, c), broken(s, c)
 	needs := slices.Concat(first.Needs, second.Needs)
 	switch {
-	case first.Answer == plan.Held, second.Reason == "":
-	case second.Answer == plan.Held, first.Reason == "":
+	case first.Answer == plan.Held, second.Reason.None():
+	case second.Answer == plan.Held, first.Reason.None():
 		first = second
 	default:
-		first = plan.Ruling{Reason: first.Reason + "; " + second.Reason}
+		first = plan.Ruling{Reason: plan.Both.With(first.Reason, second.Reason)}
 	}
 	first.Needs = needs
 	return first
@@ -51,7 +51,7 @@ func broken(s plan.Step, c plan.Case) plan.Ruling {
 	a, answered := c.Seen.Answers[q]
 	switch {
 	case c.Seen.Offline && !answered:
-		return plan.Ruling{Reason: fmt.Sprintf("its schema breaks: %s; whether custom resources exist is not known without a cluster, and a pass holds it while any do", someOf(breaking)), Needs: []plan.Question{q}}
+		return plan.Ruling{Reason: text("its schema breaks: %s; whether custom resources exist is not known without a cluster, and a pass holds it while any do", someOf(breaking)), Needs: []plan.Question{q}}
 	case !answered:
 		r := held("its schema breaks: %s; it has not been counted how many custom resources exist", someOf(breaking))
 		r.Needs = []plan.Question{q}

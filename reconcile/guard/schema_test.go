@@ -118,7 +118,7 @@ func TestSchemas(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := p.Steps[0]
-			if diff := cmp.Diff(tc.want, s.Reason); diff != "" || (s.Action == plan.Hold) != tc.held {
+			if diff := cmp.Diff(tc.want, sentence(s.Reason)); diff != "" || (s.Action == plan.Hold) != tc.held {
 				t.Errorf("%s\n%s, reason (-want +got):\n%s", tc.reason, s.Action, diff)
 			}
 			if name == "Uncounted" && !cmp.Equal(p.Open(), []plan.Question{question}) {

@@ -53,9 +53,9 @@ func stored(s plan.Step, c plan.Case) plan.Ruling {
 	have, needs, unknown := storedVersions(s, c, after)
 	switch {
 	case len(needs) > 0 && c.Seen.Offline && drops:
-		return plan.Ruling{Reason: "its conversion webhook is dropped; whether objects are stored in another version is not known without a cluster", Needs: needs}
+		return plan.Ruling{Reason: text("its conversion webhook is dropped; whether objects are stored in another version is not known without a cluster"), Needs: needs}
 	case len(needs) > 0 && c.Seen.Offline:
-		return plan.Ruling{Reason: "it declares fewer versions; whether objects are stored in one that goes is not known without a cluster", Needs: needs}
+		return plan.Ruling{Reason: text("it declares fewer versions; whether objects are stored in one that goes is not known without a cluster"), Needs: needs}
 	case len(needs) > 0:
 		r := held("it has not been read in which versions objects are stored")
 		r.Needs = needs

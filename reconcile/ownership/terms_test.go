@@ -9,6 +9,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -227,7 +228,7 @@ func TestAdoption(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := p.Steps[0]
-			if diff := cmp.Diff(tc.want, want{s.Action, s.Guard, s.Reason}); diff != "" {
+			if diff := cmp.Diff(tc.want, want{s.Action, s.Guard, report.Words(s.Reason)}); diff != "" {
 				t.Errorf("%s\nCompute(...) (-want +got):\n%s", tc.reason, diff)
 			}
 		})

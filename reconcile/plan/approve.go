@@ -156,7 +156,7 @@ func (p *Plan) pass(held map[manifest.ID]Step) {
 	for i, s := range p.Steps {
 		if h, approved := held[s.ID]; approved && s.Action != Hold {
 			p.Steps[i].Approved = true
-			p.Steps[i].Reason = fmt.Sprintf("approved past the guard %q: %s", h.Guard, h.Reason)
+			p.Steps[i].Reason = Approved.With(string(h.Guard), h.Reason)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (p Plan) leaving(s Step, live *metav1.PartialObjectMetadata, released bool)
 		s.Action = Release
 		return s, inventory.Ours(live, p.Sync)
 	case live.GetDeletionTimestamp() != nil && !s.Unprotects:
-		s.Deleting, s.Reason = true, WhyDeleting(live)
+		s.Deleting, s.Reason = true, Text.With(WhyDeleting(live))
 	}
 	return s, true
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -97,7 +96,7 @@ func (c Case) Live(s Step) *metav1.PartialObjectMetadata {
 // A Ruling is what a guard says. The zero value allows.
 type Ruling struct {
 	Answer Response
-	Reason string     // what a person reads, and can act on; of what is allowed, a note
+	Reason Reason     // on which a person can act; of what is allowed, a note
 	Needs  []Question // the guard has to know these first; until then it holds, or notes that nobody knows
 	Clears Clearing   // of what is held
 }
@@ -182,7 +181,7 @@ func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool
 			}
 			switch r.Answer {
 			case Allowed:
-				p.Steps[i].Reason = cmp.Or(s.Reason, r.Reason)
+				p.Steps[i].Reason = s.Reason.Or(r.Reason)
 				continue
 			case Retained:
 				s.Action, s.Cause = Keep, Retain

@@ -47,7 +47,7 @@ func (p *Plan) leave(seen Observed) {
 		if drifted {
 			s.Action, s.Would, s.Cause, s.Guard = Keep, s.Action, Drift, "drift"
 			s.Needs, s.Waits = "", ""
-			s.Reason = "this sync only looks; it is left to " + cmp.Or(by, "whoever applies it")
+			s.Reason = Text.With("this sync only looks; it is left to " + cmp.Or(by, "whoever applies it"))
 			kept = append(kept, s)
 		}
 	}

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -274,7 +273,7 @@ func (p Pass) End(d Decision) Pass {
 		p.Done = cloned(p.Done)
 		for _, s := range p.Last.foremost().Steps {
 			if p.goes(s) {
-				p.Done[s.ID] = Outcome{ID: s.ID, Action: Prune, Err: fmt.Errorf("not gone after %s: %s", d.at.Limit.Duration, s.Reason)}
+				p.Done[s.ID] = Outcome{ID: s.ID, Action: Prune, Err: Problem{NotGone.With(d.at.Limit.Duration.String(), s.Reason)}}
 			}
 		}
 		return p
@@ -376,7 +375,7 @@ func (p Pass) account() Plan {
 		case stays:
 			s = newer
 		case s.Action == Hold: // it went with something else
-			s.Action, s.Would, s.Guard, s.Reason = Prune, "", "", ""
+			s.Action, s.Would, s.Guard, s.Reason = Prune, "", "", Reason{}
 		}
 		s.Deleting = false
 		all.Steps = append(all.Steps, s)

@@ -366,7 +366,7 @@ func stepOf(a Asked, seen Observed) Step {
 		s.hidden.Paths = append(slices.Clip(s.hidden.Paths), secretPaths(trial.Live)...)
 	}
 	if a.Retained != "" {
-		s.Cause, s.Guard, s.Reason = Retain, Final, a.Retained
+		s.Cause, s.Guard, s.Reason = Retain, Final, Text.With(a.Retained)
 	}
 	if live, exists := seen.Objects[a.ID]; exists {
 		s.UID, s.ResourceVersion = live.GetUID(), live.GetResourceVersion()
@@ -396,11 +396,11 @@ func (s *Step) choose(a Asked, seen Observed) {
 		s.Action, s.Err = Update, errors.New(seen.Refused(a.ID, live)) // which a guard holds
 	case len(trial.Migrates) > 0:
 		s.Action, s.Live, s.After, s.Migrates, s.Activates = Update, trial.Live, trial.After, trial.Migrates, false
-		s.Reason = migrating(trial.Migrates)
+		s.Reason = Text.With(migrating(trial.Migrates))
 	case len(a.resolved.missing) > 0:
 		s.Action = Update
 	case trial.After == nil && leftHeld(a.Object, live):
-		s.Action, s.Err, s.Unprotects, s.Reason = Update, trial.Err, true, "our finalizer is left on it, of a pass that was to delete it"
+		s.Action, s.Err, s.Unprotects, s.Reason = Update, trial.Err, true, Text.With("our finalizer is left on it, of a pass that was to delete it")
 	case !tried && !s.Activates:
 		s.Action, s.Unready = Keep, entry.Unready()
 		if sent := ownership.SentMarks(live); owned && sent != entry.Foreign && !seen.Offline && !seen.Looks {
@@ -427,7 +427,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 			s.Cause = Drift
 		}
 		if by := seen.ClaimOn(a.ID, live).By; by != "" && !seen.Mine(a.ID, live) {
-			s.Reason = "it is taken over from " + by
+			s.Reason = Text.With("it is taken over from " + by)
 		}
 	}
 }

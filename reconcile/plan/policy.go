@@ -36,7 +36,7 @@ func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 	switch {
 	case seen.Offline && !tried && seen.Objects[a.ID] != nil:
 	case seen.Offline:
-		s.Guard, s.Reason = OnlyObserved, OnlyObserves(a.Policy)
+		s.Guard, s.Reason = OnlyObserved, Text.With(OnlyObserves(a.Policy))
 	case trial.After != nil || trial.Err != nil:
 		s.Action, s.Cause = Update, Drift // which a guard only reports
 		s.Live, s.After, s.Takes, s.Err = trial.Live, trial.After, trial.TakenBy, trial.Err

@@ -67,7 +67,7 @@ type Step struct {
 	Would  Action // of a hold, or of drift that is only reported: the action that is not taken
 	Cause  Cause
 	Guard  GuardName // the guard that retains or holds; "" where none does
-	Reason string    // what it answered, for people
+	Reason Reason    // what it answered
 	Clears Clearing  // of a hold: whether it may go away without a person
 
 	Approved  bool // a person let it pass a guard that held it

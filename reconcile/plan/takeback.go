@@ -77,7 +77,7 @@ func (p *Plan) takeBack(seen Observed) {
 		if token := inventory.Hash([]byte(strings.Join(missing[name], "\n"))); r.Touched != token {
 			p.Steps = append(p.Steps, Step{
 				Action: Update, Cause: Retain, TakesBack: true, ID: crossplane.ProviderRevision(name), APIVersion: crossplane.RevisionAPIVersion, Digest: token,
-				Reason: fmt.Sprintf("it is touched, so that Crossplane brings %s back, inactive", Plural(int64(len(missing[name])), "definition")),
+				Reason: Text.With(fmt.Sprintf("it is touched, so that Crossplane brings %s back, inactive", Plural(int64(len(missing[name])), "definition"))),
 			})
 		}
 	}
@@ -139,7 +139,7 @@ func InstalledBy(o *metav1.PartialObjectMetadata) (string, bool) {
 // takingBack is one step on the way of a definition.
 func takingBack(id manifest.ID, live *metav1.PartialObjectMetadata, reason string) Step {
 	s := prune(id, inventory.Entry{}, live)
-	s.TakesBack, s.Definition, s.Reason = true, true, reason
+	s.TakesBack, s.Definition, s.Reason = true, true, Text.With(reason)
 	return s
 }
 
@@ -148,7 +148,7 @@ func takingBack(id manifest.ID, live *metav1.PartialObjectMetadata, reason strin
 func (s Step) instead(live *metav1.PartialObjectMetadata, e inventory.Entry, mayWrite bool) Step {
 	taken := prune(s.ID, e, live)
 	taken.TakesBack, taken.Definition, taken.Origin = true, true, s.Origin
-	taken.Reason = "no policy names it any more"
+	taken.Reason = Text.With("no policy names it any more")
 	if s.Action == Update && mayWrite {
 		taken.otherwise = &s
 	}

@@ -165,9 +165,9 @@ func (b Baseline) upgrades(want render.Desired) Upgrades {
 		}
 		add(Keep, old, old, by)
 		u := &up.Steps[len(up.Steps)-1]
-		u.Cause, u.Reason = Retain, "the new version does not hold it: it stays as it is, and nothing brings it up to date"
+		u.Cause, u.Reason = Retain, Text.With("the new version does not hold it: it stays as it is, and nothing brings it up to date")
 		if old.definition != nil {
-			u.Because, u.Reason = nil, "the new version does not hold it: its objects stay, and no controller looks after them"
+			u.Because, u.Reason = nil, Text.With("the new version does not hold it: its objects stay, and no controller looks after them")
 		}
 	}
 	slices.SortFunc(up.Steps, func(a, b Upgrade) int { return a.ID.Compare(b.ID) })
@@ -312,12 +312,12 @@ func (u Upgrades) counted(seen Observed) (Upgrades, []Question) {
 		case !answered:
 			open = append(open, q)
 		case a.Unknown != "":
-			said.Reason += fmt.Sprintf("; its custom resources cannot be counted (%s)", a.Unknown)
+			said.Reason = Both.With(said.Reason, Text.With(fmt.Sprintf("its custom resources cannot be counted (%s)", a.Unknown)))
 		case a.Count > 0:
 			said.Serves = true
-			said.Reason += "; " + Exist(a.Count, "custom resource") + Example(a)
+			said.Reason = Both.With(said.Reason, Text.With(Exist(a.Count, "custom resource")+Example(a)))
 		default:
-			said.Reason += "; no custom resource exists"
+			said.Reason = Both.With(said.Reason, Text.With("no custom resource exists"))
 		}
 	}
 	return u, open

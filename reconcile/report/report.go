@@ -246,7 +246,7 @@ func blank(sync inventory.Sync, revision string) Report {
 
 func stepOf(s plan.Step, o plan.Outcome) Step {
 	step := Step{
-		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: s.Reason, Approved: s.Approved, TakesBack: s.TakesBack,
+		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: Words(s.Reason), Approved: s.Approved, TakesBack: s.TakesBack,
 		ID: s.ID, APIVersion: s.APIVersion, Because: s.Because,
 		Changes: s.Changes(), TakesFrom: s.TakesFrom(), Waits: s.Waits, NotReady: o.NotReady,
 		Deleting:   s.Deleting && s.Action == plan.Prune,
@@ -262,7 +262,7 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 		step.Origin = &s.Origin
 	}
 	if err := cmp.Or(o.Err, s.Err); err != nil {
-		step.Error = err.Error()
+		step.Error = problem(err)
 	}
 	return step
 }

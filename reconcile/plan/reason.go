@@ -1,0 +1,60 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Code names why something is as it is, in the form of the reasons of Kubernetes conditions: InUse, NotCounted.
+type Code string
+
+// Text is the code of a reason whose only value is a finished sentence.
+const Text Code = "Text"
+
+// The codes of a reason that holds others.
+const (
+	Both     Code = "Both"     // the one and the other
+	Approved Code = "Approved" // past the guard that is named, for the reason for which that held it
+)
+
+// NotGone is the code of a prune that is not over after a time, and of what the object waits for.
+const NotGone Code = "NotGone"
+
+// With returns the reason of a code. The values are those that the wording of the code needs, in its order.
+func (c Code) With(values ...any) Reason { return Reason{Code: c, Values: values} }
+
+// A Reason is why a step or a check is as it is. The zero Reason is none. A value is a string, an integer, a
+// manifest.ID, another Reason, or a list of these. Package report words reasons for people.
+type Reason struct {
+	Code   Code
+	Values []any
+}
+
+// A Problem is a reason as an error. Its text is the code and the values: package report words it.
+type Problem struct{ Reason }
+
+// Error implements error.
+func (p Problem) Error() string { return p.String() }
+
+// None reports whether there is no reason.
+func (r Reason) None() bool { return r.Code == "" }
+
+// Or returns the reason, or another one if there is none.
+func (r Reason) Or(other Reason) Reason {
+	if r.None() {
+		return other
+	}
+	return r
+}
+
+// String returns the code and the values, for tests and for debugging.
+func (r Reason) String() string {
+	if len(r.Values) == 0 {
+		return string(r.Code)
+	}
+	values := make([]string, len(r.Values))
+	for i, v := range r.Values {
+		values[i] = fmt.Sprint(v)
+	}
+	return string(r.Code) + "(" + strings.Join(values, ", ") + ")"
+}
