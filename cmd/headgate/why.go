@@ -107,6 +107,7 @@ type leftover struct {
 	Action plan.Action    `json:"action"`
 	Guard  plan.GuardName `json:"guard,omitempty"`
 	Reason string         `json:"reason,omitempty"`
+	Code   plan.Code      `json:"code,omitempty"` // of the reason
 }
 
 // A fix is the line of a policy that would activate a definition.
@@ -172,7 +173,7 @@ func left(ctx context.Context, r reconcile.Reconciler, want render.Desired, name
 		if e.Left != nil && e.Name != s.ID.Name {
 			return e, fmt.Errorf("%w; %q fits several that %s still owns; say which: %s, %s", missing, name, p.Sync, e.Name, s.ID.Name)
 		}
-		e.Name, e.Left = s.ID.Name, &leftover{Sync: p.Sync, Action: s.Action, Guard: s.Guard, Reason: report.Words(s.Reason)}
+		e.Name, e.Left = s.ID.Name, &leftover{Sync: p.Sync, Action: s.Action, Guard: s.Guard, Reason: report.Words(s.Reason), Code: report.CodeOf(s.Reason)}
 	}
 	if e.Left == nil {
 		return e, fmt.Errorf("%w; nor does %s own anything of that name", missing, p.Sync)

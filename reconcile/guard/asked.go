@@ -14,7 +14,7 @@ func lettingGo(s plan.Step, c plan.Case) bool {
 // asked retains what someone asked us, on the object, never to prune.
 func asked(s plan.Step, c plan.Case) plan.Ruling {
 	if reason, asked := ownership.Kept(c.Seen.Inventory.Entries[s.ID].Policy, c.Live(s)); asked && !lettingGo(s, c) {
-		return retained("%s", reason)
+		return retained(text("%s", reason))
 	}
 	return allowed
 }
@@ -28,7 +28,7 @@ func left(s plan.Step, c plan.Case) plan.Ruling {
 		wanted := ownership.SaysSo(s.Asks, key, value)
 		if live == nil {
 			if wanted && !be.Made {
-				return retained("%s: %s in the commit asks not to make it", key, value)
+				return retained(text("%s: %s in the commit asks not to make it", key, value))
 			}
 			continue
 		}
@@ -36,11 +36,11 @@ func left(s plan.Step, c plan.Case) plan.Ruling {
 		ours := c.Seen.Offline || ownership.SentByUs(live, c.Seen.Inventory.Entries[s.ID].Foreign, annotated, key)
 		switch {
 		case annotated && (wanted || !ours):
-			return retained("its annotation %s: %s asks not to update it", key, value)
+			return retained(text("its annotation %s: %s asks not to update it", key, value))
 		case labelled && (wanted || !ours):
-			return retained("its label %s: %s asks not to update it", key, value)
+			return retained(text("its label %s: %s asks not to update it", key, value))
 		case wanted:
-			return retained("%s: %s in the commit asks not to update it", key, value)
+			return retained(text("%s: %s in the commit asks not to update it", key, value))
 		}
 	}
 	return allowed

@@ -45,7 +45,7 @@ func writesData(live *metav1.PartialObjectMetadata, key string) bool {
 // notOurBooks holds what would write an inventory, a lease or a key as an object of the commit.
 func notOurBooks(s plan.Step, c plan.Case) plan.Ruling {
 	if what := bookkeeping(s, c); what != "" {
-		return held("it is %s, which only Headgate itself writes; remove it from the repository", what)
+		return held(text("it is %s, which only Headgate itself writes; remove it from the repository", what))
 	}
 	return allowed
 }
@@ -54,10 +54,10 @@ func notOurBooks(s plan.Step, c plan.Case) plan.Ruling {
 // inventories, leases and keys, too, which an older version may have taken for objects of a commit.
 func home(s plan.Step, c plan.Case) plan.Ruling {
 	if s.ID == (manifest.ID{Kind: "Namespace", Name: c.Seen.Inventory.Sync.Namespace}) {
-		return retained("%s", "the inventory of this sync lives in it")
+		return retained(text("%s", "the inventory of this sync lives in it"))
 	}
 	if what := bookkeeping(s, c); what != "" {
-		return retained("%s", "it is "+what+", which is never pruned")
+		return retained(text("%s", "it is "+what+", which is never pruned"))
 	}
 	return allowed
 }

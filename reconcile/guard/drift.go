@@ -4,6 +4,12 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
+// The codes of this guard.
+const (
+	DriftRefused  plan.Code = "DriftRefused"  // the error of the update that would correct the drift
+	DriftReported plan.Code = "DriftReported" // the sync reports drift and does not correct it
+)
+
 // onlyReported keeps what somebody changed as it is, where the sync reports drift. What only
 // lost our name in its managed fields, as a value that was put back by hand, has not
 // drifted: it gets the name back.
@@ -13,8 +19,8 @@ func onlyReported(reports bool) func(plan.Step, plan.Case) plan.Ruling {
 		case !reports || s.Cause != plan.Drift, s.Action == plan.Update && s.Err == nil && len(s.Changes()) == 0:
 			return allowed
 		case s.Err != nil:
-			return reported("drift is reported, not corrected: %s", s.Err)
+			return reported(DriftRefused.With(s.Err.Error()))
 		}
-		return reported("drift is reported, not corrected")
+		return reported(DriftReported.With())
 	}
 }

@@ -9,6 +9,13 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
+// The codes of this guard.
+const (
+	NothingWanted    plan.Code = "NothingWanted"    // the commit wants no object and declares no definition
+	NoDefinitions    plan.Code = "NoDefinitions"    // the commit declares no definition
+	NoOwnDefinitions plan.Code = "NoOwnDefinitions" // the commit declares no definition outside of packages in registries
+)
+
 // empty holds every prune of a commit that looks like a mistake: a wrong path, an
 // emptied branch, a generator that failed.
 func empty(_ plan.Step, c plan.Case) plan.Ruling {
@@ -17,15 +24,15 @@ func empty(_ plan.Step, c plan.Case) plan.Ruling {
 	}
 	some := declares(c, func(render.Definition) bool { return true })
 	if len(c.Want.Objects) == 0 && !some {
-		return held("the commit wants nothing at all; is the path right?")
+		return held(NothingWanted.With())
 	}
 	wantsCRD := slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID.IsCRD() })
 	if !some && !wantsCRD && owns(c, manifest.ID.IsCRD) {
-		return held("the commit declares no definition at all, and this sync owns CRDs; is the path right?")
+		return held(NoDefinitions.With())
 	}
 	// Crossplane installs those of a package in a registry, so they are none of the ones that we own.
 	if !declares(c, func(d render.Definition) bool { return !d.Package.Pulled() }) && owns(c, crossplane.IsMRD) {
-		return held("the commit declares no definition of its own, and this sync owns ManagedResourceDefinitions; is the path right?")
+		return held(NoOwnDefinitions.With())
 	}
 	return allowed
 }

@@ -10,6 +10,11 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
+// The codes of this guard.
+const (
+	DeletesExternal plan.Code = "DeletesExternal" // something outside of the cluster would be deleted, too
+)
+
 // external holds what exists outside of the cluster too: deleting the object deletes
 // the bucket.
 func external(permitted bool) func(plan.Step, plan.Case) plan.Ruling {
@@ -17,7 +22,7 @@ func external(permitted bool) func(plan.Step, plan.Case) plan.Ruling {
 		if permitted || lettingGo(s, c) || !isInstance(s.ID, c) && !isReconciled(s, c) {
 			return allowed
 		}
-		return held("deleting it would delete what it stands for outside of the cluster; set instances: Prune to allow that, or orphan it first")
+		return held(DeletesExternal.With())
 	}
 }
 

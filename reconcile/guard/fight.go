@@ -4,6 +4,11 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
+// The codes of this guard.
+const (
+	FightRests plan.Code = "FightRests" // who undoes what, and how often
+)
+
 // fight keeps what is fought over as it is while the fight rests. To write it again and
 // again serves nobody, and hides from people that they have to decide.
 func fight(s plan.Step, c plan.Case) plan.Ruling {
@@ -12,7 +17,7 @@ func fight(s plan.Step, c plan.Case) plan.Ruling {
 	}
 	for _, f := range c.Seen.Fights {
 		if f.ID == s.ID && f.Rests {
-			return reported("fight: %s; it is left alone for a while", f)
+			return reported(FightRests.With(f.String()))
 		}
 	}
 	return allowed

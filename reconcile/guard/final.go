@@ -18,17 +18,17 @@ func final(s plan.Step, c plan.Case) plan.Ruling {
 		}
 	}
 	if policy := c.InForce(leaving...).Matching(s.ID.Name); policy != "" {
-		return held("it is not taken back: the policy %s in the cluster names it; %s", policy, tame(policy))
+		return held(text("it is not taken back: the policy %s in the cluster names it; %s", policy, tame(policy)))
 	}
 	revision, installed := plan.InstalledBy(c.Live(s))
 	r, known := c.Seen.Upstream.Revisions[revision]
 	switch {
 	case !installed:
-		return retained("%s", "it is not taken back: no package revision controls it, so nothing would bring the definition back")
+		return retained(text("%s", "it is not taken back: no package revision controls it, so nothing would bring the definition back"))
 	case !known || !r.Active:
-		return retained("it is not taken back: its package revision %s is not active, so nothing would bring the definition back", revision)
+		return retained(text("it is not taken back: its package revision %s is not active, so nothing would bring the definition back", revision))
 	case !r.SafeStart:
-		return retained("it is not taken back: its package %s has no safe-start, so Crossplane would activate it again", r.Package.Name)
+		return retained(text("it is not taken back: its package %s has no safe-start, so Crossplane would activate it again", r.Package.Name))
 	}
 	return allowed
 }

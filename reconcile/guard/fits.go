@@ -32,18 +32,18 @@ func judging(s plan.Step, c plan.Case, breaking []schema.Change) (plan.Question,
 func fits(s plan.Step, c plan.Case, breaking []schema.Change, live plan.Answer, unread string) plan.Ruling {
 	q, can := judging(s, c, breaking)
 	if !can {
-		return held("%s", unread)
+		return held(text("%s", unread))
 	}
 	a, answered := c.Seen.Answers[q]
 	switch {
 	case !answered:
-		r := held("%s", unread)
+		r := held(text("%s", unread))
 		r.Needs = []plan.Question{q}
 		return r
 	case a.Unknown != "":
-		return held("%s; they cannot be looked at (%s)", unread, a.Unknown)
+		return held(text("%s; they cannot be looked at (%s)", unread, a.Unknown))
 	case a.Count > 0:
-		return held("its schema breaks: %s; %s: change them first, or approve this", someOf(breaking), a.Example)
+		return held(text("its schema breaks: %s; %s: change them first, or approve this", someOf(breaking), a.Example))
 	}
-	return noted("its schema breaks: %s; %s, and none loses a value or is refused", someOf(breaking), plan.Exist(live.Count, "custom resource"))
+	return noted(text("its schema breaks: %s; %s, and none loses a value or is refused", someOf(breaking), plan.Exist(live.Count, "custom resource")))
 }

@@ -54,7 +54,7 @@ func (c *flooding) ofPolicy(s plan.Step) plan.Ruling {
 	p := s.PolicyAfter(c.WantedPolicy(s.ID.Name), c.Seen.Upstream.Policies[s.ID.Name])
 	names := c.newly(plan.PoliciesInForce{{Policy: p, Name: s.ID.Name, Live: true}})
 	if len(names) > c.most {
-		return held("its wildcards would activate %d definitions at once, more than %d, for example %s; name the definitions in full, or raise maxActivations", len(names), c.most, names[0])
+		return held(text("its wildcards would activate %d definitions at once, more than %d, for example %s; name the definitions in full, or raise maxActivations", len(names), c.most, names[0]))
 	}
 	return c.ofUnread(p)
 }
@@ -80,7 +80,7 @@ func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 	}
 	for _, p := range c.shippedBy(id) {
 		if names := c.newly(plan.PoliciesInForce{{Policy: plan.AsLive(p), Name: p.Name}}); len(names) > c.most {
-			return held("its policy %s would activate %d definitions at once, more than %d, for example %s; raise maxActivations if that is meant", p.Name, len(names), c.most, names[0])
+			return held(text("its policy %s would activate %d definitions at once, more than %d, for example %s; raise maxActivations if that is meant", p.Name, len(names), c.most, names[0]))
 		}
 	}
 	universal := slices.IndexFunc(force, func(p plan.PolicyInForce) bool {
@@ -89,12 +89,12 @@ func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 	switch {
 	case len(unnamed) > 0:
 		policy := force.Matching(unnamed[0])
-		return held("the policy %s in the cluster would activate %s of it that no policy of the commit names, for example %s; %s", policy, plan.Plural(int64(len(unnamed)), "definition"), unnamed[0], tame(policy))
+		return held(text("the policy %s in the cluster would activate %s of it that no policy of the commit names, for example %s; %s", policy, plan.Plural(int64(len(unnamed)), "definition"), unnamed[0], tame(policy)))
 	case len(opened) > c.most:
-		return held("%d of its definitions would become active at once, more than %d, for example %s; name the definitions in full, or raise maxActivations", len(opened), c.most, opened[0])
+		return held(text("%d of its definitions would become active at once, more than %d, for example %s; name the definitions in full, or raise maxActivations", len(opened), c.most, opened[0]))
 	case !known && universal >= 0:
 		policy := force[universal].Name
-		return held("the policy %s in the cluster activates every definition that it brings; %s", policy, tame(policy))
+		return held(text("the policy %s in the cluster activates every definition that it brings; %s", policy, tame(policy)))
 	}
 	return c.unreadInForce(s, force)
 }
@@ -120,14 +120,14 @@ func (c *flooding) ofDefinition(s plan.Step) plan.Ruling {
 	}
 	for _, policy := range o.policies {
 		if n := counts.policies[policy]; n > c.most {
-			return held("wildcards of the policy %s would activate %d definitions at once, more than %d; name the definitions in full, or raise maxActivations", policy, n, c.most)
+			return held(text("wildcards of the policy %s would activate %d definitions at once, more than %d; name the definitions in full, or raise maxActivations", policy, n, c.most))
 		}
 	}
 	if n := counts.packages[o.directory]; o.directory != "" && n > c.most {
-		return held("%d definitions of the package in %s would become active at once, more than %d; name the definitions in full, or raise maxActivations", n, o.directory, c.most)
+		return held(text("%d definitions of the package in %s would become active at once, more than %d; name the definitions in full, or raise maxActivations", n, o.directory, c.most))
 	}
 	if o.unnamed != "" {
-		return held("the policy %s in the cluster would activate it, and no policy of the commit names it; %s", o.unnamed, tame(o.unnamed))
+		return held(text("the policy %s in the cluster would activate it, and no policy of the commit names it; %s", o.unnamed, tame(o.unnamed)))
 	}
 	return allowed
 }

@@ -11,22 +11,14 @@ import (
 // allowed lets a prune pass.
 var allowed = plan.Ruling{}
 
-func held(format string, args ...any) plan.Ruling {
-	return plan.Ruling{Answer: plan.Held, Reason: text(format, args...)}
-}
+func held(why plan.Reason) plan.Ruling { return plan.Ruling{Answer: plan.Held, Reason: why} }
 
-func retained(format string, args ...any) plan.Ruling {
-	return plan.Ruling{Answer: plan.Retained, Reason: text(format, args...)}
-}
+func retained(why plan.Reason) plan.Ruling { return plan.Ruling{Answer: plan.Retained, Reason: why} }
 
-func reported(format string, args ...any) plan.Ruling {
-	return plan.Ruling{Answer: plan.Reported, Reason: text(format, args...)}
-}
+func reported(why plan.Reason) plan.Ruling { return plan.Ruling{Answer: plan.Reported, Reason: why} }
 
 // noted lets a step pass with a note.
-func noted(format string, args ...any) plan.Ruling {
-	return plan.Ruling{Reason: text(format, args...)}
-}
+func noted(why plan.Reason) plan.Ruling { return plan.Ruling{Reason: why} }
 
 func text(format string, args ...any) plan.Reason {
 	return plan.Text.With(fmt.Sprintf(format, args...))

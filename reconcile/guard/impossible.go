@@ -26,9 +26,9 @@ func impossible(s plan.Step, c plan.Case) plan.Ruling {
 	for _, b := range s.Schema().Breaking() {
 		switch {
 		case b.Rule == schema.Scope && !neverServed(s.Live):
-			return held("its scope would change from %s to %s, which %s. "+revert, b.From, b.To, refusesFor(s))
+			return held(text("its scope would change from %s to %s, which %s. "+revert, b.From, b.To, refusesFor(s)))
 		case b.Rule == schema.Names && !(neverServed(s.Live) && b.Path == "names.kind"):
-			return held("its %s would change from %s to %s, which %s. "+revert, b.Path, plan.OrNone(b.From), plan.OrNone(b.To), refusesFor(s))
+			return held(text("its %s would change from %s to %s, which %s. "+revert, b.Path, plan.OrNone(b.From), plan.OrNone(b.To), refusesFor(s)))
 		}
 	}
 	after, err := s.WillBe()
@@ -43,8 +43,8 @@ func impossible(s plan.Step, c plan.Case) plan.Ruling {
 		declared, _ := versionsOf(after)
 		gone := slices.DeleteFunc(slices.Clone(crd.versions), func(v string) bool { return slices.Contains(declared, v) })
 		if len(gone) > 0 {
-			return held("it no longer declares %s, which status.storedVersions of the CRD %s names: objects may be stored in it. %s",
-				strings.Join(gone, ", "), crd.name, migrate(s.Live, after, crd.name, gone))
+			return held(text("it no longer declares %s, which status.storedVersions of the CRD %s names: objects may be stored in it. %s",
+				strings.Join(gone, ", "), crd.name, migrate(s.Live, after, crd.name, gone)))
 		}
 	}
 	return allowed

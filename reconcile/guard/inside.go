@@ -11,7 +11,7 @@ func othersInside(s plan.Step, c plan.Case) plan.Ruling {
 	}
 	for _, o := range c.Want.Objects {
 		if o.ID.Namespace == s.ID.Name {
-			r := held("the commit still wants %s in it; declare the namespace again, or move that", o.ID)
+			r := held(text("the commit still wants %s in it; declare the namespace again, or move that", o.ID))
 			r.Clears = plan.ClearsWithOther
 			return r
 		}
@@ -28,7 +28,7 @@ func someInside(s plan.Step, c plan.Case) plan.Ruling {
 	}
 	for _, o := range c.Steps {
 		if o.ID.Namespace == s.ID.Name && (o.Action != plan.Prune || o.Err != nil) {
-			r := held("%s in it stays, and would be deleted with it; see there why", o.ID)
+			r := held(text("%s in it stays, and would be deleted with it; see there why", o.ID))
 			r.Clears = plan.ClearsWithOther
 			return r
 		}

@@ -5,6 +5,11 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 )
 
+// The codes of this guard.
+const (
+	InstalledByRevision plan.Code = "InstalledByRevision" // the name of the package revision
+)
+
 // installed retains an object that comes with a package of the commit if a package revision controls it: the commit's
 // copy is a catalogue, and no more.
 func installed(s plan.Step, c plan.Case) plan.Ruling {
@@ -16,5 +21,5 @@ func installed(s plan.Step, c plan.Case) plan.Ruling {
 	if !is {
 		return allowed
 	}
-	return retained("the package revision %s installs it; the commit's copy is not applied", revision)
+	return retained(InstalledByRevision.With(revision))
 }

@@ -16,7 +16,7 @@ func inUse(s plan.Step, c plan.Case) plan.Ruling {
 	}
 	going, all := c.Users(s.ID)
 	if all && !slices.ContainsFunc(going, func(by plan.Step) bool { return by.Action != plan.Prune }) {
-		return noted("%s of it go first", plan.Plural(int64(len(going)), "object"))
+		return noted(text("%s of it go first", plan.Plural(int64(len(going)), "object")))
 	}
 	format := "%s would be deleted with it%s; delete them first"
 	switch s.ID.Kind {
@@ -47,11 +47,11 @@ func counted(q plan.Question, c plan.Case, format, noun string, going ...plan.St
 	case !ok && c.Seen.Offline:
 		return plan.Ruling{Reason: text("what would be deleted with it is not known without a cluster; a pass holds it while that is anything"), Needs: []plan.Question{q}}
 	case !ok:
-		r := held("it has not been counted what would be deleted with it")
+		r := held(text("it has not been counted what would be deleted with it"))
 		r.Needs = []plan.Question{q}
 		return r
 	case a.Unknown != "":
-		return held("what would be deleted with it cannot be counted (%s), so it counts as in use", a.Unknown)
+		return held(text("what would be deleted with it cannot be counted (%s), so it counts as in use", a.Unknown))
 	case a.Count > 0:
 		stays := slices.IndexFunc(a.These, func(id manifest.ID) bool {
 			return !slices.ContainsFunc(going, func(s plan.Step) bool { return s.ID == c.Seen.AsWritten(id) })
@@ -60,7 +60,7 @@ func counted(q plan.Question, c plan.Case, format, noun string, going ...plan.St
 			id := a.These[stays]
 			a.Example = id.Kind + " " + strings.TrimPrefix(id.Namespace+"/"+id.Name, "/")
 		}
-		return held(format, plan.Plural(a.Count, noun), plan.Example(a))
+		return held(text(format, plan.Plural(a.Count, noun), plan.Example(a)))
 	}
 	return allowed
 }

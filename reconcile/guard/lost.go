@@ -4,6 +4,12 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
+// The codes of this guard.
+const (
+	DefinitionLost      plan.Code = "DefinitionLost"      // the directory of the package that declared the definition
+	DirectoryNotPackage plan.Code = "DirectoryNotPackage" // the directory that was a package
+)
+
 // packageLost holds what comes of a package that is none any more: its CRDs and its examples as plain
 // objects, and prunes of what only a package has.
 func packageLost(s plan.Step, c plan.Case) plan.Ruling {
@@ -11,9 +17,9 @@ func packageLost(s plan.Step, c plan.Case) plan.Ruling {
 		switch {
 		case !p.Concerns(s, c.Seen.Inventory.Entries[s.ID]):
 		case p.Remains:
-			return held("the package in %s declared it as a definition in the last applied commit, and it is a plain CRD now, which is made whatever policies name; move it back, or list it in .headgateignore", p.Directory)
+			return held(DefinitionLost.With(p.Directory))
 		default:
-			return held("the directory %s was a package in the last applied commit and is not one now, so this would follow; put its crossplane.yaml back, declare it in packages, list it in .headgateignore, or delete it", p.Directory)
+			return held(DirectoryNotPackage.With(p.Directory))
 		}
 	}
 	return allowed

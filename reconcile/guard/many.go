@@ -4,6 +4,11 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
+// The codes of this guard.
+const (
+	TooManyPrunes plan.Code = "TooManyPrunes" // the number of prunes, and the limit
+)
+
 // many holds all prunes where they are more than anyone expects of one commit.
 func many(most int) func(plan.Step, plan.Case) plan.Ruling {
 	return func(s plan.Step, c plan.Case) plan.Ruling {
@@ -14,6 +19,6 @@ func many(most int) func(plan.Step, plan.Case) plan.Ruling {
 		if c.Passing <= limit || c.Seen.Ends != plan.NoEnding || !s.Counts() {
 			return allowed
 		}
-		return held("%d prunes in one pass are more than %d; raise maxPrunes if that is meant", c.Passing, limit)
+		return held(TooManyPrunes.With(c.Passing, limit))
 	}
 }

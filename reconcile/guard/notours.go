@@ -6,6 +6,14 @@ import (
 	"headgate.dev/headgate/render"
 )
 
+// The codes of this guard.
+const (
+	OwnedByAnother plan.Code = "OwnedByAnother" // the other owner
+	MarkMissing    plan.Code = "MarkMissing"    // the mark of the sync is not on it any more
+	NotProven      plan.Code = "NotProven"      // nothing but its marks proves that Headgate applied it
+	AnotherUID     plan.Code = "AnotherUID"     // it is another object than the one that was applied
+)
+
 // notOurs holds what is not the object that we applied.
 func notOurs(s plan.Step, c plan.Case) plan.Ruling {
 	live := c.Live(s)
@@ -16,21 +24,21 @@ func notOurs(s plan.Step, c plan.Case) plan.Ruling {
 		return allowed // nobody owns it but Crossplane, from which it is taken back
 	}
 	if by := c.Seen.ClaimOn(s.ID, live).By; by != "" {
-		return held("%s owns it; delete it there", by)
+		return held(OwnedByAnother.With(by))
 	}
 	if c.Seen.IsObserved(s.ID, live) {
 		return allowed // it was never ours, and a person wrote that it goes with the commit
 	}
 	if !inventory.Ours(live, c.Seen.Inventory.Sync) {
-		return held("it does not carry the mark of this sync any more; delete it by hand if nobody needs it")
+		return held(MarkMissing.With())
 	}
 	switch uid := c.Seen.Inventory.Entries[s.ID].UID; {
 	case c.Seen.Inventory.Holds(s.ID, live):
 		return allowed
 	case uid == "":
-		return held("it carries the marks of this sync, and nothing proves that Headgate applied it; delete it by hand if nobody needs it")
+		return held(NotProven.With())
 	}
-	return held("it is another object than the one that was applied (its UID changed); delete it by hand if nobody needs it")
+	return held(AnotherUID.With())
 }
 
 // ownedByAnother holds the update of an object that another owner has, or that the sync does not adopt.
@@ -46,5 +54,5 @@ func ownedByAnother(s plan.Step, c plan.Case) plan.Ruling {
 	if claim := c.Seen.ClaimOn(s.ID, live); claim.Final && s.Definition && s.ID.IsCRD() {
 		reason = claim.By + " owns it, and goes on making it; set crdOwner: Crossplane"
 	}
-	return held("%s", reason)
+	return held(text("%s", reason))
 }

@@ -8,7 +8,7 @@ func observed(s plan.Step, c plan.Case) plan.Ruling {
 	case c.Seen.Looks || !s.Policy.Observes():
 		return allowed
 	case s.Err != nil:
-		return reported("%s", s.Err)
+		return reported(text("%s", s.Err))
 	}
-	return reported("it is not what the commit says; %s", plan.OnlyObserves(s.Policy))
+	return reported(text("it is not what the commit says; %s", plan.OnlyObserves(s.Policy)))
 }

@@ -22,7 +22,7 @@ func omitted(s plan.Step, c plan.Case) plan.Ruling {
 	}
 	for _, l := range c.Want.Left {
 		if l.ID == s.ID {
-			return retained("Crossplane is to install it with package %s (%s), and has not taken it over yet", l.Package, l.Origin)
+			return retained(text("Crossplane is to install it with package %s (%s), and has not taken it over yet", l.Package, l.Origin))
 		}
 	}
 	o, found := stillIn(c.Want.Omitted, s.ID, c.Seen.PathOf(s.ID), c.Seen.Space)
@@ -30,9 +30,9 @@ func omitted(s plan.Step, c plan.Case) plan.Ruling {
 		return allowed
 	}
 	if o.ID == (manifest.ID{}) && c.Seen.PathOf(s.ID) == plan.Anywhere {
-		return retained("the inventory does not tell which file it came from; the commit still contains %s, which may be it, and Headgate skips that: %s; delete the object by hand if it is to go", o.Origin, o.Why)
+		return retained(text("the inventory does not tell which file it came from; the commit still contains %s, which may be it, and Headgate skips that: %s; delete the object by hand if it is to go", o.Origin, o.Why))
 	}
-	return retained("it came from %s, which the commit still contains and Headgate skips: %s; delete that if the object is to go", o.Origin, o.Why)
+	return retained(text("it came from %s, which the commit still contains and Headgate skips: %s; delete that if the object is to go", o.Origin, o.Why))
 }
 
 // stillIn returns what a commit skips of an object: the document that declares it, or all of the

@@ -6,6 +6,13 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 )
 
+// The codes of this guard.
+const (
+	BothMakeCRDs   plan.Code = "BothMakeCRDs"   // Crossplane would make CRDs beside this sync
+	CrossplaneCame plan.Code = "CrossplaneCame" // Crossplane runs where this sync made the CRDs
+	CrossplaneLeft plan.Code = "CrossplaneLeft" // the API of Crossplane, which made the CRDs, is not served
+)
+
 // owner holds whatever makes or deletes CRDs where the record of who does disagrees with the
 // cluster, and Crossplane's objects where this sync makes the CRDs itself.
 func owner(isSet bool) func(plan.Step, plan.Case) plan.Ruling {
@@ -16,12 +23,12 @@ func owner(isSet bool) func(plan.Step, plan.Case) plan.Ruling {
 		case natural == "" || natural == c.Want.Owner:
 			return allowed
 		case c.Want.Owner == render.OwnerHeadgate && !prunes && (s.ID == crossplane.MRAP(s.ID.Name) || s.ID.Group == crossplane.Packages):
-			return held("Crossplane runs here, and this sync makes the CRDs itself: both would; set crdOwner: Crossplane")
+			return held(BothMakeCRDs.With())
 		case isSet || !s.Definition && !(prunes && (s.ID.IsCRD() || crossplane.IsMRD(s.ID))):
 			return allowed
 		case c.Want.Owner == render.OwnerHeadgate:
-			return held("this sync made the CRDs so far, and Crossplane runs here now; set crdOwner: Crossplane to hand them over, which deletes nothing, or crdOwner: Headgate to go on making them")
+			return held(CrossplaneCame.With())
 		}
-		return held("Crossplane made the CRDs so far, and its API is not served any more; install it again, or set crdOwner: Headgate to have this sync make them")
+		return held(CrossplaneLeft.With())
 	}
 }

@@ -14,7 +14,7 @@ func paused(s plan.Step, c plan.Case) plan.Ruling {
 	case live == nil || live.GetAnnotations()[crossplane.PausedAnnotation] != "true" || c.Seen.Offline || ownership.SentByUs(live, c.Seen.Inventory.Entries[s.ID].Foreign, true, crossplane.PausedAnnotation):
 		return allowed
 	case s.Action == plan.Prune:
-		return held("%s; take the annotation out when whoever set it is done", crossplane.IsPausedByUser)
+		return held(text("%s; take the annotation out when whoever set it is done", crossplane.IsPausedByUser))
 	}
-	return retained("%s: it stays as it is until they take that out", crossplane.IsPausedByUser)
+	return retained(text("%s: it stays as it is until they take that out", crossplane.IsPausedByUser))
 }

@@ -12,6 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// The codes of this guard.
+const (
+	UsageInCommit     plan.Code = "UsageInCommit"     // the Usage of the commit
+	LabelledInUse     plan.Code = "LabelledInUse"     // the label of a Usage, which is on it
+	UsagesNotRead     plan.Code = "UsagesNotRead"     // Usages have not been read yet
+	UsagesUnknown     plan.Code = "UsagesUnknown"     // why Usages cannot be read
+	ProtectedByUsage  plan.Code = "ProtectedByUsage"  // a Usage that names it
+	LabelWithoutUsage plan.Code = "LabelWithoutUsage" // the label of a Usage, which is on it, and no Usage names it
+)
+
 // protected holds what Crossplane's Usages protect: what one names, labelled already or not, and
 // what is labelled, whoever names it.
 func protected(s plan.Step, c plan.Case) plan.Ruling {
@@ -23,13 +33,13 @@ func protected(s plan.Step, c plan.Case) plan.Ruling {
 			continue
 		}
 		if u, err := o.Content(); err != nil || crossplane.UsageNames(u, s.ID, c.Live(s).GetLabels()) {
-			return held("the %s of this commit protects it; remove that first, or declare the object again", o.ID)
+			return held(UsageInCommit.With(o.ID))
 		}
 	}
 	labelled := crossplane.IsInUse(c.Live(s))
 	if c.Seen.Offline || !slices.ContainsFunc(crossplane.Usages, func(gk schema.GroupKind) bool { _, served := c.Seen.Kinds[gk]; return served }) {
 		if labelled {
-			return held("a Crossplane Usage protects it (label %s); delete the Usage first", crossplane.InUseLabel)
+			return held(LabelledInUse.With(crossplane.InUseLabel))
 		}
 		return allowed
 	}
@@ -37,15 +47,15 @@ func protected(s plan.Step, c plan.Case) plan.Ruling {
 	a, answered := c.Seen.Answers[q]
 	switch {
 	case !answered:
-		r := held("it has not been read whether a Crossplane Usage protects it")
+		r := held(UsagesNotRead.With())
 		r.Needs = []plan.Question{q}
 		return r
 	case a.Unknown != "":
-		return held("whether a Crossplane Usage protects it cannot be read (%s)", a.Unknown)
+		return held(UsagesUnknown.With(a.Unknown))
 	case a.Count > 0:
-		return held("the %s protects it; delete that first", a.Example)
+		return held(ProtectedByUsage.With(a.Example))
 	case labelled:
-		r := held("it is labelled %s, and no Usage names it; Crossplane takes the label off in a moment; if it stays, take it off by hand", crossplane.InUseLabel)
+		r := held(LabelWithoutUsage.With(crossplane.InUseLabel))
 		r.Clears = plan.ClearsSoon
 		return r
 	}

@@ -4,17 +4,24 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
+// The codes of this guard.
+const (
+	OnlyMarked        plan.Code = "OnlyMarked"        // only its marks prove that this sync applied the object
+	RebuildsBeforeEnd plan.Code = "RebuildsBeforeEnd" // the inventory is being rebuilt, and the sync ends
+	Rebuilds          plan.Code = "Rebuilds"          // the inventory is being rebuilt
+)
+
 // rebuilt holds what the sync is taken to own only because of the marks on it. A person looks at it
 // and approves that it is pruned, or has Headgate release it.
 func rebuilt(s plan.Step, c plan.Case) plan.Ruling {
 	have := c.Seen.Inventory
 	switch {
 	case have.Entries[s.ID].Rebuilt:
-		return held("the inventory was lost, and only the marks on the object tell that this sync applied it; approve the prune, or run 'headgate release --rebuilt' to keep such objects")
+		return held(OnlyMarked.With())
 	case have.Rebuilt && c.Seen.Ends != plan.NoEnding:
-		return held("a part of the inventory was lost and is being rebuilt; look at what is listed, and destroy once more")
+		return held(RebuildsBeforeEnd.With())
 	case have.Rebuilt:
-		return retained("%s", "a part of the inventory was lost and is being rebuilt; the next pass decides")
+		return retained(Rebuilds.With())
 	}
 	return allowed
 }

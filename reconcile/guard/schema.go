@@ -53,11 +53,11 @@ func broken(s plan.Step, c plan.Case) plan.Ruling {
 	case c.Seen.Offline && !answered:
 		return plan.Ruling{Reason: text("its schema breaks: %s; whether custom resources exist is not known without a cluster, and a pass holds it while any do", someOf(breaking)), Needs: []plan.Question{q}}
 	case !answered:
-		r := held("its schema breaks: %s; it has not been counted how many custom resources exist", someOf(breaking))
+		r := held(text("its schema breaks: %s; it has not been counted how many custom resources exist", someOf(breaking)))
 		r.Needs = []plan.Question{q}
 		return r
 	case a.Unknown != "":
-		return held("its schema breaks: %s; custom resources cannot be counted (%s), so it counts as in use", someOf(breaking), a.Unknown)
+		return held(text("its schema breaks: %s; custom resources cannot be counted (%s), so it counts as in use", someOf(breaking), a.Unknown))
 	case a.Count > 0:
 		return fits(s, c, breaking, a, fmt.Sprintf("its schema breaks: %s; %s%s: change them first, or approve this%s",
 			someOf(breaking), plan.Exist(a.Count, "custom resource"), plan.Example(a), plan.Beforehand(breaking)))

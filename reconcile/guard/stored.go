@@ -57,11 +57,11 @@ func stored(s plan.Step, c plan.Case) plan.Ruling {
 	case len(needs) > 0 && c.Seen.Offline:
 		return plan.Ruling{Reason: text("it declares fewer versions; whether objects are stored in one that goes is not known without a cluster"), Needs: needs}
 	case len(needs) > 0:
-		r := held("it has not been read in which versions objects are stored")
+		r := held(text("it has not been read in which versions objects are stored"))
 		r.Needs = needs
 		return r
 	case unknown != "":
-		return held("its versions, or its conversion webhook, would go, and it cannot be read in which versions objects are stored (%s)", unknown)
+		return held(text("its versions, or its conversion webhook, would go, and it cannot be read in which versions objects are stored (%s)", unknown))
 	case !drops:
 		return allowed
 	}
@@ -69,8 +69,8 @@ func stored(s plan.Step, c plan.Case) plan.Ruling {
 	for _, crd := range have {
 		others := slices.DeleteFunc(slices.Clone(crd.versions), func(v string) bool { return v == storage })
 		if len(others) > 0 {
-			return held("its conversion webhook would be dropped, and objects may be stored in %s, which nobody could read then: "+
-				"set conversion: Inject, or migrate them to %s and take it out of status.storedVersions", strings.Join(others, ", "), storage)
+			return held(text("its conversion webhook would be dropped, and objects may be stored in %s, which nobody could read then: "+
+				"set conversion: Inject, or migrate them to %s and take it out of status.storedVersions", strings.Join(others, ", "), storage))
 		}
 	}
 	return allowed

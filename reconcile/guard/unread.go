@@ -32,7 +32,7 @@ func (c *flooding) ofUnread(after crossplane.Policy) plan.Ruling {
 		}
 		stay := c.staying(c.InForce())
 		if i := slices.IndexFunc(globs, func(glob string) bool { return !have(stay, glob) }); i >= 0 {
-			return held("%s, so Headgate cannot count the definitions of it that %q would activate; let Headgate read the package, name the definitions in full, or wait until it is installed", why, globs[i])
+			return held(text("%s, so Headgate cannot count the definitions of it that %q would activate; let Headgate read the package, name the definitions in full, or wait until it is installed", why, globs[i]))
 		}
 		return allowed
 	}
@@ -52,7 +52,7 @@ func (c *flooding) unreadInForce(s plan.Step, force plan.PoliciesInForce) plan.R
 	for _, p := range c.staying(force) { // about others, a person is asked when they are written
 		for _, glob := range p.Patterns {
 			if s.Action == plan.Create || crossplane.Matches(glob, anyDefinition) {
-				return held("%s, so Headgate cannot count the definitions of it that %q of the policy %s would activate; let Headgate read the package, or name the definitions in full", why, glob, p.Name)
+				return held(text("%s, so Headgate cannot count the definitions of it that %q of the policy %s would activate; let Headgate read the package, or name the definitions in full", why, glob, p.Name))
 			}
 		}
 	}

@@ -96,6 +96,7 @@ type Step struct {
 	Cause      plan.Cause          `json:"cause"`
 	Guard      plan.GuardName      `json:"guard,omitempty"`
 	Reason     string              `json:"reason,omitempty"`
+	Code       plan.Code           `json:"code,omitempty"`      // of the reason
 	Approved   bool                `json:"approved,omitempty"`  // past a guard that held it
 	TakesBack  bool                `json:"takesBack,omitempty"` // it is on the way of a definition that is taken back
 	ID         manifest.ID         `json:"id"`
@@ -246,7 +247,7 @@ func blank(sync inventory.Sync, revision string) Report {
 
 func stepOf(s plan.Step, o plan.Outcome) Step {
 	step := Step{
-		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: Words(s.Reason), Approved: s.Approved, TakesBack: s.TakesBack,
+		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: Words(s.Reason), Code: CodeOf(s.Reason), Approved: s.Approved, TakesBack: s.TakesBack,
 		ID: s.ID, APIVersion: s.APIVersion, Because: s.Because,
 		Changes: s.Changes(), TakesFrom: s.TakesFrom(), Waits: s.Waits, NotReady: o.NotReady,
 		Deleting:   s.Deleting && s.Action == plan.Prune,

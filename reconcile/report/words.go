@@ -39,6 +39,14 @@ func Words(r plan.Reason) string {
 	return fmt.Sprintf(w.format, texts...)
 }
 
+// CodeOf returns the code of a reason for programs; "" if the reason is only a sentence.
+func CodeOf(r plan.Reason) plan.Code {
+	if r.Code == plan.Text {
+		return ""
+	}
+	return r.Code
+}
+
 // words holds the wording of every code.
 var words = map[plan.Code]wording{
 	plan.Text:     say("%s", text),
@@ -48,6 +56,37 @@ var words = map[plan.Code]wording{
 
 	guard.PackageInstalls:     say("%s is installed with it, and %s", text, reason),
 	guard.PackageInstallsMany: say("%s is installed with it, and %s; and so it is with %s more", text, reason, count("definition")),
+
+	guard.BothMakeCRDs:        say("Crossplane runs here, and this sync makes the CRDs itself: both would; set crdOwner: Crossplane"),
+	guard.CrossplaneCame:      say("this sync made the CRDs so far, and Crossplane runs here now; set crdOwner: Crossplane to hand them over, which deletes nothing, or crdOwner: Headgate to go on making them"),
+	guard.CrossplaneLeft:      say("Crossplane made the CRDs so far, and its API is not served any more; install it again, or set crdOwner: Headgate to have this sync make them"),
+	guard.OnlyMarked:          say("the inventory was lost, and only the marks on the object tell that this sync applied it; approve the prune, or run 'headgate release --rebuilt' to keep such objects"),
+	guard.RebuildsBeforeEnd:   say("a part of the inventory was lost and is being rebuilt; look at what is listed, and destroy once more"),
+	guard.Rebuilds:            say("a part of the inventory was lost and is being rebuilt; the next pass decides"),
+	guard.NothingWanted:       say("the commit wants nothing at all; is the path right?"),
+	guard.NoDefinitions:       say("the commit declares no definition at all, and this sync owns CRDs; is the path right?"),
+	guard.NoOwnDefinitions:    say("the commit declares no definition of its own, and this sync owns ManagedResourceDefinitions; is the path right?"),
+	guard.DeletesExternal:     say("deleting it would delete what it stands for outside of the cluster; set instances: Prune to allow that, or orphan it first"),
+	guard.TooManyPrunes:       say("%s prunes in one pass are more than %s; raise maxPrunes if that is meant", number, number),
+	guard.DefinitionLost:      say("the package in %s declared it as a definition in the last applied commit, and it is a plain CRD now, which is made whatever policies name; move it back, or list it in .headgateignore", text),
+	guard.DirectoryNotPackage: say("the directory %s was a package in the last applied commit and is not one now, so this would follow; put its crossplane.yaml back, declare it in packages, list it in .headgateignore, or delete it", text),
+	guard.DependantKept:       say("%s depends on it, and is kept", the),
+	guard.DependantStays:      say("%s depends on it, and stays; declare this again, or take out what says so there", the),
+	guard.UserStays:           say("%s has to go first, and stays; see there why", the),
+	guard.InstalledByRevision: say("the package revision %s installs it; the commit's copy is not applied", text),
+	guard.UsageInCommit:       say("the %s of this commit protects it; remove that first, or declare the object again", object),
+	guard.LabelledInUse:       say("a Crossplane Usage protects it (label %s); delete the Usage first", text),
+	guard.UsagesNotRead:       say("it has not been read whether a Crossplane Usage protects it"),
+	guard.UsagesUnknown:       say("whether a Crossplane Usage protects it cannot be read (%s)", text),
+	guard.ProtectedByUsage:    say("the %s protects it; delete that first", text),
+	guard.LabelWithoutUsage:   say("it is labelled %s, and no Usage names it; Crossplane takes the label off in a moment; if it stays, take it off by hand", text),
+	guard.OwnedByAnother:      say("%s owns it; delete it there", text),
+	guard.MarkMissing:         say("it does not carry the mark of this sync any more; delete it by hand if nobody needs it"),
+	guard.NotProven:           say("it carries the marks of this sync, and nothing proves that Headgate applied it; delete it by hand if nobody needs it"),
+	guard.AnotherUID:          say("it is another object than the one that was applied (its UID changed); delete it by hand if nobody needs it"),
+	guard.DriftRefused:        say("drift is reported, not corrected: %s", text),
+	guard.DriftReported:       say("drift is reported, not corrected"),
+	guard.FightRests:          say("fight: %s; it is left alone for a while", text),
 }
 
 // problem returns an error as people read it.
