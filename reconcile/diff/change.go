@@ -27,7 +27,7 @@ func Changes(live, after *unstructured.Unstructured, hide Mask) []Change {
 	return d.changes
 }
 
-// holder is the manager that holds what is at a path; "" is none.
+// HolderOf returns the field manager from which a path is taken, or "".
 func HolderOf(taken []Taken, path string) string {
 	for _, t := range taken {
 		for _, field := range t.Fields {
@@ -149,7 +149,7 @@ func (d *differ) say(path string, value any, when string) string {
 	return d.hidden.Text(string(b))
 }
 
-// changePath is a place as a Change has it, up to the first list.
+// PathOf returns a place in an object as the path of a Change, up to the first list.
 func PathOf(at []any) string {
 	path := ""
 	for _, step := range at {

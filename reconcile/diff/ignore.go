@@ -27,7 +27,7 @@ func (i Ignore) selects(id manifest.ID) bool {
 // Ignores are the rules of a sync.
 type Ignores []Ignore
 
-// ignored returns the paths of an object that the rules name.
+// Paths returns the paths of an object that the rules name.
 func (rules Ignores) Paths(id manifest.ID) []Pointer {
 	var paths []Pointer
 	for _, rule := range rules {

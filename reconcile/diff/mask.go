@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// hidden is what must be read nowhere of what came from Secrets.
+// A Mask hides values of Secrets: those of a Secret itself, and those that were copied from one.
 type Mask struct {
 	Secret bool     // the object is a Secret
 	Paths  []string // as of a Change; what is below them, too
@@ -64,8 +64,8 @@ type masked struct {
 func (m masked) Error() string { return m.text }
 func (m masked) Unwrap() error { return m.error }
 
-// secretsOf are the values of a Secret in every form in which they may be quoted, long ones
-// first: others may be parts of them.
+// SecretForms returns the values of a Secret in every form in which an API server may quote them, the longest first:
+// others may be parts of them.
 func SecretForms(secret *unstructured.Unstructured) []string {
 	values := Forms(secret.Object["data"])
 	values = append(values, Forms(secret.Object["stringData"])...)
@@ -75,7 +75,7 @@ func SecretForms(secret *unstructured.Unstructured) []string {
 	return LongestFirst(values)
 }
 
-// formsOf are the values in a value, in every form in which they may be quoted, long ones first.
+// Forms returns the values inside a value in every form in which an API server may quote them, the longest first.
 func Forms(value any) []string {
 	var values []string
 	var add func(v any)

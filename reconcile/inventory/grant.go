@@ -22,7 +22,7 @@ var ApprovalPlaces = []ApprovalPlace{OnCommand, OnRun, OnSync} // sorted
 // key, nothing is known: the pass did not read it.
 type Approvals map[ApprovalPlace][]string
 
-// of returns the places where a digest stands, sorted.
+// Places returns where a digest stands, sorted.
 func (a Approvals) Places(digest string) []ApprovalPlace {
 	var on []ApprovalPlace
 	for _, place := range slices.Sorted(maps.Keys(a)) {
@@ -116,7 +116,7 @@ func (a Approvals) Standing(g Grant) Grant {
 	return g
 }
 
-// unknown returns grants of the approvals that stand in places that are read for the first time since
+// FirstRead returns grants of the approvals that stand in places that are read for the first time since
 // the inventory was lost.
 func (a Approvals) FirstRead(lost Grant) []Grant {
 	var all []Grant

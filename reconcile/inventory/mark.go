@@ -47,8 +47,7 @@ func Mark(o metav1.Object) string {
 // not tell what is in it.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// short is a 128-bit hash in 22 characters: thousands of them have to fit into one
-// ConfigMap.
+// Hash returns 128 bits of SHA-256 in 22 characters: thousands of them have to fit into one ConfigMap.
 func Hash(b []byte) string {
 	sum := sha256.Sum256(b)
 	return base64.RawURLEncoding.EncodeToString(sum[:16])

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// appliedByUs says whether we applied a label, or annotation, ourselves: manifests that another
-// tool rendered carry its marks into the commit, and are not its objects for that.
+// AppliedKey reports whether our field manager applied a label or annotation. Manifests that another tool rendered carry
+// the marks of that tool into a commit, which does not make them objects of it.
 func AppliedKey(o metav1.Object, annotation bool, key string) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 		return f.Manager == Manager && f.Operation == metav1.ManagedFieldsOperationApply && hasField(f, annotation, key)

@@ -23,7 +23,7 @@ func (r Record) Directories() map[string]bool {
 	return all
 }
 
-// with returns the record of the packages of a commit.
+// WithPackages returns the record with the packages of a commit.
 func (r Record) WithPackages(want render.Desired) Record {
 	names := map[string][]string{}
 	for _, d := range want.Definitions {
@@ -39,7 +39,7 @@ func (r Record) WithPackages(want render.Desired) Record {
 	return r.Bounded()
 }
 
-// add records a package.
+// AddPackage records a package.
 func (r *Record) AddPackage(directory string, names Fingerprints) {
 	if !slices.Contains(r.Packages, directory) {
 		r.Packages = append(r.Packages, directory)
@@ -48,7 +48,7 @@ func (r *Record) AddPackage(directory string, names Fingerprints) {
 	r.NoteDefinitions(directory, names)
 }
 
-// note records what a package declares.
+// NoteDefinitions records what a package declares.
 func (r *Record) NoteDefinitions(directory string, names Fingerprints) {
 	all := append(ReadFingerprints(r.Definitions[directory]), names...)
 	if len(all) == 0 {

@@ -75,8 +75,8 @@ var crossplanes = func() map[string]string {
 	return tools
 }()
 
-// Foreign returns who else than a sync owns a live object. What cannot be taken from its owner comes first. A mark
-// that the inventory remembers as sent by Headgate is no claim.
+// Of returns the owner of a live object other than a sync. An owner from which it cannot be taken comes first. A mark that
+// the inventory remembers as sent by Headgate is no claim.
 func Of(o metav1.Object, s inventory.Sync, remembered string) Claim {
 	if key, ok := o.GetLabels()[inventory.SyncLabel]; ok && key != s.Key() {
 		return Claim{By: fmt.Sprintf("the Headgate sync %s", key), Sync: key}

@@ -41,7 +41,6 @@ func TestSpentApprovals(t *testing.T) {
 	if n := len(passes(all, "now", grants, 5)); n < 2*inventory.MostGrants {
 		t.Errorf("%d of %d that stand are remembered", n, 2*inventory.MostGrants)
 	}
-
 }
 
 // Approvals are of what is wanted, too.

@@ -26,8 +26,7 @@ func (o Observed) Restored(id manifest.ID, live metav1.Object) bool {
 	return uid != "" && uid != live.GetUID() && inventory.Ours(live, o.Inventory.Sync)
 }
 
-// claim returns who else owns a live object. A mark that the inventory remembers as sent by Headgate
-// is no claim.
+// ClaimOn returns who else owns a live object. A mark that the inventory remembers as sent by Headgate is no claim.
 func (o Observed) ClaimOn(id manifest.ID, live metav1.Object) ownership.Claim {
 	return ownership.Of(live, o.Inventory.Sync, o.Inventory.Entries[id].Foreign)
 }
