@@ -6,6 +6,14 @@ import (
 	"headgate.dev/headgate/render"
 )
 
+// The codes of this guard.
+const (
+	AsksNotToCreate       plan.Code = "AsksNotToCreate"       // a key and its value in the commit
+	AnnotationAsksToLeave plan.Code = "AnnotationAsksToLeave" // an annotation of the live object and its value
+	LabelAsksToLeave      plan.Code = "LabelAsksToLeave"      // a label of the live object and its value
+	CommitAsksToLeave     plan.Code = "CommitAsksToLeave"     // a key and its value in the commit
+)
+
 // lettingGo reports whether a prune only takes our finalizer from an object that is being deleted.
 func lettingGo(s plan.Step, c plan.Case) bool {
 	return s.Unprotects && c.Live(s).GetDeletionTimestamp() != nil
@@ -28,7 +36,7 @@ func left(s plan.Step, c plan.Case) plan.Ruling {
 		wanted := ownership.SaysSo(s.Asks, key, value)
 		if live == nil {
 			if wanted && !be.Made {
-				return retained(text("%s: %s in the commit asks not to make it", key, value))
+				return retained(AsksNotToCreate.With(key, value))
 			}
 			continue
 		}
@@ -36,11 +44,11 @@ func left(s plan.Step, c plan.Case) plan.Ruling {
 		ours := c.Seen.Offline || ownership.SentByUs(live, c.Seen.Inventory.Entries[s.ID].Foreign, annotated, key)
 		switch {
 		case annotated && (wanted || !ours):
-			return retained(text("its annotation %s: %s asks not to update it", key, value))
+			return retained(AnnotationAsksToLeave.With(key, value))
 		case labelled && (wanted || !ours):
-			return retained(text("its label %s: %s asks not to update it", key, value))
+			return retained(LabelAsksToLeave.With(key, value))
 		case wanted:
-			return retained(text("%s: %s in the commit asks not to update it", key, value))
+			return retained(CommitAsksToLeave.With(key, value))
 		}
 	}
 	return allowed

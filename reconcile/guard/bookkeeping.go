@@ -10,6 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// The codes of this guard.
+const (
+	WrittenByHeadgate plan.Code = "WrittenByHeadgate" // what of the bookkeeping the commit holds
+	HoldsInventory    plan.Code = "HoldsInventory"    // it is the namespace of the inventory
+	NeverPruned       plan.Code = "NeverPruned"       // what of the bookkeeping it is
+)
+
 // bookkeeping returns what kind of Headgate's own bookkeeping a step would write or delete, or "".
 // The commit alone does not tell all of it: a namespace may be the default, and a sync may live
 // anywhere.
@@ -45,7 +52,7 @@ func writesData(live *metav1.PartialObjectMetadata, key string) bool {
 // notOurBooks holds what would write an inventory, a lease or a key as an object of the commit.
 func notOurBooks(s plan.Step, c plan.Case) plan.Ruling {
 	if what := bookkeeping(s, c); what != "" {
-		return held(text("it is %s, which only Headgate itself writes; remove it from the repository", what))
+		return held(WrittenByHeadgate.With(what))
 	}
 	return allowed
 }
@@ -54,10 +61,10 @@ func notOurBooks(s plan.Step, c plan.Case) plan.Ruling {
 // inventories, leases and keys, too, which an older version may have taken for objects of a commit.
 func home(s plan.Step, c plan.Case) plan.Ruling {
 	if s.ID == (manifest.ID{Kind: "Namespace", Name: c.Seen.Inventory.Sync.Namespace}) {
-		return retained(text("%s", "the inventory of this sync lives in it"))
+		return retained(HoldsInventory.With())
 	}
 	if what := bookkeeping(s, c); what != "" {
-		return retained(text("%s", "it is "+what+", which is never pruned"))
+		return retained(NeverPruned.With(what))
 	}
 	return allowed
 }

@@ -5,6 +5,13 @@ import (
 	"headgate.dev/headgate/render"
 )
 
+// The codes of this guard.
+const (
+	NoRevision       plan.Code = "NoRevision"       // no package revision controls the definition
+	RevisionInactive plan.Code = "RevisionInactive" // the package revision
+	NoSafeStart      plan.Code = "NoSafeStart"      // the package
+)
+
 // final rules on taking back: nothing is taken back that Crossplane, or somebody's policy, would
 // only activate again, or that could not come back.
 func final(s plan.Step, c plan.Case) plan.Ruling {
@@ -24,11 +31,11 @@ func final(s plan.Step, c plan.Case) plan.Ruling {
 	r, known := c.Seen.Upstream.Revisions[revision]
 	switch {
 	case !installed:
-		return retained(text("%s", "it is not taken back: no package revision controls it, so nothing would bring the definition back"))
+		return retained(NoRevision.With())
 	case !known || !r.Active:
-		return retained(text("it is not taken back: its package revision %s is not active, so nothing would bring the definition back", revision))
+		return retained(RevisionInactive.With(revision))
 	case !r.SafeStart:
-		return retained(text("it is not taken back: its package %s has no safe-start, so Crossplane would activate it again", r.Package.Name))
+		return retained(NoSafeStart.With(r.Package.Name))
 	}
 	return allowed
 }

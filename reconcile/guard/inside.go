@@ -4,6 +4,12 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
+// The codes of this guard.
+const (
+	WantedInside plan.Code = "WantedInside" // an object of the commit in the namespace
+	StaysInside  plan.Code = "StaysInside"  // an object in the namespace that stays
+)
+
 // othersInside holds a namespace in which someone else lives.
 func othersInside(s plan.Step, c plan.Case) plan.Ruling {
 	if s.ID.Group != "" || s.ID.Kind != "Namespace" {
@@ -11,7 +17,7 @@ func othersInside(s plan.Step, c plan.Case) plan.Ruling {
 	}
 	for _, o := range c.Want.Objects {
 		if o.ID.Namespace == s.ID.Name {
-			r := held(text("the commit still wants %s in it; declare the namespace again, or move that", o.ID))
+			r := held(WantedInside.With(o.ID))
 			r.Clears = plan.ClearsWithOther
 			return r
 		}
@@ -28,7 +34,7 @@ func someInside(s plan.Step, c plan.Case) plan.Ruling {
 	}
 	for _, o := range c.Steps {
 		if o.ID.Namespace == s.ID.Name && (o.Action != plan.Prune || o.Err != nil) {
-			r := held(text("%s in it stays, and would be deleted with it; see there why", o.ID))
+			r := held(StaysInside.With(o.ID))
 			r.Clears = plan.ClearsWithOther
 			return r
 		}

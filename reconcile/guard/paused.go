@@ -6,6 +6,12 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 )
 
+// The codes of this guard.
+const (
+	PausedPrune  plan.Code = "PausedPrune"  // that it is paused, and how
+	PausedUpdate plan.Code = "PausedUpdate" // that it is paused, and how
+)
+
 // paused leaves what somebody else paused exactly as it is: people pause what they are
 // working on.
 func paused(s plan.Step, c plan.Case) plan.Ruling {
@@ -14,7 +20,7 @@ func paused(s plan.Step, c plan.Case) plan.Ruling {
 	case live == nil || live.GetAnnotations()[crossplane.PausedAnnotation] != "true" || c.Seen.Offline || ownership.SentByUs(live, c.Seen.Inventory.Entries[s.ID].Foreign, true, crossplane.PausedAnnotation):
 		return allowed
 	case s.Action == plan.Prune:
-		return held(text("%s; take the annotation out when whoever set it is done", crossplane.IsPausedByUser))
+		return held(PausedPrune.With(crossplane.IsPausedByUser))
 	}
-	return retained(text("%s: it stays as it is until they take that out", crossplane.IsPausedByUser))
+	return retained(PausedUpdate.With(crossplane.IsPausedByUser))
 }
