@@ -9,12 +9,6 @@ import (
 	"headgate.dev/headgate/render/schema"
 )
 
-// migrating is the reason of a step that only moves the managed fields of an object to a version that is
-// served. What else the commit changes of it is known, and passes the guards, once that is done.
-func migrating(versions []string) string {
-	return fmt.Sprintf("its managed fields name %s, which is no longer served: they are migrated, and only then the API server can apply it", strings.Join(versions, ", "))
-}
-
 // Migration is the part of the plan that has to be carried out before anything else: the managed fields of
 // objects that nobody can apply as they are. A new plan follows it.
 func (p Plan) Migration() Plan {

@@ -23,6 +23,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// The codes of decisions here.
+const (
+	ManagedFieldsMigrate Code = "ManagedFieldsMigrate" // the versions that managed fields name and that are not served
+	FinalizerLeft        Code = "FinalizerLeft"        // a pass that stopped left the finalizer of Headgate
+	TakenOver            Code = "TakenOver"            // the owner so far
+)
+
 // A Plan is every decision of a pass. The diff, the comment, the writes and the
 // status are made of this one value.
 type Plan struct {
@@ -396,11 +403,11 @@ func (s *Step) choose(a Asked, seen Observed) {
 		s.Action, s.Err = Update, errors.New(seen.Refused(a.ID, live)) // which a guard holds
 	case len(trial.Migrates) > 0:
 		s.Action, s.Live, s.After, s.Migrates, s.Activates = Update, trial.Live, trial.After, trial.Migrates, false
-		s.Reason = Text.With(migrating(trial.Migrates))
+		s.Reason = ManagedFieldsMigrate.With(trial.Migrates)
 	case len(a.resolved.missing) > 0:
 		s.Action = Update
 	case trial.After == nil && leftHeld(a.Object, live):
-		s.Action, s.Err, s.Unprotects, s.Reason = Update, trial.Err, true, Text.With("our finalizer is left on it, of a pass that was to delete it")
+		s.Action, s.Err, s.Unprotects, s.Reason = Update, trial.Err, true, FinalizerLeft.With()
 	case !tried && !s.Activates:
 		s.Action, s.Unready = Keep, entry.Unready()
 		if sent := ownership.SentMarks(live); owned && sent != entry.Foreign && !seen.Offline && !seen.Looks {
@@ -427,7 +434,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 			s.Cause = Drift
 		}
 		if by := seen.ClaimOn(a.ID, live).By; by != "" && !seen.Mine(a.ID, live) {
-			s.Reason = Text.With("it is taken over from " + by)
+			s.Reason = TakenOver.With(by)
 		}
 	}
 }

@@ -14,6 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// The codes of decisions here.
+const (
+	NotNamed        Code = "NotNamed"        // no policy names the definition
+	RevisionTouched Code = "RevisionTouched" // how many definitions Crossplane creates again
+)
+
 // A definition that is active, that nothing names and that nobody uses, is taken back where the
 // sync says so. Where this sync makes the CRDs, its CRD is pruned. Where Crossplane does, Active
 // is final, and the way back leads around it:
@@ -77,7 +83,7 @@ func (p *Plan) takeBack(seen Observed) {
 		if token := inventory.Hash([]byte(strings.Join(missing[name], "\n"))); r.Touched != token {
 			p.Steps = append(p.Steps, Step{
 				Action: Update, Cause: Retain, TakesBack: true, ID: crossplane.ProviderRevision(name), APIVersion: crossplane.RevisionAPIVersion, Digest: token,
-				Reason: Text.With(fmt.Sprintf("it is touched, so that Crossplane brings %s back, inactive", Plural(int64(len(missing[name])), "definition"))),
+				Reason: RevisionTouched.With(len(missing[name])),
 			})
 		}
 	}
@@ -148,7 +154,7 @@ func takingBack(id manifest.ID, live *metav1.PartialObjectMetadata, reason strin
 func (s Step) instead(live *metav1.PartialObjectMetadata, e inventory.Entry, mayWrite bool) Step {
 	taken := prune(s.ID, e, live)
 	taken.TakesBack, taken.Definition, taken.Origin = true, true, s.Origin
-	taken.Reason = Text.With("no policy names it any more")
+	taken.Reason = NotNamed.With()
 	if s.Action == Update && mayWrite {
 		taken.otherwise = &s
 	}

@@ -14,6 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// The codes of decisions here.
+const (
+	NotUpdatedAnyMore Code = "NotUpdatedAnyMore" // the new version of a package does not hold a CRD or an XRD
+	KindDropped       Code = "KindDropped"       // the new version of a package does not hold a definition
+	ObjectsNotCounted Code = "ObjectsNotCounted" // why custom resources cannot be counted
+	ObjectsExist      Code = "ObjectsExist"      // how many custom resources exist, and an example
+	NoObjects         Code = "NoObjects"         // no custom resource exists
+)
+
 // Upgrades are what packages of registries come to of which two commits have another image.
 // Crossplane installs them, so no step of ours says so.
 type Upgrades struct {
@@ -165,9 +174,9 @@ func (b Baseline) upgrades(want render.Desired) Upgrades {
 		}
 		add(Keep, old, old, by)
 		u := &up.Steps[len(up.Steps)-1]
-		u.Cause, u.Reason = Retain, Text.With("the new version does not hold it: it stays as it is, and nothing brings it up to date")
+		u.Cause, u.Reason = Retain, NotUpdatedAnyMore.With()
 		if old.definition != nil {
-			u.Because, u.Reason = nil, Text.With("the new version does not hold it: its objects stay, and no controller looks after them")
+			u.Because, u.Reason = nil, KindDropped.With()
 		}
 	}
 	slices.SortFunc(up.Steps, func(a, b Upgrade) int { return a.ID.Compare(b.ID) })
@@ -312,12 +321,12 @@ func (u Upgrades) counted(seen Observed) (Upgrades, []Question) {
 		case !answered:
 			open = append(open, q)
 		case a.Unknown != "":
-			said.Reason = Both.With(said.Reason, Text.With(fmt.Sprintf("its custom resources cannot be counted (%s)", a.Unknown)))
+			said.Reason = Both.With(said.Reason, ObjectsNotCounted.With(a.Unknown))
 		case a.Count > 0:
 			said.Serves = true
-			said.Reason = Both.With(said.Reason, Text.With(Exist(a.Count, "custom resource")+Example(a)))
+			said.Reason = Both.With(said.Reason, ObjectsExist.With(a.Count, a.Example))
 		default:
-			said.Reason = Both.With(said.Reason, Text.With("no custom resource exists"))
+			said.Reason = Both.With(said.Reason, NoObjects.With())
 		}
 	}
 	return u, open

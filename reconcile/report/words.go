@@ -101,6 +101,17 @@ var words = map[plan.Code]wording{
 	guard.NoRevision:            say("it is not taken back: no package revision controls it, so nothing would bring the definition back"),
 	guard.RevisionInactive:      say("it is not taken back: its package revision %s is not active, so nothing would bring the definition back", text),
 	guard.NoSafeStart:           say("it is not taken back: its package %s has no safe-start, so Crossplane would activate it again", text),
+
+	plan.NotUpdatedAnyMore:    say("the new version does not hold it: it stays as it is, and nothing brings it up to date"),
+	plan.KindDropped:          say("the new version does not hold it: its objects stay, and no controller looks after them"),
+	plan.ObjectsNotCounted:    say("its custom resources cannot be counted (%s)", text),
+	plan.ObjectsExist:         say("%s%s", exist("custom resource"), example),
+	plan.NoObjects:            say("no custom resource exists"),
+	plan.ManagedFieldsMigrate: say("its managed fields name %s, which is no longer served: they are migrated, and only then the API server can apply it", list),
+	plan.FinalizerLeft:        say("our finalizer is left on it, of a pass that was to delete it"),
+	plan.TakenOver:            say("it is taken over from %s", text),
+	plan.NotNamed:             say("no policy names it any more"),
+	plan.RevisionTouched:      say("it is touched, so that Crossplane brings %s back, inactive", count("definition")),
 }
 
 // problem returns an error as people read it.
