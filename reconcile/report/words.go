@@ -3,7 +3,6 @@ package report
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"headgate.dev/headgate/reconcile/guard"
@@ -183,15 +182,6 @@ func example(value any) (string, bool) {
 	return s, fits
 }
 
-// orNone is the form of a string that may be empty.
-func orNone(value any) (string, bool) {
-	s, fits := value.(string)
-	if s == "" {
-		s = "nothing"
-	}
-	return s, fits
-}
-
 // object is the form of an object.
 func object(value any) (string, bool) {
 	id, fits := value.(manifest.ID)
@@ -208,15 +198,4 @@ func the(value any) (string, bool) {
 func list(value any) (string, bool) {
 	all, fits := value.([]string)
 	return strings.Join(all, ", "), fits
-}
-
-// firstOf is list with no more than the first few.
-func firstOf(most int) form {
-	return func(value any) (string, bool) {
-		all, fits := value.([]string)
-		if n := len(all); n > most {
-			all = append(slices.Clip(all[:most]), fmt.Sprintf("and %d more", n-most))
-		}
-		return strings.Join(all, ", "), fits
-	}
 }
