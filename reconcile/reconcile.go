@@ -72,10 +72,10 @@ type Reconciler struct {
 	Approvals func() inventory.Approvals
 	// CA is asked before every pass for that of conversion webhooks, so that it may change;
 	// nil: it is in Options.
-	CA      func(ctx context.Context) ([]byte, error)
-	Shrinks bool          // passes take back, and do nothing else
-	Live    bool          // definitions of the cluster count beside those of the commit
-	Timeout time.Duration // how long checks may take to hold; default 5 minutes
+	CA              func(ctx context.Context) ([]byte, error)
+	OnlyDeactivates bool          // passes deactivate, and do nothing else
+	Live            bool          // definitions of the cluster count beside those of the commit
+	Timeout         time.Duration // how long checks may take to hold; default 5 minutes
 	// Grace is how long something may look broken, or missing, after the last change that Crossplane
 	// made; default 10 seconds.
 	Grace  time.Duration
@@ -127,8 +127,8 @@ func (r Reconciler) options(ctx context.Context) (render.Options, error) {
 // Plan returns the plan of a pass over a place.
 func (r Reconciler) Plan(ctx context.Context, want render.Desired, place Observer) (plan.Plan, error) {
 	p, err := r.plan(ctx, want, place, plan.NoEnding, plan.Plan.Open)
-	if r.Shrinks {
-		p = p.Shrinking()
+	if r.OnlyDeactivates {
+		p = p.OnlyDeactivating()
 	}
 	return p, err
 }

@@ -68,7 +68,7 @@ which; --restart does it.
 			if err != nil {
 				return err
 			}
-			r.Shrinks = true
+			r.OnlyDeactivates = true
 			pass := r.Run
 			if dryRun {
 				pass = r.Diff

@@ -375,7 +375,7 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 		return o, nil
 	}
 	if s.Action == plan.Release {
-		o.Err = r.letGo(ctx, s, id)
+		o.Err = r.release(ctx, s, id)
 		return o, nil
 	}
 	if len(s.Migrates) > 0 {
@@ -385,7 +385,7 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 		}
 		return o, nil
 	}
-	if s.TakesBack {
+	if s.Deactivates {
 		o.Err = r.touch(ctx, s)
 		return o, nil
 	}
@@ -524,12 +524,12 @@ func (r *pass) prune(ctx context.Context, s plan.Step, id manifest.ID) error {
 	if err != nil {
 		return err
 	}
-	if s.TakesBack && id.IsCRD() && r.plan.Want.Owner == render.OwnerCrossplane {
+	if s.Deactivates && id.IsCRD() && r.plan.Want.Owner == render.OwnerCrossplane {
 		if err := r.inactive(ctx, id.Name); err != nil {
 			return err
 		}
 	}
-	if s.TakesBack && r.plan.Want.Owner == render.OwnerCrossplane {
+	if s.Deactivates && r.plan.Want.Owner == render.OwnerCrossplane {
 		if err := r.unnamed(ctx, id.Name); err != nil {
 			return err
 		}
@@ -565,7 +565,7 @@ func (r *pass) remove(ctx context.Context, s plan.Step, id manifest.ID, propagat
 	case apierrors.ReasonForError(err) != metav1.StatusReasonConflict:
 		return r.refusal(err, "delete", id)
 	}
-	if s.TakesBack && crossplane.IsMRD(id) { // it is to come back, and a request that was tried again finds that it has
+	if s.Deactivates && crossplane.IsMRD(id) { // it is to come back, and a request that was tried again finds that it has
 		if now, err := r.get(ctx, r.surface, id); err == nil && now.UID != s.UID {
 			return nil
 		}

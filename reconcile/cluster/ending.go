@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// letGo takes our marks from an object.
-func (r *pass) letGo(ctx context.Context, s plan.Step, id manifest.ID) error {
+// release takes our marks from an object.
+func (r *pass) release(ctx context.Context, s plan.Step, id manifest.ID) error {
 	_, err := r.amend(ctx, id, func(live *metav1.PartialObjectMetadata) ([]byte, error) {
 		if live.UID != s.UID || !inventory.Ours(live, r.sync) {
 			return nil, nil // what is there now is nothing of ours

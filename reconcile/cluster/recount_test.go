@@ -178,7 +178,7 @@ func TestPoliciesAreReadAgainBeforeADeactivation(t *testing.T) {
 
 	commit := besidePolicies(t)
 	commit.Live = true
-	c := w.cluster(t, cluster.Options{NoWait: true, Terms: plan.Terms{TakeBack: true}})
+	c := w.cluster(t, cluster.Options{NoWait: true, Terms: plan.Terms{Deactivate: true}})
 	p := planned(t, c, commit)
 	bucket, queue, table := crossplane.MRD("buckets.toy.example.org"), plan.CRD("queues.toy.example.org"), plan.CRD("tables.toy.example.org")
 	var taken []manifest.ID

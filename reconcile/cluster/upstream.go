@@ -167,7 +167,7 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 	}
 	if _, served := c.surface.kinds[crossplane.KindMRD]; served {
 		include := metav1.IncludeNone
-		if c.options.Terms.TakeBack || slices.ContainsFunc(want.Packages, func(p catalogue.Package) bool { return !p.Pulled() }) { // which may be those that revisions control
+		if c.options.Terms.Deactivate || slices.ContainsFunc(want.Packages, func(p catalogue.Package) bool { return !p.Pulled() }) { // which may be those that revisions control
 			include = metav1.IncludeMetadata
 		}
 		rows, err := c.definitions(ctx, c.surface, include)
@@ -178,8 +178,8 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 		for _, r := range rows {
 			up.Definitions[r.name] = crossplane.Definition{Active: r.state == "Active", Established: r.established, Revision: r.revision}
 		}
-		if c.options.Terms.TakeBack {
-			if err := c.toTakeBack(ctx, rows, &up); err != nil {
+		if c.options.Terms.Deactivate {
+			if err := c.seeDeactivatable(ctx, rows, &up); err != nil {
 				return up, err
 			}
 		}

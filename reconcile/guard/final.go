@@ -12,10 +12,10 @@ const (
 	NoSafeStart      plan.Code = "NoSafeStart"      // the package
 )
 
-// final rules on taking back: nothing is taken back that Crossplane, or somebody's policy, would
+// final rules on deactivation: nothing is deactivated that Crossplane, or somebody's policy, would
 // only activate again, or that could not come back.
 func final(s plan.Step, c plan.Case) plan.Ruling {
-	if !s.TakesBack || c.Want.Owner != render.OwnerCrossplane {
+	if !s.Deactivates || c.Want.Owner != render.OwnerCrossplane {
 		return allowed
 	}
 	var leaving []string // it waits for those

@@ -141,7 +141,7 @@ func digestOf(t *testing.T, policy string) string {
 func TestFinalKnowsWhatIsWritten(t *testing.T) {
 	up := plan.Upstream{Policies: map[string]crossplane.Policy{"team": {Patterns: []string{given.Buckets}}}}
 	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": given.Policy("team", "queues.example.org"), "provider.yaml": given.Provider})
-	taken := plan.Step{Action: plan.Prune, TakesBack: true, Definition: true, ID: crossplane.MRD(given.Buckets)}
+	taken := plan.Step{Action: plan.Prune, Deactivates: true, Definition: true, ID: crossplane.MRD(given.Buckets)}
 	for name, tc := range map[string]struct {
 		policy plan.Step
 		held   bool

@@ -20,8 +20,8 @@ func notOurs(s plan.Step, c plan.Case) plan.Ruling {
 	if c.Seen.Offline {
 		return allowed // what was applied from a commit is ours
 	}
-	if s.TakesBack && c.Want.Owner == render.OwnerCrossplane {
-		return allowed // nobody owns it but Crossplane, from which it is taken back
+	if s.Deactivates && c.Want.Owner == render.OwnerCrossplane {
+		return allowed // nobody owns it but Crossplane, which activated it
 	}
 	if by := c.Seen.ClaimOn(s.ID, live).By; by != "" {
 		return held(OwnedByAnother.With(by))

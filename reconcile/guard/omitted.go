@@ -17,7 +17,7 @@ func omitted(s plan.Step, c plan.Case) plan.Ruling {
 	if c.Seen.Ends != plan.NoEnding || s.Deleting || lettingGo(s, c) {
 		return allowed
 	}
-	if r := replacedInVain(s, c); r.Answer != plan.Allowed || s.TakesBack {
+	if r := replacedInVain(s, c); r.Answer != plan.Allowed || s.Deactivates {
 		return r
 	}
 	for _, l := range c.Want.Left {

@@ -193,7 +193,7 @@ func TestSkippedPolicy(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			head := given.Desired(t, render.OwnerHeadgate, tc.head)
-			seen, err := plan.Baseline{Base: base, Sync: given.Sync, Terms: plan.Terms{TakeBack: true}}.Observe(t.Context(), head)
+			seen, err := plan.Baseline{Base: base, Sync: given.Sync, Terms: plan.Terms{Deactivate: true}}.Observe(t.Context(), head)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,7 +202,7 @@ func TestSkippedPolicy(t *testing.T) {
 			}
 			for pass := range 2 {
 				p := given.Computed(t, head, seen, Guarding{}.Guards()...)
-				goes := slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.ID == plan.CRD("buckets.example.org") && s.TakesBack })
+				goes := slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.ID == plan.CRD("buckets.example.org") && s.Deactivates })
 				if goes != tc.goes {
 					t.Errorf("%s\npass %d: taken back: %t", tc.reason, pass, goes)
 				}
@@ -243,7 +243,7 @@ func TestPolicyFilesAreRecorded(t *testing.T) {
 	}
 }
 
-// A definition that the commit pauses is not taken back, though nothing activates it meanwhile.
+// A definition that the commit pauses is not deactivated, though nothing activates it meanwhile.
 func TestPausedDefinitionOfTheCommit(t *testing.T) {
 	base := given.Desired(t, render.OwnerHeadgate, map[string]string{"policy.yaml": given.Policy("team", given.Buckets)})
 	for _, paused := range []bool{false, true} {
@@ -251,12 +251,12 @@ func TestPausedDefinitionOfTheCommit(t *testing.T) {
 		for _, d := range head.Definitions {
 			d.Definition.Paused = paused
 		}
-		seen, err := plan.Baseline{Base: base, Sync: given.Sync, Terms: plan.Terms{TakeBack: true}}.Observe(t.Context(), head)
+		seen, err := plan.Baseline{Base: base, Sync: given.Sync, Terms: plan.Terms{Deactivate: true}}.Observe(t.Context(), head)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := given.Computed(t, head, seen, Guarding{}.Guards()...)
-		if taken := slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.ID == plan.CRD(given.Buckets) && s.TakesBack }); taken == paused {
+		if taken := slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.ID == plan.CRD(given.Buckets) && s.Deactivates }); taken == paused {
 			t.Errorf("paused %t: taken back %t", paused, taken)
 		}
 	}

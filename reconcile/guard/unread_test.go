@@ -186,12 +186,12 @@ func TestUnreadPoliciesDeactivateNothing(t *testing.T) {
 	by := func(kind string) render.Desired {
 		return render.Desired{Unread: []catalogue.Unread{{Source: "s", Installers: []manifest.ID{{Group: "pkg.crossplane.io", Kind: kind, Name: "n"}}, Err: given.ErrBoom}}}
 	}
-	seen := plan.Observed{Terms: plan.Terms{TakeBack: true}}
-	if seen.TakesBack(by("Configuration")) || len(plan.NoteSkippedPolicy(by("Configuration"), seen)) != 1 {
+	seen := plan.Observed{Terms: plan.Terms{Deactivate: true}}
+	if seen.Deactivates(by("Configuration")) || len(plan.NoteSkippedPolicy(by("Configuration"), seen)) != 1 {
 		t.Error("What a Configuration holds is not known, so nothing is deactivated, and a note tells that")
 	}
 	for _, kind := range []string{"Provider", "Function"} {
-		if !seen.TakesBack(by(kind)) || len(plan.NoteSkippedPolicy(by(kind), seen)) != 0 {
+		if !seen.Deactivates(by(kind)) || len(plan.NoteSkippedPolicy(by(kind), seen)) != 0 {
 			t.Errorf("A %s holds no policy", kind)
 		}
 	}

@@ -30,7 +30,7 @@ func replacedInVain(s plan.Step, c plan.Case) plan.Ruling {
 			continue
 		}
 		switch {
-		case s.TakesBack:
+		case s.Deactivates:
 			if o.IsUnserved() && slices.Contains(c.Seen.Inventory.Record.Policies, o.Origin.Path) {
 				return retained(text("%s declared a policy, and declares %s now, a kind that no API serves; correct the kind, or delete the document if the policy is to go", o.Origin, o.ID))
 			}

@@ -83,7 +83,7 @@ func TestReplacedByAnothers(t *testing.T) {
 func inCluster(t *testing.T, base render.Desired) plan.Observed {
 	t.Helper()
 	seen := given.Owning(t)
-	seen.Terms.TakeBack = true
+	seen.Terms.Deactivate = true
 	seen.Inventory.Owner = base.Owner
 	for _, o := range base.Objects {
 		live := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{

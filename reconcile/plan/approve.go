@@ -96,7 +96,7 @@ const digestBytes = 16 // nobody makes two commits for one approval
 // approved is all that an approval of a held step is about.
 func (s Step) approved() string {
 	id := s.ID
-	if s.TakesBack { // wherever it is on its way
+	if s.Deactivates { // wherever it is on its way
 		id = CRD(id.Name)
 	}
 	if id.Namespace == "" { // of an object that was pruned, a cluster has it written out

@@ -32,7 +32,7 @@ func TestConcerns(t *testing.T) {
 		"MadeExample":        {"An example of the package.", gone, Step{Action: Create, ID: config, Origin: at(file)}, "", true},
 		"MadeElsewhere":      {"Something else.", gone, Step{Action: Create, ID: config, Origin: at("platform/a.yaml")}, "", false},
 		"StillADefinition":   {"Another package declares it.", gone, Step{Action: Create, ID: CRD(name), Definition: true, Origin: at(file)}, "", false},
-		"TakenBack":          {"That is for another guard.", gone, Step{Action: Prune, TakesBack: true, ID: CRD(name)}, "", false},
+		"TakenBack":          {"That is for another guard.", gone, Step{Action: Prune, Deactivates: true, ID: CRD(name)}, "", false},
 		"Returned":           {"The package is there without it.", here, Step{Action: Create, ID: CRD(name), Origin: at("platform/t.yaml")}, "", true},
 		"ReturnedDefinition": {"It is one of another package.", here, Step{Action: Create, ID: CRD(name), Definition: true}, "", false},
 		"RestOfAPackage":     {"What a package declares is its own.", here, Step{Action: Create, ID: config, Origin: at(file)}, "", false},

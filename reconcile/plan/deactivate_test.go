@@ -34,12 +34,12 @@ func TestPausedPolicyOfTheCommit(t *testing.T) {
 		"it names others now":               {given.Policy("team", "other.example.org"), false},
 	} {
 		head := given.Desired(t, render.OwnerHeadgate, map[string]string{"policy.yaml": tc.policy})
-		seen, err := plan.Baseline{Base: base, Sync: given.Sync, Terms: plan.Terms{TakeBack: true}}.Observe(t.Context(), head)
+		seen, err := plan.Baseline{Base: base, Sync: given.Sync, Terms: plan.Terms{Deactivate: true}}.Observe(t.Context(), head)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := given.Computed(t, head, seen, guard.Guarding{}.Guards()...)
-		if taken := slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.ID == plan.CRD(given.Buckets) && s.TakesBack }); taken == tc.stays {
+		if taken := slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.ID == plan.CRD(given.Buckets) && s.Deactivates }); taken == tc.stays {
 			t.Errorf("%s: taken back %t", reason, taken)
 		}
 		p.Want.Owner = render.OwnerCrossplane
@@ -49,7 +49,7 @@ func TestPausedPolicyOfTheCommit(t *testing.T) {
 	}
 }
 
-func TestTakeBack(t *testing.T) {
+func TestDeactivate(t *testing.T) {
 	const name = "buckets.example.org"
 	controlled := func(id manifest.ID, edit ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
 		isController := true
@@ -171,7 +171,7 @@ func TestTakeBack(t *testing.T) {
 			}
 			seen := plan.Observed{
 				Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerCrossplane}, Natural: render.OwnerCrossplane,
-				Terms: plan.Terms{TakeBack: true}, Upstream: tc.up, Answers: tc.answers, Kinds: given.Kinds,
+				Terms: plan.Terms{Deactivate: true}, Upstream: tc.up, Answers: tc.answers, Kinds: given.Kinds,
 			}
 			if policy, ours := tc.up.Objects[crossplane.MRAP("live")]; ours {
 				want.Objects = []render.Object{given.Wanted(t, given.ConfigMap("kept"))}
@@ -182,7 +182,7 @@ func TestTakeBack(t *testing.T) {
 			var got []result
 			checks := 0
 			for _, c := range p.Checks {
-				if c.State == plan.Pending && p.ComesBack(c.ID.Name) {
+				if c.State == plan.Pending && p.ReturnsInactive(c.ID.Name) {
 					checks++
 				}
 			}
@@ -211,7 +211,7 @@ func TestTakeBack(t *testing.T) {
 			if intent := p.Intent(seen.Inventory); len(intent.Entries) > 0 {
 				t.Errorf("what Crossplane made is never ours: %v", intent.Entries)
 			}
-			seen.Terms.TakeBack = false
+			seen.Terms.Deactivate = false
 			if p := given.Computed(t, want, seen, guard.Guarding{}.Guards()...); len(p.Steps) > 0 {
 				t.Errorf("nobody asked for it: %s %s", p.Steps[0].Action, p.Steps[0].ID)
 			}
@@ -219,9 +219,9 @@ func TestTakeBack(t *testing.T) {
 	}
 }
 
-// Nothing is taken back by a commit of which not every definition is known, nor a definition that
+// Nothing is deactivated by a commit of which not every definition is known, nor a definition that
 // somebody paused in the cluster.
-func TestTakeBackNot(t *testing.T) {
+func TestDeactivateNot(t *testing.T) {
 	const name = "buckets.example.org"
 	for situation, tc := range map[string]struct {
 		partial, paused bool
@@ -229,7 +229,7 @@ func TestTakeBackNot(t *testing.T) {
 	}{
 		"Unused": {want: 1}, "Partial": {partial: true}, "Paused": {paused: true},
 	} {
-		seen := plan.Observed{Terms: plan.Terms{TakeBack: true}, Upstream: plan.Upstream{
+		seen := plan.Observed{Terms: plan.Terms{Deactivate: true}, Upstream: plan.Upstream{
 			Definitions: map[string]crossplane.Definition{name: {Paused: tc.paused, Revision: "aws-1"}},
 			Objects: map[manifest.ID]*metav1.PartialObjectMetadata{plan.CRD(name): given.Live(given.CRD("buckets", "Bucket"), "u", func(o *metav1.PartialObjectMetadata) {
 				is := true
@@ -237,21 +237,21 @@ func TestTakeBackNot(t *testing.T) {
 			})},
 		}}
 		p := plan.Plan{Want: render.Desired{Owner: render.OwnerCrossplane, Live: true, Partial: tc.partial}}
-		if p.TakeBack(seen); p.Count(plan.Prune) != tc.want {
+		if p.Deactivate(seen); p.Count(plan.Prune) != tc.want {
 			t.Errorf("%s: %d prunes, want %d", situation, p.Count(plan.Prune), tc.want)
 		}
 	}
 }
 
-// An approval of taking back is of the definition, wherever on its way it is.
-func TestTakeBackApproved(t *testing.T) {
-	first := plan.Step{Action: plan.Hold, Would: plan.Prune, Guard: "many", TakesBack: true, ID: crossplane.MRD("buckets.example.org")}
+// An approval of deactivation is of the definition, wherever on its way it is.
+func TestDeactivateApproved(t *testing.T) {
+	first := plan.Step{Action: plan.Hold, Would: plan.Prune, Guard: "many", Deactivates: true, ID: crossplane.MRD("buckets.example.org")}
 	last := first
 	last.ID = plan.CRD("buckets.example.org")
 	if a, b := plan.ApprovalOf([]plan.Step{first}), plan.ApprovalOf([]plan.Step{last}); a.Digest != b.Digest {
 		t.Errorf("the digest changes on the way: %s, %s", a.Digest, b.Digest)
 	}
-	p := plan.Plan{Steps: []plan.Step{{Action: plan.Prune, Approved: true, TakesBack: true, ID: first.ID}}}
+	p := plan.Plan{Steps: []plan.Step{{Action: plan.Prune, Approved: true, Deactivates: true, ID: first.ID}}}
 	left := []inventory.Grant{{Left: []string{first.ApprovalKey()}}}
 	if got := p.Fulfilled(left, []plan.Outcome{{ID: first.ID, Action: plan.Prune}}); len(got[0].Left) != 1 {
 		t.Error("the definition is gone, and its CRD is still to go: that was approved too")

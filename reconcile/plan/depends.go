@@ -317,7 +317,7 @@ func (c Case) GoingWith(s Step) []Step {
 	if !all {
 		users = nil
 	}
-	if s.TakesBack {
+	if s.Deactivates {
 		users = append(users, c.LeavingPolicies(s.ID.Name)...)
 	}
 	return users

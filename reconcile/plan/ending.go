@@ -57,8 +57,8 @@ func WhyDeleting(live *metav1.PartialObjectMetadata) string {
 	return since
 }
 
-// letGo makes of what guards keep on purpose what stays when the sync ends: nobody's.
-func (p *Plan) letGo() {
+// releaseRetained makes of what guards keep on purpose what stays when the sync ends: nobody's.
+func (p *Plan) releaseRetained() {
 	for i, s := range p.Steps {
 		if s.Action == Keep && s.Cause == Retain {
 			p.Steps[i].Action = Release

@@ -85,7 +85,7 @@ func (p Plan) fulfilled(grants []inventory.Grant, done []Outcome) []inventory.Gr
 	}
 	over := map[string]bool{}
 	for _, s := range p.Steps {
-		if s.Approved && carried[s.ID] && !(s.TakesBack && crossplane.IsMRD(s.ID)) {
+		if s.Approved && carried[s.ID] && !(s.Deactivates && crossplane.IsMRD(s.ID)) {
 			s.Would = s.Action
 			over[s.approvalKey()] = true
 		}

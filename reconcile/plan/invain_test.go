@@ -39,7 +39,7 @@ func TestInVain(t *testing.T) {
 		"Home":        {"what is in the namespace was not deleted", Step{Action: Prune, ID: home}, Step{Action: Prune, ID: from}, no, true},
 		"OtherHome":   {"what is in another one was not deleted", Step{Action: Prune, ID: home}, Step{Action: Prune, ID: elsewhere}, no, false},
 		"EmptiedHome": {"what is in the namespace was deleted", Step{Action: Prune, ID: home}, Step{Action: Prune, ID: from}, nil, false},
-		"TakenBack":   {"no file declares a CRD that is made of a definition", Step{Action: Prune, ID: CRD("buckets.example.org"), TakesBack: true, path: "a.yaml"}, create(to, "a.yaml"), no, false},
+		"TakenBack":   {"no file declares a CRD that is made of a definition", Step{Action: Prune, ID: CRD("buckets.example.org"), Deactivates: true, path: "a.yaml"}, create(to, "a.yaml"), no, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

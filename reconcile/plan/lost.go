@@ -64,7 +64,7 @@ func (p LostPackage) Concerns(s Step, entry inventory.Entry) bool {
 	defines := s.ID.IsCRD() || crossplane.IsMRD(s.ID)
 	known := defines && p.names.Has(s.ID.Name)
 	switch {
-	case s.TakesBack:
+	case s.Deactivates:
 		return false
 	case p.Remains:
 		return defines && !s.Definition && p.returns[s.ID.Name]

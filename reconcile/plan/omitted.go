@@ -163,9 +163,9 @@ func SkippedPolicy(all []catalogue.Omitted, have inventory.Record) (catalogue.Om
 	return catalogue.Omitted{}, false
 }
 
-// TakesBack reports whether definitions that no policy names are deactivated.
-func (o Observed) TakesBack(want render.Desired) bool {
-	if !o.Terms.TakeBack {
+// Deactivates reports whether definitions that no policy names are deactivated.
+func (o Observed) Deactivates(want render.Desired) bool {
+	if !o.Terms.Deactivate {
 		return false
 	}
 	_, skipped := SkippedPolicy(want.Omitted, o.Inventory.Record)
@@ -176,14 +176,14 @@ func (o Observed) TakesBack(want render.Desired) bool {
 // NoteSkippedPolicy tells why nothing is deactivated.
 func NoteSkippedPolicy(want render.Desired, seen Observed) []manifest.Finding {
 	o, skipped := SkippedPolicy(want.Omitted, seen.Inventory.Record)
-	if u, unread := unreadPolicies(want); unread && !skipped && seen.Terms.TakeBack {
+	if u, unread := unreadPolicies(want); unread && !skipped && seen.Terms.Deactivate {
 		return []manifest.Finding{{
 			Rule: "policy-unread", Severity: manifest.Warning, Origin: want.Placed(manifest.Finding{Origin: u.Origin}).Origin,
 			Message: u.Err.Error() + "; policies may be in it, so nothing is deactivated",
 			Fix:     "let Headgate read the package",
 		}}
 	}
-	if !skipped || !seen.Terms.TakeBack {
+	if !skipped || !seen.Terms.Deactivate {
 		return nil
 	}
 	return []manifest.Finding{{

@@ -128,7 +128,7 @@ func Next(p Pass, now Plan, t Times) Decision {
 }
 
 // later decides on a round after the first one. It sends only what the first plan showed: what waited in
-// it, and the next phase of a definition that it takes back.
+// it, and the next phase of a definition that it deactivates.
 func (p Pass) later(d Decision) Decision {
 	if p.stirred.IsZero() || !reflect.DeepEqual(p.Last.Checks, d.now.Checks) || p.waiting != d.now.Waiting() {
 		d.stirred = d.at.Now
@@ -273,7 +273,7 @@ func (p Pass) End(d Decision) Pass {
 		p.Done = cloned(p.Done)
 		for _, s := range p.Last.foremost().Steps {
 			if p.goes(s) {
-				p.Done[s.ID] = Outcome{ID: s.ID, Action: Prune, Err: Problem{NotGone.With(d.at.Limit.Duration.String(), s.Reason)}}
+				p.Done[s.ID] = Outcome{ID: s.ID, Action: Prune, Err: ReasonError{NotGone.With(d.at.Limit.Duration.String(), s.Reason)}}
 			}
 		}
 		return p
@@ -319,20 +319,20 @@ func (p Pass) outlived(s Step) bool {
 
 // resumed returns the steps of a newer plan that replace waiting or failed steps of this pass. An API server may
 // serve a kind a moment after its CRD was made, and Crossplane may remove a label a moment after the Usage: a
-// patient pass keeps waiting then. The next pass retries a definition that could not be taken back.
+// patient pass keeps waiting then. The next pass retries a definition that could not be deactivated.
 func (p Pass) resumed(now Plan, patient bool) Plan {
 	waited, outlived, takesBack := map[manifest.ID]bool{}, map[manifest.ID]bool{}, map[string]bool{}
 	for _, s := range p.Last.Steps {
 		waited[s.ID], outlived[s.ID] = s.Waiting(), p.failures < mostFailures && p.outlived(s)
 	}
 	for _, s := range p.First.Steps {
-		takesBack[s.ID.Name] = takesBack[s.ID.Name] || s.TakesBack
+		takesBack[s.ID.Name] = takesBack[s.ID.Name] || s.Deactivates
 	}
-	for name := range p.First.back {
+	for name := range p.First.returning {
 		takesBack[name] = true
 	}
 	return now.Select(func(s Step) bool {
-		if s.TakesBack {
+		if s.Deactivates {
 			return p.Done[s.ID].Err == nil && (takesBack[s.ID.Name] || s.ID == crossplane.ProviderRevision(s.ID.Name) && len(takesBack) > 0)
 		}
 		if outlived[s.ID] {

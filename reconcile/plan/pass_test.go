@@ -217,7 +217,7 @@ func TestPassKeepsItsPromise(t *testing.T) {
 				if next(3) == 0 {
 					s.Waits = "something"
 				}
-				s.TakesBack = next(5) == 0
+				s.Deactivates = next(5) == 0
 				if next(6) == 0 {
 					s.Err = ErrUnserved
 				}
@@ -235,8 +235,8 @@ func TestPassKeepsItsPromise(t *testing.T) {
 			d := Next(pass, some(), at(after))
 			for _, s := range d.Send.Steps {
 				first := slices.IndexFunc(pass.First.Steps, func(f Step) bool { return f.ID == s.ID })
-				shown := first >= 0 && (pass.First.Steps[first].Waiting() || pass.First.Steps[first].TakesBack || pass.First.Steps[first].Err != nil || pass.Done[s.ID].Err != nil)
-				if begun && s.Writes() && !shown && !(first >= 0 && s.TakesBack) {
+				shown := first >= 0 && (pass.First.Steps[first].Waiting() || pass.First.Steps[first].Deactivates || pass.First.Steps[first].Err != nil || pass.Done[s.ID].Err != nil)
+				if begun && s.Writes() && !shown && !(first >= 0 && s.Deactivates) {
 					t.Fatalf("seed %d: %s %s is written, and the first plan did not show it: %+v", seed, s.Action, s.ID, pass.First.Steps)
 				}
 			}
@@ -299,9 +299,9 @@ func TestLateStaysLate(t *testing.T) {
 	}
 }
 
-// A definition that could not be taken back is left to the next pass: nothing changed that would let it.
+// A definition that could not be deactivated is left to the next pass: nothing changed that would let it.
 func TestFailedPhase(t *testing.T) {
-	taken := Step{ID: obj("a"), Action: Prune, TakesBack: true}
+	taken := Step{ID: obj("a"), Action: Prune, Deactivates: true}
 	now := Plan{Steps: []Step{taken}, Checks: checksOn(Pending, "x")}
 	pass := Pass{}
 	pass = pass.After(Next(pass, now, at(0)), []Outcome{{ID: obj("a"), Action: Prune, Err: errRefused}}, nil)

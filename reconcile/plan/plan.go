@@ -64,10 +64,10 @@ type Plan struct {
 
 	unreachable []Step // on owned objects whose kind is not served
 
-	was   map[string]bool     // definitions that Crossplane had active when this was first looked at
-	back  map[string]bool     // definitions that are to come back inactive
-	given inventory.Approvals // that stand in the places that were read
-	grant *inventory.Grant    // of this plan; nil where it makes use of no new approval
+	was       map[string]bool     // definitions that Crossplane had active when this was first looked at
+	returning map[string]bool     // definitions that are to come back inactive
+	given     inventory.Approvals // that stand in the places that were read
+	grant     *inventory.Grant    // of this plan; nil where it makes use of no new approval
 
 	rebuilt bool // the inventory was lost with the grants in it, and is not stored again yet
 }
@@ -157,14 +157,14 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		if err != nil {
 			return Plan{}, err
 		}
-		if a.Retained != "" && seen.TakesBack(want) && !a.Paused && want.Pauses(a.ID.Name) == "" && !seen.Looks {
+		if a.Retained != "" && seen.Deactivates(want) && !a.Paused && want.Pauses(a.ID.Name) == "" && !seen.Looks {
 			entry, live := seen.Inventory.Entries[a.ID], seen.Objects[a.ID]
 			if live == nil { // somebody else took it back
 				p.Gone = append(p.Gone, a.ID)
 				p.Retained = p.Retained[:len(p.Retained)-1]
 				continue
 			}
-			s = s.instead(live, entry, !seen.leavesToPackage(a) && seen.Refused(a.ID, live) == "")
+			s = s.pruneInstead(live, entry, !seen.leavesToPackage(a) && seen.Refused(a.ID, live) == "")
 		}
 		switch {
 		case ok:
@@ -188,7 +188,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	if seen.Looks {
 		p.leave(seen)
 	}
-	p.takeBack(seen)
+	p.deactivate(seen)
 	slices.SortStableFunc(p.Steps, inOrder) // whoever goes first is ruled on first
 	p.first = first
 	p.lost = lostPackages(want, seen)
@@ -203,11 +203,11 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	p.settle(seen, guards)
 	p.awaitDependants(seen)
 	p.arrange(first, asked, seen)
-	p.conclude()
+	p.concludeDeactivation()
 	p.policies = p.inForce(seen)
 	p.was = seen.Upstream.active()
 	if p.Ends == Delete {
-		p.letGo()
+		p.releaseRetained()
 	}
 	p.Notes = append(p.Notes, p.notesOnEnding(seen)...)
 	if !seen.Offline {
@@ -227,7 +227,7 @@ func (p *Plan) note(asked []Asked, first order, seen Observed) {
 	}
 	if names := unexplained(want, seen.Upstream); len(names) > 0 {
 		p.Retained = names
-		if !seen.Terms.TakeBack { // else a step of each says more
+		if !seen.Terms.Deactivate { // else a step of each says more
 			p.Notes = append(p.Notes, noteUnexplained(names, seen))
 		}
 	}

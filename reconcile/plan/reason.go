@@ -30,11 +30,11 @@ type Reason struct {
 	Values []any
 }
 
-// A Problem is a reason as an error. Its text is the code and the values: package report words it.
-type Problem struct{ Reason }
+// A ReasonError is a reason as an error. Its text is the code and the values: package report words it.
+type ReasonError struct{ Reason }
 
 // Error implements error.
-func (p Problem) Error() string { return p.String() }
+func (p ReasonError) Error() string { return p.String() }
 
 // None reports whether there is no reason.
 func (r Reason) None() bool { return r.Code == "" }

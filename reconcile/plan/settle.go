@@ -26,7 +26,7 @@ func (p Plan) Intent(have inventory.Inventory) inventory.Inventory {
 		next.Entries = map[manifest.ID]inventory.Entry{}
 	}
 	for _, s := range p.Steps {
-		if s.Action != Create && s.Action != Update || s.Waiting() || s.TakesBack || s.Err != nil {
+		if s.Action != Create && s.Action != Update || s.Waiting() || s.Deactivates || s.Err != nil {
 			continue // with an error nothing is sent, so nothing becomes ours
 		}
 		e := next.Entries[s.ID]
@@ -57,10 +57,10 @@ func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Invent
 		}
 	}
 	p.locate(&next)
-	leaves := map[manifest.ID]bool{} // what is taken back was never ours, nor is what was not sent
+	leaves := map[manifest.ID]bool{} // what is deactivated was never ours, nor is what was not sent
 	for _, s := range p.Steps {
 		_, owned := have.Entries[s.ID]
-		leaves[s.ID] = (s.TakesBack || s.Err != nil) && !owned
+		leaves[s.ID] = (s.Deactivates || s.Err != nil) && !owned
 	}
 	for _, o := range done {
 		if leaves[o.ID] {

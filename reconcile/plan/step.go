@@ -70,8 +70,8 @@ type Step struct {
 	Reason Reason    // what it answered
 	Clears Clearing  // of a hold: whether it may go away without a person
 
-	Approved  bool // a person let it pass a guard that held it
-	TakesBack bool // it is on the way of a definition that is taken back
+	Approved    bool // a person let it pass a guard that held it
+	Deactivates bool // it is on the way of a definition that is deactivated
 
 	ID         manifest.ID
 	APIVersion string
@@ -112,7 +112,7 @@ type Step struct {
 	whole     Whole                    // After with its schemas, where it is without and they can be had
 	vendored  bool                     // the commit's copy of a package may not be what is installed, of which the conversion is not known
 	otherwise *Step                    // an update, to be made where a prune is not
-	revision  LiveRevision             // of what is taken back
+	revision  LiveRevision             // of what is deactivated
 }
 
 // Object is exactly what a create or an update sends. Every call decodes it: two thousand

@@ -12,10 +12,10 @@ import (
 // Terms say what a sync takes from others, and what it leaves to them. The zero value is
 // the default.
 type Terms struct {
-	Adoption Adoption
-	Take     bool // fields that another manager applies are taken from it
-	Ignore   diff.Ignores
-	TakeBack bool // definitions that nothing names and nobody uses are taken back
+	Adoption   Adoption
+	Take       bool // fields that another manager applies are taken from it
+	Ignore     diff.Ignores
+	Deactivate bool // definitions that nothing names and nobody uses are deactivated
 
 	TakeOver string // the source from which the inventory is taken over, or TakeAny; "" is none
 }

@@ -21,7 +21,7 @@ type Upstream struct {
 	Policies    map[string]crossplane.Policy     // by name of the MRAP
 	Packages    map[manifest.ID]crossplane.Package
 
-	// Of a sync that takes back, the metadata of definitions and of the CRDs of packages, and
+	// Of a sync that deactivates, the metadata of definitions and of the CRDs of packages, and
 	// their package revisions by name.
 	Objects   map[manifest.ID]*metav1.PartialObjectMetadata
 	Revisions map[string]LiveRevision
@@ -134,7 +134,7 @@ func (p Plan) Activates(done bool) int {
 		state = Holds
 	}
 	for _, c := range p.Checks {
-		if crossplane.IsMRD(c.ID) && c.State == state && !p.was[c.ID.Name] && !p.back[c.ID.Name] {
+		if crossplane.IsMRD(c.ID) && c.State == state && !p.was[c.ID.Name] && !p.returning[c.ID.Name] {
 			n++
 		}
 	}

@@ -26,7 +26,7 @@ func MayPassLater(err error) bool {
 // InVain returns why an object is not pruned after all, given the outcomes so far: what its file
 // declares instead, or what has its kind and name, was not created.
 func (p Plan) InVain(s Step, done []Outcome) error {
-	if p.Ends != NoEnding || s.Action != Prune || s.TakesBack {
+	if p.Ends != NoEnding || s.Action != Prune || s.Deactivates {
 		return nil
 	}
 	for _, o := range done {

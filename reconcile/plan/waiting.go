@@ -324,7 +324,7 @@ func (p Plan) replaced(by Plan) Plan {
 		}
 	}
 	for _, s := range by.Steps {
-		if _, more := newer[s.ID]; more && s.TakesBack && s.Action != Update {
+		if _, more := newer[s.ID]; more && s.Deactivates && s.Action != Update {
 			p.Steps = append(p.Steps, s)
 		}
 	}

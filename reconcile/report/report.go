@@ -34,7 +34,7 @@ type Report struct {
 	Steps       []Step             `json:"steps"`              // without what is kept and needs no word
 	Bumps       []plan.Bump        `json:"bumps,omitempty"`    // packages of registries that are other images than before
 	Upgrades    []Step             `json:"upgrades,omitempty"` // what Crossplane makes of them: a definition that is kept is not in the new version any more
-	Restarts    []plan.Restart     `json:"restarts,omitempty"` // of providers, after their CRDs were taken back
+	Restarts    []plan.Restart     `json:"restarts,omitempty"` // of providers, after their CRDs were deactivated
 	Checks      []plan.Check       `json:"checks"`             // without what holds
 	Definitions []Definition       `json:"definitions"`
 	Findings    []manifest.Finding `json:"findings"`
@@ -47,23 +47,23 @@ type Report struct {
 
 // A Summary counts.
 type Summary struct {
-	Created    int `json:"created"` // or would be; so all of them
-	Updated    int `json:"updated"`
-	Pruned     int `json:"pruned"`
-	Released   int `json:"released,omitempty"` // of a sync that ends: they stay, and are nobody's
-	TakenBack  int `json:"takenBack"`          // definitions; once that was done, those whose CRD is gone
-	Held       int `json:"held"`
-	Failed     int `json:"failed"`
-	NotReady   int `json:"notReady"`
-	NotReached int `json:"notReached"` // when the pass stopped
-	Waiting    int `json:"waiting"`    // for what Crossplane makes of the rest
-	Unchanged  int `json:"unchanged"`
-	Retained   int `json:"retained"`
-	Drifted    int `json:"drifted"`
-	Reported   int `json:"reported"`  // of what drifted; it stays as it is
-	Corrected  int `json:"corrected"` // of what drifted; in a loop, by all passes over this commit
-	Pending    int `json:"pending"`   // checks
-	Broken     int `json:"broken"`    // checks
+	Created     int `json:"created"` // or would be; so all of them
+	Updated     int `json:"updated"`
+	Pruned      int `json:"pruned"`
+	Released    int `json:"released,omitempty"` // of a sync that ends: they stay, and are nobody's
+	Deactivated int `json:"takenBack"`          // definitions; once that was done, those whose CRD is gone
+	Held        int `json:"held"`
+	Failed      int `json:"failed"`
+	NotReady    int `json:"notReady"`
+	NotReached  int `json:"notReached"` // when the pass stopped
+	Waiting     int `json:"waiting"`    // for what Crossplane makes of the rest
+	Unchanged   int `json:"unchanged"`
+	Retained    int `json:"retained"`
+	Drifted     int `json:"drifted"`
+	Reported    int `json:"reported"`  // of what drifted; it stays as it is
+	Corrected   int `json:"corrected"` // of what drifted; in a loop, by all passes over this commit
+	Pending     int `json:"pending"`   // checks
+	Broken      int `json:"broken"`    // checks
 
 	Active      int `json:"active"`      // definitions
 	Inactive    int `json:"inactive"`    // definitions
@@ -91,29 +91,29 @@ type Package struct {
 
 // A Step is one step of the plan, and what became of it.
 type Step struct {
-	Action     plan.Action         `json:"action"`
-	Would      plan.Action         `json:"would,omitempty"`
-	Cause      plan.Cause          `json:"cause"`
-	Guard      plan.GuardName      `json:"guard,omitempty"`
-	Reason     string              `json:"reason,omitempty"`
-	Code       plan.Code           `json:"code,omitempty"`      // of the reason
-	Approved   bool                `json:"approved,omitempty"`  // past a guard that held it
-	TakesBack  bool                `json:"takesBack,omitempty"` // it is on the way of a definition that is taken back
-	ID         manifest.ID         `json:"id"`
-	APIVersion string              `json:"apiVersion"`
-	Origin     *manifest.Origin    `json:"origin,omitempty"`
-	Because    []activation.Reason `json:"because,omitempty"`
-	Changes    []diff.Change       `json:"changes,omitempty"`
-	Breaks     []plan.SchemaChange `json:"breaks,omitempty"`    // of a CRD or MRD: what is fine now and is not any more
-	Added      int                 `json:"added,omitempty"`     // of a CRD or MRD: fields and versions that nobody has to use
-	Words      bool                `json:"words,omitempty"`     // of a CRD or MRD: nothing but descriptions changes
-	TakesFrom  []string            `json:"takesFrom,omitempty"` // the field managers from whom it takes fields
-	Waits      string              `json:"waits,omitempty"`
-	Package    string              `json:"package,omitempty"`  // of an upgrade: the new version
-	Deleting   bool                `json:"deleting,omitempty"` // of a prune: somebody asked for it before, and it is not over
-	NotReady   string              `json:"notReady,omitempty"`
-	NotReached bool                `json:"notReached,omitempty"` // the pass stopped before it
-	Error      string              `json:"error,omitempty"`
+	Action      plan.Action         `json:"action"`
+	Would       plan.Action         `json:"would,omitempty"`
+	Cause       plan.Cause          `json:"cause"`
+	Guard       plan.GuardName      `json:"guard,omitempty"`
+	Reason      string              `json:"reason,omitempty"`
+	Code        plan.Code           `json:"code,omitempty"`      // of the reason
+	Approved    bool                `json:"approved,omitempty"`  // past a guard that held it
+	Deactivates bool                `json:"takesBack,omitempty"` // it is on the way of a definition that is deactivated
+	ID          manifest.ID         `json:"id"`
+	APIVersion  string              `json:"apiVersion"`
+	Origin      *manifest.Origin    `json:"origin,omitempty"`
+	Because     []activation.Reason `json:"because,omitempty"`
+	Changes     []diff.Change       `json:"changes,omitempty"`
+	Breaks      []plan.SchemaChange `json:"breaks,omitempty"`    // of a CRD or MRD: what is fine now and is not any more
+	Added       int                 `json:"added,omitempty"`     // of a CRD or MRD: fields and versions that nobody has to use
+	Words       bool                `json:"words,omitempty"`     // of a CRD or MRD: nothing but descriptions changes
+	TakesFrom   []string            `json:"takesFrom,omitempty"` // the field managers from whom it takes fields
+	Waits       string              `json:"waits,omitempty"`
+	Package     string              `json:"package,omitempty"`  // of an upgrade: the new version
+	Deleting    bool                `json:"deleting,omitempty"` // of a prune: somebody asked for it before, and it is not over
+	NotReady    string              `json:"notReady,omitempty"`
+	NotReached  bool                `json:"notReached,omitempty"` // the pass stopped before it
+	Error       string              `json:"error,omitempty"`
 
 	definition bool
 	active     bool // its kind is served
@@ -145,8 +145,8 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 			step.Waits = "" // it waited
 		}
 		r.Summary.count(step, applied && s.Waiting())
-		if s.TakesBack && s.Action == plan.Prune && step.Error == "" && !step.NotReached && (s.ID.IsCRD() || !applied) {
-			r.Summary.TakenBack++
+		if s.Deactivates && s.Action == plan.Prune && step.Error == "" && !step.NotReached && (s.ID.IsCRD() || !applied) {
+			r.Summary.Deactivated++
 		}
 		if applied && s.Writes() && s.Cause == plan.Drift && step.Error == "" && !step.NotReached {
 			r.Summary.Corrected++
@@ -247,7 +247,7 @@ func blank(sync inventory.Sync, revision string) Report {
 
 func stepOf(s plan.Step, o plan.Outcome) Step {
 	step := Step{
-		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: Words(s.Reason), Code: CodeOf(s.Reason), Approved: s.Approved, TakesBack: s.TakesBack,
+		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: Words(s.Reason), Code: CodeOf(s.Reason), Approved: s.Approved, Deactivates: s.Deactivates,
 		ID: s.ID, APIVersion: s.APIVersion, Because: s.Because,
 		Changes: s.Changes(), TakesFrom: s.TakesFrom(), Waits: s.Waits, NotReady: o.NotReady,
 		Deleting:   s.Deleting && s.Action == plan.Prune,
@@ -277,7 +277,7 @@ func (c *Summary) count(s Step, waiting bool) {
 	case waiting:
 		c.Waiting++
 	case s.Deleting: // it was counted when it was asked for
-	case s.TakesBack && (s.Action == plan.Prune || s.Action == plan.Update): // counted by definition
+	case s.Deactivates && (s.Action == plan.Prune || s.Action == plan.Update): // counted by definition
 	case s.Action == plan.Create:
 		c.Created++
 		if s.definition && s.ID.IsCRD() && s.Cause != plan.Drift {

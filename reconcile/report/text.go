@@ -321,7 +321,7 @@ func (r Report) Line() string {
 	add(c.Updated, words[1])
 	add(c.Pruned, words[2])
 	add(c.Released, words[3])
-	add(c.TakenBack, words[4])
+	add(c.Deactivated, words[4])
 	add(c.Reported, "drifted")
 	add(len(r.Fights), "fought over")
 	add(c.Held, "held")

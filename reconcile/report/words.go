@@ -115,7 +115,7 @@ var words = map[plan.Code]wording{
 
 // problem returns an error as people read it.
 func problem(err error) string {
-	if p, ok := errors.AsType[plan.Problem](err); ok {
+	if p, ok := errors.AsType[plan.ReasonError](err); ok {
 		return Words(p.Reason)
 	}
 	return err.Error()

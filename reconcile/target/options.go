@@ -40,7 +40,7 @@ var Options = []Option{
 		value(v1alpha1.InstancesHold, "hold", false),
 		value(v1alpha1.InstancesPrune, "prune", true)),
 	enumeration("spec.deactivation", "deactivation", "active definitions that no policy names any more; when-unused takes them back once nobody uses them",
-		func(s *settings) *bool { return &s.Terms.TakeBack },
+		func(s *settings) *bool { return &s.Terms.Deactivate },
 		value(v1alpha1.DeactivationNever, "never", false),
 		value(v1alpha1.DeactivationWhenUnused, "when-unused", true)),
 	enumeration("spec.drift", "drift", "what somebody changed or deleted that this sync applied; report leaves it and exits with 3",

@@ -21,9 +21,9 @@ import (
 
 var kindDeployment = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 
-// toTakeBack fills in what has to be known before a definition is taken back: which CRDs are
+// seeDeactivatable fills in what has to be known before a definition is deactivated: which CRDs are
 // left of packages, and what their revisions can.
-func (c *Cluster) toTakeBack(ctx context.Context, definitions []row, up *plan.Upstream) error {
+func (c *Cluster) seeDeactivatable(ctx context.Context, definitions []row, up *plan.Upstream) error {
 	up.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{}
 	up.Revisions = map[string]plan.LiveRevision{}
 	for _, r := range definitions {
@@ -122,7 +122,7 @@ func (r *pass) touch(ctx context.Context, s plan.Step) error {
 	return nil
 }
 
-// inactive is an error where the definition of a CRD that is taken back is not, or not any more,
+// inactive is an error where the definition of a CRD that is deactivated is not, or not any more,
 // inactive: then the CRD would only be made again.
 func (r *pass) inactive(ctx context.Context, crd string) error {
 	u, err := r.read(ctx, crossplane.MRD(crd))

@@ -20,7 +20,7 @@ const (
 	RevisionTouched Code = "RevisionTouched" // how many definitions Crossplane creates again
 )
 
-// A definition that is active, that nothing names and that nobody uses, is taken back where the
+// A definition that is active, that nothing names and that nobody uses, is deactivated where the
 // sync says so. Where this sync makes the CRDs, its CRD is pruned. Where Crossplane does, Active
 // is final, and the way back leads around it:
 //
@@ -46,9 +46,9 @@ const TouchAnnotation = "headgate.dev/touched"
 // Final is the guard that keeps definitions that were activated once.
 const Final GuardName = "final"
 
-// takeBack adds the steps that take definitions back that Crossplane made active.
-func (p *Plan) takeBack(seen Observed) {
-	if !seen.TakesBack(p.Want) || p.Want.Owner != render.OwnerCrossplane || seen.Offline || seen.Looks || p.Ends != NoEnding || p.Want.Partial {
+// deactivate adds the steps that deactivate definitions that Crossplane made active.
+func (p *Plan) deactivate(seen Observed) {
+	if !seen.Deactivates(p.Want) || p.Want.Owner != render.OwnerCrossplane || seen.Offline || seen.Looks || p.Ends != NoEnding || p.Want.Partial {
 		return
 	}
 	up := seen.Upstream
@@ -64,17 +64,17 @@ func (p *Plan) takeBack(seen Observed) {
 		crd, open := up.Objects[CRD(name)]
 		switch {
 		case open && crd.DeletionTimestamp != nil:
-			p.expect(name, "its CRD is being deleted")
+			p.expectInactive(name, "its CRD is being deleted")
 		case exists && d.Active:
-			add(takingBack(crossplane.MRD(name), up.Objects[crossplane.MRD(name)], "Crossplane brings the definition back inactive, and its CRD goes if nothing uses it by then"))
-			p.expect(name, "it is to come back inactive")
+			add(deactivating(crossplane.MRD(name), up.Objects[crossplane.MRD(name)], "Crossplane brings the definition back inactive, and its CRD goes if nothing uses it by then"))
+			p.expectInactive(name, "it is to come back inactive")
 		case exists && open && !d.Paused && isInstalled(crd):
-			add(takingBack(CRD(name), crd, "nothing activates its definition"))
-			p.expect(name, "its CRD is to go")
+			add(deactivating(CRD(name), crd, "nothing activates its definition"))
+			p.expectInactive(name, "its CRD is to go")
 		case !exists && open && isInstalled(crd):
 			revision, _ := crossplane.RevisionOf(crd)
 			missing[revision] = append(missing[revision], name+"/"+string(crd.UID))
-			p.expect(name, "its package revision "+revision+" is to bring it back, inactive")
+			p.expectInactive(name, "its package revision "+revision+" is to bring it back, inactive")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
@@ -82,22 +82,22 @@ func (p *Plan) takeBack(seen Observed) {
 		// The same ones are asked for once: Crossplane takes its time with thousands.
 		if token := inventory.Hash([]byte(strings.Join(missing[name], "\n"))); r.Touched != token {
 			p.Steps = append(p.Steps, Step{
-				Action: Update, Cause: Retain, TakesBack: true, ID: crossplane.ProviderRevision(name), APIVersion: crossplane.RevisionAPIVersion, Digest: token,
+				Action: Update, Cause: Retain, Deactivates: true, ID: crossplane.ProviderRevision(name), APIVersion: crossplane.RevisionAPIVersion, Digest: token,
 				Reason: RevisionTouched.With(len(missing[name])),
 			})
 		}
 	}
 }
 
-// comesBack reports whether a definition is to come back inactive.
-func (p Plan) comesBack(name string) bool { return p.back[name] }
+// returnsInactive reports whether a definition is to come back inactive.
+func (p Plan) returnsInactive(name string) bool { return p.returning[name] }
 
-// expect adds the check that a definition comes back.
-func (p *Plan) expect(name, reason string) {
-	if p.back == nil {
-		p.back = map[string]bool{}
+// expectInactive adds the check that a definition comes back.
+func (p *Plan) expectInactive(name, reason string) {
+	if p.returning == nil {
+		p.returning = map[string]bool{}
 	}
-	p.back[name] = true
+	p.returning[name] = true
 	p.Checks = append(p.Checks, Check{ID: crossplane.MRD(name), State: Pending, Reason: reason})
 }
 
@@ -142,18 +142,18 @@ func InstalledBy(o *metav1.PartialObjectMetadata) (string, bool) {
 	return crossplane.RevisionOf(o)
 }
 
-// takingBack is one step on the way of a definition.
-func takingBack(id manifest.ID, live *metav1.PartialObjectMetadata, reason string) Step {
+// deactivating is one step on the way of a definition.
+func deactivating(id manifest.ID, live *metav1.PartialObjectMetadata, reason string) Step {
 	s := prune(id, inventory.Entry{}, live)
-	s.TakesBack, s.Definition, s.Reason = true, true, Text.With(reason)
+	s.Deactivates, s.Definition, s.Reason = true, true, Text.With(reason)
 	return s
 }
 
-// instead makes a prune of what the ratchet keeps of a definition of ours. Where that turns out
+// pruneInstead makes a prune of what the ratchet keeps of a definition of ours. Where that turns out
 // to be held, the update that was to be made of it is made all the same.
-func (s Step) instead(live *metav1.PartialObjectMetadata, e inventory.Entry, mayWrite bool) Step {
+func (s Step) pruneInstead(live *metav1.PartialObjectMetadata, e inventory.Entry, mayWrite bool) Step {
 	taken := prune(s.ID, e, live)
-	taken.TakesBack, taken.Definition, taken.Origin = true, true, s.Origin
+	taken.Deactivates, taken.Definition, taken.Origin = true, true, s.Origin
 	taken.Reason = NotNamed.With()
 	if s.Action == Update && mayWrite {
 		taken.otherwise = &s
@@ -161,14 +161,14 @@ func (s Step) instead(live *metav1.PartialObjectMetadata, e inventory.Entry, may
 	return taken
 }
 
-// concludes what was to be taken back and is not: an update is made instead of a hold, and what
+// concludeDeactivation ends what was to be deactivated and is not: an update is made instead of a hold, and what
 // stays is not expected to come back.
-func (p *Plan) conclude() {
+func (p *Plan) concludeDeactivation() {
 	stays := map[string]bool{}
 	taken := map[string]bool{}
 	for i, s := range p.Steps {
 		switch {
-		case !s.TakesBack:
+		case !s.Deactivates:
 		case s.Action == Prune:
 			taken[s.ID.Name] = true
 		default:
@@ -189,7 +189,7 @@ func (p *Plan) conclude() {
 func (p Plan) Restarts() []Restart {
 	of := map[manifest.ID]Restart{}
 	for _, s := range p.Steps {
-		if s.TakesBack && s.Action == Prune && s.ID.IsCRD() && s.revision.Package.Name != "" {
+		if s.Deactivates && s.Action == Prune && s.ID.IsCRD() && s.revision.Package.Name != "" {
 			r := of[s.revision.Package]
 			of[s.revision.Package] = Restart{Package: s.revision.Package, Deployment: s.revision.Runtime, CRDs: r.CRDs + 1}
 		}
@@ -201,7 +201,7 @@ func (p Plan) Restarts() []Restart {
 type Restart struct {
 	Package    manifest.ID `json:"package"`
 	Deployment string      `json:"deployment,omitempty"` // as namespace/name; "" where none is known
-	CRDs       int         `json:"crds"`                 // that were taken back
+	CRDs       int         `json:"crds"`                 // that were deactivated
 }
 
 // Finding says it to people.
@@ -218,10 +218,10 @@ func (r Restart) Finding() manifest.Finding {
 	return f
 }
 
-// Shrinking is the plan without anything but taking back.
-func (p Plan) Shrinking() Plan {
-	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return !s.TakesBack })
-	p.Checks = slices.DeleteFunc(slices.Clone(p.Checks), func(c Check) bool { return !crossplane.IsMRD(c.ID) || !p.comesBack(c.ID.Name) })
+// OnlyDeactivating is the plan without anything but deactivation.
+func (p Plan) OnlyDeactivating() Plan {
+	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return !s.Deactivates })
+	p.Checks = slices.DeleteFunc(slices.Clone(p.Checks), func(c Check) bool { return !crossplane.IsMRD(c.ID) || !p.returnsInactive(c.ID.Name) })
 	p.Gone, p.Stale, p.news, p.record = nil, false, false, nil
 	return p
 }
