@@ -87,13 +87,17 @@ func (w *world) serve(t *testing.T, of schema.GroupVersionResource, kind, scope 
 	}
 	crossplane := clusterOf(t, w.config, &world{config: w.config, requests: w.requests, sync: inventory.Sync{Namespace: w.sync.Namespace, Name: "crossplane"}, live: w.live}, cluster.Options{})
 	applied(t, crossplane, want(t, crd))
+	if fixtures.Retire(t) {
+		return
+	}
 	t.Cleanup(func() {
 		if err := w.live.Resource(crds).Delete(context.Background(), crd.GetName(), metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 		for over := time.Now().Add(fixtures.Patience); ; time.Sleep(100 * time.Millisecond) {
+			_, gone := w.live.Resource(crds).Get(context.Background(), crd.GetName(), metav1.GetOptions{})
 			seen, err := w.cluster(t, cluster.Options{}).Observe(context.Background(), render.Desired{})
-			if _, served := seen.Kinds[schema.GroupKind{Group: of.Group, Kind: kind}]; err == nil && !served {
+			if _, served := seen.Kinds[schema.GroupKind{Group: of.Group, Kind: kind}]; err == nil && !served && apierrors.IsNotFound(gone) {
 				return
 			}
 			if time.Now().After(over) {
