@@ -15,6 +15,7 @@ import (
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -164,7 +165,11 @@ func (f *convertFlags) catalogue(ctx context.Context, stdin io.Reader, source st
 	if _, err := fs.Lstat(in.Files, "crossplane.yaml"); err != nil && !image {
 		how.Packages = []catalogue.Declared{{Path: ".", Name: source, SafeStart: true}}
 	}
-	return catalogue.Read(in.Files, below, how)
+	docs, err := catalogue.Open(in.Files, below, how)
+	if err != nil {
+		return catalogue.Catalogue{}, err
+	}
+	return packages.Of(docs, false).Catalogue() // a malformed lock is an error, as everywhere
 }
 
 func (c *converted) add(from catalogue.Catalogue) {

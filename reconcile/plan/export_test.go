@@ -30,7 +30,6 @@ func (p *Plan) Rule(a0 Observed, a1 []Guard, a2 map[manifest.ID]bool) { p.rule(a
 func (p *Plan) Deactivate(a0 Observed)                                { p.deactivate(a0) }
 func (p *Plan) Unnamed(a0 Upstream) []string                          { return p.unnamed(a0) }
 func (s Step) ApprovalKey() string                                    { return s.approvalKey() }
-func (s Step) Sends() bool                                            { return s.sends() }
 
 var ApprovalOf = approvalOf
 var Find = find

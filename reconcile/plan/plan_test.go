@@ -129,7 +129,8 @@ func TestDecide(t *testing.T) {
 				t.Fatalf("%s\nCompute(...): %d steps, want 1", tc.reason, len(p.Steps))
 			}
 			s := p.Steps[0]
-			got := want{Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Err: s.Err, Sends: s.Sends(), Renews: s.Renew.UID != ""}
+			_, none := s.Object()
+			got := want{Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Err: s.Err, Sends: none == nil, Renews: s.Renew.UID != ""}
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("%s\nCompute(...) (-want +got):\n%s", tc.reason, diff)
 			}

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"errors"
+
 	"cmp"
 	"slices"
 
@@ -95,17 +97,17 @@ type Step struct {
 
 	UID             types.UID // of the live object: the preconditions of a prune
 	ResourceVersion string
-	Deleting        bool            // of a prune: somebody deleted it already, and it is not gone: nothing is to be sent
-	Unprotects      bool            // our finalizer is on it, and goes first
-	Unready         bool            // of a keep: it was not ready when it was last looked at, or nobody looked
-	Renew           inventory.Entry // of a keep that was read again and found clean: its new entry
+	Deleting        bool              // of a prune: somebody deleted it already, and it is not gone: nothing is to be sent
+	Unprotects      bool              // our finalizer is on it, and goes first
+	Unready         bool              // of a keep: it was not ready when it was last looked at, or nobody looked
+	Renew           inventory.Entry   // of a keep that was read again and found clean: its new entry
+	Asks            map[string]string // how the commit wants it to be applied
 
-	hidden    diff.Mask         // what came from Secrets
-	awaits    []manifest.ID     // any of them may be what it waits for
-	path      string            // of a prune: the file that declared it, as the inventory has it
-	Asks      map[string]string // how the commit wants it to be applied
-	wants     string            // the digest of the wanted object as the commit has it; "" of a prune
-	after     []manifest.ID     // all of them are what it waits for, too
+	hidden    diff.Mask     // what came from Secrets
+	awaits    []manifest.ID // any of them may be what it waits for
+	path      string        // of a prune: the file that declared it, as the inventory has it
+	wants     string        // the digest of the wanted object as the commit has it; "" of a prune
+	after     []manifest.ID // all of them are what it waits for, too
 	object    func() (*unstructured.Unstructured, error)
 	schema    func() schema.Difference // of an update of a CRD, or of an MRD
 	lean      bool                     // Live and After are without schemas
@@ -117,10 +119,15 @@ type Step struct {
 
 // Object is exactly what a create or an update sends. Every call decodes it: two thousand
 // CRDs that are decoded at once are a third of a gigabyte.
-func (s Step) Object() (*unstructured.Unstructured, error) { return s.object() }
+func (s Step) Object() (*unstructured.Unstructured, error) {
+	if s.object == nil {
+		return nil, errNothingToSend
+	}
+	return s.object()
+}
 
-// sends reports whether the step has an object to send.
-func (s Step) sends() bool { return s.object != nil }
+// errNothingToSend is the error of a step that a guard must refuse, if no guard ruled on it.
+var errNothingToSend = errors.New("the step has no object to send")
 
 // WillBe is the object after an update. Where the API server refuses the update, it is what is
 // sent: it may refuse it for that.
