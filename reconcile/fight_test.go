@@ -50,7 +50,7 @@ func (r *rival) Observe(_ context.Context, want render.Desired) (plan.Observed, 
 		}
 		seen.Trials[o.ID] = plan.Trial{Live: theirs, After: ours, TakenBy: []diff.Taken{{Manager: "rival", Fields: []string{"data.k"}}}}
 	}
-	return seen, nil
+	return seen.Ask(want)
 }
 
 func (r *rival) Apply(_ context.Context, p plan.Plan) ([]plan.Outcome, error) {

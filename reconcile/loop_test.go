@@ -125,7 +125,7 @@ func (w *world) Observe(ctx context.Context, want render.Desired) (plan.Observed
 	defer w.mu.Unlock()
 	return plan.Observed{Upstream: w.upstream, Kinds: map[schema.GroupKind]plan.Kind{
 		{Kind: "ConfigMap"}: {}, {Group: "apiextensions.crossplane.io", Kind: "ManagedResourceActivationPolicy"}: {},
-	}}, nil
+	}}.Ask(want)
 }
 
 func (w *world) Answer(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error) {
@@ -766,7 +766,7 @@ func (r *holding) Observe(_ context.Context, want render.Desired) (plan.Observed
 		r.holds.Objects[o.ID] = live
 		r.holds.Inventory.Entries[o.ID] = inventory.Entry{UID: "u", Digest: inventory.Sync{}.Digest(o), Mark: inventory.Mark(live)}
 	}
-	return seen, nil
+	return seen.Ask(want)
 }
 
 func TestWhatACommitActivatedStaysSaid(t *testing.T) {

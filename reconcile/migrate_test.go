@@ -23,7 +23,7 @@ type stale struct {
 	applied  []string
 }
 
-func (s *stale) Observe(context.Context, render.Desired) (plan.Observed, error) {
+func (s *stale) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
 	id := manifest.ID{Kind: "ConfigMap", Name: "a", Namespace: "default"}
 	live := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "default"}}}
 	after := live.DeepCopy()
@@ -37,7 +37,7 @@ func (s *stale) Observe(context.Context, render.Desired) (plan.Observed, error) 
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: {ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"}}},
 		Trials:    map[manifest.ID]plan.Trial{id: trial},
 		Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}},
-	}, nil
+	}.Ask(want)
 }
 
 func (s *stale) Answer(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error) {

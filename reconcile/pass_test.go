@@ -37,7 +37,7 @@ var (
 	kindConfig   = schema.GroupKind{Group: "toy.example.org", Kind: "ProviderConfig"}
 )
 
-func (b *beside) Observe(context.Context, render.Desired) (plan.Observed, error) {
+func (b *beside) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
 	seen := plan.Observed{
 		Kinds:     map[schema.GroupKind]plan.Kind{kindProvider: {Version: "v1", Resource: "providers"}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
@@ -52,7 +52,7 @@ func (b *beside) Observe(context.Context, render.Desired) (plan.Observed, error)
 			{Group: kindProvider.Group, Kind: kindProvider.Kind, Name: "toy"}: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue},
 		}
 	}
-	return seen, nil
+	return seen.Ask(want)
 }
 
 func (b *beside) Answer(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error) {
@@ -169,7 +169,7 @@ type mover struct {
 
 var errGone = errors.New("the API server is gone")
 
-func (m *mover) Observe(context.Context, render.Desired) (plan.Observed, error) {
+func (m *mover) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
 	m.looks++
 	if m.looks == m.broken {
 		return plan.Observed{}, errGone
@@ -184,7 +184,7 @@ func (m *mover) Observe(context.Context, render.Desired) (plan.Observed, error) 
 		seen.Objects[id] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name)}}
 		seen.Trials = map[manifest.ID]plan.Trial{}
 	}
-	return seen, nil
+	return seen.Ask(want)
 }
 
 func (m *mover) Answer(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error) {
@@ -249,7 +249,7 @@ type ender struct {
 	lasts   int // how many looks at it succeed all the same
 }
 
-func (e *ender) Observe(context.Context, render.Desired) (plan.Observed, error) {
+func (e *ender) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
 	if e.looks++; e.applied && e.looks > e.lasts {
 		return plan.Observed{}, errGone
 	}
@@ -272,7 +272,7 @@ func (e *ender) Observe(context.Context, render.Desired) (plan.Observed, error) 
 			},
 		}
 	}
-	return seen, nil
+	return seen.Ask(want)
 }
 
 func (e *ender) Answer(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error) {

@@ -144,7 +144,7 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 		seen.Approvals = r.Approvals()
 	}
 	guards := r.Guarding.Guards()
-	p, err := plan.Compute(want, seen, guards...)
+	p, err := plan.Compute(seen, guards...)
 	// What is approved may have another guard ask, once it passes the first.
 	for round := 0; err == nil && round < mostQuestions; round++ {
 		open := asks(p)
@@ -156,7 +156,7 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 			return plan.Plan{}, failed
 		}
 		seen.Answers = merged(seen.Answers, answers)
-		p, err = plan.Compute(want, seen, guards...)
+		p, err = plan.Compute(seen, guards...)
 	}
 	return p, err
 }

@@ -16,8 +16,8 @@ import (
 
 // dependencies looks at what comes before what may have to be written: one request each, and
 // none where there is nothing to write.
-func (c *Cluster) dependencies(ctx context.Context, seen plan.Observed, asked []plan.Asked, sp spelling) (map[manifest.ID]plan.Dependency, error) {
-	ids, err := seen.DependenciesOf(asked)
+func (c *Cluster) dependencies(ctx context.Context, seen plan.Observed, sp spelling) (map[manifest.ID]plan.Dependency, error) {
+	ids, err := seen.DependenciesOf()
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}

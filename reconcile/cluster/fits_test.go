@@ -75,7 +75,7 @@ func TestObjectsDecide(t *testing.T) {
 			seen.Answers = map[plan.Question]plan.Answer{}
 			var p plan.Plan
 			for range 3 {
-				if p, err = plan.Compute(commit, seen, guard.Guarding{}.Guards()...); err != nil {
+				if p, err = plan.Compute(seen, guard.Guarding{}.Guards()...); err != nil {
 					t.Fatal(err)
 				}
 				answers, err := c.Answer(t.Context(), p.Open())

@@ -138,28 +138,27 @@ func (l *Looker) Observe(ctx context.Context, want render.Desired) (plan.Observe
 		Kinds:     c.surface.kinds,
 		Looks:     true,
 	}
-	_, asked, err := seen.Ask(want)
-	if err != nil {
+	if seen, err = seen.Ask(want); err != nil {
 		return plan.Observed{}, err
 	}
 	seen.Upstream, err = c.upstream(ctx, want)
 	if err == nil || apierrors.IsForbidden(err) { // all that is forbidden is to be said at once
-		err = errors.Join(err, l.find(ctx, &seen, want, asked, sp))
+		err = errors.Join(err, l.find(ctx, &seen, sp))
 	}
 	if err != nil {
 		return plan.Observed{}, err
 	}
-	return seen, l.compare(ctx, &seen, asked, sp)
+	return seen, l.compare(ctx, &seen, sp)
 }
 
 // find fills the objects of seen. All rights that are missing are one error.
-func (l *Looker) find(ctx context.Context, seen *plan.Observed, want render.Desired, asked []plan.Asked, sp spelling) error {
+func (l *Looker) find(ctx context.Context, seen *plan.Observed, sp spelling) error {
 	ids := map[manifest.ID]bool{}
-	for _, a := range asked {
+	for _, a := range seen.Asked {
 		ids[sp.actual(a.ID)] = false
 	}
-	if want.Owner != render.OwnerCrossplane {
-		for _, d := range want.Definitions { // a CRD may be there though nothing activates it any more
+	if seen.Want.Owner != render.OwnerCrossplane {
+		for _, d := range seen.Want.Definitions { // a CRD may be there though nothing activates it any more
 			ids[plan.CRD(d.Name)] = false
 		}
 	}
@@ -216,11 +215,11 @@ func spaceOf(ids []manifest.ID) string {
 }
 
 // compare compares what is there with what is wanted, where that is not known.
-func (l *Looker) compare(ctx context.Context, seen *plan.Observed, asked []plan.Asked, sp spelling) error {
+func (l *Looker) compare(ctx context.Context, seen *plan.Observed, sp spelling) error {
 	l.mu.Lock()
 	before := l.compared
 	l.mu.Unlock()
-	now := make(map[manifest.ID]compared, len(asked))
+	now := make(map[manifest.ID]compared, len(seen.Asked))
 	note := func(a plan.Asked, c compared) {
 		now[sp.actual(a.ID)] = c
 		if c.was {
@@ -234,10 +233,10 @@ func (l *Looker) compare(ctx context.Context, seen *plan.Observed, asked []plan.
 			seen.Trials[a.ID] = c.trial
 		}
 	}
-	for _, a := range asked {
+	for _, a := range seen.Asked {
 		note(a, before[sp.actual(a.ID)].still(seen.Objects[a.ID], a.Digest))
 	}
-	doubtful := slices.DeleteFunc(seen.Doubtful(asked, false), func(a plan.Asked) bool { return now[sp.actual(a.ID)].done })
+	doubtful := slices.DeleteFunc(seen.Doubtful(false), func(a plan.Asked) bool { return now[sp.actual(a.ID)].done })
 	done := 0
 	read, err := inParallel(ctx, l.cluster.options.Concurrency, doubtful, func(ctx context.Context, a plan.Asked) (compared, error) {
 		c, err := l.cluster.compared(ctx, a, sp.actual(a.ID))

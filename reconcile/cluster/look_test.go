@@ -51,7 +51,7 @@ func (w *world) looked(t *testing.T, l *cluster.Looker, commit render.Desired) p
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.Compute(commit, seen, guard.Guarding{}.Guards()...)
+	p, err := plan.Compute(seen, guard.Guarding{}.Guards()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -176,14 +176,14 @@ func tryPlan(ctx context.Context, c *cluster.Cluster, commit render.Desired) (pl
 	}
 	guards := guard.Guarding{PruneInstances: true}.Guards()
 	seen.Answers = map[plan.Question]plan.Answer{}
-	p, err := plan.Compute(commit, seen, guards...)
+	p, err := plan.Compute(seen, guards...)
 	for round := 0; err == nil && len(p.Open()) > 0 && round < 3; round++ { // one guard asks after another
 		answers, failed := c.Answer(ctx, p.Open())
 		if failed != nil {
 			return plan.Plan{}, failed
 		}
 		maps.Copy(seen.Answers, answers)
-		p, err = plan.Compute(commit, seen, guards...)
+		p, err = plan.Compute(seen, guards...)
 	}
 	return p, err
 }

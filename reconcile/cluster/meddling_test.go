@@ -325,7 +325,7 @@ func TestReleaseWhatWasSeen(t *testing.T) {
 				t.Fatal(err)
 			}
 			seen.Ends = plan.Orphan
-			p, err := plan.Compute(nothing, seen, guard.Guarding{}.Guards()...)
+			p, err := plan.Compute(seen, guard.Guarding{}.Guards()...)
 			if err != nil || p.Count(plan.Release) != 2 {
 				t.Fatalf("nothing is tested: %v, %v", actions(p), err)
 			}
@@ -485,7 +485,7 @@ func TestForgetWhatWasSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen.Ends = plan.Orphan
-		p, failed := plan.Compute(nothing, seen, guard.Guarding{}.Guards()...)
+		p, failed := plan.Compute(seen, guard.Guarding{}.Guards()...)
 		if failed != nil {
 			t.Fatal(failed)
 		}

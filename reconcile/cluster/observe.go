@@ -51,24 +51,22 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 	if seen.Sources, err = c.sources(ctx, seen, want, sp); err != nil {
 		return plan.Observed{}, err
 	}
-	commit := want
-	want, asked, err := seen.Ask(commit)
-	if err != nil {
+	if seen, err = seen.Ask(want); err != nil {
 		return plan.Observed{}, err
 	}
 	if len(seen.Sources) > 0 { // names may have come of them
-		if sp, err = spellingOf(want, c.surface, c.options.DefaultNamespace); err != nil {
+		if sp, err = spellingOf(seen.Want, c.surface, c.options.DefaultNamespace); err != nil {
 			return plan.Observed{}, err
 		}
 		seen.Written = sp.written
 	}
-	if seen.Upstream, err = c.upstream(ctx, want); err != nil {
+	if seen.Upstream, err = c.upstream(ctx, seen.Want); err != nil {
 		return plan.Observed{}, err
 	}
-	if seen.Key, err = c.keyFor(ctx, asked, inv); err != nil {
+	if seen.Key, err = c.keyFor(ctx, seen.Asked, inv); err != nil {
 		return plan.Observed{}, err
 	}
-	if err := c.look(ctx, &seen, asked, sp); err != nil {
+	if err := c.look(ctx, &seen, sp); err != nil {
 		return plan.Observed{}, err
 	}
 
@@ -80,33 +78,29 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 	for _, id := range left {
 		seen.Left[sp.ofCommit(id)] = true
 	}
-	seen.Inventory = sp.asCommit(seen.Inventory)
 	objects := make(map[manifest.ID]*metav1.PartialObjectMetadata, len(seen.Objects))
 	for id, o := range seen.Objects {
 		objects[sp.ofCommit(id)] = o
 	}
-	seen.Objects = objects
-	if seen.Protects() { // what is there has a say in what is asked for
-		if _, asked, err = seen.Ask(commit); err != nil {
-			return plan.Observed{}, err
-		}
+	if seen, err = seen.Found(sp.asCommit(seen.Inventory), objects); err != nil {
+		return plan.Observed{}, err
 	}
 	var owned []manifest.ID
-	for _, a := range asked {
+	for _, a := range seen.Asked {
 		if _, ours := seen.Inventory.Entries[a.ID]; ours {
 			owned = append(owned, a.ID)
 		}
 	}
-	due, done := c.checks.due(time.Now(), owned, len(seen.Doubtful(asked, c.options.TryCreates)) > 0)
+	due, done := c.checks.due(time.Now(), owned, len(seen.Doubtful(c.options.TryCreates)) > 0)
 	seen.Due = due
-	if err := c.try(ctx, &seen, asked, sp); err != nil {
+	if err := c.try(ctx, &seen, sp); err != nil {
 		return plan.Observed{}, err
 	}
 	done()
-	if seen.Replaced, err = c.replaced(ctx, seen, commit); err != nil {
+	if seen.Replaced, err = c.replaced(ctx, seen); err != nil {
 		return plan.Observed{}, err
 	}
-	seen.Dependencies, err = c.dependencies(ctx, seen, asked, sp)
+	seen.Dependencies, err = c.dependencies(ctx, seen, sp)
 	return seen, err
 }
 
@@ -118,9 +112,9 @@ type search struct {
 }
 
 // look fills the objects of seen, and its inventory where that has to be rebuilt.
-func (c *Cluster) look(ctx context.Context, seen *plan.Observed, asked []plan.Asked, sp spelling) error {
-	ids := make(map[manifest.ID]bool, len(asked)) // owned or not
-	for _, a := range asked {
+func (c *Cluster) look(ctx context.Context, seen *plan.Observed, sp spelling) error {
+	ids := make(map[manifest.ID]bool, len(seen.Asked)) // owned or not
+	for _, a := range seen.Asked {
 		ids[sp.actual(a.ID)] = false
 	}
 	for id := range seen.Inventory.Entries {

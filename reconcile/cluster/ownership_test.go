@@ -249,7 +249,7 @@ func approved(t *testing.T, c *cluster.Cluster, commit render.Desired, digest st
 		t.Fatal(err)
 	}
 	seen.Approvals = inventory.Approvals{inventory.OnCommand: {digest}}
-	p, err := plan.Compute(commit, seen, guard.Guarding{}.Guards()...)
+	p, err := plan.Compute(seen, guard.Guarding{}.Guards()...)
 	if err != nil {
 		t.Fatal(err)
 	}

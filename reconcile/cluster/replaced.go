@@ -29,13 +29,13 @@ type successor struct {
 // replaced compares what is installed with what the packages hold that are to be updated. A
 // package may have a hundred megabytes of definitions: they are read a page at a time, and an
 // update that is held is not compared in every pass.
-func (c *Cluster) replaced(ctx context.Context, seen plan.Observed, want render.Desired) (map[manifest.ID][]plan.Replacement, error) {
+func (c *Cluster) replaced(ctx context.Context, seen plan.Observed) (map[manifest.ID][]plan.Replacement, error) {
 	now := map[manifest.ID]comparison{}
 	for id, trial := range seen.Trials {
 		if !crossplane.IsPackage(id) || !trial.Replaces() {
 			continue
 		}
-		definitions, others, digest := plan.Installs(want, id)
+		definitions, others, digest := plan.Installs(seen.Want, id)
 		of := digest + " " + trial.Live.GetResourceVersion()
 		known, compared := c.packages[id]
 		if !compared || known.of != of {
@@ -50,7 +50,7 @@ func (c *Cluster) replaced(ctx context.Context, seen plan.Observed, want render.
 	c.packages = now
 	all := make(map[manifest.ID][]plan.Replacement, len(now))
 	for id, known := range now {
-		all[id] = whole(known.found, want, id)
+		all[id] = whole(known.found, seen.Want, id)
 	}
 	return all, nil
 }

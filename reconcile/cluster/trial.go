@@ -31,10 +31,10 @@ type tried struct {
 }
 
 // try has the API server say what an apply of everything doubtful would come to.
-func (c *Cluster) try(ctx context.Context, seen *plan.Observed, asked []plan.Asked, sp spelling) error {
-	doubtful := seen.Doubtful(asked, c.options.TryCreates)
+func (c *Cluster) try(ctx context.Context, seen *plan.Observed, sp spelling) error {
+	doubtful := seen.Doubtful(c.options.TryCreates)
 	if c.options.TryCreates {
-		doubtful = c.withoutHomeless(doubtful, seen, asked, sp)
+		doubtful = c.withoutHomeless(doubtful, seen, sp)
 	}
 	done := 0
 	trials, err := inParallel(ctx, c.options.Concurrency, doubtful, func(ctx context.Context, a plan.Asked) (tried, error) {
@@ -62,9 +62,9 @@ func (c *Cluster) try(ctx context.Context, seen *plan.Observed, asked []plan.Ask
 
 // withoutHomeless leaves out what cannot be tried yet, because its namespace is going to
 // be made together with it.
-func (c *Cluster) withoutHomeless(doubtful []plan.Asked, seen *plan.Observed, asked []plan.Asked, sp spelling) []plan.Asked {
+func (c *Cluster) withoutHomeless(doubtful []plan.Asked, seen *plan.Observed, sp spelling) []plan.Asked {
 	coming := map[string]bool{}
-	for _, a := range asked {
+	for _, a := range seen.Asked {
 		if _, exists := seen.Objects[a.ID]; !exists && a.ID.Kind == "Namespace" && a.ID.Group == "" {
 			coming[a.ID.Name] = true
 		}

@@ -125,7 +125,7 @@ func TestIgnoredInAComparison(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.Compute(head, seen)
+	p, err := plan.Compute(seen)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func TestApprovedPastOthers(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "keep"}
 	want := render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
 	guards := func(seen plan.Observed) plan.Plan {
-		p, err := plan.Compute(want, seen, append(Guarding{}.Guards(), plan.Guard{Name: "in use", Rule: plan.Each(func(s plan.Step, _ plan.Case) plan.Ruling {
+		p, err := given.Compute(want, seen, append(Guarding{}.Guards(), plan.Guard{Name: "in use", Rule: plan.Each(func(s plan.Step, _ plan.Case) plan.Ruling {
 			if s.ID.Name == "c" {
 				return held(text("it is in use"))
 			}

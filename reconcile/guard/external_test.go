@@ -122,7 +122,7 @@ func TestExternal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want, seen, id := bucketsOf(t)
 			tc.edit(&want, &seen, id)
-			p, err := plan.Compute(want, seen, tc.how.Guards()...)
+			p, err := given.Compute(want, seen, tc.how.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}

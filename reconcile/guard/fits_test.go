@@ -65,7 +65,7 @@ func TestFits(t *testing.T) {
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(is, "u")}, Kinds: given.Kinds,
 				Trials: map[manifest.ID]plan.Trial{o.ID: {Live: before, After: is}}, Answers: tc.answers,
 			}
-			p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
+			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}

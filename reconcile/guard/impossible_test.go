@@ -91,7 +91,7 @@ func TestImpossible(t *testing.T) {
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(tc.after, "u")}, Kinds: given.Kinds,
 				Trials: map[manifest.ID]plan.Trial{o.ID: trial}, Answers: tc.answers,
 			}
-			p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
+			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -143,7 +143,7 @@ func TestImpossibleAfterApproval(t *testing.T) {
 		Trials: map[manifest.ID]plan.Trial{o.ID: {Live: before, After: after}},
 	}
 	compute := func() plan.Plan {
-		p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
+		p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 		if err != nil {
 			t.Fatal(err)
 		}

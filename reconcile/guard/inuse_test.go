@@ -165,7 +165,7 @@ func TestGoFirst(t *testing.T) {
 			if tc.ends != plan.NoEnding {
 				commit.Objects = nil
 			}
-			p, err := plan.Compute(commit, seen, tc.how.Guards()...)
+			p, err := given.Compute(commit, seen, tc.how.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -224,7 +224,7 @@ func TestDeleting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			commit, seen := leaving(t, tc.live...)
 			seen.Inventory.Entries[manifest.ID{Kind: "ConfigMap", Name: "elsewhere"}] = inventory.Entry{}
-			p, err := plan.Compute(commit, seen, Guarding{}.Guards()...)
+			p, err := given.Compute(commit, seen, Guarding{}.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -335,7 +335,7 @@ func TestReplaced(t *testing.T) {
 				Replaced: map[manifest.ID][]plan.Replacement{o.ID: tc.replaced},
 				Upstream: plan.Upstream{Definitions: map[string]crossplane.Definition{"buckets.example.org": {Active: !tc.inactive}, "queues.example.org": {Active: true}}},
 			}
-			p, err := plan.Compute(render.Desired{Owner: render.OwnerCrossplane, Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
+			p, err := given.Compute(render.Desired{Owner: render.OwnerCrossplane, Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}

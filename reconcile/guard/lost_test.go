@@ -96,7 +96,7 @@ func (c *placeOfPasses) pass(t *testing.T, want render.Desired) plan.Plan {
 	for id := range c.inventory.Entries {
 		seen.Answers[plan.Question{Ask: plan.Dependents, Of: id}] = plan.Answer{}
 	}
-	p, err := plan.Compute(want, seen, Guarding{MaxPrunes: 100, PruneInstances: true}.Guards()...)
+	p, err := given.Compute(want, seen, Guarding{MaxPrunes: 100, PruneInstances: true}.Guards()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestPackageLost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			preview, err := plan.Compute(head, seen, Guarding{MaxPrunes: 100, PruneInstances: true}.Guards()...)
+			preview, err := given.Compute(head, seen, Guarding{MaxPrunes: 100, PruneInstances: true}.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -293,7 +293,7 @@ func TestPackageIsRecordedBeforeTheFirstWrite(t *testing.T) {
 	seen := given.Seen(plan.Upstream{})
 	seen.Natural = render.OwnerHeadgate
 	seen.Inventory.Record = inventory.Record{Packages: []string{"old"}, Definitions: map[string]string{"old": inventory.FingerprintsOf([]string{"a.example.org"}).String()}}
-	p, err := plan.Compute(awsTree().render(t, render.Options{}), seen, Guarding{}.Guards()...)
+	p, err := given.Compute(awsTree().render(t, render.Options{}), seen, Guarding{}.Guards()...)
 	if err != nil {
 		t.Fatal(err)
 	}

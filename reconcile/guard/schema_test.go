@@ -113,7 +113,7 @@ func TestSchemas(t *testing.T) {
 				Trials: map[manifest.ID]plan.Trial{o.ID: {Live: tc.live, After: tc.after}}, Answers: tc.answers, Offline: tc.offline,
 				Upstream: plan.Upstream{Definitions: tc.upstream},
 			}
-			p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
+			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}

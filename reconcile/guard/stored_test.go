@@ -114,7 +114,7 @@ func TestStored(t *testing.T) {
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(tc.after, "u")}, Kinds: given.Kinds,
 				Trials: map[manifest.ID]plan.Trial{o.ID: trial}, Answers: tc.answers, Offline: tc.offline,
 			}
-			p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
+			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -215,15 +215,15 @@ func TestAdoption(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.seen.Inventory.Sync, tc.seen.Kinds, tc.seen.Terms.Adoption = given.Sync, given.Kinds, tc.terms
 			tc.seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{id: tc.live}
-			asked, err := plan.AskFor(render.Desired{Objects: []render.Object{o}}, tc.seen.Inventory)
+			tc.seen.Trials = map[manifest.ID]plan.Trial{}
+			seen, err := tc.seen.Ask(render.Desired{Objects: []render.Object{o}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			tc.seen.Trials = map[manifest.ID]plan.Trial{}
-			for _, a := range tc.seen.Doubtful(asked, false) { // what an observer does
-				tc.seen.Trials[a.ID] = plan.Trial{Live: other, After: u}
+			for _, a := range seen.Doubtful(false) { // what an observer does
+				seen.Trials[a.ID] = plan.Trial{Live: other, After: u}
 			}
-			p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, tc.seen, guard.Guarding{}.Guards()...)
+			p, err := plan.Compute(seen, guard.Guarding{}.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -10,6 +11,7 @@ import (
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/manifest"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -25,10 +27,67 @@ type Asked struct {
 	resolved resolved // what became of its references
 }
 
-// AskFor is everything that the commit wants, and every definition that we own and that
-// the commit still declares: activation is final, whatever the policies say now. The
-// order is that of want.
-func AskFor(want render.Desired, have inventory.Inventory) ([]Asked, error) {
+// Ask returns what was observed with the commit and what it asks for, as far as what has been read so far tells:
+// references are resolved as far as their sources are there, and what protects dependencies is added. Compute plans
+// for this commit and no other one. An observer asks once, before it reads objects: what is asked for names them.
+func (o Observed) Ask(commit render.Desired) (Observed, error) {
+	o.commit = &commit
+	answers := map[manifest.ID]resolved{}
+	secret := o.secretive(commit)
+	objects := make([]render.Object, 0, len(commit.Objects))
+	var wrong []error
+	for _, of := range commit.Objects {
+		r, err := o.resolve(of, secret)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %s: %w", of.Origin, of.ID, err))
+			continue
+		}
+		if r.nameless {
+			r.object.ID = of.ID
+		}
+		if r.references != nil {
+			answers[r.object.ID] = r
+		}
+		objects = append(objects, r.object)
+	}
+	if len(wrong) > 0 {
+		return o, errors.Join(wrong...)
+	}
+	objects, err := o.protect(objects, answers)
+	if err != nil {
+		return o, err
+	}
+	if len(answers) > 0 || len(objects) > len(commit.Objects) {
+		slices.SortFunc(objects, func(a, b render.Object) int { return a.ID.Compare(b.ID) })
+		for i := range objects[1:] {
+			if objects[i].ID == objects[i+1].ID {
+				return o, fmt.Errorf("%s: %s, as its reference names it, is declared at %s already; remove one of them", objects[i+1].Origin, objects[i].ID, objects[i].Origin)
+			}
+		}
+	}
+	o.Want = commit
+	o.Want.Objects = objects
+	o.Asked, err = askedFor(o.Want, o.Inventory)
+	for i, a := range o.Asked {
+		o.Asked[i].resolved = answers[a.ID]
+	}
+	return o, err
+}
+
+// Found returns what was observed with the inventory and the objects that exist, and completes what is asked for:
+// an object that exists may ask for the protection of what it depends on, and an inventory that was rebuilt may
+// retain definitions.
+func (o Observed) Found(owned inventory.Inventory, objects map[manifest.ID]*metav1.PartialObjectMetadata) (Observed, error) {
+	o.Inventory, o.Objects = owned, objects
+	return o.Ask(*o.commit)
+}
+
+// errNotAsked is the error of a plan for a place that was observed for no commit: it would prune all that is owned.
+var errNotAsked = errors.New("it was not decided what is asked for")
+
+// askedFor returns everything that the commit wants, and every definition that we own and that the commit still
+// declares: activation is final, whatever the policies say now. The order is that of want.
+func askedFor(want render.Desired, have inventory.Inventory) ([]Asked, error) {
 	asked := make([]Asked, 0, len(want.Objects))
 	active := make(map[string]render.Definition, len(want.Definitions))
 	for _, d := range want.Definitions {

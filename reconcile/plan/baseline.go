@@ -80,11 +80,10 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 	if seen.Instances, err = b.instances(wanted); err != nil {
 		return Observed{}, err
 	}
-	_, asked, err := seen.Ask(want)
-	if err != nil {
+	if seen, err = seen.Ask(want); err != nil {
 		return Observed{}, err
 	}
-	doubtful := seen.Doubtful(asked, false)
+	doubtful := seen.Doubtful(false)
 	trials := make([]Trial, len(doubtful))
 	failed := make([]error, len(doubtful))
 	manifest.Each(len(doubtful), func(i int) { trials[i], failed[i] = b.trial(base[doubtful[i].ID], doubtful[i].Object) })

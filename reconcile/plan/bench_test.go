@@ -78,11 +78,11 @@ spec: {capabilities: [safe-start]}
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				asked, err := plan.AskFor(bc.want, bc.seen.Inventory)
-				if err != nil || len(bc.seen.Doubtful(asked, false)) > 0 {
+				seen, err := bc.seen.Ask(bc.want)
+				if err != nil || len(seen.Doubtful(false)) > 0 {
 					b.Fatal("something is to be looked at", err)
 				}
-				p, err := plan.Compute(bc.want, bc.seen, guards...)
+				p, err := plan.Compute(seen, guards...)
 				if err != nil || p.Count(bc.steps) != bc.n {
 					b.Fatalf("%d of %d steps %s, want %d: %v", p.Count(bc.steps), len(p.Steps), bc.steps, bc.n, err)
 				}

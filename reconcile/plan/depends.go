@@ -28,10 +28,10 @@ type edge struct {
 
 // orderOf reads what objects say. What cannot be read, or never comes to an end, is an error
 // that says where.
-func orderOf(asked []Asked, seen Observed) (order, error) {
+func orderOf(seen Observed) (order, error) {
 	o := order{}
 	var wrong []error
-	for _, a := range asked {
+	for _, a := range seen.Asked {
 		edges, err := seen.edges(a)
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("%s: %s: %w", a.Origin, a.ID, err))
@@ -43,7 +43,7 @@ func orderOf(asked []Asked, seen Observed) (order, error) {
 	if len(wrong) > 0 {
 		return nil, errors.Join(wrong...)
 	}
-	return o, o.cycle(asked)
+	return o, o.cycle(seen.Asked)
 }
 
 // edges are those that an object asks for, each once.
@@ -167,15 +167,15 @@ type Dependency struct {
 	NotReady string // why it is not ready
 }
 
-// DependenciesOf are the objects to be looked at before it can be said what has to wait: those
-// on which something depends that may have to be written.
-func (o Observed) DependenciesOf(asked []Asked) ([]manifest.ID, error) {
-	first, err := orderOf(asked, o)
+// DependenciesOf returns the objects to look at before it can be decided what has to wait: those on which something
+// depends that may have to be written.
+func (o Observed) DependenciesOf() ([]manifest.ID, error) {
+	first, err := orderOf(o)
 	if err != nil {
 		return nil, err
 	}
 	looked := map[manifest.ID]bool{}
-	for _, a := range asked {
+	for _, a := range o.Asked {
 		_, exists := o.Objects[a.ID]
 		if _, tried := o.Trials[a.ID]; !exists || tried || a.Activates || len(a.resolved.missing) > 0 {
 			for _, e := range first[a.ID] {
@@ -188,7 +188,7 @@ func (o Observed) DependenciesOf(asked []Asked) ([]manifest.ID, error) {
 
 // arrange makes what depends on something wait until that is there and ready, and what others
 // depend on until those are gone.
-func (p *Plan) arrange(first order, asked []Asked, seen Observed) {
+func (p *Plan) arrange(first order, seen Observed) {
 	if seen.Offline {
 		return // what comes first is not known to be ready, and nobody waits
 	}
@@ -197,7 +197,7 @@ func (p *Plan) arrange(first order, asked []Asked, seen Observed) {
 		steps[p.Steps[i].ID] = &p.Steps[i]
 	}
 	resolved := make(map[manifest.ID]resolved, len(first))
-	for _, a := range asked {
+	for _, a := range seen.Asked {
 		if a.resolved.references != nil {
 			resolved[a.ID] = a.resolved
 		}

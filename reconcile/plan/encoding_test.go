@@ -93,7 +93,7 @@ func TestCopiedBytes(t *testing.T) {
 				Sources:      map[manifest.ID]plan.Source{source: {Live: tc.source}},
 				Dependencies: map[manifest.ID]plan.Dependency{source: {Exists: true}},
 			}
-			p, err := plan.Compute(render.Desired{Objects: []render.Object{beside, o}}, seen, guard.Guarding{}.Guards()...)
+			p, err := given.Compute(render.Desired{Objects: []render.Object{beside, o}}, seen, guard.Guarding{}.Guards()...)
 			if err != nil {
 				t.Fatalf("%s\nTrouble with one object is no error of the pass: %v", tc.reason, err)
 			}

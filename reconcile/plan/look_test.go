@@ -157,7 +157,7 @@ func TestLook(t *testing.T) {
 				seen.Trials[id] = *tc.trial
 			}
 			want := render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{given.Wanted(t, u), given.Wanted(t, other)}}
-			p, err := plan.Compute(want, seen, guard.Guarding{}.Guards()...)
+			p, err := given.Compute(want, seen, guard.Guarding{}.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -248,7 +248,7 @@ func TestApplier(t *testing.T) {
 				want.Objects = append(want.Objects, at(path, u))
 				seen.Objects[manifest.IDOf(u)] = theirs(u, edit)
 			}
-			p, err := plan.Compute(want, seen)
+			p, err := given.Compute(want, seen)
 			if err != nil || len(p.Checks) != 1 {
 				t.Fatalf("%v, %v", p.Checks, err)
 			}
@@ -283,7 +283,7 @@ func TestLookBesideCrossplane(t *testing.T) {
 		Kinds:    map[schema.GroupKind]plan.Kind{crossplane.MRAP("").GroupKind(): {Version: "v1alpha1"}},
 		Upstream: plan.Upstream{Definitions: map[string]crossplane.Definition{"buckets.example.org": {}, "queues.example.org": {Active: true}}},
 	}
-	p, err := plan.Compute(want, seen, guard.Guarding{}.Guards()...)
+	p, err := given.Compute(want, seen, guard.Guarding{}.Guards()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +308,7 @@ func TestLookBesideCrossplane(t *testing.T) {
 	want.Owner, want.Objects = render.OwnerHeadgate, nil
 	left := given.CRD("queues", "Queue")
 	seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{manifest.IDOf(left): theirs(left)}
-	if p, err = plan.Compute(want, seen); err != nil || !cmp.Equal(p.Retained, []string{"queues.example.org"}) || len(p.Steps) > 0 {
+	if p, err = given.Compute(want, seen); err != nil || !cmp.Equal(p.Retained, []string{"queues.example.org"}) || len(p.Steps) > 0 {
 		t.Errorf("retained %v, steps %v, %v", p.Retained, p.Steps, err)
 	}
 }

@@ -20,6 +20,8 @@ import (
 // Observed is what a place holds of what the commit wants and of what we own. The
 // place is a cluster, or the base commit of a preview.
 type Observed struct {
+	Want         render.Desired // the commit with what its references copy, and with what protects dependencies; set by Ask
+	Asked        []Asked        // what is asked for; set by Ask
 	Inventory    inventory.Inventory
 	Objects      map[manifest.ID]*metav1.PartialObjectMetadata // what exists of what is wanted or owned
 	Due          map[manifest.ID]bool                          // what is to be tried, however it looks
@@ -46,6 +48,8 @@ type Observed struct {
 	Sources      map[manifest.ID]Source      // of references
 	Written      map[manifest.ID]manifest.ID // how the commit writes what is another identity in the cluster
 	Dependencies map[manifest.ID]Dependency  // that were looked at
+
+	commit *render.Desired // the commit as it was rendered; nil before Ask
 }
 
 // A Trial is what a dry-run apply of the wanted object came to, or a comparison with it.
@@ -73,12 +77,11 @@ func TrialOf(c diff.Comparison) Trial {
 	return Trial{Live: c.Live, After: c.After, TakenBy: c.TakenBy, Stale: c.Stale, Missing: c.Missing}
 }
 
-// Doubtful are those of asked of which metadata alone cannot tell that they are as
-// wanted. What is not there yet is among them only where creates is set: that makes
-// the API server say what it thinks of it.
-func (o Observed) Doubtful(asked []Asked, creates bool) []Asked {
+// Doubtful returns what is asked for and of which metadata alone cannot tell that it is as wanted. What does not
+// exist yet is part of it only if creates is set: that makes the API server check it.
+func (o Observed) Doubtful(creates bool) []Asked {
 	var doubtful []Asked
-	for _, a := range asked {
+	for _, a := range o.Asked {
 		live, exists := o.Objects[a.ID]
 		entry := o.Inventory.Entries[a.ID]
 		switch {

@@ -1,7 +1,7 @@
 // Package plan decides what a pass does: want × seen × owned → steps. It is pure.
 //
 //	want ─┐
-//	seen ─┼─ Compute ─ Open? ─ answers ─ Compute ─► Plan ─► Intent … Settled
+//	seen ─┼─ Ask … Found ─► Observed ─ Compute ─ Open? ─ answers ─ Compute ─► Plan ─► Intent … Settled
 //	owned ┘
 package plan
 
@@ -117,14 +117,14 @@ func (p Plan) Count(a Action) int {
 	return n
 }
 
-// Compute decides. Every prune passes every guard; the order of guards matters only
-// for which of them is named.
-func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) {
-	if err := seen.checkSource(want.Source); err != nil {
-		return Plan{}, err
+// Compute returns the plan for the commit that was observed for. Every prune passes every guard. The order of guards
+// matters only for which of them is named.
+func Compute(seen Observed, guards ...Guard) (Plan, error) {
+	if seen.commit == nil {
+		return Plan{}, errNotAsked
 	}
-	want, asked, err := seen.Ask(want)
-	if err != nil {
+	want, asked := seen.Want, seen.Asked
+	if err := seen.checkSource(want.Source); err != nil {
 		return Plan{}, err
 	}
 	p := Plan{
@@ -140,14 +140,14 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		rebuilt: seen.isLost(),
 	}
 	p.Stale = p.Stale || !seen.Offline && (p.forgets(seen.Inventory.Grants) || p.recordsSource(seen.Inventory))
-	first, err := orderOf(asked, seen)
+	first, err := orderOf(seen)
 	if err != nil {
 		return Plan{}, err
 	}
 	wanted := make(map[manifest.ID]bool, len(asked))
 	// Kinds of which references name objects: that a value changed, or is missing, deletes nothing.
 	renamed, nameless := map[schema.GroupKind]bool{}, map[schema.GroupKind]bool{}
-	kinds := newComing(want, asked, seen)
+	kinds := newComing(seen)
 	for _, a := range asked {
 		wanted[a.ID] = true
 		if a.Retained != "" {
@@ -183,7 +183,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 		}
 	}
 	p.Stale = p.Stale || p.locates(seen.Inventory)
-	p.note(asked, first, seen)
+	p.note(first, seen)
 	p.unwanted(wanted, renamed, nameless, seen)
 	if seen.Looks {
 		p.leave(seen)
@@ -202,7 +202,7 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 	p.indexDependants(first, seen)
 	p.settle(seen, guards)
 	p.awaitDependants(seen)
-	p.arrange(first, asked, seen)
+	p.arrange(first, seen)
 	p.concludeDeactivation()
 	p.policies = p.inForce(seen)
 	p.was = seen.Upstream.active()
@@ -220,9 +220,9 @@ func Compute(want render.Desired, seen Observed, guards ...Guard) (Plan, error) 
 }
 
 // note tells what people may not expect of what the commit asks for.
-func (p *Plan) note(asked []Asked, first order, seen Observed) {
+func (p *Plan) note(first order, seen Observed) {
 	want := p.Want
-	if names := madeByCrossplane(want, asked, seen); len(names) > 0 {
+	if names := madeByCrossplane(seen); len(names) > 0 {
 		p.Notes = append(p.Notes, noteOwner(names))
 	}
 	if names := unexplained(want, seen.Upstream); len(names) > 0 {
@@ -231,7 +231,7 @@ func (p *Plan) note(asked []Asked, first order, seen Observed) {
 			p.Notes = append(p.Notes, noteUnexplained(names, seen))
 		}
 	}
-	p.Notes = append(p.Notes, unprotected(asked, first, seen)...)
+	p.Notes = append(p.Notes, unprotected(first, seen)...)
 	p.Notes = append(p.Notes, NoteSkippedPolicy(want, seen)...)
 	p.Notes = append(p.Notes, copies(seen)...)
 	p.Notes = append(p.Notes, packageDiffers(want, seen.Upstream)...)

@@ -121,7 +121,7 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.seen.Inventory.Sync = given.Sync
 			tc.seen.Kinds = given.Kinds
-			p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, tc.seen, guard.Guarding{}.Guards()...)
+			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, tc.seen, guard.Guarding{}.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +198,7 @@ func TestReportDrift(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.seen.Inventory.Sync, tc.seen.Kinds = given.Sync, given.Kinds
-			p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, tc.seen, guard.Guarding{ReportDrift: true}.Guards()...)
+			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, tc.seen, guard.Guarding{ReportDrift: true}.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -230,7 +230,7 @@ func TestPaused(t *testing.T) {
 		"What the commit paused is the commit's, also to wake up.": {[]func(*metav1.PartialObjectMetadata){pause, byUs}, plan.Update},
 		"What says that it is not paused is not.":                  {[]func(*metav1.PartialObjectMetadata){given.Annotated("crossplane.io/paused", "false")}, plan.Update},
 	} {
-		p, err := plan.Compute(render.Desired{Objects: []render.Object{given.Wanted(t, u)}}, plan.Observed{
+		p, err := given.Compute(render.Desired{Objects: []render.Object{given.Wanted(t, u)}}, plan.Observed{
 			Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u"}}}, Kinds: given.Kinds,
 			Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u", tc.edits...)},
 			Trials:  map[manifest.ID]plan.Trial{id: {Live: u, After: given.ConfigMap("b")}},
@@ -281,7 +281,7 @@ func TestUnservedKinds(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p, err := plan.Compute(render.Desired{Objects: tc.want}, plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds})
+			p, err := given.Compute(render.Desired{Objects: tc.want}, plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -453,7 +453,7 @@ func TestGuards(t *testing.T) {
 				Kinds:     tc.kinds,
 				Answers:   tc.answers,
 			}
-			p, err := plan.Compute(render.Desired{Objects: tc.want}, seen, tc.how.Guards()...)
+			p, err := given.Compute(render.Desired{Objects: tc.want}, seen, tc.how.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -503,7 +503,7 @@ func TestMany(t *testing.T) {
 					want.Objects = append(want.Objects, given.Wanted(t, u))
 				}
 			}
-			p, err := plan.Compute(want, seen, guard.Guarding{MaxPrunes: tc.max}.Guards()...)
+			p, err := given.Compute(want, seen, guard.Guarding{MaxPrunes: tc.max}.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -523,7 +523,7 @@ func TestOrder(t *testing.T) {
 		gone[manifest.IDOf(u)] = inventory.Entry{UID: "u"}
 		objects[manifest.IDOf(u)] = given.Live(u, "u")
 	}
-	p, err := plan.Compute(render.Desired{Objects: want}, plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Entries: gone}, Objects: objects, Kinds: given.Kinds})
+	p, err := given.Compute(render.Desired{Objects: want}, plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Entries: gone}, Objects: objects, Kinds: given.Kinds})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -570,7 +570,7 @@ func TestFight(t *testing.T) {
 				Trials: map[manifest.ID]plan.Trial{id: {Live: edited, After: u}},
 				Fights: []plan.Fight{tc.fight},
 			}
-			p, err := plan.Compute(render.Desired{Objects: []render.Object{o}}, seen, guard.Guarding{}.Guards()...)
+			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, guard.Guarding{}.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}

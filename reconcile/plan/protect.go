@@ -100,16 +100,6 @@ func (o Observed) protect(objects []render.Object, answers map[manifest.ID]resol
 	return objects, nil
 }
 
-// Protects says whether something that is there asks for the protection of what it depends on.
-func (o Observed) Protects() bool {
-	for _, live := range o.Objects {
-		if live.GetAnnotations()[ProtectAnnotation] == "true" {
-			return true
-		}
-	}
-	return false
-}
-
 func asksToProtect(of render.Object) (bool, error) {
 	said, asked := of.Asks[ProtectAnnotation]
 	if asked && said != "true" && said != "false" {
@@ -177,13 +167,13 @@ func (o Observed) LiveDependencies(id manifest.ID, live metav1.Object) []manifes
 }
 
 // unprotected warns of what cannot be protected: what is not ours gets no finalizer of ours.
-func unprotected(asked []Asked, first order, seen Observed) []manifest.Finding {
-	wanted := make(map[manifest.ID]bool, len(asked))
-	for _, a := range asked {
+func unprotected(first order, seen Observed) []manifest.Finding {
+	wanted := make(map[manifest.ID]bool, len(seen.Asked))
+	for _, a := range seen.Asked {
 		wanted[a.ID] = true
 	}
 	var found []manifest.Finding
-	for _, a := range asked {
+	for _, a := range seen.Asked {
 		if a.Asks[ProtectAnnotation] != "true" || seen.Offline || seen.Looks {
 			continue
 		}

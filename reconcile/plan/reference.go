@@ -68,57 +68,12 @@ type Source struct {
 func (o Observed) SourcesOf(want render.Desired) []manifest.ID {
 	sources := map[manifest.ID]bool{}
 	for _, of := range want.Objects {
-		references, _ := o.references(of) // what is wrong with them Ask says
+		references, _ := o.references(of) // Ask reports what is wrong with them
 		for _, r := range references {
 			sources[r.source] = true
 		}
 	}
 	return slices.SortedFunc(maps.Keys(sources), manifest.ID.Compare)
-}
-
-// Ask is everything that a commit wants, as AskFor says, with the references of its objects
-// resolved as far as their sources are there: the commit with what they came to, and what of it is
-// asked for.
-func (o Observed) Ask(want render.Desired) (render.Desired, []Asked, error) {
-	answers := map[manifest.ID]resolved{}
-	secret := o.secretive(want)
-	objects := make([]render.Object, 0, len(want.Objects))
-	var wrong []error
-	for _, of := range want.Objects {
-		r, err := o.resolve(of, secret)
-		if err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: %s: %w", of.Origin, of.ID, err))
-			continue
-		}
-		if r.nameless {
-			r.object.ID = of.ID
-		}
-		if r.references != nil {
-			answers[r.object.ID] = r
-		}
-		objects = append(objects, r.object)
-	}
-	if len(wrong) > 0 {
-		return want, nil, errors.Join(wrong...)
-	}
-	objects, err := o.protect(objects, answers)
-	if err != nil {
-		return want, nil, err
-	}
-	if len(answers) > 0 || len(objects) > len(want.Objects) {
-		slices.SortFunc(objects, func(a, b render.Object) int { return a.ID.Compare(b.ID) })
-		for i := range objects[1:] {
-			if objects[i].ID == objects[i+1].ID {
-				return want, nil, fmt.Errorf("%s: %s, as its reference names it, is declared at %s already; remove one of them", objects[i+1].Origin, objects[i].ID, objects[i].Origin)
-			}
-		}
-	}
-	want.Objects = objects
-	asked, err := AskFor(want, o.Inventory)
-	for i, a := range asked {
-		asked[i].resolved = answers[a.ID]
-	}
-	return want, asked, err
 }
 
 // secretive are the objects of a commit into which something of a Secret is copied, also by way of

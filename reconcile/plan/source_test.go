@@ -67,7 +67,7 @@ func TestSource(t *testing.T) {
 			seen.Inventory = given.Computed(t, want, seen, guard.Guarding{}.Guards()...).Settled(seen.Inventory, nil) // all else is recorded
 			seen.Inventory.Record.Source = tc.was
 			seen.Terms.TakeOver, want.Source = tc.over, tc.from
-			p, err := plan.Compute(want, seen, guard.Guarding{}.Guards()...)
+			p, err := given.Compute(want, seen, guard.Guarding{}.Guards()...)
 			var refusal *plan.SourceError
 			if errors.As(err, &refusal) != tc.refused || err != nil && refusal == nil {
 				t.Fatalf("%s\nrefused %t, want %t: %v", tc.reason, refusal != nil, tc.refused, err)
@@ -80,7 +80,7 @@ func TestSource(t *testing.T) {
 					t.Errorf("%s\na refused pass has nothing to write", tc.reason)
 				}
 				seen.Ends = plan.Delete
-				if _, err := plan.Compute(render.Desired{Owner: render.OwnerHeadgate}, seen); err != nil {
+				if _, err := given.Compute(render.Desired{Owner: render.OwnerHeadgate}, seen); err != nil {
 					t.Errorf("destroy reads no source: %v", err)
 				}
 				return

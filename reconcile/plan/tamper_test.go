@@ -46,7 +46,7 @@ func FuzzTamperedInventory(f *testing.F) {
 			seen.Answers = map[plan.Question]plan.Answer{{Ask: plan.Dependents, Of: id}: {}, {Ask: plan.Inside, Of: id}: {}}
 		}
 		// A commit that wants something else: nothing is held for being empty.
-		p, err := plan.Compute(render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{given.Wanted(t, given.ConfigMap("wanted"))}}, seen, guard.Guarding{PruneInstances: true, MaxPrunes: 9}.Guards()...)
+		p, err := given.Compute(render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{given.Wanted(t, given.ConfigMap("wanted"))}}, seen, guard.Guarding{PruneInstances: true, MaxPrunes: 9}.Guards()...)
 		if err != nil {
 			t.Fatal(err)
 		}

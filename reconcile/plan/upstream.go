@@ -212,10 +212,10 @@ func noteUnexplained(names []string, seen Observed) manifest.Finding {
 }
 
 // madeByCrossplane returns the names of the CRDs that this sync has to make and that Crossplane makes.
-func madeByCrossplane(want render.Desired, asked []Asked, seen Observed) []string {
+func madeByCrossplane(seen Observed) []string {
 	var names []string
-	for _, a := range asked {
-		if want.Owner == render.OwnerHeadgate && a.Definition != "" && seen.leavesToPackage(a) {
+	for _, a := range seen.Asked {
+		if seen.Want.Owner == render.OwnerHeadgate && a.Definition != "" && seen.leavesToPackage(a) {
 			names = append(names, a.ID.Name)
 		}
 	}

@@ -27,9 +27,9 @@ type coming struct {
 	packages []manifest.ID                    // of the commit, and not installed yet: nobody knows what they bring
 }
 
-func newComing(want render.Desired, asked []Asked, seen Observed) *coming {
-	c := &coming{want: want, seen: seen, crds: map[schema.GroupKind]string{}}
-	for _, a := range asked {
+func newComing(seen Observed) *coming {
+	c := &coming{want: seen.Want, seen: seen, crds: map[schema.GroupKind]string{}}
+	for _, a := range seen.Asked {
 		if a.ID.IsCRD() && a.Serves.Kind != "" {
 			c.crds[a.Serves] = a.ID.Name
 		}

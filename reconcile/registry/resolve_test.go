@@ -300,7 +300,7 @@ func TestUpgradeBreaks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := plan.Compute(head, seen)
+		p, err := plan.Compute(seen)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -387,7 +387,7 @@ func TestUpgrades(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := plan.Compute(head, seen)
+			p, err := plan.Compute(seen)
 			if err != nil {
 				t.Fatal(err)
 			}

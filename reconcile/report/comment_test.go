@@ -293,7 +293,7 @@ func TestSchemasInReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.Compute(after, seen, guard.Guarding{}.Guards()...)
+	p, err := plan.Compute(seen, guard.Guarding{}.Guards()...)
 	if err != nil {
 		t.Fatal(err)
 	}
