@@ -71,6 +71,7 @@ func (r Reconciler) goRound(ctx context.Context, pass plan.Pass, how rounds) (pl
 		Began: metav1.Now(),
 		Limit: metav1.Duration{Duration: cmp.Or(r.Timeout, 5*time.Minute)},
 		Grace: metav1.Duration{Duration: r.grace()},
+		Hurry: r.NoWait || how.once,
 	}
 	moved := 0
 	for wait := firstLook; ; wait = min(2*wait, mostLook) {
@@ -104,10 +105,8 @@ func (r Reconciler) goRound(ctx context.Context, pass plan.Pass, how rounds) (pl
 			return pass, err
 		case d.Why == plan.Migrates:
 			continue
-		case d.Why == plan.Begins && r.NoWait:
-			return pass, nil
-		case d.Until == plan.Finished && d.Why == plan.Begins && pass.Retries(): // look again
-		case d.Until != plan.Again || how.once || r.NoWait && now.Looks:
+		case d.Until == plan.Finished && d.Why == plan.Begins && pass.Retries() && !times.Hurry: // look again
+		case d.Until != plan.Again:
 			return pass.End(d), nil
 		case d.Send.Writes():
 			wait = afterWrites

@@ -32,7 +32,7 @@ const farewell = 15 * time.Second
 // outcome; an error means that the pass ended early, and the outcomes are what it did. With
 // nothing to send there is no request, save where there is something to remember, or to wait
 // for. What was waited for in vain, for this commit, is looked at once and not waited for
-// again. Where steps of the plan wait for something, it ends with outcomes of which it is not known
+// again. Where the pass continues, it ends with outcomes of which it is not known
 // whether they are ready: those steps may go on sooner. plan.ErrMoved asks for a new plan.
 func (c *Cluster) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error) {
 	refused, sends := knownRefusals(p)
@@ -90,7 +90,7 @@ func (c *Cluster) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error
 		return run.done(), err
 	}
 	l.release(ctx)
-	if !p.Coming(nil) { // else something else may be sent while this becomes ready
+	if !p.Continues() { // else something else may be sent while this becomes ready
 		run.waitOut(ctx, have)
 	}
 	return run.done(), context.Cause(ctx)
@@ -177,7 +177,7 @@ func (c *Cluster) see(ctx context.Context, p plan.Plan, sp spelling) (_ []plan.O
 	if err := run.write(ctx); err != nil {
 		return nil, false, err
 	}
-	if more := p.Coming(nil); more {
+	if more := p.Continues(); more {
 		run.wait(ctx, min(brief, c.options.Timeout), more)
 	} else {
 		run.wait(ctx, c.options.Timeout, more)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"reflect"
@@ -25,6 +26,7 @@ type Pass struct {
 	sent      map[manifest.ID]Step // the steps of the outcomes
 	started   bool                 // a plan was shown
 	begun     bool                 // the first round was sent, and the inventory had not moved
+	pruned    bool                 // the round that prunes was sent
 	migrated  bool                 // the round that migrates managed fields was sent
 	migration []manifest.Finding   // notes on that round
 	at        Times                // of the newest round
@@ -39,6 +41,7 @@ type Times struct {
 	Began metav1.Time     // when the first round was sent
 	Limit metav1.Duration // after it, what is still pending is late
 	Grace metav1.Duration // how long something may look broken after the last change in the cluster
+	Hurry bool            // the pass does not wait: it ends as soon as there is nothing to send
 }
 
 // A Decision is what a round sends, why, and what follows it.
@@ -48,7 +51,7 @@ type Decision struct {
 	Why   Why
 
 	now     Plan // the newest plan
-	next    Plan // the steps of now that replace waiting or failed steps of the pass
+	next    Plan // the steps of now that replace steps of the pass
 	at      Times
 	stirred metav1.Time
 }
@@ -73,16 +76,17 @@ type Why string
 
 // The reasons of a Decision.
 const (
-	Migrates Why = "managed fields have to be migrated before anything is applied"
-	Begins   Why = "the first round sends the whole plan"
-	Resumes  Why = "what was waited for is there"
-	Awaits   Why = "something is pending"
-	Settles  Why = "something looks broken, and may not be in a moment"
-	Ends     Why = "nothing is pending"
-	TimeIsUp Why = "something is pending, and the time is over"
-	Deletes  Why = "the foremost tier can be deleted"
-	Going    Why = "the foremost tier is being deleted"
-	Stuck    Why = "what is left does not go"
+	Migrates   Why = "managed fields have to be migrated before anything is applied"
+	Begins     Why = "the first round sends the plan, without its prunes if anything else is written or waits"
+	Resumes    Why = "what was waited for is there"
+	PrunesLast Why = "everything else is written, so the prunes are sent"
+	Awaits     Why = "something is pending"
+	Settles    Why = "something looks broken, and may not be in a moment"
+	Ends       Why = "nothing is pending"
+	TimeIsUp   Why = "something is pending, and the time is over"
+	Deletes    Why = "the foremost tier can be deleted"
+	Going      Why = "the foremost tier is being deleted"
+	Stuck      Why = "what is left does not go"
 )
 
 // mostFailures bounds how often a pass sends again what failed.
@@ -95,20 +99,25 @@ const mostFailures = 3
 //	only looks    | pending, and not late              | Awaits   |                   | Again
 //	              | else                               | Ends     |                   | Finished
 //	has not begun | managed fields have to be migrated | Migrates | their migration   | Again
-//	              | else                               | Begins   | the whole plan    | Again or Finished
+//	              | else                               | Begins   | the plan, or all  | Again or Finished
+//	              |                                    |          | but its prunes    |
 //	has begun     | what waited can be done, or what   | Resumes  | that              | Again
 //	              | a schema of this pass had refused  |          |                   |
+//	              | prunes were not sent, and nothing  | PrunesLast | the prunes, and | Again
+//	              | else waits, or the time is over    |          | what is not ready |
 //	              | nothing is pending or broken       | Ends     | what is not ready | Finished
 //	              | the time is over                   | TimeIsUp | what is not ready | Late
 //	              | pending, and not late              | Awaits   |                   | Again
 //	              | broken, or refused by a schema of  | Settles  |                   | Again
 //	              | this pass, and in grace            |          |                   |
 //	ends the sync | see ending                         |          |                   |
+//
+// A pass in a hurry is never pending, and it has no grace.
 func Next(p Pass, now Plan, t Times) Decision {
 	d := Decision{Send: now.none(), Until: Again, now: now, at: t, stirred: p.stirred}
 	switch {
 	case now.Looks:
-		if d.Why = Awaits; !now.pends(p.Waits.noted(now, t).late(t)) {
+		if d.Why = Awaits; t.Hurry || !now.pends(p.Waits.noted(now, t).late(t)) {
 			d.Why, d.Until = Ends, Finished
 		}
 	case now.Ends != NoEnding:
@@ -118,9 +127,11 @@ func Next(p Pass, now Plan, t Times) Decision {
 	case now.Migration().Writes() && !p.migrated:
 		d.Send, d.Why = now.Migration(), Migrates
 	default:
-		d.Send, d.Why = now, Begins
+		d.Send, d.Why = now.withoutPrunes(), Begins
 		late := p.Waits.noted(now, t).late(t)
-		if now.Writes() && !now.Coming(nil) && len(now.Checks) == 0 || !now.Writes() && !now.Coming(late) && !now.pends(late) {
+		switch {
+		case d.Send.continues:
+		case t.Hurry, now.Writes() && !now.Coming(nil) && len(now.Checks) == 0, !now.Writes() && !now.Coming(late) && !now.pends(late):
 			d.Until = Finished
 		}
 	}
@@ -133,12 +144,13 @@ func (p Pass) later(d Decision) Decision {
 	if p.stirred.IsZero() || !reflect.DeepEqual(p.Last.Checks, d.now.Checks) || p.waiting != d.now.Waiting() {
 		d.stirred = d.at.Now
 	}
-	patient := d.at.Now.Sub(d.stirred.Time) < d.at.Grace.Duration
+	patient := !d.at.Hurry && d.at.Now.Sub(d.stirred.Time) < d.at.Grace.Duration
 	d.next = p.resumed(d.now, patient)
 	shown := p.Last.refreshed(d.now).replaced(d.next).stranded(p.outcomes())
 	late := p.Waits.noted(shown, d.at).late(d.at)
-	pending := shown.Coming(late) || shown.pends(late)
+	pending := !d.at.Hurry && (shown.Coming(late) || shown.pends(late))
 	unsettled := patient && (shown.Are(Broken) || p.Retries()) // Crossplane tries again, and a new schema takes a moment
+	first := !d.at.Hurry && shown.withoutPrunes().Coming(late) || patient && p.Retries()
 	rest, unready := d.Send, p.unready()
 	if len(unready) > 0 {
 		rest = d.now.Select(func(s Step) bool { return s.Unready && unready[s.ID] })
@@ -147,6 +159,9 @@ func (p Pass) later(d Decision) Decision {
 	switch {
 	case d.next.Writes() && !over:
 		d.Send, d.Why = d.next, Resumes
+	case !p.pruned && (over || !first):
+		d.next = p.prunes(d.now)
+		d.Send, d.Why = d.next.with(d.now, unready), PrunesLast
 	case !d.next.Writes() && !pending && !unsettled:
 		d.Send, d.Why, d.Until = rest, Ends, Finished
 	case over:
@@ -249,6 +264,13 @@ func (p Pass) After(d Decision, done []Outcome, err error) Pass {
 	default:
 		p.Last = p.Last.refreshed(d.now).replaced(d.next).stranded(p.outcomes())
 	}
+	if d.Why == PrunesLast { // what went by itself is gone all the same
+		for _, s := range p.First.Steps {
+			if _, known := p.Done[s.ID]; !known && s.comesLast() && slices.Contains(d.now.Gone, s.ID) {
+				p.Done[s.ID] = Outcome{ID: s.ID, Action: Prune}
+			}
+		}
+	}
 	switch {
 	case failed:
 		p.failures++
@@ -256,6 +278,7 @@ func (p Pass) After(d Decision, done []Outcome, err error) Pass {
 		p.failures = 0
 	}
 	p.started, p.begun = true, p.begun || !errors.Is(err, ErrMoved)
+	p.pruned = p.pruned || p.begun && err == nil && (d.Why == PrunesLast || d.Why == Begins && !d.Send.continues)
 	p.Waits, p.at, p.waiting = p.Waits.noted(p.Last, d.at), d.at, d.now.Waiting()
 	return p
 }
@@ -321,12 +344,12 @@ func (p Pass) outlived(s Step) bool {
 // serve a kind a moment after its CRD was made, and Crossplane may remove a label a moment after the Usage: a
 // patient pass keeps waiting then. The next pass retries a definition that could not be deactivated.
 func (p Pass) resumed(now Plan, patient bool) Plan {
-	waited, outlived, takesBack := map[manifest.ID]bool{}, map[manifest.ID]bool{}, map[string]bool{}
+	waited, outlived, pruned, takesBack := map[manifest.ID]bool{}, map[manifest.ID]bool{}, map[manifest.ID]bool{}, map[string]bool{}
 	for _, s := range p.Last.Steps {
 		waited[s.ID], outlived[s.ID] = s.Waiting(), p.failures < mostFailures && p.outlived(s)
 	}
 	for _, s := range p.First.Steps {
-		takesBack[s.ID.Name] = takesBack[s.ID.Name] || s.Deactivates
+		pruned[s.ID], takesBack[s.ID.Name] = s.Action == Prune, takesBack[s.ID.Name] || s.Deactivates
 	}
 	for name := range p.First.returning {
 		takesBack[name] = true
@@ -338,8 +361,52 @@ func (p Pass) resumed(now Plan, patient bool) Plan {
 		if outlived[s.ID] {
 			return s.writes() && s.Err == nil
 		}
+		if s.Writes() && pruned[s.ID] != (s.Action == Prune) { // the first plan showed the opposite
+			return false
+		}
 		return waited[s.ID] && !(patient && (errors.Is(s.Err, ErrUnserved) || s.Action == Hold && s.Clears == ClearsSoon))
 	})
+}
+
+// withoutPrunes returns the plan that is sent first: prunes come last, once everything else is written. If nothing
+// else is written and nothing waits, it is the whole plan.
+func (p Plan) withoutPrunes() Plan {
+	if !slices.ContainsFunc(p.Steps, Step.comesLast) || !slices.ContainsFunc(p.Steps, func(s Step) bool { return !s.comesLast() && (s.Writes() || s.Waiting()) }) {
+		return p
+	}
+	p = p.Select(func(s Step) bool { return !s.comesLast() })
+	p.continues = true
+	return p
+}
+
+// Continues reports whether another round of the pass follows, so that this one waits for nothing that it can do without.
+func (p Plan) Continues() bool { return p.continues || p.Coming(nil) }
+
+// comesLast reports whether a step prunes, or belongs to the deactivation of a definition.
+func (s Step) comesLast() bool {
+	return (s.Action == Prune || s.Deactivates) && (s.Writes() || s.Waiting())
+}
+
+// prunes returns what a newer plan makes of the prunes that the first plan showed.
+func (p Pass) prunes(now Plan) Plan {
+	shown := map[manifest.ID]bool{}
+	for _, s := range p.First.Steps {
+		_, sent := p.Done[s.ID]
+		shown[s.ID] = s.comesLast() && !sent
+	}
+	done := p.outcomes()
+	now = now.Select(func(s Step) bool { return shown[s.ID] && (!s.writes() || s.Deactivates) })
+	for i, s := range now.Steps {
+		now.Steps[i].Err = cmp.Or(s.Err, p.Last.InVain(s, done))
+	}
+	return now
+}
+
+// with returns the plan with those steps of another one that only wait until something is ready.
+func (p Plan) with(other Plan, unready map[manifest.ID]bool) Plan {
+	p.Steps = slices.Concat(p.Steps, other.Select(func(s Step) bool { return s.Unready && unready[s.ID] }).Steps)
+	slices.SortStableFunc(p.Steps, inOrder)
+	return p
 }
 
 // cloned returns a copy that can be written to.

@@ -102,10 +102,11 @@ func TestNext(t *testing.T) {
 	bad := func(s Step) []Outcome { return []Outcome{{ID: s.ID, Action: s.Action, Err: errRefused}} }
 
 	type round struct {
-		now  Plan
-		at   time.Duration
-		done []Outcome
-		err  error
+		now   Plan
+		at    time.Duration
+		done  []Outcome
+		err   error
+		hurry bool // and so are the rounds after it
 	}
 	cases := map[string]struct {
 		reason string
@@ -151,9 +152,23 @@ func TestNext(t *testing.T) {
 			of(accepted), time.Second, Resumes, []string{"t"}, Again,
 		},
 		"RefusedByOthers": {
-			"What no schema of this pass refused is the next pass's.", []round{{now: of(other, refused), done: ok(other)}},
-			of(accepted), time.Second, Ends, nil, Finished,
+			"What no schema of this pass refused is the next pass's.", []round{{now: of(other, refused), done: bad(refused)}, {now: of(other, accepted), done: ok(other), at: time.Second}},
+			of(accepted), 2 * time.Second, Ends, nil, Finished,
 		},
+
+		"PrunesAlone":    {"A plan that only prunes is one round.", nil, of(prune), 0, Begins, []string{"a"}, Finished},
+		"PrunesLater":    {"What replaces an object is there before the object goes.", nil, of(ready, prune), 0, Begins, []string{"w"}, Again},
+		"PrunesLast":     {"The prunes are planned again, and sent last.", []round{{now: of(ready, prune), done: ok(ready)}}, of(prune), time.Second, PrunesLast, []string{"a"}, Again},
+		"PrunesOnce":     {"Once.", []round{{now: of(ready, prune), done: ok(ready)}, {now: of(prune), done: bad(prune), at: time.Second}}, of(prune), 2 * time.Second, Ends, nil, Finished},
+		"PrunesMoved":    {"Unless the inventory moved.", []round{{now: of(ready, prune), done: ok(ready)}, {now: of(prune), err: ErrMoved, at: time.Second}}, of(prune), 2 * time.Second, PrunesLast, []string{"a"}, Again},
+		"PrunesShown":    {"Only prunes that the first plan showed are sent.", []round{{now: of(ready, prune), done: ok(ready)}}, of(prune, other), time.Second, PrunesLast, []string{"a"}, Again},
+		"PrunesWait":     {"They wait for what waits: a Provider may never bring the kind of the replacement.", []round{{now: of(waits, prune)}}, of(waits, prune), time.Second, Awaits, nil, Again},
+		"PrunesAtTheEnd": {"But not for ever.", []round{{now: of(waits, prune)}}, of(waits, prune), time.Minute, PrunesLast, []string{"a"}, Again},
+		"PrunesHeld":     {"What a guard holds by then is not pruned.", []round{{now: of(ready, prune), done: ok(ready)}}, of(held), time.Second, PrunesLast, []string{"a"}, Again},
+		"PrunesRetries":  {"A schema may still let the replacement in.", []round{{now: of(gains, refused, prune), done: slices.Concat(ok(gains), bad(refused))}}, of(refused, prune), time.Second, Settles, nil, Again},
+		"Hurry":          {"A pass in a hurry waits for nothing.", []round{{now: of(waits, prune), hurry: true}}, of(waits, prune), time.Second, PrunesLast, []string{"a"}, Again},
+		"HurryEnds":      {"And ends when there is nothing to send.", []round{{now: of(waits), hurry: true}}, of(waits), time.Second, Ends, nil, Finished},
+
 		"StillRefused": {
 			"The API server takes a moment to know a new schema.", []round{{now: of(gains, refused), done: []Outcome{{ID: gains.ID, Action: Update}}}},
 			of(refused), time.Second, Settles, nil, Again,
@@ -187,10 +202,13 @@ func TestNext(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var pass Pass
+			now := at(tc.at)
 			for _, r := range tc.before {
-				pass = pass.After(Next(pass, r.now, at(r.at)), r.done, r.err)
+				then := at(r.at)
+				then.Hurry, now.Hurry = r.hurry, r.hurry
+				pass = pass.After(Next(pass, r.now, then), r.done, r.err)
 			}
-			d := Next(pass, tc.now, at(tc.at))
+			d := Next(pass, tc.now, now)
 			var sends []string
 			for _, s := range d.Send.Steps {
 				sends = append(sends, s.ID.Name)
@@ -217,7 +235,7 @@ func TestPassKeepsItsPromise(t *testing.T) {
 				if next(3) == 0 {
 					s.Waits = "something"
 				}
-				s.Deactivates = next(5) == 0
+				s.Deactivates = s.Action != Create && next(5) == 0
 				if next(6) == 0 {
 					s.Err = ErrUnserved
 				}
@@ -235,7 +253,9 @@ func TestPassKeepsItsPromise(t *testing.T) {
 			d := Next(pass, some(), at(after))
 			for _, s := range d.Send.Steps {
 				first := slices.IndexFunc(pass.First.Steps, func(f Step) bool { return f.ID == s.ID })
-				shown := first >= 0 && (pass.First.Steps[first].Waiting() || pass.First.Steps[first].Deactivates || pass.First.Steps[first].Err != nil || pass.Done[s.ID].Err != nil)
+				_, sent := pass.Done[s.ID]
+				shown := first >= 0 && (pass.First.Steps[first].Waiting() || pass.First.Steps[first].Deactivates || pass.First.Steps[first].Err != nil || pass.Done[s.ID].Err != nil ||
+					pass.First.Steps[first].Action == Prune && s.Action == Prune && !sent)
 				if begun && s.Writes() && !shown && !(first >= 0 && s.Deactivates) {
 					t.Fatalf("seed %d: %s %s is written, and the first plan did not show it: %+v", seed, s.Action, s.ID, pass.First.Steps)
 				}
@@ -307,5 +327,19 @@ func TestFailedPhase(t *testing.T) {
 	pass = pass.After(Next(pass, now, at(0)), []Outcome{{ID: obj("a"), Action: Prune, Err: errRefused}}, nil)
 	if d := Next(pass, now, at(time.Second)); d.Send.Writes() {
 		t.Errorf("%s: it is sent again", d.Why)
+	}
+}
+
+// An object that was renamed stays while the new one cannot be created, also where that failed a round earlier.
+func TestReplacementFailed(t *testing.T) {
+	from := Step{ID: obj("old"), Action: Prune, UID: "u", path: "settings.yaml"}
+	to := Step{ID: obj("new"), Action: Create, Origin: manifest.Origin{Path: "settings.yaml", Line: 1}}
+	for name, created := range map[string]error{"Created": nil, "Refused": errRefused} {
+		var pass Pass
+		pass = pass.After(Next(pass, Plan{Steps: []Step{to, from}}, at(0)), []Outcome{{ID: to.ID, Action: Create, Err: created}}, nil)
+		d := Next(pass, Plan{Steps: []Step{from}}, at(time.Second))
+		if len(d.Send.Steps) != 1 || (d.Send.Steps[0].Err != nil) != (created != nil) {
+			t.Errorf("%s: %s %+v", name, d.Why, d.Send.Steps)
+		}
 	}
 }

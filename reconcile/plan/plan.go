@@ -60,6 +60,8 @@ type Plan struct {
 	at         map[manifest.ID]int           // indices of Steps, once all of them are there
 	dependants map[manifest.ID][]manifest.ID // of what may be pruned
 
+	continues bool // its prunes are sent by a later round
+
 	partial bool // it is about some entries of the inventory and no commit: owner and grants stay
 
 	unreachable []Step // on owned objects whose kind is not served
