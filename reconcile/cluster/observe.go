@@ -97,7 +97,7 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 		return plan.Observed{}, err
 	}
 	done()
-	if seen.Replaced, err = c.replaced(ctx, seen); err != nil {
+	if seen.Effects, err = c.replaced(ctx, seen); err != nil {
 		return plan.Observed{}, err
 	}
 	seen.Dependencies, err = c.dependencies(ctx, seen, sp)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"headgate.dev/headgate/reconcile/plan"
@@ -17,7 +18,7 @@ import (
 // A comparison is what an update of a package comes to, and what it was made of.
 type comparison struct {
 	of    string
-	found []plan.Replacement
+	found []plan.Effect
 }
 
 // A successor is what a package makes of an object that may be there.
@@ -29,7 +30,7 @@ type successor struct {
 // replaced compares what is installed with what the packages hold that are to be updated. A
 // package may have a hundred megabytes of definitions: they are read a page at a time, and an
 // update that is held is not compared in every pass.
-func (c *Cluster) replaced(ctx context.Context, seen plan.Observed) (map[manifest.ID][]plan.Replacement, error) {
+func (c *Cluster) replaced(ctx context.Context, seen plan.Observed) ([]plan.Effect, error) {
 	now := map[manifest.ID]comparison{}
 	for id, trial := range seen.Trials {
 		if !crossplane.IsPackage(id) || !trial.Replaces() {
@@ -48,29 +49,31 @@ func (c *Cluster) replaced(ctx context.Context, seen plan.Observed) (map[manifes
 		now[id] = known
 	}
 	c.packages = now
-	all := make(map[manifest.ID][]plan.Replacement, len(now))
-	for id, known := range now {
-		all[id] = whole(known.found, seen.Want, id)
+	var all []plan.Effect
+	for _, id := range slices.SortedFunc(maps.Keys(now), manifest.ID.Compare) {
+		all = append(all, whole(now[id].found, seen.Want, id)...)
 	}
 	return all, nil
 }
 
-// whole returns replacements with the definitions that a package of the commit holds. What is remembered of
-// them keeps no package in memory.
-func whole(found []plan.Replacement, want render.Desired, by manifest.ID) []plan.Replacement {
+// whole returns the effects of a package with the definitions that it holds. What is remembered of them keeps no
+// package in memory.
+func whole(found []plan.Effect, want render.Desired, of manifest.ID) []plan.Effect {
 	found = slices.Clone(found)
-	definitions, others, _ := plan.Installs(want, by)
-	for i, r := range found {
+	definitions, others, _ := plan.Installs(want, of)
+	for i, e := range found {
+		var after plan.Whole
 		for _, d := range definitions {
-			if r.ID == crossplane.MRD(d.Name) {
-				found[i].Whole = plan.Later(mrdOf(d))
+			if e.On == crossplane.MRD(d.Name) {
+				after = plan.Later(mrdOf(d))
 			}
 		}
 		for _, o := range others {
-			if r.ID == o.ID {
-				found[i].Whole = plan.Later(o.Content)
+			if e.On == o.ID {
+				after = plan.Later(o.Content)
 			}
 		}
+		found[i] = e.By(of, after)
 	}
 	return found
 }
@@ -88,7 +91,7 @@ func mrdOf(d render.Definition) func() (*unstructured.Unstructured, error) {
 
 // replacements are those of the definitions that are there, and of the kinds that come beside
 // them.
-func (c *Cluster) replacements(ctx context.Context, up plan.Upstream, definitions []render.Definition, others []render.Left) ([]plan.Replacement, error) {
+func (c *Cluster) replacements(ctx context.Context, up plan.Upstream, definitions []render.Definition, others []render.Left) ([]plan.Effect, error) {
 	mrds := map[string]successor{}
 	var named []successor
 	for _, d := range definitions {
@@ -99,7 +102,7 @@ func (c *Cluster) replacements(ctx context.Context, up plan.Upstream, definition
 	for _, o := range others {
 		named = append(named, successor{o.ID, o.Content})
 	}
-	found, err := inParallel(ctx, c.options.Concurrency, named, func(ctx context.Context, s successor) (*plan.Replacement, error) {
+	found, err := inParallel(ctx, c.options.Concurrency, named, func(ctx context.Context, s successor) (*plan.Effect, error) {
 		if _, served := c.surface.kinds[groupKind(s.id)]; !served {
 			return nil, c.surface.known(groupKind(s.id))
 		}
@@ -119,13 +122,13 @@ func (c *Cluster) replacements(ctx context.Context, up plan.Upstream, definition
 	if err != nil {
 		return nil, err
 	}
-	var all []plan.Replacement
+	var all []plan.Effect
 	for _, r := range slices.Concat(found, more) {
 		if r != nil {
 			all = append(all, *r)
 		}
 	}
-	slices.SortFunc(all, func(a, b plan.Replacement) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(all, func(a, b plan.Effect) int { return a.On.Compare(b.On) })
 	return all, nil
 }
 
@@ -134,7 +137,7 @@ func (c *Cluster) replacements(ctx context.Context, up plan.Upstream, definition
 const definitionsAtOnce = 50
 
 // replacedDefinitions compares definitions that are there.
-func (c *Cluster) replacedDefinitions(ctx context.Context, successors map[string]successor) ([]*plan.Replacement, error) {
+func (c *Cluster) replacedDefinitions(ctx context.Context, successors map[string]successor) ([]*plan.Effect, error) {
 	if len(successors) == 0 {
 		return nil, nil
 	}
@@ -142,14 +145,14 @@ func (c *Cluster) replacedDefinitions(ctx context.Context, successors map[string
 	if err != nil {
 		return nil, err
 	}
-	var all []*plan.Replacement
+	var all []*plan.Effect
 	for options := (metav1.ListOptions{Limit: definitionsAtOnce}); ; {
 		page, err := c.objects.Resource(gvr).List(ctx, options)
 		if err != nil {
 			return nil, c.explain(err, "list", resourceName(c.surface, crossplane.KindMRD))
 		}
 		mine := slices.DeleteFunc(page.Items, func(live unstructured.Unstructured) bool { _, mine := successors[live.GetName()]; return !mine })
-		found, err := inParallel(ctx, c.options.Concurrency, mine, func(_ context.Context, live unstructured.Unstructured) (*plan.Replacement, error) {
+		found, err := inParallel(ctx, c.options.Concurrency, mine, func(_ context.Context, live unstructured.Unstructured) (*plan.Effect, error) {
 			return successors[live.GetName()].replace(&live), nil
 		})
 		if err != nil {
@@ -164,13 +167,13 @@ func (c *Cluster) replacedDefinitions(ctx context.Context, successors map[string
 
 // replace is what replacing a live object breaks; nil is nothing. What cannot be read replaces
 // nothing: Crossplane refuses the package for it.
-func (s successor) replace(live *unstructured.Unstructured) *plan.Replacement {
+func (s successor) replace(live *unstructured.Unstructured) *plan.Effect {
 	after, err := s.content()
 	if err != nil {
 		return nil
 	}
-	if r, breaks := plan.NewReplacement(live, after); breaks {
-		return &r
+	if e, breaks := plan.NewReplacement(live, after); breaks {
+		return &e
 	}
 	return nil
 }

@@ -100,6 +100,10 @@ func TestAnswersTogether(t *testing.T) {
 // No object shows what breaks clients, or what no API server takes.
 func TestJudging(t *testing.T) {
 	s := plan.Step{ID: plan.CRD("buckets.example.org"), After: sized("region")}
+	replaced, breaks := plan.NewReplacement(sized("region", "size"), sized("region"))
+	if !breaks {
+		t.Fatal("nothing is tested")
+	}
 	for name, tc := range map[string]struct {
 		edit func(*plan.Step, *plan.Case)
 		rule schema.Rule
@@ -115,9 +119,9 @@ func TestJudging(t *testing.T) {
 		"Names":       {rule: schema.Names},
 		"Offline":     {rule: schema.Field, edit: func(_ *plan.Step, c *plan.Case) { c.Seen.Offline = true }},
 		"Counted":     {rule: schema.Field, want: true, edit: func(_ *plan.Step, c *plan.Case) { c.Seen.Offline, c.Seen.Counts = true, true }},
-		"Lean":        {rule: schema.Field, edit: func(s *plan.Step, _ *plan.Case) { *s = plan.Replacement{ID: s.ID, After: s.After}.Step() }},
+		"Lean":        {rule: schema.Field, edit: func(s *plan.Step, _ *plan.Case) { *s = replaced.Change }},
 		"LeanAndHad": {rule: schema.Field, want: true, edit: func(s *plan.Step, _ *plan.Case) {
-			*s = plan.Replacement{ID: s.ID, After: s.After, Whole: plan.AtHand(s.After)}.Step()
+			*s = replaced.By(manifest.ID{}, plan.AtHand(s.After)).Change
 		}},
 		"Refused": {rule: schema.Field, edit: func(s *plan.Step, _ *plan.Case) { s.After = nil }},
 	} {

@@ -173,9 +173,9 @@ func sentence(r plan.Reason) string {
 	switch r.Code {
 	case "":
 		return ""
-	case PackageInstalls:
+	case plan.PackageInstalls:
 		return fmt.Sprintf("%s is installed with it, and %s", r.Values[0], sentence(r.Values[1].(plan.Reason)))
-	case PackageInstallsMany:
+	case plan.PackageInstallsMany:
 		return fmt.Sprintf("%s is installed with it, and %s; and so it is with %d definitions more", r.Values[0], sentence(r.Values[1].(plan.Reason)), r.Values[2])
 	}
 	return r.Values[0].(string)

@@ -71,7 +71,9 @@ func (g Guarding) Guards() []plan.Guard {
 		{Name: Asked, Phase: plan.Writes, Rule: plan.Each(left)},
 		{Name: Drift, Phase: plan.Writes, Rule: plan.Each(onlyReported(g.ReportDrift))},
 		{Name: Impossible, Phase: plan.Writes, Rule: plan.Each(impossible)},
+		{Name: Impossible, Phase: plan.Effects, Rule: plan.Each(impossible)},
 		{Name: Schema, Phase: plan.Writes, Approvable: true, Rule: plan.Each(schemas)},
+		{Name: Schema, Phase: plan.Effects, Approvable: true, Rule: plan.Each(schemas)},
 		{Name: Fight, Phase: plan.Writes, Rule: plan.Each(fight)},
 		{Name: Flood, Phase: plan.Writes, Approvable: true, Rule: flood(g.MaxActivations)}, // it counts what the others let pass
 

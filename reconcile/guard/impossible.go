@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/schema"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,13 +13,9 @@ import (
 
 // impossible holds an update of a definition that no approval helps: an API server refuses it for as long as the
 // definition exists: another scope, a name that cannot change, or a version that leaves although
-// objects may be stored in it. The update may be that of a package whose new version holds such
-// a definition.
+// objects may be stored in it. This covers the updates that Crossplane makes when a package is updated.
 func impossible(s plan.Step, c plan.Case) plan.Ruling {
-	switch {
-	case s.Action == plan.Update && crossplane.IsPackage(s.ID):
-		return replaced(s, c, impossible)
-	case s.Action != plan.Update || s.Live == nil || !plan.DeclaresKind(s.ID):
+	if s.Action != plan.Update || s.Live == nil || !plan.DeclaresKind(s.ID) {
 		return allowed
 	}
 	for _, b := range s.Schema().Breaking() {

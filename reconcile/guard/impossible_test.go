@@ -110,14 +110,20 @@ func TestImpossible(t *testing.T) {
 func TestImpossibleByAPackage(t *testing.T) {
 	before, after := given.CRD("buckets", "Bucket"), given.CRD("buckets", "Bucket")
 	before.Object["spec"].(map[string]any)["scope"], after.Object["spec"].(map[string]any)["scope"] = "Namespaced", "Cluster"
-	r, breaks := plan.NewReplacement(before, after)
+	e, breaks := plan.NewReplacement(before, after)
 	if !breaks {
 		t.Fatal("nothing is tested")
 	}
-	id := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "toy"}
-	ruling := impossible(plan.Step{Action: plan.Update, ID: id}, plan.Case{Seen: plan.Observed{Replaced: map[manifest.ID][]plan.Replacement{id: {r}}}})
-	if ruling.Answer != plan.Held || !strings.Contains(ruling.Reason.String(), "its scope would change") {
-		t.Errorf("%+v", ruling)
+	provider := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": map[string]any{"name": "toy"}}}
+	o := given.Wanted(t, provider)
+	seen := given.Seen(plan.Upstream{})
+	seen.Inventory.Entries = map[manifest.ID]inventory.Entry{o.ID: {UID: "u"}}
+	seen.Objects[o.ID] = given.Live(provider, "u")
+	seen.Trials = map[manifest.ID]plan.Trial{o.ID: {Live: provider, After: provider}}
+	seen.Effects = []plan.Effect{e.By(o.ID, nil)}
+	p := given.Computed(t, render.Desired{Owner: render.OwnerCrossplane, Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
+	if s := p.Steps[0]; s.Guard != Impossible || !strings.Contains(s.Reason.String(), "its scope would change") || p.Approval != nil {
+		t.Errorf("%s by %q: %s", s.Action, s.Guard, s.Reason)
 	}
 }
 

@@ -262,27 +262,29 @@ func TestReplaced(t *testing.T) {
 		}}}
 		return u
 	}
-	replacing := func(kind, name string, after ...string) plan.Replacement {
-		r, breaks := plan.NewReplacement(of(kind, name, "a", "b"), of(kind, name, after...))
+	provider := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": map[string]any{"name": "aws"}, "spec": map[string]any{"package": "example.org/aws:v2"},
+	}}
+	o := given.Wanted(t, provider)
+	replacing := func(kind, name string, after ...string) plan.Effect {
+		e, breaks := plan.NewReplacement(of(kind, name, "a", "b"), of(kind, name, after...))
 		if !breaks {
 			t.Fatalf("%s is replaced by the like of it", name)
 		}
-		return r
+		return e.By(o.ID, nil)
 	}
 	const mrd, xrd = "ManagedResourceDefinition", "CompositeResourceDefinition"
 	buckets, queues, apps := replacing(mrd, "buckets.example.org", "a"), replacing(mrd, "queues.example.org", "b"), replacing(xrd, "apps.example.org", "a")
 	used := plan.Answer{Count: 1, Example: "Bucket default/logs"}
-	whole := func(r plan.Replacement) plan.Replacement {
-		r.Whole = plan.AtHand(of(r.ID.Kind, r.ID.Name, "a"))
-		return r
-	}
+	whole := func(e plan.Effect) plan.Effect { return e.By(o.ID, plan.AtHand(of(e.On.Kind, e.On.Name, "a"))) }
 	wholeBuckets, wholeApps := whole(buckets), whole(apps)
-	fitBuckets, fitApps := plan.Question{Ask: plan.Fits, Of: plan.CRD("buckets.example.org"), After: wholeBuckets.Whole}, plan.Question{Ask: plan.Fits, Of: apps.ID, After: wholeApps.Whole}
+	fitBuckets := plan.Question{Ask: plan.Fits, Of: plan.CRD("buckets.example.org"), After: wholeBuckets.Change.AfterWhole()}
+	fitApps := plan.Question{Ask: plan.Fits, Of: apps.On, After: wholeApps.Change.AfterWhole()}
 	ofBuckets, ofQueues := plan.Question{Ask: plan.Dependents, Of: plan.CRD("buckets.example.org")}, plan.Question{Ask: plan.Dependents, Of: plan.CRD("queues.example.org")}
-	ofApps := plan.Question{Ask: plan.Dependents, Of: apps.ID}
+	ofApps := plan.Question{Ask: plan.Dependents, Of: apps.On}
 	cases := map[string]struct {
 		reason   string
-		replaced []plan.Replacement
+		effects  []plan.Effect
 		inactive bool
 		offline  bool
 		answers  map[plan.Question]plan.Answer
@@ -291,48 +293,44 @@ func TestReplaced(t *testing.T) {
 	}{
 		"Nothing": {reason: "Most versions break nothing."},
 		"Used": {
-			reason: "The objects that are stored would lose the field.", replaced: []plan.Replacement{buckets}, answers: map[plan.Question]plan.Answer{ofBuckets: used},
+			reason: "The objects that are stored would lose the field.", effects: []plan.Effect{buckets}, answers: map[plan.Question]plan.Answer{ofBuckets: used},
 			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
 		},
-		"Unused":   {reason: "It breaks nobody.", replaced: []plan.Replacement{buckets}, answers: map[plan.Question]plan.Answer{ofBuckets: {}}},
-		"Inactive": {reason: "There is no kind to break.", replaced: []plan.Replacement{buckets}, inactive: true},
+		"Unused":   {reason: "It breaks nobody.", effects: []plan.Effect{buckets}, answers: map[plan.Question]plan.Answer{ofBuckets: {}}},
+		"Inactive": {reason: "There is no kind to break.", effects: []plan.Effect{buckets}, inactive: true},
 		"Uncounted": {
-			reason: "All of them are counted at once.", replaced: []plan.Replacement{buckets, queues, apps}, opens: []plan.Question{ofBuckets, ofQueues, ofApps},
+			reason: "All of them are counted at once.", effects: []plan.Effect{buckets, queues, apps}, opens: []plan.Question{ofBuckets, ofQueues, ofApps},
 			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; it has not been counted how many custom resources exist; and so it is with 2 definitions more",
 		},
 		"Several": {
-			reason: "One is named, and that there are more.", replaced: []plan.Replacement{buckets, queues}, answers: map[plan.Question]plan.Answer{ofBuckets: {}, ofQueues: {Unknown: "forbidden"}},
+			reason: "One is named, and that there are more.", effects: []plan.Effect{buckets, queues}, answers: map[plan.Question]plan.Answer{ofBuckets: {}, ofQueues: {Unknown: "forbidden"}},
 			want: "queues.example.org is installed with it, and its schema breaks: v1 a is removed; custom resources cannot be counted (forbidden), so it counts as in use",
 		},
 		"Composite": {
-			reason: "The composite resources, and the claims, of a Configuration.", replaced: []plan.Replacement{apps}, answers: map[plan.Question]plan.Answer{ofApps: used},
+			reason: "The composite resources, and the claims, of a Configuration.", effects: []plan.Effect{apps}, answers: map[plan.Question]plan.Answer{ofApps: used},
 			want: "apps.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
 		},
 		"Asked": {
-			reason: "It looks at objects where there are any.", replaced: []plan.Replacement{wholeBuckets, wholeApps}, answers: map[plan.Question]plan.Answer{ofBuckets: used, ofApps: {}}, opens: []plan.Question{fitBuckets},
+			reason: "It looks at objects where there are any.", effects: []plan.Effect{wholeBuckets, wholeApps}, answers: map[plan.Question]plan.Answer{ofBuckets: used, ofApps: {}}, opens: []plan.Question{fitBuckets},
 			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
 		},
 		"CompositeAsked": {
-			reason: "Composite resources and claims are looked at.", replaced: []plan.Replacement{wholeApps}, answers: map[plan.Question]plan.Answer{ofApps: used}, opens: []plan.Question{fitApps},
+			reason: "Composite resources and claims are looked at.", effects: []plan.Effect{wholeApps}, answers: map[plan.Question]plan.Answer{ofApps: used}, opens: []plan.Question{fitApps},
 			want: "apps.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
 		},
 		"Loses": {
-			reason: "The object is named.", replaced: []plan.Replacement{wholeBuckets}, answers: map[plan.Question]plan.Answer{ofBuckets: used, fitBuckets: {Count: 1, Example: "1 of 1 set b, which is lost, for example Bucket default/logs"}},
+			reason: "The object is named.", effects: []plan.Effect{wholeBuckets}, answers: map[plan.Question]plan.Answer{ofBuckets: used, fitBuckets: {Count: 1, Example: "1 of 1 set b, which is lost, for example Bucket default/logs"}},
 			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; 1 of 1 set b, which is lost, for example Bucket default/logs: change them first, or approve this",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			provider := &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": map[string]any{"name": "aws"}, "spec": map[string]any{"package": "example.org/aws:v2"},
-			}}
-			o := given.Wanted(t, provider)
 			seen := plan.Observed{
 				Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerCrossplane, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}}, Natural: render.OwnerCrossplane,
 				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(provider, "u")},
 				Kinds:   map[schema.GroupKind]plan.Kind{{Group: "pkg.crossplane.io", Kind: "Provider"}: {}},
 				Trials:  map[manifest.ID]plan.Trial{o.ID: {Live: provider, After: provider}}, Answers: tc.answers,
-				Replaced: map[manifest.ID][]plan.Replacement{o.ID: tc.replaced},
+				Effects: tc.effects,
 				Upstream: plan.Upstream{Definitions: map[string]crossplane.Definition{"buckets.example.org": {Active: !tc.inactive}, "queues.example.org": {Active: true}}},
 			}
 			p, err := given.Compute(render.Desired{Owner: render.OwnerCrossplane, Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
@@ -377,7 +375,7 @@ func TestReplaces(t *testing.T) {
 	}
 }
 
-// A Replacement is kept for as long as an update is held: not with two schemas of a megabyte.
+// A replacement is kept for as long as an update is held: not with two schemas of a megabyte.
 func TestReplacementIsSmall(t *testing.T) {
 	version := func(fields ...string) *unstructured.Unstructured {
 		properties := map[string]any{}
@@ -393,11 +391,14 @@ func TestReplacementIsSmall(t *testing.T) {
 	}
 	before, after := version("a", "b"), version("a")
 	unstructured.RemoveNestedField(after.Object, "spec", "scope") // as in the package: the API server fills it in
-	r, breaks := plan.NewReplacement(before, after)
-	if len(r.Difference.Breaking()) != 1 || !breaks {
-		t.Errorf("one field is removed, and the scope stays: %v", r.Difference.Changes)
+	e, breaks := plan.NewReplacement(before, after)
+	if !breaks {
+		t.Fatal("a field is removed")
 	}
-	for _, u := range []*unstructured.Unstructured{r.Live, r.After} {
+	if changes := e.Change.Schema().Changes; len(e.Change.Schema().Breaking()) != 1 {
+		t.Errorf("one field is removed, and the scope stays: %v", changes)
+	}
+	for _, u := range []*unstructured.Unstructured{e.Change.Live, e.Change.After} {
 		if text := fmt.Sprint(u.Object); strings.Contains(text, "openAPIV3Schema") || !strings.Contains(text, "v1") {
 			t.Errorf("it is kept with its schema: %s", text)
 		}

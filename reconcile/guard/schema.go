@@ -13,12 +13,9 @@ import (
 )
 
 // schemas holds an update that makes stored objects unreadable or breaks a schema that is in use. This
-// covers the update of a package that would do so to what is installed of it.
+// covers the updates that Crossplane makes when a package is updated.
 func schemas(s plan.Step, c plan.Case) plan.Ruling {
-	switch {
-	case s.Action == plan.Update && crossplane.IsPackage(s.ID):
-		return replaced(s, c, schemas)
-	case s.Action != plan.Update || s.Live == nil || !plan.DeclaresKind(s.ID):
+	if s.Action != plan.Update || s.Live == nil || !plan.DeclaresKind(s.ID) {
 		return allowed
 	}
 	first, second := stored(s, c), broken(s, c)

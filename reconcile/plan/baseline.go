@@ -38,7 +38,6 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		Trials:    map[manifest.ID]Trial{},
 		Upstream:  b.upstream(),
 		Terms:     b.Terms,
-		Upgrades:  b.upgrades(want),
 		Offline:   true,
 		Counts:    b.Counts != nil,
 	}
@@ -98,7 +97,15 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		}
 		seen.Trials[a.ID] = trials[i]
 	}
-	seen.Replaced = seen.Upgrades.replaced(seen.Trials)
+	if want.Owner == render.OwnerCrossplane {
+		seen.copied = b.copiedMoves(want)
+	}
+	seen.Bumps, seen.Effects = b.upgrades(want)
+	for i, e := range seen.Effects {
+		if !seen.Trials[e.Of].Replaces() { // a person lets the new version in
+			seen.Effects[i].Of = manifest.ID{}
+		}
+	}
 	return seen, nil
 }
 

@@ -29,6 +29,7 @@ type Phase string
 // The phases.
 const (
 	Writes  Phase = "writes"  // on creates and updates
+	Effects Phase = "effects" // on what creates and updates have Crossplane install: a ruling on an effect is one on its step
 	Prunes  Phase = "prunes"  // on prunes
 	Settled Phase = "settled" // on prunes that all other guards let pass, and again until no ruling changes another one
 )
@@ -46,7 +47,7 @@ func Each(rule func(s Step, c Case) Ruling) Rule {
 
 // on reports whether the guard rules on a step.
 func (g Guard) on(s Step) bool {
-	if g.Phase == Writes {
+	if g.Phase == Writes || g.Phase == Effects {
 		return s.Action == Create || s.Action == Update
 	}
 	return s.Action == Prune
@@ -161,6 +162,7 @@ func (p *Plan) settle(seen Observed, guards []Guard) {
 
 // rule goes guard by guard, so that those who count see what the others let pass.
 func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool) {
+	effects := effectsOf(p.Effects)
 	for _, g := range guards {
 		passing := 0
 		for _, s := range p.Steps {
@@ -175,7 +177,12 @@ func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool
 			if !g.on(s) || approved[s.ID] && g.Approvable {
 				continue
 			}
-			r := rule(s)
+			var r Ruling
+			if g.Phase == Effects {
+				r = onEffects(effects[s.ID], rule)
+			} else {
+				r = rule(s)
+			}
 			if !seen.Offline || seen.Counts {
 				p.open = append(p.open, r.Needs...)
 			}

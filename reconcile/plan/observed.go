@@ -29,7 +29,7 @@ type Observed struct {
 	Kinds        map[schema.GroupKind]Kind
 	Instances    map[schema.GroupKind]bool // kinds of which the base of a comparison says that they reach beyond a cluster
 	Answers      map[Question]Answer
-	Replaced     map[manifest.ID][]Replacement // by Provider or Configuration: what its update makes worse of what it installed
+	Effects      []Effect // what packages of the commit have Crossplane install; of a cluster, only what breaks something
 	Upstream     Upstream
 	Terms        Terms                       // of the sync
 	Copies       []manifest.ID               // carry our marks, are neither wanted nor in the inventory, and our field manager did not mark them
@@ -40,7 +40,7 @@ type Observed struct {
 	Approvals    inventory.Approvals         // digests that a person gave, by the places that were read
 	Natural      render.Owner                // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
 	Offline      bool                        // a commit and no cluster: every kind counts as served, and questions stay open
-	Upgrades     Upgrades                    // from the base of a comparison
+	Bumps        []Bump                      // from the base of a comparison
 	Counts       bool                        // of a commit: a cluster answers questions all the same
 	Ends         Ending                      // of a sync that is to own nothing any more
 	Looks        bool                        // a sync that only looks: its inventory is what it saw as wanted, its trials are comparisons
@@ -50,6 +50,7 @@ type Observed struct {
 	Dependencies map[manifest.ID]Dependency  // that were looked at
 
 	commit *render.Desired // the commit as it was rendered; nil before Ask
+	copied []storageMove   // of copies of packages, from the base of a comparison
 }
 
 // A Trial is what a dry-run apply of the wanted object came to, or a comparison with it.

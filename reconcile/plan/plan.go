@@ -46,7 +46,8 @@ type Plan struct {
 	Looks    bool               // of a sync that only looks: nothing in it writes
 	Ends     Ending             // of a sync that is to own nothing any more
 	Stale    bool               // the record of the inventory is to be written although no object is
-	Upgrades Upgrades           // what Crossplane makes of new versions of packages, where two commits are compared
+	Effects  []Effect           // what Crossplane makes of it
+	Bumps    []Bump             // packages that are other images than before, where two commits are compared
 	Approval *Approval          // that lets held steps pass; nil where no approval does
 
 	open     []Question
@@ -138,6 +139,8 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		Looks:   seen.Looks,
 		Ends:    seen.Ends,
 		Stale:   seen.Inventory.Rebuilt || seen.Inventory.Owner != want.Owner && len(seen.Inventory.Entries) > 0,
+		Effects: seen.Effects,
+		Bumps:   seen.Bumps,
 		given:   seen.Approvals,
 		rebuilt: seen.isLost(),
 	}
@@ -199,7 +202,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	p.Steps = append(p.Steps, p.unreachable...) // no guard can look at them
 	slices.SortStableFunc(p.Steps, inOrder)
 	var uncounted []Question
-	p.Upgrades, uncounted = seen.Upgrades.counted(seen)
+	p.Effects, uncounted = counted(seen.Effects, seen)
 	p.open = append(p.open, uncounted...)
 	p.indexDependants(first, seen)
 	p.settle(seen, guards)
@@ -238,8 +241,8 @@ func (p *Plan) note(first order, seen Observed) {
 	p.Notes = append(p.Notes, copies(seen)...)
 	p.Notes = append(p.Notes, packageDiffers(want, seen.Upstream)...)
 	p.Notes = append(p.Notes, upgradesPending(want, seen.Upstream)...)
-	p.Notes = append(p.Notes, seen.Upgrades.notes(seen)...)
-	p.Notes = append(p.Notes, unknownConversions(slices.Concat(p.vendoredMoves(), seen.Upgrades.copied))...)
+	p.Notes = append(p.Notes, notesOnUpgrades(seen)...)
+	p.Notes = append(p.Notes, unknownConversions(slices.Concat(p.vendoredMoves(), seen.copied))...)
 }
 
 // unwanted makes steps of what we own and nobody wants any more, or forgets it. Of kinds that

@@ -12,33 +12,25 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Crossplane installs what a package holds, so no step of ours says what a new version of it makes of
-// the definitions that are there. This does: what is live, against what was pulled for the commit.
-
-// A Replacement is a definition, a CRD or an XRD that a package is going to replace, where that
-// breaks something. Its objects are without their schemas.
-type Replacement struct {
-	ID          manifest.ID
-	Live, After *unstructured.Unstructured
-	Whole       Whole // After with its schemas; nil where they cannot be had
-	Difference  schema.Difference
-}
-
-// NewReplacement is what replacing an object comes to; false is that it breaks nobody.
-func NewReplacement(live, after *unstructured.Unstructured) (Replacement, bool) {
-	return replacement(live, after, compareReplaced(live, after))
-}
-
-func replacement(live, after *unstructured.Unstructured, difference schema.Difference) (Replacement, bool) {
+// NewReplacement returns the effect that replaces a live definition, CRD or XRD by that of a package. It returns false
+// if that breaks nothing: a pass looks only at what breaks. It keeps both objects without their schemas, because it is
+// remembered while a guard holds the update of the package.
+func NewReplacement(live, after *unstructured.Unstructured) (Effect, bool) {
+	difference := compareReplaced(live, after)
 	if len(difference.Breaking()) == 0 && (!HasWebhook(live) || HasWebhook(after)) {
-		return Replacement{}, false
+		return Effect{}, false
 	}
-	return Replacement{ID: manifest.IDOf(live), Live: withoutSchemas(live), After: withoutSchemas(after), Difference: difference}, true
+	id := manifest.IDOf(live)
+	return Effect{Kind: Install, On: id, Change: Step{
+		Action: Update, ID: id, Live: withoutSchemas(live), After: withoutSchemas(after), lean: true, schema: func() schema.Difference { return difference },
+	}}, true
 }
 
-// Step returns the update that the replacement is, for guards.
-func (r Replacement) Step() Step {
-	return Step{Action: Update, ID: r.ID, Live: r.Live, After: r.After, lean: true, whole: r.Whole, schema: func() schema.Difference { return r.Difference }}
+// By returns the effect as one of the step on an object of the commit, with the definition as it will be, with its
+// schemas; nil if they cannot be had.
+func (e Effect) By(of manifest.ID, after Whole) Effect {
+	e.Of, e.Change.whole = of, after
+	return e
 }
 
 // withoutSchemas is a definition without what is most of it.

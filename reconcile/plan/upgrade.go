@@ -23,15 +23,6 @@ const (
 	NoObjects         Code = "NoObjects"         // no custom resource exists
 )
 
-// Upgrades are what packages of registries come to of which two commits have another image.
-// Crossplane installs them, so no step of ours says so.
-type Upgrades struct {
-	Bumps []Bump    // by the lines that ask for them
-	Steps []Upgrade // by identity
-
-	copied []storageMove // of copies in the tree, beside which nobody reads the image
-}
-
 // A Bump is a package of a registry that is another image than before, or of which that is not known.
 type Bump struct {
 	Source  string          `json:"source"`
@@ -45,17 +36,8 @@ type Bump struct {
 	directory string
 }
 
-// Package is the new version, as Upgrades name it.
+// Package is the new version, as effects name it.
 func (b Bump) Package() string { return b.directory }
-
-// An Upgrade is what Crossplane makes of one definition, CRD or XRD: an update, a create, or a keep
-// of what the new version does not hold any more.
-type Upgrade struct {
-	Step
-
-	Package string      // the new version of what holds it
-	By      manifest.ID // the object that names the package; zero of a dependency
-}
 
 // The rules of packages in registries whose image is another one than before.
 const (
@@ -114,10 +96,11 @@ func images(want render.Desired) []catalogue.Package {
 	return all
 }
 
-// upgrades are those from the base to a commit.
-func (b Baseline) upgrades(want render.Desired) Upgrades {
+// upgrades returns the packages of a commit that are other images than in the base, by the lines that ask for them, and
+// what Crossplane installs with them, by identity. Each of those is an effect of the object that names the package.
+func (b Baseline) upgrades(want render.Desired) ([]Bump, []Effect) {
 	if want.Owner != render.OwnerCrossplane {
-		return Upgrades{}
+		return nil, nil
 	}
 	was, is := packaged(b.Base), packaged(want)
 	stays := map[manifest.ID]bool{}
@@ -129,19 +112,21 @@ func (b Baseline) upgrades(want render.Desired) Upgrades {
 			was[o.ID] = installed{id: o.ID, object: func() (render.Object, error) { return o, nil }}
 		}
 	}
-	up := Upgrades{Bumps: bumps(b.Base, want), copied: b.copiedMoves(want)}
-	var before, after []installed // of the steps, in their order
-	add := func(action Action, old, now installed, by catalogue.Package) {
-		u := Upgrade{
-			Step:    Step{Action: action, Cause: Commit, ID: now.id, APIVersion: now.apiVersion, Serves: now.definition == nil},
-			Package: by.Directory, By: by.Named,
+	bumped := bumps(b.Base, want)
+	var effects []Effect
+	var before, after []installed // of the effects, in their order
+	add := func(action Action, old, now installed, by catalogue.Package) *Effect {
+		e := Effect{
+			Kind: Install, Of: by.Named, On: now.id, Package: by.Directory,
+			Change: Step{Action: action, Cause: Commit, ID: now.id, APIVersion: now.apiVersion, Serves: now.definition == nil},
 		}
-		u.Origin = want.Placed(manifest.Finding{Origin: by.Mentioned}).Origin
+		e.Change.Origin = want.Placed(manifest.Finding{Origin: by.Mentioned}).Origin
 		if d := now.definition; d != nil {
-			u.Definition, u.Because = true, d.Reasons
-			u.Serves = old.definition != nil && old.definition.Active
+			e.Change.Definition, e.Because = true, d.Reasons
+			e.Change.Serves = old.definition != nil && old.definition.Active
 		}
-		up.Steps, before, after = append(up.Steps, u), append(before, old), append(after, now)
+		effects, before, after = append(effects, e), append(before, old), append(after, now)
+		return &effects[len(effects)-1]
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(is), manifest.ID.Compare) {
 		now := is[id]
@@ -150,37 +135,36 @@ func (b Baseline) upgrades(want render.Desired) Upgrades {
 		case !now.of.Pulled(), known && old.of.Digest == now.of.Digest:
 		case known:
 			add(Update, old, now, now.of)
-		case bumped(images(b.Base), now.of):
+		case takesPlace(images(b.Base), now.of):
 			add(Create, old, now, now.of)
 		}
 	}
-	failed := make([]error, len(up.Steps))
-	manifest.Each(len(up.Steps), func(i int) {
-		if s := &up.Steps[i].Step; s.Action == Update {
+	failed := make([]error, len(effects))
+	manifest.Each(len(effects), func(i int) {
+		if s := &effects[i].Change; s.Action == Update {
 			failed[i] = s.upgrade(before[i], after[i])
 		}
 	})
 	for i, err := range failed {
-		if err != nil && up.Steps[i].Serves {
-			up.unknown(up.Steps[i], err)
+		if err != nil && effects[i].Change.Serves {
+			unknown(bumped, effects[i], err)
 		}
 	}
-	up.Steps = slices.DeleteFunc(up.Steps, func(u Upgrade) bool { return u.Action == Update && u.Live == nil })
+	effects = slices.DeleteFunc(effects, func(e Effect) bool { return e.Change.Action == Update && e.Change.Live == nil })
 
 	for id, old := range was {
 		by, replaced := successor(images(want), old.of)
 		if _, kept := is[id]; kept || stays[id] || !replaced {
 			continue
 		}
-		add(Keep, old, old, by)
-		u := &up.Steps[len(up.Steps)-1]
-		u.Cause, u.Reason = Retain, NotUpdatedAnyMore.With()
+		e := add(Keep, old, old, by)
+		e.Change.Cause, e.Change.Reason = Retain, NotUpdatedAnyMore.With()
 		if old.definition != nil {
-			u.Because, u.Reason = nil, KindDropped.With()
+			e.Because, e.Change.Reason = nil, KindDropped.With()
 		}
 	}
-	slices.SortFunc(up.Steps, func(a, b Upgrade) int { return a.ID.Compare(b.ID) })
-	return up
+	slices.SortFunc(effects, func(a, b Effect) int { return a.On.Compare(b.On) })
+	return bumped, effects
 }
 
 // upgrade is what an update makes of an object: nothing where that is the same.
@@ -210,11 +194,11 @@ func contentOf(o render.Object, err error) (*unstructured.Unstructured, error) {
 	return o.Content()
 }
 
-// unknown says of the package of an upgrade that it could not be compared.
-func (u *Upgrades) unknown(of Upgrade, err error) {
-	for i, b := range u.Bumps {
+// unknown notes that the package of an effect could not be compared.
+func unknown(bumped []Bump, of Effect, err error) {
+	for i, b := range bumped {
 		if b.Unknown == "" && b.directory == of.Package {
-			u.Bumps[i].Unknown = fmt.Sprintf("%s cannot be compared: %s", of.ID.Name, err)
+			bumped[i].Unknown = fmt.Sprintf("%s cannot be compared: %s", of.On.Name, err)
 		}
 	}
 }
@@ -278,64 +262,48 @@ func successor(packages []catalogue.Package, old catalogue.Package) (catalogue.P
 	return p, ok && p.Digest != old.Digest
 }
 
-// bumped says whether a package takes the place of another image.
-func bumped(base []catalogue.Package, now catalogue.Package) bool {
+// takesPlace reports whether a package takes the place of another image.
+func takesPlace(base []catalogue.Package, now catalogue.Package) bool {
 	_, ok := successor(base, now)
 	return ok
 }
 
-// replaced are the updates that make worse what is installed, by the object of the commit whose
-// update has Crossplane make them.
-func (u Upgrades) replaced(trials map[manifest.ID]Trial) map[manifest.ID][]Replacement {
-	all := map[manifest.ID][]Replacement{}
-	for _, s := range u.Steps {
-		if s.Action != Update || !trials[s.By].Replaces() {
-			continue
-		}
-		if r, breaks := replacement(s.Live, s.After, s.Schema()); breaks {
-			r.Whole = s.whole
-			all[s.By] = append(all[s.By], r)
-		}
-	}
-	return all
-}
-
-// counted are the upgrades with what a cluster says of what stays behind, and what is to be
-// asked for that.
-func (u Upgrades) counted(seen Observed) (Upgrades, []Question) {
+// counted returns the effects with what a cluster answers about objects of kinds that stay behind, and the questions
+// that are still open.
+func counted(effects []Effect, seen Observed) ([]Effect, []Question) {
 	if !seen.Counts {
-		return u, nil
+		return effects, nil
 	}
 	var open []Question
-	u.Steps = slices.Clone(u.Steps)
-	for i, s := range u.Steps {
-		if s.Action != Keep {
+	effects = slices.Clone(effects)
+	for i, e := range effects {
+		if e.Kind != Install || e.Change.Action != Keep {
 			continue
 		}
-		q := Question{Ask: Dependents, Of: s.ID}
-		if crossplane.IsMRD(s.ID) {
-			q.Of = CRD(s.ID.Name)
+		q := Question{Ask: Dependents, Of: e.On}
+		if crossplane.IsMRD(e.On) {
+			q.Of = CRD(e.On.Name)
 		}
-		said := &u.Steps[i]
+		s := &effects[i].Change
 		switch a, answered := seen.Answers[q]; {
 		case !answered:
 			open = append(open, q)
 		case a.Unknown != "":
-			said.Reason = Both.With(said.Reason, ObjectsNotCounted.With(a.Unknown))
+			s.Reason = Both.With(s.Reason, ObjectsNotCounted.With(a.Unknown))
 		case a.Count > 0:
-			said.Serves = true
-			said.Reason = Both.With(said.Reason, ObjectsExist.With(a.Count, a.Example))
+			s.Serves = true
+			s.Reason = Both.With(s.Reason, ObjectsExist.With(a.Count, a.Example))
 		default:
-			said.Reason = Both.With(said.Reason, NoObjects.With())
+			s.Reason = Both.With(s.Reason, NoObjects.With())
 		}
 	}
-	return u, open
+	return effects, open
 }
 
-// notes are what is found of upgrades, beside what their steps say.
-func (u Upgrades) notes(seen Observed) []manifest.Finding {
+// notesOnUpgrades returns what people may not expect of new versions of packages, beside what the effects show.
+func notesOnUpgrades(seen Observed) []manifest.Finding {
 	var found []manifest.Finding
-	for _, b := range u.Bumps {
+	for _, b := range seen.Bumps {
 		switch {
 		case b.Unknown == "":
 		case b.From != "" && b.To != "":
@@ -348,15 +316,15 @@ func (u Upgrades) notes(seen Observed) []manifest.Finding {
 			})
 		} // else rendering says so
 	}
-	for _, s := range u.Steps {
-		if _, ruled := seen.Replaced[s.By]; ruled {
-			continue // the update of the package is held
+	for _, e := range seen.Effects {
+		if e.Of != (manifest.ID{}) {
+			continue // a guard holds the update of the package
 		}
-		breaking := s.Schema().Breaking()
+		breaking := e.Change.Schema().Breaking()
 		if i := slices.IndexFunc(breaking, func(c schema.Change) bool { return c.Rule == schema.Scope || c.Rule == schema.Names }); i >= 0 {
 			found = append(found, manifest.Finding{
-				Rule: ruleUpgradeStuck, Severity: manifest.Warning, Origin: s.Origin,
-				Message: fmt.Sprintf("%s changes %s: %s; that is refused for a definition that exists, and nothing of the new version is installed", s.Package, s.ID.Name, breaking[i]),
+				Rule: ruleUpgradeStuck, Severity: manifest.Warning, Origin: e.Change.Origin,
+				Message: fmt.Sprintf("%s changes %s: %s; that is refused for a definition that exists, and nothing of the new version is installed", e.Package, e.On.Name, breaking[i]),
 				Fix:     "delete the definition when nothing uses it any more, or stay with the version that is installed",
 			})
 		}

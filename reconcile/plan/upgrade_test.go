@@ -68,9 +68,9 @@ spec:
 func TestUpgradesDoNotFlap(t *testing.T) {
 	base, head := pulled(t, "v1", "true"), pulled(t, "v2", "maybe")
 	for range 20 {
-		up := plan.Baseline{Base: base}.Upgrades(head)
-		if len(up.Bumps) != 1 || !strings.HasPrefix(up.Bumps[0].Unknown, "boats.sea.example.org cannot be compared: ") {
-			t.Fatalf("The first of them is named: %+v", up.Bumps)
+		bumps, _ := plan.Baseline{Base: base}.Upgrades(head)
+		if len(bumps) != 1 || !strings.HasPrefix(bumps[0].Unknown, "boats.sea.example.org cannot be compared: ") {
+			t.Fatalf("The first of them is named: %+v", bumps)
 		}
 	}
 }

@@ -305,10 +305,10 @@ func TestUpgradeBreaks(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, u := range p.Upgrades.Steps {
-			for _, change := range u.Schema().Breaking() {
-				if u.Serves {
-					got = append(got, u.ID.Name+" "+change.String())
+		for _, e := range p.Effects {
+			for _, change := range e.Change.Schema().Breaking() {
+				if e.Change.Serves {
+					got = append(got, e.On.Name+" "+change.String())
 				}
 			}
 		}
@@ -392,15 +392,15 @@ func TestUpgrades(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, b := range p.Upgrades.Bumps {
+			for _, b := range p.Bumps {
 				said := fmt.Sprintf("%s %s %s", path.Base(b.Source), b.From, b.To)
 				if b.Unknown != "" {
 					said += " unknown"
 				}
 				got = append(got, said)
 			}
-			for _, u := range p.Upgrades.Steps {
-				got = append(got, fmt.Sprintf("%s %s %t", u.Action, strings.TrimSuffix(u.ID.Name, ".sea.example.org"), u.Serves))
+			for _, e := range p.Effects {
+				got = append(got, fmt.Sprintf("%s %s %t", e.Change.Action, strings.TrimSuffix(e.On.Name, ".sea.example.org"), e.Change.Serves))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n(-want +got):\n%s\n%v", tc.reason, diff, p.Notes)

@@ -155,11 +155,13 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 			r.Steps = append(r.Steps, step)
 		}
 	}
-	r.Bumps = p.Upgrades.Bumps
-	for _, u := range p.Upgrades.Steps {
-		step := stepOf(u.Step, plan.Outcome{})
-		step.Package = u.Package
-		r.Upgrades = append(r.Upgrades, step)
+	r.Bumps = p.Bumps
+	for _, e := range p.Effects {
+		if p.Offline { // the step of the package tells what breaks in a cluster
+			step := stepOf(e.Change, plan.Outcome{})
+			step.Package, step.Because = e.Package, e.Because
+			r.Upgrades = append(r.Upgrades, step)
+		}
 	}
 	for _, c := range p.Checks {
 		switch c.State {

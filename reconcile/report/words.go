@@ -53,8 +53,8 @@ var words = map[plan.Code]wording{
 	plan.Approved: say("approved past the guard %q: %s", text, reason),
 	plan.NotGone:  say("not gone after %s: %s", text, reason),
 
-	guard.PackageInstalls:     say("%s is installed with it, and %s", text, reason),
-	guard.PackageInstallsMany: say("%s is installed with it, and %s; and so it is with %s more", text, reason, count("definition")),
+	plan.PackageInstalls:     say("%s is installed with it, and %s", text, reason),
+	plan.PackageInstallsMany: say("%s is installed with it, and %s; and so it is with %s more", text, reason, count("definition")),
 
 	guard.BothMakeCRDs:          say("Crossplane runs here, and this sync makes the CRDs itself: both would; set crdOwner: Crossplane"),
 	guard.CrossplaneCame:        say("this sync made the CRDs so far, and Crossplane runs here now; set crdOwner: Crossplane to hand them over, which deletes nothing, or crdOwner: Headgate to go on making them"),
