@@ -32,7 +32,7 @@ func (h *populated) Answer(ctx context.Context, questions []plan.Question) (map[
 		h.looked++
 		fitting, err := plan.NewFitting(q, h.crd, "v1")
 		if err != nil {
-			all[q] = plan.Answer{Unknown: err.Error()}
+			all[q] = plan.Answer{Unknown: plan.ReasonOf(err)}
 			continue
 		}
 		for _, o := range h.objects {

@@ -79,7 +79,7 @@ Exit codes: 0 converted, 1 an error or nothing to convert, 2 wrong usage.`,
 			}
 			t.progress.Stop()
 			t.findings(found.findings)
-			_, err = fmt.Fprintf(t.err, "Summary: %s%s\n", count(len(found.definitions), "definition"), found.rest())
+			_, err = fmt.Fprintf(t.err, "Summary: %s%s\n", manifest.Count(len(found.definitions), "definition"), found.rest())
 			return err
 		},
 	}
@@ -223,7 +223,7 @@ func (c converted) files(directory string, how form, extension string) (err erro
 func (c converted) rest() string {
 	said := ""
 	if c.crds > 0 {
-		said += fmt.Sprintf(" · %s left as they are", count(c.crds, "CRD"))
+		said += fmt.Sprintf(" · %s left as they are", manifest.Count(c.crds, "CRD"))
 	}
 	if c.other > 0 {
 		said += fmt.Sprintf(" · %d others left out", c.other)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/render/crd"
+	"headgate.dev/headgate/render/manifest"
 )
 
 // text writes documentation for a terminal.
@@ -50,7 +51,7 @@ func (d documentation) field(say func(string, ...any), f crd.Field, indent strin
 		say("%s%s", within, line)
 	}
 	if f.Below > 0 {
-		say("%s… %s below: headgate docs %s.%s", within, count(f.Below, "field"), d.Name, strings.Join(path, "."))
+		say("%s… %s below: headgate docs %s.%s", within, manifest.Count(f.Below, "field"), d.Name, strings.Join(path, "."))
 	}
 	for _, below := range f.Fields {
 		d.field(say, below, indent+"  ", append(slices.Clip(path), below.Name))
@@ -181,7 +182,7 @@ func (d documentation) markdown(w io.Writer) error {
 			}
 			about = append(about, limits(f)...)
 			if f.Below > 0 {
-				about = append(about, "… "+count(f.Below, "field")+" below")
+				about = append(about, "… "+manifest.Count(f.Below, "field")+" below")
 			}
 			for i, line := range about {
 				about[i] = escaped(line)

@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/packages"
 
 	"github.com/spf13/cobra"
@@ -119,6 +120,6 @@ func (t *terminal) lock(all []catalogue.Package, name string, check bool) error 
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(t.err, "Summary: %s %s, %s\n", name, what, count(len(all), "package"))
+	_, err = fmt.Fprintf(t.err, "Summary: %s %s, %s\n", name, what, manifest.Count(len(all), "package"))
 	return err
 }

@@ -101,12 +101,4 @@ func (t *terminal) yaml(v any) error {
 	return err
 }
 
-// count is a number of things: "1 object", "2 objects".
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
 var _ io.Writer = (*progress)(nil)

@@ -116,7 +116,7 @@ func (t *terminal) rendered(want render.Desired, objects []render.Object) error 
 			fmt.Fprintf(t.err, "skipped: %d × %s\n", want.Skipped[why], why)
 		}
 	}
-	parts := []string{count(len(objects), "object")}
+	parts := []string{manifest.Count(len(objects), "object")}
 	if len(want.Definitions) > 0 {
 		parts = append(parts, numbers(want.Definitions).String())
 	}

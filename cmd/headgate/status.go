@@ -222,7 +222,7 @@ func (s status) write(w io.Writer, full bool) error {
 	for _, p := range s.History {
 		fmt.Fprintf(&b, "  %s\n", printable(passLine(p)))
 	}
-	fmt.Fprintf(&b, "Summary: %s owned by %s", count(len(s.Objects), "object"), s.Sync)
+	fmt.Fprintf(&b, "Summary: %s owned by %s", manifest.Count(len(s.Objects), "object"), s.Sync)
 	if len(numbers) > 0 {
 		fmt.Fprintf(&b, ": %s", strings.Join(numbers, ", "))
 	}

@@ -68,7 +68,7 @@ Exit codes: 0 shown, 1 an error, 2 wrong usage.`,
 			if err := made.write(t.out); err != nil {
 				return err
 			}
-			return t.summary(want, count(len(want.Packages), "package"), numbers(want.Definitions).String())
+			return t.summary(want, manifest.Count(len(want.Packages), "package"), numbers(want.Definitions).String())
 		},
 	}
 	cmd.Flags().BoolVar(&live, "live", false, "look into the cluster too: CRDs, and objects of their kinds")
@@ -276,7 +276,7 @@ func (b *treeNode) write(to *strings.Builder, first, rest string) {
 	}
 	if b.Inactive > 0 {
 		first, _ := at(n - 1)
-		fmt.Fprintf(to, "%s%s not active (--all lists them)\n", first, count(b.Inactive, "definition"))
+		fmt.Fprintf(to, "%s%s not active (--all lists them)\n", first, manifest.Count(b.Inactive, "definition"))
 	}
 }
 

@@ -148,12 +148,13 @@ func packageRef(p *catalogue.Package) *packageOf {
 
 // live is what a cluster has of a definition.
 type live struct {
-	Owned  bool   `json:"owned"`        // by this sync
-	By     string `json:"by,omitempty"` // who else owns it, where that is known
-	Exists bool   `json:"exists"`       // its CRD
-	Served bool   `json:"served"`       // the kind
-	InUse  *int64 `json:"inUse,omitempty"`
-	Note   string `json:"note,omitempty"` // why it is not known how many there are
+	Owned  bool      `json:"owned"`        // by this sync
+	By     string    `json:"by,omitempty"` // who else owns it, where that is known
+	Exists bool      `json:"exists"`       // its CRD
+	Served bool      `json:"served"`       // the kind
+	InUse  *int64    `json:"inUse,omitempty"`
+	Note   string    `json:"note,omitempty"` // why it is not known how many there are
+	Code   plan.Code `json:"code,omitempty"` // of the note
 }
 
 // left explains a definition that the commit does not declare, if the sync still owns what
@@ -173,7 +174,7 @@ func left(ctx context.Context, r reconcile.Reconciler, want render.Desired, name
 		if e.Left != nil && e.Name != s.ID.Name {
 			return e, fmt.Errorf("%w; %q fits several that %s still owns; say which: %s, %s", missing, name, p.Sync, e.Name, s.ID.Name)
 		}
-		e.Name, e.Left = s.ID.Name, &leftover{Sync: p.Sync, Action: s.Action, Guard: s.Guard, Reason: report.Words(s.Reason), Code: report.CodeOf(s.Reason)}
+		e.Name, e.Left = s.ID.Name, &leftover{Sync: p.Sync, Action: s.Action, Guard: s.Guard, Reason: report.Words(s.Reason), Code: s.Reason.Code}
 	}
 	if e.Left == nil {
 		return e, fmt.Errorf("%w; nor does %s own anything of that name", missing, p.Sync)
@@ -296,8 +297,8 @@ func lookAt(ctx context.Context, r reconcile.Reconciler, want render.Desired, na
 		a, asked := answers[plan.Question{Ask: plan.Dependents, Of: plan.CRD(name)}]
 		switch {
 		case !asked:
-		case a.Unknown != "":
-			found[i].Note = a.Unknown
+		case !a.Unknown.None():
+			found[i].Note, found[i].Code = report.Words(a.Unknown), a.Unknown.Code
 		default:
 			found[i].InUse = &a.Count
 		}
@@ -388,7 +389,7 @@ func (l live) String() string {
 	case l.Note != "":
 		return l.owned() + ", " + l.served() + ", objects not counted: " + l.Note
 	}
-	return fmt.Sprintf("%s, %s, %s of it", l.owned(), l.served(), count(int(*l.InUse), "object"))
+	return fmt.Sprintf("%s, %s, %s of it", l.owned(), l.served(), manifest.Count(int(*l.InUse), "object"))
 }
 
 func (l live) owned() string {

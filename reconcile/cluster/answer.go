@@ -55,15 +55,15 @@ func (c *Cluster) Answer(ctx context.Context, questions []plan.Question) (map[pl
 	return answers, nil
 }
 
-// unknown is why something could not be counted, in a few words.
-func (c *Cluster) unknown(err error) string {
+// unknown returns why something could not be counted.
+func (c *Cluster) unknown(err error) plan.Reason {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("counting took longer than %s", patience)
+		return plan.CountTooLong.With(patience.String())
 	case apierrors.IsForbidden(err):
-		return "forbidden: " + err.Error()
+		return plan.CountForbidden.With(err.Error())
 	}
-	return cause(err).Error()
+	return plan.ReasonOf(cause(err))
 }
 
 func (c *Cluster) answer(ctx context.Context, q plan.Question, usages func() ([]unstructured.Unstructured, error)) (plan.Answer, error) {
@@ -175,7 +175,7 @@ type tally plan.Answer
 // add counts an object, by the identity that it has here.
 func (t *tally) add(id manifest.ID) {
 	if t.Count == 0 {
-		t.Example = describe(id)
+		t.Example = id.Brief()
 	}
 	t.Count++
 	t.These = append(t.These, id)

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -155,7 +154,7 @@ type pass struct {
 	sent     int
 	outcomes []plan.Outcome
 	applied  map[manifest.ID]*metav1.PartialObjectMetadata // as answered
-	notReady map[string]string                             // why CRDs are not served that were waited for
+	notReady map[string]plan.Reason                        // why CRDs are not served that were waited for
 	hopeless []manifest.ID                                 // was waited for before, in vain
 	news     bool                                          // more is known of what is kept than the inventory tells
 }
@@ -165,7 +164,7 @@ func (c *Cluster) pass(p plan.Plan, sp spelling) *pass {
 		Cluster: c, spelling: sp, plan: p,
 		total:    p.Count(plan.Create) + p.Count(plan.Update) + p.Count(plan.Prune) + p.Count(plan.Release),
 		applied:  map[manifest.ID]*metav1.PartialObjectMetadata{},
-		notReady: map[string]string{},
+		notReady: map[string]plan.Reason{},
 	}
 }
 
@@ -362,7 +361,7 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 		}
 		live, err := r.get(ctx, r.surface, id)
 		if err != nil {
-			o.NotReady = r.explain(err, "get", describe(id)).Error()
+			o.NotReady = plan.ReasonOf(r.explain(err, "get", id.Brief()))
 		} else if live.DeletionTimestamp != nil { // it does not become ready any more
 			o.Unknown, o.NotReady = false, plan.WhyDeleting(live)
 		}
@@ -381,7 +380,7 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 	if len(s.Migrates) > 0 {
 		o.Migrates, o.Err = true, r.migrate(ctx, s, id)
 		if o.Err == nil {
-			o.NotReady = "its managed fields were migrated; the next pass applies it"
+			o.NotReady = plan.FieldsMigrated.With()
 		}
 		return o, nil
 	}
@@ -507,7 +506,7 @@ func (r *pass) unserved(s plan.Step, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if why, waited := r.notReady[s.Needs]; waited {
-		return fmt.Errorf("%w: the CRD %s was applied and is not served: %s", err, s.Needs, why)
+		return plan.ReasonError{Reason: plan.CRDNotServed.With(err.Error(), s.Needs, why)}
 	}
 	for _, o := range r.outcomes {
 		if o.ID == plan.CRD(s.Needs) && o.Err != nil {
@@ -603,14 +602,14 @@ func (r *pass) unused(ctx context.Context, id manifest.ID) error {
 	if err != nil {
 		return err
 	}
-	if a := answers[protected]; a.Unknown != "" || a.Count > 0 {
-		return fmt.Errorf("a Crossplane Usage protects it meanwhile (%s), so it was not deleted", cmp.Or(a.Unknown, a.Example))
+	if a := answers[protected]; !a.Unknown.None() || a.Count > 0 {
+		return plan.ReasonError{Reason: plan.ProtectedMeanwhile.With(a.Unknown.Or(plan.AnExample.With(a.Example)))}
 	}
 	switch a := answers[q]; {
-	case a.Unknown != "":
-		return fmt.Errorf("what would be deleted with it cannot be counted any more (%s), so it was not deleted", a.Unknown)
+	case !a.Unknown.None():
+		return plan.ReasonError{Reason: plan.UncountableNow.With(a.Unknown)}
 	case a.Count > 0:
-		return fmt.Errorf("%d objects that appeared meanwhile would be deleted with it, for example %s, so it was not deleted", a.Count, a.Example)
+		return plan.ReasonError{Reason: plan.UsedMeanwhile.With(a.Count, a.Example)}
 	}
 	return nil
 }

@@ -55,9 +55,9 @@ func (c *Cluster) source(ctx context.Context, id manifest.ID) (plan.Source, erro
 	case apierrors.IsNotFound(err):
 		return plan.Source{}, nil
 	case err != nil && ofObject(err):
-		return plan.Source{Err: c.explain(err, "get", describe(id))}, nil
+		return plan.Source{Err: c.explain(err, "get", id.Brief())}, nil
 	case err != nil:
-		return plan.Source{}, c.explain(err, "get", describe(id))
+		return plan.Source{}, c.explain(err, "get", id.Brief())
 	}
 	return plan.Source{Live: live}, nil
 }
@@ -71,33 +71,36 @@ func (c *Cluster) dependency(ctx context.Context, id manifest.ID) (plan.Dependen
 	case apierrors.IsNotFound(err):
 		return plan.Dependency{}, nil
 	case err != nil && ofObject(err): // forbidden, above all
-		return plan.Dependency{Exists: true, NotReady: c.explain(err, "get", describe(id)).Error()}, nil
+		return plan.Dependency{Exists: true, NotReady: plan.ReasonOf(c.explain(err, "get", id.Brief()))}, nil
 	case err != nil:
-		return plan.Dependency{}, c.explain(err, "get", describe(id))
+		return plan.Dependency{}, c.explain(err, "get", id.Brief())
 	case live.GetDeletionTimestamp() != nil:
-		return plan.Dependency{Exists: true, NotReady: "it is being deleted"}, nil
+		return plan.Dependency{Exists: true, NotReady: plan.BeingDeleted.With()}, nil
 	}
 	why, err := c.whyNotReady(ctx, id, live)
 	return plan.Dependency{Exists: true, NotReady: why}, err
 }
 
-// whyNotReady is why an object is not ready for what depends on it; "" where it is. The general
+// whyNotReady returns why an object is not ready for what depends on it; none where it is. The general
 // rules take what Crossplane has not come to yet for ready.
-func (c *Cluster) whyNotReady(ctx context.Context, id manifest.ID, live *unstructured.Unstructured) (string, error) {
+func (c *Cluster) whyNotReady(ctx context.Context, id manifest.ID, live *unstructured.Unstructured) (plan.Reason, error) {
 	state, _, _ := unstructured.NestedString(live.Object, "spec", "state")
 	switch categories := c.surface.kinds[groupKind(id)].Categories; {
 	case crossplane.IsMRD(id):
 		d := crossplane.Definition{Active: state == "Active", Established: crossplane.Condition(live, "Established").Status}
 		if d.Active && d.Established != metav1.ConditionTrue {
 			if err := c.ask(ctx, id.Name, &d); err != nil && !apierrors.IsNotFound(err) {
-				return "", err
+				return plan.Reason{}, err
 			}
 		}
-		return d.NotReady(), nil
+		if !d.Active { // it waits for a policy, and not for itself
+			return plan.Reason{}, nil
+		}
+		return plan.WhyDefinition(d), nil
 	case id == crossplane.MRAP(id.Name):
-		return crossplane.PolicyOf(live).Why(), nil
+		return plan.WhyPolicy(crossplane.PolicyOf(live)), nil
 	case crossplane.IsPackage(id):
-		return crossplane.PackageOf(live).Why(), nil
+		return plan.WhyPackage(crossplane.PackageOf(live)), nil
 	case crossplane.IsXRD(id):
 		return isTrue(live, "Established"), nil
 	case slices.ContainsFunc([]string{"managed", "composite", "claim"}, func(c string) bool { return slices.Contains(categories, c) }):
@@ -106,15 +109,15 @@ func (c *Cluster) whyNotReady(ctx context.Context, id manifest.ID, live *unstruc
 	return notReady(live), nil
 }
 
-// isTrue is why a condition of an object is not true; "" where it is.
-func isTrue(u *unstructured.Unstructured, kind string) string {
+// isTrue returns why a condition of an object is not true; none where it is.
+func isTrue(u *unstructured.Unstructured, kind string) plan.Reason {
 	switch c := crossplane.Condition(u, kind); {
 	case c.Status == metav1.ConditionTrue:
-		return ""
+		return plan.Reason{}
 	case c.Message != "":
-		return c.Message
+		return plan.StatusMessage.With(c.Message)
 	case c.Reason != "":
-		return c.Reason
+		return plan.StatusMessage.With(c.Reason)
 	}
-	return "its condition " + kind + " is not true yet"
+	return plan.ConditionNotTrue.With(kind)
 }

@@ -11,6 +11,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,7 +73,7 @@ func TestConflictIsNamed(t *testing.T) {
 			if _, ok := errors.AsType[*cluster.ConflictError](o.Err); !ok {
 				t.Errorf("%s\ngot %T %v", reason, o.Err, o.Err)
 			}
-			text = o.Err.Error()
+			text = report.ErrorWords(o.Err)
 		}
 		texts = append(texts, o.ID.Name+": "+text)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -38,8 +39,8 @@ type establishing struct {
 
 // A crdState is what the watch last told of a CRD.
 type crdState struct {
-	version string // resourceVersion
-	reason  string // why it is not served; "" where it is
+	version string      // resourceVersion
+	reason  plan.Reason // why it is not served; none where it is
 }
 
 // establish begins to watch, until its end is called: a pass waits longer than it holds the
@@ -172,36 +173,33 @@ func readCRD(b []byte, deleted bool) (string, crdState, error) {
 			return "", crdState{}, err
 		}
 	}
-	state := crdState{version: crd.ResourceVersion, reason: unestablished(&crd)}
+	state := crdState{version: crd.ResourceVersion, reason: plan.WhyCRD(unestablished(&crd))}
 	if deleted {
-		state.reason = "it was deleted"
+		state.reason = plan.WasDeleted.With()
 	}
 	return crd.Name, state, nil
 }
 
-// unestablished is why a CRD is not served; "" where it is.
-func unestablished(crd *apiextensions.CustomResourceDefinition) string {
+// unestablished returns why a CRD is not served; the zero value if it is.
+func unestablished(crd *apiextensions.CustomResourceDefinition) crossplane.CRD {
 	if crd.DeletionTimestamp != nil {
-		return "it is being deleted"
+		return crossplane.CRD{Deleting: true}
 	}
 	conditions := map[apiextensions.CustomResourceDefinitionConditionType]apiextensions.CustomResourceDefinitionCondition{}
 	for _, c := range crd.Status.Conditions {
 		conditions[c.Type] = c
 	}
 	for _, condition := range []apiextensions.CustomResourceDefinitionConditionType{apiextensions.NamesAccepted, apiextensions.Established} {
-		switch c, said := conditions[condition]; {
-		case !said:
-			return fmt.Sprintf("the API server has not said yet whether it is %s", condition)
-		case c.Status != apiextensions.ConditionTrue:
-			return fmt.Sprintf("%s is %s: %s", c.Type, c.Status, c.Message)
+		if c := conditions[condition]; c.Status != apiextensions.ConditionTrue {
+			return crossplane.CRD{Condition: metav1.Condition{Type: string(condition), Status: metav1.ConditionStatus(c.Status), Message: c.Message}}
 		}
 	}
-	return ""
+	return crossplane.CRD{}
 }
 
 // wait waits until CRDs are served that were applied at the given resourceVersions, for as
 // long as ctx and the timeout allow. It returns why those are not that are not.
-func (e *establishing) wait(ctx context.Context, timeout time.Duration, applied map[string]string, progress func(crd string)) map[string]string {
+func (e *establishing) wait(ctx context.Context, timeout time.Duration, applied map[string]string, progress func(crd string)) map[string]plan.Reason {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	left := maps.Clone(applied)
@@ -240,7 +238,7 @@ func (e *establishing) dropEstablished(left map[string]string, progress func(str
 	defer e.mu.Unlock()
 	for name, since := range left {
 		state, heard := e.states[name]
-		if heard && state.reason == "" && !older(state.version, since) {
+		if heard && state.reason.None() && !older(state.version, since) {
 			delete(left, name)
 			progress(name)
 		}
@@ -285,7 +283,7 @@ func (e *establishing) lookAt(ctx context.Context, left map[string]string) {
 func (e *establishing) readOne(ctx context.Context, name string) {
 	u, err := e.cluster.read(ctx, plan.CRD(name))
 	if apierrors.IsNotFound(err) {
-		e.set(name, crdState{reason: "it was deleted"})
+		e.set(name, crdState{reason: plan.WasDeleted.With()})
 		return
 	}
 	if err != nil {
@@ -295,7 +293,7 @@ func (e *establishing) readOne(ctx context.Context, name string) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd); err != nil {
 		return
 	}
-	e.set(name, crdState{version: crd.ResourceVersion, reason: unestablished(&crd)})
+	e.set(name, crdState{version: crd.ResourceVersion, reason: plan.WhyCRD(unestablished(&crd))})
 }
 
 func (e *establishing) set(name string, s crdState) {
@@ -305,18 +303,15 @@ func (e *establishing) set(name string, s crdState) {
 }
 
 // reasons are why CRDs are still not served, by what was heard last.
-func (e *establishing) reasons(ctx context.Context, left map[string]string) map[string]string {
+func (e *establishing) reasons(ctx context.Context, left map[string]string) map[string]plan.Reason {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	e.lookAt(ctx, left)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	why := make(map[string]string, len(left))
+	why := make(map[string]plan.Reason, len(left))
 	for name := range left {
-		why[name] = e.states[name].reason
-		if why[name] == "" {
-			why[name] = "the API server has not said yet whether it is Established"
-		}
+		why[name] = e.states[name].reason.Or(plan.ConditionNotReported.With(string(apiextensions.Established)))
 	}
 	return why
 }

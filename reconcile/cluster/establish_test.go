@@ -33,7 +33,7 @@ func FuzzReadEvent(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if gotName != name || state.version != version || (state.reason == "") != served {
+		if gotName != name || state.version != version || state.reason.None() != served {
 			t.Errorf("readEvent(%q at %q, served %t) = %q, %+v", name, version, served, gotName, state)
 		}
 	})

@@ -197,7 +197,7 @@ func applied(t *testing.T, c *cluster.Cluster, commit render.Desired) plan.Plan 
 		t.Fatal(err)
 	}
 	for _, o := range done {
-		if o.Err != nil || o.NotReady != "" {
+		if o.Err != nil || !o.NotReady.None() {
 			t.Fatalf("%s %s: %v %s", o.Action, o.ID, o.Err, o.NotReady)
 		}
 	}

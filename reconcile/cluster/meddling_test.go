@@ -17,6 +17,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -67,7 +68,7 @@ func carried(t *testing.T, c *cluster.Cluster, p plan.Plan, name string) string 
 		case o.Err == nil:
 			return ""
 		default:
-			return o.Err.Error()
+			return report.ErrorWords(o.Err)
 		}
 	}
 	t.Fatalf("no outcome for %s: %v", name, actions(p))
@@ -382,7 +383,7 @@ func TestHiddenUnlessRead(t *testing.T) {
 			why := ""
 			for _, s := range p.Steps {
 				if s.ID == north && errors.Is(s.Err, plan.ErrUnserved) {
-					why = s.Err.Error()
+					why = report.ErrorWords(s.Err)
 				}
 			}
 			if gone := slices.Contains(p.Gone, north); gone != (tc.keeps == "") || !strings.Contains(why, tc.keeps) {

@@ -89,7 +89,7 @@ func TestVanishedVersion(t *testing.T) {
 			}
 			first := p.Migration()
 			done, err := c.Apply(t.Context(), first)
-			if err != nil || len(done) != 1 || done[0].Err != nil || done[0].NotReady == "" {
+			if err != nil || len(done) != 1 || done[0].Err != nil || done[0].NotReady.None() {
 				t.Fatalf("%s\nmigration: %+v, %v; plan %v", tc.reason, done, err, actions(p))
 			}
 			if entry := inventoryEntry(t, c, first.Steps[0]); entry.Digest == first.Steps[0].Digest {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -341,12 +340,4 @@ func (c *Cluster) tellOf(phase string, done *int, total int, of manifest.ID) {
 
 func compareKinds(a, b schema.GroupKind) int {
 	return manifest.ID{Group: a.Group, Kind: a.Kind}.Compare(manifest.ID{Group: b.Group, Kind: b.Kind})
-}
-
-func describe(id manifest.ID) string {
-	name := id.Name
-	if id.Namespace != "" {
-		name = id.Namespace + "/" + name
-	}
-	return fmt.Sprintf("%s %s", id.Kind, name)
 }

@@ -111,7 +111,7 @@ func TestDependents(t *testing.T) {
 		"None":     {"An unused CRD may go.", c, of("Region"), plan.Answer{}},
 		"Three":    {"One request counts them all, and shows one.", c, of("Bucket"), plan.Answer{Count: 3, Example: "Bucket " + space + "/a", These: []manifest.ID{bucket("a"), bucket("b"), bucket("c")}}},
 		"Gone":     {"A CRD that is gone has no instances.", c, of("Nothing"), plan.Answer{}},
-		"Unserved": {"What cannot be read cannot be counted.", c, of("Ghost"), plan.Answer{Unknown: "the CRD ghosts." + w.group + " serves no version"}},
+		"Unserved": {"What cannot be read cannot be counted.", c, of("Ghost"), plan.Answer{Unknown: plan.Failed.With("the CRD ghosts." + w.group + " serves no version")}},
 		"Used": {
 			"The provider keeps usages of its ProviderConfigs.", c,
 			manifest.ID{Group: w.group, Kind: "ProviderConfig", Namespace: space, Name: "prod"},
@@ -136,7 +136,7 @@ func TestDependents(t *testing.T) {
 	}
 	q := plan.Question{Ask: plan.Dependents, Of: of("Bucket")}
 	got, err := limited.Answer(t.Context(), []plan.Question{q})
-	if err != nil || !strings.HasPrefix(got[q].Unknown, "forbidden: ") {
+	if err != nil || got[q].Unknown.Code != plan.CountForbidden {
 		t.Errorf("What may not be read is in use: want Unknown, got %+v, %v", got[q], err)
 	}
 }

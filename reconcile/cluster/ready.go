@@ -69,40 +69,40 @@ func (r *pass) wait(ctx context.Context, timeout time.Duration, more bool) bool 
 // note notes in the outcomes what is ready, and why what is not is not. Where a wait was
 // short, that is not known, but of what was waited for before. It reports whether there was
 // anything to note.
-func (r *pass) note(why map[manifest.ID]string, short bool) bool {
+func (r *pass) note(why map[manifest.ID]plan.Reason, short bool) bool {
 	noted := false
 	for i := range r.outcomes {
 		o := &r.outcomes[i]
 		hopeless := slices.Contains(r.hopeless, o.ID)
-		if !o.Unknown || o.Err != nil || short && !hopeless && why[o.ID] != "" {
+		if !o.Unknown || o.Err != nil || short && !hopeless && !why[o.ID].None() {
 			continue
 		}
 		noted = true
 		o.Unknown = false
-		if why[o.ID] != "" {
+		if !why[o.ID].None() {
 			o.NotReady = why[o.ID]
 		}
-		if o.NotReady == "" {
+		if o.NotReady.None() {
 			delete(r.waited, o.ID)
 		} else {
 			r.waited[o.ID] = r.plan.Want.Revision
 		}
-		r.news = r.news || o.NotReady == "" || !hopeless
+		r.news = r.news || o.NotReady.None() || !hopeless
 	}
 	return noted
 }
 
 // whyUnready looks once at objects that were waited for before, and returns why those that are not ready are not.
-func (r *pass) whyUnready(ctx context.Context, ids []manifest.ID) map[manifest.ID]string {
-	why := map[manifest.ID]string{}
-	reasons, err := inParallel(ctx, r.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (string, error) {
+func (r *pass) whyUnready(ctx context.Context, ids []manifest.ID) map[manifest.ID]plan.Reason {
+	why := map[manifest.ID]plan.Reason{}
+	reasons, err := inParallel(ctx, r.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (plan.Reason, error) {
 		return r.unready(ctx, r.spelling.actual(id)), nil
 	})
 	if err != nil {
-		reasons = slices.Repeat([]string{err.Error()}, len(ids))
+		reasons = slices.Repeat([]plan.Reason{plan.ReasonOf(err)}, len(ids))
 	}
 	for i, id := range ids {
-		if reasons[i] != "" {
+		if !reasons[i].None() {
 			why[id] = reasons[i]
 		}
 	}
@@ -110,16 +110,16 @@ func (r *pass) whyUnready(ctx context.Context, ids []manifest.ID) map[manifest.I
 }
 
 // waitForStatus waits until objects are ready by what their status says, as Flux does.
-func (r *pass) waitForStatus(ctx context.Context, timeout time.Duration, ids []manifest.ID) map[manifest.ID]string {
+func (r *pass) waitForStatus(ctx context.Context, timeout time.Duration, ids []manifest.ID) map[manifest.ID]plan.Reason {
 	if len(ids) == 0 {
 		return nil
 	}
-	why := map[manifest.ID]string{}
+	why := map[manifest.ID]plan.Reason{}
 	mapper := r.mapper()
 	reader, err := client.New(r.config, client.Options{HTTPClient: r.http, Scheme: runtime.NewScheme(), Mapper: mapper})
 	if err != nil {
 		for _, id := range ids {
-			why[id] = err.Error()
+			why[id] = plan.ReasonOf(err)
 		}
 		return why
 	}
@@ -141,34 +141,34 @@ func (r *pass) waitForStatus(ctx context.Context, timeout time.Duration, ids []m
 	return r.whyUnready(reading, ids)
 }
 
-// unready is why an object is not ready; "" where it is.
-func (r *pass) unready(ctx context.Context, id manifest.ID) string {
+// unready returns why an object is not ready; none where it is.
+func (r *pass) unready(ctx context.Context, id manifest.ID) plan.Reason {
 	u, err := r.read(ctx, id)
 	if err != nil {
-		return r.explain(err, "get", describe(id)).Error()
+		return plan.ReasonOf(r.explain(err, "get", id.Brief()))
 	}
 	return notReady(u)
 }
 
-// notReady is why an object is not ready, as its status says; "" where it is.
-func notReady(u *unstructured.Unstructured) string {
+// notReady returns why an object is not ready, as its status says; none where it is.
+func notReady(u *unstructured.Unstructured) plan.Reason {
 	if manifest.IDOf(u).IsCRD() {
 		var crd apiextensions.CustomResourceDefinition
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd); err != nil {
-			return err.Error()
+			return plan.ReasonOf(err)
 		}
-		return unestablished(&crd)
+		return plan.WhyCRD(unestablished(&crd))
 	}
 	s, err := status.Compute(u)
 	switch {
 	case err != nil:
-		return err.Error()
+		return plan.ReasonOf(err)
 	case s.Status == status.CurrentStatus:
-		return ""
+		return plan.Reason{}
 	case s.Message != "":
-		return s.Message
+		return plan.StatusMessage.With(s.Message)
 	}
-	return "it is " + string(s.Status)
+	return plan.StatusIs.With(string(s.Status))
 }
 
 // mapper maps the kinds that were discovered, so that nobody discovers them again.

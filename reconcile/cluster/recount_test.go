@@ -20,6 +20,7 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
@@ -97,7 +98,10 @@ func TestPoliciesAreReadAgainBeforeAPackage(t *testing.T) {
 		said := ""
 		for _, o := range done {
 			if crossplane.IsPackage(o.ID) {
-				said = fmt.Sprint(o.Err)
+				said = "<nil>"
+				if o.Err != nil {
+					said = report.ErrorWords(o.Err)
+				}
 			}
 		}
 		if !strings.Contains(said, why) {

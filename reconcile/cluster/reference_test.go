@@ -6,6 +6,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,7 +76,7 @@ func TestReferences(t *testing.T) {
 	p = planned(t, c, commit)
 	waits := ""
 	for _, s := range p.Steps {
-		waits += s.Waits
+		waits += report.Awaited(s)
 	}
 	if p.Writes() || !strings.Contains(waits, "the field .status.number of the Project "+space+"/shop, which is neither in this commit nor in the cluster") {
 		t.Errorf("What was copied stays as it is while its source is gone: %v, waits for %q", actions(p), waits)
@@ -122,7 +123,7 @@ func TestReferencesToSecrets(t *testing.T) {
 	failed := ""
 	for _, o := range done {
 		if o.Err != nil {
-			failed += o.ID.Name + ": " + o.Err.Error()
+			failed += o.ID.Name + ": " + report.ErrorWords(o.Err)
 		}
 	}
 	if !strings.HasPrefix(failed, "no-text: ") || !strings.Contains(failed, "it is not text") {

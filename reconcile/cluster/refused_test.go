@@ -16,6 +16,7 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -104,9 +105,9 @@ func TestRefusedObjects(t *testing.T) {
 	}
 	said := map[string]string{}
 	for _, o := range done {
-		said[o.ID.Name] = o.NotReady
+		said[o.ID.Name] = report.Words(o.NotReady)
 		if o.Err != nil {
-			said[o.ID.Name] = o.Err.Error()
+			said[o.ID.Name] = report.ErrorWords(o.Err)
 		}
 	}
 	for name, parts := range map[string][]string{
@@ -140,7 +141,7 @@ func TestRefusedObjects(t *testing.T) {
 	if p.Count(plan.Create) != 6 || !p.Waits() {
 		t.Errorf("The next pass tries again, got %v", actions(p))
 	}
-	if done, err = c.Apply(t.Context(), p); err != nil || !slices.ContainsFunc(done, func(o plan.Outcome) bool { return o.ID.Name == stuck.GetName() && o.NotReady != "" }) {
+	if done, err = c.Apply(t.Context(), p); err != nil || !slices.ContainsFunc(done, func(o plan.Outcome) bool { return o.ID.Name == stuck.GetName() && !o.NotReady.None() }) {
 		t.Errorf("and says again what is stuck: %v, %v", done, err)
 	}
 }

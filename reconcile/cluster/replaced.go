@@ -111,7 +111,7 @@ func (c *Cluster) replacements(ctx context.Context, up plan.Upstream, definition
 			return nil, nil //nolint:nilnil // it comes with the new version
 		}
 		if err != nil {
-			return nil, c.explain(err, "get", describe(s.id))
+			return nil, c.explain(err, "get", s.id.Brief())
 		}
 		return s.replace(live), nil
 	})

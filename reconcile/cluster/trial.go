@@ -127,7 +127,7 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 		t.Live, t.Err = live, c.refusal(err, "patch", id)
 		return t, nil
 	}
-	return tried{}, c.explain(err, "try the apply of", describe(id))
+	return tried{}, c.explain(err, "try the apply of", id.Brief())
 }
 
 // compareOne compares an object that is only looked at with what is wanted, and sends nothing.
@@ -278,7 +278,7 @@ func (c *Cluster) refusal(err error, verb string, id manifest.ID) error {
 		return fmt.Errorf("it is too large for the API server, which keeps 1.5 MiB of an object and takes 3: %w", err)
 	}
 	if isRBAC(err) || !ofObject(err) {
-		return c.explain(err, verb, describe(id))
+		return c.explain(err, verb, id.Brief())
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -96,7 +97,7 @@ func TestForbiddenWrites(t *testing.T) {
 	}
 	refused := map[string]bool{}
 	for _, o := range done {
-		refused[o.ID.Kind] = o.Err != nil && strings.Contains(o.Err.Error(), `not allowed to patch ConfigMap `+space+`/a (RBAC: it takes the verb "patch")`)
+		refused[o.ID.Kind] = o.Err != nil && strings.Contains(report.ErrorWords(o.Err), `not allowed to patch ConfigMap `+space+`/a (RBAC: it takes the verb "patch")`)
 	}
 	if diff := cmp.Diff(map[string]bool{"Namespace": false, "ConfigMap": true}, refused); diff != "" {
 		t.Errorf("A forbidden write is the outcome of its object.\nrefused (-want +got):\n%s", diff)
@@ -123,9 +124,9 @@ func TestTroubleWithOneObject(t *testing.T) {
 	}
 	got := map[string]string{}
 	for _, o := range done {
-		got[o.ID.Name] = o.NotReady
+		got[o.ID.Name] = report.Words(o.NotReady)
 		if o.Err != nil {
-			got[o.ID.Name] = o.Err.Error()
+			got[o.ID.Name] = report.ErrorWords(o.Err)
 		}
 	}
 	for name, part := range map[string]string{
@@ -161,7 +162,7 @@ func TestServedIsHeardNotRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last := done[len(done)-1]; !strings.Contains(last.NotReady, "NamesAccepted is False") {
+	if last := done[len(done)-1]; !strings.Contains(report.Words(last.NotReady), "NamesAccepted is False") {
 		t.Errorf("want the reason that was heard, got %q", last.NotReady)
 	}
 	reads := slices.DeleteFunc(w.requests.Log(), func(request string) bool {
@@ -192,7 +193,7 @@ func TestNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range done {
-		if o.ID.Name == "north" && (o.Err != nil || !strings.Contains(o.NotReady, "the bucket is being made")) {
+		if o.ID.Name == "north" && (o.Err != nil || !strings.Contains(report.Words(o.NotReady), "the bucket is being made")) {
 			t.Errorf("What was applied and is not ready says why, got %q, %v", o.NotReady, o.Err)
 		}
 	}
@@ -227,7 +228,7 @@ func TestNotReady(t *testing.T) {
 		}
 		for _, o := range done {
 			if o.ID.Name == "north" {
-				return o.NotReady, time.Since(begun)
+				return report.Words(o.NotReady), time.Since(begun)
 			}
 		}
 		return "", time.Since(begun)
@@ -306,7 +307,7 @@ func TestNotReadyWhenInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range done {
-		if ready := o.ID.Name != "north"; ready != (o.NotReady == "") {
+		if ready := o.ID.Name != "north"; ready != o.NotReady.None() {
 			t.Errorf("%s: %q", o.ID, o.NotReady)
 		}
 	}

@@ -224,10 +224,7 @@ func (r *pass) recount(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("not sent: cannot read what policies activate: %w", err)
 	}
-	if why := r.plan.Wider(live); why != "" {
-		return fmt.Errorf("not sent: %s; the next pass counts again", why)
-	}
-	return nil
+	return r.plan.Wider(live)
 }
 
 // unnamed reports an error if a policy of the cluster activates the definition of a name: it would be
@@ -337,7 +334,7 @@ func (c *Cluster) askLaggards(ctx context.Context, want render.Desired, live map
 // ask reads what keeps one definition.
 func (c *Cluster) ask(ctx context.Context, name string, l *crossplane.Definition) (err error) {
 	if l.Established == metav1.ConditionUnknown {
-		l.Message, err = c.pending(ctx, name)
+		l.CRD, err = c.pending(ctx, name)
 		return err
 	}
 	u, err := c.read(ctx, crossplane.MRD(name))
@@ -373,15 +370,15 @@ func at(e core.Event) int64 {
 	return max(e.LastTimestamp.Unix(), e.EventTime.Unix())
 }
 
-// pending is why the CRD of a definition is not served.
-func (c *Cluster) pending(ctx context.Context, name string) (string, error) {
+// pending returns why the CRD of a definition is not served.
+func (c *Cluster) pending(ctx context.Context, name string) (crossplane.CRD, error) {
 	u, err := c.read(ctx, plan.CRD(name))
 	if err != nil {
-		return "", c.explain(err, "get", "CustomResourceDefinition "+name)
+		return crossplane.CRD{}, c.explain(err, "get", "CustomResourceDefinition "+name)
 	}
 	var crd apiextensions.CustomResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd); err != nil {
-		return "", err
+		return crossplane.CRD{}, err
 	}
 	return unestablished(&crd), nil
 }

@@ -113,7 +113,7 @@ func TestApprovedPastOthers(t *testing.T) {
 	guards := func(seen plan.Observed) plan.Plan {
 		p, err := given.Compute(want, seen, append(Guarding{}.Guards(), plan.Guard{Name: "in use", Rule: plan.Each(func(s plan.Step, _ plan.Case) plan.Ruling {
 			if s.ID.Name == "c" {
-				return held(text("it is in use"))
+				return held(UsersNotCounted.With())
 			}
 			return allowed
 		})})...)

@@ -8,6 +8,9 @@ import (
 
 // The codes of this guard.
 const (
+	PolicyKeeps           plan.Code = "PolicyKeeps"           // its management policy
+	AnnotationKeeps       plan.Code = "AnnotationKeeps"       // an annotation of the live object and its value
+	LabelKeeps            plan.Code = "LabelKeeps"            // a label of the live object and its value
 	AsksNotToCreate       plan.Code = "AsksNotToCreate"       // a key and its value in the commit
 	AnnotationAsksToLeave plan.Code = "AnnotationAsksToLeave" // an annotation of the live object and its value
 	LabelAsksToLeave      plan.Code = "LabelAsksToLeave"      // a label of the live object and its value
@@ -21,10 +24,16 @@ func lettingGo(s plan.Step, c plan.Case) bool {
 
 // asked retains what someone asked us, on the object, never to prune.
 func asked(s plan.Step, c plan.Case) plan.Ruling {
-	if reason, asked := ownership.Kept(c.Seen.Inventory.Entries[s.ID].Policy, c.Live(s)); asked && !lettingGo(s, c) {
-		return retained(text("%s", reason))
+	out, asked := ownership.Kept(c.Seen.Inventory.Entries[s.ID].Policy, c.Live(s))
+	switch {
+	case !asked || lettingGo(s, c):
+		return allowed
+	case out.Policy != "":
+		return retained(PolicyKeeps.With(string(out.Policy)))
+	case out.IsLabel:
+		return retained(LabelKeeps.With(out.Key, out.Value))
 	}
-	return allowed
+	return retained(AnnotationKeeps.With(out.Key, out.Value))
 }
 
 // left retains what someone asked us, on the object or in the commit, not to write. Where it was

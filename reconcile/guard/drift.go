@@ -19,7 +19,7 @@ func onlyReported(reports bool) func(plan.Step, plan.Case) plan.Ruling {
 		case !reports || s.Cause != plan.Drift, s.Action == plan.Update && s.Err == nil && len(s.Changes()) == 0:
 			return allowed
 		case s.Err != nil:
-			return reported(DriftRefused.With(s.Err.Error()))
+			return reported(DriftRefused.With(plan.ReasonOf(s.Err)))
 		}
 		return reported(DriftReported.With())
 	}

@@ -6,7 +6,7 @@ import (
 
 // The codes of this guard.
 const (
-	FightRests plan.Code = "FightRests" // who undoes what, and how often
+	FightRests plan.Code = "FightRests" // who undoes an update, in which field, and how often; without a field, the object is deleted
 )
 
 // fight keeps what is fought over as it is while the fight rests. To write it again and
@@ -17,7 +17,7 @@ func fight(s plan.Step, c plan.Case) plan.Ruling {
 	}
 	for _, f := range c.Seen.Fights {
 		if f.ID == s.ID && f.Rests {
-			return reported(FightRests.With(f.String()))
+			return reported(FightRests.With(f.Manager, f.Path, f.Times))
 		}
 	}
 	return allowed

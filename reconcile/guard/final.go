@@ -7,6 +7,7 @@ import (
 
 // The codes of this guard.
 const (
+	LivePolicyNames  plan.Code = "LivePolicyNames"  // a live policy that names the definition, and what to do
 	NoRevision       plan.Code = "NoRevision"       // no package revision controls the definition
 	RevisionInactive plan.Code = "RevisionInactive" // the package revision
 	NoSafeStart      plan.Code = "NoSafeStart"      // the package
@@ -25,7 +26,7 @@ func final(s plan.Step, c plan.Case) plan.Ruling {
 		}
 	}
 	if policy := c.InForce(leaving...).Matching(s.ID.Name); policy != "" {
-		return held(text("it is not taken back: the policy %s in the cluster names it; %s", policy, tame(policy)))
+		return held(LivePolicyNames.With(policy, narrow(policy)))
 	}
 	revision, installed := plan.InstalledBy(c.Live(s))
 	r, known := c.Seen.Upstream.Revisions[revision]

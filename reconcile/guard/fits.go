@@ -28,22 +28,23 @@ func judging(s plan.Step, c plan.Case, breaking []schema.Change) (plan.Question,
 }
 
 // fits holds a break of a kind that has objects, if one of them loses or is refused something, or nobody can
-// tell. unread is what to say where objects are not looked at.
-func fits(s plan.Step, c plan.Case, breaking []schema.Change, live plan.Answer, unread string) plan.Ruling {
+// tell.
+func fits(s plan.Step, c plan.Case, breaking []schema.Change, live plan.Answer) plan.Ruling {
+	inUse := BreaksInUse.With(breaking, live.Count, live.Example, leavingVersions(breaking))
 	q, can := judging(s, c, breaking)
 	if !can {
-		return held(text("%s", unread))
+		return held(inUse)
 	}
 	a, answered := c.Seen.Answers[q]
 	switch {
 	case !answered:
-		r := held(text("%s", unread))
+		r := held(inUse)
 		r.Needs = []plan.Question{q}
 		return r
-	case a.Unknown != "":
-		return held(text("%s; they cannot be looked at (%s)", unread, a.Unknown))
+	case !a.Unknown.None():
+		return held(BreaksInUseUnknown.With(inUse, a.Unknown))
 	case a.Count > 0:
-		return held(text("its schema breaks: %s; %s: change them first, or approve this", someOf(breaking), a.Example))
+		return held(BreaksObjects.With(breaking, a.Misfits))
 	}
-	return noted(text("its schema breaks: %s; %s, and none loses a value or is refused", someOf(breaking), plan.Exist(live.Count, "custom resource")))
+	return noted(BreaksNoObject.With(breaking, live.Count))
 }

@@ -12,6 +12,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -45,9 +46,9 @@ func TestFits(t *testing.T) {
 		want    string
 	}{
 		"Asked":  {reason: "It looks at objects once it knows that there are any.", answers: map[plan.Question]plan.Answer{counted: exist}, asks: &fits, held: true, want: "214 custom resources exist"},
-		"Loses":  {reason: "The hold names them.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {Count: 3, Example: "3 of 214 set spec.size, which is lost, for example Bucket default/a"}}, held: true, want: "3 of 214 set spec.size, which is lost, for example Bucket default/a: change them first"},
+		"Loses":  {reason: "The hold names them.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {Count: 3, Misfits: []plan.Reason{plan.LosesField.With(3, 214, "spec.size", "Bucket default/a")}}}, held: true, want: "3 of 214 set spec.size, which is lost, for example Bucket default/a: change them first"},
 		"Fits":   {reason: "Nobody sets what goes.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {}}, want: "214 custom resources exist, and none loses a value or is refused"},
-		"Unread": {reason: "What cannot be read is held.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {Unknown: "forbidden"}}, held: true, want: "they cannot be looked at (forbidden)"},
+		"Unread": {reason: "What cannot be read is held.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {Unknown: plan.Failed.With("forbidden")}}, held: true, want: "they cannot be looked at (forbidden)"},
 		"Clients": {
 			reason: "No object shows that a client uses a version.", after: unserved,
 			answers: map[plan.Question]plan.Answer{counted: exist}, held: true, want: "the version is not served any more",
@@ -70,7 +71,7 @@ func TestFits(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := p.Steps[0]
-			if (s.Action == plan.Hold) != tc.held || !strings.Contains(s.Reason.String(), tc.want) {
+			if (s.Action == plan.Hold) != tc.held || !strings.Contains(Sentence(s.Reason), tc.want) {
 				t.Errorf("%s\n%s: %s, want %q", tc.reason, s.Action, s.Reason, tc.want)
 			}
 			if open := p.Open(); (len(open) == 1 && tc.asks != nil && open[0] == *tc.asks) != (tc.asks != nil) || tc.asks == nil && len(open) > 0 {
@@ -82,17 +83,17 @@ func TestFits(t *testing.T) {
 
 // Objects of two kinds are in the way if those of one are.
 func TestAnswersTogether(t *testing.T) {
-	loses, unknown := plan.Answer{Count: 1, Example: "a"}, plan.Answer{Unknown: "forbidden"}
+	loses, unknown := plan.Answer{Count: 1, Misfits: []plan.Reason{plan.LosesField.With("a")}}, plan.Answer{Unknown: plan.Failed.With("forbidden")}
 	for name, tc := range map[string]struct{ a, b, want plan.Answer }{
 		"Neither": {plan.Answer{}, plan.Answer{}, plan.Answer{}},
-		"Both":    {loses, plan.Answer{Count: 2, Example: "b"}, plan.Answer{Count: 3, Example: "a; b"}},
+		"Both":    {loses, plan.Answer{Count: 2, Misfits: []plan.Reason{plan.IsRefused.With("b")}}, plan.Answer{Count: 3, Misfits: []plan.Reason{plan.LosesField.With("a"), plan.IsRefused.With("b")}}},
 		"First":   {loses, plan.Answer{}, loses},
 		"Second":  {plan.Answer{}, loses, loses},
 		"Unknown": {plan.Answer{}, unknown, unknown},
 		"Known":   {unknown, loses, loses},
 	} {
-		if got := tc.a.And(tc.b); got.Count != tc.want.Count || got.Example != tc.want.Example || got.Unknown != tc.want.Unknown {
-			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		if diff := gocmp.Diff(tc.want, tc.a.And(tc.b)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -153,7 +154,7 @@ func TestFittingRefused(t *testing.T) {
 		}
 		f.Look(t.Context(), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Bucket", "metadata": map[string]any{"name": name}, "spec": spec}})
 	}
-	if a := f.Answer(false); a.Count != 1 || !strings.HasPrefix(a.Example, "1 of 2 are refused (spec.size: ") {
+	if a := f.Answer(false); a.Count != 1 || len(a.Misfits) != 1 || !strings.HasPrefix(Sentence(a.Misfits[0]), "1 of 2 are refused (spec.size: ") {
 		t.Errorf("%+v", a)
 	}
 }
@@ -181,7 +182,7 @@ func TestFitting(t *testing.T) {
 		}
 		f.Look(t.Context(), object(i, size))
 	}
-	if a := f.Answer(true); a.Count != 3 || a.Example != "3 of 214 set spec.size, which is lost, for example Bucket default/b7" || a.Unknown != "" {
+	if a := f.Answer(true); a.Count != 3 || len(a.Misfits) != 1 || Sentence(a.Misfits[0]) != "3 of 214 set spec.size, which is lost, for example Bucket default/b7" || !a.Unknown.None() {
 		t.Errorf("%+v", a)
 	}
 	if f, err = plan.NewFitting(q, sized("region", "size"), "v1"); err != nil {
@@ -190,10 +191,10 @@ func TestFitting(t *testing.T) {
 	for i := 0; !f.Full(); i++ {
 		f.Look(t.Context(), object(i, ""))
 	}
-	if a := f.Answer(true); a.Unknown == "" {
+	if a := f.Answer(true); a.Unknown.None() {
 		t.Errorf("it says that all fit, and did not look at all: %+v", a)
 	}
-	if a := f.Answer(false); a.Unknown != "" || a.Count != 0 {
+	if a := f.Answer(false); !a.Unknown.None() || a.Count != 0 {
 		t.Errorf("%+v", a)
 	}
 }

@@ -13,6 +13,24 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
+// The codes of this guard.
+const (
+	WildcardsActivateMany      plan.Code = "WildcardsActivateMany"      // how many definitions wildcards of the policy would activate, the most, and an example
+	ShippedPolicyActivatesMany plan.Code = "ShippedPolicyActivatesMany" // a policy of the package, how many definitions it would activate, the most, and an example
+	LivePolicyActivatesUnnamed plan.Code = "LivePolicyActivatesUnnamed" // a live policy, how many definitions of the package it would activate that no policy of the commit names, an example, and what to do
+	PackageActivatesMany       plan.Code = "PackageActivatesMany"       // how many definitions of the package would become active, the most, and an example
+	LivePolicyActivatesAll     plan.Code = "LivePolicyActivatesAll"     // a live policy that activates whatever the package brings, and what to do
+	PolicyActivatesMany        plan.Code = "PolicyActivatesMany"        // the policy that would activate this definition, how many others it would activate, and the most
+	DirectoryActivatesMany     plan.Code = "DirectoryActivatesMany"     // how many definitions of the same package would become active, the directory of the package, and the most
+	LivePolicyActivatesIt      plan.Code = "LivePolicyActivatesIt"      // a live policy that would activate the definition, which no policy of the commit names, and what to do
+	NarrowPolicy               plan.Code = "NarrowPolicy"               // what to do: change the live policy
+	DeleteDefaultPolicy        plan.Code = "DeleteDefaultPolicy"        // what to do: delete the policy that Crossplane makes by default
+	WildcardOverUnread         plan.Code = "WildcardOverUnread"         // why a package was not read, and a new wildcard that may activate its definitions
+	UnreadUnderWildcard        plan.Code = "UnreadUnderWildcard"        // why the package was not read, a wildcard in force that may activate its definitions, and the policy
+	PackageUnreadable          plan.Code = "PackageUnreadable"          // the error of reading a package
+	PackageNotRead             plan.Code = "PackageNotRead"             // the kind and the name of a package that Headgate did not read
+)
+
 // flood holds what would newly activate more definitions than a person reviews: a policy, a package,
 // and every CRD or MRD of a definition of the commit. Where Crossplane makes the CRDs, it also holds a
 // package if a policy of the cluster would activate definitions of it that no policy of the commit
@@ -54,7 +72,7 @@ func (c *flooding) ofPolicy(s plan.Step) plan.Ruling {
 	p := s.PolicyAfter(c.WantedPolicy(s.ID.Name), c.Seen.Upstream.Policies[s.ID.Name])
 	names := c.newly(plan.PoliciesInForce{{Policy: p, Name: s.ID.Name, Live: true}})
 	if len(names) > c.most {
-		return held(text("its wildcards would activate %d definitions at once, more than %d, for example %s; name the definitions in full, or raise maxActivations", len(names), c.most, names[0]))
+		return held(WildcardsActivateMany.With(len(names), c.most, names[0]))
 	}
 	return c.ofUnread(p)
 }
@@ -80,7 +98,7 @@ func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 	}
 	for _, p := range c.shippedBy(id) {
 		if names := c.newly(plan.PoliciesInForce{{Policy: plan.AsLive(p), Name: p.Name}}); len(names) > c.most {
-			return held(text("its policy %s would activate %d definitions at once, more than %d, for example %s; raise maxActivations if that is meant", p.Name, len(names), c.most, names[0]))
+			return held(ShippedPolicyActivatesMany.With(p.Name, len(names), c.most, names[0]))
 		}
 	}
 	universal := slices.IndexFunc(force, func(p plan.PolicyInForce) bool {
@@ -89,12 +107,12 @@ func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 	switch {
 	case len(unnamed) > 0:
 		policy := force.Matching(unnamed[0])
-		return held(text("the policy %s in the cluster would activate %s of it that no policy of the commit names, for example %s; %s", policy, plan.Plural(int64(len(unnamed)), "definition"), unnamed[0], tame(policy)))
+		return held(LivePolicyActivatesUnnamed.With(policy, len(unnamed), unnamed[0], narrow(policy)))
 	case len(opened) > c.most:
-		return held(text("%d of its definitions would become active at once, more than %d, for example %s; name the definitions in full, or raise maxActivations", len(opened), c.most, opened[0]))
+		return held(PackageActivatesMany.With(len(opened), c.most, opened[0]))
 	case !known && universal >= 0:
 		policy := force[universal].Name
-		return held(text("the policy %s in the cluster activates every definition that it brings; %s", policy, tame(policy)))
+		return held(LivePolicyActivatesAll.With(policy, narrow(policy)))
 	}
 	return c.unreadInForce(s, force)
 }
@@ -120,14 +138,14 @@ func (c *flooding) ofDefinition(s plan.Step) plan.Ruling {
 	}
 	for _, policy := range o.policies {
 		if n := counts.policies[policy]; n > c.most {
-			return held(text("wildcards of the policy %s would activate %d definitions at once, more than %d; name the definitions in full, or raise maxActivations", policy, n, c.most))
+			return held(PolicyActivatesMany.With(policy, n, c.most))
 		}
 	}
 	if n := counts.packages[o.directory]; o.directory != "" && n > c.most {
-		return held(text("%d definitions of the package in %s would become active at once, more than %d; name the definitions in full, or raise maxActivations", n, o.directory, c.most))
+		return held(DirectoryActivatesMany.With(n, o.directory, c.most))
 	}
 	if o.unnamed != "" {
-		return held(text("the policy %s in the cluster would activate it, and no policy of the commit names it; %s", o.unnamed, tame(o.unnamed)))
+		return held(LivePolicyActivatesIt.With(o.unnamed, narrow(o.unnamed)))
 	}
 	return allowed
 }
@@ -201,12 +219,12 @@ func isUnrestricted(d render.Definition) bool {
 	return slices.ContainsFunc(d.Reasons, func(r activation.Reason) bool { return r.Cause == activation.NoSafeStart })
 }
 
-// tame is what to do about a policy that activates too much.
-func tame(policy string) string {
+// narrow returns what to do about a live policy that activates too much.
+func narrow(policy string) plan.Reason {
 	if policy == "default" {
-		return "delete that policy, and set Crossplane's Helm value provider.defaultActivations to []: else it is back after the next restart of Crossplane"
+		return DeleteDefaultPolicy.With()
 	}
-	return "narrow or delete that policy first"
+	return NarrowPolicy.With()
 }
 
 // anyDefinition is a name that only a pattern matches that matches everything.

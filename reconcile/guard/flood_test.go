@@ -119,8 +119,8 @@ func TestFloodKnowsWhatIsWritten(t *testing.T) {
 				t.Errorf("%s\nProvider: %s %q (%s), want %s; policy: %s %q (%s)", tc.reason, s.Action, s.Guard, s.Reason, tc.want, policy.Action, policy.Guard, policy.Reason)
 			}
 			asItWas := p.Wider(map[string]crossplane.Policy{"default": {Patterns: []string{"*"}}})
-			if (asItWas == "") != (tc.want == plan.Hold) {
-				t.Errorf("%s\nright before the package is sent, the policy is as wide as before: %q", tc.reason, asItWas)
+			if (asItWas == nil) != (tc.want == plan.Hold) {
+				t.Errorf("%s\nright before the package is sent, the policy is as wide as before: %v", tc.reason, asItWas)
 			}
 		})
 	}
@@ -150,11 +150,11 @@ func TestFinalKnowsWhatIsWritten(t *testing.T) {
 		"Held":     {plan.Step{Action: plan.Hold, Would: plan.Update}, true},
 		"Retained": {plan.Step{Action: plan.Keep, Cause: plan.Retain}, true},
 		"Refused":  {plan.Step{Action: plan.Update, Err: given.ErrBoom}, true},
-		"Waiting":  {plan.Step{Action: plan.Update, Waits: "a Provider"}, true},
+		"Waiting":  {plan.Step{Action: plan.Update, Waits: []plan.Reason{plan.AwaitsGone.With()}}, true},
 	} {
 		tc.policy.ID, tc.policy.After = crossplane.MRAP("team"), policyObject("team", "queues.example.org")
 		r := final(taken, plan.Case{Want: want, Seen: given.Seen(up), Steps: []plan.Step{tc.policy, taken}})
-		if held := r.Answer == plan.Held && strings.Contains(r.Reason.String(), "the policy team"); held != tc.held {
+		if held := r.Answer == plan.Held && strings.Contains(Sentence(r.Reason), "the policy team"); held != tc.held {
 			t.Errorf("%s: a definition that a live policy names is not deactivated: %+v", name, r)
 		}
 	}
@@ -388,7 +388,7 @@ func TestWhatDependsOnAFloodWaits(t *testing.T) {
 	seen := given.Seen(plan.Upstream{})
 	seen.Natural = render.OwnerHeadgate
 	p, got := given.Steps(t, want, seen, Guarding{}.Guards()...)
-	if s := got["T1 a"]; !s.Waiting() || !strings.Contains(s.Waits, `the guard "flood" holds`) {
+	if s := got["T1 a"]; !s.Waiting() || len(s.Waits) != 1 || s.Waits[0].Code != plan.CRDHeld || s.Waits[0].Values[1] != "flood" {
 		t.Errorf("its kind is not served before somebody approves the flood: %+v", s)
 	}
 	if s := got["T1 b"]; !s.Writes() {
@@ -494,7 +494,7 @@ func TestFloodOfAProvider(t *testing.T) {
 				tc.edit(&want)
 			}
 			_, got := given.Steps(t, want, given.Seen(tc.up), Guarding{MaxActivations: 2}.Guards()...)
-			if s := got["Provider provider-toy"]; s.Action != tc.want || tc.want == plan.Hold && s.Guard != Flood || !strings.Contains(s.Reason.String(), tc.says) {
+			if s := got["Provider provider-toy"]; s.Action != tc.want || tc.want == plan.Hold && s.Guard != Flood || !strings.Contains(Sentence(s.Reason), tc.says) {
 				t.Errorf("%s\n%s %q (%s), want %s", tc.reason, s.Action, s.Guard, s.Reason, tc.want)
 			}
 		})

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"fmt"
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
@@ -99,7 +98,7 @@ func TestProtectedBy(t *testing.T) {
 		"NotServed":  {nil, "", nil, plan.Allowed},
 		"Label":      {nil, "true", nil, plan.Held},
 		"NotRead":    {served, "", nil, plan.Held},
-		"Unreadable": {served, "", map[plan.Question]plan.Answer{q: {Unknown: "forbidden"}}, plan.Held},
+		"Unreadable": {served, "", map[plan.Question]plan.Answer{q: {Unknown: plan.Failed.With("forbidden")}}, plan.Held},
 		"Named":      {served, "", map[plan.Question]plan.Answer{q: {Count: 1}}, plan.Held},
 		"LabelOnly":  {served, "true", map[plan.Question]plan.Answer{q: {}}, plan.Held},
 		"Free":       {served, "", map[plan.Question]plan.Answer{q: {}}, plan.Allowed},
@@ -168,15 +167,8 @@ func TestAppliedByUs(t *testing.T) {
 	}
 }
 
-// sentence returns the sentence that a reason holds.
-func sentence(r plan.Reason) string {
-	switch r.Code {
-	case "":
-		return ""
-	case plan.PackageInstalls:
-		return fmt.Sprintf("%s is installed with it, and %s", r.Values[0], sentence(r.Values[1].(plan.Reason)))
-	case plan.PackageInstallsMany:
-		return fmt.Sprintf("%s is installed with it, and %s; and so it is with %d definitions more", r.Values[0], sentence(r.Values[1].(plan.Reason)), r.Values[2])
-	}
-	return r.Values[0].(string)
-}
+// Sentence and Awaited return reasons as people read them. Package report words them, and imports this one.
+var (
+	Sentence func(plan.Reason) string
+	Awaited  func(plan.Step) string
+)

@@ -3,8 +3,6 @@
 package guard
 
 import (
-	"fmt"
-
 	"headgate.dev/headgate/reconcile/plan"
 )
 
@@ -19,10 +17,6 @@ func reported(why plan.Reason) plan.Ruling { return plan.Ruling{Answer: plan.Rep
 
 // noted lets a step pass with a note.
 func noted(why plan.Reason) plan.Ruling { return plan.Ruling{Reason: why} }
-
-func text(format string, args ...any) plan.Reason {
-	return plan.Text.With(fmt.Sprintf(format, args...))
-}
 
 // The names of the guards. Package plan has two more: Final and OnlyObserved.
 const (

@@ -1,14 +1,18 @@
 package guard
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/schema"
+)
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+// The codes of this guard.
+const (
+	ScopeChanges         plan.Code = "ScopeChanges"         // the scope as it is, as it would be, and the kind of the definition
+	NameChanges          plan.Code = "NameChanges"          // the field of the name, the name as it is, as it would be, and the kind of the definition
+	StoredVersionLeaves  plan.Code = "StoredVersionLeaves"  // versions that are not declared any more, the CRD whose status names them, and the storage version
+	StorageVersionLeaves plan.Code = "StorageVersionLeaves" // the same, if the storage version so far is one of them
 )
 
 // impossible holds an update of a definition that no approval helps: an API server refuses it for as long as the
@@ -21,9 +25,9 @@ func impossible(s plan.Step, c plan.Case) plan.Ruling {
 	for _, b := range s.Schema().Breaking() {
 		switch {
 		case b.Rule == schema.Scope && !neverServed(s.Live):
-			return held(text("its scope would change from %s to %s, which %s. "+revert, b.From, b.To, refusesFor(s)))
+			return held(ScopeChanges.With(b.From, b.To, s.ID.Kind))
 		case b.Rule == schema.Names && !(neverServed(s.Live) && b.Path == "names.kind"):
-			return held(text("its %s would change from %s to %s, which %s. "+revert, b.Path, plan.OrNone(b.From), plan.OrNone(b.To), refusesFor(s)))
+			return held(NameChanges.With(b.Path, b.From, b.To, s.ID.Kind))
 		}
 	}
 	after, err := s.WillBe()
@@ -35,32 +39,15 @@ func impossible(s plan.Step, c plan.Case) plan.Ruling {
 		return plan.Ruling{Needs: needs} // until they are answered guard schema holds it, which may be approved
 	}
 	for _, crd := range have {
-		declared, _ := versionsOf(after)
+		declared, to := versionsOf(after)
 		gone := slices.DeleteFunc(slices.Clone(crd.versions), func(v string) bool { return slices.Contains(declared, v) })
 		if len(gone) > 0 {
-			return held(text("it no longer declares %s, which status.storedVersions of the CRD %s names: objects may be stored in it. %s",
-				strings.Join(gone, ", "), crd.name, migrate(s.Live, after, crd.name, gone)))
+			leaves := StoredVersionLeaves
+			if _, from := versionsOf(s.Live); slices.Contains(gone, from) { // else objects would be written back in the same version
+				leaves = StorageVersionLeaves
+			}
+			return held(leaves.With(gone, crd.name, to))
 		}
 	}
 	return allowed
-}
-
-const revert = "Revert that, or delete the definition once nothing uses it"
-
-// refusesFor names who refuses a change for as long as the definition exists.
-func refusesFor(s plan.Step) string {
-	return fmt.Sprintf("the API server refuses while the %s exists", s.ID.Kind)
-}
-
-// migrate tells how objects leave versions that a definition is not to declare any more.
-func migrate(live, after *unstructured.Unstructured, crd string, gone []string) string {
-	declared, to := versionsOf(after)
-	_, from := versionsOf(live)
-	first := "Declare " + strings.Join(gone, ", ") + " again"
-	if slices.Contains(gone, from) { // else they would be written back in the same version
-		first += ", with " + to + " as the storage version"
-	}
-	left := slices.DeleteFunc(slices.Clone(declared), func(v string) bool { return v != to })
-	return fmt.Sprintf("%s. Then write every object back unchanged (kubectl get %s -A -o yaml | kubectl replace -f -), and take the version out of the status: "+
-		`kubectl patch crd %s --subresource=status --type=merge -p '{"status":{"storedVersions":["%s"]}}'`, first, crd, crd, strings.Join(left, `","`))
 }

@@ -96,7 +96,7 @@ func TestImpossible(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := p.Steps[0]
-			if held := s.Guard == "impossible"; held != (tc.want != "") || !strings.Contains(s.Reason.String(), tc.want) {
+			if held := s.Guard == "impossible"; held != (tc.want != "") || !strings.Contains(Sentence(s.Reason), tc.want) {
 				t.Errorf("%s\n%s by %q: %s, want %q", tc.reason, s.Action, s.Guard, s.Reason, tc.want)
 			}
 			if s.Guard == "impossible" && p.Approval != nil {
@@ -122,7 +122,7 @@ func TestImpossibleByAPackage(t *testing.T) {
 	seen.Trials = map[manifest.ID]plan.Trial{o.ID: {Live: provider, After: provider}}
 	seen.Effects = []plan.Effect{e.By(o.ID, nil)}
 	p := given.Computed(t, render.Desired{Owner: render.OwnerCrossplane, Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
-	if s := p.Steps[0]; s.Guard != Impossible || !strings.Contains(s.Reason.String(), "its scope would change") || p.Approval != nil {
+	if s := p.Steps[0]; s.Guard != Impossible || !strings.Contains(Sentence(s.Reason), "its scope would change") || p.Approval != nil {
 		t.Errorf("%s by %q: %s", s.Action, s.Guard, s.Reason)
 	}
 }

@@ -22,7 +22,7 @@ func othersInside(s plan.Step, c plan.Case) plan.Ruling {
 			return r
 		}
 	}
-	r := counted(plan.Question{Ask: plan.Inside, Of: s.ID}, c, "%s in it would be deleted with it%s; move or delete them first", "foreign object")
+	r := counted(plan.Question{Ask: plan.Inside, Of: s.ID}, c, DeletesForeignObjects)
 	r.Clears = plan.ClearsWithOther
 	return r
 }

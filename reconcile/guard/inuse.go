@@ -2,11 +2,22 @@ package guard
 
 import (
 	"slices"
-	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+)
+
+// The codes of this guard, and of the guard others inside.
+const (
+	UsersGoFirst          plan.Code = "UsersGoFirst"          // how many objects go before it
+	DeletesObjects        plan.Code = "DeletesObjects"        // how many live objects would be deleted with it, and an example
+	BreaksUsers           plan.Code = "BreaksUsers"           // how many live objects would be broken without it, and an example
+	DeletesOrBreaksUsers  plan.Code = "DeletesOrBreaksUsers"  // how many live objects would be deleted or broken without it, and an example
+	DeletesForeignObjects plan.Code = "DeletesForeignObjects" // how many objects of others are in the namespace, and an example
+	UsersUnseen           plan.Code = "UsersUnseen"           // no cluster tells what would be deleted with it
+	UsersNotCounted       plan.Code = "UsersNotCounted"       // what would be deleted with it has not been counted yet
+	UsersUnknown          plan.Code = "UsersUnknown"          // why what would be deleted with it cannot be counted
 )
 
 // inUse holds what live objects would go with, or would be broken without.
@@ -16,16 +27,16 @@ func inUse(s plan.Step, c plan.Case) plan.Ruling {
 	}
 	going, all := c.Users(s.ID)
 	if all && !slices.ContainsFunc(going, func(by plan.Step) bool { return by.Action != plan.Prune }) {
-		return noted(text("%s of it go first", plan.Plural(int64(len(going)), "object")))
+		return noted(UsersGoFirst.With(len(going)))
 	}
-	format := "%s would be deleted with it%s; delete them first"
+	code := DeletesObjects
 	switch s.ID.Kind {
 	case crossplane.KindComposition.Kind, crossplane.Function:
-		format = "%s would be broken without it%s; have them use another one, or delete them first"
+		code = BreaksUsers
 	case crossplane.Configuration: // its XRDs go, and its Compositions
-		format = "%s would be deleted, or broken, without it%s; delete them first"
+		code = DeletesOrBreaksUsers
 	}
-	r := counted(plan.Question{Ask: plan.Dependents, Of: s.ID}, c, format, "live object", going...)
+	r := counted(plan.Question{Ask: plan.Dependents, Of: s.ID}, c, code, going...)
 	r.Clears = plan.ClearsWithOther
 	return r
 }
@@ -39,28 +50,27 @@ func hasDependents(id manifest.ID) bool {
 	return id.Kind == "ProviderConfig" || id.Kind == "ClusterProviderConfig"
 }
 
-// counted rules by a count, and holds what could not be counted. The example is none of those that
-// go themselves, if it can be helped.
-func counted(q plan.Question, c plan.Case, format, noun string, going ...plan.Step) plan.Ruling {
+// counted rules by a count, and holds what could not be counted. The code is that of a count above zero. The example
+// is none of those that go themselves, if it can be helped.
+func counted(q plan.Question, c plan.Case, code plan.Code, going ...plan.Step) plan.Ruling {
 	a, ok := c.Seen.Answers[q]
 	switch {
 	case !ok && c.Seen.Offline:
-		return plan.Ruling{Reason: text("what would be deleted with it is not known without a cluster; a pass holds it while that is anything"), Needs: []plan.Question{q}}
+		return plan.Ruling{Reason: UsersUnseen.With(), Needs: []plan.Question{q}}
 	case !ok:
-		r := held(text("it has not been counted what would be deleted with it"))
+		r := held(UsersNotCounted.With())
 		r.Needs = []plan.Question{q}
 		return r
-	case a.Unknown != "":
-		return held(text("what would be deleted with it cannot be counted (%s), so it counts as in use", a.Unknown))
+	case !a.Unknown.None():
+		return held(UsersUnknown.With(a.Unknown))
 	case a.Count > 0:
 		stays := slices.IndexFunc(a.These, func(id manifest.ID) bool {
 			return !slices.ContainsFunc(going, func(s plan.Step) bool { return s.ID == c.Seen.AsWritten(id) })
 		})
 		if stays >= 0 && len(going) > 0 {
-			id := a.These[stays]
-			a.Example = id.Kind + " " + strings.TrimPrefix(id.Namespace+"/"+id.Name, "/")
+			a.Example = a.These[stays].Brief()
 		}
-		return held(text(format, plan.Plural(a.Count, noun), plan.Example(a)))
+		return held(code.With(a.Count, a.Example))
 	}
 	return allowed
 }

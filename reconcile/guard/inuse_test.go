@@ -65,7 +65,7 @@ func said(p plan.Plan) []string {
 			continue
 		}
 		text := fmt.Sprintf("%s %s %s", s.Action, s.ID.Kind, s.ID.Name)
-		for _, part := range []string{string(s.Guard), s.Waits} {
+		for _, part := range []string{string(s.Guard), Awaited(s)} {
 			if part != "" {
 				text += " · " + part
 			}
@@ -173,7 +173,7 @@ func TestGoFirst(t *testing.T) {
 				t.Errorf("%s\nsteps (-want +got):\n%s", tc.reason, diff)
 			}
 			for _, s := range p.Steps {
-				if s.Action == plan.Hold && !strings.Contains(s.Reason.String(), tc.says) {
+				if s.Action == plan.Hold && !strings.Contains(Sentence(s.Reason), tc.says) {
 					t.Errorf("%s\nthe reason: %s", tc.reason, s.Reason)
 				}
 			}
@@ -233,7 +233,7 @@ func TestDeleting(t *testing.T) {
 				if s.Writes() {
 					writes++
 				}
-				if s.Deleting && sentence(s.Reason) != "it is being deleted since 2026-05-01T12:00:00Z, and waits for who set the finalizer example.org/slow" {
+				if s.Deleting && Sentence(s.Reason) != "it is being deleted since 2026-05-01T12:00:00Z, and waits for who set the finalizer example.org/slow" {
 					t.Errorf("the reason: %s", s.Reason)
 				}
 			}
@@ -303,7 +303,7 @@ func TestReplaced(t *testing.T) {
 			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; it has not been counted how many custom resources exist; and so it is with 2 definitions more",
 		},
 		"Several": {
-			reason: "One is named, and that there are more.", effects: []plan.Effect{buckets, queues}, answers: map[plan.Question]plan.Answer{ofBuckets: {}, ofQueues: {Unknown: "forbidden"}},
+			reason: "One is named, and that there are more.", effects: []plan.Effect{buckets, queues}, answers: map[plan.Question]plan.Answer{ofBuckets: {}, ofQueues: {Unknown: plan.Failed.With("forbidden")}},
 			want: "queues.example.org is installed with it, and its schema breaks: v1 a is removed; custom resources cannot be counted (forbidden), so it counts as in use",
 		},
 		"Composite": {
@@ -319,7 +319,7 @@ func TestReplaced(t *testing.T) {
 			want: "apps.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
 		},
 		"Loses": {
-			reason: "The object is named.", effects: []plan.Effect{wholeBuckets}, answers: map[plan.Question]plan.Answer{ofBuckets: used, fitBuckets: {Count: 1, Example: "1 of 1 set b, which is lost, for example Bucket default/logs"}},
+			reason: "The object is named.", effects: []plan.Effect{wholeBuckets}, answers: map[plan.Question]plan.Answer{ofBuckets: used, fitBuckets: {Count: 1, Misfits: []plan.Reason{plan.LosesField.With(1, 1, "b", "Bucket default/logs")}}},
 			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; 1 of 1 set b, which is lost, for example Bucket default/logs: change them first, or approve this",
 		},
 	}
@@ -330,7 +330,7 @@ func TestReplaced(t *testing.T) {
 				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(provider, "u")},
 				Kinds:   map[schema.GroupKind]plan.Kind{{Group: "pkg.crossplane.io", Kind: "Provider"}: {}},
 				Trials:  map[manifest.ID]plan.Trial{o.ID: {Live: provider, After: provider}}, Answers: tc.answers,
-				Effects: tc.effects,
+				Effects:  tc.effects,
 				Upstream: plan.Upstream{Definitions: map[string]crossplane.Definition{"buckets.example.org": {Active: !tc.inactive}, "queues.example.org": {Active: true}}},
 			}
 			p, err := given.Compute(render.Desired{Owner: render.OwnerCrossplane, Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
@@ -338,7 +338,7 @@ func TestReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := p.Steps[0]
-			if diff := cmp.Diff(tc.want, sentence(s.Reason)); diff != "" || (s.Action == plan.Hold) != (tc.want != "") {
+			if diff := cmp.Diff(tc.want, Sentence(s.Reason)); diff != "" || (s.Action == plan.Hold) != (tc.want != "") {
 				t.Errorf("%s\n%s, reason (-want +got):\n%s", tc.reason, s.Action, diff)
 			}
 			if diff := cmp.Diff(tc.opens, p.Open()); diff != "" {

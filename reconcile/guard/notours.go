@@ -6,8 +6,9 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// The codes of this guard.
+// The codes of this guard. Package plan has those of an object that a sync does not take over.
 const (
+	StillMade      plan.Code = "StillMade"      // the package revision that owns the CRD and goes on making it
 	OwnedByAnother plan.Code = "OwnedByAnother" // the other owner
 	MarkMissing    plan.Code = "MarkMissing"    // the mark of the sync is not on it any more
 	NotProven      plan.Code = "NotProven"      // nothing but its marks proves that Headgate applied it
@@ -48,11 +49,11 @@ func ownedByAnother(s plan.Step, c plan.Case) plan.Ruling {
 		return allowed
 	}
 	reason := c.Seen.Refused(s.ID, live)
-	if reason == "" {
+	if reason.None() {
 		return allowed
 	}
 	if claim := c.Seen.ClaimOn(s.ID, live); claim.Final && s.Definition && s.ID.IsCRD() {
-		reason = claim.By + " owns it, and goes on making it; set crdOwner: Crossplane"
+		reason = StillMade.With(claim.By)
 	}
-	return held(text("%s", reason))
+	return held(reason)
 }

@@ -2,13 +2,19 @@ package guard
 
 import "headgate.dev/headgate/reconcile/plan"
 
+// The codes of this guard. Package plan has OnlyLookedAt.
+const (
+	ObservedRefused plan.Code = "ObservedRefused" // the error of an update that would make it what the commit says
+	ObservedDiffers plan.Code = "ObservedDiffers" // its management policy
+)
+
 // observed reports what differs in an object that its management policy only looks at.
 func observed(s plan.Step, c plan.Case) plan.Ruling {
 	switch {
 	case c.Seen.Looks || !s.Policy.Observes():
 		return allowed
 	case s.Err != nil:
-		return reported(text("%s", s.Err))
+		return reported(ObservedRefused.With(plan.ReasonOf(s.Err)))
 	}
-	return reported(text("it is not what the commit says; %s", plan.OnlyObserves(s.Policy)))
+	return reported(ObservedDiffers.With(string(s.Policy)))
 }

@@ -9,6 +9,16 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
+// The codes of this guard.
+const (
+	LeftToPackage   plan.Code = "LeftToPackage"   // the package with which Crossplane is to install it, and where the commit has that
+	MayStillBeThere plan.Code = "MayStillBeThere" // what the commit contains and Headgate skips, which may have declared it, and why Headgate skips that
+	StillThere      plan.Code = "StillThere"      // what the commit contains and Headgate skips, which declared it, and why Headgate skips that
+	PolicyUnserved  plan.Code = "PolicyUnserved"  // where a policy was, and an object of a kind that no API serves, which is there now
+	KindUnserved    plan.Code = "KindUnserved"    // where it was, and an object of a kind that no API serves, which is there now
+	ReplacedInVain  plan.Code = "ReplacedInVain"  // where it was, and an object that cannot be applied, which is there now
+)
+
 // What a commit contains and Headgate skips on purpose was not removed: a Secret that is encrypted
 // now, a file that is ignored now or became a symbolic link. An object that came from it stays.
 
@@ -22,7 +32,7 @@ func omitted(s plan.Step, c plan.Case) plan.Ruling {
 	}
 	for _, l := range c.Want.Left {
 		if l.ID == s.ID {
-			return retained(text("Crossplane is to install it with package %s (%s), and has not taken it over yet", l.Package, l.Origin))
+			return retained(LeftToPackage.With(l.Package, l.Origin))
 		}
 	}
 	o, found := stillIn(c.Want.Omitted, s.ID, c.Seen.PathOf(s.ID), c.Seen.Space)
@@ -30,9 +40,9 @@ func omitted(s plan.Step, c plan.Case) plan.Ruling {
 		return allowed
 	}
 	if o.ID == (manifest.ID{}) && c.Seen.PathOf(s.ID) == plan.Anywhere {
-		return retained(text("the inventory does not tell which file it came from; the commit still contains %s, which may be it, and Headgate skips that: %s; delete the object by hand if it is to go", o.Origin, o.Why))
+		return retained(MayStillBeThere.With(o.Origin, string(o.Why)))
 	}
-	return retained(text("it came from %s, which the commit still contains and Headgate skips: %s; delete that if the object is to go", o.Origin, o.Why))
+	return retained(StillThere.With(o.Origin, string(o.Why)))
 }
 
 // stillIn returns what a commit skips of an object: the document that declares it, or all of the

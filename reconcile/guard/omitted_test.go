@@ -112,7 +112,7 @@ func TestOmitted(t *testing.T) {
 			case tc.want == "" && s.Action != plan.Prune:
 				t.Errorf("%s\ngot %s: %s", tc.reason, s.Action, s.Reason)
 			case tc.want == "":
-			case s.Action != plan.Keep || s.Cause != plan.Retain || s.Guard != Omitted || !strings.Contains(s.Reason.String(), tc.want):
+			case s.Action != plan.Keep || s.Cause != plan.Retain || s.Guard != Omitted || !strings.Contains(Sentence(s.Reason), tc.want):
 				t.Errorf("%s\ngot %s (%s, guard %q): %s", tc.reason, s.Action, s.Cause, s.Guard, s.Reason)
 			}
 			if _, stays := p.Settled(seen.Inventory, nil).Entries[id]; !stays {

@@ -51,7 +51,7 @@ func TestOmittedWithoutPaths(t *testing.T) {
 				seen.Inventory = inv
 				p := given.Computed(t, want, seen, Guarding{}.Guards()...)
 				for _, s := range p.Steps {
-					if s.ID == id && (s.Action != tc.want || tc.want == plan.Keep && !strings.Contains(s.Reason.String(), "elsewhere.yaml:1, which may be it")) {
+					if s.ID == id && (s.Action != tc.want || tc.want == plan.Keep && !strings.Contains(Sentence(s.Reason), "elsewhere.yaml:1, which may be it")) {
 						t.Errorf("%s\nPass %d: %s (%s), want %s", tc.reason, pass+1, s.Action, s.Reason, tc.want)
 					}
 				}
@@ -99,7 +99,7 @@ func TestLeftIsRetained(t *testing.T) {
 			}
 			p := given.Computed(t, render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}, Left: tc.left}, seen, Guarding{}.Guards()...)
 			for _, s := range p.Steps {
-				if s.ID == id && (s.Action != tc.want || tc.want == plan.Keep && (s.Guard != Omitted || !strings.Contains(s.Reason.String(), "has not taken it over yet"))) {
+				if s.ID == id && (s.Action != tc.want || tc.want == plan.Keep && (s.Guard != Omitted || !strings.Contains(Sentence(s.Reason), "has not taken it over yet"))) {
 					t.Errorf("%s\n%s %q (%s), want %s", tc.reason, s.Action, s.Guard, s.Reason, tc.want)
 				}
 			}

@@ -8,8 +8,8 @@ import (
 
 // The codes of this guard.
 const (
-	PausedPrune  plan.Code = "PausedPrune"  // that it is paused, and how
-	PausedUpdate plan.Code = "PausedUpdate" // that it is paused, and how
+	PausedPrune  plan.Code = "PausedPrune"  // the annotation that pauses it
+	PausedUpdate plan.Code = "PausedUpdate" // the annotation that pauses it
 )
 
 // paused leaves what somebody else paused exactly as it is: people pause what they are
@@ -20,7 +20,7 @@ func paused(s plan.Step, c plan.Case) plan.Ruling {
 	case live == nil || live.GetAnnotations()[crossplane.PausedAnnotation] != "true" || c.Seen.Offline || ownership.SentByUs(live, c.Seen.Inventory.Entries[s.ID].Foreign, true, crossplane.PausedAnnotation):
 		return allowed
 	case s.Action == plan.Prune:
-		return held(PausedPrune.With(crossplane.IsPausedByUser))
+		return held(PausedPrune.With(crossplane.PausedAnnotation))
 	}
-	return retained(PausedUpdate.With(crossplane.IsPausedByUser))
+	return retained(PausedUpdate.With(crossplane.PausedAnnotation))
 }

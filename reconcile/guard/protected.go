@@ -50,7 +50,7 @@ func protected(s plan.Step, c plan.Case) plan.Ruling {
 		r := held(UsagesNotRead.With())
 		r.Needs = []plan.Question{q}
 		return r
-	case a.Unknown != "":
+	case !a.Unknown.None():
 		return held(UsagesUnknown.With(a.Unknown))
 	case a.Count > 0:
 		return held(ProtectedByUsage.With(a.Example))

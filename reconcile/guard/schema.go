@@ -1,15 +1,24 @@
 package guard
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/schema"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// The codes of this guard.
+const (
+	BreaksUnseen       plan.Code = "BreaksUnseen"       // what breaks; no cluster tells whether custom resources exist
+	BreaksUncounted    plan.Code = "BreaksUncounted"    // what breaks; custom resources have not been counted yet
+	BreaksUncountable  plan.Code = "BreaksUncountable"  // what breaks, and why custom resources cannot be counted
+	BreaksInUse        plan.Code = "BreaksInUse"        // what breaks, how many custom resources exist, an example, and the versions that leave
+	BreaksInUseUnknown plan.Code = "BreaksInUseUnknown" // a BreaksInUse, and why the custom resources cannot be looked at
+	BreaksObjects      plan.Code = "BreaksObjects"      // what breaks, and what custom resources lose or are refused
+	BreaksNoObject     plan.Code = "BreaksNoObject"     // what breaks, and how many custom resources exist, all of which fit
 )
 
 // schemas holds an update that makes stored objects unreadable or breaks a schema that is in use. This
@@ -48,16 +57,15 @@ func broken(s plan.Step, c plan.Case) plan.Ruling {
 	a, answered := c.Seen.Answers[q]
 	switch {
 	case c.Seen.Offline && !answered:
-		return plan.Ruling{Reason: text("its schema breaks: %s; whether custom resources exist is not known without a cluster, and a pass holds it while any do", someOf(breaking)), Needs: []plan.Question{q}}
+		return plan.Ruling{Reason: BreaksUnseen.With(breaking), Needs: []plan.Question{q}}
 	case !answered:
-		r := held(text("its schema breaks: %s; it has not been counted how many custom resources exist", someOf(breaking)))
+		r := held(BreaksUncounted.With(breaking))
 		r.Needs = []plan.Question{q}
 		return r
-	case a.Unknown != "":
-		return held(text("its schema breaks: %s; custom resources cannot be counted (%s), so it counts as in use", someOf(breaking), a.Unknown))
+	case !a.Unknown.None():
+		return held(BreaksUncountable.With(breaking, a.Unknown))
 	case a.Count > 0:
-		return fits(s, c, breaking, a, fmt.Sprintf("its schema breaks: %s; %s%s: change them first, or approve this%s",
-			someOf(breaking), plan.Exist(a.Count, "custom resource"), plan.Example(a), plan.Beforehand(breaking)))
+		return fits(s, c, breaking, a)
 	}
 	return allowed
 }
@@ -78,17 +86,13 @@ func isMade(s plan.Step, c plan.Case) bool {
 	return len(s.Because) > 0 || c.Seen.Upstream.Definitions[s.ID.Name].Active
 }
 
-// mostBreaks is how many changes a reason names.
-const mostBreaks = 3
-
-func someOf(changes []schema.Change) string {
-	var said []string
-	for i, b := range changes {
-		if i == mostBreaks {
-			said = append(said, fmt.Sprintf("and %d more", len(changes)-i))
-			break
+// leavingVersions returns the versions of a definition that leave, or that are not served any more.
+func leavingVersions(breaking []schema.Change) []string {
+	var leave []string
+	for _, b := range breaking {
+		if (b.Rule == schema.Removed || b.Rule == schema.Unserved) && !slices.Contains(leave, b.Version) {
+			leave = append(leave, b.Version)
 		}
-		said = append(said, b.String())
 	}
-	return strings.Join(said, ", ")
+	return leave
 }

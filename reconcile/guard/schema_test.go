@@ -73,7 +73,7 @@ func TestSchemas(t *testing.T) {
 			want: "its schema breaks: v1 a is removed; it has not been counted how many custom resources exist", held: true,
 		},
 		"Uncountable": {
-			reason: "What cannot be counted is in use.", answers: answered(plan.Answer{Unknown: "forbidden"}),
+			reason: "What cannot be counted is in use.", answers: answered(plan.Answer{Unknown: plan.Failed.With("forbidden")}),
 			live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names),
 			want: "its schema breaks: v1 a is removed; custom resources cannot be counted (forbidden), so it counts as in use", held: true,
 		},
@@ -118,7 +118,7 @@ func TestSchemas(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := p.Steps[0]
-			if diff := cmp.Diff(tc.want, sentence(s.Reason)); diff != "" || (s.Action == plan.Hold) != tc.held {
+			if diff := cmp.Diff(tc.want, Sentence(s.Reason)); diff != "" || (s.Action == plan.Hold) != tc.held {
 				t.Errorf("%s\n%s, reason (-want +got):\n%s", tc.reason, s.Action, diff)
 			}
 			if name == "Uncounted" && !cmp.Equal(p.Open(), []plan.Question{question}) {

@@ -9,6 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// The codes of this part of the guard schema.
+const (
+	WebhookUnseen      plan.Code = "WebhookUnseen"      // a conversion webhook is dropped, and no cluster tells in which versions objects are stored
+	VersionsUnseen     plan.Code = "VersionsUnseen"     // versions are dropped, and no cluster tells in which versions objects are stored
+	StoredNotRead      plan.Code = "StoredNotRead"      // the versions in which objects are stored have not been read yet
+	StoredUnknown      plan.Code = "StoredUnknown"      // why the versions in which objects are stored cannot be read
+	WebhookStillNeeded plan.Code = "WebhookStillNeeded" // versions in which objects may be stored, and the storage version
+)
+
 // A storing CRD is one that a definition makes, and the versions in which its objects may be stored.
 type storing struct {
 	name     string
@@ -19,20 +28,20 @@ type storing struct {
 // of a CRD that is not at hand, and only where the update may leave objects that nobody can read: where it
 // declares fewer versions, or drops a conversion webhook. Without the answers, needs names the questions;
 // unknown is why one cannot be answered.
-func storedVersions(s plan.Step, c plan.Case, after *unstructured.Unstructured) (have []storing, needs []plan.Question, unknown string) {
+func storedVersions(s plan.Step, c plan.Case, after *unstructured.Unstructured) (have []storing, needs []plan.Question, unknown plan.Reason) {
 	if s.ID.IsCRD() && !c.Seen.Offline {
 		versions, _, _ := unstructured.NestedStringSlice(s.Live.Object, "status", "storedVersions")
-		return []storing{{s.ID.Name, versions}}, nil, ""
+		return []storing{{s.ID.Name, versions}}, nil, plan.Reason{}
 	}
 	if !dropsWebhook(s.Live, after) && !removesVersions(s.Live, after) {
-		return nil, nil, ""
+		return nil, nil, plan.Reason{}
 	}
 	for _, crd := range plan.CRDsOf(s.Live) {
 		q := plan.Question{Ask: plan.Stored, Of: crd}
 		switch a, answered := c.Seen.Answers[q]; {
 		case !answered:
 			needs = append(needs, q)
-		case a.Unknown != "":
+		case !a.Unknown.None():
 			unknown = a.Unknown
 		default:
 			have = append(have, storing{crd.Name, strings.Fields(a.Example)})
@@ -53,15 +62,15 @@ func stored(s plan.Step, c plan.Case) plan.Ruling {
 	have, needs, unknown := storedVersions(s, c, after)
 	switch {
 	case len(needs) > 0 && c.Seen.Offline && drops:
-		return plan.Ruling{Reason: text("its conversion webhook is dropped; whether objects are stored in another version is not known without a cluster"), Needs: needs}
+		return plan.Ruling{Reason: WebhookUnseen.With(), Needs: needs}
 	case len(needs) > 0 && c.Seen.Offline:
-		return plan.Ruling{Reason: text("it declares fewer versions; whether objects are stored in one that goes is not known without a cluster"), Needs: needs}
+		return plan.Ruling{Reason: VersionsUnseen.With(), Needs: needs}
 	case len(needs) > 0:
-		r := held(text("it has not been read in which versions objects are stored"))
+		r := held(StoredNotRead.With())
 		r.Needs = needs
 		return r
-	case unknown != "":
-		return held(text("its versions, or its conversion webhook, would go, and it cannot be read in which versions objects are stored (%s)", unknown))
+	case !unknown.None():
+		return held(StoredUnknown.With(unknown))
 	case !drops:
 		return allowed
 	}
@@ -69,8 +78,7 @@ func stored(s plan.Step, c plan.Case) plan.Ruling {
 	for _, crd := range have {
 		others := slices.DeleteFunc(slices.Clone(crd.versions), func(v string) bool { return v == storage })
 		if len(others) > 0 {
-			return held(text("its conversion webhook would be dropped, and objects may be stored in %s, which nobody could read then: "+
-				"set conversion: Inject, or migrate them to %s and take it out of status.storedVersions", strings.Join(others, ", "), storage))
+			return held(WebhookStillNeeded.With(others, storage))
 		}
 	}
 	return allowed

@@ -79,7 +79,7 @@ func TestStored(t *testing.T) {
 			live:   of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"), want: "it has not been read in which versions objects are stored", held: true,
 		},
 		"DefinitionUnknown": {
-			reason: "What cannot be read may be anything.", answers: answered(plan.Answer{Unknown: "forbidden"}),
+			reason: "What cannot be read may be anything.", answers: answered(plan.Answer{Unknown: plan.Failed.With("forbidden")}),
 			live: of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"),
 			want: "its versions, or its conversion webhook, would go, and it cannot be read in which versions objects are stored (forbidden)", held: true,
 		},
@@ -119,7 +119,7 @@ func TestStored(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := p.Steps[0]
-			if diff := cmp.Diff(tc.want, sentence(s.Reason)); diff != "" || (s.Action == plan.Hold) != tc.held {
+			if diff := cmp.Diff(tc.want, Sentence(s.Reason)); diff != "" || (s.Action == plan.Hold) != tc.held {
 				t.Errorf("%s\n%s, reason (-want +got):\n%s", tc.reason, s.Action, diff)
 			}
 			if name == "DefinitionUnasked" && !cmp.Equal(p.Open(), []plan.Question{question}) {

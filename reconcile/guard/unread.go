@@ -27,12 +27,12 @@ func (c *flooding) ofUnread(after crossplane.Policy) plan.Ruling {
 			continue
 		}
 		why := c.whyUnread(s.ID)
-		if why == "" {
+		if why.None() {
 			continue
 		}
 		stay := c.staying(c.InForce())
 		if i := slices.IndexFunc(globs, func(glob string) bool { return !have(stay, glob) }); i >= 0 {
-			return held(text("%s, so Headgate cannot count the definitions of it that %q would activate; let Headgate read the package, name the definitions in full, or wait until it is installed", why, globs[i]))
+			return held(WildcardOverUnread.With(why, globs[i]))
 		}
 		return allowed
 	}
@@ -46,13 +46,13 @@ func (c *flooding) unreadInForce(s plan.Step, force plan.PoliciesInForce) plan.R
 		return allowed
 	}
 	why := c.whyUnread(s.ID)
-	if why == "" {
+	if why.None() {
 		return allowed
 	}
 	for _, p := range c.staying(force) { // about others, a person is asked when they are written
 		for _, glob := range p.Patterns {
 			if s.Action == plan.Create || crossplane.Matches(glob, anyDefinition) {
-				return held(text("%s, so Headgate cannot count the definitions of it that %q of the policy %s would activate; let Headgate read the package, or name the definitions in full", why, glob, p.Name))
+				return held(UnreadUnderWildcard.With(why, glob, p.Name))
 			}
 		}
 	}
@@ -109,15 +109,15 @@ func packageImage(u *unstructured.Unstructured) string {
 	return image
 }
 
-// whyUnread returns why it is not known what a package holds; "" if it is known.
-func (c *flooding) whyUnread(id manifest.ID) string {
+// whyUnread returns why it is not known what a package holds; none if it is known.
+func (c *flooding) whyUnread(id manifest.ID) plan.Reason {
 	if _, known := c.brings(id); known {
-		return ""
+		return plan.Reason{}
 	}
 	for _, u := range c.Want.Unread {
 		if slices.Contains(u.Installers, id) && u.Err != nil {
-			return u.Err.Error()
+			return PackageUnreadable.With(u.Err.Error())
 		}
 	}
-	return "Headgate has not read " + cmp.Or(id.Kind, "package") + " " + id.Name
+	return PackageNotRead.With(cmp.Or(id.Kind, "package"), id.Name)
 }

@@ -166,7 +166,7 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 			p, got := given.Steps(t, want, seen, Guarding{}.Guards()...)
 			for name, action := range map[string]plan.Action{policy: tc.policy, provider: tc.provider} {
 				s := got[name]
-				if s.Action != action || action == plan.Hold && (s.Guard != Flood || !strings.Contains(s.Reason.String(), "cannot be read: 403")) {
+				if s.Action != action || action == plan.Hold && (s.Guard != Flood || !strings.Contains(Sentence(s.Reason), "cannot be read: 403")) {
 					t.Errorf("%s\n%s: %s %q (%s), want %s", tc.reason, name, s.Action, s.Guard, s.Reason, action)
 				}
 			}

@@ -32,12 +32,12 @@ func replacedInVain(s plan.Step, c plan.Case) plan.Ruling {
 		switch {
 		case s.Deactivates:
 			if o.IsUnserved() && slices.Contains(c.Seen.Inventory.Record.Policies, o.Origin.Path) {
-				return retained(text("%s declared a policy, and declares %s now, a kind that no API serves; correct the kind, or delete the document if the policy is to go", o.Origin, o.ID))
+				return retained(PolicyUnserved.With(o.Origin, o.ID))
 			}
 		case path == o.Origin.Path && o.IsUnserved():
-			return retained(text("it came from %s, which declares %s now, a kind that no API serves; correct the kind: Headgate prunes the object once the kind is served or the document is gone", o.Origin, o.ID))
+			return retained(KindUnserved.With(o.Origin, o.ID))
 		case path == o.Origin.Path || plan.IsMoved(s.ID, o.ID):
-			return retained(text("%s declares %s instead, which Headgate cannot apply; correct that: Headgate prunes the object once the other one is there or the document is gone", o.Origin, o.ID))
+			return retained(ReplacedInVain.With(o.Origin, o.ID))
 		}
 	}
 	return allowed

@@ -1,13 +1,19 @@
 package ownership
 
 import (
-	"fmt"
 	"strings"
 
 	"headgate.dev/headgate/reconcile/inventory"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// An OptOut is how a live object asks never to be pruned.
+type OptOut struct {
+	Policy     inventory.ManagementPolicy // by its management policy; "" by an annotation or a label
+	Key, Value string
+	IsLabel    bool
+}
 
 // optOuts are the annotations and labels by which people keep an object from being pruned.
 var optOuts = []struct{ key, value string }{
@@ -21,21 +27,21 @@ var optOuts = []struct{ key, value string }{
 
 // Kept reports whether a live object must never be pruned, and why: because of its own annotations and labels, or
 // of the management policy that the inventory records.
-func Kept(recorded inventory.ManagementPolicy, o metav1.Object) (reason string, kept bool) {
+func Kept(recorded inventory.ManagementPolicy, o metav1.Object) (why OptOut, kept bool) {
 	for _, policy := range []inventory.ManagementPolicy{recorded, inventory.ManagementPolicy(o.GetAnnotations()[inventory.PolicyAnnotation])} {
 		if policy == inventory.Undeletable || policy == inventory.Observable {
-			return fmt.Sprintf("its management policy %s asks for it", policy), true
+			return OptOut{Policy: policy}, true
 		}
 	}
 	for _, out := range optOuts {
 		switch { // Flux reads labels as well, in upper and lower case
 		case SaysSo(o.GetAnnotations(), out.key, out.value):
-			return fmt.Sprintf("its annotation %s: %s asks for it", out.key, out.value), true
+			return OptOut{Key: out.key, Value: out.value}, true
 		case SaysSo(o.GetLabels(), out.key, out.value):
-			return fmt.Sprintf("its label %s: %s asks for it", out.key, out.value), true
+			return OptOut{Key: out.key, Value: out.value, IsLabel: true}, true
 		}
 	}
-	return "", false
+	return OptOut{}, false
 }
 
 // SaysSo reports whether an annotation or label has a value, or has it in a list that is separated by commas.

@@ -15,12 +15,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// The codes of definitions that stay although no policy that is in force names them.
+const (
+	ActivationFinal  Code = "ActivationFinal"  // no policy names the definition
+	PolicyPaused     Code = "PolicyPaused"     // the policy that names the definition
+	DefinitionPaused Code = "DefinitionPaused" // the definition itself is paused
+)
+
 // An Asked is one object that a pass wants to hold in the cluster: of the commit,
 // or kept wanted by the ratchet.
 type Asked struct {
 	render.Object
 	Because  []activation.Reason        // of the CRD of a definition
-	Retained string                     // why it is wanted though the commit does not activate it; "" where it does
+	Retained Reason                     // why it is wanted though the commit does not activate it; none where it does
 	Paused   bool                       // leave it exactly as it is
 	Policy   inventory.ManagementPolicy // what may be done to it
 
@@ -124,12 +131,12 @@ func askedFor(want render.Desired, have inventory.Inventory) ([]Asked, error) {
 		if err != nil {
 			return nil, err
 		}
-		a := Asked{Object: o, Paused: d.Paused, Retained: "no policy names it any more; activation is final"}
+		a := Asked{Object: o, Paused: d.Paused, Retained: ActivationFinal.With()}
 		if policy := want.Pauses(d.Name); policy != "" {
-			a.Retained = "the policy " + policy + ", which names it, is paused"
+			a.Retained = PolicyPaused.With(policy)
 		}
 		if d.Paused {
-			a.Retained = "its definition is paused"
+			a.Retained = DefinitionPaused.With()
 		}
 		asked = append(asked, a)
 	}

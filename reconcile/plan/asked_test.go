@@ -66,7 +66,7 @@ func TestFound(t *testing.T) {
 			var retained []string
 			protected := false
 			for _, a := range seen.Asked {
-				if a.Retained != "" {
+				if !a.Retained.None() {
 					retained = append(retained, a.ID.Name)
 				}
 				content, err := a.Content()

@@ -16,8 +16,14 @@ import (
 
 // The codes of decisions here.
 const (
-	NotNamed        Code = "NotNamed"        // no policy names the definition
-	RevisionTouched Code = "RevisionTouched" // how many definitions Crossplane creates again
+	NotNamed         Code = "NotNamed"         // no policy names the definition
+	ReturnsInactive  Code = "ReturnsInactive"  // Crossplane creates the deleted definition again, inactive
+	NothingActivates Code = "NothingActivates" // nothing activates the definition of a CRD
+	DeletingCRD      Code = "DeletingCRD"      // the CRD of the definition is being deleted
+	ComesBack        Code = "ComesBack"        // Crossplane is to create the definition again, inactive
+	CRDGoes          Code = "CRDGoes"          // the CRD of the definition is to be deleted
+	RevisionRestores Code = "RevisionRestores" // the package revision that is to create the definition again, inactive
+	RevisionTouched  Code = "RevisionTouched"  // how many definitions Crossplane creates again
 )
 
 // A definition that is active, that nothing names and that nobody uses, is deactivated where the
@@ -64,17 +70,17 @@ func (p *Plan) deactivate(seen Observed) {
 		crd, open := up.Objects[CRD(name)]
 		switch {
 		case open && crd.DeletionTimestamp != nil:
-			p.expectInactive(name, "its CRD is being deleted")
+			p.expectInactive(name, DeletingCRD.With())
 		case exists && d.Active:
-			add(deactivating(crossplane.MRD(name), up.Objects[crossplane.MRD(name)], "Crossplane brings the definition back inactive, and its CRD goes if nothing uses it by then"))
-			p.expectInactive(name, "it is to come back inactive")
+			add(deactivating(crossplane.MRD(name), up.Objects[crossplane.MRD(name)], ReturnsInactive))
+			p.expectInactive(name, ComesBack.With())
 		case exists && open && !d.Paused && isInstalled(crd):
-			add(deactivating(CRD(name), crd, "nothing activates its definition"))
-			p.expectInactive(name, "its CRD is to go")
+			add(deactivating(CRD(name), crd, NothingActivates))
+			p.expectInactive(name, CRDGoes.With())
 		case !exists && open && isInstalled(crd):
 			revision, _ := crossplane.RevisionOf(crd)
 			missing[revision] = append(missing[revision], name+"/"+string(crd.UID))
-			p.expectInactive(name, "its package revision "+revision+" is to bring it back, inactive")
+			p.expectInactive(name, RevisionRestores.With(revision))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
@@ -93,7 +99,7 @@ func (p *Plan) deactivate(seen Observed) {
 func (p Plan) returnsInactive(name string) bool { return p.returning[name] }
 
 // expectInactive adds the check that a definition comes back.
-func (p *Plan) expectInactive(name, reason string) {
+func (p *Plan) expectInactive(name string, reason Reason) {
 	if p.returning == nil {
 		p.returning = map[string]bool{}
 	}
@@ -143,9 +149,9 @@ func InstalledBy(o *metav1.PartialObjectMetadata) (string, bool) {
 }
 
 // deactivating is one step on the way of a definition.
-func deactivating(id manifest.ID, live *metav1.PartialObjectMetadata, reason string) Step {
+func deactivating(id manifest.ID, live *metav1.PartialObjectMetadata, why Code) Step {
 	s := prune(id, inventory.Entry{}, live)
-	s.Deactivates, s.Definition, s.Reason = true, true, Text.With(reason)
+	s.Deactivates, s.Definition, s.Reason = true, true, why.With()
 	return s
 }
 
@@ -209,7 +215,7 @@ func (r Restart) Finding() manifest.Finding {
 	f := manifest.Finding{
 		Rule:     "restart-provider",
 		Severity: manifest.Note,
-		Message:  fmt.Sprintf("the controllers of the provider %s for %s that are taken back run until it is started again", r.Package.Name, Plural(int64(r.CRDs), "kind")),
+		Message:  fmt.Sprintf("the controllers of the provider %s for %s that are taken back run until it is started again", r.Package.Name, manifest.Count(r.CRDs, "kind")),
 		Fix:      "restart its Deployment once they are gone",
 	}
 	if namespace, name, ok := strings.Cut(r.Deployment, "/"); ok {

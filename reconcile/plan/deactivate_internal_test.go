@@ -7,11 +7,11 @@ import (
 // Where we make the CRDs, what is held is updated all the same.
 func TestDeactivateOurs(t *testing.T) {
 	id := CRD("buckets.example.org")
-	held := Step{Action: Hold, Would: Prune, Guard: "in use", Reason: Text.With("2 live objects"), Deactivates: true, ID: id}
+	held := Step{Action: Hold, Would: Prune, Guard: "in use", Reason: Failed.With("2 live objects"), Deactivates: true, ID: id}
 	held.otherwise = &Step{Action: Update, ID: id, Cause: Retain}
 	p := Plan{Steps: []Step{held}, Retained: []string{"buckets.example.org"}}
 	p.concludeDeactivation()
-	if s := p.Steps[0]; s.Action != Update || s.Reason.String() != "Text(2 live objects)" || len(p.Retained) != 1 {
+	if s := p.Steps[0]; s.Action != Update || s.Reason.String() != "Failed(2 live objects)" || len(p.Retained) != 1 {
 		t.Errorf("a CRD that is in use gets the update of its provider: %s %q, %v", s.Action, s.Reason, p.Retained)
 	}
 	p.Steps[0] = held

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,6 +13,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/cli-utils/pkg/object"
 	"sigs.k8s.io/cli-utils/pkg/object/dependson"
+)
+
+// The codes of what a step waits for, and of steps that were not sent because of that. The first value is what is
+// waited for: an Object, a Field, or an identity.
+const (
+	Object           Code = "Object"           // an object
+	Field            Code = "Field"            // a field, and the object that has it
+	AwaitsHeld       Code = "AwaitsHeld"       // the guard that holds the object
+	AwaitsNowhere    Code = "AwaitsNowhere"    // where the commit names the object, which is neither in the commit nor in the cluster
+	AwaitsAbsent     Code = "AwaitsAbsent"     // the object is not there
+	AwaitsUnready    Code = "AwaitsUnready"    // why the object is not ready
+	AwaitsDependant  Code = "AwaitsDependant"  // an object that depends on it has to go first
+	AwaitsUpdate     Code = "AwaitsUpdate"     // an object depends on it until that is updated
+	AwaitsGone       Code = "AwaitsGone"       // an object has to go first
+	AwaitsMore       Code = "AwaitsMore"       // how many more objects have to go first
+	DependencyFailed Code = "DependencyFailed" // the object, which was not applied
+	DependantFailed  Code = "DependantFailed"  // the object, which did not go
 )
 
 // An order is what objects of a commit say that has to be there, and ready, before they are
@@ -164,7 +180,7 @@ func (o order) cycle(asked []Asked) error {
 // A Dependency is an object on which another depends, as it was seen.
 type Dependency struct {
 	Exists   bool
-	NotReady string // why it is not ready
+	NotReady Reason // why it is not ready
 }
 
 // DependenciesOf returns the objects to look at before it can be decided what has to wait: those on which something
@@ -211,14 +227,11 @@ func (p *Plan) arrange(first order, seen Observed) {
 			continue
 		}
 		for _, e := range first[s.ID] {
-			why := s.comesFirst(e, steps[e.to], seen)
+			why := s.comesFirst(e.to, Object.With(e.to), steps[e.to], seen)
 			if m, ok := resolved[s.ID].missing[e.to]; ok {
-				why = m.field + strings.TrimPrefix(why, The(e.to))
-				if why == m.field && seen.Dependencies[e.to].Exists && !steps[e.to].writes() {
-					why += m.why + fmt.Sprintf(" (%s)", s.Origin)
-				}
+				why = s.comesFirst(e.to, m.field, steps[e.to], seen).Or(m.why.Code.With(slices.Concat([]any{m.field}, m.why.Values, []any{s.Origin})...))
 			}
-			if why != "" {
+			if !why.None() {
 				s.wait(e.to, why)
 			}
 		}
@@ -233,39 +246,30 @@ func (r resolved) changes(steps map[manifest.ID]*Step, seen Observed) bool {
 	})
 }
 
-// comesFirst says what there is to wait for of an object that comes first, whose own step is
-// first, if it has one; "" is nothing.
-func (s Step) comesFirst(e edge, first *Step, seen Observed) string {
-	live := seen.Dependencies[e.to]
-	the := The(e.to)
+// comesFirst returns what there is to wait for of an object that comes first, whose own step is first, if it has one;
+// none if there is nothing. what is the object, or a field of it.
+func (s Step) comesFirst(id manifest.ID, what Reason, first *Step, seen Observed) Reason {
+	live := seen.Dependencies[id]
 	switch {
 	case first.writes():
-		return the
+		return what
 	case first != nil && first.Action == Hold && first.Would != Prune:
-		return fmt.Sprintf("%s, which the guard %q holds", the, first.Guard)
+		return AwaitsHeld.With(what, string(first.Guard))
 	case !live.Exists && first == nil:
-		return fmt.Sprintf("%s, which is neither in this commit nor in the cluster; apply it, or do not name it at %s", the, s.Origin)
+		return AwaitsNowhere.With(what, s.Origin)
 	case !live.Exists:
-		return the + ", which is not there"
-	case live.NotReady != "":
-		return the + ", which is not ready: " + live.NotReady
+		return AwaitsAbsent.With(what)
+	case !live.NotReady.None():
+		return AwaitsUnready.With(what, live.NotReady)
 	}
-	return ""
+	return Reason{}
 }
 
 func (s *Step) writes() bool { return s != nil && (s.Action == Create || s.Action == Update) }
 
-// The names an object inside of a sentence.
-func The(id manifest.ID) string {
-	return fmt.Sprintf("the %s %s", id.Kind, strings.TrimPrefix(id.Namespace+"/"+id.Name, "/"))
-}
-
 // wait makes a step wait for one more object.
-func (s *Step) wait(id manifest.ID, what string) {
-	if s.Waits != "" {
-		what = s.Waits + ", and for " + what
-	}
-	s.Waits = what
+func (s *Step) wait(id manifest.ID, what Reason) {
+	s.Waits = append(slices.Clip(s.Waits), what)
 	s.after = append(s.after, id)
 }
 
@@ -284,21 +288,21 @@ func (p *Plan) awaitDependants(seen Observed) {
 		for _, by := range c.Dependants(s.ID) {
 			switch {
 			case by.Action == Prune:
-				s.wait(by.ID, The(by.ID)+" to be gone, which depends on it")
+				s.wait(by.ID, AwaitsDependant.With(by.ID))
 			case by.LetsGo():
-				s.wait(by.ID, The(by.ID)+", which depends on it until it is updated")
+				s.wait(by.ID, AwaitsUpdate.With(by.ID))
 			}
 		}
 		awaited := c.GoingWith(*s)
 		for n, by := range awaited {
 			if n < mostAwaited {
-				s.wait(by.ID, The(by.ID)+" to be gone")
+				s.wait(by.ID, AwaitsGone.With(by.ID))
 			} else {
 				s.after = append(s.after, by.ID)
 			}
 		}
 		if more := len(awaited) - mostAwaited; more > 0 {
-			s.Waits += fmt.Sprintf(", and for %d more", more)
+			s.Waits = append(slices.Clip(s.Waits), AwaitsMore.With(more))
 		}
 	}
 }
@@ -376,20 +380,15 @@ func (p Plan) stranded(done []Outcome) Plan {
 			if at < 0 || s.Err != nil {
 				continue
 			}
-			how, what := "it depends on", "was not applied"
+			code := DependencyFailed
 			if s.Action == Prune {
-				how, what = "it is depended on by", "did not go"
+				code = DependantFailed
 			}
-			p.Steps[i].Err = fmt.Errorf("%s: %s %s, which %s", notDone(s), how, The(s.after[at]), what)
+			p.Steps[i].Err = ReasonError{code.With(s.after[at])}
 			failed[s.ID], again = true, true
 		}
 	}
 	return p
-}
-
-// notDone begins the error of a step that was not sent.
-func notDone(s Step) string {
-	return cmp.Or(map[Action]string{Prune: "not deleted"}[s.Action], "not sent")
 }
 
 // indexDependants finds what depends on the objects that may be pruned. The steps keep their places from then on.

@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -105,12 +106,12 @@ func TestCopiedBytes(t *testing.T) {
 					continue
 				}
 				if tc.problem != "" {
-					if s.Err == nil || !strings.Contains(s.Err.Error(), tc.problem) {
+					if s.Err == nil || !strings.Contains(report.ErrorWords(s.Err), tc.problem) {
 						t.Errorf("%s\n%s %v, want an error with %q", tc.reason, s.Action, s.Err, tc.problem)
 					}
 					continue
 				}
-				if s.Err != nil || s.Waits != "" {
+				if s.Err != nil || s.Waiting() {
 					t.Fatalf("%s\n%v, waits for %q", tc.reason, s.Err, s.Waits)
 				}
 				sent, err := s.Object()

@@ -4,13 +4,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The codes of deletions.
+const (
+	NotDeleting        Code = "NotDeleting"        // the object is not being deleted
+	Deleting           Code = "Deleting"           // since when the object is being deleted
+	DeletingInstances  Code = "DeletingInstances"  // since when a CRD is being deleted, which waits for its custom resources
+	DeletingFinalizers Code = "DeletingFinalizers" // since when the object is being deleted, and the finalizers on it
+	DeletingContents   Code = "DeletingContents"   // since when a namespace is being deleted, which waits for the objects in it
 )
 
 // An Ending is what becomes of what a sync owns when it is to own nothing any more. Its plan
@@ -34,27 +42,27 @@ func (p Plan) leaving(s Step, live *metav1.PartialObjectMetadata, released bool)
 		s.Action = Release
 		return s, inventory.Ours(live, p.Sync)
 	case live.GetDeletionTimestamp() != nil && !s.Unprotects:
-		s.Deleting, s.Reason = true, Text.With(WhyDeleting(live))
+		s.Deleting, s.Reason = true, WhyDeleting(live)
 	}
 	return s, true
 }
 
-// WhyDeleting is what a deletion waits for, as far as the object itself tells.
-func WhyDeleting(live *metav1.PartialObjectMetadata) string {
+// WhyDeleting returns what a deletion waits for, as far as the object itself tells.
+func WhyDeleting(live *metav1.PartialObjectMetadata) Reason {
 	if live.GetDeletionTimestamp() == nil {
-		return "it is there as before"
+		return NotDeleting.With()
 	}
-	since := "it is being deleted since " + live.GetDeletionTimestamp().UTC().Format("2006-01-02T15:04:05Z")
+	since := live.GetDeletionTimestamp().UTC().Format("2006-01-02T15:04:05Z")
 	finalizers := live.GetFinalizers()
 	switch {
 	case slices.Contains(finalizers, "customresourcecleanup.apiextensions.k8s.io"):
-		return since + ", and the custom resources of it go first"
+		return DeletingInstances.With(since)
 	case len(finalizers) > 0:
-		return since + ", and waits for who set the finalizer " + strings.Join(finalizers, ", ")
+		return DeletingFinalizers.With(since, finalizers)
 	case live.Kind == "Namespace":
-		return since + ", and what is in it goes first"
+		return DeletingContents.With(since)
 	}
-	return since
+	return Deleting.With(since)
 }
 
 // releaseRetained makes of what guards keep on purpose what stays when the sync ends: nobody's.
@@ -139,7 +147,7 @@ func (p Plan) notesOnEnding(seen Observed) []manifest.Finding {
 	}
 	return []manifest.Finding{{
 		Rule: ruleLeft, Severity: manifest.Note,
-		Message: fmt.Sprintf("Crossplane made CRDs of %s that go, for example %s: CRDs stay, and nobody updates them", Plural(int64(len(names)), "definition"), names[0]),
+		Message: fmt.Sprintf("Crossplane made CRDs of %s that go, for example %s: CRDs stay, and nobody updates them", manifest.Count(len(names), "definition"), names[0]),
 		Fix:     "delete those that nobody needs by hand",
 	}}
 }

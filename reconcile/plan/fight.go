@@ -1,11 +1,6 @@
 package plan
 
-import (
-	"cmp"
-	"fmt"
-
-	"headgate.dev/headgate/render/manifest"
-)
+import "headgate.dev/headgate/render/manifest"
 
 // A Fight is over a field that somebody changes as often as we put it right.
 type Fight struct {
@@ -14,13 +9,4 @@ type Fight struct {
 	Manager string      `json:"manager,omitempty"` // "" where nobody can tell
 	Times   int         `json:"times"`             // that it was put right and undone
 	Rests   bool        `json:"rests,omitempty"`   // it is not to be put right just now
-}
-
-// String says it: "kubectl-edit changed data.k 4 times".
-func (f Fight) String() string {
-	what := "deleted it"
-	if f.Path != "" {
-		what = "changed " + f.Path
-	}
-	return fmt.Sprintf("%s %s again %d times after it was put right", cmp.Or(f.Manager, "someone"), what, f.Times)
 }

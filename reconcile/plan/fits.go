@@ -1,8 +1,8 @@
 package plan
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -40,16 +40,36 @@ type later struct {
 
 func (l *later) Content() (*unstructured.Unstructured, error) { return l.content() }
 
+// The codes of what custom resources lose or are refused by an update of their definition.
+const (
+	LosesField  Code = "LosesField"  // how many, of how many, set a field that is lost, the field, and an example
+	IsRefused   Code = "IsRefused"   // how many, of how many, are refused, why, and an example
+	MoreMisfits Code = "MoreMisfits" // how many more reasons there are
+
+	NotAllLookedAt Code = "NotAllLookedAt" // how many objects were looked at, which fit; there are more
+)
+
 // A Fitting looks at the objects of a kind one by one, and keeps of them only what the update of their
 // definition would do: how many lose or are refused what, and an example of each.
 type Fitting struct {
 	judge  *schema.Judge
 	seen   int64
 	bad    int64
-	places map[string]misfits
+	places map[misfit]misfits
 }
 
-// Misfits are objects that are in the way for one reason.
+// A misfit is one reason why objects are in the way.
+type misfit struct {
+	code  Code   // LosesField or IsRefused
+	place string // the field, or what is wrong with it
+}
+
+// compare orders misfits as their codes and places.
+func (m misfit) compare(other misfit) int {
+	return cmp.Or(cmp.Compare(m.code, other.code), strings.Compare(m.place, other.place))
+}
+
+// Misfits are the objects that are in the way for one reason.
 type misfits struct {
 	count   int64
 	example string
@@ -71,7 +91,7 @@ func NewFitting(q Question, live *unstructured.Unstructured, version string) (*F
 		return nil, err
 	}
 	judge, err := schema.NewJudge(live, after, version)
-	return &Fitting{judge: judge, places: map[string]misfits{}}, err
+	return &Fitting{judge: judge, places: map[misfit]misfits{}}, err
 }
 
 // Look looks at an object, which it may change.
@@ -84,16 +104,16 @@ func (f *Fitting) Look(ctx context.Context, o *unstructured.Unstructured) {
 	}
 	f.bad++
 	for i, place := range slices.Concat(loses, refused) {
-		what := "set " + place + ", which is lost"
+		what := misfit{LosesField, place}
 		if i >= len(loses) {
-			what = "are refused (" + place + ")"
+			what.code = IsRefused
 		}
 		m, known := f.places[what]
 		if !known && len(f.places) == mostPlaces {
 			continue
 		}
 		if !known {
-			m.example = id.Kind + " " + strings.TrimPrefix(id.Namespace+"/"+id.Name, "/")
+			m.example = id.Brief()
 		}
 		m.count++
 		f.places[what] = m
@@ -103,27 +123,25 @@ func (f *Fitting) Look(ctx context.Context, o *unstructured.Unstructured) {
 // Full reports whether it has looked at as many objects as it may.
 func (f *Fitting) Full() bool { return f.seen >= MostJudged }
 
-// Answer returns how many objects are in the way. The example says of those why. more reports whether there
-// are objects that it did not look at.
+// Answer returns how many objects are in the way, and why. more reports whether there are objects that it did not
+// look at.
 func (f *Fitting) Answer(more bool) Answer {
 	a := Answer{Count: f.bad}
-	whats := slices.SortedFunc(maps.Keys(f.places), func(x, y string) int {
+	whats := slices.SortedFunc(maps.Keys(f.places), func(x, y misfit) int {
 		if f.places[x].count != f.places[y].count {
 			return int(f.places[y].count - f.places[x].count)
 		}
-		return strings.Compare(x, y)
+		return x.compare(y)
 	})
-	var said []string
 	for i, what := range whats {
 		if i == mostReasons {
-			said = append(said, fmt.Sprintf("and %d more reasons", len(whats)-i))
+			a.Misfits = append(a.Misfits, MoreMisfits.With(len(whats)-i))
 			break
 		}
-		said = append(said, fmt.Sprintf("%d of %d %s, for example %s", f.places[what].count, f.seen, what, f.places[what].example))
+		a.Misfits = append(a.Misfits, what.code.With(f.places[what].count, f.seen, what.place, f.places[what].example))
 	}
-	a.Example = strings.Join(said, "; ")
 	if more && f.bad == 0 {
-		a.Unknown = fmt.Sprintf("none of the first %d loses or is refused anything, and there are more", f.seen)
+		a.Unknown = NotAllLookedAt.With(f.seen)
 	}
 	return a
 }

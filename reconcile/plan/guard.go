@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 
 	"headgate.dev/headgate/render"
@@ -216,7 +215,7 @@ func (s Step) MayClear() bool { return s.Action == Hold && s.Clears != Stays }
 // either, and whether that is all of them.
 func (c Case) Users(of manifest.ID) (going []Step, all bool) {
 	a := c.Seen.Answers[Question{Ask: Dependents, Of: of}]
-	if a.Unknown != "" || a.Count == 0 {
+	if !a.Unknown.None() || a.Count == 0 {
 		return nil, false
 	}
 	these := make(map[manifest.ID]bool, len(a.These))
@@ -232,22 +231,6 @@ func (c Case) Users(of manifest.ID) (going []Step, all bool) {
 	}
 	slices.SortFunc(going, func(a, b Step) int { return a.ID.Compare(b.ID) })
 	return going, int64(len(going)) >= a.Count
-}
-
-// Example names one of what was counted, where one is known.
-func Example(a Answer) string {
-	if a.Example == "" {
-		return ""
-	}
-	return ", for example " + a.Example
-}
-
-// Plural returns a number with its noun: "2 objects".
-func Plural(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // Counts says whether a step is one of the prunes of which there may be too many: it takes away

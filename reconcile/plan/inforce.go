@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -11,6 +10,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
+
+// LivePolicyWider is the code of an error: a live policy, and what it activates that the plan does not assume.
+const LivePolicyWider Code = "LivePolicyWider"
 
 // LeavingPolicies are the steps of those policies of the cluster that name a definition, and that the
 // commit does not want any more.
@@ -81,7 +83,7 @@ func (c Case) isSent(s Step) bool {
 		if i := slices.IndexFunc(c.Steps, func(s Step) bool { return s.ID == e.to }); i >= 0 {
 			first = &c.Steps[i]
 		}
-		return s.comesFirst(e, first, c.Seen) != ""
+		return !s.comesFirst(e.to, Object.With(e.to), first, c.Seen).None()
 	})
 }
 
@@ -161,9 +163,9 @@ func (all PoliciesInForce) Opening(name string) []string {
 	return names
 }
 
-// Wider reports why live policies activate more than the plan assumes once its policies are written;
-// "" means that they do not. Whoever sends a package asks this right before.
-func (p Plan) Wider(live map[string]crossplane.Policy) string {
+// Wider returns an error if live policies activate more than the plan assumes once its policies are written. Whoever
+// sends a package asks this right before.
+func (p Plan) Wider(live map[string]crossplane.Policy) error {
 	assumed := map[string]bool{}
 	for _, policy := range p.policies {
 		for _, glob := range policy.Patterns {
@@ -173,11 +175,11 @@ func (p Plan) Wider(live map[string]crossplane.Policy) string {
 	for _, name := range slices.Sorted(maps.Keys(live)) {
 		for _, glob := range live[name].Patterns {
 			if !live[name].Paused && !assumed[glob] {
-				return fmt.Sprintf("the policy %s in the cluster activates %q, which this pass did not expect", name, glob)
+				return ReasonError{LivePolicyWider.With(name, glob)}
 			}
 		}
 	}
-	return ""
+	return nil
 }
 
 // Named returns the first of live policies that activates a definition; "" if none does.

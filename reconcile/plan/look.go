@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -16,6 +15,18 @@ import (
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The codes of a sync that only looks.
+const (
+	LeftToApplier  Code = "LeftToApplier"  // who applies the object; "" if that is not known
+	RefusedIfSent  Code = "RefusedIfSent"  // the error of an update that nobody has sent
+	DiffersUnowned Code = "DiffersUnowned" // the object differs from the commit, and nothing tells who applies it
+	AbsentUnowned  Code = "AbsentUnowned"  // the object is not there, and nothing tells who would apply it
+	NotUpdated     Code = "NotUpdated"     // who applies the object and has not applied the commit
+	NotCreated     Code = "NotCreated"     // who applies objects beside this one and has not applied it
+	CreateNeedsCRD Code = "CreateNeedsCRD" // the same, and a CRD that the object needs
+	CreateWaits    Code = "CreateWaits"    // the same, and what the object waits for
 )
 
 // leave makes of a plan one that writes nothing. What others changed is drift that is said;
@@ -46,8 +57,8 @@ func (p *Plan) leave(seen Observed) {
 		}
 		if drifted {
 			s.Action, s.Would, s.Cause, s.Guard = Keep, s.Action, Drift, "drift"
-			s.Needs, s.Waits = "", ""
-			s.Reason = Text.With("this sync only looks; it is left to " + cmp.Or(by, "whoever applies it"))
+			s.Needs, s.Waits = "", nil
+			s.Reason = LeftToApplier.With(by)
 			kept = append(kept, s)
 		}
 	}
@@ -68,24 +79,24 @@ func (s Step) judge(seen Observed) (drifted, behind bool) {
 	return len(trial.TakenBy) > 0 || trial.Missing && was, trial.Stale || trial.Missing && !was
 }
 
-func reasonLeft(s Step, by string, deleting bool) string {
+func reasonLeft(s Step, by string, deleting bool) Reason {
 	switch {
 	case deleting:
-		return "it is being deleted"
+		return BeingDeleted.With()
 	case s.Err != nil:
-		return s.Err.Error()
+		return RefusedIfSent.With(ReasonOf(s.Err))
 	case by == "" && s.Action == Update:
-		return "it is not what the commit says, and nothing tells who applies it"
+		return DiffersUnowned.With()
 	case by == "":
-		return "nobody has applied it, and nothing beside it tells who would"
+		return AbsentUnowned.With()
 	case s.Action == Update:
-		return by + " has not applied what the commit says of it"
+		return NotUpdated.With(by)
 	case s.Needs != "":
-		return fmt.Sprintf("%s has not applied it; it needs the CRD %s", by, s.Needs)
-	case s.Waits != "":
-		return fmt.Sprintf("%s has not applied it; it waits for %s", by, s.Waits)
+		return CreateNeedsCRD.With(by, s.Needs)
+	case s.Waiting():
+		return CreateWaits.With(by, s.Waits)
 	}
-	return by + " has not applied it"
+	return NotCreated.With(by)
 }
 
 // Unapplied says whether a check is on what somebody else is to apply.

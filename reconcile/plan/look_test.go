@@ -9,6 +9,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -175,7 +176,7 @@ func TestLook(t *testing.T) {
 			}
 			var checks []check
 			for _, c := range p.Checks {
-				checks = append(checks, check{c.Would, c.By, c.Reason})
+				checks = append(checks, check{c.Would, c.By, report.Words(c.Reason)})
 				if c.State != plan.Pending || c.ID != id {
 					t.Errorf("%s\nOnly time tells whether somebody is late: %v", tc.reason, c)
 				}
@@ -289,7 +290,7 @@ func TestLookBesideCrossplane(t *testing.T) {
 	}
 	var got []string
 	for _, c := range p.Checks {
-		got = append(got, string(c.State)+" "+c.ID.String()+": "+c.Reason)
+		got = append(got, string(c.State)+" "+c.ID.String()+": "+report.Words(c.Reason))
 	}
 	if diff := cmp.Diff([]string{
 		"pending ManagedResourceActivationPolicy.apiextensions.crossplane.io/storage: nobody has applied it, and nothing beside it tells who would",

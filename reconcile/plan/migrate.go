@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/render/manifest"
-	"headgate.dev/headgate/render/schema"
 )
 
 // Migration is the part of the plan that has to be carried out before anything else: the managed fields of
@@ -33,22 +32,6 @@ func noteMigrated(sent Plan, done []Outcome) []manifest.Finding {
 	return []manifest.Finding{{
 		Rule: "managed-fields-migrated", Severity: manifest.Note,
 		Message: fmt.Sprintf("the managed fields of %s named a version that is no longer served (%s) and were migrated, for example of %s",
-			Plural(int64(len(names)), "object"), strings.Join(sent.Steps[i].Migrates, ", "), names[0]),
+			manifest.Count(len(names), "object"), strings.Join(sent.Steps[i].Migrates, ", "), names[0]),
 	}}
-}
-
-// Beforehand tells what has to be done before versions of a definition leave; "" where none does.
-func Beforehand(breaking []schema.Change) string {
-	var leave []string
-	for _, b := range breaking {
-		if (b.Rule == schema.Removed || b.Rule == schema.Unserved) && !slices.Contains(leave, b.Version) {
-			leave = append(leave, b.Version)
-		}
-	}
-	if len(leave) == 0 {
-		return ""
-	}
-	return fmt.Sprintf(". Before %s leaves, have every client use another version, and every tool that applies its objects apply them in that: "+
-		"the API server refuses to apply an object whose managed fields name a version that left. Headgate migrates those of the objects that it applies itself",
-		strings.Join(leave, ", "))
 }

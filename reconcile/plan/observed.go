@@ -92,7 +92,7 @@ func (o Observed) Doubtful(creates bool) []Asked {
 			if _, served := o.Kinds[a.ID.GroupKind()]; creates && served && !a.Policy.Observes() {
 				doubtful = append(doubtful, a)
 			}
-		case o.Refused(a.ID, live) != "" && !a.Policy.Observes():
+		case !o.Refused(a.ID, live).None() && !a.Policy.Observes():
 		case entry.UID == live.GetUID() && entry.Digest == o.digest(a.Object) && entry.Mark == inventory.Mark(live) && !o.activatesPart(a) && !o.Due[a.ID]:
 		default:
 			doubtful = append(doubtful, a)
@@ -152,7 +152,7 @@ const (
 	// Stored asks in which versions objects of a CRD are stored: the example names them all.
 	Stored Ask = "stored"
 	// Fits asks how many objects of a CRD, or of the CRDs of an XRD, lose a value or are refused once the
-	// definition is another one: the example says why.
+	// definition is another one.
 	Fits Ask = "fits"
 )
 
@@ -163,27 +163,31 @@ type Question struct {
 	After Whole // of Fits: the CRD, or the MRD or XRD that makes it, as it will be
 }
 
+// The codes of questions that were not answered.
+const (
+	CountTooLong   Code = "CountTooLong"   // after which time counting was given up
+	CountForbidden Code = "CountForbidden" // the error of an API server that forbids to count
+)
+
 // An Answer to a Question.
 type Answer struct {
 	Count   int64
 	Example string // one of them, for people: "Bucket team-a/logs"
-	Unknown string // why it could not be counted; "" where it was
+	Unknown Reason // why it could not be counted; none where it was
 
-	These []manifest.ID // as many of them as are known by name
+	These   []manifest.ID // as many of them as are known by name
+	Misfits []Reason      // of Fits: what they lose or are refused
 }
 
 // And is the answer for two kinds that were asked about together. What is in the way of one is in the way,
 // whatever is not known of the other.
 func (a Answer) And(b Answer) Answer {
-	both := Answer{Count: a.Count + b.Count, Example: a.Example, These: slices.Concat(a.These, b.These)}
-	switch {
-	case a.Example == "":
-		both.Example = b.Example
-	case b.Example != "":
-		both.Example += "; " + b.Example
+	both := Answer{
+		Count: a.Count + b.Count, Example: cmp.Or(a.Example, b.Example),
+		These: slices.Concat(a.These, b.These), Misfits: slices.Concat(a.Misfits, b.Misfits),
 	}
 	if both.Count == 0 {
-		both.Unknown = cmp.Or(a.Unknown, b.Unknown)
+		both.Unknown = a.Unknown.Or(b.Unknown)
 	}
 	return both
 }

@@ -58,7 +58,7 @@ func copies(seen Observed) []manifest.Finding {
 	return []manifest.Finding{{
 		Rule: "marks-copied", Severity: manifest.Note,
 		Message: fmt.Sprintf("%s, for example %s, carry the marks of this sync, and another field manager set them: copies, or restored without managed fields; Headgate does not own them",
-			Plural(int64(len(seen.Copies)), "object"), seen.Copies[0]),
+			manifest.Count(len(seen.Copies), "object"), seen.Copies[0]),
 		Fix: "delete those that nobody needs by hand",
 	}}
 }

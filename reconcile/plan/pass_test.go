@@ -32,7 +32,7 @@ func obj(name string) manifest.ID { return manifest.ID{Kind: "ConfigMap", Namesp
 
 func checksOn(state CheckState, names ...string) (checks []Check) {
 	for _, name := range names {
-		checks = append(checks, Check{ID: obj(name), State: state, Reason: "why"})
+		checks = append(checks, Check{ID: obj(name), State: state, Reason: Failed.With("why")})
 	}
 	return checks
 }
@@ -80,7 +80,7 @@ func TestWaits(t *testing.T) {
 // Every row of the comments on Next and on ending.
 func TestNext(t *testing.T) {
 	create := Step{ID: obj("a"), Action: Create}
-	waits := Step{ID: obj("w"), Action: Create, Waits: "the Provider toy", awaits: []manifest.ID{obj("toy")}}
+	waits := Step{ID: obj("w"), Action: Create, Waits: []Reason{Object.With(obj("toy"))}, awaits: []manifest.ID{obj("toy")}}
 	ready := Step{ID: obj("w"), Action: Create}
 	migrates := Step{ID: obj("m"), Action: Update, Migrates: []string{"v1beta1"}}
 	unready := Step{ID: obj("a"), Action: Keep, Unready: true}
@@ -233,7 +233,7 @@ func TestPassKeepsItsPromise(t *testing.T) {
 				}
 				s.Action = []Action{Create, Update, Keep, Prune, Hold}[next(5)]
 				if next(3) == 0 {
-					s.Waits = "something"
+					s.Waits = []Reason{AwaitsMore.With(1)}
 				}
 				s.Deactivates = s.Action != Create && next(5) == 0
 				if next(6) == 0 {

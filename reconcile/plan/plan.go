@@ -155,21 +155,21 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	kinds := newComing(seen)
 	for _, a := range asked {
 		wanted[a.ID] = true
-		if a.Retained != "" {
+		if !a.Retained.None() {
 			p.Retained = append(p.Retained, a.Definition)
 		}
 		s, ok, err := decide(a, seen, kinds)
 		if err != nil {
 			return Plan{}, err
 		}
-		if a.Retained != "" && seen.Deactivates(want) && !a.Paused && want.Pauses(a.ID.Name) == "" && !seen.Looks {
+		if !a.Retained.None() && seen.Deactivates(want) && !a.Paused && want.Pauses(a.ID.Name) == "" && !seen.Looks {
 			entry, live := seen.Inventory.Entries[a.ID], seen.Objects[a.ID]
 			if live == nil { // somebody else took it back
 				p.Gone = append(p.Gone, a.ID)
 				p.Retained = p.Retained[:len(p.Retained)-1]
 				continue
 			}
-			s = s.pruneInstead(live, entry, !seen.leavesToPackage(a) && seen.Refused(a.ID, live) == "")
+			s = s.pruneInstead(live, entry, !seen.leavesToPackage(a) && seen.Refused(a.ID, live).None())
 		}
 		switch {
 		case ok:
@@ -324,7 +324,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		return s.observe(a, seen, live), exists && !a.resolved.nameless || seen.Offline, nil
 	}
 	s.choose(a, seen)
-	if s.Action != Create && s.Action != Update || exists && seen.Refused(a.ID, live) != "" {
+	if s.Action != Create && s.Action != Update || exists && !seen.Refused(a.ID, live).None() {
 		return s, true, nil
 	}
 	s.Err = cmp.Or(s.Err, a.resolved.problem)
@@ -377,8 +377,8 @@ func stepOf(a Asked, seen Observed) Step {
 		s.hidden = a.resolved.hidden
 		s.hidden.Paths = append(slices.Clip(s.hidden.Paths), secretPaths(trial.Live)...)
 	}
-	if a.Retained != "" {
-		s.Cause, s.Guard, s.Reason = Retain, Final, Text.With(a.Retained)
+	if !a.Retained.None() {
+		s.Cause, s.Guard, s.Reason = Retain, Final, a.Retained
 	}
 	if live, exists := seen.Objects[a.ID]; exists {
 		s.UID, s.ResourceVersion = live.GetUID(), live.GetResourceVersion()
@@ -404,8 +404,8 @@ func (s *Step) choose(a Asked, seen Observed) {
 		if owned && entry.UID != "" && !seen.Inventory.Rebuilt {
 			s.Cause = Drift // we made it, and someone deleted it
 		}
-	case seen.Refused(a.ID, live) != "":
-		s.Action, s.Err = Update, errors.New(seen.Refused(a.ID, live)) // which a guard holds
+	case !seen.Refused(a.ID, live).None():
+		s.Action, s.Err = Update, ReasonError{seen.Refused(a.ID, live)} // which a guard holds
 	case len(trial.Migrates) > 0:
 		s.Action, s.Live, s.After, s.Migrates, s.Activates = Update, trial.Live, trial.After, trial.Migrates, false
 		s.Reason = ManagedFieldsMigrate.With(trial.Migrates)

@@ -402,7 +402,7 @@ func TestGuards(t *testing.T) {
 		"NotCountable": {
 			reason: "What cannot be counted is in use.",
 			owned:  bucketCRD, want: []render.Object{given.Wanted(t, given.CRD("others", "Other"))},
-			answers: map[plan.Question]plan.Answer{question(bucketCRD, plan.Dependents): {Unknown: "forbidden"}},
+			answers: map[plan.Question]plan.Answer{question(bucketCRD, plan.Dependents): {Unknown: plan.Failed.With("forbidden")}},
 			result:  want{Action: plan.Hold, Guard: "in use"},
 		},
 		"Unused": {

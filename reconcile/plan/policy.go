@@ -13,6 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// The codes of objects that Headgate only looks at.
+const (
+	OnlyLookedAt Code = "OnlyLookedAt" // the management policy
+	NameNotThere Code = "NameNotThere" // the field that holds the name of the object and that is not there, and where the commit says so
+	NotMade      Code = "NotMade"      // the management policy of an object that is not there, and where the commit declares it
+)
+
 // policyOf is the policy that an object asks for.
 func policyOf(o render.Object) (inventory.ManagementPolicy, error) {
 	said := inventory.ManagementPolicy(o.Asks[inventory.PolicyAnnotation])
@@ -36,7 +43,7 @@ func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 	switch {
 	case seen.Offline && !tried && seen.Objects[a.ID] != nil:
 	case seen.Offline:
-		s.Guard, s.Reason = OnlyObserved, Text.With(OnlyObserves(a.Policy))
+		s.Guard, s.Reason = OnlyObserved, OnlyLookedAt.With(string(a.Policy))
 	case trial.After != nil || trial.Err != nil:
 		s.Action, s.Cause = Update, Drift // which a guard only reports
 		s.Live, s.After, s.Takes, s.Err = trial.Live, trial.After, trial.TakenBy, trial.Err
@@ -54,19 +61,14 @@ func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 	return s
 }
 
-// OnlyObserves tells that a management policy only looks at an object.
-func OnlyObserves(p inventory.ManagementPolicy) string {
-	return fmt.Sprintf("its management policy %s only looks at it", p)
-}
-
 // notThere is the check on an object that is to be looked at and does not exist.
 func notThere(a Asked) Check {
 	for _, r := range a.resolved.references {
 		if m, ok := a.resolved.missing[r.source]; ok && a.resolved.nameless {
-			return Check{ID: a.ID, State: Pending, Reason: fmt.Sprintf("its name is that in %s, which is not there (%s)", m.field, a.Origin)}
+			return Check{ID: a.ID, State: Pending, Reason: NameNotThere.With(m.field, a.Origin)}
 		}
 	}
-	return Check{ID: a.ID, State: Pending, Reason: fmt.Sprintf("it is not there, and its management policy %s makes nothing (%s)", a.Policy, a.Origin)}
+	return Check{ID: a.ID, State: Pending, Reason: NotMade.With(string(a.Policy), a.Origin)}
 }
 
 // proof is what only who knows the key can write of an object.

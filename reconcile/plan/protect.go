@@ -132,9 +132,9 @@ func (o Observed) usage(on manifest.ID, by []render.Object) (render.Object, erro
 	if err != nil {
 		return render.Object{}, fmt.Errorf("%s: %s: %w", first.Origin, first.ID, err)
 	}
-	who := The(first.ID) + " depends"
+	who := "the " + first.ID.Brief() + " depends"
 	if more := len(by) - 1; more > 0 {
-		who = fmt.Sprintf("%s and %d more depend", The(first.ID), more)
+		who = fmt.Sprintf("the %s and %d more depend", first.ID.Brief(), more)
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": id.Group + "/v1beta1",
@@ -181,7 +181,7 @@ func unprotected(first order, seen Observed) []manifest.Finding {
 			if _, _, served := seen.usageOf(e.to); !served && !wanted[e.to] {
 				found = append(found, manifest.Finding{
 					Rule: "unprotected-dependency", Severity: manifest.Warning, Origin: a.Origin,
-					Message: fmt.Sprintf("%s asks to protect %s, which is not of this commit, and no Usage of Crossplane is served that could", a.ID, The(e.to)),
+					Message: fmt.Sprintf("%s asks to protect the %s, which is not of this commit, and no Usage of Crossplane is served that could", a.ID, e.to.Brief()),
 					Fix:     "declare it here, or install Crossplane with Usages",
 				})
 			}

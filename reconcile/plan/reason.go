@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -8,13 +9,19 @@ import (
 // A Code names why something is as it is, in the form of the reasons of Kubernetes conditions: InUse, NotCounted.
 type Code string
 
-// Text is the code of a reason whose only value is a finished sentence.
-const Text Code = "Text"
-
-// The codes of a reason that holds others.
+// The codes of a reason that holds others, and of an error.
 const (
 	Both     Code = "Both"     // the one and the other
 	Approved Code = "Approved" // past the guard that is named, for the reason for which that held it
+	Failed   Code = "Failed"   // an error
+)
+
+// The codes of a prune that was counted again right before the delete, and was not sent.
+const (
+	ProtectedMeanwhile Code = "ProtectedMeanwhile" // the Usage that protects the object, or why Usages cannot be read
+	UncountableNow     Code = "UncountableNow"     // why what would be deleted with the object cannot be counted any more
+	UsedMeanwhile      Code = "UsedMeanwhile"      // how many objects would be deleted with the object, and an example
+	AnExample          Code = "AnExample"          // one of the objects that were counted
 )
 
 // NotGone is the code of a prune that is not over after a time, and of what the object waits for.
@@ -24,7 +31,8 @@ const NotGone Code = "NotGone"
 func (c Code) With(values ...any) Reason { return Reason{Code: c, Values: values} }
 
 // A Reason is why a step or a check is as it is. The zero Reason is none. A value is a string, an integer, a
-// manifest.ID, another Reason, or a list of these. Package report words reasons for people.
+// manifest.ID, a manifest.Origin, a schema.Change, another Reason, or a list of these. What another system said, such
+// as an API server, is a string. Package report words reasons for people.
 type Reason struct {
 	Code   Code
 	Values []any
@@ -35,6 +43,14 @@ type ReasonError struct{ Reason }
 
 // Error implements error.
 func (p ReasonError) Error() string { return p.String() }
+
+// ReasonOf returns the reason of an error.
+func ReasonOf(err error) Reason {
+	if p, ok := errors.AsType[ReasonError](err); ok {
+		return p.Reason
+	}
+	return Failed.With(err.Error())
+}
 
 // None reports whether there is no reason.
 func (r Reason) None() bool { return r.Code == "" }

@@ -110,10 +110,20 @@ type resolved struct {
 	hidden     diff.Mask
 }
 
+// The codes of fields that cannot be copied. The first value is the Field, the last is where the commit refers to it.
+const (
+	SourceAbsent     Code = "SourceAbsent"     // the object that is to have the field is not there
+	SourceUnreadable Code = "SourceUnreadable" // the error of reading the object
+	FieldAbsent      Code = "FieldAbsent"      // the object does not have the field
+	FieldAmbiguous   Code = "FieldAmbiguous"   // how many fields the path leads to
+	FieldNotCopied   Code = "FieldNotCopied"   // the value of the field cannot be copied
+	FieldUnfit       Code = "FieldUnfit"       // where to it cannot be copied, and why; without where the commit says so
+)
+
 // missing is what a source does not have that is to be copied.
 type missing struct {
-	field string // for people
-	why   string // ", which does not have it"; "" where it is not there itself
+	field Reason // the Field
+	why   Reason // why it is missing, without the field and where the commit says so
 }
 
 // resolve copies what is there into an object. Where something is missing the object is as the
@@ -160,11 +170,11 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 		if secret {
 			r.hidden.Values = append(r.hidden.Values, diff.Forms(value)...)
 		}
-		field := "the field " + ref.from + " of " + The(ref.source)
+		field := Field.With(ref.from, ref.source)
 		if bytes && !holdsBytes(content.Object, at) {
 			if value, err = decoded(value); err != nil { // whoever writes the source must not stop the sync
-				r.problem = cmp.Or(r.problem, fmt.Errorf("%s cannot be copied to %s: %w", field, ref.to, err))
-				value, why = nil, ", which cannot be copied"
+				r.problem = cmp.Or[error](r.problem, ReasonError{FieldUnfit.With(field, ref.to, err.Error())})
+				value, why = nil, FieldNotCopied.With()
 			} else if secret {
 				r.hidden.Values = append(r.hidden.Values, diff.Forms(value)...)
 			}
@@ -190,24 +200,24 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 
 // valueOf returns what a reference copies and whether it holds bytes, or why it cannot be copied
 // yet, if its source is there.
-func (o Observed) valueOf(r reference) (value any, bytes bool, why string, err error) {
+func (o Observed) valueOf(r reference) (value any, bytes bool, why Reason, err error) {
 	source := o.Sources[r.source]
 	switch {
 	case source.Err != nil:
-		return nil, false, ", which cannot be read: " + source.Err.Error(), nil //nolint:nilerr // it is the target's trouble
+		return nil, false, SourceUnreadable.With(source.Err.Error()), nil //nolint:nilerr // it is the target's trouble
 	case source.Live == nil:
-		return nil, false, "", nil
+		return nil, false, SourceAbsent.With(), nil
 	}
 	at, err := find(source.Live.Object, r.from)
 	switch {
 	case err != nil:
-		return nil, false, "", fmt.Errorf("%s: sourcePath %s: %w", mutation.Annotation, r.from, err)
+		return nil, false, Reason{}, fmt.Errorf("%s: sourcePath %s: %w", mutation.Annotation, r.from, err)
 	case len(at) > 1:
-		return nil, false, fmt.Sprintf(", of which there are %d", len(at)), nil
+		return nil, false, FieldAmbiguous.With(len(at)), nil
 	case len(at) == 1:
 		value, bytes = get(source.Live.Object, at[0]), holdsBytes(source.Live.Object, at[0])
 	}
-	return value, bytes, ", which does not have it", nil
+	return value, bytes, FieldAbsent.With(), nil
 }
 
 // WithoutReferences takes out of an object what nobody fills in, since nobody writes.

@@ -54,19 +54,3 @@ func (s Step) compareSchema() schema.Difference {
 func DeclaresKind(id manifest.ID) bool {
 	return id.IsCRD() || crossplane.IsMRD(id) || crossplane.IsXRD(id)
 }
-
-// Exist returns a number with its noun and verb: "2 objects exist".
-func Exist(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun + " exists"
-	}
-	return Plural(n, noun) + " exist"
-}
-
-// OrNone returns a value, or "nothing".
-func OrNone(value string) string {
-	if value == "" {
-		return "nothing"
-	}
-	return value
-}

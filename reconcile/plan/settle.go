@@ -81,7 +81,7 @@ func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Invent
 				e = before
 			}
 		case o.Action == Keep && o.Unknown: // as before
-		case o.Action == Keep && o.NotReady == "":
+		case o.Action == Keep && o.NotReady.None():
 			e.Actuation, e.Reconcile = "Succeeded", "Succeeded"
 		case o.Action == Keep:
 			e.Reconcile = inventory.ReconcileTimeout
@@ -91,7 +91,7 @@ func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Invent
 			applied := inventory.Succeeded(o.UID, o.Digest, o.Mark).Following(e)
 			applied.Policy, applied.Foreign = e.Policy, o.Foreign
 			e = applied
-			if o.NotReady != "" {
+			if !o.NotReady.None() {
 				e.Reconcile = inventory.ReconcileTimeout
 			}
 			if o.Unknown {

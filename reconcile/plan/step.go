@@ -93,7 +93,7 @@ type Step struct {
 
 	Migrates []string // versions that managed fields name and that are not served: the update writes those, and sends no object
 	Needs    string   // the CRD of this plan that has to serve its kind first; "" where it is served
-	Waits    string   // what has to be there, or gone, first, for people: a later plan carries the step out
+	Waits    []Reason // what has to be there, or gone, first: a later plan carries the step out
 
 	UID             types.UID // of the live object: the preconditions of a prune
 	ResourceVersion string
@@ -160,7 +160,7 @@ type Outcome struct {
 	UID      types.UID // of the object as answered
 	Mark     string    // of the object as answered
 	Foreign  string    // the marks of others on it that Headgate sent, as an Entry remembers them
-	NotReady string    // why it is not ready though it was applied and waited for
+	NotReady Reason    // why it is not ready though it was applied and waited for
 	Unknown  bool      // whether it is ready: it is still to be waited for
 	Migrates bool      // only its managed fields were written
 	Err      error     // why it was not applied, or not pruned

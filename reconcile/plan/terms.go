@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"fmt"
-
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/render/manifest"
 
@@ -30,23 +28,31 @@ const (
 	AdoptAll     Adoption = "Adopt"  // also what another tool owns; never what Crossplane does
 )
 
+// The codes of objects that a sync does not take over.
+const (
+	NotAdopted  Code = "NotAdopted"  // the object was there before, and the sync adopts none
+	MadeByOther Code = "MadeByOther" // the owner, from which nothing is taken over
+	OwnedBySync Code = "OwnedBySync" // another sync, whose inventory holds it
+	OwnedByTool Code = "OwnedByTool" // another tool
+)
+
 // Refused returns why a live object must not be written: another owner has it, or the sync does not adopt it. It
-// returns "" if the object may be written.
-func (o Observed) Refused(id manifest.ID, live metav1.Object) string {
+// returns no reason if the object may be written.
+func (o Observed) Refused(id manifest.ID, live metav1.Object) Reason {
 	claim := o.ClaimOn(id, live)
 	switch {
 	case o.Looks, o.Offline:
-		return "" // nothing is written, whoever owns it; and what was applied from a commit is ours
+		return Reason{} // nothing is written, whoever owns it; and what was applied from a commit is ours
 	case claim.By == "" && (o.Terms.Adoption != AdoptNone || o.Mine(id, live)):
-		return ""
+		return Reason{}
 	case claim.By == "":
-		return "it was there before, and this sync does not adopt (adoption: Refuse); delete it, or set adoption: AdoptIfUnowned"
+		return NotAdopted.With()
 	case claim.Final:
-		return claim.By + " owns it; take it out of this repository"
+		return MadeByOther.With(claim.By)
 	case claim.Sync != "" && o.Terms.Adoption == AdoptAll && !o.Left[id]:
-		return fmt.Sprintf("%s owns it, and its inventory still holds it; take it out of there, or out of this repository", claim.By)
+		return OwnedBySync.With(claim.By)
 	case o.Terms.Adoption != AdoptAll:
-		return fmt.Sprintf("%s owns it; take it out of there, or out of this repository, or set adoption: Adopt", claim.By)
+		return OwnedByTool.With(claim.By)
 	}
-	return ""
+	return Reason{}
 }

@@ -288,7 +288,7 @@ func counted(effects []Effect, seen Observed) ([]Effect, []Question) {
 		switch a, answered := seen.Answers[q]; {
 		case !answered:
 			open = append(open, q)
-		case a.Unknown != "":
+		case !a.Unknown.None():
 			s.Reason = Both.With(s.Reason, ObjectsNotCounted.With(a.Unknown))
 		case a.Count > 0:
 			s.Serves = true

@@ -37,16 +37,23 @@ const (
 	Broken  CheckState = "broken"
 )
 
+// The codes of what is pending after a time: the time, and what it waits for.
+const (
+	PendingTooLong   Code = "PendingTooLong"   // of a check
+	NotSentInTime    Code = "NotSentInTime"    // of a create or an update
+	NotDeletedInTime Code = "NotDeletedInTime" // of a prune
+)
+
 // A Check is what Crossplane is to make of what we gave it or, of a sync that only looks,
 // what somebody else is to apply.
 type Check struct {
-	ID     manifest.ID `json:"id"`
-	State  CheckState  `json:"state"`
-	Reason string      `json:"reason,omitempty"` // of one that does not hold
+	ID     manifest.ID
+	State  CheckState
+	Reason Reason // of one that does not hold
 
-	Would   Action        `json:"would,omitempty"` // of what is not applied: what applying it does
-	By      string        `json:"by,omitempty"`    // of what is not applied: who applies it, as far as is known
-	Changes []diff.Change `json:"changes,omitempty"`
+	Would   Action // of what is not applied: what applying it does
+	By      string // of what is not applied: who applies it, as far as is known
+	Changes []diff.Change
 }
 
 // checks compares what Crossplane made with what the commit is to make it do. What is
@@ -74,21 +81,21 @@ func checks(want render.Desired, up Upstream, steps []Step, force PoliciesInForc
 			if !live.Active && !isActiveByItself(d) && force.Matching(d.Name) == "" {
 				continue // no policy activates it that is let through
 			}
-			state, reason := check(live, exists, "no package has brought this definition yet")
+			state, reason := check(live.State(), WhyDefinition(live), exists, NotBrought)
 			all = append(all, Check{ID: crossplane.MRD(d.Name), State: state, Reason: reason})
 		}
 	}
 	for _, p := range want.Policies {
 		if !p.Paused {
 			live, exists := up.Policies[p.Name]
-			state, reason := check(live, exists, "it is not in the cluster yet")
+			state, reason := check(live.State(), WhyPolicy(live), exists, NotThere)
 			all = append(all, Check{ID: crossplane.MRAP(p.Name), State: state, Reason: reason})
 		}
 	}
 	for _, o := range want.Objects {
 		if crossplane.IsPackage(o.ID) {
 			live, exists := up.Packages[o.ID]
-			state, reason := check(live, exists, "it is not in the cluster yet")
+			state, reason := check(live.State(), WhyPackage(live), exists, NotThere)
 			all = append(all, Check{ID: o.ID, State: state, Reason: reason})
 		}
 	}
@@ -96,20 +103,17 @@ func checks(want render.Desired, up Upstream, steps []Step, force PoliciesInForc
 }
 
 // check returns the state of something that Crossplane has to be ready with, and why it does not hold.
-func check(live interface {
-	State() crossplane.State
-	Why() string
-}, exists bool, absent string) (CheckState, string) {
+func check(state crossplane.State, why Reason, exists bool, absent Code) (CheckState, Reason) {
 	if !exists {
-		return Pending, absent
+		return Pending, absent.With()
 	}
-	switch live.State() {
+	switch state {
 	case crossplane.Ready:
-		return Holds, ""
+		return Holds, Reason{}
 	case crossplane.Paused, crossplane.Blocked:
-		return Broken, live.Why()
+		return Broken, why
 	}
-	return Pending, live.Why()
+	return Pending, why
 }
 
 // isActiveByItself reports whether a definition is active whatever policies name.
@@ -163,12 +167,16 @@ func (p Plan) overdue(after string, late map[manifest.ID]bool) Plan {
 	p.Steps, p.Checks = slices.Clone(p.Steps), slices.Clone(p.Checks)
 	for i, s := range p.Steps {
 		if s.Waiting() && s.Err == nil && late[s.ID] {
-			p.Steps[i].Err = fmt.Errorf("%s: after %s it still waits for %s", notDone(s), after, s.Waits)
+			code := NotSentInTime
+			if s.Action == Prune {
+				code = NotDeletedInTime
+			}
+			p.Steps[i].Err = ReasonError{code.With(after, s.Waits)}
 		}
 	}
 	for i, c := range p.Checks {
 		if c.State == Pending && late[c.ID] {
-			p.Checks[i].State, p.Checks[i].Reason = Broken, "not after "+after+": "+c.Reason
+			p.Checks[i].State, p.Checks[i].Reason = Broken, PendingTooLong.With(after, c.Reason)
 		}
 	}
 	return p
@@ -226,7 +234,7 @@ func noteOwner(names []string) manifest.Finding {
 	return manifest.Finding{
 		Rule:     "made-by-crossplane",
 		Severity: manifest.Warning,
-		Message:  fmt.Sprintf("Crossplane makes %s that this sync is to make, for example %s: the commit's copies are not applied", Plural(int64(len(names)), "CRD"), names[0]),
+		Message:  fmt.Sprintf("Crossplane makes %s that this sync is to make, for example %s: the commit's copies are not applied", manifest.Count(len(names), "CRD"), names[0]),
 		Fix:      "set crdOwner: Crossplane",
 	}
 }
@@ -240,7 +248,7 @@ func noteLeft(names []string) manifest.Finding {
 	return manifest.Finding{
 		Rule:     ruleLeft,
 		Severity: manifest.Note,
-		Message:  fmt.Sprintf("%s handed over to Crossplane that no policy of this commit names, for example %s: they stay as they are, and nobody updates them", Plural(int64(len(names)), "CRD"), names[0]),
+		Message:  fmt.Sprintf("%s handed over to Crossplane that no policy of this commit names, for example %s: they stay as they are, and nobody updates them", manifest.Count(len(names), "CRD"), names[0]),
 		Fix:      "name them in a policy",
 	}
 }

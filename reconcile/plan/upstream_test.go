@@ -330,7 +330,7 @@ func TestChecks(t *testing.T) {
 			got := map[string]plan.CheckState{}
 			for _, c := range p.Checks {
 				got[c.ID.Name] = c.State
-				if (c.State == plan.Holds) != (c.Reason == "") {
+				if (c.State == plan.Holds) != c.Reason.None() {
 					t.Errorf("%s: %s has the reason %q", c.ID, c.State, c.Reason)
 				}
 			}

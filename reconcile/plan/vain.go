@@ -2,7 +2,6 @@ package plan
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -11,6 +10,12 @@ import (
 
 // An object that moved to another kind, namespace or name was not removed if what it became cannot be
 // created. Often that is misspelt.
+
+// The codes of prunes that were not sent because of what became of other steps.
+const (
+	NamespaceNotEmpty Code = "NamespaceNotEmpty" // an object in the namespace that stays
+	NotReplaced       Code = "NotReplaced"       // the file of the object, and the object that it declares instead, which was not created
+)
 
 // IsUnserved reports whether no API serves the kind of the object.
 func (s Step) IsUnserved() bool { return s.Origin.Path != "" && errors.Is(s.Err, ErrUnserved) }
@@ -31,7 +36,7 @@ func (p Plan) InVain(s Step, done []Outcome) error {
 	}
 	for _, o := range done {
 		if o.Err != nil && o.Action == Prune && s.ID.Group == "" && s.ID.Kind == "Namespace" && o.ID.Namespace == s.ID.Name {
-			return fmt.Errorf("not deleted: %s in it stays, and would be deleted with it", o.ID)
+			return ReasonError{NamespaceNotEmpty.With(o.ID)}
 		}
 		if o.Action != Create || o.Err == nil {
 			continue
@@ -41,7 +46,7 @@ func (p Plan) InVain(s Step, done []Outcome) error {
 			continue
 		}
 		if c := p.Steps[i]; c.Origin.Path != "" && c.Cause != Drift && !MayPassLater(o.Err) && (c.Origin.Path == s.path || IsMoved(s.ID, c.ID)) {
-			return fmt.Errorf("not deleted: %s declares %s instead, which was not created; correct that, or delete the document", c.Origin, c.ID)
+			return ReasonError{NotReplaced.With(c.Origin, c.ID)}
 		}
 	}
 	return nil

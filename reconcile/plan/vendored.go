@@ -103,7 +103,7 @@ func unknownConversions(all []storageMove) []manifest.Finding {
 	return []manifest.Finding{{
 		Rule: "conversion-unknown", Severity: manifest.Warning, Origin: first.at,
 		Message: fmt.Sprintf("the storage version of %s in the tree's copy of a package moves, for example of %s from %s to %s, and the copy has no conversion webhook: "+
-			"if what is installed has none either, fields are lost at the next write", Plural(int64(len(all)), "definition"), first.name, first.moves.From, first.moves.To),
+			"if what is installed has none either, fields are lost at the next write", manifest.Count(len(all), "definition"), first.name, first.moves.From, first.moves.To),
 		Fix: fmt.Sprintf("see whether this prints Webhook: kubectl get crd %s -o jsonpath={.spec.conversion.strategy}; or have a Provider of this commit name the image, where its registry can be reached, so that the image is compared", first.name),
 	}}
 }

@@ -15,6 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// The codes of what has to serve a kind first.
+const (
+	AwaitsCRD        Code = "AwaitsCRD"        // the CRD of the same plan that serves the kind
+	PackageMayServe  Code = "PackageMayServe"  // a package that may bring the kind, and the kind
+	PackagesMayServe Code = "PackagesMayServe" // packages of which one may bring the kind, and the kind
+	CRDHeld          Code = "CRDHeld"          // the CRD of the kind, and the guard that holds it
+	PolicyHeld       Code = "PolicyHeld"       // the policy that activates the definition of the kind, and the guard that holds it
+)
+
 // A coming knows what is going to serve a kind that is not served yet: a CRD of this plan,
 // or a definition, an XRD or a package of which Crossplane makes CRDs once it was applied.
 type coming struct {
@@ -40,8 +49,8 @@ func newComing(seen Observed) *coming {
 // A need is what has to be there before an object can be.
 type need struct {
 	crd   string        // a CRD of this plan
-	waits string        // for people: what Crossplane has to make of this plan first
-	on    []manifest.ID // the same, for programs
+	waits []Reason      // what Crossplane has to make of this plan first
+	on    []manifest.ID // the same, by identity
 }
 
 // ErrUnserved begins the error of a step whose kind nothing serves, and nothing is going to.
@@ -66,7 +75,7 @@ func (c *coming) of(gk schema.GroupKind) (need, error) {
 	}
 	switch {
 	case ok:
-		return need{waits: fmt.Sprintf("the %s %s", id.Kind, id.Name), on: []manifest.ID{id}}, nil
+		return need{waits: []Reason{Object.With(id)}, on: []manifest.ID{id}}, nil
 	case known:
 		return need{}, fmt.Errorf("%w the kind %s: the definition %s would, and nothing activates it; name it in a policy", ErrUnserved, gk, name)
 	}
@@ -74,13 +83,13 @@ func (c *coming) of(gk schema.GroupKind) (need, error) {
 	case 0:
 		return need{}, fmt.Errorf("%w the kind %s, and nothing in this commit brings it", ErrUnserved, gk)
 	case 1:
-		return need{waits: fmt.Sprintf("the %s %s, which may bring the kind %s", c.packages[0].Kind, c.packages[0].Name, gk), on: c.packages}, nil
+		return need{waits: []Reason{PackageMayServe.With(c.packages[0], gk.String())}, on: c.packages}, nil
 	}
 	names := make([]string, len(c.packages))
 	for i, id := range c.packages {
 		names[i] = id.Name
 	}
-	return need{waits: fmt.Sprintf("the packages %s, of which one may bring the kind %s", strings.Join(names, ", "), gk), on: c.packages}, nil
+	return need{waits: []Reason{PackagesMayServe.With(names, gk.String())}, on: c.packages}, nil
 }
 
 // look looks for what Crossplane makes, once and only where something is missing.
@@ -157,7 +166,7 @@ func (c *coming) opens(name string) bool {
 // one that names what is not there.
 func (s Step) needs(c *coming) (need, error) {
 	first, err := c.of(s.ID.GroupKind())
-	if !crossplane.IsComposition(s.ID) || err != nil || first.crd != "" || first.waits != "" {
+	if !crossplane.IsComposition(s.ID) || err != nil || first.crd != "" || len(first.waits) > 0 {
 		return first, err
 	}
 	composition, err := s.Object()
@@ -166,7 +175,7 @@ func (s Step) needs(c *coming) (need, error) {
 	}
 	for _, gk := range composed(composition) {
 		// What nothing brings is for others to complain about.
-		if n, err := c.of(gk); err == nil && n.waits != "" {
+		if n, err := c.of(gk); err == nil && len(n.waits) > 0 {
 			return n, nil
 		}
 	}
@@ -191,7 +200,7 @@ func (p *Plan) awaitOpeners(seen Observed) {
 		}
 		if crd := steps[CRD(s.Needs)]; s.Needs != "" && crd.Action == Hold {
 			s.Needs = ""
-			s.wait(crd.ID, fmt.Sprintf("the CRD %s, which the guard %q holds", crd.ID.Name, crd.Guard))
+			s.wait(crd.ID, CRDHeld.With(crd.ID.Name, string(crd.Guard)))
 		}
 		if len(s.awaits) != 1 || !crossplane.IsMRD(s.awaits[0]) {
 			continue
@@ -200,7 +209,7 @@ func (p *Plan) awaitOpeners(seen Observed) {
 			force = append(PoliciesInForce{}, p.inForce(seen)...)
 		}
 		if policy, held := p.heldBack(s.awaits[0].Name, force, seen, steps); held {
-			s.wait(policy.ID, fmt.Sprintf("the policy %s, which activates it and is not written (guard %q)", policy.ID.Name, policy.Guard))
+			s.wait(policy.ID, PolicyHeld.With(policy.ID.Name, string(policy.Guard)))
 		}
 	}
 }
@@ -256,7 +265,7 @@ func composed(composition *unstructured.Unstructured) []schema.GroupKind {
 
 // Waiting says whether the step is not carried out before something else has come of the
 // plan: not by this plan, but by one that is made later.
-func (s Step) Waiting() bool { return s.Waits != "" }
+func (s Step) Waiting() bool { return len(s.Waits) > 0 }
 
 // Waiting is how many steps wait.
 func (p Plan) Waiting() int {
@@ -320,7 +329,7 @@ func (p Plan) replaced(by Plan) Plan {
 			delete(newer, s.ID)
 		}
 		if s.Action == Prune && slices.Contains(by.Gone, s.ID) { // without our help
-			p.Steps[i].Waits, p.Steps[i].after = "", nil
+			p.Steps[i].Waits, p.Steps[i].after = nil, nil
 		}
 	}
 	for _, s := range by.Steps {

@@ -8,6 +8,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -198,8 +199,8 @@ func TestWaiting(t *testing.T) {
 			if !ok {
 				t.Fatalf("no step %s: %v", tc.step, got)
 			}
-			if !strings.Contains(s.Waits, tc.waits) || (tc.waits == "") != (s.Waits == "") {
-				t.Errorf("%s\nwaits for %q, want %q", tc.reason, s.Waits, tc.waits)
+			if !strings.Contains(report.Awaited(s), tc.waits) || (tc.waits == "") == s.Waiting() {
+				t.Errorf("%s\nwaits for %q, want %q", tc.reason, report.Awaited(s), tc.waits)
 			}
 			failure := ""
 			if s.Err != nil {

@@ -25,8 +25,8 @@ func TestWider(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if why := p.Wider(tc.live); (why != "") != tc.wider {
-				t.Errorf("%s\nWider(%v) = %q", tc.reason, tc.live, why)
+			if why := p.Wider(tc.live); (why != nil) != tc.wider {
+				t.Errorf("%s\nWider(%v) = %v", tc.reason, tc.live, why)
 			}
 		})
 	}

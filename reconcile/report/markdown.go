@@ -39,7 +39,7 @@ func Markdown(w io.Writer, r Report) error {
 		fmt.Fprintf(&b, "\n### Fights: %d\n\n", len(r.Fights))
 	}
 	for _, f := range r.Fights {
-		fmt.Fprintf(&b, "- %s\n  - %s\n", code(f.ID.String()), code(f.String()))
+		fmt.Fprintf(&b, "- %s\n  - %s\n", code(f.ID.String()), code(describe(f)))
 	}
 	section("Held", plan.Hold, false)
 	approve(&b, r)
@@ -76,7 +76,7 @@ func markdownUpgrades(b *strings.Builder, steps []Step) {
 func approve(b *strings.Builder, r Report) {
 	if a := r.Approval; a != nil {
 		fmt.Fprintf(b, "\nIf exactly this is meant (%s, held by %s), approve it: put this line into the message of the commit that is merged, or `headgate approve` it.\n\n%s\n",
-			steps(a.Steps), guards(a.Guards), fenced("Headgate-Approve: "+a.Digest))
+			manifest.Count(a.Steps, "step"), guards(a.Guards), fenced("Headgate-Approve: "+a.Digest))
 	}
 }
 
@@ -130,7 +130,7 @@ func markdownChanges(b *strings.Builder, changes []diff.Change) {
 	}
 }
 
-func markdownChecks(b *strings.Builder, checks []plan.Check) {
+func markdownChecks(b *strings.Builder, checks []Check) {
 	if len(checks) == 0 {
 		return
 	}

@@ -5,6 +5,7 @@ package report
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -35,7 +36,7 @@ type Report struct {
 	Bumps       []plan.Bump        `json:"bumps,omitempty"`    // packages of registries that are other images than before
 	Upgrades    []Step             `json:"upgrades,omitempty"` // what Crossplane makes of them: a definition that is kept is not in the new version any more
 	Restarts    []plan.Restart     `json:"restarts,omitempty"` // of providers, after their CRDs were deactivated
-	Checks      []plan.Check       `json:"checks"`             // without what holds
+	Checks      []Check            `json:"checks"`             // without what holds
 	Definitions []Definition       `json:"definitions"`
 	Findings    []manifest.Finding `json:"findings"`
 	Fights      []plan.Fight       `json:"fights,omitempty"`   // that are not over
@@ -91,33 +92,55 @@ type Package struct {
 
 // A Step is one step of the plan, and what became of it.
 type Step struct {
-	Action      plan.Action         `json:"action"`
-	Would       plan.Action         `json:"would,omitempty"`
-	Cause       plan.Cause          `json:"cause"`
-	Guard       plan.GuardName      `json:"guard,omitempty"`
-	Reason      string              `json:"reason,omitempty"`
-	Code        plan.Code           `json:"code,omitempty"`      // of the reason
-	Approved    bool                `json:"approved,omitempty"`  // past a guard that held it
-	Deactivates bool                `json:"takesBack,omitempty"` // it is on the way of a definition that is deactivated
-	ID          manifest.ID         `json:"id"`
-	APIVersion  string              `json:"apiVersion"`
-	Origin      *manifest.Origin    `json:"origin,omitempty"`
-	Because     []activation.Reason `json:"because,omitempty"`
-	Changes     []diff.Change       `json:"changes,omitempty"`
-	Breaks      []plan.SchemaChange `json:"breaks,omitempty"`    // of a CRD or MRD: what is fine now and is not any more
-	Added       int                 `json:"added,omitempty"`     // of a CRD or MRD: fields and versions that nobody has to use
-	Words       bool                `json:"words,omitempty"`     // of a CRD or MRD: nothing but descriptions changes
-	TakesFrom   []string            `json:"takesFrom,omitempty"` // the field managers from whom it takes fields
-	Waits       string              `json:"waits,omitempty"`
-	Package     string              `json:"package,omitempty"`  // of an upgrade: the new version
-	Deleting    bool                `json:"deleting,omitempty"` // of a prune: somebody asked for it before, and it is not over
-	NotReady    string              `json:"notReady,omitempty"`
-	NotReached  bool                `json:"notReached,omitempty"` // the pass stopped before it
-	Error       string              `json:"error,omitempty"`
+	Action       plan.Action         `json:"action"`
+	Would        plan.Action         `json:"would,omitempty"`
+	Cause        plan.Cause          `json:"cause"`
+	Guard        plan.GuardName      `json:"guard,omitempty"`
+	Reason       string              `json:"reason,omitempty"`
+	Code         plan.Code           `json:"code,omitempty"`      // of the reason
+	Approved     bool                `json:"approved,omitempty"`  // past a guard that held it
+	Deactivates  bool                `json:"takesBack,omitempty"` // it is on the way of a definition that is deactivated
+	ID           manifest.ID         `json:"id"`
+	APIVersion   string              `json:"apiVersion"`
+	Origin       *manifest.Origin    `json:"origin,omitempty"`
+	Because      []activation.Reason `json:"because,omitempty"`
+	Changes      []diff.Change       `json:"changes,omitempty"`
+	Breaks       []plan.SchemaChange `json:"breaks,omitempty"`    // of a CRD or MRD: what is fine now and is not any more
+	Added        int                 `json:"added,omitempty"`     // of a CRD or MRD: fields and versions that nobody has to use
+	Words        bool                `json:"words,omitempty"`     // of a CRD or MRD: nothing but descriptions changes
+	TakesFrom    []string            `json:"takesFrom,omitempty"` // the field managers from whom it takes fields
+	Waits        string              `json:"waits,omitempty"`
+	WaitCodes    []plan.Code         `json:"waitCodes,omitempty"` // of what it waits for
+	Package      string              `json:"package,omitempty"`   // of an upgrade: the new version
+	Deleting     bool                `json:"deleting,omitempty"`  // of a prune: somebody asked for it before, and it is not over
+	NotReady     string              `json:"notReady,omitempty"`
+	NotReadyCode plan.Code           `json:"notReadyCode,omitempty"` // of why it is not ready
+	NotReached   bool                `json:"notReached,omitempty"`   // the pass stopped before it
+	Error        string              `json:"error,omitempty"`
+	ErrorCode    plan.Code           `json:"errorCode,omitempty"` // of an error that Headgate itself makes
 
 	definition bool
 	active     bool // its kind is served
 }
+
+// A Check is what Crossplane, or whoever applies the commit, has not done.
+type Check struct {
+	ID      manifest.ID     `json:"id"`
+	State   plan.CheckState `json:"state"`
+	Reason  string          `json:"reason,omitempty"`
+	Code    plan.Code       `json:"code,omitempty"`  // of the reason
+	Would   plan.Action     `json:"would,omitempty"` // of what is not applied: what applying it does
+	By      string          `json:"by,omitempty"`    // of what is not applied: who applies it, as far as is known
+	Changes []diff.Change   `json:"changes,omitempty"`
+}
+
+// checkOf reports a check of a plan.
+func checkOf(c plan.Check) Check {
+	return Check{ID: c.ID, State: c.State, Reason: Words(c.Reason), Code: c.Reason.Code, Would: c.Would, By: c.By, Changes: c.Changes}
+}
+
+// isUnapplied reports whether a check is on what somebody else is to apply.
+func (c Check) isUnapplied() bool { return c.Would != "" }
 
 // New reports a plan. done is what became of its writes, nil where it was not carried
 // out.
@@ -142,7 +165,7 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 		step := stepOf(s, outcome)
 		step.NotReached = applied && s.Writes() && s.Err == nil && !reached
 		if applied && step.Error == "" && !s.Waiting() {
-			step.Waits = "" // it waited
+			step.Waits, step.WaitCodes = "", nil // it waited
 		}
 		r.Summary.count(step, applied && s.Waiting())
 		if s.Deactivates && s.Action == plan.Prune && step.Error == "" && !step.NotReached && (s.ID.IsCRD() || !applied) {
@@ -172,7 +195,7 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 		case plan.Broken:
 			r.Summary.Broken++
 		}
-		r.Checks = append(r.Checks, c)
+		r.Checks = append(r.Checks, checkOf(c))
 	}
 	r.Summary.Activated += p.Activates(applied)
 	r.Summary.Retained += len(p.Retained)
@@ -241,7 +264,7 @@ func blank(sync inventory.Sync, revision string) Report {
 		Sync:        sync,
 		Revision:    revision,
 		Steps:       []Step{},
-		Checks:      []plan.Check{},
+		Checks:      []Check{},
 		Definitions: []Definition{},
 		Findings:    []manifest.Finding{},
 	}
@@ -249,23 +272,28 @@ func blank(sync inventory.Sync, revision string) Report {
 
 func stepOf(s plan.Step, o plan.Outcome) Step {
 	step := Step{
-		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: Words(s.Reason), Code: CodeOf(s.Reason), Approved: s.Approved, Deactivates: s.Deactivates,
+		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: Words(s.Reason), Code: s.Reason.Code, Approved: s.Approved, Deactivates: s.Deactivates,
 		ID: s.ID, APIVersion: s.APIVersion, Because: s.Because,
-		Changes: s.Changes(), TakesFrom: s.TakesFrom(), Waits: s.Waits, NotReady: o.NotReady,
+		Changes: s.Changes(), TakesFrom: s.TakesFrom(), WaitCodes: codesOf(s.Waits), NotReady: Words(o.NotReady), NotReadyCode: o.NotReady.Code,
 		Deleting:   s.Deleting && s.Action == plan.Prune,
 		definition: s.Definition,
 		active:     s.Serves,
 	}
 	difference := s.Schema()
 	step.Breaks, step.Added, step.Words = difference.Breaking(), len(difference.Added), difference.OnlyWords()
-	if s.Needs != "" && s.Waits == "" {
-		step.Waits = "the CRD " + s.Needs
+	step.Waits = Awaited(s)
+	if s.Needs != "" && !s.Waiting() {
+		crd := plan.AwaitsCRD.With(s.Needs)
+		step.Waits, step.WaitCodes = Words(crd), []plan.Code{crd.Code}
 	}
 	if s.Origin != (manifest.Origin{}) {
 		step.Origin = &s.Origin
 	}
 	if err := cmp.Or(o.Err, s.Err); err != nil {
-		step.Error = problem(err)
+		step.Error = ErrorWords(err)
+		if made, is := errors.AsType[plan.ReasonError](err); is {
+			step.ErrorCode = made.Code
+		}
 	}
 	return step
 }
@@ -317,19 +345,12 @@ func (r Report) Changes() bool {
 	if r.Preview != nil && r.Preview.Repairs {
 		return true
 	}
-	if r.Looked && (r.Summary.Drifted > 0 || slices.ContainsFunc(r.Checks, plan.Check.Unapplied)) {
+	if r.Looked && (r.Summary.Drifted > 0 || slices.ContainsFunc(r.Checks, Check.isUnapplied)) {
 		return true
 	}
 	return slices.ContainsFunc(r.Steps, func(s Step) bool {
 		return s.Action != plan.Keep && s.Action != plan.Hold && !s.Deleting || s.Action == plan.Hold && s.Would == plan.Prune
 	})
-}
-
-func steps(n int) string {
-	if n == 1 {
-		return "1 step"
-	}
-	return fmt.Sprintf("%d steps", n)
 }
 
 // Stop says that the pass stopped before its plan was carried out.

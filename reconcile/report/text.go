@@ -81,11 +81,11 @@ func (t Text) Write(w io.Writer, r Report) error {
 	t.upgrades(&b, r.Upgrades)
 	if a := r.Approval; a != nil {
 		fmt.Fprintf(&b, "%s %s\n    lets exactly the %s pass that %s holds, once: with --approve, 'headgate approve', or a line 'Headgate-Approve: …' in the message of the commit\n",
-			t.paint("! approve", looks[plan.Hold].colour), a.Digest, steps(a.Steps), strings.Join(a.Names(), ", "))
+			t.paint("! approve", looks[plan.Hold].colour), a.Digest, manifest.Count(a.Steps, "step"), strings.Join(a.Names(), ", "))
 	}
 	t.checks(&b, r.Checks)
 	for _, f := range r.Fights {
-		fmt.Fprintf(&b, "%s %s\n    %s\n", t.paint("! fight ", looks[drifted].colour), clean(f.ID.String()), clean(f.String()))
+		fmt.Fprintf(&b, "%s %s\n    %s\n", t.paint("! fight ", looks[drifted].colour), clean(f.ID.String()), clean(describe(f)))
 	}
 	t.findings(&b, r.Findings)
 	for _, why := range slices.Sorted(maps.Keys(r.Skipped)) {
@@ -235,7 +235,7 @@ func (t Text) value(v string) string {
 	return string(runes)
 }
 
-func (t Text) checks(b *strings.Builder, checks []plan.Check) {
+func (t Text) checks(b *strings.Builder, checks []Check) {
 	for i, c := range checks {
 		if i == mostSteps && !t.Full {
 			fmt.Fprintf(b, "? … and %d more to wait for (--full shows all)\n", len(checks)-i)

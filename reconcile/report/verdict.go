@@ -93,7 +93,7 @@ func drift(r Report) Status {
 		if n := len(r.Fights) - 1; n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
 		}
-		return Status{Failure, fmt.Sprintf("fight over %s%s: %s", f.ID.Name, more, f)}
+		return Status{Failure, fmt.Sprintf("fight over %s%s: %s", f.ID.Name, more, describe(f))}
 	case r.Summary.Reported > 0, r.Summary.Drifted > 0 && !r.Applied:
 	case r.Summary.Corrected > 0:
 		return Status{Success, fmt.Sprintf("%d corrected", r.Summary.Corrected)}
@@ -151,7 +151,7 @@ func (r Report) unapplied(state plan.CheckState, yet string) string {
 	var names []string
 	who := ""
 	for _, c := range r.Checks {
-		if c.State == state && c.Unapplied() {
+		if c.State == state && c.isUnapplied() {
 			names = append(names, c.ID.Name)
 			who = cmp.Or(who, c.By)
 		}
@@ -177,7 +177,7 @@ func andMore(names []string) string {
 func (c Summary) String() string {
 	var b strings.Builder
 	if c.Definitions == 0 {
-		fmt.Fprint(&b, objects(c.Created+c.Updated+c.Reported+c.Unchanged))
+		fmt.Fprint(&b, manifest.Count(c.Created+c.Updated+c.Reported+c.Unchanged, "object"))
 		return b.String()
 	}
 	fmt.Fprintf(&b, "%d active", c.Active)
@@ -194,11 +194,4 @@ func (c Summary) String() string {
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
-}
-
-func objects(n int) string {
-	if n == 1 {
-		return "1 object"
-	}
-	return fmt.Sprintf("%d objects", n)
 }

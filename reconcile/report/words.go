@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,26 +11,35 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
+// Awaited returns what a step waits for as people read it.
+func Awaited(s plan.Step) string {
+	text, _ := awaited(sentencesOf(s.Waits))
+	return text
+}
+
 // Words returns a reason as people read it; "" if there is none. Values that do not fit the wording of the code give a
 // text that begins with "%!", as those of package fmt do.
 func Words(r plan.Reason) string {
 	if r.None() {
 		return ""
 	}
-	w, known := words[r.Code]
-	if !known || len(r.Values) != len(w.forms) {
+	return words[r.Code].say(r)
+}
+
+// say returns a reason in the wording of its code.
+func (w wording) say(r plan.Reason) string {
+	if w.format == "" || len(r.Values) != len(w.forms) {
 		return "%!" + r.String()
 	}
 	texts := make([]any, len(r.Values))
 	for i, v := range r.Values {
-		if inner, is := v.(plan.Reason); is && w.forms[i] == nil {
-			texts[i] = Words(inner)
-			continue
+		switch inner := v.(type) {
+		case plan.Reason:
+			v = sentencesOf([]plan.Reason{inner})
+		case []plan.Reason:
+			v = sentencesOf(inner)
 		}
-		text, fits := "", false
-		if w.forms[i] != nil {
-			text, fits = w.forms[i](v)
-		}
+		text, fits := w.forms[i](v)
 		if !fits {
 			return "%!" + r.String()
 		}
@@ -38,18 +48,30 @@ func Words(r plan.Reason) string {
 	return fmt.Sprintf(w.format, texts...)
 }
 
-// CodeOf returns the code of a reason for programs; "" if the reason is only a sentence.
-func CodeOf(r plan.Reason) plan.Code {
-	if r.Code == plan.Text {
-		return ""
+// sentences are reasons as people read them.
+type sentences []string
+
+func sentencesOf(all []plan.Reason) sentences {
+	texts := make(sentences, len(all))
+	for i, r := range all {
+		texts[i] = Words(r)
 	}
-	return r.Code
+	return texts
+}
+
+// codesOf returns the codes of reasons.
+func codesOf(all []plan.Reason) []plan.Code {
+	var codes []plan.Code
+	for _, r := range all {
+		codes = append(codes, r.Code)
+	}
+	return codes
 }
 
 // words holds the wording of every code.
 var words = map[plan.Code]wording{
-	plan.Text:     say("%s", text),
 	plan.Both:     say("%s; %s", reason, reason),
+	plan.Failed:   say("%s", text),
 	plan.Approved: say("approved past the guard %q: %s", text, reason),
 	plan.NotGone:  say("not gone after %s: %s", text, reason),
 
@@ -76,16 +98,22 @@ var words = map[plan.Code]wording{
 	guard.UsageInCommit:         say("the %s of this commit protects it; remove that first, or declare the object again", object),
 	guard.LabelledInUse:         say("a Crossplane Usage protects it (label %s); delete the Usage first", text),
 	guard.UsagesNotRead:         say("it has not been read whether a Crossplane Usage protects it"),
-	guard.UsagesUnknown:         say("whether a Crossplane Usage protects it cannot be read (%s)", text),
+	guard.UsagesUnknown:         say("whether a Crossplane Usage protects it cannot be read (%s)", reason),
 	guard.ProtectedByUsage:      say("the %s protects it; delete that first", text),
 	guard.LabelWithoutUsage:     say("it is labelled %s, and no Usage names it; Crossplane takes the label off in a moment; if it stays, take it off by hand", text),
+	guard.StillMade:             say("%s owns it, and goes on making it; set crdOwner: Crossplane", text),
 	guard.OwnedByAnother:        say("%s owns it; delete it there", text),
 	guard.MarkMissing:           say("it does not carry the mark of this sync any more; delete it by hand if nobody needs it"),
 	guard.NotProven:             say("it carries the marks of this sync, and nothing proves that Headgate applied it; delete it by hand if nobody needs it"),
 	guard.AnotherUID:            say("it is another object than the one that was applied (its UID changed); delete it by hand if nobody needs it"),
-	guard.DriftRefused:          say("drift is reported, not corrected: %s", text),
+	guard.DriftRefused:          say("drift is reported, not corrected: %s", reason),
 	guard.DriftReported:         say("drift is reported, not corrected"),
-	guard.FightRests:            say("fight: %s; it is left alone for a while", text),
+	guard.ObservedRefused:       say("%s", reason),
+	guard.ObservedDiffers:       say("it is not what the commit says; its management policy %s only looks at it", text),
+	guard.FightRests:            say("fight: "+fought+"; it is left alone for a while", textOr("someone"), changed, number),
+	guard.PolicyKeeps:           say("its management policy %s asks for it", text),
+	guard.AnnotationKeeps:       say("its annotation %s: %s asks for it", text, text),
+	guard.LabelKeeps:            say("its label %s: %s asks for it", text, text),
 	guard.AsksNotToCreate:       say("%s: %s in the commit asks not to make it", text, text),
 	guard.AnnotationAsksToLeave: say("its annotation %s: %s asks not to update it", text, text),
 	guard.LabelAsksToLeave:      say("its label %s: %s asks not to update it", text, text),
@@ -93,17 +121,163 @@ var words = map[plan.Code]wording{
 	guard.WrittenByHeadgate:     say("it is %s, which only Headgate itself writes; remove it from the repository", text),
 	guard.HoldsInventory:        say("the inventory of this sync lives in it"),
 	guard.NeverPruned:           say("it is %s, which is never pruned", text),
-	guard.PausedPrune:           say("%s; take the annotation out when whoever set it is done", text),
-	guard.PausedUpdate:          say("%s: it stays as it is until they take that out", text),
+	guard.PausedPrune:           say("someone paused it in the cluster (%s); take the annotation out when whoever set it is done", text),
+	guard.PausedUpdate:          say("someone paused it in the cluster (%s): it stays as it is until they take that out", text),
 	guard.WantedInside:          say("the commit still wants %s in it; declare the namespace again, or move that", object),
 	guard.StaysInside:           say("%s in it stays, and would be deleted with it; see there why", object),
+	guard.LivePolicyNames:       say("it is not taken back: the policy %s in the cluster names it; %s", text, reason),
 	guard.NoRevision:            say("it is not taken back: no package revision controls it, so nothing would bring the definition back"),
 	guard.RevisionInactive:      say("it is not taken back: its package revision %s is not active, so nothing would bring the definition back", text),
 	guard.NoSafeStart:           say("it is not taken back: its package %s has no safe-start, so Crossplane would activate it again", text),
 
+	guard.WildcardsActivateMany:      say("its wildcards would activate %s definitions at once, more than %s, for example %s; name the definitions in full, or raise maxActivations", number, number, text),
+	guard.ShippedPolicyActivatesMany: say("its policy %s would activate %s definitions at once, more than %s, for example %s; raise maxActivations if that is meant", text, number, number, text),
+	guard.LivePolicyActivatesUnnamed: say("the policy %s in the cluster would activate %s of it that no policy of the commit names, for example %s; %s", text, count("definition"), text, reason),
+	guard.PackageActivatesMany:       say("%s of its definitions would become active at once, more than %s, for example %s; name the definitions in full, or raise maxActivations", number, number, text),
+	guard.LivePolicyActivatesAll:     say("the policy %s in the cluster activates every definition that it brings; %s", text, reason),
+	guard.PolicyActivatesMany:        say("wildcards of the policy %s would activate %s definitions at once, more than %s; name the definitions in full, or raise maxActivations", text, number, number),
+	guard.DirectoryActivatesMany:     say("%s definitions of the package in %s would become active at once, more than %s; name the definitions in full, or raise maxActivations", number, text, number),
+	guard.LivePolicyActivatesIt:      say("the policy %s in the cluster would activate it, and no policy of the commit names it; %s", text, reason),
+	guard.NarrowPolicy:               say("narrow or delete that policy first"),
+	guard.DeleteDefaultPolicy:        say("delete that policy, and set Crossplane's Helm value provider.defaultActivations to []: else it is back after the next restart of Crossplane"),
+	guard.WildcardOverUnread:         say("%s, so Headgate cannot count the definitions of it that %q would activate; let Headgate read the package, name the definitions in full, or wait until it is installed", reason, text),
+	guard.UnreadUnderWildcard:        say("%s, so Headgate cannot count the definitions of it that %q of the policy %s would activate; let Headgate read the package, or name the definitions in full", reason, text, text),
+	guard.PackageUnreadable:          say("%s", text),
+	guard.PackageNotRead:             say("Headgate has not read %s %s", text, text),
+
+	guard.ScopeChanges:         say("its scope would change from %s to %s, which "+refuses, text, text, text),
+	guard.NameChanges:          say("its %s would change from %s to %s, which "+refuses, text, textOr("nothing"), textOr("nothing"), text),
+	guard.StoredVersionLeaves:  say(leaves+migrate, list, text, text),
+	guard.StorageVersionLeaves: say(leaves+", with %[3]s as the storage version"+migrate, list, text, text),
+
+	guard.WebhookUnseen:      say("its conversion webhook is dropped; whether objects are stored in another version is not known without a cluster"),
+	guard.VersionsUnseen:     say("it declares fewer versions; whether objects are stored in one that goes is not known without a cluster"),
+	guard.StoredNotRead:      say("it has not been read in which versions objects are stored"),
+	guard.StoredUnknown:      say("its versions, or its conversion webhook, would go, and it cannot be read in which versions objects are stored (%s)", reason),
+	guard.WebhookStillNeeded: say("its conversion webhook would be dropped, and objects may be stored in %s, which nobody could read then: set conversion: Inject, or migrate them to %s and take it out of status.storedVersions", list, text),
+
+	guard.BreaksUnseen:       say("its schema breaks: %s; whether custom resources exist is not known without a cluster, and a pass holds it while any do", breaks),
+	guard.BreaksUncounted:    say("its schema breaks: %s; it has not been counted how many custom resources exist", breaks),
+	guard.BreaksUncountable:  say("its schema breaks: %s; custom resources cannot be counted (%s), so it counts as in use", breaks, reason),
+	guard.BreaksInUse:        say("its schema breaks: %s; %s%s: change them first, or approve this%s", breaks, exist("custom resource"), example, beforehand),
+	guard.BreaksInUseUnknown: say("%s; they cannot be looked at (%s)", reason, reason),
+	guard.BreaksObjects:      say("its schema breaks: %s; %s: change them first, or approve this", breaks, reason),
+	guard.BreaksNoObject:     say("its schema breaks: %s; %s, and none loses a value or is refused", breaks, exist("custom resource")),
+	plan.LosesField:          say("%s of %s set %s, which is lost, for example %s", number, number, text, text),
+	plan.IsRefused:           say("%s of %s are refused (%s), for example %s", number, number, text, text),
+	plan.MoreMisfits:         say("and %s more reasons", number),
+
+	guard.UsersGoFirst:          say("%s of it go first", count("object")),
+	guard.DeletesObjects:        say("%s would be deleted with it%s; delete them first", count("live object"), example),
+	guard.BreaksUsers:           say("%s would be broken without it%s; have them use another one, or delete them first", count("live object"), example),
+	guard.DeletesOrBreaksUsers:  say("%s would be deleted, or broken, without it%s; delete them first", count("live object"), example),
+	guard.DeletesForeignObjects: say("%s in it would be deleted with it%s; move or delete them first", count("foreign object"), example),
+	guard.UsersUnseen:           say("what would be deleted with it is not known without a cluster; a pass holds it while that is anything"),
+	guard.UsersNotCounted:       say("it has not been counted what would be deleted with it"),
+	guard.UsersUnknown:          say("what would be deleted with it cannot be counted (%s), so it counts as in use", reason),
+
+	guard.LeftToPackage:   say("Crossplane is to install it with package %s (%s), and has not taken it over yet", text, origin),
+	guard.MayStillBeThere: say("the inventory does not tell which file it came from; the commit still contains %s, which may be it, and Headgate skips that: %s; delete the object by hand if it is to go", origin, text),
+	guard.StillThere:      say("it came from %s, which the commit still contains and Headgate skips: %s; delete that if the object is to go", origin, text),
+	guard.PolicyUnserved:  say("%s declared a policy, and declares %s now, a kind that no API serves; correct the kind, or delete the document if the policy is to go", origin, object),
+	guard.KindUnserved:    say("it came from %s, which declares %s now, a kind that no API serves; correct the kind: Headgate prunes the object once the kind is served or the document is gone", origin, object),
+	guard.ReplacedInVain:  say("%s declares %s instead, which Headgate cannot apply; correct that: Headgate prunes the object once the other one is there or the document is gone", origin, object),
+
+	plan.NotAllLookedAt:     say("none of the first %s loses or is refused anything, and there are more", number),
+	plan.CountTooLong:       say("counting took longer than %s", text),
+	plan.CountForbidden:     say("forbidden: %s", text),
+	plan.ProtectedMeanwhile: say("a Crossplane Usage protects it meanwhile (%s), so it was not deleted", reason),
+	plan.UncountableNow:     say("what would be deleted with it cannot be counted any more (%s), so it was not deleted", reason),
+	plan.UsedMeanwhile:      say("%s objects that appeared meanwhile would be deleted with it, for example %s, so it was not deleted", number, text),
+	plan.AnExample:          say("%s", text),
+	plan.LivePolicyWider:    say("not sent: the policy %s in the cluster activates %q, which this pass did not expect; the next pass counts again", text, text),
+
+	plan.NotThere:             say("it is not in the cluster yet"),
+	plan.NotBrought:           say("no package has brought this definition yet"),
+	plan.WasDeleted:           say("it was deleted"),
+	plan.CRDNotServed:         say("%s: the CRD %s was applied and is not served: %s", text, text, reason),
+	plan.BeingDeleted:         say("it is being deleted"),
+	plan.FieldsMigrated:       say("its managed fields were migrated; the next pass applies it"),
+	plan.StatusMessage:        say("%s", text),
+	plan.StatusIs:             say("it is %s", text),
+	plan.ConditionIs:          say("%s is %s: %s", text, text, text),
+	plan.ConditionNotTrue:     say("its condition %s is not true yet", text),
+	plan.ConditionNotReported: say("the API server has not said yet whether it is %s", text),
+	plan.PausedByUser:         say("someone paused it in the cluster (%s)", text),
+	plan.NotActivated:         say("Crossplane has not activated it yet"),
+	plan.Blocked:              say("blocked: %s", text),
+	plan.BlockedSilently:      say("blocked: Crossplane does not say why; look at the events of the definition"),
+	plan.CRDApplied:           say("Crossplane has applied its CRD: %s", reason),
+	plan.Establishing:         say("Crossplane is establishing its CRD"),
+	plan.NotLookedAt:          say("Crossplane has not looked at it yet"),
+	plan.VersionNotLookedAt:   say("Crossplane has not looked at this version yet"),
+	plan.Installing:           say("Crossplane is installing it"),
+	plan.PendingTooLong:       say("not after %s: %s", text, reason),
+	plan.DeletingCRD:          say("its CRD is being deleted"),
+	plan.ComesBack:            say("it is to come back inactive"),
+	plan.CRDGoes:              say("its CRD is to go"),
+	plan.RevisionRestores:     say("its package revision %s is to bring it back, inactive", text),
+	plan.NameNotThere:         say("its name is that in %s, which is not there (%s)", reason, origin),
+	plan.NotMade:              say("it is not there, and its management policy %s makes nothing (%s)", text, origin),
+	plan.RefusedIfSent:        say("%s", reason),
+	plan.DiffersUnowned:       say("it is not what the commit says, and nothing tells who applies it"),
+	plan.AbsentUnowned:        say("nobody has applied it, and nothing beside it tells who would"),
+	plan.NotUpdated:           say("%s has not applied what the commit says of it", text),
+	plan.NotCreated:           say("%s has not applied it", text),
+	plan.CreateNeedsCRD:       say("%s has not applied it; it needs the CRD %s", text, text),
+	plan.CreateWaits:          say("%s has not applied it; it waits for %s", text, awaited),
+
+	plan.Object:           say("%s", the),
+	plan.Field:            say("the field %s of %s", text, the),
+	plan.AwaitsHeld:       say("%s, which the guard %q holds", reason, text),
+	plan.AwaitsNowhere:    say("%s, which is neither in this commit nor in the cluster; apply it, or do not name it at %s", reason, origin),
+	plan.AwaitsAbsent:     say("%s, which is not there", reason),
+	plan.AwaitsUnready:    say("%s, which is not ready: %s", reason, reason),
+	plan.AwaitsDependant:  say("%s to be gone, which depends on it", the),
+	plan.AwaitsUpdate:     say("%s, which depends on it until it is updated", the),
+	plan.AwaitsGone:       say("%s to be gone", the),
+	plan.AwaitsMore:       say("%s more", number),
+	plan.DependencyFailed: say("not sent: it depends on %s, which was not applied", the),
+	plan.DependantFailed:  say("not deleted: it is depended on by %s, which did not go", the),
+	plan.AwaitsCRD:        say("the CRD %s", text),
+	plan.PackageMayServe:  say("%s, which may bring the kind %s", the, text),
+	plan.PackagesMayServe: say("the packages %s, of which one may bring the kind %s", list, text),
+	plan.CRDHeld:          say("the CRD %s, which the guard %q holds", text, text),
+	plan.PolicyHeld:       say("the policy %s, which activates it and is not written (guard %q)", text, text),
+	plan.SourceAbsent:     say("%s (%s)", reason, origin),
+	plan.SourceUnreadable: say("%s, which cannot be read: %s (%s)", reason, text, origin),
+	plan.FieldAbsent:      say("%s, which does not have it (%s)", reason, origin),
+	plan.FieldAmbiguous:   say("%s, of which there are %s (%s)", reason, number, origin),
+	plan.FieldNotCopied:   say("%s, which cannot be copied (%s)", reason, origin),
+	plan.FieldUnfit:       say("%s cannot be copied to %s: %s", reason, text, text),
+
+	plan.NamespaceNotEmpty: say("not deleted: %s in it stays, and would be deleted with it", object),
+	plan.NotReplaced:       say("not deleted: %s declares %s instead, which was not created; correct that, or delete the document", origin, object),
+	plan.NotSentInTime:     say("not sent: after %s it still waits for %s", text, awaited),
+	plan.NotDeletedInTime:  say("not deleted: after %s it still waits for %s", text, awaited),
+
+	plan.NotAdopted:  say("it was there before, and this sync does not adopt (adoption: Refuse); delete it, or set adoption: AdoptIfUnowned"),
+	plan.MadeByOther: say("%s owns it; take it out of this repository", text),
+	plan.OwnedBySync: say("%s owns it, and its inventory still holds it; take it out of there, or out of this repository", text),
+	plan.OwnedByTool: say("%s owns it; take it out of there, or out of this repository, or set adoption: Adopt", text),
+
+	plan.ActivationFinal:  say("no policy names it any more; activation is final"),
+	plan.PolicyPaused:     say("the policy %s, which names it, is paused", text),
+	plan.DefinitionPaused: say("its definition is paused"),
+	plan.ReturnsInactive:  say("Crossplane brings the definition back inactive, and its CRD goes if nothing uses it by then"),
+	plan.NothingActivates: say("nothing activates its definition"),
+	plan.OnlyLookedAt:     say("its management policy %s only looks at it", text),
+	plan.LeftToApplier:    say("this sync only looks; it is left to %s", textOr("whoever applies it")),
+
+	plan.NotDeleting:        say("it is there as before"),
+	plan.Deleting:           say("it is being deleted since %s", text),
+	plan.DeletingInstances:  say("it is being deleted since %s, and the custom resources of it go first", text),
+	plan.DeletingFinalizers: say("it is being deleted since %s, and waits for who set the finalizer %s", text, list),
+	plan.DeletingContents:   say("it is being deleted since %s, and what is in it goes first", text),
+
 	plan.NotUpdatedAnyMore:    say("the new version does not hold it: it stays as it is, and nothing brings it up to date"),
 	plan.KindDropped:          say("the new version does not hold it: its objects stay, and no controller looks after them"),
-	plan.ObjectsNotCounted:    say("its custom resources cannot be counted (%s)", text),
+	plan.ObjectsNotCounted:    say("its custom resources cannot be counted (%s)", reason),
 	plan.ObjectsExist:         say("%s%s", exist("custom resource"), example),
 	plan.NoObjects:            say("no custom resource exists"),
 	plan.ManagedFieldsMigrate: say("its managed fields name %s, which is no longer served: they are migrated, and only then the API server can apply it", list),
@@ -113,8 +287,23 @@ var words = map[plan.Code]wording{
 	plan.RevisionTouched:      say("it is touched, so that Crossplane brings %s back, inactive", count("definition")),
 }
 
-// problem returns an error as people read it.
-func problem(err error) string {
+// Parts of several wordings.
+const (
+	fought  = "%s %s again %s times after it was put right"
+	refuses = "the API server refuses while the %s exists. Revert that, or delete the definition once nothing uses it"
+	leaves  = "it no longer declares %[1]s, which status.storedVersions of the CRD %[2]s names: objects may be stored in it. Declare %[1]s again"
+	migrate = ". Then write every object back unchanged (kubectl get %[2]s -A -o yaml | kubectl replace -f -), and take the version out of the status: " +
+		`kubectl patch crd %[2]s --subresource=status --type=merge -p '{"status":{"storedVersions":["%[3]s"]}}'`
+)
+
+// describe returns what a fight is about, as people read it: "kubectl-edit changed data.k again 4 times …".
+func describe(f plan.Fight) string {
+	r := guard.FightRests.With(f.Manager, f.Path, f.Times)
+	return wording{fought, words[r.Code].forms}.say(r)
+}
+
+// ErrorWords returns an error as people read it.
+func ErrorWords(err error) string {
 	if p, ok := errors.AsType[plan.ReasonError](err); ok {
 		return Words(p.Reason)
 	}
@@ -132,13 +321,73 @@ func say(format string, forms ...form) wording { return wording{format, forms} }
 // A form returns one value as a text. It reports false if the value is of another type.
 type form func(value any) (string, bool)
 
-// reason is the form of another reason: Words words that, too.
-var reason form
+// reason is the form of another reason, or of several.
+func reason(value any) (string, bool) {
+	all, fits := value.(sentences)
+	return strings.Join(all, "; "), fits
+}
+
+// awaited is the form of what a step waits for.
+func awaited(value any) (string, bool) {
+	all, fits := value.(sentences)
+	return strings.Join(all, ", and for "), fits
+}
 
 // text is the form of a string.
 func text(value any) (string, bool) {
 	s, fits := value.(string)
 	return s, fits
+}
+
+// textOr is the form of a string that may be missing.
+func textOr(otherwise string) form {
+	return func(value any) (string, bool) {
+		s, fits := value.(string)
+		return cmp.Or(s, otherwise), fits
+	}
+}
+
+// changed is the form of a field that another writer changed; "" is the object, which was deleted.
+func changed(value any) (string, bool) {
+	path, fits := value.(string)
+	if path == "" {
+		return "deleted it", fits
+	}
+	return "changed " + path, fits
+}
+
+// origin is the form of a place in the commit.
+func origin(value any) (string, bool) {
+	o, fits := value.(manifest.Origin)
+	return o.String(), fits
+}
+
+// mostBreaks is how many changes of a schema a reason names.
+const mostBreaks = 3
+
+// breaks is the form of changes of a schema.
+func breaks(value any) (string, bool) {
+	all, fits := value.([]plan.SchemaChange)
+	var texts []string
+	for i, b := range all {
+		if i == mostBreaks {
+			texts = append(texts, fmt.Sprintf("and %d more", len(all)-i))
+			break
+		}
+		texts = append(texts, b.String())
+	}
+	return strings.Join(texts, ", "), fits
+}
+
+// beforehand is the form of the versions that leave a definition, if any do: what to do before.
+func beforehand(value any) (string, bool) {
+	versions, fits := value.([]string)
+	if len(versions) == 0 {
+		return "", fits
+	}
+	return fmt.Sprintf(". Before %s leaves, have every client use another version, and every tool that applies its objects apply them in that: "+
+		"the API server refuses to apply an object whose managed fields name a version that left. Headgate migrates those of the objects that it applies itself",
+		strings.Join(versions, ", ")), fits
 }
 
 // number is the form of an integer.
@@ -161,7 +410,7 @@ func integer(value any) (int64, bool) {
 func count(noun string) form {
 	return func(value any) (string, bool) {
 		n, fits := integer(value)
-		return moreOf(int(n), noun, noun+"s"), fits
+		return manifest.Count(n, noun), fits
 	}
 }
 
@@ -191,7 +440,7 @@ func object(value any) (string, bool) {
 // the is the form of an object inside of a sentence: "the Secret team/token".
 func the(value any) (string, bool) {
 	id, fits := value.(manifest.ID)
-	return fmt.Sprintf("the %s %s", id.Kind, strings.TrimPrefix(id.Namespace+"/"+id.Name, "/")), fits
+	return "the " + id.Brief(), fits
 }
 
 // list is the form of strings, separated by commas.

@@ -34,7 +34,7 @@ func adviserOf(definitions []*catalogue.Definition) adviser {
 func (a adviser) nothing(p *pattern) manifest.Finding {
 	f := manifest.Finding{
 		Rule: RuleNothing, Severity: manifest.Warning, Origin: p.Origin,
-		Message: fmt.Sprintf("pattern %q of policy %s matches none of the %s", p.Glob, p.policy, counted(len(a.names), "definition")),
+		Message: fmt.Sprintf("pattern %q of policy %s matches none of the %s", p.Glob, p.policy, manifest.Count(len(a.names), "definition")),
 		Fix:     "take it out, or correct it: a pattern matches the whole of <plural>.<group>",
 	}
 	for _, m := range mistakes {

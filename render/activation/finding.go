@@ -62,10 +62,10 @@ func malformed(p *pattern) manifest.Finding {
 func notKnown(policy string, n int, at manifest.Origin, absent []string) manifest.Finding {
 	f := manifest.Finding{
 		Rule: RuleNothing, Severity: manifest.Note, Origin: at,
-		Message: fmt.Sprintf("what %s of policy %s matches is not known: this commit declares no definitions", counted(n, "pattern"), policy),
+		Message: fmt.Sprintf("what %s of policy %s matches is not known: this commit declares no definitions", manifest.Count(n, "pattern"), policy),
 	}
 	if len(absent) > 0 {
-		f.Message = fmt.Sprintf("what %s of policy %s matches is not known: this commit does not hold %s", counted(n, "pattern"), policy, strings.Join(absent, ", "))
+		f.Message = fmt.Sprintf("what %s of policy %s matches is not known: this commit does not hold %s", manifest.Count(n, "pattern"), policy, strings.Join(absent, ", "))
 	}
 	return f
 }
@@ -161,7 +161,7 @@ func pausedPolicies(policies []catalogue.Policy) []manifest.Finding {
 		if p.Paused {
 			found = append(found, manifest.Finding{
 				Rule: RulePolicyPaused, Severity: manifest.Note, Origin: p.Origin,
-				Message: fmt.Sprintf("policy %s is paused: its %s activate nothing", p.Name, counted(len(p.Patterns), "pattern")),
+				Message: fmt.Sprintf("policy %s is paused: its %s activate nothing", p.Name, manifest.Count(len(p.Patterns), "pattern")),
 				Fix:     "take out the annotation " + crossplane.PausedAnnotation,
 			})
 		}
@@ -207,7 +207,7 @@ func unrestricted(decisions []Decision) []manifest.Finding {
 		n := count[p]
 		f := manifest.Finding{
 			Rule: RuleUnrestricted, Severity: manifest.Note, Origin: p.Origin,
-			Message: fmt.Sprintf("%s has no safe-start capability: all its %s are active whatever the policies say", p.Name, counted(n.all, "definition")),
+			Message: fmt.Sprintf("%s has no safe-start capability: all its %s are active whatever the policies say", p.Name, manifest.Count(n.all, "definition")),
 			Fix:     "use a version of the provider that declares the capability SafeStart",
 		}
 		if 0 < n.named && n.named < n.all {
@@ -217,11 +217,4 @@ func unrestricted(decisions []Decision) []manifest.Finding {
 		found = append(found, f)
 	}
 	return found
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -1,7 +1,6 @@
 package crossplane
 
 import (
-	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -29,8 +28,15 @@ type Definition struct {
 	Active      bool
 	Paused      bool
 	Established metav1.ConditionStatus // "" if Crossplane has not reported it
-	Message     string                 // why it is not established, as far as Crossplane or the API server reports it
+	Message     string                 // why it is not established, as far as Crossplane reports it
+	CRD         CRD                    // of a definition that Crossplane is establishing
 	Revision    string                 // the package revision that controls it; "" if none does
+}
+
+// A CRD is why an API server does not serve a CRD. The zero CRD is served, or nothing is known of it.
+type CRD struct {
+	Deleting  bool
+	Condition metav1.Condition // the first that is not true; without a status if the API server has not reported it
 }
 
 // State returns the state of the definition. Crossplane distinguishes pending from blocked by the status of
@@ -47,34 +53,6 @@ func (d Definition) State() State {
 		return Blocked
 	}
 	return Pending
-}
-
-// NotReady returns why the definition is not ready for what depends on it; "" if it is. One that is not active
-// waits for a policy, and not for itself.
-func (d Definition) NotReady() string {
-	if !d.Active {
-		return ""
-	}
-	return d.Why()
-}
-
-// Why returns why the definition is not ready; "" if it is.
-func (d Definition) Why() string {
-	switch d.State() {
-	case Ready:
-		return ""
-	case Inactive:
-		return "Crossplane has not activated it yet"
-	case Paused:
-		return IsPausedByUser
-	case Blocked:
-		return "blocked: " + cmp.Or(d.Message, "Crossplane does not say why; look at the events of the definition")
-	case Pending:
-		if d.Message != "" {
-			return "Crossplane has applied its CRD: " + d.Message
-		}
-	}
-	return "Crossplane is establishing its CRD"
 }
 
 // A Policy is an MRAP as it stands in the cluster.
@@ -103,17 +81,6 @@ func (p Policy) State() State {
 		return Blocked
 	}
 	return Pending
-}
-
-// Why returns why the policy is not ready; "" if it is.
-func (p Policy) Why() string {
-	switch p.State() {
-	case Ready:
-		return ""
-	case Paused:
-		return IsPausedByUser
-	}
-	return cmp.Or(p.Message, "Crossplane has not looked at it yet")
 }
 
 // Matches reports whether the policy activates the definition of a name.
@@ -186,22 +153,6 @@ func (p Package) State() State {
 	}
 	return Pending
 }
-
-// Why returns why the package is not ready; "" if it is.
-func (p Package) Why() string {
-	switch state := p.State(); {
-	case state == Ready:
-		return ""
-	case state == Paused:
-		return IsPausedByUser
-	case p.Behind && p.Installed == metav1.ConditionTrue: // its message is about the version before
-		return "Crossplane has not looked at this version yet"
-	}
-	return cmp.Or(p.Message, "Crossplane is installing it")
-}
-
-// IsPausedByUser is the reason of everything that is paused.
-const IsPausedByUser = "someone paused it in the cluster (" + PausedAnnotation + ")"
 
 // Condition returns a condition of the status of an object; it is zero if the object has none.
 func Condition(u *unstructured.Unstructured, kind string) metav1.Condition {

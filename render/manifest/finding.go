@@ -1,6 +1,9 @@
 package manifest
 
-import "cmp"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Severity says how much a finding matters to the verdict.
 type Severity string
@@ -28,4 +31,12 @@ func (f Finding) Compare(other Finding) int {
 		cmp.Compare(f.Rule, other.Rule),
 		cmp.Compare(f.Message, other.Message),
 	)
+}
+
+// Count returns how many of something there are, for a message: "1 object", "2 objects".
+func Count[N int | int64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -34,6 +34,14 @@ func (id ID) String() string {
 	return s + "/" + id.Name
 }
 
+// Brief returns the kind, the namespace and the name, as in a sentence: "Bucket team-a/logs".
+func (id ID) Brief() string {
+	if id.Namespace == "" {
+		return id.Kind + " " + id.Name
+	}
+	return id.Kind + " " + id.Namespace + "/" + id.Name
+}
+
 // GroupKind returns the group and the kind of the object.
 func (id ID) GroupKind() schema.GroupKind { return schema.GroupKind{Group: id.Group, Kind: id.Kind} }
 
