@@ -176,6 +176,24 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+	coded(ts, args)
+}
+
+// coded wants every reason in the JSON of a verb to have a code.
+func coded(ts *testscript.TestScript, args []string) {
+	i := slices.Index(args, "-o")
+	if i < 0 || args[i+1] != "json" {
+		return
+	}
+	said := ts.ReadFile("stdout")
+	if said == "" { // the verb wrote to standard error
+		return
+	}
+	without, err := fixtures.Uncoded([]byte(said))
+	ts.Check(err)
+	if len(without) > 0 {
+		ts.Fatalf("there is no code beside %q", without)
+	}
 }
 
 // provider writes a provider package: provider DIR GROUP plural=Kind...

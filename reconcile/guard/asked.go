@@ -6,7 +6,7 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// The codes of this guard.
+// The codes of the guard asked.
 const (
 	PolicyKeeps           plan.Code = "PolicyKeeps"           // its management policy
 	AnnotationKeeps       plan.Code = "AnnotationKeeps"       // an annotation of the live object and its value

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The codes of this guard.
+// The codes of the guard inventory.
 const (
 	WrittenByHeadgate plan.Code = "WrittenByHeadgate" // what of the bookkeeping the commit holds
 	HoldsInventory    plan.Code = "HoldsInventory"    // it is the namespace of the inventory

@@ -2,7 +2,7 @@ package guard
 
 import "headgate.dev/headgate/reconcile/plan"
 
-// The codes of this guard.
+// The codes of the guard depended on.
 const (
 	DependantKept  plan.Code = "DependantKept"  // the object that depends on it, and that is kept on purpose
 	DependantStays plan.Code = "DependantStays" // the object that depends on it

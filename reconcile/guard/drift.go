@@ -4,7 +4,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
-// The codes of this guard.
+// The codes of the guard drift.
 const (
 	DriftRefused  plan.Code = "DriftRefused"  // the error of the update that would correct the drift
 	DriftReported plan.Code = "DriftReported" // the sync reports drift and does not correct it

@@ -9,7 +9,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// The codes of this guard.
+// The codes of the guard empty.
 const (
 	NothingWanted    plan.Code = "NothingWanted"    // the commit wants no object and declares no definition
 	NoDefinitions    plan.Code = "NoDefinitions"    // the commit declares no definition

@@ -10,7 +10,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// The codes of this guard.
+// The codes of the guard external.
 const (
 	DeletesExternal plan.Code = "DeletesExternal" // something outside of the cluster would be deleted, too
 )

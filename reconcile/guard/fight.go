@@ -4,7 +4,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
-// The codes of this guard.
+// The codes of the guard fight.
 const (
 	FightRests plan.Code = "FightRests" // who undoes an update, in which field, and how often; without a field, the object is deleted
 )

@@ -5,7 +5,7 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// The codes of this guard.
+// The codes of the guard final.
 const (
 	LivePolicyNames  plan.Code = "LivePolicyNames"  // a live policy that names the definition, and what to do
 	NoRevision       plan.Code = "NoRevision"       // no package revision controls the definition

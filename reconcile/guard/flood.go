@@ -13,7 +13,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// The codes of this guard.
+// The codes of the guard flood.
 const (
 	WildcardsActivateMany      plan.Code = "WildcardsActivateMany"      // how many definitions wildcards of the policy would activate, the most, and an example
 	ShippedPolicyActivatesMany plan.Code = "ShippedPolicyActivatesMany" // a policy of the package, how many definitions it would activate, the most, and an example

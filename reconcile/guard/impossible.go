@@ -7,7 +7,7 @@ import (
 	"headgate.dev/headgate/render/schema"
 )
 
-// The codes of this guard.
+// The codes of the guard impossible.
 const (
 	ScopeChanges         plan.Code = "ScopeChanges"         // the scope as it is, as it would be, and the kind of the definition
 	NameChanges          plan.Code = "NameChanges"          // the field of the name, the name as it is, as it would be, and the kind of the definition

@@ -4,7 +4,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
-// The codes of this guard.
+// The codes of the guard others inside.
 const (
 	WantedInside plan.Code = "WantedInside" // an object of the commit in the namespace
 	StaysInside  plan.Code = "StaysInside"  // an object in the namespace that stays

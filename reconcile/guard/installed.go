@@ -5,7 +5,7 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 )
 
-// The codes of this guard.
+// The codes of the guard installed.
 const (
 	InstalledByRevision plan.Code = "InstalledByRevision" // the name of the package revision
 )

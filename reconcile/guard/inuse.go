@@ -8,7 +8,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// The codes of this guard, and of the guard others inside.
+// The codes of the guards in use and others inside.
 const (
 	UsersGoFirst          plan.Code = "UsersGoFirst"          // how many objects go before it
 	DeletesObjects        plan.Code = "DeletesObjects"        // how many live objects would be deleted with it, and an example

@@ -4,7 +4,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
-// The codes of this guard.
+// The codes of the guard package lost.
 const (
 	DefinitionLost      plan.Code = "DefinitionLost"      // the directory of the package that declared the definition
 	DirectoryNotPackage plan.Code = "DirectoryNotPackage" // the directory that was a package

@@ -4,7 +4,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
-// The codes of this guard.
+// The codes of the guard many.
 const (
 	TooManyPrunes plan.Code = "TooManyPrunes" // the number of prunes, and the limit
 )

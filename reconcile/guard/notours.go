@@ -6,7 +6,7 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// The codes of this guard. Package plan has those of an object that a sync does not take over.
+// The codes of the guard not ours. Package plan has those of an object that a sync does not take over.
 const (
 	StillMade      plan.Code = "StillMade"      // the package revision that owns the CRD and goes on making it
 	OwnedByAnother plan.Code = "OwnedByAnother" // the other owner

@@ -2,7 +2,7 @@ package guard
 
 import "headgate.dev/headgate/reconcile/plan"
 
-// The codes of this guard. Package plan has OnlyLookedAt.
+// The codes of the guard observed. Package plan has OnlyLookedAt.
 const (
 	ObservedRefused plan.Code = "ObservedRefused" // the error of an update that would make it what the commit says
 	ObservedDiffers plan.Code = "ObservedDiffers" // its management policy

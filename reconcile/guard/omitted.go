@@ -9,7 +9,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// The codes of this guard.
+// The codes of the guard omitted.
 const (
 	LeftToPackage   plan.Code = "LeftToPackage"   // the package with which Crossplane is to install it, and where the commit has that
 	MayStillBeThere plan.Code = "MayStillBeThere" // what the commit contains and Headgate skips, which may have declared it, and why Headgate skips that

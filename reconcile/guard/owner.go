@@ -6,7 +6,7 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 )
 
-// The codes of this guard.
+// The codes of the guard owner.
 const (
 	BothMakeCRDs   plan.Code = "BothMakeCRDs"   // Crossplane would make CRDs beside this sync
 	CrossplaneCame plan.Code = "CrossplaneCame" // Crossplane runs where this sync made the CRDs

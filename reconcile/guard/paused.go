@@ -6,7 +6,7 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 )
 
-// The codes of this guard.
+// The codes of the guard paused.
 const (
 	PausedPrune  plan.Code = "PausedPrune"  // the annotation that pauses it
 	PausedUpdate plan.Code = "PausedUpdate" // the annotation that pauses it

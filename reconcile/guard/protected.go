@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The codes of this guard.
+// The codes of the guard protected.
 const (
 	UsageInCommit     plan.Code = "UsageInCommit"     // the Usage of the commit
 	LabelledInUse     plan.Code = "LabelledInUse"     // the label of a Usage, which is on it

@@ -4,7 +4,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
-// The codes of this guard.
+// The codes of the guard rebuilt.
 const (
 	OnlyMarked        plan.Code = "OnlyMarked"        // only its marks prove that this sync applied the object
 	RebuildsBeforeEnd plan.Code = "RebuildsBeforeEnd" // the inventory is being rebuilt, and the sync ends

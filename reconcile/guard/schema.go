@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The codes of this guard.
+// The codes of the guard schema.
 const (
 	BreaksUnseen       plan.Code = "BreaksUnseen"       // what breaks; no cluster tells whether custom resources exist
 	BreaksUncounted    plan.Code = "BreaksUncounted"    // what breaks; custom resources have not been counted yet

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The codes of this part of the guard schema.
+// The codes of the guard schema.
 const (
 	WebhookUnseen      plan.Code = "WebhookUnseen"      // a conversion webhook is dropped, and no cluster tells in which versions objects are stored
 	VersionsUnseen     plan.Code = "VersionsUnseen"     // versions are dropped, and no cluster tells in which versions objects are stored

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The codes of definitions that stay although no policy that is in force names them.
+// The codes of definitions that are retained.
 const (
 	ActivationFinal  Code = "ActivationFinal"  // no policy names the definition
 	PolicyPaused     Code = "PolicyPaused"     // the policy that names the definition

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The codes of decisions here.
+// The codes of deactivation.
 const (
 	NotNamed         Code = "NotNamed"         // no policy names the definition
 	ReturnsInactive  Code = "ReturnsInactive"  // Crossplane creates the deleted definition again, inactive

@@ -15,8 +15,7 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/object/dependson"
 )
 
-// The codes of what a step waits for, and of steps that were not sent because of that. The first value is what is
-// waited for: an Object, a Field, or an identity.
+// The codes of steps that wait for others. The first value is what they wait for: an Object, a Field, or an identity.
 const (
 	Object           Code = "Object"           // an object
 	Field            Code = "Field"            // a field, and the object that has it

@@ -26,7 +26,7 @@ const (
 	Install EffectKind = "install"
 )
 
-// The codes of rulings on effects.
+// The codes of the guards impossible and schema on package upgrades.
 const (
 	PackageInstalls     Code = "PackageInstalls"     // the name of the definition, and the reason of the ruling
 	PackageInstallsMany Code = "PackageInstallsMany" // the same, and how many more definitions there are

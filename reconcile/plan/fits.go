@@ -40,7 +40,7 @@ type later struct {
 
 func (l *later) Content() (*unstructured.Unstructured, error) { return l.content() }
 
-// The codes of what custom resources lose or are refused by an update of their definition.
+// The codes of custom resources that do not fit a new schema.
 const (
 	LosesField  Code = "LosesField"  // how many, of how many, set a field that is lost, the field, and an example
 	IsRefused   Code = "IsRefused"   // how many, of how many, are refused, why, and an example

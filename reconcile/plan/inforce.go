@@ -11,8 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// LivePolicyWider is the code of an error: a live policy, and what it activates that the plan does not assume.
-const LivePolicyWider Code = "LivePolicyWider"
+// The codes of packages that were not sent.
+const (
+	LivePolicyWider Code = "LivePolicyWider" // a live policy, and what it activates that the plan does not assume
+)
 
 // LeavingPolicies are the steps of those policies of the cluster that name a definition, and that the
 // commit does not want any more.

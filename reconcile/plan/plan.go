@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The codes of decisions here.
+// The codes of updates.
 const (
 	ManagedFieldsMigrate Code = "ManagedFieldsMigrate" // the versions that managed fields name and that are not served
 	FinalizerLeft        Code = "FinalizerLeft"        // a pass that stopped left the finalizer of Headgate

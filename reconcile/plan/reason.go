@@ -9,14 +9,14 @@ import (
 // A Code names why something is as it is, in the form of the reasons of Kubernetes conditions: InUse, NotCounted.
 type Code string
 
-// The codes of a reason that holds others, and of an error.
+// The codes of any step.
 const (
 	Both     Code = "Both"     // the one and the other
 	Approved Code = "Approved" // past the guard that is named, for the reason for which that held it
 	Failed   Code = "Failed"   // an error
 )
 
-// The codes of a prune that was counted again right before the delete, and was not sent.
+// The codes of prunes that were not sent.
 const (
 	ProtectedMeanwhile Code = "ProtectedMeanwhile" // the Usage that protects the object, or why Usages cannot be read
 	UncountableNow     Code = "UncountableNow"     // why what would be deleted with the object cannot be counted any more
@@ -24,8 +24,10 @@ const (
 	AnExample          Code = "AnExample"          // one of the objects that were counted
 )
 
-// NotGone is the code of a prune that is not over after a time, and of what the object waits for.
-const NotGone Code = "NotGone"
+// The codes of prunes that are not over.
+const (
+	NotGone Code = "NotGone" // after which time, and what the object waits for
+)
 
 // With returns the reason of a code. The values are those that the wording of the code needs, in its order.
 func (c Code) With(values ...any) Reason { return Reason{Code: c, Values: values} }

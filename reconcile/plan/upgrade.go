@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The codes of decisions here.
+// The codes of package upgrades.
 const (
 	NotUpdatedAnyMore Code = "NotUpdatedAnyMore" // the new version of a package does not hold a CRD or an XRD
 	KindDropped       Code = "KindDropped"       // the new version of a package does not hold a definition

@@ -37,7 +37,7 @@ const (
 	Broken  CheckState = "broken"
 )
 
-// The codes of what is pending after a time: the time, and what it waits for.
+// The codes of what is pending for too long. The values are the time, and what it waits for.
 const (
 	PendingTooLong   Code = "PendingTooLong"   // of a check
 	NotSentInTime    Code = "NotSentInTime"    // of a create or an update

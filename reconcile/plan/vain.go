@@ -11,7 +11,7 @@ import (
 // An object that moved to another kind, namespace or name was not removed if what it became cannot be
 // created. Often that is misspelt.
 
-// The codes of prunes that were not sent because of what became of other steps.
+// The codes of prunes that were not sent.
 const (
 	NamespaceNotEmpty Code = "NamespaceNotEmpty" // an object in the namespace that stays
 	NotReplaced       Code = "NotReplaced"       // the file of the object, and the object that it declares instead, which was not created

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The codes of what has to serve a kind first.
+// The codes of steps that wait for their kind.
 const (
 	AwaitsCRD        Code = "AwaitsCRD"        // the CRD of the same plan that serves the kind
 	PackageMayServe  Code = "PackageMayServe"  // a package that may bring the kind, and the kind

@@ -1,27 +1,42 @@
 package report
 
 import (
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"headgate.dev/headgate/reconcile/plan"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-// TestEveryCodeHasWords compares the codes that the core declares with the wordings.
+var update = flag.Bool("update", false, "write the table of codes into "+documentation)
+
+// documentation holds the table of codes.
+const documentation = "../README.md"
+
+// TestEveryCodeHasWords compares the codes that the core declares with the wordings, the list of all codes.
 func TestEveryCodeHasWords(t *testing.T) {
 	declared := codes(t, "../plan", "../guard")
 	if len(declared) < 2 {
 		t.Fatalf("found the codes %v", declared)
 	}
-	for code, name := range declared {
-		if string(code) != name {
-			t.Errorf("the code %s has the value %q", name, code)
+	for code, d := range declared {
+		if string(code) != d.name {
+			t.Errorf("the code %s has the value %q", d.name, code)
+		}
+		if d.comment == "" || d.group == "" {
+			t.Errorf("the code %s has no comment on its line, or its block does not begin with %q", code, "// The codes of")
 		}
 		w, worded := words[code]
 		if !worded {
@@ -48,6 +63,48 @@ func TestEveryCodeHasWords(t *testing.T) {
 	}
 }
 
+// TestCodesAreDocumented compares the table of codes in the documentation with the codes. With -update it writes the
+// table.
+func TestCodesAreDocumented(t *testing.T) {
+	declared := codes(t, "../plan", "../guard")
+	rows := []string{"| code | it reads, or means | of |", "|---|---|---|"}
+	for _, code := range slices.Sorted(maps.Keys(declared)) {
+		d := declared[code]
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |", code, strings.ReplaceAll(meaning(words[code], d), "|", `\|`), d.group))
+	}
+	table := strings.Join(rows, "\n")
+	file, err := os.ReadFile(documentation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(file), rows[0])
+	if !found {
+		t.Fatalf("%s has no table that begins with %q", documentation, rows[0])
+	}
+	written, after, _ := strings.Cut(rest, "\n\n")
+	written = strings.TrimSuffix(rows[0]+written, "\n")
+	if diff := cmp.Diff(strings.Split(written, "\n"), strings.Split(table, "\n")); diff != "" && !*update {
+		t.Errorf("%s (-is +want), -update writes it:\n%s", documentation, diff)
+	}
+	if *update {
+		if after != "" {
+			after = "\n" + after
+		}
+		if err := os.WriteFile(documentation, []byte(before+table+"\n"+after), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// meaning returns the wording of a code with … for its values; its comment if nothing else is in the wording.
+func meaning(w wording, d declaration) string {
+	said := regexp.MustCompile(`%(\[\d\])?[sq]`).ReplaceAllString(w.format, "…")
+	if strings.Trim(said, "…,;: ()") == "" {
+		return d.comment
+	}
+	return strings.ReplaceAll(said, "……", "… …")
+}
+
 // TestMisfits proves that values that do not fit a wording are seen, instead of a sentence that makes no sense.
 func TestMisfits(t *testing.T) {
 	for name, r := range map[string]plan.Reason{
@@ -65,35 +122,49 @@ func TestMisfits(t *testing.T) {
 	}
 }
 
+// A declaration is how a package declares a code.
+type declaration struct {
+	name    string
+	comment string // behind it
+	group   string // what the codes of its block are of
+}
+
 // codes returns the constants of the type Code that the packages in some directories declare, by value.
-func codes(t *testing.T, directories ...string) map[plan.Code]string {
+func codes(t *testing.T, directories ...string) map[plan.Code]declaration {
 	t.Helper()
-	found := map[plan.Code]string{}
+	found := map[plan.Code]declaration{}
 	for _, dir := range directories {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution|parser.ParseComments)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ast.Inspect(parsed, func(n ast.Node) bool {
-				spec, is := n.(*ast.ValueSpec)
-				if !is || !isCode(spec.Type) || len(spec.Values) != 1 {
-					return true
+			for _, d := range parsed.Decls {
+				block, is := d.(*ast.GenDecl)
+				if !is {
+					continue
 				}
-				value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-				if err != nil {
-					t.Fatal(err)
+				group, _, _ := strings.Cut(block.Doc.Text(), ".")
+				group, _ = strings.CutPrefix(group, "The codes of ")
+				for _, s := range block.Specs {
+					spec, is := s.(*ast.ValueSpec)
+					if !is || !isCode(spec.Type) || len(spec.Values) != 1 {
+						continue
+					}
+					value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if other, twice := found[plan.Code(value)]; twice {
+						t.Errorf("%s: %s is declared twice, also as %s", file, value, other.name)
+					}
+					found[plan.Code(value)] = declaration{spec.Names[0].Name, strings.TrimSpace(spec.Comment.Text()), strings.ReplaceAll(group, "\n", " ")}
 				}
-				if other, twice := found[plan.Code(value)]; twice {
-					t.Errorf("%s: %s is declared twice, also as %s", file, value, other)
-				}
-				found[plan.Code(value)] = spec.Names[0].Name
-				return true
-			})
+			}
 		}
 	}
 	return found

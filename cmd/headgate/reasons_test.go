@@ -1,0 +1,206 @@
+package main_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// core are the packages that build reasons. Package report words them.
+var core = []string{"reconcile/plan", "reconcile/guard"}
+
+// mayHaveSentences are the functions of the core that compose or search sentences all the same, and why.
+var mayHaveSentences = map[string]string{
+	"MayPassLater": "it reads what an API server said, which has no code",
+	"cycle":        "its error is about the text of the commit",
+	"beside":       "it is the key of a memo",
+	"bumps":        "of a package that nobody compared there is an error and no step",
+	"some":         "it is a part of a finding",
+	"areActive":    "it is a part of a finding",
+	"usage":        "an object of the cluster has it, and no report",
+	"unknown":      "of a package that nobody compared there is an error and no step",
+}
+
+// Reasons are values: the core neither compares nor builds the sentences that people read.
+func TestReasonsAreValues(t *testing.T) {
+	used := map[string]bool{}
+	for _, f := range readSources(t) {
+		if f.forTests() || !slices.Contains(core, path.Dir(f.path)) {
+			continue
+		}
+		found, err := sentencesIn(filepath.Join(root(t), filepath.FromSlash(f.path)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range found {
+			used[s.in] = true
+			if mayHaveSentences[s.in] == "" {
+				t.Errorf("%s:%d: %s: %s; use a plan.Reason, and word it in reconcile/report/words.go", f.path, s.line, s.in, s.what)
+			}
+		}
+	}
+	for name := range mayHaveSentences {
+		if !used[name] {
+			t.Errorf("%s has no sentences any more; take it out of the list", name)
+		}
+	}
+}
+
+func TestSentences(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		source string
+		want   bool
+	}{
+		"Search":        {"The wording would decide.", `_ = strings.Contains(s.Reason.String(), "in use")`, true},
+		"SearchError":   {"An error of the core has a code.", `_ = strings.HasPrefix(s.Err.Error(), "not sent")`, true},
+		"SearchOther":   {"Names are searched.", `_ = strings.HasPrefix(id.Name, "headgate-")`, false},
+		"Compare":       {"The wording would decide.", `_ = s.Reason.String() == "it is in use"`, true},
+		"CompareError":  {"The wording would decide.", `_ = err.Error() != other.Error()`, true},
+		"CompareCode":   {"Codes are there for that.", `_ = s.Reason.Code == InUse`, false},
+		"Sentence":      {"A value is no sentence.", `_ = InUse.With("it is in use")`, true},
+		"SentenceMade":  {"A value is no sentence.", `_ = InUse.With("the " + id.Name)`, true},
+		"SentencePrint": {"A value is no sentence.", `_ = InUse.With(fmt.Sprintf("%d objects", n))`, true},
+		"Values":        {"These are values.", `_ = InUse.With(n, id, "default", err.Error(), why.With(1))`, false},
+		"Printed":       {"It may come to a reason.", `_ = fmt.Sprintf("%d objects", n)`, true},
+		"Added":         {"It may come to a reason.", `_ = by + " owns it"`, true},
+		"AddedName":     {"Names are made of others.", `_ = plural + "." + group`, false},
+		"Finding":       {"A finding has a rule for a code.", `_ = Finding{Message: fmt.Sprintf("%d objects", n), Fix: "delete " + name}`, false},
+		"FindingLater":  {"A finding has a rule for a code.", `f.Message = fmt.Sprintf("%d objects", n)`, false},
+		"Error":         {"What is wrong with a commit is an error.", `return fmt.Errorf("%s: it is %w", origin, err)`, false},
+		"StepError":     {"Why a step fails is a reason.", `s.Err = fmt.Errorf("not sent: %w", err)`, true},
+		"StepErrorIn":   {"Why a step fails is a reason.", `_ = Step{Err: errors.New("not sent")}`, true},
+	} {
+		got, err := sentencesIn("x.go", "package p\nfunc f() error {\n"+tc.source+"\n}")
+		if err != nil || (len(got) > 0) != tc.want {
+			t.Errorf("%s: %s sentencesIn(%s) = %v, %v", name, tc.reason, tc.source, got, err)
+		}
+	}
+}
+
+// A sentence is a place in the core that composes or searches a text for people.
+type sentence struct {
+	line int
+	in   string // the function
+	what string
+}
+
+// sentencesIn returns the sentences in a Go file.
+func sentencesIn(file string, source any) ([]sentence, error) {
+	set := token.NewFileSet()
+	tree, err := parser.ParseFile(set, file, source, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	var found []sentence
+	for _, d := range tree.Decls {
+		f, is := d.(*ast.FuncDecl)
+		if !is || f.Name.Name == "String" || f.Name.Name == "Error" {
+			continue
+		}
+		add := func(at ast.Node, what string) {
+			found = append(found, sentence{set.Position(at.Pos()).Line, f.Name.Name, what})
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.KeyValueExpr:
+				return descend(nameOf(n.Key), n.Value, add)
+			case *ast.AssignStmt:
+				return len(n.Lhs) != 1 || descend(nameOf(n.Lhs[0]), n.Rhs[0], add)
+			case *ast.BinaryExpr:
+				switch n.Op {
+				case token.EQL, token.NEQ:
+					if isSaid(n.X) || isSaid(n.Y) {
+						add(n, "it compares a text for people")
+					}
+				case token.ADD:
+					if isProse(n.X) || isProse(n.Y) {
+						add(n, "it composes a sentence")
+						return false
+					}
+				}
+			case *ast.CallExpr:
+				switch of, name := called(n); {
+				case of == "strings" && slices.ContainsFunc(n.Args, isSaid):
+					add(n, "it searches a text for people")
+				case of == "fmt" && strings.HasPrefix(name, "Sprint"):
+					if len(n.Args) > 0 && isProse(n.Args[0]) {
+						add(n, "it composes a sentence")
+					}
+				case of == "fmt", of == "errors":
+					return false // an error that goes to the caller
+				case name == "With":
+					if i := slices.IndexFunc(n.Args, isProse); i >= 0 {
+						add(n.Args[i], "the value of a reason is a sentence")
+					}
+					if slices.ContainsFunc(n.Args, isAdded) {
+						add(n, "it composes the value of a reason")
+					}
+				}
+			}
+			return true
+		})
+	}
+	return found, nil
+}
+
+// descend reports whether to look at a value that a field or variable gets: findings have sentences, and the error of
+// a step has none.
+func descend(name string, value ast.Expr, add func(ast.Node, string)) bool {
+	if call, is := value.(*ast.CallExpr); is && name == "Err" {
+		if of, _ := called(call); of == "fmt" || of == "errors" {
+			add(call, "the error of a step is a sentence")
+		}
+	}
+	return name != "Message" && name != "Fix"
+}
+
+// nameOf returns the name of a variable or field.
+func nameOf(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return ""
+}
+
+// called returns the package, or the variable, and the name of the function that a call is of.
+func called(call *ast.CallExpr) (of, name string) {
+	if s, is := call.Fun.(*ast.SelectorExpr); is {
+		return nameOf(s.X), s.Sel.Name
+	}
+	return "", nameOf(call.Fun)
+}
+
+// isSaid reports whether an expression is an error or a reason as text.
+func isSaid(e ast.Expr) bool {
+	call, is := e.(*ast.CallExpr)
+	if !is {
+		return false
+	}
+	s, is := call.Fun.(*ast.SelectorExpr)
+	if !is {
+		return false
+	}
+	of := nameOf(s.X)
+	return s.Sel.Name == "Error" || s.Sel.Name == "String" && slices.Contains([]string{"Reason", "reason", "why", "Unknown", "NotReady"}, of)
+}
+
+// isProse reports whether an expression is a literal of more than one word.
+func isProse(e ast.Expr) bool {
+	l, is := e.(*ast.BasicLit)
+	return is && l.Kind == token.STRING && strings.ContainsFunc(l.Value, func(r rune) bool { return r >= 'a' && r <= 'z' }) && strings.Contains(l.Value, " ")
+}
+
+// isAdded reports whether an expression joins texts, one of which is a literal.
+func isAdded(e ast.Expr) bool {
+	b, is := e.(*ast.BinaryExpr)
+	return is && b.Op == token.ADD && (isProse(b.X) || isProse(b.Y) || isAdded(b.X))
+}
