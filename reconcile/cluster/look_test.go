@@ -82,8 +82,8 @@ func differences(p plan.Plan) []string {
 			all = append(all, word+" "+id)
 		}
 	}
-	for _, c := range p.Checks {
-		say(string(c.Would)+" by "+c.By, c.ID.String(), c.Changes)
+	for _, e := range p.Effects {
+		say(string(e.Would())+" by "+e.By, e.On.String(), e.Change.Changes())
 	}
 	for _, s := range p.Steps {
 		if s.Cause == plan.Drift {

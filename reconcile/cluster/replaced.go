@@ -73,7 +73,7 @@ func whole(found []plan.Effect, want render.Desired, of manifest.ID) []plan.Effe
 				after = plan.Later(o.Content)
 			}
 		}
-		found[i] = e.By(of, after)
+		found[i] = e.MadeBy(of, after)
 	}
 	return found
 }

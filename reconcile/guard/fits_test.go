@@ -122,7 +122,7 @@ func TestJudging(t *testing.T) {
 		"Counted":     {rule: schema.Field, want: true, edit: func(_ *plan.Step, c *plan.Case) { c.Seen.Offline, c.Seen.Counts = true, true }},
 		"Lean":        {rule: schema.Field, edit: func(s *plan.Step, _ *plan.Case) { *s = replaced.Change }},
 		"LeanAndHad": {rule: schema.Field, want: true, edit: func(s *plan.Step, _ *plan.Case) {
-			*s = replaced.By(manifest.ID{}, plan.AtHand(s.After)).Change
+			*s = replaced.MadeBy(manifest.ID{}, plan.AtHand(s.After)).Change
 		}},
 		"Refused": {rule: schema.Field, edit: func(s *plan.Step, _ *plan.Case) { s.After = nil }},
 	} {

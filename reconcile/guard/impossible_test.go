@@ -120,7 +120,7 @@ func TestImpossibleByAPackage(t *testing.T) {
 	seen.Inventory.Entries = map[manifest.ID]inventory.Entry{o.ID: {UID: "u"}}
 	seen.Objects[o.ID] = given.Live(provider, "u")
 	seen.Trials = map[manifest.ID]plan.Trial{o.ID: {Live: provider, After: provider}}
-	seen.Effects = []plan.Effect{e.By(o.ID, nil)}
+	seen.Effects = []plan.Effect{e.MadeBy(o.ID, nil)}
 	p := given.Computed(t, render.Desired{Owner: render.OwnerCrossplane, Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 	if s := p.Steps[0]; s.Guard != Impossible || !strings.Contains(Sentence(s.Reason), "its scope would change") || p.Approval != nil {
 		t.Errorf("%s by %q: %s", s.Action, s.Guard, s.Reason)

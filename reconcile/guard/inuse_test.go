@@ -271,12 +271,12 @@ func TestReplaced(t *testing.T) {
 		if !breaks {
 			t.Fatalf("%s is replaced by the like of it", name)
 		}
-		return e.By(o.ID, nil)
+		return e.MadeBy(o.ID, nil)
 	}
 	const mrd, xrd = "ManagedResourceDefinition", "CompositeResourceDefinition"
 	buckets, queues, apps := replacing(mrd, "buckets.example.org", "a"), replacing(mrd, "queues.example.org", "b"), replacing(xrd, "apps.example.org", "a")
 	used := plan.Answer{Count: 1, Example: "Bucket default/logs"}
-	whole := func(e plan.Effect) plan.Effect { return e.By(o.ID, plan.AtHand(of(e.On.Kind, e.On.Name, "a"))) }
+	whole := func(e plan.Effect) plan.Effect { return e.MadeBy(o.ID, plan.AtHand(of(e.On.Kind, e.On.Name, "a"))) }
 	wholeBuckets, wholeApps := whole(buckets), whole(apps)
 	fitBuckets := plan.Question{Ask: plan.Fits, Of: plan.CRD("buckets.example.org"), After: wholeBuckets.Change.AfterWhole()}
 	fitApps := plan.Question{Ask: plan.Fits, Of: apps.On, After: wholeApps.Change.AfterWhole()}

@@ -95,16 +95,9 @@ func (p *Plan) deactivate(seen Observed) {
 	}
 }
 
-// returnsInactive reports whether a definition is to come back inactive.
-func (p Plan) returnsInactive(name string) bool { return p.returning[name] }
-
-// expectInactive adds the check that a definition comes back.
+// expectInactive adds the effect that a definition comes back inactive.
 func (p *Plan) expectInactive(name string, reason Reason) {
-	if p.returning == nil {
-		p.returning = map[string]bool{}
-	}
-	p.returning[name] = true
-	p.Checks = append(p.Checks, Check{ID: crossplane.MRD(name), State: Pending, Reason: reason})
+	p.Effects = append(p.Effects, Effect{Kind: Deactivate, On: crossplane.MRD(name), State: Pending, Reason: reason})
 }
 
 // unnamed are the definitions, and those of which only the CRD is left, that nothing in the
@@ -186,7 +179,7 @@ func (p *Plan) concludeDeactivation() {
 			p.Steps[i] = update
 		}
 	}
-	p.Checks = slices.DeleteFunc(p.Checks, func(c Check) bool { return c.State == Pending && crossplane.IsMRD(c.ID) && stays[c.ID.Name] })
+	p.Effects = slices.DeleteFunc(p.Effects, func(e Effect) bool { return e.Kind == Deactivate && stays[e.On.Name] })
 	p.Retained = slices.DeleteFunc(p.Retained, func(name string) bool { return taken[name] })
 }
 
@@ -227,7 +220,7 @@ func (r Restart) Finding() manifest.Finding {
 // OnlyDeactivating is the plan without anything but deactivation.
 func (p Plan) OnlyDeactivating() Plan {
 	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return !s.Deactivates })
-	p.Checks = slices.DeleteFunc(slices.Clone(p.Checks), func(c Check) bool { return !crossplane.IsMRD(c.ID) || !p.returnsInactive(c.ID.Name) })
+	p.Effects = slices.DeleteFunc(slices.Clone(p.Effects), func(e Effect) bool { return e.Awaited() && e.Kind != Deactivate })
 	p.Gone, p.Stale, p.news, p.record = nil, false, false, nil
 	return p
 }

@@ -181,8 +181,8 @@ func TestDeactivate(t *testing.T) {
 			p := given.Computed(t, want, seen, guard.Guarding{}.Guards()...)
 			var got []result
 			checks := 0
-			for _, c := range p.Checks {
-				if c.State == plan.Pending && p.ReturnsInactive(c.ID.Name) {
+			for _, e := range p.Effects {
+				if e.Kind == plan.Deactivate && e.State == plan.Pending {
 					checks++
 				}
 			}

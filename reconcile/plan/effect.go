@@ -1,22 +1,30 @@
 package plan
 
 import (
+	"reflect"
+	"slices"
+
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/manifest"
 )
 
-// An Effect is what Crossplane makes of the objects that a plan writes. No step of the plan sends it.
+// An Effect is what Crossplane makes of the objects that a plan writes or, if a sync only looks, what other tools apply.
+// No step of the plan sends it.
 type Effect struct {
 	Kind   EffectKind
-	Of     manifest.ID // the object whose step has Crossplane make it at once; zero if none does
-	On     manifest.ID // the object that it is made of
-	Change Step        // of On, as a guard sees it
+	Of     manifest.ID // of Install: the object whose step has Crossplane make it at once; zero if none does
+	On     manifest.ID // the object that it changes
+	Change Step        // of Install and Apply: how
 
-	Because []activation.Reason // of a definition: why it is active
-	Package string              // the new version of the package that holds it
+	State  EffectState // how far it is; "" if nothing waits for it
+	Reason Reason      // why it does not hold
+	By     string      // of Apply: the tool, as far as it is known
+
+	Because []activation.Reason // of Install: why the definition is active
+	Package string              // of Install: the new version of the package
 }
 
-// An EffectKind is what Crossplane does.
+// An EffectKind is what is made.
 type EffectKind string
 
 // The kinds of effects.
@@ -24,7 +32,45 @@ const (
 	// Install creates or updates what a package holds: a definition, a CRD or an XRD. It keeps what the new version
 	// of the package does not hold any more.
 	Install EffectKind = "install"
+	// Activate makes the CRD of a definition that the commit activates.
+	Activate EffectKind = "activate"
+	// Deactivate brings a definition back inactive, or lets its CRD go.
+	Deactivate EffectKind = "deactivate"
+	// Accept takes up a policy or a package.
+	Accept EffectKind = "accept"
+	// Appear is the creation of an object that Headgate only observes.
+	Appear EffectKind = "appear"
+	// Apply is what another tool does with an object of the commit, if a sync only looks.
+	Apply EffectKind = "apply"
 )
+
+// An EffectState is how far an effect is.
+type EffectState string
+
+// The states.
+const (
+	Holds   EffectState = "holds"
+	Pending EffectState = "pending"
+	Broken  EffectState = "broken"
+)
+
+// Awaited reports whether something waits for the effect.
+func (e Effect) Awaited() bool { return e.State != "" }
+
+// Has reports whether an effect of the plan is in a state.
+func (p Plan) Has(state EffectState) bool {
+	return slices.ContainsFunc(p.Effects, func(e Effect) bool { return e.State == state })
+}
+
+// changedSince reports whether the states of the effects differ from those of an earlier plan.
+func (p Plan) changedSince(earlier Plan) bool {
+	states := func(all []Effect) []Effect {
+		return slices.DeleteFunc(slices.Clone(all), func(e Effect) bool { return !e.Awaited() })
+	}
+	return !slices.EqualFunc(states(p.Effects), states(earlier.Effects), func(a, b Effect) bool {
+		return a.Kind == b.Kind && a.On == b.On && a.State == b.State && reflect.DeepEqual(a.Reason, b.Reason)
+	})
+}
 
 // The codes of the guards impossible and schema on package upgrades.
 const (
@@ -58,7 +104,7 @@ func onEffects(effects []Effect, rule func(Step) Ruling) Ruling {
 func effectsOf(effects []Effect) map[manifest.ID][]Effect {
 	of := map[manifest.ID][]Effect{}
 	for _, e := range effects {
-		if e.Of != (manifest.ID{}) {
+		if e.Kind == Install && e.Of != (manifest.ID{}) {
 			of[e.Of] = append(of[e.Of], e)
 		}
 	}

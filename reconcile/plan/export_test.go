@@ -14,7 +14,6 @@ func (b Baseline) Upgrades(a0 render.Desired) ([]Bump, []Effect) { return b.upgr
 func (o Observed) Digest(a0 render.Object) string                { return o.digest(a0) }
 func (o Observed) IsLost() bool                                  { return o.isLost() }
 func (p Pass) Resumed(a0 Plan, a1 bool) Plan                     { return p.resumed(a0, a1) }
-func (p Plan) ReturnsInactive(a0 string) bool                    { return p.returnsInactive(a0) }
 func (p Plan) Continued(a0 Plan, a1 []Outcome) Plan              { return p.continued(a0, a1) }
 func (p Plan) Fulfilled(a0 []inventory.Grant, a1 []Outcome) []inventory.Grant {
 	return p.fulfilled(a0, a1)

@@ -30,7 +30,7 @@ const (
 )
 
 // leave makes of a plan one that writes nothing. What others changed is drift that is said;
-// what whoever applies the commit has not applied is a check.
+// what whoever applies the commit has not applied is an effect that is pending.
 func (p *Plan) leave(seen Observed) {
 	p.Want.Findings = ofOthers(p.Want.Findings)
 	p.Retained = append(p.Retained, stillThere(p.Want, seen)...)
@@ -49,11 +49,9 @@ func (p *Plan) leave(seen Observed) {
 		by := around.applier(s, live)
 		drifted, behind := s.judge(seen)
 		if behind || deleting {
-			c := Check{ID: s.ID, State: Pending, Would: s.Action, By: by, Changes: s.Changes(), Reason: reasonLeft(s, by, deleting)}
-			if deleting {
-				c.Would = Create
-			}
-			p.Checks = append(p.Checks, c)
+			e := Effect{Kind: Apply, On: s.ID, Change: s, State: Pending, By: by, Reason: reasonLeft(s, by, deleting)}
+			e.Change.Deleting = deleting
+			p.Effects = append(p.Effects, e)
 		}
 		if drifted {
 			s.Action, s.Would, s.Cause, s.Guard = Keep, s.Action, Drift, "drift"
@@ -99,16 +97,25 @@ func reasonLeft(s Step, by string, deleting bool) Reason {
 	return NotCreated.With(by)
 }
 
-// Unapplied says whether a check is on what somebody else is to apply.
-func (c Check) Unapplied() bool { return c.Would != "" }
-
-// withoutThose leaves out checks on objects that others are on already.
-func withoutThose(checks, others []Check) []Check {
-	ids := map[manifest.ID]bool{}
-	for _, c := range others {
-		ids[c.ID] = true
+// Would returns the action of another tool that applies an object; "" of other effects. An object that is being deleted
+// is created again.
+func (e Effect) Would() Action {
+	switch {
+	case e.Kind != Apply:
+		return ""
+	case e.Change.Deleting:
+		return Create
 	}
-	return slices.DeleteFunc(checks, func(c Check) bool { return ids[c.ID] })
+	return e.Change.Action
+}
+
+// withoutThose returns effects without those on objects that others are awaited on already.
+func withoutThose(effects, others []Effect) []Effect {
+	ids := map[manifest.ID]bool{}
+	for _, e := range others {
+		ids[e.On] = ids[e.On] || e.Awaited()
+	}
+	return slices.DeleteFunc(effects, func(e Effect) bool { return ids[e.On] })
 }
 
 // stillThere are the definitions that the commit does not activate and whose CRDs are there,

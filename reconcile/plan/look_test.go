@@ -175,10 +175,10 @@ func TestLook(t *testing.T) {
 				t.Errorf("%s\nsteps (-want +got):\n%s", tc.reason, diff)
 			}
 			var checks []check
-			for _, c := range p.Checks {
-				checks = append(checks, check{c.Would, c.By, report.Words(c.Reason)})
-				if c.State != plan.Pending || c.ID != id {
-					t.Errorf("%s\nOnly time tells whether somebody is late: %v", tc.reason, c)
+			for _, e := range p.Effects {
+				checks = append(checks, check{e.Would(), e.By, report.Words(e.Reason)})
+				if e.Kind != plan.Apply || e.State != plan.Pending || e.On != id {
+					t.Errorf("%s\nOnly time tells whether somebody is late: %v", tc.reason, e)
 				}
 			}
 			if diff := cmp.Diff(tc.checks, checks); diff != "" {
@@ -250,10 +250,10 @@ func TestApplier(t *testing.T) {
 				seen.Objects[manifest.IDOf(u)] = theirs(u, edit)
 			}
 			p, err := given.Compute(want, seen)
-			if err != nil || len(p.Checks) != 1 {
-				t.Fatalf("%v, %v", p.Checks, err)
+			if err != nil || len(p.Effects) != 1 {
+				t.Fatalf("%v, %v", p.Effects, err)
 			}
-			if got := p.Checks[0].By; got != tc.want {
+			if got := p.Effects[0].By; got != tc.want {
 				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.want)
 			}
 		})
@@ -289,8 +289,8 @@ func TestLookBesideCrossplane(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, c := range p.Checks {
-		got = append(got, string(c.State)+" "+c.ID.String()+": "+report.Words(c.Reason))
+	for _, e := range p.Effects {
+		got = append(got, string(e.State)+" "+e.On.String()+": "+report.Words(e.Reason))
 	}
 	if diff := cmp.Diff([]string{
 		"pending ManagedResourceActivationPolicy.apiextensions.crossplane.io/storage: nobody has applied it, and nothing beside it tells who would",

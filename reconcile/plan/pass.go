@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -131,7 +130,7 @@ func Next(p Pass, now Plan, t Times) Decision {
 		late := p.Waits.noted(now, t).late(t)
 		switch {
 		case d.Send.continues:
-		case t.Hurry, now.Writes() && !now.Coming(nil) && len(now.Checks) == 0, !now.Writes() && !now.Coming(late) && !now.pends(late):
+		case t.Hurry, now.Writes() && !now.Coming(nil) && !slices.ContainsFunc(now.Effects, Effect.Awaited), !now.Writes() && !now.Coming(late) && !now.pends(late):
 			d.Until = Finished
 		}
 	}
@@ -141,7 +140,7 @@ func Next(p Pass, now Plan, t Times) Decision {
 // later decides on a round after the first one. It sends only what the first plan showed: what waited in
 // it, and the next phase of a definition that it deactivates.
 func (p Pass) later(d Decision) Decision {
-	if p.stirred.IsZero() || !reflect.DeepEqual(p.Last.Checks, d.now.Checks) || p.waiting != d.now.Waiting() {
+	if p.stirred.IsZero() || d.now.changedSince(p.Last) || p.waiting != d.now.Waiting() {
 		d.stirred = d.at.Now
 	}
 	patient := !d.at.Hurry && d.at.Now.Sub(d.stirred.Time) < d.at.Grace.Duration
@@ -149,7 +148,7 @@ func (p Pass) later(d Decision) Decision {
 	shown := p.Last.refreshed(d.now).replaced(d.next).stranded(p.outcomes())
 	late := p.Waits.noted(shown, d.at).late(d.at)
 	pending := !d.at.Hurry && (shown.Coming(late) || shown.pends(late))
-	unsettled := patient && (shown.Are(Broken) || p.Retries()) // Crossplane tries again, and a new schema takes a moment
+	unsettled := patient && (shown.Has(Broken) || p.Retries()) // Crossplane tries again, and a new schema takes a moment
 	first := !d.at.Hurry && shown.withoutPrunes().Coming(late) || patient && p.Retries()
 	rest, unready := d.Send, p.unready()
 	if len(unready) > 0 {
@@ -351,8 +350,8 @@ func (p Pass) resumed(now Plan, patient bool) Plan {
 	for _, s := range p.First.Steps {
 		pruned[s.ID], takesBack[s.ID.Name] = s.Action == Prune, takesBack[s.ID.Name] || s.Deactivates
 	}
-	for name := range p.First.returning {
-		takesBack[name] = true
+	for _, e := range p.First.Effects {
+		takesBack[e.On.Name] = takesBack[e.On.Name] || e.Kind == Deactivate
 	}
 	return now.Select(func(s Step) bool {
 		if s.Deactivates {
@@ -468,7 +467,7 @@ func (p Pass) Outcomes() []Outcome {
 	return p.outcomes()
 }
 
-// Waits remembers since when checks and steps are pending, over the passes of one commit. A late one stays late
+// Waits remembers since when effects and steps are pending, over the passes of one commit. A late one stays late
 // until it is no longer pending, so that no later pass waits for it again.
 type Waits struct {
 	revision string
@@ -527,12 +526,12 @@ func (p Pass) Soon() metav1.Duration {
 // soonest is how long after one look another comes while something is pending: two seconds.
 const soonest = 2_000_000_000
 
-// pending returns what is pending: checks, and steps that wait.
+// pending returns what is pending: effects, and steps that wait.
 func (p Plan) pending() map[manifest.ID]bool {
 	ids := map[manifest.ID]bool{}
-	for _, c := range p.Checks {
-		if c.State == Pending {
-			ids[c.ID] = true
+	for _, e := range p.Effects {
+		if e.State == Pending {
+			ids[e.On] = true
 		}
 	}
 	for _, s := range p.Steps {
@@ -543,9 +542,9 @@ func (p Plan) pending() map[manifest.ID]bool {
 	return ids
 }
 
-// pends reports whether a check is pending that is not late.
+// pends reports whether an effect is pending that is not late.
 func (p Plan) pends(late map[manifest.ID]bool) bool {
-	return slices.ContainsFunc(p.Checks, func(c Check) bool { return c.State == Pending && !late[c.ID] })
+	return slices.ContainsFunc(p.Effects, func(e Effect) bool { return e.State == Pending && !late[e.On] })
 }
 
 // Select returns the plan with those of its steps that keep returns true for.

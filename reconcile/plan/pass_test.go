@@ -30,11 +30,11 @@ func at(after time.Duration) Times {
 
 func obj(name string) manifest.ID { return manifest.ID{Kind: "ConfigMap", Namespace: "d", Name: name} }
 
-func checksOn(state CheckState, names ...string) (checks []Check) {
+func effectsOn(state EffectState, names ...string) (effects []Effect) {
 	for _, name := range names {
-		checks = append(checks, Check{ID: obj(name), State: state, Reason: Failed.With("why")})
+		effects = append(effects, Effect{Kind: Accept, On: obj(name), State: state, Reason: Failed.With("why")})
 	}
-	return checks
+	return effects
 }
 
 // What is pending is late once its time is over, which begins again with every commit.
@@ -44,27 +44,27 @@ func TestWaits(t *testing.T) {
 		reason   string
 		at       time.Duration
 		revision string
-		checks   []Check
+		effects  []Effect
 		late     []string
 		soon     time.Duration
 	}{
-		{"At first nothing is late, and it may be done in a moment.", 0, "a", checksOn(Pending, "x"), nil, 2 * time.Second},
-		{"The longer it takes, the less often it is looked at.", 40 * time.Second, "a", checksOn(Pending, "x"), nil, 10 * time.Second},
-		{"Every one has its own time; what is new is looked at first.", 50 * time.Second, "a", checksOn(Pending, "x", "y"), nil, 2 * time.Second},
-		{"When the time is over is no look too late.", 59 * time.Second, "a", checksOn(Pending, "x", "y"), nil, time.Second},
-		{"Then it is late, and the other is not.", time.Minute, "a", checksOn(Pending, "x", "y"), []string{"x"}, 2500 * time.Millisecond},
-		{"It stays late.", 2 * time.Minute, "a", checksOn(Pending, "x"), []string{"x"}, 0},
-		{"A new commit gives it new time.", 3 * time.Minute, "b", checksOn(Pending, "x"), nil, 2 * time.Second},
+		{"At first nothing is late, and it may be done in a moment.", 0, "a", effectsOn(Pending, "x"), nil, 2 * time.Second},
+		{"The longer it takes, the less often it is looked at.", 40 * time.Second, "a", effectsOn(Pending, "x"), nil, 10 * time.Second},
+		{"Every one has its own time; what is new is looked at first.", 50 * time.Second, "a", effectsOn(Pending, "x", "y"), nil, 2 * time.Second},
+		{"When the time is over is no look too late.", 59 * time.Second, "a", effectsOn(Pending, "x", "y"), nil, time.Second},
+		{"Then it is late, and the other is not.", time.Minute, "a", effectsOn(Pending, "x", "y"), []string{"x"}, 2500 * time.Millisecond},
+		{"It stays late.", 2 * time.Minute, "a", effectsOn(Pending, "x"), []string{"x"}, 0},
+		{"A new commit gives it new time.", 3 * time.Minute, "b", effectsOn(Pending, "x"), nil, 2 * time.Second},
 		{"What holds has no time to keep.", 4 * time.Minute, "b", nil, nil, 0},
-		{"And begins anew.", 5 * time.Minute, "b", checksOn(Pending, "x"), nil, 2 * time.Second},
-		{"What is broken by itself is not waited for.", 6 * time.Minute, "b", checksOn(Broken, "z"), []string{"z"}, 0},
+		{"And begins anew.", 5 * time.Minute, "b", effectsOn(Pending, "x"), nil, 2 * time.Second},
+		{"What is broken by itself is not waited for.", 6 * time.Minute, "b", effectsOn(Broken, "z"), []string{"z"}, 0},
 	} {
-		d := Next(pass, Plan{Want: render.Desired{Revision: look.revision}, Checks: look.checks, Looks: true}, at(look.at))
+		d := Next(pass, Plan{Want: render.Desired{Revision: look.revision}, Effects: look.effects, Looks: true}, at(look.at))
 		pass = pass.After(d, nil, nil)
 		var late []string
-		for _, c := range pass.End(d).Last.Checks {
-			if c.State == Broken {
-				late = append(late, c.ID.Name)
+		for _, e := range pass.End(d).Last.Effects {
+			if e.State == Broken {
+				late = append(late, e.On.Name)
 			}
 		}
 		soon := pass.Soon().Duration
@@ -94,10 +94,10 @@ func TestNext(t *testing.T) {
 	refused := accepted
 	refused.Err = errRefused
 	of := func(steps ...Step) Plan { return Plan{Steps: steps, Version: "1"} }
-	checked := func(p Plan, state CheckState) Plan { p.Checks = checksOn(state, "toy"); return p }
+	checked := func(p Plan, state EffectState) Plan { p.Effects = effectsOn(state, "toy"); return p }
 	ends := func(steps ...Step) Plan { return Plan{Steps: steps, Version: "1", Ends: Delete} }
 	gone := func(p Plan) Plan { p.Gone = []manifest.ID{obj("b")}; return p }
-	looks := func(state CheckState) Plan { return Plan{Looks: true, Checks: checksOn(state, "toy")} }
+	looks := func(state EffectState) Plan { return Plan{Looks: true, Effects: effectsOn(state, "toy")} }
 	ok := func(s Step) []Outcome { return []Outcome{{ID: s.ID, Action: s.Action}} }
 	bad := func(s Step) []Outcome { return []Outcome{{ID: s.ID, Action: s.Action, Err: errRefused}} }
 
@@ -243,7 +243,7 @@ func TestPassKeepsItsPromise(t *testing.T) {
 					p.Steps = append(p.Steps, s)
 				}
 			}
-			p.Checks = checksOn([]CheckState{Pending, Holds, Broken}[next(3)], "toy")
+			p.Effects = effectsOn([]EffectState{Pending, Holds, Broken}[next(3)], "toy")
 			return p
 		}
 		var pass Pass
@@ -294,7 +294,7 @@ func TestPassKeepsItsPromise(t *testing.T) {
 
 // What ran out of time with a pass is not waited for by the next one over the same commit.
 func TestLateStaysLate(t *testing.T) {
-	first := Plan{Steps: []Step{{ID: obj("a"), Action: Create}}, Checks: checksOn(Pending, "x")}
+	first := Plan{Steps: []Step{{ID: obj("a"), Action: Create}}, Effects: effectsOn(Pending, "x")}
 	var pass Pass
 	for i, look := range []struct {
 		now   Plan
@@ -302,8 +302,8 @@ func TestLateStaysLate(t *testing.T) {
 		until Until
 	}{
 		{first, 0, Again},
-		{Plan{Checks: checksOn(Pending, "x", "y")}, 50 * time.Second, Again},
-		{Plan{Checks: checksOn(Pending, "x", "y")}, time.Minute, Late},
+		{Plan{Effects: effectsOn(Pending, "x", "y")}, 50 * time.Second, Again},
+		{Plan{Effects: effectsOn(Pending, "x", "y")}, time.Minute, Late},
 	} {
 		d := Next(pass, look.now, at(look.at))
 		pass = pass.After(d, nil, nil)
@@ -314,7 +314,7 @@ func TestLateStaysLate(t *testing.T) {
 			pass = pass.End(d)
 		}
 	}
-	if d := Next(Pass{Waits: pass.Waits}, Plan{Checks: checksOn(Pending, "x", "y")}, at(61*time.Second)); d.Until != Finished {
+	if d := Next(Pass{Waits: pass.Waits}, Plan{Effects: effectsOn(Pending, "x", "y")}, at(61*time.Second)); d.Until != Finished {
 		t.Errorf("%s, %s", d.Why, d.Until)
 	}
 }
@@ -322,7 +322,7 @@ func TestLateStaysLate(t *testing.T) {
 // A definition that could not be deactivated is left to the next pass: nothing changed that would let it.
 func TestFailedPhase(t *testing.T) {
 	taken := Step{ID: obj("a"), Action: Prune, Deactivates: true}
-	now := Plan{Steps: []Step{taken}, Checks: checksOn(Pending, "x")}
+	now := Plan{Steps: []Step{taken}, Effects: effectsOn(Pending, "x")}
 	pass := Pass{}
 	pass = pass.After(Next(pass, now, at(0)), []Outcome{{ID: obj("a"), Action: Prune, Err: errRefused}}, nil)
 	if d := Next(pass, now, at(time.Second)); d.Send.Writes() {

@@ -37,7 +37,6 @@ type Plan struct {
 	Want     render.Desired
 	Steps    []Step             // in the order they are carried out
 	Gone     []manifest.ID      // owned once, and to be forgotten: not there any more, or another's now
-	Checks   []Check            // what Crossplane is to make of it
 	Retained []string           // definitions that are active and that the commit does not activate any more, by name
 	Notes    []manifest.Finding // what the cluster makes worth knowing, beside the findings of the commit
 	Owned    int                // entries of the inventory that the plan was made from
@@ -46,7 +45,7 @@ type Plan struct {
 	Looks    bool               // of a sync that only looks: nothing in it writes
 	Ends     Ending             // of a sync that is to own nothing any more
 	Stale    bool               // the record of the inventory is to be written although no object is
-	Effects  []Effect           // what Crossplane makes of it
+	Effects  []Effect           // what Crossplane, or another tool, is to make of it
 	Bumps    []Bump             // packages that are other images than before, where two commits are compared
 	Approval *Approval          // that lets held steps pass; nil where no approval does
 
@@ -67,10 +66,9 @@ type Plan struct {
 
 	unreachable []Step // on owned objects whose kind is not served
 
-	was       map[string]bool     // definitions that Crossplane had active when this was first looked at
-	returning map[string]bool     // definitions that are to come back inactive
-	given     inventory.Approvals // that stand in the places that were read
-	grant     *inventory.Grant    // of this plan; nil where it makes use of no new approval
+	was   map[string]bool     // definitions that Crossplane had active when this was first looked at
+	given inventory.Approvals // that stand in the places that were read
+	grant *inventory.Grant    // of this plan; nil where it makes use of no new approval
 
 	rebuilt bool // the inventory was lost with the grants in it, and is not stored again yet
 }
@@ -139,7 +137,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		Looks:   seen.Looks,
 		Ends:    seen.Ends,
 		Stale:   seen.Inventory.Rebuilt || seen.Inventory.Owner != want.Owner && len(seen.Inventory.Entries) > 0,
-		Effects: seen.Effects,
+		Effects: slices.Clone(seen.Effects),
 		Bumps:   seen.Bumps,
 		given:   seen.Approvals,
 		rebuilt: seen.isLost(),
@@ -177,7 +175,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		case seen.hides(a.ID) != nil: // its API is optional, and we own it
 			p.unreachable = append(p.unreachable, p.outOfReach(a.ID, seen))
 		case a.Policy.Observes():
-			p.Checks = append(p.Checks, notThere(a))
+			p.Effects = append(p.Effects, notThere(a))
 		}
 		if a.resolved.names {
 			renamed[a.ID.GroupKind()] = true
@@ -202,7 +200,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	p.Steps = append(p.Steps, p.unreachable...) // no guard can look at them
 	slices.SortStableFunc(p.Steps, inOrder)
 	var uncounted []Question
-	p.Effects, uncounted = counted(seen.Effects, seen)
+	p.Effects, uncounted = counted(p.Effects, seen)
 	p.open = append(p.open, uncounted...)
 	p.indexDependants(first, seen)
 	p.settle(seen, guards)
@@ -215,8 +213,10 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		p.releaseRetained()
 	}
 	p.Notes = append(p.Notes, p.notesOnEnding(seen)...)
-	if !seen.Offline {
-		p.Checks = append(p.Checks, withoutThose(checks(want, seen.Upstream, p.Steps, p.policies), p.Checks)...)
+	if seen.Offline {
+		p.Effects = append(p.Effects, activated(want)...)
+	} else {
+		p.Effects = append(p.Effects, withoutThose(expected(want, seen.Upstream, p.Steps, p.policies), p.Effects)...)
 	}
 	slices.SortStableFunc(p.Steps, inOrder)
 	p.remember(seen)

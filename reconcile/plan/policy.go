@@ -61,14 +61,15 @@ func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 	return s
 }
 
-// notThere is the check on an object that is to be looked at and does not exist.
-func notThere(a Asked) Check {
+// notThere returns the effect that nothing of the plan brings about: the creation of an object that is to be looked at
+// and does not exist.
+func notThere(a Asked) Effect {
 	for _, r := range a.resolved.references {
 		if m, ok := a.resolved.missing[r.source]; ok && a.resolved.nameless {
-			return Check{ID: a.ID, State: Pending, Reason: NameNotThere.With(m.field, a.Origin)}
+			return Effect{Kind: Appear, On: a.ID, State: Pending, Reason: NameNotThere.With(m.field, a.Origin)}
 		}
 	}
-	return Check{ID: a.ID, State: Pending, Reason: NotMade.With(string(a.Policy), a.Origin)}
+	return Effect{Kind: Appear, On: a.ID, State: Pending, Reason: NotMade.With(string(a.Policy), a.Origin)}
 }
 
 // proof is what only who knows the key can write of an object.

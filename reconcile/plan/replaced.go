@@ -26,9 +26,9 @@ func NewReplacement(live, after *unstructured.Unstructured) (Effect, bool) {
 	}}, true
 }
 
-// By returns the effect as one of the step on an object of the commit, with the definition as it will be, with its
+// MadeBy returns the effect as one of the step on an object of the commit, with the definition as it will be, with its
 // schemas; nil if they cannot be had.
-func (e Effect) By(of manifest.ID, after Whole) Effect {
+func (e Effect) MadeBy(of manifest.ID, after Whole) Effect {
 	e.Of, e.Change.whole = of, after
 	return e
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/crossplane"
@@ -27,39 +26,17 @@ type Upstream struct {
 	Revisions map[string]LiveRevision
 }
 
-// A CheckState is how far something is that must hold and that we do not write.
-type CheckState string
-
-// The states.
-const (
-	Holds   CheckState = "holds"
-	Pending CheckState = "pending"
-	Broken  CheckState = "broken"
-)
-
 // The codes of what is pending for too long. The values are the time, and what it waits for.
 const (
-	PendingTooLong   Code = "PendingTooLong"   // of a check
+	PendingTooLong   Code = "PendingTooLong"   // of an effect
 	NotSentInTime    Code = "NotSentInTime"    // of a create or an update
 	NotDeletedInTime Code = "NotDeletedInTime" // of a prune
 )
 
-// A Check is what Crossplane is to make of what we gave it or, of a sync that only looks,
-// what somebody else is to apply.
-type Check struct {
-	ID     manifest.ID
-	State  CheckState
-	Reason Reason // of one that does not hold
-
-	Would   Action // of what is not applied: what applying it does
-	By      string // of what is not applied: who applies it, as far as is known
-	Changes []diff.Change
-}
-
-// checks compares what Crossplane made with what the commit is to make it do. What is
-// not there is pending: a step of this plan, or a package, brings it. Of what a guard
-// holds, or the API server refuses, nothing is expected, nor of a policy that is not in force.
-func checks(want render.Desired, up Upstream, steps []Step, force PoliciesInForce) []Check {
+// expected compares what Crossplane made with what the commit is to make it do. What is not there is pending: a step of
+// this plan, or a package, brings it. Nothing is expected of what a guard holds or the API server refuses, nor of a
+// policy that is not in force.
+func expected(want render.Desired, up Upstream, steps []Step, force PoliciesInForce) []Effect {
 	if want.Owner != render.OwnerCrossplane {
 		return nil
 	}
@@ -71,7 +48,7 @@ func checks(want render.Desired, up Upstream, steps []Step, force PoliciesInForc
 			packageHeld = packageHeld || crossplane.IsPackage(s.ID)
 		}
 	}
-	var all []Check
+	var all []Effect
 	for _, d := range want.Definitions {
 		if d.Active && !d.Paused {
 			live, exists := up.Definitions[d.Name]
@@ -81,29 +58,44 @@ func checks(want render.Desired, up Upstream, steps []Step, force PoliciesInForc
 			if !live.Active && !isActiveByItself(d) && force.Matching(d.Name) == "" {
 				continue // no policy activates it that is let through
 			}
-			state, reason := check(live.State(), WhyDefinition(live), exists, NotBrought)
-			all = append(all, Check{ID: crossplane.MRD(d.Name), State: state, Reason: reason})
+			state, reason := stateOf(live.State(), WhyDefinition(live), exists, NotBrought)
+			all = append(all, Effect{Kind: Activate, On: crossplane.MRD(d.Name), State: state, Reason: reason})
 		}
 	}
 	for _, p := range want.Policies {
 		if !p.Paused {
 			live, exists := up.Policies[p.Name]
-			state, reason := check(live.State(), WhyPolicy(live), exists, NotThere)
-			all = append(all, Check{ID: crossplane.MRAP(p.Name), State: state, Reason: reason})
+			state, reason := stateOf(live.State(), WhyPolicy(live), exists, NotThere)
+			all = append(all, Effect{Kind: Accept, On: crossplane.MRAP(p.Name), State: state, Reason: reason})
 		}
 	}
 	for _, o := range want.Objects {
 		if crossplane.IsPackage(o.ID) {
 			live, exists := up.Packages[o.ID]
-			state, reason := check(live.State(), WhyPackage(live), exists, NotThere)
-			all = append(all, Check{ID: o.ID, State: state, Reason: reason})
+			state, reason := stateOf(live.State(), WhyPackage(live), exists, NotThere)
+			all = append(all, Effect{Kind: Accept, On: o.ID, State: state, Reason: reason})
 		}
 	}
-	return slices.DeleteFunc(all, func(c Check) bool { return held[c.ID] })
+	return slices.DeleteFunc(all, func(e Effect) bool { return held[e.On] })
 }
 
-// check returns the state of something that Crossplane has to be ready with, and why it does not hold.
-func check(state crossplane.State, why Reason, exists bool, absent Code) (CheckState, Reason) {
+// activated returns the effects of a commit that is compared with another one: it activates definitions, and there is
+// no Crossplane to wait for.
+func activated(want render.Desired) []Effect {
+	if want.Owner != render.OwnerCrossplane {
+		return nil
+	}
+	var all []Effect
+	for _, d := range want.Definitions {
+		if d.Active && !d.Paused {
+			all = append(all, Effect{Kind: Activate, On: crossplane.MRD(d.Name)})
+		}
+	}
+	return all
+}
+
+// stateOf returns the state of something that Crossplane has to be ready with, and why it does not hold.
+func stateOf(state crossplane.State, why Reason, exists bool, absent Code) (EffectState, Reason) {
 	if !exists {
 		return Pending, absent.With()
 	}
@@ -121,24 +113,16 @@ func isActiveByItself(d render.Definition) bool {
 	return slices.ContainsFunc(d.Reasons, func(r activation.Reason) bool { return r.Cause != activation.Matched })
 }
 
-// Activates is how many definitions Crossplane makes CRDs of because of the plan: which it has
-// made where the plan was carried out, and is going to make where it was not.
+// Activates returns how many definitions Crossplane makes CRDs of because of the plan: done counts those that it has made,
+// else those that it is going to make.
 func (p Plan) Activates(done bool) int {
-	n := 0
-	if p.Offline && p.Want.Owner == render.OwnerCrossplane {
-		for _, d := range p.Want.Definitions {
-			if d.Active && !d.Paused && !p.was[d.Name] {
-				n++
-			}
-		}
-		return n
-	}
 	state := Pending
 	if done {
 		state = Holds
 	}
-	for _, c := range p.Checks {
-		if crossplane.IsMRD(c.ID) && c.State == state && !p.was[c.ID.Name] && !p.returning[c.ID.Name] {
+	n := 0
+	for _, e := range p.Effects {
+		if e.Kind == Activate && (p.Offline || e.State == state) && !p.was[e.On.Name] {
 			n++
 		}
 	}
@@ -156,15 +140,10 @@ func (up Upstream) active() map[string]bool {
 	return names
 }
 
-// Are says whether a check of the plan is in a state.
-func (p Plan) Are(state CheckState) bool {
-	return slices.ContainsFunc(p.Checks, func(c Check) bool { return c.State == state })
-}
-
-// overdue is the plan once the time of some of what is pending is over: those checks are
-// broken, and those steps that wait have failed.
+// overdue returns the plan once the time of some of what is pending is over: those effects are broken, and those steps
+// that wait have failed.
 func (p Plan) overdue(after string, late map[manifest.ID]bool) Plan {
-	p.Steps, p.Checks = slices.Clone(p.Steps), slices.Clone(p.Checks)
+	p.Steps, p.Effects = slices.Clone(p.Steps), slices.Clone(p.Effects)
 	for i, s := range p.Steps {
 		if s.Waiting() && s.Err == nil && late[s.ID] {
 			code := NotSentInTime
@@ -174,9 +153,9 @@ func (p Plan) overdue(after string, late map[manifest.ID]bool) Plan {
 			p.Steps[i].Err = ReasonError{code.With(after, s.Waits)}
 		}
 	}
-	for i, c := range p.Checks {
-		if c.State == Pending && late[c.ID] {
-			p.Checks[i].State, p.Checks[i].Reason = Broken, PendingTooLong.With(after, c.Reason)
+	for i, e := range p.Effects {
+		if e.State == Pending && late[e.On] {
+			p.Effects[i].State, p.Effects[i].Reason = Broken, PendingTooLong.With(after, e.Reason)
 		}
 	}
 	return p

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -259,17 +260,17 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-func TestChecks(t *testing.T) {
+func TestExpected(t *testing.T) {
 	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": given.Policy("team", given.Buckets), "provider.yaml": given.Provider})
 	toyProvider := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
 	cases := map[string]struct {
 		reason string
 		up     plan.Upstream
-		want   map[string]plan.CheckState
+		want   map[string]plan.EffectState
 	}{
 		"NothingYet": {
 			reason: "What is not there yet is on its way.",
-			want:   map[string]plan.CheckState{given.Buckets: plan.Pending, "team": plan.Pending, "provider-toy": plan.Pending},
+			want:   map[string]plan.EffectState{given.Buckets: plan.Pending, "team": plan.Pending, "provider-toy": plan.Pending},
 		},
 		"AllHolds": {
 			up: plan.Upstream{
@@ -277,7 +278,7 @@ func TestChecks(t *testing.T) {
 				Policies:    map[string]crossplane.Policy{"team": {Healthy: metav1.ConditionTrue}},
 				Packages:    map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}},
 			},
-			want: map[string]plan.CheckState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Holds},
+			want: map[string]plan.EffectState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Holds},
 		},
 		"AwaitingActivation": {
 			reason: "A provider of which nothing is active runs nothing, and that is right.",
@@ -286,7 +287,7 @@ func TestChecks(t *testing.T) {
 				Policies:    map[string]crossplane.Policy{"team": {}},
 				Packages:    map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionFalse, Reason: "AwaitingActivation"}},
 			},
-			want: map[string]plan.CheckState{given.Buckets: plan.Pending, "team": plan.Pending, "provider-toy": plan.Holds},
+			want: map[string]plan.EffectState{given.Buckets: plan.Pending, "team": plan.Pending, "provider-toy": plan.Holds},
 		},
 		"UpgradeNotSeen": {
 			reason: "What a package says before Crossplane has looked at its new version is of the old one.",
@@ -295,7 +296,7 @@ func TestChecks(t *testing.T) {
 				Policies:    map[string]crossplane.Policy{"team": {Healthy: metav1.ConditionTrue}},
 				Packages:    map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue, Behind: true}},
 			},
-			want: map[string]plan.CheckState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Pending},
+			want: map[string]plan.EffectState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Pending},
 		},
 		"UpgradeNotPulled": {
 			up: plan.Upstream{
@@ -303,7 +304,7 @@ func TestChecks(t *testing.T) {
 				Policies:    map[string]crossplane.Policy{"team": {Healthy: metav1.ConditionTrue}},
 				Packages:    map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionFalse, Message: "cannot unpack package", Behind: true}},
 			},
-			want: map[string]plan.CheckState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Pending},
+			want: map[string]plan.EffectState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Pending},
 		},
 		"UpgradeOfWhatIsPaused": {
 			reason: "Crossplane will not look until somebody lets it.",
@@ -312,7 +313,7 @@ func TestChecks(t *testing.T) {
 				Policies:    map[string]crossplane.Policy{"team": {Healthy: metav1.ConditionTrue}},
 				Packages:    map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue, Behind: true, Paused: true}},
 			},
-			want: map[string]plan.CheckState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Broken},
+			want: map[string]plan.EffectState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Broken},
 		},
 		"Blocked": {
 			reason: "Crossplane gives blocked and pending one reason; only the status tells them apart.",
@@ -321,29 +322,29 @@ func TestChecks(t *testing.T) {
 				Policies:    map[string]crossplane.Policy{"team": {Healthy: metav1.ConditionUnknown, Message: "failed to activate 1 of 2"}},
 				Packages:    map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionFalse, Message: "cannot unpack package"}},
 			},
-			want: map[string]plan.CheckState{given.Buckets: plan.Broken, "team": plan.Broken, "provider-toy": plan.Pending},
+			want: map[string]plan.EffectState{given.Buckets: plan.Broken, "team": plan.Broken, "provider-toy": plan.Pending},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p, _ := given.Steps(t, want, given.Seen(tc.up), guard.Guarding{}.Guards()...)
-			got := map[string]plan.CheckState{}
-			for _, c := range p.Checks {
-				got[c.ID.Name] = c.State
-				if (c.State == plan.Holds) != c.Reason.None() {
-					t.Errorf("%s: %s has the reason %q", c.ID, c.State, c.Reason)
+			got := map[string]plan.EffectState{}
+			for _, e := range p.Effects {
+				got[e.On.Name] = e.State
+				if (e.State == plan.Holds) != e.Reason.None() {
+					t.Errorf("%s: %s has the reason %q", e.On, e.State, e.Reason)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\nchecks (-want +got):\n%s", tc.reason, diff)
+				t.Errorf("%s\neffects (-want +got):\n%s", tc.reason, diff)
 			}
 			late := map[manifest.ID]bool{}
-			for _, c := range p.Checks {
-				late[c.ID] = true
+			for _, e := range p.Effects {
+				late[e.On] = true
 			}
-			for _, c := range p.Overdue("5m", late).Checks {
-				if c.State == plan.Pending {
-					t.Errorf("%s is still pending when the time is over", c.ID)
+			for _, e := range p.Overdue("5m", late).Effects {
+				if e.State == plan.Pending {
+					t.Errorf("%s is still pending when the time is over", e.On)
 				}
 			}
 		})
@@ -353,8 +354,8 @@ func TestChecks(t *testing.T) {
 func TestNothingIsExpectedOfWhatIsHeld(t *testing.T) {
 	up := plan.Upstream{Definitions: map[string]crossplane.Definition{given.Buckets: {}, "queues.example.org": {}, "tables.example.org": {}}}
 	names := func(p plan.Plan) (names []string) {
-		for _, c := range p.Checks {
-			names = append(names, c.ID.Name)
+		for _, e := range p.Effects {
+			names = append(names, e.On.Name)
 		}
 		return names
 	}
@@ -409,8 +410,8 @@ func TestCompareWhereCrossplaneMakesTheCRDs(t *testing.T) {
 	if n := narrower.Activates(false); n != 0 || len(narrower.Retained) != 2 || len(narrower.Notes) != 1 || !strings.Contains(narrower.Notes[0].Message, "before this commit") {
 		t.Errorf("Nothing becomes active, and nothing goes: %d, %v, %v", n, narrower.Retained, narrower.Notes)
 	}
-	if len(wider.Checks)+len(narrower.Checks) > 0 {
-		t.Errorf("There is no Crossplane that could make anything of it: %v", wider.Checks)
+	if slices.ContainsFunc(slices.Concat(wider.Effects, narrower.Effects), plan.Effect.Awaited) {
+		t.Errorf("There is no Crossplane that could make anything of it: %v", wider.Effects)
 	}
 }
 

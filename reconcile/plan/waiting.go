@@ -287,9 +287,9 @@ func (p Plan) Coming(late map[manifest.ID]bool) bool {
 			stuck[s.ID] = true
 		}
 	}
-	for _, c := range p.Checks {
-		if c.State == Broken {
-			stuck[c.ID] = true
+	for _, e := range p.Effects {
+		if e.State == Broken {
+			stuck[e.On] = true
 		}
 	}
 	comes := func(s Step) bool {
@@ -312,7 +312,7 @@ func (p Plan) Coming(late map[manifest.ID]bool) bool {
 // refreshed is the plan with what a newer one knows of the place, and its own steps.
 func (p Plan) refreshed(now Plan) Plan {
 	once := slices.DeleteFunc(slices.Clone(p.Notes), func(f manifest.Finding) bool { return f.Rule != ruleLeft })
-	p.Want, p.Checks, p.Retained, p.Notes = now.Want, now.Checks, now.Retained, slices.Concat(once, now.Notes)
+	p.Want, p.Effects, p.Retained, p.Notes = now.Want, now.Effects, now.Retained, slices.Concat(once, now.Notes)
 	return p
 }
 

@@ -123,23 +123,23 @@ type Step struct {
 	active     bool // its kind is served
 }
 
-// A Check is what Crossplane, or whoever applies the commit, has not done.
+// A Check is an effect that does not hold: what Crossplane, or another tool that applies the commit, has not done.
 type Check struct {
-	ID      manifest.ID     `json:"id"`
-	State   plan.CheckState `json:"state"`
-	Reason  string          `json:"reason,omitempty"`
-	Code    plan.Code       `json:"code,omitempty"`  // of the reason
-	Would   plan.Action     `json:"would,omitempty"` // of what is not applied: what applying it does
-	By      string          `json:"by,omitempty"`    // of what is not applied: who applies it, as far as is known
-	Changes []diff.Change   `json:"changes,omitempty"`
+	ID      manifest.ID      `json:"id"`
+	State   plan.EffectState `json:"state"`
+	Reason  string           `json:"reason,omitempty"`
+	Code    plan.Code        `json:"code,omitempty"`  // of the reason
+	Would   plan.Action      `json:"would,omitempty"` // of what is not applied: what applying it does
+	By      string           `json:"by,omitempty"`    // of what is not applied: who applies it, as far as is known
+	Changes []diff.Change    `json:"changes,omitempty"`
 }
 
-// checkOf reports a check of a plan.
-func checkOf(c plan.Check) Check {
-	return Check{ID: c.ID, State: c.State, Reason: Words(c.Reason), Code: c.Reason.Code, Would: c.Would, By: c.By, Changes: c.Changes}
+// checkOf reports an effect that is waited for.
+func checkOf(e plan.Effect) Check {
+	return Check{ID: e.On, State: e.State, Reason: Words(e.Reason), Code: e.Reason.Code, Would: e.Would(), By: e.By, Changes: e.Change.Changes()}
 }
 
-// isUnapplied reports whether a check is on what somebody else is to apply.
+// isUnapplied reports whether a check is on an object that another tool is to apply.
 func (c Check) isUnapplied() bool { return c.Would != "" }
 
 // New reports a plan. done is what became of its writes, nil where it was not carried
@@ -180,22 +180,7 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	}
 	r.Bumps = p.Bumps
 	for _, e := range p.Effects {
-		if p.Offline { // the step of the package tells what breaks in a cluster
-			step := stepOf(e.Change, plan.Outcome{})
-			step.Package, step.Because = e.Package, e.Because
-			r.Upgrades = append(r.Upgrades, step)
-		}
-	}
-	for _, c := range p.Checks {
-		switch c.State {
-		case plan.Holds:
-			continue
-		case plan.Pending:
-			r.Summary.Pending++
-		case plan.Broken:
-			r.Summary.Broken++
-		}
-		r.Checks = append(r.Checks, checkOf(c))
+		r.effect(e, p.Offline)
 	}
 	r.Summary.Activated += p.Activates(applied)
 	r.Summary.Retained += len(p.Retained)
@@ -267,6 +252,22 @@ func blank(sync inventory.Sync, revision string) Report {
 		Checks:      []Check{},
 		Definitions: []Definition{},
 		Findings:    []manifest.Finding{},
+	}
+}
+
+// effect adds an effect: what packages install is an upgrade of a comparison, and what is waited for a check.
+func (r *Report) effect(e plan.Effect, offline bool) {
+	switch {
+	case e.Kind == plan.Install && offline: // in a cluster, the step of the package tells what breaks
+		step := stepOf(e.Change, plan.Outcome{})
+		step.Package, step.Because = e.Package, e.Because
+		r.Upgrades = append(r.Upgrades, step)
+	case e.State == plan.Pending:
+		r.Summary.Pending++
+		r.Checks = append(r.Checks, checkOf(e))
+	case e.State == plan.Broken:
+		r.Summary.Broken++
+		r.Checks = append(r.Checks, checkOf(e))
 	}
 }
 

@@ -45,12 +45,12 @@ func TestVerdict(t *testing.T) {
 	retained := plan.Step{Action: plan.Keep, Cause: plan.Retain, Guard: "final", Reason: plan.Failed.With("final"), ID: id("r")}
 	drifted := plan.Step{Action: plan.Update, Cause: plan.Drift, ID: id("d")}
 
-	check := func(name string, state plan.CheckState, by string) plan.Check {
-		c := plan.Check{ID: id(name), State: state, By: by}
+	effect := func(name string, state plan.EffectState, by string) plan.Effect {
+		e := plan.Effect{Kind: plan.Accept, On: id(name), State: state, By: by}
 		if by != "" {
-			c.Would = plan.Update
+			e.Kind, e.Change.Action = plan.Apply, plan.Update
 		}
-		return c
+		return e
 	}
 
 	cases := map[string]struct {
@@ -106,22 +106,22 @@ func TestVerdict(t *testing.T) {
 		},
 		"NotAppliedYet": {
 			reason: "What somebody else is to apply is waited for, and they are named. Their lateness is the cause of the rest.",
-			plan:   plan.Plan{Want: want(), Looks: true, Checks: []plan.Check{check("c", plan.Pending, ""), check("a", plan.Pending, "Flux"), check("b", plan.Pending, "Flux")}}, applied: true,
+			plan:   plan.Plan{Want: want(), Looks: true, Effects: []plan.Effect{effect("c", plan.Pending, ""), effect("a", plan.Pending, "Flux"), effect("b", plan.Pending, "Flux")}}, applied: true,
 			want: Verdict{Status{Pending, "2 not applied yet by Flux: a and 1 more; 1 active, 1 inactive"}, Status{Success, "no drift"}, 0},
 		},
 		"NotApplied": {
 			reason: "Who is late has to be talked to.",
-			plan:   plan.Plan{Want: want(), Looks: true, Checks: []plan.Check{check("a", plan.Broken, "Flux")}}, applied: true,
+			plan:   plan.Plan{Want: want(), Looks: true, Effects: []plan.Effect{effect("a", plan.Broken, "Flux")}}, applied: true,
 			want: Verdict{Status{Failure, "1 not applied by Flux: a; 1 active, 1 inactive"}, Status{Success, "no drift"}, 1},
 		},
 		"NotAppliedByAnybody": {
 			reason: "It may be that nobody is there.",
-			plan:   plan.Plan{Want: want(), Looks: true, Checks: []plan.Check{{ID: id("a"), State: plan.Broken, Would: plan.Create}}}, applied: true,
+			plan:   plan.Plan{Want: want(), Looks: true, Effects: []plan.Effect{{Kind: plan.Apply, On: id("a"), State: plan.Broken, Change: plan.Step{Action: plan.Create}}}}, applied: true,
 			want: Verdict{Status{Failure, "1 not applied: a; 1 active, 1 inactive"}, Status{Success, "no drift"}, 1},
 		},
 		"BrokenUpstream": {
 			reason: "What Crossplane does not make of it is another matter.",
-			plan:   plan.Plan{Want: want(), Looks: true, Checks: []plan.Check{check("c", plan.Broken, "")}}, applied: true,
+			plan:   plan.Plan{Want: want(), Looks: true, Effects: []plan.Effect{effect("c", plan.Broken, "")}}, applied: true,
 			want: Verdict{Status{Failure, "1 broken: c; 1 active, 1 inactive"}, Status{Success, "no drift"}, 1},
 		},
 		"Held": {
@@ -338,9 +338,9 @@ func TestLookedAtChanges(t *testing.T) {
 		want bool
 	}{
 		"AsWanted":   {plan.Plan{Looks: true, Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Commit, ID: id("a")}}}, false},
-		"NotApplied": {plan.Plan{Looks: true, Checks: []plan.Check{{ID: id("a"), State: plan.Pending, Would: plan.Create}}}, true},
+		"NotApplied": {plan.Plan{Looks: true, Effects: []plan.Effect{{Kind: plan.Apply, On: id("a"), State: plan.Pending, Change: plan.Step{Action: plan.Create}}}}, true},
 		"Drifted":    {plan.Plan{Looks: true, Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("a")}}}, true},
-		"Upstream":   {plan.Plan{Looks: true, Checks: []plan.Check{{ID: id("a"), State: plan.Pending}}}, false},
+		"Upstream":   {plan.Plan{Looks: true, Effects: []plan.Effect{{Kind: plan.Accept, On: id("a"), State: plan.Pending}}}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -130,7 +130,7 @@ func (r Report) named(like func(Step) bool) []string {
 	return names
 }
 
-func (r Report) checked(state plan.CheckState) []string {
+func (r Report) checked(state plan.EffectState) []string {
 	var names []string
 	for _, c := range r.Checks {
 		if c.State == state {
@@ -147,7 +147,7 @@ func (r Report) firstPending() string {
 
 // unapplied says what somebody else has not applied, and who: the cause of all that is pending,
 // or broken, beside it. It is "" where that is nothing.
-func (r Report) unapplied(state plan.CheckState, yet string) string {
+func (r Report) unapplied(state plan.EffectState, yet string) string {
 	var names []string
 	who := ""
 	for _, c := range r.Checks {
