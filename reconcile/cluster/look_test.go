@@ -83,7 +83,7 @@ func differences(p plan.Plan) []string {
 		}
 	}
 	for _, e := range p.Effects {
-		say(string(e.Would())+" by "+e.By, e.On.String(), e.Change.Changes())
+		say(string(e.Would())+" by "+e.By, e.On.String(), e.Changes())
 	}
 	for _, s := range p.Steps {
 		if s.Cause == plan.Drift {

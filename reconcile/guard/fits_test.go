@@ -120,9 +120,9 @@ func TestJudging(t *testing.T) {
 		"Names":       {rule: schema.Names},
 		"Offline":     {rule: schema.Field, edit: func(_ *plan.Step, c *plan.Case) { c.Seen.Offline = true }},
 		"Counted":     {rule: schema.Field, want: true, edit: func(_ *plan.Step, c *plan.Case) { c.Seen.Offline, c.Seen.Counts = true, true }},
-		"Lean":        {rule: schema.Field, edit: func(s *plan.Step, _ *plan.Case) { *s = replaced.Change }},
+		"Lean":        {rule: schema.Field, edit: func(s *plan.Step, _ *plan.Case) { *s = *replaced.Change }},
 		"LeanAndHad": {rule: schema.Field, want: true, edit: func(s *plan.Step, _ *plan.Case) {
-			*s = replaced.MadeBy(manifest.ID{}, plan.AtHand(s.After)).Change
+			*s = *replaced.MadeBy(manifest.ID{}, plan.AtHand(s.After)).Change
 		}},
 		"Refused": {rule: schema.Field, edit: func(s *plan.Step, _ *plan.Case) { s.After = nil }},
 	} {

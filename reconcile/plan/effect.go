@@ -14,7 +14,7 @@ type Effect struct {
 	Kind   EffectKind
 	Of     manifest.ID // of Install: the object whose step has Crossplane make it at once; zero if none does
 	On     manifest.ID // the object that it changes
-	Change Step        // of Install and Apply: how
+	Change *Step       // of Install and Apply: how; it must not be changed
 
 	State  EffectState // how far it is; "" if nothing waits for it
 	Reason Reason      // why it does not hold
@@ -84,7 +84,7 @@ func onEffects(effects []Effect, rule func(Step) Ruling) Ruling {
 	var all Ruling
 	more := 0
 	for _, e := range effects {
-		r := rule(e.Change)
+		r := rule(*e.Change)
 		all.Needs = append(all.Needs, r.Needs...)
 		switch {
 		case r.Reason.None(), all.Answer == Held && r.Answer != Held:

@@ -49,9 +49,9 @@ func (p *Plan) leave(seen Observed) {
 		by := around.applier(s, live)
 		drifted, behind := s.judge(seen)
 		if behind || deleting {
-			e := Effect{Kind: Apply, On: s.ID, Change: s, State: Pending, By: by, Reason: reasonLeft(s, by, deleting)}
-			e.Change.Deleting = deleting
-			p.Effects = append(p.Effects, e)
+			change := s
+			change.Deleting = deleting
+			p.Effects = append(p.Effects, Effect{Kind: Apply, On: s.ID, Change: &change, State: Pending, By: by, Reason: reasonLeft(s, by, deleting)})
 		}
 		if drifted {
 			s.Action, s.Would, s.Cause, s.Guard = Keep, s.Action, Drift, "drift"
@@ -107,6 +107,14 @@ func (e Effect) Would() Action {
 		return Create
 	}
 	return e.Change.Action
+}
+
+// Changes returns the places in which another tool changes an object that it applies.
+func (e Effect) Changes() []diff.Change {
+	if e.Kind != Apply {
+		return nil
+	}
+	return e.Change.Changes()
 }
 
 // withoutThose returns effects without those on objects that others are awaited on already.

@@ -21,7 +21,7 @@ func NewReplacement(live, after *unstructured.Unstructured) (Effect, bool) {
 		return Effect{}, false
 	}
 	id := manifest.IDOf(live)
-	return Effect{Kind: Install, On: id, Change: Step{
+	return Effect{Kind: Install, On: id, Change: &Step{
 		Action: Update, ID: id, Live: withoutSchemas(live), After: withoutSchemas(after), lean: true, schema: func() schema.Difference { return difference },
 	}}, true
 }
@@ -29,7 +29,9 @@ func NewReplacement(live, after *unstructured.Unstructured) (Effect, bool) {
 // MadeBy returns the effect as one of the step on an object of the commit, with the definition as it will be, with its
 // schemas; nil if they cannot be had.
 func (e Effect) MadeBy(of manifest.ID, after Whole) Effect {
-	e.Of, e.Change.whole = of, after
+	s := *e.Change
+	s.whole = after
+	e.Of, e.Change = of, &s
 	return e
 }
 

@@ -118,7 +118,7 @@ func (b Baseline) upgrades(want render.Desired) ([]Bump, []Effect) {
 	add := func(action Action, old, now installed, by catalogue.Package) *Effect {
 		e := Effect{
 			Kind: Install, Of: by.Named, On: now.id, Package: by.Directory,
-			Change: Step{Action: action, Cause: Commit, ID: now.id, APIVersion: now.apiVersion, Serves: now.definition == nil},
+			Change: &Step{Action: action, Cause: Commit, ID: now.id, APIVersion: now.apiVersion, Serves: now.definition == nil},
 		}
 		e.Change.Origin = want.Placed(manifest.Finding{Origin: by.Mentioned}).Origin
 		if d := now.definition; d != nil {
@@ -141,7 +141,7 @@ func (b Baseline) upgrades(want render.Desired) ([]Bump, []Effect) {
 	}
 	failed := make([]error, len(effects))
 	manifest.Each(len(effects), func(i int) {
-		if s := &effects[i].Change; s.Action == Update {
+		if s := effects[i].Change; s.Action == Update {
 			failed[i] = s.upgrade(before[i], after[i])
 		}
 	})
@@ -284,7 +284,8 @@ func counted(effects []Effect, seen Observed) ([]Effect, []Question) {
 		if crossplane.IsMRD(e.On) {
 			q.Of = CRD(e.On.Name)
 		}
-		s := &effects[i].Change
+		s := *e.Change
+		effects[i].Change = &s
 		switch a, answered := seen.Answers[q]; {
 		case !answered:
 			open = append(open, q)

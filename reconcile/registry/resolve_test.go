@@ -306,10 +306,11 @@ func TestUpgradeBreaks(t *testing.T) {
 		}
 		var got []string
 		for _, e := range p.Effects {
+			if e.Kind != plan.Install || !e.Change.Serves {
+				continue
+			}
 			for _, change := range e.Change.Schema().Breaking() {
-				if e.Change.Serves {
-					got = append(got, e.On.Name+" "+change.String())
-				}
+				got = append(got, e.On.Name+" "+change.String())
 			}
 		}
 		if diff := cmp.Diff(breaks, got); diff != "" {
@@ -400,7 +401,9 @@ func TestUpgrades(t *testing.T) {
 				got = append(got, said)
 			}
 			for _, e := range p.Effects {
-				got = append(got, fmt.Sprintf("%s %s %t", e.Change.Action, strings.TrimSuffix(e.On.Name, ".sea.example.org"), e.Change.Serves))
+				if e.Kind == plan.Install {
+					got = append(got, fmt.Sprintf("%s %s %t", e.Change.Action, strings.TrimSuffix(e.On.Name, ".sea.example.org"), e.Change.Serves))
+				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n(-want +got):\n%s\n%v", tc.reason, diff, p.Notes)

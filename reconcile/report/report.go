@@ -136,7 +136,7 @@ type Check struct {
 
 // checkOf reports an effect that is waited for.
 func checkOf(e plan.Effect) Check {
-	return Check{ID: e.On, State: e.State, Reason: Words(e.Reason), Code: e.Reason.Code, Would: e.Would(), By: e.By, Changes: e.Change.Changes()}
+	return Check{ID: e.On, State: e.State, Reason: Words(e.Reason), Code: e.Reason.Code, Would: e.Would(), By: e.By, Changes: e.Changes()}
 }
 
 // isUnapplied reports whether a check is on an object that another tool is to apply.
@@ -259,7 +259,7 @@ func blank(sync inventory.Sync, revision string) Report {
 func (r *Report) effect(e plan.Effect, offline bool) {
 	switch {
 	case e.Kind == plan.Install && offline: // in a cluster, the step of the package tells what breaks
-		step := stepOf(e.Change, plan.Outcome{})
+		step := stepOf(*e.Change, plan.Outcome{})
 		step.Package, step.Because = e.Package, e.Because
 		r.Upgrades = append(r.Upgrades, step)
 	case e.State == plan.Pending:

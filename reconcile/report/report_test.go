@@ -48,7 +48,7 @@ func TestVerdict(t *testing.T) {
 	effect := func(name string, state plan.EffectState, by string) plan.Effect {
 		e := plan.Effect{Kind: plan.Accept, On: id(name), State: state, By: by}
 		if by != "" {
-			e.Kind, e.Change.Action = plan.Apply, plan.Update
+			e.Kind, e.Change = plan.Apply, &plan.Step{Action: plan.Update}
 		}
 		return e
 	}
@@ -116,7 +116,7 @@ func TestVerdict(t *testing.T) {
 		},
 		"NotAppliedByAnybody": {
 			reason: "It may be that nobody is there.",
-			plan:   plan.Plan{Want: want(), Looks: true, Effects: []plan.Effect{{Kind: plan.Apply, On: id("a"), State: plan.Broken, Change: plan.Step{Action: plan.Create}}}}, applied: true,
+			plan:   plan.Plan{Want: want(), Looks: true, Effects: []plan.Effect{{Kind: plan.Apply, On: id("a"), State: plan.Broken, Change: &plan.Step{Action: plan.Create}}}}, applied: true,
 			want: Verdict{Status{Failure, "1 not applied: a; 1 active, 1 inactive"}, Status{Success, "no drift"}, 1},
 		},
 		"BrokenUpstream": {
@@ -338,7 +338,7 @@ func TestLookedAtChanges(t *testing.T) {
 		want bool
 	}{
 		"AsWanted":   {plan.Plan{Looks: true, Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Commit, ID: id("a")}}}, false},
-		"NotApplied": {plan.Plan{Looks: true, Effects: []plan.Effect{{Kind: plan.Apply, On: id("a"), State: plan.Pending, Change: plan.Step{Action: plan.Create}}}}, true},
+		"NotApplied": {plan.Plan{Looks: true, Effects: []plan.Effect{{Kind: plan.Apply, On: id("a"), State: plan.Pending, Change: &plan.Step{Action: plan.Create}}}}, true},
 		"Drifted":    {plan.Plan{Looks: true, Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("a")}}}, true},
 		"Upstream":   {plan.Plan{Looks: true, Effects: []plan.Effect{{Kind: plan.Accept, On: id("a"), State: plan.Pending}}}, false},
 	}
