@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -37,24 +36,24 @@ func (c *Cluster) hidden(ctx context.Context, owned map[manifest.ID]bool) map[sc
 	crds := c.unservedDefinitions(ctx, why)
 	services, servicesErr := c.aggregated(ctx)
 	for gk := range why {
-		reason := ""
+		var reason plan.Reason
 		for _, crd := range crds[gk.Group] {
-			if reason == "" {
+			if reason.None() {
 				reason = crd.hides(gk)
 			}
 		}
 		switch service, aggregated := services[gk.Group]; {
-		case reason != "":
+		case !reason.None():
 		case servicesErr != nil:
-			reason = servicesErr.Error()
+			reason = plan.ReasonOf(servicesErr)
 		case aggregated:
-			reason = fmt.Sprintf("the APIService %s exists, and its API server does not list the kind", service)
+			reason = plan.APIServiceEmpty.With(service)
 		}
-		if reason == "" {
+		if reason.None() {
 			delete(why, gk)
 			continue
 		}
-		why[gk] = fmt.Errorf("%w the kind %s, so it is not known whether the object exists, and the inventory keeps it: %s", plan.ErrUnserved, gk, reason)
+		why[gk] = plan.ReasonError{Reason: plan.KindHidden.With(gk.String(), reason)}
 	}
 	return why
 }
@@ -66,27 +65,26 @@ type hiding struct {
 	err  error // it cannot be read
 }
 
-// hides returns why a CRD may hide objects of a kind; "" if it is not the CRD of that kind.
-func (h hiding) hides(gk schema.GroupKind) string {
+// hides returns why a CRD may hide objects of a kind; none if it is not the CRD of that kind.
+func (h hiding) hides(gk schema.GroupKind) plan.Reason {
 	if h.err != nil {
-		return h.err.Error()
+		return plan.ReasonOf(h.err)
 	}
 	if kind, _, _ := unstructured.NestedString(h.crd.Object, "spec", "names", "kind"); kind != gk.Kind {
-		return ""
+		return plan.Reason{}
 	}
-	exists := fmt.Sprintf("the CRD %s exists and is not served", h.name)
 	switch {
 	case h.crd.GetDeletionTimestamp() != nil:
-		return exists + "; it is being deleted"
+		return plan.CRDTerminating.With(h.name)
 	case len(readableVersions(h.crd)) == 0:
-		return exists + ": no version of it has served: true"
+		return plan.CRDServesNothing.With(h.name)
 	}
 	for _, condition := range []string{"NamesAccepted", "Established"} {
 		if c := crossplane.Condition(h.crd, condition); c.Status == "False" {
-			return exists + ": " + c.Message
+			return plan.CRDRefused.With(h.name, c.Message)
 		}
 	}
-	return exists + " yet"
+	return plan.CRDNotYetServed.With(h.name)
 }
 
 // unservedDefinitions returns the CRDs of some groups, by group, of which the API server serves nothing.

@@ -282,7 +282,7 @@ func TestHiddenKind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(done) != 1 || done[0].ID != north || !errors.Is(done[0].Err, plan.ErrUnserved) || !strings.Contains(done[0].Err.Error(), "the CRD regions."+w.group+" exists and is not served: no version of it has served: true") {
+		if len(done) != 1 || done[0].ID != north || !errors.Is(done[0].Err, plan.ErrUnserved) || !strings.Contains(report.ErrorWords(done[0].Err), "the CRD regions."+w.group+" exists and is not served: no version of it has served: true") {
 			t.Errorf("%s: the object fails and the CRD is named, got %v", what, done)
 		}
 	}

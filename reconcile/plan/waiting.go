@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -22,6 +21,18 @@ const (
 	PackagesMayServe Code = "PackagesMayServe" // packages of which one may bring the kind, and the kind
 	CRDHeld          Code = "CRDHeld"          // the CRD of the kind, and the guard that holds it
 	PolicyHeld       Code = "PolicyHeld"       // the policy that activates the definition of the kind, and the guard that holds it
+)
+
+// The codes of steps whose kind is not served.
+const (
+	KindInactive     Code = "KindInactive"     // the kind, and its definition, which nothing activates
+	KindNowhere      Code = "KindNowhere"      // the kind, which nothing in the commit brings
+	KindHidden       Code = "KindHidden"       // the kind of an object that may exist all the same, and why it may
+	CRDTerminating   Code = "CRDTerminating"   // the CRD of the kind, which is being deleted
+	CRDServesNothing Code = "CRDServesNothing" // the CRD of the kind, which has no version that is served
+	CRDRefused       Code = "CRDRefused"       // the CRD of the kind, and the message of its condition
+	CRDNotYetServed  Code = "CRDNotYetServed"  // the CRD of the kind
+	APIServiceEmpty  Code = "APIServiceEmpty"  // the APIService of the group, whose API server does not list the kind
 )
 
 // A coming knows what is going to serve a kind that is not served yet: a CRD of this plan,
@@ -53,8 +64,13 @@ type need struct {
 	on    []manifest.ID // the same, by identity
 }
 
-// ErrUnserved begins the error of a step whose kind nothing serves, and nothing is going to.
-var ErrUnserved = errors.New("no API serves")
+// ErrUnserved is what errors.Is finds in the error of a step whose kind nothing serves, and nothing is going to.
+var ErrUnserved = errors.New("no API serves the kind")
+
+// Is reports whether the error is an ErrUnserved.
+func (p ReasonError) Is(target error) bool {
+	return target == ErrUnserved && slices.Contains([]Code{KindInactive, KindNowhere, KindHidden}, p.Code)
+}
 
 // of is what serves a kind first; nothing where it is served. The error is that nothing will.
 func (c *coming) of(gk schema.GroupKind) (need, error) {
@@ -77,11 +93,11 @@ func (c *coming) of(gk schema.GroupKind) (need, error) {
 	case ok:
 		return need{waits: []Reason{Object.With(id)}, on: []manifest.ID{id}}, nil
 	case known:
-		return need{}, fmt.Errorf("%w the kind %s: the definition %s would, and nothing activates it; name it in a policy", ErrUnserved, gk, name)
+		return need{}, ReasonError{KindInactive.With(gk.String(), name)}
 	}
 	switch len(c.packages) {
 	case 0:
-		return need{}, fmt.Errorf("%w the kind %s, and nothing in this commit brings it", ErrUnserved, gk)
+		return need{}, ReasonError{KindNowhere.With(gk.String())}
 	case 1:
 		return need{waits: []Reason{PackageMayServe.With(c.packages[0], gk.String())}, on: c.packages}, nil
 	}

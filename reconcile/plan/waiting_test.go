@@ -204,7 +204,7 @@ func TestWaiting(t *testing.T) {
 			}
 			failure := ""
 			if s.Err != nil {
-				failure = s.Err.Error()
+				failure = report.ErrorWords(s.Err)
 			}
 			if !strings.Contains(failure, tc.fails) || (tc.fails == "") != (s.Err == nil) {
 				t.Errorf("%s\nfails with %q, want %q", tc.reason, failure, tc.fails)

@@ -251,6 +251,15 @@ var words = map[plan.Code]wording{
 	plan.FieldNotCopied:   say("%s, which cannot be copied (%s)", reason, origin),
 	plan.FieldUnfit:       say("%s cannot be copied to %s: %s", reason, text, text),
 
+	plan.KindInactive:     say("no API serves the kind %s: the definition %s would, and nothing activates it; name it in a policy", text, text),
+	plan.KindNowhere:      say("no API serves the kind %s, and nothing in this commit brings it", text),
+	plan.KindHidden:       say("no API serves the kind %s, so it is not known whether the object exists, and the inventory keeps it: %s", text, reason),
+	plan.CRDTerminating:   say("the CRD %s exists and is not served; it is being deleted", text),
+	plan.CRDServesNothing: say("the CRD %s exists and is not served: no version of it has served: true", text),
+	plan.CRDRefused:       say("the CRD %s exists and is not served: %s", text, text),
+	plan.CRDNotYetServed:  say("the CRD %s exists and is not served yet", text),
+	plan.APIServiceEmpty:  say("the APIService %s exists, and its API server does not list the kind", text),
+
 	plan.NamespaceNotEmpty: say("not deleted: %s in it stays, and would be deleted with it", object),
 	plan.NotReplaced:       say("not deleted: %s declares %s instead, which was not created; correct that, or delete the document", origin, object),
 	plan.NotSentInTime:     say("not sent: after %s it still waits for %s", text, awaited),
