@@ -47,12 +47,12 @@ func (s *stale) Answer(context.Context, []plan.Question) (map[plan.Question]plan
 func (s *stale) Apply(_ context.Context, p plan.Plan) ([]plan.Outcome, error) {
 	var done []plan.Outcome
 	for _, step := range p.Steps {
-		o := plan.Outcome{ID: step.ID, Action: step.Action, Migrates: len(step.Migrates) > 0}
+		o := plan.Outcome{ID: step.ID, Action: step.Action, Did: step.Do()}
 		switch {
-		case o.Migrates && s.fails:
+		case o.Did == plan.DoMigrate && s.fails:
 			o.Err = errBoom
 			s.applied = append(s.applied, "failed")
-		case o.Migrates:
+		case o.Did == plan.DoMigrate:
 			s.migrated = true
 			s.applied = append(s.applied, "migrated")
 		default:

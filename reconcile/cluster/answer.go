@@ -78,6 +78,8 @@ func (c *Cluster) answer(ctx context.Context, q plan.Question, usages func() ([]
 		return c.present(ctx, q.Of)
 	case plan.Fits:
 		return c.fits(ctx, q)
+	case plan.Departs:
+		return c.departs(ctx, q.Of)
 	case plan.Dependents:
 	}
 	id := q.Of

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"headgate.dev/headgate/reconcile/inventory"
@@ -148,7 +147,6 @@ type pass struct {
 	total    int
 
 	establishing *establishing // nil where no CRD is to become established
-	unresponsive atomic.Bool   // Crossplane does not notice that definitions are being deleted
 
 	mu       sync.Mutex
 	sent     int
@@ -345,7 +343,7 @@ func (r *pass) rediscover(ctx context.Context, tier []plan.Step, established map
 
 // carry carries out one step.
 func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.PartialObjectMetadata) {
-	o := plan.Outcome{ID: s.ID, Action: s.Action, Digest: s.Digest}
+	o := plan.Outcome{ID: s.ID, Action: s.Action, Digest: s.Digest, Did: s.Do(), More: s.More()}
 	if s.Err != nil {
 		o.Err = s.Err
 		return o, nil
@@ -368,52 +366,56 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 		return o, live
 	}
 	if s.Action == plan.Prune {
-		if o.Err = r.inVain(s); o.Err == nil {
-			o.Err = r.prune(ctx, s, id)
+		if o.Err = r.inVain(s); o.Err != nil {
+			return o, nil
 		}
-		return o, nil
 	}
-	if s.Action == plan.Release {
+	var live *metav1.PartialObjectMetadata
+	switch o.Did {
+	case plan.DoDelete:
+		o.Err = r.prune(ctx, s, id)
+	case plan.DoProtect:
+		o.Err = r.finalizers(ctx, s, id, plan.WithProtection)
+	case plan.DoUnprotect:
+		o.Err = r.finalizers(ctx, s, id, plan.WithoutProtection)
+	case plan.DoDisown:
+		o.Err = r.disown(ctx, s)
+	case plan.DoRelease:
 		o.Err = r.release(ctx, s, id)
-		return o, nil
-	}
-	if len(s.Migrates) > 0 {
-		o.Migrates, o.Err = true, r.migrate(ctx, s, id)
-		if o.Err == nil {
+	case plan.DoTouch:
+		o.Err = r.touch(ctx, s)
+	case plan.DoMigrate:
+		if o.Err = r.migrate(ctx, s, id); o.Err == nil {
 			o.NotReady = plan.FieldsMigrated.With()
 		}
-		return o, nil
-	}
-	if s.Deactivates {
-		o.Err = r.touch(ctx, s)
-		return o, nil
-	}
-	if policy := r.failedPolicy(); policy != "" && crossplane.IsPackage(s.ID) {
-		o.Err = fmt.Errorf("not sent: the policy %s could not be applied, and policies limit what a package opens", policy)
-		return o, nil
-	}
-	if crossplane.IsPackage(s.ID) && r.plan.Want.Owner == render.OwnerCrossplane {
-		if o.Err = r.recount(ctx); o.Err != nil {
-			return o, nil
+	case plan.DoActivate:
+		live, o.Err = r.activate(ctx, id)
+	case plan.DoApply:
+		if o.Err = r.mayInstall(ctx, s); o.Err == nil {
+			live, o.Err = r.patch(ctx, s, id)
 		}
+	case plan.DoNothing:
 	}
-	if s.Unprotects { // of what is being deleted it may be the last one: then it is made again
-		if _, err := r.finalizers(ctx, s, id, plan.WithoutProtection); err != nil {
-			o.Err = err
-			return o, nil
-		}
-	}
-	live, err := r.patch(ctx, s, id)
-	if err == nil && s.Activates {
-		live, err = r.activate(ctx, id)
-	}
-	if err != nil {
-		o.Err = err
+	if o.Err != nil || live == nil {
 		return o, nil
 	}
 	o.UID, o.Mark, o.Foreign = live.UID, inventory.Mark(live), ownership.SentMarks(live)
 	o.Unknown = !r.options.NoWait && waitsFor(s.ID, live)
 	return o, live
+}
+
+// mayInstall returns why a package is not sent after all.
+func (r *pass) mayInstall(ctx context.Context, s plan.Step) error {
+	if !crossplane.IsPackage(s.ID) {
+		return nil
+	}
+	if policy := r.failedPolicy(); policy != "" {
+		return fmt.Errorf("not sent: the policy %s could not be applied, and policies limit what a package opens", policy)
+	}
+	if r.plan.Want.Owner != render.OwnerCrossplane {
+		return nil
+	}
+	return r.recount(ctx)
 }
 
 // inVain returns why an object is not pruned after all.
@@ -533,15 +535,11 @@ func (r *pass) prune(ctx context.Context, s plan.Step, id manifest.ID) error {
 			return err
 		}
 	}
-	if crossplane.IsMRD(id) {
-		return r.orphan(ctx, s, id)
+	propagation := metav1.DeletePropagationBackground
+	if crossplane.IsMRD(id) { // whether its CRD goes is a decision of its own
+		propagation = metav1.DeletePropagationOrphan
 	}
-	if s.Unprotects {
-		if s.ResourceVersion, err = r.finalizers(ctx, s, id, plan.WithoutProtection); err != nil {
-			return err
-		}
-	}
-	return r.remove(ctx, s, id, metav1.DeletePropagationBackground)
+	return r.remove(ctx, s, id, propagation)
 }
 
 // remove deletes exactly the object that was looked at.
@@ -574,10 +572,9 @@ func (r *pass) remove(ctx context.Context, s plan.Step, id manifest.ID, propagat
 
 var errChanged = errors.New("it changed after it was looked at, so it was left alone")
 
-// finalizers changes those of exactly the object that was looked at, or of what is being deleted
-// anyway, and says which version that is then. Of the latter it may have been the last.
-func (r *pass) finalizers(ctx context.Context, s plan.Step, id manifest.ID, change func([]string) []string) (version string, err error) {
-	live, err := r.amend(ctx, id, func(live *metav1.PartialObjectMetadata) ([]byte, error) {
+// finalizers changes those of exactly the object that was looked at, or of what is being deleted anyway.
+func (r *pass) finalizers(ctx context.Context, s plan.Step, id manifest.ID, change func([]string) []string) error {
+	_, err := r.amend(ctx, id, func(live *metav1.PartialObjectMetadata) ([]byte, error) {
 		if live.UID != s.UID || live.DeletionTimestamp == nil && live.ResourceVersion != s.ResourceVersion {
 			return nil, errChanged
 		}
@@ -585,10 +582,7 @@ func (r *pass) finalizers(ctx context.Context, s plan.Step, id manifest.ID, chan
 			"uid": live.UID, "resourceVersion": live.ResourceVersion, "finalizers": change(live.Finalizers),
 		}})
 	})
-	if live == nil {
-		return s.ResourceVersion, err
-	}
-	return live.ResourceVersion, err
+	return err
 }
 
 // unused is an error where live objects would go with an object, or where nobody can tell.

@@ -208,7 +208,9 @@ func TestFinalizerOfWhatWasSeen(t *testing.T) {
 				return tc.during && req.Method == http.MethodPatch && strings.HasSuffix(req.URL.Path, at(w)) && !req.URL.Query().Has("dryRun")
 			}, act), w, cluster.Options{})
 			p := planned(t, c, want(t, namespace(space)))
-			if !slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.ID.Name == "base" && s.Action == plan.Prune && s.Unprotects }) || len(ours) != 1 {
+			if !slices.ContainsFunc(p.Steps, func(s plan.Step) bool {
+				return s.ID.Name == "base" && s.Action == plan.Prune && s.Do() == plan.DoUnprotect
+			}) || len(ours) != 1 {
 				t.Fatalf("nothing is tested: %v, finalizers %v", actions(p), ours)
 			}
 			if !tc.during {

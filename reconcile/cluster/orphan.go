@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/crossplane"
@@ -14,84 +13,45 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// terminatingLimit is how long Crossplane may take to see that a definition is being deleted.
-const terminatingLimit = time.Minute
-
-// orphan deletes a definition, and not the CRD that Crossplane made of it, which is a decision of
-// its own. The garbage collector takes the definition out of the owners of the CRD; that wakes
-// Crossplane, which may not have seen yet that the definition goes, and makes it the owner once
-// more. So the definition is kept until Crossplane has seen it:
-//
-//	our finalizer ─► delete, orphaning ─► Crossplane says Terminating ─► the CRD has no owner ─► no finalizer
-//
-// Whoever is killed in between finds our finalizer, as on anything that was protected.
-func (r *pass) orphan(ctx context.Context, s plan.Step, id manifest.ID) error {
-	keeps, err := r.wouldTakeAlong(ctx, s, id)
-	switch {
-	case err != nil:
-		return err
-	case keeps && !s.Unprotects:
-		s.ResourceVersion, err = r.finalizers(ctx, s, id, plan.WithProtection)
-	case !keeps && s.Unprotects:
-		s.ResourceVersion, err = r.finalizers(ctx, s, id, plan.WithoutProtection)
+// departs answers what would become of the CRD of an MRD that is deleted. The CRD goes along if nobody else owns it, as
+// package revisions own theirs, and Crossplane looks after the MRD.
+func (c *Cluster) departs(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+	var a plan.Answer
+	crd, err := c.get(ctx, c.surface, plan.CRD(id.Name))
+	if apierrors.IsNotFound(err) {
+		return a, nil
 	}
 	if err != nil {
-		return err
+		return a, c.explain(err, "get", plan.CRD(id.Name).Brief())
 	}
-	if err := r.remove(ctx, s, id, metav1.DeletePropagationOrphan); err != nil || !keeps {
-		return err
+	mrd, err := c.read(ctx, id)
+	if apierrors.IsNotFound(err) {
+		return a, nil
 	}
-	if err := r.awaitTerminating(ctx, id); err != nil {
-		return err
+	if err != nil {
+		return a, c.explain(err, "get", id.Brief())
 	}
-	_, err = r.amend(ctx, plan.CRD(id.Name), func(crd *metav1.PartialObjectMetadata) ([]byte, error) {
+	established := crossplane.Condition(mrd, "Established")
+	isMRD := func(o metav1.OwnerReference) bool { return o.UID == mrd.GetUID() }
+	others := slices.DeleteFunc(slices.Clone(crd.OwnerReferences), isMRD)
+	if len(others) == 0 && established.Status != "" {
+		a.Count = 1
+	}
+	if len(others) < len(crd.OwnerReferences) {
+		a.These = []manifest.ID{plan.CRD(id.Name)}
+	}
+	a.Example = established.Reason
+	return a, nil
+}
+
+// disown removes an MRD from the owners of its CRD.
+func (r *pass) disown(ctx context.Context, s plan.Step) error {
+	_, err := r.amend(ctx, plan.CRD(s.ID.Name), func(crd *metav1.PartialObjectMetadata) ([]byte, error) {
 		owners := slices.DeleteFunc(slices.Clone(crd.OwnerReferences), func(o metav1.OwnerReference) bool { return o.UID == s.UID })
 		if len(owners) == len(crd.OwnerReferences) {
 			return nil, nil
 		}
 		return json.Marshal(map[string]any{"metadata": map[string]any{"uid": crd.UID, "resourceVersion": crd.ResourceVersion, "ownerReferences": owners}})
 	})
-	if err != nil {
-		return err
-	}
-	_, err = r.finalizers(ctx, s, id, plan.WithoutProtection)
 	return err
-}
-
-// wouldTakeAlong says whether a CRD would go with a definition, if Crossplane made that its owner:
-// it has no other one, as those of packages have, and Crossplane looks after the definition.
-func (r *pass) wouldTakeAlong(ctx context.Context, s plan.Step, id manifest.ID) (bool, error) {
-	crd, err := r.get(ctx, r.surface, plan.CRD(id.Name))
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, r.refusal(err, "get", plan.CRD(id.Name))
-	}
-	if slices.ContainsFunc(crd.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID != s.UID }) {
-		return false, nil
-	}
-	mrd, err := r.read(ctx, id)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, r.refusal(err, "get", id)
-	}
-	return crossplane.Condition(mrd, "Established").Status != "", nil
-}
-
-// awaitTerminating waits until Crossplane reports that a definition is being deleted. A Crossplane that does not run makes
-// nothing the owner of anything; it is waited for once.
-func (r *pass) awaitTerminating(ctx context.Context, id manifest.ID) error {
-	for begun := time.Now(); !r.unresponsive.Load() && ctx.Err() == nil; sleep(ctx, 100*time.Millisecond) {
-		mrd, err := r.read(ctx, id)
-		if apierrors.IsNotFound(err) || err == nil && crossplane.Condition(mrd, "Established").Reason == "TerminatingManagedResource" {
-			return nil
-		}
-		if time.Since(begun) > terminatingLimit {
-			r.unresponsive.Store(true)
-		}
-	}
-	return context.Cause(ctx)
 }

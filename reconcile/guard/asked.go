@@ -17,16 +17,11 @@ const (
 	CommitAsksToLeave     plan.Code = "CommitAsksToLeave"     // a key and its value in the commit
 )
 
-// lettingGo reports whether a prune only takes our finalizer from an object that is being deleted.
-func lettingGo(s plan.Step, c plan.Case) bool {
-	return s.Unprotects && c.Live(s).GetDeletionTimestamp() != nil
-}
-
 // asked retains what someone asked us, on the object, never to prune.
 func asked(s plan.Step, c plan.Case) plan.Ruling {
 	out, asked := ownership.Kept(c.Seen.Inventory.Entries[s.ID].Policy, c.Live(s))
 	switch {
-	case !asked || lettingGo(s, c):
+	case !asked || s.OnlyFrees():
 		return allowed
 	case out.Policy != "":
 		return retained(PolicyKeeps.With(string(out.Policy)))

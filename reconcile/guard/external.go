@@ -19,7 +19,7 @@ const (
 // the bucket.
 func external(permitted bool) func(plan.Step, plan.Case) plan.Ruling {
 	return func(s plan.Step, c plan.Case) plan.Ruling {
-		if permitted || lettingGo(s, c) || !isInstance(s.ID, c) && !isReconciled(s, c) {
+		if permitted || s.OnlyFrees() || !isInstance(s.ID, c) && !isReconciled(s, c) {
 			return allowed
 		}
 		return held(DeletesExternal.With())

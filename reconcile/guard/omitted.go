@@ -24,7 +24,7 @@ const (
 
 // omitted retains what came from something that the commit still contains, and that is skipped.
 func omitted(s plan.Step, c plan.Case) plan.Ruling {
-	if c.Seen.Ends != plan.NoEnding || s.Deleting || lettingGo(s, c) {
+	if c.Seen.Ends != plan.NoEnding || s.Deleting || s.OnlyFrees() {
 		return allowed
 	}
 	if r := replacedInVain(s, c); r.Answer != plan.Allowed || s.Deactivates {

@@ -47,7 +47,7 @@ func (p *Plan) approve(seen Observed, guards []Guard) map[manifest.ID]bool {
 	for _, s := range p.Steps {
 		switch {
 		case s.Action != Hold || !approvable[s.Guard]:
-		case carriesOn[s.approvalKey()]:
+		case carriesOn[s.approvalKey()], s.Activates && s.Would == Update && s.After == nil && carriesOn[s.created().approvalKey()]:
 			approved[s.ID] = true
 		default:
 			rest = append(rest, s)
@@ -107,6 +107,12 @@ func (s Step) approved() string {
 
 // approvalKey stands for a step among the Left of a Grant.
 func (s Step) approvalKey() string { return inventory.Hash([]byte(s.approved()))[:11] }
+
+// created returns the step that made the object which this one activates.
+func (s Step) created() Step {
+	s.Would = Create
+	return s
+}
 
 const approveTrailer = "Headgate-Approve"
 

@@ -41,7 +41,7 @@ func (p Plan) leaving(s Step, live *metav1.PartialObjectMetadata, released bool)
 	case released || p.Ends == Orphan:
 		s.Action = Release
 		return s, inventory.Ours(live, p.Sync)
-	case live.GetDeletionTimestamp() != nil && !s.Unprotects:
+	case s.going && !s.protected:
 		s.Deleting, s.Reason = true, WhyDeleting(live)
 	}
 	return s, true

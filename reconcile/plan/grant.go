@@ -81,7 +81,7 @@ func (p Plan) forgets(have []inventory.Grant) bool {
 func (p Plan) fulfilled(grants []inventory.Grant, done []Outcome) []inventory.Grant {
 	carried := map[manifest.ID]bool{}
 	for _, o := range done {
-		carried[o.ID] = o.Err == nil
+		carried[o.ID] = o.Err == nil && !o.More
 	}
 	over := map[string]bool{}
 	for _, s := range p.Steps {

@@ -160,7 +160,7 @@ func (p Plan) appliedRecord(have inventory.Inventory, done []Outcome) inventory.
 	}
 	carried := map[manifest.ID]bool{}
 	for _, o := range done {
-		carried[o.ID] = o.Err == nil
+		carried[o.ID] = o.Err == nil && !o.More
 	}
 	next := have.Record
 	next.Packages, next.Definitions = nil, nil

@@ -20,7 +20,7 @@ func (p Plan) Migration() Plan {
 func noteMigrated(sent Plan, done []Outcome) []manifest.Finding {
 	var names []string
 	for _, o := range done {
-		if o.Migrates && o.Err == nil {
+		if o.Did == DoMigrate && o.Err == nil {
 			names = append(names, o.ID.String())
 		}
 	}

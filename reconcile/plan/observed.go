@@ -93,7 +93,7 @@ func (o Observed) Doubtful(creates bool) []Asked {
 				doubtful = append(doubtful, a)
 			}
 		case !o.Refused(a.ID, live).None() && !a.Policy.Observes():
-		case entry.UID == live.GetUID() && entry.Digest == o.digest(a.Object) && entry.Mark == inventory.Mark(live) && !o.activatesPart(a) && !o.Due[a.ID]:
+		case entry.UID == live.GetUID() && entry.Digest == o.digest(a.Object) && entry.Mark == inventory.Mark(live) && !o.Due[a.ID]:
 		default:
 			doubtful = append(doubtful, a)
 		}
@@ -123,11 +123,6 @@ func (o Observed) AsBefore(of render.Object) bool {
 	return before == o.plainDigest(of)
 }
 
-// activatesPart says whether a definition is to be made active that must not be sent whole.
-func (o Observed) activatesPart(a Asked) bool {
-	return a.Activates && !o.Upstream.Definitions[a.ID.Name].Active && len(o.Terms.Ignore.Paths(a.ID)) > 0
-}
-
 // A Kind is one that the API server serves.
 type Kind struct {
 	Version    string // preferred
@@ -151,6 +146,10 @@ const (
 	Present Ask = "present"
 	// Stored asks in which versions objects of a CRD are stored: the example names them all.
 	Stored Ask = "stored"
+	// Departs asks of an MRD that is to be deleted whether its CRD would go with it (then the count is 1), whether the MRD is
+	// among the owners of the CRD (then the CRD is one of These), and for the reason of its condition Established (the
+	// example).
+	Departs Ask = "departs"
 	// Fits asks how many objects of a CRD, or of the CRDs of an XRD, lose a value or are refused once the
 	// definition is another one.
 	Fits Ask = "fits"

@@ -24,6 +24,7 @@ type Pass struct {
 
 	sent      map[manifest.ID]Step // the steps of the outcomes
 	started   bool                 // a plan was shown
+	phases    map[manifest.ID]int  // how many requests were sent for a step
 	begun     bool                 // the first round was sent, and the inventory had not moved
 	pruned    bool                 // the round that prunes was sent
 	migrated  bool                 // the round that migrates managed fields was sent
@@ -91,6 +92,9 @@ const (
 // mostFailures bounds how often a pass sends again what failed.
 const mostFailures = 3
 
+// mostPhases bounds how many requests a pass sends for one step: another writer may undo each of them.
+const mostPhases = 8
+
 // Next decides what a round does, given the newest plan.
 //
 //	the pass      | the newest plan                    | why      | sends             | until
@@ -129,7 +133,7 @@ func Next(p Pass, now Plan, t Times) Decision {
 		d.Send, d.Why = now.withoutPrunes(), Begins
 		late := p.Waits.noted(now, t).late(t)
 		switch {
-		case d.Send.continues:
+		case d.Send.continues, slices.ContainsFunc(now.Steps, Step.More):
 		case t.Hurry, now.Writes() && !now.Coming(nil) && !slices.ContainsFunc(now.Effects, Effect.Awaited), !now.Writes() && !now.Coming(late) && !now.pends(late):
 			d.Until = Finished
 		}
@@ -140,6 +144,7 @@ func Next(p Pass, now Plan, t Times) Decision {
 // later decides on a round after the first one. It sends only what the first plan showed: what waited in
 // it, and the next phase of a definition that it deactivates.
 func (p Pass) later(d Decision) Decision {
+	p = p.seeing(d.now)
 	if p.stirred.IsZero() || d.now.changedSince(p.Last) || p.waiting != d.now.Waiting() {
 		d.stirred = d.at.Now
 	}
@@ -189,6 +194,7 @@ func (p Pass) later(d Decision) Decision {
 //
 // A round that deletes nothing has what went since the last one forgotten.
 func (p Pass) ending(d Decision) Decision {
+	p = p.seeing(d.now)
 	tier := d.now.foremost()
 	if p.stirred.IsZero() || !slices.Equal(p.Last.ids(), d.now.ids()) {
 		d.stirred = d.at.Now
@@ -207,7 +213,7 @@ func (p Pass) ending(d Decision) Decision {
 		d.Send, d.Why = tier, Deletes
 	case has(p.goes):
 		d.Why = Going
-	case has(Step.Writes) && p.failures < mostFailures:
+	case has(func(s Step) bool { return s.Writes() && p.Done[s.ID].Err != nil }) && p.failures < mostFailures:
 		d.Send, d.Why = tier, Deletes
 	case !has(Step.Writes) && has(Step.MayClear) && len(p.Done) > 0 && since <= d.at.Grace.Duration:
 		d.Why = Settles
@@ -220,13 +226,13 @@ func (p Pass) ending(d Decision) Decision {
 // tried reports whether this pass sent a step to the object that is there.
 func (p Pass) tried(s Step) bool {
 	o, did := p.Done[s.ID]
-	return did && (o.Err != nil || p.goes(s))
+	return did && (o.Err != nil || p.goes(s) || p.phases[s.ID] >= mostPhases)
 }
 
 // goes reports whether an object is being deleted, by this pass or by another writer.
 func (p Pass) goes(s Step) bool {
 	o, did := p.Done[s.ID]
-	return s.Deleting || s.Action == Prune && did && o.Err == nil && p.sent[s.ID].UID == s.UID
+	return s.Deleting || s.going && s.Waiting() || s.Action == Prune && did && o.Err == nil && !o.More && p.sent[s.ID].UID == s.UID
 }
 
 // After returns the pass after a round, given the outcomes of what it sent and the error that ended it, if
@@ -237,7 +243,8 @@ func (p Pass) After(d Decision, done []Outcome, err error) Pass {
 		p.migrated, p.migration = true, noteMigrated(d.Send, done)
 		return p
 	}
-	p.Done, p.sent, p.stirred = cloned(p.Done), cloned(p.sent), d.stirred
+	p = p.seeing(d.now)
+	p.sent, p.phases, p.stirred = cloned(p.sent), cloned(p.phases), d.stirred
 	failed := false
 	for _, s := range d.Send.Steps {
 		if s.Writes() || s.Deleting {
@@ -246,6 +253,7 @@ func (p Pass) After(d Decision, done []Outcome, err error) Pass {
 	}
 	for _, o := range done {
 		p.Done[o.ID] = o
+		p.phases[o.ID]++
 		failed = failed || o.Err != nil
 	}
 	switch {
@@ -332,7 +340,7 @@ func (p Pass) Retries() bool {
 // that leaves with it. A migration of managed fields goes on with the object itself.
 func (p Pass) outlived(s Step) bool {
 	o, did := p.Done[s.ID]
-	failed := s.Err != nil || did && (o.Err != nil || o.Migrates)
+	failed := s.Err != nil || did && (o.Err != nil || o.Did == DoMigrate)
 	return failed && s.ID.Group != "" && s.Action != Prune && slices.ContainsFunc(p.Last.Steps, func(crd Step) bool {
 		o, did := p.Done[crd.ID]
 		return did && o.Err == nil && crd.ID.IsCRD() && crd.Action != Prune && strings.HasSuffix(crd.ID.Name, "."+s.ID.Group)
@@ -353,7 +361,10 @@ func (p Pass) resumed(now Plan, patient bool) Plan {
 	for _, e := range p.First.Effects {
 		takesBack[e.On.Name] = takesBack[e.On.Name] || e.Kind == Deactivate
 	}
-	return now.Select(func(s Step) bool {
+	resumed := now.Select(func(s Step) bool {
+		if p.follows(s) {
+			return true
+		}
 		if s.Deactivates {
 			return p.Done[s.ID].Err == nil && (takesBack[s.ID.Name] || s.ID == crossplane.ProviderRevision(s.ID.Name) && len(takesBack) > 0)
 		}
@@ -365,6 +376,33 @@ func (p Pass) resumed(now Plan, patient bool) Plan {
 		}
 		return waited[s.ID] && !(patient && (errors.Is(s.Err, ErrUnserved) || s.Action == Hold && s.Clears == ClearsSoon))
 	})
+	for i, s := range resumed.Steps {
+		resumed.Steps[i].isNext = p.follows(s)
+	}
+	return resumed
+}
+
+// follows reports whether a step of a newer plan is a later phase of a step that this pass sent.
+func (p Pass) follows(s Step) bool {
+	o, did := p.Done[s.ID]
+	return did && o.Err == nil && o.More && s.Action != Hold && (s.Writes() || s.Waiting()) && (s.Action == Prune) == (p.sent[s.ID].Action == Prune) && p.phases[s.ID] < mostPhases
+}
+
+// seeing returns the pass given the newest plan: where that has nothing to do any more for an object, no phase follows,
+// since another writer did what was to follow.
+func (p Pass) seeing(now Plan) Pass {
+	due := make(map[manifest.ID]bool, len(now.Steps))
+	for _, s := range now.Steps {
+		due[s.ID] = s.Action != Hold && (s.Writes() || s.Waiting())
+	}
+	p.Done, p.Last.Steps = cloned(p.Done), slices.Clone(p.Last.Steps)
+	for i, s := range p.Last.Steps {
+		if o := p.Done[s.ID]; o.More && !due[s.ID] {
+			o.More, p.Last.Steps[i].Waits, p.Last.Steps[i].after = false, nil, nil
+			p.Done[s.ID] = o
+		}
+	}
+	return p
 }
 
 // withoutPrunes returns the plan that is sent first: prunes come last, once everything else is written. If nothing

@@ -204,6 +204,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	p.open = append(p.open, uncounted...)
 	p.indexDependants(first, seen)
 	p.settle(seen, guards)
+	p.keepCRDs(seen)
 	p.awaitDependants(seen)
 	p.arrange(first, seen)
 	p.concludeDeactivation()
@@ -381,7 +382,7 @@ func stepOf(a Asked, seen Observed) Step {
 		s.Cause, s.Guard, s.Reason = Retain, Final, a.Retained
 	}
 	if live, exists := seen.Objects[a.ID]; exists {
-		s.UID, s.ResourceVersion = live.GetUID(), live.GetResourceVersion()
+		s.UID, s.ResourceVersion, s.going = live.GetUID(), live.GetResourceVersion(), live.GetDeletionTimestamp() != nil
 	}
 	return s
 }
@@ -412,7 +413,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 	case len(a.resolved.missing) > 0:
 		s.Action = Update
 	case trial.After == nil && leftHeld(a.Object, live):
-		s.Action, s.Err, s.Unprotects, s.Reason = Update, trial.Err, true, FinalizerLeft.With()
+		s.Action, s.Err, s.frees, s.Reason = Update, trial.Err, true, FinalizerLeft.With()
 	case !tried && !s.Activates:
 		s.Action, s.Unready = Keep, entry.Unready()
 		if sent := ownership.SentMarks(live); owned && sent != entry.Foreign && !seen.Offline && !seen.Looks {
@@ -461,7 +462,8 @@ func prune(id manifest.ID, e inventory.Entry, live *metav1.PartialObjectMetadata
 		ResourceVersion: live.GetResourceVersion(),
 		Digest:          e.Digest,
 		path:            e.Path,
-		Unprotects:      slices.Contains(live.GetFinalizers(), ProtectFinalizer),
+		protected:       slices.Contains(live.GetFinalizers(), ProtectFinalizer),
+		going:           live.GetDeletionTimestamp() != nil,
 	}
 }
 

@@ -98,11 +98,15 @@ type Step struct {
 	UID             types.UID // of the live object: the preconditions of a prune
 	ResourceVersion string
 	Deleting        bool              // of a prune: somebody deleted it already, and it is not gone: nothing is to be sent
-	Unprotects      bool              // our finalizer is on it, and goes first
 	Unready         bool              // of a keep: it was not ready when it was last looked at, or nobody looked
 	Renew           inventory.Entry   // of a keep that was read again and found clean: its new entry
 	Asks            map[string]string // how the commit wants it to be applied
 
+	protected bool          // our finalizer is on it
+	going     bool          // it is being deleted
+	phase     Do            // of the prune of an MRD: what is due
+	frees     bool          // of an update: only our finalizer has to come off
+	isNext    bool          // a phase of a step that this pass sent before
 	hidden    diff.Mask     // what came from Secrets
 	awaits    []manifest.ID // any of them may be what it waits for
 	path      string        // of a prune: the file that declared it, as the inventory has it
@@ -147,6 +151,65 @@ func (s Step) TakesFrom() []string {
 	return names
 }
 
+// A Do is the one request that a step asks for. A step may need several, its phases, one after another: each plan finds in
+// the cluster which is due, so whoever is killed between two of them goes on where it was.
+type Do string
+
+// The requests.
+const (
+	DoNothing   Do = ""
+	DoApply     Do = "apply"
+	DoActivate  Do = "activate"  // an MRD, with a merge patch
+	DoMigrate   Do = "migrate"   // managed fields
+	DoTouch     Do = "touch"     // a package revision, so that Crossplane looks at it
+	DoProtect   Do = "protect"   // our finalizer goes on an object
+	DoUnprotect Do = "unprotect" // our finalizer comes off
+	DoDisown    Do = "disown"    // an MRD is removed from the owners of its CRD
+	DoDelete    Do = "delete"
+	DoRelease   Do = "release" // our marks come off
+)
+
+// Do returns the request that is due.
+func (s Step) Do() Do {
+	switch {
+	case !s.Writes():
+		return DoNothing
+	case s.Action == Release:
+		return DoRelease
+	case s.Action == Prune && s.phase != DoNothing:
+		return s.phase
+	case s.Action == Prune && s.protected, s.Action == Update && s.frees:
+		return DoUnprotect
+	case s.Action == Prune:
+		return DoDelete
+	case len(s.Migrates) > 0:
+		return DoMigrate
+	case s.Deactivates:
+		return DoTouch
+	case s.Action == Update && s.Activates && s.After == nil:
+		return DoActivate
+	}
+	return DoApply
+}
+
+// More reports whether another phase follows the request that is due.
+func (s Step) More() bool {
+	switch s.Do() {
+	case DoMigrate, DoProtect, DoDisown:
+		return true
+	case DoApply:
+		return s.Activates
+	case DoDelete:
+		return s.protected
+	case DoUnprotect: // what is being deleted is gone then, and may have to be made again
+		return (s.Action == Update) == s.going
+	}
+	return false
+}
+
+// OnlyFrees reports whether the object is being deleted and only our finalizer has to come off.
+func (s Step) OnlyFrees() bool { return s.protected && s.going }
+
 // Writes says whether the step asks for a request that changes the cluster.
 func (s Step) Writes() bool {
 	return (s.Action == Create || s.Action == Update || s.Action == Prune || s.Action == Release) && !s.Waiting() && !s.Deleting
@@ -162,6 +225,7 @@ type Outcome struct {
 	Foreign  string    // the marks of others on it that Headgate sent, as an Entry remembers them
 	NotReady Reason    // why it is not ready though it was applied and waited for
 	Unknown  bool      // whether it is ready: it is still to be waited for
-	Migrates bool      // only its managed fields were written
+	Did      Do        // the request that was sent
+	More     bool      // another phase has to follow
 	Err      error     // why it was not applied, or not pruned
 }

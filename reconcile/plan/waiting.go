@@ -341,6 +341,11 @@ func (p Plan) replaced(by Plan) Plan {
 	p.Steps = slices.Clone(p.Steps)
 	for i, s := range p.Steps {
 		if n, ok := newer[s.ID]; ok {
+			if n.isNext { // the phases of an object are one line of a diff
+				next := n
+				n = s
+				n.Waits, n.after, n.Err = next.Waits, next.after, next.Err
+			}
 			p.Steps[i] = n
 			delete(newer, s.ID)
 		}

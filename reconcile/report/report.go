@@ -163,7 +163,7 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	for _, s := range p.Steps {
 		outcome, reached := outcomes[s.ID]
 		step := stepOf(s, outcome)
-		step.NotReached = applied && s.Writes() && s.Err == nil && !reached
+		step.NotReached = applied && s.Writes() && s.Err == nil && (!reached || outcome.More && outcome.Err == nil)
 		if applied && step.Error == "" && !s.Waiting() {
 			step.Waits, step.WaitCodes = "", nil // it waited
 		}

@@ -70,10 +70,12 @@ func codesOf(all []plan.Reason) []plan.Code {
 
 // words holds the wording of every code.
 var words = map[plan.Code]wording{
-	plan.Both:     say("%s; %s", reason, reason),
-	plan.Failed:   say("%s", text),
-	plan.Approved: say("approved past the guard %q: %s", text, reason),
-	plan.NotGone:  say("not gone after %s: %s", text, reason),
+	plan.Both:             say("%s; %s", reason, reason),
+	plan.Failed:           say("%s", text),
+	plan.Approved:         say("approved past the guard %q: %s", text, reason),
+	plan.OwnersUnknown:    say("not deleted: whether its CRD would go with it is not known: %s", reason),
+	plan.AwaitsCrossplane: say("Crossplane to report that it is being deleted, so that its CRD stays (without Crossplane, remove the finalizer %s)", text),
+	plan.NotGone:          say("not gone after %s: %s", text, reason),
 
 	plan.PackageInstalls:     say("%s is installed with it, and %s", text, reason),
 	plan.PackageInstallsMany: say("%s is installed with it, and %s; and so it is with %s more", text, reason, count("definition")),

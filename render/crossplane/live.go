@@ -38,6 +38,8 @@ type CRD struct {
 	Deleting  bool
 	Condition metav1.Condition // the first that is not true; without a status if the API server has not reported it
 }
+// Terminating is the reason of the condition Established of an MRD that Crossplane has seen go.
+const Terminating = "TerminatingManagedResource"
 
 // State returns the state of the definition. Crossplane distinguishes pending from blocked by the status of
 // the condition, Unknown or False: the reason is the same.

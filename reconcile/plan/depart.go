@@ -1,0 +1,55 @@
+package plan
+
+import (
+	"slices"
+
+	"headgate.dev/headgate/render/crossplane"
+)
+
+// The codes of MRDs that are not deleted yet.
+const (
+	OwnersUnknown    Code = "OwnersUnknown"    // why it is not known what becomes of the CRD
+	AwaitsCrossplane Code = "AwaitsCrossplane" // the finalizer that keeps the MRD until Crossplane has seen it go
+)
+
+// keepCRDs decides which phase of the prune of an MRD is due. Whether the CRD that Crossplane made of it goes is a decision
+// of its own. The garbage collector takes the MRD out of the owners of the CRD; that wakes Crossplane, which may not have
+// seen yet that the MRD goes, and makes it the owner once more: then the CRD goes with it. So our finalizer keeps the MRD
+// until Crossplane has seen it:
+//
+//	protect ─► delete, orphaning ─► Crossplane reports Terminating ─► disown ─► unprotect
+//
+// A Crossplane that does not run reports nothing. Then the MRD waits for it: the CRD, and what is stored in it, is worth more.
+func (p *Plan) keepCRDs(seen Observed) {
+	if seen.Offline || seen.Looks {
+		return
+	}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.Action != Prune || !crossplane.IsMRD(s.ID) || s.going && !s.protected {
+			continue
+		}
+		q := Question{Ask: Departs, Of: s.ID}
+		a, known := seen.Answers[q]
+		if !known {
+			p.open = append(p.open, q)
+		}
+		crdGoes, owned := a.Count > 0, len(a.These) > 0
+		switch {
+		case !a.Unknown.None():
+			s.Err = ReasonError{OwnersUnknown.With(a.Unknown)}
+		case !s.going && !s.protected && (crdGoes || !known):
+			s.phase = DoProtect
+		case !s.going && s.protected && !crdGoes && known:
+			s.phase = DoUnprotect
+		case !s.going:
+			s.phase = DoDelete
+		case crdGoes && a.Example != crossplane.Terminating:
+			s.Waits = append(slices.Clip(s.Waits), AwaitsCrossplane.With(ProtectFinalizer))
+		case owned:
+			s.phase = DoDisown
+		default:
+			s.phase = DoUnprotect
+		}
+	}
+}
