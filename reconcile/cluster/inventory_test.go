@@ -155,7 +155,11 @@ func (w *world) dies(t *testing.T, death *fixtures.Death, commit render.Desired,
 	var err error
 	for again := true; again && err == nil && passes > 0; passes-- {
 		var p plan.Plan
-		if p, err = tryPlan(t.Context(), doomed, commit); err == nil {
+		until(t, func() bool {
+			p, err = tryPlan(t.Context(), doomed, commit)
+			return err != nil || !awaitsCrossplane(p)
+		})
+		if err == nil {
 			again = p.Writes()
 			_, err = doomed.Apply(t.Context(), p)
 		}

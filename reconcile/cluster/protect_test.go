@@ -28,6 +28,12 @@ func settled(t *testing.T, c *cluster.Cluster, commit render.Desired) []string {
 	var all []string
 	for range 8 {
 		p := planned(t, c, commit)
+		until(t, func() bool {
+			if awaitsCrossplane(p) {
+				p = planned(t, c, commit)
+			}
+			return !awaitsCrossplane(p)
+		})
 		if !p.Writes() {
 			return all
 		}
@@ -48,6 +54,13 @@ func settled(t *testing.T, c *cluster.Cluster, commit render.Desired) []string {
 	}
 	t.Fatalf("it never comes to an end: %q", all)
 	return nil
+}
+
+// awaitsCrossplane reports whether a plan does nothing before Crossplane has seen that an MRD goes.
+func awaitsCrossplane(p plan.Plan) bool {
+	return !p.Writes() && slices.ContainsFunc(p.Steps, func(s plan.Step) bool {
+		return slices.ContainsFunc(s.Waits, func(r plan.Reason) bool { return r.Code == plan.AwaitsCrossplane })
+	})
 }
 
 // protecting is a ConfigMap that depends on others, and asks for their protection.
