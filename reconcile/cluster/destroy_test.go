@@ -154,7 +154,7 @@ func TestDestroyWaitsForEachTier(t *testing.T) {
 
 	w.patch(t, w.at(w.resource("Bucket"), space), "logs", `{"metadata":{"finalizers":null}}`)
 	if said, err = reconcilerOf(c, w).Destroy(t.Context(), plan.Delete); err != nil || said.Verdict.ExitCode != 0 {
-		t.Errorf("The next one goes on: %v, %v", ended(said), err)
+		t.Errorf("The next one goes on: %v, %v\n%+v", ended(said), err, said.Steps)
 	}
 	if left := w.remembered(t); left != nil {
 		t.Errorf("and leaves nothing of the sync, got %v", left)
