@@ -187,7 +187,7 @@ func TestCompare(t *testing.T) {
 			if diff := cmp.Diff(before, []*unstructured.Unstructured{want, live}); diff != "" {
 				t.Errorf("What is compared is left alone.\n(-before +after):\n%s", diff)
 			}
-			s := plan.Step{Action: plan.Update, Live: got.Live, After: got.After, Takes: got.TakenBy}
+			s := plan.Step{Action: plan.Update, Write: plan.Write{Live: got.Live, After: got.After, Takes: got.TakenBy}}
 			var changes []string
 			for _, c := range s.Changes() {
 				by := ""
@@ -231,7 +231,7 @@ func TestCompareSecret(t *testing.T) {
 		t.Errorf("What was written as text is there as data: %v", got.After)
 	}
 	got := diff.Compare(secret("stringData: {a: another}\n"), live, nil)
-	s := plan.Step{Action: plan.Update, Live: got.Live, After: got.After}
+	s := plan.Step{Action: plan.Update, Write: plan.Write{Live: got.Live, After: got.After}}
 	s.ID.Kind = "Secret"
 	for _, c := range s.Changes() {
 		if !strings.HasPrefix(c.From, "***") || !strings.HasPrefix(c.To, "***") {
@@ -283,7 +283,7 @@ func TestCompareAnything(t *testing.T) {
 		}
 		leaves[rapid.IntRange(0, len(leaves)-1).Draw(t, "leaf")]("changed by somebody")
 		got := diff.Compare(want, live, nil)
-		if s := (plan.Step{Action: plan.Update, Live: got.Live, After: got.After}); got.After == nil || len(s.Changes()) == 0 {
+		if s := (plan.Step{Action: plan.Update, Write: plan.Write{Live: got.Live, After: got.After}}); got.After == nil || len(s.Changes()) == 0 {
 			t.Fatalf("%v was changed, and nothing says what of %v", live.Object, want.Object)
 		}
 	})

@@ -100,7 +100,7 @@ func TestAnswersTogether(t *testing.T) {
 
 // No object shows what breaks clients, or what no API server takes.
 func TestJudging(t *testing.T) {
-	s := plan.Step{ID: plan.CRD("buckets.example.org"), After: sized("region")}
+	s := plan.Step{ID: plan.CRD("buckets.example.org"), Write: plan.Write{After: sized("region")}}
 	replaced, breaks := plan.NewReplacement(sized("region", "size"), sized("region"))
 	if !breaks {
 		t.Fatal("nothing is tested")

@@ -158,7 +158,7 @@ func TestChanges(t *testing.T) {
 	was.Object["spec"].(map[string]any)["versions"] = []any{map[string]any{"name": "v1", "served": true}}
 	is.Object["spec"].(map[string]any)["versions"] = []any{map[string]any{"name": "v2", "served": true}, map[string]any{"name": "v1", "served": false}}
 	is.SetResourceVersion("9")
-	got := plan.Step{Action: plan.Update, ID: manifest.IDOf(was), Live: was, After: is}.Changes()
+	got := plan.Step{Action: plan.Update, ID: manifest.IDOf(was), Write: plan.Write{Live: was, After: is}}.Changes()
 	want := []diff.Change{
 		{Path: "spec.versions[v1].served", From: "true", To: "false"},
 		{Path: "spec.versions[v2]", To: `{"name":"v2","served":true}`},
@@ -172,7 +172,7 @@ func TestChanges(t *testing.T) {
 	other.SetKind("Secret")
 	secret.Object["data"] = map[string]any{"password": "Y2FuYXJ5"}
 	secret.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "Y2FuYXJ5"})
-	for _, c := range (plan.Step{Action: plan.Update, ID: manifest.IDOf(secret), Live: secret, After: other}).Changes() {
+	for _, c := range (plan.Step{Action: plan.Update, ID: manifest.IDOf(secret), Write: plan.Write{Live: secret, After: other}}).Changes() {
 		if strings.Contains(c.From+c.To, "Y2FuYXJ5") {
 			t.Errorf("%s shows a secret: %v", c.Path, c)
 		}

@@ -242,7 +242,7 @@ func TestTakenFields(t *testing.T) {
 	will := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{"versions": []any{map[string]any{"name": "v1", "served": true}}, "scope": "y"}, "specs": "b",
 	}}
-	s := plan.Step{Action: plan.Update, Live: was, After: will, Takes: []diff.Taken{{Manager: "kubectl-edit", Fields: []string{"spec.versions"}}, {Manager: "helm", Fields: []string{"spec.scope"}}}}
+	s := plan.Step{Action: plan.Update, Write: plan.Write{Live: was, After: will, Takes: []diff.Taken{{Manager: "kubectl-edit", Fields: []string{"spec.versions"}}, {Manager: "helm", Fields: []string{"spec.scope"}}}}}
 	want := []diff.Change{
 		{Path: "spec.scope", From: `"x"`, To: `"y"`, By: "helm"},
 		{Path: "spec.versions[v1].served", From: "false", To: "true", By: "kubectl-edit"},

@@ -45,7 +45,7 @@ func TestSpentApprovals(t *testing.T) {
 
 // Approvals are of what is wanted, too.
 func TestApprovedContent(t *testing.T) {
-	one := Step{Action: Hold, Would: Update, Guard: "schema", ID: CRD("a"), wants: "1"}
+	one := Step{Action: Hold, Would: Update, Guard: "schema", ID: CRD("a"), Write: Write{wants: "1"}}
 	other := one
 	other.wants = "2"
 	if approvalOf([]Step{one}).Digest == approvalOf([]Step{other}).Digest {

@@ -31,12 +31,12 @@ func TestDropEqualSchemas(t *testing.T) {
 				continue
 			}
 			both++
-			compared, changes := schema.Compare(live, after), plan.Step{Action: plan.Update, ID: manifest.IDOf(live), Live: live, After: after}.Changes()
+			compared, changes := schema.Compare(live, after), plan.Step{Action: plan.Update, ID: manifest.IDOf(live), Write: plan.Write{Live: live, After: after}}.Changes()
 			diff.DropEqualSchemas(live, after)
 			if diff := cmp.Diff(compared, schema.Compare(live, after), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s: what it breaks (-whole +without what is equal):\n%s", name, diff)
 			}
-			if diff := cmp.Diff(changes, plan.Step{Action: plan.Update, ID: manifest.IDOf(live), Live: live, After: after}.Changes()); diff != "" {
+			if diff := cmp.Diff(changes, plan.Step{Action: plan.Update, ID: manifest.IDOf(live), Write: plan.Write{Live: live, After: after}}.Changes()); diff != "" {
 				t.Errorf("%s: changes (-whole +without what is equal):\n%s", name, diff)
 			}
 		}

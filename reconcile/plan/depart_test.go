@@ -34,7 +34,7 @@ func TestKeepCRDs(t *testing.T) {
 		"GoneAlready": {reason: "What only waits for others is nothing to send for.", going: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Plan{Steps: []Step{{ID: mrd, Action: Prune, UID: "u", protected: tc.protected, going: tc.going, Deleting: tc.going && !tc.protected}}}
+			p := Plan{Steps: []Step{{ID: mrd, Action: Prune, UID: "u", Removal: Removal{protected: tc.protected, Deleting: tc.going && !tc.protected}, going: tc.going}}}
 			var seen Observed
 			if !tc.unknown {
 				seen.Answers = map[Question]Answer{{Ask: Departs, Of: mrd}: tc.answer}

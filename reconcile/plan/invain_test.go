@@ -27,19 +27,19 @@ func TestInVain(t *testing.T) {
 		err    error
 		stays  bool
 	}{
-		"Created":     {"the object was renamed", Step{Action: Prune, ID: from, path: "a.yaml"}, create(to, "a.yaml"), nil, false},
-		"Refused":     {"the new name is not valid", Step{Action: Prune, ID: from, path: "a.yaml"}, create(to, "a.yaml"), no, true},
-		"Elsewhere":   {"the file moved, and the namespace is misspelt", Step{Action: Prune, ID: from, path: "a.yaml"}, create(elsewhere, "b.yaml"), no, true},
-		"Unrelated":   {"another file declares it", Step{Action: Prune, ID: from, path: "a.yaml"}, create(to, "b.yaml"), no, false},
+		"Created":     {"the object was renamed", Step{Action: Prune, ID: from, Removal: Removal{path: "a.yaml"}}, create(to, "a.yaml"), nil, false},
+		"Refused":     {"the new name is not valid", Step{Action: Prune, ID: from, Removal: Removal{path: "a.yaml"}}, create(to, "a.yaml"), no, true},
+		"Elsewhere":   {"the file moved, and the namespace is misspelt", Step{Action: Prune, ID: from, Removal: Removal{path: "a.yaml"}}, create(elsewhere, "b.yaml"), no, true},
+		"Unrelated":   {"another file declares it", Step{Action: Prune, ID: from, Removal: Removal{path: "a.yaml"}}, create(to, "b.yaml"), no, false},
 		"NoPath":      {"what is not known is not equal", Step{Action: Prune, ID: from}, create(to, ""), no, false},
-		"Recreated":   {"it was there before, and somebody deleted it", Step{Action: Prune, ID: from, path: "a.yaml"}, again, no, false},
-		"Port":        {"the object that goes has the port", Step{Action: Prune, ID: from, path: "a.yaml"}, create(to, "a.yaml"), errors.New("provided port is already allocated"), false},
-		"Quota":       {"the object that goes counts", Step{Action: Prune, ID: from, path: "a.yaml"}, create(to, "a.yaml"), errors.New("exceeded quota: few"), false},
-		"Webhook":     {"it may look for what is there", Step{Action: Prune, ID: from, path: "a.yaml"}, create(to, "a.yaml"), errors.New(`admission webhook "x" denied the request`), false},
+		"Recreated":   {"it was there before, and somebody deleted it", Step{Action: Prune, ID: from, Removal: Removal{path: "a.yaml"}}, again, no, false},
+		"Port":        {"the object that goes has the port", Step{Action: Prune, ID: from, Removal: Removal{path: "a.yaml"}}, create(to, "a.yaml"), errors.New("provided port is already allocated"), false},
+		"Quota":       {"the object that goes counts", Step{Action: Prune, ID: from, Removal: Removal{path: "a.yaml"}}, create(to, "a.yaml"), errors.New("exceeded quota: few"), false},
+		"Webhook":     {"it may look for what is there", Step{Action: Prune, ID: from, Removal: Removal{path: "a.yaml"}}, create(to, "a.yaml"), errors.New(`admission webhook "x" denied the request`), false},
 		"Home":        {"what is in the namespace was not deleted", Step{Action: Prune, ID: home}, Step{Action: Prune, ID: from}, no, true},
 		"OtherHome":   {"what is in another one was not deleted", Step{Action: Prune, ID: home}, Step{Action: Prune, ID: elsewhere}, no, false},
 		"EmptiedHome": {"what is in the namespace was deleted", Step{Action: Prune, ID: home}, Step{Action: Prune, ID: from}, nil, false},
-		"TakenBack":   {"no file declares a CRD that is made of a definition", Step{Action: Prune, ID: CRD("buckets.example.org"), Deactivates: true, path: "a.yaml"}, create(to, "a.yaml"), no, false},
+		"TakenBack":   {"no file declares a CRD that is made of a definition", Step{Action: Prune, ID: CRD("buckets.example.org"), Deactivates: true, Removal: Removal{path: "a.yaml"}}, create(to, "a.yaml"), no, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -83,21 +83,21 @@ func TestNext(t *testing.T) {
 	create := Step{ID: obj("a"), Action: Create}
 	waits := Step{ID: obj("w"), Action: Create, Waits: []Reason{Object.With(obj("toy"))}, awaits: []manifest.ID{obj("toy")}}
 	ready := Step{ID: obj("w"), Action: Create}
-	migrates := Step{ID: obj("m"), Action: Update, Migrates: []string{"v1beta1"}}
+	migrates := Step{ID: obj("m"), Action: Update, Write: Write{Migrates: []string{"v1beta1"}}}
 	unready := Step{ID: obj("a"), Action: Keep, Unready: true}
 	prune := Step{ID: obj("a"), Action: Prune, UID: "u"}
 	other := Step{ID: obj("b"), Action: Prune, UID: "u"}
 	held := Step{ID: obj("a"), Action: Hold, Would: Prune, Guard: "many"}
 	clears := Step{ID: obj("a"), Action: Hold, Would: Prune, Guard: "in use", Clears: ClearsWithOther}
-	deleting := Step{ID: obj("a"), Action: Prune, UID: "u", Deleting: true}
+	deleting := Step{ID: obj("a"), Action: Prune, UID: "u", Removal: Removal{Deleting: true}}
 	gains := Step{ID: CRD("things.example.org"), Action: Update}
 	accepted := Step{ID: manifest.ID{Group: "example.org", Kind: "Thing", Name: "t"}, Action: Update}
 	refused := accepted
 	refused.Err = errRefused
-	inactive := Step{ID: crossplane.MRD("boats.example.org"), Action: Create, Activates: true}
-	activates := Step{ID: inactive.ID, Action: Update, Activates: true}
-	leaves := Step{ID: inactive.ID, Action: Prune, UID: "u", phase: DoProtect}
-	leaving := Step{ID: inactive.ID, Action: Prune, UID: "u", protected: true, going: true, Waits: []Reason{AwaitsCrossplane.With("f")}}
+	inactive := Step{ID: crossplane.MRD("boats.example.org"), Action: Create, Write: Write{Activates: true}}
+	activates := Step{ID: inactive.ID, Action: Update, Write: Write{Activates: true}}
+	leaves := Step{ID: inactive.ID, Action: Prune, UID: "u", Removal: Removal{phase: DoProtect}}
+	leaving := Step{ID: inactive.ID, Action: Prune, UID: "u", Removal: Removal{protected: true}, going: true, Waits: []Reason{AwaitsCrossplane.With("f")}}
 	phase := func(s Step) []Outcome { return []Outcome{{ID: s.ID, Action: s.Action, Did: s.Do(), More: true}} }
 	of := func(steps ...Step) Plan { return Plan{Steps: steps, Version: "1"} }
 	checked := func(p Plan, state EffectState) Plan { p.Effects = effectsOn(state, "toy"); return p }
@@ -349,7 +349,7 @@ func TestFailedPhase(t *testing.T) {
 
 // An object that was renamed stays while the new one cannot be created, also where that failed a round earlier.
 func TestReplacementFailed(t *testing.T) {
-	from := Step{ID: obj("old"), Action: Prune, UID: "u", path: "settings.yaml"}
+	from := Step{ID: obj("old"), Action: Prune, UID: "u", Removal: Removal{path: "settings.yaml"}}
 	to := Step{ID: obj("new"), Action: Create, Origin: manifest.Origin{Path: "settings.yaml", Line: 1}}
 	for name, created := range map[string]error{"Created": nil, "Refused": errRefused} {
 		var pass Pass

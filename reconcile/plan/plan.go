@@ -369,9 +369,8 @@ func stepOf(a Asked, seen Observed) Step {
 		Policy:     a.Policy,
 		Cause:      Commit,
 		Serves:     serves(a, seen),
-		Activates:  a.Activates && !seen.Upstream.Definitions[a.ID.Name].Active && !seen.Looks,
+		Write:      Write{Activates: a.Activates && !seen.Upstream.Definitions[a.ID.Name].Active && !seen.Looks, wants: cmp.Or(a.resolved.written, a.Object.Digest)},
 		Digest:     seen.digest(a.Object),
-		wants:      cmp.Or(a.resolved.written, a.Object.Digest),
 		Asks:       a.Asks,
 	}
 	if trial := seen.Trials[a.ID]; a.resolved.references != nil || trial.Live != nil {
@@ -461,8 +460,7 @@ func prune(id manifest.ID, e inventory.Entry, live *metav1.PartialObjectMetadata
 		UID:             live.GetUID(),
 		ResourceVersion: live.GetResourceVersion(),
 		Digest:          e.Digest,
-		path:            e.Path,
-		protected:       slices.Contains(live.GetFinalizers(), ProtectFinalizer),
+		Removal:         Removal{path: e.Path, protected: slices.Contains(live.GetFinalizers(), ProtectFinalizer)},
 		going:           live.GetDeletionTimestamp() != nil,
 	}
 }

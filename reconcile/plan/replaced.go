@@ -22,8 +22,7 @@ func NewReplacement(live, after *unstructured.Unstructured) (Effect, bool) {
 	}
 	id := manifest.IDOf(live)
 	return Effect{Kind: Install, On: id, Change: &Step{
-		Action: Update, ID: id, Live: withoutSchemas(live), After: withoutSchemas(after), lean: true, schema: func() schema.Difference { return difference },
-	}}, true
+		Action: Update, ID: id, Write: Write{Live: withoutSchemas(live), After: withoutSchemas(after), lean: true, schema: func() schema.Difference { return difference }}}}, true
 }
 
 // MadeBy returns the effect as one of the step on an object of the commit, with the definition as it will be, with its

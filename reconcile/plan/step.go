@@ -63,7 +63,8 @@ const (
 	Retain Cause = "retain" // kept on purpose though the commit does not ask for it any more
 )
 
-// A Step is one decision of a plan.
+// A Step is one decision of a plan: what is done to one object, and why. Of its last two parts, one counts: Write of a create
+// and an update, Removal of a prune and a release. A keep and a hold do nothing, and keep the part of what they would do.
 type Step struct {
 	Action Action
 	Would  Action // of a hold, or of drift that is only reported: the action that is not taken
@@ -80,45 +81,57 @@ type Step struct {
 	Origin     manifest.Origin            // zero where the commit does not declare it
 	Because    []activation.Reason        // of the CRD of a definition: why it is active
 	Policy     inventory.ManagementPolicy // what may be done to it
+	Asks       map[string]string          // how the commit wants it to be applied
 	Definition bool                       // the object is the CRD, or the MRD, of a definition
 	Packaged   bool                       // it comes with a package of the commit
 	Serves     bool                       // of what declares a kind: that is served, so what breaks it matters
-	Activates  bool                       // of an MRD: it is made Active after the apply, by a merge patch
+	Digest     string                     // of what is sent, or was
 
-	Digest string                     // of what is sent
-	Live   *unstructured.Unstructured // of an update: as it is
-	After  *unstructured.Unstructured // of an update: as it will be
-	Err    error                      // why the API server will refuse it, where that is known already
-	Takes  []diff.Taken               // the field managers from whom the update takes fields
-
-	Migrates []string // versions that managed fields name and that are not served: the update writes those, and sends no object
-	Needs    string   // the CRD of this plan that has to serve its kind first; "" where it is served
-	Waits    []Reason // what has to be there, or gone, first: a later plan carries the step out
-
-	UID             types.UID // of the live object: the preconditions of a prune
+	UID             types.UID // of the live object, as is the next: the preconditions of a prune
 	ResourceVersion string
-	Deleting        bool              // of a prune: somebody deleted it already, and it is not gone: nothing is to be sent
-	Unready         bool              // of a keep: it was not ready when it was last looked at, or nobody looked
-	Renew           inventory.Entry   // of a keep that was read again and found clean: its new entry
-	Asks            map[string]string // how the commit wants it to be applied
+	Unready         bool            // of a keep: it was not ready when it was last looked at, or nobody looked
+	Renew           inventory.Entry // of a keep that was read again and found clean: its new entry
 
-	protected bool          // our finalizer is on it
-	going     bool          // it is being deleted
-	phase     Do            // of the prune of an MRD: what is due
-	frees     bool          // of an update: only our finalizer has to come off
-	isNext    bool          // a phase of a step that this pass sent before
-	hidden    diff.Mask     // what came from Secrets
-	awaits    []manifest.ID // any of them may be what it waits for
-	path      string        // of a prune: the file that declared it, as the inventory has it
-	wants     string        // the digest of the wanted object as the commit has it; "" of a prune
-	after     []manifest.ID // all of them are what it waits for, too
-	object    func() (*unstructured.Unstructured, error)
-	schema    func() schema.Difference // of an update of a CRD, or of an MRD
-	lean      bool                     // Live and After are without schemas
-	whole     Whole                    // After with its schemas, where it is without and they can be had
-	vendored  bool                     // the commit's copy of a package may not be what is installed, of which the conversion is not known
-	otherwise *Step                    // an update, to be made where a prune is not
-	revision  LiveRevision             // of what is deactivated
+	Err   error    // why nothing is sent, where that is known already
+	Waits []Reason // what has to be there, or gone, first: a later plan carries the step out
+
+	hidden diff.Mask     // what came from Secrets
+	awaits []manifest.ID // any of them may be what it waits for
+	after  []manifest.ID // all of them are what it waits for, too
+	going  bool          // the live object is being deleted
+	isNext bool          // a phase of a step that this pass sent before
+
+	Write
+	Removal
+}
+
+// A Write is what is special to a create and an update.
+type Write struct {
+	Live      *unstructured.Unstructured // of an update: the object as it is
+	After     *unstructured.Unstructured // of an update: as it will be
+	Takes     []diff.Taken               // the field managers from whom the update takes fields
+	Migrates  []string                   // versions that managed fields name and that are not served: only those are written
+	Activates bool                       // of an MRD: it is made Active after the apply, by a merge patch
+	Needs     string                     // the CRD of this plan that has to serve its kind first; "" where it is served
+
+	object   func() (*unstructured.Unstructured, error)
+	schema   func() schema.Difference // of an update of a CRD, or of an MRD
+	wants    string                   // the digest of the wanted object as the commit has it
+	whole    Whole                    // After with its schemas, where it is without and they can be had
+	lean     bool                     // Live and After are without schemas
+	frees    bool                     // of an update: only our finalizer has to come off
+	vendored bool                     // the commit's copy of a package may not be what is installed, of which the conversion is not known
+}
+
+// A Removal is what is special to a prune and a release.
+type Removal struct {
+	Deleting bool // somebody deleted the object already, and it is not gone: nothing is to be sent
+
+	path      string       // the file that declared the object, as the inventory has it
+	protected bool         // our finalizer is on it
+	phase     Do           // of an MRD: the request that is due
+	otherwise *Step        // an update, to be made where the prune is not
+	revision  LiveRevision // of what is deactivated
 }
 
 // Object is exactly what a create or an update sends. Every call decodes it: two thousand

@@ -99,7 +99,7 @@ func TestVerdict(t *testing.T) {
 		"DriftByHands": {
 			reason: "Who did it is whom to ask.",
 			plan: plan.Plan{Want: want(), Steps: []plan.Step{
-				{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("d"), Takes: []diff.Taken{{Manager: "kubectl-edit"}, {Manager: "helm"}}},
+				{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("d"), Write: plan.Write{Takes: []diff.Taken{{Manager: "kubectl-edit"}, {Manager: "helm"}}}},
 				{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("e")},
 			}}, applied: true,
 			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Failure, "2 drifted: d by kubectl-edit, helm and 1 more"}, 3},
@@ -244,7 +244,7 @@ func TestFights(t *testing.T) {
 
 func TestReportedDrift(t *testing.T) {
 	steps := []plan.Step{
-		{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Guard: "drift", Reason: plan.Failed.With("drift is reported, not corrected"), ID: id("d"), Takes: []diff.Taken{{Manager: "kubectl-edit"}}},
+		{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Guard: "drift", Reason: plan.Failed.With("drift is reported, not corrected"), ID: id("d"), Write: plan.Write{Takes: []diff.Taken{{Manager: "kubectl-edit"}}}},
 		{Action: plan.Keep, Cause: plan.Retain, Guard: "asked", Reason: plan.Failed.With("its annotation asks for it"), ID: id("r")},
 	}
 	r := New(plan.Plan{Steps: steps}, nil, true)
