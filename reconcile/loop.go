@@ -497,7 +497,7 @@ func (r *running) carry(ctx context.Context) (report.Report, error) {
 	said, pass, err := with.Carry(ctx, task)
 	r.waits, r.soon = pass.Waits, 0
 	if with.Applier == nil && r.patient && err == nil {
-		r.soon = pass.Soon().Duration
+		r.soon = pass.PollAfter().Duration
 	}
 	r.fights.learn(time.Now(), said)
 	said = said.After(r.so, r.fights.now(time.Now()))

@@ -80,20 +80,20 @@ func (r Reconciler) goRound(ctx context.Context, pass plan.Pass, how rounds) (pl
 			return pass, err
 		}
 		times.Now = metav1.Now()
-		d := plan.Next(pass, now, times)
-		if d.Why == plan.Begins && how.before != nil {
-			how.before(d.Send)
+		round := plan.Next(pass, now, times)
+		if round.Why == plan.Begins && how.before != nil {
+			how.before(round.Send)
 		}
 		var done []plan.Outcome
-		if d.Sends() {
-			done, err = r.Applier.Apply(ctx, d.Send)
+		if round.Sends() {
+			done, err = r.Applier.Apply(ctx, round.Send)
 		}
 		if !pass.Begun() {
 			times.Began = metav1.Now()
 		}
-		pass = pass.After(d, done, err)
+		pass = pass.After(round, done, err)
 		switch {
-		case errors.Is(err, plan.ErrMoved) && d.Why == plan.Migrates:
+		case errors.Is(err, plan.ErrMoved) && round.Why == plan.Migrates:
 			continue
 		case errors.Is(err, plan.ErrMoved) && !pass.Begun():
 			if moved++; moved == attempts {
@@ -103,16 +103,16 @@ func (r Reconciler) goRound(ctx context.Context, pass plan.Pass, how rounds) (pl
 		case errors.Is(err, plan.ErrMoved): // look again
 		case err != nil:
 			return pass, err
-		case d.Why == plan.Migrates:
+		case round.Why == plan.Migrates:
 			continue
-		case d.Until == plan.Finished && d.Why == plan.Begins && pass.Retries() && !times.Hurry: // look again
-		case d.Until != plan.Again:
-			return pass.End(d), nil
-		case d.Send.Writes():
+		case round.Until == plan.Finished && round.Why == plan.Begins && pass.Retries() && !times.Hurry: // look again
+		case round.Until != plan.Again:
+			return pass.End(round), nil
+		case round.Send.Writes():
 			wait = afterWrites
 		}
-		if soon := pass.Soon().Duration; now.Looks && soon > 0 {
-			wait = min(wait, soon)
+		if after := pass.PollAfter().Duration; now.Looks && after > 0 {
+			wait = min(wait, after)
 		}
 		if left := time.Until(times.Began.Add(times.Limit.Duration)); left > 0 {
 			wait = min(wait, left)

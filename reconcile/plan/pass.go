@@ -44,8 +44,8 @@ type Times struct {
 	Hurry bool            // the pass does not wait: it ends as soon as there is nothing to send
 }
 
-// A Decision is what a round sends, why, and what follows it.
-type Decision struct {
+// A Round is what a round sends, why, and what follows it.
+type Round struct {
 	Send  Plan
 	Until Until
 	Why   Why
@@ -57,8 +57,8 @@ type Decision struct {
 }
 
 // Sends reports whether the round has something to carry out or to remember.
-func (d Decision) Sends() bool {
-	return len(d.Send.Steps) > 0 || d.Why == Begins || d.Why == Ends && d.now.Ends != NoEnding // then the inventory goes
+func (r Round) Sends() bool {
+	return len(r.Send.Steps) > 0 || r.Why == Begins || r.Why == Ends && r.now.Ends != NoEnding // then the inventory goes
 }
 
 // Until is what follows a round.
@@ -71,10 +71,10 @@ const (
 	Late     Until = "late"     // nothing: the time is over, and what is pending is late
 )
 
-// Why is the reason of a Decision.
+// Why is the reason of a Round.
 type Why string
 
-// The reasons of a Decision.
+// The reasons of a Round.
 const (
 	Migrates   Why = "managed fields have to be migrated before anything is applied"
 	Begins     Why = "the first round sends the plan, without its prunes if anything else is written or waits"
@@ -116,66 +116,66 @@ const mostPhases = 8
 //	ends the sync | see ending                         |          |                   |
 //
 // A pass in a hurry is never pending, and it has no grace.
-func Next(p Pass, now Plan, t Times) Decision {
-	d := Decision{Send: now.none(), Until: Again, now: now, at: t, stirred: p.stirred}
+func Next(p Pass, now Plan, t Times) Round {
+	r := Round{Send: now.none(), Until: Again, now: now, at: t, stirred: p.stirred}
 	switch {
 	case now.Looks:
-		if d.Why = Awaits; t.Hurry || !now.pends(p.Waits.noted(now, t).late(t)) {
-			d.Why, d.Until = Ends, Finished
+		if r.Why = Awaits; t.Hurry || !now.pends(p.Waits.noted(now, t).late(t)) {
+			r.Why, r.Until = Ends, Finished
 		}
 	case now.Ends != NoEnding:
-		return p.ending(d)
+		return p.ending(r)
 	case p.begun:
-		return p.later(d)
+		return p.later(r)
 	case now.Migration().Writes() && !p.migrated:
-		d.Send, d.Why = now.Migration(), Migrates
+		r.Send, r.Why = now.Migration(), Migrates
 	default:
-		d.Send, d.Why = now.withoutPrunes(), Begins
+		r.Send, r.Why = now.withoutPrunes(), Begins
 		late := p.Waits.noted(now, t).late(t)
 		switch {
-		case d.Send.continues, slices.ContainsFunc(now.Steps, Step.More):
+		case r.Send.continues, slices.ContainsFunc(now.Steps, Step.More):
 		case t.Hurry, now.Writes() && !now.Coming(nil) && !slices.ContainsFunc(now.Effects, Effect.Awaited), !now.Writes() && !now.Coming(late) && !now.pends(late):
-			d.Until = Finished
+			r.Until = Finished
 		}
 	}
-	return d
+	return r
 }
 
 // later decides on a round after the first one. It sends only what the first plan showed: what waited in
 // it, and the next phase of a definition that it deactivates.
-func (p Pass) later(d Decision) Decision {
-	p = p.seeing(d.now)
-	if p.stirred.IsZero() || d.now.changedSince(p.Last) || p.waiting != d.now.Waiting() {
-		d.stirred = d.at.Now
+func (p Pass) later(r Round) Round {
+	p = p.seeing(r.now)
+	if p.stirred.IsZero() || r.now.changedSince(p.Last) || p.waiting != r.now.Waiting() {
+		r.stirred = r.at.Now
 	}
-	patient := !d.at.Hurry && d.at.Now.Sub(d.stirred.Time) < d.at.Grace.Duration
-	d.next = p.resumed(d.now, patient)
-	shown := p.Last.refreshed(d.now).replaced(d.next).stranded(p.outcomes())
-	late := p.Waits.noted(shown, d.at).late(d.at)
-	pending := !d.at.Hurry && (shown.Coming(late) || shown.pends(late))
+	patient := !r.at.Hurry && r.at.Now.Sub(r.stirred.Time) < r.at.Grace.Duration
+	r.next = p.resumed(r.now, patient)
+	shown := p.Last.refreshed(r.now).replaced(r.next).stranded(p.outcomes())
+	late := p.Waits.noted(shown, r.at).late(r.at)
+	pending := !r.at.Hurry && (shown.Coming(late) || shown.pends(late))
 	unsettled := patient && (shown.Has(Broken) || p.Retries()) // Crossplane tries again, and a new schema takes a moment
-	first := !d.at.Hurry && shown.withoutPrunes().Coming(late) || patient && p.Retries()
-	rest, unready := d.Send, p.unready()
+	first := !r.at.Hurry && shown.withoutPrunes().Coming(late) || patient && p.Retries()
+	rest, unready := r.Send, p.unready()
 	if len(unready) > 0 {
-		rest = d.now.Select(func(s Step) bool { return s.Unready && unready[s.ID] })
+		rest = r.now.Select(func(s Step) bool { return s.Unready && unready[s.ID] })
 	}
-	over := d.at.Now.Sub(d.at.Began.Time) >= d.at.Limit.Duration
+	over := r.at.Now.Sub(r.at.Began.Time) >= r.at.Limit.Duration
 	switch {
-	case d.next.Writes() && !over:
-		d.Send, d.Why = d.next, Resumes
+	case r.next.Writes() && !over:
+		r.Send, r.Why = r.next, Resumes
 	case !p.pruned && (over || !first):
-		d.next = p.prunes(d.now)
-		d.Send, d.Why = d.next.with(d.now, unready), PrunesLast
-	case !d.next.Writes() && !pending && !unsettled:
-		d.Send, d.Why, d.Until = rest, Ends, Finished
+		r.next = p.prunes(r.now)
+		r.Send, r.Why = r.next.with(r.now, unready), PrunesLast
+	case !r.next.Writes() && !pending && !unsettled:
+		r.Send, r.Why, r.Until = rest, Ends, Finished
 	case over:
-		d.Send, d.Why, d.Until = rest, TimeIsUp, Late
+		r.Send, r.Why, r.Until = rest, TimeIsUp, Late
 	case pending:
-		d.Why = Awaits
+		r.Why = Awaits
 	default:
-		d.Why = Settles
+		r.Why = Settles
 	}
-	return d
+	return r
 }
 
 // ending decides on a round of a pass that ends the sync. It goes tier by tier, in reverse: what a tier
@@ -193,34 +193,34 @@ func (p Pass) later(d Decision) Decision {
 //	else                                              | Stuck    |          | Finished
 //
 // A round that deletes nothing has what went since the last one forgotten.
-func (p Pass) ending(d Decision) Decision {
-	p = p.seeing(d.now)
-	tier := d.now.foremost()
-	if p.stirred.IsZero() || !slices.Equal(p.Last.ids(), d.now.ids()) {
-		d.stirred = d.at.Now
+func (p Pass) ending(r Round) Round {
+	p = p.seeing(r.now)
+	tier := r.now.foremost()
+	if p.stirred.IsZero() || !slices.Equal(p.Last.ids(), r.now.ids()) {
+		r.stirred = r.at.Now
 	}
-	since := d.at.Now.Sub(d.stirred.Time)
-	if d.now.Remembers() { // what went meanwhile
-		d.Send = tier.Select(func(s Step) bool { return !s.Writes() })
+	since := r.at.Now.Sub(r.stirred.Time)
+	if r.now.Remembers() { // what went meanwhile
+		r.Send = tier.Select(func(s Step) bool { return !s.Writes() })
 	}
 	has := func(like func(Step) bool) bool { return slices.ContainsFunc(tier.Steps, like) }
 	switch {
-	case len(d.now.Steps) == 0:
-		d.Send, d.Why, d.Until = d.now, Ends, Finished
-	case has(p.goes) && since >= d.at.Limit.Duration:
-		d.Why, d.Until = TimeIsUp, Late
+	case len(r.now.Steps) == 0:
+		r.Send, r.Why, r.Until = r.now, Ends, Finished
+	case has(p.goes) && since >= r.at.Limit.Duration:
+		r.Why, r.Until = TimeIsUp, Late
 	case has(func(s Step) bool { return s.Writes() && !p.tried(s) }):
-		d.Send, d.Why = tier, Deletes
+		r.Send, r.Why = tier, Deletes
 	case has(p.goes):
-		d.Why = Going
+		r.Why = Going
 	case has(func(s Step) bool { return s.Writes() && p.Done[s.ID].Err != nil }) && p.failures < mostFailures:
-		d.Send, d.Why = tier, Deletes
-	case !has(Step.Writes) && has(Step.MayClear) && len(p.Done) > 0 && since <= d.at.Grace.Duration:
-		d.Why = Settles
+		r.Send, r.Why = tier, Deletes
+	case !has(Step.Writes) && has(Step.MayClear) && len(p.Done) > 0 && since <= r.at.Grace.Duration:
+		r.Why = Settles
 	default:
-		d.Why, d.Until = Stuck, Finished
+		r.Why, r.Until = Stuck, Finished
 	}
-	return d
+	return r
 }
 
 // tried reports whether this pass sent a step to the object that is there.
@@ -237,16 +237,16 @@ func (p Pass) goes(s Step) bool {
 
 // After returns the pass after a round, given the outcomes of what it sent and the error that ended it, if
 // one did. A pass that finds the inventory moved in its first round takes its next plan for the first.
-func (p Pass) After(d Decision, done []Outcome, err error) Pass {
+func (p Pass) After(r Round, done []Outcome, err error) Pass {
 	before := p.outcomes()
-	if d.Why == Migrates {
-		p.migrated, p.migration = true, noteMigrated(d.Send, done)
+	if r.Why == Migrates {
+		p.migrated, p.migration = true, noteMigrated(r.Send, done)
 		return p
 	}
-	p = p.seeing(d.now)
-	p.sent, p.phases, p.stirred = cloned(p.sent), cloned(p.phases), d.stirred
+	p = p.seeing(r.now)
+	p.sent, p.phases, p.stirred = cloned(p.sent), cloned(p.phases), r.stirred
 	failed := false
-	for _, s := range d.Send.Steps {
+	for _, s := range r.Send.Steps {
 		if s.Writes() || s.Deleting {
 			p.sent[s.ID] = s
 		}
@@ -257,23 +257,23 @@ func (p Pass) After(d Decision, done []Outcome, err error) Pass {
 		failed = failed || o.Err != nil
 	}
 	switch {
-	case d.now.Looks || d.now.Ends != NoEnding:
-		p.Last = d.now
+	case r.now.Looks || r.now.Ends != NoEnding:
+		p.Last = r.now
 		if !p.begun {
-			p.First = d.now
+			p.First = r.now
 		}
 	case !p.begun:
-		p.First = d.now.continued(p.Last, before)
+		p.First = r.now.continued(p.Last, before)
 		p.First.Notes = slices.Concat(p.First.Notes, p.migration)
 		p.Last = p.First.stranded(p.outcomes())
 	case err != nil: // what was written before the error was written
-		p.Last = p.Last.refreshed(d.now).replaced(d.next.carried(done))
+		p.Last = p.Last.refreshed(r.now).replaced(r.next.carried(done))
 	default:
-		p.Last = p.Last.refreshed(d.now).replaced(d.next).stranded(p.outcomes())
+		p.Last = p.Last.refreshed(r.now).replaced(r.next).stranded(p.outcomes())
 	}
-	if d.Why == PrunesLast { // what went by itself is gone all the same
+	if r.Why == PrunesLast { // what went by itself is gone all the same
 		for _, s := range p.First.Steps {
-			if _, known := p.Done[s.ID]; !known && s.comesLast() && slices.Contains(d.now.Gone, s.ID) {
+			if _, known := p.Done[s.ID]; !known && s.comesLast() && slices.Contains(r.now.Gone, s.ID) {
 				p.Done[s.ID] = Outcome{ID: s.ID, Action: Prune}
 			}
 		}
@@ -285,8 +285,8 @@ func (p Pass) After(d Decision, done []Outcome, err error) Pass {
 		p.failures = 0
 	}
 	p.started, p.begun = true, p.begun || !errors.Is(err, ErrMoved)
-	p.pruned = p.pruned || p.begun && err == nil && (d.Why == PrunesLast || d.Why == Begins && !d.Send.continues)
-	p.Waits, p.at, p.waiting = p.Waits.noted(p.Last, d.at), d.at, d.now.Waiting()
+	p.pruned = p.pruned || p.begun && err == nil && (r.Why == PrunesLast || r.Why == Begins && !r.Send.continues)
+	p.Waits, p.at, p.waiting = p.Waits.noted(p.Last, r.at), r.at, r.now.Waiting()
 	return p
 }
 
@@ -298,20 +298,20 @@ func (p Pass) Begun() bool { return p.begun }
 
 // End returns the pass at its end. Where the time is over, all that is pending is late from now on, until
 // it is pending no more.
-func (p Pass) End(d Decision) Pass {
-	if d.Until == Late && p.Last.Ends != NoEnding {
+func (p Pass) End(r Round) Pass {
+	if r.Until == Late && p.Last.Ends != NoEnding {
 		p.Done = cloned(p.Done)
 		for _, s := range p.Last.foremost().Steps {
 			if p.goes(s) {
-				p.Done[s.ID] = Outcome{ID: s.ID, Action: Prune, Err: ReasonError{NotGone.With(d.at.Limit.Duration.String(), s.Reason)}}
+				p.Done[s.ID] = Outcome{ID: s.ID, Action: Prune, Err: ReasonError{NotGone.With(r.at.Limit.Duration.String(), s.Reason)}}
 			}
 		}
 		return p
 	}
-	if d.Until == Late {
+	if r.Until == Late {
 		p.Waits = p.Waits.over(p.Last)
 	}
-	p.Last = p.Last.overdue(d.at.Limit.Duration.String(), p.Waits.late(d.at))
+	p.Last = p.Last.overdue(r.at.Limit.Duration.String(), p.Waits.late(r.at))
 	return p
 }
 
@@ -542,10 +542,10 @@ func (w Waits) late(t Times) map[manifest.ID]bool {
 	return late
 }
 
-// Soon returns how long to wait before the next look at what is pending: the longer it has been pending, the
+// PollAfter returns how long to wait before the next look at what is pending: the longer it has been pending, the
 // longer. Zero means that nothing is pending.
-func (p Pass) Soon() metav1.Duration {
-	var soon metav1.Duration
+func (p Pass) PollAfter() metav1.Duration {
+	var after metav1.Duration
 	w, t := p.Waits, p.at
 	late := w.late(t)
 	for id, since := range w.since {
@@ -553,16 +553,16 @@ func (p Pass) Soon() metav1.Duration {
 			continue
 		}
 		passed := t.Now.Sub(since.Time)
-		next := min(max(soonest, passed/4), t.Limit.Duration-passed)
-		if soon.Duration == 0 || next < soon.Duration {
-			soon.Duration = next
+		next := min(max(minPoll, passed/4), t.Limit.Duration-passed)
+		if after.Duration == 0 || next < after.Duration {
+			after.Duration = next
 		}
 	}
-	return soon
+	return after
 }
 
-// soonest is how long after one look another comes while something is pending: two seconds.
-const soonest = 2_000_000_000
+// minPoll is the shortest time between two looks at what is pending: two seconds.
+const minPoll = 2_000_000_000
 
 // pending returns what is pending: effects, and steps that wait.
 func (p Plan) pending() map[manifest.ID]bool {

@@ -68,11 +68,11 @@ func TestWaits(t *testing.T) {
 				late = append(late, e.On.Name)
 			}
 		}
-		soon := pass.Soon().Duration
-		if diff := cmp.Diff(look.late, late); diff != "" || soon != look.soon {
-			t.Errorf("%s\nlate (-want +got):\n%s\nagain in %s, want %s", look.reason, diff, soon, look.soon)
+		after := pass.PollAfter().Duration
+		if diff := cmp.Diff(look.late, late); diff != "" || after != look.soon {
+			t.Errorf("%s\nlate (-want +got):\n%s\nagain in %s, want %s", look.reason, diff, after, look.soon)
 		}
-		if again := d.Until == Again; again != (soon > 0) || d.Sends() {
+		if again := d.Until == Again; again != (after > 0) || d.Sends() {
 			t.Errorf("%s\n%s, %s", look.reason, d.Why, d.Until)
 		}
 	}
