@@ -78,9 +78,20 @@ const (
 	PackageInstallsMany Code = "PackageInstallsMany" // the same, and how many more definitions there are
 )
 
-// onEffects returns the ruling on the effects of a step. It names the first of those with the hardest answer, and
-// how many more there are.
-func onEffects(effects []Effect, rule func(Step) Ruling) Ruling {
+// onEffects returns what rules on a step by the effects that it has.
+func onEffects(effects []Effect, rule func(Step) Ruling) func(Step) Ruling {
+	of := map[manifest.ID][]Effect{}
+	for _, e := range effects {
+		if e.Kind == Install && e.Of != (manifest.ID{}) {
+			of[e.Of] = append(of[e.Of], e)
+		}
+	}
+	return func(s Step) Ruling { return onAll(of[s.ID], rule) }
+}
+
+// onAll returns one ruling on several effects. It names the first of those with the hardest answer, and how many more
+// there are.
+func onAll(effects []Effect, rule func(Step) Ruling) Ruling {
 	var all Ruling
 	more := 0
 	for _, e := range effects {
@@ -98,15 +109,4 @@ func onEffects(effects []Effect, rule func(Step) Ruling) Ruling {
 		all.Reason = PackageInstallsMany.With(append(all.Reason.Values, more)...)
 	}
 	return all
-}
-
-// effectsOf returns the effects of each step.
-func effectsOf(effects []Effect) map[manifest.ID][]Effect {
-	of := map[manifest.ID][]Effect{}
-	for _, e := range effects {
-		if e.Kind == Install && e.Of != (manifest.ID{}) {
-			of[e.Of] = append(of[e.Of], e)
-		}
-	}
-	return of
 }

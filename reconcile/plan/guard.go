@@ -161,7 +161,6 @@ func (p *Plan) settle(seen Observed, guards []Guard) {
 
 // rule goes guard by guard, so that those who count see what the others let pass.
 func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool) {
-	effects := effectsOf(p.Effects)
 	for _, g := range guards {
 		passing := 0
 		for _, s := range p.Steps {
@@ -172,16 +171,14 @@ func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool
 		c := p.caseOf(seen)
 		c.Passing = passing
 		rule := g.Rule(c)
+		if g.Phase == Effects {
+			rule = onEffects(p.Effects, rule)
+		}
 		for i, s := range p.Steps {
 			if !g.on(s) || approved[s.ID] && g.Approvable {
 				continue
 			}
-			var r Ruling
-			if g.Phase == Effects {
-				r = onEffects(effects[s.ID], rule)
-			} else {
-				r = rule(s)
-			}
+			r := rule(s)
 			if !seen.Offline || seen.Counts {
 				p.open = append(p.open, r.Needs...)
 			}

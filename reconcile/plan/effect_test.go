@@ -1,0 +1,31 @@
+package plan
+
+import "testing"
+
+// A pass is patient for a while after something changed, and only what it waits for counts.
+func TestChangedSince(t *testing.T) {
+	pending := Effect{Kind: Activate, On: obj("a"), State: Pending, Reason: Failed.With("why")}
+	with := func(edit func(*Effect)) []Effect {
+		e := pending
+		edit(&e)
+		return []Effect{e}
+	}
+	installs := Effect{Kind: Install, Of: obj("p"), On: obj("b"), Change: &Step{Action: Update}}
+	for name, tc := range map[string]struct {
+		reason string
+		now    []Effect
+		want   bool
+	}{
+		"Same":      {"Nothing moves.", []Effect{pending}, false},
+		"State":     {"It is there.", with(func(e *Effect) { e.State, e.Reason = Holds, Reason{} }), true},
+		"Reason":    {"Crossplane is further.", with(func(e *Effect) { e.Reason = Failed.With("another") }), true},
+		"Object":    {"Another one is expected.", with(func(e *Effect) { e.On = obj("c") }), true},
+		"More":      {"One more is expected.", []Effect{pending, pending}, true},
+		"None":      {"Nothing is expected any more.", nil, true},
+		"Installed": {"A package that is written installs nothing more.", []Effect{installs, pending}, false},
+	} {
+		if got := (Plan{Effects: tc.now}).changedSince(Plan{Effects: []Effect{pending}}); got != tc.want {
+			t.Errorf("%s: %s\nchangedSince(...) = %t", name, tc.reason, got)
+		}
+	}
+}
