@@ -577,7 +577,7 @@ func TestLateChecks(t *testing.T) {
 		if e, _ := passes(5 * time.Minute); e.Took > time.Second || e.Report.Verdict.Activation.Description != late {
 			t.Errorf("Later ones say the same at once: %s, %v", e.Took, e.Report.Verdict.Activation)
 		}
-		w.set(func() { w.upstream.Policies = map[string]crossplane.Policy{"team": {Healthy: "True"}} })
+		w.set(func() { w.upstream.Policies = map[string]crossplane.LivePolicy{"team": {Healthy: "True"}} })
 		if _, e := passes(2 * time.Minute); e.Report.Verdict.Activation.State != report.Success {
 			t.Errorf("It holds now: %v", e.Report.Verdict.Activation)
 		}

@@ -30,13 +30,13 @@ func (h *populated) Answer(ctx context.Context, questions []plan.Question) (map[
 			continue
 		}
 		h.looked++
-		fitting, err := plan.NewFitting(q, h.crd, "v1")
+		fitting, err := plan.NewFitCheck(q, h.crd, "v1")
 		if err != nil {
 			all[q] = plan.Answer{Unknown: plan.ReasonOf(err)}
 			continue
 		}
 		for _, o := range h.objects {
-			fitting.Look(ctx, o.DeepCopy())
+			fitting.Check(ctx, o.DeepCopy())
 		}
 		all[q] = fitting.Answer(false)
 	}

@@ -48,7 +48,7 @@ func (b *beside) Observe(_ context.Context, want render.Desired) (plan.Observed,
 		seen.Kinds[kindConfig] = plan.Kind{Version: "v1", Resource: "providerconfigs"}
 	}
 	if past(b.healthy) {
-		seen.Upstream.Packages = map[manifest.ID]crossplane.Package{
+		seen.Upstream.Packages = map[manifest.ID]crossplane.LivePackage{
 			{Group: kindProvider.Group, Kind: kindProvider.Kind, Name: "toy"}: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue},
 		}
 	}

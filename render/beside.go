@@ -12,7 +12,7 @@ import (
 // The copy declares the definitions of the commit, and the image is what is installed of them.
 type Beside struct {
 	Package     catalogue.Package
-	Definitions []Definition // with the decisions of the policies of the commit, by name
+	Definitions []DecidedDefinition // with the decisions of the policies of the commit, by name
 	Left        []Left
 }
 
@@ -23,7 +23,7 @@ func (how Options) beside(c catalogue.Catalogue, settled string) []Beside {
 		of := Beside{Package: image.Package}
 		decisions, _ := activation.Decide(catalogue.Catalogue{Definitions: image.Definitions, Policies: c.Policies})
 		for _, d := range decisions {
-			of.Definitions = append(of.Definitions, Definition{Decision: d, conversion: how.Conversion, settled: settled})
+			of.Definitions = append(of.Definitions, DecidedDefinition{Decision: d, conversion: how.Conversion, settled: settled})
 		}
 		for _, o := range image.Objects {
 			of.Left = append(of.Left, Left{ID: o.ID(), APIVersion: o.GetAPIVersion(), Origin: o.Origin, Package: image.Package.Directory, Content: content(o)})

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A Definition is a definition of the commit with the decision on it.
-type Definition struct {
+// A DecidedDefinition is a definition of the commit with the decision on it.
+type DecidedDefinition struct {
 	activation.Decision
 
 	conversion Conversion
@@ -21,13 +21,13 @@ type Definition struct {
 
 // CRD is the CRD that the definition makes, active or not. It decodes the document;
 // what is wrong with that is catalogue.Errors.
-func (d Definition) CRD() (Object, error) { return d.object("CRD", d.crd) }
+func (d DecidedDefinition) CRD() (Object, error) { return d.object("CRD", d.crd) }
 
 // MRD is the definition for Crossplane. A conversion webhook that nobody is known to answer
 // stays as it is, and is its Problem: it matters once a CRD is made of it. The MRD never says
 // whether it is active: a state that is applied once and then left out would fall back to
 // Inactive, which the API refuses for ever. Object.Activates says it instead.
-func (d Definition) MRD() (Object, error) {
+func (d DecidedDefinition) MRD() (Object, error) {
 	o, err := d.object("MRD", d.mrd)
 	o.Activates = d.State == catalogue.Active
 	return o, err
@@ -36,7 +36,7 @@ func (d Definition) MRD() (Object, error) {
 // Declared is the definition as an MRD that says all there is to it, its state too: the one
 // that is declared, or the one that Crossplane makes of the CRD that is. It is one that
 // makes a CRD; else the error is catalogue.Errors.
-func (d Definition) Declared() (*unstructured.Unstructured, error) {
+func (d DecidedDefinition) Declared() (*unstructured.Unstructured, error) {
 	return d.decode(func(mrd *unstructured.Unstructured) error {
 		_, err := crd.Of(mrd)
 		return err
@@ -45,7 +45,7 @@ func (d Definition) Declared() (*unstructured.Unstructured, error) {
 
 // object is what made makes, and why no CRD can be made of that. With a Memo that knows
 // what comes of it, it is made where somebody asks for the content.
-func (d Definition) object(what string, made func() (u *unstructured.Unstructured, problem string, err error)) (Object, error) {
+func (d DecidedDefinition) object(what string, made func() (u *unstructured.Unstructured, problem string, err error)) (Object, error) {
 	var o Object
 	pkg, safeStart := "", false
 	if d.Package != nil {
@@ -83,7 +83,7 @@ func (d Definition) object(what string, made func() (u *unstructured.Unstructure
 	return o, nil
 }
 
-func (d Definition) crd() (u *unstructured.Unstructured, problem string, err error) {
+func (d DecidedDefinition) crd() (u *unstructured.Unstructured, problem string, err error) {
 	mrd, err := d.read()
 	if err != nil {
 		return nil, "", err
@@ -102,7 +102,7 @@ func (d Definition) crd() (u *unstructured.Unstructured, problem string, err err
 	return u, "", nil
 }
 
-func (d Definition) mrd() (u *unstructured.Unstructured, problem string, err error) {
+func (d DecidedDefinition) mrd() (u *unstructured.Unstructured, problem string, err error) {
 	if u, err = d.decode(crd.Malformed); err != nil {
 		return nil, "", err
 	}
@@ -114,7 +114,7 @@ func (d Definition) mrd() (u *unstructured.Unstructured, problem string, err err
 }
 
 // decode is the definition as an MRD that passes a check.
-func (d Definition) decode(check func(mrd *unstructured.Unstructured) error) (*unstructured.Unstructured, error) {
+func (d DecidedDefinition) decode(check func(mrd *unstructured.Unstructured) error) (*unstructured.Unstructured, error) {
 	u, err := d.read()
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (d Definition) decode(check func(mrd *unstructured.Unstructured) error) (*u
 }
 
 // read is the definition as an MRD, as far as its document says what it is.
-func (d Definition) read() (*unstructured.Unstructured, error) {
+func (d DecidedDefinition) read() (*unstructured.Unstructured, error) {
 	u, err := d.Document.Recall()
 	if err != nil {
 		return nil, catalogue.Errors{{Origin: d.Document.Origin, Err: err}}
@@ -139,7 +139,7 @@ func (d Definition) read() (*unstructured.Unstructured, error) {
 }
 
 // problems puts each of the errors at the line of its field.
-func (d Definition) problems(err error) catalogue.Errors {
+func (d DecidedDefinition) problems(err error) catalogue.Errors {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all catalogue.Errors
 		for _, e := range joined.Unwrap() {

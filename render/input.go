@@ -50,7 +50,7 @@ func Read(in Input, how Options) (Documents, error) {
 // With returns the documents with the packages of an input, in place of those that they had. It reads the
 // packages that it has not read yet.
 func (d Documents) With(in Input, how Options) Documents {
-	d.commit = d.commit.With(in.Packages, packages.Seen{
+	d.commit = d.commit.With(in.Packages, packages.Live{
 		Installed: in.Installed,
 		Images:    in.Images,
 		Installs:  how.Owner == OwnerCrossplane || how.Owner == OwnerAuto,

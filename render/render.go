@@ -43,7 +43,7 @@ type Desired struct {
 	Live        bool                // definitions of the cluster are among its own
 	Partial     bool                // it has policies and declares no definitions: what they match is not known
 	Objects     []Object            // to be applied, sorted by identity; CRDs of active definitions included
-	Definitions []Definition        // every definition of the commit, by name
+	Definitions []DecidedDefinition // every definition of the commit, by name
 	Policies    []catalogue.Policy  // by name
 	Packages    []catalogue.Package // by origin
 	Directories []string            // of the commit that hold manifests, sorted, whatever is made of those; ignored ones are left out
@@ -161,7 +161,7 @@ func Render(in Input, how Options) (Desired, error) {
 	}
 	want.Definitions = slices.Grow(want.Definitions, len(decisions))
 	for _, d := range decisions {
-		want.Definitions = append(want.Definitions, Definition{Decision: d, conversion: how.Conversion, settled: settled})
+		want.Definitions = append(want.Definitions, DecidedDefinition{Decision: d, conversion: how.Conversion, settled: settled})
 	}
 
 	var jobs []func() (Object, error)

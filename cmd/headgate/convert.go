@@ -195,7 +195,7 @@ func (c *converted) add(from catalogue.Catalogue) {
 
 // definition is one of them, as Crossplane makes it.
 func (c converted) definition(i int) (*unstructured.Unstructured, error) {
-	return render.Definition{Decision: activation.Decision{Definition: c.definitions[i]}}.Declared()
+	return render.DecidedDefinition{Decision: activation.Decision{Definition: c.definitions[i]}}.Declared()
 }
 
 // files writes each to a file of its own.

@@ -175,14 +175,14 @@ func (f *docsFlags) read(ctx context.Context, from reconcile.Reconciler, ref, na
 
 // kinds are what there are docs of: definitions, and CRDs that are none.
 type kinds struct {
-	definitions []render.Definition
+	definitions []render.DecidedDefinition
 	crds        map[string]manifest.Object // by name; the definitions of those have no document
 }
 
 func kindsOf(c catalogue.Catalogue) kinds {
 	all := kinds{crds: map[string]manifest.Object{}}
 	add := func(d *catalogue.Definition) {
-		all.definitions = append(all.definitions, render.Definition{Decision: activation.Decision{Definition: d}})
+		all.definitions = append(all.definitions, render.DecidedDefinition{Decision: activation.Decision{Definition: d}})
 	}
 	for _, d := range c.Definitions {
 		add(d)
@@ -205,7 +205,7 @@ func kindsOf(c catalogue.Catalogue) kinds {
 }
 
 // content is the definition as an MRD, or the CRD that is none, and where it is declared.
-func (k kinds) content(d render.Definition) (*unstructured.Unstructured, manifest.Origin, error) {
+func (k kinds) content(d render.DecidedDefinition) (*unstructured.Unstructured, manifest.Origin, error) {
 	if d.Document == nil {
 		o := k.crds[d.Name]
 		return o.Unstructured, o.Origin, nil
@@ -215,7 +215,7 @@ func (k kinds) content(d render.Definition) (*unstructured.Unstructured, manifes
 }
 
 // findField is the definition that a person means, and the way to the field.
-func findField(definitions []render.Definition, name string) (render.Definition, []string, error) {
+func findField(definitions []render.DecidedDefinition, name string) (render.DecidedDefinition, []string, error) {
 	longest := -1
 	for i, d := range definitions {
 		if (name == d.Name || strings.HasPrefix(name, d.Name+".")) && (longest < 0 || len(d.Name) > len(definitions[longest].Name)) {

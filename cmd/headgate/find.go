@@ -11,9 +11,9 @@ import (
 
 // find is the definition that a person means: by its full name, else by the beginning
 // of one, a plural or a kind, as long as that fits one only.
-func find(definitions []render.Definition, name string) (render.Definition, error) {
+func find(definitions []render.DecidedDefinition, name string) (render.DecidedDefinition, error) {
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
-	var fits []render.Definition
+	var fits []render.DecidedDefinition
 	for _, d := range definitions {
 		switch {
 		case d.Name == name:
@@ -33,14 +33,14 @@ func find(definitions []render.Definition, name string) (render.Definition, erro
 	case len(fits) == 1:
 		return fits[0], nil
 	case len(fits) > 1:
-		return render.Definition{}, fmt.Errorf("%q fits %d definitions; say which: %s", name, len(fits), some(names(fits)))
+		return render.DecidedDefinition{}, fmt.Errorf("%q fits %d definitions; say which: %s", name, len(fits), some(names(fits)))
 	case len(definitions) == 0:
-		return render.Definition{}, fmt.Errorf("the commit declares no definition at all; is the path right?")
+		return render.DecidedDefinition{}, fmt.Errorf("the commit declares no definition at all; is the path right?")
 	}
-	return render.Definition{}, fmt.Errorf("the commit declares no definition %q; the nearest are %s", name, some(nearest(names(definitions), name)))
+	return render.DecidedDefinition{}, fmt.Errorf("the commit declares no definition %q; the nearest are %s", name, some(nearest(names(definitions), name)))
 }
 
-func names(definitions []render.Definition) []string {
+func names(definitions []render.DecidedDefinition) []string {
 	all := make([]string, 0, len(definitions))
 	for _, d := range definitions {
 		all = append(all, d.Name)

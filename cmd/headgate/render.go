@@ -132,7 +132,7 @@ func (t *terminal) summary(want render.Desired, parts ...string) error {
 	return err
 }
 
-func numbers(definitions []render.Definition) report.Summary {
+func numbers(definitions []render.DecidedDefinition) report.Summary {
 	n := report.Summary{Definitions: len(definitions)}
 	for _, d := range definitions {
 		if d.Active {

@@ -88,32 +88,32 @@ type tree struct {
 
 // A treeNode is a package, or something in it.
 type treeNode struct {
-	Kind     string              `json:"kind"`
-	Name     string              `json:"name"`
-	Package  *packageOf          `json:"package,omitempty"` // of a package
-	Needs    string              `json:"needs,omitempty"`   // of a dependency: the constraint on its version
-	Origin   *manifest.Origin    `json:"origin,omitempty"`
-	Active   *bool               `json:"active,omitempty"` // of a definition
-	Paused   bool                `json:"paused,omitempty"`
-	Because  []activation.Reason `json:"because,omitempty"`
-	Live     *live               `json:"live,omitempty"`
-	Inactive int                 `json:"inactive,omitempty"` // definitions that are not listed
-	Above    bool                `json:"above,omitempty"`    // what is below it is shown where it first appears
-	Unread   string              `json:"unread,omitempty"`   // why it is not known what is below it
-	Children []*treeNode         `json:"children,omitempty"`
+	Kind     string                 `json:"kind"`
+	Name     string                 `json:"name"`
+	Package  *packageOf             `json:"package,omitempty"` // of a package
+	Needs    string                 `json:"needs,omitempty"`   // of a dependency: the constraint on its version
+	Origin   *manifest.Origin       `json:"origin,omitempty"`
+	Active   *bool                  `json:"active,omitempty"` // of a definition
+	Paused   bool                   `json:"paused,omitempty"`
+	Because  []activation.Activator `json:"because,omitempty"`
+	Live     *live                  `json:"live,omitempty"`
+	Inactive int                    `json:"inactive,omitempty"` // definitions that are not listed
+	Above    bool                   `json:"above,omitempty"`    // what is below it is shown where it first appears
+	Unread   string                 `json:"unread,omitempty"`   // why it is not known what is below it
+	Children []*treeNode            `json:"children,omitempty"`
 }
 
 // A treeBuilder builds a tree.
 type treeBuilder struct {
 	want        render.Desired
 	all         bool
-	definitions map[string][]render.Definition // by package
-	shown       map[string]bool                // packages
+	definitions map[string][]render.DecidedDefinition // by package
+	shown       map[string]bool                       // packages
 }
 
 // treeOf is the tree of a commit.
 func treeOf(want render.Desired, all bool) tree {
-	g := treeBuilder{want: want, all: all, definitions: map[string][]render.Definition{}, shown: map[string]bool{}}
+	g := treeBuilder{want: want, all: all, definitions: map[string][]render.DecidedDefinition{}, shown: map[string]bool{}}
 	for _, d := range want.Definitions {
 		in := ""
 		if d.Package != nil {

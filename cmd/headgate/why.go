@@ -85,20 +85,20 @@ Exit codes: 0 explained, 1 not found or an error, 2 wrong usage.`,
 
 // An explanation is everything that decides about one definition.
 type explanation struct {
-	APIVersion string              `json:"apiVersion"`
-	Kind       string              `json:"kind"`
-	Revision   string              `json:"revision,omitempty"`
-	Name       string              `json:"name"`
-	Of         string              `json:"of,omitempty"` // the kind that its CRD serves
-	Scope      string              `json:"scope,omitempty"`
-	Origin     *manifest.Origin    `json:"origin,omitempty"`
-	Active     bool                `json:"active"`
-	Paused     bool                `json:"paused"`
-	Because    []activation.Reason `json:"because,omitempty"`
-	Fix        *fix                `json:"fix,omitempty"`
-	Package    *packageOf          `json:"package,omitempty"`
-	Left       *leftover           `json:"left,omitempty"` // where the commit does not declare it any more
-	Live       *live               `json:"live,omitempty"`
+	APIVersion string                 `json:"apiVersion"`
+	Kind       string                 `json:"kind"`
+	Revision   string                 `json:"revision,omitempty"`
+	Name       string                 `json:"name"`
+	Of         string                 `json:"of,omitempty"` // the kind that its CRD serves
+	Scope      string                 `json:"scope,omitempty"`
+	Origin     *manifest.Origin       `json:"origin,omitempty"`
+	Active     bool                   `json:"active"`
+	Paused     bool                   `json:"paused"`
+	Because    []activation.Activator `json:"because,omitempty"`
+	Fix        *fix                   `json:"fix,omitempty"`
+	Package    *packageOf             `json:"package,omitempty"`
+	Left       *leftover              `json:"left,omitempty"` // where the commit does not declare it any more
+	Live       *live                  `json:"live,omitempty"`
 }
 
 // A leftover is what a sync still owns of a definition, and what its next pass does about it.
@@ -212,7 +212,7 @@ func explanationOf(want render.Desired, name string) (explanation, error) {
 // remedy is the least that would activate a definition: to let a paused policy go on
 // that names it already, else one line more in a policy of the commit that is nearest to it:
 // those of packages are somebody else's.
-func remedy(want render.Desired, d render.Definition) fix {
+func remedy(want render.Desired, d render.DecidedDefinition) fix {
 	policies := slices.DeleteFunc(slices.Clone(want.Policies), func(p catalogue.Policy) bool {
 		_, pulled := want.Within(p.Origin)
 		return pulled
@@ -245,7 +245,7 @@ func matches(glob, name string) bool {
 }
 
 // patternsOfGroup returns the number of patterns of a policy that name the group of a definition.
-func patternsOfGroup(p catalogue.Policy, d render.Definition) int {
+func patternsOfGroup(p catalogue.Policy, d render.DecidedDefinition) int {
 	n := 0
 	for _, pattern := range p.Patterns {
 		if strings.HasSuffix(pattern.Glob, "."+d.Group) {
@@ -268,7 +268,7 @@ func look(ctx context.Context, r reconcile.Reconciler, want render.Desired, name
 func lookAt(ctx context.Context, r reconcile.Reconciler, want render.Desired, names []string) ([]*live, error) {
 	only := render.Desired{Owner: render.OwnerHeadgate}
 	if r.Applier == nil { // nothing is owned, and the definitions are looked for
-		only.Definitions = slices.DeleteFunc(slices.Clone(want.Definitions), func(d render.Definition) bool { return !slices.Contains(names, d.Name) })
+		only.Definitions = slices.DeleteFunc(slices.Clone(want.Definitions), func(d render.DecidedDefinition) bool { return !slices.Contains(names, d.Name) })
 	}
 	seen, err := r.Observer.Observe(ctx, only)
 	if err != nil {

@@ -81,7 +81,7 @@ func (c *Cluster) lost(ctx context.Context, up *plan.Upstream) (map[string][]str
 		}
 		up.Objects[idOf(o)] = o
 		kind, served := kinds[o.Name]
-		if _, there := up.Definitions[o.Name]; !there && served && !(crossplane.Release{}).Exempts(kind) {
+		if _, there := up.Definitions[o.Name]; !there && served && !(crossplane.Version{}).Exempts(kind) {
 			lost[revision] = append(lost[revision], o.Name)
 		}
 	}

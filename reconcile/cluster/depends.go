@@ -25,7 +25,7 @@ func (c *Cluster) dependencies(ctx context.Context, seen plan.Observed, sp spell
 }
 
 // sources reads the objects of which references take fields: one request each.
-func (c *Cluster) sources(ctx context.Context, seen plan.Observed, want render.Desired, sp spelling) (map[manifest.ID]plan.Source, error) {
+func (c *Cluster) sources(ctx context.Context, seen plan.Observed, want render.Desired, sp spelling) (map[manifest.ID]plan.ReferenceSource, error) {
 	ids := seen.SourcesOf(want)
 	if len(ids) == 0 {
 		return nil, nil
@@ -46,20 +46,20 @@ func eachOf[T any](ctx context.Context, c *Cluster, ids []manifest.ID, sp spelli
 	return found, nil
 }
 
-func (c *Cluster) source(ctx context.Context, id manifest.ID) (plan.Source, error) {
+func (c *Cluster) source(ctx context.Context, id manifest.ID) (plan.ReferenceSource, error) {
 	if _, served := c.surface.kinds[groupKind(id)]; !served {
-		return plan.Source{}, c.surface.known(groupKind(id))
+		return plan.ReferenceSource{}, c.surface.known(groupKind(id))
 	}
 	live, err := c.read(ctx, id)
 	switch {
 	case apierrors.IsNotFound(err):
-		return plan.Source{}, nil
+		return plan.ReferenceSource{}, nil
 	case err != nil && ofObject(err):
-		return plan.Source{Err: c.explain(err, "get", id.Brief())}, nil
+		return plan.ReferenceSource{Err: c.explain(err, "get", id.Brief())}, nil
 	case err != nil:
-		return plan.Source{}, c.explain(err, "get", id.Brief())
+		return plan.ReferenceSource{}, c.explain(err, "get", id.Brief())
 	}
-	return plan.Source{Live: live}, nil
+	return plan.ReferenceSource{Live: live}, nil
 }
 
 func (c *Cluster) dependency(ctx context.Context, id manifest.ID) (plan.Dependency, error) {
@@ -87,7 +87,7 @@ func (c *Cluster) whyNotReady(ctx context.Context, id manifest.ID, live *unstruc
 	state, _, _ := unstructured.NestedString(live.Object, "spec", "state")
 	switch categories := c.surface.kinds[groupKind(id)].Categories; {
 	case crossplane.IsMRD(id):
-		d := crossplane.Definition{Active: state == "Active", Established: crossplane.Condition(live, "Established").Status}
+		d := crossplane.LiveDefinition{Active: state == "Active", Established: crossplane.Condition(live, "Established").Status}
 		if d.Active && d.Established != metav1.ConditionTrue {
 			if err := c.ask(ctx, id.Name, &d); err != nil && !apierrors.IsNotFound(err) {
 				return plan.Reason{}, err
@@ -98,9 +98,9 @@ func (c *Cluster) whyNotReady(ctx context.Context, id manifest.ID, live *unstruc
 		}
 		return plan.WhyDefinition(d), nil
 	case id == crossplane.MRAP(id.Name):
-		return plan.WhyPolicy(crossplane.PolicyOf(live)), nil
+		return plan.WhyPolicy(crossplane.LivePolicyOf(live)), nil
 	case crossplane.IsPackage(id):
-		return plan.WhyPackage(crossplane.PackageOf(live)), nil
+		return plan.WhyPackage(crossplane.LivePackageOf(live)), nil
 	case crossplane.IsXRD(id):
 		return isTrue(live, "Established"), nil
 	case slices.ContainsFunc([]string{"managed", "composite", "claim"}, func(c string) bool { return slices.Contains(categories, c) }):

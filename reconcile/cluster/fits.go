@@ -56,7 +56,7 @@ func (c *Cluster) fit(ctx context.Context, q plan.Question, of manifest.ID) (pla
 	if len(versions) == 0 {
 		return plan.Answer{}, fmt.Errorf("the CRD %s serves no version", of.Name)
 	}
-	fitting, err := plan.NewFitting(q, crd, versions[0])
+	fitting, err := plan.NewFitCheck(q, crd, versions[0])
 	if err != nil {
 		return plan.Answer{}, err
 	}
@@ -67,7 +67,7 @@ func (c *Cluster) fit(ctx context.Context, q plan.Question, of manifest.ID) (pla
 			return plan.Answer{}, err
 		}
 		for i := range page.Items {
-			fitting.Look(ctx, &page.Items[i])
+			fitting.Check(ctx, &page.Items[i])
 		}
 		if ctx.Err() != nil { // what CEL did not get to see fits nobody
 			return plan.Answer{}, ctx.Err()

@@ -33,7 +33,7 @@ func (w *world) native(t *testing.T, kinds ...string) render.Desired {
 	commit.Owner = render.OwnerCrossplane
 	for _, kind := range kinds {
 		of := &catalogue.Definition{Name: w.crd(kind, "Cluster").GetName()}
-		commit.Definitions = append(commit.Definitions, render.Definition{Decision: activation.Decision{Definition: of}})
+		commit.Definitions = append(commit.Definitions, render.DecidedDefinition{Decision: activation.Decision{Definition: of}})
 	}
 	return commit
 }

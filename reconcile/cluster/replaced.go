@@ -62,15 +62,15 @@ func whole(found []plan.Effect, want render.Desired, of manifest.ID) []plan.Effe
 	found = slices.Clone(found)
 	definitions, others, _ := plan.Installs(want, of)
 	for i, e := range found {
-		var after plan.Whole
+		var after plan.FullDefinition
 		for _, d := range definitions {
 			if e.On == crossplane.MRD(d.Name) {
-				after = plan.Later(mrdOf(d))
+				after = plan.Lazy(mrdOf(d))
 			}
 		}
 		for _, o := range others {
 			if e.On == o.ID {
-				after = plan.Later(o.Content)
+				after = plan.Lazy(o.Content)
 			}
 		}
 		found[i] = e.MadeBy(of, after)
@@ -79,7 +79,7 @@ func whole(found []plan.Effect, want render.Desired, of manifest.ID) []plan.Effe
 }
 
 // mrdOf decodes the MRD of a definition.
-func mrdOf(d render.Definition) func() (*unstructured.Unstructured, error) {
+func mrdOf(d render.DecidedDefinition) func() (*unstructured.Unstructured, error) {
 	return func() (*unstructured.Unstructured, error) {
 		o, err := d.MRD()
 		if err != nil {
@@ -91,7 +91,7 @@ func mrdOf(d render.Definition) func() (*unstructured.Unstructured, error) {
 
 // replacements are those of the definitions that are there, and of the kinds that come beside
 // them.
-func (c *Cluster) replacements(ctx context.Context, up plan.Upstream, definitions []render.Definition, others []render.Left) ([]plan.Effect, error) {
+func (c *Cluster) replacements(ctx context.Context, up plan.Upstream, definitions []render.DecidedDefinition, others []render.Left) ([]plan.Effect, error) {
 	mrds := map[string]successor{}
 	var named []successor
 	for _, d := range definitions {

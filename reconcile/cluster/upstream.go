@@ -174,9 +174,9 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 		if err != nil {
 			return up, err
 		}
-		up.Definitions = make(map[string]crossplane.Definition, len(rows))
+		up.Definitions = make(map[string]crossplane.LiveDefinition, len(rows))
 		for _, r := range rows {
-			up.Definitions[r.name] = crossplane.Definition{Active: r.state == "Active", Established: r.established, Revision: r.revision}
+			up.Definitions[r.name] = crossplane.LiveDefinition{Active: r.state == "Active", Established: r.established, Revision: r.revision}
 		}
 		if c.options.Terms.Deactivate {
 			if err := c.seeDeactivatable(ctx, rows, &up); err != nil {
@@ -194,9 +194,9 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 	for _, kind := range crossplane.PackageKinds() {
 		if err := c.each(ctx, kind, func(u *unstructured.Unstructured) {
 			if up.Packages == nil {
-				up.Packages = map[manifest.ID]crossplane.Package{}
+				up.Packages = map[manifest.ID]crossplane.LivePackage{}
 			}
-			up.Packages[manifest.IDOf(u)] = crossplane.PackageOf(u)
+			up.Packages[manifest.IDOf(u)] = crossplane.LivePackageOf(u)
 		}); err != nil {
 			return up, err
 		}
@@ -205,13 +205,13 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 }
 
 // policies returns the policies of the cluster by name, with one request; nil if there are none.
-func (c *Cluster) policies(ctx context.Context) (map[string]crossplane.Policy, error) {
-	var all map[string]crossplane.Policy
+func (c *Cluster) policies(ctx context.Context) (map[string]crossplane.LivePolicy, error) {
+	var all map[string]crossplane.LivePolicy
 	err := c.each(ctx, crossplane.KindMRAP, func(u *unstructured.Unstructured) {
 		if all == nil {
-			all = map[string]crossplane.Policy{}
+			all = map[string]crossplane.LivePolicy{}
 		}
-		all[u.GetName()] = crossplane.PolicyOf(u)
+		all[u.GetName()] = crossplane.LivePolicyOf(u)
 	})
 	return all, err
 }
@@ -315,7 +315,7 @@ func (c *Cluster) definitions(ctx context.Context, s *surface, include metav1.In
 const mostLaggards = 20
 
 // askLaggards reads why definitions are not established that are active and wanted.
-func (c *Cluster) askLaggards(ctx context.Context, want render.Desired, live map[string]crossplane.Definition) error {
+func (c *Cluster) askLaggards(ctx context.Context, want render.Desired, live map[string]crossplane.LiveDefinition) error {
 	asked := 0
 	for _, d := range want.Definitions {
 		l, exists := live[d.Name]
@@ -332,7 +332,7 @@ func (c *Cluster) askLaggards(ctx context.Context, want render.Desired, live map
 }
 
 // ask reads what keeps one definition.
-func (c *Cluster) ask(ctx context.Context, name string, l *crossplane.Definition) (err error) {
+func (c *Cluster) ask(ctx context.Context, name string, l *crossplane.LiveDefinition) (err error) {
 	if l.Established == metav1.ConditionUnknown {
 		l.CRD, err = c.pending(ctx, name)
 		return err

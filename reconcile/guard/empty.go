@@ -22,7 +22,7 @@ func empty(_ plan.Step, c plan.Case) plan.Ruling {
 	if c.Seen.Ends != plan.NoEnding {
 		return allowed
 	}
-	some := declares(c, func(render.Definition) bool { return true })
+	some := declares(c, func(render.DecidedDefinition) bool { return true })
 	if len(c.Want.Objects) == 0 && !some {
 		return held(NothingWanted.With())
 	}
@@ -31,7 +31,7 @@ func empty(_ plan.Step, c plan.Case) plan.Ruling {
 		return held(NoDefinitions.With())
 	}
 	// Crossplane installs those of a package in a registry, so they are none of the ones that we own.
-	if !declares(c, func(d render.Definition) bool { return !d.Package.Pulled() }) && owns(c, crossplane.IsMRD) {
+	if !declares(c, func(d render.DecidedDefinition) bool { return !d.Package.Pulled() }) && owns(c, crossplane.IsMRD) {
 		return held(NoOwnDefinitions.With())
 	}
 	return allowed
@@ -39,8 +39,8 @@ func empty(_ plan.Step, c plan.Case) plan.Ruling {
 
 // declares reports whether the commit declares a definition that is like that. Those that only the
 // cluster has are not the commit's.
-func declares(c plan.Case, like func(render.Definition) bool) bool {
-	return slices.ContainsFunc(c.Want.Definitions, func(d render.Definition) bool { return (!c.Want.Live || d.Document != nil) && like(d) })
+func declares(c plan.Case, like func(render.DecidedDefinition) bool) bool {
+	return slices.ContainsFunc(c.Want.Definitions, func(d render.DecidedDefinition) bool { return (!c.Want.Live || d.Document != nil) && like(d) })
 }
 
 // owns reports whether the inventory holds an object that is like that.

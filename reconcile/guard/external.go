@@ -42,7 +42,9 @@ func isInstance(id manifest.ID, c plan.Case) bool {
 	if _, defined := c.Seen.Upstream.Definitions[name]; defined {
 		return true
 	}
-	if slices.ContainsFunc(c.Want.Definitions, func(d render.Definition) bool { return d.Name == name || d.Group == id.Group && d.Kind == id.Kind }) {
+	if slices.ContainsFunc(c.Want.Definitions, func(d render.DecidedDefinition) bool {
+		return d.Name == name || d.Group == id.Group && d.Kind == id.Kind
+	}) {
 		return true
 	}
 	return defines(c.Seen.Inventory, name)

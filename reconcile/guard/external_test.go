@@ -92,21 +92,21 @@ func TestExternal(t *testing.T) {
 		"OfTheCluster": {
 			reason: "The definition is another sync's, or a package's.",
 			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
-				seen.Upstream.Definitions = map[string]crossplane.Definition{buckets: {}}
+				seen.Upstream.Definitions = map[string]crossplane.LiveDefinition{buckets: {}}
 			},
 			want: plan.Hold,
 		},
 		"OfTheClusterWithoutKind": {
 			reason: "Of the definitions of a live catalogue only the name is known.",
 			edit: func(want *render.Desired, _ *plan.Observed, _ manifest.ID) {
-				want.Live, want.Definitions = true, []render.Definition{{Decision: activation.Decision{Definition: &catalogue.Definition{Name: buckets, Plural: "buckets", Group: "example.org"}}}}
+				want.Live, want.Definitions = true, []render.DecidedDefinition{{Decision: activation.Decision{Definition: &catalogue.Definition{Name: buckets, Plural: "buckets", Group: "example.org"}}}}
 			},
 			want: plan.Hold,
 		},
 		"OfTheCommit": {
 			reason: "The definition stays, and only the object leaves.",
 			edit: func(want *render.Desired, _ *plan.Observed, _ manifest.ID) {
-				want.Definitions = []render.Definition{{Decision: activation.Decision{Definition: &catalogue.Definition{Name: "b.example.org", Group: "example.org", Kind: "Bucket", Document: &manifest.Document{}}}}}
+				want.Definitions = []render.DecidedDefinition{{Decision: activation.Decision{Definition: &catalogue.Definition{Name: "b.example.org", Group: "example.org", Kind: "Bucket", Document: &manifest.Document{}}}}}
 			},
 			want: plan.Hold,
 		},
@@ -140,7 +140,7 @@ func TestExternal(t *testing.T) {
 func TestRecordDefinitions(t *testing.T) {
 	ofDefinition, plain := given.Wanted(t, given.CRD("buckets", "Bucket")), given.Wanted(t, given.CRD("others", "Other"))
 	ofDefinition.Definition = "buckets.example.org"
-	want := render.Desired{Objects: []render.Object{ofDefinition, plain}, Definitions: []render.Definition{{
+	want := render.Desired{Objects: []render.Object{ofDefinition, plain}, Definitions: []render.DecidedDefinition{{
 		Decision: activation.Decision{Definition: &catalogue.Definition{Name: "buckets.example.org", Group: "example.org", Kind: "Bucket", Document: &manifest.Document{}}, Active: true},
 	}}}
 	seen := plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
@@ -206,9 +206,9 @@ func TestRecordDefinitions(t *testing.T) {
 // A commit that lost its definitions, or everything, is held whoever makes the CRDs, and whatever
 // definitions the cluster has.
 func TestEmpty(t *testing.T) {
-	definition := func(name string, d catalogue.Definition) render.Definition {
+	definition := func(name string, d catalogue.Definition) render.DecidedDefinition {
 		d.Name = name
-		return render.Definition{Decision: activation.Decision{Definition: &d}}
+		return render.DecidedDefinition{Decision: activation.Decision{Definition: &d}}
 	}
 	declared := definition("a.example.org", catalogue.Definition{Document: &manifest.Document{}})
 	pulled := definition("a.example.org", catalogue.Definition{Document: &manifest.Document{}, Package: &catalogue.Package{Digest: "sha256:1"}})
@@ -223,17 +223,17 @@ func TestEmpty(t *testing.T) {
 	}{
 		"AnObject":           {reason: "A commit that declares none and owns none never had any.", want: render.Desired{Objects: []render.Object{kept}}, owns: kept.ID},
 		"Nothing":            {reason: "An emptied commit is a mistake.", owns: kept.ID, held: true},
-		"NothingButLive":     {reason: "What the cluster has is not in the commit.", want: render.Desired{Live: true, Definitions: []render.Definition{liveOnly}}, owns: kept.ID, held: true},
+		"NothingButLive":     {reason: "What the cluster has is not in the commit.", want: render.Desired{Live: true, Definitions: []render.DecidedDefinition{liveOnly}}, owns: kept.ID, held: true},
 		"MRDs":               {reason: "Beside Crossplane definitions are MRDs.", want: render.Desired{Objects: []render.Object{kept}}, owns: crossplane.MRD("b.example.org"), held: true},
 		"MRDsAndPlainCRD":    {reason: "A CRD of no definition is none.", want: render.Desired{Objects: []render.Object{plain}}, owns: crossplane.MRD("b.example.org"), held: true},
-		"MRDsAndLive":        {reason: "The cluster still has them, since they are ours.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.Definition{liveOnly}}, owns: crossplane.MRD("b.example.org"), held: true},
-		"MRDsAndPulled":      {reason: "Those of a package in a registry are others.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.Definition{pulled}}, owns: crossplane.MRD("b.example.org"), held: true},
-		"MRDsAndAnother":     {reason: "One of several left.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.Definition{declared}}, owns: crossplane.MRD("b.example.org")},
+		"MRDsAndLive":        {reason: "The cluster still has them, since they are ours.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{liveOnly}}, owns: crossplane.MRD("b.example.org"), held: true},
+		"MRDsAndPulled":      {reason: "Those of a package in a registry are others.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{pulled}}, owns: crossplane.MRD("b.example.org"), held: true},
+		"MRDsAndAnother":     {reason: "One of several left.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{declared}}, owns: crossplane.MRD("b.example.org")},
 		"CRDs":               {reason: "Without Crossplane they are CRDs.", want: render.Desired{Objects: []render.Object{kept}}, owns: plan.CRD("b.example.org"), held: true},
-		"CRDsAndLive":        {reason: "What the cluster has is not in the commit.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.Definition{liveOnly}}, owns: plan.CRD("b.example.org"), held: true},
+		"CRDsAndLive":        {reason: "What the cluster has is not in the commit.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{liveOnly}}, owns: plan.CRD("b.example.org"), held: true},
 		"CRDsAndPlainCRD":    {reason: "A commit of CRDs may do without one of them.", want: render.Desired{Objects: []render.Object{plain}}, owns: plan.CRD("b.example.org")},
-		"CRDsAndPulled":      {reason: "Definitions of a package are definitions.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.Definition{pulled}}, owns: plan.CRD("b.example.org")},
-		"LiveAndOwnedByElse": {reason: "A repository of a team never had definitions.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.Definition{liveOnly}}, owns: kept.ID},
+		"CRDsAndPulled":      {reason: "Definitions of a package are definitions.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{pulled}}, owns: plan.CRD("b.example.org")},
+		"LiveAndOwnedByElse": {reason: "A repository of a team never had definitions.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{liveOnly}}, owns: kept.ID},
 		"Ending":             {reason: "Who ends a sync means it.", owns: crossplane.MRD("b.example.org"), ends: plan.Delete},
 	}
 	for name, tc := range cases {

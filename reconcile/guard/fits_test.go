@@ -33,7 +33,7 @@ func sized(fields ...string) *unstructured.Unstructured {
 // An update that breaks a kind is held only if an object of it is in the way, or if nobody can tell.
 func TestFits(t *testing.T) {
 	before, after := sized("region", "size"), sized("region")
-	counted, fits := plan.Question{Ask: plan.Dependents, Of: plan.CRD("buckets.example.org")}, plan.Question{Ask: plan.Fits, Of: plan.CRD("buckets.example.org"), After: plan.AtHand(after)}
+	counted, fits := plan.Question{Ask: plan.Dependents, Of: plan.CRD("buckets.example.org")}, plan.Question{Ask: plan.Fits, Of: plan.CRD("buckets.example.org"), After: plan.Decoded(after)}
 	exist := plan.Answer{Count: 214, Example: "Bucket default/a"}
 	unserved := sized("region")
 	unserved.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["served"] = false
@@ -122,7 +122,7 @@ func TestJudging(t *testing.T) {
 		"Counted":     {rule: schema.Field, want: true, edit: func(_ *plan.Step, c *plan.Case) { c.Seen.Offline, c.Seen.Counts = true, true }},
 		"Lean":        {rule: schema.Field, edit: func(s *plan.Step, _ *plan.Case) { *s = *replaced.Change }},
 		"LeanAndHad": {rule: schema.Field, want: true, edit: func(s *plan.Step, _ *plan.Case) {
-			*s = *replaced.MadeBy(manifest.ID{}, plan.AtHand(s.After)).Change
+			*s = *replaced.MadeBy(manifest.ID{}, plan.Decoded(s.After)).Change
 		}},
 		"Refused": {rule: schema.Field, edit: func(s *plan.Step, _ *plan.Case) { s.After = nil }},
 	} {
@@ -137,13 +137,13 @@ func TestJudging(t *testing.T) {
 }
 
 // What is refused is in the way as much as what is lost.
-func TestFittingRefused(t *testing.T) {
+func TestFitCheckRefused(t *testing.T) {
 	after := sized("region", "size")
 	if err := unstructured.SetNestedField(after.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any), "integer",
 		"schema", "openAPIV3Schema", "properties", "spec", "properties", "size", "type"); err != nil {
 		t.Fatal(err)
 	}
-	f, err := plan.NewFitting(plan.Question{Ask: plan.Fits, After: plan.AtHand(after)}, sized("region", "size"), "v1")
+	f, err := plan.NewFitCheck(plan.Question{Ask: plan.Fits, After: plan.Decoded(after)}, sized("region", "size"), "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestFittingRefused(t *testing.T) {
 		if name == "b" {
 			spec["size"] = "large"
 		}
-		f.Look(t.Context(), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Bucket", "metadata": map[string]any{"name": name}, "spec": spec}})
+		f.Check(t.Context(), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Bucket", "metadata": map[string]any{"name": name}, "spec": spec}})
 	}
 	if a := f.Answer(false); a.Count != 1 || len(a.Misfits) != 1 || !strings.HasPrefix(Sentence(a.Misfits[0]), "1 of 2 are refused (spec.size: ") {
 		t.Errorf("%+v", a)
@@ -160,7 +160,7 @@ func TestFittingRefused(t *testing.T) {
 }
 
 // A fitting counts, and remembers no object. What it did not get to see is not known to fit.
-func TestFitting(t *testing.T) {
+func TestFitCheck(t *testing.T) {
 	object := func(i int, size string) *unstructured.Unstructured {
 		spec := map[string]any{"region": "north"}
 		if size != "" {
@@ -170,8 +170,8 @@ func TestFitting(t *testing.T) {
 			"apiVersion": "example.org/v1", "kind": "Bucket", "metadata": map[string]any{"name": fmt.Sprint("b", i), "namespace": "default"}, "spec": spec,
 		}}
 	}
-	q := plan.Question{Ask: plan.Fits, After: plan.AtHand(sized("region"))}
-	f, err := plan.NewFitting(q, sized("region", "size"), "v1")
+	q := plan.Question{Ask: plan.Fits, After: plan.Decoded(sized("region"))}
+	f, err := plan.NewFitCheck(q, sized("region", "size"), "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,16 +180,16 @@ func TestFitting(t *testing.T) {
 		if i%100 == 7 {
 			size = "large"
 		}
-		f.Look(t.Context(), object(i, size))
+		f.Check(t.Context(), object(i, size))
 	}
 	if a := f.Answer(true); a.Count != 3 || len(a.Misfits) != 1 || Sentence(a.Misfits[0]) != "3 of 214 set spec.size, which is lost, for example Bucket default/b7" || !a.Unknown.None() {
 		t.Errorf("%+v", a)
 	}
-	if f, err = plan.NewFitting(q, sized("region", "size"), "v1"); err != nil {
+	if f, err = plan.NewFitCheck(q, sized("region", "size"), "v1"); err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; !f.Full(); i++ {
-		f.Look(t.Context(), object(i, ""))
+		f.Check(t.Context(), object(i, ""))
 	}
 	if a := f.Answer(true); a.Unknown.None() {
 		t.Errorf("it says that all fit, and did not look at all: %+v", a)

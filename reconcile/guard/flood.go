@@ -70,7 +70,7 @@ func (c *flooding) rule(s plan.Step) plan.Ruling {
 // ofPolicy rules on a policy by the definitions that it is going to activate.
 func (c *flooding) ofPolicy(s plan.Step) plan.Ruling {
 	p := s.PolicyAfter(c.WantedPolicy(s.ID.Name), c.Seen.Upstream.Policies[s.ID.Name])
-	names := c.newly(plan.PoliciesInForce{{Policy: p, Name: s.ID.Name, Live: true}})
+	names := c.newly(plan.PoliciesInForce{{LivePolicy: p, Name: s.ID.Name, Live: true}})
 	if len(names) > c.most {
 		return held(WildcardsActivateMany.With(len(names), c.most, names[0]))
 	}
@@ -82,7 +82,7 @@ func (c *flooding) ofPolicy(s plan.Step) plan.Ruling {
 func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 	id := s.ID
 	force := c.policies()
-	definitions, known := c.brings(id)
+	definitions, known := c.definitionsOf(id)
 	approved := slices.Concat(force, c.heldPolicies()) // whoever approves the policy has seen what it opens here
 	var opened, unnamed []string
 	for _, d := range definitions {
@@ -97,7 +97,7 @@ func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 		}
 	}
 	for _, p := range c.shippedBy(id) {
-		if names := c.newly(plan.PoliciesInForce{{Policy: plan.AsLive(p), Name: p.Name}}); len(names) > c.most {
+		if names := c.newly(plan.PoliciesInForce{{LivePolicy: plan.AsLive(p), Name: p.Name}}); len(names) > c.most {
 			return held(ShippedPolicyActivatesMany.With(p.Name, len(names), c.most, names[0]))
 		}
 	}
@@ -122,7 +122,7 @@ func (c *flooding) heldPolicies() plan.PoliciesInForce {
 	var all plan.PoliciesInForce
 	for _, s := range c.Steps {
 		if s.ID == crossplane.MRAP(s.ID.Name) && s.Action == plan.Hold && s.Guard == Flood {
-			all = append(all, plan.PolicyInForce{Policy: c.WantedPolicy(s.ID.Name), Name: s.ID.Name})
+			all = append(all, plan.PolicyInForce{LivePolicy: c.WantedPolicy(s.ID.Name), Name: s.ID.Name})
 		}
 	}
 	return all
@@ -166,7 +166,7 @@ type openings struct {
 // count returns what the steps of the plan open by writing CRDs and MRDs of definitions.
 func (c *flooding) count() openings {
 	all := openings{map[manifest.ID]opening{}, map[string]int{}, map[string]int{}}
-	definitions := make(map[string]render.Definition, len(c.Want.Definitions))
+	definitions := make(map[string]render.DecidedDefinition, len(c.Want.Definitions))
 	for _, d := range c.Want.Definitions {
 		definitions[d.Name] = d
 	}
@@ -203,7 +203,7 @@ func (c *flooding) count() openings {
 }
 
 // wildcards are the policies among reasons of which a wildcard matches the definition, each once.
-func wildcards(reasons []activation.Reason, name string) []string {
+func wildcards(reasons []activation.Activator, name string) []string {
 	var policies []string
 	for _, r := range reasons {
 		if r.Cause == activation.Matched && r.Pattern != name && !slices.Contains(policies, r.Policy) {
@@ -215,8 +215,8 @@ func wildcards(reasons []activation.Reason, name string) []string {
 
 // isUnrestricted reports whether a definition is active because its package lacks safe-start, whatever
 // policies name.
-func isUnrestricted(d render.Definition) bool {
-	return slices.ContainsFunc(d.Reasons, func(r activation.Reason) bool { return r.Cause == activation.NoSafeStart })
+func isUnrestricted(d render.DecidedDefinition) bool {
+	return slices.ContainsFunc(d.Reasons, func(r activation.Activator) bool { return r.Cause == activation.NoSafeStart })
 }
 
 // narrow returns what to do about a live policy that activates too much.
@@ -230,8 +230,8 @@ func narrow(policy string) plan.Reason {
 // anyDefinition is a name that only a pattern matches that matches everything.
 const anyDefinition = "any.definition.of.an.unknown.package.invalid"
 
-// brings returns the definitions of a package, and of what it depends on, and whether those are all.
-func (c *flooding) brings(id manifest.ID) (definitions []render.Definition, known bool) {
+// definitionsOf returns the definitions of a package, and of what it depends on, and whether those are all.
+func (c *flooding) definitionsOf(id manifest.ID) (definitions []render.DecidedDefinition, known bool) {
 	copied := false
 	for _, of := range c.Want.Beside { // the image is what is installed, and not the copy
 		if of.Package.InstalledBy(id) {
@@ -294,8 +294,8 @@ func (c *flooding) isOpen(name string) bool {
 }
 
 // isNamed reports whether a policy of the commit names a definition, in full or by a wildcard.
-func isNamed(d render.Definition) bool {
-	return slices.ContainsFunc(d.Reasons, func(r activation.Reason) bool { return r.Cause == activation.Matched })
+func isNamed(d render.DecidedDefinition) bool {
+	return slices.ContainsFunc(d.Reasons, func(r activation.Activator) bool { return r.Cause == activation.Matched })
 }
 
 // inFull reports whether a policy of the commit names a definition in full.

@@ -107,7 +107,7 @@ func TestFloodKnowsWhatIsWritten(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			seen := given.Seen(plan.Upstream{Policies: map[string]crossplane.Policy{"default": {Patterns: []string{"*"}}}})
+			seen := given.Seen(plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}})
 			seen.Objects[crossplane.MRAP("default")] = tc.live
 			seen.Trials = map[manifest.ID]plan.Trial{crossplane.MRAP("default"): tc.trial}
 			if tc.edit != nil {
@@ -118,7 +118,7 @@ func TestFloodKnowsWhatIsWritten(t *testing.T) {
 			if s.Action != tc.want || tc.want == plan.Hold && s.Guard != Flood {
 				t.Errorf("%s\nProvider: %s %q (%s), want %s; policy: %s %q (%s)", tc.reason, s.Action, s.Guard, s.Reason, tc.want, policy.Action, policy.Guard, policy.Reason)
 			}
-			asItWas := p.Wider(map[string]crossplane.Policy{"default": {Patterns: []string{"*"}}})
+			asItWas := p.Wider(map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}})
 			if (asItWas == nil) != (tc.want == plan.Hold) {
 				t.Errorf("%s\nright before the package is sent, the policy is as wide as before: %v", tc.reason, asItWas)
 			}
@@ -139,7 +139,7 @@ func digestOf(t *testing.T, policy string) string {
 }
 
 func TestFinalKnowsWhatIsWritten(t *testing.T) {
-	up := plan.Upstream{Policies: map[string]crossplane.Policy{"team": {Patterns: []string{given.Buckets}}}}
+	up := plan.Upstream{Policies: map[string]crossplane.LivePolicy{"team": {Patterns: []string{given.Buckets}}}}
 	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": given.Policy("team", "queues.example.org"), "provider.yaml": given.Provider})
 	taken := plan.Step{Action: plan.Prune, Deactivates: true, Definition: true, ID: crossplane.MRD(given.Buckets)}
 	for name, tc := range map[string]struct {
@@ -373,7 +373,7 @@ func TestFloodIsTheSameInAPreview(t *testing.T) {
 
 func TestFloodOfAPolicyAndAPackage(t *testing.T) {
 	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": given.Provider, "policy.yaml": given.Policy("team", "*")})
-	p, got := given.Steps(t, want, given.Seen(plan.Upstream{Definitions: map[string]crossplane.Definition{"a.example.org": {}}}), Guarding{MaxActivations: 2}.Guards()...)
+	p, got := given.Steps(t, want, given.Seen(plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{"a.example.org": {}}}), Guarding{MaxActivations: 2}.Guards()...)
 	if s := got["Provider provider-toy"]; s.Action != plan.Hold || s.Guard != Flood || p.Approval == nil || p.Approval.Steps != 2 {
 		t.Errorf("a policy is held together with the package that it would open, and one approval is for both: %+v, %+v", s, p.Approval)
 	}
@@ -400,7 +400,7 @@ func TestWhatDependsOnAFloodWaits(t *testing.T) {
 }
 
 func TestFloodOfMRDs(t *testing.T) {
-	everything := plan.Upstream{Policies: map[string]crossplane.Policy{"default": {Patterns: []string{"*"}}}}
+	everything := plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}
 	cases := map[string]struct {
 		reason    string
 		safeStart string
@@ -411,7 +411,7 @@ func TestFloodOfMRDs(t *testing.T) {
 		"Inactive":    {"Definitions are light as long as nothing activates them.", "safe-start", plan.Upstream{}, "", 0},
 		"NoSafeStart": {"All of them are made Active.", "none", plan.Upstream{}, "", 300},
 		"Default":     {"The default policy of Crossplane activates all of them at once.", "safe-start", everything, "", 300},
-		"WideInGit":   {"The policy was allowed when it opened little.", "safe-start", plan.Upstream{Policies: map[string]crossplane.Policy{"all": {Patterns: []string{"*"}}}}, given.Policy("all", "*"), 300},
+		"WideInGit":   {"The policy was allowed when it opened little.", "safe-start", plan.Upstream{Policies: map[string]crossplane.LivePolicy{"all": {Patterns: []string{"*"}}}}, given.Policy("all", "*"), 300},
 		"InFull":      {"They are meant.", "safe-start", everything, given.Policy("team", append(inFullUpTo(150, "aws"), inFullUpTo(150, "gcp")...)...), 0},
 	}
 	for name, tc := range cases {
@@ -443,9 +443,9 @@ func TestFloodOfMRDs(t *testing.T) {
 func TestFloodOfAProvider(t *testing.T) {
 	id := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
 	inFull := given.Policy("team", given.Buckets, "queues.example.org", "tables.example.org")
-	others := map[string]crossplane.Definition{}
+	others := map[string]crossplane.LiveDefinition{}
 	for _, name := range []string{"a", "b", "c"} {
-		others[name+".other.example.org"] = crossplane.Definition{}
+		others[name+".other.example.org"] = crossplane.LiveDefinition{}
 	}
 	cases := map[string]struct {
 		reason string
@@ -457,12 +457,12 @@ func TestFloodOfAProvider(t *testing.T) {
 	}{
 		"InFull": {
 			reason: "All that it brings is known, and named.", files: map[string]string{"policy.yaml": inFull},
-			up: plan.Upstream{Policies: map[string]crossplane.Policy{"default": {Patterns: []string{"*"}}}}, want: plan.Create,
+			up: plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}, want: plan.Create,
 		},
 		"Unread": {
 			reason: "A package that it depends on was not read: what it brings is not known.", files: map[string]string{"policy.yaml": inFull},
 			edit: func(want *render.Desired) { want.Unread = []catalogue.Unread{{Installers: []manifest.ID{id}}} },
-			up:   plan.Upstream{Policies: map[string]crossplane.Policy{"default": {Patterns: []string{"*"}}}}, want: plan.Hold,
+			up:   plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}, want: plan.Hold,
 			says: "the policy default in the cluster activates every definition that it brings",
 		},
 		"UnreadUnderNarrowPolicies": {
@@ -502,7 +502,7 @@ func TestFloodOfAProvider(t *testing.T) {
 }
 
 func TestNamed(t *testing.T) {
-	live := map[string]crossplane.Policy{"b": {Patterns: []string{given.Buckets}}, "a": {Patterns: []string{"*.example.org"}}, "paused": {Patterns: []string{"*"}, Paused: true}}
+	live := map[string]crossplane.LivePolicy{"b": {Patterns: []string{given.Buckets}}, "a": {Patterns: []string{"*.example.org"}}, "paused": {Patterns: []string{"*"}, Paused: true}}
 	for definition, want := range map[string]string{given.Buckets: "a", "a.example.com": ""} {
 		if got := plan.Named(live, definition); got != want {
 			t.Errorf("Named(%s) = %q, want %q", definition, got, want)
@@ -511,7 +511,7 @@ func TestNamed(t *testing.T) {
 }
 
 func TestOnlyWildcardsFlood(t *testing.T) {
-	reasons := []activation.Reason{
+	reasons := []activation.Activator{
 		{Cause: activation.Matched, Policy: "a", Pattern: given.Buckets}, {Cause: activation.Matched, Policy: "b", Pattern: "*"},
 		{Cause: activation.Matched, Policy: "b", Pattern: "b*"}, {Cause: activation.Declared},
 	}

@@ -276,7 +276,7 @@ func TestReplaced(t *testing.T) {
 	const mrd, xrd = "ManagedResourceDefinition", "CompositeResourceDefinition"
 	buckets, queues, apps := replacing(mrd, "buckets.example.org", "a"), replacing(mrd, "queues.example.org", "b"), replacing(xrd, "apps.example.org", "a")
 	used := plan.Answer{Count: 1, Example: "Bucket default/logs"}
-	whole := func(e plan.Effect) plan.Effect { return e.MadeBy(o.ID, plan.AtHand(of(e.On.Kind, e.On.Name, "a"))) }
+	whole := func(e plan.Effect) plan.Effect { return e.MadeBy(o.ID, plan.Decoded(of(e.On.Kind, e.On.Name, "a"))) }
 	wholeBuckets, wholeApps := whole(buckets), whole(apps)
 	fitBuckets := plan.Question{Ask: plan.Fits, Of: plan.CRD("buckets.example.org"), After: wholeBuckets.Change.AfterWhole()}
 	fitApps := plan.Question{Ask: plan.Fits, Of: apps.On, After: wholeApps.Change.AfterWhole()}
@@ -331,7 +331,7 @@ func TestReplaced(t *testing.T) {
 				Kinds:   map[schema.GroupKind]plan.Kind{{Group: "pkg.crossplane.io", Kind: "Provider"}: {}},
 				Trials:  map[manifest.ID]plan.Trial{o.ID: {Live: provider, After: provider}}, Answers: tc.answers,
 				Effects:  tc.effects,
-				Upstream: plan.Upstream{Definitions: map[string]crossplane.Definition{"buckets.example.org": {Active: !tc.inactive}, "queues.example.org": {Active: true}}},
+				Upstream: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{"buckets.example.org": {Active: !tc.inactive}, "queues.example.org": {Active: true}}},
 			}
 			p, err := given.Compute(render.Desired{Owner: render.OwnerCrossplane, Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 			if err != nil {

@@ -43,12 +43,12 @@ func TestSchemas(t *testing.T) {
 	shorter := map[string]any{"kind": "Bucket", "plural": "buckets", "shortNames": []any{"b"}}
 	question := plan.Question{Ask: plan.Dependents, Of: plan.CRD("buckets.example.org")}
 	answered := func(a plan.Answer) map[plan.Question]plan.Answer { return map[plan.Question]plan.Answer{question: a} }
-	active := map[string]crossplane.Definition{"buckets.example.org": {Active: true}}
+	active := map[string]crossplane.LiveDefinition{"buckets.example.org": {Active: true}}
 	cases := map[string]struct {
 		reason      string
 		live, after *unstructured.Unstructured
 		answers     map[plan.Question]plan.Answer
-		upstream    map[string]crossplane.Definition
+		upstream    map[string]crossplane.LiveDefinition
 		offline     bool
 		want        string
 		held        bool

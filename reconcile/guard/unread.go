@@ -17,7 +17,7 @@ import (
 
 // ofUnread holds a policy with a wildcard that may activate definitions of a package that Headgate
 // could not read and that is not installed yet. A wildcard that stays in force changes nothing.
-func (c *flooding) ofUnread(after crossplane.Policy) plan.Ruling {
+func (c *flooding) ofUnread(after crossplane.LivePolicy) plan.Ruling {
 	globs := after.Wildcards()
 	if len(globs) == 0 {
 		return allowed
@@ -66,7 +66,7 @@ func (c *flooding) staying(force plan.PoliciesInForce) plan.PoliciesInForce {
 		live := c.Seen.Upstream.Policies[p.Name].Wildcards()
 		both := slices.DeleteFunc(p.Wildcards(), func(glob string) bool { return !p.Live || !slices.Contains(live, glob) })
 		if len(both) > 0 {
-			all = append(all, plan.PolicyInForce{Policy: crossplane.Policy{Patterns: both}, Name: p.Name, Live: true})
+			all = append(all, plan.PolicyInForce{LivePolicy: crossplane.LivePolicy{Patterns: both}, Name: p.Name, Live: true})
 		}
 	}
 	return all
@@ -111,7 +111,7 @@ func packageImage(u *unstructured.Unstructured) string {
 
 // whyUnread returns why it is not known what a package holds; none if it is known.
 func (c *flooding) whyUnread(id manifest.ID) plan.Reason {
-	if _, known := c.brings(id); known {
+	if _, known := c.definitionsOf(id); known {
 		return plan.Reason{}
 	}
 	for _, u := range c.Want.Unread {

@@ -47,15 +47,15 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 		}}
 	}
 	// there is a Provider that is installed, and the policies that are live.
-	there := func(seen *plan.Observed, p crossplane.Package) {
+	there := func(seen *plan.Observed, p crossplane.LivePackage) {
 		seen.Objects[darkID] = given.Live(image("v2.0.0"), "p")
-		seen.Upstream.Packages = map[manifest.ID]crossplane.Package{darkID: p}
+		seen.Upstream.Packages = map[manifest.ID]crossplane.LivePackage{darkID: p}
 	}
-	installed := crossplane.Package{Revision: "r", Healthy: metav1.ConditionTrue}
+	installed := crossplane.LivePackage{Revision: "r", Healthy: metav1.ConditionTrue}
 	policies := func(seen *plan.Observed, of map[string][]string) {
-		seen.Upstream.Policies = map[string]crossplane.Policy{}
+		seen.Upstream.Policies = map[string]crossplane.LivePolicy{}
 		for name, globs := range of {
-			seen.Upstream.Policies[name] = crossplane.Policy{Patterns: globs}
+			seen.Upstream.Policies[name] = crossplane.LivePolicy{Patterns: globs}
 			all := make([]any, len(globs))
 			for i, glob := range globs {
 				all[i] = glob
@@ -91,7 +91,9 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 		},
 		"Installing": {
 			reason: "Crossplane is still making them.", commit: map[string]string{"policy.yaml": given.Policy("team", "*")},
-			edit: func(o *plan.Observed) { there(o, crossplane.Package{Revision: "r", Healthy: metav1.ConditionFalse}) }, policy: plan.Hold, provider: plan.Keep,
+			edit: func(o *plan.Observed) {
+				there(o, crossplane.LivePackage{Revision: "r", Healthy: metav1.ConditionFalse})
+			}, policy: plan.Hold, provider: plan.Keep,
 		},
 		"AsBefore": {
 			reason: "The policy is in force already, and the package arrives under it.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")},
@@ -127,7 +129,7 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 			reason: "A policy that was paused opens what it names when it is not.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")},
 			edit: func(o *plan.Observed) {
 				policies(o, map[string][]string{"team": {"*.dark.example.org"}})
-				o.Upstream.Policies["team"] = crossplane.Policy{Patterns: []string{"*.dark.example.org"}, Paused: true}
+				o.Upstream.Policies["team"] = crossplane.LivePolicy{Patterns: []string{"*.dark.example.org"}, Paused: true}
 				o.Trials = map[manifest.ID]plan.Trial{crossplane.MRAP("team"): {Live: policyObject("team", "*"), After: policyObject("team", "*.dark.example.org")}}
 			}, policy: plan.Hold, provider: plan.Create,
 		},

@@ -16,20 +16,20 @@ import (
 // compare that.
 func TestInstalledBesideACopy(t *testing.T) {
 	by, other := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "sea"}, manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "sky"}
-	definition := func(name string, of catalogue.Package) render.Definition {
-		return render.Definition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: name, Package: &of}}}
+	definition := func(name string, of catalogue.Package) render.DecidedDefinition {
+		return render.DecidedDefinition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: name, Package: &of}}}
 	}
 	image := catalogue.Package{Directory: "registry.example.org/sea:v1", Digest: "sha256:1", Named: by, Installer: by}
 	copied, dependency := catalogue.Package{Directory: "sea", Installer: by}, catalogue.Package{Directory: "registry.example.org/air:v1", Digest: "sha256:2", Installer: by}
 	crd := render.Left{ID: plan.CRD("configs.sea.example.org"), Package: image.Directory}
 	want := render.Desired{
-		Definitions: []render.Definition{definition("boats.sea.example.org", copied), definition("kites.air.example.org", dependency)},
+		Definitions: []render.DecidedDefinition{definition("boats.sea.example.org", copied), definition("kites.air.example.org", dependency)},
 		Beside: []render.Beside{{
-			Package: image, Definitions: []render.Definition{definition("boats.sea.example.org", image), definition("sails.sea.example.org", image)},
+			Package: image, Definitions: []render.DecidedDefinition{definition("boats.sea.example.org", image), definition("sails.sea.example.org", image)},
 			Left: []render.Left{crd, {ID: manifest.ID{Kind: "Other"}, Package: image.Directory}},
 		}},
 	}
-	names := func(definitions []render.Definition) []string {
+	names := func(definitions []render.DecidedDefinition) []string {
 		var all []string
 		for _, d := range definitions {
 			all = append(all, d.Package.Directory+" "+d.Name)
@@ -43,7 +43,7 @@ func TestInstalledBesideACopy(t *testing.T) {
 	if definitions, _, digest := plan.Installs(want, other); len(definitions) > 0 || digest != "" {
 		t.Errorf("another provider installs %v", names(definitions))
 	}
-	counted, known := (&flooding{Case: plan.Case{Want: want}}).brings(by)
+	counted, known := (&flooding{Case: plan.Case{Want: want}}).definitionsOf(by)
 	if diff := cmp.Diff([]string{image.Directory + " boats.sea.example.org", image.Directory + " sails.sea.example.org", dependency.Directory + " kites.air.example.org"}, names(counted)); diff != "" || !known {
 		t.Errorf("counted are (-want +got):\n%s", diff)
 	}

@@ -26,7 +26,7 @@ const (
 // or kept wanted by the ratchet.
 type Asked struct {
 	render.Object
-	Because  []activation.Reason        // of the CRD of a definition
+	Because  []activation.Activator     // of the CRD of a definition
 	Retained Reason                     // why it is wanted though the commit does not activate it; none where it does
 	Paused   bool                       // leave it exactly as it is
 	Policy   inventory.ManagementPolicy // what may be done to it
@@ -96,7 +96,7 @@ var errNotAsked = errors.New("it was not decided what is asked for")
 // declares: activation is final, whatever the policies say now. The order is that of want.
 func askedFor(want render.Desired, have inventory.Inventory) ([]Asked, error) {
 	asked := make([]Asked, 0, len(want.Objects))
-	active := make(map[string]render.Definition, len(want.Definitions))
+	active := make(map[string]render.DecidedDefinition, len(want.Definitions))
 	for _, d := range want.Definitions {
 		if d.Active && !d.Paused {
 			active[d.Name] = d

@@ -115,7 +115,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 func (b Baseline) trial(base, want render.Object) (Trial, error) {
 	if (want.ID.IsCRD() || crossplane.IsMRD(want.ID)) && len(b.Terms.Ignore.Paths(want.ID)) == 0 {
 		live, after, err := beside(base, want)
-		return Trial{Live: live, After: after, Whole: Later(want.Content)}, err
+		return Trial{Live: live, After: after, Whole: Lazy(want.Content)}, err
 	}
 	live, after, err := contents(base, want)
 	if err != nil {
@@ -203,12 +203,12 @@ func (b Baseline) upstream() Upstream {
 	if b.Base.Owner != render.OwnerCrossplane {
 		return Upstream{}
 	}
-	up := Upstream{Definitions: map[string]crossplane.Definition{}, Policies: map[string]crossplane.Policy{}}
+	up := Upstream{Definitions: map[string]crossplane.LiveDefinition{}, Policies: map[string]crossplane.LivePolicy{}}
 	for _, d := range b.Base.Definitions {
-		up.Definitions[d.Name] = crossplane.Definition{Active: d.Active}
+		up.Definitions[d.Name] = crossplane.LiveDefinition{Active: d.Active}
 	}
 	for _, p := range b.Base.Policies {
-		policy := crossplane.Policy{Paused: p.Paused}
+		policy := crossplane.LivePolicy{Paused: p.Paused}
 		for _, pattern := range p.Patterns {
 			policy.Patterns = append(policy.Patterns, pattern.Glob)
 		}

@@ -68,11 +68,11 @@ func TestDeactivate(t *testing.T) {
 	// state is a cluster in which a definition is active or not ("" is none), and has a CRD or not.
 	state := func(definition string, open bool, edit ...func(*plan.Upstream)) plan.Upstream {
 		up := plan.Upstream{
-			Definitions: map[string]crossplane.Definition{}, Policies: map[string]crossplane.Policy{},
+			Definitions: map[string]crossplane.LiveDefinition{}, Policies: map[string]crossplane.LivePolicy{},
 			Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}, Revisions: map[string]plan.LiveRevision{"aws-1": aws},
 		}
 		if definition != "" {
-			up.Definitions[name] = crossplane.Definition{Active: definition == "Active", Revision: "aws-1"}
+			up.Definitions[name] = crossplane.LiveDefinition{Active: definition == "Active", Revision: "aws-1"}
 			up.Objects[crossplane.MRD(name)] = controlled(crossplane.MRD(name))
 		}
 		if open {
@@ -89,7 +89,7 @@ func TestDeactivate(t *testing.T) {
 		up.Revisions["aws-1"] = r
 	}
 	named := func(patterns ...string) func(*plan.Upstream) {
-		return func(up *plan.Upstream) { up.Policies["live"] = crossplane.Policy{Patterns: patterns} }
+		return func(up *plan.Upstream) { up.Policies["live"] = crossplane.LivePolicy{Patterns: patterns} }
 	}
 	// leavingPolicy is one that this sync applied, and that the commit does not want any more.
 	leavingPolicy := func(up *plan.Upstream) {
@@ -152,7 +152,7 @@ func TestDeactivate(t *testing.T) {
 			up.Objects[plan.CRD(name)] = controlled(plan.CRD(name), deleting)
 		}), unused, "", []result{{"", 1}}},
 		"CameBackMeanwhile": {"It was read as gone a moment before the commit was compared with what is there.", state("Inactive", true, func(up *plan.Upstream) {
-			up.Definitions["other.example.org"] = crossplane.Definition{Active: true, Revision: "aws-1"}
+			up.Definitions["other.example.org"] = crossplane.LiveDefinition{Active: true, Revision: "aws-1"}
 			up.Objects[crossplane.MRD("other.example.org")] = controlled(crossplane.MRD("other.example.org"), ownerless)
 		}), unused, "", []result{{"keep ManagedResourceDefinition final", 1}, {"prune CustomResourceDefinition", 1}}},
 		"LostAndTold": {"Once is enough.", state("", true, lost, func(up *plan.Upstream) {
@@ -163,8 +163,8 @@ func TestDeactivate(t *testing.T) {
 	}
 	for situation, tc := range cases {
 		t.Run(situation, func(t *testing.T) {
-			d := render.Definition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: name, Plural: "buckets", Group: "example.org", Kind: "Bucket", Document: &manifest.Document{}}}}
-			want := render.Desired{Owner: render.OwnerCrossplane, Live: true, Definitions: []render.Definition{d}}
+			d := render.DecidedDefinition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: name, Plural: "buckets", Group: "example.org", Kind: "Bucket", Document: &manifest.Document{}}}}
+			want := render.Desired{Owner: render.OwnerCrossplane, Live: true, Definitions: []render.DecidedDefinition{d}}
 			if tc.policy != "" {
 				want.Definitions[0].Active = true
 				want.Policies = []catalogue.Policy{{Name: "ours", Patterns: []catalogue.Pattern{{Glob: tc.policy}}}}
@@ -230,7 +230,7 @@ func TestDeactivateNot(t *testing.T) {
 		"Unused": {want: 1}, "Partial": {partial: true}, "Paused": {paused: true},
 	} {
 		seen := plan.Observed{Terms: plan.Terms{Deactivate: true}, Upstream: plan.Upstream{
-			Definitions: map[string]crossplane.Definition{name: {Paused: tc.paused, Revision: "aws-1"}},
+			Definitions: map[string]crossplane.LiveDefinition{name: {Paused: tc.paused, Revision: "aws-1"}},
 			Objects: map[manifest.ID]*metav1.PartialObjectMetadata{plan.CRD(name): given.Live(given.CRD("buckets", "Bucket"), "u", func(o *metav1.PartialObjectMetadata) {
 				is := true
 				o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "aws-1", Controller: &is}}

@@ -20,8 +20,8 @@ type Effect struct {
 	Reason Reason      // why it does not hold
 	By     string      // of Apply: the tool, as far as it is known
 
-	Because []activation.Reason // of Install: why the definition is active
-	Package string              // of Install: the new version of the package
+	Because []activation.Activator // of Install: why the definition is active
+	Package string                 // of Install: the new version of the package
 }
 
 // An EffectKind is what is made.

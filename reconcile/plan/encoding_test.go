@@ -91,7 +91,7 @@ func TestCopiedBytes(t *testing.T) {
 			seen := plan.Observed{
 				Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: kindsOfReferences(), Space: "default",
 				Objects:      map[manifest.ID]*metav1.PartialObjectMetadata{},
-				Sources:      map[manifest.ID]plan.Source{source: {Live: tc.source}},
+				Sources:      map[manifest.ID]plan.ReferenceSource{source: {Live: tc.source}},
 				Dependencies: map[manifest.ID]plan.Dependency{source: {Exists: true}},
 			}
 			p, err := given.Compute(render.Desired{Objects: []render.Object{beside, o}}, seen, guard.Guarding{}.Guards()...)

@@ -17,28 +17,28 @@ import (
 // MostJudged is how many objects of a kind are looked at before an update of their definition.
 const MostJudged = 5000
 
-// A Whole is a definition with its schemas. Two that are equal have the same content.
-type Whole interface {
+// A FullDefinition is a definition with its schemas. Two that are equal have the same content.
+type FullDefinition interface {
 	Content() (*unstructured.Unstructured, error)
 }
 
-// AtHand returns the Whole of a definition that is at hand.
-func AtHand(u *unstructured.Unstructured) Whole { return (*atHand)(u) }
+// Decoded returns the FullDefinition of content that is decoded already.
+func Decoded(u *unstructured.Unstructured) FullDefinition { return (*loaded)(u) }
 
-type atHand unstructured.Unstructured
+type loaded unstructured.Unstructured
 
-func (a *atHand) Content() (*unstructured.Unstructured, error) {
+func (a *loaded) Content() (*unstructured.Unstructured, error) {
 	return (*unstructured.Unstructured)(a), nil
 }
 
-// Later returns the Whole of a definition that is decoded when it is asked for, and is equal to no other one.
-func Later(content func() (*unstructured.Unstructured, error)) Whole { return &later{content} }
+// Lazy returns a FullDefinition that is decoded when its content is read, and that equals no other one.
+func Lazy(content func() (*unstructured.Unstructured, error)) FullDefinition { return &lazy{content} }
 
-type later struct {
+type lazy struct {
 	content func() (*unstructured.Unstructured, error)
 }
 
-func (l *later) Content() (*unstructured.Unstructured, error) { return l.content() }
+func (l *lazy) Content() (*unstructured.Unstructured, error) { return l.content() }
 
 // The codes of custom resources that do not fit a new schema.
 const (
@@ -49,9 +49,9 @@ const (
 	NotAllLookedAt Code = "NotAllLookedAt" // how many objects were looked at, which fit; there are more
 )
 
-// A Fitting looks at the objects of a kind one by one, and keeps of them only what the update of their
+// A FitCheck checks the objects of a kind one by one, and keeps of them only what the update of their
 // definition would do: how many lose or are refused what, and an example of each.
-type Fitting struct {
+type FitCheck struct {
 	judge  *schema.Judge
 	seen   int64
 	bad    int64
@@ -81,8 +81,8 @@ const mostReasons = 3
 // mostPlaces is how many reasons are told apart.
 const mostPlaces = 100
 
-// NewFitting returns the fitting of a question Fits, for objects that are read in a version of a live CRD.
-func NewFitting(q Question, live *unstructured.Unstructured, version string) (*Fitting, error) {
+// NewFitCheck returns the check of a question Fits, for objects that are read in a version of a live CRD.
+func NewFitCheck(q Question, live *unstructured.Unstructured, version string) (*FitCheck, error) {
 	after, err := q.After.Content()
 	if err == nil && crossplane.IsXRD(manifest.IDOf(after)) {
 		after, err = schema.Composite(live, after)
@@ -91,11 +91,11 @@ func NewFitting(q Question, live *unstructured.Unstructured, version string) (*F
 		return nil, err
 	}
 	judge, err := schema.NewJudge(live, after, version)
-	return &Fitting{judge: judge, places: map[misfit]misfits{}}, err
+	return &FitCheck{judge: judge, places: map[misfit]misfits{}}, err
 }
 
-// Look looks at an object, which it may change.
-func (f *Fitting) Look(ctx context.Context, o *unstructured.Unstructured) {
+// Check checks an object, which it may change.
+func (f *FitCheck) Check(ctx context.Context, o *unstructured.Unstructured) {
 	id := manifest.IDOf(o)
 	loses, refused := f.judge.Of(ctx, o)
 	f.seen++
@@ -121,11 +121,11 @@ func (f *Fitting) Look(ctx context.Context, o *unstructured.Unstructured) {
 }
 
 // Full reports whether it has looked at as many objects as it may.
-func (f *Fitting) Full() bool { return f.seen >= MostJudged }
+func (f *FitCheck) Full() bool { return f.seen >= MostJudged }
 
 // Answer returns how many objects are in the way, and why. more reports whether there are objects that it did not
 // look at.
-func (f *Fitting) Answer(more bool) Answer {
+func (f *FitCheck) Answer(more bool) Answer {
 	a := Answer{Count: f.bad}
 	whats := slices.SortedFunc(maps.Keys(f.places), func(x, y misfit) int {
 		if f.places[x].count != f.places[y].count {
@@ -147,9 +147,9 @@ func (f *Fitting) Answer(more bool) Answer {
 }
 
 // AfterWhole returns a definition as it will be, with its schemas; nil if they cannot be had.
-func (s Step) AfterWhole() Whole {
+func (s Step) AfterWhole() FullDefinition {
 	if s.whole == nil && s.After != nil && !s.lean {
-		return AtHand(s.After)
+		return Decoded(s.After)
 	}
 	return s.whole
 }

@@ -31,7 +31,7 @@ func (c Case) LeavingPolicies(name string) []Step {
 
 // A PolicyInForce is a policy that activates definitions once the writes of a plan are done.
 type PolicyInForce struct {
-	crossplane.Policy
+	crossplane.LivePolicy
 	Name string
 	Live bool // it is in the cluster already
 }
@@ -107,27 +107,27 @@ func (p Plan) inForce(seen Observed) PoliciesInForce {
 
 // PolicyAfter returns a policy as it is after the step. Ignored fields, and what other field managers
 // set, stay as they are; where it is not known what comes of the write, both versions count.
-func (s Step) PolicyAfter(want, live crossplane.Policy) crossplane.Policy {
+func (s Step) PolicyAfter(want, live crossplane.LivePolicy) crossplane.LivePolicy {
 	if s.Action == Create {
 		return want
 	}
 	if s.After != nil {
 		globs, _, err := unstructured.NestedStringSlice(s.After.Object, "spec", "activate")
 		if err == nil {
-			return crossplane.Policy{Patterns: globs, Paused: s.After.GetAnnotations()[crossplane.PausedAnnotation] == "true"}
+			return crossplane.LivePolicy{Patterns: globs, Paused: s.After.GetAnnotations()[crossplane.PausedAnnotation] == "true"}
 		}
 	}
-	return crossplane.Policy{Patterns: slices.Concat(live.Patterns, want.Patterns), Paused: live.Paused && want.Paused}
+	return crossplane.LivePolicy{Patterns: slices.Concat(live.Patterns, want.Patterns), Paused: live.Paused && want.Paused}
 }
 
 // WantedPolicy returns a policy as the commit has it.
-func (c Case) WantedPolicy(name string) crossplane.Policy {
+func (c Case) WantedPolicy(name string) crossplane.LivePolicy {
 	for _, p := range c.Want.Policies {
 		if p.Name == name {
 			return AsLive(p)
 		}
 	}
-	return crossplane.Policy{}
+	return crossplane.LivePolicy{}
 }
 
 // isWanted reports whether a policy is an object of the commit. Else Crossplane installs it.
@@ -136,8 +136,8 @@ func (c Case) isWanted(p catalogue.Policy) bool {
 }
 
 // AsLive returns a policy of a commit as the cluster will have it.
-func AsLive(p catalogue.Policy) crossplane.Policy {
-	live := crossplane.Policy{Paused: p.Paused}
+func AsLive(p catalogue.Policy) crossplane.LivePolicy {
+	live := crossplane.LivePolicy{Paused: p.Paused}
 	for _, pattern := range p.Patterns {
 		live.Patterns = append(live.Patterns, pattern.Glob)
 	}
@@ -167,7 +167,7 @@ func (all PoliciesInForce) Opening(name string) []string {
 
 // Wider returns an error if live policies activate more than the plan assumes once its policies are written. Whoever
 // sends a package asks this right before.
-func (p Plan) Wider(live map[string]crossplane.Policy) error {
+func (p Plan) Wider(live map[string]crossplane.LivePolicy) error {
 	assumed := map[string]bool{}
 	for _, policy := range p.policies {
 		for _, glob := range policy.Patterns {
@@ -185,7 +185,7 @@ func (p Plan) Wider(live map[string]crossplane.Policy) error {
 }
 
 // Named returns the first of live policies that activates a definition; "" if none does.
-func Named(live map[string]crossplane.Policy, definition string) string {
+func Named(live map[string]crossplane.LivePolicy, definition string) string {
 	for _, name := range slices.Sorted(maps.Keys(live)) {
 		if live[name].Matches(definition) {
 			return name

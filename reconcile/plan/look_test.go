@@ -267,22 +267,22 @@ func TestLookBesideCrossplane(t *testing.T) {
 		"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceActivationPolicy",
 		"metadata": map[string]any{"name": "storage"}, "spec": map[string]any{"activate": []any{"*"}},
 	}}
-	definition := func(name string, active bool) render.Definition {
-		d := render.Definition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: name}, Active: active}}
+	definition := func(name string, active bool) render.DecidedDefinition {
+		d := render.DecidedDefinition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: name}, Active: active}}
 		if active {
-			d.Reasons = []activation.Reason{{Cause: activation.Matched, Policy: "storage"}}
+			d.Reasons = []activation.Activator{{Cause: activation.Matched, Policy: "storage"}}
 		}
 		return d
 	}
 	want := render.Desired{
 		Owner: render.OwnerCrossplane, Objects: []render.Object{given.Wanted(t, mrap)}, Policies: []catalogue.Policy{{Name: "storage", Patterns: []catalogue.Pattern{{Glob: "buckets.example.org"}}}},
-		Definitions: []render.Definition{definition("buckets.example.org", true), definition("queues.example.org", false)},
+		Definitions: []render.DecidedDefinition{definition("buckets.example.org", true), definition("queues.example.org", false)},
 		Findings:    []manifest.Finding{{Rule: catalogue.RuleUnsubstituted}, {Rule: "other"}},
 	}
 	seen := plan.Observed{
 		Looks: true, Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerCrossplane},
 		Kinds:    map[schema.GroupKind]plan.Kind{crossplane.MRAP("").GroupKind(): {Version: "v1alpha1"}},
-		Upstream: plan.Upstream{Definitions: map[string]crossplane.Definition{"buckets.example.org": {}, "queues.example.org": {Active: true}}},
+		Upstream: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{"buckets.example.org": {}, "queues.example.org": {Active: true}}},
 	}
 	p, err := given.Compute(want, seen, guard.Guarding{}.Guards()...)
 	if err != nil {

@@ -31,23 +31,23 @@ type Observed struct {
 	Answers      map[Question]Answer
 	Effects      []Effect // what packages of the commit have Crossplane install; of a cluster, only what breaks something
 	Upstream     Upstream
-	Terms        Terms                       // of the sync
-	Copies       []manifest.ID               // carry our marks, are neither wanted nor in the inventory, and our field manager did not mark them
-	Hidden       map[schema.GroupKind]error  // kinds of owned objects that are not served although objects may exist, and why
-	Left         map[manifest.ID]bool        // what bears the mark of another sync whose inventory does not hold it
-	Key          []byte                      // of the digests of Secrets; nil where there are none
-	Fights       []Fight                     // what somebody undoes again and again, as whoever makes the passes remembers
-	Approvals    inventory.Approvals         // digests that a person gave, by the places that were read
-	Natural      render.Owner                // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
-	Offline      bool                        // a commit and no cluster: every kind counts as served, and questions stay open
-	Bumps        []Bump                      // from the base of a comparison
-	Counts       bool                        // of a commit: a cluster answers questions all the same
-	Ends         Ending                      // of a sync that is to own nothing any more
-	Looks        bool                        // a sync that only looks: its inventory is what it saw as wanted, its trials are comparisons
-	Space        string                      // of what is in a namespace and names none
-	Sources      map[manifest.ID]Source      // of references
-	Written      map[manifest.ID]manifest.ID // how the commit writes what is another identity in the cluster
-	Dependencies map[manifest.ID]Dependency  // that were looked at
+	Terms        Terms                           // of the sync
+	Copies       []manifest.ID                   // carry our marks, are neither wanted nor in the inventory, and our field manager did not mark them
+	Hidden       map[schema.GroupKind]error      // kinds of owned objects that are not served although objects may exist, and why
+	Left         map[manifest.ID]bool            // what bears the mark of another sync whose inventory does not hold it
+	Key          []byte                          // of the digests of Secrets; nil where there are none
+	Fights       []Fight                         // what somebody undoes again and again, as whoever makes the passes remembers
+	Approvals    inventory.Approvals             // digests that a person gave, by the places that were read
+	Natural      render.Owner                    // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
+	Offline      bool                            // a commit and no cluster: every kind counts as served, and questions stay open
+	Bumps        []Bump                          // from the base of a comparison
+	Counts       bool                            // of a commit: a cluster answers questions all the same
+	Ends         Ending                          // of a sync that is to own nothing any more
+	Looks        bool                            // a sync that only looks: its inventory is what it saw as wanted, its trials are comparisons
+	Space        string                          // of what is in a namespace and names none
+	Sources      map[manifest.ID]ReferenceSource // of references
+	Written      map[manifest.ID]manifest.ID     // how the commit writes what is another identity in the cluster
+	Dependencies map[manifest.ID]Dependency      // that were looked at
 
 	commit *render.Desired // the commit as it was rendered; nil before Ask
 	copied []storageMove   // of copies of packages, from the base of a comparison
@@ -58,7 +58,7 @@ type Trial struct {
 	Sent  *unstructured.Unstructured // what was tried, where that is not all of the object
 	Live  *unstructured.Unstructured // as it is; nil where nothing would change
 	After *unstructured.Unstructured // as it would be; nil where nothing would change
-	Whole Whole                      // After with its schemas, where it is without; nil where it has them
+	Whole FullDefinition             // After with its schemas, where it is without; nil where it has them
 	Err   error                      // why the API server refuses it: a conflict, a validation error
 
 	Migrates []string // versions that are not served and that managed fields name: After differs in those only
@@ -159,7 +159,7 @@ const (
 type Question struct {
 	Ask   Ask
 	Of    manifest.ID
-	After Whole // of Fits: the CRD, or the MRD or XRD that makes it, as it will be
+	After FullDefinition // of Fits: the CRD, or the MRD or XRD that makes it, as it will be
 }
 
 // The codes of questions that were not answered.

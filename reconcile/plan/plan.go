@@ -294,14 +294,14 @@ func (p Plan) released(id manifest.ID, live metav1.Object, have inventory.Invent
 	if p.Want.Owner != render.OwnerCrossplane || !id.IsCRD() {
 		return false
 	}
-	return isInstalled(live) || slices.ContainsFunc(p.Want.Definitions, func(d render.Definition) bool { return d.Name == id.Name })
+	return isInstalled(live) || slices.ContainsFunc(p.Want.Definitions, func(d render.DecidedDefinition) bool { return d.Name == id.Name })
 }
 
 // leaves says whether nobody makes a CRD any more that is handed over to Crossplane: it is of
 // a definition that is not active.
 func (p Plan) leaves(id manifest.ID) bool {
 	return p.Want.Owner == render.OwnerCrossplane && id.IsCRD() &&
-		slices.ContainsFunc(p.Want.Definitions, func(d render.Definition) bool { return d.Name == id.Name && !d.Active })
+		slices.ContainsFunc(p.Want.Definitions, func(d render.DecidedDefinition) bool { return d.Name == id.Name && !d.Active })
 }
 
 // isCatalogue reports whether an object comes with a package of the commit and a package revision controls it: the

@@ -31,7 +31,7 @@ const (
 )
 
 // WhyDefinition returns why a definition is not ready; none if it is.
-func WhyDefinition(d crossplane.Definition) Reason {
+func WhyDefinition(d crossplane.LiveDefinition) Reason {
 	switch d.State() {
 	case crossplane.Ready:
 		return Reason{}
@@ -67,7 +67,7 @@ func WhyCRD(crd crossplane.CRD) Reason {
 }
 
 // WhyPolicy returns why a policy is not ready; none if it is.
-func WhyPolicy(p crossplane.Policy) Reason {
+func WhyPolicy(p crossplane.LivePolicy) Reason {
 	switch p.State() {
 	case crossplane.Ready:
 		return Reason{}
@@ -78,7 +78,7 @@ func WhyPolicy(p crossplane.Policy) Reason {
 }
 
 // WhyPackage returns why a package is not ready; none if it is.
-func WhyPackage(p crossplane.Package) Reason {
+func WhyPackage(p crossplane.LivePackage) Reason {
 	switch state := p.State(); {
 	case state == crossplane.Ready:
 		return Reason{}

@@ -58,8 +58,8 @@ func (o Observed) references(of render.Object) ([]reference, error) {
 	return all, nil
 }
 
-// A Source is an object of which references take fields, as it was seen.
-type Source struct {
+// A ReferenceSource is an object of which references take fields, as it was seen.
+type ReferenceSource struct {
 	Live *unstructured.Unstructured // nil where it is not there
 	Err  error                      // why it could not be read
 }

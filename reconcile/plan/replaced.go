@@ -27,7 +27,7 @@ func NewReplacement(live, after *unstructured.Unstructured) (Effect, bool) {
 
 // MadeBy returns the effect as one of the step on an object of the commit, with the definition as it will be, with its
 // schemas; nil if they cannot be had.
-func (e Effect) MadeBy(of manifest.ID, after Whole) Effect {
+func (e Effect) MadeBy(of manifest.ID, after FullDefinition) Effect {
 	s := *e.Change
 	s.whole = after
 	e.Of, e.Change = of, &s
@@ -72,7 +72,7 @@ const manual = "Manual"
 
 // Installs are the definitions that a package of a registry holds which an object of the commit
 // names, and the other kinds that come with it. Crossplane leaves dependencies as they are.
-func Installs(want render.Desired, by manifest.ID) (definitions []render.Definition, others []render.Left, digest string) {
+func Installs(want render.Desired, by manifest.ID) (definitions []render.DecidedDefinition, others []render.Left, digest string) {
 	for _, of := range want.Beside {
 		if of.Package.Named == by {
 			declare := slices.DeleteFunc(slices.Clone(of.Left), func(o render.Left) bool { return !DeclaresKind(o.ID) })

@@ -79,7 +79,7 @@ type Step struct {
 	ID         manifest.ID
 	APIVersion string
 	Origin     manifest.Origin            // zero where the commit does not declare it
-	Because    []activation.Reason        // of the CRD of a definition: why it is active
+	Because    []activation.Activator     // of the CRD of a definition: why it is active
 	Policy     inventory.ManagementPolicy // what may be done to it
 	Asks       map[string]string          // how the commit wants it to be applied
 	Definition bool                       // the object is the CRD, or the MRD, of a definition
@@ -117,7 +117,7 @@ type Write struct {
 	object   func() (*unstructured.Unstructured, error)
 	schema   func() schema.Difference // of an update of a CRD, or of an MRD
 	wants    string                   // the digest of the wanted object as the commit has it
-	whole    Whole                    // After with its schemas, where it is without and they can be had
+	whole    FullDefinition           // After with its schemas, where it is without and they can be had
 	lean     bool                     // Live and After are without schemas
 	frees    bool                     // of an update: only our finalizer has to come off
 	vendored bool                     // the commit's copy of a package may not be what is installed, of which the conversion is not known

@@ -50,7 +50,7 @@ const (
 type installed struct {
 	id         manifest.ID
 	apiVersion string
-	definition *render.Definition // nil: it is another CRD, or an XRD
+	definition *render.DecidedDefinition // nil: it is another CRD, or an XRD
 	of         catalogue.Package
 	object     func() (render.Object, error)
 }
@@ -181,7 +181,7 @@ func (s *Step) upgrade(before, after installed) error {
 	if err != nil {
 		return err
 	}
-	s.whole = Later(func() (*unstructured.Unstructured, error) { return contentOf(after.object()) })
+	s.whole = Lazy(func() (*unstructured.Unstructured, error) { return contentOf(after.object()) })
 	difference := compareReplaced(s.Live, s.After)
 	s.schema = func() schema.Difference { return difference }
 	return nil

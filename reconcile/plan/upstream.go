@@ -16,9 +16,9 @@ import (
 // An Upstream is what Crossplane has made of what it was given. Its maps are nil where
 // its API is not served.
 type Upstream struct {
-	Definitions map[string]crossplane.Definition // by name of the MRD
-	Policies    map[string]crossplane.Policy     // by name of the MRAP
-	Packages    map[manifest.ID]crossplane.Package
+	Definitions map[string]crossplane.LiveDefinition // by name of the MRD
+	Policies    map[string]crossplane.LivePolicy     // by name of the MRAP
+	Packages    map[manifest.ID]crossplane.LivePackage
 
 	// Of a sync that deactivates, the metadata of definitions and of the CRDs of packages, and
 	// their package revisions by name.
@@ -109,8 +109,8 @@ func stateOf(state crossplane.State, why Reason, exists bool, absent Code) (Effe
 }
 
 // isActiveByItself reports whether a definition is active whatever policies name.
-func isActiveByItself(d render.Definition) bool {
-	return slices.ContainsFunc(d.Reasons, func(r activation.Reason) bool { return r.Cause != activation.Matched })
+func isActiveByItself(d render.DecidedDefinition) bool {
+	return slices.ContainsFunc(d.Reasons, func(r activation.Activator) bool { return r.Cause != activation.Matched })
 }
 
 // Activates returns how many definitions Crossplane makes CRDs of because of the plan: done counts those that it has made,

@@ -48,7 +48,7 @@ func TestNoSafeStartIsActivated(t *testing.T) {
 	if s := got["ManagedResourceDefinition "+given.Buckets]; !s.Activates || s.Action != plan.Create {
 		t.Errorf("without safe-start everything is Active, by a patch beside the apply: %+v", s)
 	}
-	live := given.Seen(plan.Upstream{Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true}}})
+	live := given.Seen(plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true}}})
 	_, got = given.Steps(t, want, live, guard.Guarding{}.Guards()...)
 	if s := got["ManagedResourceDefinition "+given.Buckets]; s.Activates {
 		t.Error("what is Active already needs no patch")
@@ -112,7 +112,7 @@ func TestUnsettledConversion(t *testing.T) {
 		"Inactive": {reason: "As long as no CRD is made of it, nobody has to answer.", policy: "queues.*", want: plan.Create},
 		"ActiveInTheCluster": {
 			reason: "Active is final, whatever the policies say now.", policy: "queues.*", want: plan.Create, fails: true,
-			up: plan.Upstream{Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true}}},
+			up: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true}}},
 		},
 		"Installed": {reason: "The package manager settles it.", policy: given.Buckets, live: byRevision, want: plan.Keep},
 	}
@@ -181,8 +181,8 @@ func TestOwnerDisagrees(t *testing.T) {
 }
 
 func TestFlood(t *testing.T) {
-	everything := map[string]crossplane.Policy{"default": {Patterns: []string{"*"}}}
-	elsewhere := map[string]crossplane.Policy{"default": {Patterns: []string{"*.other.example.com"}}}
+	everything := map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}
+	elsewhere := map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*.other.example.com"}}}
 	cases := map[string]struct {
 		reason string
 		files  map[string]string
@@ -204,7 +204,7 @@ func TestFlood(t *testing.T) {
 		"PolicyOfWhatIsActive": {
 			reason: "What is active already is not opened by it.",
 			files:  map[string]string{"policy.yaml": given.Policy("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 2, want: plan.Create,
-			up: plan.Upstream{Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true}}},
+			up: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true}}},
 		},
 		"PolicyOfWhatThisSyncMade": {
 			reason: "A handover opens nothing: the CRDs are there.",
@@ -229,7 +229,7 @@ func TestFlood(t *testing.T) {
 		"ProviderUnderPausedDefault": {
 			reason: "A paused policy activates nothing.",
 			files:  map[string]string{"provider.yaml": given.Provider}, step: "Provider provider-toy", want: plan.Create,
-			up: plan.Upstream{Policies: map[string]crossplane.Policy{"default": {Patterns: []string{"*"}, Paused: true}}},
+			up: plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}, Paused: true}}},
 		},
 		"DefaultNarrowedByTheCommit": {
 			reason: "A commit that narrows the default policy has it narrowed before the package arrives.",
@@ -274,53 +274,53 @@ func TestExpected(t *testing.T) {
 		},
 		"AllHolds": {
 			up: plan.Upstream{
-				Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
-				Policies:    map[string]crossplane.Policy{"team": {Healthy: metav1.ConditionTrue}},
-				Packages:    map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}},
+				Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
+				Policies:    map[string]crossplane.LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
+				Packages:    map[manifest.ID]crossplane.LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}},
 			},
 			want: map[string]plan.EffectState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Holds},
 		},
 		"AwaitingActivation": {
 			reason: "A provider of which nothing is active runs nothing, and that is right.",
 			up: plan.Upstream{
-				Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true, Established: metav1.ConditionUnknown}},
-				Policies:    map[string]crossplane.Policy{"team": {}},
-				Packages:    map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionFalse, Reason: "AwaitingActivation"}},
+				Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionUnknown}},
+				Policies:    map[string]crossplane.LivePolicy{"team": {}},
+				Packages:    map[manifest.ID]crossplane.LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionFalse, Reason: "AwaitingActivation"}},
 			},
 			want: map[string]plan.EffectState{given.Buckets: plan.Pending, "team": plan.Pending, "provider-toy": plan.Holds},
 		},
 		"UpgradeNotSeen": {
 			reason: "What a package says before Crossplane has looked at its new version is of the old one.",
 			up: plan.Upstream{
-				Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
-				Policies:    map[string]crossplane.Policy{"team": {Healthy: metav1.ConditionTrue}},
-				Packages:    map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue, Behind: true}},
+				Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
+				Policies:    map[string]crossplane.LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
+				Packages:    map[manifest.ID]crossplane.LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue, Behind: true}},
 			},
 			want: map[string]plan.EffectState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Pending},
 		},
 		"UpgradeNotPulled": {
 			up: plan.Upstream{
-				Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
-				Policies:    map[string]crossplane.Policy{"team": {Healthy: metav1.ConditionTrue}},
-				Packages:    map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionFalse, Message: "cannot unpack package", Behind: true}},
+				Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
+				Policies:    map[string]crossplane.LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
+				Packages:    map[manifest.ID]crossplane.LivePackage{toyProvider: {Installed: metav1.ConditionFalse, Message: "cannot unpack package", Behind: true}},
 			},
 			want: map[string]plan.EffectState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Pending},
 		},
 		"UpgradeOfWhatIsPaused": {
 			reason: "Crossplane will not look until somebody lets it.",
 			up: plan.Upstream{
-				Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
-				Policies:    map[string]crossplane.Policy{"team": {Healthy: metav1.ConditionTrue}},
-				Packages:    map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue, Behind: true, Paused: true}},
+				Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
+				Policies:    map[string]crossplane.LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
+				Packages:    map[manifest.ID]crossplane.LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue, Behind: true, Paused: true}},
 			},
 			want: map[string]plan.EffectState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Broken},
 		},
 		"Blocked": {
 			reason: "Crossplane gives blocked and pending one reason; only the status tells them apart.",
 			up: plan.Upstream{
-				Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true, Established: metav1.ConditionFalse, Message: "unable to apply"}},
-				Policies:    map[string]crossplane.Policy{"team": {Healthy: metav1.ConditionUnknown, Message: "failed to activate 1 of 2"}},
-				Packages:    map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionFalse, Message: "cannot unpack package"}},
+				Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionFalse, Message: "unable to apply"}},
+				Policies:    map[string]crossplane.LivePolicy{"team": {Healthy: metav1.ConditionUnknown, Message: "failed to activate 1 of 2"}},
+				Packages:    map[manifest.ID]crossplane.LivePackage{toyProvider: {Installed: metav1.ConditionFalse, Message: "cannot unpack package"}},
 			},
 			want: map[string]plan.EffectState{given.Buckets: plan.Broken, "team": plan.Broken, "provider-toy": plan.Pending},
 		},
@@ -352,7 +352,7 @@ func TestExpected(t *testing.T) {
 }
 
 func TestNothingIsExpectedOfWhatIsHeld(t *testing.T) {
-	up := plan.Upstream{Definitions: map[string]crossplane.Definition{given.Buckets: {}, "queues.example.org": {}, "tables.example.org": {}}}
+	up := plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {}, "queues.example.org": {}, "tables.example.org": {}}}
 	names := func(p plan.Plan) (names []string) {
 		for _, e := range p.Effects {
 			names = append(names, e.On.Name)
@@ -374,8 +374,8 @@ func TestNothingIsExpectedOfWhatIsHeld(t *testing.T) {
 
 func TestActivates(t *testing.T) {
 	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"team.yaml": given.Policy("team", "*")})
-	before := plan.Upstream{Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}, "queues.example.org": {}}}
-	after := plan.Upstream{Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}, "queues.example.org": {Active: true, Established: metav1.ConditionTrue}}}
+	before := plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}, "queues.example.org": {}}}
+	after := plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}, "queues.example.org": {Active: true, Established: metav1.ConditionTrue}}}
 	p, _ := given.Steps(t, want, given.Seen(before), guard.Guarding{}.Guards()...)
 	if n := p.Activates(false); n != 2 {
 		t.Errorf("queues and tables are going to be activated: %d", n)
@@ -418,8 +418,8 @@ func TestCompareWhereCrossplaneMakesTheCRDs(t *testing.T) {
 func TestUnexplained(t *testing.T) {
 	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": given.Policy("team", given.Buckets)})
 	p, _ := given.Steps(t, want, given.Seen(plan.Upstream{
-		Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true}, "queues.example.org": {Active: true}, "tables.example.org": {}},
-		Policies:    map[string]crossplane.Policy{"default": {Patterns: []string{"q*"}}, "team": {Patterns: []string{given.Buckets}}},
+		Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true}, "queues.example.org": {Active: true}, "tables.example.org": {}},
+		Policies:    map[string]crossplane.LivePolicy{"default": {Patterns: []string{"q*"}}, "team": {Patterns: []string{given.Buckets}}},
 	}), guard.Guarding{}.Guards()...)
 	if len(p.Notes) != 1 || !strings.Contains(p.Notes[0].Message, "queues.example.org") || !strings.Contains(p.Notes[0].Message, "default") {
 		t.Errorf("an active definition that no policy in Git names has a name and a culprit: %+v", p.Notes)
@@ -430,14 +430,14 @@ func TestPackageDiffers(t *testing.T) {
 	const queues, tables, topics = "queues.example.org", "tables.example.org", "topics.example.org"
 	provided := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
 	live := func(revision string, names ...string) plan.Upstream {
-		up := plan.Upstream{Definitions: map[string]crossplane.Definition{}, Packages: map[manifest.ID]crossplane.Package{provided: {Installed: metav1.ConditionTrue}}}
+		up := plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{}, Packages: map[manifest.ID]crossplane.LivePackage{provided: {Installed: metav1.ConditionTrue}}}
 		for _, name := range names {
-			up.Definitions[name] = crossplane.Definition{Revision: revision}
+			up.Definitions[name] = crossplane.LiveDefinition{Revision: revision}
 		}
 		return up
 	}
 	installing := live("toy-1", given.Buckets)
-	installing.Packages[provided] = crossplane.Package{Installed: metav1.ConditionFalse}
+	installing.Packages[provided] = crossplane.LivePackage{Installed: metav1.ConditionFalse}
 	cases := map[string]struct {
 		reason string
 		up     plan.Upstream

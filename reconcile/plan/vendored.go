@@ -43,7 +43,7 @@ func (p Plan) vendoredMoves() []storageMove {
 // copiedMoves are those of copies beside an object that has Crossplane install the package, where its image
 // cannot be read. Nothing of the copy is applied.
 func (b Baseline) copiedMoves(want render.Desired) []storageMove {
-	before := map[string]render.Definition{}
+	before := map[string]render.DecidedDefinition{}
 	for _, d := range b.Base.Definitions {
 		before[d.Name] = d
 	}
@@ -82,8 +82,8 @@ func (b Baseline) copiedMoves(want render.Desired) []storageMove {
 }
 
 // converted is a definition of a copy as it is where a webhook converts its objects.
-func converted(of Whole) Whole {
-	return Later(func() (*unstructured.Unstructured, error) {
+func converted(of FullDefinition) FullDefinition {
+	return Lazy(func() (*unstructured.Unstructured, error) {
 		u, err := of.Content()
 		if err != nil {
 			return nil, err

@@ -82,7 +82,7 @@ func withMRDs(seen plan.Observed) plan.Observed {
 func TestWaiting(t *testing.T) {
 	const compositions, xrds = "Composition.apiextensions.crossplane.io", "CompositeResourceDefinition.apiextensions.crossplane.io"
 	toyProvider := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
-	ready := map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}}
+	ready := map[manifest.ID]crossplane.LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}}
 	cases := map[string]struct {
 		reason string
 		files  map[string]string
@@ -105,12 +105,12 @@ func TestWaiting(t *testing.T) {
 		"LivePolicyActivates": {
 			reason: "A policy in the cluster activates as well as one in Git.",
 			files:  map[string]string{"logs.yaml": bucket},
-			seen:   withMRDs(given.Seen(plan.Upstream{Policies: map[string]crossplane.Policy{"default": {Patterns: []string{"*"}}}})), step: "Bucket logs", waits: given.Buckets,
+			seen:   withMRDs(given.Seen(plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}})), step: "Bucket logs", waits: given.Buckets,
 		},
 		"LivePolicyWouldActivate": {
 			reason: "No policy of the commit names the definition, so the guard flood holds it.",
 			files:  map[string]string{"logs.yaml": bucket},
-			seen:   given.Seen(plan.Upstream{Policies: map[string]crossplane.Policy{"default": {Patterns: []string{"*"}}}}), step: "Bucket logs", waits: given.Buckets, stuck: true,
+			seen:   given.Seen(plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}), step: "Bucket logs", waits: given.Buckets, stuck: true,
 		},
 		"PolicyHeld": {
 			reason: "A policy that is not written activates nothing, however long it takes.",
@@ -127,7 +127,7 @@ func TestWaiting(t *testing.T) {
 			reason: "There is no point in waiting for a definition that Crossplane cannot establish.",
 			files:  map[string]string{"policy.yaml": given.Policy("team", given.Buckets), "provider.yaml": given.Provider, "logs.yaml": bucket},
 			seen: given.Seen(plan.Upstream{
-				Definitions: map[string]crossplane.Definition{given.Buckets: {Active: true, Established: metav1.ConditionFalse}}, Packages: ready,
+				Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionFalse}}, Packages: ready,
 			}),
 			step: "Bucket logs", waits: given.Buckets, stuck: true,
 		},
@@ -139,7 +139,7 @@ func TestWaiting(t *testing.T) {
 		"HeldPackage": {
 			reason: "A package that a guard holds comes when a person has acted.",
 			files:  map[string]string{"provider.yaml": given.Provider, "config.yaml": config},
-			seen:   given.Seen(plan.Upstream{Policies: map[string]crossplane.Policy{"default": {Patterns: []string{"*"}}}}), step: "ProviderConfig default", waits: "Provider provider-toy", stuck: true,
+			seen:   given.Seen(plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}), step: "ProviderConfig default", waits: "Provider provider-toy", stuck: true,
 		},
 		"InstalledPackage": {
 			reason: "An installed package brings nothing more.",
@@ -149,7 +149,7 @@ func TestWaiting(t *testing.T) {
 		"SleepingDefinitionOfTheCluster": {
 			reason: "Nobody activates it.",
 			files:  map[string]string{"store.yaml": strings.ReplaceAll(bucket, "example.org", "elsewhere.example.org")},
-			seen: given.Seen(plan.Upstream{Definitions: map[string]crossplane.Definition{
+			seen: given.Seen(plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{
 				"bucketrules.elsewhere.example.org": {Active: true}, "buckets.elsewhere.example.org": {},
 			}}),
 			step: "Bucket logs", fails: "the definition buckets.elsewhere.example.org would",
@@ -157,7 +157,7 @@ func TestWaiting(t *testing.T) {
 		"DefinitionOfTheCluster": {
 			reason: "Of a definition that only the cluster has the kind is not known, but its name tells.",
 			files:  map[string]string{"store.yaml": strings.ReplaceAll(bucket, "example.org", "elsewhere.example.org")},
-			seen: given.Seen(plan.Upstream{Definitions: map[string]crossplane.Definition{
+			seen: given.Seen(plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{
 				"bucketrules.elsewhere.example.org": {Active: true}, "buckets.elsewhere.example.org": {Active: true}, "queues.elsewhere.example.org": {Active: true},
 			}}),
 			step: "Bucket logs", waits: "buckets.elsewhere.example.org",
@@ -229,7 +229,7 @@ func TestResumed(t *testing.T) {
 	files := map[string]string{"provider.yaml": given.Provider, "config.yaml": config}
 	want := given.Desired(t, render.OwnerCrossplane, files)
 	toyProvider := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
-	ready := plan.Upstream{Packages: map[manifest.ID]crossplane.Package{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}}}
+	ready := plan.Upstream{Packages: map[manifest.ID]crossplane.LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}}}
 	before, _ := given.Steps(t, want, given.Seen(plan.Upstream{}), guard.Guarding{}.Guards()...)
 	now, _ := given.Steps(t, want, served(given.Seen(ready), "ProviderConfig.example.org"), guard.Guarding{}.Guards()...)
 

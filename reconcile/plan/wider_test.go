@@ -8,20 +8,20 @@ import (
 
 func TestWider(t *testing.T) {
 	p := Plan{policies: PoliciesInForce{
-		{crossplane.Policy{Patterns: []string{"a.*", "b.*"}}, "team", true}, {crossplane.Policy{Patterns: []string{"*"}, Paused: true}, "all", true},
+		{crossplane.LivePolicy{Patterns: []string{"a.*", "b.*"}}, "team", true}, {crossplane.LivePolicy{Patterns: []string{"*"}, Paused: true}, "all", true},
 	}}
 	cases := map[string]struct {
 		reason string
-		live   map[string]crossplane.Policy
+		live   map[string]crossplane.LivePolicy
 		wider  bool
 	}{
-		"AsExpected": {"Nothing changed.", map[string]crossplane.Policy{"team": {Patterns: []string{"b.*", "a.*"}}, "all": {Patterns: []string{"*"}, Paused: true}}, false},
-		"Narrower":   {"Less is activated than the guards allowed.", map[string]crossplane.Policy{"team": {Patterns: []string{"a.*"}}}, false},
+		"AsExpected": {"Nothing changed.", map[string]crossplane.LivePolicy{"team": {Patterns: []string{"b.*", "a.*"}}, "all": {Patterns: []string{"*"}, Paused: true}}, false},
+		"Narrower":   {"Less is activated than the guards allowed.", map[string]crossplane.LivePolicy{"team": {Patterns: []string{"a.*"}}}, false},
 		"Gone":       {"Nothing is activated.", nil, false},
-		"Elsewhere":  {"It does not matter which policy activates it.", map[string]crossplane.Policy{"other": {Patterns: []string{"a.*"}}}, false},
-		"Widened":    {"A hand edit, or an update that failed.", map[string]crossplane.Policy{"team": {Patterns: []string{"a.*", "c.*"}}}, true},
-		"Back":       {"Crossplane restarted, and made its default policy again.", map[string]crossplane.Policy{"team": {Patterns: []string{"a.*"}}, "default": {Patterns: []string{"*"}}}, true},
-		"Resumed":    {"Somebody took the pause annotation off.", map[string]crossplane.Policy{"all": {Patterns: []string{"*"}}}, true},
+		"Elsewhere":  {"It does not matter which policy activates it.", map[string]crossplane.LivePolicy{"other": {Patterns: []string{"a.*"}}}, false},
+		"Widened":    {"A hand edit, or an update that failed.", map[string]crossplane.LivePolicy{"team": {Patterns: []string{"a.*", "c.*"}}}, true},
+		"Back":       {"Crossplane restarted, and made its default policy again.", map[string]crossplane.LivePolicy{"team": {Patterns: []string{"a.*"}}, "default": {Patterns: []string{"*"}}}, true},
+		"Resumed":    {"Somebody took the pause annotation off.", map[string]crossplane.LivePolicy{"all": {Patterns: []string{"*"}}}, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

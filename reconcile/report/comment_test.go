@@ -34,7 +34,7 @@ func pull(said string, of int) Report {
 	r.Sync.Name = said
 	for i := range of {
 		like := name(i / 2) // two of everything are alike
-		reasons := []activation.Reason{{Cause: activation.Matched, Policy: said, Pattern: said, Origin: *origin}}
+		reasons := []activation.Activator{{Cause: activation.Matched, Policy: said, Pattern: said, Origin: *origin}}
 		r.Preview.Opens = append(r.Preview.Opens, Opening{Definition: Definition{Name: name(i), Because: reasons}, Already: i == 0})
 		r.Preview.Leaves = append(r.Preview.Leaves, Definition{Name: name(i)})
 		breaks := []plan.SchemaChange{{Rule: "type", Version: said, Path: like, From: said, To: said, Breaking: true}}
@@ -215,7 +215,7 @@ func TestCompared(t *testing.T) {
 	desired := func(revision string, policies []catalogue.Policy, active ...string) render.Desired {
 		d := render.Desired{Revision: revision, Policies: policies}
 		for _, name := range []string{"a", "b", "c"} {
-			d.Definitions = append(d.Definitions, render.Definition{Decision: activation.Decision{
+			d.Definitions = append(d.Definitions, render.DecidedDefinition{Decision: activation.Decision{
 				Definition: &catalogue.Definition{Name: name, Document: &manifest.Document{}}, Active: slices.Contains(active, name),
 			}})
 		}
@@ -245,7 +245,7 @@ func TestCost(t *testing.T) {
 	desired := func(active string, objects ...render.Object) render.Desired {
 		d := render.Desired{Objects: objects}
 		for _, name := range []string{"a", "b"} {
-			d.Definitions = append(d.Definitions, render.Definition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: name}, Active: name == active}})
+			d.Definitions = append(d.Definitions, render.DecidedDefinition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: name}, Active: name == active}})
 		}
 		return d
 	}
@@ -380,7 +380,7 @@ func TestCostPanics(t *testing.T) {
 			t.Error("Whoever compares learns of nothing.")
 		}
 	}()
-	nothing := render.Definition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: "a", Package: &catalogue.Package{}, Document: &manifest.Document{}}, Active: true}}
-	cost := costOf(render.Desired{}, render.Desired{Definitions: []render.Definition{nothing}}, nil)
+	nothing := render.DecidedDefinition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: "a", Package: &catalogue.Package{}, Document: &manifest.Document{}}, Active: true}}
+	cost := costOf(render.Desired{}, render.Desired{Definitions: []render.DecidedDefinition{nothing}}, nil)
 	t.Errorf("It went on: %v", cost)
 }

@@ -61,8 +61,8 @@ func sizes(of render.Desired) map[string]Size {
 
 // ofPackages are active definitions by name of which Crossplane makes the CRDs without an object
 // of the commit: it installs their packages itself.
-func ofPackages(of render.Desired, made map[string]Size) map[string]render.Definition {
-	all := map[string]render.Definition{}
+func ofPackages(of render.Desired, made map[string]Size) map[string]render.DecidedDefinition {
+	all := map[string]render.DecidedDefinition{}
 	for _, d := range of.Definitions {
 		if _, known := made[d.Name]; d.Active && !known && d.Document != nil && d.Package != nil {
 			all[d.Name] = d
@@ -74,13 +74,15 @@ func ofPackages(of render.Desired, made map[string]Size) map[string]render.Defin
 // An image says what a definition is, as long as its package is a certain image.
 type image struct{ digest, definition string }
 
-func imageOf(d render.Definition) image { return image{d.Package.Digest, d.Name} }
+func imageOf(d render.DecidedDefinition) image { return image{d.Package.Digest, d.Name} }
 
-func sameImage(a, b render.Definition) bool { return a.Package.Pulled() && imageOf(a) == imageOf(b) }
+func sameImage(a, b render.DecidedDefinition) bool {
+	return a.Package.Pulled() && imageOf(a) == imageOf(b)
+}
 
 // measure adds the sizes of definitions, and remembers those of images. What cannot be read
 // costs nothing; rendering says so where it matters.
-func measure(sizes map[string]Size, of map[string]render.Definition, known map[image]Size) {
+func measure(sizes map[string]Size, of map[string]render.DecidedDefinition, known map[image]Size) {
 	names := slices.Sorted(maps.Keys(of))
 	found := make([]Size, len(names))
 	manifest.Each(len(names), func(i int) {

@@ -74,12 +74,12 @@ type Summary struct {
 
 // A Definition is the decision on one definition.
 type Definition struct {
-	Name     string              `json:"name"`
-	Active   bool                `json:"active"`
-	Retained bool                `json:"retained,omitempty"` // active, though nothing in the commit says so any more
-	Paused   bool                `json:"paused,omitempty"`
-	Because  []activation.Reason `json:"because,omitempty"`
-	Origin   manifest.Origin     `json:"origin"`
+	Name     string                 `json:"name"`
+	Active   bool                   `json:"active"`
+	Retained bool                   `json:"retained,omitempty"` // active, though nothing in the commit says so any more
+	Paused   bool                   `json:"paused,omitempty"`
+	Because  []activation.Activator `json:"because,omitempty"`
+	Origin   manifest.Origin        `json:"origin"`
 }
 
 // A Package is the image that was taken for a package which the commit mentions.
@@ -92,32 +92,32 @@ type Package struct {
 
 // A Step is one step of the plan, and what became of it.
 type Step struct {
-	Action       plan.Action         `json:"action"`
-	Would        plan.Action         `json:"would,omitempty"`
-	Cause        plan.Cause          `json:"cause"`
-	Guard        plan.GuardName      `json:"guard,omitempty"`
-	Reason       string              `json:"reason,omitempty"`
-	Code         plan.Code           `json:"code,omitempty"`      // of the reason
-	Approved     bool                `json:"approved,omitempty"`  // past a guard that held it
-	Deactivates  bool                `json:"takesBack,omitempty"` // it is on the way of a definition that is deactivated
-	ID           manifest.ID         `json:"id"`
-	APIVersion   string              `json:"apiVersion"`
-	Origin       *manifest.Origin    `json:"origin,omitempty"`
-	Because      []activation.Reason `json:"because,omitempty"`
-	Changes      []diff.Change       `json:"changes,omitempty"`
-	Breaks       []plan.SchemaChange `json:"breaks,omitempty"`    // of a CRD or MRD: what is fine now and is not any more
-	Added        int                 `json:"added,omitempty"`     // of a CRD or MRD: fields and versions that nobody has to use
-	Words        bool                `json:"words,omitempty"`     // of a CRD or MRD: nothing but descriptions changes
-	TakesFrom    []string            `json:"takesFrom,omitempty"` // the field managers from whom it takes fields
-	Waits        string              `json:"waits,omitempty"`
-	WaitCodes    []plan.Code         `json:"waitCodes,omitempty"` // of what it waits for
-	Package      string              `json:"package,omitempty"`   // of an upgrade: the new version
-	Deleting     bool                `json:"deleting,omitempty"`  // of a prune: somebody asked for it before, and it is not over
-	NotReady     string              `json:"notReady,omitempty"`
-	NotReadyCode plan.Code           `json:"notReadyCode,omitempty"` // of why it is not ready
-	NotReached   bool                `json:"notReached,omitempty"`   // the pass stopped before it
-	Error        string              `json:"error,omitempty"`
-	ErrorCode    plan.Code           `json:"errorCode,omitempty"` // of an error that Headgate itself makes
+	Action       plan.Action            `json:"action"`
+	Would        plan.Action            `json:"would,omitempty"`
+	Cause        plan.Cause             `json:"cause"`
+	Guard        plan.GuardName         `json:"guard,omitempty"`
+	Reason       string                 `json:"reason,omitempty"`
+	Code         plan.Code              `json:"code,omitempty"`      // of the reason
+	Approved     bool                   `json:"approved,omitempty"`  // past a guard that held it
+	Deactivates  bool                   `json:"takesBack,omitempty"` // it is on the way of a definition that is deactivated
+	ID           manifest.ID            `json:"id"`
+	APIVersion   string                 `json:"apiVersion"`
+	Origin       *manifest.Origin       `json:"origin,omitempty"`
+	Because      []activation.Activator `json:"because,omitempty"`
+	Changes      []diff.Change          `json:"changes,omitempty"`
+	Breaks       []plan.SchemaChange    `json:"breaks,omitempty"`    // of a CRD or MRD: what is fine now and is not any more
+	Added        int                    `json:"added,omitempty"`     // of a CRD or MRD: fields and versions that nobody has to use
+	Words        bool                   `json:"words,omitempty"`     // of a CRD or MRD: nothing but descriptions changes
+	TakesFrom    []string               `json:"takesFrom,omitempty"` // the field managers from whom it takes fields
+	Waits        string                 `json:"waits,omitempty"`
+	WaitCodes    []plan.Code            `json:"waitCodes,omitempty"` // of what it waits for
+	Package      string                 `json:"package,omitempty"`   // of an upgrade: the new version
+	Deleting     bool                   `json:"deleting,omitempty"`  // of a prune: somebody asked for it before, and it is not over
+	NotReady     string                 `json:"notReady,omitempty"`
+	NotReadyCode plan.Code              `json:"notReadyCode,omitempty"` // of why it is not ready
+	NotReached   bool                   `json:"notReached,omitempty"`   // the pass stopped before it
+	Error        string                 `json:"error,omitempty"`
+	ErrorCode    plan.Code              `json:"errorCode,omitempty"` // of an error that Headgate itself makes
 
 	definition bool
 	active     bool // its kind is served

@@ -26,15 +26,15 @@ func id(name string) manifest.ID {
 
 // want declares one active definition and one inactive one.
 func want(findings ...manifest.Finding) render.Desired {
-	definition := func(name string, active bool) render.Definition {
-		return render.Definition{Decision: activation.Decision{
+	definition := func(name string, active bool) render.DecidedDefinition {
+		return render.DecidedDefinition{Decision: activation.Decision{
 			Definition: &catalogue.Definition{Name: name, Document: &manifest.Document{Origin: manifest.Origin{Path: name + ".yaml", Line: 1}}},
 			Active:     active,
 		}}
 	}
 	return render.Desired{
 		Revision:    "0123456789abcdef0123456789abcdef01234567",
-		Definitions: []render.Definition{definition("a", true), definition("b", false)},
+		Definitions: []render.DecidedDefinition{definition("a", true), definition("b", false)},
 		Findings:    findings,
 	}
 }
@@ -171,7 +171,7 @@ func hostileReport() Report {
 		Want: render.Desired{Findings: []manifest.Finding{{Message: hostile, Severity: manifest.Warning, Origin: manifest.Origin{Path: hostile}, Fix: hostile}}},
 		Steps: []plan.Step{
 			{Action: plan.Hold, Would: plan.Prune, ID: id(hostile), Guard: "in use", Reason: plan.Failed.With(hostile)},
-			{Action: plan.Create, ID: id(hostile), Because: []activation.Reason{{Cause: activation.Matched, Policy: hostile, Pattern: hostile}}, Err: errors.New(hostile)},
+			{Action: plan.Create, ID: id(hostile), Because: []activation.Activator{{Cause: activation.Matched, Policy: hostile, Pattern: hostile}}, Err: errors.New(hostile)},
 		},
 	}
 	r := New(p, nil, false)
@@ -283,7 +283,7 @@ Summary: 1 drifted, 1 unchanged
 
 func TestText(t *testing.T) {
 	p := plan.Plan{Want: want(manifest.Finding{Severity: manifest.Warning, Origin: manifest.Origin{Path: "p.yaml", Line: 3}, Message: "matches nothing", Fix: "write the plural"}), Steps: []plan.Step{
-		{Action: plan.Create, Cause: plan.Commit, ID: id("a"), Definition: true, Because: []activation.Reason{{Cause: activation.Matched, Policy: "team", Pattern: "*", Origin: manifest.Origin{Path: "p.yaml", Line: 7}}}},
+		{Action: plan.Create, Cause: plan.Commit, ID: id("a"), Definition: true, Because: []activation.Activator{{Cause: activation.Matched, Policy: "team", Pattern: "*", Origin: manifest.Origin{Path: "p.yaml", Line: 7}}}},
 		{Action: plan.Hold, Would: plan.Prune, Guard: "in use", Reason: plan.Failed.With("2 live objects would be deleted with it"), ID: id("h")},
 		{Action: plan.Keep, ID: id("k")},
 	}}

@@ -294,7 +294,7 @@ func (t Text) paint(s, colour string) string {
 }
 
 // Because says one reason of an activation.
-func Because(r activation.Reason) string {
+func Because(r activation.Activator) string {
 	switch r.Cause {
 	case activation.Matched:
 		return fmt.Sprintf("active: policy %s matches with %q (%s)", r.Policy, r.Pattern, r.Origin)

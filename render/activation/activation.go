@@ -20,8 +20,8 @@ const (
 	Matched     Cause = "policy"        // a pattern of an unpaused policy matches the name
 )
 
-// A Reason is one reason why a definition is active.
-type Reason struct {
+// An Activator makes a definition active: its own state, its package or a pattern of a policy.
+type Activator struct {
 	Cause   Cause           `json:"cause"`
 	Policy  string          `json:"policy,omitempty"`  // of Matched
 	Pattern string          `json:"pattern,omitempty"` // of Matched
@@ -33,7 +33,7 @@ type Reason struct {
 type Decision struct {
 	*catalogue.Definition
 	Active  bool
-	Reasons []Reason // empty where it is not active; policies in order of name, patterns as written
+	Reasons []Activator // empty where it is not active; policies in order of name, patterns as written
 }
 
 // Decide decides every definition of a catalogue, in its order, and finds the
@@ -45,7 +45,7 @@ func Decide(c catalogue.Catalogue) ([]Decision, []manifest.Finding) {
 	for i, d := range c.Definitions {
 		reasons := own(d)
 		for _, p := range patterns.matching(d.Name) {
-			reasons = append(reasons, Reason{Cause: Matched, Policy: p.policy, Pattern: p.Glob, Origin: p.Origin})
+			reasons = append(reasons, Activator{Cause: Matched, Policy: p.policy, Pattern: p.Glob, Origin: p.Origin})
 		}
 		decisions[i] = Decision{Definition: d, Active: len(reasons) > 0, Reasons: reasons}
 	}
@@ -61,13 +61,13 @@ func Decide(c catalogue.Catalogue) ([]Decision, []manifest.Finding) {
 }
 
 // own is why a definition is active without any policy.
-func own(d *catalogue.Definition) []Reason {
+func own(d *catalogue.Definition) []Activator {
 	switch {
 	case d.State != catalogue.Active:
 		return nil
 	case d.FromCRD && d.Package != nil:
-		return []Reason{{Cause: NoSafeStart, Package: d.Package.Name, Origin: d.Package.Origin}}
+		return []Activator{{Cause: NoSafeStart, Package: d.Package.Name, Origin: d.Package.Origin}}
 	default:
-		return []Reason{{Cause: Declared, Origin: d.Origin()}}
+		return []Activator{{Cause: Declared, Origin: d.Origin()}}
 	}
 }

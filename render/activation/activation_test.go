@@ -125,7 +125,7 @@ func TestReasons(t *testing.T) {
 		reason     string
 		definition catalogue.Definition
 		policies   []catalogue.Policy
-		want       []activation.Reason
+		want       []activation.Activator
 	}{
 		"Nothing": {
 			reason:     "without any reason a definition is inactive",
@@ -135,22 +135,22 @@ func TestReasons(t *testing.T) {
 			reason:     "what an MRD says does not keep a policy from activating it",
 			definition: catalogue.Definition{Name: "a.b", State: catalogue.Inactive},
 			policies:   []catalogue.Policy{aPolicy("p", "*")},
-			want:       []activation.Reason{{Cause: activation.Matched, Policy: "p", Pattern: "*", Origin: at("p.yaml", 6)}},
+			want:       []activation.Activator{{Cause: activation.Matched, Policy: "p", Pattern: "*", Origin: at("p.yaml", 6)}},
 		},
 		"Declared": {
 			reason:     "a native MRD says so itself",
 			definition: catalogue.Definition{Name: "a.b", State: catalogue.Active},
-			want:       []activation.Reason{{Cause: activation.Declared, Origin: at("a.b.yaml", 3)}},
+			want:       []activation.Activator{{Cause: activation.Declared, Origin: at("a.b.yaml", 3)}},
 		},
 		"DeclaredInPackage": {
 			reason:     "a native MRD in a package without safe-start is active only because it says so",
 			definition: catalogue.Definition{Name: "a.b", State: catalogue.Active, Package: nop},
-			want:       []activation.Reason{{Cause: activation.Declared, Origin: at("a.b.yaml", 3)}},
+			want:       []activation.Activator{{Cause: activation.Declared, Origin: at("a.b.yaml", 3)}},
 		},
 		"NoSafeStart": {
 			reason:     "the reason is the package",
 			definition: catalogue.Definition{Name: "a.b", State: catalogue.Active, FromCRD: true, Package: nop},
-			want:       []activation.Reason{{Cause: activation.NoSafeStart, Package: "provider-nop", Origin: at("nop/crossplane.yaml", 1)}},
+			want:       []activation.Activator{{Cause: activation.NoSafeStart, Package: "provider-nop", Origin: at("nop/crossplane.yaml", 1)}},
 		},
 		"Paused": {
 			reason:     "a paused policy activates nothing",
@@ -161,13 +161,13 @@ func TestReasons(t *testing.T) {
 			reason:     "a paused definition is activated all the same",
 			definition: catalogue.Definition{Name: "a.b", Paused: true},
 			policies:   []catalogue.Policy{aPolicy("p", "a.b")},
-			want:       []activation.Reason{{Cause: activation.Matched, Policy: "p", Pattern: "a.b", Origin: at("p.yaml", 6)}},
+			want:       []activation.Activator{{Cause: activation.Matched, Policy: "p", Pattern: "a.b", Origin: at("p.yaml", 6)}},
 		},
 		"All": {
 			reason:     "every reason is kept: its own, then policies by name with their patterns as written",
 			definition: catalogue.Definition{Name: "a.b", State: catalogue.Active},
 			policies:   []catalogue.Policy{aPolicy("p", "*.b", "x", "a.b"), aPolicy("q", "a.b", "a.*")},
-			want: []activation.Reason{
+			want: []activation.Activator{
 				{Cause: activation.Declared, Origin: at("a.b.yaml", 3)},
 				{Cause: activation.Matched, Policy: "p", Pattern: "*.b", Origin: at("p.yaml", 6)},
 				{Cause: activation.Matched, Policy: "p", Pattern: "a.b", Origin: at("p.yaml", 8)},

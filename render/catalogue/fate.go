@@ -62,7 +62,7 @@ func (w *walk) fateOf(h manifest.Header, in *Package) (fate, Why) {
 		return policy, ""
 	case in == nil:
 		return apply, ""
-	case in.Kind == crossplane.Provider && id.IsCRD() && version == "v1" && !w.release.Exempts(h.Spec.Kind):
+	case in.Kind == crossplane.Provider && id.IsCRD() && version == "v1" && !w.version.Exempts(h.Spec.Kind):
 		return converted, ""
 	case id.IsWebhookConfiguration():
 		return webhook, ""
@@ -73,7 +73,7 @@ func (w *walk) fateOf(h manifest.Header, in *Package) (fate, Why) {
 
 // installs reports whether an object of a package is installed with it. Outside of packages, every object is.
 func (w *walk) installs(in *Package, id manifest.ID, version string) bool {
-	return in == nil || w.release.Takes(in.Kind, id, version)
+	return in == nil || w.version.Takes(in.Kind, id, version)
 }
 
 // versionOf returns the version of the kinds of a group that Headgate has to understand.

@@ -125,10 +125,10 @@ func (w *walk) checkConstraint(p *Package, d *manifest.Document, u *unstructured
 	if err != nil || bad != nil {
 		return Errorf(at, "spec.crossplane.version of %s must be a constraint, as \">=v2.0.0\", not %q", p.Name, text)
 	}
-	if !w.release.Meets(constraint) {
+	if !w.version.Meets(constraint) {
 		w.findings = append(w.findings, manifest.Finding{
 			Rule: RuleIncompatible, Severity: manifest.Warning, Origin: at,
-			Message: fmt.Sprintf("%s package %s wants Crossplane %s, which %s is not: that would not install it", p.Kind, p.Name, text, w.release),
+			Message: fmt.Sprintf("%s package %s wants Crossplane %s, which %s is not: that would not install it", p.Kind, p.Name, text, w.version),
 			Fix:     "take a version of the package that is made for it, or set ignoreCrossplaneConstraints where it is installed",
 		})
 	}

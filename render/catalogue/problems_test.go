@@ -127,7 +127,7 @@ func problemsOf(t *testing.T, name string, files map[string]string) []string {
 		}
 		commit := packages.Of(r, false)
 		for _, again := range []string{"", " again"} {
-			_, err = commit.With(held, packages.Seen{}).Catalogue()
+			_, err = commit.With(held, packages.Live{}).Catalogue()
 			if diff := cmp.Diff(want, texts(how+again, err)); diff != "" {
 				t.Errorf("%s: %s%s (-Of +With):\n%s", name, how, again, diff)
 			}

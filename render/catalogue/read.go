@@ -30,7 +30,7 @@ const (
 type Options struct {
 	Limits            manifest.Limits
 	Others            Others
-	CrossplaneVersion string        // the release whose package manager is followed; "" is the newest
+	CrossplaneVersion string        // the version of Crossplane whose package manager is imitated; "" is the newest
 	Packages          []Declared    // what is a package though it has no crossplane.yaml
 	Memo              manifest.Memo // may be nil
 }
@@ -43,7 +43,7 @@ func (how Options) Equal(other Options) bool {
 
 // Check says what is wrong with the options.
 func (how Options) Check() error {
-	_, err := crossplane.ReleaseOf(how.CrossplaneVersion)
+	_, err := crossplane.VersionOf(how.CrossplaneVersion)
 	return errors.Join(how.Others.Check(), err, checkDeclared(how.Packages))
 }
 
@@ -93,9 +93,9 @@ func newWalk(files fs.FS, how Options) (*walk, error) {
 	if err := how.Check(); err != nil {
 		return nil, err
 	}
-	release, err := crossplane.ReleaseOf(how.CrossplaneVersion)
+	version, err := crossplane.VersionOf(how.CrossplaneVersion)
 	return &walk{
-		files: files, how: how, reader: manifest.NewReader(files, how.Limits, how.Memo), release: release,
+		files: files, how: how, reader: manifest.NewReader(files, how.Limits, how.Memo), version: version,
 		declared: declaredPackages(how.Packages), skipped: Skipped{}, directories: map[string]bool{},
 	}, err
 }
@@ -195,8 +195,8 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 		}
 		return
 	case misplaced:
-		if in.Image && s.release.RefusesMisplaced() {
-			s.refuse(d.Origin, fmt.Errorf("%s is nothing that Crossplane %s takes in a %s package: it refuses all of package %s", d.Header.Kind, s.release, in.Kind, in.Name))
+		if in.Image && s.version.RefusesMisplaced() {
+			s.refuse(d.Origin, fmt.Errorf("%s is nothing that Crossplane %s takes in a %s package: it refuses all of package %s", d.Header.Kind, s.version, in.Kind, in.Name))
 			return
 		}
 		s.skipped[why]++
@@ -236,7 +236,7 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 func (s *sorting) notInstalled(d *manifest.Document, in *Package) manifest.Finding {
 	h := d.Header
 	refused := ""
-	if s.release.Refuses(h.ID(), h.Version()) {
+	if s.version.Refuses(h.ID(), h.Version()) {
 		refused = ", and it refuses a package that holds one"
 	}
 	severity, fix := manifest.Warning, "move it out of "+in.Directory+" if it is meant to be applied"

@@ -26,7 +26,7 @@ type walk struct {
 	files    fs.FS
 	how      Options
 	reader   *manifest.Reader
-	release  crossplane.Release
+	version  crossplane.Version
 	declared map[string]*Package // by directory: those that the walk has not come by yet
 	root     string
 	found    []*file

@@ -23,8 +23,8 @@ const (
 	Paused   State = "paused"   // a user paused it, and it is not ready
 )
 
-// A Definition is an MRD as it stands in the cluster.
-type Definition struct {
+// A LiveDefinition is an MRD as it stands in the cluster.
+type LiveDefinition struct {
 	Active      bool
 	Paused      bool
 	Established metav1.ConditionStatus // "" if Crossplane has not reported it
@@ -38,12 +38,13 @@ type CRD struct {
 	Deleting  bool
 	Condition metav1.Condition // the first that is not true; without a status if the API server has not reported it
 }
+
 // Terminating is the reason of the condition Established of an MRD that Crossplane has seen go.
 const Terminating = "TerminatingManagedResource"
 
 // State returns the state of the definition. Crossplane distinguishes pending from blocked by the status of
 // the condition, Unknown or False: the reason is the same.
-func (d Definition) State() State {
+func (d LiveDefinition) State() State {
 	switch {
 	case !d.Active:
 		return Inactive
@@ -57,23 +58,23 @@ func (d Definition) State() State {
 	return Pending
 }
 
-// A Policy is an MRAP as it stands in the cluster.
-type Policy struct {
+// A LivePolicy is an MRAP as it stands in the cluster.
+type LivePolicy struct {
 	Patterns []string
 	Paused   bool
 	Healthy  metav1.ConditionStatus
 	Message  string
 }
 
-// PolicyOf reads an MRAP.
-func PolicyOf(u *unstructured.Unstructured) Policy {
+// LivePolicyOf reads an MRAP.
+func LivePolicyOf(u *unstructured.Unstructured) LivePolicy {
 	healthy := Condition(u, "Healthy")
 	globs, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "activate")
-	return Policy{Patterns: globs, Paused: IsPaused(u), Healthy: healthy.Status, Message: healthy.Message}
+	return LivePolicy{Patterns: globs, Paused: IsPaused(u), Healthy: healthy.Status, Message: healthy.Message}
 }
 
 // State returns the state of the policy. It is paused whether or not Crossplane once found it healthy.
-func (p Policy) State() State {
+func (p LivePolicy) State() State {
 	switch {
 	case p.Paused:
 		return Paused
@@ -86,12 +87,12 @@ func (p Policy) State() State {
 }
 
 // Matches reports whether the policy activates the definition of a name.
-func (p Policy) Matches(name string) bool {
+func (p LivePolicy) Matches(name string) bool {
 	return !p.Paused && slices.ContainsFunc(p.Patterns, func(pattern string) bool { return Matches(pattern, name) })
 }
 
 // Wildcards returns the patterns of the policy that may match definitions that nobody knows.
-func (p Policy) Wildcards() []string {
+func (p LivePolicy) Wildcards() []string {
 	if p.Paused {
 		return nil
 	}
@@ -108,8 +109,8 @@ func Matches(pattern, name string) bool {
 	return err == nil && matched
 }
 
-// A Package is a Provider, Configuration or Function as it stands in the cluster.
-type Package struct {
+// A LivePackage is a Provider, Configuration or Function as it stands in the cluster.
+type LivePackage struct {
 	Installed, Healthy metav1.ConditionStatus
 	Paused             bool
 	Reason             string // of the condition that matters
@@ -124,10 +125,10 @@ const (
 	InactiveRevision   = "InactivePackageRevision" // its revision waits for a user
 )
 
-// PackageOf reads a Provider, Configuration or Function.
-func PackageOf(u *unstructured.Unstructured) Package {
+// LivePackageOf reads a Provider, Configuration or Function.
+func LivePackageOf(u *unstructured.Unstructured) LivePackage {
 	installed, healthy := Condition(u, "Installed"), Condition(u, "Healthy")
-	p := Package{Installed: installed.Status, Healthy: healthy.Status, Paused: IsPaused(u), Reason: healthy.Reason, Message: healthy.Message}
+	p := LivePackage{Installed: installed.Status, Healthy: healthy.Status, Paused: IsPaused(u), Reason: healthy.Reason, Message: healthy.Message}
 	if installed.Status != metav1.ConditionTrue {
 		p.Reason, p.Message = installed.Reason, installed.Message
 	}
@@ -140,7 +141,7 @@ func PackageOf(u *unstructured.Unstructured) Package {
 
 // State returns the state of the package. A package is never blocked: Crossplane reports one that it has
 // just begun with as unhealthy, and only time tells the two apart.
-func (p Package) State() State {
+func (p LivePackage) State() State {
 	switch {
 	case p.Behind && p.Paused:
 		return Paused

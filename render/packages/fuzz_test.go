@@ -57,7 +57,7 @@ func withSea(c packages.Commit, content string) packages.Commit {
 			held = append(held, answer(r, "v1.0.0", content, &opened))
 		}
 	}
-	return c.With(held, packages.Seen{})
+	return c.With(held, packages.Live{})
 }
 
 // pins fails the test if a lock does more than to pin what the commit asks for without it.

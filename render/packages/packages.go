@@ -28,8 +28,8 @@ type Commit struct {
 	resolved *resolution
 }
 
-// Seen is what a cluster has that decides which packages there are. nil means that the cluster was not asked.
-type Seen struct {
+// Live is what a cluster has that decides which packages there are. nil means that the cluster was not asked.
+type Live struct {
 	Installed []crossplane.Installed
 	Images    []LiveConfig
 	Installs  bool // Crossplane installs packages: images of which the tree has a copy are read, too
@@ -43,18 +43,18 @@ func Of(docs catalogue.Documents, unlocked bool) Commit {
 		c.locked = nil
 	}
 	c.roots, c.configs = rootsOf(docs)
-	return c.With(nil, Seen{})
+	return c.With(nil, Live{})
 }
 
 // With returns the commit with the images that registries answered and with what a cluster has, in place of
 // those that it had. It reads the images that the commit needs and has not read yet. held is nil if no
 // registry was asked: then nothing is known of packages that the tree does not hold.
-func (c Commit) With(held []Image, seen Seen) Commit {
+func (c Commit) With(held []Image, live Live) Commit {
 	var read map[string]contents
 	if c.resolved != nil {
 		read = c.resolved.read
 	}
-	c.held, c.resolved = held, c.resolve(held, seen, read)
+	c.held, c.resolved = held, c.resolve(held, live, read)
 	return c
 }
 

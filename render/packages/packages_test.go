@@ -78,7 +78,7 @@ func told(t *testing.T, c packages.Commit) []string {
 
 // What was given to a commit changes nothing about the commit that it was given to.
 func TestCommitIsAValue(t *testing.T) {
-	none := commitOf(t).With([]packages.Image{}, packages.Seen{})
+	none := commitOf(t).With([]packages.Image{}, packages.Live{})
 	before := told(t, none)
 	if diff := cmp.Diff([]string{
 		"missing " + seaSource + ` "v1.0.0" []`,
@@ -89,14 +89,14 @@ func TestCommitIsAValue(t *testing.T) {
 
 	var opened int
 	held := []packages.Image{answer(none.Missing()[0], "v1.0.0", sea, &opened)}
-	one := none.With(held, packages.Seen{})
+	one := none.With(held, packages.Live{})
 	first := told(t, one)
 	if missing := one.Missing(); len(missing) != 1 || missing[0].Source != airSource {
 		t.Fatalf("what it depends on is missing: %v", missing)
 	}
 	held = append(held, answer(one.Missing()[0], "v2.0.0", air, &opened))
-	two := one.With(held, packages.Seen{})
-	broken := one.With([]packages.Image{answer(none.Missing()[0], "v1.0.0", sea, &opened), answer(one.Missing()[0], "v3.0.0", "kind: [", &opened)}, packages.Seen{})
+	two := one.With(held, packages.Live{})
+	broken := one.With([]packages.Image{answer(none.Missing()[0], "v1.0.0", sea, &opened), answer(one.Missing()[0], "v3.0.0", "kind: [", &opened)}, packages.Live{})
 
 	provider := "Provider.pkg.crossplane.io/provider-sea"
 	if diff := cmp.Diff([]string{
@@ -126,11 +126,11 @@ func TestCommitIsAValue(t *testing.T) {
 // A cluster decides what the commit leaves open, for this call and no other.
 func TestSeenIsOfOneCall(t *testing.T) {
 	c := commitOf(t)
-	seen := packages.Seen{Installed: []crossplane.Installed{{Source: seaSource, Version: "v1.0.0", Revision: "provider-sea-abababababab"}}}
+	seen := packages.Live{Installed: []crossplane.Installed{{Source: seaSource, Version: "v1.0.0", Revision: "provider-sea-abababababab"}}}
 	if r := c.With(nil, seen).Missing(); len(r) != 1 || r[0].Installed.Revision != "provider-sea-abababababab" {
 		t.Errorf("it is installed: %+v", r)
 	}
-	if r := c.With(nil, packages.Seen{}).Missing(); len(r) != 1 || r[0].Installed.Revision != "" {
+	if r := c.With(nil, packages.Live{}).Missing(); len(r) != 1 || r[0].Installed.Revision != "" {
 		t.Errorf("no cluster was asked: %+v", r)
 	}
 }

@@ -57,19 +57,19 @@ type asking struct {
 // resolve finds the packages that are needed, beginning with those that objects of the commit name. For
 // what the commit leaves open it takes what the cluster has. It reads the images that it needs and that
 // read does not hold.
-func (c Commit) resolve(held []Image, seen Seen, read map[string]contents) *resolution {
+func (c Commit) resolve(held []Image, live Live, read map[string]contents) *resolution {
 	answers := map[string]*Image{}
 	for i := range held {
 		answers[held[i].Request.Source] = &held[i]
 	}
 	res := &resolution{
-		docs: c.docs, bySrc: map[string]*node{}, locked: c.locked, configs: c.configs.with(seen.Images), read: maps.Clone(read),
-		asked: seen.Installed != nil, installed: map[string]crossplane.Installed{},
+		docs: c.docs, bySrc: map[string]*node{}, locked: c.locked, configs: c.configs.with(live.Images), read: maps.Clone(read),
+		asked: live.Installed != nil, installed: map[string]crossplane.Installed{},
 	}
 	if res.read == nil {
 		res.read = map[string]contents{}
 	}
-	for _, one := range seen.Installed {
+	for _, one := range live.Installed {
 		res.installed[one.Source] = one
 	}
 	tree := c.docs.Packages()
@@ -81,7 +81,7 @@ func (c Commit) resolve(held []Image, seen Seen, read map[string]contents) *reso
 		if i >= 0 {
 			inTree[tree[i]] = one
 		}
-		if i >= 0 && (!seen.Installs || one.id.Kind == crossplane.Function) {
+		if i >= 0 && (!live.Installs || one.id.Kind == crossplane.Function) {
 			continue
 		}
 		n := res.node(one.source)
