@@ -11,19 +11,15 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // departs answers what would become of the CRD of an MRD that is deleted. The CRD goes along if nobody else owns it, as
-// package revisions own theirs, and Crossplane looks after the MRD.
+// package revisions own theirs, and Crossplane has made the MRD its owner or may be about to: it does that while an MRD is
+// Active, and reports on the MRD only afterwards.
 func (c *Cluster) departs(ctx context.Context, id manifest.ID) (plan.Answer, error) {
 	var a plan.Answer
-	crd, err := c.get(ctx, c.surface, plan.CRD(id.Name))
-	if apierrors.IsNotFound(err) {
-		return a, nil
-	}
-	if err != nil {
-		return a, c.explain(err, "get", plan.CRD(id.Name).Brief())
-	}
+	// The MRD first: what Crossplane did to the CRD before it reported Terminating must not be missed.
 	mrd, err := c.read(ctx, id)
 	if apierrors.IsNotFound(err) {
 		return a, nil
@@ -31,14 +27,23 @@ func (c *Cluster) departs(ctx context.Context, id manifest.ID) (plan.Answer, err
 	if err != nil {
 		return a, c.explain(err, "get", id.Brief())
 	}
+	crd, err := c.get(ctx, c.surface, plan.CRD(id.Name))
+	if apierrors.IsNotFound(err) {
+		return a, nil
+	}
+	if err != nil {
+		return a, c.explain(err, "get", plan.CRD(id.Name).Brief())
+	}
 	established := crossplane.Condition(mrd, "Established")
 	isMRD := func(o metav1.OwnerReference) bool { return o.UID == mrd.GetUID() }
 	others := slices.DeleteFunc(slices.Clone(crd.OwnerReferences), isMRD)
-	if len(others) == 0 && established.Status != "" {
-		a.Count = 1
-	}
-	if len(others) < len(crd.OwnerReferences) {
+	owned := len(others) < len(crd.OwnerReferences)
+	if owned {
 		a.These = []manifest.ID{plan.CRD(id.Name)}
+	}
+	state, _, _ := unstructured.NestedString(mrd.Object, "spec", "state")
+	if len(others) == 0 && (owned || state == "Active" || established.Status != "") {
+		a.Count = 1
 	}
 	a.Example = established.Reason
 	return a, nil

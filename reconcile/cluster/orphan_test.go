@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -38,11 +39,12 @@ func (w *world) native(t *testing.T, kinds ...string) render.Desired {
 	return commit
 }
 
-// lags plays a Crossplane, until the test ends, that sees definitions go later than it sees that
-// the garbage collector took them out of the owners of their CRDs, and makes them owners once more.
-// It makes a CRD of each definition.
+// lags plays a Crossplane, until the test ends, that is late with everything. It makes definitions Active and their CRDs theirs
+// some time after it has read them, and reports that some time later. It sees definitions go later than it sees that the
+// garbage collector took them out of the owners of their CRDs, and makes them owners once more.
 func (w *world) lags(t *testing.T) {
 	t.Helper()
+	const late = 200 * time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	t.Cleanup(func() {
@@ -56,6 +58,7 @@ func (w *world) lags(t *testing.T) {
 		t.Fatal(err)
 	}
 	owned := map[string]metav1.OwnerReference{} // by name, as far as it knows
+	going := map[types.UID]time.Time{}          // since when definitions go that it believes to stay
 	own := func(name string, owner metav1.OwnerReference) error {
 		body := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q}]}}`, owner.APIVersion, owner.Kind, owner.Name, owner.UID)
 		_, err := its.Resource(crds).Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "crossplane"})
@@ -75,21 +78,32 @@ func (w *world) lags(t *testing.T) {
 				continue
 			}
 			for i := range list.Items {
-				if u := &list.Items[i]; owned[u.GetName()].UID != u.GetUID() && u.GetDeletionTimestamp() == nil {
-					owner := metav1.OwnerReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), UID: u.GetUID()}
-					if own(u.GetName(), owner) == nil {
-						owned[u.GetName()] = owner
-						say(u.GetName(), "True", "EstablishedManagedResource")
+				u := &list.Items[i]
+				name := u.GetName()
+				switch _, known := going[u.GetUID()]; {
+				case owned[name].UID != u.GetUID() && u.GetDeletionTimestamp() == nil:
+					if edit(ctx, its.Resource(definitions), name, `{"spec":{"state":"Active"}}`) != nil {
+						continue
 					}
+					time.Sleep(late)
+					owner := metav1.OwnerReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: name, UID: u.GetUID()}
+					if own(name, owner) == nil {
+						owned[name] = owner
+						time.Sleep(late)
+						say(name, "True", "EstablishedManagedResource")
+					}
+				case owned[name].UID == u.GetUID() && u.GetDeletionTimestamp() != nil && !known:
+					going[u.GetUID()] = time.Now()
 				}
 			}
 			for name, owner := range owned {
 				crd, err := its.Resource(crds).Get(ctx, name, metav1.GetOptions{})
-				if err != nil || len(crd.GetOwnerReferences()) > 0 {
+				if err != nil {
 					continue
 				}
-				if own(name, owner) == nil { // it was late; now it knows
-					delete(owned, name)
+				since, goes := going[owner.UID]
+				if len(crd.GetOwnerReferences()) == 0 && own(name, owner) == nil || goes && time.Since(since) > 2*late {
+					delete(owned, name) // it was late; now it knows
 					say(name, "False", "TerminatingManagedResource")
 				}
 			}
@@ -98,10 +112,37 @@ func (w *world) lags(t *testing.T) {
 }
 
 // A definition that leaves Git leaves its CRD, and what somebody may have stored in it by then, also
-// where Crossplane is late, and wherever we were killed: before every write, and after the last.
+// where Crossplane is late, and wherever we were killed: before every write, and after the last. That is so
+// whatever comes after it: the same commit, one that wants the definition again, or the end of the sync.
 func TestDefinitionLeavesItsCRD(t *testing.T) {
-	w := newWorld(t)
-	w.lags(t)
+	t.Parallel()
+	for name, after := range map[string]func(t *testing.T, w *world, none, with render.Desired){
+		"ForGood": func(t *testing.T, w *world, none, _ render.Desired) {
+			t.Helper()
+			settled(t, w.cluster(t, cluster.Options{}), none)
+		},
+		"WantedAgain": func(t *testing.T, w *world, _, with render.Desired) {
+			t.Helper()
+			settled(t, w.cluster(t, cluster.Options{}), with)
+		},
+		"Released": func(t *testing.T, w *world, none, _ render.Desired) {
+			t.Helper()
+			if said, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), plan.Orphan); err != nil || said.Verdict.ExitCode != 0 {
+				t.Fatalf("got %v, %v", ended(said), err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.lags(t)
+			w.leaves(t, after)
+		})
+	}
+}
+
+// leaves kills passes that delete a definition, and fails if the CRD of the definition does not stay.
+func (w *world) leaves(t *testing.T, after func(t *testing.T, w *world, none, with render.Desired)) {
+	t.Helper()
 	none := w.native(t, "Stays") // a commit without any definition would look like a mistake
 	finished := false
 	for n := int64(1); !finished; n++ {
@@ -114,25 +155,45 @@ func TestDefinitionLeavesItsCRD(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		settled(t, w.cluster(t, cluster.Options{}), with)
-		until(t, func() bool {
+		get := func() *unstructured.Unstructured {
+			t.Helper()
 			u, err := w.at(crds, "").Get(t.Context(), crd.GetName(), metav1.GetOptions{})
-			return err == nil && len(u.GetOwnerReferences()) == 1
+			if err != nil {
+				t.Fatalf("Killed before write %d, the CRD is to stay: %v", n, err)
+			}
+			return u
+		}
+		settled(t, w.cluster(t, cluster.Options{}), with)
+		var left *unstructured.Unstructured
+		comes := func(enough func(conditions []any) bool) {
+			t.Helper()
+			until(t, func() bool {
+				if left, err = w.at(definitions, "").Get(t.Context(), crd.GetName(), metav1.GetOptions{}); err != nil {
+					return apierrors.IsNotFound(err)
+				}
+				conditions, _, _ := unstructured.NestedSlice(left.Object, "status", "conditions")
+				return enough(conditions)
+			})
+		}
+		comes(func([]any) bool { // then Crossplane is about to make it the owner, or has done so and has not reported it
+			state, _, _ := unstructured.NestedString(left.Object, "spec", "state")
+			return state == "Active" && (n%2 == 0 || len(get().GetOwnerReferences()) == 1)
 		})
-
 		finished = w.dies(t, dying(n, false), none, 8)
-		settled(t, w.cluster(t, cluster.Options{}), none)
-		until(t, func() bool {
-			_, err := w.at(definitions, "").Get(t.Context(), crd.GetName(), metav1.GetOptions{})
-			return apierrors.IsNotFound(err)
+		comes(func(conditions []any) bool { // a report changes it, and a pass leaves alone what has changed since it looked
+			return left.GetDeletionTimestamp() != nil || len(conditions) > 0
+		})
+		after(t, w, none, with)
+		comes(func(conditions []any) bool {
+			return get() != nil && left.GetDeletionTimestamp() == nil && len(conditions) > 0
 		})
 		time.Sleep(500 * time.Millisecond) // the garbage collector would be at it
-		u, err := w.at(crds, "").Get(t.Context(), crd.GetName(), metav1.GetOptions{})
-		if err != nil {
-			t.Fatalf("Killed before write %d, the CRD is to stay: %v", n, err)
-		}
-		if u.GetUID() != crd.GetUID() || u.GetDeletionTimestamp() != nil || len(u.GetOwnerReferences()) > 0 {
+		u := get()
+		if u.GetUID() != crd.GetUID() || u.GetDeletionTimestamp() != nil || left == nil && len(u.GetOwnerReferences()) > 0 {
 			t.Fatalf("Killed before write %d, the CRD is to stay as it was, and to be nobody's: deleted %v, owned by %v", n, u.GetDeletionTimestamp(), u.GetOwnerReferences())
+		}
+		if left != nil && len(left.GetFinalizers()) > 0 {
+			t.Fatalf("Killed before write %d, our finalizer is left: %q", n, left.GetFinalizers())
 		}
 	}
 }

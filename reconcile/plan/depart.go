@@ -12,13 +12,14 @@ const (
 	AwaitsCrossplane Code = "AwaitsCrossplane" // the finalizer that keeps the MRD until Crossplane has seen it go
 )
 
-// keepCRDs decides which phase of the prune of an MRD is due. Whether the CRD that Crossplane made of it goes is a decision
-// of its own. The garbage collector takes the MRD out of the owners of the CRD; that wakes Crossplane, which may not have
-// seen yet that the MRD goes, and makes it the owner once more: then the CRD goes with it. So our finalizer keeps the MRD
+// keepCRDs decides which phase is due of a step that lets an MRD go. Whether the CRD that Crossplane made of it goes is a
+// decision of its own. The garbage collector takes the MRD out of the owners of the CRD; that wakes Crossplane, which may not
+// have seen yet that the MRD goes, and makes it the owner once more: then the CRD goes with it. So our finalizer keeps the MRD
 // until Crossplane has seen it:
 //
 //	protect ─► delete, orphaning ─► Crossplane reports Terminating ─► disown ─► unprotect
 //
+// An MRD that a pass was killed over goes the same way if the commit wants it again, or the sync releases it, meanwhile.
 // A Crossplane that does not run reports nothing. Then the MRD waits for it: the CRD, and what is stored in it, is worth more.
 func (p *Plan) keepCRDs(seen Observed) {
 	if seen.Offline || seen.Looks {
@@ -26,7 +27,7 @@ func (p *Plan) keepCRDs(seen Observed) {
 	}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if s.Action != Prune || !crossplane.IsMRD(s.ID) || s.going && !s.protected {
+		if !s.departs() {
 			continue
 		}
 		q := Question{Ask: Departs, Of: s.ID}
@@ -44,12 +45,26 @@ func (p *Plan) keepCRDs(seen Observed) {
 			s.phase = DoUnprotect
 		case !s.going:
 			s.phase = DoDelete
-		case crdGoes && a.Example != crossplane.Terminating:
+		case !known || crdGoes && a.Example != crossplane.Terminating:
 			s.Waits = append(slices.Clip(s.Waits), AwaitsCrossplane.With(ProtectFinalizer))
 		case owned:
 			s.phase = DoDisown
+		case s.Action == Release: // which takes our finalizer off, too
+			s.phase = DoRelease
 		default:
 			s.phase = DoUnprotect
 		}
 	}
+}
+
+// departs reports whether an MRD is gone once the step is done: the step deletes it, or takes our finalizer from one that is
+// being deleted.
+func (s Step) departs() bool {
+	switch {
+	case !crossplane.IsMRD(s.ID):
+		return false
+	case s.Action == Prune:
+		return !s.going || s.protected
+	}
+	return s.going && (s.Action == Release && s.protected || s.Action == Update && s.frees)
 }

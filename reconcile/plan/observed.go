@@ -146,7 +146,7 @@ const (
 	Present Ask = "present"
 	// Stored asks in which versions objects of a CRD are stored: the example names them all.
 	Stored Ask = "stored"
-	// Departs asks of an MRD that is to be deleted whether its CRD would go with it (then the count is 1), whether the MRD is
+	// Departs asks of an MRD that goes whether its CRD would go with it (then the count is 1), whether the MRD is
 	// among the owners of the CRD (then the CRD is one of These), and for the reason of its condition Established (the
 	// example).
 	Departs Ask = "departs"

@@ -96,7 +96,7 @@ func TestNext(t *testing.T) {
 	refused.Err = errRefused
 	inactive := Step{ID: crossplane.MRD("boats.example.org"), Action: Create, Write: Write{Activates: true}}
 	activates := Step{ID: inactive.ID, Action: Update, Write: Write{Activates: true}}
-	leaves := Step{ID: inactive.ID, Action: Prune, UID: "u", Removal: Removal{phase: DoProtect}}
+	leaves := Step{ID: inactive.ID, Action: Prune, UID: "u", phase: DoProtect}
 	leaving := Step{ID: inactive.ID, Action: Prune, UID: "u", Removal: Removal{protected: true}, going: true, Waits: []Reason{AwaitsCrossplane.With("f")}}
 	phase := func(s Step) []Outcome { return []Outcome{{ID: s.ID, Action: s.Action, Did: s.Do(), More: true}} }
 	of := func(steps ...Step) Plan { return Plan{Steps: steps, Version: "1"} }

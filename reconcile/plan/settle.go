@@ -70,13 +70,13 @@ func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Invent
 		switch {
 		case o.Action == Prune && o.Err == nil && (o.More || p.Ends == Delete || p.awaited(o.ID)): // until it is gone
 			e.Strategy, e.Actuation, e.Reconcile = "Delete", "Succeeded", inventory.ReconcilePending
-		case (o.Action == Prune || o.Action == Release) && o.Err == nil:
+		case (o.Action == Prune || o.Action == Release) && o.Err == nil && !o.More:
 			delete(next.Entries, o.ID)
 			continue
 		case o.Action == Release: // as before
 		case o.Action == Prune:
 			e.Strategy, e.Actuation, e.Reconcile = "Delete", "Failed", "Unknown"
-		case o.Did == DoMigrate || o.Did == DoUnprotect: // nothing of the commit was applied
+		case o.Did == DoMigrate || o.Did == DoDisown || o.Did == DoUnprotect: // nothing of the commit was applied
 			if before, owned := have.Entries[o.ID]; owned {
 				e = before
 			}

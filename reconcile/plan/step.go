@@ -99,6 +99,7 @@ type Step struct {
 	awaits []manifest.ID // any of them may be what it waits for
 	after  []manifest.ID // all of them are what it waits for, too
 	going  bool          // the live object is being deleted
+	phase  Do            // of an MRD that goes: the request that is due
 	isNext bool          // a phase of a step that this pass sent before
 
 	Write
@@ -129,7 +130,6 @@ type Removal struct {
 
 	path      string       // the file that declared the object, as the inventory has it
 	protected bool         // our finalizer is on it
-	phase     Do           // of an MRD: the request that is due
 	otherwise *Step        // an update, to be made where the prune is not
 	revision  LiveRevision // of what is deactivated
 }
@@ -187,10 +187,10 @@ func (s Step) Do() Do {
 	switch {
 	case !s.Writes():
 		return DoNothing
+	case s.phase != DoNothing:
+		return s.phase
 	case s.Action == Release:
 		return DoRelease
-	case s.Action == Prune && s.phase != DoNothing:
-		return s.phase
 	case s.Action == Prune && s.protected, s.Action == Update && s.frees:
 		return DoUnprotect
 	case s.Action == Prune:
