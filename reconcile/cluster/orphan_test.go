@@ -3,14 +3,19 @@ package cluster_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -231,5 +236,37 @@ func TestDefinitionIsWantedAgain(t *testing.T) {
 	settled(t, w.cluster(t, cluster.Options{}), with)
 	if u := get(); len(u.GetFinalizers()) > 0 || u.GetDeletionTimestamp() != nil {
 		t.Errorf("It is as it was: finalizers %q, deleted %v", u.GetFinalizers(), u.GetDeletionTimestamp())
+	}
+}
+
+// Crossplane makes an MRD the owner of its CRD and then reports that the MRD goes. Whoever reads the CRD before that and the MRD
+// after it would let the CRD go along.
+func TestOwnersAreReadAfterTheReport(t *testing.T) {
+	w := newWorld(t)
+	w.serve(t, definitions, "ManagedResourceDefinition", "Cluster")
+	crd := w.made(t, w.crd("Bucket", "Cluster"))
+	mrd := w.made(t, thing(definitions.GroupVersion().String(), "ManagedResourceDefinition", "", crd.GetName(), map[string]any{"spec": map[string]any{"state": "Active"}}))
+	var once sync.Once
+	asking := false
+	c := clusterOf(t, fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		resp, err := next.RoundTrip(req)
+		if asking && strings.HasSuffix(req.URL.Path, "/"+crd.GetName()) {
+			once.Do(func() {
+				w.patch(t, w.at(crds, ""), crd.GetName(), fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q}]}}`, mrd.GetAPIVersion(), mrd.GetKind(), mrd.GetName(), mrd.GetUID()))
+				if err := edit(t.Context(), w.at(definitions, ""), mrd.GetName(), `{"status":{"conditions":[{"type":"Established","status":"False","reason":"TerminatingManagedResource"}]}}`, "status"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		return resp, err
+	}), w, cluster.Options{})
+	if _, err := c.Observe(t.Context(), render.Desired{}); err != nil {
+		t.Fatal(err)
+	}
+	asking = true
+	q := plan.Question{Ask: plan.Departs, Of: crossplane.MRD(crd.GetName())}
+	answers, err := c.Answer(t.Context(), []plan.Question{q})
+	if a := answers[q]; err != nil || a.Count != 1 || a.Example == crossplane.Terminating && len(a.These) == 0 {
+		t.Errorf("The MRD waits, or its CRD loses it first; got %+v, %v", a, err)
 	}
 }
