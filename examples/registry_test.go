@@ -30,7 +30,7 @@ func TestRegistry(t *testing.T) {
 	mirror.Data = []byte(strings.Replace(string(mirror.Data), "registry.example.org/", packages.Host+"/", 1))
 
 	how := render.Options{Owner: render.OwnerCrossplane}
-	in, err := (&registry.Source{Next: commit{platform}, How: how, Cache: t.TempDir()}).Fetch(t.Context(), "")
+	in, err := (&registry.Resolver{Next: commit{platform}, How: how, Cache: t.TempDir()}).Fetch(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

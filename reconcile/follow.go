@@ -291,7 +291,7 @@ func (l *following) again(k *followed, err error) bool {
 	}
 	var away unfetched
 	var defect panicked
-	live := l.Reconciler.Place != nil && err != nil && !ofCommit(err) && !errors.As(err, &defect) && !errors.As(err, &silent)
+	live := l.Reconciler.Cluster != nil && err != nil && !ofCommit(err) && !errors.As(err, &defect) && !errors.As(err, &silent)
 	return (errors.As(err, &away) || live) && k.failures < mostTries-1
 }
 

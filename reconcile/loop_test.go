@@ -229,7 +229,7 @@ func TestUnchangedCommitIsRenderedForThePlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		l := w.loop()
-		l.Reconciler.Place, l.Reconciler.Options.Owner = w, render.OwnerAuto
+		l.Reconciler.Cluster, l.Reconciler.Options.Owner = w, render.OwnerAuto
 		w.run(t, l)
 		for _, owner := range []render.Owner{render.OwnerHeadgate, render.OwnerCrossplane} {
 			w.set(func() { w.owner = owner })

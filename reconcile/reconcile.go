@@ -41,11 +41,11 @@ type Applier interface {
 	Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error)
 }
 
-// A Place knows what has to be known of it before a commit is rendered for it.
-type Place interface {
-	// Owner says who makes the CRDs of definitions there; "" is that it cannot tell.
+// A ClusterReader reads from a cluster what the render options of a commit depend on.
+type ClusterReader interface {
+	// Owner returns who makes the CRDs of definitions in the cluster; "" if the cluster does not show it.
 	Owner(ctx context.Context) (render.Owner, error)
-	// Definitions are those that are there already.
+	// Definitions returns the definitions that the cluster has.
 	Definitions(ctx context.Context) ([]*catalogue.Definition, error)
 }
 
@@ -58,9 +58,9 @@ type Recorder interface {
 type Reconciler struct {
 	Source   Source
 	Observer Observer
-	Applier  Applier  // nil where somebody else applies, and passes only look
-	Place    Place    // nil where passes know no cluster
-	Recorder Recorder // nil: nobody does
+	Applier  Applier       // nil where passes only observe
+	Cluster  ClusterReader // nil where passes have no cluster
+	Recorder Recorder      // nil: passes are not recorded
 	Options  render.Options
 	Guarding guard.Guarding
 	Terms    plan.Terms   // as the Observer has them
@@ -106,8 +106,8 @@ func (r Reconciler) render(ctx context.Context, in render.Input) (render.Desired
 func (r Reconciler) options(ctx context.Context) (render.Options, error) {
 	how := r.Options
 	var err error
-	if how.Owner == render.OwnerAuto && r.Place != nil {
-		owner, err := r.Place.Owner(ctx)
+	if how.Owner == render.OwnerAuto && r.Cluster != nil {
+		owner, err := r.Cluster.Owner(ctx)
 		if err != nil {
 			return how, err
 		}
@@ -118,8 +118,8 @@ func (r Reconciler) options(ctx context.Context) (render.Options, error) {
 			return how, err
 		}
 	}
-	if r.Live && r.Place != nil {
-		how.Live, err = r.Place.Definitions(ctx)
+	if r.Live && r.Cluster != nil {
+		how.Live, err = r.Cluster.Definitions(ctx)
 	}
 	return how, err
 }

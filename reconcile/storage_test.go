@@ -96,7 +96,7 @@ func TestStorageMovesInAnUpgrade(t *testing.T) {
 				was, is = before, after
 			}
 			how := render.Options{Owner: tc.owner}
-			r := Reconciler{Options: how, Source: &registry.Source{
+			r := Reconciler{Options: how, Source: &registry.Resolver{
 				Next: trees{"base": commit(tc.image, "v2.5.0", was), "head": commit(tc.image, "v2.6.0", is)}, How: how, Cache: t.TempDir(),
 			}}
 			said, err := r.Compare(t.Context(), "base", "head")

@@ -82,7 +82,7 @@ func (c *Cluster) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error
 	if err != nil {
 		return nil, err
 	}
-	run := c.pass(p, sp)
+	run := c.execution(p, sp)
 	defer run.end()
 	if err := run.carryOut(working, &have); err != nil {
 		return run.done(), err
@@ -139,8 +139,8 @@ func (c *Cluster) makeNamespace(ctx context.Context) error {
 	return c.explain(err, "create", "the namespace "+ns.Name+" for the inventory")
 }
 
-// A pass is a plan while it is carried out.
-type pass struct {
+// An execution carries out one plan.
+type execution struct {
 	*Cluster
 	spelling spelling
 	plan     plan.Plan
@@ -157,8 +157,8 @@ type pass struct {
 	news     bool                                          // more is known of what is kept than the inventory tells
 }
 
-func (c *Cluster) pass(p plan.Plan, sp spelling) *pass {
-	return &pass{
+func (c *Cluster) execution(p plan.Plan, sp spelling) *execution {
+	return &execution{
 		Cluster: c, spelling: sp, plan: p,
 		total:    p.Count(plan.Create) + p.Count(plan.Update) + p.Count(plan.Prune) + p.Count(plan.Release),
 		applied:  map[manifest.ID]*metav1.PartialObjectMetadata{},
@@ -169,7 +169,7 @@ func (c *Cluster) pass(p plan.Plan, sp spelling) *pass {
 // see finds out, where nothing is to be written, whether that is ready now which was not,
 // and whether that is news.
 func (c *Cluster) see(ctx context.Context, p plan.Plan, sp spelling) (_ []plan.Outcome, news bool, err error) {
-	run := c.pass(p, sp)
+	run := c.execution(p, sp)
 	defer run.end()
 	if err := run.write(ctx); err != nil {
 		return nil, false, err
@@ -189,7 +189,7 @@ func (c *Cluster) see(ctx context.Context, p plan.Plan, sp spelling) (_ []plan.O
 const brief = 2 * time.Second
 
 // carryOut writes what is in the plan, gives it a moment to become ready, and remembers it.
-func (r *pass) carryOut(ctx context.Context, have *inventory.Inventory) error {
+func (r *execution) carryOut(ctx context.Context, have *inventory.Inventory) error {
 	stopped := r.write(ctx)
 	if stopped == nil {
 		r.wait(ctx, min(brief, r.options.Timeout), true)
@@ -198,7 +198,7 @@ func (r *pass) carryOut(ctx context.Context, have *inventory.Inventory) error {
 }
 
 // settle remembers what was done. It was, also where the pass was told to stop.
-func (r *pass) settle(ctx context.Context, have *inventory.Inventory) error {
+func (r *execution) settle(ctx context.Context, have *inventory.Inventory) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
 	var err error
@@ -210,7 +210,7 @@ func (r *pass) settle(ctx context.Context, have *inventory.Inventory) error {
 // does so without the lease: it writes nothing, nobody has to wait for it, and if it is
 // killed it is not in the way of the process that comes after. What it cannot remember then
 // the next pass sees for itself.
-func (r *pass) waitOut(ctx context.Context, have inventory.Inventory) {
+func (r *execution) waitOut(ctx context.Context, have inventory.Inventory) {
 	if !r.wait(ctx, r.options.Timeout, false) || ctx.Err() != nil {
 		return
 	}
@@ -225,25 +225,25 @@ func (r *pass) waitOut(ctx context.Context, have inventory.Inventory) {
 }
 
 // done are the outcomes, in order.
-func (r *pass) done() []plan.Outcome {
+func (r *execution) done() []plan.Outcome {
 	slices.SortFunc(r.outcomes, func(a, b plan.Outcome) int { return a.ID.Compare(b.ID) })
 	return r.outcomes
 }
 
-func (r *pass) end() {
+func (r *execution) end() {
 	if r.establishing != nil {
 		r.establishing.end()
 	}
 }
 
 // isHopeless says of a keep that it was waited for in vain already: a look is enough.
-func (r *pass) isHopeless(s plan.Step) bool {
+func (r *execution) isHopeless(s plan.Step) bool {
 	commit, waited := r.waited[s.ID]
 	return waited && commit == r.plan.Want.Revision && s.Action == plan.Keep
 }
 
 // write goes tier by tier. The error is why it could not go on.
-func (r *pass) write(ctx context.Context) error {
+func (r *execution) write(ctx context.Context) error {
 	steps := slices.DeleteFunc(slices.Clone(r.plan.Steps), func(s plan.Step) bool { return !s.Writes() && !s.Unready })
 	if slices.ContainsFunc(steps, func(s plan.Step) bool {
 		return s.ID.IsCRD() && s.Action != plan.Prune && s.Action != plan.Release && !r.isHopeless(s)
@@ -282,7 +282,7 @@ func (r *pass) write(ctx context.Context) error {
 	return nil
 }
 
-func (r *pass) record(o plan.Outcome, live *metav1.PartialObjectMetadata) {
+func (r *execution) record(o plan.Outcome, live *metav1.PartialObjectMetadata) {
 	r.mu.Lock()
 	r.outcomes = append(r.outcomes, o)
 	if live != nil {
@@ -293,7 +293,7 @@ func (r *pass) record(o plan.Outcome, live *metav1.PartialObjectMetadata) {
 }
 
 // ready waits for the kinds that a tier needs and that CRDs of this pass are to serve.
-func (r *pass) ready(ctx context.Context, tier []plan.Step) error {
+func (r *execution) ready(ctx context.Context, tier []plan.Step) error {
 	crds := map[string]string{}
 	waiting := false
 	for _, s := range tier {
@@ -319,7 +319,7 @@ func (r *pass) ready(ctx context.Context, tier []plan.Step) error {
 
 // rediscover reads again what is served, until the kinds of established CRDs are there:
 // discovery follows a moment later.
-func (r *pass) rediscover(ctx context.Context, tier []plan.Step, established map[string]string) error {
+func (r *execution) rediscover(ctx context.Context, tier []plan.Step, established map[string]string) error {
 	patient := time.Now().Add(min(r.options.Timeout, 30*time.Second))
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		s, err := r.discover(ctx)
@@ -342,7 +342,7 @@ func (r *pass) rediscover(ctx context.Context, tier []plan.Step, established map
 }
 
 // carry carries out one step.
-func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.PartialObjectMetadata) {
+func (r *execution) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.PartialObjectMetadata) {
 	o := plan.Outcome{ID: s.ID, Action: s.Action, Digest: s.Digest, Did: s.Do(), More: s.More()}
 	if s.Err != nil {
 		o.Err = s.Err
@@ -405,7 +405,7 @@ func (r *pass) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.Pa
 }
 
 // mayInstall returns why a package is not sent after all.
-func (r *pass) mayInstall(ctx context.Context, s plan.Step) error {
+func (r *execution) mayInstall(ctx context.Context, s plan.Step) error {
 	if !crossplane.IsPackage(s.ID) {
 		return nil
 	}
@@ -419,14 +419,14 @@ func (r *pass) mayInstall(ctx context.Context, s plan.Step) error {
 }
 
 // inVain returns why an object is not pruned after all.
-func (r *pass) inVain(s plan.Step) error {
+func (r *execution) inVain(s plan.Step) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.plan.InVain(s, r.outcomes)
 }
 
 // failedPolicy is a policy that this pass could not apply.
-func (r *pass) failedPolicy() string {
+func (r *execution) failedPolicy() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, o := range r.outcomes {
@@ -438,7 +438,7 @@ func (r *pass) failedPolicy() string {
 }
 
 // patch applies an object and asks only for its metadata in return.
-func (r *pass) patch(ctx context.Context, s plan.Step, id manifest.ID) (*metav1.PartialObjectMetadata, error) {
+func (r *execution) patch(ctx context.Context, s plan.Step, id manifest.ID) (*metav1.PartialObjectMetadata, error) {
 	gvr, err := r.surface.resource(groupKind(id), versionOf(s.APIVersion))
 	if err != nil {
 		return nil, r.unserved(s, err)
@@ -477,7 +477,7 @@ func (r *pass) patch(ctx context.Context, s plan.Step, id manifest.ID) (*metav1.
 
 // activate makes a definition Active as Crossplane's own policies do, and not by an apply:
 // a state that was applied and is left out later would mean Inactive.
-func (r *pass) activate(ctx context.Context, id manifest.ID) (*metav1.PartialObjectMetadata, error) {
+func (r *execution) activate(ctx context.Context, id manifest.ID) (*metav1.PartialObjectMetadata, error) {
 	gvr, err := r.surface.resource(groupKind(id), "")
 	if err != nil {
 		return nil, err
@@ -501,7 +501,7 @@ func isUnknownKind(err error) bool {
 }
 
 // unserved says why the kind of a step is not served.
-func (r *pass) unserved(s plan.Step, err error) error {
+func (r *execution) unserved(s plan.Step, err error) error {
 	if s.Needs == "" {
 		return err
 	}
@@ -520,7 +520,7 @@ func (r *pass) unserved(s plan.Step, err error) error {
 
 // prune deletes exactly the object that was looked at, after counting once more what would
 // go with it.
-func (r *pass) prune(ctx context.Context, s plan.Step, id manifest.ID) error {
+func (r *execution) prune(ctx context.Context, s plan.Step, id manifest.ID) error {
 	err := r.unused(ctx, id)
 	if err != nil {
 		return err
@@ -543,7 +543,7 @@ func (r *pass) prune(ctx context.Context, s plan.Step, id manifest.ID) error {
 }
 
 // remove deletes exactly the object that was looked at.
-func (r *pass) remove(ctx context.Context, s plan.Step, id manifest.ID, propagation metav1.DeletionPropagation) error {
+func (r *execution) remove(ctx context.Context, s plan.Step, id manifest.ID, propagation metav1.DeletionPropagation) error {
 	gvr, err := r.surface.resource(groupKind(id), "")
 	if err != nil {
 		return err
@@ -573,7 +573,7 @@ func (r *pass) remove(ctx context.Context, s plan.Step, id manifest.ID, propagat
 var errChanged = errors.New("it changed after it was looked at, so it was left alone")
 
 // finalizers changes those of exactly the object that was looked at, or of what is being deleted anyway.
-func (r *pass) finalizers(ctx context.Context, s plan.Step, id manifest.ID, change func([]string) []string) error {
+func (r *execution) finalizers(ctx context.Context, s plan.Step, id manifest.ID, change func([]string) []string) error {
 	_, err := r.amend(ctx, id, func(live *metav1.PartialObjectMetadata) ([]byte, error) {
 		if live.UID != s.UID || live.DeletionTimestamp == nil && live.ResourceVersion != s.ResourceVersion {
 			return nil, errChanged
@@ -587,7 +587,7 @@ func (r *pass) finalizers(ctx context.Context, s plan.Step, id manifest.ID, chan
 
 // unused is an error where live objects would go with an object, or where nobody can tell.
 // The guards asked the same while planning; somebody may have been faster than us.
-func (r *pass) unused(ctx context.Context, id manifest.ID) error {
+func (r *execution) unused(ctx context.Context, id manifest.ID) error {
 	q, protected := plan.Question{Ask: plan.Dependents, Of: id}, plan.Question{Ask: plan.Protectors, Of: id}
 	if id.Group == "" && id.Kind == "Namespace" {
 		q.Ask = plan.Inside

@@ -103,7 +103,7 @@ func converts(revision *unstructured.Unstructured, up *plan.Upstream) bool {
 }
 
 // touch has Crossplane look at a package revision.
-func (r *pass) touch(ctx context.Context, s plan.Step) error {
+func (r *execution) touch(ctx context.Context, s plan.Step) error {
 	gvr, err := r.surface.resource(groupKind(s.ID), "")
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (r *pass) touch(ctx context.Context, s plan.Step) error {
 
 // inactive is an error where the definition of a CRD that is deactivated is not, or not any more,
 // inactive: then the CRD would only be made again.
-func (r *pass) inactive(ctx context.Context, crd string) error {
+func (r *execution) inactive(ctx context.Context, crd string) error {
 	u, err := r.read(ctx, crossplane.MRD(crd))
 	if err != nil {
 		return r.refusal(err, "get", crossplane.MRD(crd))

@@ -26,7 +26,7 @@ import (
 // reconciler makes passes, and ends the sync, over a cluster.
 func reconcilerOf(c *cluster.Cluster, w *world) reconcile.Reconciler {
 	return reconcile.Reconciler{
-		Observer: c, Applier: c, Place: c, Sync: w.sync,
+		Observer: c, Applier: c, Cluster: c, Sync: w.sync,
 		Options: render.Options{Owner: render.OwnerHeadgate}, Guarding: guard.Guarding{PruneInstances: true}, Timeout: 20 * time.Second, Grace: time.Second,
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // release takes our marks from an object.
-func (r *pass) release(ctx context.Context, s plan.Step, id manifest.ID) error {
+func (r *execution) release(ctx context.Context, s plan.Step, id manifest.ID) error {
 	_, err := r.amend(ctx, id, func(live *metav1.PartialObjectMetadata) ([]byte, error) {
 		if live.UID != s.UID || !inventory.Ours(live, r.sync) {
 			return nil, nil // what is there now is nothing of ours
@@ -27,7 +27,7 @@ func (r *pass) release(ctx context.Context, s plan.Step, id manifest.ID) error {
 
 // amend patches what is there now, and returns what is there then: nil where that is nothing. Others
 // may be writing it meanwhile, so it is read and tried again. No patch is that there is nothing to do.
-func (r *pass) amend(ctx context.Context, id manifest.ID, patch func(live *metav1.PartialObjectMetadata) ([]byte, error)) (*metav1.PartialObjectMetadata, error) {
+func (r *execution) amend(ctx context.Context, id manifest.ID, patch func(live *metav1.PartialObjectMetadata) ([]byte, error)) (*metav1.PartialObjectMetadata, error) {
 	gvr, err := r.surface.resource(groupKind(id), "")
 	if err != nil {
 		return nil, err

@@ -102,7 +102,7 @@ func union(a, b *metav1.FieldsV1) (*metav1.FieldsV1, error) {
 }
 
 // migrate writes the managed fields of a step, of exactly the object that was looked at.
-func (r *pass) migrate(ctx context.Context, s plan.Step, id manifest.ID) error {
+func (r *execution) migrate(ctx context.Context, s plan.Step, id manifest.ID) error {
 	gvr, err := r.surface.resource(groupKind(id), versionOf(s.After.GetAPIVersion()))
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func (c *Cluster) departs(ctx context.Context, id manifest.ID) (plan.Answer, err
 }
 
 // disown removes an MRD from the owners of its CRD.
-func (r *pass) disown(ctx context.Context, s plan.Step) error {
+func (r *execution) disown(ctx context.Context, s plan.Step) error {
 	_, err := r.amend(ctx, plan.CRD(s.ID.Name), func(crd *metav1.PartialObjectMetadata) ([]byte, error) {
 		owners := slices.DeleteFunc(slices.Clone(crd.OwnerReferences), func(o metav1.OwnerReference) bool { return o.UID == s.UID })
 		if len(owners) == len(crd.OwnerReferences) {

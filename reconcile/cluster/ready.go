@@ -33,7 +33,7 @@ func waitsFor(id manifest.ID, live *metav1.PartialObjectMetadata) bool {
 // wait waits until what was applied is ready, and notes in the outcomes what is, and why what
 // is not is not; where more time is to come, that is not known yet. It reports whether there
 // was anything to note.
-func (r *pass) wait(ctx context.Context, timeout time.Duration, more bool) bool {
+func (r *execution) wait(ctx context.Context, timeout time.Duration, more bool) bool {
 	if r.options.NoWait {
 		return false
 	}
@@ -69,7 +69,7 @@ func (r *pass) wait(ctx context.Context, timeout time.Duration, more bool) bool 
 // note notes in the outcomes what is ready, and why what is not is not. Where a wait was
 // short, that is not known, but of what was waited for before. It reports whether there was
 // anything to note.
-func (r *pass) note(why map[manifest.ID]plan.Reason, short bool) bool {
+func (r *execution) note(why map[manifest.ID]plan.Reason, short bool) bool {
 	noted := false
 	for i := range r.outcomes {
 		o := &r.outcomes[i]
@@ -93,7 +93,7 @@ func (r *pass) note(why map[manifest.ID]plan.Reason, short bool) bool {
 }
 
 // whyUnready looks once at objects that were waited for before, and returns why those that are not ready are not.
-func (r *pass) whyUnready(ctx context.Context, ids []manifest.ID) map[manifest.ID]plan.Reason {
+func (r *execution) whyUnready(ctx context.Context, ids []manifest.ID) map[manifest.ID]plan.Reason {
 	why := map[manifest.ID]plan.Reason{}
 	reasons, err := inParallel(ctx, r.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (plan.Reason, error) {
 		return r.unready(ctx, r.spelling.actual(id)), nil
@@ -110,7 +110,7 @@ func (r *pass) whyUnready(ctx context.Context, ids []manifest.ID) map[manifest.I
 }
 
 // waitForStatus waits until objects are ready by what their status says, as Flux does.
-func (r *pass) waitForStatus(ctx context.Context, timeout time.Duration, ids []manifest.ID) map[manifest.ID]plan.Reason {
+func (r *execution) waitForStatus(ctx context.Context, timeout time.Duration, ids []manifest.ID) map[manifest.ID]plan.Reason {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (r *pass) waitForStatus(ctx context.Context, timeout time.Duration, ids []m
 }
 
 // unready returns why an object is not ready; none where it is.
-func (r *pass) unready(ctx context.Context, id manifest.ID) plan.Reason {
+func (r *execution) unready(ctx context.Context, id manifest.ID) plan.Reason {
 	u, err := r.read(ctx, id)
 	if err != nil {
 		return plan.ReasonOf(r.explain(err, "get", id.Brief()))
@@ -172,7 +172,7 @@ func notReady(u *unstructured.Unstructured) plan.Reason {
 }
 
 // mapper maps the kinds that were discovered, so that nobody discovers them again.
-func (r *pass) mapper() meta.RESTMapper {
+func (r *execution) mapper() meta.RESTMapper {
 	var versions []schema.GroupVersion // without them the mapper knows no kind by its group alone
 	known := map[schema.GroupVersion]bool{}
 	for _, gk := range r.surface.listable {

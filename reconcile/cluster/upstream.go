@@ -219,7 +219,7 @@ func (c *Cluster) policies(ctx context.Context) (map[string]crossplane.LivePolic
 // recount reports an error if the policies of the cluster activate more than the plan was made for: the
 // update of one failed, or another writer was faster. A package that is sent then would open more than
 // the guards allowed.
-func (r *pass) recount(ctx context.Context) error {
+func (r *execution) recount(ctx context.Context) error {
 	live, err := r.policies(ctx)
 	if err != nil {
 		return fmt.Errorf("not sent: cannot read what policies activate: %w", err)
@@ -229,7 +229,7 @@ func (r *pass) recount(ctx context.Context) error {
 
 // unnamed reports an error if a policy of the cluster activates the definition of a name: it would be
 // active again as soon as it is back.
-func (r *pass) unnamed(ctx context.Context, definition string) error {
+func (r *execution) unnamed(ctx context.Context, definition string) error {
 	live, err := r.policies(ctx)
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ import (
 func Compare(want, live *unstructured.Unstructured, ignore Ignores) Comparison {
 	c := comparison{taken: map[string]*Taken{}}
 	c.substitutes = live.GetLabels()["kustomize.toolkit.fluxcd.io/name"] != ""
-	var everywhere place
+	var everywhere comparedField
 	everywhere.writers, c.appliers = writersOf(live)
 	from, to, differs := c.maps(everywhere, stated(ignore.unignored(want, live)), live.Object)
 	if !differs {
@@ -87,8 +87,8 @@ type comparison struct {
 	found       Comparison
 }
 
-// A place is where two objects are compared.
-type place struct {
+// A comparedField is a field of which two objects are compared.
+type comparedField struct {
 	path    string   // as of a Change
 	writers []writer // who wrote it, or something below it
 }
@@ -133,8 +133,8 @@ func writersOf(live metav1.Object) (all []writer, appliers map[string]bool) {
 }
 
 // at is a place below.
-func (p place) at(text string, element fieldpath.PathElement) place {
-	below := place{path: text}
+func (p comparedField) at(text string, element fieldpath.PathElement) comparedField {
+	below := comparedField{path: text}
 	var wholes []writer
 	parted := false
 	for _, w := range p.writers {
@@ -153,16 +153,16 @@ func (p place) at(text string, element fieldpath.PathElement) place {
 	return below
 }
 
-func (p place) field(name string) place {
+func (p comparedField) field(name string) comparedField {
 	return p.at(join(p.path, name), fieldpath.FieldNameElement(name))
 }
 
-func (p place) index(i int, text string) place {
+func (p comparedField) index(i int, text string) comparedField {
 	return p.at(fmt.Sprintf("%s[%s]", p.path, text), fieldpath.IndexElement(i))
 }
 
 // elements are the items of a list that somebody holds one by one.
-func (p place) elements() []fieldpath.PathElement {
+func (p comparedField) elements() []fieldpath.PathElement {
 	var all []fieldpath.PathElement
 	for _, w := range p.writers {
 		if w.fields != nil {
@@ -174,7 +174,7 @@ func (p place) elements() []fieldpath.PathElement {
 }
 
 // compare says what is there and what is to be, both nil where that is the same.
-func (c *comparison) compare(at place, want, live any) (from, to any, differs bool) {
+func (c *comparison) compare(at comparedField, want, live any) (from, to any, differs bool) {
 	switch want := want.(type) {
 	case nil:
 		return nil, nil, false
@@ -213,7 +213,7 @@ func (c *comparison) empty(v any) bool {
 	return false
 }
 
-func (c *comparison) maps(at place, want, live map[string]any) (from, to any, differs bool) {
+func (c *comparison) maps(at comparedField, want, live map[string]any) (from, to any, differs bool) {
 	were, are := map[string]any{}, map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		was, is, differs := c.compare(at.field(key), want[key], live[key])
@@ -230,7 +230,7 @@ func (c *comparison) maps(at place, want, live map[string]any) (from, to any, di
 
 // lists compares item by item: by key where the API server merges the list by it, as its
 // managed fields show, by name where all items have one, and else by position.
-func (c *comparison) lists(at place, want, live []any) (from, to any, differs bool) {
+func (c *comparison) lists(at comparedField, want, live []any) (from, to any, differs bool) {
 	elements := at.elements()
 	if i := slices.IndexFunc(elements, func(e fieldpath.PathElement) bool { return e.Key != nil }); i >= 0 {
 		return c.keyed(at, want, live, *elements[i].Key)
@@ -250,7 +250,7 @@ func (c *comparison) lists(at place, want, live []any) (from, to any, differs bo
 }
 
 // keyed compares a list that is merged by a key. What others add to it is no difference.
-func (c *comparison) keyed(at place, want, live []any, key value.FieldList) (from, to any, differs bool) {
+func (c *comparison) keyed(at comparedField, want, live []any, key value.FieldList) (from, to any, differs bool) {
 	return c.pairs(at, want, live, pairing{byName: len(key) == 1 && key[0].Name == "name", like: func(wanted, other any) bool {
 		w, _ := wanted.(map[string]any)
 		l, ok := other.(map[string]any)
@@ -271,7 +271,7 @@ type pairing struct {
 }
 
 // pairs compares each wanted item with the live one that is like it.
-func (c *comparison) pairs(at place, want, live []any, how pairing) (from, to any, differs bool) {
+func (c *comparison) pairs(at comparedField, want, live []any, how pairing) (from, to any, differs bool) {
 	var were, are []any
 	put := func(i int, was, is any) {
 		differs = true
@@ -292,7 +292,7 @@ func (c *comparison) pairs(at place, want, live []any, how pairing) (from, to an
 	for _, wanted := range want {
 		i := slices.IndexFunc(live, func(other any) bool { return how.like(wanted, other) })
 		if i < 0 {
-			c.blame(place{path: at.path, writers: wholes(at.writers)})
+			c.blame(comparedField{path: at.path, writers: wholes(at.writers)})
 			put(added, nil, wanted)
 			added++
 			continue
@@ -353,7 +353,7 @@ func asMap(v any) map[string]any {
 }
 
 // item is the place of an item of a list.
-func (p place) item(live any, i int, text string) place {
+func (p comparedField) item(live any, i int, text string) comparedField {
 	text = fmt.Sprintf("%s[%s]", p.path, text)
 	item, _ := live.(map[string]any)
 	for _, e := range p.elements() {
@@ -371,7 +371,7 @@ func hasKey(item map[string]any, key value.FieldList) bool {
 }
 
 // set compares a list whose order means nothing, and in which others may have items too.
-func (c *comparison) set(at place, want, live []any) (from, to any, differs bool) {
+func (c *comparison) set(at comparedField, want, live []any) (from, to any, differs bool) {
 	var were, are []any
 	for i, wanted := range want {
 		if !slices.ContainsFunc(live, func(other any) bool { return c.same(wanted, other) }) {
@@ -381,14 +381,14 @@ func (c *comparison) set(at place, want, live []any) (from, to any, differs bool
 		}
 	}
 	if differs {
-		c.blame(place{path: at.path})
+		c.blame(comparedField{path: at.path})
 	}
 	return were, are, differs
 }
 
 // positions compares a list that is one value: of items that are there, only what is
 // stated counts.
-func (c *comparison) positions(at place, want, live []any) (from, to any, differs bool) {
+func (c *comparison) positions(at comparedField, want, live []any) (from, to any, differs bool) {
 	were, are := make([]any, max(len(want), len(live))), make([]any, max(len(want), len(live)))
 	for i := range were {
 		switch {
@@ -460,7 +460,7 @@ func fills(text string, live any) bool {
 // blame notes who made a place what it is. Where somebody holds it who applies the object,
 // they have not applied the commit there; where others do, they changed it; where nobody
 // does, it is not known.
-func (c *comparison) blame(at place) {
+func (c *comparison) blame(at comparedField) {
 	switch {
 	case len(at.writers) == 0:
 		c.found.Missing = true

@@ -288,11 +288,11 @@ func (in *inflater) inflate(length int64, first bool) ([]byte, error) {
 // recent remembers what was read of packs, because deltas change it.
 type recent struct {
 	mu         sync.Mutex
-	young, old map[place]value
+	young, old map[packOffset]value
 	size       int // of the young ones
 }
 
-type place struct {
+type packOffset struct {
 	pack   *pack
 	offset int64
 }
@@ -304,7 +304,7 @@ const remembered = 8 << 20
 func (r *recent) get(p *pack, offset int64) (value, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := place{p, offset}
+	at := packOffset{p, offset}
 	if v, ok := r.young[at]; ok {
 		return v, true
 	}
@@ -318,14 +318,14 @@ func (r *recent) get(p *pack, offset int64) (value, bool) {
 func (r *recent) put(p *pack, offset int64, v value) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.add(place{p, offset}, v)
+	r.add(packOffset{p, offset}, v)
 }
 
 // add remembers a value, and forgets those that were not needed since the last time that
 // there were too many.
-func (r *recent) add(at place, v value) {
+func (r *recent) add(at packOffset, v value) {
 	if r.young == nil || r.size+len(v.data) > remembered {
-		r.young, r.old, r.size = map[place]value{}, r.young, 0
+		r.young, r.old, r.size = map[packOffset]value{}, r.young, 0
 	}
 	r.young[at] = v
 	r.size += len(v.data)

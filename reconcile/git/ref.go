@@ -30,11 +30,11 @@ type refs struct {
 // A revision is a ref, and the way back from there: "main~2^2" as Git reads it.
 type revision struct {
 	ref  string
-	back []step
+	back []suffix
 }
 
-// A step leads to a parent: the first one n times, or once to the nth.
-type step struct {
+// A suffix of a revision names an ancestor: ~n is the first parent n times, ^n is the nth parent.
+type suffix struct {
 	sign byte // ~ or ^
 	n    int
 }
@@ -67,7 +67,7 @@ func parseRevision(s string) (revision, error) {
 		if sign != '~' && sign != '^' || err != nil || n > maxBack {
 			return revision{}, fmt.Errorf("cannot read %q: after a branch, tag or commit there may be ~N and ^N only, as in main~2", s)
 		}
-		r.back = append(r.back, step{sign, n})
+		r.back = append(r.back, suffix{sign, n})
 		rest = rest[end:]
 	}
 	return r, nil

@@ -50,11 +50,11 @@ type Repository struct {
 
 	mu   sync.Mutex
 	temp string
-	from source // nil: not used yet
+	from backend // nil: not used yet
 }
 
-// A source of commits is a clone or a local repository.
-type source interface {
+// A backend reads commits from a clone or from a local repository.
+type backend interface {
 	resolve(ctx context.Context, at address, ref string) (*objects, *object.Commit, error)
 	list(ctx context.Context, at address) (refs, error)
 	forget(ctx context.Context, commit plumbing.Hash) error
@@ -184,7 +184,7 @@ func (r *Repository) resolve(ctx context.Context, ref string) (at address, o *ob
 }
 
 // ask makes ready to ask for a ref.
-func (r *Repository) ask(ctx context.Context, ref string) (at address, from source, asked revision, err error) {
+func (r *Repository) ask(ctx context.Context, ref string) (at address, from backend, asked revision, err error) {
 	auth := r.Auth
 	if r.Credentials != nil {
 		if auth, err = r.Credentials(ctx); err != nil {
@@ -216,7 +216,7 @@ func (a address) finish(err *error) {
 	}
 }
 
-func (r *Repository) open(at address) (_ source, err error) {
+func (r *Repository) open(at address) (_ backend, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.from != nil {

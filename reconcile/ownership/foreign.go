@@ -18,8 +18,8 @@ type Claim struct {
 	Sync  string // of another sync of Headgate: its key
 }
 
-// A mark is a key by which another tool says that an object is its own.
-type mark struct {
+// A claimKey is a label or annotation with which another tool marks its objects.
+type claimKey struct {
 	by         string
 	label      string // the key; one that ends in "/" is a prefix
 	annotation string // the key, where it is no label
@@ -29,8 +29,8 @@ type mark struct {
 	nameless   bool   // the value names nobody
 }
 
-// marks are those of the tools that are known.
-var marks = []mark{
+// claimKeys are the keys of the tools that Headgate knows.
+var claimKeys = []claimKey{
 	{by: "the Flux Kustomization", label: "kustomize.toolkit.fluxcd.io/name", space: "kustomize.toolkit.fluxcd.io/namespace"},
 	{by: "the Flux HelmRelease", label: "helm.toolkit.fluxcd.io/name", space: "helm.toolkit.fluxcd.io/namespace"},
 	{by: "the Flux ResourceSet", label: "resourceset.fluxcd.controlplane.io/name", space: "resourceset.fluxcd.controlplane.io/namespace"},
@@ -50,8 +50,8 @@ var marks = []mark{
 	{by: "OLM", label: "operators.coreos.com/", nameless: true},
 }
 
-// crossplaneMarks are on what comes with a package, and on its revisions.
-var crossplaneMarks = []mark{
+// crossplaneClaimKeys are the keys of package revisions and of the objects that they install.
+var crossplaneClaimKeys = []claimKey{
 	{by: "the Crossplane package revision", label: crossplane.RevisionLabel},
 	{by: "the Crossplane package", label: crossplane.PackageLabel},
 }
@@ -81,13 +81,13 @@ func Of(o metav1.Object, s inventory.Sync, remembered string) Claim {
 	if key, ok := o.GetLabels()[inventory.SyncLabel]; ok && key != s.Key() {
 		return Claim{By: fmt.Sprintf("the Headgate sync %s", key), Sync: key}
 	}
-	if by := cmp.Or(crossplane.OwnerOf(o), managed(o, crossplanes), marked(o, crossplaneMarks, remembered)); by != "" {
+	if by := cmp.Or(crossplane.OwnerOf(o), managed(o, crossplanes), marked(o, crossplaneClaimKeys, remembered)); by != "" {
 		return Claim{By: by, Final: true}
 	}
 	if key, ok := o.GetAnnotations()[inventory.InventoryAnnotation]; ok && key != s.Key() {
 		return Claim{By: fmt.Sprintf("the inventory %s", key)}
 	}
-	return Claim{By: cmp.Or(marked(o, marks, remembered), managed(o, managers))}
+	return Claim{By: cmp.Or(marked(o, claimKeys, remembered), managed(o, managers))}
 }
 
 // managed names a tool by its field manager.
@@ -101,7 +101,7 @@ func managed(o metav1.Object, managers map[string]string) string {
 }
 
 // marked names a tool, and the owner in it, by its mark. A mark that Headgate sent is none.
-func marked(o metav1.Object, marks []mark, remembered string) string {
+func marked(o metav1.Object, marks []claimKey, remembered string) string {
 	for _, m := range marks {
 		keys, isAnnotation := o.GetLabels(), m.annotation != ""
 		if isAnnotation {
@@ -124,7 +124,7 @@ func marked(o metav1.Object, marks []mark, remembered string) string {
 }
 
 // in is the key of a mark among labels, or annotations; "" where it is not there.
-func (m mark) in(keys map[string]string) string {
+func (m claimKey) in(keys map[string]string) string {
 	key := m.label + m.annotation
 	if strings.HasSuffix(key, "/") {
 		for k := range keys {

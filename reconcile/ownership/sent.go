@@ -25,7 +25,7 @@ func SentMarks(live metav1.Object) string {
 			sent = append(sent, sentMark(key, value))
 		}
 	}
-	for _, m := range slices.Concat(crossplaneMarks, marks) {
+	for _, m := range slices.Concat(crossplaneClaimKeys, claimKeys) {
 		if m.annotation != "" {
 			look(true, m.in(live.GetAnnotations()))
 		} else {

@@ -104,9 +104,9 @@ func TestHostileImages(t *testing.T) {
 	}
 }
 
-func source(t *testing.T, image string) *registry.Source {
+func source(t *testing.T, image string) *registry.Resolver {
 	t.Helper()
-	return &registry.Source{Next: commit{files: tree(installs("Provider", "provider-sea", image, ""))}, Cache: t.TempDir()}
+	return &registry.Resolver{Next: commit{files: tree(installs("Provider", "provider-sea", image, ""))}, Cache: t.TempDir()}
 }
 
 // What a registry answers is hashed, whatever it says that it is.

@@ -37,7 +37,7 @@ func TestImageBesideACopy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:"+tc.version, ""))
 			maps.Copy(files, fixtures.Below("sea", provider("provider-sea", "boats")))
-			s := &registry.Source{
+			s := &registry.Resolver{
 				Next: commit{revision: "1", files: files}, How: render.Options{Owner: tc.owner}, Cache: t.TempDir(), Offline: tc.offline, Fresh: time.Hour,
 			}
 			r.Asked()

@@ -133,7 +133,7 @@ func (c cache) write(name string, content func(io.Writer) error) error {
 }
 
 // Seen is what a registry said when it was last asked.
-type seen struct {
+type answerRecord struct {
 	Of   string   `json:"of"`             // the tag, the repository, or the proofs of an image
 	Tags []string `json:"tags,omitempty"` // of the repository, or the digests of images with proofs
 
@@ -148,18 +148,18 @@ func (c cache) tag(of string) string {
 }
 
 // recall is what was last seen of a tag or a repository.
-func (c cache) recall(of string) (seen, bool) {
+func (c cache) recall(of string) (answerRecord, bool) {
 	raw, err := os.ReadFile(c.tag(of))
 	if err != nil {
-		return seen{}, false
+		return answerRecord{}, false
 	}
-	var known seen
+	var known answerRecord
 	err = json.Unmarshal(raw, &known)
 	return known, err == nil && known.Of == of
 }
 
 // remember keeps it. That it cannot be kept costs nothing but a question.
-func (c cache) remember(s seen) {
+func (c cache) remember(s answerRecord) {
 	raw, err := json.Marshal(s)
 	if err != nil {
 		return

@@ -77,7 +77,7 @@ func TestCosign(t *testing.T) {
 			if !filepath.IsAbs(key) {
 				key = filepath.Join(byCosign, key)
 			}
-			s := &registry.Source{Next: demanding(r, byAcme), Cache: t.TempDir(), Keychain: only{r.Host}, KeyFiles: map[string]string{"acme/cosign.pub": key}}
+			s := &registry.Resolver{Next: demanding(r, byAcme), Cache: t.TempDir(), Keychain: only{r.Host}, KeyFiles: map[string]string{"acme/cosign.pub": key}}
 			want := rendered(t, s, render.OwnerCrossplane)
 			if tc.want != "" {
 				if len(want.Unread) != 1 || len(want.Packages) > 0 || !strings.Contains(want.Unread[0].Err.Error(), tc.want) {

@@ -26,7 +26,7 @@ import (
 )
 
 // ofFork is a source of a commit that a stranger wrote, with credentials that are not for them.
-func ofFork(t *testing.T, files []string, allowed ...string) *registry.Source {
+func ofFork(t *testing.T, files []string, allowed ...string) *registry.Resolver {
 	t.Helper()
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	var auths []string
@@ -37,7 +37,7 @@ func ofFork(t *testing.T, files []string, allowed ...string) *registry.Source {
 	if err := os.WriteFile(filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &registry.Source{
+	return &registry.Resolver{
 		Next: commit{files: tree(files...)}, Cache: t.TempDir(),
 		Fork: &registry.Fork{Registries: allowed},
 		Secret: func(context.Context, string) (map[string][]byte, error) {
@@ -69,7 +69,7 @@ func localhost(r *fixtures.Registry) string {
 }
 
 // unread is why the only package of a commit could not be read.
-func unread(t *testing.T, s *registry.Source) string {
+func unread(t *testing.T, s *registry.Resolver) string {
 	t.Helper()
 	want := rendered(t, s, render.OwnerCrossplane)
 	if len(want.Unread) != 1 || len(want.Definitions) > 0 {
@@ -231,7 +231,7 @@ spec:
 	}
 
 	// Nor do they get what somebody else had pulled, of which they know the digest.
-	trusted := &registry.Source{Next: commit{files: tree(files...)}, Cache: s.Cache}
+	trusted := &registry.Resolver{Next: commit{files: tree(files...)}, Cache: s.Cache}
 	if want := rendered(t, trusted, render.OwnerCrossplane); len(want.Definitions) != 1 {
 		t.Fatalf("with credentials it is read: %v", want.Unread)
 	}

@@ -39,7 +39,7 @@ func FuzzImage(f *testing.F) {
 		}
 		_, _ = io.WriteString(w, content)
 		_ = w.Close()
-		p := newPuller(&Source{Cache: t.TempDir(), Offline: true})
+		p := newPuller(&Resolver{Cache: t.TempDir(), Offline: true})
 		put := func(raw []byte) string {
 			sum := sha256.Sum256(raw)
 			digest := "sha256:" + hex.EncodeToString(sum[:])
@@ -116,7 +116,7 @@ func FuzzProof(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	p := newPuller(&Source{Secret: func(context.Context, string) (map[string][]byte, error) { return map[string][]byte{"key": public}, nil }})
+	p := newPuller(&Resolver{Secret: func(context.Context, string) (map[string][]byte, error) { return map[string][]byte{"key": public}, nil }})
 	v, err := verificationOf(`{"provider":"Cosign","cosign":{"authorities":[{"key":{"secretRef":{"name":"any","key":"key"}}}]}}`)
 	if err != nil {
 		f.Fatal(err)

@@ -49,7 +49,7 @@ func TestPullsAsTheClusterSays(t *testing.T) {
 	mirror := live(t, "mirror", "packages.example.org/", "rewriteImage: {prefix: "+r.Host+"/}")
 	password := live(t, "password", r.Host+"/", "registry: {authentication: {pullSecretRef: {name: pull}}}")
 	has, asked := []packages.LiveConfig{mirror, password}, 0
-	s := &registry.Source{
+	s := &registry.Resolver{
 		Next: commit{"a", tree(installs("Provider", "provider-sea", "packages.example.org/acme/provider-sea:v1.0.0", ""))}, Cache: t.TempDir(),
 		Secret: func(_ context.Context, name string) (map[string][]byte, error) {
 			if name != "pull" {
@@ -101,7 +101,7 @@ func TestDropsWhatTheClusterDemands(t *testing.T) {
 	r := start(t)
 	r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)
 	r.Push(t, "acme/provider-pond", "v1.0.0", provider("provider-pond", "frogs"), 0)
-	s := &registry.Source{
+	s := &registry.Resolver{
 		Next: commit{files: tree(
 			installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.0.0", "")+"---\n"+installs("Provider", "provider-pond", r.Host+"/acme/provider-pond:v1.0.0", ""),
 			imageConfig("signed", "nowhere.example.org/", "rewriteImage: {prefix: elsewhere.example.org/}"),

@@ -124,7 +124,7 @@ func TestVerifyBundlesOfIdentities(t *testing.T) {
 				t.Fatal(err)
 			}
 			referring(t, r, digest, bundled(t, made, tc.change))
-			s := &registry.Source{Next: demanding(r, byIdentity(`{issuer: "`+issuer+`", subject: `+subject+`}`)), Cache: t.TempDir(), TrustedRoot: shipped}
+			s := &registry.Resolver{Next: demanding(r, byIdentity(`{issuer: "`+issuer+`", subject: `+subject+`}`)), Cache: t.TempDir(), TrustedRoot: shipped}
 			want := rendered(t, s, render.OwnerCrossplane)
 			if tc.want != "" {
 				if len(want.Unread) != 1 || len(want.Definitions) > 0 || !strings.Contains(want.Unread[0].Err.Error(), tc.want) {

@@ -98,7 +98,7 @@ func TestFresh(t *testing.T) {
 		"Shorter": {time.Second, time.Second, of(packages.PullAlways)},
 		"Process": {0, 0, of(packages.PullAlways)}, // both sides of a comparison see one image
 	} {
-		if got := (&Source{Fresh: tc.given}).fresh(tc.packages); got != tc.want {
+		if got := (&Resolver{Fresh: tc.given}).fresh(tc.packages); got != tc.want {
 			t.Errorf("%s: want %s, got %s", name, tc.want, got)
 		}
 	}

@@ -71,7 +71,7 @@ type digested struct {
 	findings []manifest.Finding
 }
 
-func newPuller(s *Source) *puller {
+func newPuller(s *Resolver) *puller {
 	p := &puller{
 		cache:   cache{dir: cmp.Or(s.Cache, s.made), bytes: cacheBytes},
 		offline: s.Offline, fork: s.Fork, keys: s.Keychain, secret: s.Secret, hide: s.Hide,
@@ -232,7 +232,7 @@ func (p *puller) listed(ctx context.Context, from origin, of, what string, quest
 		return err
 	})
 	if err == nil {
-		p.cache.remember(seen{Of: of, Tags: list})
+		p.cache.remember(answerRecord{Of: of, Tags: list})
 		p.mu.Lock()
 		p.lists[of] = list
 		p.mu.Unlock()
@@ -290,8 +290,8 @@ func (p *puller) digest(ctx context.Context, from origin, ref name.Reference, in
 
 // moved remembers what a tag came to, and says so where that was another image before, for
 // the same commit.
-func (p *puller) moved(ref name.Reference, known seen, digest string) []manifest.Finding {
-	now := seen{Of: ref.Name(), Digest: digest, Revision: p.revision, First: digest}
+func (p *puller) moved(ref name.Reference, known answerRecord, digest string) []manifest.Finding {
+	now := answerRecord{Of: ref.Name(), Digest: digest, Revision: p.revision, First: digest}
 	if p.revision != "" && known.Revision == p.revision && known.First != "" {
 		now.First = known.First
 	}

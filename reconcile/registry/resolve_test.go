@@ -216,7 +216,7 @@ func TestResolve(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := sea(t)
 			tc.push(t, r)
-			want := rendered(t, &registry.Source{Next: commit{files: tree(tc.files(r)...)}, Cache: t.TempDir()}, render.OwnerCrossplane)
+			want := rendered(t, &registry.Resolver{Next: commit{files: tree(tc.files(r)...)}, Cache: t.TempDir()}, render.OwnerCrossplane)
 			got := result{Rules: rules(want, manifest.Warning)}
 			for _, p := range want.Packages {
 				got.Packages = append(got.Packages, strings.Join([]string{p.Kind, p.Name, p.Version}, " "))
@@ -237,7 +237,7 @@ func TestConfigurationBringsPolicies(t *testing.T) {
 	r.Push(t, "acme/config", "v1.0.0", config, 0)
 	files := tree(installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.0", ""))
 	delete(files, "policy.yaml")
-	want := rendered(t, &registry.Source{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
+	want := rendered(t, &registry.Resolver{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
 	d := want.Definitions[0]
 	if !d.Active || d.Reasons[0].Policy != "of-config" || !strings.HasPrefix(d.Reasons[0].Origin.Path, r.Host+"/acme/config:v1.0.0/package.yaml") {
 		t.Errorf("%s is active %t because of %v", d.Name, d.Active, d.Reasons)
@@ -255,7 +255,7 @@ func TestLock(t *testing.T) {
 	r := sea(t)
 	r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
 	files := tree(installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.0", ""))
-	locked := rendered(t, &registry.Source{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
+	locked := rendered(t, &registry.Resolver{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
 	raw, err := packages.LockOf(locked.Packages)
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +264,7 @@ func TestLock(t *testing.T) {
 
 	r.Push(t, "acme/provider-sea", "v3.0.0", provider("provider-sea", "boats", "buoys"), 0)
 	r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v3.0.0")), 0)
-	want := rendered(t, &registry.Source{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
+	want := rendered(t, &registry.Resolver{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
 	if diff := cmp.Diff(told(locked), told(want)); diff != "" || len(rules(want, manifest.Warning)) > 0 {
 		t.Errorf("%v\n%s", rules(want, manifest.Note), diff)
 	}
@@ -274,7 +274,7 @@ func TestLock(t *testing.T) {
 
 	files["package-0.yaml"] = configFile(installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.1", ""))
 	r.Push(t, "acme/config", "v1.0.1", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v3.0.0")), 0)
-	want = rendered(t, &registry.Source{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
+	want = rendered(t, &registry.Resolver{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
 	if diff := cmp.Diff([]string{packages.RuleLock, packages.RuleLock}, rules(want, manifest.Warning)); diff != "" {
 		t.Errorf("a lock that does not fit is said to (-want +got):\n%s", diff)
 	}
@@ -292,7 +292,7 @@ func TestUpgradeBreaks(t *testing.T) {
 	r.Push(t, "acme/provider-sea", "v1.1.0", after, 0)
 	want := func(version string) render.Desired {
 		files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:"+version, ""))
-		return rendered(t, &registry.Source{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
+		return rendered(t, &registry.Resolver{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
 	}
 	for to, breaks := range map[string][]string{"v1.0.0": nil, "v1.1.0": {"boats.sea.example.org v1 spec is removed"}} {
 		head := want(to)
@@ -381,7 +381,7 @@ func TestUpgrades(t *testing.T) {
 					}
 					files[fmt.Sprintf("package-%d.yaml", i)] = configFile(installs(kind, fmt.Sprint("p", i), r.Host+"/"+p, ""))
 				}
-				return rendered(t, &registry.Source{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
+				return rendered(t, &registry.Resolver{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
 			}
 			head := commitOf(tc.with)
 			seen, err := plan.Baseline{Base: commitOf(tc.before)}.Observe(t.Context(), head)
@@ -420,7 +420,7 @@ func TestInstalledUnderAnotherName(t *testing.T) {
 		"provider-sea-d1e212fb9ee6": {registry.RuleMoved}, // another image
 		"acme-sea-d1e212fb9ee6":     {packages.RuleSource, registry.RuleMoved},
 	} {
-		s := &registry.Source{Next: commit{files: files}, Cache: t.TempDir(), Installed: func(context.Context) ([]crossplane.Installed, error) {
+		s := &registry.Resolver{Next: commit{files: files}, Cache: t.TempDir(), Installed: func(context.Context) ([]crossplane.Installed, error) {
 			return []crossplane.Installed{{Source: r.Host + "/acme/provider-sea", Version: "v1.0.0", Revision: revision}}, nil
 		}}
 		if diff := cmp.Diff(want, rules(rendered(t, s, render.OwnerCrossplane), manifest.Warning)); diff != "" {

@@ -1,4 +1,4 @@
-// Package registry is a Source around a Source: it fills in the packages that a commit
+// Package registry wraps what fetches commits: it fills in the packages that a commit
 // mentions and does not hold, from the registries that have them. Which ones a commit needs,
 // and in what version, is for package render; what it pulled once it keeps on disk.
 //
@@ -25,15 +25,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 )
 
-// A Fetcher is what a Source is around.
+// A Fetcher fetches the commits that a Resolver completes.
 type Fetcher interface {
 	Fetch(ctx context.Context, ref string) (render.Input, error)
 }
 
-// A Source fetches commits with the packages that they mention. It is safe for concurrent use.
+// A Resolver fetches commits with the packages that they mention. It is safe for concurrent use.
 // That a package cannot be had is no error of Fetch: it is said in the package, and what that
 // comes to is up to render.
-type Source struct {
+type Resolver struct {
 	Next     Fetcher
 	How      render.Options // as the commits are rendered
 	Cache    string         // the directory for what was pulled; "" is a temporary one
@@ -88,7 +88,7 @@ const (
 )
 
 // Fetch fetches a commit, and what it mentions.
-func (s *Source) Fetch(ctx context.Context, ref string) (render.Input, error) {
+func (s *Resolver) Fetch(ctx context.Context, ref string) (render.Input, error) {
 	in, err := s.Next.Fetch(ctx, ref)
 	if err != nil {
 		return in, err
@@ -149,7 +149,7 @@ func (s *Source) Fetch(ctx context.Context, ref string) (render.Input, error) {
 }
 
 // look asks the cluster, if there is one, for what it has.
-func (s *Source) look(ctx context.Context, in *render.Input) (err error) {
+func (s *Resolver) look(ctx context.Context, in *render.Input) (err error) {
 	if s.Installed != nil && s.Fork == nil {
 		if in.Installed, err = s.Installed(ctx); err != nil {
 			return err
@@ -167,7 +167,7 @@ func (s *Source) look(ctx context.Context, in *render.Input) (err error) {
 
 // fresh is how long the answers for a commit hold: a minute where one of its objects has Crossplane
 // look every minute.
-func (s *Source) fresh(images []packages.Image) time.Duration {
+func (s *Resolver) fresh(images []packages.Image) time.Duration {
 	always := slices.ContainsFunc(images, func(i packages.Image) bool { return i.Request.PullPolicy == packages.PullAlways })
 	if always {
 		return min(s.Fresh, time.Minute)
@@ -176,7 +176,7 @@ func (s *Source) fresh(images []packages.Image) time.Duration {
 }
 
 // begin makes ready to pull what a commit mentions.
-func (s *Source) begin(revision string, requests []packages.Request) error {
+func (s *Resolver) begin(revision string, requests []packages.Request) error {
 	if s.Cache == "" && s.made == "" {
 		dir, err := os.MkdirTemp("", "headgate-packages-")
 		if err != nil {
@@ -196,7 +196,7 @@ func (s *Source) begin(revision string, requests []packages.Request) error {
 }
 
 // Close removes what is temporary. What was fetched cannot be read after that.
-func (s *Source) Close() error {
+func (s *Resolver) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.made == "" {
@@ -206,7 +206,7 @@ func (s *Source) Close() error {
 }
 
 // answer answers requests, some at a time, in their order.
-func (s *Source) answer(ctx context.Context, requests []packages.Request) []packages.Image {
+func (s *Resolver) answer(ctx context.Context, requests []packages.Request) []packages.Image {
 	images := make([]packages.Image, len(requests))
 	manifest.EachOf(len(requests), together, func(i int) { images[i] = s.pulls.answer(ctx, requests[i]) })
 	return images
@@ -224,7 +224,7 @@ func merged(images, newer []packages.Image) []packages.Image {
 
 // remember remembers the answers of a commit for a while, if all is well with them. Where the tree has a copy,
 // no pass has to wait for a registry that does not answer.
-func (s *Source) remember(in render.Input, at time.Time) {
+func (s *Resolver) remember(in render.Input, at time.Time) {
 	troubled := slices.ContainsFunc(in.Packages, func(i packages.Image) bool { return (i.Err != nil || len(i.Findings) > 0) && !i.Request.Copied })
 	if in.Revision == "" || troubled {
 		delete(s.recent, in.Revision)

@@ -87,7 +87,7 @@ func tree(files ...string) fstest.MapFS {
 }
 
 // rendered fetches and renders.
-func rendered(t *testing.T, s *registry.Source, owner render.Owner) render.Desired {
+func rendered(t *testing.T, s *registry.Resolver, owner render.Owner) render.Desired {
 	t.Helper()
 	want, err := attempt(t, s, owner)
 	if err != nil {
@@ -96,7 +96,7 @@ func rendered(t *testing.T, s *registry.Source, owner render.Owner) render.Desir
 	return want
 }
 
-func attempt(t *testing.T, s *registry.Source, owner render.Owner) (render.Desired, error) {
+func attempt(t *testing.T, s *registry.Resolver, owner render.Owner) (render.Desired, error) {
 	t.Helper()
 	in, err := s.Fetch(t.Context(), "")
 	if err != nil {
@@ -142,7 +142,7 @@ func TestPanicOfOnePackage(t *testing.T) {
 			t.Errorf("Whoever fetches learns of %q.", said)
 		}
 	}()
-	s := &registry.Source{
+	s := &registry.Resolver{
 		Next:   commit{files: tree(installs("Provider", "sea", "127.0.0.1:1/acme/sea:v1", "  packagePullSecrets: [{name: pull}]\n"))},
 		Cache:  t.TempDir(),
 		Secret: func(context.Context, string) (map[string][]byte, error) { panic("a nil map") },
@@ -172,8 +172,8 @@ func TestSameAsInTheTree(t *testing.T) {
 		return append(all, rules(want, manifest.Note)...)
 	}
 	for _, owner := range []render.Owner{render.OwnerHeadgate, render.OwnerCrossplane} {
-		pulled := rendered(t, &registry.Source{Next: commit{files: tree(install)}, Cache: t.TempDir()}, owner)
-		held := rendered(t, &registry.Source{Next: commit{files: inTree}, Cache: t.TempDir()}, owner)
+		pulled := rendered(t, &registry.Resolver{Next: commit{files: tree(install)}, Cache: t.TempDir()}, owner)
+		held := rendered(t, &registry.Resolver{Next: commit{files: inTree}, Cache: t.TempDir()}, owner)
 		if diff := cmp.Diff(content(held), content(pulled)); diff != "" {
 			t.Errorf("owner %s (-in the tree +pulled):\n%s", owner, diff)
 		}
@@ -189,13 +189,13 @@ func TestPullsNothingElse(t *testing.T) {
 	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "boats"), 1<<20)
 	cache := t.TempDir()
 	files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.2.0", ""))
-	rendered(t, &registry.Source{Next: commit{files: files}, Cache: cache}, render.OwnerCrossplane)
+	rendered(t, &registry.Resolver{Next: commit{files: files}, Cache: cache}, render.OwnerCrossplane)
 	requests, served := r.Asked()
 	if blobs := fixtures.Blobs(requests); len(blobs) != 2 || served > 10<<10 {
 		t.Errorf("config and layer are two blobs and a few bytes, got %d bytes with %q", served, requests)
 	}
 
-	want := rendered(t, &registry.Source{Next: commit{files: files}, Cache: cache}, render.OwnerCrossplane)
+	want := rendered(t, &registry.Resolver{Next: commit{files: files}, Cache: cache}, render.OwnerCrossplane)
 	requests, _ = r.Asked()
 	if diff := cmp.Diff([]string{"GET /v2/", "HEAD /v2/acme/provider-sea/manifests/v1.2.0"}, requests); diff != "" {
 		t.Errorf("with a warm cache a tag is one question (-want +got):\n%s", diff)
@@ -205,7 +205,7 @@ func TestPullsNothingElse(t *testing.T) {
 	}
 
 	pinned := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea@"+want.Packages[0].Digest, ""))
-	rendered(t, &registry.Source{Next: commit{files: pinned}, Cache: cache}, render.OwnerCrossplane)
+	rendered(t, &registry.Resolver{Next: commit{files: pinned}, Cache: cache}, render.OwnerCrossplane)
 	if requests, _ := r.Asked(); len(requests) > 0 {
 		t.Errorf("of a digest nothing is asked, got %q", requests)
 	}
@@ -216,7 +216,7 @@ func TestTagIsLookedAtOnce(t *testing.T) {
 	r := start(t)
 	image := r.Host + "/acme/provider-sea:v1"
 	r.Push(t, "acme/provider-sea", "v1", provider("provider-sea", "boats"), 0)
-	s := &registry.Source{Next: commit{"a", tree(installs("Provider", "provider-sea", image, ""))}, Cache: t.TempDir()}
+	s := &registry.Resolver{Next: commit{"a", tree(installs("Provider", "provider-sea", image, ""))}, Cache: t.TempDir()}
 	rendered(t, s, render.OwnerCrossplane)
 	r.Push(t, "acme/provider-sea", "v1", provider("provider-sea", "boats", "buoys"), 0)
 	s.Next = commit{"b", tree(installs("Provider", "provider-sea", image, ""))}
@@ -233,9 +233,9 @@ func TestPullPolicy(t *testing.T) {
 	r := start(t)
 	r.Push(t, "acme/provider-sea", "v1", provider("provider-sea", "boats"), 0)
 	cache := t.TempDir()
-	with := func(policy string) *registry.Source {
+	with := func(policy string) *registry.Resolver {
 		files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1", "  packagePullPolicy: "+policy+"\n"))
-		return &registry.Source{Next: commit{"a", files}, Cache: cache, Fresh: time.Hour}
+		return &registry.Resolver{Next: commit{"a", files}, Cache: cache, Fresh: time.Hour}
 	}
 	if want := rendered(t, with("Never"), render.OwnerCrossplane); len(want.Unread) != 1 || !strings.Contains(want.Unread[0].Err.Error(), "no registry is asked (packagePullPolicy: Never)") {
 		t.Errorf("%v", want.Unread)
@@ -280,7 +280,7 @@ func TestMovedTag(t *testing.T) {
 		if tc.push {
 			r.Push(t, "acme/provider-sea", "v1", provider("provider-sea", "boats", fmt.Sprintf("buoy%ds", i)), 0)
 		}
-		want := rendered(t, &registry.Source{Next: commit{tc.revision, files}, Cache: cache}, render.OwnerCrossplane)
+		want := rendered(t, &registry.Resolver{Next: commit{tc.revision, files}, Cache: cache}, render.OwnerCrossplane)
 		if diff := cmp.Diff(tc.want, rules(want, manifest.Warning)); diff != "" {
 			t.Errorf("look %d (-want +got):\n%s", i, diff)
 		}
@@ -294,7 +294,7 @@ func TestOutage(t *testing.T) {
 	r.Push(t, "acme/config-sea", "v1.0.0", configuration("config-sea", "  dependsOn:\n  - {provider: "+r.Host+"/acme/provider-sea, version: '>=v1.0.0'}\n"), 0)
 	cache := t.TempDir()
 	files := tree(installs("Configuration", "acme-config-sea", r.Host+"/acme/config-sea:v1.0.0", ""))
-	source := func() *registry.Source { return &registry.Source{Next: commit{"a", files}, Cache: cache} }
+	source := func() *registry.Resolver { return &registry.Resolver{Next: commit{"a", files}, Cache: cache} }
 	known := told(rendered(t, source(), render.OwnerCrossplane))
 
 	r.Fail(http.StatusServiceUnavailable)
@@ -331,7 +331,7 @@ func TestDamagedCache(t *testing.T) {
 	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "boats"), 0)
 	cache := t.TempDir()
 	files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.2.0", ""))
-	source := func() *registry.Source { return &registry.Source{Next: commit{files: files}, Cache: cache} }
+	source := func() *registry.Resolver { return &registry.Resolver{Next: commit{files: files}, Cache: cache} }
 	want := told(rendered(t, source(), render.OwnerCrossplane))
 	for name, damage := range map[string]func(string) error{
 		"changed": func(name string) error { return os.WriteFile(name, []byte("{}"), 0o600) },
@@ -363,7 +363,7 @@ func TestCredentials(t *testing.T) {
 	r := fixtures.StartAuthenticatedRegistry(t)
 	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "boats"), 0)
 	files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.2.0", ""))
-	source := func() *registry.Source { return &registry.Source{Next: commit{files: files}, Cache: t.TempDir()} }
+	source := func() *registry.Resolver { return &registry.Resolver{Next: commit{files: files}, Cache: t.TempDir()} }
 
 	want := rendered(t, source(), render.OwnerCrossplane)
 	if diff := cmp.Diff([]string{packages.RuleUnread}, rules(want, manifest.Warning)); diff != "" {
@@ -402,7 +402,7 @@ func TestRedirect(t *testing.T) {
 			next.ServeHTTP(w, req)
 		})
 	})
-	s := &registry.Source{
+	s := &registry.Resolver{
 		Next:  commit{files: tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.2.0", ""))},
 		Cache: t.TempDir(), Keychain: only{r.Host},
 	}
@@ -439,7 +439,7 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.0.0", ""))
-	rendered(t, &registry.Source{Next: commit{files: files}, Cache: cache}, render.OwnerCrossplane)
+	rendered(t, &registry.Resolver{Next: commit{files: files}, Cache: cache}, render.OwnerCrossplane)
 	blobs, err := filepath.Glob(filepath.Join(cache, "sha256", "*", "*"))
 	if err != nil || len(blobs) != 3 {
 		t.Errorf("manifest, config and layer stay, got %q, %v", blobs, err)
@@ -469,7 +469,7 @@ spec:
 `
 	for name, text := range map[string]string{"named": named, "configured": configured} {
 		var hidden []string
-		s := &registry.Source{
+		s := &registry.Resolver{
 			Next: commit{files: tree(text)}, Cache: t.TempDir(),
 			Hide: func(value string) { hidden = append(hidden, value) },
 			Secret: func(_ context.Context, name string) (map[string][]byte, error) {
@@ -487,7 +487,7 @@ spec:
 			t.Errorf("%s: the password is written nowhere, and the log does not know it: %q", name, hidden)
 		}
 		s.Cache, s.Secret = t.TempDir(), func(context.Context, string) (map[string][]byte, error) { return nil, errors.New("forbidden") }
-		fresh := &registry.Source{Next: s.Next, Cache: s.Cache, Secret: s.Secret}
+		fresh := &registry.Resolver{Next: s.Next, Cache: s.Cache, Secret: s.Secret}
 		if want := rendered(t, fresh, render.OwnerCrossplane); len(want.Unread) != 1 || !strings.Contains(want.Unread[0].Err.Error(), "pull secret pull: forbidden") {
 			t.Errorf("%s: %v", name, want.Unread)
 		}
@@ -513,7 +513,7 @@ spec:
   matchImages: [{prefix: ` + r.Host + `/acme}]
   verification: {provider: Cosign, cosign: {authorities: [{name: acme, key: {secretRef: {name: key, key: cosign.pub}}}]}}
 `)
-	want := rendered(t, &registry.Source{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
+	want := rendered(t, &registry.Resolver{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
 	if len(want.Definitions) > 0 || len(want.Unread) != 1 || !strings.Contains(want.Unread[0].Err.Error(), "ImageConfig signed (package-0.yaml:18) demands that its signature is verified") {
 		t.Errorf("%d definitions, %v", len(want.Definitions), want.Unread)
 	}
@@ -533,7 +533,7 @@ func TestReadsOnce(t *testing.T) {
 	for range 4 {
 		beside.Go(func() {
 			files := &counted{MapFS: tree(installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.0", "")), opened: map[string]int{}}
-			s := &registry.Source{Next: commitOf{files}, Cache: cache}
+			s := &registry.Resolver{Next: commitOf{files}, Cache: cache}
 			in, err := s.Fetch(t.Context(), "")
 			if err != nil {
 				t.Error(err)

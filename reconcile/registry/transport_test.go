@@ -124,7 +124,7 @@ func TestPagesOfTagsAreBounded(t *testing.T) {
 		_, _ = w.Write(page)
 	}))
 	defer server.Close()
-	p := newPuller(&Source{Cache: t.TempDir(), Keychain: anonymous{}})
+	p := newPuller(&Resolver{Cache: t.TempDir(), Keychain: anonymous{}})
 	p.begin("", 0)
 	_, _, err = p.list(t.Context(), packages.Request{Source: strings.TrimPrefix(server.URL, "http://") + "/acme/sea", Configs: new(packages.ImageConfigs)})
 	if err == nil || !strings.Contains(err.Error(), "more than 100000 tags; name a version") || pages != 5 {

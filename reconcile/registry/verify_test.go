@@ -575,7 +575,7 @@ func TestVerify(t *testing.T) {
 			if tc.sign != nil {
 				tc.sign(t, r, digest)
 			}
-			s := &registry.Source{
+			s := &registry.Resolver{
 				Next: demanding(r, tc.demand), Cache: t.TempDir(), TrustedRoot: tc.root,
 				Secret: func(_ context.Context, name string) (map[string][]byte, error) {
 					switch name {
@@ -624,8 +624,8 @@ func TestVerifyWithFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	cache := t.TempDir()
-	source := func() *registry.Source {
-		return &registry.Source{Next: demanding(r, byAcme), Cache: cache, KeyFiles: map[string]string{"acme/cosign.pub": file}}
+	source := func() *registry.Resolver {
+		return &registry.Resolver{Next: demanding(r, byAcme), Cache: cache, KeyFiles: map[string]string{"acme/cosign.pub": file}}
 	}
 	without := source()
 	without.KeyFiles = nil

@@ -59,9 +59,9 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	}
 	over := in
 	over.Memo = loop.Options.Memo
-	how := How{Fresh: freshTags, Secret: loop.Place.Secret}
+	how := How{Fresh: freshTags, Secret: loop.Cluster.Secret}
 	if s.Spec.LivePreviews {
-		how.Images = loop.Place.ImageConfigs
+		how.Images = loop.Cluster.ImageConfigs
 		tell.Cluster = s.Spec.ClusterName
 	} else {
 		over.Cluster = nil

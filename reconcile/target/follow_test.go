@@ -36,10 +36,10 @@ func wired(t *testing.T, spec string) *previewer {
 // demands holds for it all the same.
 func TestFollowForks(t *testing.T) {
 	f := wired(t, "  previews: true\n  livePreviews: true\n  forkPreviews: {registries: [ghcr.io]}\n")
-	if f.Reconciler.Observer == nil || f.Reconciler.Place == nil || f.wired[0].packages.Fork != nil || f.wired[0].packages.Installed == nil || f.wired[0].packages.Images == nil || f.Reconciler.Applier != nil {
+	if f.Reconciler.Observer == nil || f.Reconciler.Cluster == nil || f.wired[0].packages.Fork != nil || f.wired[0].packages.Installed == nil || f.wired[0].packages.Images == nil || f.Reconciler.Applier != nil {
 		t.Errorf("Who may push has the cluster looked at, and nothing written: %+v", f.Reconciler)
 	}
-	if f.Forks.Observer != nil || f.Forks.Place != nil || f.Forks.CA != nil || f.wired[1].packages.Installed != nil || f.wired[1].packages.Images == nil || f.Forks.Source != reconcile.Source(f.wired[1].packages) {
+	if f.Forks.Observer != nil || f.Forks.Cluster != nil || f.Forks.CA != nil || f.wired[1].packages.Installed != nil || f.wired[1].packages.Images == nil || f.Forks.Source != reconcile.Source(f.wired[1].packages) {
 		t.Errorf("A fork does not: %+v", f.Forks)
 	}
 	for _, s := range f.wired {
@@ -53,7 +53,7 @@ func TestFollowForks(t *testing.T) {
 	if f.origin.heads.Limits.Bytes != maxOfHead || f.origin.into.Limits.Bytes == maxOfHead || f.origin.into.Cache != f.origin.heads.Cache || !strings.HasSuffix(f.origin.heads.Cache, "previews") {
 		t.Errorf("What a head brings is bounded, and apart from what passes read: %+v", f.origin)
 	}
-	if f := wired(t, "  previews: true\n"); f.Forks != nil || f.Reconciler.Observer != nil || f.Reconciler.Place != nil || f.wired[0].packages.Images != nil {
+	if f := wired(t, "  previews: true\n"); f.Forks != nil || f.Reconciler.Observer != nil || f.Reconciler.Cluster != nil || f.wired[0].packages.Images != nil {
 		t.Errorf("Where nobody says so no fork is previewed, and no cluster asked: %+v", f)
 	}
 	if wired(t, "") != nil {

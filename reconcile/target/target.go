@@ -56,7 +56,7 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	}
 	t := &Target{repository: repository, wired: w, Loop: reconcile.Loop{
 		Reconciler: w.Reconciler,
-		Watcher:    w.Place,
+		Watcher:    w.Cluster,
 		Ref:        s.Spec.Source.Ref,
 		Suspended:  s.Spec.Suspend,
 		Interval:   s.Spec.Interval.Duration(),
@@ -67,7 +67,7 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		if ref == nil {
 			return nil
 		}
-		return &secret{field: field, namespace: s.Namespace, ref: *ref, read: w.Place.Secret, tell: in.Secret}
+		return &secret{field: field, namespace: s.Namespace, ref: *ref, read: w.Cluster.Secret, tell: in.Secret}
 	}
 	auth, none := auth(s, in.Getenv)
 	statuses, post := publisher(s, in, from)

@@ -48,8 +48,8 @@ type Surroundings struct {
 	Secret      func(value string)    // receives what Headgate reads of Secrets and must never write anywhere; may be nil
 }
 
-// A Place is a cluster as a Sync sees it, beside its passes.
-type Place interface {
+// A Cluster is what a Sync reads and watches of its cluster beside the observations of its passes.
+type Cluster interface {
 	reconcile.Watcher
 	Secret(ctx context.Context, name string) (map[string][]byte, error)
 	Packages(ctx context.Context) ([]crossplane.Installed, error)
@@ -72,8 +72,8 @@ type How struct {
 type Wired struct {
 	reconcile.Reconciler
 
-	Place    Place            // nil without a cluster
-	packages *registry.Source // nil without a source
+	Cluster  Cluster            // nil without a cluster
+	packages *registry.Resolver // nil without a source
 }
 
 // Wire returns how to make passes of a valid Sync over a source of its commits, with the packages that they
@@ -97,15 +97,15 @@ func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wi
 	if from == nil {
 		return w, nil
 	}
-	w.packages = &registry.Source{
+	w.packages = &registry.Resolver{
 		Next: from, How: w.Options, Fresh: how.Fresh, Fork: how.Fork, Secret: how.Secret, Images: how.Images,
 		Hide: in.Secret, KeyFiles: in.KeyFiles, TrustedRoot: in.TrustedRoot, Offline: in.Offline, Cache: in.Packages,
 	}
 	if in.Packages == "" && in.Cache != "" {
 		w.packages.Cache = filepath.Join(in.Cache, "packages")
 	}
-	if w.Place != nil {
-		w.packages.Secret, w.packages.Images, w.packages.Installed = w.Place.Secret, w.Place.ImageConfigs, w.Place.Packages
+	if w.Cluster != nil {
+		w.packages.Secret, w.packages.Images, w.packages.Installed = w.Cluster.Secret, w.Cluster.ImageConfigs, w.Cluster.Packages
 	}
 	w.Source = w.packages
 	return w, nil
@@ -117,11 +117,11 @@ func (w *Wired) reach(s v1alpha1.Sync, observes bool, to *rest.Config, how clust
 	w.Timeout, w.NoWait = how.Timeout, how.NoWait
 	if observes {
 		l, err := cluster.NewLooker(to, w.Sync, how)
-		w.Observer, w.Reconciler.Place, w.Place = l, l, l
+		w.Observer, w.Reconciler.Cluster, w.Cluster = l, l, l
 		return err
 	}
 	c, err := cluster.New(to, w.Sync, how)
-	w.Observer, w.Applier, w.Reconciler.Place, w.Recorder, w.Place = c, c, c, c, c
+	w.Observer, w.Applier, w.Reconciler.Cluster, w.Recorder, w.Cluster = c, c, c, c, c
 	return err
 }
 

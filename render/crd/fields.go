@@ -49,7 +49,7 @@ func (e NoFieldError) Error() string {
 // are no step of a path: the name of what is in items is items, name. The error is a
 // NoFieldError.
 func FieldAt(schema map[string]any, path []string, levels int) (Field, error) {
-	at := place{schema: schema}
+	at := subschema{schema: schema}
 	for i, name := range path {
 		properties := at.properties()
 		if _, ok := properties[name]; !ok {
@@ -60,8 +60,8 @@ func FieldAt(schema map[string]any, path []string, levels int) (Field, error) {
 	return at.field(levels), nil
 }
 
-// A place is a schema in another, with what those above say of it.
-type place struct {
+// A subschema is a schema within another one, with what the schemas above determine about it.
+type subschema struct {
 	name     string
 	schema   map[string]any
 	required bool
@@ -69,7 +69,7 @@ type place struct {
 }
 
 // inner is the schema of what is in lists and maps, with the beginning of its type.
-func (p place) inner() (schema map[string]any, of string) {
+func (p subschema) inner() (schema map[string]any, of string) {
 	schema = p.schema
 	for {
 		items, isList := schema["items"].(map[string]any)
@@ -85,17 +85,17 @@ func (p place) inner() (schema map[string]any, of string) {
 	}
 }
 
-func (p place) properties() map[string]any {
+func (p subschema) properties() map[string]any {
 	schema, _ := p.inner()
 	properties, _ := schema["properties"].(map[string]any)
 	return properties
 }
 
 // below is the place of a property.
-func (p place) below(name string) place {
+func (p subschema) below(name string) subschema {
 	schema, _ := p.inner()
 	required, _ := schema["required"].([]any)
-	child := place{name: name, required: slices.Contains(required, any(name))}
+	child := subschema{name: name, required: slices.Contains(required, any(name))}
 	child.schema, _ = p.properties()[name].(map[string]any)
 	for _, path := range slices.Concat(p.toCreate, requiredToCreate(schema)) {
 		if first, rest, _ := strings.Cut(path, "."); first == name {
@@ -105,7 +105,7 @@ func (p place) below(name string) place {
 	return child
 }
 
-func (p place) field(levels int) Field {
+func (p subschema) field(levels int) Field {
 	schema, of := p.inner()
 	f := Field{
 		Name:             p.name,

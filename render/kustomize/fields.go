@@ -151,7 +151,7 @@ func (e *editing) generator(g map[string]any, at ...any) {
 	options = clone(options)
 	annotations, _ := options["annotations"].(map[string]any)
 	annotations = clone(annotations)
-	annotations[mark] = e.marked(source{origin: e.at(at...)})
+	annotations[mark] = e.marked(provenance{origin: e.at(at...)})
 	options["annotations"] = annotations
 	g["options"] = options
 }

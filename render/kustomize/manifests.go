@@ -18,23 +18,23 @@ import (
 // taken off before anybody sees it.
 const mark = "headgate.dev/kustomized-from"
 
-// A source is what an object was built of.
-type source struct {
+// A provenance is the document that kustomize built an object from.
+type provenance struct {
 	origin   manifest.Origin
 	document *manifest.Document // nil of a generator
 	nth      int                // of the documents of its file
 }
 
-// marked is the mark of a source.
-func (v *vetting) marked(s source) string {
+// marked returns the mark of a provenance.
+func (v *vetting) marked(s provenance) string {
 	v.sources = append(v.sources, s)
 	return strconv.Itoa(len(v.sources) - 1)
 }
 
-// sourceOf is the source of an object, which loses its mark, wherever kustomize may have
+// sourceOf returns the provenance of an object, which loses its mark, wherever kustomize may have
 // copied it to.
-func (v *vetting) sourceOf(object map[string]any, otherwise manifest.Origin) source {
-	found := source{origin: otherwise}
+func (v *vetting) sourceOf(object map[string]any, otherwise manifest.Origin) provenance {
+	found := provenance{origin: otherwise}
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	n, err := strconv.Atoi(text(annotations[mark]))
@@ -141,7 +141,7 @@ func (v *vetting) prepare(d *manifest.Document, nth int) (raw []byte, local bool
 		}
 	}
 	annotations = clone(annotations)
-	annotations[mark] = v.marked(source{origin: d.Origin, document: d, nth: nth})
+	annotations[mark] = v.marked(provenance{origin: d.Origin, document: d, nth: nth})
 	metadata["annotations"] = annotations
 	raw, err = encode(object)
 	if err != nil {

@@ -56,7 +56,7 @@ type rememberedObject struct {
 	Object    json.RawMessage
 }
 
-func madeOf(from source, object []byte) rememberedObject {
+func madeOf(from provenance, object []byte) rememberedObject {
 	return rememberedObject{Origin: from.origin, Generated: from.document == nil, Nth: from.nth, Object: object}
 }
 

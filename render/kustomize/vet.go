@@ -23,7 +23,7 @@ type vetting struct {
 	manifests map[string]*manifests     // by name of the file
 	reads     map[string]bool
 	view      view
-	sources   []source     // by the number that is in the mark of an object
+	sources   []provenance // by the number that is in the mark of an object
 	used      map[int]bool // sources that something was built of
 	problems  []Error
 	made      []rememberedObject // what was built, so that it can be remembered

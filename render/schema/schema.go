@@ -227,7 +227,7 @@ func (c *comparison) version(name string, was, is map[string]any) {
 			c.add(Change{Rule: Selectable, Version: name, Path: strings.TrimPrefix(path, "."), Breaking: true})
 		}
 	}
-	c.schema(place{version: name}, schemaOf(was), schemaOf(is))
+	c.schema(location{version: name}, schemaOf(was), schemaOf(is))
 }
 
 // versions are those of a definition by name.

@@ -51,7 +51,7 @@ var harmless = []string{"default", "x-kubernetes-list-type", "x-kubernetes-list-
 // not count: controllers write them again.
 func unconverted(version, to string, was, is map[string]any) []Change {
 	compares := comparison{loses: true}
-	compares.schema(place{version: version}, was, is)
+	compares.schema(location{version: version}, was, is)
 	var lost []Change
 	for _, change := range compares.Changes {
 		if !change.Breaking || change.InStatus() {

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// A place is one schema among those of a version.
-type place struct{ version, path string }
+// A location is one schema within the schema of a version.
+type location struct{ version, path string }
 
-func (p place) at(rule Rule, from, to any, breaking bool) Change {
+func (p location) at(rule Rule, from, to any, breaking bool) Change {
 	return Change{Rule: rule, Version: p.version, Path: p.path, From: said(from), To: said(to), Breaking: breaking}
 }
 
-func (p place) property(name string) place {
+func (p location) property(name string) location {
 	if p.path != "" {
 		name = p.path + "." + name
 	}
-	return place{p.version, name}
+	return location{p.version, name}
 }
 
 // words are keywords that only people read.
@@ -25,7 +25,7 @@ var words = []string{"description", "title", "example", "externalDocs", "id", "$
 
 // schema compares two schemas and all that is below them. New properties are no change for
 // those who do not use them; everything else that differs is judged where it differs.
-func (c *comparison) schema(at place, was, is map[string]any) {
+func (c *comparison) schema(at location, was, is map[string]any) {
 	var differ []string
 	for _, key := range keysOf(was, is) {
 		from, to := was[key], is[key]
@@ -34,7 +34,7 @@ func (c *comparison) schema(at place, was, is map[string]any) {
 			c.properties(at, object(from), object(to), c.loses && is["x-kubernetes-preserve-unknown-fields"] == true)
 		case c.loses && slices.Contains(harmless, key):
 		case key == "items" && both(from, to):
-			c.schema(place{at.version, at.path + "[]"}, object(from), object(to))
+			c.schema(location{at.version, at.path + "[]"}, object(from), object(to))
 		case key == "additionalProperties" && both(from, to):
 			c.schema(at.property("*"), object(from), object(to))
 		case reflect.DeepEqual(from, to):
@@ -54,7 +54,7 @@ func (c *comparison) schema(at place, was, is map[string]any) {
 func both(a, b any) bool { return object(a) != nil && object(b) != nil }
 
 // properties compares the properties of an object. What is dropped where unknown fields are kept is not lost.
-func (c *comparison) properties(at place, was, is map[string]any, keeps bool) {
+func (c *comparison) properties(at location, was, is map[string]any, keeps bool) {
 	for _, name := range keysOf(was, is) {
 		from, declared := was[name]
 		to, kept := is[name]
@@ -72,7 +72,7 @@ func (c *comparison) properties(at place, was, is map[string]any, keeps bool) {
 }
 
 // validations compares rules in CEL by what they demand.
-func (c *comparison) validations(at place, was, is []any) {
+func (c *comparison) validations(at location, was, is []any) {
 	before, after := rules(was), rules(is)
 	for _, rule := range after {
 		if !slices.Contains(before, rule) {
@@ -101,7 +101,7 @@ func rules(validations []any) []string {
 }
 
 // judge says what it comes to that some keywords of one place differ.
-func (c *comparison) judge(at place, was, is map[string]any, differ []string) {
+func (c *comparison) judge(at location, was, is map[string]any, differ []string) {
 	broken, known := crdify(was, is, differ)
 	for _, key := range differ {
 		from, to := was[key], is[key]
@@ -114,7 +114,7 @@ func (c *comparison) judge(at place, was, is map[string]any, differ []string) {
 }
 
 // required says of every field that is required now, or not any more.
-func (c *comparison) required(at place, was, is []any) {
+func (c *comparison) required(at location, was, is []any) {
 	added := slices.DeleteFunc(slices.Clone(is), func(name any) bool { return slices.Contains(was, name) })
 	dropped := slices.DeleteFunc(slices.Clone(was), func(name any) bool { return slices.Contains(is, name) })
 	for i, v := range append(added, dropped...) {
