@@ -24,7 +24,7 @@ type Request struct {
 // pass if they have a method RetryAfter() time.Duration, as those of an outbox do.
 type Requests interface {
 	Open(ctx context.Context) ([]Request, error)
-	Teller(of Request) Teller
+	Publisher(of Request) PreviewPublisher
 }
 
 // An Origin is the repository that pull requests are of.
@@ -36,42 +36,42 @@ type Origin interface {
 	Forget(ctx context.Context, commit string) error
 }
 
-// A Follower previews the pull requests into one branch: every new head once, and again where the
+// A PreviewLoop previews the pull requests into one branch: every new head once, and again where the
 // branch went on and that decides what is active. What was said stands on the forge, so after a
 // restart the same is said again of the same heads, which nobody sees. It makes one preview at a
 // time, beside the passes of a Loop.
-type Follower struct {
+type PreviewLoop struct {
 	Reconciler Reconciler
 	Forks      *Reconciler // of pull requests from forks; nil: those are refused
 	Origin     Origin
 	Requests   Requests
-	Ref        string          // what is followed: pull requests into this branch count
+	Ref        string          // pull requests into this branch are previewed
 	Interval   time.Duration   // between looks
-	Woken      <-chan struct{} // tells that there may be something to see; nil: nobody tells
+	Woken      <-chan struct{} // receives when a pull request may have changed; may be nil
 	Most       int             // pull requests that are previewed; default 100
-	Tell       func(Event)     // hears what the follower does; nil is nobody
+	OnEvent    func(Event)     // receives what the loop does; may be nil
 }
 
 const (
 	mostRequests = 100
-	mostTries    = 6                // of a head that cannot be fetched, before that is said: about five minutes
-	aCall        = 30 * time.Second // that a forge may take to answer
+	mostTries    = 6                // of a head that cannot be fetched, before the preview reports it: about five minutes
+	aCall        = 30 * time.Second // the timeout of a request to the forge
 )
 
-// errFork is why a pull request gets no preview. Its status is no success: whoever asks for it
-// before a merge wants somebody to have looked.
+// errFork is why a pull request gets no preview. Its status is no success: a branch rule that requires it
+// before a merge requires a preview.
 var errFork = errors.New("not previewed: the head is in a fork, and the sync does not say forkPreviews")
 
-// Run follows until ctx is done.
-func (f Follower) Run(ctx context.Context) {
+// Run previews until ctx is done.
+func (f PreviewLoop) Run(ctx context.Context) {
 	f.Interval, f.Most = cmp.Or(f.Interval, time.Minute), cmp.Or(f.Most, mostRequests)
-	l := &following{Follower: f, known: map[int]*followed{}}
-	var again []time.Duration // looks that a word is still worth
+	l := &previewing{PreviewLoop: f, known: map[int]*previewedPull{}}
+	var again []time.Duration // waits until the next looks after a webhook
 	for ctx.Err() == nil {
 		wait := l.look(ctx)
 		woken := l.Woken
 		switch {
-		case l.failures > 0: // it is to be left alone, also where somebody tells
+		case l.failures > 0: // no webhook ends the back-off
 			woken = nil
 		case l.news:
 			again = nil
@@ -87,20 +87,20 @@ func (f Follower) Run(ctx context.Context) {
 	}
 }
 
-// following is a Follower that runs.
-type following struct {
-	Follower
+// previewing is a PreviewLoop that runs.
+type previewing struct {
+	PreviewLoop
 
-	known    map[int]*followed
+	known    map[int]*previewedPull
 	failures int    // looks that failed, in a row
-	trouble  string // what was last told of that
-	crowded  bool   // there are more than are previewed, which was told
+	trouble  string // the last such error
+	crowded  bool   // there are more than Most, which was reported
 	news     bool   // the last look found something to do
 	moves    map[string]bool
 }
 
-// followed is what is known of a pull request.
-type followed struct {
+// previewedPull is what the loop remembers of a pull request.
+type previewedPull struct {
 	Request
 
 	tip      string // what its target was when it was previewed
@@ -110,7 +110,7 @@ type followed struct {
 }
 
 // look looks what is open and previews what is new. It returns how long to wait.
-func (l *following) look(ctx context.Context) time.Duration {
+func (l *previewing) look(ctx context.Context) time.Duration {
 	l.news, l.moves = false, map[string]bool{}
 	open, tip, err := l.open(ctx)
 	if ctx.Err() != nil {
@@ -120,7 +120,7 @@ func (l *following) look(ctx context.Context) time.Duration {
 		l.failures++
 		if l.trouble != err.Error() {
 			l.trouble = err.Error()
-			l.tell(Event{Kind: Astray, Err: err})
+			l.emit(Event{Kind: PullsFailed, Err: err})
 		}
 		asked, _ := patience(err)
 		return max(asked, jitter(backOff(l.failures, firstPause, mostPause)))
@@ -143,7 +143,7 @@ func (l *following) look(ctx context.Context) time.Duration {
 }
 
 // open are the pull requests into what is followed, and the newest commit of that.
-func (l *following) open(ctx context.Context) ([]Request, string, error) {
+func (l *previewing) open(ctx context.Context) ([]Request, string, error) {
 	asking, cancel := context.WithTimeout(ctx, 4*aCall)
 	defer cancel()
 	open, err := l.Requests.Open(asking)
@@ -156,12 +156,12 @@ func (l *following) open(ctx context.Context) ([]Request, string, error) {
 
 // chosen are those that are previewed, newest first: before those of forks, of which anybody
 // may open any number, those of people who may push.
-func (l *following) chosen(open []Request) []Request {
+func (l *previewing) chosen(open []Request) []Request {
 	slices.SortStableFunc(open, func(a, b Request) int { return cmp.Compare(ofFork(a), ofFork(b)) })
 	if crowded := len(open) > l.Most; crowded != l.crowded {
 		l.crowded = crowded
 		if crowded {
-			l.tell(Event{Kind: Astray, Err: fmt.Errorf("%d pull requests are open: the newest %d are previewed, those of forks last", len(open), l.Most)})
+			l.emit(Event{Kind: PullsFailed, Err: fmt.Errorf("%d pull requests are open: the newest %d are previewed, those of forks last", len(open), l.Most)})
 		}
 	}
 	return open[:min(len(open), l.Most)]
@@ -175,34 +175,34 @@ func ofFork(q Request) int {
 }
 
 // forget forgets what is not open any more.
-func (l *following) forget(ctx context.Context, open []Request) {
+func (l *previewing) forget(ctx context.Context, open []Request) {
 	for number, k := range l.known {
 		if !slices.ContainsFunc(open, func(q Request) bool { return q.Number == number }) {
 			delete(l.known, number)
 			l.drop(ctx, k)
-			l.tell(Event{Kind: Forgotten, Pull: number, Revision: k.Head})
+			l.emit(Event{Kind: Forgotten, Pull: number, Revision: k.Head})
 		}
 	}
 }
 
 // drop lets go of the commit of a pull request. Where that fails it costs a few bytes.
-func (l *following) drop(ctx context.Context, k *followed) {
+func (l *previewing) drop(ctx context.Context, k *previewedPull) {
 	ctx, cancel := context.WithTimeout(ctx, aCall)
 	defer cancel()
 	_ = l.Origin.Forget(ctx, k.Head)
 }
 
 // previewIfNew previews a pull request unless the last preview of it still holds.
-func (l *following) previewIfNew(ctx context.Context, q Request, tip string) {
+func (l *previewing) previewIfNew(ctx context.Context, q Request, tip string) {
 	k := l.known[q.Number]
 	switch {
 	case k == nil:
-		k = &followed{Request: q}
+		k = &previewedPull{Request: q}
 	case k.Request != q:
 		if k.Head != q.Head {
 			l.drop(ctx, k)
 		}
-		k = &followed{Request: q}
+		k = &previewedPull{Request: q}
 	case !k.done && time.Now().Before(k.after), k.done && k.tip == tip:
 		return
 	case k.done && !l.moved(ctx, k, tip):
@@ -226,12 +226,12 @@ func (l *following) previewIfNew(ctx context.Context, q Request, tip string) {
 		k.after = time.Now().Add(max(asked, jitter(backOff(k.failures, firstPause, mostPause))))
 	}
 	if k.done || k.failures == 1 {
-		l.tell(Event{Kind: Previewed, Pull: q.Number, Revision: q.Head, Report: said, Took: time.Since(began), Err: err})
+		l.emit(Event{Kind: Previewed, Pull: q.Number, Revision: q.Head, Report: said, Took: time.Since(began), Err: err})
 	}
 }
 
 // moved says whether the target went on in a way that a preview has to say.
-func (l *following) moved(ctx context.Context, k *followed, tip string) bool {
+func (l *previewing) moved(ctx context.Context, k *previewedPull, tip string) bool {
 	if k.Fork && l.Forks == nil {
 		return false
 	}
@@ -246,11 +246,11 @@ func (l *following) moved(ctx context.Context, k *followed, tip string) bool {
 }
 
 // preview makes a preview, and says it.
-func (l *following) preview(ctx context.Context, k *followed, tip string) (report.Report, error) {
-	with, teller := l.Reconciler, hurried{l.Requests.Teller(k.Request)}
+func (l *previewing) preview(ctx context.Context, k *previewedPull, tip string) (report.Report, error) {
+	with, publisher := l.Reconciler, hurried{l.Requests.Publisher(k.Request)}
 	if k.Fork && l.Forks == nil {
 		said := report.Failed(with.Sync, "", errFork)
-		if err := teller.Publish(ctx, said); err != nil {
+		if err := publisher.Publish(ctx, said); err != nil {
 			return said, unpublished{err}
 		}
 		return said, nil
@@ -259,14 +259,14 @@ func (l *following) preview(ctx context.Context, k *followed, tip string) (repor
 		with = *l.Forks
 	}
 	return with.Merging(ctx, Merge{
-		History: l.Origin, Into: tip, Head: l.head(ctx, k.Request), Teller: teller,
+		History: l.Origin, Into: tip, Head: l.head(ctx, k.Request), Publisher: publisher,
 		Again: func(err error) bool { return ctx.Err() != nil || l.again(k, err) },
 	})
 }
 
 // head is the commit that merges a pull request, where the forge has made one of its newest
 // commit; else that commit.
-func (l *following) head(ctx context.Context, q Request) string {
+func (l *previewing) head(ctx context.Context, q Request) string {
 	if q.Merge == "" {
 		return q.Head
 	}
@@ -282,7 +282,7 @@ func (l *following) head(ctx context.Context, q Request) string {
 
 // again says whether a preview is tried again though nothing changes: the forge asks for
 // patience, or what is needed for it cannot be reached. What is wrong with a commit stays so.
-func (l *following) again(k *followed, err error) bool {
+func (l *previewing) again(k *previewedPull, err error) bool {
 	var silent unpublished
 	if errors.As(err, &silent) {
 		if _, passes := patience(silent); passes {
@@ -295,9 +295,9 @@ func (l *following) again(k *followed, err error) bool {
 	return (errors.As(err, &away) || live) && k.failures < mostTries-1
 }
 
-func (l *following) tell(e Event) {
-	if l.Tell != nil {
-		l.Tell(e)
+func (l *previewing) emit(e Event) {
+	if l.OnEvent != nil {
+		l.OnEvent(e)
 	}
 }
 
@@ -313,16 +313,16 @@ func patience(err error) (time.Duration, bool) {
 }
 
 // hurried is a Teller whose forge has so long to answer.
-type hurried struct{ Teller }
+type hurried struct{ PreviewPublisher }
 
 func (h hurried) Pending(ctx context.Context, of report.Report) error {
 	ctx, cancel := context.WithTimeout(ctx, aCall)
 	defer cancel()
-	return h.Teller.Pending(ctx, of)
+	return h.PreviewPublisher.Pending(ctx, of)
 }
 
 func (h hurried) Publish(ctx context.Context, r report.Report) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*aCall)
 	defer cancel()
-	return h.Teller.Publish(ctx, r)
+	return h.PreviewPublisher.Publish(ctx, r)
 }

@@ -104,7 +104,7 @@ func (y *yard) Open(context.Context) ([]Request, error) {
 	return slices.Clone(y.open), y.away
 }
 
-func (y *yard) Teller(of Request) Teller { return word{y, of} }
+func (y *yard) Publisher(of Request) PreviewPublisher { return word{y, of} }
 
 // A word is about one pull request.
 type word struct {
@@ -156,12 +156,12 @@ func (y *yard) set(change func()) {
 }
 
 // run runs a follower until the test ends.
-func (y *yard) run(t *testing.T, change func(*Follower)) {
+func (y *yard) run(t *testing.T, change func(*PreviewLoop)) {
 	t.Helper()
-	f := Follower{
+	f := PreviewLoop{
 		Reconciler: Reconciler{Source: y, Sync: inventory.Sync{Namespace: "ns", Name: "prod"}, Options: render.Options{Memo: new(memo.Memory)}},
 		Origin:     y, Requests: y, Ref: "main", Interval: time.Minute, Woken: y.woken,
-		Tell: func(e Event) { y.set(func() { y.events = append(y.events, e) }) },
+		OnEvent: func(e Event) { y.set(func() { y.events = append(y.events, e) }) },
 	}
 	if change != nil {
 		change(&f)
@@ -208,7 +208,7 @@ func TestFollowerEveryHeadOnce(t *testing.T) {
 func TestFollowerNoBranch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(seven)
-		y.run(t, func(f *Follower) { f.Ref = "v1" })
+		y.run(t, func(f *PreviewLoop) { f.Ref = "v1" })
 		expect(t, "Nothing is merged into a tag.", y.happens(time.Hour))
 	})
 }
@@ -217,7 +217,7 @@ func TestFollowerTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(seven)
 		y.open = nil
-		y.run(t, func(f *Follower) { f.Interval = time.Hour })
+		y.run(t, func(f *PreviewLoop) { f.Interval = time.Hour })
 		y.happens(time.Minute)
 		y.set(func() { y.woken <- struct{}{} })
 		time.Sleep(500 * time.Millisecond)
@@ -278,7 +278,7 @@ func TestFollowerUnreadPackage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(seven)
 		y.commits["h7"] = "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: sea}\nspec: {package: registry.example.org/sea:v1}\n"
-		y.run(t, func(f *Follower) { f.Reconciler.Options.Owner = render.OwnerCrossplane })
+		y.run(t, func(f *PreviewLoop) { f.Reconciler.Options.Owner = render.OwnerCrossplane })
 		const unread = "7 h7 error: cannot read 1 package, deletes 1 object: package registry.example.org/sea:v1 cannot be read: nobody has looked for it"
 		said := map[string]int{}
 		for _, s := range y.happens(time.Hour) {
@@ -334,7 +334,7 @@ func TestFollowerForkAllowed(t *testing.T) {
 		y := newYard(Request{Number: 8, Head: "h8", Target: "main", Fork: true}, seven)
 		public := newYard()
 		public.commits["h8"] = "apiVersion: v1\nkind: [\n"
-		y.run(t, func(f *Follower) {
+		y.run(t, func(f *PreviewLoop) {
 			forks := f.Reconciler
 			forks.Source = public
 			f.Forks = &forks
@@ -363,7 +363,7 @@ func TestFollowerMany(t *testing.T) {
 		if len(said) != mostRequests || !strings.HasPrefix(said[0], "20 h20 ") || !strings.HasPrefix(said[20], "300 h300 ") || !strings.HasPrefix(said[99], "221 h221 ") {
 			t.Errorf("Those of people who may push come first, then the newest of the others: %d, %q", len(said), said)
 		}
-		told := slices.DeleteFunc(y.events, func(e Event) bool { return e.Kind != Astray })
+		told := slices.DeleteFunc(y.events, func(e Event) bool { return e.Kind != PullsFailed })
 		if len(told) != 1 || told[0].Err.Error() != "300 pull requests are open: the newest 100 are previewed, those of forks last" {
 			t.Errorf("That there are more is told, once: %v", told)
 		}

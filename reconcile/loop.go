@@ -17,14 +17,14 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A Publisher says what a pass came to.
+// A Publisher publishes the report of a pass.
 type Publisher interface {
 	Publish(ctx context.Context, r report.Report) error
 }
 
-// A Rememberer is a Publisher that knows of which commits of a sync it last said that they
-// are pending, also where another process had it say so.
-type Rememberer interface {
+// A PendingLister is a Publisher that lists the commits of a sync whose status it last set to
+// pending, in this process or in another one.
+type PendingLister interface {
 	Pending(namespace, name string) []string
 }
 
@@ -40,9 +40,9 @@ type Watcher interface {
 type Loop struct {
 	Reconciler Reconciler
 	Ref        string
-	Publisher  Publisher // nil: nobody wants to know
+	Publisher  Publisher // nil: reports are not published
 	Watcher    Watcher   // nil: only time tells
-	Suspended  bool      // it rests
+	Suspended  bool      // no passes are made
 	// Pushed tells that there may be a new commit, which is then looked for at once; nil: nobody
 	// tells. It says no more: what there is says the Source.
 	Pushed <-chan struct{}
@@ -51,10 +51,10 @@ type Loop struct {
 	Poll     time.Duration // between looks for a new commit, if that is to be more often
 	Grace    time.Duration // how long a pass may still take when the loop is to end; default 10 seconds
 
-	Tell func(Event) // hears what the loop does, one event at a time; nil is nobody
+	OnEvent func(Event) // receives what the loop does, one event at a time; may be nil
 }
 
-// An Event is something that a Loop or a Follower does.
+// An Event is something that a Loop or a PreviewLoop does.
 type Event struct {
 	Kind     EventKind
 	Because  Because       // of a pass
@@ -72,19 +72,19 @@ type EventKind string
 
 // The kinds of events.
 const (
-	Began       EventKind = "pass begins"
-	NewCommit   EventKind = "new commit"
-	Overtaken   EventKind = "commit superseded"
-	Passed      EventKind = "pass"             // it came to an end, or to an error
-	Stopped     EventKind = "pass interrupted" // by the end of the loop, or by something newer
-	Unsaid      EventKind = "cannot publish"
-	Blind       EventKind = "cannot watch" // drift is found by the next pass
-	Deaf        EventKind = "cannot hear"  // of pushes: they are found by the next look
-	IsSuspended EventKind = "suspended"
+	Began         EventKind = "pass begins"
+	NewCommit     EventKind = "new commit"
+	Overtaken     EventKind = "commit superseded"
+	Passed        EventKind = "pass"             // it came to an end, or to an error
+	Stopped       EventKind = "pass interrupted" // by the end of the loop, or by something newer
+	PublishFailed EventKind = "cannot publish"
+	WatchFailed   EventKind = "cannot watch"            // drift is found by the next pass
+	WebhookFailed EventKind = "cannot receive webhooks" // pushes are found by the next poll
+	IsSuspended   EventKind = "suspended"
 
-	Previewed EventKind = "preview"                    // of a pull request; it came to an end, or to an error
-	Forgotten EventKind = "pull request is not open"   // any more
-	Astray    EventKind = "cannot follow all requests" // to pull
+	Previewed   EventKind = "preview"                  // of a pull request; it came to an end, or to an error
+	Forgotten   EventKind = "pull request is not open" // any more
+	PullsFailed EventKind = "cannot preview all pull requests"
 )
 
 // Because is why a pass is made.
@@ -116,7 +116,7 @@ func (l Loop) Run(ctx context.Context) {
 	r := l.running()
 	r.patient = true
 	if r.Suspended {
-		r.tell(Event{Kind: IsSuspended})
+		r.emit(Event{Kind: IsSuspended})
 		<-ctx.Done()
 		return
 	}
@@ -126,7 +126,7 @@ func (l Loop) Run(ctx context.Context) {
 	beside.Go(func() { r.look(ctx, looks) })
 	if r.Watcher != nil {
 		beside.Go(func() {
-			r.Watcher.Watch(ctx, r.setMoved, func(err error) { r.tell(Event{Kind: Blind, Err: err}) })
+			r.Watcher.Watch(ctx, r.setMoved, func(err error) { r.emit(Event{Kind: WatchFailed, Err: err}) })
 		})
 	}
 	for ctx.Err() == nil {
@@ -156,13 +156,13 @@ func (l Loop) Run(ctx context.Context) {
 func (l Loop) Once(ctx context.Context) (report.Report, error) {
 	r := l.running()
 	if r.Suspended {
-		r.tell(Event{Kind: IsSuspended})
+		r.emit(Event{Kind: IsSuspended})
 		return report.Report{}, nil
 	}
 	began := time.Now()
-	r.tell(Event{Kind: Began, Because: Start})
+	r.emit(Event{Kind: Began, Because: Start})
 	said, err := r.once(ctx)
-	r.tell(Event{Kind: Passed, Because: Start, Revision: said.Revision, Report: said, Took: time.Since(began), Err: err})
+	r.emit(Event{Kind: Passed, Because: Start, Revision: said.Revision, Report: said, Took: time.Since(began), Err: err})
 	return said, err
 }
 
@@ -204,7 +204,7 @@ func (l Loop) running() *running {
 	l.Interval = cmp.Or(l.Interval, time.Minute)
 	l.Grace = cmp.Or(l.Grace, 10*time.Second)
 	r := &running{Loop: l, wake: make(chan struct{}, 1), timer: time.NewTimer(0), open: map[string]bool{}, fights: fights{}}
-	if knows, ok := l.Publisher.(Rememberer); ok {
+	if knows, ok := l.Publisher.(PendingLister); ok {
 		for _, revision := range knows.Pending(l.Reconciler.Sync.Namespace, l.Reconciler.Sync.Name) {
 			r.open[revision] = true
 		}
@@ -325,7 +325,7 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 	}
 	because, began := r.because, time.Now()
 	r.begin(began)
-	r.tell(Event{Kind: Began, Because: because})
+	r.emit(Event{Kind: Began, Because: because})
 	passing, interrupt := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer interrupt(nil)
 	done := make(chan result, 1)
@@ -354,7 +354,7 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 					r.due(0, Commit)
 				}
 			}
-			r.tell(event)
+			r.emit(event)
 			return
 		case <-ending:
 			ending, over = nil, time.After(r.Grace)
@@ -517,14 +517,14 @@ func (r *running) see(ctx context.Context, revision string) {
 		if open != revision {
 			delete(r.open, open)
 			r.publish(ctx, report.Superseded(r.Reconciler.Sync, open, revision))
-			r.tell(Event{Kind: Overtaken, Revision: open, By: revision})
+			r.emit(Event{Kind: Overtaken, Revision: open, By: revision})
 		}
 	}
 	r.mu.Lock()
 	r.seen = revision
 	r.mu.Unlock()
 	r.unsaid, r.so = true, report.Summary{}
-	r.tell(Event{Kind: NewCommit, Revision: revision})
+	r.emit(Event{Kind: NewCommit, Revision: revision})
 	if before != "" {
 		r.pending(ctx)
 	}
@@ -560,15 +560,15 @@ func (r *running) publish(ctx context.Context, said report.Report) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
 	if err := r.Publisher.Publish(ctx, said); err != nil {
-		r.tell(Event{Kind: Unsaid, Revision: said.Revision, Err: err})
+		r.emit(Event{Kind: PublishFailed, Revision: said.Revision, Err: err})
 	}
 }
 
-func (r *running) tell(e Event) {
-	if r.Tell == nil {
+func (r *running) emit(e Event) {
+	if r.OnEvent == nil {
 		return
 	}
 	r.telling.Lock()
 	defer r.telling.Unlock()
-	r.Tell(e)
+	r.OnEvent(e)
 }

@@ -172,7 +172,7 @@ func (w *world) loop() Loop {
 			Options: render.Options{Memo: new(memo.Memory)},
 		},
 		Publisher: w,
-		Tell:      func(e Event) { w.set(func() { w.events = append(w.events, e) }) },
+		OnEvent:   func(e Event) { w.set(func() { w.events = append(w.events, e) }) },
 	}
 }
 
@@ -745,7 +745,7 @@ func TestUnsaid(t *testing.T) {
 		w := newWorld()
 		w.publish = errBoom
 		w.run(t, w.loop())
-		if unsaid := w.heard(Unsaid); len(unsaid) != 2 || !errors.Is(unsaid[0].Err, errBoom) {
+		if unsaid := w.heard(PublishFailed); len(unsaid) != 2 || !errors.Is(unsaid[0].Err, errBoom) {
 			t.Errorf("What could not be said is told of: %v", unsaid)
 		}
 	})

@@ -78,33 +78,33 @@ func (r Reconciler) Moved(ctx context.Context, from, to string) (bool, error) {
 	return err == nil && report.Moved(before, now) != "", err
 }
 
-// A History knows how the commits of a repository go together. What it is asked of it fetches.
+// A History fetches commits of a repository and finds their common ancestors.
 type History interface {
 	Resolve(ctx context.Context, ref string) (string, error)
 	MergeBase(ctx context.Context, a, b string) (string, error)
 }
 
-// A Teller says what the preview of a pull request comes to, where people look at it.
-type Teller interface {
+// A PreviewPublisher publishes the preview of a pull request on its forge.
+type PreviewPublisher interface {
 	Pending(ctx context.Context, of report.Report) error
 	Publish(ctx context.Context, r report.Report) error
 }
 
-// A Merge is one that is previewed, before somebody makes it.
+// A Merge is a merge to preview.
 type Merge struct {
 	History    History
 	Into, Head string
-	Teller     Teller // nil: nobody is told
-	// Again says of an error that it is met again later, and so not worth a word; nil: none is.
+	Publisher  PreviewPublisher // nil: the preview is not published
+	// Again reports whether the caller tries again after an error, so that the error is not published; nil: never.
 	Again func(error) bool
 }
 
-// Merging previews a merge and has it told, also that it failed.
+// Merging previews a merge and publishes the preview or its error.
 func (r Reconciler) Merging(ctx context.Context, m Merge) (report.Report, error) {
 	again := func(err error) bool { return m.Again != nil && m.Again(err) }
-	if m.Teller != nil {
+	if m.Publisher != nil {
 		// What else hinders this word hinders the last one, too.
-		if err := m.Teller.Pending(ctx, report.Failed(r.Sync, "", errors.New("stopped"))); err != nil && again(unpublished{err}) {
+		if err := m.Publisher.Pending(ctx, report.Failed(r.Sync, "", errors.New("stopped"))); err != nil && again(unpublished{err}) {
 			return report.Report{}, unpublished{err}
 		}
 	}
@@ -112,22 +112,22 @@ func (r Reconciler) Merging(ctx context.Context, m Merge) (report.Report, error)
 	if err != nil {
 		said = report.Failed(r.Sync, said.Revision, err)
 	}
-	if m.Teller == nil || err != nil && again(err) {
+	if m.Publisher == nil || err != nil && again(err) {
 		return said, err
 	}
-	if unsaid := publish(ctx, m.Teller, said); unsaid != nil {
+	if unsaid := publish(ctx, m.Publisher, said); unsaid != nil {
 		err = errors.Join(err, unpublished{unsaid})
 	}
 	return said, err
 }
 
-// publish has a Teller publish a report, which quotes what others wrote.
-func publish(ctx context.Context, by Teller, r report.Report) (err error) {
+// publish publishes a report, which quotes what others wrote. A panic becomes an error.
+func publish(ctx context.Context, by PreviewPublisher, r report.Report) (err error) {
 	defer recoverInto(&err)
 	return by.Publish(ctx, r)
 }
 
-// unpublished is an error of a Teller.
+// unpublished is an error of a PreviewPublisher.
 type unpublished struct{ error }
 
 func (e unpublished) Unwrap() error { return e.error }

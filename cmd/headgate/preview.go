@@ -173,7 +173,7 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	}
 	of := reconcile.Merge{History: repository, Into: cmp.Or(f.base, forge.WorkflowOf(t.getenv).Base, "origin/main"), Head: cmp.Or(f.head, "HEAD")}
 	if tell != nil {
-		of.Teller = tell
+		of.Publisher = tell
 	}
 	said, err := r.Merging(ctx, of)
 	logDefect(slog.Default(), err)

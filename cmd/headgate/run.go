@@ -257,17 +257,17 @@ func logEvent(log *slog.Logger, e reconcile.Event) {
 	switch e.Kind {
 	case reconcile.Passed:
 		logPass(log, e)
-	case reconcile.Unsaid:
+	case reconcile.PublishFailed:
 		log.Warn("a status could not be posted", "error", e.Err)
-	case reconcile.Blind:
+	case reconcile.WatchFailed:
 		log.Warn("drift is found only by the next pass", "error", e.Err)
-	case reconcile.Deaf:
+	case reconcile.WebhookFailed:
 		log.Warn("webhooks are refused", "error", e.Err)
 	case reconcile.Previewed:
 		logPreview(log, e)
 	case reconcile.Forgotten:
 		log.Info(string(e.Kind), "pull", e.Pull)
-	case reconcile.Astray:
+	case reconcile.PullsFailed:
 		log.Warn("not every pull request is previewed", "error", e.Err)
 	case reconcile.Overtaken:
 		log.Info(string(e.Kind), "by", e.By)

@@ -212,7 +212,7 @@ func (w *world) watchedPass(t *testing.T, source files, kinds int, e handEdit, w
 		Reconciler: reconcile.Reconciler{Source: source, Observer: c, Applier: c, Sync: w.sync},
 		Watcher:    c,
 		Interval:   time.Hour,
-		Tell: func(e reconcile.Event) {
+		OnEvent: func(e reconcile.Event) {
 			if e.Kind == reconcile.Passed {
 				passed <- e
 			}

@@ -189,7 +189,7 @@ func TestGitea(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "outbox")
 		now := time.Now()
 		box := func() *outbox.Outbox {
-			return &outbox.Outbox{Next: statuses(t, cloned, g.Token), Dir: dir, Now: func() time.Time { return now }, Tell: func(err error) { t.Log(err) }}
+			return &outbox.Outbox{Next: statuses(t, cloned, g.Token), Dir: dir, Now: func() time.Time { return now }, OnError: func(err error) { t.Log(err) }}
 		}
 		one := g.Commit(t, "platform", "outage.yaml", "a: 1\n")
 		two := g.Commit(t, "platform", "outage.yaml", "a: 2\n")

@@ -31,9 +31,9 @@ type Outbox struct {
 	Next Publisher
 	// Dir is where what waits is kept, and nothing else. Empty keeps it in memory only.
 	Dir string
-	// Tell receives an error, once each, for a report that starts to wait, for one that the forge refused in the
+	// OnError receives an error, once each, for a report that starts to wait, for one that the forge refused in the
 	// background, and for one that is lost. It may be nil, and must not call the Outbox.
-	Tell func(error)
+	OnError func(error)
 	// Now is time.Now if nil.
 	Now func() time.Time
 	// Most is how many commits may wait, 512 if zero. Past that the oldest is dropped.
@@ -383,7 +383,7 @@ func (o *Outbox) now() time.Time {
 }
 
 func (o *Outbox) tell(err error) {
-	if o.Tell != nil {
-		o.Tell(err)
+	if o.OnError != nil {
+		o.OnError(err)
 	}
 }

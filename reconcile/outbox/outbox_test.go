@@ -161,7 +161,7 @@ func TestOutage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f, dir, c := &forge{fails: away}, filepath.Join(t.TempDir(), "made", "when needed"), newClock()
 			var told []error
-			o := c.after(&Outbox{Next: f, Dir: dir, Tell: func(err error) { told = append(told, err) }})
+			o := c.after(&Outbox{Next: f, Dir: dir, OnError: func(err error) { told = append(told, err) }})
 			publish(t, o, reported("a", "pending"))
 			publish(t, o, reported("b", "pending"))
 			publish(t, o, reported("a", "superseded"))

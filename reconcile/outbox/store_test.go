@@ -54,7 +54,7 @@ func speak(dir string, rename func(from, to string) error) {
 // kept is what waits of the commit after a process died, as a number.
 func kept(t *testing.T, dir string) int {
 	t.Helper()
-	o := &Outbox{Dir: dir, Tell: func(err error) { t.Error(err) }}
+	o := &Outbox{Dir: dir, OnError: func(err error) { t.Error(err) }}
 	all := o.read()
 	if len(all) != 1 {
 		t.Fatalf("%d wait: %v", len(all), files(t, dir))
@@ -147,7 +147,7 @@ func TestUnreadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []error
-	again := &Outbox{Next: f, Dir: dir, Tell: func(err error) { told = append(told, err) }}
+	again := &Outbox{Next: f, Dir: dir, OnError: func(err error) { told = append(told, err) }}
 	if n := again.Waiting(); n != 1 {
 		t.Errorf("%d wait, want 1", n)
 	}
@@ -174,7 +174,7 @@ func TestUnreadable(t *testing.T) {
 		t.Errorf("put aside (-want +got):\n%s", diff)
 	}
 	told = nil
-	(&Outbox{Next: f, Dir: dir, Tell: func(err error) { told = append(told, err) }}).Waiting()
+	(&Outbox{Next: f, Dir: dir, OnError: func(err error) { told = append(told, err) }}).Waiting()
 	if err := errors.Join(told...); err != nil {
 		t.Errorf("told a second time: %v", err)
 	}

@@ -23,7 +23,7 @@ const notACA = "read by passes only"
 // A previewer previews the pull requests of a Sync. It has a clone of its own, so that no pass waits for it and
 // the heads of pull requests stay apart from what passes read.
 type previewer struct {
-	reconcile.Follower
+	reconcile.PreviewLoop
 
 	wake   func()
 	origin origin
@@ -83,9 +83,9 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	}
 	woken := make(chan struct{}, 1)
 	f.wake = func() { notify(woken) }
-	f.Follower = reconcile.Follower{
+	f.PreviewLoop = reconcile.PreviewLoop{
 		Reconciler: own, Origin: f.origin, Requests: requests{pulls, tell, s.Spec.ForkPreviews != nil}, Ref: s.Spec.Source.Ref,
-		Interval: cmp.Or(s.Spec.Source.Interval, s.Spec.Interval).Duration(), Woken: woken, Tell: in.Event,
+		Interval: cmp.Or(s.Spec.Source.Interval, s.Spec.Interval).Duration(), Woken: woken, OnEvent: in.Event,
 	}
 	if allowed := s.Spec.ForkPreviews; allowed != nil {
 		// Headgate asks the cluster for nothing on behalf of a fork, but for the signatures that it demands of
@@ -161,7 +161,7 @@ func (q requests) Open(ctx context.Context) ([]reconcile.Request, error) {
 	return open, err
 }
 
-func (q requests) Teller(of reconcile.Request) reconcile.Teller {
+func (q requests) Publisher(of reconcile.Request) reconcile.PreviewPublisher {
 	tell := q.tell
 	tell.Pull = forge.Pull(of)
 	if of.Fork && !q.forks {

@@ -61,7 +61,7 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		Suspended:  s.Spec.Suspend,
 		Interval:   s.Spec.Interval.Duration(),
 		Poll:       s.Spec.Source.Interval.Duration(),
-		Tell:       in.Event,
+		OnEvent:    in.Event,
 	}}
 	from := func(field string, ref *v1alpha1.SecretRef) *secret {
 		if ref == nil {
@@ -192,7 +192,7 @@ func subscriber(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	if spec.SecretFrom.SecretRef != nil {
 		secret = cached(secret, func(err error) {
 			if in.Event != nil {
-				in.Event(reconcile.Event{Kind: reconcile.Deaf, Err: err})
+				in.Event(reconcile.Event{Kind: reconcile.WebhookFailed, Err: err})
 			}
 		})
 	}
@@ -223,7 +223,7 @@ func publisher(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Sec
 		box.Dir = filepath.Join(in.Cache, "outbox", s.Spec.ClusterName, s.Namespace+"."+s.Name)
 	}
 	if in.Event != nil {
-		box.Tell = func(err error) { in.Event(reconcile.Event{Kind: reconcile.Unsaid, Err: err}) }
+		box.OnError = func(err error) { in.Event(reconcile.Event{Kind: reconcile.PublishFailed, Err: err}) }
 	}
 	return box, nil
 }
