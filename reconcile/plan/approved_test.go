@@ -7,6 +7,8 @@ import (
 
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
 )
 
 // A spent approval is remembered for as long as it stands, however many come after it: else it would
@@ -55,5 +57,38 @@ func TestApprovedContent(t *testing.T) {
 	other.ID = CRD("b")
 	if approvalOf([]Step{one}).Digest == approvalOf([]Step{other}).Digest {
 		t.Error("another object has the same digest")
+	}
+}
+
+// An approval of a create is spent with the last phase of it, which is an update. Else it would count once more, where
+// somebody deletes the object.
+func TestApprovalOfPhases(t *testing.T) {
+	id := crossplane.MRD("boats.example.org")
+	create := Step{ID: id, Action: Create, Approved: true, Write: Write{Activates: true, wants: "1"}}
+	activate := Step{ID: id, Action: Update, Approved: true, Write: Write{Activates: true, wants: "1"}}
+	held := create
+	held.Would = Create
+	left := []inventory.Grant{{Digest: "d", Left: []string{held.approvalKey()}}}
+	left = Plan{Steps: []Step{create}}.fulfilled(left, []Outcome{{ID: id, Action: Create, More: true}})
+	if len(left[0].Left) != 1 {
+		t.Fatal("the next phase needs the approval")
+	}
+	for _, approved := range []bool{true, false} { // the guard may let the last phase pass by then
+		activate.Approved = approved
+		if over := (Plan{Steps: []Step{activate}}).fulfilled(slices.Clone(left), []Outcome{{ID: id, Action: Update}}); len(over[0].Left) > 0 {
+			t.Errorf("approved %t: the approval counts again", approved)
+		}
+	}
+}
+
+// What an MRD is freed of before it is deleted, or released, does not make the inventory forget it.
+func TestPhasesStayOwned(t *testing.T) {
+	id := crossplane.MRD("boats.example.org")
+	have := inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: "d", Actuation: "Succeeded"}}}
+	for _, action := range []Action{Prune, Release, Update} {
+		p := Plan{Steps: []Step{{ID: id, Action: action, phase: DoDisown, going: true}}}
+		if e := p.Settled(have, []Outcome{{ID: id, Action: action, Did: DoDisown, More: true}}).Entries[id]; e.UID != "u" || e.Digest != "d" {
+			t.Errorf("%s: %+v", action, e)
+		}
 	}
 }

@@ -77,7 +77,7 @@ func (p Plan) forgets(have []inventory.Grant) bool {
 	return slices.ContainsFunc(have, func(g inventory.Grant) bool { return g.Given && !slices.Equal(g.On, p.given.Standing(g).On) })
 }
 
-// fulfilled are grants without the steps that were carried out.
+// fulfilled are grants without the steps that were carried out to the last phase, for which no guard may ask any more.
 func (p Plan) fulfilled(grants []inventory.Grant, done []Outcome) []inventory.Grant {
 	carried := map[manifest.ID]bool{}
 	for _, o := range done {
@@ -85,9 +85,12 @@ func (p Plan) fulfilled(grants []inventory.Grant, done []Outcome) []inventory.Gr
 	}
 	over := map[string]bool{}
 	for _, s := range p.Steps {
-		if s.Approved && carried[s.ID] && !(s.Deactivates && crossplane.IsMRD(s.ID)) {
+		if carried[s.ID] && !(s.Deactivates && crossplane.IsMRD(s.ID)) {
 			s.Would = s.Action
 			over[s.approvalKey()] = true
+			if s.Activates { // the approval may be of the create before
+				over[s.created().approvalKey()] = true
+			}
 		}
 	}
 	for i, g := range grants {

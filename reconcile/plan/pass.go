@@ -33,6 +33,7 @@ type Pass struct {
 	waiting   int                  // steps of the newest plan
 	stirred   metav1.Time          // when the cluster was last seen to change
 	failures  int                  // rounds, in a row, in which a step failed
+	moved     int                  // times that the inventory had moved when the prunes were sent
 }
 
 // Times places a round in time. The core has no clock: its caller measures.
@@ -163,7 +164,7 @@ func (p Pass) later(r Round) Round {
 	switch {
 	case r.next.Writes() && !over:
 		r.Send, r.Why = r.next, Resumes
-	case !p.pruned && (over || !first):
+	case !p.pruned && (over || !first) && p.moved < mostFailures:
 		r.next = p.prunes(r.now)
 		r.Send, r.Why = r.next.with(r.now, unready), PrunesLast
 	case !r.next.Writes() && !pending && !unsettled:
@@ -284,6 +285,9 @@ func (p Pass) After(r Round, done []Outcome, err error) Pass {
 	case len(done) > 0:
 		p.failures = 0
 	}
+	if r.Why == PrunesLast && errors.Is(err, ErrMoved) {
+		p.moved++
+	}
 	p.started, p.begun = true, p.begun || !errors.Is(err, ErrMoved)
 	p.pruned = p.pruned || p.begun && err == nil && (r.Why == PrunesLast || r.Why == Begins && !r.Send.continues)
 	p.Waits, p.at, p.waiting = p.Waits.noted(p.Last, r.at), r.at, r.now.Waiting()
@@ -388,16 +392,23 @@ func (p Pass) follows(s Step) bool {
 	return did && o.Err == nil && o.More && s.Action != Hold && (s.Writes() || s.Waiting()) && (s.Action == Prune) == (p.sent[s.ID].Action == Prune) && p.phases[s.ID] < mostPhases
 }
 
-// seeing returns the pass given the newest plan: where that has nothing to do any more for an object, no phase follows,
-// since another writer did what was to follow.
+// seeing returns the pass given the newest plan. Where that has nothing to do any more for an object, no phase follows,
+// since another writer did what was to follow. If a guard keeps an object of which the pass began the prune, it was not
+// pruned.
 func (p Pass) seeing(now Plan) Pass {
-	due := make(map[manifest.ID]bool, len(now.Steps))
+	newest := make(map[manifest.ID]Step, len(now.Steps))
 	for _, s := range now.Steps {
-		due[s.ID] = s.Action != Hold && (s.Writes() || s.Waiting())
+		newest[s.ID] = s
 	}
 	p.Done, p.Last.Steps = cloned(p.Done), slices.Clone(p.Last.Steps)
 	for i, s := range p.Last.Steps {
-		if o := p.Done[s.ID]; o.More && !due[s.ID] {
+		o, n := p.Done[s.ID], newest[s.ID]
+		switch {
+		case !o.More || n.Action != Hold && (n.Writes() || n.Waiting()):
+		case s.Action == Prune && (n.Action == Hold || n.Action == Keep):
+			delete(p.Done, s.ID)
+			p.Last.Steps[i] = n
+		case n.Action != Hold: // else the phase that is left is not reached
 			o.More, p.Last.Steps[i].Waits, p.Last.Steps[i].after = false, nil, nil
 			p.Done[s.ID] = o
 		}

@@ -172,11 +172,15 @@ func TestNext(t *testing.T) {
 		"EndWaits":     {"And waits for Crossplane.", []round{{now: ends(leaves), done: phase(leaves)}}, ends(leaving), time.Second, Going, nil, Again},
 		"EndPhasesEnd": {"But not without end.", slices.Repeat([]round{{now: ends(leaves), done: phase(leaves)}}, mostPhases), ends(leaves), time.Second, Stuck, nil, Finished},
 
-		"PrunesAlone":    {"A plan that only prunes is one round.", nil, of(prune), 0, Begins, []string{"a"}, Finished},
-		"PrunesLater":    {"What replaces an object is there before the object goes.", nil, of(ready, prune), 0, Begins, []string{"w"}, Again},
-		"PrunesLast":     {"The prunes are planned again, and sent last.", []round{{now: of(ready, prune), done: ok(ready)}}, of(prune), time.Second, PrunesLast, []string{"a"}, Again},
-		"PrunesOnce":     {"Once.", []round{{now: of(ready, prune), done: ok(ready)}, {now: of(prune), done: bad(prune), at: time.Second}}, of(prune), 2 * time.Second, Ends, nil, Finished},
-		"PrunesMoved":    {"Unless the inventory moved.", []round{{now: of(ready, prune), done: ok(ready)}, {now: of(prune), err: ErrMoved, at: time.Second}}, of(prune), 2 * time.Second, PrunesLast, []string{"a"}, Again},
+		"PrunesAlone": {"A plan that only prunes is one round.", nil, of(prune), 0, Begins, []string{"a"}, Finished},
+		"PrunesLater": {"What replaces an object is there before the object goes.", nil, of(ready, prune), 0, Begins, []string{"w"}, Again},
+		"PrunesLast":  {"The prunes are planned again, and sent last.", []round{{now: of(ready, prune), done: ok(ready)}}, of(prune), time.Second, PrunesLast, []string{"a"}, Again},
+		"PrunesOnce":  {"Once.", []round{{now: of(ready, prune), done: ok(ready)}, {now: of(prune), done: bad(prune), at: time.Second}}, of(prune), 2 * time.Second, Ends, nil, Finished},
+		"PrunesMoved": {"Unless the inventory moved.", []round{{now: of(ready, prune), done: ok(ready)}, {now: of(prune), err: ErrMoved, at: time.Second}}, of(prune), 2 * time.Second, PrunesLast, []string{"a"}, Again},
+		"PrunesMovedOn": {
+			"But not without end, also once the time is over.", slices.Concat([]round{{now: of(ready, prune), done: ok(ready)}}, slices.Repeat([]round{{now: of(prune), err: ErrMoved, at: time.Minute}}, 3)),
+			of(prune), time.Minute, Ends, nil, Finished,
+		},
 		"PrunesShown":    {"Only prunes that the first plan showed are sent.", []round{{now: of(ready, prune), done: ok(ready)}}, of(prune, other), time.Second, PrunesLast, []string{"a"}, Again},
 		"PrunesWait":     {"They wait for what waits: a Provider may never bring the kind of the replacement.", []round{{now: of(waits, prune)}}, of(waits, prune), time.Second, Awaits, nil, Again},
 		"PrunesAtTheEnd": {"But not for ever.", []round{{now: of(waits, prune)}}, of(waits, prune), time.Minute, PrunesLast, []string{"a"}, Again},
@@ -358,5 +362,37 @@ func TestReplacementFailed(t *testing.T) {
 		if len(d.Send.Steps) != 1 || (d.Send.Steps[0].Err != nil) != (created != nil) {
 			t.Errorf("%s: %s %+v", name, d.Why, d.Send.Steps)
 		}
+	}
+}
+
+// An MRD whose prune began is not reported as pruned if a guard keeps it then: somebody uses it now.
+func TestPruneHeldHalfWay(t *testing.T) {
+	mrd := crossplane.MRD("boats.example.org")
+	begun := Step{ID: mrd, Action: Prune, UID: "u", phase: DoProtect}
+	for name, stays := range map[string]Step{
+		"Held":     {ID: mrd, Action: Hold, Would: Prune, Guard: "in use", UID: "u"},
+		"Retained": {ID: mrd, Action: Keep, Cause: Retain, Guard: "asked", UID: "u"},
+	} {
+		var pass Pass
+		pass = pass.After(Next(pass, Plan{Steps: []Step{begun}}, at(0)), []Outcome{{ID: mrd, Action: Prune, Did: DoProtect, More: true}}, nil)
+		d := Next(pass, Plan{Steps: []Step{stays}}, at(time.Second))
+		pass = pass.After(d, nil, nil).End(d)
+		s := pass.Plan().Steps[0]
+		if len(pass.Outcomes()) > 0 || s.Action != stays.Action || s.Guard != stays.Guard || d.Until != Finished {
+			t.Errorf("%s: %s; %s by %q, outcomes %v", name, d.Why, s.Action, s.Guard, pass.Outcomes())
+		}
+	}
+}
+
+// An MRD that was created is not reported as active if a guard holds the activation.
+func TestActivationHeldHalfWay(t *testing.T) {
+	mrd := crossplane.MRD("boats.example.org")
+	create := Step{ID: mrd, Action: Create, Write: Write{Activates: true}}
+	var pass Pass
+	pass = pass.After(Next(pass, Plan{Steps: []Step{create}}, at(0)), []Outcome{{ID: mrd, Action: Create, Did: DoApply, More: true}}, nil)
+	d := Next(pass, Plan{Steps: []Step{{ID: mrd, Action: Hold, Would: Update, Guard: "flood"}}}, at(time.Second))
+	pass = pass.After(d, nil, nil).End(d)
+	if o := pass.Outcomes(); len(o) != 1 || !o[0].More || d.Until != Finished {
+		t.Errorf("%s: %+v", d.Why, o)
 	}
 }
