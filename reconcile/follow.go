@@ -37,8 +37,8 @@ type Origin interface {
 }
 
 // A PreviewLoop previews the pull requests into one branch: every new head once, and again where the
-// branch went on and that decides what is active. What was said stands on the forge, so after a
-// restart the same is said again of the same heads, which nobody sees. It makes one preview at a
+// branch went on and that decides what is active. What was published stands on the forge, so after a
+// restart the same is published again for the same heads, which changes nothing. It makes one preview at a
 // time, beside the passes of a Loop.
 type PreviewLoop struct {
 	Reconciler Reconciler
@@ -230,7 +230,7 @@ func (l *previewing) previewIfNew(ctx context.Context, q Request, tip string) {
 	}
 }
 
-// moved says whether the target went on in a way that a preview has to say.
+// moved reports whether the target went on in a way that a preview has to say.
 func (l *previewing) moved(ctx context.Context, k *previewedPull, tip string) bool {
 	if k.Fork && l.Forks == nil {
 		return false
@@ -239,13 +239,13 @@ func (l *previewing) moved(ctx context.Context, k *previewedPull, tip string) bo
 	if !known {
 		var err error
 		moved, err = l.Reconciler.Moved(ctx, k.tip, tip)
-		moved = moved || err != nil // then the preview says what is wrong
+		moved = moved || err != nil // then the preview reports the error
 		l.moves[k.tip] = moved
 	}
 	return moved
 }
 
-// preview makes a preview, and says it.
+// preview makes a preview and publishes it.
 func (l *previewing) preview(ctx context.Context, k *previewedPull, tip string) (report.Report, error) {
 	with, publisher := l.Reconciler, hurried{l.Requests.Publisher(k.Request)}
 	if k.Fork && l.Forks == nil {
@@ -280,7 +280,7 @@ func (l *previewing) head(ctx context.Context, q Request) string {
 	return merge
 }
 
-// again says whether a preview is tried again though nothing changes: the forge asks for
+// again reports whether a preview is tried again though nothing changes: the forge asks for
 // patience, or what is needed for it cannot be reached. What is wrong with a commit stays so.
 func (l *previewing) again(k *previewedPull, err error) bool {
 	var silent unpublished

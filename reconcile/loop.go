@@ -36,15 +36,15 @@ type Watcher interface {
 }
 
 // A Loop makes passes over one target: when time has come, when there is a new commit, and
-// when what it owns was changed by somebody else. It makes one at a time.
+// when another writer changed what it owns. It makes one at a time.
 type Loop struct {
 	Reconciler Reconciler
 	Ref        string
 	Publisher  Publisher // nil: reports are not published
-	Watcher    Watcher   // nil: only time tells
+	Watcher    Watcher   // nil: drift is found by the next pass
 	Suspended  bool      // no passes are made
-	// Pushed tells that there may be a new commit, which is then looked for at once; nil: nobody
-	// tells. It says no more: what there is says the Source.
+	// Pushed receives when there may be a new commit, which the loop then looks for at once in the
+	// Source; may be nil.
 	Pushed <-chan struct{}
 
 	Interval time.Duration // between passes, give or take a tenth; default 1 minute
@@ -152,7 +152,7 @@ func (l Loop) Run(ctx context.Context) {
 	}
 }
 
-// Once makes one pass, and says what it came to.
+// Once makes one pass and returns its report.
 func (l Loop) Once(ctx context.Context) (report.Report, error) {
 	r := l.running()
 	if r.Suspended {
@@ -183,19 +183,19 @@ type running struct {
 
 	// What the passes know, one after the other.
 	last   render.Input    // the commit that was fetched last
-	unsaid bool            // nothing was said of the commit yet
+	unsaid bool            // nothing was published for the commit yet
 	open   map[string]bool // commits of which the last word is that they are pending
 	fights fights          // who undoes what the passes write
 	so     report.Summary  // what passes over this commit came to so far
 	waits  plan.Waits      // since when things are pending, for this commit
-	soon   time.Duration   // until the next pass, where the last one says so
+	soon   time.Duration   // until the next pass, if the last one needs it sooner
 
-	wake chan struct{} // the watcher told something
+	wake chan struct{} // the watcher reported something
 
 	mu      sync.Mutex
 	began   time.Time              // of the pass that runs; zero where none does
 	seen    string                 // the commit that the last pass was about
-	moved   map[manifest.ID]string // as the watcher last told
+	moved   map[manifest.ID]string // as the watcher last reported
 	handled map[manifest.ID]string // of it, what a pass has looked at
 	telling sync.Mutex
 }
@@ -260,7 +260,7 @@ func (r *running) current() string {
 	return r.seen
 }
 
-// late says whether a pass runs that has had its time.
+// late reports whether a pass runs that has had its time.
 func (r *running) late() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -270,14 +270,14 @@ func (r *running) late() bool {
 // A look is what was found to be the newest revision.
 type look struct {
 	revision string
-	pushed   bool // somebody told that there is something new
+	pushed   bool // a push was announced
 }
 
 // lookAgain is when to look again after a push that is not to be seen yet: some forges tell of
 // it before everything that answers for them knows.
 var lookAgain = []time.Duration{time.Second, 4 * time.Second}
 
-// look tells the newest revision: after a push, from time to time where that is asked for more
+// look sends the newest revision: after a push, from time to time where that is asked for more
 // often than passes are made, and where a pass takes so long that none are.
 func (r *running) look(ctx context.Context, tell chan<- look) {
 	often := r.Poll > 0 && r.Poll < r.Interval
@@ -337,7 +337,7 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 	ending, late := ctx.Done(), time.After(r.Interval)
 	var over <-chan time.Time
 	var yieldTo Because
-	pushed := "" // a revision that somebody told of meanwhile
+	pushed := "" // a revision that was announced meanwhile
 	for {
 		var newer Because
 		select {
@@ -411,7 +411,7 @@ func (r *running) schedule(because Because, err error) time.Duration {
 		r.prompts /= 2
 	}
 	r.quiet = now
-	if r.prompts >= freePrompts { // somebody changes it as often as we do
+	if r.prompts >= freePrompts { // another writer changes it as often as Headgate does
 		r.quiet = now.Add(backOff(r.prompts-freePrompts+1, time.Second, r.Interval))
 	}
 	next := jitter(r.Interval)
@@ -439,7 +439,7 @@ func jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // nobody gains by guessing it
 }
 
-// ofCommit says whether an error is what is wrong with a commit: it stays until the next one.
+// ofCommit reports whether an error is what is wrong with a commit: it stays until the next one.
 func ofCommit(err error) bool {
 	var wrong catalogue.Errors
 	var away unfetched
@@ -548,7 +548,7 @@ func (r *running) conclude(ctx context.Context, began time.Time, said report.Rep
 		}
 		r.publish(ctx, said)
 	}
-	if !nothing || said.Changed() { // last: somebody waits for the status
+	if !nothing || said.Changed() { // last: a user waits for the status
 		r.Reconciler.record(ctx, began, said, plan.NoEnding)
 	}
 }

@@ -19,7 +19,7 @@ type Pull struct {
 	Target string // as it is now; "" where it did not go on
 }
 
-// Preview says what merging a pull request does. It needs no cluster; where the Reconciler
+// Preview returns what merging a pull request does. It needs no cluster; where the Reconciler
 // has one, that is asked for counts and for what is active, and no more.
 func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error) {
 	var c report.Comparison
@@ -68,7 +68,7 @@ func (r Reconciler) present(ctx context.Context, names []string) (map[string]boo
 	return present, err
 }
 
-// Moved says whether two commits differ in what decides what is active.
+// Moved reports whether two commits differ in what decides what is active.
 func (r Reconciler) Moved(ctx context.Context, from, to string) (bool, error) {
 	before, err := r.Render(ctx, from)
 	if err != nil {

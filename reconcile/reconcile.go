@@ -171,7 +171,7 @@ func merged(a, b map[plan.Question]plan.Answer) map[plan.Question]plan.Answer {
 	return all
 }
 
-// Diff says what Run would do to the cluster.
+// Diff returns what Run would do to the cluster.
 func (r Reconciler) Diff(ctx context.Context, ref string) (report.Report, error) {
 	want, err := r.Render(ctx, ref)
 	if err != nil {
@@ -184,7 +184,7 @@ func (r Reconciler) Diff(ctx context.Context, ref string) (report.Report, error)
 	return report.New(p, nil, false), nil
 }
 
-// Compare says what changes from one commit to another, without a cluster.
+// Compare returns what changes from one commit to another, without a cluster.
 func (r Reconciler) Compare(ctx context.Context, base, head string) (report.Report, error) {
 	before, err := r.Render(ctx, base)
 	if err != nil {

@@ -110,7 +110,7 @@ func (c Conversion) inject(client map[string]any, name string) {
 	client["caBundle"] = base64.StdEncoding.EncodeToString(c.CABundle)
 }
 
-// isComplete says whether a client is one that an API server can call.
+// isComplete reports whether a client is one that an API server can call.
 func isComplete(client map[string]any) bool {
 	text := func(m map[string]any, key string) string {
 		s, _ := m[key].(string)

@@ -194,7 +194,7 @@ func (how Options) object(o manifest.Object, shipper *catalogue.Package) (Object
 	return made, err
 }
 
-// isOptional says whether an object is for Crossplane, and of no use where it is
+// isOptional reports whether an object is for Crossplane, and of no use where it is
 // not installed.
 func isOptional(id manifest.ID) bool {
 	return id.Group == crossplane.Packages || crossplane.IsMRAP(id)

@@ -18,7 +18,7 @@ const (
 	OwnerAuto       Owner = "Auto"
 )
 
-// leaves says whether what came with a package is left to Crossplane's package manager,
+// leaves reports whether what came with a package is left to Crossplane's package manager,
 // since an object of the commit has it install that package.
 func (o Owner) leaves(p *catalogue.Package) bool {
 	return o == OwnerCrossplane && p != nil && p.Installer.Name != ""

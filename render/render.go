@@ -225,7 +225,7 @@ func (d Desired) Problems() catalogue.Errors {
 	return problems
 }
 
-// Names says whether an unpaused policy of the commit names a definition, declared or not.
+// Names reports whether an unpaused policy of the commit names a definition, declared or not.
 func (d Desired) Names(definition string) bool {
 	return slices.ContainsFunc(d.Policies, func(p catalogue.Policy) bool {
 		return !p.Paused && slices.ContainsFunc(p.Patterns, func(pattern catalogue.Pattern) bool {

@@ -98,7 +98,7 @@ func approveIn(file, name, digest string) (string, error) {
 	return names[chosen], replace(file, after)
 }
 
-// onlyApproves says whether an edit did what it was to do, and nothing else.
+// onlyApproves reports whether an edit did what it was to do, and nothing else.
 func onlyApproves(edited []byte, before []v1alpha1.Sync, chosen int, digest string) error {
 	after, err := api.Decode(edited)
 	if err != nil {

@@ -436,7 +436,7 @@ func TestArrowsFormNoCycle(t *testing.T) {
 	}
 }
 
-// covers tells whether a list of packages and trees holds a path.
+// covers reports whether a list of packages and trees holds a path.
 func covers(list []string, path string) bool {
 	return slices.ContainsFunc(list, func(entry string) bool {
 		tree, below := strings.CutSuffix(entry, "/...")
@@ -464,7 +464,7 @@ type source struct {
 	imports []imported
 }
 
-// forTests tells whether the file is not part of the product.
+// forTests reports whether the file is not part of the product.
 func (s source) forTests() bool {
 	return s.test || covers([]string{"fixtures/...", "examples/..."}, s.pkg)
 }

@@ -79,7 +79,7 @@ func (t *terminal) report(v *view, r report.Report) error {
 	return err
 }
 
-// outTTY says whether a person reads standard output.
+// outTTY reports whether a person reads standard output.
 func (t *terminal) outTTY() bool {
 	f, ok := t.out.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

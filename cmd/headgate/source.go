@@ -58,7 +58,7 @@ func (f *sourceFlags) addTo(cmd *cobra.Command) {
 	flags.BoolVar(&f.offline, "offline", false, "ask no registry for packages: what was pulled before is all there is")
 }
 
-// given says whether the command line, or the environment, names a source at all.
+// given reports whether the command line, or the environment, names a source at all.
 func (f *sourceFlags) given(args []string) bool {
 	return len(args) > 0 || f.repo != ""
 }
@@ -210,7 +210,7 @@ func enclosing(directory string) (root, below string, err error) {
 	}
 }
 
-// isRepository says whether a directory is the top of a work tree, or a bare
+// isRepository reports whether a directory is the top of a work tree, or a bare
 // repository.
 func isRepository(directory string) bool {
 	if _, err := os.Stat(filepath.Join(directory, ".git")); !errors.Is(err, fs.ErrNotExist) {

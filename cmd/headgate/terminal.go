@@ -78,7 +78,7 @@ func logTo(handler slog.Handler) {
 	log.SetLogger(logr.FromSlogHandler(handler))
 }
 
-// coloured says whether to write colours to a file that is a terminal, or is not.
+// coloured reports whether to write colours to a file that is a terminal, or is not.
 func (t *terminal) coloured(tty bool) bool {
 	switch {
 	case t.colour.value == "always":

@@ -238,7 +238,7 @@ func remedy(want render.Desired, d render.DecidedDefinition) fix {
 	return fix{Policy: p.Name, Line: line, Origin: &p.Origin, Message: fmt.Sprintf("add this line below spec.activate of policy %s (%s)", p.Name, p.Origin)}
 }
 
-// matches says whether a pattern names a definition. A malformed one names none.
+// matches reports whether a pattern names a definition. A malformed one names none.
 func matches(glob, name string) bool {
 	ok, err := path.Match(glob, name)
 	return ok && err == nil

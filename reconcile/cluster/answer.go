@@ -149,7 +149,7 @@ func (c *Cluster) protectors(ctx context.Context, id manifest.ID, usages func() 
 	return plan.Answer(t), nil
 }
 
-// present says whether an object is there.
+// present reports whether an object is there.
 func (c *Cluster) present(ctx context.Context, id manifest.ID) (plan.Answer, error) {
 	_, err := c.read(ctx, id)
 	if apierrors.IsNotFound(err) {
@@ -327,7 +327,7 @@ func (c *Cluster) complete() error {
 	return nil
 }
 
-// comesWithNamespace says whether Kubernetes puts an object into every namespace.
+// comesWithNamespace reports whether Kubernetes puts an object into every namespace.
 func comesWithNamespace(id manifest.ID) bool {
 	return id.Group == "" && (id.Kind == "ConfigMap" && id.Name == "kube-root-ca.crt" ||
 		id.Kind == "ServiceAccount" && id.Name == "default")

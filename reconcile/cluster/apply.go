@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// farewell is how long remembering what was done may take once the pass was told to stop.
+// farewell is the timeout for storing the outcomes after the pass was stopped.
 const farewell = 15 * time.Second
 
 // Apply carries a plan out, and nothing that is not in it. Trouble with one object is its
@@ -128,7 +128,7 @@ func (c *Cluster) unmoved(ctx context.Context, p plan.Plan, sp spelling) (invent
 	return sp.asCommit(have), nil
 }
 
-// makeNamespace makes the namespace of the inventory. It is nobody's: no sync owns it.
+// makeNamespace makes the namespace of the inventory. No sync owns it.
 func (c *Cluster) makeNamespace(ctx context.Context) error {
 	ns := &corev1.Namespace{}
 	ns.Name = c.sync.Namespace
@@ -197,7 +197,7 @@ func (r *execution) carryOut(ctx context.Context, have *inventory.Inventory) err
 	return errors.Join(stopped, r.settle(ctx, have))
 }
 
-// settle remembers what was done. It was, also where the pass was told to stop.
+// settle stores the outcomes, also when the pass was stopped.
 func (r *execution) settle(ctx context.Context, have *inventory.Inventory) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
@@ -236,7 +236,7 @@ func (r *execution) end() {
 	}
 }
 
-// isHopeless says of a keep that it was waited for in vain already: a look is enough.
+// isHopeless reports whether an earlier pass waited for a keep in vain: one observation is enough.
 func (r *execution) isHopeless(s plan.Step) bool {
 	commit, waited := r.waited[s.ID]
 	return waited && commit == r.plan.Want.Revision && s.Action == plan.Keep
@@ -448,7 +448,7 @@ func (r *execution) patch(ctx context.Context, s plan.Step, id manifest.ID) (*me
 		return nil, err
 	}
 	force := len(s.Takes) > 0
-	if force { // from those who were seen, and from nobody who came since
+	if force { // from the field managers that were observed, and from no newer one
 		object.SetResourceVersion(s.ResourceVersion)
 	}
 	body, err := json.Marshal(object)
@@ -493,14 +493,14 @@ func (r *execution) activate(ctx context.Context, id manifest.ID) (*metav1.Parti
 	return live, nil
 }
 
-// isUnknownKind says whether an API server answered that it knows no such resource, which
+// isUnknownKind reports whether an API server answered that it knows no such resource, which
 // is not the same as that it holds no such object.
 func isUnknownKind(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsNotFound(err) && errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")
 }
 
-// unserved says why the kind of a step is not served.
+// unserved returns why the kind of a step is not served.
 func (r *execution) unserved(s plan.Step, err error) error {
 	if s.Needs == "" {
 		return err
@@ -586,7 +586,7 @@ func (r *execution) finalizers(ctx context.Context, s plan.Step, id manifest.ID,
 }
 
 // unused is an error where live objects would go with an object, or where nobody can tell.
-// The guards asked the same while planning; somebody may have been faster than us.
+// The guards asked the same while planning; the cluster may have changed since.
 func (r *execution) unused(ctx context.Context, id manifest.ID) error {
 	q, protected := plan.Question{Ask: plan.Dependents, Of: id}, plan.Question{Ask: plan.Protectors, Of: id}
 	if id.Group == "" && id.Kind == "Namespace" {

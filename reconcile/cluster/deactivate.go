@@ -88,7 +88,7 @@ func (c *Cluster) lost(ctx context.Context, up *plan.Upstream) (map[string][]str
 	return lost, nil
 }
 
-// converts says whether a package revision makes definitions: Crossplane can be told not to.
+// converts reports whether a package revision makes definitions: Crossplane can be told not to.
 func converts(revision *unstructured.Unstructured, up *plan.Upstream) bool {
 	for _, d := range up.Definitions {
 		if d.Revision == revision.GetName() {

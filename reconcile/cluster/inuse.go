@@ -131,7 +131,7 @@ func ofComposite(o *unstructured.Unstructured, ref, key string) string {
 	return s
 }
 
-// composedOf says whether a composite resource is made by a Composition or, where Crossplane has
+// composedOf reports whether a composite resource is made by a Composition or, where Crossplane has
 // not said by which yet, may come to be.
 func composedOf(o, composition *unstructured.Unstructured) bool {
 	if name := ofComposite(o, "compositionRef", "name"); name != "" {
@@ -167,7 +167,7 @@ func (c *Cluster) runBy(ctx context.Context, id manifest.ID) (plan.Answer, error
 	return plan.Answer(t), nil
 }
 
-// runs says whether a pipeline names a Function.
+// runs reports whether a pipeline names a Function.
 func runs(o *unstructured.Unstructured, function string, path ...string) bool {
 	pipeline, _, _ := unstructured.NestedSlice(o.Object, path...)
 	return slices.ContainsFunc(pipeline, func(step any) bool {
@@ -374,7 +374,7 @@ func (c *Cluster) usages(ctx context.Context, id manifest.ID) (plan.Answer, erro
 	return plan.Answer(t), nil
 }
 
-// uses says whether a usage is of a ProviderConfig. One that does not say of which kind is
+// uses reports whether a usage is of a ProviderConfig. One that does not say of which kind is
 // of the kind that it is named after.
 func uses(usage *unstructured.Unstructured, id manifest.ID) bool {
 	ref, ok, _ := unstructured.NestedMap(usage.Object, "providerConfigRef")

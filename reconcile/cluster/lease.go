@@ -70,7 +70,7 @@ func (w *watchedLease) saw(l *coordination.Lease) {
 	}
 }
 
-// expired says whether the holder is dead: silent for the whole duration while we looked,
+// expired reports whether the holder is dead: silent for the whole duration while we looked,
 // or, by any clock, for many times that.
 func (w *watchedLease) expired() bool {
 	spec := w.lease.Spec

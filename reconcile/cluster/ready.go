@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// waitsFor says whether an object is waited for: a kind without generation has no status.
+// waitsFor reports whether an object is waited for: a kind without generation has no status.
 func waitsFor(id manifest.ID, live *metav1.PartialObjectMetadata) bool {
 	return id.IsCRD() || live.Generation > 0
 }

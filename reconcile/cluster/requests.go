@@ -114,7 +114,7 @@ func verbOf(req *http.Request) string {
 	return http.MethodGet
 }
 
-// isCollection says whether a path names all objects of a resource: below the version, and
+// isCollection reports whether a path names all objects of a resource: below the version, and
 // below the namespace if there is one, there is one part.
 func isCollection(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")

@@ -162,7 +162,7 @@ func (c *Cluster) tryWays(ctx context.Context, at dynamic.ResourceInterface, sen
 	return after, err
 }
 
-// byHand says whether all managers of a conflict hold what they hold by updates, as kubectl
+// byHand reports whether all managers of a conflict hold what they hold by updates, as kubectl
 // edit does, and none by an apply: who applies says that it wants it so.
 func (e *ConflictError) byHand(live *unstructured.Unstructured) bool {
 	return !slices.ContainsFunc(e.Conflicts, func(c Conflict) bool {
@@ -180,7 +180,7 @@ func (e *ConflictError) byRestorer(live *unstructured.Unstructured) bool {
 	})
 }
 
-// withNobody says whether a conflict is with nobody: an API server gives that name to whoever
+// withNobody reports whether a conflict is with nobody: an API server gives that name to whoever
 // wrote what no manager is known of, as after somebody wiped the managed fields.
 func (e *ConflictError) withNobody() bool {
 	return !slices.ContainsFunc(e.Conflicts, func(c Conflict) bool { return c.Manager != "before-first-apply" })
@@ -235,7 +235,7 @@ func dryRun(ctx context.Context, at dynamic.ResourceInterface, sent *unstructure
 	return after, plan.Masked(err, sent)
 }
 
-// differ says whether an apply would change anything: what is written, or what of it is
+// differ reports whether an apply would change anything: what is written, or what of it is
 // known as ours.
 func differ(live, after *unstructured.Unstructured) bool {
 	return !equality.Semantic.DeepEqual(diff.Bare(live).Object, diff.Bare(after).Object) ||
@@ -258,7 +258,7 @@ func ownFields(u *unstructured.Unstructured) []any {
 	return ours
 }
 
-// ofObject says whether an API server refused this one object, which says nothing about
+// ofObject reports whether an API server refused this one object, which says nothing about
 // the next one.
 func ofObject(err error) bool {
 	var answer apierrors.APIStatus

@@ -85,7 +85,7 @@ func (c *Cluster) explain(err error, verb, what string) error {
 	return fmt.Errorf("cannot %s %s: %w", verb, what, err)
 }
 
-// isRBAC says whether a right is missing. Quotas, admission and namespaces that are going
+// isRBAC reports whether a right is missing. Quotas, admission and namespaces that are going
 // away forbid too.
 func isRBAC(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), `" cannot `) && strings.Contains(err.Error(), ` resource "`)
@@ -147,7 +147,7 @@ var misfits = []string{
 // tooLarge is what etcd says.
 const tooLarge = "request is too large"
 
-// passing says whether the same request may well succeed in a moment.
+// passing reports whether the same request may well succeed in a moment.
 func passing(err error) bool {
 	if apierrors.IsInternalError(err) && slices.ContainsFunc(misfits, func(text string) bool { return strings.Contains(err.Error(), text) }) {
 		return false

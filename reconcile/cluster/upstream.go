@@ -144,7 +144,7 @@ func (c *Cluster) imageConfigs(ctx context.Context) ([]packages.LiveConfig, map[
 	return all, marked, nil
 }
 
-// unserved says whether what we may not read is not there at all: the API server asks for the
+// unserved reports whether what we may not read is not there at all: the API server asks for the
 // right first.
 func (c *Cluster) unserved(ctx context.Context, err error, gk schema.GroupKind) bool {
 	if !apierrors.IsForbidden(err) {

@@ -195,7 +195,7 @@ func (c *comparison) compare(at comparedField, want, live any) (from, to any, di
 	return live, want, true
 }
 
-// empty says whether a value states nothing.
+// empty reports whether a value states nothing.
 func (c *comparison) empty(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -409,7 +409,7 @@ func (c *comparison) positions(at comparedField, want, live []any) (from, to any
 	return were, are, differs
 }
 
-// same says whether two values mean the same.
+// same reports whether two values mean the same.
 func (c *comparison) same(want, live any) bool {
 	if reflect.DeepEqual(want, live) {
 		return true
@@ -435,7 +435,7 @@ func number(v any) (float64, bool) {
 // variable is what Flux fills in.
 var variable = regexp.MustCompile(`\$\{[^}]*\}`)
 
-// fills says whether a live value may be what filling in the variables of a text made of it.
+// fills reports whether a live value may be what filling in the variables of a text made of it.
 func fills(text string, live any) bool {
 	parts := variable.Split(text, -1)
 	if len(parts) < 2 {

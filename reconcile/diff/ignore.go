@@ -100,7 +100,7 @@ func (rules Ignores) unignored(sent, live *unstructured.Unstructured) *unstructu
 	return without
 }
 
-// Leaves says whether the ignored fields of a live object are as they were after an object
+// Leaves reports whether the ignored fields of a live object are as they were after an object
 // was sent.
 func (rules Ignores) Leaves(sent, live, after *unstructured.Unstructured) bool {
 	for _, p := range rules.places(sent) {

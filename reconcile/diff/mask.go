@@ -38,7 +38,7 @@ func (h Mask) Text(text string) string {
 	return text
 }
 
-// mayShow says whether a path of a Secret hides nothing. Annotations do: the one that
+// mayShow reports whether a path of a Secret hides nothing. Annotations do: the one that
 // client-side apply leaves holds all of the data once more.
 func mayShow(path string) bool {
 	return path == "type" || path == "metadata.labels" || strings.HasPrefix(path, "metadata.labels.")

@@ -82,7 +82,7 @@ func (o *objects) open() []*store {
 	return o.stores
 }
 
-// current tells whether the directory is still the one that was opened.
+// current reports whether the directory is still the one that was opened.
 func (o *objects) current() bool {
 	now, err := os.Stat(o.files.Root())
 	return err == nil && os.SameFile(now, o.id)
@@ -134,7 +134,7 @@ func (o *objects) guarded(do func() error) (err error) {
 	return do()
 }
 
-// gone tells whether something is not there, or not any more.
+// gone reports whether something is not there, or not any more.
 func gone(err error) bool {
 	return errors.Is(err, plumbing.ErrObjectNotFound) || errors.Is(err, dotgit.ErrPackfileNotFound) || errors.Is(err, fs.ErrNotExist)
 }
@@ -161,7 +161,7 @@ func (o *objects) find(h plumbing.Hash, found func(*store) error) error {
 	return nil
 }
 
-// has tells whether an object is there, as far as was seen when the stores were opened.
+// has reports whether an object is there, as far as was seen when the stores were opened.
 func (o *objects) has(h plumbing.Hash) (ok bool, err error) {
 	err = o.guarded(func() error {
 		for _, s := range o.open() {

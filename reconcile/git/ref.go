@@ -132,7 +132,7 @@ func allowed(ref string) error {
 	return nil
 }
 
-// find tells the object that a ref names.
+// find returns the object that a ref names.
 func (r refs) find(ref string) (plumbing.Hash, error) {
 	switch {
 	case len(r.names) == 0 && r.head.IsZero():
@@ -159,7 +159,7 @@ func (r refs) find(ref string) (plumbing.Hash, error) {
 	return plumbing.ZeroHash, fmt.Errorf("%w %q; %s", errUnknownRef, ref, r.others(ref))
 }
 
-// branch tells the branch that a ref names; "" is that it names none.
+// branch returns the branch that a ref names; "" if it names none.
 func (r refs) branch(ref string) string {
 	if ref == "" || ref == "HEAD" {
 		return r.main

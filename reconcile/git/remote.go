@@ -102,7 +102,7 @@ func (s *session) pack(ctx context.Context, want, have []plumbing.Hash) (io.Read
 	return body{demux, res}, nil
 }
 
-// byID tells whether the server sends a commit that no ref names.
+// byID reports whether the server sends a commit that no ref names.
 func (s *session) byID() bool {
 	return s.can.Supports(capability.AllowReachableSHA1InWant) || s.can.Supports("allow-any-sha1-in-want")
 }

@@ -45,7 +45,7 @@ type Repository struct {
 	Credentials func(ctx context.Context) (Auth, error)
 
 	Limits    Limits            // zero values are defaults
-	Progress  io.Writer         // what the server says while it works; nil: nobody wants to know
+	Progress  io.Writer         // receives the progress messages of the server; may be nil
 	Transport http.RoundTripper // nil is http.DefaultTransport
 
 	mu   sync.Mutex
@@ -96,7 +96,7 @@ func (r *Repository) Fetch(ctx context.Context, ref string) (render.Input, error
 	return render.Input{Revision: commit.Hash.String(), Message: commit.Message, Files: files, Path: dir, Source: r.identify(at, store, commit.Hash, dir)}, nil
 }
 
-// Resolve tells the full id of the commit that ref names, which it fetches.
+// Resolve returns the full id of the commit that ref names, which it fetches.
 func (r *Repository) Resolve(ctx context.Context, ref string) (string, error) {
 	_, _, commit, err := r.resolve(ctx, ref)
 	if err != nil {
@@ -105,7 +105,7 @@ func (r *Repository) Resolve(ctx context.Context, ref string) (string, error) {
 	return commit.Hash.String(), nil
 }
 
-// Branch tells the branch that ref names, or goes back from, as people call it: "main". It is ""
+// Branch returns the branch that ref names, or goes back from, as people call it: "main". It is ""
 // where ref names a tag or a commit.
 func (r *Repository) Branch(ctx context.Context, ref string) (_ string, err error) {
 	at, from, asked, err := r.ask(ctx, ref)
@@ -128,7 +128,7 @@ func (r *Repository) Forget(ctx context.Context, commit string) (err error) {
 	return from.forget(ctx, plumbing.NewHash(commit))
 }
 
-// MergeBase tells the commit at which the histories of two refs parted. Of
+// MergeBase returns the commit at which the histories of two refs parted. Of
 // several it is the youngest.
 func (r *Repository) MergeBase(ctx context.Context, a, b string) (_ string, err error) {
 	_, _, one, err := r.resolve(ctx, a)

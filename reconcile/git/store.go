@@ -55,7 +55,7 @@ func (s *store) find(h plumbing.Hash) (*pack, int64, error) {
 	return nil, 0, nil
 }
 
-// has tells whether an object is there.
+// has reports whether an object is there.
 func (s *store) has(h plumbing.Hash) (bool, error) {
 	p, _, err := s.find(h)
 	if err != nil || p != nil {

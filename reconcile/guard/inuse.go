@@ -41,7 +41,7 @@ func inUse(s plan.Step, c plan.Case) plan.Ruling {
 	return r
 }
 
-// hasDependents says whether deleting an object of the kind takes others along.
+// hasDependents reports whether deleting an object of the kind takes others along.
 func hasDependents(id manifest.ID) bool {
 	switch {
 	case id.IsCRD(), crossplane.IsMRD(id), crossplane.IsXRD(id), crossplane.IsComposition(id), crossplane.IsPackage(id):

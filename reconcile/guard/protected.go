@@ -62,7 +62,7 @@ func protected(s plan.Step, c plan.Case) plan.Ruling {
 	return allowed
 }
 
-// goesFirst says whether a Usage of ours protects an object that goes before that: then the
+// goesFirst reports whether a Usage of ours protects an object that goes before that: then the
 // prune waits, and nobody has to act.
 func goesFirst(id manifest.ID, c plan.Case) bool {
 	for usage := range c.Seen.Inventory.Entries {

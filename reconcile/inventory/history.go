@@ -24,7 +24,7 @@ type Past struct {
 	Failed   int `json:"failed,omitempty"`
 }
 
-// Changed says whether the pass changed anything in the cluster.
+// Changed reports whether the pass changed anything in the cluster.
 func (p Past) Changed() bool { return p.Created+p.Updated+p.Pruned+p.Released > 0 }
 
 // mostPast is how many passes are remembered.

@@ -160,7 +160,7 @@ func (e Entry) Following(before Entry) Entry {
 	return e
 }
 
-// Unready says whether an object may not be ready, though it is as we left it.
+// Unready reports whether an object may not be ready, though it is as we left it.
 func (e Entry) Unready() bool {
 	return e.Reconcile == ReconcileTimeout || e.Reconcile == ReconcilePending
 }

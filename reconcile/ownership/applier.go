@@ -5,7 +5,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 )
 
-// IsApplier says whether a field manager applies what others committed.
+// IsApplier reports whether a field manager applies what others committed.
 func IsApplier(manager string) bool {
 	_, tool := managers[manager]
 	_, ofCrossplane := crossplanes[manager]

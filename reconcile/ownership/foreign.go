@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Claim says who else owns a live object. The zero value is nobody.
+// A Claim names another owner of a live object. The zero value is no owner.
 type Claim struct {
 	By    string // in words for people: "the Flux Kustomization flux-system/apps"
-	Final bool   // it is not to be taken from them, whatever a sync says
+	Final bool   // no sync may take it over, whatever its adoption
 	Sync  string // of another sync of Headgate: its key
 }
 
@@ -26,7 +26,7 @@ type claimKey struct {
 	value      string // that the key must have; "" is any, which names the owner
 	space      string // the key of the owner's namespace
 	until      string // where in the value the name ends; "" is its end
-	nameless   bool   // the value names nobody
+	nameless   bool   // the value does not name the owner
 }
 
 // claimKeys are the keys of the tools that Headgate knows.

@@ -237,7 +237,7 @@ func (p *Plan) arrange(first order, seen Observed) {
 	}
 }
 
-// changes says whether another step changes what was copied.
+// changes reports whether another step changes what was copied.
 func (r resolved) changes(steps map[manifest.ID]*Step, seen Observed) bool {
 	return slices.ContainsFunc(r.references, func(ref reference) bool {
 		s := steps[ref.source]
@@ -356,7 +356,7 @@ func dependantsOf(first order, seen Observed) map[manifest.ID][]manifest.ID {
 	return all
 }
 
-// awaited says whether something waits for a step.
+// awaited reports whether something waits for a step.
 func (p Plan) awaited(id manifest.ID) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return slices.Contains(s.after, id) })
 }

@@ -230,6 +230,6 @@ func (c Case) Users(of manifest.ID) (going []Step, all bool) {
 	return going, int64(len(going)) >= a.Count
 }
 
-// Counts says whether a step is one of the prunes of which there may be too many: it takes away
+// Counts reports whether a step is one of the prunes of which there may be too many: it takes away
 // something that a person asked for, and nobody took it away before.
 func (s Step) Counts() bool { return s.Action == Prune && !s.Deleting && !isOurUsage(s.ID) }

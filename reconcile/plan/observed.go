@@ -117,7 +117,7 @@ func (o Observed) plainDigest(of render.Object) string {
 	return inventory.Hash(keyed.Sum(nil))
 }
 
-// AsBefore says whether exactly this was applied before, whatever was ignored of it then.
+// AsBefore reports whether exactly this was applied before, whatever was ignored of it then.
 func (o Observed) AsBefore(of render.Object) bool {
 	before, _, _ := strings.Cut(o.Inventory.Entries[of.ID].Digest, diff.SuffixMark)
 	return before == o.plainDigest(of)

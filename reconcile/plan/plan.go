@@ -91,17 +91,17 @@ func (p Plan) Open() []Question {
 	return open
 }
 
-// Writes says whether carrying out the plan changes anything in the cluster.
+// Writes reports whether carrying out the plan changes anything in the cluster.
 func (p Plan) Writes() bool {
 	return slices.ContainsFunc(p.Steps, Step.Writes)
 }
 
-// Waits says whether it is to be seen of something that is as wanted whether it is ready.
+// Waits reports whether it is to be seen of something that is as wanted whether it is ready.
 func (p Plan) Waits() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Unready })
 }
 
-// Remembers says whether the inventory is to be stored though no object is written.
+// Remembers reports whether the inventory is to be stored though no object is written.
 func (p Plan) Remembers() bool {
 	return p.Stale || p.news || len(p.Gone) > 0 || p.Ends != NoEnding && len(p.Steps) == 0 && p.Version != "" ||
 		slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Renew.UID != "" })
@@ -282,7 +282,7 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 	}
 }
 
-// released says whether an object leaves the inventory without being pruned: after a
+// released reports whether an object leaves the inventory without being pruned: after a
 // handover, what makes the CRDs now owns them.
 func (p Plan) released(id manifest.ID, live metav1.Object, have inventory.Inventory) bool {
 	if have.Owner != "" && have.Owner != p.Want.Owner && (id.IsCRD() || crossplane.IsMRD(id) || id == crossplane.MRAP(id.Name) || crossplane.IsPackage(id)) {
@@ -297,7 +297,7 @@ func (p Plan) released(id manifest.ID, live metav1.Object, have inventory.Invent
 	return isInstalled(live) || slices.ContainsFunc(p.Want.Definitions, func(d render.DecidedDefinition) bool { return d.Name == id.Name })
 }
 
-// leaves says whether nobody makes a CRD any more that is handed over to Crossplane: it is of
+// leaves reports whether nobody makes a CRD any more that is handed over to Crossplane: it is of
 // a definition that is not active.
 func (p Plan) leaves(id manifest.ID) bool {
 	return p.Want.Owner == render.OwnerCrossplane && id.IsCRD() &&
@@ -444,7 +444,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 	}
 }
 
-// serves says whether somebody may have objects of the kind that an object declares. What a commit
+// serves reports whether somebody may have objects of the kind that an object declares. What a commit
 // only activates has none where that is compared with another commit.
 func serves(a Asked, seen Observed) bool {
 	return a.ID.IsCRD() || crossplane.IsXRD(a.ID) || len(a.Because) > 0 && !seen.Offline || seen.Upstream.Definitions[a.Definition].Active

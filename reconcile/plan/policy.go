@@ -82,7 +82,7 @@ func (o Observed) proof(p inventory.ManagementPolicy, live metav1.Object) string
 	return inventory.Hash(keyed.Sum(nil))
 }
 
-// IsObserved says whether a live object is the one that we recorded to be deletable though it
+// IsObserved reports whether a live object is the one that we recorded to be deletable though it
 // bears no mark of ours.
 func (o Observed) IsObserved(id manifest.ID, live metav1.Object) bool {
 	e := o.Inventory.Entries[id]

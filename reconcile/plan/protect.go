@@ -24,7 +24,7 @@ const ProtectAnnotation = "headgate.dev/protect-dependencies"
 // usagePrefix begins the names of Usages that nobody declared.
 const usagePrefix = "headgate-"
 
-// isOurUsage says whether an object is a Usage that protects a dependency, and is there for no
+// isOurUsage reports whether an object is a Usage that protects a dependency, and is there for no
 // other reason.
 func isOurUsage(id manifest.ID) bool {
 	sum, ours := strings.CutPrefix(id.Name, usagePrefix)
@@ -190,7 +190,7 @@ func unprotected(first order, seen Observed) []manifest.Finding {
 	return found
 }
 
-// leftHeld says whether our finalizer is on a definition that is not to have it: a pass ended while
+// leftHeld reports whether our finalizer is on a definition that is not to have it: a pass ended while
 // it deleted that, and now it is wanted again.
 func leftHeld(want render.Object, live *metav1.PartialObjectMetadata) bool {
 	if !crossplane.IsMRD(want.ID) || !slices.Contains(live.GetFinalizers(), ProtectFinalizer) {

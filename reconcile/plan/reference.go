@@ -230,7 +230,7 @@ func (a Asked) WithoutReferences(u *unstructured.Unstructured) {
 	}
 }
 
-// differs says whether an update of its source changes what a reference copies.
+// differs reports whether an update of its source changes what a reference copies.
 func (r reference) differs(before, after *unstructured.Unstructured) bool {
 	if before == nil || after == nil {
 		return false
@@ -348,7 +348,7 @@ func textOf(value any) (string, error) {
 	return string(raw), err
 }
 
-// isIdentity says whether what is at a place decides which object it is, or whose.
+// isIdentity reports whether what is at a place decides which object it is, or whose.
 func isIdentity(at []any) bool {
 	switch at[0] {
 	case "apiVersion", "kind":

@@ -54,7 +54,7 @@ func withoutSchemas(u *unstructured.Unstructured) *unstructured.Unstructured {
 	}}
 }
 
-// Replaces says whether an update of a package has Crossplane install another version of it: at
+// Replaces reports whether an update of a package has Crossplane install another version of it: at
 // once, and not once a person lets it in.
 func (t Trial) Replaces() bool {
 	if t.Live == nil || t.After == nil {

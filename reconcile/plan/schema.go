@@ -50,7 +50,7 @@ func (s Step) compareSchema() schema.Difference {
 	return difference
 }
 
-// DeclaresKind says whether an object makes the API server serve a kind.
+// DeclaresKind reports whether an object makes the API server serve a kind.
 func DeclaresKind(id manifest.ID) bool {
 	return id.IsCRD() || crossplane.IsMRD(id) || crossplane.IsXRD(id)
 }

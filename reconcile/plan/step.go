@@ -223,7 +223,7 @@ func (s Step) More() bool {
 // OnlyFrees reports whether the object is being deleted and only our finalizer has to come off.
 func (s Step) OnlyFrees() bool { return s.protected && s.going }
 
-// Writes says whether the step asks for a request that changes the cluster.
+// Writes reports whether the step asks for a request that changes the cluster.
 func (s Step) Writes() bool {
 	return (s.Action == Create || s.Action == Update || s.Action == Prune || s.Action == Release) && !s.Waiting() && !s.Deleting
 }

@@ -172,7 +172,7 @@ func (c *coming) live(gk schema.GroupKind) (name string, active, known bool) {
 	return found[0], c.opens(found[0]), true // of topics and topicrules the one of Topic
 }
 
-// opens says whether a definition is active in the cluster, or a policy is going to make it so.
+// opens reports whether a definition is active in the cluster, or a policy is going to make it so.
 func (c *coming) opens(name string) bool {
 	return c.seen.Upstream.Definitions[name].Active || Case{Want: c.want, Seen: c.seen}.goingToMatch(name) != ""
 }
@@ -279,7 +279,7 @@ func composed(composition *unstructured.Unstructured) []schema.GroupKind {
 	return kinds
 }
 
-// Waiting says whether the step is not carried out before something else has come of the
+// Waiting reports whether the step is not carried out before something else has come of the
 // plan: not by this plan, but by one that is made later.
 func (s Step) Waiting() bool { return len(s.Waits) > 0 }
 
@@ -294,7 +294,7 @@ func (p Plan) Waiting() int {
 	return n
 }
 
-// Coming says whether a step waits for something that may come without anybody's help, and
+// Coming reports whether a step waits for something that may come without anybody's help, and
 // has not been found to be late.
 func (p Plan) Coming(late map[manifest.ID]bool) bool {
 	stuck := map[manifest.ID]bool{}

@@ -248,7 +248,7 @@ func (j verifier) accept(by proof, digest, demand string) error {
 	return nil
 }
 
-// names says whether what was signed is of the image.
+// names reports whether what was signed is of the image.
 func names(payload []byte, digest string) error {
 	var signed struct {
 		Critical struct {

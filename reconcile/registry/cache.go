@@ -73,7 +73,7 @@ func ageOf(f *os.File) time.Duration {
 	return time.Since(info.ModTime())
 }
 
-// holds says whether a blob is there, and whole.
+// holds reports whether a blob is there, and whole.
 func (c cache) holds(digest string) bool {
 	f, err := c.open(digest)
 	if err != nil {

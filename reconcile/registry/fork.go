@@ -59,7 +59,7 @@ func (f *Fork) withoutMirror(err error, configs *packages.ImageConfigs, image st
 	return err
 }
 
-// allows says whether a host is that of a registry that may be asked, by the name that it has
+// allows reports whether a host is that of a registry that may be asked, by the name that it has
 // in images.
 func (f *Fork) allows(host string) bool {
 	return slices.ContainsFunc(f.Registries, func(one string) bool {

@@ -115,7 +115,7 @@ func (p *puller) proofs(ctx context.Context, from origin, digest, suffix string)
 	return all, findings, broken, nil
 }
 
-// isRefusal says whether an error is the answer of a registry with a status.
+// isRefusal reports whether an error is the answer of a registry with a status.
 func isRefusal(err error, status int) bool {
 	answer, ok := errors.AsType[*transport.Error](err)
 	return ok && answer.StatusCode == status

@@ -31,8 +31,8 @@ type Fetcher interface {
 }
 
 // A Resolver fetches commits with the packages that they mention. It is safe for concurrent use.
-// That a package cannot be had is no error of Fetch: it is said in the package, and what that
-// comes to is up to render.
+// A package that cannot be pulled is no error of Fetch: the package holds the error, and render
+// decides what follows.
 type Resolver struct {
 	Next     Fetcher
 	How      render.Options // as the commits are rendered
@@ -41,7 +41,7 @@ type Resolver struct {
 	Keychain authn.Keychain // nil is the docker configuration of the user
 
 	// Secret reads the Secrets that a commit has Crossplane pull with, and those of public keys;
-	// nil where there is no cluster. Hide hears what is secret in them; nil is nobody.
+	// nil where there is no cluster. Hide receives what is secret in them; may be nil.
 	Secret func(ctx context.Context, name string) (map[string][]byte, error)
 	Hide   func(value string)
 
@@ -58,12 +58,12 @@ type Resolver struct {
 	// where there is no cluster.
 	Images func(ctx context.Context) ([]packages.LiveConfig, error)
 
-	// Fork, where there is one, is that the commits are those of a fork: none of Keychain,
+	// Fork is set when the commits come from a fork. Then none of Keychain,
 	// Secret and Installed is asked, and no registry that it does not name. What signatures the
 	// cluster demands, by its Images, holds whatever the commit says.
 	Fork *Fork
 
-	// Fresh is how long it may be that a tag was looked at; 0 is once, for all commits of a
+	// Fresh is the maximum age of the digest of a tag; 0: each tag is read once, for all commits of a
 	// process, so that a comparison sees one image on both sides.
 	Fresh time.Duration
 

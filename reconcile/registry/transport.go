@@ -87,7 +87,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// isOutage says whether an error is of a registry that may answer later.
+// isOutage reports whether an error is of a registry that may answer later.
 func isOutage(err error) bool {
 	if _, ok := errors.AsType[forbiddenError](err); ok {
 		return false

@@ -78,7 +78,7 @@ func (c comment) headline() string {
 	return said + "."
 }
 
-// comparesSchemas says whether anything could have broken: definitions differ, or packages do.
+// comparesSchemas reports whether anything could have broken: definitions differ, or packages do.
 func (c comment) comparesSchemas() bool {
 	return len(c.Bumps) > 0 || slices.ContainsFunc(c.Steps, func(s Step) bool { return s.isDefinition() && s.Action == plan.Update })
 }
@@ -484,7 +484,7 @@ func differences(r Report, room int) (folded string, left int) {
 	return b.String(), left
 }
 
-// onlyBumps says whether a step gives a package another version and does nothing else.
+// onlyBumps reports whether a step gives a package another version and does nothing else.
 func (r Report) onlyBumps(s Step) bool {
 	return len(s.Changes) == 1 && s.Changes[0].Path == "spec.package" && slices.ContainsFunc(r.Bumps, func(b plan.Bump) bool { return b.By == s.ID })
 }
@@ -602,7 +602,7 @@ func (s Step) called() string {
 	return quoted(s.name())
 }
 
-// isWords says whether a change of a definition is one of words.
+// isWords reports whether a change of a definition is one of words.
 func isWords(path string) bool {
 	return strings.HasSuffix(path, ".description") || strings.HasPrefix(path, "metadata.annotations.controller-gen.kubebuilder.io/")
 }

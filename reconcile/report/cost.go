@@ -122,7 +122,7 @@ const mebi = 1 << 20
 
 func mib(bytes int64) int64 { return (bytes + mebi/2) / mebi }
 
-// Differs says whether the estimate does, by as much as anybody would notice.
+// Differs reports whether the estimate does, by as much as anybody would notice.
 func (c Cost) Differs() bool { return mib(c.Before) != mib(c.After) }
 
 // String is "about 24 MiB → 31 MiB (+7 MiB) for 12 CRDs".

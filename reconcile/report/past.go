@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Changed says whether the pass changed anything in the cluster.
+// Changed reports whether the pass changed anything in the cluster.
 func (r Report) Changed() bool { return r.Past(metav1.Time{}, metav1.Duration{}).Changed() }
 
 // Past is the report as the cluster remembers it, of a pass that ended then and took so long.

@@ -338,10 +338,10 @@ func (c *Summary) count(s Step, waiting bool) {
 	}
 }
 
-// stays says whether a step is drift that is said and left as it is.
+// stays reports whether a step is drift that is said and left as it is.
 func (s Step) stays() bool { return s.Action == plan.Keep && s.Cause == plan.Drift }
 
-// Changes says whether the pass changes anything, or would: what diff exits with.
+// Changes reports whether the pass changes anything, or would: what diff exits with.
 func (r Report) Changes() bool {
 	if r.Preview != nil && r.Preview.Repairs {
 		return true

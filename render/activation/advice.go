@@ -118,7 +118,7 @@ func (a adviser) matchesSome(text string) bool {
 	return slices.ContainsFunc(a.names, g.matches)
 }
 
-// knowsGroupOf says whether the group that a pattern ends in, or one very near, is
+// knowsGroupOf reports whether the group that a pattern ends in, or one very near, is
 // among the definitions, so that what it matches is known though other packages
 // are not.
 func (a adviser) knowsGroupOf(text string) bool {

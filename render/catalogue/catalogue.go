@@ -119,10 +119,10 @@ type Package struct {
 	Depends []Dependency
 }
 
-// Pulled says whether a package comes from a registry. It may be asked of nil.
+// Pulled reports whether a package comes from a registry. It may be asked of nil.
 func (p *Package) Pulled() bool { return p != nil && p.Digest != "" }
 
-// InstalledBy says whether an object of the commit has Crossplane install the package.
+// InstalledBy reports whether an object of the commit has Crossplane install the package.
 func (p *Package) InstalledBy(id manifest.ID) bool {
 	return p.Installer == id || slices.Contains(p.Installers, id)
 }

@@ -24,7 +24,7 @@ func (d Declared) directory() string {
 	return path.Clean(strings.Trim(d.Path, "/"))
 }
 
-// isDeclared says whether a package has no metadata of its own.
+// isDeclared reports whether a package has no metadata of its own.
 func (p *Package) isDeclared() bool { return p.Origin.Line == 0 }
 
 // checkDeclared says what is wrong with declared packages before a commit is seen.

@@ -75,7 +75,7 @@ func dependencyOf(stated map[string]any) Dependency {
 	return dep
 }
 
-// Called says whether a package of the tree is the one of a source.
+// Called reports whether a package of the tree is the one of a source.
 func (p *Package) Called(kind, source string) bool {
 	return !p.Pulled() && (kind == "" || p.Kind == kind) && path.Base(source) == p.Name
 }

@@ -84,7 +84,7 @@ func versionOf(group string) string {
 	return crossplane.MRDVersion
 }
 
-// isOtherTool says whether the objects of a group configure Flux or Argo CD.
+// isOtherTool reports whether the objects of a group configure Flux or Argo CD.
 func isOtherTool(group string) bool {
 	return strings.HasSuffix(group, ".toolkit.fluxcd.io") ||
 		group == "argoproj.io" || strings.HasSuffix(group, ".argoproj.io")

@@ -26,7 +26,7 @@ type pattern struct {
 	keep, dirOnly bool
 }
 
-// matches says whether a file or directory of the commit is ignored.
+// matches reports whether a file or directory of the commit is ignored.
 func (i ignoring) matches(name string, isDir bool) bool {
 	for _, p := range slices.Backward(i) {
 		if p.matches(name, isDir) {
@@ -186,7 +186,7 @@ func (w *walk) readIgnoreFile(dir string) (ok bool) {
 	return true
 }
 
-// skipIgnored says whether a file or directory is ignored, and counts its files.
+// skipIgnored reports whether a file or directory is ignored, and counts its files.
 func (w *walk) skipIgnored(name string, isDir bool) bool {
 	switch {
 	case !w.ignored.matches(name, isDir):

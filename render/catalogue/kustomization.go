@@ -11,7 +11,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// kustomization says whether a directory is left to kustomize, or to nobody. It is told which
+// kustomization reports whether a directory is left to kustomize, or to nobody. It is told which
 // names are those of regular files, and the package that it lies in: outside is that of the
 // directory above.
 func (w *walk) kustomization(dir string, isRegular func(name string) bool, in, outside *Package) bool {
@@ -74,7 +74,7 @@ func isKustomizationName(name string) bool {
 	return ok
 }
 
-// isKustomization says whether a file that is called so is one. What cannot be read is.
+// isKustomization reports whether a file that is called so is one. What cannot be read is.
 func (w *walk) isKustomization(name string) bool {
 	documents, err := w.reader.Read(name)
 	return err != nil || kustomize.Is(documents)

@@ -20,7 +20,7 @@ const (
 	ApplyOthers  Others = "Apply"
 )
 
-// Check says whether it is one of the choices.
+// Check reports whether it is one of the choices.
 func (o Others) Check() error {
 	switch o {
 	case "", SkipOthers, RefuseOthers, ApplyOthers:
@@ -49,10 +49,10 @@ func (s *sorting) other(d *manifest.Document, why Why) {
 	}
 }
 
-// isCipher says whether a value is encrypted with SOPS.
+// isCipher reports whether a value is encrypted with SOPS.
 func isCipher(value string) bool { return strings.HasPrefix(value, "ENC[") }
 
-// isEncrypted says whether an object bears the metadata of SOPS.
+// isEncrypted reports whether an object bears the metadata of SOPS.
 func isEncrypted(u *unstructured.Unstructured) bool {
 	_, ok := u.Object["sops"].(map[string]any)
 	return ok

@@ -73,7 +73,7 @@ func (w *walk) packageIn(documents []*manifest.Document, dir string) (*Package, 
 	return w.packageOf(meta, dir)
 }
 
-// isMeta says whether a document makes its directory a package.
+// isMeta reports whether a document makes its directory a package.
 func isMeta(d *manifest.Document) bool {
 	return d.Header.ID().Group == crossplane.Metadata
 }

@@ -385,7 +385,7 @@ func (s *sorting) refuseDuplicates() {
 	}
 }
 
-// hasDuplicates says whether anything is declared twice. It is asked in every render, where
+// hasDuplicates reports whether anything is declared twice. It is asked in every render, where
 // nothing is; its definitions are in the order of their names.
 func (s *sorting) hasDuplicates() bool {
 	for i, d := range s.definitions {

@@ -27,7 +27,7 @@ const (
 	Capitals     Why = "file name extension in capitals"
 )
 
-// Surprises says whether somebody may have expected it to be applied.
+// Surprises reports whether somebody may have expected it to be applied.
 func (w Why) Surprises() bool {
 	switch w {
 	case OtherTool, Encrypted, Symlink, Submodule, HelmTemplate, Capitals:

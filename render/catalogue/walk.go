@@ -102,7 +102,7 @@ func (w *walk) above(root string) (in *Package, ok bool) {
 	return in, true
 }
 
-// isFile says whether the commit has a regular file of this name that is not ignored.
+// isFile reports whether the commit has a regular file of this name that is not ignored.
 func (w *walk) isFile(name string) bool {
 	info, err := fs.Lstat(w.files, name)
 	return err == nil && info.Mode().IsRegular() && !w.ignored.matches(name, false)
@@ -223,7 +223,7 @@ func isManifestName(name string) bool {
 	return false
 }
 
-// isBuildInput says whether a directory inside of a package holds examples, tests
+// isBuildInput reports whether a directory inside of a package holds examples, tests
 // or what the package is built from, and nothing that it ships.
 func isBuildInput(directory string) bool {
 	switch directory {

@@ -187,7 +187,7 @@ func (s shape) check(v any, at []any, found *[]error) {
 	}
 }
 
-// fits says whether v is of a type that holds nothing else.
+// fits reports whether v is of a type that holds nothing else.
 func (s shape) fits(v any) bool {
 	_, isMap := v.(map[string]any)
 	switch s.is {

@@ -133,7 +133,7 @@ func (e *editing) inlineOrFile(given string, at ...any) string {
 	return made
 }
 
-// isNameless says whether a document lacks what kustomize wants of a patch.
+// isNameless reports whether a document lacks what kustomize wants of a patch.
 func isNameless(d *manifest.Document) bool {
 	v, err := d.Value()
 	object, _ := v.(map[string]any)
@@ -141,7 +141,7 @@ func isNameless(d *manifest.Document) bool {
 	return err != nil || text(object["kind"]) == "" || text(metadata["name"]) == ""
 }
 
-// isInline says whether a text is YAML itself and not the path of a file.
+// isInline reports whether a text is YAML itself and not the path of a file.
 func isInline(reader *manifest.Reader, given string) bool {
 	if strings.Contains(given, "\n") {
 		return true

@@ -61,7 +61,7 @@ func FileName(regular func(name string) bool) (name string, ok bool) {
 	return "", false
 }
 
-// Is says whether the documents of a file with such a name are a kustomization. Objects of
+// Is reports whether the documents of a file with such a name are a kustomization. Objects of
 // other tools are called Kustomization, too.
 func Is(documents []*manifest.Document) bool {
 	return !slices.ContainsFunc(documents, func(d *manifest.Document) bool {

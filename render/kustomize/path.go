@@ -68,7 +68,7 @@ func withoutPath(err error) error {
 // scpLike is what kustomize takes for user@host:path, also without a colon.
 var scpLike = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*@`)
 
-// isRemote says whether kustomize would fetch what a path names. It is for the message
+// isRemote reports whether kustomize would fetch what a path names. It is for the message
 // only: whatever is not refused here is made a path that begins with a dot, which kustomize
 // never fetches.
 func isRemote(given string) bool {

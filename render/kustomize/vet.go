@@ -120,7 +120,7 @@ func (v *vetting) kustomization(dir string, trail []string, from manifest.Origin
 	return k
 }
 
-// within says whether a directory is another one, or lies in it.
+// within reports whether a directory is another one, or lies in it.
 func within(dir, other string) bool {
 	return other == "." || dir == other || strings.HasPrefix(dir, other+"/")
 }

@@ -66,8 +66,8 @@ func (v view) ReadFile(name string) ([]byte, error) {
 	return nil, fs.ErrNotExist
 }
 
-// IsDir says whether a directory has such a name.
+// IsDir reports whether a directory has such a name.
 func (v view) IsDir(name string) bool { return v.dirs[path.Join("/", name)] }
 
-// Exists says whether a file or directory has such a name.
+// Exists reports whether a file or directory has such a name.
 func (v view) Exists(name string) bool { return v.IsDir(name) || v.has(path.Join("/", name)) }

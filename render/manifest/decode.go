@@ -114,7 +114,7 @@ func mapping(v any, origin Origin) (map[string]any, error) {
 	return m, nil
 }
 
-// within says whether v is nested at most so deeply. The libraries end at 10,000
+// within reports whether v is nested at most so deeply. The libraries end at 10,000
 // levels, so there is an end to the recursion.
 func within(v any, depth int) bool {
 	switch v := v.(type) {
@@ -184,7 +184,7 @@ func expanded(node *yamltree.Node, known map[*yamltree.Node]int64) int64 {
 	return size
 }
 
-// mayEndEarly says whether the YAML library may take only the first lines for the
+// mayEndEarly reports whether the YAML library may take only the first lines for the
 // document and, as it was asked for one document, say nothing of the others. It does
 // so where a line is less indented than the first, where something follows a flow
 // collection, and at a directive. What begins with a plain key in the first column

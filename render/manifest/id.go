@@ -58,7 +58,7 @@ func (id ID) Compare(other ID) int {
 	)
 }
 
-// IsCRD says whether it names a CustomResourceDefinition.
+// IsCRD reports whether it names a CustomResourceDefinition.
 func (id ID) IsCRD() bool {
 	return id.Group == "apiextensions.k8s.io" && id.Kind == "CustomResourceDefinition"
 }

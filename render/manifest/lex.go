@@ -242,13 +242,13 @@ func (l *lexer) closeQuote(line []byte, indent int) bool {
 	return ends(line[end+1:])
 }
 
-// ends says whether nothing but a comment follows.
+// ends reports whether nothing but a comment follows.
 func ends(rest []byte) bool {
 	n := indentOf(rest)
 	return n == len(rest) || n > 0 && rest[n] == '#'
 }
 
-// isClosed says whether text is a flow collection that neither holds others nor
+// isClosed reports whether text is a flow collection that neither holds others nor
 // quotes nor comments.
 func isClosed(text []byte) bool {
 	end := 1 + bytes.IndexAny(text[1:], "[]{}\"'#")
@@ -272,7 +272,7 @@ func (s scalar) string() (string, bool) {
 	return "", false
 }
 
-// resolvesToString says whether YAML 1.1, as sigs.k8s.io/yaml reads it, surely
+// resolvesToString reports whether YAML 1.1, as sigs.k8s.io/yaml reads it, surely
 // takes a plain scalar for a string.
 func resolvesToString(text []byte) bool {
 	switch text[0] {
@@ -302,7 +302,7 @@ func indentOf(line []byte) int {
 	return i
 }
 
-// oneBreak says whether lines are what they seem: of the line breaks of YAML 1.1
+// oneBreak reports whether lines are what they seem: of the line breaks of YAML 1.1
 // there is only the line feed, and there are no tabs and byte order marks.
 func oneBreak(doc []byte) bool {
 	if bytes.IndexByte(doc, '\t') >= 0 || bytes.IndexByte(doc, '\r') >= 0 {

@@ -84,7 +84,7 @@ func seen(r *Reader, name string) (all []any, whole bool) {
 	return all, whole
 }
 
-// aSecret says whether a file holds one.
+// aSecret reports whether a file holds one.
 func aSecret(all []any) bool {
 	for _, v := range all {
 		if h, ok := v.(Header); ok && h.Kind == "Secret" {

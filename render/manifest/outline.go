@@ -22,7 +22,7 @@ type outlined struct {
 
 const notItem = -1
 
-// holdsSecret says whether a document of the file is a Secret.
+// holdsSecret reports whether a document of the file is a Secret.
 func (o outline) holdsSecret() bool {
 	return slices.ContainsFunc(o.documents, func(d outlined) bool { return d.header.Kind == "Secret" })
 }

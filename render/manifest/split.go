@@ -64,7 +64,7 @@ func split(stream []byte) ([]part, int, error) {
 	}
 }
 
-// restOfLine says whether nothing but a comment follows in the line of stream[i],
+// restOfLine reports whether nothing but a comment follows in the line of stream[i],
 // and where the next line begins.
 func restOfLine(stream []byte, i int) (next int, alone bool) {
 	next = i + blankLine(stream[i:])

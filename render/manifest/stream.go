@@ -245,7 +245,7 @@ func (c *cutter) next() ([]byte, error) {
 	}
 }
 
-// beginsDocument says whether a line certainly begins a document, unless directives do.
+// beginsDocument reports whether a line certainly begins a document, unless directives do.
 func beginsDocument(line []byte) bool {
 	rest, ok := bytes.CutPrefix(line, []byte("---"))
 	return ok && len(rest) > 0 && strings.IndexByte(" \t\r\n", rest[0]) >= 0

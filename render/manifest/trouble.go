@@ -74,7 +74,7 @@ func placeOf(raw []byte, text string) int {
 	return -1
 }
 
-// isControl says whether YAML 1.1 does not allow the character.
+// isControl reports whether YAML 1.1 does not allow the character.
 func isControl(r rune) bool {
 	switch r {
 	case '\t', '\n', '\r', 0x85:

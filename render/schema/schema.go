@@ -120,7 +120,7 @@ func (d Difference) Breaking() []Change {
 	return slices.DeleteFunc(slices.Clone(d.Changes), func(c Change) bool { return !c.Breaking })
 }
 
-// OnlyWords says whether nothing changed that means anything to an API server.
+// OnlyWords reports whether nothing changed that means anything to an API server.
 func (d Difference) OnlyWords() bool { return d.Words && len(d.Changes)+len(d.Added) == 0 }
 
 // Compare says what an update of a definition changes for those who use the kind. It takes
@@ -157,7 +157,7 @@ func generated(u *unstructured.Unstructured) map[string]string {
 	return annotations
 }
 
-// Generated says whether an annotation says only which program wrote a CRD.
+// Generated reports whether an annotation says only which program wrote a CRD.
 func Generated(annotation string) bool {
 	return slices.ContainsFunc(generators, func(prefix string) bool { return strings.HasPrefix(annotation, prefix) })
 }

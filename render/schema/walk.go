@@ -135,7 +135,7 @@ var keepers = []string{
 // wideners are keywords that only allow more.
 var wideners = []string{"additionalProperties", "items", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string"}
 
-// loosens says whether a keyword that crdify does not know takes what was taken before.
+// loosens reports whether a keyword that crdify does not know takes what was taken before.
 func loosens(key string, from, to any) bool {
 	switch {
 	case to == nil || to == false && !slices.Contains(keepers, key):
