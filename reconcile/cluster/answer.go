@@ -300,6 +300,9 @@ func (c *Cluster) inside(ctx context.Context, namespace string) (plan.Answer, er
 	})
 	found, err := inParallel(ctx, c.options.Concurrency, kinds, func(ctx context.Context, gk schema.GroupKind) ([]*metav1.PartialObjectMetadata, error) {
 		objects, err := c.list(ctx, c.surface, gk, namespace, "")
+		if isUnknownKind(err) {
+			return c.listAgain(ctx, gk, namespace)
+		}
 		if apierrors.IsMethodNotSupported(err) {
 			return nil, nil
 		}
@@ -317,6 +320,28 @@ func (c *Cluster) inside(ctx context.Context, namespace string) (plan.Answer, er
 		}
 	}
 	return plan.Answer(t), nil
+}
+
+// trails is how long what the API server lists as served may differ from what it serves.
+const trails = 5 * time.Second
+
+// listAgain lists a kind of which an API server has just answered that it does not serve it. A CRD may have been deleted since
+// the discovery, which trails: there are no objects of a kind that a newer discovery does not list. As long as the kind is
+// listed there, nobody can tell, and that is an error.
+func (c *Cluster) listAgain(ctx context.Context, gk schema.GroupKind, namespace string) ([]*metav1.PartialObjectMetadata, error) {
+	for begun := time.Now(); ; sleep(ctx, 200*time.Millisecond) {
+		now, err := c.discover(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if _, served := now.kinds[gk]; !served {
+			return nil, now.known(gk)
+		}
+		objects, err := c.list(ctx, now, gk, namespace, "")
+		if !isUnknownKind(err) || ctx.Err() != nil || time.Since(begun) > trails {
+			return objects, err
+		}
+	}
 }
 
 // complete is an error where some group could not be discovered.

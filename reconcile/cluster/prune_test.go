@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -236,5 +237,41 @@ func TestInside(t *testing.T) {
 	q.Of.Name = w.sync.Namespace
 	if got, err = c.Answer(t.Context(), []plan.Question{q}); err != nil || got[q].Count != 2 {
 		t.Errorf("Our inventory and lease must not go with their namespace: want 2 inside, got %+v, %v", got[q], err)
+	}
+}
+
+// A kind that went after the discovery holds no objects, so that it keeps no namespace. What still is listed as served may
+// hold some.
+func TestInsideWithoutKind(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	c := w.cluster(t, cluster.Options{})
+	applied(t, c, want(t, namespace(space), w.crd("Ghost", "Namespaced")))
+	planned(t, c, want(t, namespace(space))) // which discovers the kind
+	if err := w.at(crds, "").Delete(t.Context(), "ghosts."+w.group, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool {
+		_, err := w.at(w.resource("Ghost"), space).List(t.Context(), metav1.ListOptions{})
+		return apierrors.IsNotFound(err)
+	})
+	q := plan.Question{Ask: plan.Inside, Of: manifest.ID{Kind: "Namespace", Name: space}}
+	got, err := c.Answer(t.Context(), []plan.Question{q})
+	if err != nil || got[q].Count > 0 || !got[q].Unknown.None() {
+		t.Errorf("want nothing inside, got %+v, %v", got[q], err)
+	}
+
+	config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if strings.HasSuffix(req.URL.Path, "/namespaces/"+space+"/configmaps") {
+			answer := said(req, "404 page not found")
+			answer.StatusCode = http.StatusNotFound
+			answer.Header.Set("Content-Type", "text/plain")
+			return answer, nil
+		}
+		return next.RoundTrip(req)
+	})
+	got, err = clusterOf(t, config, w, cluster.Options{}).Answer(t.Context(), []plan.Question{q})
+	if err != nil || got[q].Unknown.None() {
+		t.Errorf("A proxy may answer that: want that nobody knows, got %+v, %v", got[q], err)
 	}
 }
