@@ -312,7 +312,7 @@ func patience(err error) (time.Duration, bool) {
 	return 0, errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// hurried is a Teller whose forge has so long to answer.
+// hurried is a PreviewPublisher with a timeout for each request.
 type hurried struct{ PreviewPublisher }
 
 func (h hurried) Pending(ctx context.Context, of report.Report) error {

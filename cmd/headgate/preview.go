@@ -163,7 +163,7 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	if !ok {
 		return report.Report{}, usagef("a preview is of a Git repository")
 	}
-	tell, err := t.previews(ctx, f, repository)
+	previews, err := t.previews(ctx, f, repository)
 	if err != nil {
 		return report.Report{}, err
 	}
@@ -172,8 +172,8 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 		return report.Report{}, err
 	}
 	of := reconcile.Merge{History: repository, Into: cmp.Or(f.base, forge.WorkflowOf(t.getenv).Base, "origin/main"), Head: cmp.Or(f.head, "HEAD")}
-	if tell != nil {
-		of.Publisher = tell
+	if previews != nil {
+		of.Publisher = previews
 	}
 	said, err := r.Merging(ctx, of)
 	logDefect(slog.Default(), err)
@@ -203,23 +203,23 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 	if err != nil {
 		return nil, err
 	}
-	tell := &forge.Previews{Home: v1alpha1.DefaultNamespace, TargetURL: f.forge.targetURL}
-	if tell.Pull, err = pulls.Pull(ctx, number); err != nil {
+	previews := &forge.Previews{Home: v1alpha1.DefaultNamespace, TargetURL: f.forge.targetURL}
+	if previews.Pull, err = pulls.Pull(ctx, number); err != nil {
 		return nil, err
 	}
 	if isURL(f.repo) { // and no clone whose HEAD means anything
-		f.base, f.head = cmp.Or(f.base, tell.Pull.Target), cmp.Or(f.head, tell.Pull.Head)
+		f.base, f.head = cmp.Or(f.base, previews.Pull.Target), cmp.Or(f.head, previews.Pull.Head)
 	}
 	if f.live {
-		tell.Cluster = f.forge.cluster
+		previews.Cluster = f.forge.cluster
 	}
 	if f.comment {
-		tell.Pulls = pulls
+		previews.Pulls = pulls
 	}
 	if f.status {
-		tell.Poster, err = account.Poster()
+		previews.Poster, err = account.Poster()
 	}
-	return tell, err
+	return previews, err
 }
 
 // repository is where on the forge the pull request is.

@@ -48,7 +48,7 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	if err != nil {
 		return nil, fmt.Errorf("spec.statuses: %w", err)
 	}
-	tell := forge.Previews{Poster: record, Pulls: pulls, Home: v1alpha1.DefaultNamespace, TargetURL: s.Spec.PageURL}
+	previews := forge.Previews{Poster: record, Pulls: pulls, Home: v1alpha1.DefaultNamespace, TargetURL: s.Spec.PageURL}
 
 	f := &previewer{origin: origin{into: secondClone(clone, in.Cache, clone.Limits), heads: secondClone(clone, in.Cache, clone.Limits)}}
 	if in.Cache != "" { // else each has a clone of its own
@@ -62,7 +62,7 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	how := How{Fresh: freshTags, Secret: loop.Cluster.Secret}
 	if s.Spec.LivePreviews {
 		how.Images = loop.Cluster.ImageConfigs
-		tell.Cluster = s.Spec.ClusterName
+		previews.Cluster = s.Spec.ClusterName
 	} else {
 		over.Cluster = nil
 	}
@@ -84,7 +84,7 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	woken := make(chan struct{}, 1)
 	f.wake = func() { notify(woken) }
 	f.PreviewLoop = reconcile.PreviewLoop{
-		Reconciler: own, Origin: f.origin, Requests: requests{pulls, tell, s.Spec.ForkPreviews != nil}, Ref: s.Spec.Source.Ref,
+		Reconciler: own, Origin: f.origin, Requests: requests{pulls, previews, s.Spec.ForkPreviews != nil}, Ref: s.Spec.Source.Ref,
 		Interval: cmp.Or(s.Spec.Source.Interval, s.Spec.Interval).Duration(), Woken: woken, OnEvent: in.Event,
 	}
 	if allowed := s.Spec.ForkPreviews; allowed != nil {
@@ -147,9 +147,9 @@ func (o origin) Forget(ctx context.Context, commit string) error { return o.head
 
 // requests are pull requests on a forge.
 type requests struct {
-	pulls *forge.Pulls
-	tell  forge.Previews // of none yet
-	forks bool           // are previewed
+	pulls    *forge.Pulls
+	previews forge.Previews // of none yet
+	forks    bool           // are previewed
 }
 
 func (q requests) Open(ctx context.Context) ([]reconcile.Request, error) {
@@ -162,10 +162,10 @@ func (q requests) Open(ctx context.Context) ([]reconcile.Request, error) {
 }
 
 func (q requests) Publisher(of reconcile.Request) reconcile.PreviewPublisher {
-	tell := q.tell
-	tell.Pull = forge.Pull(of)
+	previews := q.previews
+	previews.Pull = forge.Pull(of)
 	if of.Fork && !q.forks {
-		tell.Pulls = nil // there is nothing to comment on
+		previews.Pulls = nil // there is nothing to comment on
 	}
-	return tell
+	return previews
 }
