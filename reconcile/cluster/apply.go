@@ -574,7 +574,7 @@ var errChanged = errors.New("it changed after it was looked at, so it was left a
 
 // finalizers changes those of exactly the object that was looked at, or of what is being deleted anyway.
 func (r *execution) finalizers(ctx context.Context, s plan.Step, id manifest.ID, change func([]string) []string) error {
-	_, err := r.amend(ctx, id, func(live *metav1.PartialObjectMetadata) ([]byte, error) {
+	return r.amend(ctx, id, func(live *metav1.PartialObjectMetadata) ([]byte, error) {
 		if live.UID != s.UID || live.DeletionTimestamp == nil && live.ResourceVersion != s.ResourceVersion {
 			return nil, errChanged
 		}
@@ -582,7 +582,6 @@ func (r *execution) finalizers(ctx context.Context, s plan.Step, id manifest.ID,
 			"uid": live.UID, "resourceVersion": live.ResourceVersion, "finalizers": change(live.Finalizers),
 		}})
 	})
-	return err
 }
 
 // unused is an error where live objects would go with an object, or where nobody can tell.

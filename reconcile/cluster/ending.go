@@ -16,21 +16,20 @@ import (
 
 // release takes our marks from an object.
 func (r *execution) release(ctx context.Context, s plan.Step, id manifest.ID) error {
-	_, err := r.amend(ctx, id, func(live *metav1.PartialObjectMetadata) ([]byte, error) {
+	return r.amend(ctx, id, func(live *metav1.PartialObjectMetadata) ([]byte, error) {
 		if live.UID != s.UID || !inventory.Ours(live, r.sync) {
 			return nil, nil // what is there now is nothing of ours
 		}
 		return plan.Releasing(live)
 	})
-	return err
 }
 
-// amend patches what is there now, and returns what is there then: nil where that is nothing. Others
-// may be writing it meanwhile, so it is read and tried again. No patch is that there is nothing to do.
-func (r *execution) amend(ctx context.Context, id manifest.ID, patch func(live *metav1.PartialObjectMetadata) ([]byte, error)) (*metav1.PartialObjectMetadata, error) {
+// amend patches the object of a name as it is now. It does nothing if there is none, or if patch returns no patch. Other
+// writers may be faster, so it reads and tries again.
+func (r *execution) amend(ctx context.Context, id manifest.ID, patch func(live *metav1.PartialObjectMetadata) ([]byte, error)) error {
 	gvr, err := r.surface.resource(groupKind(id), "")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	const tries = 5
 	for try := 1; ; try++ {
@@ -41,29 +40,27 @@ func (r *execution) amend(ctx context.Context, id manifest.ID, patch func(live *
 		})
 		switch {
 		case apierrors.IsNotFound(err):
-			return nil, nil
+			return nil
 		case err != nil:
-			return nil, r.refusal(err, "get", id)
+			return r.refusal(err, "get", id)
 		}
 		body, err := patch(live)
 		if body == nil || err != nil {
-			return live, err
+			return err
 		}
 		err = retry(ctx, func() error {
-			live, err = r.at(gvr, id).Patch(ctx, id.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager})
+			_, err := r.at(gvr, id).Patch(ctx, id.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager})
 			return err
 		})
 		switch {
-		case err == nil:
-			return live, nil
-		case apierrors.IsNotFound(err):
-			return nil, nil
+		case err == nil, apierrors.IsNotFound(err):
+			return nil
 		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
+			return context.Cause(ctx)
 		case !apierrors.IsConflict(err):
-			return nil, r.refusal(err, "patch", id)
+			return r.refusal(err, "patch", id)
 		case try == tries:
-			return nil, fmt.Errorf("somebody writes it all the time: %w", err)
+			return fmt.Errorf("other writers change the object all the time: %w", err)
 		}
 	}
 }

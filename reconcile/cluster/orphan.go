@@ -51,12 +51,11 @@ func (c *Cluster) departs(ctx context.Context, id manifest.ID) (plan.Answer, err
 
 // disown removes an MRD from the owners of its CRD.
 func (r *execution) disown(ctx context.Context, s plan.Step) error {
-	_, err := r.amend(ctx, plan.CRD(s.ID.Name), func(crd *metav1.PartialObjectMetadata) ([]byte, error) {
+	return r.amend(ctx, plan.CRD(s.ID.Name), func(crd *metav1.PartialObjectMetadata) ([]byte, error) {
 		owners := slices.DeleteFunc(slices.Clone(crd.OwnerReferences), func(o metav1.OwnerReference) bool { return o.UID == s.UID })
 		if len(owners) == len(crd.OwnerReferences) {
 			return nil, nil
 		}
 		return json.Marshal(map[string]any{"metadata": map[string]any{"uid": crd.UID, "resourceVersion": crd.ResourceVersion, "ownerReferences": owners}})
 	})
-	return err
 }
