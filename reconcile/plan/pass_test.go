@@ -396,3 +396,27 @@ func TestActivationHeldHalfWay(t *testing.T) {
 		t.Errorf("%s: %+v", d.Why, o)
 	}
 }
+
+// A webhook that is down refuses two thousand renamed objects, and each keeps what it replaces, without comparing all with all.
+func TestManyReplacementsFail(t *testing.T) {
+	const many = 2000
+	var creates, prunes []Step
+	var done []Outcome
+	for i := range many {
+		path := fmt.Sprint(i, ".yaml")
+		creates = append(creates, Step{ID: obj(fmt.Sprint("new", i)), Action: Create, Origin: manifest.Origin{Path: path, Line: 1}})
+		prunes = append(prunes, Step{ID: obj(fmt.Sprint("old", i)), Action: Prune, UID: "u", Removal: Removal{path: path}})
+		done = append(done, Outcome{ID: creates[i].ID, Action: Create, Err: errRefused})
+	}
+	var pass Pass
+	pass = pass.After(Next(pass, Plan{Steps: slices.Concat(creates, prunes)}, at(0)), done, nil)
+	began := time.Now()
+	for _, s := range Next(pass, Plan{Steps: prunes}, at(time.Second)).Send.Steps {
+		if s.Err == nil {
+			t.Fatalf("%s is pruned", s.ID)
+		}
+	}
+	if took := time.Since(began); took > 30*time.Second { // it takes a second; all with all with all takes minutes
+		t.Errorf("it took %s", took)
+	}
+}

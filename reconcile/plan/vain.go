@@ -34,18 +34,20 @@ func (p Plan) InVain(s Step, done []Outcome) error {
 	if p.Ends != NoEnding || s.Action != Prune || s.Deactivates {
 		return nil
 	}
+	refused := map[manifest.ID]bool{}
 	for _, o := range done {
 		if o.Err != nil && o.Action == Prune && s.ID.Group == "" && s.ID.Kind == "Namespace" && o.ID.Namespace == s.ID.Name {
 			return ReasonError{NamespaceNotEmpty.With(o.ID)}
 		}
-		if o.Action != Create || o.Err == nil {
-			continue
+		if o.Err != nil && o.Action == Create && !MayPassLater(o.Err) {
+			refused[o.ID] = true
 		}
-		i := slices.IndexFunc(p.Steps, func(s Step) bool { return s.ID == o.ID })
-		if i < 0 {
-			continue
-		}
-		if c := p.Steps[i]; c.Origin.Path != "" && c.Cause != Drift && !MayPassLater(o.Err) && (c.Origin.Path == s.path || IsMoved(s.ID, c.ID)) {
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	for _, c := range p.Steps {
+		if c.Origin.Path != "" && c.Cause != Drift && (c.Origin.Path == s.path || IsMoved(s.ID, c.ID)) && refused[c.ID] {
 			return ReasonError{NotReplaced.With(c.Origin, c.ID)}
 		}
 	}
