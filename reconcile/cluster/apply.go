@@ -389,7 +389,7 @@ func (r *execution) carry(ctx context.Context, s plan.Step) (plan.Outcome, *meta
 			o.NotReady = plan.FieldsMigrated.With()
 		}
 	case plan.DoActivate:
-		live, o.Err = r.activate(ctx, id)
+		live, o.Err = r.activate(ctx, s, id)
 	case plan.DoApply:
 		if o.Err = r.mayInstall(ctx, s); o.Err == nil {
 			live, o.Err = r.patch(ctx, s, id)
@@ -477,14 +477,18 @@ func (r *execution) patch(ctx context.Context, s plan.Step, id manifest.ID) (*me
 
 // activate makes a definition Active as Crossplane's own policies do, and not by an apply:
 // a state that was applied and is left out later would mean Inactive.
-func (r *execution) activate(ctx context.Context, id manifest.ID) (*metav1.PartialObjectMetadata, error) {
+func (r *execution) activate(ctx context.Context, s plan.Step, id manifest.ID) (*metav1.PartialObjectMetadata, error) {
 	gvr, err := r.surface.resource(groupKind(id), "")
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": s.UID}, "spec": map[string]any{"state": "Active"}})
 	if err != nil {
 		return nil, err
 	}
 	var live *metav1.PartialObjectMetadata
 	err = retry(ctx, func() error {
-		live, err = r.at(gvr, id).Patch(ctx, id.Name, types.MergePatchType, []byte(`{"spec":{"state":"Active"}}`), metav1.PatchOptions{FieldManager: inventory.ActivationManager})
+		live, err = r.at(gvr, id).Patch(ctx, id.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: inventory.ActivationManager})
 		return err
 	})
 	if err != nil {

@@ -274,7 +274,7 @@ func (p Pass) After(r Round, done []Outcome, err error) Pass {
 	}
 	if r.Why == PrunesLast { // what went by itself is gone all the same
 		for _, s := range p.First.Steps {
-			if _, known := p.Done[s.ID]; !known && s.comesLast() && slices.Contains(r.now.Gone, s.ID) {
+			if _, known := p.Done[s.ID]; !known && s.comesLast() && slices.Contains(r.now.absent, s.ID) {
 				p.Done[s.ID] = Outcome{ID: s.ID, Action: Prune}
 			}
 		}

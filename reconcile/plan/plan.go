@@ -60,7 +60,8 @@ type Plan struct {
 	at         map[manifest.ID]int           // indices of Steps, once all of them are there
 	dependants map[manifest.ID][]manifest.ID // of what may be pruned
 
-	continues bool // its prunes are sent by a later round
+	absent    []manifest.ID // of Gone: what is not there any more
+	continues bool          // its prunes are sent by a later round
 
 	partial bool // it is about some entries of the inventory and no commit: owner and grants stay
 
@@ -262,6 +263,9 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 		released := exists && p.released(id, live, seen.Inventory)
 		forgotten := released && p.Ends == NoEnding || e.Policy == inventory.Observable || e.Policy == inventory.ObservableAndDeletable && renamed[id.GroupKind()] ||
 			exists && e.NeverApplied(live)
+		if !exists {
+			p.absent = append(p.absent, id)
+		}
 		if !exists || forgotten && !slices.Contains(live.GetFinalizers(), ProtectFinalizer) {
 			p.Gone = append(p.Gone, id)
 			if exists && p.leaves(id) {

@@ -1,0 +1,48 @@
+package guard
+
+import (
+	"slices"
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What something that stays depends on stays, too, however many steps away: the last one is ruled on again once the one
+// between is known to stay.
+func TestDependedOn(t *testing.T) {
+	const keep = "kustomize.toolkit.fluxcd.io/prune"
+	on := func(name string) func(*metav1.PartialObjectMetadata) {
+		return given.Annotated("config.kubernetes.io/depends-on", "/namespaces/default/ConfigMap/"+name)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		keeps  bool
+		want   plan.Action
+	}{
+		"Goes":  {"All of them go.", false, plan.Prune},
+		"Stays": {"One is kept on purpose, so none of what it needs goes.", true, plan.Keep},
+	} {
+		seen := given.Owning(t, "a", "b", "c")
+		on("a")(seen.Objects[manifest.IDOf(given.ConfigMap("b"))])
+		last := seen.Objects[manifest.IDOf(given.ConfigMap("c"))]
+		on("b")(last)
+		if tc.keeps {
+			last.Annotations[keep] = "disabled"
+		}
+		guards := slices.DeleteFunc(Guarding{}.Guards(), func(g plan.Guard) bool { return g.Name == Empty })
+		p := given.Computed(t, render.Desired{}, seen, guards...)
+		for _, s := range p.Steps {
+			if s.Action != tc.want {
+				t.Errorf("%s: %s\n%s %s (%s: %s)", name, tc.reason, s.Action, s.ID, s.Guard, s.Reason)
+			}
+		}
+		if len(p.Steps) != 3 {
+			t.Errorf("%s: %d steps", name, len(p.Steps))
+		}
+	}
+}
