@@ -72,22 +72,22 @@ const (
 	Late     Until = "late"     // nothing: the time is over, and what is pending is late
 )
 
-// Why is the reason of a Round.
+// Why is the reason of a Round, as a code.
 type Why string
 
 // The reasons of a Round.
 const (
-	Migrates   Why = "managed fields have to be migrated before anything is applied"
-	Begins     Why = "the first round sends the plan, without its prunes if anything else is written or waits"
-	Resumes    Why = "what was waited for is there"
-	PrunesLast Why = "everything else is written, so the prunes are sent"
-	Awaits     Why = "something is pending"
-	Settles    Why = "something looks broken, and may not be in a moment"
-	Ends       Why = "nothing is pending"
-	TimeIsUp   Why = "something is pending, and the time is over"
-	Deletes    Why = "the foremost tier can be deleted"
-	Going      Why = "the foremost tier is being deleted"
-	Stuck      Why = "what is left does not go"
+	Migrates   Why = "Migrates"   // managed fields have to be migrated before anything is applied
+	Begins     Why = "Begins"     // the first round sends the plan, without its prunes if anything else is written or waits
+	Resumes    Why = "Resumes"    // what was waited for is there
+	PrunesLast Why = "PrunesLast" // everything else is written, so the prunes are sent
+	Awaits     Why = "Awaits"     // something is pending
+	Settles    Why = "Settles"    // something looks broken, and may not be in a moment
+	Ends       Why = "Ends"       // nothing is pending
+	TimeIsUp   Why = "TimeIsUp"   // something is pending, and the time is over
+	Deletes    Why = "Deletes"    // the foremost tier can be deleted
+	Going      Why = "Going"      // the foremost tier is being deleted
+	Stuck      Why = "Stuck"      // what is left does not go
 )
 
 // mostFailures bounds how often a pass sends again what failed.
