@@ -19,11 +19,11 @@ var mayHaveSentences = map[string]string{
 	"MayPassLater": "it reads what an API server said, which has no code",
 	"cycle":        "its error is about the text of the commit",
 	"beside":       "it is the key of a memo",
-	"bumps":        "of a package that nobody compared there is an error and no step",
+	"bumps":        "a package that was not compared has an error and no step",
 	"some":         "it is a part of a finding",
 	"areActive":    "it is a part of a finding",
 	"usage":        "an object of the cluster has it, and no report",
-	"unknown":      "of a package that nobody compared there is an error and no step",
+	"unknown":      "a package that was not compared has an error and no step",
 }
 
 // Reasons are values: the core neither compares nor builds the sentences that people read.
@@ -67,8 +67,8 @@ func TestSentences(t *testing.T) {
 		"SentenceMade":  {"A value is no sentence.", `_ = InUse.With("the " + id.Name)`, true},
 		"SentencePrint": {"A value is no sentence.", `_ = InUse.With(fmt.Sprintf("%d objects", n))`, true},
 		"Values":        {"These are values.", `_ = InUse.With(n, id, "default", err.Error(), why.With(1))`, false},
-		"Printed":       {"It may come to a reason.", `_ = fmt.Sprintf("%d objects", n)`, true},
-		"Added":         {"It may come to a reason.", `_ = by + " owns it"`, true},
+		"Printed":       {"A reason may hold it.", `_ = fmt.Sprintf("%d objects", n)`, true},
+		"Added":         {"A reason may hold it.", `_ = by + " owns it"`, true},
 		"AddedName":     {"Names are made of others.", `_ = plural + "." + group`, false},
 		"Finding":       {"A finding has a rule for a code.", `_ = Finding{Message: fmt.Sprintf("%d objects", n), Fix: "delete " + name}`, false},
 		"FindingLater":  {"A finding has a rule for a code.", `f.Message = fmt.Sprintf("%d objects", n)`, false},
@@ -199,7 +199,7 @@ func isProse(e ast.Expr) bool {
 	return is && l.Kind == token.STRING && strings.ContainsFunc(l.Value, func(r rune) bool { return r >= 'a' && r <= 'z' }) && strings.Contains(l.Value, " ")
 }
 
-// isAdded reports whether an expression joins texts, one of which is a literal.
+// isAdded reports whether an expression joins a literal with other texts.
 func isAdded(e ast.Expr) bool {
 	b, is := e.(*ast.BinaryExpr)
 	return is && b.Op == token.ADD && (isProse(b.X) || isProse(b.Y) || isAdded(b.X))
