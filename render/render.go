@@ -32,6 +32,7 @@ type Options struct {
 	CrossplaneVersion string               // the release whose package manager is followed; "" is the newest
 	Packages          []catalogue.Declared // directories that are packages without a crossplane.yaml
 	Unlocked          bool                 // what the lock of the commit says does not count
+	Explains          bool                 // a definition that no CRD can be made of is in Desired.Unmade, and is no error
 }
 
 // A Desired is what a commit wants a cluster to hold.
@@ -53,6 +54,20 @@ type Desired struct {
 	Skipped     catalogue.Skipped   // what was read and is not applied, counted by reason
 	Omitted     []catalogue.Omitted // what of it the commit still contains and skips on purpose, by origin
 	Findings    []manifest.Finding  // sorted
+	Unmade      Unmade              // what keeps definitions from becoming objects; nil unless Options.Explains
+}
+
+// Unmade holds why nothing can be made of definitions, by their names. A commit with such a definition is to be
+// explained, and never applied.
+type Unmade map[string]catalogue.Errors
+
+// Err returns everything that is wrong as the error that Render returns of such a commit otherwise, or nil.
+func (u Unmade) Err() error {
+	var problems catalogue.Errors
+	for _, of := range u {
+		problems = append(problems, of...)
+	}
+	return problems.OrNil()
 }
 
 // A Left object is one that is not applied, because Crossplane installs it with a package.
@@ -164,7 +179,7 @@ func Render(in Input, how Options) (Desired, error) {
 		want.Definitions = append(want.Definitions, DecidedDefinition{Decision: d, conversion: how.Conversion, settled: settled})
 	}
 
-	var jobs []func() (Object, error)
+	var jobs []job
 	for _, o := range c.Objects {
 		shipper := c.Shipped[o.ID()]
 		if want.Owner.leaves(shipper) {
@@ -177,19 +192,25 @@ func Render(in Input, how Options) (Desired, error) {
 		if shipper != nil {
 			want.Findings = append(want.Findings, how.Conversion.findings(o)...)
 		}
-		jobs = append(jobs, func() (Object, error) { return how.object(o, shipper) })
+		jobs = append(jobs, job{make: func() (Object, error) { return how.object(o, shipper) }})
 	}
 	for _, d := range want.Definitions {
 		switch {
 		case d.Document == nil, want.Owner.leaves(d.Package):
 		case want.Owner == OwnerCrossplane:
-			jobs = append(jobs, d.MRD)
+			jobs = append(jobs, job{d.Name, d.MRD})
 		case d.Active && !d.Paused:
-			jobs = append(jobs, d.CRD)
+			jobs = append(jobs, job{d.Name, d.CRD})
 		}
 	}
-	objects, more := all(jobs)
-	problems = append(problems, more...)
+	objects, trouble := all(jobs)
+	for i, err := range trouble {
+		if of := jobs[i].definition; of != "" && err != nil && how.Explains {
+			want.unmade(of, err)
+			continue
+		}
+		problems = append(problems, catalogue.ErrorsOf(manifest.Origin{}, err)...)
+	}
 	problems = append(problems, duplicates(objects)...)
 	if err := problems.OrNil(); err != nil {
 		return Desired{}, err
@@ -301,22 +322,32 @@ func withLive(declared, live []*catalogue.Definition) []*catalogue.Definition {
 	return slices.SortedFunc(maps.Values(byName), func(a, b *catalogue.Definition) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// all does the jobs, as many at once as there are processors, and returns the
-// objects in the order of the jobs.
-func all(jobs []func() (Object, error)) ([]Object, catalogue.Errors) {
-	objects := make([]Object, len(jobs))
-	trouble := make([]error, len(jobs))
-	manifest.Each(len(jobs), func(i int) { objects[i], trouble[i] = jobs[i]() })
+// unmade records why nothing can be made of a definition.
+func (d *Desired) unmade(definition string, err error) {
+	if d.Unmade == nil {
+		d.Unmade = Unmade{}
+	}
+	d.Unmade[definition] = catalogue.ErrorsOf(manifest.Origin{}, err)
+}
 
-	var made []Object
-	var problems catalogue.Errors
+// A job makes one object of a definition, or of something else.
+type job struct {
+	definition string // its name; "" for everything else
+	make       func() (Object, error)
+}
+
+// all does the jobs, as many at once as there are processors. It returns the objects in the
+// order of the jobs, and the error of every job.
+func all(jobs []job) (made []Object, trouble []error) {
+	objects := make([]Object, len(jobs))
+	trouble = make([]error, len(jobs))
+	manifest.Each(len(jobs), func(i int) { objects[i], trouble[i] = jobs[i].make() })
 	for i, err := range trouble {
-		problems = append(problems, catalogue.ErrorsOf(manifest.Origin{}, err)...)
 		if err == nil {
 			made = append(made, objects[i])
 		}
 	}
-	return made, problems
+	return made, trouble
 }
 
 // duplicates are the CRDs that an active definition makes and that are declared

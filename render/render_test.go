@@ -675,7 +675,7 @@ func TestConnectionDetails(t *testing.T) {
 }
 
 // What convert prints is what Crossplane gets from us, which it judges in fixtures/oracle,
-// with the state and without the service of a webhook.
+// with the state, and with an empty name and namespace of the webhook's service.
 func TestDeclared(t *testing.T) {
 	for _, archive := range []string{"provider-nop", "provider-helm", "provider-kubernetes-v1.0.0", "provider-kubernetes"} {
 		want := mustRender(t, fixtures.Corpus(t, archive), render.Options{
@@ -701,7 +701,7 @@ func TestDeclared(t *testing.T) {
 			if service, ok, _ := unstructured.NestedMap(content.Object, "spec", "conversion", "webhook", "clientConfig", "service"); ok {
 				path := service["path"]
 				unstructured.RemoveNestedField(content.Object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
-				if err := unstructured.SetNestedMap(content.Object, map[string]any{"path": path}, "spec", "conversion", "webhook", "clientConfig", "service"); err != nil {
+				if err := unstructured.SetNestedMap(content.Object, map[string]any{"name": "", "namespace": "", "path": path}, "spec", "conversion", "webhook", "clientConfig", "service"); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -51,6 +51,7 @@ Exit codes: 0 shown, 1 an error, 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
+			r.Options.Explains = true
 			want, err := r.Render(cmd.Context(), ref)
 			if err != nil {
 				return err
@@ -96,6 +97,7 @@ type treeNode struct {
 	Active   *bool                  `json:"active,omitempty"` // of a definition
 	Paused   bool                   `json:"paused,omitempty"`
 	Because  []activation.Activator `json:"because,omitempty"`
+	Problem  string                 `json:"problem,omitempty"` // of a definition: why no CRD can be made of it
 	Live     *live                  `json:"live,omitempty"`
 	Inactive int                    `json:"inactive,omitempty"` // definitions that are not listed
 	Above    bool                   `json:"above,omitempty"`    // what is below it is shown where it first appears
@@ -218,7 +220,11 @@ func (g treeBuilder) define(b *treeNode, in string) {
 			continue
 		}
 		origin := d.Origin()
-		b.Children = append(b.Children, &treeNode{Kind: crossplane.KindMRD.Kind, Name: d.Name, Origin: &origin, Active: &d.Active, Paused: d.Paused, Because: d.Reasons})
+		node := &treeNode{Kind: crossplane.KindMRD.Kind, Name: d.Name, Origin: &origin, Active: &d.Active, Paused: d.Paused, Because: d.Reasons}
+		if err := problemOf(g.want, d.Name); err != nil {
+			node.Problem = err.Error()
+		}
+		b.Children = append(b.Children, node)
 	}
 }
 
@@ -304,6 +310,9 @@ func (b *treeNode) String() string {
 		if b.Package.Installed != nil {
 			text += "; " + b.Package.Installed.String()
 		}
+	}
+	if b.Problem != "" {
+		text += "; no CRD can be made of it: " + b.Problem
 	}
 	switch {
 	case b.Unread != "":

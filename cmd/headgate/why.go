@@ -51,6 +51,7 @@ Exit codes: 0 explained, 1 not found or an error, 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
+			r.Options.Explains = true
 			want, err := r.Render(cmd.Context(), ref)
 			if err != nil {
 				return err
@@ -58,6 +59,9 @@ Exit codes: 0 explained, 1 not found or an error, 2 wrong usage.`,
 			e, err := explanationOf(want, args[0])
 			if err != nil && len(want.Unread) > 0 {
 				err = fmt.Errorf("%w; it may be of a package that could not be read: %w", err, want.Unread[0].Err)
+			}
+			if err != nil && live && want.Unmade.Err() != nil {
+				return fmt.Errorf("%w; what is left of it in the cluster is not known: %w", err, want.Unmade.Err())
 			}
 			if err != nil && live {
 				e, err = left(cmd.Context(), r, want, args[0], err)
@@ -95,6 +99,7 @@ type explanation struct {
 	Active     bool                   `json:"active"`
 	Paused     bool                   `json:"paused"`
 	Because    []activation.Activator `json:"because,omitempty"`
+	Problem    string                 `json:"problem,omitempty"` // why no CRD can be made of it
 	Fix        *fix                   `json:"fix,omitempty"`
 	Package    *packageOf             `json:"package,omitempty"`
 	Left       *leftover              `json:"left,omitempty"` // where the commit does not declare it any more
@@ -201,12 +206,28 @@ func explanationOf(want render.Desired, name string) (explanation, error) {
 		Paused:     d.Paused,
 		Because:    d.Reasons,
 	}
+	if err := problemOf(want, d.Name); err != nil {
+		e.Problem = err.Error()
+	}
 	e.Package = packageRef(d.Package)
 	if !d.Active {
 		f := remedy(want, d)
 		e.Fix = &f
 	}
 	return e, nil
+}
+
+// problemOf returns why no CRD can be made of a definition, or nil.
+func problemOf(want render.Desired, name string) error {
+	if problems := want.Unmade[name]; problems != nil {
+		return problems
+	}
+	for _, o := range want.Objects {
+		if o.Definition == name && o.Problem != nil {
+			return o.Problem
+		}
+	}
+	return nil
 }
 
 // remedy is the least that would activate a definition: to let a paused policy go on
@@ -324,6 +345,9 @@ func (e explanation) write(w io.Writer) error {
 	say("%s is %s", e.Name, state)
 	for _, r := range e.Because {
 		say("  %s", report.Because(r))
+	}
+	if e.Problem != "" {
+		say("  no CRD can be made of it: %s", e.Problem)
 	}
 	if e.Left != nil {
 		say("  %s", e.Left)

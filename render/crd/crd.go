@@ -39,7 +39,7 @@ func Of(mrd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		setDefault(version, "served", false)
 		setDefault(version, "storage", false)
 		dropFalse(version, "deprecated")
-		dropEmpty(version, "additionalPrinterColumns", "selectableFields")
+		dropEmpty(version, "additionalPrinterColumns", "selectableFields", "subresources")
 	}
 	slices.SortStableFunc(versions, func(a, b any) int {
 		return strings.Compare(nameOf(a), nameOf(b))
@@ -70,8 +70,22 @@ func Definition(crd *unstructured.Unstructured, safeStart bool) *unstructured.Un
 		if !safeStart {
 			spec["state"] = "Active"
 		}
+		nameService(spec)
 	}
 	return &unstructured.Unstructured{Object: out}
+}
+
+// nameService sets the name and the namespace of a conversion webhook's service to "" if the CRD
+// omits them. The API server requires both of an MRD, even of an inactive one. Crossplane's Go types
+// write "" too, and its package manager fills them in.
+func nameService(spec map[string]any) {
+	conversion, _ := spec["conversion"].(map[string]any)
+	webhook, _ := conversion["webhook"].(map[string]any)
+	client, _ := webhook["clientConfig"].(map[string]any)
+	if service, ok := client["service"].(map[string]any); ok {
+		setDefault(service, "name", "")
+		setDefault(service, "namespace", "")
+	}
 }
 
 // Describe adds connection details to an MRD: to those of other names that it has, and in
@@ -121,6 +135,10 @@ func dropEmpty(m map[string]any, keys ...string) {
 				delete(m, key)
 			}
 		case []any:
+			if len(v) == 0 {
+				delete(m, key)
+			}
+		case map[string]any:
 			if len(v) == 0 {
 				delete(m, key)
 			}

@@ -157,7 +157,7 @@ spec:
   conversion: null
   provider: aws
   versions:
-  - {name: v1, served: true, storage: true, deprecated: false, schema: null, additionalPrinterColumns: [], selectableFields: [], note: x}`,
+  - {name: v1, served: true, storage: true, deprecated: false, schema: null, subresources: {}, additionalPrinterColumns: [], selectableFields: [], note: x}`,
 			want: `
 metadata: {name: buckets.example.org}
 spec:
@@ -313,6 +313,23 @@ spec:
 			t.Errorf("Definition changed the CRD (-before +after):\n%s", diff)
 		}
 	})
+	t.Run("ConversionWebhook", func(t *testing.T) {
+		in := decode(t, plain)
+		service := map[string]any{"path": "/convert"}
+		conversion := map[string]any{"strategy": "Webhook", "webhook": map[string]any{
+			"clientConfig": map[string]any{"service": service}, "conversionReviewVersions": []any{"v1"},
+		}}
+		in.Object["spec"].(map[string]any)["conversion"] = conversion
+		mrd := crd.Definition(in, true)
+		got, _, _ := unstructured.NestedMap(mrd.Object, "spec", "conversion", "webhook", "clientConfig", "service")
+		if diff := cmp.Diff(map[string]any{"path": "/convert", "name": "", "namespace": ""}, got); diff != "" {
+			t.Errorf("the API server refuses an MRD, even an inactive one, whose service has no name and namespace (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(map[string]any{"path": "/convert"}, service); diff != "" {
+			t.Errorf("Definition changed the CRD (-before +after):\n%s", diff)
+		}
+		assertTyped(t, "made up", mrd)
+	})
 	t.Run("NotSafeStart", func(t *testing.T) {
 		got := crd.Definition(decode(t, plain), false)
 		if state, _, _ := unstructured.NestedString(got.Object, "spec", "state"); state != "Active" {
@@ -391,14 +408,14 @@ func retyped(mrd *unstructured.Unstructured) (any, error) {
 	return said(v), nil
 }
 
-// said is a value without what says nothing: null and "". A Go type without
-// omitempty writes both where there was nothing.
+// said returns a value without its null and "" fields. A Go type without omitempty writes both for
+// absent fields. The API server requires the fields of a service, so those of a service stay.
 func said(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for key, value := range v {
-			if value != nil && value != "" {
+			if value != nil && (value != "" || isService(v)) {
 				out[key] = said(value)
 			}
 		}
@@ -413,12 +430,31 @@ func said(v any) any {
 	return v
 }
 
+// isService reports whether a mapping of the corpus is the service of a webhook.
+func isService(m map[string]any) bool { return m["path"] == "/convert" }
+
 // plainCRD is what must come of a CRD that goes through an MRD.
 func plainCRD(in *unstructured.Unstructured) *unstructured.Unstructured {
 	out := in.DeepCopy()
 	delete(out.Object, "status")
 	out.Object["metadata"] = map[string]any{"name": in.GetName()}
+	if service, found, _ := unstructured.NestedMap(in.Object, "spec", "conversion", "webhook", "clientConfig", "service"); found {
+		for _, key := range []string{"name", "namespace"} {
+			if service[key] == nil {
+				service[key] = ""
+			}
+		}
+		if err := unstructured.SetNestedMap(out.Object, service, "spec", "conversion", "webhook", "clientConfig", "service"); err != nil {
+			panic(err) // the path was just read
+		}
+	}
 	versions := out.Object["spec"].(map[string]any)["versions"].([]any)
+	for _, v := range versions {
+		version := v.(map[string]any)
+		if subresources, _ := version["subresources"].(map[string]any); len(subresources) == 0 {
+			delete(version, "subresources") // Crossplane renders none either
+		}
+	}
 	slices.SortFunc(versions, func(a, b any) int {
 		if a.(map[string]any)["name"].(string) < b.(map[string]any)["name"].(string) {
 			return -1
