@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"headgate.dev/headgate/reconcile/fit"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -30,13 +31,13 @@ func (h *populated) Answer(ctx context.Context, questions []plan.Question) (map[
 			continue
 		}
 		h.looked++
-		fitting, err := plan.NewFitCheck(q, h.crd, "v1")
+		fitting, err := fit.New(q, h.crd, "v1")
 		if err != nil {
 			all[q] = plan.Answer{Unknown: plan.ReasonOf(err)}
 			continue
 		}
 		for _, o := range h.objects {
-			fitting.Check(ctx, o.DeepCopy())
+			fitting.Add(ctx, o.DeepCopy())
 		}
 		all[q] = fitting.Answer(false)
 	}

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render/catalogue"
@@ -40,7 +41,7 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 			c.Now = &now
 		}
 	}
-	place := plan.Baseline{Base: c.Before, Sync: r.Sync, Terms: r.Terms}
+	place := baseline.Baseline{Base: c.Before, Sync: r.Sync, Terms: r.Terms}
 	if r.Observer != nil {
 		c.Live, place.Counts = true, r.Observer.Answer
 		if c.Present, err = r.present(ctx, report.Opens(c.Before, after)); err != nil {

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"time"
 
+	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -194,7 +195,7 @@ func (r Reconciler) Compare(ctx context.Context, base, head string) (report.Repo
 	if err != nil {
 		return report.Report{}, err
 	}
-	p, err := r.Plan(ctx, after, plan.Baseline{Base: before, Sync: r.Sync, Terms: r.Terms})
+	p, err := r.Plan(ctx, after, baseline.Baseline{Base: before, Sync: r.Sync, Terms: r.Terms})
 	if err != nil {
 		return report.Report{}, err
 	}

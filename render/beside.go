@@ -1,8 +1,11 @@
 package render
 
 import (
+	"slices"
+
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,3 +37,29 @@ func (how Options) beside(c catalogue.Catalogue, settled string) []Beside {
 }
 
 func content(o manifest.Object) func() (*unstructured.Unstructured, error) { return o.Document.Recall }
+
+// Installs returns the definitions that a package of a registry holds which an object of the commit names, the CRDs and XRDs
+// that come with it, and its digest. Crossplane leaves dependencies as they are.
+func (d Desired) Installs(by manifest.ID) (definitions []DecidedDefinition, others []Left, digest string) {
+	for _, of := range d.Beside {
+		if of.Package.Named == by {
+			declare := slices.DeleteFunc(slices.Clone(of.Left), func(o Left) bool { return !crossplane.DeclaresKind(o.ID) })
+			return of.Definitions, declare, of.Package.Digest
+		}
+	}
+	i := slices.IndexFunc(d.Packages, func(p catalogue.Package) bool { return p.Pulled() && p.Named == by })
+	if i < 0 {
+		return nil, nil, ""
+	}
+	for _, of := range d.Definitions {
+		if of.Package != nil && of.Package.Directory == d.Packages[i].Directory {
+			definitions = append(definitions, of)
+		}
+	}
+	for _, o := range d.Left {
+		if o.Package == d.Packages[i].Directory && crossplane.DeclaresKind(o.ID) {
+			others = append(others, o)
+		}
+	}
+	return definitions, others, d.Packages[i].Digest
+}

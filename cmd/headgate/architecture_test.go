@@ -45,26 +45,33 @@ var mayImport = map[string][]string{
 	"render/lint":       {"render", "render/catalogue", "render/crossplane", "render/manifest"},
 
 	// What is wanted, seen and owned becomes one plan, and the plan a report. Compute takes the guards as arguments.
-	"reconcile/inventory": {"render", "render/manifest"},
+	"reconcile/inventory": {"render", "render/catalogue", "render/crossplane", "render/manifest"},
 	"reconcile/ownership": {"reconcile/inventory", "render", "render/crossplane"},
 	"reconcile/diff":      {"reconcile/inventory", "reconcile/ownership", "render/manifest"},
+	"reconcile/installed": {"render", "render/catalogue", "render/crossplane", "render/manifest"},
+	"reconcile/jsonpath":  {},
 	"reconcile/plan": {
-		"reconcile/diff", "reconcile/inventory", "reconcile/ownership", "render", "render/activation", "render/catalogue", "render/crossplane", "render/lint", "render/manifest", "render/schema",
+		"reconcile/diff", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership",
+		"render", "render/activation", "render/catalogue", "render/crossplane", "render/lint", "render/manifest", "render/schema",
 	},
+	"reconcile/baseline": {
+		"reconcile/diff", "reconcile/inventory", "reconcile/plan", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
+	},
+	"reconcile/fit": {"reconcile/plan", "render/crossplane", "render/manifest", "render/schema"},
 	"reconcile/guard": {
 		"reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},
 	"reconcile/report": {
 		"reconcile/diff", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest",
 	},
-	"reconcile": {"reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/report", "render", "render/catalogue", "render/manifest"},
+	"reconcile": {"reconcile/baseline", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/report", "render", "render/catalogue", "render/manifest"},
 
 	// Adapters hang off the side. They know neither each other nor who calls them.
 	"reconcile/git":      {"render"},
 	"reconcile/registry": {"render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
 	"reconcile/memo":     {},
 	"reconcile/cluster": {
-		"reconcile/diff", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
+		"reconcile/diff", "reconcile/fit", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
 	},
 	"reconcile/forge":  {"reconcile/report"},
 	"reconcile/outbox": {"reconcile/report"},
@@ -82,7 +89,8 @@ var mayImport = map[string][]string{
 
 // pure packages take values and return values.
 var pure = []string{
-	"render/...", "reconcile/diff", "reconcile/guard", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/report",
+	"render/...", "reconcile/baseline", "reconcile/diff", "reconcile/fit", "reconcile/guard", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership",
+	"reconcile/plan", "reconcile/report",
 }
 
 // impure is what a pure package does not import: clock, disk, network, logger,
@@ -107,7 +115,7 @@ var livesIn = map[string][]string{
 
 	"sigs.k8s.io/cli-utils/pkg/object/dependson": {"reconcile/plan/depends.go"},
 	"sigs.k8s.io/cli-utils/pkg/object/mutation":  {"reconcile/plan/reference.go"},
-	"github.com/spyzhov/ajson":                   {"reconcile/plan/reference.go"},
+	"github.com/spyzhov/ajson":                   {"reconcile/jsonpath"},
 
 	"github.com/fluxcd/pkg/ssa": {"reconcile/cluster"},
 	"github.com/sigstore":       {"reconcile/registry"},

@@ -12,7 +12,7 @@ import (
 )
 
 // core are the packages that build reasons. Package report words them.
-var core = []string{"reconcile/plan", "reconcile/guard"}
+var core = []string{"reconcile/baseline", "reconcile/fit", "reconcile/guard", "reconcile/installed", "reconcile/plan"}
 
 // mayHaveSentences are the functions of the core that compose or search sentences all the same, and why.
 var mayHaveSentences = map[string]string{

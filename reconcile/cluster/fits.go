@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"headgate.dev/headgate/reconcile/fit"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -56,7 +57,7 @@ func (c *Cluster) fit(ctx context.Context, q plan.Question, of manifest.ID) (pla
 	if len(versions) == 0 {
 		return plan.Answer{}, fmt.Errorf("the CRD %s serves no version", of.Name)
 	}
-	fitting, err := plan.NewFitCheck(q, crd, versions[0])
+	fitting, err := fit.New(q, crd, versions[0])
 	if err != nil {
 		return plan.Answer{}, err
 	}
@@ -67,7 +68,7 @@ func (c *Cluster) fit(ctx context.Context, q plan.Question, of manifest.ID) (pla
 			return plan.Answer{}, err
 		}
 		for i := range page.Items {
-			fitting.Check(ctx, &page.Items[i])
+			fitting.Add(ctx, &page.Items[i])
 		}
 		if ctx.Err() != nil { // what CEL did not get to see fits nobody
 			return plan.Answer{}, ctx.Err()

@@ -36,7 +36,7 @@ func (c *Cluster) replaced(ctx context.Context, seen plan.Observed) ([]plan.Effe
 		if !crossplane.IsPackage(id) || !trial.Replaces() {
 			continue
 		}
-		definitions, others, digest := plan.Installs(seen.Want, id)
+		definitions, others, digest := seen.Want.Installs(id)
 		of := digest + " " + trial.Live.GetResourceVersion()
 		known, compared := c.packages[id]
 		if !compared || known.of != of {
@@ -60,7 +60,7 @@ func (c *Cluster) replaced(ctx context.Context, seen plan.Observed) ([]plan.Effe
 // package in memory.
 func whole(found []plan.Effect, want render.Desired, of manifest.ID) []plan.Effect {
 	found = slices.Clone(found)
-	definitions, others, _ := plan.Installs(want, of)
+	definitions, others, _ := want.Installs(of)
 	for i, e := range found {
 		var after plan.FullDefinition
 		for _, d := range definitions {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -116,7 +117,7 @@ func TestIgnoredInAComparison(t *testing.T) {
 	before, after := given.ConfigMap("a"), given.ConfigMap("a")
 	before.Object["data"] = map[string]any{"replicas": "1", "k": "v"}
 	after.Object["data"] = map[string]any{"replicas": "2", "k": "w"}
-	b := plan.Baseline{
+	b := baseline.Baseline{
 		Base: render.Desired{Objects: []render.Object{given.Wanted(t, before)}}, Sync: given.Sync,
 		Terms: plan.Terms{Ignore: []diff.Ignore{{Paths: []diff.Pointer{diff.PointerOf("/data/replicas")}}}},
 	}

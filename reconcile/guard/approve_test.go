@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -92,7 +93,7 @@ func TestApprovalDigest(t *testing.T) {
 		u.SetNamespace("") // a commit may leave out what a cluster fills in
 		base = append(base, given.Wanted(t, u))
 	}
-	baseline, err := plan.Baseline{Base: render.Desired{Objects: base}, Sync: given.Sync}.Observe(t.Context(), render.Desired{})
+	baseline, err := baseline.Baseline{Base: render.Desired{Objects: base}, Sync: given.Sync}.Observe(t.Context(), render.Desired{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -17,25 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// sized is a CRD whose objects have a region, and maybe a size.
-func sized(fields ...string) *unstructured.Unstructured {
-	u := given.CRD("buckets", "Bucket")
-	properties := map[string]any{}
-	for _, f := range fields {
-		properties[f] = map[string]any{"type": "string"}
-	}
-	u.Object["spec"].(map[string]any)["versions"] = []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
-		"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"spec": map[string]any{"type": "object", "properties": properties}}},
-	}}}
-	return u
-}
-
 // An update that breaks a kind is held only if an object of it is in the way, or if nobody can tell.
 func TestFits(t *testing.T) {
-	before, after := sized("region", "size"), sized("region")
+	before, after := given.Sized("region", "size"), given.Sized("region")
 	counted, fits := plan.Question{Ask: plan.Dependents, Of: plan.CRD("buckets.example.org")}, plan.Question{Ask: plan.Fits, Of: plan.CRD("buckets.example.org"), After: plan.Decoded(after)}
 	exist := plan.Answer{Count: 214, Example: "Bucket default/a"}
-	unserved := sized("region")
+	unserved := given.Sized("region")
 	unserved.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["served"] = false
 	cases := map[string]struct {
 		reason  string
@@ -100,8 +86,8 @@ func TestAnswersTogether(t *testing.T) {
 
 // No object shows what breaks clients, or what no API server takes.
 func TestJudging(t *testing.T) {
-	s := plan.Step{ID: plan.CRD("buckets.example.org"), Write: plan.Write{After: sized("region")}}
-	replaced, breaks := plan.NewReplacement(sized("region", "size"), sized("region"))
+	s := plan.Step{ID: plan.CRD("buckets.example.org"), Write: plan.Write{After: given.Sized("region")}}
+	replaced, breaks := plan.NewReplacement(given.Sized("region", "size"), given.Sized("region"))
 	if !breaks {
 		t.Fatal("nothing is tested")
 	}
@@ -133,68 +119,5 @@ func TestJudging(t *testing.T) {
 		if _, can := judging(s, c, []schema.Change{{Rule: tc.rule, Breaking: true}}); can != tc.want {
 			t.Errorf("%s: objects decide: %t", name, can)
 		}
-	}
-}
-
-// What is refused is in the way as much as what is lost.
-func TestFitCheckRefused(t *testing.T) {
-	after := sized("region", "size")
-	if err := unstructured.SetNestedField(after.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any), "integer",
-		"schema", "openAPIV3Schema", "properties", "spec", "properties", "size", "type"); err != nil {
-		t.Fatal(err)
-	}
-	f, err := plan.NewFitCheck(plan.Question{Ask: plan.Fits, After: plan.Decoded(after)}, sized("region", "size"), "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"a", "b"} {
-		spec := map[string]any{"region": "north"}
-		if name == "b" {
-			spec["size"] = "large"
-		}
-		f.Check(t.Context(), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Bucket", "metadata": map[string]any{"name": name}, "spec": spec}})
-	}
-	if a := f.Answer(false); a.Count != 1 || len(a.Misfits) != 1 || !strings.HasPrefix(Sentence(a.Misfits[0]), "1 of 2 are refused (spec.size: ") {
-		t.Errorf("%+v", a)
-	}
-}
-
-// A fitting counts, and remembers no object. What it did not get to see is not known to fit.
-func TestFitCheck(t *testing.T) {
-	object := func(i int, size string) *unstructured.Unstructured {
-		spec := map[string]any{"region": "north"}
-		if size != "" {
-			spec["size"] = size
-		}
-		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "example.org/v1", "kind": "Bucket", "metadata": map[string]any{"name": fmt.Sprint("b", i), "namespace": "default"}, "spec": spec,
-		}}
-	}
-	q := plan.Question{Ask: plan.Fits, After: plan.Decoded(sized("region"))}
-	f, err := plan.NewFitCheck(q, sized("region", "size"), "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 214 {
-		size := ""
-		if i%100 == 7 {
-			size = "large"
-		}
-		f.Check(t.Context(), object(i, size))
-	}
-	if a := f.Answer(true); a.Count != 3 || len(a.Misfits) != 1 || Sentence(a.Misfits[0]) != "3 of 214 set spec.size, which is lost, for example Bucket default/b7" || !a.Unknown.None() {
-		t.Errorf("%+v", a)
-	}
-	if f, err = plan.NewFitCheck(q, sized("region", "size"), "v1"); err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; !f.Full(); i++ {
-		f.Check(t.Context(), object(i, ""))
-	}
-	if a := f.Answer(true); a.Unknown.None() {
-		t.Errorf("it says that all fit, and did not look at all: %+v", a)
-	}
-	if a := f.Answer(false); !a.Unknown.None() || a.Count != 0 {
-		t.Errorf("%+v", a)
 	}
 }

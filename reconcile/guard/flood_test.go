@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -348,7 +349,7 @@ func entriesOf(ids []manifest.ID, uid types.UID) map[manifest.ID]inventory.Entry
 func TestFloodIsTheSameInAPreview(t *testing.T) {
 	base := family(t, render.OwnerHeadgate, "safe-start", map[string]string{"policy.yaml": given.Policy("team", "t1.aws.example.org")})
 	head := family(t, render.OwnerHeadgate, "safe-start", map[string]string{"policy.yaml": given.Policy("team", "*")})
-	seen, err := plan.Baseline{Base: base, Sync: given.Sync}.Observe(t.Context(), head)
+	seen, err := baseline.Baseline{Base: base, Sync: given.Sync}.Observe(t.Context(), head)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/schema"
 )
 
@@ -19,7 +20,7 @@ const (
 // definition exists: another scope, a name that cannot change, or a version that leaves although
 // objects may be stored in it. This covers the updates that Crossplane makes when a package is updated.
 func impossible(s plan.Step, c plan.Case) plan.Ruling {
-	if s.Action != plan.Update || s.Live == nil || !plan.DeclaresKind(s.ID) {
+	if s.Action != plan.Update || s.Live == nil || !crossplane.DeclaresKind(s.ID) {
 		return allowed
 	}
 	for _, b := range s.Schema().Breaking() {

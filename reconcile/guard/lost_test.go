@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -210,7 +211,7 @@ func TestPackageLost(t *testing.T) {
 				}
 			}
 
-			seen, err := plan.Baseline{Base: base, Sync: given.Sync}.Observe(t.Context(), head)
+			seen, err := baseline.Baseline{Base: base, Sync: given.Sync}.Observe(t.Context(), head)
 			if err != nil {
 				t.Fatal(err)
 			}

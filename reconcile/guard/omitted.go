@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
@@ -39,7 +40,7 @@ func omitted(s plan.Step, c plan.Case) plan.Ruling {
 	if !found {
 		return allowed
 	}
-	if o.ID == (manifest.ID{}) && c.Seen.PathOf(s.ID) == plan.Anywhere {
+	if o.ID == (manifest.ID{}) && c.Seen.PathOf(s.ID) == inventory.Anywhere {
 		return retained(MayStillBeThere.With(o.Origin, string(o.Why)))
 	}
 	return retained(StillThere.With(o.Origin, string(o.Why)))
@@ -51,7 +52,7 @@ func omitted(s plan.Step, c plan.Case) plan.Ruling {
 func stillIn(all []catalogue.Omitted, id manifest.ID, path, space string) (catalogue.Omitted, bool) {
 	i := slices.IndexFunc(all, func(o catalogue.Omitted) bool {
 		if o.ID == (manifest.ID{}) {
-			return plan.Covers(o.Origin.Path, path) || path == plan.Anywhere && slices.Contains(unseen, o.Why)
+			return inventory.Covers(o.Origin.Path, path) || path == inventory.Anywhere && slices.Contains(unseen, o.Why)
 		}
 		return isOf(o.ID, id, space)
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -97,7 +98,7 @@ func TestOmitted(t *testing.T) {
 			tc.head = with(tc.head, "kept.yaml", kept)
 			base := given.Desired(t, render.OwnerHeadgate, map[string]string{"apps/db.yaml": text, "kept.yaml": kept})
 			head := given.Desired(t, render.OwnerHeadgate, tc.head)
-			seen, err := plan.Baseline{Base: base, Sync: given.Sync}.Observe(t.Context(), head)
+			seen, err := baseline.Baseline{Base: base, Sync: given.Sync}.Observe(t.Context(), head)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -193,7 +194,7 @@ func TestSkippedPolicy(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			head := given.Desired(t, render.OwnerHeadgate, tc.head)
-			seen, err := plan.Baseline{Base: base, Sync: given.Sync, Terms: plan.Terms{Deactivate: true}}.Observe(t.Context(), head)
+			seen, err := baseline.Baseline{Base: base, Sync: given.Sync, Terms: plan.Terms{Deactivate: true}}.Observe(t.Context(), head)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -234,10 +235,10 @@ func TestPolicyFilesAreRecorded(t *testing.T) {
 	}{
 		"it was a policy":                     {[]string{"any.yaml"}, true},
 		"it was none":                         {[]string{"other.yaml"}, false},
-		"there were too many to record":       {[]string{plan.Anywhere}, true},
+		"there were too many to record":       {[]string{inventory.Anywhere}, true},
 		"no policies were recorded, or exist": {nil, false},
 	} {
-		if _, found := plan.SkippedPolicy(skipped, inventory.Record{Policies: tc.recorded}); found != tc.found {
+		if _, found := inventory.SkippedPolicy(skipped, inventory.Record{Policies: tc.recorded}); found != tc.found {
 			t.Errorf("%s: found %t", reason, found)
 		}
 	}
@@ -251,7 +252,7 @@ func TestPausedDefinitionOfTheCommit(t *testing.T) {
 		for _, d := range head.Definitions {
 			d.Definition.Paused = paused
 		}
-		seen, err := plan.Baseline{Base: base, Sync: given.Sync, Terms: plan.Terms{Deactivate: true}}.Observe(t.Context(), head)
+		seen, err := baseline.Baseline{Base: base, Sync: given.Sync, Terms: plan.Terms{Deactivate: true}}.Observe(t.Context(), head)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
@@ -67,7 +68,7 @@ func TestPathsOfAnOlderInventory(t *testing.T) {
 	want := given.Desired(t, render.OwnerHeadgate, map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n"})
 	seen := given.Owning(t, "a", "gone")
 	inv := given.Computed(t, want, seen, Guarding{}.Guards()...).Settled(seen.Inventory, nil)
-	for name, path := range map[string]string{"a": "a.yaml", "gone": plan.Anywhere} {
+	for name, path := range map[string]string{"a": "a.yaml", "gone": inventory.Anywhere} {
 		if got := inv.Entries[given.Wanted(t, given.ConfigMap(name)).ID].Path; got != path {
 			t.Errorf("%s: the path is %q, want %q", name, got, path)
 		}

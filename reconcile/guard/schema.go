@@ -24,7 +24,7 @@ const (
 // schemas holds an update that makes stored objects unreadable or breaks a schema that is in use. This
 // covers the updates that Crossplane makes when a package is updated.
 func schemas(s plan.Step, c plan.Case) plan.Ruling {
-	if s.Action != plan.Update || s.Live == nil || !plan.DeclaresKind(s.ID) {
+	if s.Action != plan.Update || s.Live == nil || !crossplane.DeclaresKind(s.ID) {
 		return allowed
 	}
 	first, second := stored(s, c), broken(s, c)

@@ -36,11 +36,11 @@ func TestInstalledBesideACopy(t *testing.T) {
 		}
 		return all
 	}
-	definitions, others, digest := plan.Installs(want, by)
+	definitions, others, digest := want.Installs(by)
 	if diff := cmp.Diff([]string{image.Directory + " boats.sea.example.org", image.Directory + " sails.sea.example.org"}, names(definitions)); diff != "" || len(others) != 1 || others[0].ID != crd.ID || digest != image.Digest {
 		t.Errorf("installed are %v %q (-want +got):\n%s", others, digest, diff)
 	}
-	if definitions, _, digest := plan.Installs(want, other); len(definitions) > 0 || digest != "" {
+	if definitions, _, digest := want.Installs(other); len(definitions) > 0 || digest != "" {
 		t.Errorf("another provider installs %v", names(definitions))
 	}
 	counted, known := (&flooding{Case: plan.Case{Want: want}}).definitionsOf(by)

@@ -1,5 +1,12 @@
 package inventory
 
+import (
+	"fmt"
+	"slices"
+
+	"headgate.dev/headgate/render"
+)
+
 // PolicyAnnotation is the annotation by which an object asks for a management policy.
 const PolicyAnnotation = "headgate.dev/management-policy"
 
@@ -20,3 +27,15 @@ func (p ManagementPolicy) Observes() bool { return p == Observable || p == Obser
 // NeedsProof reports whether an entry of the policy needs proof: a writer of the inventory must not be able to have
 // Headgate delete an object that bears no mark.
 func (p ManagementPolicy) NeedsProof() bool { return p == ObservableAndDeletable }
+
+// PolicyOf returns the management policy that an object of a commit asks for.
+func PolicyOf(o render.Object) (ManagementPolicy, error) {
+	said := ManagementPolicy(o.Asks[PolicyAnnotation])
+	if said == "Default" {
+		return Default, nil
+	}
+	if !slices.Contains([]ManagementPolicy{Default, Undeletable, ObservableAndDeletable, Observable}, said) {
+		return "", fmt.Errorf("%s: %s: %s is %q, and must be Default, Undeletable, ObservableAndDeletable or Observable", o.Origin, o.ID, PolicyAnnotation, said)
+	}
+	return said, nil
+}

@@ -104,7 +104,7 @@ func askedFor(want render.Desired, have inventory.Inventory) ([]Asked, error) {
 	}
 	var wrong []error
 	for _, o := range want.Objects {
-		policy, err := policyOf(o)
+		policy, err := inventory.PolicyOf(o)
 		if err != nil {
 			wrong = append(wrong, err)
 		}

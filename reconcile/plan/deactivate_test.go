@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -34,7 +35,7 @@ func TestPausedPolicyOfTheCommit(t *testing.T) {
 		"it names others now":               {given.Policy("team", "other.example.org"), false},
 	} {
 		head := given.Desired(t, render.OwnerHeadgate, map[string]string{"policy.yaml": tc.policy})
-		seen, err := plan.Baseline{Base: base, Sync: given.Sync, Terms: plan.Terms{Deactivate: true}}.Observe(t.Context(), head)
+		seen, err := baseline.Baseline{Base: base, Sync: given.Sync, Terms: plan.Terms{Deactivate: true}}.Observe(t.Context(), head)
 		if err != nil {
 			t.Fatal(err)
 		}

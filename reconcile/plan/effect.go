@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -78,6 +79,28 @@ const (
 	PackageInstallsMany Code = "PackageInstallsMany" // the same, and how many more definitions there are
 )
 
+// The codes of package upgrades.
+const (
+	NotUpdatedAnyMore Code = "NotUpdatedAnyMore" // the new version of a package does not hold a CRD or an XRD
+	KindDropped       Code = "KindDropped"       // the new version of a package does not hold a definition
+	ObjectsNotCounted Code = "ObjectsNotCounted" // why custom resources cannot be counted
+	ObjectsExist      Code = "ObjectsExist"      // how many custom resources exist, and an example
+	NoObjects         Code = "NoObjects"         // no custom resource exists
+)
+
+// A Bump is a package of a registry that is another image than before, or of which that is not known.
+type Bump struct {
+	Source  string          `json:"source"`
+	From    string          `json:"from,omitempty"`    // the version that it was; "" where there was none, or nobody could read it
+	To      string          `json:"to,omitempty"`      // "" where nobody could read it
+	Origin  manifest.Origin `json:"origin"`            // the line of the commit that asks for it
+	By      manifest.ID     `json:"by,omitzero"`       // the object that names it; none names a dependency
+	Manual  bool            `json:"manual,omitempty"`  // a person lets it in
+	Unknown string          `json:"unknown,omitempty"` // why nobody knows what it changes
+
+	Package string `json:"-"` // the directory of the new version, as effects name it
+}
+
 // onEffects returns what rules on a step by the effects that it has.
 func onEffects(effects []Effect, rule func(Step) Ruling) func(Step) Ruling {
 	of := map[manifest.ID][]Effect{}
@@ -109,4 +132,37 @@ func onAll(effects []Effect, rule func(Step) Ruling) Ruling {
 		all.Reason = PackageInstallsMany.With(append(all.Reason.Values, more)...)
 	}
 	return all
+}
+
+// counted returns the effects with what a cluster answers about objects of kinds that stay behind, and the questions
+// that are still open.
+func counted(effects []Effect, seen Observed) ([]Effect, []Question) {
+	if !seen.Counts {
+		return effects, nil
+	}
+	var open []Question
+	effects = slices.Clone(effects)
+	for i, e := range effects {
+		if e.Kind != Install || e.Change.Action != Keep {
+			continue
+		}
+		q := Question{Ask: Dependents, Of: e.On}
+		if crossplane.IsMRD(e.On) {
+			q.Of = CRD(e.On.Name)
+		}
+		s := *e.Change
+		effects[i].Change = &s
+		switch a, answered := seen.Answers[q]; {
+		case !answered:
+			open = append(open, q)
+		case !a.Unknown.None():
+			s.Reason = Both.With(s.Reason, ObjectsNotCounted.With(a.Unknown))
+		case a.Count > 0:
+			s.Serves = true
+			s.Reason = Both.With(s.Reason, ObjectsExist.With(a.Count, a.Example))
+		default:
+			s.Reason = Both.With(s.Reason, NoObjects.With())
+		}
+	}
+	return effects, open
 }

@@ -9,6 +9,7 @@ import (
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/jsonpath"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -118,11 +119,11 @@ func TestCopiedBytes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				at, err := plan.OnePlace(sent.Object, tc.to)
+				at, err := jsonpath.One(sent.Object, tc.to)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(tc.want, plan.Get(sent.Object, at)); diff != "" {
+				if diff := cmp.Diff(tc.want, jsonpath.Get(sent.Object, at)); diff != "" {
 					t.Errorf("%s\nsent (-want +got):\n%s", tc.reason, diff)
 				}
 				said := "got " + plain + ", or " + encoded

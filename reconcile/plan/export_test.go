@@ -2,7 +2,6 @@ package plan
 
 import (
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,11 +9,9 @@ import (
 
 // These export what tests of package plan_test call.
 
-func (b Baseline) Upgrades(want render.Desired) ([]Bump, []Effect) { return b.upgrades(want) }
-func (o Observed) Digest(of render.Object) string                  { return o.digest(of) }
-func (o Observed) IsLost() bool                                    { return o.isLost() }
-func (p Pass) Resumed(now Plan, patient bool) Plan                 { return p.resumed(now, patient) }
-func (p Plan) Continued(before Plan, done []Outcome) Plan          { return p.continued(before, done) }
+func (o Observed) IsLost() bool                           { return o.isLost() }
+func (p Pass) Resumed(now Plan, patient bool) Plan        { return p.resumed(now, patient) }
+func (p Plan) Continued(before Plan, done []Outcome) Plan { return p.continued(before, done) }
 func (p Plan) Fulfilled(grants []inventory.Grant, done []Outcome) []inventory.Grant {
 	return p.fulfilled(grants, done)
 }
@@ -33,10 +30,5 @@ func (p *Plan) Unnamed(up Upstream) []string { return p.unnamed(up) }
 func (s Step) ApprovalKey() string           { return s.approvalKey() }
 
 var ApprovalOf = approvalOf
-var Find = find
-var Get = get
-
-var OnePlace = onePlace
-var Put = put
 
 func (p *Plan) SettleBy(guards []Guard) { p.settle(Observed{}, guards) }

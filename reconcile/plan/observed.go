@@ -49,8 +49,10 @@ type Observed struct {
 	Written      map[manifest.ID]manifest.ID     // how the commit writes what is another identity in the cluster
 	Dependencies map[manifest.ID]Dependency      // that were looked at
 
+	CopiedMoves []StorageMove      // of copies of packages, from the base of a comparison
+	Notes       []manifest.Finding // what the observer found worth knowing
+
 	commit *render.Desired // the commit as it was rendered; nil before Ask
-	copied []storageMove   // of copies of packages, from the base of a comparison
 }
 
 // A Trial is what a dry-run apply of the wanted object came to, or a comparison with it.
@@ -93,7 +95,7 @@ func (o Observed) Doubtful(creates bool) []Asked {
 				doubtful = append(doubtful, a)
 			}
 		case !o.Refused(a.ID, live).None() && !a.Policy.Observes():
-		case entry.UID == live.GetUID() && entry.Digest == o.digest(a.Object) && entry.Mark == inventory.Mark(live) && !o.Due[a.ID]:
+		case entry.UID == live.GetUID() && entry.Digest == o.Digest(a.Object) && entry.Mark == inventory.Mark(live) && !o.Due[a.ID]:
 		default:
 			doubtful = append(doubtful, a)
 		}
@@ -101,8 +103,8 @@ func (o Observed) Doubtful(creates bool) []Asked {
 	return doubtful
 }
 
-// digest is that of what is applied for an object.
-func (o Observed) digest(of render.Object) string {
+// Digest is that of what is applied for an object.
+func (o Observed) Digest(of render.Object) string {
 	return o.plainDigest(of) + o.Terms.Ignore.Suffix(of.ID)
 }
 

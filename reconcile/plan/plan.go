@@ -11,6 +11,7 @@ import (
 	"slices"
 	once "sync"
 
+	"headgate.dev/headgate/reconcile/installed"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render"
@@ -241,10 +242,10 @@ func (p *Plan) note(first order, seen Observed) {
 	p.Notes = append(p.Notes, unprotected(first, seen)...)
 	p.Notes = append(p.Notes, NoteSkippedPolicy(want, seen)...)
 	p.Notes = append(p.Notes, copies(seen)...)
-	p.Notes = append(p.Notes, packageDiffers(want, seen.Upstream)...)
-	p.Notes = append(p.Notes, upgradesPending(want, seen.Upstream)...)
-	p.Notes = append(p.Notes, notesOnUpgrades(seen)...)
-	p.Notes = append(p.Notes, unknownConversions(slices.Concat(p.vendoredMoves(), seen.copied))...)
+	p.Notes = append(p.Notes, installed.Differences(want, seen.Upstream.Definitions, seen.Upstream.Packages)...)
+	p.Notes = append(p.Notes, installed.Upgrades(want, seen.Upstream.Packages)...)
+	p.Notes = append(p.Notes, seen.Notes...)
+	p.Notes = append(p.Notes, unknownConversions(slices.Concat(p.vendoredMoves(), seen.CopiedMoves))...)
 }
 
 // unwanted makes steps of what we own and nobody wants any more, or forgets it. Of kinds that
@@ -374,7 +375,7 @@ func stepOf(a Asked, seen Observed) Step {
 		Cause:      Commit,
 		Serves:     serves(a, seen),
 		Write:      Write{Activates: a.Activates && !seen.Upstream.Definitions[a.ID.Name].Active && !seen.Looks, wants: cmp.Or(a.resolved.written, a.Object.Digest)},
-		Digest:     seen.digest(a.Object),
+		Digest:     seen.Digest(a.Object),
 		Asks:       a.Asks,
 	}
 	if trial := seen.Trials[a.ID]; a.resolved.references != nil || trial.Live != nil {

@@ -4,10 +4,8 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
-	"slices"
 
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,18 +17,6 @@ const (
 	NameNotThere Code = "NameNotThere" // the field that holds the name of the object and that is not there, and where the commit says so
 	NotMade      Code = "NotMade"      // the management policy of an object that is not there, and where the commit declares it
 )
-
-// policyOf is the policy that an object asks for.
-func policyOf(o render.Object) (inventory.ManagementPolicy, error) {
-	said := inventory.ManagementPolicy(o.Asks[inventory.PolicyAnnotation])
-	if said == "Default" {
-		return inventory.Default, nil
-	}
-	if !slices.Contains([]inventory.ManagementPolicy{inventory.Default, inventory.Undeletable, inventory.ObservableAndDeletable, inventory.Observable}, said) {
-		return "", fmt.Errorf("%s: %s: %s is %q, and must be Default, Undeletable, ObservableAndDeletable or Observable", o.Origin, o.ID, inventory.PolicyAnnotation, said)
-	}
-	return said, nil
-}
 
 // OnlyObserved is the guard of what a management policy only looks at.
 const OnlyObserved GuardName = "observed"

@@ -2,19 +2,16 @@ package plan
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/jsonpath"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
-	"github.com/spyzhov/ajson"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/cli-utils/pkg/object/mutation"
 )
@@ -138,10 +135,10 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 	if err != nil {
 		return r, err
 	}
-	policy, _ := policyOf(of)
+	policy, _ := inventory.PolicyOf(of)
 	r.missing = map[manifest.ID]missing{}
 	for _, ref := range r.references {
-		at, err := onePlace(content.Object, ref.to)
+		at, err := jsonpath.One(content.Object, ref.to)
 		if err != nil {
 			return r, fmt.Errorf("%s: targetPath %s: %w; it has to be there, with any value", mutation.Annotation, ref.to, err)
 		}
@@ -171,8 +168,8 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 			r.hidden.Values = append(r.hidden.Values, diff.Forms(value)...)
 		}
 		field := Field.With(ref.from, ref.source)
-		if bytes && !holdsBytes(content.Object, at) {
-			if value, err = decoded(value); err != nil { // whoever writes the source must not stop the sync
+		if bytes && !jsonpath.HoldsBytes(content.Object, at) {
+			if value, err = jsonpath.Decoded(value); err != nil { // whoever writes the source must not stop the sync
 				r.problem = cmp.Or[error](r.problem, ReasonError{FieldUnfit.With(field, ref.to, err.Error())})
 				value, why = nil, FieldNotCopied.With()
 			} else if secret {
@@ -186,7 +183,7 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 			r.nameless = r.nameless || names
 			continue
 		}
-		if err := put(content.Object, at, value, ref.token); err != nil {
+		if err := jsonpath.Put(content.Object, at, value, ref.token); err != nil {
 			return r, fmt.Errorf("%s: targetPath %s: %w", mutation.Annotation, ref.to, err)
 		}
 	}
@@ -208,14 +205,14 @@ func (o Observed) valueOf(r reference) (value any, bytes bool, why Reason, err e
 	case source.Live == nil:
 		return nil, false, SourceAbsent.With(), nil
 	}
-	at, err := find(source.Live.Object, r.from)
+	at, err := jsonpath.Find(source.Live.Object, r.from)
 	switch {
 	case err != nil:
 		return nil, false, Reason{}, fmt.Errorf("%s: sourcePath %s: %w", mutation.Annotation, r.from, err)
 	case len(at) > 1:
 		return nil, false, FieldAmbiguous.With(len(at)), nil
 	case len(at) == 1:
-		value, bytes = get(source.Live.Object, at[0]), holdsBytes(source.Live.Object, at[0])
+		value, bytes = jsonpath.Get(source.Live.Object, at[0]), jsonpath.HoldsBytes(source.Live.Object, at[0])
 	}
 	return value, bytes, FieldAbsent.With(), nil
 }
@@ -224,7 +221,7 @@ func (o Observed) valueOf(r reference) (value any, bytes bool, why Reason, err e
 func (a Asked) WithoutReferences(u *unstructured.Unstructured) {
 	for _, at := range a.resolved.left {
 		last := len(at) - 1
-		if parent, ok := get(u.Object, at[:last]).(map[string]any); ok {
+		if parent, ok := jsonpath.Get(u.Object, at[:last]).(map[string]any); ok {
 			delete(parent, fmt.Sprint(at[last]))
 		}
 	}
@@ -235,117 +232,12 @@ func (r reference) differs(before, after *unstructured.Unstructured) bool {
 	if before == nil || after == nil {
 		return false
 	}
-	was, err := find(before.Object, r.from)
-	is, alsoErr := find(after.Object, r.from)
+	was, err := jsonpath.Find(before.Object, r.from)
+	is, alsoErr := jsonpath.Find(after.Object, r.from)
 	if err != nil || alsoErr != nil || len(was) != 1 || len(is) != 1 {
 		return true
 	}
-	return !slices.Equal(diff.Forms(get(before.Object, was[0])), diff.Forms(get(after.Object, is[0])))
-}
-
-// find is where a JSONPath leads in an object: keys of mappings, and positions in lists. Its root
-// may be left out, as people do.
-func find(content map[string]any, path string) ([][]any, error) {
-	if strings.HasPrefix(path, ".") {
-		path = "$" + path
-	}
-	raw, err := json.Marshal(content)
-	if err != nil {
-		return nil, err
-	}
-	root, err := ajson.Unmarshal(raw)
-	if err != nil {
-		return nil, err
-	}
-	nodes, err := root.JSONPath(path)
-	if err != nil {
-		return nil, errors.New("it is no JSONPath") // the library quotes what it read
-	}
-	var places [][]any
-	for _, n := range nodes {
-		var at []any
-		for ; n.Parent() != nil; n = n.Parent() {
-			if n.Parent().IsArray() {
-				at = append(at, n.Index())
-			} else {
-				at = append(at, n.Key())
-			}
-		}
-		if n != root || len(at) == 0 {
-			return nil, errors.New("it does not lead to a field")
-		}
-		slices.Reverse(at)
-		places = append(places, at)
-	}
-	return places, nil
-}
-
-func onePlace(content map[string]any, path string) ([]any, error) {
-	at, err := find(content, path)
-	if err == nil && len(at) != 1 {
-		err = fmt.Errorf("it leads to %d places", len(at))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return at[0], nil
-}
-
-// get is what is at a place.
-func get(content any, at []any) any {
-	for _, step := range at {
-		switch key := step.(type) {
-		case string:
-			content = mapping(content)[key]
-		case int:
-			list, _ := content.([]any)
-			if key >= len(list) {
-				return nil
-			}
-			content = list[key]
-		}
-	}
-	return content
-}
-
-func mapping(v any) map[string]any {
-	m, _ := v.(map[string]any)
-	return m
-}
-
-// put puts a value to a place that is there, or in the place of a token in what is there.
-func put(content map[string]any, at []any, value any, token string) error {
-	if token != "" {
-		was, isText := get(content, at).(string)
-		if !isText || !strings.Contains(was, token) {
-			return fmt.Errorf("the token %s is not in what is there; put it there, or leave token out", token)
-		}
-		text, err := textOf(value)
-		if err != nil {
-			return err
-		}
-		value = strings.ReplaceAll(was, token, text)
-	}
-	last := len(at) - 1
-	parent := get(content, at[:last])
-	switch key := at[last].(type) {
-	case string:
-		mapping(parent)[key] = value
-	case int:
-		if list, ok := parent.([]any); ok {
-			list[key] = value
-		}
-	}
-	return nil
-}
-
-// textOf is a value as it stands inside of a text.
-func textOf(value any) (string, error) {
-	if text, ok := value.(string); ok {
-		return text, nil
-	}
-	raw, err := json.Marshal(value)
-	return string(raw), err
+	return !slices.Equal(diff.Forms(jsonpath.Get(before.Object, was[0])), diff.Forms(jsonpath.Get(after.Object, is[0])))
 }
 
 // isIdentity reports whether what is at a place decides which object it is, or whose.
@@ -368,7 +260,7 @@ func secretPaths(live *unstructured.Unstructured) []string {
 	var paths []string
 	for _, s := range said {
 		if idOf(s.SourceRef.ToObjMetadata()).IsSecret() {
-			at, _ := find(live.Object, s.TargetPath)
+			at, _ := jsonpath.Find(live.Object, s.TargetPath)
 			for _, place := range at {
 				paths = append(paths, diff.PathOf(place))
 			}
@@ -386,9 +278,9 @@ func copiedSecrets(sent *unstructured.Unstructured) []string {
 	var values []string
 	for _, s := range said {
 		if idOf(s.SourceRef.ToObjMetadata()).IsSecret() {
-			at, _ := find(sent.Object, s.TargetPath)
+			at, _ := jsonpath.Find(sent.Object, s.TargetPath)
 			for _, place := range at {
-				values = append(values, diff.Forms(get(sent.Object, place))...)
+				values = append(values, diff.Forms(jsonpath.Get(sent.Object, place))...)
 			}
 		}
 	}

@@ -2,10 +2,7 @@ package plan
 
 import (
 	"maps"
-	"slices"
 
-	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
 
@@ -21,8 +18,21 @@ func NewReplacement(live, after *unstructured.Unstructured) (Effect, bool) {
 		return Effect{}, false
 	}
 	id := manifest.IDOf(live)
-	return Effect{Kind: Install, On: id, Change: &Step{
-		Action: Update, ID: id, Write: Write{Live: withoutSchemas(live), After: withoutSchemas(after), lean: true, schema: func() schema.Difference { return difference }}}}, true
+	write := Write{Live: withoutSchemas(live), After: withoutSchemas(after), lean: true, schema: func() schema.Difference { return difference }}
+	return Effect{Kind: Install, On: id, Change: &Step{Action: Update, ID: id, Write: write}}, true
+}
+
+// Replacement returns the write that replaces a live definition, CRD or XRD by that of a package. Both may be without the
+// schemas that are equal; whole is the new one with its schemas.
+func Replacement(live, after *unstructured.Unstructured, whole FullDefinition) Write {
+	difference := compareReplaced(live, after)
+	return Write{Live: live, After: after, whole: whole, schema: func() schema.Difference { return difference }}
+}
+
+// compareReplaced compares what is there with what a package holds, of which the API server
+// fills in a scope that is not said.
+func compareReplaced(live, after *unstructured.Unstructured) schema.Difference {
+	return schema.Compare(live, withScope(after, live))
 }
 
 // MadeBy returns the effect as one of the step on an object of the commit, with the definition as it will be, with its
@@ -69,29 +79,3 @@ func (t Trial) Replaces() bool {
 }
 
 const manual = "Manual"
-
-// Installs are the definitions that a package of a registry holds which an object of the commit
-// names, and the other kinds that come with it. Crossplane leaves dependencies as they are.
-func Installs(want render.Desired, by manifest.ID) (definitions []render.DecidedDefinition, others []render.Left, digest string) {
-	for _, of := range want.Beside {
-		if of.Package.Named == by {
-			declare := slices.DeleteFunc(slices.Clone(of.Left), func(o render.Left) bool { return !DeclaresKind(o.ID) })
-			return of.Definitions, declare, of.Package.Digest
-		}
-	}
-	i := slices.IndexFunc(want.Packages, func(p catalogue.Package) bool { return p.Pulled() && p.Named == by })
-	if i < 0 {
-		return nil, nil, ""
-	}
-	for _, d := range want.Definitions {
-		if d.Package != nil && d.Package.Directory == want.Packages[i].Directory {
-			definitions = append(definitions, d)
-		}
-	}
-	for _, o := range want.Left {
-		if o.Package == want.Packages[i].Directory && DeclaresKind(o.ID) {
-			others = append(others, o)
-		}
-	}
-	return definitions, others, want.Packages[i].Digest
-}

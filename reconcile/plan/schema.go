@@ -2,7 +2,6 @@ package plan
 
 import (
 	"headgate.dev/headgate/render/crossplane"
-	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,7 +32,7 @@ func (s Step) Schema() schema.Difference {
 
 // compareSchema is what Step.Schema answers.
 func (s Step) compareSchema() schema.Difference {
-	if s.Live == nil || !DeclaresKind(s.ID) {
+	if s.Live == nil || !crossplane.DeclaresKind(s.ID) {
 		return schema.Difference{}
 	}
 	after, err := s.WillBe()
@@ -48,9 +47,4 @@ func (s Step) compareSchema() schema.Difference {
 		difference, _, _ = difference.Unconverting()
 	}
 	return difference
-}
-
-// DeclaresKind reports whether an object makes the API server serve a kind.
-func DeclaresKind(id manifest.ID) bool {
-	return id.IsCRD() || crossplane.IsMRD(id) || crossplane.IsXRD(id)
 }

@@ -1,12 +1,12 @@
 package plan_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -390,7 +390,7 @@ func TestCompareWhereCrossplaneMakesTheCRDs(t *testing.T) {
 	compare := func(base, head map[string]string, how guard.Guarding) plan.Plan {
 		t.Helper()
 		want := given.Desired(t, render.OwnerCrossplane, head)
-		seen, err := plan.Baseline{Base: given.Desired(t, render.OwnerCrossplane, base), Sync: given.Sync}.Observe(t.Context(), want)
+		seen, err := baseline.Baseline{Base: given.Desired(t, render.OwnerCrossplane, base), Sync: given.Sync}.Observe(t.Context(), want)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -423,53 +423,5 @@ func TestUnexplained(t *testing.T) {
 	}), guard.Guarding{}.Guards()...)
 	if len(p.Notes) != 1 || !strings.Contains(p.Notes[0].Message, "queues.example.org") || !strings.Contains(p.Notes[0].Message, "default") {
 		t.Errorf("an active definition that no policy in Git names has a name and a culprit: %+v", p.Notes)
-	}
-}
-
-func TestPackageDiffers(t *testing.T) {
-	const queues, tables, topics = "queues.example.org", "tables.example.org", "topics.example.org"
-	provided := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
-	live := func(revision string, names ...string) plan.Upstream {
-		up := plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{}, Packages: map[manifest.ID]crossplane.LivePackage{provided: {Installed: metav1.ConditionTrue}}}
-		for _, name := range names {
-			up.Definitions[name] = crossplane.LiveDefinition{Revision: revision}
-		}
-		return up
-	}
-	installing := live("toy-1", given.Buckets)
-	installing.Packages[provided] = crossplane.LivePackage{Installed: metav1.ConditionFalse}
-	cases := map[string]struct {
-		reason string
-		up     plan.Upstream
-		want   []string
-	}{
-		"Same":       {"A copy of what is installed.", live("toy-1", given.Buckets, queues, tables), nil},
-		"NotThere":   {"Nothing is installed yet.", live("toy-1"), nil},
-		"Another":    {"What another package brings is its own.", live("other-1", topics), nil},
-		"NotAPart":   {"What somebody applied by hand is no package's.", live("", given.Buckets, topics), nil},
-		"Installing": {"Crossplane brings one after the other.", installing, nil},
-		"Older": {
-			"The installed one is newer: a policy that names what it adds matches nothing in the copy.", live("toy-2", given.Buckets, queues, tables, topics),
-			[]string{"warning package/crossplane.yaml:1: this copy of the package provider-toy is not what the revision toy-2 installed: it has none that the revision lacks, and lacks 1 definition (" + topics + ") that it has"},
-		},
-		"Newer": {
-			"The copy is newer: what it promises is not there.", live("toy-0", given.Buckets),
-			[]string{"warning package/crossplane.yaml:1: this copy of the package provider-toy is not what the revision toy-0 installed: it has 2 definitions (" + queues + ", …) that the revision lacks, and lacks none that it has"},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			want := given.Desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": given.Provider})
-			p, _ := given.Steps(t, want, given.Seen(tc.up), guard.Guarding{}.Guards()...)
-			var got []string
-			for _, f := range p.Notes {
-				if f.Rule == "package-differs" {
-					got = append(got, fmt.Sprintf("%s %s: %s", f.Severity, f.Origin, f.Message))
-				}
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\nfindings (-want +got):\n%s", tc.reason, diff)
-			}
-		})
 	}
 }

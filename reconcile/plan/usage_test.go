@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -58,7 +59,7 @@ func TestProtectedByCommit(t *testing.T) {
 	u := usage(t, "Usage", "default", "{apiVersion: v1, kind: ConfigMap, resourceRef: {name: a}}")
 	base := render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("a")), given.Wanted(t, given.ConfigMap("b")), given.Wanted(t, u)}}
 	want := render.Desired{Objects: []render.Object{given.Wanted(t, u)}}
-	seen, err := plan.Baseline{Base: base, Sync: given.Sync}.Observe(t.Context(), want)
+	seen, err := baseline.Baseline{Base: base, Sync: given.Sync}.Observe(t.Context(), want)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func TestExternalOffline(t *testing.T) {
 		base = append(base, given.Wanted(t, of(kind)))
 	}
 	want := render.Desired{Objects: kept}
-	seen, err := plan.Baseline{Base: render.Desired{Objects: base}, Sync: given.Sync}.Observe(t.Context(), want)
+	seen, err := baseline.Baseline{Base: render.Desired{Objects: base}, Sync: given.Sync}.Observe(t.Context(), want)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/registry"
 	"headgate.dev/headgate/render"
@@ -296,7 +297,7 @@ func TestUpgradeBreaks(t *testing.T) {
 	}
 	for to, breaks := range map[string][]string{"v1.0.0": nil, "v1.1.0": {"boats.sea.example.org v1 spec is removed"}} {
 		head := want(to)
-		seen, err := plan.Baseline{Base: want("v1.0.0")}.Observe(t.Context(), head)
+		seen, err := baseline.Baseline{Base: want("v1.0.0")}.Observe(t.Context(), head)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -384,7 +385,7 @@ func TestUpgrades(t *testing.T) {
 				return rendered(t, &registry.Resolver{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
 			}
 			head := commitOf(tc.with)
-			seen, err := plan.Baseline{Base: commitOf(tc.before)}.Observe(t.Context(), head)
+			seen, err := baseline.Baseline{Base: commitOf(tc.before)}.Observe(t.Context(), head)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -152,7 +152,7 @@ func (c comment) behind(of plan.Bump) string {
 	var breaks, sleeps, goes, fades, created, gains, words, others int
 	for _, s := range c.Upgrades {
 		switch {
-		case s.Package != of.Package():
+		case s.Package != of.Package:
 		case s.Action == plan.Create:
 			created++
 		case s.Action == plan.Keep && s.active:

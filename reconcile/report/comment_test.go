@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
@@ -281,7 +282,7 @@ func TestSchemasInReport(t *testing.T) {
 			"spec": map[string]any{"versions": []any{map[string]any{"name": "v1", "schema": map[string]any{"openAPIV3Schema": map[string]any{"properties": fields}}}}},
 		}}
 	}
-	of := plan.Baseline{}
+	of := baseline.Baseline{}
 	was, err := render.NewObject(crd(map[string]any{"old": map[string]any{}}), manifest.Origin{Path: "crd.yaml", Line: 1})
 	is, err2 := render.NewObject(crd(map[string]any{"new": map[string]any{}}), manifest.Origin{Path: "crd.yaml", Line: 1})
 	if err := errors.Join(err, err2); err != nil {

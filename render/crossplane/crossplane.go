@@ -112,6 +112,9 @@ func IsMRAP(id manifest.ID) bool { return isOf(id, KindMRAP) }
 // IsXRD reports whether an identity is that of a CompositeResourceDefinition.
 func IsXRD(id manifest.ID) bool { return isOf(id, KindXRD) }
 
+// DeclaresKind reports whether an object makes the API server serve a kind.
+func DeclaresKind(id manifest.ID) bool { return id.IsCRD() || IsMRD(id) || IsXRD(id) }
+
 // IsComposition reports whether an identity is that of a Composition.
 func IsComposition(id manifest.ID) bool { return isOf(id, KindComposition) }
 

@@ -1,4 +1,6 @@
-package plan
+// Package baseline compares two commits without a cluster: one is taken for what the cluster holds. It adds what is in no
+// manifest: the definitions of package images. What comes of the comparison, package plan decides.
+package baseline
 
 import (
 	"cmp"
@@ -8,6 +10,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -24,24 +27,24 @@ import (
 type Baseline struct {
 	Base  render.Desired
 	Sync  inventory.Sync
-	Terms Terms
+	Terms plan.Terms
 
 	// Counts answers questions from a cluster; nil: there is none.
-	Counts func(context.Context, []Question) (map[Question]Answer, error)
+	Counts func(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error)
 }
 
 // Observe is what a cluster would hold that the base was applied to.
-func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, error) {
-	seen := Observed{
+func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
+	seen := plan.Observed{
 		Inventory: inventory.Inventory{Sync: b.Sync, Owner: b.Base.Owner, Entries: make(map[manifest.ID]inventory.Entry, len(b.Base.Objects)), Record: inventory.Record{Format: inventory.Format}.WithPackages(b.Base)},
 		Objects:   make(map[manifest.ID]*metav1.PartialObjectMetadata, len(b.Base.Objects)),
-		Trials:    map[manifest.ID]Trial{},
+		Trials:    map[manifest.ID]plan.Trial{},
 		Upstream:  b.upstream(),
 		Terms:     b.Terms,
 		Offline:   true,
 		Counts:    b.Counts != nil,
 	}
-	seen.Inventory.Record.Policies, seen.Inventory.Record.PolicyNames = policyFiles(b.Base, nil), policyNames(b.Base, nil)
+	seen.Inventory.Record.Policies, seen.Inventory.Record.PolicyNames = inventory.PolicyFiles(b.Base, nil), inventory.PolicyNames(b.Base, nil)
 	base := make(map[manifest.ID]render.Object, len(b.Base.Objects))
 	wanted := make(map[manifest.ID]bool, len(want.Objects))
 	for _, o := range want.Objects {
@@ -59,35 +62,35 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 			},
 		}
 		if !wanted[o.ID] { // guards of a prune look at labels and annotations
-			content, err := Sent(b.Sync, o)
+			content, err := plan.Sent(b.Sync, o)
 			if err != nil {
-				return Observed{}, err
+				return plan.Observed{}, err
 			}
 			live.Labels, live.Annotations = content.GetLabels(), content.GetAnnotations()
 		}
 		seen.Objects[o.ID] = live
-		entry := Applied(live, seen.digest(o))
+		entry := plan.Applied(live, seen.Digest(o))
 		entry.Path = o.Origin.Path
 		entry.Definition = o.ID.IsCRD() && o.Definition != ""
 		var err error
-		if entry.Policy, err = policyOf(o); err != nil {
-			return Observed{}, err
+		if entry.Policy, err = inventory.PolicyOf(o); err != nil {
+			return plan.Observed{}, err
 		}
 		seen.Inventory.Entries[o.ID] = entry
 	}
 	var err error
 	if seen.Instances, err = b.instances(wanted); err != nil {
-		return Observed{}, err
+		return plan.Observed{}, err
 	}
 	if seen, err = seen.Ask(want); err != nil {
-		return Observed{}, err
+		return plan.Observed{}, err
 	}
 	doubtful := seen.Doubtful(false)
-	trials := make([]Trial, len(doubtful))
+	trials := make([]plan.Trial, len(doubtful))
 	failed := make([]error, len(doubtful))
 	manifest.Each(len(doubtful), func(i int) { trials[i], failed[i] = b.trial(base[doubtful[i].ID], doubtful[i].Object) })
 	if err := cmp.Or(failed...); err != nil {
-		return Observed{}, err
+		return plan.Observed{}, err
 	}
 	for i, a := range doubtful {
 		live := trials[i].Live
@@ -98,7 +101,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 		seen.Trials[a.ID] = trials[i]
 	}
 	if want.Owner == render.OwnerCrossplane {
-		seen.copied = b.copiedMoves(want)
+		seen.CopiedMoves = b.copiedMoves(want)
 	}
 	seen.Bumps, seen.Effects = b.upgrades(want)
 	for i, e := range seen.Effects {
@@ -106,26 +109,27 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (Observed, err
 			seen.Effects[i].Of = manifest.ID{}
 		}
 	}
+	seen.Notes = notesOnUpgrades(seen)
 	return seen, nil
 }
 
 // trial is what comes of applying an object over that of the base. Of a definition both are
 // without what is equal in their schemas, and remembered so: a provider upgrade changes two
 // thousand of them in a place or two.
-func (b Baseline) trial(base, want render.Object) (Trial, error) {
+func (b Baseline) trial(base, want render.Object) (plan.Trial, error) {
 	if (want.ID.IsCRD() || crossplane.IsMRD(want.ID)) && len(b.Terms.Ignore.Paths(want.ID)) == 0 {
 		live, after, err := beside(base, want)
-		return Trial{Live: live, After: after, Whole: Lazy(want.Content)}, err
+		return plan.Trial{Live: live, After: after, Whole: plan.Lazy(want.Content)}, err
 	}
 	live, after, err := contents(base, want)
 	if err != nil {
-		return Trial{}, err
+		return plan.Trial{}, err
 	}
 	ways := b.Terms.Ignore.Withhold(after, live, b.Sync)
 	if len(ways) > 1 {
 		b.Sync.Own(live) // as they are
 	}
-	return Trial{Live: live, After: ways[len(ways)-1]}, nil
+	return plan.Trial{Live: live, After: ways[len(ways)-1]}, nil
 }
 
 // beside are two definitions without what is equal in their schemas.
@@ -182,7 +186,7 @@ func (b Baseline) instances(wanted map[manifest.ID]bool) (map[runtimeschema.Grou
 		for _, names := range []string{"names", "claimNames"} {
 			kind, _, _ := unstructured.NestedString(content.Object, "spec", names, "kind")
 			categories, _, _ := unstructured.NestedStringSlice(content.Object, "spec", names, "categories")
-			if isXRD || slices.ContainsFunc(categories, func(c string) bool { return slices.Contains(InstanceCategories, c) }) {
+			if isXRD || slices.ContainsFunc(categories, func(c string) bool { return slices.Contains(plan.InstanceCategories, c) }) {
 				reach[runtimeschema.GroupKind{Group: group, Kind: kind}] = true
 			}
 		}
@@ -191,7 +195,7 @@ func (b Baseline) instances(wanted map[manifest.ID]bool) (map[runtimeschema.Grou
 }
 
 // Answer answers what only a cluster can know: a commit has no custom resources to count.
-func (b Baseline) Answer(ctx context.Context, questions []Question) (map[Question]Answer, error) {
+func (b Baseline) Answer(ctx context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
 	if b.Counts == nil {
 		return nil, nil
 	}
@@ -199,11 +203,11 @@ func (b Baseline) Answer(ctx context.Context, questions []Question) (map[Questio
 }
 
 // upstream is what Crossplane would have made of the base.
-func (b Baseline) upstream() Upstream {
+func (b Baseline) upstream() plan.Upstream {
 	if b.Base.Owner != render.OwnerCrossplane {
-		return Upstream{}
+		return plan.Upstream{}
 	}
-	up := Upstream{Definitions: map[string]crossplane.LiveDefinition{}, Policies: map[string]crossplane.LivePolicy{}}
+	up := plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{}, Policies: map[string]crossplane.LivePolicy{}}
 	for _, d := range b.Base.Definitions {
 		up.Definitions[d.Name] = crossplane.LiveDefinition{Active: d.Active}
 	}

@@ -1,4 +1,4 @@
-package plan_test
+package baseline_test
 
 import (
 	"io/fs"

@@ -1,4 +1,4 @@
-package plan
+package jsonpath
 
 import (
 	"encoding/base64"
@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// holdsBytes reports whether the API holds bytes at a place of an object, which JSON spells as
+// HoldsBytes reports whether the API holds bytes at a place of an object, which JSON spells as
 // base64: data of a Secret, binaryData of a ConfigMap, also of one inside of another object, and a
 // caBundle.
-func holdsBytes(content map[string]any, at []any) bool {
+func HoldsBytes(content map[string]any, at []any) bool {
 	for i, step := range at {
-		of := mapping(get(content, at[:i]))
+		of := mapping(Get(content, at[:i]))
 		switch {
 		case of["apiVersion"] != "v1":
 		case of["kind"] == "Secret":
@@ -26,9 +26,9 @@ func holdsBytes(content map[string]any, at []any) bool {
 
 var errNoText = errors.New("it is not text; copy it to data of a Secret, or to binaryData of a ConfigMap")
 
-// decoded returns a value that JSON spells as base64, or a mapping of such values, as text. What is
+// Decoded returns a value that JSON spells as base64, or a mapping of such values, as text. What is
 // not base64 is returned as it is: the caBundle of some kinds is a text.
-func decoded(value any) (any, error) {
+func Decoded(value any) (any, error) {
 	switch value := value.(type) {
 	case string:
 		raw, err := base64.StdEncoding.DecodeString(value)
@@ -42,7 +42,7 @@ func decoded(value any) (any, error) {
 	case map[string]any:
 		all := make(map[string]any, len(value))
 		for key, v := range value {
-			text, err := decoded(v)
+			text, err := Decoded(v)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", key, err)
 			}

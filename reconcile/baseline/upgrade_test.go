@@ -1,4 +1,4 @@
-package plan_test
+package baseline
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	registered "headgate.dev/headgate/render/packages"
 )
@@ -68,7 +67,7 @@ spec:
 func TestUpgradesDoNotFlap(t *testing.T) {
 	base, head := pulled(t, "v1", "true"), pulled(t, "v2", "maybe")
 	for range 20 {
-		bumps, _ := plan.Baseline{Base: base}.Upgrades(head)
+		bumps, _ := Baseline{Base: base}.upgrades(head)
 		if len(bumps) != 1 || !strings.HasPrefix(bumps[0].Unknown, "boats.sea.example.org cannot be compared: ") {
 			t.Fatalf("The first of them is named: %+v", bumps)
 		}

@@ -1,4 +1,6 @@
-package plan
+// Package installed compares the packages of a commit with what Crossplane has installed: what the commit decides, it decides
+// about its own versions of packages.
+package installed
 
 import (
 	"fmt"
@@ -14,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// packageDiffers finds packages of the commit that are catalogues of what is installed, and
+// Differences finds packages of the commit that are catalogues of what is installed, and
 // say something else than that: then what the commit decides, it decides by wrong names.
-func packageDiffers(want render.Desired, up Upstream) []manifest.Finding {
+func Differences(want render.Desired, definitions map[string]crossplane.LiveDefinition, packages map[manifest.ID]crossplane.LivePackage) []manifest.Finding {
 	if want.Owner != render.OwnerCrossplane {
 		return nil
 	}
@@ -31,7 +33,7 @@ func packageDiffers(want render.Desired, up Upstream) []manifest.Finding {
 		declared[d.Package][d.Name] = true
 	}
 	controlled := map[string]map[string]bool{} // by revision
-	for name, live := range up.Definitions {
+	for name, live := range definitions {
 		if live.Revision == "" {
 			continue
 		}
@@ -42,7 +44,7 @@ func packageDiffers(want render.Desired, up Upstream) []manifest.Finding {
 	}
 	var found []manifest.Finding
 	for p, names := range declared {
-		if live, ok := up.Packages[p.Installer]; ok && live.Installed != metav1.ConditionTrue {
+		if live, ok := packages[p.Installer]; ok && live.Installed != metav1.ConditionTrue {
 			continue // Crossplane is at it
 		}
 		for revision, live := range controlled {
@@ -91,15 +93,15 @@ const (
 	ruleManual  = "package-revision-inactive"
 )
 
-// upgradesPending are the packages that are to become other versions than the cluster has, and
+// Upgrades returns the packages that are to become other versions than the cluster has, and
 // those that wait for a person. What is said of definitions is said of the commit's versions.
-func upgradesPending(want render.Desired, up Upstream) []manifest.Finding {
+func Upgrades(want render.Desired, packages map[manifest.ID]crossplane.LivePackage) []manifest.Finding {
 	if want.Owner != render.OwnerCrossplane {
 		return nil
 	}
 	var found []manifest.Finding
 	for _, o := range want.Objects {
-		live, exists := up.Packages[o.ID]
+		live, exists := packages[o.ID]
 		if !crossplane.IsPackage(o.ID) || !exists || live.Image == "" {
 			continue
 		}

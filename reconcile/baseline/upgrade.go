@@ -1,10 +1,11 @@
-package plan
+package baseline
 
 import (
 	"fmt"
 	"maps"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
@@ -13,31 +14,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
-
-// The codes of package upgrades.
-const (
-	NotUpdatedAnyMore Code = "NotUpdatedAnyMore" // the new version of a package does not hold a CRD or an XRD
-	KindDropped       Code = "KindDropped"       // the new version of a package does not hold a definition
-	ObjectsNotCounted Code = "ObjectsNotCounted" // why custom resources cannot be counted
-	ObjectsExist      Code = "ObjectsExist"      // how many custom resources exist, and an example
-	NoObjects         Code = "NoObjects"         // no custom resource exists
-)
-
-// A Bump is a package of a registry that is another image than before, or of which that is not known.
-type Bump struct {
-	Source  string          `json:"source"`
-	From    string          `json:"from,omitempty"`    // the version that it was; "" where there was none, or nobody could read it
-	To      string          `json:"to,omitempty"`      // "" where nobody could read it
-	Origin  manifest.Origin `json:"origin"`            // the line of the commit that asks for it
-	By      manifest.ID     `json:"by,omitzero"`       // the object that names it; none names a dependency
-	Manual  bool            `json:"manual,omitempty"`  // a person lets it in
-	Unknown string          `json:"unknown,omitempty"` // why nobody knows what it changes
-
-	directory string
-}
-
-// Package is the new version, as effects name it.
-func (b Bump) Package() string { return b.directory }
 
 // The rules of packages in registries whose image is another one than before.
 const (
@@ -67,7 +43,7 @@ func packaged(want render.Desired) map[manifest.ID]installed {
 	}
 	for _, o := range want.Left {
 		i := slices.IndexFunc(want.Packages, func(p catalogue.Package) bool { return p.Pulled() && p.Directory == o.Package })
-		if i < 0 || !DeclaresKind(o.ID) {
+		if i < 0 || !crossplane.DeclaresKind(o.ID) {
 			continue
 		}
 		all[o.ID] = installed{o.ID, o.APIVersion, nil, want.Packages[i], o.Object}
@@ -79,7 +55,7 @@ func packaged(want render.Desired) map[manifest.ID]installed {
 			all[id] = installed{id, crossplane.MRDAPIVersion, d, of.Package, d.MRD}
 		}
 		for _, o := range of.Left {
-			if DeclaresKind(o.ID) {
+			if crossplane.DeclaresKind(o.ID) {
 				all[o.ID] = installed{o.ID, o.APIVersion, nil, of.Package, o.Object}
 			}
 		}
@@ -98,7 +74,7 @@ func images(want render.Desired) []catalogue.Package {
 
 // upgrades returns the packages of a commit that are other images than in the base, by the lines that ask for them, and
 // what Crossplane installs with them, by identity. Each of those is an effect of the object that names the package.
-func (b Baseline) upgrades(want render.Desired) ([]Bump, []Effect) {
+func (b Baseline) upgrades(want render.Desired) ([]plan.Bump, []plan.Effect) {
 	if want.Owner != render.OwnerCrossplane {
 		return nil, nil
 	}
@@ -113,12 +89,12 @@ func (b Baseline) upgrades(want render.Desired) ([]Bump, []Effect) {
 		}
 	}
 	bumped := bumps(b.Base, want)
-	var effects []Effect
+	var effects []plan.Effect
 	var before, after []installed // of the effects, in their order
-	add := func(action Action, old, now installed, by catalogue.Package) *Effect {
-		e := Effect{
-			Kind: Install, Of: by.Named, On: now.id, Package: by.Directory,
-			Change: &Step{Action: action, Cause: Commit, ID: now.id, APIVersion: now.apiVersion, Serves: now.definition == nil},
+	add := func(action plan.Action, old, now installed, by catalogue.Package) *plan.Effect {
+		e := plan.Effect{
+			Kind: plan.Install, Of: by.Named, On: now.id, Package: by.Directory,
+			Change: &plan.Step{Action: action, Cause: plan.Commit, ID: now.id, APIVersion: now.apiVersion, Serves: now.definition == nil},
 		}
 		e.Change.Origin = want.Placed(manifest.Finding{Origin: by.Mentioned}).Origin
 		if d := now.definition; d != nil {
@@ -134,15 +110,15 @@ func (b Baseline) upgrades(want render.Desired) ([]Bump, []Effect) {
 		switch {
 		case !now.of.Pulled(), known && old.of.Digest == now.of.Digest:
 		case known:
-			add(Update, old, now, now.of)
+			add(plan.Update, old, now, now.of)
 		case takesPlace(images(b.Base), now.of):
-			add(Create, old, now, now.of)
+			add(plan.Create, old, now, now.of)
 		}
 	}
 	failed := make([]error, len(effects))
 	manifest.Each(len(effects), func(i int) {
-		if s := effects[i].Change; s.Action == Update {
-			failed[i] = s.upgrade(before[i], after[i])
+		if s := effects[i].Change; s.Action == plan.Update {
+			s.Write, failed[i] = replacement(before[i], after[i])
 		}
 	})
 	for i, err := range failed {
@@ -150,41 +126,39 @@ func (b Baseline) upgrades(want render.Desired) ([]Bump, []Effect) {
 			unknown(bumped, effects[i], err)
 		}
 	}
-	effects = slices.DeleteFunc(effects, func(e Effect) bool { return e.Change.Action == Update && e.Change.Live == nil })
+	effects = slices.DeleteFunc(effects, func(e plan.Effect) bool { return e.Change.Action == plan.Update && e.Change.Live == nil })
 
 	for id, old := range was {
 		by, replaced := successor(images(want), old.of)
 		if _, kept := is[id]; kept || stays[id] || !replaced {
 			continue
 		}
-		e := add(Keep, old, old, by)
-		e.Change.Cause, e.Change.Reason = Retain, NotUpdatedAnyMore.With()
+		e := add(plan.Keep, old, old, by)
+		e.Change.Cause, e.Change.Reason = plan.Retain, plan.NotUpdatedAnyMore.With()
 		if old.definition != nil {
-			e.Because, e.Change.Reason = nil, KindDropped.With()
+			e.Because, e.Change.Reason = nil, plan.KindDropped.With()
 		}
 	}
-	slices.SortFunc(effects, func(a, b Effect) int { return a.On.Compare(b.On) })
+	slices.SortFunc(effects, func(a, b plan.Effect) int { return a.On.Compare(b.On) })
 	return bumped, effects
 }
 
-// upgrade is what an update makes of an object: nothing where that is the same.
-func (s *Step) upgrade(before, after installed) error {
+// replacement returns what an update of a package makes of an object: nothing if both are the same.
+func replacement(before, after installed) (plan.Write, error) {
 	was, err := before.object()
 	if err != nil {
-		return err
+		return plan.Write{}, err
 	}
 	is, err := after.object()
 	if err != nil || was.Digest == is.Digest {
-		return err
+		return plan.Write{}, err
 	}
-	s.Live, s.After, err = beside(was, is)
+	old, now, err := beside(was, is)
 	if err != nil {
-		return err
+		return plan.Write{}, err
 	}
-	s.whole = Lazy(func() (*unstructured.Unstructured, error) { return contentOf(after.object()) })
-	difference := compareReplaced(s.Live, s.After)
-	s.schema = func() schema.Difference { return difference }
-	return nil
+	whole := plan.Lazy(func() (*unstructured.Unstructured, error) { return contentOf(after.object()) })
+	return plan.Replacement(old, now, whole), nil
 }
 
 func contentOf(o render.Object, err error) (*unstructured.Unstructured, error) {
@@ -195,9 +169,9 @@ func contentOf(o render.Object, err error) (*unstructured.Unstructured, error) {
 }
 
 // unknown notes that the package of an effect could not be compared.
-func unknown(bumped []Bump, of Effect, err error) {
+func unknown(bumped []plan.Bump, of plan.Effect, err error) {
 	for i, b := range bumped {
-		if b.Unknown == "" && b.directory == of.Package {
+		if b.Unknown == "" && b.Package == of.Package {
 			bumped[i].Unknown = fmt.Sprintf("%s cannot be compared: %s", of.On.Name, err)
 		}
 	}
@@ -205,14 +179,14 @@ func unknown(bumped []Bump, of Effect, err error) {
 
 // bumps are the packages of which two commits have another image, or of which nobody knows
 // that.
-func bumps(base, want render.Desired) []Bump {
-	var all []Bump
+func bumps(base, want render.Desired) []plan.Bump {
+	var all []plan.Bump
 	for _, p := range images(want) {
 		if !p.Pulled() {
 			continue
 		}
-		bump := Bump{
-			Source: p.Source, To: p.Version, directory: p.Directory, By: p.Named, Manual: p.Manual,
+		bump := plan.Bump{
+			Source: p.Source, To: p.Version, Package: p.Directory, By: p.Named, Manual: p.Manual,
 			Origin: want.Placed(manifest.Finding{Origin: p.Mentioned}).Origin,
 		}
 		if old, ok := bySource(images(base), p.Source); ok && old.Digest != p.Digest {
@@ -230,13 +204,13 @@ func bumps(base, want render.Desired) []Bump {
 		if len(u.Installers) > 0 && !slices.ContainsFunc(u.Installers, func(by manifest.ID) bool { return by.Kind != crossplane.Function }) {
 			continue // which holds no definitions
 		}
-		bump := Bump{Source: u.Source, Origin: want.Placed(manifest.Finding{Origin: u.Origin}).Origin, Unknown: u.Err.Error()}
+		bump := plan.Bump{Source: u.Source, Origin: want.Placed(manifest.Finding{Origin: u.Origin}).Origin, Unknown: u.Err.Error()}
 		if old, ok := bySource(base.Packages, u.Source); ok {
 			bump.From = old.Version
 		}
 		all = append(all, bump)
 	}
-	slices.SortFunc(all, func(a, b Bump) int { return a.Origin.Compare(b.Origin) })
+	slices.SortFunc(all, func(a, b plan.Bump) int { return a.Origin.Compare(b.Origin) })
 	return all
 }
 
@@ -268,41 +242,8 @@ func takesPlace(base []catalogue.Package, now catalogue.Package) bool {
 	return ok
 }
 
-// counted returns the effects with what a cluster answers about objects of kinds that stay behind, and the questions
-// that are still open.
-func counted(effects []Effect, seen Observed) ([]Effect, []Question) {
-	if !seen.Counts {
-		return effects, nil
-	}
-	var open []Question
-	effects = slices.Clone(effects)
-	for i, e := range effects {
-		if e.Kind != Install || e.Change.Action != Keep {
-			continue
-		}
-		q := Question{Ask: Dependents, Of: e.On}
-		if crossplane.IsMRD(e.On) {
-			q.Of = CRD(e.On.Name)
-		}
-		s := *e.Change
-		effects[i].Change = &s
-		switch a, answered := seen.Answers[q]; {
-		case !answered:
-			open = append(open, q)
-		case !a.Unknown.None():
-			s.Reason = Both.With(s.Reason, ObjectsNotCounted.With(a.Unknown))
-		case a.Count > 0:
-			s.Serves = true
-			s.Reason = Both.With(s.Reason, ObjectsExist.With(a.Count, a.Example))
-		default:
-			s.Reason = Both.With(s.Reason, NoObjects.With())
-		}
-	}
-	return effects, open
-}
-
 // notesOnUpgrades returns what people may not expect of new versions of packages, beside what the effects show.
-func notesOnUpgrades(seen Observed) []manifest.Finding {
+func notesOnUpgrades(seen plan.Observed) []manifest.Finding {
 	var found []manifest.Finding
 	for _, b := range seen.Bumps {
 		switch {
@@ -331,10 +272,4 @@ func notesOnUpgrades(seen Observed) []manifest.Finding {
 		}
 	}
 	return found
-}
-
-// compareReplaced compares what is there with what a package holds, of which the API server
-// fills in a scope that is not said.
-func compareReplaced(live, after *unstructured.Unstructured) schema.Difference {
-	return schema.Compare(live, withScope(after, live))
 }

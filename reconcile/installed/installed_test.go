@@ -1,0 +1,62 @@
+package installed_test
+
+import (
+	"fmt"
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/installed"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What the commit decides about a package that is not the installed one, it decides by wrong names.
+func TestDifferences(t *testing.T) {
+	const queues, tables, topics = "queues.example.org", "tables.example.org", "topics.example.org"
+	provided := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
+	live := func(revision string, names ...string) plan.Upstream {
+		up := plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{}, Packages: map[manifest.ID]crossplane.LivePackage{provided: {Installed: metav1.ConditionTrue}}}
+		for _, name := range names {
+			up.Definitions[name] = crossplane.LiveDefinition{Revision: revision}
+		}
+		return up
+	}
+	installing := live("toy-1", given.Buckets)
+	installing.Packages[provided] = crossplane.LivePackage{Installed: metav1.ConditionFalse}
+	cases := map[string]struct {
+		reason string
+		up     plan.Upstream
+		want   []string
+	}{
+		"Same":       {"A copy of what is installed.", live("toy-1", given.Buckets, queues, tables), nil},
+		"NotThere":   {"Nothing is installed yet.", live("toy-1"), nil},
+		"Another":    {"What another package brings is its own.", live("other-1", topics), nil},
+		"NotAPart":   {"What somebody applied by hand is no package's.", live("", given.Buckets, topics), nil},
+		"Installing": {"Crossplane brings one after the other.", installing, nil},
+		"Older": {
+			"The installed one is newer: a policy that names what it adds matches nothing in the copy.", live("toy-2", given.Buckets, queues, tables, topics),
+			[]string{"warning package/crossplane.yaml:1: this copy of the package provider-toy is not what the revision toy-2 installed: it has none that the revision lacks, and lacks 1 definition (" + topics + ") that it has"},
+		},
+		"Newer": {
+			"The copy is newer: what it promises is not there.", live("toy-0", given.Buckets),
+			[]string{"warning package/crossplane.yaml:1: this copy of the package provider-toy is not what the revision toy-0 installed: it has 2 definitions (" + queues + ", …) that the revision lacks, and lacks none that it has"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want := given.Desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": given.Provider})
+			var got []string
+			for _, f := range installed.Differences(want, tc.up.Definitions, tc.up.Packages) {
+				got = append(got, fmt.Sprintf("%s %s: %s", f.Severity, f.Origin, f.Message))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nfindings (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

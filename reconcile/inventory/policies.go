@@ -1,0 +1,89 @@
+package inventory
+
+import (
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// Covers reports whether a path is that of a file, or lies below it. A file that changed only the case
+// of its name is the same.
+func Covers(of, path string) bool {
+	if path == "" || len(path) < len(of) || !strings.EqualFold(path[:len(of)], of) {
+		return false
+	}
+	below := path[len(of):]
+	return below == "" || below[0] == '/'
+}
+
+// mostPolicyFiles bounds the record, which is stored as an annotation.
+const mostPolicyFiles = 500
+
+// Anywhere stands for more files than are recorded.
+const Anywhere = "."
+
+// PolicyNames returns the names of policies, sorted: those of the commit, and those that were recorded
+// and that the commit skips now. It returns none if there are too many.
+func PolicyNames(want render.Desired, recorded []string) []string {
+	var names []string
+	for _, name := range recorded {
+		if _, found := SkippedPolicy(want.Omitted, Record{PolicyNames: []string{name}}); found {
+			names = append(names, name)
+		}
+	}
+	for _, policy := range want.Policies {
+		if _, pulled := want.Within(policy.Origin); !pulled {
+			names = append(names, policy.Name)
+		}
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) > mostPolicyFiles {
+		return nil
+	}
+	return names
+}
+
+// PolicyFiles returns the files that declare policies, sorted: those of the commit, and those that
+// were recorded and that the commit skips now.
+func PolicyFiles(want render.Desired, recorded []string) []string {
+	var files []string
+	for _, path := range recorded {
+		if _, found := SkippedPolicy(want.Omitted, Record{Policies: []string{path}}); found {
+			files = append(files, path)
+		}
+	}
+	for _, policy := range want.Policies {
+		if _, pulled := want.Within(policy.Origin); !pulled {
+			files = append(files, policy.Origin.Path)
+		}
+	}
+	slices.Sort(files)
+	files = slices.Compact(files)
+	if len(files) > mostPolicyFiles {
+		return []string{Anywhere}
+	}
+	return files
+}
+
+// SkippedPolicy returns what a commit skips of the files that declared policies. What a policy named
+// that is skipped is not known, so nothing is deactivated. A policy is found by its name, too: its file
+// may have moved.
+func SkippedPolicy(all []catalogue.Omitted, have Record) (catalogue.Omitted, bool) {
+	for _, o := range all {
+		isPolicy := o.ID == crossplane.MRAP(o.ID.Name)
+		if o.ID != (manifest.ID{}) && !isPolicy {
+			continue
+		}
+		if isPolicy && slices.Contains(have.PolicyNames, o.ID.Name) {
+			return o, true
+		}
+		if slices.ContainsFunc(have.Policies, func(path string) bool { return path == Anywhere || Covers(o.Origin.Path, path) }) {
+			return o, true
+		}
+	}
+	return catalogue.Omitted{}, false
+}

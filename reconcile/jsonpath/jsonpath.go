@@ -1,0 +1,118 @@
+// Package jsonpath reads and writes single fields of objects: what references copy from one object into another.
+package jsonpath
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spyzhov/ajson"
+)
+
+// Find returns where a JSONPath leads in an object: keys of mappings, and positions in lists. Its root
+// may be left out, as people do.
+func Find(content map[string]any, path string) ([][]any, error) {
+	if strings.HasPrefix(path, ".") {
+		path = "$" + path
+	}
+	raw, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
+	}
+	root, err := ajson.Unmarshal(raw)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := root.JSONPath(path)
+	if err != nil {
+		return nil, errors.New("it is no JSONPath") // the library quotes what it read
+	}
+	var places [][]any
+	for _, n := range nodes {
+		var at []any
+		for ; n.Parent() != nil; n = n.Parent() {
+			if n.Parent().IsArray() {
+				at = append(at, n.Index())
+			} else {
+				at = append(at, n.Key())
+			}
+		}
+		if n != root || len(at) == 0 {
+			return nil, errors.New("it does not lead to a field")
+		}
+		slices.Reverse(at)
+		places = append(places, at)
+	}
+	return places, nil
+}
+
+// One returns the only place to which a JSONPath leads.
+func One(content map[string]any, path string) ([]any, error) {
+	at, err := Find(content, path)
+	if err == nil && len(at) != 1 {
+		err = fmt.Errorf("it leads to %d places", len(at))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return at[0], nil
+}
+
+// Get returns what is at a place; nil if nothing is.
+func Get(content any, at []any) any {
+	for _, step := range at {
+		switch key := step.(type) {
+		case string:
+			content = mapping(content)[key]
+		case int:
+			list, _ := content.([]any)
+			if key >= len(list) {
+				return nil
+			}
+			content = list[key]
+		}
+	}
+	return content
+}
+
+func mapping(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+// Put puts a value to a place that is there, or in the place of a token in what is there.
+func Put(content map[string]any, at []any, value any, token string) error {
+	if token != "" {
+		was, isText := Get(content, at).(string)
+		if !isText || !strings.Contains(was, token) {
+			return fmt.Errorf("the token %s is not in what is there; put it there, or leave token out", token)
+		}
+		text, err := textOf(value)
+		if err != nil {
+			return err
+		}
+		value = strings.ReplaceAll(was, token, text)
+	}
+	last := len(at) - 1
+	parent := Get(content, at[:last])
+	switch key := at[last].(type) {
+	case string:
+		mapping(parent)[key] = value
+	case int:
+		if list, ok := parent.([]any); ok {
+			list[key] = value
+		}
+	}
+	return nil
+}
+
+// textOf is a value as it stands inside of a text.
+func textOf(value any) (string, error) {
+	if text, ok := value.(string); ok {
+		return text, nil
+	}
+	raw, err := json.Marshal(value)
+	return string(raw), err
+}
