@@ -265,13 +265,43 @@ func TestCommits(t *testing.T) {
 	})
 }
 
+// inactiveDefinition is a commit that has nothing applied.
+const inactiveDefinition = `apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceDefinition
+metadata: {name: as.example.org}
+spec:
+  group: example.org
+  names: {kind: A, plural: as}
+  scope: Namespaced
+  state: Inactive
+  versions: []
+`
+
 func TestRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.files = inactiveDefinition // and no object
+		w.run(t, w.loop())
+		expect(t, "A process that starts again and finds nothing to do does not take back what was said.",
+			w.noted(), "0s apply a", "0s a: success: 0 active, 1 inactive")
+	})
+}
+
+// A directory that declares nothing is reported: a status that says success would hide a wrong path.
+func TestNothingDeclared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.files = "# nothing\n"
 		w.run(t, w.loop())
-		expect(t, "A process that starts again and finds nothing to do does not take back what was said.",
-			w.noted(), "0s apply a", "0s a: success: 0 objects")
+		passes := w.heard(Passed)
+		if len(passes) == 0 || passes[0].Err == nil || !strings.Contains(passes[0].Err.Error(), "check the path") {
+			t.Errorf("the first pass came to %v, want an error that says to check the path", passes)
+		}
+		w.set(func() { w.files, w.revision = inactiveDefinition, "b" })
+		time.Sleep(10 * time.Minute)
+		if said := w.noted(); len(said) == 0 || !strings.Contains(said[len(said)-1], "b: success") {
+			t.Errorf("after a commit that declares something: %q, want success", said)
+		}
 	})
 }
 

@@ -40,10 +40,23 @@ func (r Reconciler) Carry(ctx context.Context, of Task) (report.Report, plan.Pas
 		if err != nil {
 			return plan.Plan{}, err
 		}
-		return r.Plan(ctx, want, r.Observer)
+		p, err := r.Plan(ctx, want, r.Observer)
+		if err == nil && !r.OnlyDeactivates {
+			err = refuseNothing(want, p)
+		}
+		return p, err
 	}
 	pass, err := r.goRound(ctx, plan.Pass{Waits: of.Waits}, rounds{look: look, before: of.Before, once: of.Once})
 	return r.report(pass, revision, err), pass, err
+}
+
+// refuseNothing returns an error for a commit that declares nothing and a sync that owns nothing: the directory is
+// wrong, and a pass that succeeds would hide that. Where the sync owns something, guard empty holds its prunes.
+func refuseNothing(want render.Desired, p plan.Plan) error {
+	if p.Owned > 0 {
+		return nil
+	}
+	return want.Nothing()
 }
 
 // report returns the report of a pass.

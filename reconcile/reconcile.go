@@ -179,6 +179,9 @@ func (r Reconciler) Diff(ctx context.Context, ref string) (report.Report, error)
 		return report.Report{}, err
 	}
 	p, err := r.Plan(ctx, want, r.Observer)
+	if err == nil {
+		err = refuseNothing(want, p)
+	}
 	if err != nil {
 		return report.Report{}, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -67,7 +68,7 @@ func approveIn(file, name, digest string) (string, error) {
 	}
 	syncs, err := api.Decode(before)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", file, err)
+		return "", errors.Join(eachWith(file, err)...)
 	}
 	var names []string
 	chosen := -1

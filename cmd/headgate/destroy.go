@@ -24,7 +24,10 @@ func newDestroy(t *terminal) *cobra.Command {
 		dryRun  bool
 	)
 	cmd := &cobra.Command{
-		Use:   "destroy [flags]",
+		Use: "destroy [flags]",
+
+		SuggestFor: []string{"delete", "uninstall"},
+
 		Short: "Delete everything that a sync applied, in reverse order",
 		Long: `Destroy deletes what a sync applied and then its inventory. It needs no commit, and asks no
 question: --dry-run shows what it would do. It begins with what was applied last, and goes
@@ -79,7 +82,7 @@ nobody's.
 	owner.Usage = "who makes the CRDs of definitions, where the inventory and the cluster disagree"
 	optionFlag{instances, &s.Spec}.addTo(cmd)
 	optionFlag{owner, &s.Spec}.addTo(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long what was deleted may take to be gone, for each step of the order")
+	addLapse(cmd, &timeout, "timeout", 5*time.Minute, "how long what was deleted may take to be gone, for each step of the order")
 	show.addTo(cmd)
 	return cmd
 }

@@ -21,7 +21,10 @@ func newDiff(t *terminal) *cobra.Command {
 		exitOn = oneOf("any", "holds", "findings", "never")
 	)
 	cmd := &cobra.Command{
-		Use:   "diff [SOURCE | BASE HEAD | ./DIRECTORY ./DIRECTORY] [flags]",
+		Use: "diff [SOURCE | BASE HEAD | ./DIRECTORY ./DIRECTORY] [flags]",
+
+		SuggestFor: []string{"plan"},
+
 		Short: "Show what sync would change in a cluster, or what changes between two commits or directories",
 		Long: `Diff SOURCE shows what sync would do to the cluster, with the API server's own answer to
 every write, and writes nothing. With --management-policy=observable, where somebody else
@@ -78,7 +81,7 @@ func (t *terminal) diff(ctx context.Context, to *passFlags, args []string) (repo
 		}
 		return r.Compare(ctx, args[0], args[1])
 	}
-	source, ref, err := t.source(&to.sourceFlags, args)
+	source, ref, err := t.source(&to.sourceFlags, args) //nolint:contextcheck // at most it looks whether a name is a commit, in files
 	if err != nil {
 		return report.Report{}, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -24,7 +25,10 @@ func newLint(t *terminal) *cobra.Command {
 		exitOn = oneOf("warning", "error", "note", "never")
 	)
 	cmd := &cobra.Command{
-		Use:   "lint [SOURCE] [flags]",
+		Use: "lint [SOURCE] [flags]",
+
+		SuggestFor: []string{"validate"},
+
 		Short: "Say what is wrong with a commit, and what will not work",
 		Long: `Lint reads all of a commit, also what is inactive, and says what is wrong with it: what
 cannot be read or made, patterns that do not do what they seem to, and Compositions and
@@ -59,6 +63,9 @@ Exit codes: 0 nothing, 1 findings, 2 wrong usage. --exit-on says which findings 
 				return err
 			}
 			found := slices.Concat(asFindings(problems), linted(want))
+			if err := want.Nothing(); err != nil && len(found) == 0 {
+				found = append(found, manifest.Finding{Rule: "nothing-declared", Severity: manifest.Error, Origin: manifest.Origin{Path: cmp.Or(want.Source.Path, ".")}, Message: err.Error()})
+			}
 			t.progress.Stop()
 			if err := t.lint(found, format.value); err != nil {
 				return err

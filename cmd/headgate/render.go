@@ -58,6 +58,9 @@ Exit codes: 0 rendered, 1 not rendered, 2 wrong usage.`,
 			if err := want.Problems().OrNil(); err != nil {
 				return err
 			}
+			if err := want.Nothing(); err != nil {
+				return err
+			}
 			objects := required(want.Objects)
 			how := yamlStream
 			if format.value == "json" {

@@ -116,7 +116,7 @@ func (c *choice) String() string { return c.value }
 func (c *choice) Type() string   { return "word" }
 func (c *choice) Set(word string) error {
 	for _, w := range c.of {
-		if w == word {
+		if strings.EqualFold(w, word) {
 			c.value = w
 			return nil
 		}

@@ -159,13 +159,16 @@ func readSyncs(files []string) ([]v1alpha1.Sync, error) {
 
 // eachWith says of every error that was joined in which file it is.
 func eachWith(file string, err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{fmt.Errorf("%s: %w", file, err)}
+	all := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		all = slices.Clone(joined.Unwrap())
 	}
-	var all []error
-	for _, e := range joined.Unwrap() {
-		all = append(all, fmt.Errorf("%s: %w", file, e))
+	for i, e := range all {
+		if p, ok := errors.AsType[api.LineError](e); ok {
+			all[i] = fmt.Errorf("%s:%d: %w", file, p.Line, p.Err)
+		} else {
+			all[i] = fmt.Errorf("%s: %w", file, e)
+		}
 	}
 	return all
 }

@@ -86,7 +86,7 @@ which; --restart does it.
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be taken back")
 	cmd.Flags().BoolVar(&restart, "restart", false, "restart the Deployments of the providers whose controllers run for what was taken back")
 	to.addTo(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", 15*time.Minute, "how long Crossplane may take to bring definitions back")
+	addLapse(cmd, &timeout, "timeout", 15*time.Minute, "how long Crossplane may take to bring definitions back")
 	show.addTo(cmd)
 	return cmd
 }

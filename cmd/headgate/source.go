@@ -1,17 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/render"
@@ -45,6 +49,54 @@ func (f *trustFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringToStringVar(&f.keys, "verification-key", nil, "verify signatures with this public key where an ImageConfig names the Secret: `SECRET/KEY=FILE`; may be given several times")
 	flags.StringVar(&f.root, "trusted-root", "", "verify signatures of identities, and entries of transparency logs, with this `file`, as the trusted_root.json of sigstore")
+	checkFirst(cmd, f.check)
+}
+
+// check returns an error for a flag that names no file. Without the file, Headgate would find out only when it
+// has a signature to verify.
+func (f *trustFlags) check() error {
+	for _, secret := range slices.Sorted(maps.Keys(f.keys)) {
+		if namespace, key, ok := strings.Cut(secret, "/"); !ok || namespace == "" || key == "" {
+			return usagef("--verification-key %s=%s: name the Secret and its key before the =, as in cosign/cosign.pub=FILE", secret, f.keys[secret])
+		}
+		if err := isFile(f.keys[secret]); err != nil {
+			return usagef("--verification-key %s=%s: %w", secret, f.keys[secret], err)
+		}
+	}
+	if f.root == "" {
+		return nil
+	}
+	if err := isFile(f.root); err != nil {
+		return usagef("--trusted-root %s: %w", f.root, err)
+	}
+	return nil
+}
+
+// isFile returns an error if no file has this name.
+func isFile(name string) error {
+	info, err := os.Stat(name)
+	switch of := (*fs.PathError)(nil); {
+	case name == "":
+		return errors.New("name a file")
+	case errors.As(err, &of):
+		return of.Err
+	case err == nil && info.IsDir():
+		return errors.New("it is a directory; name a file")
+	}
+	return err
+}
+
+// checkFirst has a verb check its flags before it does anything, after the checks that it has already.
+func checkFirst(cmd *cobra.Command, check func() error) {
+	before := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if before != nil {
+			if err := before(cmd, args); err != nil {
+				return err
+			}
+		}
+		return check()
+	}
 }
 
 func (f *sourceFlags) addTo(cmd *cobra.Command) {
@@ -78,7 +130,7 @@ func (t *terminal) source(f *sourceFlags, args []string) (reconcile.Source, stri
 		}
 		return t.repository(f, f.repo, f.path), f.ref, nil
 	case isURL(directory):
-		return nil, "", usagef("SOURCE is a directory; say --repo URL for a repository")
+		return nil, "", usagef("SOURCE is a directory; name a repository with --repo %s", cmp.Or(v1alpha1.OverHTTPS(directory), "URL"))
 	case f.ref != "":
 		root, below, err := enclosing(directory)
 		if err != nil {
@@ -86,7 +138,39 @@ func (t *terminal) source(f *sourceFlags, args []string) (reconcile.Source, stri
 		}
 		return t.repository(f, root, filepath.ToSlash(filepath.Join(below, f.path))), f.ref, nil
 	}
+	if err := isDirectory(directory); err != nil {
+		return nil, "", err
+	}
 	return git.Directory{Root: directory, Path: f.path}, "", nil
+}
+
+// isDirectory returns an error that says what to do if there is no such directory.
+func isDirectory(name string) error {
+	info, err := os.Stat(name)
+	switch {
+	case err == nil && info.IsDir():
+		return nil
+	case err == nil:
+		return fmt.Errorf("cannot read directory %s: it is a file; name the directory that it is in", name)
+	case errors.Is(err, fs.ErrNotExist) && isCommit(name):
+		return usagef("there is no directory %s, but a branch, tag or commit: write --ref %[1]s to read it, or 'headgate diff %[1]s HEAD' to compare it with what is checked out", name)
+	}
+	if of := (*fs.PathError)(nil); errors.As(err, &of) {
+		err = of.Err
+	}
+	return fmt.Errorf("cannot read directory %s: %w", name, err)
+}
+
+// isCommit reports whether the repository around the working directory has a commit of that name.
+func isCommit(name string) bool {
+	root, _, err := enclosing(".")
+	if err != nil {
+		return false
+	}
+	r := &git.Repository{URL: root}
+	defer func() { _ = r.Close() }()
+	_, err = r.Resolve(context.Background(), name)
+	return err == nil
 }
 
 // directories are a source whose refs are directories.
@@ -225,12 +309,15 @@ func isRepository(directory string) bool {
 }
 
 func isURL(s string) bool {
-	return strings.Contains(s, "://") || strings.HasPrefix(s, "git@")
+	return strings.Contains(s, "://") || v1alpha1.OverHTTPS(s) != ""
 }
 
 // noCredentials refuses a URL with a password: it would be seen in a list of
-// processes, and in the shell's history.
+// processes, and in the shell's history. It refuses ssh as well, which Headgate does not speak.
 func noCredentials(repo string) error {
+	if https := v1alpha1.OverHTTPS(repo); https != "" {
+		return usagef("--repo: ssh is not supported; use %s, with a token in HEADGATE_GIT_PASSWORD if the repository is private", https)
+	}
 	if !isURL(repo) {
 		return nil
 	}

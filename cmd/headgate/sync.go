@@ -18,7 +18,10 @@ func newSync(t *terminal) *cobra.Command {
 		dryRun  bool
 	)
 	cmd := &cobra.Command{
-		Use:   "sync [SOURCE] [flags]",
+		Use: "sync [SOURCE] [flags]",
+
+		SuggestFor: []string{"apply", "reconcile"},
+
 		Short: "Bring a cluster to what a commit wants, once",
 		Long: `Sync makes one pass: it renders the commit, compares it with the cluster and with what
 this sync applied before, applies what differs, prunes what nobody wants any more, and
@@ -69,7 +72,7 @@ names who is to do it; what somebody edited is drift.
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done, as diff does, and exit as sync would")
 	to.addTo(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long what was applied may take to become ready")
+	addLapse(cmd, &timeout, "timeout", 5*time.Minute, "how long what was applied may take to become ready")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait for it to become ready")
 	show.addTo(cmd)
 	return cmd

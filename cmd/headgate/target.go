@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -65,6 +67,47 @@ func (f *syncFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.name, "name", "default", "name of this sync; what one name applied, only that name updates and prunes")
 	flags.StringVarP(&f.namespace, "namespace", "n", "headgate-system", "namespace that holds the inventory")
+	checkFirst(cmd, f.check)
+}
+
+// check returns an error for names that no API server accepts.
+func (f *syncFlags) check() error {
+	const rule = "use lower case letters, digits and '-'"
+	if len(validation.IsDNS1123Subdomain(f.name)) > 0 {
+		return usagef("--name: %q cannot be the name of a sync; %s, as in team-a", f.name, rule)
+	}
+	if len(validation.IsDNS1123Label(f.namespace)) > 0 {
+		return usagef("--namespace: %q cannot be a namespace; %s, as in headgate-system", f.namespace, rule)
+	}
+	return nil
+}
+
+// A lapse is a flag that takes a duration longer than none.
+type lapse struct{ *time.Duration }
+
+// addLapse registers a flag that takes a duration longer than none.
+func addLapse(cmd *cobra.Command, to *time.Duration, name string, otherwise time.Duration, usage string) {
+	*to = otherwise
+	cmd.Flags().Var(lapse{to}, name, usage)
+}
+
+func (l lapse) String() string {
+	if l.Duration == nil { // a zero value, with which pflag compares
+		return ""
+	}
+	return l.Duration.String()
+}
+
+func (l lapse) Type() string { return "duration" }
+
+// Set sets the duration.
+func (l lapse) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return errors.New("it is a duration longer than 0, as 30s, 5m or 1h")
+	}
+	*l.Duration = d
+	return nil
 }
 
 func (f *syncFlags) sync() inventory.Sync {
@@ -167,6 +210,9 @@ func (f *renderFlags) inject(c *v1alpha1.Conversion) error {
 		c.Service.Port = int64(n)
 	}
 	ca, err := os.ReadFile(f.ca)
+	if of := (*fs.PathError)(nil); errors.As(err, &of) {
+		return usagef("--conversion-ca %s: %w", f.ca, of.Err)
+	}
 	c.CABundle = string(ca)
 	return err
 }

@@ -5,47 +5,69 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strconv"
+	"strings"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 
+	"go.yaml.in/yaml/v3"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	strict "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
+	sigsyaml "sigs.k8s.io/yaml"
 )
 
+// A LineError is something wrong with a line of a file of Syncs.
+type LineError struct {
+	Line int // from 1
+	Err  error
+}
+
+func (p LineError) Error() string { return fmt.Sprintf("line %d: %s", p.Line, p.Err) }
+
+// Unwrap is for errors.Is and errors.As.
+func (p LineError) Unwrap() error { return p.Err }
+
 // Decode reads the Syncs of a file: YAML or JSON, one or several documents. They have every default
-// filled in, and are valid. Its error lists everything that is wrong, each with the path of its field.
+// filled in, and are valid. Its error joins a LineError for everything that is wrong.
 func Decode(data []byte) ([]v1alpha1.Sync, error) {
 	var (
 		syncs    []v1alpha1.Sync
 		problems []error
 		first    = map[string]int{}
+		read     = 0 // bytes of data
 	)
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
-	for n := 1; ; n++ {
-		document, err := documents.Read()
+	for {
+		raw, err := documents.Read()
 		if errors.Is(err, io.EOF) {
 			break
 		}
+		d := part{raw: raw, line: 1 + bytes.Count(data[:read], []byte("\n"))}
 		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", n, err)
+			return nil, LineError{d.line, err}
 		}
-		s, empty, err := decodeOne(document)
+		if at := bytes.Index(data[read:], raw); at >= 0 {
+			d.line += bytes.Count(data[read:read+at], []byte("\n"))
+			read += at + len(raw)
+		}
+		s, empty, wrong := d.decode()
 		if empty {
 			continue
 		}
 		id := s.Namespace + "/" + s.Name
-		if err == nil && first[id] > 0 {
-			err = fmt.Errorf("metadata.name: %s is the sync of document %d already", id, first[id])
+		if wrong == nil && first[id] > 0 {
+			wrong = []error{d.problem(fmt.Errorf("metadata.name: %s is the sync of line %d already", id, first[id]))}
 		}
-		if err != nil {
-			problems = append(problems, inDocument(n, err)...)
+		if wrong != nil {
+			problems = append(problems, wrong...)
 			continue
 		}
-		first[id] = n
+		first[id] = d.begin()
 		syncs = append(syncs, s)
 	}
 	switch {
@@ -57,39 +79,144 @@ func Decode(data []byte) ([]v1alpha1.Sync, error) {
 	return syncs, nil
 }
 
-// decodeOne decodes one document, and reports whether it is empty.
-func decodeOne(document []byte) (s v1alpha1.Sync, empty bool, err error) {
-	asJSON, err := yaml.YAMLToJSONStrict(document)
+// A part is one document of a file.
+type part struct {
+	raw  []byte
+	line int // of the file, at which it begins
+}
+
+// decode decodes the document, and reports whether it is empty.
+func (d part) decode() (s v1alpha1.Sync, empty bool, wrong []error) {
+	asJSON, err := sigsyaml.YAMLToJSONStrict(d.raw)
 	if err != nil {
-		return s, false, err
+		return s, false, d.malformed(err)
 	}
 	if string(asJSON) == "null" {
 		return s, true, nil
 	}
+	var content any
+	if err := json.Unmarshal(asJSON, &content); err != nil {
+		return s, false, []error{d.problem(err)}
+	}
+	if err := isSync(content); err != nil {
+		return s, false, []error{d.problem(err)}
+	}
+	for _, f := range shape(content) {
+		wrong = append(wrong, LineError{d.lineOf(f.path...), fmt.Errorf("%s: %s", field(f.path), f.text)})
+	}
+	if wrong != nil {
+		return s, false, wrong
+	}
 	unknown, err := strict.UnmarshalStrict(asJSON, &s)
-	if err != nil {
-		return s, false, err
-	}
-	want := v1alpha1.GroupVersion.String()
-	if s.APIVersion != want || s.Kind != v1alpha1.Kind {
-		return s, false, fmt.Errorf("it is %s %s; a Sync is apiVersion: %s, kind: %s",
-			cmp.Or(s.APIVersion, "no apiVersion,"), cmp.Or(s.Kind, "no kind"), want, v1alpha1.Kind)
-	}
-	if len(unknown) > 0 {
-		return s, false, errors.Join(unknown...)
+	if err := errors.Join(append(unknown, err)...); err != nil {
+		return s, false, []error{d.problem(err)}
 	}
 	s.Default()
-	return s, false, s.Validate()
+	if err := s.Validate(); err != nil {
+		return s, false, d.problems(err)
+	}
+	return s, false, nil
 }
 
-// inDocument adds the number of a document to every error of it.
-func inDocument(document int, err error) []error {
+// isSync returns an error if a document is something else.
+func isSync(document any) error {
+	m, ok := document.(map[string]any)
+	if !ok {
+		return errors.New("it is no mapping; a Sync begins with apiVersion, kind and metadata")
+	}
+	apiVersion, _ := m["apiVersion"].(string)
+	kind, _ := m["kind"].(string)
+	if want := v1alpha1.GroupVersion.String(); apiVersion != want || kind != v1alpha1.Kind {
+		return fmt.Errorf("it is %s %s; a Sync is apiVersion: %s, kind: %s",
+			cmp.Or(apiVersion, "no apiVersion,"), cmp.Or(kind, "no kind"), want, v1alpha1.Kind)
+	}
+	return nil
+}
+
+// problems returns errors that begin with the path of a field, each at its line.
+func (d part) problems(err error) []error {
 	all := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		all = joined.Unwrap()
 	}
+	placed := make([]error, len(all))
 	for i, e := range all {
-		all[i] = fmt.Errorf("document %d: %w", document, e)
+		path, _, _ := strings.Cut(e.Error(), ": ")
+		placed[i] = LineError{d.lineOf(stepsOf(path)...), e}
+	}
+	return placed
+}
+
+func (d part) problem(err error) error { return LineError{d.begin(), err} }
+
+var lineInError = regexp.MustCompile(`^(?:yaml: )?\s*line (\d+): (.*)$`)
+
+// malformed returns what a YAML library says of a document, each at its line of the file.
+func (d part) malformed(err error) []error {
+	var all []error
+	for text := range strings.SplitSeq(err.Error(), "\n") {
+		line := d.begin()
+		if m := lineInError.FindStringSubmatch(text); m != nil {
+			n, _ := strconv.Atoi(m[1]) // digits
+			line, text = d.line+n-1, m[2]
+		} else if strings.HasSuffix(text, "unmarshal errors:") {
+			continue // they follow
+		}
+		all = append(all, LineError{line, errors.New(strings.TrimPrefix(text, "yaml: "))})
 	}
 	return all
+}
+
+// begin returns the line at which the content of the document begins.
+func (d part) begin() int { return d.lineOf() }
+
+// lineOf returns the line of a field, or of the innermost one around it that there is.
+func (d part) lineOf(path ...any) int {
+	var root yaml.Node
+	if err := yaml.Unmarshal(d.raw, &root); err != nil || len(root.Content) == 0 {
+		return d.line
+	}
+	node := root.Content[0]
+	line := node.Line
+	for _, step := range path {
+		var next *yaml.Node
+		switch step := step.(type) {
+		case string:
+			for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
+				if node.Content[i].Value == step {
+					line, next = node.Content[i].Line, node.Content[i+1]
+				}
+			}
+		case int:
+			if node.Kind == yaml.SequenceNode && step < len(node.Content) {
+				next = node.Content[step]
+				line = next.Line
+			}
+		}
+		if next == nil {
+			break
+		}
+		node = next
+	}
+	return d.line + line - 1
+}
+
+var step = regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`)
+
+// stepsOf returns the steps of a path as people write it: spec.packages[0].name.
+func stepsOf(path string) []any {
+	var steps []any
+	for _, text := range step.FindAllString(path, -1) {
+		if inner, ok := strings.CutPrefix(text, "["); ok {
+			inner = strings.TrimSuffix(inner, "]")
+			if n, err := strconv.Atoi(inner); err == nil {
+				steps = append(steps, n)
+			} else {
+				steps = append(steps, inner)
+			}
+			continue
+		}
+		steps = append(steps, text)
+	}
+	return steps
 }

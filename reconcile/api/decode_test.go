@@ -79,132 +79,135 @@ func TestDecodeIsStrict(t *testing.T) {
 	}{
 		"UnknownField": {
 			"A field that nobody knows would be believed to work.", head + "  drfit: Report\n",
-			[]string{`document 1: unknown field "spec.drfit"`},
+			[]string{"line 6: spec.drfit: is no field of a Sync; write drift"},
 		},
 		"UnknownFieldBelow": {
 			"With its whole path.", head + "  statuses: {tokenFrom: {environment: A}}\n",
-			[]string{`document 1: unknown field "spec.statuses.tokenFrom.environment"`},
+			[]string{"line 6: spec.statuses.tokenFrom.environment: is no field of a Sync; the fields here are env, secretRef"},
 		},
 		"WrongCase": {
 			"Kubernetes does not fold case either.", head + "  Interval: 1m\n",
-			[]string{`document 1: unknown field "spec.Interval"`},
+			[]string{"line 6: spec.Interval: is no field of a Sync; write interval"},
 		},
 		"Twice": {
 			"Of two values nobody knows which counts.", head + "  drift: Correct\n  drift: Correct\n",
-			[]string{`document 1: yaml: unmarshal errors:`, `  line 7: key "drift" already set in map`},
+			[]string{`line 7: key "drift" already set in map`},
 		},
 		"PackageCapability": {
 			"A misspelt capability would make every definition of the package active.",
 			head + "  packages:\n  - {path: a, name: a, SafeStart: true}\n  - {path: b, name: \"b,safe-start\", safeStart: true}\n",
-			[]string{`document 1: unknown field "spec.packages[0].SafeStart"`},
+			[]string{"line 7: spec.packages[0].SafeStart: is no field of a Sync; write safeStart"},
 		},
 		"WrongType": {
 			"The path of a value of another type.", head + "  maxPrunes: many\n",
-			[]string{`document 1: json: cannot unmarshal string into Go struct field Spec.spec.maxPrunes of type int`},
+			[]string{"line 6: spec.maxPrunes: must be a whole number, not text"},
 		},
 		"WrongWord": {
 			"The words that there are.", head + "  drift: corect\n  crdOwner: headgate\n",
-			[]string{
-				`document 1: spec.crdOwner: must be Auto, Headgate or Crossplane, not "headgate"`,
-				`document 1: spec.drift: must be Correct or Report, not "corect"`,
-			},
+			[]string{`line 6: spec.drift: must be Correct or Report, not "corect"`},
 		},
 		"OnlyLooks": {
 			"A limit on what is never written would be relied on.",
 			head + "  managementPolicy: Observable\n  adoption: Adopt\n  conflicts: Take\n  instances: Prune\n  maxPrunes: 1\n  maxActivations: 1\n",
 			[]string{
-				"document 1: spec.adoption: does nothing where managementPolicy is Observable; leave it out",
-				"document 1: spec.conflicts: does nothing where managementPolicy is Observable; leave it out",
-				"document 1: spec.instances: does nothing where managementPolicy is Observable; leave it out",
-				"document 1: spec.maxPrunes: does nothing where managementPolicy is Observable; leave it out",
-				"document 1: spec.maxActivations: does nothing where managementPolicy is Observable; leave it out",
+				"line 7: spec.adoption: does nothing where managementPolicy is Observable; leave it out",
+				"line 8: spec.conflicts: does nothing where managementPolicy is Observable; leave it out",
+				"line 9: spec.instances: does nothing where managementPolicy is Observable; leave it out",
+				"line 10: spec.maxPrunes: does nothing where managementPolicy is Observable; leave it out",
+				"line 11: spec.maxActivations: does nothing where managementPolicy is Observable; leave it out",
 			},
 		},
 		"Ignore": {
 			"A rule that matches nothing, because it is written wrong, would be believed to work.",
 			head + "  ignore:\n  - {target: {kind: '('}, paths: [spec.replicas, /a~b, /a//b, /, /metadata/name]}\n  - target: {name: a}\n",
 			[]string{
-				"document 1: spec.ignore[0].target.kind: is no regular expression: error parsing regexp: missing closing ): `(`",
-				`document 1: spec.ignore[0].paths[0]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "spec.replicas"`,
-				`document 1: spec.ignore[0].paths[1]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/a~b"`,
-				`document 1: spec.ignore[0].paths[2]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/a//b"`,
-				`document 1: spec.ignore[0].paths[3]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/"`,
-				"document 1: spec.ignore[0].paths[4]: /metadata/name is what the object is known by",
-				"document 1: spec.ignore[1].paths: is missing: the fields to ignore, as /spec/replicas",
+				"line 7: spec.ignore[0].target.kind: is no regular expression: error parsing regexp: missing closing ): `(`",
+				`line 7: spec.ignore[0].paths[0]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "spec.replicas"`,
+				`line 7: spec.ignore[0].paths[1]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/a~b"`,
+				`line 7: spec.ignore[0].paths[2]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/a//b"`,
+				`line 7: spec.ignore[0].paths[3]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/"`,
+				"line 7: spec.ignore[0].paths[4]: /metadata/name is what the object is known by",
+				"line 8: spec.ignore[1].paths: is missing: the fields to ignore, as /spec/replicas",
 			},
 		},
 		"Durations": {
 			"A duration without a unit is a mistake.", head + "  interval: \"5\"\n  timeout: -1m\n",
 			[]string{
-				`document 1: spec.interval: must be a duration as 30s, 5m or 1h, not "5"`,
-				"document 1: spec.timeout: must be at least 1s, not -1m",
+				`line 6: spec.interval: must be a duration as 30s, 5m or 1h, not "5"`,
+				"line 7: spec.timeout: must be at least 1s, not -1m",
 			},
 		},
 		"Limits": {
 			"0 reads like none, and would be the default.", head + "  maxPrunes: 0\n",
-			[]string{"document 1: spec.maxPrunes: must be at least 1, not 0; leave it out for the default"},
+			[]string{"line 6: spec.maxPrunes: must be at least 1, not 0; leave it out for the default"},
 		},
 		"Nameless": {
 			"The name is by which what was applied is known.", strings.ReplaceAll(head, "name: prod", "namespace: A_B"),
-			[]string{"document 1: metadata.name: is missing", `document 1: metadata.namespace: "A_B" is no namespace: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`},
+			[]string{
+				"line 3: metadata.name: is missing",
+				`line 3: metadata.namespace: "A_B" is no namespace: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character`,
+			},
 		},
 		"StatusesWithoutCluster": {
 			"Two clusters would overwrite each other's statuses.", head + "  statuses: {repository: platform, url: ftp://a}\n",
 			[]string{
-				"document 1: spec.clusterName: is missing: several clusters may post statuses of one commit, and it tells them apart",
-				"document 1: spec.statuses.url: must be an http(s) URL",
-				`document 1: spec.statuses.repository: must be owner/name, or group/group/name, not "platform"`,
+				"line 4: spec.clusterName: is missing: several clusters may post statuses of one commit, and it tells them apart",
+				"line 6: spec.statuses.url: must be an http(s) URL",
+				`line 6: spec.statuses.repository: must be owner/name, or group/group/name, not "platform"`,
 			},
 		},
 		"AppOfNobody": {
 			"Both numbers are easy to mix up, and to forget.", head + "  clusterName: c\n  statuses: {app: {id: 7}}\n",
-			[]string{"document 1: spec.statuses.app: wants id and installation, the numbers that the forge shows in its settings and in the URL of its installation"},
+			[]string{"line 7: spec.statuses.app: wants id and installation, the numbers that the forge shows in its settings and in the URL of its installation"},
 		},
 		"AppAndToken": {
 			"Of two nobody knows which counts.", head + "  clusterName: c\n  statuses: {app: {id: 7, installation: 42}, tokenFrom: {env: A}}\n",
-			[]string{"document 1: spec.statuses: says tokenFrom and app; one of them counts"},
+			[]string{"line 7: spec.statuses: says tokenFrom and app; one of them counts"},
 		},
 		"AppElsewhere": {
 			"Only GitHub has them.", head + "  clusterName: c\n  statuses: {forge: Gitea, app: {id: 7, installation: 42, privateKeyFrom: {env: hunter-2}}}\n",
 			[]string{
-				"document 1: spec.statuses.app.privateKeyFrom.env: is not the name of an environment variable; a secret does not belong here",
-				"document 1: spec.statuses.app: goes with forge: GitHub, not Gitea",
+				"line 7: spec.statuses.app.privateKeyFrom.env: is not the name of an environment variable; a secret does not belong here",
+				"line 7: spec.statuses.app: goes with forge: GitHub, not Gitea",
 			},
 		},
 		"PreviewsWithoutStatuses": {
 			"Nobody would see them.", head + "  previews: true\n",
-			[]string{"document 1: spec.previews: goes with spec.statuses, which say where pull requests are, and with what token"},
+			[]string{"line 6: spec.previews: goes with spec.statuses, which say where pull requests are, and with what token"},
 		},
 		"NoPreviews": {
 			"Somebody may think that there are.", head + "  livePreviews: true\n---\n" + strings.ReplaceAll(head, "prod", "b") + "  forkPreviews: {}\n",
-			[]string{"document 1: spec.livePreviews: does nothing without previews: true", "document 2: spec.forkPreviews: does nothing without previews: true"},
+			[]string{
+				"line 6: spec.livePreviews: does nothing without previews: true",
+				"line 13: spec.forkPreviews: does nothing without previews: true",
+			},
 		},
 		"ForkPreviews": {
 			"What is no host would never be asked, and nobody would know why.",
 			head + "  clusterName: c\n  statuses: {}\n  previews: true\n  forkPreviews: {registries: [ghcr.io, \"*.example.org\"]}\n",
-			[]string{`document 1: spec.forkPreviews.registries[1]: must be the host of a registry as images name it, as ghcr.io or registry.example.org:5000, not "*.example.org"`},
+			[]string{`line 9: spec.forkPreviews.registries[1]: must be the host of a registry as images name it, as ghcr.io or registry.example.org:5000, not "*.example.org"`},
 		},
 		"SecretInURL": {
 			"A file is read by many, and is not to hold a secret; the error does not repeat it.",
 			strings.ReplaceAll(head, "https://", "https://hunter2@"),
-			[]string{"document 1: spec.source.repo: holds credentials; put them into the environment and name the variables in spec.source.credentialsFrom.env"},
+			[]string{"line 5: spec.source.repo: holds credentials; put them into the environment and name the variables in spec.source.credentialsFrom.env"},
 		},
 		"TakesOverAnything": {
 			"Two Syncs with it would take one inventory from each other for ever.",
 			strings.ReplaceAll(head, "platform.git", "platform.git, takeOver: '*'"),
-			[]string{"document 1: spec.source.takeOver: must name the one source that is replaced, as the refusal does"},
+			[]string{"line 5: spec.source.takeOver: must name the one source that is replaced, as the refusal does"},
 		},
 		"SecretForName": {
 			"Nor does this one.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {env: {password: hunter-2}}"),
-			[]string{"document 1: spec.source.credentialsFrom.env.password: is not the name of an environment variable; a secret does not belong here"},
+			[]string{"line 5: spec.source.credentialsFrom.env.password: is not the name of an environment variable; a secret does not belong here"},
 		},
 		"SecretForSecret": {
 			"Nor a Secret's.", strings.ReplaceAll(head, "platform.git", "platform.git, webhook: {secretFrom: {env: hunter-2}}") +
 				"  clusterName: c\n  statuses: {tokenFrom: {secretRef: {name: Hunter_2, key: \"hunter 2\"}}}\n",
 			[]string{
-				"document 1: spec.source.webhook.secretFrom.env: is not the name of an environment variable; a secret does not belong here",
-				"document 1: spec.statuses.tokenFrom.secretRef.name: is not the name of a Secret; a secret does not belong here",
-				"document 1: spec.statuses.tokenFrom.secretRef.key: is not the key of a Secret; a secret does not belong here",
+				"line 5: spec.source.webhook.secretFrom.env: is not the name of an environment variable; a secret does not belong here",
+				"line 7: spec.statuses.tokenFrom.secretRef.name: is not the name of a Secret; a secret does not belong here",
+				"line 7: spec.statuses.tokenFrom.secretRef.key: is not the key of a Secret; a secret does not belong here",
 			},
 		},
 		"Both": {
@@ -212,62 +215,65 @@ func TestDecodeIsStrict(t *testing.T) {
 			strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {env: {password: A}, secretRef: {name: a}}") +
 				"  clusterName: c\n  statuses: {tokenFrom: {env: A, secretRef: {name: a}}}\n  conversion: {strategy: Inject, service: {namespace: a}, caBundle: b, caFrom: {}}\n",
 			[]string{
-				"document 1: spec.source.credentialsFrom: says env and secretRef; one of them counts",
-				"document 1: spec.statuses.tokenFrom: says env and secretRef; one of them counts",
-				"document 1: spec.conversion.caFrom.name: is missing: the name of a Secret in the namespace of the Sync",
-				"document 1: spec.conversion.caFrom: says something else than caBundle; one of them counts",
+				"line 5: spec.source.credentialsFrom: says env and secretRef; one of them counts",
+				"line 7: spec.statuses.tokenFrom: says env and secretRef; one of them counts",
+				"line 8: spec.conversion.caFrom.name: is missing: the name of a Secret in the namespace of the Sync",
+				"line 8: spec.conversion.caFrom: says something else than caBundle; one of them counts",
 			},
 		},
 		"NeitherPlace": {
 			"Who says where from has to say it.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {}"),
-			[]string{"document 1: spec.source.credentialsFrom: is empty: say env or secretRef"},
+			[]string{"line 5: spec.source.credentialsFrom: is empty: say env or secretRef"},
 		},
 		"CAForNothing": {
 			"A CA goes with a service.", head + "  conversion: {caFrom: {name: a}}\n",
-			[]string{"document 1: spec.conversion.strategy: must be Inject where a service or a CA is named, not Safe"},
+			[]string{"line 6: spec.conversion.strategy: must be Inject where a service or a CA is named, not Safe"},
 		},
 		"Outside": {
 			"What lies outside of the repository is not the commit's.", strings.ReplaceAll(head, "platform.git", "platform.git, path: a/../../b"),
-			[]string{`document 1: spec.source.path: must be a directory of the repository, relative to its root, not "a/../../b"`},
+			[]string{`line 5: spec.source.path: must be a directory of the repository, relative to its root, not "a/../../b"`},
 		},
 		"Packages": {
 			"Whether everything is active, nobody decides by leaving it out.",
 			head + "  packages:\n  - {path: ../aws, name: AWS}\n  - {path: a, name: a, safeStart: true}\n  - {path: ./a, name: a, safeStart: false}\n",
 			[]string{
-				`document 1: spec.packages[0].path: must be a directory of the repository, relative to its root, not "../aws"`,
-				`document 1: spec.packages[0].name: "AWS" is no name of a package: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
-				"document 1: spec.packages[0].safeStart: is missing: true if the provider declares the capability safe-start; with false all its definitions are active",
-				"document 1: spec.packages[2].path: is that of spec.packages[1] already",
-				"document 1: spec.packages[2].name: is that of spec.packages[1] already",
+				`line 7: spec.packages[0].path: must be a directory of the repository, relative to its root, not "../aws"`,
+				`line 7: spec.packages[0].name: "AWS" is no name of a package: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character`,
+				"line 7: spec.packages[0].safeStart: is missing: true if the provider declares the capability safe-start; with false all its definitions are active",
+				"line 9: spec.packages[2].path: is that of spec.packages[1] already",
+				"line 9: spec.packages[2].name: is that of spec.packages[1] already",
 			},
 		},
 		"ReadLimits": {
 			"A limit that nobody can reach is none.",
 			head + "  limits: {fileSize: 1Ti, totalSize: much, documents: -1, depth: 100000}\n",
 			[]string{
-				`document 1: spec.limits.fileSize: must be a size as 16Mi, at most 256Mi, not "1Ti"`,
-				`document 1: spec.limits.totalSize: must be a size as 16Mi, at most 64Gi, not "much"`,
-				"document 1: spec.limits.documents: must be at least 1, not -1; leave it out for the default",
-				"document 1: spec.limits.depth: must be at least 1 and at most 5000, not 100000; leave it out for the default",
+				`line 6: spec.limits.fileSize: must be a size as 16Mi, at most 256Mi, not "1Ti"`,
+				`line 6: spec.limits.totalSize: must be a size as 16Mi, at most 64Gi, not "much"`,
+				"line 6: spec.limits.documents: must be at least 1, not -1; leave it out for the default",
+				"line 6: spec.limits.depth: must be at least 1 and at most 5000, not 100000; leave it out for the default",
 			},
 		},
 		"Release": {
 			"Patch releases differ, too.", head + "  crossplaneVersion: v2.0\n",
-			[]string{`document 1: spec.crossplaneVersion: must be a whole version from v2.0.0 on, as v2.3.1, not "v2.0"`},
+			[]string{`line 6: spec.crossplaneVersion: must be a whole version from v2.0.0 on, as v2.3.1, not "v2.0"`},
 		},
 		"OtherKind": {
 			"Not everything with a spec is a Sync.", strings.ReplaceAll(head, "Sync", "Synk"),
-			[]string{"document 1: it is headgate.dev/v1alpha1 Synk; a Sync is apiVersion: headgate.dev/v1alpha1, kind: Sync"},
+			[]string{"line 1: it is headgate.dev/v1alpha1 Synk; a Sync is apiVersion: headgate.dev/v1alpha1, kind: Sync"},
 		},
 		"TwoOfOneName": {
 			"Both would take what the other applied for their own.", head + "---\n" + head,
-			[]string{"document 2: metadata.name: headgate-system/prod is the sync of document 1 already"},
+			[]string{"line 7: metadata.name: headgate-system/prod is the sync of line 1 already"},
 		},
 		"Nothing": {"An empty file is a mistake.", "---\n# to do\n", []string{"there is no Sync in it"}},
-		"NoYAML":  {"And so is this.", "\t", []string{"document 1: yaml: found character that cannot start any token"}},
+		"NoYAML":  {"And so is this.", "\t", []string{"line 1: found character that cannot start any token"}},
 		"Half": {
 			"Inject without a service leads nowhere.", head + "  conversion: {strategy: Inject}\n",
-			[]string{"document 1: spec.conversion.service.namespace: is missing", "document 1: spec.conversion.caBundle: is missing, and so is caFrom"},
+			[]string{
+				"line 6: spec.conversion.service.namespace: is missing",
+				"line 6: spec.conversion.caBundle: is missing, and so is caFrom",
+			},
 		},
 	}
 	for name, tc := range cases {

@@ -140,7 +140,7 @@ func (l local) resolve(_ context.Context, _ address, ref string) (*objects, *obj
 	}
 	c, err := l.commit(h)
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
-		err = fmt.Errorf("cannot read %q: %s is missing here; git fetch it", ref, h)
+		err = fmt.Errorf("cannot read %q: %s is missing here; %s", ref, h, l.missing("git fetch it"))
 	}
 	return l.objects, c, err
 }
@@ -164,5 +164,22 @@ func (l local) find(ref string) (plumbing.Hash, error) {
 			return h, err
 		}
 	}
+	if errors.Is(unknown, errUnknownRef) && l.isShallow() {
+		unknown = fmt.Errorf("%w; %s", unknown, l.missing(""))
+	}
 	return h, unknown
+}
+
+// missing returns what to do about a commit that the clone lacks: in one that is shallow, fetch the rest.
+func (l local) missing(otherwise string) string {
+	if l.isShallow() {
+		return "the clone is shallow: " + fetchRest
+	}
+	return otherwise
+}
+
+// isShallow reports whether the clone has only the newest commits.
+func (l local) isShallow() bool {
+	info, err := l.files.Stat("shallow")
+	return err == nil && info.Size() > 0
 }

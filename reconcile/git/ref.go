@@ -17,6 +17,9 @@ import (
 // errUnknownRef is wrapped when no ref has a name; a commit id may still be meant.
 var errUnknownRef = errors.New("no branch, tag or commit")
 
+// fetchRest says what to do about a clone that lacks commits because it is shallow.
+const fetchRest = "fetch the rest (git fetch --unshallow; in a workflow, fetch-depth: 0)"
+
 var abbreviated = regexp.MustCompile(`^[0-9a-fA-F]{4,40}$`)
 
 // refs are the names that a repository gives to objects.
@@ -87,7 +90,7 @@ func (r revision) from(o *objects, c *object.Commit) (*object.Commit, error) {
 			to := c.ParentHashes[parent]
 			next, err := o.commit(to)
 			if errors.Is(err, plumbing.ErrObjectNotFound) {
-				return nil, fmt.Errorf("cannot go back as far as %s: %.12s is missing here; if the clone is shallow, fetch the rest (git fetch --unshallow; in a workflow, fetch-depth: 0)", r, to)
+				return nil, fmt.Errorf("cannot go back as far as %s: %.12s is missing here; if the clone is shallow, %s", r, to, fetchRest)
 			}
 			if err != nil {
 				return nil, err
@@ -156,7 +159,21 @@ func (r refs) find(ref string) (plumbing.Hash, error) {
 			return h, nil
 		}
 	}
+	if far := r.remote(ref); far != "" {
+		return plumbing.ZeroHash, fmt.Errorf("%w %q; write %s, which this clone has", errUnknownRef, ref, far)
+	}
 	return plumbing.ZeroHash, fmt.Errorf("%w %q; %s", errUnknownRef, ref, r.others(ref))
+}
+
+// remote returns how to write a branch that only a remote of the clone has: "origin/main"; "" if none has it.
+func (r refs) remote(branch string) string {
+	for _, name := range slices.Sorted(maps.Keys(r.names)) {
+		far, ok := strings.CutPrefix(name, "refs/remotes/")
+		if _, of, _ := strings.Cut(far, "/"); ok && of == branch {
+			return far
+		}
+	}
+	return ""
 }
 
 // branch returns the branch that a ref names; "" if it names none.

@@ -148,7 +148,7 @@ func (r *Repository) MergeBase(ctx context.Context, a, b string) (_ string, err 
 		return "", fmt.Errorf("cannot find where %q and %q parted: %w", a, b, err)
 	}
 	if len(bases) == 0 {
-		return "", fmt.Errorf("cannot find where %q and %q parted: they have no common history here; if the clone is shallow, fetch the rest (git fetch --unshallow; in a workflow, fetch-depth: 0)", a, b)
+		return "", fmt.Errorf("cannot find where %q and %q parted: they have no common history here; if the clone is shallow, %s", a, b, fetchRest)
 	}
 	return slices.MaxFunc(bases, byDate).Hash.String(), nil
 }

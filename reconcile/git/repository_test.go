@@ -928,3 +928,28 @@ func TestProgress(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A workflow checks out one commit and one branch unless it is told otherwise. The error says how to tell it.
+func TestCheckoutOfAWorkflow(t *testing.T) {
+	f := fixtureAt(t, filepath.Join(t.TempDir(), "clone"))
+	head := f.push("change", map[string]string{"a": "1"})
+	f.must(os.WriteFile(filepath.Join(f.dir, "shallow"), []byte(head.String()+"\n"), 0o600))
+	missing := "0123456789012345678901234567890123456789"
+	for _, ref := range []string{"main", "0123456", missing} {
+		_, err := (&Repository{URL: f.dir}).Fetch(t.Context(), ref)
+		if err == nil || !strings.Contains(err.Error(), "fetch-depth: 0") {
+			t.Errorf("Fetch(%s) from a shallow clone: got %v, want a hint at fetch-depth", ref, err)
+		}
+	}
+
+	f.must(os.Remove(filepath.Join(f.dir, "shallow")))
+	_, err := (&Repository{URL: f.dir}).Fetch(t.Context(), missing)
+	if err == nil || strings.Contains(err.Error(), "fetch-depth") {
+		t.Errorf("Fetch(%s) from a whole clone: got %v, want no hint at fetch-depth", missing, err)
+	}
+	f.ref("refs/remotes/origin/main", head)
+	_, err = (&Repository{URL: f.dir}).Fetch(t.Context(), "main")
+	if err == nil || !strings.Contains(err.Error(), "write origin/main") {
+		t.Errorf("Fetch(main), which only a remote has: got %v, want origin/main", err)
+	}
+}

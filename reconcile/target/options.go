@@ -122,7 +122,7 @@ func enumeration[A ~string, C any](field, flag, usage string, core func(*setting
 	}
 	o.set = func(spec *v1alpha1.Spec, word string) error {
 		for _, r := range rows {
-			if r.word == word {
+			if strings.EqualFold(r.word, word) || strings.EqualFold(string(r.api), word) { // as a Sync writes it, too
 				enumerationOf(spec, field).Set(string(r.api))
 				return nil
 			}

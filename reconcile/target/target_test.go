@@ -123,9 +123,9 @@ func TestRepositoryOf(t *testing.T) {
 		"Mirror":     {"Commits may come from a mirror.", "  source: {repo: https://mirror.example.org/x/y/b.git}\n  statuses: {url: https://github.com, repository: a/b}\n", forge.Repository{Kind: forge.KindGitHub, Base: "https://github.com", Owner: "a", Name: "b"}},
 		"OtherName":  {"Or from a fork.", "  source: {repo: https://codeberg.org/fork/b}\n  statuses: {repository: a/b}\n", forge.Repository{Kind: forge.KindGitea, Base: "https://codeberg.org", Owner: "a", Name: "b"}},
 		"Groups":     {"GitLab has groups in groups.", "  source: {repo: https://git.example.org/a/b/c}\n  statuses: {forge: GitLab}\n", forge.Repository{Kind: forge.KindGitLab, Base: "https://git.example.org", Owner: "a/b", Name: "c"}},
-		"GitLabPath": {"It too may be below a path.", "  source: {repo: git@git.example.org:a/b/c.git}\n  statuses: {forge: GitLab, url: 'https://example.org/gitlab', repository: a/b/c}\n", forge.Repository{Kind: forge.KindGitLab, Base: "https://example.org/gitlab", Owner: "a/b", Name: "c"}},
+		"GitLabPath": {"It too may be below a path.", "  source: {repo: https://git.example.org/a/b/c.git}\n  statuses: {forge: GitLab, url: 'https://example.org/gitlab', repository: a/b/c}\n", forge.Repository{Kind: forge.KindGitLab, Base: "https://example.org/gitlab", Owner: "a/b", Name: "c"}},
 		"DataCenter": {"The URL tells.", "  source: {repo: https://git.example.org/scm/a/b.git}\n  statuses: {repository: c/d}\n", forge.Repository{Kind: forge.KindBitbucketDataCenter, Base: "https://git.example.org", Owner: "c", Name: "d"}},
-		"Azure":      {"Over ssh too.", "  source: {repo: 'git@ssh.dev.azure.com:v3/acme/shop/b'}\n  statuses: {}\n", forge.Repository{Kind: forge.KindAzureDevOps, Base: "https://dev.azure.com", Owner: "acme/shop", Name: "b"}},
+		"Azure":      {"The host tells.", "  source: {repo: https://dev.azure.com/acme/shop/_git/b}\n  statuses: {}\n", forge.Repository{Kind: forge.KindAzureDevOps, Base: "https://dev.azure.com", Owner: "acme/shop", Name: "b"}},
 		"BelowAPath": {"A forge may be below a path.", "  source: {repo: https://example.org/git/a/b}\n  statuses: {forge: Gitea, repository: c/d}\n", forge.Repository{Kind: forge.KindGitea, Base: "https://example.org/git", Owner: "c", Name: "d"}},
 	}
 	for name, tc := range cases {

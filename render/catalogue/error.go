@@ -44,6 +44,9 @@ func ErrorsOf(at manifest.Origin, err error) Errors {
 	if one, ok := errors.AsType[Error](err); ok {
 		return Errors{one}
 	}
+	if placed, ok := errors.AsType[manifest.PlacedError](err); ok {
+		at = placed.Origin
+	}
 	if err != nil {
 		return Errors{{Origin: at, Err: err}}
 	}

@@ -44,7 +44,7 @@ func (w *walk) readPackage(dir string) (p *Package, documents []*manifest.Docume
 	name := path.Join(dir, metaFile)
 	documents, err := w.reader.Read(name)
 	if err != nil {
-		w.problems = append(w.problems, Error{Origin: manifest.Origin{Path: name}, Err: err})
+		w.problems = append(w.problems, ErrorsOf(manifest.Origin{Path: name}, err)...)
 		return nil, nil, false
 	}
 	p, err = w.packageIn(documents, dir)
@@ -92,7 +92,7 @@ func (w *walk) packageOf(d *manifest.Document, dir string) (*Package, error) {
 	}
 	u, err := d.Recall()
 	if err != nil {
-		return nil, Error{Origin: d.Origin, Err: err}
+		return nil, ErrorsOf(d.Origin, err)
 	}
 	capabilities, _, err := unstructured.NestedStringSlice(u.Object, "spec", "capabilities")
 	if err != nil {

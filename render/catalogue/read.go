@@ -142,7 +142,7 @@ func (w *walk) read() {
 			w.omit(HelmTemplate, manifest.Origin{Path: w.found[i].path}, manifest.Header{})
 		default:
 			w.found[i].failed = true
-			w.problems = append(w.problems, Error{Origin: manifest.Origin{Path: w.found[i].path}, Err: err})
+			w.problems = append(w.problems, ErrorsOf(manifest.Origin{Path: w.found[i].path}, err)...)
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 		return
 	}
 	if d.Header.Name == "" {
-		s.refuse(d.Origin, fmt.Errorf("%s has no metadata.name: give it one (generateName would make another object at every pass)", d.Header.Kind))
+		s.problems = append(s.problems, nameless(d)...)
 		return
 	}
 	if what == native || what == converted {
@@ -307,7 +307,7 @@ func (s *sorting) decode() {
 	for i, u := range s.toDecode {
 		switch err := trouble[i]; {
 		case err != nil:
-			s.problems = append(s.problems, Error{Origin: u.Origin, Err: err})
+			s.problems = append(s.problems, ErrorsOf(u.Origin, err)...)
 		case u.object != nil && isEncrypted(u.object) && s.how.Others != ApplyOthers:
 			s.other(u.Document, Encrypted)
 			u.object = nil
@@ -315,6 +315,7 @@ func (s *sorting) decode() {
 			u.object.SetName("crossplane-" + strings.ToLower(u.in.Kind) + "-" + u.in.Name)
 		case u.fate == apply && !u.in.Pulled():
 			s.problems = append(s.problems, malformedInstall(u)...)
+			s.problems = append(s.problems, refuseMetadata(u)...)
 			s.findings = append(s.findings, unsubstituted(u)...)
 		}
 	}

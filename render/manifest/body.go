@@ -148,7 +148,7 @@ func readFile(files fs.FS, path string, limit int64, use func([]byte) error) (er
 		return cannot(err)
 	}
 	if IsPointer(buffer.Bytes()) {
-		return fmt.Errorf("%s: cannot read: %w", Origin{Path: path, Line: 1}, errPointer)
+		return Origin{Path: path, Line: 1}.failed("cannot read", errPointer)
 	}
 	if n > limit {
 		return cannot(fmt.Errorf("it is larger than the limit of %d bytes for one file", limit))

@@ -97,7 +97,7 @@ func integral(v any) any {
 }
 
 func (s section) cannotDecode(line int, why error) error {
-	return fmt.Errorf("%s: cannot decode: %w", Origin{Path: s.path, Line: line}, why)
+	return Origin{Path: s.path, Line: line}.failed("cannot decode", why)
 }
 
 // lineAt is the line of raw[i] in the file.
@@ -109,7 +109,7 @@ func (s section) lineAt(raw []byte, i int) int {
 func mapping(v any, origin Origin) (map[string]any, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("%s: cannot decode: it is no object: a manifest begins with apiVersion, kind and metadata", origin)
+		return nil, origin.failed("cannot decode", errors.New("it is no object: a manifest begins with apiVersion, kind and metadata"))
 	}
 	return m, nil
 }

@@ -25,3 +25,19 @@ func (o Origin) Compare(other Origin) int {
 	}
 	return o.Line - other.Line
 }
+
+// A PlacedError is an error at a place of a commit, which its text begins with.
+type PlacedError struct {
+	Origin Origin
+	Err    error
+}
+
+func (e PlacedError) Error() string { return e.Origin.String() + ": " + e.Err.Error() }
+
+// Unwrap is for errors.Is and errors.As.
+func (e PlacedError) Unwrap() error { return e.Err }
+
+// failed returns an error at a place: what could not be done there, and why.
+func (o Origin) failed(what string, why error) error {
+	return PlacedError{Origin: o, Err: fmt.Errorf("%s: %w", what, why)}
+}

@@ -206,7 +206,7 @@ func (c *content) outline() (o outline, err error) {
 func (c *content) outlineOf(raw []byte, count func(documents int) error) (outline, error) {
 	parts, line, err := partsOf(raw, isJSON(c.path))
 	if err != nil {
-		return outline{}, fmt.Errorf("%s: cannot read: %w", Origin{Path: c.path, Line: line}, err)
+		return outline{}, Origin{Path: c.path, Line: line}.failed("cannot read", err)
 	}
 	o := outline{size: int64(len(raw)), parts: len(parts)}
 	for _, p := range parts {

@@ -260,7 +260,7 @@ func TestReadErrors(t *testing.T) {
 		"UnknownAnchor": {
 			reason: "The library does not say where.",
 			text:   "a: b\nc: *d\n",
-			want:   "a.yaml:2: cannot decode: unknown anchor 'd' referenced",
+			want:   "a.yaml:2: cannot decode: unknown anchor 'd' referenced; if this is no alias, quote it: * begins an alias",
 		},
 		"ControlCharacter": {
 			reason: "The library does not say where.",
@@ -336,6 +336,21 @@ func TestReadErrors(t *testing.T) {
 			reason: "An item that is no object has its own line.",
 			text:   "apiVersion: v1\nkind: List\nitems:\n- {}\n- a\n",
 			want:   "a.yaml:5: cannot decode: it is no object: a manifest begins with apiVersion, kind and metadata",
+		},
+		"UnquotedPattern": {
+			reason: "Activation policies are lists of patterns that begin with an asterisk.",
+			text:   "kind: a\nmetadata: {}\nspec:\n  activate:\n  - a.example.org\n  - *.example.org\n",
+			want:   "a.yaml:6: cannot decode: a value begins with *; quote it: * begins an alias",
+		},
+		"UnquotedAsterisk": {
+			reason: "In flow style, too.",
+			text:   "kind: a\nmetadata: {}\nspec: {activate: [*]}\n",
+			want:   "a.yaml:3: cannot decode: a value begins with *; quote it: * begins an alias",
+		},
+		"UnquotedAmpersand": {
+			reason: "The other sign of this kind.",
+			text:   "kind: a\nmetadata: {}\ndata:\n  a: &*\n",
+			want:   "a.yaml:4: cannot decode: a value begins with &; quote it: & begins an anchor",
 		},
 		"JSONSyntax": {
 			reason: "The line is that of the mistake.",

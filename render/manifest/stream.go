@@ -51,7 +51,7 @@ func (r *Reader) Stream(from Stream) ([]*Document, error) {
 		}
 		parts, at, err := partsOf(raw, isJSON(c.path))
 		if err != nil {
-			return fmt.Errorf("%s: cannot read: %w", Origin{Path: c.path, Line: line + at - 1}, err)
+			return Origin{Path: c.path, Line: line + at - 1}.failed("cannot read", err)
 		}
 		for _, p := range parts {
 			p.line, p.first = p.line+line-1, p.first+line-1
@@ -113,7 +113,7 @@ func (s *stream) read(name string, use func(raw []byte, line int) error) (err er
 	for {
 		raw, err := cut.next()
 		if err != nil {
-			return fmt.Errorf("%s: cannot read: %w", Origin{Path: name, Line: cut.line}, err)
+			return Origin{Path: name, Line: cut.line}.failed("cannot read", err)
 		}
 		if len(raw) == 0 {
 			break

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -34,7 +35,9 @@ func (s section) yamlError(raw []byte, err error) error {
 	}
 
 	text = discreet(text)
-	if hint := hintFor(text, lineOf(raw, line-s.part.line)); hint != "" {
+	if sign := unquoted(text, lineOf(raw, line-s.part.line)); sign != "" {
+		text = sign
+	} else if hint := hintFor(text, lineOf(raw, line-s.part.line)); hint != "" {
 		text += ": " + hint
 	}
 	if more > 0 {
@@ -94,6 +97,29 @@ func discreet(text string) string {
 		return "JSON has neither infinity nor NaN"
 	}
 	return quotedValue.ReplaceAllString(text, "")
+}
+
+var (
+	starts     = regexp.MustCompile(`(?:^|[\[{,:-])[ \t]*([*&])`)
+	notAnAlias = []string{"did not find expected alphabetic or numeric character", "unknown anchor"}
+)
+
+// unquoted returns what is wrong with a line that has an asterisk or an ampersand where a value begins and that
+// YAML cannot read as an alias or an anchor; "" where that is not the reason.
+func unquoted(text string, line []byte) string {
+	if !slices.ContainsFunc(notAnAlias, func(begins string) bool { return strings.HasPrefix(text, begins) }) {
+		return ""
+	}
+	m := starts.FindSubmatch(line)
+	switch {
+	case m == nil:
+		return ""
+	case strings.HasPrefix(text, "unknown anchor"):
+		return text + "; if this is no alias, quote it: * begins an alias"
+	case m[1][0] == '*':
+		return "a value begins with *; quote it: * begins an alias"
+	}
+	return "a value begins with &; quote it: & begins an anchor"
 }
 
 func hintFor(text string, line []byte) string {

@@ -384,6 +384,18 @@ func (s *Sync) Default() {
 		if e.Value() == "" {
 			e.Set(e.Values[0])
 		}
+		for _, v := range e.Values { // a flag has the same words in lower case
+			if strings.EqualFold(e.Value(), v) {
+				e.Set(v)
+			}
+		}
+	}
+	if to := spec.Statuses; to != nil {
+		for _, f := range Forges {
+			if strings.EqualFold(string(to.Forge), string(f)) {
+				to.Forge = f
+			}
+		}
 	}
 	if to := spec.Statuses; to != nil && to.App == nil && to.TokenFrom == nil {
 		to.TokenFrom = &Token{Env: DefaultTokenEnv}

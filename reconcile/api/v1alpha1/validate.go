@@ -21,10 +21,10 @@ func (s *Sync) Validate() error {
 	if s.Name == "" {
 		p.add("metadata.name", "is missing")
 	} else if wrong := validation.IsDNS1123Subdomain(s.Name); len(wrong) > 0 {
-		p.add("metadata.name", "%q is no name: %s", s.Name, wrong[0])
+		p.add("metadata.name", "%q is no name: %s", s.Name, brief(wrong[0]))
 	}
 	if wrong := validation.IsDNS1123Label(s.Namespace); len(wrong) > 0 {
-		p.add("metadata.namespace", "%q is no namespace: %s", s.Namespace, wrong[0])
+		p.add("metadata.namespace", "%q is no namespace: %s", s.Namespace, brief(wrong[0]))
 	}
 	for _, d := range s.Approvals() {
 		if !IsDigest(d) {
@@ -53,6 +53,12 @@ func (s *Sync) Validate() error {
 	p.positive("spec.maxPrunes", spec.MaxPrunes)
 	p.positive("spec.maxActivations", spec.MaxActivations)
 	return errors.Join(p...)
+}
+
+// brief drops examples and regular expressions from a rule of Kubernetes.
+func brief(rule string) string {
+	text, _, _ := strings.Cut(rule, " (e.g.")
+	return text
 }
 
 // problems are what is wrong, in the order in which it is found.
@@ -123,6 +129,8 @@ func (p *problems) source(s Source) {
 	switch {
 	case s.Repo == "":
 		p.add(field+"repo", "is missing")
+	case OverHTTPS(s.Repo) != "":
+		p.add(field+"repo", "is an ssh address, and ssh is not supported; write %s, and name a token in %scredentialsFrom if the repository is private", OverHTTPS(s.Repo), field)
 	case remote && err != nil: // its text quotes all of it
 		p.add(field+"repo", "is no URL")
 	case remote && u.User != nil:
@@ -156,6 +164,29 @@ func (p *problems) source(s Source) {
 		}
 	}
 }
+
+// OverHTTPS returns the https URL of a repository that an address names for ssh, as git@example.org:team/platform.git
+// does; "" for any other address. It holds no credentials.
+func OverHTTPS(repo string) string {
+	if rest, ok := strings.CutPrefix(repo, "ssh://"); ok {
+		if u, err := url.Parse("ssh://" + rest); err == nil && u.Hostname() != "" {
+			return "https://" + u.Hostname() + u.EscapedPath()
+		}
+		return ""
+	}
+	m := scpLike.FindStringSubmatch(repo)
+	if m == nil {
+		return ""
+	}
+	host, at := m[1], strings.TrimPrefix(m[2], "/")
+	if steps := strings.Split(at, "/"); host == "ssh.dev.azure.com" && len(steps) == 4 { // v3/organization/project/repository
+		return "https://dev.azure.com/" + steps[1] + "/" + steps[2] + "/_git/" + steps[3]
+	}
+	return "https://" + host + "/" + at
+}
+
+// scpLike is an address as scp and Git write it: user@host:path.
+var scpLike = regexp.MustCompile(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+):([^:@]+)$`)
 
 func (p *problems) statuses(spec Spec) {
 	p.url("spec.pageURL", spec.PageURL)
@@ -286,7 +317,7 @@ func (p *problems) packages(declared []Package) {
 		field := fmt.Sprintf("spec.packages[%d].", i)
 		p.below(field+"path", d.Path)
 		if wrong := validation.IsDNS1123Subdomain(d.Name); len(wrong) > 0 {
-			p.add(field+"name", "%q is no name of a package: %s", d.Name, wrong[0])
+			p.add(field+"name", "%q is no name of a package: %s", d.Name, brief(wrong[0]))
 		}
 		if d.SafeStart == nil {
 			p.add(field+"safeStart", "is missing: true if the provider declares the capability safe-start; with false all its definitions are active")

@@ -1,0 +1,217 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+)
+
+// A flaw is a field of a Sync that is wrong, at a path of keys and indices.
+type flaw struct {
+	path []any
+	text string
+}
+
+// shape returns the fields of a decoded document that a Sync does not have, and the values that have another
+// type there. The values themselves are not repeated: a secret may stand in the wrong place.
+func shape(document any) []flaw {
+	return shapeOf(document, reflect.TypeFor[v1alpha1.Sync](), nil)
+}
+
+var unmarshals = reflect.TypeFor[json.Unmarshaler]()
+
+func shapeOf(v any, want reflect.Type, path []any) []flaw {
+	for want.Kind() == reflect.Pointer {
+		want = want.Elem()
+	}
+	if v == nil || reflect.PointerTo(want).Implements(unmarshals) {
+		return nil
+	}
+	wrong := func(text string) []flaw { return []flaw{{path, "must be " + text + ", not " + typeOf(v)}} }
+	switch want.Kind() {
+	case reflect.Struct:
+		m, ok := v.(map[string]any)
+		if !ok {
+			return wrong("a mapping")
+		}
+		return fieldsOf(m, want, path)
+	case reflect.Map:
+		m, ok := v.(map[string]any)
+		if !ok {
+			return wrong("a mapping")
+		}
+		var all []flaw
+		for _, key := range slices.Sorted(maps.Keys(m)) {
+			all = append(all, shapeOf(m[key], want.Elem(), below(path, key))...)
+		}
+		return all
+	case reflect.Slice:
+		items, ok := v.([]any)
+		if !ok {
+			return wrong("a list")
+		}
+		var all []flaw
+		for i, item := range items {
+			all = append(all, shapeOf(item, want.Elem(), below(path, i))...)
+		}
+		return all
+	case reflect.Bool:
+		if _, ok := v.(bool); !ok {
+			return wrong("true or false")
+		}
+	case reflect.String:
+		if _, ok := v.(string); !ok {
+			return wrong(textFor(want))
+		}
+	case reflect.Int, reflect.Int64:
+		if n, ok := v.(float64); !ok || n != float64(int64(n)) {
+			return wrong("a whole number")
+		}
+	}
+	return nil
+}
+
+// textFor returns what the text of a field looks like.
+func textFor(field reflect.Type) string {
+	switch field {
+	case reflect.TypeFor[v1alpha1.Duration]():
+		return "a duration as 30s, 5m or 1h"
+	case reflect.TypeFor[v1alpha1.Size]():
+		return "a size as 16Mi"
+	}
+	return "text"
+}
+
+// typeOf returns what a decoded value is.
+func typeOf(v any) string {
+	switch v := v.(type) {
+	case bool:
+		return "a boolean; quote it if it is meant as text"
+	case float64:
+		if v == float64(int64(v)) {
+			return "a number; quote it if it is meant as text"
+		}
+		return "a fraction"
+	case string:
+		return "text"
+	case []any:
+		return "a list"
+	}
+	return "a mapping"
+}
+
+// fieldsOf checks the fields of a mapping.
+func fieldsOf(m map[string]any, want reflect.Type, path []any) []flaw {
+	known := fields(want)
+	var all []flaw
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if of, ok := known[key]; ok {
+			all = append(all, shapeOf(m[key], of, below(path, key))...)
+			continue
+		}
+		all = append(all, flaw{below(path, key), "is no field of a Sync" + suggestion(key, path, known)})
+	}
+	return all
+}
+
+// fields returns the fields of a struct by how JSON writes them.
+func fields(of reflect.Type) map[string]reflect.Type {
+	all := map[string]reflect.Type{}
+	for f := range of.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "-" || !f.IsExported():
+		case name == "" && f.Anonymous:
+			maps.Copy(all, fields(f.Type))
+		default:
+			all[name] = f.Type
+		}
+	}
+	return all
+}
+
+// suggestion says what is probably meant by a key: a field of the same mapping that is written nearly so, or the
+// field of that name elsewhere.
+func suggestion(key string, path []any, known map[string]reflect.Type) string {
+	best, least := "", 3
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if d := distance(strings.ToLower(key), strings.ToLower(name)); d < least && d < len(name) {
+			best, least = name, d
+		}
+	}
+	if best != "" {
+		return "; write " + best
+	}
+	if at := find(key, reflect.TypeFor[v1alpha1.Spec](), "spec", 3); len(at) == 1 {
+		return "; it belongs to " + at[0]
+	}
+	if len(path) == 0 || path[0] == "metadata" {
+		return ""
+	}
+	return "; the fields here are " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")
+}
+
+// find returns the paths at which a struct has a field of this name, at most so many levels down.
+func find(key string, in reflect.Type, path string, depth int) []string {
+	for in.Kind() == reflect.Pointer {
+		in = in.Elem()
+	}
+	if in.Kind() != reflect.Struct || depth == 0 {
+		return nil
+	}
+	var all []string
+	known := fields(in)
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if strings.EqualFold(name, key) {
+			all = append(all, path)
+		}
+		all = append(all, find(key, known[name], path+"."+name, depth-1)...)
+	}
+	return all
+}
+
+// below returns a path with one more step.
+func below(path []any, step any) []any { return append(slices.Clip(slices.Clone(path)), step) }
+
+// field returns a path as people write it: spec.packages[0].name.
+func field(path []any) string {
+	var b strings.Builder
+	for _, step := range path {
+		if i, ok := step.(int); ok {
+			fmt.Fprintf(&b, "[%d]", i)
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		fmt.Fprint(&b, step)
+	}
+	return b.String()
+}
+
+// distance returns how many letters to insert, to delete or to replace.
+func distance(a, b string) int {
+	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(row[j]+1, row[j+1]+1, change)
+		}
+	}
+	return row[len(b)]
+}
