@@ -43,6 +43,21 @@ func (d DecidedDefinition) Declared() (*unstructured.Unstructured, error) {
 	})
 }
 
+// Draft returns the CRD that the definition makes for any owner, active or not, to be judged and not to be
+// applied: a conversion is left out if its webhook names no service. What is wrong with the document is
+// catalogue.Errors.
+func (d DecidedDefinition) Draft() (*unstructured.Unstructured, error) {
+	mrd, err := d.read()
+	if err != nil {
+		return nil, err
+	}
+	u, err := crd.Of(mrd)
+	if err != nil {
+		return nil, d.problems(err)
+	}
+	return u, Conversion{Strategy: ConversionNone}.settle(u, nil)
+}
+
 // object is what made makes, and why no CRD can be made of that. With a Memo that knows
 // what comes of it, it is made where somebody asks for the content.
 func (d DecidedDefinition) object(what string, made func() (u *unstructured.Unstructured, problem string, err error)) (Object, error) {

@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"render/kustomize":  {"render/crossplane", "render/manifest"},
 	"render":            {"render/activation", "render/catalogue", "render/crd", "render/crossplane", "render/manifest", "render/packages"},
 	"render/schema":     {"render/crossplane", "render/manifest"},
-	"render/lint":       {"render", "render/catalogue", "render/crossplane", "render/manifest"},
+	"render/lint":       {"render", "render/catalogue", "render/crd", "render/crossplane", "render/manifest", "render/schema"},
 
 	// What is wanted, seen and owned becomes one plan, and the plan a report. Compute takes the guards as arguments.
 	"reconcile/inventory": {"render", "render/catalogue", "render/crossplane", "render/manifest"},
@@ -64,7 +64,10 @@ var mayImport = map[string][]string{
 	"reconcile/report": {
 		"reconcile/diff", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest",
 	},
-	"reconcile": {"reconcile/baseline", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/report", "render", "render/catalogue", "render/manifest"},
+	"reconcile": {
+		"reconcile/baseline", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/report",
+		"render", "render/catalogue", "render/lint", "render/manifest",
+	},
 
 	// Adapters hang off the side. They know neither each other nor who calls them.
 	"reconcile/git":      {"render"},

@@ -1,17 +1,11 @@
 package main
 
 import (
-	"cmp"
-	"errors"
 	"slices"
-	"strings"
 
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/report"
-	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/catalogue"
-	"headgate.dev/headgate/render/lint"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/spf13/cobra"
@@ -34,6 +28,9 @@ func newLint(t *terminal) *cobra.Command {
 cannot be read or made, patterns that do not do what they seem to, and Compositions and
 managed resources that use a kind which no policy activates, with the line of the policy
 that would. What it cannot read, as programs in the inputs of functions, it says in a note.
+It refuses what diff refuses because of the commit alone: annotations of Headgate that cannot
+be read, and what an API server refuses of metadata, CRDs, policies and definitions, whoever
+makes the CRDs. Broken YAML in a file that nothing else decodes is refused by lint only.
 What packages of registries hold counts, at the line that installs them: they are pulled, as
 by render, unless --offline is said.
 
@@ -57,14 +54,9 @@ Exit codes: 0 nothing, 1 findings, 2 wrong usage. --exit-on says which findings 
 			if err != nil {
 				return err
 			}
-			want, err := r.Render(cmd.Context(), ref)
-			problems, ofCommit := errors.AsType[catalogue.Errors](err)
-			if err != nil && !ofCommit {
+			found, err := r.Lint(cmd.Context(), ref)
+			if err != nil {
 				return err
-			}
-			found := slices.Concat(asFindings(problems), linted(want))
-			if err := want.Nothing(); err != nil && len(found) == 0 {
-				found = append(found, manifest.Finding{Rule: "nothing-declared", Severity: manifest.Error, Origin: manifest.Origin{Path: cmp.Or(want.Source.Path, ".")}, Message: err.Error()})
 			}
 			t.progress.Stop()
 			if err := t.lint(found, format.value); err != nil {
@@ -92,32 +84,6 @@ func (t *terminal) lint(found []manifest.Finding, format string) error {
 		return annotate(t.out, report.Report{Findings: found})
 	}
 	return report.Text{Colour: t.coloured(t.outTTY())}.Findings(t.out, found)
-}
-
-// linted are the findings of a commit that can be rendered, and what is wrong with definitions
-// that are inactive, which nothing else decodes.
-func linted(want render.Desired) []manifest.Finding {
-	found := slices.Concat(asFindings(want.Problems()), want.Findings, lint.Coverage(want))
-	for _, d := range want.Definitions {
-		if d.Active || d.Document == nil || d.Package.Pulled() { // whoever published that has to know
-			continue
-		}
-		if _, err := d.Declared(); err != nil {
-			found = append(found, asFindings(catalogue.ErrorsOf(d.Origin(), err))...)
-		}
-	}
-	slices.SortFunc(found, manifest.Finding.Compare)
-	return slices.Compact(found)
-}
-
-func asFindings(problems catalogue.Errors) []manifest.Finding {
-	var found []manifest.Finding
-	for _, p := range problems {
-		found = append(found, manifest.Finding{
-			Rule: "unusable", Severity: manifest.Error, Origin: p.Origin, Message: strings.TrimPrefix(p.Error(), p.Origin.String()+": "),
-		})
-	}
-	return found
 }
 
 // lintCode is what lint exits with: 1 where a finding is at least so severe.

@@ -29,6 +29,9 @@ type Baseline struct {
 	Sync  inventory.Sync
 	Terms plan.Terms
 
+	// Kinds are those of which it is known whether they are in namespaces. They may be few.
+	Kinds map[runtimeschema.GroupKind]plan.Kind
+
 	// Counts answers questions from a cluster; nil: there is none.
 	Counts func(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error)
 }
@@ -41,6 +44,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 		Trials:    map[manifest.ID]plan.Trial{},
 		Upstream:  b.upstream(),
 		Terms:     b.Terms,
+		Kinds:     b.Kinds,
 		Offline:   true,
 		Counts:    b.Counts != nil,
 	}

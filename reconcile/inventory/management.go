@@ -1,10 +1,10 @@
 package inventory
 
 import (
-	"fmt"
 	"slices"
 
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
 )
 
 // PolicyAnnotation is the annotation by which an object asks for a management policy.
@@ -35,7 +35,7 @@ func PolicyOf(o render.Object) (ManagementPolicy, error) {
 		return Default, nil
 	}
 	if !slices.Contains([]ManagementPolicy{Default, Undeletable, ObservableAndDeletable, Observable}, said) {
-		return "", fmt.Errorf("%s: %s: %s is %q, and must be Default, Undeletable, ObservableAndDeletable or Observable", o.Origin, o.ID, PolicyAnnotation, said)
+		return "", catalogue.Errorf(o.Origin, "%s: %s is %q, and must be Default, Undeletable, ObservableAndDeletable or Observable", o.ID, PolicyAnnotation, said)
 	}
 	return said, nil
 }

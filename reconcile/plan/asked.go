@@ -2,13 +2,13 @@ package plan
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,7 +46,7 @@ func (o Observed) Ask(commit render.Desired) (Observed, error) {
 	for _, of := range commit.Objects {
 		r, err := o.resolve(of, secret)
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: %s: %w", of.Origin, of.ID, err))
+			wrong = append(wrong, catalogue.Errorf(of.Origin, "%s: %w", of.ID, err))
 			continue
 		}
 		if r.nameless {
@@ -68,7 +68,7 @@ func (o Observed) Ask(commit render.Desired) (Observed, error) {
 		slices.SortFunc(objects, func(a, b render.Object) int { return a.ID.Compare(b.ID) })
 		for i := range objects[1:] {
 			if objects[i].ID == objects[i+1].ID {
-				return o, fmt.Errorf("%s: %s, as its reference names it, is declared at %s already; remove one of them", objects[i+1].Origin, objects[i].ID, objects[i].Origin)
+				return o, catalogue.Errorf(objects[i+1].Origin, "%s, as its reference names it, is declared at %s already; remove one of them", objects[i].ID, objects[i].Origin)
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func Sent(s inventory.Sync, o render.Object) (*unstructured.Unstructured, error)
 		return nil, err
 	}
 	if _, ok := u.Object["metadata"].(map[string]any); !ok {
-		return nil, fmt.Errorf("%s: metadata is not a mapping", o.Origin)
+		return nil, catalogue.Errorf(o.Origin, "metadata is not a mapping")
 	}
 	diff.LeaveInjected(u)
 	s.Own(u)

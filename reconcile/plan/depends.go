@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,7 +50,7 @@ func orderOf(seen Observed) (order, error) {
 	for _, a := range seen.Asked {
 		edges, err := seen.edges(a)
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: %s: %w", a.Origin, a.ID, err))
+			wrong = append(wrong, catalogue.Errorf(a.Origin, "%s: %w", a.ID, err))
 		}
 		if len(edges) > 0 {
 			o[a.ID] = edges
@@ -151,7 +152,7 @@ func (o order) cycle(asked []Asked) error {
 	var walk func(id manifest.ID) error
 	walk = func(id manifest.ID) error {
 		if i := slices.Index(open, id); i >= 0 {
-			return fmt.Errorf("%s: %s waits for itself; take one of these out:\n%s", at[id], id, strings.Join(way[i:], "\n"))
+			return catalogue.Errorf(at[id], "%s waits for itself; take one of these out:\n%s", id, strings.Join(way[i:], "\n"))
 		}
 		if left[id] {
 			return nil

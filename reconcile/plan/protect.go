@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
@@ -44,19 +46,19 @@ const ProtectFinalizer = "headgate.dev/protected"
 // stays for as long as one is there that asked for it, also when the commit does not want that
 // any more.
 func (o Observed) protect(objects []render.Object, answers map[manifest.ID]resolved) ([]render.Object, error) {
-	if o.Offline || o.Looks {
-		return objects, nil // which of them it is only a cluster can tell
+	if o.Looks {
+		return objects, nil
+	}
+	asking, err := asking(objects)
+	if err != nil || o.Offline {
+		return objects, err // only a cluster tells what is to be protected
 	}
 	wanted := make(map[manifest.ID]bool, len(objects))
 	protected := map[manifest.ID]bool{}
 	users := map[manifest.ID][]render.Object{} // of what a Usage protects
 	for _, of := range objects {
 		wanted[of.ID] = true
-		asks, err := asksToProtect(of)
-		if err != nil {
-			return nil, err
-		}
-		if !asks {
+		if !asking[of.ID] {
 			continue
 		}
 		edges, _ := o.edges(Asked{Object: of, resolved: answers[of.ID]}) // what is wrong with them orderOf says
@@ -100,10 +102,26 @@ func (o Observed) protect(objects []render.Object, answers map[manifest.ID]resol
 	return objects, nil
 }
 
+// asking returns the objects that ask for the protection of what they depend on.
+func asking(objects []render.Object) (map[manifest.ID]bool, error) {
+	all := map[manifest.ID]bool{}
+	var wrong []error
+	for _, of := range objects {
+		asks, err := asksToProtect(of)
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+		if asks {
+			all[of.ID] = true
+		}
+	}
+	return all, errors.Join(wrong...)
+}
+
 func asksToProtect(of render.Object) (bool, error) {
 	said, asked := of.Asks[ProtectAnnotation]
 	if asked && said != "true" && said != "false" {
-		return false, fmt.Errorf("%s: %s: %s is %q, and must be \"true\" or \"false\"", of.Origin, of.ID, ProtectAnnotation, said)
+		return false, catalogue.Errorf(of.Origin, "%s: %s is %q, and must be \"true\" or \"false\"", of.ID, ProtectAnnotation, said)
 	}
 	return said == "true", nil
 }
@@ -130,7 +148,7 @@ func (o Observed) usage(on manifest.ID, by []render.Object) (render.Object, erro
 	first := slices.MinFunc(by, func(a, b render.Object) int { return a.ID.Compare(b.ID) })
 	depends, err := inAnnotation(manifest.ID{Group: on.Group, Kind: on.Kind, Namespace: id.Namespace, Name: on.Name})
 	if err != nil {
-		return render.Object{}, fmt.Errorf("%s: %s: %w", first.Origin, first.ID, err)
+		return render.Object{}, catalogue.Errorf(first.Origin, "%s: %w", first.ID, err)
 	}
 	who := "the " + first.ID.Brief() + " depends"
 	if more := len(by) - 1; more > 0 {

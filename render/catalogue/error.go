@@ -71,6 +71,20 @@ func (es Errors) OrNil() error {
 	return es.Sorted()
 }
 
+// RuleUnusable is the rule of what keeps a commit from being rendered or planned.
+const RuleUnusable = "unusable"
+
+// Findings returns the errors as findings of RuleUnusable.
+func (es Errors) Findings() []manifest.Finding {
+	var found []manifest.Finding
+	for _, e := range es {
+		found = append(found, manifest.Finding{
+			Rule: RuleUnusable, Severity: manifest.Error, Origin: e.Origin, Message: strings.TrimPrefix(e.Error(), e.Origin.String()+": "),
+		})
+	}
+	return found
+}
+
 // tooMuch is that the commit is too large, if one of the errors says so. No other is said
 // then: what else was found depends on what was read first.
 func (es Errors) tooMuch(root string) error {

@@ -11,7 +11,7 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-const crd = `apiVersion: apiextensions.k8s.io/v1
+const toyCRD = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: %[1]s}
 spec:
@@ -28,7 +28,7 @@ func platform(files map[string]string) fstest.MapFS {
 	for _, k := range []struct{ group, kind string }{{"s3.example.org", "Bucket"}, {"s3.example.org", "Policy"}, {"sqs.example.org", "Queue"}} {
 		plural := strings.ToLower(k.kind) + "s"
 		name := plural + "." + k.group
-		tree["package/crds/"+name+".yaml"] = &fstest.MapFile{Data: fmt.Appendf(nil, crd, name, k.group, k.kind, plural, strings.ToLower(k.kind))}
+		tree["package/crds/"+name+".yaml"] = &fstest.MapFile{Data: fmt.Appendf(nil, toyCRD, name, k.group, k.kind, plural, strings.ToLower(k.kind))}
 	}
 	for name, content := range files {
 		tree[name] = &fstest.MapFile{Data: []byte(content)}

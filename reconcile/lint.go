@@ -1,0 +1,47 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"headgate.dev/headgate/reconcile/baseline"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/lint"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// RuleNothing is the rule of a commit that declares nothing.
+const RuleNothing = "nothing-declared"
+
+// Lint returns what is wrong with a commit and what of it will not work, sorted. It reads what is inactive,
+// too. What a pass over an empty cluster refuses because of the commit alone is among the errors.
+func (r Reconciler) Lint(ctx context.Context, ref string) ([]manifest.Finding, error) {
+	want, err := r.Render(ctx, ref)
+	if problems, ofCommit := errors.AsType[catalogue.Errors](err); ofCommit {
+		return problems.Findings(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := slices.Concat(want.Problems().Findings(), want.Findings, lint.Coverage(want), lint.Refused(ctx, want), r.unplanned(ctx, want))
+	if err := want.Nothing(); err != nil && len(found) == 0 {
+		found = append(found, manifest.Finding{
+			Rule: RuleNothing, Severity: manifest.Error, Origin: manifest.Origin{Path: cmp.Or(want.Source.Path, ".")}, Message: err.Error(),
+		})
+	}
+	slices.SortFunc(found, manifest.Finding.Compare)
+	return slices.Compact(found), nil
+}
+
+// unplanned finds what keeps a commit from being planned for a cluster that has nothing yet.
+func (r Reconciler) unplanned(ctx context.Context, want render.Desired) []manifest.Finding {
+	seen, err := baseline.Baseline{Sync: r.Sync, Terms: r.Terms, Kinds: baseline.KindsOf(want)}.Observe(ctx, want)
+	if err == nil {
+		_, err = plan.Compute(seen)
+	}
+	return catalogue.ErrorsOf(manifest.Origin{}, err).Findings()
+}

@@ -1,0 +1,197 @@
+package lint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crd"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/schema"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// RuleRefused is the rule of what the API server refuses.
+const RuleRefused = "refused"
+
+// Refused finds what an API server refuses of a commit, as far as the commit alone decides it: metadata of every
+// object, CRDs, policies, and definitions, also the inactive ones and whoever makes their CRDs. Packages of
+// registries are left out, because a commit cannot change them. The findings are sorted.
+func Refused(ctx context.Context, want render.Desired) []manifest.Finding {
+	var r refusals
+	checks := make([]func() refusals, 0, len(want.Objects)+len(want.Definitions))
+	for _, o := range want.Objects {
+		checks = append(checks, func() refusals { return objectRefused(ctx, o) })
+	}
+	for _, d := range want.Definitions {
+		if d.Document != nil && !d.Package.Pulled() {
+			checks = append(checks, func() refusals { return definitionRefused(ctx, want.Owner, d) })
+		}
+	}
+	each := make([]refusals, len(checks))
+	manifest.Each(len(checks), func(i int) { each[i] = checks[i]() })
+	for _, found := range each {
+		r = append(r, found...)
+	}
+	slices.SortFunc(r, manifest.Finding.Compare)
+	return slices.Compact(r)
+}
+
+// refusals are findings of RuleRefused.
+type refusals []manifest.Finding
+
+func (r *refusals) add(at manifest.Origin, what any, problem string) {
+	*r = append(*r, manifest.Finding{
+		Rule: RuleRefused, Severity: manifest.Error, Origin: at,
+		Message: fmt.Sprintf("the API server refuses %s: %s", what, problem),
+	})
+}
+
+// objectRefused is what is refused of an object that is applied as it is.
+func objectRefused(ctx context.Context, o render.Object) (r refusals) {
+	if o.Definition != "" && !crossplane.IsMRD(o.ID) {
+		return nil // definitionRefused judges it
+	}
+	content, err := o.Content()
+	if err != nil {
+		return nil // render reports it
+	}
+	r.metadata(o, content)
+	switch {
+	case o.ID.IsCRD():
+		for _, refusal := range schema.Refusals(ctx, content) {
+			r.add(nearest(o.OriginOf, o.Origin, refusal.Path()), o.ID, refusal.String())
+		}
+	case crossplane.IsMRD(o.ID):
+		for _, e := range fieldErrors(crd.Refused(content)) {
+			r.add(nearest(o.OriginOf, o.Origin, e.Path), o.ID, e.Error())
+		}
+	case crossplane.IsMRAP(o.ID):
+		r.policy(o, content)
+	}
+	return r
+}
+
+// definitionRefused is what is refused of a definition in a cluster without and with Crossplane.
+func definitionRefused(ctx context.Context, owner render.Owner, d render.DecidedDefinition) (r refusals) {
+	type found struct {
+		Field string
+		Path  []any
+		What  string
+	}
+	// Its CRD costs milliseconds to judge, and a package has two thousand.
+	known, err := d.Document.Learn(fmt.Sprintf("refused 1 %s %t %t", owner, d.FromCRD, d.Package == nil), func() (string, error) {
+		var all []found
+		draft, err := d.Draft()
+		if err != nil {
+			return "", err
+		}
+		for _, refusal := range schema.Refusals(ctx, draft) {
+			all = append(all, found{Field: refusal.String(), Path: refusal.Path(), What: "the CRD of"})
+		}
+		if u, err := d.Document.Recall(); err == nil && !d.FromCRD && d.Package == nil && owner != render.OwnerCrossplane {
+			for _, e := range fieldErrors(crd.Refused(u)) {
+				all = append(all, found{Field: e.Error(), Path: e.Path, What: "ManagedResourceDefinition"})
+			}
+		}
+		raw, err := json.Marshal(all)
+		return string(raw), err
+	})
+	if err != nil {
+		return catalogue.ErrorsOf(d.Origin(), err).Findings()
+	}
+	var all []found
+	if err := json.Unmarshal([]byte(known), &all); err != nil {
+		return nil
+	}
+	for _, f := range all {
+		r.add(nearest(d.Document.OriginOf, d.Origin(), f.Path), f.What+" "+d.Name, f.Field)
+	}
+	return r
+}
+
+// metadata finds labels, annotations and fields of the metadata that no API server takes.
+func (r *refusals) metadata(o render.Object, content *unstructured.Unstructured) {
+	at := field.NewPath("metadata")
+	said, _ := content.Object["metadata"].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(said)) {
+		if !slices.Contains(metadataFields, key) {
+			r.add(nearest(o.OriginOf, o.Origin, []any{"metadata", key}), o.ID, at.Child(key).String()+": unknown field")
+		}
+	}
+	for _, key := range []string{"labels", "annotations"} {
+		values, _ := said[key].(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			if _, text := values[name].(string); !text && values[name] != nil {
+				r.add(nearest(o.OriginOf, o.Origin, []any{"metadata", key, name}), o.ID, at.Child(key).Key(name).String()+": must be a string; quote it")
+			}
+		}
+		if said[key] != nil && values == nil {
+			r.add(nearest(o.OriginOf, o.Origin, []any{"metadata", key}), o.ID, at.Child(key).String()+": must be a mapping")
+		}
+	}
+	for _, e := range slices.Concat(
+		apivalidation.ValidateAnnotations(content.GetAnnotations(), at.Child("annotations")),
+		metavalidation.ValidateLabels(content.GetLabels(), at.Child("labels")),
+		apivalidation.ValidateFinalizers(content.GetFinalizers(), at.Child("finalizers")),
+	) {
+		r.add(nearest(o.OriginOf, o.Origin, schema.Refusal{Field: e.Field}.Path()), o.ID, e.Error())
+	}
+}
+
+// metadataFields are those that an API server knows.
+var metadataFields = []string{
+	"annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generateName", "generation",
+	"labels", "managedFields", "name", "namespace", "ownerReferences", "resourceVersion", "selfLink", "uid",
+}
+
+// policy finds fields that a policy does not have. Its patterns are read when the commit is.
+func (r *refusals) policy(o render.Object, content *unstructured.Unstructured) {
+	known := []string{"apiVersion", "kind", "metadata", "spec", "status"}
+	for _, key := range slices.Sorted(maps.Keys(content.Object)) {
+		if !slices.Contains(known, key) {
+			r.add(nearest(o.OriginOf, o.Origin, []any{key}), o.ID, key+": unknown field")
+		}
+	}
+	spec, _ := content.Object["spec"].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(spec)) {
+		if key != "activate" {
+			r.add(nearest(o.OriginOf, o.Origin, []any{"spec", key}), o.ID, "spec."+key+": unknown field")
+		}
+	}
+}
+
+// fieldErrors are the FieldErrors that an error is made of.
+func fieldErrors(err error) []crd.FieldError {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []crd.FieldError
+		for _, e := range joined.Unwrap() {
+			all = append(all, fieldErrors(e)...)
+		}
+		return all
+	}
+	if e, ok := errors.AsType[crd.FieldError](err); ok {
+		return []crd.FieldError{e}
+	}
+	return nil
+}
+
+// nearest returns the line of a field, or of what is nearest above it.
+func nearest(originOf func(path ...any) manifest.Origin, top manifest.Origin, path []any) manifest.Origin {
+	for ; len(path) > 0; path = path[:len(path)-1] {
+		if at := originOf(path...); at != top {
+			return at
+		}
+	}
+	return top
+}

@@ -1,0 +1,86 @@
+package schema
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// A Refusal is one reason why an API server refuses an object.
+type Refusal struct {
+	Field   string // spec.names.plural
+	Problem string
+}
+
+// Refusals returns why an API server refuses to create a CRD, with the API server's own libraries. An
+// unknown field counts, because server-side apply refuses it. The CRD is not changed.
+func Refusals(ctx context.Context, crd *unstructured.Unstructured) []Refusal {
+	var v1 apiextensionsv1.CustomResourceDefinition
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(crd.Object, &v1, true); err != nil {
+		strict, ok := runtime.AsStrictDecodingError(err)
+		if !ok {
+			return []Refusal{{Problem: err.Error()}}
+		}
+		return unknown(strict.Errors())
+	}
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(&v1)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&v1.Spec)
+	var internal apiextensions.CustomResourceDefinition
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&v1, &internal, nil); err != nil {
+		return []Refusal{{Problem: err.Error()}}
+	}
+	internal.Status = apiextensions.CustomResourceDefinitionStatus{} // as the API server does before it validates
+	for _, v := range internal.Spec.Versions {
+		if v.Storage {
+			internal.Status.StoredVersions = []string{v.Name}
+			break
+		}
+	}
+	var all []Refusal
+	for _, e := range crdvalidation.ValidateCustomResourceDefinition(ctx, &internal) {
+		all = append(all, Refusal{Field: e.Field, Problem: e.ErrorBody()})
+	}
+	return all
+}
+
+var unknownField = regexp.MustCompile(`^unknown field "(.*)"$`)
+
+// unknown returns a refusal for each unknown or duplicate field.
+func unknown(errs []error) []Refusal {
+	all := make([]Refusal, len(errs))
+	for i, err := range errs {
+		all[i] = Refusal{Problem: err.Error()}
+		if m := unknownField.FindStringSubmatch(err.Error()); m != nil {
+			all[i] = Refusal{Field: m[1], Problem: "unknown field"}
+		}
+	}
+	return all
+}
+
+// Path returns the keys that lead to the field, as far as they are plain names: up to the first index or
+// key of a map.
+func (r Refusal) Path() []any {
+	plain, _, _ := strings.Cut(r.Field, "[")
+	var path []any
+	for key := range strings.SplitSeq(plain, ".") {
+		if key == "" {
+			break
+		}
+		path = append(path, key)
+	}
+	return slices.Clip(path)
+}
+
+func (r Refusal) String() string {
+	if r.Field == "" {
+		return r.Problem
+	}
+	return r.Field + ": " + r.Problem
+}
