@@ -16,7 +16,7 @@ var core = []string{"reconcile/baseline", "reconcile/fit", "reconcile/guard", "r
 
 // mayHaveSentences are the functions of the core that compose or search sentences all the same, and why.
 var mayHaveSentences = map[string]string{
-	"MayPassLater": "it reads what an API server said, which has no code",
+	"looksAround":  "it reads what an API server said, which has no code",
 	"cycle":        "its error is about the text of the commit",
 	"beside":       "it is the key of a memo",
 	"bumps":        "a package that was not compared has an error and no step",

@@ -154,6 +154,7 @@ type execution struct {
 	applied  map[manifest.ID]*metav1.PartialObjectMetadata // as answered
 	notReady map[string]plan.Reason                        // why CRDs are not served that were waited for
 	hopeless []manifest.ID                                 // was waited for before, in vain
+	before   plan.Unfinished                               // what was not done before this tier
 	news     bool                                          // more is known of what is kept than the inventory tells
 }
 
@@ -263,6 +264,9 @@ func (r *execution) write(ctx context.Context) error {
 		if err := r.ready(ctx, tier); err != nil {
 			return err
 		}
+		if slices.ContainsFunc(tier, func(s plan.Step) bool { return s.Action == plan.Prune }) {
+			r.before = r.plan.Unfinished(r.outcomes)
+		}
 		g := errgroup.Group{}
 		g.SetLimit(r.options.Concurrency)
 		for _, s := range tier {
@@ -366,7 +370,8 @@ func (r *execution) carry(ctx context.Context, s plan.Step) (plan.Outcome, *meta
 		return o, live
 	}
 	if s.Action == plan.Prune {
-		if o.Err = r.inVain(s); o.Err != nil {
+		if why := r.before.Keeps(s); !why.None() {
+			o.Err = plan.ReasonError{Reason: why}
 			return o, nil
 		}
 	}
@@ -416,13 +421,6 @@ func (r *execution) mayInstall(ctx context.Context, s plan.Step) error {
 		return nil
 	}
 	return r.recount(ctx)
-}
-
-// inVain returns why an object is not pruned after all.
-func (r *execution) inVain(s plan.Step) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.plan.InVain(s, r.outcomes)
 }
 
 // failedPolicy is a policy that this pass could not apply.

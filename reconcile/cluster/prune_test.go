@@ -1,8 +1,12 @@
 package cluster_test
 
 import (
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,6 +57,82 @@ func TestPrune(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"hold (not ours) Bucket." + w.group + "/" + space + "/logs"}, actions(planned(t, c, want(t, base...)))); diff != "" {
 		t.Errorf("A failed prune stays owned, and what came in its place is not ours.\nsteps (-want +got):\n%s", diff)
+	}
+}
+
+// The requests of a round of prunes grow with the number of prunes. A server that is busy is asked again, and what it
+// never answered stays owned: the next pass prunes it.
+func TestPrunesOfABusyServer(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace
+	var down atomic.Bool
+	var answered sync.Map // by path
+	config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if req.Method != http.MethodDelete || !strings.Contains(req.URL.Path, "/configmaps/c-") {
+			return next.RoundTrip(req)
+		}
+		code, reason := http.StatusTooManyRequests, "TooManyRequests"
+		if strings.HasSuffix(req.URL.Path, "1") {
+			code, reason = http.StatusServiceUnavailable, "ServiceUnavailable"
+		}
+		if _, again := answered.LoadOrStore(req.URL.Path, true); again && (!down.Load() || code == http.StatusTooManyRequests) {
+			return next.RoundTrip(req)
+		}
+		body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","status":"Failure","code":%d,"reason":%q,"message":"not now"}`, code, reason)
+		return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
+	})
+	unguarded := func(c *cluster.Cluster) plan.Plan { // the guard many holds so many
+		t.Helper()
+		seen, err := c.Observe(t.Context(), want(t, namespace(space)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := plan.Compute(seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for _, n := range []int{50, 100} {
+		answered.Clear()
+		c := clusterOf(t, config, w, cluster.Options{Concurrency: 10})
+		objects := []*unstructured.Unstructured{namespace(space)}
+		for i := range n {
+			objects = append(objects, configMap(space, fmt.Sprint("c-", i), "1"))
+		}
+		applied(t, c, want(t, objects...))
+		p := unguarded(c)
+		before := len(w.requests.Log())
+		applied := func(pruned int) {
+			t.Helper()
+			done, err := c.Apply(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range done {
+				if o.Action == plan.Prune && o.Err == nil {
+					pruned--
+				}
+			}
+			if pruned != 0 {
+				t.Fatalf("%d prunes are missing of %d: %v", pruned, n, done)
+			}
+		}
+		if n == 50 {
+			down.Store(true)
+			applied(45)
+			down.Store(false)
+			p = unguarded(c)
+			if p.Count(plan.Prune) != 5 {
+				t.Fatalf("The rest stays owned: %v", actions(p))
+			}
+			applied(5)
+			continue
+		}
+		applied(n)
+		if sent, most := len(w.requests.Log())-before, 2*n+20; sent > most { // each delete is answered once with "not now"
+			t.Errorf("%d requests for %d prunes, want at most %d", sent, n, most)
+		}
 	}
 }
 

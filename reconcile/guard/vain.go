@@ -7,8 +7,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
-// isRefused reports whether the object is to be there and cannot be applied, for a reason that has
-// nothing to do with what is there already.
+// isRefused reports whether the object is to be there and cannot be applied.
 func isRefused(s plan.Step, have inventory.Inventory) bool {
 	switch {
 	case s.Origin.Path == "":
@@ -17,7 +16,7 @@ func isRefused(s plan.Step, have inventory.Inventory) bool {
 		_, owned := have.Entries[s.ID]
 		return !owned
 	}
-	return s.Action == plan.Create && s.Cause != plan.Drift && s.Err != nil && !plan.MayPassLater(s.Err)
+	return s.Action == plan.Create && s.Cause != plan.Drift && s.Err != nil
 }
 
 // replacedInVain retains an object if its file declares another one now that is refused, or if the
@@ -26,7 +25,7 @@ func isRefused(s plan.Step, have inventory.Inventory) bool {
 func replacedInVain(s plan.Step, c plan.Case) plan.Ruling {
 	path := c.Seen.PathOf(s.ID)
 	for _, o := range c.Steps {
-		if o.ID == s.ID || !isRefused(o, c.Seen.Inventory) {
+		if o.ID == s.ID || !isRefused(o, c.Seen.Inventory) || plan.MayPassLater(o.Err, o.ID, s.ID) {
 			continue
 		}
 		switch {

@@ -27,9 +27,11 @@ const (
 	AwaitsDependant  Code = "AwaitsDependant"  // an object that depends on it has to go first
 	AwaitsUpdate     Code = "AwaitsUpdate"     // an object depends on it until that is updated
 	AwaitsGone       Code = "AwaitsGone"       // an object has to go first
+	AwaitsUnfinished Code = "AwaitsUnfinished" // an object is not applied yet, and may need the one of the prune or replace it
 	AwaitsMore       Code = "AwaitsMore"       // how many more objects have to go first
 	DependencyFailed Code = "DependencyFailed" // the object, which was not applied
 	DependantFailed  Code = "DependantFailed"  // the object, which did not go
+	UnfinishedFailed Code = "UnfinishedFailed" // the object, which was not applied, and may need the one of the prune or replace it
 )
 
 // An order is what objects of a commit say that has to be there, and ready, before they are
@@ -365,12 +367,13 @@ func (p Plan) awaited(id manifest.ID) bool {
 // stranded is the plan once it is known what became of steps of it: what waits for one that
 // failed is not sent.
 func (p Plan) stranded(done []Outcome) Plan {
-	failed := map[manifest.ID]bool{}
+	failed, writes := map[manifest.ID]bool{}, map[manifest.ID]bool{}
 	for _, o := range done {
 		failed[o.ID] = o.Err != nil
 	}
 	for _, s := range p.Steps {
 		failed[s.ID] = failed[s.ID] || s.Err != nil
+		writes[s.ID] = s.writes()
 	}
 	p.Steps = slices.Clone(p.Steps)
 	for again := true; again; {
@@ -381,7 +384,10 @@ func (p Plan) stranded(done []Outcome) Plan {
 				continue
 			}
 			code := DependencyFailed
-			if s.Action == Prune {
+			switch {
+			case s.Action == Prune && writes[s.after[at]]:
+				code = UnfinishedFailed
+			case s.Action == Prune:
 				code = DependantFailed
 			}
 			p.Steps[i].Err = ReasonError{code.With(s.after[at])}

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -150,8 +149,14 @@ func (p Pass) later(r Round) Round {
 		r.stirred = r.at.Now
 	}
 	patient := !r.at.Hurry && r.at.Now.Sub(r.stirred.Time) < r.at.Grace.Duration
+	outcomes := p.outcomes()
+	with := func(next Plan) Plan { return p.Last.refreshed(r.now).replaced(next).stranded(outcomes) }
 	r.next = p.resumed(r.now, patient)
-	shown := p.Last.refreshed(r.now).replaced(r.next).stranded(p.outcomes())
+	shown := with(r.next)
+	if r.next.Count(Prune) > 0 {
+		r.next = r.next.withhold(shown.Unfinished(outcomes), p.follows)
+		shown = with(r.next)
+	}
 	late := p.Waits.noted(shown, r.at).late(r.at)
 	pending := !r.at.Hurry && (shown.Coming(late) || shown.pends(late))
 	unsettled := patient && (shown.Has(Broken) || p.Retries()) // Crossplane tries again, and a new schema takes a moment
@@ -165,7 +170,7 @@ func (p Pass) later(r Round) Round {
 	case r.next.Writes() && !over:
 		r.Send, r.Why = r.next, Resumes
 	case !p.pruned && (over || !first) && p.moved < mostFailures:
-		r.next = p.prunes(r.now)
+		r.next = p.prunes(r.now).withhold(shown.Unfinished(outcomes), p.follows)
 		r.Send, r.Why = r.next.with(r.now, unready), PrunesLast
 	case !r.next.Writes() && !pending && !unsettled:
 		r.Send, r.Why, r.Until = rest, Ends, Finished
@@ -340,14 +345,21 @@ func (p Pass) Retries() bool {
 	return p.failures < mostFailures && slices.ContainsFunc(p.Last.Steps, p.outlived)
 }
 
-// outlived reports whether a step failed and this pass has since changed a schema that may be the reason: an object may set a field that its CRD gains in the same commit, or have managed fields of a version
-// that leaves with it. A migration of managed fields goes on with the object itself.
+// outlived reports whether a step failed and this pass has since changed what may be the reason: a schema, since an object may
+// set a field that its CRD gains in the same commit, or have managed fields of a version that leaves with it; or a webhook
+// that refused the object and is pruned. A migration of managed fields goes on with the object itself.
 func (p Pass) outlived(s Step) bool {
 	o, did := p.Done[s.ID]
 	failed := s.Err != nil || did && (o.Err != nil || o.Did == DoMigrate)
-	return failed && s.ID.Group != "" && s.Action != Prune && slices.ContainsFunc(p.Last.Steps, func(crd Step) bool {
-		o, did := p.Done[crd.ID]
-		return did && o.Err == nil && crd.ID.IsCRD() && crd.Action != Prune && strings.HasSuffix(crd.ID.Name, "."+s.ID.Group)
+	return failed && s.Action != Prune && slices.ContainsFunc(p.Last.Steps, func(other Step) bool {
+		o, did := p.Done[other.ID]
+		switch {
+		case !did || o.Err != nil:
+			return false
+		case other.admits():
+			return other.Action == Prune
+		}
+		return s.ID.Group != "" && other.ID.IsCRD() && other.Action != Prune && strings.HasSuffix(other.ID.Name, "."+s.ID.Group)
 	})
 }
 
@@ -442,12 +454,7 @@ func (p Pass) prunes(now Plan) Plan {
 		_, sent := p.Done[s.ID]
 		shown[s.ID] = s.comesLast() && !sent
 	}
-	done := p.outcomes()
-	now = now.Select(func(s Step) bool { return shown[s.ID] && (!s.writes() || s.Deactivates) })
-	for i, s := range now.Steps {
-		now.Steps[i].Err = cmp.Or(s.Err, p.Last.InVain(s, done))
-	}
-	return now
+	return now.Select(func(s Step) bool { return shown[s.ID] && (!s.writes() || s.Deactivates) })
 }
 
 // with returns the plan with those steps of another one that only wait until something is ready.

@@ -365,6 +365,72 @@ func TestReplacementFailed(t *testing.T) {
 	}
 }
 
+// A replacement that still waits has not replaced anything, also in a pass that does not wait.
+func TestReplacementWaits(t *testing.T) {
+	from := Step{ID: obj("old"), Action: Prune, UID: "u"}
+	to := Step{ID: obj("new"), Action: Create, Waits: []Reason{AwaitsAbsent.With()}, Origin: manifest.Origin{Path: "new.yaml", Line: 1}}
+	beside := Step{ID: obj("beside"), Action: Update}
+	hurried := func(after time.Duration) Times {
+		t := at(after)
+		t.Hurry = true
+		return t
+	}
+	var pass Pass
+	pass = pass.After(Next(pass, Plan{Steps: []Step{beside, to, from}}, hurried(0)), []Outcome{{ID: beside.ID, Action: Update}}, nil)
+	d := Next(pass, Plan{Steps: []Step{to, from}}, hurried(time.Second))
+	if d.Why != PrunesLast || d.Send.Writes() {
+		t.Fatalf("%s: %+v", d.Why, d.Send.Steps)
+	}
+	pass = pass.After(d, nil, nil)
+	d = Next(pass, Plan{Steps: []Step{to, from}}, hurried(2*time.Second))
+	if pass = pass.End(d); d.Until != Finished || d.Send.Writes() {
+		t.Errorf("%s, %s: %+v", d.Why, d.Until, d.Send.Steps)
+	}
+	for _, s := range pass.Plan().Steps {
+		if s.ID == from.ID && (s.Err != nil || !s.Waiting()) {
+			t.Errorf("It waits, and nothing failed: %+v", s)
+		}
+	}
+	ready := to
+	ready.Waits = nil
+	if d = Next(pass, Plan{Steps: []Step{ready, from}}, at(3*time.Second)); len(d.Send.Steps) != 2 {
+		t.Errorf("Both go on, and the prune is sent after the create: %s %+v", d.Why, d.Send.Steps)
+	}
+}
+
+// A prune that waited for others is not sent if its replacement failed meanwhile.
+func TestReplacementFailedWhileAPruneWaits(t *testing.T) {
+	from := Step{ID: obj("old"), Action: Prune, UID: "u", Waits: []Reason{AwaitsGone.With()}, after: []manifest.ID{obj("user")}}
+	user := Step{ID: obj("user"), Action: Prune, UID: "v"}
+	user.ID.Kind = "Bucket"
+	from.after[0] = user.ID
+	to := Step{ID: obj("new"), Action: Create, Origin: manifest.Origin{Path: "new.yaml", Line: 1}}
+	var pass Pass
+	pass = pass.After(Next(pass, Plan{Steps: []Step{to, user, from}}, at(0)), []Outcome{{ID: to.ID, Action: Create, Err: errRefused}}, nil)
+	pass = pass.After(Next(pass, Plan{Steps: []Step{user, from}}, at(time.Second)), []Outcome{{ID: user.ID, Action: Prune}}, nil)
+	goes := from
+	goes.Waits, goes.after = nil, nil
+	if d := Next(pass, Plan{Steps: []Step{goes}}, at(2*time.Second)); d.Send.Writes() && d.Send.Steps[0].Err == nil {
+		t.Errorf("%s: %+v", d.Why, d.Send.Steps)
+	}
+}
+
+// What a webhook may have refused is sent again once this pass has pruned it.
+func TestPrunedWebhook(t *testing.T) {
+	refused := Step{ID: manifest.ID{Kind: "ConfigMap", Namespace: "team", Name: "a"}, Action: Create}
+	webhook := Step{ID: manifest.ID{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration", Name: "w"}, Action: Prune, UID: "u"}
+	var pass Pass
+	pass = pass.After(Next(pass, Plan{Steps: []Step{refused, webhook}}, at(0)), []Outcome{{ID: refused.ID, Action: Create, Err: errRefused}}, nil)
+	d := Next(pass, Plan{Steps: []Step{refused, webhook}}, at(time.Second))
+	if d.Why != PrunesLast || !d.Send.Writes() {
+		t.Fatalf("%s: %+v", d.Why, d.Send.Steps)
+	}
+	pass = pass.After(d, []Outcome{{ID: webhook.ID, Action: Prune}}, nil)
+	if d = Next(pass, Plan{Steps: []Step{refused}}, at(2*time.Second)); d.Why != Resumes || !d.Send.Writes() {
+		t.Errorf("%s: %+v", d.Why, d.Send.Steps)
+	}
+}
+
 // An MRD whose prune began is not reported as pruned if a guard keeps it then: somebody uses it now.
 func TestPruneHeldHalfWay(t *testing.T) {
 	mrd := crossplane.MRD("boats.example.org")

@@ -1,0 +1,124 @@
+package plan
+
+import (
+	"errors"
+	"testing"
+
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestUnfinishedKeeps proves that an object is not pruned if what may replace it was not created, or what names it was not applied,
+// unless the object is in the way of that.
+func TestUnfinishedKeeps(t *testing.T) {
+	from := manifest.ID{Kind: "ConfigMap", Namespace: "team", Name: "a"}
+	to := manifest.ID{Kind: "ConfigMap", Namespace: "team", Name: "b"}
+	elsewhere := manifest.ID{Kind: "ConfigMap", Namespace: "other", Name: "a"}
+	home := manifest.ID{Kind: "Namespace", Name: "team"}
+	no := errors.New(`ConfigMap "b" is invalid`)
+	create := func(id manifest.ID, path string) Step {
+		return Step{Action: Create, Cause: Commit, ID: id, Origin: manifest.Origin{Path: path, Line: 1}}
+	}
+	again := create(to, "a.yaml")
+	again.Cause = Drift
+	goes := func(id manifest.ID, path string) Step {
+		return Step{Action: Prune, ID: id, Removal: Removal{path: path}}
+	}
+	with := func(s Step, live, wanted map[string]any) Step {
+		if live != nil {
+			s.Live = &unstructured.Unstructured{Object: live}
+		}
+		s.object = func() (*unstructured.Unstructured, error) { return &unstructured.Unstructured{Object: wanted}, nil }
+		return s
+	}
+	waiting := create(to, "b.yaml")
+	waiting.Waits = []Reason{AwaitsAbsent.With()}
+	user := Step{Action: Update, ID: manifest.ID{Group: "apps", Kind: "Deployment", Namespace: "team", Name: "web"}}
+	uses := func(name string) map[string]any {
+		return map[string]any{"kind": "Deployment", "metadata": map[string]any{"name": "web", "labels": map[string]any{"app": "labelled"}}, "spec": map[string]any{
+			"volumes": []any{map[string]any{"configMap": map[string]any{"name": name}}}, "url": "http://" + name + "-svc.team:80/"}}
+	}
+	far := user
+	far.ID.Namespace = "far"
+	annotated := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"config.kubernetes.io/depends-on": "/namespaces/team/ConfigMap/a"}}}
+	crd := Step{Action: Update, ID: CRD("boats.example.org")}
+	described := map[string]any{"spec": map[string]any{"versions": []any{"a"}, "conversion": map[string]any{"service": map[string]any{"name": "convert", "namespace": "team"}}}}
+	webhook := manifest.ID{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration", Name: "a"}
+	newer := manifest.ID{Group: webhook.Group, Kind: webhook.Kind, Name: "b"}
+	denied := errors.New(`admission webhook "x" denied the request`)
+	cases := map[string]struct {
+		reason string
+		goes   Step
+		other  Step
+		err    error
+		why    Code // none: it is pruned
+	}{
+		"Created":       {"The object was renamed.", goes(from, "a.yaml"), create(to, "a.yaml"), nil, ""},
+		"Refused":       {"The new name is not valid.", goes(from, "a.yaml"), create(to, "a.yaml"), no, NotReplaced},
+		"Elsewhere":     {"The file moved, and the namespace is misspelt.", goes(from, "a.yaml"), create(elsewhere, "b.yaml"), no, NotReplaced},
+		"OtherFile":     {"The file was renamed with the object.", goes(from, "a.yaml"), create(to, "b.yaml"), no, MayBeReplaced},
+		"OtherKind":     {"An object of another kind in another file replaces nothing.", goes(from, "a.yaml"), create(user.ID, "b.yaml"), no, ""},
+		"NoPath":        {"It is not known which file declared the object.", goes(from, ""), create(user.ID, "a.yaml"), no, ""},
+		"Recreated":     {"It was there before, and somebody deleted it.", goes(from, "a.yaml"), again, no, ""},
+		"Waiting":       {"A create that still waits has replaced nothing.", goes(from, "a.yaml"), waiting, nil, AwaitsUnfinished},
+		"Port":          {"The object that goes has the port.", goes(from, "a.yaml"), create(to, "a.yaml"), errors.New("provided port is already allocated"), ""},
+		"Quota":         {"The object that goes counts.", goes(from, "a.yaml"), create(to, "a.yaml"), errors.New("exceeded quota: few"), ""},
+		"Denied":        {"A policy denies the new name.", goes(from, "a.yaml"), create(to, "a.yaml"), denied, NotReplaced},
+		"DeniedForIt":   {"A webhook lets no two objects have one host.", goes(from, "a.yaml"), create(to, "a.yaml"), errors.New(`admission webhook "x" denied the request: the host is defined in team/a`), ""},
+		"DeniedItself":  {"The API server names what it refuses, and it moved.", goes(from, "a.yaml"), create(elsewhere, "a.yaml"), errors.New(`configmaps "a" is forbidden`), NotReplaced},
+		"Home":          {"What is in the namespace was not deleted.", Step{Action: Prune, ID: home}, Step{Action: Prune, ID: from}, no, NamespaceNotEmpty},
+		"OtherHome":     {"What is in another one was not deleted.", Step{Action: Prune, ID: home}, Step{Action: Prune, ID: elsewhere}, no, ""},
+		"EmptiedHome":   {"What is in the namespace was deleted.", Step{Action: Prune, ID: home}, Step{Action: Prune, ID: from}, nil, ""},
+		"TakenBack":     {"No file declares a CRD that is made of a definition.", Step{Action: Prune, ID: CRD("buckets.example.org"), Deactivates: true, Removal: Removal{path: "a.yaml"}}, create(to, "a.yaml"), no, ""},
+		"UsedLive":      {"The Deployment that is there mounts it until it is updated.", goes(from, "a.yaml"), with(user, uses("a"), uses("b")), no, StillNamed},
+		"UsedWanted":    {"The Deployment is going to mount it.", goes(from, "a.yaml"), with(user, uses("b"), uses("a")), no, StillNamed},
+		"UsedHost":      {"The host of a Service is a name.", goes(manifest.ID{Kind: "Service", Namespace: "team", Name: "a-svc"}, ""), with(user, uses("a"), uses("b")), no, StillNamed},
+		"Updated":       {"It mounts the other one now.", goes(from, "a.yaml"), with(user, uses("a"), uses("b")), nil, ""},
+		"UsedElsewhere": {"Another namespace has another object of the name.", goes(from, "a.yaml"), with(far, uses("a"), uses("b")), no, ""},
+		"DependsOn":     {"An annotation names an object in another namespace.", goes(from, "a.yaml"), with(far, annotated, uses("b")), no, StillNamed},
+		"Label":         {"A label names nothing.", goes(manifest.ID{Kind: "ConfigMap", Namespace: "team", Name: "labelled"}, ""), with(user, uses("a"), uses("b")), no, ""},
+		"Schema":        {"The texts of a schema name nothing.", goes(from, ""), with(crd, described, described), no, ""},
+		"Converter":     {"A CRD names the Service that converts.", goes(manifest.ID{Kind: "Service", Namespace: "team", Name: "convert"}, ""), with(crd, described, described), no, StillNamed},
+		"Webhook":       {"A webhook configuration may be what refuses the others.", goes(webhook, "a.yaml"), with(create(to, "a.yaml"), nil, uses("a")), no, ""},
+		"WebhookItself": {"No webhook refuses webhook configurations, so the old one stays until the new one is there.", goes(webhook, "a.yaml"), create(newer, "b.yaml"), no, MayBeReplaced},
+		"Freed":         {"It is being deleted already, and only the finalizer of Headgate is left.", Step{Action: Prune, ID: from, going: true, Removal: Removal{path: "a.yaml", protected: true}}, create(to, "a.yaml"), no, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := Plan{Steps: []Step{tc.other, tc.goes}}
+			done := []Outcome{{ID: tc.other.ID, Action: tc.other.Action, Err: tc.err}}
+			if tc.other.Waiting() {
+				done = nil
+			}
+			s := Plan{Steps: []Step{tc.goes}}.withhold(p.Unfinished(done), func(Step) bool { return false }).Steps[0]
+			why := Reason{}
+			switch {
+			case s.Err != nil:
+				why = ReasonOf(s.Err)
+			case s.Waiting():
+				why = s.Waits[0]
+			}
+			if why.Code != tc.why {
+				t.Errorf("%s\nit is kept for %q, want %q", tc.reason, why, tc.why)
+			}
+			p.Ends = Delete
+			if why := p.Unfinished(done).Keeps(tc.goes); !why.None() {
+				t.Errorf("a sync that ends waits for nothing: %s", why)
+			}
+		})
+	}
+}
+
+// An object whose file declares another one of its kind, which was created, is replaced, whatever other files declare in vain.
+func TestReplacedInItsFile(t *testing.T) {
+	obj := func(name string) manifest.ID { return manifest.ID{Kind: "ConfigMap", Namespace: "team", Name: name} }
+	failed := Step{Action: Create, ID: obj("failed"), Origin: manifest.Origin{Path: "b.yaml", Line: 1}}
+	made := Step{Action: Create, ID: obj("made"), Origin: manifest.Origin{Path: "a.yaml", Line: 1}}
+	u := Plan{Steps: []Step{failed, made}}.Unfinished([]Outcome{{ID: failed.ID, Action: Create, Err: errors.New("no")}, {ID: made.ID, Action: Create}})
+	for path, kept := range map[string]bool{"a.yaml": false, "c.yaml": true, "": true} {
+		if why := u.Keeps(Step{Action: Prune, ID: obj("old"), Removal: Removal{path: path}}); why.None() == kept {
+			t.Errorf("%q: it is kept for %q", path, why)
+		}
+	}
+}
