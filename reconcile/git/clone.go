@@ -1,9 +1,7 @@
 package git
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -16,17 +14,15 @@ import (
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/gofrs/flock"
 )
 
 const (
-	maxPacks   = 100      // every fetch adds one, and nobody repacks: after so many, clone anew
-	maxHaves   = 1024     // commits that are offered to a server as known
-	maxObjects = 20 << 20 // in one pack; Linux has half as many
-	ownRefs    = "refs/headgate/"
+	maxPacks = 100  // every fetch adds one, and nobody repacks: after so many, clone anew
+	maxHaves = 1024 // commits that are offered to a server as known
+	ownRefs  = "refs/headgate/"
 )
 
 // A clone is a bare repository on disk with full histories of what was asked
@@ -242,10 +238,7 @@ func (c *clone) fetch(ctx context.Context, o *objects, s *session, want ...plumb
 	if err != nil {
 		return err
 	}
-	pack := bufio.NewReader(sent)
-	if err = checkObjectCount(pack); err == nil {
-		err = packfile.UpdateObjectStorage(store, pack)
-	}
+	err = c.receive(ctx, sent)
 	if err = errors.Join(err, sent.Close(), c.sweep()); err != nil {
 		return s.explain(ctx, err)
 	}
@@ -292,19 +285,6 @@ func (o *objects) haves(have refs) []plumbing.Hash {
 		next = append(next, commit.ParentHashes...)
 	}
 	return list
-}
-
-// checkObjectCount refuses a pack that claims too many objects: go-git makes room for all
-// of them before it reads the first.
-func checkObjectCount(r *bufio.Reader) error {
-	head, err := r.Peek(12)
-	if err != nil {
-		return fmt.Errorf("no pack is sent: %w", err)
-	}
-	if n := binary.BigEndian.Uint32(head[8:]); n > maxObjects {
-		return fmt.Errorf("the server wants to send %d objects, the limit is %d", n, maxObjects)
-	}
-	return nil
 }
 
 // sweep removes what a fetch that failed, or a process that was killed, left.

@@ -288,7 +288,10 @@ func (s *server) pack(w io.Writer, body io.Reader) {
 	} else {
 		_ = e.EncodeString("NAK\n")
 	}
-	_, _ = sideband.NewMuxer(sideband.Sideband64k, w).Write(pack)
+	mux := sideband.NewMuxer(sideband.Sideband64k, w)
+	for part := range slices.Chunk(pack, 32<<10) { // more at once confuses it
+		_, _ = mux.Write(part)
+	}
 	_ = e.Flush()
 }
 

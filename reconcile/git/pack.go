@@ -2,7 +2,6 @@ package git
 
 import (
 	"bufio"
-	"bytes"
 	"compress/zlib"
 	"encoding/binary"
 	"errors"
@@ -54,7 +53,6 @@ func openPack(dir *dotgit.DotGit, name plumbing.Hash, recent *recent) (_ *pack, 
 type value struct {
 	kind plumbing.ObjectType
 	data []byte
-	base int64 // of a delta: where its base is
 }
 
 // sizeError is the size of an object that is larger than the limit.
@@ -65,41 +63,51 @@ func (t sizeError) Error() string { return fmt.Sprintf("it has %d bytes", int64(
 // maxDeltas is how many deltas may follow each other. Git makes no more than 4095.
 const maxDeltas = 5000
 
-// read reads the object at an offset, that so many deltas led to. Its bytes are shared:
-// nobody may change them.
-func (p *pack) read(offset, limit int64, deltas int) (v value, err error) {
-	if v, ok := p.recent.get(p, offset); ok {
-		return v, nil
-	}
-	if v, err = p.stored(offset, limit); err != nil {
-		return value{}, err
-	}
-	if v.kind.IsDelta() {
-		if v, err = p.changed(v, limit, deltas+1); err != nil {
+// read reads the object at an offset. Its bytes are shared: nobody may change them. Of the deltas that lead to it one
+// is in memory at a time: all of them may be larger than what they make.
+func (p *pack) read(offset, limit int64) (value, error) {
+	var line []int64 // of deltas, the last one first
+	var v value
+	for at := offset; ; {
+		known, ok := p.recent.get(p, at)
+		if ok {
+			v = known
+			break
+		}
+		h, err := p.headerAt(at)
+		if err != nil {
 			return value{}, err
 		}
+		if !h.kind.IsDelta() {
+			if v, err = p.stored(at, limit); err != nil {
+				return value{}, err
+			}
+			p.recent.put(p, at, v)
+			break
+		}
+		if line = append(line, at); len(line) > maxDeltas {
+			return value{}, fmt.Errorf("%w: the deltas of a pack have no end", errDamaged)
+		}
+		at = h.base
 	}
-	p.recent.put(p, offset, v)
+	for _, at := range slices.Backward(line) {
+		delta, err := p.stored(at, limit)
+		if err != nil {
+			return value{}, err
+		}
+		_, size, _, err := deltaSizes(delta.data)
+		if err != nil {
+			return value{}, err
+		}
+		if size > limit {
+			return value{}, sizeError(size)
+		}
+		if v.data, err = packfile.PatchDelta(v.data, delta.data); err != nil {
+			return value{}, err
+		}
+		p.recent.put(p, at, v)
+	}
 	return v, nil
-}
-
-// changed is what a delta makes of its base.
-func (p *pack) changed(delta value, limit int64, deltas int) (value, error) {
-	size, err := p.target(delta.data)
-	switch {
-	case err != nil:
-		return value{}, err
-	case size > limit:
-		return value{}, sizeError(size)
-	case deltas > maxDeltas:
-		return value{}, fmt.Errorf("%w: the deltas of a pack have no end", errDamaged)
-	}
-	base, err := p.read(delta.base, limit, deltas)
-	if err != nil {
-		return value{}, err
-	}
-	data, err := packfile.PatchDelta(base.data, delta.data)
-	return value{kind: base.kind, data: data}, err
 }
 
 // lineage is where the bases of the object at an offset are, the first one first, and the
@@ -122,27 +130,11 @@ func (p *pack) lineage(offset int64, known map[int64]int64) []int64 {
 // baseOf is where the base of the object at an offset is; 0 is nowhere, and whatever is
 // wrong with it.
 func (p *pack) baseOf(offset int64) int64 {
-	in, err := p.at(offset)
+	h, err := p.headerAt(offset)
 	if err != nil {
 		return 0
 	}
-	defer inflaters.Put(in)
-	_, _, base, err := p.header(in, offset)
-	if err != nil {
-		return 0
-	}
-	return base
-}
-
-// target is the size of what a delta makes.
-func (p *pack) target(delta []byte) (int64, error) {
-	_, n := binary.Uvarint(delta) // the size of the base
-	if n > 0 {
-		if size, m := binary.Uvarint(delta[n:]); m > 0 && size <= math.MaxInt64 {
-			return int64(size), nil
-		}
-	}
-	return 0, packfile.ErrInvalidDelta
+	return h.base
 }
 
 // size tells the size of the object at an offset.
@@ -152,15 +144,16 @@ func (p *pack) size(offset int64) (int64, error) {
 		return 0, err
 	}
 	defer inflaters.Put(in)
-	kind, length, _, err := p.header(in, offset)
-	if err != nil || !kind.IsDelta() {
-		return length, err
+	h, err := readHeader(in, offset)
+	if err != nil || !h.kind.IsDelta() {
+		return h.length, err
 	}
-	begin, err := in.inflate(min(length, 2*binary.MaxVarintLen64), true)
+	begin, err := in.inflate(min(h.length, 2*binary.MaxVarintLen64), true)
 	if err != nil {
 		return 0, err
 	}
-	return p.target(begin)
+	_, size, _, err := deltaSizes(begin)
+	return size, err
 }
 
 // stored reads what is stored at an offset.
@@ -170,54 +163,78 @@ func (p *pack) stored(offset, limit int64) (v value, err error) {
 		return value{}, err
 	}
 	defer inflaters.Put(in)
-	var length int64
-	if v.kind, length, v.base, err = p.header(in, offset); err != nil {
+	h, err := readHeader(in, offset)
+	if err != nil {
 		return value{}, err
 	}
-	if length > limit {
-		return value{}, sizeError(length)
+	if h.length > limit {
+		return value{}, sizeError(h.length)
 	}
-	v.data, err = in.inflate(length, false)
+	v.kind = h.kind
+	v.data, err = in.inflate(h.length, false)
 	return v, err
 }
 
-// header reads what stands before an object: its kind, how long it is inflated, and of a
-// delta, where its base is.
-func (p *pack) header(in *inflater, offset int64) (kind plumbing.ObjectType, length, base int64, err error) {
+// headerAt reads the header of the object at an offset, and finds the base of a delta that names its id.
+func (p *pack) headerAt(offset int64) (header, error) {
+	in, err := p.at(offset)
+	if err != nil {
+		return header{}, err
+	}
+	defer inflaters.Put(in)
+	h, err := readHeader(in, offset)
+	if err == nil && h.kind == plumbing.REFDeltaObject {
+		if h.base, err = p.index.FindOffset(h.id); err != nil {
+			err = fmt.Errorf("%w: %w", packfile.ErrMalformedPackFile, err)
+		}
+	}
+	return h, err
+}
+
+// A header stands before an object.
+type header struct {
+	kind   plumbing.ObjectType
+	length int64         // inflated
+	base   int64         // of a delta: where its base is, if that is said
+	id     plumbing.Hash // or else the id of its base
+}
+
+// readHeader reads the header of an object at an offset.
+func readHeader(in interface {
+	io.Reader
+	io.ByteReader
+}, offset int64,
+) (h header, err error) {
 	c, err := in.ReadByte()
 	if err != nil {
-		return 0, 0, 0, err
+		return header{}, err
 	}
-	kind, length = plumbing.ObjectType(c>>4&7), int64(c&15)
+	h.kind, h.length = plumbing.ObjectType(c>>4&7), int64(c&15)
 	for shift := 4; c&0x80 != 0; shift += 7 {
 		if c, err = in.ReadByte(); err != nil {
-			return 0, 0, 0, err
+			return header{}, err
 		}
 		if shift > 55 {
-			return 0, 0, 0, packfile.ErrMalformedPackFile
+			return header{}, packfile.ErrMalformedPackFile
 		}
-		length |= int64(c&0x7F) << shift
+		h.length |= int64(c&0x7F) << shift
 	}
-	switch kind {
+	switch h.kind {
 	case plumbing.CommitObject, plumbing.TreeObject, plumbing.BlobObject, plumbing.TagObject:
 	case plumbing.OFSDeltaObject:
-		back, err := in.offset()
+		back, err := readOffset(in)
 		if err != nil || back <= 0 || back >= offset {
-			return 0, 0, 0, packfile.ErrMalformedPackFile
+			return header{}, packfile.ErrMalformedPackFile
 		}
-		base = offset - back
+		h.base = offset - back
 	case plumbing.REFDeltaObject:
-		var id plumbing.Hash
-		if _, err = io.ReadFull(in, id[:]); err == nil {
-			base, err = p.index.FindOffset(id)
-		}
-		if err != nil {
-			return 0, 0, 0, fmt.Errorf("%w: %w", packfile.ErrMalformedPackFile, err)
+		if _, err = io.ReadFull(in, h.id[:]); err != nil {
+			return header{}, fmt.Errorf("%w: %w", packfile.ErrMalformedPackFile, err)
 		}
 	default:
-		return 0, 0, 0, packfile.ErrMalformedPackFile
+		return header{}, packfile.ErrMalformedPackFile
 	}
-	return kind, length, base, nil
+	return h, nil
 }
 
 // An inflater reads one place of a pack.
@@ -240,8 +257,8 @@ func (p *pack) at(offset int64) (*inflater, error) {
 	return in, nil
 }
 
-// offset reads a number in the one way that Git writes the distance to a base.
-func (in *inflater) offset() (n int64, err error) {
+// readOffset reads a number in the one way that Git writes the distance to a base.
+func readOffset(in io.ByteReader) (n int64, err error) {
 	for first := true; ; first = false {
 		c, err := in.ReadByte()
 		if err != nil {
@@ -259,30 +276,46 @@ func (in *inflater) offset() (n int64, err error) {
 	}
 }
 
+// reset begins to inflate what a reader reads.
+func (in *inflater) reset(from io.Reader) (err error) {
+	if in.z == nil {
+		in.z, err = zlib.NewReader(from)
+		return err
+	}
+	if z, ok := in.z.(zlib.Resetter); ok { // package zlib promises it
+		err = z.Reset(from, nil)
+	}
+	return err
+}
+
 // inflate reads so many bytes, which are all that there are, or only the first ones.
 func (in *inflater) inflate(length int64, first bool) ([]byte, error) {
-	var err error
-	if in.z == nil {
-		in.z, err = zlib.NewReader(&in.Reader)
-	} else if z, ok := in.z.(zlib.Resetter); ok { // package zlib promises it
-		err = z.Reset(&in.Reader, nil)
-	}
-	if err != nil {
+	if err := in.reset(&in.Reader); err != nil {
 		return nil, err
 	}
-	// A lie about the length does not make us take memory.
-	out := bytes.NewBuffer(make([]byte, 0, min(length, 1<<20)+bytes.MinRead))
-	more := int64(1)
+	// A lie about the length does not make us take memory, and the truth not twice as much.
+	room := length + 1
 	if first {
-		more = 0
+		room = length
 	}
-	if _, err := out.ReadFrom(io.LimitReader(in.z, length+more)); err != nil {
-		return nil, err
+	out := make([]byte, 0, min(room, 1<<20))
+	for int64(len(out)) < room {
+		if len(out) == cap(out) {
+			out = append(make([]byte, 0, min(2*int64(cap(out)), room)), out...)
+		}
+		n, err := in.z.Read(out[len(out):cap(out)])
+		out = out[:len(out)+n]
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	if int64(out.Len()) != length {
+	if int64(len(out)) != length {
 		return nil, fmt.Errorf("%w: an object is not as long as the pack says", errDamaged)
 	}
-	return out.Bytes(), nil
+	return out, nil
 }
 
 // recent remembers what was read of packs, because deltas change it.
@@ -297,7 +330,7 @@ type packOffset struct {
 	offset int64
 }
 
-// remembered is how many bytes are, at most twice. It is enough for the bases of one object
+// remembered is how many bytes are, at most twice, and the last object. It is enough for the bases of one object
 // after the other in the order of their lineage.
 const remembered = 8 << 20
 

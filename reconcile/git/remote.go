@@ -45,7 +45,7 @@ func (r remote) list(ctx context.Context) (*session, error) {
 		auth = r.at.auth.basic()
 	}
 	up, err := githttp.NewClientWithOptions(&http.Client{
-		Transport:     &limited{next: cmp.Or[http.RoundTripper](r.transport, http.DefaultTransport), left: r.limits.Bytes, limit: r.limits.Bytes},
+		Transport:     &limited{next: cmp.Or[http.RoundTripper](r.transport, http.DefaultTransport), left: r.limits.Bytes, limit: r.limits.Bytes, refs: r.limits.RefBytes},
 		CheckRedirect: r.follow,
 	}, nil).NewUploadPackSession(r.at.endpoint(), auth)
 	if err != nil {
@@ -57,6 +57,9 @@ func (r remote) list(ctx context.Context) (*session, error) {
 	}
 	if err != nil {
 		return nil, r.explain(ctx, err)
+	}
+	if n := len(said.References); n > r.limits.Refs {
+		return nil, fmt.Errorf("cannot fetch: the server lists %d refs, and the limit is %d; delete branches that are not needed", n, r.limits.Refs)
 	}
 	s := &session{remote: r, UploadPackSession: up, can: said.Capabilities}
 	s.names, s.peeled = said.References, said.Peeled
@@ -175,6 +178,7 @@ func said(err error) string {
 type limited struct {
 	next        http.RoundTripper
 	left, limit int64
+	refs        int64 // bytes of the list of refs
 }
 
 func (g *limited) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -193,6 +197,9 @@ func (g *limited) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("the answer is %s and no Git: is this the URL of a repository?", cmp.Or(kind, "of no type"))
 	default:
 		res.Body = body{bounded{res.Body, g}, res.Body}
+		if strings.HasSuffix(req.URL.Path, "/info/refs") {
+			res.Body = body{&refList{res.Body, g.refs}, res.Body}
+		}
 	}
 	return res, nil
 }
@@ -211,6 +218,21 @@ func (b bounded) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	if b.g.left -= int64(n); b.g.left < 0 {
 		return 0, fmt.Errorf("the server sends more than %d bytes; raise the limit if that is right", b.g.limit)
+	}
+	return n, err
+}
+
+// A refList is the list of refs of a server, which go-git reads as a whole.
+type refList struct {
+	io.Reader
+
+	left int64
+}
+
+func (l *refList) Read(p []byte) (int, error) {
+	n, err := l.Reader.Read(p)
+	if l.left -= int64(n); l.left < 0 {
+		return 0, errors.New("the list of refs is too long; delete branches that are not needed")
 	}
 	return n, err
 }

@@ -62,18 +62,28 @@ type backend interface {
 
 // Limits bound what a repository may cost. A zero is the default.
 type Limits struct {
-	Bytes   int64         // that one Fetch receives; 2 GiB
-	Time    time.Duration // that one Fetch takes on the network; 10 minutes
-	Object  int64         // bytes of one object in memory; 256 MiB
-	Entries int           // files and directories of one commit that are listed; a million
+	Bytes    int64         // that one Fetch receives; 2 GiB
+	Time     time.Duration // that one Fetch takes on the network; 10 minutes
+	Objects  int           // that one Fetch receives; 20 million, which is twice as many as Linux has
+	Unpacked int64         // bytes of the objects that one Fetch receives, and of the deltas between them; 256 GiB
+	Object   int64         // bytes of one object; 100 MiB, as on GitHub
+	Entries  int           // files and directories of one commit that are listed; a million
+	Paths    int64         // bytes of the paths of directories that are listed; 64 MiB
+	Refs     int           // branches, tags and other refs of the server; half a million
+	RefBytes int64         // of their list; 32 MiB
 }
 
 func (l Limits) orDefault() Limits {
 	return Limits{
-		Bytes:   cmp.Or(l.Bytes, 2<<30),
-		Time:    cmp.Or(l.Time, 10*time.Minute),
-		Object:  cmp.Or(l.Object, 256<<20),
-		Entries: cmp.Or(l.Entries, 1_000_000),
+		Bytes:    cmp.Or(l.Bytes, 2<<30),
+		Time:     cmp.Or(l.Time, 10*time.Minute),
+		Objects:  cmp.Or(l.Objects, 20<<20),
+		Unpacked: cmp.Or(l.Unpacked, 256<<30),
+		Object:   cmp.Or(l.Object, 100<<20),
+		Entries:  cmp.Or(l.Entries, 1_000_000),
+		Paths:    cmp.Or(l.Paths, 64<<20),
+		Refs:     cmp.Or(l.Refs, 500_000),
+		RefBytes: cmp.Or(l.RefBytes, 32<<20),
 	}
 }
 
@@ -89,7 +99,8 @@ func (r *Repository) Fetch(ctx context.Context, ref string) (render.Input, error
 	if err != nil {
 		return render.Input{}, err
 	}
-	files := &tree{objects: store, root: commit.TreeHash, limit: r.Limits.orDefault().Entries}
+	limits := r.Limits.orDefault()
+	files := &tree{objects: store, root: commit.TreeHash, limit: limits.Entries, paths: limits.Paths}
 	if err := directory(files, dir); err != nil {
 		return render.Input{}, fmt.Errorf("%s: cannot read commit %.7s: %w", at, commit.Hash, err)
 	}

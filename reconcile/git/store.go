@@ -102,7 +102,7 @@ func (s *store) read(h plumbing.Hash, limit int64) (v value, err error) {
 	case err != nil:
 		return value{}, err
 	case p != nil:
-		return p.read(offset, limit, 0)
+		return p.read(offset, limit)
 	}
 	err = s.loose(h, func(kind plumbing.ObjectType, size int64, r io.Reader) error {
 		if size > limit {

@@ -26,12 +26,18 @@ import (
 type tree struct {
 	objects *objects
 	root    plumbing.Hash
-	limit   int // entries of all directories that were listed
+	limit   int   // entries of all directories that were listed
+	paths   int64 // bytes of their names, and of the paths of the directories
 
 	mu      sync.RWMutex
 	folders map[string]*listing // by path
 	listed  int
+	named   int64
 }
+
+// maxPath is the maximum length of a path, as on Linux: whatever keeps the paths of nested directories keeps the
+// square of their number.
+const maxPath = 4096
 
 var (
 	_ fs.ReadFileFS = (*tree)(nil)
@@ -206,6 +212,9 @@ func (t *tree) find(name string) (node, error) {
 	if !fs.ValidPath(name) {
 		return node{}, fs.ErrInvalid
 	}
+	if len(name) > maxPath {
+		return node{}, fmt.Errorf("the path is longer than %d bytes", maxPath)
+	}
 	if name == "." {
 		return node{t, ".", fs.ModeDir | 0o555, t.root}, nil
 	}
@@ -254,6 +263,13 @@ func (t *tree) folder(name string) (*listing, error) {
 	}
 	if t.listed += len(nodes); t.listed > t.limit {
 		return nil, fmt.Errorf("the commit has more than %d files and directories", t.limit)
+	}
+	t.named += int64(len(name))
+	for i := range nodes {
+		t.named += int64(len(nodes[i].name))
+	}
+	if t.named > t.paths {
+		return nil, fmt.Errorf("the names of the files and directories of the commit have more than %d bytes", t.paths)
 	}
 	if t.folders == nil {
 		t.folders = map[string]*listing{}

@@ -235,7 +235,7 @@ func FuzzTree(f *testing.F) {
 		if decoded.Decode(o) != nil {
 			return
 		}
-		files := &tree{objects: store, limit: 1000}
+		files := &tree{objects: store, limit: 1000, paths: 1 << 20}
 		nodes, err := files.list(decoded.Entries)
 		if err != nil {
 			return
