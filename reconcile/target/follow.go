@@ -14,8 +14,11 @@ import (
 	"headgate.dev/headgate/reconcile/registry"
 )
 
-// maxOfHead is the maximum number of bytes that a head may have beside those of its target.
-const maxOfHead = 256 << 20
+// ofHeads limits what a head may have beside what its target has. Anybody can open a pull request.
+func ofHeads(of git.Limits) git.Limits {
+	of.Bytes, of.Objects, of.Unpacked, of.Object = 256<<20, 1<<20, 4<<30, 64<<20
+	return of
+}
 
 // notACA replaces the CA in previews, which only compare and so read no Secret for it.
 const notACA = "read by passes only"
@@ -52,7 +55,7 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 
 	f := &previewer{origin: origin{into: secondClone(clone, in.Cache, clone.Limits), heads: secondClone(clone, in.Cache, clone.Limits)}}
 	if in.Cache != "" { // else each has a clone of its own
-		f.origin.heads.Limits.Bytes = maxOfHead
+		f.origin.heads.Limits = ofHeads(clone.Limits)
 	}
 	if s.Spec.Conversion.CAFrom != nil {
 		s.Spec.Conversion.CABundle = notACA

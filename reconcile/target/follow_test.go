@@ -50,7 +50,7 @@ func TestFollowForks(t *testing.T) {
 	if fork := f.wired[1].packages.Fork; fork == nil || len(fork.Registries) != 1 || fork.Registries[0] != "ghcr.io" {
 		t.Errorf("Nor is any registry asked but those that are named: %+v", fork)
 	}
-	if f.origin.heads.Limits.Bytes != maxOfHead || f.origin.into.Limits.Bytes == maxOfHead || f.origin.into.Cache != f.origin.heads.Cache || !strings.HasSuffix(f.origin.heads.Cache, "previews") {
+	if f.origin.heads.Limits != ofHeads(f.origin.into.Limits) || f.origin.into.Limits.Object != 0 || f.origin.into.Cache != f.origin.heads.Cache || !strings.HasSuffix(f.origin.heads.Cache, "previews") {
 		t.Errorf("What a head brings is bounded, and apart from what passes read: %+v", f.origin)
 	}
 	if f := wired(t, "  previews: true\n"); f.Forks != nil || f.Reconciler.Observer != nil || f.Reconciler.Cluster != nil || f.wired[0].packages.Images != nil {

@@ -82,7 +82,7 @@ func (w *walk) isKustomization(name string) bool {
 
 // hiddenPackages warns of packages below a kustomization: they are not read as such.
 func (w *walk) hiddenPackages(dir string) {
-	err := fs.WalkDir(w.files, dir, func(name string, e fs.DirEntry, err error) error {
+	w.below(dir, func(name string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -106,9 +106,6 @@ func (w *walk) hiddenPackages(dir string) {
 		})
 		return nil
 	})
-	if err != nil {
-		w.refuse(manifest.Origin{Path: dir}, err)
-	}
 }
 
 // build has kustomize build the directories that the walk left to it. What they name is not
@@ -147,13 +144,10 @@ func (w *walk) build() {
 // omitFiles notes that the files in a directory are skipped on purpose: those that are there, since what was
 // removed from it was removed.
 func (w *walk) omitFiles(why Why, dir string) {
-	err := fs.WalkDir(w.files, dir, func(name string, e fs.DirEntry, err error) error {
+	w.below(dir, func(name string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() && isManifestName(e.Name()) {
 			w.omit(why, manifest.Origin{Path: name}, manifest.Header{})
 		}
 		return err
 	})
-	if err != nil {
-		w.refuse(manifest.Origin{Path: dir}, err)
-	}
 }

@@ -32,6 +32,7 @@ type walk struct {
 	found    []*file
 	packages []*Package
 	ignored  ignoring
+	seen     bounds
 
 	kustomizations []string        // directories
 	directories    map[string]bool // that hold files to be read, or that are left to others, and are not ignored
@@ -110,6 +111,9 @@ func (w *walk) isFile(name string) bool {
 
 // directory walks a directory, in lexical order.
 func (w *walk) directory(dir string, in *Package) {
+	if w.seen.exceeded {
+		return
+	}
 	entries, err := fs.ReadDir(w.files, dir)
 	if err != nil {
 		w.refuse(manifest.Origin{Path: dir}, err)
@@ -121,6 +125,11 @@ func (w *walk) directory(dir string, in *Package) {
 	below := dir + "/"
 	if dir == "." {
 		below = ""
+	}
+	for _, e := range entries {
+		if !w.visit(below, e.Name()) {
+			return
+		}
 	}
 	if len(w.ignored) > 0 {
 		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return w.skipIgnored(below+e.Name(), e.IsDir()) })
@@ -181,7 +190,7 @@ func (w *walk) directory(dir string, in *Package) {
 
 // skipAll counts the files below a directory that would have been read.
 func (w *walk) skipAll(dir string, why Why) {
-	err := fs.WalkDir(w.files, dir, func(name string, e fs.DirEntry, err error) error {
+	w.below(dir, func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -198,9 +207,6 @@ func (w *walk) skipAll(dir string, why Why) {
 		}
 		return nil
 	})
-	if err != nil {
-		w.refuse(manifest.Origin{Path: dir}, err)
-	}
 }
 
 func (w *walk) refuse(at manifest.Origin, err error) {

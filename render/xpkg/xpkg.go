@@ -21,9 +21,10 @@ import (
 
 // What an image may cost, whoever made it.
 const (
-	maxRead     = 8 << 30 // bytes of a file, which is read several times
-	maxContent  = 1 << 30 // bytes of all its layers, unpacked
-	maxEntries  = 100_000 // files in a tarball
+	maxRead     = 8 << 30  // bytes of a file, which is read several times
+	maxContent  = 1 << 30  // bytes of all its layers, unpacked
+	maxEntries  = 100_000  // files in a tarball, or in all layers
+	maxNames    = 16 << 20 // bytes of their names
 	maxLayers   = 256
 	maxMetadata = 4 << 20 // bytes of a file with metadata
 )
@@ -95,7 +96,53 @@ func open(img v1.Image, limit int64, isPackage func(v1.Descriptor, *v1.ConfigFil
 		}
 		return newStream(content, limit, config.RootFS.DiffIDs[i].Hex)
 	}
+	if err := inspectLayers(boundedImage{img, newBudget(maxContent)}); err != nil {
+		return nil, err
+	}
 	return newStream(mutate.Extract(boundedImage{img, newBudget(maxContent)}), limit, "")
+}
+
+// inspectLayers counts the files of all layers: who extracts them keeps every name.
+func inspectLayers(img boundedImage) error {
+	layers, err := img.Layers()
+	if err != nil {
+		return err
+	}
+	n, names := 0, 0
+	for i, layer := range layers {
+		content, err := layer.Uncompressed()
+		if err != nil {
+			return fmt.Errorf("layer %d: %w", i, err)
+		}
+		entries := tar.NewReader(content)
+		for err == nil {
+			var header *tar.Header
+			if header, err = entries.Next(); err != nil {
+				break
+			}
+			n++
+			names += len(header.Name) + len(header.Linkname)
+			err = fewNames(n, names)
+		}
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		if err = errors.Join(err, content.Close()); err != nil {
+			return fmt.Errorf("layer %d: its content cannot be read: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// fewNames refuses more files, or longer names of them, than are kept.
+func fewNames(entries, names int) error {
+	switch {
+	case entries > maxEntries:
+		return fmt.Errorf("it holds more than %d files", maxEntries)
+	case names > maxNames:
+		return fmt.Errorf("the names of its files are longer than %d bytes together", maxNames)
+	}
+	return nil
 }
 
 // inspect looks at every entry of a tarball before anything is made of it: links and
@@ -109,6 +156,7 @@ func inspect(file func() (io.ReadCloser, error)) (err error) {
 
 	sizes := map[string]int64{}
 	entries := tar.NewReader(f)
+	names := 0
 	for n := 0; ; n++ {
 		header, err := entries.Next()
 		if errors.Is(err, io.EOF) {
@@ -116,6 +164,10 @@ func inspect(file func() (io.ReadCloser, error)) (err error) {
 		}
 		if err == nil {
 			err = check(header, n)
+		}
+		if err == nil {
+			names += len(header.Name)
+			err = fewNames(n, names)
 		}
 		if err != nil {
 			return fmt.Errorf("it is no image in a tarball: %w", err)

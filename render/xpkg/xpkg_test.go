@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"path"
@@ -180,6 +181,10 @@ func TestOpenRefuses(t *testing.T) {
 	for i := range many {
 		many[i] = tarOf(t, entry{name: "a"})
 	}
+	var longNames []entry
+	for i := range 20 {
+		longNames = append(longNames, entry{name: fmt.Sprintf("d%d/.wh.%s", i, strings.Repeat("x", 900_000))})
+	}
 	cases := map[string]struct {
 		reason string
 		file   []byte
@@ -221,6 +226,7 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		}), "its config is larger than 4194304 bytes"},
 		"ManyLayers": {"every layer is looked for from the beginning", written(t, image(t, many)), "it has 257 layers, and 256 are the most that are read"},
+		"LongNames":  {"the names of hidden files are kept, too", flat(longNames...), "the names of its files are longer than 16777216 bytes together"},
 		"TooLarge":   {"as with Crossplane there is a limit", layer(entry{name: "package.yaml", content: strings.Repeat("a", 1<<20+1)}), "its package.yaml is larger than the limit of 1048576 bytes"},
 	}
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
