@@ -195,11 +195,17 @@ func Render(in Input, how Options) (Desired, error) {
 		jobs = append(jobs, job{make: func() (Object, error) { return how.object(o, shipper) }})
 	}
 	for _, d := range want.Definitions {
+		made := want.Owner == OwnerCrossplane || d.Active && !d.Paused
+		if d.Document == nil || !made || want.Owner.leaves(d.Package) {
+			continue
+		}
+		if err := d.Document.Claim(); err != nil {
+			return Desired{}, catalogue.Errors{{Origin: d.Document.Origin, Err: err}}
+		}
 		switch {
-		case d.Document == nil, want.Owner.leaves(d.Package):
 		case want.Owner == OwnerCrossplane:
 			jobs = append(jobs, job{d.Name, d.MRD})
-		case d.Active && !d.Paused:
+		default:
 			jobs = append(jobs, job{d.Name, d.CRD})
 		}
 	}

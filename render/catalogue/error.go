@@ -90,7 +90,7 @@ func (es Errors) Findings() []manifest.Finding {
 func (es Errors) tooMuch(root string) error {
 	var most manifest.LimitError
 	for _, e := range es {
-		if t, ok := errors.AsType[manifest.LimitError](e); ok && (most.Path == "" || t.Bytes > 0) {
+		if t, ok := errors.AsType[manifest.LimitError](e); ok && (most.Path == "" || t.Bytes > 0 && most.Nodes == 0 || t.Nodes > 0) {
 			most = t
 		}
 	}

@@ -299,6 +299,12 @@ func missingName(spec manifest.SpecHeader) []any {
 
 // decode decodes what was put aside for it.
 func (s *sorting) decode() {
+	for _, u := range s.toDecode {
+		if err := u.Claim(); err != nil {
+			s.problems = append(s.problems, Error{Origin: u.Origin, Err: err})
+			return
+		}
+	}
 	trouble := make([]error, len(s.toDecode))
 	manifest.Each(len(s.toDecode), func(i int) {
 		u := s.toDecode[i]

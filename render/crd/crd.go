@@ -32,6 +32,11 @@ func Of(mrd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	}
 	dropEmpty(names, "singular", "listKind", "shortNames", "categories")
 	dropFalse(spec, "preserveUnknownFields")
+	if conversion, ok := spec["conversion"].(map[string]any); ok {
+		webhook, _ := conversion["webhook"].(map[string]any)
+		client, _ := webhook["clientConfig"].(map[string]any)
+		dropEmpty(client, "caBundle")
+	}
 
 	versions, _ := spec["versions"].([]any)
 	for _, v := range versions {
@@ -40,6 +45,12 @@ func Of(mrd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		setDefault(version, "storage", false)
 		dropFalse(version, "deprecated")
 		dropEmpty(version, "additionalPrinterColumns", "selectableFields", "subresources")
+		columns, _ := version["additionalPrinterColumns"].([]any)
+		for _, c := range columns {
+			column, _ := c.(map[string]any)
+			dropEmpty(column, "format", "description")
+			dropZero(column, "priority")
+		}
 	}
 	slices.SortStableFunc(versions, func(a, b any) int {
 		return strings.Compare(nameOf(a), nameOf(b))
@@ -123,6 +134,12 @@ func setDefault(m map[string]any, key string, value any) {
 
 func dropFalse(m map[string]any, key string) {
 	if m[key] == false {
+		delete(m, key)
+	}
+}
+
+func dropZero(m map[string]any, key string) {
+	if n := m[key]; n == int64(0) || n == float64(0) {
 		delete(m, key)
 	}
 }

@@ -157,14 +157,14 @@ spec:
   conversion: null
   provider: aws
   versions:
-  - {name: v1, served: true, storage: true, deprecated: false, schema: null, subresources: {}, additionalPrinterColumns: [], selectableFields: [], note: x}`,
+  - {name: v1, served: true, storage: true, deprecated: false, schema: null, subresources: {}, additionalPrinterColumns: [{name: a, type: string, jsonPath: .a, priority: 0, format: "", description: ""}], selectableFields: [], note: x}`,
 			want: `
 metadata: {name: buckets.example.org}
 spec:
   group: example.org
   names: {kind: Bucket, plural: buckets}
   scope: Cluster
-  versions: [{name: v1, served: true, storage: true}]`,
+  versions: [{name: v1, served: true, storage: true, additionalPrinterColumns: [{name: a, type: string, jsonPath: .a}]}]`,
 		},
 	}
 	for name, tc := range cases {
@@ -471,6 +471,7 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"name":"a.b"},"spec":{"group":"b","names":{"kind":"A","plural":"a"},"scope":"Cluster","versions":[{"name":"v2","served":true,"storage":true},{"name":"v1","schema":{"openAPIV3Schema":{"type":"object"}}}]}}`), true)
 	f.Add([]byte(`{"metadata":{"name":"a.b"},"spec":{"group":"b","names":{"kind":"A","plural":"a","shortNames":["x"]},"scope":"Namespaced","versions":[{"name":"v1","additionalPrinterColumns":[{"name":"n","type":"string","jsonPath":".x","priority":1}],"subresources":{"status":{},"scale":{"specReplicasPath":".a"}}}],"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"path":"/convert","port":9443},"caBundle":"YQ=="},"conversionReviewVersions":["v1"]}}}}`), false)
 	f.Add([]byte(`{"spec":{"versions":{"name":"v1"}}}`), false)
+	f.Add([]byte(`{"metadata":{"name":"a.b"},"spec":{"group":"b","names":{"kind":"A","plural":"a"},"scope":"Cluster","versions":[{"name":"v1","served":true,"storage":true,"additionalPrinterColumns":[{"name":"n","type":"string","jsonPath":".x","priority":0,"format":"","description":""}]}],"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://a","caBundle":""},"conversionReviewVersions":["v1"]}}}}`), true)
 	f.Fuzz(func(t *testing.T, raw []byte, safeStart bool) {
 		var object map[string]any
 		if utiljson.Unmarshal(raw, &object) != nil || object == nil {

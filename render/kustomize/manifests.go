@@ -156,6 +156,9 @@ func (v *vetting) prepare(d *manifest.Document, nth int) (raw []byte, local bool
 func values(documents []*manifest.Document, objects bool) ([]byte, error) {
 	var all [][]byte
 	for _, d := range documents {
+		if err := d.Claim(); err != nil { // kustomize keeps all of them
+			return nil, err
+		}
 		v, err := d.Value()
 		if err != nil {
 			return nil, err

@@ -113,6 +113,11 @@ func (s section) recall() (v any, err error) {
 
 func (s section) tree() (node *yaml.Node, line int, err error) {
 	err = s.read(func(raw []byte) error {
+		nodes := countNodes(raw)
+		if err := s.few(nodes); err != nil {
+			return err
+		}
+		defer turn(nodes)()
 		node = new(yaml.Node)
 		return yaml.Unmarshal(raw, node)
 	})

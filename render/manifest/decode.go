@@ -11,7 +11,6 @@ import (
 	yamltree "go.yaml.in/yaml/v3"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 )
 
 // decodeBytes decodes the bytes of the section as the API server would, but
@@ -27,15 +26,17 @@ func (s section) decodeBytes(raw []byte) (any, error) {
 
 // plain is the section as JSON: what is slow about decoding is behind us then.
 func (s section) plain(raw []byte) ([]byte, error) {
-	if isJSON(s.path) {
-		return raw, nil
+	nodes := countNodes(raw)
+	if err := s.few(nodes); err != nil || isJSON(s.path) {
+		return raw, err
 	}
-	if err := s.expand(raw); err != nil {
+	defer turn(nodes)()
+	if err := s.expand(raw, nodes); err != nil {
 		return nil, err
 	}
-	j, err := yaml.YAMLToJSONStrict(raw)
+	j, err := toJSON(raw)
 	if err != nil {
-		return nil, s.yamlError(raw, err)
+		return nil, s.jsonError(raw, err)
 	}
 	if mayEndEarly(raw) {
 		err = s.endsEarly(raw)
@@ -45,6 +46,7 @@ func (s section) plain(raw []byte) ([]byte, error) {
 
 // value is what plain means.
 func (s section) value(j []byte) (v any, err error) {
+	defer turn(countNodes(j))()
 	if isJSON(s.path) {
 		if err = s.decodeJSON(j, &v); err == nil {
 			v = integral(v)
@@ -134,10 +136,10 @@ func within(v any, depth int) bool {
 	return true
 }
 
-// expand refuses aliases that make a document larger than a file may be. The YAML
-// library bounds how many nodes they make, but not how long those are.
-func (s section) expand(raw []byte) error {
-	if aliases := int64(countAliases(raw)); aliases*int64(len(raw)) <= s.limits.FileBytes {
+// expand refuses aliases that make a document larger than a file may be, or of more nodes than a document may have.
+func (s section) expand(raw []byte, nodes int) error {
+	aliases := int64(countAliases(raw))
+	if aliases*int64(len(raw)) <= s.limits.FileBytes && (aliases+1)*int64(nodes) <= int64(s.limits.Nodes) {
 		return nil
 	}
 	var node yamltree.Node
@@ -146,6 +148,9 @@ func (s section) expand(raw []byte) error {
 	}
 	if expanded(&node, map[*yamltree.Node]int64{}) > s.limits.FileBytes {
 		return s.cannotDecode(s.part.first, fmt.Errorf("its aliases expand to more than the limit of %d bytes", s.limits.FileBytes))
+	}
+	if n := expandedNodes(&node, map[*yamltree.Node]int64{}); n > int64(s.limits.Nodes) {
+		return s.cannotDecode(s.part.first, fmt.Errorf("its aliases expand to %d nodes, and the limit is %d: raise limits.nodes if that is right", n, s.limits.Nodes))
 	}
 	return nil
 }

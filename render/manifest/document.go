@@ -15,7 +15,9 @@ type Document struct {
 	Origin Origin
 	Header Header // zero where this is no Kubernetes manifest
 
-	body body
+	body   body
+	nodes  int     // at least as many as it has; of a List, they are those of its first item
+	reader *Reader // nil where a tool made it of several
 }
 
 // Decode reads and decodes the body. Every call makes a new object. Safe for

@@ -11,6 +11,8 @@ type Limits struct {
 	TotalBytes int64 // of all files read; default 1 GiB
 	Documents  int   // of all files; default 100,000
 	Depth      int   // of nesting in one document; default 200
+	Nodes      int   // mappings, lists and scalars of one document, aliases expanded; default 200,000
+	TotalNodes int   // of all documents that are decoded and kept at the same time; default 8,000,000
 }
 
 // orDefault fills in the defaults.
@@ -20,8 +22,13 @@ func (l Limits) orDefault() Limits {
 		TotalBytes: cmp.Or(l.TotalBytes, 1<<30),
 		Documents:  cmp.Or(l.Documents, 100_000),
 		Depth:      cmp.Or(l.Depth, 200),
+		Nodes:      cmp.Or(l.Nodes, 200_000),
+		TotalNodes: cmp.Or(l.TotalNodes, 8_000_000),
 	}
 }
+
+// ForkNodes is the default of TotalNodes for commits of forks: enough for one provider of a family.
+const ForkNodes = 1_000_000
 
 // LimitError is the error of a commit that is larger than one of the limits that hold for all
 // of its files together. Which file was one too many is left to chance.
@@ -29,12 +36,16 @@ type LimitError struct {
 	Path      string
 	Bytes     int64 // the limit that is exceeded, or 0
 	Documents int   // the same
+	Nodes     int   // the same
 }
 
 // Error says that of the path.
 func (l LimitError) Error() string {
 	if l.Bytes > 0 {
 		return fmt.Sprintf("%s: cannot read: the files of the commit are larger than the limit of %d bytes together", l.Path, l.Bytes)
+	}
+	if l.Nodes > 0 {
+		return fmt.Sprintf("%s: cannot read: the documents that the commit has decoded hold more than the limit of %d nodes together; activate less, or raise limits.totalNodes", l.Path, l.Nodes)
 	}
 	return fmt.Sprintf("%s: cannot read: the commit holds more than the limit of %d documents", l.Path, l.Documents)
 }

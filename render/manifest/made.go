@@ -24,7 +24,10 @@ func Made(object []byte, origin Origin, source *Document) (*Document, error) {
 		sum := sha256.Sum256(object)
 		m.key = "made " + hex.EncodeToString(sum[:]) + " "
 	}
-	d.body = m
+	d.body, d.nodes = m, countNodes(object)
+	if source != nil {
+		d.reader = source.reader
+	}
 	return d, nil
 }
 

@@ -18,6 +18,7 @@ type outlined struct {
 	line   int // that it begins in
 	part   part
 	item   int // counted through the List and those in it; notItem of what is no item
+	nodes  int // at least as many as it has; of a List, they are those of its first item
 }
 
 const notItem = -1
@@ -34,7 +35,7 @@ func (o outline) encode() string {
 	b = appendNumber(b, len(o.documents))
 	for i := range o.documents {
 		d := &o.documents[i]
-		for _, n := range []int{d.line, d.part.start, d.part.end, d.part.line, d.part.first, d.item - notItem} {
+		for _, n := range []int{d.line, d.part.start, d.part.end, d.part.line, d.part.first, d.item - notItem, d.nodes} {
 			b = appendNumber(b, n)
 		}
 		for _, field := range d.header.fields() {
@@ -83,7 +84,7 @@ func decodeOutline(from string, spare []outlined) (outline, bool) {
 	o.documents = slices.Grow(spare[:0], n)[:n]
 	for i := range o.documents {
 		d := &o.documents[i]
-		for _, field := range []*int{&d.line, &d.part.start, &d.part.end, &d.part.line, &d.part.first, &d.item} {
+		for _, field := range []*int{&d.line, &d.part.start, &d.part.end, &d.part.line, &d.part.first, &d.item, &d.nodes} {
 			*field = s.number()
 		}
 		d.item += notItem

@@ -27,13 +27,15 @@ type Reader struct {
 	form      string // of a key: the limits that decide what is read of a file
 	bytes     atomic.Int64
 	documents atomic.Int64
+	nodes     atomic.Int64
+	claimed   sync.Map // documents whose nodes are counted
 }
 
 // NewReader returns a reader that has counted nothing yet. memo may be nil; it serves
 // files that offer Hash(name) (string, error), which tells their content.
 func NewReader(files fs.FS, limits Limits, memo Memo) *Reader {
 	limits = limits.orDefault()
-	return &Reader{files: files, limits: limits, memo: memo, form: fmt.Sprintf(" %d %d ", limits.FileBytes, limits.Depth)}
+	return &Reader{files: files, limits: limits, memo: memo, form: fmt.Sprintf(" %d %d %d ", limits.FileBytes, limits.Depth, limits.Nodes)}
 }
 
 // Read returns the documents of a file in order, the items of a List in its place.
@@ -231,7 +233,7 @@ func (c *content) documents(o outline) []*Document {
 	for i := range o.documents {
 		d := &o.documents[i]
 		s := section{content: c, part: d.part}
-		all[i] = Document{Origin: Origin{Path: c.path, Line: d.line}, Header: d.header, body: s}
+		all[i] = Document{Origin: Origin{Path: c.path, Line: d.line}, Header: d.header, body: s, nodes: d.nodes, reader: c.Reader}
 		documents[i] = &all[i]
 		if d.item == notItem {
 			continue
@@ -246,7 +248,7 @@ func (c *content) documents(o outline) []*Document {
 
 // outline is the one document of a section, or the items of the List that it is.
 func (s section) outline(raw []byte) ([]outlined, error) {
-	d := outlined{line: s.part.first, part: s.part, item: notItem}
+	d := outlined{line: s.part.first, part: s.part, item: notItem, nodes: countNodes(raw)}
 	if !isJSON(s.path) {
 		header, ok := Scan(raw)
 		if ok && !strings.HasSuffix(header.Kind, "List") {
@@ -283,7 +285,8 @@ func (s section) outline(raw []byte) ([]outlined, error) {
 	}
 	var all []outlined
 	for n, e := range items {
-		all = append(all, outlined{header: e.header, line: origin(e.at).Line, part: s.part, item: n})
+		all = append(all, outlined{header: e.header, line: origin(e.at).Line, part: s.part, item: n, nodes: d.nodes})
+		d.nodes = 0
 	}
 	return all, nil
 }

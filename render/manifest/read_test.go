@@ -224,7 +224,7 @@ func TestReadErrors(t *testing.T) {
 		},
 		"TooDeepForTheParser": {
 			reason: "Nesting cannot exhaust the stack.",
-			text:   strings.Repeat("[", 1<<20),
+			text:   strings.Repeat("[", 100_000),
 			want:   "a.yaml:1: cannot decode: exceeded max depth of 10000",
 		},
 		"TooDeepBlocks": {
@@ -241,6 +241,22 @@ func TestReadErrors(t *testing.T) {
 			reason: "Many aliases of one large text are refused before they expand.",
 			text:   "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,", 1000) + "]\n",
 			want:   "a.yaml:1: cannot decode: its aliases expand to more than the limit of 16777216 bytes",
+		},
+		"AliasesOfMany": {
+			reason: "Many aliases of a mapping take a kilobyte each: 300 KB took 100 MB.",
+			text:   "a: &a {b: c, d: e}\nb: [" + strings.Repeat("*a,", 50_000) + "]\n",
+			want:   "a.yaml:1: cannot decode: its aliases expand to 250010 nodes, and the limit is 200000: raise limits.nodes if that is right",
+		},
+		"ManyNodes": {
+			reason: "16 MiB of empty mappings took 8.8 GB.",
+			text:   "a: [" + strings.Repeat("{},", 5<<20) + "]\n",
+			want:   "a.yaml:1: cannot decode: it has up to 10485764 nodes, and the limit is 200000: split it, or raise limits.nodes",
+		},
+		"ManyNodesInJSON": {
+			reason: "JSON is decoded by another library.",
+			name:   "a.json",
+			text:   `{"kind": "a", "metadata": [` + strings.Repeat("{},", 5<<20) + "{}]}",
+			want:   "a.json:1: cannot decode: it has up to 10485767 nodes, and the limit is 200000: split it, or raise limits.nodes",
 		},
 		"NUL": {
 			reason: "A binary file is not YAML.",
@@ -286,6 +302,56 @@ func TestReadErrors(t *testing.T) {
 			reason: "A key that is there twice is a mistake that the API server would hide.",
 			text:   "a: {b: {}}\nc: d\na: e\nc: f\n",
 			want:   "a.yaml:3: cannot decode: key \"a\" already set in map (and 1 more)",
+		},
+		"CollidingNumber": {
+			reason: "The API server reads keys as text, and chance would decide which of the two values counts.",
+			text:   "{a: b,\n c: {\n  1: one,\n  d: e,\n  \"1\": another}}\n",
+			want:   `a.yaml:5: cannot decode: the key "1" is the same as 1 in line 3: both become the text "1"; remove one of them`,
+		},
+		"CollidingBool": {
+			reason: "YAML 1.1 reads yes as true.",
+			text:   "a: {yes: b,\n \"true\": c}\n",
+			want:   `a.yaml:2: cannot decode: the key "true" is the same as yes in line 1: both become the text "true"; remove one of them`,
+		},
+		"CollidingFloat": {
+			reason: "A whole number with a point becomes the same text as one without.",
+			text:   "{a: [\n  {1.0: b,\n  1: c}]}\n",
+			want:   `a.yaml:3: cannot decode: the key 1 is the same as 1.0 in line 2: both become the text "1"; remove one of them`,
+		},
+		"CollidingHexadecimal": {
+			reason: "Two spellings of one number are the same key before they are text.",
+			text:   "{a: {\n  0x1: b,\n  1: c}}\n",
+			want:   "a.yaml:3: cannot decode: key 1 already set in map",
+		},
+		"CollidingFloats": {
+			reason: "Numbers that differ in digits that are cut off become the same text.",
+			text:   "{a: {\n  0.1: b,\n  0.10000000149: c}}\n",
+			want:   `a.yaml:3: cannot decode: the key 0.10000000149 is the same as 0.1 in line 2: both become the text "0.1"; remove one of them`,
+		},
+		"CollidingMerge": {
+			reason: "A merged key is overridden by the same key, and by no other that becomes the same text.",
+			text:   "a: &a {1: b}\nc:\n  <<: *a\n  \"1\": d\n",
+			want:   `a.yaml:1: cannot decode: the key 1 is the same as "1" in line 4: both become the text "1"; remove one of them`,
+		},
+		"CollidingTag": {
+			reason: "A tag makes a text of a number.",
+			text:   "a: {!!str 1: b,\n 1: c}\n",
+			want:   `a.yaml:2: cannot decode: the key 1 is the same as 1 in line 1: both become the text "1"; remove one of them`,
+		},
+		"CollidingBinary": {
+			reason: "So does one of what is encoded.",
+			text:   "a: {!!binary MQ==: b,\n 1: c}\n",
+			want:   `a.yaml:2: cannot decode: the key 1 is the same as MQ== in line 1: both become the text "1"; remove one of them`,
+		},
+		"CollidingNull": {
+			reason: "Null becomes no text.",
+			text:   "{null: b, ~: c}\n",
+			want:   "a.yaml:1: cannot decode: key <nil> already set in map",
+		},
+		"CollidingAlias": {
+			reason: "A key may be an alias.",
+			text:   "a: &a 1\nb: {*a : c,\n \"1\": d}\n",
+			want:   `a.yaml:3: cannot decode: the key "1" is the same as 1 in line 1: both become the text "1"; remove one of them`,
 		},
 		"Template": {
 			reason: "Helm charts in the tree are the most frequent broken YAML.",
@@ -367,7 +433,7 @@ func TestReadErrors(t *testing.T) {
 		"JSONDeep": {
 			reason: "Nesting cannot exhaust the stack.",
 			name:   "a.json",
-			text:   `{"kind": 1, "metadata": ` + strings.Repeat("[", 1<<20),
+			text:   `{"kind": 1, "metadata": ` + strings.Repeat("[", 100_000),
 			want:   "a.json:1: cannot decode: invalid character '[' exceeded max depth",
 		},
 	}

@@ -164,6 +164,9 @@ func FuzzStream(f *testing.F) {
 	f.Add("--- |\n a\n---\tb\n--- {c: d}\n---\n- e\n", 2)
 	f.Add("\uFEFFa: b\n---\n\uFEFF---\nc: d\n---", 5)
 	f.Add("a: b\r\n---\r\nc: d\r---\re: f\n---\u0085g: h\n", 7)
+	f.Add("{\"1\": a, 1: b}", 3)
+	f.Add("a: {yes: b, \"true\": c}\n---\n0.1: d\n0.10000000149: e\n", 4)
+	f.Add("a: &a {1: b}\nc: {<<: *a, \"1\": d}\n", 5)
 	f.Fuzz(func(t *testing.T, text string, size int) {
 		limits := Limits{Depth: 10_000}
 		want, err := Read(file("a.yaml", text), "a.yaml", limits)

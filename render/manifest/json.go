@@ -1,0 +1,212 @@
+package manifest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	yamlmap "go.yaml.in/yaml/v2"
+	yamltree "go.yaml.in/yaml/v3"
+)
+
+// A collision is that two keys of a mapping are one key of a JSON object.
+type collision string
+
+func (c collision) Error() string {
+	return fmt.Sprintf("the key %q is there twice once it is text; remove one of the two", string(c))
+}
+
+// toJSON converts YAML to JSON as sigs.k8s.io/yaml does, and the API server with it: the keys of mappings become texts.
+// There, chance decides between two keys that become one; here, that is an error.
+func toJSON(raw []byte) ([]byte, error) {
+	var v any
+	if err := yamlmap.UnmarshalStrict(raw, &v); err != nil {
+		return nil, err
+	}
+	v, err := textKeys(v)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
+// textKeys is a value of the YAML library as one of JSON. The value is used up.
+func textKeys(v any) (any, error) {
+	var err error
+	switch v := v.(type) {
+	case map[any]any:
+		made := make(map[string]any, len(v))
+		for k, value := range v {
+			key, err := keyText(k)
+			if err != nil {
+				return nil, err
+			}
+			if _, twice := made[key]; twice {
+				return nil, collision(key)
+			}
+			if made[key], err = textKeys(value); err != nil {
+				return nil, err
+			}
+		}
+		return made, nil
+	case []any:
+		for i := range v {
+			if v[i], err = textKeys(v[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
+// keyText is the key of a JSON object that a key of YAML becomes.
+func keyText(k any) (string, error) {
+	switch k := k.(type) {
+	case string:
+		return k, nil
+	case int:
+		return strconv.Itoa(k), nil
+	case int64:
+		return strconv.FormatInt(k, 10), nil
+	case float64:
+		switch text := strconv.FormatFloat(k, 'g', -1, 32); text { // 32 bits: so does sigs.k8s.io/yaml
+		case "+Inf":
+			return ".inf", nil
+		case "-Inf":
+			return "-.inf", nil
+		case "NaN":
+			return ".nan", nil
+		default:
+			return text, nil
+		}
+	case bool:
+		return strconv.FormatBool(k), nil
+	}
+	return "", fmt.Errorf("unsupported map key of type %T", k) // as sigs.k8s.io/yaml has it
+}
+
+// jsonError is an error of toJSON, at its line.
+func (s section) jsonError(raw []byte, err error) error {
+	var key collision
+	if !errors.As(err, &key) {
+		return s.yamlError(raw, err)
+	}
+	var node yamltree.Node
+	if yamltree.Unmarshal(raw, &node) == nil {
+		if first, second := colliding(&node, map[*yamltree.Node]bool{}); second != nil {
+			return s.cannotDecode(s.part.line+second.Line-1, fmt.Errorf("the key %s is the same as %s in line %d: both become the text %q; remove one of them", written(second), written(first), s.part.line+first.Line-1, string(key)))
+		}
+	}
+	return s.cannotDecode(s.part.first, err)
+}
+
+// written is a key as its author wrote it.
+func written(key *yamltree.Node) string {
+	if key.Style&(yamltree.DoubleQuotedStyle|yamltree.SingleQuotedStyle) != 0 {
+		return strconv.Quote(key.Value)
+	}
+	return key.Value
+}
+
+// colliding are the first two keys, in the order of the text, that become the same text.
+func colliding(node *yamltree.Node, seen map[*yamltree.Node]bool) (first, second *yamltree.Node) {
+	if seen[node] {
+		return nil, nil
+	}
+	seen[node] = true
+	if node.Kind == yamltree.MappingNode {
+		if first, second := collidingIn(node, map[string]*yamltree.Node{}, 0); second != nil {
+			return first, second
+		}
+	}
+	for _, child := range node.Content {
+		if first, second := colliding(child, seen); second != nil {
+			return first, second
+		}
+	}
+	return nil, nil
+}
+
+// collidingIn looks at the keys of a mapping, and at those that are merged into it.
+func collidingIn(node *yamltree.Node, known map[string]*yamltree.Node, merges int) (first, second *yamltree.Node) {
+	if merges > 10 {
+		return nil, nil
+	}
+	var merged []*yamltree.Node
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		for key.Kind == yamltree.AliasNode {
+			key = key.Alias
+		}
+		if key.Tag == "!!merge" || key.Value == "<<" && key.Style == 0 {
+			merged = append(merged, value)
+			continue
+		}
+		text, ok := textOf(key)
+		if !ok {
+			continue
+		}
+		other, twice := known[text]
+		if twice && (merges == 0 || !sameKey(other, key)) { // a key overrides the same key that is merged
+			return other, key
+		}
+		known[text] = key
+	}
+	for _, from := range merged {
+		for from.Kind == yamltree.AliasNode {
+			from = from.Alias
+		}
+		list := []*yamltree.Node{from}
+		if from.Kind == yamltree.SequenceNode {
+			list = from.Content
+		}
+		for _, one := range list {
+			for one.Kind == yamltree.AliasNode {
+				one = one.Alias
+			}
+			if one.Kind != yamltree.MappingNode {
+				continue
+			}
+			if first, second := collidingIn(one, known, merges+1); second != nil {
+				return first, second
+			}
+		}
+	}
+	return nil, nil
+}
+
+// textOf is the text that a key becomes.
+func textOf(key *yamltree.Node) (string, bool) {
+	k, ok := valueOf(key)
+	if !ok {
+		return "", false
+	}
+	text, err := keyText(k)
+	return text, err == nil
+}
+
+func sameKey(a, b *yamltree.Node) bool {
+	one, _ := valueOf(a)
+	other, _ := valueOf(b)
+	return one == other
+}
+
+// valueOf is the value of a scalar as the library reads it that decodes documents.
+func valueOf(key *yamltree.Node) (any, bool) {
+	if key.Kind != yamltree.ScalarNode {
+		return nil, false
+	}
+	if key.Style&(yamltree.DoubleQuotedStyle|yamltree.SingleQuotedStyle|yamltree.LiteralStyle|yamltree.FoldedStyle) != 0 {
+		return key.Value, true
+	}
+	text := key.Value
+	if key.Style&yamltree.TaggedStyle != 0 {
+		text = key.Tag + " " + text
+	}
+	var k any
+	if yamlmap.Unmarshal([]byte(text), &k) != nil {
+		return nil, false
+	}
+	return k, true
+}
