@@ -11,7 +11,7 @@ import (
 type limitFlags map[string]string
 
 func (f *limitFlags) addTo(cmd *cobra.Command) {
-	cmd.Flags().StringToStringVar((*map[string]string)(f), "limits", nil, "`what=limit` of a commit: fileSize=16Mi, totalSize=1Gi, documents=100000, depth=200")
+	cmd.Flags().StringToStringVar((*map[string]string)(f), "limits", nil, "`what=limit` of a commit: fileSize=16Mi, totalSize=1Gi, documents=100000, depth=200, nodes=200000, totalNodes=8000000")
 }
 
 // into says in a Sync what the flag says.
@@ -30,8 +30,12 @@ func (f limitFlags) into(l *v1alpha1.Limits) error {
 			l.Documents = int(n.Value())
 		case "depth":
 			l.Depth = int(n.Value())
+		case "nodes":
+			l.Nodes = int(n.Value())
+		case "totalNodes":
+			l.TotalNodes = int(n.Value())
 		default:
-			return usagef("--limits: there are fileSize, totalSize, documents and depth, and no %s", what)
+			return usagef("--limits: there are fileSize, totalSize, documents, depth, nodes and totalNodes, and no %s", what)
 		}
 	}
 	return nil

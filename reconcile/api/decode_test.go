@@ -246,11 +246,13 @@ func TestDecodeIsStrict(t *testing.T) {
 		},
 		"ReadLimits": {
 			"A limit that nobody can reach is none.",
-			head + "  limits: {fileSize: 1Ti, totalSize: much, documents: -1, depth: 100000}\n",
+			head + "  limits: {fileSize: 1Ti, totalSize: much, documents: -1, depth: 100000, nodes: -1, totalNodes: -2}\n",
 			[]string{
 				`line 6: spec.limits.fileSize: must be a size as 16Mi, at most 256Mi, not "1Ti"`,
 				`line 6: spec.limits.totalSize: must be a size as 16Mi, at most 64Gi, not "much"`,
 				"line 6: spec.limits.documents: must be at least 1, not -1; leave it out for the default",
+				"line 6: spec.limits.nodes: must be at least 1, not -1; leave it out for the default",
+				"line 6: spec.limits.totalNodes: must be at least 1, not -2; leave it out for the default",
 				"line 6: spec.limits.depth: must be at least 1 and at most 5000, not 100000; leave it out for the default",
 			},
 		},

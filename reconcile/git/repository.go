@@ -73,13 +73,16 @@ type Limits struct {
 	RefBytes int64         // of their list; 32 MiB
 }
 
+// MaxObject is the default of Limits.Object.
+const MaxObject = 100 << 20
+
 func (l Limits) orDefault() Limits {
 	return Limits{
 		Bytes:    cmp.Or(l.Bytes, 2<<30),
 		Time:     cmp.Or(l.Time, 10*time.Minute),
 		Objects:  cmp.Or(l.Objects, 20<<20),
 		Unpacked: cmp.Or(l.Unpacked, 256<<30),
-		Object:   cmp.Or(l.Object, 100<<20),
+		Object:   cmp.Or(l.Object, MaxObject),
 		Entries:  cmp.Or(l.Entries, 1_000_000),
 		Paths:    cmp.Or(l.Paths, 64<<20),
 		Refs:     cmp.Or(l.Refs, 500_000),

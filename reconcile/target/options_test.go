@@ -146,7 +146,7 @@ func TestEverySettingOfTheCoreIsInTheAPI(t *testing.T) {
 		"Options.Unlocked": "headgate lock",
 	}
 	s := decode(t, `  source: {repo: a, takeOver: b}
-  limits: {fileSize: 1Mi, totalSize: 1G, documents: 7, depth: 9}
+  limits: {fileSize: 1Mi, totalSize: 1G, documents: 7, depth: 9, nodes: 10, totalNodes: 11}
   maxPrunes: 3
   maxActivations: 5
   crossplaneVersion: v2.1.0

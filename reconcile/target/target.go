@@ -48,7 +48,7 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	}
 	repository := &git.Repository{
 		URL: s.Spec.Source.Repo, Path: s.Spec.Source.Path, Cache: in.Cache,
-		Limits: git.Limits{Time: s.Spec.Source.FetchTimeout.Duration()},
+		Limits: git.Limits{Time: s.Spec.Source.FetchTimeout.Duration(), Object: objectsOf(s)},
 	}
 	w, err := Wire(s, repository, in, How{Cluster: cluster.Options{Progress: in.Done}, Fresh: freshTags})
 	if err != nil {
@@ -100,6 +100,14 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		return hears, err
 	}
 	return t, nil
+}
+
+// objectsOf is the maximum size of an object of the repository: the default of package git, unless one file may be larger.
+func objectsOf(s v1alpha1.Sync) int64 {
+	if size := s.Spec.Limits.FileSize.Bytes(); size > git.MaxObject {
+		return size
+	}
+	return 0
 }
 
 // Subscriber returns how a push wakes the loop, or nil if the Sync has no webhook.

@@ -69,7 +69,7 @@ func TestSettings(t *testing.T) {
   catalogue: Live
   instances: Prune
   others: Refuse
-  limits: {fileSize: 1Mi, totalSize: 1G, documents: 7, depth: 9}
+  limits: {fileSize: 1Mi, totalSize: 1G, documents: 7, depth: 9, nodes: 10, totalNodes: 11}
   drift: Report
   maxPrunes: 3
   maxActivations: 5
@@ -84,7 +84,7 @@ func TestSettings(t *testing.T) {
 				Options: render.Options{
 					Owner:      render.OwnerHeadgate,
 					Others:     catalogue.RefuseOthers,
-					Limits:     manifest.Limits{FileBytes: 1 << 20, TotalBytes: 1_000_000_000, Documents: 7, Depth: 9},
+					Limits:     manifest.Limits{FileBytes: 1 << 20, TotalBytes: 1_000_000_000, Documents: 7, Depth: 9, Nodes: 10, TotalNodes: 11},
 					Conversion: render.Conversion{Strategy: render.ConversionInject, Namespace: "a", Service: "b", Port: 1, CABundle: []byte("pem")},
 
 					CrossplaneVersion: "v2.1.0",

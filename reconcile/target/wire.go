@@ -86,6 +86,9 @@ func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wi
 		w.Approvals = in.Approvals
 	}
 	w.Options.Memo, w.Options.Unlocked = in.Memo, in.Unlocked
+	if how.Fork != nil && w.Options.Limits.TotalNodes == 0 {
+		w.Options.Limits.TotalNodes = manifest.ForkNodes
+	}
 	if in.Cluster != nil && how.Fork == nil {
 		if in.Memo == nil {
 			w.Options.Memo = new(memo.Memory) // a pass renders several times
@@ -148,6 +151,8 @@ func settingsOf(s v1alpha1.Sync) settings {
 				TotalBytes: spec.Limits.TotalSize.Bytes(),
 				Documents:  spec.Limits.Documents,
 				Depth:      spec.Limits.Depth,
+				Nodes:      spec.Limits.Nodes,
+				TotalNodes: spec.Limits.TotalNodes,
 			},
 		},
 		Guarding:  guard.Guarding{OwnerIsSet: spec.CRDOwner != v1alpha1.OwnerAuto},

@@ -16,7 +16,7 @@ type Document struct {
 	Header Header // zero where this is no Kubernetes manifest
 
 	body   body
-	nodes  int     // at least as many as it has; of a List, they are those of its first item
+	nodes  int     // as countNodes counts them; of a List, they are those of its first item
 	reader *Reader // nil where a tool made it of several
 }
 

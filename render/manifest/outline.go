@@ -18,7 +18,7 @@ type outlined struct {
 	line   int // that it begins in
 	part   part
 	item   int // counted through the List and those in it; notItem of what is no item
-	nodes  int // at least as many as it has; of a List, they are those of its first item
+	nodes  int // as countNodes counts them; of a List, they are those of its first item
 }
 
 const notItem = -1

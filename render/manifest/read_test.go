@@ -250,13 +250,13 @@ func TestReadErrors(t *testing.T) {
 		"ManyNodes": {
 			reason: "16 MiB of empty mappings took 8.8 GB.",
 			text:   "a: [" + strings.Repeat("{},", 5<<20) + "]\n",
-			want:   "a.yaml:1: cannot decode: it has up to 10485764 nodes, and the limit is 200000: split it, or raise limits.nodes",
+			want:   "a.yaml:1: cannot decode: it has about 10485764 nodes, and the limit is 200000: split it, or raise limits.nodes",
 		},
 		"ManyNodesInJSON": {
 			reason: "JSON is decoded by another library.",
 			name:   "a.json",
 			text:   `{"kind": "a", "metadata": [` + strings.Repeat("{},", 5<<20) + "{}]}",
-			want:   "a.json:1: cannot decode: it has up to 10485767 nodes, and the limit is 200000: split it, or raise limits.nodes",
+			want:   "a.json:1: cannot decode: it has about 10485767 nodes, and the limit is 200000: split it, or raise limits.nodes",
 		},
 		"NUL": {
 			reason: "A binary file is not YAML.",

@@ -176,6 +176,9 @@ type Limits struct {
 	TotalSize Size `json:"totalSize,omitempty"` // of all files that are read: 1Gi
 	Documents int  `json:"documents,omitempty"` // of all files: 100000
 	Depth     int  `json:"depth,omitempty"`     // of nesting in a document: 200
+
+	Nodes      int `json:"nodes,omitempty"`      // mappings, lists and scalars of one document: 200000
+	TotalNodes int `json:"totalNodes,omitempty"` // of all documents that are decoded at the same time: 8000000, and 1000000 for a fork
 }
 
 // A Conversion says what becomes of conversion webhooks, whose service no package holds.

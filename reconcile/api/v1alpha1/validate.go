@@ -381,6 +381,12 @@ func (p *problems) limits(l Limits) {
 	if l.Documents < 0 {
 		p.add(field+"documents", "must be at least 1, not %d; leave it out for the default", l.Documents)
 	}
+	if l.Nodes < 0 {
+		p.add(field+"nodes", "must be at least 1, not %d; leave it out for the default", l.Nodes)
+	}
+	if l.TotalNodes < 0 {
+		p.add(field+"totalNodes", "must be at least 1, not %d; leave it out for the default", l.TotalNodes)
+	}
 	if l.Depth < 0 || l.Depth > 5000 {
 		p.add(field+"depth", "must be at least 1 and at most 5000, not %d; leave it out for the default", l.Depth)
 	}
