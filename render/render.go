@@ -202,10 +202,9 @@ func Render(in Input, how Options) (Desired, error) {
 		if err := d.Document.Claim(); err != nil {
 			return Desired{}, catalogue.Errors{{Origin: d.Document.Origin, Err: err}}
 		}
-		switch {
-		case want.Owner == OwnerCrossplane:
+		if want.Owner == OwnerCrossplane {
 			jobs = append(jobs, job{d.Name, d.MRD})
-		default:
+		} else {
 			jobs = append(jobs, job{d.Name, d.CRD})
 		}
 	}

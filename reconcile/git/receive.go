@@ -251,9 +251,9 @@ func (in *intake) resolve() error {
 	for i, e := range in.entries {
 		switch e.kind { //nolint:exhaustive // the others are no deltas
 		case plumbing.OFSDeltaObject:
-			in.byBase = append(in.byBase, int32(i)) //nolint:gosec // Objects is far below
+			in.byBase = append(in.byBase, int32(i)) // Objects is far below
 		case plumbing.REFDeltaObject:
-			in.byID = append(in.byID, int32(i)) //nolint:gosec // the same
+			in.byID = append(in.byID, int32(i))
 		}
 	}
 	slices.SortStableFunc(in.byBase, func(a, b int32) int { return cmp.Compare(in.entries[a].base, in.entries[b].base) })
@@ -265,7 +265,7 @@ func (in *intake) resolve() error {
 	b := branch{intake: in, wanted: wanted}
 	for i := range in.entries {
 		if !in.entries[i].kind.IsDelta() {
-			if err := b.grow(int32(i)); err != nil { //nolint:gosec // Objects is far below
+			if err := b.grow(int32(i)); err != nil {
 				return err
 			}
 		}
@@ -343,7 +343,7 @@ func (b *branch) grow(root int32) error {
 func (b *branch) push(f frame) {
 	b.stack = append(b.stack, f)
 	b.kept += f.size
-	for i := 0; i < len(b.stack)-1; i++ {
+	for i := range len(b.stack) - 1 {
 		// What has no more deltas is never needed again.
 		if len(b.stack[i].left) == 0 || b.kept > maxBases {
 			b.kept -= int64(len(b.stack[i].data))
@@ -560,7 +560,7 @@ func (in *intake) writeIndex(to io.Writer) error {
 		for at < len(entries) && int(entries[at].id[0]) == first {
 			at++
 		}
-		word(uint32(at)) //nolint:gosec // Objects is far below
+		word(uint32(at))
 	}
 	for i := range entries {
 		_, _ = w.Write(entries[i].id[:])
