@@ -21,7 +21,7 @@ import (
 
 // A pack is unpacked here and not by go-git, which reads every object of a pack into memory, and of deltas all that
 // lead to it. Here an object is refused before it is inflated, what no delta needs is hashed as it streams by, and the
-// memory for bases is bounded. See ADR 45.
+// memory for bases is bounded. See ADR 47.
 
 // maxBases is how many bytes of bases are kept while their deltas are applied, beside the one that is in use.
 const maxBases = 32 << 20

@@ -19,7 +19,7 @@ import (
 )
 
 // heads are the limits that target sets for heads of pull requests, and smaller where a test would take long.
-var heads = Limits{Objects: 1 << 20, Unpacked: 512 << 20, Object: 64 << 20}
+var heads = Limits{Objects: 1 << 20, Unpacked: 128 << 20, Object: 16 << 20}
 
 // A pack of kilobytes must not cost gigabytes: anybody can send one with a pull request. What it claims to be is refused
 // before it is unpacked, and after a refusal the clone is as it was.
@@ -36,7 +36,7 @@ func TestFetchRefusesBombs(t *testing.T) {
 			reason: "three small deltas make 64 KiB into 65 GB: the size of what a delta makes is in its first bytes",
 			write:  func(p *bombs.Pack) { p.Doublings(100, 100, 100) },
 			bytes:  20 << 10,
-			want:   "one object has 655360000 bytes, and the limit is 67108864: remove the file from the history, or store it with Git LFS",
+			want:   "one object has 655360000 bytes, and the limit is 16777216: remove the file from the history, or store it with Git LFS",
 		},
 		"OneBlobOfZeros": {
 			reason: "zeros are packed a thousand to one, and the header says how many they are",
@@ -48,22 +48,22 @@ func TestFetchRefusesBombs(t *testing.T) {
 			reason: "each is below the limit of one object, and all of them together take hours",
 			write: func(p *bombs.Pack) {
 				for range 20 {
-					p.Zeros(32 << 20)
+					p.Zeros(8 << 20)
 				}
 			},
 			bytes: 1 << 20,
-			want:  "its objects have more than 536870912 bytes together",
+			want:  "its objects have more than 134217728 bytes together",
 		},
 		"ManyDeltas": {
 			reason: "the same made of deltas, which are smaller still",
 			write: func(p *bombs.Pack) {
 				base := p.Zeros(1 << 20)
 				for range 20 {
-					p.Repeat(base, 32)
+					p.Repeat(base, 8)
 				}
 			},
 			bytes: 40 << 10,
-			want:  "its objects have more than 536870912 bytes together",
+			want:  "its objects have more than 134217728 bytes together",
 		},
 		"MoreObjectsThanItHas": {
 			reason: "room for as many objects as the pack claims would be taken before the first is read",
@@ -74,13 +74,13 @@ func TestFetchRefusesBombs(t *testing.T) {
 		},
 		"LongerThanItSays": {
 			reason: "an object that goes on behind its size is not read on",
-			write:  func(p *bombs.Pack) { p.Claim(bombs.Blob, 10, make([]byte, 200<<20)) },
+			write:  func(p *bombs.Pack) { p.Claim(bombs.Blob, 10, make([]byte, 64<<20)) },
 			bytes:  1 << 20,
 			want:   "an object is not as long as it says",
 		},
 		"ShorterThanItSays": {
 			reason: "what claims a size gets no memory for it",
-			write:  func(p *bombs.Pack) { p.Claim(bombs.Blob, 60<<20, []byte("short")) },
+			write:  func(p *bombs.Pack) { p.Claim(bombs.Blob, 15<<20, []byte("short")) },
 			bytes:  100,
 			want:   "an object is not as long as it says",
 		},
@@ -108,7 +108,7 @@ func TestFetchRefusesBombs(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s\nFetch: %v\nwant: %s", tc.reason, err, tc.want)
 			}
-			if took := allocated() - before; took > 48<<20 {
+			if took := allocated() - before; took > 12<<20 {
 				t.Errorf("%s\nFetch takes %d MiB", tc.reason, took>>20)
 			}
 			if left, _ := filepath.Glob(filepath.Join(r.Cache, "*", "objects", "pack", "*")); len(left) > 0 {
