@@ -234,6 +234,9 @@ func (r Reconciler) record(ctx context.Context, began time.Time, said report.Rep
 	now := time.Now()
 	past := said.Past(metav1.NewTime(now.UTC().Truncate(time.Second)), metav1.Duration{Duration: now.Sub(began).Round(time.Millisecond)})
 	past.Ends = string(ends)
+	if r.OnlyDeactivates || ends != plan.NoEnding {
+		past.Holding = nil // such a pass does not look at everything
+	}
 	_ = r.Recorder.Record(ctx, past)
 }
 

@@ -29,6 +29,10 @@ func newApprove(t *terminal) *cobra.Command {
 annotation headgate.dev/approve of one of them. Nothing else in the file changes. A running
 'headgate run -f FILE' takes it up with its next pass.
 
+The digest comes from 'headgate diff' or 'headgate sync', which print it above the steps that it
+approves, from 'headgate status', from the line "held" in the log of 'headgate run', or from the
+comment on a pull request.
+
 An approval is of exactly the steps that the report showed: where one is more or less, it does
 nothing. It counts once, for one commit, and may stay where it is. What holds for other reasons
 than that somebody might not mean it (in use, not ours, protected, paused, others inside, owner)

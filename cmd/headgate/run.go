@@ -24,6 +24,7 @@ import (
 
 	"github.com/lmittmann/tint"
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func newRun(t *terminal) *cobra.Command {
@@ -206,6 +207,7 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, like target.
 	var learnt memo.Memory // several syncs often read one repository
 	for _, s := range syncs {
 		log := slog.With("sync", s.Namespace+"/"+s.Name)
+		var holds holdLog
 		one, err := target.New(s, target.Surroundings{
 			Cluster: cfg, Getenv: t.getenv, Cache: like.Cache, KeyFiles: like.KeyFiles, TrustedRoot: like.TrustedRoot, Memo: &learnt, Approvals: approvals(s),
 			Event: func(e reconcile.Event) {
@@ -213,6 +215,7 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, like target.
 					debug.FreeOSMemory() // until the next pass a fraction of it is needed
 				}
 				logEvent(log, e)
+				holds.log(log, e)
 			},
 			Secret: t.masked.hide,
 			Done: func(e cluster.Event) {
@@ -341,4 +344,30 @@ func logDrift(log *slog.Logger, s report.Step) {
 	for _, c := range s.Changes {
 		log.Warn("drift", "path", c.Path, "is", c.From, "wanted", c.To)
 	}
+}
+
+// A holdLog logs what passes of a sync hold back, once as long as it stays held. It is for one goroutine.
+type holdLog struct{ logged map[string]bool }
+
+func (h *holdLog) log(log *slog.Logger, e reconcile.Event) {
+	if e.Kind != reconcile.Passed || e.Err != nil || e.Report.Error != "" {
+		return
+	}
+	now := map[string]bool{}
+	for _, one := range e.Report.Holds(metav1.Time{}) {
+		fresh := false
+		for _, key := range one.Keys {
+			now[key] = true
+			fresh = fresh || !h.logged[key]
+		}
+		if !fresh {
+			continue
+		}
+		log := log.With("revision", e.Revision, "action", one.Action, "guard", one.Guard, "count", one.Count, "objects", one.Objects, "reason", one.Reason)
+		if one.Digest != "" {
+			log = log.With("digest", one.Digest)
+		}
+		log.Warn("held")
+	}
+	h.logged = now
 }

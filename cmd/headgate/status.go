@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -24,48 +25,92 @@ func newStatus(t *terminal) *cobra.Command {
 		of     syncFlags
 		format = oneOf("text", "json")
 		full   bool
+		all    bool
 	)
 	cmd := &cobra.Command{
 		Use:   "status [flags]",
 		Short: "Compare what a sync applied with what the cluster holds",
 		Long: `Status reads the inventory of a sync and the metadata of everything in it, and says what
-is missing, was changed since, or is not ready, and what the last ten passes came to that
-changed something or came to something else than the one before. It needs no commit and
-writes nothing.
+is missing, was changed since, or is not ready. It shows what the last pass held back, with the
+guard, the reason, since when, and the digest that approves it, and what the last ten passes came
+to that changed something or came to something else than the one before. It needs no commit and
+writes nothing. With --all it does so for every sync of the cluster, and has the worst exit code.
 
-Exit codes: 0 all as it was left, 1 something failed or is not ready, 2 wrong usage,
-3 something was changed or deleted by someone else.`,
+Exit codes: 0 all as it was left, 1 something failed or is not ready, or nothing was applied under
+that name, 2 wrong usage, 3 something is held, or was changed or deleted by someone else.`,
 		Example: `  headgate status
-  headgate status --name prod -o json`,
+  headgate status --name prod -o json
+  headgate status --all`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := t.cluster(&in, of.sync(), cluster.Options{})
-			if err != nil {
-				return err
+			syncs := []inventory.Sync{of.sync()}
+			if all {
+				c, err := t.cluster(&in, of.sync(), cluster.Options{})
+				if err != nil {
+					return err
+				}
+				if syncs, err = c.Syncs(cmd.Context()); err != nil {
+					return err
+				}
 			}
-			// Nothing is wanted, so what is seen is what is owned.
-			seen, err := c.Observe(cmd.Context(), render.Desired{})
-			if err != nil {
-				return err
+			found := make([]status, len(syncs))
+			for i, one := range syncs {
+				c, err := t.cluster(&in, one, cluster.Options{})
+				if err != nil {
+					return err
+				}
+				// Nothing is wanted, so what is seen is what is owned.
+				seen, err := c.Observe(cmd.Context(), render.Desired{})
+				if err != nil {
+					return err
+				}
+				found[i] = statusOf(seen)
 			}
 			t.progress.Stop()
-			s := statusOf(seen)
-			if format.value == "json" {
-				err = t.json(s)
-			} else {
-				err = s.write(t.out, full)
+			if !all && !found[0].Stored && len(found[0].Objects) == 0 {
+				return fmt.Errorf("nothing was applied by %s; choose a sync with --name and --namespace, or list all with --all", of.sync())
 			}
-			if err == nil && s.ExitCode != report.ExitSuccess {
-				err = exit{code: s.ExitCode}
-			}
-			return err
+			return t.statuses(found, all, full, format.value)
 		},
 	}
 	in.addTo(cmd)
 	of.addTo(cmd)
 	format.addTo(cmd, "output", "o", "output format")
+	cmd.Flags().BoolVar(&all, "all", false, "show every sync of the cluster, whatever --name and --namespace are")
 	cmd.Flags().BoolVar(&full, "full", false, "list what is as it was left, too")
 	return cmd
+}
+
+// statuses writes the status of one sync, or of all, and returns the worst exit code.
+func (t *terminal) statuses(found []status, all, full bool, format string) error {
+	worst := report.ExitSuccess
+	for _, s := range found {
+		if worst != report.ExitFailed && s.ExitCode != report.ExitSuccess {
+			worst = s.ExitCode
+		}
+	}
+	var err error
+	switch {
+	case format == "json" && all:
+		err = t.json(map[string]any{"apiVersion": "headgate.dev/v1alpha1", "kind": "StatusList", "exitCode": worst, "items": found})
+	case format == "json":
+		err = t.json(found[0])
+	case len(found) == 0:
+		_, err = fmt.Fprintln(t.out, "Summary: no sync has applied anything in this cluster")
+	}
+	for i, s := range found {
+		if format == "json" || err != nil {
+			break
+		}
+		if i > 0 {
+			_, err = fmt.Fprintln(t.out)
+		}
+		err = errors.Join(err, s.write(t.out, full))
+	}
+	if err == nil && worst != report.ExitSuccess {
+		err = exit{code: worst}
+	}
+	return err
 }
 
 // A condition is what became of an object since it was applied.
@@ -96,6 +141,7 @@ type status struct {
 	ExitCode   int               `json:"exitCode"`
 	Summary    map[condition]int `json:"summary"`
 	Objects    []owned           `json:"objects"`
+	Held       inventory.Holds   `json:"held"`    // by the last pass
 	History    []inventory.Past  `json:"history"` // the last passes that changed something or came to something else, the newest last
 }
 
@@ -115,6 +161,7 @@ func statusOf(seen plan.Observed) status {
 		Stored:     seen.Inventory.ResourceVersion != "" && !seen.Inventory.Rebuilt,
 		Summary:    map[condition]int{},
 		Objects:    make([]owned, 0, len(seen.Inventory.Entries)),
+		Held:       append(inventory.Holds{}, seen.Inventory.Held...),
 		History:    append([]inventory.Past{}, seen.Inventory.History...),
 	}
 	resources := make(map[string]bool, len(seen.Kinds))
@@ -130,7 +177,7 @@ func statusOf(seen plan.Observed) status {
 	switch {
 	case s.Summary[broken]+s.Summary[unserved]+s.Summary[unready]+s.Summary[unsettled] > 0:
 		s.ExitCode = report.ExitFailed
-	case s.Summary[missing]+s.Summary[changed]+s.Summary[deleting]+s.Summary[found] > 0:
+	case s.Summary[missing]+s.Summary[changed]+s.Summary[deleting]+s.Summary[found] > 0, len(s.Held) > 0:
 		s.ExitCode = report.ExitHeld
 	}
 	return s
@@ -191,6 +238,23 @@ func passLine(p inventory.Past) string {
 	return line
 }
 
+// holdLines are the lines about what the last pass held for one reason.
+func holdLines(h inventory.Hold) string {
+	objects := strings.Join(h.Objects, ", ")
+	if more := h.Count - len(h.Objects); more > 0 {
+		objects += fmt.Sprintf(" and %d more", more)
+	}
+	lines := fmt.Sprintf("%-10s  %s\n    %s held by guard %q since %s", "held", objects, h.Action, h.Guard, h.Since.UTC().Format("2 Jan 2006"))
+	if h.Commit != "" {
+		lines += fmt.Sprintf(", commit %.12s", h.Commit)
+	}
+	lines += ": " + h.Reason + "\n"
+	if h.Digest != "" {
+		lines += "    the digest " + h.Digest + " approves it; see 'headgate approve --help'\n"
+	}
+	return lines
+}
+
 // write writes a status for people. What is as it was left is only counted, unless all
 // is to be shown.
 func (s status) write(w io.Writer, full bool) error {
@@ -206,14 +270,20 @@ func (s status) write(w io.Writer, full bool) error {
 			}
 		}
 	}
+	held := 0
+	for _, h := range s.Held {
+		held += h.Count
+		fmt.Fprint(&b, printable(holdLines(h)))
+	}
+	if held > 0 {
+		numbers = append(numbers, fmt.Sprintf("%d held", held))
+	}
 	switch {
 	case !s.Stored && len(s.Objects) > 0:
 		fmt.Fprintf(&b, "The inventory is missing; what carries our marks is shown. The next sync stores it again.\n")
-	case !s.Stored:
-		fmt.Fprintf(&b, "Nothing was applied by %s yet; --name and --namespace say which sync.\n", s.Sync)
 	case s.Summary[found] > 0:
 		fmt.Fprintf(&b, "The inventory was lost. What was found by its marks is held until you approve its prune, or run 'headgate release --rebuilt'.\n")
-	case s.ExitCode == report.ExitHeld:
+	case s.Summary[missing]+s.Summary[changed]+s.Summary[deleting] > 0:
 		fmt.Fprintf(&b, "'headgate diff' shows what was changed, 'headgate sync' corrects it.\n")
 	}
 	if len(s.History) > 0 {

@@ -7,6 +7,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -14,6 +15,19 @@ import (
 // historyAnnotation is on the inventory: what the last passes came to. It costs no request to
 // read, and goes with the inventory.
 const historyAnnotation = "headgate.dev/history"
+
+// holdsAnnotation is on the inventory: what the last pass held back, since when and because of which commit.
+const holdsAnnotation = "headgate.dev/holds"
+
+// holdsOf returns the holds that a stored inventory remembers. Ones that cannot be read are none: then
+// what is held counts as new.
+func holdsOf(m *corev1.ConfigMap) inventory.Holds {
+	var holds inventory.Holds
+	if json.Unmarshal([]byte(m.Annotations[holdsAnnotation]), &holds) != nil {
+		return nil
+	}
+	return holds
+}
 
 // historyOf is the history that a stored inventory holds. One that somebody spoilt is none.
 func historyOf(m *corev1.ConfigMap) []inventory.Past {
@@ -34,16 +48,21 @@ func (c *Cluster) Record(ctx context.Context, p inventory.Past) error {
 				return err
 			}
 		}
+		next := c.stored.DeepCopy()
+		if p.Holding != nil {
+			holds := p.Holding.Bounded()
+			p.News = !equality.Semantic.DeepEqual(holds, holdsOf(c.stored)) && len(holds)+len(holdsOf(c.stored)) > 0
+			if err := annotate(next, holdsAnnotation, holds, len(holds) == 0); err != nil {
+				return err
+			}
+		}
 		history, news := inventory.Recalled(historyOf(c.stored), p)
 		if !news {
 			return nil
 		}
-		said, err := json.Marshal(history)
-		if err != nil {
+		if err := annotate(next, historyAnnotation, history, false); err != nil {
 			return err
 		}
-		next := c.stored.DeepCopy()
-		metav1.SetMetaDataAnnotation(&next.ObjectMeta, historyAnnotation, string(said))
 		stored, err := c.core.ConfigMaps(next.Namespace).Update(ctx, next, metav1.UpdateOptions{FieldManager: inventory.Manager})
 		switch {
 		case err == nil:
@@ -54,4 +73,15 @@ func (c *Cluster) Record(ctx context.Context, p inventory.Past) error {
 		}
 		return c.explain(err, "update", "the history in the inventory ConfigMap "+next.Namespace+"/"+next.Name)
 	}
+}
+
+// annotate sets an annotation to a value in JSON, or removes it.
+func annotate(m *corev1.ConfigMap, key string, value any, remove bool) error {
+	if remove {
+		delete(m.Annotations, key)
+		return nil
+	}
+	text, err := json.Marshal(value)
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, key, string(text))
+	return err
 }

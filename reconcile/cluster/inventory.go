@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"headgate.dev/headgate/reconcile/inventory"
@@ -78,9 +79,30 @@ func (c *Cluster) Inventory(ctx context.Context) (inventory.Inventory, error) {
 		}
 		inv.ResourceVersion = m.ResourceVersion
 		inv.Owner = render.Owner(m.Annotations[ownerAnnotation])
-		inv.History = historyOf(m)
+		inv.History, inv.Held = historyOf(m), holdsOf(m)
 		return inv, nil
 	}
+}
+
+// Syncs returns the syncs that have an inventory in the cluster, by namespace and name. Inventories of other
+// tools, in the same format, are left out.
+func (c *Cluster) Syncs(ctx context.Context) ([]inventory.Sync, error) {
+	list, err := c.core.ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: inventoryLabel})
+	if err != nil {
+		return nil, c.explain(err, "list", "the inventories, which are ConfigMaps of all namespaces")
+	}
+	var syncs []inventory.Sync
+	for _, m := range list.Items {
+		name, ours := strings.CutPrefix(m.Name, render.BookPrefix)
+		s := inventory.Sync{Namespace: m.Namespace, Name: name}
+		if ours && m.Labels[inventoryLabel] == s.Key() {
+			syncs = append(syncs, s)
+		}
+	}
+	slices.SortFunc(syncs, func(a, b inventory.Sync) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return syncs, nil
 }
 
 // rebuiltEntries returns the entries of an inventory of which values were lost. An entry without a

@@ -22,6 +22,12 @@ type Past struct {
 	Released int `json:"released,omitempty"`
 	Held     int `json:"held,omitempty"`
 	Failed   int `json:"failed,omitempty"`
+
+	Holds Holds `json:"holds,omitempty"` // the first of them, without keys
+
+	// Holding is all that the pass held back; nil if that is not known, because it did not come to its end.
+	Holding *Holds `json:"-"`
+	News    bool   `json:"-"` // it held something else than the pass before
 }
 
 // Changed reports whether the pass changed anything in the cluster.
@@ -31,15 +37,19 @@ func (p Past) Changed() bool { return p.Created+p.Updated+p.Pruned+p.Released > 
 const mostPast = 10
 
 // Recalled is a history, the newest last, with one more pass. It is the same, and false, where
-// the pass changed nothing and came to what the one before it came to: a pass with nothing to do
+// the pass changed nothing and came to and held what the one before it did: a pass with nothing to do
 // writes nothing.
 func Recalled(history []Past, p Past) ([]Past, bool) {
-	if n := len(history); n > 0 && !p.Changed() {
+	if p.Holding != nil {
+		p.Holds, p.Holding = p.Holding.told(), nil
+	}
+	if n := len(history); n > 0 && !p.Changed() && !p.News {
 		last := history[n-1]
 		if last.Activation == p.Activation && last.Drift == p.Drift && last.ExitCode == p.ExitCode {
 			return history, false
 		}
 	}
+	p.News = false
 	from := max(len(history)+1-mostPast, 0)
 	return append(append(make([]Past, 0, mostPast), history[min(from, len(history)):]...), p), true
 }

@@ -19,6 +19,7 @@ type Inventory struct {
 	Owner           render.Owner // who makes the CRDs, as recorded; "" where nothing is
 	Entries         map[manifest.ID]Entry
 	History         []Past  // what the last passes came to, the newest last; it is not stored with the rest
+	Held            Holds   // what the last pass held back; it is stored with the history
 	Grants          []Grant // approvals that were made use of
 	Rebuilt         bool    // it was missing and is made of the marks that were found: nothing may be pruned by it
 	Lost            bool    // some of its entries are missing, and only marks can tell which; it is Rebuilt, too

@@ -108,6 +108,11 @@ func (s Step) approved() string {
 // approvalKey stands for a step among the Left of a Grant.
 func (s Step) approvalKey() string { return inventory.Hash([]byte(s.approved()))[:11] }
 
+// HoldKey stands for a held step: for the guard, the action, the object and the digest that is wanted.
+func (s Step) HoldKey() string {
+	return inventory.Hash([]byte(string(s.Guard) + "\x00" + s.approved()))[:11]
+}
+
 // created returns the step that made the object which this one activates.
 func (s Step) created() Step {
 	s.Would = Create

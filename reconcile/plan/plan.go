@@ -48,6 +48,7 @@ type Plan struct {
 	Stale    bool               // the record of the inventory is to be written although no object is
 	Effects  []Effect           // what Crossplane, or another tool, is to make of it
 	Bumps    []Bump             // packages that are other images than before, where two commits are compared
+	Held     inventory.Holds    // what the pass before held back
 	Approval *Approval          // that lets held steps pass; nil where no approval does
 
 	open     []Question
@@ -141,6 +142,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		Stale:   seen.Inventory.Rebuilt || seen.Inventory.Owner != want.Owner && len(seen.Inventory.Entries) > 0,
 		Effects: slices.Clone(seen.Effects),
 		Bumps:   seen.Bumps,
+		Held:    seen.Inventory.Held,
 		given:   seen.Approvals,
 		rebuilt: seen.isLost(),
 	}

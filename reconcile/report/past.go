@@ -19,6 +19,10 @@ func (r Report) Past(ended metav1.Time, took metav1.Duration) inventory.Past {
 	if r.Applied {
 		p.Created, p.Updated, p.Pruned, p.Released = r.Summary.Created, r.Summary.Updated, r.Summary.Pruned, r.Summary.Released
 	}
+	if r.Applied && r.Error == "" {
+		holds := r.Holds(ended)
+		p.Holding = &holds
+	}
 	for _, s := range []Status{r.Verdict.Drift, r.Verdict.Activation} {
 		if s.State != Success {
 			p.Said = s.Description

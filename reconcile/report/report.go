@@ -15,6 +15,8 @@ import (
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // A Report is what a pass came to. Its JSON is an interface for programs: fields are
@@ -97,9 +99,11 @@ type Step struct {
 	Cause        plan.Cause             `json:"cause"`
 	Guard        plan.GuardName         `json:"guard,omitempty"`
 	Reason       string                 `json:"reason,omitempty"`
-	Code         plan.Code              `json:"code,omitempty"`      // of the reason
-	Approved     bool                   `json:"approved,omitempty"`  // past a guard that held it
-	Deactivates  bool                   `json:"takesBack,omitempty"` // it is on the way of a definition that is deactivated
+	Code         plan.Code              `json:"code,omitempty"`        // of the reason
+	Since        *metav1.Time           `json:"since,omitempty"`       // of what was held before: when it was held first
+	SinceCommit  string                 `json:"sinceCommit,omitempty"` // likewise: the commit that was applied then
+	Approved     bool                   `json:"approved,omitempty"`    // past a guard that held it
+	Deactivates  bool                   `json:"takesBack,omitempty"`   // it is on the way of a definition that is deactivated
 	ID           manifest.ID            `json:"id"`
 	APIVersion   string                 `json:"apiVersion"`
 	Origin       *manifest.Origin       `json:"origin,omitempty"`
@@ -121,6 +125,10 @@ type Step struct {
 
 	definition bool
 	active     bool // its kind is served
+
+	hold       string // of what is held: what it is remembered by
+	approvable bool   // of what is held: by the digest of the Approval
+	before     string // of what was held before the commit: since when, and because of which commit
 }
 
 // A Check is an effect that does not hold: what Crossplane, or another tool that applies the commit, has not done.
@@ -163,6 +171,7 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	for _, s := range p.Steps {
 		outcome, reached := outcomes[s.ID]
 		step := stepOf(s, outcome)
+		step.held(s, p)
 		step.NotReached = applied && s.Writes() && s.Err == nil && (!reached || outcome.More && outcome.Err == nil)
 		if applied && step.Error == "" && !s.Waiting() {
 			step.Waits, step.WaitCodes = "", nil // it waited
@@ -297,6 +306,21 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 		}
 	}
 	return step
+}
+
+// held records since when a step is held.
+func (s *Step) held(of plan.Step, p plan.Plan) {
+	if of.Action != plan.Hold {
+		return
+	}
+	s.hold = of.HoldKey()
+	s.approvable = p.Approval != nil && slices.Contains(p.Approval.Guards, of.Guard)
+	if before, found := p.Held.Of(s.hold); found {
+		s.Since, s.SinceCommit = &before.Since, before.Commit
+		if before.Commit != p.Want.Revision {
+			s.before = fmt.Sprintf("held since %s, commit %.12s", before.Since.UTC().Format("2 Jan 2006"), before.Commit)
+		}
+	}
 }
 
 func (c *Summary) count(s Step, waiting bool) {

@@ -161,6 +161,9 @@ func (t Text) step(b *strings.Builder, s Step) {
 	switch {
 	case s.Action == plan.Hold:
 		detail("%s held by guard %q: %s", s.Would, s.Guard, clean(s.Reason))
+		if s.before != "" {
+			detail("%s", s.before)
+		}
 	case s.stays(), s.Deleting, s.Action == plan.Release && s.Reason != "":
 		detail("%s", clean(s.Reason))
 	case s.Guard != "":

@@ -45,6 +45,7 @@ const (
 // verdict is the one mapping from what happened to what is said of it.
 func verdict(r Report) Verdict {
 	numbers := r.Summary.String()
+	held, fresh := r.newlyHeld()
 	finding := slices.IndexFunc(r.Findings, func(f manifest.Finding) bool { return f.Severity == manifest.Error })
 	v := Verdict{Drift: drift(r)}
 	switch {
@@ -68,14 +69,18 @@ func verdict(r Report) Verdict {
 	case len(r.Unread()) > 0: // of a comparison: what nobody knows is no success
 		v.Activation = Status{Error, r.Unread()[0].Unknown}
 		v.ExitCode = ExitFailed
-	case r.Summary.Held > 0:
-		v.Activation = Status{Failure, fmt.Sprintf("%d held: %s; %s", r.Summary.Held, r.first(func(s Step) bool { return s.Action == plan.Hold }), numbers)}
-		v.ExitCode = ExitHeld
-	case r.Summary.Pending+r.Summary.Waiting > 0:
+	case fresh:
+		v.Activation = Status{Failure, held + "; " + numbers}
+	case r.Summary.Pending+r.Summary.Waiting > r.waitForHeld():
 		what := cmp.Or(r.unapplied(plan.Pending, " yet"), fmt.Sprintf("%d pending: %s", r.Summary.Pending+r.Summary.Waiting, r.firstPending()))
 		v.Activation = Status{Pending, what + "; " + numbers}
+	case r.Summary.Held > 0:
+		v.Activation = Status{Success, r.stillHeld() + "; " + numbers} // the commit that caused it has failed
 	default:
 		v.Activation = Status{Success, numbers}
+	}
+	if r.Summary.Held > 0 && v.ExitCode == ExitSuccess {
+		v.ExitCode = ExitHeld
 	}
 	if r.Applied && v.Drift.State == Failure && v.ExitCode == ExitSuccess {
 		v.ExitCode = ExitHeld
