@@ -8,6 +8,8 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
 
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,8 +31,12 @@ type digestKey struct {
 // writes nothing.
 func (c *Cluster) keyFor(ctx context.Context, asked []plan.Asked, have inventory.Inventory) ([]byte, error) {
 	needed := slices.ContainsFunc(asked, func(a plan.Asked) bool { return a.ID.IsSecret() || a.Secret || a.Policy.NeedsProof() })
-	for _, e := range have.Entries {
-		needed = needed || e.Policy.NeedsProof()
+	wanted := make(map[manifest.ID]bool, len(asked))
+	for _, a := range asked {
+		wanted[a.ID] = true
+	}
+	for id, e := range have.Entries {
+		needed = needed || e.Policy.NeedsProof() || crossplane.IsMRD(id) && !wanted[id] // its CRD will need it
 	}
 	if !needed || c.key.bytes != nil {
 		return c.key.bytes, nil

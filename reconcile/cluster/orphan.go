@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/crossplane"
@@ -21,10 +22,8 @@ func (c *Cluster) departs(ctx context.Context, id manifest.ID) (plan.Answer, err
 	var a plan.Answer
 	// The MRD first: what Crossplane did to the CRD before it reported Terminating must not be missed.
 	mrd, err := c.read(ctx, id)
-	if apierrors.IsNotFound(err) {
-		return a, nil
-	}
-	if err != nil {
+	absent := apierrors.IsNotFound(err)
+	if err != nil && !absent {
 		return a, c.explain(err, "get", id.Brief())
 	}
 	crd, err := c.get(ctx, c.surface, plan.CRD(id.Name))
@@ -33,6 +32,12 @@ func (c *Cluster) departs(ctx context.Context, id manifest.ID) (plan.Answer, err
 	}
 	if err != nil {
 		return a, c.explain(err, "get", plan.CRD(id.Name).Brief())
+	}
+	if absent {
+		if len(crd.OwnerReferences) == 0 && madeByCrossplane(crd) {
+			a.UID = crd.UID
+		}
+		return a, nil
 	}
 	established := crossplane.Condition(mrd, "Established")
 	isMRD := func(o metav1.OwnerReference) bool { return o.UID == mrd.GetUID() }
@@ -43,10 +48,15 @@ func (c *Cluster) departs(ctx context.Context, id manifest.ID) (plan.Answer, err
 	}
 	state, _, _ := unstructured.NestedString(mrd.Object, "spec", "state")
 	if len(others) == 0 && (owned || state == "Active" || established.Status != "") {
-		a.Count = 1
+		a.Count, a.UID = 1, crd.UID
 	}
 	a.Example = established.Reason
 	return a, nil
+}
+
+// madeByCrossplane reports whether Crossplane wrote an object.
+func madeByCrossplane(o *metav1.PartialObjectMetadata) bool {
+	return slices.ContainsFunc(o.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return strings.Contains(f.Manager, "crossplane") })
 }
 
 // disown removes an MRD from the owners of its CRD.

@@ -5,6 +5,7 @@ import (
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
 )
 
 // PolicyAnnotation is the annotation by which an object asks for a management policy.
@@ -38,4 +39,9 @@ func PolicyOf(o render.Object) (ManagementPolicy, error) {
 		return "", catalogue.Errorf(o.Origin, "%s: %s is %q, and must be Default, Undeletable, ObservableAndDeletable or Observable", o.ID, PolicyAnnotation, said)
 	}
 	return said, nil
+}
+
+// IsLeft reports whether the entry is of a CRD that Crossplane made of an MRD of the sync, which is gone.
+func (e Entry) IsLeft(id manifest.ID) bool {
+	return id.IsCRD() && e.Definition && e.Policy == ObservableAndDeletable
 }

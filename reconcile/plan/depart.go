@@ -25,6 +25,17 @@ func (p *Plan) keepCRDs(seen Observed) {
 	if seen.Offline || seen.Looks {
 		return
 	}
+	for _, id := range p.absent { // somebody deleted it
+		if !crossplane.IsMRD(id) {
+			continue
+		}
+		q := Question{Ask: Departs, Of: id}
+		a, known := seen.Answers[q]
+		if !known {
+			p.open = append(p.open, q)
+		}
+		p.leavesBehind(id, a.UID, seen)
+	}
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if !s.departs() {
@@ -34,6 +45,9 @@ func (p *Plan) keepCRDs(seen Observed) {
 		a, known := seen.Answers[q]
 		if !known {
 			p.open = append(p.open, q)
+		}
+		if s.Action == Prune {
+			p.leavesBehind(s.ID, a.UID, seen)
 		}
 		crdGoes, owned := a.Count > 0, len(a.These) > 0
 		switch {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Observed is what a place holds of what the commit wants and of what we own. The
@@ -177,6 +178,7 @@ type Answer struct {
 	Unknown Reason // why it could not be counted; none where it was
 
 	These   []manifest.ID // as many of them as are known by name
+	UID     types.UID     // of Departs: of the CRD, if that is of Crossplane and may stay
 	Misfits []Reason      // of Fits: what they lose or are refused
 }
 

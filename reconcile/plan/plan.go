@@ -73,6 +73,8 @@ type Plan struct {
 	given inventory.Approvals // that stand in the places that were read
 	grant *inventory.Grant    // of this plan; nil where it makes use of no new approval
 
+	behind map[manifest.ID]inventory.Entry // by MRD that goes: the entry of the CRD that stays
+
 	rebuilt bool // the inventory was lost with the grants in it, and is not stored again yet
 }
 
@@ -261,6 +263,9 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 		live, exists := seen.Objects[id]
 		if seen.hides(id) != nil && e.Policy != inventory.Observable {
 			p.unreachable = append(p.unreachable, p.outOfReach(id, seen))
+			continue
+		}
+		if exists && p.keepLeft(id, e, live, wanted, seen) {
 			continue
 		}
 		released := exists && p.released(id, live, seen.Inventory)

@@ -100,6 +100,7 @@ func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Invent
 		}
 		next.Entries[o.ID] = e
 	}
+	p.takeLeft(&next, done)
 	p.recordDefinitions(have, next)
 	return next
 }

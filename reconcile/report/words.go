@@ -277,6 +277,7 @@ var words = map[plan.Code]wording{
 	plan.OwnedByTool: say("%s owns it; take it out of there, or out of this repository, or set adoption: Adopt", text),
 
 	plan.ActivationFinal:  say("no policy names it any more; activation is final"),
+	plan.LeftByDefinition: say("Crossplane made it of a definition of this sync that is gone; nothing updates it. Delete it if nothing needs it, or set deactivation: WhenUnused"),
 	plan.PolicyPaused:     say("the policy %s, which names it, is paused", text),
 	plan.DefinitionPaused: say("its definition is paused"),
 	plan.ReturnsInactive:  say("Crossplane brings the definition back inactive, and its CRD goes if nothing uses it by then"),

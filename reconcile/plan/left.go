@@ -1,0 +1,76 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// An MRD of this sync that goes leaves the CRD that Crossplane made of it, with all that is stored in it. The inventory takes
+// the CRD over then: as one that bears no mark of Headgate, and of which the key of the inventory proves that it may be pruned.
+
+// The codes of CRDs that definitions leave.
+const (
+	LeftByDefinition Code = "LeftByDefinition" // an MRD of this sync is gone, and its CRD is still there
+)
+
+// leavesBehind records the CRD that stays when an MRD goes, and tells of it.
+func (p *Plan) leavesBehind(mrd manifest.ID, crd types.UID, seen Observed) {
+	if crd == "" || p.Ends != NoEnding || p.Want.Owner != render.OwnerCrossplane {
+		return
+	}
+	if _, owned := seen.Inventory.Entries[mrd]; !owned {
+		return
+	}
+	e := inventory.Entry{UID: crd, Policy: inventory.ObservableAndDeletable, Definition: true, Strategy: "Apply", Actuation: "Skipped", Reconcile: "Succeeded"}
+	e.Proof = seen.proof(e.Policy, &metav1.ObjectMeta{UID: crd})
+	if p.behind == nil {
+		p.behind = map[manifest.ID]inventory.Entry{}
+	}
+	p.behind[mrd] = e
+	f := manifest.Finding{
+		Rule: ruleLeft, Severity: manifest.Note,
+		Message: fmt.Sprintf("the CRD %s stays when its definition is gone: it is served, and nothing updates it", mrd.Name),
+		Fix:     "delete it if nothing needs it: kubectl delete crd " + mrd.Name + "; or set deactivation: WhenUnused, and Headgate prunes it once no custom resource uses it",
+	}
+	if seen.Terms.Deactivate {
+		f.Fix = "wait for the next pass, which prunes it if no custom resource uses it"
+	}
+	p.Notes = append(p.Notes, f)
+}
+
+// keepLeft decides on the CRD that a definition left. It returns false if the CRD is to be pruned as any other object.
+func (p *Plan) keepLeft(id manifest.ID, e inventory.Entry, live *metav1.PartialObjectMetadata, wanted map[manifest.ID]bool, seen Observed) bool {
+	switch {
+	case !e.IsLeft(id):
+		return false
+	case wanted[crossplane.MRD(id.Name)] || len(live.OwnerReferences) > 0 || live.UID != e.UID: // it is of another owner again
+		p.Gone = append(p.Gone, id)
+		return true
+	case p.Ends != NoEnding || seen.Deactivates(p.Want):
+		return false
+	}
+	s := prune(id, e, live)
+	s.Action, s.Would, s.Cause, s.Guard, s.Reason, s.Definition = Keep, Prune, Retain, Final, LeftByDefinition.With(), true
+	p.Steps = append(p.Steps, s)
+	return true
+}
+
+// takeLeft adds the CRDs that stay to an inventory, once their MRDs are gone.
+func (p Plan) takeLeft(next *inventory.Inventory, done []Outcome) {
+	for mrd, e := range p.behind {
+		gone := slices.Contains(p.Gone, mrd) || slices.ContainsFunc(done, func(o Outcome) bool {
+			return o.ID == mrd && o.Action == Prune && o.Err == nil && !o.More
+		})
+		if _, owned := next.Entries[CRD(mrd.Name)]; gone && !owned {
+			next.Entries[CRD(mrd.Name)] = e
+		}
+	}
+}
