@@ -111,15 +111,16 @@ func (c *Cluster) usagesOf(ctx context.Context) ([]unstructured.Unstructured, er
 			}
 			continue
 		}
-		gvr, err := c.surface.resource(gk, "")
+		err := c.reading(ctx, c.surface, gk, func(gvr schema.GroupVersionResource) error {
+			l, err := c.objects.Resource(gvr).List(ctx, metav1.ListOptions{})
+			if err == nil {
+				all = append(all, l.Items...)
+			}
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
-		l, err := c.objects.Resource(gvr).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, l.Items...)
 	}
 	return all, nil
 }
@@ -254,13 +255,13 @@ func readableVersions(crd *unstructured.Unstructured) []string {
 
 // count reads the objects of a kind in full, a page at a time, and counts some of them.
 func (c *Cluster) count(ctx context.Context, gk schema.GroupKind, t *tally, which func(*unstructured.Unstructured) bool) error {
-	gvr, err := c.surface.resource(gk, "")
-	if err != nil {
-		return err
-	}
 	options := metav1.ListOptions{Limit: 500}
 	for {
-		l, err := c.objects.Resource(gvr).List(ctx, options)
+		var l *unstructured.UnstructuredList
+		err := c.reading(ctx, c.surface, gk, func(gvr schema.GroupVersionResource) (err error) {
+			l, err = c.objects.Resource(gvr).List(ctx, options)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -276,12 +277,12 @@ func (c *Cluster) count(ctx context.Context, gk schema.GroupKind, t *tally, whic
 }
 
 // read reads an object in full.
-func (c *Cluster) read(ctx context.Context, id manifest.ID) (*unstructured.Unstructured, error) {
-	gvr, err := c.surface.resource(groupKind(id), "")
-	if err != nil {
-		return nil, err
-	}
-	return c.objects.Resource(gvr).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
+func (c *Cluster) read(ctx context.Context, id manifest.ID) (u *unstructured.Unstructured, err error) {
+	err = c.reading(ctx, c.surface, groupKind(id), func(gvr schema.GroupVersionResource) (err error) {
+		u, err = c.objects.Resource(gvr).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
+		return err
+	})
+	return u, err
 }
 
 // inside counts what a namespace holds beside objects of this sync, over every kind. Marks alone do

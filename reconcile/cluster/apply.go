@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -32,7 +33,17 @@ const farewell = 15 * time.Second
 // for. What was waited for in vain, for this commit, is looked at once and not waited for
 // again. Where the pass continues, it ends with outcomes of which it is not known
 // whether they are ready: those steps may go on sooner. plan.ErrMoved asks for a new plan.
+//
+// Where the API server did not answer for an object, the rest is sent but for prunes, and that is an error.
 func (c *Cluster) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error) {
+	done, err := c.apply(ctx, p)
+	if err == nil {
+		err = inTrouble(done)
+	}
+	return done, err
+}
+
+func (c *Cluster) apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error) {
 	refused, sends := knownRefusals(p)
 	if !sends && !p.Remembers() && !p.Waits() {
 		return refused, nil
@@ -132,7 +143,10 @@ func (c *Cluster) unmoved(ctx context.Context, p plan.Plan, sp spelling) (invent
 func (c *Cluster) makeNamespace(ctx context.Context) error {
 	ns := &corev1.Namespace{}
 	ns.Name = c.sync.Namespace
-	_, err := c.core.Namespaces().Create(ctx, ns, metav1.CreateOptions{FieldManager: inventory.Manager})
+	err := retry(ctx, func() error {
+		_, err := c.core.Namespaces().Create(ctx, ns, metav1.CreateOptions{FieldManager: inventory.Manager})
+		return err
+	})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -261,6 +275,9 @@ func (r *execution) write(ctx context.Context) error {
 		}
 		tier := steps[:n]
 		steps = steps[n:]
+		if trouble := inTrouble(r.outcomes); trouble != nil && (tier[0].Action == plan.Prune || r.reach(ctx) != nil) {
+			return trouble
+		}
 		if err := r.ready(ctx, tier); err != nil {
 			return err
 		}
@@ -546,14 +563,12 @@ func (r *execution) prune(ctx context.Context, s plan.Step, id manifest.ID) erro
 
 // remove deletes exactly the object that was looked at.
 func (r *execution) remove(ctx context.Context, s plan.Step, id manifest.ID, propagation metav1.DeletionPropagation) error {
-	gvr, err := r.surface.resource(groupKind(id), "")
-	if err != nil {
-		return err
-	}
-	err = retry(ctx, func() error {
-		return r.at(gvr, id).Delete(ctx, id.Name, metav1.DeleteOptions{
-			Preconditions:     &metav1.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion},
-			PropagationPolicy: &propagation,
+	err := r.reading(ctx, r.surface, groupKind(id), func(gvr schema.GroupVersionResource) error {
+		return retry(ctx, func() error {
+			return r.at(gvr, id).Delete(ctx, id.Name, metav1.DeleteOptions{
+				Preconditions:     &metav1.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion},
+				PropagationPolicy: &propagation,
+			})
 		})
 	})
 	switch {

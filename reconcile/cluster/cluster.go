@@ -33,6 +33,7 @@ type Options struct {
 	NoWait           bool          // do not wait for readiness, except where a later step needs it
 	TryCreates       bool          // also dry-run what is not there yet: for a diff
 	LockTimeout      time.Duration // how long to wait for another writer; default 90 seconds
+	AnswerTime       time.Duration // how long the API server may take to answer; default 75 seconds, and four times that for a list
 	LeaseDuration    time.Duration // after how long a writer that went silent is taken for dead; default 60 seconds
 	DefaultNamespace string        // of namespaced objects that name none; default "default"
 	FullCheck        time.Duration // within how long everything is tried, however it looks; 0 is never
@@ -61,6 +62,9 @@ func (o Options) withDefaults() Options {
 	if o.LeaseDuration <= 0 {
 		o.LeaseDuration = 60 * time.Second
 	}
+	if o.AnswerTime <= 0 {
+		o.AnswerTime = 75 * time.Second // an API server works on a request for a minute by default
+	}
 	if o.DefaultNamespace == "" {
 		o.DefaultNamespace = "default"
 	}
@@ -88,6 +92,7 @@ type Cluster struct {
 	siblings map[string]map[string]string // with its values, by name
 	packages map[manifest.ID]comparison   // of packages whose update is planned: what it replaces
 	waited   map[manifest.ID]string       // of what did not become ready in time: the commit for which we waited
+	under    *underway                    // what a pass waits for
 	progress sync.Mutex
 }
 
@@ -100,11 +105,16 @@ func New(config *rest.Config, of inventory.Sync, options Options) (*Cluster, err
 	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
 		config.WarningHandler = rest.NoWarnings{} // the default writes to standard error
 	}
+	options = options.withDefaults()
+	under := &underway{}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return punctual{next: next, within: options.AnswerTime, under: under}
+	})
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	c := &Cluster{sync: of, options: options.withDefaults(), config: config, http: client, waited: map[manifest.ID]string{}}
+	c := &Cluster{sync: of, options: options, config: config, http: client, under: under, waited: map[manifest.ID]string{}}
 	c.checks.every = options.FullCheck
 	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, client); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)

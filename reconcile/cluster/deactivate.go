@@ -144,6 +144,9 @@ func (c *Cluster) Restart(ctx context.Context, namespace, name string) error {
 		return err
 	}
 	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	_, err = c.metadata.Resource(deployments).Namespace(namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager})
+	err = retry(ctx, func() error {
+		_, err := c.metadata.Resource(deployments).Namespace(namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager})
+		return err
+	})
 	return c.explain(err, "patch", "the Deployment "+namespace+"/"+name)
 }

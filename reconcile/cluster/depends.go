@@ -48,13 +48,13 @@ func eachOf[T any](ctx context.Context, c *Cluster, ids []manifest.ID, sp spelli
 
 func (c *Cluster) source(ctx context.Context, id manifest.ID) (plan.ReferenceSource, error) {
 	if _, served := c.surface.kinds[groupKind(id)]; !served {
-		return plan.ReferenceSource{}, c.surface.known(groupKind(id))
+		return plan.ReferenceSource{Err: c.surface.known(groupKind(id))}, nil
 	}
 	live, err := c.read(ctx, id)
 	switch {
 	case apierrors.IsNotFound(err):
 		return plan.ReferenceSource{}, nil
-	case err != nil && ofObject(err):
+	case err != nil && !c.stops(ctx, err):
 		return plan.ReferenceSource{Err: c.explain(err, "get", id.Brief())}, nil
 	case err != nil:
 		return plan.ReferenceSource{}, c.explain(err, "get", id.Brief())
@@ -64,13 +64,16 @@ func (c *Cluster) source(ctx context.Context, id manifest.ID) (plan.ReferenceSou
 
 func (c *Cluster) dependency(ctx context.Context, id manifest.ID) (plan.Dependency, error) {
 	if _, served := c.surface.kinds[groupKind(id)]; !served {
-		return plan.Dependency{}, c.surface.known(groupKind(id))
+		if err := c.surface.known(groupKind(id)); err != nil {
+			return plan.Dependency{Exists: true, NotReady: plan.ReasonOf(err)}, nil
+		}
+		return plan.Dependency{}, nil
 	}
 	live, err := c.read(ctx, id)
 	switch {
 	case apierrors.IsNotFound(err):
 		return plan.Dependency{}, nil
-	case err != nil && ofObject(err): // forbidden, above all
+	case err != nil && !c.stops(ctx, err): // forbidden, above all
 		return plan.Dependency{Exists: true, NotReady: plan.ReasonOf(c.explain(err, "get", id.Brief()))}, nil
 	case err != nil:
 		return plan.Dependency{}, c.explain(err, "get", id.Brief())

@@ -79,8 +79,10 @@ func (c *Cluster) forget(ctx context.Context, l *lock, inv inventory.Inventory) 
 		return err
 	}
 	name := inventoryName(c.sync)
-	err := c.core.ConfigMaps(c.sync.Namespace).Delete(ctx, name, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &c.stored.UID, ResourceVersion: &inv.ResourceVersion},
+	err := retry(ctx, func() error {
+		return c.core.ConfigMaps(c.sync.Namespace).Delete(ctx, name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &c.stored.UID, ResourceVersion: &inv.ResourceVersion},
+		})
 	})
 	switch {
 	case apierrors.IsConflict(err):
@@ -102,7 +104,9 @@ func (c *Cluster) forgetKey(ctx context.Context) error {
 		return nil
 	}
 	if err == nil {
-		err = at.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.UID}})
+		err = retry(ctx, func() error {
+			return at.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.UID}})
+		})
 	}
 	if apierrors.IsNotFound(err) {
 		return nil

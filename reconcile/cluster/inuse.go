@@ -330,11 +330,12 @@ func (c *Cluster) opened(ctx context.Context, crds []string) (tally, error) {
 		}
 		// Where there are none it matters to nobody in which version that is read: a provider may
 		// have two thousand, and each CRD is a hundred kilobytes.
-		gvr, err := c.surface.resource(gk, "")
-		if err != nil {
-			return plan.Answer{}, err
-		}
-		return c.some(ctx, gvr, gk.Kind)
+		var a plan.Answer
+		err := c.reading(ctx, c.surface, gk, func(gvr schema.GroupVersionResource) (err error) {
+			a, err = c.some(ctx, gvr, gk.Kind)
+			return err
+		})
+		return a, err
 	})
 	var t tally
 	for _, a := range counts {

@@ -247,7 +247,14 @@ func (c *Cluster) store(ctx context.Context, inv inventory.Inventory) (string, e
 		return err
 	}
 	err = retry(ctx, write)
-	for again := 0; again < mostTouched && apierrors.IsConflict(err) && c.onlyTouched(ctx, inv.ResourceVersion); again++ {
+	for again := 0; again < mostTouched && apierrors.IsConflict(err); again++ {
+		if now := c.arrived(ctx, m); now != nil {
+			stored, err = now, nil
+			break
+		}
+		if !c.onlyTouched(ctx, inv.ResourceVersion) {
+			break
+		}
 		m = keeping(c.stored, next)
 		inv.ResourceVersion = m.ResourceVersion
 		err = retry(ctx, write)
@@ -268,6 +275,16 @@ func (c *Cluster) store(ctx context.Context, inv inventory.Inventory) (string, e
 // mostTouched is how often one write of the inventory is repeated because another process wrote
 // something else to the same ConfigMap.
 const mostTouched = 10
+
+// arrived returns the ConfigMap in which an inventory is stored although the answer to its update was lost; nil if it is
+// not.
+func (c *Cluster) arrived(ctx context.Context, m *corev1.ConfigMap) *corev1.ConfigMap {
+	now, err := c.core.ConfigMaps(m.Namespace).Get(ctx, m.Name, metav1.GetOptions{})
+	if err != nil || !sameInventory(m, now) {
+		return nil
+	}
+	return now
+}
 
 // onlyTouched reports whether the inventory is still what it was at a resourceVersion, which c read or
 // wrote last, though its ConfigMap has another one now: a process recorded its history, or somebody set

@@ -61,7 +61,10 @@ func (c *Cluster) keepKey(ctx context.Context) error {
 	}
 	s := &core.Secret{Data: map[string][]byte{keyName: c.key.bytes}}
 	s.Namespace, s.Name = c.sync.Namespace, inventoryName(c.sync)
-	_, err := c.core.Secrets(s.Namespace).Create(ctx, s, metav1.CreateOptions{FieldManager: inventory.Manager})
+	err := retry(ctx, func() error {
+		_, err := c.core.Secrets(s.Namespace).Create(ctx, s, metav1.CreateOptions{FieldManager: inventory.Manager})
+		return err
+	})
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		c.key = digestKey{}

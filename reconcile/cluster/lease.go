@@ -35,6 +35,7 @@ type lock struct {
 func (c *Cluster) lock(ctx context.Context, patience time.Duration) (*lock, context.Context, error) {
 	holder := identity()
 	waited := watchedLease{since: time.Now()}
+	defer c.under.await("the lease " + c.sync.Namespace + "/" + inventoryName(c.sync))()
 	for {
 		held, err := c.take(ctx, holder, &waited)
 		if err != nil {
@@ -118,20 +119,26 @@ func (c *Cluster) write(ctx context.Context, l *coordination.Lease, holder strin
 	seconds := int32(math.Ceil(min(c.options.LeaseDuration.Seconds(), math.MaxInt32)))
 	l.Spec = coordination.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &at, RenewTime: &at}
 	var written *coordination.Lease
-	var err error
-	if l.ResourceVersion == "" {
+	err := retry(ctx, func() (err error) {
+		if l.ResourceVersion != "" {
+			written, err = leases.Update(ctx, l, metav1.UpdateOptions{FieldManager: inventory.Manager})
+			return err
+		}
 		written, err = leases.Create(ctx, l, metav1.CreateOptions{FieldManager: inventory.Manager})
 		if apierrors.IsNotFound(err) { // no namespace yet
 			if err := c.makeNamespace(ctx); err != nil {
-				return nil, err
+				return err
 			}
 			written, err = leases.Create(ctx, l, metav1.CreateOptions{FieldManager: inventory.Manager})
 		}
-	} else {
-		written, err = leases.Update(ctx, l, metav1.UpdateOptions{FieldManager: inventory.Manager})
-	}
+		return err
+	})
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return nil, nil
+		now, err := leases.Get(ctx, l.Name, metav1.GetOptions{})
+		if err == nil && now.Spec.HolderIdentity != nil && *now.Spec.HolderIdentity == holder { // only the answer was lost
+			return now, nil
+		}
+		return nil, nil //nolint:nilerr // whoever asks for the lease reads it again
 	}
 	return written, c.explain(err, "write", "the lease "+l.Namespace+"/"+l.Name)
 }
@@ -170,7 +177,9 @@ func (l *lock) drop(ctx context.Context) error {
 		l.stop()
 		<-l.stopped
 		l.end(nil)
-		err = l.cluster.leases.Leases(l.held.Namespace).Delete(ctx, l.held.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.held.UID}})
+		err = retry(ctx, func() error {
+			return l.cluster.leases.Leases(l.held.Namespace).Delete(ctx, l.held.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.held.UID}})
+		})
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
@@ -189,7 +198,10 @@ func (l *lock) release(ctx context.Context) {
 		free := l.held.DeepCopy()
 		nobody := ""
 		free.Spec.HolderIdentity = &nobody
-		_, _ = l.cluster.leases.Leases(free.Namespace).Update(ctx, free, metav1.UpdateOptions{FieldManager: inventory.Manager})
+		_ = retry(ctx, func() error {
+			_, err := l.cluster.leases.Leases(free.Namespace).Update(ctx, free, metav1.UpdateOptions{FieldManager: inventory.Manager})
+			return err
+		})
 	})
 }
 

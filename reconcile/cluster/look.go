@@ -162,14 +162,12 @@ func (l *Looker) find(ctx context.Context, seen *plan.Observed, sp spelling) err
 			ids[plan.CRD(d.Name)] = false
 		}
 	}
-	searches, err := l.cluster.searches(ids, false)
-	if err != nil {
-		return err
-	}
+	var searches []search
+	searches, seen.Unreadable = l.cluster.searches(ids, false)
 	done := 0
 	type result struct {
-		found     []*metav1.PartialObjectMetadata
-		forbidden error
+		found                 []*metav1.PartialObjectMetadata
+		forbidden, unreadable error
 	}
 	results, err := inParallel(ctx, l.cluster.options.Concurrency, searches, func(ctx context.Context, s search) (result, error) {
 		found, err := l.cluster.metadataOf(ctx, s)
@@ -177,14 +175,20 @@ func (l *Looker) find(ctx context.Context, seen *plan.Observed, sp spelling) err
 		if apierrors.IsForbidden(err) {
 			return result{forbidden: err}, nil
 		}
+		if err != nil && !l.cluster.stops(ctx, err) {
+			return result{unreadable: err}, nil
+		}
 		return result{found: found}, err
 	})
 	if err != nil {
 		return err
 	}
 	var forbidden []error
-	for _, r := range results {
+	for i, r := range results {
 		forbidden = append(forbidden, r.forbidden)
+		if r.unreadable != nil {
+			seen.Unreadable[searches[i].kind] = plan.Unreadable(searches[i].kind, r.unreadable)
+		}
 		for _, o := range r.found {
 			if _, ok := ids[idOf(o)]; ok {
 				seen.Objects[sp.ofCommit(idOf(o))] = o
@@ -262,6 +266,9 @@ func (l *Looker) compare(ctx context.Context, seen *plan.Observed, sp spelling) 
 	return nil
 }
 
+// unknown stands for the mark of an object that could not be read. No object has it, so that it is read again.
+const unknown = "unknown"
+
 // compared reads an object in the version that the commit speaks, and compares.
 func (c *Cluster) compared(ctx context.Context, a plan.Asked, id manifest.ID) (compared, error) {
 	want, err := a.Content()
@@ -288,7 +295,11 @@ func (c *Cluster) compared(ctx context.Context, a plan.Asked, id manifest.ID) (c
 		return compared{digest: a.Digest}, nil
 	}
 	if err != nil {
-		return compared{}, c.explain(err, "get", resourceName(c.surface, groupKind(id))+" "+id.Name)
+		explained := c.explain(err, "get", resourceName(c.surface, groupKind(id))+" "+id.Name)
+		if c.stops(ctx, err) {
+			return compared{}, explained
+		}
+		return compared{digest: a.Digest, mark: unknown, trial: plan.Trial{Err: explained}}, nil
 	}
 	now := compared{digest: a.Digest, uid: live.GetUID(), mark: inventory.Mark(live)}
 	if now.trial.Err = unserved; unserved != nil {

@@ -15,6 +15,7 @@ import (
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -472,9 +473,16 @@ func TestLookIntoTheDark(t *testing.T) {
 	l := w.looker(t, "namespaces.")
 	commit := want(t, w.instance("Bucket", "default", "logs"))
 	eventually(t, func() error { // the aggregator looks from time to time
-		_, err := l.Observe(t.Context(), commit)
-		if err == nil || !strings.Contains(err.Error(), "cannot tell whether Bucket."+w.group+" is served") {
-			return fmt.Errorf("want an error that says what is not known, got %w", err)
+		seen, err := l.Observe(t.Context(), commit)
+		if err != nil {
+			return err
+		}
+		p, err := plan.Compute(seen)
+		if err != nil {
+			return err
+		}
+		if len(p.Effects) != 1 || p.Effects[0].State != plan.Broken || !strings.Contains(report.Words(p.Effects[0].Reason), "cannot tell whether Bucket."+w.group+" is served") {
+			return fmt.Errorf("want an effect that says what is not known, got %v", p.Effects)
 		}
 		return nil
 	})

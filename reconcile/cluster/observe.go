@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"headgate.dev/headgate/reconcile/inventory"
@@ -120,16 +121,21 @@ func (c *Cluster) look(ctx context.Context, seen *plan.Observed, sp spelling) er
 		ids[sp.actual(id)] = true
 	}
 	missing := seen.Inventory.ResourceVersion == ""
-	searches, err := c.searches(ids, missing)
-	if err != nil {
-		return err
-	}
+	var searches []search
+	searches, seen.Unreadable = c.searches(ids, missing)
 	seen.Hidden = c.hidden(ctx, ids)
 	done := 0
+	var mu sync.Mutex
 	found, err := inParallel(ctx, c.options.Concurrency, searches, func(ctx context.Context, s search) ([]*metav1.PartialObjectMetadata, error) {
 		objects, err := c.find(ctx, s, missing)
-		if err == nil {
+		switch {
+		case err == nil:
 			c.tellOf("observe", &done, len(searches), manifest.ID{Group: s.kind.Group, Kind: s.kind.Kind})
+		case !c.stops(ctx, err): // what is there of this kind is not known, and of others it is
+			mu.Lock()
+			seen.Unreadable[s.kind] = plan.Unreadable(s.kind, err)
+			mu.Unlock()
+			return nil, nil
 		}
 		return objects, err
 	})
@@ -176,8 +182,9 @@ func (c *Cluster) look(ctx context.Context, seen *plan.Observed, sp spelling) er
 }
 
 // searches are one for every served kind of ids. Where the inventory is missing, the kinds
-// of which every sync has some are searched for marks too.
-func (c *Cluster) searches(ids map[manifest.ID]bool, missing bool) ([]search, error) {
+// of which every sync has some are searched for marks too. It also returns the kinds of which the API server cannot tell
+// whether it serves them.
+func (c *Cluster) searches(ids map[manifest.ID]bool, missing bool) ([]search, map[schema.GroupKind]error) {
 	byKind := map[schema.GroupKind]*search{}
 	at := func(gk schema.GroupKind) *search {
 		if byKind[gk] == nil {
@@ -197,9 +204,10 @@ func (c *Cluster) searches(ids map[manifest.ID]bool, missing bool) ([]search, er
 		}
 	}
 	var searches []search
+	unreadable := map[schema.GroupKind]error{}
 	for gk, s := range byKind {
 		if err := c.surface.known(gk); err != nil {
-			return nil, err
+			unreadable[gk] = plan.Unreadable(gk, err)
 		}
 		if _, served := c.surface.kinds[gk]; served {
 			slices.SortFunc(s.ids, manifest.ID.Compare)
@@ -207,7 +215,7 @@ func (c *Cluster) searches(ids map[manifest.ID]bool, missing bool) ([]search, er
 		}
 	}
 	slices.SortFunc(searches, func(a, b search) int { return compareKinds(a.kind, b.kind) })
-	return searches, nil
+	return searches, unreadable
 }
 
 // find reads the objects of a search: by our label where most of them carry it, all of the
@@ -255,32 +263,32 @@ func (c *Cluster) ours() string { return labels.Set{inventory.SyncLabel: c.sync.
 
 // list lists the metadata of the objects of a kind, as they are now.
 func (c *Cluster) list(ctx context.Context, s *surface, gk schema.GroupKind, namespace, selector string) ([]*metav1.PartialObjectMetadata, error) {
-	gvr, err := s.resource(gk, "")
-	if err != nil {
-		return nil, err
-	}
-	l, err := c.metadata.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
-	if err != nil {
-		return nil, err
-	}
-	objects := make([]*metav1.PartialObjectMetadata, len(l.Items))
-	for i := range l.Items {
-		objects[i] = typed(&l.Items[i], gvr.GroupVersion(), gk.Kind)
-	}
-	return objects, nil
+	var objects []*metav1.PartialObjectMetadata
+	err := c.reading(ctx, s, gk, func(gvr schema.GroupVersionResource) error {
+		l, err := c.metadata.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		if err != nil {
+			return err
+		}
+		objects = make([]*metav1.PartialObjectMetadata, len(l.Items))
+		for i := range l.Items {
+			objects[i] = typed(&l.Items[i], gvr.GroupVersion(), gk.Kind)
+		}
+		return nil
+	})
+	return objects, err
 }
 
 // get reads the metadata of an object.
 func (c *Cluster) get(ctx context.Context, s *surface, id manifest.ID) (*metav1.PartialObjectMetadata, error) {
-	gvr, err := s.resource(groupKind(id), "")
-	if err != nil {
-		return nil, err
-	}
-	o, err := c.at(gvr, id).Get(ctx, id.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return typed(o, gvr.GroupVersion(), id.Kind), nil
+	var found *metav1.PartialObjectMetadata
+	err := c.reading(ctx, s, groupKind(id), func(gvr schema.GroupVersionResource) error {
+		o, err := c.at(gvr, id).Get(ctx, id.Name, metav1.GetOptions{})
+		if err == nil {
+			found = typed(o, gvr.GroupVersion(), id.Kind)
+		}
+		return err
+	})
+	return found, err
 }
 
 func (c *Cluster) at(gvr schema.GroupVersionResource, id manifest.ID) metadata.ResourceInterface {

@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
@@ -20,6 +22,9 @@ type surface struct {
 	versions map[schema.GroupKind][]string // the preferred one first
 	listable []schema.GroupKind            // in order
 	broken   map[string]error              // groups of which it is not known what is served
+
+	mu      sync.Mutex
+	reading map[schema.GroupKind]string // the version to read a kind in, where that is not the preferred one
 }
 
 // discover asks what is served: one request for /api, one for /apis.
@@ -104,11 +109,46 @@ func (s *surface) resource(gk schema.GroupKind, version string) (schema.GroupVer
 	case !served:
 		return schema.GroupVersionResource{}, fmt.Errorf("no API serves the kind %s", gk)
 	case version == "":
-		version = k.Version
+		version = s.readIn(gk, k.Version)
 	case !slices.Contains(s.versions[gk], version):
 		return schema.GroupVersionResource{}, fmt.Errorf("the kind %s is not served in version %s, only in %s", gk, version, strings.Join(s.versions[gk], ", "))
 	}
 	return schema.GroupVersionResource{Group: gk.Group, Version: version, Resource: k.Resource}, nil
+}
+
+// readIn returns the version to read a kind in.
+func (s *surface) readIn(gk schema.GroupKind, preferred string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.reading[gk], preferred)
+}
+
+// reading does what reads objects of a kind, or deletes them: in the preferred version and, where its objects cannot be
+// converted, in the one that they are stored in. Else a broken conversion webhook would keep its own repair from being applied.
+func (c *Cluster) reading(ctx context.Context, s *surface, gk schema.GroupKind, do func(gvr schema.GroupVersionResource) error) error {
+	gvr, err := s.resource(gk, "")
+	if err != nil {
+		return err
+	}
+	if err = do(gvr); err == nil || !hasAny(err.Error(), unconverted) {
+		return err
+	}
+	crd, unread := c.objects.Resource(definitions).Get(ctx, gvr.GroupResource().String(), metav1.GetOptions{})
+	if unread != nil {
+		return err
+	}
+	versions := readableVersions(crd)
+	if len(versions) == 0 || versions[0] == gvr.Version {
+		return err
+	}
+	s.mu.Lock()
+	if s.reading == nil {
+		s.reading = map[schema.GroupKind]string{}
+	}
+	s.reading[gk] = versions[0]
+	s.mu.Unlock()
+	gvr.Version = versions[0]
+	return do(gvr)
 }
 
 func groupKind(id manifest.ID) schema.GroupKind {

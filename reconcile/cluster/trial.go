@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -106,7 +105,7 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 			return tried{gone: true}, nil
 		}
 		if err != nil {
-			return tried{}, c.explain(err, "get", resourceName(c.surface, groupKind(id))+" "+id.Name)
+			return c.untried(ctx, err, c.explain(err, "get", resourceName(c.surface, groupKind(id))+" "+id.Name))
 		}
 	}
 	if live != nil {
@@ -127,7 +126,22 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 		t.Live, t.Err = live, c.refusal(err, "patch", id)
 		return t, nil
 	}
-	return tried{}, c.explain(err, "try the apply of", id.Brief())
+	t.Live = live
+	return c.untried(ctx, err, c.explain(err, "try the apply of", id.Brief()), t.Trial)
+}
+
+// untried is what becomes of an object for which a request failed: its own trouble, unless the API server answers no other
+// request either.
+func (c *Cluster) untried(ctx context.Context, err, explained error, so ...plan.Trial) (tried, error) {
+	if c.stops(ctx, err) {
+		return tried{}, explained
+	}
+	var t tried
+	if len(so) > 0 {
+		t.Trial = so[0]
+	}
+	t.Err = explained
+	return t, nil
 }
 
 // compareOne compares an object that is only looked at with what is wanted, and sends nothing.
@@ -256,13 +270,6 @@ func ownFields(u *unstructured.Unstructured) []any {
 		}
 	}
 	return ours
-}
-
-// ofObject reports whether an API server refused this one object, which says nothing about
-// the next one.
-func ofObject(err error) bool {
-	var answer apierrors.APIStatus
-	return errors.As(err, &answer) && !apierrors.IsUnauthorized(err) && !passing(err)
 }
 
 // refusal is why the API server did not take an object.

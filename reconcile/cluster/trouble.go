@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"headgate.dev/headgate/reconcile/plan"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,18 +74,18 @@ func conflictIn(err error) *ConflictError {
 // explain says what could not be done to what, and why, in words for somebody who holds a
 // kubeconfig.
 func (c *Cluster) explain(err error, verb, what string) error {
-	var lost *url.Error
+	var failed *url.Error
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("cannot %s %s: %w", verb, what, cause(err))
+	case errors.Is(err, errUnanswered), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return lost{fmt.Errorf("cannot %s %s: %w", verb, what, cause(err))}
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the API server at %s does not accept the credentials of this kubeconfig: %w", c.host(), err)
 	case isRBAC(err):
 		return fmt.Errorf("not allowed to %s %s (RBAC: it takes the verb %q): %w", verb, what, verb, err)
-	case errors.As(err, &lost):
-		return fmt.Errorf("cannot reach the API server at %s, as the kubeconfig's context says: %w", c.host(), lost.Err)
+	case errors.As(err, &failed):
+		return lost{fmt.Errorf("cannot reach the API server at %s, as the kubeconfig's context says: %w", c.host(), failed.Err)}
 	}
 	return fmt.Errorf("cannot %s %s: %w", verb, what, err)
 }
@@ -116,17 +121,28 @@ func (c *Cluster) host() string {
 func retry(ctx context.Context, attempt func() error) error {
 	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5}
 	var last error
+	tries := 0
 	err := wait.ExponentialBackoffWithContext(ctx, backoff, func(context.Context) (bool, error) {
 		last = attempt()
-		if passing(last) {
-			return false, nil
-		}
-		return true, nil
+		tries++
+		return !passing(last) || tries >= mostTries(last), nil
 	})
 	if last == nil {
 		return err // nil, or a context that was over before the first attempt
 	}
 	return last
+}
+
+// mostTries is how often a request is sent that fails like this. What takes long by itself is left to the next pass: an
+// admission webhook that hangs may be asked about thousands of objects.
+func mostTries(err error) int {
+	switch {
+	case !hasAny(err.Error(), uncalled):
+		return 5
+	case hasAny(err.Error(), []string{"deadline exceeded", "imeout"}):
+		return 1
+	}
+	return 2
 }
 
 // sleep waits for a while, or until ctx is done.
@@ -147,12 +163,129 @@ var misfits = []string{
 // tooLarge is what etcd says.
 const tooLarge = "request is too large"
 
+// What an API server says of others that it asks. The statuses have no field for it, and the code may be any.
+var (
+	uncalled    = []string{"failed calling webhook"}
+	denied      = []string{"admission webhook \""}
+	unconverted = []string{"conversion webhook for "}
+	unstored    = []string{"storage is (re)initializing"}                          // also for as long as one object of the kind cannot be read
+	unreached   = []string{"error trying to reach service", "service unavailable"} // by the API server that aggregates
+	etcd        = []string{"etcdserver: ", "rpc error: code = Unavailable", "rpc error: code = DeadlineExceeded"}
+)
+
+// A concern is what an error of a request is about, and so what else it stops.
+type concern string
+
+const (
+	withObject concern = "object" // this object, or an admission webhook that is asked about it: all others go on
+	withKind   concern = "kind"   // every object of its kind: what depends on the kind waits
+	withServer concern = "server" // the API server, or the way to it: nothing is pruned
+)
+
+// troubleWith returns what an error is about. An error that no request made is about its object.
+func troubleWith(err error) concern {
+	status, answered := statusOf(err)
+	if !answered {
+		if isLost(err) {
+			return withServer
+		}
+		return withObject
+	}
+	text := err.Error()
+	switch {
+	case hasAny(text, unconverted), hasAny(text, unstored):
+		return withKind
+	case hasAny(text, uncalled), hasAny(text, denied): // also with the code of the webhook
+		return withObject
+	case status.Code == http.StatusServiceUnavailable && hasAny(strings.ToLower(said(status)), unreached):
+		return withKind
+	case apierrors.IsUnauthorized(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsServiceUnavailable(err),
+		status.Code == http.StatusBadGateway, status.Code == http.StatusGatewayTimeout,
+		hasAny(text, etcd) && !hasAny(text, misfits):
+		return withServer
+	}
+	return withObject
+}
+
+// statusOf returns the status that an API server answered with, and whether there is one.
+func statusOf(err error) (metav1.Status, bool) {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return metav1.Status{}, false
+	}
+	return answer.Status(), true
+}
+
+// said returns the message of a status and, where the client wrote that, what the server answered.
+func said(status metav1.Status) string {
+	text := status.Message
+	if status.Details != nil {
+		for _, c := range status.Details.Causes {
+			text += "\n" + c.Message
+		}
+	}
+	return text
+}
+
+// lost is an error of a request that was not answered, in words for people.
+type lost struct{ error }
+
+func (e lost) Unwrap() error { return e.error }
+
+// isLost reports whether an error is that of a request that was not answered.
+func isLost(err error) bool {
+	_, explained := errors.AsType[lost](err)
+	_, failed := errors.AsType[*url.Error](err)
+	_, network := errors.AsType[net.Error](err)
+	return explained || failed || network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || utilnet.IsHTTP2ConnectionLost(err)
+}
+
+func hasAny(text string, parts []string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
+}
+
 // passing reports whether the same request may well succeed in a moment.
 func passing(err error) bool {
-	if apierrors.IsInternalError(err) && slices.ContainsFunc(misfits, func(text string) bool { return strings.Contains(err.Error(), text) }) {
+	if apierrors.IsInternalError(err) && hasAny(err.Error(), misfits) || errors.Is(err, errUnanswered) {
 		return false
 	}
-	return apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
-		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) ||
+	_, answered := statusOf(err)
+	return answered && troubleWith(err) == withServer && !apierrors.IsUnauthorized(err) || apierrors.IsInternalError(err) ||
 		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
+}
+
+// ofObject reports whether an API server refused this one object, or its kind, which says nothing about
+// the next one.
+func ofObject(err error) bool {
+	_, answered := statusOf(err)
+	return answered && troubleWith(err) != withServer
+}
+
+// stops reports whether an error that a request met ends the pass. Trouble with one object or kind does not, and neither
+// does a request that gets no answer while the API server answers others: one that a proxy drops must not stop all of them.
+func (c *Cluster) stops(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || troubleWith(err) == withServer && c.reach(ctx) != nil
+}
+
+// reach returns why the API server does not answer; nil if it does.
+func (c *Cluster) reach(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, farewell)
+	defer cancel()
+	_, err := c.core.ConfigMaps(c.sync.Namespace).Get(ctx, inventoryName(c.sync), metav1.GetOptions{})
+	if err != nil && ofObject(err) { // there is none, or it may not be read: that is an answer
+		return nil
+	}
+	return err
+}
+
+// inTrouble returns an error if the API server did not answer for an object: whether that is as wanted is not known, so
+// nothing may be pruned.
+func inTrouble(done []plan.Outcome) error {
+	for _, o := range done {
+		if o.Err != nil && troubleWith(o.Err) == withServer {
+			return fmt.Errorf("the API server is in trouble, so nothing is pruned: %w", o.Err)
+		}
+	}
+	return nil
 }

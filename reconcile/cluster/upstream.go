@@ -245,11 +245,11 @@ func (c *Cluster) each(ctx context.Context, gk schema.GroupKind, do func(*unstru
 	if _, served := c.surface.kinds[gk]; !served {
 		return c.surface.known(gk)
 	}
-	gvr, err := c.surface.resource(gk, "")
-	if err != nil {
+	var l *unstructured.UnstructuredList
+	err := c.reading(ctx, c.surface, gk, func(gvr schema.GroupVersionResource) (err error) {
+		l, err = c.objects.Resource(gvr).List(ctx, metav1.ListOptions{})
 		return err
-	}
-	l, err := c.objects.Resource(gvr).List(ctx, metav1.ListOptions{})
+	})
 	if err != nil {
 		return c.explain(err, "list", resourceName(c.surface, gk))
 	}

@@ -348,7 +348,7 @@ func (w *watching) followKinds(ctx context.Context) {
 			w.mu.Lock()
 			w.kinds[gk] = kind
 			w.mu.Unlock()
-			group.Go(func() { w.follow(following, kind.feed(ctx, gk, gvr)) })
+			group.Go(func() { w.follow(following, kind.feed(ctx, s, gk, gvr)) })
 		}
 	}
 }
@@ -378,7 +378,7 @@ func (w *watching) unfollowed() map[schema.GroupKind]string {
 }
 
 // feed follows the metadata of a kind.
-func (k *kindMarks) feed(ctx context.Context, gk schema.GroupKind, gvr schema.GroupVersionResource) feed {
+func (k *kindMarks) feed(ctx context.Context, s *surface, gk schema.GroupKind, gvr schema.GroupVersionResource) feed {
 	at := k.cluster.metadata.Resource(gvr).Namespace(k.space)
 	selector := k.cluster.ours()
 	if k.everything {
@@ -392,7 +392,12 @@ func (k *kindMarks) feed(ctx context.Context, gk schema.GroupKind, gvr schema.Gr
 		what: gvr.GroupResource().String(),
 		list: func(ctx context.Context, options metav1.ListOptions) ([]metav1.Object, metav1.ListInterface, error) {
 			options.LabelSelector = selector
-			l, err := at.List(ctx, options)
+			var l *metav1.PartialObjectMetadataList
+			err := k.cluster.reading(ctx, s, gk, func(gvr schema.GroupVersionResource) (err error) {
+				at = k.cluster.metadata.Resource(gvr).Namespace(k.space) // for the watch, too
+				l, err = at.List(ctx, options)
+				return err
+			})
 			if err != nil {
 				return nil, nil, err
 			}

@@ -43,6 +43,10 @@ func (p *Plan) leave(seen Observed) {
 			kept = append(kept, s)
 			continue
 		}
+		if err := seen.Unreadable[s.ID.GroupKind()]; err != nil {
+			p.Effects = append(p.Effects, Effect{Kind: Apply, On: s.ID, State: Broken, Reason: ReasonOf(err)})
+			continue
+		}
 		if around == nil {
 			around = neighbours(p.Want, seen)
 		}

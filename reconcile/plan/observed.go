@@ -35,6 +35,7 @@ type Observed struct {
 	Terms        Terms                           // of the sync
 	Copies       []manifest.ID                   // carry our marks, are neither wanted nor in the inventory, and our field manager did not mark them
 	Hidden       map[schema.GroupKind]error      // kinds of owned objects that are not served although objects may exist, and why
+	Unreadable   map[schema.GroupKind]error      // kinds of which the objects could not be read, and why
 	Left         map[manifest.ID]bool            // what bears the mark of another sync whose inventory does not hold it
 	Key          []byte                          // of the digests of Secrets; nil where there are none
 	Fights       []Fight                         // what somebody undoes again and again, as whoever makes the passes remembers
@@ -89,7 +90,7 @@ func (o Observed) Doubtful(creates bool) []Asked {
 		live, exists := o.Objects[a.ID]
 		entry := o.Inventory.Entries[a.ID]
 		switch {
-		case a.Paused, len(a.resolved.missing) > 0:
+		case a.Paused, len(a.resolved.missing) > 0, o.Unreadable[a.ID.GroupKind()] != nil:
 		case o.isCatalogue(a):
 		case !exists:
 			if _, served := o.Kinds[a.ID.GroupKind()]; creates && served && !a.Policy.Observes() {

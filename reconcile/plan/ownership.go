@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 
 	"headgate.dev/headgate/reconcile/inventory"
@@ -8,6 +9,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Mine reports whether a live object is the one that this sync applied, or that object as a backup
@@ -31,13 +33,18 @@ func (o Observed) ClaimOn(id manifest.ID, live metav1.Object) ownership.Claim {
 	return ownership.Of(live, o.Inventory.Sync, o.Inventory.Entries[id].Foreign)
 }
 
-// hides returns why an owned object may exist although the API server does not serve its kind; nil if
-// it is served, or the object is gone.
+// hides returns why an owned object may exist although nothing was read of it: the API server does not serve its kind, or the
+// objects of the kind could not be read. It is nil if the object was read, or is gone.
 func (o Observed) hides(id manifest.ID) error {
 	if _, owned := o.Inventory.Entries[id]; !owned {
 		return nil
 	}
-	return o.Hidden[id.GroupKind()]
+	return cmp.Or(o.Unreadable[id.GroupKind()], o.Hidden[id.GroupKind()])
+}
+
+// Unreadable returns the error of every object of a kind that could not be read.
+func Unreadable(gk schema.GroupKind, why error) error {
+	return ReasonError{KindUnreadable.With(gk.String(), ReasonOf(why))}
 }
 
 // outOfReach is the step on an owned object that nobody can look at. It fails, and the inventory keeps

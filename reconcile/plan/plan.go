@@ -168,6 +168,10 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		}
 		if !a.Retained.None() && seen.Deactivates(want) && !a.Paused && want.Pauses(a.ID.Name) == "" && !seen.Looks {
 			entry, live := seen.Inventory.Entries[a.ID], seen.Objects[a.ID]
+			if live == nil && seen.Unreadable[a.ID.GroupKind()] != nil {
+				p.Steps = append(p.Steps, s)
+				continue
+			}
 			if live == nil { // somebody else took it back
 				p.Gone = append(p.Gone, a.ID)
 				p.Retained = p.Retained[:len(p.Retained)-1]
@@ -333,6 +337,9 @@ func (o Observed) leavesToPackage(a Asked) bool {
 func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 	live, exists := seen.Objects[a.ID]
 	s := stepOf(a, seen)
+	if err := seen.Unreadable[a.ID.GroupKind()]; err != nil && !a.Paused {
+		return s.unreadable(a, seen, err), true, nil
+	}
 	if a.Policy.Observes() && !a.Paused && !seen.Looks {
 		return s.observe(a, seen, live), exists && !a.resolved.nameless || seen.Offline, nil
 	}
@@ -367,6 +374,16 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		s.Err = cmp.Or(s.Err, a.Problem)
 	}
 	return s, true, nil
+}
+
+// unreadable is the step on an object that may be there, and of which nothing could be read. It is sent nothing.
+func (s Step) unreadable(a Asked, seen Observed, why error) Step {
+	s.Action, s.Err = Create, why
+	if _, owned := seen.Inventory.Entries[a.ID]; owned {
+		s.Action = Update
+	}
+	s.object = func() (*unstructured.Unstructured, error) { return Sent(seen.Inventory.Sync, a.Object) }
+	return s
 }
 
 // stepOf is the step on an object of which nothing is decided yet.

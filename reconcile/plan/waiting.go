@@ -28,6 +28,7 @@ const (
 	KindInactive     Code = "KindInactive"     // the kind, and its definition, which nothing activates
 	KindNowhere      Code = "KindNowhere"      // the kind, which nothing in the commit brings
 	KindHidden       Code = "KindHidden"       // the kind of an object that may exist all the same, and why it may
+	KindUnreadable   Code = "KindUnreadable"   // the kind of an object of which nothing could be read, and why not
 	CRDTerminating   Code = "CRDTerminating"   // the CRD of the kind, which is being deleted
 	CRDServesNothing Code = "CRDServesNothing" // the CRD of the kind, which has no version that is served
 	CRDRefused       Code = "CRDRefused"       // the CRD of the kind, and the message of its condition

@@ -258,6 +258,7 @@ var words = map[plan.Code]wording{
 	plan.KindInactive:     say("no API serves the kind %s: the definition %s would, and nothing activates it; name it in a policy", text, text),
 	plan.KindNowhere:      say("no API serves the kind %s, and nothing in this commit brings it", text),
 	plan.KindHidden:       say("no API serves the kind %s, so it is not known whether the object exists, and the inventory keeps it: %s", text, reason),
+	plan.KindUnreadable:   say("the objects of the kind %s cannot be read, so nothing is done to them: %s", text, reason),
 	plan.CRDTerminating:   say("the CRD %s exists and is not served; it is being deleted", text),
 	plan.CRDServesNothing: say("the CRD %s exists and is not served: no version of it has served: true", text),
 	plan.CRDRefused:       say("the CRD %s exists and is not served: %s", text, text),

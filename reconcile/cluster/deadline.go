@@ -1,0 +1,233 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+const (
+	// listFactor is how much more time a list has: of thousands of objects, which also have to be sent.
+	listFactor = 4
+	// mostAsked is the longest that an API server can have us wait before we try again.
+	mostAsked = 10 * time.Second
+)
+
+// errUnanswered is what errors.Is finds in the error of a request that was not answered in time. Something between us and the
+// API server may have lost it.
+var errUnanswered = errors.New("no answer")
+
+// An unanswered is the error of a request that was not answered in time.
+type unanswered struct {
+	request string
+	within  time.Duration
+}
+
+func (e unanswered) Error() string {
+	return fmt.Sprintf("no answer to %s within %s", e.request, e.within)
+}
+func (e unanswered) Is(t error) bool { return t == errUnanswered }
+func (e unanswered) Timeout() bool   { return true }
+func (e unanswered) Temporary() bool { return true }
+
+// A punctual transport gives every request a deadline, repeats reads that an API server was too busy for, and knows what
+// is under way.
+type punctual struct {
+	next   http.RoundTripper
+	within time.Duration // in which a request is to be answered
+	under  *underway
+}
+
+// RoundTrip sends a request. A watch ends on its own and gets the time that it asks for.
+func (p punctual) RoundTrip(req *http.Request) (*http.Response, error) {
+	verb := verbOf(req)
+	for pause := 200 * time.Millisecond; ; pause *= 2 {
+		resp, err := p.once(req, verb)
+		if req.Method != http.MethodGet || verb == "WATCH" || pause > 2*time.Second || !isBusy(resp, err) {
+			return resp, err
+		}
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		if sleep(req.Context(), pause); req.Context().Err() != nil {
+			return nil, context.Cause(req.Context())
+		}
+	}
+}
+
+// isBusy reports whether a read may succeed in a moment. Where the API server says when, the client waits for it.
+func isBusy(resp *http.Response, err error) bool {
+	if err != nil {
+		return utilnet.IsConnectionRefused(err)
+	}
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return resp.Header.Get("Retry-After") == "" && !hasAny(peek(resp), unconverted)
+	case http.StatusInternalServerError:
+		return hasAny(peek(resp), etcd)
+	}
+	return false
+}
+
+// peek reads what an error says, which is short, and leaves it to be read again.
+func peek(resp *http.Response) string {
+	begin, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	rest := io.Reader(resp.Body)
+	if err != nil {
+		rest = broken{err}
+	}
+	resp.Body = readCloser{io.MultiReader(bytes.NewReader(begin), rest), resp.Body}
+	return string(begin)
+}
+
+type broken struct{ err error }
+
+func (b broken) Read([]byte) (int, error) { return 0, b.err }
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// once sends a request, once.
+func (p punctual) once(req *http.Request, verb string) (*http.Response, error) {
+	within := p.within
+	switch verb {
+	case "LIST":
+		within *= listFactor
+	case "WATCH":
+		seconds, err := strconv.Atoi(req.URL.Query().Get("timeoutSeconds"))
+		if err != nil || seconds <= 0 {
+			return p.next.RoundTrip(req) // it ends with what it is for
+		}
+		within += time.Duration(seconds) * time.Second
+	}
+	late := unanswered{verb + " " + req.URL.Path, within}
+	ctx, cancel := context.WithTimeoutCause(req.Context(), within, late)
+	done := func() {}
+	if verb != "WATCH" {
+		done = p.under.begin(late.request)
+	}
+	end := sync.OnceFunc(func() { cancel(); done() })
+	resp, err := p.next.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		defer end()
+		if context.Cause(ctx) == error(late) {
+			return nil, late
+		}
+		return nil, err
+	}
+	resp.Body = &timely{ReadCloser: resp.Body, ctx: ctx, end: end, late: late}
+	if after := resp.Header.Get("Retry-After"); after != "" && resp.StatusCode >= 300 {
+		seconds, err := strconv.Atoi(after)
+		switch {
+		case hasAny(peek(resp), unconverted): // it says that its storage is initializing, for as long as the webhook is broken
+			resp.Header.Del("Retry-After")
+		case err != nil || time.Duration(seconds)*time.Second > mostAsked:
+			resp.Header.Set("Retry-After", strconv.Itoa(int(mostAsked.Seconds())))
+		}
+	}
+	return resp, nil
+}
+
+// timely is the body of an answer that has to be there in time.
+type timely struct {
+	io.ReadCloser
+	ctx  context.Context
+	end  func()
+	late unanswered
+}
+
+func (t *timely) Read(p []byte) (int, error) {
+	n, err := t.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) && context.Cause(t.ctx) == error(t.late) {
+		err = t.late
+	}
+	return n, err
+}
+
+func (t *timely) Close() error {
+	defer t.end()
+	return t.ReadCloser.Close()
+}
+
+// underway are the requests that have no answer yet, and what else a pass waits for.
+type underway struct {
+	mu       sync.Mutex
+	next     int
+	requests map[int]sentRequest
+	others   []string // the newest last
+}
+
+type sentRequest struct {
+	line string
+	at   time.Time
+}
+
+// begin notes that a request is sent, until the function that it returns is called.
+func (u *underway) begin(line string) (end func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.next++
+	id := u.next
+	if u.requests == nil {
+		u.requests = map[int]sentRequest{}
+	}
+	u.requests[id] = sentRequest{line, time.Now()}
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		delete(u.requests, id)
+	}
+}
+
+// await notes that a pass waits for something that it asks for again and again, until the function that it returns is called.
+func (u *underway) await(what string) (end func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.others = append(u.others, what)
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if i := slices.Index(u.others, what); i >= 0 {
+			u.others = slices.Delete(u.others, i, i+1)
+		}
+	}
+}
+
+// slow is after how long a request without an answer is what a pass waits for.
+const slow = 5 * time.Second
+
+// what returns what a pass waits for; "" if that is not known.
+func (u *underway) what(now time.Time) string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var oldest sentRequest
+	for _, r := range u.requests {
+		if oldest.line == "" || r.at.Before(oldest.at) || r.at.Equal(oldest.at) && strings.Compare(r.line, oldest.line) < 0 {
+			oldest = r
+		}
+	}
+	other := ""
+	if len(u.others) > 0 {
+		other = u.others[len(u.others)-1]
+	}
+	if oldest.line == "" || now.Sub(oldest.at) < slow {
+		return other
+	}
+	return fmt.Sprintf("the answer to %s, for %s", oldest.line, now.Sub(oldest.at).Round(time.Second))
+}
+
+// WaitsFor returns what the pass that runs waits for at the moment; "" if that is not known. It may be called while the
+// pass runs.
+func (c *Cluster) WaitsFor() string { return c.under.what(time.Now()) }
