@@ -288,6 +288,12 @@ func (l *previewing) again(k *previewedPull, err error) bool {
 		if _, passes := patience(silent); passes {
 			return true
 		}
+		if refusal, ok := errors.AsType[interface {
+			error
+			TokenRefused() bool
+		}](silent.error); ok && refusal.TokenRefused() { // the token may be about to be rotated
+			return k.failures < mostTries-1
+		}
 	}
 	var away unfetched
 	var defect panicked

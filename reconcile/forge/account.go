@@ -179,6 +179,9 @@ func (t *transport) redacted(err error) error {
 	if later, ok := errors.AsType[*Later](err); ok {
 		return &Later{After: later.After, Err: hidden{t.hide(err.Error()), later.Err}}
 	}
+	if _, refused := errors.AsType[*Refusal](err); refused {
+		return &Refusal{errors.New(t.hide(err.Error()))}
+	}
 	return errors.New(t.hide(err.Error()))
 }
 

@@ -292,7 +292,7 @@ func gitHubAppRefused(a App, of Repository, e *ghinstallation.HTTPError) error {
 	_ = e.Response.Body.Close()
 	switch e.Response.StatusCode {
 	case http.StatusUnauthorized:
-		return fmt.Errorf("GitHub: the App %d is not accepted (401): its id or its private key is wrong, or the clock here", a.ID)
+		return &Refusal{fmt.Errorf("GitHub: the App %d is not accepted (401): its id or its private key is wrong, or the clock here", a.ID)}
 	case http.StatusNotFound:
 		return fmt.Errorf("GitHub: the App %d has no installation %d (404)", a.ID, a.Installation)
 	}

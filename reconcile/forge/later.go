@@ -25,6 +25,16 @@ func (e *Later) Unwrap() error { return e.Err }
 // RetryAfter returns After. The outbox recognizes temporary errors by this method.
 func (e *Later) RetryAfter() time.Duration { return e.After }
 
+// A Refusal is a permanent error about a token: the forge does not accept it, or it may not do what is asked. Only the token
+// can change that, which may be about to be rotated. A forge that shuts down refuses a good token, too.
+type Refusal struct{ Err error } //nolint:errname // forge.Refusal is clear
+
+func (e *Refusal) Error() string { return e.Err.Error() }
+func (e *Refusal) Unwrap() error { return e.Err }
+
+// TokenRefused reports true. The outbox recognizes refused tokens by this method.
+func (e *Refusal) TokenRefused() bool { return true }
+
 // maxWait is the maximum time that a forge can ask to wait: the longest known window is an hour.
 const maxWait = 2 * time.Hour
 
@@ -61,9 +71,9 @@ func (a answer) trouble(now time.Time) error {
 	case code < 400:
 		return fmt.Errorf("%s: %s is elsewhere (%d): set its new URL; the token is not taken to another host", a.forge, a.of, code)
 	case code == http.StatusUnauthorized:
-		return fmt.Errorf("%s: the token is not accepted (401): it is wrong, expired or revoked%s", a.forge, said)
+		return &Refusal{fmt.Errorf("%s: the token is not accepted (401): it is wrong, expired or revoked%s", a.forge, said)}
 	case code == http.StatusForbidden:
-		return fmt.Errorf("%s: the token may not %s of %s (403): it needs %s%s", a.forge, cmp.Or(a.doing, "set statuses"), a.of, a.right, said)
+		return &Refusal{fmt.Errorf("%s: the token may not %s of %s (403): it needs %s%s", a.forge, cmp.Or(a.doing, "set statuses"), a.of, a.right, said)}
 	case code == http.StatusNotFound:
 		return fmt.Errorf("%s: no repository %s or no such commit or pull request, or the token cannot see it (404): it needs %s%s", a.forge, a.of, a.right, said)
 	}

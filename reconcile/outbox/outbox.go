@@ -20,7 +20,8 @@ import (
 )
 
 // A Publisher says what a pass came to. Its error passes if it has a method
-// RetryAfter() time.Duration, or if it is that of a context; any other is final.
+// RetryAfter() time.Duration, or if it is that of a context. It may pass if it has a method TokenRefused() bool that
+// returns true, since a token is rotated some time. Any other is final.
 type Publisher interface {
 	Publish(ctx context.Context, r report.Report) error
 }
@@ -62,7 +63,7 @@ type key struct{ namespace, name, revision string }
 func (k key) String() string { return fmt.Sprintf("%s/%s at %.12s", k.namespace, k.name, k.revision) }
 
 // Publish keeps the report, then tries to say it and what else is due, for as long as
-// Patience allows. Its error is that of a report which Next refuses for good, once for
+// Patience allows. Its error is that of a report which Next refuses, once for
 // each refusal, or which cannot be kept. That a report waits is no error.
 func (o *Outbox) Publish(ctx context.Context, r report.Report) error {
 	o.open()
@@ -208,6 +209,7 @@ func (o *Outbox) attempt(ctx context.Context, k key) error {
 	}
 	err := o.Next.Publish(ctx, w.report())
 	after, passes := passing(err)
+	refused := isRefused(err)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	current, ok := o.waiting[k]
@@ -227,7 +229,7 @@ func (o *Outbox) attempt(ctx context.Context, k key) error {
 			o.remove(k)
 		}
 		return nil
-	case !passes:
+	case !passes && !refused:
 		o.failures, o.gate = 0, time.Time{}
 		if unchanged {
 			o.remove(k)
@@ -245,14 +247,26 @@ func (o *Outbox) attempt(ctx context.Context, k key) error {
 		if err := o.write(current); err != nil {
 			o.tell(err)
 		}
-		if o.failures == 1 && current.Attempts == 1 {
+		if o.failures == 1 && current.Attempts == 1 && !refused {
 			o.tell(fmt.Errorf("outbox: the status of %s waits: %w", k, err))
 		}
+	}
+	if refused { // it waits, and a person has to know now
+		return o.refusal(k, err)
 	}
 	return nil
 }
 
-// refusal is the error of what is refused for good, or nil where it was said before.
+// isRefused reports whether an error is about a token that the forge refuses.
+func isRefused(err error) bool {
+	refusal, ok := errors.AsType[interface {
+		error
+		TokenRefused() bool
+	}](err)
+	return ok && refusal.TokenRefused()
+}
+
+// refusal is the error of what is refused, or nil where it was said before.
 func (o *Outbox) refusal(k key, err error) error {
 	if o.refused[k] == err.Error() {
 		return nil

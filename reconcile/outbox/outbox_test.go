@@ -107,6 +107,40 @@ func TestSaidAtOnce(t *testing.T) {
 	}
 }
 
+// refused is an error about a token, by its shape alone.
+type refused struct{}
+
+func (refused) Error() string      { return "the token is not accepted (401)" }
+func (refused) TokenRefused() bool { return true }
+
+// While a token is rotated, or a forge shuts down, it refuses a good report. The commit must not stay pending for ever.
+func TestRefusedToken(t *testing.T) {
+	f, dir, now := &forge{}, t.TempDir(), newClock()
+	f.is(func(string) error { return fmt.Errorf("commit x: %w", refused{}) })
+	o := now.after(&Outbox{Next: f, Dir: dir})
+	if err := o.Publish(t.Context(), reported("a", "superseded")); err == nil {
+		t.Error("a person has to know of a refused token")
+	}
+	for range 20 { // three hours
+		now.move(10 * time.Minute)
+		if _, waits := o.Flush(t.Context()); !waits {
+			t.Fatal("it was given up")
+		}
+	}
+	if err := o.Publish(t.Context(), reported("a", "superseded")); err != nil {
+		t.Errorf("a refusal is reported once, got %v", err)
+	}
+	o = now.after(&Outbox{Next: f, Dir: dir}) // the token is rotated, and the process restarts
+	f.is(nil)
+	now.move(10 * time.Minute)
+	if _, waits := o.Flush(t.Context()); waits || o.Waiting() > 0 {
+		t.Error("it still waits")
+	}
+	if diff := cmp.Diff([]string{"a: superseded"}, f.said); diff != "" {
+		t.Errorf("said (-want +got):\n%s", diff)
+	}
+}
+
 func seen(revision string) report.Report {
 	r := reported(revision, "seen")
 	r.Verdict.Activation.State, r.Verdict.Drift.State = report.Pending, report.Pending
