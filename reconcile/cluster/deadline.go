@@ -114,6 +114,7 @@ func (p punctual) once(req *http.Request, verb string) (*http.Response, error) {
 	}
 	late := unanswered{verb + " " + req.URL.Path, within}
 	ctx, cancel := context.WithTimeoutCause(req.Context(), within, late)
+	isLate := func() bool { return errors.Is(context.Cause(ctx), errUnanswered) }
 	done := func() {}
 	if verb != "WATCH" {
 		done = p.under.begin(late.request)
@@ -122,12 +123,12 @@ func (p punctual) once(req *http.Request, verb string) (*http.Response, error) {
 	resp, err := p.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		defer end()
-		if context.Cause(ctx) == error(late) {
+		if isLate() {
 			return nil, late
 		}
 		return nil, err
 	}
-	resp.Body = &timely{ReadCloser: resp.Body, ctx: ctx, end: end, late: late}
+	resp.Body = &timely{ReadCloser: resp.Body, end: end, isLate: isLate, late: late}
 	if after := resp.Header.Get("Retry-After"); after != "" && resp.StatusCode >= 300 {
 		seconds, err := strconv.Atoi(after)
 		switch {
@@ -143,14 +144,14 @@ func (p punctual) once(req *http.Request, verb string) (*http.Response, error) {
 // timely is the body of an answer that has to be there in time.
 type timely struct {
 	io.ReadCloser
-	ctx  context.Context
-	end  func()
-	late unanswered
+	end    func()
+	isLate func() bool
+	late   unanswered
 }
 
 func (t *timely) Read(p []byte) (int, error) {
 	n, err := t.ReadCloser.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) && context.Cause(t.ctx) == error(t.late) {
+	if err != nil && !errors.Is(err, io.EOF) && t.isLate() {
 		err = t.late
 	}
 	return n, err

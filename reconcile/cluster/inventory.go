@@ -247,17 +247,15 @@ func (c *Cluster) store(ctx context.Context, inv inventory.Inventory) (string, e
 		return err
 	}
 	err = retry(ctx, write)
-	for again := 0; again < mostTouched && apierrors.IsConflict(err); again++ {
-		if now := c.arrived(ctx, m); now != nil {
-			stored, err = now, nil
-			break
-		}
-		if !c.onlyTouched(ctx, inv.ResourceVersion) {
-			break
-		}
+	for again := 0; again < mostTouched && apierrors.IsConflict(err) && c.onlyTouched(ctx, inv.ResourceVersion); again++ {
 		m = keeping(c.stored, next)
 		inv.ResourceVersion = m.ResourceVersion
 		err = retry(ctx, write)
+	}
+	if apierrors.IsConflict(err) {
+		if now := c.arrived(ctx, m); now != nil {
+			stored, err = now, nil
+		}
 	}
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):

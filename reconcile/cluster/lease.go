@@ -138,7 +138,7 @@ func (c *Cluster) write(ctx context.Context, l *coordination.Lease, holder strin
 		if err == nil && now.Spec.HolderIdentity != nil && *now.Spec.HolderIdentity == holder { // only the answer was lost
 			return now, nil
 		}
-		return nil, nil //nolint:nilerr // whoever asks for the lease reads it again
+		return nil, nil
 	}
 	return written, c.explain(err, "write", "the lease "+l.Namespace+"/"+l.Name)
 }

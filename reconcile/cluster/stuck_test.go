@@ -135,8 +135,8 @@ func TestDeadAdmissionWebhook(t *testing.T) {
 }
 
 // versioned is a CRD with two versions, the second of which is preferred and the first of which is stored.
-func (w *world) twoVersions(kind string, conversion map[string]any, stored string, served ...string) *unstructured.Unstructured {
-	crd := w.crd(kind, "Cluster")
+func (w *world) twoVersions(conversion map[string]any, stored string, served ...string) *unstructured.Unstructured {
+	crd := w.crd("Region", "Cluster")
 	var versions []any
 	for _, name := range []string{"v1alpha1", "v1"} {
 		versions = append(versions, map[string]any{
@@ -189,19 +189,19 @@ func TestDeadConversionWebhook(t *testing.T) {
 	region.SetAPIVersion(w.group + "/v1alpha1")
 	c := w.cluster(t, cluster.Options{Timeout: 10 * time.Second})
 	other := func(value string) *unstructured.Unstructured { return configMap("default", w.sync.Namespace, value) }
-	applied(t, c, want(t, w.twoVersions("Region", nil, "v1alpha1", both...), region, other("1")))
-	applied(t, c, want(t, w.twoVersions("Region", deadConversion(), "v1alpha1", both...), region, other("1")))
+	applied(t, c, want(t, w.twoVersions(nil, "v1alpha1", both...), region, other("1")))
+	applied(t, c, want(t, w.twoVersions(deadConversion(), "v1alpha1", both...), region, other("1")))
 	w.unconverted(t, "Region")
 
-	applied(t, c, want(t, w.twoVersions("Region", deadConversion(), "v1alpha1", both...), region, other("2")))
-	if p := planned(t, c, want(t, w.twoVersions("Region", deadConversion(), "v1alpha1", both...), region, other("2"))); p.Writes() {
+	applied(t, c, want(t, w.twoVersions(deadConversion(), "v1alpha1", both...), region, other("2")))
+	if p := planned(t, c, want(t, w.twoVersions(deadConversion(), "v1alpha1", both...), region, other("2"))); p.Writes() {
 		t.Errorf("Objects are read as they are stored: %v", actions(p))
 	}
-	gone := planned(t, c, want(t, w.twoVersions("Region", deadConversion(), "v1alpha1", both...), other("2")))
+	gone := planned(t, c, want(t, w.twoVersions(deadConversion(), "v1alpha1", both...), other("2")))
 	if diff := cmp.Diff([]string{"prune (commit) Region." + w.group + "/north"}, actions(gone)); diff != "" {
 		t.Errorf("and are pruned (-want +got):\n%s", diff)
 	}
-	applied(t, c, want(t, w.twoVersions("Region", nil, "v1alpha1", both...), region, other("3")))
+	applied(t, c, want(t, w.twoVersions(nil, "v1alpha1", both...), region, other("3")))
 }
 
 // unconverted waits until the API server asks the webhook of a CRD.
@@ -226,13 +226,13 @@ func TestUnreadableKind(t *testing.T) {
 	region.SetAPIVersion(w.group + "/v1alpha1")
 	c := w.cluster(t, cluster.Options{Timeout: 10 * time.Second})
 	other := func(value string) *unstructured.Unstructured { return configMap("default", w.sync.Namespace, value) }
-	applied(t, c, want(t, namespace(space), w.twoVersions("Region", nil, "v1alpha1", both...), region, other("1"), configMap("default", w.sync.Namespace+"-old", "1")))
-	applied(t, c, want(t, namespace(space), w.twoVersions("Region", nil, "v1", both...), region, other("1"), configMap("default", w.sync.Namespace+"-old", "1")))
-	applied(t, c, want(t, namespace(space), w.twoVersions("Region", deadConversion(), "v1", both...), region, other("1"), configMap("default", w.sync.Namespace+"-old", "1")))
+	applied(t, c, want(t, namespace(space), w.twoVersions(nil, "v1alpha1", both...), region, other("1"), configMap("default", w.sync.Namespace+"-old", "1")))
+	applied(t, c, want(t, namespace(space), w.twoVersions(nil, "v1", both...), region, other("1"), configMap("default", w.sync.Namespace+"-old", "1")))
+	applied(t, c, want(t, namespace(space), w.twoVersions(deadConversion(), "v1", both...), region, other("1"), configMap("default", w.sync.Namespace+"-old", "1")))
 	w.unconverted(t, "Region") // stored as v1alpha1, and the CRD stores v1
 
 	for name, commit := range map[string]render.Desired{
-		"wanted": want(t, namespace(space), w.twoVersions("Region", deadConversion(), "v1", both...), region, other("2")),
+		"wanted": want(t, namespace(space), w.twoVersions(deadConversion(), "v1", both...), region, other("2")),
 		"gone":   want(t, namespace(space), other("3")),
 	} {
 		p := planned(t, c, commit)
@@ -264,7 +264,7 @@ func TestUnreadableKind(t *testing.T) {
 	repaired := deadConversion()
 	repaired["webhook"].(map[string]any)["clientConfig"] = converting(t)
 	eventually(t, func() error {
-		p := planned(t, c, want(t, namespace(space), w.twoVersions("Region", repaired, "v1", both...), region, other("4")))
+		p := planned(t, c, want(t, namespace(space), w.twoVersions(repaired, "v1", both...), region, other("4")))
 		if !p.Writes() {
 			return nil
 		}

@@ -218,13 +218,13 @@ func statusOf(err error) (metav1.Status, bool) {
 
 // said returns the message of a status and, where the client wrote that, what the server answered.
 func said(status metav1.Status) string {
-	text := status.Message
+	texts := []string{status.Message}
 	if status.Details != nil {
 		for _, c := range status.Details.Causes {
-			text += "\n" + c.Message
+			texts = append(texts, c.Message)
 		}
 	}
-	return text
+	return strings.Join(texts, "\n")
 }
 
 // lost is an error of a request that was not answered, in words for people.
