@@ -30,6 +30,9 @@ func notOurs(s plan.Step, c plan.Case) plan.Ruling {
 	if c.Seen.IsObserved(s.ID, live) {
 		return allowed // it was never ours, and a person wrote that it goes with the commit
 	}
+	if s.OnlyFrees() && c.Seen.Inventory.Entries[s.ID].UID == s.UID {
+		return allowed // it is being deleted, and waits for our finalizer: marks that are lost must not keep it for ever
+	}
 	if !inventory.Ours(live, c.Seen.Inventory.Sync) {
 		return held(MarkMissing.With())
 	}

@@ -1,0 +1,33 @@
+package guard
+
+import (
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// An object that somebody deletes and that only waits for the finalizer of Headgate is let go, also without the marks: nobody
+// else takes the finalizer off. Another object of the name keeps it.
+func TestFinalizerWithoutMarks(t *testing.T) {
+	id := manifest.IDOf(given.ConfigMap("a"))
+	for uid, want := range map[types.UID]plan.Action{"": plan.Prune, "another": plan.Hold} {
+		seen := given.Owning(t, "a")
+		live := seen.Objects[id].DeepCopy()
+		now := metav1.Now()
+		live.Labels, live.Annotations, live.DeletionTimestamp, live.Finalizers = nil, nil, &now, []string{plan.ProtectFinalizer}
+		if uid != "" {
+			live.UID = uid
+		}
+		seen.Objects[id] = live
+		p := given.Computed(t, render.Desired{}, seen, plan.Guard{Name: NotOurs, Phase: plan.Prunes, Rule: plan.Each(notOurs)})
+		if s := p.Steps[0]; s.Action != want {
+			t.Errorf("UID %q: %s %q %s", uid, s.Action, s.Guard, s.Reason)
+		}
+	}
+}
