@@ -20,9 +20,21 @@ const RuleNothing = "nothing-declared"
 // Lint returns what is wrong with a commit and what of it will not work, sorted. It reads what is inactive,
 // too. What a pass over an empty cluster refuses because of the commit alone is among the errors.
 func (r Reconciler) Lint(ctx context.Context, ref string) ([]manifest.Finding, error) {
+	r.Options.Lints = true
 	want, err := r.Render(ctx, ref)
 	if problems, ofCommit := errors.AsType[catalogue.Errors](err); ofCommit {
-		return problems.Findings(), nil
+		found := problems.Findings()
+		known := map[manifest.Origin]bool{}
+		for _, f := range found {
+			known[f.Origin] = true
+		}
+		for _, f := range slices.Concat(want.Findings, lint.Coverage(want), lint.Refused(ctx, want)) {
+			if !known[f.Origin] { // else it is about what is wrong already
+				found = append(found, f)
+			}
+		}
+		slices.SortFunc(found, manifest.Finding.Compare)
+		return slices.Compact(found), nil
 	}
 	if err != nil {
 		return nil, err

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"slices"
+
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -19,9 +21,10 @@ const (
 )
 
 // leaves reports whether what came with a package is left to Crossplane's package manager,
-// since an object of the commit has it install that package.
+// since an object of the commit has it install that package, or since it is only a dependency of a project: whoever
+// installs what the project is built into has Crossplane install that, too.
 func (o Owner) leaves(p *catalogue.Package) bool {
-	return o == OwnerCrossplane && p != nil && p.Installer.Name != ""
+	return o == OwnerCrossplane && p != nil && (p.Installer.Name != "" || p.Pulled())
 }
 
 // unread is what packages of which it is not known what they hold come to: where Crossplane
@@ -42,12 +45,15 @@ func (o Owner) unread(c catalogue.Catalogue) (found []manifest.Finding, refused 
 }
 
 // by is who makes the CRDs: for Auto, Crossplane if the commit installs it or gives it
-// packages to install, else Headgate.
+// packages to install, or is the project of one, else Headgate.
 func (o Owner) by(c catalogue.Catalogue) Owner {
 	switch o {
 	case "":
 		return OwnerHeadgate
 	case OwnerAuto:
+		if slices.ContainsFunc(c.Packages, func(p catalogue.Package) bool { return p.Project != nil }) {
+			return OwnerCrossplane
+		}
 		for _, object := range c.Objects {
 			id := object.ID()
 			if id.Group == crossplane.Packages || crossplane.IsPackageCRD(id) {

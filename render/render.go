@@ -32,6 +32,7 @@ type Options struct {
 	CrossplaneVersion string               // the release whose package manager is followed; "" is the newest
 	Packages          []catalogue.Declared // directories that are packages without a crossplane.yaml
 	Unlocked          bool                 // what the lock of the commit says does not count
+	Lints             bool                 // what else is known of a commit comes with the errors that are wrong with it; it is not to be applied
 	Explains          bool                 // a definition that no CRD can be made of is in Desired.Unmade, and is no error
 }
 
@@ -218,7 +219,10 @@ func Render(in Input, how Options) (Desired, error) {
 	}
 	problems = append(problems, duplicates(objects)...)
 	if err := problems.OrNil(); err != nil {
-		return Desired{}, err
+		if !how.Lints {
+			return Desired{}, err
+		}
+		return want.ofErrors(objects, problems, c.Findings), err
 	}
 
 	want.Objects = objects
@@ -232,6 +236,17 @@ func Render(in Input, how Options) (Desired, error) {
 	slices.SortFunc(want.Findings, manifest.Finding.Compare)
 	slices.SortFunc(want.Left, func(a, b Left) int { return a.ID.Compare(b.ID) })
 	return want, nil
+}
+
+// ofErrors returns what is known of a commit that cannot be rendered. Where something could not be read, what is
+// said to be missing may be there: then only the findings about what was read count.
+func (d Desired) ofErrors(objects []Object, problems catalogue.Errors, certain []manifest.Finding) Desired {
+	if slices.ContainsFunc(problems, func(p catalogue.Error) bool { return !p.Again }) {
+		d.Objects, d.Findings = nil, certain
+		return d
+	}
+	d.Objects = slices.DeleteFunc(objects, func(o Object) bool { return o.ID.Kind == "" })
+	return d
 }
 
 // Problems are those of active definitions of which Crossplane could not make a CRD. They are

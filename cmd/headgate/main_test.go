@@ -151,6 +151,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"asked":    asked,
 	"outage":   outage,
 	"depend":   depend,
+	"project":  projectFile,
 	"commit":   commit,
 	"lose":     lose,
 	"apply":    apply,
@@ -249,6 +250,21 @@ func depend(ts *testscript.TestScript, _ bool, args []string) {
 		text += fmt.Sprintf("  - provider: %s\n    version: %q\n", rest[0], rest[1])
 	}
 	write(ts, ts.MkAbs(args[0]), text)
+}
+
+// projectFile writes a project that depends on a provider: project FILE NAME SOURCE CONSTRAINT.
+func projectFile(ts *testscript.TestScript, _ bool, args []string) {
+	write(ts, ts.MkAbs(args[0]), fmt.Sprintf(`apiVersion: meta.dev.upbound.io/v2alpha1
+kind: Project
+metadata: {name: %s}
+spec:
+  dependsOn:
+  - apiVersion: pkg.crossplane.io/v1
+    kind: Provider
+    package: %s
+    version: %s
+  repository: xpkg.example.org/team/shop
+`, args[1], args[2], args[3]))
 }
 
 // policy writes a policy: policy FILE NAME PATTERN...

@@ -368,7 +368,11 @@ func (e explanation) write(w io.Writer) error {
 		}
 		say("  package: %s in %s (%s)", p.Name, p.Directory, safe)
 		if p.Mentioned != nil {
-			say("  installed by: %s (%s)", identities(p.Installers), p.Mentioned)
+			by := identities(p.Installers)
+			if by == "" {
+				by = "a dependency of a project"
+			}
+			say("  installed by: %s (%s)", by, p.Mentioned)
 			say("  image: %s", p.Digest)
 		}
 		if p.Installed != nil {

@@ -142,6 +142,8 @@ func TestEveryValueOfTheAPIIsInAnEnumeration(t *testing.T) {
 func TestEverySettingOfTheCoreIsInTheAPI(t *testing.T) {
 	elsewhere := map[string]string{
 		"Options.Live":     "a pass, from the cluster",
+		"Options.Explains": "headgate why and tree",
+		"Options.Lints":    "Reconciler.Lint",
 		"Options.Memo":     "Surroundings",
 		"Options.Unlocked": "headgate lock",
 	}

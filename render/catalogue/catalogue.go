@@ -117,6 +117,8 @@ type Package struct {
 	Installed  *crossplane.Installed // what a cluster has of it; nil: none was asked, zero: nothing
 
 	Depends []Dependency
+
+	Project *Project // of one that is not built yet; nil of every other
 }
 
 // Pulled reports whether a package comes from a registry. It may be asked of nil.

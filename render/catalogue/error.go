@@ -13,6 +13,7 @@ import (
 type Error struct {
 	Origin manifest.Origin
 	Err    error
+	Again  bool // of what the commit declares a second time: the first counts, and everything was read
 }
 
 func (e Error) Error() string { return e.Err.Error() }

@@ -38,6 +38,8 @@ func (w *walk) fateOf(h manifest.Header, in *Package) (fate, Why) {
 		return skip, Kustomize
 	case isProgram(id.Group, version, h.Kind):
 		return skip, ForProgram
+	case crossplane.IsDevelopment(id.Group):
+		return skip, ForProgram
 	case id.Group == crossplane.Metadata:
 		return skip, Metadata
 	case isDetails(id) && version == "v1alpha1":

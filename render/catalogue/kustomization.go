@@ -116,7 +116,7 @@ func (w *walk) build() {
 	}
 	built, problems := kustomize.Directories(w.files, w.reader, w.kustomizations)
 	for _, p := range problems {
-		w.problems = append(w.problems, Error(p))
+		w.problems = append(w.problems, Error{Origin: p.Origin, Err: p.Err})
 	}
 	w.found = slices.DeleteFunc(w.found, func(f *file) bool {
 		if built.Reads[f.path] && f.in != nil {

@@ -15,27 +15,75 @@ import (
 // metaFile is the file that makes a directory a package.
 const metaFile = "crossplane.yaml"
 
-// enter is the package that begins in a directory: one that is declared to be there, or
-// the one of its crossplane.yaml, which is read. It answers false where that is wrong.
-func (w *walk) enter(dir string, hasMeta bool) (p *Package, documents []*manifest.Document, ok bool) {
+// A beginning is what begins in a directory.
+type beginning struct {
+	in   *Package // nil: no package
+	read []*file  // that were read to find out
+}
+
+// enter returns the package that begins in a directory: one that is declared to be there, or the one of its
+// crossplane.yaml or project, which is read. It is told which files there are, and answers false where one is wrong.
+func (w *walk) enter(dir string, isRegular func(name string) bool) (begins beginning, ok bool) {
 	declared := w.declared[dir]
 	delete(w.declared, dir)
-	if hasMeta {
-		if p, documents, ok = w.readPackage(dir); !ok {
-			return nil, nil, false
+	var p *Package
+	for _, name := range append([]string{metaFile}, projectFiles...) {
+		if p != nil || !isRegular(name) {
+			continue
 		}
+		var documents []*manifest.Document
+		if name == metaFile {
+			p, documents, ok = w.readPackage(dir)
+		} else {
+			p, documents, ok = w.readProject(dir, name)
+		}
+		if !ok {
+			return beginning{}, false
+		}
+		begins.read = append(begins.read, &file{path: path.Join(dir, name), documents: documents})
 	}
 	switch {
 	case declared != nil && p != nil:
 		w.refuse(p.Origin, fmt.Errorf("is the metadata of package %s, so %s cannot be declared to be package %s: remove the declaration", p.Name, dir, declared.Name))
-		return nil, nil, false
+		return beginning{}, false
 	case declared != nil:
 		p = declared
 	}
 	if p != nil {
 		w.packages = append(w.packages, p)
 	}
-	return p, documents, true
+	begins.in = p
+	return begins, true
+}
+
+// sources returns the package that a directory holds the sources of: the one in its directory "package".
+func (w *walk) sources(dir string) *Package {
+	below := path.Join(dir, "package")
+	name := path.Join(below, metaFile)
+	if !w.isFile(name) || w.ignored.matches(below, true) {
+		return nil
+	}
+	documents, err := w.reader.Read(name)
+	i := slices.IndexFunc(documents, isMeta)
+	if err != nil || i < 0 {
+		return nil // it is read again, and reported, on the way down
+	}
+	return &Package{Name: documents[i].Header.Name, Kind: documents[i].Header.Kind, Directory: below, Origin: documents[i].Origin}
+}
+
+// noteSource notes that a directory beside a package is not applied. Somebody may have meant it to be.
+func (w *walk) noteSource(dir string, of *Package) {
+	w.findings = append(w.findings, manifest.Finding{
+		Rule: RuleBuildInput, Severity: manifest.Note, Origin: manifest.Origin{Path: dir},
+		Message: fmt.Sprintf("%s is taken for what %s package %s in %s is built and tested with: nothing of it is applied", dir, of.Kind, of.Name, of.Directory),
+		Fix:     "name it with --path, or move it, if it is meant to be applied",
+	})
+}
+
+// isSourceOnly reports whether a directory beside that of a package holds what the package is built and tested
+// with. Only providers are built with what is in a directory "cluster".
+func isSourceOnly(of *Package, directory string) bool {
+	return of != nil && (isBuildInput(directory) || of.Kind == crossplane.Provider && directory == "cluster")
 }
 
 // readPackage reads the crossplane.yaml of a directory. There is no package where

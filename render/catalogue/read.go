@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -310,6 +311,8 @@ func (s *sorting) decode() {
 		u := s.toDecode[i]
 		u.object, trouble[i] = u.Recall()
 	})
+	var flux []*substitution
+	asked := false
 	for i, u := range s.toDecode {
 		switch err := trouble[i]; {
 		case err != nil:
@@ -322,9 +325,16 @@ func (s *sorting) decode() {
 		case u.fate == apply && !u.in.Pulled():
 			s.problems = append(s.problems, malformedInstall(u)...)
 			s.problems = append(s.problems, refuseMetadata(u)...)
-			s.findings = append(s.findings, unsubstituted(u)...)
+			found := unsubstituted(u)
+			if len(found) > 0 && !asked { // only then: it reads kustomizations
+				flux, asked = s.substitutions(), true
+			}
+			if len(found) > 0 && !substituted(flux, u.Origin.Path) {
+				s.findings = append(s.findings, found...)
+			}
 		}
 	}
+	s.findings = append(s.findings, notes(flux)...)
 }
 
 // refuseDuplicates refuses what is declared twice: an identity, and a definition in
@@ -358,7 +368,7 @@ func (s *sorting) refuseDuplicates() {
 	})
 	again := func(c claim, what string, first manifest.Origin) {
 		if !c.in.Pulled() {
-			s.refuse(c.origin, fmt.Errorf("%s is declared at %s already: remove one of them", what, first))
+			s.problems = append(s.problems, declaredTwice(c.origin, what, first))
 			return
 		}
 		s.findings = append(s.findings, manifest.Finding{
@@ -390,6 +400,20 @@ func (s *sorting) refuseDuplicates() {
 		}
 		byName[c.name] = c.origin
 	}
+}
+
+// declaredTwice refuses what was declared before, in another directory perhaps as a variant of it.
+func declaredTwice(at manifest.Origin, what string, first manifest.Origin) Error {
+	how := "remove one of them"
+	switch one, other := path.Dir(first.Path), path.Dir(at.Path); {
+	case one != other:
+		how += fmt.Sprintf("; if %s and %s are variants, read one of them with --path, or list the other in %s", one, other, ignoreFile)
+	case first.Path != at.Path:
+		how += ", or list its file in " + ignoreFile
+	}
+	e := Errorf(at, "%s is declared at %s already: %s", what, first, how)
+	e.Again = true
+	return e
 }
 
 // hasDuplicates reports whether anything is declared twice. It is asked in every render, where

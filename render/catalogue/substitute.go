@@ -13,7 +13,7 @@ import (
 
 // placeholder is what Flux would substitute. Twice the dollar is how one writes it to be
 // left alone.
-var placeholder = regexp.MustCompile(`(^|[^$])\$\{([A-Za-z_][A-Za-z0-9_]*)`)
+var placeholder = regexp.MustCompile(`(^|[^$])\$\{([A-Za-z_][A-Za-z0-9_-]*)`)
 
 // unsubstituted warns of an object whose values look as if somebody meant to substitute
 // them. Text of several lines is somebody's program or prose, and so are the schemas of

@@ -68,6 +68,9 @@ func (w *walk) from(root string) {
 	case isKustomizationName(path.Base(root)) && w.isKustomization(root):
 		w.refuse(manifest.Origin{Path: root}, errors.New("is a kustomization: name its directory"))
 	default:
+		if !in.ships(path.Dir(root)) {
+			in = nil
+		}
 		w.found = append(w.found, &file{path: root, in: in, image: isImageName(root)})
 	}
 }
@@ -89,12 +92,12 @@ func (w *walk) above(root string) (in *Package, ok bool) {
 		if !w.readIgnoreFile(dir) {
 			return nil, false
 		}
-		p, _, ok := w.enter(dir, w.isFile(path.Join(dir, metaFile)))
+		begins, ok := w.enter(dir, func(name string) bool { return w.isFile(path.Join(dir, name)) })
 		if !ok {
 			return nil, false
 		}
-		if p != nil {
-			in = p
+		if begins.in != nil {
+			in = begins.in
 		}
 		if in != nil && isBuildInput(steps[i]) {
 			in = nil // asked for by name
@@ -109,8 +112,8 @@ func (w *walk) isFile(name string) bool {
 	return err == nil && info.Mode().IsRegular() && !w.ignored.matches(name, false)
 }
 
-// directory walks a directory, in lexical order.
-func (w *walk) directory(dir string, in *Package) {
+// directory walks a directory, in lexical order, in the package that begins above.
+func (w *walk) directory(dir string, above *Package) {
 	if w.seen.exceeded {
 		return
 	}
@@ -139,15 +142,25 @@ func (w *walk) directory(dir string, in *Package) {
 		return ok && entries[i].Type().IsRegular()
 	}
 
-	outside := in
-	p, documents, ok := w.enter(dir, isRegular(metaFile))
+	outside := above
+	begins, ok := w.enter(dir, isRegular)
 	if !ok {
 		return // what its files are is not known
 	}
-	if p != nil {
-		in = p
+	if begins.in != nil {
+		above = begins.in
 	}
-	meta := &file{path: path.Join(dir, metaFile), in: in, documents: documents}
+	in := above
+	if !above.ships(dir) {
+		in = nil
+	}
+	if !outside.ships(dir) {
+		outside = nil
+	}
+	var sources *Package
+	if in == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() && e.Name() == "package" }) {
+		sources = w.sources(dir)
+	}
 	if w.kustomization(dir, isRegular, in, outside) {
 		return
 	}
@@ -163,15 +176,22 @@ func (w *walk) directory(dir string, in *Package) {
 			w.omit(Symlink, manifest.Origin{Path: full}, manifest.Header{})
 		case e.IsDir() && in != nil && isBuildInput(name):
 			w.skipAll(full, BuildInput)
+		case e.IsDir() && (above.onlyBuilds(full) || isSourceOnly(sources, name)):
+			w.skipAll(full, BuildInput)
+			if sources != nil {
+				w.noteSource(full, sources)
+			}
 		case e.IsDir():
-			w.directory(full, in)
+			w.directory(full, above)
 		case !e.Type().IsRegular():
 			w.skipped[Submodule]++
 			w.directories[full] = true
 			w.omit(Submodule, manifest.Origin{Path: full}, manifest.Header{})
 		case in == nil && w.misnamedKustomization(full):
-		case name == metaFile:
-			w.found = append(w.found, meta)
+		case begins.reads(full) != nil:
+			f := begins.reads(full)
+			f.in = in
+			w.found = append(w.found, f)
 			w.directories[dir] = true
 		case isManifestName(name):
 			w.found = append(w.found, &file{path: full, in: in})
@@ -186,6 +206,16 @@ func (w *walk) directory(dir string, in *Package) {
 			w.found = append(w.found, &file{path: full, image: true})
 		}
 	}
+}
+
+// reads returns the file of this name that was read to find out what begins; nil if it was not.
+func (b beginning) reads(name string) *file {
+	for _, f := range b.read {
+		if f.path == name {
+			return f
+		}
+	}
+	return nil
 }
 
 // skipAll counts the files below a directory that would have been read.

@@ -70,6 +70,12 @@ func IsMetadata(id manifest.ID, version string) bool {
 	return id.Kind == Function && (version == "v1" || version == "v1beta1")
 }
 
+// IsDevelopment reports whether the objects of a group are for the crossplane or up command line alone: projects,
+// and tests of compositions. No API server serves them.
+func IsDevelopment(group string) bool {
+	return group == "dev.crossplane.io" || group == "meta.dev.upbound.io"
+}
+
 // IsSafeStart reports whether a capability of a provider package is safe-start. It compares letters and
 // digits only, in any case, as Crossplane does.
 func IsSafeStart(capability string) bool {

@@ -124,7 +124,7 @@ func unquoted(text string, line []byte) string {
 
 func hintFor(text string, line []byte) string {
 	switch {
-	case bytes.Contains(line, []byte("{{")):
+	case bytes.Contains(line, []byte("{{")), bytes.Contains(line, []byte("{%")):
 		return "if this is a template, list the file in .headgateignore"
 	case bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("\t")):
 		return "indent with spaces"

@@ -63,6 +63,9 @@ func (n *node) unfit(a asking, why error) manifest.Finding {
 func (n *node) twice() []manifest.Finding {
 	var found []manifest.Finding
 	for _, other := range n.roots[min(1, len(n.roots)):] {
+		if other.id == n.roots[0].id { // one object that is declared twice, which is an error already
+			continue
+		}
 		found = append(found, manifest.Finding{
 			Rule: RuleSource, Severity: manifest.Error, Origin: other.origin,
 			Message: fmt.Sprintf("%s installs %s, and so does %s (%s): Crossplane installs a source once, and resolves no dependency while there are two", other.id, n.request.Source, n.roots[0].id, n.roots[0].origin),

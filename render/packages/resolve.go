@@ -93,6 +93,8 @@ func (c Commit) resolve(held []Image, live Live, read map[string]contents) *reso
 	for _, p := range tree {
 		if by, ok := inTree[p]; ok && !by.skipsDependencies {
 			res.ask(p, asking{by: "package " + p.Name}, []manifest.ID{by.id})
+		} else if !ok && p.Project != nil { // no object installs what is not built yet
+			res.ask(p, asking{by: "project " + p.Name}, nil)
 		}
 	}
 	for done := 0; done < len(res.nodes); { // it grows

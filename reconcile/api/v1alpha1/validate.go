@@ -178,11 +178,10 @@ func OverHTTPS(repo string) string {
 	if m == nil {
 		return ""
 	}
-	host, at := m[1], strings.TrimPrefix(m[2], "/")
-	if steps := strings.Split(at, "/"); host == "ssh.dev.azure.com" && len(steps) == 4 { // v3/organization/project/repository
-		return "https://dev.azure.com/" + steps[1] + "/" + steps[2] + "/_git/" + steps[3]
+	if strings.HasPrefix(m[1], "ssh.") { // a host for ssh alone, which has other paths
+		return "the https URL that the forge shows for cloning"
 	}
-	return "https://" + host + "/" + at
+	return "https://" + m[1] + "/" + strings.TrimPrefix(m[2], "/")
 }
 
 // scpLike is an address as scp and Git write it: user@host:path.
