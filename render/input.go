@@ -12,6 +12,7 @@ import (
 type Input struct {
 	Revision string // the full commit id, or "" of a directory that is no commit
 	Message  string // of the commit itself, and of no other that was merged with it
+	SignedBy string // the fingerprint of the listed key that signed the commit, which was verified; "" if none did
 	Files    fs.FS  // the whole tree, safe for concurrent use; may offer Hash(path) (string, error), the Git blob id
 	Path     string // the directory below which manifests are read; "" or "." is the root
 	Source   SourceID

@@ -40,6 +40,7 @@ type Options struct {
 type Desired struct {
 	Revision    string
 	Message     string // of the commit
+	SignedBy    string // the fingerprint of the listed key that signed the commit; "" if none did
 	Source      SourceID
 	Owner       Owner
 	Live        bool                // definitions of the cluster are among its own
@@ -158,6 +159,7 @@ func Render(in Input, how Options) (Desired, error) {
 	want := Desired{
 		Revision: in.Revision,
 		Message:  in.Message,
+		SignedBy: in.SignedBy,
 		Source:   in.Source,
 		Owner:    how.Owner,
 		Live:     how.Live != nil,

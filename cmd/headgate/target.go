@@ -267,6 +267,7 @@ type passFlags struct {
 	renderFlags
 
 	approve  approveFlag
+	signers  []string // files of public keys
 	takeOver bool
 }
 
@@ -277,6 +278,7 @@ func (f *passFlags) addTo(cmd *cobra.Command) {
 	f.approve.addTo(cmd)
 	cmd.Flags().BoolVar(&f.takeOver, "take-over", false, "apply this source from now on, where the sync applied another one: what that applied, and this does not hold, is pruned")
 	addOptions(cmd, &f.spec, false)
+	cmd.Flags().StringArrayVar(&f.signers, "approval-signer", nil, "with --approval-trailers=signed: `file` with the public key of a person who may approve, OpenPGP or SSH; may be given several times")
 	f.renderFlags.addTo(cmd)
 }
 
@@ -311,6 +313,16 @@ func (f *passFlags) asSync() (v1alpha1.Sync, error) {
 	s.Namespace, s.Name = f.namespace, f.name
 	if f.takeOver {
 		s.Spec.Source.TakeOver = plan.TakeAny
+	}
+	for _, file := range f.signers {
+		key, failed := os.ReadFile(file)
+		if failed != nil {
+			return s, usagef("--approval-signer: %v", failed)
+		}
+		s.Spec.Approvals.Signers = append(s.Spec.Approvals.Signers, string(key))
+	}
+	if signed := s.Spec.Approvals.Trailers == v1alpha1.TrailersSigned; signed != (len(f.signers) > 0) {
+		return s, usagef("--approval-signer goes with --approval-trailers=signed, and names the public keys of the people who may approve")
 	}
 	return s, err
 }

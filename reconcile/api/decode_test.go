@@ -47,6 +47,7 @@ spec:
 	spec := v1alpha1.Spec{
 		Interval: "1m0s", Timeout: "5m0s", FullCheckInterval: "1h0m0s", CRDOwner: "Auto", Catalogue: "Commit", Others: "Skip", Conversion: v1alpha1.Conversion{Strategy: "Safe"},
 		ManagementPolicy: "Default", Adoption: "AdoptIfUnowned", Conflicts: "Refuse", Drift: "Correct", Instances: "Hold", Deactivation: "Never",
+		Approvals: v1alpha1.Approvals{Trailers: "Never"},
 	}
 	prod, apps := spec, spec
 	prod.Source = v1alpha1.Source{

@@ -44,6 +44,7 @@ type Repository struct {
 	// Credentials are asked before every Fetch, so that they may change. They beat Auth.
 	Credentials func(ctx context.Context) (Auth, error)
 
+	Signers   Signers           // whose signatures on commits are verified
 	Limits    Limits            // zero values are defaults
 	Progress  io.Writer         // receives the progress messages of the server; may be nil
 	Transport http.RoundTripper // nil is http.DefaultTransport
@@ -107,7 +108,7 @@ func (r *Repository) Fetch(ctx context.Context, ref string) (render.Input, error
 	if err := directory(files, dir); err != nil {
 		return render.Input{}, fmt.Errorf("%s: cannot read commit %.7s: %w", at, commit.Hash, err)
 	}
-	return render.Input{Revision: commit.Hash.String(), Message: commit.Message, Files: files, Path: dir, Source: r.identify(at, store, commit.Hash, dir)}, nil
+	return render.Input{Revision: commit.Hash.String(), Message: commit.Message, SignedBy: r.Signers.of(commit), Files: files, Path: dir, Source: r.identify(at, store, commit.Hash, dir)}, nil
 }
 
 // Resolve returns the full id of the commit that ref names, which it fetches.

@@ -29,25 +29,34 @@ func TestApprove(t *testing.T) {
 		w.Revision, w.Message = revision, message
 		return w
 	}
+	signed := func(by render.Desired) render.Desired {
+		by.SignedBy = "SHA256:key"
+		return by
+	}
 	cases := map[string]struct {
-		reason string
-		want   render.Desired
-		given  []string
-		grants []inventory.Grant
-		more   []string // also owned, and wanted no more
-		prunes int
-		note   string
+		reason   string
+		want     render.Desired
+		given    []string
+		trailers plan.Trailers
+		grants   []inventory.Grant
+		more     []string // also owned, and wanted no more
+		prunes   int
+		note     string
 	}{
 		"Given":        {reason: "A person looked at exactly these.", want: keep, given: []string{digest}, prunes: 5},
-		"Trailer":      {reason: "So did whoever wrote the message of the commit.", want: commit("1", "Clean up\n\nNobody needs them.\n\nheadgate-approve:  "+digest+" \nSigned-off-by: A"), prunes: 5},
-		"Squashed":     {reason: "A squash puts the messages of a branch behind each other.", want: commit("1", "Clean up (#7)\n\n* one\n\nHeadgate-Approve: "+digest+"\n\n* two"), prunes: 5},
-		"Quoted":       {reason: "A message that quotes another approves nothing.", want: commit("1", "Revert\n\n> Headgate-Approve: "+digest), prunes: 0},
+		"Trailer":      {reason: "A sync may count what the message of a commit approves.", trailers: plan.TrailersAny, want: commit("1", "Clean up\n\nNobody needs them.\n\nheadgate-approve:  "+digest+" \nSigned-off-by: A"), prunes: 5},
+		"NotAllowed":   {reason: "The author of a change writes the message, and forges copy it into the squash.", want: commit("1", "Clean up\n\nHeadgate-Approve: "+digest), prunes: 0, note: "which does not count"},
+		"Signed":       {reason: "A listed person signed it.", trailers: plan.TrailersSigned, want: signed(commit("1", "Clean up\n\nHeadgate-Approve: "+digest)), prunes: 5},
+		"Unsigned":     {reason: "Nobody vouches for the message.", trailers: plan.TrailersSigned, want: commit("1", "Clean up\n\nHeadgate-Approve: "+digest), prunes: 0, note: "no key of approvals.signers"},
+		"SignedAbove":  {reason: "A person who signs a squash vouches for the last paragraph, and may not have read those that the forge copied.", trailers: plan.TrailersSigned, want: signed(commit("1", "Headgate-Approve: "+digest+"\n\nSigned-off-by: A")), prunes: 0, note: "no key of approvals.signers"},
+		"Squashed":     {reason: "A squash puts the messages of a branch behind each other.", trailers: plan.TrailersAny, want: commit("1", "Clean up (#7)\n\n* one\n\nHeadgate-Approve: "+digest+"\n\n* two"), prunes: 5},
+		"Quoted":       {reason: "A message that quotes another approves nothing.", trailers: plan.TrailersAny, want: commit("1", "Revert\n\n> Headgate-Approve: "+digest), prunes: 0},
 		"OneMore":      {reason: "It approves exactly those that were looked at.", want: keep, given: []string{digest}, more: []string{"f"}, prunes: 0, note: "is not of what is held now"},
 		"Prefix":       {reason: "A digest that was cut is another.", want: keep, given: []string{digest[:12]}, prunes: 0, note: "is not of what is held now"},
 		"Spent":        {reason: "It counts once, although it still stands on the Sync when another commit holds the same.", want: commit("2", ""), given: []string{digest}, grants: []inventory.Grant{{Digest: digest, Commit: "1", Given: true}}, prunes: 0, note: "was spent on commit 1"},
-		"SpentTrailer": {reason: "A commit approves once.", want: commit("1", "Headgate-Approve: "+digest), grants: []inventory.Grant{{Digest: digest, Commit: "1"}}, prunes: 0, note: "was spent on commit 1"},
+		"SpentTrailer": {reason: "A commit approves once.", trailers: plan.TrailersAny, want: commit("1", "Headgate-Approve: "+digest), grants: []inventory.Grant{{Digest: digest, Commit: "1"}}, prunes: 0, note: "was spent on commit 1"},
 		"AnotherTrailer": {
-			reason: "Another commit may approve the same once more.", want: commit("2", "Headgate-Approve: "+digest), grants: []inventory.Grant{{Digest: digest, Commit: "1"}}, prunes: 5,
+			reason: "Another commit may approve the same once more.", trailers: plan.TrailersAny, want: commit("2", "Headgate-Approve: "+digest), grants: []inventory.Grant{{Digest: digest, Commit: "1"}}, prunes: 5,
 		},
 		"GivenAgain": {reason: "Who took it out may give it again.", want: commit("2", ""), given: []string{digest}, grants: []inventory.Grant{{Digest: digest, Commit: "1"}}, prunes: 5},
 	}
@@ -55,6 +64,7 @@ func TestApprove(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seen := given.Owning(t, slices.Concat(five, []string{"keep"}, tc.more)...)
 			seen.Approvals, seen.Inventory.Grants = inventory.Approvals{inventory.OnSync: tc.given}, tc.grants
+			seen.Terms.Trailers = tc.trailers
 			p := given.Computed(t, tc.want, seen, Guarding{}.Guards()...)
 			if got := p.Count(plan.Prune); got != tc.prunes {
 				t.Errorf("%s\n%d prunes, want %d", tc.reason, got, tc.prunes)

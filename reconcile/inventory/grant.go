@@ -51,6 +51,7 @@ func (a Approvals) Digests() []string {
 type Grant struct {
 	Digest string   `json:"digest"`           // anyDigest stands for all that an inventory that was lost may have held
 	Commit string   `json:"commit,omitempty"` // of which it approved the steps; it dies with it
+	By     string   `json:"by,omitempty"`     // the key that signed the commit, where its message approved
 	Given  bool     `json:"given,omitempty"`  // it still stands where a person gave it
 	Left   []string `json:"left,omitempty"`   // the steps that are not carried out yet
 

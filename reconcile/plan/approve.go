@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -60,14 +61,18 @@ func (p *Plan) approve(seen Observed, guards []Guard) map[manifest.ID]bool {
 	grants, given := p.begun(seen.Inventory.Grants), seen.Approvals.Places(asks.Digest)
 	switch {
 	case seen.Approvals.Counts(asks.Digest, grants):
-	case slices.Contains(trailers(p.Want.Message, approveTrailer), asks.Digest) &&
+	case slices.Contains(seen.trailers(p.Want), asks.Digest) &&
 		!slices.ContainsFunc(grants, func(g inventory.Grant) bool { return g.IsOf(asks.Digest) && g.Commit == commit }):
 	default:
 		p.Approval = &asks
-		p.Notes = append(p.Notes, misgiven(asks.Digest, p.Want.Message, seen.Approvals, grants)...)
+		p.Notes = append(p.Notes, misgiven(asks.Digest, seen.trailers(p.Want), seen.Approvals, grants)...)
+		p.Notes = append(p.Notes, seen.ignored(p.Want)...)
 		return approved
 	}
 	p.grant = &inventory.Grant{Digest: asks.Digest, Commit: commit, Given: len(given) > 0, On: given}
+	if len(given) == 0 {
+		p.grant.By = p.Want.SignedBy
+	}
 	for _, s := range rest {
 		approved[s.ID] = true
 		p.grant.Left = append(p.grant.Left, s.approvalKey())
@@ -121,6 +126,38 @@ func (s Step) created() Step {
 
 const approveTrailer = "Headgate-Approve"
 
+// trailers returns the digests that the message of a commit approves, as far as they count. None count in a preview: the
+// author of a pull request writes the messages of its commits.
+func (o Observed) trailers(want render.Desired) []string {
+	switch {
+	case o.Offline:
+		return nil
+	case o.Terms.Trailers == TrailersAny:
+		return trailers(want.Message, approveTrailer)
+	case o.Terms.Trailers == TrailersSigned && want.SignedBy != "":
+		paragraphs := strings.Split(strings.TrimSpace(want.Message), "\n\n")
+		return trailers(paragraphs[len(paragraphs)-1], approveTrailer)
+	}
+	return nil
+}
+
+// ignored returns a note if the message of a commit carries an approval that does not count.
+func (o Observed) ignored(want render.Desired) []manifest.Finding {
+	carried := trailers(want.Message, approveTrailer)
+	if len(carried) == 0 || len(o.trailers(want)) > 0 {
+		return nil
+	}
+	f := manifest.Finding{
+		Rule: "approval", Severity: manifest.Warning,
+		Message: fmt.Sprintf("this commit carries the approval %.40s in its message, which does not count: its author wrote it", carried[0]),
+		Fix:     "have another person approve, with 'headgate approve' or --approve",
+	}
+	if o.Terms.Trailers == TrailersSigned && !o.Offline {
+		f.Message = fmt.Sprintf("this commit carries the approval %.40s in its message, which does not count: no key of approvals.signers signed the commit with it in the last paragraph", carried[0])
+	}
+	return []manifest.Finding{f}
+}
+
 // trailers are the values of a key in the message of a commit, each on a line of its own that
 // begins with it. Forges that squash put the messages of a branch behind each other, so it
 // need not be the last paragraph.
@@ -137,9 +174,9 @@ func trailers(message, key string) []string {
 }
 
 // misgiven tells why approvals that were given are not of what is held.
-func misgiven(digest, message string, approvals inventory.Approvals, grants []inventory.Grant) []manifest.Finding {
+func misgiven(digest string, carried []string, approvals inventory.Approvals, grants []inventory.Grant) []manifest.Finding {
 	var notes []manifest.Finding
-	given := slices.Concat(approvals.Digests(), trailers(message, approveTrailer))
+	given := slices.Concat(approvals.Digests(), carried)
 	slices.Sort(given)
 	for _, d := range slices.Compact(given) {
 		f := manifest.Finding{

@@ -15,8 +15,20 @@ type Terms struct {
 	Ignore     diff.Ignores
 	Deactivate bool // definitions that nothing names and nobody uses are deactivated
 
-	TakeOver string // the source from which the inventory is taken over, or TakeAny; "" is none
+	Trailers Trailers // which approvals in the message of a commit count
+	TakeOver string   // the source from which the inventory is taken over, or TakeAny; "" is none
 }
+
+// Trailers is which approvals in the message of a commit count. The author of a change writes the message, so none count
+// unless the sync allows it.
+type Trailers string
+
+// The values of Trailers.
+const (
+	TrailersNever  Trailers = ""       // none
+	TrailersSigned Trailers = "Signed" // of a commit that a listed key signed, in its last paragraph
+	TrailersAny    Trailers = "Any"    // of every commit that a pass applies
+)
 
 // An Adoption is whether objects are taken over that are there already.
 type Adoption string

@@ -65,8 +65,8 @@ func TestComment(t *testing.T) {
 		"- `x0` in `x.yaml:3`\n  - `x0 type was x and is x (x)`\n" +
 		"\n#### Held: 1\n\nHeadgate leaves these as they are until a person acts.\n\n" +
 		"- would update CRD `x0` in `x.yaml:3`\n  - `x0`\n" +
-		"\nIf exactly this is meant (1 step, held by the guard `schema`), approve it: put this line into the message of the commit that is merged, or `headgate approve` it.\n\n" +
-		"```\nHeadgate-Approve: 00\n```\n" +
+		"\nIf exactly this is meant (1 step, held by the guard `schema`), someone other than its author approves it with `headgate approve` after the merge, or with `--approve`:\n\n" +
+		"```\n00\n```\n" +
 		"\n#### Fails: 1\n\nThese cannot be made, or the API server refuses them.\n\n- CRD `x0` in `x.yaml:3`\n  - `x0`\n" +
 		"\n#### Findings: 1\n\n- warning `x.yaml:3`: `x`\n  - `x`\n" +
 		"\n#### Memory of an API server\n\nAbout 10 MiB → 13 MiB (+3 MiB) for 4 CRDs: an estimate of what lives there; resident it may be twice as much.\n" +

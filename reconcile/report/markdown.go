@@ -75,8 +75,8 @@ func markdownUpgrades(b *strings.Builder, steps []Step) {
 // approve says how to let pass what is held.
 func approve(b *strings.Builder, r Report) {
 	if a := r.Approval; a != nil {
-		fmt.Fprintf(b, "\nIf exactly this is meant (%s, held by %s), approve it: put this line into the message of the commit that is merged, or `headgate approve` it.\n\n%s\n",
-			manifest.Count(a.Steps, "step"), guards(a.Guards), fenced("Headgate-Approve: "+a.Digest))
+		fmt.Fprintf(b, "\nIf exactly this is meant (%s, held by %s), someone other than its author approves it with `headgate approve` after the merge, or with `--approve`:\n\n%s\n",
+			manifest.Count(a.Steps, "step"), guards(a.Guards), fenced(a.Digest))
 	}
 }
 

@@ -80,7 +80,7 @@ func (t Text) Write(w io.Writer, r Report) error {
 	}
 	t.upgrades(&b, r.Upgrades)
 	if a := r.Approval; a != nil {
-		fmt.Fprintf(&b, "%s %s\n    lets exactly the %s pass that %s holds, once: with --approve, 'headgate approve', or a line 'Headgate-Approve: …' in the message of the commit\n",
+		fmt.Fprintf(&b, "%s %s\n    lets exactly the %s pass that %s holds, once: with --approve, or with 'headgate approve'\n",
 			t.paint("! approve", looks[plan.Hold].colour), a.Digest, manifest.Count(a.Steps, "step"), strings.Join(a.Names(), ", "))
 	}
 	t.checks(&b, r.Checks)

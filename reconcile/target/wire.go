@@ -3,6 +3,7 @@ package target
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
@@ -84,6 +86,12 @@ func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wi
 	w := &Wired{Reconciler: set.Reconciler}
 	if in.Approvals != nil {
 		w.Approvals = in.Approvals
+	}
+	if err := git.Signers(s.Spec.Approvals.Signers).Validate(); err != nil {
+		return nil, fmt.Errorf("spec.approvals.signers: %w", err)
+	}
+	if r, ok := from.(*git.Repository); ok {
+		r.Signers = s.Spec.Approvals.Signers
 	}
 	w.Options.Memo, w.Options.Unlocked = in.Memo, in.Unlocked
 	if how.Fork != nil && w.Options.Limits.TotalNodes == 0 {

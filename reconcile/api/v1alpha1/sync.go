@@ -80,12 +80,26 @@ type Spec struct {
 	Instances        Instances        `json:"instances,omitempty"`
 	Deactivation     Deactivation     `json:"deactivation,omitempty"`
 
+	// Approvals says which approvals in Git count.
+	Approvals Approvals `json:"approvals,omitzero"`
+
 	// MaxPrunes holds all prunes of a pass that has more. Left out, it is a fifth of what
 	// the sync owns, at least 3 and at most 20.
 	MaxPrunes *int `json:"maxPrunes,omitempty"`
 	// MaxActivations holds what a policy or package would newly activate, if that is more definitions
 	// at once: 100 if left out. Definitions that a policy names in full do not count.
 	MaxActivations *int `json:"maxActivations,omitempty"`
+}
+
+// Approvals says which approvals in Git count, beside those that people give with the annotation of the Sync or on the
+// command line.
+type Approvals struct {
+	// Trailers is which lines Headgate-Approve in the message of a commit count. The author of a change writes the message, and
+	// forges copy it into merges.
+	Trailers Trailers `json:"trailers,omitempty"`
+	// Signers are the public keys of people who may approve in a commit that they sign, with Trailers Signed: OpenPGP keys in
+	// ASCII armor, or SSH keys as authorized_keys has them.
+	Signers []string `json:"signers,omitempty"`
 }
 
 // A Source is where commits come from.
@@ -264,6 +278,8 @@ type (
 	Instances string
 	// Deactivation is what becomes of active definitions that no policy names any more.
 	Deactivation string
+	// Trailers is which approvals in messages of commits count.
+	Trailers string
 	// Forge is the kind of a forge.
 	Forge string
 )
@@ -301,6 +317,10 @@ const (
 	InstancesHold  Instances = "Hold"
 	InstancesPrune Instances = "Prune" // what they stand for outside of the cluster goes too
 
+	TrailersNever  Trailers = "Never"
+	TrailersSigned Trailers = "Signed" // in a commit that one of the signers signed
+	TrailersAny    Trailers = "Any"    // in every commit: whoever may merge approves, and so does an author whose message is copied
+
 	DeactivationNever      Deactivation = "Never"      // they stay, as Crossplane has it
 	DeactivationWhenUnused Deactivation = "WhenUnused" // Headgate deactivates them once nothing uses them
 
@@ -337,6 +357,7 @@ func (s *Spec) Enumerations() []Enumeration {
 		enumeration("spec.conflicts", &s.Conflicts, ConflictsRefuse, ConflictsTake).ofWrites(),
 		enumeration("spec.drift", &s.Drift, DriftCorrect, DriftReport),
 		enumeration("spec.instances", &s.Instances, InstancesHold, InstancesPrune).ofWrites(),
+		enumeration("spec.approvals.trailers", &s.Approvals.Trailers, TrailersNever, TrailersSigned, TrailersAny).ofWrites(),
 		enumeration("spec.deactivation", &s.Deactivation, DeactivationNever, DeactivationWhenUnused).ofWrites(),
 	}
 }

@@ -50,9 +50,20 @@ func (s *Sync) Validate() error {
 	for i, rule := range spec.Ignore {
 		p.ignore(fmt.Sprintf("spec.ignore[%d].", i), rule)
 	}
+	p.approvals(spec.Approvals)
 	p.positive("spec.maxPrunes", spec.MaxPrunes)
 	p.positive("spec.maxActivations", spec.MaxActivations)
 	return errors.Join(p...)
+}
+
+// approvals checks that somebody may approve where a signature is demanded.
+func (p *problems) approvals(a Approvals) {
+	switch {
+	case a.Trailers == TrailersSigned && len(a.Signers) == 0:
+		p.add("spec.approvals.signers", "is missing: list the public keys of the people who may approve")
+	case a.Trailers != TrailersSigned && len(a.Signers) > 0:
+		p.add("spec.approvals.signers", "has no effect without trailers: Signed")
+	}
 }
 
 // brief drops examples and regular expressions from a rule of Kubernetes.

@@ -1,0 +1,157 @@
+package git
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/armor"
+	"github.com/fluxcd/pkg/git/signature"
+	"github.com/go-git/go-billy/v5/memfs"
+	gogit "github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/storage/memory"
+	"golang.org/x/crypto/ssh"
+)
+
+// An approval in a signed commit stands on this: only a signature that a listed key made, over this very commit, counts.
+func TestSigners(t *testing.T) {
+	alice, bob := openPGPKey(t, "alice@example.org"), openPGPKey(t, "bob@example.org")
+	carol, dave := sshKey(t), sshKey(t)
+	cases := map[string]struct {
+		reason  string
+		by      *key
+		signers Signers
+		change  func(*object.Commit)
+		want    bool
+	}{
+		"OpenPGP":       {reason: "A listed person signed.", by: &alice, signers: Signers{bob.public, alice.public}, want: true},
+		"SSH":           {reason: "So with an SSH key.", by: &carol, signers: Signers{alice.public, dave.public, carol.public}, want: true},
+		"AnotherPerson": {reason: "Only listed people count.", by: &bob, signers: Signers{alice.public, carol.public}},
+		"AnotherSSHKey": {reason: "Only listed keys count.", by: &dave, signers: Signers{carol.public}},
+		"None":          {reason: "A commit that no key signed approves nothing.", signers: Signers{alice.public}},
+		"NoSigners":     {reason: "A valid signature of a stranger proves nothing.", by: &alice},
+		"Message": {
+			reason: "The signature is over the message: nobody adds an approval to a signed commit.", by: &alice, signers: Signers{alice.public},
+			change: func(c *object.Commit) { c.Message += "\nHeadgate-Approve: 00" },
+		},
+		"Tree": {
+			reason: "The signature is over the content.", by: &carol, signers: Signers{carol.public},
+			change: func(c *object.Commit) { c.TreeHash[0]++ },
+		},
+		"Garbage": {
+			reason: "What cannot be read is no signature.", by: &carol, signers: Signers{carol.public, alice.public},
+			change: func(c *object.Commit) { c.PGPSignature = c.PGPSignature[:len(c.PGPSignature)/2] },
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			commit := committed(t, tc.by)
+			if tc.change != nil {
+				tc.change(commit)
+			}
+			if by := tc.signers.of(commit); (by != "") != tc.want {
+				t.Errorf("%s\nsigned by %q, want one: %t", tc.reason, by, tc.want)
+			}
+		})
+	}
+}
+
+// A forge signs merges with its own key, and the author of a pull request writes their message.
+func TestSignersAreOfPeople(t *testing.T) {
+	if err := (Signers{openPGPKey(t, "alice@example.org").public, sshKey(t).public}).Validate(); err != nil {
+		t.Error(err)
+	}
+	for reason, key := range map[string]string{
+		"is the key of a forge": openPGPKey(t, "noreply@github.com").public,
+		"is neither":            "ssh-ed25519 not-a-key",
+		"cannot read":           "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nnothing\n",
+	} {
+		if err := (Signers{key}).Validate(); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("a key that %s: %v", reason, err)
+		}
+	}
+}
+
+// A key signs commits.
+type key struct {
+	signature.Signer
+
+	public string
+}
+
+func openPGPKey(t *testing.T, email string) key {
+	t.Helper()
+	entity, err := openpgp.NewEntity("Somebody", "", email, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := signature.NewOpenPGPSigner(entity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var public bytes.Buffer
+	w, err := armor.Encode(&public, openpgp.PublicKeyType, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := entity.Serialize(w); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return key{signer, public.String()}
+}
+
+func sshKey(t *testing.T) key {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := signature.NewSSHSigner(pem.EncodeToMemory(block), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, err := ssh.NewPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key{signer, string(ssh.MarshalAuthorizedKey(of))}
+}
+
+// committed is a commit that a key signed; nil: no key did.
+func committed(t *testing.T, by *key) *object.Commit {
+	t.Helper()
+	repo, err := gogit.Init(memory.NewStorage(), memfs.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := repo.Worktree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	how := &gogit.CommitOptions{AllowEmptyCommits: true, Author: &object.Signature{Name: "Somebody", Email: "somebody@example.org", When: time.Unix(1, 0)}}
+	if by != nil {
+		how.Signer = by.Signer
+	}
+	h, err := tree.Commit("Clean up", how)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit, err := repo.CommitObject(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return commit
+}
