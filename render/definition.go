@@ -7,6 +7,7 @@ import (
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crd"
+	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -67,7 +68,7 @@ func (d DecidedDefinition) object(what string, made func() (u *unstructured.Unst
 		pkg, safeStart = d.Package.Name, d.Package.SafeStart
 	}
 	// Everything that made depends on, besides the document.
-	known, err := d.Document.Learn(fmt.Sprintf("%s %t %q %s %q", what, safeStart, pkg, d.settled, d.ConnectionDetails), func() (string, error) {
+	known, err := d.Document.Learn(fmt.Sprintf("2 %s %t %q %s %q", what, safeStart, pkg, d.settled, d.ConnectionDetails), func() (string, error) {
 		u, problem, err := made()
 		if err != nil {
 			return "", err
@@ -111,6 +112,7 @@ func (d DecidedDefinition) crd() (u *unstructured.Unstructured, problem string, 
 	if u, err = crd.Of(mrd); err != nil {
 		return nil, "", d.problems(err)
 	}
+	manifest.DropPlaceholderCA(u)
 	if err := d.conversion.settle(u, d.Package); err != nil {
 		return nil, "", catalogue.Errors{catalogue.Errorf(d.Document.OriginOf("spec", "conversion"), "%w", err)}
 	}
@@ -138,6 +140,7 @@ func (d DecidedDefinition) decode(check func(mrd *unstructured.Unstructured) err
 		return nil, d.problems(err)
 	}
 	crd.Describe(u, d.ConnectionDetails)
+	manifest.DropPlaceholderCA(u)
 	return u, nil
 }
 

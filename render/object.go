@@ -179,6 +179,9 @@ func (f facts) object(origin manifest.Origin) Object {
 	return Object{ID: f.ID, APIVersion: f.APIVersion, Origin: origin, Digest: f.Digest, Serves: f.Serves, Asks: f.Asks, Size: f.Size, Optional: isOptional(f.ID)}
 }
 
+// mutationAnnotation lists the fields that are taken from live objects.
+const mutationAnnotation = "config.kubernetes.io/apply-time-mutation"
+
 // object is an object of the catalogue, which may have come with a package.
 func (how Options) object(o manifest.Object, shipper *catalogue.Package) (Object, error) {
 	name := ""
@@ -187,6 +190,9 @@ func (how Options) object(o manifest.Object, shipper *catalogue.Package) (Object
 		if err := how.Conversion.settle(o.Unstructured, shipper); err != nil {
 			return Object{}, catalogue.Errorf(o.Origin, "%w", err)
 		}
+	}
+	if _, resolved := o.Unstructured.GetAnnotations()[mutationAnnotation]; !resolved { // else it may be what a reference replaces
+		manifest.DropPlaceholderCA(o.Unstructured)
 	}
 	made, err := NewObject(o.Unstructured, o.Origin)
 	made.Package, made.document = name, o.Document

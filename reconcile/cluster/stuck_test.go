@@ -216,6 +216,19 @@ func (w *world) unconverted(t *testing.T, kind string) {
 	})
 }
 
+// An API server never establishes a CRD whose webhook has a placeholder for its CA.
+func TestPlaceholderCA(t *testing.T) {
+	w := newWorld(t)
+	conversion := deadConversion()
+	conversion["webhook"].(map[string]any)["clientConfig"].(map[string]any)["caBundle"] = "Cg=="
+	c := w.cluster(t, cluster.Options{Timeout: 10 * time.Second})
+	commit := want(t, w.twoVersions(conversion, "v1", "v1alpha1", "v1"))
+	applied(t, c, commit)
+	if p := planned(t, c, commit); p.Writes() {
+		t.Errorf("and the next pass finds it as it is wanted: %v", actions(p))
+	}
+}
+
 // Where no version can be read, what depends on the kind stops, and nothing else: nothing of it is pruned, nor its CRD, and
 // nothing is taken for gone.
 func TestUnreadableKind(t *testing.T) {

@@ -159,6 +159,7 @@ func Sent(s inventory.Sync, o render.Object) (*unstructured.Unstructured, error)
 		return nil, catalogue.Errorf(o.Origin, "metadata is not a mapping")
 	}
 	diff.LeaveInjected(u)
+	manifest.DropPlaceholderCA(u) // of what a reference left as it was
 	s.Own(u)
 	return u, nil
 }

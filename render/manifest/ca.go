@@ -1,0 +1,43 @@
+package manifest
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// DropPlaceholderCA takes out of an object each CA bundle of a webhook that holds no certificate: a placeholder that something in
+// the cluster replaces. An API server does not establish a CRD with one. Flux leaves it out, too. It changes u.
+func DropPlaceholderCA(u *unstructured.Unstructured) {
+	switch id := IDOf(u); {
+	case id.IsCRD(), id.Kind == "ManagedResourceDefinition":
+		client, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "conversion", "webhook", "clientConfig")
+		dropPlaceholder(client)
+	case id.IsWebhookConfiguration():
+		webhooks, _ := u.Object["webhooks"].([]any)
+		for _, w := range webhooks {
+			if webhook, ok := w.(map[string]any); ok {
+				dropPlaceholder(webhook["clientConfig"])
+			}
+		}
+	}
+}
+
+func dropPlaceholder(client any) {
+	fields, _ := client.(map[string]any)
+	if text, ok := fields["caBundle"].(string); ok && isPlaceholder(text) {
+		delete(fields, "caBundle")
+	}
+}
+
+// isPlaceholder reports whether a CA bundle holds no certificate. An empty one means the CAs of the API server, and a variable is
+// replaced by what reads our output.
+func isPlaceholder(bundle string) bool {
+	if bundle == "" || strings.Contains(bundle, "${") {
+		return false
+	}
+	raw, err := base64.StdEncoding.DecodeString(bundle)
+	return err != nil || !x509.NewCertPool().AppendCertsFromPEM(raw)
+}
