@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"headgate.dev/headgate/render/catalogue"
@@ -118,6 +119,25 @@ var LeaveBe = []struct {
 	{"client.lifecycle.config.k8s.io/mutation", "ignore", true},
 }
 
+// ApplySettingKey is the key by which an object asks Flux how to apply it.
+const ApplySettingKey = "kustomize.toolkit.fluxcd.io/ssa"
+
+// Merges reports whether an object asks to leave the fields of other field managers to them.
+func Merges(asks map[string]string) bool {
+	return strings.EqualFold(asks[ApplySettingKey], "Merge")
+}
+
+// askedOfOthers are the keys, each once, by which an object says to another tool how it is to be applied, and that Headgate heeds.
+var askedOfOthers = func() []string {
+	keys := []string{ApplySettingKey}
+	for _, be := range LeaveBe {
+		if !slices.Contains(keys, be.Key) {
+			keys = append(keys, be.Key)
+		}
+	}
+	return keys
+}()
+
 // asksOf are the annotations, and labels, by which an object says how it is to be applied.
 func asksOf(u *unstructured.Unstructured) map[string]string {
 	asks := map[string]string{}
@@ -128,9 +148,9 @@ func asksOf(u *unstructured.Unstructured) map[string]string {
 	}
 	for _, said := range []map[string]string{u.GetAnnotations(), u.GetLabels()} { // Flux reads both, in upper and lower case
 		for key, value := range said {
-			for _, be := range LeaveBe {
-				if strings.EqualFold(be.Key, key) {
-					asks[be.Key] = strings.TrimPrefix(asks[be.Key]+","+value, ",")
+			for _, asked := range askedOfOthers {
+				if strings.EqualFold(asked, key) {
+					asks[asked] = strings.TrimPrefix(asks[asked]+","+value, ",")
 				}
 			}
 		}

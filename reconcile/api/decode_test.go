@@ -46,7 +46,7 @@ spec:
 	meta := metav1.TypeMeta{APIVersion: "headgate.dev/v1alpha1", Kind: "Sync"}
 	spec := v1alpha1.Spec{
 		Interval: "1m0s", Timeout: "5m0s", FullCheckInterval: "1h0m0s", CRDOwner: "Auto", Catalogue: "Commit", Others: "Skip", Conversion: v1alpha1.Conversion{Strategy: "Safe"},
-		ManagementPolicy: "Default", Adoption: "AdoptIfUnowned", Conflicts: "Refuse", Drift: "Correct", Instances: "Hold", Deactivation: "Never",
+		ManagementPolicy: "Default", Adoption: "AdoptIfUnowned", AdoptionLeftovers: "Keep", Conflicts: "Refuse", Drift: "Correct", Instances: "Hold", Deactivation: "Never",
 		Approvals: v1alpha1.Approvals{Trailers: "Never"},
 	}
 	prod, apps := spec, spec

@@ -80,6 +80,8 @@ func (c *Cluster) answer(ctx context.Context, q plan.Question, usages func() ([]
 		return c.fits(ctx, q)
 	case plan.Departs:
 		return c.departs(ctx, q.Of)
+	case plan.Leftovers:
+		return c.leftovers(ctx, q.Of)
 	case plan.Dependents:
 	}
 	id := q.Of

@@ -410,6 +410,8 @@ func (r *execution) carry(ctx context.Context, s plan.Step) (plan.Outcome, *meta
 		if o.Err = r.migrate(ctx, s, id); o.Err == nil {
 			o.NotReady = plan.FieldsMigrated.With()
 		}
+	case plan.DoAdopt:
+		o.Err = r.adopt(ctx, s, id)
 	case plan.DoActivate:
 		live, o.Err = r.activate(ctx, s, id)
 	case plan.DoApply:

@@ -85,6 +85,9 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 	if seen, err = seen.Found(sp.asCommit(seen.Inventory), objects); err != nil {
 		return plan.Observed{}, err
 	}
+	if seen.Reconciled, err = c.reconciled(ctx, seen, sp); err != nil {
+		return plan.Observed{}, err
+	}
 	var owned []manifest.ID
 	for _, a := range seen.Asked {
 		if _, ours := seen.Inventory.Entries[a.ID]; ours {

@@ -12,6 +12,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 
@@ -38,10 +39,7 @@ func (c *Cluster) try(ctx context.Context, seen *plan.Observed, sp spelling) err
 	done := 0
 	trials, err := inParallel(ctx, c.options.Concurrency, doubtful, func(ctx context.Context, a plan.Asked) (tried, error) {
 		_, exists := seen.Objects[a.ID]
-		t, err := c.tryOne(ctx, a, sp.actual(a.ID), exists, func(e *ConflictError, live *unstructured.Unstructured) bool {
-			return c.options.Terms.Take || seen.AsBefore(a.Object) && e.byHand(live) || seen.Mine(a.ID, live) && e.withNobody() ||
-				seen.Restored(a.ID, live) && e.byRestorer(live)
-		})
+		t, err := c.tryOne(ctx, a, sp.actual(a.ID), exists, seen)
 		c.tellOf("observe", &done, len(doubtful), a.ID)
 		return t, err
 	})
@@ -80,11 +78,29 @@ func (c *Cluster) withoutHomeless(doubtful []plan.Asked, seen *plan.Observed, sp
 // A taking says whether the fields of a conflict over a live object are to be taken.
 type taking func(e *ConflictError, live *unstructured.Unstructured) bool
 
+// takesIn returns which conflicts over the fields of an object it does not leave to others.
+func (c *Cluster) takesIn(a plan.Asked, seen *plan.Observed) taking {
+	return func(e *ConflictError, live *unstructured.Unstructured) bool {
+		if adopts, onlyUpdates := seen.Adopting(a, live); adopts {
+			if e = e.without(ownership.Appliers(live, onlyUpdates)); len(e.Conflicts) == 0 {
+				return true
+			}
+		}
+		return c.options.Terms.Take || seen.AsBefore(a.Object) && e.byHand(live) || seen.Mine(a.ID, live) && e.withNobody() ||
+			seen.Restored(a.ID, live) && e.byRestorer(live)
+	}
+}
+
+// without returns a conflict without that with some managers.
+func (e *ConflictError) without(managers []string) *ConflictError {
+	return &ConflictError{Conflicts: slices.DeleteFunc(slices.Clone(e.Conflicts), func(c Conflict) bool { return slices.Contains(managers, c.Manager) })}
+}
+
 // tryOne dry-runs the apply of one object. Trouble with the object is part of the trial,
 // trouble with the API server an error. Of what we applied before exactly as it is wanted
 // now, the fields that a hand edit took are tried to be taken back, of what is ours those that
 // nobody is known to hold; on the terms of the sync those of everybody are.
-func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exists bool, takes taking) (tried, error) {
+func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exists bool, seen *plan.Observed) (tried, error) {
 	if a.Policy.Observes() {
 		return c.compareOne(ctx, a, id)
 	}
@@ -114,10 +130,15 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 			return tried{Trial: migration}, nil //nolint:nilerr // it is the object's trouble
 		}
 	}
-	after, err := c.tryWays(ctx, at, sent, live, takes, &t.Trial)
+	after, err := c.tryWays(ctx, at, sent, live, c.takesIn(a, seen), &t.Trial)
 	err = a.Masked(err)
+	if err == nil && live != nil {
+		if adopts, onlyUpdates := seen.Adopting(a, live); adopts {
+			t.Adopts = takeOver(ctx, at, live, after, a.APIVersion, onlyUpdates)
+		}
+	}
 	switch {
-	case err == nil && live != nil && !differ(live, after):
+	case err == nil && live != nil && !differ(live, after) && t.Adopts.None():
 		return tried{}, nil
 	case err == nil:
 		t.Live, t.After = live, after

@@ -16,11 +16,25 @@ type Claim struct {
 	By    string // in words for people: "the Flux Kustomization flux-system/apps"
 	Final bool   // no sync may take it over, whatever its adoption
 	Sync  string // of another sync of Headgate: its key
+
+	Tool            Tool   // whose objects in the cluster tell what they reconcile; "" if none do
+	Namespace, Name string // of the owner, as far as the mark names it
 }
+
+// A Tool is a program that applies manifests for people, and keeps what it applies in objects of a cluster.
+type Tool string
+
+// The tools.
+const (
+	Flux   Tool = "Flux"
+	ArgoCD Tool = "Argo CD"
+	Helm   Tool = "Helm"
+)
 
 // A claimKey is a label or annotation with which another tool marks its objects.
 type claimKey struct {
 	by         string
+	tool       Tool
 	label      string // the key; one that ends in "/" is a prefix
 	annotation string // the key, where it is no label
 	value      string // that the key must have; "" is any, which names the owner
@@ -31,11 +45,11 @@ type claimKey struct {
 
 // claimKeys are the keys of the tools that Headgate knows.
 var claimKeys = []claimKey{
-	{by: "the Flux Kustomization", label: "kustomize.toolkit.fluxcd.io/name", space: "kustomize.toolkit.fluxcd.io/namespace"},
-	{by: "the Flux HelmRelease", label: "helm.toolkit.fluxcd.io/name", space: "helm.toolkit.fluxcd.io/namespace"},
-	{by: "the Flux ResourceSet", label: "resourceset.fluxcd.controlplane.io/name", space: "resourceset.fluxcd.controlplane.io/namespace"},
-	{by: "the Argo CD application", annotation: "argocd.argoproj.io/tracking-id", until: ":"},
-	{by: "the Helm release", annotation: "meta.helm.sh/release-name", space: "meta.helm.sh/release-namespace"},
+	{by: "the Flux Kustomization", tool: Flux, label: "kustomize.toolkit.fluxcd.io/name", space: "kustomize.toolkit.fluxcd.io/namespace"},
+	{by: "the Flux HelmRelease", tool: Flux, label: "helm.toolkit.fluxcd.io/name", space: "helm.toolkit.fluxcd.io/namespace"},
+	{by: "the Flux ResourceSet", tool: Flux, label: "resourceset.fluxcd.controlplane.io/name", space: "resourceset.fluxcd.controlplane.io/namespace"},
+	{by: "the Argo CD application", tool: ArgoCD, annotation: "argocd.argoproj.io/tracking-id", until: ":"},
+	{by: "the Helm release", tool: Helm, annotation: "meta.helm.sh/release-name", space: "meta.helm.sh/release-namespace"},
 	{by: "Helm", label: "app.kubernetes.io/managed-by", value: "Helm"},
 	{by: "Config Sync", annotation: "configsync.gke.io/manager"},
 	{by: "Config Sync", label: "configsync.gke.io/sync-name", space: "configsync.gke.io/sync-namespace"},
@@ -81,13 +95,22 @@ func Of(o metav1.Object, s inventory.Sync, remembered string) Claim {
 	if key, ok := o.GetLabels()[inventory.SyncLabel]; ok && key != s.Key() {
 		return Claim{By: fmt.Sprintf("the Headgate sync %s", key), Sync: key}
 	}
-	if by := cmp.Or(crossplane.OwnerOf(o), managed(o, crossplanes), marked(o, crossplaneClaimKeys, remembered)); by != "" {
+	if by := cmp.Or(crossplane.OwnerOf(o), managed(o, crossplanes), marked(o, crossplaneClaimKeys, remembered).By); by != "" {
 		return Claim{By: by, Final: true}
 	}
 	if key, ok := o.GetAnnotations()[inventory.InventoryAnnotation]; ok && key != s.Key() {
 		return Claim{By: fmt.Sprintf("the inventory %s", key)}
 	}
-	return Claim{By: cmp.Or(marked(o, claimKeys, remembered), managed(o, managers))}
+	if claim := marked(o, claimKeys, remembered); claim.By != "" {
+		return claim
+	}
+	by := managed(o, managers)
+	for _, tool := range []Tool{Flux, ArgoCD} {
+		if strings.HasPrefix(by, string(tool)+" (") {
+			return Claim{By: by, Tool: tool}
+		}
+	}
+	return Claim{By: by}
 }
 
 // managed names a tool by its field manager.
@@ -101,7 +124,7 @@ func managed(o metav1.Object, managers map[string]string) string {
 }
 
 // marked names a tool, and the owner in it, by its mark. A mark that Headgate sent is none.
-func marked(o metav1.Object, marks []claimKey, remembered string) string {
+func marked(o metav1.Object, marks []claimKey, remembered string) Claim {
 	for _, m := range marks {
 		keys, isAnnotation := o.GetLabels(), m.annotation != ""
 		if isAnnotation {
@@ -112,15 +135,19 @@ func marked(o metav1.Object, marks []claimKey, remembered string) string {
 		case key == "" || SentByUs(o, remembered, isAnnotation, key):
 			continue
 		case m.value != "" || m.nameless:
-			return m.by
+			return Claim{By: m.by}
 		}
 		name := keys[key]
 		if m.until != "" {
 			name, _, _ = strings.Cut(name, m.until)
 		}
-		return fmt.Sprintf("%s %s", m.by, strings.TrimPrefix(keys[m.space]+"/"+name, "/"))
+		claim := Claim{By: fmt.Sprintf("%s %s", m.by, strings.TrimPrefix(keys[m.space]+"/"+name, "/"))}
+		if m.tool != "" {
+			claim.Tool, claim.Namespace, claim.Name = m.tool, keys[m.space], name
+		}
+		return claim
 	}
-	return ""
+	return Claim{}
 }
 
 // in is the key of a mark among labels, or annotations; "" where it is not there.

@@ -36,13 +36,7 @@ func (p *Plan) approve(seen Observed, guards []Guard) map[manifest.ID]bool {
 	for _, g := range guards {
 		approvable[g.Name] = approvable[g.Name] || g.Approvable
 	}
-	commit := p.Want.Revision
-	carriesOn := map[string]bool{}
-	for _, g := range seen.Inventory.Grants {
-		for _, key := range g.Left {
-			carriesOn[key] = carriesOn[key] || g.Commit == commit
-		}
-	}
+	carriesOn := p.carriesOn(seen)
 	approved := map[manifest.ID]bool{}
 	var rest []Step
 	for _, s := range p.Steps {
@@ -58,26 +52,49 @@ func (p *Plan) approve(seen Observed, guards []Guard) map[manifest.ID]bool {
 		return approved
 	}
 	asks := approvalOf(rest)
-	grants, given := p.begun(seen.Inventory.Grants), seen.Approvals.Places(asks.Digest)
-	switch {
-	case seen.Approvals.Counts(asks.Digest, grants):
-	case slices.Contains(seen.trailers(p.Want), asks.Digest) &&
-		!slices.ContainsFunc(grants, func(g inventory.Grant) bool { return g.IsOf(asks.Digest) && g.Commit == commit }):
-	default:
+	if !p.isApproved(asks.Digest, seen) {
 		p.Approval = &asks
-		p.Notes = append(p.Notes, misgiven(asks.Digest, seen.trailers(p.Want), seen.Approvals, grants)...)
+		given := slices.DeleteFunc(slices.Concat(seen.Approvals.Digests(), seen.trailers(p.Want)), func(d string) bool { return d == p.clear })
+		p.Notes = append(p.Notes, misgiven(asks.Digest, given, p.begun(seen.Inventory.Grants))...)
 		p.Notes = append(p.Notes, seen.ignored(p.Want)...)
 		return approved
 	}
-	p.grant = &inventory.Grant{Digest: asks.Digest, Commit: commit, Given: len(given) > 0, On: given}
-	if len(given) == 0 {
-		p.grant.By = p.Want.SignedBy
-	}
+	p.spend(asks.Digest, rest, seen)
 	for _, s := range rest {
 		approved[s.ID] = true
-		p.grant.Left = append(p.grant.Left, s.approvalKey())
 	}
 	return approved
+}
+
+// isApproved reports whether a person gave the approval with a digest, and no pass has made use of it.
+func (p *Plan) isApproved(digest string, seen Observed) bool {
+	grants := p.begun(seen.Inventory.Grants)
+	return seen.Approvals.Counts(digest, grants) || slices.Contains(seen.trailers(p.Want), digest) &&
+		!slices.ContainsFunc(grants, func(g inventory.Grant) bool { return g.IsOf(digest) && g.Commit == p.Want.Revision })
+}
+
+// spend remembers that the plan makes use of an approval of some steps.
+func (p *Plan) spend(digest string, of []Step, seen Observed) {
+	given := seen.Approvals.Places(digest)
+	g := inventory.Grant{Digest: digest, Commit: p.Want.Revision, Given: len(given) > 0, On: given}
+	if len(given) == 0 {
+		g.By = p.Want.SignedBy
+	}
+	for _, s := range of {
+		g.Left = append(g.Left, s.approvalKey())
+	}
+	p.spent = append(p.spent, g)
+}
+
+// carriesOn returns the keys of the steps whose approval was made use of before, for the same commit, and that are left.
+func (p *Plan) carriesOn(seen Observed) map[string]bool {
+	left := map[string]bool{}
+	for _, g := range seen.Inventory.Grants {
+		for _, key := range g.Left {
+			left[key] = left[key] || g.Commit == p.Want.Revision
+		}
+	}
+	return left
 }
 
 // approvalOf is the approval that lets steps pass, which are in some order.
@@ -107,7 +124,14 @@ func (s Step) approved() string {
 	if id.Namespace == "" { // of an object that was pruned, a cluster has it written out
 		id.Namespace = "default"
 	}
-	return strings.Join([]string{string(s.Would), id.Group, id.Kind, id.Namespace, id.Name, s.wants}, "\x00")
+	what := []string{string(s.Would), id.Group, id.Kind, id.Namespace, id.Name, s.wants}
+	if len(s.Drops) > 0 {
+		what[0], what[5] = string(Leftovers), ""
+		for _, h := range s.Drops {
+			what = append(append(what, h.Manager), h.Fields...)
+		}
+	}
+	return strings.Join(what, "\x00")
 }
 
 // approvalKey stands for a step among the Left of a Grant.
@@ -174,9 +198,8 @@ func trailers(message, key string) []string {
 }
 
 // misgiven tells why approvals that were given are not of what is held.
-func misgiven(digest string, carried []string, approvals inventory.Approvals, grants []inventory.Grant) []manifest.Finding {
+func misgiven(digest string, given []string, grants []inventory.Grant) []manifest.Finding {
 	var notes []manifest.Finding
-	given := slices.Concat(approvals.Digests(), carried)
 	slices.Sort(given)
 	for _, d := range slices.Compact(given) {
 		f := manifest.Finding{

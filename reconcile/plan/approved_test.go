@@ -17,7 +17,7 @@ func TestSpentApprovals(t *testing.T) {
 	const placed, trailer = "g", "t"
 	passes := func(stands []string, revision string, grants []inventory.Grant, n int) []inventory.Grant {
 		for i := range n {
-			p := Plan{Want: render.Desired{Revision: revision}, given: inventory.Approvals{inventory.OnSync: stands}, grant: &inventory.Grant{Digest: fmt.Sprint("other ", i), Commit: fmt.Sprint(i)}}
+			p := Plan{Want: render.Desired{Revision: revision}, given: inventory.Approvals{inventory.OnSync: stands}, spent: []inventory.Grant{{Digest: fmt.Sprint("other ", i), Commit: fmt.Sprint(i)}}}
 			grants = p.grants(grants)
 		}
 		return grants

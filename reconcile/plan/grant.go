@@ -52,10 +52,12 @@ func (p Plan) grants(have []inventory.Grant) []inventory.Grant {
 		}
 		next = append(next, g)
 	}
-	if p.grant != nil && !slices.ContainsFunc(next, func(g inventory.Grant) bool {
-		return g.Digest == p.grant.Digest && g.Commit == p.grant.Commit && g.Given == p.grant.Given && slices.Equal(g.On, p.grant.On)
-	}) {
-		next = append(next, *p.grant)
+	for _, spent := range p.spent {
+		if !slices.ContainsFunc(next, func(g inventory.Grant) bool {
+			return g.Digest == spent.Digest && g.Commit == spent.Commit && g.Given == spent.Given && slices.Equal(g.On, spent.On)
+		}) {
+			next = append(next, spent)
+		}
 	}
 	over := len(next) - inventory.MostGrants
 	return slices.DeleteFunc(next, func(g inventory.Grant) bool {

@@ -9,6 +9,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -37,6 +38,7 @@ type Observed struct {
 	Hidden       map[schema.GroupKind]error      // kinds of owned objects that are not served although objects may exist, and why
 	Unreadable   map[schema.GroupKind]error      // kinds of which the objects could not be read, and why
 	Left         map[manifest.ID]bool            // what bears the mark of another sync whose inventory does not hold it
+	Reconciled   map[manifest.ID]Reason          // what another tool still reconciles, and by what
 	Key          []byte                          // of the digests of Secrets; nil where there are none
 	Fights       []Fight                         // what somebody undoes again and again, as whoever makes the passes remembers
 	Approvals    inventory.Approvals             // digests that a person gave, by the places that were read
@@ -66,6 +68,8 @@ type Trial struct {
 	Err   error                      // why the API server refuses it: a conflict, a validation error
 
 	Migrates []string // versions that are not served and that managed fields name: After differs in those only
+
+	Adopts ownership.Takeover // what is taken over first from the tools that applied the object
 
 	// TakenBy are the managers of fields that have to be taken from them: hand edits of
 	// what we applied before and, on the terms of the sync, what others apply. After is
@@ -157,6 +161,8 @@ const (
 	// Fits asks how many objects of a CRD, or of the CRDs of an XRD, lose a value or are refused once the
 	// definition is another one.
 	Fits Ask = "fits"
+	// Leftovers asks what an object would be without the fields that the tools left behind that applied it before.
+	Leftovers Ask = "leftovers"
 )
 
 // A Question is a count that a guard needs. Only the cluster can answer.
@@ -181,6 +187,8 @@ type Answer struct {
 	These   []manifest.ID // as many of them as are known by name
 	UID     types.UID     // of Departs: of the CRD, if that is of Crossplane and may stay
 	Misfits []Reason      // of Fits: what they lose or are refused
+
+	Live, After *unstructured.Unstructured // of Leftovers: the object as it is, and without them
 }
 
 // And is the answer for two kinds that were asked about together. What is in the way of one is in the way,

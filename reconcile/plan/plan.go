@@ -71,7 +71,8 @@ type Plan struct {
 
 	was   map[string]bool     // definitions that Crossplane had active when this was first looked at
 	given inventory.Approvals // that stand in the places that were read
-	grant *inventory.Grant    // of this plan; nil where it makes use of no new approval
+	spent []inventory.Grant   // by this plan, of approvals that were not made use of before
+	clear string              // the digest that approves the removal of what tools left behind; "" where there is nothing
 
 	behind map[manifest.ID]inventory.Entry // by MRD that goes: the entry of the CRD that stays
 
@@ -202,6 +203,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		p.leave(seen)
 	}
 	p.deactivate(seen)
+	p.leftovers(seen)
 	slices.SortStableFunc(p.Steps, inOrder) // whoever goes first is ruled on first
 	p.first = first
 	p.lost = lostPackages(want, seen)
@@ -449,6 +451,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 		}
 	case s.Activates:
 		s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
+		s.adopt(trial)
 	case trial.Err == nil && trial.After == nil:
 		s.Action, s.Unready = Keep, entry.Unready() || live.GetDeletionTimestamp() != nil
 		now := Applied(live, s.Digest).Following(entry)
@@ -462,13 +465,14 @@ func (s *Step) choose(a Asked, seen Observed) {
 		}
 	default:
 		s.Action, s.Live, s.After, s.Err, s.Takes = Update, trial.Live, trial.After, trial.Err, trial.TakenBy
+		s.adopt(trial)
 		// We asked for exactly this before. Where something is ignored, whose fields are whose
 		// may change with it, and nothing else.
 		if owned && entry.Digest == s.Digest && (trial.Sent == nil || trial.Err != nil || len(s.Changes()) > 0) {
 			s.Cause = Drift
 		}
 		if by := seen.ClaimOn(a.ID, live).By; by != "" && !seen.Mine(a.ID, live) {
-			s.Reason = TakenOver.With(by)
+			s.Reason = And(TakenOver.With(by), s.Reason)
 		}
 	}
 }

@@ -65,6 +65,14 @@ func (r Reason) Or(other Reason) Reason {
 	return r
 }
 
+// And returns both of two reasons, as far as there are any.
+func And(a, b Reason) Reason {
+	if a.None() || b.None() {
+		return a.Or(b)
+	}
+	return Both.With(a, b)
+}
+
 // String returns the code and the values, for tests and for debugging.
 func (r Reason) String() string {
 	if len(r.Values) == 0 {

@@ -34,6 +34,9 @@ func (p Plan) Intent(have inventory.Inventory) inventory.Inventory {
 			e.UID = "" // what comes back under this name is a new object
 		}
 		e.Strategy, e.Actuation, e.Reconcile, e.Policy = "Apply", "Pending", inventory.ReconcilePending, s.Policy
+		if len(s.Drops) > 0 {
+			e.Digest = "" // else the removal, which is the next phase, would look like drift
+		}
 		next.Entries[s.ID] = e
 	}
 	p.locate(&next)
@@ -76,9 +79,9 @@ func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Invent
 		case o.Action == Release: // as before
 		case o.Action == Prune:
 			e.Strategy, e.Actuation, e.Reconcile = "Delete", "Failed", "Unknown"
-		case o.Did == DoMigrate || o.Did == DoDisown || o.Did == DoUnprotect: // nothing of the commit was applied
+		case o.Did == DoMigrate || o.Did == DoAdopt || o.Did == DoDisown || o.Did == DoUnprotect: // nothing of the commit was applied
 			if before, owned := have.Entries[o.ID]; owned {
-				e = before
+				before.Digest, e = e.Digest, before
 			}
 		case o.Action == Keep && o.Unknown: // as before
 		case o.Action == Keep && o.NotReady.None():

@@ -8,6 +8,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
@@ -113,6 +114,8 @@ type Write struct {
 	Takes     []diff.Taken               // the field managers from whom the update takes fields
 	Migrates  []string                   // versions that managed fields name and that are not served: only those are written
 	Activates bool                       // of an MRD: it is made Active after the apply, by a merge patch
+	Adopts    ownership.Takeover         // what is taken over first from the tools that applied the object
+	Drops     []ownership.Held           // fields that tools left behind, and that the update removes
 	Needs     string                     // the CRD of this plan that has to serve its kind first; "" where it is served
 
 	object   func() (*unstructured.Unstructured, error)
@@ -174,6 +177,7 @@ const (
 	DoApply     Do = "apply"
 	DoActivate  Do = "activate"  // an MRD, with a merge patch
 	DoMigrate   Do = "migrate"   // managed fields
+	DoAdopt     Do = "adopt"     // managed fields of the tools that applied the object become ours
 	DoTouch     Do = "touch"     // a package revision, so that Crossplane looks at it
 	DoProtect   Do = "protect"   // our finalizer goes on an object
 	DoUnprotect Do = "unprotect" // our finalizer comes off
@@ -197,6 +201,8 @@ func (s Step) Do() Do {
 		return DoDelete
 	case len(s.Migrates) > 0:
 		return DoMigrate
+	case !s.Adopts.None():
+		return DoAdopt
 	case s.Deactivates:
 		return DoTouch
 	case s.Action == Update && s.Activates && s.After == nil:
@@ -208,7 +214,7 @@ func (s Step) Do() Do {
 // More reports whether another phase follows the request that is due.
 func (s Step) More() bool {
 	switch s.Do() {
-	case DoMigrate, DoProtect, DoDisown:
+	case DoMigrate, DoAdopt, DoProtect, DoDisown:
 		return true
 	case DoApply:
 		return s.Activates

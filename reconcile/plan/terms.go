@@ -12,6 +12,7 @@ import (
 type Terms struct {
 	Adoption   Adoption
 	Take       bool // fields that another manager applies are taken from it
+	Clear      bool // fields that the tools left behind that applied an object before are removed
 	Ignore     diff.Ignores
 	Deactivate bool // definitions that nothing names and nobody uses are deactivated
 
@@ -46,6 +47,9 @@ const (
 	MadeByOther Code = "MadeByOther" // the owner, from which nothing is taken over
 	OwnedBySync Code = "OwnedBySync" // another sync, whose inventory holds it
 	OwnedByTool Code = "OwnedByTool" // another tool
+
+	StillReconciled   Code = "StillReconciled"   // the object of another tool that reconciles the object now
+	ReconcilerUnknown Code = "ReconcilerUnknown" // the owner, and why it cannot be read whether it reconciles the object
 )
 
 // Refused returns why a live object must not be written: another owner has it, or the sync does not adopt it. It
@@ -65,6 +69,8 @@ func (o Observed) Refused(id manifest.ID, live metav1.Object) Reason {
 		return OwnedBySync.With(claim.By)
 	case o.Terms.Adoption != AdoptAll:
 		return OwnedByTool.With(claim.By)
+	case !o.Mine(id, live):
+		return o.Reconciled[id]
 	}
 	return Reason{}
 }

@@ -277,6 +277,9 @@ var words = map[plan.Code]wording{
 	plan.OwnedBySync: say("%s owns it, and its inventory still holds it; take it out of there, or out of this repository", text),
 	plan.OwnedByTool: say("%s owns it; take it out of there, or out of this repository, or set adoption: Adopt", text),
 
+	plan.StillReconciled:   say("%s still reconciles it; suspend that, or take the object out of it without pruning, or take it out of this repository", text),
+	plan.ReconcilerUnknown: say("%s owns it, and it cannot be read whether that still reconciles it (%s)", text, text),
+
 	plan.ActivationFinal:  say("no policy names it any more; activation is final"),
 	plan.LeftByDefinition: say("Crossplane made it of a definition of this sync that is gone; nothing updates it. Delete it if nothing needs it, or set deactivation: WhenUnused"),
 	plan.PolicyPaused:     say("the policy %s, which names it, is paused", text),
@@ -300,6 +303,10 @@ var words = map[plan.Code]wording{
 	plan.ManagedFieldsMigrate: say("its managed fields name %s, which is no longer served: they are migrated, and only then the API server can apply it", list),
 	plan.FinalizerLeft:        say("our finalizer is left on it, of a pass that was to delete it"),
 	plan.TakenOver:            say("it is taken over from %s", text),
+	plan.FieldsTakenOver:      say("%s that the commit sets are taken over from %s", count("field"), list),
+	plan.LeftBehind:           say("%s left behind: %s", count("field"), list),
+	plan.LeftoversMoved:       say("another writer changes %s at the moment", object),
+	plan.LeftoversGo:          say("%s that %s left behind are removed", count("field"), list),
 	plan.NotNamed:             say("no policy names it any more"),
 	plan.RevisionTouched:      say("it is touched, so that Crossplane brings %s back, inactive", count("definition")),
 }

@@ -75,10 +75,15 @@ type Spec struct {
 	ManagementPolicy ManagementPolicy `json:"managementPolicy,omitempty"`
 	Adoption         Adoption         `json:"adoption,omitempty"`
 	Conflicts        Conflicts        `json:"conflicts,omitempty"`
-	Drift            Drift            `json:"drift,omitempty"`
-	Ignore           []Ignore         `json:"ignore,omitempty"`
-	Instances        Instances        `json:"instances,omitempty"`
-	Deactivation     Deactivation     `json:"deactivation,omitempty"`
+
+	// AdoptionLeftovers is what becomes of fields that the commit does not set, on objects that another tool
+	// applied before this sync adopted them.
+	AdoptionLeftovers AdoptionLeftovers `json:"adoptionLeftovers,omitempty"`
+
+	Drift        Drift        `json:"drift,omitempty"`
+	Ignore       []Ignore     `json:"ignore,omitempty"`
+	Instances    Instances    `json:"instances,omitempty"`
+	Deactivation Deactivation `json:"deactivation,omitempty"`
 
 	// Approvals says which approvals in Git count.
 	Approvals Approvals `json:"approvals,omitzero"`
@@ -270,6 +275,8 @@ type (
 	ManagementPolicy string
 	// Adoption is whether objects are taken over that are there already.
 	Adoption string
+	// AdoptionLeftovers is what becomes of fields that only the tool manages that applied an object before.
+	AdoptionLeftovers string
 	// Conflicts is what becomes of fields that another manager owns.
 	Conflicts string
 	// Drift is what Headgate does about changes to what it applied.
@@ -307,6 +314,9 @@ const (
 	AdoptIfUnowned Adoption = "AdoptIfUnowned"
 	AdoptRefuse    Adoption = "Refuse"
 	AdoptAll       Adoption = "Adopt" // from Flux, Argo CD, Helm and the like too; never from Crossplane
+
+	LeftoversKeep   AdoptionLeftovers = "Keep"   // they are listed, and a person may approve their removal
+	LeftoversRemove AdoptionLeftovers = "Remove" // the pass after the adoption removes them
 
 	ConflictsRefuse Conflicts = "Refuse" // the object fails, and the managers are named
 	ConflictsTake   Conflicts = "Take"
@@ -354,6 +364,7 @@ func (s *Spec) Enumerations() []Enumeration {
 		enumeration("spec.conversion.strategy", &s.Conversion.Strategy, ConversionSafe, ConversionInject, ConversionNone),
 		enumeration("spec.managementPolicy", &s.ManagementPolicy, PolicyDefault, PolicyObservable),
 		enumeration("spec.adoption", &s.Adoption, AdoptIfUnowned, AdoptRefuse, AdoptAll).ofWrites(),
+		enumeration("spec.adoptionLeftovers", &s.AdoptionLeftovers, LeftoversKeep, LeftoversRemove).ofWrites(),
 		enumeration("spec.conflicts", &s.Conflicts, ConflictsRefuse, ConflictsTake).ofWrites(),
 		enumeration("spec.drift", &s.Drift, DriftCorrect, DriftReport),
 		enumeration("spec.instances", &s.Instances, InstancesHold, InstancesPrune).ofWrites(),

@@ -1,0 +1,186 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// takeOver returns what an apply takes over from the tools that applied an object before, given what it would leave. It removes
+// from that what nobody manages any more then. What the API server sets by itself is not left behind, whoever manages it.
+func takeOver(ctx context.Context, at dynamic.ResourceInterface, live, after *unstructured.Unstructured, apiVersion string, onlyUpdates bool) ownership.Takeover {
+	t := ownership.TakeOver(live, after, apiVersion, onlyUpdates)
+	if t.None() {
+		return t
+	}
+	if len(t.Left) > 0 {
+		if without, err := removed(ctx, at, live, t.Rest); err == nil { // else the API server wants them, too
+			t = t.Without(ownership.Returned(live.Object, without.Object, t.Rest))
+		}
+	}
+	ownership.Remove(after.Object, t.Goes)
+	if t.Forgets {
+		unstructured.RemoveNestedField(after.Object, "metadata", "annotations", ownership.LastApplied)
+	}
+	return t
+}
+
+// removed returns what the API server would make of an object without fields of it.
+func removed(ctx context.Context, at dynamic.ResourceInterface, live *unstructured.Unstructured, fields *fieldpath.Set) (*unstructured.Unstructured, error) {
+	without := live.DeepCopy()
+	ownership.Remove(without.Object, fields)
+	patch := mergePatch(live.Object, without.Object)
+	metadata, _ := patch["metadata"].(map[string]any)
+	metadata = cloned(metadata)
+	metadata["uid"], metadata["resourceVersion"] = live.GetUID(), live.GetResourceVersion()
+	patch["metadata"] = metadata
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return nil, err
+	}
+	var after *unstructured.Unstructured
+	err = retry(ctx, func() error {
+		after, err = at.Patch(ctx, live.GetName(), types.MergePatchType, body, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: inventory.Manager})
+		return err
+	})
+	return after, plan.Masked(err, live)
+}
+
+func cloned(m map[string]any) map[string]any {
+	if m == nil {
+		return map[string]any{}
+	}
+	return maps.Clone(m)
+}
+
+// mergePatch returns the merge patch from one content to another one that lacks some of it.
+func mergePatch(from, to map[string]any) map[string]any {
+	patch := map[string]any{}
+	for key, was := range from {
+		is, there := to[key]
+		a, isMap := was.(map[string]any)
+		b, stays := is.(map[string]any)
+		switch {
+		case !there:
+			patch[key] = nil
+		case isMap && stays:
+			if inner := mergePatch(a, b); len(inner) > 0 {
+				patch[key] = inner
+			}
+		case !reflect.DeepEqual(was, is):
+			patch[key] = is
+		}
+	}
+	return patch
+}
+
+// leftovers answers what an object would be without the fields that tools left behind on it.
+func (c *Cluster) leftovers(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+	if k := c.surface.kinds[groupKind(id)]; k.Namespaced && id.Namespace == "" {
+		id.Namespace = c.options.DefaultNamespace
+	}
+	live, err := c.read(ctx, id)
+	if apierrors.IsNotFound(err) {
+		return plan.Answer{}, nil
+	}
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	why, err := c.reconcilers(ctx, map[manifest.ID]metav1.Object{id: live})
+	if err != nil || !why[id].None() {
+		return plan.Answer{Unknown: why[id]}, err
+	}
+	_, rest := ownership.Leftovers(live)
+	if rest == nil || rest.Empty() {
+		return plan.Answer{}, nil
+	}
+	gvr, err := c.surface.resource(groupKind(id), versionOf(live.GetAPIVersion()))
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	after, err := removed(ctx, c.objects.Resource(gvr).Namespace(id.Namespace), live, rest)
+	return plan.Answer{Live: live, After: after}, err
+}
+
+// adopt writes the managed fields of a step. Controllers may write the status of the object meanwhile, and nobody anything else.
+func (r *execution) adopt(ctx context.Context, s plan.Step, id manifest.ID) error {
+	gvr, err := r.surface.resource(groupKind(id), versionOf(s.APIVersion))
+	if err != nil {
+		return err
+	}
+	version, entries := s.Live.GetResourceVersion(), s.Adopts.Entries
+	const tries = 5
+	for try := 1; ; try++ {
+		body, err := adoption(s, version, entries)
+		if err != nil {
+			return err
+		}
+		err = retry(ctx, func() error {
+			_, err := r.at(gvr, id).Patch(ctx, id.Name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager})
+			return err
+		})
+		if err == nil {
+			return nil
+		}
+		live, failed := r.at(gvr, id).Get(ctx, id.Name, metav1.GetOptions{})
+		if failed != nil || try == tries || live.ResourceVersion == version {
+			return fmt.Errorf("cannot take over its fields: %w", r.refusal(err, "patch", id))
+		}
+		if !onlyStatusMoved(s.Live, live) {
+			return errChanged
+		}
+		version, entries = live.ResourceVersion, slices.Concat(withoutStatus(s.Adopts.Entries), onlyStatus(live.ManagedFields))
+	}
+}
+
+// adoption is the JSON patch of an adoption.
+func adoption(s plan.Step, version string, entries []metav1.ManagedFieldsEntry) ([]byte, error) {
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value,omitempty"`
+	}
+	patch := []operation{
+		{"test", "/metadata/uid", s.Live.GetUID()},
+		{"test", "/metadata/resourceVersion", version},
+		{"replace", "/metadata/managedFields", entries},
+	}
+	if _, there := s.Live.GetAnnotations()[ownership.LastApplied]; there && s.Adopts.Forgets {
+		patch = append(patch, operation{Op: "remove", Path: "/metadata/annotations/" + strings.ReplaceAll(ownership.LastApplied, "/", "~1")})
+	}
+	return json.Marshal(patch)
+}
+
+// onlyStatusMoved reports whether an object has changed in its status and in nothing else since it was looked at.
+func onlyStatusMoved(before, now metav1.Object) bool {
+	a, b := withoutStatus(before.GetManagedFields()), withoutStatus(now.GetManagedFields())
+	return before.GetUID() == now.GetUID() && before.GetGeneration() == now.GetGeneration() && now.GetDeletionTimestamp() == nil &&
+		reflect.DeepEqual(before.GetLabels(), now.GetLabels()) && reflect.DeepEqual(before.GetAnnotations(), now.GetAnnotations()) &&
+		slices.EqualFunc(a, b, func(a, b metav1.ManagedFieldsEntry) bool {
+			return a.Manager == b.Manager && a.Operation == b.Operation && a.APIVersion == b.APIVersion && a.Time.Equal(b.Time) && a.FieldsV1.String() == b.FieldsV1.String()
+		})
+}
+
+func withoutStatus(all []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	return slices.DeleteFunc(slices.Clone(all), func(f metav1.ManagedFieldsEntry) bool { return f.Subresource != "" })
+}
+
+func onlyStatus(all []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	return slices.DeleteFunc(slices.Clone(all), func(f metav1.ManagedFieldsEntry) bool { return f.Subresource == "" })
+}

@@ -1,0 +1,472 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+)
+
+// kubectl runs the real kubectl on a manifest.
+func kubectl(t *testing.T, u *unstructured.Unstructured, args ...string) {
+	t.Helper()
+	raw, err := yaml.Marshal(u.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "object.yaml")
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "kubectl", append([]string{"--kubeconfig", fixtures.Kubeconfig(t), "apply", "-f", file}, args...)...)
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("kubectl apply: %v\n%s", err, out)
+	}
+}
+
+// hooks is a configuration of webhooks as people write it. The API server fills in most of it. Nothing is asked of them.
+func (w *world) hooks(labels map[string]any, all ...any) *unstructured.Unstructured {
+	u := thing("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", "hooks."+w.group, map[string]any{"webhooks": all})
+	if labels != nil {
+		u.Object["metadata"].(map[string]any)["labels"] = labels
+	}
+	return u
+}
+
+// hook is one of them, that a service at an address answers.
+func (w *world) hook(name, url string, more map[string]any) map[string]any {
+	hook := map[string]any{
+		"name": name + ".example.org", "clientConfig": map[string]any{"url": "https://" + url + ".example.org"},
+		"sideEffects": "None", "admissionReviewVersions": []any{"v1"}, "failurePolicy": "Ignore",
+		"rules": []any{map[string]any{"apiGroups": []any{"none." + w.group}, "apiVersions": []any{"v1"}, "resources": []any{"nothing"}, "operations": []any{"CREATE"}}},
+	}
+	maps.Copy(hook, more)
+	return hook
+}
+
+// carry makes a pass of a new process, and returns its report.
+func (w *world) carry(t *testing.T, terms plan.Terms, commit render.Desired, approvals ...string) report.Report {
+	t.Helper()
+	r := reconcilerOf(w.cluster(t, cluster.Options{Terms: terms}), w)
+	r.NoWait = true
+	r.Approvals = func() inventory.Approvals { return inventory.Approvals{inventory.OnCommand: approvals} }
+	said, _, err := r.Carry(t.Context(), reconcile.Task{Render: func(context.Context) (render.Desired, error) { return commit, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return said
+}
+
+// leftBehind is the note on what is left behind.
+func leftBehind(r report.Report) (message, fix string) {
+	for _, f := range r.Findings {
+		if f.Rule == "fields-left-behind" {
+			return f.Message, f.Fix
+		}
+	}
+	return "", ""
+}
+
+// Whatever applied an object before: adoption takes over what the commit sets, so that changing and removing it works from then
+// on. What only the other tool set stays until somebody asks for its removal.
+func TestMigration(t *testing.T) {
+	helm := func(u *unstructured.Unstructured) {
+		u.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm", "kept": "1", "old": "1"})
+		u.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "app", "meta.helm.sh/release-namespace": "apps"})
+	}
+	argo := func(u *unstructured.Unstructured) {
+		u.SetAnnotations(map[string]string{"argocd.argoproj.io/tracking-id": "app:admissionregistration.k8s.io/ValidatingWebhookConfiguration:/" + u.GetName()})
+	}
+	server := []string{"--server-side", "--force-conflicts", "--field-manager"}
+	cases := map[string]struct {
+		reason  string
+		mark    func(*unstructured.Unstructured)
+		apply   func(t *testing.T, w *world, u *unstructured.Unstructured)
+		manager string
+		left    []string // beside what the commit does not set
+	}{
+		"Kubectl": {
+			reason: "kubectl apply updates, and keeps what it applied in an annotation.", manager: "kubectl-client-side-apply",
+			apply: func(t *testing.T, _ *world, u *unstructured.Unstructured) {
+				t.Helper()
+				kubectl(t, u)
+			},
+		},
+		"KubectlOnTheServer": {
+			reason: "kubectl apply --server-side applies.", manager: "kubectl",
+			apply: func(t *testing.T, _ *world, u *unstructured.Unstructured) {
+				t.Helper()
+				kubectl(t, u, "--server-side")
+			},
+		},
+		"ArgoCD": {
+			reason: "Argo CD runs the code of a client-side apply under its own name.", manager: "argocd-controller", mark: argo,
+			apply: func(t *testing.T, _ *world, u *unstructured.Unstructured) {
+				t.Helper()
+				kubectl(t, u, "--field-manager", "argocd-controller")
+			},
+			left: []string{"metadata.annotations.argocd.argoproj.io/tracking-id"},
+		},
+		"ArgoCDOnTheServer": {
+			reason: "ServerSideApply=true", manager: "argocd-controller", mark: argo,
+			apply: func(t *testing.T, _ *world, u *unstructured.Unstructured) {
+				t.Helper()
+				kubectl(t, u, append(server, "argocd-controller")...)
+			},
+			left: []string{"metadata.annotations.argocd.argoproj.io/tracking-id"},
+		},
+		"Helm3": {
+			reason: "Helm 3 creates, and patches what exists.", manager: "helm", mark: helm,
+			apply: func(t *testing.T, w *world, u *unstructured.Unstructured) {
+				t.Helper()
+				at := w.at(webhooks, "")
+				if _, err := at.Create(t.Context(), u, metav1.CreateOptions{FieldManager: "helm"}); err != nil {
+					t.Fatal(err)
+				}
+			},
+			left: []string{"metadata.annotations.meta.helm.sh/release-name", "metadata.annotations.meta.helm.sh/release-namespace", "metadata.labels.app.kubernetes.io/managed-by"},
+		},
+		"Helm4": {
+			reason: "Helm 4 applies on the server.", manager: "helm", mark: helm,
+			apply: func(t *testing.T, w *world, u *unstructured.Unstructured) {
+				t.Helper()
+				applyAs(t, "helm", w.at(webhooks, ""), u)
+			},
+			left: []string{"metadata.annotations.meta.helm.sh/release-name", "metadata.annotations.meta.helm.sh/release-namespace", "metadata.labels.app.kubernetes.io/managed-by"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			was := w.hooks(map[string]any{"kept": "1", "old": "1"}, w.hook("kept", "one", map[string]any{"timeoutSeconds": int64(7), "matchPolicy": "Exact"}), w.hook("old", "one", nil))
+			if tc.mark != nil {
+				tc.mark(was)
+			}
+			tc.apply(t, w, was)
+			terms := plan.Terms{Adoption: plan.AdoptAll}
+
+			// The first pass adopts: one step, in which a value changes and the rest is taken over.
+			first := want(t, w.hooks(map[string]any{"kept": "1"}, w.hook("kept", "two", map[string]any{"timeoutSeconds": int64(7)})))
+			said := w.carry(t, terms, first)
+			if said.Summary.Updated != 1 || said.Verdict.ExitCode != report.ExitSuccess || len(said.Steps) != 1 {
+				t.Fatalf("%s\n%s", tc.reason, text(said))
+			}
+			left := append([]string{"metadata.labels.old", "webhooks[kept.example.org].matchPolicy", "webhooks[old.example.org].clientConfig.url"}, tc.left...)
+			listed := func(text string) bool {
+				return !slices.ContainsFunc(left, func(field string) bool { return !strings.Contains(text, field) }) && !strings.Contains(text, "webhooks[kept.example.org].namespaceSelector")
+			}
+			if got := said.Steps[0].Reason; !strings.Contains(got, tc.manager) || !listed(got) {
+				t.Errorf("%s\nThe step says from whom, and what stays: %s", tc.reason, got)
+			}
+			live := w.mustGet(t, webhooks, "", "hooks."+w.group)
+			if live.GetLabels()["old"] != "1" || live.GetAnnotations()["kubectl.kubernetes.io/last-applied-configuration"] != "" {
+				t.Errorf("%s\nWhat only the tool set stays, but for its bookkeeping: %s", tc.reason, asJSON(t, live))
+			}
+			if diff := cmp.Diff([]string{"kept two 7 Exact", "old one 10 Equivalent"}, hooksOf(live)); diff != "" {
+				t.Errorf("%s\nwebhooks (-want +got):\n%s", tc.reason, diff)
+			}
+			w.requests.Reset()
+			again := w.carry(t, terms, first)
+			message, _ := leftBehind(again)
+			if again.Summary.Updated > 0 || w.requests.Writes() > 0 || !listed(message) {
+				t.Errorf("%s\nNothing is left to do, and what is left behind is listed:\n%s%s", tc.reason, text(again), w.requests.Log())
+			}
+
+			// From now on, removing works.
+			second := want(t, w.hooks(nil, w.hook("kept", "three", nil)))
+			if said := w.carry(t, terms, second); said.Summary.Updated != 1 || said.Verdict.ExitCode != report.ExitSuccess {
+				t.Fatalf("%s\n%s", tc.reason, text(said))
+			}
+			live = w.mustGet(t, webhooks, "", "hooks."+w.group)
+			if _, kept := live.GetLabels()["kept"]; kept || !slices.Equal(hooksOf(live), []string{"kept three 10 Exact", "old one 10 Equivalent"}) {
+				t.Errorf("%s\nThe next commit changes and removes what it likes, and nothing else: %s", tc.reason, asJSON(t, live))
+			}
+
+			// A person has what is left behind removed.
+			_, fix := leftBehind(w.carry(t, terms, second))
+			digest := fix[strings.LastIndex(fix, " ")+1:]
+			said = w.carry(t, terms, second, digest)
+			if said.Summary.Updated != 1 || said.Verdict.ExitCode != report.ExitSuccess {
+				t.Errorf("%s\n%s", tc.reason, text(said))
+			}
+			live = w.mustGet(t, webhooks, "", "hooks."+w.group)
+			if live.GetLabels()["old"] != "" || !slices.Equal(hooksOf(live), []string{"kept three 10 Equivalent"}) {
+				t.Errorf("%s\nwhat nobody wants any more: %s", tc.reason, asJSON(t, live))
+			}
+			for _, key := range tc.left {
+				if strings.Contains(asJSON(t, live), key[strings.LastIndex(key, "/"):]) {
+					t.Errorf("%s\n%s stays", tc.reason, key)
+				}
+			}
+			last := w.carry(t, terms, second)
+			if message, _ := leftBehind(last); message != "" || last.Summary.Updated > 0 || last.Summary.Drifted > 0 {
+				t.Errorf("%s\nafterwards:\n%s", tc.reason, text(last))
+			}
+			if diff := cmp.Diff([]string{"headgate Apply"}, managersOf(live)); diff != "" {
+				t.Errorf("%s\nfield managers (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func text(r report.Report) string {
+	var b strings.Builder
+	_ = report.Text{Full: true}.Write(&b, r) // a builder takes all
+	return b.String()
+}
+
+func nested(u *unstructured.Unstructured, path ...string) any {
+	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
+	return v
+}
+
+// hooksOf are the webhooks of a configuration: name, address, timeout and policy.
+func hooksOf(u *unstructured.Unstructured) []string {
+	var all []string
+	for _, v := range nested(u, "webhooks").([]any) {
+		hook := &unstructured.Unstructured{Object: v.(map[string]any)}
+		line := fmt.Sprint(hook.Object["name"], " ", nested(hook, "clientConfig", "url"), " ", hook.Object["timeoutSeconds"], " ", hook.Object["matchPolicy"])
+		all = append(all, strings.NewReplacer(".example.org", "", "https://", "").Replace(line))
+	}
+	return all
+}
+
+// asJSON is an object without its managed fields.
+func asJSON(t *testing.T, u *unstructured.Unstructured) string {
+	t.Helper()
+	u = u.DeepCopy()
+	u.SetManagedFields(nil)
+	raw, err := u.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func managersOf(u *unstructured.Unstructured) []string {
+	var all []string
+	for _, f := range u.GetManagedFields() {
+		if f.Subresource == "" {
+			all = append(all, f.Manager+" "+string(f.Operation))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Who edits an object by hand, or scales it, applied nothing: its fields stay its own, and a change of them is a conflict.
+func TestAdoptionTakesFromAppliersOnly(t *testing.T) {
+	for _, manager := range []string{"kubectl-edit", "kubectl-patch", "horizontal-pod-autoscaler", "other-tool"} {
+		t.Run(manager, func(t *testing.T) {
+			w := newWorld(t)
+			space := w.sync.Namespace + "-app"
+			create(t, w.at(namespaces, ""), namespace(space))
+			kubectl(t, configMap(space, "settings", "1"))
+			edit := []byte(`{"data":{"key":"2","theirs":"3"}}`)
+			if _, err := w.at(configMaps, space).Patch(t.Context(), "settings", types.MergePatchType, edit, metav1.PatchOptions{FieldManager: manager}); err != nil {
+				t.Fatal(err)
+			}
+			said := w.carry(t, plan.Terms{Clear: true}, want(t, configMap(space, "settings", "4")))
+			if len(said.Steps) != 1 || !strings.Contains(said.Steps[0].Error, "conflict with "+manager+" over .data.key") {
+				t.Errorf("The conflict names who holds the field:\n%s", text(said))
+			}
+			live := w.mustGet(t, configMaps, space, "settings")
+			if value(t, live) != "2" || nested(live, "data", "theirs") != "3" || slices.Contains(managersOf(live), "headgate Apply") {
+				t.Errorf("Nothing is taken by the way: %s, %v", asJSON(t, live), managersOf(live))
+			}
+		})
+	}
+}
+
+// A process that dies between the two requests of an adoption leaves an object that the next pass adopts, and nothing is lost.
+func TestAdoptionIsResumed(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	create(t, w.at(namespaces, ""), namespace(space))
+	was := configMap(space, "settings", "1")
+	was.Object["data"].(map[string]any)["old"] = "1"
+	kubectl(t, was)
+	commit := want(t, configMap(space, "settings", "2"))
+	c := w.cluster(t, cluster.Options{})
+	done, err := c.Apply(t.Context(), planned(t, c, commit))
+	if err != nil || len(done) != 1 || done[0].Did != plan.DoAdopt || !done[0].More {
+		t.Fatalf("first request: %+v, %v", done, err)
+	}
+	if live := w.mustGet(t, configMaps, space, "settings"); value(t, live) != "1" {
+		t.Errorf("only managed fields are written: %s", asJSON(t, live))
+	}
+	said := w.carry(t, plan.Terms{}, commit)
+	live := w.mustGet(t, configMaps, space, "settings")
+	if said.Verdict.ExitCode != report.ExitSuccess || value(t, live) != "2" || nested(live, "data", "old") != "1" || !inventory.Ours(live, w.sync) {
+		t.Errorf("%s\n%s", text(said), asJSON(t, live))
+	}
+	if message, _ := leftBehind(w.carry(t, plan.Terms{}, commit)); !strings.Contains(message, "data.old") {
+		t.Errorf("what is left behind is not forgotten: %q", message)
+	}
+	// adoptionLeftovers: Remove does in a later pass what it must not do in the first.
+	said = w.carry(t, plan.Terms{Clear: true}, commit)
+	if live = w.mustGet(t, configMaps, space, "settings"); said.Summary.Updated != 1 || nested(live, "data", "old") != nil || value(t, live) != "2" {
+		t.Errorf("%s\n%s", text(said), asJSON(t, live))
+	}
+	if last := w.carry(t, plan.Terms{Clear: true}, commit); last.Changed() {
+		t.Errorf("afterwards:\n%s", text(last))
+	}
+}
+
+// An object may be written between the look and the adoption: then it is left alone, unless only its status was.
+func TestAdoptionOfWhatChanged(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	create(t, w.at(namespaces, ""), namespace(space))
+	kubectl(t, configMap(space, "settings", "1"))
+	c, commit := w.cluster(t, cluster.Options{}), want(t, configMap(space, "settings", "2"))
+	p := planned(t, c, commit)
+	w.patch(t, w.at(configMaps, space), "settings", `{"data":{"key":"3"}}`)
+	done, err := c.Apply(t.Context(), p)
+	if err != nil || len(done) != 1 || done[0].Err == nil || slices.Contains(managersOf(w.mustGet(t, configMaps, space, "settings")), "headgate Apply") {
+		t.Errorf("%+v, %v, want the error that it changed", done, err)
+	}
+
+	crd := w.crd("Bucket", "Cluster")
+	applied(t, c, want(t, crd))
+	bucket := w.instance("Bucket", "", "a")
+	kubectl(t, bucket)
+	bucket.Object["spec"] = map[string]any{"size": int64(2)}
+	c = w.cluster(t, cluster.Options{})
+	p = planned(t, c, want(t, crd, bucket))
+	w.patch(t, w.at(w.resource("Bucket"), ""), "a", `{"status":{"ready":true}}`, "status")
+	if done, err = c.Apply(t.Context(), p); err != nil || len(done) != 1 || done[0].Err != nil {
+		t.Errorf("a controller writes the status of many objects all the time: %+v, %v", done, err)
+	}
+	if got := managersOf(w.mustGet(t, w.resource("Bucket"), "", "a")); !slices.Equal(got, []string{"headgate Apply"}) {
+		t.Errorf("field managers: %v", got)
+	}
+}
+
+// What another tool reconciles now is not taken from it, whatever the sync adopts: it would be undone in a minute.
+func TestStillReconciled(t *testing.T) {
+	w := worldOf(t, fixtures.ConfigOf(t, fixtures.OwnKubeconfig(t)))
+	space := w.sync.Namespace + "-app"
+	create(t, w.at(namespaces, ""), namespace(space))
+	kinds := map[string]schema.GroupVersionResource{}
+	var tools []*unstructured.Unstructured
+	for kind, group := range map[string]string{"Kustomization": "kustomize.toolkit.fluxcd.io", "HelmRelease": "helm.toolkit.fluxcd.io", "Application": "argoproj.io"} {
+		crd := w.crd(kind, "Namespaced")
+		kinds[kind] = schema.GroupVersionResource{Group: group, Version: "v1", Resource: strings.ToLower(kind) + "s"}
+		crd.SetName(kinds[kind].Resource + "." + group)
+		crd.Object["spec"].(map[string]any)["group"] = group
+		delete(crd.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any), "subresources")
+		tools = append(tools, crd)
+	}
+	other := *w
+	other.sync.Name = "tools"
+	applied(t, other.cluster(t, cluster.Options{}), want(t, tools...))
+	made := func(kind, name string, body map[string]any) {
+		t.Helper()
+		u := thing(kinds[kind].GroupVersion().String(), kind, space, name, body)
+		for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) { // a CRD is served a moment after it is established
+			if _, err := w.at(kinds[kind], space).Create(t.Context(), u, metav1.CreateOptions{}); err == nil {
+				return
+			} else if time.Now().After(end) {
+				t.Fatal(err)
+			}
+		}
+	}
+	listing := func(names ...string) map[string]any {
+		var entries, resources []any
+		for _, name := range names {
+			entries = append(entries, map[string]any{"id": space + "_" + name + "__ConfigMap", "v": "v1"})
+			resources = append(resources, map[string]any{"version": "v1", "kind": "ConfigMap", "namespace": space, "name": name})
+		}
+		return map[string]any{"inventory": map[string]any{"entries": entries}, "resources": resources}
+	}
+	made("Kustomization", "live", map[string]any{"status": listing("flux-live")})
+	made("Kustomization", "rests", map[string]any{"spec": map[string]any{"suspend": true}, "status": listing("flux-rests")})
+	made("Kustomization", "new", nil)
+	made("Kustomization", "far", map[string]any{"spec": map[string]any{"kubeConfig": map[string]any{"secretRef": map[string]any{"name": "far"}}}, "status": listing("flux-far")})
+	made("HelmRelease", "live", map[string]any{"status": map[string]any{}})
+	made("Application", "live", map[string]any{"status": listing("argo-live", "argo-unmarked")})
+	made("Application", "far", map[string]any{"spec": map[string]any{"destination": map[string]any{"server": "https://elsewhere"}}, "status": listing("argo-far")})
+	secret := thing("v1", "Secret", space, "sh.helm.release.v1.live.v1", map[string]any{"type": "helm.sh/release.v1"})
+	secret.SetLabels(map[string]string{"owner": "helm", "name": "live", "status": "deployed"})
+	create(t, w.at(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, space), secret)
+
+	flux := func(kind, name string) func(*unstructured.Unstructured) {
+		return func(u *unstructured.Unstructured) {
+			u.SetLabels(map[string]string{kind + ".toolkit.fluxcd.io/name": name, kind + ".toolkit.fluxcd.io/namespace": space})
+		}
+	}
+	argo := func(name string) func(*unstructured.Unstructured) {
+		return func(u *unstructured.Unstructured) {
+			u.SetAnnotations(map[string]string{"argocd.argoproj.io/tracking-id": name + ":/ConfigMap:" + space + "/" + u.GetName()})
+		}
+	}
+	helm := func(name string) func(*unstructured.Unstructured) {
+		return func(u *unstructured.Unstructured) {
+			u.SetAnnotations(map[string]string{"meta.helm.sh/release-name": name, "meta.helm.sh/release-namespace": space})
+		}
+	}
+	cases := map[string]struct {
+		reason, manager string
+		mark            func(*unstructured.Unstructured)
+		by              string // who reconciles it; "" is that it may be adopted
+	}{
+		"flux-live":     {"The inventory of a Kustomization lists it.", "kustomize-controller", flux("kustomize", "live"), "the Kustomization " + space + "/live"},
+		"flux-rests":    {"It is suspended.", "kustomize-controller", flux("kustomize", "rests"), ""},
+		"flux-let-go":   {"The Kustomization lives, and has let go of it.", "kustomize-controller", flux("kustomize", "live"), ""},
+		"flux-gone":     {"The Kustomization is gone.", "kustomize-controller", flux("kustomize", "gone"), ""},
+		"flux-new":      {"A Kustomization that has no inventory yet is about to have one.", "kustomize-controller", flux("kustomize", "new"), "the Kustomization " + space + "/new"},
+		"flux-far":      {"It lists objects of another cluster.", "kustomize-controller", flux("kustomize", "far"), ""},
+		"flux-release":  {"A HelmRelease may list nothing, and is named by the object.", "helm-controller", flux("helm", "live"), "the HelmRelease " + space + "/live"},
+		"argo-live":     {"The status of an Application lists it.", "argocd-controller", argo("live"), "the Application " + space + "/live"},
+		"argo-unmarked": {"Argo CD marks no CRDs, and lists them all the same.", "argocd-controller", nil, "the Application " + space + "/live"},
+		"argo-gone":     {"The Application is gone, and left its objects.", "argocd-controller", argo("gone"), ""},
+		"argo-far":      {"It lists objects of another cluster.", "argocd-controller", argo("far"), ""},
+		"helm-live":     {"Helm keeps the release.", "helm", helm("live"), "the Helm release " + space + "/live"},
+		"helm-gone":     {"Nobody keeps the release any more.", "helm", helm("gone"), ""},
+	}
+	var wanted []*unstructured.Unstructured
+	for name, tc := range cases {
+		u := configMap(space, name, "theirs")
+		if tc.mark != nil {
+			tc.mark(u)
+		}
+		applyAs(t, tc.manager, w.at(configMaps, space), u)
+		wanted = append(wanted, configMap(space, name, "ours"))
+	}
+	said := w.carry(t, plan.Terms{Adoption: plan.AdoptAll}, want(t, wanted...))
+	for _, s := range said.Steps {
+		tc := cases[s.ID.Name]
+		switch {
+		case tc.by == "" && s.Action != plan.Update:
+			t.Errorf("%s: %s\n%s: %s", s.ID.Name, tc.reason, s.Action, s.Reason)
+		case tc.by != "" && (s.Action != plan.Hold || !strings.Contains(s.Reason, tc.by+" still reconciles it")):
+			t.Errorf("%s: %s\n%s: %s", s.ID.Name, tc.reason, s.Action, s.Reason)
+		}
+		if got, taken := value(t, w.mustGet(t, configMaps, space, s.ID.Name)), tc.by == ""; taken != (got == "ours") {
+			t.Errorf("%s: %s\nit holds %q", s.ID.Name, tc.reason, got)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package ownership
+
+import (
+	"reflect"
+	"slices"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// Remove removes fields from the content of an object, and the mappings and lists that are empty afterwards and in the set too.
+// What the set names and the content does not hold is no trouble.
+func Remove(content map[string]any, fields *fieldpath.Set) {
+	removeBelow(content, fields)
+}
+
+// removeBelow returns a value without fields of it.
+func removeBelow(v any, fields *fieldpath.Set) any {
+	elements := map[string]fieldpath.PathElement{}
+	fields.Members.Iterate(func(e fieldpath.PathElement) { elements[e.String()] = e })
+	fields.Children.Iterate(func(e fieldpath.PathElement) { elements[e.String()] = e })
+	for _, e := range elements {
+		below, hasBelow := fields.Children.Get(e)
+		whole := fields.Members.Has(e)
+		key, found := find(v, e)
+		if !found {
+			continue
+		}
+		inner := valueAt(v, key)
+		if hasBelow {
+			inner = removeBelow(inner, below)
+		}
+		if whole && (!hasBelow || e.FieldName == nil || isEmpty(inner)) {
+			v = without(v, key)
+		} else {
+			v = with(v, key, inner)
+		}
+	}
+	return v
+}
+
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return v == nil
+}
+
+// find returns the key or index of an element of a mapping or list.
+func find(v any, e fieldpath.PathElement) (key any, found bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		if e.FieldName == nil {
+			return nil, false
+		}
+		_, found = v[*e.FieldName]
+		return *e.FieldName, found
+	case []any:
+		i := slices.IndexFunc(v, func(item any) bool { return isItem(item, e) })
+		return i, i >= 0
+	}
+	return nil, false
+}
+
+// isItem reports whether an element names an item of a list.
+func isItem(item any, e fieldpath.PathElement) bool {
+	switch {
+	case e.Value != nil:
+		return value.Equals(*e.Value, value.NewValueInterface(item))
+	case e.Key != nil:
+		m, ok := item.(map[string]any)
+		return ok && !slices.ContainsFunc(*e.Key, func(f value.Field) bool {
+			v, has := m[f.Name]
+			return has && !value.Equals(f.Value, value.NewValueInterface(v))
+		})
+	}
+	return false
+}
+
+func valueAt(v, key any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		name, _ := key.(string)
+		return v[name]
+	case []any:
+		if i, ok := key.(int); ok {
+			return v[i]
+		}
+	}
+	return nil
+}
+
+func with(v, key, inner any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		name, _ := key.(string)
+		v[name] = inner
+	case []any:
+		if i, ok := key.(int); ok {
+			v[i] = inner
+		}
+	}
+	return v
+}
+
+func without(v, key any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		name, _ := key.(string)
+		delete(v, name)
+	case []any:
+		if i, ok := key.(int); ok {
+			return slices.Delete(slices.Clone(v), i, i+1)
+		}
+	}
+	return v
+}
+
+// Returned returns the fields of a set that an object holds as before although they were removed, of those that are not
+// above others.
+func Returned(before, now map[string]any, fields *fieldpath.Set) *fieldpath.Set {
+	there := fieldpath.NewSet()
+	for path := range fields.Leaves().All() {
+		was, had := at(before, path)
+		is, has := at(now, path)
+		if had && has && reflect.DeepEqual(was, is) {
+			there.Insert(path.Copy())
+		}
+	}
+	return there
+}
+
+// at returns the value at a path.
+func at(v any, path fieldpath.Path) (any, bool) {
+	for _, e := range path {
+		key, found := find(v, e)
+		if !found {
+			return nil, false
+		}
+		v = valueAt(v, key)
+	}
+	return v, true
+}

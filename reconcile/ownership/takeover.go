@@ -1,0 +1,288 @@
+package ownership
+
+import (
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/inventory"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// A Held is a field manager and fields that it manages, as the paths of changes: "data.key".
+type Held struct {
+	Manager string   `json:"manager"`
+	Fields  []string `json:"fields"`
+}
+
+// Fields returns how many fields are held.
+func Fields(all []Held) int {
+	n := 0
+	for _, h := range all {
+		n += len(h.Fields)
+	}
+	return n
+}
+
+// Managers returns the names of the field managers.
+func Managers(all []Held) []string {
+	var names []string
+	for _, h := range all {
+		names = append(names, h.Manager)
+	}
+	return names
+}
+
+// The field managers by which tools apply whole manifests. Managers of edits, autoscalers and controllers are not among them.
+var (
+	appliersByUpdate = map[string]bool{"kubectl-client-side-apply": true, "helm": true, "helm-controller": true, "argocd-controller": true, "argocd-application-controller": true}
+	appliersByApply  = map[string]bool{"kubectl": true, lastAppliedManager: true, "helm": true, "helm-controller": true, "kustomize-controller": true, "argocd-controller": true}
+)
+
+// lastAppliedManager is the field manager by which kubectl keeps the annotation of a client-side apply when it goes on to
+// apply on the server.
+const lastAppliedManager = "kubectl-last-applied"
+
+// LastApplied is the annotation in which kubectl and Argo CD keep what they applied.
+const LastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// isApplierEntry reports whether an entry of managed fields is that of a tool that applies manifests: kubectl, Flux, Argo CD
+// or Helm.
+func isApplierEntry(f metav1.ManagedFieldsEntry) bool {
+	switch {
+	case f.Subresource != "":
+		return false
+	case f.Operation == metav1.ManagedFieldsOperationApply:
+		return appliersByApply[f.Manager]
+	}
+	return appliersByUpdate[f.Manager]
+}
+
+// Appliers returns the field managers of an object from which an adoption takes fields, by name; onlyUpdates leaves out
+// those that apply on the server.
+func Appliers(live metav1.Object, onlyUpdates bool) []string {
+	var names []string
+	for _, f := range live.GetManagedFields() {
+		if isApplierEntry(f) && !(onlyUpdates && f.Operation == metav1.ManagedFieldsOperationApply) && !slices.Contains(names, f.Manager) {
+			names = append(names, f.Manager)
+		}
+	}
+	return names
+}
+
+// A Takeover is what an adoption takes from the tools that applied an object before.
+type Takeover struct {
+	From    []Held                      // fields that the commit sets, and that become fields of Headgate
+	Left    []Held                      // fields that only these tools manage: they stay as they are
+	Entries []metav1.ManagedFieldsEntry // the managed fields of the object afterwards
+	Forgets bool                        // the annotation LastApplied goes
+
+	Goes *fieldpath.Set // fields that only Headgate manages afterwards, and that the commit no longer sets
+	Rest *fieldpath.Set // the fields of Left
+}
+
+// None reports whether nothing is taken over.
+func (t Takeover) None() bool { return len(t.From) == 0 }
+
+// TakeOver returns what is taken over from tools, given the live object, and the object as an apply of the commit would
+// leave it in a version. onlyUpdates leaves alone who applies on the server. Managed fields that cannot be read are left alone.
+func TakeOver(live, after metav1.Object, apiVersion string, onlyUpdates bool) Takeover {
+	sent, had := fieldsOf(after, isOurs), fieldsOf(live, isOurs)
+	wanted := sent.Union(had)
+	var t Takeover
+	taken := fieldpath.NewSet()
+	var since *metav1.Time
+	for _, f := range live.GetManagedFields() {
+		set, readable := read(f)
+		if !isApplierEntry(f) || onlyUpdates && f.Operation == metav1.ManagedFieldsOperationApply || !readable {
+			t.Entries = append(t.Entries, f)
+			continue
+		}
+		if set.Has(lastAppliedPath) {
+			t.Forgets = true
+			set = set.Difference(fieldpath.NewSet(lastAppliedPath))
+		}
+		shared := set.Intersection(wanted)
+		rest := set.Difference(shared).Difference(above(wanted.Union(fieldpath.NewSet(lastAppliedPath))))
+		if !shared.Empty() {
+			t.From = append(t.From, Held{f.Manager, names(shared.Leaves())})
+			taken, since = taken.Union(shared), f.Time
+		}
+		if rest.Empty() {
+			continue
+		}
+		if f.FieldsV1 = write(rest); f.FieldsV1 != nil {
+			t.Entries = append(t.Entries, f)
+		}
+	}
+	if t.None() {
+		return Takeover{}
+	}
+	t.Entries = given(t.Entries, taken, apiVersion, since)
+	after = withEntries(live, t.Entries)
+	t.Left, t.Rest = Leftovers(after)
+	t.Goes = onlyOf(had.Difference(sent), fieldsOf(after, func(f metav1.ManagedFieldsEntry) bool { return !isOurs(f) }))
+	return t
+}
+
+// given returns managed fields in which Headgate applies some more fields in a version.
+func given(entries []metav1.ManagedFieldsEntry, fields *fieldpath.Set, apiVersion string, since *metav1.Time) []metav1.ManagedFieldsEntry {
+	i := slices.IndexFunc(entries, func(f metav1.ManagedFieldsEntry) bool { return isOurs(f) && f.APIVersion == apiVersion })
+	if i < 0 {
+		i = len(entries)
+		entries = append(entries, metav1.ManagedFieldsEntry{
+			Manager: inventory.Manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: apiVersion, Time: since, FieldsType: "FieldsV1",
+		})
+	}
+	ours, _ := read(entries[i])
+	entries[i].FieldsV1 = write(ours.Union(fields))
+	return entries
+}
+
+// TakeLeftovers returns the takeover of what tools left behind on an object: the next apply in this version removes it.
+func TakeLeftovers(live metav1.Object, apiVersion string) Takeover {
+	left, rest := Leftovers(live)
+	if len(left) == 0 {
+		return Takeover{}
+	}
+	return Takeover{From: left, Entries: given(Dropped(live, rest), rest, apiVersion, nil)}
+}
+
+// Leftovers returns the fields of an adopted object that only tools manage that applied it before. It returns none where
+// such a tool manages a field together with Headgate: then that was not taken over.
+func Leftovers(live metav1.Object) ([]Held, *fieldpath.Set) {
+	fields := live.GetManagedFields()
+	if !slices.ContainsFunc(fields, isApplierEntry) {
+		return nil, nil
+	}
+	others := fieldsOf(live, func(f metav1.ManagedFieldsEntry) bool { return !isApplierEntry(f) })
+	ours := fieldsOf(live, isOurs)
+	var left []Held
+	rest := fieldpath.NewSet()
+	for _, f := range fields {
+		set, readable := read(f)
+		if !isApplierEntry(f) || !readable {
+			continue
+		}
+		if !set.Intersection(ours).Empty() {
+			return nil, nil
+		}
+		only := onlyOf(set, others)
+		if paths := names(only.Leaves()); len(paths) > 0 {
+			left, rest = append(left, Held{f.Manager, paths}), rest.Union(only)
+		}
+	}
+	slices.SortFunc(left, func(a, b Held) int { return strings.Compare(a.Manager, b.Manager) })
+	return left, rest
+}
+
+// Dropped returns managed fields without some fields of the tools that applied the object before.
+func Dropped(live metav1.Object, fields *fieldpath.Set) []metav1.ManagedFieldsEntry {
+	var entries []metav1.ManagedFieldsEntry
+	for _, f := range live.GetManagedFields() {
+		set, readable := read(f)
+		if isApplierEntry(f) && readable {
+			rest := set.Difference(fields)
+			if rest = rest.Difference(above(fields).Difference(above(rest))); rest.Empty() {
+				continue
+			}
+			f.FieldsV1 = write(rest)
+		}
+		entries = append(entries, f)
+	}
+	return entries
+}
+
+// onlyOf returns the fields of a set that nobody else manages, nor anything below them.
+func onlyOf(set, others *fieldpath.Set) *fieldpath.Set {
+	return set.Difference(others).Difference(above(others))
+}
+
+// above returns the places above those of a set.
+func above(set *fieldpath.Set) *fieldpath.Set {
+	all := fieldpath.NewSet()
+	for path := range set.All() {
+		for n := 1; n < len(path); n++ {
+			all.Insert(path[:n].Copy())
+		}
+	}
+	return all
+}
+
+func isOurs(f metav1.ManagedFieldsEntry) bool {
+	return f.Manager == inventory.Manager && f.Operation == metav1.ManagedFieldsOperationApply && f.Subresource == ""
+}
+
+// fieldsOf returns the fields of the entries that are like this.
+func fieldsOf(o metav1.Object, like func(metav1.ManagedFieldsEntry) bool) *fieldpath.Set {
+	all := fieldpath.NewSet()
+	for _, f := range o.GetManagedFields() {
+		if set, readable := read(f); readable && like(f) {
+			all = all.Union(set)
+		}
+	}
+	return all
+}
+
+func read(f metav1.ManagedFieldsEntry) (*fieldpath.Set, bool) {
+	set := fieldpath.NewSet()
+	if f.FieldsV1 == nil {
+		return set, false
+	}
+	return set, set.FromJSON(f.FieldsV1.GetRawReader()) == nil
+}
+
+// write returns a set as managed fields hold it; nil if it cannot be written.
+func write(set *fieldpath.Set) *metav1.FieldsV1 {
+	raw, err := set.ToJSON()
+	if err != nil {
+		return nil
+	}
+	var fields metav1.FieldsV1
+	fields.SetRawBytes(raw)
+	return &fields
+}
+
+// withEntries returns the metadata of an object with other managed fields.
+func withEntries(o metav1.Object, entries []metav1.ManagedFieldsEntry) metav1.Object {
+	return &metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), ManagedFields: entries}
+}
+
+var lastAppliedPath = fieldpath.MakePathOrDie("metadata", "annotations", LastApplied)
+
+// names returns the paths of a set as those of changes, sorted.
+func names(set *fieldpath.Set) []string {
+	var all []string
+	for path := range set.All() {
+		all = append(all, name(path))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func name(path fieldpath.Path) string {
+	var b strings.Builder
+	for _, e := range path {
+		switch {
+		case e.FieldName != nil:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(*e.FieldName)
+		case e.Key != nil && len(*e.Key) == 1 && (*e.Key)[0].Name == "name" && (*e.Key)[0].Value.IsString():
+			b.WriteString("[" + (*e.Key)[0].Value.AsString() + "]")
+		default:
+			b.WriteString(e.String())
+		}
+	}
+	return b.String()
+}
+
+// Without returns the takeover without fields that nobody has to manage: the API server sets them by itself.
+func (t Takeover) Without(fields *fieldpath.Set) Takeover {
+	after := withEntries(&metav1.ObjectMeta{}, t.Entries)
+	t.Entries = Dropped(after, fields)
+	t.Left, t.Rest = Leftovers(withEntries(after, t.Entries))
+	return t
+}

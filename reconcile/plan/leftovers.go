@@ -1,0 +1,182 @@
+package plan
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	once "sync"
+
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Who adopts an object takes over the fields that the commit sets from the tool that applied it before. Until then, a change
+// is a conflict with that tool, and a field that leaves Git stays. What only that tool manages is left behind.
+
+// The codes of adoptions.
+const (
+	FieldsTakenOver Code = "FieldsTakenOver" // the number of fields, and the field managers that applied them
+	LeftBehind      Code = "LeftBehind"      // how many fields only these field managers manage, and which
+	LeftoversMoved  Code = "LeftoversMoved"  // the object, which another writer changed meanwhile
+	LeftoversGo     Code = "LeftoversGo"     // the number of fields, and the field managers that left them behind
+)
+
+// Adopting reports whether an apply of an object takes over the fields of tools that applied the live one. Of what this sync
+// applied before it takes those that were updated, and only for another commit: who applies on the server since then wants it so.
+func (o Observed) Adopting(a Asked, live metav1.Object) (adopts, onlyUpdates bool) {
+	switch {
+	case o.Offline, o.Looks, a.Policy.Observes(), render.Merges(a.Asks), !o.Reconciled[a.ID].None(), !o.Refused(a.ID, live).None():
+		return false, false
+	case !o.Mine(a.ID, live):
+		return true, false
+	}
+	return !o.AsBefore(a.Object), true
+}
+
+// adopt has an update take over fields first.
+func (s *Step) adopt(t Trial) {
+	if t.Err != nil || t.Adopts.None() {
+		return
+	}
+	s.Adopts = t.Adopts
+	s.Reason = FieldsTakenOver.With(ownership.Fields(t.Adopts.From), ownership.Managers(t.Adopts.From))
+	if n := ownership.Fields(t.Adopts.Left); n > 0 {
+		s.Reason = And(s.Reason, LeftBehind.With(n, fieldsOf(t.Adopts.Left)))
+	}
+}
+
+// fieldsOf returns all fields.
+func fieldsOf(all []ownership.Held) []string {
+	var fields []string
+	for _, h := range all {
+		fields = append(fields, h.Fields...)
+	}
+	return fields
+}
+
+// leftovers removes what tools left behind that applied an object before, if the sync or a person asks for it. Else it is noted.
+// The pass that adopts an object never removes anything of it.
+func (p *Plan) leftovers(seen Observed) {
+	if seen.Offline || seen.Looks || p.Ends != NoEnding {
+		return
+	}
+	asked := make(map[manifest.ID]Asked, len(seen.Asked))
+	for _, a := range seen.Asked {
+		asked[a.ID] = a
+	}
+	var steps []Step
+	at, coming := map[manifest.ID]int{}, map[manifest.ID]bool{}
+	for i, s := range p.Steps {
+		a, live := asked[s.ID], seen.Objects[s.ID]
+		switch {
+		case len(s.Adopts.Left) > 0:
+			s.Drops, coming[s.ID] = s.Adopts.Left, true
+		case a.Digest == "": // it is not wanted
+		case s.Action == Keep && s.Guard == "" && live != nil && !render.Merges(a.Asks) && !a.Policy.Observes() && seen.Inventory.Holds(a.ID, live) && live.GetDeletionTimestamp() == nil:
+			s.Drops, _ = ownership.Leftovers(live)
+		}
+		if len(s.Drops) > 0 {
+			steps, at[s.ID] = append(steps, s), i
+		}
+	}
+	if len(steps) == 0 {
+		return
+	}
+	p.clear = digestOf(steps)
+	ready := slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return coming[s.ID] })
+	all := seen.Terms.Clear
+	if !all && len(ready) == len(steps) && p.isApproved(p.clear, seen) {
+		all = true
+		p.spend(p.clear, ready, seen)
+	}
+	carriesOn := p.carriesOn(seen)
+	var left []Step
+	for _, s := range steps {
+		if coming[s.ID] || !all && !carriesOn[s.approvalKey()] {
+			left = append(left, s)
+			continue
+		}
+		if why := p.drop(&p.Steps[at[s.ID]], s.Drops, seen); !why.None() {
+			left = append(left, s)
+			p.Notes = append(p.Notes, noteKept(s, why))
+		}
+	}
+	if len(left) > 0 {
+		p.Notes = append(p.Notes, p.noteLeftovers(left, seen))
+	}
+}
+
+// drop makes of a keep the update that removes what is left behind, and returns why it does not.
+func (p *Plan) drop(s *Step, fields []ownership.Held, seen Observed) Reason {
+	q := Question{Ask: Leftovers, Of: s.ID}
+	a, answered := seen.Answers[q]
+	switch {
+	case !answered:
+		p.open = append(p.open, q)
+		return Reason{}
+	case !a.Unknown.None():
+		return a.Unknown
+	case a.After == nil:
+		return Reason{} // it went meanwhile
+	}
+	if now, _ := ownership.Leftovers(a.Live); !reflect.DeepEqual(now, fields) {
+		return LeftoversMoved.With(s.ID)
+	}
+	s.Action, s.Live, s.After, s.Drops, s.Adopts = Update, a.Live, a.After, fields, ownership.TakeLeftovers(a.Live, s.APIVersion)
+	s.Renew, s.Unready = inventory.Entry{}, false
+	s.Reason = LeftoversGo.With(ownership.Fields(fields), ownership.Managers(fields))
+	s.schema = once.OnceValue(s.compareSchema)
+	return Reason{}
+}
+
+// digestOf returns the digest that approves the removal of what is left behind.
+func digestOf(steps []Step) string {
+	held := slices.Clone(steps)
+	for i := range held {
+		held[i].Guard = GuardName(Leftovers)
+	}
+	return approvalOf(held).Digest
+}
+
+// mostListed is how many objects a note lists.
+const mostListed = 20
+
+// noteLeftovers lists what is left behind.
+func (p *Plan) noteLeftovers(steps []Step, seen Observed) manifest.Finding {
+	fields := 0
+	var managers, objects []string
+	for _, s := range steps {
+		fields += ownership.Fields(s.Drops)
+		managers = append(managers, ownership.Managers(s.Drops)...)
+		objects = append(objects, s.ID.String()+": "+strings.Join(fieldsOf(s.Drops), ", "))
+	}
+	slices.Sort(managers)
+	slices.Sort(objects)
+	more := len(objects) - mostListed
+	objects = objects[:min(len(objects), mostListed)]
+	f := manifest.Finding{
+		Rule: "fields-left-behind", Severity: manifest.Note,
+		Message: fmt.Sprintf("%s left behind by %s, which the commit does not set: %s", manifest.Count(fields, "field"), strings.Join(slices.Compact(managers), ", "), strings.Join(objects, "; ")),
+		Fix:     "adoptionLeftovers: Remove removes what is left behind, and so does the approval " + p.clear,
+	}
+	if more > 0 {
+		f.Message = fmt.Sprintf("%s; and %s more", f.Message, manifest.Count(more, "object"))
+	}
+	if seen.Terms.Clear {
+		f.Fix = "the next pass removes them"
+	}
+	return f
+}
+
+// noteKept tells why what is left behind is not removed.
+func noteKept(s Step, why Reason) manifest.Finding {
+	return manifest.Finding{
+		Rule: "fields-not-removed", Severity: manifest.Warning, Origin: s.Origin,
+		Message: fmt.Sprintf("what was left behind on %s is not removed: %s", s.ID, why),
+	}
+}
