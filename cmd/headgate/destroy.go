@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
@@ -22,6 +23,7 @@ func newDestroy(t *terminal) *cobra.Command {
 		timeout time.Duration
 		orphan  bool
 		dryRun  bool
+		yes     bool
 	)
 	cmd := &cobra.Command{
 		Use: "destroy [flags]",
@@ -29,8 +31,9 @@ func newDestroy(t *terminal) *cobra.Command {
 		SuggestFor: []string{"delete", "uninstall"},
 
 		Short: "Delete everything that a sync applied, in reverse order",
-		Long: `Destroy deletes what a sync applied and then its inventory. It needs no commit, and asks no
-question: --dry-run shows what it would do. It begins with what was applied last, and goes
+		Long: `Destroy deletes what a sync applied and then its inventory. It needs no commit. On a terminal it
+names the cluster and asks before it begins; --yes answers, and is needed where there is no
+terminal. --dry-run shows what it would do. It begins with what was applied last, and goes
 on with what that needs only when it is gone. What a guard holds, as a CRD that somebody
 has objects of, stays, and so does all that comes after it; what is held says why. What an
 annotation keeps out of prunes stays too, without the marks of the sync. Managed resources,
@@ -44,8 +47,9 @@ nobody's.
 ` + exitCodes,
 		Example: `  headgate destroy --name prod --dry-run
   headgate destroy --name prod
+  headgate destroy --name prod --yes
   headgate destroy --name prod --approve 3f786850e387550fdab836ed7e6dc881
-  headgate destroy --name prod --orphan -o json`,
+  headgate destroy --name prod --orphan --yes -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s.Namespace, s.Name = of.namespace, of.name
@@ -65,6 +69,20 @@ nobody's.
 			if dryRun {
 				end = r.Destruction
 			}
+			if !dryRun {
+				if err := t.announce("destroy", of.sync(), &in); err != nil {
+					return err
+				}
+			}
+			if !dryRun && !yes {
+				question := fmt.Sprintf("Delete everything that %s applied?", of.sync())
+				if orphan {
+					question = fmt.Sprintf("Release everything that %s applied?", of.sync())
+				}
+				if err := t.confirm(question, "destroy asks before it begins, and there is no terminal; specify --yes, or look with --dry-run"); err != nil {
+					return err
+				}
+			}
 			done, err := end(cmd.Context(), how)
 			if err != nil && dryRun {
 				done = report.Failed(r.Sync, "", err)
@@ -74,6 +92,7 @@ nobody's.
 	}
 	cmd.Flags().BoolVar(&orphan, "orphan", false, "leave all objects, and take the marks of the sync from them")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done, and exit as destroy would")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	in.addTo(cmd)
 	of.addTo(cmd)
 	approve.addTo(cmd)

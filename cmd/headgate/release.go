@@ -47,6 +47,11 @@ the commit wants.
 			if err != nil {
 				return err
 			}
+			if !dryRun {
+				if err := t.announce("release", of.sync(), &in); err != nil {
+					return err
+				}
+			}
 			done, err := r.ReleaseRebuilt(cmd.Context(), dryRun)
 			if err != nil && dryRun {
 				done = report.Failed(r.Sync, "", err)

@@ -86,6 +86,15 @@ to standard output and the exit code is that of the pass.
 			if err != nil {
 				return err
 			}
+			for _, s := range syncs {
+				of := inventory.Sync{Namespace: s.Namespace, Name: s.Name}
+				if s.Spec.ManagementPolicy == v1alpha1.PolicyObservable {
+					continue
+				}
+				if err := t.announce("run", of, &in); err != nil {
+					return err
+				}
+			}
 			if once {
 				return t.once(cmd.Context(), targets, show)
 			}

@@ -73,6 +73,11 @@ which; --restart does it.
 			if dryRun {
 				pass = r.Diff
 			}
+			if !dryRun {
+				if err := t.announce("shrink", to.sync(), &to.clusterFlags); err != nil {
+					return err
+				}
+			}
 			done, err := pass(cmd.Context(), ref)
 			if err != nil && dryRun {
 				done = report.Failed(r.Sync, "", err)

@@ -63,6 +63,11 @@ names who is to do it; what somebody edited is drift.
 			if dryRun {
 				pass = r.Diff
 			}
+			if !dryRun && !to.observable() {
+				if err := t.announce("sync", to.sync(), &to.clusterFlags); err != nil {
+					return err
+				}
+			}
 			done, err := pass(cmd.Context(), ref)
 			if err != nil && dryRun {
 				done = report.Failed(r.Sync, "", err)

@@ -42,20 +42,43 @@ func (f *clusterFlags) addTo(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.groups, "as-group", nil, "`group` to act as")
 }
 
-// config is how to reach the cluster.
-func (f *clusterFlags) config() (*rest.Config, error) {
+// load returns how kubectl would find the cluster.
+func (f *clusterFlags) load() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
 	overrides.AuthInfo.Impersonate = f.as
 	overrides.AuthInfo.ImpersonateGroups = f.groups
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+}
+
+// config is how to reach the cluster.
+func (f *clusterFlags) config() (*rest.Config, error) {
+	cfg, err := f.load().ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	cfg.WarningHandler = logged{}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return tracer{next} })
 	return cfg, nil
+}
+
+// String names the cluster for people: as its context calls it, with the context and its server.
+func (f *clusterFlags) String() string {
+	cfg, err := f.load().ClientConfig()
+	if err != nil {
+		return "the cluster" // config returns the error
+	}
+	raw, err := f.load().RawConfig()
+	name := raw.CurrentContext
+	if f.context != "" {
+		name = f.context
+	}
+	of := raw.Contexts[name]
+	if err != nil || of == nil {
+		return fmt.Sprintf("the cluster at %s", cfg.Host)
+	}
+	return fmt.Sprintf("cluster %s at %s (context %s)", of.Cluster, cfg.Host, name)
 }
 
 // syncFlags name the sync, by which we tell what is ours in the cluster.
