@@ -69,6 +69,7 @@ func newRoot(t *terminal) *cobra.Command {
 		newVersion(t),
 		newCompletion(t),
 	)
+	root.SetHelpFunc(func(verb *cobra.Command, _ []string) { fmt.Fprint(t.out, helpOf(verb)) })
 	for _, verb := range root.Commands() {
 		verb.Flags().SortFlags = false
 		verb.DisableFlagsInUseLine = true

@@ -36,34 +36,31 @@ type Sync struct {
 type Spec struct {
 	Source Source `json:"source"`
 
-	// ClusterName tells this cluster from others that the same commit feeds. It is part of
-	// the name of every commit status, and so required with Statuses.
+	// ClusterName distinguishes this cluster from others that follow the same branch. It is part of the name of every commit
+	// status, so it is required with statuses.
 	ClusterName string    `json:"clusterName,omitempty"`
 	Statuses    *Statuses `json:"statuses,omitempty"`
-	PageURL     string    `json:"pageURL,omitempty"` // that every commit status links to
+	PageURL     string    `json:"pageURL,omitempty"` // the page that every commit status links to
 
-	// Previews says on every pull request into what is followed what merging it does. Of the
-	// clusters that the same sync feeds one says so.
+	// Previews posts a preview on every pull request into the branch. Set it on one of the clusters that follow the branch.
 	Previews bool `json:"previews,omitempty"`
-	// LivePreviews asks the cluster for counts, stored versions and what is active. Then the
-	// status names the cluster, and every one may say so.
+	// LivePreviews asks the cluster for counts, stored versions and active definitions. The status then names the cluster, so every
+	// cluster may set it.
 	LivePreviews bool `json:"livePreviews,omitempty"`
 	// ForkPreviews allows previews of pull requests from forks.
 	ForkPreviews *ForkPreviews `json:"forkPreviews,omitempty"`
 
-	// Suspend lets the sync rest: nothing is fetched, written or said.
+	// Suspend stops the sync: Headgate fetches, writes and posts nothing for it.
 	Suspend bool `json:"suspend,omitempty"`
-	// Interval is how long a pass comes after another while nothing happens, give or take
-	// a tenth.
+	// Interval is the time between passes while nothing changes, plus or minus a tenth.
 	Interval Duration `json:"interval,omitempty"`
-	// Timeout is how long what was applied may take to become ready.
+	// Timeout is how long applied objects may take to become ready.
 	Timeout Duration `json:"timeout,omitempty"`
-	// FullCheckInterval is within how long the API server is asked of every object whether it
-	// is as wanted, also of those that look as they were left: some in every pass.
+	// FullCheckInterval is the time within which Headgate checks every object with a dry run, also unchanged ones. Each pass checks some.
 	FullCheckInterval Duration `json:"fullCheckInterval,omitempty"`
 
-	// CrossplaneVersion is the release whose package manager is followed, as v2.3.1, where it
-	// is not the newest: which CRDs of a package become definitions has changed.
+	// CrossplaneVersion is the Crossplane release whose package rules apply, such as v2.3.1; the newest known if left out. Releases
+	// differ in which CRDs of a package become definitions.
 	CrossplaneVersion string `json:"crossplaneVersion,omitempty"`
 
 	CRDOwner         CRDOwner         `json:"crdOwner,omitempty"`
@@ -88,11 +85,11 @@ type Spec struct {
 	// Approvals says which approvals in Git count.
 	Approvals Approvals `json:"approvals,omitzero"`
 
-	// MaxPrunes holds all prunes of a pass that has more. Left out, it is a fifth of what
-	// the sync owns, at least 3 and at most 20.
+	// MaxPrunes is the maximum number of prunes in a pass; a pass with more holds all of them. Left out, it is a fifth of what the sync
+	// owns, at least 3 and at most 20.
 	MaxPrunes *int `json:"maxPrunes,omitempty"`
-	// MaxActivations holds what a policy or package would newly activate, if that is more definitions
-	// at once: 100 if left out. Definitions that a policy names in full do not count.
+	// MaxActivations is the maximum number of definitions that one policy or package may newly activate; more are held: 100 if left out.
+	// Definitions that a policy names in full do not count.
 	MaxActivations *int `json:"maxActivations,omitempty"`
 }
 
@@ -111,85 +108,84 @@ type Approvals struct {
 type Source struct {
 	Repo string `json:"repo"`           // an http(s) URL without credentials, or a path
 	Ref  string `json:"ref,omitempty"`  // a branch, tag or commit; the default branch if left out
-	Path string `json:"path,omitempty"` // the directory below which manifests are read; all if left out
+	Path string `json:"path,omitempty"` // the directory below which Headgate reads manifests; the whole repository if left out
 
-	// TakeOver is the source, as the refusal of a pass names it, from which this Sync takes its
-	// inventory over: the repository was renamed without its history, or the path was moved. It has
-	// no effect once that is done, so that two Syncs cannot take one inventory from each other.
+	// TakeOver is the source whose inventory this Sync takes over, as the refused pass names it, after a repository was renamed without
+	// its history or a path was moved. It has no effect afterwards, so two Syncs cannot take one inventory from each other.
 	TakeOver string `json:"takeOver,omitempty"`
 
-	// Interval is how often to look for a new commit. Every pass does; so it is of use where
-	// it is shorter than that of the Sync, and left out it is the same.
-	Interval        Duration     `json:"interval,omitempty"`
+	// Interval is the time between looks for a new commit; the interval of the Sync if left out. It is useful if it is shorter, because
+	// every pass looks, too.
+	Interval Duration `json:"interval,omitempty"`
+	// FetchTimeout is how long one fetch from the repository may take.
 	FetchTimeout    Duration     `json:"fetchTimeout,omitempty"`
 	CredentialsFrom *Credentials `json:"credentialsFrom,omitempty"`
 
-	// Webhook lets the forge tell of a push, so that a pass begins at once.
+	// Webhook accepts webhooks of the forge, so that a pass begins right after a push.
 	Webhook *Webhook `json:"webhook,omitempty"`
 }
 
-// A Webhook says what a forge proves with that it sent one.
+// A Webhook names the secret that a forge signs its webhooks with.
 type Webhook struct {
 	SecretFrom *Token `json:"secretFrom,omitempty"`
 }
 
-// Credentials say where the credentials for an https repository are. They hold none.
+// Credentials name where Headgate reads the credentials for an https repository.
 type Credentials struct {
 	Env       *EnvCredentials `json:"env,omitempty"`
 	SecretRef *SecretRef      `json:"secretRef,omitempty"`
 }
 
-// EnvCredentials are names of environment variables.
+// EnvCredentials names environment variables.
 type EnvCredentials struct {
-	Username string `json:"username,omitempty"`
-	Password string `json:"password"` // a token will do
+	Username string `json:"username,omitempty"` // name of the variable with the user name
+	Password string `json:"password"`           // name of the variable with the password or token
 }
 
-// A Token says where a token is. It holds none.
+// A Token names where Headgate reads a token.
 type Token struct {
 	Env       string     `json:"env,omitempty"` // name of an environment variable
 	SecretRef *SecretRef `json:"secretRef,omitempty"`
 }
 
-// A SecretRef names a Secret of the cluster, in the namespace of the Sync. It is read by
-// its name whenever it is needed, so what is in it may change.
+// A SecretRef names a Secret of the cluster, in the namespace of the Sync. Headgate reads it whenever it needs it, so you can rotate
+// its values.
 type SecretRef struct {
-	Name string `json:"name"`
-	// Key is what to read of it: "password" of credentials, beside an optional "username";
-	// "token" of a token or of a webhook; "privateKey" of an App; "ca.crt" of a CA.
+	Name string `json:"name"` // of the Secret
+	// Key is the key to read. The default is "password" for credentials, beside an optional "username"; "token" for a token or a
+	// webhook; "privateKey" for an App; "ca.crt" for a CA.
 	Key string `json:"key,omitempty"`
 }
 
-// Statuses are commit statuses on the forge of the repository.
+// Statuses describes where Headgate posts commit statuses.
 type Statuses struct {
-	Forge      Forge  `json:"forge,omitempty"`      // left out where the URL tells it: github.com, gitlab.example.org, /_git/
-	URL        string `json:"url,omitempty"`        // of the forge, where it is not the host of the repository
-	Repository string `json:"repository,omitempty"` // "owner/name" or "group/group/name", where it is not the one that commits come from
+	Forge      Forge  `json:"forge,omitempty"`      // the kind of the forge; left out if the URL shows it, as github.com, gitlab.example.org or /_git/ do
+	URL        string `json:"url,omitempty"`        // of the forge, if it is not the host of the repository
+	Repository string `json:"repository,omitempty"` // "owner/name" or "group/group/name", if it is not the repository of the commits
 	TokenFrom  *Token `json:"tokenFrom,omitempty"`
-	App        *App   `json:"app,omitempty"` // of GitHub, in place of a token
+	App        *App   `json:"app,omitempty"` // a GitHub App, in place of a token
 }
 
-// An App is an installation of a GitHub App. It reads the repository, too, where nothing else
-// says how.
+// An App is an installation of a GitHub App. Without other credentials, Headgate reads the repository with it, too.
 type App struct {
-	ID             int64  `json:"id"`
+	ID             int64  `json:"id"`           // of the App
 	Installation   int64  `json:"installation"` // the number at the end of the URL of its settings
 	PrivateKeyFrom *Token `json:"privateKeyFrom,omitempty"`
 }
 
-// ForkPreviews bound what pull requests of people may ask for who may not push.
+// ForkPreviews limits previews of pull requests from forks.
 type ForkPreviews struct {
-	Registries []string `json:"registries,omitempty"` // the only ones that are asked, without credentials: ghcr.io
+	Registries []string `json:"registries,omitempty"` // the only registries that Headgate asks, without credentials, such as ghcr.io
 }
 
-// A Package declares a directory to be a provider package that has no crossplane.yaml.
+// A Package declares that a directory without a crossplane.yaml is a provider package.
 type Package struct {
-	Path      string `json:"path"` // of the repository, from its root
-	Name      string `json:"name"` // that of the provider
-	SafeStart *bool  `json:"safeStart"`
+	Path      string `json:"path"`      // of the repository, from its root
+	Name      string `json:"name"`      // of the provider
+	SafeStart *bool  `json:"safeStart"` // whether its definitions are inactive until a policy activates them; without it all are active
 }
 
-// Limits bound what a commit may cost to read, and what kustomize may build of it.
+// Limits bounds what a commit may cost to read, and what kustomize may build of it.
 type Limits struct {
 	FileSize  Size `json:"fileSize,omitempty"`  // of one file, and of a document with its aliases expanded: 16Mi if left out
 	TotalSize Size `json:"totalSize,omitempty"` // of all files that are read: 1Gi
@@ -200,7 +196,7 @@ type Limits struct {
 	TotalNodes int `json:"totalNodes,omitempty"` // of all documents that are decoded at the same time: 8000000, and 1000000 for a fork
 }
 
-// A Conversion says what becomes of conversion webhooks, whose service no package holds.
+// A Conversion describes what Headgate does with conversion webhooks, whose service no package contains.
 type Conversion struct {
 	Strategy ConversionStrategy `json:"strategy,omitempty"`
 	Service  *Service           `json:"service,omitempty"`
@@ -208,27 +204,26 @@ type Conversion struct {
 	CAFrom   *SecretRef         `json:"caFrom,omitempty"`
 }
 
-// A Service is that of a webhook.
+// A Service is the service of a webhook.
 type Service struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name,omitempty"` // that of the package if left out, as with Crossplane
-	Port      int64  `json:"port,omitempty"`
+	Namespace string `json:"namespace"`      // of the service
+	Name      string `json:"name,omitempty"` // of the service; the name of the package if left out, as with Crossplane
+	Port      int64  `json:"port,omitempty"` // of the service; 9443 if left out, as with Crossplane
 }
 
 // An Ignore rule names fields that belong to another writer once the object exists: Headgate never writes them
 // again, and reports no drift of them.
 type Ignore struct {
 	Target Target   `json:"target,omitzero"`
-	Paths  []string `json:"paths"` // JSON pointers; a part * is every key, or index
+	Paths  []string `json:"paths"` // JSON pointers; * stands for every key or index
 }
 
-// A Target selects objects, by regular expressions that fit the whole of a text; what it
-// leaves out is any.
+// A Target selects objects by regular expressions that match the whole value; an expression that is left out matches any value.
 type Target struct {
-	Group     string `json:"group,omitempty"`
-	Kind      string `json:"kind,omitempty"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name,omitempty"`
+	Group     string `json:"group,omitempty"`     // a regular expression for the API group
+	Kind      string `json:"kind,omitempty"`      // a regular expression for the kind
+	Namespace string `json:"namespace,omitempty"` // a regular expression for the namespace
+	Name      string `json:"name,omitempty"`      // a regular expression for the name
 }
 
 // A Status is what became of a sync. It is written in a cluster only.
@@ -262,30 +257,29 @@ var registry = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[
 
 // The types of the enumerations.
 type (
-	// CRDOwner is who makes the CRDs of definitions.
+	// CRDOwner is the tool that creates the CRDs of definitions. Auto is Crossplane if its API is served or the commit installs it.
 	CRDOwner string
-	// Catalogue is where definitions are looked for.
+	// Catalogue is where Headgate looks for definitions: in the commit, or also in the cluster.
 	Catalogue string
-	// Others is what becomes of objects that configure Flux or Argo CD, and of documents that
-	// are encrypted with SOPS.
+	// Others is what Headgate does with objects that configure Flux or Argo CD, and with documents encrypted with SOPS.
 	Others string
-	// ConversionStrategy is what becomes of conversion webhooks.
+	// ConversionStrategy is what Headgate does with conversion webhooks. Safe drops them where that loses nothing, and is an error otherwise.
 	ConversionStrategy string
-	// ManagementPolicy is what a sync may do.
+	// ManagementPolicy is what a sync may do. With Observable, Headgate only reads, and another tool applies.
 	ManagementPolicy string
-	// Adoption is whether objects are taken over that are there already.
+	// Adoption is whether Headgate takes over objects that exist. Adopt also takes them from Flux, Argo CD and Helm, never from Crossplane.
 	Adoption string
-	// AdoptionLeftovers is what becomes of fields that only the tool manages that applied an object before.
+	// AdoptionLeftovers is what Headgate does with fields that only the former applier of an adopted object manages: keep or remove them.
 	AdoptionLeftovers string
-	// Conflicts is what becomes of fields that another manager owns.
+	// Conflicts is what Headgate does with fields of another field manager: refuse to write the object, or take the fields.
 	Conflicts string
-	// Drift is what Headgate does about changes to what it applied.
+	// Drift is what Headgate does about changes to what it applied: correct them, or only report them.
 	Drift string
-	// Instances is what becomes of managed resources, XRs and claims that the commit holds no longer.
+	// Instances is what Headgate does with managed resources, XRs and claims that left the commit. Pruning them deletes cloud resources.
 	Instances string
-	// Deactivation is what becomes of active definitions that no policy names any more.
+	// Deactivation is what Headgate does with active definitions that no policy names any more: keep them, or deactivate unused ones.
 	Deactivation string
-	// Trailers is which approvals in messages of commits count.
+	// Trailers is which approvals in commit messages count.
 	Trailers string
 	// Forge is the kind of a forge.
 	Forge string

@@ -1,0 +1,156 @@
+package main_test
+
+import (
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestREADME holds the README to what a stranger reads before deciding.
+func TestREADME(t *testing.T) {
+	const most = 900
+	if words := len(strings.Fields(readFile(t, "README.md"))); words > most {
+		t.Errorf("README.md has %d words, at most %d are read; move the rest to the README of its directory", words, most)
+	}
+	for name := range markdown(t) {
+		if filepath.Base(name) == "README.md" && strings.Contains(readFile(t, name), "/adr/0") && !strings.Contains(name, "adr/") {
+			t.Errorf("%s sends users to an ADR; explain it in place", name)
+		}
+	}
+}
+
+// TestLinks proves that every relative link in the documentation leads to a file, and to a heading where it names one.
+func TestLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	all := markdown(t)
+	for name := range all {
+		for _, m := range link.FindAllStringSubmatch(outsideCode(readFile(t, name)), -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+				continue
+			}
+			to := name
+			if target != "" {
+				to = filepath.Join(filepath.Dir(name), target)
+			}
+			info, err := os.Stat(filepath.Join(root(t), to))
+			if err != nil {
+				t.Errorf("%s links to %s, which does not exist", name, m[1])
+				continue
+			}
+			if anchor == "" {
+				continue
+			}
+			if info.IsDir() {
+				to = filepath.Join(to, "README.md")
+			}
+			if !slices.Contains(headings(readFile(t, to)), anchor) {
+				t.Errorf("%s links to %s, and %s has no such heading", name, m[1], to)
+			}
+		}
+	}
+}
+
+// TestGuardsInSituations compares what the documentation shows of each guard with the output of a situation. With
+// -update it writes that part of the documentation.
+func TestGuardsInSituations(t *testing.T) {
+	const (
+		name  = "reconcile/README.md"
+		begin = "<!-- begin: guards in situations -->\n"
+		end   = "<!-- end: guards in situations -->"
+	)
+	held := regexp.MustCompile(`(?m)^(! hold .+)\n(    .*held by guard "([^"]+)": .+)$`)
+	outputs, err := filepath.Glob(filepath.Join(root(t), "fixtures/situations/*/want/sync.txt"))
+	if err != nil || len(outputs) == 0 {
+		t.Fatalf("no situations: %v", err)
+	}
+	shown := map[string]string{}
+	for _, file := range outputs {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range held.FindAllStringSubmatch(string(data), -1) {
+			if text := fmt.Sprintf("%s\n%s\n", m[1], m[2]); shown[m[3]] == "" || len(text) < len(shown[m[3]]) {
+				shown[m[3]] = text
+			}
+		}
+	}
+	var b strings.Builder
+	b.WriteString("```text\n")
+	for line := range strings.SplitSeq(readFile(t, name), "\n") {
+		if guard, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " |"); ok && strings.HasPrefix(line, "| ") && shown[guard] != "" {
+			b.WriteString(shown[guard])
+		}
+	}
+	b.WriteString("```\n")
+	before, rest, _ := strings.Cut(readFile(t, name), begin)
+	is, after, ok := strings.Cut(rest, end)
+	if !ok {
+		t.Fatalf("%s lacks %q and %q", name, begin, end)
+	}
+	if updating() {
+		if err := os.WriteFile(filepath.Join(root(t), name), []byte(before+begin+b.String()+end+after), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(b.String(), is); diff != "" {
+		t.Errorf("%s shows other output than the situations; go test ./cmd/headgate -run TestGuardsInSituations -update writes it (-want +got):\n%s", name, diff)
+	}
+}
+
+// updating reports whether -update is set, which the tests of package main declare.
+func updating() bool {
+	f := flag.Lookup("update")
+	return f != nil && f.Value.String() == "true"
+}
+
+// markdown returns the names of all documentation below the root, without what is downloaded or built.
+func markdown(t *testing.T) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	err := filepath.WalkDir(root(t), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root(t), path)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "bin" || d.Name() == "testdata" || d.Name() == "situations"):
+			return filepath.SkipDir
+		case !d.IsDir() && strings.HasSuffix(name, ".md"):
+			all[name] = true
+		}
+		return nil
+	})
+	if err != nil || len(all) == 0 {
+		t.Fatalf("no documentation: %v", err)
+	}
+	return all
+}
+
+// outsideCode returns the text without code, in which brackets are no links.
+func outsideCode(text string) string {
+	text = regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(text, "")
+	return regexp.MustCompile("`[^`\n]*`").ReplaceAllString(text, "code")
+}
+
+// headings returns the anchors of the headings of a file, as forges make them.
+func headings(text string) []string {
+	var all []string
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(text, -1) {
+		anchor := strings.ToLower(strings.ReplaceAll(m[1], " ", "-"))
+		all = append(all, regexp.MustCompile(`[^\p{L}\p{N}_-]`).ReplaceAllString(anchor, ""))
+	}
+	return all
+}

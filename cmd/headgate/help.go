@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// A flagGroup is a heading in --help with the flags below it.
+type flagGroup struct {
+	title string
+	flags []string
+}
+
+// flagGroups lists every flag under one heading. The first group holds the flags that people use: a verb has
+// at most ten of them. TestHelp fails on a flag that has no group.
+var flagGroups = []flagGroup{
+	{"Flags", []string{
+		"file", "sync", "once", "webhook-address", // run, approve
+		"name", "namespace", "context", "approve", "dry-run", "yes", "orphan", "rebuilt", "restart",
+		"live", "comment", "status", "exit-on", "all", "to", "check", "update", "version", "depth", "output", "help",
+	}},
+	{"Which commit", []string{"repo", "ref", "path", "base", "head"}},
+	{"Which cluster", []string{"kubeconfig", "as", "as-group"}},
+	{"What Headgate may do", []string{
+		"management-policy", "adoption", "adoption-leftovers", "conflicts", "drift", "instances", "deactivation", "crd-owner", "take-over", "approval-trailers", "approval-signer", "max-prunes", "max-activations",
+	}},
+	{"How a commit is read", []string{
+		"catalogue", "others", "package", "crossplane-version", "conversion", "conversion-service", "conversion-ca", "connection-details", "limits",
+	}},
+	{"Registries and caches", []string{"offline", "verification-key", "trusted-root", "cache-dir", "no-cache"}},
+	{"Forge", []string{"forge", "forge-repo", "pull", "cluster-name", "target-url"}},
+	{"Waiting", []string{"timeout", "no-wait"}},
+	{"What is printed", []string{"full", "color", "verbose"}},
+}
+
+// helpOf returns the text of --help: what the verb does, examples, then flags by group.
+func helpOf(verb *cobra.Command) string {
+	var b strings.Builder
+	if verb.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "%s\n\nUsage:\n  %s [command]\n\nCommands:\n", verb.Long, verb.CommandPath())
+		for _, sub := range verb.Commands() {
+			if sub.IsAvailableCommand() {
+				fmt.Fprintf(&b, "  %-12s%s\n", sub.Name(), sub.Short)
+			}
+		}
+	} else {
+		fmt.Fprintf(&b, "%s.\n\n", verb.Short)
+		if verb.Example != "" {
+			fmt.Fprintf(&b, "Examples:\n%s\n\n", verb.Example)
+		}
+		fmt.Fprintf(&b, "%s\n\nUsage:\n  %s\n", strings.TrimSpace(verb.Long), verb.UseLine())
+	}
+	for _, group := range flagGroups {
+		if usages := group.of(verb).FlagUsages(); usages != "" {
+			fmt.Fprintf(&b, "\n%s:\n%s", group.title, usages)
+		}
+	}
+	if verb.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n%s COMMAND --help describes a command.\n", verb.CommandPath())
+	}
+	return b.String()
+}
+
+// of returns the flags of a verb that are in the group, in its order.
+func (g flagGroup) of(verb *cobra.Command) *pflag.FlagSet {
+	set := pflag.NewFlagSet(g.title, pflag.ContinueOnError)
+	set.SortFlags = false
+	for _, name := range g.flags {
+		if f := verb.Flags().Lookup(name); f != nil && !f.Hidden {
+			set.AddFlag(f)
+		} else if f := verb.InheritedFlags().Lookup(name); f != nil && !f.Hidden {
+			set.AddFlag(f)
+		}
+	}
+	return set
+}
+
+// inGroup reports whether --help shows a flag.
+func inGroup(flag string) bool {
+	return slices.ContainsFunc(flagGroups, func(g flagGroup) bool { return slices.Contains(g.flags, flag) })
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+var update = flag.Bool("update", false, "write the reference of the command line")
+
+// mostFlags is how many flags a reader takes in before the grouped rest.
+const mostFlags = 10
+
+// TestHelp proves that --help shows every flag once, and few of them first. A flag in no group would be undocumented.
+func TestHelp(t *testing.T) {
+	seen := map[string]bool{}
+	for _, g := range flagGroups {
+		for _, name := range g.flags {
+			if seen[name] {
+				t.Errorf("--%s is in two groups of flags", name)
+			}
+			seen[name] = true
+		}
+	}
+	used := map[string]bool{"help": true}
+	for _, verb := range verbs() {
+		if first := count(flagGroups[0].of(verb)); first > mostFlags {
+			t.Errorf("%s --help shows %d flags before the groups, at most %d are readable", verb.Name(), first, mostFlags)
+		}
+		verb.Flags().VisitAll(func(f *pflag.Flag) {
+			used[f.Name] = true
+			if !f.Hidden && !inGroup(f.Name) {
+				t.Errorf("--%s of %s is in no group of flagGroups, so --help does not show it", f.Name, verb.Name())
+			}
+		})
+		if verb.Example == "" && verb.Name() != "version" {
+			t.Errorf("%s has no example", verb.Name())
+		}
+	}
+	for name := range seen {
+		if !used[name] {
+			t.Errorf("flagGroups names --%s, and no verb has it", name)
+		}
+	}
+}
+
+const reference = "README.md"
+
+// TestReference compares the reference of the command line with the commands. With -update it writes the reference.
+func TestReference(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`# The command line
+
+This file is written by ` + "`go test ./cmd/headgate -run TestReference -update`" + ` from the commands themselves.
+
+Each flag can be set in the environment: ` + "`--max-prunes` is `HEADGATE_MAX_PRUNES`" + `. A flag beats the environment.
+Data goes to standard output; errors, logs and progress go to standard error.
+
+| verb | what it does |
+|---|---|
+`)
+	all := verbs()
+	for _, verb := range all {
+		fmt.Fprintf(&b, "| [`%s`](#headgate-%s) | %s |\n", verb.Name(), verb.Name(), verb.Short)
+	}
+	for _, verb := range all {
+		fmt.Fprintf(&b, "\n## headgate %s\n\n%s.\n\n```console\n%s\n```\n\n%s\n", verb.Name(), verb.Short, unindented(verb.Example), paragraphs(verb))
+		b.WriteString("\n| flag | default | meaning |\n|---|---|---|\n")
+		for _, g := range flagGroups {
+			g.of(verb).VisitAll(func(f *pflag.Flag) {
+				if f.Name != "help" {
+					b.WriteString(row(f))
+				}
+			})
+		}
+	}
+	want := strings.ReplaceAll(b.String(), "```console\n\n```\n\n", "")
+	if *update {
+		if err := os.WriteFile(reference, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("%s differs from the commands; go test ./cmd/headgate -run TestReference -update writes it (-want +got):\n%s", reference, diff)
+	}
+}
+
+// verbs returns the commands in the order of --help.
+func verbs() []*cobra.Command {
+	root := newRoot(newTerminal(os.Stdout, os.Stderr, func(string) string { return "" }))
+	root.InitDefaultHelpCmd()
+	list := slices.DeleteFunc(root.Commands(), func(c *cobra.Command) bool { return !c.IsAvailableCommand() || c.Name() == "help" })
+	for _, verb := range list {
+		verb.InitDefaultHelpFlag()
+		verb.InheritedFlags()
+	}
+	return list
+}
+
+func count(set *pflag.FlagSet) int {
+	n := 0
+	set.VisitAll(func(*pflag.Flag) { n++ })
+	return n
+}
+
+// row is the row of a flag in a table.
+func row(f *pflag.Flag) string {
+	word, usage := pflag.UnquoteUsage(f)
+	name := "`--" + f.Name
+	if word != "" && f.Value.Type() != "bool" && f.Value.Type() != "count" {
+		name += " " + word
+	}
+	name += "`"
+	if f.Shorthand != "" {
+		name = "`-" + f.Shorthand + "`, " + name
+	}
+	initial := f.DefValue
+	if initial == "[]" || initial == "false" || initial == "0" {
+		initial = ""
+	}
+	if initial != "" {
+		initial = "`" + initial + "`"
+	}
+	return fmt.Sprintf("| %s | %s | %s |\n", name, initial, strings.ReplaceAll(usage, "|", `\|`))
+}
+
+// paragraphs is the description of a verb without the line breaks of a terminal; blocks that are indented stay.
+func paragraphs(verb *cobra.Command) string {
+	var all []string
+	for p := range strings.SplitSeq(strings.TrimSpace(verb.Long), "\n\n") {
+		if strings.HasPrefix(p, " ") {
+			p = "```text\n" + unindented(p) + "\n```"
+		} else if !strings.Contains(p, "\n ") {
+			p = strings.ReplaceAll(p, "\n", " ")
+		}
+		all = append(all, p)
+	}
+	return strings.Join(all, "\n\n")
+}
+
+func unindented(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimPrefix(l, "  ")
+	}
+	return strings.Join(lines, "\n")
+}
