@@ -24,23 +24,22 @@ func newApprove(t *terminal) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "approve -f FILE [--sync NAME] DIGEST",
-		Short: "Let pass what a guard holds, and a person has looked at",
-		Long: `Approve writes the digest that a report shows beside what is held into a file of Syncs, as the
-annotation headgate.dev/approve of one of them. Nothing else in the file changes. A running
-'headgate run -f FILE' takes it up with its next pass.
+		Short: "Approve what a guard holds",
+		Long: `Approve writes the digest of held steps into a file of Syncs, as the annotation
+headgate.dev/approve of one Sync. It changes nothing else in the file. A running
+'headgate run -f FILE' reads the annotation before its next pass.
 
-The digest comes from 'headgate diff' or 'headgate sync', which print it above the steps that it
-approves, from 'headgate status', from the line "held" in the log of 'headgate run', or from the
-comment on a pull request.
+Copy the digest from 'headgate diff' or 'headgate sync', which print it above the steps
+that it approves, from 'headgate status', from the line "held" in the log of 'headgate run',
+or from the comment on a pull request.
 
-An approval is of exactly the steps that the report showed: where one is more or less, it does
-nothing. It counts once, for one commit, and may stay where it is. What holds for other reasons
-than that somebody might not mean it (in use, not ours, protected, paused, others inside, owner)
-cannot be approved.
+An approval covers exactly the steps of the report: with one step more or less it has no
+effect. It counts once, for one commit, and may stay in the file. You cannot approve what
+these guards hold: in use, not ours, protected, paused, others inside, owner, impossible.
 
-Without a file of Syncs, give the digest to the pass itself (headgate sync --approve DIGEST), or
-put the line 'Headgate-Approve: DIGEST' into the message of the commit that is merged. With a merge
-commit, or a squash, that is the message of the commit that the merge makes.`,
+Without a file of Syncs, give the digest to the pass itself: headgate sync --approve DIGEST.
+The author of a change does not approve it, so a line 'Headgate-Approve: DIGEST' in the
+message of a commit counts only if approvals.trailers of the Sync allows it.`,
 		Example: `  headgate approve -f sync.yaml 3f786850e387550fdab836ed7e6dc881
   headgate approve -f syncs.yaml --sync prod 3f786850e387550fdab836ed7e6dc881`,
 		Args: cobra.ExactArgs(1),
@@ -237,7 +236,7 @@ func replace(file string, data []byte) error {
 type approveFlag []string
 
 func (f *approveFlag) addTo(cmd *cobra.Command) {
-	cmd.Flags().Var(f, "approve", "let pass exactly what a report showed beside this `digest` as held; may be given several times")
+	cmd.Flags().Var(f, "approve", "let exactly the held steps through that a report showed beside this `digest`; may be given several times")
 }
 
 func (f *approveFlag) String() string { return strings.Join(*f, ",") }

@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 func newCompletion(t *terminal) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
-		Short: "Print a script that completes headgate's commands in a shell",
+		Short: "Print a completion script for a shell",
 		Example: `  source <(headgate completion bash)
   headgate completion zsh > "${fpath[1]}/_headgate"
   headgate completion fish > ~/.config/fish/completions/headgate.fish`,

@@ -26,19 +26,20 @@ func newConvert(t *terminal) *cobra.Command {
 	format := oneOf("yaml", "json")
 	cmd := &cobra.Command{
 		Use:   "convert SOURCE... [flags]",
-		Short: "Make ManagedResourceDefinitions of CRDs",
+		Short: "Convert CRDs into ManagedResourceDefinitions",
 		Long: `Convert prints the ManagedResourceDefinitions that Crossplane's package manager makes of
 CRDs. SOURCE is a provider package (a directory with a crossplane.yaml, an .xpkg file, or
-the package.yaml in it), another directory, a file, or - for standard input. The kinds that stay CRDs (ProviderConfig, ClusterProviderConfig,
-ProviderConfigUsage, ClusterProviderConfigUsage) are left out, and so is everything that is
-no definition. A definition that is one already stays as it is.
+its package.yaml), another directory, a file, or - for standard input. Convert leaves out
+the kinds that stay CRDs (ProviderConfig, ClusterProviderConfig, ProviderConfigUsage,
+ClusterProviderConfigUsage) and everything that is not a definition. It prints existing
+ManagedResourceDefinitions unchanged.
 
-A definition of a provider without the capability safe-start says 'state: Active', as with
-Crossplane. One that comes with no package says no state, which is Inactive.
+A definition of a provider without the capability safe-start has 'state: Active', as with
+Crossplane. A definition without a package has no state, which means Inactive.
 
-What no CRD says, the keys of a resource's connection secret, is read from objects of kind
-ConnectionDetails: those in SOURCE, and with --connection-details those of a file. A commit
-can hold them beside its policies; they are never applied themselves:
+CRDs do not contain the keys of connection secrets. Convert reads these from objects of kind
+ConnectionDetails in SOURCE, and in a file with --connection-details. A commit can hold such
+objects beside its policies; Headgate never applies them:
 
   apiVersion: headgate.dev/v1alpha1
   kind: ConnectionDetails

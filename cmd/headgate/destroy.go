@@ -31,18 +31,17 @@ func newDestroy(t *terminal) *cobra.Command {
 		SuggestFor: []string{"delete", "uninstall"},
 
 		Short: "Delete everything that a sync applied, in reverse order",
-		Long: `Destroy deletes what a sync applied and then its inventory. It needs no commit. On a terminal it
-names the cluster and asks before it begins; --yes answers, and is needed where there is no
-terminal. --dry-run shows what it would do. It begins with what was applied last, and goes
-on with what that needs only when it is gone. What a guard holds, as a CRD that somebody
-has objects of, stays, and so does all that comes after it; what is held says why. What an
-annotation keeps out of prunes stays too, without the marks of the sync. Managed resources,
-XRs and claims are held with a digest beside them: --approve lets exactly those go. An
-interrupted destroy is taken up by the next one. The namespace of the inventory is never
-deleted.
+		Long: `Destroy deletes what a sync applied, in reverse order, and then its inventory. It needs no
+commit. On a terminal it names the cluster and asks first; without a terminal it needs
+--yes. --dry-run shows what it would do. Each step begins after the one before is complete.
 
-With --orphan nothing is deleted but the inventory: all objects stay as they are, and are
-nobody's.
+Destroy keeps what a guard holds, such as a CRD that has custom resources, and everything
+that this depends on, and reports the reason. It also keeps objects whose annotation
+prevents prunes, and removes the marks of the sync from them. Managed resources, XRs and
+claims are held with a digest: --approve deletes exactly those. An interrupted destroy
+continues when you run it again. Destroy never deletes the namespace of the inventory.
+
+With --orphan, Headgate deletes only the inventory: all objects stay, without an owner.
 
 ` + exitCodes,
 		Example: `  headgate destroy --name prod --dry-run
@@ -90,18 +89,18 @@ nobody's.
 			return t.concluded(show, done, err)
 		},
 	}
-	cmd.Flags().BoolVar(&orphan, "orphan", false, "leave all objects, and take the marks of the sync from them")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done, and exit as destroy would")
+	cmd.Flags().BoolVar(&orphan, "orphan", false, "keep all objects, and remove the marks of the sync from them")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would happen, with the exit code of destroy")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	in.addTo(cmd)
 	of.addTo(cmd)
 	approve.addTo(cmd)
 	instances, owner := target.OptionOf("instances"), target.OptionOf("crd-owner")
 	instances.Usage = "managed resources, XRs and claims, whose deletion reaches the cloud"
-	owner.Usage = "who makes the CRDs of definitions, where the inventory and the cluster disagree"
+	owner.Usage = "the tool that creates the CRDs of definitions, if inventory and cluster disagree"
 	optionFlag{instances, &s.Spec}.addTo(cmd)
 	optionFlag{owner, &s.Spec}.addTo(cmd)
-	addLapse(cmd, &timeout, "timeout", 5*time.Minute, "how long what was deleted may take to be gone, for each step of the order")
+	addLapse(cmd, &timeout, "timeout", 5*time.Minute, "how long each step of the order may take until its objects are gone")
 	show.addTo(cmd)
 	return cmd
 }

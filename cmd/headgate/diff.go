@@ -27,13 +27,13 @@ func newDiff(t *terminal) *cobra.Command {
 
 		Short: "Show what sync would change in a cluster, or what changes between two commits or directories",
 		Long: `Diff SOURCE shows what sync would do to the cluster, with the API server's own answer to
-every write, and writes nothing. With --management-policy=observable, where somebody else
-applies, it shows how the cluster differs, and asks for no dry run: rights to read are enough.
+every write, and writes nothing. With --management-policy=observable, where another tool
+applies, it shows how the cluster differs without dry runs: rights to read are enough.
 
-Diff BASE HEAD shows what changes from one commit to another of --repo, or of the repository
-around the working directory; it needs no cluster. Each is a branch, a tag or a commit, or
-from there back, as main~1 and HEAD^2. Two directories are compared in the same way; write
-them as paths, with ./, ../ or / in front, so that they are not taken for branches.
+Diff BASE HEAD shows what changes between two commits of --repo, or of the repository
+around the working directory. It needs no cluster. Each is a branch, a tag, a commit, or an
+ancestor such as main~1 or HEAD^2. Diff also compares two directories; write them as paths
+that begin with ./, ../ or /, so that they are not read as branches.
 
 ` + aboutSource + `
 

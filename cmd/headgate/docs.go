@@ -29,16 +29,16 @@ func newDocs(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "docs NAME[.FIELD...] [SOURCE] [flags]",
 		Short: "Document a definition: its fields, versions and connection details",
-		Long: `Docs prints what a definition of a commit is for and how to fill it in, active or not:
-every field with its type and what it has to keep to, whether it is required or immutable,
-its default; the versions; the keys of the connection secret, as far as the definition or
-an object of kind ConnectionDetails says them ('headgate convert --help' has one).
+		Long: `Docs prints what a definition of a commit is for and how to fill it in, active or not: every
+field with its type, constraints and default, and whether it is required or immutable; the
+versions; and the keys of the connection secret, if the definition or an object of kind
+ConnectionDetails has them ('headgate convert --help' shows one).
 
-NAME is the full name of a definition, the beginning of it, its plural or its kind, as long
-as that fits one only; a CRD of the commit that is no definition has docs, too. FIELD is the
-way to one of its fields, as with kubectl explain; what is in a list, or map, is one step
-further. 'required to create' are fields without which the provider creates and updates
-nothing, though the API server takes the object: it may only be observed.
+NAME is the full name of a definition, its beginning, its plural or its kind, if that
+matches only one. Docs also documents CRDs of the commit that are not definitions. FIELD is
+the path of a field, as in kubectl explain; lists and maps are one step further. Without
+fields that are 'required to create', the provider creates and updates nothing, although the
+API server accepts the object: it may only be observed.
 
 ` + aboutSource + `
 

@@ -17,8 +17,8 @@ const (
 	exitUsage     = 2 // of every verb: the command line is wrong
 )
 
-const exitCodes = `Exit codes: 0 all as wanted, 1 something failed or could not be known, 2 wrong usage,
-3 something is held, or drifted and only reported, and waits for a person.`
+const exitCodes = `Exit codes: 0 the cluster is as wanted, 1 something failed or is not known, 2 wrong usage,
+3 something is held, or drifted and is only reported.`
 
 // An exit ends the program with a code, and says why where there is a reason.
 type exit struct {

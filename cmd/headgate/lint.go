@@ -23,16 +23,16 @@ func newLint(t *terminal) *cobra.Command {
 
 		SuggestFor: []string{"validate"},
 
-		Short: "Say what is wrong with a commit, and what will not work",
-		Long: `Lint reads all of a commit, also what is inactive, and says what is wrong with it: what
-cannot be read or made, patterns that do not do what they seem to, and Compositions and
-managed resources that use a kind which no policy activates, with the line of the policy
-that would. What it cannot read, as programs in the inputs of functions, it says in a note.
-It refuses what diff refuses because of the commit alone: annotations of Headgate that cannot
-be read, and what an API server refuses of metadata, CRDs, policies and definitions, whoever
-makes the CRDs. Broken YAML in a file that nothing else decodes is refused by lint only.
-What packages of registries hold counts, at the line that installs them: they are pulled, as
-by render, unless --offline is said.
+		Short: "Check a commit for errors, and for what will not work",
+		Long: `Lint reads all of a commit, inactive definitions included, and reports what is wrong: files
+that cannot be read, objects that the API server would refuse, patterns that do not match
+what they seem to, and Compositions and managed resources that use a kind which no policy
+activates, with the line of the policy that would. It lists what it cannot read, such as
+programs in the inputs of functions, as notes.
+
+Lint refuses everything that diff refuses because of the commit alone. It also refuses broken
+YAML in files that no other verb decodes. It pulls the packages that the commit installs
+from their registries, as render does, unless --offline is set.
 
 ` + aboutSource + `
 
@@ -67,7 +67,7 @@ Exit codes: 0 nothing, 1 findings, 2 wrong usage. --exit-on says which findings 
 	}
 	from.addTo(cmd)
 	format.addTo(cmd, "output", "o", "output format")
-	exitOn.addTo(cmd, "exit-on", "", "the least finding that exits with code 1")
+	exitOn.addTo(cmd, "exit-on", "", "the lowest severity that exits with code 1")
 	how.addTo(cmd)
 	return cmd
 }

@@ -29,10 +29,10 @@ func newLock(t *terminal) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "lock [DIRECTORY] [flags]",
-		Short: "Write down which images the packages of a commit are",
+		Short: "Record the images of a commit's packages in a lock file",
 		Long: `Lock finds the packages that the Provider, Configuration and Function objects of a directory
-install, with what they depend on, asks the registries which image every version is, and
-writes that to ` + packages.LockFile + ` there. Whoever renders the commit takes exactly these
+install, with what they depend on, asks the registries for the image of every version, and
+writes that to ` + packages.LockFile + ` there. Every render of the commit uses exactly these
 images, and asks no registry what a tag is: the same commit stays the same. What is locked
 already stays as it is for as long as it is what the commit asks for; --update looks at all of
 it again.
@@ -85,8 +85,8 @@ usage.`,
 			return t.lock(c.Packages, filepath.Join(directory.Root, filepath.FromSlash(directory.Path), packages.LockFile), check)
 		},
 	}
-	cmd.Flags().BoolVar(&check, "check", false, "write nothing, and fail where the lock is not as it would be")
-	cmd.Flags().BoolVar(&update, "update", false, "look again at what is locked already")
+	cmd.Flags().BoolVar(&check, "check", false, "write nothing, and fail if the lock file would change")
+	cmd.Flags().BoolVar(&update, "update", false, "resolve again what is locked already")
 	from.addTo(cmd)
 	how.addTo(cmd)
 	return cmd

@@ -42,18 +42,17 @@ func newPreview(t *terminal) *cobra.Command {
 	exitOn := oneOf("any", "breaking", "holds", "findings", "never")
 	cmd := &cobra.Command{
 		Use:   "preview [flags]",
-		Short: "Show what merging a pull request does, and say it there",
-		Long: `Preview compares the commit where a pull request left its target with its head: what
-becomes active and because of which pattern, what stops being wanted, which schemas
-break, what would be held, and what to look at. It needs a clone and no cluster. Where
-nothing can be rendered of the first there is nothing to compare, and that is said.
+		Short: "Show what merging a pull request does, and post it",
+		Long: `Preview compares the head of a pull request with the commit where it left its target: what
+becomes active and because of which pattern, what leaves, which schemas break, what guards
+would hold, and findings. It needs a clone and no cluster. If the target cannot be rendered,
+there is nothing to compare, and the report states this.
 
-With --live a cluster is asked for counts, for stored versions, for what is active
-already, for its packages and ImageConfigs, and for the objects of kinds whose schema
-breaks: whether one of them would lose a value or be refused. With --comment
-there is one comment on the pull request, which every run brings up to date, and with
---status a commit status on its head: headgate/NAME/preview, or
-headgate/CLUSTER/NAME/preview with --live.
+With --live, Headgate asks a cluster for counts, stored versions, active definitions,
+packages and ImageConfigs, and for the objects of kinds whose schema breaks: whether one
+would lose a value or be refused. --comment posts one comment on the pull request and
+updates it in every run. --status posts a commit status on its head:
+headgate/NAME/preview, or headgate/CLUSTER/NAME/preview with --live.
 
 ` + aboutPipelines() + `
 
@@ -81,10 +80,10 @@ be read is an error.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.base, "base", "", "what it is to be merged into: a `branch` or commit (default: the target of the workflow's pull request, or origin/main)")
-	flags.StringVar(&f.head, "head", "", "what is to be merged: a `branch` or commit (default HEAD)")
+	flags.StringVar(&f.base, "base", "", "the target of the merge: a `branch` or commit (default: the target of the workflow's pull request, or origin/main)")
+	flags.StringVar(&f.head, "head", "", "the head of the merge: a `branch` or commit (default HEAD)")
 	flags.BoolVar(&f.live, "live", false, "ask the cluster for counts, stored versions and what is active already")
-	flags.BoolVar(&f.comment, "comment", false, "write one comment on the pull request, or bring it up to date")
+	flags.BoolVar(&f.comment, "comment", false, "post one comment on the pull request, or update it")
 	flags.BoolVar(&f.status, "status", false, "post a commit status on the head of the pull request")
 	f.forge.addTo(cmd)
 	show.addTo(cmd)
@@ -141,7 +140,7 @@ func wrapped(text string) string {
 
 func (f *forgeFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	f.kind.addTo(cmd, "forge", "", "what the forge is; auto: as its URL or the pipeline shows")
+	f.kind.addTo(cmd, "forge", "", "the kind of the forge; auto takes it from the URL or the pipeline")
 	flags.StringVar(&f.repo, "forge-repo", "", "the repository on the forge, as its `URL` (default: that of the workflow, or --repo)")
 	flags.IntVar(&f.pull, "pull", 0, "`number` of the pull request (default: that of the workflow)")
 	flags.StringVar(&f.cluster, "cluster-name", "", "with --live: `name` of the cluster in the status")
@@ -242,7 +241,7 @@ func (f *forgeFlags) repository(in forge.Workflow, of *git.Repository) (forge.Re
 		}
 	}
 	if err == nil && at.Kind == "" {
-		err = usagef("nobody can tell what forge %s is: say --forge", at.Base)
+		err = usagef("the URL %s does not show the kind of the forge; specify --forge", at.Base)
 	}
 	return at, err
 }

@@ -59,7 +59,7 @@ the commit wants.
 			return t.concluded(show, done, err)
 		},
 	}
-	cmd.Flags().BoolVar(&rebuilt, "rebuilt", false, "release what a rebuilt inventory holds and no pass has applied since")
+	cmd.Flags().BoolVar(&rebuilt, "rebuilt", false, "release the objects of a rebuilt inventory that no pass has applied since")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be released")
 	in.addTo(cmd)
 	of.addTo(cmd)

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const about = `Headgate opens the gate for the custom resource definitions that a platform uses,
-and for no others. It reads definitions, activation policies and provider packages
-from a commit, renders the CRDs that the policies activate, and applies them.
+const about = `Headgate shows which Crossplane resource types a commit activates, breaks and costs, before
+you merge it, and applies it without deleting anything by mistake. It reads definitions,
+activation policies and provider packages from Git.
 
 Every flag can be set in the environment too: --repo is HEADGATE_REPO, --max-prunes
 is HEADGATE_MAX_PRUNES. A flag beats the environment. HEADGATE_GIT_USERNAME and

@@ -40,30 +40,30 @@ func newRun(t *terminal) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "run -f FILE [flags]",
-		Short: "Keep a cluster at what commits want, and say on the commits what became of them",
-		Long: `Run reads a file of Syncs (headgate.dev/v1alpha1) and makes passes over each of them: when
-there is a new commit, when something that a sync owns was changed by somebody else, and
-after an interval in any case. A pass does what sync does. Several syncs run side by side.
+		Short: "Keep clusters in sync with branches, and report on the commits",
+		Long: `Run reads a file of Syncs (headgate.dev/v1alpha1) and makes passes over each of them: for
+every new commit, when another writer changes an object of the sync, and after an interval.
+A pass does what sync does. Several syncs run side by side.
 
-Where a sync says so, the commit gets two statuses on its forge, for activation and for
-drift. What cannot be posted waits, also through a restart, and is posted later.
+With statuses in the Sync, the commit gets two statuses on its forge, for activation and for
+drift. Headgate keeps what it cannot post, also through a restart, and posts it later.
 
-A sync whose managementPolicy is Observable only looks at what Flux, Argo CD or others
-apply, and needs no right but to get, to list and to watch.
+A sync whose managementPolicy is Observable only reads what Flux, Argo CD or another tool
+applies. It needs only the rights to get, list and watch.
 
-The file holds no secrets, only the names of environment variables that do, or of Secrets of
-the cluster in the namespace of the sync; by default HEADGATE_GIT_PASSWORD for the repository,
-and HEADGATE_FORGE_TOKEN for statuses. An interrupt, or SIGTERM, lets a pass finish its writes
-and remember them; a second one does not.
+The file contains no secrets, only the names of environment variables, or of Secrets in the
+namespace of the sync; by default HEADGATE_GIT_PASSWORD for the repository and
+HEADGATE_FORGE_TOKEN for statuses. After an interrupt or SIGTERM, a pass finishes its writes
+and records them; a second signal ends it at once.
 
-A sync that says previews: true follows the pull requests into its branch, too: every new head
-gets the comment and the status of 'headgate preview'. Pull requests from forks are previewed only
-where forkPreviews says so, without credentials, and from the registries that it names.
+With previews: true, a sync also follows the pull requests into its branch: every new head gets
+the comment and the status of 'headgate preview'. Pull requests from forks need forkPreviews;
+they are previewed without credentials, and only with packages of the registries listed there.
 
 ` + aboutWebhooks() + `
 
-What a guard holds and a person approves ('headgate approve') is taken from the file again before
-every pass. Nothing else of it is.
+Before every pass, Headgate reads the approvals of the file again ('headgate approve'), and nothing
+else of it.
 
 Logs go to standard error, as JSON unless that is a terminal. With --once the report goes
 to standard output and the exit code is that of the pass.

@@ -25,25 +25,25 @@ func newShrink(t *terminal) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "shrink [SOURCE] [flags]",
-		Short: "Take back active definitions that no policy names and nobody uses",
-		Long: `Shrink closes the gate behind what was opened and is not used: of the definitions that are
-active and that no policy names, neither of the commit nor of the cluster, it takes those back
-of which no object exists. It does nothing else of what sync does. A Sync does the same by
-itself with deactivation: WhenUnused.
+		Short: "Deactivate unused definitions that no policy names any more",
+		Long: `Shrink deactivates definitions that are active, that no policy of the commit or of the cluster
+names, and of which no object exists. It does nothing else. deactivation: WhenUnused in a
+Sync does the same in every pass.
 
-In Crossplane, active is final. So each of them goes around that: its definition is deleted in a
-way that leaves the CRD, Crossplane brings the definition back inactive, and then the CRD is
-deleted if still nothing uses it. A later policy brings it back. What is interrupted goes on
-where it was when shrink is run again. It is refused where a live policy names the definition,
-where an object of it exists or that cannot be told, where no package revision controls it, and
-of packages without safe-start. Where Headgate makes the CRDs, it prunes them.
+Crossplane never makes an active definition inactive, so Headgate takes another way: it
+deletes the definition so that the CRD stays, Crossplane brings the definition back
+inactive, and Headgate deletes the CRD if it is still unused. A later policy activates it
+again. An interrupted shrink continues when you run it again. Shrink refuses a definition
+that a live policy names, that has objects or cannot be counted, or that no package
+revision controls, and packages without safe-start. Where Headgate makes the CRDs, it
+prunes them.
 
-More than --max-prunes are held until a person approves them: the report shows the digest.
+More than --max-prunes are held until you approve them: the report shows the digest.
 
-A provider runs the controllers of what was taken back until it is started again. Shrink says
-which; --restart does it.
+A provider runs the controllers of deactivated definitions until it restarts. Shrink names
+it; --restart restarts it.
 
-` + aboutSource + ` Shrink wants one of them said.
+` + aboutSource + ` Specify SOURCE, --repo or --ref.
 
 ` + exitCodes,
 		Example: `  headgate shrink ./platform --dry-run
@@ -88,8 +88,8 @@ which; --restart does it.
 			return t.concluded(show, done, err)
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be taken back")
-	cmd.Flags().BoolVar(&restart, "restart", false, "restart the Deployments of the providers whose controllers run for what was taken back")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be deactivated")
+	cmd.Flags().BoolVar(&restart, "restart", false, "restart the Deployments of providers that still run controllers of deactivated definitions")
 	to.addTo(cmd)
 	addLapse(cmd, &timeout, "timeout", 15*time.Minute, "how long Crossplane may take to bring definitions back")
 	show.addTo(cmd)

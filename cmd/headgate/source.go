@@ -24,9 +24,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const aboutSource = `SOURCE is a directory, read as it is. With --repo it is a commit of a Git repository
-instead, by default the newest of the default branch; with --ref alone it is a commit
-of the repository that SOURCE lies in.`
+const aboutSource = `SOURCE is a directory, read as it is. With --repo, Headgate reads a commit of that Git repository,
+by default the newest of the default branch; with --ref alone, a commit of the repository around
+SOURCE.`
 
 // sourceFlags say where the commit comes from.
 type sourceFlags struct {
@@ -107,7 +107,7 @@ func (f *sourceFlags) addTo(cmd *cobra.Command) {
 	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories, packages, and what was learnt of both, in this `directory` (default: the user's cache)")
 	flags.BoolVar(&f.noCache, "no-cache", false, "keep nothing on disk")
 	f.trustFlags.addTo(cmd)
-	flags.BoolVar(&f.offline, "offline", false, "ask no registry for packages: what was pulled before is all there is")
+	flags.BoolVar(&f.offline, "offline", false, "ask no registry; use only packages that were pulled before")
 }
 
 // given reports whether the command line, or the environment, names a source at all.

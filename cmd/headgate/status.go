@@ -30,14 +30,14 @@ func newStatus(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [flags]",
 		Short: "Compare what a sync applied with what the cluster holds",
-		Long: `Status reads the inventory of a sync and the metadata of everything in it, and says what
-is missing, was changed since, or is not ready. It shows what the last pass held back, with the
-guard, the reason, since when, and the digest that approves it, and what the last ten passes came
-to that changed something or came to something else than the one before. It needs no commit and
-writes nothing. With --all it does so for every sync of the cluster, and has the worst exit code.
+		Long: `Status reads the inventory of a sync and the metadata of everything in it, and reports what
+is missing, was changed since, or is not ready. It shows what the last pass held, with the
+guard, the reason, the time and the digest that approves it, and the last ten passes with a
+new result. It needs no commit and writes nothing. With --all it shows every sync of the
+cluster and exits with the worst code.
 
-Exit codes: 0 all as it was left, 1 something failed or is not ready, or nothing was applied under
-that name, 2 wrong usage, 3 something is held, or was changed or deleted by someone else.`,
+Exit codes: 0 unchanged, 1 something failed, is not ready, or nothing was applied under that
+name, 2 wrong usage, 3 something is held, or another writer changed or deleted it.`,
 		Example: `  headgate status
   headgate status --name prod -o json
   headgate status --all`,
@@ -77,7 +77,7 @@ that name, 2 wrong usage, 3 something is held, or was changed or deleted by some
 	of.addTo(cmd)
 	format.addTo(cmd, "output", "o", "output format")
 	cmd.Flags().BoolVar(&all, "all", false, "show every sync of the cluster, whatever --name and --namespace are")
-	cmd.Flags().BoolVar(&full, "full", false, "list what is as it was left, too")
+	cmd.Flags().BoolVar(&full, "full", false, "also list unchanged objects")
 	return cmd
 }
 

@@ -22,22 +22,22 @@ func newSync(t *terminal) *cobra.Command {
 
 		SuggestFor: []string{"apply", "reconcile"},
 
-		Short: "Bring a cluster to what a commit wants, once",
-		Long: `Sync makes one pass: it renders the commit, compares it with the cluster and with what
-this sync applied before, applies what differs, prunes what nobody wants any more, and
-waits until what it applied is ready. A prune that would take something along that is
-in use is held, with the reason, and the rest is done. What is held only because somebody might
-not mean it has a digest beside it: --approve lets exactly that pass.
+		Short: "Apply a commit to a cluster, once",
+		Long: `Sync makes one pass: it renders the commit, compares it with the cluster and with what this
+sync applied before, applies what differs, prunes what left the commit, and waits until the
+applied objects are ready. Guards hold prunes and updates that could destroy something, and
+report the reason; the rest of the pass goes on. Some holds have a digest: --approve lets
+exactly these steps through.
 
-A sync applies one source: one path of one repository, however that is reached. Sync refuses another
-source under the same name, and writes nothing; --take-over makes that source the one that counts. A
-directory in no Git repository needs a --name.
+A sync applies one source: one path of one repository. Sync refuses another source under the
+same name and writes nothing; --take-over accepts it. A directory that is in no Git
+repository needs a --name.
 
-With --management-policy=observable it writes nothing, needs no right to, and waits until
-somebody else has applied the commit. What is not applied after --timeout is a failure that
-names who is to do it; what somebody edited is drift.
+With --management-policy=observable it writes nothing and waits until another tool has
+applied the commit. What is not applied after --timeout is a failure that names the tool;
+what was edited in the cluster is drift.
 
-` + aboutSource + ` Sync wants one of them said.
+` + aboutSource + ` Specify SOURCE, --repo or --ref.
 
 ` + exitCodes,
 		Example: `  headgate sync ./platform
@@ -75,9 +75,9 @@ names who is to do it; what somebody edited is drift.
 			return t.concluded(show, done, err)
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done, as diff does, and exit as sync would")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would happen, as diff does, with the exit code of sync")
 	to.addTo(cmd)
-	addLapse(cmd, &timeout, "timeout", 5*time.Minute, "how long what was applied may take to become ready")
+	addLapse(cmd, &timeout, "timeout", 5*time.Minute, "how long applied objects may take to become ready")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait for it to become ready")
 	show.addTo(cmd)
 	return cmd

@@ -88,7 +88,7 @@ type syncFlags struct {
 
 func (f *syncFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.name, "name", "default", "name of this sync; what one name applied, only that name updates and prunes")
+	flags.StringVar(&f.name, "name", "default", "name of this sync; only a sync of the same name updates and prunes what it applied")
 	flags.StringVarP(&f.namespace, "namespace", "n", "headgate-system", "namespace that holds the inventory")
 	checkFirst(cmd, f.check)
 }
@@ -249,7 +249,7 @@ type packageFlags struct {
 func (f *packageFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.release, "crossplane-version", "", "follow the package manager of this `version` of Crossplane, as v2.3.1 (default: the newest known)")
-	flags.StringArrayVar(&f.packages, "package", nil, "`directory=name` of a provider's CRDs without a crossplane.yaml; with ,safe-start behind the name, only those definitions are active that policies activate")
+	flags.StringArrayVar(&f.packages, "package", nil, "`directory=name` of a provider's CRDs without a crossplane.yaml; with ,safe-start after the name, its definitions are inactive until a policy activates them")
 }
 
 // into says in a Sync what the flags say. What is wrong with it is up to render.
@@ -299,7 +299,7 @@ func (f *passFlags) addTo(cmd *cobra.Command) {
 	f.clusterFlags.addTo(cmd)
 	f.syncFlags.addTo(cmd)
 	f.approve.addTo(cmd)
-	cmd.Flags().BoolVar(&f.takeOver, "take-over", false, "apply this source from now on, where the sync applied another one: what that applied, and this does not hold, is pruned")
+	cmd.Flags().BoolVar(&f.takeOver, "take-over", false, "accept another source than the one that this sync applied before; objects that the new source lacks are pruned")
 	addOptions(cmd, &f.spec, false)
 	cmd.Flags().StringArrayVar(&f.signers, "approval-signer", nil, "with --approval-trailers=signed: `file` with the public key of a person who may approve, OpenPGP or SSH; may be given several times")
 	f.renderFlags.addTo(cmd)

@@ -51,7 +51,7 @@ func newTerminal(stdout, stderr *os.File, getenv func(string) string) *terminal 
 
 func (t *terminal) addFlags(flags *pflag.FlagSet) {
 	flags.Var(&t.colour, "color", "colour in text: auto, always, never")
-	flags.CountVarP(&t.verbose, "verbose", "v", "log what is done to standard error; -vv logs every request")
+	flags.CountVarP(&t.verbose, "verbose", "v", "log to standard error; -vv logs every request")
 }
 
 // begin is called once the command line is understood.

@@ -29,11 +29,10 @@ func newTree(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tree [SOURCE] [flags]",
 		Short: "Show packages, what they depend on and bring, and which definitions are active",
-		Long: `Tree shows what the packages of a commit bring, from those that it installs down to the
-definitions: configurations, the providers that they depend on, policies, XRDs and
-Compositions, and every active definition with the pattern that activates it. A definition
-that is active makes a CRD of its name; with --live it says too what the cluster has of that,
-and how many objects of the kind there are.
+		Long: `Tree shows what the packages of a commit contain, from the packages that it installs down to
+the definitions: configurations, the providers that they depend on, policies, XRDs and
+Compositions, and every active definition with the pattern that activates it. With --live it
+also shows the CRDs of the cluster and how many objects of each kind exist.
 
 ` + aboutSource + `
 
@@ -72,8 +71,8 @@ Exit codes: 0 shown, 1 an error, 2 wrong usage.`,
 			return t.summary(want, manifest.Count(len(want.Packages), "package"), numbers(want.Definitions).String())
 		},
 	}
-	cmd.Flags().BoolVar(&live, "live", false, "look into the cluster too: CRDs, and objects of their kinds")
-	cmd.Flags().BoolVar(&all, "all", false, "list definitions that are not active, too")
+	cmd.Flags().BoolVar(&live, "live", false, "also show what the cluster has: CRDs, and objects of their kinds")
+	cmd.Flags().BoolVar(&all, "all", false, "also list inactive definitions")
 	to.addTo(cmd)
 	format.addTo(cmd, "output", "o", "output format")
 	return cmd

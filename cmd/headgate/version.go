@@ -27,7 +27,7 @@ func newVersion(t *terminal) *cobra.Command {
 	format := oneOf("text", "json")
 	cmd := &cobra.Command{
 		Use:   "version [flags]",
-		Short: "Say which version this is",
+		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()

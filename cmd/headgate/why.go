@@ -30,11 +30,11 @@ func newWhy(t *terminal) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "why NAME [SOURCE] [flags]",
-		Short: "Say why a definition is active, or what would activate it",
-		Long: `Why explains the decision on one definition: every policy and pattern that activates it
-with its line, or the line that would. NAME is its full name, the beginning of it, its
-plural or its kind, as long as that fits one definition only. With --live it says too what
-the cluster has of it, and what keeps the CRD of a definition that left Git.
+		Short: "Explain why a definition is active, or what would activate it",
+		Long: `Why explains the decision on one definition: every policy and pattern that activates it, with
+its line, or the line that would. NAME is its full name, its beginning, its plural or its
+kind, if that matches only one definition. With --live it also shows what the cluster has of
+it, and what keeps the CRD of a definition that left Git.
 
 ` + aboutSource + `
 
@@ -81,7 +81,7 @@ Exit codes: 0 explained, 1 not found or an error, 2 wrong usage.`,
 			return e.write(t.out)
 		},
 	}
-	cmd.Flags().BoolVar(&live, "live", false, "look into the cluster too: owned, served, in use")
+	cmd.Flags().BoolVar(&live, "live", false, "also show what the cluster has: owned, served, in use")
 	to.addTo(cmd)
 	format.addTo(cmd, "output", "o", "output format")
 	return cmd

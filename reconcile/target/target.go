@@ -296,7 +296,7 @@ func repositoryOf(spec v1alpha1.Spec) (forge.Repository, error) {
 		}
 	}
 	if r.Kind == "" {
-		return r, fmt.Errorf("nobody can tell what forge %s is; say forge: %s", r.Base, v1alpha1.Either(v1alpha1.Forges))
+		return r, fmt.Errorf("the URL %s does not show the kind of the forge; set forge: %s", r.Base, v1alpha1.Either(v1alpha1.Forges))
 	}
 	return r, nil
 }
