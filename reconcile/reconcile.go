@@ -140,7 +140,11 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	seen.Ends, seen.Fights = ends, r.Fights
+	seen.Ends, seen.Fights = ends, make([]plan.Fight, len(r.Fights))
+	for i, f := range r.Fights { // reports spell identities as the cluster does
+		f.ID = seen.AsWritten(f.ID)
+		seen.Fights[i] = f
+	}
 	if r.Approvals != nil {
 		seen.Approvals = r.Approvals()
 	}

@@ -16,6 +16,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,9 +47,15 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 		Terms:     b.Terms,
 		Kinds:     b.Kinds,
 		Offline:   true,
+		Base:      &b.Base,
 		Counts:    b.Counts != nil,
 	}
 	seen.Inventory.Record.Policies, seen.Inventory.Record.PolicyNames = inventory.PolicyFiles(b.Base, nil), inventory.PolicyNames(b.Base, nil)
+	seen.Want = want
+	var err error
+	if b.Base.Objects, err = respelled(b.Base.Objects, want, seen.Homes()); err != nil {
+		return plan.Observed{}, err
+	}
 	base := make(map[manifest.ID]render.Object, len(b.Base.Objects))
 	wanted := make(map[manifest.ID]bool, len(want.Objects))
 	for _, o := range want.Objects {
@@ -76,13 +83,11 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 		entry := plan.Applied(live, seen.Digest(o))
 		entry.Path = o.Origin.Path
 		entry.Definition = o.ID.IsCRD() && o.Definition != ""
-		var err error
 		if entry.Policy, err = inventory.PolicyOf(o); err != nil {
 			return plan.Observed{}, err
 		}
 		seen.Inventory.Entries[o.ID] = entry
 	}
-	var err error
 	if seen.Instances, err = b.instances(wanted); err != nil {
 		return plan.Observed{}, err
 	}
@@ -115,6 +120,41 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 	}
 	seen.Notes = notesOnUpgrades(seen)
 	return seen, nil
+}
+
+// respelled returns the objects of the base with the identities that the commit gives them. A namespace that one of the two
+// does not write is the same in the cluster.
+func respelled(base []render.Object, want render.Desired, home func(manifest.ID) manifest.ID) ([]render.Object, error) {
+	taken := make(map[manifest.ID]bool, len(base))
+	for _, o := range base {
+		taken[o.ID] = true
+	}
+	written := map[manifest.ID]render.Object{}
+	for _, o := range want.Objects {
+		if !taken[o.ID] {
+			written[home(o.ID)] = o
+		}
+	}
+	if len(written) == 0 {
+		return base, nil
+	}
+	base = slices.Clone(base)
+	for i, was := range base {
+		is, moved := written[home(was.ID)]
+		if !moved || is.ID == was.ID {
+			continue
+		}
+		delete(written, home(was.ID)) // a base that writes both spellings is refused in a cluster
+		live, after, err := contents(was, is)
+		if err != nil {
+			return nil, err
+		}
+		base[i].ID = is.ID
+		if equality.Semantic.DeepEqual(live.Object, after.Object) {
+			base[i].Digest = is.Digest
+		}
+	}
+	return base, nil
 }
 
 // trial is what comes of applying an object over that of the base. Of a definition both are
@@ -163,8 +203,13 @@ func contents(base, want render.Object) (live, after *unstructured.Unstructured,
 	if live, err = base.Content(); err != nil {
 		return nil, nil, err
 	}
-	after, err = want.Content()
-	return live, after, err
+	if after, err = want.Content(); err != nil {
+		return nil, nil, err
+	}
+	if live.GetNamespace() != after.GetNamespace() { // see respelled
+		live.SetNamespace(after.GetNamespace())
+	}
+	return live, after, nil
 }
 
 // instances are the kinds, of those of which something is not wanted any more, whose objects

@@ -136,6 +136,7 @@ func (l *Looker) Observe(ctx context.Context, want render.Desired) (plan.Observe
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
 		Trials:    map[manifest.ID]plan.Trial{},
 		Kinds:     c.surface.kinds,
+		Space:     c.options.DefaultNamespace,
 		Looks:     true,
 	}
 	if seen, err = seen.Ask(want); err != nil {

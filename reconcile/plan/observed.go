@@ -44,6 +44,7 @@ type Observed struct {
 	Approvals    inventory.Approvals             // digests that a person gave, by the places that were read
 	Natural      render.Owner                    // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
 	Offline      bool                            // a commit and no cluster: every kind counts as served, and questions stay open
+	Base         *render.Desired                 // of a comparison: the commit that stands for the cluster
 	Bumps        []Bump                          // from the base of a comparison
 	Counts       bool                            // of a commit: a cluster answers questions all the same
 	Ends         Ending                          // of a sync that is to own nothing any more

@@ -77,6 +77,8 @@ type Plan struct {
 	behind map[manifest.ID]inventory.Entry // by MRD that goes: the entry of the CRD that stays
 
 	rebuilt bool // the inventory was lost with the grants in it, and is not stored again yet
+
+	homes homes // where objects without a namespace are in the cluster
 }
 
 // Findings returns what is wrong in the commit, which kinds it uses that stay inactive included.
@@ -148,6 +150,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		Held:    seen.Inventory.Held,
 		given:   seen.Approvals,
 		rebuilt: seen.isLost(),
+		homes:   homesOf(seen),
 	}
 	p.Stale = p.Stale || !seen.Offline && (p.forgets(seen.Inventory.Grants) || p.recordsSource(seen.Inventory))
 	first, err := orderOf(seen)

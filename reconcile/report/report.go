@@ -143,8 +143,8 @@ type Check struct {
 }
 
 // checkOf reports an effect that is waited for.
-func checkOf(e plan.Effect) Check {
-	return Check{ID: e.On, State: e.State, Reason: Words(e.Reason), Code: e.Reason.Code, Would: e.Would(), By: e.By, Changes: e.Changes()}
+func checkOf(e plan.Effect, at homes) Check {
+	return Check{ID: at(e.On), State: e.State, Reason: Words(at.reason(e.Reason)), Code: e.Reason.Code, Would: e.Would(), By: e.By, Changes: e.Changes()}
 }
 
 // isUnapplied reports whether a check is on an object that another tool is to apply.
@@ -164,14 +164,15 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	for _, restart := range r.Restarts {
 		r.Findings = append(r.Findings, restart.Finding())
 	}
+	at := homes(p.Homes())
 	outcomes := make(map[manifest.ID]plan.Outcome, len(done))
 	for _, o := range done {
 		outcomes[o.ID] = o
 	}
 	for _, s := range p.Steps {
 		outcome, reached := outcomes[s.ID]
-		step := stepOf(s, outcome)
-		step.held(s, p)
+		step := stepOf(at.step(s), at.outcome(outcome))
+		step.held(s, p) // it is remembered as the commit writes it
 		step.NotReached = applied && s.Writes() && s.Err == nil && (!reached || outcome.More && outcome.Err == nil)
 		if applied && step.Error == "" && !s.Waiting() {
 			step.Waits, step.WaitCodes = "", nil // it waited
@@ -189,7 +190,7 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	}
 	r.Bumps = p.Bumps
 	for _, e := range p.Effects {
-		r.effect(e, p.Offline)
+		r.effect(e, p.Offline, at)
 	}
 	r.Summary.Activated += p.Activates(applied)
 	r.Summary.Retained += len(p.Retained)
@@ -265,18 +266,18 @@ func blank(sync inventory.Sync, revision string) Report {
 }
 
 // effect adds an effect: what packages install is an upgrade of a comparison, and what is waited for a check.
-func (r *Report) effect(e plan.Effect, offline bool) {
+func (r *Report) effect(e plan.Effect, offline bool, at homes) {
 	switch {
 	case e.Kind == plan.Install && offline: // in a cluster, the step of the package tells what breaks
-		step := stepOf(*e.Change, plan.Outcome{})
+		step := stepOf(at.step(*e.Change), plan.Outcome{})
 		step.Package, step.Because = e.Package, e.Because
 		r.Upgrades = append(r.Upgrades, step)
 	case e.State == plan.Pending:
 		r.Summary.Pending++
-		r.Checks = append(r.Checks, checkOf(e))
+		r.Checks = append(r.Checks, checkOf(e, at))
 	case e.State == plan.Broken:
 		r.Summary.Broken++
-		r.Checks = append(r.Checks, checkOf(e))
+		r.Checks = append(r.Checks, checkOf(e, at))
 	}
 }
 

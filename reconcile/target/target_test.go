@@ -566,7 +566,7 @@ func TestTargetFights(t *testing.T) {
 	config := fixtures.Config(t)
 	requests := &cluster.Requests{}
 	config.Wrap(requests.Wrap)
-	repository.push(t, "a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: fights, namespace: default}\ndata: {key: ours}\n")
+	repository.push(t, "a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: fights}\ndata: {key: ours}\n") // the fight is remembered by what the report shows
 	target, passes := made(t, s, config)
 	running(t, target)
 	<-passes

@@ -1,0 +1,63 @@
+package report
+
+import (
+	"errors"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// homes completes identities with the namespace that objects get in the cluster.
+type homes func(manifest.ID) manifest.ID
+
+// step returns a step as a report shows it.
+func (h homes) step(s plan.Step) plan.Step {
+	s.ID, s.Reason, s.Err = h(s.ID), h.reason(s.Reason), h.err(s.Err)
+	s.Waits = h.reasons(s.Waits)
+	return s
+}
+
+func (h homes) outcome(o plan.Outcome) plan.Outcome {
+	o.Err, o.NotReady = h.err(o.Err), h.reason(o.NotReady)
+	return o
+}
+
+func (h homes) reason(r plan.Reason) plan.Reason {
+	if len(r.Values) == 0 {
+		return r
+	}
+	values := make([]any, len(r.Values))
+	for i, v := range r.Values {
+		switch v := v.(type) {
+		case manifest.ID:
+			values[i] = h(v)
+		case plan.Reason:
+			values[i] = h.reason(v)
+		case []plan.Reason:
+			values[i] = h.reasons(v)
+		default:
+			values[i] = v
+		}
+	}
+	r.Values = values
+	return r
+}
+
+func (h homes) reasons(all []plan.Reason) []plan.Reason {
+	if all == nil {
+		return nil
+	}
+	shown := make([]plan.Reason, len(all))
+	for i, r := range all {
+		shown[i] = h.reason(r)
+	}
+	return shown
+}
+
+// err returns an error whose reason is completed. The words of other errors are those of another system.
+func (h homes) err(err error) error {
+	if made, is := errors.AsType[plan.ReasonError](err); is {
+		return plan.ReasonError{Reason: h.reason(made.Reason)}
+	}
+	return err
+}
