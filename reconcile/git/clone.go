@@ -20,10 +20,12 @@ import (
 )
 
 const (
-	maxPacks = 100  // every fetch adds one, and nobody repacks: after so many, clone anew
 	maxHaves = 1024 // commits that are offered to a server as known
 	ownRefs  = "refs/headgate/"
 )
+
+// errReplaced is returned by a fetch that replaced the clone, or found it replaced: the caller opens it again.
+var errReplaced = errors.New("the clone was replaced")
 
 // A clone is a bare repository on disk with full histories of what was asked
 // for. Packs are added under a lock and never changed, so they are read without.
@@ -56,11 +58,16 @@ func (c *clone) resolve(ctx context.Context, at address, ref string) (*objects, 
 				err = fmt.Errorf("%w: %w", errDamaged, err)
 			}
 		}
-		if !errors.Is(err, errDamaged) || tries == 3 {
+		switch {
+		case tries == 3:
 			return o, commit, err
-		}
-		if err := c.discard(ctx); err != nil {
-			return nil, nil, err
+		case errors.Is(err, errReplaced): // open sees that
+		case !errors.Is(err, errDamaged):
+			return o, commit, err
+		default:
+			if err := c.discard(ctx); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
 }
@@ -158,6 +165,8 @@ func (c *clone) open() (o *objects, trusted bool, err error) {
 	if c.store != nil && c.store.current() {
 		return c.store, c.trusted, nil
 	}
+	// A process may have been killed in replace. This fails if the clone is there, or if there is nothing to restore.
+	_ = os.Rename(c.full(), c.dir)
 	if err := os.MkdirAll(filepath.Join(c.dir, "objects", "pack"), 0o700); err != nil {
 		return nil, false, err
 	}
@@ -198,7 +207,7 @@ func (c *clone) discard(ctx context.Context) error {
 	}
 	// Renamed first, because others read without a lock; an earlier process may have been killed here.
 	trash := c.dir + ".old"
-	if err := os.RemoveAll(trash); err != nil {
+	if err := errors.Join(os.RemoveAll(trash), os.RemoveAll(c.full())); err != nil {
 		return err
 	}
 	if err := os.Rename(c.dir, trash); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -218,12 +227,73 @@ func (c *clone) fetch(ctx context.Context, o *objects, s *session, want ...plumb
 		return err
 	}
 	defer unlock()
-	if packs, err := o.whole(); err != nil || packs > maxPacks || !o.current() {
-		return errors.Join(err, fmt.Errorf("%w: %s was replaced or is full", errDamaged, c.dir))
+	if !o.current() {
+		return errReplaced
+	}
+	packs, err := o.whole()
+	if err != nil {
+		return err
 	}
 	if missing, err = o.missing(want); err != nil || len(missing) == 0 { // another process was faster
 		return err
 	}
+	// The whole history may exceed a limit, or take too long, although its newest part does not. Then the clone that is
+	// there is still good: it takes as many packs again before the next try.
+	if packs > 0 && packs%c.limits.packs == 0 {
+		_ = c.replace(ctx, s, want)
+		if !o.current() {
+			return errReplaced
+		}
+	}
+	if ctx.Err() != nil {
+		return s.explain(ctx, ctx.Err())
+	}
+	return c.add(ctx, o, s, want, missing)
+}
+
+// full returns where a clone is kept while its replacement takes its place.
+func (c *clone) full() string { return c.dir + ".full" }
+
+// replace clones anew beside the clone, which it replaces on success. The caller holds the lock.
+func (c *clone) replace(ctx context.Context, s *session, want []plumbing.Hash) error {
+	if end, ok := ctx.Deadline(); ok { // leave time for a fetch into the old clone
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/2)
+		defer cancel()
+	}
+	beside := &clone{dir: c.dir + ".new", limits: c.limits, remote: s.remote}
+	if err := errors.Join(os.RemoveAll(beside.dir), os.RemoveAll(c.full())); err != nil { // an earlier process may have been killed
+		return err
+	}
+	defer os.RemoveAll(beside.dir)
+	// A session of its own: what a session may receive is limited.
+	own, err := s.list(ctx)
+	if err != nil {
+		return err
+	}
+	o, _, err := beside.open()
+	if err != nil {
+		return err
+	}
+	if err := beside.add(ctx, o, own, want, want); err != nil {
+		return err
+	}
+	if err := os.Rename(c.dir, c.full()); err != nil {
+		return err
+	}
+	for tries := 1; ; tries++ {
+		if err = os.Rename(beside.dir, c.dir); err == nil {
+			return os.RemoveAll(c.full())
+		}
+		// Another process opened the clone meanwhile: it made an empty one, or restored the old one.
+		if tries == 3 || os.RemoveAll(c.dir) != nil {
+			return err
+		}
+	}
+}
+
+// add receives what is missing of what leads to the given objects. The caller holds the lock.
+func (c *clone) add(ctx context.Context, o *objects, s *session, want, missing []plumbing.Hash) error {
 	// One of its own: this takes long, and others read meanwhile.
 	store := filesystem.NewStorage(o.files, cache.NewObjectLRU(0))
 	head := plumbing.NewSymbolicReference(plumbing.HEAD, plumbing.Main)

@@ -72,6 +72,8 @@ type Limits struct {
 	Paths    int64         // bytes of the paths of directories that are listed; 64 MiB
 	Refs     int           // branches, tags and other refs of the server; half a million
 	RefBytes int64         // of their list; 32 MiB
+
+	packs int // in a clone: every fetch adds one, and Headgate does not repack. After so many, it clones anew; 100
 }
 
 // MaxObject is the default of Limits.Object.
@@ -88,6 +90,7 @@ func (l Limits) orDefault() Limits {
 		Paths:    cmp.Or(l.Paths, 64<<20),
 		Refs:     cmp.Or(l.Refs, 500_000),
 		RefBytes: cmp.Or(l.RefBytes, 32<<20),
+		packs:    cmp.Or(l.packs, 100),
 	}
 }
 
