@@ -3,9 +3,12 @@ package main
 import (
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"strings"
+
+	"headgate.dev/headgate/reconcile/registry"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
@@ -19,6 +22,9 @@ func hint(err error) string {
 		authority x509.UnknownAuthorityError
 		path      *fs.PathError
 	)
+	if of, is := errors.AsType[registry.Error](err); is {
+		return registryHint(of)
+	}
 	switch text := err.Error(); {
 	case clientcmd.IsEmptyConfig(err), strings.Contains(text, "no configuration has been provided"):
 		return "no kubeconfig was found: set KUBECONFIG or --kubeconfig FILE"
@@ -36,6 +42,25 @@ func hint(err error) string {
 		return "'kubectl auth can-i' tells what the user of the kubeconfig, or of --as, may do"
 	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist):
 		return "check the path; it is relative to the working directory"
+	}
+	return ""
+}
+
+// registryHint is what to do about an error of a registry.
+func registryHint(err registry.Error) string {
+	switch err.Trouble {
+	case registry.Unauthorised:
+		return fmt.Sprintf("check the image and the credentials for the registry %[1]s: 'docker login %[1]s', or packagePullSecrets of the package", err.Host)
+	case registry.UnknownHost:
+		return fmt.Sprintf("check the name of the registry %s in the package, and the DNS of this machine", err.Host)
+	case registry.TimedOut:
+		return fmt.Sprintf("check that this machine reaches the registry %s (HTTPS_PROXY is used); --offline takes what was pulled before", err.Host)
+	case registry.PlainHTTP:
+		return fmt.Sprintf("serve the registry %s with TLS, and check its port; Headgate sends no credentials without TLS", err.Host)
+	case registry.Untrusted:
+		return fmt.Sprintf("check the certificate of the registry %s, or add its authority with SSL_CERT_FILE", err.Host)
+	case registry.Unreachable:
+		return fmt.Sprintf("check that the registry %s is up and its port is right; --offline takes what was pulled before", err.Host)
 	}
 	return ""
 }

@@ -351,6 +351,9 @@ func (p *puller) ask(ctx context.Context, from origin, question func(context.Con
 	defer cancel()
 	client, why := p.client(within, from.secrets)
 	err = question(within, client)
+	if ctx.Err() == nil { // else the caller gave up
+		err = troubled(from.RegistryStr(), err)
+	}
 	if err != nil && ctx.Err() == nil && isOutage(err) {
 		p.mu.Lock()
 		p.down[from.Registry.Name()] = err
@@ -369,6 +372,9 @@ func (p *puller) pulled(ctx context.Context, from origin, digest string) (v1.Ima
 		defer cancel()
 		return p.pull(ctx, from, digest)
 	})
+	if err != nil && ctx.Err() == nil {
+		return nil, troubled(from.RegistryStr(), err)
+	}
 	if err != nil {
 		return nil, err
 	}

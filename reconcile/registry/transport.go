@@ -56,7 +56,7 @@ type tlsOnly struct{ http.RoundTripper }
 
 func (c tlsOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != "https" && req.Header.Get("Authorization") != "" && !isLoopback(req.URL.Hostname()) {
-		return nil, fmt.Errorf("%s is to get credentials, and does not speak TLS", req.URL.Host)
+		return nil, fmt.Errorf("%s is to get credentials, and %w", req.URL.Host, errPlainHTTP)
 	}
 	return c.RoundTripper.RoundTrip(req)
 }

@@ -1,0 +1,81 @@
+package registry
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+// A Trouble is what is wrong with a registry, as far as a user can do something about it.
+type Trouble string
+
+// The troubles.
+const (
+	Unauthorised Trouble = "Unauthorised" // the registry refuses the credentials, or wants some
+	UnknownHost  Trouble = "UnknownHost"  // the name of the host has no address
+	TimedOut     Trouble = "TimedOut"     // no answer came in time
+	PlainHTTP    Trouble = "PlainHTTP"    // the registry does not speak TLS
+	Untrusted    Trouble = "Untrusted"    // an unknown authority signed the certificate
+	Unreachable  Trouble = "Unreachable"  // there is no connection
+)
+
+// An Error is an error of a registry that a user can do something about. Its text is that of the error.
+type Error struct {
+	Host    string
+	Trouble Trouble
+
+	error
+}
+
+// Unwrap returns the error.
+func (e Error) Unwrap() error { return e.error }
+
+// errPlainHTTP is what errors.Is finds if credentials were not sent to a registry without TLS.
+var errPlainHTTP = errors.New("does not speak TLS")
+
+// troubled returns the error of a request to a host as an Error, if it is one.
+func troubled(host string, err error) error {
+	if _, is := errors.AsType[Error](err); is || err == nil {
+		return err
+	}
+	if of := troubleOf(err); of != "" {
+		return Error{host, of, err}
+	}
+	return err
+}
+
+func troubleOf(err error) Trouble {
+	if _, is := errors.AsType[forbiddenError](err); is {
+		return ""
+	}
+	if answer, answered := errors.AsType[*transport.Error](err); answered {
+		if answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden {
+			return Unauthorised
+		}
+		return ""
+	}
+	var (
+		unknown   *net.DNSError
+		authority x509.UnknownAuthorityError
+		name      x509.HostnameError
+		network   net.Error
+		operation *net.OpError
+	)
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch), errors.Is(err, errPlainHTTP):
+		return PlainHTTP
+	case errors.As(err, &unknown):
+		return UnknownHost
+	case errors.As(err, &authority), errors.As(err, &name):
+		return Untrusted
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return TimedOut
+	case errors.As(err, &operation):
+		return Unreachable
+	}
+	return ""
+}
