@@ -53,8 +53,9 @@ applies. It needs only the rights to get, list and watch.
 
 The file contains no secrets, only the names of environment variables, or of Secrets in the
 namespace of the sync; by default HEADGATE_GIT_PASSWORD for the repository and
-HEADGATE_FORGE_TOKEN for statuses. After an interrupt or SIGTERM, a pass finishes its writes
-and records them; a second signal ends it at once.
+HEADGATE_FORGE_TOKEN for statuses. If the repositories are on several hosts, each Sync names
+its credentials. After an interrupt or SIGTERM, a pass finishes its writes and records them; a
+second signal ends it at once.
 
 With previews: true, a sync also follows the pull requests into its branch: every new head gets
 the comment and the status of 'headgate preview'. Pull requests from forks need forkPreviews;
@@ -82,6 +83,9 @@ to standard output and the exit code is that of the pass.
 				return err
 			}
 			t.logRun(syncs)
+			if err := target.OneHost(syncs, t.getenv); err != nil {
+				return err
+			}
 			targets, err := t.targets(syncs, &in, target.Surroundings{Cache: clones(cache), KeyFiles: trust.keys, TrustedRoot: trust.root}, func(s v1alpha1.Sync) func() inventory.Approvals { return standing(files, s, once, allow) })
 			if err != nil {
 				return err

@@ -51,8 +51,7 @@ spec:
 	}
 	prod, apps := spec, spec
 	prod.Source = v1alpha1.Source{
-		Repo: "https://example.org/platform.git", Ref: "main", Path: "clusters/prod", FetchTimeout: "10m0s",
-		CredentialsFrom: &v1alpha1.Credentials{Env: &v1alpha1.EnvCredentials{Username: "HEADGATE_GIT_USERNAME", Password: "HEADGATE_GIT_PASSWORD"}},
+		Repo: "https://example.org/platform.git", Ref: "main", Path: "clusters/prod", FetchTimeout: "10m0s", // credentials left out differ from credentials that are named
 	}
 	apps.Source = v1alpha1.Source{
 		Repo: "./apps", Interval: "10s", FetchTimeout: "10m0s", CredentialsFrom: &v1alpha1.Credentials{Env: &v1alpha1.EnvCredentials{Password: "TOKEN"}},
@@ -224,7 +223,11 @@ func TestDecodeIsStrict(t *testing.T) {
 		},
 		"NeitherPlace": {
 			"Who says where from has to say it.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {}"),
-			[]string{"line 5: spec.source.credentialsFrom: is empty: say env or secretRef"},
+			[]string{"line 5: spec.source.credentialsFrom: is empty: say env, secretRef or anonymous"},
+		},
+		"AnonymousWithCredentials": {
+			"Credentials that are never sent are a mistake.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {anonymous: true, env: {password: A}}"),
+			[]string{"line 5: spec.source.credentialsFrom: says anonymous and names credentials; leave out one of them"},
 		},
 		"CAForNothing": {
 			"A CA goes with a service.", head + "  conversion: {caFrom: {name: a}}\n",

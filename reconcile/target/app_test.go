@@ -23,6 +23,7 @@ func TestAppReadsItsRepository(t *testing.T) {
 		"Password":   {"  source: {repo: https://ghe.example.org/acme/platform.git}\n" + app, map[string]string{"HEADGATE_APP_KEY": canary, "HEADGATE_GIT_PASSWORD": "a"}, false, ""},
 		"Secret":     {"  source: {repo: https://ghe.example.org/acme/platform.git, credentialsFrom: {secretRef: {name: git}}}\n" + app, map[string]string{"HEADGATE_APP_KEY": canary}, true, ""},
 		"OtherHost":  {"  source: {repo: https://ghe.example.org.evil.example.org/acme/platform.git}\n" + strings.Replace(app, "GitHub,", "GitHub, url: https://ghe.example.org, repository: acme/platform,", 1), map[string]string{"HEADGATE_APP_KEY": canary}, false, ""},
+		"Anonymous":  {"  source: {repo: https://ghe.example.org/acme/platform.git, credentialsFrom: {anonymous: true}}\n" + app, map[string]string{"HEADGATE_APP_KEY": canary}, false, ""},
 		"NoKey":      {"  source: {repo: https://ghe.example.org/acme/platform.git}\n" + app, nil, false, "spec.statuses.app.privateKeyFrom.env: the environment has no HEADGATE_APP_KEY"},
 		"OtherForge": {"  source: {repo: https://gitlab.example.org/acme/platform.git}\n" + strings.Replace(app, "forge: GitHub, ", "", 1), map[string]string{"HEADGATE_APP_KEY": canary}, false, "spec.statuses.app: https://gitlab.example.org has no Apps; use tokenFrom"},
 	} {
@@ -54,5 +55,58 @@ func TestAppReadsItsRepository(t *testing.T) {
 	}
 	if _, err := as(t.Context()); err == nil || strings.Contains(err.Error(), canary) {
 		t.Errorf("A key that is none: %v", err)
+	}
+}
+
+// A password that every host gets is the password of none: whoever runs one of the hosts has it.
+func TestDefaultPasswordIsForOneHost(t *testing.T) {
+	const (
+		east   = "  source: {repo: https://git.example.org/a/b}\n"
+		same   = "  source: {repo: https://GIT.example.org:443/c/d}\n"
+		west   = "  source: {repo: https://evil.example.org/a/b}\n"
+		port   = "  source: {repo: https://git.example.org:8443/a/b}\n"
+		local  = "  source: {repo: ./platform}\n"
+		named  = "  source: {repo: https://evil.example.org/a/b, credentialsFrom: {env: {password: OTHER}}}\n"
+		public = "  source: {repo: https://evil.example.org/a/b, credentialsFrom: {anonymous: true}}\n"
+		both   = "  source: {repo: https://git.example.org/a/b, credentialsFrom: {env: {password: HEADGATE_GIT_PASSWORD}}}\n"
+	)
+	for name, tc := range map[string]struct {
+		syncs []string
+		unset bool
+		wrong int
+	}{
+		"OneHost":           {syncs: []string{east, same, local}},
+		"TwoHosts":          {syncs: []string{east, west}, wrong: 2},
+		"TwoPorts":          {syncs: []string{east, port}, wrong: 2},
+		"TwoHostsNoDefault": {syncs: []string{east, west}, unset: true},
+		"OtherNamed":        {syncs: []string{east, named}, wrong: 1},
+		"AllNamed":          {syncs: []string{both, named, public, local}},
+	} {
+		var syncs []v1alpha1.Sync
+		for _, spec := range tc.syncs {
+			syncs = append(syncs, decode(t, spec))
+		}
+		err := OneHost(syncs, func(name string) string {
+			if name == v1alpha1.DefaultPasswordEnv && !tc.unset {
+				return canary
+			}
+			return ""
+		})
+		wrong := 0
+		if err != nil {
+			wrong = strings.Count(err.Error(), "spec.source.credentialsFrom: is missing")
+			if strings.Contains(err.Error(), canary) {
+				t.Errorf("%s: the error has the password: %v", name, err)
+			}
+		}
+		if wrong != tc.wrong {
+			t.Errorf("%s: %d Syncs are refused, not %d: %v", name, wrong, tc.wrong, err)
+		}
+	}
+
+	// Anonymous is anonymous although there is a default.
+	with, err := New(decode(t, public), Surroundings{Cluster: &rest.Config{Host: "https://nowhere.example.org"}, Getenv: func(string) string { return canary }})
+	if err != nil || with.repository.Auth != (git.Auth{}) || with.repository.Credentials != nil {
+		t.Errorf("A public repository gets credentials: %v", err)
 	}
 }

@@ -11,8 +11,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -78,8 +82,8 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		t.Loop.Reconciler.CA = ca.ca
 	}
 	repository.Auth = auth
-	if source := from("spec.source.credentialsFrom.secretRef", s.Spec.Source.CredentialsFrom.SecretRef); source != nil {
-		repository.Credentials = source.credentials
+	if of := s.Spec.Source.CredentialsFrom; of != nil && of.SecretRef != nil {
+		repository.Credentials = from("spec.source.credentialsFrom.secretRef", of.SecretRef).credentials
 	} else if repository.Credentials, err = asApp(s, in, from, auth); err != nil {
 		return nil, err
 	}
@@ -141,9 +145,7 @@ func (t *Target) Close() error {
 // Secrets returns the values of the environment that Headgate must never write anywhere.
 func Secrets(s v1alpha1.Sync, getenv func(string) string) []string {
 	var names, values []string
-	if from := s.Spec.Source.CredentialsFrom; from != nil && from.Env != nil {
-		names = append(names, from.Env.Password)
-	}
+	names = append(names, variables(s).Password)
 	if to := s.Spec.Statuses; to != nil && to.TokenFrom != nil && to.TokenFrom.Env != "" {
 		names = append(names, to.TokenFrom.Env)
 	}
@@ -161,18 +163,69 @@ func Secrets(s v1alpha1.Sync, getenv func(string) string) []string {
 	return values
 }
 
+// variables returns the environment variables with the credentials of the repository, or the zero value if they
+// come from elsewhere.
+func variables(s v1alpha1.Sync) v1alpha1.EnvCredentials {
+	switch from := s.Spec.Source.CredentialsFrom; {
+	case from == nil:
+		return v1alpha1.EnvCredentials{Username: v1alpha1.DefaultUsernameEnv, Password: v1alpha1.DefaultPasswordEnv}
+	case from.Env != nil:
+		return *from.Env
+	}
+	return v1alpha1.EnvCredentials{}
+}
+
 // auth returns the credentials of the repository from the environment. It is only an error that there are none
 // if the Sync names them.
 func auth(s v1alpha1.Sync, getenv func(string) string) (git.Auth, error) {
-	from := s.Spec.Source.CredentialsFrom
-	if from == nil || from.Env == nil {
+	env := variables(s)
+	if env.Password == "" {
 		return git.Auth{}, nil
 	}
-	a := git.Auth{Username: getenv(from.Env.Username), Password: getenv(from.Env.Password)}
-	if a.Password == "" && from.Env.Password != v1alpha1.DefaultPasswordEnv {
-		return a, fmt.Errorf("spec.source.credentialsFrom.env.password: the environment has no %s", from.Env.Password)
+	a := git.Auth{Username: getenv(env.Username), Password: getenv(env.Password)}
+	if a.Password == "" && env.Password != v1alpha1.DefaultPasswordEnv {
+		return a, fmt.Errorf("spec.source.credentialsFrom.env.password: the environment has no %s", env.Password)
 	}
 	return a, nil
+}
+
+// OneHost returns an error for each Sync that names no credentials although HEADGATE_GIT_PASSWORD is set and the
+// Syncs are on several hosts. Headgate sends a password only to the host that it is meant for, and here it cannot
+// tell which one that is.
+func OneHost(syncs []v1alpha1.Sync, getenv func(string) string) error {
+	if getenv(v1alpha1.DefaultPasswordEnv) == "" && getenv(v1alpha1.DefaultUsernameEnv) == "" {
+		return nil
+	}
+	hosts := map[string]bool{}
+	for _, s := range syncs {
+		if host := hostOf(s.Spec.Source.Repo); host != "" {
+			hosts[host] = true
+		}
+	}
+	if len(hosts) < 2 {
+		return nil
+	}
+	var problems []error
+	for _, s := range syncs {
+		if s.Spec.Source.CredentialsFrom == nil && hostOf(s.Spec.Source.Repo) != "" {
+			problems = append(problems, fmt.Errorf("sync %s: spec.source.credentialsFrom: is missing, and the Syncs are on several hosts: %s. Headgate cannot tell which of them %s is for; name the credentials of each, or set anonymous: true",
+				s.Name, strings.Join(slices.Sorted(maps.Keys(hosts)), ", "), v1alpha1.DefaultPasswordEnv))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// hostOf returns the host and port of a repository, or "" if it is local.
+func hostOf(repo string) string {
+	u, err := url.Parse(repo)
+	if err != nil || u.Hostname() == "" {
+		return ""
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
+	}
+	return net.JoinHostPort(strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), port)
 }
 
 // tokenOf returns how to get the token of a field.
@@ -262,6 +315,9 @@ func account(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secre
 // asApp returns how the App of a Sync reads its repository. It is nil if the Sync has no App, has other
 // credentials, or if the repository is not on the forge of the App.
 func asApp(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, said git.Auth) (func(context.Context) (git.Auth, error), error) {
+	if from := s.Spec.Source.CredentialsFrom; from != nil && from.Anonymous {
+		return nil, nil
+	}
 	if s.Spec.Statuses == nil || s.Spec.Statuses.App == nil || said != (git.Auth{}) {
 		return nil, nil
 	}

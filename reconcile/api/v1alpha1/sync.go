@@ -130,8 +130,11 @@ type Webhook struct {
 	SecretFrom *Token `json:"secretFrom,omitempty"`
 }
 
-// Credentials name where Headgate reads the credentials for an https repository.
+// Credentials name where Headgate reads the credentials for an https repository. Left out, they are HEADGATE_GIT_PASSWORD and
+// HEADGATE_GIT_USERNAME if those are set and all Syncs of the process are on one host.
 type Credentials struct {
+	// Anonymous sends no credentials to the repository.
+	Anonymous bool            `json:"anonymous,omitempty"`
 	Env       *EnvCredentials `json:"env,omitempty"`
 	SecretRef *SecretRef      `json:"secretRef,omitempty"`
 }
@@ -434,9 +437,6 @@ func (s *Sync) Default() {
 	}
 	if hook := spec.Source.Webhook; hook != nil && hook.SecretFrom == nil {
 		hook.SecretFrom = &Token{Env: DefaultWebhookEnv}
-	}
-	if spec.Source.CredentialsFrom == nil {
-		spec.Source.CredentialsFrom = &Credentials{Env: &EnvCredentials{Username: DefaultUsernameEnv, Password: DefaultPasswordEnv}}
 	}
 }
 

@@ -163,8 +163,11 @@ func (p *problems) source(s Source) {
 	if from := s.CredentialsFrom; from != nil {
 		p.secretRef(field+"credentialsFrom.secretRef", from.SecretRef)
 		switch {
+		case from.Anonymous && (from.Env != nil || from.SecretRef != nil):
+			p.add(field+"credentialsFrom", "says anonymous and names credentials; leave out one of them")
+		case from.Anonymous:
 		case from.Env == nil && from.SecretRef == nil:
-			p.add(field+"credentialsFrom", "is empty: say env or secretRef")
+			p.add(field+"credentialsFrom", "is empty: say env, secretRef or anonymous")
 		case from.Env != nil && from.SecretRef != nil:
 			p.add(field+"credentialsFrom", "says env and secretRef; one of them counts")
 		case from.Env != nil:
