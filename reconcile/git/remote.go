@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -51,7 +52,10 @@ func (r remote) list(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, r.explain(ctx, err)
 	}
-	said, err := up.AdvertisedReferencesContext(ctx)
+	listing, cancel := context.WithTimeoutCause(ctx, r.limits.Silence, silent{"did not list its refs", r.limits.Silence})
+	defer cancel()
+	said, err := up.AdvertisedReferencesContext(listing)
+	err = orSilent(listing, err)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
 		return nil, errEmpty
 	}
@@ -88,7 +92,7 @@ func (s *session) pack(ctx context.Context, want, have []plumbing.Hash) (io.Read
 			return nil, err
 		}
 	}
-	res, err := s.UploadPack(ctx, req)
+	res, err := s.upload(ctx, req)
 	if err != nil {
 		return nil, s.explain(ctx, err)
 	}
@@ -103,6 +107,67 @@ func (s *session) pack(ctx context.Context, want, have []plumbing.Hash) (io.Read
 	demux := sideband.NewDemuxer(kind, res)
 	demux.Progress = s.progress
 	return body{demux, res}, nil
+}
+
+// silent is the error of a server that does not answer, or not any more.
+type silent struct {
+	what   string
+	within time.Duration
+}
+
+func (e silent) Error() string {
+	return fmt.Sprintf("the server %s within %s; check the server, or raise the time limit if the repository is large", e.what, e.within)
+}
+
+// orSilent returns the error of a request, which is that the server was silent if that ended ctx.
+func orSilent(ctx context.Context, err error) error {
+	var why silent
+	if err != nil && errors.As(context.Cause(ctx), &why) {
+		return why
+	}
+	return err
+}
+
+// upload sends a request for a pack. Reading the answer fails if the server sends nothing for too long; Git sends a
+// packet every five seconds while it prepares a pack.
+func (s *session) upload(ctx context.Context, req *packp.UploadPackRequest) (io.ReadCloser, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	limit := s.limits.Silence
+	timer := time.AfterFunc(limit, func() { cancel(silent{"sent nothing", limit}) })
+	res, err := s.UploadPack(ctx, req)
+	timer.Stop()
+	if err != nil {
+		err = orSilent(ctx, err)
+		cancel(nil)
+		return nil, err
+	}
+	return &watched{ReadCloser: res, ctx: ctx, cancel: cancel, timer: timer, limit: limit}, nil
+}
+
+// watched is an answer that has to go on.
+type watched struct {
+	io.ReadCloser
+
+	ctx    context.Context //nolint:containedctx // it ends with the answer
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	limit  time.Duration
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	w.timer.Reset(w.limit)
+	defer w.timer.Stop() // what is done with the bytes may take as long as it takes
+	n, err := w.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		return n, err
+	}
+	return n, orSilent(w.ctx, err)
+}
+
+func (w *watched) Close() error {
+	w.timer.Stop()
+	defer w.cancel(nil)
+	return w.ReadCloser.Close()
 }
 
 // byID reports whether the server sends a commit that no ref names.

@@ -65,6 +65,7 @@ type backend interface {
 type Limits struct {
 	Bytes    int64         // that one Fetch receives; 2 GiB
 	Time     time.Duration // that one Fetch takes on the network; 10 minutes
+	Silence  time.Duration // that the list of refs takes, or a server sends nothing; a fifth of Time, at least 2 minutes, and at most Time
 	Objects  int           // that one Fetch receives; 20 million, which is twice as many as Linux has
 	Unpacked int64         // bytes of the objects that one Fetch receives, and of the deltas between them; 256 GiB
 	Object   int64         // bytes of one object; 100 MiB, as on GitHub
@@ -80,9 +81,11 @@ type Limits struct {
 const MaxObject = 100 << 20
 
 func (l Limits) orDefault() Limits {
+	limit := cmp.Or(l.Time, 10*time.Minute)
 	return Limits{
 		Bytes:    cmp.Or(l.Bytes, 2<<30),
-		Time:     cmp.Or(l.Time, 10*time.Minute),
+		Time:     limit,
+		Silence:  min(limit, cmp.Or(l.Silence, max(2*time.Minute, limit/5))),
 		Objects:  cmp.Or(l.Objects, 20<<20),
 		Unpacked: cmp.Or(l.Unpacked, 256<<30),
 		Object:   cmp.Or(l.Object, MaxObject),
