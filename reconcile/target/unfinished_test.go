@@ -171,12 +171,15 @@ webhooks:
 	})
 	notice(t, a)
 	a.to.Loop.Reconciler.Timeout = 0
-	a.push(t, "all.yaml", guarded("new", "1")+"---\n"+guarded("kept", "1"))
+	a.push(t, "all.yaml", guarded("new", "1")+"---\n"+guarded("kept", "2")) // the webhook refuses the dry-run of the update, too
 	r := a.once(t)
 	if _, err := a.live.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), a.space, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Fatalf("The webhook is what refuses: %v, %+v", err, r.Summary)
 	}
 	a.has(t, "new", true, "The pass tried it again without the webhook")
+	if kept, err := a.live.CoreV1().ConfigMaps(a.space).Get(t.Context(), "kept", metav1.GetOptions{}); err != nil || kept.Data["key"] != "2" {
+		t.Errorf("The pass tried the update again without the webhook: %v, %v", kept.Data, err)
+	}
 	if c := code(r, "old"); c != "NotReplaced" {
 		t.Errorf("%q: when the others were pruned, nothing had replaced it", c)
 	}
