@@ -154,7 +154,7 @@ func TestMemo(t *testing.T) {
 			}
 			how := render.Options{
 				Owner:      rapid.SampledFrom([]render.Owner{render.OwnerHeadgate, render.OwnerCrossplane, render.OwnerAuto}).Draw(r, "owner"),
-				Conversion: rapid.SampledFrom([]render.Conversion{{}, {Strategy: render.ConversionInject, Namespace: "ns", CABundle: []byte("ca")}, {Strategy: render.ConversionNone}}).Draw(r, "conversion"),
+				Conversion: rapid.SampledFrom([]render.Conversion{{}, {Strategy: render.ConversionInject, Namespace: "ns", CABundle: theCA}, {Strategy: render.ConversionNone}}).Draw(r, "conversion"),
 				Limits:     rapid.SampledFrom([]manifest.Limits{{}, {}, {Depth: 6}, {Documents: 5}, {TotalBytes: 2000}}).Draw(r, "limits"),
 			}
 			want := rendered(t, &commit{MapFS: files}, how)

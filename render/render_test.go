@@ -390,14 +390,14 @@ spec:
 
 func TestConversion(t *testing.T) {
 	const provider = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-toy}\n"
-	inject := render.Conversion{Strategy: render.ConversionInject, Namespace: "crossplane-system", CABundle: []byte("ca")}
+	inject := render.Conversion{Strategy: render.ConversionInject, Namespace: "crossplane-system", CABundle: theCA}
 	named := inject
 	named.Service, named.Port = "webhooks", 443
 
 	injected := func(name string, port int64) map[string]any {
 		return map[string]any{"strategy": "Webhook", "webhook": map[string]any{
 			"clientConfig": map[string]any{
-				"caBundle": "Y2E=",
+				"caBundle": caBundle,
 				"service":  map[string]any{"name": name, "namespace": "crossplane-system", "path": "/convert", "port": port},
 			},
 			"conversionReviewVersions": []any{"v1"},
@@ -483,7 +483,7 @@ func TestConversion(t *testing.T) {
 }
 
 func TestWebhookConfiguration(t *testing.T) {
-	how := render.Options{Conversion: render.Conversion{Strategy: render.ConversionInject, Namespace: "crossplane-system", CABundle: []byte("ca")}}
+	how := render.Options{Conversion: render.Conversion{Strategy: render.ConversionInject, Namespace: "crossplane-system", CABundle: theCA}}
 	want := mustRender(t, fixtures.Corpus(t, "provider-nop"), how)
 	for _, o := range want.Objects {
 		if o.ID.Kind != "ValidatingWebhookConfiguration" {
@@ -495,7 +495,7 @@ func TestWebhookConfiguration(t *testing.T) {
 		}
 		got := content.Object["webhooks"].([]any)[0].(map[string]any)["clientConfig"]
 		wanted := map[string]any{
-			"caBundle": "Y2E=",
+			"caBundle": caBundle,
 			"service": map[string]any{
 				"name": "provider-nop", "namespace": "crossplane-system", "port": int64(9443),
 				"path": "/validate-nop-crossplane-io-v1alpha1-nopresource",
@@ -680,7 +680,7 @@ func TestDeclared(t *testing.T) {
 	for _, archive := range []string{"provider-nop", "provider-helm", "provider-kubernetes-v1.0.0", "provider-kubernetes"} {
 		want := mustRender(t, fixtures.Corpus(t, archive), render.Options{
 			Owner:      render.OwnerCrossplane,
-			Conversion: render.Conversion{Strategy: render.ConversionInject, Namespace: "a", CABundle: []byte("ca")},
+			Conversion: render.Conversion{Strategy: render.ConversionInject, Namespace: "a", CABundle: theCA},
 		})
 		objects := map[string]render.Object{}
 		for _, o := range want.Objects {

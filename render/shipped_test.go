@@ -119,13 +119,13 @@ func TestShipped(t *testing.T) {
 	injected := map[string]any{"strategy": "Webhook", "webhook": map[string]any{
 		"conversionReviewVersions": []any{"v1"},
 		"clientConfig": map[string]any{
-			"caBundle": "Y2E=",
+			"caBundle": caBundle,
 			"service":  map[string]any{"name": "provider-aws", "namespace": "crossplane-system", "path": "/convert", "port": int64(9443)},
 		},
 	}}
 	for _, owner := range []render.Owner{render.OwnerHeadgate, render.OwnerCrossplane} {
 		t.Run("Inject"+string(owner), func(t *testing.T) {
-			how := render.Options{Owner: owner, Conversion: render.Conversion{Strategy: render.ConversionInject, Namespace: "crossplane-system", CABundle: []byte("ca")}}
+			how := render.Options{Owner: owner, Conversion: render.Conversion{Strategy: render.ConversionInject, Namespace: "crossplane-system", CABundle: theCA}}
 			all := conversions(t, mustRender(t, withPolicy(files, "*"), how))
 			for _, c := range all {
 				if diff := cmp.Diff(any(injected), c); diff != "" {

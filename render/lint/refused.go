@@ -101,7 +101,7 @@ func definitionRefused(ctx context.Context, owner render.Owner, d render.Decided
 		}
 		if u, err := d.Document.Recall(); err == nil && !d.FromCRD && d.Package == nil && owner != render.OwnerCrossplane {
 			for _, e := range fieldErrors(crd.Refused(u)) {
-				all = append(all, found{Field: e.Error(), Path: e.Path, What: "ManagedResourceDefinition"})
+				all = append(all, found{Field: e.Error(), Path: e.Path, What: crossplane.KindMRD.Kind})
 			}
 		}
 		raw, err := json.Marshal(all)

@@ -12,7 +12,7 @@ import (
 // the cluster replaces. An API server does not establish a CRD with one. Flux leaves it out, too. It changes u.
 func DropPlaceholderCA(u *unstructured.Unstructured) {
 	switch id := IDOf(u); {
-	case id.IsCRD(), id.Kind == "ManagedResourceDefinition":
+	case strings.HasPrefix(id.Group, "apiextensions."): // CRDs, MRDs and XRDs have it in the same place
 		client, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "conversion", "webhook", "clientConfig")
 		dropPlaceholder(client)
 	case id.IsWebhookConfiguration():
