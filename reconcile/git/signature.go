@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
@@ -16,9 +15,10 @@ import (
 // Signers are public keys of people: OpenPGP keys in ASCII armor, and SSH keys as authorized_keys has them.
 type Signers []string
 
-// forgeAddresses are addresses in the keys with which forges sign the commits that they make, such as merges and squashes.
-// The author of a pull request writes the message of these commits.
-var forgeAddresses = []string{"noreply@github.com", "noreply@gitlab.com", "noreply@bitbucket.org", "noreply@codeberg.org"}
+// ofForge reports whether an address belongs to a key with which a forge signs the commits that it makes, such as merges and
+// squashes. The author of a pull request writes the message of these commits. The addresses of such keys begin with noreply@; people
+// who hide theirs have another name before the @.
+func ofForge(address string) bool { return strings.HasPrefix(strings.ToLower(address), "noreply@") }
 
 // Validate returns what is wrong with the keys. The key of a forge is refused: its signature proves nothing about the
 // person who approved.
@@ -45,7 +45,7 @@ func validSigner(key string) error {
 	}
 	for _, entity := range ring {
 		for name, identity := range entity.Identities {
-			if slices.Contains(forgeAddresses, strings.ToLower(identity.UserId.Email)) {
+			if ofForge(identity.UserId.Email) {
 				return fmt.Errorf("it is the key of a forge (%s), which signs messages that authors write; list keys of people", name)
 			}
 		}

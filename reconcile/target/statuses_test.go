@@ -25,8 +25,8 @@ func TestForgeAnswers(t *testing.T) {
 	}
 	answers := func(right, sees string) map[int]want { // of a forge: what a token needs to set statuses, and to see where
 		return map[int]want{
-			401: {says: "the token is not accepted (401): it is wrong, expired or revoked"},
-			403: {says: "the token may not set statuses of a/b (403): it needs " + right},
+			401: {waits: true, within: 5 * time.Second, says: "the token is not accepted (401): it is wrong, expired or revoked"},
+			403: {waits: true, within: 5 * time.Second, says: "the token may not set statuses of a/b (403): it needs " + right},
 			404: {says: "or the token cannot see it (404): it needs " + sees},
 			422: {says: "it refuses to set statuses (422): No commit found"},
 			429: {waits: true, within: 2 * time.Minute, says: "too many requests (429)"},
@@ -45,7 +45,7 @@ func TestForgeAnswers(t *testing.T) {
 		v1alpha1.ForgeAzureDevOps:         same("the scope Code (status)"),
 	}
 	for code, want := range wants[v1alpha1.ForgeGitHub] {
-		if want.waits { // its client has words of its own for that
+		if code >= 429 && want.waits { // its client has words of its own for that
 			want.says = "waits: "
 			wants[v1alpha1.ForgeGitHub][code] = want
 		}
