@@ -82,6 +82,9 @@ func (p *Plan) spend(digest string, of []Step, seen Observed) {
 	}
 	for _, s := range of {
 		g.Left = append(g.Left, s.approvalKey())
+		if s.frees && s.going { // the object goes, and a create makes it again
+			g.Left = append(g.Left, s.created().approvalKey())
+		}
 	}
 	p.spent = append(p.spent, g)
 }

@@ -81,6 +81,50 @@ func TestApprovalOfPhases(t *testing.T) {
 	}
 }
 
+// An update that only frees an MRD that goes is followed by a create of the same. A person approved both, and neither of them
+// twice: a create of what an ordinary update was approved for is another question.
+func TestApprovalOfWhatGoes(t *testing.T) {
+	id := crossplane.MRD("boats.example.org")
+	guards := []Guard{{Name: "asks", Approvable: true}}
+	held := func(would Action, frees, activates bool) Step {
+		return Step{ID: id, Action: Hold, Would: would, Guard: "asks", going: frees, Write: Write{frees: frees, Activates: activates, wants: "1"}}
+	}
+	pass := func(s Step, grants []inventory.Grant, given string, o Outcome) ([]inventory.Grant, bool) {
+		p := Plan{Want: render.Desired{Revision: "now"}, Steps: []Step{s}}
+		seen := Observed{Inventory: inventory.Inventory{ResourceVersion: "1", Grants: grants}}
+		if given != "" {
+			seen.Approvals = inventory.Approvals{inventory.OnSync: []string{given}}
+		}
+		p.given = seen.Approvals
+		approved := p.approve(seen, guards)[id]
+		p.Steps[0].Action = s.Would
+		o.ID, o.Action = id, s.Would
+		return p.fulfilled(p.grants(grants), []Outcome{o}), approved
+	}
+	for _, activates := range []bool{false, true} {
+		for _, frees := range []bool{true, false} {
+			update := held(Update, frees, false)
+			grants, approved := pass(update, nil, approvalOf([]Step{update}).Digest, Outcome{More: frees})
+			if !approved {
+				t.Fatal("a person approved it")
+			}
+			create := held(Create, false, activates)
+			grants, approved = pass(create, grants, "", Outcome{More: activates})
+			if approved != frees {
+				t.Errorf("frees %t: the create counts as approved: %t", frees, approved)
+			}
+			if frees && activates {
+				if grants, approved = pass(held(Update, false, true), grants, "", Outcome{}); !approved {
+					t.Error("the activation is the last phase of the create")
+				}
+			}
+			if frees && len(grants[0].Left) > 0 {
+				t.Errorf("activates %t: the approval counts again: %q", activates, grants[0].Left)
+			}
+		}
+	}
+}
+
 // What an MRD is freed of before it is deleted, or released, does not make the inventory forget it.
 func TestPhasesStayOwned(t *testing.T) {
 	id := crossplane.MRD("boats.example.org")

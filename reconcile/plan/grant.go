@@ -93,6 +93,10 @@ func (p Plan) fulfilled(grants []inventory.Grant, done []Outcome) []inventory.Gr
 			if s.Activates { // the approval may be of the create before
 				over[s.created().approvalKey()] = true
 			}
+			if s.Action == Create { // the approval may be of the update that freed the object before
+				s.Would = Update
+				over[s.approvalKey()] = true
+			}
 		}
 	}
 	for i, g := range grants {
