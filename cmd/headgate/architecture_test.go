@@ -70,13 +70,14 @@ var mayImport = map[string][]string{
 	},
 
 	// Adapters hang off the side. They know neither each other nor who calls them.
-	"reconcile/git":      {"render"},
-	"reconcile/registry": {"render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
+	"reconcile/network":  {},
+	"reconcile/git":      {"reconcile/network", "render"},
+	"reconcile/registry": {"reconcile/network", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
 	"reconcile/memo":     {},
 	"reconcile/cluster": {
 		"reconcile/diff", "reconcile/fit", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
 	},
-	"reconcile/forge":  {"reconcile/report"},
+	"reconcile/forge":  {"reconcile/network", "reconcile/report"},
 	"reconcile/outbox": {"reconcile/report"},
 
 	// Only these put adapters together.

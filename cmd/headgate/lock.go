@@ -82,7 +82,7 @@ usage.`,
 			}
 			t.progress.Stop()
 			directory, _ := source.(git.Directory) // nothing else is left
-			return t.lock(c.Packages, filepath.Join(directory.Root, filepath.FromSlash(directory.Path), packages.LockFile), check)
+			return t.lock(c.Packages, directory, check)
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "write nothing, and fail if the lock file would change")
@@ -94,13 +94,20 @@ usage.`,
 
 // lock writes the lock of packages, or compares it. Where there is nothing to lock, there is no
 // file.
-func (t *terminal) lock(all []catalogue.Package, name string, check bool) error {
+func (t *terminal) lock(all []catalogue.Package, of git.Directory, check bool) (err error) {
+	root, err := os.OpenRoot(of.Root) // a commit may contain a link that leads out of it
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	within := filepath.Join(filepath.FromSlash(of.Path), packages.LockFile)
+	name := filepath.Join(of.Root, within)
 	all = slices.DeleteFunc(all, func(p catalogue.Package) bool { return !p.Pulled() })
 	locked, err := packages.LockOf(all)
 	if err != nil {
 		return err
 	}
-	there, err := os.ReadFile(name)
+	there, err := root.ReadFile(within)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -111,12 +118,12 @@ func (t *terminal) lock(all []catalogue.Package, name string, check bool) error 
 		return fmt.Errorf("%s is not what headgate lock would write", name)
 	case len(all) == 0:
 		what = "removed"
-		if err := os.Remove(name); err != nil {
+		if err := root.Remove(within); err != nil {
 			return err
 		}
 	default:
 		what = "written"
-		if err := os.WriteFile(name, locked, 0o644); err != nil {
+		if err := root.WriteFile(within, locked, 0o644); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"headgate.dev/headgate/reconcile/network"
 )
 
 // An Account is a repository on a forge and how to get a token for it.
@@ -18,7 +20,7 @@ type Account struct {
 	// Token returns the current token. It is called before every request, because a token may change: in
 	// a file that is rotated, or as the installation of an App.
 	Token func(ctx context.Context) (string, error)
-	// Transport is http.DefaultTransport if nil.
+	// Transport is network.Default if nil.
 	Transport http.RoundTripper
 }
 
@@ -59,7 +61,7 @@ func (a Account) open() (client, *transport, error) {
 		return nil, nil, fmt.Errorf("repository %s: cannot tell what forge %s is", a.Repository, a.Repository.Base)
 	}
 	api := a.Repository.api()
-	t := &transport{next: bounded{cmp.Or(a.Transport, http.DefaultTransport)}, header: f.header, origin: originOf(api), fetch: a.Token}
+	t := &transport{next: bounded{cmp.Or(a.Transport, network.Default)}, header: f.header, origin: originOf(api), fetch: a.Token}
 	of, err := f.open(a.Repository, api, &http.Client{Transport: t, CheckRedirect: sameHost})
 	return of, t, err
 }
@@ -77,7 +79,7 @@ type App struct {
 }
 
 // Token returns how an Account of a repository gets the tokens of the App. It is an error if the forge has
-// no Apps. A transport that is nil is http.DefaultTransport.
+// no Apps. A transport that is nil is network.Default.
 func (a App) Token(of Repository, transport http.RoundTripper) (func(context.Context) (string, error), error) {
 	f := of.Kind.forge()
 	if f.appToken == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/bradleyfalzon/ghinstallation/v2"
 	"github.com/google/go-github/v89/github"
 
+	"headgate.dev/headgate/reconcile/network"
 	"headgate.dev/headgate/reconcile/report"
 )
 
@@ -269,7 +270,7 @@ func gitHubAppToken(a App, of Repository, api string, transport http.RoundTrippe
 		mu.Lock()
 		defer mu.Unlock()
 		if made == nil || key != known {
-			if made, err = ghinstallation.New(bounded{cmp.Or(transport, http.DefaultTransport)}, a.ID, a.Installation, []byte(key)); err != nil {
+			if made, err = ghinstallation.New(bounded{cmp.Or(transport, network.Default)}, a.ID, a.Installation, []byte(key)); err != nil {
 				made = nil
 				return "", errors.New("GitHub: the private key of the App is none: want it in PEM, as GitHub gives it") // its error may quote some
 			}

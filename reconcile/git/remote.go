@@ -20,6 +20,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+
+	"headgate.dev/headgate/reconcile/network"
 )
 
 // A remote repository speaks Git's smart protocol over http or https.
@@ -46,7 +48,7 @@ func (r remote) list(ctx context.Context) (*session, error) {
 		auth = r.at.auth.basic()
 	}
 	up, err := githttp.NewClientWithOptions(&http.Client{
-		Transport:     &limited{next: cmp.Or[http.RoundTripper](r.transport, http.DefaultTransport), left: r.limits.Bytes, limit: r.limits.Bytes, refs: r.limits.RefBytes},
+		Transport:     &limited{next: cmp.Or[http.RoundTripper](r.transport, network.Default), left: r.limits.Bytes, limit: r.limits.Bytes, refs: r.limits.RefBytes},
 		CheckRedirect: r.follow,
 	}, nil).NewUploadPackSession(r.at.endpoint(), auth)
 	if err != nil {

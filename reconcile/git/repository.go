@@ -47,7 +47,7 @@ type Repository struct {
 	Signers   Signers           // whose signatures on commits are verified
 	Limits    Limits            // zero values are defaults
 	Progress  io.Writer         // receives the progress messages of the server; may be nil
-	Transport http.RoundTripper // nil is http.DefaultTransport
+	Transport http.RoundTripper // nil is network.Default
 
 	mu   sync.Mutex
 	temp string

@@ -173,7 +173,7 @@ func TestLyingRegistry(t *testing.T) {
 func TestNoLinkLocal(t *testing.T) {
 	start(t)
 	want := rendered(t, source(t, "169.254.169.254/latest/meta-data:v1"), render.OwnerCrossplane)
-	if len(want.Unread) != 1 || !strings.Contains(want.Unread[0].Err.Error(), "169.254.169.254 is no address of a registry") {
+	if len(want.Unread) != 1 || !strings.Contains(want.Unread[0].Err.Error(), "refusing to connect to 169.254.169.254") {
 		t.Errorf("%v", want.Unread)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"unicode"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"headgate.dev/headgate/reconcile/network"
 )
 
 // newTransport is how registries are reached. A commit names them, and what they answer may
@@ -38,23 +40,25 @@ func newHTTP(control func(network, address string, c syscall.RawConn) error) *ht
 	}
 }
 
-// notLinkLocal refuses addresses of the link, at which clouds serve the credentials of a
-// machine.
+// notLinkLocal refuses addresses at which clouds serve the credentials of a machine.
 func notLinkLocal(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
 	}
-	if ip := at.Addr().Unmap(); ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() {
-		return fmt.Errorf("%s is no address of a registry", ip)
+	if at.Addr().Unmap().IsUnspecified() {
+		return fmt.Errorf("%s is no address of a registry", at.Addr())
 	}
-	return nil
+	return network.Check(at.Addr())
 }
 
 // A tlsOnly transport refuses to send credentials without TLS, but for loopback.
 type tlsOnly struct{ http.RoundTripper }
 
 func (c tlsOnly) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := network.CheckHost(req.URL.Hostname()); err != nil {
+		return nil, err
+	}
 	if req.URL.Scheme != "https" && req.Header.Get("Authorization") != "" && !isLoopback(req.URL.Hostname()) {
 		return nil, fmt.Errorf("%s is to get credentials, and %w", req.URL.Host, errPlainHTTP)
 	}
@@ -89,6 +93,9 @@ func isLoopback(host string) bool {
 
 // isOutage reports whether an error is of a registry that may answer later.
 func isOutage(err error) bool {
+	if _, ok := errors.AsType[network.RefusedError](err); ok {
+		return false
+	}
 	if _, ok := errors.AsType[forbiddenError](err); ok {
 		return false
 	}

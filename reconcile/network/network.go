@@ -1,0 +1,104 @@
+// Package network makes the connections of Headgate to Git servers, registries and forges. Syncs, commits and redirects
+// name these hosts, so no connection goes to an address at which a cloud serves the credentials of its machines.
+package network
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Default is the transport for Git servers and forges: http.DefaultTransport without the addresses that Check refuses.
+var Default http.RoundTripper = guarded{New(Control)}
+
+// New returns a transport whose connections control allows.
+func New(control func(network, address string, c syscall.RawConn) error) *http.Transport {
+	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: control}
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           dialer.DialContext,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConns:          100,
+		IdleConnTimeout:       90 * time.Second,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ExpectContinueTimeout: time.Second,
+	}
+}
+
+// Control refuses the addresses that Check refuses. A dialer calls it with the address that a name resolved to, so
+// that neither a name nor a redirect leads there.
+func Control(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	return Check(at.Addr())
+}
+
+// metadata are the addresses of metadata services that are not link-local.
+var metadata = []netip.Prefix{
+	netip.MustParsePrefix("100.100.100.200/32"), // Alibaba Cloud
+	netip.MustParsePrefix("168.63.129.16/32"),   // Azure
+	netip.MustParsePrefix("192.0.0.192/32"),     // Oracle Cloud
+	netip.MustParsePrefix("fd00:ec2::/32"),      // AWS
+	netip.MustParsePrefix("fd00:c1::/32"),       // Oracle Cloud
+	netip.MustParsePrefix("fd20:ce::/32"),       // Google Cloud
+}
+
+// names of metadata services. A proxy resolves them, and Headgate does not see the address.
+var names = []string{"metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal"}
+
+// nat64 and sixToFour are the prefixes of IPv6 addresses that contain an IPv4 address.
+var (
+	nat64     = netip.MustParsePrefix("64:ff9b::/96")
+	sixToFour = netip.MustParsePrefix("2002::/16")
+)
+
+// Check returns an error if an address is link-local, of a metadata service, or of a group.
+func Check(ip netip.Addr) error {
+	at := ip.Unmap().WithZone("")
+	switch raw := at.As16(); {
+	case nat64.Contains(at):
+		at = netip.AddrFrom4([4]byte(raw[12:]))
+	case sixToFour.Contains(at):
+		at = netip.AddrFrom4([4]byte(raw[2:6]))
+	}
+	if at.IsLinkLocalUnicast() || at.IsMulticast() || slices.ContainsFunc(metadata, func(p netip.Prefix) bool { return p.Contains(at) }) {
+		return RefusedError(ip.String())
+	}
+	return nil
+}
+
+// A RefusedError is the address or name of a host to which Headgate makes no connection.
+type RefusedError string
+
+func (e RefusedError) Error() string {
+	return fmt.Sprintf("refusing to connect to %s: it is link-local or of a metadata service; use another address", string(e))
+}
+
+// guarded refuses requests to hosts that are known before they are resolved: a proxy may resolve them instead.
+type guarded struct{ http.RoundTripper }
+
+func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := CheckHost(req.URL.Hostname()); err != nil {
+		return nil, err
+	}
+	return g.RoundTripper.RoundTrip(req)
+}
+
+// CheckHost returns an error if a host is an address that Check refuses, or the name of a metadata service.
+func CheckHost(host string) error {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if slices.Contains(names, host) {
+		return RefusedError(host)
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return Check(ip)
+	}
+	return nil
+}
