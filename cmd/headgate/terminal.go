@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -123,17 +125,37 @@ type masked struct {
 	secrets []string
 }
 
-// hide keeps a value from being written, from now on, as it is and as JSON has it.
+// hide masks a value in everything that is written from now on, also as JSON, %q, %+q and base64 write it.
 func (m *masked) hide(secret string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if secret == "" || slices.Contains(m.secrets, secret) {
-		return
+	for _, form := range formsOf(secret) {
+		if form != "" && !slices.Contains(m.secrets, form) {
+			m.secrets = append(m.secrets, form)
+		}
 	}
-	m.secrets = append(m.secrets, secret)
-	if quoted, err := json.Marshal(secret); err == nil {
-		m.secrets = append(m.secrets, string(quoted[1:len(quoted)-1]))
+	slices.SortStableFunc(m.secrets, func(a, b string) int { return len(b) - len(a) }) // a form may contain another one
+}
+
+// formsOf returns a secret in the forms that programs write it in.
+func formsOf(secret string) []string {
+	unquoted := func(s string) string { return s[1 : len(s)-1] }
+	forms := []string{secret, unquoted(strconv.Quote(secret)), unquoted(strconv.QuoteToASCII(secret))}
+	if quoted, err := json.Marshal(secret); err == nil { // with \u003c
+		forms = append(forms, unquoted(string(quoted)))
 	}
+	var plain bytes.Buffer
+	unescaped := json.NewEncoder(&plain)
+	unescaped.SetEscapeHTML(false)
+	if unescaped.Encode(secret) == nil {
+		forms = append(forms, unquoted(strings.TrimSpace(plain.String())))
+	}
+	if len(secret) >= 6 { // the base64 of less may be part of any text
+		forms = append(forms,
+			base64.StdEncoding.EncodeToString([]byte(secret)), base64.RawStdEncoding.EncodeToString([]byte(secret)),
+			base64.URLEncoding.EncodeToString([]byte(secret)), base64.RawURLEncoding.EncodeToString([]byte(secret)))
+	}
+	return forms
 }
 
 func (m *masked) Write(p []byte) (int, error) {

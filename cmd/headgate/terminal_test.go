@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
+	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -49,6 +52,29 @@ func TestMasked(t *testing.T) {
 	}
 	if got, want := b.String(), `{"a":"***","b":"***"} ***`; got != want {
 		t.Errorf("As JSON has it, and every one: want %q, got %q", want, got)
+	}
+}
+
+// A library writes a secret in its own way, and whoever reads the log can turn that back.
+func TestMaskedInEveryForm(t *testing.T) {
+	const secret = "pä<ss>&\"wörd7"
+	for form, text := range map[string]string{
+		"JSON":     `pä\u003css\u003e\u0026\"wörd7`,
+		"%q":       fmt.Sprintf("%q", secret),
+		"%+q":      fmt.Sprintf("%+q", secret),
+		"base64":   base64.StdEncoding.EncodeToString([]byte(secret)),
+		"unpadded": base64.RawStdEncoding.EncodeToString([]byte(secret)),
+		"URL":      base64.RawURLEncoding.EncodeToString([]byte(secret)),
+	} {
+		var b bytes.Buffer
+		m := &masked{w: &b}
+		m.hide(secret)
+		if _, err := m.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Trim(b.String(), `"`); got != "***" {
+			t.Errorf("%s: %s is written as %s", form, text, got)
+		}
 	}
 }
 
