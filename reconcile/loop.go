@@ -62,7 +62,8 @@ type Event struct {
 	By       string        // of Superseded: the revision that took its place
 	Pull     int           // number of a pull request
 	Report   report.Report // of Passed and Previewed
-	Took     time.Duration // of Passed, Stopped and Previewed
+	Took     time.Duration // of Passed, Stopped and Previewed; of Waiting: so far
+	For      string        // of Waiting: what the pass waits for
 	Next     time.Duration // of Passed: how long until the next pass, if nothing happens
 	Err      error
 }
@@ -74,6 +75,7 @@ type EventKind string
 const (
 	Began         EventKind = "pass begins"
 	NewCommit     EventKind = "new commit"
+	Waiting       EventKind = "pass waits" // for something that takes long
 	Overtaken     EventKind = "commit superseded"
 	Passed        EventKind = "pass"             // it came to an end, or to an error
 	Stopped       EventKind = "pass interrupted" // by the end of the loop, or by something newer
@@ -456,11 +458,16 @@ func (e unfetched) Unwrap() error { return e.error }
 // it holds does not wait for a repository to come back.
 func (r *running) once(ctx context.Context) (report.Report, error) {
 	began := time.Now()
+	waits := func(what string) {
+		r.emit(Event{Kind: Waiting, Revision: r.current(), Took: time.Since(began), For: what})
+	}
+	stop := notice(func() string { return "the commit" }, waits)
 	in, err := r.Reconciler.Source.Fetch(ctx, r.Ref)
+	stop()
 	if err == nil {
 		r.last = in
 		r.see(ctx, in.Revision)
-		said, err := r.carry(ctx)
+		said, err := r.carry(ctx, waits)
 		r.conclude(ctx, began, said, err)
 		return said, err
 	}
@@ -468,7 +475,7 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 	err = unfetched{err}
 	if r.last.Files != nil && ctx.Err() == nil {
 		var stopped error
-		said, stopped = r.carry(ctx)
+		said, stopped = r.carry(ctx, waits)
 		err = errors.Join(err, stopped)
 		said.Stop(err)
 	}
@@ -477,7 +484,7 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 }
 
 // carry makes a pass over the commit that was fetched last. A loop that only observes looks how far other tools are.
-func (r *running) carry(ctx context.Context) (report.Report, error) {
+func (r *running) carry(ctx context.Context, waits func(string)) (report.Report, error) {
 	with := r.Reconciler
 	with.Fights = r.fights.now(time.Now())
 	task := Task{
@@ -491,8 +498,8 @@ func (r *running) carry(ctx context.Context) (report.Report, error) {
 				r.pending(ctx)
 			}
 		},
-		Waits: r.waits,
-		Once:  with.Applier == nil && r.patient,
+		Waits: r.waits, Notice: waits,
+		Once: with.Applier == nil && r.patient,
 	}
 	said, pass, err := with.Carry(ctx, task)
 	r.waits, r.soon = pass.Waits, 0

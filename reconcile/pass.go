@@ -27,26 +27,32 @@ type Task struct {
 	Before func(plan.Plan) // hears of every first plan before it is carried out; may be nil
 	Waits  plan.Waits      // of the pass before, over the same commit
 	Once   bool            // a pass that only looks does not wait
+	Notice func(string)    // hears from time to time what the pass waits for; may be nil
 }
 
 // Carry makes one pass over a commit: after it the cluster holds what the commit wants, as far as guards
 // and the API server allow. Where another tool applies, it only looks. The report is whole also where an
-// error is returned. Waits are for the next pass.
+// error is returned. Waits are for the next pass. A pass has a limit, which grows with its objects.
 func (r Reconciler) Carry(ctx context.Context, of Task) (report.Report, plan.Pass, error) {
 	revision := ""
-	look := func(ctx context.Context, _ plan.Pass) (plan.Plan, error) {
+	ctx, limit := r.allow(ctx)
+	defer limit.end()
+	defer notice(limit.waitsFor, of.Notice)()
+	look := func(ctx context.Context, pass plan.Pass) (plan.Plan, error) {
 		want, err := of.Render(ctx)
 		revision = cmp.Or(want.Revision, revision)
 		if err != nil {
 			return plan.Plan{}, err
 		}
 		p, err := r.Plan(ctx, want, r.Observer)
+		limit.saw(p, pass.Waits)
 		if err == nil && !r.OnlyDeactivates {
 			err = refuseNothing(want, p)
 		}
 		return p, err
 	}
 	pass, err := r.goRound(ctx, plan.Pass{Waits: of.Waits}, rounds{look: look, before: of.Before, once: of.Once})
+	err = limit.explain(err)
 	return r.report(pass, revision, err), pass, err
 }
 

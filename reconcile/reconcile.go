@@ -62,6 +62,7 @@ type Reconciler struct {
 	Applier  Applier       // nil where passes only observe
 	Cluster  ClusterReader // nil where passes have no cluster
 	Recorder Recorder      // nil: passes are not recorded
+	Waiter   Waiter        // nil: it is not known what passes wait for
 	Options  render.Options
 	Guarding guard.Guarding
 	Terms    plan.Terms   // as the Observer has them

@@ -290,6 +290,8 @@ func logEvent(log *slog.Logger, e reconcile.Event) {
 		log.Warn("not every pull request is previewed", "error", e.Err)
 	case reconcile.Overtaken:
 		log.Info(string(e.Kind), "by", e.By)
+	case reconcile.Waiting:
+		log.Info(string(e.Kind), "for", e.For, "took", e.Took.Round(time.Second).String())
 	case reconcile.Stopped:
 		log.Info(string(e.Kind), "error", e.Err)
 	case reconcile.Began:

@@ -206,6 +206,17 @@ func (u *underway) await(what string) (end func()) {
 	}
 }
 
+// firstOf returns the first of some names, and how many more there are.
+func firstOf(names []string) string {
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return names[0]
+	}
+	return fmt.Sprintf("%s and %d more", slices.Min(names), len(names)-1)
+}
+
 // slow is after how long a request without an answer is what a pass waits for.
 const slow = 5 * time.Second
 

@@ -208,9 +208,13 @@ func (e *establishing) wait(ctx context.Context, timeout time.Duration, applied 
 	// API server is busy, and is asked less often.
 	quiet := leastQuiet
 	looked := false
+	end := func() {}
+	defer func() { end() }()
 	for {
 		before := len(left)
 		changed := e.dropEstablished(left, progress)
+		end()
+		end = e.cluster.under.await("CRDs that are not established: " + firstOf(slices.Collect(maps.Keys(left))))
 		switch {
 		case len(left) == 0:
 			return nil

@@ -36,6 +36,9 @@ type Looker struct {
 	news     chan struct{}            // that moved
 }
 
+// WaitsFor returns what the pass that runs waits for at the moment; "" if that is not known.
+func (l *Looker) WaitsFor() string { return l.cluster.WaitsFor() }
+
 // compared is what is remembered of an object that is wanted.
 type compared struct {
 	digest string     // of what is wanted

@@ -114,6 +114,11 @@ func (r *execution) waitForStatus(ctx context.Context, timeout time.Duration, id
 	if len(ids) == 0 {
 		return nil
 	}
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = id.Brief()
+	}
+	defer r.under.await("objects that are not ready: " + firstOf(names))()
 	why := map[manifest.ID]plan.Reason{}
 	mapper := r.mapper()
 	reader, err := client.New(r.config, client.Options{HTTPClient: r.http, Scheme: runtime.NewScheme(), Mapper: mapper})

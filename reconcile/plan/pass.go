@@ -560,6 +560,11 @@ func (w Waits) late(t Times) map[manifest.ID]bool {
 	return late
 }
 
+// For returns what is pending, sorted.
+func (w Waits) For() []manifest.ID {
+	return slices.SortedFunc(maps.Keys(w.since), manifest.ID.Compare)
+}
+
 // PollAfter returns how long to wait before the next look at what is pending: the longer it has been pending, the
 // longer. Zero means that nothing is pending.
 func (p Pass) PollAfter() metav1.Duration {

@@ -129,10 +129,11 @@ func (w *Wired) reach(s v1alpha1.Sync, observes bool, to *rest.Config, how clust
 	if observes {
 		l, err := cluster.NewLooker(to, w.Sync, how)
 		w.Observer, w.Reconciler.Cluster, w.Cluster = l, l, l
+		w.Waiter = l
 		return err
 	}
 	c, err := cluster.New(to, w.Sync, how)
-	w.Observer, w.Applier, w.Reconciler.Cluster, w.Recorder, w.Cluster = c, c, c, c, c
+	w.Observer, w.Applier, w.Reconciler.Cluster, w.Recorder, w.Cluster, w.Waiter = c, c, c, c, c, c
 	return err
 }
 

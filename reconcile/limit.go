@@ -1,0 +1,144 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// A Waiter reports what a pass that runs waits for at the moment; "" if that is not known.
+type Waiter interface {
+	WaitsFor() string
+}
+
+const (
+	leastLimit  = 10 * time.Minute
+	perObject   = time.Second // 2,043 CRDs take 82 s until they are established
+	limitPhases = 4           // each may wait for as long as the Timeout
+	noticeEvery = 30 * time.Second
+	mostNamed   = 3 // objects
+)
+
+// limit returns how long a pass over some objects may take.
+func (r Reconciler) limit(objects int) time.Duration {
+	return leastLimit + limitPhases*cmp.Or(r.Timeout, 5*time.Minute) + time.Duration(objects)*perObject
+}
+
+// overdue is the error of a pass that exceeded its limit.
+type overdue struct {
+	limit time.Duration
+	what  string
+}
+
+func (e overdue) Error() string {
+	return fmt.Sprintf("the pass took longer than %s and waited for %s; check that, the next pass tries again", e.limit, cmp.Or(e.what, "what it does not know"))
+}
+
+// An allowance is the time that a pass has.
+type allowance struct {
+	reconciler Reconciler
+	ctx        context.Context //nolint:containedctx // that of the pass
+	cancel     context.CancelCauseFunc
+	began      time.Time
+	timer      *time.Timer
+
+	mu      sync.Mutex
+	objects int
+	pending []manifest.ID
+}
+
+// allow begins the time of a pass. The context that it returns ends with that time.
+func (r Reconciler) allow(ctx context.Context) (context.Context, *allowance) {
+	a := &allowance{reconciler: r, began: time.Now()}
+	a.ctx, a.cancel = context.WithCancelCause(ctx)
+	a.timer = time.AfterFunc(r.limit(0), a.expire)
+	return a.ctx, a
+}
+
+func (a *allowance) end() {
+	a.timer.Stop()
+	a.cancel(nil)
+}
+
+func (a *allowance) expire() {
+	a.mu.Lock()
+	limit := a.reconciler.limit(a.objects)
+	a.mu.Unlock()
+	a.cancel(overdue{limit, a.waitsFor()})
+}
+
+// saw notes how many objects the pass has, and what it waits for from round to round.
+func (a *allowance) saw(p plan.Plan, waits plan.Waits) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pending = waits.For()
+	if len(p.Steps) > a.objects {
+		a.objects = len(p.Steps)
+		a.timer.Reset(time.Until(a.began.Add(a.reconciler.limit(a.objects))))
+	}
+}
+
+// waitsFor returns what the pass waits for; "" if that is not known.
+func (a *allowance) waitsFor() string {
+	if a.reconciler.Waiter != nil {
+		if what := a.reconciler.Waiter.WaitsFor(); what != "" {
+			return what
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.pending) == 0 {
+		return ""
+	}
+	var names []string
+	for _, id := range a.pending[:min(len(a.pending), mostNamed)] {
+		names = append(names, id.Brief())
+	}
+	if more := len(a.pending) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return "objects that are not ready: " + strings.Join(names, ", ")
+}
+
+// explain returns the error of the pass, which is that its time is over if that ended it.
+func (a *allowance) explain(err error) error {
+	var why overdue
+	if err != nil && errors.As(context.Cause(a.ctx), &why) {
+		return why
+	}
+	return err
+}
+
+// notice tells from time to time what is waited for, until the function that it returns is called.
+func notice(what func() string, tell func(string)) (stop func()) {
+	if tell == nil {
+		return func() {}
+	}
+	done := make(chan struct{})
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		ticks := time.NewTicker(noticeEvery)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticks.C:
+				if now := what(); now != "" {
+					tell(now)
+				}
+			}
+		}
+	})
+	return func() {
+		close(done)
+		telling.Wait()
+	}
+}
