@@ -45,11 +45,13 @@ type PreviewLoop struct {
 	Forks      *Reconciler // of pull requests from forks; nil: those are refused
 	Origin     Origin
 	Requests   Requests
-	Ref        string          // pull requests into this branch are previewed
-	Interval   time.Duration   // between looks
-	Woken      <-chan struct{} // receives when a pull request may have changed; may be nil
-	Most       int             // pull requests that are previewed; default 100
-	OnEvent    func(Event)     // receives what the loop does; may be nil
+	// Elsewhere previews the merge of two commits that are fetched, in another process; nil: this process does.
+	Elsewhere func(ctx context.Context, fork bool, into, head string) (report.Report, error)
+	Ref       string          // pull requests into this branch are previewed
+	Interval  time.Duration   // between looks
+	Woken     <-chan struct{} // receives when a pull request may have changed; may be nil
+	Most      int             // pull requests that are previewed; default 100
+	OnEvent   func(Event)     // receives what the loop does; may be nil
 }
 
 const (
@@ -258,10 +260,41 @@ func (l *previewing) preview(ctx context.Context, k *previewedPull, tip string) 
 	if k.Fork {
 		with = *l.Forks
 	}
+	var elsewhere func(ctx context.Context, into, head string) (report.Report, error)
+	if l.Elsewhere != nil {
+		said, stopped, err := l.stopped(ctx, publisher)
+		if stopped || err != nil {
+			return said, err
+		}
+		elsewhere = func(ctx context.Context, into, head string) (report.Report, error) {
+			return l.Elsewhere(ctx, k.Fork, into, head)
+		}
+	}
 	return with.Merging(ctx, Merge{
-		History: l.Origin, Into: tip, Head: l.head(ctx, k.Request), Publisher: publisher,
+		History: l.Origin, Into: tip, Head: l.head(ctx, k.Request), Publisher: publisher, Elsewhere: elsewhere,
 		Again: func(err error) bool { return ctx.Err() != nil || l.again(k, err) },
 	})
+}
+
+// A standing is a PreviewPublisher that knows what it has published, also of an earlier process.
+type standing interface {
+	Standing(ctx context.Context, of report.Report) (report.Status, error)
+}
+
+// stopped reports whether the preview of a head stopped its process. Then that verdict stands on the forge, and stays
+// until the head changes.
+func (l *previewing) stopped(ctx context.Context, by PreviewPublisher) (report.Report, bool, error) {
+	said := report.Failed(l.Reconciler.Sync, "", errors.New("stopped"))
+	known, ok := by.(standing)
+	if !ok {
+		return said, false, nil
+	}
+	status, err := known.Standing(ctx, said)
+	if err != nil {
+		return said, false, unpublished{err}
+	}
+	said.Verdict.Activation = status
+	return said, status.WasStopped(), nil
 }
 
 // head is the commit that merges a pull request, where the forge has made one of its newest
@@ -297,6 +330,9 @@ func (l *previewing) again(k *previewedPull, err error) bool {
 	}
 	var away unfetched
 	var defect panicked
+	if errors.As(err, new(StoppedError)) {
+		return false
+	}
 	live := l.Reconciler.Cluster != nil && err != nil && !ofCommit(err) && !errors.As(err, &defect) && !errors.As(err, &silent)
 	return (errors.As(err, &away) || live) && k.failures < mostTries-1
 }
@@ -325,6 +361,16 @@ func (h hurried) Pending(ctx context.Context, of report.Report) error {
 	ctx, cancel := context.WithTimeout(ctx, aCall)
 	defer cancel()
 	return h.PreviewPublisher.Pending(ctx, of)
+}
+
+func (h hurried) Standing(ctx context.Context, of report.Report) (report.Status, error) {
+	known, ok := h.PreviewPublisher.(standing)
+	if !ok {
+		return report.Status{}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, aCall)
+	defer cancel()
+	return known.Standing(ctx, of)
 }
 
 func (h hurried) Publish(ctx context.Context, r report.Report) error {

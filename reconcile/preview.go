@@ -96,6 +96,8 @@ type Merge struct {
 	History    History
 	Into, Head string
 	Publisher  PreviewPublisher // nil: the preview is not published
+	// Elsewhere previews the merge of two commits that are fetched, in another process; nil: this process does.
+	Elsewhere func(ctx context.Context, into, head string) (report.Report, error)
 	// Again reports whether the caller tries again after an error, so that the error is not published; nil: never.
 	Again func(error) bool
 }
@@ -136,6 +138,17 @@ func (e unpublished) Unwrap() error { return e.error }
 // merged is the preview of a merge. Whoever wrote the head may have found what makes us panic.
 func (r Reconciler) merged(ctx context.Context, m Merge) (said report.Report, err error) {
 	defer recoverInto(&err)
+	if m.Elsewhere != nil {
+		into, err := m.History.Resolve(ctx, m.Into)
+		if err != nil {
+			return said, unfetched{err}
+		}
+		head, err := m.History.Resolve(ctx, m.Head)
+		if err != nil {
+			return said, unfetched{err}
+		}
+		return m.Elsewhere(ctx, into, head)
+	}
 	left, err := m.History.MergeBase(ctx, m.Into, m.Head)
 	if err != nil {
 		return said, unfetched{err}
@@ -156,6 +169,55 @@ func recoverInto(err *error) {
 	if p := recover(); p != nil {
 		*err = panicked{value: p, stack: debug.Stack()}
 	}
+}
+
+// A StoppedError is why the process was stopped that made a preview. The same commit would do it again.
+type StoppedError struct{ Why string }
+
+func (e StoppedError) Error() string { return report.PreviewStopped + e.Why }
+
+// A Trouble is an error of a preview as another process gets it.
+type Trouble struct {
+	Text  string
+	Of    string // what it is an error of: Commit, Source or Defect
+	Stack string // of a defect
+}
+
+// What a Trouble is an error of.
+const (
+	TroubleOfCommit = "commit"
+	TroubleOfSource = "source"
+	TroubleOfCode   = "defect"
+)
+
+// TroubleOf returns an error as another process gets it.
+func TroubleOf(err error) Trouble {
+	t := Trouble{Text: err.Error()}
+	var defect panicked
+	var away unfetched
+	switch {
+	case errors.As(err, &defect):
+		t.Of, t.Text, t.Stack = TroubleOfCode, fmt.Sprint(defect.value), string(defect.stack)
+	case errors.As(err, &away):
+		t.Of = TroubleOfSource
+	case ofCommit(err):
+		t.Of = TroubleOfCommit
+	}
+	return t
+}
+
+// Err returns the error.
+func (t Trouble) Err() error {
+	err := errors.New(t.Text)
+	switch t.Of {
+	case TroubleOfCode:
+		return panicked{t.Text, []byte(t.Stack)}
+	case TroubleOfSource:
+		return unfetched{err}
+	case TroubleOfCommit:
+		return catalogue.Errors{{Err: err}}
+	}
+	return err
 }
 
 // panicked is the error of a preview that panicked.

@@ -68,6 +68,7 @@ func newRoot(t *terminal) *cobra.Command {
 		newLock(t),
 		newVersion(t),
 		newCompletion(t),
+		newChild(t),
 	)
 	root.SetHelpFunc(func(verb *cobra.Command, _ []string) { fmt.Fprint(t.out, helpOf(verb)) })
 	for _, verb := range root.Commands() {

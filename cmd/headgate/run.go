@@ -230,7 +230,8 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, like target.
 				logEvent(log, e)
 				holds.log(log, e)
 			},
-			Secret: t.masked.hide,
+			Previews: &target.Isolation{Command: []string{"headgate", childVerb}},
+			Secret:   t.masked.hide,
 			Done: func(e cluster.Event) {
 				log.Debug(e.Phase, "object", e.Object, "done", e.Done, "total", e.Total)
 			},

@@ -33,6 +33,15 @@ func (p Previews) Pending(ctx context.Context, of report.Report) error {
 	return p.post(ctx, of, report.Status{State: report.Pending, Description: "the preview is being made"})
 }
 
+// Standing returns the status that the head has.
+func (p Previews) Standing(ctx context.Context, of report.Report) (report.Status, error) {
+	if p.Poster == nil {
+		return report.Status{}, nil
+	}
+	s, err := p.Poster.Current(ctx, p.Pull.Head, p.context(of))
+	return report.Status{State: s.State, Description: s.Description}, err
+}
+
 // Publish publishes the report of a preview.
 func (p Previews) Publish(ctx context.Context, r report.Report) error {
 	var refused []error

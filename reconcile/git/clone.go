@@ -34,6 +34,8 @@ type clone struct {
 	limits Limits
 	remote remote // but for its address
 
+	fetched bool // nothing is fetched, and nothing changed
+
 	mu      sync.Mutex
 	store   *objects // nil: not opened yet
 	trusted bool     // the server let us in once
@@ -47,6 +49,7 @@ func (c *clone) resolve(ctx context.Context, at address, ref string) (*objects, 
 	from.at = at
 	for tries := 1; ; tries++ {
 		o, trusted, err := c.open()
+		trusted = trusted || c.fetched
 		var h plumbing.Hash
 		if err == nil {
 			h, err = c.find(ctx, from, o, trusted, ref)
@@ -59,7 +62,7 @@ func (c *clone) resolve(ctx context.Context, at address, ref string) (*objects, 
 			}
 		}
 		switch {
-		case tries == 3:
+		case tries == 3, c.fetched:
 			return o, commit, err
 		case errors.Is(err, errReplaced): // open sees that
 		case !errors.Is(err, errDamaged):
@@ -78,6 +81,9 @@ func (c *clone) find(ctx context.Context, from remote, o *objects, trusted bool,
 		if h, err := o.startingWith(ref); err != nil || !h.IsZero() {
 			return h, err
 		}
+	}
+	if c.fetched {
+		return plumbing.ZeroHash, fmt.Errorf("%w %q was fetched", errUnknownRef, ref)
 	}
 	s, err := from.list(ctx)
 	if err != nil {

@@ -44,6 +44,9 @@ type Repository struct {
 	// Credentials are asked before every Fetch, so that they may change. They beat Auth.
 	Credentials func(ctx context.Context) (Auth, error)
 
+	// Fetched is set to read only commits that were fetched into Cache, by their ids, and to ask and change nothing.
+	Fetched bool
+
 	Signers   Signers           // whose signatures on commits are verified
 	Limits    Limits            // zero values are defaults
 	Progress  io.Writer         // receives the progress messages of the server; may be nil
@@ -178,6 +181,9 @@ func byDate(a, b *object.Commit) int {
 	return cmp.Or(a.Committer.When.Compare(b.Committer.When), cmp.Compare(a.Hash.String(), b.Hash.String()))
 }
 
+// Plain returns the URL of a repository without the credentials in it.
+func Plain(raw string) string { return withoutCredentials(raw) }
+
 // Close removes the temporary cache. Files that were fetched cannot be read afterwards.
 func (r *Repository) Close() error {
 	r.mu.Lock()
@@ -260,9 +266,10 @@ func (r *Repository) open(at address) (_ backend, err error) {
 		r.temp = cache
 	}
 	r.from = &clone{
-		dir:    filepath.Join(cache, at.key()),
-		limits: limits,
-		remote: remote{limits: limits, progress: r.Progress, transport: r.Transport},
+		dir:     filepath.Join(cache, at.key()),
+		limits:  limits,
+		fetched: r.Fetched,
+		remote:  remote{limits: limits, progress: r.Progress, transport: r.Transport},
 	}
 	return r.from, os.MkdirAll(cache, 0o700)
 }

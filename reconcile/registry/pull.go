@@ -156,14 +156,28 @@ func (p *puller) find(ctx context.Context, i *packages.Image) error {
 	if _, err := p.pulled(ctx, from, i.Digest); err != nil {
 		return err
 	}
-	i.Open = func() (io.ReadCloser, error) {
-		img, err := p.pulled(context.WithoutCancel(ctx), from, i.Digest) // somebody may have emptied the cache
+	i.Open = p.open(ctx, from, i.Digest)
+	return nil
+}
+
+// open returns how an image is opened.
+func (p *puller) open(ctx context.Context, from origin, digest string) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) {
+		img, err := p.pulled(context.WithoutCancel(ctx), from, digest) // somebody may have emptied the cache
 		if err != nil {
 			return nil, shortError{err}
 		}
 		return xpkg.Of(img, catalogue.MaxPackage)
 	}
-	return nil
+}
+
+// opener returns how an image is opened that another process pulled.
+func (p *puller) opener(ctx context.Context, r packages.Request, i packages.Image) func() (io.ReadCloser, error) {
+	ref, err := name.ParseReference(r.Configs.Rewritten(crossplane.Image(r.Source, i.Version)))
+	if err != nil {
+		return func() (io.ReadCloser, error) { return nil, err }
+	}
+	return p.open(ctx, origin{Repository: ref.Context(), never: true}, i.Digest)
 }
 
 // choose takes a version that the constraints allow, as Crossplane does: but that resolves

@@ -58,6 +58,9 @@ type Resolver struct {
 	// where there is no cluster.
 	Images func(ctx context.Context) ([]packages.LiveConfig, error)
 
+	// Ask answers requests in another process, without their content, which the cache holds; nil: this process asks.
+	Ask func(ctx context.Context, r packages.Request) (packages.Image, error)
+
 	// Fork is set when the commits come from a fork. Then none of Keychain,
 	// Secret and Installed is asked, and no registry that it does not name. What signatures the
 	// cluster demands, by its Images, holds whatever the commit says.
@@ -208,8 +211,53 @@ func (s *Resolver) Close() error {
 // answer answers requests, some at a time, in their order.
 func (s *Resolver) answer(ctx context.Context, requests []packages.Request) []packages.Image {
 	images := make([]packages.Image, len(requests))
-	manifest.EachOf(len(requests), together, func(i int) { images[i] = s.pulls.answer(ctx, requests[i]) })
+	manifest.EachOf(len(requests), together, func(i int) {
+		if s.Ask == nil {
+			images[i] = s.pulls.answer(ctx, requests[i])
+		} else {
+			images[i] = s.asked(ctx, requests[i])
+		}
+	})
 	return images
+}
+
+// asked is the answer of another process, whose content is in the cache.
+func (s *Resolver) asked(ctx context.Context, r packages.Request) packages.Image {
+	i, err := s.Ask(ctx, r)
+	if err != nil {
+		return packages.Image{Request: r, Version: r.Version, Err: err}
+	}
+	i.Request = r
+	if i.Err == nil {
+		i.Open = s.pulls.opener(ctx, r, i)
+	}
+	return i
+}
+
+// Answer answers a request of another process, and has what it opens in the cache. It reads nothing of the content.
+func (s *Resolver) Answer(ctx context.Context, revision string, r packages.Request) (packages.Image, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pulls == nil || s.pulls.revision != revision {
+		if err := s.begin(revision, []packages.Request{r}); err != nil {
+			return packages.Image{}, err
+		}
+	}
+	return s.pulls.answer(ctx, r), nil
+}
+
+// Directory returns the directory of what was pulled, which it makes if it is temporary.
+func (s *Resolver) Directory() (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Cache == "" && s.made == "" {
+		dir, err := os.MkdirTemp("", "headgate-packages-")
+		if err != nil {
+			return "", err
+		}
+		s.made = dir
+	}
+	return cmp.Or(s.Cache, s.made), nil
 }
 
 // merged are images with others that take the place of those of their source.

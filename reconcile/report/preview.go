@@ -69,6 +69,15 @@ func Compared(p plan.Plan, c Comparison) Report {
 	return r
 }
 
+// PreviewStopped is what the description of a preview begins with whose process was stopped. The status on the forge is
+// the record of that: such a head is not previewed again.
+const PreviewStopped = "the preview was stopped: "
+
+// WasStopped reports whether a status is that of a preview whose process was stopped.
+func (s Status) WasStopped() bool {
+	return s.State == Error && strings.HasPrefix(s.Description, PreviewStopped)
+}
+
 // ruleBase is the rule of a base that cannot be rendered.
 const ruleBase = "base-broken"
 

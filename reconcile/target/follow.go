@@ -3,8 +3,10 @@ package target
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"headgate.dev/headgate/reconcile"
@@ -12,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/registry"
+	"headgate.dev/headgate/reconcile/report"
 )
 
 // ofHeads limits what a head may have beside what its target has. Anybody can open a pull request.
@@ -31,6 +34,7 @@ type previewer struct {
 	wake   func()
 	origin origin
 	wired  []*Wired
+	temp   string // the directory of its clone, where that is temporary
 }
 
 // previewsOf wires the previews of a Sync, or returns nil if it has none. loop is how its loop makes passes, and
@@ -53,10 +57,15 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	}
 	previews := forge.Previews{Poster: record, Pulls: pulls, Home: v1alpha1.DefaultNamespace, TargetURL: s.Spec.PageURL}
 
-	f := &previewer{origin: origin{into: secondClone(clone, in.Cache, clone.Limits), heads: secondClone(clone, in.Cache, clone.Limits)}}
-	if in.Cache != "" { // else each has a clone of its own
-		f.origin.heads.Limits = ofHeads(clone.Limits)
+	f := new(previewer)
+	cache := filepath.Join(in.Cache, "previews")
+	if in.Cache == "" {
+		if f.temp, err = os.MkdirTemp("", "headgate-previews-"); err != nil {
+			return nil, err
+		}
+		cache = f.temp
 	}
+	f.origin = origin{into: secondClone(clone, cache, clone.Limits), heads: secondClone(clone, cache, ofHeads(clone.Limits))}
 	if s.Spec.Conversion.CAFrom != nil {
 		s.Spec.Conversion.CABundle = notACA
 	}
@@ -99,7 +108,10 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 		}
 		f.Forks = &forks
 	}
-	return f, nil
+	if in.Previews != nil {
+		err = f.isolate(s, in.Previews)
+	}
+	return f, err
 }
 
 // notify wakes the receiver. If it is busy, it will look anyway.
@@ -115,14 +127,35 @@ func (f *previewer) Close() error {
 	for _, w := range f.wired {
 		all = append(all, w.Close())
 	}
+	if f.temp != "" {
+		all = append(all, os.RemoveAll(f.temp))
+	}
 	return errors.Join(all...)
+}
+
+// isolate has previews made in processes of their own.
+func (f *previewer) isolate(s v1alpha1.Sync, by *Isolation) error {
+	s.Spec.Source.Repo = git.Plain(s.Spec.Source.Repo)
+	sync, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	f.Elsewhere = func(ctx context.Context, fork bool, into, head string) (report.Report, error) {
+		from, with := f.wired[0], f.Reconciler
+		j := ChildJob{Sync: sync, Clones: f.origin.heads.Cache, Object: f.origin.into.Limits.Object, Into: into, Head: head}
+		if fork {
+			from, with = f.wired[1], *f.Forks
+			j.IsFork, j.Registries = true, s.Spec.ForkPreviews.Registries
+		}
+		j.Live, j.Reader = with.Observer != nil, with.Cluster != nil
+		j.Installed, j.Images = from.packages.Installed != nil && !fork, from.packages.Images != nil
+		return by.preview(ctx, j, with, from)
+	}
+	return nil
 }
 
 // secondClone returns the repository of a loop with a clone of its own.
 func secondClone(of *git.Repository, cache string, limits git.Limits) *git.Repository {
-	if cache != "" {
-		cache = filepath.Join(cache, "previews")
-	}
 	return &git.Repository{URL: of.URL, Path: of.Path, Cache: cache, Auth: of.Auth, Credentials: of.Credentials, Limits: limits}
 }
 

@@ -45,6 +45,7 @@ type Surroundings struct {
 	Offline     bool                  // ask no registry
 	Unlocked    bool                  // ask registries about locked packages, too
 	Memo        manifest.Memo         // remembers what Headgate learnt of files, for several Syncs; nil: for this Sync, if it has a cluster
+	Previews    *Isolation            // how previews of pull requests run in processes of their own; nil: in this one
 	Event       func(reconcile.Event) // receives what the loop does, as it happens; may be nil
 	Done        func(cluster.Event)   // receives the progress of a pass; may be nil
 	Secret      func(value string)    // receives what Headgate reads of Secrets and must never write anywhere; may be nil

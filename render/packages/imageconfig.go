@@ -38,6 +38,27 @@ func (p Prefixed) String() string {
 	return fmt.Sprintf("ImageConfig %s (%s)", p.Config, p.Origin)
 }
 
+// sent is ImageConfigs as another process gets them.
+type sent struct {
+	Rewrites, Secrets, Verified, Declared []Prefixed
+	Cluster                               *ImageConfigs
+}
+
+// MarshalJSON is for another process.
+func (c ImageConfigs) MarshalJSON() ([]byte, error) {
+	return json.Marshal(sent{c.Rewrites, c.Secrets, c.Verified, c.declared, c.cluster})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (c *ImageConfigs) UnmarshalJSON(data []byte) error {
+	var s sent
+	if err := json.Unmarshal(data, &s); err != nil {
+		return err
+	}
+	*c = ImageConfigs{s.Rewrites, s.Secrets, s.Verified, s.Declared, s.Cluster}
+	return nil
+}
+
 // A LiveConfig is an ImageConfig that a cluster has.
 type LiveConfig struct {
 	Name string

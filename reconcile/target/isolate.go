@@ -1,0 +1,484 @@
+package target
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/gob"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/rpc"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/git"
+	"headgate.dev/headgate/reconcile/memo"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/registry"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
+	"headgate.dev/headgate/render/schema"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// Heads of pull requests are previewed in a process of their own: what they hold can take any amount of memory, and ends
+// that process and no pass. See ADR 48. The process has no credentials, no cluster and no network: it reads a clone and the
+// cache of packages. What it needs of registries and of the cluster, it has its parent ask.
+//
+//	parent ─ fetches, pulls, counts, publishes ◄── net/rpc over a pipe ──► child ─ reads commits, renders, plans, reports
+
+const (
+	// MemoryOfPreviews is how many bytes the data of a process may have that makes a preview.
+	MemoryOfPreviews = 1 << 30
+	// timeOfPreviews is how long it may take, what its parent does for it included.
+	timeOfPreviews = 10 * time.Minute
+	// maxFromChild bounds what a child sends: its report, and questions.
+	maxFromChild = 256 << 20
+	// outOfMemory is its exit code where a watchdog ends it.
+	outOfMemory = 77
+)
+
+// Isolation is how previews run in processes of their own.
+type Isolation struct {
+	// Command is a program and its arguments: Headgate, told to call Child.
+	Command []string
+	// Memory bounds the data of the process; default MemoryOfPreviews.
+	Memory int64
+	// Time bounds how long it takes; default 10 minutes.
+	Time time.Duration
+}
+
+// A ChildJob is what a child previews. It and the types below are exported for net/rpc, which passes no others.
+type ChildJob struct {
+	Sync       []byte // JSON
+	Clones     string // directory
+	Packages   string // directory
+	Object     int64  // limit of git
+	Into, Head string
+	IsFork     bool
+	Registries []string // of a fork
+	Live       bool     // there is an Observer
+	Reader     bool     // and a ClusterReader
+	Installed  bool
+	Images     bool
+	Memory     int64
+}
+
+// A ChildAnswer is what became of it.
+type ChildAnswer struct {
+	Report  []byte // JSON; empty: none
+	Trouble *reconcile.Trouble
+}
+
+// A ChildQuestion is a question as a child asks it.
+type ChildQuestion struct {
+	Ask   plan.Ask
+	Of    manifest.ID
+	After []byte // JSON; empty: none
+}
+
+// A ChildRequest asks for a package.
+type ChildRequest struct {
+	Revision string
+	Request  []byte // JSON
+}
+
+// A ChildImage answers it.
+type ChildImage struct {
+	Version, Digest, Err string
+	Findings             []manifest.Finding
+}
+
+func init() {
+	for _, v := range []any{manifest.ID{}, manifest.Origin{}, schema.Change{}, plan.Reason{}, []any{}, []string{}, []plan.Reason{}, []manifest.ID{}, map[string]any{}, plan.Code("")} {
+		gob.Register(v)
+	}
+}
+
+// A Parent answers the questions of a child.
+type Parent struct {
+	ctx  context.Context //nolint:containedctx // net/rpc passes none
+	job  ChildJob
+	with reconcile.Reconciler
+	from *Wired
+	said chan ChildAnswer
+}
+
+// Job returns what to preview.
+func (p *Parent) Job(_ bool, to *ChildJob) error {
+	*to = p.job
+	return nil
+}
+
+// Done takes the answer.
+func (p *Parent) Done(a ChildAnswer, _ *bool) error {
+	select {
+	case p.said <- a:
+	default:
+	}
+	return nil
+}
+
+// Count answers what guards ask.
+func (p *Parent) Count(asked []ChildQuestion, to *[]plan.Answer) error {
+	questions := make([]plan.Question, len(asked))
+	for i, q := range asked {
+		questions[i] = plan.Question{Ask: q.Ask, Of: q.Of}
+		if len(q.After) == 0 {
+			continue
+		}
+		var object map[string]any
+		if err := utiljson.Unmarshal(q.After, &object); err != nil {
+			return err
+		}
+		questions[i].After = plan.Decoded(&unstructured.Unstructured{Object: object})
+	}
+	answers, err := p.with.Observer.Answer(p.ctx, questions)
+	if err != nil {
+		return err
+	}
+	for _, q := range questions {
+		*to = append(*to, answers[q])
+	}
+	return nil
+}
+
+// Owner returns who makes CRDs in the cluster.
+func (p *Parent) Owner(_ bool, to *render.Owner) (err error) {
+	*to, err = p.with.Cluster.Owner(p.ctx)
+	return err
+}
+
+// Definitions returns the definitions of the cluster, as JSON.
+func (p *Parent) Definitions(_ bool, to *[]byte) error {
+	return sendJSON(to, func() (any, error) { return p.with.Cluster.Definitions(p.ctx) })
+}
+
+// Installed returns the packages of the cluster, as JSON: null where it has no Crossplane.
+func (p *Parent) Installed(_ bool, to *[]byte) error {
+	return sendJSON(to, func() (any, error) {
+		all, err := p.from.packages.Installed(p.ctx)
+		if all == nil {
+			return nil, err
+		}
+		list := make([]installed, len(all))
+		for i, one := range all {
+			list[i] = installed(one)
+		}
+		return list, err
+	})
+}
+
+// installed is crossplane.Installed with all of its fields.
+type installed struct{ Source, Version, Revision string }
+
+// Images returns the ImageConfigs of the cluster, as JSON.
+func (p *Parent) Images(_ bool, to *[]byte) error {
+	return sendJSON(to, func() (any, error) { return p.from.packages.Images(p.ctx) })
+}
+
+func sendJSON(to *[]byte, get func() (any, error)) error {
+	v, err := get()
+	if err != nil {
+		return err
+	}
+	*to, err = json.Marshal(v)
+	return err
+}
+
+// Package has a package in the cache.
+func (p *Parent) Package(of ChildRequest, to *ChildImage) error {
+	var r packages.Request
+	if err := json.Unmarshal(of.Request, &r); err != nil {
+		return err
+	}
+	i, err := p.from.packages.Answer(p.ctx, of.Revision, r)
+	if err != nil {
+		return err
+	}
+	*to = ChildImage{Version: i.Version, Digest: i.Digest, Findings: i.Findings}
+	if i.Err != nil {
+		to.Err = i.Err.Error()
+	}
+	return nil
+}
+
+// preview previews a merge in a process of its own.
+func (by *Isolation) preview(ctx context.Context, j ChildJob, with reconcile.Reconciler, from *Wired) (report.Report, error) {
+	limit, memory := cmp.Or(by.Time, timeOfPreviews), cmp.Or(by.Memory, MemoryOfPreviews)
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	dir, err := from.packages.Directory()
+	if err != nil {
+		return report.Report{}, err
+	}
+	j.Packages, j.Memory = dir, memory
+	p := &Parent{ctx: within, job: j, with: with, from: from, said: make(chan ChildAnswer, 1)}
+	server := rpc.NewServer()
+	if err := server.RegisterName("Parent", p); err != nil {
+		return report.Report{}, err
+	}
+	child := exec.CommandContext(within, by.Command[0])
+	child.Args = by.Command
+	if path, err := os.Executable(); err == nil && by.Command[0] == "headgate" {
+		child.Path, child.Err = path, nil
+	}
+	child.Env = []string{fmt.Sprintf("GOMEMLIMIT=%d", memory*3/4), "GOTRACEBACK=none", "TMPDIR=" + os.TempDir()}
+	var said tail
+	child.Stderr = &said
+	in, err := child.StdinPipe()
+	if err != nil {
+		return report.Report{}, err
+	}
+	out, err := child.StdoutPipe()
+	if err != nil {
+		return report.Report{}, err
+	}
+	if err := child.Start(); err != nil {
+		return report.Report{}, fmt.Errorf("cannot start the process that makes the preview: %w", err)
+	}
+	server.ServeConn(conversation{io.LimitReader(out, maxFromChild), in}) // until the child is done, or gone
+	late := within.Err() != nil
+	cancel() // one that said too much still runs
+	ended := child.Wait()
+	select {
+	case a := <-p.said:
+		return a.read(with)
+	default:
+	}
+	if err := ctx.Err(); err != nil {
+		return report.Report{}, err
+	}
+	if code := child.ProcessState.ExitCode(); !late && code == 1 { // it ended by itself
+		return report.Report{}, fmt.Errorf("the process that makes the preview has an error: %s", said.line())
+	}
+	why := fmt.Sprintf("its process ended early (%v)", ended)
+	switch {
+	case late:
+		why = fmt.Sprintf("over the time limit of %s", limit)
+	case said.outOfMemory() || child.ProcessState.ExitCode() == outOfMemory:
+		why = "over the memory limit of " + sizeOf(memory)
+	}
+	return report.Report{}, reconcile.StoppedError{Why: why}
+}
+
+func sizeOf(bytes int64) string {
+	if bytes%(1<<30) == 0 {
+		return fmt.Sprintf("%d GiB", bytes>>30)
+	}
+	return fmt.Sprintf("%d MiB", bytes>>20)
+}
+
+// read returns the report and the error of an answer.
+func (a ChildAnswer) read(with reconcile.Reconciler) (r report.Report, err error) {
+	if len(a.Report) > 0 {
+		d := json.NewDecoder(bytes.NewReader(a.Report))
+		d.UseNumber() // an integer stays one
+		if err := d.Decode(&r); err != nil {
+			return report.Report{}, fmt.Errorf("the process that makes the preview answers with no report: %w", err)
+		}
+	}
+	if a.Trouble != nil {
+		err = a.Trouble.Err()
+	}
+	return r, err
+}
+
+// A conversation is the two pipes to a process.
+type conversation struct {
+	io.Reader
+	io.WriteCloser
+}
+
+// A tail keeps the first bytes of what a process says.
+type tail struct{ bytes.Buffer }
+
+func (t *tail) Write(p []byte) (int, error) {
+	if room := 64<<10 - t.Len(); room > 0 {
+		_, _ = t.Buffer.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+// line returns the first line.
+func (t *tail) line() string {
+	line, _, _ := strings.Cut(t.String(), "\n")
+	return strings.TrimPrefix(line, "error: ")
+}
+
+// outOfMemory reports whether Go's runtime had no memory: then it says so, and what it says depends on where.
+func (t *tail) outOfMemory() bool {
+	said := t.String()
+	for _, what := range []string{"out of memory", "cannot allocate memory", "cannot allocate heap", "failed to create new OS thread", "runtime: cannot"} {
+		if strings.Contains(said, what) {
+			return true
+		}
+	}
+	return false
+}
+
+// Child makes the preview that a parent asks for over a pipe. limit bounds the data of the process, before anything is read.
+func Child(ctx context.Context, from io.Reader, to io.WriteCloser) error {
+	if err := boundProcess(MemoryOfPreviews); err != nil {
+		return err
+	}
+	client := rpc.NewClient(conversation{from, to})
+	defer client.Close()
+	var j ChildJob
+	if err := client.Call("Parent.Job", true, &j); err != nil {
+		return err
+	}
+	if j.Memory < MemoryOfPreviews {
+		if err := boundProcess(j.Memory); err != nil {
+			return err
+		}
+	}
+	var a ChildAnswer
+	said, err := remote{client}.preview(ctx, j)
+	if err != nil {
+		t := reconcile.TroubleOf(err)
+		a.Trouble = &t
+	}
+	if said.Kind != "" {
+		if a.Report, err = json.Marshal(said); err != nil {
+			return err
+		}
+	}
+	return client.Call("Parent.Done", a, new(bool))
+}
+
+// remote is the parent as its child sees it.
+type remote struct{ *rpc.Client }
+
+func (r remote) preview(ctx context.Context, j ChildJob) (report.Report, error) {
+	var s v1alpha1.Sync
+	if err := json.Unmarshal(j.Sync, &s); err != nil {
+		return report.Report{}, err
+	}
+	clone := &git.Repository{
+		URL: s.Spec.Source.Repo, Path: s.Spec.Source.Path, Cache: j.Clones, Fetched: true, Limits: git.Limits{Object: j.Object},
+	}
+	how := How{}
+	if j.IsFork {
+		how.Fork = &registry.Fork{Registries: j.Registries}
+	}
+	w, err := Wire(s, clone, Surroundings{Packages: j.Packages, Offline: true, Memo: new(memo.Memory)}, how)
+	if err != nil {
+		return report.Report{}, err
+	}
+	defer w.Close()
+	w.Approvals = nil
+	if j.Live {
+		w.Observer = r
+	}
+	if j.Reader {
+		w.Reconciler.Cluster = r
+	}
+	if j.Installed {
+		w.packages.Installed = r.installed
+	}
+	if j.Images {
+		w.packages.Images = r.images
+	}
+	w.packages.Ask = func(_ context.Context, of packages.Request) (packages.Image, error) { return r.ask(j.Head, of) }
+	return w.Merging(ctx, reconcile.Merge{History: clone, Into: j.Into, Head: j.Head})
+}
+
+// Observe is never called: a preview observes a commit.
+func (r remote) Observe(context.Context, render.Desired) (plan.Observed, error) {
+	return plan.Observed{}, errors.New("a preview does not observe a cluster")
+}
+
+// Answer has the parent count.
+func (r remote) Answer(_ context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
+	asked := make([]ChildQuestion, len(questions))
+	for i, q := range questions {
+		asked[i] = ChildQuestion{Ask: q.Ask, Of: q.Of}
+		if q.After == nil {
+			continue
+		}
+		u, err := q.After.Content()
+		if err != nil {
+			return nil, err
+		}
+		if asked[i].After, err = json.Marshal(u.Object); err != nil {
+			return nil, err
+		}
+	}
+	var answers []plan.Answer
+	if err := r.Call("Parent.Count", asked, &answers); err != nil {
+		return nil, err
+	}
+	all := make(map[plan.Question]plan.Answer, len(questions))
+	for i, q := range questions {
+		if i < len(answers) {
+			all[q] = answers[i]
+		}
+	}
+	return all, nil
+}
+
+// Owner has the parent ask the cluster.
+func (r remote) Owner(context.Context) (owner render.Owner, err error) {
+	err = r.Call("Parent.Owner", true, &owner)
+	return owner, err
+}
+
+// Definitions has the parent ask the cluster.
+func (r remote) Definitions(context.Context) (all []*catalogue.Definition, err error) {
+	err = r.getJSON("Parent.Definitions", &all)
+	return all, err
+}
+
+func (r remote) installed(context.Context) (all []crossplane.Installed, err error) {
+	var got []installed
+	if err := r.getJSON("Parent.Installed", &got); err != nil || got == nil {
+		return nil, err
+	}
+	all = make([]crossplane.Installed, len(got))
+	for i, one := range got {
+		all[i] = crossplane.Installed(one)
+	}
+	return all, nil
+}
+
+func (r remote) images(context.Context) (all []packages.LiveConfig, err error) {
+	err = r.getJSON("Parent.Images", &all)
+	return all, err
+}
+
+func (r remote) getJSON(method string, to any) error {
+	var got []byte
+	if err := r.Call(method, true, &got); err != nil {
+		return err
+	}
+	return utiljson.Unmarshal(got, to)
+}
+
+func (r remote) ask(revision string, of packages.Request) (packages.Image, error) {
+	raw, err := json.Marshal(of)
+	if err != nil {
+		return packages.Image{}, err
+	}
+	var got ChildImage
+	if err := r.Call("Parent.Package", ChildRequest{revision, raw}, &got); err != nil {
+		return packages.Image{}, err
+	}
+	i := packages.Image{Version: got.Version, Digest: got.Digest, Findings: got.Findings}
+	if got.Err != "" {
+		i.Err = errors.New(got.Err)
+	}
+	return i, nil
+}
