@@ -35,7 +35,7 @@ raced := cmd/headgate reconcile reconcile/cluster reconcile/forge reconcile/git 
 	reconcile/registry reconcile/target render/catalogue render/manifest
 
 # The packages of the main module whose tests start servers. `make quick` leaves them out.
-served := cmd/headgate examples fixtures fixtures/beside fixtures/core fixtures/loop fixtures/oracle fixtures/situations \
+served := cmd/headgate examples fixtures fixtures/attack fixtures/beside fixtures/core fixtures/loop fixtures/oracle fixtures/situations \
 	fixtures/soak reconcile/cluster reconcile/forge reconcile/target
 
 # The packages of the main module, but for those of the list $(1).
@@ -152,6 +152,10 @@ fuzz: ## Fuzz every target for FUZZTIME (FUZZ=regexp)
 			echo "$$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
 		done || exit 1; \
 	done
+
+.PHONY: attack
+attack: bin/controlplane ## Have the program read every bomb, and the largest honest inputs, within bounds of memory (minutes; a short form is part of check)
+	go test -v -count=1 -timeout=60m ./fixtures/attack -whole
 
 .PHONY: soak
 soak: $(filter-out bin/gitea,$(servers)) ## Let SOAK random edits, deletions, commits and kills happen, without Crossplane and beside it, each for MINUTES at most (SOAK=500 SEED=n); then an hour's worth of quiet passes beside it

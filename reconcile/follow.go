@@ -330,11 +330,20 @@ func (l *previewing) again(k *previewedPull, err error) bool {
 	}
 	var away unfetched
 	var defect panicked
-	if errors.As(err, new(StoppedError)) {
+	if errors.As(err, new(StoppedError)) || permanent(err) {
 		return false
 	}
 	live := l.Reconciler.Cluster != nil && err != nil && !ofCommit(err) && !errors.As(err, &defect) && !errors.As(err, &silent)
 	return (errors.As(err, &away) || live) && k.failures < mostTries-1
+}
+
+// permanent reports whether an error stays, as that of a pack that is larger than a limit.
+func permanent(err error) bool {
+	stays, ok := errors.AsType[interface {
+		error
+		Permanent() bool
+	}](err)
+	return ok && stays.Permanent()
 }
 
 func (l *previewing) emit(e Event) {

@@ -31,6 +31,9 @@ type packError struct{ why string }
 
 func (e packError) Error() string { return "cannot unpack what the server sent: " + e.why }
 
+// Permanent reports that the same pack is refused again.
+func (packError) Permanent() bool { return true }
+
 // errPack is wrapped by what is wrong with a pack beside its size.
 var errPack = errors.New("cannot unpack what the server sent")
 

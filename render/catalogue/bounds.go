@@ -44,7 +44,7 @@ func (w *walk) visit(dir, name string) bool {
 		return true
 	}
 	w.seen.exceeded = true
-	w.refuse(manifest.Origin{Path: abbreviated(dir)}, why)
+	w.refuse(manifest.Origin{Path: abbreviated(strings.TrimSuffix(dir, "/"))}, why)
 	return false
 }
 

@@ -24,6 +24,9 @@ func Open(files fs.FS, root string, how Options) (Documents, error) {
 		return Documents{}, err
 	}
 	w.from(root)
+	if w.seen.exceeded { // what was found until then is left to chance
+		return Documents{}, w.problems[len(w.problems)-1:].OrNil()
+	}
 	w.refuseUnread()
 	w.build()
 	w.read()
