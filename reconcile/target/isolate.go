@@ -34,7 +34,7 @@ import (
 )
 
 // Heads of pull requests are previewed in a process of their own: what they hold can take any amount of memory, and ends
-// that process and no pass. See ADR 48. The process has no credentials, no cluster and no network: it reads a clone and the
+// that process and no pass. See ADR 53. The process has no credentials, no cluster and no network: it reads a clone and the
 // cache of packages. What it needs of registries and of the cluster, it has its parent ask.
 //
 //	parent ─ fetches, pulls, counts, publishes ◄── net/rpc over a pipe ──► child ─ reads commits, renders, plans, reports
