@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"time"
 
 	"headgate.dev/headgate/reconcile"
@@ -101,11 +102,12 @@ type ChildImage struct {
 	Findings             []manifest.Finding
 }
 
-func init() {
+// register tells gob what the values of a reason may be.
+var register = sync.OnceFunc(func() {
 	for _, v := range []any{manifest.ID{}, manifest.Origin{}, schema.Change{}, plan.Reason{}, []any{}, []string{}, []plan.Reason{}, []manifest.ID{}, map[string]any{}, plan.Code("")} {
 		gob.Register(v)
 	}
-}
+})
 
 // A Parent answers the questions of a child.
 type Parent struct {
@@ -218,6 +220,7 @@ func (p *Parent) Package(of ChildRequest, to *ChildImage) error {
 // preview previews a merge in a process of its own.
 func (by *Isolation) preview(ctx context.Context, j ChildJob, with reconcile.Reconciler, from *Wired) (report.Report, error) {
 	limit, memory := cmp.Or(by.Time, timeOfPreviews), cmp.Or(by.Memory, MemoryOfPreviews)
+	register()
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	dir, err := from.packages.Directory()
@@ -255,7 +258,7 @@ func (by *Isolation) preview(ctx context.Context, j ChildJob, with reconcile.Rec
 	ended := child.Wait()
 	select {
 	case a := <-p.said:
-		return a.read(with)
+		return a.read()
 	default:
 	}
 	if err := ctx.Err(); err != nil {
@@ -282,11 +285,9 @@ func sizeOf(bytes int64) string {
 }
 
 // read returns the report and the error of an answer.
-func (a ChildAnswer) read(with reconcile.Reconciler) (r report.Report, err error) {
+func (a ChildAnswer) read() (r report.Report, err error) {
 	if len(a.Report) > 0 {
-		d := json.NewDecoder(bytes.NewReader(a.Report))
-		d.UseNumber() // an integer stays one
-		if err := d.Decode(&r); err != nil {
+		if r, err = report.Receive(a.Report); err != nil {
 			return report.Report{}, fmt.Errorf("the process that makes the preview answers with no report: %w", err)
 		}
 	}
@@ -334,6 +335,7 @@ func Child(ctx context.Context, from io.Reader, to io.WriteCloser) error {
 	if err := boundProcess(MemoryOfPreviews); err != nil {
 		return err
 	}
+	register()
 	client := rpc.NewClient(conversation{from, to})
 	defer client.Close()
 	var j ChildJob
@@ -352,7 +354,7 @@ func Child(ctx context.Context, from io.Reader, to io.WriteCloser) error {
 		a.Trouble = &t
 	}
 	if said.Kind != "" {
-		if a.Report, err = json.Marshal(said); err != nil {
+		if a.Report, err = report.Send(said); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,57 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// sent is a report as another process of Headgate gets it: what the JSON for programs leaves out is beside it.
+type sent struct {
+	Report          Report
+	Steps, Upgrades []marks
+}
+
+// marks are what the JSON of a step leaves out.
+type marks struct {
+	Definition, Active, Approvable bool
+	Hold, Before                   string
+}
+
+func marksOf(steps []Step) []marks {
+	all := make([]marks, len(steps))
+	for i, s := range steps {
+		all[i] = marks{s.definition, s.active, s.approvable, s.hold, s.before}
+	}
+	return all
+}
+
+func mark(steps []Step, all []marks) error {
+	if len(steps) != len(all) {
+		return fmt.Errorf("%d steps have %d marks", len(steps), len(all))
+	}
+	for i, m := range all {
+		s := &steps[i]
+		s.definition, s.active, s.approvable, s.hold, s.before = m.Definition, m.Active, m.Approvable, m.Hold, m.Before
+	}
+	return nil
+}
+
+// Send returns a report for another process of Headgate.
+func Send(r Report) ([]byte, error) {
+	return json.Marshal(sent{r, marksOf(r.Steps), marksOf(r.Upgrades)})
+}
+
+// Receive returns the report that Send was given.
+func Receive(data []byte) (Report, error) {
+	var s sent
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber() // an integer stays one
+	if err := d.Decode(&s); err != nil {
+		return Report{}, err
+	}
+	if err := mark(s.Report.Steps, s.Steps); err != nil {
+		return Report{}, err
+	}
+	return s.Report, mark(s.Report.Upgrades, s.Upgrades)
+}
