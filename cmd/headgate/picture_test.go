@@ -52,7 +52,7 @@ type drawing struct {
 func draw(comment string) string {
 	d := &drawing{y: 44}
 	var folded bool
-	for _, line := range strings.Split(comment, "\n") {
+	for line := range strings.SplitSeq(comment, "\n") {
 		summary := regexp.MustCompile(`<summary>(.*)</summary>`).FindStringSubmatch(line)
 		switch {
 		case d.lines >= tallest:
@@ -100,7 +100,7 @@ func (d *drawing) text(class string, x int, text string) {
 		width = width * 4 / 5
 	}
 	var line string
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
 			d.line(class, x, line)
 			line, x = "", max(x, 24)
