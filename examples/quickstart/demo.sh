@@ -287,9 +287,10 @@ EOF
 scene 'An empty cluster'
 start_server
 say <<EOF
-An API server and etcd in one process, on loopback only. It knows nothing of any provider.
+An API server and etcd in one process, on loopback only. It knows no provider, and
+Headgate has applied nothing, so status exits with 1.
 EOF
-run 0 headgate status
+run 1 headgate status
 
 scene 'A provider with many kinds, and a policy for a few'
 say <<EOF
