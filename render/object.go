@@ -109,18 +109,26 @@ func (o Object) With(u *unstructured.Unstructured) (Object, error) {
 	return made, err
 }
 
-// LeaveBe is by what an object asks Flux, or Config Sync, not to write it. Flux does not make
-// one that asks; Config Sync does, once.
+// LeaveBe holds the settings by which an object asks Flux or Config Sync not to write it. Made is set if the tool makes the
+// object once and does not update it.
 var LeaveBe = []struct {
 	Key, Value string
 	Made       bool
 }{
 	{"kustomize.toolkit.fluxcd.io/reconcile", "disabled", false},
 	{"client.lifecycle.config.k8s.io/mutation", "ignore", true},
+	{ApplySettingKey, "Ignore", false},
+	{ApplySettingKey, "IfNotPresent", true},
 }
 
 // ApplySettingKey is the key by which an object asks Flux how to apply it.
 const ApplySettingKey = "kustomize.toolkit.fluxcd.io/ssa"
+
+// The keys by which objects ask Flux and Argo CD to replace them, among other things.
+const (
+	FluxForceKey   = "kustomize.toolkit.fluxcd.io/force"
+	ArgoOptionsKey = "argocd.argoproj.io/sync-options"
+)
 
 // Merges reports whether an object asks to leave the fields of other field managers to them.
 func Merges(asks map[string]string) bool {
@@ -129,7 +137,7 @@ func Merges(asks map[string]string) bool {
 
 // askedOfOthers are the keys, each once, by which an object says to another tool how it is to be applied, and that Headgate heeds.
 var askedOfOthers = func() []string {
-	keys := []string{ApplySettingKey}
+	keys := []string{ApplySettingKey, FluxForceKey, ArgoOptionsKey}
 	for _, be := range LeaveBe {
 		if !slices.Contains(keys, be.Key) {
 			keys = append(keys, be.Key)

@@ -4,6 +4,8 @@ import (
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The codes of the guard asked.
@@ -11,6 +13,7 @@ const (
 	PolicyKeeps           plan.Code = "PolicyKeeps"           // its management policy
 	AnnotationKeeps       plan.Code = "AnnotationKeeps"       // an annotation of the live object and its value
 	LabelKeeps            plan.Code = "LabelKeeps"            // a label of the live object and its value
+	AsksToReplace         plan.Code = "AsksToReplace"         // a key and its value in the commit
 	AsksNotToCreate       plan.Code = "AsksNotToCreate"       // a key and its value in the commit
 	AnnotationAsksToLeave plan.Code = "AnnotationAsksToLeave" // an annotation of the live object and its value
 	LabelAsksToLeave      plan.Code = "LabelAsksToLeave"      // a label of the live object and its value
@@ -31,10 +34,30 @@ func asked(s plan.Step, c plan.Case) plan.Ruling {
 	return retained(AnnotationKeeps.With(out.Key, out.Value))
 }
 
-// left retains what someone asked us, on the object or in the commit, not to write. Where it was
-// the commit that asked for it, the commit can take it back.
+// replaces are the settings by which an object asks Flux or Argo CD to replace it instead of applying it.
+var replaces = []struct{ key, value string }{
+	{render.FluxForceKey, "enabled"},
+	{render.ArgoOptionsKey, "Replace=true"},
+	{render.ArgoOptionsKey, "Force=true"},
+}
+
+// left retains what a person asked Headgate, on the object or in the commit, not to write. If the commit asked for it, the
+// commit can take it back. It holds what the commit asks to replace: Headgate only applies, and a setting that it ignored
+// would deceive the author.
 func left(s plan.Step, c plan.Case) plan.Ruling {
-	live := c.Live(s)
+	if r := leftAlone(s, c.Live(s), c.Seen); r.Answer != plan.Allowed {
+		return r
+	}
+	for _, r := range replaces {
+		if ownership.SaysSo(s.Asks, r.key, r.value) {
+			return held(AsksToReplace.With(r.key, r.value))
+		}
+	}
+	return allowed
+}
+
+// leftAlone retains what a person asked Headgate not to write.
+func leftAlone(s plan.Step, live *metav1.PartialObjectMetadata, seen plan.Observed) plan.Ruling {
 	for _, be := range render.LeaveBe {
 		key, value := be.Key, be.Value
 		wanted := ownership.SaysSo(s.Asks, key, value)
@@ -45,7 +68,7 @@ func left(s plan.Step, c plan.Case) plan.Ruling {
 			continue
 		}
 		annotated, labelled := ownership.SaysSo(live.GetAnnotations(), key, value), ownership.SaysSo(live.GetLabels(), key, value)
-		ours := c.Seen.Offline || ownership.SentByUs(live, c.Seen.Inventory.Entries[s.ID].Foreign, annotated, key)
+		ours := seen.Offline || ownership.SentByUs(live, seen.Inventory.Entries[s.ID].Foreign, annotated, key)
 		switch {
 		case annotated && (wanted || !ours):
 			return retained(AnnotationAsksToLeave.With(key, value))

@@ -127,13 +127,71 @@ func TestSaysSo(t *testing.T) {
 		{"helm.sh/resource-policy", "keep"},
 		{"kustomize.toolkit.fluxcd.io/prune", "disabled"},
 		{"kustomize.toolkit.fluxcd.io/reconcile", "disabled"},
+		{"kustomize.toolkit.fluxcd.io/ssa", "Ignore"},
 		{"argocd.argoproj.io/sync-options", "Prune=false"},
+		{"argocd.argoproj.io/sync-options", "Prune=confirm"},
+		{"argocd.argoproj.io/sync-options", "Delete=false"},
+		{"argocd.argoproj.io/sync-options", "Delete=confirm"},
 	} {
 		_, annotated := ownership.Kept(inventory.Default, given.Live(given.ConfigMap("a"), "u", given.Annotated(out.key, out.value)))
 		_, labelled := ownership.Kept(inventory.Default, given.Live(given.ConfigMap("a"), "u", given.Labelled(out.key, out.value)))
 		if !annotated || !labelled {
 			t.Errorf("%s is ignored", out.key)
 		}
+	}
+}
+
+// An object of a repository that Flux or Argo CD applied so far keeps its settings. Headgate does what they say or names
+// them; it ignores none.
+func TestApplySettings(t *testing.T) {
+	const ssa, force, options = "kustomize.toolkit.fluxcd.io/ssa", "kustomize.toolkit.fluxcd.io/force", "argocd.argoproj.io/sync-options"
+	const nothing, leave, refuse = plan.Allowed, plan.Retained, plan.Held
+	type edits = []func(*metav1.PartialObjectMetadata)
+	for name, tc := range map[string]struct {
+		reason         string
+		edits          []func(*metav1.PartialObjectMetadata)
+		create, update plan.Response
+		why            plan.Reason // of the update
+	}{
+		"Ignore":        {"Flux neither makes nor updates it.", edits{given.Annotated(ssa, "Ignore")}, leave, leave, CommitAsksToLeave.With(ssa, "Ignore")},
+		"IfNotPresent":  {"Flux makes it once and leaves it to others.", edits{given.Annotated(ssa, "IfNotPresent")}, nothing, leave, CommitAsksToLeave.With(ssa, "IfNotPresent")},
+		"Label":         {"Flux reads labels, too, in upper and lower case.", edits{given.Labelled(ssa, "ifnotpresent")}, nothing, leave, CommitAsksToLeave.With(ssa, "IfNotPresent")},
+		"Merge":         {"Headgate leaves the fields of others to them anyway.", edits{given.Annotated(ssa, "Merge")}, nothing, nothing, plan.Reason{}},
+		"Override":      {"It is the default of Flux.", edits{given.Annotated(ssa, "Override")}, nothing, nothing, plan.Reason{}},
+		"Force":         {"Flux would delete it and make it again.", edits{given.Annotated(force, "Enabled")}, refuse, refuse, AsksToReplace.With(force, "enabled")},
+		"ForceLabel":    {"Also by a label.", edits{given.Labelled(force, "enabled")}, refuse, refuse, AsksToReplace.With(force, "enabled")},
+		"NoForce":       {"It asks for nothing.", edits{given.Annotated(force, "disabled")}, nothing, nothing, plan.Reason{}},
+		"Replace":       {"Argo CD would replace it.", edits{given.Annotated(options, "Replace=true")}, refuse, refuse, AsksToReplace.With(options, "Replace=true")},
+		"ReplaceAmong":  {"An option stands among others.", edits{given.Annotated(options, "ServerSideApply=true, Force=true")}, refuse, refuse, AsksToReplace.With(options, "Force=true")},
+		"OtherOptions":  {"They ask for nothing that Headgate does not do.", edits{given.Annotated(options, "ServerSideApply=true,Replace=false")}, nothing, nothing, plan.Reason{}},
+		"IgnoredForce":  {"Flux does not replace what it does not write.", edits{given.Annotated(ssa, "Ignore"), given.Annotated(force, "enabled")}, leave, leave, CommitAsksToLeave.With(ssa, "Ignore")},
+		"ForcedAtFirst": {"It is written once, and that once it asks to replace it.", edits{given.Annotated(ssa, "IfNotPresent"), given.Annotated(force, "enabled")}, refuse, leave, CommitAsksToLeave.With(ssa, "IfNotPresent")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := given.ConfigMap("a")
+			m := given.Live(u, "u")
+			m.Annotations, m.Labels = map[string]string{}, map[string]string{}
+			for _, edit := range tc.edits {
+				edit(m)
+			}
+			u.SetAnnotations(m.Annotations)
+			u.SetLabels(m.Labels)
+			o := given.Wanted(t, u)
+			s := plan.Step{ID: o.ID, Asks: o.Asks}
+			s.Action = plan.Create
+			if r := left(s, plan.Case{}); r.Answer != tc.create {
+				t.Errorf("%s\ncreate: %v (%v), want %v", tc.reason, r.Answer, r.Reason, tc.create)
+			}
+			s.Action = plan.Update
+			seen := plan.Observed{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(given.ConfigMap("a"), "u")}}
+			r := left(s, plan.Case{Seen: seen})
+			if r.Answer != tc.update {
+				t.Errorf("%s\nupdate: %v, want %v", tc.reason, r.Answer, tc.update)
+			}
+			if diff := cmp.Diff(tc.why, r.Reason); diff != "" {
+				t.Errorf("%s\nupdate (-want +got):\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 

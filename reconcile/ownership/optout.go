@@ -23,6 +23,10 @@ var optOuts = []struct{ key, value string }{
 	{"kustomize.toolkit.fluxcd.io/prune", "disabled"},
 	{"kustomize.toolkit.fluxcd.io/reconcile", "disabled"},
 	{"argocd.argoproj.io/sync-options", "Prune=false"},
+	{"argocd.argoproj.io/sync-options", "Prune=confirm"},
+	{"argocd.argoproj.io/sync-options", "Delete=false"},
+	{"argocd.argoproj.io/sync-options", "Delete=confirm"},
+	{"kustomize.toolkit.fluxcd.io/ssa", "Ignore"},
 }
 
 // Kept reports whether a live object must never be pruned, and why: because of its own annotations and labels, or

@@ -116,6 +116,7 @@ var words = map[plan.Code]wording{
 	guard.PolicyKeeps:           say("its management policy %s asks for it", text),
 	guard.AnnotationKeeps:       say("its annotation %s: %s asks for it", text, text),
 	guard.LabelKeeps:            say("its label %s: %s asks for it", text, text),
+	guard.AsksToReplace:         say("%s: %s in the commit asks to replace it, which Headgate never does; remove that setting, and delete the object by hand if a field of it cannot change", text, text),
 	guard.AsksNotToCreate:       say("%s: %s in the commit asks not to make it", text, text),
 	guard.AnnotationAsksToLeave: say("its annotation %s: %s asks not to update it", text, text),
 	guard.LabelAsksToLeave:      say("its label %s: %s asks not to update it", text, text),
