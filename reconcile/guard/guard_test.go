@@ -142,7 +142,7 @@ func TestSaysSo(t *testing.T) {
 }
 
 // An object of a repository that Flux or Argo CD applied so far keeps its settings. Headgate does what they say or names
-// them; it ignores none.
+// them.
 func TestApplySettings(t *testing.T) {
 	const ssa, force, options = "kustomize.toolkit.fluxcd.io/ssa", "kustomize.toolkit.fluxcd.io/force", "argocd.argoproj.io/sync-options"
 	const nothing, leave, refuse = plan.Allowed, plan.Retained, plan.Held
