@@ -11,7 +11,7 @@ func TestSend(t *testing.T) {
 	step := Step{definition: true, active: true, approvable: true, hold: "a", before: "b"}
 	known := map[string]bool{"definition": true, "active": true, "approvable": true, "hold": true, "before": true}
 	for _, of := range []reflect.Type{reflect.TypeFor[Report](), reflect.TypeFor[Step](), reflect.TypeFor[Preview](), reflect.TypeFor[Check](), reflect.TypeFor[Cost](), reflect.TypeFor[Definition](), reflect.TypeFor[Package]()} {
-		for i := range of.NumField() {
+		for i := range of.NumField() { //nolint:modernize // the index names a path
 			f := of.Field(i)
 			if carried := of == reflect.TypeFor[Step]() && known[f.Name]; !carried && (!f.IsExported() || f.Tag.Get("json") == "-") {
 				t.Errorf("%s.%s does not reach another process: Send has to take it along", of, f.Name)
