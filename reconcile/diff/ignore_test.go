@@ -1,7 +1,10 @@
 package diff_test
 
 import (
+	"encoding/base64"
+	"encoding/pem"
 	"fmt"
+	"net/http/httptest"
 	"regexp"
 	"testing"
 
@@ -137,7 +140,10 @@ func TestIgnoredInAComparison(t *testing.T) {
 }
 
 func TestInjectedCA(t *testing.T) {
-	webhook := func(ca string) map[string]any {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	webhook := func() map[string]any {
 		return map[string]any{"name": "a.example.org", "clientConfig": map[string]any{"url": "https://a", "caBundle": ca}}
 	}
 	for key, left := range map[string]bool{
@@ -150,7 +156,7 @@ func TestInjectedCA(t *testing.T) {
 		u := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
 			"metadata": map[string]any{"name": "a", "annotations": map[string]any{key: "x"}},
-			"webhooks": []any{webhook("Cg=="), webhook("Cg==")},
+			"webhooks": []any{webhook(), webhook()},
 		}}
 		sent, err := plan.Sent(given.Sync, given.Wanted(t, u))
 		if err != nil {
@@ -158,7 +164,7 @@ func TestInjectedCA(t *testing.T) {
 		}
 		for i := range 2 {
 			if _, has := diff.PointerOf(fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i)).Of(sent.Object); has == left {
-				t.Errorf("%s: a placeholder is not sent where something else puts a CA, and else it is: %v", key, sent.Object["webhooks"])
+				t.Errorf("%s: a CA is not sent where something else puts one, and else it is: %v", key, sent.Object["webhooks"])
 			}
 		}
 	}
