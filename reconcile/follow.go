@@ -251,7 +251,7 @@ func (l *previewing) moved(ctx context.Context, k *previewedPull, tip string) bo
 func (l *previewing) preview(ctx context.Context, k *previewedPull, tip string) (report.Report, error) {
 	with, publisher := l.Reconciler, hurried{l.Requests.Publisher(k.Request)}
 	if k.Fork && l.Forks == nil {
-		said := report.Failed(with.Sync, "", errFork)
+		said := report.Failed(with.Sync, "", errFork).On(nil)
 		if err := publisher.Publish(ctx, said); err != nil {
 			return said, unpublished{err}
 		}

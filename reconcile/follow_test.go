@@ -184,7 +184,7 @@ type laterError time.Duration
 func (e laterError) Error() string             { return "later" }
 func (e laterError) RetryAfter() time.Duration { return time.Duration(e) }
 
-const changes = "success: changes 1 object; 1 object"
+const changes = "success: Look: changes 1 object that Headgate does not judge; 1 object"
 
 var seven = Request{Number: 7, Head: "h7", Target: "main"}
 
@@ -199,7 +199,7 @@ func TestFollowerEveryHeadOnce(t *testing.T) {
 			y.woken <- struct{}{}
 		})
 		expect(t, "A new one is previewed as soon as somebody tells, and the old one forgotten.", y.happens(time.Second),
-			"forget h7", "7 pending", "7 h8 success: nothing of this sync changes")
+			"forget h7", "7 pending", "7 h8 success: Safe: nothing of this sync changes")
 		y.set(func() { y.open = nil })
 		expect(t, "What is not open any more is forgotten.", y.happens(70*time.Second), "forget h8")
 	})
@@ -232,7 +232,7 @@ func TestFollowerBroken(t *testing.T) {
 		y.commits["h7"] = "apiVersion: v1\nkind: [\n"
 		y.run(t, nil)
 		log := y.happens(time.Hour)
-		if len(log) != 2 || !strings.HasPrefix(log[1], "7 h7 error: a.yaml:") {
+		if len(log) != 2 || !strings.HasPrefix(log[1], "7 h7 error: Blocked: a.yaml:") {
 			t.Errorf("A head that cannot be rendered says where, once: %q", log)
 		}
 	})
@@ -243,7 +243,7 @@ func TestFollowerPanics(t *testing.T) {
 		y := newYard(Request{Number: 8, Head: "panics", Target: "main"}, seven)
 		y.run(t, nil)
 		expect(t, "A head that makes us panic is one error, and the others are previewed.", y.happens(time.Hour),
-			"8 pending", "8 panics error: the preview ended in a defect of Headgate: a nil map", "7 pending", "7 h7 "+changes)
+			"8 pending", "8 panics error: Blocked: the preview ended in a defect of Headgate: a nil map", "7 pending", "7 h7 "+changes)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(Request{Number: 8, Head: unspeakable, Target: "main"}, seven)
@@ -267,7 +267,7 @@ func TestFollowerUnfetched(t *testing.T) {
 			}
 		}
 		log := slices.DeleteFunc(y.happens(time.Hour), func(s string) bool { return s == "7 pending" })
-		expect(t, "A head that cannot be had is tried for some minutes, and then that is said, once.", log, "7 h7 error: boom")
+		expect(t, "A head that cannot be had is tried for some minutes, and then that is said, once.", log, "7 h7 error: Blocked: boom")
 		if len(y.events) != 2 || y.events[0].Err == nil {
 			t.Errorf("and so it is told: %v", y.events)
 		}
@@ -279,7 +279,7 @@ func TestFollowerUnreadPackage(t *testing.T) {
 		y := newYard(seven)
 		y.commits["h7"] = "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: sea}\nspec: {package: registry.example.org/sea:v1}\n"
 		y.run(t, func(f *PreviewLoop) { f.Reconciler.Options.Owner = render.OwnerCrossplane })
-		const unread = "7 h7 error: cannot read 1 package, deletes 1 object: package registry.example.org/sea:v1 cannot be read: nobody has looked for it"
+		const unread = "7 h7 error: Blocked: cannot read 1 package, deletes 1 object, brings 1 new warning: package registry.example.org/sea:v1 cannot be read: nobody has looked for it"
 		said := map[string]int{}
 		for _, s := range y.happens(time.Hour) {
 			said[s]++
@@ -325,7 +325,7 @@ func TestFollowerFork(t *testing.T) {
 		y := newYard(fork, seven)
 		y.run(t, nil)
 		expect(t, "A fork's head is not even fetched, and says why.", y.happens(time.Hour),
-			"7 pending", "7 h7 "+changes, "8 h8 error: not previewed: the head is in a fork, and the sync does not say forkPreviews")
+			"7 pending", "7 h7 "+changes, "8 h8 error: Blocked: not previewed: the head is in a fork, and the sync does not say forkPreviews")
 	})
 }
 
@@ -340,7 +340,7 @@ func TestFollowerForkAllowed(t *testing.T) {
 			f.Forks = &forks
 		})
 		log := y.happens(time.Hour)
-		if len(log) != 4 || log[1] != "7 h7 "+changes || !strings.HasPrefix(log[3], "8 h8 error: a.yaml:") {
+		if len(log) != 4 || log[1] != "7 h7 "+changes || !strings.HasPrefix(log[3], "8 h8 error: Blocked: a.yaml:") {
 			t.Errorf("It is read by what has no credentials, and its base, too: %q", log)
 		}
 	})
@@ -399,6 +399,6 @@ func TestFollowerMerge(t *testing.T) {
 			y.resolve["m7^2"] = "h8"
 		})
 		expect(t, "What the forge merged is what will be there; its status belongs to the head.", y.happens(70*time.Second),
-			"forget h7", "7 pending", "7 h8 success: nothing of this sync changes")
+			"forget h7", "7 pending", "7 h8 success: Safe: nothing of this sync changes")
 	})
 }

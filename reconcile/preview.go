@@ -99,7 +99,8 @@ type Merge struct {
 	// Elsewhere previews the merge of two commits that are fetched, in another process; nil: this process does.
 	Elsewhere func(ctx context.Context, into, head string) (report.Report, error)
 	// Again reports whether the caller tries again after an error, so that the error is not published; nil: never.
-	Again func(error) bool
+	Again  func(error) bool
+	FailOn report.Threshold // what the status and the exit code fail on
 }
 
 // Merging previews a merge and publishes the preview or its error.
@@ -115,6 +116,7 @@ func (r Reconciler) Merging(ctx context.Context, m Merge) (report.Report, error)
 	if err != nil {
 		said = report.Failed(r.Sync, said.Revision, err)
 	}
+	said = said.On(m.FailOn)
 	if m.Publisher == nil || err != nil && again(err) {
 		return said, err
 	}

@@ -44,7 +44,7 @@ func TestUpgrades(t *testing.T) {
 			reason: "A pattern of one star activates what a new version brings, and the old kind loses a field.",
 			older:  "provider-helm-v0.21.0", newer: "provider-helm", activate: "*",
 			says: []string{
-				"\n**Breaks 1 schema, activates 1 definition.**\n",
+				"### ⛔ Blocked: breaks 1 schema, activates 1 definition that no policy names in full\n",
 				"\n#### Becomes active: 1\n\nThis cannot be undone: ",
 				"\n- `releases.helm.m.crossplane.io`\n  - `policy platform matches with \"*\" (policy.yaml:5)`\n",
 				"\n- `releases.helm.crossplane.io` in `provider/crds/helm.crossplane.io_releases.yaml:2`\n  - `spec.publishConnectionDetailsTo is removed (v1alpha1, v1beta1)`\n",
@@ -56,14 +56,14 @@ func TestUpgrades(t *testing.T) {
 		"HelmWithANarrowPolicy": {
 			reason: "What no pattern names stays inactive.",
 			older:  "provider-helm-v0.21.0", newer: "provider-helm", activate: "releases.helm.crossplane.io",
-			says:  []string{"\n**Breaks 1 schema.**\n", "Definitions after the merge: 1 active, 1 inactive."},
+			says:  []string{"### ⛔ Blocked: breaks 1 schema\n", "Definitions after the merge: 1 active, 1 inactive."},
 			never: []string{"Becomes active", "create CRD `releases."},
 		},
 		"KubernetesBreaksNothing": {
 			reason: "The usual upgrade, of which there is nothing to fear.",
 			older:  "provider-kubernetes-v1.0.0", newer: "provider-kubernetes", activate: "*",
 			says: []string{
-				"\n**Changes 4 objects; no schema breaks.**\n",
+				"### ✅ Safe: changes 4 objects; no schema breaks\n",
 				"Definitions after the merge: 4 active, 0 inactive.",
 				"\n1 definition differs only in descriptions or in what generators write.\n",
 				"<summary>update 3 CRDs: <code>clusterproviderconfigs.kubernetes.m.crossplane.io</code> and 2 more, all in the same way</summary>",
@@ -152,11 +152,11 @@ func TestUpgradesBehindOneLine(t *testing.T) {
 		headline               string
 		limit                  int
 	}{
-		"Helm":           {"provider-helm-v0.21.0", "provider-helm", "*", "Breaks 1 schema, activates 1 definition.", 6_000},
-		"HelmNarrow":     {"provider-helm-v0.21.0", "provider-helm", "releases.helm.crossplane.io", "Breaks 1 schema.", 6_000},
-		"HelmNowhere":    {"provider-helm-v0.21.0", "provider-helm", "none.example.org", "Breaks 1 schema, retains 1 that nothing activates any more; 1 finding.", 6_000},
-		"Kubernetes":     {"provider-kubernetes-v1.0.0", "provider-kubernetes", "*", "Changes 1 object; no schema breaks.", 6_000},
-		"KubernetesBack": {"provider-kubernetes", "provider-kubernetes-v1.0.0", "*", "Breaks 3 schemas.", 8_000},
+		"Helm":           {"provider-helm-v0.21.0", "provider-helm", "*", "⛔ Blocked: breaks 1 schema, activates 1 definition that no policy names in full\n", 6_000},
+		"HelmNarrow":     {"provider-helm-v0.21.0", "provider-helm", "releases.helm.crossplane.io", "⛔ Blocked: breaks 1 schema\n", 6_000},
+		"HelmNowhere":    {"provider-helm-v0.21.0", "provider-helm", "none.example.org", "⛔ Blocked: breaks 1 schema, brings 1 new warning, retains 1 that nothing activates any more; 1 finding\n", 6_000},
+		"Kubernetes":     {"provider-kubernetes-v1.0.0", "provider-kubernetes", "*", "✅ Safe: changes 1 object; no schema breaks\n", 6_000},
+		"KubernetesBack": {"provider-kubernetes", "provider-kubernetes-v1.0.0", "*", "⛔ Blocked: breaks 3 schemas\n", 8_000},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestUpgradesBehindOneLine(t *testing.T) {
 				t.Errorf("behind one line it is judged otherwise (-tree +line):\n%s", diff)
 			}
 			said := report.Comment(b, 65_536)
-			if !strings.Contains(said, "\n**"+tc.headline) {
+			if !strings.Contains(said, "### "+tc.headline) {
 				t.Errorf("the headline is not %q", tc.headline)
 			}
 			for _, s := range b.Breaking() {
@@ -250,17 +250,17 @@ func TestBreaksWhatIsServed(t *testing.T) {
 		live       bool
 		want       string
 	}{
-		"XRD":      {"Every team has objects of it.", xrd(more), xrd(less), false, "breaks 1 schema; 1 object"},
-		"Active":   {"It has a CRD.", mrd(more) + policy("b*"), mrd(less) + policy("b*"), false, "breaks 1 schema; 1 active, 0 inactive"},
-		"Inactive": {"It is no more than a name.", mrd(more) + policy("x*"), mrd(less) + policy("x*"), false, "changes 1 object; 0 active, 1 inactive"},
+		"XRD":      {"Every team has objects of it.", xrd(more), xrd(less), false, "Blocked: breaks 1 schema; 1 object"},
+		"Active":   {"It has a CRD.", mrd(more) + policy("b*"), mrd(less) + policy("b*"), false, "Blocked: breaks 1 schema; 1 active, 0 inactive"},
+		"Inactive": {"It is no more than a name.", mrd(more) + policy("x*"), mrd(less) + policy("x*"), false, "Safe: changes 1 object; 0 active, 1 inactive"},
 		"Retained": {
 			"That no policy names it makes nothing of it go.", mrd(more) + policy("b*"), mrd(less) + policy("x*"), false,
-			"breaks 1 schema, retains 1 that nothing activates any more; 0 active, 0 inactive, 1 retained",
+			"Blocked: breaks 1 schema, brings 1 new warning, retains 1 that nothing activates any more; 0 active, 0 inactive, 1 retained",
 		},
-		"Opens": {"Before the merge nobody can have any.", mrd(more) + policy("x*"), mrd(less) + policy("b*"), false, "activates 1 definition; 1 active (+1), 0 inactive"},
+		"Opens": {"Before the merge nobody can have any.", mrd(more) + policy("x*"), mrd(less) + policy("b*"), false, "Look: activates 1 definition that no policy names in full; 1 active (+1), 0 inactive"},
 		"OpensWhatIsThere": {
 			"Another policy of the cluster had it made.", mrd(more) + policy("x*"), mrd(less) + policy("b*"), true,
-			"1 held: boats.example.org; 1 active (+1), 0 inactive",
+			"Blocked: holds 1 object back, breaks 1 schema, activates 1 definition that no policy names in full; 1 active (+1), 0 inactive",
 		},
 	}
 	for name, tc := range cases {
@@ -277,7 +277,7 @@ func TestBreaksWhatIsServed(t *testing.T) {
 			if got := made.Verdict.Activation.Description; got != tc.want {
 				t.Errorf("%s\nthe status is %q, want %q", tc.reason, got, tc.want)
 			}
-			if said := report.Comment(made, 65_536); tc.live && !strings.Contains(said, "**Holds 1 object back, breaks 1 schema, activates 1 definition") {
+			if said := report.Comment(made, 65_536); tc.live && !strings.Contains(said, "### ⛔ Blocked: holds 1 object back, breaks 1 schema, activates 1 definition") {
 				t.Errorf("%s\n%s", tc.reason, said)
 			}
 		})

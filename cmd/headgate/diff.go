@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"slices"
+	"strings"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
-	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
-	"headgate.dev/headgate/render/manifest"
 
 	"github.com/spf13/cobra"
 )
@@ -18,7 +16,7 @@ func newDiff(t *terminal) *cobra.Command {
 	var (
 		to     = new(passFlags)
 		show   = newView()
-		exitOn = oneOf("any", "holds", "findings", "never")
+		exitOn = threshold{report.OnAny}
 	)
 	cmd := &cobra.Command{
 		Use: "diff [SOURCE | BASE HEAD | ./DIRECTORY ./DIRECTORY] [flags]",
@@ -38,8 +36,9 @@ that begin with ./, ../ or /, so that they are not read as branches.
 ` + aboutSource + `
 
 Exit codes: 0 no change, 1 changes, 2 error; an error beats changes. --exit-on says what
-counts: any change, holds, findings that are errors or warnings, or never. That a package
-changes which cannot be read is an error.`,
+counts, in words separated by commas: any (change), blocked, breaking, holds, errors,
+findings (errors or warnings), or never. A new version of a package that cannot be read is
+an error. A comparison of commits or directories is safe, look or blocked, as a preview is.`,
 		Example: `  headgate diff ./platform
   headgate diff main HEAD
   headgate diff main~1 main
@@ -57,12 +56,12 @@ changes which cannot be read is an error.`,
 			if err := errors.Join(err, t.report(show, r)); err != nil {
 				return exit{exitDiffError, err}
 			}
-			return diffCode(r, exitOn.value)
+			return exitOf(r, exitOn.words())
 		},
 	}
 	to.addTo(cmd)
 	show.addTo(cmd)
-	exitOn.addTo(cmd, "exit-on", "", "exit with code 1 for")
+	exitOn.addTo(cmd)
 	return cmd
 }
 
@@ -92,18 +91,32 @@ func (t *terminal) diff(ctx context.Context, to *passFlags, args []string) (repo
 	return r.Diff(ctx, ref)
 }
 
-// diffCode is what a diff exits with.
-func diffCode(r report.Report, on string) error {
-	troubled := slices.ContainsFunc(r.Findings, func(f manifest.Finding) bool { return f.Severity != manifest.Note })
-	held := slices.ContainsFunc(r.Steps, func(s report.Step) bool { return s.Action == plan.Hold })
-	switch {
-	case r.Summary.Failed > 0, len(r.Unread()) > 0 && on != "never":
-		return exit{code: exitDiffError}
-	case on == "any" && (r.Changes() || held),
-		on == "holds" && held,
-		on == "breaking" && len(r.Breaking())+len(r.Dropped()) > 0,
-		on == "findings" && troubled:
-		return exit{code: exitChanges}
+// exitOf ends the program with the exit code of a comparison.
+func exitOf(r report.Report, on report.Threshold) error {
+	if code := r.Exits(on); code != report.ExitSuccess {
+		return exit{code: code}
 	}
 	return nil
+}
+
+// A threshold is the flag --exit-on of a comparison.
+type threshold []string
+
+func (t *threshold) words() report.Threshold { return report.Threshold(*t) }
+func (t *threshold) String() string          { return strings.Join(*t, ",") }
+func (t *threshold) Type() string            { return "words" }
+
+func (t *threshold) Set(text string) error {
+	words, err := report.ParseThreshold(text)
+	if err == nil {
+		*t = threshold(words)
+	}
+	return err
+}
+
+// addTo registers the flag so that shells can complete its words.
+func (t *threshold) addTo(cmd *cobra.Command) {
+	cmd.Flags().Var(t, "exit-on", "exit with code 1 for one or more of: "+strings.Join(report.Thresholds(), ", "))
+	// It can only fail for a flag that does not exist, or that was registered twice.
+	_ = cmd.RegisterFlagCompletionFunc("exit-on", cobra.FixedCompletions(report.Thresholds(), cobra.ShellCompDirectiveNoFileComp))
 }

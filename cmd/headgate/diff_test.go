@@ -9,7 +9,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-func TestDiffCode(t *testing.T) {
+func TestExitOf(t *testing.T) {
 	changes := report.Report{Steps: []report.Step{{Action: plan.Create}}}
 	retains := report.Report{Steps: []report.Step{{Action: plan.Keep, Guard: "final"}}}
 	holds := report.Report{Steps: []report.Step{{Action: plan.Hold, Would: plan.Update}}}
@@ -37,11 +37,11 @@ func TestDiffCode(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := 0
-			if e, ok := errors.AsType[exit](diffCode(tc.report, tc.on)); ok {
+			if e, ok := errors.AsType[exit](exitOf(tc.report, report.Threshold{tc.on})); ok {
 				got = e.code
 			}
 			if got != tc.want {
-				t.Errorf("%s\ndiffCode(..., %q): want %d, got %d", tc.reason, tc.on, tc.want, got)
+				t.Errorf("%s\nexitOf(..., %q): want %d, got %d", tc.reason, tc.on, tc.want, got)
 			}
 		})
 	}

@@ -7,14 +7,15 @@ import (
 	"fmt"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/report"
+
 	"github.com/spf13/cobra"
 )
 
 // The exit codes of the program. Those of a pass are report.Verdict.ExitCode.
 const (
-	exitChanges   = 1 // of a diff: there is something to do
-	exitDiffError = 2 // of a diff: errors beat changes
-	exitUsage     = 2 // of every verb: the command line is wrong
+	exitDiffError = report.ExitDiffError // of a diff: errors beat changes
+	exitUsage     = 2                    // of every verb: the command line is wrong
 )
 
 const exitCodes = `Exit codes: 0 the cluster is as wanted, 1 something failed or is not known, 2 wrong usage,

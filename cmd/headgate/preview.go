@@ -21,6 +21,7 @@ import (
 // previewFlags are those of a preview beside the ones of a pass.
 type previewFlags struct {
 	*passFlags
+	exitOn          threshold
 	base, head      string
 	live            bool
 	comment, status bool
@@ -37,9 +38,8 @@ type forgeFlags struct {
 }
 
 func newPreview(t *terminal) *cobra.Command {
-	f := &previewFlags{passFlags: new(passFlags), forge: forgeFlags{kind: oneOf(append([]string{"auto"}, target.Forges()...)...)}}
+	f := &previewFlags{passFlags: new(passFlags), exitOn: threshold{report.OnBlocked}, forge: forgeFlags{kind: oneOf(append([]string{"auto"}, target.Forges()...)...)}}
 	show := &view{format: withAnnotations("text", "json", "yaml", "markdown"), pull: true}
-	exitOn := oneOf("any", "breaking", "holds", "findings", "never")
 	cmd := &cobra.Command{
 		Use:   "preview [flags]",
 		Short: "Show what merging a pull request does, and post it",
@@ -56,13 +56,20 @@ headgate/NAME/preview, or headgate/CLUSTER/NAME/preview with --live.
 
 ` + aboutPipelines() + `
 
-Exit codes: 0 no change, 1 changes, 2 error; an error beats changes. --exit-on says what
-counts: any change, schemas that break and kinds that a new version of a package drops,
-holds, findings that are errors or warnings, or never. That a package changes which cannot
-be read is an error.`,
+Every preview is safe, look or blocked, in the headline, the status and the summary line.
+Blocked: an error, a hold, a schema that breaks, or a kind that goes, where something uses
+it or the use is not known. Look: a change that a person should read, such as an activation
+by a wildcard. Safe: everything else.
+
+Exit codes: 0 nothing that --exit-on names, 1 something that it names, 2 error; an error
+beats changes. The status fails exactly when the exit code is not 0. --exit-on takes
+words separated by commas: any (change), blocked, breaking (schemas that break and kinds that
+a new version of a package drops), holds, errors, findings (errors or warnings), or never.
+A new version of a package that cannot be read is an error.`,
 		Example: `  headgate preview
   headgate preview --base origin/main --head HEAD -o markdown
-  headgate preview --comment --status --exit-on holds
+  headgate preview --comment --status
+  headgate preview --comment --status --exit-on blocked,findings
   headgate preview --repo https://git.example.org/team/platform.git --pull 7 --comment`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -73,10 +80,11 @@ be read is an error.`,
 			if err != nil && r.Kind == "" { // it did not come to a preview
 				r = report.Failed(f.sync(), "", err)
 			}
+			r = r.On(f.exitOn.words())
 			if err := errors.Join(err, t.report(show, r)); err != nil {
 				return exit{exitDiffError, err}
 			}
-			return diffCode(r, exitOn.value)
+			return exitOf(r, f.exitOn.words())
 		},
 	}
 	flags := cmd.Flags()
@@ -87,7 +95,7 @@ be read is an error.`,
 	flags.BoolVar(&f.status, "status", false, "post a commit status on the head of the pull request")
 	f.forge.addTo(cmd)
 	show.addTo(cmd)
-	exitOn.addTo(cmd, "exit-on", "", "exit with code 1 for")
+	f.exitOn.addTo(cmd)
 	f.addTo(cmd)
 	return cmd
 }
@@ -170,7 +178,7 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	if err != nil {
 		return report.Report{}, err
 	}
-	of := reconcile.Merge{History: repository, Into: cmp.Or(f.base, forge.WorkflowOf(t.getenv).Base, "origin/main"), Head: cmp.Or(f.head, "HEAD")}
+	of := reconcile.Merge{History: repository, Into: cmp.Or(f.base, forge.WorkflowOf(t.getenv).Base, "origin/main"), Head: cmp.Or(f.head, "HEAD"), FailOn: f.exitOn.words()}
 	if previews != nil {
 		of.Publisher = previews
 	}

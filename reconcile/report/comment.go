@@ -43,8 +43,8 @@ type comment struct {
 
 func (c comment) summary() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### Headgate preview of %s\n\n**%s**\n", code(c.Sync.Name), c.headline())
-	fmt.Fprintf(&b, "\n%s\n", c.between())
+	fmt.Fprintf(&b, "### %s\n", c.headline())
+	fmt.Fprintf(&b, "\nHeadgate preview of %s. %s\n", code(c.Sync.Name), c.between())
 	if c.Error != "" {
 		fmt.Fprintf(&b, "\n%s\n", fenced(clip(c.Error, 4000)))
 	}
@@ -63,19 +63,20 @@ func (c comment) summary() string {
 	return b.String()
 }
 
-// headline is the verdict: what the merge does, the worst first.
+// headline is the judgement and its grounds, the worst first.
 func (c comment) headline() string {
-	said := capital(cmp.Or(strings.Join(c.does(), ", "), "nothing of this sync changes"))
-	if c.comparesSchemas() && len(c.Breaking())+len(c.Dropped())+len(c.Unread()) == 0 {
-		said += "; no schema breaks"
-	}
+	said := looksOf[c.judgement().Word] + ": "
 	if c.Error != "" {
-		said = "Cannot be rendered: nothing of it would be applied"
+		return said + "cannot be rendered, so nothing of it would be applied"
+	}
+	said += c.grounds()
+	if c.comparesSchemas() && len(c.Breaking())+len(c.Dropped())+len(c.Unread())+len(c.Unseen()) == 0 {
+		said += "; no schema breaks"
 	}
 	if trouble := len(c.troubles()); trouble > 0 {
 		said += "; " + moreOf(trouble, "finding", "findings")
 	}
-	return said + "."
+	return said
 }
 
 // comparesSchemas reports whether anything could have broken: definitions differ, or packages do.
@@ -110,7 +111,7 @@ func (c comment) between() string {
 // glossary explains, folded away, the words of the comment to whoever meets them first.
 func (c comment) glossary() string {
 	var words []string
-	if c.Summary.Definitions > 0 && len(c.does())+len(c.Findings) > 0 {
+	if c.Summary.Definitions > 0 && (c.grounds() != nothingChanges || len(c.Findings) > 0) {
 		words = append(words, "A **definition** is a type of managed resource. **Active** it has a CRD in the cluster, which takes memory; inactive it is no more than a name. Policies activate definitions by patterns, and that is final.")
 	}
 	if len(c.Breaking()) > 0 {

@@ -51,9 +51,8 @@ func pull(said string, of int) Report {
 }
 
 func TestComment(t *testing.T) {
-	const want = "### Headgate preview of `x`\n\n" +
-		"**Holds 1 object back, breaks 1 schema, deletes 1 object, activates 1 definition, retains 1 that nothing activates any more; 1 finding.**\n\n" +
-		"Commit 0123456789ab compared with fedcba987654, where it left its target. No cluster was asked, so what exists there is not known (`--live` counts it). " +
+	const want = "### ⛔ Blocked: holds 1 object back, breaks 1 schema, deletes 1 object, activates 1 definition that no policy names in full, retains 1 that nothing activates any more; 1 finding\n\n" +
+		"Headgate preview of `x`. Commit 0123456789ab compared with fedcba987654, where it left its target. No cluster was asked, so what exists there is not known (`--live` counts it). " +
 		"Definitions after the merge: 4 active, 0 inactive.\n\n" +
 		"The target changed policies since.\n" +
 		"\n#### Becomes active: 1\n\nThis cannot be undone: Crossplane never makes an active definition inactive again. If one is not meant, narrow the pattern before the merge.\n\n" +
@@ -124,9 +123,8 @@ func upgraded(of int) Report {
 
 func TestUpgradesCount(t *testing.T) {
 	r := upgraded(2)
-	r.Verdict = verdict(r)
 	r.Preview = &Preview{}
-	if said := r.previewed(); said.State != Success || !strings.HasPrefix(said.Description, "breaks 2 schemas, drops 2 kinds; ") {
+	if said := r.On(nil).Verdict.Activation; said.State != Failure || !strings.HasPrefix(said.Description, "Blocked: breaks 2 schemas, drops 2 kinds; ") {
 		t.Errorf("What an inactive definition breaks nobody notices, and the rest counts: %s", said)
 	}
 	var said []string
@@ -144,8 +142,7 @@ func TestUpgradesCount(t *testing.T) {
 	}
 
 	r.Bumps[1].Unknown, r.Summary.Held = "nobody answers", 1
-	r.Verdict = verdict(r)
-	if said := r.previewed(); said.State != Error || said.Description != "cannot read 1 package, holds 1 object back, breaks 2 schemas, drops 2 kinds: nobody answers" {
+	if said := r.On(nil).Verdict.Activation; said.State != Error || said.Description != "Blocked: cannot read 1 package, holds 1 object back, breaks 2 schemas, drops 2 kinds: nobody answers" {
 		t.Errorf("What nobody knows is no success: %s", said)
 	}
 	if said := (comment{r, 3}).headline(); strings.Contains(said, "no schema breaks") {
@@ -159,7 +156,7 @@ func TestCommentOfUpgradesFits(t *testing.T) {
 		if len(c) > limit {
 			t.Errorf("a comment of %d bytes is more than %d", len(c), limit)
 		}
-		for _, says := range []string{"**Breaks 300 schemas, drops 300 kinds.**", "packages: 300", "break: 300", "Kinds that go: 300", "and "} {
+		for _, says := range []string{"### ⛔ Blocked: breaks 300 schemas, drops 300 kinds\n", "packages: 300", "break: 300", "Kinds that go: 300", "and "} {
 			if !strings.Contains(c, says) {
 				t.Errorf("within %d bytes it does not say %q:\n%s", limit, says, c)
 			}
@@ -194,14 +191,14 @@ func TestHeadline(t *testing.T) {
 		report Report
 		want   string
 	}{
-		"Nothing":  {"A required check has to say so.", Report{}, "Nothing of this sync changes."},
-		"Finding":  {"A note asks for nothing.", Report{Findings: findings}, "Nothing of this sync changes; 1 finding."},
-		"Changes":  {"The plain case.", Report{Summary: Summary{Created: 1, Updated: 2}}, "Changes 3 objects."},
-		"Upgrade":  {"What everybody asks of one.", Report{Summary: Summary{Updated: 1}, Steps: []Step{{Action: plan.Update, ID: id("a"), Added: 1}}}, "Changes 1 object; no schema breaks."},
-		"Breaks":   {"Of a definition that is inactive nobody notices.", Report{Summary: Summary{Updated: 2}, Steps: breaks}, "Breaks 1 schema."},
-		"Held":     {"A person has to act.", Report{Summary: Summary{Held: 2}}, "Holds 2 objects back."},
-		"Fails":    {"It would not be applied, which is worse than anything else.", Report{Summary: Summary{Failed: 1, Held: 1}}, "Fails on 1 object, holds 1 object back."},
-		"Unusable": {"Nothing else is known.", Report{Error: "policy.yaml:3: no"}, "Cannot be rendered: nothing of it would be applied."},
+		"Nothing":  {"A required check has to say so.", Report{}, "✅ Safe: nothing of this sync changes"},
+		"Finding":  {"A note asks for nothing.", Report{Findings: findings}, "✅ Safe: nothing of this sync changes; 1 finding"},
+		"Changes":  {"The plain case.", Report{Summary: Summary{Created: 1, Updated: 2}}, "✅ Safe: changes 3 objects"},
+		"Upgrade":  {"What everybody asks of one.", Report{Summary: Summary{Updated: 1}, Steps: []Step{{Action: plan.Update, ID: id("a"), Added: 1}}}, "✅ Safe: changes 1 object; no schema breaks"},
+		"Breaks":   {"Of a definition that is inactive nobody notices.", Report{Summary: Summary{Updated: 2}, Steps: breaks}, "⛔ Blocked: breaks 1 schema"},
+		"Held":     {"A person has to act.", Report{Summary: Summary{Held: 2}}, "⛔ Blocked: holds 2 objects back"},
+		"Fails":    {"It would not be applied, which is worse than anything else.", Report{Summary: Summary{Failed: 1, Held: 1}}, "⛔ Blocked: fails on 1 object, holds 1 object back"},
+		"Unusable": {"Nothing else is known.", Report{Error: "policy.yaml:3: no"}, "⛔ Blocked: cannot be rendered, so nothing of it would be applied"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -235,7 +232,7 @@ func TestCompared(t *testing.T) {
 	if diff := cmp.Diff(want, r.Preview); diff != "" {
 		t.Errorf("Compared(...) (-want +got):\n%s", diff)
 	}
-	status := Status{Success, "activates 1 definition, retains 1 that nothing activates any more; 2 active, 1 inactive"}
+	status := Status{Success, "Look: activates 1 definition that no policy names in full, retains 1 that nothing activates any more; 2 active, 1 inactive"}
 	if diff := cmp.Diff(status, r.Verdict.Activation); diff != "" {
 		t.Errorf("the status of a preview (-want +got):\n%s", diff)
 	}

@@ -21,6 +21,8 @@ type Preview struct {
 	Opens   []Opening    `json:"opens"`             // definitions that become active
 	Leaves  []Definition `json:"leaves"`            // definitions that nothing activates any more, and that stay: activation is final
 	Memory  Cost         `json:"memory"`            // of an API server
+
+	Warnings int `json:"newWarnings,omitempty"` // that the base does not have
 }
 
 // An Opening is a definition that becomes active.
@@ -39,6 +41,27 @@ type Comparison struct {
 
 // Compared reports the plan of a pull request.
 func Compared(p plan.Plan, c Comparison) Report {
+	r := beside(p, c)
+	stays := slices.Clone(r.Preview.Leaves)
+	for _, s := range r.Dropped() {
+		stays = append(stays, Definition{Name: s.ID.Name})
+	}
+	r.Preview.Memory = costOf(c.Before, p.Want, stays)
+	if c.Now != nil {
+		r.Preview.Moved = Moved(c.Before, *c.Now)
+	}
+	return r.On(nil)
+}
+
+// Differing reports the plan of a comparison of two commits. It is judged as a pull request is.
+func Differing(p plan.Plan, before render.Desired) Report {
+	r := beside(p, Comparison{Before: before}).On(nil)
+	r.Preview = nil
+	return r
+}
+
+// beside reports a plan beside the commit that it is compared with.
+func beside(p plan.Plan, c Comparison) Report {
 	r := New(p, nil, false)
 	preview := Preview{Base: c.Before.Revision, Live: c.Live, Opens: []Opening{}, Leaves: []Definition{}}
 	was := map[string]bool{}
@@ -56,26 +79,42 @@ func Compared(p plan.Plan, c Comparison) Report {
 	for _, o := range preview.Opens {
 		r.serves(o)
 	}
-	stays := slices.Clone(preview.Leaves)
-	for _, s := range r.Dropped() {
-		stays = append(stays, Definition{Name: s.ID.Name})
-	}
-	preview.Memory = costOf(c.Before, p.Want, stays)
-	if c.Now != nil {
-		preview.Moved = Moved(c.Before, *c.Now)
-	}
+	r.used(p.Want)
+	preview.Warnings = newWarnings(plan.Plan{Want: c.Before}.Findings(), p.Findings())
 	r.Preview = &preview
-	r.Verdict.Activation = r.previewed()
 	return r
 }
 
-// PreviewStopped is what the description of a preview begins with whose process was stopped. The status on the forge is
-// the record of that: such a head is not previewed again.
+// PreviewStopped begins the description of a preview whose process was stopped, after the word of the judgement. The status on the
+// forge is the record of that: such a head is not previewed again.
 const PreviewStopped = "the preview was stopped: "
 
 // WasStopped reports whether a status is that of a preview whose process was stopped.
 func (s Status) WasStopped() bool {
-	return s.State == Error && strings.HasPrefix(s.Description, PreviewStopped)
+	said := strings.TrimPrefix(s.Description, Blocked.title()+": ")
+	return s.State == Error && strings.HasPrefix(said, PreviewStopped)
+}
+
+// newWarnings counts the warnings that a commit has and its base does not. Lines move, so they do not count.
+func newWarnings(before, after []manifest.Finding) int {
+	type warning struct{ rule, path, message string }
+	key := func(f manifest.Finding) warning { return warning{f.Rule, f.Origin.Path, f.Message} }
+	known := map[warning]int{}
+	for _, f := range before {
+		known[key(f)]++
+	}
+	n := 0
+	for _, f := range after {
+		if f.Severity != manifest.Warning {
+			continue
+		}
+		if known[key(f)] == 0 {
+			n++
+		} else {
+			known[key(f)]--
+		}
+	}
+	return n
 }
 
 // ruleBase is the rule of a base that cannot be rendered.
@@ -90,8 +129,7 @@ func Repaired(sync inventory.Sync, head render.Desired, base string, why error) 
 		Rule: ruleBase, Severity: manifest.Note,
 		Message: "where it left its target nothing can be rendered, so what changes is not known: " + why.Error(),
 	})
-	r.Verdict.Activation = r.previewed()
-	return r
+	return r.On(nil)
 }
 
 // Opens are the names of the definitions that become active from one commit to another.
@@ -168,55 +206,17 @@ func (r Report) Dropped() []Step {
 	return slices.DeleteFunc(slices.Clone(r.Upgrades), func(s Step) bool { return s.Action != plan.Keep || !s.active })
 }
 
-// Unread are the packages that change, and of which nobody knows how.
+// Unread are the packages that change in a way that is not known.
 func (r Report) Unread() []plan.Bump {
-	return slices.DeleteFunc(slices.Clone(r.Bumps), func(b plan.Bump) bool { return b.Unknown == "" })
+	return slices.DeleteFunc(slices.Clone(r.Bumps), func(b plan.Bump) bool { return b.Unknown == "" || r.isUnseen(b) })
 }
 
-// previewed is the status of a preview: the numbers of what the merge does.
-func (r Report) previewed() Status {
-	said := r.Verdict.Activation
-	what := strings.Join(r.does(), ", ")
-	switch {
-	case len(r.Unread()) > 0 && said.State == Error && r.Error == "":
-		said.Description = what + ": " + r.Unread()[0].Unknown
-	case said.State == Success && what == "":
-		said.Description = "nothing of this sync changes"
-	case said.State == Success:
-		said.Description = what + "; " + r.Summary.String()
-	}
-	return said
+// Unseen are the packages that could be read, and those of the base not.
+func (r Report) Unseen() []plan.Bump {
+	return slices.DeleteFunc(slices.Clone(r.Bumps), func(b plan.Bump) bool { return !r.isUnseen(b) })
 }
 
-// does says in a few words each what the merge does, the worst first.
-func (r Report) does() []string {
-	if r.Preview != nil && r.Preview.Repairs {
-		return []string{"repairs its target, which cannot be rendered"}
-	}
-	var parts []string
-	add := func(n int, one, many string) {
-		switch {
-		case n == 1:
-			parts = append(parts, one)
-		case n > 1:
-			parts = append(parts, fmt.Sprintf(many, n))
-		}
-	}
-	add(r.Summary.Failed, "fails on 1 object", "fails on %d objects")
-	add(len(r.Unread()), "cannot read 1 package", "cannot read %d packages")
-	add(r.Summary.Held, "holds 1 object back", "holds %d objects back")
-	add(len(r.Breaking()), "breaks 1 schema", "breaks %d schemas")
-	add(len(r.Dropped()), "drops 1 kind", "drops %d kinds")
-	add(r.Summary.Pruned, "deletes 1 object", "deletes %d objects")
-	if r.Preview != nil {
-		add(len(r.Preview.Opens), "activates 1 definition", "activates %d definitions")
-		add(len(r.Preview.Leaves), "retains 1 that nothing activates any more", "retains %d that nothing activates any more")
-	}
-	if n := r.Summary.Created + r.Summary.Updated; len(parts) == 0 {
-		add(n, "changes 1 object", "changes %d objects")
-	}
-	return parts
-}
+func (r Report) isUnseen(b plan.Bump) bool { return b.Unknown != "" && b.From == "" && b.To != "" }
 
 // troubles are the findings that ask for something.
 func (r Report) troubles() []manifest.Finding {

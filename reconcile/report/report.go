@@ -14,9 +14,11 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // A Report is what a pass came to. Its JSON is an interface for programs: fields are
@@ -32,6 +34,8 @@ type Report struct {
 
 	Verdict Verdict `json:"verdict"`
 	Summary Summary `json:"summary"`
+
+	Judgement Judgement `json:"judgement,omitzero"` // of a comparison
 
 	Approval    *plan.Approval     `json:"approval,omitempty"` // what a person gives to have held steps carried out
 	Steps       []Step             `json:"steps"`              // without what is kept and needs no word
@@ -125,6 +129,11 @@ type Step struct {
 
 	definition bool
 	active     bool // its kind is served
+
+	because []plan.Code         // the codes of its reason, and of those in it
+	kindOf  string              // of what declares a kind that has one name: that name
+	unused  bool                // of what declares a kind: nothing in the commit uses it
+	alters  []plan.SchemaChange // of what declares a kind: what changes and breaks nothing
 
 	hold       string // of what is held: what it is remembered by
 	approvable bool   // of what is held: by the digest of the Approval
@@ -292,6 +301,15 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 	}
 	difference := s.Schema()
 	step.Breaks, step.Added, step.Words = difference.Breaking(), len(difference.Added), difference.OnlyWords()
+	for _, c := range difference.Changes {
+		if !c.Breaking {
+			step.alters = append(step.alters, c)
+		}
+	}
+	if s.Live != nil && !crossplane.IsXRD(s.ID) { // whose claims have another
+		step.kindOf, _, _ = unstructured.NestedString(s.Live.Object, "spec", "names", "kind")
+	}
+	step.because = codesIn(s.Reason)
 	step.Waits = Awaited(s)
 	if s.Needs != "" && !s.Waiting() {
 		crd := plan.AwaitsCRD.With(s.Needs)

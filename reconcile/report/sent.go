@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"headgate.dev/headgate/reconcile/plan"
 )
 
 // sent is a report as another process of Headgate gets it: what the JSON for programs leaves out is beside it.
@@ -16,12 +18,16 @@ type sent struct {
 type marks struct {
 	Definition, Active, Approvable bool
 	Hold, Before                   string
+	Because                        []plan.Code
+	KindOf                         string
+	Unused                         bool
+	Alters                         []plan.SchemaChange
 }
 
 func marksOf(steps []Step) []marks {
 	all := make([]marks, len(steps))
 	for i, s := range steps {
-		all[i] = marks{s.definition, s.active, s.approvable, s.hold, s.before}
+		all[i] = marks{s.definition, s.active, s.approvable, s.hold, s.before, s.because, s.kindOf, s.unused, s.alters}
 	}
 	return all
 }
@@ -33,6 +39,7 @@ func mark(steps []Step, all []marks) error {
 	for i, m := range all {
 		s := &steps[i]
 		s.definition, s.active, s.approvable, s.hold, s.before = m.Definition, m.Active, m.Approvable, m.Hold, m.Before
+		s.because, s.kindOf, s.unused, s.alters = m.Because, m.KindOf, m.Unused, m.Alters
 	}
 	return nil
 }

@@ -3,13 +3,15 @@ package report
 import (
 	"reflect"
 	"testing"
+
+	"headgate.dev/headgate/reconcile/plan"
 )
 
 // A comment is made of a report that came from another process: a field that got lost on the way would be a break, or a
 // hold, that nobody is told of. A new field that JSON leaves out fails here.
 func TestSend(t *testing.T) {
-	step := Step{definition: true, active: true, approvable: true, hold: "a", before: "b"}
-	known := map[string]bool{"definition": true, "active": true, "approvable": true, "hold": true, "before": true}
+	step := Step{definition: true, active: true, approvable: true, hold: "a", before: "b", because: []plan.Code{"C"}, kindOf: "d", unused: true}
+	known := map[string]bool{"definition": true, "active": true, "approvable": true, "hold": true, "before": true, "because": true, "kindOf": true, "unused": true, "alters": true}
 	for _, of := range []reflect.Type{reflect.TypeFor[Report](), reflect.TypeFor[Step](), reflect.TypeFor[Preview](), reflect.TypeFor[Check](), reflect.TypeFor[Cost](), reflect.TypeFor[Definition](), reflect.TypeFor[Package]()} {
 		for i := range of.NumField() { //nolint:modernize // the index names a path
 			f := of.Field(i)

@@ -344,6 +344,11 @@ func (r Report) Line() string {
 	}
 	add(c.Unchanged, "unchanged")
 	line := "Summary: " + strings.Join(parts, ", ")
+	if r.Judgement.Word != "" && r.Error == "" {
+		line = fmt.Sprintf("Summary: %s: %s · %s", r.Judgement.Word, clean(r.grounds()), strings.Join(parts, ", "))
+	} else if r.Judgement.Word != "" {
+		line = fmt.Sprintf("Summary: %s: %s", r.Judgement.Word, strings.Join(parts, ", "))
+	}
 	if c.Definitions > 0 {
 		line += " · " + c.String()
 	}

@@ -1,0 +1,286 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// A Word is the judgement on a comparison: whether to merge.
+type Word string
+
+// The words, the best first.
+const (
+	Safe    Word = "safe"
+	Look    Word = "look"
+	Blocked Word = "blocked"
+)
+
+var looksOf = map[Word]string{Safe: "✅ Safe", Look: "👀 Look", Blocked: "⛔ Blocked"}
+
+// title is the word at the beginning of a line.
+func (w Word) title() string { return capital(string(w)) }
+
+// A Judgement is the word for a comparison, and why.
+type Judgement struct {
+	Word    Word     `json:"word"`
+	Because []Ground `json:"because,omitempty"` // the worst first
+}
+
+// A Ground is one reason of a judgement: how many things are alike, and the word that each of them asks for.
+type Ground struct {
+	Word  Word   `json:"word"`
+	Cause string `json:"cause"`
+	Count int    `json:"count"`
+	Text  string `json:"text"`
+}
+
+// Judge returns the judgement on a comparison. It is the one table of judgements: the word
+// is that of the worst ground, and Safe if there is none.
+func Judge(r Report) Judgement {
+	var all []Ground
+	add := func(word Word, cause string, n int, one, many string) {
+		text := one
+		if n != 1 {
+			text = fmt.Sprintf(many, n)
+		}
+		if n > 0 {
+			all = append(all, Ground{word, cause, n, text})
+		}
+	}
+	if r.Error != "" {
+		return Judgement{Blocked, []Ground{{Blocked, "error", 1, firstLine(r.Error)}}}
+	}
+	is := r.uses()
+	add(Blocked, "failed", r.Summary.Failed, "fails on 1 object", "fails on %d objects")
+	add(Blocked, "unread", len(r.Unread()), "cannot read 1 package", "cannot read %d packages")
+	add(Blocked, "errors", len(r.errors()), "has 1 error", "has %d errors")
+	add(Blocked, "holds", r.Summary.Held, "holds 1 object back", "holds %d objects back")
+	add(Blocked, "breaks", is[breaksUsed], "breaks 1 schema", "breaks %d schemas")
+	add(Blocked, "drops", is[dropsUsed], "drops 1 kind", "drops %d kinds")
+	add(Blocked, "deletes-kinds", is[deletesUsed], "deletes 1 kind whose use is not known", "deletes %d kinds whose use is not known")
+
+	if r.Preview != nil && r.Preview.Repairs {
+		add(Look, "repairs", 1, "repairs its target, which cannot be rendered", "")
+	}
+	add(Look, "base-unread", len(r.Unseen()), "cannot read 1 package of the base", "cannot read %d packages of the base")
+	add(Look, "breaks-unused", is[breaksUnused], "breaks 1 schema that nothing uses", "breaks %d schemas that nothing uses")
+	add(Look, "breaks-status", is[breaksStatus], "breaks 1 status that nothing here reads", "breaks %d statuses that nothing here reads")
+	add(Look, "drops-unused", is[dropsUnused], "drops 1 kind that nothing uses", "drops %d kinds that nothing uses")
+	add(Look, "deletes", r.Summary.Pruned-is[deletesUsed], "deletes 1 object", "deletes %d objects")
+	add(Look, "takes-back", r.Summary.Deactivated, "takes 1 definition back", "takes %d definitions back")
+	named, wild := r.opened()
+	add(Look, "activates-by-wildcard", wild, "activates 1 definition that no policy names in full", "activates %d definitions that no policy names in full")
+	add(Look, "defaults", is[changesDefault], "changes the defaults of 1 kind", "changes the defaults of %d kinds")
+	add(Look, "deprecates", is[deprecates], "deprecates a version of 1 kind", "deprecates versions of %d kinds")
+	add(Look, "moves-storage", is[movesStorage], "stores 1 kind in another version", "stores %d kinds in other versions")
+	if r.Preview != nil {
+		add(Look, "warnings", r.Preview.Warnings, "brings 1 new warning", "brings %d new warnings")
+		add(Look, "retains", len(r.Preview.Leaves), "retains 1 that nothing activates any more", "retains %d that nothing activates any more")
+	}
+	add(Look, "unjudged", is[unjudged], "changes 1 object that Headgate does not judge", "changes %d objects that Headgate does not judge")
+
+	add(Safe, "activates", named, "activates 1 definition", "activates %d definitions")
+	if len(all) == 0 {
+		add(Safe, "changes", r.Summary.Created+r.Summary.Updated, "changes 1 object", "changes %d objects")
+	}
+	if len(all) == 0 {
+		return Judgement{Word: Safe}
+	}
+	return Judgement{all[0].Word, all}
+}
+
+// errors are the findings that are errors.
+func (r Report) errors() []manifest.Finding {
+	return slices.DeleteFunc(slices.Clone(r.Findings), func(f manifest.Finding) bool { return f.Severity != manifest.Error })
+}
+
+// A consequence is what a step does to those who use a kind.
+type consequence int
+
+const (
+	nothing consequence = iota
+	unjudged
+	movesStorage
+	deprecates
+	changesDefault
+	breaksStatus
+	breaksUnused
+	breaksUsed
+	dropsUnused
+	dropsUsed
+	deletesUsed
+)
+
+// uses counts the steps and upgrades by their worst consequence.
+func (r Report) uses() map[consequence]int {
+	count := map[consequence]int{}
+	live := r.Preview != nil && r.Preview.Live
+	for _, s := range r.Steps {
+		count[r.consequence(s, live)]++
+	}
+	for _, s := range r.Upgrades {
+		count[r.consequence(s, live)]++
+	}
+	return count
+}
+
+func (r Report) consequence(s Step, live bool) consequence {
+	broken := slices.DeleteFunc(slices.Clone(s.Breaks), func(c plan.SchemaChange) bool { return c.Rule == "default" })
+	onlyStatus := len(broken) > 0 && !slices.ContainsFunc(broken, func(c plan.SchemaChange) bool { return !c.InStatus() })
+	// The guards ask a cluster how many objects exist, and have nothing to add where that is none. What they have
+	// to add about an upgrade is on the step of the package, so an upgrade has to state it.
+	unused := s.unused && live && (len(s.because) == 0 && s.Package == "" || s.gives(plan.NoObjects))
+	switch {
+	case s.Action == plan.Hold && s.active && len(broken) > 0:
+		return breaksUsed
+	case s.Error != "", s.Action == plan.Hold: // counted as such
+		return nothing
+	case s.Package != "" && s.Action == plan.Keep && s.active && unused:
+		return dropsUnused
+	case s.Package != "" && s.Action == plan.Keep && s.active:
+		return dropsUsed
+	case s.Action == plan.Prune && crossplane.DeclaresKind(s.ID) && s.gives(guard.UsersUnseen, guard.UsersNotCounted, guard.UsersUnknown):
+		return deletesUsed
+	case s.Action != plan.Update:
+		return nothing
+	case (s.isDefinition() || len(s.Breaks) > 0) && !s.active:
+		return nothing
+	case onlyStatus && s.unused:
+		return breaksStatus
+	case len(broken) > 0 && unused:
+		return breaksUnused
+	case len(broken) > 0, s.gives(guard.WebhookUnseen, guard.VersionsUnseen):
+		return breaksUsed
+	case len(s.Breaks) > 0, s.altersBy("default"):
+		return changesDefault
+	case s.altersBy("version-deprecated"):
+		return deprecates
+	case s.altersBy("storage-version"):
+		return movesStorage
+	case s.isDefinition(), crossplane.IsMRAP(s.ID), r.judgedAsPackage(s):
+		return nothing
+	}
+	return unjudged
+}
+
+// judgedAsPackage reports whether a step only has Crossplane install another version of a provider, whose
+// definitions were compared, or which is the same image.
+func (r Report) judgedAsPackage(s Step) bool {
+	if s.ID.Kind != crossplane.Provider || len(s.Changes) != 1 || s.Changes[0].Path != "spec.package" {
+		return false
+	}
+	if slices.ContainsFunc(r.Bumps, func(b plan.Bump) bool { return b.By == s.ID }) {
+		return true
+	}
+	from, _ := crossplane.SplitImage(strings.Trim(s.Changes[0].From, `"`))
+	to, _ := crossplane.SplitImage(strings.Trim(s.Changes[0].To, `"`))
+	return from == to && slices.ContainsFunc(r.Packages, func(p Package) bool { return p.Source == to })
+}
+
+// altersBy reports whether a change that a rule found breaks nothing.
+func (s Step) altersBy(rule string) bool {
+	return slices.ContainsFunc(s.alters, func(c plan.SchemaChange) bool { return string(c.Rule) == rule })
+}
+
+// gives reports whether the reason of a step has one of these codes.
+func (s Step) gives(codes ...plan.Code) bool {
+	return slices.ContainsFunc(s.because, func(c plan.Code) bool { return slices.Contains(codes, c) })
+}
+
+// codesIn returns the codes of a reason and of the reasons in it.
+func codesIn(why plan.Reason) []plan.Code {
+	if why.None() {
+		return nil
+	}
+	all := []plan.Code{why.Code}
+	for _, v := range why.Values {
+		switch v := v.(type) {
+		case plan.Reason:
+			all = append(all, codesIn(v)...)
+		case []plan.Reason:
+			for _, r := range v {
+				all = append(all, codesIn(r)...)
+			}
+		}
+	}
+	return all
+}
+
+// opened counts the definitions that become active because a policy, or the definition itself, names them in
+// full, and those that become active because of something wider.
+func (r Report) opened() (named, wild int) {
+	if r.Preview == nil {
+		return 0, 0
+	}
+	for _, o := range r.Preview.Opens {
+		if slices.ContainsFunc(o.Because, func(a activation.Activator) bool { return inFull(a, o.Name) }) {
+			named++
+		} else {
+			wild++
+		}
+	}
+	return named, wild
+}
+
+func inFull(a activation.Activator, name string) bool {
+	switch a.Cause {
+	case activation.NoSafeStart:
+		return false
+	case activation.Matched:
+		return a.Pattern == name
+	}
+	return true
+}
+
+// used finds which of the kinds that break something in the commit may use: an object of the kind, or an object
+// that mentions it, such as a Composition. What cannot be read counts as a use.
+func (r Report) used(want render.Desired) {
+	kinds := map[string]bool{} // group and kind: in use
+	look := func(steps []Step) {
+		for i := range steps {
+			s := &steps[i]
+			if !s.active || len(s.Breaks) == 0 && s.Action != plan.Keep || !crossplane.DeclaresKind(s.ID) {
+				continue
+			}
+			_, group, _ := strings.Cut(s.ID.Name, ".")
+			key := group + "/" + s.kindOf
+			inUse, known := kinds[key]
+			if !known {
+				inUse = group == "" || mentions(want, group, s.kindOf)
+				kinds[key] = inUse
+			}
+			s.unused = !inUse
+		}
+	}
+	look(r.Steps)
+	look(r.Upgrades)
+}
+
+// mentions reports whether an object of a commit is of a kind, or mentions it; kind "" is every kind of the group.
+func mentions(want render.Desired, group, kind string) bool {
+	in := func(o render.Object) bool {
+		if crossplane.DeclaresKind(o.ID) || crossplane.IsMRAP(o.ID) || crossplane.IsPackage(o.ID) {
+			return false
+		}
+		if o.ID.Group == group && (kind == "" || o.ID.Kind == kind) {
+			return true
+		}
+		u, err := o.Content()
+		if err != nil {
+			return true
+		}
+		text, err := u.MarshalJSON()
+		return err != nil || bytes.Contains(text, []byte(group)) && bytes.Contains(text, []byte(kind))
+	}
+	return slices.ContainsFunc(want.Objects, in) ||
+		slices.ContainsFunc(want.Left, func(l render.Left) bool { return l.Composition != nil && in(*l.Composition) })
+}

@@ -1,0 +1,311 @@
+package report
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/schema"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// situation is one row of the table: a comparison and the word that it has to get.
+type situation struct {
+	reason string
+	report Report
+	word   Word
+	cause  string // of the worst ground
+}
+
+func situations() map[string]situation {
+	spec := plan.SchemaChange{Rule: schema.Field, Version: "v1", Path: "spec.a", Breaking: true}
+	status := plan.SchemaChange{Rule: schema.Field, Version: "v1", Path: "status.a", Breaking: true}
+	version := plan.SchemaChange{Rule: schema.Removed, Version: "v1", Breaking: true}
+	defaults := plan.SchemaChange{Rule: "default", Version: "v1", Path: "spec.a", Breaking: true}
+	update := func(change func(*Step)) Report {
+		s := Step{Action: plan.Update, ID: id("buckets.example.org"), active: true}
+		change(&s)
+		return Report{Preview: &Preview{Live: true}, Summary: Summary{Updated: 1}, Steps: []Step{s}}
+	}
+	breaks := func(unused, live bool, why plan.Reason, changes ...plan.SchemaChange) Report {
+		r := update(func(s *Step) { s.Breaks, s.unused, s.because = changes, unused, codesIn(why) })
+		r.Preview.Live = live
+		return r
+	}
+	alters := func(rule schema.Rule) Report {
+		return update(func(s *Step) { s.alters = []plan.SchemaChange{{Rule: rule}} })
+	}
+	drops := func(why plan.Reason, unused, active bool) Report {
+		return Report{Preview: &Preview{Live: true}, Upgrades: []Step{{
+			Action: plan.Keep, Package: "p", ID: id("buckets.example.org"), Origin: &manifest.Origin{}, active: active, unused: unused, because: codesIn(why),
+		}}}
+	}
+	opens := func(reasons ...activation.Activator) Report {
+		return Report{Preview: &Preview{Opens: []Opening{{Definition: Definition{Name: "buckets.example.org", Because: reasons}}}}}
+	}
+	bump := func(unknown, from, to string) Report {
+		return Report{Preview: &Preview{}, Bumps: []plan.Bump{{Source: "p", From: from, To: to, Unknown: unknown}}}
+	}
+	provider := manifest.ID{Group: crossplane.Packages, Kind: crossplane.Provider, Name: "p"}
+	copied := manifest.ID{Group: crossplane.Packages, Kind: crossplane.Provider, Name: "copied"}
+	upgrade := func(of, by manifest.ID) Report {
+		return Report{
+			Preview: &Preview{Live: true}, Summary: Summary{Updated: 1}, Bumps: []plan.Bump{{Source: "p", From: "v1", To: "v2", By: by}},
+			Steps: []Step{{Action: plan.Update, ID: of, Changes: []diff.Change{{Path: "spec.package"}}}},
+		}
+	}
+	sameImage := manifest.ID{Group: crossplane.Packages, Kind: crossplane.Provider, Name: "same"}
+	otherSource := manifest.ID{Group: crossplane.Packages, Kind: crossplane.Provider, Name: "other"}
+	tags := []diff.Change{{Path: "spec.package", From: `"r.example/p:v1"`, To: `"r.example/p:v2"`}}
+	moved := []diff.Change{{Path: "spec.package", From: `"r.example/p:v1"`, To: `"r.example/q:v2"`}}
+	full := activation.Activator{Cause: activation.Matched, Pattern: "buckets.example.org"}
+	wild := activation.Activator{Cause: activation.Matched, Pattern: "*.example.org"}
+	none, some := plan.NoObjects.With(), plan.ObjectsExist.With(int64(2), "")
+	unseen := guard.BreaksUnseen.With([]plan.SchemaChange{spec})
+
+	return map[string]situation{
+		"Nothing":         {"A required check has to be green.", Report{Preview: &Preview{}}, Safe, ""},
+		"Adds":            {"Nothing that exists changes.", Report{Summary: Summary{Created: 2}, Steps: []Step{{Action: plan.Create, ID: id("a")}}}, Safe, "changes"},
+		"GainsFields":     {"No object has to set them.", update(func(s *Step) { s.Added = 3 }), Safe, "changes"},
+		"Words":           {"They mean nothing to the API server.", update(func(s *Step) { s.Words = true }), Safe, "changes"},
+		"Inactive":        {"No API serves it.", update(func(s *Step) { s.active, s.Breaks = false, []plan.SchemaChange{spec} }), Safe, "changes"},
+		"InactiveDropped": {"No API serves it.", drops(none, false, false), Safe, ""},
+		"NamedInFull":     {"A person wrote the name.", opens(wild, full), Safe, "activates"},
+		"OwnState":        {"A person wrote it in the definition.", opens(activation.Activator{Cause: activation.Declared}), Safe, "activates"},
+		"Provider":        {"Its definitions were compared.", upgrade(provider, provider), Safe, "changes"},
+		"SameImage": {
+			"Another tag of the image that is installed changes nothing.",
+			Report{Summary: Summary{Updated: 1}, Packages: []Package{{Source: "r.example/p"}}, Steps: []Step{{Action: plan.Update, ID: sameImage, Changes: tags}}}, Safe, "changes",
+		},
+		"OtherSource": {
+			"Its definitions were compared with nothing.",
+			Report{Summary: Summary{Updated: 1}, Packages: []Package{{Source: "r.example/q"}}, Steps: []Step{{Action: plan.Update, ID: otherSource, Changes: moved}}}, Look, "unjudged",
+		},
+		"WarningNotNew": {"The base has it, too.", Report{Preview: &Preview{}, Findings: []manifest.Finding{{Severity: manifest.Warning}}}, Safe, ""},
+
+		"Wildcard":           {"Later versions activate more, without a review.", opens(wild), Look, "activates-by-wildcard"},
+		"NoSafeStart":        {"Nobody named it.", opens(activation.Activator{Cause: activation.NoSafeStart}), Look, "activates-by-wildcard"},
+		"Deprecated":         {"It is going to leave.", alters(schema.Deprecated), Look, "deprecates"},
+		"StorageMoves":       {"A webhook converts every object.", alters(schema.Storage), Look, "moves-storage"},
+		"Default":            {"Objects behave differently.", breaks(false, true, unseen, defaults), Look, "defaults"},
+		"StatusUnused":       {"Controllers write it again, and nothing here reads it.", breaks(true, true, plan.Reason{}, status), Look, "breaks-status"},
+		"SpecUnused":         {"The cluster was asked, and so was the commit.", breaks(true, true, plan.Reason{}, spec), Look, "breaks-unused"},
+		"DroppedUnused":      {"The cluster was asked, and so was the commit.", drops(plan.Both.With(plan.KindDropped.With(), none), true, true), Look, "drops-unused"},
+		"BaseUnreadable":     {"What repairs a package is not kept from being merged.", bump("no such tag", "", "v2"), Look, "base-unread"},
+		"Repairs":            {"What repairs the target is not kept from being merged.", Report{Preview: &Preview{Repairs: true}}, Look, "repairs"},
+		"Deletes":            {"It is no addition.", Report{Summary: Summary{Pruned: 1}, Steps: []Step{{Action: plan.Prune, ID: manifest.ID{Kind: "ConfigMap"}}}}, Look, "deletes"},
+		"TakesBack":          {"Its CRD goes.", Report{Summary: Summary{Deactivated: 1}}, Look, "takes-back"},
+		"Retains":            {"It looks gone, and stays.", Report{Preview: &Preview{Leaves: []Definition{{Name: "a"}}}}, Look, "retains"},
+		"OtherObject":        {"Headgate cannot judge what it does.", Report{Summary: Summary{Updated: 1}, Steps: []Step{{Action: plan.Update, ID: manifest.ID{Kind: "ConfigMap"}}}}, Look, "unjudged"},
+		"ProviderUncompared": {"A copy in the tree is compared, and the image is not.", upgrade(copied, manifest.ID{}), Look, "unjudged"},
+		"NewWarning":         {"The change brings it.", Report{Preview: &Preview{Warnings: 1}}, Look, "warnings"},
+
+		"Error":           {"Nothing of it would be applied.", Report{Error: "x.yaml:1: no"}, Blocked, "error"},
+		"Fails":           {"The API server refuses it.", Report{Summary: Summary{Failed: 1}}, Blocked, "failed"},
+		"ErrorFinding":    {"A pass fails on it.", Report{Findings: []manifest.Finding{{Severity: manifest.Error}}}, Blocked, "errors"},
+		"Held":            {"A person has to act.", Report{Summary: Summary{Held: 1}, Steps: []Step{{Action: plan.Hold, Guard: guard.PackageLost}}}, Blocked, "holds"},
+		"Flood":           {"A flood is a hold.", Report{Summary: Summary{Held: 1}, Steps: []Step{{Action: plan.Hold, Guard: guard.Flood}}}, Blocked, "holds"},
+		"Unread":          {"Nobody knows what it changes.", bump("no answer", "v1", ""), Blocked, "unread"},
+		"UnreadUpgrade":   {"Both were read, and cannot be compared.", bump("not a schema", "v1", "v2"), Blocked, "unread"},
+		"SpecUsedHere":    {"Something here uses it.", breaks(false, true, plan.Reason{}, spec), Blocked, "breaks"},
+		"SpecUnknown":     {"Without a cluster, the use is not known.", breaks(true, false, unseen, spec), Blocked, "breaks"},
+		"SpecUncountable": {"The cluster did not answer.", breaks(true, true, guard.BreaksUncountable.With([]plan.SchemaChange{spec}, plan.Failed.With("forbidden")), spec), Blocked, "breaks"},
+		"SpecHasObjects":  {"Objects exist, also if all of them fit.", breaks(true, true, guard.BreaksNoObject.With([]plan.SchemaChange{spec}, int64(2)), spec), Blocked, "breaks"},
+		"SpecOfPackage": {
+			"The step of the package names the objects, and not the upgrade.",
+			Report{Preview: &Preview{Live: true}, Upgrades: []Step{{Action: plan.Update, Package: "p", ID: id("buckets.example.org"), Origin: &manifest.Origin{}, active: true, unused: true, Breaks: []plan.SchemaChange{spec}}}}, Blocked, "breaks",
+		},
+		"VersionUnknown":   {"Without a cluster, the use is not known.", breaks(true, false, unseen, version), Blocked, "breaks"},
+		"StatusUsedHere":   {"Something here may read it.", breaks(false, true, plan.Reason{}, status), Blocked, "breaks"},
+		"StatusAndSpec":    {"The worse of the two counts.", breaks(true, false, unseen, status, spec), Blocked, "breaks"},
+		"DefaultAndSpec":   {"The worse of the two counts.", breaks(true, false, unseen, defaults, spec), Blocked, "breaks"},
+		"WebhookUnknown":   {"Stored objects may become unreadable.", breaks(true, false, guard.WebhookUnseen.With()), Blocked, "breaks"},
+		"DroppedHasObject": {"No controller looks after them.", drops(plan.Both.With(plan.KindDropped.With(), some), true, true), Blocked, "drops"},
+		"DroppedUnknown":   {"Without a cluster, the use is not known.", drops(plan.KindDropped.With(), true, true), Blocked, "drops"},
+		"DeletesKind": {
+			"Without a cluster, the use is not known.",
+			Report{Summary: Summary{Pruned: 1}, Steps: []Step{{Action: plan.Prune, ID: id("a.b"), because: codesIn(guard.UsersUnseen.With())}}}, Blocked, "deletes-kinds",
+		},
+	}
+}
+
+// The word decides whether people merge, and whether a robot does.
+func TestJudge(t *testing.T) {
+	for name, tc := range situations() {
+		t.Run(name, func(t *testing.T) {
+			j := Judge(tc.report)
+			word, because := j.Word, j.Because
+			cause := ""
+			if len(because) > 0 {
+				cause = because[0].Cause
+			}
+			if word != tc.word || cause != tc.cause {
+				t.Errorf("%s\nJudge(...) = %s because of %v, want %s because of %q", tc.reason, word, because, tc.word, tc.cause)
+			}
+			if !slices.IsSortedFunc(because, func(a, b Ground) int { return badness(b.Word) - badness(a.Word) }) {
+				t.Errorf("a better ground is before a worse one: %v", because)
+			}
+		})
+	}
+}
+
+func badness(w Word) int { return slices.Index([]Word{Safe, Look, Blocked}, w) }
+
+// A status that is green for a job that is red, or red for one that is green, is believed by nobody: for every pair
+// of situations and every threshold the two are the same, and what is blocked never passes by default.
+func TestStatusFollowsExitCode(t *testing.T) {
+	thresholds := []Threshold{nil}
+	for i, a := range Thresholds() {
+		thresholds = append(thresholds, Threshold{a})
+		for _, b := range Thresholds()[i+1:] {
+			if a != OnNever && b != OnNever {
+				thresholds = append(thresholds, Threshold{a, b})
+			}
+		}
+	}
+	for first, a := range situations() {
+		for second, b := range situations() {
+			both := merge(a.report, b.report)
+			worst := a.word
+			if badness(b.word) > badness(worst) {
+				worst = b.word
+			}
+			for _, on := range thresholds {
+				r := both.On(on)
+				v := r.Verdict
+				fails := v.Activation.State != Success
+				if fails != (v.ExitCode != ExitSuccess) || v.ExitCode != r.Exits(on) || v.Activation.State == Pending {
+					t.Errorf("%s and %s, --exit-on %v: the status is %s and the exit code %d", first, second, on, v.Activation.State, r.Exits(on))
+				}
+				if r.Judgement.Word != worst && r.Error == "" {
+					t.Errorf("%s and %s are %s, want %s", first, second, r.Judgement.Word, worst)
+				}
+				if len(on) == 0 && fails != (r.Judgement.Word == Blocked) {
+					t.Errorf("%s and %s are %s, and the status is %s", first, second, r.Judgement.Word, v.Activation.State)
+				}
+				for said, has := range map[string]string{"status": v.Activation.Description, "headline": comment{r, 3}.headline(), "summary": r.Line()} {
+					if !strings.Contains(strings.ToLower(has), string(r.Judgement.Word)+": ") {
+						t.Errorf("the %s of %s and %s is not %s: %q", said, first, second, r.Judgement.Word, has)
+					}
+				}
+			}
+		}
+	}
+}
+
+// merge is a comparison in which both happens.
+func merge(a, b Report) Report {
+	r := Report{Error: a.Error + b.Error, Preview: &Preview{Live: true}}
+	for _, one := range []Report{a, b} {
+		r.Steps, r.Upgrades = append(r.Steps, one.Steps...), append(r.Upgrades, one.Upgrades...)
+		r.Findings, r.Bumps = append(r.Findings, one.Findings...), append(r.Bumps, one.Bumps...)
+		r.Packages = append(r.Packages, one.Packages...)
+		r.Summary.Failed += one.Summary.Failed
+		r.Summary.Held += one.Summary.Held
+		r.Summary.Deactivated += one.Summary.Deactivated
+		r.Summary.Pruned += one.Summary.Pruned
+		r.Summary.Updated += one.Summary.Updated
+		r.Summary.Created += one.Summary.Created
+		if p := one.Preview; p != nil {
+			r.Preview.Opens, r.Preview.Leaves = append(r.Preview.Opens, p.Opens...), append(r.Preview.Leaves, p.Leaves...)
+			r.Preview.Warnings += p.Warnings
+			r.Preview.Repairs = r.Preview.Repairs || p.Repairs
+			r.Preview.Live = r.Preview.Live && (p.Live || len(one.Steps)+len(one.Upgrades) == 0)
+		}
+	}
+	return r
+}
+
+// An error after the judgement, such as one of a pass that stops, is not called safe.
+func TestErrorAfterJudgement(t *testing.T) {
+	r := Report{Preview: &Preview{}}.On(nil)
+	r.Error = "no answer"
+	r = r.On(nil)
+	if v := r.Verdict; r.Judgement.Word != Blocked || v.Activation.State != Error || v.ExitCode != ExitDiffError {
+		t.Errorf("On(...) = %+v", v)
+	}
+}
+
+func TestParseThreshold(t *testing.T) {
+	for text, want := range map[string]string{
+		"blocked": "blocked", "Blocked, findings": "blocked,findings", "never": "never",
+		"": "", "never,holds": "", "blocked,,holds": "", "warnings": "",
+	} {
+		got, err := ParseThreshold(text)
+		if strings.Join(got, ",") != want || (err == nil) != (want != "") {
+			t.Errorf("ParseThreshold(%q) = %v, %v, want %q", text, got, err, want)
+		}
+	}
+}
+
+// Without a cluster, the commit is the only evidence of use. What is missed here turns a red preview green.
+func TestUsed(t *testing.T) {
+	object := func(content map[string]any) render.Object {
+		u := &unstructured.Unstructured{Object: content}
+		o, err := render.NewObject(u, manifest.Origin{Path: "x.yaml", Line: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	named := func(apiVersion, kind string, more map[string]any) render.Object {
+		all := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": "x"}}
+		maps.Copy(all, more)
+		return object(all)
+	}
+	base := func(apiVersion, kind string) map[string]any {
+		return map[string]any{"spec": map[string]any{"resources": []any{map[string]any{"base": map[string]any{"apiVersion": apiVersion, "kind": kind}}}}}
+	}
+	composition := named("apiextensions.crossplane.io/v1", "Composition", base("example.org/v1", "Bucket"))
+	cases := map[string]struct {
+		reason string
+		want   render.Desired
+		unused bool
+	}{
+		"Nothing":     {"No object is of the group.", render.Desired{}, true},
+		"Object":      {"It is of the kind.", render.Desired{Objects: []render.Object{named("example.org/v1", "Bucket", nil)}}, false},
+		"OtherKind":   {"It is of the group.", render.Desired{Objects: []render.Object{named("example.org/v1", "Queue", nil)}}, true},
+		"Composition": {"It makes objects of the kind.", render.Desired{Objects: []render.Object{composition}}, false},
+		"OtherComposed": {"It makes objects of another kind.", render.Desired{Objects: []render.Object{
+			named("apiextensions.crossplane.io/v1", "Composition", base("example.org/v1", "Queue")),
+		}}, true},
+		"OfPackage": {"Crossplane installs the Composition.", render.Desired{Left: []render.Left{{Composition: &composition}}}, false},
+		"Template": {"A function makes it.", render.Desired{Objects: []render.Object{named("apiextensions.crossplane.io/v1", "Composition", map[string]any{
+			"spec": map[string]any{"template": "{{ $x }}\napiVersion: example.org/{{ $v }}\nkind: Bucket\n"},
+		})}}, false},
+		"Policy": {"It activates the kind, and uses no object of it.", render.Desired{Objects: []render.Object{
+			named("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy", map[string]any{"spec": map[string]any{"activate": []any{"Bucket.example.org"}}}),
+		}}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := Report{Steps: []Step{{Action: plan.Update, ID: id("buckets.example.org"), kindOf: "Bucket", active: true, Breaks: []plan.SchemaChange{{Breaking: true}}}}}
+			r.used(tc.want)
+			if got := r.Steps[0].unused; got != tc.unused {
+				t.Errorf("%s\nunused is %t, want %t", tc.reason, got, tc.unused)
+			}
+		})
+	}
+}
+
+// A head that stopped its preview is not previewed again, not even after a restart: the status on the forge is the record.
+func TestStoppedIsFound(t *testing.T) {
+	status := Failed(inventory.Sync{Name: "a"}, "", errors.New(PreviewStopped+"over the memory limit")).On(nil).Verdict.Activation
+	if !status.WasStopped() {
+		t.Errorf("%+v is not taken for the status of a preview that was stopped", status)
+	}
+	if other := (Report{Error: "a.yaml: " + PreviewStopped}).On(nil).Verdict.Activation; other.WasStopped() {
+		t.Errorf("%+v is taken for the status of a preview that was stopped", other)
+	}
+}

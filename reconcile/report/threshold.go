@@ -1,0 +1,127 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// A Threshold is what a comparison fails on: a list of words. The zero value is OnBlocked.
+type Threshold []string
+
+// The words of a threshold.
+const (
+	OnAny      = "any"      // any change
+	OnBlocked  = "blocked"  // the judgement is Blocked
+	OnBreaking = "breaking" // a schema that breaks, or a kind that goes with a new version of a package
+	OnHolds    = "holds"    // a step that is held
+	OnErrors   = "errors"   // findings that are errors
+	OnFindings = "findings" // findings that are errors or warnings
+	OnNever    = "never"    // nothing but what fails
+)
+
+// Thresholds are the words of a threshold.
+func Thresholds() []string {
+	return []string{OnAny, OnBlocked, OnBreaking, OnHolds, OnErrors, OnFindings, OnNever}
+}
+
+// The exit codes of a comparison, as kubectl and flux have them.
+const (
+	ExitDiffers   = 1 // what the threshold names
+	ExitDiffError = 2 // an error beats it
+)
+
+// ParseThreshold reads words that are separated by commas.
+func ParseThreshold(text string) (Threshold, error) {
+	var t Threshold
+	for word := range strings.SplitSeq(text, ",") {
+		word = strings.ToLower(strings.TrimSpace(word))
+		if !slices.Contains(Thresholds(), word) {
+			return nil, fmt.Errorf("%q is not one of %s", word, strings.Join(Thresholds(), ", "))
+		}
+		t = append(t, word)
+	}
+	if slices.Contains(t, OnNever) && len(t) > 1 {
+		return nil, fmt.Errorf("%s excludes every other word; specify it alone", OnNever)
+	}
+	return t, nil
+}
+
+// Exits returns the exit code of a comparison. The status that On makes fails exactly if it is not 0.
+func (r Report) Exits(on Threshold) int {
+	if len(on) == 0 {
+		on = Threshold{OnBlocked}
+	}
+	held := slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Action == plan.Hold })
+	crossed := map[string]bool{
+		OnAny:      r.Changes() || held,
+		OnBlocked:  r.judgement().Word == Blocked,
+		OnBreaking: len(r.Breaking())+len(r.Dropped()) > 0,
+		OnHolds:    held,
+		OnErrors:   len(r.errors()) > 0,
+		OnFindings: slices.ContainsFunc(r.Findings, func(f manifest.Finding) bool { return f.Severity != manifest.Note }),
+	}
+	switch {
+	case r.Error != "", r.Summary.Failed > 0, len(r.Unread()) > 0 && !slices.Contains(on, OnNever):
+		return ExitDiffError
+	case slices.ContainsFunc(on, func(word string) bool { return crossed[word] }):
+		return ExitDiffers
+	}
+	return ExitSuccess
+}
+
+// On returns a comparison with its word, and with the exit code and the status that follow from a threshold.
+func (r Report) On(t Threshold) Report {
+	r.Judgement = r.judgement()
+	r.Verdict.ExitCode = r.Exits(t)
+	r.Verdict.Activation = Status{Success, r.described()}
+	switch {
+	case r.Verdict.ExitCode == ExitSuccess:
+	case r.Error != "", len(r.Unread()) > 0:
+		r.Verdict.Activation.State = Error
+	default:
+		r.Verdict.Activation.State = Failure
+	}
+	return r
+}
+
+// judgement returns the judgement on a report: the one it has, or a new one. An error may come after it.
+func (r Report) judgement() Judgement {
+	if r.Judgement.Word != "" && r.Error == "" {
+		return r.Judgement
+	}
+	return Judge(r)
+}
+
+// described is the description of the status of a comparison.
+func (r Report) described() string {
+	said := r.Judgement.Word.title() + ": " + r.grounds()
+	errors := r.errors()
+	switch {
+	case r.Error != "", len(r.Judgement.Because) == 0:
+		return said
+	case len(r.Unread()) > 0:
+		return said + ": " + r.Unread()[0].Unknown
+	case r.Judgement.Because[0].Cause == "errors":
+		return fmt.Sprintf("%s: %s: %s", said, errors[0].Origin, errors[0].Message)
+	}
+	return said + "; " + r.Summary.String()
+}
+
+// grounds are the grounds of the judgement in one line.
+func (r Report) grounds() string {
+	because := r.judgement().Because
+	if len(because) == 0 {
+		return nothingChanges
+	}
+	texts := make([]string, len(because))
+	for i, g := range because {
+		texts[i] = g.Text
+	}
+	return strings.Join(texts, ", ")
+}
+
+const nothingChanges = "nothing of this sync changes"
