@@ -11,14 +11,17 @@ import (
 )
 
 // Destroy ends a sync: it deletes or releases the objects of the inventory, tier by tier in reverse, as far as
-// guards allow. It deletes the inventory last. A destroy that was interrupted or held can be run again.
+// guards allow. It deletes the inventory last. A destroy that was interrupted or held can be run again. It has a limit, as
+// passes have, which grows with its objects and tiers.
 func (r Reconciler) Destroy(ctx context.Context, how plan.Ending) (report.Report, error) {
 	began := time.Now()
-	want, err := r.nothing(ctx)
+	limited, limit := r.allow(ctx, runAgain)
+	defer limit.end()
+	want, err := r.nothing(limited)
 	if err != nil {
 		return report.Failed(r.Sync, "", err), err
 	}
-	pass, err := r.goRound(ctx, plan.Pass{}, rounds{look: func(ctx context.Context, pass plan.Pass) (plan.Plan, error) {
+	pass, err := r.goRound(limited, limit, plan.Pass{}, rounds{look: func(ctx context.Context, pass plan.Pass) (plan.Plan, error) {
 		asks := plan.Plan.Open
 		if pass.Started() { // counts cost as much as there is
 			asks = plan.Plan.OpenForemost
@@ -27,9 +30,10 @@ func (r Reconciler) Destroy(ctx context.Context, how plan.Ending) (report.Report
 	}})
 	if err == nil && len(pass.Last.Steps) > 0 {
 		var left plan.Plan
-		if left, err = r.plan(ctx, want, r.Observer, how, plan.Plan.Open); err == nil {
+		if left, err = r.plan(limited, want, r.Observer, how, plan.Plan.Open); err == nil {
 			pass.Last = left // else what is not known to be gone must not be reported as deleted
 		}
+		err = limit.explain(err)
 	}
 	said := r.report(pass, "", err)
 	if pass.Started() {
@@ -83,6 +87,8 @@ func (r Reconciler) ReleaseRebuilt(ctx context.Context, dry bool) (report.Report
 		}
 		return report.New(p, nil, false), nil
 	}
-	pass, err := r.goRound(ctx, plan.Pass{}, rounds{look: look})
+	limited, limit := r.allow(ctx, runAgain)
+	defer limit.end()
+	pass, err := r.goRound(limited, limit, plan.Pass{}, rounds{look: look})
 	return r.report(pass, "", err), err
 }

@@ -26,39 +26,49 @@ const (
 	mostNamed   = 3 // objects
 )
 
-// limit returns how long a pass over some objects may take.
-func (r Reconciler) limit(objects int) time.Duration {
-	return leastLimit + limitPhases*cmp.Or(r.Timeout, 5*time.Minute) + time.Duration(objects)*perObject
+// limit returns how long a pass over some objects may take, which waits some times for as long as the Timeout.
+func (r Reconciler) limit(objects, waits int) time.Duration {
+	return cmp.Or(r.Least, leastLimit) + time.Duration(max(waits, limitPhases))*cmp.Or(r.Timeout, 5*time.Minute) + time.Duration(objects)*perObject
 }
 
 // overdue is the error of a pass that exceeded its limit.
 type overdue struct {
 	limit time.Duration
 	what  string
+	next  string // who tries again
 }
 
 func (e overdue) Error() string {
-	return fmt.Sprintf("the pass took longer than %s and waited for %s; check that, the next pass tries again", e.limit, cmp.Or(e.what, "what it does not know"))
+	return fmt.Sprintf("the pass took longer than %s and waited for %s; check that, %s", e.limit, cmp.Or(e.what, "what it does not know"), e.next)
 }
+
+// What follows a pass whose time is over.
+const (
+	nextPass = "the next pass tries again"
+	runAgain = "then run the command again, which goes on"
+)
 
 // An allowance is the time that a pass has.
 type allowance struct {
 	reconciler Reconciler
 	ctx        context.Context //nolint:containedctx // that of the pass
+	next       string          // what follows if the time is over
 	cancel     context.CancelCauseFunc
 	began      time.Time
 	timer      *time.Timer
 
 	mu      sync.Mutex
+	ends    bool // the pass deletes what it waits for
 	objects int
+	waits   int // times that the pass may wait for as long as the Timeout
 	pending []manifest.ID
 }
 
-// allow begins the time of a pass. The context that it returns ends with that time.
-func (r Reconciler) allow(ctx context.Context) (context.Context, *allowance) {
-	a := &allowance{reconciler: r, began: time.Now()}
+// allow begins the time of a pass. The context that it returns ends with that time; next is what follows then.
+func (r Reconciler) allow(ctx context.Context, next string) (context.Context, *allowance) {
+	a := &allowance{reconciler: r, next: next, began: time.Now()}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
-	a.timer = time.AfterFunc(r.limit(0), a.expire)
+	a.timer = time.AfterFunc(r.limit(0, 0), a.expire)
 	return a.ctx, a
 }
 
@@ -69,9 +79,9 @@ func (a *allowance) end() {
 
 func (a *allowance) expire() {
 	a.mu.Lock()
-	limit := a.reconciler.limit(a.objects)
+	limit := a.reconciler.limit(a.objects, a.waits)
 	a.mu.Unlock()
-	a.cancel(overdue{limit, a.waitsFor()})
+	a.cancel(overdue{limit, a.waitsFor(), a.next})
 }
 
 // saw notes how many objects the pass has, and what it waits for from round to round.
@@ -79,10 +89,28 @@ func (a *allowance) saw(p plan.Plan, waits plan.Waits) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.pending = waits.For()
+	if p.Ends != plan.NoEnding {
+		a.ends, a.pending = true, nil
+		for _, s := range p.Steps { // each tier has to be gone before the next begins
+			if s.Tier() == p.Steps[0].Tier() {
+				a.pending = append(a.pending, s.ID)
+			}
+		}
+		a.waits = max(a.waits, tiers(p))
+	}
 	if len(p.Steps) > a.objects {
 		a.objects = len(p.Steps)
-		a.timer.Reset(time.Until(a.began.Add(a.reconciler.limit(a.objects))))
+		a.timer.Reset(time.Until(a.began.Add(a.reconciler.limit(a.objects, a.waits))))
 	}
+}
+
+// tiers returns how many tiers the steps of a plan are in.
+func tiers(p plan.Plan) int {
+	found := map[int]bool{}
+	for _, s := range p.Steps {
+		found[s.Tier()] = true
+	}
+	return len(found)
 }
 
 // waitsFor returns what the pass waits for; "" if that is not known.
@@ -103,6 +131,9 @@ func (a *allowance) waitsFor() string {
 	}
 	if more := len(a.pending) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	if a.ends {
+		return "objects that are not gone: " + strings.Join(names, ", ")
 	}
 	return "objects that are not ready: " + strings.Join(names, ", ")
 }

@@ -7,7 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
 )
 
 type waitsFor string
@@ -28,7 +31,7 @@ func TestPassLimit(t *testing.T) {
 		if len(waits) != 1 || waits[0].For != lost || waits[0].Revision != "a" || waits[0].Took != noticeEvery {
 			t.Errorf("want an event that names what the pass waits for, got %v", waits)
 		}
-		time.Sleep(l.Reconciler.limit(1) - noticeEvery - 2*time.Second)
+		time.Sleep(l.Reconciler.limit(1, 0) - noticeEvery - 2*time.Second)
 		if passed := w.heard(Passed); len(passed) > 0 {
 			t.Errorf("it has its limit, got %v", passed)
 		}
@@ -45,17 +48,71 @@ func TestPassLimit(t *testing.T) {
 	})
 }
 
+// The verbs that need no commit must end, too: they run in pipelines and at a terminal, where no loop follows them.
+func TestEndsHaveALimit(t *testing.T) {
+	const lost = "the answer to GET /api/v1/namespaces/b/configmaps/headgate-prod"
+	ends := map[string]func(Reconciler, context.Context) error{
+		"Destroy": func(r Reconciler, ctx context.Context) error { _, err := r.Destroy(ctx, plan.Delete); return err },
+		"Orphan":  func(r Reconciler, ctx context.Context) error { _, err := r.Destroy(ctx, plan.Orphan); return err },
+		"Release": func(r Reconciler, ctx context.Context) error { _, err := r.ReleaseRebuilt(ctx, false); return err },
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.observe = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+				r := w.loop().Reconciler
+				r.Waiter = waitsFor(lost)
+				began, patient := time.Now(), r.limit(0, 0)+time.Second
+				ctx, cancel := context.WithTimeout(t.Context(), patient)
+				defer cancel()
+				err := end(r, ctx)
+				if took := time.Since(began); took >= patient || err == nil || !strings.Contains(err.Error(), "waited for "+lost) || !strings.Contains(err.Error(), "run the command again") {
+					t.Errorf("want an error that names it after %s, got %v after %s", r.limit(0, 0), err, took)
+				}
+			})
+		})
+	}
+}
+
+// Each tier of a destroy may take as long as --timeout until it is gone: the limit must not come before that.
+func TestLimitGrowsWithTiers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		r := w.loop().Reconciler
+		r.Timeout = time.Hour
+		_, limit := r.allow(t.Context(), runAgain)
+		defer limit.end()
+		p := plan.Plan{Ends: plan.Delete}
+		for _, id := range []manifest.ID{{Group: "example.org", Kind: "Bucket", Name: "a"}, {Kind: "ConfigMap", Name: "b"}, plan.CRD("buckets.example.org"), {Kind: "Namespace", Name: "c"}, crossplane.MRAP("d"), crossplane.ProviderRevision("e"), {Group: crossplane.Extensions, Kind: crossplane.KindXRD.Kind, Name: "f"}} {
+			p.Steps = append(p.Steps, plan.Step{ID: id, Action: plan.Prune})
+		}
+		all := tiers(p)
+		limit.saw(p, plan.Waits{})
+		time.Sleep(time.Duration(all) * r.Timeout)
+		synctest.Wait()
+		if err := context.Cause(limit.ctx); all < 5 || err != nil {
+			t.Errorf("%d tiers have %d hours, got %v", all, all, err)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if err := context.Cause(limit.ctx); err == nil || !strings.Contains(err.Error(), "objects that are not gone: Bucket") {
+			t.Errorf("want an error that names the objects, got %v", err)
+		}
+	})
+}
+
 // Two thousand CRDs take minutes and are no trouble. A hung pass of few objects must not take an hour.
 func TestLimitGrows(t *testing.T) {
 	var r Reconciler
-	if got := r.limit(1); got > time.Hour {
+	if got := r.limit(1, 0); got > time.Hour {
 		t.Errorf("one object: %s", got)
 	}
-	if less, more := r.limit(0), r.limit(2043); more-less < 10*82*time.Second {
+	if less, more := r.limit(0, 0), r.limit(2043, 0); more-less < 10*82*time.Second {
 		t.Errorf("2,043 objects add %s, want ten times what they take", more-less)
 	}
 	r.Timeout = time.Hour
-	if got := r.limit(0); got < 2*time.Hour {
+	if got := r.limit(0, 0); got < 2*time.Hour {
 		t.Errorf("objects may take an hour until they are ready, and a pass %s", got)
 	}
 }

@@ -35,24 +35,22 @@ type Task struct {
 // error is returned. Waits are for the next pass. A pass has a limit, which grows with its objects.
 func (r Reconciler) Carry(ctx context.Context, of Task) (report.Report, plan.Pass, error) {
 	revision := ""
-	ctx, limit := r.allow(ctx)
+	ctx, limit := r.allow(ctx, nextPass)
 	defer limit.end()
 	defer notice(limit.waitsFor, of.Notice)()
-	look := func(ctx context.Context, pass plan.Pass) (plan.Plan, error) {
+	look := func(ctx context.Context, _ plan.Pass) (plan.Plan, error) {
 		want, err := of.Render(ctx)
 		revision = cmp.Or(want.Revision, revision)
 		if err != nil {
 			return plan.Plan{}, err
 		}
 		p, err := r.Plan(ctx, want, r.Observer)
-		limit.saw(p, pass.Waits)
 		if err == nil && !r.OnlyDeactivates {
 			err = refuseNothing(want, p)
 		}
 		return p, err
 	}
-	pass, err := r.goRound(ctx, plan.Pass{Waits: of.Waits}, rounds{look: look, before: of.Before, once: of.Once})
-	err = limit.explain(err)
+	pass, err := r.goRound(ctx, limit, plan.Pass{Waits: of.Waits}, rounds{look: look, before: of.Before, once: of.Once})
 	return r.report(pass, revision, err), pass, err
 }
 
@@ -84,8 +82,10 @@ type rounds struct {
 	once   bool
 }
 
-// goRound goes round by round until there is nothing left to do: observe, Compute, Next, Apply, After.
-func (r Reconciler) goRound(ctx context.Context, pass plan.Pass, how rounds) (plan.Pass, error) {
+// goRound goes round by round until there is nothing left to do, or the time of the pass is over: observe, Compute, Next,
+// Apply, After.
+func (r Reconciler) goRound(ctx context.Context, limit *allowance, pass plan.Pass, how rounds) (_ plan.Pass, err error) {
+	defer func() { err = limit.explain(err) }()
 	times := plan.Times{
 		Began: metav1.Now(),
 		Limit: metav1.Duration{Duration: cmp.Or(r.Timeout, 5*time.Minute)},
@@ -98,6 +98,7 @@ func (r Reconciler) goRound(ctx context.Context, pass plan.Pass, how rounds) (pl
 		if err != nil {
 			return pass, err
 		}
+		limit.saw(now, pass.Waits)
 		times.Now = metav1.Now()
 		round := plan.Next(pass, now, times)
 		if round.Why == plan.Begins && how.before != nil {

@@ -78,6 +78,7 @@ type Reconciler struct {
 	OnlyDeactivates bool          // passes deactivate, and do nothing else
 	Live            bool          // definitions of the cluster count beside those of the commit
 	Timeout         time.Duration // how long checks may take to hold; default 5 minutes
+	Least           time.Duration // how long any pass may take, beside what its objects and waits add; default 10 minutes
 	// Grace is how long something may look broken, or missing, after the last change that Crossplane
 	// made; default 10 seconds.
 	Grace  time.Duration
