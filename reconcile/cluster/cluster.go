@@ -84,6 +84,7 @@ type Cluster struct {
 	core      corev1.CoreV1Interface
 	leases    coordinationv1.LeasesGetter
 
+	holder   string // of the lease
 	key      digestKey
 	checks   schedule                     // of what is tried though it looks as we left it
 	surface  *surface                     // what was discovered last
@@ -114,7 +115,7 @@ func New(config *rest.Config, of inventory.Sync, options Options) (*Cluster, err
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	c := &Cluster{sync: of, options: options, config: config, http: client, under: under, waited: map[manifest.ID]string{}}
+	c := &Cluster{sync: of, options: options, config: config, http: client, holder: identity(), under: under, waited: map[manifest.ID]string{}}
 	c.checks.every = options.FullCheck
 	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, client); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)

@@ -129,6 +129,9 @@ func (p punctual) once(req *http.Request, verb string) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Body = &timely{ReadCloser: resp.Body, end: end, isLate: isLate, late: late}
+	if resp.StatusCode >= http.StatusBadRequest {
+		asRefusal(resp)
+	}
 	if after := resp.Header.Get("Retry-After"); after != "" && resp.StatusCode >= 300 {
 		seconds, err := strconv.Atoi(after)
 		switch {

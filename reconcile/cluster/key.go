@@ -69,7 +69,7 @@ func (c *Cluster) keepKey(ctx context.Context) error {
 	case apierrors.IsAlreadyExists(err):
 		c.key = digestKey{}
 		return plan.ErrMoved
-	case err != nil && !apierrors.IsForbidden(err):
+	case err != nil && !isRBAC(err): // what a webhook or a quota refuses today, it may let in tomorrow
 		return c.explain(err, "create", "the Secret "+s.Namespace+"/"+s.Name)
 	}
 	c.key.kept = true

@@ -33,8 +33,8 @@ type lock struct {
 // lock takes the lease of the sync, waiting so long for whoever holds it. The context that
 // comes back ends when the lease is lost.
 func (c *Cluster) lock(ctx context.Context, patience time.Duration) (*lock, context.Context, error) {
-	holder := identity()
-	waited := watchedLease{since: time.Now()}
+	holder := c.holder // a lease that an earlier pass of this process could not give back is ours
+	waited := watchedLease{since: time.Now(), holder: holder}
 	defer c.under.await("the lease " + c.sync.Namespace + "/" + inventoryName(c.sync))()
 	for {
 		held, err := c.take(ctx, holder, &waited)
@@ -61,6 +61,7 @@ func (c *Cluster) lock(ctx context.Context, patience time.Duration) (*lock, cont
 // A watchedLease is what somebody else's lease looked like when it last changed, by our
 // own clock: clocks of machines differ.
 type watchedLease struct {
+	holder         string // who asks
 	since, changed time.Time
 	lease          *coordination.Lease
 }
@@ -71,18 +72,22 @@ func (w *watchedLease) saw(l *coordination.Lease) {
 	}
 }
 
-// expired reports whether the holder is dead: silent for the whole duration while we looked,
-// or, by any clock, for many times that.
+// expired reports whether the lease is free: the holder is the one who asks, or it is dead. That is silent for the whole
+// duration while we looked, or, by any clock, for many times that.
 func (w *watchedLease) expired() bool {
 	spec := w.lease.Spec
-	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
+	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || *spec.HolderIdentity == w.holder || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
 		return true
 	}
 	duration := time.Duration(*spec.LeaseDurationSeconds) * time.Second
 	return time.Since(w.changed) > duration || time.Since(spec.RenewTime.Time) > 10*duration
 }
 
+// by returns the holder, for people. There may be none: the lease may have been deleted, or released, in between.
 func (w *watchedLease) by() string {
+	if w.lease == nil || w.lease.Spec.HolderIdentity == nil || *w.lease.Spec.HolderIdentity == "" {
+		return "another process, which changes all the time"
+	}
 	spec := w.lease.Spec
 	since := "an unknown time"
 	if spec.AcquireTime != nil {
@@ -187,7 +192,8 @@ func (l *lock) drop(ctx context.Context) error {
 	return l.cluster.explain(err, "delete", "the lease "+l.held.Namespace+"/"+l.held.Name)
 }
 
-// release gives the lease back, once. That fails silently: it runs out by itself.
+// release gives the lease back, once. That fails silently: it runs out by itself, and the next pass of this process takes it
+// at once.
 func (l *lock) release(ctx context.Context) {
 	l.given.Do(func() {
 		l.stop()

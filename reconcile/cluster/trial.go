@@ -298,10 +298,9 @@ func (c *Cluster) refusal(err error, verb string, id manifest.ID) error {
 	if conflict := conflictIn(err); conflict != nil {
 		return conflict
 	}
-	switch _, after, uncalled := strings.Cut(err.Error(), `failed calling webhook "`); {
-	case uncalled:
-		name, _, _ := strings.Cut(after, `"`)
-		return fmt.Errorf("the admission webhook %q does not answer, and nothing that it is asked about is let in; see whether its service runs: %w", name, err)
+	switch {
+	case hasAny(err.Error(), uncalled):
+		return fmt.Errorf("the admission webhook %q does not answer, and nothing that it is asked about is let in; see whether its service runs: %w", hookIn(err), err)
 	case apierrors.IsRequestEntityTooLargeError(err), strings.Contains(err.Error(), tooLarge):
 		return fmt.Errorf("it is too large for the API server, which keeps 1.5 MiB of an object and takes 3: %w", err)
 	}

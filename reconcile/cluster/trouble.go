@@ -84,16 +84,36 @@ func (c *Cluster) explain(err error, verb, what string) error {
 		return fmt.Errorf("the API server at %s does not accept the credentials of this kubeconfig: %w", c.host(), err)
 	case isRBAC(err):
 		return fmt.Errorf("not allowed to %s %s (RBAC: it takes the verb %q): %w", verb, what, verb, err)
+	case hasAny(err.Error(), uncalled), hasAny(err.Error(), denied):
+		return c.gated(err, verb, what)
 	case errors.As(err, &failed):
 		return lost{fmt.Errorf("cannot reach the API server at %s, as the kubeconfig's context says: %w", c.host(), failed.Err)}
 	}
 	return fmt.Errorf("cannot %s %s: %w", verb, what, err)
 }
 
+// gated returns the error of an admission webhook that does not let Headgate write what it keeps for itself: lease, inventory
+// and key. Without them a pass writes nothing, so no commit can repair the webhook.
+func (c *Cluster) gated(err error, verb, what string) error {
+	does, how := "refuses it", "change it by hand"
+	if hasAny(err.Error(), uncalled) {
+		does, how = "does not answer", "repair it by hand"
+	}
+	return fmt.Errorf("cannot %s %s: the admission webhook %q %s, and until then Headgate applies and prunes nothing; %s, since no commit can, or have its namespaceSelector leave out the namespace %s: %w",
+		verb, what, hookIn(err), does, how, c.sync.Namespace, err)
+}
+
+// hookIn returns the name of the admission webhook that an error names.
+func hookIn(err error) string {
+	_, after, _ := strings.Cut(err.Error(), `webhook "`)
+	name, _, _ := strings.Cut(after, `"`)
+	return name
+}
+
 // isRBAC reports whether a right is missing. Quotas, admission and namespaces that are going
 // away forbid too.
 func isRBAC(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), `" cannot `) && strings.Contains(err.Error(), ` resource "`)
+	return apierrors.IsForbidden(err) && !hasAny(err.Error(), denied) && strings.Contains(err.Error(), `" cannot `) && strings.Contains(err.Error(), ` resource "`)
 }
 
 // cause is an error without the URL that the HTTP client puts before it.

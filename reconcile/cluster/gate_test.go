@@ -1,0 +1,235 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var validating = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
+
+// gate is an admission webhook that denies what it is asked about, with the code that its path names. It answers dry runs of
+// the name "probe" with a denial, too.
+func gate(t *testing.T) *httptest.Server {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(req.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		code, _ := strconv.Atoi(strings.Trim(req.URL.Path, "/"))
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Code: int32(code), Message: "not today"}} //nolint:gosec // an HTTP status
+		review.Request = nil
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// gated registers a webhook for some resources of a namespace, and waits until the API server asks it about ConfigMaps, or
+// about Secrets if they come first.
+func (w *world) gated(t *testing.T, url string, server *httptest.Server, space string, operations []any, resources ...any) (open func()) {
+	t.Helper()
+	client := map[string]any{"url": url}
+	if server != nil {
+		client["caBundle"] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	}
+	data, err := json.Marshal(map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": map[string]any{"name": space},
+		"webhooks": []any{map[string]any{
+			"name": "gate.example.org", "sideEffects": "None", "admissionReviewVersions": []any{"v1"}, "timeoutSeconds": 1, "failurePolicy": "Fail",
+			"clientConfig":      client,
+			"rules":             []any{map[string]any{"apiGroups": []any{"*"}, "apiVersions": []any{"*"}, "resources": resources, "operations": operations}},
+			"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": space}},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(data); err != nil {
+		t.Fatal(err)
+	}
+	w.made(t, u)
+	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	asked := func() error {
+		var err error
+		switch {
+		case resources[0] == "secrets":
+			_, err = w.at(secrets, space).Create(t.Context(), thing("v1", "Secret", space, "probe", nil), dry)
+		case operations[0] == "DELETE":
+			err = w.at(configMaps, space).Delete(t.Context(), "old", metav1.DeleteOptions{DryRun: dry.DryRun})
+		default:
+			_, err = w.at(configMaps, space).Create(t.Context(), configMap(space, "probe", "1"), dry)
+		}
+		if err != nil && !strings.Contains(err.Error(), `webhook "`) {
+			t.Fatal(err)
+		}
+		return err
+	}
+	eventually(t, func() error {
+		if asked() == nil {
+			return errors.New("the API server does not ask the webhook yet")
+		}
+		return nil
+	})
+	open = func() {
+		if err := w.at(validating, "").Delete(t.Context(), space, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+		eventually(t, asked)
+	}
+	return open
+}
+
+// A webhook chooses the code with which it denies a request. Whatever code that is, the object is still there, and it stays
+// owned.
+func TestWebhookDeniesWithAnyCode(t *testing.T) {
+	w := newWorld(t)
+	server := gate(t)
+	for _, code := range []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		space := fmt.Sprintf("%s-%d", w.sync.Namespace, code)
+		w.sync.Name = fmt.Sprintf("code-%d", code)
+		c := w.cluster(t, cluster.Options{})
+		applied(t, c, want(t, namespace(space), configMap(space, "old", "1")))
+		open := w.gated(t, fmt.Sprintf("%s/%d", server.URL, code), server, space, []any{"DELETE"}, "configmaps")
+
+		commit := want(t, namespace(space))
+		done, err := c.Apply(t.Context(), planned(t, c, commit))
+		if said := outcomes(done)["old"]; err != nil || !strings.Contains(said, `admission webhook "gate.example.org" denied the request: not today`) || strings.Contains(said, "changed") {
+			t.Errorf("%d is the trouble of the object: %q, %v", code, said, err)
+		}
+		have, err := c.Inventory(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, owned := have.Entries[manifest.ID{Kind: "ConfigMap", Namespace: space, Name: "old"}]; !owned {
+			t.Errorf("%d: what is still there stays owned", code)
+		}
+		open()
+		applied(t, c, commit)
+		if _, err := w.at(configMaps, space).Get(t.Context(), "old", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("%d: the next pass prunes it: %v", code, err)
+		}
+	}
+}
+
+// A webhook that is also asked about what Headgate keeps for itself stops the pass. A person must see which one it is and what
+// to do, for no commit can repair it, and nothing may be pruned meanwhile.
+func TestWebhookInTheWayOfTheInventory(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		code      int // 0: nothing listens
+		resources []any
+		fresh     bool // there is no inventory yet
+		says      []string
+	}{
+		"Dead":           {"The service of the webhook is down.", 0, []any{"configmaps"}, false, []string{"inventory ConfigMap", "does not answer", "connection refused"}},
+		"DeadForLeases":  {"Its rules name everything.", 0, []any{"*"}, false, []string{"the lease", "does not answer"}},
+		"Denies":         {"It wants a label.", http.StatusForbidden, []any{"configmaps"}, false, []string{"inventory ConfigMap", "refuses it", "not today"}},
+		"DeniesAs409":    {"That is not another writer, for which a pass would wait.", http.StatusConflict, []any{"configmaps", "leases"}, false, []string{"the lease", "refuses it", "not today"}},
+		"DeniesTheFirst": {"There is no lease yet whose holder could be named.", http.StatusConflict, []any{"leases", "configmaps"}, true, []string{"the lease", "refuses it", "not today"}},
+		"DeniesAs404":    {"That is not a missing namespace, or another inventory.", http.StatusNotFound, []any{"configmaps"}, false, []string{"inventory ConfigMap", "refuses it", "not today"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			server := gate(t)
+			home, space := w.sync.Namespace, w.sync.Namespace+"-app"
+			options := cluster.Options{LockTimeout: time.Second}
+			c := w.cluster(t, options)
+			before, after := want(t, namespace(space), configMap(space, "old", "1")), want(t, namespace(space), configMap(space, "new", "1"))
+			if tc.fresh {
+				w.made(t, namespace(home))
+			} else {
+				applied(t, c, before)
+			}
+			url := "https://127.0.0.1:1/"
+			if tc.code > 0 {
+				url = fmt.Sprintf("%s/%d", server.URL, tc.code)
+			}
+			open := w.gated(t, url, server, home, []any{"CREATE", "UPDATE"}, tc.resources...)
+			_, err := c.Apply(t.Context(), planned(t, c, after))
+			if err == nil {
+				t.Fatalf("%s\nwant an error", tc.reason)
+			}
+			for _, part := range append(tc.says, `the admission webhook "gate.example.org"`, "Headgate applies and prunes nothing", "by hand, since no commit can, or have its namespaceSelector leave out the namespace "+home) {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%s\nwant %q in %q", tc.reason, part, err)
+				}
+			}
+			if _, err := w.at(configMaps, space).Get(t.Context(), "new", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				t.Errorf("%s\nnothing is written: %v", tc.reason, err)
+			}
+			if _, err := w.at(configMaps, space).Get(t.Context(), "old", metav1.GetOptions{}); !tc.fresh && err != nil {
+				t.Errorf("%s\nnothing is pruned: %v", tc.reason, err)
+			}
+			open()
+			applied(t, w.cluster(t, options), after)
+		})
+	}
+}
+
+// The key that proves digests of Secrets must be in the cluster before they are. A webhook may let it in a moment later, other
+// than RBAC: with a key that only this process knows, the next one would take every Secret for changed.
+func TestWebhookDeniesTheKey(t *testing.T) {
+	w := newWorld(t)
+	server := gate(t)
+	home, space := w.sync.Namespace, w.sync.Namespace+"-app"
+	w.made(t, namespace(home))
+	open := w.gated(t, fmt.Sprintf("%s/%d", server.URL, http.StatusForbidden), server, home, []any{"CREATE"}, "secrets")
+	commit := want(t, namespace(space), thing("v1", "Secret", space, "token", map[string]any{"stringData": map[string]any{"token": "x"}}))
+	c := w.cluster(t, cluster.Options{})
+	_, err := c.Apply(t.Context(), planned(t, c, commit))
+	if err == nil || !strings.Contains(err.Error(), "cannot create the Secret "+home+"/headgate-main: the admission webhook \"gate.example.org\" refuses it") {
+		t.Errorf("want an error that names the webhook, got %v", err)
+	}
+	open()
+	applied(t, c, commit)
+	if p := planned(t, w.cluster(t, cluster.Options{}), commit); p.Writes() {
+		t.Errorf("another process has the same key: %v", actions(p))
+	}
+	if diff := cmp.Diff([]string{"configmaps/headgate-main", "secrets/headgate-main", "leases/headgate-main"}, w.remembered(t)); diff != "" {
+		t.Errorf("what is remembered (-want +got):\n%s", diff)
+	}
+}
+
+// A lease that a pass could not give back must not lock out the process that holds it until it runs out. Others wait.
+func TestOwnLeaseIsTakenAgain(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace
+	lost := true
+	config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if lost && req.Method == http.MethodPut && strings.Contains(req.URL.Path, "/leases/") {
+			return nil, errors.New("the line is cut")
+		}
+		return next.RoundTrip(req)
+	})
+	c := clusterOf(t, config, w, cluster.Options{LeaseDuration: time.Hour, LockTimeout: time.Second})
+	applied(t, c, want(t, namespace(space), configMap(space, "a", "1")))
+	lost = false
+	other, commit := w.cluster(t, cluster.Options{LockTimeout: time.Second}), want(t, namespace(space), configMap(space, "a", "2"))
+	if _, err := other.Apply(t.Context(), planned(t, other, commit)); err == nil || !strings.Contains(err.Error(), "is being applied by someone else") {
+		t.Errorf("another process does not know that the pass is over: %v", err)
+	}
+	applied(t, c, commit)
+}
