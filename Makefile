@@ -14,6 +14,7 @@ FUZZTIME   ?= 30s
 MUTANTS    ?= .
 SOAK       ?= 500
 SEED       ?= $(shell date +%s)
+TIMES      ?= 1
 MINUTES    ?= 20
 CORPUS     ?=
 FORGE      ?=
@@ -158,8 +159,10 @@ attack: bin/controlplane ## Have the program read every bomb, and the largest ho
 	go test -v -count=1 -timeout=60m ./fixtures/attack -whole
 
 .PHONY: soak
-soak: $(filter-out bin/gitea,$(servers)) ## Let SOAK random edits, deletions, commits and kills happen, without Crossplane and beside it, each for MINUTES at most (SOAK=500 SEED=n); then an hour's worth of quiet passes beside it
-	HEADGATE_SOAK=$(SOAK) HEADGATE_SOAK_SEED=$(SEED) HEADGATE_SOAK_MINUTES=$(MINUTES) go test -v -count=1 -timeout=120m ./fixtures/soak
+soak: $(filter-out bin/gitea,$(servers)) ## Let SOAK random edits, deletions, commits and kills happen while API server and admission webhook fail at random, without Crossplane and beside it, each for MINUTES at most (SOAK=500 SEED="1 2 3" TIMES=3); then an hour's worth of quiet passes beside it
+	for seed in $(SEED); do \
+		HEADGATE_SOAK=$(SOAK) HEADGATE_SOAK_SEED=$$seed HEADGATE_SOAK_MINUTES=$(MINUTES) go test -v -count=$(TIMES) -timeout=10h ./fixtures/soak || exit 1; \
+	done
 	go test -count=1 -timeout=120m ./fixtures/beside -passes=60
 
 .PHONY: demo
