@@ -37,7 +37,7 @@ func gate(t *testing.T) *httptest.Server {
 			return
 		}
 		code, _ := strconv.Atoi(strings.Trim(req.URL.Path, "/"))
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Code: int32(code), Message: "not today"}} //nolint:gosec // an HTTP status
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Code: int32(code), Message: "not today"}}
 		review.Request = nil
 		_ = json.NewEncoder(w).Encode(review)
 	}))
