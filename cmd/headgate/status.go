@@ -31,7 +31,8 @@ func newStatus(t *terminal) *cobra.Command {
 		Use:   "status [flags]",
 		Short: "Compare what a sync applied with what the cluster holds",
 		Long: `Status reads the inventory of a sync and the metadata of everything in it, and reports what
-is missing, was changed since, or is not ready. It shows what the last pass held, with the
+is missing, was changed since, or is not ready. What other writers add to an object, and what
+the sync ignores of it, is no change, as in diff and sync. It shows what the last pass held, with the
 guard, the reason, the time and the digest that approves it, and the last ten passes with a
 new result. It needs no commit and writes nothing. With --all it shows every sync of the
 cluster and exits with the worst code.
@@ -64,7 +65,7 @@ name, 2 wrong usage, 3 something is held, or another writer changed or deleted i
 				if err != nil {
 					return err
 				}
-				found[i] = statusOf(seen)
+				found[i] = statusOf(seen.AsRecorded())
 			}
 			t.progress.Stop()
 			if !all && !found[0].Stored && len(found[0].Objects) == 0 {
@@ -120,7 +121,7 @@ type condition string
 const (
 	asLeft    condition = "as applied"
 	deleting  condition = "deleting"
-	changed   condition = "changed"    // by someone else, since we applied it
+	changed   condition = "changed"    // by someone else, since we applied it: a sync corrects it, or holds it
 	missing   condition = "missing"    // deleted by someone else
 	found     condition = "found"      // by its marks, when the inventory was lost; no pass applied it since
 	unsettled condition = "unsettled"  // sent, and a crash came before the answer
@@ -201,7 +202,7 @@ func conditionOf(id manifest.ID, e inventory.Entry, seen plan.Observed, served m
 		return deleting
 	case id.IsCRD() && !served[id.Name]:
 		return unserved
-	case !seen.Inventory.Rebuilt && (e.UID != live.GetUID() || e.Mark != inventory.Mark(live)):
+	case !seen.Inventory.Rebuilt && seen.Changed(id, live):
 		return changed
 	case e.Unready():
 		return unready
@@ -284,7 +285,7 @@ func (s status) write(w io.Writer, full bool) error {
 	case s.Summary[found] > 0:
 		fmt.Fprintf(&b, "The inventory was lost. What was found by its marks is held until you approve its prune, or run 'headgate release --rebuilt'.\n")
 	case s.Summary[missing]+s.Summary[changed]+s.Summary[deleting] > 0:
-		fmt.Fprintf(&b, "'headgate diff' shows what was changed, 'headgate sync' corrects it.\n")
+		fmt.Fprintf(&b, "'headgate diff' shows what was changed, 'headgate sync' corrects or holds it.\n")
 	}
 	if len(s.History) > 0 {
 		fmt.Fprintf(&b, "Passes that changed something, or came to something else than the one before:\n")

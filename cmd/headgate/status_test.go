@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
@@ -18,7 +19,11 @@ func TestStatusOf(t *testing.T) {
 	edited.Generation = 2
 	leaving := live.DeepCopy()
 	leaving.DeletionTimestamp = &metav1.Time{}
-	left := inventory.Entry{UID: "u", Mark: inventory.Mark(live), Actuation: "Succeeded", Reconcile: "Succeeded"}
+	ours := given.ManagedBy(inventory.Manager, metav1.ManagedFieldsOperationApply, `{"f:spec":{"f:names":{}}}`)
+	ours(live)
+	added := edited.DeepCopy()
+	ours(added)
+	left := plan.Applied(live, "d")
 	with := func(change func(*inventory.Entry)) inventory.Entry {
 		e := left
 		change(&e)
@@ -34,6 +39,8 @@ func TestStatusOf(t *testing.T) {
 	}{
 		"AsLeft":    {"The mark is the one of the write.", left, live, false, asLeft, 0},
 		"Edited":    {"Someone else wrote it.", left, edited, false, changed, 3},
+		"AddedTo":   {"Someone else added a field of their own, which no sync removes.", left, added, false, asLeft, 0},
+		"Unknown":   {"An older version did not remember which fields were ours.", with(func(e *inventory.Entry) { e.Fields = "" }), added, false, changed, 3},
 		"Recreated": {"Another object of the same name is not the one that we applied.", with(func(e *inventory.Entry) { e.UID = "other" }), live, false, changed, 3},
 		"Deleted":   {"Someone else deleted it.", left, nil, false, missing, 3},
 		"Leaving":   {"A finalizer holds it.", left, leaving, false, deleting, 3},

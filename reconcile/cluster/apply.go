@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
@@ -424,6 +425,7 @@ func (r *execution) carry(ctx context.Context, s plan.Step) (plan.Outcome, *meta
 		return o, nil
 	}
 	o.UID, o.Mark, o.Foreign = live.UID, inventory.Mark(live), ownership.SentMarks(live)
+	o.Fields = diff.OwnFields(live, r.options.Terms.Ignore.Paths(s.ID))
 	o.Unknown = !r.options.NoWait && waitsFor(s.ID, live)
 	return o, live
 }

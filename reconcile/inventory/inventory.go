@@ -50,6 +50,10 @@ type Record struct {
 	// of packages that are gone, whose definitions may come back as something else.
 	Definitions map[string]string `json:"definitions,omitempty"`
 
+	// What a sync left to others when it applied what the inventory holds. A status reads it.
+	Adoption string                `json:"adoption,omitempty"` // which objects of others the sync takes over
+	Ignored  map[string][][]string `json:"ignored,omitempty"`  // the pointers to ignored fields, by the suffix of the digests of entries
+
 	unknown unknown
 }
 
@@ -72,6 +76,7 @@ type Entry struct {
 	UID    types.UID `json:"uid,omitempty"`    // "" is an intent: sent, and no answer seen
 	Digest string    `json:"digest,omitempty"` // of what was sent
 	Mark   string    `json:"mark,omitempty"`   // of the object as we left it
+	Fields string    `json:"fields,omitempty"` // of those of its fields that we applied and nobody else may write; see diff.OwnFields
 
 	Policy ManagementPolicy `json:"policy,omitempty"` // what may be done to it, where that is not all
 	Proof  string           `json:"proof,omitempty"`  // that we said so, of what may be deleted though it bears no mark

@@ -129,8 +129,10 @@ func (p *Plan) remember(seen Observed) {
 		}
 	}
 	next = next.Bounded()
+	next.Adoption, next.Ignored = string(seen.Terms.Adoption), seen.ignoredPaths()
 	p.record, p.known = &next, known
-	p.news = !slices.Equal(have.Packages, next.Packages) || !maps.Equal(have.Definitions, next.Definitions)
+	p.news = !slices.Equal(have.Packages, next.Packages) || !maps.Equal(have.Definitions, next.Definitions) ||
+		have.Adoption != next.Adoption || !includes(have.Ignored, next.Ignored)
 }
 
 // applying returns the record to store before the first write: nothing is forgotten yet.
@@ -140,6 +142,7 @@ func (p Plan) applying(have inventory.Record) inventory.Record {
 	}
 	next := have
 	next.Packages, next.Definitions = nil, nil
+	next.Adoption, next.Ignored = p.record.Adoption, p.record.Ignored
 	for _, of := range []inventory.Record{have, *p.record} {
 		for dir := range of.Directories() {
 			if names := inventory.ReadFingerprints(of.Definitions[dir]); slices.Contains(of.Packages, dir) {
@@ -164,6 +167,7 @@ func (p Plan) appliedRecord(have inventory.Inventory, done []Outcome) inventory.
 	}
 	next := have.Record
 	next.Packages, next.Definitions = nil, nil
+	next.Adoption, next.Ignored = p.record.Adoption, p.record.Ignored
 	for dir := range p.record.Directories() {
 		names := inventory.ReadFingerprints(p.record.Definitions[dir])
 		made := map[string]bool{}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	once "sync"
 
+	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/installed"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
@@ -449,18 +450,22 @@ func (s *Step) choose(a Asked, seen Observed) {
 		s.Action, s.Err, s.frees, s.Reason = Update, trial.Err, true, FinalizerLeft.With()
 	case !tried && !s.Activates:
 		s.Action, s.Unready = Keep, entry.Unready()
-		if sent := ownership.SentMarks(live); owned && sent != entry.Foreign && !seen.Offline && !seen.Looks {
-			s.Renew, s.Renew.Foreign = entry, sent // an older version did not remember them
+		sent, fields := ownership.SentMarks(live), entry.Fields
+		if fields == "" {
+			fields = diff.OwnFields(live, seen.Terms.Ignore.Paths(a.ID))
+		}
+		if owned && (sent != entry.Foreign || fields != entry.Fields) && !seen.Offline && !seen.Looks {
+			s.Renew, s.Renew.Foreign, s.Renew.Fields = entry, sent, fields // an older version did not remember them
 		}
 	case s.Activates:
 		s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
 		s.adopt(trial)
 	case trial.Err == nil && trial.After == nil:
 		s.Action, s.Unready = Keep, entry.Unready() || live.GetDeletionTimestamp() != nil
-		now := Applied(live, s.Digest).Following(entry)
+		now := Applied(live, s.Digest, seen.Terms.Ignore.Paths(a.ID)...).Following(entry)
 		now.Policy = a.Policy
 		if now.UID != entry.UID || now.Digest != entry.Digest || now.Mark != entry.Mark || now.Policy != entry.Policy ||
-			now.Foreign != entry.Foreign || entry.Rebuilt {
+			now.Foreign != entry.Foreign || now.Fields != entry.Fields || entry.Rebuilt {
 			s.Renew = now
 		}
 		if s.Unready {

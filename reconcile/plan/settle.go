@@ -3,6 +3,7 @@ package plan
 import (
 	"maps"
 
+	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render/manifest"
@@ -92,7 +93,7 @@ func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Invent
 			e.Actuation, e.Reconcile = "Failed", "Unknown"
 		default:
 			applied := inventory.Succeeded(o.UID, o.Digest, o.Mark).Following(e)
-			applied.Policy, applied.Foreign = e.Policy, o.Foreign
+			applied.Policy, applied.Foreign, applied.Fields = e.Policy, o.Foreign, o.Fields
 			e = applied
 			if !o.NotReady.None() {
 				e.Reconcile = inventory.ReconcileTimeout
@@ -108,9 +109,9 @@ func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Invent
 	return next
 }
 
-// Applied is the entry of an object that is as wanted.
-func Applied(live metav1.Object, digest string) inventory.Entry {
+// Applied is the entry of an object that is as wanted, but for its ignored fields.
+func Applied(live metav1.Object, digest string, ignored ...diff.Pointer) inventory.Entry {
 	e := inventory.Succeeded(live.GetUID(), digest, inventory.Mark(live))
-	e.Foreign = ownership.SentMarks(live)
+	e.Foreign, e.Fields = ownership.SentMarks(live), diff.OwnFields(live, ignored)
 	return e
 }

@@ -242,6 +242,7 @@ type Outcome struct {
 	UID      types.UID // of the object as answered
 	Mark     string    // of the object as answered
 	Foreign  string    // the marks of others on it that Headgate sent, as an Entry remembers them
+	Fields   string    // its fields that Headgate applied, as an Entry remembers them
 	NotReady Reason    // why it is not ready though it was applied and waited for
 	Unknown  bool      // whether it is ready: it is still to be waited for
 	Did      Do        // the request that was sent
