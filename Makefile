@@ -131,7 +131,7 @@ bin/summary: $(wildcard .ci/summary/*.go) .ci/summary/go.mod
 
 .PHONY: update
 update: $(servers) ## Rewrite golden files; read their diff like code
-	@for pkg in $(call having,flag.Bool."update"); do go test $$pkg -update || exit 1; done
+	@for pkg in $(call having,fixtures/golden); do go test $$pkg -update || exit 1; done
 
 .PHONY: bench
 bench: build bin/dyff $(filter bin/controlplane bin/gitea,$(servers)) ## Measure, each figure beside its target: about three hours, less than one with BENCHFLAGS= (BENCH=regexp, BENCHFLAGS='-n 5'); then the benchmarks in the code

@@ -11,6 +11,7 @@ exclude (
 require (
 	code.gitea.io/sdk/gitea v0.25.1
 	github.com/Masterminds/semver/v3 v3.5.0
+	github.com/agext/levenshtein v1.2.3
 	github.com/bradleyfalzon/ghinstallation/v2 v2.19.0
 	github.com/crossplane/crossplane/apis/v2 v2.4.0
 	github.com/fluxcd/pkg/git v0.52.0

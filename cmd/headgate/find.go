@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agext/levenshtein"
+
 	"headgate.dev/headgate/render"
 )
 
@@ -57,41 +59,19 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// nearest are the three names that are least to change into what was meant. Where only
-// a plural was said, only plurals are compared.
+// nearest returns the three names with the least edit distance to what was meant. It compares plurals if meant has no
+// group.
 func nearest(names []string, meant string) []string {
 	far := make(map[string]int, len(names))
 	for _, n := range names {
 		plural, _, _ := strings.Cut(n, ".")
-		far[n] = distance(n, meant)
+		far[n] = levenshtein.Distance(n, meant, nil)
 		if !strings.Contains(meant, ".") {
-			far[n] = distance(plural, meant)
+			far[n] = levenshtein.Distance(plural, meant, nil)
 		}
 	}
 	sorted := slices.SortedFunc(slices.Values(names), func(a, b string) int {
 		return cmp.Or(cmp.Compare(far[a], far[b]), strings.Compare(a, b))
 	})
 	return sorted[:min(len(sorted), 3)]
-}
-
-// distance is how many characters to insert, to delete or to replace.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			above := row[j+1]
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			row[j+1] = min(replaced, above+1, row[j]+1)
-			diagonal = above
-		}
-	}
-	return row[len(b)]
 }

@@ -1,19 +1,17 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-)
 
-var update = flag.Bool("update", false, "write the reference of the command line")
+	"headgate.dev/headgate/fixtures/golden"
+)
 
 // mostFlags is how many flags a reader takes in before the grouped rest.
 const mostFlags = 10
@@ -81,19 +79,7 @@ Data goes to standard output; errors, logs and progress go to standard error.
 			})
 		}
 	}
-	want := strings.ReplaceAll(b.String(), "```console\n\n```\n\n", "")
-	if *update {
-		if err := os.WriteFile(reference, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s differs from the commands; go test ./cmd/headgate -run TestReference -update writes it (-want +got):\n%s", reference, diff)
-	}
+	golden.Compare(t, reference, strings.ReplaceAll(b.String(), "```console\n\n```\n\n", ""))
 }
 
 // verbs returns the commands in the order of --help.

@@ -3,11 +3,12 @@ package main_test
 import (
 	"fmt"
 	"html"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"headgate.dev/headgate/fixtures/golden"
 )
 
 // The README shows this comment, which a situation holds.
@@ -23,15 +24,7 @@ func TestPicture(t *testing.T) {
 	if !ok {
 		t.Fatalf("%s has no comment below the status", pictured)
 	}
-	drawn := draw(comment)
-	if updating() {
-		if err := os.WriteFile(filepath.Join(root(t), picture), []byte(drawn), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if readFile(t, picture) != drawn {
-		t.Errorf("%s shows another comment than %s; go test ./cmd/headgate -run TestPicture -update draws it", picture, pictured)
-	}
+	golden.Compare(t, filepath.Join(root(t), picture), draw(comment))
 }
 
 const (

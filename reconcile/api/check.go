@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agext/levenshtein"
+
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 )
 
@@ -140,7 +142,7 @@ func fields(of reflect.Type) map[string]reflect.Type {
 func suggestion(key string, path []any, known map[string]reflect.Type) string {
 	best, least := "", 3
 	for _, name := range slices.Sorted(maps.Keys(known)) {
-		if d := distance(strings.ToLower(key), strings.ToLower(name)); d < least && d < len(name) {
+		if d := levenshtein.Distance(strings.ToLower(key), strings.ToLower(name), nil); d < least && d < len(name) {
 			best, least = name, d
 		}
 	}
@@ -192,26 +194,4 @@ func field(path []any) string {
 		fmt.Fprint(&b, step)
 	}
 	return b.String()
-}
-
-// distance returns how many letters to insert, to delete or to replace.
-func distance(a, b string) int {
-	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(row[j]+1, row[j+1]+1, change)
-		}
-	}
-	return row[len(b)]
 }

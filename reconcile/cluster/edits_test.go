@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/fixtures/golden"
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -29,8 +29,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 )
-
-var update = flag.Bool("update", false, "write the table of edits into its ADR")
 
 // tableFile explains marks and holds the table of what an edit costs.
 const tableFile = "../adr/0004-marks.md"
@@ -272,15 +270,7 @@ func compareTable(t *testing.T, table string) {
 	for last < len(lines) && inTable(lines[last]) {
 		last++
 	}
-	if diff := gocmp.Diff(strings.Join(lines[first:last], ""), table); diff != "" && !*update {
-		t.Errorf("%s (-want +got), -update writes it:\n%s", tableFile, diff)
-	}
-	if *update {
-		written := strings.Join(lines[:first], "") + table + strings.Join(lines[last:], "")
-		if err := os.WriteFile(tableFile, []byte(written), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	golden.Compare(t, tableFile, strings.Join(lines[:first], "")+table+strings.Join(lines[last:], ""))
 }
 
 // files is a Source of one commit that is in memory.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/agext/levenshtein"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
@@ -221,40 +222,18 @@ func (r refs) others(ref string) string {
 	return strings.Join(lists, "; ")
 }
 
-// nearest prints the names that look most like want, at most eight of them.
+// nearest returns a list of at most eight names, those most similar to want first.
 func nearest(want string, names []string) string {
 	const most = 8
 	slices.SortFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(distance(want, a), distance(want, b)), cmp.Compare(a, b))
+		if want == "" {
+			return cmp.Compare(a, b)
+		}
+		return cmp.Or(cmp.Compare(levenshtein.Distance(want, a, nil), levenshtein.Distance(want, b, nil)), cmp.Compare(a, b))
 	})
 	text := strings.Join(names[:min(most, len(names))], ", ")
 	if more := len(names) - most; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
-}
-
-// distance is Levenshtein's; everything is equally far from "".
-func distance(a, b string) int {
-	if a == "" {
-		return 0
-	}
-	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(row[j]+1, row[j+1]+1, change)
-		}
-	}
-	return row[len(b)]
 }

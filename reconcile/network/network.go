@@ -18,7 +18,7 @@ var Default http.RoundTripper = guarded{New(Control)}
 
 // New returns a transport whose connections control allows.
 func New(control func(network, address string, c syscall.RawConn) error) *http.Transport {
-	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, Control: control}
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Control: control}
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           dialer.DialContext,

@@ -28,28 +28,18 @@ func newTransport(f *Fork) http.RoundTripper {
 
 // newHTTP reaches the addresses that control lets pass.
 func newHTTP(control func(network, address string, c syscall.RawConn) error) *http.Transport {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Control: control}
-	return &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           dialer.DialContext,
-		ForceAttemptHTTP2:     true,
-		MaxIdleConnsPerHost:   together,
-		IdleConnTimeout:       30 * time.Second,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ResponseHeaderTimeout: 30 * time.Second,
-	}
+	t := network.New(control)
+	t.MaxIdleConnsPerHost, t.IdleConnTimeout, t.ResponseHeaderTimeout = together, 30*time.Second, 30*time.Second
+	return t
 }
 
-// notLinkLocal refuses addresses at which clouds serve the credentials of a machine.
-func notLinkLocal(_, address string, _ syscall.RawConn) error {
+// notLinkLocal refuses the addresses that network refuses, and those that stand for any address of this machine.
+func notLinkLocal(by, address string, c syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	if at.Addr().Unmap().IsUnspecified() {
+	if err == nil && at.Addr().Unmap().IsUnspecified() {
 		return fmt.Errorf("%s is no address of a registry", at.Addr())
 	}
-	return network.Check(at.Addr())
+	return network.Control(by, address, c)
 }
 
 // A tlsOnly transport refuses to send credentials without TLS, but for loopback.

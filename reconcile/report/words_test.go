@@ -1,7 +1,6 @@
 package report
 
 import (
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -15,12 +14,9 @@ import (
 	"strings"
 	"testing"
 
+	"headgate.dev/headgate/fixtures/golden"
 	"headgate.dev/headgate/reconcile/plan"
-
-	"github.com/google/go-cmp/cmp"
 )
-
-var update = flag.Bool("update", false, "write the table of codes into "+documentation)
 
 // documentation holds the table of codes.
 const documentation = "../README.md"
@@ -81,19 +77,11 @@ func TestCodesAreDocumented(t *testing.T) {
 	if !found {
 		t.Fatalf("%s has no table that begins with %q", documentation, rows[0])
 	}
-	written, after, _ := strings.Cut(rest, "\n\n")
-	written = strings.TrimSuffix(rows[0]+written, "\n")
-	if diff := cmp.Diff(strings.Split(written, "\n"), strings.Split(table, "\n")); diff != "" && !*update {
-		t.Errorf("%s (-is +want), -update writes it:\n%s", documentation, diff)
+	_, after, _ := strings.Cut(rest, "\n\n")
+	if after != "" {
+		after = "\n" + after
 	}
-	if *update {
-		if after != "" {
-			after = "\n" + after
-		}
-		if err := os.WriteFile(documentation, []byte(before+table+"\n"+after), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	golden.Compare(t, documentation, before+table+"\n"+after)
 }
 
 // meaning returns the wording of a code with … for its values; its comment if nothing else is in the wording.

@@ -1,7 +1,6 @@
 package v1alpha1_test
 
 import (
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -11,12 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"headgate.dev/headgate/fixtures/golden"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 )
-
-var update = flag.Bool("update", false, "write the reference of a Sync")
 
 const reference = "README.md"
 
@@ -39,18 +35,7 @@ its line. [examples/run/sync.yaml](../../../examples/run/sync.yaml) is a Sync to
 | field | default | meaning |
 |---|---|---|
 ` + strings.Join(d.rows, "")
-	if *update {
-		if err := os.WriteFile(reference, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s differs from the types; go test ./reconcile/api/v1alpha1 -run TestReference -update writes it (-want +got):\n%s", reference, diff)
-	}
+	golden.Compare(t, reference, want)
 }
 
 // described collects the rows of fields.
