@@ -114,15 +114,16 @@ endif
 # build. The test cache takes no notice of files outside of the module, but of variables: HEADGATE_CORPUS_STATE is that
 # of the corpus. Tests beside servers wait more than they work, so five packages are tested at a time, in two groups.
 #
-# The command-line scripts start the program hundreds of times, and a start takes six times as long with the detector. It
-# runs those with a cluster, in which goroutines meet; TestScripts runs without it.
+# Some tests take up to twenty times as long with the detector, and find nothing more with it: scripts that start the program
+# hundreds of times, and packs of hundreds of MiB. They run without it.
+slow := TestScripts|TestLongDeltas|TestFetchRefusesBombs
 export HEADGATE_CORPUS_STATE := $(shell ls -ln '$(or $(HEADGATE_CORPUS),../shared/corpus)' 2>/dev/null | cksum)
 
 .PHONY: test
 test: $(servers) bin/summary ## Run all tests, with the race detector where goroutines meet and there is a C compiler (TESTFLAGS=-run=…)
 	@race=-race; go -C .ci/summary build -race -o /dev/null . 2>/dev/null || { race=; echo 'no C compiler, or cgo is off: testing WITHOUT the race detector'; }; \
-	bin/summary go test -json -p=2 $$race -vet=off -timeout=40m -skip='^TestScripts$$' $(TESTFLAGS) $(raced:%=./%) \
-		-- env $(static) go test -json -p=3 -vet=off -timeout=40m -skip='^TestClusterScripts$$' $(TESTFLAGS) ./cmd/headgate $(call except,$(raced)) \
+	bin/summary go test -json -p=2 $$race -vet=off -timeout=40m -skip='^($(slow))$$' $(TESTFLAGS) $(raced:%=./%) \
+		-- env $(static) go test -json -p=3 -vet=off -timeout=40m -skip='^TestClusterScripts$$' $(TESTFLAGS) ./cmd/headgate ./reconcile/git $(call except,$(raced)) \
 		$(foreach m,$(nested),-- env $(call how,$m) go -C $m test -json -vet=off -timeout=40m $(TESTFLAGS) ./...)
 
 bin/summary: $(wildcard .ci/summary/*.go) .ci/summary/go.mod

@@ -42,6 +42,10 @@ func TestCRDThatADefinitionLeft(t *testing.T) {
 			if err := w.at(definitions, "").Delete(t.Context(), crd.GetName(), metav1.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
 				t.Fatal(err)
 			}
+			until(t, func() bool {
+				_, err := w.at(definitions, "").Get(t.Context(), crd.GetName(), metav1.GetOptions{})
+				return apierrors.IsNotFound(err)
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

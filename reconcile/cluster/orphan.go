@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // departs answers what would become of the CRD of an MRD that is deleted. The CRD goes along if nobody else owns it, as
@@ -33,15 +34,19 @@ func (c *Cluster) departs(ctx context.Context, id manifest.ID) (plan.Answer, err
 	if err != nil {
 		return a, c.explain(err, "get", plan.CRD(id.Name).Brief())
 	}
+	var uid types.UID // of an MRD that is gone: ""
+	if !absent {
+		uid = mrd.GetUID()
+	}
+	isMRD := func(o metav1.OwnerReference) bool { return o.UID == uid }
+	others := slices.DeleteFunc(slices.Clone(crd.OwnerReferences), isMRD)
+	if len(others) == 0 && madeByCrossplane(crd) {
+		a.UID = crd.UID
+	}
 	if absent {
-		if len(crd.OwnerReferences) == 0 && madeByCrossplane(crd) {
-			a.UID = crd.UID
-		}
 		return a, nil
 	}
 	established := crossplane.Condition(mrd, "Established")
-	isMRD := func(o metav1.OwnerReference) bool { return o.UID == mrd.GetUID() }
-	others := slices.DeleteFunc(slices.Clone(crd.OwnerReferences), isMRD)
 	owned := len(others) < len(crd.OwnerReferences)
 	if owned {
 		a.These = []manifest.ID{plan.CRD(id.Name)}

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/render/crossplane"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The codes of MRDs that are not deleted yet.
@@ -39,6 +41,7 @@ func (p *Plan) keepCRDs(seen Observed) {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if !s.departs() {
+			p.goesByHand(*s, seen)
 			continue
 		}
 		q := Question{Ask: Departs, Of: s.ID}
@@ -68,6 +71,22 @@ func (p *Plan) keepCRDs(seen Observed) {
 		default:
 			s.phase = DoUnprotect
 		}
+	}
+}
+
+// goesByHand records the CRD of an MRD that a user is deleting, unless the garbage collector deletes the CRD, too. The MRD
+// may be gone before another pass sees it.
+func (p *Plan) goesByHand(s Step, seen Observed) {
+	if !crossplane.IsMRD(s.ID) || s.Action != Prune {
+		return
+	}
+	q := Question{Ask: Departs, Of: s.ID}
+	a, known := seen.Answers[q]
+	if !known {
+		p.open = append(p.open, q)
+	}
+	if len(a.These) == 0 || slices.Contains(seen.Objects[s.ID].GetFinalizers(), metav1.FinalizerOrphanDependents) {
+		p.leavesBehind(s.ID, a.UID, seen)
 	}
 }
 
