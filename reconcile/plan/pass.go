@@ -342,34 +342,39 @@ func (p Pass) unready() map[manifest.ID]bool {
 
 // Retries reports whether another round may carry out what failed in this pass.
 func (p Pass) Retries() bool {
-	return p.failures < mostFailures && slices.ContainsFunc(p.Last.Steps, p.outlived)
+	return p.failures < mostFailures && slices.ContainsFunc(p.Last.Steps, p.outlived())
 }
 
-// outlived reports whether a step failed and this pass has since changed what may be the reason: a schema, since an object may
-// set a field that its CRD gains in the same commit, or have managed fields of a version that leaves with it; or a webhook
-// that refused the object and is pruned. A migration of managed fields goes on with the object itself.
-func (p Pass) outlived(s Step) bool {
-	o, did := p.Done[s.ID]
-	failed := s.Err != nil || did && (o.Err != nil || o.Did == DoMigrate)
-	return failed && s.Action != Prune && slices.ContainsFunc(p.Last.Steps, func(other Step) bool {
-		o, did := p.Done[other.ID]
-		switch {
+// outlived returns a function that reports whether a step failed and this pass has since changed what may be the reason: a
+// schema, since an object may set a field that its CRD gains in the same commit, or have managed fields of a version that leaves
+// with it; or a webhook that refused the object and is pruned. A migration of managed fields goes on with the object itself.
+func (p Pass) outlived() func(Step) bool {
+	webhook, groups := false, map[string]bool{} // that this pass has changed
+	for _, s := range p.Last.Steps {
+		switch o, did := p.Done[s.ID]; {
 		case !did || o.Err != nil:
-			return false
-		case other.admits():
-			return other.Action == Prune
+		case s.admits():
+			webhook = webhook || s.Action == Prune
+		case s.ID.IsCRD() && s.Action != Prune:
+			_, group, _ := strings.Cut(s.ID.Name, ".")
+			groups[group] = true
 		}
-		return s.ID.Group != "" && other.ID.IsCRD() && other.Action != Prune && strings.HasSuffix(other.ID.Name, "."+s.ID.Group)
-	})
+	}
+	return func(s Step) bool {
+		o, did := p.Done[s.ID]
+		failed := s.Err != nil || did && (o.Err != nil || o.Did == DoMigrate)
+		return failed && s.Action != Prune && (webhook || s.ID.Group != "" && groups[s.ID.Group])
+	}
 }
 
 // resumed returns the steps of a newer plan that replace waiting or failed steps of this pass. An API server may
 // serve a kind a moment after its CRD was made, and Crossplane may remove a label a moment after the Usage: a
 // patient pass keeps waiting then. The next pass retries a definition that could not be deactivated.
 func (p Pass) resumed(now Plan, patient bool) Plan {
-	waited, outlived, pruned, takesBack := map[manifest.ID]bool{}, map[manifest.ID]bool{}, map[manifest.ID]bool{}, map[string]bool{}
+	waited, retried, pruned, takesBack := map[manifest.ID]bool{}, map[manifest.ID]bool{}, map[manifest.ID]bool{}, map[string]bool{}
+	outlived := p.outlived()
 	for _, s := range p.Last.Steps {
-		waited[s.ID], outlived[s.ID] = s.Waiting(), p.failures < mostFailures && p.outlived(s)
+		waited[s.ID], retried[s.ID] = s.Waiting(), p.failures < mostFailures && outlived(s)
 	}
 	for _, s := range p.First.Steps {
 		pruned[s.ID], takesBack[s.ID.Name] = s.Action == Prune, takesBack[s.ID.Name] || s.Deactivates
@@ -384,7 +389,7 @@ func (p Pass) resumed(now Plan, patient bool) Plan {
 		if s.Deactivates {
 			return p.Done[s.ID].Err == nil && (takesBack[s.ID.Name] || s.ID == crossplane.ProviderRevision(s.ID.Name) && len(takesBack) > 0)
 		}
-		if outlived[s.ID] {
+		if retried[s.ID] {
 			return s.writes() && s.Err == nil
 		}
 		if s.Writes() && pruned[s.ID] != (s.Action == Prune) { // the first plan showed the opposite
