@@ -279,7 +279,7 @@ func TestFollowerUnreadPackage(t *testing.T) {
 		y := newYard(seven)
 		y.commits["h7"] = "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: sea}\nspec: {package: registry.example.org/sea:v1}\n"
 		y.run(t, func(f *PreviewLoop) { f.Reconciler.Options.Owner = render.OwnerCrossplane })
-		const unread = "7 h7 error: Blocked: cannot read 1 package, deletes 1 object, brings 1 new warning: package registry.example.org/sea:v1 cannot be read: nobody has looked for it"
+		const unread = "7 h7 error: Blocked: cannot read 1 package, deletes 1 object, brings 1 new warning: package registry.example.org/sea:v1 cannot be read: it was not looked up"
 		said := map[string]int{}
 		for _, s := range y.happens(time.Hour) {
 			said[s]++

@@ -207,7 +207,7 @@ func TestInterval(t *testing.T) {
 		w := newWorld()
 		w.run(t, w.loop())
 		expect(t, "The first pass is made at once; what there is to write is pending before it is written.",
-			w.noted(), "0s a: pending: seen; the pass has not come to an end", "0s apply a", "0s a: "+done)
+			w.noted(), "0s a: pending: seen; the pass has not ended", "0s apply a", "0s a: "+done)
 		reads := w.reads
 		time.Sleep(53 * time.Second)
 		expect(t, "Nothing happens for at least nine tenths of a minute.", w.noted())
@@ -254,7 +254,7 @@ func TestCommits(t *testing.T) {
 			_, got[i], _ = strings.Cut(line, " ")
 		}
 		expect(t, "A new commit is pending as soon as it is seen.",
-			got, "b: pending: seen; the pass has not come to an end", "apply b", "b: "+done)
+			got, "b: pending: seen; the pass has not ended", "apply b", "b: "+done)
 
 		w.set(func() { w.revision, w.files = "c", "apiVersion: v1\nkind: [\n" })
 		time.Sleep(66 * time.Second)
@@ -325,7 +325,7 @@ func TestPoll(t *testing.T) {
 // A forge that tells of a push is believed that there is something to look for, and no more.
 func TestPush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const seen = "pending: seen; the pass has not come to an end"
+		const seen = "pending: seen; the pass has not ended"
 		w := newWorld()
 		pushed := make(chan struct{}, 1)
 		l := w.loop()
@@ -680,7 +680,7 @@ func TestSuperseded(t *testing.T) {
 		w.run(t, w.loop())
 		time.Sleep(50 * time.Second)
 		w.set(func() { w.revision = "b" })
-		expect(t, "A pass has an interval for itself.", w.noted(), "0s a: pending: seen; the pass has not come to an end", "0s apply a")
+		expect(t, "A pass has an interval for itself.", w.noted(), "0s a: pending: seen; the pass has not ended", "0s apply a")
 		w.set(func() { w.apply = func(context.Context) error { return nil } })
 		time.Sleep(90 * time.Second)
 		got := w.noted()
@@ -688,7 +688,7 @@ func TestSuperseded(t *testing.T) {
 			_, got[i], _ = strings.Cut(line, " ")
 		}
 		expect(t, "After that it makes way for a new commit, and the old one gets its last word.", got[:min(len(got), 4)],
-			"a: error: superseded by b before it was applied", "b: pending: seen; the pass has not come to an end", "apply b", "b: "+done)
+			"a: error: superseded by b before it was applied", "b: pending: seen; the pass has not ended", "apply b", "b: "+done)
 		if stopped := w.heard(Stopped); len(stopped) != 1 || !errors.Is(stopped[0].Err, errYield) {
 			t.Errorf("stopped %v", stopped)
 		}
@@ -715,7 +715,7 @@ func TestSupersededWhileNobodyRan(t *testing.T) {
 		l.Publisher = remembering{w, []string{"a", "older"}}
 		w.run(t, l)
 		expect(t, "What an earlier process left pending gets its last word, and the commit of now its own.", w.noted(),
-			"0s older: error: superseded by a before it was applied", "0s a: pending: seen; the pass has not come to an end", "0s apply a", "0s a: "+done)
+			"0s older: error: superseded by a before it was applied", "0s a: pending: seen; the pass has not ended", "0s apply a", "0s a: "+done)
 	})
 }
 

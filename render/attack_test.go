@@ -13,11 +13,9 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// What a repository can do to whoever renders it, without being one: the numbers are those
-// of the list of attacks that tests are to cover. What Git itself is made to do is tested
-// in package git, what kustomize is made to do in package kustomize; here is what becomes
-// of it in a render. Either the commit is refused, with a place, and nothing of it is wanted,
-// or it means what an honest one means.
+// TestAttacks renders hostile repositories. The numbers refer to the list of attacks that tests have to cover. Packages
+// git and kustomize test attacks on Git and on kustomize themselves. A render either refuses the commit, with a place,
+// and wants nothing from it, or it means what an honest commit means.
 func TestAttacks(t *testing.T) {
 	link := func(to string) *fstest.MapFile {
 		return &fstest.MapFile{Data: []byte(to), Mode: fs.ModeSymlink}

@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A Beside is an image that an object of the commit has Crossplane install, and of which the tree has a copy.
-// The copy declares the definitions of the commit, and the image is what is installed of them.
+// A Beside is an image that an object of the commit lets Crossplane install, although the tree has a copy of it. The
+// copy declares the definitions of the commit; the image is what gets installed.
 type Beside struct {
 	Package     catalogue.Package
 	Definitions []DecidedDefinition // with the decisions of the policies of the commit, by name
 	Left        []Left
 }
 
-// beside returns the images of which the tree has a copy.
+// beside returns the images that have a copy in the tree.
 func (how Options) beside(c catalogue.Catalogue, settled string) []Beside {
 	var all []Beside
 	for _, image := range c.Beside {

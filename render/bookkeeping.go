@@ -28,14 +28,14 @@ const (
 	DigestKey = "digest-key"
 )
 
-// inventoryAnnotations are those of an inventory.
+// inventoryAnnotations are the annotations of an inventory.
 var inventoryAnnotations = []string{
 	"headgate.dev/inventory", "headgate.dev/inventory-values", "headgate.dev/inventory-entries", "headgate.dev/history", "headgate.dev/crd-owner",
 }
 
-// Bookkeeping returns what kind of Headgate's own bookkeeping an object is, or "" for any other
-// object. fields reports whether its data has a key. homes are namespaces in which the name of a
-// ConfigMap is enough: elsewhere somebody else may have chosen it.
+// Bookkeeping returns the kind of Headgate's own bookkeeping that an object is, or "" for any other object. hasKey
+// reports whether its data has a key. In the namespaces homes the name of a ConfigMap is enough; elsewhere another tool
+// may have chosen the same name.
 func Bookkeeping(id manifest.ID, o metav1.Object, hasKey func(string) bool, homes ...string) string {
 	named := strings.HasPrefix(id.Name, BookPrefix)
 	switch {

@@ -13,10 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Conversion says what becomes of conversion webhooks, whose service and CA bundle
-// a package does not hold. The zero value drops the webhook of a CRD with a single
-// declared version and is an error for any other. It says nothing of a webhook that
-// names its own service, or a URL.
+// Conversion configures conversion webhooks, because a package does not hold their service and CA bundle. The zero
+// value drops the webhook of a CRD with a single declared version and is an error for any other CRD. It leaves a
+// webhook alone that names its own service or a URL.
 type Conversion struct {
 	Strategy  ConversionStrategy
 	Service   string // Inject: the name of the service; "" is the name of the package, as with Crossplane
@@ -56,8 +55,7 @@ func (c Conversion) digest() (string, error) {
 	return digest(raw), err
 }
 
-// settle makes of the webhooks of an object, which may have come with a package,
-// what is to become of them. It changes u.
+// settle applies the conversion settings to the webhooks of u. The object may have come with a package, shipper.
 func (c Conversion) settle(u *unstructured.Unstructured, shipper *catalogue.Package) error {
 	service := c.Service
 	if service == "" && shipper != nil {
@@ -94,7 +92,7 @@ func (c Conversion) settleCRD(u *unstructured.Unstructured, service string) erro
 	case c.Strategy == ConversionNone, len(versions) == 1:
 		delete(spec, "conversion")
 	default:
-		return fmt.Errorf("CRD %s converts between its %d versions by a webhook, and nothing says which service answers it: "+
+		return fmt.Errorf("CRD %s converts between its %d versions by a webhook, and the service for it is not known: "+
 			"set conversion to Inject, with service, namespace and CA, or to None if no objects are stored in any but one version",
 			u.GetName(), len(versions))
 	}

@@ -24,19 +24,18 @@ type DecidedDefinition struct {
 // what is wrong with that is catalogue.Errors.
 func (d DecidedDefinition) CRD() (Object, error) { return d.object("CRD", d.crd) }
 
-// MRD is the definition for Crossplane. A conversion webhook that nobody is known to answer
-// stays as it is, and is its Problem: it matters once a CRD is made of it. The MRD never says
-// whether it is active: a state that is applied once and then left out would fall back to
-// Inactive, which the API refuses for ever. Object.Activates says it instead.
+// MRD returns the definition for Crossplane. A conversion webhook without a known service stays as it is and becomes
+// the object's Problem, which matters only when a CRD is made. The MRD never sets its state: a state that is applied
+// once and then left out would fall back to Inactive, which the API refuses for ever. Object.Activates holds the state
+// instead.
 func (d DecidedDefinition) MRD() (Object, error) {
 	o, err := d.object("MRD", d.mrd)
 	o.Activates = d.State == catalogue.Active
 	return o, err
 }
 
-// Declared is the definition as an MRD that says all there is to it, its state too: the one
-// that is declared, or the one that Crossplane makes of the CRD that is. It is one that
-// makes a CRD; else the error is catalogue.Errors.
+// Declared returns the definition as a complete MRD, with its state. That is the declared MRD, or the one that
+// Crossplane derives from the declared CRD. The error is catalogue.Errors if it cannot make a CRD.
 func (d DecidedDefinition) Declared() (*unstructured.Unstructured, error) {
 	return d.decode(func(mrd *unstructured.Unstructured) error {
 		_, err := crd.Of(mrd)
@@ -44,9 +43,8 @@ func (d DecidedDefinition) Declared() (*unstructured.Unstructured, error) {
 	})
 }
 
-// Draft returns the CRD that the definition makes for any owner, active or not, to be judged and not to be
-// applied: a conversion is left out if its webhook names no service. What is wrong with the document is
-// catalogue.Errors.
+// Draft returns the CRD that the definition makes for any owner, active or not. It is for inspection only, never
+// applied. It has no conversion if the webhook names no service. The error about a bad document is catalogue.Errors.
 func (d DecidedDefinition) Draft() (*unstructured.Unstructured, error) {
 	mrd, err := d.read()
 	if err != nil {
@@ -59,8 +57,8 @@ func (d DecidedDefinition) Draft() (*unstructured.Unstructured, error) {
 	return u, Conversion{Strategy: ConversionNone}.settle(u, nil)
 }
 
-// object is what made makes, and why no CRD can be made of that. With a Memo that knows
-// what comes of it, it is made where somebody asks for the content.
+// object returns the object that made makes, and the reason if it cannot make a CRD. If a Memo knows the result, made
+// runs only when a caller asks for the content.
 func (d DecidedDefinition) object(what string, made func() (u *unstructured.Unstructured, problem string, err error)) (Object, error) {
 	var o Object
 	pkg, safeStart := "", false
@@ -144,7 +142,7 @@ func (d DecidedDefinition) decode(check func(mrd *unstructured.Unstructured) err
 	return u, nil
 }
 
-// read is the definition as an MRD, as far as its document says what it is.
+// read returns the definition as an MRD, without defaults or checks.
 func (d DecidedDefinition) read() (*unstructured.Unstructured, error) {
 	u, err := d.Document.Recall()
 	if err != nil {

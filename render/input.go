@@ -48,8 +48,8 @@ func Read(in Input, how Options) (Documents, error) {
 	return Documents{how.reading(), how.Unlocked, packages.Of(docs, how.Unlocked)}, nil
 }
 
-// With returns the documents with the packages of an input, in place of those that they had. It reads the
-// packages that it has not read yet.
+// With returns the documents with the packages of an input instead of their previous packages. It reads those packages
+// that it has not read yet.
 func (d Documents) With(in Input, how Options) Documents {
 	d.commit = d.commit.With(in.Packages, packages.Live{
 		Installed: in.Installed,

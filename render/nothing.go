@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Nothing returns an error if the commit declares nothing: no object, definition or package. It says what was
-// read instead, since the path is probably wrong.
+// Nothing returns an error if the commit declares nothing: no object, definition or package. The error lists what was
+// read instead, because the path is probably wrong.
 func (d Desired) Nothing() error {
 	declares := slices.ContainsFunc(d.Definitions, func(def DecidedDefinition) bool { return def.Document != nil })
 	if declares || len(d.Objects)+len(d.Policies)+len(d.Packages)+len(d.Unread)+len(d.Left) > 0 {
@@ -27,5 +27,5 @@ func (d Desired) Nothing() error {
 	if len(skipped) == 0 {
 		return fmt.Errorf("there is no Kubernetes manifest%s; check the path", at)
 	}
-	return fmt.Errorf("nothing%s is to be applied; check the path. Skipped: %s", at, strings.Join(skipped, ", "))
+	return fmt.Errorf("no object%s to apply; check the path. Skipped: %s", at, strings.Join(skipped, ", "))
 }

@@ -25,17 +25,17 @@ type Object struct {
 	Origin     manifest.Origin
 	Digest     string           // of the content: equal digests mean equal objects
 	Size       int              // of the content, in bytes of JSON
-	Definition string           // the name of the definition that this CRD, or MRD, is made of; "" for everything else
+	Definition string           // the name of the definition behind this CRD or MRD; "" for everything else
 	Package    string           // the package of the tree that it came with; "" for everything else
 	Activates  bool             // of an MRD: to be made Active, beside the apply
 	Serves     schema.GroupKind // of a CRD: the kind that it serves
 	Optional   bool             // applied only where its API is served
-	Problem    error            // of an MRD: why no CRD can be made of it
+	Problem    error            // why this MRD cannot make a CRD
 	Secret     bool             // what a Secret holds was copied into it
 
-	// Asks are the annotations by which it says how it is to be applied, which is known without
-	// decoding it: those of headgate.dev and config.kubernetes.io, and those of LeaveBe, labels
-	// among them, in lower case. They are not to be changed.
+	// Asks holds the annotations that configure how the object is applied. They are known without decoding it:
+	// annotations of headgate.dev and config.kubernetes.io, and those of LeaveBe, labels among them, in lower case. Do
+	// not change them.
 	Asks map[string]string
 
 	json  []byte                                     // canonical: a fraction of the decoded object, and of the time to read the YAML again
@@ -44,8 +44,8 @@ type Object struct {
 	document *manifest.Document // that says it, where one does
 }
 
-// Learn is what made makes of the object and of what else the key names, or what a Memo
-// remembers of that.
+// Learn returns the result of made, or the result that a Memo remembers for the object and the key. The key names
+// everything else that the result depends on.
 func (o Object) Learn(key string, made func() (string, error)) (string, error) {
 	if o.document == nil {
 		return made()
@@ -53,8 +53,8 @@ func (o Object) Learn(key string, made func() (string, error)) (string, error) {
 	return o.document.Learn(key+" "+o.Digest, made)
 }
 
-// Text is the content as encode writes it, or what a Memo remembers of that under a name. Of
-// what a tool made nothing is remembered: it may hold what the tool found in a Secret.
+// Text returns the content as encode writes it, or the text that a Memo remembers under a name. The output of another
+// tool is never remembered: it may hold values that the tool found in a Secret.
 func (o Object) Text(name string, encode func(*unstructured.Unstructured) (string, error)) (string, error) {
 	made := func() (string, error) {
 		u, err := o.Content()
@@ -135,7 +135,7 @@ func Merges(asks map[string]string) bool {
 	return strings.EqualFold(asks[ApplySettingKey], "Merge")
 }
 
-// askedOfOthers are the keys, each once, by which an object says to another tool how it is to be applied, and that Headgate heeds.
+// askedOfOthers lists the keys, each once, that tell another tool how to apply an object and that Headgate obeys, too.
 var askedOfOthers = func() []string {
 	keys := []string{ApplySettingKey, FluxForceKey, ArgoOptionsKey}
 	for _, be := range LeaveBe {
@@ -146,7 +146,7 @@ var askedOfOthers = func() []string {
 	return keys
 }()
 
-// asksOf are the annotations, and labels, by which an object says how it is to be applied.
+// asksOf returns the annotations and labels that configure how an object is applied.
 func asksOf(u *unstructured.Unstructured) map[string]string {
 	asks := map[string]string{}
 	for key, value := range u.GetAnnotations() {
@@ -181,7 +181,7 @@ func (o Object) Content() (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// Facts are what a Memo remembers of an object that is made of a definition.
+// Facts are what a Memo remembers about the object that a definition makes.
 type facts struct {
 	ID         manifest.ID       `json:"id"`
 	APIVersion string            `json:"apiVersion"`

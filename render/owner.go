@@ -9,27 +9,26 @@ import (
 	"headgate.dev/headgate/render/packages"
 )
 
-// Owner says who makes the CRDs of definitions.
+// Owner is the tool that creates the CRDs of definitions.
 type Owner string
 
-// The owners. Auto is Crossplane where its API is served, which whoever renders has to
-// find out, or where the commit installs it; else it is Headgate.
+// The owners. Auto means Crossplane if its API is served or the commit installs it, else Headgate. The caller of Render
+// finds out whether the API is served.
 const (
 	OwnerHeadgate   Owner = "Headgate"
 	OwnerCrossplane Owner = "Crossplane"
 	OwnerAuto       Owner = "Auto"
 )
 
-// leaves reports whether what came with a package is left to Crossplane's package manager,
-// since an object of the commit has it install that package, or since it is only a dependency of a project: whoever
-// installs what the project is built into has Crossplane install that, too.
+// leaves reports whether the content of a package is left to Crossplane's package manager. That is so if an object of
+// the commit lets Crossplane install the package. It is also so for a dependency of a project: Crossplane installs it
+// together with the configuration that the project builds.
 func (o Owner) leaves(p *catalogue.Package) bool {
 	return o == OwnerCrossplane && p != nil && (p.Installer.Name != "" || p.Pulled())
 }
 
-// unread is what packages of which it is not known what they hold come to: where Crossplane
-// installs them, a warning. Who makes the CRDs has to know them: what is not declared can be
-// pruned.
+// unread returns findings and errors about packages with unknown content. If Crossplane installs such a package, it is
+// a warning. If Headgate makes the CRDs, it is an error: Headgate could prune definitions that the package declares.
 func (o Owner) unread(c catalogue.Catalogue) (found []manifest.Finding, refused catalogue.Errors) {
 	for _, p := range c.Unread {
 		if o == OwnerHeadgate {

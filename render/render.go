@@ -20,20 +20,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Options say how to render; the zero value is what a user gets who sets nothing.
+// Options configures a render. The zero value holds the defaults.
 type Options struct {
 	Owner      Owner // "" is Headgate
 	Conversion Conversion
 	Limits     manifest.Limits
 	Memo       manifest.Memo           // what earlier renders learnt, which changes nothing but the time that it takes; may be nil
-	Others     catalogue.Others        // what becomes of objects of other tools; "" skips them
+	Others     catalogue.Others        // how to treat objects of other tools; "" skips them
 	Live       []*catalogue.Definition // definitions of the cluster, beside those of the commit
 
 	CrossplaneVersion string               // the release whose package manager is followed; "" is the newest
 	Packages          []catalogue.Declared // directories that are packages without a crossplane.yaml
 	Unlocked          bool                 // what the lock of the commit says does not count
 	Lints             bool                 // what else is known of a commit comes with the errors that are wrong with it; it is not to be applied
-	Explains          bool                 // a definition that no CRD can be made of is in Desired.Unmade, and is no error
+	Explains          bool                 // a definition that cannot make a CRD is in Desired.Unmade, not an error
 }
 
 // A Desired is what a commit wants a cluster to hold.
@@ -49,18 +49,18 @@ type Desired struct {
 	Definitions []DecidedDefinition // every definition of the commit, by name
 	Policies    []catalogue.Policy  // by name
 	Packages    []catalogue.Package // by origin
-	Directories []string            // of the commit that hold manifests, sorted, whatever is made of those; ignored ones are left out
-	Unread      []catalogue.Unread  // packages of which it is not known what they hold
+	Directories []string            // directories of the commit with manifests, sorted, also if none is applied; without ignored ones
+	Unread      []catalogue.Unread  // packages with unknown content
 	Left        []Left              // what Crossplane installs with packages, sorted by identity; but for definitions
-	Beside      []Beside            // the images that Crossplane installs and of which the tree has a copy, by source
+	Beside      []Beside            // the images that Crossplane installs and that have a copy in the tree, by source
 	Skipped     catalogue.Skipped   // what was read and is not applied, counted by reason
 	Omitted     []catalogue.Omitted // what of it the commit still contains and skips on purpose, by origin
 	Findings    []manifest.Finding  // sorted
 	Unmade      Unmade              // what keeps definitions from becoming objects; nil unless Options.Explains
 }
 
-// Unmade holds why nothing can be made of definitions, by their names. A commit with such a definition is to be
-// explained, and never applied.
+// Unmade holds, by name, why definitions cannot make a CRD. A commit with such a definition is only explained, never
+// applied.
 type Unmade map[string]catalogue.Errors
 
 // Err returns everything that is wrong as the error that Render returns of such a commit otherwise, or nil.
@@ -79,7 +79,7 @@ type Left struct {
 	Origin     manifest.Origin
 	Package    string // its Directory
 
-	Composition *Object // of a Composition: what it says, for whoever wants to know what it uses
+	Composition *Object // the content of a Composition, for callers that look for the kinds it uses
 
 	// Content decodes it. Every call makes a new one.
 	Content func() (*unstructured.Unstructured, error)
@@ -105,8 +105,8 @@ func (d Desired) Within(at manifest.Origin) (catalogue.Package, bool) {
 	return d.Packages[i], true
 }
 
-// Placed is a finding at a place of the commit, where people look and forges show it: of what a
-// package of a registry holds it is the line that asks for that, and the text says where it is.
+// Placed returns the finding at a place in the commit, where forges can show it. A finding about the content of a
+// registry package moves to the line that asks for the package, and its text names the original place.
 func (d Desired) Placed(f manifest.Finding) manifest.Finding {
 	inside := f.Origin
 	for range d.Packages { // each may be asked for by another
@@ -240,8 +240,8 @@ func Render(in Input, how Options) (Desired, error) {
 	return want, nil
 }
 
-// ofErrors returns what is known of a commit that cannot be rendered. Where something could not be read, what is
-// said to be missing may be there: then only the findings about what was read count.
+// ofErrors returns what is known about a commit that cannot be rendered. If a file could not be read, seemingly missing
+// objects may be in it, so only findings about files that were read count.
 func (d Desired) ofErrors(objects []Object, problems catalogue.Errors, certain []manifest.Finding) Desired {
 	if slices.ContainsFunc(problems, func(p catalogue.Error) bool { return !p.Again }) {
 		d.Objects, d.Findings = nil, certain
@@ -251,8 +251,8 @@ func (d Desired) ofErrors(objects []Object, problems catalogue.Errors, certain [
 	return d
 }
 
-// Problems are those of active definitions of which Crossplane could not make a CRD. They are
-// for whoever applies them: what a package manager installs is settled there.
+// Problems returns the problems of active definitions that keep Crossplane from making their CRDs. They matter only for
+// definitions that Headgate applies; a package manager settles its own.
 func (d Desired) Problems() catalogue.Errors {
 	active := make(map[string]bool, len(d.Definitions))
 	for _, definition := range d.Definitions {
@@ -287,8 +287,7 @@ func (d Desired) Pauses(definition string) string {
 	return ""
 }
 
-// Catalogue is what a commit declares, before anything is decided or made of it. The
-// error is as that of Render.
+// Catalogue returns what a commit declares, before any decision. Its errors are like those of Render.
 func Catalogue(in Input, how Options) (catalogue.Catalogue, error) {
 	if err := how.check(); err != nil {
 		return catalogue.Catalogue{}, err
@@ -344,7 +343,7 @@ func withLive(declared, live []*catalogue.Definition) []*catalogue.Definition {
 	return slices.SortedFunc(maps.Values(byName), func(a, b *catalogue.Definition) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// unmade records why nothing can be made of a definition.
+// unmade records why a definition cannot make a CRD.
 func (d *Desired) unmade(definition string, err error) {
 	if d.Unmade == nil {
 		d.Unmade = Unmade{}
@@ -384,7 +383,7 @@ func duplicates(objects []Object) catalogue.Errors {
 			continue
 		}
 		problems = append(problems, catalogue.Errorf(o.Origin,
-			"%s is made of this definition, which is active, and declared at %s already: remove one of them", o.ID, other.Origin))
+			"%s comes from this active definition, and is declared at %s already: remove one of them", o.ID, other.Origin))
 	}
 	return problems
 }

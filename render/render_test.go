@@ -186,7 +186,7 @@ func TestConversionIsRefusedWhereItMatters(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "package/crds/kubernetes.crossplane.io_objects.yaml:") {
 		t.Errorf("two versions and a webhook of nobody: want an error with its place, got %v", err)
 	}
-	// Where Crossplane makes the CRDs, it may have the package from elsewhere, and settle that.
+	// If Crossplane makes the CRDs, it may get the package from elsewhere and settle this.
 	for pattern, matters := range map[string]bool{"*": true, "objects.kubernetes.m.crossplane.io": false} {
 		want := mustRender(t, withPolicy(fixtures.Corpus(t, "provider-kubernetes"), pattern), render.Options{Owner: render.OwnerCrossplane})
 		if problems := want.Problems(); (problems != nil) != matters {
@@ -312,7 +312,7 @@ metadata: {name: default, namespace: team}
 	}
 }
 
-// A commit of policies alone does not tell what they match, so nothing is deactivated by it.
+// A commit with nothing but policies does not show what they match, so Headgate deactivates nothing because of it.
 func TestPartial(t *testing.T) {
 	some := policy("buckets.toy.example.org")
 	for name, tc := range map[string]struct {
@@ -554,7 +554,7 @@ func TestRenderRefuses(t *testing.T) {
 				"mrd.yaml": file(nativeMRD), "policy.yaml": policy("*"),
 				"crd.yaml": file("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: buckets.toy.example.org}\n"),
 			},
-			want: []string{"mrd.yaml:1: CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org is made of this definition, which is active, and declared at crd.yaml:1 already"},
+			want: []string{"mrd.yaml:1: CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org comes from this active definition, and is declared at crd.yaml:1 already"},
 		},
 		"Owner": {
 			reason: "nobody of that name makes CRDs",
@@ -604,7 +604,7 @@ spec:
     - {name: password, description: how to get in}
 `
 
-// What no CRD can say is said to Crossplane in the definitions that it gets from us.
+// Connection details have no place in a CRD, so Crossplane gets them in the definitions.
 func TestConnectionDetails(t *testing.T) {
 	files := fstest.MapFS{
 		"details.yaml": file(connectionDetails),
@@ -674,8 +674,8 @@ func TestConnectionDetails(t *testing.T) {
 	}
 }
 
-// What convert prints is what Crossplane gets from us, which it judges in fixtures/oracle,
-// with the state, and with an empty name and namespace of the webhook's service.
+// Convert prints what Crossplane gets from Headgate, plus the state and an empty name and namespace for the webhook's
+// service. Crossplane itself judges the result in fixtures/oracle.
 func TestDeclared(t *testing.T) {
 	for _, archive := range []string{"provider-nop", "provider-helm", "provider-kubernetes-v1.0.0", "provider-kubernetes"} {
 		want := mustRender(t, fixtures.Corpus(t, archive), render.Options{

@@ -59,8 +59,8 @@ func shippedAWS(t *testing.T) (files fstest.MapFS, several []string) {
 	return files, several
 }
 
-// What providers ship is converted by a webhook of which the package does not know where
-// it is, whether there is anything to convert or not.
+// The CRDs in provider packages name a conversion webhook, even those with nothing to convert. The package does not
+// know the webhook's address.
 func TestShipped(t *testing.T) {
 	files, several := shippedAWS(t)
 	conversions := func(t *testing.T, want render.Desired) []any {

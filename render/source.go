@@ -1,7 +1,7 @@
 package render
 
-// A SourceID identifies where commits come from, however they are fetched and whoever checked them
-// out. The zero value is a source that nobody can identify.
+// A SourceID identifies the repository that commits come from, independent of how they are fetched or checked out. The
+// zero value is an unknown source.
 type SourceID struct {
 	// Repository is the host and path of the remote, without scheme, user, port and .git. That of a
 	// repository without a remote is "commit:" and its first commit, and that of a directory outside

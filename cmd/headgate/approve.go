@@ -87,7 +87,7 @@ func approveIn(file, name, digest string) (string, error) {
 	}
 	switch {
 	case chosen < 0 && name == "":
-		return "", usagef("%s holds %s; say which with --sync", file, strings.Join(names, ", "))
+		return "", usagef("%s holds %s; choose one with --sync", file, strings.Join(names, ", "))
 	case chosen < 0:
 		return "", usagef("%s holds no sync %s, only %s", file, name, strings.Join(names, ", "))
 	}

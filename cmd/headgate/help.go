@@ -25,7 +25,7 @@ var flagGroups = []flagGroup{
 	}},
 	{"Which commit", []string{"repo", "ref", "path", "base", "head"}},
 	{"Which cluster", []string{"kubeconfig", "as", "as-group"}},
-	{"What Headgate may do", []string{
+	{"Policies and limits", []string{
 		"management-policy", "adoption", "adoption-leftovers", "conflicts", "drift", "instances", "deactivation", "crd-owner", "take-over", "approval-trailers", "approval-signer", "max-prunes", "max-activations",
 	}},
 	{"How a commit is read", []string{
@@ -34,7 +34,7 @@ var flagGroups = []flagGroup{
 	{"Registries and caches", []string{"offline", "verification-key", "trusted-root", "cache-dir", "no-cache"}},
 	{"Forge", []string{"forge", "forge-repo", "pull", "cluster-name", "target-url"}},
 	{"Waiting", []string{"timeout", "no-wait"}},
-	{"What is printed", []string{"full", "color", "verbose"}},
+	{"Output", []string{"full", "color", "verbose"}},
 }
 
 // helpOf returns the text of --help: what the verb does, examples, then flags by group.

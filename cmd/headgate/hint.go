@@ -39,7 +39,7 @@ func hint(err error) string {
 	case apierrors.IsUnauthorized(err):
 		return "the credentials of the kubeconfig may have expired; log in again"
 	case apierrors.IsForbidden(err):
-		return "'kubectl auth can-i' tells what the user of the kubeconfig, or of --as, may do"
+		return "'kubectl auth can-i' lists what the user of the kubeconfig, or of --as, may do"
 	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist):
 		return "check the path; it is relative to the working directory"
 	}

@@ -105,7 +105,7 @@ func aboutPipelines() string {
 	names, tokens := forge.Pipelines()
 	return wrapped("In a pipeline of " + enumerated(names, "or") + " Headgate knows the repository and the number; elsewhere specify --forge-repo, --forge and --pull. " +
 		"The token is HEADGATE_FORGE_TOKEN, or in a pipeline " + enumerated(tokens, "or") + ". " +
-		ofForges(func(f forge.Forge) string { return f.TokenHelp }) + " The clone needs its history (fetch-depth: 0, GIT_DEPTH: 0). With --repo URL and --pull the commits are those of the pull request.")
+		ofForges(func(f forge.Forge) string { return f.TokenHelp }) + " The clone needs its history (fetch-depth: 0, GIT_DEPTH: 0). With --repo URL and --pull it compares the commits of the pull request.")
 }
 
 // ofForges joins the sentences that forges add to the help.

@@ -145,7 +145,7 @@ func loops(ctx context.Context, targets []*target.Target, hooks string) error {
 // readSyncs reads the Syncs of all files.
 func readSyncs(files []string) ([]v1alpha1.Sync, error) {
 	if len(files) == 0 {
-		return nil, usagef("say what to run: -f FILE")
+		return nil, usagef("name the file of Syncs to run: -f FILE")
 	}
 	var all []v1alpha1.Sync
 	var problems []error

@@ -51,7 +51,7 @@ it; --restart restarts it.
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !to.given(args) {
-				return usagef("say what is wanted: a directory, for example '.', or --repo")
+				return usagef("name the commit: a directory, for example '.', or --repo")
 			}
 			if to.observable() {
 				return usagef("a sync that only looks takes nothing back")
@@ -106,7 +106,7 @@ func (t *terminal) restart(ctx context.Context, to *passFlags, providers []plan.
 	for _, r := range providers {
 		namespace, name, known := strings.Cut(r.Deployment, "/")
 		if !known {
-			problems = append(problems, fmt.Errorf("nothing tells which Deployment runs the provider %s; restart it by hand", r.Package.Name))
+			problems = append(problems, fmt.Errorf("the Deployment of the provider %s is not known; restart it by hand", r.Package.Name))
 			continue
 		}
 		problems = append(problems, c.Restart(ctx, namespace, name))

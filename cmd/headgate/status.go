@@ -283,12 +283,12 @@ func (s status) write(w io.Writer, full bool) error {
 	case !s.Stored && len(s.Objects) > 0:
 		fmt.Fprintf(&b, "The inventory is missing; what carries our marks is shown. The next sync stores it again.\n")
 	case s.Summary[found] > 0:
-		fmt.Fprintf(&b, "The inventory was lost. What was found by its marks is held until you approve its prune, or run 'headgate release --rebuilt'.\n")
+		fmt.Fprintf(&b, "The inventory was lost. Objects that were found by their marks are held until you approve their prune, or run 'headgate release --rebuilt'.\n")
 	case s.Summary[missing]+s.Summary[changed]+s.Summary[deleting] > 0:
 		fmt.Fprintf(&b, "'headgate diff' shows what was changed, 'headgate sync' corrects or holds it.\n")
 	}
 	if len(s.History) > 0 {
-		fmt.Fprintf(&b, "Passes that changed something, or came to something else than the one before:\n")
+		fmt.Fprintf(&b, "Passes that changed something, or differ from the previous one:\n")
 	}
 	for _, p := range s.History {
 		fmt.Fprintf(&b, "  %s\n", printable(passLine(p)))

@@ -46,7 +46,7 @@ what was edited in the cluster is drift.
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !to.given(args) {
-				return usagef("say what to sync: a directory, for example '.', or --repo")
+				return usagef("name the commit to sync: a directory, for example '.', or --repo")
 			}
 			source, ref, err := t.source(&to.sourceFlags, args)
 			if err != nil {

@@ -311,7 +311,7 @@ func (b *treeNode) String() string {
 		}
 	}
 	if b.Problem != "" {
-		text += "; no CRD can be made of it: " + b.Problem
+		text += "; it cannot make a CRD: " + b.Problem
 	}
 	switch {
 	case b.Unread != "":

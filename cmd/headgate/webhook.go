@@ -32,7 +32,7 @@ func webhooks(ctx context.Context, address string, targets []*target.Target) (se
 		return nil, err
 	}
 	if len(hooks.Subscribers) == 0 {
-		return nil, usagef("--webhook-address: no Sync has source.webhook, which says how a forge proves that it sent one")
+		return nil, usagef("--webhook-address: no Sync has source.webhook; set it to the secret that verifies deliveries")
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

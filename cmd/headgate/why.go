@@ -177,7 +177,7 @@ func left(ctx context.Context, r reconcile.Reconciler, want render.Desired, name
 			continue
 		}
 		if e.Left != nil && e.Name != s.ID.Name {
-			return e, fmt.Errorf("%w; %q fits several that %s still owns; say which: %s, %s", missing, name, p.Sync, e.Name, s.ID.Name)
+			return e, fmt.Errorf("%w; %q fits several that %s still owns; name one of them: %s, %s", missing, name, p.Sync, e.Name, s.ID.Name)
 		}
 		e.Name, e.Left = s.ID.Name, &leftover{Sync: p.Sync, Action: s.Action, Guard: s.Guard, Reason: report.Words(s.Reason), Code: s.Reason.Code}
 	}
@@ -347,7 +347,7 @@ func (e explanation) write(w io.Writer) error {
 		say("  %s", report.Because(r))
 	}
 	if e.Problem != "" {
-		say("  no CRD can be made of it: %s", e.Problem)
+		say("  it cannot make a CRD: %s", e.Problem)
 	}
 	if e.Left != nil {
 		say("  %s", e.Left)
@@ -401,7 +401,7 @@ func identities(ids []manifest.ID) string {
 func (l leftover) String() string {
 	switch {
 	case l.Action == plan.Prune:
-		return fmt.Sprintf("the next pass of %s prunes what was made of it", l.Sync)
+		return fmt.Sprintf("the next pass of %s prunes its CRD", l.Sync)
 	case l.Action == plan.Hold:
 		return fmt.Sprintf("%s still holds it, because of guard %q: %s", l.Sync, l.Guard, l.Reason)
 	case l.Reason != "":

@@ -137,8 +137,8 @@ func fields(of reflect.Type) map[string]reflect.Type {
 	return all
 }
 
-// suggestion says what is probably meant by a key: a field of the same mapping that is written nearly so, or the
-// field of that name elsewhere.
+// suggestion returns the field that a key probably means: a field of the same mapping with a similar spelling, or a
+// field with this name elsewhere.
 func suggestion(key string, path []any, known map[string]reflect.Type) string {
 	best, least := "", 3
 	for _, name := range slices.Sorted(maps.Keys(known)) {

@@ -151,7 +151,7 @@ func (d part) problem(err error) error { return LineError{d.begin(), err} }
 
 var lineInError = regexp.MustCompile(`^(?:yaml: )?\s*line (\d+): (.*)$`)
 
-// malformed returns what a YAML library says of a document, each at its line of the file.
+// malformed returns the errors of a YAML library about a document, each at its line of the file.
 func (d part) malformed(err error) []error {
 	var all []error
 	for text := range strings.SplitSeq(err.Error(), "\n") {

@@ -173,7 +173,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		},
 		"PreviewsWithoutStatuses": {
 			"Nobody would see them.", head + "  previews: true\n",
-			[]string{"line 6: spec.previews: goes with spec.statuses, which say where pull requests are, and with what token"},
+			[]string{"line 6: spec.previews: needs spec.statuses, which names the forge of the pull requests and its token"},
 		},
 		"NoPreviews": {
 			"Somebody may think that there are.", head + "  livePreviews: true\n---\n" + strings.ReplaceAll(head, "prod", "b") + "  forkPreviews: {}\n",
@@ -244,8 +244,8 @@ func TestDecodeIsStrict(t *testing.T) {
 				`line 7: spec.packages[0].path: must be a directory of the repository, relative to its root, not "../aws"`,
 				`line 7: spec.packages[0].name: "AWS" is no name of a package: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character`,
 				"line 7: spec.packages[0].safeStart: is missing: true if the provider declares the capability safe-start; with false all its definitions are active",
-				"line 9: spec.packages[2].path: is that of spec.packages[1] already",
-				"line 9: spec.packages[2].name: is that of spec.packages[1] already",
+				"line 9: spec.packages[2].path: repeats that of spec.packages[1]",
+				"line 9: spec.packages[2].name: repeats that of spec.packages[1]",
 			},
 		},
 		"ReadLimits": {
@@ -295,7 +295,7 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 }
 
-// What decodes means the same once it is written out and read again.
+// A decoded file means the same after it is written out and read again.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(head))
 	f.Add([]byte(head + "  clusterName: a\n  statuses: {forge: GitHub, tokenFrom: {env: A}}\n---\n" + strings.ReplaceAll(head, "prod", "b")))

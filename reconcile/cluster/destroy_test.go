@@ -144,7 +144,7 @@ func TestDestroyWaitsForEachTier(t *testing.T) {
 	}, ended(said)); diff != "" {
 		t.Errorf("What does not go away holds what it may need.\nsteps (-want +got):\n%s", diff)
 	}
-	if why := said.Steps[0].Error; !strings.Contains(why, "not gone after 1s: it is being deleted since ") || !strings.HasSuffix(why, "waits for who set the finalizer example.org/cloud") {
+	if why := said.Steps[0].Error; !strings.Contains(why, "not gone after 1s: deletion started at ") || !strings.HasSuffix(why, "waits for finalizer example.org/cloud; check the controller that owns it") {
 		t.Errorf("It says what it waits for, got %q", why)
 	}
 	if said.Verdict.ExitCode != report.ExitFailed {

@@ -50,7 +50,7 @@ func (c *Cluster) lock(ctx context.Context, patience time.Duration) (*lock, cont
 			return l, working, nil
 		}
 		if time.Since(waited.since) > patience {
-			return nil, nil, fmt.Errorf("the sync %s is being applied by someone else: the lease %s/%s is held by %s", c.sync, c.sync.Namespace, inventoryName(c.sync), waited.by())
+			return nil, nil, fmt.Errorf("the sync %s is being applied by another process: the lease %s/%s is held by %s", c.sync, c.sync.Namespace, inventoryName(c.sync), waited.by())
 		}
 		if sleep(ctx, min(time.Second, c.options.LeaseDuration/4)); ctx.Err() != nil {
 			return nil, nil, context.Cause(ctx)

@@ -117,7 +117,7 @@ func TestRefusedObjects(t *testing.T) {
 		"unheard":       {`the admission webhook "gone.example.org" does not answer`, "connection refused"},
 		"big-xx":        {"too large"},
 		"big-xxxx":      {"too large"},
-		stuck.GetName(): {"it is being deleted since ", "the custom resources of it go first"},
+		stuck.GetName(): {"deletion started at ", "its custom resources are deleted first"},
 		"fine":          {""},
 	} {
 		for _, part := range parts {

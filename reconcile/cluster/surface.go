@@ -97,7 +97,7 @@ func (s *surface) known(gk schema.GroupKind) error {
 		return nil
 	}
 	if err, broken := s.broken[gk.Group]; broken {
-		return fmt.Errorf("cannot tell whether %s is served: discovery of its group is incomplete: %w", gk, err)
+		return fmt.Errorf("it is not known whether %s is served: discovery of its group is incomplete: %w", gk, err)
 	}
 	return nil
 }

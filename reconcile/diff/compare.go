@@ -82,7 +82,7 @@ func stated(want *unstructured.Unstructured) map[string]any {
 
 type comparison struct {
 	appliers    map[string]bool // field managers that apply the object
-	substitutes bool            // ${these} are filled in by whoever applies it
+	substitutes bool            // ${these} are filled in by the tool that applies it
 	taken       map[string]*Taken
 	found       Comparison
 }

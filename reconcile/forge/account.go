@@ -58,7 +58,7 @@ func (a Account) open() (client, *transport, error) {
 	}
 	f := a.Repository.Kind.forge()
 	if f.open == nil {
-		return nil, nil, fmt.Errorf("repository %s: cannot tell what forge %s is", a.Repository, a.Repository.Base)
+		return nil, nil, fmt.Errorf("repository %s: it is not known which forge %s is", a.Repository, a.Repository.Base)
 	}
 	api := a.Repository.api()
 	t := &transport{next: bounded{cmp.Or(a.Transport, network.Default)}, header: f.header, origin: originOf(api), fetch: a.Token}

@@ -128,7 +128,7 @@ func (f *fake) list(w http.ResponseWriter, r *http.Request) {
 	case KindBitbucket:
 		of := map[string]any{"pagelen": 100, "values": items}
 		if more > 0 {
-			of["next"] = "https://elsewhere.example.org/?page=2" // where nobody may go
+			of["next"] = "https://elsewhere.example.org/?page=2" // an address that must not be requested
 		}
 		out = of
 	case KindBitbucketDataCenter:
@@ -183,7 +183,7 @@ func (f *fake) create(w http.ResponseWriter, r *http.Request) {
 					answerJSON(w, http.StatusBadRequest, `{"message":"Cannot transition status via :enqueue from :pending (Reason(s): Status cannot transition via \"enqueue\")"}`)
 					return
 				}
-				f.statuses[i] = s // one job, until it has come to an end
+				f.statuses[i] = s // one job, until it has ended
 				answerJSON(w, code, `{"id":1}`)
 				return
 			}
@@ -295,7 +295,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A description that names the token, whoever put it there, is not posted with it.
+// A token is removed from a description before it is posted, wherever it came from.
 func TestTokenInDescription(t *testing.T) {
 	for _, kind := range kinds {
 		f := &fake{kind: kind}
@@ -729,7 +729,7 @@ func TestStatusOfPullRequest(t *testing.T) {
 	}
 }
 
-// What a server repeats of a request must not give the token away in another form.
+// A server may repeat parts of a request; they must not leak the token in another form.
 func TestAuthorization(t *testing.T) {
 	const user, jwt = "me@example.org:" + canary, "eyJ" + canary + ".a.b"
 	cases := map[string]struct {

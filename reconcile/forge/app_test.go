@@ -114,8 +114,8 @@ func TestApp(t *testing.T) {
 	}
 }
 
-// What is wrong with an App is said so that somebody can put it right, without the key; and it is
-// asked for again, because it may be.
+// The error about an App tells the user what to correct, without showing the key. Headgate asks again later, because
+// the App may be corrected by then.
 func TestAppRefused(t *testing.T) {
 	key, text := privateKey(t)
 	_, other := privateKey(t)

@@ -74,7 +74,7 @@ func TestPublish(t *testing.T) {
 		"Pending": {
 			reason: "whoever pushed sees at once that somebody is at it",
 			report: report.Seen(green.Sync, green.Revision),
-			want:   want{statuses: saying(report.Pending, "seen; the pass has not come to an end")},
+			want:   want{statuses: saying(report.Pending, "seen; the pass has not ended")},
 		},
 		"Superseded": {
 			reason: "a commit that was never applied must not stay pending for ever",
@@ -187,7 +187,7 @@ func TestLongContexts(t *testing.T) {
 	}
 }
 
-// What Publish looks at is all that the outbox keeps.
+// Publish uses only those parts of a report that the outbox keeps.
 func TestPublishNeedsOnlyTheVerdict(t *testing.T) {
 	whole := green
 	whole.Error, whole.Steps, whole.Applied = "boom", []report.Step{{Reason: "because"}}, true

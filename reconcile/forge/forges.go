@@ -92,7 +92,7 @@ type client interface {
 // All returns every kind of forge.
 func All() []Forge { return slices.Clone(forges) }
 
-// Names returns the names of all forges, sorted, also of those that share an API.
+// Names returns the names of all forges, sorted, including forges that share an API.
 func Names() []string {
 	var names []string
 	for _, f := range forges {

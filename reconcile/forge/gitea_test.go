@@ -28,7 +28,7 @@ type said struct {
 	TargetURL   string `json:"target_url"`
 }
 
-// saidOf is all that was ever said of a commit, oldest first.
+// saidOf returns all statuses of a commit, oldest first.
 func saidOf(t *testing.T, g *fixtures.Gitea, repo, commit string) []said {
 	t.Helper()
 	var all []said
@@ -99,7 +99,7 @@ func TestGitea(t *testing.T) {
 			}
 		}
 		want := []string{
-			activation + " pending: seen; the pass has not come to an end", drift + " pending: seen; the pass has not come to an end",
+			activation + " pending: seen; the pass has not ended", drift + " pending: seen; the pass has not ended",
 			activation + " success: " + active.Description, drift + " success: no drift",
 			drift + " failure: " + drifted.Description,
 			drift + " success: no drift",

@@ -129,8 +129,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A head in a fork is what nobody with a say has looked at; where the forge does not say whose
-// it is, it is one.
+// No maintainer has reviewed a head in a fork. If the forge does not name the head's repository, it counts as a fork.
 func TestForkUnlessKnown(t *testing.T) {
 	for _, kind := range kinds {
 		if kind == KindAzureDevOps { // which says it of forks alone
@@ -150,7 +149,7 @@ func TestForkUnlessKnown(t *testing.T) {
 	}
 }
 
-// What a forge answers instead decides whether it is worth another try, and what a person is told.
+// The forge's error answer decides whether a retry makes sense, and which advice the user gets.
 func TestOpenRefused(t *testing.T) {
 	for _, kind := range kinds {
 		for code, want := range map[int]struct {

@@ -60,7 +60,7 @@ func TestPreviews(t *testing.T) {
 	}
 }
 
-// What stands on a commit is listed once, and known from then on.
+// The statuses of a commit are listed once and then remembered.
 func TestStands(t *testing.T) {
 	for _, kind := range kinds {
 		f := &fake{kind: kind}

@@ -51,7 +51,7 @@ func (d *fakePulls) said(c comment) object {
 	return object{"id": c.id, "body": body, "user": object{"login": c.author}}
 }
 
-// one is a page of what the forge lists, on which is one.
+// one returns a page of the list with one pull request.
 func (d *fakePulls) one(w http.ResponseWriter, r *http.Request) any {
 	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
 	page = max(page, 1)
@@ -287,7 +287,8 @@ func TestDialect(t *testing.T) {
 	}
 }
 
-// What does not fit is refused here, and not by the forge in its words; previews cut before.
+// Headgate refuses a comment that is too long itself, instead of passing on the forge's error. Previews are cut
+// earlier.
 func TestTooLong(t *testing.T) {
 	for _, kind := range kinds {
 		d := &fakePulls{kind: kind, self: "headgate"}

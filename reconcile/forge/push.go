@@ -43,7 +43,7 @@ func senderOf(h http.Header) *Forge {
 	return &forges[i]
 }
 
-// signed reports whether a signature, in hexadecimal digits, is that of a content.
+// signed reports whether a signature, in hexadecimal digits, belongs to a content.
 func signed(content []byte, signature, secret string) bool {
 	got, err := hex.DecodeString(signature)
 	return err == nil && hmac.Equal(got, sum([]byte(secret), content))
@@ -140,7 +140,7 @@ func eventOf(repositories []string) (Event, error) {
 	for _, r := range repositories {
 		path := pathOf(r)
 		if owner, name, _ := strings.Cut(path, "/"); owner == "" || name == "" || strings.HasSuffix(name, "/") || strings.ContainsFunc(path, invisible) {
-			return Event{}, errors.New("the event does not say of which repository it is")
+			return Event{}, errors.New("the event does not name its repository")
 		}
 		e.Repositories = append(e.Repositories, path)
 	}

@@ -44,7 +44,7 @@ func RepositoryOf(cloned string, kind Kind) (Repository, error) {
 	case "http":
 		base.Scheme = "http"
 	case "ssh", "git", "git+ssh", "ssh+git":
-		base.Host = hostOf(strings.ToLower(u.Hostname())) // the port is that of ssh
+		base.Host = hostOf(strings.ToLower(u.Hostname())) // the port belongs to ssh
 	default:
 		return Repository{}, fmt.Errorf("repository URL %q: a %s URL is on no forge", plain(cloned), u.Scheme)
 	}

@@ -23,7 +23,7 @@ func TestRepositoryOf(t *testing.T) {
 		"HTTPS":            {"the usual form", "https://github.com/acme/platform.git", want{repository: github, api: "https://api.github.com/"}},
 		"WithoutGit":       {"browsers show it so", "https://github.com/acme/platform/", want{repository: github, api: "https://api.github.com/"}},
 		"Short":            {"what GitHub offers for ssh", "git@github.com:acme/platform.git", want{repository: github, api: "https://api.github.com/"}},
-		"SSH":              {"the port is that of ssh, not of the API", "ssh://git@git.example.org:2222/acme/platform.git", want{repository: unknown, api: "https://git.example.org"}},
+		"SSH":              {"the port belongs to ssh, not of the API", "ssh://git@git.example.org:2222/acme/platform.git", want{repository: unknown, api: "https://git.example.org"}},
 		"SSHOverHTTPSPort": {"GitHub's way through firewalls", "ssh://git@ssh.github.com:443/acme/platform.git", want{repository: github, api: "https://api.github.com/"}},
 		"Credentials":      {"they must not get into a base URL, where errors would show them", "https://x-access-token:s3cret@github.com/acme/platform", want{repository: github, api: "https://api.github.com/"}},
 		"PublicHostInTheClear": {

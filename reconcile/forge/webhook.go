@@ -251,9 +251,9 @@ func (m *deliveries) add(delivery string) bool {
 	return true
 }
 
-// identity returns what distinguishes a delivery from all others. It consists of what the secret proves: an id
-// outside of that could be changed. If the request contains the secret, any id will do: a sender who can copy
-// the request has the secret.
+// identity returns what distinguishes a delivery from all others. It uses only data that the secret protects: other ids
+// could be changed. If the request contains the secret, any id will do: a sender who can copy the request has the
+// secret.
 func (f *Forge) identity(d delivery) string {
 	id := ""
 	if f.webhook.id != nil {

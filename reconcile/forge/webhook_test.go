@@ -266,8 +266,8 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// Who follows pull requests hears of every one, and of every push: one may have moved a target, or a
-// head where nobody told of pull requests. What a loop applies is not behind that.
+// A follower of pull requests gets every event of pull requests and every push. A push may have moved a target, or a
+// head if the forge does not send events of pull requests. A loop that applies does not wait for it.
 func TestPullWebhooks(t *testing.T) {
 	for name, k := range hooks {
 		t.Run(name, func(t *testing.T) {
@@ -309,7 +309,7 @@ func (k hook) id() string {
 	return ""
 }
 
-// What proves nothing wakes nobody, whoever it says that it is from.
+// A delivery without proof wakes no loop, whatever sender it names.
 func TestForgedWebhooks(t *testing.T) {
 	body := hooks["GitHub"].body("acme", "platform", "main")
 	lab := hooks["GitLabSigned"].body("acme", "platform", "main")
@@ -348,9 +348,9 @@ func TestForgedWebhooks(t *testing.T) {
 		"Bearer":       {"Another scheme than Basic has no password.", hookSecret, "AzureDevOps", body, func(h http.Header) { h.Set("Authorization", "Bearer "+hookSecret) }, unproven},
 		"NoSecret":     {"Without a secret everything is refused, also what an empty key signs.", "", "GitHub", body, nil, unproven},
 		"NotJSON":      {"What is proven may still be rubbish.", hookSecret, "GitHub", "[", nil, "400 cannot read the event: unexpected end of JSON input"},
-		"NoRepository": {"Or of no repository.", hookSecret, "GitHub", `{"ref":"refs/heads/main"}`, nil, "400 the event does not say of which repository it is"},
+		"NoRepository": {"Or of no repository.", hookSecret, "GitHub", `{"ref":"refs/heads/main"}`, nil, "400 the event does not name its repository"},
 		"NoRef":        {"Or of nothing that moves.", hookSecret, "GitHub", `{"repository":{"full_name":"acme/platform"}}`, nil, "400 the event names a ref that is none"},
-		"Null":         {"JSON has null everywhere.", hookSecret, "BitbucketCloud", `{"push":{"changes":[null]},"repository":null}`, nil, "400 the event does not say of which repository it is"},
+		"Null":         {"JSON has null everywhere.", hookSecret, "BitbucketCloud", `{"push":{"changes":[null]},"repository":null}`, nil, "400 the event does not name its repository"},
 		"NoChanges":    {"Or nothing at all.", hookSecret, "AzureDevOps", `{"eventType":"git.push","resource":{"repository":{"name":"a","project":{"name":"b"}}}}`, nil, noPush},
 	}
 	for name, tc := range cases {
@@ -474,7 +474,7 @@ func TestSubscribers(t *testing.T) {
 	}
 }
 
-// What is remembered is bounded, and the newest is what counts.
+// The memory of deliveries is bounded, and keeps the newest.
 func TestMemory(t *testing.T) {
 	var m deliveries
 	for i := range 3 * maxSeen {
@@ -490,8 +490,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// Whoever knows no secret wakes nobody, with whatever they send; who knows one gets an answer,
-// and a push that can be read names one repository and refs.
+// A sender without the secret cannot wake a loop, whatever the request holds. A sender with the secret gets an answer,
+// and a readable push names one repository and refs.
 func FuzzWebhook(f *testing.F) {
 	for _, k := range hooks {
 		for i := range forges {
@@ -550,7 +550,7 @@ func FuzzWebhook(f *testing.F) {
 			hub("X-Hub-Signature-256")(proven.Header, string(body), secret)
 		}
 		if proven.Header.Get(s.webhook.header) == "" {
-			return // nothing says what it is
+			return // its kind is not known
 		}
 		got := e.answers(proven)
 		if !slices.ContainsFunc([]string{looking, noPush, notFound, "400 "}, func(want string) bool { return strings.HasPrefix(got, want) }) {
@@ -584,7 +584,7 @@ func odd(ref string) bool {
 // rnd is a secret that no fuzzer finds.
 func rnd() string { return "s" + strconv.FormatInt(time.Now().UnixNano(), 36) }
 
-// What a forge says was pushed, or is a pull request, is what is understood, in every forge's words.
+// Events of pushes and pull requests are understood in the format of every forge.
 func FuzzEvent(f *testing.F) {
 	f.Add("acme", "platform", "main")
 	f.Add("a", "b.c", "feature/x")

@@ -37,8 +37,7 @@ var (
 	scpLike = regexp.MustCompile(`^[^/]+:`)
 )
 
-// parse tells what a URL means and refuses what could run a program, leak
-// credentials, or is not supported.
+// parse returns the address in a URL. It refuses URLs that are not supported, could run a program or leak credentials.
 func parse(raw string, auth Auth) (address, error) {
 	switch {
 	case raw == "":

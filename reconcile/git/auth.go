@@ -42,7 +42,7 @@ func (a Auth) basic() *http.BasicAuth {
 	return &http.BasicAuth{Username: cmp.Or(a.Username, "x-access-token"), Password: a.Password}
 }
 
-// redact takes credentials out of an error that has them, whoever wrote them there.
+// redact removes credentials from an error, also if a library or a server put them there.
 func (a Auth) redact(err error) error {
 	secret := a.Password
 	if secret == "" {

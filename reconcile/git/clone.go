@@ -27,8 +27,8 @@ const (
 // errReplaced is returned by a fetch that replaced the clone, or found it replaced: the caller opens it again.
 var errReplaced = errors.New("the clone was replaced")
 
-// A clone is a bare repository on disk with full histories of what was asked
-// for. Packs are added under a lock and never changed, so they are read without.
+// A clone is a bare repository on disk with the full histories of the refs that were requested. Packs are added under a
+// lock and never changed, so they are read without one.
 type clone struct {
 	dir    string
 	limits Limits
@@ -75,7 +75,7 @@ func (c *clone) resolve(ctx context.Context, at address, ref string) (*objects, 
 	}
 }
 
-// find tells the id of what ref names, and fetches it unless it is there.
+// find returns the id of the object that ref names, and fetches it if it is missing.
 func (c *clone) find(ctx context.Context, from remote, o *objects, trusted bool, ref string) (plumbing.Hash, error) {
 	if plumbing.IsHash(ref) && trusted {
 		if h, err := o.startingWith(ref); err != nil || !h.IsZero() {
@@ -298,7 +298,7 @@ func (c *clone) replace(ctx context.Context, s *session, want []plumbing.Hash) e
 	}
 }
 
-// add receives what is missing of what leads to the given objects. The caller holds the lock.
+// add receives the missing objects that the given ones need. The caller holds the lock.
 func (c *clone) add(ctx context.Context, o *objects, s *session, want, missing []plumbing.Hash) error {
 	// One of its own: this takes long, and others read meanwhile.
 	store := filesystem.NewStorage(o.files, cache.NewObjectLRU(0))

@@ -58,7 +58,7 @@ func below(dir string) (string, error) {
 	return clean, nil
 }
 
-// directory checks that dir is a directory of files, or says what there is instead.
+// directory checks that dir is a directory of files. Otherwise the error describes what dir is.
 func directory(files fs.FS, dir string) error {
 	info, err := fs.Stat(files, dir)
 	switch {

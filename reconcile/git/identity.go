@@ -61,8 +61,7 @@ func remoteID(raw, base string) string {
 	return host + at
 }
 
-// remoteOf is the URL of the remote of a repository: that of origin, or of the first one by name. ""
-// is that there is none.
+// remoteOf returns the URL of the remote of a repository: origin, or the first one by name; "" if there is none.
 func remoteOf(files billy.Filesystem) string {
 	f, err := files.Open("config")
 	if err != nil {
@@ -253,6 +252,6 @@ func identifyAt(top string) render.SourceID {
 	return o.identify(all.head, top)
 }
 
-// IsNameless reports whether nothing but its path identifies a source: another directory may come to
-// have that, and the same files another path.
+// IsNameless reports whether nothing but its path identifies a source. Another directory may get this path later, and
+// the same files another path.
 func IsNameless(id render.SourceID) bool { return strings.HasPrefix(id.Repository, byDirectory) }

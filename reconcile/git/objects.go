@@ -20,7 +20,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
 
-// errDamaged is wrapped by what a reader says of objects that are not what Git wrote.
+// errDamaged is wrapped by errors of readers about objects that differ from what Git wrote.
 var errDamaged = errors.New("damaged data")
 
 // maxStores bounds how many stores are read: one may borrow from another that borrows, and
@@ -62,7 +62,7 @@ func (o *objects) reopen() {
 		stores = append(stores, openStore(files, o.recent))
 		lent, err := dotgit.NewWithOptions(files, dotgit.Options{AlternatesFS: osfs.New("/")}).Alternates()
 		if err != nil {
-			return // most borrow nothing, and what is missing is said when it is read
+			return // most borrow nothing; reading a missing object is an error then
 		}
 		for _, d := range lent {
 			if len(stores) < maxStores {
@@ -88,7 +88,7 @@ func (o *objects) current() bool {
 	return err == nil && os.SameFile(now, o.id)
 }
 
-// whole checks that no pack was cut short and every index is readable. It tells how many packs there are.
+// whole checks that no pack was cut short and every index is readable. It returns the number of packs.
 func (o *objects) whole() (packs int, err error) {
 	err = o.guarded(func() error {
 		own := o.open()[0]
@@ -183,7 +183,7 @@ func (o *objects) size(h plumbing.Hash) (size int64, err error) {
 	return size, err
 }
 
-// read reads an object, into bytes that nobody may change.
+// read reads an object. The caller must not change the bytes.
 func (o *objects) read(h plumbing.Hash) (kind plumbing.ObjectType, data []byte, err error) {
 	var v value
 	err = o.find(h, func(s *store) error {
@@ -196,14 +196,14 @@ func (o *objects) read(h plumbing.Hash) (kind plumbing.ObjectType, data []byte, 
 	return v.kind, v.data, err
 }
 
-// lineages tell for each of some objects what it is built of: its pack, and there the places
-// of its bases and its own. Those that begin the same are best read together, in order.
-// Nothing is told of what is not packed, or cannot be read.
+// lineages returns how each object is stored: its pack, then the offsets of its delta bases and its own. Objects with a
+// common beginning are best read together, in order. The result is empty for objects that are not packed or not
+// readable.
 func (o *objects) lineages(ids []plumbing.Hash) [][]int64 {
 	lines := make([][]int64, len(ids))
 	numbers := map[*pack]int64{}
 	bases := map[*pack]map[int64]int64{}
-	_ = o.guarded(func() error { // whoever reads them says what is wrong
+	_ = o.guarded(func() error { // reading the object reports the error
 		for i, h := range ids {
 			for _, s := range o.open() {
 				p, offset, err := s.find(h)
@@ -317,6 +317,6 @@ func (o *objects) startingWith(prefix string) (plumbing.Hash, error) {
 	case 1:
 		return found[0], nil
 	default:
-		return plumbing.ZeroHash, fmt.Errorf("cannot tell which commit %q is: %d start so; write more digits", prefix, len(found))
+		return plumbing.ZeroHash, fmt.Errorf("commit %q is ambiguous: %d start so; write more digits", prefix, len(found))
 	}
 }

@@ -44,7 +44,7 @@ func openPack(dir *dotgit.DotGit, name plumbing.Hash, recent *recent) (_ *pack, 
 		return nil, err
 	}
 	if p.index.PackfileChecksum != name {
-		return nil, fmt.Errorf("%w: the index of pack %s is that of another one", errDamaged, name)
+		return nil, fmt.Errorf("%w: the index of pack %s belongs to another one", errDamaged, name)
 	}
 	return p, nil
 }
@@ -63,8 +63,8 @@ func (t sizeError) Error() string { return fmt.Sprintf("it has %d bytes", int64(
 // maxDeltas is how many deltas may follow each other. Git makes no more than 4095.
 const maxDeltas = 5000
 
-// read reads the object at an offset. Its bytes are shared: nobody may change them. Of the deltas that lead to it one
-// is in memory at a time: all of them may be larger than what they make.
+// read reads the object at an offset. Its bytes are shared: do not change them. Only one of its deltas is in memory at
+// a time, because all of them together may be larger than the object.
 func (p *pack) read(offset, limit int64) (value, error) {
 	var line []int64 // of deltas, the last one first
 	var v value

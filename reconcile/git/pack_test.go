@@ -14,8 +14,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// Packs come from whoever can push. Whatever is in one, reading it ends, takes no more memory
-// than the limit allows, and where go-git reads an object, too, it is the same.
+// Every user with push rights can send packs. Reading any pack ends and takes no more memory than the limit allows. If
+// go-git reads the object, too, the result is the same.
 func FuzzPack(f *testing.F) {
 	index := idxfile.NewMemoryIndex()
 	for i, byID := range []bool{false, true} {
@@ -87,7 +87,7 @@ func FuzzPack(f *testing.F) {
 // byGoGit is what go-git reads, if it can.
 func byGoGit(files billy.Filesystem, index idxfile.Index, offset int64) (kind plumbing.ObjectType, data []byte, ok bool) {
 	defer func() {
-		if recover() != nil { // it panics on some of what is broken
+		if recover() != nil { // go-git panics on some broken packs
 			ok = false
 		}
 	}()

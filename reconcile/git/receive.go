@@ -81,7 +81,7 @@ type intake struct {
 	spent   int64 // bytes that were inflated, and made by deltas
 
 	byBase   []int32 // of the deltas that name the place of their base: in the order of that
-	byID     []int32 // of those that name its id: in the order of that
+	byID     []int32 // of deltas that name the base by id, in the order of ids
 	resolved int
 	in       inflater
 	delta    *bufio.Reader
@@ -215,7 +215,7 @@ func (in *intake) scanObject(t *tape) error {
 // writes hides every method but Write, so that io.CopyBuffer uses its buffer.
 type writes struct{ io.Writer }
 
-// scanDelta reads a delta, once the size of what it makes is allowed.
+// scanDelta reads a delta after checking that the size of its result is allowed.
 func (in *intake) scanDelta(content io.Reader) (int64, error) {
 	var begin [2 * binary.MaxVarintLen64]byte
 	n, err := io.ReadFull(content, begin[:])
@@ -236,7 +236,7 @@ func (in *intake) scanDelta(content io.Reader) (int64, error) {
 	return int64(n) + rest, err
 }
 
-// deltaSizes reads what a delta begins with: the sizes of its base and of what it makes, and how long both are.
+// deltaSizes reads the header of a delta: the sizes of its base and its result, and the length of the header.
 func deltaSizes(delta []byte) (base, target int64, length int, err error) {
 	b, n := binary.Uvarint(delta)
 	if n <= 0 || b > math.MaxInt64 {
@@ -326,7 +326,7 @@ func (b *branch) grow(root int32) error {
 		if err != nil {
 			return err
 		}
-		// Where no delta names an id, an object without deltas is hashed without being kept.
+		// If no delta names an id, an object without deltas is hashed and not kept.
 		keep := len(b.byID) > 0 || len(b.deltas(next)) > 0
 		made, id, err := b.apply(b.entries[next].offset, base, kind, keep)
 		if err != nil {
@@ -347,7 +347,7 @@ func (b *branch) push(f frame) {
 	b.stack = append(b.stack, f)
 	b.kept += f.size
 	for i := range len(b.stack) - 1 {
-		// What has no more deltas is never needed again.
+		// An object without remaining deltas is never needed again.
 		if len(b.stack[i].left) == 0 || b.kept > maxBases {
 			b.kept -= int64(len(b.stack[i].data))
 			b.stack[i].data = nil
@@ -386,7 +386,7 @@ func (b *branch) data(at int) ([]byte, error) {
 	return data, nil
 }
 
-// deltas are those of an object.
+// deltas returns the deltas of an object.
 func (b *branch) deltas(of int32) []int32 {
 	list := equals(b.byBase, func(i int32) int { return cmp.Compare(b.entries[i].base, of) })
 	if len(b.byID) == 0 || !b.entries[of].done {
@@ -435,8 +435,8 @@ func (in *intake) whole(offset int64) ([]byte, error) {
 	return data, nil
 }
 
-// apply makes an object of its base and the delta at an offset, and its id. The bytes are returned if they are to
-// be kept.
+// apply returns the object that the delta at an offset makes from its base, and the object's id. It returns the bytes
+// only if keep is set.
 func (in *intake) apply(offset int64, base []byte, kind plumbing.ObjectType, keep bool) ([]byte, plumbing.Hash, error) {
 	if _, err := in.at(offset); err != nil {
 		return nil, plumbing.ZeroHash, err
@@ -597,7 +597,7 @@ func (in *intake) writeIndex(to io.Writer) error {
 type tape struct {
 	from       io.Reader
 	buffer     []byte
-	begin, end int   // of what is still to be taken
+	begin, end int   // of the part that is not taken yet
 	hashed     int   // what of the buffer is hashed
 	before     int64 // bytes before the buffer
 	sum        hash.Hash

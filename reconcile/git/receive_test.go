@@ -21,8 +21,8 @@ import (
 // heads are the limits that target sets for heads of pull requests, and smaller where a test would take long.
 var heads = Limits{Objects: 1 << 20, Unpacked: 128 << 20, Object: 16 << 20}
 
-// A pack of kilobytes must not cost gigabytes: anybody can send one with a pull request. What it claims to be is refused
-// before it is unpacked, and after a refusal the clone is as it was.
+// A pack of kilobytes must not cost gigabytes: every author of a pull request can send one. Its claimed sizes are
+// refused before it is unpacked, and a refusal leaves the clone unchanged.
 func TestFetchRefusesBombs(t *testing.T) {
 	bombs.Bound(t, 2<<30)
 	cases := map[string]struct {
@@ -245,7 +245,7 @@ func FuzzReceive(f *testing.F) {
 	p.Pad(p.Repeat(o, 5), 7)
 	f.Add(p.Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// The checksum of what was changed is mended, or nothing else would be read.
+		// The checksum of the changed pack is corrected, or nothing else would be read.
 		for _, data := range [][]byte{data, mended(data)} {
 			dir := t.TempDir()
 			c := &clone{dir: dir, limits: Limits{Objects: 1000, Unpacked: 8 << 20, Object: 1 << 20}.orDefault()}
@@ -284,10 +284,10 @@ func mended(data []byte) []byte {
 	return append(bytes.Clone(data[:len(data)-20]), sum[:]...)
 }
 
-// indexByGoGit is the index that go-git makes of a pack, if it can.
+// indexByGoGit returns go-git's index of a pack, if go-git can make one.
 func indexByGoGit(data []byte) (index []byte, ok bool) {
 	defer func() {
-		if recover() != nil { // it panics on some of what is broken
+		if recover() != nil { // go-git panics on some broken packs
 			ok = false
 		}
 	}()
@@ -316,7 +316,7 @@ func indexByGoGit(data []byte) (index []byte, ok bool) {
 	return b.Bytes(), err == nil
 }
 
-// What the server sends ends with the deadline, also while it is unpacked.
+// The deadline ends the transfer, also while the pack is unpacked.
 func TestReceiveStops(t *testing.T) {
 	var p bombs.Pack
 	p.Object(bombs.Blob, []byte("x"))

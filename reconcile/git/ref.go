@@ -18,7 +18,7 @@ import (
 // errUnknownRef is wrapped when no ref has a name; a commit id may still be meant.
 var errUnknownRef = errors.New("no branch, tag or commit")
 
-// fetchRest says what to do about a clone that lacks commits because it is shallow.
+// fetchRest is the advice for a shallow clone that lacks commits.
 const fetchRest = "fetch the rest (git fetch --unshallow; in a workflow, fetch-depth: 0)"
 
 var abbreviated = regexp.MustCompile(`^[0-9a-fA-F]{4,40}$`)
@@ -153,7 +153,7 @@ func (r refs) find(ref string) (plumbing.Hash, error) {
 	b, isBranch := r.names[branch]
 	t, isTag := r.names[tag]
 	if isBranch && isTag && b != t && b != r.peeled[tag] {
-		return plumbing.ZeroHash, fmt.Errorf("cannot tell what %q is: there is a branch and a tag of that name; write %s or %s", ref, branch, tag)
+		return plumbing.ZeroHash, fmt.Errorf("%q is ambiguous: there is a branch and a tag of that name; write %s or %s", ref, branch, tag)
 	}
 	for _, name := range []string{branch, tag, "refs/" + ref, "refs/remotes/" + ref} {
 		if h, ok := r.names[name]; ok {

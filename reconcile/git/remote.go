@@ -121,7 +121,7 @@ func (e silent) Error() string {
 	return fmt.Sprintf("the server %s within %s; check the server, or raise the time limit if the repository is large", e.what, e.within)
 }
 
-// orSilent returns the error of a request, which is that the server was silent if that ended ctx.
+// orSilent returns the error of a request. If ctx ended because the server sent nothing, the error is about that.
 func orSilent(ctx context.Context, err error) error {
 	var why silent
 	if err != nil && errors.As(context.Cause(ctx), &why) {
@@ -198,7 +198,7 @@ func (r remote) follow(req *http.Request, _ []*http.Request) error {
 	return fmt.Errorf("it redirects to %s, where the credentials may not go: use that URL if you trust it", &to)
 }
 
-// explain turns an error of the network into one that says what to do.
+// explain adds advice to an error of the network.
 func (r remote) explain(ctx context.Context, err error) error {
 	for {
 		unexpected := (*plumbing.UnexpectedError)(nil) // has no Unwrap

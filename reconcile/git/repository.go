@@ -1,7 +1,6 @@
-// Package git is a Source: a commit of a repository as an fs.FS, read from Git
-// objects without a checkout and without the git program. A plain directory is
-// a Source too. What the files mean is left to render, and what a forge is to
-// package forge.
+// Package git is a Source: a commit of a repository as an fs.FS, read from Git objects without a checkout and without
+// the git program. A plain directory is a Source too. Package render interprets the files; package forge knows the
+// forges.
 //
 //	ref ─list─► id ─receive─► pack ─► objects ─► tree (fs.FS)
 //	     one request   if new        on disk     read on demand
@@ -152,8 +151,7 @@ func (r *Repository) Forget(ctx context.Context, commit string) (err error) {
 	return from.forget(ctx, plumbing.NewHash(commit))
 }
 
-// MergeBase returns the commit at which the histories of two refs parted. Of
-// several it is the youngest.
+// MergeBase returns the commit at which the histories of two refs parted, the youngest if there are several.
 func (r *Repository) MergeBase(ctx context.Context, a, b string) (_ string, err error) {
 	_, _, one, err := r.resolve(ctx, a)
 	if err != nil {

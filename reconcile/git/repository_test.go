@@ -177,7 +177,7 @@ func TestFetchPath(t *testing.T) {
 	}
 }
 
-// What a second fetch asks for depends on what happened at the server.
+// A second fetch asks for different things, depending on what happened at the server.
 func TestFetchAgain(t *testing.T) {
 	type want struct {
 		Revision plumbing.Hash
@@ -360,7 +360,7 @@ func TestMergeBase(t *testing.T) {
 	}
 }
 
-// What is merged into a branch concerns who follows it, by whatever name they do.
+// A merge into a branch concerns every sync that follows it, by whatever name.
 func TestBranch(t *testing.T) {
 	h := newHistory(t)
 	s := serve(h.fixture)
@@ -379,7 +379,7 @@ func TestBranch(t *testing.T) {
 	}
 }
 
-// A commit that is forgotten can be fetched again; one of somebody's own repository stays.
+// A forgotten commit can be fetched again; a commit of the user's own repository stays.
 func TestForget(t *testing.T) {
 	h := newHistory(t)
 	s := serve(h.fixture)
@@ -412,7 +412,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// All errors name the repository, none the credentials, and most say what to do.
+// All errors name the repository, none holds credentials, and most give advice.
 func TestFetchErrors(t *testing.T) {
 	const canary = "c4n4ry-t0k3n"
 	h := newHistory(t)
@@ -664,7 +664,7 @@ func TestFetchLocal(t *testing.T) {
 	}
 }
 
-// Whoever repacks a local repository, or commits to it, does not disturb a reader.
+// Repacking a local repository, or committing to it, does not disturb a reader.
 func TestFetchLocalChanges(t *testing.T) {
 	f := newFixture(t)
 	files := texts(20)
@@ -810,7 +810,7 @@ func TestCacheDamageLater(t *testing.T) {
 	}
 }
 
-// What a server sends is checked before it becomes a part of the cache.
+// Headgate checks a server's objects before it adds them to the cache.
 func TestReceiveDamage(t *testing.T) {
 	f := newFixture(t)
 	f.push("main", texts(20))
@@ -929,7 +929,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A workflow checks out one commit and one branch unless it is told otherwise. The error says how to tell it.
+// A workflow checks out one commit and one branch unless it is told otherwise. The error names the setting.
 func TestCheckoutOfAWorkflow(t *testing.T) {
 	f := fixtureAt(t, filepath.Join(t.TempDir(), "clone"))
 	head := f.push("change", map[string]string{"a": "1"})

@@ -12,8 +12,8 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
 
-// A store is the objects of one Git directory: loose ones, and packs. What is not there is
-// plumbing.ErrObjectNotFound. It is safe for concurrent use.
+// A store holds the objects of one Git directory: loose ones, and packs. The error for a missing object is
+// plumbing.ErrObjectNotFound. A store is safe for concurrent use.
 type store struct {
 	dir   *dotgit.DotGit
 	packs func() ([]*pack, error) // as they were when it was asked for the first time
@@ -94,8 +94,7 @@ func (s *store) size(h plumbing.Hash) (size int64, err error) {
 	return size, err
 }
 
-// read reads an object, into bytes that nobody may change. What is larger than the limit is
-// not read: the error is sizeError.
+// read reads an object. The caller must not change the bytes. The error is a sizeError if the object exceeds the limit.
 func (s *store) read(h plumbing.Hash, limit int64) (v value, err error) {
 	p, offset, err := s.find(h)
 	switch {

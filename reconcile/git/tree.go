@@ -97,7 +97,7 @@ func (n node) stat() (fs.FileInfo, error) {
 	return status{n, size}, err
 }
 
-// plain says why n cannot be read as a file, if it cannot.
+// plain returns an error if n cannot be read as a file.
 func (n node) plain() error {
 	switch {
 	case n.mode.IsRegular():
@@ -196,7 +196,7 @@ func (t *tree) Order(names []string) {
 	}
 }
 
-// read reads a file, into bytes that nobody may change.
+// read reads a file. The caller must not change the bytes.
 func (n node) read() ([]byte, error) {
 	if err := n.plain(); err != nil {
 		return nil, err

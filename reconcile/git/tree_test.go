@@ -198,7 +198,7 @@ func TestTreeBomb(t *testing.T) {
 	}
 }
 
-// What is read belongs to the reader.
+// The result of ReadFile belongs to the caller.
 func TestReadFileCopies(t *testing.T) {
 	f := newFixture(t)
 	in := fetch(t, f, f.files(map[string]string{"a": "abc"}))

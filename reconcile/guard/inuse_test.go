@@ -233,7 +233,7 @@ func TestDeleting(t *testing.T) {
 				if s.Writes() {
 					writes++
 				}
-				if s.Deleting && Sentence(s.Reason) != "it is being deleted since 2026-05-01T12:00:00Z, and waits for who set the finalizer example.org/slow" {
+				if s.Deleting && Sentence(s.Reason) != "deletion started at 2026-05-01T12:00:00Z and waits for finalizer example.org/slow; check the controller that owns it" {
 					t.Errorf("the reason: %s", s.Reason)
 				}
 			}
@@ -300,7 +300,7 @@ func TestReplaced(t *testing.T) {
 		"Inactive": {reason: "There is no kind to break.", effects: []plan.Effect{buckets}, inactive: true},
 		"Uncounted": {
 			reason: "All of them are counted at once.", effects: []plan.Effect{buckets, queues, apps}, opens: []plan.Question{ofBuckets, ofQueues, ofApps},
-			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; it has not been counted how many custom resources exist; and so it is with 2 definitions more",
+			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; Headgate has not counted the custom resources; and so it is with 2 definitions more",
 		},
 		"Several": {
 			reason: "One is named, and that there are more.", effects: []plan.Effect{buckets, queues}, answers: map[plan.Question]plan.Answer{ofBuckets: {}, ofQueues: {Unknown: plan.Failed.With("forbidden")}},

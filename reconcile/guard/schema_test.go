@@ -70,7 +70,7 @@ func TestSchemas(t *testing.T) {
 		},
 		"Uncounted": {
 			reason: "Before it is known, it may be used.", live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names),
-			want: "its schema breaks: v1 a is removed; it has not been counted how many custom resources exist", held: true,
+			want: "its schema breaks: v1 a is removed; Headgate has not counted the custom resources", held: true,
 		},
 		"Uncountable": {
 			reason: "What cannot be counted is in use.", answers: answered(plan.Answer{Unknown: plan.Failed.With("forbidden")}),
@@ -80,7 +80,7 @@ func TestSchemas(t *testing.T) {
 		"Offline": {
 			reason: "A commit knows of no objects; the reviewer is told.", offline: true,
 			live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names),
-			want: "its schema breaks: v1 a is removed; whether custom resources exist is not known without a cluster, and a pass holds it while any do",
+			want: "its schema breaks: v1 a is removed; whether custom resources exist is not known without a cluster, and a pass holds it if any do",
 		},
 		"Scope": {
 			reason: "Whether there are objects or not.", offline: true,

@@ -40,7 +40,7 @@ func TestStored(t *testing.T) {
 	}
 	question := plan.Question{Ask: plan.Stored, Of: plan.CRD("buckets.example.org")}
 	answered := func(a plan.Answer) map[plan.Question]plan.Answer { return map[plan.Question]plan.Answer{question: a} }
-	const drops = "its conversion webhook would be dropped, and objects may be stored in v1, which nobody could read then: " +
+	const drops = "its conversion webhook would be dropped, and objects may be stored in v1, which could then not be read: " +
 		"set conversion: Inject, or migrate them to v2 and take it out of status.storedVersions"
 	const gone = "it no longer declares v1, which status.storedVersions of the CRD buckets.example.org names: objects may be stored in it. " +
 		"Declare v1 again. Then write every object back unchanged (kubectl get buckets.example.org -A -o yaml | kubectl replace -f -), and take the version out of the status: " +
@@ -76,12 +76,12 @@ func TestStored(t *testing.T) {
 		},
 		"DefinitionUnasked": {
 			reason: "What is stored is in the CRD that Crossplane makes of an MRD.",
-			live:   of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"), want: "it has not been read in which versions objects are stored", held: true,
+			live:   of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"), want: "Headgate has not read in which versions objects are stored", held: true,
 		},
 		"DefinitionUnknown": {
 			reason: "What cannot be read may be anything.", answers: answered(plan.Answer{Unknown: plan.Failed.With("forbidden")}),
 			live: of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"),
-			want: "its versions, or its conversion webhook, would go, and it cannot be read in which versions objects are stored (forbidden)", held: true,
+			want: "its versions, or its conversion webhook, would go, and Headgate cannot read in which versions objects are stored (forbidden)", held: true,
 		},
 		"Definition": {
 			reason: "The same as of a CRD.", answers: answered(plan.Answer{Count: 2, Example: "v1 v2"}),

@@ -107,7 +107,7 @@ func Upgrades(want render.Desired, packages map[manifest.ID]crossplane.LivePacka
 		}
 		u, err := o.Content()
 		if err != nil {
-			continue // whoever applies it says so
+			continue // applying it reports this error
 		}
 		image, _, _ := unstructured.NestedString(u.Object, "spec", "package")
 		policy, _, _ := unstructured.NestedString(u.Object, "spec", "revisionActivationPolicy")
@@ -115,13 +115,13 @@ func Upgrades(want render.Desired, packages map[manifest.ID]crossplane.LivePacka
 		case image != live.Image && manual:
 			found = append(found, manifest.Finding{
 				Rule: ruleUpgrade, Severity: manifest.Warning, Origin: o.Origin,
-				Message: fmt.Sprintf("%s is %s in the cluster (revision %s), and %s in this commit, of which definitions are told; its revisionActivationPolicy is Manual: Crossplane takes the old revision out of service, and a person has to activate the new one", o.ID, live.Image, live.Revision, image),
+				Message: fmt.Sprintf("%s is %s in the cluster (revision %s), and %s in this commit, whose definitions are shown here; its revisionActivationPolicy is Manual: Crossplane takes the old revision out of service, and a person has to activate the new one", o.ID, live.Image, live.Revision, image),
 				Fix:     "activate the new revision as soon as it is there, or set revisionActivationPolicy: Automatic",
 			})
 		case image != live.Image:
 			found = append(found, manifest.Finding{
 				Rule: ruleUpgrade, Severity: manifest.Note, Origin: o.Origin,
-				Message: fmt.Sprintf("%s is %s in the cluster (revision %s), and %s in this commit, of which definitions are told; Crossplane activates the new revision by itself", o.ID, live.Image, live.Revision, image),
+				Message: fmt.Sprintf("%s is %s in the cluster (revision %s), and %s in this commit, whose definitions are shown here; Crossplane activates the new revision by itself", o.ID, live.Image, live.Revision, image),
 			})
 		case live.Reason == crossplane.InactiveRevision:
 			found = append(found, manifest.Finding{

@@ -12,13 +12,13 @@ type entry struct {
 	at     int64 // of a body in a file
 	length int
 	sum    sum
-	aside  bool // the file is that of what was learnt
+	aside  bool // the value is in the file of learnt values
 
-	age  uint8 // how often the file was written since somebody asked
-	used bool  // somebody asked since it was opened
+	age  uint8 // how often the file was written since the last request
+	used bool  // requested since the file was opened
 }
 
-// aBody is how long a value is that is read only when it is asked for.
+// aBody is the length from which a value is read only on request.
 const aBody = 4 << 10
 
 func (e entry) isBody() bool { return e.size() >= aBody }
@@ -34,8 +34,7 @@ func (e entry) bodies() int {
 func (e entry) isElsewhere() bool { return e.value == "" && e.length > 0 }
 func (e entry) size() int         { return max(len(e.value), e.length) }
 
-// A sum tells whether something is as it was written. It keeps nobody from writing what
-// they like.
+// A sum detects damaged content. It is no protection against other writers.
 type sum [16]byte
 
 func sumOf(parts ...string) (s sum) {

@@ -31,8 +31,8 @@ type File struct {
 	entries map[string]entry
 	from    *os.File // that bodies are read from; nil where there is none
 	aside   *os.File // that holds bodies which were learnt until all is written; nil where there are none
-	end     int64    // of what is in it
-	learnt  bool     // something is to be written
+	end     int64    // end of its content
+	learnt  bool     // there are new values to write
 }
 
 const (
@@ -45,9 +45,8 @@ const (
 	writing  = "writing-" // a file that is not whole yet begins so
 )
 
-// Open opens the file in a directory that remembers what goes by a name: by all that has
-// to be the same for a value to hold, above all the program. What cannot be read is
-// forgotten.
+// Open opens the file in a directory for values under a name. The name must hold everything that a value depends on,
+// above all the version of the program. Unreadable content is forgotten.
 func Open(dir string, name ...string) *File {
 	id := sumOf(name...)
 	f := &File{path: filepath.Join(dir, hex.EncodeToString(id[:])+suffix), entries: map[string]entry{}}
@@ -156,7 +155,7 @@ func (f *File) setAside(value string) error {
 	return err
 }
 
-// Close writes what was learnt. What it returns as an error costs nothing but time.
+// Close writes new values. An error costs nothing but time later.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -230,8 +229,8 @@ func (f *File) writeTo(to io.Writer) error {
 	return w.Flush()
 }
 
-// index is that of what is to be written, and the keys in its order: what was used comes
-// first, and of that what is small, until the file is full.
+// index returns the index of the file to write, and the keys in its order: used values first, small ones before large
+// ones, until the file is full.
 func (f *File) index() (keys []string, index []byte) {
 	for key, e := range f.entries {
 		if e.used {

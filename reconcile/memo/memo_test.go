@@ -160,7 +160,7 @@ func TestDamage(t *testing.T) {
 		if got := recalled(t, f, 30); got == 30 {
 			t.Errorf("%s\nrecalls %d of 30", reason, got)
 		}
-		learn(f, 30) // as whoever misses it does
+		learn(f, 30) // as a caller does after a miss
 		closed(t, f)
 		if got := recalled(t, Open(dir, "a", "b"), 30); got != 30 {
 			t.Errorf("%s\nwritten again it recalls %d of 30", reason, got)
@@ -177,7 +177,7 @@ func TestDamage(t *testing.T) {
 	}
 	f := Open(dir, "a", "b")
 	learn(f, 30)
-	if err := os.RemoveAll(dir); err != nil { // anybody may at any time
+	if err := os.RemoveAll(dir); err != nil { // users may delete it at any time
 		t.Fatal(err)
 	}
 	if got := recalled(t, f, 30); got != 30 {
@@ -331,7 +331,7 @@ func TestMemoryIsShared(t *testing.T) {
 	}
 }
 
-// FuzzFile reads files that somebody else wrote.
+// FuzzFile reads files with arbitrary content.
 func FuzzFile(f *testing.F) {
 	dir := f.TempDir()
 	from := Open(dir, "a", "b")

@@ -1,6 +1,5 @@
-// Package memo remembers what rendering learnt of contents: in memory for a loop that
-// runs, and in a file from one process to the next. What there is to remember, and
-// under which key, is up to package render.
+// Package memo remembers results of rendering: in memory for a running loop, and in a file between processes. Package
+// render decides which results, and under which keys.
 package memo
 
 import "sync"

@@ -10,7 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/network"
 )
 
-// Whoever reaches a metadata service has the credentials of the machine, however the address is written.
+// A client that reaches a metadata service gets the credentials of the machine, in every spelling of the address.
 func TestCheck(t *testing.T) {
 	for address, refused := range map[string]bool{
 		"169.254.169.254":        true,
@@ -46,7 +46,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A redirect is the way to an address that nobody would have configured.
+// A redirect could lead to an address that no user would have configured.
 func TestRedirectIsRefused(t *testing.T) {
 	server := httptest.NewServer(http.RedirectHandler("http://169.254.169.254/latest/meta-data", http.StatusFound))
 	defer server.Close()

@@ -1,8 +1,7 @@
-// Package outbox is a Publisher around a Publisher: what cannot be said now waits on
-// disk and is said later. Of what there is to say of one commit the newest counts, and
-// of a report only what statuses are made from is kept. It remembers too of which commits
-// it last said that they are pending: they have a last word to come. Why it wraps reports
-// and not statuses is in reconcile/adr/0014-outbox.md.
+// Package outbox is a Publisher around a Publisher. A report that cannot be published now waits on disk and is
+// published later. Only the newest report of a commit counts, and only the parts that statuses need are kept. The
+// outbox also remembers which commits it last reported as pending, because they still need a final status. ADR 14
+// explains why it wraps reports and not statuses.
 package outbox
 
 import (
@@ -19,9 +18,9 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// A Publisher says what a pass came to. Its error passes if it has a method
-// RetryAfter() time.Duration, or if it is that of a context. It may pass if it has a method TokenRefused() bool that
-// returns true, since a token is rotated some time. Any other is final.
+// A Publisher publishes the report of a pass. Its error is temporary if it has a method RetryAfter() time.Duration or
+// comes from a context. It may be temporary if it has a method TokenRefused() bool that returns true, because a token
+// is rotated some day. Any other error is final.
 type Publisher interface {
 	Publish(ctx context.Context, r report.Report) error
 }
@@ -54,7 +53,7 @@ type Outbox struct {
 	dropped  int
 	failures int            // attempts that failed since the last that did not
 	gate     time.Time      // before it nothing is attempted
-	refused  map[key]string // what was last said of a refusal
+	refused  map[key]string // the last error about a refusal
 }
 
 // A key is what only the newest of is said.
@@ -62,9 +61,9 @@ type key struct{ namespace, name, revision string }
 
 func (k key) String() string { return fmt.Sprintf("%s/%s at %.12s", k.namespace, k.name, k.revision) }
 
-// Publish keeps the report, then tries to say it and what else is due, for as long as
-// Patience allows. Its error is that of a report which Next refuses, once for
-// each refusal, or which cannot be kept. That a report waits is no error.
+// Publish keeps the report, then tries to publish it and all others that are due, for as long as Patience allows. It
+// returns an error if Next refuses a report, once for each refusal, or if a report cannot be kept. A waiting report is
+// no error.
 func (o *Outbox) Publish(ctx context.Context, r report.Report) error {
 	o.open()
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.Patience, maxPatience))
@@ -84,7 +83,8 @@ func (o *Outbox) Publish(ctx context.Context, r report.Report) error {
 	return errors.Join(lost, err)
 }
 
-// Flush says what is due until nothing is, or the forge fails. It returns how long to wait before the next call, and false if nothing waits.
+// Flush publishes due reports until none is left, or the forge fails. It returns how long to wait before the next call,
+// and false if nothing waits.
 func (o *Outbox) Flush(ctx context.Context) (time.Duration, bool) {
 	o.open()
 	if !o.acquire(ctx) {
@@ -95,7 +95,7 @@ func (o *Outbox) Flush(ctx context.Context) (time.Duration, bool) {
 	return o.next()
 }
 
-// flush says what is due, each within a limit. The caller has acquired the right to.
+// flush publishes due reports, each within a limit. The caller has acquired the right to.
 func (o *Outbox) flush(ctx context.Context, limit time.Duration) {
 	for ctx.Err() == nil {
 		k, ok := o.due()
@@ -110,7 +110,7 @@ func (o *Outbox) flush(ctx context.Context, limit time.Duration) {
 	}
 }
 
-// Run flushes whenever something is due, until ctx ends. What waits then stays.
+// Run flushes whenever something is due, until ctx ends. Waiting reports stay on disk then.
 func (o *Outbox) Run(ctx context.Context) {
 	o.open()
 	for {
@@ -128,7 +128,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	}
 }
 
-// Waiting is how many commits have something to be said of them.
+// Waiting returns how many commits have a waiting report.
 func (o *Outbox) Waiting() int {
 	o.open()
 	o.mu.Lock()
@@ -142,8 +142,8 @@ func (o *Outbox) Waiting() int {
 	return n
 }
 
-// Pending are the commits of a sync of which the last word is that they are pending, also
-// where an earlier process had it.
+// Pending returns the commits of a sync whose last published status is pending, also if an earlier process published
+// it.
 func (o *Outbox) Pending(namespace, name string) []string {
 	o.open()
 	o.mu.Lock()
@@ -165,7 +165,7 @@ func (o *Outbox) Dropped() int {
 	return o.dropped
 }
 
-// keep puts a report among what waits, in place of what waited for the same commit.
+// keep adds a report to the waiting ones and replaces an older one for the same commit.
 func (o *Outbox) keep(r report.Report) (key, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -200,7 +200,7 @@ func (o *Outbox) drop() error {
 	return fmt.Errorf("outbox: too many wait: the status of %s is dropped", oldest.key())
 }
 
-// attempt says what waits under a key, if it may be said now. Its error is final. The
+// attempt publishes the report that waits under a key, if the forge allows a request now. Its error is final. The
 // caller has acquired the right to.
 func (o *Outbox) attempt(ctx context.Context, k key) error {
 	w, ok := o.ready(k)
@@ -266,7 +266,7 @@ func isRefused(err error) bool {
 	return ok && refusal.TokenRefused()
 }
 
-// refusal is the error of what is refused, or nil where it was said before.
+// refusal returns the error for a refused report, or nil if it was returned before.
 func (o *Outbox) refusal(k key, err error) error {
 	if o.refused[k] == err.Error() {
 		return nil
@@ -278,7 +278,7 @@ func (o *Outbox) refusal(k key, err error) error {
 	return err
 }
 
-// ready is what waits under a key, if neither it nor the forge is to be left alone.
+// ready returns the report that waits under a key, unless it or the forge has a pause.
 func (o *Outbox) ready(k key) (waiting, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -329,7 +329,7 @@ const maxPatience = 5 * time.Second
 const (
 	firstPause = 5 * time.Second
 	maxPause   = 10 * time.Minute
-	maxAsked   = 2 * time.Hour // of what a forge may ask for
+	maxAsked   = 2 * time.Hour // the longest pause that a forge may ask for
 )
 
 // pause is how long to wait after so many failures, and at least what the forge asks for.

@@ -147,8 +147,8 @@ func seen(revision string) report.Report {
 	return r
 }
 
-// What was last said of a commit is that it is pending: a process that is started after a
-// crash has to know, for nobody else would ever say more of it.
+// The last status of a commit is pending. A process that starts after a crash has to know that, because no other one
+// would ever replace the status.
 func TestPending(t *testing.T) {
 	f, dir, c := &forge{}, t.TempDir(), newClock()
 	start := func() *Outbox { return c.after(&Outbox{Next: f, Dir: dir}) }
@@ -229,7 +229,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// Where nobody calls Run, the next pass says what the last one could not.
+// Without Run, the next pass publishes what the last one could not.
 func TestNextPassSaysTheRest(t *testing.T) {
 	f, dir, c := &forge{fails: away}, t.TempDir(), newClock()
 	publish(t, c.after(&Outbox{Next: f, Dir: dir}), reported("a", "1 active"))
@@ -298,7 +298,7 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// What a restart finds waits as long as it would have, but never longer than a forge may ask for.
+// After a restart, a report waits for its remaining pause, but never longer than a forge may ask for.
 func TestPauseOutlivesRestart(t *testing.T) {
 	f, dir, c := &forge{fails: func(string) error { return later{time.Hour} }}, t.TempDir(), newClock()
 	publish(t, c.after(&Outbox{Next: f, Dir: dir}), reported("a", "1 active"))
@@ -476,7 +476,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A report of no commit, of a repository that cannot be fetched, takes nobody's place.
+// A report without a commit, about a repository that cannot be fetched, replaces no other report.
 func TestNoCommit(t *testing.T) {
 	f := &forge{fails: away}
 	o := &Outbox{Next: f}
@@ -485,7 +485,7 @@ func TestNoCommit(t *testing.T) {
 	}
 }
 
-// A disk that is full keeps nobody from being told.
+// Reports are published even if the disk is full.
 func TestDiskTrouble(t *testing.T) {
 	f, dir := &forge{}, filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {

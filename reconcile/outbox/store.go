@@ -108,7 +108,7 @@ func decode(data []byte) (waiting, error) {
 	return w, nil
 }
 
-// read is what waits on disk. What cannot be understood is put aside under another name.
+// read returns the reports that wait on disk. It renames files that it cannot read.
 func (o *Outbox) read() map[key]waiting {
 	all := map[key]waiting{}
 	if o.Dir == "" {
@@ -173,7 +173,7 @@ func setAside(name string) error {
 	}
 }
 
-// write makes the file of what waits, whole or not at all.
+// write writes the file of a waiting report, as a whole or not at all.
 func (o *Outbox) write(w waiting) (err error) {
 	if o.Dir == "" {
 		return nil

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// speak keeps one report after the other and says which are kept, until it is killed.
+// speak keeps one report after the other and prints which ones are kept, until it is killed.
 func speak(dir string, rename func(from, to string) error) {
 	o := &Outbox{Dir: dir, Next: &forge{fails: away}, rename: rename}
 	for i := 0; ; i++ {
@@ -121,7 +121,7 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// What cannot be read is put aside, told, and does not keep the rest from being said.
+// An unreadable file is renamed and reported, and does not block the others.
 func TestUnreadable(t *testing.T) {
 	dir := t.TempDir()
 	f := &forge{fails: away}
@@ -180,7 +180,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// What is kept of any report reads back the same.
+// The kept part of any report reads back the same.
 func TestReduce(t *testing.T) {
 	long := reported("a", strings.Repeat("\x01ä\xff", 10000))
 	w := reduce(long)

@@ -191,7 +191,7 @@ func TestAdoption(t *testing.T) {
 		},
 		"OfFluxAdopted": {
 			reason: "A sync that adopts takes it, and says from whom.", terms: plan.AdoptAll,
-			live: unmarked(flux), want: want{plan.Update, "", "it is taken over from the Flux Kustomization apps"},
+			live: unmarked(flux), want: want{plan.Update, "", "Headgate takes it over from the Flux Kustomization apps"},
 		},
 		"OfFluxAndOurs": {
 			reason: "It was taken over before; its marks stay, for they are not ours to remove.", terms: plan.AdoptAll,
@@ -210,7 +210,7 @@ func TestAdoption(t *testing.T) {
 		"LeftByAnotherSync": {
 			reason: "A sync that was renamed left its objects behind.", terms: plan.AdoptAll,
 			seen: plan.Observed{Left: map[manifest.ID]bool{id: true}},
-			live: unmarked(others), want: want{plan.Update, "", "it is taken over from the Headgate sync team.shop"},
+			live: unmarked(others), want: want{plan.Update, "", "Headgate takes it over from the Headgate sync team.shop"},
 		},
 	}
 	for name, tc := range cases {

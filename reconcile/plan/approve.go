@@ -208,7 +208,7 @@ func misgiven(digest string, given []string, grants []inventory.Grant) []manifes
 		f := manifest.Finding{
 			Rule:     "approval",
 			Severity: manifest.Warning,
-			Message:  fmt.Sprintf("the approval %.40s is not of what is held now", d),
+			Message:  fmt.Sprintf("the approval %.40s does not fit the steps that are held now", d),
 			Fix:      "look at what is held, and approve " + digest,
 		}
 		spent := slices.IndexFunc(grants, func(g inventory.Grant) bool { return g.Digest == d && g.Commit != "" })

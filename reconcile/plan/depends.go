@@ -68,7 +68,7 @@ func orderOf(seen Observed) (order, error) {
 func (o Observed) edges(a Asked) ([]edge, error) {
 	ids, err := named(a.Asks[dependson.Annotation])
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; write GROUP/namespaces/NAMESPACE/KIND/NAME, or GROUP/KIND/NAME of what is in no namespace", dependson.Annotation, err)
+		return nil, fmt.Errorf("%s: %w; write GROUP/namespaces/NAMESPACE/KIND/NAME, or GROUP/KIND/NAME for an object without a namespace", dependson.Annotation, err)
 	}
 	var edges []edge
 	for _, id := range ids {

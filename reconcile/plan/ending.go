@@ -102,8 +102,8 @@ func (p Plan) OpenForemost() []Question {
 	return slices.DeleteFunc(p.Open(), func(q Question) bool { return !first[q.Of] })
 }
 
-// Releasing is the merge patch that takes our marks from a live object, and our finalizer, and our
-// name from its managed fields: whoever applies it next is in no conflict with us.
+// Releasing returns the merge patch that removes our marks and our finalizer from a live object, and our name from its
+// managed fields. The next tool that applies the object has no conflict with Headgate then.
 func Releasing(live *metav1.PartialObjectMetadata) ([]byte, error) {
 	left := make([]metav1.ManagedFieldsEntry, 0, len(live.ManagedFields))
 	for _, f := range live.ManagedFields {
@@ -133,7 +133,7 @@ func (p Plan) notesOnEnding(seen Observed) []manifest.Finding {
 		return []manifest.Finding{{
 			Rule: "nothing-owned", Severity: manifest.Note,
 			Message: fmt.Sprintf("the sync %s owns nothing in this cluster", p.Sync),
-			Fix:     "--name and --namespace say which sync",
+			Fix:     "name the sync with --name and --namespace",
 		}}
 	}
 	var names []string
@@ -147,7 +147,7 @@ func (p Plan) notesOnEnding(seen Observed) []manifest.Finding {
 	}
 	return []manifest.Finding{{
 		Rule: ruleLeft, Severity: manifest.Note,
-		Message: fmt.Sprintf("Crossplane made CRDs of %s that go, for example %s: CRDs stay, and nobody updates them", manifest.Count(len(names), "definition"), names[0]),
-		Fix:     "delete those that nobody needs by hand",
+		Message: fmt.Sprintf("Crossplane made CRDs of %s that go, for example %s: the CRDs stay, and nothing updates them", manifest.Count(len(names), "definition"), names[0]),
+		Fix:     "delete those that you do not need by hand",
 	}}
 }

@@ -102,12 +102,12 @@ func TestLook(t *testing.T) {
 		"Behind": {
 			reason: "What the applier holds, the applier has not brought up to date.",
 			live:   theirs(u, byFlux("apps")), trial: &stale,
-			checks: []check{{plan.Update, flux, flux + " has not applied what the commit says of it"}},
+			checks: []check{{plan.Update, flux, flux + " has not applied the version of this commit"}},
 		},
 		"PutBackByTheApplier": {
 			reason: "An applier that is at another commit is late, and no editor.",
 			entry:  seenBefore, live: theirs(u, byFlux("apps")), trial: &stale,
-			checks: []check{{plan.Update, flux, flux + " has not applied what the commit says of it"}},
+			checks: []check{{plan.Update, flux, flux + " has not applied the version of this commit"}},
 		},
 		"Edited": {
 			reason: "A hand edit is drift, with the name of the manager.",
@@ -116,7 +116,7 @@ func TestLook(t *testing.T) {
 		"EditedAndBehind": {
 			reason: "One field is this and another that: both statuses have to say so.",
 			live:   theirs(u, byFlux("apps")), trial: &both, steps: drifted,
-			checks: []check{{plan.Update, flux, flux + " has not applied what the commit says of it"}},
+			checks: []check{{plan.Update, flux, flux + " has not applied the version of this commit"}},
 		},
 		"FieldRemoved": {
 			reason: "A field that was there and is not, nobody holds; that it was there is what tells.",
@@ -126,7 +126,7 @@ func TestLook(t *testing.T) {
 		"FieldNeverSeen": {
 			reason: "A field that was never seen may not have been applied yet.",
 			live:   theirs(u, byFlux("apps")), trial: &missing,
-			checks: []check{{plan.Update, flux, flux + " has not applied what the commit says of it"}},
+			checks: []check{{plan.Update, flux, flux + " has not applied the version of this commit"}},
 		},
 		"Deleting": {
 			reason: "What is going is as good as gone.",
@@ -141,7 +141,7 @@ func TestLook(t *testing.T) {
 		"AnotherSync": {
 			reason: "A sync of Headgate that writes is an applier like others, also under the same name.",
 			live:   given.Live(u, "u"), trial: &stale,
-			checks: []check{{plan.Update, "the Headgate sync headgate-system.prod", "the Headgate sync headgate-system.prod has not applied what the commit says of it"}},
+			checks: []check{{plan.Update, "the Headgate sync headgate-system.prod", "the Headgate sync headgate-system.prod has not applied the version of this commit"}},
 		},
 	}
 	for name, tc := range cases {
@@ -293,7 +293,7 @@ func TestLookBesideCrossplane(t *testing.T) {
 		got = append(got, string(e.State)+" "+e.On.String()+": "+report.Words(e.Reason))
 	}
 	if diff := cmp.Diff([]string{
-		"pending ManagedResourceActivationPolicy.apiextensions.crossplane.io/storage: nobody has applied it, and nothing beside it tells who would",
+		"pending ManagedResourceActivationPolicy.apiextensions.crossplane.io/storage: no tool has applied it, and its owner is not known",
 		"pending ManagedResourceDefinition.apiextensions.crossplane.io/buckets.example.org: Crossplane has not activated it yet",
 	}, got); diff != "" {
 		t.Errorf("checks (-want +got):\n%s", diff)

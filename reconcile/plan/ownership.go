@@ -66,6 +66,6 @@ func copies(seen Observed) []manifest.Finding {
 		Rule: "marks-copied", Severity: manifest.Note,
 		Message: fmt.Sprintf("%s, for example %s, carry the marks of this sync, and another field manager set them: copies, or restored without managed fields; Headgate does not own them",
 			manifest.Count(len(seen.Copies), "object"), seen.Copies[0]),
-		Fix: "delete those that nobody needs by hand",
+		Fix: "delete those that you do not need by hand",
 	}}
 }

@@ -578,7 +578,7 @@ func TestFight(t *testing.T) {
 			if s.Action != tc.want {
 				t.Errorf("%s\n%s, want %s", tc.reason, s.Action, tc.want)
 			}
-			if want := "fight: rival changed data.k again 4 times after it was put right; it is left alone for a while"; tc.want == plan.Keep && report.Words(s.Reason) != want {
+			if want := "fight: rival changed data.k again 4 times after Headgate corrected it; it is left alone for a while"; tc.want == plan.Keep && report.Words(s.Reason) != want {
 				t.Errorf("%s\nreason %q, want %q", tc.reason, s.Reason, want)
 			}
 		})

@@ -151,7 +151,7 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 		case !names && isIdentity(at):
 			return r, fmt.Errorf("%s: targetPath %s: a reference cannot change which object this is", mutation.Annotation, ref.to)
 		case at[0] == "metadata" && secret:
-			return r, fmt.Errorf("%s: targetPath %s: what a Secret holds is not for metadata, which everybody reads", mutation.Annotation, ref.to)
+			return r, fmt.Errorf("%s: targetPath %s: values of a Secret do not belong in metadata, which every user of the cluster can read", mutation.Annotation, ref.to)
 		}
 		if secret {
 			r.hidden.Paths = append(r.hidden.Paths, diff.PathOf(at))

@@ -227,7 +227,7 @@ func noteLeft(names []string) manifest.Finding {
 	return manifest.Finding{
 		Rule:     ruleLeft,
 		Severity: manifest.Note,
-		Message:  fmt.Sprintf("%s handed over to Crossplane that no policy of this commit names, for example %s: they stay as they are, and nobody updates them", manifest.Count(len(names), "CRD"), names[0]),
+		Message:  fmt.Sprintf("%s handed over to Crossplane that no policy of this commit names, for example %s: they stay as they are, and nothing updates them", manifest.Count(len(names), "CRD"), names[0]),
 		Fix:      "name them in a policy",
 	}
 }

@@ -54,8 +54,8 @@ func imageOf(t *testing.T, content []byte, annotations map[string]string) v1.Ima
 
 var isBase = map[string]string{"io.crossplane.xpkg": "base"}
 
-// A commit can name any image, and whoever can push there can push these. Nothing of one is
-// believed, and none keeps a commit from being rendered for Crossplane.
+// A commit can name any image, and its author may control the registry. Headgate trusts nothing in an image, and no
+// image prevents a render for Crossplane.
 func TestHostileImages(t *testing.T) {
 	file := func(name, content string) []byte {
 		return tarred(t, tar.Header{Name: name, Typeflag: tar.TypeReg}, content)
@@ -109,7 +109,7 @@ func source(t *testing.T, image string) *registry.Resolver {
 	return &registry.Resolver{Next: commit{files: tree(installs("Provider", "provider-sea", image, ""))}, Cache: t.TempDir()}
 }
 
-// What a registry answers is hashed, whatever it says that it is.
+// The answers of a registry are hashed; its own digests do not count.
 func TestLyingRegistry(t *testing.T) {
 	lies := map[string]struct {
 		reason string
@@ -169,7 +169,7 @@ func TestLyingRegistry(t *testing.T) {
 	}
 }
 
-// What only this machine can reach is not for a commit to ask.
+// A commit must not make us ask addresses that only this machine can reach.
 func TestNoLinkLocal(t *testing.T) {
 	start(t)
 	want := rendered(t, source(t, "169.254.169.254/latest/meta-data:v1"), render.OwnerCrossplane)

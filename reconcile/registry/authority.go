@@ -26,8 +26,7 @@ type verification struct {
 	} `json:"cosign"`
 }
 
-// An authority is somebody who may vouch for an image: whoever has a key, or one of some
-// identities.
+// An authority may sign an image: the owner of a key, or one of several identities.
 type authority struct {
 	Name string `json:"name"`
 	Key  *struct {
@@ -52,7 +51,7 @@ type authority struct {
 	} `json:"attestations"`
 }
 
-// verificationOf reads what an ImageConfig demands. What is not known here is not ignored.
+// verificationOf reads the demands of an ImageConfig. A field that is not known here is an error.
 func verificationOf(text string) (verification, error) {
 	var v verification
 	d := json.NewDecoder(strings.NewReader(text))
@@ -86,8 +85,8 @@ var predicateTypes = map[string]string{
 	"vuln":             "https://cosign.sigstore.dev/attestation/vuln/v1",
 }
 
-// demands are the types of what the authority has to have signed: a signature, or where it names
-// attestations, as with Crossplane, those instead.
+// demands returns the types of statements that the authority must have signed: a signature or, if it names
+// attestations, these instead. Crossplane does the same.
 func (a authority) demands() []string {
 	var all []string
 	for _, att := range a.Attestations {
@@ -150,15 +149,15 @@ func (p *puller) verifier(ctx context.Context, a authority) (verifier, error) {
 			return j, err
 		}
 	default:
-		return j, errors.New("it has neither a key nor keyless identities, so it could be anybody")
+		return j, errors.New("it has neither a key nor keyless identities, so every signature would count")
 	}
 	var err error
 	j.Verifier, err = verify.NewVerifier(trusted, how...)
 	return j, err
 }
 
-// identities are those of which one has to have signed. A regular expression comes before what
-// is to be equal, as with Crossplane.
+// identities returns the identities that may sign; one is enough. A regular expression takes precedence over a fixed
+// text, as in Crossplane.
 func (a authority) identities() ([]verify.PolicyOption, error) {
 	var all []verify.PolicyOption
 	for i, one := range a.Keyless.Identities {
@@ -169,7 +168,7 @@ func (a authority) identities() ([]verify.PolicyOption, error) {
 			one.Subject = ""
 		}
 		if one.Issuer+one.IssuerRegExp == "" || one.Subject+one.SubjectRegExp == "" {
-			return nil, fmt.Errorf("identity %d needs an issuer and a subject, or anybody could sign; if anybody may, say so with .*", i+1)
+			return nil, fmt.Errorf("identity %d needs an issuer and a subject, or every identity could sign; write .* to allow that", i+1)
 		}
 		identity, err := verify.NewShortCertificateIdentity(one.Issuer, one.IssuerRegExp, one.Subject, one.SubjectRegExp)
 		if err != nil {
@@ -178,7 +177,7 @@ func (a authority) identities() ([]verify.PolicyOption, error) {
 		all = append(all, verify.WithCertificateIdentity(identity))
 	}
 	if len(all) == 0 {
-		return nil, errors.New("it names no identities, so it could be anybody")
+		return nil, errors.New("it names no identities, so every signature would count")
 	}
 	return all, nil
 }
@@ -223,7 +222,7 @@ func (p *puller) publicKey(ctx context.Context, name, key string) ([]byte, error
 	return data[key], nil
 }
 
-// accept says what is wrong with a proof, of what is demanded and for the image of a digest.
+// accept returns an error unless the proof fulfils the demand for the image with this digest.
 func (j verifier) accept(by proof, digest, demand string) error {
 	if by.payload != nil {
 		if demand != signedType {

@@ -12,8 +12,8 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// Beside a Provider the image is what is installed, and the copy in the tree counts as long as the image cannot
-// be read. Where Headgate applies the copy, no image is read.
+// Beside a Provider, the image is what Crossplane installs, and the copy in the tree counts only while the image cannot
+// be read. If Headgate applies the copy, it reads no image.
 func TestImageBesideACopy(t *testing.T) {
 	r := start(t)
 	r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats", "sails"), 0)

@@ -15,10 +15,9 @@ import (
 	"time"
 )
 
-// A cache keeps on disk what was pulled. A blob has the name of its digest, is written as a
-// whole, and is hashed whenever it is read, so that processes need not wait for each other.
-// Beside them is what tags came to when a registry was last asked. It may be deleted at any
-// time, and what is damaged in it is not there.
+// A cache keeps pulled blobs on disk. A blob is named by its digest, written as a whole, and hashed at every read, so
+// that processes need not wait for each other. The cache also records the last known digests of tags. It may be deleted
+// at any time, and ignores damaged files.
 //
 //	sha256/ab/abcd…  tags/abcd….json
 type cache struct {
@@ -31,7 +30,7 @@ const (
 	writing    = "writing-" // a file that is not whole yet begins so
 )
 
-// errAbsent is of what the cache does not hold.
+// errAbsent is the error for content that the cache does not hold.
 var errAbsent = errors.New("it is not in the cache")
 
 func (c cache) blob(digest string) string {
@@ -132,7 +131,7 @@ func (c cache) write(name string, content func(io.Writer) error) error {
 	return nil
 }
 
-// Seen is what a registry said when it was last asked.
+// Seen is the last answer of a registry.
 type answerRecord struct {
 	Of   string   `json:"of"`             // the tag, the repository, or the proofs of an image
 	Tags []string `json:"tags,omitempty"` // of the repository, or the digests of images with proofs

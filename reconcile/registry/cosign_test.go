@@ -55,7 +55,7 @@ func TestCosign(t *testing.T) {
 		reason string
 		push   map[string]v1.Image // by tag
 		key    string
-		want   string // what is said of the package that is not read; "" if it is
+		want   string // the error about the package that is not read; "" if it is read
 	}{
 		"Tag":       {"as cosign v2 does, and Crossplane reads", map[string]v1.Image{"v1.0.0": written["package"], tag(signed): written["signature"]}, "cosign.pub", ""},
 		"Bundle":    {"as cosign v3 does", map[string]v1.Image{"v1.0.0": written["package"], "bundle": written["bundle"]}, "cosign.pub", ""},
@@ -101,7 +101,7 @@ func TestCosign(t *testing.T) {
 	}
 }
 
-// referringTo is an image that says that it is about another one than it was made for.
+// referringTo returns an image that refers to another image than the one that it was made for.
 func referringTo(t *testing.T, img, about v1.Image) v1.Image {
 	t.Helper()
 	digest, err := about.Digest()

@@ -15,25 +15,21 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// A Fork bounds what commits have asked for that are of people who may not push to the
-// repository. Nobody's credentials are used for them, neither those of the docker configuration
-// nor those of a cluster, and what was pulled with any is not shown to them.
+// A Fork bounds the requests for commits whose authors may not push to the repository. They use no credentials, neither
+// those of the docker configuration nor those of a cluster, and never see content that was pulled with credentials.
 type Fork struct {
-	// Registries are the only ones that are asked, by their hosts: ghcr.io, or
-	// registry.example.org:5000. They may be anywhere; where they send us has to be one of them, or
-	// an address that everybody can reach.
+	// Registries are the hosts of the only registries that are asked: ghcr.io, or registry.example.org:5000. They may
+	// be anywhere. They may redirect only to each other and to public addresses.
 	Registries []string
 }
 
-// What one commit of a fork may have looked for, and pulled: a registry that everybody may push to
-// can be full of what is large.
+// The limits for one commit of a fork. A registry with public push access can be full of large images.
 const (
 	maxOfFork   = 256 // packages
 	bytesOfFork = 1 << 30
 )
 
-// A forbiddenError is that a commit of a fork had something asked for that it may not. To ask
-// again is of no use.
+// A forbiddenError is a request that a commit of a fork may not cause. A retry does not help.
 type forbiddenError string
 
 func (e forbiddenError) Error() string { return string(e) }
@@ -59,8 +55,7 @@ func (f *Fork) withoutMirror(err error, configs *packages.ImageConfigs, image st
 	return err
 }
 
-// allows reports whether a host is that of a registry that may be asked, by the name that it has
-// in images.
+// allows reports whether a registry may be asked. host is its name in image references.
 func (f *Fork) allows(host string) bool {
 	return slices.ContainsFunc(f.Registries, func(one string) bool {
 		r, err := name.NewRegistry(one) // docker.io has another name there
@@ -68,7 +63,7 @@ func (f *Fork) allows(host string) bool {
 	})
 }
 
-// charge subtracts the size of what was pulled from what the commit of a fork may pull.
+// charge subtracts a pulled size from the bytes that the commit of a fork may pull.
 func (p *puller) charge(size int64) error {
 	if p.fork == nil {
 		return nil
@@ -86,9 +81,8 @@ type anonymous struct{}
 
 func (anonymous) Resolve(authn.Resource) (authn.Authenticator, error) { return authn.Anonymous, nil }
 
-// A publicOnly transport is that of a fork. Who a registry sends us to, for blobs or for a token, is
-// its business; but a stranger may have written the registry's answer, and inner hosts trust
-// who can reach them.
+// A publicOnly transport is the transport for forks. A registry may redirect us for blobs or a token. But a stranger
+// may have written the registry's answer, and internal hosts often trust every client that can reach them.
 type publicOnly struct {
 	fork   *Fork
 	listed http.RoundTripper // to registries that are allowed
@@ -100,7 +94,7 @@ func (g publicOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 	if g.fork.allows(hostOf(req.URL)) {
 		return g.listed.RoundTrip(req)
 	}
-	if by, err := g.proxy(req); err != nil || by != nil { // whom that dials nobody here can see
+	if by, err := g.proxy(req); err != nil || by != nil { // this process cannot see the addresses that the proxy dials
 		return nil, forbiddenError(fmt.Sprintf("%s is not asked for a commit of a fork: it is behind a proxy, and not one of the registries that are allowed", req.URL.Host))
 	}
 	return g.others.RoundTrip(req)
@@ -114,7 +108,7 @@ func hostOf(u *url.URL) string {
 	return u.Host
 }
 
-// onlyPublic refuses the addresses that not everybody can reach.
+// onlyPublic refuses addresses that are not public.
 func onlyPublic(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {

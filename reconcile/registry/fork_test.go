@@ -81,8 +81,7 @@ func unread(t *testing.T, s *registry.Resolver) string {
 	return want.Unread[0].Err.Error()
 }
 
-// Whoever may open a pull request may name any image. The program runs where inner registries,
-// and worse, can be reached.
+// Every author of a pull request may name any image. Headgate runs where it can reach internal registries, and worse.
 func TestForkAsksAllowedRegistriesOnly(t *testing.T) {
 	r, inner := start(t), fixtures.StartRegistry(t)
 	digest := ""
@@ -139,7 +138,7 @@ func TestForkAsksAllowedRegistriesOnly(t *testing.T) {
 func TestForkIsNotSentInside(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
-		path    string // of what is sent elsewhere
+		path    string // of the redirected request
 		to      func(inner *fixtures.Registry) string
 		allowed bool // inner is
 		want    string
@@ -187,7 +186,7 @@ func TestForkIsNotSentInside(t *testing.T) {
 	}
 }
 
-// A registry says who gives out tokens, and to that goes a request, too.
+// A registry names its token service, which receives a request, too.
 func TestForkAsksNobodyInsideForTokens(t *testing.T) {
 	r, inner := start(t), fixtures.StartRegistry(t)
 	r.Through(func(http.Handler) http.Handler {
@@ -205,7 +204,7 @@ func TestForkAsksNobodyInsideForTokens(t *testing.T) {
 	}
 }
 
-// What we may read, strangers may not.
+// Strangers must not read images with our credentials.
 func TestForkHasNoCredentials(t *testing.T) {
 	r := start(t)
 	r.Want("robot", "canary-password")
@@ -230,7 +229,7 @@ spec:
 		t.Errorf("credentials were sent: %q", sent)
 	}
 
-	// Nor do they get what somebody else had pulled, of which they know the digest.
+	// Nor do they get an image from the cache by its digest.
 	trusted := &registry.Resolver{Next: commit{files: tree(files...)}, Cache: s.Cache}
 	if want := rendered(t, trusted, render.OwnerCrossplane); len(want.Definitions) != 1 {
 		t.Fatalf("with credentials it is read: %v", want.Unread)
@@ -267,8 +266,7 @@ spec:
 	}
 }
 
-// Everybody can push to a registry that everybody can read: one that is allowed holds what is large,
-// and much of it.
+// A public registry often has public push access: an allowed registry may hold many large images.
 func TestForkPullsNoMoreThanSo(t *testing.T) {
 	r := start(t)
 	var files []string

@@ -20,9 +20,8 @@ import (
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 )
 
-// FuzzImage says of an image with any manifest around a layer of any entry: what is read of it
-// is what stands in the layer, where that has the name of a package's YAML, and never more than
-// the limit; and of an image that was damaged on disk nothing is read.
+// FuzzImage reads images with any manifest and a layer with any entry. The result is exactly the entry with the name of
+// a package's YAML, and never more than the limit. An image that was damaged on disk is not read.
 func FuzzImage(f *testing.F) {
 	const whole = `{"schemaVersion":2,"config":{"digest":"CONFIG","size":1000},"layers":[{"digest":"LAYER","size":10000,"annotations":{"io.crossplane.xpkg":"base"}}]}`
 	f.Add(whole, `{"rootfs":{"diff_ids":["LAYER"]}}`, "package.yaml", "a: b\n", false)
@@ -81,8 +80,7 @@ func FuzzImage(f *testing.F) {
 	})
 }
 
-// FuzzSeen says of any file in the place of what was seen of a tag: nothing is taken from it
-// that is not of the tag.
+// FuzzSeen puts any file in the place of the record of a tag. Nothing is read from it that does not belong to the tag.
 func FuzzSeen(f *testing.F) {
 	f.Add(`{"of":"a","digest":"b"}`)
 	f.Add(`{"of":"c"}`)
@@ -98,8 +96,7 @@ func FuzzSeen(f *testing.F) {
 	})
 }
 
-// FuzzProof says of any layer beside an image: it is no signature of a key that has signed
-// nothing.
+// FuzzProof checks that no layer beside an image counts as a signature of a key that has signed nothing.
 func FuzzProof(f *testing.F) {
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	const payload = `{"critical":{"image":{"docker-manifest-digest":"` + digest + `"}}}`

@@ -127,8 +127,7 @@ func TestDropsWhatTheClusterDemands(t *testing.T) {
 	}
 }
 
-// What the cluster says opens nothing for a stranger, and what it demands of everybody it demands
-// of them.
+// Settings of the cluster open no registry for a fork, and the cluster's demands for signatures hold for forks, too.
 func TestForkAndTheCluster(t *testing.T) {
 	acme, mallory := newSigner(t), newSigner(t)
 	keys := map[string]string{}
@@ -146,7 +145,7 @@ func TestForkAndTheCluster(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		signed []signer
-		image  string // "" is that of the registry
+		image  string // "" is the image in the registry
 		keys   map[string]string
 		has    func(host string, inner *fixtures.Registry) has
 		want   string // what is said; "" where it is read

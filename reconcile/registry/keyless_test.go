@@ -22,8 +22,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// bundled is a layer with the bundle that cosign v3 writes for somebody without a key: a
-// certificate, what is signed, an entry of a log, and the word of a timestamping authority.
+// bundled returns a layer with the bundle that cosign v3 writes for keyless signing: a certificate, the signed
+// statement, a log entry, and a timestamp.
 func bundled(t *testing.T, made *ca.TestEntity, change func(*protobundle.VerificationMaterial)) mutate.Addendum {
 	t.Helper()
 	who, err1 := made.VerificationContent()
@@ -88,7 +88,7 @@ func TestVerifyBundlesOfIdentities(t *testing.T) {
 		subject, issuer string
 		of              string // "" is the image
 		change          func(*protobundle.VerificationMaterial)
-		want            string // what is said of the package that is not read; "" if it is
+		want            string // the error about the package that is not read; "" if it is read
 	}{
 		"FirstLog":       {reason: "with the word of an authority", sign: first, in: public, subject: subject, issuer: issuer},
 		"UnsignedTime":   {reason: "a time that the log has not signed is anybody's", sign: first, in: public, subject: subject, issuer: issuer, change: untimed, want: "timestamp"},

@@ -15,8 +15,7 @@ import (
 // dockerConfig is the key of a Secret of type kubernetes.io/dockerconfigjson.
 const dockerConfig = ".dockerconfigjson"
 
-// A pullSecret is what a Secret says of registries, by what it says it of: a host, or a host
-// and the beginning of a repository.
+// A pullSecret holds the credentials of a Secret by scope: a host, or a host and the beginning of a repository.
 type pullSecret map[string]authn.AuthConfig
 
 // pullSecretOf reads the content of a Secret. Its errors hold nothing of it.
@@ -45,7 +44,7 @@ func pullSecretOf(data map[string][]byte) (pullSecret, error) {
 	return secret, nil
 }
 
-// Resolve is authn.Keychain: what is said of the longest part of a name counts.
+// Resolve implements authn.Keychain. The entry for the longest part of a name counts.
 func (s pullSecret) Resolve(of authn.Resource) (authn.Authenticator, error) {
 	for name := of.String(); ; {
 		if auth, ok := s[name]; ok {

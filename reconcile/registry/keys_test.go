@@ -50,8 +50,8 @@ func TestPullSecret(t *testing.T) {
 	}
 }
 
-// FuzzPullSecret says of the content of any Secret: what is wrong with it is said without it,
-// and no registry gets what is not said of its name.
+// FuzzPullSecret reads any content of a Secret. Errors do not quote the content, and no registry gets credentials for
+// another name.
 func FuzzPullSecret(f *testing.F) {
 	f.Add(`{"auths":{"registry.example.org":{"username":"u","password":"canary-password"}}}`)
 	f.Add(`{"auths":{"registry.example.org":{"auth":"canary-password"}}}`)
@@ -80,7 +80,7 @@ func FuzzPullSecret(f *testing.F) {
 	})
 }
 
-// Where Crossplane looks every minute, ten are too long.
+// If Crossplane looks every minute, ten minutes are too long.
 func TestFresh(t *testing.T) {
 	of := func(policies ...packages.PullPolicy) (all []packages.Image) {
 		for _, p := range policies {

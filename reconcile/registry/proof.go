@@ -31,7 +31,7 @@ const (
 	proofBytes = 32 << 20 // of one; an attestation may hold all that is in an image
 )
 
-// Where cosign keeps what, in layers of an image of its own.
+// The media types and annotations of cosign's layers, which are in an image of their own.
 const (
 	simpleSigning = "application/vnd.dev.cosign.simplesigning.v1+json"
 	dsseEnvelope  = "application/vnd.dsse.envelope.v1+json"
@@ -57,7 +57,7 @@ type proof struct {
 // suffix, and as referrers. broken is what is wrong with those that cannot be read.
 func (p *puller) proofs(ctx context.Context, from origin, digest, suffix string) (all []proof, findings []manifest.Finding, broken, err error) {
 	of := from.Digest(digest)
-	images, findings, err := p.listed(ctx, from, of.Name()+" "+suffix, "the signatures of "+of.Name()+" are those", func(ctx context.Context, client *remote.Puller) ([]string, error) {
+	images, findings, err := p.listed(ctx, from, of.Name()+" "+suffix, "the signatures of "+of.Name(), func(ctx context.Context, client *remote.Puller) ([]string, error) {
 		var images []string
 		tagged, err := client.Head(ctx, from.Tag(strings.Replace(digest, ":", "-", 1)+"."+suffix))
 		if err == nil {
@@ -167,7 +167,7 @@ func proofOf(kind string, content []byte, annotations map[string]string) (proof,
 	return made, err
 }
 
-// material is what annotations say of who signed, and when.
+// material returns the signer's certificate and the log entry from annotations.
 func material(annotations map[string]string) (*protobundle.VerificationMaterial, error) {
 	m := &protobundle.VerificationMaterial{Content: &protobundle.VerificationMaterial_PublicKey{PublicKey: &protocommon.PublicKeyIdentifier{}}}
 	if text := annotations[annotatedCertificate]; text != "" {

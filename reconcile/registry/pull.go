@@ -34,7 +34,7 @@ const (
 	maxTags  = 100_000          // of one repository
 )
 
-// The rules of what is said of images.
+// The rules of findings about images.
 const (
 	RuleUnreachable = "registry-unreachable"
 	RuleMoved       = "package-tag-moved"
@@ -91,8 +91,8 @@ func newPuller(s *Resolver) *puller {
 	return p
 }
 
-// begin begins to ask for a commit. What was asked longer ago than fresh is asked again, and
-// who did not answer may now.
+// begin begins the requests for a commit. It asks again if an answer is older than fresh, and also registries that did
+// not answer before.
 func (p *puller) begin(revision string, fresh time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,7 +163,7 @@ func (p *puller) find(ctx context.Context, i *packages.Image) error {
 // open returns how an image is opened.
 func (p *puller) open(ctx context.Context, from origin, digest string) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) {
-		img, err := p.pulled(context.WithoutCancel(ctx), from, digest) // somebody may have emptied the cache
+		img, err := p.pulled(context.WithoutCancel(ctx), from, digest) // the cache may have been emptied
 		if err != nil {
 			return nil, shortError{err}
 		}
@@ -215,7 +215,7 @@ func (p *puller) list(ctx context.Context, r packages.Request) ([]string, []mani
 	if err != nil {
 		return nil, nil, p.fork.withoutMirror(err, r.Configs, r.Source)
 	}
-	return p.listed(ctx, origin{repo, r.Secrets(source), r.PullPolicy == packages.PullNever}, repo.Name(), "the versions of "+repo.Name()+" are those", func(ctx context.Context, client *remote.Puller) ([]string, error) {
+	return p.listed(ctx, origin{repo, r.Secrets(source), r.PullPolicy == packages.PullNever}, repo.Name(), "the versions of "+repo.Name(), func(ctx context.Context, client *remote.Puller) ([]string, error) {
 		var tags []string
 		pages, err := client.Lister(ctx, repo)
 		for err == nil && pages.HasNext() {
@@ -232,8 +232,7 @@ func (p *puller) list(ctx context.Context, r packages.Request) ([]string, []mani
 	})
 }
 
-// listed asks a registry once for a list of what it has of something. What that is serves to
-// say that it is an old list.
+// listed asks a registry once for a list. what names the list in a finding about its age.
 func (p *puller) listed(ctx context.Context, from origin, of, what string, question func(context.Context, *remote.Puller) ([]string, error)) ([]string, []manifest.Finding, error) {
 	p.mu.Lock()
 	list, ok := p.lists[of]
@@ -256,10 +255,10 @@ func (p *puller) listed(ctx context.Context, from origin, of, what string, quest
 	if !ok || !isOutage(err) && !errors.Is(err, errOffline) {
 		return nil, nil, err
 	}
-	return known.Tags, p.old(err, what+" that it had when it was last asked"), nil
+	return known.Tags, p.old(err, what+" come from its last answer"), nil
 }
 
-// digest is what a tag comes to: the image that is installed, if that was ever seen under it.
+// digest resolves a tag. It prefers the installed image if the tag ever resolved to that.
 func (p *puller) digest(ctx context.Context, from origin, ref name.Reference, installed crossplane.Installed) (digested, error) {
 	of := ref.Name() + " " + installed.Revision
 	p.mu.Lock()
@@ -302,8 +301,7 @@ func (p *puller) digest(ctx context.Context, from origin, ref name.Reference, in
 	return digested{}, err
 }
 
-// moved remembers what a tag came to, and says so where that was another image before, for
-// the same commit.
+// moved remembers the digest of a tag. It returns a finding if the tag had another digest before, for the same commit.
 func (p *puller) moved(ref name.Reference, known answerRecord, digest string) []manifest.Finding {
 	now := answerRecord{Of: ref.Name(), Digest: digest, Revision: p.revision, First: digest}
 	if p.revision != "" && known.Revision == p.revision && known.First != "" {
@@ -322,7 +320,7 @@ func (p *puller) moved(ref name.Reference, known answerRecord, digest string) []
 	}}
 }
 
-// old says that a registry was not there to ask.
+// old returns the finding that a registry could not be asked.
 func (p *puller) old(err error, what string) []manifest.Finding {
 	f := manifest.Finding{Rule: RuleUnreachable, Severity: manifest.Warning, Message: "the registry cannot be reached, so " + what + ": " + shortError{err}.Error()}
 	if errors.Is(err, errOffline) {
@@ -379,7 +377,7 @@ func (p *puller) ask(ctx context.Context, from origin, question func(context.Con
 	return err
 }
 
-// pulled is an image of which everything is on disk that its package is made of.
+// pulled returns an image. All parts that its package needs are on disk.
 func (p *puller) pulled(ctx context.Context, from origin, digest string) (v1.Image, error) {
 	made, err, _ := p.flights.Do(from.Name()+"@"+digest, func() (any, error) {
 		ctx, cancel := context.WithTimeout(ctx, toPull)

@@ -251,7 +251,7 @@ func TestConfigurationBringsPolicies(t *testing.T) {
 	}
 }
 
-// A lock says which image a version is, so that a commit is the same tomorrow.
+// A lock records the image of a version, so that the commit means the same tomorrow.
 func TestLock(t *testing.T) {
 	r := sea(t)
 	r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
@@ -320,8 +320,7 @@ func TestUpgradeBreaks(t *testing.T) {
 	}
 }
 
-// Which packages changed, and what became of their definitions, where it is not one version of one
-// package that takes the place of another.
+// TestUpgrades covers changes of packages other than the replacement of one version by another.
 func TestUpgrades(t *testing.T) {
 	r := start(t)
 	broken := provider("provider-sea", "boats", "buoys")
@@ -413,7 +412,7 @@ func TestUpgrades(t *testing.T) {
 	}
 }
 
-// What a cluster has under another name cannot be installed a second time.
+// A package that the cluster has under another name cannot be installed a second time.
 func TestInstalledUnderAnotherName(t *testing.T) {
 	r := sea(t)
 	files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.0.0", ""))

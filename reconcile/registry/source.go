@@ -61,9 +61,8 @@ type Resolver struct {
 	// Ask answers requests in another process, without their content, which the cache holds; nil: this process asks.
 	Ask func(ctx context.Context, r packages.Request) (packages.Image, error)
 
-	// Fork is set when the commits come from a fork. Then none of Keychain,
-	// Secret and Installed is asked, and no registry that it does not name. What signatures the
-	// cluster demands, by its Images, holds whatever the commit says.
+	// Fork is set when the commits come from a fork. Then Keychain, Secret and Installed are not used, and only the
+	// registries in Fork are asked. The signatures that the cluster demands, in Images, hold regardless of the commit.
 	Fork *Fork
 
 	// Fresh is the maximum age of the digest of a tag; 0: each tag is read once, for all commits of a
@@ -162,7 +161,7 @@ func (s *Resolver) look(ctx context.Context, in *render.Input) (err error) {
 		return nil
 	}
 	in.Images, err = s.Images(ctx)
-	if err != nil && s.Fork != nil && ctx.Err() == nil { // the passes say why
+	if err != nil && s.Fork != nil && ctx.Err() == nil { // a pass reports the reason
 		return errors.New("the ImageConfigs of the cluster cannot be read, so it is not known what signatures it demands")
 	}
 	return err
@@ -198,7 +197,7 @@ func (s *Resolver) begin(revision string, requests []packages.Request) error {
 	return nil
 }
 
-// Close removes what is temporary. What was fetched cannot be read after that.
+// Close removes temporary files. Fetched content cannot be read after that.
 func (s *Resolver) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,7 +245,7 @@ func (s *Resolver) Answer(ctx context.Context, revision string, r packages.Reque
 	return s.pulls.answer(ctx, r), nil
 }
 
-// Directory returns the directory of what was pulled, which it makes if it is temporary.
+// Directory returns the directory of pulled images. It creates a temporary one if none is set.
 func (s *Resolver) Directory() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +259,7 @@ func (s *Resolver) Directory() (string, error) {
 	return cmp.Or(s.Cache, s.made), nil
 }
 
-// merged are images with others that take the place of those of their source.
+// merged returns images with newer ones in place of those with the same source.
 func merged(images, newer []packages.Image) []packages.Image {
 	images = slices.DeleteFunc(slices.Clone(images), func(i packages.Image) bool {
 		return slices.ContainsFunc(newer, func(n packages.Image) bool { return n.Request.Source == i.Request.Source })
@@ -270,8 +269,8 @@ func merged(images, newer []packages.Image) []packages.Image {
 	return images
 }
 
-// remember remembers the answers of a commit for a while, if all is well with them. Where the tree has a copy,
-// no pass has to wait for a registry that does not answer.
+// remember keeps the answers for a commit for a while, if they have no problems. If the tree has a copy, a pass does
+// not wait for a silent registry.
 func (s *Resolver) remember(in render.Input, at time.Time) {
 	troubled := slices.ContainsFunc(in.Packages, func(i packages.Image) bool { return (i.Err != nil || len(i.Findings) > 0) && !i.Request.Copied })
 	if in.Revision == "" || troubled {
@@ -284,5 +283,5 @@ func (s *Resolver) remember(in render.Input, at time.Time) {
 	s.recent[in.Revision] = answered{in.Packages, in.Installed, in.Images, at}
 }
 
-// errOffline is of what only a registry could tell.
+// errOffline is the error for content that only a registry has.
 var errOffline = errors.New("it is not in the cache, and no registry is asked")

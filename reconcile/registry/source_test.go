@@ -135,7 +135,7 @@ func start(t *testing.T) *fixtures.Registry {
 	return fixtures.StartRegistry(t)
 }
 
-// A process that follows pull requests outlives one of which a package makes us panic.
+// A process that follows pull requests survives a pull request with a package that causes a panic.
 func TestPanicOfOnePackage(t *testing.T) {
 	defer func() {
 		if said, _ := recover().(string); !strings.HasPrefix(said, "a nil map\n") {
@@ -151,7 +151,7 @@ func TestPanicOfOnePackage(t *testing.T) {
 	t.Errorf("It went on: %v", err)
 }
 
-// What a package is does not depend on where it is.
+// A package means the same in the tree and in a registry.
 func TestSameAsInTheTree(t *testing.T) {
 	sea := provider("provider-sea", "boats", "buoys")
 	r := start(t)
@@ -228,7 +228,7 @@ func TestTagIsLookedAtOnce(t *testing.T) {
 	}
 }
 
-// What an object says of pulling holds for us, too: Crossplane looks every minute, or never.
+// Headgate follows the pull policy of an object, too: Crossplane looks every minute, or never.
 func TestPullPolicy(t *testing.T) {
 	r := start(t)
 	r.Push(t, "acme/provider-sea", "v1", provider("provider-sea", "boats"), 0)
@@ -261,7 +261,7 @@ func TestPullPolicy(t *testing.T) {
 	}
 }
 
-// What Crossplane has installed depends on when it looked: somebody should know.
+// The image that Crossplane has installed depends on when it looked, so the user gets a finding.
 func TestMovedTag(t *testing.T) {
 	r := start(t)
 	cache := t.TempDir()
@@ -287,7 +287,7 @@ func TestMovedTag(t *testing.T) {
 	}
 }
 
-// With a warm cache a registry that is down keeps nobody from working, and they are told.
+// With a warm cache, a render works although a registry is down, and reports that.
 func TestOutage(t *testing.T) {
 	r := start(t)
 	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "boats"), 0)
@@ -424,7 +424,7 @@ func (o only) Resolve(of authn.Resource) (authn.Authenticator, error) {
 
 func configFile(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 
-// What is in use stays when a cache is full; what a killed process left goes.
+// A full cache keeps the images in use. Leftovers of a killed process are removed.
 func TestSweep(t *testing.T) {
 	r := start(t)
 	r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)

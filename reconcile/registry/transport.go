@@ -58,8 +58,8 @@ func (c tlsOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 // maxTagsPage is how many bytes a page of tags may have. There are a thousand on one, or all of them.
 const maxTagsPage = 16 << 20
 
-// A bounded transport reads no more of a page of tags than is sane: the client would hold in memory
-// whatever it has. What else is small the client bounds, and blobs go to disk.
+// A bounded transport limits the size of a page of tags, because the client reads it into memory. The client itself
+// bounds all other small answers, and blobs go to disk.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -15,7 +15,7 @@ import (
 	"headgate.dev/headgate/render/packages"
 )
 
-// What is not public is somebody's, and trusts who can reach it.
+// Hosts that are not public often trust every client that can reach them.
 func TestPublic(t *testing.T) {
 	for text, want := range map[string]bool{
 		"140.82.112.33": true, "2606:50c0:8000::154": true,
@@ -47,7 +47,7 @@ func TestForkBehindProxy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		url   string
 		proxy func(*http.Request) (*url.URL, error)
-		want  string // the transport; "" is that it is refused
+		want  string // the transport; "" if the address is refused
 	}{
 		"Allowed":          {"https://registry.example.org/v2/", proxied, "listed"},
 		"AllowedPort":      {"https://registry.example.org:443/v2/", proxied, "listed"},

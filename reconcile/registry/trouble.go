@@ -23,7 +23,7 @@ const (
 	Unreachable  Trouble = "Unreachable"  // there is no connection
 )
 
-// An Error is an error of a registry that a user can do something about. Its text is that of the error.
+// An Error is an error of a registry with advice for the user. Its text is the text of the original error.
 type Error struct {
 	Host    string
 	Trouble Trouble

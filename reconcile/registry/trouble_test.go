@@ -52,7 +52,7 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
-// These need a host beyond this machine, or minutes: the errors are those of real exchanges.
+// These errors need another host, or minutes. The texts come from real exchanges.
 func TestTroublesOfConnections(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)

@@ -12,8 +12,8 @@ import (
 // RuleSignature is of an image that is signed well, and not for Crossplane.
 const RuleSignature = "package-signature-elsewhere"
 
-// demands are the signatures that an image has to bear. Nobody has let in yet what the commit of
-// a fork drops of those that the cluster demands.
+// demands returns the signatures that an image must have. For a fork, it includes demands of the cluster that the
+// commit would drop, because the commit is not merged yet.
 func (p *puller) demands(configs *packages.ImageConfigs, image string) []packages.Prefixed {
 	var all []packages.Prefixed
 	if by, ok := configs.Verification(configs.Rewritten(image)); ok {
@@ -27,7 +27,7 @@ func (p *puller) demands(configs *packages.ImageConfigs, image string) []package
 	return all
 }
 
-// verified says why an image is not to be trusted. Any one authority will do, as with Crossplane.
+// verified returns an error if an image is not trusted. One authority is enough, as in Crossplane.
 func (p *puller) verified(ctx context.Context, from origin, digest string, by packages.Prefixed) ([]manifest.Finding, error) {
 	v, err := verificationOf(by.Value)
 	if err != nil {
@@ -95,7 +95,7 @@ func (j verifier) first(all []proof, digest, demand string) (accepted proof, why
 	return accepted, why
 }
 
-// elsewhere says what Crossplane has against a proof that is accepted.
+// elsewhere returns a finding if Crossplane would refuse a proof that Headgate accepts.
 func (by proof) elsewhere(image, suffix string) (manifest.Finding, bool) {
 	f := manifest.Finding{Rule: RuleSignature, Severity: manifest.Warning}
 	switch {

@@ -81,7 +81,7 @@ func simple(digest string) []byte {
 
 const signatureKey = "dev.cosignproject.cosign/signature"
 
-// signature is a layer with the signature of what is signed of an image.
+// signature returns a layer with a signature of the payload.
 func (s signer) signature(t *testing.T, payload []byte) mutate.Addendum {
 	t.Helper()
 	return layerOf("application/vnd.dev.cosign.simplesigning.v1+json", payload, map[string]string{signatureKey: s.sign(t, payload)})
@@ -263,8 +263,7 @@ func byIdentity(identity string) string {
 	return `{provider: Cosign, cosign: {authorities: [{name: release, keyless: {insecureIgnoreSCT: true, identities: [` + identity + `]}}]}}`
 }
 
-// A package that is to be verified is read if one of those who may has signed exactly its image,
-// and not otherwise.
+// If a package needs verification, it is read only if an allowed signer has signed exactly its image.
 func TestVerify(t *testing.T) {
 	acme, other := newSigner(t), newSigner(t)
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -309,7 +308,7 @@ func TestVerify(t *testing.T) {
 		sign   signing
 		demand string
 		root   string
-		want   string // what is said of the package that is not read; "" if it is
+		want   string // the error about the package that is not read; "" if it is read
 		rules  []string
 	}{
 		"Key": {
@@ -612,8 +611,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// Without a cluster the key is in a file; and what was verified once is verified again while
-// nobody can be asked, from what was kept.
+// Without a cluster, the key is in a file. A verified image is verified again from the cache while the registry is
+// down.
 func TestVerifyWithFile(t *testing.T) {
 	r := start(t)
 	acme := newSigner(t)

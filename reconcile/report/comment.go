@@ -58,7 +58,7 @@ func (c comment) summary() string {
 	c.steps(&b, "Fails", "These cannot be made, or the API server refuses them.", failing)
 	c.found(&b)
 	if c.Preview != nil && c.Preview.Memory.Differs() {
-		fmt.Fprintf(&b, "\n#### Memory of an API server\n\n%s: an estimate of what lives there; resident it may be twice as much.\n", capital(c.Preview.Memory.String()))
+		fmt.Fprintf(&b, "\n#### Memory of an API server\n\n%s: an estimate of live objects; resident memory may be twice as much.\n", capital(c.Preview.Memory.String()))
 	}
 	return b.String()
 }
@@ -118,7 +118,7 @@ func (c comment) glossary() string {
 		words = append(words, "A schema **breaks** where it refuses or drops something that it takes now.")
 	}
 	if c.Summary.Held > 0 {
-		words = append(words, "What is **held** is not done until the commit changes, what is in the way is gone, or a person approves exactly that.")
+		words = append(words, "A step that is **held** is not done until the commit changes, the obstacle is gone, or a person approves exactly this step.")
 	}
 	if len(words) == 0 {
 		return ""
@@ -214,7 +214,7 @@ func (c comment) opens(b *strings.Builder) {
 func (c comment) leaves(b *strings.Builder) {
 	pruned := c.of(plan.Prune)
 	if c.Preview != nil && len(c.Preview.Leaves) > 0 {
-		fmt.Fprintf(b, "\n#### Stops being wanted, and stays: %d\n\nNo policy names these any more. They stay active, and their CRDs stay; `headgate shrink` takes back what nobody uses.\n\n", len(c.Preview.Leaves))
+		fmt.Fprintf(b, "\n#### No longer in any policy, and stays active: %d\n\nNo policy names these any more. They stay active, and their CRDs stay; `headgate shrink` deactivates unused ones.\n\n", len(c.Preview.Leaves))
 		c.list(b, len(c.Preview.Leaves), func(i int) { fmt.Fprintf(b, "- %s\n", quoted(c.Preview.Leaves[i].Name)) })
 	}
 	if len(pruned) > 0 {
@@ -230,7 +230,7 @@ func (c comment) breaks(b *strings.Builder) {
 	if len(broken) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n#### Schemas that break: %d\n\nObjects and clients that are fine now may be refused, or lose what they say there: change what uses this before the merge.", len(broken))
+	fmt.Fprintf(b, "\n#### Schemas that break: %d\n\nObjects and clients that work now may be refused, or lose these fields: change what uses this before the merge.", len(broken))
 	if c.Preview != nil && !c.Preview.Live {
 		b.WriteString(" While objects of a kind exist, Headgate holds its update until a person approves it.")
 	}
@@ -463,7 +463,7 @@ func differences(r Report, room int) (folded string, left int) {
 		fmt.Fprintf(&b, "\n#### Differences: %d\n", len(shown)+words)
 	}
 	if additions > 0 {
-		fmt.Fprintf(&b, "\n%s fields or versions that nobody has to use; nothing of them breaks.\n", moreOf(additions, "definition gains", "definitions gain"))
+		fmt.Fprintf(&b, "\n%s optional fields or versions; nothing breaks.\n", moreOf(additions, "definition gains", "definitions gain"))
 	}
 	if words > 0 {
 		fmt.Fprintf(&b, "\n%s only in descriptions or in what generators write.\n", moreOf(words, "definition differs", "definitions differ"))

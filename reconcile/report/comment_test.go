@@ -57,9 +57,9 @@ func TestComment(t *testing.T) {
 		"The target changed policies since.\n" +
 		"\n#### Becomes active: 1\n\nThis cannot be undone: Crossplane never makes an active definition inactive again. If one is not meant, narrow the pattern before the merge.\n\n" +
 		"- `x0` (is active in the cluster already)\n  - `policy x matches with \"x\" (x.yaml:3)`\n" +
-		"\n#### Stops being wanted, and stays: 1\n\nNo policy names these any more. They stay active, and their CRDs stay; `headgate shrink` takes back what nobody uses.\n\n- `x0`\n" +
+		"\n#### No longer in any policy, and stays active: 1\n\nNo policy names these any more. They stay active, and their CRDs stay; `headgate shrink` deactivates unused ones.\n\n- `x0`\n" +
 		"\n#### Is deleted: 1\n\n- CRD `x0`\n  - `x0`\n" +
-		"\n#### Schemas that break: 1\n\nObjects and clients that are fine now may be refused, or lose what they say there: change what uses this before the merge. " +
+		"\n#### Schemas that break: 1\n\nObjects and clients that work now may be refused, or lose these fields: change what uses this before the merge. " +
 		"While objects of a kind exist, Headgate holds its update until a person approves it.\n\n" +
 		"- `x0` in `x.yaml:3`\n  - `x0 type was x and is x (x)`\n" +
 		"\n#### Held: 1\n\nHeadgate leaves these as they are until a person acts.\n\n" +
@@ -68,7 +68,7 @@ func TestComment(t *testing.T) {
 		"```\n00\n```\n" +
 		"\n#### Fails: 1\n\nThese cannot be made, or the API server refuses them.\n\n- CRD `x0` in `x.yaml:3`\n  - `x0`\n" +
 		"\n#### Findings: 1\n\n- warning `x.yaml:3`: `x`\n  - `x`\n" +
-		"\n#### Memory of an API server\n\nAbout 10 MiB → 13 MiB (+3 MiB) for 4 CRDs: an estimate of what lives there; resident it may be twice as much.\n" +
+		"\n#### Memory of an API server\n\nAbout 10 MiB → 13 MiB (+3 MiB) for 4 CRDs: an estimate of live objects; resident memory may be twice as much.\n" +
 		"\n#### Differences: 2\n\n" +
 		"- hold CRD `x0` in `x.yaml:3`\n" +
 		"\n<details><summary>update CRD <code>x0</code></summary>\n\n```diff\n- x0: x\n+ x0: x\n```\n\n</details>\n" +
@@ -76,7 +76,7 @@ func TestComment(t *testing.T) {
 		"- A **definition** is a type of managed resource. **Active** it has a CRD in the cluster, which takes memory; inactive it is no more than a name. " +
 		"Policies activate definitions by patterns, and that is final.\n" +
 		"- A schema **breaks** where it refuses or drops something that it takes now.\n" +
-		"- What is **held** is not done until the commit changes, what is in the way is gone, or a person approves exactly that.\n\n</details>\n"
+		"- A step that is **held** is not done until the commit changes, the obstacle is gone, or a person approves exactly this step.\n\n</details>\n"
 	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(Comment(pull("x", 1), 10_000), "\n")); diff != "" {
 		t.Errorf("Comment(...) (-want +got):\n%s", diff)
 	}
@@ -89,7 +89,7 @@ func TestCommentFits(t *testing.T) {
 		if len(c) > limit {
 			t.Errorf("a comment of %d bytes is more than %d", len(c), limit)
 		}
-		for _, section := range []string{"Becomes active: 200", "stays: 200", "Is deleted: 200", "break: 200", "Held: 200", "Fails: 200", "Findings: 200", "not shown", "and "} {
+		for _, section := range []string{"Becomes active: 200", "stays active: 200", "Is deleted: 200", "break: 200", "Held: 200", "Fails: 200", "Findings: 200", "not shown", "and "} {
 			if !strings.Contains(c, section) {
 				t.Errorf("within %d bytes it does not say %q:\n%s", limit, section, c)
 			}
@@ -173,7 +173,7 @@ func TestUpgradeIsNoNoise(t *testing.T) {
 	}
 	r.Steps = append(r.Steps, Step{Action: plan.Update, ID: manifest.ID{Kind: "ConfigMap", Name: "settings"}, Changes: []diff.Change{{Path: "data.a", To: `"b"`}}})
 	c := Comment(r, 65_536)
-	for _, says := range []string{"2000 definitions differ only in descriptions", "2000 definitions gain fields", "update 2000 CRDs: <code>field0</code> and 1999 more, all in the same way", "<code>ConfigMap/settings</code>", "+ v1 a: {}"} {
+	for _, says := range []string{"2000 definitions differ only in descriptions", "2000 definitions gain optional fields", "update 2000 CRDs: <code>field0</code> and 1999 more, all in the same way", "<code>ConfigMap/settings</code>", "+ v1 a: {}"} {
 		if !strings.Contains(c, says) {
 			t.Errorf("it does not say %q", says)
 		}

@@ -245,7 +245,7 @@ func Failed(sync inventory.Sync, revision string, err error) Report {
 
 // Seen reports a commit that is seen, and whose pass has not come to an end.
 func Seen(sync inventory.Sync, revision string) Report {
-	return saying(sync, revision, Status{Pending, "seen; the pass has not come to an end"})
+	return saying(sync, revision, Status{Pending, "seen; the pass has not ended"})
 }
 
 // Superseded reports a commit that another took the place of before it was applied. It

@@ -216,7 +216,7 @@ func TestFights(t *testing.T) {
 	r := New(plan.Plan{Want: want(), Steps: []plan.Step{step}}, nil, true).After(Summary{}, fights)
 	wanted := Verdict{
 		Status{Success, "1 active, 1 inactive"},
-		Status{Failure, "fight over d and 1 more: helm changed spec.scope again 4 times after it was put right"}, 3,
+		Status{Failure, "fight over d and 1 more: helm changed spec.scope again 4 times after Headgate corrected it"}, 3,
 	}
 	if diff := cmp.Diff(wanted, r.Verdict); diff != "" {
 		t.Errorf("A fight needs a person.\nVerdict (-want +got):\n%s", diff)
@@ -229,8 +229,8 @@ func TestFights(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
-		"! fight  CustomResourceDefinition.apiextensions.k8s.io/d\n    helm changed spec.scope again 4 times after it was put right\n",
-		"! fight  CustomResourceDefinition.apiextensions.k8s.io/e\n    someone deleted it again 3 times after it was put right\n",
+		"! fight  CustomResourceDefinition.apiextensions.k8s.io/d\n    helm changed spec.scope again 4 times after Headgate corrected it\n",
+		"! fight  CustomResourceDefinition.apiextensions.k8s.io/e\n    another writer deleted it again 3 times after Headgate corrected it\n",
 		"Summary: 1 drifted, 2 fought over",
 	} {
 		if !strings.Contains(text.String(), line) {

@@ -205,11 +205,11 @@ func (s Step) whose() string {
 	case s.Cause != plan.Drift:
 		return ""
 	case s.Action == plan.Create, s.Would == plan.Create:
-		return "drift: someone deleted it"
+		return "drift: another writer deleted it"
 	case by != "":
 		return "drift: changed by " + by
 	}
-	return "drift: someone changed it"
+	return "drift: another writer changed it"
 }
 
 // changes writes changes below what they are of, each with who made it where that differs.

@@ -58,7 +58,7 @@ func TestAppReadsItsRepository(t *testing.T) {
 	}
 }
 
-// A password that every host gets is the password of none: whoever runs one of the hosts has it.
+// Every host's owner learns the password that the host gets, so a password is for one host only.
 func TestDefaultPasswordIsForOneHost(t *testing.T) {
 	const (
 		east   = "  source: {repo: https://git.example.org/a/b}\n"

@@ -17,7 +17,7 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// ofHeads limits what a head may have beside what its target has. Anybody can open a pull request.
+// ofHeads limits what a head may have beside what its target has. Every user of the forge may open a pull request.
 func ofHeads(of git.Limits) git.Limits {
 	of.Bytes, of.Objects, of.Unpacked, of.Object = 256<<20, 1<<20, 4<<30, 64<<20
 	return of
@@ -86,7 +86,7 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 		}
 		f.wired = append(f.wired, w)
 		w.Applier, w.Recorder = nil, nil
-		w.Approvals = nil // a digest that is asked for is to be seen, also by who gave it
+		w.Approvals = nil // a requested digest must be visible, also for the approver
 		return w.Reconciler, nil
 	}
 	own, err := wire(nil)

@@ -31,9 +31,8 @@ func wired(t *testing.T, spec string) *previewer {
 	return target.previewer
 }
 
-// What a stranger wrote is given nothing that is not everybody's: no Secret, no cluster, no
-// credentials for registries, and no registry that nobody named. What signatures the cluster
-// demands holds for it all the same.
+// A fork gets only public data: no Secret, no cluster, no credentials for registries, and no registry outside of the
+// list. The signatures that the cluster demands hold for it all the same.
 func TestFollowForks(t *testing.T) {
 	f := wired(t, "  previews: true\n  livePreviews: true\n  forkPreviews: {registries: [ghcr.io]}\n")
 	if f.Reconciler.Observer == nil || f.Reconciler.Cluster == nil || f.wired[0].packages.Fork != nil || f.wired[0].packages.Installed == nil || f.wired[0].packages.Images == nil || f.Reconciler.Applier != nil {

@@ -34,9 +34,9 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Heads of pull requests are previewed in a process of their own: what they hold can take any amount of memory, and ends
-// that process and no pass. See ADR 53. The process has no credentials, no cluster and no network: it reads a clone and the
-// cache of packages. What it needs of registries and of the cluster, it has its parent ask.
+// Heads of pull requests are previewed in a process of their own. Their content can take any amount of memory; that
+// ends this process and no pass. See ADR 53. The process has no credentials, no cluster and no network: it reads a
+// clone and the cache of packages. Its parent asks registries and the cluster for it.
 //
 //	parent ─ fetches, pulls, counts, publishes ◄── net/rpc over a pipe ──► child ─ reads commits, renders, plans, reports
 
@@ -77,7 +77,7 @@ type ChildJob struct {
 	Memory     int64
 }
 
-// A ChildAnswer is what became of it.
+// A ChildAnswer is the result of the task.
 type ChildAnswer struct {
 	Report  []byte // JSON; empty: none
 	Trouble *reconcile.Trouble
@@ -303,7 +303,7 @@ type conversation struct {
 	io.WriteCloser
 }
 
-// A tail keeps the first bytes of what a process says.
+// A tail keeps the first bytes of the output of a process.
 type tail struct{ bytes.Buffer }
 
 func (t *tail) Write(p []byte) (int, error) {

@@ -16,8 +16,8 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 )
 
-// Beside a Flux that applies the same commits, the statuses say how far it is, that it is
-// late, and what hands do to what it applied. Nothing but reads is sent.
+// Beside a Flux that applies the same commits, the statuses show Flux's progress, its delay, and manual changes to its
+// objects. Headgate sends only reads.
 func TestTargetLooks(t *testing.T) {
 	repository, board := newRepo(t), newStatusServer(t)
 	s := decode(t, fmt.Sprintf(`  source: {repo: %q, interval: 1s}
@@ -80,7 +80,7 @@ func TestTargetLooks(t *testing.T) {
 	flux("looks-a", "1")
 	board.has(t, drift(first, "success: no drift"))
 
-	const seen = "pending: seen; the pass has not come to an end"
+	const seen = "pending: seen; the pass has not ended"
 	second := repository.push(t, "b.yaml", fmt.Sprintf(manifest, "b", "2"))
 	board.has(t,
 		activation(second, seen), drift(second, seen),

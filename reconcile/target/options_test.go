@@ -138,7 +138,8 @@ func TestEveryValueOfTheAPIIsInAnEnumeration(t *testing.T) {
 	}
 }
 
-// What a Sync sets reaches the core: no field of what it sets stays at zero, but for those that something else sets.
+// The settings of a Sync reach the core: no field of the core's options stays at zero, except for those with another
+// source.
 func TestEverySettingOfTheCoreIsInTheAPI(t *testing.T) {
 	elsewhere := map[string]string{
 		"Options.Live":     "a pass, from the cluster",

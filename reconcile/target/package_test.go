@@ -17,9 +17,8 @@ import (
 	"headgate.dev/headgate/fixtures"
 )
 
-// A repository that names an image in a registry that wants credentials, which a Secret has.
-// The CRDs of what is active are applied; and when nobody can tell what the package holds, they
-// stay.
+// A repository that names an image in a registry that wants credentials, which a Secret has. Headgate applies the CRDs
+// of active definitions. They stay when the package cannot be read any more.
 func TestPackageWithPullSecret(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	config := fixtures.Config(t)

@@ -146,8 +146,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// Whoever sends webhooks has the secret asked for every time; the API server is asked now and
-// then, and a sender who goes away in between spoils nothing.
+// Every webhook needs the secret, but Headgate reads it from the API server only now and then. A sender that
+// disconnects meanwhile does no harm.
 func TestRecent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, value, failure := 0, "one", error(nil)
@@ -183,7 +183,7 @@ func TestRecent(t *testing.T) {
 	})
 }
 
-// A Sync says how its forge proves a webhook, or hears none.
+// A Sync without a webhook secret gets no webhooks.
 func TestSubscriber(t *testing.T) {
 	env := map[string]string{"HEADGATE_WEBHOOK_SECRET": " " + canary + "\n"}
 	cases := map[string]struct{ reason, source, want string }{

@@ -15,12 +15,12 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// What a forge answers decides whether a status waits, and what a person is told. After it
-// answers well again the status stands there, from the outbox or from the next pass.
+// The forge's answer decides whether a status waits, and which advice the user gets. Once the forge works again, the
+// status appears, from the outbox or from the next pass.
 func TestForgeAnswers(t *testing.T) {
 	type want struct {
 		waits  bool
-		within time.Duration // that it waits, where the forge says how long
+		within time.Duration // the wait that the forge asks for
 		says   string        // in the log, once
 	}
 	answers := func(right, sees string) map[int]want { // of a forge: what a token needs to set statuses, and to see where
@@ -102,7 +102,7 @@ func TestForgeAnswers(t *testing.T) {
 					}
 				}
 				pass()
-				pass() // the next one comes to the same
+				pass() // the next pass has the same result
 				if len(told) != 1 || !strings.Contains(told[0], want.says) || strings.Contains(told[0], canary) {
 					t.Errorf("told %q, want once %q, and no token", told, want.says)
 				}

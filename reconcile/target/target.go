@@ -189,9 +189,9 @@ func auth(s v1alpha1.Sync, getenv func(string) string) (git.Auth, error) {
 	return a, nil
 }
 
-// OneHost returns an error for each Sync that names no credentials although HEADGATE_GIT_PASSWORD is set and the
-// Syncs are on several hosts. Headgate sends a password only to the host that it is meant for, and here it cannot
-// tell which one that is.
+// OneHost returns an error for each Sync that names no credentials although HEADGATE_GIT_PASSWORD is set and the Syncs
+// are on several hosts. Headgate sends a password only to the host that it is meant for, and that host is not known
+// here.
 func OneHost(syncs []v1alpha1.Sync, getenv func(string) string) error {
 	if getenv(v1alpha1.DefaultPasswordEnv) == "" && getenv(v1alpha1.DefaultUsernameEnv) == "" {
 		return nil

@@ -318,7 +318,7 @@ func TestTarget(t *testing.T) {
 		}
 		return all
 	}
-	const pending = "pending: seen; the pass has not come to an end | pending: seen; the pass has not come to an end"
+	const pending = "pending: seen; the pass has not ended | pending: seen; the pass has not ended"
 	target, _ := made(t, s, config)
 	running(t, target)
 	board.has(t, of(first, pending, "success: 1 object | success: no drift")...)
@@ -343,7 +343,7 @@ func TestTarget(t *testing.T) {
 	said := board.has(t, of(second, "success: 1 object | success: 1 corrected")[1])
 	t.Logf("from a hand edit to the status: %s, %v", said.Sub(edited), requests.Counts())
 
-	// What is said while the forge is away is said later.
+	// Reports during an outage of the forge are published later.
 	board.mu.Lock()
 	board.down = true
 	board.mu.Unlock()
@@ -432,7 +432,7 @@ func TestTargetOutlivesAnOutage(t *testing.T) {
 	}
 }
 
-// Where drift is only reported, a status says so until it is gone, and nothing is written.
+// If drift is only reported, a status shows it until it is gone, and Headgate writes nothing.
 func TestTargetReportsDrift(t *testing.T) {
 	repository, board := newRepo(t), newStatusServer(t)
 	s := decode(t, fmt.Sprintf(`  source: {repo: %q, interval: 1s}
@@ -473,7 +473,7 @@ func TestTargetReportsDrift(t *testing.T) {
 			t.Errorf("after an edit to %s: %s, exit code %d", step.value, said, got.ExitCode)
 		}
 		if step.value == "wrong" {
-			// What the pass came to is news, and goes into the history.
+			// The result of the pass is new, so it goes into the history.
 			if n := requests.Writes(); n > 1 || requests.Counts()["PUT"] != n {
 				t.Errorf("it wrote: %q", requests.Log())
 			}
@@ -489,7 +489,7 @@ func TestTargetReportsDrift(t *testing.T) {
 	}
 }
 
-// A push to a forge begins a pass at once, though nobody would look for an hour.
+// A push to a forge begins a pass at once, although the next poll is an hour away.
 func TestTargetIsTold(t *testing.T) {
 	g := fixtures.StartGitea(t)
 	cloned := g.CreateRepo(t, "platform")
@@ -525,7 +525,7 @@ func TestTargetIsTold(t *testing.T) {
 		}, &made)
 		begun := time.Now()
 		commit := g.Commit(t, "platform", "settings.yaml", fmt.Sprintf(settings, fmt.Sprint(i+1)))
-		// Gitea tells of a push a moment later, and so at times of the one before.
+		// Gitea sends the webhook a moment after the push, so it may belong to the previous push.
 		h := <-heard
 		for h.Code == http.StatusUnauthorized && hook.code != h.Code {
 			h = <-heard
@@ -553,7 +553,7 @@ func (b *statusServer) count() int {
 	return len(b.posted)
 }
 
-// Somebody who undoes at once what is put right is noticed, named, and left alone for a while.
+// If another writer undoes a correction at once, Headgate notices, names the writer, and pauses for a while.
 func TestTargetFights(t *testing.T) {
 	repository, board := newRepo(t), newStatusServer(t)
 	s := decode(t, fmt.Sprintf(`  source: {repo: %q, interval: 1s}
@@ -600,7 +600,7 @@ func TestTargetFights(t *testing.T) {
 		if want := []plan.Fight{{ID: manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: "fights"}, Path: "data.key", Manager: "rival", Times: 3, Rests: true}}; !slices.Equal(want, e.Report.Fights) {
 			t.Errorf("the fight is %v, want %v", e.Report.Fights, want)
 		}
-		if v.Drift.State != report.Failure || v.Drift.Description != "fight over fights: rival changed data.key again 3 times after it was put right" || v.ExitCode != report.ExitHeld {
+		if v.Drift.State != report.Failure || v.Drift.Description != "fight over fights: rival changed data.key again 3 times after Headgate corrected it" || v.ExitCode != report.ExitHeld {
 			t.Errorf("the verdict: %+v", v)
 		}
 		break

@@ -71,7 +71,7 @@ func (a applying) settings(name, annotations string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s, annotations: {%s}}\n", name, a.space, annotations)
 }
 
-// code returns the code of the error of the step on an object, or of what it waits for.
+// code returns the code of the error of the step on an object, or the code of the reason why it waits.
 func code(r report.Report, name string) string {
 	for _, s := range r.Steps {
 		if s.ID.Name != name {
@@ -114,7 +114,7 @@ func TestPrunesAwaitReplacements(t *testing.T) {
 	}
 }
 
-// What an object names that could not be updated stays: the old version of the object is in the cluster, and needs it.
+// If an object could not be updated, the objects that it names stay: its old version is in the cluster, and needs them.
 func TestPrunesKeepWhatIsNamed(t *testing.T) {
 	a := newApplying(t, "named")
 	uses := func(name string, replicas int) string {

@@ -1,6 +1,5 @@
-// Package activation decides which definitions are active, and because of what,
-// as Crossplane v2 does, and finds the patterns that do not do what their author
-// thinks. What was active before is for package plan.
+// Package activation decides which definitions are active, and why, as Crossplane v2 does. It also finds patterns that
+// do not do what their author expects. Package plan compares with what was active before.
 package activation
 
 import (

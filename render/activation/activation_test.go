@@ -94,9 +94,8 @@ func decide(pattern, name string) bool {
 	return decisions[0].Active
 }
 
-// FuzzPattern says that a pattern matches exactly what Crossplane takes it to
-// match, that nothing is said against a pattern that matches, and that a malformed
-// one matches nothing.
+// FuzzPattern checks that a pattern matches exactly what it matches in Crossplane, that a matching pattern has no
+// finding, and that a malformed one matches nothing.
 func FuzzPattern(f *testing.F) {
 	for _, p := range []string{"*", "a*[", "[", "[a-", "[]a]", `\`, `a\`, "[^a]*", "*.aws.m.upbound.io", "?", "buckets.s3", "[a-b-c]", "*]*["} {
 		f.Add(p, "buckets.s3.aws.m.upbound.io")

@@ -12,7 +12,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// The rules of what is found here.
+// The rules of findings of this package.
 const (
 	RuleMalformed    = "pattern-malformed"
 	RuleNothing      = "pattern-matches-nothing"
@@ -23,11 +23,10 @@ const (
 	RuleUnrestricted = "policy-cannot-restrict"
 )
 
-// findings says of every pattern at most one thing: that it is malformed, matches
-// nothing, or is not needed.
+// findings returns at most one finding for each pattern: it is malformed, matches nothing, or is not needed.
 func (ps patterns) findings(c catalogue.Catalogue) []manifest.Finding {
 	var found []manifest.Finding
-	unknown := map[string]int{} // policy → patterns of which nothing is known
+	unknown := map[string]int{} // policy → number of patterns over unread packages
 	first := map[string]manifest.Origin{}
 	absent := absentPackages(c)
 	advice := sync.OnceValue(func() adviser { return adviserOf(c.Definitions) }) // most commits need none
@@ -141,8 +140,8 @@ func (ps patterns) shadowed() []manifest.Finding {
 	return found
 }
 
-// covering is the first pattern that makes p superfluous, or nil. Of patterns that
-// cover each other the first is the one that is needed.
+// covering returns the first pattern that makes p superfluous, or nil. If patterns cover each other, the first one is
+// needed.
 func (ps patterns) covering(p *pattern) *pattern {
 	if same := ps.exact[p.text]; p.exact && same[0] != p {
 		return same[0]
@@ -175,7 +174,7 @@ func pausedDefinitions(decisions []Decision) []manifest.Finding {
 		if d.Active && d.Paused {
 			found = append(found, manifest.Finding{
 				Rule: RulePaused, Severity: manifest.Note, Origin: d.Origin(),
-				Message: fmt.Sprintf("definition %s is active but paused: no CRD is made of it", d.Name),
+				Message: fmt.Sprintf("definition %s is active but paused: Crossplane does not make its CRD", d.Name),
 				Fix:     "take out the annotation " + crossplane.PausedAnnotation,
 			})
 		}
@@ -183,8 +182,8 @@ func pausedDefinitions(decisions []Decision) []manifest.Finding {
 	return found
 }
 
-// unrestricted finds the packages whose definitions are active whatever the
-// policies say: worth a warning where somebody tried to choose among them.
+// unrestricted finds packages whose definitions are active regardless of policies. That is worth a warning if a policy
+// tries to choose among them.
 func unrestricted(decisions []Decision) []manifest.Finding {
 	count := map[*catalogue.Package]struct{ all, named int }{}
 	var order []*catalogue.Package

@@ -8,10 +8,9 @@ import (
 	"headgate.dev/headgate/render/catalogue"
 )
 
-// A glob matches names as filepath.Match does on Linux, with its errors taken for
-// no match, as Crossplane does. path.Match gives the same answer on every system.
-// What a name must begin and end with is told apart, because that decides most
-// cases at once.
+// A glob matches names as filepath.Match does on Linux. Like Crossplane, it treats an error as no match. path.Match
+// gives the same answer on every system. The fixed beginning and end of a pattern are compared first, because they
+// decide most cases.
 type glob struct {
 	text           string
 	exact          bool // matches nothing but itself
@@ -38,14 +37,14 @@ func (g glob) matches(name string) bool {
 	return err == nil && matched
 }
 
-// malformed says that it never matches anything.
+// malformed reports whether the pattern is invalid, so that it never matches.
 func (g glob) malformed() bool {
 	_, err := path.Match(g.text, "")
 	return err != nil
 }
 
-// covers says that g surely matches whatever other matches. It knows only stars:
-// a star of other, taken literally, can only fall to a star of g.
+// covers reports whether g surely matches every name that other matches. It knows only stars: taken literally, a star
+// of other can only match a star of g.
 func (g glob) covers(other glob) bool {
 	if g.text == other.text {
 		return true

@@ -63,10 +63,9 @@ var (
 	kinds        = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
 )
 
-// almost returns why a document that is no manifest is probably meant as one, and the key that this
-// is about, if there is one. It is meant as one if it has two of the keys apiVersion, kind and
-// metadata, or one of them and another that is misspelt. A value that no manifest could have there,
-// such as the kind compute#instance, is that of another format.
+// almost returns why a document that is no manifest was probably meant to be one, and the key with the mistake, if any.
+// It needs two of the keys apiVersion, kind and metadata, or one of them and a misspelt one. A value that is impossible
+// in a manifest, such as the kind compute#instance, belongs to another format.
 func almost(m map[string]any) (key, text string) {
 	if apiVersion, ok := m["apiVersion"].(string); ok {
 		kind, _ := m["kind"].(string)

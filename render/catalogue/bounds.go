@@ -8,8 +8,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// What a walk may come by. A tree object may be in any number of directories, so a pack of kilobytes can hold as many
-// files as its author likes, below paths as long as he likes.
+// The limits of a walk. A tree object may be in any number of directories, so a pack of kilobytes can hold as many
+// files, below paths as long, as its author likes.
 const (
 	maxFiles = 1_000_000 // files and directories
 	maxPaths = 64 << 20  // bytes of their paths

@@ -14,26 +14,26 @@ type Catalogue struct {
 	Definitions []*Definition            // by name, unique
 	Policies    []Policy                 // by name
 	Packages    []Package                // by origin
-	Objects     []manifest.Object        // everything else that is to be applied, by identity: policies, exempt CRDs and webhook configurations of packages included
+	Objects     []manifest.Object        // all other objects to apply, by identity, including policies, exempt CRDs and webhook configurations of packages
 	Shipped     map[manifest.ID]*Package // of Objects, those that came with a package
 	Details     []Details                // by origin; Describe gives them to definitions
-	Directories []string                 // that hold manifests, sorted, whatever is made of those; ignored ones are left out
+	Directories []string                 // directories with manifests, sorted, also if none is applied; without ignored ones
 	Unread      []Unread                 // packages of registries that could not be read, by source
-	Beside      []Beside                 // images of which the tree has a copy, by source
+	Beside      []Beside                 // images that have a copy in the tree, by source
 	Skipped     Skipped
 	Omitted     []Omitted          // what was skipped on purpose, by origin
 	Findings    []manifest.Finding // sorted
 }
 
-// A Beside is the image of a package of which the tree has a copy: an object of the commit has Crossplane
-// install the image, whatever the copy holds.
+// A Beside is the image of a package that also has a copy in the tree. An object of the commit lets Crossplane install
+// the image, regardless of the copy.
 type Beside struct {
 	Package     Package
 	Definitions []*Definition
 	Objects     []manifest.Object
 }
 
-// State is what a definition says of its own activation: spec.state of an MRD.
+// State is the state that a definition sets itself: spec.state of an MRD.
 type State string
 
 // The states. None is what the API server defaults to Inactive.
@@ -62,7 +62,7 @@ type Definition struct {
 	Document *manifest.Document // nil of a definition that only the cluster has
 }
 
-// id is the identity of what declares it.
+// id returns the identity of the object that declares it.
 func (d *Definition) id() manifest.ID {
 	if d.FromCRD {
 		return manifest.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: d.Name}
@@ -106,10 +106,10 @@ type Package struct {
 	// none.
 	Installer manifest.ID
 
-	// Of one in a registry.
+	// These are set for a package in a registry.
 	Source     string                // its repository, by which packages are told apart
 	Version    string                // the tag or digest that was taken
-	Digest     string                // of the image: what that came to
+	Digest     string                // digest of the image that the reference resolved to
 	Mentioned  manifest.Origin       // the first place that asks for it
 	Named      manifest.ID           // the object of the commit that names it; zero of a dependency
 	Installers []manifest.ID         // all that have Crossplane install it, the Installer first
@@ -129,8 +129,7 @@ func (p *Package) InstalledBy(id manifest.ID) bool {
 	return p.Installer == id || slices.Contains(p.Installers, id)
 }
 
-// An Unread package is one that the commit mentions and of which it is not known what it
-// holds.
+// An Unread package is mentioned in the commit, but its content is not known.
 type Unread struct {
 	Source     string
 	Wanted     string        // what the commit asks for: an image, or a constraint

@@ -11,8 +11,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A Declared package is a directory with the CRDs of a provider that has no
-// crossplane.yaml, so that somebody else has to say what that would.
+// A Declared package is a directory with the CRDs of a provider but without a crossplane.yaml. The options describe the
+// package instead.
 type Declared struct {
 	Path      string // from the root of the commit
 	Name      string
@@ -27,7 +27,7 @@ func (d Declared) directory() string {
 // isDeclared reports whether a package has no metadata of its own.
 func (p *Package) isDeclared() bool { return p.Origin.Line == 0 }
 
-// checkDeclared says what is wrong with declared packages before a commit is seen.
+// checkDeclared checks declared packages before any commit is read.
 func checkDeclared(packages []Declared) error {
 	var found []error
 	byPath, byName := map[string]bool{}, map[string]bool{}
@@ -61,8 +61,8 @@ func declaredPackages(declared []Declared) map[string]*Package {
 	return made
 }
 
-// refuseUnread refuses declared packages that the walk has not come by: what was meant
-// by them may have been read as ordinary CRDs, all of which would be applied.
+// refuseUnread refuses declared packages that the walk has not found. Their CRDs may have been read as ordinary ones,
+// which would all be applied.
 func (w *walk) refuseUnread() {
 	for dir, p := range w.declared {
 		info, err := fs.Lstat(w.files, dir)

@@ -15,8 +15,8 @@ type ConnectionDetail struct {
 	Description string `json:"description"`
 }
 
-// Details are what an object of kind ConnectionDetails says of one definition. The object
-// is for whoever reads the commit, and never applied.
+// Details are the connection details of one definition in an object of kind ConnectionDetails. The object is only read,
+// never applied.
 type Details struct {
 	Definition string
 	Connection []ConnectionDetail

@@ -16,8 +16,8 @@ import (
 // for concurrent use.
 type Documents struct{ walk *walk }
 
-// Open reads the files below root, as Read does. An error is that of options, or of a commit
-// that is too large; all others are those of the Catalogue.
+// Open reads the files below root, as Read does. It returns an error for invalid options and for a commit that is too
+// large. All other errors are in the Catalogue.
 func Open(files fs.FS, root string, how Options) (Documents, error) {
 	w, err := newWalk(files, how)
 	if err != nil {
@@ -37,8 +37,8 @@ func Open(files fs.FS, root string, how Options) (Documents, error) {
 	return Documents{w}, nil
 }
 
-// All returns every document, in the order in which it was read, with the package that it belongs to, or
-// nil. Neither is to be changed.
+// All returns every document, in the order in which it was read, with the package that it belongs to, or nil. Do not
+// change either.
 func (d Documents) All() iter.Seq2[*manifest.Document, *Package] {
 	return func(yield func(*manifest.Document, *Package) bool) {
 		for _, f := range d.walk.found {
@@ -51,7 +51,7 @@ func (d Documents) All() iter.Seq2[*manifest.Document, *Package] {
 	}
 }
 
-// Applies reports whether a document outside of packages is an object that is to be applied.
+// Applies reports whether a document outside of packages is an object to apply.
 func (d Documents) Applies(document *manifest.Document) bool {
 	what, _ := d.walk.fateOf(document.Header, nil)
 	return what == apply
@@ -70,8 +70,8 @@ type Pulled struct {
 	Findings  []manifest.Finding
 }
 
-// Pull reads the YAML of a package in an image, which is called name. What it holds counts against the
-// limits of the commit. A Memo knows it by its hash.
+// Pull reads the YAML of a package in an image, which is called name. Its content counts against the limits of the
+// commit. A Memo identifies it by its hash.
 func (d Documents) Pull(name, hash string, open func() (io.ReadCloser, error)) (Pulled, error) {
 	documents, err := d.walk.reader.Stream(manifest.Stream{Name: path.Join(name, StreamName), Hash: hash, Open: open})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 type Error struct {
 	Origin manifest.Origin
 	Err    error
-	Again  bool // of what the commit declares a second time: the first counts, and everything was read
+	Again  bool // a second declaration; the first counts, and everything was read
 }
 
 func (e Error) Error() string { return e.Err.Error() }
@@ -30,7 +30,7 @@ func Errorf(at manifest.Origin, format string, args ...any) Error {
 // first ten.
 type Errors []Error
 
-// ErrorsOf returns the errors that an error is made of. Those without a place get the given one.
+// ErrorsOf returns the parts of a joined error. Those without a place get the given one.
 func ErrorsOf(at manifest.Origin, err error) Errors {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok { // errors.As would find only the first
 		var all Errors
@@ -72,7 +72,7 @@ func (es Errors) OrNil() error {
 	return es.Sorted()
 }
 
-// RuleUnusable is the rule of what keeps a commit from being rendered or planned.
+// RuleUnusable is the rule for commits that cannot be rendered or planned.
 const RuleUnusable = "unusable"
 
 // Findings returns the errors as findings of RuleUnusable.
@@ -86,8 +86,8 @@ func (es Errors) Findings() []manifest.Finding {
 	return found
 }
 
-// tooMuch is that the commit is too large, if one of the errors says so. No other is said
-// then: what else was found depends on what was read first.
+// tooMuch returns the error that the commit is too large, if there is one. It hides all others, because they depend on
+// which files were read first.
 func (es Errors) tooMuch(root string) error {
 	var most manifest.LimitError
 	for _, e := range es {

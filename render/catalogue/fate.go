@@ -7,7 +7,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A fate is what becomes of a document.
+// A fate describes how a document is treated.
 type fate string
 
 const (
@@ -19,11 +19,11 @@ const (
 	apply     fate = "an object"
 	misplaced fate = "skipped, with a finding: a package does not install it"
 	foreign   fate = "what others says: an object of another tool, or one that is encrypted"
-	details   fate = "what it says of definitions"
+	details   fate = "details of definitions"
 	unknown   fate = "refused: a version of a kind that we must understand and do not"
 )
 
-// fateOf decides what becomes of a document, and where it is skipped, why.
+// fateOf decides how a document is treated and, if it is skipped, why.
 func (w *walk) fateOf(h manifest.Header, in *Package) (fate, Why) {
 	id, version := h.ID(), h.Version()
 	isDefinition := crossplane.IsMRD(id) || crossplane.IsMRAP(id)

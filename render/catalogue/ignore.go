@@ -14,8 +14,8 @@ import (
 // ignoreFile lists, in the syntax of .gitignore, what below its directory is not read.
 const ignoreFile = ".headgateignore"
 
-// ignoring is what the ignore files say that a walk came by, in its order: the last pattern
-// that matches decides. What is below an ignored directory is never asked for.
+// ignoring holds the patterns of the ignore files that a walk has found, in order. The last pattern that matches
+// decides. The walk never asks about paths below an ignored directory.
 type ignoring []pattern
 
 // A pattern is one line of an ignore file. The libraries that know the syntax take what is

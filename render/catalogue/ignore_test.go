@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// What is read is what Git would not ignore, had the files other names.
+// A walk reads exactly the files that Git would not ignore if the ignore files had Git's names.
 func TestIgnoreAsGit(t *testing.T) {
 	files := []string{
 		"a.yaml", "b.yaml", "ab.yaml", "a b.yaml", "#a.yaml", "!a.yaml", "a[b].yaml",

@@ -41,8 +41,7 @@ func (w *walk) unpack() {
 	}
 }
 
-// unpackImage finds the package of an image that was read, if there is one, and says what
-// Crossplane refuses it for.
+// unpackImage finds the package in an image, if there is one, and returns the reasons why Crossplane would refuse it.
 func (w *walk) unpackImage(f *file) Errors {
 	at := manifest.Origin{Path: f.path}
 	p, err := w.packageIn(f.documents, f.path)

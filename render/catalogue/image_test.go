@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// xpkg is a commit with nothing but a package in an image, made of these files.
+// xpkg returns a commit with nothing but a package image that holds these files.
 func xpkg(t *testing.T, files fstest.MapFS) fstest.MapFS {
 	t.Helper()
 	return fstest.MapFS{"providers/a.xpkg": {Data: built(t, files)}}
@@ -73,7 +73,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// What somebody built lies beside what it was built from: it is one package, and not two.
+// A built image lies beside its sources: that is one package, not two.
 func TestImageInAPackage(t *testing.T) {
 	source := tree(map[string]string{"crossplane.yaml": safeProvider, "crds/a.yaml": crd("buckets", "Bucket")})
 	files := fixtures.Below("toy", source)

@@ -11,9 +11,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// kustomization reports whether a directory is left to kustomize, or to nobody. It is told which
-// names are those of regular files, and the package that it lies in: outside is that of the
-// directory above.
+// kustomization reports whether a directory is left to kustomize, or skipped. isRegular reports whether a name is a
+// regular file; in is the package of the directory, outside that of the parent directory.
 func (w *walk) kustomization(dir string, isRegular func(name string) bool, in, outside *Package) bool {
 	name, ok := kustomize.FileName(isRegular)
 	if !ok {
@@ -74,7 +73,7 @@ func isKustomizationName(name string) bool {
 	return ok
 }
 
-// isKustomization reports whether a file that is called so is one. What cannot be read is.
+// isKustomization reports whether a file with such a name is a kustomization. It counts an unreadable file as one.
 func (w *walk) isKustomization(name string) bool {
 	documents, err := w.reader.Read(name)
 	return err != nil || kustomize.Is(documents)
@@ -97,7 +96,7 @@ func (w *walk) hiddenPackages(dir string) {
 		}
 		documents, err := w.reader.Read(name)
 		if err != nil || !slices.ContainsFunc(documents, isMeta) {
-			return nil //nolint:nilerr // nobody has asked for this file
+			return nil //nolint:nilerr // no object refers to this file
 		}
 		w.findings = append(w.findings, manifest.Finding{
 			Rule: RuleHiddenPackage, Severity: manifest.Warning, Origin: manifest.Origin{Path: name, Line: 1},
@@ -108,8 +107,8 @@ func (w *walk) hiddenPackages(dir string) {
 	})
 }
 
-// build has kustomize build the directories that the walk left to it. What they name is not
-// read once more as what it is.
+// build has kustomize build the directories that the walk left to it. The files that they name are not read a second
+// time as manifests.
 func (w *walk) build() {
 	if len(w.kustomizations) == 0 {
 		return

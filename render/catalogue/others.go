@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Others says what becomes of objects that configure Flux or Argo CD, and of documents
-// that are encrypted with SOPS: the tools that they are for read the same repository.
+// Others is how to treat objects that configure Flux or Argo CD, and documents that are encrypted with SOPS. Their
+// tools read the same repository.
 type Others string
 
 // The choices; "" is SkipOthers.
@@ -38,7 +38,7 @@ func (s *sorting) other(d *manifest.Document, why Why) {
 	const leave = "is not to be here: take it out of the path, or list its file in " + ignoreFile
 	switch {
 	case s.how.Others == ApplyOthers:
-		s.refuse(d.Origin, fmt.Errorf("%s is encrypted with SOPS as a whole: nobody can tell what to apply", what))
+		s.refuse(d.Origin, fmt.Errorf("%s is encrypted with SOPS as a whole, so its kind and name are not known: encrypt only its data", what))
 	case s.how.Others != RefuseOthers:
 		s.skipped[why]++
 		s.omit(why, d.Origin, d.Header)

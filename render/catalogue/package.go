@@ -22,7 +22,8 @@ type beginning struct {
 }
 
 // enter returns the package that begins in a directory: one that is declared to be there, or the one of its
-// crossplane.yaml or project, which is read. It is told which files there are, and answers false where one is wrong.
+// crossplane.yaml or project, which is read. isRegular reports whether a name is a regular file. ok is false if one of
+// the files is invalid.
 func (w *walk) enter(dir string, isRegular func(name string) bool) (begins beginning, ok bool) {
 	declared := w.declared[dir]
 	delete(w.declared, dir)
@@ -71,7 +72,7 @@ func (w *walk) sources(dir string) *Package {
 	return &Package{Name: documents[i].Header.Name, Kind: documents[i].Header.Kind, Directory: below, Origin: documents[i].Origin}
 }
 
-// noteSource notes that a directory beside a package is not applied. Somebody may have meant it to be.
+// noteSource adds a note that a directory beside a package is not applied, because the author may expect it to be.
 func (w *walk) noteSource(dir string, of *Package) {
 	w.findings = append(w.findings, manifest.Finding{
 		Rule: RuleBuildInput, Severity: manifest.Note, Origin: manifest.Origin{Path: dir},

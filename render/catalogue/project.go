@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A project is a configuration package before it is built. Its file is called crossplane-project.yaml, or
-// upbound.yaml, and says which directories become the package. A crossplane.yaml beside it counts instead.
+// A project is a configuration package before it is built. Its file is called crossplane-project.yaml or upbound.yaml
+// and lists the directories of the package. A crossplane.yaml beside it overrules it.
 var projectFiles = []string{"crossplane-project.yaml", "upbound.yaml"}
 
-// A Project says which directories of its own belong to the package, and which are only there to build and to
-// test it. All are from the root of the commit.
+// A Project lists the directories that belong to the package, and those that only build and test it. Paths are relative
+// to the root of the commit.
 type Project struct {
 	Ships  []string
 	Builds []string
@@ -99,8 +99,8 @@ func pathsOf(d *manifest.Document, u *unstructured.Unstructured, dir string) (*P
 	return of, nil
 }
 
-// dependencies returns those of spec.dependencies, of which only packages are installed: the others are schemas
-// to build with.
+// dependencies returns the packages among spec.dependencies. The others are schemas for the build, which Crossplane
+// does not install.
 func (w *walk) dependencies(p *Package, d *manifest.Document, u *unstructured.Unstructured) ([]Dependency, error) {
 	spec, _ := u.Object["spec"].(map[string]any)
 	list, isList := spec["dependencies"].([]any)

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The rules of what is found here.
+// The rules of findings of this package.
 const (
 	RuleNotInstalled  = "not-installed-from-package"
 	RuleBuildInput    = "package-build-input"
@@ -27,7 +27,7 @@ const (
 	RuleTwice         = "declared-by-two-packages"
 )
 
-// Options say how to read; the zero value is what a user gets who sets nothing.
+// Options configures how a commit is read. The zero value holds the defaults.
 type Options struct {
 	Limits            manifest.Limits
 	Others            Others
@@ -42,16 +42,15 @@ func (how Options) Equal(other Options) bool {
 		slices.Equal(how.Packages, other.Packages)
 }
 
-// Check says what is wrong with the options.
+// Check returns an error if the options are invalid.
 func (how Options) Check() error {
 	_, err := crossplane.VersionOf(how.CrossplaneVersion)
 	return errors.Join(how.Others.Check(), err, checkDeclared(how.Packages))
 }
 
-// Read reads every .yaml, .yml and .json file below root, which is a directory or
-// a file of the commit; "" and "." are all of it. Of a directory with a kustomization it
-// reads what kustomize builds. Files must be safe for concurrent use. Bodies of definitions
-// stay undecoded.
+// Read reads every .yaml, .yml and .json file below root, which is a directory or a file of the commit; "" and "." are
+// all of it. In a directory with a kustomization, it reads the output of kustomize instead. Files must be safe for
+// concurrent use. Bodies of definitions stay undecoded.
 //
 // An error is Errors: everything that is wrong with the commit. The catalogue
 // then holds what is right with it, if the commit is not too large. Options that are
@@ -173,7 +172,7 @@ type undecoded struct {
 	object *unstructured.Unstructured // nil where it is skipped or wrong
 }
 
-// place puts a document where its header says that it belongs.
+// place sorts a document by its header.
 func (s *sorting) place(d *manifest.Document, in *Package) {
 	what, why := s.fateOf(d.Header, in)
 	if lacksName(what, d.Header) && isForProgram(d) {
@@ -243,14 +242,14 @@ func (s *sorting) notInstalled(d *manifest.Document, in *Package) manifest.Findi
 	severity, fix := manifest.Warning, "move it out of "+in.Directory+" if it is meant to be applied"
 	switch {
 	case in.Pulled():
-		severity, fix = manifest.Note, "" // it is somebody else's
+		severity, fix = manifest.Note, "" // it belongs to another tool
 	case in.Image:
 		fix = "build the package without it"
 	}
 	return manifest.Finding{
 		Rule: RuleNotInstalled, Severity: severity, Origin: d.Origin,
 		Message: strings.TrimRight(fmt.Sprintf("%s %s", h.Kind, h.Name), " ") +
-			fmt.Sprintf(" is in %s package %s, of which Crossplane installs %s: it is not applied%s", in.Kind, in.Name, installed[in.Kind], refused),
+			fmt.Sprintf(" is in %s package %s, and Crossplane installs %s from it: it is not applied%s", in.Kind, in.Name, installed[in.Kind], refused),
 		Fix: fix,
 	}
 }
@@ -373,7 +372,7 @@ func (s *sorting) refuseDuplicates() {
 		}
 		s.findings = append(s.findings, manifest.Finding{
 			Rule: RuleTwice, Severity: manifest.Warning, Origin: c.in.Mentioned,
-			Message: fmt.Sprintf("%s, which package %s holds, is declared at %s already: Crossplane installs only one of them, and says of the other package that it is not healthy", what, c.in.Directory, first),
+			Message: fmt.Sprintf("%s, which package %s holds, is declared at %s already: Crossplane installs only one of them, and reports the other package as unhealthy", what, c.in.Directory, first),
 			Fix:     "install one of the two",
 		})
 		if c.object != nil {
@@ -441,9 +440,9 @@ func (s *sorting) hasDuplicates() bool {
 
 func (d *Definition) compare(name string) int { return cmp.Compare(d.Name, name) }
 
-// catalogue returns what was sorted, in its order, and everything that is wrong with it. It is the
-// only place that hands out problems, and it does so last, so that none can be added too late. Of
-// what is declared twice the catalogue holds the first.
+// catalogue returns what was sorted, in its order, and everything that is wrong with it. It is the only place that
+// returns problems, and it runs last, so that none is added too late. If a thing is declared twice, the catalogue holds
+// the first.
 func (s *sorting) catalogue() (Catalogue, Errors) {
 	c := Catalogue{Shipped: map[manifest.ID]*Package{}, Policies: s.policies, Details: s.details, Directories: slices.Sorted(maps.Keys(s.directories)), Skipped: s.skipped}
 

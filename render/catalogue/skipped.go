@@ -3,7 +3,7 @@ package catalogue
 // Skipped counts what was read, or seen, and is not applied.
 type Skipped map[Why]int
 
-// Why says why something is skipped, in words for people.
+// Why is the reason why a file or document is skipped, as text for people.
 type Why string
 
 // Everything that is skipped. Files are counted where nothing was read.
@@ -27,7 +27,7 @@ const (
 	Capitals     Why = "file name extension in capitals"
 )
 
-// Surprises reports whether somebody may have expected it to be applied.
+// Surprises reports whether the author may have expected it to be applied.
 func (w Why) Surprises() bool {
 	switch w {
 	case OtherTool, Encrypted, Symlink, Submodule, HelmTemplate, Capitals:

@@ -28,7 +28,7 @@ func placeOf(d *manifest.Document, at ...any) manifest.Origin {
 	return origin
 }
 
-// Object returns a mapping of which only the given fields are known.
+// Object returns v as a mapping and refuses fields other than the known ones.
 func (s *Strict) Object(v any, at []any, known ...string) map[string]any {
 	m, ok := v.(map[string]any)
 	if !ok {

@@ -15,9 +15,8 @@ import (
 // left alone.
 var placeholder = regexp.MustCompile(`(^|[^$])\$\{([A-Za-z_][A-Za-z0-9_-]*)`)
 
-// unsubstituted warns of an object whose values look as if somebody meant to substitute
-// them. Text of several lines is somebody's program or prose, and so are the schemas of
-// definitions and the pipelines of Compositions.
+// unsubstituted warns about an object whose values look like placeholders that no tool fills in. It ignores text of
+// several lines, which is usually a program or prose, schemas of definitions and pipelines of Compositions.
 func unsubstituted(u *undecoded) []manifest.Finding {
 	switch u.Header.Kind {
 	case "CustomResourceDefinition", crossplane.KindXRD.Kind, crossplane.KindComposition.Kind:
@@ -36,8 +35,7 @@ func unsubstituted(u *undecoded) []manifest.Finding {
 	}}
 }
 
-// firstPlaceholder is the first of them in a value that nobody fills in, in the order of keys, and
-// the path to it.
+// firstPlaceholder returns the first placeholder in a value that is not filled in, in the order of keys, and its path.
 func firstPlaceholder(value any, filled func(name string) bool) (path []any, name string) {
 	switch value := value.(type) {
 	case string:

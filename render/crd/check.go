@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A FieldError says what is wrong with a field of an MRD, or of the CRD that it
-// was made of.
+// A FieldError is an error about a field of an MRD, or of the CRD behind it.
 type FieldError struct {
 	Path    []any // keys (string) and indices (int), from the top of the object
 	Problem string
@@ -60,9 +59,8 @@ func check(mrd *unstructured.Unstructured) error {
 	return errors.Join(found...)
 }
 
-// CheckApplied finds what an API server refuses of an MRD that somebody applies as it is, and
-// that no CRD tells of. What comes with a package is completed by Crossplane first. It
-// returns nil or FieldErrors, joined.
+// CheckApplied finds errors that an API server reports only when the MRD itself is applied, not for its CRD. It is not
+// for MRDs from packages, because Crossplane completes them first. It returns nil or FieldErrors, joined.
 func CheckApplied(mrd *unstructured.Unstructured) error {
 	var found []error
 	need := func(item any, at []any, keys ...string) {

@@ -13,10 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Of renders the CRD that Crossplane makes of an MRD, without owner references:
-// the spec with its versions in plain order of name, and of the metadata only the
-// name. mrd is not changed; the CRD shares its schemas. An error is, or joins,
-// FieldErrors.
+// Of renders the CRD that Crossplane derives from an MRD, without owner references: the spec, with versions in plain
+// order of name, and only the name from the metadata. It does not change mrd; the CRD shares its schemas. The error is
+// a FieldError, or joins several.
 func Of(mrd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if err := check(mrd); err != nil {
 		return nil, err
@@ -28,7 +27,7 @@ func Of(mrd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	delete(spec, "connectionDetails")
 	delete(spec, "state")
 	if _, has := spec["scope"]; !has {
-		spec["scope"] = "Namespaced" // what the API server makes of an MRD without
+		spec["scope"] = "Namespaced" // the API server's default for MRDs
 	}
 	dropEmpty(names, "singular", "listKind", "shortNames", "categories")
 	dropFalse(spec, "preserveUnknownFields")
@@ -64,10 +63,9 @@ func Of(mrd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	}}, nil
 }
 
-// Definition is the MRD that Crossplane's package manager makes of a CRD: all of
-// its metadata and spec, as far as an MRD has the fields, Active unless the package
-// is safe-start. crd is not changed; the MRD shares its schemas. What is malformed
-// stays as it is, for Of to tell.
+// Definition returns the MRD that Crossplane's package manager derives from a CRD: its whole metadata and spec, as far
+// as an MRD has the fields. It is Active unless the package has safe-start. It does not change crd; the MRD shares its
+// schemas. Malformed values stay, so that Of reports them.
 func Definition(crd *unstructured.Unstructured, safeStart bool) *unstructured.Unstructured {
 	read, _ := definition.read(crd.Object).(map[string]any)
 	out := map[string]any{
@@ -99,8 +97,8 @@ func nameService(spec map[string]any) {
 	}
 }
 
-// Describe adds connection details to an MRD: to those of other names that it has, and in
-// the place of those of the same. It changes mrd, but not the list that it had.
+// Describe adds connection details to an MRD and replaces those with the same name. It changes mrd, but not the
+// previous list.
 func Describe(mrd *unstructured.Unstructured, details []catalogue.ConnectionDetail) {
 	spec, ok := mrd.Object["spec"].(map[string]any)
 	if !ok || len(details) == 0 {

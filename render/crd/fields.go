@@ -22,11 +22,11 @@ type Field struct {
 	Immutable        bool `json:"immutable,omitempty"`        // once it is set, the API server refuses another value
 
 	Default any      `json:"default,omitempty"`
-	Enum    []any    `json:"enum,omitempty"`   // in a list or map, of what is in it
+	Enum    []any    `json:"enum,omitempty"`   // of the items, for a list or map
 	Limits  []string `json:"limits,omitempty"` // what else a value has to keep to, in words
 	Rules   []string `json:"rules,omitempty"`  // of CEL, in the words of their messages where they have one
 
-	Fields []Field `json:"fields,omitempty"` // by name; in a list or map, of what is in it
+	Fields []Field `json:"fields,omitempty"` // by name; those of the items, for a list or map
 	Below  int     `json:"below,omitempty"`  // how many there are, where they are left out
 }
 
@@ -44,10 +44,9 @@ func (e NoFieldError) Error() string {
 	return fmt.Sprintf("there is no field %q in %s", e.Name, e.At)
 }
 
-// FieldAt is the field at a path in an OpenAPI v3 schema, with so many levels of fields
-// below it; a negative number is all of them. No path is the kind itself. Lists and maps
-// are no step of a path: the name of what is in items is items, name. The error is a
-// NoFieldError.
+// FieldAt returns the field at a path in an OpenAPI v3 schema, with so many levels of fields below it; a negative
+// number means all levels. An empty path is the kind itself. Lists and maps are no step of a path: the path of a name
+// inside of items is items, name. The error is a NoFieldError.
 func FieldAt(schema map[string]any, path []string, levels int) (Field, error) {
 	at := subschema{schema: schema}
 	for i, name := range path {
@@ -68,7 +67,7 @@ type subschema struct {
 	toCreate []string // paths below it that are required to create, "" is itself
 }
 
-// inner is the schema of what is in lists and maps, with the beginning of its type.
+// inner returns the schema of the items of lists and maps, with the beginning of its type.
 func (p subschema) inner() (schema map[string]any, of string) {
 	schema = p.schema
 	for {

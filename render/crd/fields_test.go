@@ -134,8 +134,7 @@ func TestFieldAt(t *testing.T) {
 	}
 }
 
-// FuzzFieldAt says of any JSON object taken for a schema: every field that is shown is
-// found at its own path, and is the same there.
+// FuzzFieldAt takes any JSON object for a schema and checks that every shown field is found at its own path, unchanged.
 func FuzzFieldAt(f *testing.F) {
 	f.Add([]byte(`{"properties":{"a":{"items":{"properties":{"b":{"type":"string","default":1}}}},"c":{"additionalProperties":{"type":"object"}}},"required":["a"]}`))
 	f.Add([]byte(`{"x-kubernetes-validations":[{"rule":"!('Create' in self.managementPolicies) || has(self.forProvider.a)"}],"properties":{"forProvider":{"properties":{"a":{}}}}}`))

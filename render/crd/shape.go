@@ -128,8 +128,8 @@ var version = fields(map[string]shape{
 	})),
 })
 
-// read copies what of v has this shape: known fields that are not null. What has
-// another type is copied as it is.
+// read copies the part of v that has this shape: known fields that are not null. It copies a value of another type as
+// it is.
 func (s shape) read(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

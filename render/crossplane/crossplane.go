@@ -103,25 +103,25 @@ func isOf(id manifest.ID, gk schema.GroupKind) bool {
 	return id.Group == gk.Group && id.Kind == gk.Kind
 }
 
-// IsMRD reports whether an identity is that of a ManagedResourceDefinition.
+// IsMRD reports whether id names a ManagedResourceDefinition.
 func IsMRD(id manifest.ID) bool { return isOf(id, KindMRD) }
 
-// IsMRAP reports whether an identity is that of a ManagedResourceActivationPolicy.
+// IsMRAP reports whether id names a ManagedResourceActivationPolicy.
 func IsMRAP(id manifest.ID) bool { return isOf(id, KindMRAP) }
 
-// IsXRD reports whether an identity is that of a CompositeResourceDefinition.
+// IsXRD reports whether id names a CompositeResourceDefinition.
 func IsXRD(id manifest.ID) bool { return isOf(id, KindXRD) }
 
 // DeclaresKind reports whether an object makes the API server serve a kind.
 func DeclaresKind(id manifest.ID) bool { return id.IsCRD() || IsMRD(id) || IsXRD(id) }
 
-// IsComposition reports whether an identity is that of a Composition.
+// IsComposition reports whether id names a Composition.
 func IsComposition(id manifest.ID) bool { return isOf(id, KindComposition) }
 
 // IsPackage reports whether an object has Crossplane install a package.
 func IsPackage(id manifest.ID) bool { return Installs(id.Group, id.Kind) }
 
-// IsImageConfig reports whether an identity is that of an ImageConfig.
+// IsImageConfig reports whether id names an ImageConfig.
 func IsImageConfig(id manifest.ID) bool { return isOf(id, KindImageConfig) }
 
 // Installs reports whether the objects of a kind have Crossplane install a package.
@@ -132,7 +132,7 @@ func Installs(group, kind string) bool {
 // IsClusterScoped reports whether Crossplane serves all kinds of a group outside of namespaces.
 func IsClusterScoped(group string) bool { return group == Extensions || group == Packages }
 
-// IsPackageCRD reports whether an identity is that of a CRD of the package manager itself.
+// IsPackageCRD reports whether id names a CRD of the package manager itself.
 func IsPackageCRD(id manifest.ID) bool {
 	return id.IsCRD() && strings.HasSuffix(id.Name, "."+Packages)
 }

@@ -48,9 +48,9 @@ func (l Installed) String() string {
 // generations is the highest generation of a package object that Is tries.
 const generations = 4096
 
-// Is reports whether the revision is that of an image. Crossplane does not record the digest of what it
-// installed, but names the revision by it: up to v2.3 by the digest alone, then by the digest and the
-// generation of the Provider, Configuration or Function.
+// Is reports whether the revision installs the image with this digest. Crossplane does not record the digest, but puts
+// it into the name of the revision: up to v2.3 by the digest alone, then by the digest and the generation of the
+// Provider, Configuration or Function.
 func (l Installed) Is(digest string) bool {
 	hash := strings.TrimPrefix(digest, "sha256:")
 	is := func(id string) bool { return strings.HasSuffix(l.Revision, "-"+id[:12]) }
@@ -66,7 +66,7 @@ func (l Installed) Is(digest string) bool {
 	return false
 }
 
-// By reports whether the revision is that of a package object of a name.
+// By reports whether the revision belongs to the package object with this name.
 func (l Installed) By(name string) bool {
 	const id = len("-0123456789ab")
 	if len(l.Revision) <= id {

@@ -16,7 +16,7 @@ type State string
 
 // The states.
 const (
-	Ready    State = "ready"    // as far as it is to be
+	Ready    State = "ready"    // or as ready as it is meant to become
 	Pending  State = "pending"  // Crossplane is at work, or has not begun
 	Inactive State = "inactive" // a definition that no policy activates
 	Blocked  State = "blocked"  // Crossplane reports an error that does not go away by itself
@@ -91,7 +91,7 @@ func (p LivePolicy) Matches(name string) bool {
 	return !p.Paused && slices.ContainsFunc(p.Patterns, func(pattern string) bool { return Matches(pattern, name) })
 }
 
-// Wildcards returns the patterns of the policy that may match definitions that nobody knows.
+// Wildcards returns the patterns of the policy that may match unknown definitions.
 func (p LivePolicy) Wildcards() []string {
 	if p.Paused {
 		return nil

@@ -17,10 +17,10 @@ const (
 	PackageLabel     = Packages + "/package"            // on a package revision
 )
 
-// FieldManagers are those by which Crossplane applies objects of its own.
+// FieldManagers are the field managers of Crossplane for objects that it applies itself.
 var FieldManagers = []string{Extensions + "/managed", Extensions + "/managed-protection", Packages + "/runtime"}
 
-// Finalizers are those by which Crossplane and its providers clean up after a managed resource, a composite
+// Finalizers are the finalizers with which Crossplane and its providers clean up after a managed resource, a composite
 // resource or a claim.
 var Finalizers = []string{"finalizer.managedresource.crossplane.io", "composite." + Extensions, "finalizer." + Extensions}
 

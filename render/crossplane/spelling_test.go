@@ -46,7 +46,7 @@ func TestSpelledOnce(t *testing.T) {
 	}
 }
 
-// kinds are those that are spelled out nowhere else, not even without their group.
+// kinds are spelled out nowhere else in the code, not even without their group.
 var kinds = []string{
 	crossplane.Provider, crossplane.Configuration, crossplane.Function, crossplane.KindMRD.Kind, crossplane.KindMRAP.Kind, crossplane.KindXRD.Kind,
 	crossplane.KindComposition.Kind, crossplane.KindCompositionRevision.Kind, crossplane.KindProviderRevision.Kind, crossplane.KindRuntimeConfig.Kind,

@@ -28,8 +28,8 @@ func Usage(namespaced bool, namespace, name string) manifest.ID {
 	return manifest.ID{Group: Protection, Kind: "Usage", Namespace: namespace, Name: name}
 }
 
-// UsageNames reports whether a Usage is of an object with labels. Of one that selects by more than labels,
-// such as by owner, only the labels count.
+// UsageNames reports whether a Usage protects an object with these labels. If the Usage also selects by other
+// properties, such as the owner, only its labels count.
 func UsageNames(usage *unstructured.Unstructured, id manifest.ID, labelled map[string]string) bool {
 	of, _, _ := unstructured.NestedMap(usage.Object, "spec", "of")
 	apiVersion, _ := of["apiVersion"].(string)

@@ -16,7 +16,7 @@ func list(content map[string]any, key string) []any {
 	return l
 }
 
-// mapping is an item of a list that is to be a mapping.
+// mapping returns an item of a list that must be a mapping.
 func (e *editing) mapping(key string, i int) (map[string]any, bool) {
 	m, ok := list(e.content, key)[i].(map[string]any)
 	if !ok {

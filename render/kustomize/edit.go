@@ -15,8 +15,8 @@ import (
 	strictjson "sigs.k8s.io/json"
 )
 
-// An editing goes through a kustomization, or the configuration of a plugin in it. Every
-// path becomes one that the view has, every text what our own reading makes of it.
+// An editing walks through a kustomization, or the configuration of a plugin in it. It replaces every path by one of
+// the view and every text by our own parse of it.
 type editing struct {
 	*vetting
 	k       *kustomization
@@ -68,7 +68,7 @@ func (e *editing) wrong(err error, at ...any) {
 	e.refuse(e.at(at...), fmt.Errorf("%s: %w", manifest.Field(at...), err))
 }
 
-// vet is what becomes of the kustomization, or nil.
+// vet returns the vetted kustomization, or nil if it is refused.
 func (e *editing) vet() *kustomization {
 	before := len(e.problems)
 	e.k.component = e.content["kind"] == types.ComponentKind

@@ -10,8 +10,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// endless says why kustomize would not come to an end with a file of schemas: it follows
-// references without counting them. In any other file there are none.
+// endless returns an error if kustomize would loop for ever over a file of schemas: it follows references without a
+// limit. Other files have no references.
 func endless(documents []*manifest.Document) error {
 	for _, d := range documents {
 		v, err := d.Value()

@@ -66,7 +66,7 @@ func (e *editing) components() {
 func (e *editing) upon(name string, at ...any) *kustomization {
 	below := e.kustomization(name, e.trail, e.at(at...))
 	if below == nil {
-		e.failed = true // which was said where it failed
+		e.failed = true // the failure was reported already
 		return nil
 	}
 	e.k.upon = append(e.k.upon, below)
@@ -75,7 +75,7 @@ func (e *editing) upon(name string, at ...any) *kustomization {
 	return below
 }
 
-// openAPI names a file with schemas, or a version of those that kustomize brings.
+// openAPI names a file with schemas, or a version of the schemas inside kustomize.
 func (e *editing) openAPI() {
 	fields, ok := e.content["openapi"].(map[string]any)
 	if !ok {

@@ -1,7 +1,6 @@
-// Package kustomize builds directories that hold a kustomization. Kustomize itself never
-// sees the commit: it is given what was vetted, every path in it made a path inside of the
-// commit, and nothing else. Which directories are meant, and what becomes of the objects,
-// is for package catalogue.
+// Package kustomize builds directories that hold a kustomization. Kustomize itself never sees the commit. It gets only
+// vetted files, whose paths all stay inside of the commit. Package catalogue chooses the directories and interprets the
+// objects.
 //
 //	directories ─vet─► a view: what may be read ─run─► objects ─► documents that know where they came from
 package kustomize
@@ -19,7 +18,7 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 )
 
-// The rules of what is found here.
+// The rules of findings of this package.
 const (
 	RuleBase     = "kustomization-base"
 	RuleManyCRDs = "kustomization-many-crds"
@@ -28,14 +27,14 @@ const (
 // manyCRDs is where kustomize begins to take seconds: about a hundredth of one for each.
 const manyCRDs = 300
 
-// A Build is what was made of some directories.
+// A Build is the result of building directories.
 type Build struct {
 	Documents  []*manifest.Document
 	Reads      map[string]bool // the files that took part, of all these directories
 	Local      int             // documents that only served the build: config.kubernetes.io/local-config
 	LocalFiles []string        // the files that hold such documents, sorted
 	Components int             // directories of kind Component, which are built only where a kustomization names them
-	Unbuilt    []string        // those of them that none names, sorted
+	Unbuilt    []string        // the directories that no other one names, sorted
 	Findings   []manifest.Finding
 }
 
@@ -141,8 +140,8 @@ func (v *vetting) directories(directories []string) (Build, []Error) {
 	return made, nil
 }
 
-// madeLocal returns the files of documents of which nothing was built, where a kustomization or a patch
-// mentions local configuration: kustomize drops what one makes local. Nothing is built of what is unbuilt.
+// madeLocal returns the files of documents without any output, if a kustomization or a patch mentions local
+// configuration: kustomize drops objects that are marked as local. Directories in unbuilt have no output anyway.
 func (v *vetting) madeLocal(unbuilt []string) []string {
 	mentions := func(name string, content []byte) bool {
 		manifest, found := strings.CutPrefix(name, inCommit)
@@ -177,8 +176,7 @@ type output struct {
 	id     manifest.ID
 }
 
-// refuseTwice refuses what another directory has made of the same base already: first says
-// which.
+// refuseTwice refuses output that another directory has built from the same base already; first holds that directory.
 func (v *vetting) refuseTwice(k *kustomization, documents []*manifest.Document, first map[output]*kustomization) {
 	said := false
 	for _, d := range documents {
@@ -198,14 +196,14 @@ func (v *vetting) refuseTwice(k *kustomization, documents []*manifest.Document, 
 func isBase(k *kustomization, overlay string) manifest.Finding {
 	return manifest.Finding{
 		Rule: RuleBase, Severity: manifest.Note, Origin: k.origin,
-		Message: fmt.Sprintf("%s is part of what is built of %s, and so not built by itself", k.dir, overlay),
+		Message: fmt.Sprintf("%s is part of the build of %s, and so not built by itself", k.dir, overlay),
 	}
 }
 
 func tooManyCRDs(k *kustomization) manifest.Finding {
 	return manifest.Finding{
 		Rule: RuleManyCRDs, Severity: manifest.Warning, Origin: k.origin,
-		Message: fmt.Sprintf("kustomize is to build %d CRDs, each of which it decodes and encodes several times, whether it is active or not", k.size.crds),
+		Message: fmt.Sprintf("kustomize builds %d CRDs, and decodes and encodes each one several times, active or not", k.size.crds),
 		Fix:     "keep the CRDs of providers beside the kustomization: as a package, or as plain files",
 	}
 }

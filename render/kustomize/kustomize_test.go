@@ -225,7 +225,7 @@ replacements:
 	}
 }
 
-// The lines of what a person wrote are known for as long as kustomize has not touched them.
+// Objects keep the lines of their source as long as kustomize has not changed them.
 func TestLines(t *testing.T) {
 	files := map[string]string{
 		"kustomization.yaml": "resources: [policy.yaml]\nnamePrefix: a-\ncommonAnnotations: {a: b}\n",

@@ -14,8 +14,7 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 )
 
-// mark is the annotation by which an object is known again that kustomize has built. It is
-// taken off before anybody sees it.
+// mark is the annotation that identifies an object after a build. It is removed from the result.
 const mark = "headgate.dev/kustomized-from"
 
 // A provenance is the document that kustomize built an object from.
@@ -62,7 +61,7 @@ func unmark(value any) {
 	}
 }
 
-// Manifests are what a file of resources comes to.
+// Manifests are the content of a file of resources.
 type manifests struct {
 	size
 	local int // for local use only
@@ -151,8 +150,8 @@ func (v *vetting) prepare(d *manifest.Document, nth int) (raw []byte, local bool
 	return raw, given && only != "false", nil
 }
 
-// values are the values of some documents, as kustomize gets them. What it reads as an
-// object it reads as YAML 1.2, lists of operations and its own configuration as YAML 1.1.
+// values returns the values of documents in the form for kustomize. Kustomize reads objects as YAML 1.2, but lists of
+// operations and its own configuration as YAML 1.1.
 func values(documents []*manifest.Document, objects bool) ([]byte, error) {
 	var all [][]byte
 	for _, d := range documents {

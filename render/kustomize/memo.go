@@ -12,17 +12,16 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A memory is where the build of some directories is remembered, by all that was looked at
-// for it. What that was only building tells, so that the names are remembered, too, by the
-// directories alone. Where they are those of another commit, what they hold now leads to
-// nothing.
+// A memory remembers the build of directories. The key is the content of all files that the build looked at. Only the
+// build shows which files these are, so their names are remembered, too, by the directories alone. Names from another
+// commit lead to a key that is not found.
 type memory struct {
 	files       fs.FS
 	reader      *manifest.Reader
 	directories []string
 }
 
-// A traced file system notes every name that somebody asks for.
+// A traced file system records every name that is looked up.
 type traced struct {
 	fs.FS
 	names map[string]bool
@@ -52,7 +51,7 @@ type rememberedBuild struct {
 type rememberedObject struct {
 	Origin    manifest.Origin
 	Generated bool // it has no document
-	Nth       int  // that document, of those of the file
+	Nth       int  // the index of the document in the file
 	Object    json.RawMessage
 }
 

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubectl is what 'kubectl kustomize' makes of a directory, as kubectl apply would read it.
+// kubectl returns the output of 'kubectl kustomize' for a directory, as kubectl apply would read it.
 func kubectl(t *testing.T, files map[string]string, dir string) []string {
 	t.Helper()
 	disk := filesys.MakeFsInMemory()
@@ -85,7 +85,7 @@ spec:
       volumes: [{name: config, configMap: {name: settings}}]
 `
 
-// What is built is what kustomize builds of the same files, though it never sees them.
+// A build has the same output as kustomize on the same files, although kustomize never sees them.
 func TestAsKustomize(t *testing.T) {
 	cases := map[string]map[string]string{
 		"Everything": {
@@ -258,7 +258,7 @@ other:
 
 func lines(all []string) []string { return strings.Split(strings.Join(all, "\n"), "\n") }
 
-// A kind whose list is merged by a key only where somebody brought its schema.
+// A kind whose list is merged by key only if the commit brings its schema.
 const (
 	list       = "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: t}\nspec:\n  items: [{name: a, v: 1}, {name: b, v: 1}]\n"
 	listSchema = `{"definitions": {"v1.Thing": {"type": "object", "properties": {"spec": {"type": "object", "properties": {"items": {"type": "array",

@@ -28,7 +28,7 @@ func (v *vetting) local(dir, given string) (name string, isDir bool, err error) 
 	return v.entry(name)
 }
 
-// entry says what the commit has under a name. No step on the way may be a link.
+// entry returns whether a name of the commit is a file or a directory. No part of the path may be a link.
 func (v *vetting) entry(name string) (_ string, isDir bool, err error) {
 	if name == "." {
 		return name, true, nil

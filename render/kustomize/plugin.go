@@ -42,7 +42,7 @@ func (e *editing) plugins(key string) {
 	}
 }
 
-// configurations are those of plugins, in the form that kustomize gets.
+// configurations returns the configurations of plugins in the form for kustomize.
 func (e *editing) configurations(documents []*manifest.Document, at func(*manifest.Document, ...any) manifest.Origin) []any {
 	var all []any
 	for _, d := range documents {

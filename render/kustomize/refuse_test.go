@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// A lookout sees whether anybody goes to the network, runs a program or writes a file.
+// A lookout detects network access, started programs and written files.
 type lookout struct {
 	requests []string
 	ran      string // written by whatever is run in place of git and others
@@ -70,8 +70,7 @@ func (l *lookout) seen() []string {
 	return all
 }
 
-// The lookout has to see what it looks for, or it proves nothing. This is what kustomize
-// does with a remote base if nobody keeps it from it.
+// The lookout proves nothing unless it can detect something. Kustomize itself does all this with a remote base.
 func TestLookout(t *testing.T) {
 	l := newLookout(t)
 	disk := filesys.MakeFsInMemory()
@@ -263,7 +262,7 @@ func TestCalledAsAHost(t *testing.T) {
 	}
 }
 
-// doubling is n directories, each of which is built twice upon the one before it.
+// doubling returns n directories. Each one builds the previous one twice.
 func doubling(n int) map[string]string {
 	files := map[string]string{"00/kustomization.yaml": "resources: [a.yaml]", "00/a.yaml": configMap("a")}
 	for i := 1; i < n; i++ {
@@ -351,7 +350,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Nothing of a Secret is in what is said of a build that fails.
+// The error of a failed build holds nothing from a Secret.
 func TestErrorsKeepSecrets(t *testing.T) {
 	for name, text := range map[string]string{
 		"Generator": "secretGenerator: [{name: a, literals: ['canary']}]\n",
@@ -418,7 +417,7 @@ func TestFieldsOfAKustomization(t *testing.T) {
 	}
 	known := strings.Split(strings.TrimSpace(string(want)), "\n")
 	for i, line := range known {
-		known[i], _, _ = strings.Cut(line, " ") // what is behind it says what it is
+		known[i], _, _ = strings.Cut(line, " ") // a description follows the name
 	}
 	if diff := cmp.Diff(known, got); diff != "" {
 		t.Errorf("a field of a kustomization is new, or gone: does it hold a path? (-want +got):\n%s", diff)

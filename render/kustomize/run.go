@@ -41,7 +41,7 @@ func (v *vetting) run(k *kustomization) []*manifest.Document {
 	for _, r := range built.Resources() {
 		object, err := r.Map()
 		if err != nil {
-			v.refuse(k.origin, fmt.Errorf("%s, which kustomize makes of it, cannot be decoded", r.CurId()))
+			v.refuse(k.origin, fmt.Errorf("kustomize builds %s from it, which cannot be decoded", r.CurId()))
 			continue
 		}
 		from := v.sourceOf(object, k.origin)

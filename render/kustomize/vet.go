@@ -19,7 +19,7 @@ import (
 type vetting struct {
 	files     *traced
 	reader    *manifest.Reader
-	known     map[string]*kustomization // by directory; nil are those that something is wrong with
+	known     map[string]*kustomization // by directory; nil for invalid ones
 	manifests map[string]*manifests     // by name of the file
 	reads     map[string]bool
 	view      view
@@ -71,7 +71,7 @@ const (
 
 var errNested = fmt.Errorf("kustomizations are nested more than %d deep", mostNested)
 
-// within says what is too much.
+// within returns an error if a size exceeds the limits.
 func (s size) within(limits manifest.Limits) error {
 	const multiply = ": kustomizations that use one another multiply"
 	switch {

@@ -1,5 +1,5 @@
-// Package lint reads what a commit wants as a reviewer would, and finds what will not work
-// though each part of it is right. What is wrong with a part alone its own package finds.
+// Package lint reads a commit as a reviewer would, and finds objects that do not work together although each one is
+// valid. Errors in a single object are found by the package that reads it.
 package lint
 
 import (
@@ -21,11 +21,10 @@ const (
 	RuleUnread   = "kinds-unread"  // something may use kinds, in a way that is not read
 )
 
-// Coverage finds the uses of kinds that the commit knows and does not activate: by managed
-// resources, and in Compositions by resources, inputs of functions and Go templates. A kind of
-// those that stay active though nothing activates them is fine. Of a commit that declares no
-// definitions nothing is found. What Crossplane installs with packages counts as what the commit
-// says itself. The findings are sorted.
+// Coverage finds uses of kinds that the commit declares but does not activate: managed resources, and in Compositions
+// resources, inputs of functions and Go templates. Definitions in stays remain active without a policy and are fine. A
+// commit without definitions has no findings. Packages that Crossplane installs count like the commit itself. The
+// findings are sorted.
 func Coverage(want render.Desired, stays ...string) []manifest.Finding {
 	c := coverage{want: want, inactive: map[schema.GroupKind]string{}}
 	for _, d := range want.Definitions {
@@ -74,7 +73,7 @@ type coverage struct {
 func (c *coverage) object(o render.Object) {
 	content, err := o.Content()
 	if err != nil {
-		return // whoever applies it says so
+		return // applying it reports this error
 	}
 	spec, _ := content.Object["spec"].(map[string]any)
 	if !crossplane.IsComposition(o.ID) {
@@ -127,8 +126,8 @@ func (c *coverage) say(o render.Object, definition string, at manifest.Origin) {
 	})
 }
 
-// fix is the line of a policy that would activate a definition. The policy is one of the commit
-// that is about the same group, or the only one: those of packages are somebody else's.
+// fix returns the line of a policy that would activate a definition. It prefers a policy of the commit for the same
+// group, then the only policy. Policies of packages do not count, because the user cannot edit them.
 func (c *coverage) fix(definition string) string {
 	_, group, _ := strings.Cut(definition, ".")
 	policies := slices.DeleteFunc(slices.Clone(c.want.Policies), func(p catalogue.Policy) bool {

@@ -173,7 +173,7 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// TestPartial: where the definitions are declared elsewhere, nobody knows what is active.
+// TestPartial has definitions declared elsewhere, so the active ones are not known.
 func TestPartial(t *testing.T) {
 	want, err := render.Render(render.Input{Files: fstest.MapFS{"store.yaml": {Data: []byte(composition(templated))}}}, render.Options{Owner: render.OwnerCrossplane})
 	if err != nil {
@@ -184,8 +184,8 @@ func TestPartial(t *testing.T) {
 	}
 }
 
-// FuzzUses reads templates that nobody checked: every use is of lines that are there, and what
-// is written plainly is found wherever the rest of the template leaves the indentation alone.
+// FuzzUses reads arbitrary templates. Every use has lines that exist, and a plain object is found if the rest of the
+// template does not change its indentation.
 func FuzzUses(f *testing.F) {
 	f.Add("{{ range . }}\napiVersion: a/v1\n{{ end }}\nkind: B\n")
 	f.Add("- apiVersion: 'a'\n  kind: \"b\n-  - kind: c\n")

@@ -21,11 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// RuleRefused is the rule of what the API server refuses.
+// RuleRefused is the rule for objects that the API server refuses.
 const RuleRefused = "refused"
 
-// Refused finds what an API server refuses of a commit, as far as the commit alone decides it: metadata of every
-// object, CRDs, policies, and definitions, also the inactive ones and whoever makes their CRDs. Packages of
+// Refused finds objects that an API server refuses, as far as the commit alone decides it. It checks the metadata of
+// every object, CRDs, policies and definitions, also inactive ones and those whose CRDs Crossplane makes. Packages of
 // registries are left out, because a commit cannot change them. The findings are sorted.
 func Refused(ctx context.Context, want render.Desired) []manifest.Finding {
 	var r refusals
@@ -149,7 +149,7 @@ func (r *refusals) metadata(o render.Object, content *unstructured.Unstructured)
 	}
 }
 
-// metadataFields are those that an API server knows.
+// metadataFields are the metadata fields that an API server knows.
 var metadataFields = []string{
 	"annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generateName", "generation",
 	"labels", "managedFields", "name", "namespace", "ownerReferences", "resourceVersion", "selfLink", "uid",
@@ -171,7 +171,7 @@ func (r *refusals) policy(o render.Object, content *unstructured.Unstructured) {
 	}
 }
 
-// fieldErrors are the FieldErrors that an error is made of.
+// fieldErrors returns the FieldErrors in a joined error.
 func fieldErrors(err error) []crd.FieldError {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []crd.FieldError
@@ -186,7 +186,7 @@ func fieldErrors(err error) []crd.FieldError {
 	return nil
 }
 
-// nearest returns the line of a field, or of what is nearest above it.
+// nearest returns the line of a field or, if that is not known, of its nearest parent.
 func nearest(originOf func(path ...any) manifest.Origin, top manifest.Origin, path []any) manifest.Origin {
 	for ; len(path) > 0; path = path[:len(path)-1] {
 		if at := originOf(path...); at != top {

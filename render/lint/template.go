@@ -93,8 +93,8 @@ var (
 	naming  = regexp.MustCompile(`^(\s*)((?:- +)*)["']?(apiVersion|kind)["']?\s*:\s+(.*?)\s*$`)
 )
 
-// uses finds the objects in a template of YAML: an apiVersion and a kind of one mapping, told
-// by how far they are indented. What the template does around them does not matter.
+// uses finds the objects in a template of YAML: an apiVersion and a kind in one mapping, recognized by their
+// indentation. Template actions around them do not matter.
 func uses(template string) []use {
 	template = remarks.ReplaceAllStringFunc(template, func(s string) string { return strings.Repeat("\n", strings.Count(s, "\n")) })
 	var all []use

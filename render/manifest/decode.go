@@ -78,8 +78,8 @@ func (s section) decodeJSON(raw []byte, v *any) error {
 	return nil
 }
 
-// integral is v with integers for the floats that JSON cannot tell from them, as those are
-// that came by way of YAML: what is encoded and decoded again stays what it is.
+// integral returns v with integers instead of floats without a fraction, which YAML can produce. JSON does not
+// distinguish them, so the value survives encoding and decoding.
 func integral(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -171,8 +171,8 @@ func countAliases(raw []byte) int {
 	return n
 }
 
-// expanded is how many bytes of scalars a node comes to with every alias replaced.
-// Of a node that contains itself it counts one round; decoding that is an error.
+// expanded returns how many bytes of scalars a node has with every alias replaced. It counts one round of a node that
+// contains itself; decoding such a node is an error.
 func expanded(node *yamltree.Node, known map[*yamltree.Node]int64) int64 {
 	if size, ok := known[node]; ok {
 		return size
@@ -189,11 +189,9 @@ func expanded(node *yamltree.Node, known map[*yamltree.Node]int64) int64 {
 	return size
 }
 
-// mayEndEarly reports whether the YAML library may take only the first lines for the
-// document and, as it was asked for one document, say nothing of the others. It does
-// so where a line is less indented than the first, where something follows a flow
-// collection, and at a directive. What begins with a plain key in the first column
-// can only end at a directive.
+// mayEndEarly reports whether the YAML library may read only the first lines as the document and silently drop the
+// others. It does so at a line that is less indented than the first, after a flow collection, and at a directive. A
+// document that begins with a plain key in the first column can only end early at a directive.
 func mayEndEarly(raw []byte) bool {
 	first := blank(raw)
 	if first == len(raw) {

@@ -1,6 +1,5 @@
-// Package manifest reads Kubernetes YAML and JSON into documents that remember
-// where they came from. It decodes a body only when somebody asks for it; what a
-// document means is for package catalogue.
+// Package manifest reads Kubernetes YAML and JSON into documents that remember where they came from. It decodes a body
+// only on demand. Package catalogue interprets the documents.
 package manifest
 
 import (
@@ -16,7 +15,7 @@ type Document struct {
 	Header Header // zero where this is no Kubernetes manifest
 
 	body   body
-	nodes  int     // as countNodes counts them; of a List, they are those of its first item
+	nodes  int     // as countNodes counts them; for a List, the nodes of its first item
 	reader *Reader // nil where a tool made it of several
 }
 
@@ -27,8 +26,7 @@ func (d *Document) Decode() (*unstructured.Unstructured, error) {
 	return d.object(v, err)
 }
 
-// Recall is Decode for what is decoded in every render: with a Memo, the file of what
-// was decoded before is not read.
+// Recall is Decode for documents that every render decodes. With a Memo, it does not read the file again.
 func (d *Document) Recall() (*unstructured.Unstructured, error) {
 	v, err := d.body.recall()
 	return d.object(v, err)
@@ -61,7 +59,7 @@ func (d *Document) Value12() (any, error) {
 	}
 	var v12 any
 	if err := node.Decode(&v12); err != nil {
-		return v, nil //nolint:nilerr // a key that is no scalar, of which the other library knows more
+		return v, nil //nolint:nilerr // a key that is no scalar; the other library reports it better
 	}
 	return withTextKeys(v12), nil
 }

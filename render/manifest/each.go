@@ -12,8 +12,8 @@ import (
 // Each does n things, as many at once as there are processors.
 func Each(n int, do func(i int)) { EachOf(n, runtime.GOMAXPROCS(0), do) }
 
-// EachOf does n things, so many at once. What panics in one of them panics where they are waited
-// for: there somebody may know that the process has more to do than to read what a stranger wrote.
+// EachOf does n things, so many at once. A panic in one of them is raised again in the caller, which may recover so
+// that a hostile document does not end the whole process.
 func EachOf(n, atOnce int, do func(i int)) {
 	var first any
 	var once sync.Once

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Severity says how much a finding matters to the verdict.
+// Severity is the weight of a finding in the verdict.
 type Severity string
 
 // An Error makes a pass fail, a Warning asks for attention, a Note explains.

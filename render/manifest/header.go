@@ -18,8 +18,8 @@ type Header struct {
 	Spec       SpecHeader
 }
 
-// PausedAnnotation is the annotation of an object that Crossplane leaves alone. Package crossplane has the
-// rest of what Crossplane calls things; it imports this package.
+// PausedAnnotation is the annotation of an object that Crossplane leaves alone. All other names of Crossplane are in
+// package crossplane, which imports this package.
 const PausedAnnotation = "crossplane.io/paused"
 
 const localConfig = "config.kubernetes.io/local-config"

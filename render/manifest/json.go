@@ -10,7 +10,7 @@ import (
 	yamltree "go.yaml.in/yaml/v3"
 )
 
-// A collision is that two keys of a mapping are one key of a JSON object.
+// A collision is a key of a JSON object that two keys of a mapping become.
 type collision string
 
 func (c collision) Error() string {

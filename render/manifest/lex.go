@@ -7,9 +7,8 @@ import (
 	"math/bits"
 )
 
-// A lexer knows just enough of YAML to tell which lines are entries of block
-// collections and which belong to a scalar that began before. It refuses what it
-// does not know.
+// A lexer knows just enough of YAML to distinguish entries of block collections from lines that continue a scalar. It
+// refuses all other syntax.
 //
 // A line inside a plain scalar may look like an entry, a quote or a block scalar.
 // That does no harm: such a line is more deeply indented than the key of that
@@ -20,8 +19,8 @@ type lexer struct {
 	// Lines deeper than skip belong to the scalar before them.
 	skip int
 
-	// A quoted scalar is open since a line of indent quoteIndent. When it is
-	// closed, lines deeper than quoteSkip are to be skipped.
+	// A quoted scalar is open since a line of indent quoteIndent. After it is closed, lines deeper than quoteSkip are
+	// skipped.
 	quote                  byte
 	quoteIndent, quoteSkip int
 }
@@ -32,7 +31,7 @@ const none = math.MaxInt
 // An entry is what a line says, if it is one of a block collection.
 type entry struct {
 	indent     int
-	dash       bool // of a sequence: key and value are those of what it holds
+	dash       bool // an item of a sequence; the item has the key and value
 	key, value scalar
 }
 
@@ -52,8 +51,8 @@ const (
 	other       // text is not known
 )
 
-// A class is what the first byte makes of a node. Of the indicators that stand
-// before a blank only the dash is known, and it never gets here.
+// A class is the kind of a node, as its first byte decides. The dash is the only indicator before a blank that the
+// lexer knows, and it is handled earlier.
 type class uint8
 
 const (
@@ -74,7 +73,7 @@ var classes = [256]class{
 	',': isRefused, ']': isRefused, '}': isRefused, '#': isRefused,
 }
 
-// classOf is the class of what a node begins with; text is not empty.
+// classOf returns the class of the text of a node, which is not empty.
 func classOf(text []byte) class {
 	c := classes[text[0]]
 	if c != isIndicator {

@@ -39,7 +39,7 @@ type LimitError struct {
 	Nodes     int   // the same
 }
 
-// Error says that of the path.
+// Error names the path and the limit.
 func (l LimitError) Error() string {
 	if l.Bytes > 0 {
 		return fmt.Sprintf("%s: cannot read: the files of the commit are larger than the limit of %d bytes together", l.Path, l.Bytes)

@@ -47,8 +47,8 @@ func (l *list) elements() ([]element, error) {
 	return l.items, err
 }
 
-// elementsOf are the items of what may be a List, and those of the Lists in it. An item
-// that is no object is an error at its origin.
+// elementsOf returns the items of a value that may be a List, and the items of nested Lists. An item that is no object
+// is an error at its origin.
 func elementsOf(value map[string]any, header Header, origin func(at []any) Origin) (all []element, isList bool, err error) {
 	var from func(value map[string]any, header Header, at []any) (bool, error)
 	from = func(value map[string]any, header Header, at []any) (bool, error) {

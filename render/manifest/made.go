@@ -11,8 +11,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Made returns the document of an object, as JSON, that a tool made of another document, its
-// source, or of no single one, which is nil.
+// Made returns the document of an object, as JSON, that a tool built from another document, its source. source is nil
+// if the tool used several documents.
 func Made(object []byte, origin Origin, source *Document) (*Document, error) {
 	var content map[string]any
 	if err := utiljson.Unmarshal(object, &content); err != nil {
@@ -51,7 +51,7 @@ func (m made) decode() (v any, err error) {
 
 func (m made) recall() (any, error) { return m.decode() }
 
-// learn remembers with the source, which says where things are.
+// learn remembers with the source, which knows the places of fields.
 func (m made) learn(what string, ask func() (string, error)) (string, error) {
 	if m.key == "" {
 		return ask()
@@ -61,7 +61,7 @@ func (m made) learn(what string, ask func() (string, error)) (string, error) {
 
 var errNoSource = errors.New("no single document is the source of this one")
 
-// tree is that of the source: see keeps.
+// tree returns the tree of the source: see keeps.
 func (m made) tree() (*yaml.Node, int, error) {
 	if m.source == nil {
 		return nil, 0, errNoSource
@@ -69,8 +69,8 @@ func (m made) tree() (*yaml.Node, int, error) {
 	return m.source.body.tree()
 }
 
-// keeps says of a path whether the tool has left there what the source has, so that its
-// place in the source is the right one.
+// keeps returns a function that reports whether the tool kept the source's value at a path, so that the place in the
+// source is right.
 func (m made) keeps() func(path []any) bool {
 	after, err := m.decode()
 	if err != nil || m.source == nil {

@@ -27,12 +27,12 @@ func (r *Reader) key(name string) string {
 	}
 	hash, err := r.Hash(name)
 	if err != nil {
-		return "" // reading it says why
+		return "" // reading it returns the error
 	}
 	return r.keyOf(hash, isJSON(name))
 }
 
-// keyOf is the key of a content of which the hash is known.
+// keyOf returns the key of a content with this hash.
 func (r *Reader) keyOf(hash string, isJSON bool) string {
 	switch {
 	case r.memo == nil:
@@ -54,7 +54,7 @@ func (r *Reader) Hash(name string) (string, error) {
 	return files.Hash(name)
 }
 
-// Recall is what the Memo remembers of what was made of several files.
+// Recall returns what the Memo remembers under a key of several files.
 func (r *Reader) Recall(key string) (string, bool) {
 	if r.memo == nil {
 		return "", false
@@ -83,8 +83,7 @@ func (c *content) recall(spare []outlined) (outline, bool) {
 	return decodeOutline(known, spare)
 }
 
-// remember remembers what was read of the file, and is to be read of it; but nothing of a
-// Secret, because a Memo may write to disk.
+// remember remembers the outline of the file, but nothing from a Secret, because a Memo may write to disk.
 func (c *content) remember(o outline) {
 	switch {
 	case c.key == "":

@@ -26,7 +26,7 @@ func (h hashed) Hash(name string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// closed is a commit of which nobody may read a file.
+// closed is a commit whose files must not be read.
 type closed struct{ hashed }
 
 func (closed) Open(string) (fs.File, error) { return nil, fs.ErrPermission }
@@ -74,7 +74,7 @@ func seen(r *Reader, name string) (all []any, whole bool) {
 		u, err := d.Recall()
 		said(u, err)
 		if err == nil {
-			u.SetKind("changed") // nobody else's
+			u.SetKind("changed") // the change must not reach other copies
 		}
 		u, err = d.Recall()
 		said(u, err)

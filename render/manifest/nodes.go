@@ -31,7 +31,7 @@ func countNodes(raw []byte) int {
 	return n
 }
 
-// decoding bounds the nodes of all documents that are decoded at this moment in this process, whoever reads them. A node
+// decoding bounds the nodes of all documents that this process decodes at the same time, across all readers. A node
 // takes up to a kilobyte while it is decoded, and a fraction of that afterwards.
 var decoding = semaphore.NewWeighted(decodedAtOnce)
 
@@ -40,7 +40,7 @@ const decodedAtOnce = 300_000
 // turn waits until some nodes may be decoded, and returns what ends that.
 func turn(nodes int) (done func()) {
 	n := int64(min(nodes, decodedAtOnce))         // a larger one is alone
-	_ = decoding.Acquire(context.Background(), n) // an error is that of the context
+	_ = decoding.Acquire(context.Background(), n) // fails only with its context
 	return func() { decoding.Release(n) }
 }
 
@@ -65,7 +65,7 @@ func (d *Document) Claim() error {
 	return LimitError{Path: d.Origin.Path, Nodes: r.limits.TotalNodes}
 }
 
-// expandedNodes is how many nodes a node comes to with every alias replaced.
+// expandedNodes returns how many nodes a node has with every alias replaced.
 func expandedNodes(node *yamltree.Node, known map[*yamltree.Node]int64) int64 {
 	if n, ok := known[node]; ok {
 		return n

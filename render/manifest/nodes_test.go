@@ -38,7 +38,8 @@ func TestLimitsAdmitCorpus(t *testing.T) {
 	}
 }
 
-// What is counted is never less than half of what is there: else a document of more nodes than the limit would be decoded.
+// The count is never less than half of the real number. Otherwise a document with more nodes than the limit would be
+// decoded.
 func FuzzCountNodes(f *testing.F) {
 	for _, doc := range scanSeeds {
 		f.Add(doc)

@@ -17,8 +17,8 @@ type outlined struct {
 	header Header
 	line   int // that it begins in
 	part   part
-	item   int // counted through the List and those in it; notItem of what is no item
-	nodes  int // as countNodes counts them; of a List, they are those of its first item
+	item   int // its index in the List, counting nested Lists; notItem if it is not in a List
+	nodes  int // as countNodes counts them; for a List, the nodes of its first item
 }
 
 const notItem = -1

@@ -74,8 +74,8 @@ func (d *Document) origins(paths ...[]any) []Origin {
 	return origins
 }
 
-// keeps says of a path whether the document has there what the tree has that it was read
-// from. Only one that a tool made may have something else.
+// keeps returns a function that reports whether the document has the same value at a path as the tree that it was read
+// from. Only the document of a tool's output may differ.
 func (d *Document) keeps() func(path []any) bool {
 	if m, ok := d.body.(made); ok {
 		return m.keeps()

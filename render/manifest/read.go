@@ -142,8 +142,8 @@ func (r *Reader) Bytes(name string) ([]byte, error) {
 	return whole, err
 }
 
-// RecallBytes is Bytes of what is read in every render, and is no secret: with a Memo, a
-// file that was read before is not read again.
+// RecallBytes is Bytes for files that every render reads and that are no secret. With a Memo, it does not read a file
+// again.
 func (r *Reader) RecallBytes(name string) ([]byte, error) {
 	c := r.content(name)
 	known, err := c.learn(" bytes", func() (whole string, err error) {
@@ -224,7 +224,7 @@ func (c *content) outlineOf(raw []byte, count func(documents int) error) (outlin
 	return o, nil
 }
 
-// documents are those of an outline.
+// documents returns the documents of an outline.
 func (c *content) documents(o outline) []*Document {
 	c.keep = o.parts > 1 || c.kept != nil
 	documents := make([]*Document, len(o.documents))
@@ -320,7 +320,7 @@ func partsOf(raw []byte, isJSON bool) ([]part, int, error) {
 	return []part{{start: start, end: len(raw), line: 1, first: lineIn(raw, first)}}, 0, nil
 }
 
-// text says why a file is no text, and in which line.
+// text returns an error, and its line, if a file is not text.
 func text(raw []byte) (int, error) {
 	if bytes.HasPrefix(raw, []byte("\xFF\xFE")) || bytes.HasPrefix(raw, []byte("\xFE\xFF")) {
 		return 1, errors.New("it is UTF-16: save it as UTF-8")

@@ -577,7 +577,7 @@ func FuzzRead(f *testing.F) {
 			last = d.Origin.Line
 			v, err := d.body.decode()
 			if err != nil {
-				return // Scan has answered, and does not tell whether a document can be decoded
+				return // Scan answers also for documents that cannot be decoded
 			}
 			if _, isItem := d.body.(item); isItem {
 				return // the library does not unwrap
@@ -601,7 +601,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// decodeStream is what the YAML library's own decoder of streams makes of one.
+// decodeStream decodes a stream with the YAML library's own decoder.
 func decodeStream(stream string) ([]any, error) {
 	var all []any
 	decoder := yamlv2.NewDecoder(strings.NewReader(stream))

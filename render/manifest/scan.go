@@ -4,9 +4,8 @@ import (
 	"bytes"
 )
 
-// Scan is the header of a document without decoding it. It is right or silent: it
-// answers only for plain block style, and where it answers and the document can be
-// decoded, the two agree. It does not tell whether the document can be decoded.
+// Scan returns the header of a document without decoding it. It answers only for plain block style, and then agrees
+// with the decoder if the document can be decoded. It does not check whether the document can be decoded.
 func Scan(doc []byte) (Header, bool) {
 	if !oneBreak(doc) {
 		return Header{}, false
@@ -164,8 +163,7 @@ func (h *Header) field(p place) *string {
 	}
 }
 
-// take takes in the entry that was lexed. It says whether we still know where we
-// are.
+// take adds the entry that was lexed. It reports whether the position in the document is still known.
 func (s *scanner) take() bool {
 	s.taken, s.begun = false, true
 	e := &s.entry

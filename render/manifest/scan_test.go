@@ -78,8 +78,8 @@ func FuzzScan(f *testing.F) {
 	f.Fuzz(agree)
 }
 
-// FuzzScanTokens makes documents of what Scan looks for, one token a byte: among
-// random bytes hardly any document can be decoded.
+// FuzzScanTokens builds documents from tokens that Scan looks for, one for each byte. Hardly any document of random
+// bytes can be decoded.
 func FuzzScanTokens(f *testing.F) {
 	for seed := range byte(32) {
 		tokens := make([]byte, 24)

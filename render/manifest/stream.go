@@ -22,10 +22,9 @@ type Stream struct {
 	Open func() (io.ReadCloser, error)
 }
 
-// Stream returns the documents of a stream, as Read does of a file. Where a Memo knows it, it
-// is opened when a document is decoded that was not known, and else now, once. The stream may
-// be larger than a file; it is a document that has to keep to the limit of one. What it holds
-// stays in memory, compressed.
+// Stream returns the documents of a stream, as Read does for a file. It opens the stream once: now, or, if a Memo knows
+// it, when an unknown document is decoded. The stream may be larger than a file; only each document has to keep to the
+// limit of a file. The content stays in memory, compressed.
 func (r *Reader) Stream(from Stream) ([]*Document, error) {
 	name, key := from.Name, r.key(from.File)
 	if from.Hash != "" {
@@ -82,8 +81,7 @@ func isJSONObject(raw []byte) bool {
 	return bytes.HasPrefix(first, []byte("{")) && json.Valid(first)
 }
 
-// A stream is what can be read from its beginning only. It is kept in chunks, each of
-// which holds whole documents.
+// A stream can be read only from its beginning. It is kept in chunks of whole documents.
 type stream struct {
 	file  string // that it is in
 	open  func() (io.ReadCloser, error)

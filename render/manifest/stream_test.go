@@ -25,7 +25,7 @@ func streamed(text string, limits Limits) ([]*Document, error) {
 	}})
 }
 
-// wholly is everything of documents that somebody could see, decoded.
+// wholly returns everything that a caller can see of documents, decoded.
 func wholly(documents []*Document, err error) string {
 	if err != nil {
 		return "error: " + err.Error()
@@ -60,7 +60,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// What is piped into the program may be JSON, of which tabs are no mistake.
+// The input of a pipe may be JSON, in which tabs are valid.
 func TestStreamOfJSON(t *testing.T) {
 	documents, err := streamed("{\n\t\"apiVersion\": \"v1\", \"kind\": \"A\", \"metadata\": {\"name\": \"one\"}\n}\n", Limits{})
 	if err != nil || len(documents) != 1 || documents[0].Header.Name != "one" {
@@ -155,7 +155,7 @@ func TestStreamIsRemembered(t *testing.T) {
 	}
 }
 
-// FuzzStream says of any text: a stream is read as a file is, however it comes in.
+// FuzzStream checks that a stream of any text is read like a file, in chunks of any size.
 func FuzzStream(f *testing.F) {
 	for _, doc := range scanSeeds {
 		f.Add(doc+"---\n"+doc, 3)

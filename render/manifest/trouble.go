@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// yamlError says what is wrong with the YAML of the section: where in the file, in
-// words that do not repeat what values hold, for they may be secrets.
+// yamlError returns the YAML error of the section with its place in the file. Its text repeats no values, because they
+// may be secrets.
 func (s section) yamlError(raw []byte, err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	more := 0

@@ -15,7 +15,7 @@ const (
 	RuleUnread = "package-unread"
 	RuleSource = "package-installed-twice"
 	RuleCycle  = "package-cycle"
-	// RuleUnsigned is of a package of which the cluster demands a signature that it demands no more.
+	// RuleUnsigned is the rule for a package whose signature the cluster demands until the commit is applied.
 	RuleUnsigned = "package-signature-dropped"
 )
 
@@ -58,8 +58,7 @@ func (n *node) unfit(a asking, why error) manifest.Finding {
 	return f
 }
 
-// twice finds packages that Crossplane would be given under two names, of which its lock can
-// hold one.
+// twice finds packages that Crossplane would get under two names. Its lock can hold only one.
 func (n *node) twice() []manifest.Finding {
 	var found []manifest.Finding
 	for _, other := range n.roots[min(1, len(n.roots)):] {
@@ -82,8 +81,7 @@ func (n *node) twice() []manifest.Finding {
 	return found
 }
 
-// elsewhere finds packages that the cluster has under another name already: as a dependency, or
-// by somebody else's hand.
+// elsewhere finds packages that the cluster has under another name already: as a dependency, or from another tool.
 func (n *node) elsewhere(installed map[string]crossplane.Installed) []manifest.Finding {
 	there, ok := installed[n.request.Source]
 	if !ok || len(n.roots) == 0 || slices.ContainsFunc(n.roots, func(r root) bool { return there.By(r.id.Name) }) {
@@ -157,8 +155,8 @@ func (res *resolution) cycles() []manifest.Finding {
 			}
 			found = append(found, manifest.Finding{
 				Rule: RuleCycle, Severity: manifest.Error, Origin: n.place(),
-				Message: "packages depend on each other in a circle, of which Crossplane installs nothing: " + strings.Join(names, " → "),
-				Fix:     "take a version of one of them that does not depend on the next",
+				Message: "packages depend on each other in a circle, so Crossplane installs none of them: " + strings.Join(names, " → "),
+				Fix:     "choose a version of one package that does not depend on the next",
 			})
 			return
 		}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ImageConfigs are what ImageConfig objects say of images. For every purpose the longest prefix
-// counts, compared letter by letter, as with Crossplane.
+// ImageConfigs are the settings of ImageConfig objects. For every purpose the longest prefix counts, compared letter by
+// letter, as in Crossplane.
 type ImageConfigs struct {
 	Rewrites []Prefixed // what the prefix becomes
 	Secrets  []Prefixed // the name of the Secret to pull with
@@ -22,7 +22,7 @@ type ImageConfigs struct {
 	cluster  *ImageConfigs // what the cluster says as it is, without the commit; nil: none was asked
 }
 
-// A Prefixed is what an ImageConfig says of the images that begin with a prefix.
+// A Prefixed holds the settings of an ImageConfig for images that begin with a prefix.
 type Prefixed struct {
 	Prefix string
 	Value  string
@@ -66,7 +66,7 @@ type LiveConfig struct {
 	Ours bool // the sync made it, and prunes it where its commit has it no more
 }
 
-// Rewritten is what is pulled for an image. What comes of that is not rewritten again.
+// Rewritten returns the image that is pulled instead of an image. The result is not rewritten again.
 func (c ImageConfigs) Rewritten(image string) string {
 	if best, ok := c.Rewrite(image); ok {
 		return best.Value + strings.TrimPrefix(image, best.Prefix)
@@ -86,15 +86,15 @@ func (c ImageConfigs) Secret(image string) string {
 // Verification is the ImageConfig that demands a signature of an image, rewritten.
 func (c ImageConfigs) Verification(image string) (Prefixed, bool) { return longest(c.Verified, image) }
 
-// A Dropped demand is one that the cluster makes of an image as long as the commit is not applied.
+// A Dropped demand is a signature that the cluster demands until the commit is applied.
 type Dropped struct {
 	Demand  Prefixed
 	By      Prefixed // what of the commit, or left of the cluster, comes in its place; zero: nothing
 	Another bool     // that demands another signature
 }
 
-// Dropped are the demands that the cluster makes of an image, under the name that it would pull
-// it by and under that which it is pulled by with the commit, and that the commit has not met.
+// Dropped returns the cluster's demands on an image that the commit does not meet. It looks under the name that the
+// cluster pulls now and under the name that the commit makes it pull.
 func (c ImageConfigs) Dropped(image string) []Dropped {
 	if c.cluster == nil {
 		return nil
@@ -116,8 +116,8 @@ func (c ImageConfigs) Dropped(image string) []Dropped {
 	return all
 }
 
-// replacing is the object of the commit because of which nothing demands a signature any more:
-// one of the same name, or one that has another image pulled.
+// replacing returns the object of the commit that ends a demand for a signature: an object with the same name, or one
+// that rewrites the image.
 func (c ImageConfigs) replacing(was Prefixed, image string) Prefixed {
 	for _, one := range c.declared {
 		if one.Config == was.Config {
@@ -140,8 +140,8 @@ func longest(all []Prefixed, image string) (best Prefixed, ok bool) {
 	return best, ok
 }
 
-// with is what the commit and a cluster say together. What the commit has of a name is what there
-// will be, and what of the sync's own it has no more will not be.
+// with merges the settings of the commit and a cluster. An object of the commit replaces the live one with the same
+// name. Live objects of this sync that left the commit do not count.
 func (c *ImageConfigs) with(live []LiveConfig) *ImageConfigs {
 	if len(live) == 0 {
 		return c
@@ -197,7 +197,7 @@ func (c *ImageConfigs) read(spec map[string]any, p Prefixed, at func(match int) 
 func demandOf(verification any) string {
 	text, err := json.Marshal(verification)
 	if err != nil { // what was decoded can be encoded
-		return err.Error() // and nobody can meet this
+		return err.Error() // and no image can meet this
 	}
 	var v map[string]any
 	if json.Unmarshal(text, &v) != nil {

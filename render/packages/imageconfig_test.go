@@ -27,8 +27,8 @@ func pullingWith(prefix, secret string) map[string]any {
 	return map[string]any{"matchImages": []any{map[string]any{"prefix": prefix}}, "registry": map[string]any{"authentication": map[string]any{"pullSecretRef": map[string]any{"name": secret}}}}
 }
 
-// ImageConfigs of the cluster count as Crossplane has them, and as they will be once the commit is
-// applied. Nobody switches off what the cluster demands without a word.
+// ImageConfigs of the cluster count as they are in Crossplane, and as they will be once the commit is applied. A commit
+// cannot silently switch off a demand of the cluster.
 func TestImageConfigsOfTheCluster(t *testing.T) {
 	const image = "a.example.org/acme/sea:v1"
 	type result struct {

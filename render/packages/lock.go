@@ -15,7 +15,7 @@ import (
 // LockFile is where the lock of a commit is written.
 const LockFile = "headgate.lock.yaml"
 
-// A Locked package is one of which a commit says which image its version is.
+// A Locked package is a package whose image the commit records.
 type Locked struct {
 	Source  string `json:"source"`
 	Version string `json:"version"`
@@ -67,7 +67,7 @@ func readLock(d *manifest.Document, into map[string]Locked) catalogue.Errors {
 	return catalogue.ErrorsOf(d.Origin, r.Problems.OrNil())
 }
 
-// lock adds to a request what the lock of the commit says of it.
+// lock adds the image in the lock of the commit to a request.
 func (r *Request) lock(locked map[string]Locked) {
 	l, ok := locked[r.Source]
 	switch {
@@ -88,7 +88,7 @@ func (r *Request) allow(version string) bool {
 	return true
 }
 
-// stale finds what a lock says of packages that are asked for in another version.
+// stale finds entries of a lock for packages that the commit requests in another version.
 func (n *node) stale(locked map[string]Locked) []manifest.Finding {
 	l, ok := locked[n.request.Source]
 	if !ok && (len(locked) == 0 || n.copy != nil) || n.request.Digest != "" || crossplane.IsDigest(n.request.Version) {
@@ -96,7 +96,7 @@ func (n *node) stale(locked map[string]Locked) []manifest.Finding {
 	}
 	f := manifest.Finding{
 		Rule: RuleLock, Severity: manifest.Warning, Origin: n.request.Origin,
-		Message: fmt.Sprintf("%s does not say which image %s is: it may be another one tomorrow", LockFile, n.request.wanted()),
+		Message: fmt.Sprintf("%s does not record the image of %s: it may be another one tomorrow", LockFile, n.request.wanted()),
 		Fix:     "run headgate lock",
 	}
 	if ok {
@@ -121,7 +121,7 @@ func LockOf(packages []catalogue.Package) ([]byte, error) {
 	}
 	slices.SortFunc(all, func(a, b Locked) int { return cmp.Compare(a.Source, b.Source) })
 	body, err := yaml.Marshal(map[string]any{"packages": all})
-	head := "# Which image every version is that this commit takes. Written by headgate lock.\n" +
+	head := "# The image of every version that this commit uses. Written by headgate lock.\n" +
 		"apiVersion: headgate.dev/v1alpha1\nkind: PackageLock\nmetadata:\n  name: packages\n"
 	return append([]byte(head), body...), err
 }

@@ -1,5 +1,5 @@
-// Package packages resolves the packages that a commit mentions: which ones Crossplane would install, in
-// what versions, because of what, and what is wrong with that. Pulling them is for package registry.
+// Package packages resolves the packages that a commit mentions: which packages and versions Crossplane would install,
+// why, and which problems they have. Package registry pulls them.
 //
 //	Documents ─Of─► Commit ─Missing─► Requests ─(a registry answers)─► Images ─With─► Commit ─Catalogue─► Catalogue
 package packages
@@ -32,7 +32,7 @@ type Commit struct {
 type Live struct {
 	Installed []crossplane.Installed
 	Images    []LiveConfig
-	Installs  bool // Crossplane installs packages: images of which the tree has a copy are read, too
+	Installs  bool // Crossplane installs packages: also read images that have a copy in the tree
 }
 
 // Of returns what documents say about packages. The lock of the commit does not count if unlocked is true.
@@ -46,9 +46,9 @@ func Of(docs catalogue.Documents, unlocked bool) Commit {
 	return c.With(nil, Live{})
 }
 
-// With returns the commit with the images that registries answered and with what a cluster has, in place of
-// those that it had. It reads the images that the commit needs and has not read yet. held is nil if no
-// registry was asked: then nothing is known of packages that the tree does not hold.
+// With returns the commit with these images and the state of a cluster, instead of its previous ones. It reads those
+// images that the commit needs and has not read yet. held is nil if no registry was asked: then the content of packages
+// outside of the tree is not known.
 func (c Commit) With(held []Image, live Live) Commit {
 	var read map[string]contents
 	if c.resolved != nil {
@@ -58,8 +58,8 @@ func (c Commit) With(held []Image, live Live) Commit {
 	return c
 }
 
-// Missing returns the packages that the commit mentions, itself or because of those that it has, and that it
-// does not have, by source. For a commit that cannot be rendered it returns nothing.
+// Missing returns, by source, the packages that the commit or one of its packages mentions and that were not read. For
+// a commit that cannot be rendered it returns nothing.
 func (c Commit) Missing() []Request {
 	if len(c.docs.Problems())+len(c.problems) > 0 {
 		return nil
@@ -67,8 +67,8 @@ func (c Commit) Missing() []Request {
 	return c.resolved.missing(c.held)
 }
 
-// Catalogue returns what the commit declares, together with what its packages hold. The error is as that
-// of catalogue.Read. What is wrong with a package is not an error of the commit: the package is Unread.
+// Catalogue returns what the commit and its packages declare. The error is like that of catalogue.Read. An invalid
+// package is not an error of the commit: the package is Unread.
 func (c Commit) Catalogue() (catalogue.Catalogue, error) {
 	res := c.resolved
 	if c.held == nil {

@@ -19,7 +19,7 @@ const (
 	airSource = "registry.example.org/acme/provider-air"
 )
 
-// The YAML of two packages, of which sea depends on air.
+// The YAML of two packages: sea depends on air.
 const (
 	sea = `apiVersion: meta.pkg.crossplane.io/v1
 kind: Provider
@@ -76,13 +76,13 @@ func told(t *testing.T, c packages.Commit) []string {
 	return all
 }
 
-// What was given to a commit changes nothing about the commit that it was given to.
+// With does not change the commit that it is called on.
 func TestCommitIsAValue(t *testing.T) {
 	none := commitOf(t).With([]packages.Image{}, packages.Live{})
 	before := told(t, none)
 	if diff := cmp.Diff([]string{
 		"missing " + seaSource + ` "v1.0.0" []`,
-		"unread: package " + seaSource + ":v1.0.0 cannot be read: nobody has looked for it",
+		"unread: package " + seaSource + ":v1.0.0 cannot be read: it was not looked up",
 	}, before); diff != "" {
 		t.Fatalf("nothing held (-want +got):\n%s", diff)
 	}

@@ -8,8 +8,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A Request asks for a package that a commit mentions and does not hold. Of two that are
-// equal the answer is the same.
+// A Request asks for a package that a commit mentions and does not hold. Equal requests have the same answer.
 type Request struct {
 	Source      string               // its repository, by which Crossplane tells packages apart
 	Version     string               // the tag or digest; "" is the newest that the constraints allow
@@ -18,7 +17,7 @@ type Request struct {
 	Installed   crossplane.Installed // as a cluster has it in this version; zero where it has not, or none was asked
 	PullSecrets []string             // the names of Secrets that the commit has Crossplane pull it with
 	PullPolicy  PullPolicy           // when Crossplane asks the registry
-	Configs     *ImageConfigs        // what else the commit and the cluster say of pulling
+	Configs     *ImageConfigs        // the ImageConfigs of the commit and the cluster
 	Origin      manifest.Origin      // the first place that asks for it
 	Copied      bool                 // the tree has a copy, which counts where there is no answer
 }
@@ -29,10 +28,10 @@ type PullPolicy string
 // The policies that mean something else.
 const (
 	PullAlways PullPolicy = "Always" // a tag is looked at again every minute
-	PullNever  PullPolicy = "Never"  // nobody is asked
+	PullNever  PullPolicy = "Never"  // no registry is asked
 )
 
-// Secrets returns the names of the Secrets that an image, rewritten, is to be pulled with.
+// Secrets returns the names of the pull Secrets of a rewritten image.
 func (r Request) Secrets(image string) []string {
 	all := slices.Clone(r.PullSecrets)
 	if one := r.Configs.Secret(image); one != "" && !slices.Contains(all, one) {
@@ -57,7 +56,7 @@ type Image struct {
 	Open    func() (io.ReadCloser, error) // its YAML; as often as it takes
 	Err     error                         // why there is none
 
-	Findings []manifest.Finding // what is to be known of it
+	Findings []manifest.Finding // findings about the image
 }
 
 // name returns what an image is called in places: the digest of one that has no tag is cut.

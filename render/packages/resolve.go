@@ -281,7 +281,7 @@ func (res *resolution) unread(failed map[*node]error) []catalogue.Unread {
 	for _, n := range res.nodes {
 		err := cmp.Or(n.err, failed[n])
 		if n.image == nil {
-			err = errors.New("nobody has looked for it")
+			err = errors.New("it was not looked up")
 		}
 		if err == nil || n.copy != nil {
 			continue

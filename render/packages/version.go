@@ -32,7 +32,7 @@ func Choose(tags, constraints []string) (version string, err error) {
 	}
 	switch {
 	case digest != "" && len(all) > 0:
-		return "", fmt.Errorf("nobody can tell whether %s is a version that %s allows", digest, quoted(constraints, " and "))
+		return "", fmt.Errorf("a digest has no version: it is not known whether %s allows %s", digest, quoted(constraints, " and "))
 	case digest != "":
 		return digest, nil
 	}

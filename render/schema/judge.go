@@ -48,7 +48,7 @@ func NewJudge(before, after *unstructured.Unstructured, version string) (*Judge,
 	case was[version] == nil:
 		return nil, fmt.Errorf("version %s is not declared", version)
 	case is[version] == nil && converts(after):
-		return nil, fmt.Errorf("version %s is not declared any more, and only the webhook knows what becomes of it", version)
+		return nil, fmt.Errorf("version %s is not declared any more, and only the webhook knows how its objects are converted", version)
 	case is[to] == nil:
 		return nil, errors.New("no version of it stores objects")
 	case object(after.Object["spec"])["preserveUnknownFields"] == true:

@@ -1,5 +1,5 @@
-// Package xpkg finds the YAML of a Crossplane package in its image, as Crossplane does,
-// and trusts the image in nothing. What the YAML means is for package catalogue.
+// Package xpkg finds the YAML of a Crossplane package in its image, as Crossplane does. It does not trust the image.
+// Package catalogue interprets the YAML.
 package xpkg
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// What an image may cost, whoever made it.
+// The limits of an image.
 const (
 	maxRead     = 8 << 30  // bytes of a file, which is read several times
 	maxContent  = 1 << 30  // bytes of all its layers, unpacked
@@ -35,9 +35,8 @@ const (
 	streamName = "package.yaml"
 )
 
-// Open opens the YAML of an .xpkg file, which is an image in a tarball and is opened as
-// often as it takes. The stream ends in an error if it is longer than limit, or not what
-// the image says that it is.
+// Open opens the YAML of an .xpkg file, an image in a tarball. It may call file several times. The stream ends with an
+// error if it is longer than limit or does not match the digests of the image.
 func Open(file func() (io.ReadCloser, error), limit int64) (io.ReadCloser, error) {
 	file = bounded(file, newBudget(maxRead))
 	if err := inspect(file); err != nil {
@@ -80,7 +79,7 @@ func open(img v1.Image, limit int64, isPackage func(v1.Descriptor, *v1.ConfigFil
 		return nil, fmt.Errorf("its config cannot be read: %w", err)
 	}
 	if n := len(manifest.Layers); n > maxLayers || n != len(config.RootFS.DiffIDs) {
-		return nil, fmt.Errorf("it has %d layers, of which its config knows %d, and %d are the most that are read", n, len(config.RootFS.DiffIDs), maxLayers)
+		return nil, fmt.Errorf("it has %d layers, and its config names %d; at most %d are read", n, len(config.RootFS.DiffIDs), maxLayers)
 	}
 	for i, descriptor := range manifest.Layers {
 		if !isPackage(descriptor, config) {
@@ -145,8 +144,7 @@ func fewNames(entries, names int) error {
 	return nil
 }
 
-// inspect looks at every entry of a tarball before anything is made of it: links and
-// devices have no place in it, and metadata is small.
+// inspect checks every entry of a tarball before it is used: links and devices are refused, and metadata must be small.
 func inspect(file func() (io.ReadCloser, error)) (err error) {
 	f, err := file()
 	if err != nil {
@@ -210,7 +208,7 @@ func check(header *tar.Header, n int) error {
 	return nil
 }
 
-// A stream reads the YAML out of a layer, to the end of which it looks.
+// A stream reads the YAML from a layer, and then the layer to its end.
 type stream struct {
 	content io.Reader // the layer
 	entries *tar.Reader
@@ -299,7 +297,7 @@ func (s *stream) end() error {
 		return err
 	}
 	if hex.EncodeToString(s.sum.Sum(nil)) != s.want {
-		return errors.New("its layer is not the one that its config names: it is damaged, or somebody has changed it")
+		return errors.New("its layer is not the one that its config names: it is damaged or was changed")
 	}
 	return io.EOF
 }

@@ -60,7 +60,7 @@ func tarred(entries ...entry) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// image is an image of layers, of which those that are named are labelled as the package's.
+// image returns an image of layers; the labelled ones carry the label of the package.
 func image(tb testing.TB, layers [][]byte, labelled ...int) v1.Image {
 	tb.Helper()
 	img := empty.Image
@@ -169,7 +169,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// Whoever can write to a repository can write these.
+// Every author of a repository can write these.
 func TestOpenRefuses(t *testing.T) {
 	layer := func(entries ...entry) []byte { return written(t, image(t, [][]byte{tarOf(t, entries...)}, 0)) }
 	flat := func(entries ...entry) []byte { return written(t, image(t, [][]byte{tarOf(t, entries...)})) }
@@ -258,9 +258,8 @@ func diffID(t *testing.T, layer v1.Layer) string {
 	return id.Hex
 }
 
-// In a registry a layer bears its annotation itself, and that alone counts with Crossplane:
-// labels, which whoever builds the image writes, too, could show us another package than it
-// installs.
+// In a registry the layer itself carries the annotation, and Crossplane uses nothing else. The image's author also
+// writes the labels, which could show us another package than Crossplane installs.
 func TestOf(t *testing.T) {
 	labelled := image(t, [][]byte{tarOf(t, entry{name: "package.yaml", content: "labelled"}), tarOf(t, entry{name: "package.yaml", content: stream})}, 0)
 	layers, err := labelled.Layers()
@@ -293,7 +292,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// A small file can unpack to any size, also where nobody sees it.
+// A small file can unpack to any size, also in parts that are not read as YAML.
 func TestBombs(t *testing.T) {
 	const size = 1<<30 + 1<<20
 	zeros := func(entries ...string) func() (io.ReadCloser, error) {
@@ -350,8 +349,8 @@ func (u uncompressed) DiffID() (v1.Hash, error)            { return u.Digest() }
 func (u uncompressed) MediaType() (types.MediaType, error) { return types.DockerLayer, nil }
 func (u uncompressed) Size() (int64, error)                { return 1, nil }
 
-// FuzzOpen says of any metadata, and a layer of any entry: what is read is what stands in
-// the layer, where that has the name of a package's YAML, and is never more than the limit.
+// FuzzOpen opens images with any metadata and a layer with any entry. The result is exactly the entry with the name of
+// a package's YAML, and never more than the limit.
 func FuzzOpen(f *testing.F) {
 	f.Add(`[{"Config":"c","Layers":["l"]}]`, `{"rootfs":{"diff_ids":["sha256:00"]}}`, "package.yaml", stream)
 	f.Add(`[{"Config":"c","Layers":["l","l"]}]`, `{"config":{"Labels":{"io.crossplane.xpkg:sha256:00":"base"}}}`, "a/package.yaml", "")

@@ -1,6 +1,5 @@
-// Package v1alpha1 holds the Sync: one repository and path, into one cluster. It is read
-// from a file now and from a cluster later, and means the same in both. What becomes of it
-// is up to package target.
+// Package v1alpha1 holds the Sync: one repository and path, into one cluster. It is read from a file now and from a
+// cluster later, and means the same in both. Package target runs it.
 package v1alpha1
 
 import (
@@ -32,7 +31,7 @@ type Sync struct {
 	Status Status `json:"status,omitzero"`
 }
 
-// A Spec says what a sync does. Default fills in what it leaves out.
+// A Spec configures a sync. Default fills in missing fields.
 type Spec struct {
 	Source Source `json:"source"`
 
@@ -73,8 +72,8 @@ type Spec struct {
 	Adoption         Adoption         `json:"adoption,omitempty"`
 	Conflicts        Conflicts        `json:"conflicts,omitempty"`
 
-	// AdoptionLeftovers is what becomes of fields that the commit does not set, on objects that another tool
-	// applied before this sync adopted them.
+	// AdoptionLeftovers is how to treat fields that the commit does not set, on objects that another tool applied
+	// before this sync adopted them.
 	AdoptionLeftovers AdoptionLeftovers `json:"adoptionLeftovers,omitempty"`
 
 	Drift        Drift        `json:"drift,omitempty"`
@@ -82,18 +81,18 @@ type Spec struct {
 	Instances    Instances    `json:"instances,omitempty"`
 	Deactivation Deactivation `json:"deactivation,omitempty"`
 
-	// Approvals says which approvals in Git count.
+	// Approvals configures which approvals in Git count.
 	Approvals Approvals `json:"approvals,omitzero"`
 
-	// MaxPrunes is the maximum number of prunes in a pass; a pass with more holds all of them. Left out, it is a fifth of what the sync
-	// owns, at least 3 and at most 20.
+	// MaxPrunes is the maximum number of prunes in a pass; a pass with more holds all of them. The default is a fifth
+	// of the owned objects, at least 3 and at most 20.
 	MaxPrunes *int `json:"maxPrunes,omitempty"`
 	// MaxActivations is the maximum number of definitions that one policy or package may newly activate; more are held: 100 if left out.
 	// Definitions that a policy names in full do not count.
 	MaxActivations *int `json:"maxActivations,omitempty"`
 }
 
-// Approvals says which approvals in Git count, beside those that people give with the annotation of the Sync or on the
+// Approvals configures which approvals in Git count, besides approvals with the annotation of the Sync or on the
 // command line.
 type Approvals struct {
 	// Trailers is which lines Headgate-Approve in the message of a commit count. The author of a change writes the message, and
@@ -229,7 +228,7 @@ type Target struct {
 	Name      string `json:"name,omitempty"`      // a regular expression for the name
 }
 
-// A Status is what became of a sync. It is written in a cluster only.
+// A Status is the result of a sync. It exists only in a cluster.
 type Status struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	Revision           string             `json:"revision,omitempty"`
@@ -326,7 +325,7 @@ const (
 
 	TrailersNever  Trailers = "Never"
 	TrailersSigned Trailers = "Signed" // in a commit that one of the signers signed
-	TrailersAny    Trailers = "Any"    // in every commit: whoever may merge approves, and so does an author whose message is copied
+	TrailersAny    Trailers = "Any"    // in every commit: everyone who may merge approves, and so does an author whose message is copied
 
 	DeactivationNever      Deactivation = "Never"      // they stay, as Crossplane has it
 	DeactivationWhenUnused Deactivation = "WhenUnused" // Headgate deactivates them once nothing uses them
@@ -340,7 +339,7 @@ const (
 	ForgeAzureDevOps         Forge = "AzureDevOps"
 )
 
-// An Enumeration is a field of a Spec with a closed set of values, of which the first is the default.
+// An Enumeration is a field of a Spec with a closed set of values. The first one is the default.
 type Enumeration struct {
 	Field  string // path of the field: "spec.crdOwner"
 	Values []string
@@ -390,7 +389,7 @@ var (
 	forgesWithApps = []Forge{ForgeGitHub}
 )
 
-// The defaults of what is no enumeration.
+// The defaults of fields that are no enumeration.
 const (
 	DefaultNamespace    = "headgate-system"
 	DefaultInterval     = time.Minute
@@ -450,7 +449,7 @@ func orDefault[T comparable](field *T, value T) {
 // A Duration is written as Go writes one: "1m30s".
 type Duration string
 
-// Duration is the duration, 0 of what is none. Validate refuses that.
+// Duration returns the duration, or 0 for an invalid text, which Validate refuses.
 func (d Duration) Duration() time.Duration {
 	v, err := time.ParseDuration(string(d))
 	if err != nil {
@@ -462,7 +461,7 @@ func (d Duration) Duration() time.Duration {
 // A Size is written as Kubernetes writes one: "16Mi".
 type Size string
 
-// Bytes is the size in bytes, 0 of what is none. Validate refuses that.
+// Bytes returns the size in bytes, or 0 for an invalid text, which Validate refuses.
 func (s Size) Bytes() int64 {
 	q, err := resource.ParseQuantity(string(s))
 	if err != nil {

@@ -2,7 +2,7 @@ package v1alpha1
 
 import "testing"
 
-// What is no host would never be the one of an image, and nobody would know why.
+// An invalid host would never match an image, and the user would not learn why.
 func TestIsRegistry(t *testing.T) {
 	for text, want := range map[string]bool{
 		"ghcr.io": true, "registry.example.org:5000": true, "localhost": true, "127.0.0.1:5000": true, "[::1]:5000": true,

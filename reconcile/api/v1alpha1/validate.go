@@ -56,7 +56,7 @@ func (s *Sync) Validate() error {
 	return errors.Join(p...)
 }
 
-// approvals checks that somebody may approve where a signature is demanded.
+// approvals checks that at least one signer may approve if signatures are required.
 func (p *problems) approvals(a Approvals) {
 	switch {
 	case a.Trailers == TrailersSigned && len(a.Signers) == 0:
@@ -245,7 +245,7 @@ func (p *problems) previews(spec Spec) {
 	case !spec.Previews && spec.ForkPreviews != nil:
 		p.add("spec.forkPreviews", "does nothing without previews: true")
 	case spec.Previews && spec.Statuses == nil:
-		p.add("spec.previews", "goes with spec.statuses, which say where pull requests are, and with what token")
+		p.add("spec.previews", "needs spec.statuses, which names the forge of the pull requests and its token")
 	}
 	if spec.ForkPreviews == nil {
 		return
@@ -336,10 +336,10 @@ func (p *problems) packages(declared []Package) {
 			p.add(field+"safeStart", "is missing: true if the provider declares the capability safe-start; with false all its definitions are active")
 		}
 		if first, twice := at[path.Clean(d.Path)]; twice {
-			p.add(field+"path", "is that of spec.packages[%d] already", first)
+			p.add(field+"path", "repeats that of spec.packages[%d]", first)
 		}
 		if first, twice := named[d.Name]; twice {
-			p.add(field+"name", "is that of spec.packages[%d] already", first)
+			p.add(field+"name", "repeats that of spec.packages[%d]", first)
 		}
 		at[path.Clean(d.Path)], named[d.Name] = i, i
 	}
