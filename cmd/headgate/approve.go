@@ -63,7 +63,7 @@ message of a commit counts only if approvals.trailers of the Sync allows it.`,
 	return cmd
 }
 
-// approveIn writes an approval into a file of Syncs, and says of which.
+// approveIn writes an approval into a file of Syncs, and returns the name of the Sync.
 func approveIn(file, name, digest string) (string, error) {
 	before, err := os.ReadFile(file)
 	if err != nil {
@@ -125,8 +125,7 @@ func onlyApproves(edited []byte, before []v1alpha1.Sync, chosen int, digest stri
 	return nil
 }
 
-// annotated is a file in which one document of those that hold something has an annotation.
-// All other bytes are as they were.
+// annotated returns the file with an annotation on the nth document that is not empty. All other bytes stay.
 func annotated(file []byte, nth int, key, value string) ([]byte, error) {
 	decoder := yaml.NewDecoder(strings.NewReader(string(file)))
 	for {
@@ -201,7 +200,7 @@ func entryOf(mapping *yaml.Node, key string) (k, v *yaml.Node) {
 	return nil, nil
 }
 
-// replace puts other bytes into a file at once: whoever reads it meanwhile reads the old ones.
+// replace replaces the content of a file atomically: readers see the old content or the new one.
 func replace(file string, data []byte) error {
 	file, err := filepath.EvalSymlinks(file)
 	if err != nil {
@@ -258,9 +257,9 @@ func (f *approveFlag) given() inventory.Approvals {
 	return inventory.Approvals{inventory.OnCommand: *f}
 }
 
-// standing returns what reads the approvals that stand in files of Syncs now, for one of them, and
-// those of the command line. Where the files cannot be read, or do not hold that Sync any more, what
-// stands there is not known: none of it counts, and none of it is forgotten.
+// standing returns a function that reads the current approvals of a Sync from its files, and those of the command line.
+// If the files cannot be read or do not hold the Sync any more, its approvals are unknown: none counts, and none is
+// forgotten.
 func standing(files []string, s v1alpha1.Sync, once bool, flag approveFlag) func() inventory.Approvals {
 	flags := inventory.OnRun
 	if once {

@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"render/schema":     {"render/crossplane", "render/manifest"},
 	"render/lint":       {"render", "render/catalogue", "render/crd", "render/crossplane", "render/manifest", "render/schema"},
 
-	// What is wanted, seen and owned becomes one plan, and the plan a report. Compute takes the guards as arguments.
+	// The wanted, seen and owned objects become one plan, and the plan a report. Compute takes the guards as arguments.
 	"reconcile/inventory": {"render", "render/catalogue", "render/crossplane", "render/manifest"},
 	"reconcile/ownership": {"reconcile/inventory", "render", "render/crossplane"},
 	"reconcile/diff":      {"reconcile/inventory", "reconcile/ownership", "render/manifest"},
@@ -194,7 +194,7 @@ func TestEveryArrowIsUsed(t *testing.T) {
 	}
 }
 
-// objections says what speaks against an import.
+// objections returns the rules that an import breaks.
 func objections(f source, imp string) []string {
 	var all []string
 	if covers(forbidden, imp) {

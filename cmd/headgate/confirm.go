@@ -23,7 +23,7 @@ func (t *terminal) announce(verb string, of inventory.Sync, in *clusterFlags) er
 	return err
 }
 
-// confirm asks a person at a terminal whether to go on. Where there is no person to ask, it is an error.
+// confirm asks the user at a terminal whether to go on. Without a terminal, it returns an error.
 func (t *terminal) confirm(question, without string) error {
 	in, ok := t.in.(*os.File)
 	if !ok || !t.errTTY || !term.IsTerminal(int(in.Fd())) {

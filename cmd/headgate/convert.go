@@ -91,7 +91,7 @@ Exit codes: 0 converted, 1 an error or nothing to convert, 2 wrong usage.`,
 	return cmd
 }
 
-// convertFlags say what to convert, and to what.
+// convertFlags are the flags of convert.
 type convertFlags struct {
 	details, to, release string
 }
@@ -136,7 +136,7 @@ func (f *convertFlags) read(ctx context.Context, stdin io.Reader, sources []stri
 	return all, err
 }
 
-// catalogue reads one source. CRDs that come with no package are to be converted, too.
+// catalogue reads one source. It also includes CRDs without a package.
 func (f *convertFlags) catalogue(ctx context.Context, stdin io.Reader, source string) (_ catalogue.Catalogue, err error) {
 	how := catalogue.Options{CrossplaneVersion: f.release}
 	if source == "-" {
@@ -220,7 +220,7 @@ func (c converted) files(directory string, how form, extension string) (err erro
 	})
 }
 
-// rest says what is no definition.
+// rest describes the objects that are no definitions.
 func (c converted) rest() string {
 	said := ""
 	if c.crds > 0 {

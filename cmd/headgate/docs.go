@@ -88,7 +88,7 @@ Exit codes: 0 documented, 1 not found or an error, 2 wrong usage.`,
 	return cmd
 }
 
-// docsFlags say what of a definition to document.
+// docsFlags are the flags of docs.
 type docsFlags struct {
 	packageFlags
 	version string
@@ -112,7 +112,7 @@ type documentation struct {
 	Field             crd.Field                    `json:"field"`
 }
 
-// read reads the documentation of what is called name in a commit.
+// read reads the documentation of the definition or CRD with this name in a commit.
 func (f *docsFlags) read(ctx context.Context, from reconcile.Reconciler, ref, name string) (documentation, error) {
 	in, err := from.Source.Fetch(ctx, ref)
 	if err != nil {
@@ -176,7 +176,7 @@ func (f *docsFlags) read(ctx context.Context, from reconcile.Reconciler, ref, na
 // kinds are what there are docs of: definitions, and CRDs that are none.
 type kinds struct {
 	definitions []render.DecidedDefinition
-	crds        map[string]manifest.Object // by name; the definitions of those have no document
+	crds        map[string]manifest.Object // by name; their definitions have no document
 }
 
 func kindsOf(c catalogue.Catalogue) kinds {

@@ -21,7 +21,7 @@ const (
 const exitCodes = `Exit codes: 0 the cluster is as wanted, 1 something failed or is not known, 2 wrong usage,
 3 something is held, or drifted and is only reported.`
 
-// An exit ends the program with a code, and says why where there is a reason.
+// An exit ends the program with a code and an optional reason.
 type exit struct {
 	code int
 	err  error
@@ -48,7 +48,7 @@ func isUsage(err error) bool {
 	return ok
 }
 
-// exit says what went wrong, once, and what to do about it. It returns the exit code.
+// exit prints an error once, with advice. It returns the exit code.
 func (t *terminal) exit(ctx context.Context, verb *cobra.Command, err error) int {
 	code, advice := 1, ""
 	switch {

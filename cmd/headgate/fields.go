@@ -145,7 +145,7 @@ func asJSON(v any) string {
 	return strings.TrimSpace(b.String())
 }
 
-// markdown writes documentation for a page. What the commit says is escaped.
+// markdown writes documentation for a page. It escapes all text from the commit.
 func (d documentation) markdown(w io.Writer) error {
 	var b strings.Builder
 	say := func(format string, args ...any) {

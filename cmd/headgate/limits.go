@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// limitFlags say what a commit may cost to read.
+// limitFlags are the flags for the limits of reading a commit.
 type limitFlags map[string]string
 
 func (f *limitFlags) addTo(cmd *cobra.Command) {

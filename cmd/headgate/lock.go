@@ -92,8 +92,7 @@ usage.`,
 	return cmd
 }
 
-// lock writes the lock of packages, or compares it. Where there is nothing to lock, there is no
-// file.
+// lock writes the lock of packages, or compares it. If there is nothing to lock, it writes no file.
 func (t *terminal) lock(all []catalogue.Package, of git.Directory, check bool) (err error) {
 	root, err := os.OpenRoot(of.Root) // a commit may contain a link that leads out of it
 	if err != nil {

@@ -370,8 +370,8 @@ func edit(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 }
 
-// remove deletes an object and waits until it is gone: delete RESOURCE.GROUP NAME [NAMESPACE]. What
-// has a namespace is in default if none is given.
+// remove deletes an object and waits until it is gone: delete RESOURCE.GROUP NAME [NAMESPACE]. The default namespace is
+// "default" for namespaced objects.
 func remove(ts *testscript.TestScript, _ bool, args []string) {
 	gvr := schema.ParseGroupResource(args[0]).WithVersion("v1beta1")
 	namespace := "default"

@@ -49,8 +49,8 @@ func (t *terminal) concluded(v *view, done report.Report, err error) error {
 	return nil
 }
 
-// report writes a report to standard output. The error of a pass that stopped goes to
-// standard error, and so is left out of what people read here.
+// report writes a report to standard output. The error of a pass that stopped goes to standard error, so it is not
+// repeated here.
 func (t *terminal) report(v *view, r report.Report) error {
 	t.progress.Stop()
 	switch v.format.value {

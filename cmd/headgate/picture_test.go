@@ -40,8 +40,8 @@ type drawing struct {
 	y, lines int
 }
 
-// draw draws the Markdown of a comment as a forge shows it. It knows what comments use: headings, lists, tables, bold text, code
-// and folded parts, of which it draws the first line.
+// draw draws the Markdown of a comment as a forge shows it. It knows the elements of comments: headings, lists, tables,
+// bold text, code, and folded parts, whose first line it draws.
 func draw(comment string) string {
 	d := &drawing{y: 44}
 	var folded bool

@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// previewFlags are those of a preview beside the ones of a pass.
+// previewFlags are the flags of a preview that a pass does not have.
 type previewFlags struct {
 	*passFlags
 	exitOn          threshold
@@ -28,7 +28,7 @@ type previewFlags struct {
 	forge           forgeFlags
 }
 
-// forgeFlags say where a pull request is.
+// forgeFlags are the flags that locate a pull request.
 type forgeFlags struct {
 	kind      choice
 	repo      string
@@ -77,7 +77,7 @@ A new version of a package that cannot be read is an error.`,
 			if isUsage(err) {
 				return err
 			}
-			if err != nil && r.Kind == "" { // it did not come to a preview
+			if err != nil && r.Kind == "" { // the preview failed
 				r = report.Failed(f.sync(), "", err)
 			}
 			r = r.On(f.exitOn.words())
@@ -187,7 +187,7 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	return said, err
 }
 
-// previews is who says what the preview comes to; nil where nobody asked for that.
+// previews returns the publisher of previews, or nil if it was not requested.
 func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Repository) (*forge.Previews, error) {
 	if !f.comment && !f.status && f.forge.pull == 0 {
 		return nil, nil

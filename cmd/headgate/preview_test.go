@@ -9,7 +9,7 @@ import (
 	"headgate.dev/headgate/reconcile/git"
 )
 
-// In a pipeline nobody has to say which pull request it is, or of which forge.
+// In a pipeline, the pull request and the forge are known without flags.
 func TestWorkflow(t *testing.T) {
 	type want struct {
 		at          forge.Repository
@@ -61,7 +61,7 @@ func TestWorkflow(t *testing.T) {
 	}
 }
 
-// What is said counts more than what URL and pipeline tell.
+// Flags count more than the URL and the pipeline.
 func TestForgeIsSaid(t *testing.T) {
 	in := forge.Workflow{Kind: forge.KindGitLab, Server: "https://git.example.org", Name: "acme/infra/platform"}
 	cases := map[string]struct {

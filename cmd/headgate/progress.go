@@ -29,8 +29,7 @@ const (
 	redraw   = 100 * time.Millisecond // slower than the eye, faster than impatience
 )
 
-// Phase says what is being done now, and how much of it: total is 0 where that is not
-// known. Safe for concurrent use.
+// Phase shows the current phase and its progress; total is 0 if it is not known. It is safe for concurrent use.
 func (p *progress) Phase(phase string, done, total int) {
 	if p.off {
 		return
@@ -76,7 +75,7 @@ func (p *progress) line() string {
 	return line
 }
 
-// Stop takes the line away. What follows may start another one.
+// Stop removes the line. A later phase may start another one.
 func (p *progress) Stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

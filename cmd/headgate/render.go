@@ -111,7 +111,7 @@ func (t *terminal) findings(found []manifest.Finding) {
 	}
 }
 
-// rendered says on standard error what a person should know of what was rendered.
+// rendered prints findings about the render to standard error.
 func (t *terminal) rendered(want render.Desired, objects []render.Object) error {
 	t.findings(slices.Concat(want.Findings, lint.Coverage(want)))
 	for _, why := range slices.Sorted(maps.Keys(want.Skipped)) {
@@ -126,7 +126,7 @@ func (t *terminal) rendered(want render.Desired, objects []render.Object) error 
 	return t.summary(want, parts...)
 }
 
-// summary is the last line of what was said of a commit.
+// summary prints the last line about a commit.
 func (t *terminal) summary(want render.Desired, parts ...string) error {
 	if want.Revision != "" {
 		parts = append(parts, want.Revision[:min(len(want.Revision), 12)])

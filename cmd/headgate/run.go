@@ -171,7 +171,7 @@ func readSyncs(files []string) ([]v1alpha1.Sync, error) {
 	return all, errors.Join(problems...)
 }
 
-// eachWith says of every error that was joined in which file it is.
+// eachWith adds the file to each error of a joined error.
 func eachWith(file string, err error) []error {
 	all := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -312,7 +312,7 @@ func logPreview(log *slog.Logger, e reconcile.Event) {
 	log.Info("preview", "said", e.Report.Verdict.Activation.Description)
 }
 
-// logDefect logs where a preview ended in a defect, for whoever mends it.
+// logDefect logs the stack of a preview that ended in a defect, for its developers.
 func logDefect(log *slog.Logger, err error) {
 	if defect, ok := errors.AsType[interface {
 		error
@@ -348,7 +348,7 @@ func logPass(log *slog.Logger, e reconcile.Event) {
 		"created", r.Summary.Created, "updated", r.Summary.Updated, "pruned", r.Summary.Pruned, "held", r.Summary.Held, "failed", r.Summary.Failed)
 }
 
-// logDrift logs what somebody did to one object, and whether that was undone.
+// logDrift logs a foreign change to an object, and whether Headgate undid it.
 func logDrift(log *slog.Logger, s report.Step) {
 	log = log.With("object", s.ID.String(), "action", s.Action)
 	if len(s.TakesFrom) > 0 {

@@ -28,7 +28,7 @@ const aboutSource = `SOURCE is a directory, read as it is. With --repo, Headgate
 by default the newest of the default branch; with --ref alone, a commit of the repository around
 SOURCE.`
 
-// sourceFlags say where the commit comes from.
+// sourceFlags are the flags that locate the commit.
 type sourceFlags struct {
 	repo, ref, path string
 
@@ -144,7 +144,7 @@ func (t *terminal) source(f *sourceFlags, args []string) (reconcile.Source, stri
 	return git.Directory{Root: directory, Path: f.path}, "", nil
 }
 
-// isDirectory returns an error that says what to do if there is no such directory.
+// isDirectory returns an error with advice if there is no such directory.
 func isDirectory(name string) error {
 	info, err := os.Stat(name)
 	switch {
@@ -228,8 +228,8 @@ func (t *terminal) repository(f *sourceFlags, repo, path string) reconcile.Sourc
 	return r
 }
 
-// memo remembers what was learnt of the files of a source, from one process to the next. Of
-// those of a directory, which may change at any time, nothing is learnt, but of packages.
+// memo returns the memo for the files of a source, which is kept between processes. For a directory, whose files may
+// change at any time, it remembers only packages.
 func (t *terminal) memo(f *sourceFlags, source reconcile.Source) manifest.Memo {
 	dir := f.kept("memo")
 	if dir == "" {

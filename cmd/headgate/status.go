@@ -114,7 +114,7 @@ func (t *terminal) statuses(found []status, all, full bool, format string) error
 	return err
 }
 
-// A condition is what became of an object since it was applied.
+// A condition is the state of an object since it was applied.
 type condition string
 
 // The conditions, in the order in which they are told.
@@ -125,7 +125,7 @@ const (
 	missing   condition = "missing"    // deleted by someone else
 	found     condition = "found"      // by its marks, when the inventory was lost; no pass applied it since
 	unsettled condition = "unsettled"  // sent, and a crash came before the answer
-	unready   condition = "not ready"  // when it was last looked at, or nobody looked yet
+	unready   condition = "not ready"  // at the last check, or not checked yet
 	unserved  condition = "not served" // a CRD, or an object of a kind, that the API server does not serve
 	broken    condition = "failed"     // the last write of it
 )
@@ -143,7 +143,7 @@ type status struct {
 	Summary    map[condition]int `json:"summary"`
 	Objects    []owned           `json:"objects"`
 	Held       inventory.Holds   `json:"held"`    // by the last pass
-	History    []inventory.Past  `json:"history"` // the last passes that changed something or came to something else, the newest last
+	History    []inventory.Past  `json:"history"` // the last passes that changed something or had another result, the newest last
 }
 
 // owned is one object of an inventory.
@@ -256,8 +256,7 @@ func holdLines(h inventory.Hold) string {
 	return lines
 }
 
-// write writes a status for people. What is as it was left is only counted, unless all
-// is to be shown.
+// write writes a status for people. It only counts unchanged objects, unless full is set.
 func (s status) write(w io.Writer, full bool) error {
 	var b strings.Builder
 	var numbers []string

@@ -28,7 +28,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// clusterFlags say which cluster, and as whom.
+// clusterFlags are the flags for the cluster and the user.
 type clusterFlags struct {
 	kubeconfig, context, as string
 	groups                  []string
@@ -81,7 +81,7 @@ func (f *clusterFlags) String() string {
 	return fmt.Sprintf("cluster %s at %s (context %s)", of.Cluster, cfg.Host, name)
 }
 
-// syncFlags name the sync, by which we tell what is ours in the cluster.
+// syncFlags name the sync, which identifies our objects in the cluster.
 type syncFlags struct {
 	name, namespace string
 }
@@ -240,7 +240,7 @@ func (f *renderFlags) inject(c *v1alpha1.Conversion) error {
 	return err
 }
 
-// packageFlags say what the packages of a commit are.
+// packageFlags are the flags that declare packages of a commit.
 type packageFlags struct {
 	release  string
 	packages []string
@@ -252,7 +252,7 @@ func (f *packageFlags) addTo(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.packages, "package", nil, "`directory=name` of a provider's CRDs without a crossplane.yaml; with ,safe-start after the name, its definitions are inactive until a policy activates them")
 }
 
-// into says in a Sync what the flags say. What is wrong with it is up to render.
+// into copies the flags into a Sync. Render reports errors in the values.
 func (f *packageFlags) into(spec *v1alpha1.Spec) error {
 	spec.CrossplaneVersion = f.release
 	for _, arg := range f.packages {
@@ -265,8 +265,8 @@ func (f *packageFlags) into(spec *v1alpha1.Spec) error {
 	return nil
 }
 
-// packageOfFlag reads a value of --package. What follows the name is a capability: one that Headgate
-// does not know is an error, because without safe-start every definition of the package is active.
+// packageOfFlag reads a value of --package. A capability follows the name. An unknown one is an error, because without
+// safe-start every definition of the package is active.
 func packageOfFlag(arg string) (v1alpha1.Package, error) {
 	directory, rest, ok := strings.Cut(arg, "=")
 	if !ok {

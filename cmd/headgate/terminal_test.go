@@ -55,7 +55,7 @@ func TestMasked(t *testing.T) {
 	}
 }
 
-// A library writes a secret in its own way, and whoever reads the log can turn that back.
+// A library may write a secret in an encoded form that readers of the log can decode.
 func TestMaskedInEveryForm(t *testing.T) {
 	const secret = "pä<ss>&\"wörd7"
 	for form, text := range map[string]string{

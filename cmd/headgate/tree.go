@@ -96,7 +96,7 @@ type treeNode struct {
 	Active   *bool                  `json:"active,omitempty"` // of a definition
 	Paused   bool                   `json:"paused,omitempty"`
 	Because  []activation.Activator `json:"because,omitempty"`
-	Problem  string                 `json:"problem,omitempty"` // of a definition: why no CRD can be made of it
+	Problem  string                 `json:"problem,omitempty"` // why a definition cannot make a CRD
 	Live     *live                  `json:"live,omitempty"`
 	Inactive int                    `json:"inactive,omitempty"` // definitions that are not listed
 	Above    bool                   `json:"above,omitempty"`    // what is below it is shown where it first appears

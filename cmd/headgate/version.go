@@ -13,7 +13,7 @@ import (
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
 var version string
 
-// A build says which program this is.
+// A build identifies this program.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
@@ -74,15 +74,14 @@ func (b build) String() string {
 	return s + " " + b.Go + " " + b.Platform
 }
 
-// thisProgram tells one program from all others: what another one made of a file may be
-// something else.
+// thisProgram returns an identifier of this program, because another build may render a file differently.
 func thisProgram() string {
 	id := thisBuild().String()
 	path, err := os.Executable()
 	if err != nil {
 		return id
 	}
-	if info, err := os.Stat(path); err == nil { // two builds may have one version while somebody works on them
+	if info, err := os.Stat(path); err == nil { // development builds may have the same version
 		id += fmt.Sprintf(" %d %d", info.Size(), info.ModTime().UnixNano())
 	}
 	return id

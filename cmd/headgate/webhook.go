@@ -13,8 +13,8 @@ import (
 	"headgate.dev/headgate/reconcile/target"
 )
 
-// webhooks listens on an address for webhooks of the targets that have one. What it returns
-// answers them, until ctx is done.
+// webhooks listens on an address for webhooks of the targets that have one. The returned function serves them until ctx
+// is done.
 func webhooks(ctx context.Context, address string, targets []*target.Target) (serve func(), err error) {
 	hooks := &forge.Webhooks{Log: logHandled}
 	var problems []error
@@ -44,8 +44,8 @@ func webhooks(ctx context.Context, address string, targets []*target.Target) (se
 
 const webhookPath = "/webhook"
 
-// answer answers requests until ctx is done, and then those that are being answered. What a
-// stranger can have it wait for or keep is bounded.
+// answer serves requests until ctx is done, and then finishes the open ones. Timeouts and size limits protect it from
+// strangers.
 func answer(ctx context.Context, listener net.Listener, hooks http.Handler) {
 	mux := http.NewServeMux()
 	mux.Handle("POST "+webhookPath, hooks)
@@ -73,8 +73,8 @@ func answer(ctx context.Context, listener net.Listener, hooks http.Handler) {
 	}
 }
 
-// logHandled logs what came of a request. What nobody signed is news only to who looks for it:
-// anybody may send it, as often as they like.
+// logHandled logs the result of a request. Unsigned requests are logged at debug level only, because strangers may send
+// any number of them.
 func logHandled(h forge.Handled) {
 	log := slog.With("forge", h.Forge, "code", h.Code, "said", h.Said)
 	what := "push"

@@ -10,7 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/forge"
 )
 
-// What listens is one path for one method, and ends when the program does.
+// The server has one path with one method, and ends with the program.
 func TestAnswer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -99,7 +99,7 @@ type explanation struct {
 	Active     bool                   `json:"active"`
 	Paused     bool                   `json:"paused"`
 	Because    []activation.Activator `json:"because,omitempty"`
-	Problem    string                 `json:"problem,omitempty"` // why no CRD can be made of it
+	Problem    string                 `json:"problem,omitempty"` // why it cannot make a CRD
 	Fix        *fix                   `json:"fix,omitempty"`
 	Package    *packageOf             `json:"package,omitempty"`
 	Left       *leftover              `json:"left,omitempty"` // where the commit does not declare it any more
@@ -129,7 +129,7 @@ type packageOf struct {
 	Directory string `json:"directory"`
 	SafeStart bool   `json:"safeStart"`
 
-	// Of one in a registry.
+	// Set for a package in a registry.
 	Source     string                `json:"source,omitempty"`
 	Version    string                `json:"version,omitempty"`
 	Digest     string                `json:"digest,omitempty"`
@@ -162,8 +162,8 @@ type live struct {
 	Code   plan.Code `json:"code,omitempty"` // of the note
 }
 
-// left explains a definition that the commit does not declare, if the sync still owns what
-// was made of it. missing is the error where it does not.
+// left explains a definition that the commit does not declare, if the sync still owns its CRD. Otherwise it returns the
+// error missing.
 func left(ctx context.Context, r reconcile.Reconciler, want render.Desired, name string, missing error) (explanation, error) {
 	p, err := r.Plan(ctx, want, r.Observer)
 	if err != nil {
@@ -217,7 +217,7 @@ func explanationOf(want render.Desired, name string) (explanation, error) {
 	return e, nil
 }
 
-// problemOf returns why no CRD can be made of a definition, or nil.
+// problemOf returns why a definition cannot make a CRD, or nil.
 func problemOf(want render.Desired, name string) error {
 	if problems := want.Unmade[name]; problems != nil {
 		return problems
@@ -230,9 +230,8 @@ func problemOf(want render.Desired, name string) error {
 	return nil
 }
 
-// remedy is the least that would activate a definition: to let a paused policy go on
-// that names it already, else one line more in a policy of the commit that is nearest to it:
-// those of packages are somebody else's.
+// remedy returns the smallest change that would activate a definition. It resumes a paused policy that already names
+// the definition. Otherwise it adds a line to the nearest policy of the commit; policies of packages cannot be edited.
 func remedy(want render.Desired, d render.DecidedDefinition) fix {
 	policies := slices.DeleteFunc(slices.Clone(want.Policies), func(p catalogue.Policy) bool {
 		_, pulled := want.Within(p.Origin)

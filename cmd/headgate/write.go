@@ -24,7 +24,7 @@ var (
 	jsonList   = form{head: `{"apiVersion":"v1","kind":"List","items":[` + "\n", between: ",\n", tail: "\n]}\n", encode: json.Marshal}
 )
 
-// write writes n objects, of which it asks for a few at a time.
+// write writes n objects. It requests a few of them at a time.
 func (f form) write(w io.Writer, n int, object func(i int) (*unstructured.Unstructured, error)) error {
 	return f.writeTexts(w, n, func(i int) (string, error) {
 		u, err := object(i)

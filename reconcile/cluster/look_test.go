@@ -481,7 +481,7 @@ func TestLookIntoTheDark(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if len(p.Effects) != 1 || p.Effects[0].State != plan.Broken || !strings.Contains(report.Words(p.Effects[0].Reason), "cannot tell whether Bucket."+w.group+" is served") {
+		if len(p.Effects) != 1 || p.Effects[0].State != plan.Broken || !strings.Contains(report.Words(p.Effects[0].Reason), "it is not known whether Bucket."+w.group+" is served") {
 			return fmt.Errorf("want an effect that says what is not known, got %v", p.Effects)
 		}
 		return nil

@@ -51,8 +51,8 @@ func TestApprove(t *testing.T) {
 		"SignedAbove":  {reason: "A person who signs a squash vouches for the last paragraph, and may not have read those that the forge copied.", trailers: plan.TrailersSigned, want: signed(commit("1", "Headgate-Approve: "+digest+"\n\nSigned-off-by: A")), prunes: 0, note: "no key of approvals.signers"},
 		"Squashed":     {reason: "A squash puts the messages of a branch behind each other.", trailers: plan.TrailersAny, want: commit("1", "Clean up (#7)\n\n* one\n\nHeadgate-Approve: "+digest+"\n\n* two"), prunes: 5},
 		"Quoted":       {reason: "A message that quotes another approves nothing.", trailers: plan.TrailersAny, want: commit("1", "Revert\n\n> Headgate-Approve: "+digest), prunes: 0},
-		"OneMore":      {reason: "It approves exactly those that were looked at.", want: keep, given: []string{digest}, more: []string{"f"}, prunes: 0, note: "is not of what is held now"},
-		"Prefix":       {reason: "A digest that was cut is another.", want: keep, given: []string{digest[:12]}, prunes: 0, note: "is not of what is held now"},
+		"OneMore":      {reason: "It approves exactly those that were looked at.", want: keep, given: []string{digest}, more: []string{"f"}, prunes: 0, note: "does not fit the steps that are held now"},
+		"Prefix":       {reason: "A digest that was cut is another.", want: keep, given: []string{digest[:12]}, prunes: 0, note: "does not fit the steps that are held now"},
 		"Spent":        {reason: "It counts once, although it still stands on the Sync when another commit holds the same.", want: commit("2", ""), given: []string{digest}, grants: []inventory.Grant{{Digest: digest, Commit: "1", Given: true}}, prunes: 0, note: "was spent on commit 1"},
 		"SpentTrailer": {reason: "A commit approves once.", trailers: plan.TrailersAny, want: commit("1", "Headgate-Approve: "+digest), grants: []inventory.Grant{{Digest: digest, Commit: "1"}}, prunes: 0, note: "was spent on commit 1"},
 		"AnotherTrailer": {

@@ -62,15 +62,15 @@ func edit(ctx context.Context, crd, patch string) error {
 	return err
 }
 
-// statuses prints what was said of a commit. repo is the URL that it is cloned from, and
-// $HEADGATE_FORGE_TOKEN may read it.
+// statuses prints the statuses of a commit. repo is the URL that it is cloned from, and $HEADGATE_FORGE_TOKEN may read
+// it.
 func statuses(ctx context.Context, out io.Writer, repo, commit string) error {
 	at, err := url.Parse(strings.TrimSuffix(repo, ".git"))
 	if err != nil {
 		return err
 	}
 	at.Path, at.RawQuery = "/api/v1/repos"+at.Path+"/commits/"+commit+"/statuses", "limit=50"
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil) //nolint:gosec // a person says where to look
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil) //nolint:gosec // the user names the address
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func statuses(ctx context.Context, out io.Writer, repo, commit string) error {
 	return nil
 }
 
-// port prints a port of loopback that nobody listens on.
+// port prints a free port of loopback.
 func port(ctx context.Context, out io.Writer) error {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")

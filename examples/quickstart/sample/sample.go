@@ -47,8 +47,8 @@ func resourceOf(crd apiextensionsv1.CustomResourceDefinition) (map[string]any, e
 	return resource, nil
 }
 
-// valueOf is the smallest value that a schema accepts, as far as it can be told without
-// evaluating rules. What has a default is left to the server.
+// valueOf is the smallest value that a schema accepts, as far as that is possible without evaluating rules. It leaves
+// fields with a default to the server.
 func valueOf(s apiextensionsv1.JSONSchemaProps) any {
 	switch {
 	case len(s.Enum) > 0:
