@@ -15,13 +15,13 @@ const (
 	firstRest  = time.Minute      // after that, between two times that it is put right
 	mostRest   = time.Hour        // however long it goes on
 	leastPeace = time.Minute      // that something stays put before a fight is over
-	longMemory = 90 * time.Minute // that something stays put before nobody remembers that it was changed
+	longMemory = 90 * time.Minute // how long a field must stay unchanged before its change is forgotten
 )
 
-// fights are what a loop remembers of those who undo what it writes.
+// fights is the memory of a loop about writers that undo its writes.
 type fights map[contention]*rivalry
 
-// A contention is somebody and a path of an object.
+// A contention is another writer and a field of an object.
 type contention struct {
 	id            manifest.ID
 	path, manager string
@@ -30,14 +30,14 @@ type contention struct {
 // A rivalry is the history of a contention.
 type rivalry struct {
 	right  time.Time     // when it was last put right
-	stands bool          // nobody was seen to have undone that
+	stands bool          // our last correction was not undone
 	undone int           // times
 	gap    time.Duration // the longest time that it took them
 }
 
 func (f rivalry) isFight() bool { return f.undone >= mostUndone }
 
-// quietNeeded returns for how long nobody may undo it until the fight is over: the other side may only be slow.
+// quietNeeded returns how long a correction must last until the fight is over: the other writer may only be slow.
 func (f rivalry) quietNeeded() time.Duration {
 	if !f.isFight() {
 		return longMemory
@@ -45,7 +45,7 @@ func (f rivalry) quietNeeded() time.Duration {
 	return max(2*f.gap, leastPeace)
 }
 
-// learn takes in what a pass came to.
+// learn adds the result of a pass.
 func (all fights) learn(now time.Time, r report.Report) {
 	drifted := map[contention]bool{}
 	for _, s := range r.Steps {
@@ -78,14 +78,14 @@ func (all fights) learn(now time.Time, r report.Report) {
 		if drifted[c] {
 			continue
 		}
-		f.stands = true // also where somebody else put it right
+		f.stands = true // also if another writer corrected it
 		if now.Sub(f.right) >= f.quietNeeded() {
 			delete(all, c)
 		}
 	}
 }
 
-// contentions are the paths that somebody changed of an object.
+// contentions returns the changed fields of an object, with their writers.
 func contentions(s report.Step) []contention {
 	if s.Action == plan.Create || s.Would == plan.Create {
 		return []contention{{id: s.ID}}

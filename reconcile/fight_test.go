@@ -92,7 +92,7 @@ func (r *rival) corrections() int {
 	return n
 }
 
-// drift is what the last pass said of drift.
+// drift returns the drift status of the last pass.
 func (r *rival) drift(t *testing.T) string {
 	t.Helper()
 	passed := r.heard(Passed)

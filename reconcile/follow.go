@@ -15,7 +15,7 @@ import (
 type Request struct {
 	Number int
 	Head   string // the newest commit of its branch
-	Target string // the branch that it is to be merged into
+	Target string // the branch to merge into
 	Fork   bool   // its branch is in another repository
 	Merge  string // the ref of a commit that merges it, where the forge makes one
 }
@@ -36,10 +36,9 @@ type Origin interface {
 	Forget(ctx context.Context, commit string) error
 }
 
-// A PreviewLoop previews the pull requests into one branch: every new head once, and again where the
-// branch went on and that decides what is active. What was published stands on the forge, so after a
-// restart the same is published again for the same heads, which changes nothing. It makes one preview at a
-// time, beside the passes of a Loop.
+// A PreviewLoop previews the pull requests into one branch: every new head once, and again if the branch went on in a
+// way that decides which definitions are active. The forge keeps published previews, so publishing the same ones after
+// a restart changes nothing. It makes one preview at a time, beside the passes of a Loop.
 type PreviewLoop struct {
 	Reconciler Reconciler
 	Forks      *Reconciler // of pull requests from forks; nil: those are refused
@@ -130,8 +129,7 @@ func (l *previewing) look(ctx context.Context) time.Duration {
 	l.failures, l.trouble = 0, ""
 	l.forget(ctx, open)
 	wait := jitter(l.Interval)
-	// All of them, whoever tells of something new meanwhile: nobody who pushes all the time is to
-	// keep others waiting.
+	// Preview all of them before looking for new ones, so that frequent pushes do not delay others.
 	for _, q := range l.chosen(open) {
 		if ctx.Err() != nil {
 			break
@@ -156,8 +154,8 @@ func (l *previewing) open(ctx context.Context) ([]Request, string, error) {
 	return slices.DeleteFunc(open, func(q Request) bool { return branch == "" || q.Target != branch }), tip, err
 }
 
-// chosen are those that are previewed, newest first: before those of forks, of which anybody
-// may open any number, those of people who may push.
+// chosen returns the pull requests to preview, newest first. Those of forks come last, because strangers may open any
+// number.
 func (l *previewing) chosen(open []Request) []Request {
 	slices.SortStableFunc(open, func(a, b Request) int { return cmp.Compare(ofFork(a), ofFork(b)) })
 	if crowded := len(open) > l.Most; crowded != l.crowded {
@@ -187,7 +185,7 @@ func (l *previewing) forget(ctx context.Context, open []Request) {
 	}
 }
 
-// drop lets go of the commit of a pull request. Where that fails it costs a few bytes.
+// drop forgets the commit of a pull request. A failure costs a few bytes.
 func (l *previewing) drop(ctx context.Context, k *previewedPull) {
 	ctx, cancel := context.WithTimeout(ctx, aCall)
 	defer cancel()
@@ -313,8 +311,8 @@ func (l *previewing) head(ctx context.Context, q Request) string {
 	return merge
 }
 
-// again reports whether a preview is tried again though nothing changes: the forge asks for
-// patience, or what is needed for it cannot be reached. What is wrong with a commit stays so.
+// again reports whether to retry a preview without any change: the forge asks for patience, or a server cannot be
+// reached. Errors of the commit itself are permanent.
 func (l *previewing) again(k *previewedPull, err error) bool {
 	var silent unpublished
 	if errors.As(err, &silent) {

@@ -121,7 +121,7 @@ func (w word) Pending(context.Context, report.Report) error {
 	return w.unsaid
 }
 
-// unspeakable is a head of which nothing can be said without a panic.
+// unspeakable is a head whose report causes a panic.
 const unspeakable = "unspeakable"
 
 func (w word) Publish(_ context.Context, r report.Report) error {

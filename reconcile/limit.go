@@ -138,7 +138,7 @@ func (a *allowance) waitsFor() string {
 	return "objects that are not ready: " + strings.Join(names, ", ")
 }
 
-// explain returns the error of the pass, which is that its time is over if that ended it.
+// explain returns the error of the pass. If its time limit ended it, the error is about the limit.
 func (a *allowance) explain(err error) error {
 	var why overdue
 	if err != nil && errors.As(context.Cause(a.ctx), &why) {

@@ -17,8 +17,8 @@ import (
 // RuleNothing is the rule of a commit that declares nothing.
 const RuleNothing = "nothing-declared"
 
-// Lint returns what is wrong with a commit and what of it will not work, sorted. It reads what is inactive,
-// too. What a pass over an empty cluster refuses because of the commit alone is among the errors.
+// Lint returns the errors of a commit and findings about parts that will not work, sorted. It reads inactive
+// definitions, too. The errors include everything that a pass over an empty cluster would refuse.
 func (r Reconciler) Lint(ctx context.Context, ref string) ([]manifest.Finding, error) {
 	r.Options.Lints = true
 	want, err := r.Render(ctx, ref)

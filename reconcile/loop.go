@@ -28,9 +28,9 @@ type PendingLister interface {
 	Pending(namespace, name string) []string
 }
 
-// A Watcher tells what of the things that a sync owns is not as we left it, until ctx is
-// done. It tells all of it at once, and again whenever it changes: identities, and for each
-// something that moves when the object does. trouble hears of what cannot be watched.
+// A Watcher reports the owned objects that differ from our last write, until ctx is done. It reports all of them at
+// once, and again after every change: identities, each with a value that changes with the object. It calls trouble for
+// objects that it cannot watch.
 type Watcher interface {
 	Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error))
 }
@@ -48,7 +48,7 @@ type Loop struct {
 	Pushed <-chan struct{}
 
 	Interval time.Duration // between passes, give or take a tenth; default 1 minute
-	Poll     time.Duration // between looks for a new commit, if that is to be more often
+	Poll     time.Duration // between polls for a new commit, if shorter than Interval
 	Grace    time.Duration // how long a pass may still take when the loop is to end; default 10 seconds
 
 	OnEvent func(Event) // receives what the loop does, one event at a time; may be nil
@@ -58,7 +58,7 @@ type Loop struct {
 type Event struct {
 	Kind     EventKind
 	Because  Because       // of a pass
-	Revision string        // of what commit; "" where none is known
+	Revision string        // the commit; "" if not known
 	By       string        // of Superseded: the revision that took its place
 	Pull     int           // number of a pull request
 	Report   report.Report // of Passed and Previewed
@@ -77,14 +77,14 @@ const (
 	NewCommit     EventKind = "new commit"
 	Waiting       EventKind = "pass waits" // for something that takes long
 	Overtaken     EventKind = "commit superseded"
-	Passed        EventKind = "pass"             // it came to an end, or to an error
+	Passed        EventKind = "pass"             // it ended, with or without an error
 	Stopped       EventKind = "pass interrupted" // by the end of the loop, or by something newer
 	PublishFailed EventKind = "cannot publish"
 	WatchFailed   EventKind = "cannot watch"            // drift is found by the next pass
 	WebhookFailed EventKind = "cannot receive webhooks" // pushes are found by the next poll
 	IsSuspended   EventKind = "suspended"
 
-	Previewed   EventKind = "preview"                  // of a pull request; it came to an end, or to an error
+	Previewed   EventKind = "preview"                  // of a pull request; it ended, with or without an error
 	Forgotten   EventKind = "pull request is not open" // any more
 	PullsFailed EventKind = "cannot preview all pull requests"
 )
@@ -112,8 +112,8 @@ const (
 // errYield interrupts a pass that has had its time for something newer.
 var errYield = errors.New("the pass made way for something newer")
 
-// Run makes passes until ctx is done. A pass that runs then has Grace to come to its end;
-// after that it sends nothing more and remembers what it did.
+// Run makes passes until ctx is done. A running pass then has Grace to finish; after that it sends nothing more and
+// records what it did.
 func (l Loop) Run(ctx context.Context) {
 	r := l.running()
 	r.patient = true
@@ -183,12 +183,12 @@ type running struct {
 	prompts  int       // passes because of drift, in a row
 	failures int       // passes that failed, in a row
 
-	// What the passes know, one after the other.
+	// The state that passes hand to the next one.
 	last   render.Input    // the commit that was fetched last
 	unsaid bool            // nothing was published for the commit yet
-	open   map[string]bool // commits of which the last word is that they are pending
+	open   map[string]bool // commits whose last status is pending
 	fights fights          // who undoes what the passes write
-	so     report.Summary  // what passes over this commit came to so far
+	so     report.Summary  // the summary of the passes over this commit so far
 	waits  plan.Waits      // since when things are pending, for this commit
 	soon   time.Duration   // until the next pass, if the last one needs it sooner
 
@@ -275,8 +275,8 @@ type look struct {
 	pushed   bool // a push was announced
 }
 
-// lookAgain is when to look again after a push that is not to be seen yet: some forges tell of
-// it before everything that answers for them knows.
+// lookAgain holds the delays before looking again after a push that is not visible yet: some forges send the event
+// before all of their servers know the push.
 var lookAgain = []time.Duration{time.Second, 4 * time.Second}
 
 // look sends the newest revision: after a push, from time to time where that is asked for more
@@ -396,7 +396,7 @@ func (r *running) begin(at time.Time) {
 	}
 }
 
-// schedule sets when the next pass is, after one that came to an end.
+// schedule sets the time of the next pass after one has ended.
 func (r *running) schedule(because Because, err error) time.Duration {
 	now := time.Now()
 	if err != nil && !ofCommit(err) {
@@ -438,7 +438,7 @@ func backOff(failures int, first, most time.Duration) time.Duration {
 
 // jitter keeps those apart that would all come at once.
 func jitter(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // nobody gains by guessing it
+	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // it needs no secrecy
 }
 
 // ofCommit reports whether an error is what is wrong with a commit: it stays until the next one.
@@ -453,9 +453,8 @@ type unfetched struct{ error }
 
 func (e unfetched) Unwrap() error { return e.error }
 
-// once makes one pass, and publishes what becomes of it. While there is nowhere to fetch
-// from it keeps the cluster at the commit that was fetched last: that somebody deletes what
-// it holds does not wait for a repository to come back.
+// once makes one pass and publishes its result. During an outage of the repository, it keeps the cluster at the commit
+// that was fetched last, so that drift is corrected meanwhile.
 func (r *running) once(ctx context.Context) (report.Report, error) {
 	began := time.Now()
 	waits := func(what string) {
@@ -512,9 +511,8 @@ func (r *running) carry(ctx context.Context, waits func(string)) (report.Report,
 	return said, err
 }
 
-// see says of a new commit that it is pending, and the last word of the one before. Of the
-// first commit it does so once there is something to write: a process that is started again
-// would else take back what was said of it.
+// see publishes that a new commit is pending, and the final status of the previous one. For the first commit it waits
+// until there is something to write. Otherwise a restarted process would replace the commit's final status.
 func (r *running) see(ctx context.Context, revision string) {
 	before := r.current()
 	if revision == "" || revision == before {
@@ -542,8 +540,8 @@ func (r *running) pending(ctx context.Context) {
 	r.publish(ctx, report.Seen(r.Reconciler.Sync, r.current()))
 }
 
-// conclude publishes what a pass came to. One that was interrupted came to nothing, and an
-// error that may pass at once is not worth a word.
+// conclude publishes the result of a pass. It publishes neither interrupted passes nor errors that may be gone in the
+// next pass.
 func (r *running) conclude(ctx context.Context, began time.Time, said report.Report, err error) {
 	passes := err != nil && !ofCommit(err)
 	nothing := passes && (ctx.Err() != nil || r.patient && r.failures == 0)

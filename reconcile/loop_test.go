@@ -42,7 +42,7 @@ type world struct {
 	observe  func(ctx context.Context) error
 	apply    func(ctx context.Context) error
 	owner    render.Owner
-	upstream plan.Upstream // what Crossplane has made of it
+	upstream plan.Upstream // the state that Crossplane has created
 	publish  error
 	events   []Event
 	tell     func(map[manifest.ID]string)
@@ -322,7 +322,7 @@ func TestPoll(t *testing.T) {
 	})
 }
 
-// A forge that tells of a push is believed that there is something to look for, and no more.
+// A webhook of a forge only makes the loop look; its content is not trusted.
 func TestPush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const seen = "pending: seen; the pass has not ended"
@@ -459,7 +459,7 @@ func TestFetchError(t *testing.T) {
 		if got := w.noted(); len(got) != 2 || !strings.HasSuffix(got[0], " apply a") || !strings.HasSuffix(got[1], " a: error: boom") {
 			t.Errorf("If it stays away, that is said of the last commit that is known: %q", got)
 		}
-		w.set(func() { w.files = "a: [" }) // nobody reads it: the commit is the one that was fetched
+		w.set(func() { w.files = "a: [" }) // this is not read: the pass uses the fetched commit
 		w.set(func() { w.observe = func(context.Context) error { return errors.New("bang") } })
 		time.Sleep(12 * time.Second)
 		if got := w.noted(); len(got) != 1 || !strings.HasSuffix(got[0], " a: error: boom") {
@@ -519,7 +519,7 @@ func TestDriftWhileAPassRuns(t *testing.T) {
 		w.noted()
 		steps := map[string]struct {
 			reason string
-			after  map[manifest.ID]string // told when the pass has ended
+			after  map[manifest.ID]string // reported after the pass has ended
 			want   int                    // passes
 		}{
 			"Own":    {"What the pass wrote itself is known a moment later.", map[manifest.ID]string{}, 1},
@@ -553,7 +553,7 @@ func TestFight(t *testing.T) {
 		l.Watcher = w
 		w.run(t, l)
 		w.noted()
-		for i := range 600 { // somebody changes it twice a second, for five minutes
+		for i := range 600 { // a user changes it twice a second, for five minutes
 			w.tell(map[manifest.ID]string{bucket: fmt.Sprint(i)})
 			time.Sleep(500 * time.Millisecond)
 		}
@@ -581,8 +581,8 @@ func TestBackOffBeatsDrift(t *testing.T) {
 	})
 }
 
-// What Crossplane does not come to make is waited for once for every commit. Later passes
-// look, and keep saying so.
+// A pass waits only once for each commit for objects that Crossplane does not create. Later passes check, and keep
+// reporting it.
 func TestLateChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -590,7 +590,7 @@ func TestLateChecks(t *testing.T) {
 		l := w.loop()
 		l.Reconciler.Options.Owner = render.OwnerCrossplane
 		w.run(t, l)
-		// passes are those of a time: the slowest, and the last.
+		// passes returns the slowest and the last pass since a time.
 		passes := func(after time.Duration) (slowest, last Event) {
 			t.Helper()
 			time.Sleep(after)

@@ -63,7 +63,7 @@ func (s *stale) Apply(_ context.Context, p plan.Plan) ([]plan.Outcome, error) {
 	return done, nil
 }
 
-// What has to be migrated is applied in the same pass. Where the migration fails, that object fails.
+// An object that needs a migration is applied in the same pass. If the migration fails, only that object fails.
 func TestMigrate(t *testing.T) {
 	files := fstest.MapFS{"a.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\ndata: {size: '2'}\n")}}
 	for name, tc := range map[string]struct {

@@ -44,8 +44,8 @@ func (h *populated) Answer(ctx context.Context, questions []plan.Question) (map[
 	return all, nil
 }
 
-// A preview that sees a cluster has its objects decide what breaks, as a pass does: of CRDs and MRDs, of what
-// an image replaces, and of XRDs.
+// In a preview with a cluster, live objects decide which changes break, as in a pass: for CRDs and MRDs, for objects
+// that an image replaces, and for XRDs.
 func TestObjectsDecideInPreviews(t *testing.T) {
 	unstructuredOf := func(text string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}

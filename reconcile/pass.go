@@ -30,9 +30,9 @@ type Task struct {
 	Notice func(string)    // hears from time to time what the pass waits for; may be nil
 }
 
-// Carry makes one pass over a commit: after it the cluster holds what the commit wants, as far as guards
-// and the API server allow. Where another tool applies, it only looks. The report is whole also where an
-// error is returned. Waits are for the next pass. A pass has a limit, which grows with its objects.
+// Carry makes one pass over a commit. After it the cluster is as the commit wants, as far as guards and the API server
+// allow. If another tool applies, it only looks. The report is complete even if Carry returns an error. Waiting objects
+// are left to the next pass. A pass has a limit, which grows with its objects.
 func (r Reconciler) Carry(ctx context.Context, of Task) (report.Report, plan.Pass, error) {
 	revision := ""
 	ctx, limit := r.allow(ctx, nextPass)
@@ -54,8 +54,8 @@ func (r Reconciler) Carry(ctx context.Context, of Task) (report.Report, plan.Pas
 	return r.report(pass, revision, err), pass, err
 }
 
-// refuseNothing returns an error for a commit that declares nothing and a sync that owns nothing: the directory is
-// wrong, and a pass that succeeds would hide that. Where the sync owns something, guard empty holds its prunes.
+// refuseNothing returns an error if the commit declares nothing and the sync owns nothing. The directory is wrong then,
+// and a successful pass would hide that. If the sync owns objects, guard empty holds their prunes.
 func refuseNothing(want render.Desired, p plan.Plan) error {
 	if p.Owned > 0 {
 		return nil
@@ -143,7 +143,7 @@ func (r Reconciler) goRound(ctx context.Context, limit *allowance, pass plan.Pas
 	}
 }
 
-// pause waits for a while. The error is that ctx ended first.
+// pause waits for a while. It returns an error if ctx ends first.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -26,7 +26,7 @@ import (
 type beside struct {
 	began    time.Time
 	healthy  time.Duration // when the provider is; 0 is never
-	served   time.Duration // when the kind is that the provider brings; 0 is never
+	served   time.Duration // when the provider's kind is served; 0 is never
 	moved    int           // how many applies find the inventory moved, after the first
 	applied  []string
 	attempts int
@@ -158,7 +158,7 @@ metadata: {name: config}
 	}
 }
 
-// A mover is a cluster in which somebody changes the inventory while a pass writes.
+// A mover is a cluster in which another process changes the inventory while a pass writes.
 type mover struct {
 	there  map[string]bool // what was written
 	sent   map[string]int  // how often

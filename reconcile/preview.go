@@ -55,7 +55,7 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 	return report.Compared(p, c), nil
 }
 
-// present says of definitions whether the cluster has their CRDs.
+// present reports which definitions have a CRD in the cluster.
 func (r Reconciler) present(ctx context.Context, names []string) (map[string]bool, error) {
 	questions := make([]plan.Question, len(names))
 	for i, name := range names {
@@ -107,7 +107,7 @@ type Merge struct {
 func (r Reconciler) Merging(ctx context.Context, m Merge) (report.Report, error) {
 	again := func(err error) bool { return m.Again != nil && m.Again(err) }
 	if m.Publisher != nil {
-		// What else hinders this word hinders the last one, too.
+		// Any other problem would block the final status, too.
 		if err := m.Publisher.Pending(ctx, report.Failed(r.Sync, "", errors.New("stopped"))); err != nil && again(unpublished{err}) {
 			return report.Report{}, unpublished{err}
 		}
@@ -137,7 +137,7 @@ type unpublished struct{ error }
 
 func (e unpublished) Unwrap() error { return e.error }
 
-// merged is the preview of a merge. Whoever wrote the head may have found what makes us panic.
+// merged returns the preview of a merge. It recovers from a panic, which the author of the head may have caused.
 func (r Reconciler) merged(ctx context.Context, m Merge) (said report.Report, err error) {
 	defer recoverInto(&err)
 	if m.Elsewhere != nil {
@@ -185,7 +185,7 @@ type Trouble struct {
 	Stack string // of a defect
 }
 
-// What a Trouble is an error of.
+// The origins of a Trouble.
 const (
 	TroubleOfCommit = "commit"
 	TroubleOfSource = "source"

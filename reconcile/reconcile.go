@@ -28,16 +28,15 @@ type Source interface {
 	Fetch(ctx context.Context, ref string) (render.Input, error)
 }
 
-// An Observer looks at a place: a cluster, or a commit taken for one. Observe reads
-// what is there of what is wanted or owned, Answer counts what guards ask for.
+// An Observer looks at a place: a cluster, or a commit in the place of one. Observe reads the live objects that are
+// wanted or owned; Answer counts objects for guards.
 type Observer interface {
 	Observe(ctx context.Context, want render.Desired) (plan.Observed, error)
 	Answer(ctx context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error)
 }
 
-// An Applier carries out a plan. It may refuse a step, and adds nothing. Where what
-// the plan was made from is not the case any more, it writes nothing and returns
-// plan.ErrMoved.
+// An Applier carries out a plan. It may refuse a step, and adds nothing. If the state behind the plan has changed, it
+// writes nothing and returns plan.ErrMoved.
 type Applier interface {
 	Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error)
 }
@@ -50,7 +49,7 @@ type ClusterReader interface {
 	Definitions(ctx context.Context) ([]*catalogue.Definition, error)
 }
 
-// A Recorder remembers what passes came to, where that is news.
+// A Recorder records the results of passes if they are new.
 type Recorder interface {
 	Record(ctx context.Context, p inventory.Past) error
 }
@@ -85,8 +84,7 @@ type Reconciler struct {
 	NoWait bool // do not wait for them
 }
 
-// Render fetches a commit and renders what it wants. Of a commit that cannot be
-// rendered the revision is known all the same.
+// Render fetches and renders a commit. It returns the revision also if the commit cannot be rendered.
 func (r Reconciler) Render(ctx context.Context, ref string) (render.Desired, error) {
 	in, err := r.Source.Fetch(ctx, ref)
 	if err != nil {
@@ -105,7 +103,7 @@ func (r Reconciler) render(ctx context.Context, in render.Input) (render.Desired
 	return want, err
 }
 
-// options are those to render a commit with, once the place was asked.
+// options returns the render options for this place. It asks the cluster for its CRD owner.
 func (r Reconciler) options(ctx context.Context) (render.Options, error) {
 	how := r.Options
 	var err error
@@ -152,7 +150,7 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 	}
 	guards := r.Guarding.Guards()
 	p, err := plan.Compute(seen, guards...)
-	// What is approved may have another guard ask, once it passes the first.
+	// An approved step may lead to questions of the next guard.
 	for round := 0; err == nil && round < mostQuestions; round++ {
 		open := asks(p)
 		if len(open) == 0 {
@@ -226,11 +224,11 @@ func (r Reconciler) Run(ctx context.Context, ref string) (report.Report, error) 
 	return said, err
 }
 
-// recording is how long it may take to remember what a pass came to, also where it was stopped.
+// recording is the time limit for recording the result of a pass, also of a stopped one.
 const recording = 5 * time.Second
 
-// record has the cluster remember what a pass came to. A history with a gap is no trouble of the
-// pass: what it came to is said elsewhere.
+// record records the result of a pass in the cluster. A failure is no error of the pass, because the result is also
+// published elsewhere.
 func (r Reconciler) record(ctx context.Context, began time.Time, said report.Report, ends plan.Ending) {
 	if r.Recorder == nil {
 		return

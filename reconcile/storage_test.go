@@ -42,9 +42,8 @@ func (s trees) Fetch(_ context.Context, ref string) (render.Input, error) {
 	return render.Input{Revision: ref, Files: s[ref]}, nil
 }
 
-// A provider upgrade moves the storage version of its kinds. Whether fields are lost depends on who converts
-// them: the image that is installed decides, and of a copy in the tree that may not be what is installed
-// nobody knows.
+// A provider upgrade moves the storage version of its kinds. Whether fields are lost depends on the converter. The
+// installed image decides; for a copy in the tree, which may differ from it, the answer is not known.
 func TestStorageMovesInAnUpgrade(t *testing.T) {
 	before, after := moving(t, 5)
 	registryHost := fixtures.StartRegistry(t)

@@ -24,15 +24,15 @@ import (
 	"headgate.dev/headgate/render/packages"
 )
 
-// commits are those of a repository, by what they are asked for.
+// commits are the commits of a repository, by ref.
 type commits map[string]fs.FS
 
 func (c commits) Fetch(_ context.Context, ref string) (render.Input, error) {
 	return render.Input{Revision: ref, Files: c[ref]}, nil
 }
 
-// TestUpgrades previews upgrades of real providers. What the comments say is what a reviewer
-// has to know who has never seen one.
+// TestUpgrades previews upgrades of real providers. The comments must explain everything to a reviewer who has never
+// seen one.
 func TestUpgrades(t *testing.T) {
 	cases := map[string]struct {
 		reason       string
@@ -80,7 +80,7 @@ func TestUpgrades(t *testing.T) {
 					"metadata: {name: platform}\nspec:\n  activate: [\"" + tc.activate + "\"]\n")}
 				of[ref] = files
 			}
-			// Without a cluster nobody knows the service that answers the provider's webhook.
+			// Without a cluster, the service of the provider's webhook is not known.
 			r := Reconciler{Source: of, Sync: inventory.Sync{Name: "platform"}, Options: render.Options{Conversion: render.Conversion{Strategy: render.ConversionNone}}}
 			made, err := r.Preview(t.Context(), Pull{Base: "older", Head: "newer"})
 			if err != nil {
@@ -227,7 +227,7 @@ func (counting) Answer(_ context.Context, questions []plan.Question) (map[plan.Q
 	return all, nil
 }
 
-// Of what breaks only that counts of which somebody may have objects.
+// A breaking change counts only if its kind may have objects.
 func TestBreaksWhatIsServed(t *testing.T) {
 	schema := func(fields string) string {
 		return "    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {" + fields + "}}}}}\n"

@@ -1,5 +1,5 @@
-// Package baseline compares two commits without a cluster: one is taken for what the cluster holds. It adds what is in no
-// manifest: the definitions of package images. What comes of the comparison, package plan decides.
+// Package baseline compares two commits without a cluster: it takes one of them as the state of the cluster. It adds
+// objects that are in no manifest: the definitions in package images. Package plan decides on the result.
 package baseline
 
 import (
@@ -30,7 +30,7 @@ type Baseline struct {
 	Sync  inventory.Sync
 	Terms plan.Terms
 
-	// Kinds are those of which it is known whether they are in namespaces. They may be few.
+	// Kinds holds the known kinds, with their scope. It may be incomplete.
 	Kinds map[runtimeschema.GroupKind]plan.Kind
 
 	// Counts answers questions from a cluster; nil: there is none.
@@ -157,9 +157,9 @@ func respelled(base []render.Object, want render.Desired, home func(manifest.ID)
 	return base, nil
 }
 
-// trial is what comes of applying an object over that of the base. Of a definition both are
-// without what is equal in their schemas, and remembered so: a provider upgrade changes two
-// thousand of them in a place or two.
+// trial returns the result of applying an object over the one of the base. For a definition, both sides omit the equal
+// parts of their schemas, and are remembered like that: a provider upgrade changes two thousand definitions in one or
+// two fields each.
 func (b Baseline) trial(base, want render.Object) (plan.Trial, error) {
 	if (want.ID.IsCRD() || crossplane.IsMRD(want.ID)) && len(b.Terms.Ignore.Paths(want.ID)) == 0 {
 		live, after, err := beside(base, want)
@@ -212,8 +212,8 @@ func contents(base, want render.Object) (live, after *unstructured.Unstructured,
 	return live, after, nil
 }
 
-// instances are the kinds, of those of which something is not wanted any more, whose objects
-// reach beyond a cluster.
+// instances returns the kinds whose objects stand for resources outside of the cluster. It looks only at kinds of
+// objects that leave the commit.
 func (b Baseline) instances(wanted map[manifest.ID]bool) (map[runtimeschema.GroupKind]bool, error) {
 	going, reach := map[runtimeschema.GroupKind]bool{}, map[runtimeschema.GroupKind]bool{}
 	for _, o := range b.Base.Objects {
@@ -251,7 +251,7 @@ func (b Baseline) Answer(ctx context.Context, questions []plan.Question) (map[pl
 	return b.Counts(ctx, questions)
 }
 
-// upstream is what Crossplane would have made of the base.
+// upstream returns the state that Crossplane would have created from the base.
 func (b Baseline) upstream() plan.Upstream {
 	if b.Base.Owner != render.OwnerCrossplane {
 		return plan.Upstream{}

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// copiedMoves are those of copies beside an object that has Crossplane install the package, where its image
-// cannot be read. Nothing of the copy is applied.
+// copiedMoves returns the storage moves in copies of packages that Crossplane installs from an image, if the image
+// cannot be read. Headgate does not apply the copy.
 func (b Baseline) copiedMoves(want render.Desired) []plan.StorageMove {
 	before := map[string]render.DecidedDefinition{}
 	for _, d := range b.Base.Definitions {

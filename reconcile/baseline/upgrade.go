@@ -63,7 +63,7 @@ func packaged(want render.Desired) map[manifest.ID]installed {
 	return all
 }
 
-// images are the packages of a commit, and the images of which the tree has a copy.
+// images returns the packages of a commit, and the images with a copy in the tree.
 func images(want render.Desired) []catalogue.Package {
 	all := slices.Clone(want.Packages)
 	for _, of := range want.Beside {
@@ -72,8 +72,8 @@ func images(want render.Desired) []catalogue.Package {
 	return all
 }
 
-// upgrades returns the packages of a commit that are other images than in the base, by the lines that ask for them, and
-// what Crossplane installs with them, by identity. Each of those is an effect of the object that names the package.
+// upgrades returns the packages whose image differs from the base, by the lines that request them, and the objects that
+// Crossplane installs with them, by identity. Each of these objects is an effect of the object that names the package.
 func (b Baseline) upgrades(want render.Desired) ([]plan.Bump, []plan.Effect) {
 	if want.Owner != render.OwnerCrossplane {
 		return nil, nil
@@ -143,7 +143,7 @@ func (b Baseline) upgrades(want render.Desired) ([]plan.Bump, []plan.Effect) {
 	return bumped, effects
 }
 
-// replacement returns what an update of a package makes of an object: nothing if both are the same.
+// replacement returns how an update of a package changes an object, or no write if both are equal.
 func replacement(before, after installed) (plan.Write, error) {
 	was, err := before.object()
 	if err != nil {
@@ -177,8 +177,7 @@ func unknown(bumped []plan.Bump, of plan.Effect, err error) {
 	}
 }
 
-// bumps are the packages of which two commits have another image, or of which nobody knows
-// that.
+// bumps returns the packages with different images in two commits, and those whose image is not known.
 func bumps(base, want render.Desired) []plan.Bump {
 	var all []plan.Bump
 	for _, p := range images(want) {

@@ -62,8 +62,8 @@ spec:
 	return want
 }
 
-// What is said of a package of which nothing can be compared is the same every time: a comment
-// that flaps is edited for nothing.
+// The text about a package that cannot be compared is the same every time, because a comment that flaps is edited for
+// nothing.
 func TestUpgradesDoNotFlap(t *testing.T) {
 	base, head := pulled(t, "v1", "true"), pulled(t, "v2", "maybe")
 	for range 20 {

@@ -1,5 +1,5 @@
-// Package diff compares objects: what an update changes, what differs from a commit and because of whom, and what of
-// both must be ignored or must not be shown.
+// Package diff compares objects: the changes of an update, and the differences from a commit with their writers. It
+// also knows which fields to ignore and which values to mask.
 package diff
 
 import (
@@ -20,7 +20,7 @@ type Change struct {
 	By   string `json:"by,omitempty"` // the field manager that it is taken from
 }
 
-// Changes are the places in which an object differs from what it will be. What is hidden is masked.
+// Changes returns the fields in which an object differs from its next state. It masks hidden values.
 func Changes(live, after *unstructured.Unstructured, hide Mask) []Change {
 	d := differ{hidden: hide}
 	d.compare("", Bare(live).Object, Bare(after).Object)
@@ -115,7 +115,7 @@ func byName(items []any) (map[string]any, bool) {
 	return named, true
 }
 
-// keys are those of either map.
+// keys returns the keys of both maps.
 func keys(a, b map[string]any) map[string]struct{} {
 	all := make(map[string]struct{}, len(a))
 	for k := range a {

@@ -21,11 +21,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Compare says, without asking the API server, what it takes for a live object to hold
-// everything that a wanted one states, and who is to blame that it does not. What the live
-// object holds beside that is no difference, nor is how the API server writes what means
-// the same, nor what the terms of the sync ignore. The live object is read in the version of
-// the wanted one; neither is changed.
+// Compare returns, without asking the API server, the fields of the wanted object that the live one lacks or holds
+// differently, and their writers. Additional live fields are no difference, nor is the API server's notation of equal
+// values, nor are fields that the sync ignores. The live object must be in the version of the wanted one. Compare
+// changes neither.
 //
 // Live and After are only the places that differ, so that they can be kept.
 func Compare(want, live *unstructured.Unstructured, ignore Ignores) Comparison {
@@ -50,12 +49,12 @@ type Comparison struct {
 	Live, After *unstructured.Unstructured
 	TakenBy     []Taken // those who edited what others apply
 
-	// What is not all due to those of TakenBy.
-	Stale   bool // something differs that whoever applies the object holds
-	Missing bool // something is not there, and nobody knows since when
+	// Differences that are not all due to the managers in TakenBy.
+	Stale   bool // a field differs that belongs to the tool that applies the object
+	Missing bool // a field is missing, and it is not known since when
 }
 
-// stated is what an object says that somebody else is to hold.
+// stated returns the fields that the commit states and another tool has to apply.
 func stated(want *unstructured.Unstructured) map[string]any {
 	want = want.DeepCopy()
 	LeaveInjected(want)
@@ -87,7 +86,7 @@ type comparison struct {
 	found       Comparison
 }
 
-// A comparedField is a field of which two objects are compared.
+// A comparedField is a field that is compared in two objects.
 type comparedField struct {
 	path    string   // as of a Change
 	writers []writer // who wrote it, or something below it
@@ -99,16 +98,16 @@ type writer struct {
 	fields  *fieldpath.Set // below the place; nil where it holds the place as a whole
 }
 
-// writersOf are the managers of an object, without those of its status, and which of them
-// make it what the commit says, as opposed to those that edited it since: the tools that do
-// so for a living, else whoever applies on the server's side, else who wrote most of it.
+// writersOf returns the managers of an object, without those of its status. appliers are the managers that apply the
+// commit, as opposed to later editors: known GitOps tools, else managers with server-side apply, else the manager with
+// most fields.
 func writersOf(live metav1.Object) (all []writer, appliers map[string]bool) {
 	tools, servers, biggest := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	most := 0
 	for _, f := range live.GetManagedFields() {
 		fields := &fieldpath.Set{}
 		if f.Subresource == "status" || f.FieldsV1 == nil || fields.FromJSON(bytes.NewReader(f.FieldsV1.GetRawBytes())) != nil {
-			continue // what cannot be read is held by nobody that is known
+			continue // the manager of an unreadable entry is not known
 		}
 		all = append(all, writer{f.Manager, fields})
 		if f.Subresource != "" {
@@ -161,7 +160,7 @@ func (p comparedField) index(i int, text string) comparedField {
 	return p.at(fmt.Sprintf("%s[%s]", p.path, text), fieldpath.IndexElement(i))
 }
 
-// elements are the items of a list that somebody holds one by one.
+// elements returns the items of a list that managers own one by one.
 func (p comparedField) elements() []fieldpath.PathElement {
 	var all []fieldpath.PathElement
 	for _, w := range p.writers {
@@ -173,7 +172,7 @@ func (p comparedField) elements() []fieldpath.PathElement {
 	return all
 }
 
-// compare says what is there and what is to be, both nil where that is the same.
+// compare returns the live and the wanted value, both nil if they are equal.
 func (c *comparison) compare(at comparedField, want, live any) (from, to any, differs bool) {
 	switch want := want.(type) {
 	case nil:
@@ -249,7 +248,7 @@ func (c *comparison) lists(at comparedField, want, live []any) (from, to any, di
 	return c.positions(at, want, live)
 }
 
-// keyed compares a list that is merged by a key. What others add to it is no difference.
+// keyed compares a list that is merged by a key. Items of other writers are no difference.
 func (c *comparison) keyed(at comparedField, want, live []any, key value.FieldList) (from, to any, differs bool) {
 	return c.pairs(at, want, live, pairing{byName: len(key) == 1 && key[0].Name == "name", like: func(wanted, other any) bool {
 		w, _ := wanted.(map[string]any)
@@ -263,7 +262,7 @@ func (c *comparison) keyed(at comparedField, want, live []any, key value.FieldLi
 	}})
 }
 
-// A pairing says which items of two lists are the same one.
+// A pairing maps the items of two lists to each other.
 type pairing struct {
 	like   func(wanted, other any) bool
 	byName bool // they are told by name, else by position
@@ -320,7 +319,7 @@ func (c *comparison) pairs(at comparedField, want, live []any, how pairing) (fro
 	return were, are, differs
 }
 
-// wholes are those who hold a place as a whole: who leaves something out of it did so.
+// wholes returns the writers that own a field as a whole, so that a missing part of it is their doing.
 func wholes(writers []writer) []writer {
 	return slices.DeleteFunc(slices.Clone(writers), func(w writer) bool { return w.fields != nil })
 }
@@ -435,7 +434,7 @@ func number(v any) (float64, bool) {
 // variable is what Flux fills in.
 var variable = regexp.MustCompile(`\$\{[^}]*\}`)
 
-// fills reports whether a live value may be what filling in the variables of a text made of it.
+// fills reports whether a live value may be the text with its variables filled in.
 func fills(text string, live any) bool {
 	parts := variable.Split(text, -1)
 	if len(parts) < 2 {
@@ -457,9 +456,8 @@ func fills(text string, live any) bool {
 	return true
 }
 
-// blame notes who made a place what it is. Where somebody holds it who applies the object,
-// they have not applied the commit there; where others do, they changed it; where nobody
-// does, it is not known.
+// blame records the writer of a field. If it is a tool that applies the object, that tool has not applied the commit
+// yet. Any other writer changed the field. Without a writer, the cause is not known.
 func (c *comparison) blame(at comparedField) {
 	switch {
 	case len(at.writers) == 0:

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// An Ignore is a rule of a sync: fields of some objects that are somebody else's once the
-// object was made. They are never drift, and never written again.
+// An Ignore is a rule of a sync: fields that belong to other writers after the object was created. They are never
+// drift, and never written again.
 type Ignore struct {
 	Group, Kind, Namespace, Name *regexp.Regexp // nil is any
 	Paths                        []Pointer
@@ -38,8 +38,7 @@ func (rules Ignores) Paths(id manifest.ID) []Pointer {
 	return paths
 }
 
-// Suffix is what the rules add to the digest of an object: under others it is to be looked
-// at again.
+// Suffix returns the part of an object's digest for the rules: after a change of rules, the object is checked again.
 func (rules Ignores) Suffix(id manifest.ID) string {
 	paths := rules.Paths(id)
 	if len(paths) == 0 {
@@ -58,9 +57,8 @@ const SuffixMark = "+"
 // Withhold are the ways to send an object over the live one that leave the ignored fields
 // as they are, from the one that leaves most to others:
 //
-//  1. without those fields. Whoever else writes them keeps them; what only we ever wrote
-//     would go.
-//  2. with the live values of what we would write. It stays ours where nobody else has it.
+//  1. without those fields. Fields of other writers stay; fields that only we ever wrote would be removed.
+//  2. with the live values instead of ours. A field without another writer stays ours.
 //  3. with all that is live there, for where the API server replaces as a whole what is
 //     around it.
 //
@@ -122,8 +120,8 @@ func (rules Ignores) places(sent *unstructured.Unstructured) []Pointer {
 	return at
 }
 
-// fill puts a live value in the place of a wanted one: of a mapping only the keys that are
-// wanted, and all of it where nothing says what is.
+// fill replaces a wanted value by the live one. For a mapping, it takes only the wanted keys, or all keys if none is
+// named.
 func fill(object any, at Pointer, wanted, live any, exists bool) {
 	keys, ok := wanted.(map[string]any)
 	values, both := live.(map[string]any)

@@ -117,7 +117,7 @@ func LongestFirst(values []string) []string {
 // elsewhere it is part of a word.
 func hide(text, value string) string {
 	const few = 4
-	if len(value) >= few || !utf8.ValidString(value) { // of which there is no regular expression
+	if len(value) >= few || !utf8.ValidString(value) { // no regular expression can match it
 		return strings.ReplaceAll(text, value, "***")
 	}
 	return regexp.MustCompile(`(^|\W)`+regexp.QuoteMeta(value)+`($|\W)`).ReplaceAllString(text, "${1}***${2}")

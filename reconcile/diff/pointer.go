@@ -117,8 +117,7 @@ func (p Pointer) set(v, value any) {
 	}
 }
 
-// remove takes away what is at a place, and says whether it could: an item of a list it
-// cannot.
+// remove removes the value at the pointer, and reports whether it could. It cannot remove an item of a list.
 func (p Pointer) remove(v any) bool {
 	last := len(p) - 1
 	parent, _ := p[:last].of(v)

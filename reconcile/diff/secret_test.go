@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What a change shows of a field into which a Secret was copied is nothing, wherever in it the
-// change is, and not its parents either.
+// A change shows nothing of a field into which a Secret was copied, nor of the field's parents, wherever in the field
+// the change is.
 func TestHidden(t *testing.T) {
 	h := diff.Mask{Paths: []string{"spec.auth.password"}, Values: diff.Forms("s3cr3t")}
 	for path, want := range map[string]bool{

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What is refused is in the way as much as what is lost.
+// A refused value counts as much as a lost one.
 func TestRefused(t *testing.T) {
 	after := given.Sized("region", "size")
 	if err := unstructured.SetNestedField(after.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any), "integer",
@@ -36,7 +36,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A tally counts, and remembers no object. What it did not get to see is not known to fit.
+// A tally counts, and remembers no object. An object that it did not see is not known to fit.
 func TestTally(t *testing.T) {
 	object := func(i int, size string) *unstructured.Unstructured {
 		spec := map[string]any{"region": "north"}

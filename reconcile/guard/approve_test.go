@@ -117,7 +117,7 @@ func TestApprovalDigest(t *testing.T) {
 	}
 }
 
-// What approval cannot reach: an approved step still passes every other guard.
+// An approval has limits: an approved step still passes every other guard.
 func TestApprovedPastOthers(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "keep"}
 	want := render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}

@@ -57,8 +57,8 @@ func notOurBooks(s plan.Step, c plan.Case) plan.Ruling {
 	return allowed
 }
 
-// home retains the namespace in which the inventory of the sync lives: it is nobody's. It retains
-// inventories, leases and keys, too, which an older version may have taken for objects of a commit.
+// home retains the namespace of the sync's inventory, which belongs to no commit. It also retains inventories, leases
+// and keys, which an older version may have taken for objects of a commit.
 func home(s plan.Step, c plan.Case) plan.Ruling {
 	if s.ID == (manifest.ID{Kind: "Namespace", Name: c.Seen.Inventory.Sync.Namespace}) {
 		return retained(HoldsInventory.With())

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What the commit alone does not tell to be an inventory is held, and what an older version took for
+// An object is held if only the live object shows that it is an inventory. An inventory that an older version took for
 // an object of a commit stays.
 func TestBookkeepingIsNeverAnObjectOfACommit(t *testing.T) {
 	const guard = "inventory"

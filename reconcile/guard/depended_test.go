@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What something that stays depends on stays, too, however many steps away: the last one is ruled on again once the one
-// between is known to stay.
+// If an object stays, its dependencies stay, too, over any number of steps. The guard rules again on the last one once
+// the one between is known to stay.
 func TestDependedOn(t *testing.T) {
 	const keep = "kustomize.toolkit.fluxcd.io/prune"
 	on := func(name string) func(*metav1.PartialObjectMetadata) {

@@ -10,9 +10,8 @@ const (
 	DriftReported plan.Code = "DriftReported" // the sync reports drift and does not correct it
 )
 
-// onlyReported keeps what somebody changed as it is, where the sync reports drift. What only
-// lost our name in its managed fields, as a value that was put back by hand, has not
-// drifted: it gets the name back.
+// onlyReported keeps foreign changes if the sync only reports drift. A field that only lost our name in its managed
+// fields, such as a value that was restored by hand, has not drifted: it gets our name back.
 func onlyReported(reports bool) func(plan.Step, plan.Case) plan.Ruling {
 	return func(s plan.Step, _ plan.Case) plan.Ruling {
 		switch {

@@ -135,8 +135,8 @@ func TestExternal(t *testing.T) {
 	}
 }
 
-// The inventory remembers which CRDs are of definitions for as long as it holds them, whatever became
-// of the definitions. An inventory that does not remember it yet is written once.
+// The inventory records which CRDs belong to definitions as long as it holds them, also after the definitions are gone.
+// An inventory that does not remember it yet is written once.
 func TestRecordDefinitions(t *testing.T) {
 	ofDefinition, plain := given.Wanted(t, given.CRD("buckets", "Bucket")), given.Wanted(t, given.CRD("others", "Other"))
 	ofDefinition.Definition = "buckets.example.org"
@@ -191,7 +191,7 @@ func TestRecordDefinitions(t *testing.T) {
 		t.Errorf("after an entry was renewed: %v", got.Entries)
 	}
 
-	// What an older binary wrote may be anything once the commit does not declare it.
+	// An entry of an older version may be any kind of object once the commit does not declare it.
 	settled.Record = inventory.Record{}
 	for id, e := range settled.Entries {
 		e.Definition = false
@@ -203,8 +203,8 @@ func TestRecordDefinitions(t *testing.T) {
 	}
 }
 
-// A commit that lost its definitions, or everything, is held whoever makes the CRDs, and whatever
-// definitions the cluster has.
+// A commit that lost its definitions, or everything, is held for every owner of CRDs, and regardless of the cluster's
+// definitions.
 func TestEmpty(t *testing.T) {
 	definition := func(name string, d catalogue.Definition) render.DecidedDefinition {
 		d.Name = name

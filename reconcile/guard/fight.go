@@ -9,8 +9,8 @@ const (
 	FightRests plan.Code = "FightRests" // who undoes an update, in which field, and how often; without a field, the object is deleted
 )
 
-// fight keeps what is fought over as it is while the fight rests. To write it again and
-// again serves nobody, and hides from people that they have to decide.
+// fight keeps a contested object as it is while the fight rests. Writing it again and again would hide from users that
+// they have to decide.
 func fight(s plan.Step, c plan.Case) plan.Ruling {
 	if s.Cause != plan.Drift {
 		return allowed

@@ -13,8 +13,8 @@ const (
 	NoSafeStart      plan.Code = "NoSafeStart"      // the package
 )
 
-// final rules on deactivation: nothing is deactivated that Crossplane, or somebody's policy, would
-// only activate again, or that could not come back.
+// final rules on deactivation. It keeps definitions that Crossplane or a policy would only activate again, or that
+// could not come back.
 func final(s plan.Step, c plan.Case) plan.Ruling {
 	if !s.Deactivates || c.Want.Owner != render.OwnerCrossplane {
 		return allowed

@@ -27,8 +27,8 @@ func judging(s plan.Step, c plan.Case, breaking []schema.Change) (plan.Question,
 	return q, true
 }
 
-// fits holds a break of a kind that has objects, if one of them loses or is refused something, or nobody can
-// tell.
+// fits holds a breaking change of a kind with objects if one of them loses a value or is refused, or if that is not
+// known.
 func fits(s plan.Step, c plan.Case, breaking []schema.Change, live plan.Answer) plan.Ruling {
 	inUse := BreaksInUse.With(breaking, live.Count, live.Example, leavingVersions(breaking))
 	q, can := judging(s, c, breaking)

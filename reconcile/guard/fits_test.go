@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// An update that breaks a kind is held only if an object of it is in the way, or if nobody can tell.
+// An update that breaks a kind is held only if an object does not fit, or if that is not known.
 func TestFits(t *testing.T) {
 	before, after := given.Sized("region", "size"), given.Sized("region")
 	counted, fits := plan.Question{Ask: plan.Dependents, Of: plan.CRD("buckets.example.org")}, plan.Question{Ask: plan.Fits, Of: plan.CRD("buckets.example.org"), After: plan.Decoded(after)}

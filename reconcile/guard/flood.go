@@ -31,24 +31,24 @@ const (
 	PackageNotRead             plan.Code = "PackageNotRead"             // the kind and the name of a package that Headgate did not read
 )
 
-// flood holds what would newly activate more definitions than a person reviews: a policy, a package,
-// and every CRD or MRD of a definition of the commit. Where Crossplane makes the CRDs, it also holds a
-// package if a policy of the cluster would activate definitions of it that no policy of the commit
-// names. What a policy of the commit names in full does not count: a person wrote that. Activation is
-// final, so this is the last moment to ask. It rules last, because it has to know what is written.
+// flood holds steps that would newly activate more definitions than a person reviews: a policy, a package, and every
+// CRD or MRD of a definition of the commit. Where Crossplane makes the CRDs, it also holds a package if a policy of the
+// cluster would activate definitions of it that no policy of the commit names. Definitions that a policy of the commit
+// names in full do not count, because a person wrote these names. Activation is final, so this is the last moment to
+// ask. The guard rules last, because it has to know which other steps are held.
 func flood(most int) plan.Rule {
 	return func(c plan.Case) func(plan.Step) plan.Ruling {
 		return (&flooding{Case: c, most: cmp.Or(most, 100)}).rule
 	}
 }
 
-// flooding is the guard's part of a plan. Guards rule on policies before definitions and packages, so what the
-// first of those asks for holds for all.
+// flooding is the guard's part of a plan. Guards rule on policies before definitions and packages, so the answer to its
+// first question holds for all.
 type flooding struct {
 	plan.Case
 	most int
 
-	force  plan.PoliciesInForce // nil: nobody asked yet
+	force  plan.PoliciesInForce // nil: not read yet
 	counts *openings
 	full   map[string]bool
 }
@@ -83,7 +83,7 @@ func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 	id := s.ID
 	force := c.policies()
 	definitions, known := c.definitionsOf(id)
-	approved := slices.Concat(force, c.heldPolicies()) // whoever approves the policy has seen what it opens here
+	approved := slices.Concat(force, c.heldPolicies()) // the approver of the policy has seen the definitions that it activates here
 	var opened, unnamed []string
 	for _, d := range definitions {
 		if c.isOpen(d.Name) {
@@ -157,7 +157,7 @@ type opening struct {
 	unnamed   string   // a policy of the cluster that activates it though none of the commit does
 }
 
-// openings are those of a plan, with how many there are of each policy and package.
+// openings are the activations of a plan, with counts for each policy and package.
 type openings struct {
 	of                 map[manifest.ID]opening
 	policies, packages map[string]int
@@ -202,7 +202,7 @@ func (c *flooding) count() openings {
 	return all
 }
 
-// wildcards are the policies among reasons of which a wildcard matches the definition, each once.
+// wildcards returns, once each, the policies among reasons that match the definition with a wildcard.
 func wildcards(reasons []activation.Activator, name string) []string {
 	var policies []string
 	for _, r := range reasons {
@@ -230,7 +230,7 @@ func narrow(policy string) plan.Reason {
 // anyDefinition is a name that only a pattern matches that matches everything.
 const anyDefinition = "any.definition.of.an.unknown.package.invalid"
 
-// definitionsOf returns the definitions of a package, and of what it depends on, and whether those are all.
+// definitionsOf returns the definitions of a package and its dependencies. known reports whether the list is complete.
 func (c *flooding) definitionsOf(id manifest.ID) (definitions []render.DecidedDefinition, known bool) {
 	copied := false
 	for _, of := range c.Want.Beside { // the image is what is installed, and not the copy

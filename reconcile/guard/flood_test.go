@@ -37,7 +37,7 @@ func policyObject(name string, globs ...any) *unstructured.Unstructured {
 
 func TestFloodKnowsWhatIsWritten(t *testing.T) {
 	narrow := given.Policy("default", given.Buckets)
-	// ours is the live policy, applied by this sync; somebody made it wide.
+	// ours is the live policy, applied by this sync and widened by a user.
 	ours := given.Live(policyObject("default", "*"), "u")
 	cases := map[string]struct {
 		reason string
@@ -127,7 +127,7 @@ func TestFloodKnowsWhatIsWritten(t *testing.T) {
 	}
 }
 
-// digestOf is the digest of what is sent for the only policy of a manifest.
+// digestOf returns the digest of the request for the only policy of a manifest.
 func digestOf(t *testing.T, policy string) string {
 	t.Helper()
 	for _, o := range given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": policy}).Objects {
@@ -223,7 +223,7 @@ func TestFloodWhereThisSyncMakesTheCRDs(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason    string
-		safeStart string // "" is that the packages have it
+		safeStart string // "" if the packages have it
 		policies  []string
 		entries   map[manifest.ID]inventory.Entry
 		live      []manifest.ID

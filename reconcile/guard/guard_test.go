@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// These are decisions on which somebody once turned the code around, and no test noticed.
+// No test noticed when the code for these decisions was once inverted.
 
 // An object is ours by the label and the annotation: one of them alone is easily copied.
 func TestOurs(t *testing.T) {
@@ -35,7 +35,7 @@ func TestOurs(t *testing.T) {
 	}
 }
 
-// What the inventory says of an object counts, also where the live object does not say it any more.
+// The inventory's record of an object counts, also if the live object does not have the setting any more.
 func TestKeptByPolicy(t *testing.T) {
 	for _, p := range []inventory.ManagementPolicy{inventory.Undeletable, inventory.Observable} {
 		if _, is := ownership.Kept(p, given.Live(given.ConfigMap("a"), "u")); !is {
@@ -58,7 +58,7 @@ func TestKeptByPolicy(t *testing.T) {
 	}
 }
 
-// The namespace of the inventory is nobody's.
+// The namespace of the inventory belongs to no commit.
 func TestHome(t *testing.T) {
 	c := plan.Case{Seen: plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync}}}
 	if r := home(plan.Step{ID: manifest.ID{Kind: "Namespace", Name: given.Sync.Namespace}}, c); r.Answer != plan.Retained {
@@ -69,7 +69,7 @@ func TestHome(t *testing.T) {
 	}
 }
 
-// What is taken along by a deletion is counted for each of these kinds.
+// For each of these kinds, the guard counts the objects that a deletion takes along.
 func TestHasDependents(t *testing.T) {
 	for gk, want := range map[schema.GroupKind]bool{
 		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:         true,
@@ -195,7 +195,7 @@ func TestApplySettings(t *testing.T) {
 	}
 }
 
-// By an inventory that is being rebuilt nothing is pruned, and whoever ends the sync looks first.
+// An inventory that is being rebuilt prunes nothing, and destroy stops for a review.
 func TestRebuiltEnds(t *testing.T) {
 	for ends, want := range map[plan.Ending]plan.Response{plan.NoEnding: plan.Retained, plan.Delete: plan.Held} {
 		c := plan.Case{Seen: plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Rebuilt: true}, Ends: ends}}
@@ -205,7 +205,7 @@ func TestRebuiltEnds(t *testing.T) {
 	}
 }
 
-// Marks that another field manager owns are those of a copy, also if only one of them is.
+// An object is a copy if another field manager owns its marks, or one of them.
 func TestAppliedByUs(t *testing.T) {
 	const label, annotation = `"f:labels":{"f:headgate.dev/sync":{}}`, `"f:annotations":{"f:config.k8s.io/owning-inventory":{}}`
 	for name, tc := range map[string]struct {

@@ -43,16 +43,16 @@ const (
 	Schema       plan.GuardName = "schema"
 )
 
-// Guarding says how strict the guards are. The zero value is the default.
+// Guarding configures how strict the guards are. The zero value is the default.
 type Guarding struct {
-	MaxPrunes      int  // prunes of one pass; 0 is a fifth of what we own, at least 3 and at most 20
+	MaxPrunes      int  // prunes of one pass; 0 means a fifth of the owned objects, at least 3 and at most 20
 	MaxActivations int  // definitions that one policy or package may newly activate without naming them; 0 is 100
 	PruneInstances bool // managed resources, XRs and claims may be pruned: the cloud resource goes too
 	ReportDrift    bool // drift is said and not corrected
-	OwnerIsSet     bool // a person said who makes the CRDs: a cluster that looks otherwise holds nothing
+	OwnerIsSet     bool // the user chose the owner of CRDs: a different state of the cluster holds nothing
 }
 
-// Guards are those that every step passes, in the order in which they are named.
+// Guards returns the guards that every step passes, in the order of their names in reports.
 func (g Guarding) Guards() []plan.Guard {
 	return []plan.Guard{
 		{Name: plan.OnlyObserved, Phase: plan.Writes, Rule: plan.Each(observed)},

@@ -16,8 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What an API server refuses for good is held, and no digest is offered for it: not by any approval
-// does the API server take it.
+// An update that an API server never accepts is held, and gets no digest: no approval could help.
 func TestImpossible(t *testing.T) {
 	of := func(kind, apiVersion string, spec map[string]any, versions ...string) *unstructured.Unstructured {
 		u := given.CRD("buckets", "Bucket")
@@ -55,7 +54,7 @@ func TestImpossible(t *testing.T) {
 		live, after *unstructured.Unstructured
 		refused     bool // the API server already said so: there is no object after
 		answers     map[plan.Question]plan.Answer
-		want        string // of the reason; "" is that the guard lets it pass
+		want        string // part of the reason; "" if the guard allows the step
 	}{
 		"Scope":       {reason: "It decides where objects are stored.", live: of("CustomResourceDefinition", v1, spec{"scope": "Namespaced"}, "v1"), after: of("CustomResourceDefinition", v1, spec{"scope": "Cluster"}, "v1"), want: "its scope"},
 		"Kind":        {reason: "The API server refuses it once it is Established.", live: of("CustomResourceDefinition", v1, names("kind", "Bucket"), "v1"), after: of("CustomResourceDefinition", v1, names("kind", "Pail"), "v1"), want: "its names.kind"},

@@ -15,7 +15,7 @@ const (
 	BreaksUsers           plan.Code = "BreaksUsers"           // how many live objects would be broken without it, and an example
 	DeletesOrBreaksUsers  plan.Code = "DeletesOrBreaksUsers"  // how many live objects would be deleted or broken without it, and an example
 	DeletesForeignObjects plan.Code = "DeletesForeignObjects" // how many objects of others are in the namespace, and an example
-	UsersUnseen           plan.Code = "UsersUnseen"           // no cluster tells what would be deleted with it
+	UsersUnseen           plan.Code = "UsersUnseen"           // there is no cluster to ask what would be deleted with it
 	UsersNotCounted       plan.Code = "UsersNotCounted"       // what would be deleted with it has not been counted yet
 	UsersUnknown          plan.Code = "UsersUnknown"          // why what would be deleted with it cannot be counted
 )
@@ -50,8 +50,8 @@ func hasDependents(id manifest.ID) bool {
 	return id.Kind == "ProviderConfig" || id.Kind == "ClusterProviderConfig"
 }
 
-// counted rules by a count, and holds what could not be counted. The code is that of a count above zero. The example
-// is none of those that go themselves, if it can be helped.
+// counted rules by a count, and holds what could not be counted. code is for a count above zero. If possible, the
+// example is not an object that leaves itself.
 func counted(q plan.Question, c plan.Case, code plan.Code, going ...plan.Step) plan.Ruling {
 	a, ok := c.Seen.Answers[q]
 	switch {

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// leaving is what a cluster holds of a sync of which the commit wants nothing but one CRD.
+// leaving returns a cluster with the objects of a sync, and a commit that wants nothing but one CRD.
 func leaving(t *testing.T, objects ...*metav1.PartialObjectMetadata) (render.Desired, plan.Observed) {
 	t.Helper()
 	kept := given.Wanted(t, given.CRD("others", "Other"))
@@ -181,7 +181,7 @@ func TestGoFirst(t *testing.T) {
 	}
 }
 
-// What is being deleted is not deleted again, is none of the many, and is said for what it is.
+// An object that is being deleted is not deleted again, does not count as a prune, and is reported as being deleted.
 func TestDeleting(t *testing.T) {
 	deleting := func(m *metav1.PartialObjectMetadata) {
 		m.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}

@@ -10,8 +10,8 @@ const (
 	DirectoryNotPackage plan.Code = "DirectoryNotPackage" // the directory that was a package
 )
 
-// packageLost holds what comes of a package that is none any more: its CRDs and its examples as plain
-// objects, and prunes of what only a package has.
+// packageLost holds the effects of a directory that is no package any more: its CRDs and examples as plain objects, and
+// prunes of objects that only a package has.
 func packageLost(s plan.Step, c plan.Case) plan.Ruling {
 	for _, p := range c.Lost {
 		switch {

@@ -27,7 +27,7 @@ type tree map[string]*string
 
 func file(text string, args ...any) *string { return new(fmt.Sprintf(text, args...)) }
 
-// awsTree is a repository with a package of twelve definitions, of which one is active, with an example.
+// awsTree returns a repository with a package of twelve definitions. One of them is active, and has an example.
 func awsTree(edits ...tree) tree {
 	files := tree{
 		"aws/crossplane.yaml":       file(lostMeta),
@@ -256,7 +256,7 @@ func TestPackageLostIsApproved(t *testing.T) {
 	}
 }
 
-// What is made inert in one commit, and brought to life in another, is held all the same.
+// A package that becomes unreadable in one commit and plain objects in the next is held all the same.
 func TestPackageLostInTwoCommits(t *testing.T) {
 	inert := strings.ReplaceAll(lostCRDs(0, 12), "metadata:\n", "metadata:\n  annotations: {config.kubernetes.io/local-config: \"true\"}\n")
 	looked := strings.ReplaceAll(lostCRDs(2, 12), "metadata:\n", "metadata:\n  annotations: {headgate.dev/management-policy: Observable}\n")
@@ -289,7 +289,7 @@ func TestPackageLostInTwoCommits(t *testing.T) {
 	}
 }
 
-// Whoever is killed between the intent and the settled inventory has recorded the package.
+// A process that is killed between the intent and the settled inventory has recorded the package.
 func TestPackageIsRecordedBeforeTheFirstWrite(t *testing.T) {
 	seen := given.Seen(plan.Upstream{})
 	seen.Natural = render.OwnerHeadgate

@@ -22,7 +22,7 @@ func notOurs(s plan.Step, c plan.Case) plan.Ruling {
 		return allowed // what was applied from a commit is ours
 	}
 	if s.Deactivates && c.Want.Owner == render.OwnerCrossplane {
-		return allowed // nobody owns it but Crossplane, which activated it
+		return allowed // only Crossplane, which activated it, owns it
 	}
 	if by := c.Seen.ClaimOn(s.ID, live).By; by != "" {
 		return held(OwnedByAnother.With(by))

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// An object that somebody deletes and that only waits for the finalizer of Headgate is let go, also without the marks: nobody
-// else takes the finalizer off. Another object of the name keeps it.
+// If a user deletes an object that then waits only for the finalizer of Headgate, Headgate removes the finalizer, also
+// without the marks, because no other tool does. Another object with the same name keeps it.
 func TestFinalizerWithoutMarks(t *testing.T) {
 	id := manifest.IDOf(given.ConfigMap("a"))
 	for uid, want := range map[types.UID]plan.Action{"": plan.Prune, "another": plan.Hold} {

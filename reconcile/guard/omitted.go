@@ -20,8 +20,8 @@ const (
 	ReplacedInVain  plan.Code = "ReplacedInVain"  // where it was, and an object that cannot be applied, which is there now
 )
 
-// What a commit contains and Headgate skips on purpose was not removed: a Secret that is encrypted
-// now, a file that is ignored now or became a symbolic link. An object that came from it stays.
+// omitted retains objects of files that the commit still contains and Headgate skips on purpose: a Secret that is
+// encrypted now, a file that is ignored now or became a symbolic link. Such an object was not removed.
 
 // omitted retains what came from something that the commit still contains, and that is skipped.
 func omitted(s plan.Step, c plan.Case) plan.Ruling {
@@ -46,9 +46,9 @@ func omitted(s plan.Step, c plan.Case) plan.Ruling {
 	return retained(StillThere.With(o.Origin, string(o.Why)))
 }
 
-// stillIn returns what a commit skips of an object: the document that declares it, or all of the
-// path that it came from. The path is "" where no file of the commit declared it, and anywhere if that
-// is not known. The space is the namespace of what names none.
+// stillIn returns the skipped document that declares an object, or the skipped file that it came from. path is "" if no
+// file of the commit declared the object, and anywhere if the file is not known. space is the namespace of documents
+// without one.
 func stillIn(all []catalogue.Omitted, id manifest.ID, path, space string) (catalogue.Omitted, bool) {
 	i := slices.IndexFunc(all, func(o catalogue.Omitted) bool {
 		if o.ID == (manifest.ID{}) {
@@ -62,7 +62,7 @@ func stillIn(all []catalogue.Omitted, id manifest.ID, path, space string) (catal
 	return all[i], true
 }
 
-// unseen are the reasons to skip what Headgate would have to read to tell what it declares.
+// unseen are the reasons to skip a file without reading what it declares.
 var unseen = []catalogue.Why{catalogue.Ignored, catalogue.Symlink, catalogue.Submodule, catalogue.Encrypted}
 
 // isOf reports whether a document with this identity declares an object. It may leave the namespace

@@ -263,7 +263,7 @@ func TestPausedDefinitionOfTheCommit(t *testing.T) {
 	}
 }
 
-// What Crossplane is to install with a package stays until it has taken it over.
+// An object that Crossplane will install with a package stays until Crossplane has taken it over.
 func TestLeftToCrossplane(t *testing.T) {
 	id := manifest.ID{Group: "apiextensions.crossplane.io", Kind: "Composition", Name: "a"}
 	for name, stays := range map[string]bool{"a": true, "b": false} {

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An inventory of an older version, and one that was lost, do not tell which file an object came from.
-// So what a commit skips without reading it may be that file, in every pass after the first, too.
+// An inventory of an older version, or a lost one, does not record which file an object came from. So a skipped, unread
+// file may be that file, in every later pass, too.
 func TestOmittedWithoutPaths(t *testing.T) {
 	unread := func(why catalogue.Why) []catalogue.Omitted {
 		return []catalogue.Omitted{{Why: why, Origin: manifest.Origin{Path: "elsewhere.yaml", Line: 1}}}
@@ -57,13 +57,13 @@ func TestOmittedWithoutPaths(t *testing.T) {
 					}
 				}
 				inv = p.Settled(inv, nil)
-				inv.Record.Format = max(inv.Record.Format, 1) // as whoever stores it writes it
+				inv.Record.Format = max(inv.Record.Format, 1) // in the format that a store writes
 			}
 		})
 	}
 }
 
-// An older inventory gets the paths of what the commit wants, and what came from a registry has none.
+// An older inventory gets the paths of wanted objects. Objects from a registry have no path.
 func TestPathsOfAnOlderInventory(t *testing.T) {
 	want := given.Desired(t, render.OwnerHeadgate, map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n"})
 	seen := given.Owning(t, "a", "gone")
@@ -75,8 +75,8 @@ func TestPathsOfAnOlderInventory(t *testing.T) {
 	}
 }
 
-// What Crossplane installs with a package from now on, and this sync applied before, is retained until
-// Crossplane has taken it over, whatever the inventory tells of it.
+// An object that this sync applied before and that Crossplane will install with a package is retained until Crossplane
+// has taken it over, regardless of its record in the inventory.
 func TestLeftIsRetained(t *testing.T) {
 	id := given.Wanted(t, given.ConfigMap("a")).ID
 	left := []render.Left{{ID: id, Package: "package", Origin: manifest.Origin{Path: "package/a.yaml", Line: 1}}}

@@ -12,8 +12,7 @@ const (
 	PausedUpdate plan.Code = "PausedUpdate" // the annotation that pauses it
 )
 
-// paused leaves what somebody else paused exactly as it is: people pause what they are
-// working on.
+// paused leaves an object unchanged that a user paused, because users pause objects that they are working on.
 func paused(s plan.Step, c plan.Case) plan.Ruling {
 	live := c.Live(s)
 	switch {

@@ -22,8 +22,8 @@ const (
 	LabelWithoutUsage plan.Code = "LabelWithoutUsage" // the label of a Usage, which is on it, and no Usage names it
 )
 
-// protected holds what Crossplane's Usages protect: what one names, labelled already or not, and
-// what is labelled, whoever names it.
+// protected holds the deletion of objects that Crossplane's Usages protect: an object that a Usage names, labelled
+// already or not, and an object with the label, even if no Usage is found.
 func protected(s plan.Step, c plan.Case) plan.Ruling {
 	if goesFirst(s.ID, c) {
 		return allowed
@@ -62,8 +62,8 @@ func protected(s plan.Step, c plan.Case) plan.Ruling {
 	return allowed
 }
 
-// goesFirst reports whether a Usage of ours protects an object that goes before that: then the
-// prune waits, and nobody has to act.
+// goesFirst reports whether a Usage of ours protects it for an object that is pruned first. Then the prune only waits,
+// without any action by the user.
 func goesFirst(id manifest.ID, c plan.Case) bool {
 	for usage := range c.Seen.Inventory.Entries {
 		live, exists := c.Seen.Objects[usage]

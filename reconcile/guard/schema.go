@@ -12,13 +12,13 @@ import (
 
 // The codes of the guard schema.
 const (
-	BreaksUnseen       plan.Code = "BreaksUnseen"       // what breaks; no cluster tells whether custom resources exist
+	BreaksUnseen       plan.Code = "BreaksUnseen"       // the breaking changes; there is no cluster to ask for custom resources
 	BreaksUncounted    plan.Code = "BreaksUncounted"    // what breaks; custom resources have not been counted yet
 	BreaksUncountable  plan.Code = "BreaksUncountable"  // what breaks, and why custom resources cannot be counted
 	BreaksInUse        plan.Code = "BreaksInUse"        // what breaks, how many custom resources exist, an example, and the versions that leave
 	BreaksInUseUnknown plan.Code = "BreaksInUseUnknown" // a BreaksInUse, and why the custom resources cannot be looked at
 	BreaksObjects      plan.Code = "BreaksObjects"      // what breaks, and what custom resources lose or are refused
-	BreaksNoObject     plan.Code = "BreaksNoObject"     // what breaks, and how many custom resources exist, all of which fit
+	BreaksNoObject     plan.Code = "BreaksNoObject"     // the breaking changes, and how many custom resources exist; all of them fit
 )
 
 // schemas holds an update that makes stored objects unreadable or breaks a schema that is in use. This
@@ -45,7 +45,7 @@ func broken(s plan.Step, c plan.Case) plan.Ruling {
 	if neverServed(s.Live) {
 		return allowed
 	}
-	// What breaks below status breaks nobody: controllers write it again.
+	// A breaking change below status does no harm: controllers write it again.
 	breaking := slices.DeleteFunc(s.Schema().Breaking(), schema.Change.InStatus)
 	if len(breaking) == 0 || crossplane.IsMRD(s.ID) && !isMade(s, c) {
 		return allowed
@@ -70,9 +70,8 @@ func broken(s plan.Step, c plan.Case) plan.Ruling {
 	return allowed
 }
 
-// neverServed says of a CRD that nobody can have objects of it, and that the API server takes
-// whatever changes: it was refused its names, or is about to get them. Once it is Established it
-// stays so.
+// neverServed reports whether a CRD was never served: its names were refused, or are not accepted yet. It has no
+// objects then, and the API server accepts every change. Once it is Established it stays so.
 func neverServed(live *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(condition any) bool {

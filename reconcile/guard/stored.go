@@ -24,10 +24,9 @@ type storing struct {
 	versions []string
 }
 
-// storedVersions returns the versions in which objects of a definition may be stored. It asks for those
-// of a CRD that is not at hand, and only where the update may leave objects that nobody can read: where it
-// declares fewer versions, or drops a conversion webhook. Without the answers, needs names the questions;
-// unknown is why one cannot be answered.
+// storedVersions returns the versions in which objects of a definition may be stored. It asks for the versions of a CRD
+// that was not read, and only if the update may make objects unreadable: if it declares fewer versions or drops a
+// conversion webhook. Without the answers, needs names the questions; unknown is why one cannot be answered.
 func storedVersions(s plan.Step, c plan.Case, after *unstructured.Unstructured) (have []storing, needs []plan.Question, unknown plan.Reason) {
 	if s.ID.IsCRD() && !c.Seen.Offline {
 		versions, _, _ := unstructured.NestedStringSlice(s.Live.Object, "status", "storedVersions")
@@ -50,9 +49,9 @@ func storedVersions(s plan.Step, c plan.Case, after *unstructured.Unstructured) 
 	return have, needs, unknown
 }
 
-// stored holds an update of a definition that loses its conversion webhook while objects are stored in
-// another version than the one that it stores, and one of which that cannot be read. Versions that leave
-// are the business of the guard impossible once it is known that they are stored.
+// stored holds an update of a definition that loses its conversion webhook while objects are stored in another version
+// than its storage version. It also holds an update if the stored versions cannot be read. The guard impossible handles
+// versions that leave, once they are known to be stored.
 func stored(s plan.Step, c plan.Case) plan.Ruling {
 	after, err := s.WillBe()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 func TestStored(t *testing.T) {
-	// of is a CRD, or an MRD, with versions of which the last is stored.
+	// of returns a CRD or an MRD with versions. The last one is stored.
 	of := func(kind string, webhook bool, versions ...string) *unstructured.Unstructured {
 		u := given.CRD("buckets", "Bucket")
 		if kind == "MRD" {
@@ -51,7 +51,7 @@ func TestStored(t *testing.T) {
 		err         error
 		answers     map[plan.Question]plan.Answer
 		offline     bool
-		want        string // the reason of a hold, or of what is allowed
+		want        string // the reason of a hold, or of the allowed step
 		held        bool
 	}{
 		"Dropped": {

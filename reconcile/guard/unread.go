@@ -39,8 +39,8 @@ func (c *flooding) ofUnread(after crossplane.LivePolicy) plan.Ruling {
 	return allowed
 }
 
-// unreadInForce holds a package that Headgate could not read while a wildcard of a live policy may
-// activate definitions of it. Of a new version of what is installed, that is a wildcard for everything.
+// unreadInForce holds a package that Headgate could not read while a wildcard of a live policy may activate definitions
+// of it. For a new version of an installed package, only a wildcard for everything counts.
 func (c *flooding) unreadInForce(s plan.Step, force plan.PoliciesInForce) plan.Ruling {
 	if !installs(s) || c.isInstalled(s) {
 		return allowed

@@ -28,7 +28,7 @@ spec:
 
 var darkID = manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-dark"}
 
-// darkness is a commit with a Provider whose package nobody could read, and a policy.
+// darkness returns a commit with a policy and a Provider with an unreadable package.
 func darkness(t *testing.T, files map[string]string) render.Desired {
 	t.Helper()
 	files["provider.yaml"] = dark

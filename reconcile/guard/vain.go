@@ -7,7 +7,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
-// isRefused reports whether the object is to be there and cannot be applied.
+// isRefused reports whether the object is wanted and cannot be applied.
 func isRefused(s plan.Step, have inventory.Inventory) bool {
 	switch {
 	case s.Origin.Path == "":

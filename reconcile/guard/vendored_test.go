@@ -12,8 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What Crossplane installs is what the image holds, and not what its copy in the tree does: guards count and
-// compare that.
+// Crossplane installs the image, not its copy in the tree. So guards count and compare the content of the image.
 func TestInstalledBesideACopy(t *testing.T) {
 	by, other := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "sea"}, manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "sky"}
 	definition := func(name string, of catalogue.Package) render.DecidedDefinition {

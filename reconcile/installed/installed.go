@@ -16,15 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Differences finds packages of the commit that are catalogues of what is installed, and
-// say something else than that: then what the commit decides, it decides by wrong names.
+// Differences finds packages of the commit whose definitions differ from the installed ones. The decisions of the
+// commit use wrong names then.
 func Differences(want render.Desired, definitions map[string]crossplane.LiveDefinition, packages map[manifest.ID]crossplane.LivePackage) []manifest.Finding {
 	if want.Owner != render.OwnerCrossplane {
 		return nil
 	}
 	declared := map[*catalogue.Package]map[string]bool{}
 	for _, d := range want.Definitions {
-		if d.Package == nil || d.Package.Pulled() { // that is what is to be installed
+		if d.Package == nil || d.Package.Pulled() { // the registry's package is the one to install
 			continue
 		}
 		if declared[d.Package] == nil {
@@ -93,8 +93,8 @@ const (
 	ruleManual  = "package-revision-inactive"
 )
 
-// Upgrades returns the packages that are to become other versions than the cluster has, and
-// those that wait for a person. What is said of definitions is said of the commit's versions.
+// Upgrades returns findings about packages whose version in the cluster will change, and about those that wait for a
+// person. All other output about definitions refers to the commit's versions.
 func Upgrades(want render.Desired, packages map[manifest.ID]crossplane.LivePackage) []manifest.Finding {
 	if want.Owner != render.OwnerCrossplane {
 		return nil

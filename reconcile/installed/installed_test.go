@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What the commit decides about a package that is not the installed one, it decides by wrong names.
+// If the package in the commit is not the installed one, the decisions of the commit use wrong names.
 func TestDifferences(t *testing.T) {
 	const queues, tables, topics = "queues.example.org", "tables.example.org", "topics.example.org"
 	provided := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}

@@ -1,5 +1,5 @@
-// Package inventory holds what Headgate remembers of the objects that a sync applied: entries, marks, grants of
-// approvals and the history of passes, in the format that is stored. What a plan makes of them is for package plan.
+// Package inventory holds the record of the objects that a sync applied: entries, marks, grants of approvals and the
+// history of passes, in their stored format. Package plan interprets them.
 package inventory
 
 import (

@@ -18,8 +18,7 @@ const (
 // ApprovalPlaces are all of them.
 var ApprovalPlaces = []ApprovalPlace{OnCommand, OnRun, OnSync} // sorted
 
-// Approvals are the digests that a person gave, by the place where they stand. Of a place that is no
-// key, nothing is known: the pass did not read it.
+// Approvals are the digests that users gave, by place. A place that is no key was not read by the pass.
 type Approvals map[ApprovalPlace][]string
 
 // Places returns where a digest stands, sorted.
@@ -50,13 +49,13 @@ func (a Approvals) Digests() []string {
 // A Grant is an approval that was made use of. It is remembered so that it counts once.
 type Grant struct {
 	Digest string   `json:"digest"`           // anyDigest stands for all that an inventory that was lost may have held
-	Commit string   `json:"commit,omitempty"` // of which it approved the steps; it dies with it
+	Commit string   `json:"commit,omitempty"` // the commit with the approved steps; the grant ends with it
 	By     string   `json:"by,omitempty"`     // the key that signed the commit, where its message approved
 	Given  bool     `json:"given,omitempty"`  // it still stands where a person gave it
 	Left   []string `json:"left,omitempty"`   // the steps that are not carried out yet
 
-	// On is where it stands, as far as passes know: each of them reads some places only. Where it is
-	// Given, and an older version did not record where, any place may be meant.
+	// On holds the places of the approval that passes have seen; each pass reads only some places. If it is Given and
+	// an older version did not record the place, it may be in any place.
 	On []ApprovalPlace `json:"on,omitempty"`
 }
 
@@ -83,8 +82,8 @@ func (g Grant) places() []ApprovalPlace {
 // IsOf reports whether a grant makes use of an approval with this digest, for all that is known.
 func (g Grant) IsOf(digest string) bool { return g.Digest == digest || g.Digest == AnyDigest }
 
-// spends reports whether an approval that stands in a place does not count because of this grant. What
-// a person types for one pass is a new approval even if the same one, already used, stands on a Sync.
+// spends reports whether an approval in a place does not count because of this grant. An approval on the command line
+// is a new one, even if the same approval on a Sync was used already.
 func (g Grant) spends(digest string, place ApprovalPlace) bool {
 	return g.IsOf(digest) && slices.Contains(g.places(), place) ||
 		g.Digest == digest && g.Given && place != OnCommand

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Past is what a pass came to, as the inventory remembers it.
+// A Past is the result of a pass in the inventory.
 type Past struct {
 	When     metav1.Time     `json:"when"` // it ended
 	Took     metav1.Duration `json:"took"`
@@ -14,7 +14,7 @@ type Past struct {
 	Activation string `json:"activation"` // the states of the verdict
 	Drift      string `json:"drift"`
 	ExitCode   int    `json:"exitCode"`
-	Said       string `json:"said,omitempty"` // of what is not well
+	Said       string `json:"said,omitempty"` // about problems
 
 	Created  int `json:"created,omitempty"`
 	Updated  int `json:"updated,omitempty"`
@@ -25,7 +25,7 @@ type Past struct {
 
 	Holds Holds `json:"holds,omitempty"` // the first of them, without keys
 
-	// Holding is all that the pass held back; nil if that is not known, because it did not come to its end.
+	// Holding lists all holds of the pass; nil if they are not known because it did not end.
 	Holding *Holds `json:"-"`
 	News    bool   `json:"-"` // it held something else than the pass before
 }
@@ -36,9 +36,8 @@ func (p Past) Changed() bool { return p.Created+p.Updated+p.Pruned+p.Released > 
 // mostPast is how many passes are remembered.
 const mostPast = 10
 
-// Recalled is a history, the newest last, with one more pass. It is the same, and false, where
-// the pass changed nothing and came to and held what the one before it did: a pass with nothing to do
-// writes nothing.
+// Recalled returns a history with one more pass, the newest last. It returns the same history and false if the pass
+// changed nothing and had the result and the holds of the previous one, so that such a pass writes nothing.
 func Recalled(history []Past, p Past) ([]Past, bool) {
 	if p.Holding != nil {
 		p.Holds, p.Holding = p.Holding.told(), nil

@@ -21,7 +21,7 @@ type Hold struct {
 	Keys    []string    `json:"keys,omitempty"`
 }
 
-// Holds are those of one pass.
+// Holds are the holds of one pass.
 type Holds []Hold
 
 const (

@@ -18,11 +18,11 @@ type Inventory struct {
 	ResourceVersion string       // of the stored one; "" where none is stored yet
 	Owner           render.Owner // who makes the CRDs, as recorded; "" where nothing is
 	Entries         map[manifest.ID]Entry
-	History         []Past  // what the last passes came to, the newest last; it is not stored with the rest
+	History         []Past  // the results of the last passes, the newest last; stored apart
 	Held            Holds   // what the last pass held back; it is stored with the history
 	Grants          []Grant // approvals that were made use of
-	Rebuilt         bool    // it was missing and is made of the marks that were found: nothing may be pruned by it
-	Lost            bool    // some of its entries are missing, and only marks can tell which; it is Rebuilt, too
+	Rebuilt         bool    // it was missing and was rebuilt from marks: it must not prune anything
+	Lost            bool    // some of its entries are missing, and only marks show which; it is Rebuilt, too
 	Record          Record
 }
 
@@ -46,8 +46,8 @@ type Record struct {
 
 	PolicyNames []string `json:"policyNames,omitempty"` // of these policies, sorted
 
-	// Definitions are fingerprints of what packages declared that were applied once, by directory: also
-	// of packages that are gone, whose definitions may come back as something else.
+	// Definitions holds fingerprints of the definitions of packages that were applied once, by directory. They include
+	// packages that are gone, because their definitions may come back as other objects.
 	Definitions map[string]string `json:"definitions,omitempty"`
 
 	// What a sync left to others when it applied what the inventory holds. A status reads it.
@@ -74,19 +74,19 @@ func (r Record) MarshalJSON() ([]byte, error) {
 // An Entry is what we remember of one object that we applied, or are about to.
 type Entry struct {
 	UID    types.UID `json:"uid,omitempty"`    // "" is an intent: sent, and no answer seen
-	Digest string    `json:"digest,omitempty"` // of what was sent
+	Digest string    `json:"digest,omitempty"` // digest of the request
 	Mark   string    `json:"mark,omitempty"`   // of the object as we left it
 	Fields string    `json:"fields,omitempty"` // of those of its fields that we applied and nobody else may write; see diff.OwnFields
 
 	Policy ManagementPolicy `json:"policy,omitempty"` // what may be done to it, where that is not all
-	Proof  string           `json:"proof,omitempty"`  // that we said so, of what may be deleted though it bears no mark
+	Proof  string           `json:"proof,omitempty"`  // proof that Headgate requested it, for an object without a mark that may be deleted
 	Path   string           `json:"path,omitempty"`   // the file of the commit that declares the object
 
 	Definition bool   `json:"definition,omitempty"` // it is the CRD of a definition: objects of its kind reach beyond the cluster
 	Foreign    string `json:"foreign,omitempty"`    // the marks of others that Headgate sent itself; see SentMarks
 	Rebuilt    bool   `json:"rebuilt,omitempty"`    // found by its marks when the inventory was lost, and not applied since
 
-	// What cli-utils writes of an object, so that its clients read ours as theirs.
+	// The fields that cli-utils writes, so that its clients can read our inventory.
 	Strategy  string `json:"strategy"`
 	Actuation string `json:"actuation"`
 	Reconcile string `json:"reconcile"`

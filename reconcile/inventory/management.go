@@ -41,7 +41,7 @@ func PolicyOf(o render.Object) (ManagementPolicy, error) {
 	return said, nil
 }
 
-// IsLeft reports whether the entry is of a CRD that Crossplane made of an MRD of the sync, which is gone.
+// IsLeft reports whether the entry is a CRD that Crossplane made for an MRD of the sync that is gone.
 func (e Entry) IsLeft(id manifest.ID) bool {
 	return id.IsCRD() && e.Definition && e.Policy == ObservableAndDeletable
 }

@@ -9,9 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Mark is what we remember of an object as we left it, to see cheaply whether it
-// moved: a hash over everything that an edit of what we applied must touch, and
-// that a write of its status does not.
+// Mark returns a hash of an object after our write, to detect edits cheaply. It covers everything that an edit of our
+// fields must change, and nothing that a write of the status changes.
 func Mark(o metav1.Object) string {
 	version := any(o.GetGeneration())
 	if o.GetGeneration() == 0 {
@@ -26,7 +25,7 @@ func Mark(o metav1.Object) string {
 		annotations = maps.Clone(annotations)
 		delete(annotations, lastApplied)
 	}
-	// Of our managed fields the content, not the time: a no-op apply must not move it.
+	// The content of our managed fields, not their time: a no-op apply must not change the mark.
 	var ours []string
 	for _, f := range o.GetManagedFields() {
 		if f.Manager == Manager && f.Operation == metav1.ManagedFieldsOperationApply && f.Subresource == "" && f.FieldsV1 != nil {
@@ -43,8 +42,8 @@ func Mark(o metav1.Object) string {
 	return Hash(b)
 }
 
-// lastApplied is where kubectl leaves a copy of what it applied, of a Secret too: a mark must
-// not tell what is in it.
+// lastApplied is the annotation in which kubectl stores a copy of the applied object, even of a Secret. A mark must not
+// reveal its content.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // Hash returns 128 bits of SHA-256 in 22 characters: thousands of them have to fit into one ConfigMap.

@@ -11,7 +11,7 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// Directories are those of the packages of a record, and of what packages declared.
+// Directories returns the directories of the packages and definitions of a record.
 func (r Record) Directories() map[string]bool {
 	all := map[string]bool{}
 	for _, dir := range r.Packages {
@@ -113,7 +113,7 @@ func FingerprintsOf(names []string) Fingerprints {
 	return slices.Compact(all)
 }
 
-// ReadFingerprints is the reverse of String. What cannot be read stands for nothing.
+// ReadFingerprints is the reverse of String. It ignores unreadable parts.
 func ReadFingerprints(text string) Fingerprints {
 	raw, err := base64.RawStdEncoding.DecodeString(text)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Covers reports whether a path is that of a file, or lies below it. A file that changed only the case
-// of its name is the same.
+// Covers reports whether path equals of or lies below it. It ignores case, because a file may change only the case of
+// its name.
 func Covers(of, path string) bool {
 	if path == "" || len(path) < len(of) || !strings.EqualFold(path[:len(of)], of) {
 		return false
@@ -69,9 +69,8 @@ func PolicyFiles(want render.Desired, recorded []string) []string {
 	return files
 }
 
-// SkippedPolicy returns what a commit skips of the files that declared policies. What a policy named
-// that is skipped is not known, so nothing is deactivated. A policy is found by its name, too: its file
-// may have moved.
+// SkippedPolicy returns a skipped file or document that declared a policy before. The patterns of a skipped policy are
+// not known, so nothing is deactivated. It also finds a policy by name, because its file may have moved.
 func SkippedPolicy(all []catalogue.Omitted, have Record) (catalogue.Omitted, bool) {
 	for _, o := range all {
 		isPolicy := o.ID == crossplane.MRAP(o.ID.Name)

@@ -26,14 +26,14 @@ func (s Sync) Own(u *unstructured.Unstructured) {
 	u.SetAnnotations(annotations)
 }
 
-// Digest is that of what is sent for an object, known without decoding it.
+// Digest returns the digest of the request for an object, without decoding the object.
 func (s Sync) Digest(o render.Object) string {
 	return Hash([]byte(o.Digest + "\x00" + s.Key()))
 }
 
 // The marks that every applied object carries.
 const (
-	// SyncLabel holds Sync.Key; lists of what is ours select on it.
+	// SyncLabel holds Sync.Key; lists of owned objects select on it.
 	SyncLabel = "headgate.dev/sync"
 	// InventoryAnnotation holds Sync.Key too. It is cli-utils' own key, so that
 	// its clients see whose object it is.

@@ -26,8 +26,8 @@ func HoldsBytes(content map[string]any, at []any) bool {
 
 var errNoText = errors.New("it is not text; copy it to data of a Secret, or to binaryData of a ConfigMap")
 
-// Decoded returns a value that JSON spells as base64, or a mapping of such values, as text. What is
-// not base64 is returned as it is: the caBundle of some kinds is a text.
+// Decoded returns a value that JSON spells as base64, or a mapping of such values, as text. It returns a value that is
+// not base64 unchanged: the caBundle of some kinds is a text.
 func Decoded(value any) (any, error) {
 	switch value := value.(type) {
 	case string:

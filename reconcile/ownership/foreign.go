@@ -17,7 +17,7 @@ type Claim struct {
 	Final bool   // no sync may take it over, whatever its adoption
 	Sync  string // of another sync of Headgate: its key
 
-	Tool            Tool   // whose objects in the cluster tell what they reconcile; "" if none do
+	Tool            Tool   // the tool whose objects in the cluster list what they reconcile; "" if there is none
 	Namespace, Name string // of the owner, as far as the mark names it
 }
 

@@ -123,7 +123,7 @@ func TestRefusedAdoption(t *testing.T) {
 	}
 }
 
-// What only marks tell to be ours is one hold, whatever else is wrong with the plan.
+// All objects that are ours only by their marks make one hold, also if the plan has other problems.
 func TestRebuiltHold(t *testing.T) {
 	a, b, c := given.ConfigMap("a"), given.ConfigMap("b"), given.ConfigMap("c")
 	kept := given.Wanted(t, c)
@@ -188,7 +188,7 @@ func TestRebuiltHold(t *testing.T) {
 	}
 }
 
-// What nobody can look at is not gone.
+// An object that cannot be read is not gone.
 func TestHiddenKinds(t *testing.T) {
 	logs := manifest.ID{Group: "example.org", Kind: "Bucket", Namespace: "team", Name: "logs"}
 	space := manifest.ID{Kind: "Namespace", Name: "team"}

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Remove removes fields from the content of an object, and the mappings and lists that are empty afterwards and in the set too.
-// What the set names and the content does not hold is no trouble.
+// Remove removes fields from the content of an object, and mappings and lists of the set that are empty afterwards. It
+// ignores fields of the set that the content does not have.
 func Remove(content map[string]any, fields *fieldpath.Set) {
 	removeBelow(content, fields)
 }
@@ -119,8 +119,8 @@ func without(v, key any) any {
 	return v
 }
 
-// Returned returns the fields of a set that an object holds as before although they were removed, of those that are not
-// above others.
+// Returned returns those leaf fields of a set that an object still holds with the same value although they were
+// removed.
 func Returned(before, now map[string]any, fields *fieldpath.Set) *fieldpath.Set {
 	there := fieldpath.NewSet()
 	for path := range fields.Leaves().All() {

@@ -47,8 +47,8 @@ const lastAppliedManager = "kubectl-last-applied"
 // LastApplied is the annotation in which kubectl and Argo CD keep what they applied.
 const LastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// isApplierEntry reports whether an entry of managed fields is that of a tool that applies manifests: kubectl, Flux, Argo CD
-// or Helm.
+// isApplierEntry reports whether an entry of managed fields belongs to a tool that applies manifests: kubectl, Flux,
+// Argo CD or Helm.
 func isApplierEntry(f metav1.ManagedFieldsEntry) bool {
 	switch {
 	case f.Subresource != "":
@@ -140,7 +140,8 @@ func given(entries []metav1.ManagedFieldsEntry, fields *fieldpath.Set, apiVersio
 	return entries
 }
 
-// TakeLeftovers returns the takeover of what tools left behind on an object: the next apply in this version removes it.
+// TakeLeftovers returns the takeover of fields that other tools left behind on an object. The next apply in this
+// version removes them.
 func TakeLeftovers(live metav1.Object, apiVersion string) Takeover {
 	left, rest := Leftovers(live)
 	if len(left) == 0 {
@@ -194,7 +195,7 @@ func Dropped(live metav1.Object, fields *fieldpath.Set) []metav1.ManagedFieldsEn
 	return entries
 }
 
-// onlyOf returns the fields of a set that nobody else manages, nor anything below them.
+// onlyOf returns the fields of a set that no other manager has, neither themselves nor fields below them.
 func onlyOf(set, others *fieldpath.Set) *fieldpath.Set {
 	return set.Difference(others).Difference(above(others))
 }
@@ -279,7 +280,7 @@ func name(path fieldpath.Path) string {
 	return b.String()
 }
 
-// Without returns the takeover without fields that nobody has to manage: the API server sets them by itself.
+// Without returns the takeover without the given fields, which the API server sets itself.
 func (t Takeover) Without(fields *fieldpath.Set) Takeover {
 	after := withEntries(&metav1.ObjectMeta{}, t.Entries)
 	t.Entries = Dropped(after, fields)

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// unmarked is an object that nobody of ours ever touched.
+// unmarked returns an object that no sync ever touched.
 func unmarked(edit ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: "a", UID: "u", Labels: map[string]string{}, Annotations: map[string]string{},

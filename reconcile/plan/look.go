@@ -20,7 +20,7 @@ import (
 // The codes of a sync that only looks.
 const (
 	LeftToApplier  Code = "LeftToApplier"  // who applies the object; "" if that is not known
-	RefusedIfSent  Code = "RefusedIfSent"  // the error of an update that nobody has sent
+	RefusedIfSent  Code = "RefusedIfSent"  // the error of an update that no tool has sent
 	DiffersUnowned Code = "DiffersUnowned" // the object differs from the commit, and nothing tells who applies it
 	AbsentUnowned  Code = "AbsentUnowned"  // the object is not there, and nothing tells who would apply it
 	NotUpdated     Code = "NotUpdated"     // who applies the object and has not applied the commit

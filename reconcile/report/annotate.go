@@ -13,8 +13,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// annotations are what a report says of places in the commit: findings, what breaks, what is
-// held and what fails. What a package breaks is all said of the line that asks for the package.
+// annotations returns the parts of a report with a place in the commit: findings, breaking changes, holds and failures.
+// All breaking changes of a package are at the line that requests the package.
 func annotations(r Report) []manifest.Finding {
 	var all []manifest.Finding
 	for _, f := range r.Findings {
@@ -70,8 +70,7 @@ func andOthers(said []string) string {
 	return strings.Join(said, ", ")
 }
 
-// WorkflowCommands writes what a report says of places in the commit as commands of a workflow: the forge
-// shows them beside the lines.
+// WorkflowCommands writes the annotations of a report as workflow commands. The forge shows them beside the lines.
 func WorkflowCommands(w io.Writer, r Report) error {
 	levels := map[manifest.Severity]string{manifest.Error: "error", manifest.Warning: "warning", manifest.Note: "notice"}
 	var b strings.Builder
@@ -112,7 +111,7 @@ type quality struct {
 	} `json:"location"`
 }
 
-// CodeQuality writes what a report says of places in the commit as a Code Quality report, in JSON.
+// CodeQuality writes the annotations of a report as a Code Quality report, in JSON.
 func CodeQuality(w io.Writer, r Report) error {
 	levels := map[manifest.Severity]string{manifest.Error: "critical", manifest.Warning: "major", manifest.Note: "info"}
 	all := []quality{}

@@ -84,7 +84,7 @@ func (c comment) comparesSchemas() bool {
 	return len(c.Bumps) > 0 || slices.ContainsFunc(c.Steps, func(s Step) bool { return s.isDefinition() && s.Action == plan.Update })
 }
 
-// between says what was compared, and what is not known.
+// between describes what was compared, and what is not known.
 func (c comment) between() string {
 	var said []string
 	switch {
@@ -108,7 +108,7 @@ func (c comment) between() string {
 	return all
 }
 
-// glossary explains, folded away, the words of the comment to whoever meets them first.
+// glossary explains the words of the comment to newcomers, in a folded part.
 func (c comment) glossary() string {
 	var words []string
 	if c.Summary.Definitions > 0 && (c.grounds() != nothingChanges || len(c.Findings) > 0) {
@@ -223,8 +223,8 @@ func (c comment) leaves(b *strings.Builder) {
 	}
 }
 
-// breaks says what breaks, of all the kinds at once that break in the same way: a change of a
-// generator breaks hundreds.
+// breaks lists breaking changes. It groups kinds that break in the same way, because a change of a generator breaks
+// hundreds.
 func (c comment) breaks(b *strings.Builder) {
 	broken := c.Breaking()
 	if len(broken) == 0 {
@@ -252,7 +252,7 @@ func (c comment) breaks(b *strings.Builder) {
 	})
 }
 
-// names are those of steps that are alike, as many as there is room for, and where they are.
+// names returns the names and places of similar steps, as many as there is room for.
 func (c comment) names(alike []Step, where string) string {
 	shown := max(1, min(len(alike), c.most))
 	names := make([]string, shown)
@@ -439,9 +439,9 @@ func (c comment) list(b *strings.Builder, n int, item func(i int)) {
 	}
 }
 
-// differences are the steps that write, folded away with what they change, those that change
-// the same at once, as many as there is room for. What differs only in words, or only by fields
-// that nobody has to use, is counted: a provider upgrade changes two thousand CRDs so.
+// differences returns the writing steps with their changes, folded, as many as there is room for. It groups steps with
+// equal changes. It only counts steps that change nothing but descriptions or optional fields, because a provider
+// upgrade changes two thousand CRDs like that.
 func differences(r Report, room int) (folded string, left int) {
 	var b strings.Builder
 	words, additions := 0, 0
@@ -468,7 +468,7 @@ func differences(r Report, room int) (folded string, left int) {
 	if words > 0 {
 		fmt.Fprintf(&b, "\n%s only in descriptions or in what generators write.\n", moreOf(words, "definition differs", "definitions differ"))
 	}
-	// What only says that it is there comes first, and what nobody has to use last.
+	// Steps without details come first, optional fields last.
 	slices.SortStableFunc(shown, func(a, b Step) int {
 		return cmp.Or(cmp.Compare(min(len(a.Changes), 1), min(len(b.Changes), 1)), cmp.Compare(min(a.Added, 1), min(b.Added, 1)))
 	})
@@ -652,7 +652,7 @@ func dropDescriptions(schema map[string]any) {
 	}
 }
 
-// The most characters that are quoted: of a name, of what somebody says.
+// The maximum number of quoted characters: of a name, of a message.
 const (
 	mostQuoted = 300
 	mostSaid   = 600

@@ -238,7 +238,7 @@ func TestCompared(t *testing.T) {
 	}
 }
 
-// TestCost: what the cluster makes CRDs of counts, whoever makes them, and what stays counts on.
+// TestCost counts all CRDs, whichever tool makes them, and those that stay.
 func TestCost(t *testing.T) {
 	desired := func(active string, objects ...render.Object) render.Desired {
 		d := render.Desired{Objects: objects}
@@ -271,7 +271,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestSchemasInReport: what breaks is told of steps, whatever becomes of them.
+// TestSchemasInReport expects the breaking changes of all steps, also of held ones.
 func TestSchemasInReport(t *testing.T) {
 	crd := func(fields map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
@@ -351,8 +351,7 @@ func spans(line string) string {
 	}
 }
 
-// FuzzComment puts any text wherever a commit could: outside of what is quoted, nothing of it
-// is left.
+// FuzzComment puts any text wherever a commit could. The text appears only inside of quotations.
 func FuzzComment(f *testing.F) {
 	for _, s := range []string{
 		hostile, "@team", "``` \n# x", "`", "`` a `", "</code></summary><script>", "<!-- headgate/x -->", "[x](javascript:x)", "\n\n---\n", "\u2028- x", "a\r\nb", "&lt;", "|", "",

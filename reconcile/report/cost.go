@@ -10,14 +10,14 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A Cost is an estimate of what the CRDs of a commit cost the memory of an API server.
+// A Cost is an estimate of the API server memory that the CRDs of a commit take.
 type Cost struct {
 	Before int64 `json:"before"` // bytes
 	After  int64 `json:"after"`
 	CRDs   int   `json:"crds"` // after
 }
 
-// costOf compares the CRDs of two commits. What was active stays, whatever the policies say.
+// costOf compares the CRDs of two commits. Active definitions stay active, regardless of policies.
 func costOf(before, after render.Desired, stays []Definition) Cost {
 	was, is := sizes(before), sizes(after)
 	theirs, now := ofPackages(before, was), ofPackages(after, is)
@@ -37,8 +37,8 @@ func costOf(before, after render.Desired, stays []Definition) Cost {
 // A Size is how many bytes of JSON a CRD has.
 type Size int64
 
-// sizes are those of the CRDs that a commit makes, or has made, by name: definitions of packages
-// that Crossplane installs aside.
+// sizes returns the sizes of the CRDs that a commit makes, by name, without those of packages that Crossplane installs
+// itself.
 func sizes(of render.Desired) map[string]Size {
 	active := map[string]bool{}
 	for _, d := range of.Definitions {
@@ -59,8 +59,8 @@ func sizes(of render.Desired) map[string]Size {
 	return all
 }
 
-// ofPackages are active definitions by name of which Crossplane makes the CRDs without an object
-// of the commit: it installs their packages itself.
+// ofPackages returns, by name, the active definitions of packages that Crossplane installs itself, without an object of
+// the commit.
 func ofPackages(of render.Desired, made map[string]Size) map[string]render.DecidedDefinition {
 	all := map[string]render.DecidedDefinition{}
 	for _, d := range of.Definitions {
@@ -71,7 +71,7 @@ func ofPackages(of render.Desired, made map[string]Size) map[string]render.Decid
 	return all
 }
 
-// An image says what a definition is, as long as its package is a certain image.
+// An image identifies a definition in a certain image of its package.
 type image struct{ digest, definition string }
 
 func imageOf(d render.DecidedDefinition) image { return image{d.Package.Digest, d.Name} }
@@ -80,8 +80,8 @@ func sameImage(a, b render.DecidedDefinition) bool {
 	return a.Package.Pulled() && imageOf(a) == imageOf(b)
 }
 
-// measure adds the sizes of definitions, and remembers those of images. What cannot be read
-// costs nothing; rendering says so where it matters.
+// measure adds the sizes of definitions, and remembers those of images. An unreadable definition counts as 0; rendering
+// reports it if it matters.
 func measure(sizes map[string]Size, of map[string]render.DecidedDefinition, known map[image]Size) {
 	names := slices.Sorted(maps.Keys(of))
 	found := make([]Size, len(names))
@@ -101,15 +101,14 @@ func measure(sizes map[string]Size, of map[string]render.DecidedDefinition, know
 	}
 }
 
-// What a CRD costs the memory of an API server: so much for its kind to be served at all, and so
-// much for every byte of it, since schemas are kept decoded, as validators and as OpenAPI.
-// `make bench` fits both on real CRDs, and checks them on others.
+// The API server memory of a CRD: a fixed part for serving its kind, and a part for every byte, because schemas are
+// kept decoded, as validators and as OpenAPI. `make bench` fits both on real CRDs, and checks them on others.
 const (
 	memoryPerKind = 800_000
 	memoryPerByte = 67.0
 )
 
-// Memory is an estimate of what CRDs, by name, cost an API server, in bytes.
+// Memory returns an estimate of the API server memory of CRDs, by name, in bytes.
 func Memory(of map[string]Size) int64 {
 	sum := 0.0
 	for _, size := range of {
@@ -122,7 +121,7 @@ const mebi = 1 << 20
 
 func mib(bytes int64) int64 { return (bytes + mebi/2) / mebi }
 
-// Differs reports whether the estimate does, by as much as anybody would notice.
+// Differs reports whether the estimates differ noticeably.
 func (c Cost) Differs() bool { return mib(c.Before) != mib(c.After) }
 
 // String is "about 24 MiB → 31 MiB (+7 MiB) for 12 CRDs".

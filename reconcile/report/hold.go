@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Holds returns what is held, as an inventory remembers it. What was not held before is held since now.
+// Holds returns the held steps in the form of an inventory. New holds begin now.
 func (r Report) Holds(now metav1.Time) inventory.Holds {
 	var all inventory.Holds
 	for _, s := range r.Steps {
@@ -36,7 +36,8 @@ func (r Report) staysHeld(s Step) bool {
 	return s.Action == plan.Hold && s.Since != nil && r.Revision != "" && s.SinceCommit != r.Revision
 }
 
-// stillHeld is what a status says of what was held before the commit, or "": "1 prune still held (since 12 Nov)".
+// stillHeld returns the part of a status about steps that were held before the commit, or "": "1 prune still held
+// (since 12 Nov)".
 func (r Report) stillHeld() string {
 	prunes, n := 0, 0
 	var since metav1.Time
@@ -62,7 +63,7 @@ func (r Report) stillHeld() string {
 	return fmt.Sprintf("%s still held (since %s)", manifest.Count(n, what), since.UTC().Format("2 Jan"))
 }
 
-// newlyHeld reports whether something is held because of the commit of the report, and says what.
+// newlyHeld reports whether steps are held because of the report's commit, and describes them.
 func (r Report) newlyHeld() (string, bool) {
 	names := r.named(func(s Step) bool { return s.Action == plan.Hold && !r.staysHeld(s) })
 	if len(names) == 0 {

@@ -54,7 +54,7 @@ func (h homes) reasons(all []plan.Reason) []plan.Reason {
 	return shown
 }
 
-// err returns an error whose reason is completed. The words of other errors are those of another system.
+// err returns an error whose reason is completed. Other errors keep the text of the system that they come from.
 func (h homes) err(err error) error {
 	if made, is := errors.AsType[plan.ReasonError](err); is {
 		return plan.ReasonError{Reason: h.reason(made.Reason)}

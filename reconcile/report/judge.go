@@ -43,8 +43,8 @@ type Ground struct {
 	Text  string `json:"text"`
 }
 
-// Judge returns the judgement on a comparison. It is the one table of judgements: the word
-// is that of the worst ground, and Safe if there is none.
+// Judge returns the judgement on a comparison. It is the one table of judgements: the word belongs to the worst ground;
+// it is Safe if there is none.
 func Judge(r Report) Judgement {
 	var all []Ground
 	add := func(word Word, cause string, n int, one, many string) {
@@ -136,8 +136,8 @@ func (r Report) uses() map[consequence]int {
 func (r Report) consequence(s Step, live bool) consequence {
 	broken := slices.DeleteFunc(slices.Clone(s.Breaks), func(c plan.SchemaChange) bool { return c.Rule == "default" })
 	onlyStatus := len(broken) > 0 && !slices.ContainsFunc(broken, func(c plan.SchemaChange) bool { return !c.InStatus() })
-	// The guards ask a cluster how many objects exist, and have nothing to add where that is none. What they have
-	// to add about an upgrade is on the step of the package, so an upgrade has to state it.
+	// The guards ask a cluster how many objects exist, and add nothing if there are none. Their answers about an
+	// upgrade are on the step of the package, so an upgrade has to state it.
 	unused := s.unused && live && (len(s.because) == 0 && s.Package == "" || s.gives(plan.NoObjects))
 	switch {
 	case s.Action == plan.Hold && s.active && len(broken) > 0:
@@ -241,8 +241,8 @@ func inFull(a activation.Activator, name string) bool {
 	return true
 }
 
-// used finds which of the kinds that break something in the commit may use: an object of the kind, or an object
-// that mentions it, such as a Composition. What cannot be read counts as a use.
+// used finds breaking kinds that the commit may use: by an object of the kind, or by an object that mentions it, such
+// as a Composition. An unreadable object counts as a use.
 func (r Report) used(want render.Desired) {
 	kinds := map[string]bool{} // group and kind: in use
 	look := func(steps []Step) {

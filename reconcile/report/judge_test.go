@@ -162,8 +162,8 @@ func TestJudge(t *testing.T) {
 
 func badness(w Word) int { return slices.Index([]Word{Safe, Look, Blocked}, w) }
 
-// A status that is green for a job that is red, or red for one that is green, is believed by nobody: for every pair
-// of situations and every threshold the two are the same, and what is blocked never passes by default.
+// Users do not trust a green status for a red job, or a red one for a green job. For every pair of situations and every
+// threshold the two agree, and a blocked comparison never passes by default.
 func TestStatusFollowsExitCode(t *testing.T) {
 	thresholds := []Threshold{nil}
 	for i, a := range Thresholds() {
@@ -249,7 +249,7 @@ func TestParseThreshold(t *testing.T) {
 	}
 }
 
-// Without a cluster, the commit is the only evidence of use. What is missed here turns a red preview green.
+// Without a cluster, the commit is the only evidence of use. A missed use turns a red preview green.
 func TestUsed(t *testing.T) {
 	object := func(content map[string]any) render.Object {
 		u := &unstructured.Unstructured{Object: content}

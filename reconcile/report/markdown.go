@@ -72,7 +72,7 @@ func markdownUpgrades(b *strings.Builder, steps []Step) {
 	}
 }
 
-// approve says how to let pass what is held.
+// approve explains how to approve the held steps.
 func approve(b *strings.Builder, r Report) {
 	if a := r.Approval; a != nil {
 		fmt.Fprintf(b, "\nIf exactly this is meant (%s, held by %s), someone other than its author approves it with `headgate approve` after the merge, or with `--approve`:\n\n%s\n",

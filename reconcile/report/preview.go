@@ -28,7 +28,7 @@ type Preview struct {
 // An Opening is a definition that becomes active.
 type Opening struct {
 	Definition
-	Already bool `json:"already,omitempty"` // in the cluster, whoever made it so
+	Already bool `json:"already,omitempty"` // active in the cluster already, by any policy
 }
 
 // A Comparison is what Compared has to know beside the plan.
@@ -89,7 +89,7 @@ func beside(p plan.Plan, c Comparison) Report {
 // forge is the record of that: such a head is not previewed again.
 const PreviewStopped = "the preview was stopped: "
 
-// WasStopped reports whether a status is that of a preview whose process was stopped.
+// WasStopped reports whether a status belongs to a preview whose process was stopped.
 func (s Status) WasStopped() bool {
 	said := strings.TrimPrefix(s.Description, Blocked.title()+": ")
 	return s.State == Error && strings.HasPrefix(said, PreviewStopped)
@@ -120,8 +120,8 @@ func newWarnings(before, after []manifest.Finding) int {
 // ruleBase is the rule of a base that cannot be rendered.
 const ruleBase = "base-broken"
 
-// Repaired reports a pull request whose base cannot be rendered, and which can: nobody is to be
-// kept from merging what repairs a target.
+// Repaired reports a pull request that can be rendered although its base cannot: the merge of a repair must not be
+// blocked.
 func Repaired(sync inventory.Sync, head render.Desired, base string, why error) Report {
 	r := New(plan.Plan{Sync: sync, Want: head}, nil, false)
 	r.Preview = &Preview{Base: base, Repairs: true, Opens: []Opening{}, Leaves: []Definition{}}
@@ -147,7 +147,8 @@ func Opens(before, after render.Desired) []string {
 	return names
 }
 
-// Moved says what of two commits of a target differs that decides what is active; "" is nothing.
+// Moved describes the differences between two commits of a target that decide which definitions are active; "" if there
+// are none.
 func Moved(before, now render.Desired) string {
 	var parts []string
 	if !slices.Equal(policies(before), policies(now)) {
@@ -196,12 +197,12 @@ func (r Report) serves(o Opening) {
 	}
 }
 
-// Breaking are the steps, and the upgrades, that break a kind which anybody can use.
+// Breaking returns the steps and upgrades that break a served kind.
 func (r Report) Breaking() []Step {
 	return slices.DeleteFunc(slices.Concat(r.Steps, r.Upgrades), func(s Step) bool { return len(s.Breaks) == 0 || !s.active })
 }
 
-// Dropped are the kinds that anybody can use, and that the new version of their package does not hold.
+// Dropped returns the served kinds that the new version of their package does not hold.
 func (r Report) Dropped() []Step {
 	return slices.DeleteFunc(slices.Clone(r.Upgrades), func(s Step) bool { return s.Action != plan.Keep || !s.active })
 }

@@ -1,6 +1,5 @@
-// Package report says what a pass came to: one verdict, and the same words for a
-// terminal, a comment, a status and a program. It is pure; the same plan and
-// outcomes make the same report.
+// Package report describes the result of a pass: one verdict, and the same words for a terminal, a comment, a status
+// and a program. It is pure: the same plan and outcomes make the same report.
 package report
 
 import (
@@ -21,16 +20,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A Report is what a pass came to. Its JSON is an interface for programs: fields are
-// added, never renamed.
+// A Report is the result of a pass. Its JSON is an interface for programs: fields are added, never renamed.
 type Report struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 
 	Sync     inventory.Sync `json:"sync"`
 	Revision string         `json:"revision,omitempty"`
-	Applied  bool           `json:"applied"`          // the plan was carried out; otherwise it says what would be
-	Looked   bool           `json:"looked,omitempty"` // others apply: it says how the cluster is against the commit
+	Applied  bool           `json:"applied"`          // the plan was carried out; otherwise the report is a forecast
+	Looked   bool           `json:"looked,omitempty"` // another tool applies: the report compares the cluster with the commit
 
 	Verdict Verdict `json:"verdict"`
 	Summary Summary `json:"summary"`
@@ -40,7 +38,7 @@ type Report struct {
 	Approval    *plan.Approval     `json:"approval,omitempty"` // what a person gives to have held steps carried out
 	Steps       []Step             `json:"steps"`              // without what is kept and needs no word
 	Bumps       []plan.Bump        `json:"bumps,omitempty"`    // packages of registries that are other images than before
-	Upgrades    []Step             `json:"upgrades,omitempty"` // what Crossplane makes of them: a definition that is kept is not in the new version any more
+	Upgrades    []Step             `json:"upgrades,omitempty"` // the changes that Crossplane makes for them; a kept definition is not in the new version any more
 	Restarts    []plan.Restart     `json:"restarts,omitempty"` // of providers, after their CRDs were deactivated
 	Checks      []Check            `json:"checks"`             // without what holds
 	Definitions []Definition       `json:"definitions"`
@@ -57,18 +55,18 @@ type Summary struct {
 	Created     int `json:"created"` // or would be; so all of them
 	Updated     int `json:"updated"`
 	Pruned      int `json:"pruned"`
-	Released    int `json:"released,omitempty"` // of a sync that ends: they stay, and are nobody's
+	Released    int `json:"released,omitempty"` // objects of a destroyed sync that stay without an owner
 	Deactivated int `json:"takenBack"`          // definitions; once that was done, those whose CRD is gone
 	Held        int `json:"held"`
 	Failed      int `json:"failed"`
 	NotReady    int `json:"notReady"`
 	NotReached  int `json:"notReached"` // when the pass stopped
-	Waiting     int `json:"waiting"`    // for what Crossplane makes of the rest
+	Waiting     int `json:"waiting"`    // effects of Crossplane that are still pending
 	Unchanged   int `json:"unchanged"`
 	Retained    int `json:"retained"`
 	Drifted     int `json:"drifted"`
-	Reported    int `json:"reported"`  // of what drifted; it stays as it is
-	Corrected   int `json:"corrected"` // of what drifted; in a loop, by all passes over this commit
+	Reported    int `json:"reported"`  // drifted objects that stay as they are
+	Corrected   int `json:"corrected"` // corrected drift; in a loop, by all passes over this commit
 	Pending     int `json:"pending"`   // checks
 	Broken      int `json:"broken"`    // checks
 
@@ -96,7 +94,7 @@ type Package struct {
 	Origin  manifest.Origin `json:"origin"` // that mentions it
 }
 
-// A Step is one step of the plan, and what became of it.
+// A Step is one step of the plan, and its outcome.
 type Step struct {
 	Action       plan.Action            `json:"action"`
 	Would        plan.Action            `json:"would,omitempty"`
@@ -104,7 +102,7 @@ type Step struct {
 	Guard        plan.GuardName         `json:"guard,omitempty"`
 	Reason       string                 `json:"reason,omitempty"`
 	Code         plan.Code              `json:"code,omitempty"`        // of the reason
-	Since        *metav1.Time           `json:"since,omitempty"`       // of what was held before: when it was held first
+	Since        *metav1.Time           `json:"since,omitempty"`       // when it was first held, if it was held before
 	SinceCommit  string                 `json:"sinceCommit,omitempty"` // likewise: the commit that was applied then
 	Approved     bool                   `json:"approved,omitempty"`    // past a guard that held it
 	Deactivates  bool                   `json:"takesBack,omitempty"`   // it is on the way of a definition that is deactivated
@@ -114,13 +112,13 @@ type Step struct {
 	Because      []activation.Activator `json:"because,omitempty"`
 	Changes      []diff.Change          `json:"changes,omitempty"`
 	Breaks       []plan.SchemaChange    `json:"breaks,omitempty"`    // of a CRD or MRD: what is fine now and is not any more
-	Added        int                    `json:"added,omitempty"`     // of a CRD or MRD: fields and versions that nobody has to use
+	Added        int                    `json:"added,omitempty"`     // for a CRD or MRD: the number of optional new fields and versions
 	Words        bool                   `json:"words,omitempty"`     // of a CRD or MRD: nothing but descriptions changes
 	TakesFrom    []string               `json:"takesFrom,omitempty"` // the field managers from whom it takes fields
 	Waits        string                 `json:"waits,omitempty"`
-	WaitCodes    []plan.Code            `json:"waitCodes,omitempty"` // of what it waits for
+	WaitCodes    []plan.Code            `json:"waitCodes,omitempty"` // the codes of Waits
 	Package      string                 `json:"package,omitempty"`   // of an upgrade: the new version
-	Deleting     bool                   `json:"deleting,omitempty"`  // of a prune: somebody asked for it before, and it is not over
+	Deleting     bool                   `json:"deleting,omitempty"`  // for a prune: the deletion was requested before, and has not ended
 	NotReady     string                 `json:"notReady,omitempty"`
 	NotReadyCode plan.Code              `json:"notReadyCode,omitempty"` // of why it is not ready
 	NotReached   bool                   `json:"notReached,omitempty"`   // the pass stopped before it
@@ -130,14 +128,14 @@ type Step struct {
 	definition bool
 	active     bool // its kind is served
 
-	because []plan.Code         // the codes of its reason, and of those in it
-	kindOf  string              // of what declares a kind that has one name: that name
-	unused  bool                // of what declares a kind: nothing in the commit uses it
-	alters  []plan.SchemaChange // of what declares a kind: what changes and breaks nothing
+	because []plan.Code         // the codes of its reason and nested reasons
+	kindOf  string              // the name of the kind, if the object declares exactly one
+	unused  bool                // for an object that declares a kind: nothing in the commit uses it
+	alters  []plan.SchemaChange // for an object that declares a kind: changes that break nothing
 
-	hold       string // of what is held: what it is remembered by
-	approvable bool   // of what is held: by the digest of the Approval
-	before     string // of what was held before the commit: since when, and because of which commit
+	hold       string // for a hold: its key in the inventory
+	approvable bool   // for a hold: the digest of the Approval covers it
+	before     string // for a hold from before the commit: since when, and because of which commit
 }
 
 // A Check is an effect that does not hold: what Crossplane, or another tool that applies the commit, has not done.
@@ -146,8 +144,8 @@ type Check struct {
 	State   plan.EffectState `json:"state"`
 	Reason  string           `json:"reason,omitempty"`
 	Code    plan.Code        `json:"code,omitempty"`  // of the reason
-	Would   plan.Action      `json:"would,omitempty"` // of what is not applied: what applying it does
-	By      string           `json:"by,omitempty"`    // of what is not applied: who applies it, as far as is known
+	Would   plan.Action      `json:"would,omitempty"` // for an object that is not applied: the action of applying it
+	By      string           `json:"by,omitempty"`    // for an object that is not applied: the tool that applies it, if known
 	Changes []diff.Change    `json:"changes,omitempty"`
 }
 
@@ -159,8 +157,7 @@ func checkOf(e plan.Effect, at homes) Check {
 // isUnapplied reports whether a check is on an object that another tool is to apply.
 func (c Check) isUnapplied() bool { return c.Would != "" }
 
-// New reports a plan. done is what became of its writes, nil where it was not carried
-// out.
+// New reports a plan. done holds the outcomes of its writes; it is nil if the plan was not carried out.
 func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	r := blank(p.Sync, p.Want.Revision)
 	r.Applied, r.Looked = applied, p.Looks
@@ -243,13 +240,13 @@ func Failed(sync inventory.Sync, revision string, err error) Report {
 	return r
 }
 
-// Seen reports a commit that is seen, and whose pass has not come to an end.
+// Seen reports a commit whose pass has not ended.
 func Seen(sync inventory.Sync, revision string) Report {
 	return saying(sync, revision, Status{Pending, "seen; the pass has not ended"})
 }
 
-// Superseded reports a commit that another took the place of before it was applied. It
-// is an error and no success: nobody knows what the commit would have done.
+// Superseded reports a commit that a newer one replaced before it was applied. It is an error, because the effects of
+// the commit are not known.
 func Superseded(sync inventory.Sync, revision, by string) Report {
 	return saying(sync, revision, Status{Error, fmt.Sprintf("superseded by %.12s before it was applied", by)})
 }
@@ -277,7 +274,7 @@ func blank(sync inventory.Sync, revision string) Report {
 // effect adds an effect: what packages install is an upgrade of a comparison, and what is waited for a check.
 func (r *Report) effect(e plan.Effect, offline bool, at homes) {
 	switch {
-	case e.Kind == plan.Install && offline: // in a cluster, the step of the package tells what breaks
+	case e.Kind == plan.Install && offline: // in a cluster, the step of the package lists the breaking changes
 		step := stepOf(at.step(*e.Change), plan.Outcome{})
 		step.Package, step.Because = e.Package, e.Because
 		r.Upgrades = append(r.Upgrades, step)
@@ -397,7 +394,7 @@ func (r Report) Changes() bool {
 	})
 }
 
-// Stop says that the pass stopped before its plan was carried out.
+// Stop records that the pass stopped before its plan was carried out.
 func (r *Report) Stop(err error) {
 	r.Error = err.Error()
 	r.Verdict = verdict(*r)

@@ -287,7 +287,7 @@ func TestText(t *testing.T) {
 		{Action: plan.Hold, Would: plan.Prune, Guard: "in use", Reason: plan.Failed.With("2 live objects would be deleted with it"), ID: id("h")},
 		{Action: plan.Keep, ID: id("k")},
 	}}
-	p.Want.Skipped = catalogue.Skipped{catalogue.Encrypted: 2, catalogue.NotManifest: 7} // which nobody expects to be applied
+	p.Want.Skipped = catalogue.Skipped{catalogue.Encrypted: 2, catalogue.NotManifest: 7} // a user does not expect these to be applied
 	var got bytes.Buffer
 	if err := (Text{}).Write(&got, New(p, nil, false)); err != nil {
 		t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
-// A comment is made of a report that came from another process: a field that got lost on the way would be a break, or a
-// hold, that nobody is told of. A new field that JSON leaves out fails here.
+// A comment is made of a report that came from another process: a field that got lost on the way would hide a break or
+// a hold from the user. A new field that JSON leaves out fails here.
 func TestSend(t *testing.T) {
 	step := Step{definition: true, active: true, approvable: true, hold: "a", before: "b", because: []plan.Code{"C"}, kindOf: "d", unused: true}
 	known := map[string]bool{"definition": true, "active": true, "approvable": true, "hold": true, "before": true, "because": true, "kindOf": true, "unused": true, "alters": true}

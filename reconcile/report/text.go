@@ -15,8 +15,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Text says how to write a report for a terminal. The zero value writes plain text,
-// shortened where there is much of the same.
+// Text writes a report for a terminal. The zero value writes plain text and shortens lists of similar steps.
 type Text struct {
 	Colour bool
 	Full   bool // every step and every change, however many
@@ -45,13 +44,13 @@ var looks = map[plan.Action]look{
 	dropped:      {"-", "\x1b[31m"},
 }
 
-// drifted is how drift is told that stays as it is.
+// drifted is the action that is shown for drift that is only reported.
 const drifted plan.Action = "drift"
 
-// deleting is how a prune is told that was asked for before, and is not over.
+// deleting is the action that is shown for a prune that was requested before and has not ended.
 const deleting plan.Action = "deleting"
 
-// dropped is how it is told that a new version of a package does not hold something.
+// dropped is the action that is shown for a definition that a new version of a package does not hold.
 const dropped plan.Action = "drop"
 
 // told is the action by which a step is told.
@@ -68,8 +67,7 @@ func (s Step) told() plan.Action {
 	return s.Action
 }
 
-// order is that in which actions are told: what needs a person comes last, next to
-// the summary.
+// order is the order of actions in a text: steps that need a person come last, next to the summary.
 var order = []plan.Action{plan.Keep, plan.Create, plan.Update, plan.Release, plan.Prune, deleting, drifted, plan.Hold}
 
 // Write writes the report. The last line is always its summary.
@@ -123,7 +121,7 @@ func (t Text) steps(b *strings.Builder, r Report, action plan.Action) {
 	}
 }
 
-// upgrades are what Crossplane makes of new versions of packages, as far as anybody notices.
+// upgrades writes the noticeable changes that Crossplane makes for new versions of packages.
 func (t Text) upgrades(b *strings.Builder, upgrades []Step) {
 	shown, more := 0, 0
 	for _, s := range upgrades {
@@ -194,7 +192,7 @@ func (t Text) step(b *strings.Builder, s Step) {
 	}
 }
 
-// whose says what others have to do with a step.
+// whose describes the part of other tools in a step.
 func (s Step) whose() string {
 	by := strings.Join(s.TakesFrom, ", ")
 	switch {
@@ -358,9 +356,8 @@ func (r Report) Line() string {
 	return line
 }
 
-// clean takes what a commit could do to a terminal, or to a page, out of a text: line breaks,
-// escape sequences, control characters, and what nobody sees, as marks that turn the direction
-// of writing.
+// clean removes characters from a text with which a commit could manipulate a terminal or a page: line breaks, escape
+// sequences, control characters, and invisible ones such as marks for the direction of writing.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -10,7 +10,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A State is that of a commit status.
+// A State is the state of a commit status.
 type State string
 
 // The states, as every forge has them in one form or another.
@@ -27,8 +27,8 @@ type Status struct {
 	Description string `json:"description"`
 }
 
-// A Verdict is what a report comes to. The statuses of the commit and the exit code
-// follow from it, and from nothing else.
+// A Verdict is the conclusion of a report. The statuses of the commit and the exit code follow from it, and from
+// nothing else.
 type Verdict struct {
 	Activation Status `json:"activation"`
 	Drift      Status `json:"drift"`
@@ -42,7 +42,7 @@ const (
 	ExitHeld    = 3 // something waits for a person
 )
 
-// verdict is the one mapping from what happened to what is said of it.
+// verdict is the one mapping from a report to its statuses and exit code.
 func verdict(r Report) Verdict {
 	numbers := r.Summary.String()
 	held, fresh := r.newlyHeld()
@@ -66,7 +66,7 @@ func verdict(r Report) Verdict {
 		f := r.Findings[finding]
 		v.Activation = Status{Failure, fmt.Sprintf("%s: %s", f.Origin, f.Message)}
 		v.ExitCode = ExitFailed
-	case len(r.Unread()) > 0: // of a comparison: what nobody knows is no success
+	case len(r.Unread()) > 0: // for a comparison: unknown content is no success
 		v.Activation = Status{Error, r.Unread()[0].Unknown}
 		v.ExitCode = ExitFailed
 	case fresh:
@@ -88,8 +88,8 @@ func verdict(r Report) Verdict {
 	return v
 }
 
-// drift is what is said of changes that others made to what we applied. They are
-// corrected wherever the plan is carried out, unless the sync only reports them.
+// drift returns the status about changes by others to applied objects. A pass corrects them, unless the sync only
+// reports them.
 func drift(r Report) Status {
 	switch {
 	case len(r.Fights) > 0:
@@ -150,8 +150,8 @@ func (r Report) firstPending() string {
 	return andMore(append(r.checked(plan.Pending), r.named(func(s Step) bool { return s.Waits != "" && s.Error == "" })...))
 }
 
-// unapplied says what somebody else has not applied, and who: the cause of all that is pending,
-// or broken, beside it. It is "" where that is nothing.
+// unapplied describes the objects that another tool has not applied, and names the tool. They cause everything else
+// that is pending or broken. It returns "" if there are none.
 func (r Report) unapplied(state plan.EffectState, yet string) string {
 	var names []string
 	who := ""
@@ -177,8 +177,8 @@ func andMore(names []string) string {
 	return fmt.Sprintf("%s and %d more", names[0], len(names)-1)
 }
 
-// String is what a commit status says of a pass: "43 active (+2), 2000 inactive,
-// 1 retained", or of a commit without definitions how many objects it has.
+// String returns the text of a commit status: "43 active (+2), 2000 inactive, 1 retained", or the number of objects for
+// a commit without definitions.
 func (c Summary) String() string {
 	var b strings.Builder
 	if c.Definitions == 0 {

@@ -352,7 +352,7 @@ func reason(value any) (string, bool) {
 	return strings.Join(all, "; "), fits
 }
 
-// awaited is the form of what a step waits for.
+// awaited is the form of the reasons why a step waits.
 func awaited(value any) (string, bool) {
 	all, fits := value.(sentences)
 	return strings.Join(all, ", and for "), fits

@@ -22,8 +22,8 @@ var (
 	ofModern     = []string{"crossplane"}
 )
 
-// Composite returns the CRD that Crossplane makes of an XRD as it will be, for composite resources or for
-// claims, from the CRD that it made before: that has the fields which Crossplane adds.
+// Composite returns the CRD that Crossplane will make for a changed XRD, for composite resources or for claims. It
+// starts from the live CRD, which has the fields that Crossplane adds.
 func Composite(live, xrd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	added := ofModern
 	switch {
@@ -55,7 +55,7 @@ func Composite(live, xrd *unstructured.Unstructured) (*unstructured.Unstructured
 	return after, nil
 }
 
-// composite is the schema that Crossplane makes of one version. It takes over little more than properties.
+// composite returns the schema that Crossplane makes for one version. Crossplane copies little more than properties.
 func composite(live, said map[string]any, added []string) map[string]any {
 	made := maps.Clone(live)
 	take(made, said, "x-kubernetes-validations")

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/crdify/pkg/validations/property"
 )
 
-// strict is how crdify judges: as it does by itself, but that what allows more breaks nothing,
-// and words are words. What it does not know it is not asked about.
+// strict configures crdify: its defaults, except that a change that allows more breaks nothing, and descriptions do not
+// count. It is not asked about keywords that it does not know.
 var strict = config.Config{
 	UnhandledEnforcement: config.EnforcementPolicyNone,
 	Conversion:           config.ConversionPolicyIgnore,
@@ -40,14 +40,14 @@ func registry() validations.Registry {
 
 type comparator = validations.Comparator[apiextensions.JSONSchemaProps]
 
-// comparators are those of crdify by the keyword that they compare.
+// comparators are the comparators of crdify by keyword.
 var comparators = sync.OnceValue(func() map[string]comparator {
 	all, err := validations.LoadValidationsFromRegistry(registry())
 	if err == nil {
 		all, err = validations.ConfigureValidations(all, registry(), strict)
 	}
 	if err != nil {
-		panic(err) // of what is fixed above, and any test sees
+		panic(err) // only a mistake in the fixed configuration above, which every test would find
 	}
 	byKeyword := make(map[string]comparator, len(all))
 	for keyword, v := range all {
@@ -58,8 +58,8 @@ var comparators = sync.OnceValue(func() map[string]comparator {
 	return byKeyword
 })
 
-// crdify judges the keywords of one schema that differ: which of them break something, of
-// those that it knows. A schema that cannot be read has none that it knows.
+// crdify compares the differing keywords of one schema. It returns the ones that break, and the ones that it knows. It
+// knows none of an unreadable schema.
 func crdify(was, is map[string]any, differ []string) (broken, known map[string]bool) {
 	broken, known = map[string]bool{}, map[string]bool{}
 	from, to := propsOf(was, differ), propsOf(is, differ)

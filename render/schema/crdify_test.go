@@ -103,7 +103,7 @@ func agree(t failing, before, after *unstructured.Unstructured) {
 			removed = append(removed, c.Version+" "+c.Path)
 		case c.Rule == "anyOf", c.Rule == Scope, known && c.Rule != Required:
 			found[c.Where()] = true
-		case c.Rule == Required: // which crdify says of the object
+		case c.Rule == Required: // which crdify reports for the object
 			parent := c.Path[:max(strings.LastIndex(c.Path, "."), 0)]
 			found[strings.TrimSpace(c.Version+" "+parent)] = true
 		}
@@ -125,7 +125,7 @@ func agree(t failing, before, after *unstructured.Unstructured) {
 	}
 }
 
-// crdifyFinds are the places of which crdify says that they break something.
+// crdifyFinds returns the places of breaking changes according to crdify.
 func crdifyFinds(t failing, before, after *unstructured.Unstructured) map[string]bool {
 	t.Helper()
 	r, err := runner.New(&strict, runner.DefaultRegistry())
@@ -156,7 +156,7 @@ func crdifyFinds(t failing, before, after *unstructured.Unstructured) map[string
 	return found
 }
 
-// alternatives are schemas in a keyword, of which we speak as of the keyword.
+// alternatives matches schemas inside of a keyword; reports name only the keyword.
 var alternatives = regexp.MustCompile(`\.(allOf|anyOf|oneOf|not)\b.*`)
 
 // crdifyPlace is a place in our words.
@@ -259,9 +259,9 @@ func schemasIn(schema map[string]any) []map[string]any {
 	return all
 }
 
-// TestStorageOfAWS sets the storage version of the kinds of provider-upjet-aws v2.6.0 back to what the release
-// before stored, since the corpus has one release only. Of a copy from Git nearly all would lose fields; of
-// the published package, whose build patches a webhook onto them, none does.
+// TestStorageOfAWS sets the storage version of the kinds of provider-upjet-aws v2.6.0 back to what the release before
+// stored, because the corpus has one release only. With a copy from Git nearly all would lose fields. With the
+// published package, whose build patches a webhook onto them, none does.
 func TestStorageOfAWS(t *testing.T) {
 	moved, lossy := 0, 0
 	for path, file := range fixtures.Corpus(t, "provider-upjet-aws") {

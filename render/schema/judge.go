@@ -24,14 +24,14 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// A Judge reports what an API server makes of objects that were written before an update of their
-// definition, with the API server's own libraries. It is for one goroutine.
+// A Judge reports how an API server treats objects that were written before an update of their definition. It uses the
+// API server's own libraries. It is for one goroutine.
 type Judge struct {
 	before judged
 	after  []judged // what an object goes through when it is next written
 }
 
-// A judged schema is that of one version.
+// A judged schema is the schema of one version.
 type judged struct {
 	structural *structuralschema.Structural
 	schema     validation.SchemaValidator
@@ -93,7 +93,7 @@ func newJudged(said map[string]any) (judged, error) {
 	if err := defaulting.PruneDefaults(structural); err != nil {
 		return judged{}, err
 	}
-	// Whoever wrote the schema may not read the objects: an expression would say what they hold.
+	// The author of the schema may have no right to read the objects, and a message expression would show their values.
 	(&structuralschema.Visitor{Structural: func(s *structuralschema.Structural) bool {
 		for i := range s.XValidations {
 			s.XValidations[i].MessageExpression = ""
@@ -136,7 +136,7 @@ func distinct(values []string) []string {
 	return slices.Compact(values)
 }
 
-// coerce makes of an object what the API server makes of it when it reads it.
+// coerce changes an object as the API server does when it reads it.
 func (j judged) coerce(o *unstructured.Unstructured) {
 	if !j.keeps {
 		pruning.Prune(o.Object, j.structural, true)
@@ -164,7 +164,7 @@ func lost(was, is any, path string) []string {
 			switch now, kept := is[key]; {
 			case kept:
 				all = append(all, lost(value, now, below)...)
-			case value != nil || key != "creationTimestamp": // Go writes a null there that nobody set
+			case value != nil || key != "creationTimestamp": // Go writes a null there by itself
 				all = append(all, below)
 			}
 		}
@@ -211,7 +211,7 @@ func (j judged) broken(ctx context.Context, o *unstructured.Unstructured) []refu
 	return refusals(wrong, true)
 }
 
-// refusals are those of errors. Rules are told apart by what they say, since many are of one place.
+// refusals returns the refusals in errors. Rules differ by their message, because many rules are in one place.
 func refusals(errs fielderrors.ErrorList, rules bool) []refusal {
 	var all []refusal
 	for _, e := range errs {

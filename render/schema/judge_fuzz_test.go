@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzJudge judges what nobody checked. It never panics, it says the same twice, an update that changes
-// nothing neither loses nor refuses anything, and what fits once fits again.
+// FuzzJudge judges arbitrary input. It never panics and is deterministic. An update without changes loses and refuses
+// nothing, and an object that fits once fits again.
 func FuzzJudge(f *testing.F) {
 	j, err := yaml.YAMLToJSON([]byte(definition))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What an API server makes of an object is what its own libraries make of it.
+// The judge treats an object exactly as the API server's own libraries do.
 func TestJudge(t *testing.T) {
 	const fine = `{region: south, size: 3, name: ab, note: x, free: {any: thing}, rules: [{port: 80, host: a}], tags: {a: b}}`
 	moved := func(crd map[string]any) {
@@ -182,7 +182,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// What makes no sense is an error, and what only a webhook knows is not guessed.
+// Invalid input is an error, and the result of a conversion webhook is not guessed.
 func TestNoJudge(t *testing.T) {
 	gone := func(crd map[string]any) {
 		at(crd, "spec")["versions"] = at(crd, "spec")["versions"].([]any)[:1]

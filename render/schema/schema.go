@@ -1,5 +1,5 @@
-// Package schema says what an update of a CRD, or of an MRD, breaks for those who use the kind:
-// two versions in, the changes out. Who uses it, and whether that matters, it leaves to others.
+// Package schema compares two versions of a CRD or an MRD and returns the changes that break users of the kind. Other
+// packages find the users and decide whether a change matters.
 package schema
 
 import (
@@ -46,7 +46,7 @@ type Change struct {
 	Path     string `json:"path,omitempty"`    // "spec.forProvider.rules[].port"; of a map, what is in it is "tags.*"
 	From     string `json:"from,omitempty"`    // as JSON; "" where there was nothing
 	To       string `json:"to,omitempty"`
-	Why      string `json:"why,omitempty"` // of what is not converted: what becomes of it
+	Why      string `json:"why,omitempty"` // the effect, if objects are not converted
 	Breaking bool   `json:"breaking"`      // objects, or clients, that were fine may not be any more
 }
 
@@ -63,7 +63,7 @@ func (c Change) Compare(other Change) int {
 // Where is the version and the path, as people write it.
 func (c Change) Where() string { return strings.TrimSpace(c.Version + " " + c.Path) }
 
-// What says what changed there, in a few words.
+// What describes the change in a few words.
 func (c Change) What() string {
 	switch c.Rule {
 	case Field:
@@ -108,10 +108,10 @@ func (c Change) What() string {
 
 func (c Change) String() string { return strings.TrimSpace(c.Where() + " " + c.What()) }
 
-// A Difference is what two versions of a definition come to.
+// A Difference is the result of comparing two versions of a definition.
 type Difference struct {
 	Changes []Change `json:"changes,omitempty"` // sorted
-	Added   []Change `json:"added,omitempty"`   // versions and fields that nobody has to use, the topmost of each
+	Added   []Change `json:"added,omitempty"`   // optional new versions and fields, only the topmost ones
 	Words   bool     `json:"words,omitempty"`   // descriptions, or annotations of generators, changed too
 }
 
@@ -123,8 +123,8 @@ func (d Difference) Breaking() []Change {
 // OnlyWords reports whether nothing changed that means anything to an API server.
 func (d Difference) OnlyWords() bool { return d.Words && len(d.Changes)+len(d.Added) == 0 }
 
-// Compare says what an update of a definition changes for those who use the kind. It takes
-// what nobody checked: of what makes no sense it says as much as it can.
+// Compare returns the changes of an update for users of the kind. Its input may be invalid: it then returns as much as
+// it can.
 func Compare(before, after *unstructured.Unstructured) Difference {
 	var c comparison
 	c.Words = !reflect.DeepEqual(generated(before), generated(after))
@@ -170,8 +170,8 @@ type comparison struct {
 
 func (c *comparison) add(changes ...Change) { c.Changes = append(c.Changes, changes...) }
 
-// names compares the names of a kind. None of those of an MRD or an XRD can change. The API server
-// refuses another kind or plural of a CRD, and takes other short names.
+// names compares the names of a kind. The names of an MRD or an XRD cannot change. The API server refuses another kind
+// or plural of a CRD, and takes other short names.
 func (c *comparison) names(at string, was, is map[string]any, final bool) {
 	for _, key := range keysOf(was, is) {
 		if from, to := said(was[key]), said(is[key]); from != to {
@@ -230,7 +230,7 @@ func (c *comparison) version(name string, was, is map[string]any) {
 	c.schema(location{version: name}, schemaOf(was), schemaOf(is))
 }
 
-// versions are those of a definition by name.
+// versions returns the versions of a definition by name.
 func versions(spec map[string]any) map[string]map[string]any {
 	byName := map[string]map[string]any{}
 	for _, v := range list(spec["versions"]) {

@@ -13,7 +13,7 @@ import (
 type ruleCase struct {
 	reason string
 	kind   string // of the object, where it is no CRD
-	// Edits of a definition with the versions v1 and v2, of which v2 is stored; nil is none.
+	// Edits of a definition with the versions v1 and v2; v2 is the storage version. nil is no edit.
 	before, after func(crd map[string]any)
 	want          []Change
 	added         []Change

@@ -20,9 +20,9 @@ func converts(definition *unstructured.Unstructured) bool {
 	return object(object(definition.Object["spec"])["conversion"])["strategy"] == "Webhook"
 }
 
-// storage compares the version that objects are stored in. Where it moves and nothing converts them, the
-// next write of an object drops what the new storage version does not declare, and is refused for what it
-// does not allow. So that version is compared with all in which objects are, or may be written.
+// storage compares the version that objects are stored in. If it moves without a conversion, the next write of an
+// object drops fields that the new storage version does not declare, and is refused for values that it does not allow.
+// So it compares that version with all versions in which objects are or may be written.
 func (c *comparison) storage(before, after *unstructured.Unstructured) {
 	was, is := versions(object(before.Object["spec"])), versions(object(after.Object["spec"]))
 	from, to := stored(was), stored(is)

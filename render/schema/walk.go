@@ -53,7 +53,7 @@ func (c *comparison) schema(at location, was, is map[string]any) {
 
 func both(a, b any) bool { return object(a) != nil && object(b) != nil }
 
-// properties compares the properties of an object. What is dropped where unknown fields are kept is not lost.
+// properties compares the properties of an object. A dropped property is not lost if unknown fields are preserved.
 func (c *comparison) properties(at location, was, is map[string]any, keeps bool) {
 	for _, name := range keysOf(was, is) {
 		from, declared := was[name]
@@ -100,7 +100,7 @@ func rules(validations []any) []string {
 	return rules
 }
 
-// judge says what it comes to that some keywords of one place differ.
+// judge adds the effect of differing keywords of one place.
 func (c *comparison) judge(at location, was, is map[string]any, differ []string) {
 	broken, known := crdify(was, is, differ)
 	for _, key := range differ {
@@ -113,7 +113,7 @@ func (c *comparison) judge(at location, was, is map[string]any, differ []string)
 	}
 }
 
-// required says of every field that is required now, or not any more.
+// required adds a change for every field that becomes required, or optional.
 func (c *comparison) required(at location, was, is []any) {
 	added := slices.DeleteFunc(slices.Clone(is), func(name any) bool { return slices.Contains(was, name) })
 	dropped := slices.DeleteFunc(slices.Clone(was), func(name any) bool { return slices.Contains(is, name) })
@@ -123,8 +123,8 @@ func (c *comparison) required(at location, was, is []any) {
 	}
 }
 
-// keepers are keywords that keep what would be dropped, or merged otherwise, without them. Of
-// all others that crdify does not know, it is harmless that they go: they only refuse.
+// keepers are keywords without which values would be dropped or merged differently. All other keywords that crdify does
+// not know only refuse values, so their removal is harmless.
 var keepers = []string{
 	"additionalProperties", "items",
 	"x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string",
