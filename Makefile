@@ -19,9 +19,9 @@ MINUTES    ?= 20
 CORPUS     ?=
 FORGE      ?=
 
-# Each go.mod is a module; those of the linter, of dyff and of Flux have no code of ours.
+# Each go.mod is a module; those of the linter, of dyff, of govulncheck and of Flux have no code of ours.
 modules := . $(sort $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
-coded   := $(filter-out .ci/lint .ci/dyff fixtures/server/flux,$(modules))
+coded   := $(filter-out .ci/lint .ci/dyff .ci/vuln fixtures/server/flux,$(modules))
 nested  := $(foreach m,$(filter-out .,$(coded)),$(if $(wildcard $(m)/*_test.go),$(m)))
 
 # How we build module $(1). Vet, lint and the tests of nested modules build the same way, so
@@ -72,7 +72,7 @@ $(programs:%=bin/%): bin/%:
 	@touch $@
 
 .PHONY: check
-check: format vet lint tidy architecture test ## Check everything, as CI does; golden files are compared by the tests
+check: format vet lint tidy licences vuln architecture test ## Check everything, as CI does; golden files are compared by the tests
 
 .PHONY: quick
 quick: format vet lint architecture bin/summary ## Check what needs no server, in less than two minutes once everything is compiled
@@ -98,6 +98,29 @@ bin/golangci-lint: .ci/lint/go.mod .ci/lint/go.sum
 .PHONY: tidy
 tidy:
 	@$(foreach m,$(modules),echo 'go mod tidy, $m' && go -C $m mod tidy -diff && ):
+
+bin/licences: $(wildcard .ci/licences/*.go) .ci/licences/go.mod .ci/licences/go.sum
+	@$(static) go -C .ci/licences build -o '$(CURDIR)/$@' .
+	@touch $@
+
+.PHONY: licences
+licences: bin/licences
+	@bin/licences NOTICE ./cmd/headgate
+
+.PHONY: notice
+notice: bin/licences ## Write NOTICE: the modules in bin/headgate, their licences and their notices
+	@bin/licences -write NOTICE ./cmd/headgate
+
+bin/govulncheck: .ci/vuln/go.mod .ci/vuln/go.sum
+	@$(static) go -C .ci/vuln build -o '$(CURDIR)/$@' golang.org/x/vuln/cmd/govulncheck
+	@touch $@
+
+# A scan of the small scanner itself finds out in a moment whether the database can be reached.
+.PHONY: vuln
+vuln: bin/govulncheck
+	@out=$$(bin/govulncheck -mode binary bin/govulncheck 2>&1) || case "$$out" in *'fetching vulnerabilities'*) \
+		echo 'govulncheck: skipped, because its database cannot be reached'; exit 0;; esac; \
+	bin/govulncheck ./cmd/headgate
 
 # By its file name: it reads sources and needs nothing of ours to compile.
 .PHONY: architecture

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/bradleyfalzon/ghinstallation/v2"
-	"github.com/google/go-github/v89/github"
+	"github.com/google/go-github/v88/github"
 
 	"headgate.dev/headgate/reconcile/network"
 	"headgate.dev/headgate/reconcile/report"
