@@ -26,8 +26,7 @@ import (
 
 var validating = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
 
-// gate is an admission webhook that denies what it is asked about, with the code that its path names. It answers dry runs of
-// the name "probe" with a denial, too.
+// gate is an admission webhook that denies what it is asked about, with the code that its path names.
 func gate(t *testing.T) *httptest.Server {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -231,5 +230,69 @@ func TestOwnLeaseIsTakenAgain(t *testing.T) {
 	if _, err := other.Apply(t.Context(), planned(t, other, commit)); err == nil || !strings.Contains(err.Error(), "is being applied by someone else") {
 		t.Errorf("another process does not know that the pass is over: %v", err)
 	}
+	applied(t, c, commit)
+}
+
+// A policy of the API server chooses its code, too. 413 is not that the object exceeds what the API server keeps.
+func TestPolicyDeniesWithAnyCode(t *testing.T) {
+	w := newWorld(t)
+	space, home := w.sync.Namespace+"-app", w.sync.Namespace
+	c := w.cluster(t, cluster.Options{})
+	applied(t, c, want(t, namespace(home), namespace(space), configMap(space, "denied", "1"), configMap("default", home, "1")))
+	at := func(resource string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Group: validating.Group, Version: "v1", Resource: resource}
+	}
+	policies, bindings := at("validatingadmissionpolicies"), at("validatingadmissionpolicybindings")
+	deny := func(in string) (open func()) {
+		t.Helper()
+		rules := []any{map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "resources": []any{"configmaps"}, "operations": []any{"CREATE", "UPDATE"}}}
+		for _, made := range []struct {
+			at   schema.GroupVersionResource
+			kind string
+			spec map[string]any
+		}{
+			{policies, "ValidatingAdmissionPolicy", map[string]any{
+				"failurePolicy": "Fail", "validations": []any{map[string]any{"expression": "false", "message": "not today", "reason": "RequestEntityTooLarge"}},
+				"matchConstraints": map[string]any{"resourceRules": rules, "namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": in}}},
+			}},
+			{bindings, "ValidatingAdmissionPolicyBinding", map[string]any{"policyName": in, "validationActions": []any{"Deny"}}},
+		} {
+			if _, err := w.at(made.at, "").Create(t.Context(), thing(validating.Group+"/v1", made.kind, "", in, map[string]any{"spec": made.spec}), metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		asked := func() error {
+			_, err := w.at(configMaps, in).Create(t.Context(), configMap(in, "probe", "1"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		}
+		eventually(t, func() error {
+			if asked() == nil {
+				return errors.New("the API server does not know the policy yet")
+			}
+			return nil
+		})
+		return func() {
+			for _, gvr := range []schema.GroupVersionResource{bindings, policies} {
+				if err := w.at(gvr, "").Delete(t.Context(), in, metav1.DeleteOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+			eventually(t, asked)
+		}
+	}
+	commit := want(t, namespace(home), namespace(space), configMap(space, "denied", "2"), configMap("default", home, "2"))
+	open := deny(space)
+	done, err := c.Apply(t.Context(), planned(t, c, commit))
+	if said := outcomes(done); err != nil || !strings.Contains(said["denied"], "ValidatingAdmissionPolicy '"+space+"'") || strings.Contains(said["denied"], "1.5 MiB") || said[home] != "" {
+		t.Errorf("It is the trouble of the object: %q, %v", said, err)
+	}
+	open()
+
+	open = deny(home)
+	_, err = c.Apply(t.Context(), planned(t, c, commit))
+	if err == nil || !strings.Contains(err.Error(), `the ValidatingAdmissionPolicy "`+home+`" refuses it, and until then Headgate applies and prunes nothing`) {
+		t.Errorf("want an error that names the policy, got %v", err)
+	}
+	open()
 	applied(t, c, commit)
 }

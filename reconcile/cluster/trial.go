@@ -300,7 +300,7 @@ func (c *Cluster) refusal(err error, verb string, id manifest.ID) error {
 	}
 	switch {
 	case hasAny(err.Error(), uncalled):
-		return fmt.Errorf("the admission webhook %q does not answer, and nothing that it is asked about is let in; see whether its service runs: %w", hookIn(err), err)
+		return fmt.Errorf("the %s does not answer, and nothing that it is asked about is let in; see whether its service runs: %w", gateOf(err), err)
 	case apierrors.IsRequestEntityTooLargeError(err), strings.Contains(err.Error(), tooLarge):
 		return fmt.Errorf("it is too large for the API server, which keeps 1.5 MiB of an object and takes 3: %w", err)
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,22 +93,24 @@ func (c *Cluster) explain(err error, verb, what string) error {
 	return fmt.Errorf("cannot %s %s: %w", verb, what, err)
 }
 
-// gated returns the error of an admission webhook that does not let Headgate write what it keeps for itself: lease, inventory
+// gated returns the error of an admission webhook or policy that does not let Headgate write what it keeps for itself: lease, inventory
 // and key. Without them a pass writes nothing, so no commit can repair the webhook.
 func (c *Cluster) gated(err error, verb, what string) error {
 	does, how := "refuses it", "change it by hand"
 	if hasAny(err.Error(), uncalled) {
 		does, how = "does not answer", "repair it by hand"
 	}
-	return fmt.Errorf("cannot %s %s: the admission webhook %q %s, and until then Headgate applies and prunes nothing; %s, since no commit can, or have its namespaceSelector leave out the namespace %s: %w",
-		verb, what, hookIn(err), does, how, c.sync.Namespace, err)
+	return fmt.Errorf("cannot %s %s: the %s %s, and until then Headgate applies and prunes nothing; %s, since no commit can, or have its namespaceSelector leave out the namespace %s: %w",
+		verb, what, gateOf(err), does, how, c.sync.Namespace, err)
 }
 
-// hookIn returns the name of the admission webhook that an error names.
-func hookIn(err error) string {
-	_, after, _ := strings.Cut(err.Error(), `webhook "`)
-	name, _, _ := strings.Cut(after, `"`)
-	return name
+// gateOf returns which admission webhook or policy an error is of.
+func gateOf(err error) string {
+	status, _ := statusOf(err)
+	if gate := gateIn(status.Message, denials); gate != "" {
+		return gate
+	}
+	return "admission " + cmp.Or(gateIn(err.Error(), failedCalls), "webhook")
 }
 
 // isRBAC reports whether a right is missing. Quotas, admission and namespaces that are going
@@ -186,7 +189,7 @@ const tooLarge = "request is too large"
 // What an API server says of others that it asks. The statuses have no field for it, and the code may be any.
 var (
 	uncalled    = []string{"failed calling webhook"}
-	denied      = []string{"admission webhook \""}
+	denied      = []string{"admission webhook \"", "ValidatingAdmissionPolicy '"}
 	unconverted = []string{"conversion webhook for "}
 	unstored    = []string{"storage is (re)initializing"}                          // also for as long as one object of the kind cannot be read
 	unreached   = []string{"error trying to reach service", "service unavailable"} // by the API server that aggregates

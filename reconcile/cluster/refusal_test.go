@@ -1,0 +1,100 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// answerOf returns an answer of an API server.
+func answerOf(contentType string, code int, body []byte) *http.Response {
+	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {contentType}, "Retry-After": {"1"}}, Body: io.NopCloser(bytes.NewReader(body))}
+}
+
+// asProtobuf encodes a status as API servers send it to clients that ask for protobuf.
+func asProtobuf(tb testing.TB, s metav1.Status) []byte {
+	tb.Helper()
+	raw, err := s.Marshal()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	u := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: "Status"}, Raw: raw}
+	data, err := u.Marshal()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return append([]byte("k8s\x00"), data...)
+}
+
+func TestAsRefusal(t *testing.T) {
+	cases := map[string]struct {
+		reason, message string
+		code, want      int32
+	}{
+		"Denied":        {"The code is that of the webhook.", `admission webhook "gate.example.org" denied the request: no`, 404, 403},
+		"Unexplained":   {"The same.", `admission webhook "gate.example.org" denied the request without explanation`, 409, 403},
+		"Policy":        {"The code is that of the policy.", `configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, 413, 403},
+		"NamelessInAPI": {"A list has no name.", `configmaps is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, 413, 403},
+		"Gone":          {"The API server itself.", `configmaps "a" not found`, 404, 404},
+		"Quoted":        {"The author of an object does not decide about codes.", `ConfigMap "a" is invalid: data: Invalid value: "admission webhook \"x\" denied the request": no`, 422, 422},
+		"Uncalled":      {"Another trouble, which the API server has.", `Internal error occurred: failed calling webhook "gate.example.org": failed to call webhook: admission webhook "x" denied the request`, 500, 500},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: tc.code, Message: tc.message}
+			data, err := json.Marshal(status)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for contentType, body := range map[string][]byte{"application/json": data, runtime.ContentTypeProtobuf: asProtobuf(t, status)} {
+				resp := answerOf(contentType, int(tc.code), body)
+				asRefusal(resp)
+				body, err := io.ReadAll(resp.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, ok := decodeStatus(resp.Header.Get("Content-Type"), body)
+				if !ok || got.Code != tc.want || resp.StatusCode != int(tc.want) || got.Message != tc.message {
+					t.Errorf("%s\n%s: want %d, got %d, %+v", tc.reason, contentType, tc.want, resp.StatusCode, got)
+				}
+			}
+		})
+	}
+}
+
+// Whatever an API server, or what stands before it, answers: what is no denial arrives as it was sent.
+func FuzzAsRefusal(f *testing.F) {
+	status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: 404, Message: `admission webhook "gate.example.org" denied the request: no`}
+	data, err := json.Marshal(status)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("application/json", 404, data)
+	f.Add(runtime.ContentTypeProtobuf, 409, asProtobuf(f, status))
+	f.Add("text/plain", 503, []byte("no healthy upstream"))
+	f.Add("application/json; charset=utf-8", 422, []byte(`{"kind":"Status","message":"admission webhook \"`))
+	f.Fuzz(func(t *testing.T, contentType string, code int, body []byte) {
+		resp := answerOf(contentType, code, body)
+		asRefusal(resp)
+		got, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode == code && resp.Header.Get("Content-Type") == contentType {
+			if !bytes.Equal(got, body) {
+				t.Errorf("sent %q, read %q", body, got)
+			}
+			return
+		}
+		was, ok := decodeStatus(contentType, body)
+		is, still := decodeStatus(resp.Header.Get("Content-Type"), got)
+		if !ok || !still || gateIn(was.Message, denials) == "" || is.Code != http.StatusForbidden || resp.StatusCode != http.StatusForbidden || resp.Header.Get("Retry-After") != "" {
+			t.Errorf("%q became %d %q", body, resp.StatusCode, got)
+		}
+	})
+}
