@@ -53,6 +53,7 @@ func TestAsRefusal(t *testing.T) {
 			}
 			for contentType, body := range map[string][]byte{"application/json": data, runtime.ContentTypeProtobuf: asProtobuf(t, status)} {
 				resp := answerOf(contentType, int(tc.code), body)
+				defer resp.Body.Close()
 				asRefusal(resp)
 				body, err := io.ReadAll(resp.Body)
 				if err != nil {
@@ -80,6 +81,7 @@ func FuzzAsRefusal(f *testing.F) {
 	f.Add("application/json; charset=utf-8", 422, []byte(`{"kind":"Status","message":"admission webhook \"`))
 	f.Fuzz(func(t *testing.T, contentType string, code int, body []byte) {
 		resp := answerOf(contentType, code, body)
+		defer resp.Body.Close()
 		asRefusal(resp)
 		got, err := io.ReadAll(resp.Body)
 		if err != nil {
