@@ -72,6 +72,9 @@ func TestSentences(t *testing.T) {
 		"AddedName":     {"Names are made of others.", `_ = plural + "." + group`, false},
 		"Finding":       {"A finding has a rule for a code.", `_ = Finding{Message: fmt.Sprintf("%d objects", n), Fix: "delete " + name}`, false},
 		"FindingLater":  {"A finding has a rule for a code.", `f.Message = fmt.Sprintf("%d objects", n)`, false},
+		"FindingReason": {"It would have the code in its text.", `_ = Finding{Message: fmt.Sprintf("it stays: %s", why)}`, true},
+		"FindingError":  {"The error of a step may be a reason.", `f.Message = fmt.Sprintf("it stays: %v", s.Err)`, true},
+		"FindingUnread": {"An error that is no reason has no code.", `f.Message = u.Err.Error() + "; it stays"`, false},
 		"Error":         {"What is wrong with a commit is an error.", `return fmt.Errorf("%s: it is %w", origin, err)`, false},
 		"StepError":     {"Why a step fails is a reason.", `s.Err = fmt.Errorf("not sent: %w", err)`, true},
 		"StepErrorIn":   {"Why a step fails is a reason.", `_ = Step{Err: errors.New("not sent")}`, true},
@@ -157,8 +160,25 @@ func descend(name string, value ast.Expr, add func(ast.Node, string)) bool {
 			add(call, "the error of a step is a sentence")
 		}
 	}
-	return name != "Message" && name != "Fix"
+	if name != "Message" && name != "Fix" {
+		return true
+	}
+	ast.Inspect(value, func(n ast.Node) bool {
+		if call, is := n.(*ast.CallExpr); is {
+			if of, _ := called(call); of == "fmt" && slices.ContainsFunc(call.Args, isReason) {
+				add(call, "a finding prints a reason, whose text is its code")
+			}
+		}
+		return true
+	})
+	return false
 }
+
+// reasonNames are the names of variables and fields that hold reasons, or errors of steps, which may be reasons.
+var reasonNames = []string{"Reason", "reason", "why", "Why", "Unknown", "NotReady", "Err"}
+
+// isReason reports whether an expression holds a reason, by its name.
+func isReason(e ast.Expr) bool { return slices.Contains(reasonNames, nameOf(e)) }
 
 // nameOf returns the name of a variable or field.
 func nameOf(e ast.Expr) string {

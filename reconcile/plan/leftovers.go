@@ -102,13 +102,22 @@ func (p *Plan) leftovers(seen Observed) {
 			continue
 		}
 		if why := p.drop(&p.Steps[at[s.ID]], s.Drops, seen); !why.None() {
-			left = append(left, s)
-			p.Notes = append(p.Notes, noteKept(s, why))
+			p.Leftovers = append(p.Leftovers, Leftover{s.ID, s.Origin, ownership.Fields(s.Drops), ownership.Managers(s.Drops), why})
 		}
 	}
 	if len(left) > 0 {
 		p.Notes = append(p.Notes, p.noteLeftovers(left, seen))
 	}
+}
+
+// A Leftover is an object of which a plan does not remove what was left behind, although it is to be removed.
+type Leftover struct {
+	ID     manifest.ID
+	Origin manifest.Origin // where the commit declares it
+
+	Fields   int      // how many fields were left behind
+	Managers []string // the field managers that left them
+	Reason   Reason
 }
 
 // drop makes of a keep the update that removes what is left behind, and returns why it does not.
@@ -171,12 +180,4 @@ func (p *Plan) noteLeftovers(steps []Step, seen Observed) manifest.Finding {
 		f.Fix = "the next pass removes them"
 	}
 	return f
-}
-
-// noteKept tells why what is left behind is not removed.
-func noteKept(s Step, why Reason) manifest.Finding {
-	return manifest.Finding{
-		Rule: "fields-not-removed", Severity: manifest.Warning, Origin: s.Origin,
-		Message: fmt.Sprintf("what was left behind on %s is not removed: %s", s.ID, why),
-	}
 }

@@ -41,16 +41,18 @@ type Plan struct {
 	Gone     []manifest.ID      // owned once, and to be forgotten: not there any more, or another's now
 	Retained []string           // definitions that are active and that the commit does not activate any more, by name
 	Notes    []manifest.Finding // what the cluster makes worth knowing, beside the findings of the commit
-	Owned    int                // entries of the inventory that the plan was made from
-	Version  string             // resourceVersion of that inventory
-	Offline  bool               // made against a commit and no cluster
-	Looks    bool               // of a sync that only looks: nothing in it writes
-	Ends     Ending             // of a sync that is to own nothing any more
-	Stale    bool               // the record of the inventory is to be written although no object is
-	Effects  []Effect           // what Crossplane, or another tool, is to make of it
-	Bumps    []Bump             // packages that are other images than before, where two commits are compared
-	Held     inventory.Holds    // what the pass before held back
-	Approval *Approval          // that lets held steps pass; nil where no approval does
+
+	Leftovers []Leftover      // what was to be removed and is not
+	Owned     int             // entries of the inventory that the plan was made from
+	Version   string          // resourceVersion of that inventory
+	Offline   bool            // made against a commit and no cluster
+	Looks     bool            // of a sync that only looks: nothing in it writes
+	Ends      Ending          // of a sync that is to own nothing any more
+	Stale     bool            // the record of the inventory is to be written although no object is
+	Effects   []Effect        // what Crossplane, or another tool, is to make of it
+	Bumps     []Bump          // packages that are other images than before, where two commits are compared
+	Held      inventory.Holds // what the pass before held back
+	Approval  *Approval       // that lets held steps pass; nil where no approval does
 
 	open     []Question
 	policies PoliciesInForce   // once this plan is carried out, but for its prunes

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -149,6 +150,14 @@ type Check struct {
 	Changes []diff.Change    `json:"changes,omitempty"`
 }
 
+// notRemoved is the finding about what was left behind on an object and stays.
+func notRemoved(l plan.Leftover) manifest.Finding {
+	return manifest.Finding{
+		Rule: "fields-not-removed", Severity: manifest.Warning, Origin: l.Origin,
+		Message: fmt.Sprintf("%s left %s behind on %s, which cannot be removed: %s", strings.Join(l.Managers, ", "), manifest.Count(l.Fields, "field"), l.ID, Words(l.Reason)),
+	}
+}
+
 // checkOf reports an effect that is waited for.
 func checkOf(e plan.Effect, at homes) Check {
 	return Check{ID: at(e.On), State: e.State, Reason: Words(at.reason(e.Reason)), Code: e.Reason.Code, Would: e.Would(), By: e.By, Changes: e.Changes()}
@@ -164,6 +173,9 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	r.Findings = append(r.Findings, p.Findings()...)
 	slices.SortStableFunc(r.Findings, manifest.Finding.Compare)
 	r.Findings = append(r.Findings, p.Notes...)
+	for _, l := range p.Leftovers {
+		r.Findings = append(r.Findings, notRemoved(l))
+	}
 	r.Skipped = p.Want.Skipped
 	r.Approval = p.Approval
 	r.Restarts = p.Restarts()

@@ -304,10 +304,10 @@ var words = map[plan.Code]wording{
 	plan.ManagedFieldsMigrate: say("its managed fields name %s, which is no longer served: they are migrated, and only then the API server can apply it", list),
 	plan.FinalizerLeft:        say("a finalizer of Headgate is left from a pass that was going to delete it"),
 	plan.TakenOver:            say("Headgate takes it over from %s", text),
-	plan.FieldsTakenOver:      say("%s that the commit sets are taken over from %s", count("field"), list),
+	plan.FieldsTakenOver:      say("Headgate takes over %s that the commit sets from %s", count("field"), list),
 	plan.LeftBehind:           say("%s left behind: %s", count("field"), list),
 	plan.LeftoversMoved:       say("another writer changes %s at the moment", object),
-	plan.LeftoversGo:          say("%s that %s left behind are removed", count("field"), list),
+	plan.LeftoversGo:          say("it loses %s that %s left behind", count("field"), list),
 	plan.NotNamed:             say("no policy names it any more"),
 	plan.RevisionTouched:      say("it is touched, so that Crossplane brings %s back, inactive", count("definition")),
 }
