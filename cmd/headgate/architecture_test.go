@@ -85,7 +85,7 @@ var mayImport = map[string][]string{
 	"reconcile/api":          {"reconcile/api/v1alpha1"},
 	"reconcile/target": {
 		"reconcile", "reconcile/api/v1alpha1", "reconcile/cluster", "reconcile/diff", "reconcile/forge", "reconcile/git", "reconcile/guard",
-		"reconcile/inventory", "reconcile/memo",
+		"reconcile/inventory", "reconcile/memo", "reconcile/network",
 		"reconcile/outbox", "reconcile/plan", "reconcile/registry", "reconcile/report", "render/...",
 	},
 	"cmd/headgate": {"reconcile/...", "render/..."},
@@ -145,7 +145,7 @@ var foundations = []string{
 // topLevel is all that the top of the repository holds, besides dot files and bin.
 var topLevel = []string{
 	"cmd", "examples", "fixtures", "reconcile", "render",
-	"CHANGELOG.md", "LICENSE", "Makefile", "README.md", "go.mod", "go.sum",
+	"CHANGELOG.md", "LICENSE", "Makefile", "NOTICE", "README.md", "go.mod", "go.sum",
 }
 
 func TestArchitecture(t *testing.T) {

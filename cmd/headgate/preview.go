@@ -205,7 +205,7 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 	if token == "" {
 		return nil, usagef("the environment has no token of the forge: set HEADGATE_FORGE_TOKEN")
 	}
-	account := forge.Account{Repository: at, Token: forge.Token(token)}
+	account := forge.Account{Repository: at, Token: forge.Token(token), Plain: of.Plain}
 	pulls, err := account.Pulls()
 	if err != nil {
 		return nil, err

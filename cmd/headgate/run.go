@@ -18,6 +18,7 @@ import (
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
+	"headgate.dev/headgate/reconcile/network"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/reconcile/target"
@@ -34,7 +35,8 @@ func newRun(t *terminal) *cobra.Command {
 		cache string
 		trust trustFlags
 		once  bool
-		hooks string
+		hooks listener
+		plain network.Plain
 		allow approveFlag
 		show  = newView()
 	)
@@ -72,10 +74,10 @@ to standard output and the exit code is that of the pass.
 ` + exitCodes,
 		Example: `  headgate run -f sync.yaml
   headgate run -f sync.yaml --once
-  headgate run -f sync.yaml --webhook-address :9292`,
+  headgate run -f sync.yaml --webhook-address :9292 --webhook-cert tls.crt --webhook-key tls.key`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if once && hooks != "" {
+			if once && hooks.address != "" {
 				return usagef("--once makes one pass and hears no webhooks: leave out --webhook-address")
 			}
 			syncs, err := readSyncs(files)
@@ -86,7 +88,7 @@ to standard output and the exit code is that of the pass.
 			if err := target.OneHost(syncs, t.getenv); err != nil {
 				return err
 			}
-			targets, err := t.targets(syncs, &in, target.Surroundings{Cache: clones(cache), KeyFiles: trust.keys, TrustedRoot: trust.root}, func(s v1alpha1.Sync) func() inventory.Approvals { return standing(files, s, once, allow) })
+			targets, err := t.targets(syncs, &in, target.Surroundings{Cache: clones(cache), KeyFiles: trust.keys, TrustedRoot: trust.root, Plain: plain}, func(s v1alpha1.Sync) func() inventory.Approvals { return standing(files, s, once, allow) })
 			if err != nil {
 				return err
 			}
@@ -108,7 +110,8 @@ to standard output and the exit code is that of the pass.
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&files, "file", "f", nil, "`file` of Syncs; may be given several times")
 	flags.BoolVar(&once, "once", false, "make one pass over each sync, report, and end")
-	flags.StringVar(&hooks, "webhook-address", "", "hear webhooks on this `address`, as :9292 (default: none)")
+	hooks.addTo(cmd)
+	addPlain(cmd, &plain)
 	allow.addTo(cmd)
 	in.addTo(cmd)
 	flags.StringVar(&cache, "cache-dir", "", "keep clones of repositories, packages, and statuses that wait, in this `directory` (default: the user's cache)")
@@ -121,13 +124,13 @@ to standard output and the exit code is that of the pass.
 func aboutWebhooks() string {
 	return wrapped("With --webhook-address a push starts a pass at once, and a pull request its preview: the forge sends these events to the path " + webhookPath +
 		" there, and proves them with a secret. source.webhook of a Sync names that secret, by default HEADGATE_WEBHOOK_SECRET. Supported forges: " + enumerated(forge.Names(), "and") + ". " +
-		ofForges(func(f forge.Forge) string { return f.WebhookHelp }) + " The listener speaks plain HTTP: put a proxy that terminates TLS in front of it.")
+		ofForges(func(f forge.Forge) string { return f.WebhookHelp }) + " The listener speaks TLS with --webhook-cert and --webhook-key. Without them it listens on this machine only, unless --webhook-plain-http is set: use that only behind a proxy that terminates TLS.")
 }
 
 // loops runs targets until ctx is done, and hears webhooks for them on an address, if that is not "".
-func loops(ctx context.Context, targets []*target.Target, hooks string) error {
+func loops(ctx context.Context, targets []*target.Target, hooks listener) error {
 	var running sync.WaitGroup
-	if hooks != "" {
+	if hooks.address != "" {
 		serve, err := webhooks(ctx, hooks, targets)
 		if err != nil {
 			return err
@@ -221,21 +224,21 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, like target.
 	for _, s := range syncs {
 		log := slog.With("sync", s.Namespace+"/"+s.Name)
 		var holds holdLog
-		one, err := target.New(s, target.Surroundings{
-			Cluster: cfg, Getenv: t.getenv, Cache: like.Cache, KeyFiles: like.KeyFiles, TrustedRoot: like.TrustedRoot, Memo: &learnt, Approvals: approvals(s),
-			Event: func(e reconcile.Event) {
-				if e.Kind == reconcile.Passed || e.Kind == reconcile.Previewed {
-					debug.FreeOSMemory() // until the next pass a fraction of it is needed
-				}
-				logEvent(log, e)
-				holds.log(log, e)
-			},
-			Previews: &target.Isolation{Command: []string{"headgate", childVerb}},
-			Secret:   t.masked.hide,
-			Done: func(e cluster.Event) {
-				log.Debug(e.Phase, "object", e.Object, "done", e.Done, "total", e.Total)
-			},
-		})
+		around := like
+		around.Cluster, around.Getenv, around.Memo, around.Approvals = cfg, t.getenv, &learnt, approvals(s)
+		around.Previews = &target.Isolation{Command: []string{"headgate", childVerb}}
+		around.Secret = t.masked.hide
+		around.Event = func(e reconcile.Event) {
+			if e.Kind == reconcile.Passed || e.Kind == reconcile.Previewed {
+				debug.FreeOSMemory() // until the next pass a fraction of it is needed
+			}
+			logEvent(log, e)
+			holds.log(log, e)
+		}
+		around.Done = func(e cluster.Event) {
+			log.Debug(e.Phase, "object", e.Object, "done", e.Done, "total", e.Total)
+		}
+		one, err := target.New(s, around)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("sync %s: %w", s.Name, err))
 			continue

@@ -18,6 +18,7 @@ import (
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/memo"
+	"headgate.dev/headgate/reconcile/network"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -35,6 +36,7 @@ type sourceFlags struct {
 	cache   string
 	noCache bool
 	offline bool
+	plain   network.Plain
 
 	trustFlags
 }
@@ -102,12 +104,18 @@ func checkFirst(cmd *cobra.Command, check func() error) {
 func (f *sourceFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.repo, "repo", "", "read from this Git `repository`: an http(s) URL or a path")
+	addPlain(cmd, &f.plain)
 	flags.StringVar(&f.ref, "ref", "", "branch, tag or commit")
 	flags.StringVar(&f.path, "path", "", "read only what is below this `directory` of SOURCE or of the repository")
 	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories, packages, and what was learnt of both, in this `directory` (default: the user's cache)")
 	flags.BoolVar(&f.noCache, "no-cache", false, "keep nothing on disk")
 	f.trustFlags.addTo(cmd)
 	flags.BoolVar(&f.offline, "offline", false, "ask no registry; use only packages that were pulled before")
+}
+
+// addPlain adds the flag for hosts without TLS.
+func addPlain(cmd *cobra.Command, to *network.Plain) {
+	cmd.Flags().StringSliceVar((*[]string)(to), "plain-http", nil, "send credentials to this `host` without TLS, as git.example.org or git.example.org:3000; may be given several times")
 }
 
 // given reports whether the command line, or the environment, names a source at all.
@@ -222,6 +230,7 @@ func (t *terminal) repository(f *sourceFlags, repo, path string) reconcile.Sourc
 		URL:   repo,
 		Path:  path,
 		Cache: f.clones(),
+		Plain: f.plain,
 		Auth:  git.Auth{Username: t.getenv("HEADGATE_GIT_USERNAME"), Password: t.getenv("HEADGATE_GIT_PASSWORD")},
 	}
 	t.atEnd = append(t.atEnd, r.Close)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,11 +12,13 @@ import (
 
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/target"
+
+	"github.com/spf13/cobra"
 )
 
 // webhooks listens on an address for webhooks of the targets that have one. The returned function serves them until ctx
 // is done.
-func webhooks(ctx context.Context, address string, targets []*target.Target) (serve func(), err error) {
+func webhooks(ctx context.Context, at listener, targets []*target.Target) (serve func(), err error) {
 	hooks := &forge.Webhooks{Log: logHandled}
 	var problems []error
 	for _, one := range targets {
@@ -34,19 +37,62 @@ func webhooks(ctx context.Context, address string, targets []*target.Target) (se
 	if len(hooks.Subscribers) == 0 {
 		return nil, usagef("--webhook-address: no Sync has source.webhook; set it to the secret that verifies deliveries")
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	heard, err := at.listen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slog.Info("hearing webhooks", "address", heard.Addr().String(), "path", webhookPath, "syncs", len(hooks.Subscribers))
+	return func() { answer(ctx, heard, hooks) }, nil
+}
+
+// A listener is where and how Headgate hears webhooks.
+type listener struct {
+	address, cert, key string
+	plain              bool
+}
+
+func (l *listener) addTo(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&l.address, "webhook-address", "", "hear webhooks on this `address`, as :9292 (default: none)")
+	flags.StringVar(&l.cert, "webhook-cert", "", "`file` with the TLS certificate for webhooks, in PEM; it is read again for new connections")
+	flags.StringVar(&l.key, "webhook-key", "", "`file` with the key of --webhook-cert, in PEM")
+	flags.BoolVar(&l.plain, "webhook-plain-http", false, "hear webhooks without TLS also on addresses that others reach")
+}
+
+// listen listens with TLS, or on this machine only, unless the user allows plain HTTP: some forges send the secret itself.
+func (l listener) listen(ctx context.Context) (net.Listener, error) {
+	switch {
+	case (l.cert == "") != (l.key == ""):
+		return nil, usagef("--webhook-cert and --webhook-key belong together; set both")
+	case l.cert != "" && l.plain:
+		return nil, usagef("--webhook-plain-http is for a listener without a certificate; leave it out, or --webhook-cert and --webhook-key")
+	case l.cert != "":
+		if _, err := tls.LoadX509KeyPair(l.cert, l.key); err != nil {
+			return nil, fmt.Errorf("--webhook-cert: %w", err)
+		}
+	}
+	heard, err := (&net.ListenConfig{}).Listen(ctx, "tcp", l.address)
 	if err != nil {
 		return nil, fmt.Errorf("--webhook-address: %w", err)
 	}
-	slog.Info("hearing webhooks", "address", listener.Addr().String(), "path", webhookPath, "syncs", len(hooks.Subscribers))
-	return func() { answer(ctx, listener, hooks) }, nil
+	if l.cert != "" {
+		return tls.NewListener(heard, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			c, err := tls.LoadX509KeyPair(l.cert, l.key)
+			return &c, err
+		}}), nil
+	}
+	if at, ok := heard.Addr().(*net.TCPAddr); !l.plain && (!ok || !at.IP.IsLoopback()) {
+		_ = heard.Close()
+		return nil, usagef("--webhook-address: %s has no TLS and is reached from other machines; set --webhook-cert and --webhook-key, or --webhook-plain-http if a proxy in front of it terminates TLS", l.address)
+	}
+	return heard, nil
 }
 
 const webhookPath = "/webhook"
 
 // answer serves requests until ctx is done, and then finishes the open ones. Timeouts and size limits protect it from
 // strangers.
-func answer(ctx context.Context, listener net.Listener, hooks http.Handler) {
+func answer(ctx context.Context, heard net.Listener, hooks http.Handler) {
 	mux := http.NewServeMux()
 	mux.Handle("POST "+webhookPath, hooks)
 	server := &http.Server{
@@ -65,7 +111,7 @@ func answer(ctx context.Context, listener net.Listener, hooks http.Handler) {
 		defer cancel()
 		_ = server.Shutdown(ctx)
 	})
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(heard); !errors.Is(err, http.ErrServerClosed) {
 		slog.Error("webhooks are not heard any more; pushes are found by looking", "error", err)
 	}
 	if !stop() {

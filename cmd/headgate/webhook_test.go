@@ -2,17 +2,27 @@ package main
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"headgate.dev/headgate/reconcile/forge"
 )
 
 // The server has one path with one method, and ends with the program.
 func TestAnswer(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	heard, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,9 +34,9 @@ func TestAnswer(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		answer(ctx, listener, hooks)
+		answer(ctx, heard, hooks)
 	}()
-	base := "http://" + listener.Addr().String()
+	base := "http://" + heard.Addr().String()
 	const push = `{"object_kind":"push","ref":"refs/heads/main","project":{"path_with_namespace":"acme/platform"}}`
 	for _, tc := range []struct {
 		reason, method, path, token string
@@ -57,8 +67,75 @@ func TestAnswer(t *testing.T) {
 	if woken != 1 {
 		t.Errorf("woken %d times, want once", woken)
 	}
-	if conn, err := net.Dial("tcp", listener.Addr().String()); err == nil {
+	if conn, err := net.Dial("tcp", heard.Addr().String()); err == nil {
 		_ = conn.Close()
 		t.Error("it still listens")
+	}
+}
+
+// Some forges send the secret itself, so a listener that others reach has TLS. A renewed certificate counts without a restart.
+func TestListenWithTLS(t *testing.T) {
+	dir := t.TempDir()
+	at := listener{address: ":0", cert: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key")}
+	renew(t, at, "first.example.org")
+	heard, err := at.listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		answer(ctx, heard, &forge.Webhooks{})
+	}()
+	defer func() { stop(); <-ended }()
+	_, port, _ := net.SplitHostPort(heard.Addr().String())
+	for _, name := range []string{"first.example.org", "second.example.org"} {
+		renew(t, at, name)
+		conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := conn.(*tls.Conn).ConnectionState().PeerCertificates[0].DNSNames[0]; got != name {
+			t.Errorf("the certificate is of %s, want %s", got, name)
+		}
+		_ = conn.Close()
+	}
+
+	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0"} {
+		if _, err := (listener{address: address}).listen(t.Context()); err == nil {
+			t.Errorf("%s is heard without TLS", address)
+		}
+	}
+	for _, l := range []listener{{address: "127.0.0.1:0"}, {address: "localhost:0"}, {address: ":0", plain: true}} {
+		heard, err := l.listen(t.Context())
+		if err != nil {
+			t.Errorf("%+v: %v", l, err)
+			continue
+		}
+		_ = heard.Close()
+	}
+}
+
+// renew writes a new certificate for a name.
+func renew(t *testing.T, at listener, name string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour)}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{at.cert: {Type: "CERTIFICATE", Bytes: cert}, at.key: {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 
@@ -22,6 +23,8 @@ type Account struct {
 	Token func(ctx context.Context) (string, error)
 	// Transport is network.Default if nil.
 	Transport http.RoundTripper
+	// Plain lists the hosts that may get the token without TLS.
+	Plain network.Plain
 }
 
 // Token returns a function for a token that stays the same.
@@ -61,9 +64,21 @@ func (a Account) open() (client, *transport, error) {
 		return nil, nil, fmt.Errorf("repository %s: it is not known which forge %s is", a.Repository, a.Repository.Base)
 	}
 	api := a.Repository.api()
+	if err := checkTLS(a.Plain, api); err != nil {
+		return nil, nil, fmt.Errorf("repository %s: %w", a.Repository, err)
+	}
 	t := &transport{next: bounded{cmp.Or(a.Transport, network.Default)}, header: f.header, origin: originOf(api), fetch: a.Token}
 	of, err := f.open(a.Repository, api, &http.Client{Transport: t, CheckRedirect: sameHost})
 	return of, t, err
+}
+
+// checkTLS returns an error if tokens for an API would be readable on the way.
+func checkTLS(plain network.Plain, api string) error {
+	u, err := url.Parse(api)
+	if err != nil {
+		return err
+	}
+	return plain.Check(u)
 }
 
 // basic returns the Authorization header for a user name and a password.
@@ -76,6 +91,8 @@ type App struct {
 	ID, Installation int64
 	// Key returns the current private key, in PEM. It is called before every token, because a key may change.
 	Key func(ctx context.Context) (string, error)
+	// Plain lists the hosts that may get the App's tokens without TLS.
+	Plain network.Plain
 }
 
 // Token returns how an Account of a repository gets the tokens of the App. It is an error if the forge has
@@ -83,7 +100,10 @@ type App struct {
 func (a App) Token(of Repository, transport http.RoundTripper) (func(context.Context) (string, error), error) {
 	f := of.Kind.forge()
 	if f.appToken == nil {
-		return nil, fmt.Errorf("%s has no Apps", of.Base)
+		return nil, fmt.Errorf("%s has no Apps; use tokenFrom", of.Base)
+	}
+	if err := checkTLS(a.Plain, of.api()); err != nil {
+		return nil, err
 	}
 	return f.appToken(a, of, of.api(), transport), nil
 }

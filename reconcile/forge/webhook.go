@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -8,13 +9,13 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 )
 
 // Webhooks answers the webhooks of forges. It wakes the subscribers of the branch that was pushed to, or of pull
@@ -29,7 +30,7 @@ type Webhooks struct {
 	Subscribers []Subscriber
 	Log         func(Handled) // receives the result of every request; may be nil
 
-	reading atomic.Int32
+	reading readers
 	seen    deliveries
 }
 
@@ -63,6 +64,8 @@ const (
 	// maxReading is the maximum number of requests that are read at a time. It limits the memory that
 	// senders without a secret can take.
 	maxReading = 16
+	// maxFrom is how many of them come from one address, so that a slow sender leaves room for the others.
+	maxFrom = 4
 )
 
 func (h *Webhooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -87,11 +90,15 @@ func (h *Webhooks) handle(w http.ResponseWriter, r *http.Request) Handled {
 		result.Code, result.Said = code, said
 		return result
 	}
-	defer h.reading.Add(-1)
-	if h.reading.Add(1) > maxReading {
+	// Only a sender that has begun to send counts.
+	body := bufio.NewReader(http.MaxBytesReader(w, r.Body, maxWebhook))
+	_, _ = body.Peek(1) // read reports its error
+	address, _, _ := net.SplitHostPort(r.RemoteAddr)
+	if !h.reading.begin(address) {
 		return answer(http.StatusServiceUnavailable, "too many requests at a time")
 	}
-	d, err := read(w, r)
+	defer h.reading.end(address)
+	d, err := read(body, r.Header)
 	if _, big := errors.AsType[*http.MaxBytesError](err); big {
 		return answer(http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d bytes", maxWebhook))
 	}
@@ -144,6 +151,37 @@ func (h *Webhooks) proven(ctx context.Context, from *Forge, d delivery) []int {
 	return all
 }
 
+// readers counts the requests that are being read, by address.
+type readers struct {
+	mu    sync.Mutex
+	total int
+	from  map[string]int
+}
+
+// begin reports whether one more request of an address may be read. Call end after that.
+func (r *readers) begin(address string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.total >= maxReading || r.from[address] >= maxFrom {
+		return false
+	}
+	if r.from == nil {
+		r.from = map[string]int{}
+	}
+	r.total++
+	r.from[address]++
+	return true
+}
+
+func (r *readers) end(address string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.total--
+	if r.from[address]--; r.from[address] == 0 {
+		delete(r.from, address)
+	}
+}
+
 // A delivery is what a forge sent.
 type delivery struct {
 	header  http.Header
@@ -151,13 +189,13 @@ type delivery struct {
 	payload []byte // the JSON in it: all of it, or a field of a form
 }
 
-func read(w http.ResponseWriter, r *http.Request) (delivery, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxWebhook))
+func read(from io.Reader, header http.Header) (delivery, error) {
+	body, err := io.ReadAll(from)
 	if err != nil {
 		return delivery{}, err
 	}
-	d := delivery{header: r.Header, body: body, payload: body}
-	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "application/x-www-form-urlencoded" {
+	d := delivery{header: header, body: body, payload: body}
+	if kind, _, _ := mime.ParseMediaType(header.Get("Content-Type")); kind == "application/x-www-form-urlencoded" {
 		form, err := url.ParseQuery(string(body))
 		if err != nil {
 			return delivery{}, err

@@ -401,8 +401,9 @@ func TestWebhookSize(t *testing.T) {
 	e.Log = nil
 	var slow []*io.PipeWriter
 	ended := make(chan string)
-	for range maxReading {
+	for i := range maxReading {
 		r := k.request("", hookSecret)
+		r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1234", i/maxFrom+100)
 		body, w := io.Pipe()
 		r.ContentLength, r.Body = -1, body
 		slow = append(slow, w)
@@ -412,8 +413,23 @@ func TestWebhookSize(t *testing.T) {
 			ended <- strconv.Itoa(w.Code)
 		}()
 	}
-	for _, w := range slow {
+	// A sender that has sent nothing yet takes no room.
+	if got := e.answers(k.request(k.body("acme", "platform", "main")+"  ", hookSecret)); got != looking {
+		t.Errorf("Beside silent senders: %s", got)
+	}
+	for i, w := range slow {
 		_, _ = w.Write([]byte("{")) // returns once it is read
+		_, _ = w.Write([]byte(" ")) // and this once it counts
+		if i == maxFrom-1 {
+			full := k.request(k.body("acme", "platform", "main")+"   ", hookSecret)
+			full.RemoteAddr = "192.0.2.100:4321"
+			if got := e.answers(full); got != "503 too many requests at a time" {
+				t.Errorf("More than one address may send: %s", got)
+			}
+			if got := e.answers(k.request(k.body("acme", "platform", "main")+"    ", hookSecret)); got != looking {
+				t.Errorf("Another address has room: %s", got)
+			}
+		}
 	}
 	if got := e.answers(k.request(k.body("acme", "platform", "main")+" ", hookSecret)); got != "503 too many requests at a time" {
 		t.Errorf("More than are read at a time: %s", got)
@@ -536,7 +552,7 @@ func FuzzWebhook(f *testing.F) {
 		proven := request()
 		switch s.Name {
 		case "Gitea":
-			d, err := read(httptest.NewRecorder(), request())
+			d, err := read(request().Body, request().Header)
 			if err != nil {
 				return
 			}
@@ -598,7 +614,7 @@ func FuzzEvent(f *testing.F) {
 		for from, k := range hooks {
 			body := k.body(owner, name, quoted)
 			r := k.request(body, hookSecret)
-			d, err := read(httptest.NewRecorder(), r)
+			d, err := read(r.Body, r.Header)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -615,7 +631,7 @@ func FuzzEvent(f *testing.F) {
 			}
 			p := k.pulled()
 			r = p.request(p.body(owner, name, quoted), hookSecret)
-			if d, err = read(httptest.NewRecorder(), r); err != nil {
+			if d, err = read(r.Body, r.Header); err != nil {
 				t.Fatal(err)
 			}
 			if got, err := senderOf(r.Header).webhook.event(d); err != nil || !got.Pull || len(got.Refs) > 0 || got.Repositories[0] != repository {

@@ -5,11 +5,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"headgate.dev/headgate/reconcile/network"
 )
 
 // An address is what the URL of a repository means. It prints without credentials.
@@ -38,7 +39,7 @@ var (
 )
 
 // parse returns the address in a URL. It refuses URLs that are not supported, could run a program or leak credentials.
-func parse(raw string, auth Auth) (address, error) {
+func parse(raw string, auth Auth, plain network.Plain) (address, error) {
 	switch {
 	case raw == "":
 		return address{}, errors.New("cannot read a repository: its URL is empty")
@@ -76,18 +77,13 @@ func parse(raw string, auth Auth) (address, error) {
 		if u.Hostname() == "" || strings.Trim(u.Path, "/") == "" {
 			return address{}, fmt.Errorf("cannot read repository %q: the URL names no host or no repository", withoutCredentials(raw))
 		}
-		if u.Scheme == "http" && auth != (Auth{}) && !loopback(u.Hostname()) {
-			return address{}, fmt.Errorf("%s: cannot send credentials over plain http: everyone on the way could read them; use https://", u)
+		if err := plain.Check(u); err != nil && auth != (Auth{}) {
+			return address{}, fmt.Errorf("%s: %w", u, err)
 		}
 		return address{url: u, auth: auth}, nil
 	default:
 		return address{}, fmt.Errorf("cannot read repository %q: %s is not supported; use https://", withoutCredentials(raw), u.Scheme)
 	}
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // withoutCredentials strips what may be a credential from a URL that does not parse: what is

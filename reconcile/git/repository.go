@@ -22,6 +22,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
+	"headgate.dev/headgate/reconcile/network"
 	"headgate.dev/headgate/render"
 )
 
@@ -46,6 +47,7 @@ type Repository struct {
 	// Fetched is set to read only commits that were fetched into Cache, by their ids, and to ask and change nothing.
 	Fetched bool
 
+	Plain     network.Plain     // hosts that get credentials without TLS
 	Signers   Signers           // whose signatures on commits are verified
 	Limits    Limits            // zero values are defaults
 	Progress  io.Writer         // receives the progress messages of the server; may be nil
@@ -216,7 +218,7 @@ func (r *Repository) ask(ctx context.Context, ref string) (at address, from back
 			return at, nil, asked, err
 		}
 	}
-	if at, err = parse(r.URL, auth); err != nil {
+	if at, err = parse(r.URL, auth, r.Plain); err != nil {
 		return at, nil, asked, err
 	}
 	defer at.finish(&err)

@@ -49,7 +49,7 @@ func (c tlsOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := network.CheckHost(req.URL.Hostname()); err != nil {
 		return nil, err
 	}
-	if req.URL.Scheme != "https" && req.Header.Get("Authorization") != "" && !isLoopback(req.URL.Hostname()) {
+	if req.URL.Scheme != "https" && req.Header.Get("Authorization") != "" && !network.IsLoopback(req.URL.Hostname()) {
 		return nil, fmt.Errorf("%s is to get credentials, and %w", req.URL.Host, errPlainHTTP)
 	}
 	return c.RoundTripper.RoundTrip(req)
@@ -74,11 +74,6 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 		}{io.LimitReader(resp.Body, maxTagsPage), resp.Body}
 	}
 	return resp, err
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // isOutage reports whether an error is of a registry that may answer later.

@@ -104,6 +104,34 @@ func TestDefaultPasswordIsForOneHost(t *testing.T) {
 		}
 	}
 
+	// The same holds for the token of forges.
+	const (
+		posts     = same + "  clusterName: c\n  statuses: {}\n"
+		elsewhere = "  source: {repo: https://evil.example.org/a/b, credentialsFrom: {anonymous: true}}\n  clusterName: c\n  statuses: {forge: Gitea}\n"
+		own       = "  source: {repo: https://evil.example.org/a/b, credentialsFrom: {anonymous: true}}\n  clusterName: c\n  statuses: {forge: Gitea, tokenFrom: {env: OTHER}}\n"
+	)
+	for name, tc := range map[string]struct {
+		syncs []string
+		wrong int
+	}{
+		"OneForge":   {syncs: []string{posts, posts, east}},
+		"TwoForges":  {syncs: []string{strings.Replace(posts, "{}", "{forge: Gitea}", 1), elsewhere}, wrong: 2},
+		"OtherNamed": {syncs: []string{strings.Replace(posts, "{}", "{forge: Gitea}", 1), own}},
+	} {
+		var syncs []v1alpha1.Sync
+		for _, spec := range tc.syncs {
+			syncs = append(syncs, decode(t, spec))
+		}
+		err := OneHost(syncs, func(string) string { return "" })
+		wrong := 0
+		if err != nil {
+			wrong = strings.Count(err.Error(), "spec.statuses.tokenFrom: is missing")
+		}
+		if wrong != tc.wrong {
+			t.Errorf("%s: %d Syncs are refused, not %d: %v", name, wrong, tc.wrong, err)
+		}
+	}
+
 	// Anonymous is anonymous although there is a default.
 	with, err := New(decode(t, public), Surroundings{Cluster: &rest.Config{Host: "https://nowhere.example.org"}, Getenv: func(string) string { return canary }})
 	if err != nil || with.repository.Auth != (git.Auth{}) || with.repository.Credentials != nil {

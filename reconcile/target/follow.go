@@ -156,7 +156,7 @@ func (f *previewer) isolate(s v1alpha1.Sync, by *Isolation) error {
 
 // secondClone returns the repository of a loop with a clone of its own.
 func secondClone(of *git.Repository, cache string, limits git.Limits) *git.Repository {
-	return &git.Repository{URL: of.URL, Path: of.Path, Cache: cache, Auth: of.Auth, Credentials: of.Credentials, Limits: limits}
+	return &git.Repository{URL: of.URL, Path: of.Path, Cache: cache, Auth: of.Auth, Credentials: of.Credentials, Plain: of.Plain, Limits: limits}
 }
 
 // An origin is one repository with two limits: heads may be smaller than their target, which only people with

@@ -51,7 +51,7 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		in.Getenv = os.Getenv
 	}
 	repository := &git.Repository{
-		URL: s.Spec.Source.Repo, Path: s.Spec.Source.Path, Cache: in.Cache,
+		URL: s.Spec.Source.Repo, Path: s.Spec.Source.Path, Cache: in.Cache, Plain: in.Plain,
 		Limits: git.Limits{Time: s.Spec.Source.FetchTimeout.Duration(), Object: objectsOf(s)},
 	}
 	w, err := Wire(s, repository, in, How{Cluster: cluster.Options{Progress: in.Done}, Fresh: freshTags})
@@ -189,30 +189,46 @@ func auth(s v1alpha1.Sync, getenv func(string) string) (git.Auth, error) {
 	return a, nil
 }
 
-// OneHost returns an error for each Sync that names no credentials although HEADGATE_GIT_PASSWORD is set and the Syncs
-// are on several hosts. Headgate sends a password only to the host that it is meant for, and that host is not known
-// here.
+// OneHost returns an error for each Sync that leaves its credentials to HEADGATE_GIT_PASSWORD or HEADGATE_FORGE_TOKEN although
+// the Syncs are on several hosts. Headgate sends credentials only to the host that they are meant for, and that host is
+// not known here.
 func OneHost(syncs []v1alpha1.Sync, getenv func(string) string) error {
-	if getenv(v1alpha1.DefaultPasswordEnv) == "" && getenv(v1alpha1.DefaultUsernameEnv) == "" {
-		return nil
-	}
-	hosts := map[string]bool{}
+	sources, forges := map[string]bool{}, map[string]bool{}
 	for _, s := range syncs {
-		if host := hostOf(s.Spec.Source.Repo); host != "" {
-			hosts[host] = true
-		}
+		sources[hostOf(s.Spec.Source.Repo)] = true
+		forges[defaultForge(s)] = true
 	}
-	if len(hosts) < 2 {
-		return nil
+	delete(sources, "")
+	delete(forges, "")
+	if getenv(v1alpha1.DefaultPasswordEnv) == "" && getenv(v1alpha1.DefaultUsernameEnv) == "" {
+		clear(sources)
 	}
+	const problem = "sync %s: %s: is missing, and the Syncs are on several hosts: %s. Headgate cannot tell which of them %s is for; name %s"
 	var problems []error
 	for _, s := range syncs {
-		if s.Spec.Source.CredentialsFrom == nil && hostOf(s.Spec.Source.Repo) != "" {
-			problems = append(problems, fmt.Errorf("sync %s: spec.source.credentialsFrom: is missing, and the Syncs are on several hosts: %s. Headgate cannot tell which of them %s is for; name the credentials of each, or set anonymous: true",
-				s.Name, strings.Join(slices.Sorted(maps.Keys(hosts)), ", "), v1alpha1.DefaultPasswordEnv))
+		if len(sources) > 1 && s.Spec.Source.CredentialsFrom == nil && hostOf(s.Spec.Source.Repo) != "" {
+			problems = append(problems, fmt.Errorf(problem, s.Name, "spec.source.credentialsFrom",
+				strings.Join(slices.Sorted(maps.Keys(sources)), ", "), v1alpha1.DefaultPasswordEnv, "the credentials of each, or set anonymous: true"))
+		}
+		if len(forges) > 1 && defaultForge(s) != "" {
+			problems = append(problems, fmt.Errorf(problem, s.Name, "spec.statuses.tokenFrom",
+				strings.Join(slices.Sorted(maps.Keys(forges)), ", "), v1alpha1.DefaultTokenEnv, "the variable or Secret of each"))
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// defaultForge returns the host of the forge that gets the default token for a Sync, or "" if none does.
+func defaultForge(s v1alpha1.Sync) string {
+	to := s.Spec.Statuses
+	if to == nil || to.TokenFrom == nil || to.TokenFrom.Env != v1alpha1.DefaultTokenEnv {
+		return ""
+	}
+	r, err := repositoryOf(s.Spec)
+	if err != nil {
+		return "" // New reports it
+	}
+	return hostOf(r.Base)
 }
 
 // hostOf returns the host and port of a repository, or "" if it is local.
@@ -298,18 +314,18 @@ func account(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secre
 	app := s.Spec.Statuses.App
 	if app == nil {
 		token, err := tokenOf("spec.statuses.tokenFrom", *s.Spec.Statuses.TokenFrom, in, from)
-		return forge.Account{Repository: repository, Token: token}, err
+		return forge.Account{Repository: repository, Token: token, Plain: in.Plain}, err
 	}
 	at := *app.PrivateKeyFrom
 	if ref := at.SecretRef; ref != nil {
 		at.SecretRef = &v1alpha1.SecretRef{Name: ref.Name, Key: cmp.Or(ref.Key, privateKeyKey)}
 	}
 	key, err := tokenOf("spec.statuses.app.privateKeyFrom", at, in, from)
-	token, none := forge.App{ID: app.ID, Installation: app.Installation, Key: key}.Token(repository, nil)
+	token, none := forge.App{ID: app.ID, Installation: app.Installation, Key: key, Plain: in.Plain}.Token(repository, nil)
 	if none != nil {
-		return forge.Account{}, fmt.Errorf("spec.statuses.app: %w; use tokenFrom", none)
+		return forge.Account{}, fmt.Errorf("spec.statuses.app: %w", none)
 	}
-	return forge.Account{Repository: repository, Token: token}, err
+	return forge.Account{Repository: repository, Token: token, Plain: in.Plain}, err
 }
 
 // asApp returns how the App of a Sync reads its repository. It is nil if the Sync has no App, has other

@@ -16,6 +16,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
+	"headgate.dev/headgate/reconcile/network"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/registry"
 	"headgate.dev/headgate/render"
@@ -42,6 +43,7 @@ type Surroundings struct {
 	KeyFiles map[string]string
 	// TrustedRoot is a file that verifies the identities that sign packages; "" is none.
 	TrustedRoot string
+	Plain       network.Plain         // hosts that get credentials without TLS
 	Offline     bool                  // ask no registry
 	Unlocked    bool                  // ask registries about locked packages, too
 	Memo        manifest.Memo         // remembers what Headgate learnt of files, for several Syncs; nil: for this Sync, if it has a cluster
