@@ -10,7 +10,7 @@ import (
 
 // clientBreaks are the rules of changes that no object shows: clients are what they break, or no object can be
 // read or written at all.
-var clientBreaks = []schema.Rule{schema.Removed, schema.Unserved, schema.Subresource, schema.Selectable, schema.Scope, schema.Names}
+var clientBreaks = []schema.Rule{schema.Removed, schema.Unserved, schema.Subresource, schema.Selectable, schema.Scale, schema.Scope, schema.Names, schema.Default, schema.Refused}
 
 // judging returns the question whether objects fit a definition as it will be. It returns false if they cannot
 // answer it: there is no cluster, the definition is not at hand, or clients are what breaks.

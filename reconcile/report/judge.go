@@ -80,6 +80,7 @@ func Judge(r Report) Judgement {
 	named, wild := r.opened()
 	add(Look, "activates-by-wildcard", wild, "activates 1 definition that no policy names in full", "activates %d definitions that no policy names in full")
 	add(Look, "defaults", is[changesDefault], "changes the defaults of 1 kind", "changes the defaults of %d kinds")
+	add(Look, "merges", is[mergesOtherwise], "merges lists or maps of 1 kind otherwise", "merges lists or maps of %d kinds otherwise")
 	add(Look, "deprecates", is[deprecates], "deprecates a version of 1 kind", "deprecates versions of %d kinds")
 	add(Look, "moves-storage", is[movesStorage], "stores 1 kind in another version", "stores %d kinds in other versions")
 	if r.Preview != nil {
@@ -111,6 +112,7 @@ const (
 	unjudged
 	movesStorage
 	deprecates
+	mergesOtherwise
 	changesDefault
 	breaksStatus
 	breaksUnused
@@ -134,7 +136,7 @@ func (r Report) uses() map[consequence]int {
 }
 
 func (r Report) consequence(s Step, live bool) consequence {
-	broken := slices.DeleteFunc(slices.Clone(s.Breaks), func(c plan.SchemaChange) bool { return c.Rule == "default" })
+	broken := s.Breaks
 	onlyStatus := len(broken) > 0 && !slices.ContainsFunc(broken, func(c plan.SchemaChange) bool { return !c.InStatus() })
 	// The guards ask a cluster how many objects exist, and add nothing if there are none. Their answers about an
 	// upgrade are on the step of the package, so an upgrade has to state it.
@@ -160,8 +162,10 @@ func (r Report) consequence(s Step, live bool) consequence {
 		return breaksUnused
 	case len(broken) > 0, s.gives(guard.WebhookUnseen, guard.VersionsUnseen):
 		return breaksUsed
-	case len(s.Breaks) > 0, s.altersBy("default"):
+	case s.altersBy("default"):
 		return changesDefault
+	case slices.ContainsFunc(s.alters, merges):
+		return mergesOtherwise
 	case s.altersBy("version-deprecated"):
 		return deprecates
 	case s.altersBy("storage-version"):
@@ -189,6 +193,19 @@ func (r Report) judgedAsPackage(s Step) bool {
 // altersBy reports whether a change that a rule found breaks nothing.
 func (s Step) altersBy(rule string) bool {
 	return slices.ContainsFunc(s.alters, func(c plan.SchemaChange) bool { return string(c.Rule) == rule })
+}
+
+// merges reports whether a change has server-side apply replace a list or a map that it merged.
+func merges(c plan.SchemaChange) bool {
+	switch c.Rule {
+	case "x-kubernetes-list-type":
+		return c.From == `"map"` || c.From == `"set"`
+	case "x-kubernetes-list-map-keys":
+		return c.From != "" && c.To != ""
+	case "x-kubernetes-map-type":
+		return c.To == `"atomic"`
+	}
+	return false
 }
 
 // gives reports whether the reason of a step has one of these codes.

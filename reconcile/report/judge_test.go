@@ -32,7 +32,7 @@ func situations() map[string]situation {
 	spec := plan.SchemaChange{Rule: schema.Field, Version: "v1", Path: "spec.a", Breaking: true}
 	status := plan.SchemaChange{Rule: schema.Field, Version: "v1", Path: "status.a", Breaking: true}
 	version := plan.SchemaChange{Rule: schema.Removed, Version: "v1", Breaking: true}
-	defaults := plan.SchemaChange{Rule: "default", Version: "v1", Path: "spec.a", Breaking: true}
+	defaults := plan.SchemaChange{Rule: schema.Default, Version: "v1", Path: "spec.a", Breaking: true}
 	update := func(change func(*Step)) Report {
 		s := Step{Action: plan.Update, ID: id("buckets.example.org"), active: true}
 		change(&s)
@@ -94,11 +94,18 @@ func situations() map[string]situation {
 		},
 		"WarningNotNew": {"The base has it, too.", Report{Preview: &Preview{}, Findings: []manifest.Finding{{Severity: manifest.Warning}}}, Safe, ""},
 
-		"Wildcard":           {"Later versions activate more, without a review.", opens(wild), Look, "activates-by-wildcard"},
-		"NoSafeStart":        {"Nobody named it.", opens(activation.Activator{Cause: activation.NoSafeStart}), Look, "activates-by-wildcard"},
-		"Deprecated":         {"It is going to leave.", alters(schema.Deprecated), Look, "deprecates"},
-		"StorageMoves":       {"A webhook converts every object.", alters(schema.Storage), Look, "moves-storage"},
-		"Default":            {"Objects behave differently.", breaks(false, true, unseen, defaults), Look, "defaults"},
+		"Wildcard":     {"Later versions activate more, without a review.", opens(wild), Look, "activates-by-wildcard"},
+		"NoSafeStart":  {"Nobody named it.", opens(activation.Activator{Cause: activation.NoSafeStart}), Look, "activates-by-wildcard"},
+		"Deprecated":   {"It is going to leave.", alters(schema.Deprecated), Look, "deprecates"},
+		"StorageMoves": {"A webhook converts every object.", alters(schema.Storage), Look, "moves-storage"},
+		"Default":      {"Objects behave differently.", alters(schema.Default), Look, "defaults"},
+		"Merges": {
+			"Appliers that share the list overwrite each other.",
+			update(func(s *Step) {
+				s.alters = []plan.SchemaChange{{Rule: "x-kubernetes-list-type", From: `"map"`, To: `"atomic"`}}
+			}), Look, "merges",
+		},
+		"ListWasAtomic":      {"The API server treats both alike.", update(func(s *Step) { s.alters = []plan.SchemaChange{{Rule: "x-kubernetes-list-type", To: `"atomic"`}} }), Safe, "changes"},
 		"StatusUnused":       {"Controllers write it again, and nothing here reads it.", breaks(true, true, plan.Reason{}, status), Look, "breaks-status"},
 		"SpecUnused":         {"The cluster was asked, and so was the commit.", breaks(true, true, plan.Reason{}, spec), Look, "breaks-unused"},
 		"DroppedUnused":      {"The cluster was asked, and so was the commit.", drops(plan.Both.With(plan.KindDropped.With(), none), true, true), Look, "drops-unused"},
@@ -126,13 +133,14 @@ func situations() map[string]situation {
 			"The step of the package names the objects, and not the upgrade.",
 			Report{Preview: &Preview{Live: true}, Upgrades: []Step{{Action: plan.Update, Package: "p", ID: id("buckets.example.org"), Origin: &manifest.Origin{}, active: true, unused: true, Breaks: []plan.SchemaChange{spec}}}}, Blocked, "breaks",
 		},
-		"VersionUnknown":   {"Without a cluster, the use is not known.", breaks(true, false, unseen, version), Blocked, "breaks"},
-		"StatusUsedHere":   {"Something here may read it.", breaks(false, true, plan.Reason{}, status), Blocked, "breaks"},
-		"StatusAndSpec":    {"The worse of the two counts.", breaks(true, false, unseen, status, spec), Blocked, "breaks"},
-		"DefaultAndSpec":   {"The worse of the two counts.", breaks(true, false, unseen, defaults, spec), Blocked, "breaks"},
-		"WebhookUnknown":   {"Stored objects may become unreadable.", breaks(true, false, guard.WebhookUnseen.With()), Blocked, "breaks"},
-		"DroppedHasObject": {"No controller looks after them.", drops(plan.Both.With(plan.KindDropped.With(), some), true, true), Blocked, "drops"},
-		"DroppedUnknown":   {"Without a cluster, the use is not known.", drops(plan.KindDropped.With(), true, true), Blocked, "drops"},
+		"VersionUnknown":        {"Without a cluster, the use is not known.", breaks(true, false, unseen, version), Blocked, "breaks"},
+		"StatusUsedHere":        {"Something here may read it.", breaks(false, true, plan.Reason{}, status), Blocked, "breaks"},
+		"StatusAndSpec":         {"The worse of the two counts.", breaks(true, false, unseen, status, spec), Blocked, "breaks"},
+		"DefaultThatARuleReads": {"What was taken may be refused.", breaks(false, true, unseen, defaults), Blocked, "breaks"},
+		"DefaultAndSpec":        {"The worse of the two counts.", breaks(true, false, unseen, defaults, spec), Blocked, "breaks"},
+		"WebhookUnknown":        {"Stored objects may become unreadable.", breaks(true, false, guard.WebhookUnseen.With()), Blocked, "breaks"},
+		"DroppedHasObject":      {"No controller looks after them.", drops(plan.Both.With(plan.KindDropped.With(), some), true, true), Blocked, "drops"},
+		"DroppedUnknown":        {"Without a cluster, the use is not known.", drops(plan.KindDropped.With(), true, true), Blocked, "drops"},
 		"DeletesKind": {
 			"Without a cluster, the use is not known.",
 			Report{Summary: Summary{Pruned: 1}, Steps: []Step{{Action: plan.Prune, ID: id("a.b"), because: codesIn(guard.UsersUnseen.With())}}}, Blocked, "deletes-kinds",

@@ -35,6 +35,9 @@ const (
 	Immutable   Rule = "immutable"
 	Validation  Rule = "validation" // a rule in CEL
 	Required    Rule = "required"
+	Default     Rule = "default"
+	Scale       Rule = "scale"         // where the subresource finds its numbers
+	Refused     Rule = "refused"       // an API server refuses the new rules in CEL
 	Unconverted Rule = "not-converted" // the storage version moves, and nothing converts what is stored
 )
 
@@ -80,9 +83,12 @@ func (c Change) What() string {
 			moves += ", and nothing converts them (conversion None)"
 		}
 		return moves
-	case Unconverted:
+	case Unconverted, Refused:
 		return c.Why
 	case Subresource:
+		if c.From == "" {
+			return fmt.Sprintf("the subresource %s is added: writes of the object leave it out", c.To)
+		}
 		return fmt.Sprintf("the subresource %s is removed", c.From)
 	case Selectable:
 		return "cannot be selected by any more"
@@ -96,6 +102,8 @@ func (c Change) What() string {
 		return "must hold: " + c.To
 	case c.Rule == Required && c.Breaking:
 		return "is required now"
+	case c.Rule == Required && c.To != "":
+		return "is required now, with the default " + c.To
 	case c.Rule == Required:
 		return "is not required any more"
 	case c.From == "":
@@ -142,6 +150,7 @@ func Compare(before, after *unstructured.Unstructured) Difference {
 	}
 	c.versions(versions(was), versions(is))
 	c.storage(before, after)
+	c.compiles(before, after)
 	slices.SortFunc(c.Changes, Change.Compare)
 	slices.SortFunc(c.Added, Change.Compare)
 	return c.Difference
@@ -165,7 +174,10 @@ func Generated(annotation string) bool {
 type comparison struct {
 	Difference
 
-	loses bool // only what an object loses, or is refused for, counts: the schemas are of two versions
+	loses  bool             // only what an object loses, or is refused for, counts: the schemas are of two versions
+	values bool             // the schemas are in a keyword that combines them: they refuse, and drop nothing
+	above  []map[string]any // the new schemas around a place
+	rules  bool             // what is added has rules in CEL
 }
 
 func (c *comparison) add(changes ...Change) { c.Changes = append(c.Changes, changes...) }
@@ -199,6 +211,7 @@ func (c *comparison) versions(was, is map[string]map[string]any) {
 		switch {
 		case from == nil:
 			c.Added = append(c.Added, Change{Rule: "version", Version: name})
+			c.rules = c.rules || hasRules(to)
 		case to == nil:
 			c.add(Change{Rule: Removed, Version: name, Breaking: true})
 		default:
@@ -220,6 +233,10 @@ func (c *comparison) version(name string, was, is map[string]any) {
 			c.add(Change{Rule: Subresource, Version: name, From: sub, Breaking: true})
 		}
 	}
+	if from["status"] == nil && to["status"] != nil {
+		c.add(Change{Rule: Subresource, Version: name, To: "status", Breaking: true})
+	}
+	c.scale(name, object(from["scale"]), object(to["scale"]))
 	selectable := list(is["selectableFields"])
 	for _, field := range list(was["selectableFields"]) {
 		if !slices.ContainsFunc(selectable, func(f any) bool { return reflect.DeepEqual(f, field) }) {
@@ -228,6 +245,18 @@ func (c *comparison) version(name string, was, is map[string]any) {
 		}
 	}
 	c.schema(location{version: name}, schemaOf(was), schemaOf(is))
+}
+
+// scale compares where the subresource scale finds its numbers.
+func (c *comparison) scale(version string, was, is map[string]any) {
+	if was == nil || is == nil {
+		return
+	}
+	for _, path := range keysOf(was, is) {
+		if from, to := said(was[path]), said(is[path]); from != to {
+			c.add(Change{Rule: Scale, Version: version, Path: path, From: from, To: to, Breaking: from != ""})
+		}
+	}
 }
 
 // versions returns the versions of a definition by name.

@@ -144,6 +144,11 @@ func ruleCases() map[string]ruleCase {
 			"name": "v3", "served": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
 		})
 	}
+	small := []any{map[string]any{"maximum": int64(3)}}
+	smallOrLarge := []any{map[string]any{"maximum": int64(3)}, map[string]any{"minimum": int64(7)}}
+	scaled := func(path string) any {
+		return map[string]any{"status": map[string]any{}, "scale": map[string]any{"specReplicasPath": path, "statusReplicasPath": ".status.size"}}
+	}
 	referenceable := func(i int) func(map[string]any) {
 		return func(crd map[string]any) {
 			for v := range 2 {
@@ -184,7 +189,10 @@ func ruleCases() map[string]ruleCase {
 			reason: "One word is enough for all that is below.", after: put("rules", nil, "properties"),
 			want: v2(Field, "spec.rules", "", ""),
 		},
-		"Type":           {reason: "No value fits both.", after: put("type", "string", "properties", "size"), want: v2("type", "spec.size", `"integer"`, `"string"`)},
+		"Type": {
+			reason: "No value fits both.", before: put("x-kubernetes-validations", nil), after: both(put("x-kubernetes-validations", nil), put("type", "string", "properties", "size")),
+			want: v2("type", "spec.size", `"integer"`, `"string"`),
+		},
 		"TypeInMap":      {reason: "Nor here.", after: put("type", "integer", "properties", "tags", "additionalProperties"), want: v2("type", "spec.tags.*", `"string"`, `"integer"`)},
 		"Required":       {reason: "Objects without it are refused.", after: put("required", []any{"region", "size"}), want: v2(Required, "spec.size", "", "")},
 		"NotRequired":    {reason: "It may still be given.", after: put("required", nil), want: fine(v2(Required, "spec.region", "", ""))},
@@ -204,9 +212,12 @@ func ruleCases() map[string]ruleCase {
 		"PatternChanged": {reason: "ab may be refused.", after: put("pattern", "^b", "properties", "name"), want: v2("pattern", "spec.name", `"^a"`, `"^b"`)},
 		"PatternAdded":   {reason: "Anything was fine.", after: put("pattern", "^b", "properties", "note"), want: v2("pattern", "spec.note", "", `"^b"`)},
 		"PatternRemoved": {reason: "All is fine.", after: put("pattern", nil, "properties", "name"), want: fine(v2("pattern", "spec.name", `"^a"`, ""))},
-		"DefaultChanged": {reason: "Whoever left it out gets another region.", after: put("default", "south", "properties", "region"), want: v2("default", "spec.region", `"north"`, `"south"`)},
-		"DefaultAdded":   {reason: "Whoever left it out gets a name.", after: put("default", "a", "properties", "name"), want: v2("default", "spec.name", "", `"a"`)},
-		"DefaultRemoved": {reason: "Whoever left it out gets none.", after: put("default", nil, "properties", "region"), want: v2("default", "spec.region", `"north"`, "")},
+		"DefaultChanged": {reason: "Whoever left it out gets another region.", after: put("default", "south", "properties", "region"), want: fine(v2("default", "spec.region", `"north"`, `"south"`))},
+		"DefaultAdded":   {reason: "Whoever left it out gets a name.", after: put("default", "a", "properties", "name"), want: fine(v2("default", "spec.name", "", `"a"`))},
+		"DefaultRemoved": {
+			reason: "The field is required, so whoever left it out is refused.", after: put("default", nil, "properties", "region"),
+			want: append(fine(v2("default", "spec.region", `"north"`, "")), v2(Required, "spec.region", "", "")...),
+		},
 		"NullRefused":    {reason: "Nulls are dropped or refused.", after: put("nullable", nil, "properties", "note"), want: v2("nullable", "spec.note", "true", "")},
 		"NullAllowed":    {reason: "Nobody has to.", after: put("nullable", true, "properties", "name"), want: fine(v2("nullable", "spec.name", "", "true"))},
 		"KeepsNoUnknown": {reason: "crdify does not know it, and what is in it is dropped.", after: put("x-kubernetes-preserve-unknown-fields", nil, "properties", "free"), want: v2("x-kubernetes-preserve-unknown-fields", "spec.free", "true", "")},
@@ -228,9 +239,130 @@ func ruleCases() map[string]ruleCase {
 			after:  put("x-kubernetes-validations", []any{map[string]any{"rule": "self == oldSelf"}}, "properties", "region"),
 			want:   v2(Immutable, "spec.region", "", "self == oldSelf"), words: true,
 		},
-		"Alternatives": {
-			reason: "Of those crdify counts every schema that goes as a field.", before: put("anyOf", []any{map[string]any{"minimum": int64(3)}}, "properties", "size"),
-			want: v2("anyOf", "spec.size", `[{"minimum":3}]`, ""),
+		// Changes that neither drop nor refuse anything.
+		"RequiredWithDefault": {
+			reason: "The API server fills it in.", before: put("default", "a", "properties", "name"), after: both(put("default", "a", "properties", "name"), put("required", []any{"region", "name"})),
+			want: fine(v2(Required, "spec.name", "", `"a"`)),
+		},
+		"DefaultThatARuleReads": {
+			reason: "What the rule demands depends on it.", before: put("x-kubernetes-validations", []any{map[string]any{"rule": "has(self.name)"}}),
+			after: both(put("x-kubernetes-validations", []any{map[string]any{"rule": "has(self.name)"}}), put("default", "a", "properties", "name")),
+			want:  v2(Default, "spec.name", "", `"a"`),
+		},
+		"ListBecomesAtomic": {reason: "A list without a type is atomic.", before: put("x-kubernetes-list-type", nil, "properties", "rules"), after: nil, want: fine(v2("x-kubernetes-list-type", "spec.rules", "", `"atomic"`))},
+		"SetBecomesList":    {reason: "Fewer lists are refused.", before: put("x-kubernetes-list-type", "set", "properties", "rules"), after: put("x-kubernetes-list-type", nil, "properties", "rules"), want: fine(v2("x-kubernetes-list-type", "spec.rules", `"set"`, ""))},
+		"MapBecomesAtomic":  {reason: "No object is refused.", after: put("x-kubernetes-map-type", "atomic", "properties", "tags"), want: fine(v2("x-kubernetes-map-type", "spec.tags", "", `"atomic"`))},
+		"MapIsGranular":     {reason: "A map without a type is granular.", after: put("x-kubernetes-map-type", "granular", "properties", "tags"), want: fine(v2("x-kubernetes-map-type", "spec.tags", "", `"granular"`))},
+		"EnumRemoved":       {reason: "Any value is taken.", after: put("enum", nil, "properties", "region"), want: fine(v2("enum", "spec.region", `["north","south"]`, ""))},
+		"IntegerBecomesNumber": {
+			reason: "Every integer is a number.", before: put("x-kubernetes-validations", nil), after: both(put("x-kubernetes-validations", nil), put("type", "number", "properties", "size")),
+			want: fine(v2("type", "spec.size", `"integer"`, `"number"`)),
+		},
+		"NumberBecomesInteger": {
+			reason: "0.5 is no integer.", before: put("type", "number", "properties", "name"), after: put("type", "integer", "properties", "name"),
+			want: v2("type", "spec.name", `"number"`, `"integer"`),
+		},
+		"IntegerBecomesIntOrString": {
+			reason: "Integers are taken as before.", before: put("ports", map[string]any{"type": "integer"}, "properties"),
+			after: put("ports", map[string]any{"x-kubernetes-int-or-string": true, "anyOf": []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}}, "properties"),
+			want: []Change{
+				{Rule: "anyOf", Version: "v2", Path: "spec.ports", To: `[{"type":"integer"},{"type":"string"}]`},
+				{Rule: "type", Version: "v2", Path: "spec.ports", From: `"integer"`},
+				{Rule: "x-kubernetes-int-or-string", Version: "v2", Path: "spec.ports", To: "true"},
+			},
+		},
+		"IntOrStringBecomesInteger": {
+			reason: "Strings are refused.", before: put("ports", map[string]any{"x-kubernetes-int-or-string": true}, "properties"),
+			after: put("ports", map[string]any{"type": "integer"}, "properties"),
+			want: []Change{
+				{Rule: "type", Version: "v2", Path: "spec.ports", To: `"integer"`, Breaking: true},
+				{Rule: "x-kubernetes-int-or-string", Version: "v2", Path: "spec.ports", From: "true"},
+			},
+		},
+		"FormatWidened":     {reason: "No number is refused for its format.", before: put("format", "int32", "properties", "size"), after: put("format", "int64", "properties", "size"), want: fine(v2("format", "spec.size", `"int32"`, `"int64"`))},
+		"FormatNotEnforced": {reason: "The API server does not know it.", after: put("format", "arn", "properties", "note"), want: fine(v2("format", "spec.note", "", `"arn"`))},
+		"NoMinLength":       {reason: "No text is shorter.", after: put("minLength", int64(0), "properties", "note"), want: fine(v2("minLength", "spec.note", "", "0"))},
+		"NoMinItems":        {reason: "No list is shorter.", before: put("minItems", nil, "properties", "rules"), after: put("minItems", int64(0), "properties", "rules"), want: fine(v2("minItems", "spec.rules", "", "0"))},
+		"MultipleDivides": {
+			reason: "Every multiple of 10 is one of 5.", before: put("multipleOf", int64(10), "properties", "size"), after: put("multipleOf", int64(5), "properties", "size"),
+			want: fine(v2("multipleOf", "spec.size", "10", "5")),
+		},
+		"MultipleGrows": {
+			reason: "5 is refused.", before: put("multipleOf", int64(5), "properties", "size"), after: put("multipleOf", int64(10), "properties", "size"),
+			want: v2("multipleOf", "spec.size", "5", "10"),
+		},
+		"ExclusiveOfIntegers": {
+			reason: "More than 0 is at least 1.", after: both(put("minimum", int64(0), "properties", "size"), put("exclusiveMinimum", true, "properties", "size")),
+			want: append(fine(v2("exclusiveMinimum", "spec.size", "", "true")), fine(v2("minimum", "spec.size", "1", "0"))...),
+		},
+		"AnyOfGains":     {reason: "One more is taken.", before: put("anyOf", small, "properties", "size"), after: put("anyOf", smallOrLarge, "properties", "size"), want: fine(v2("anyOf", "spec.size", said(small), said(smallOrLarge)))},
+		"AnyOfLoses":     {reason: "8 is refused.", before: put("anyOf", smallOrLarge, "properties", "size"), after: put("anyOf", small, "properties", "size"), want: v2("anyOf", "spec.size", said(smallOrLarge), said(small))},
+		"AnyOfGoes":      {reason: "Nothing is refused any more.", before: put("anyOf", small, "properties", "size"), want: fine(v2("anyOf", "spec.size", said(small), ""))},
+		"AllOfLoses":     {reason: "Less is demanded.", before: put("allOf", smallOrLarge, "properties", "size"), after: put("allOf", small, "properties", "size"), want: fine(v2("allOf", "spec.size", said(smallOrLarge), said(small)))},
+		"AllOfGains":     {reason: "More is demanded.", before: put("allOf", small, "properties", "size"), after: put("allOf", smallOrLarge, "properties", "size"), want: v2("allOf", "spec.size", said(small), said(smallOrLarge))},
+		"OneOfGains":     {reason: "A value of both is refused.", before: put("oneOf", small, "properties", "size"), after: put("oneOf", smallOrLarge, "properties", "size"), want: v2("oneOf", "spec.size", said(small), said(smallOrLarge))},
+		"OneOfLoses":     {reason: "8 is refused.", before: put("oneOf", smallOrLarge, "properties", "size"), after: put("oneOf", small, "properties", "size"), want: v2("oneOf", "spec.size", said(smallOrLarge), said(small))},
+		"NotRefusesLess": {reason: "What is refused now was.", before: put("not", map[string]any{"maximum": int64(3)}, "properties", "size"), after: put("not", map[string]any{"maximum": int64(2)}, "properties", "size"), want: fine(v2("not", "spec.size", `{"maximum":3}`, `{"maximum":2}`))},
+		"ValidationSpaced": {
+			reason: "White space and comments mean nothing.", words: true,
+			after: put("x-kubernetes-validations", []any{map[string]any{"rule": " self.size<8 // small\n"}}),
+		},
+		"ValidationSpacedInText": {
+			reason: "Within a text it does.", before: put("x-kubernetes-validations", []any{map[string]any{"rule": "self.name != 'a b'"}}), words: true,
+			after: put("x-kubernetes-validations", []any{map[string]any{"rule": "self.name != 'a  b'"}}),
+			want: []Change{
+				{Rule: Validation, Version: "v2", Path: "spec", From: "self.name != 'a b'"},
+				{Rule: Validation, Version: "v2", Path: "spec", To: "self.name != 'a  b'", Breaking: true},
+			},
+		},
+		"StructBecomesMap": {
+			reason: "A map of text takes every field of text.", before: put("tags", map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{"type": "string"}}}, "properties"),
+			want: fine(v2("additionalProperties", "spec.tags", "", `{"type":"string"}`)),
+		},
+		"StructBecomesMapOfAnother": {
+			reason: "A number is refused.", before: put("tags", map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{"type": "integer"}}}, "properties"),
+			want: append(fine(v2("additionalProperties", "spec.tags", "", `{"type":"string"}`)), v2("type", "spec.tags.a", `"integer"`, `"string"`)...),
+		},
+		"FieldRemovedAndKept": {
+			reason: "Unknown fields are kept there.", before: put("properties", map[string]any{"a": map[string]any{"type": "string"}}, "properties", "free"),
+			want: fine(v2(Field, "spec.free.a", "", "")),
+		},
+
+		// Changes that are easily missed.
+		"FieldAddedAndTyped": {
+			reason: "It held anything.", after: put("properties", map[string]any{"a": map[string]any{"type": "string"}}, "properties", "free"),
+			want: []Change{
+				{Rule: "nullable", Version: "v2", Path: "spec.free.a", From: "true", Breaking: true},
+				{Rule: "type", Version: "v2", Path: "spec.free.a", To: `"string"`, Breaking: true},
+			},
+		},
+		"StatusAdded": {reason: "Whoever writes the object does not write the status any more.", before: version(1, "subresources", nil), want: v2(Subresource, "", "", "status")},
+		"ScaleMoved": {
+			reason: "What scales it writes elsewhere.", before: version(1, "subresources", scaled(".spec.size")), after: version(1, "subresources", scaled(".spec.count")),
+			want: v2(Scale, "specReplicasPath", `".spec.size"`, `".spec.count"`),
+		},
+		"ValidationThatDoesNotCompile": {
+			reason: "The API server refuses the CRD.", words: true,
+			after: put("x-kubernetes-validations", []any{map[string]any{"rule": "self.size < 8"}, map[string]any{"rule": "self.sise > 0"}}),
+			want: []Change{
+				{Rule: Refused, Version: "v2", Path: "spec", Breaking: true, Why: "has a rule that the API server refuses: compilation failed: ERROR: <input>:1:5: undefined field 'sise'"},
+				{Rule: Validation, Version: "v2", Path: "spec", To: "self.sise > 0", Breaking: true},
+			},
+		},
+		"ValidationThatCostsTooMuch": {
+			reason: "Every rule has a budget.", words: true,
+			after: put("x-kubernetes-validations", []any{map[string]any{"rule": "self.all(a, self.all(b, self.all(c, a == b || b != c)))"}}, "properties", "tags"),
+			want: []Change{
+				{Rule: Refused, Version: "v2", Path: "spec.tags", Breaking: true, Why: "has a rule that the API server refuses: Forbidden: estimated rule cost exceeds budget by factor of more than 100x"},
+				{Rule: Validation, Version: "v2", Path: "spec.tags", To: "self.all(a, self.all(b, self.all(c, a == b || b != c)))", Breaking: true},
+			},
+		},
+		"RuleReadsWhatIsGone": {
+			reason: "The API server refuses the CRD.", after: put("size", nil, "properties"),
+			want: []Change{
+				{Rule: Refused, Version: "v2", Path: "spec", Breaking: true, Why: "has a rule that the API server refuses: compilation failed: ERROR: <input>:1:5: undefined field 'size'"},
+				{Rule: Field, Version: "v2", Path: "spec.size", Breaking: true},
+			},
 		},
 		"Unreadable": {reason: "Nothing is known of it, so it counts.", after: put("maxLength", "long", "properties", "name"), want: v2("maxLength", "spec.name", "9", `"long"`)},
 		"Scope": {
@@ -272,7 +404,7 @@ func ruleCases() map[string]ruleCase {
 			}), moved),
 			want: []Change{
 				{Rule: Storage, From: "v2", To: "v1"},
-				{Rule: "default", Version: "v1", Path: "spec.name", To: `"a"`, Breaking: true},
+				{Rule: "default", Version: "v1", Path: "spec.name", To: `"a"`},
 				{Rule: "enum", Version: "v1", Path: "spec.region", From: `["north","south"]`, To: `["north","south","west"]`},
 				{Rule: "x-kubernetes-list-type", Version: "v1", Path: "spec.rules", From: `"atomic"`, To: `"set"`, Breaking: true},
 			},

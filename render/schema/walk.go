@@ -1,9 +1,15 @@
 package schema
 
 import (
+	"context"
+	"encoding/json"
+	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // A location is one schema within the schema of a version.
@@ -23,125 +29,206 @@ func (p location) property(name string) location {
 // words are keywords that only people read.
 var words = []string{"description", "title", "example", "externalDocs", "id", "$schema"}
 
+// anything is the schema of what no schema declares, where unknown fields are kept.
+var anything = map[string]any{"x-kubernetes-preserve-unknown-fields": true, "nullable": true}
+
 // schema compares two schemas and all that is below them. New properties are no change for
 // those who do not use them; everything else that differs is judged where it differs.
 func (c *comparison) schema(at location, was, is map[string]any) {
-	var differ []string
+	c.above = append(c.above, is)
+	defer func() { c.above = c.above[:len(c.above)-1] }()
+	c.properties(at, was, is)
+	here := len(c.Changes)
 	for _, key := range keysOf(was, is) {
 		from, to := was[key], is[key]
 		switch {
 		case key == "properties":
-			c.properties(at, object(from), object(to), c.loses && is["x-kubernetes-preserve-unknown-fields"] == true)
 		case c.loses && slices.Contains(harmless, key):
 		case key == "items" && both(from, to):
 			c.schema(location{at.version, at.path + "[]"}, object(from), object(to))
 		case key == "additionalProperties" && both(from, to):
 			c.schema(at.property("*"), object(from), object(to))
+		case key == "required":
+			c.required(at, was, is)
 		case reflect.DeepEqual(from, to):
 		case slices.Contains(words, key):
 			c.Words = true
 		case key == "x-kubernetes-validations":
 			c.validations(at, list(from), list(to))
+		case key == "default":
+			c.add(at.at(Default, from, to, c.reads(at, from == nil)))
 		default:
-			differ = append(differ, key)
+			c.add(at.at(Rule(key), from, to, c.narrows(key, was, is)))
 		}
 	}
-	if len(differ) > 0 {
-		c.judge(at, was, is, differ)
+	if values := list(was["enum"]); len(values) > 0 && (was["type"] == nil || scalar(was["type"])) {
+		c.enumerated(c.Changes[here:], was, is)
 	}
+}
+
+// enumerated judges the changes of a place that had an enum: they break if one of its values is refused.
+func (c *comparison) enumerated(changes []Change, was, is map[string]any) {
+	narrows := func(c Change) bool {
+		return c.Breaking && !slices.Contains([]Rule{Default, Immutable, "nullable"}, c.Rule)
+	}
+	if !slices.ContainsFunc(changes, narrows) {
+		return
+	}
+	before, err := newJudged(whole(was))
+	after, failed := newJudged(whole(is))
+	if err != nil || failed != nil {
+		return
+	}
+	for _, v := range list(was["enum"]) {
+		if before.takes(v) && !after.takes(v) {
+			return
+		}
+	}
+	for i := range changes {
+		changes[i].Breaking = changes[i].Breaking && !narrows(changes[i])
+	}
+}
+
+// whole is the schema of an object that has a value.
+func whole(schema map[string]any) map[string]any {
+	return map[string]any{"type": "object", "properties": map[string]any{"value": schema}}
+}
+
+// takes reports whether an API server takes a value of an object of whole.
+func (j judged) takes(value any) bool {
+	o := &unstructured.Unstructured{Object: map[string]any{"value": value}}
+	ctx := context.Background()
+	return len(j.invalid(ctx, o)) == 0 && len(j.broken(ctx, o)) == 0
 }
 
 func both(a, b any) bool { return object(a) != nil && object(b) != nil }
 
-// properties compares the properties of an object. A dropped property is not lost if unknown fields are preserved.
-func (c *comparison) properties(at location, was, is map[string]any, keeps bool) {
-	for _, name := range keysOf(was, is) {
-		from, declared := was[name]
-		to, kept := is[name]
+// properties compares the properties of an object. What a schema does not declare is dropped, except where
+// unknown fields are kept or a map takes it.
+func (c *comparison) properties(at location, was, is map[string]any) {
+	before, after := object(was["properties"]), object(is["properties"])
+	if at.path == "" && !c.values {
+		before, after = withMetadata(before), withMetadata(after)
+	}
+	for _, name := range keysOf(before, after) {
+		from, declared := before[name]
+		to, kept := after[name]
 		below := at.property(name)
 		switch {
-		case !declared:
-			c.Added = append(c.Added, below.at("field", nil, nil, false))
-		case !kept && keeps:
-		case !kept:
-			c.add(below.at(Field, nil, nil, true))
-		default:
+		case declared && kept:
 			c.schema(below, object(from), object(to))
+		case declared && c.values: // it refused, and does not any more
+		case declared && object(is["additionalProperties"]) != nil:
+			c.schema(below, object(from), object(is["additionalProperties"]))
+		case declared:
+			c.add(below.at(Field, nil, nil, !keeps(is) && (is["additionalProperties"] != true || !flat(object(from)))))
+		case c.values:
+			c.schema(below, map[string]any{}, object(to))
+		case object(was["additionalProperties"]) != nil:
+			c.schema(below, object(was["additionalProperties"]), object(to))
+		case !keeps(was) || !c.narrowed(below, anything, object(to)):
+			c.Added = append(c.Added, below.at("field", nil, nil, false))
+			c.rules = c.rules || hasRules(to)
 		}
 	}
 }
 
-// validations compares rules in CEL by what they demand.
-func (c *comparison) validations(at location, was, is []any) {
-	before, after := rules(was), rules(is)
-	for _, rule := range after {
-		if !slices.Contains(before, rule) {
-			what := Validation
-			if strings.Contains(rule, "oldSelf") {
-				what = Immutable
+// narrowed compares two schemas, and reports whether the second one drops or refuses something. Only then do
+// its changes count.
+func (c *comparison) narrowed(at location, was, is map[string]any) bool {
+	within := comparison{loses: c.loses, values: c.values, above: c.above}
+	within.schema(at, was, is)
+	if len(within.Breaking()) == 0 {
+		return false
+	}
+	c.add(within.Breaking()...)
+	return true
+}
+
+// keeps reports whether an object keeps all that its schema does not declare.
+func keeps(schema map[string]any) bool { return schema["x-kubernetes-preserve-unknown-fields"] == true }
+
+// flat reports whether a value has no fields. A map of anything (additionalProperties: true) keeps no others.
+func flat(schema map[string]any) bool {
+	kinds := typesOf(schema)
+	return kinds != nil && !slices.Contains(kinds, "object") && !slices.Contains(kinds, "array")
+}
+
+// withMetadata returns the properties of a whole object. The API server keeps three of them, declared or not.
+func withMetadata(properties map[string]any) map[string]any {
+	text := map[string]any{"type": "string"}
+	metadata := map[string]any{"name": text, "generateName": text}
+	maps.Copy(metadata, object(object(properties["metadata"])["properties"]))
+	all := map[string]any{"apiVersion": text, "kind": text}
+	maps.Copy(all, properties)
+	all["metadata"] = map[string]any{"type": "object", "properties": metadata}
+	return all
+}
+
+// required compares the fields that an object needs. One with a default is never missing.
+func (c *comparison) required(at location, was, is map[string]any) {
+	needed, needs := texts(was["required"]), texts(is["required"])
+	for _, name := range needs {
+		from, to := c.filled(was, name), c.filled(is, name)
+		switch demanded := slices.Contains(needed, name); {
+		case demanded && (from == nil || to != nil), c.loses && from != nil: // what is stored has it
+		case to != nil:
+			c.add(at.property(name).at(Required, nil, to, false))
+		default:
+			c.add(at.property(name).at(Required, nil, nil, true))
+		}
+	}
+	for _, name := range needed {
+		if !slices.Contains(needs, name) {
+			c.add(at.property(name).at(Required, nil, nil, false))
+		}
+	}
+}
+
+func texts(v any) []string {
+	var all []string
+	for _, item := range list(v) {
+		if text, ok := item.(string); ok {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// filled is the default of a property of an object.
+func (c *comparison) filled(schema map[string]any, name string) any {
+	if c.values {
+		return nil
+	}
+	return object(object(schema["properties"])[name])["default"]
+}
+
+// reads reports whether something that refuses objects depends on the default of a field.
+func (c *comparison) reads(at location, added bool) bool {
+	steps := strings.Split(strings.NewReplacer("[]", ".[]").Replace(at.path), ".")
+	for i, above := range c.above[:len(c.above)-1] {
+		direct := i == len(c.above)-2
+		if added && direct && above["maxProperties"] != nil || !added && direct && above["minProperties"] != nil {
+			return true
+		}
+		// A rule reads a field by the way that leads to it.
+		first, last := named(steps[min(i, len(steps)-1)]), named(slices.DeleteFunc(slices.Clone(steps), func(step string) bool { return step == "[]" || step == "*" })...)
+		for _, key := range []string{"x-kubernetes-validations", "allOf", "anyOf", "oneOf", "not"} {
+			if above[key] == nil {
+				continue
 			}
-			c.add(Change{Rule: what, Version: at.version, Path: at.path, To: rule, Breaking: true})
+			if text, err := json.Marshal(above[key]); err != nil || first.Match(text) && last.Match(text) {
+				return true
+			}
 		}
-	}
-	for _, rule := range before {
-		if !slices.Contains(after, rule) {
-			c.add(Change{Rule: Validation, Version: at.version, Path: at.path, From: rule})
-		}
-	}
-	c.Words = true // at least the message of a rule
-}
-
-func rules(validations []any) []string {
-	var rules []string
-	for _, v := range validations {
-		rule, _ := object(v)["rule"].(string)
-		rules = append(rules, rule)
-	}
-	return rules
-}
-
-// judge adds the effect of differing keywords of one place.
-func (c *comparison) judge(at location, was, is map[string]any, differ []string) {
-	broken, known := crdify(was, is, differ)
-	for _, key := range differ {
-		from, to := was[key], is[key]
-		if key == "required" {
-			c.required(at, list(from), list(to))
-			continue
-		}
-		c.add(at.at(Rule(key), from, to, broken[key] || !known[key] && !loosens(key, from, to)))
-	}
-}
-
-// required adds a change for every field that becomes required, or optional.
-func (c *comparison) required(at location, was, is []any) {
-	added := slices.DeleteFunc(slices.Clone(is), func(name any) bool { return slices.Contains(was, name) })
-	dropped := slices.DeleteFunc(slices.Clone(was), func(name any) bool { return slices.Contains(is, name) })
-	for i, v := range append(added, dropped...) {
-		name, _ := v.(string)
-		c.add(at.property(name).at(Required, nil, nil, i < len(added)))
-	}
-}
-
-// keepers are keywords without which values would be dropped or merged differently. All other keywords that crdify does
-// not know only refuse values, so their removal is harmless.
-var keepers = []string{
-	"additionalProperties", "items",
-	"x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string",
-	"x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type",
-	"allOf", "anyOf", "oneOf", "not", // crdify counts schemas in them that go as removed
-}
-
-// wideners are keywords that only allow more.
-var wideners = []string{"additionalProperties", "items", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string"}
-
-// loosens reports whether a keyword that crdify does not know takes what was taken before.
-func loosens(key string, from, to any) bool {
-	switch {
-	case to == nil || to == false && !slices.Contains(keepers, key):
-		return !slices.Contains(keepers, key)
-	case from == nil || from == false:
-		return slices.Contains(wideners, key)
 	}
 	return false
+}
+
+// named matches a text that has the last of some names; what is in a list or a map has none, and any may mean it.
+func named(names ...string) *regexp.Regexp {
+	if len(names) == 0 || names[len(names)-1] == "[]" || names[len(names)-1] == "*" {
+		return regexp.MustCompile("")
+	}
+	return regexp.MustCompile(`\b` + regexp.QuoteMeta(names[len(names)-1]) + `\b`)
 }

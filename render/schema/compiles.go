@@ -1,0 +1,129 @@
+package schema
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// retyping are rules of changes that may leave a rule in CEL with something that it cannot read, or make it
+// cost more.
+var retyping = []Rule{
+	Validation, Immutable, Field, "type", "items", "additionalProperties", "maxLength", "maxItems", "maxProperties", "enum", "format",
+	"x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource",
+	"x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type",
+}
+
+// compiles finds the rules in CEL for which an API server refuses the new definition and did not refuse the
+// old one. That takes milliseconds, so it looks only where a change may have that effect.
+func (c *comparison) compiles(before, after *unstructured.Unstructured) {
+	was, is := asCRD(before), asCRD(after)
+	if was == nil || is == nil || !c.rules && !(hasRules(is.Object["spec"]) && slices.ContainsFunc(c.Changes, func(c Change) bool { return slices.Contains(retyping, c.Rule) })) {
+		return
+	}
+	refused := rulesRefused(is)
+	if len(refused) == 0 {
+		return
+	}
+	known := rulesRefused(was)
+	for _, r := range refused {
+		if slices.Contains(known, r) {
+			continue
+		}
+		at := placeOf(is, r.Field)
+		if slices.ContainsFunc(c.Changes, func(c Change) bool { return c.Rule == Refused && c.Version == at.version && c.Path == at.path }) {
+			continue // one reason is enough
+		}
+		what := r.Problem
+		if i := strings.LastIndex(what, "}: "); i >= 0 { // the whole rule is before it
+			what = what[i+len("}: "):]
+		}
+		what, _, _ = strings.Cut(what, "\n")
+		what, _, _ = strings.Cut(what, " (try")
+		c.add(Change{Rule: Refused, Version: at.version, Path: at.path, Why: "has a rule that the API server refuses: " + what, Breaking: true})
+	}
+}
+
+// rulesRefused returns why an API server refuses the rules in CEL of a CRD.
+func rulesRefused(crd *unstructured.Unstructured) []Refusal {
+	return slices.DeleteFunc(Refusals(context.Background(), crd), func(r Refusal) bool {
+		return !strings.Contains(r.Field, "x-kubernetes-validations") && !strings.Contains(r.Problem, "CEL")
+	})
+}
+
+// asCRD is a CRD, or the part of an MRD that becomes one; nil is neither.
+func asCRD(u *unstructured.Unstructured) *unstructured.Unstructured {
+	id := manifest.IDOf(u)
+	switch {
+	case id.IsCRD():
+		bare := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "spec": u.Object["spec"]}}
+		bare.SetName(u.GetName())
+		return bare
+	case !crossplane.IsMRD(id):
+		return nil
+	}
+	spec := map[string]any{}
+	for _, key := range []string{"group", "names", "scope", "versions", "conversion"} {
+		if value, ok := object(u.Object["spec"])[key]; ok {
+			spec[key] = value
+		}
+	}
+	crd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec}}
+	crd.SetName(u.GetName())
+	return crd
+}
+
+// hasRules reports whether a schema has a rule in CEL, or one below it.
+func hasRules(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		if v["x-kubernetes-validations"] != nil {
+			return true
+		}
+		for _, below := range v {
+			if hasRules(below) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, hasRules)
+	}
+	return false
+}
+
+var (
+	inVersion = regexp.MustCompile(`^spec\.versions\[(\d+)\]\.schema\.openAPIV3Schema\.?(.*)$`)
+	inSchema  = regexp.MustCompile(`properties\[([^\]]*)\]|\bitems\b|\badditionalProperties\b`)
+)
+
+// placeOf is the place of a rule that the API server names by its path in the CRD.
+func placeOf(crd *unstructured.Unstructured, field string) location {
+	m := inVersion.FindStringSubmatch(field)
+	if m == nil {
+		return location{}
+	}
+	var at location
+	i, err := strconv.Atoi(m[1])
+	if all := list(object(crd.Object["spec"])["versions"]); err == nil && i < len(all) {
+		at.version, _ = object(all[i])["name"].(string)
+	}
+	path, _, _ := strings.Cut(m[2], "x-kubernetes-validations")
+	for _, step := range inSchema.FindAllStringSubmatch(path, -1) {
+		switch {
+		case step[1] != "":
+			at = at.property(step[1])
+		case step[0] == "items":
+			at.path += "[]"
+		default:
+			at = at.property("*")
+		}
+	}
+	return at
+}
