@@ -162,12 +162,17 @@ func TestUpgradesBehindOneLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			policy := &fstest.MapFile{Data: []byte("apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\n" +
 				"metadata: {name: platform}\nspec:\n  activate: [\"" + tc.activate + "\"]\n")}
-			tree, named := commits{}, images{commits{}, map[string][]byte{}}
+			tree, named, beside := commits{}, images{commits{}, map[string][]byte{}}, commits{}
 			for ref, archive := range map[string]string{"v1.0.0": tc.older, "v2.0.0": tc.newer} {
 				files := fixtures.Corpus(t, archive)
 				inTree := fixtures.Below("provider", files)
 				inTree["policy.yaml"] = policy
 				tree[ref], named.versions[ref] = inTree, streamOf(files)
+				copied := maps.Clone(inTree)
+				of, _, _ := strings.Cut(tc.newer, "-v")
+				copied["provider.yaml"] = &fstest.MapFile{Data: []byte(
+					"apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: it}\nspec:\n  package: registry.example.org/acme/" + of + ":" + ref + "\n")}
+				beside[ref] = copied
 				named.commits[ref] = fstest.MapFS{"policy.yaml": policy, "provider.yaml": &fstest.MapFile{Data: []byte(
 					"apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: it}\nspec:\n  package: registry.example.org/acme/it:" + ref + "\n")}}
 			}
@@ -196,6 +201,13 @@ func TestUpgradesBehindOneLine(t *testing.T) {
 			}
 			if diff := cmp.Diff(judged(a), judged(b)); diff != "" {
 				t.Errorf("behind one line it is judged otherwise (-tree +line):\n%s", diff)
+			}
+			c := preview(beside)
+			if diff := cmp.Diff(judged(a), judged(c)); diff != "" {
+				t.Errorf("a copy beside a Provider whose image cannot be read is judged otherwise (-tree +beside):\n%s\n%s", diff, report.Comment(c, 65_536))
+			}
+			if a.Judgement.Word != c.Judgement.Word {
+				t.Errorf("beside its copy it is %s, want %s", c.Judgement.Word, a.Judgement.Word)
 			}
 			said := report.Comment(b, 65_536)
 			if !strings.Contains(said, "### "+tc.headline) {

@@ -32,7 +32,7 @@ type installed struct {
 }
 
 // packaged are the definitions of a commit, and the CRDs and XRDs that Crossplane installs with
-// packages of registries.
+// packages.
 func packaged(want render.Desired) map[manifest.ID]installed {
 	all := map[manifest.ID]installed{}
 	for i := range want.Definitions {
@@ -42,7 +42,9 @@ func packaged(want render.Desired) map[manifest.ID]installed {
 		}
 	}
 	for _, o := range want.Left {
-		i := slices.IndexFunc(want.Packages, func(p catalogue.Package) bool { return p.Pulled() && p.Directory == o.Package })
+		i := slices.IndexFunc(want.Packages, func(p catalogue.Package) bool {
+			return (p.Pulled() || p.Installer.Name != "") && p.Directory == o.Package
+		})
 		if i < 0 || !crossplane.DeclaresKind(o.ID) {
 			continue
 		}
@@ -88,7 +90,7 @@ func (b Baseline) upgrades(want render.Desired) ([]plan.Bump, []plan.Effect) {
 			was[o.ID] = installed{id: o.ID, object: func() (render.Object, error) { return o, nil }}
 		}
 	}
-	bumped := bumps(b.Base, want)
+	bumped, copies, changed := bumps(b.Base, want), standIns(b.Base, want), map[manifest.ID]bool{}
 	var effects []plan.Effect
 	var before, after []installed // of the effects, in their order
 	add := func(action plan.Action, old, now installed, by catalogue.Package) *plan.Effect {
@@ -107,7 +109,10 @@ func (b Baseline) upgrades(want render.Desired) ([]plan.Bump, []plan.Effect) {
 	for _, id := range slices.SortedFunc(maps.Keys(is), manifest.ID.Compare) {
 		now := is[id]
 		old, known := was[id]
+		by, copied := now.copied()
 		switch {
+		case copied && known && copies[by].by.Named == by:
+			add(plan.Update, old, now, copies[by].by)
 		case !now.of.Pulled(), known && old.of.Digest == now.of.Digest:
 		case known:
 			add(plan.Update, old, now, now.of)
@@ -118,7 +123,8 @@ func (b Baseline) upgrades(want render.Desired) ([]plan.Bump, []plan.Effect) {
 	failed := make([]error, len(effects))
 	manifest.Each(len(effects), func(i int) {
 		if s := effects[i].Change; s.Action == plan.Update {
-			s.Write, failed[i] = replacement(before[i], after[i])
+			_, copied := after[i].copied()
+			s.Write, failed[i] = replacement(before[i], after[i], copied)
 		}
 	})
 	for i, err := range failed {
@@ -128,8 +134,16 @@ func (b Baseline) upgrades(want render.Desired) ([]plan.Bump, []plan.Effect) {
 	}
 	effects = slices.DeleteFunc(effects, func(e plan.Effect) bool { return e.Change.Action == plan.Update && e.Change.Live == nil })
 
+	for _, e := range effects {
+		if _, copied := copies[e.Of]; copied {
+			changed[e.Of] = true
+		}
+	}
 	for id, old := range was {
 		by, replaced := successor(images(want), old.of)
+		if installer, copied := old.copied(); copied && copies[installer].by.Named == installer {
+			by, replaced = copies[installer].by, true
+		}
 		if _, kept := is[id]; kept || stays[id] || !replaced {
 			continue
 		}
@@ -138,13 +152,17 @@ func (b Baseline) upgrades(want render.Desired) ([]plan.Bump, []plan.Effect) {
 		if old.definition != nil {
 			e.Because, e.Change.Reason = nil, plan.KindDropped.With()
 		}
+		changed[e.Of] = true
 	}
+	bumped = append(bumped, unchangedCopies(copies, changed)...)
+	slices.SortStableFunc(bumped, func(a, b plan.Bump) int { return a.Origin.Compare(b.Origin) })
 	slices.SortFunc(effects, func(a, b plan.Effect) int { return a.On.Compare(b.On) })
 	return bumped, effects
 }
 
-// replacement returns how an update of a package changes an object, or no write if both are equal.
-func replacement(before, after installed) (plan.Write, error) {
+// replacement returns what an update of a package makes of an object: nothing if both are the same. Of a copy it
+// is not known whether a webhook converts what is stored.
+func replacement(before, after installed, copied bool) (plan.Write, error) {
 	was, err := before.object()
 	if err != nil {
 		return plan.Write{}, err
@@ -158,6 +176,9 @@ func replacement(before, after installed) (plan.Write, error) {
 		return plan.Write{}, err
 	}
 	whole := plan.Lazy(func() (*unstructured.Unstructured, error) { return contentOf(after.object()) })
+	if copied {
+		return plan.CopiedReplacement(old, now, converted(whole)), nil
+	}
 	return plan.Replacement(old, now, whole), nil
 }
 

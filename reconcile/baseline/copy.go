@@ -1,0 +1,90 @@
+package baseline
+
+import (
+	"slices"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const manual = "Manual"
+
+// A standIn is a copy of a package in the tree whose Provider asks for another image than before. If that
+// image cannot be read, the copies are compared: to compare nothing would look as if nothing changed.
+type standIn struct {
+	by   catalogue.Package // the copy, as one that its installer names
+	bump plan.Bump
+}
+
+// standIns are the copies of a commit that stand in for an image, by the object that has Crossplane install it.
+func standIns(base, want render.Desired) map[manifest.ID]standIn {
+	read := map[manifest.ID]bool{}
+	for _, of := range want.Beside {
+		for _, by := range append(of.Package.Installers, of.Package.Named, of.Package.Installer) {
+			read[by] = true
+		}
+	}
+	all := map[manifest.ID]standIn{}
+	for _, p := range want.Packages {
+		if p.Pulled() || p.Installer.Name == "" || read[p.Installer] {
+			continue
+		}
+		was, from, known := imageOf(base, p.Installer)
+		is, to, asks := imageOf(want, p.Installer)
+		if !known || !asks || was.image == is.image {
+			continue
+		}
+		by := p
+		by.Named, by.Mentioned = p.Installer, is.origin
+		all[p.Installer] = standIn{by, plan.Bump{
+			Source: is.source, From: from, To: to, By: p.Installer, Package: p.Directory, Manual: is.manual,
+			Origin: want.Placed(manifest.Finding{Origin: is.origin}).Origin,
+		}}
+	}
+	return all
+}
+
+// An askedImage is what an object has Crossplane install.
+type askedImage struct {
+	image, source string
+	manual        bool
+	origin        manifest.Origin
+}
+
+func imageOf(of render.Desired, installer manifest.ID) (asked askedImage, version string, ok bool) {
+	i := slices.IndexFunc(of.Objects, func(o render.Object) bool { return o.ID == installer })
+	if i < 0 {
+		return askedImage{}, "", false
+	}
+	u, err := of.Objects[i].Content()
+	if err != nil {
+		return askedImage{}, "", false
+	}
+	image, _, _ := unstructured.NestedString(u.Object, "spec", "package")
+	by, _, _ := unstructured.NestedString(u.Object, "spec", "revisionActivationPolicy")
+	source, version := crossplane.SplitImage(image)
+	return askedImage{image, source, by == manual, of.Objects[i].OriginOf("spec", "package")}, version, image != ""
+}
+
+// copied reports whether a copy in the tree declares something, and which object has Crossplane install it.
+func (i installed) copied() (installer manifest.ID, ok bool) {
+	return i.of.Installer, !i.of.Pulled() && i.of.Installer.Name != ""
+}
+
+// unchangedCopies notes that a copy does not show what a new image changes.
+func unchangedCopies(copies map[manifest.ID]standIn, changed map[manifest.ID]bool) []plan.Bump {
+	var all []plan.Bump
+	for by, c := range copies {
+		if !changed[by] {
+			c.bump.Unknown = "the image cannot be read, and its copy in " + c.by.Directory + " is the same as before"
+		}
+		all = append(all, c.bump)
+	}
+	slices.SortFunc(all, func(a, b plan.Bump) int { return a.Origin.Compare(b.Origin) })
+	return all
+}
