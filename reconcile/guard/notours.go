@@ -24,14 +24,14 @@ func notOurs(s plan.Step, c plan.Case) plan.Ruling {
 	if s.Deactivates && c.Want.Owner == render.OwnerCrossplane {
 		return allowed // only Crossplane, which activated it, owns it
 	}
+	if freesOurs(s, c) {
+		return allowed
+	}
 	if by := c.Seen.ClaimOn(s.ID, live).By; by != "" {
 		return held(OwnedByAnother.With(by))
 	}
 	if c.Seen.IsObserved(s.ID, live) {
 		return allowed // it was never ours, and a person wrote that it goes with the commit
-	}
-	if s.OnlyFrees() && c.Seen.Inventory.Entries[s.ID].UID == s.UID {
-		return allowed // it is being deleted, and waits for our finalizer: marks that are lost must not keep it for ever
 	}
 	if !inventory.Ours(live, c.Seen.Inventory.Sync) {
 		return held(MarkMissing.With())
@@ -45,10 +45,16 @@ func notOurs(s plan.Step, c plan.Case) plan.Ruling {
 	return held(AnotherUID.With())
 }
 
+// freesOurs reports whether a step only takes our finalizer from an object that we applied and that is being deleted. Marks that
+// are lost, or that say otherwise by now, must not keep it for ever: it goes in any case, and nobody else takes the finalizer off.
+func freesOurs(s plan.Step, c plan.Case) bool {
+	return s.OnlyFrees() && s.UID != "" && c.Seen.Inventory.Entries[s.ID].UID == s.UID
+}
+
 // ownedByAnother holds the update of an object that another owner has, or that the sync does not adopt.
 func ownedByAnother(s plan.Step, c plan.Case) plan.Ruling {
 	live := c.Live(s)
-	if live == nil || c.Seen.Objects[s.ID] == nil {
+	if live == nil || c.Seen.Objects[s.ID] == nil || freesOurs(s, c) {
 		return allowed
 	}
 	reason := c.Seen.Refused(s.ID, live)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -13,21 +14,25 @@ import (
 )
 
 // If a user deletes an object that then waits only for the finalizer of Headgate, Headgate removes the finalizer, also
-// without the marks, because no other tool does. Another object with the same name keeps it.
+// without the marks, or with marks that say otherwise by now, because no other tool does. Another object with the same name keeps
+// it.
 func TestFinalizerWithoutMarks(t *testing.T) {
 	id := manifest.IDOf(given.ConfigMap("a"))
-	for uid, want := range map[types.UID]plan.Action{"": plan.Prune, "another": plan.Hold} {
-		seen := given.Owning(t, "a")
-		live := seen.Objects[id].DeepCopy()
-		now := metav1.Now()
-		live.Labels, live.Annotations, live.DeletionTimestamp, live.Finalizers = nil, nil, &now, []string{plan.ProtectFinalizer}
-		if uid != "" {
-			live.UID = uid
-		}
-		seen.Objects[id] = live
-		p := given.Computed(t, render.Desired{}, seen, plan.Guard{Name: NotOurs, Phase: plan.Prunes, Rule: plan.Each(notOurs)})
-		if s := p.Steps[0]; s.Action != want {
-			t.Errorf("UID %q: %s %q %s", uid, s.Action, s.Guard, s.Reason)
+	marks := map[string]map[string]string{"lost": nil, "another inventory": {inventory.InventoryAnnotation: "other"}}
+	for name, annotations := range marks {
+		for uid, want := range map[types.UID]plan.Action{"": plan.Prune, "another": plan.Hold} {
+			seen := given.Owning(t, "a")
+			live := seen.Objects[id].DeepCopy()
+			now := metav1.Now()
+			live.Labels, live.Annotations, live.DeletionTimestamp, live.Finalizers = nil, annotations, &now, []string{plan.ProtectFinalizer}
+			if uid != "" {
+				live.UID = uid
+			}
+			seen.Objects[id] = live
+			p := given.Computed(t, render.Desired{}, seen, plan.Guard{Name: NotOurs, Phase: plan.Prunes, Rule: plan.Each(notOurs)})
+			if s := p.Steps[0]; s.Action != want {
+				t.Errorf("marks: %s, UID %q: %s %q %s", name, uid, s.Action, s.Guard, s.Reason)
+			}
 		}
 	}
 }
