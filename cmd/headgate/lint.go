@@ -36,7 +36,7 @@ from their registries, as render does, unless --offline is set.
 
 ` + aboutSource + `
 
-Exit codes: 0 nothing, 1 findings, 2 wrong usage. --exit-on says which findings count.`,
+Exit codes: 0 nothing, 1 findings, 2 wrong usage. --exit-on selects the findings that count.`,
 		Example: `  headgate lint ./platform
   headgate lint --ref HEAD -o json
   headgate lint ./platform --exit-on error`,

@@ -33,16 +33,15 @@ func newLock(t *terminal) *cobra.Command {
 		Long: `Lock finds the packages that the Provider, Configuration and Function objects of a directory
 install, with what they depend on, asks the registries for the image of every version, and
 writes that to ` + packages.LockFile + ` there. Every render of the commit uses exactly these
-images, and asks no registry what a tag is: the same commit stays the same. What is locked
-already stays as it is for as long as it is what the commit asks for; --update looks at all of
-it again.
+images, and resolves no tag: the same commit stays the same. A locked version keeps its
+image as long as the commit asks for that version; --update resolves all of them again.
 
 A lock binds Headgate, and not Crossplane, which resolves the tags of its objects itself;
 name digests in them where that matters.
 
-With --check nothing is written, and the exit code says whether the lock is as it would be.
+With --check nothing is written, and the exit code reports whether the lock is up to date.
 
-Exit codes: 0 written, or as it would be; 1 not resolved, or with --check different; 2 wrong
+Exit codes: 0 written, or up to date; 1 not resolved, or with --check different; 2 wrong
 usage.`,
 		Example: `  headgate lock
   headgate lock clusters/prod --check`,

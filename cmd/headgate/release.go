@@ -22,7 +22,7 @@ func newRelease(t *terminal) *cobra.Command {
 		Short: "Keep objects and forget them, after an inventory was lost",
 		Long: `When the inventory of a sync was lost, the next pass rebuilds it from the objects that
 Headgate marked. It applies those that the commit wants, and holds the prune of all others,
-because only marks tell that the sync applied them. The report of that pass shows a digest:
+because only marks show that the sync applied them. The report of that pass shows a digest:
 approve it to prune them, or run release --rebuilt to keep them.
 
 Release takes the marks of the sync from exactly those objects and forgets them. It deletes

@@ -69,7 +69,7 @@ Before every pass, Headgate reads the approvals of the file again ('headgate app
 else of it.
 
 Logs go to standard error, as JSON unless that is a terminal. With --once the report goes
-to standard output and the exit code is that of the pass.
+to standard output and the exit code comes from the pass.
 
 ` + exitCodes,
 		Example: `  headgate run -f sync.yaml

@@ -26,8 +26,8 @@ func newShrink(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shrink [SOURCE] [flags]",
 		Short: "Deactivate unused definitions that no policy names any more",
-		Long: `Shrink deactivates definitions that are active, that no policy of the commit or of the cluster
-names, and of which no object exists. It does nothing else. deactivation: WhenUnused in a
+		Long: `Shrink deactivates active definitions without objects that no policy of the commit or of the
+cluster names. It does nothing else. deactivation: WhenUnused in a
 Sync does the same in every pass.
 
 Crossplane never makes an active definition inactive, so Headgate takes another way: it

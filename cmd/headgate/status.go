@@ -31,9 +31,9 @@ func newStatus(t *terminal) *cobra.Command {
 		Use:   "status [flags]",
 		Short: "Compare what a sync applied with what the cluster holds",
 		Long: `Status reads the inventory of a sync and the metadata of everything in it, and reports what
-is missing, was changed since, or is not ready. What other writers add to an object, and what
-the sync ignores of it, is no change, as in diff and sync. It shows what the last pass held, with the
-guard, the reason, the time and the digest that approves it, and the last ten passes with a
+is missing, was changed since, or is not ready. Fields that other writers add to an object,
+and fields that the sync ignores, are no change, as in diff and sync. It shows the holds of the last pass, with the
+guard, the reason, the time and the digest that approves them, and the last ten passes with a
 new result. It needs no commit and writes nothing. With --all it shows every sync of the
 cluster and exits with the worst code.
 

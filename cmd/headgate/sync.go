@@ -34,8 +34,8 @@ same name and writes nothing; --take-over accepts it. A directory that is in no 
 repository needs a --name.
 
 With --management-policy=observable it writes nothing and waits until another tool has
-applied the commit. What is not applied after --timeout is a failure that names the tool;
-what was edited in the cluster is drift.
+applied the commit. An object that is not applied after --timeout is a failure that names the tool;
+an edit in the cluster is drift.
 
 ` + aboutSource + ` Specify SOURCE, --repo or --ref.
 

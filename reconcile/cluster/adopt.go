@@ -22,8 +22,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// takeOver returns what an apply takes over from the tools that applied an object before, given what it would leave. It removes
-// from that what nobody manages any more then. What the API server sets by itself is not left behind, whoever manages it.
+// takeOver returns the fields that an apply takes over from the tools that applied an object before. after is the
+// object after the apply; takeOver removes fields from it that have no manager then. Fields that the API server sets
+// itself do not count as leftovers, whichever tool manages them.
 func takeOver(ctx context.Context, at dynamic.ResourceInterface, live, after *unstructured.Unstructured, apiVersion string, onlyUpdates bool) ownership.Takeover {
 	t := ownership.TakeOver(live, after, apiVersion, onlyUpdates)
 	if t.None() {
@@ -41,7 +42,7 @@ func takeOver(ctx context.Context, at dynamic.ResourceInterface, live, after *un
 	return t
 }
 
-// removed returns what the API server would make of an object without fields of it.
+// removed returns the object that the API server would store after the removal of fields.
 func removed(ctx context.Context, at dynamic.ResourceInterface, live *unstructured.Unstructured, fields *fieldpath.Set) (*unstructured.Unstructured, error) {
 	without := live.DeepCopy()
 	ownership.Remove(without.Object, fields)
@@ -118,7 +119,8 @@ func (c *Cluster) leftovers(ctx context.Context, id manifest.ID) (plan.Answer, e
 	return plan.Answer{Live: live, After: after}, err
 }
 
-// adopt writes the managed fields of a step. Controllers may write the status of the object meanwhile, and nobody anything else.
+// adopt writes the managed fields of a step. Meanwhile controllers may write the status of the object, and nothing
+// else.
 func (r *execution) adopt(ctx context.Context, s plan.Step, id manifest.ID) error {
 	gvr, err := r.surface.resource(groupKind(id), versionOf(s.APIVersion))
 	if err != nil {

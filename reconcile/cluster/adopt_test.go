@@ -89,8 +89,8 @@ func leftBehind(r report.Report) (message, fix string) {
 	return "", ""
 }
 
-// Whatever applied an object before: adoption takes over what the commit sets, so that changing and removing it works from then
-// on. What only the other tool set stays until somebody asks for its removal.
+// Adoption takes over the fields that the commit sets, whichever tool applied them before, so that later changes and
+// removals work. Fields that only the other tool set stay until the user requests their removal.
 func TestMigration(t *testing.T) {
 	helm := func(u *unstructured.Unstructured) {
 		u.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm", "kept": "1", "old": "1"})
@@ -365,7 +365,7 @@ func TestAdoptionOfWhatChanged(t *testing.T) {
 	}
 }
 
-// What another tool reconciles now is not taken from it, whatever the sync adopts: it would be undone in a minute.
+// A sync never takes objects that another tool still reconciles, because that tool would undo it in a minute.
 func TestStillReconciled(t *testing.T) {
 	w := worldOf(t, fixtures.ConfigOf(t, fixtures.OwnKubeconfig(t)))
 	space := w.sync.Namespace + "-app"
@@ -431,7 +431,7 @@ func TestStillReconciled(t *testing.T) {
 	cases := map[string]struct {
 		reason, manager string
 		mark            func(*unstructured.Unstructured)
-		by              string // who reconciles it; "" is that it may be adopted
+		by              string // the tool that reconciles it; "" if it may be adopted
 	}{
 		"flux-live":     {"The inventory of a Kustomization lists it.", "kustomize-controller", flux("kustomize", "live"), "the Kustomization " + space + "/live"},
 		"flux-rests":    {"It is suspended.", "kustomize-controller", flux("kustomize", "rests"), ""},

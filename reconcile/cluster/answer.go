@@ -19,11 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// patience is how long one count may take. What takes longer is in use.
+// patience is the time limit of one count. After it, the object counts as in use.
 const patience = 30 * time.Second
 
-// Answer counts what guards ask for. What cannot be counted is an answer too; an error is
-// only that nothing can be answered at all.
+// Answer counts objects for guards. A failed count is an answer, too; an error means that no question can be answered.
 func (c *Cluster) Answer(ctx context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
 	if c.surface == nil {
 		s, err := c.discover(ctx)
@@ -214,8 +213,8 @@ func (c *Cluster) instances(ctx context.Context, crd string) (plan.Answer, error
 	return c.some(ctx, schema.GroupVersionResource{Group: group, Version: versions[0], Resource: plural}, kind)
 }
 
-// mostNamed is how many of the objects that are in the way are known by name. What a commit
-// takes out together with what they depend on is less.
+// mostNamed is the maximum number of blocking objects that are known by name. A commit rarely removes more together
+// with their dependency.
 const mostNamed = 10
 
 // some counts the objects of a kind.
@@ -232,7 +231,7 @@ func (c *Cluster) some(ctx context.Context, gvr schema.GroupVersionResource, kin
 	case l.RemainingItemCount != nil:
 		t.Count += *l.RemainingItemCount
 	case l.Continue != "":
-		t.Count++ // there are more, and the server does not say how many
+		t.Count++ // there are more, and the server does not report how many
 	}
 	return plan.Answer(t), nil
 }
@@ -328,9 +327,9 @@ func (c *Cluster) inside(ctx context.Context, namespace string) (plan.Answer, er
 // trails is how long what the API server lists as served may differ from what it serves.
 const trails = 5 * time.Second
 
-// listAgain lists a kind of which an API server has just answered that it does not serve it. A CRD may have been deleted since
-// the discovery, which trails: there are no objects of a kind that a newer discovery does not list. As long as the kind is
-// listed there, nobody can tell, and that is an error.
+// listAgain lists a kind after the API server has answered that it does not serve it. The CRD may have been deleted
+// since the discovery, which lags behind: a kind that a newer discovery does not list has no objects. As long as the
+// kind is listed there, the answer is not known, and that is an error.
 func (c *Cluster) listAgain(ctx context.Context, gk schema.GroupKind, namespace string) ([]*metav1.PartialObjectMetadata, error) {
 	for begun := time.Now(); ; sleep(ctx, 200*time.Millisecond) {
 		now, err := c.discover(ctx)

@@ -28,14 +28,13 @@ import (
 // farewell is the timeout for storing the outcomes after the pass was stopped.
 const farewell = 15 * time.Second
 
-// Apply carries a plan out, and nothing that is not in it. Trouble with one object is its
-// outcome; an error means that the pass ended early, and the outcomes are what it did. With
-// nothing to send there is no request, save where there is something to remember, or to wait
-// for. What was waited for in vain, for this commit, is looked at once and not waited for
-// again. Where the pass continues, it ends with outcomes of which it is not known
-// whether they are ready: those steps may go on sooner. plan.ErrMoved asks for a new plan.
+// Apply carries out a plan, and nothing else. A problem with one object is its outcome; an error means that the pass
+// ended early, and the outcomes are what it did. If there is nothing to send, Apply makes no request, unless it has to
+// store the inventory or to wait. For objects that were late in an earlier pass over this commit, it looks once and
+// does not wait again. If the pass continues, Apply returns without knowing whether all objects are ready, so that the
+// next phases can begin sooner. plan.ErrMoved asks for a new plan.
 //
-// Where the API server did not answer for an object, the rest is sent but for prunes, and that is an error.
+// If the API server does not answer for an object, Apply sends all other steps except prunes, and returns an error.
 func (c *Cluster) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error) {
 	done, err := c.apply(ctx, p)
 	if err == nil {
@@ -170,7 +169,7 @@ type execution struct {
 	notReady map[string]plan.Reason                        // why CRDs are not served that were waited for
 	hopeless []manifest.ID                                 // was waited for before, in vain
 	before   plan.Unfinished                               // what was not done before this tier
-	news     bool                                          // more is known of what is kept than the inventory tells
+	news     bool                                          // the state of kept objects differs from the inventory
 }
 
 func (c *Cluster) execution(p plan.Plan, sp spelling) *execution {
@@ -182,8 +181,7 @@ func (c *Cluster) execution(p plan.Plan, sp spelling) *execution {
 	}
 }
 
-// see finds out, where nothing is to be written, whether that is ready now which was not,
-// and whether that is news.
+// see checks, if there is nothing to write, whether unready objects are ready now, and whether that is new.
 func (c *Cluster) see(ctx context.Context, p plan.Plan, sp spelling) (_ []plan.Outcome, news bool, err error) {
 	run := c.execution(p, sp)
 	defer run.end()
@@ -222,10 +220,9 @@ func (r *execution) settle(ctx context.Context, have *inventory.Inventory) error
 	return err
 }
 
-// waitOut waits for what a moment was not enough for, and remembers what became of it. It
-// does so without the lease: it writes nothing, nobody has to wait for it, and if it is
-// killed it is not in the way of the process that comes after. What it cannot remember then
-// the next pass sees for itself.
+// waitOut waits for objects that need longer than a moment, and records the result. It holds no lease, because it
+// writes no objects: other processes need not wait for it, also not after it is killed. If it cannot record the result,
+// the next pass checks again.
 func (r *execution) waitOut(ctx context.Context, have inventory.Inventory) {
 	if !r.wait(ctx, r.options.Timeout, false) || ctx.Err() != nil {
 		return
@@ -593,7 +590,7 @@ func (r *execution) remove(ctx context.Context, s plan.Step, id manifest.ID, pro
 
 var errChanged = errors.New("it changed after it was looked at, so it was left alone")
 
-// finalizers changes those of exactly the object that was looked at, or of what is being deleted anyway.
+// finalizers changes the finalizers of exactly the object that was observed, or of one that is being deleted anyway.
 func (r *execution) finalizers(ctx context.Context, s plan.Step, id manifest.ID, change func([]string) []string) error {
 	return r.amend(ctx, id, func(live *metav1.PartialObjectMetadata) ([]byte, error) {
 		if live.UID != s.UID || live.DeletionTimestamp == nil && live.ResourceVersion != s.ResourceVersion {
@@ -605,8 +602,8 @@ func (r *execution) finalizers(ctx context.Context, s plan.Step, id manifest.ID,
 	})
 }
 
-// unused is an error where live objects would go with an object, or where nobody can tell.
-// The guards asked the same while planning; the cluster may have changed since.
+// unused returns an error if live objects would be deleted with an object, or if that is not known. The guards checked
+// the same while planning, but the cluster may have changed since.
 func (r *execution) unused(ctx context.Context, id manifest.ID) error {
 	q, protected := plan.Question{Ask: plan.Dependents, Of: id}, plan.Question{Ask: plan.Protectors, Of: id}
 	if id.Group == "" && id.Kind == "Namespace" {

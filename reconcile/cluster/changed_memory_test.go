@@ -159,8 +159,8 @@ func newThings(t *testing.T) *managedfields.FieldManager {
 	return managedfieldstest.NewFakeFieldManager(things{parser.Type("thing")}, schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Thing"})
 }
 
-// A status has no commit, and diff and sync have one. What status calls changed, and only that, diff shows and sync corrects
-// or holds: else a person is sent to a verb that does nothing, or is told that all is well where it is not.
+// A status has no commit, and diff and sync have one. Exactly the objects that status calls changed are shown by diff
+// and corrected or held by sync. Otherwise status would send users to a verb that does nothing, or hide a problem.
 func TestChangedAgreesWithDiff(t *testing.T) {
 	fields := newThings(t)
 	changed, quiet, reordered := 0, 0, 0
@@ -342,7 +342,7 @@ func randomEdits(t *testing.T, r *rand.Rand, s *aServer) []string {
 	return did
 }
 
-// randomEdit is a place of an object and what it becomes; nil is that it goes.
+// randomEdit returns a field of an object and its new value; nil means that the field is removed.
 func randomEdit(r *rand.Rand) ([]string, any) {
 	text := []any{"1", "2", "red", "other", nil}[r.IntN(5)]
 	number := []any{int64(1), int64(80), int64(7), nil}[r.IntN(4)]

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// What a status, which has no commit, calls changed is what a real API server makes a plan change, for edits of every kind.
-// TestChangedAgreesWithDiff tries many more.
+// A status, which has no commit, calls exactly those objects changed that a plan changes on a real API server, for
+// edits of every kind. TestChangedAgreesWithDiff tries many more.
 func TestStatusAgreesWithDiff(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"

@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options say how to work on a cluster. The zero value is the default.
+// Options configures a Cluster. The zero value is the default.
 type Options struct {
 	Concurrency      int           // requests at a time; default 8
 	Timeout          time.Duration // how long what was applied may take to become ready; default 5 minutes
@@ -38,7 +38,7 @@ type Options struct {
 	DefaultNamespace string        // of namespaced objects that name none; default "default"
 	FullCheck        time.Duration // within how long everything is tried, however it looks; 0 is never
 	Terms            plan.Terms    // what is taken from others, and what is left to them
-	Progress         func(Event)   // is told how far Apply and Observe are; called one at a time; nil is nobody
+	Progress         func(Event)   // receives the progress of Apply and Observe, one call at a time; may be nil
 }
 
 // An Event tells a person how far a phase is.
@@ -86,13 +86,13 @@ type Cluster struct {
 
 	holder   string // of the lease
 	key      digestKey
-	checks   schedule                     // of what is tried though it looks as we left it
+	checks   schedule                     // the schedule of checks for objects that look unchanged
 	surface  *surface                     // what was discovered last
 	owned    *inventory.Inventory         // what the pass works from, as the cluster spells it; nil before it was read
 	stored   *core.ConfigMap              // the inventory as it was last read or written
 	siblings map[string]map[string]string // with its values, by name
 	packages map[manifest.ID]comparison   // of packages whose update is planned: what it replaces
-	waited   map[manifest.ID]string       // of what did not become ready in time: the commit for which we waited
+	waited   map[manifest.ID]string       // objects that did not become ready in time, with the commit of the wait
 	under    *underway                    // what a pass waits for
 	progress sync.Mutex
 }

@@ -16,13 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The texts are those of a real API server.
+// The texts come from a real API server.
 func TestTroubleWith(t *testing.T) {
 	things := schema.GroupResource{Group: "example.org", Resource: "things"}
 	answer := func(code int32, reason metav1.StatusReason, message string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
 	}
-	// written is what the client makes of an answer that is no status.
+	// written returns the client's error for an answer that is no status.
 	written := func(code int, body string) error {
 		return apierrors.NewGenericServerResponse(code, "patch", things, "a", body, 0, true)
 	}

@@ -62,8 +62,8 @@ func (c *Cluster) seeDeactivatable(ctx context.Context, definitions []row, up *p
 	})
 }
 
-// lost are the names of definitions that are not there though a package revision left their CRDs,
-// by revision. The metadata of those CRDs is taken down on the way.
+// lost returns, by revision, the names of missing definitions whose CRDs a package revision left. It also stores the
+// metadata of these CRDs in up.
 func (c *Cluster) lost(ctx context.Context, up *plan.Upstream) (map[string][]string, error) {
 	crds, err := c.list(ctx, c.surface, groupKind(plan.CRD("")), "", "")
 	if err != nil {

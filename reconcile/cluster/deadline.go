@@ -44,7 +44,7 @@ func (e unanswered) Temporary() bool { return true }
 // is under way.
 type punctual struct {
 	next   http.RoundTripper
-	within time.Duration // in which a request is to be answered
+	within time.Duration // time limit for the answer to a request
 	under  *underway
 }
 
@@ -65,7 +65,7 @@ func (p punctual) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// isBusy reports whether a read may succeed in a moment. Where the API server says when, the client waits for it.
+// isBusy reports whether a read may succeed in a moment. If the API server sets Retry-After, the client waits for it.
 func isBusy(resp *http.Response, err error) bool {
 	if err != nil {
 		return utilnet.IsConnectionRefused(err)
@@ -135,7 +135,7 @@ func (p punctual) once(req *http.Request, verb string) (*http.Response, error) {
 	if after := resp.Header.Get("Retry-After"); after != "" && resp.StatusCode >= 300 {
 		seconds, err := strconv.Atoi(after)
 		switch {
-		case hasAny(peek(resp), unconverted): // it says that its storage is initializing, for as long as the webhook is broken
+		case hasAny(peek(resp), unconverted): // it reports that its storage is initializing, as long as the webhook is broken
 			resp.Header.Del("Retry-After")
 		case err != nil || time.Duration(seconds)*time.Second > mostAsked:
 			resp.Header.Set("Retry-After", strconv.Itoa(int(mostAsked.Seconds())))

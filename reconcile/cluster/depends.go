@@ -24,7 +24,7 @@ func (c *Cluster) dependencies(ctx context.Context, seen plan.Observed, sp spell
 	return eachOf(ctx, c, ids, sp, c.dependency)
 }
 
-// sources reads the objects of which references take fields: one request each.
+// sources reads the objects whose fields references copy, with one request each.
 func (c *Cluster) sources(ctx context.Context, seen plan.Observed, want render.Desired, sp spelling) (map[manifest.ID]plan.ReferenceSource, error) {
 	ids := seen.SourcesOf(want)
 	if len(ids) == 0 {
@@ -84,8 +84,8 @@ func (c *Cluster) dependency(ctx context.Context, id manifest.ID) (plan.Dependen
 	return plan.Dependency{Exists: true, NotReady: why}, err
 }
 
-// whyNotReady returns why an object is not ready for what depends on it; none where it is. The general
-// rules take what Crossplane has not come to yet for ready.
+// whyNotReady returns why an object is not ready for its dependants, or no reason if it is. The general rules count
+// objects as ready that Crossplane has not reconciled yet.
 func (c *Cluster) whyNotReady(ctx context.Context, id manifest.ID, live *unstructured.Unstructured) (plan.Reason, error) {
 	state, _, _ := unstructured.NestedString(live.Object, "spec", "state")
 	switch categories := c.surface.kinds[groupKind(id)].Categories; {

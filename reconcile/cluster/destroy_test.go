@@ -31,7 +31,7 @@ func reconcilerOf(c *cluster.Cluster, w *world) reconcile.Reconciler {
 	}
 }
 
-// ended is what became of the steps of an end: "prune Kind/name", with a guard, or an error.
+// ended returns the outcomes of an ending: "prune Kind/name", with a guard, or an error.
 func ended(r report.Report) []string {
 	var all []string
 	for _, s := range r.Steps {
@@ -121,8 +121,8 @@ func TestDestroySurvivesEveryCrash(t *testing.T) {
 	}
 }
 
-// What needs something else to go away is gone before that: a bucket whose finalizer needs the
-// Secret, here played by a finalizer that nobody takes out for a while.
+// An object that needs another one for its deletion is gone first: a bucket whose finalizer needs the Secret. Here a
+// finalizer that stays for a while plays that part.
 func TestDestroyWaitsForEachTier(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -185,7 +185,7 @@ func TestOrphan(t *testing.T) {
 	}
 	w.mustGet(t, namespaces, "", w.sync.Namespace)
 
-	// Whoever comes next takes it up, and is in no conflict with anybody.
+	// The next sync adopts it without a conflict.
 	heir := *w
 	heir.sync.Name = "heir"
 	applied(t, heir.cluster(t, cluster.Options{}), commit)
@@ -259,7 +259,7 @@ func TestDestroyWhileSomebodyWrites(t *testing.T) {
 	}
 }
 
-// Whoever says that it depends on something goes before that, whatever their kinds.
+// A dependant goes before its dependency, regardless of their kinds.
 func TestDestroyHeedsDependsOn(t *testing.T) {
 	w := newWorld(t)
 	settings := configMap("default", w.sync.Namespace, "1")

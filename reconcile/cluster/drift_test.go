@@ -141,8 +141,8 @@ func (w *world) mustGet(t *testing.T, gvr schema.GroupVersionResource, namespace
 	return u
 }
 
-// An inventory that somebody doctored hides an edit from every look at metadata. The full
-// check finds it, and costs no write where there is nothing to find.
+// A manipulated inventory hides an edit from every check of metadata. The full check finds the edit, and writes nothing
+// if there is none.
 func TestFullCheck(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"

@@ -30,14 +30,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// tableFile explains marks and holds the table of what an edit costs.
+// tableFile explains marks and holds the table with the cost of edits.
 const tableFile = "../adr/0004-marks.md"
 
 // A handEdit is something that a person does to what a sync applied.
 type handEdit struct {
 	what string
 	do   func(ctx context.Context) error
-	undo func(ctx context.Context) error // of what no pass takes back; nil where one does
+	undo func(ctx context.Context) error // undoes an edit that no pass reverts; nil if a pass does
 }
 
 // handEdits are the rows of the table.
@@ -99,9 +99,8 @@ func (w *world) handEdits(space string) []handEdit {
 	}
 }
 
-// Every edit is found by the next pass, also where nobody watched, and by the watch, which
-// makes a pass at once. The table says what that takes, so that a pass that begins to cost
-// more is noticed: it is compared with the one that people read.
+// The next pass finds every edit, also without a watch; the watch finds it and causes a pass at once. The table lists
+// the cost of each edit, so that a more expensive pass is noticed. The test compares it with the published table.
 func TestTableOfEdits(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -131,7 +130,7 @@ func TestTableOfEdits(t *testing.T) {
 			w.undo(t, source, e)
 
 			within := fixtures.Patience
-			if found.does == "" && gocmp.Equal(found.requests, idle) { // there is nothing to be told of
+			if found.does == "" && gocmp.Equal(found.requests, idle) { // there is nothing to report
 				within = 2 * time.Second
 			}
 			prompt := w.watchedPass(t, source, kinds, e, within)
@@ -148,7 +147,7 @@ func TestTableOfEdits(t *testing.T) {
 	}
 }
 
-// A made pass is what it came to, and what it cost.
+// A made pass holds its result and its cost.
 type made struct {
 	does     string
 	requests map[string]int

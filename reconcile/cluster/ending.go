@@ -65,8 +65,8 @@ func (r *execution) amend(ctx context.Context, id manifest.ID, patch func(live *
 	}
 }
 
-// forget deletes what the cluster remembers of the sync, which owns nothing any more: the
-// inventory last, so that whoever is interrupted is done once more.
+// forget deletes the records of a sync that owns nothing any more. The inventory goes last, so that an interrupted
+// ending can be repeated.
 func (c *Cluster) forget(ctx context.Context, l *lock, inv inventory.Inventory) error {
 	if len(inv.Entries) > 0 {
 		return fmt.Errorf("the inventory of %s still holds %d objects", c.sync, len(inv.Entries))
@@ -94,8 +94,8 @@ func (c *Cluster) forget(ctx context.Context, l *lock, inv inventory.Inventory) 
 	return nil
 }
 
-// forgetKey deletes the key of the digests of Secrets. A Secret of its name that holds none is
-// somebody else's, and who may not read Secrets never kept one.
+// forgetKey deletes the key of the digests of Secrets. A Secret with its name but without a key belongs to another
+// tool. Without the right to read Secrets, no key was ever stored.
 func (c *Cluster) forgetKey(ctx context.Context) error {
 	c.key = digestKey{}
 	at, name := c.core.Secrets(c.sync.Namespace), inventoryName(c.sync)

@@ -24,9 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// establishing watches the CRDs of the sync while they are applied. One watch tells of all
-// of them; it comes as protobuf, of which the schemas are skipped undecoded, because a
-// provider has tens of megabytes of those.
+// establishing watches the CRDs of the sync while they are applied. One watch covers all of them. It uses protobuf and
+// skips schemas undecoded, because a provider has tens of megabytes of them.
 type establishing struct {
 	cluster *Cluster
 	stop    context.CancelFunc
@@ -37,7 +36,7 @@ type establishing struct {
 	changed chan struct{} // closed, and replaced, whenever states change
 }
 
-// A crdState is what the watch last told of a CRD.
+// A crdState is the last state of a CRD from the watch.
 type crdState struct {
 	version string      // resourceVersion
 	reason  plan.Reason // why it is not served; none where it is
@@ -65,7 +64,7 @@ func (e *establishing) end() {
 	<-e.stopped
 }
 
-// follow keeps a watch open. Where that does not work, wait looks for itself.
+// follow keeps a watch open. If that fails, wait reads the CRDs itself.
 func (e *establishing) follow(ctx context.Context, from string) {
 	defer close(e.stopped)
 	for ctx.Err() == nil {
@@ -203,9 +202,8 @@ func (e *establishing) wait(ctx context.Context, timeout time.Duration, applied 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	left := maps.Clone(applied)
-	// A write that changed nothing makes no event, and a watch may be refused: look
-	// from time to time at some that nothing was heard of. Where that tells nothing, the
-	// API server is busy, and is asked less often.
+	// A write without changes makes no event, and a watch may be refused: look from time to time at some CRDs without
+	// an event. If that shows nothing new, the API server is busy, and is asked less often.
 	quiet := leastQuiet
 	looked := false
 	end := func() {}
@@ -261,8 +259,7 @@ const leastQuiet = 2 * time.Second
 // laggards is how many CRDs are read one by one at a time.
 const laggards = 50
 
-// lookAt reads some CRDs of which nothing was heard since they were applied, and where
-// nothing can be heard any more, of whichever are left.
+// lookAt reads some CRDs without an event since their apply or, if the watch has ended, some of all remaining ones.
 func (e *establishing) lookAt(ctx context.Context, left map[string]string) {
 	stopped := false
 	select {

@@ -70,7 +70,7 @@ func (c *Cluster) fit(ctx context.Context, q plan.Question, of manifest.ID) (pla
 		for i := range page.Items {
 			fitting.Add(ctx, &page.Items[i])
 		}
-		if ctx.Err() != nil { // what CEL did not get to see fits nobody
+		if ctx.Err() != nil { // an object that CEL did not check does not count as fitting
 			return plan.Answer{}, ctx.Err()
 		}
 		options.Continue = page.GetContinue()

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What an API server says to a watch, and where it is taken up again.
+// TestFollow checks where a watch resumes after each answer of an API server.
 func TestFollow(t *testing.T) {
 	expired := apierrors.NewResourceExpired("too old").ErrStatus
 	bookmark := &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}}

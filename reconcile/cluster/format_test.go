@@ -117,7 +117,7 @@ func TestNamesThatNoKeyHolds(t *testing.T) {
 		t.Errorf("The previous Headgate works with %d entries of %d", len(entries), len(all))
 	}
 
-	// What is lost comes back by its marks, and nothing is pruned for the loss.
+	// Lost entries come back by marks, and the loss prunes nothing.
 	for _, name := range w.siblings(t) {
 		if err := w.at(configMaps, w.sync.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
@@ -131,7 +131,7 @@ func TestNamesThatNoKeyHolds(t *testing.T) {
 		t.Errorf("want %d entries again, got %d, rebuilt %t, %v", len(all), len(inv.Entries), inv.Rebuilt, err)
 	}
 
-	// What came back by its marks alone is pruned once a person approves that.
+	// Entries that came back only by marks are pruned after a person approves it.
 	p = applied(t, w.cluster(t, cluster.Options{}), want(t, append(small, at)...))
 	if p.Count(plan.Hold) != 2 || p.Approval == nil {
 		t.Fatalf("What leaves the commit is held, got %v", actions(p))
@@ -141,7 +141,7 @@ func TestNamesThatNoKeyHolds(t *testing.T) {
 	}
 	w.unmoved(t, map[schema.GroupVersionResource]*unstructured.Unstructured{clusterRoles: theirs})
 
-	// Without such names, the format is that of before, for every older Headgate to work with.
+	// Without such names, the format is unchanged, so that older versions of Headgate can read it.
 	applied(t, w.cluster(t, cluster.Options{}), want(t, small...))
 	stored = w.inventory(t)
 	entries, err := previous(stored)

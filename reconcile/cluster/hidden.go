@@ -58,7 +58,7 @@ func (c *Cluster) hidden(ctx context.Context, owned map[manifest.ID]bool) map[sc
 	return why
 }
 
-// A hiding is a CRD of which the API server serves nothing.
+// A hiding is a CRD without any served version.
 type hiding struct {
 	name string
 	crd  *unstructured.Unstructured
@@ -87,7 +87,7 @@ func (h hiding) hides(gk schema.GroupKind) plan.Reason {
 	return plan.CRDNotYetServed.With(h.name)
 }
 
-// unservedDefinitions returns the CRDs of some groups, by group, of which the API server serves nothing.
+// unservedDefinitions returns, by group, the CRDs without any served version.
 func (c *Cluster) unservedDefinitions(ctx context.Context, of map[schema.GroupKind]error) map[string][]hiding {
 	found := map[string][]hiding{}
 	for gk := range of {

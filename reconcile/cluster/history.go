@@ -12,11 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// historyAnnotation is on the inventory: what the last passes came to. It costs no request to
+// historyAnnotation is the annotation of the inventory with the results of the last passes. It costs no request to
 // read, and goes with the inventory.
 const historyAnnotation = "headgate.dev/history"
 
-// holdsAnnotation is on the inventory: what the last pass held back, since when and because of which commit.
+// holdsAnnotation is the annotation of the inventory with the holds of the last pass, since when and because of which
+// commit.
 const holdsAnnotation = "headgate.dev/holds"
 
 // holdsOf returns the holds that a stored inventory remembers. Ones that cannot be read are none: then
@@ -29,7 +30,7 @@ func holdsOf(m *corev1.ConfigMap) inventory.Holds {
 	return holds
 }
 
-// historyOf is the history that a stored inventory holds. One that somebody spoilt is none.
+// historyOf returns the history in a stored inventory. It ignores an unreadable one.
 func historyOf(m *corev1.ConfigMap) []inventory.Past {
 	var history []inventory.Past
 	if json.Unmarshal([]byte(m.Annotations[historyAnnotation]), &history) != nil {
@@ -38,9 +39,9 @@ func historyOf(m *corev1.ConfigMap) []inventory.Past {
 	return history
 }
 
-// Record remembers what a pass came to, where that is news. Where nothing was ever applied
-// there is nothing to keep it with. It needs no lease: it changes the history of exactly the inventory
-// that it read and nothing else, and a pass that writes meanwhile keeps the history.
+// Record records the result of a pass if it is new. Without an inventory, there is no place for it. It needs no lease:
+// it changes the history of exactly the inventory that it read and nothing else, and a pass that writes meanwhile keeps
+// the history.
 func (c *Cluster) Record(ctx context.Context, p inventory.Past) error {
 	for again := 0; ; again++ {
 		if c.stored == nil || again > 0 {

@@ -95,7 +95,7 @@ func TestIgnoredFields(t *testing.T) {
 	expect("With it, what nobody else has stays ours.", 2, 3, commit(2, 3))
 }
 
-// The versions of a CRD are replaced as a whole: whoever edits one of them owns all.
+// The versions of a CRD are replaced as a whole: a manager that edits one of them owns all.
 func TestIgnoredPartOfAList(t *testing.T) {
 	w := newWorld(t)
 	c := w.cluster(t, cluster.Options{Terms: ignoring("CustomResourceDefinition", "/spec/versions/*/schema")})

@@ -45,8 +45,8 @@ func (c *Cluster) composites(ctx context.Context, id manifest.ID) (plan.Answer, 
 	return plan.Answer(t), nil
 }
 
-// composedBy counts what names a Composition, or would select it: composite resources, claims of
-// which there is no composite resource yet, and XRDs.
+// composedBy counts objects that name a Composition or would select it: composite resources, claims without a composite
+// resource, and XRDs.
 func (c *Cluster) composedBy(ctx context.Context, id manifest.ID) (plan.Answer, error) {
 	composition, err := c.read(ctx, id)
 	if apierrors.IsNotFound(err) {
@@ -70,7 +70,7 @@ func (c *Cluster) composedBy(ctx context.Context, id manifest.ID) (plan.Answer, 
 	}
 	for _, gk := range kinds {
 		err := c.count(ctx, gk, &t, func(o *unstructured.Unstructured) bool {
-			_, composes, _ := unstructured.NestedMap(o.Object, "spec", "resourceRef") // a claim, of which the other tells more
+			_, composes, _ := unstructured.NestedMap(o.Object, "spec", "resourceRef") // a claim; its composite resource is counted instead
 			return !composes && composedOf(o, composition)
 		})
 		if err != nil {
@@ -89,9 +89,8 @@ func compositeType(composition *unstructured.Unstructured) schema.GroupKind {
 	return schema.GroupKind{Group: group, Kind: kind}
 }
 
-// compositeKinds are those of a composite resource and of its claims, where they are served. The
-// XRD is shown to whoever asks. Of a kind that has an XRD and is not served nobody can tell what
-// there is.
+// compositeKinds returns the served kinds of a composite resource and its claims. It passes the XRD to show. A kind
+// with an XRD that is not served may have objects, so that is an error.
 func (c *Cluster) compositeKinds(ctx context.Context, composite schema.GroupKind, show func(xrd *unstructured.Unstructured)) ([]schema.GroupKind, error) {
 	var kinds []schema.GroupKind
 	err := c.each(ctx, crossplane.KindXRD, func(xrd *unstructured.Unstructured) {
@@ -131,8 +130,8 @@ func ofComposite(o *unstructured.Unstructured, ref, key string) string {
 	return s
 }
 
-// composedOf reports whether a composite resource is made by a Composition or, where Crossplane has
-// not said by which yet, may come to be.
+// composedOf reports whether a composite resource uses a Composition or, if Crossplane has not selected one yet, may
+// use it.
 func composedOf(o, composition *unstructured.Unstructured) bool {
 	if name := ofComposite(o, "compositionRef", "name"); name != "" {
 		return name == composition.GetName()
@@ -328,8 +327,8 @@ func (c *Cluster) opened(ctx context.Context, crds []string) (tally, error) {
 		if !served { // it may be in another version, or discovery trails
 			return c.instances(ctx, name)
 		}
-		// Where there are none it matters to nobody in which version that is read: a provider may
-		// have two thousand, and each CRD is a hundred kilobytes.
+		// If there are none, the version does not matter: a provider may have two thousand CRDs of a hundred kilobytes
+		// each.
 		var a plan.Answer
 		err := c.reading(ctx, c.surface, gk, func(gvr schema.GroupVersionResource) (err error) {
 			a, err = c.some(ctx, gvr, gk.Kind)
@@ -375,8 +374,7 @@ func (c *Cluster) usages(ctx context.Context, id manifest.ID) (plan.Answer, erro
 	return plan.Answer(t), nil
 }
 
-// uses reports whether a usage is of a ProviderConfig. One that does not say of which kind is
-// of the kind that it is named after.
+// uses reports whether a usage refers to a ProviderConfig. If it names no kind, the name of its own kind implies it.
 func uses(usage *unstructured.Unstructured, id manifest.ID) bool {
 	ref, ok, _ := unstructured.NestedMap(usage.Object, "providerConfigRef")
 	if !ok {

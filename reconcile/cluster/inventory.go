@@ -29,8 +29,8 @@ const (
 	recordAnnotation = "headgate.dev/inventory"
 	// grantsAnnotation records approvals that were made use of.
 	grantsAnnotation = "headgate.dev/approvals"
-	// mostBytes leaves room below the 1 MiB that a ConfigMap may hold, and for the
-	// managed fields, which name every key once more. What is more goes to siblings.
+	// mostBytes leaves room below the 1 MiB that a ConfigMap may hold, and for the managed fields, which name every key
+	// once more. Larger inventories use siblings.
 	mostBytes = 700 << 10
 )
 
@@ -58,7 +58,7 @@ func (c *Cluster) Inventory(ctx context.Context) (inventory.Inventory, error) {
 		if by := m.Labels[inventory.SyncLabel]; by != "" && m.Labels[inventoryLabel] == "" {
 			return inv, fmt.Errorf("%s is an object of the sync %q and no inventory; rename the sync %s, or remove the ConfigMap from that repository", where, by, c.sync)
 		}
-		if inv.Record, err = recordOf(m); err != nil { // first: it tells whether the rest can be read
+		if inv.Record, err = recordOf(m); err != nil { // first: the record shows whether the rest can be read
 			return inv, fmt.Errorf("%s: %w", where, err)
 		}
 		held, err := c.contentOf(ctx, m, c.siblings)
@@ -105,8 +105,8 @@ func (c *Cluster) Syncs(ctx context.Context) ([]inventory.Sync, error) {
 	return syncs, nil
 }
 
-// rebuiltEntries returns the entries of an inventory of which values were lost. An entry without a
-// value no longer tells which object was applied, and what may be done to it.
+// rebuiltEntries returns the entries of an inventory with lost values. An entry without a value no longer shows which
+// object was applied, and which actions are allowed.
 func rebuiltEntries(entries map[manifest.ID]inventory.Entry) map[manifest.ID]inventory.Entry {
 	all := maps.Clone(entries)
 	for id, e := range all {
@@ -126,8 +126,8 @@ func (c *Cluster) holdings(ctx context.Context) (inventory.Inventory, error) {
 	return c.another(c.sync).Inventory(ctx)
 }
 
-// another returns a reader of the inventory of a sync in this cluster. What it reads is not
-// remembered by c, which a pass may be using.
+// another returns a reader of the inventory of a sync in this cluster. It does not change the memory of c, which a pass
+// may be using.
 func (c *Cluster) another(of inventory.Sync) *Cluster {
 	return &Cluster{sync: of, core: c.core, config: c.config}
 }
@@ -185,8 +185,8 @@ func grantsOf(m *corev1.ConfigMap) ([]inventory.Grant, error) {
 	return grants, nil
 }
 
-// left are the objects that bear the mark of another sync whose inventory does not hold
-// them any more. Where nobody is to be asked, or cannot be, they are not.
+// left returns the objects with the mark of another sync whose inventory does not hold them any more. It leaves out
+// objects whose inventory cannot be read.
 func (c *Cluster) left(ctx context.Context, seen plan.Observed) ([]manifest.ID, error) {
 	if c.options.Terms.Adoption != plan.AdoptAll {
 		return nil, nil
@@ -284,9 +284,9 @@ func (c *Cluster) arrived(ctx context.Context, m *corev1.ConfigMap) *corev1.Conf
 	return now
 }
 
-// onlyTouched reports whether the inventory is still what it was at a resourceVersion, which c read or
-// wrote last, though its ConfigMap has another one now: a process recorded its history, or somebody set
-// a label. Then c knows the ConfigMap as it is now.
+// onlyTouched reports whether the entries of the inventory are unchanged since a resourceVersion that c read or wrote
+// last, although its ConfigMap has another one now: a process recorded its history, or a user set a label. Then c knows
+// the current ConfigMap.
 func (c *Cluster) onlyTouched(ctx context.Context, version string) bool {
 	was := c.stored
 	if was == nil || was.ResourceVersion != version {
@@ -315,8 +315,8 @@ func sameInventory(a, b *corev1.ConfigMap) bool {
 	return a.UID == b.UID && a.Labels[inventoryLabel] == b.Labels[inventoryLabel] && b.DeletionTimestamp == nil && maps.Equal(a.Data, b.Data)
 }
 
-// keeping is m with what else is in the metadata of the stored one: an Update replaces all
-// of it, and labels and owner references may be somebody else's.
+// keeping returns m with the other metadata of the stored ConfigMap, because an Update replaces all of it, and labels
+// and owner references may belong to other tools.
 func keeping(stored, m *corev1.ConfigMap) *corev1.ConfigMap {
 	kept := stored.DeepCopy()
 	kept.Data = m.Data
@@ -408,7 +408,7 @@ func (c *Cluster) rebuilt(ctx context.Context, s *surface) (inventory.Inventory,
 	return inv, marked, nil
 }
 
-// regain gives an inventory of which entries are lost those of the objects that carry our marks.
+// regain adds entries for the objects with our marks to an inventory that lost entries.
 func (c *Cluster) regain(ctx context.Context, inv *inventory.Inventory) ([]*metav1.PartialObjectMetadata, error) {
 	again, marked, err := c.rebuilt(ctx, c.surface)
 	maps.Copy(again.Entries, inv.Entries)
@@ -416,7 +416,7 @@ func (c *Cluster) regain(ctx context.Context, inv *inventory.Inventory) ([]*meta
 	return marked, err
 }
 
-// adoptRebuilt gives a plan that was made of a rebuilt inventory the entries it was made of.
+// adoptRebuilt restores, for a plan from a rebuilt inventory, the entries that the plan used.
 func (c *Cluster) adoptRebuilt(ctx context.Context, s *surface, inv inventory.Inventory) (inventory.Inventory, error) {
 	again, _, err := c.rebuilt(ctx, s)
 	if err != nil {

@@ -38,7 +38,7 @@ func TestEveryCrashIsSurvived(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
 	crd := w.crd("Bucket", "Namespaced")
-	used := w.crd("Region", "Cluster") // which the commit drops, and somebody uses
+	used := w.crd("Region", "Cluster") // which leaves the commit and is in use
 	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(space), crd, used))
 	foreign := w.foreign(t, space)
 	foreign[w.resource("Region")] = w.made(t, w.instance("Region", "", "theirs"))
@@ -71,8 +71,8 @@ func TestEveryCrashIsSurvived(t *testing.T) {
 	}
 }
 
-// What protects others comes and goes in several passes, in which a process may die, too. What is
-// there then depends on what was written, so that it dies before every write and after the last.
+// Protection is added and removed over several passes, and a process may die in each. The process dies before every
+// write and after the last one, because the state depends on the writes.
 func TestEveryCrashOfProtection(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -147,8 +147,8 @@ func (w *world) protected(t *testing.T, space string) (finalized, made []string)
 	return finalized, made
 }
 
-// dies has a process die in the middle of as many passes as a commit takes, at most. It says whether
-// they were done before that. The lease of the dead has run out then.
+// dies runs the passes of a commit, at most so many, and kills the process in between. It reports whether the passes
+// were done before that. The lease of the dead process has run out then.
 func (w *world) dies(t *testing.T, death *fixtures.Death, commit render.Desired, passes int) (finished bool) {
 	t.Helper()
 	doomed := clusterOf(t, death.Config(w.config), w, cluster.Options{Concurrency: 1})
@@ -189,8 +189,8 @@ func (w *world) survived(t *testing.T, space, round string, next *cluster.Cluste
 	}
 }
 
-// expire has the lease of a process that died run out, as it does after a while. A short one
-// would run out under whoever holds it on a busy machine, too.
+// expire lets the lease of a dead process run out, as it does after a while. A short lease could run out under a living
+// process on a busy machine, too.
 func (w *world) expire(t *testing.T) {
 	t.Helper()
 	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
@@ -224,8 +224,7 @@ func (w *world) marked(t *testing.T, space string) []manifest.ID {
 	return ids
 }
 
-// foreign are objects that look a little like ours and are not: none may be touched, whenever
-// somebody dies.
+// foreign creates objects that resemble ours. None may be touched, whenever a process dies.
 func (w *world) foreign(t *testing.T, space string) map[schema.GroupVersionResource]*unstructured.Unstructured {
 	t.Helper()
 	copied := configMap(space, "copied", "1") // by a tool that copies labels
@@ -234,7 +233,7 @@ func (w *world) foreign(t *testing.T, space string) map[schema.GroupVersionResou
 	return map[schema.GroupVersionResource]*unstructured.Unstructured{configMaps: w.made(t, copied), secrets: w.made(t, plain)}
 }
 
-// made is an object that somebody else made.
+// made creates an object as another tool does.
 func (w *world) made(t *testing.T, u *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	gvr := schema.GroupVersionResource{Group: u.GroupVersionKind().Group, Version: u.GroupVersionKind().Version, Resource: strings.ToLower(u.GetKind()) + "s"}

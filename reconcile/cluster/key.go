@@ -16,15 +16,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// keyName is where in its Secret the key is of the digests of Secrets. Whoever reads the
-// inventory must not be able to try passwords against a digest.
+// keyName is the field of the Secret with the key of the digests of Secrets. Readers of the inventory must not be able
+// to guess passwords with a digest.
 const keyName = render.DigestKey
 
-// A digestKey is that key. Where there is none it is made up; whatever has a digest of
-// another key is looked at again.
+// A digestKey is the key of the digests of Secrets. A missing one is generated; an object with a digest from another
+// key is checked again.
 type digestKey struct {
 	bytes []byte
-	kept  bool // in the cluster, or nobody lets us keep it there
+	kept  bool // in the cluster, or Headgate has no right to store it there
 }
 
 // keyFor reads the key where a Secret is wanted, or what needs proof is wanted or recorded. It
@@ -49,12 +49,12 @@ func (c *Cluster) keyFor(ctx context.Context, asked []plan.Asked, have inventory
 	case err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
 		return nil, c.explain(err, "get", "the Secret "+c.sync.Namespace+"/"+inventoryName(c.sync))
 	}
-	c.key = digestKey{bytes: make([]byte, 32), kept: err == nil} // a Secret of that name is somebody's
+	c.key = digestKey{bytes: make([]byte, 32), kept: err == nil} // a Secret of that name belongs to another tool
 	_, _ = rand.Read(c.key.bytes)                                // which never fails
 	return c.key.bytes, nil
 }
 
-// keepKey keeps a key that was made up. Where somebody else was faster, theirs counts.
+// keepKey stores a generated key. If another process was faster, its key counts.
 func (c *Cluster) keepKey(ctx context.Context) error {
 	if c.key.bytes == nil || c.key.kept {
 		return nil

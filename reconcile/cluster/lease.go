@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// errLost ends a pass whose lease somebody else may hold by now.
+// errLost ends a pass whose lease another process may hold by now.
 var errLost = errors.New("the lease could not be renewed in time, so another pass may have begun")
 
 // A lock is the sync's lease while we hold it.
@@ -30,8 +30,8 @@ type lock struct {
 	given   sync.Once // back
 }
 
-// lock takes the lease of the sync, waiting so long for whoever holds it. The context that
-// comes back ends when the lease is lost.
+// lock takes the lease of the sync. It waits up to patience for the current holder. The returned context ends when the
+// lease is lost.
 func (c *Cluster) lock(ctx context.Context, patience time.Duration) (*lock, context.Context, error) {
 	holder := c.holder // a lease that an earlier pass of this process could not give back is ours
 	waited := watchedLease{since: time.Now(), holder: holder}
@@ -58,8 +58,8 @@ func (c *Cluster) lock(ctx context.Context, patience time.Duration) (*lock, cont
 	}
 }
 
-// A watchedLease is what somebody else's lease looked like when it last changed, by our
-// own clock: clocks of machines differ.
+// A watchedLease is the last state of another process's lease, with the time of its change by our own clock: clocks of
+// machines differ.
 type watchedLease struct {
 	holder         string // who asks
 	since, changed time.Time
@@ -116,11 +116,11 @@ func (c *Cluster) take(ctx context.Context, holder string, w *watchedLease) (*co
 	return c.write(ctx, now, holder)
 }
 
-// write puts our name on a lease. Somebody who was faster is no error.
+// write puts our name on a lease. It is no error if another process was faster.
 func (c *Cluster) write(ctx context.Context, l *coordination.Lease, holder string) (*coordination.Lease, error) {
 	leases := c.leases.Leases(l.Namespace)
 	at := metav1.NowMicro()
-	// Rounded up: whoever reads it must not take us for dead too early.
+	// Rounded up, so that other processes do not take us for dead too early.
 	seconds := int32(math.Ceil(min(c.options.LeaseDuration.Seconds(), math.MaxInt32)))
 	l.Spec = coordination.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &at, RenewTime: &at}
 	var written *coordination.Lease

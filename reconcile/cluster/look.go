@@ -24,10 +24,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A Looker is one cluster as a sync sees it that only looks: it takes the rights to get, to
-// list and to watch, and no request goes out that would need another one. What an inventory
-// is to a sync that writes, it keeps in memory. It may be used by one pass at a time, and by
-// one watch beside it.
+// A Looker is a cluster for a sync that only looks. It needs the rights to get, list and watch, and sends no request
+// that needs another one. It keeps its record in memory instead of an inventory. It may be used by one pass at a time,
+// and by one watch beside it.
 type Looker struct {
 	cluster *Cluster
 
@@ -41,12 +40,12 @@ func (l *Looker) WaitsFor() string { return l.cluster.WaitsFor() }
 
 // compared is what is remembered of an object that is wanted.
 type compared struct {
-	digest string     // of what is wanted
-	uid    types.UID  // of what is there, or was
-	mark   string     // of what is there; "" where nothing is
+	digest string     // of the wanted object
+	uid    types.UID  // of the live object, current or last
+	mark   string     // of the live object; "" if there is none
 	was    bool       // it was seen as it is wanted
 	done   bool       // it was compared as it is there
-	trial  plan.Trial // what that came to; zero where it is as wanted
+	trial  plan.Trial // the result of the comparison; zero if it is as wanted
 }
 
 // still is what is known of an object as it is there now, if it is.
@@ -82,8 +81,7 @@ func NewLooker(config *rest.Config, of inventory.Sync, options Options) (*Looker
 	return &Looker{cluster: c, news: make(chan struct{}, 1)}, nil
 }
 
-// Owner says who makes the CRDs of definitions here: Crossplane where its API is served.
-// "" is that the cluster cannot tell.
+// Owner returns the owner of CRDs: Crossplane if its API is served. It returns "" if that is not known.
 func (l *Looker) Owner(ctx context.Context) (render.Owner, error) {
 	s, err := l.cluster.discover(ctx)
 	if err != nil {
@@ -100,12 +98,12 @@ func (l *Looker) Definitions(ctx context.Context) ([]*catalogue.Definition, erro
 	return l.cluster.Definitions(ctx)
 }
 
-// Packages are those that Crossplane has installed.
+// Packages returns the packages that Crossplane has installed.
 func (l *Looker) Packages(ctx context.Context) ([]crossplane.Installed, error) {
 	return l.cluster.Packages(ctx)
 }
 
-// ImageConfigs are those of the cluster. This sync prunes none.
+// ImageConfigs returns the ImageConfigs of the cluster. This sync prunes none.
 func (l *Looker) ImageConfigs(ctx context.Context) ([]packages.LiveConfig, error) {
 	all, _, err := l.cluster.imageConfigs(ctx)
 	return all, err
@@ -121,9 +119,8 @@ func (l *Looker) Secret(ctx context.Context, name string) (map[string][]byte, er
 	return l.cluster.Secret(ctx, name)
 }
 
-// Observe is what the cluster holds of what is wanted. It costs two requests for discovery
-// and one for every kind, and one more for every object that moved since the last time, or
-// that the commit changed.
+// Observe returns the live state of the wanted objects. It costs two requests for discovery and one for every kind, and
+// one more for every object that changed since the last time, live or in the commit.
 func (l *Looker) Observe(ctx context.Context, want render.Desired) (plan.Observed, error) {
 	c := l.cluster
 	var err error
@@ -146,7 +143,7 @@ func (l *Looker) Observe(ctx context.Context, want render.Desired) (plan.Observe
 		return plan.Observed{}, err
 	}
 	seen.Upstream, err = c.upstream(ctx, want)
-	if err == nil || apierrors.IsForbidden(err) { // all that is forbidden is to be said at once
+	if err == nil || apierrors.IsForbidden(err) { // report all forbidden kinds at once
 		err = errors.Join(err, l.find(ctx, &seen, sp))
 	}
 	if err != nil {
@@ -317,8 +314,8 @@ func (c *Cluster) compared(ctx context.Context, a plan.Asked, id manifest.ID) (c
 	return now, nil
 }
 
-// Watch tells what of what is wanted moved since it was compared, and again whenever that
-// changes, until ctx is done. trouble hears, once each, of what cannot be watched.
+// Watch reports the wanted objects that changed since their comparison, and again after every change, until ctx is
+// done. It calls trouble once for each kind that cannot be watched.
 func (l *Looker) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) {
 	w := l.cluster.watching(trouble)
 	w.everything = true
@@ -338,7 +335,7 @@ func (l *Looker) Watch(ctx context.Context, tell func(moved map[manifest.ID]stri
 	w.report(ctx, tell)
 }
 
-// marks are those by which it can be told whether an object moved.
+// marks returns the marks that show whether an object changed.
 func (l *Looker) marks() map[manifest.ID]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -72,7 +72,7 @@ func (w *world) onlyReads(t *testing.T) {
 	}
 }
 
-// differences are what a plan says that is not as wanted: checks and drift, with changes.
+// differences returns the differences in a plan: checks and drift, with changes.
 func differences(p plan.Plan) []string {
 	var all []string
 	say := func(word, id string, changes []diff.Change) {
@@ -94,7 +94,7 @@ func differences(p plan.Plan) []string {
 	return all
 }
 
-// written is one object as somebody writes it who is not an API server.
+// written returns an object as a user writes it, without defaults of an API server.
 func written(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -286,7 +286,7 @@ func TestLookAtRealCRDs(t *testing.T) {
 	}
 }
 
-// What a commit, an applier and a hand make of each other, and what it costs to see it.
+// TestLookAgain combines commits, another applier and manual edits, and checks the reports and their cost.
 func TestLookAgain(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -436,7 +436,7 @@ func TestLookerNeedsRights(t *testing.T) {
 		t.Errorf("What it may read is no trouble: %v", err)
 	}
 
-	// It says what it cannot watch, and goes on.
+	// It reports kinds that it cannot watch, and goes on.
 	config := rest.CopyConfig(w.as(t, [][3]string{{"get", "", "configmaps"}}))
 	if l, err = cluster.NewLooker(config, w.sync, cluster.Options{}); err != nil {
 		t.Fatal(err)
@@ -459,7 +459,7 @@ func TestLookerNeedsRights(t *testing.T) {
 	w.onlyReads(t)
 }
 
-// Where it is not known whether a kind is served, what is missing must not be called missing.
+// If it is not known whether a kind is served, its objects must not be reported as missing.
 func TestLookIntoTheDark(t *testing.T) {
 	w := newWorld(t)
 	service := thing("apiregistration.k8s.io/v1", "APIService", "", "v1."+w.group, map[string]any{"spec": map[string]any{

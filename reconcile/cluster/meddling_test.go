@@ -55,7 +55,7 @@ func (w *world) unanswered(fails *atomic.Bool, chosen func(*http.Request) bool) 
 	return config
 }
 
-// carried applies a plan, and returns why the step on an object failed; "" is that it did not.
+// carried applies a plan, and returns why the step on an object failed, or "" if it did not.
 func carried(t *testing.T, c *cluster.Cluster, p plan.Plan, name string) string {
 	t.Helper()
 	done, err := c.Apply(t.Context(), p)
@@ -109,7 +109,7 @@ func TestIntentIsStoredFirst(t *testing.T) {
 	}
 }
 
-// What another field manager wrote after the plan was made is not taken from it.
+// Headgate does not take fields that another manager wrote after the plan was made.
 func TestForceTakesWhatWasSeen(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace
@@ -227,8 +227,8 @@ func TestFinalizerOfWhatWasSeen(t *testing.T) {
 	}
 }
 
-// Right before a delete Headgate asks once more what protects the object and what would go with it. What
-// it cannot find out then is in use.
+// Right before a delete Headgate checks once more what protects the object and what would go with it. If a check fails,
+// the object counts as in use.
 func TestPruneAsksOnceMore(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace
@@ -359,7 +359,7 @@ func TestHiddenUnlessRead(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		failed string // the path that cannot be read
-		answer string // what the API server says of APIServices instead
+		answer string // the answer of the API server about APIServices
 		keeps  string
 	}{
 		"Gone":                {reason: "Nothing serves the kind, or would."},
@@ -477,7 +477,7 @@ func TestLostLease(t *testing.T) {
 	}
 }
 
-// An inventory that somebody writes while a sync ends stays: it may name another object.
+// An inventory that another process writes while a sync ends stays, because it may name another object.
 func TestForgetWhatWasSeen(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace

@@ -17,13 +17,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// The API server refuses to apply a custom resource while a managed fields entry names a version that
-// its CRD no longer declares, and forgets who manages what of one that is no longer served. Like
-// fluxcd/pkg/ssa, Headgate moves such entries to the version that it applies, whoever manages the fields.
+// The API server refuses to apply a custom resource while a managed fields entry names a version that its CRD no longer
+// declares, and forgets the managers of entries whose version is no longer served. Like fluxcd/pkg/ssa, Headgate moves
+// such entries to the version that it applies, for every manager.
 
-// migration returns the trial of an object whose managed fields name versions that are not served; false
-// is that they name none. The dry run of an apply would fail, so the trial changes the managed fields only.
-// The error is the object's trouble.
+// migration returns the trial of an object whose managed fields name versions that are not served, or false if they
+// name none. The dry run of an apply would fail, so the trial changes the managed fields only. The error is about the
+// object.
 func (c *Cluster) migration(live *unstructured.Unstructured, apiVersion string, id manifest.ID) (plan.Trial, bool, error) {
 	if _, unsure := c.surface.broken[id.Group]; unsure || types_().IsGroupRegistered(id.Group) {
 		return plan.Trial{}, false, nil // the API server migrates the kinds that it has compiled in
@@ -53,8 +53,8 @@ func (c *Cluster) migration(live *unstructured.Unstructured, apiVersion string, 
 	return plan.Trial{Live: live, After: after, Migrates: from}, true, nil
 }
 
-// movedTo returns entries of which some have another version. The API server keeps one entry of a manager
-// for each operation, version and subresource, so what becomes alike is merged.
+// movedTo returns the entries with a new version for some of them. The API server keeps one entry of a manager for each
+// operation, version and subresource, so entries that become alike are merged.
 func movedTo(entries []metav1.ManagedFieldsEntry, apiVersion string, which func(metav1.ManagedFieldsEntry) bool) ([]metav1.ManagedFieldsEntry, error) {
 	var moved []metav1.ManagedFieldsEntry
 	for _, e := range entries {

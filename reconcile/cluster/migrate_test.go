@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// versioned is a CRD with versions, the last of which is stored. Those with a "-" are not served.
+// versioned returns a CRD with versions. The last one is the storage version; versions with a "-" are not served.
 func (w *world) versioned(versions ...string) *unstructured.Unstructured {
 	u := w.crd("Bucket", "Cluster")
 	spec := u.Object["spec"].(map[string]any)

@@ -65,8 +65,8 @@ func annotated(u *unstructured.Unstructured, key, value string) *unstructured.Un
 	return u
 }
 
-// What an API server, a CA injector and other controllers make of what we applied is no
-// drift; and it does not hide a real edit.
+// Changes of an API server, a CA injector and other controllers to applied objects are no drift, and they do not hide a
+// real edit.
 func TestNoise(t *testing.T) {
 	t.Parallel()
 	someCA := newCA(t)

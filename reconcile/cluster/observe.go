@@ -24,8 +24,8 @@ const few = 5
 
 type groupKindT = schema.GroupKind
 
-// Observe is what the cluster holds of what is wanted and of what we own. Where nothing
-// moved it costs a request for the inventory, two for discovery and one for every kind.
+// Observe returns the live state of wanted and owned objects. If nothing changed, it costs a request for the inventory,
+// two for discovery and one for every kind.
 func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observed, error) {
 	inv, err := c.Inventory(ctx)
 	if err != nil {
@@ -184,9 +184,8 @@ func (c *Cluster) look(ctx context.Context, seen *plan.Observed, sp spelling) er
 	return nil
 }
 
-// searches are one for every served kind of ids. Where the inventory is missing, the kinds
-// of which every sync has some are searched for marks too. It also returns the kinds of which the API server cannot tell
-// whether it serves them.
+// searches returns one search for every served kind of ids. If the inventory is missing, it also searches common kinds
+// for marks. It also returns the kinds that may or may not be served, because discovery failed.
 func (c *Cluster) searches(ids map[manifest.ID]bool, missing bool) ([]search, map[schema.GroupKind]error) {
 	byKind := map[schema.GroupKind]*search{}
 	at := func(gk schema.GroupKind) *search {
@@ -245,7 +244,7 @@ func (c *Cluster) find(ctx context.Context, s search, marks bool) ([]*metav1.Par
 	return append(found, others...), err
 }
 
-// named reads objects of a kind by name. What is not there is left out.
+// named reads objects of a kind by name. It leaves out missing ones.
 func (c *Cluster) named(ctx context.Context, kind schema.GroupKind, ids []manifest.ID) ([]*metav1.PartialObjectMetadata, error) {
 	var found []*metav1.PartialObjectMetadata
 	for _, id := range ids {

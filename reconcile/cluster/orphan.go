@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// departs answers what would become of the CRD of an MRD that is deleted. The CRD goes along if nobody else owns it, as
-// package revisions own theirs, and Crossplane has made the MRD its owner or may be about to: it does that while an MRD is
+// departs answers whether the deletion of an MRD deletes its CRD. It does if the CRD has no other owner, such as a
+// package revision, and Crossplane has made the MRD its owner or may be about to. Crossplane does that while an MRD is
 // Active, and reports on the MRD only afterwards.
 func (c *Cluster) departs(ctx context.Context, id manifest.ID) (plan.Answer, error) {
 	var a plan.Answer

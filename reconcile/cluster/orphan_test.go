@@ -116,9 +116,9 @@ func (w *world) lags(t *testing.T) {
 	}()
 }
 
-// A definition that leaves Git leaves its CRD, and what somebody may have stored in it by then, also
-// where Crossplane is late, and wherever we were killed: before every write, and after the last. That is so
-// whatever comes after it: the same commit, one that wants the definition again, or the end of the sync.
+// A definition that leaves Git leaves its CRD and the objects in it. That holds if Crossplane is late, and if the
+// process is killed before any write or after the last. It holds for every next event: the same commit, a commit that
+// wants the definition again, or the end of the sync.
 func TestDefinitionLeavesItsCRD(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]func(t *testing.T, w *world, none, with render.Desired){
@@ -239,8 +239,8 @@ func TestDefinitionIsWantedAgain(t *testing.T) {
 	}
 }
 
-// Crossplane makes an MRD the owner of its CRD and then reports that the MRD goes. Whoever reads the CRD before that and the MRD
-// after it would let the CRD go along.
+// Crossplane makes an MRD the owner of its CRD and then reports the MRD's deletion. A reader that takes the CRD from
+// before and the MRD from after would delete the CRD.
 func TestOwnersAreReadAfterTheReport(t *testing.T) {
 	w := newWorld(t)
 	w.serve(t, definitions, "ManagedResourceDefinition", "Cluster")

@@ -85,8 +85,8 @@ func (w *world) loses(t *testing.T) {
 	}
 }
 
-// restores does what Velero does: it makes objects again of what their manifests say, and writes their
-// managed fields in a second request, if at all.
+// restores does what Velero does: it creates objects from their manifests, and writes their managed fields in a second
+// request, if at all.
 func (w *world) restores(t *testing.T, space string, whole bool, names ...string) {
 	t.Helper()
 	at := w.at(configMaps, space)
@@ -189,7 +189,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// What only marks tell to be ours is pruned once a person approved it, or stays and is nobody's.
+// Objects that are ours only by their marks are pruned after an approval, or stay without an owner.
 func TestRebuilt(t *testing.T) {
 	t.Parallel()
 	for name, approve := range map[string]bool{"Approved": true, "Released": false} {
@@ -411,7 +411,7 @@ func TestTwoActors(t *testing.T) {
 		t.Errorf("A history is no reason to plan again: %v", err)
 	}
 
-	// What changes the inventory itself ends the pass, and what it did is said.
+	// A step that changes the inventory itself ends the pass, and the report lists what was done.
 	spoilt := false
 	c = w.cluster(t, cluster.Options{Concurrency: 1, Progress: func(e cluster.Event) {
 		if e.Phase == "apply" && !spoilt {

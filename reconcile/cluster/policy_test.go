@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Objects that are only looked at are never written, cost nothing while they stay as they are,
-// and of those that may be deleted exactly the one is that was seen.
+// Observed objects are never written, and cost nothing while they are unchanged. If one may be deleted, Headgate
+// deletes exactly the object that it saw.
 func TestObserved(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -50,7 +50,7 @@ func TestObserved(t *testing.T) {
 	if _, err := w.at(configMaps, space).Create(t.Context(), configMap(space, "replaced", "1"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// Somebody who may write ConfigMaps writes that a foreign object may be deleted.
+	// A user who may write ConfigMaps claims in the inventory that a foreign object may be deleted.
 	foreign, err := w.at(configMaps, space).Create(t.Context(), configMap(space, "foreign", "1"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

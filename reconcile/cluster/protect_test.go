@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// settled makes passes until there is nothing more to write, and says what they did, a pass a line.
+// settled makes passes until there is nothing more to write, and returns their actions, one line for each pass.
 func settled(t *testing.T, c *cluster.Cluster, commit render.Desired) []string {
 	t.Helper()
 	var all []string
@@ -120,8 +120,8 @@ func (w *world) serve(t *testing.T, of schema.GroupVersionResource, kind, scope 
 	})
 }
 
-// A dependency that somebody deletes by hand stays until what depends on it is gone, and goes then,
-// wherever we were killed in between.
+// A dependency that a user deletes by hand stays until its dependants are gone, and goes then, also if the process is
+// killed at any point.
 func TestProtectByFinalizer(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -219,8 +219,7 @@ func TestProtectByUsage(t *testing.T) {
 	w.mustGet(t, configMaps, space, "foreign")
 }
 
-// What leaves the sync without being deleted by it must not wait for us for ever when somebody
-// deletes it.
+// An object that leaves the sync undeleted must not wait for our finalizer for ever when a user deletes it.
 func TestNothingKeepsOurFinalizer(t *testing.T) {
 	t.Parallel()
 	annotated := func(u *unstructured.Unstructured, key, value string) *unstructured.Unstructured {

@@ -320,8 +320,8 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// A kind that went after the discovery holds no objects, so that it keeps no namespace. What still is listed as served may
-// hold some.
+// A kind that was removed after the discovery has no objects, so it keeps no namespace. A kind that is still listed as
+// served may have some.
 func TestInsideWithoutKind(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"

@@ -66,9 +66,8 @@ func (r *execution) wait(ctx context.Context, timeout time.Duration, more bool) 
 	return r.note(why, more || ctx.Err() != nil)
 }
 
-// note notes in the outcomes what is ready, and why what is not is not. Where a wait was
-// short, that is not known, but of what was waited for before. It reports whether there was
-// anything to note.
+// note records in the outcomes which objects are ready, and why others are not. After a short wait it knows that only
+// for objects of an earlier wait. It reports whether it recorded anything.
 func (r *execution) note(why map[manifest.ID]plan.Reason, short bool) bool {
 	noted := false
 	for i := range r.outcomes {
@@ -176,7 +175,7 @@ func notReady(u *unstructured.Unstructured) plan.Reason {
 	return plan.StatusIs.With(string(s.Status))
 }
 
-// mapper maps the kinds that were discovered, so that nobody discovers them again.
+// mapper maps the discovered kinds without another discovery.
 func (r *execution) mapper() meta.RESTMapper {
 	var versions []schema.GroupVersion // without them the mapper knows no kind by its group alone
 	known := map[schema.GroupVersion]bool{}

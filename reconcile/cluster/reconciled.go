@@ -45,9 +45,9 @@ var (
 	applications   = schema.GroupKind{Group: "argoproj.io", Kind: "Application"}
 )
 
-// reconcilers returns why objects must not be taken from the tool that owns them: an object of that tool lists them, or it cannot
-// be read whether one does. What rests does not reconcile, nor what applies to another cluster. A tool may reconcile
-// from another cluster, too: only a person knows that.
+// reconcilers returns why objects must not be taken from the tool that owns them: an object of that tool lists them, or
+// such objects cannot be read. A suspended object does not reconcile, nor does one for another cluster. A tool may also
+// reconcile from another cluster, which only the user knows.
 func (c *Cluster) reconcilers(ctx context.Context, of map[manifest.ID]metav1.Object) (map[manifest.ID]plan.Reason, error) {
 	why := map[manifest.ID]plan.Reason{}
 	claims := map[ownership.Tool]map[manifest.ID]ownership.Claim{}
@@ -127,8 +127,8 @@ func (c *Cluster) listed(ctx context.Context, gk schema.GroupKind, ids map[manif
 	}
 }
 
-// listedByFlux returns which of some objects a Kustomization, or HelmRelease, reconciles: those of its inventory. While it has
-// none, they are those that bear its name.
+// listedByFlux returns the objects that a Kustomization or HelmRelease reconciles: those of its inventory or, without
+// one, the objects with its name in their labels.
 func listedByFlux(o *unstructured.Unstructured, ids map[manifest.ID]ownership.Claim) []manifest.ID {
 	if suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend"); suspended {
 		return nil

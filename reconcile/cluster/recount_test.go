@@ -115,7 +115,7 @@ func TestPoliciesAreReadAgainBeforeAPackage(t *testing.T) {
 	try("The update of the policy failed in this very pass: it is as wide as before.", "not sent: the policy team could not be applied", func() {
 		applyAs(t, "somebody", w.at(policies, ""), activationPolicy("team", "*.example.org", "*.example.com"))
 	})
-	// What they took they give back, and it is as the first pass left it.
+	// The other tool undoes its change, and the object is as the first pass left it.
 	applyAs(t, inventory.Manager, w.at(policies, ""), wide)
 	applyAs(t, "somebody", w.at(policies, ""), thing("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy", "", "team", nil))
 	try("Crossplane restarted, and made its default policy again.", `not sent: the policy default in the cluster activates "*"`, func() {
@@ -138,7 +138,7 @@ func TestPoliciesAreReadAgainBeforeAPackage(t *testing.T) {
 	})
 }
 
-// installs makes a revision of a package with definitions that are Active or Inactive, all of which have a CRD.
+// installs creates a revision of a package with Active and Inactive definitions. All of them have a CRD.
 func (w *world) installs(t *testing.T, revision string, capabilities string, states map[string]string) {
 	t.Helper()
 	create(t, w.at(revisions, ""), thing("pkg.crossplane.io/v1", "ProviderRevision", "", revision, map[string]any{"spec": map[string]any{

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What is live is copied while observing, so that the plan holds exactly what is sent: numbers as
-// they are, tokens inside of texts, and what a filter finds. It costs one request for each source.
+// Live values are copied while observing, so that the plan holds exactly the request: numbers, tokens inside of texts,
+// and results of filters. It costs one request for each source.
 func TestReferences(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -83,8 +83,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// What a Secret holds is in the cluster as it is meant: as text where text is, as base64 where the
-// API has bytes. What cannot be text is trouble of the object that asks for it, and of no other.
+// A copied value of a Secret has the right form: text in a text field, base64 in a field of bytes. If it is no valid
+// text, only the object with the reference fails.
 func TestReferencesToSecrets(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"

@@ -40,8 +40,8 @@ func denying(t *testing.T) (url, ca string) {
 	return server.URL, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 }
 
-// What a real API server refuses, one object at a time: the message tells what to do about it,
-// the rest goes on, and the next pass tries again.
+// A real API server refuses single objects. The message gives advice, all other objects are applied, and the next pass
+// tries again.
 func TestRefusedObjects(t *testing.T) {
 	w := newWorld(t)
 	space := func(name string) string { return w.sync.Namespace + "-" + name }
@@ -77,7 +77,7 @@ func TestRefusedObjects(t *testing.T) {
 	}}))
 	defer func() { _ = w.at(hooks, "").Delete(t.Context(), w.sync.Namespace, metav1.DeleteOptions{}) }()
 
-	// A CRD that somebody deleted, and of which an object does not go away.
+	// A deleted CRD with an object that does not go away.
 	stuck := w.crd("Bucket", "Cluster")
 	applied(t, w.cluster(t, cluster.Options{}), want(t, stuck))
 	held := w.instance("Bucket", "", "held")
@@ -158,7 +158,7 @@ func TestTroubledServer(t *testing.T) {
 		code   int32 // that it answers; 0: it takes its time
 		answer metav1.StatusReason
 		times  int64  // of every write of an object
-		fails  string // what is said of it in the end
+		fails  string // the final error about it
 	}{
 		"Busy":        {"It said not now, so it is asked again later.", 429, metav1.StatusReasonTooManyRequests, 2, ""},
 		"Broken":      {"A 500 may pass.", 500, metav1.StatusReasonInternalError, 2, ""},

@@ -15,21 +15,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A comparison is what an update of a package comes to, and what it was made of.
+// A comparison is the result of an update of a package, with its inputs.
 type comparison struct {
 	of    string
 	found []plan.Effect
 }
 
-// A successor is what a package makes of an object that may be there.
+// A successor is the new version, from a package, of an object that may exist.
 type successor struct {
 	id      manifest.ID
 	content func() (*unstructured.Unstructured, error)
 }
 
-// replaced compares what is installed with what the packages hold that are to be updated. A
-// package may have a hundred megabytes of definitions: they are read a page at a time, and an
-// update that is held is not compared in every pass.
+// replaced compares installed definitions with those in the new versions of packages. A package may have a hundred
+// megabytes of definitions: they are read a page at a time, and a held update is not compared in every pass.
 func (c *Cluster) replaced(ctx context.Context, seen plan.Observed) ([]plan.Effect, error) {
 	now := map[manifest.ID]comparison{}
 	for id, trial := range seen.Trials {
@@ -56,8 +55,8 @@ func (c *Cluster) replaced(ctx context.Context, seen plan.Observed) ([]plan.Effe
 	return all, nil
 }
 
-// whole returns the effects of a package with the definitions that it holds. What is remembered of them keeps no
-// package in memory.
+// whole returns the effects of a package with the definitions that it holds. The remembered effects keep no package in
+// memory.
 func whole(found []plan.Effect, want render.Desired, of manifest.ID) []plan.Effect {
 	found = slices.Clone(found)
 	definitions, others, _ := want.Installs(of)
@@ -89,8 +88,7 @@ func mrdOf(d render.DecidedDefinition) func() (*unstructured.Unstructured, error
 	}
 }
 
-// replacements are those of the definitions that are there, and of the kinds that come beside
-// them.
+// replacements returns the effects on existing definitions, and on new kinds beside them.
 func (c *Cluster) replacements(ctx context.Context, up plan.Upstream, definitions []render.DecidedDefinition, others []render.Left) ([]plan.Effect, error) {
 	mrds := map[string]successor{}
 	var named []successor
@@ -165,8 +163,8 @@ func (c *Cluster) replacedDefinitions(ctx context.Context, successors map[string
 	}
 }
 
-// replace is what replacing a live object breaks; nil is nothing. What cannot be read replaces
-// nothing: Crossplane refuses the package for it.
+// replace returns the breaking effect of replacing a live object, or nil. An unreadable successor replaces nothing,
+// because Crossplane refuses the package.
 func (s successor) replace(live *unstructured.Unstructured) *plan.Effect {
 	after, err := s.content()
 	if err != nil {

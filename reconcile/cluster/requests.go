@@ -60,8 +60,8 @@ func (r *Requests) Writes() int {
 	return counts["PATCH"] + counts["POST"] + counts["PUT"] + counts["DELETE"]
 }
 
-// Bytes are those of the bodies that were sent and received so far, received ones as the
-// transport below hands them up.
+// Bytes returns the bytes of bodies sent and received so far. Received ones are counted as the transport below returns
+// them.
 func (r *Requests) Bytes() (sent, received int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,18 +7,17 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A schedule spreads looks at objects over an interval: each is looked at once within it,
-// and about as many in every pass. Where each begins is left to chance, so that a process
-// that is started again and again does not look at the same ones each time.
+// A schedule spreads looks at objects over an interval: each is looked at once within it, and about as many in every
+// pass. Each object starts at a random time, so that a process that restarts often does not check the same objects each
+// time.
 type schedule struct {
 	every time.Duration // 0 is never
 	next  map[manifest.ID]time.Time
 	last  time.Time // when it was last asked
 }
 
-// due are those of the objects that are to be looked at now: all whose time comes before
-// the next pass, if that comes as soon as this one did. Where the pass has something else to
-// do, which somebody waits for, they are those whose time has come. With done they were.
+// due returns the objects to check now: those whose time comes before the next pass, if passes keep their pace. In a
+// busy pass, it returns only those whose time has come. Call done after the check.
 func (s *schedule) due(now time.Time, objects []manifest.ID, busy bool) (due map[manifest.ID]bool, done func()) {
 	if s.every <= 0 {
 		return nil, func() {}
@@ -32,7 +31,7 @@ func (s *schedule) due(now time.Time, objects []manifest.ID, busy bool) (due map
 	for _, id := range objects {
 		at, known := s.next[id]
 		if !known {
-			at = now.Add(rand.N(s.every)) //nolint:gosec // nobody gains by guessing it
+			at = now.Add(rand.N(s.every)) //nolint:gosec // it needs no secrecy
 		}
 		next[id] = at
 		due[id] = !at.After(until)

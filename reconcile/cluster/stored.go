@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// types are those that an API server has compiled in. It reads and writes their objects
-// through them, and so says some things otherwise than they were said.
+// types_ holds the types that are compiled into an API server. It reads and writes their objects through them, which
+// changes the notation of some values.
 var types_ = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(scheme.AddToScheme(s))
@@ -19,16 +19,15 @@ var types_ = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
-// asStored is an object as an API server says it that knows its type: quantities in their
-// shortest form, and without what means the same left out. It says nothing that the object
-// does not. Of a type that is not known it is the object itself.
+// asStored returns an object in the notation of an API server that knows its type: quantities in their shortest form,
+// and without redundant fields. It adds nothing. For an unknown type, it returns the object itself.
 func asStored(u *unstructured.Unstructured) *unstructured.Unstructured {
 	o, err := types_().New(u.GroupVersionKind())
 	if err != nil {
 		return u
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
-		return u // the API server will not take it either, and says why
+		return u // the API server will refuse it, too, and report the reason
 	}
 	written, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {

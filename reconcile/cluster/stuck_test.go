@@ -60,7 +60,7 @@ func webhook(name, url, space string) *unstructured.Unstructured {
 	}}})
 }
 
-// outcomes are what became of a plan: by name, what is wrong with an object; "" is nothing.
+// outcomes returns the errors of a plan by object name, "" if there is none.
 func outcomes(done []plan.Outcome) map[string]string {
 	said := map[string]string{}
 	for _, o := range done {
@@ -134,7 +134,7 @@ func TestDeadAdmissionWebhook(t *testing.T) {
 	}
 }
 
-// versioned is a CRD with two versions, the second of which is preferred and the first of which is stored.
+// twoVersions returns a CRD with two versions: the first one is the storage version, the second one is preferred.
 func (w *world) twoVersions(conversion map[string]any, stored string, served ...string) *unstructured.Unstructured {
 	crd := w.crd("Region", "Cluster")
 	var versions []any
@@ -229,8 +229,8 @@ func TestPlaceholderCA(t *testing.T) {
 	}
 }
 
-// Where no version can be read, what depends on the kind stops, and nothing else: nothing of it is pruned, nor its CRD, and
-// nothing is taken for gone.
+// If no version of a kind can be read, only steps that depend on the kind stop. Its objects and its CRD are not pruned,
+// and do not count as gone.
 func TestUnreadableKind(t *testing.T) {
 	w := newWorld(t)
 	both := []string{"v1alpha1", "v1"}
@@ -315,7 +315,8 @@ func TestDeadAggregatedServer(t *testing.T) {
 	}
 }
 
-// What the API server does not answer says nothing about what is there. The rest is applied, and nothing is pruned.
+// A missing answer of the API server is no evidence about objects. All other objects are applied, and nothing is
+// pruned.
 func TestNoPruneInTrouble(t *testing.T) {
 	w := newWorld(t)
 	troubled := false

@@ -21,7 +21,7 @@ type surface struct {
 	kinds    map[schema.GroupKind]plan.Kind
 	versions map[schema.GroupKind][]string // the preferred one first
 	listable []schema.GroupKind            // in order
-	broken   map[string]error              // groups of which it is not known what is served
+	broken   map[string]error              // groups whose discovery failed
 
 	mu      sync.Mutex
 	reading map[schema.GroupKind]string // the version to read a kind in, where that is not the preferred one
@@ -91,7 +91,7 @@ func (s *surface) add(gv schema.GroupVersion, resources []metav1.APIResource) {
 	}
 }
 
-// known is an error where it cannot be told whether a kind is served.
+// known returns an error if it is not known whether a kind is served.
 func (s *surface) known(gk schema.GroupKind) error {
 	if _, served := s.kinds[gk]; served {
 		return nil

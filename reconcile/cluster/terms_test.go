@@ -145,7 +145,7 @@ func TestTakeConflicts(t *testing.T) {
 	}
 }
 
-// What is stored in a version stays readable: by the webhook, or because it is migrated.
+// Objects in every stored version stay readable: by the webhook, or by migration.
 func TestStoredVersions(t *testing.T) {
 	w := newWorld(t)
 	crd := func(webhook bool, storage string, versions ...string) *unstructured.Unstructured {

@@ -30,7 +30,7 @@ type tried struct {
 	gone bool
 }
 
-// try has the API server say what an apply of everything doubtful would come to.
+// try asks the API server for the result of applying every doubtful object.
 func (c *Cluster) try(ctx context.Context, seen *plan.Observed, sp spelling) error {
 	doubtful := seen.Doubtful(c.options.TryCreates)
 	if c.options.TryCreates {
@@ -75,7 +75,7 @@ func (c *Cluster) withoutHomeless(doubtful []plan.Asked, seen *plan.Observed, sp
 	return rest
 }
 
-// A taking says whether the fields of a conflict over a live object are to be taken.
+// A taking reports whether to take the fields of a conflict over a live object.
 type taking func(e *ConflictError, live *unstructured.Unstructured) bool
 
 // takesIn returns which conflicts over the fields of an object it does not leave to others.
@@ -96,10 +96,10 @@ func (e *ConflictError) without(managers []string) *ConflictError {
 	return &ConflictError{Conflicts: slices.DeleteFunc(slices.Clone(e.Conflicts), func(c Conflict) bool { return slices.Contains(managers, c.Manager) })}
 }
 
-// tryOne dry-runs the apply of one object. Trouble with the object is part of the trial,
-// trouble with the API server an error. Of what we applied before exactly as it is wanted
-// now, the fields that a hand edit took are tried to be taken back, of what is ours those that
-// nobody is known to hold; on the terms of the sync those of everybody are.
+// tryOne dry-runs the apply of one object. A problem with the object is part of the trial; a problem with the API
+// server is an error. On an object that we applied before exactly as it is wanted now, it tries to take back fields of
+// manual edits. On other owned objects, it tries fields without a known manager. Depending on the terms of the sync, it
+// tries fields of all managers.
 func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exists bool, seen *plan.Observed) (tried, error) {
 	if a.Policy.Observes() {
 		return c.compareOne(ctx, a, id)
@@ -151,8 +151,8 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 	return c.untried(ctx, err, c.explain(err, "try the apply of", id.Brief()), t.Trial)
 }
 
-// untried is what becomes of an object for which a request failed: its own trouble, unless the API server answers no other
-// request either.
+// untried returns the result for an object whose request failed: a problem of the object, unless the API server does
+// not answer other requests either.
 func (c *Cluster) untried(ctx context.Context, err, explained error, so ...plan.Trial) (tried, error) {
 	if c.stops(ctx, err) {
 		return tried{}, explained
@@ -197,8 +197,8 @@ func (c *Cluster) tryWays(ctx context.Context, at dynamic.ResourceInterface, sen
 	return after, err
 }
 
-// byHand reports whether all managers of a conflict hold what they hold by updates, as kubectl
-// edit does, and none by an apply: who applies says that it wants it so.
+// byHand reports whether all managers of a conflict hold what they hold by updates, as kubectl edit does, and none by
+// an apply: an apply is intentional.
 func (e *ConflictError) byHand(live *unstructured.Unstructured) bool {
 	return !slices.ContainsFunc(e.Conflicts, func(c Conflict) bool {
 		return slices.ContainsFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
@@ -207,16 +207,16 @@ func (e *ConflictError) byHand(live *unstructured.Unstructured) bool {
 	})
 }
 
-// byRestorer reports whether all managers of a conflict wrote our marks by an update, or are nobody: a
-// tool that restores an object without its managed fields writes all of it.
+// byRestorer reports whether all managers of a conflict wrote our marks by an update, or are unknown: a tool that
+// restores an object without its managed fields writes all of it.
 func (e *ConflictError) byRestorer(live *unstructured.Unstructured) bool {
 	return !slices.ContainsFunc(e.Conflicts, func(c Conflict) bool {
 		return c.Manager != "before-first-apply" && !inventory.WroteMarks(live, c.Manager)
 	})
 }
 
-// withNobody reports whether a conflict is with nobody: an API server gives that name to whoever
-// wrote what no manager is known of, as after somebody wiped the managed fields.
+// withNobody reports whether a conflict is with an unknown manager: an API server uses that name for fields without a
+// manager, for example after the managed fields were wiped.
 func (e *ConflictError) withNobody() bool {
 	return !slices.ContainsFunc(e.Conflicts, func(c Conflict) bool { return c.Manager != "before-first-apply" })
 }
@@ -236,8 +236,8 @@ func (e *ConflictError) taken() []diff.Taken {
 
 var namedItem = regexp.MustCompile(`^\[name="([^"]*)"\]`)
 
-// changePath makes of a field as the API server writes it, ".spec.versions[name=\"v1\"].served",
-// the path of a change: "spec.versions[v1].served". Of an item that has no name it is the list.
+// changePath turns a field in the API server's notation, ".spec.versions[name=\"v1\"].served", into the path of a
+// change: "spec.versions[v1].served". For an item without a name, it returns the list.
 func changePath(field string) string {
 	path, rest := "", strings.TrimPrefix(field, ".")
 	for {

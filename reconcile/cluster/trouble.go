@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// A ConflictError says that other managers own fields that we want to set to something else.
+// A ConflictError means that other managers own fields that we want to set to other values.
 type ConflictError struct {
 	Conflicts []Conflict // by manager
 }
@@ -72,8 +72,7 @@ func conflictIn(err error) *ConflictError {
 	return &e
 }
 
-// explain says what could not be done to what, and why, in words for somebody who holds a
-// kubeconfig.
+// explain adds the action and the object to an error, in words for the owner of a kubeconfig.
 func (c *Cluster) explain(err error, verb, what string) error {
 	var failed *url.Error
 	switch {
@@ -139,8 +138,8 @@ func (c *Cluster) host() string {
 	return c.config.Host
 }
 
-// retry tries again what an API server was too busy for, or did not get to see. The client
-// itself retries where the server says when.
+// retry repeats a request that a busy API server refused or never received. The client itself retries if the server
+// sets Retry-After.
 func retry(ctx context.Context, attempt func() error) error {
 	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5}
 	var last error
@@ -156,8 +155,8 @@ func retry(ctx context.Context, attempt func() error) error {
 	return last
 }
 
-// mostTries is how often a request is sent that fails like this. What takes long by itself is left to the next pass: an
-// admission webhook that hangs may be asked about thousands of objects.
+// mostTries returns how often to send a request that fails like this. A slow failure is left to the next pass, because
+// a hanging admission webhook may be asked about thousands of objects.
 func mostTries(err error) int {
 	switch {
 	case !hasAny(err.Error(), uncalled):
@@ -176,8 +175,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// misfits are what an API server says of an object that does not fit its schema, or its store.
-// It calls that an error of its own.
+// misfits are the messages of an API server about objects that do not fit their schema or its store. It reports them as
+// internal errors.
 var misfits = []string{
 	"failed to create typed patch object", "field not declared in schema", "error decoding from json", tooLarge,
 	"request to convert CR to an invalid group/version", "request to convert CR from an invalid group/version",
@@ -186,7 +185,8 @@ var misfits = []string{
 // tooLarge is what etcd says.
 const tooLarge = "request is too large"
 
-// What an API server says of others that it asks. The statuses have no field for it, and the code may be any.
+// The messages of an API server about other servers that it asks. Its statuses have no field for that, and the code may
+// be any.
 var (
 	uncalled    = []string{"failed calling webhook"}
 	denied      = []string{"admission webhook \"", "ValidatingAdmissionPolicy '"}
@@ -255,7 +255,7 @@ type lost struct{ error }
 
 func (e lost) Unwrap() error { return e.error }
 
-// isLost reports whether an error is that of a request that was not answered.
+// isLost reports whether an error means that a request was not answered.
 func isLost(err error) bool {
 	_, explained := errors.AsType[lost](err)
 	_, failed := errors.AsType[*url.Error](err)

@@ -147,8 +147,8 @@ func TestTroubleWithOneObject(t *testing.T) {
 	}
 }
 
-// A platform has thousands of CRDs, each of which is a hundred kilobytes: whether they are served
-// is watched for as long as a pass waits, also without its lease.
+// A platform has thousands of CRDs of a hundred kilobytes each. A pass watches whether they are served as long as it
+// waits, also without its lease.
 func TestServedIsHeardNotRead(t *testing.T) {
 	w := newWorld(t)
 	clash := w.crd("Region", "Cluster")
@@ -173,8 +173,8 @@ func TestServedIsHeardNotRead(t *testing.T) {
 	}
 }
 
-// inTheMaking is the region north, of which a controller says that it is being made, and
-// which a commit now wants larger; and its CRD.
+// inTheMaking returns the region north and its CRD. A controller reports that the region is being created, and a commit
+// now wants it larger.
 func (w *world) inTheMaking(t *testing.T) (crd, region *unstructured.Unstructured) {
 	t.Helper()
 	crd, region = w.crd("Region", "Cluster"), w.instance("Region", "", "north")
@@ -211,7 +211,7 @@ func TestNotReady(t *testing.T) {
 	}
 	said("Timeout")
 
-	// look is what a pass over the same commit says of it, and what it costs.
+	// look returns the report of a pass over the same commit about it, and its duration.
 	look := func(c *cluster.Cluster, revision string) (notReady string, took time.Duration) {
 		t.Helper()
 		commit := want(t, crd, region)
@@ -257,8 +257,8 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
-// Who waits for what may never become ready locks nobody out, neither while it waits nor,
-// should it be killed, after it.
+// A process that waits for an object that never becomes ready does not lock out others, neither while it waits nor
+// after it is killed.
 func TestALongWaitLocksNobodyOut(t *testing.T) {
 	w := newWorld(t)
 	crd, region := w.inTheMaking(t)
@@ -289,8 +289,7 @@ func TestALongWaitLocksNobodyOut(t *testing.T) {
 	}
 }
 
-// A pass that was cut short does not know what became of what it wrote. The next one does
-// not take it for ready.
+// An interrupted pass does not know the state of the objects that it wrote. The next one does not take them for ready.
 func TestNotReadyWhenInterrupted(t *testing.T) {
 	w := newWorld(t)
 	crd, region := w.inTheMaking(t)

@@ -27,8 +27,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Owner says who makes the CRDs of definitions here: as the inventory records, else
-// Crossplane where its API is served. "" is that the cluster cannot tell.
+// Owner returns the owner of CRDs: the one in the inventory, else Crossplane if its API is served. It returns "" if
+// that is not known.
 func (c *Cluster) Owner(ctx context.Context) (render.Owner, error) {
 	inv, err := c.Inventory(ctx)
 	if err != nil || inv.Owner != "" {
@@ -53,8 +53,8 @@ func (s *surface) servesCrossplane() bool {
 	return false
 }
 
-// natural is who makes the CRDs, as the cluster looks: an API that this sync itself
-// serves, by CRDs that it owns, is no sign of anybody else.
+// natural returns the owner of CRDs according to the cluster. An API of Crossplane whose CRDs this sync owns itself is
+// no sign of Crossplane.
 func (s *surface) natural(inv inventory.Inventory) render.Owner {
 	_, ours := inv.Entries[plan.CRD(crossplane.MRDs)]
 	if s.servesCrossplane() && !ours {
@@ -84,8 +84,7 @@ func (c *Cluster) Definitions(ctx context.Context) ([]*catalogue.Definition, err
 	return all, nil
 }
 
-// Packages are those that Crossplane has installed, with one request; nil where there is no
-// Crossplane.
+// Packages returns the packages that Crossplane has installed, with one request, or nil without Crossplane.
 func (c *Cluster) Packages(ctx context.Context) ([]crossplane.Installed, error) {
 	lock, err := c.objects.Resource(crossplane.Locks).Get(ctx, "lock", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || c.unserved(ctx, err, crossplane.KindLock) {
@@ -97,8 +96,8 @@ func (c *Cluster) Packages(ctx context.Context) ([]crossplane.Installed, error) 
 	return crossplane.InstalledOf(lock)
 }
 
-// ImageConfigs are those of the cluster; nil where there is no Crossplane. It takes one request, and one
-// for the inventory where one of them carries our marks.
+// ImageConfigs returns the ImageConfigs of the cluster, or nil without Crossplane. It takes one request, and another
+// one for the inventory if one of them has our marks.
 func (c *Cluster) ImageConfigs(ctx context.Context) ([]packages.LiveConfig, error) {
 	all, marked, err := c.imageConfigs(ctx)
 	if err != nil || len(marked) == 0 {

@@ -15,8 +15,8 @@ import (
 	"headgate.dev/headgate/render/packages"
 )
 
-// What of Crossplane decides about packages is read with one request, where there is Crossplane.
-// Without the right to read it nobody says what may be wrong.
+// The objects of Crossplane that decide about packages are read with one request, if Crossplane is installed. Without
+// the right to read them, there is no finding.
 func TestImageConfigs(t *testing.T) {
 	t.Parallel()
 	w := worldOf(t, fixtures.ConfigOf(t, fixtures.OwnKubeconfig(t))) // it installs a CRD of Crossplane

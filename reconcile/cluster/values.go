@@ -21,10 +21,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Where an inventory does not fit into one ConfigMap, that keeps every key, so that other
-// tools see the whole set, and siblings keep the values. Siblings are named by what is in
-// them and never change: the one write of the inventory goes from one set of values to the
-// next, and a crash before or after it leaves nothing but siblings that nobody names.
+// If an inventory does not fit into one ConfigMap, the ConfigMap keeps every key, so that other tools see the whole
+// set, and siblings keep the values. Siblings are named by their content and never change. The one write of the
+// inventory switches from one set of values to the next, and a crash before or after it leaves only siblings without a
+// reference.
 //
 // Entries that no key of cli-utils can name are in siblings, too. Other tools do not see those: a key
 // that they cannot parse makes them refuse the whole inventory, and one that reads back as another
@@ -47,8 +47,8 @@ type layout struct {
 	apart    []string                     // names of siblings with entries that data has no key for, sorted
 }
 
-// layoutOf lays out the data of an inventory, and the entries that it has no key for. What has no
-// room is an error.
+// layoutOf lays out the data of an inventory, and the entries that it has no key for. It returns an error if there is
+// no room.
 func layoutOf(s inventory.Sync, data, apart map[string]string) (layout, error) {
 	l := layout{data: data, siblings: map[string]map[string]string{}}
 	if len(apart) > 0 {
@@ -109,7 +109,7 @@ func sizeOf(data map[string]string) int {
 	return size
 }
 
-// siblingName is unlike the name of any inventory, and tells what is in the sibling.
+// siblingName returns a name that differs from the name of any inventory and depends on the content of the sibling.
 func siblingName(s inventory.Sync, data map[string]string) string {
 	h := sha256.New()
 	for _, key := range slices.Sorted(maps.Keys(data)) {

@@ -91,7 +91,7 @@ func TestInventoryOfManyObjects(t *testing.T) {
 		t.Errorf("cli-utils' own client sees the same set, got %d", len(got))
 	}
 
-	// The next write names other siblings, and leaves none that nobody names.
+	// The next write names other siblings, and leaves none without a reference.
 	stopped(t, w, commit)
 	inv = inventoryOf()
 	after := w.siblings(t)
@@ -145,8 +145,7 @@ func theirSet(t *testing.T, w *world) []string {
 	return got
 }
 
-// Somebody writes foreign objects into the inventory, with and without what would be needed to
-// delete them.
+// A user writes foreign objects into the inventory, with and without the data that a deletion would need.
 func TestTamperedInventory(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -193,7 +192,7 @@ func TestTamperedInventory(t *testing.T) {
 	}
 }
 
-// Somebody writes the inventory while a pass is at it, past the lease.
+// Another process writes the inventory during a pass, in spite of the lease.
 func TestAnotherWriterInBetween(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace
@@ -251,8 +250,7 @@ func TestRestoredCluster(t *testing.T) {
 	}
 }
 
-// Somebody wipes the managed fields, and then the commit wants something else: that is no
-// conflict with anybody.
+// A user wipes the managed fields, and then the commit wants another value: that is no conflict.
 func TestWipedAndWantedOtherwise(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"

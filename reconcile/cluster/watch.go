@@ -27,13 +27,13 @@ const (
 	pageSize   = 500
 )
 
-// Watch tells what of the inventory is not as it was left, and again whenever that changes,
-// until ctx is done: of each object its mark now. What a pass is just writing is not among
-// it, nor what only had its status written. trouble hears, once each, of what cannot be
-// watched; the rest is. Passes may be made meanwhile.
+// Watch reports the objects of the inventory that changed since our last write, with their current marks, and again
+// after every change, until ctx is done. It leaves out objects that a pass is just writing, and those with nothing but
+// a new status. It calls trouble once for each kind that cannot be watched, and watches all others. Passes may run
+// meanwhile.
 //
-// It watches the inventory, and of every kind in it the metadata of what carries our label.
-// Of an object nothing is kept but its mark.
+// It watches the inventory and, for every kind in it, the metadata of objects with our label. It keeps only the mark of
+// an object.
 func (c *Cluster) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) {
 	w := c.watching(trouble)
 	var group sync.WaitGroup
@@ -93,7 +93,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// report tells what moved, once news have settled.
+// report reports the changed objects, once events have settled.
 func (w *watching) report(ctx context.Context, tell func(map[manifest.ID]string)) {
 	told := map[manifest.ID]string{}
 	for {
@@ -196,7 +196,7 @@ func (w *watching) follow(ctx context.Context, f feed) {
 		}
 		pause := min(firstRetry<<min(failures, 10), mostRetry)
 		failures++
-		sleep(ctx, pause/2+rand.N(pause)) //nolint:gosec // nobody gains by guessing it
+		sleep(ctx, pause/2+rand.N(pause)) //nolint:gosec // it needs no secrecy
 	}
 }
 
@@ -301,8 +301,8 @@ func (w *watching) inventoryFeed(ctx context.Context) feed {
 	}
 }
 
-// leftMarks are the marks of an inventory by which it can be told whether an object moved:
-// "" of what is being written, or never was.
+// leftMarks returns the marks of an inventory that show whether an object changed: "" for objects that are being
+// written, or never were.
 func leftMarks(entries map[manifest.ID]inventory.Entry) map[manifest.ID]string {
 	left := make(map[manifest.ID]string, len(entries))
 	for id, e := range entries {
@@ -353,8 +353,8 @@ func (w *watching) followKinds(ctx context.Context) {
 	}
 }
 
-// unfollowed are the kinds of what is watched that nobody follows, each with the namespace
-// to follow it in. What is not watched any longer is not followed either.
+// unfollowed returns the kinds without a running watch, each with its namespace. It stops the watches of kinds that are
+// not needed any longer.
 func (w *watching) unfollowed() map[schema.GroupKind]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -197,8 +197,8 @@ func (f *forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f.RoundTripper.RoundTrip(r)
 }
 
-// After a time away the API server has forgotten where a watch was (410 Gone). What happened
-// meanwhile is found by a list, and nothing is made of it.
+// After an interruption, the API server may have forgotten the position of a watch (410 Gone). A list finds the changes
+// of that time, and reports none that is not real.
 func TestWatchComesTooLate(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"

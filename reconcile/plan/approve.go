@@ -30,7 +30,7 @@ func (a Approval) Names() []string {
 	return names
 }
 
-// approve is which of the held steps a person has approved. What is left is p.Approval.
+// approve returns the held steps that a person has approved. The remaining ones are in p.Approval.
 func (p *Plan) approve(seen Observed, guards []Guard) map[manifest.ID]bool {
 	approvable := map[GuardName]bool{}
 	for _, g := range guards {
@@ -116,7 +116,7 @@ func approvalOf(held []Step) Approval {
 	return a
 }
 
-const digestBytes = 16 // nobody makes two commits for one approval
+const digestBytes = 16 // long enough that no author can make two commits for one approval
 
 // approved is all that an approval of a held step is about.
 func (s Step) approved() string {
@@ -200,7 +200,7 @@ func trailers(message, key string) []string {
 	return values
 }
 
-// misgiven tells why approvals that were given are not of what is held.
+// misgiven returns findings about given approvals that do not fit the held steps.
 func misgiven(digest string, given []string, grants []inventory.Grant) []manifest.Finding {
 	var notes []manifest.Finding
 	slices.Sort(given)

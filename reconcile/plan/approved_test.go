@@ -45,7 +45,7 @@ func TestSpentApprovals(t *testing.T) {
 	}
 }
 
-// Approvals are of what is wanted, too.
+// An approval also covers the content of wanted objects.
 func TestApprovedContent(t *testing.T) {
 	one := Step{Action: Hold, Would: Update, Guard: "schema", ID: CRD("a"), Write: Write{wants: "1"}}
 	other := one
@@ -60,8 +60,8 @@ func TestApprovedContent(t *testing.T) {
 	}
 }
 
-// An approval of a create is spent with the last phase of it, which is an update. Else it would count once more, where
-// somebody deletes the object.
+// An approval of a create is spent with the last phase of it, which is an update. Otherwise it would count once more
+// after a user deletes the object.
 func TestApprovalOfPhases(t *testing.T) {
 	id := crossplane.MRD("boats.example.org")
 	create := Step{ID: id, Action: Create, Approved: true, Write: Write{Activates: true, wants: "1"}}
@@ -81,8 +81,8 @@ func TestApprovalOfPhases(t *testing.T) {
 	}
 }
 
-// An update that only frees an MRD that goes is followed by a create of the same. A person approved both, and neither of them
-// twice: a create of what an ordinary update was approved for is another question.
+// An update that only frees an MRD is followed by a create of the same MRD. One approval covers both, each once. The
+// approval of an ordinary update does not cover a create.
 func TestApprovalOfWhatGoes(t *testing.T) {
 	id := crossplane.MRD("boats.example.org")
 	guards := []Guard{{Name: "asks", Approvable: true}}
@@ -125,7 +125,7 @@ func TestApprovalOfWhatGoes(t *testing.T) {
 	}
 }
 
-// What an MRD is freed of before it is deleted, or released, does not make the inventory forget it.
+// Freeing an MRD before its deletion or release does not remove it from the inventory.
 func TestPhasesStayOwned(t *testing.T) {
 	id := crossplane.MRD("boats.example.org")
 	have := inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: "d", Actuation: "Succeeded"}}}

@@ -31,7 +31,7 @@ type Asked struct {
 	Paused   bool                       // leave it exactly as it is
 	Policy   inventory.ManagementPolicy // what may be done to it
 
-	resolved resolved // what became of its references
+	resolved resolved // the results of its references
 }
 
 // Ask returns what was observed with the commit and what it asks for, as far as what has been read so far tells:
@@ -81,9 +81,8 @@ func (o Observed) Ask(commit render.Desired) (Observed, error) {
 	return o, err
 }
 
-// Found returns what was observed with the inventory and the objects that exist, and completes what is asked for:
-// an object that exists may ask for the protection of what it depends on, and an inventory that was rebuilt may
-// retain definitions.
+// Found returns the observation with the inventory and the existing objects, and completes the list of objects to
+// apply. An existing object may demand protection of its dependencies, and a rebuilt inventory may retain definitions.
 func (o Observed) Found(owned inventory.Inventory, objects map[manifest.ID]*metav1.PartialObjectMetadata) (Observed, error) {
 	o.Inventory, o.Objects = owned, objects
 	return o.Ask(*o.commit)
@@ -92,8 +91,8 @@ func (o Observed) Found(owned inventory.Inventory, objects map[manifest.ID]*meta
 // errNotAsked is the error of a plan for a place that was observed for no commit: it would prune all that is owned.
 var errNotAsked = errors.New("it was not decided what is asked for")
 
-// askedFor returns everything that the commit wants, and every definition that we own and that the commit still
-// declares: activation is final, whatever the policies say now. The order is that of want.
+// askedFor returns everything that the commit wants, and every owned definition that the commit still declares:
+// activation is final, regardless of the current policies. The order is that of want.
 func askedFor(want render.Desired, have inventory.Inventory) ([]Asked, error) {
 	asked := make([]Asked, 0, len(want.Objects))
 	active := make(map[string]render.DecidedDefinition, len(want.Definitions))
@@ -159,7 +158,7 @@ func Sent(s inventory.Sync, o render.Object) (*unstructured.Unstructured, error)
 		return nil, catalogue.Errorf(o.Origin, "metadata is not a mapping")
 	}
 	diff.LeaveInjected(u)
-	manifest.DropPlaceholderCA(u) // of what a reference left as it was
+	manifest.DropPlaceholderCA(u) // of an object that references did not change
 	s.Own(u)
 	return u, nil
 }

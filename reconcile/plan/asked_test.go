@@ -21,7 +21,7 @@ func TestComputeNeedsACommit(t *testing.T) {
 	}
 }
 
-// What is found may add to what is asked for. All of it is the decision on one commit.
+// Existing objects may add to the objects to apply. All of them are the decision on one commit.
 func TestFound(t *testing.T) {
 	commit := given.Desired(t, render.OwnerHeadgate, nil)
 	buckets := plan.CRD(given.Buckets)

@@ -14,7 +14,7 @@ import (
 // commit would correct it, hold it, or report it. It needs no commit: what others add to an object, and what the sync ignores
 // of it, is no change.
 //
-// Of an object that is only looked at, every write counts until the next pass compares it with the commit.
+// For an object that is only observed, every write counts until the next pass compares it with the commit.
 func (o Observed) Changed(id manifest.ID, live metav1.Object) bool {
 	e := o.Inventory.Entries[id]
 	switch {

@@ -21,27 +21,25 @@ const (
 	NothingActivates Code = "NothingActivates" // nothing activates the definition of a CRD
 	DeletingCRD      Code = "DeletingCRD"      // the CRD of the definition is being deleted
 	ComesBack        Code = "ComesBack"        // Crossplane is to create the definition again, inactive
-	CRDGoes          Code = "CRDGoes"          // the CRD of the definition is to be deleted
+	CRDGoes          Code = "CRDGoes"          // the CRD of the definition will be deleted
 	RevisionRestores Code = "RevisionRestores" // the package revision that is to create the definition again, inactive
 	RevisionTouched  Code = "RevisionTouched"  // how many definitions Crossplane creates again
 )
 
-// A definition that is active, that nothing names and that nobody uses, is deactivated where the
-// sync says so. Where this sync makes the CRDs, its CRD is pruned. Where Crossplane does, Active
-// is final, and the way back leads around it:
+// An active definition without a policy and without objects is deactivated if the sync is configured so. If this sync
+// makes the CRDs, it prunes the CRD. If Crossplane makes them, Active is final, and deactivation takes a detour:
 //
 //	MRD Active ─delete, orphaning─► no MRD ─touch the revision─► MRD Inactive ─delete its CRD─► done
 //
-// Each arrow is a step of a plan of its own, found by what the cluster holds: whoever is killed
-// between two goes on where it was. What a step needs is asked of the cluster once more right
-// before it.
+// Each arrow is a step of a plan of its own, derived from the state of the cluster, so an interrupted process continues
+// where it stopped. The conditions of a step are checked in the cluster once more right before it.
 
 // A LiveRevision is a package revision as it stands in the cluster.
 type LiveRevision struct {
 	Package   manifest.ID // its Provider
 	Active    bool
 	SafeStart bool
-	Lost      []string // definitions of which the CRD is left
+	Lost      []string // definitions with a remaining CRD
 	Touched   string   // what it was last touched for
 	Runtime   string   // the Deployment that runs its controllers, as namespace/name; "" where none is known
 }
@@ -100,8 +98,8 @@ func (p *Plan) expectInactive(name string, reason Reason) {
 	p.Effects = append(p.Effects, Effect{Kind: Deactivate, On: crossplane.MRD(name), State: Pending, Reason: reason})
 }
 
-// unnamed are the definitions, and those of which only the CRD is left, that nothing in the
-// commit names. A paused policy that names one asks for no change.
+// unnamed returns the definitions, including those with only a CRD left, that no policy of the commit names. A paused
+// policy keeps the definitions that it names.
 func (p *Plan) unnamed(up Upstream) []string {
 	declared, active := map[string]bool{}, map[string]bool{}
 	for _, d := range p.Want.Definitions {
@@ -148,8 +146,8 @@ func deactivating(id manifest.ID, live *metav1.PartialObjectMetadata, why Code) 
 	return s
 }
 
-// pruneInstead makes a prune of what the ratchet keeps of a definition of ours. Where that turns out
-// to be held, the update that was to be made of it is made all the same.
+// pruneInstead returns a prune for a definition of ours that the ratchet would keep. If the prune is held, the step is
+// the update instead.
 func (s Step) pruneInstead(live *metav1.PartialObjectMetadata, e inventory.Entry, mayWrite bool) Step {
 	taken := prune(s.ID, e, live)
 	taken.Deactivates, taken.Definition, taken.Origin = true, true, s.Origin
@@ -160,8 +158,8 @@ func (s Step) pruneInstead(live *metav1.PartialObjectMetadata, e inventory.Entry
 	return taken
 }
 
-// concludeDeactivation ends what was to be deactivated and is not: an update is made instead of a hold, and what
-// stays is not expected to come back.
+// concludeDeactivation completes deactivations that do not take place: an update replaces a hold, and Crossplane is not
+// expected to bring back a definition that stays.
 func (p *Plan) concludeDeactivation() {
 	stays := map[string]bool{}
 	taken := map[string]bool{}

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// Where we make the CRDs, what is held is updated all the same.
+// If we make the CRDs, a held definition is updated all the same.
 func TestDeactivateOurs(t *testing.T) {
 	id := CRD("buckets.example.org")
 	held := Step{Action: Hold, Would: Prune, Guard: "in use", Reason: Failed.With("2 live objects"), Deactivates: true, ID: id}

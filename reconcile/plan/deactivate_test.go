@@ -220,8 +220,7 @@ func TestDeactivate(t *testing.T) {
 	}
 }
 
-// Nothing is deactivated by a commit of which not every definition is known, nor a definition that
-// somebody paused in the cluster.
+// A commit with unknown definitions deactivates nothing, and a definition that a user paused in the cluster stays.
 func TestDeactivateNot(t *testing.T) {
 	const name = "buckets.example.org"
 	for situation, tc := range map[string]struct {

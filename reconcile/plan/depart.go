@@ -10,14 +10,14 @@ import (
 
 // The codes of MRDs that are not deleted yet.
 const (
-	OwnersUnknown    Code = "OwnersUnknown"    // why it is not known what becomes of the CRD
+	OwnersUnknown    Code = "OwnersUnknown"    // why the effect on the CRD is not known
 	AwaitsCrossplane Code = "AwaitsCrossplane" // the finalizer that keeps the MRD until Crossplane has seen it go
 )
 
-// keepCRDs decides which phase is due of a step that lets an MRD go. Whether the CRD that Crossplane made of it goes is a
-// decision of its own. The garbage collector takes the MRD out of the owners of the CRD; that wakes Crossplane, which may not
-// have seen yet that the MRD goes, and makes it the owner once more: then the CRD goes with it. So our finalizer keeps the MRD
-// until Crossplane has seen it:
+// keepCRDs chooses the due phase of a step that deletes an MRD. The CRD that Crossplane made for it is a separate
+// decision. The garbage collector takes the MRD out of the owners of the CRD; that wakes Crossplane, which may not know
+// about the deletion yet and makes the MRD the owner once more. Then the CRD is deleted with it. So our finalizer keeps
+// the MRD until Crossplane has seen it:
 //
 //	protect ─► delete, orphaning ─► Crossplane reports Terminating ─► disown ─► unprotect
 //
@@ -27,7 +27,7 @@ func (p *Plan) keepCRDs(seen Observed) {
 	if seen.Offline || seen.Looks {
 		return
 	}
-	for _, id := range p.absent { // somebody deleted it
+	for _, id := range p.absent { // a user deleted it
 		if !crossplane.IsMRD(id) {
 			continue
 		}

@@ -21,7 +21,7 @@ func TestKeepCRDs(t *testing.T) {
 		reason           string
 		action           Action // "" is a prune
 		protected, going bool
-		unknown          bool // nobody asked yet
+		unknown          bool // not read yet
 		answer           Answer
 		do               Do
 		more, waits      bool

@@ -34,8 +34,8 @@ const (
 	UnfinishedFailed Code = "UnfinishedFailed" // the object, which was not applied, and may need the one of the prune or replace it
 )
 
-// An order is what objects of a commit say that has to be there, and ready, before they are
-// written: by the object that says so.
+// An order holds the dependencies of the objects of a commit, by object. A dependency must exist and be ready before
+// the object is written.
 type order map[manifest.ID][]edge
 
 // An edge leads to an object that comes first.
@@ -44,8 +44,7 @@ type edge struct {
 	how string // "depends on"
 }
 
-// orderOf reads what objects say. What cannot be read, or never comes to an end, is an error
-// that says where.
+// orderOf reads the dependencies of objects. An unreadable annotation and a cycle are errors with their place.
 func orderOf(seen Observed) (order, error) {
 	o := order{}
 	var wrong []error
@@ -64,7 +63,7 @@ func orderOf(seen Observed) (order, error) {
 	return o, o.cycle(seen.Asked)
 }
 
-// edges are those that an object asks for, each once.
+// edges returns the dependencies of an object, each once.
 func (o Observed) edges(a Asked) ([]edge, error) {
 	ids, err := named(a.Asks[dependson.Annotation])
 	if err != nil {
@@ -123,8 +122,8 @@ func idOf(meta object.ObjMetadata) manifest.ID {
 	return manifest.ID{Group: meta.GroupKind.Group, Kind: meta.GroupKind.Kind, Namespace: meta.Namespace, Name: meta.Name}
 }
 
-// cycle is an error that prints a cycle, where there is one. What nobody has to say is part of
-// it: that a namespace comes before what is in it, and a CRD before what is of its kind.
+// cycle returns an error with a cycle of dependencies, if there is one. It includes implicit dependencies: of an object
+// on its namespace, and of a custom resource on its CRD.
 func (o order) cycle(asked []Asked) error {
 	if len(o) == 0 {
 		return nil
@@ -208,7 +207,7 @@ func (o Observed) DependenciesOf() ([]manifest.ID, error) {
 // depend on until those are gone.
 func (p *Plan) arrange(first order, seen Observed) {
 	if seen.Offline {
-		return // what comes first is not known to be ready, and nobody waits
+		return // the dependency is not known to be ready, and the pass does not wait
 	}
 	steps := make(map[manifest.ID]*Step, len(p.Steps))
 	for i := range p.Steps {
@@ -329,8 +328,8 @@ func (c Case) GoingWith(s Step) []Step {
 	return users
 }
 
-// dependantsOf are those that depend on an object, as they say in the commit or, of what we own,
-// in the cluster, in order.
+// dependantsOf returns the dependants of each object, in order. It reads dependencies from the commit and, for owned
+// objects, from the cluster.
 func dependantsOf(first order, seen Observed) map[manifest.ID][]manifest.ID {
 	all := map[manifest.ID][]manifest.ID{}
 	add := func(by, on manifest.ID) {
@@ -364,8 +363,7 @@ func (p Plan) awaited(id manifest.ID) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return slices.Contains(s.after, id) })
 }
 
-// stranded is the plan once it is known what became of steps of it: what waits for one that
-// failed is not sent.
+// stranded returns the plan after outcomes are known: steps that wait for a failed one are not sent.
 func (p Plan) stranded(done []Outcome) Plan {
 	failed, writes := map[manifest.ID]bool{}, map[manifest.ID]bool{}
 	for _, o := range done {

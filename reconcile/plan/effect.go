@@ -9,8 +9,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// An Effect is what Crossplane makes of the objects that a plan writes or, if a sync only looks, what other tools apply.
-// No step of the plan sends it.
+// An Effect is a consequence of a plan: an object that Crossplane creates or changes or, if a sync only looks, that
+// another tool applies. No step of the plan sends it.
 type Effect struct {
 	Kind   EffectKind
 	Of     manifest.ID // of Install: the object whose step has Crossplane make it at once; zero if none does
@@ -88,15 +88,15 @@ const (
 	NoObjects         Code = "NoObjects"         // no custom resource exists
 )
 
-// A Bump is a package of a registry that is another image than before, or of which that is not known.
+// A Bump is a package of a registry whose image differs from the previous one, or is not known.
 type Bump struct {
 	Source  string          `json:"source"`
-	From    string          `json:"from,omitempty"`    // the version that it was; "" where there was none, or nobody could read it
-	To      string          `json:"to,omitempty"`      // "" where nobody could read it
+	From    string          `json:"from,omitempty"`    // the previous version; "" if there was none, or it could not be read
+	To      string          `json:"to,omitempty"`      // "" if it could not be read
 	Origin  manifest.Origin `json:"origin"`            // the line of the commit that asks for it
 	By      manifest.ID     `json:"by,omitzero"`       // the object that names it; none names a dependency
 	Manual  bool            `json:"manual,omitempty"`  // a person lets it in
-	Unknown string          `json:"unknown,omitempty"` // why nobody knows what it changes
+	Unknown string          `json:"unknown,omitempty"` // why its changes are not known
 
 	Package string `json:"-"` // the directory of the new version, as effects name it
 }
@@ -112,8 +112,8 @@ func onEffects(effects []Effect, rule func(Step) Ruling) func(Step) Ruling {
 	return func(s Step) Ruling { return onAll(of[s.ID], rule) }
 }
 
-// onAll returns one ruling on several effects. It names the first of those with the hardest answer, and how many more
-// there are.
+// onAll returns one ruling on several effects. It names the first effect with the hardest ruling, and counts the
+// others.
 func onAll(effects []Effect, rule func(Step) Ruling) Ruling {
 	var all Ruling
 	more := 0

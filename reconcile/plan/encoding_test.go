@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/object/mutation"
 )
 
-// kindsOfReferences are those that the tests of references copy from and to.
+// kindsOfReferences returns the kinds in the tests of references.
 func kindsOfReferences() map[schema.GroupKind]plan.Kind {
 	kinds := maps.Clone(given.Kinds)
 	kinds[schema.GroupKind{Kind: "Secret"}] = plan.Kind{Version: "v1", Resource: "secrets", Namespaced: true}
@@ -30,8 +30,7 @@ func kindsOfReferences() map[schema.GroupKind]plan.Kind {
 	return kinds
 }
 
-// What is base64 where it is copied from is text where it is copied to, unless the API holds bytes
-// there as well.
+// A base64 value of the source is copied as text, unless the API of the target holds bytes, too.
 func TestCopiedBytes(t *testing.T) {
 	const plain, encoded = "hunter2", "aHVudGVyMg=="
 	data := map[string]any{"password": encoded, "more": "eA==", "none": "", "binary": "/wA="}

@@ -21,21 +21,20 @@ const (
 	DeletingContents   Code = "DeletingContents"   // since when a namespace is being deleted, which waits for the objects in it
 )
 
-// An Ending is what becomes of what a sync owns when it is to own nothing any more. Its plan
-// is that of a commit that wants nothing. Who asks for it means it, so the guards that ask
-// whether the emptiness is meant have no say; all others have.
+// An Ending is how a sync gives up its objects. Its plan is the plan of an empty commit. The user asked for it
+// explicitly, so guards against empty commits do not apply; all others do.
 type Ending string
 
 // The endings.
 const (
 	NoEnding Ending = ""       // the sync goes on
 	Delete   Ending = "Delete" // it is deleted
-	Orphan   Ending = "Orphan" // it stays, and is nobody's
+	Orphan   Ending = "Orphan" // it stays without an owner
 )
 
-// leaving is the step for an object that nobody wants, whose prune it was; false is that there is
-// nothing to do but to forget it. released are those that somebody else makes now. What is being
-// deleted already is waited for, unless it waits for us.
+// leaving returns the step of an ending for an object whose prune is s. It returns false if the inventory only has to
+// forget the object. released is set if another tool makes the object now. A running deletion is awaited, unless it
+// waits for our finalizer.
 func (p Plan) leaving(s Step, live *metav1.PartialObjectMetadata, released bool) (Step, bool) {
 	switch {
 	case released || p.Ends == Orphan:
@@ -65,7 +64,7 @@ func WhyDeleting(live *metav1.PartialObjectMetadata) Reason {
 	return Deleting.With(since)
 }
 
-// releaseRetained makes of what guards keep on purpose what stays when the sync ends: nobody's.
+// releaseRetained turns steps that guards retain on purpose into releases, because the sync ends.
 func (p *Plan) releaseRetained() {
 	for i, s := range p.Steps {
 		if s.Action == Keep && s.Cause == Retain {
@@ -74,14 +73,14 @@ func (p *Plan) releaseRetained() {
 	}
 }
 
-// foremost is what of an ending can be done now: its first tier, and what that waits for. What
-// comes after it may be what that needs to go away.
+// foremost returns the part of an ending that can be done now: its first tier, and the objects that it waits for. Later
+// tiers may be needed for these deletions.
 func (p Plan) foremost() Plan {
 	due := map[manifest.ID]bool{}
 	for _, s := range p.Steps {
 		due[s.ID] = p.Ends == Orphan || s.Tier() == p.Steps[0].Tier()
 	}
-	for again := true; again; { // what says that it depends on something goes before that, whatever its tier
+	for again := true; again; { // a dependant goes before its dependency, regardless of its tier
 		again = false
 		for _, s := range p.Steps {
 			for _, id := range s.after {
@@ -93,7 +92,7 @@ func (p Plan) foremost() Plan {
 	return p.Select(func(s Step) bool { return due[s.ID] })
 }
 
-// OpenForemost lists the counts that guards still need of what can be done now.
+// OpenForemost lists the counts that guards still need for steps that can be done now.
 func (p Plan) OpenForemost() []Question {
 	first := map[manifest.ID]bool{}
 	for _, s := range p.foremost().Steps {
@@ -124,7 +123,7 @@ func Releasing(live *metav1.PartialObjectMetadata) ([]byte, error) {
 	}})
 }
 
-// notesOnEnding tell what an ending leaves that people may not expect.
+// notesOnEnding returns notes about objects that an ending unexpectedly leaves.
 func (p Plan) notesOnEnding(seen Observed) []manifest.Finding {
 	switch {
 	case p.Ends == NoEnding:

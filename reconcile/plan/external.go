@@ -11,9 +11,9 @@ import (
 // beyond the cluster.
 var InstanceCategories = []string{"managed", "composite", "claim"}
 
-// recordDefinitions records in the entries of next which CRDs are of definitions. What was recorded of
-// one stays: its objects are what they were when the definition has left the commit. Of what a binary
-// wrote that recorded nothing, each CRD that the commit does not declare any more may be of one.
+// recordDefinitions records in the entries of next which CRDs belong to definitions. A record stays after the
+// definition has left the commit, because its objects are still managed resources. In an inventory of an older version
+// without records, every CRD that the commit does not declare any more may belong to one.
 func (p Plan) recordDefinitions(have, next inventory.Inventory) {
 	declared := map[manifest.ID]bool{}
 	for _, s := range p.Steps {

@@ -25,9 +25,9 @@ func (o Observed) isLost() bool {
 	return false
 }
 
-// begun returns the grants that a plan begins with: those of its inventory. Where that was lost, no
-// approval that stands now, nor one in the message of this commit, counts until it is given anew. What a
-// person types for a later pass is new.
+// begun returns the grants that a plan begins with: those of its inventory. If the inventory was lost, no current
+// approval counts until it is given again, nor does one in the message of this commit. An approval on the command line
+// of a later pass is new.
 func (p Plan) begun(have []inventory.Grant) []inventory.Grant {
 	if !p.rebuilt || slices.ContainsFunc(have, func(g inventory.Grant) bool { return g.Digest == inventory.AnyDigest }) {
 		return have
@@ -39,7 +39,7 @@ func (p Plan) begun(have []inventory.Grant) []inventory.Grant {
 	return append([]inventory.Grant{lost}, have...)
 }
 
-// grants are those to remember: of what was given before, and of this plan.
+// grants returns the grants to record: earlier ones, and those of this plan.
 func (p Plan) grants(have []inventory.Grant) []inventory.Grant {
 	var next []inventory.Grant
 	for _, g := range p.begun(have) {
@@ -73,8 +73,8 @@ func (p Plan) grants(have []inventory.Grant) []inventory.Grant {
 // the commit, or whether steps of it are still to be carried out.
 func (p Plan) stands(g inventory.Grant) bool { return g.Given || g.Commit == p.Want.Revision }
 
-// forgets reports whether an approval that counted stands in other places than is remembered. Where it
-// stands nowhere any more, it may be given again.
+// forgets reports whether the places of a used approval differ from the record. After it was removed everywhere, it may
+// be given again.
 func (p Plan) forgets(have []inventory.Grant) bool {
 	return slices.ContainsFunc(have, func(g inventory.Grant) bool { return g.Given && !slices.Equal(g.On, p.given.Standing(g).On) })
 }

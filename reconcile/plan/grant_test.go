@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A pass sees what stands in the places that it reads. What stands elsewhere is as before.
+// A pass sees approvals only in the places that it reads. Records about other places stay.
 func TestPlacesOfApprovals(t *testing.T) {
 	want := render.Desired{Revision: "2", Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
 	cluster := func() plan.Observed { return given.Owning(t, "a", "b", "c", "d", "e", "keep") }
@@ -109,8 +109,8 @@ func TestPlacesOfApprovals(t *testing.T) {
 	}
 }
 
-// An inventory that is lost takes its grants along. What stood somewhere by then may have been made use
-// of, so it does not count until a person gives it again.
+// A lost inventory loses its grants. Approvals from before may have been used, so they do not count until a person
+// gives them again.
 func TestApprovalsOfALostInventory(t *testing.T) {
 	want := render.Desired{Revision: "2", Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
 	stored := func() inventory.Inventory { return given.Owning(t, "a", "b", "c", "d", "e", "keep").Inventory }
@@ -124,7 +124,7 @@ func TestApprovalsOfALostInventory(t *testing.T) {
 	}
 	seen := given.Owning(t, "a", "b", "c", "d", "e", "keep")
 	seen.Inventory = rebuilt()
-	digest := given.Computed(t, want, seen, guard.Guarding{}.Guards()...).Approval.Digest // of what the stored one holds
+	digest := given.Computed(t, want, seen, guard.Guarding{}.Guards()...).Approval.Digest // for the steps that the stored plan holds
 
 	cases := map[string]struct {
 		reason  string

@@ -56,7 +56,7 @@ func (g Guard) on(s Step) bool {
 type Case struct {
 	Want    render.Desired
 	Seen    Observed
-	Passing int    // prunes that passed every guard before this one, and that nobody approved
+	Passing int    // prunes that passed all earlier guards, without approved ones
 	Steps   []Step // of the plan, as the guards before this one left them
 
 	Lost []LostPackage
@@ -96,9 +96,9 @@ func (c Case) Live(s Step) *metav1.PartialObjectMetadata {
 // A Ruling is what a guard says. The zero value allows.
 type Ruling struct {
 	Answer Response
-	Reason Reason     // on which a person can act; of what is allowed, a note
-	Needs  []Question // the guard has to know these first; until then it holds, or notes that nobody knows
-	Clears Clearing   // of what is held
+	Reason Reason     // a reason that a person can act on; for an allowed step, a note
+	Needs  []Question // questions of the guard; without answers it holds, or notes that they are not known
+	Clears Clearing   // how a hold can be cleared
 }
 
 // Clearing is whether what holds a step may go away without a person.
@@ -122,8 +122,8 @@ const (
 	Reported // drift that stays as it is
 )
 
-// guard puts every step of the plan before every guard of its phase, but for those of the phase Settled. What a person
-// approved is put before them once more: it passes the guards that can be approved, and no others.
+// guard runs every step of the plan through every guard of its phase, except the phase Settled. It runs approved steps
+// once more: an approval passes only the guards that can be approved.
 func (p *Plan) guard(seen Observed, guards []Guard) {
 	guards = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return g.Phase == Settled })
 	before := slices.Clone(p.Steps)
@@ -190,7 +190,7 @@ func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool
 				s.Action, s.Cause = Keep, Retain
 			case Reported:
 				s.Action, s.Would, s.Err = Keep, s.Action, nil
-			case Held: // whoever acts on it reads what else is wrong after that
+			case Held: // the next pass shows further problems after this one is solved
 				s.Action, s.Would, s.Err = Hold, s.Action, nil
 			}
 			s.Guard, s.Reason, s.Clears = g.Name, r.Reason, r.Clears
@@ -208,8 +208,8 @@ func (p *Plan) caseOf(seen Observed) Case {
 // others along, and Crossplane takes its label off what a Usage protected.
 func (s Step) MayClear() bool { return s.Action == Hold && s.Clears != Stays }
 
-// Users are the steps of those that would go with an object and that the commit does not want
-// either, and whether that is all of them.
+// Users returns the steps of the users of an object that leave with the same commit. all reports whether these are all
+// users.
 func (c Case) Users(of manifest.ID) (going []Step, all bool) {
 	a := c.Seen.Answers[Question{Ask: Dependents, Of: of}]
 	if !a.Unknown.None() || a.Count == 0 {
@@ -230,6 +230,6 @@ func (c Case) Users(of manifest.ID) (going []Step, all bool) {
 	return going, int64(len(going)) >= a.Count
 }
 
-// Counts reports whether a step is one of the prunes of which there may be too many: it takes away
-// something that a person asked for, and nobody took it away before.
+// Counts reports whether a step counts against the maximum of prunes: it deletes an object that a person declared and
+// that is not being deleted already.
 func (s Step) Counts() bool { return s.Action == Prune && !s.Deleting && !isOurUsage(s.ID) }

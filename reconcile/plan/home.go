@@ -40,7 +40,7 @@ func KubernetesKinds() map[schema.GroupKind]Kind {
 type homes struct {
 	kinds   map[schema.GroupKind]Kind
 	commits []render.Desired
-	space   string // of what is in a namespace and names none
+	space   string // for namespaced objects without a namespace
 }
 
 func homesOf(seen Observed) homes {

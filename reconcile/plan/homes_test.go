@@ -24,7 +24,7 @@ func TestReleaseOurs(t *testing.T) {
 	}
 }
 
-// What a person approved does not count for the guard many: it is for what nobody looked at.
+// Approved prunes do not count for the guard many, because a person has reviewed them.
 func TestManyWithoutApproved(t *testing.T) {
 	want := render.Desired{Revision: "1", Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
 	more := given.Owning(t, "a", "b", "c", "d", "e", "f", "g", "h")

@@ -16,8 +16,7 @@ const (
 	LivePolicyWider Code = "LivePolicyWider" // a live policy, and what it activates that the plan does not assume
 )
 
-// LeavingPolicies are the steps of those policies of the cluster that name a definition, and that the
-// commit does not want any more.
+// LeavingPolicies returns the steps of live policies that name a definition and leave the commit.
 func (c Case) LeavingPolicies(name string) []Step {
 	var steps []Step
 	for _, s := range c.Steps {
@@ -154,7 +153,7 @@ func (all PoliciesInForce) Matching(name string) string {
 	return ""
 }
 
-// Opening returns the names of the policies of which a wildcard activates a definition.
+// Opening returns the names of the policies that activate a definition by a wildcard.
 func (all PoliciesInForce) Opening(name string) []string {
 	var names []string
 	for _, p := range all {
@@ -165,8 +164,8 @@ func (all PoliciesInForce) Opening(name string) []string {
 	return names
 }
 
-// Wider returns an error if live policies activate more than the plan assumes once its policies are written. Whoever
-// sends a package asks this right before.
+// Wider returns an error if live policies activate more than the plan assumes once its policies are written. It is
+// called right before a package is sent.
 func (p Plan) Wider(live map[string]crossplane.LivePolicy) error {
 	assumed := map[string]bool{}
 	for _, policy := range p.policies {

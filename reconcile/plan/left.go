@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// An MRD of this sync that goes leaves the CRD that Crossplane made of it, with all that is stored in it. The inventory takes
-// the CRD over then: as one that bears no mark of Headgate, and of which the key of the inventory proves that it may be pruned.
+// A deleted MRD of this sync leaves the CRD that Crossplane made for it, with all stored objects. The inventory takes
+// over the CRD then. The CRD has no mark of Headgate; the key of the inventory proves that it may be pruned.
 
 // The codes of CRDs that definitions leave.
 const (
 	LeftByDefinition Code = "LeftByDefinition" // an MRD of this sync is gone, and its CRD is still there
 )
 
-// leavesBehind records the CRD that stays when an MRD goes, and tells of it.
+// leavesBehind records the CRD that stays when an MRD goes, and adds a finding about it.
 func (p *Plan) leavesBehind(mrd manifest.ID, crd types.UID, seen Observed) {
 	if crd == "" || p.Ends != NoEnding || p.Want.Owner != render.OwnerCrossplane {
 		return

@@ -21,16 +21,16 @@ import (
 const (
 	LeftToApplier  Code = "LeftToApplier"  // who applies the object; "" if that is not known
 	RefusedIfSent  Code = "RefusedIfSent"  // the error of an update that no tool has sent
-	DiffersUnowned Code = "DiffersUnowned" // the object differs from the commit, and nothing tells who applies it
-	AbsentUnowned  Code = "AbsentUnowned"  // the object is not there, and nothing tells who would apply it
+	DiffersUnowned Code = "DiffersUnowned" // the object differs from the commit, and its owner is not known
+	AbsentUnowned  Code = "AbsentUnowned"  // the object does not exist, and its owner is not known
 	NotUpdated     Code = "NotUpdated"     // who applies the object and has not applied the commit
 	NotCreated     Code = "NotCreated"     // who applies objects beside this one and has not applied it
 	CreateNeedsCRD Code = "CreateNeedsCRD" // the same, and a CRD that the object needs
 	CreateWaits    Code = "CreateWaits"    // the same, and what the object waits for
 )
 
-// leave makes of a plan one that writes nothing. What others changed is drift that is said;
-// what whoever applies the commit has not applied is an effect that is pending.
+// leave turns a plan into one that writes nothing. A change by another writer is reported as drift; an object that the
+// applying tool has not applied is a pending effect.
 func (p *Plan) leave(seen Observed) {
 	p.Want.Findings = ofOthers(p.Want.Findings)
 	p.Retained = append(p.Retained, stillThere(p.Want, seen)...)
@@ -67,8 +67,8 @@ func (p *Plan) leave(seen Observed) {
 	p.Steps = kept
 }
 
-// judge says of what is not as wanted whether somebody changed it, and whether it was never
-// applied. It may be both: in one place this, in another that.
+// judge reports whether a differing object was changed by another writer, and whether it was never applied. Both may be
+// true, for different fields.
 func (s Step) judge(seen Observed) (drifted, behind bool) {
 	trial := seen.Trials[s.ID]
 	was := seen.Inventory.Entries[s.ID].Digest == s.Digest // seen as it is wanted now
@@ -145,8 +145,7 @@ func stillThere(want render.Desired, seen Observed) []string {
 	return names
 }
 
-// ofOthers are findings without those that are wrong where somebody else applies: what Flux
-// applies, it substitutes first.
+// ofOthers removes findings that are wrong if another tool applies: Flux substitutes variables before it applies.
 func ofOthers(findings []manifest.Finding) []manifest.Finding {
 	return slices.DeleteFunc(slices.Clone(findings), func(f manifest.Finding) bool { return f.Rule == catalogue.RuleUnsubstituted })
 }
@@ -179,8 +178,8 @@ func neighbours(want render.Desired, seen Observed) neighbourhood {
 	return written
 }
 
-// applier names who applies the object of a step, or would: as the object itself tells, or
-// most of those that are nearest to it in the commit.
+// applier names the tool that applies the object of a step, or would apply it. It takes the tool from the object
+// itself, or from the majority of its nearest neighbours in the commit.
 func (n neighbourhood) applier(s Step, live *metav1.PartialObjectMetadata) string {
 	if live != nil {
 		if by := claimed(live); by != "" {
@@ -209,8 +208,8 @@ func (n neighbourhood) applier(s Step, live *metav1.PartialObjectMetadata) strin
 	})
 }
 
-// claimed names the tool that applies an object, by its mark or its field manager. It is
-// not Crossplane: nobody commits what that makes.
+// claimed names the tool that applies an object, by its mark or its field manager. It is never Crossplane, because
+// Crossplane's own objects are not in commits.
 func claimed(live metav1.Object) string {
 	claim := ownership.Of(live, inventory.Sync{}, "")
 	if claim.Final {

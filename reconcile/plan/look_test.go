@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// theirs is an object as somebody else applied it.
+// theirs returns an object that another tool applied.
 func theirs(u *unstructured.Unstructured, edit ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
 	m := given.Live(u, "u")
 	m.Labels, m.Annotations = map[string]string{}, map[string]string{}
@@ -260,8 +260,7 @@ func TestApplier(t *testing.T) {
 	}
 }
 
-// Where somebody else applies, Crossplane's share is checked as ever, and what is late is
-// said once.
+// If another tool applies, Crossplane's part is checked as usual, and a delay is reported once.
 func TestLookBesideCrossplane(t *testing.T) {
 	mrap := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceActivationPolicy",

@@ -15,8 +15,8 @@ import (
 // Without its crossplane.yaml, a package is a directory of plain CRDs, and all of them would be made. So
 // the inventory records which directories were packages, and what they declared.
 
-// A LostPackage is a package of a commit that was applied, whose directory is no package in this one, or
-// of which definitions became plain CRDs.
+// A LostPackage is a package of an applied commit whose directory is no package any more, or whose definitions became
+// plain CRDs.
 type LostPackage struct {
 	Directory string
 	Remains   bool                   // it is a package still: only what it declared before is lost

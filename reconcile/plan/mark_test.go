@@ -7,8 +7,8 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 )
 
-// kubectl leaves a copy of what it applied in an annotation. Whoever reads the inventory must
-// not be able to try values against a mark that was made of it.
+// kubectl leaves a copy of what it applied in an annotation. Readers of the inventory must not be able to guess values
+// with a mark that depends on it.
 func TestMarkTellsNoSecret(t *testing.T) {
 	u := given.ConfigMap("a")
 	plain := inventory.Mark(given.Live(u, "u"))

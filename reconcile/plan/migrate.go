@@ -8,15 +8,15 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Migration is the part of the plan that has to be carried out before anything else: the managed fields of
-// objects that nobody can apply as they are. A new plan follows it.
+// Migration returns the part of the plan that comes first: it repairs managed fields of objects that no client can
+// apply otherwise. A new plan follows it.
 func (p Plan) Migration() Plan {
 	p = p.Select(func(s Step) bool { return len(s.Migrates) > 0 && s.Writes() && s.Err == nil })
 	p.Gone = nil
 	return p
 }
 
-// noteMigrated tells of a migration, given its outcomes; nil where nothing was migrated.
+// noteMigrated returns findings about a migration from its outcomes; nil if nothing was migrated.
 func noteMigrated(sent Plan, done []Outcome) []manifest.Finding {
 	var names []string
 	for _, o := range done {

@@ -19,37 +19,37 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Observed is what a place holds of what the commit wants and of what we own. The
-// place is a cluster, or the base commit of a preview.
+// Observed holds the objects in a place that the commit wants or the sync owns. The place is a cluster, or the base
+// commit of a preview.
 type Observed struct {
 	Want         render.Desired // the commit with what its references copy, and with what protects dependencies; set by Ask
 	Asked        []Asked        // what is asked for; set by Ask
 	Inventory    inventory.Inventory
-	Objects      map[manifest.ID]*metav1.PartialObjectMetadata // what exists of what is wanted or owned
-	Due          map[manifest.ID]bool                          // what is to be tried, however it looks
-	Trials       map[manifest.ID]Trial                         // of what may have moved; what has none is as we left it
+	Objects      map[manifest.ID]*metav1.PartialObjectMetadata // existing objects that are wanted or owned
+	Due          map[manifest.ID]bool                          // objects to try, however they look
+	Trials       map[manifest.ID]Trial                         // trials of objects that may have changed; an object without one is unchanged
 	Kinds        map[schema.GroupKind]Kind
-	Instances    map[schema.GroupKind]bool // kinds of which the base of a comparison says that they reach beyond a cluster
+	Instances    map[schema.GroupKind]bool // kinds whose objects stand for external resources, according to the base of a comparison
 	Answers      map[Question]Answer
 	Effects      []Effect // what packages of the commit have Crossplane install; of a cluster, only what breaks something
 	Upstream     Upstream
 	Terms        Terms                           // of the sync
 	Copies       []manifest.ID                   // carry our marks, are neither wanted nor in the inventory, and our field manager did not mark them
 	Hidden       map[schema.GroupKind]error      // kinds of owned objects that are not served although objects may exist, and why
-	Unreadable   map[schema.GroupKind]error      // kinds of which the objects could not be read, and why
+	Unreadable   map[schema.GroupKind]error      // kinds whose objects could not be read, and why
 	Left         map[manifest.ID]bool            // what bears the mark of another sync whose inventory does not hold it
 	Reconciled   map[manifest.ID]Reason          // what another tool still reconciles, and by what
 	Key          []byte                          // of the digests of Secrets; nil where there are none
-	Fights       []Fight                         // what somebody undoes again and again, as whoever makes the passes remembers
+	Fights       []Fight                         // corrections that another writer undoes again and again, as the loop remembers them
 	Approvals    inventory.Approvals             // digests that a person gave, by the places that were read
-	Natural      render.Owner                    // who makes the CRDs here, as far as the cluster can tell; "" where nobody looked
+	Natural      render.Owner                    // the owner of CRDs according to the cluster; "" if it was not read
 	Offline      bool                            // a commit and no cluster: every kind counts as served, and questions stay open
 	Base         *render.Desired                 // of a comparison: the commit that stands for the cluster
 	Bumps        []Bump                          // from the base of a comparison
 	Counts       bool                            // of a commit: a cluster answers questions all the same
 	Ends         Ending                          // of a sync that is to own nothing any more
 	Looks        bool                            // a sync that only looks: its inventory is what it saw as wanted, its trials are comparisons
-	Space        string                          // of what is in a namespace and names none
+	Space        string                          // for namespaced objects without a namespace
 	Sources      map[manifest.ID]ReferenceSource // of references
 	Written      map[manifest.ID]manifest.ID     // how the commit writes what is another identity in the cluster
 	Dependencies map[manifest.ID]Dependency      // that were looked at
@@ -60,7 +60,7 @@ type Observed struct {
 	commit *render.Desired // the commit as it was rendered; nil before Ask
 }
 
-// A Trial is what a dry-run apply of the wanted object came to, or a comparison with it.
+// A Trial is the result of a dry-run apply of the wanted object, or of a comparison with it.
 type Trial struct {
 	Sent  *unstructured.Unstructured // what was tried, where that is not all of the object
 	Live  *unstructured.Unstructured // as it is; nil where nothing would change
@@ -72,23 +72,23 @@ type Trial struct {
 
 	Adopts ownership.Takeover // what is taken over first from the tools that applied the object
 
-	// TakenBy are the managers of fields that have to be taken from them: hand edits of
-	// what we applied before and, on the terms of the sync, what others apply. After is
-	// what taking them makes. Of a comparison they are those who edited what others apply.
+	// TakenBy lists the managers that lose fields: manual edits of fields that we applied before and, depending on the
+	// terms of the sync, fields that other tools apply. After is the object without their values. In a comparison, they
+	// are the managers that edited fields of other tools.
 	TakenBy []diff.Taken
 
-	// Of a comparison, where it is not all due to those of TakenBy.
-	Stale   bool // something differs that whoever applies the object holds
-	Missing bool // something is not there, and nobody knows since when
+	// For a comparison whose differences are not all due to TakenBy.
+	Stale   bool // a field differs that belongs to the tool that applies the object
+	Missing bool // a field is missing, and it is not known since when
 }
 
-// TrialOf returns the trial that a comparison stands for, where nobody asks the API server.
+// TrialOf returns a comparison as a trial, without a request to the API server.
 func TrialOf(c diff.Comparison) Trial {
 	return Trial{Live: c.Live, After: c.After, TakenBy: c.TakenBy, Stale: c.Stale, Missing: c.Missing}
 }
 
-// Doubtful returns what is asked for and of which metadata alone cannot tell that it is as wanted. What does not
-// exist yet is part of it only if creates is set: that makes the API server check it.
+// Doubtful returns the objects whose metadata does not prove that they are as wanted. It includes missing objects only
+// if creates is set, so that the API server checks them.
 func (o Observed) Doubtful(creates bool) []Asked {
 	var doubtful []Asked
 	for _, a := range o.Asked {
@@ -110,7 +110,7 @@ func (o Observed) Doubtful(creates bool) []Asked {
 	return doubtful
 }
 
-// Digest is that of what is applied for an object.
+// Digest returns the digest of the request for an object.
 func (o Observed) Digest(of render.Object) string {
 	return o.plainDigest(of) + o.Terms.Ignore.Suffix(of.ID)
 }
@@ -192,8 +192,7 @@ type Answer struct {
 	Live, After *unstructured.Unstructured // of Leftovers: the object as it is, and without them
 }
 
-// And is the answer for two kinds that were asked about together. What is in the way of one is in the way,
-// whatever is not known of the other.
+// And returns the answer for two kinds together. A known obstacle of one counts, even if the other is not known.
 func (a Answer) And(b Answer) Answer {
 	both := Answer{
 		Count: a.Count + b.Count, Example: cmp.Or(a.Example, b.Example),

@@ -92,7 +92,7 @@ func (o Observed) Deactivates(want render.Desired) bool {
 	return !skipped && !unread
 }
 
-// NoteSkippedPolicy tells why nothing is deactivated.
+// NoteSkippedPolicy returns a finding about a skipped policy, which prevents every deactivation.
 func NoteSkippedPolicy(want render.Desired, seen Observed) []manifest.Finding {
 	o, skipped := inventory.SkippedPolicy(want.Omitted, seen.Inventory.Record)
 	if u, unread := unreadPolicies(want); unread && !skipped && seen.Terms.Deactivate {

@@ -9,7 +9,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// What others need goes first, and is pruned last.
+// Dependencies of other objects are applied first, and pruned last.
 func TestTiers(t *testing.T) {
 	const extensions, pkg = "apiextensions.crossplane.io", "pkg.crossplane.io"
 	inOrder := [][]manifest.ID{

@@ -21,8 +21,8 @@ func (o Observed) Mine(id manifest.ID, live metav1.Object) bool {
 	return o.Inventory.Holds(id, live) || inventory.Ours(live, o.Inventory.Sync)
 }
 
-// Restored reports whether a live object is one of the inventory under another UID, with both marks:
-// somebody restored it from a backup.
+// Restored reports whether a live object is one of the inventory under another UID, with both marks: it was restored
+// from a backup.
 func (o Observed) Restored(id manifest.ID, live metav1.Object) bool {
 	uid := o.Inventory.Entries[id].UID
 	return uid != "" && uid != live.GetUID() && inventory.Ours(live, o.Inventory.Sync)
@@ -47,8 +47,7 @@ func Unreadable(gk schema.GroupKind, why error) error {
 	return ReasonError{KindUnreadable.With(gk.String(), ReasonOf(why))}
 }
 
-// outOfReach is the step on an owned object that nobody can look at. It fails, and the inventory keeps
-// the object.
+// outOfReach returns the step on an owned object that cannot be read. It fails, and the inventory keeps the object.
 func (p *Plan) outOfReach(id manifest.ID, seen Observed) Step {
 	s := Step{Action: Prune, Cause: Commit, ID: id, Digest: seen.Inventory.Entries[id].Digest, Err: seen.hides(id)}
 	if p.Ends == Orphan {

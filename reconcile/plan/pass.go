@@ -64,10 +64,10 @@ func (r Round) Sends() bool {
 // Until is what follows a round.
 type Until string
 
-// What follows a round.
+// The actions after a round.
 const (
 	Finished Until = "finished" // nothing: the pass is over
-	Again    Until = "again"    // another look, and what Next makes of it
+	Again    Until = "again"    // another look, and then Next
 	Late     Until = "late"     // nothing: the time is over, and what is pending is late
 )
 
@@ -305,8 +305,7 @@ func (p Pass) Started() bool { return p.started }
 // Begun reports whether the first round was sent, so that a later one goes on with it.
 func (p Pass) Begun() bool { return p.begun }
 
-// End returns the pass at its end. Where the time is over, all that is pending is late from now on, until
-// it is pending no more.
+// End returns the pass at its end. After the time limit, every pending effect is late until it is no longer pending.
 func (p Pass) End(r Round) Pass {
 	if r.Until == Late && p.Last.Ends != NoEnding {
 		p.Done = cloned(p.Done)
@@ -409,8 +408,8 @@ func (p Pass) follows(s Step) bool {
 	return did && o.Err == nil && o.More && s.Action != Hold && (s.Writes() || s.Waiting()) && (s.Action == Prune) == (p.sent[s.ID].Action == Prune) && p.phases[s.ID] < mostPhases
 }
 
-// seeing returns the pass given the newest plan. Where that has nothing to do any more for an object, no phase follows,
-// since another writer did what was to follow. If a guard keeps an object of which the pass began the prune, it was not
+// seeing returns the pass given the newest plan. If the new plan has nothing to do for an object, no phase follows,
+// because another writer did the next phase. If a guard keeps an object of which the pass began the prune, it was not
 // pruned.
 func (p Pass) seeing(now Plan) Pass {
 	newest := make(map[manifest.ID]Step, len(now.Steps))
@@ -452,7 +451,7 @@ func (s Step) comesLast() bool {
 	return (s.Action == Prune || s.Deactivates) && (s.Writes() || s.Waiting())
 }
 
-// prunes returns what a newer plan makes of the prunes that the first plan showed.
+// prunes returns the state of the first plan's prunes in a newer plan.
 func (p Pass) prunes(now Plan) Plan {
 	shown := map[manifest.ID]bool{}
 	for _, s := range p.First.Steps {
@@ -485,7 +484,7 @@ func (p Pass) Plan() Plan {
 	return p.account()
 }
 
-// account returns the first plan of an ending with what was done of it, and of what is left the newest.
+// account returns the first plan of an ending with its completed steps, and the newest version of all others.
 func (p Pass) account() Plan {
 	left := make(map[manifest.ID]Step, len(p.Last.Steps))
 	for _, s := range p.Last.Steps {
@@ -510,7 +509,7 @@ func (p Pass) account() Plan {
 	return all
 }
 
-// Outcomes returns the outcomes of the steps of Plan. What an ending found gone was deleted.
+// Outcomes returns the outcomes of the steps of Plan. An object that an ending found missing counts as deleted.
 func (p Pass) Outcomes() []Outcome {
 	if p.Last.Ends == NoEnding {
 		return p.outcomes()

@@ -38,7 +38,7 @@ func effectsOn(state EffectState, names ...string) (effects []Effect) {
 	return effects
 }
 
-// What is pending is late once its time is over, which begins again with every commit.
+// A pending effect is late after the time limit, which begins again with every commit.
 func TestWaits(t *testing.T) {
 	var pass Pass
 	for _, look := range []struct {
@@ -313,7 +313,7 @@ func TestPassKeepsItsPromise(t *testing.T) {
 	}
 }
 
-// What ran out of time with a pass is not waited for by the next one over the same commit.
+// The next pass over the same commit does not wait for effects that are late already.
 func TestLateStaysLate(t *testing.T) {
 	first := Plan{Steps: []Step{{ID: obj("a"), Action: Create}}, Effects: effectsOn(Pending, "x")}
 	var pass Pass
@@ -415,7 +415,7 @@ func TestReplacementFailedWhileAPruneWaits(t *testing.T) {
 	}
 }
 
-// What a webhook may have refused is sent again once this pass has pruned it.
+// Objects that a webhook may have refused are sent again after this pass has pruned the webhook.
 func TestPrunedWebhook(t *testing.T) {
 	refused := Step{ID: manifest.ID{Kind: "ConfigMap", Namespace: "team", Name: "a"}, Action: Create}
 	webhook := Step{ID: manifest.ID{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration", Name: "w"}, Action: Prune, UID: "u"}
@@ -431,7 +431,7 @@ func TestPrunedWebhook(t *testing.T) {
 	}
 }
 
-// An MRD whose prune began is not reported as pruned if a guard keeps it then: somebody uses it now.
+// An MRD whose prune began is not reported as pruned if a guard keeps it then because it is in use now.
 func TestPruneHeldHalfWay(t *testing.T) {
 	mrd := crossplane.MRD("boats.example.org")
 	begun := Step{ID: mrd, Action: Prune, UID: "u", phase: DoProtect}

@@ -515,7 +515,7 @@ func TestMany(t *testing.T) {
 }
 
 func TestOrder(t *testing.T) {
-	// What is inside goes in after, and comes out before.
+	// Objects in a namespace are applied after it and pruned before it.
 	want := []render.Object{given.Wanted(t, given.ConfigMap("a")), given.Wanted(t, given.CRD("buckets", "Bucket"))}
 	gone := map[manifest.ID]inventory.Entry{}
 	objects := map[manifest.ID]*metav1.PartialObjectMetadata{}
@@ -554,7 +554,7 @@ func TestFight(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		fight  plan.Fight
-		before string // the digest of what was applied before
+		before string // the digest of the previous apply
 		want   plan.Action
 	}{
 		"Rests":       {"What is fought over is left alone for a while.", rival, given.Sync.Digest(o), plan.Keep},

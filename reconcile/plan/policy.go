@@ -18,7 +18,7 @@ const (
 	NotMade      Code = "NotMade"      // the management policy of an object that is not there, and where the commit declares it
 )
 
-// OnlyObserved is the guard of what a management policy only looks at.
+// OnlyObserved is the guard for objects whose management policy only observes.
 const OnlyObserved GuardName = "observed"
 
 // observe is the decision on an object that is looked at and never written, if it is there.
@@ -47,8 +47,7 @@ func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 	return s
 }
 
-// notThere returns the effect that nothing of the plan brings about: the creation of an object that is to be looked at
-// and does not exist.
+// notThere returns an effect that no step causes: the creation of an observed object that does not exist.
 func notThere(a Asked) Effect {
 	for _, r := range a.resolved.references {
 		if m, ok := a.resolved.missing[r.source]; ok && a.resolved.nameless {

@@ -20,10 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ProtectAnnotation asks that what an object depends on is not deleted before it, by whomever.
+// ProtectAnnotation demands that no client deletes the dependencies of an object before the object.
 const ProtectAnnotation = "headgate.dev/protect-dependencies"
 
-// usagePrefix begins the names of Usages that nobody declared.
+// usagePrefix begins the names of Usages that Headgate adds.
 const usagePrefix = "headgate-"
 
 // isOurUsage reports whether an object is a Usage that protects a dependency, and is there for no
@@ -41,21 +41,20 @@ const usageSum = 8
 // serves no Usages, and a definition until Crossplane knows that its CRD is to stay.
 const ProtectFinalizer = "headgate.dev/protected"
 
-// protect adds what protects the dependencies of those objects that ask for it: a Usage of each
-// where Crossplane serves them, else a finalizer on those that are of this commit. A finalizer
-// stays for as long as one is there that asked for it, also when the commit does not want that
-// any more.
+// protect adds the protection of dependencies for objects that demand it: a Usage for each dependency if Crossplane
+// serves Usages, else a finalizer on dependencies of this commit. A finalizer stays as long as an object that demanded
+// it exists, even after that object has left the commit.
 func (o Observed) protect(objects []render.Object, answers map[manifest.ID]resolved) ([]render.Object, error) {
 	if o.Looks {
 		return objects, nil
 	}
 	asking, err := asking(objects)
 	if err != nil || o.Offline {
-		return objects, err // only a cluster tells what is to be protected
+		return objects, err // only a cluster knows which objects to protect
 	}
 	wanted := make(map[manifest.ID]bool, len(objects))
 	protected := map[manifest.ID]bool{}
-	users := map[manifest.ID][]render.Object{} // of what a Usage protects
+	users := map[manifest.ID][]render.Object{} // users of each protected object
 	for _, of := range objects {
 		wanted[of.ID] = true
 		if !asking[of.ID] {
@@ -102,7 +101,7 @@ func (o Observed) protect(objects []render.Object, answers map[manifest.ID]resol
 	return objects, nil
 }
 
-// asking returns the objects that ask for the protection of what they depend on.
+// asking returns the objects that demand protection of their dependencies.
 func asking(objects []render.Object) (map[manifest.ID]bool, error) {
 	all := map[manifest.ID]bool{}
 	var wrong []error
@@ -126,9 +125,9 @@ func asksToProtect(of render.Object) (bool, error) {
 	return said == "true", nil
 }
 
-// usageOf is the Usage that protects an object, and the kind of the latter. It is not served where
-// Crossplane does not serve it, or where nobody knows what is to be protected. There is one of an
-// object, however many depend on it: Crossplane leaves its label on what loses two at a time.
+// usageOf returns the Usage that protects an object, and the object's kind. served is false if Crossplane does not
+// serve Usages, or if the kind is not known. An object has only one Usage, however many dependants it has: Crossplane
+// leaves its label on an object that loses two Usages at a time.
 func (o Observed) usageOf(on manifest.ID) (id manifest.ID, of Kind, served bool) {
 	of, known := o.Kinds[on.GroupKind()]
 	namespace := ""
@@ -141,8 +140,8 @@ func (o Observed) usageOf(on manifest.ID) (id manifest.ID, of Kind, served bool)
 	return id, of, served && known
 }
 
-// usage says that something is not to be deleted, for as long as it is there itself. It depends on
-// what it protects, so that this is not pruned before it.
+// usage returns the Usage that blocks the deletion of an object while the Usage exists. The Usage depends on the
+// object, so that the object is not pruned before it.
 func (o Observed) usage(on manifest.ID, by []render.Object) (render.Object, error) {
 	id, of, _ := o.usageOf(on)
 	first := slices.MinFunc(by, func(a, b render.Object) int { return a.ID.Compare(b.ID) })
@@ -172,10 +171,10 @@ func (o Observed) usage(on manifest.ID, by []render.Object) (render.Object, erro
 	return render.NewObject(u, first.Origin)
 }
 
-// LiveDependencies are what a live object says that it depends on.
+// LiveDependencies returns the dependencies that a live object declares.
 func (o Observed) LiveDependencies(id manifest.ID, live metav1.Object) []manifest.ID {
 	of := render.Object{ID: id, Asks: live.GetAnnotations()}
-	references, _ := o.references(of) // what nobody can read nobody waits for
+	references, _ := o.references(of) // an unreadable reference is not waited for
 	edges, _ := o.edges(Asked{Object: of, resolved: resolved{references: references}})
 	ids := make([]manifest.ID, len(edges))
 	for i, e := range edges {
@@ -184,7 +183,7 @@ func (o Observed) LiveDependencies(id manifest.ID, live metav1.Object) []manifes
 	return ids
 }
 
-// unprotected warns of what cannot be protected: what is not ours gets no finalizer of ours.
+// unprotected warns about dependencies that cannot be protected: Headgate sets no finalizer on objects of others.
 func unprotected(first order, seen Observed) []manifest.Finding {
 	wanted := make(map[manifest.ID]bool, len(seen.Asked))
 	for _, a := range seen.Asked {

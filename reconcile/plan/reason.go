@@ -29,12 +29,12 @@ const (
 	NotGone Code = "NotGone" // after which time, and what the object waits for
 )
 
-// With returns the reason of a code. The values are those that the wording of the code needs, in its order.
+// With returns the reason of a code. Its wording needs these values, in this order.
 func (c Code) With(values ...any) Reason { return Reason{Code: c, Values: values} }
 
-// A Reason is why a step or a check is as it is. The zero Reason is none. A value is a string, an integer, a
-// manifest.ID, a manifest.Origin, a schema.Change, another Reason, or a list of these. What another system said, such
-// as an API server, is a string. Package report words reasons for people.
+// A Reason explains a step or a check. The zero Reason is none. A value is a string, an integer, a manifest.ID, a
+// manifest.Origin, a schema.Change, another Reason, or a list of these. A message of another system, such as an API
+// server, is a string. Package report words reasons for people.
 type Reason struct {
 	Code   Code
 	Values []any

@@ -23,7 +23,7 @@ type reference struct {
 	token    string      // that the value takes the place of; "" is all that is there
 }
 
-// references are those that an object asks for, in order.
+// references returns the references of an object, in order.
 func (o Observed) references(of render.Object) ([]reference, error) {
 	value, asked := of.Asks[mutation.Annotation]
 	if !asked {
@@ -55,13 +55,13 @@ func (o Observed) references(of render.Object) ([]reference, error) {
 	return all, nil
 }
 
-// A ReferenceSource is an object of which references take fields, as it was seen.
+// A ReferenceSource is the observed state of an object whose fields are copied.
 type ReferenceSource struct {
 	Live *unstructured.Unstructured // nil where it is not there
 	Err  error                      // why it could not be read
 }
 
-// SourcesOf are the objects of which the references of a commit take fields, in order.
+// SourcesOf returns the objects whose fields the references of a commit copy, in order.
 func (o Observed) SourcesOf(want render.Desired) []manifest.ID {
 	sources := map[manifest.ID]bool{}
 	for _, of := range want.Objects {
@@ -94,16 +94,16 @@ func (o Observed) secretive(want render.Desired) map[manifest.ID]bool {
 	return found
 }
 
-// resolved is what became of the references of an object.
+// resolved is the result of the references of an object.
 type resolved struct {
 	object     render.Object
 	references []reference
 	missing    map[manifest.ID]missing // by the source
 	nameless   bool                    // its name is among what is missing
 	names      bool                    // its name is one that a reference gave it, or is to give it
-	left       [][]any                 // places that nobody fills, since nobody writes
+	left       [][]any                 // fields that stay without a value, because nothing is written
 	problem    error                   // why something that is there cannot be copied
-	written    string                  // the digest of what the commit says
+	written    string                  // the digest of the object in the commit
 	hidden     diff.Mask
 }
 
@@ -117,14 +117,13 @@ const (
 	FieldUnfit       Code = "FieldUnfit"       // where to it cannot be copied, and why; without where the commit says so
 )
 
-// missing is what a source does not have that is to be copied.
+// missing is a field to copy that the source does not have.
 type missing struct {
 	field Reason // the Field
 	why   Reason // why it is missing, without the field and where the commit says so
 }
 
-// resolve copies what is there into an object. Where something is missing the object is as the
-// commit writes it.
+// resolve copies the available fields into an object. If one is missing, the object stays as in the commit.
 func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (resolved, error) {
 	r := resolved{object: of, written: of.Digest}
 	var err error
@@ -169,7 +168,7 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 		}
 		field := Field.With(ref.from, ref.source)
 		if bytes && !jsonpath.HoldsBytes(content.Object, at) {
-			if value, err = jsonpath.Decoded(value); err != nil { // whoever writes the source must not stop the sync
+			if value, err = jsonpath.Decoded(value); err != nil { // a bad value in the source must not stop the sync
 				r.problem = cmp.Or[error](r.problem, ReasonError{FieldUnfit.With(field, ref.to, err.Error())})
 				value, why = nil, FieldNotCopied.With()
 			} else if secret {
@@ -217,7 +216,7 @@ func (o Observed) valueOf(r reference) (value any, bytes bool, why Reason, err e
 	return value, bytes, FieldAbsent.With(), nil
 }
 
-// WithoutReferences takes out of an object what nobody fills in, since nobody writes.
+// WithoutReferences removes the fields of references from an object, because nothing fills them in without a write.
 func (a Asked) WithoutReferences(u *unstructured.Unstructured) {
 	for _, at := range a.resolved.left {
 		last := len(at) - 1
@@ -256,7 +255,7 @@ func secretPaths(live *unstructured.Unstructured) []string {
 	if live == nil || !mutation.HasAnnotation(live) {
 		return nil
 	}
-	said, _ := mutation.ReadAnnotation(live) // of what cannot be read nothing was copied
+	said, _ := mutation.ReadAnnotation(live) // nothing was copied for an unreadable annotation
 	var paths []string
 	for _, s := range said {
 		if idOf(s.SourceRef.ToObjMetadata()).IsSecret() {

@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Nobody who reads the inventory can try values of a Secret against a digest, wherever the value
-// was copied to.
+// Readers of the inventory cannot guess values of a Secret with a digest, wherever the value was copied to.
 func TestDigestOfACopy(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"pin": "1234"}}}
 	o, err := render.NewObject(u, manifest.Origin{})

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Only what nothing but marks tells to be ours is released: what a pass applied since stays owned, and of
-// what is not ours nothing is taken.
+// Only objects that are ours merely by their marks are released. Objects that a pass applied since stay owned, and
+// objects of others stay unchanged.
 func TestReleaseRebuilt(t *testing.T) {
 	id := func(name string) manifest.ID { return manifest.IDOf(given.ConfigMap(name)) }
 	seen := given.Owning(t, "applied", "rebuilt", "theirs", "gone")

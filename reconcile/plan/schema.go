@@ -21,8 +21,8 @@ func withScope(u, of *unstructured.Unstructured) *unstructured.Unstructured {
 // A SchemaChange is one place in which an update of a definition changes what its kind takes.
 type SchemaChange = schema.Change
 
-// Schema is what an update of a CRD, an MRD or an XRD changes for those who use its kind. Of every
-// other step it is nothing.
+// Schema returns the changes of an update of a CRD, an MRD or an XRD for users of its kind. It is empty for every other
+// step.
 func (s Step) Schema() schema.Difference {
 	if s.schema == nil || s.Action != Update && s.Would != Update {
 		return schema.Difference{}

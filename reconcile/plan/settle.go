@@ -45,8 +45,8 @@ func (p Plan) Intent(have inventory.Inventory) inventory.Inventory {
 	return next
 }
 
-// Settled is the inventory to store after the last write: what was applied with its
-// new mark, without what was pruned. What failed to be pruned stays owned.
+// Settled returns the inventory to store after the last write: applied objects with their new marks, without pruned
+// ones. An object whose prune failed stays owned.
 func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Inventory {
 	next := p.Intent(have)
 	next.Grants = p.fulfilled(next.Grants, done)

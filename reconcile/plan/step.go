@@ -64,8 +64,8 @@ const (
 	Retain Cause = "retain" // kept on purpose though the commit does not ask for it any more
 )
 
-// A Step is one decision of a plan: what is done to one object, and why. Of its last two parts, one counts: Write of a create
-// and an update, Removal of a prune and a release. A keep and a hold do nothing, and keep the part of what they would do.
+// A Step is one decision of a plan: the action on one object, and its reason. A create and an update use Write; a prune
+// and a release use Removal. A keep and a hold do nothing, and keep the part for the action that they replace.
 type Step struct {
 	Action Action
 	Would  Action // of a hold, or of drift that is only reported: the action that is not taken
@@ -85,12 +85,12 @@ type Step struct {
 	Asks       map[string]string          // how the commit wants it to be applied
 	Definition bool                       // the object is the CRD, or the MRD, of a definition
 	Packaged   bool                       // it comes with a package of the commit
-	Serves     bool                       // of what declares a kind: that is served, so what breaks it matters
-	Digest     string                     // of what is sent, or was
+	Serves     bool                       // for an object that declares a kind: the kind is served, so breaking changes matter
+	Digest     string                     // digest of the request, current or last
 
 	UID             types.UID // of the live object, as is the next: the preconditions of a prune
 	ResourceVersion string
-	Unready         bool            // of a keep: it was not ready when it was last looked at, or nobody looked
+	Unready         bool            // for a keep: it was not ready at the last check, or not checked
 	Renew           inventory.Entry // of a keep that was read again and found clean: its new entry
 
 	Err   error    // why nothing is sent, where that is known already
@@ -124,17 +124,17 @@ type Write struct {
 	whole    FullDefinition           // After with its schemas, where it is without and they can be had
 	lean     bool                     // Live and After are without schemas
 	frees    bool                     // of an update: only our finalizer has to come off
-	vendored bool                     // the commit's copy of a package may not be what is installed, of which the conversion is not known
+	vendored bool                     // the commit's copy of a package may differ from the installed one, whose conversion is not known
 }
 
 // A Removal is what is special to a prune and a release.
 type Removal struct {
-	Deleting bool // somebody deleted the object already, and it is not gone: nothing is to be sent
+	Deleting bool // the object is being deleted already: nothing is sent
 
 	path      string       // the file that declared the object, as the inventory has it
 	protected bool         // our finalizer is on it
 	otherwise *Step        // an update, to be made where the prune is not
-	revision  LiveRevision // of what is deactivated
+	revision  LiveRevision // for a deactivation
 }
 
 // Object is exactly what a create or an update sends. Every call decodes it: two thousand
@@ -149,8 +149,8 @@ func (s Step) Object() (*unstructured.Unstructured, error) {
 // errNothingToSend is the error of a step that a guard must refuse, if no guard ruled on it.
 var errNothingToSend = errors.New("the step has no object to send")
 
-// WillBe is the object after an update. Where the API server refuses the update, it is what is
-// sent: it may refuse it for that.
+// WillBe returns the object after an update. If the API server refuses the update, it returns the request, which may be
+// the reason.
 func (s Step) WillBe() (*unstructured.Unstructured, error) {
 	if s.After != nil {
 		return s.After, nil
@@ -167,8 +167,8 @@ func (s Step) TakesFrom() []string {
 	return names
 }
 
-// A Do is the one request that a step asks for. A step may need several, its phases, one after another: each plan finds in
-// the cluster which is due, so whoever is killed between two of them goes on where it was.
+// A Do is the one request that a step asks for. A step may need several, its phases, one after another: each plan
+// derives the due phase from the cluster, so an interrupted process continues where it stopped.
 type Do string
 
 // The requests.
@@ -234,11 +234,11 @@ func (s Step) Writes() bool {
 	return (s.Action == Create || s.Action == Update || s.Action == Prune || s.Action == Release) && !s.Waiting() && !s.Deleting
 }
 
-// An Outcome is what became of one step that writes.
+// An Outcome is the result of one step that writes.
 type Outcome struct {
 	ID       manifest.ID
 	Action   Action
-	Digest   string    // of what was sent
+	Digest   string    // digest of the request
 	UID      types.UID // of the object as answered
 	Mark     string    // of the object as answered
 	Foreign  string    // the marks of others on it that Headgate sent, as an Entry remembers them

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// FuzzTamperedInventory has somebody write an inventory by hand. Whatever it holds, what is
-// deleted bears both marks of this sync and, where the entry has a UID, that UID; what is
-// released bears both marks; and what was read is written back as it was.
+// FuzzTamperedInventory plans with arbitrary inventories. A deleted object always has both marks of this sync and the
+// UID of its entry, if that has one. A released object has both marks. An inventory that was read is written back
+// unchanged.
 func FuzzTamperedInventory(f *testing.F) {
 	f.Add("default_a__ConfigMap", `{"uid":"u"}`, "u", true, true, "")
 	f.Add("default_a__ConfigMap", `{"uid":"other"}`, "u", true, true, "")

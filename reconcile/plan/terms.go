@@ -7,14 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Terms say what a sync takes from others, and what it leaves to them. The zero value is
-// the default.
+// Terms configures which objects and fields a sync takes from other tools. The zero value is the default.
 type Terms struct {
 	Adoption   Adoption
 	Take       bool // fields that another manager applies are taken from it
 	Clear      bool // fields that the tools left behind that applied an object before are removed
 	Ignore     diff.Ignores
-	Deactivate bool // definitions that nothing names and nobody uses are deactivated
+	Deactivate bool // deactivate definitions without a policy and without objects
 
 	Trailers Trailers // which approvals in the message of a commit count
 	TakeOver string   // the source from which the inventory is taken over, or TakeAny; "" is none
@@ -36,7 +35,7 @@ type Adoption string
 
 // The adoptions.
 const (
-	AdoptUnowned Adoption = ""       // what nobody owns
+	AdoptUnowned Adoption = ""       // objects without an owner
 	AdoptNone    Adoption = "Refuse" // nothing
 	AdoptAll     Adoption = "Adopt"  // also what another tool owns; never what Crossplane does
 )
@@ -58,7 +57,7 @@ func (o Observed) Refused(id manifest.ID, live metav1.Object) Reason {
 	claim := o.ClaimOn(id, live)
 	switch {
 	case o.Looks, o.Offline:
-		return Reason{} // nothing is written, whoever owns it; and what was applied from a commit is ours
+		return Reason{} // nothing is written, regardless of the owner; an object applied from a commit counts as ours
 	case claim.By == "" && (o.Terms.Adoption != AdoptNone || o.Mine(id, live)):
 		return Reason{}
 	case claim.By == "":

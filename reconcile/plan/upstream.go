@@ -13,29 +13,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An Upstream is what Crossplane has made of what it was given. Its maps are nil where
-// its API is not served.
+// An Upstream is the state of Crossplane's own objects. Its maps are nil if its API is not served.
 type Upstream struct {
 	Definitions map[string]crossplane.LiveDefinition // by name of the MRD
 	Policies    map[string]crossplane.LivePolicy     // by name of the MRAP
 	Packages    map[manifest.ID]crossplane.LivePackage
 
-	// Of a sync that deactivates, the metadata of definitions and of the CRDs of packages, and
-	// their package revisions by name.
+	// For a sync that deactivates: the metadata of definitions and of the CRDs of packages, and their package revisions
+	// by name.
 	Objects   map[manifest.ID]*metav1.PartialObjectMetadata
 	Revisions map[string]LiveRevision
 }
 
-// The codes of what is pending for too long. The values are the time, and what it waits for.
+// The codes of effects that are pending for too long. The values are the time, and the reason of the wait.
 const (
 	PendingTooLong   Code = "PendingTooLong"   // of an effect
 	NotSentInTime    Code = "NotSentInTime"    // of a create or an update
 	NotDeletedInTime Code = "NotDeletedInTime" // of a prune
 )
 
-// expected compares what Crossplane made with what the commit is to make it do. What is not there is pending: a step of
-// this plan, or a package, brings it. Nothing is expected of what a guard holds or the API server refuses, nor of a
-// policy that is not in force.
+// expected compares the state of Crossplane's objects with the expected effects of the commit. A missing object is
+// pending: a step of this plan, or a package, brings it. Held and refused objects, and policies that are not in force,
+// have no expected effects.
 func expected(want render.Desired, up Upstream, steps []Step, force PoliciesInForce) []Effect {
 	if want.Owner != render.OwnerCrossplane {
 		return nil
@@ -140,8 +139,7 @@ func (up Upstream) active() map[string]bool {
 	return names
 }
 
-// overdue returns the plan once the time of some of what is pending is over: those effects are broken, and those steps
-// that wait have failed.
+// overdue returns the plan after a time limit: late effects are broken, and steps that wait for them have failed.
 func (p Plan) overdue(after string, late map[manifest.ID]bool) Plan {
 	p.Steps, p.Effects = slices.Clone(p.Steps), slices.Clone(p.Effects)
 	for i, s := range p.Steps {
@@ -218,11 +216,11 @@ func noteOwner(names []string) manifest.Finding {
 	}
 }
 
-// ruleLeft is the rule of a CRD that a handover leaves to nobody.
+// ruleLeft is the rule for a CRD without an owner after a handover.
 const ruleLeft = "crd-left-alone"
 
-// noteLeft tells of CRDs that a handover leaves to nobody: Crossplane takes up those whose
-// definitions are active.
+// noteLeft returns a finding about CRDs without an owner after a handover. Crossplane takes over only CRDs with active
+// definitions.
 func noteLeft(names []string) manifest.Finding {
 	return manifest.Finding{
 		Rule:     ruleLeft,

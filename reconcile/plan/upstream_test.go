@@ -79,7 +79,7 @@ func TestInstalledByCrossplane(t *testing.T) {
 	}
 }
 
-// converts is a definition of two versions between which a webhook converts that nobody named.
+// converts is a definition of two versions with a conversion webhook whose service is not named.
 const converts = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:

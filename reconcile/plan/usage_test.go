@@ -54,7 +54,7 @@ func TestUsageNames(t *testing.T) {
 	}
 }
 
-// Nobody has labelled yet what a Usage of the same commit names.
+// A Usage of the same commit names an object that has no label yet.
 func TestProtectedByCommit(t *testing.T) {
 	u := usage(t, "Usage", "default", "{apiVersion: v1, kind: ConfigMap, resourceRef: {name: a}}")
 	base := render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("a")), given.Wanted(t, given.ConfigMap("b")), given.Wanted(t, u)}}

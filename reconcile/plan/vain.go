@@ -121,7 +121,8 @@ func (u Unfinished) keeps(s Step) (Reason, *Step) {
 	if in, stays := u.stays[s.ID.Name]; stays && s.ID.Group == "" && s.ID.Kind == "Namespace" {
 		return NamespaceNotEmpty.With(in), nil
 	}
-	// What decides on requests may be what refused the others. Nothing but its own kind replaces it.
+	// An object that decides on requests may have caused the other refusals. Only an object of the same kind replaces
+	// it.
 	admits := s.admits()
 	for _, i := range u.inFile[s.path] {
 		if f := u.steps[i]; s.path != "" && (!admits || f.ID.Group == s.ID.Group) && !f.isDueTo(s.ID) {

@@ -60,7 +60,7 @@ func TestUnfinishedKeeps(t *testing.T) {
 		"OtherFile":     {"The file was renamed with the object.", goes(from, "a.yaml"), create(to, "b.yaml"), no, MayBeReplaced},
 		"OtherKind":     {"An object of another kind in another file replaces nothing.", goes(from, "a.yaml"), create(user.ID, "b.yaml"), no, ""},
 		"NoPath":        {"It is not known which file declared the object.", goes(from, ""), create(user.ID, "a.yaml"), no, ""},
-		"Recreated":     {"It was there before, and somebody deleted it.", goes(from, "a.yaml"), again, no, ""},
+		"Recreated":     {"It was there before, and a user deleted it.", goes(from, "a.yaml"), again, no, ""},
 		"Waiting":       {"A create that still waits has replaced nothing.", goes(from, "a.yaml"), waiting, nil, AwaitsUnfinished},
 		"Port":          {"The object that goes has the port.", goes(from, "a.yaml"), create(to, "a.yaml"), errors.New("provided port is already allocated"), ""},
 		"Quota":         {"The object that goes counts.", goes(from, "a.yaml"), create(to, "a.yaml"), errors.New("exceeded quota: few"), ""},

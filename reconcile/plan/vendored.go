@@ -8,9 +8,9 @@ import (
 	"headgate.dev/headgate/render/schema"
 )
 
-// A copy of a package in the tree may not be what is installed: programs that publish packages patch a
-// conversion webhook onto CRDs that have none in Git. Where Crossplane makes the CRDs and no cluster is
-// asked, a storage version that moves in such a copy is worth a warning, and no break.
+// A StorageMove is a new storage version in a copy of a package. The installed package may differ from the copy:
+// publishing tools patch a conversion webhook onto CRDs that have none in Git. So if Crossplane makes the CRDs and no
+// cluster is asked, such a move is a warning, not a breaking change.
 
 // A StorageMove is a definition of a copy that loses fields if nothing converts its objects.
 type StorageMove struct {
@@ -19,7 +19,7 @@ type StorageMove struct {
 	Origin manifest.Origin
 }
 
-// vendoredMoves are those of the steps, which are of copies that Headgate applies where nobody else does.
+// vendoredMoves returns the storage moves of steps. These are copies that Headgate applies itself.
 func (p Plan) vendoredMoves() []StorageMove {
 	var all []StorageMove
 	for _, s := range p.Steps {

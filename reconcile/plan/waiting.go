@@ -18,7 +18,7 @@ import (
 const (
 	AwaitsCRD        Code = "AwaitsCRD"        // the CRD of the same plan that serves the kind
 	PackageMayServe  Code = "PackageMayServe"  // a package that may bring the kind, and the kind
-	PackagesMayServe Code = "PackagesMayServe" // packages of which one may bring the kind, and the kind
+	PackagesMayServe Code = "PackagesMayServe" // packages that may bring the kind, and the kind
 	CRDHeld          Code = "CRDHeld"          // the CRD of the kind, and the guard that holds it
 	PolicyHeld       Code = "PolicyHeld"       // the policy that activates the definition of the kind, and the guard that holds it
 )
@@ -28,7 +28,7 @@ const (
 	KindInactive     Code = "KindInactive"     // the kind, and its definition, which nothing activates
 	KindNowhere      Code = "KindNowhere"      // the kind, which nothing in the commit brings
 	KindHidden       Code = "KindHidden"       // the kind of an object that may exist all the same, and why it may
-	KindUnreadable   Code = "KindUnreadable"   // the kind of an object of which nothing could be read, and why not
+	KindUnreadable   Code = "KindUnreadable"   // the kind of an unreadable object, and the reason
 	CRDTerminating   Code = "CRDTerminating"   // the CRD of the kind, which is being deleted
 	CRDServesNothing Code = "CRDServesNothing" // the CRD of the kind, which has no version that is served
 	CRDRefused       Code = "CRDRefused"       // the CRD of the kind, and the message of its condition
@@ -36,8 +36,8 @@ const (
 	APIServiceEmpty  Code = "APIServiceEmpty"  // the APIService of the group, whose API server does not list the kind
 )
 
-// A coming knows what is going to serve a kind that is not served yet: a CRD of this plan,
-// or a definition, an XRD or a package of which Crossplane makes CRDs once it was applied.
+// A coming knows which object will serve a kind that is not served yet: a CRD of this plan, or a definition, an XRD or
+// a package for which Crossplane makes CRDs after the apply.
 type coming struct {
 	want render.Desired
 	seen Observed
@@ -45,7 +45,7 @@ type coming struct {
 
 	later    map[schema.GroupKind]manifest.ID // active definitions, and XRDs
 	inactive map[schema.GroupKind]string      // definitions that nothing activates
-	packages []manifest.ID                    // of the commit, and not installed yet: nobody knows what they bring
+	packages []manifest.ID                    // packages of the commit that are not installed yet; their content is not known
 }
 
 func newComing(seen Observed) *coming {
@@ -61,7 +61,7 @@ func newComing(seen Observed) *coming {
 // A need is what has to be there before an object can be.
 type need struct {
 	crd   string        // a CRD of this plan
-	waits []Reason      // what Crossplane has to make of this plan first
+	waits []Reason      // effects of Crossplane that have to come first
 	on    []manifest.ID // the same, by identity
 }
 
@@ -73,7 +73,8 @@ func (p ReasonError) Is(target error) bool {
 	return target == ErrUnserved && slices.Contains([]Code{KindInactive, KindNowhere, KindHidden}, p.Code)
 }
 
-// of is what serves a kind first; nothing where it is served. The error is that nothing will.
+// of returns the object that will serve a kind, or nothing if the kind is served already. It returns an error if
+// nothing will serve it.
 func (c *coming) of(gk schema.GroupKind) (need, error) {
 	if _, served := c.seen.Kinds[gk]; served || c.seen.Offline {
 		return need{}, nil
@@ -153,9 +154,8 @@ func (c *coming) lookAt(xrd render.Object) error {
 	return nil
 }
 
-// live finds the definition of the cluster that serves a kind which the commit does not
-// declare, if it is active. The kind of those is not known, but the plural is: most begin as
-// the kind does.
+// live finds the definition of the cluster that serves a kind outside of the commit, and reports whether it is active.
+// Live definitions have a known plural, not a known kind; most plurals begin like the kind.
 func (c *coming) live(gk schema.GroupKind) (name string, active, known bool) {
 	begins := strings.ToLower(gk.Kind)
 	begins = begins[:max(len(begins)-1, 0)] // policy, policies
@@ -178,9 +178,8 @@ func (c *coming) opens(name string) bool {
 	return c.seen.Upstream.Definitions[name].Active || Case{Want: c.want, Seen: c.seen}.goingToMatch(name) != ""
 }
 
-// needs is what a step cannot be carried out before: what serves its own kind, and of a
-// Composition the kinds that it composes. Whoever uses the old one would be broken by a new
-// one that names what is not there.
+// needs returns the objects that must come before a step: the one that serves its own kind and, for a Composition,
+// those that serve the composed kinds. A new Composition with missing kinds would break users of the old one.
 func (s Step) needs(c *coming) (need, error) {
 	first, err := c.of(s.ID.GroupKind())
 	if !crossplane.IsComposition(s.ID) || err != nil || first.crd != "" || len(first.waits) > 0 {
@@ -191,7 +190,7 @@ func (s Step) needs(c *coming) (need, error) {
 		return need{}, err
 	}
 	for _, gk := range composed(composition) {
-		// What nothing brings is for others to complain about.
+		// A kind that nothing brings is reported elsewhere.
 		if n, err := c.of(gk); err == nil && len(n.waits) > 0 {
 			return n, nil
 		}
@@ -295,8 +294,7 @@ func (p Plan) Waiting() int {
 	return n
 }
 
-// Coming reports whether a step waits for something that may come without anybody's help, and
-// has not been found to be late.
+// Coming reports whether a step waits for an object that may come without user action and is not late.
 func (p Plan) Coming(late map[manifest.ID]bool) bool {
 	stuck := map[manifest.ID]bool{}
 	for _, s := range p.Steps {

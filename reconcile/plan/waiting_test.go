@@ -88,7 +88,7 @@ func TestWaiting(t *testing.T) {
 		files  map[string]string
 		seen   plan.Observed
 		step   string
-		waits  string // a part of it; "" is that it does not
+		waits  string // part of the reason; "" if it does not wait
 		fails  string // a part of the error
 		stuck  bool   // it waits for what does not come by itself
 	}{

@@ -56,7 +56,7 @@ var Options = []Option{
 		value(v1alpha1.TrailersNever, "never", plan.TrailersNever),
 		value(v1alpha1.TrailersSigned, "signed", plan.TrailersSigned),
 		value(v1alpha1.TrailersAny, "any", plan.TrailersAny)),
-	number("spec.maxPrunes", "max-prunes", "maximum number of prunes in a pass; a pass with more holds all of them (default: a fifth of what is owned, at least 3, at most 20)",
+	number("spec.maxPrunes", "max-prunes", "maximum number of prunes in a pass; a pass with more holds all of them (default: a fifth of the owned objects, at least 3, at most 20)",
 		func(s *v1alpha1.Spec) **int { return &s.MaxPrunes },
 		func(s *settings) *int { return &s.Guarding.MaxPrunes }),
 	number("spec.maxActivations", "max-activations", "maximum number of definitions that one policy or package may newly activate; definitions that a policy names in full do not count (default 100)",
