@@ -669,7 +669,7 @@ func TestConnectionDetails(t *testing.T) {
 		t.Errorf("where no definitions are, they may be elsewhere: %v", partial.Findings)
 	}
 	_, err := render.Render(render.Input{Files: fstest.MapFS{"a.yaml": file(connectionDetails), "b.yaml": file(connectionDetails)}}, render.Options{})
-	if err == nil || !strings.HasPrefix(err.Error(), "b.yaml:6: the connection details of buckets.toy.example.org are told at a.yaml:6 already") {
+	if err == nil || !strings.HasPrefix(err.Error(), "b.yaml:6: the connection details of buckets.toy.example.org are declared at a.yaml:6 already") {
 		t.Errorf("two that speak of one, got %v", err)
 	}
 }

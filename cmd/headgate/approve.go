@@ -48,7 +48,7 @@ message of a commit counts only if approvals.trailers of the Sync allows it.`,
 			case file == "":
 				return usagef("say in which file of Syncs: -f FILE; without one, 'headgate sync --approve DIGEST' does it")
 			case !v1alpha1.IsDigest(args[0]):
-				return usagef("%q is no digest as reports show it, of 32 hexadecimal digits", args[0])
+				return usagef("%q is not a digest from a report, which has 32 hexadecimal digits", args[0])
 			}
 			sync, err := approveIn(file, name, args[0])
 			if err != nil {
@@ -80,7 +80,7 @@ func approveIn(file, name, digest string) (string, error) {
 		names = append(names, full)
 		if name == full || name == s.Name || name == "" && len(syncs) == 1 {
 			if chosen >= 0 {
-				return "", usagef("%s holds %s and %s; say --sync namespace/name", file, names[chosen], full)
+				return "", usagef("%s holds %s and %s; choose one with --sync namespace/name", file, names[chosen], full)
 			}
 			chosen = i
 		}
@@ -146,7 +146,7 @@ func annotated(file []byte, nth int, key, value string) ([]byte, error) {
 func annotatedNode(lines []string, sync *yaml.Node, key, value string) ([]byte, error) {
 	_, metadata := entryOf(sync, "metadata")
 	if metadata == nil || metadata.Kind != yaml.MappingNode || len(metadata.Content) == 0 {
-		return nil, fmt.Errorf("metadata is no mapping")
+		return nil, fmt.Errorf("metadata is not a mapping")
 	}
 	at, annotations := entryOf(metadata, "annotations")
 	if annotations != nil && (annotations.Kind != yaml.MappingNode || len(annotations.Content) == 0) {
@@ -243,7 +243,7 @@ func (f *approveFlag) Type() string   { return "digest" }
 func (f *approveFlag) Set(text string) error {
 	for _, d := range v1alpha1.Digests(text) {
 		if !v1alpha1.IsDigest(d) {
-			return fmt.Errorf("%q is no digest as reports show it, of 32 hexadecimal digits", d)
+			return fmt.Errorf("%q is not a digest from a report, which has 32 hexadecimal digits", d)
 		}
 		if !slices.Contains(*f, d) {
 			*f = append(*f, d)

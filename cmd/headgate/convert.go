@@ -86,7 +86,7 @@ Exit codes: 0 converted, 1 an error or nothing to convert, 2 wrong usage.`,
 	}
 	cmd.Flags().StringVar(&c.details, "connection-details", "", "`file` of objects of kind ConnectionDetails")
 	cmd.Flags().StringVar(&c.to, "to", "", "write every definition to a file of its name in this `directory`, and nothing to standard output")
-	cmd.Flags().StringVar(&c.release, "crossplane-version", "", "convert as this `version` of Crossplane does, as v2.3.1 (default: the newest known)")
+	cmd.Flags().StringVar(&c.release, "crossplane-version", "", "convert as this `version` of Crossplane does, such as v2.3.1 (default: the newest known)")
 	format.addTo(cmd, "output", "o", "output format")
 	return cmd
 }

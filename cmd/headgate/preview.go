@@ -160,7 +160,7 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	case f.live && f.status && f.forge.cluster == "":
 		return report.Report{}, usagef("--live and --status want --cluster-name: several clusters may report on one pull request")
 	case f.spec.Catalogue == v1alpha1.CatalogueLive && !f.live:
-		return report.Report{}, usagef("--catalogue=live reads a cluster: say --live")
+		return report.Report{}, usagef("--catalogue=live reads a cluster: add --live")
 	}
 	source, err := t.commits(&f.sourceFlags)
 	if err != nil {
@@ -195,7 +195,7 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 	in := forge.WorkflowOf(t.getenv)
 	number := cmp.Or(f.forge.pull, in.Pull)
 	if number == 0 {
-		return nil, usagef("which pull request? say --pull: this is no workflow of one")
+		return nil, usagef("the pull request is not known: set --pull outside of a workflow for pull requests")
 	}
 	at, err := f.forge.repository(in, of)
 	if err != nil {
@@ -240,7 +240,7 @@ func (f *forgeFlags) repository(in forge.Workflow, of *git.Repository) (forge.Re
 	var err error
 	switch {
 	case url == "" && in.Name == "":
-		return at, usagef("where is the pull request? say --forge-repo: this is no workflow of one")
+		return at, usagef("the repository of the pull request is not known: set --forge-repo outside of a workflow for pull requests")
 	case url == "":
 		at, err = forge.RepositoryAt(in.Server, in.Name, cmp.Or(said, in.Kind))
 	default:

@@ -127,7 +127,7 @@ func (l lapse) Type() string { return "duration" }
 func (l lapse) Set(text string) error {
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return errors.New("it is a duration longer than 0, as 30s, 5m or 1h")
+		return errors.New("it is a duration longer than 0, such as 30s, 5m or 1h")
 	}
 	*l.Duration = d
 	return nil
@@ -248,7 +248,7 @@ type packageFlags struct {
 
 func (f *packageFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.release, "crossplane-version", "", "follow the package manager of this `version` of Crossplane, as v2.3.1 (default: the newest known)")
+	flags.StringVar(&f.release, "crossplane-version", "", "follow the package manager of this `version` of Crossplane, such as v2.3.1 (default: the newest known)")
 	flags.StringArrayVar(&f.packages, "package", nil, "`directory=name` of a provider's CRDs without a crossplane.yaml; with ,safe-start after the name, its definitions are inactive until a policy activates them")
 }
 

@@ -82,7 +82,7 @@ func shapeOf(v any, want reflect.Type, path []any) []flaw {
 func textFor(field reflect.Type) string {
 	switch field {
 	case reflect.TypeFor[v1alpha1.Duration]():
-		return "a duration as 30s, 5m or 1h"
+		return "a duration such as 30s, 5m or 1h"
 	case reflect.TypeFor[v1alpha1.Size]():
 		return "a size as 16Mi"
 	}
@@ -116,7 +116,7 @@ func fieldsOf(m map[string]any, want reflect.Type, path []any) []flaw {
 			all = append(all, shapeOf(m[key], of, below(path, key))...)
 			continue
 		}
-		all = append(all, flaw{below(path, key), "is no field of a Sync" + suggestion(key, path, known)})
+		all = append(all, flaw{below(path, key), "is not a field of a Sync" + suggestion(key, path, known)})
 	}
 	return all
 }

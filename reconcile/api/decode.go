@@ -122,7 +122,7 @@ func (d part) decode() (s v1alpha1.Sync, empty bool, wrong []error) {
 func isSync(document any) error {
 	m, ok := document.(map[string]any)
 	if !ok {
-		return errors.New("it is no mapping; a Sync begins with apiVersion, kind and metadata")
+		return errors.New("it is not a mapping; a Sync begins with apiVersion, kind and metadata")
 	}
 	apiVersion, _ := m["apiVersion"].(string)
 	kind, _ := m["kind"].(string)

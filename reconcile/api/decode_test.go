@@ -79,15 +79,15 @@ func TestDecodeIsStrict(t *testing.T) {
 	}{
 		"UnknownField": {
 			"A field that nobody knows would be believed to work.", head + "  drfit: Report\n",
-			[]string{"line 6: spec.drfit: is no field of a Sync; write drift"},
+			[]string{"line 6: spec.drfit: is not a field of a Sync; write drift"},
 		},
 		"UnknownFieldBelow": {
 			"With its whole path.", head + "  statuses: {tokenFrom: {environment: A}}\n",
-			[]string{"line 6: spec.statuses.tokenFrom.environment: is no field of a Sync; the fields here are env, secretRef"},
+			[]string{"line 6: spec.statuses.tokenFrom.environment: is not a field of a Sync; the fields here are env, secretRef"},
 		},
 		"WrongCase": {
 			"Kubernetes does not fold case either.", head + "  Interval: 1m\n",
-			[]string{"line 6: spec.Interval: is no field of a Sync; write interval"},
+			[]string{"line 6: spec.Interval: is not a field of a Sync; write interval"},
 		},
 		"Twice": {
 			"Of two values nobody knows which counts.", head + "  drift: Correct\n  drift: Correct\n",
@@ -96,7 +96,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		"PackageCapability": {
 			"A misspelt capability would make every definition of the package active.",
 			head + "  packages:\n  - {path: a, name: a, SafeStart: true}\n  - {path: b, name: \"b,safe-start\", safeStart: true}\n",
-			[]string{"line 7: spec.packages[0].SafeStart: is no field of a Sync; write safeStart"},
+			[]string{"line 7: spec.packages[0].SafeStart: is not a field of a Sync; write safeStart"},
 		},
 		"WrongType": {
 			"The path of a value of another type.", head + "  maxPrunes: many\n",
@@ -121,7 +121,7 @@ func TestDecodeIsStrict(t *testing.T) {
 			"A rule that matches nothing, because it is written wrong, would be believed to work.",
 			head + "  ignore:\n  - {target: {kind: '('}, paths: [spec.replicas, /a~b, /a//b, /, /metadata/name]}\n  - target: {name: a}\n",
 			[]string{
-				"line 7: spec.ignore[0].target.kind: is no regular expression: error parsing regexp: missing closing ): `(`",
+				"line 7: spec.ignore[0].target.kind: is not a regular expression: error parsing regexp: missing closing ): `(`",
 				`line 7: spec.ignore[0].paths[0]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "spec.replicas"`,
 				`line 7: spec.ignore[0].paths[1]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/a~b"`,
 				`line 7: spec.ignore[0].paths[2]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/a//b"`,
@@ -133,7 +133,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		"Durations": {
 			"A duration without a unit is a mistake.", head + "  interval: \"5\"\n  timeout: -1m\n",
 			[]string{
-				`line 6: spec.interval: must be a duration as 30s, 5m or 1h, not "5"`,
+				`line 6: spec.interval: must be a duration such as 30s, 5m or 1h, not "5"`,
 				"line 7: spec.timeout: must be at least 1s, not -1m",
 			},
 		},
@@ -262,7 +262,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		},
 		"Release": {
 			"Patch releases differ, too.", head + "  crossplaneVersion: v2.0\n",
-			[]string{`line 6: spec.crossplaneVersion: must be a whole version from v2.0.0 on, as v2.3.1, not "v2.0"`},
+			[]string{`line 6: spec.crossplaneVersion: must be a complete version from v2.0.0 on, such as v2.3.1, not "v2.0"`},
 		},
 		"OtherKind": {
 			"Not everything with a spec is a Sync.", strings.ReplaceAll(head, "Sync", "Synk"),

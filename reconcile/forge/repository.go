@@ -158,7 +158,7 @@ func (r Repository) check() error {
 	}
 	for _, s := range names {
 		if !allowed.MatchString(s) || s == "." || s == ".." {
-			return fmt.Errorf("repository %q: %q is no name on a forge", plain(r.String()), plain(s))
+			return fmt.Errorf("repository %q: %q is not a name on a forge", plain(r.String()), plain(s))
 		}
 	}
 	if u, err := url.Parse(r.Base); err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {

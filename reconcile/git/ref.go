@@ -55,7 +55,7 @@ func parseRevision(s string) (revision, error) {
 	case at < 0:
 		return revision{ref: s}, nil
 	case at == 0:
-		return revision{}, fmt.Errorf("cannot read %q: say from which branch, tag or commit, as in HEAD~1", s)
+		return revision{}, fmt.Errorf("cannot read %q: name a branch, tag or commit before it, as in HEAD~1", s)
 	}
 	r := revision{ref: s[:at]}
 	if r.ref == "@" {

@@ -67,7 +67,7 @@ func TestHostileImages(t *testing.T) {
 	}{
 		"Good":      {"or the others mean nothing", imageOf(t, file("package.yaml", metadata), isBase), ""},
 		"Flattened": {"what has no layer of its own is looked for in all", imageOf(t, file("package.yaml", metadata), nil), ""},
-		"NoPackage": {"another image", imageOf(t, file("a.yaml", metadata), isBase), "it holds no package.yaml, so it is no package"},
+		"NoPackage": {"another image", imageOf(t, file("a.yaml", metadata), isBase), "it holds no package.yaml, so it is not a package"},
 		"Outside":   {"a name that leads out", imageOf(t, file("../package.yaml", metadata), isBase), "leads out of it"},
 		"Absolute":  {"or begins at the root", imageOf(t, file("/package.yaml", metadata), isBase), "leads out of it"},
 		"Link": {"a link", imageOf(t, tarred(t, tar.Header{Name: "package.yaml", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}, ""), isBase),
@@ -75,14 +75,14 @@ func TestHostileImages(t *testing.T) {
 		"HardLink": {"of any kind", imageOf(t, tarred(t, tar.Header{Name: "package.yaml", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}, ""), isBase),
 			"is neither a file nor a directory"},
 		"Device":      {"a device", imageOf(t, tarred(t, tar.Header{Name: "dev/sda", Typeflag: tar.TypeBlock}, ""), isBase), "is neither a file nor a directory"},
-		"NoMetadata":  {"a package without metadata", imageOf(t, file("package.yaml", "apiVersion: v1\nkind: List\nitems: []\n"), isBase), "has no metadata, so it is no package"},
+		"NoMetadata":  {"a package without metadata", imageOf(t, file("package.yaml", "apiVersion: v1\nkind: List\nitems: []\n"), isBase), "has no metadata, so it is not a package"},
 		"TwoMetadata": {"with two of them", imageOf(t, file("package.yaml", metadata+"---\n"+metadata), isBase), "a package has one metadata document"},
 		"Unknown": {"with something that Crossplane cannot decode", imageOf(t, file("package.yaml", metadata+"---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"), isBase),
 			"is nothing that Crossplane can decode in a package"},
 		"Broken":   {"that is no YAML", imageOf(t, file("package.yaml", metadata+"---\na: [\n"), isBase), "/package.yaml:5: "},
 		"NotText":  {"or no text", imageOf(t, file("package.yaml", "\x00"), isBase), "it holds a NUL byte"},
 		"NotTar":   {"a layer that is no tarball", imageOf(t, []byte("abc"), isBase), "cannot be read"},
-		"NoLayers": {"an image of nothing", mutate.MediaType(empty.Image, types.OCIManifestSchema1), "it is no image with layers"},
+		"NoLayers": {"an image of nothing", mutate.MediaType(empty.Image, types.OCIManifestSchema1), "it is not an image with layers"},
 		"Bomb":     {"one that unpacks to more than Crossplane reads", imageOf(t, file("package.yaml", metadata+strings.Repeat("#\n", 101<<20)), isBase), "is larger than the limit of 209715200 bytes"},
 	}
 	r := start(t)

@@ -200,7 +200,7 @@ func (p *puller) key(ctx context.Context, a authority) (signature.Verifier, erro
 	}
 	public, err := cryptoutils.UnmarshalPEMToPublicKey(content)
 	if err != nil {
-		return nil, fmt.Errorf("what is at %s is no public key in PEM", of) // and not to be quoted
+		return nil, fmt.Errorf("what is at %s is not a PEM public key", of) // and not to be quoted
 	}
 	return signature.LoadVerifier(public, hash)
 }

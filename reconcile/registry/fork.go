@@ -115,7 +115,7 @@ func onlyPublic(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	if ip := at.Addr().Unmap(); !isPublic(ip) {
-		return forbiddenError(fmt.Sprintf("%s is no public address, and not of a registry that is allowed: it is not asked for a commit of a fork", ip))
+		return forbiddenError(fmt.Sprintf("%s is not a public address, and not of a registry that is allowed: it is not asked for a commit of a fork", ip))
 	}
 	return nil
 }

@@ -143,9 +143,9 @@ func TestForkIsNotSentInside(t *testing.T) {
 		allowed bool // inner is
 		want    string
 	}{
-		"Blob":      {"a blob", "/blobs/", func(inner *fixtures.Registry) string { return inner.Host }, false, "127.0.0.1 is no public address"},
-		"ByName":    {"whatever the name of the address is", "/blobs/", localhost, false, "is no public address"},
-		"Manifest":  {"a manifest", "/manifests/", func(inner *fixtures.Registry) string { return inner.Host }, false, "127.0.0.1 is no public address"},
+		"Blob":      {"a blob", "/blobs/", func(inner *fixtures.Registry) string { return inner.Host }, false, "127.0.0.1 is not a public address"},
+		"ByName":    {"whatever the name of the address is", "/blobs/", localhost, false, "is not a public address"},
+		"Manifest":  {"a manifest", "/manifests/", func(inner *fixtures.Registry) string { return inner.Host }, false, "127.0.0.1 is not a public address"},
 		"Metadata":  {"where clouds keep credentials", "/blobs/", func(*fixtures.Registry) string { return "169.254.169.254" }, false, "169.254.169.254"},
 		"Allowed":   {"but to another one that is allowed", "/blobs/", func(inner *fixtures.Registry) string { return inner.Host }, true, ""},
 		"SixInFour": {"an address in other words", "/blobs/", func(*fixtures.Registry) string { return "[::ffff:127.0.0.1]:1" }, false, "::ffff:127.0.0.1"},
@@ -196,7 +196,7 @@ func TestForkAsksNobodyInsideForTokens(t *testing.T) {
 		})
 	})
 	s := ofFork(t, []string{installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.0.0", "")}, r.Host)
-	if got := unread(t, s); !strings.Contains(got, "127.0.0.1 is no public address") {
+	if got := unread(t, s); !strings.Contains(got, "127.0.0.1 is not a public address") {
 		t.Error(got)
 	}
 	if requests, _ := inner.Asked(); len(requests) > 0 {

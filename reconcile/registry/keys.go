@@ -27,7 +27,7 @@ func pullSecretOf(data map[string][]byte) (pullSecret, error) {
 		return nil, fmt.Errorf("it has nothing under the key %s", dockerConfig)
 	}
 	if err := json.Unmarshal(data[dockerConfig], &config); err != nil {
-		return nil, fmt.Errorf("what is under the key %s is no docker configuration", dockerConfig)
+		return nil, fmt.Errorf("what is under the key %s is not a docker configuration", dockerConfig)
 	}
 	secret := pullSecret{}
 	for of, auth := range config.Auths {

@@ -144,7 +144,7 @@ func (p *puller) find(ctx context.Context, i *packages.Image) error {
 		i.Digest, i.Findings = d.digest, append(i.Findings, d.findings...)
 	}
 	if !crossplane.IsDigest(i.Digest) {
-		return fmt.Errorf("%q is no digest of SHA-256", i.Digest)
+		return fmt.Errorf("%q is not a SHA-256 digest", i.Digest)
 	}
 	for _, by := range p.demands(r.Configs, asked) {
 		findings, err := p.verified(ctx, from, i.Digest, by)
@@ -411,7 +411,7 @@ func (p *puller) pull(ctx context.Context, from origin, digest string) (v1.Image
 		return nil, fmt.Errorf("its manifest cannot be read: %w", err)
 	}
 	if m.SchemaVersion != 2 || m.Config.Digest.Hex == "" || len(m.Layers) == 0 {
-		return nil, errors.New("it is no image with layers, so it is no package")
+		return nil, errors.New("it is not an image with layers, so it is not a package")
 	}
 	needed := xpkg.Needed(m.Layers)
 	size := int64(0)
@@ -453,7 +453,7 @@ func childOf(raw []byte) (digest string, isIndex bool, err error) {
 // manifest is a manifest, from the cache or from where it is.
 func (p *puller) manifest(ctx context.Context, from origin, digest string) ([]byte, error) {
 	if !crossplane.IsDigest(digest) {
-		return nil, fmt.Errorf("%q is no digest of SHA-256", digest)
+		return nil, fmt.Errorf("%q is not a SHA-256 digest", digest)
 	}
 	if raw, err := p.cache.read(digest, metadata); err == nil {
 		return raw, nil
@@ -480,7 +480,7 @@ func (p *puller) have(ctx context.Context, from origin, blob v1.Descriptor) erro
 	digest := blob.Digest.String()
 	switch {
 	case !crossplane.IsDigest(digest):
-		return fmt.Errorf("%q is no digest of SHA-256", digest)
+		return fmt.Errorf("%q is not a SHA-256 digest", digest)
 	case p.cache.holds(digest):
 		return nil
 	}

@@ -559,7 +559,7 @@ func TestVerify(t *testing.T) {
 		"NoPublicKey": {
 			reason: "What a commit names in a Secret may be anything, and is not shown.",
 			demand: strings.Replace(byAcme, "cosign.pub", "cosign.key", 1),
-			want:   "what is at acme/cosign.key is no public key in PEM",
+			want:   "what is at acme/cosign.key is not a PEM public key",
 		},
 		"Hash": {
 			reason: "A hash that does not exist is a mistake.",

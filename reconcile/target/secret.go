@@ -132,7 +132,7 @@ func certificates(bundle []byte) error {
 		block, rest := pem.Decode(bundle)
 		switch {
 		case block == nil && len(strings.TrimSpace(string(bundle))) > 0, block == nil && n == 0:
-			return errors.New("what is under the key is no list of certificates in PEM")
+			return errors.New("what is under the key is not a list of PEM certificates")
 		case block == nil:
 			return nil
 		case block.Type != "CERTIFICATE":

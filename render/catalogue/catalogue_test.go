@@ -869,11 +869,11 @@ func TestReadRefuses(t *testing.T) {
 				"e/.headgateignore": "/\n",
 			},
 			want: []string{
-				`a/.headgateignore:3: this is no pattern: "[z-" cannot be understood`,
-				"b/.headgateignore:1: this is no pattern: classes as [:alpha:] are not supported",
-				`c/.headgateignore:1: this is no pattern: "b[]" cannot be understood`,
-				"d/.headgateignore:1: this is no pattern: it names nothing",
-				"e/.headgateignore:1: this is no pattern: it names nothing",
+				`a/.headgateignore:3: this is not a pattern: "[z-" cannot be understood`,
+				"b/.headgateignore:1: this is not a pattern: classes as [:alpha:] are not supported",
+				`c/.headgateignore:1: this is not a pattern: "b[]" cannot be understood`,
+				"d/.headgateignore:1: this is not a pattern: it names nothing",
+				"e/.headgateignore:1: this is not a pattern: it names nothing",
 			},
 		},
 		"NoSuchPath": {
@@ -924,7 +924,7 @@ func TestReadRefuses(t *testing.T) {
 				{Path: "toy", Name: "a"}, {Path: "file.yaml", Name: "b"}, {Path: "tyo", Name: "c"}, {Path: "toy/examples", Name: "d"},
 			}},
 			want: []string{
-				"file.yaml: is declared to be package b, and is no directory",
+				"file.yaml: is declared to be package b, and is not a directory",
 				"toy/crossplane.yaml:1: is the metadata of package provider-toy, so toy cannot be declared to be package a: remove the declaration",
 				"toy/examples: is declared to be package d, and is not read",
 				"tyo: is declared to be package c, and this commit has no such directory",

@@ -70,7 +70,7 @@ func (w *walk) refuseUnread() {
 		case errors.Is(err, fs.ErrNotExist):
 			w.refuse(p.Origin, fmt.Errorf("is declared to be package %s, and this commit has no such directory", p.Name))
 		case err == nil && !info.IsDir():
-			w.refuse(p.Origin, fmt.Errorf("is declared to be package %s, and is no directory", p.Name))
+			w.refuse(p.Origin, fmt.Errorf("is declared to be package %s, and is not a directory", p.Name))
 		case err != nil:
 			w.refuse(p.Origin, err)
 		default:

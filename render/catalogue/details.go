@@ -110,7 +110,7 @@ func Describe(definitions []*Definition, details []Details) ([]manifest.Finding,
 	first := map[string]manifest.Origin{}
 	for _, of := range details {
 		if at, twice := first[of.Definition]; twice {
-			problems = append(problems, Errorf(of.Origin, "the connection details of %s are told at %s already: put them together", of.Definition, at))
+			problems = append(problems, Errorf(of.Origin, "the connection details of %s are declared at %s already: put them together", of.Definition, at))
 			continue
 		}
 		first[of.Definition] = of.Origin
@@ -122,7 +122,7 @@ func Describe(definitions []*Definition, details []Details) ([]manifest.Finding,
 		}
 		found = append(found, manifest.Finding{
 			Rule: RuleDetailsUnknown, Severity: manifest.Warning, Origin: of.Origin,
-			Message: fmt.Sprintf("the connection details of %s are told, and there is no such definition", of.Definition),
+			Message: fmt.Sprintf("the connection details of %s are declared, and there is no such definition", of.Definition),
 			Fix:     "name the definition as <plural>.<group>, or remove them",
 		})
 	}

@@ -128,7 +128,7 @@ func TestDescribeRefusesTwo(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = catalogue.Describe(nil, c.Details)
-	if err == nil || !strings.HasPrefix(err.Error(), "b.yaml:7: the connection details of buckets.toy.example.org are told at a.yaml:7 already") {
+	if err == nil || !strings.HasPrefix(err.Error(), "b.yaml:7: the connection details of buckets.toy.example.org are declared at a.yaml:7 already") {
 		t.Errorf("nobody knows which of two is right: want both places, got %v", err)
 	}
 }

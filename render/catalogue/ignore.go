@@ -157,7 +157,7 @@ func (w *walk) readIgnoreFile(dir string) (ok bool) {
 		w.refuse(at, err)
 		return false
 	case !info.Mode().IsRegular():
-		w.refuse(at, errors.New("is no regular file, and nothing else is followed: write the patterns here"))
+		w.refuse(at, errors.New("is not a regular file, and Headgate follows no links: write the patterns here"))
 		return false
 	}
 	content, err := w.reader.RecallBytes(name)
@@ -174,7 +174,7 @@ func (w *walk) readIgnoreFile(dir string) (ok bool) {
 		p, ok, err := patternOf(strings.TrimSuffix(line, "\r"), below)
 		switch {
 		case err != nil: // what it was meant to leave out would be applied
-			w.refuse(at, fmt.Errorf("this is no pattern: %w", err))
+			w.refuse(at, fmt.Errorf("this is not a pattern: %w", err))
 			return false
 		case ok && len(w.ignored) == mostPatterns:
 			w.refuse(at, fmt.Errorf("there are more than %d patterns", mostPatterns))

@@ -46,7 +46,7 @@ func (w *walk) unpackImage(f *file) Errors {
 	at := manifest.Origin{Path: f.path}
 	p, err := w.packageIn(f.documents, f.path)
 	if p == nil && err == nil {
-		err = Errorf(at, "has no metadata, so it is no package")
+		err = Errorf(at, "has no metadata, so it is not a package")
 	}
 	if err != nil {
 		return ErrorsOf(at, err)

@@ -119,8 +119,8 @@ func TestImageRefuses(t *testing.T) {
 			"nobody knows of which kind it is", map[string]string{"crossplane.yaml": documents(safeProvider, configuration)}, catalogue.Options{},
 			"providers/a.xpkg/package.yaml:7: a package has one metadata document: the first is at providers/a.xpkg/package.yaml:1",
 		},
-		"NoMetadata": {"nor whether it is one", map[string]string{"crossplane.yaml": crd("buckets", "Bucket")}, catalogue.Options{}, "providers/a.xpkg: has no metadata, so it is no package"},
-		"Empty":      {"at all", map[string]string{"crossplane.yaml": ""}, catalogue.Options{}, "providers/a.xpkg: has no metadata, so it is no package"},
+		"NoMetadata": {"nor whether it is one", map[string]string{"crossplane.yaml": crd("buckets", "Bucket")}, catalogue.Options{}, "providers/a.xpkg: has no metadata, so it is not a package"},
+		"Empty":      {"at all", map[string]string{"crossplane.yaml": ""}, catalogue.Options{}, "providers/a.xpkg: has no metadata, so it is not a package"},
 		"Broken":     {"the line is that of the package's YAML", map[string]string{"crossplane.yaml": safeProvider, "a.yaml": "kind: [\n"}, catalogue.Options{}, "providers/a.xpkg/package.yaml:"},
 	}
 	for name, tc := range cases {
@@ -136,7 +136,7 @@ func TestImageRefuses(t *testing.T) {
 		t.Errorf("what it leaves out is a warning: %v, %v", c.Findings, err)
 	}
 	_, err = catalogue.Read(fstest.MapFS{"a.xpkg": {Data: []byte("kind: A\n")}}, "", catalogue.Options{})
-	if err == nil || !strings.HasPrefix(err.Error(), "a.xpkg: cannot read: it is no image in a tarball: ") {
+	if err == nil || !strings.HasPrefix(err.Error(), "a.xpkg: cannot read: it is not an image in a tarball: ") {
 		t.Errorf("a file of the name may be anything: %v", err)
 	}
 }

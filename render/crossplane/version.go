@@ -20,7 +20,7 @@ func VersionOf(version string) (Version, error) {
 	v, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v"))
 	switch {
 	case err != nil:
-		return Version{}, fmt.Errorf("crossplaneVersion must be a whole version, as v2.3.1, not %q", version)
+		return Version{}, fmt.Errorf("crossplaneVersion must be a complete version, such as v2.3.1, not %q", version)
 	case v.Major() < 2:
 		return Version{}, fmt.Errorf("crossplaneVersion must be at least v2.0.0, which brought definitions and policies, not %q", version)
 	}

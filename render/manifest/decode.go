@@ -111,7 +111,7 @@ func (s section) lineAt(raw []byte, i int) int {
 func mapping(v any, origin Origin) (map[string]any, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		return nil, origin.failed("cannot decode", errors.New("it is no object: a manifest begins with apiVersion, kind and metadata"))
+		return nil, origin.failed("cannot decode", errors.New("it is not an object: a manifest begins with apiVersion, kind and metadata"))
 	}
 	return m, nil
 }

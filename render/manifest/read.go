@@ -326,7 +326,7 @@ func text(raw []byte) (int, error) {
 		return 1, errors.New("it is UTF-16: save it as UTF-8")
 	}
 	if i := bytes.IndexByte(raw, 0); i >= 0 {
-		return lineIn(raw, i), errors.New("it holds a NUL byte, so it is no text")
+		return lineIn(raw, i), errors.New("it holds a NUL byte, so it is not text")
 	}
 	if utf8.Valid(raw) {
 		return 0, nil

@@ -261,7 +261,7 @@ func TestReadErrors(t *testing.T) {
 		"NUL": {
 			reason: "A binary file is not YAML.",
 			text:   "a: b\nc: \x00\n",
-			want:   "a.yaml:2: cannot read: it holds a NUL byte, so it is no text",
+			want:   "a.yaml:2: cannot read: it holds a NUL byte, so it is not text",
 		},
 		"NotUTF8": {
 			reason: "The line is named: most of such a file looks right.",
@@ -401,7 +401,7 @@ func TestReadErrors(t *testing.T) {
 		"ListOfText": {
 			reason: "An item that is no object has its own line.",
 			text:   "apiVersion: v1\nkind: List\nitems:\n- {}\n- a\n",
-			want:   "a.yaml:5: cannot decode: it is no object: a manifest begins with apiVersion, kind and metadata",
+			want:   "a.yaml:5: cannot decode: it is not an object: a manifest begins with apiVersion, kind and metadata",
 		},
 		"UnquotedPattern": {
 			reason: "Activation policies are lists of patterns that begin with an asterisk.",

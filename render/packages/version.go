@@ -26,7 +26,7 @@ func Choose(tags, constraints []string) (version string, err error) {
 		}
 		c, err := semver.NewConstraint(text)
 		if err != nil {
-			return "", fmt.Errorf("%q is no constraint on versions", text)
+			return "", fmt.Errorf("%q is not a version constraint", text)
 		}
 		all = append(all, c)
 	}
@@ -63,7 +63,7 @@ func allows(constraint, version string) error {
 	}
 	c, err := semver.NewConstraint(constraint)
 	if err != nil {
-		return fmt.Errorf("%q is no constraint on versions", constraint)
+		return fmt.Errorf("%q is not a version constraint", constraint)
 	}
 	v, err := semver.NewVersion(version)
 	if err != nil {

@@ -44,7 +44,7 @@ func Open(file func() (io.ReadCloser, error), limit int64) (io.ReadCloser, error
 	}
 	img, err := tarball.Image(file, nil)
 	if err != nil {
-		return nil, fmt.Errorf("it is no image in a tarball: %w", err)
+		return nil, fmt.Errorf("it is not an image in a tarball: %w", err)
 	}
 	// A tarball has no annotations: what builds it writes them into the config instead.
 	return open(img, limit, func(layer v1.Descriptor, config *v1.ConfigFile) bool {
@@ -168,11 +168,11 @@ func inspect(file func() (io.ReadCloser, error)) (err error) {
 			err = fewNames(n, names)
 		}
 		if err != nil {
-			return fmt.Errorf("it is no image in a tarball: %w", err)
+			return fmt.Errorf("it is not an image in a tarball: %w", err)
 		}
 		name := path.Clean(header.Name)
 		if _, twice := sizes[name]; twice && header.Typeflag == tar.TypeReg {
-			return fmt.Errorf("it is no image in a tarball: %q is in it twice", name)
+			return fmt.Errorf("it is not an image in a tarball: %q is in it twice", name)
 		}
 		sizes[name] = header.Size
 	}
@@ -181,7 +181,7 @@ func inspect(file func() (io.ReadCloser, error)) (err error) {
 	}
 	manifest, err := tarball.LoadManifest(file)
 	if err != nil {
-		return fmt.Errorf("it is no image in a tarball: %w", err)
+		return fmt.Errorf("it is not an image in a tarball: %w", err)
 	}
 	for _, image := range manifest {
 		if len(image.Layers) > maxLayers {
@@ -230,10 +230,10 @@ func newStream(layer io.ReadCloser, limit int64, want string) (io.ReadCloser, er
 	header, err := s.find()
 	switch {
 	case errors.Is(err, io.EOF):
-		err = fmt.Errorf("it holds no %s, so it is no package", streamName)
+		err = fmt.Errorf("it holds no %s, so it is not a package", streamName)
 	case err != nil:
 	case header.Typeflag != tar.TypeReg:
-		err = fmt.Errorf("its %s is no file", streamName)
+		err = fmt.Errorf("its %s is not a file", streamName)
 	case header.Size > limit:
 		err = fmt.Errorf("its %s is larger than the limit of %d bytes", streamName, limit)
 	}

@@ -190,13 +190,13 @@ func TestOpenRefuses(t *testing.T) {
 		file   []byte
 		want   string
 	}{
-		"NoTarball":     {"any file can have the name", []byte("apiVersion: v1\n"), "it is no image in a tarball: "},
-		"Cut":           {"a file can be cut short", good[:len(good)/2], "it is no image in a tarball: "},
-		"NoManifest":    {"a tarball of something else", tarOf(t, entry{name: "package.yaml", content: stream}), "it is no image in a tarball: file manifest.json not found"},
-		"NoPackage":     {"an image of something else", layer(entry{name: "a.yaml"}), "it holds no package.yaml, so it is no package"},
-		"NoPackageFlat": {"however it is looked at", flat(entry{name: "a.yaml"}), "it holds no package.yaml, so it is no package"},
+		"NoTarball":     {"any file can have the name", []byte("apiVersion: v1\n"), "it is not an image in a tarball: "},
+		"Cut":           {"a file can be cut short", good[:len(good)/2], "it is not an image in a tarball: "},
+		"NoManifest":    {"a tarball of something else", tarOf(t, entry{name: "package.yaml", content: stream}), "it is not an image in a tarball: file manifest.json not found"},
+		"NoPackage":     {"an image of something else", layer(entry{name: "a.yaml"}), "it holds no package.yaml, so it is not a package"},
+		"NoPackageFlat": {"however it is looked at", flat(entry{name: "a.yaml"}), "it holds no package.yaml, so it is not a package"},
 		"Two":           {"nobody knows which of two is meant", layer(entry{name: "package.yaml", content: stream}, entry{name: "a/package.yaml"}), `it holds two of package.yaml, the second as "a/package.yaml"`},
-		"Link":          {"a link is no content", flat(entry{name: "package.yaml", is: tar.TypeSymlink, link: "/etc/passwd"}), "its package.yaml is no file"},
+		"Link":          {"a link is no content", flat(entry{name: "package.yaml", is: tar.TypeSymlink, link: "/etc/passwd"}), "its package.yaml is not a file"},
 		"LinkInLayer":   {"nor has it a place in the layer of a package", layer(entry{name: "a", is: tar.TypeSymlink, link: "../../etc/passwd"}, entry{name: "package.yaml"}), `"a" is neither a file nor a directory`},
 		"HardLink":      {"of whatever kind", layer(entry{name: "package.yaml", is: tar.TypeLink, link: "a"}), `"package.yaml" is neither a file nor a directory`},
 		"Device":        {"or device", layer(entry{name: "package.yaml", content: stream}, entry{name: "dev/null", is: tar.TypeChar}), `"dev/null" is neither a file nor a directory`},

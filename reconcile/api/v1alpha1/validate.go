@@ -28,7 +28,7 @@ func (s *Sync) Validate() error {
 	}
 	for _, d := range s.Approvals() {
 		if !IsDigest(d) {
-			p.add("metadata.annotations["+ApproveAnnotation+"]", "%q is no digest as reports show it, of 32 hexadecimal digits", d)
+			p.add("metadata.annotations["+ApproveAnnotation+"]", "%q is not a digest from a report, which has 32 hexadecimal digits", d)
 		}
 	}
 	spec := s.Spec
@@ -121,7 +121,7 @@ func (p *problems) duration(field string, d Duration, least time.Duration) {
 	v, err := time.ParseDuration(string(d))
 	switch {
 	case err != nil:
-		p.add(field, "must be a duration as 30s, 5m or 1h, not %q", string(d))
+		p.add(field, "must be a duration such as 30s, 5m or 1h, not %q", string(d))
 	case v < least:
 		p.add(field, "must be at least %s, not %s", least, d)
 	}
@@ -320,7 +320,7 @@ func (p *problems) release(release string) {
 		return
 	}
 	if v, err := utilversion.ParseSemantic(release); err != nil || v.Major() < 2 || strings.ContainsAny(release, " \t\n") {
-		p.add("spec.crossplaneVersion", "must be a whole version from v2.0.0 on, as v2.3.1, not %q", release)
+		p.add("spec.crossplaneVersion", "must be a complete version from v2.0.0 on, such as v2.3.1, not %q", release)
 	}
 }
 
@@ -356,7 +356,7 @@ func (p *problems) ignore(field string, rule Ignore) {
 	t := rule.Target
 	for _, f := range []struct{ name, pattern string }{{"group", t.Group}, {"kind", t.Kind}, {"namespace", t.Namespace}, {"name", t.Name}} {
 		if _, err := regexp.Compile(f.pattern); err != nil {
-			p.add(field+"target."+f.name, "is no regular expression: %v", err)
+			p.add(field+"target."+f.name, "is not a regular expression: %v", err)
 		}
 	}
 	if len(rule.Paths) == 0 {
