@@ -40,7 +40,7 @@ func TestRender(t *testing.T) {
 		want   want
 	}{
 		"Quickstart": {
-			reason: "Of twelve CRDs, the three that the policy names and the three that no provider can do without.",
+			reason: "Of twelve CRDs, the three in the policy and the three that every provider needs.",
 			path:   "quickstart/repository",
 			want: want{
 				Active: []string{

@@ -146,7 +146,7 @@ func TestFightOfControllers(t *testing.T) {
 		r.edit()
 		time.Sleep(time.Second)
 		if n := r.corrections(); n == 0 {
-			t.Error("What happens after it is a matter of its own, and is put right at once.")
+			t.Error("A later change is a new case, and is corrected at once.")
 		}
 	})
 }
@@ -162,7 +162,7 @@ func TestSlowFight(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute) // it stands, and the rival will be back
 		if got := r.drift(t); !strings.HasPrefix(got, "failure: fight") {
-			t.Errorf("What is said of it does not change while it goes on: %s", got)
+			t.Errorf("The report about it does not change while it goes on: %s", got)
 		}
 	})
 }
@@ -177,7 +177,7 @@ func TestNoFight(t *testing.T) {
 			t.Errorf("It is put right every time: %d times", n)
 		}
 		if got := r.drift(t); !strings.HasPrefix(got, "success: ") {
-			t.Errorf("And no more is made of it: %s", got)
+			t.Errorf("And it has no other effect: %s", got)
 		}
 	})
 }

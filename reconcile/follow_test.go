@@ -192,16 +192,16 @@ func TestFollowerEveryHeadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(seven, Request{Number: 6, Head: "h6", Target: "release"})
 		y.run(t, nil)
-		expect(t, "What goes into the branch is previewed; what does not is somebody else's.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
+		expect(t, "A pull request into the branch is previewed; others are not.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
 		expect(t, "A head that was previewed is left alone.", y.happens(time.Hour))
 		y.set(func() {
 			y.open[0].Head, y.commits["h8"] = "h8", y.commits["t1"]
 			y.woken <- struct{}{}
 		})
-		expect(t, "A new one is previewed as soon as somebody tells, and the old one forgotten.", y.happens(time.Second),
+		expect(t, "A new one is previewed at the next event, and the old one forgotten.", y.happens(time.Second),
 			"forget h7", "7 pending", "7 h8 success: Safe: nothing of this sync changes")
 		y.set(func() { y.open = nil })
-		expect(t, "What is not open any more is forgotten.", y.happens(70*time.Second), "forget h8")
+		expect(t, "A closed one is forgotten.", y.happens(70*time.Second), "forget h8")
 	})
 }
 
@@ -233,7 +233,7 @@ func TestFollowerBroken(t *testing.T) {
 		y.run(t, nil)
 		log := y.happens(time.Hour)
 		if len(log) != 2 || !strings.HasPrefix(log[1], "7 h7 error: Blocked: a.yaml:") {
-			t.Errorf("A head that cannot be rendered says where, once: %q", log)
+			t.Errorf("A head that cannot be rendered gets one error with the place: %q", log)
 		}
 	})
 }
@@ -248,10 +248,10 @@ func TestFollowerPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(Request{Number: 8, Head: unspeakable, Target: "main"}, seven)
 		y.run(t, nil)
-		expect(t, "So is a head of which what is found cannot be said.", y.happens(time.Hour), "8 pending", "7 pending", "7 h7 "+changes)
+		expect(t, "So is a head whose findings cannot be reported.", y.happens(time.Hour), "8 pending", "7 pending", "7 h7 "+changes)
 		previewed := slices.DeleteFunc(y.events, func(e Event) bool { return e.Kind != Previewed || e.Pull != 8 })
 		if len(previewed) != 1 || !strings.Contains(previewed[0].Err.Error(), "a defect of Headgate: a nil comment") {
-			t.Errorf("and whoever runs it learns of that once: %v", previewed)
+			t.Errorf("and the operator learns of that once: %v", previewed)
 		}
 	})
 }
@@ -315,7 +315,7 @@ func TestFollowerRefused(t *testing.T) {
 		y := newYard(seven)
 		y.unsaid = errors.New("the token may not")
 		y.run(t, nil)
-		expect(t, "What the forge refuses for good is not said over and over.", y.happens(time.Hour), "7 h7 "+changes)
+		expect(t, "A final refusal of the forge is not reported again and again.", y.happens(time.Hour), "7 h7 "+changes)
 	})
 }
 
@@ -324,7 +324,7 @@ func TestFollowerFork(t *testing.T) {
 		fork := Request{Number: 8, Head: "h8", Target: "main", Fork: true}
 		y := newYard(fork, seven)
 		y.run(t, nil)
-		expect(t, "A fork's head is not even fetched, and says why.", y.happens(time.Hour),
+		expect(t, "A fork's head is not even fetched, and the reason is reported.", y.happens(time.Hour),
 			"7 pending", "7 h7 "+changes, "8 h8 error: Blocked: not previewed: the head is in a fork, and the sync does not say forkPreviews")
 	})
 }
@@ -376,7 +376,7 @@ func TestFollowerTargetMoves(t *testing.T) {
 		y.run(t, nil)
 		y.happens(time.Second)
 		y.set(func() { y.tip, y.commits["t2"] = "t2", fmt.Sprintf(settings, "other") })
-		expect(t, "A target that changes nothing of what is active makes nothing new to say.", y.happens(2*time.Minute))
+		expect(t, "A target with the same active definitions needs no new preview.", y.happens(2*time.Minute))
 		y.set(func() {
 			y.tip, y.commits["t3"] = "t3", "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata: {name: a}\nspec: {activate: [a.b.c]}\n"
 		})
@@ -398,7 +398,7 @@ func TestFollowerMerge(t *testing.T) {
 			y.open[0].Head, y.commits["h8"] = "h8", y.commits["h7"]
 			y.resolve["m7^2"] = "h8"
 		})
-		expect(t, "What the forge merged is what will be there; its status belongs to the head.", y.happens(70*time.Second),
+		expect(t, "The forge's merge is the future state; its status belongs to the head.", y.happens(70*time.Second),
 			"forget h7", "7 pending", "7 h8 success: Safe: nothing of this sync changes")
 	})
 }

@@ -295,7 +295,7 @@ func TestNothingDeclared(t *testing.T) {
 		w.run(t, w.loop())
 		passes := w.heard(Passed)
 		if len(passes) == 0 || passes[0].Err == nil || !strings.Contains(passes[0].Err.Error(), "check the path") {
-			t.Errorf("the first pass came to %v, want an error that says to check the path", passes)
+			t.Errorf("the result of the first pass is %v, want an error with the advice to check the path", passes)
 		}
 		w.set(func() { w.files, w.revision = inactiveDefinition, "b" })
 		time.Sleep(10 * time.Minute)
@@ -340,13 +340,13 @@ func TestPush(t *testing.T) {
 		expect(t, "A push begins a pass at once.", w.noted(), "0s b: "+seen, "0s apply b", "0s b: "+done)
 		push("b")
 		time.Sleep(10 * time.Second)
-		expect(t, "Without a new commit there is none, whoever tells of one.", w.noted())
+		expect(t, "Without a new commit there is none, whatever event arrives.", w.noted())
 
 		push("b")
 		time.Sleep(500 * time.Millisecond)
 		w.set(func() { w.revision = "c" })
 		time.Sleep(1500 * time.Millisecond)
-		expect(t, "What is not to be seen yet is looked for again.", w.noted(), "11s c: "+seen, "11s apply c", "11s c: "+done)
+		expect(t, "A push that is not visible yet is looked for again.", w.noted(), "11s c: "+seen, "11s apply c", "11s c: "+done)
 
 		w.set(func() {
 			w.apply = func(context.Context) error {
@@ -403,7 +403,7 @@ func TestPushDuringALatePass(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if got := w.noted(); got[len(got)-1] != "1m0s c: "+done {
-			t.Errorf("What was pushed is applied when the interval is over: %q", got)
+			t.Errorf("The push is applied when the interval is over: %q", got)
 		}
 	})
 }
@@ -457,13 +457,13 @@ func TestFetchError(t *testing.T) {
 		}
 		time.Sleep(6 * time.Second)
 		if got := w.noted(); len(got) != 2 || !strings.HasSuffix(got[0], " apply a") || !strings.HasSuffix(got[1], " a: error: boom") {
-			t.Errorf("If it stays away, that is said of the last commit that is known: %q", got)
+			t.Errorf("If it stays away, the status is on the last known commit: %q", got)
 		}
 		w.set(func() { w.files = "a: [" }) // this is not read: the pass uses the fetched commit
 		w.set(func() { w.observe = func(context.Context) error { return errors.New("bang") } })
 		time.Sleep(12 * time.Second)
 		if got := w.noted(); len(got) != 1 || !strings.HasSuffix(got[0], " a: error: boom") {
-			t.Errorf("Of two troubles the repository's comes first: %q", got)
+			t.Errorf("The repository's problem comes first: %q", got)
 		}
 		passes := w.heard(Passed)
 		if err := passes[len(passes)-1].Err; !errors.Is(err, errBoom) || !strings.Contains(err.Error(), "bang") {
@@ -489,17 +489,17 @@ func TestDrift(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		w.tell(map[manifest.ID]string{bucket: "1"})
 		if n := passes(); n != 1 {
-			t.Errorf("What moved makes a pass at once: %d", n)
+			t.Errorf("A change makes a pass at once: %d", n)
 		}
 		w.tell(map[manifest.ID]string{bucket: "1"})
 		time.Sleep(10 * time.Second)
 		if n := passes(); n != 0 {
-			t.Errorf("What stays as a pass has seen it makes no other: %d", n)
+			t.Errorf("An unchanged state makes no other pass: %d", n)
 		}
 		w.tell(map[manifest.ID]string{})
 		w.tell(map[manifest.ID]string{bucket: "1"})
 		if n := passes(); n != 1 {
-			t.Errorf("What was right and is wrong again makes another: %d", n)
+			t.Errorf("A correct object that is wrong again makes another pass: %d", n)
 		}
 		time.Sleep(time.Minute)
 		passes()
@@ -522,8 +522,8 @@ func TestDriftWhileAPassRuns(t *testing.T) {
 			after  map[manifest.ID]string // reported after the pass has ended
 			want   int                    // passes
 		}{
-			"Own":    {"What the pass wrote itself is known a moment later.", map[manifest.ID]string{}, 1},
-			"Others": {"What others did meanwhile is looked at.", map[manifest.ID]string{queue: "1"}, 2},
+			"Own":    {"The pass knows its own writes a moment later.", map[manifest.ID]string{}, 1},
+			"Others": {"Changes by others meanwhile are checked.", map[manifest.ID]string{queue: "1"}, 2},
 		}
 		for name, tc := range steps {
 			w.set(func() {
@@ -558,7 +558,7 @@ func TestFight(t *testing.T) {
 			time.Sleep(500 * time.Millisecond)
 		}
 		if n := len(w.noted()) / 2; n < 8 || n > 40 {
-			t.Errorf("Whoever changes things as often as we do slows us down, but does not stop us: %d passes", n)
+			t.Errorf("A writer that changes objects as often as we do slows us down, but does not stop us: %d passes", n)
 		}
 	})
 }
@@ -613,7 +613,7 @@ func TestLateChecks(t *testing.T) {
 		}
 		w.set(func() { w.upstream.Policies = nil })
 		if e, _ := passes(7 * time.Minute); e.Took < 5*time.Minute {
-			t.Errorf("What held and is pending again has its time: %s", e.Took)
+			t.Errorf("An effect that is pending again after a hold has its time: %s", e.Took)
 		}
 		w.set(func() { w.revision = "b" })
 		if e, _ := passes(7 * time.Minute); e.Revision != "b" || e.Took < 5*time.Minute {
@@ -633,7 +633,7 @@ func TestShutdown(t *testing.T) {
 			want:   []string{"5s the watch ends"},
 		},
 		"Finishes": {
-			reason: "A pass that comes to its end in time does, and says so.",
+			reason: "A pass that ends in time does, and reports that.",
 			apply: func(ctx context.Context) error {
 				time.Sleep(9 * time.Second)
 				return ctx.Err()
@@ -714,7 +714,7 @@ func TestSupersededWhileNobodyRan(t *testing.T) {
 		l := w.loop()
 		l.Publisher = remembering{w, []string{"a", "older"}}
 		w.run(t, l)
-		expect(t, "What an earlier process left pending gets its last word, and the commit of now its own.", w.noted(),
+		expect(t, "The pending commit of an earlier process gets its final status, and the current commit its own.", w.noted(),
 			"0s older: error: superseded by a before it was applied", "0s a: pending: seen; the pass has not ended", "0s apply a", "0s a: "+done)
 	})
 }
@@ -728,7 +728,7 @@ func TestSettledCommitIsNotSuperseded(t *testing.T) {
 		time.Sleep(67 * time.Second)
 		for _, line := range w.noted() {
 			if strings.Contains(line, "superseded") {
-				t.Errorf("What had its verdict keeps it: %s", line)
+				t.Errorf("A final verdict stays: %s", line)
 			}
 		}
 	})
@@ -776,7 +776,7 @@ func TestUnsaid(t *testing.T) {
 		w.publish = errBoom
 		w.run(t, w.loop())
 		if unsaid := w.heard(PublishFailed); len(unsaid) != 2 || !errors.Is(unsaid[0].Err, errBoom) {
-			t.Errorf("What could not be said is told of: %v", unsaid)
+			t.Errorf("A failure to publish is reported: %v", unsaid)
 		}
 	})
 }

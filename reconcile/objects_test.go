@@ -107,7 +107,7 @@ func TestObjectsDecideInPreviews(t *testing.T) {
 		"None":   {reason: "There are none, so none is looked at."},
 		"Fit":    {reason: "None sets what goes, and a status is written again.", objects: []string{"spec: {size: s}\nstatus: {note: x}", "spec: {}"}, looks: true},
 		"Lose":   {reason: "One sets it, and the preview names it.", objects: []string{"spec: {size: s}", "spec: {note: x}"}, looks: true, held: "1 of 2 set spec.note, which is lost, for example Boat default/b"},
-		"Unread": {reason: "What cannot be read is held.", objects: []string{"spec: {}"}, looks: true, held: "they cannot be looked at"},
+		"Unread": {reason: "An unreadable object is held.", objects: []string{"spec: {}"}, looks: true, held: "they cannot be looked at"},
 	}
 	for kind, from := range sources {
 		for name, tc := range objects {

@@ -94,7 +94,7 @@ metadata: {name: config}
 		atMost  time.Duration // how long it takes
 	}{
 		"InOnePass": {
-			reason: "What waits is applied as soon as it can be.",
+			reason: "A waiting object is applied as soon as possible.",
 			place:  beside{healthy: 20 * time.Second, served: 20 * time.Second}, applied: []string{"toy", "config"},
 			says: "2 objects", atMost: 30 * time.Second,
 		},
@@ -114,7 +114,7 @@ metadata: {name: config}
 			exit: report.ExitFailed, says: "no API serves the kind ProviderConfig.toy.example.org, and nothing in this commit brings it", atMost: 40 * time.Second,
 		},
 		"NeverHealthy": {
-			reason: "What does not come in time has failed.",
+			reason: "An object that does not appear in time has failed.",
 			place:  beside{}, applied: []string{"toy"},
 			exit: report.ExitFailed, says: "not sent: after 5m0s it still waits for the Provider toy", atMost: 5*time.Minute + time.Second,
 		},
@@ -219,7 +219,7 @@ func TestNoOutcomeIsLost(t *testing.T) {
 		fails         bool
 	}{
 		"OnceMoved":  {"The second attempt finds in place what the first one wrote.", 1, 0, 4, false},
-		"AlwaysLate": {"Attempts come to an end, and what they did is said.", 3, 0, 4, true},
+		"AlwaysLate": {"Attempts end, and their result is reported.", 3, 0, 4, true},
 		"Unplanned":  {"The API server goes away before the second attempt.", 1, 2, 2, true},
 	}
 	for name, tc := range cases {

@@ -54,13 +54,13 @@ func TestUpgrades(t *testing.T) {
 			never: []string{"openAPIV3Schema", "\"description\"", "#### Is deleted"},
 		},
 		"HelmWithANarrowPolicy": {
-			reason: "What no pattern names stays inactive.",
+			reason: "A definition without a pattern stays inactive.",
 			older:  "provider-helm-v0.21.0", newer: "provider-helm", activate: "releases.helm.crossplane.io",
 			says:  []string{"### ⛔ Blocked: breaks 1 schema\n", "Definitions after the merge: 1 active, 1 inactive."},
 			never: []string{"Becomes active", "create CRD `releases."},
 		},
 		"KubernetesBreaksNothing": {
-			reason: "The usual upgrade, of which there is nothing to fear.",
+			reason: "The usual upgrade, which is safe.",
 			older:  "provider-kubernetes-v1.0.0", newer: "provider-kubernetes", activate: "*",
 			says: []string{
 				"### ✅ Safe: changes 4 objects; no schema breaks\n",
@@ -98,7 +98,7 @@ func TestUpgrades(t *testing.T) {
 				}
 			}
 			if len(said) > 6_000 {
-				t.Errorf("nobody reads %d bytes", len(said))
+				t.Errorf("no person reads %d bytes", len(said))
 			}
 			if t.Failed() {
 				t.Log(said)
@@ -219,7 +219,7 @@ func TestUpgradesBehindOneLine(t *testing.T) {
 				}
 			}
 			if len(said) > tc.limit {
-				t.Errorf("nobody reads %d bytes", len(said))
+				t.Errorf("no person reads %d bytes", len(said))
 			}
 			if t.Failed() {
 				t.Log(said)
@@ -269,7 +269,7 @@ func TestBreaksWhatIsServed(t *testing.T) {
 			"That no policy names it makes nothing of it go.", mrd(more) + policy("b*"), mrd(less) + policy("x*"), false,
 			"Blocked: breaks 1 schema, brings 1 new warning, retains 1 that nothing activates any more; 0 active, 0 inactive, 1 retained",
 		},
-		"Opens": {"Before the merge nobody can have any.", mrd(more) + policy("x*"), mrd(less) + policy("b*"), false, "Look: activates 1 definition that no policy names in full; 1 active (+1), 0 inactive"},
+		"Opens": {"Before the merge there can be none.", mrd(more) + policy("x*"), mrd(less) + policy("b*"), false, "Look: activates 1 definition that no policy names in full; 1 active (+1), 0 inactive"},
 		"OpensWhatIsThere": {
 			"Another policy of the cluster had it made.", mrd(more) + policy("x*"), mrd(less) + policy("b*"), true,
 			"Blocked: holds 1 object back, breaks 1 schema, activates 1 definition that no policy names in full; 1 active (+1), 0 inactive",

@@ -109,7 +109,7 @@ func TestAttacks(t *testing.T) {
 					t.Errorf("%s\nwant %q…, got %s", tc.reason, tc.refuse, first)
 				}
 				if len(want.Objects)+len(want.Definitions) > 0 {
-					t.Errorf("%s\n%d objects of what is refused", tc.reason, len(want.Objects))
+					t.Errorf("%s\n%d objects of a refused commit", tc.reason, len(want.Objects))
 				}
 				return
 			}

@@ -184,7 +184,7 @@ func TestCorpus(t *testing.T) {
 func TestConversionIsRefusedWhereItMatters(t *testing.T) {
 	_, err := render.Render(render.Input{Files: withPolicy(fixtures.Corpus(t, "provider-kubernetes"), "*")}, render.Options{})
 	if err == nil || !strings.HasPrefix(err.Error(), "package/crds/kubernetes.crossplane.io_objects.yaml:") {
-		t.Errorf("two versions and a webhook of nobody: want an error with its place, got %v", err)
+		t.Errorf("two versions and a webhook without a service: want an error with its place, got %v", err)
 	}
 	// If Crossplane makes the CRDs, it may get the package from elsewhere and settle this.
 	for pattern, matters := range map[string]bool{"*": true, "objects.kubernetes.m.crossplane.io": false} {
@@ -543,7 +543,7 @@ func TestRenderRefuses(t *testing.T) {
 			want:   []string{"mrd.yaml:11: cannot make a CRD of buckets.toy.example.org: spec.versions: must be a list"},
 		},
 		"VersionsIsAnObjectForCrossplane": {
-			reason: "whoever makes the CRD",
+			reason: "with every owner of CRDs",
 			files:  activated(strings.Replace(nativeMRD[:strings.LastIndex(nativeMRD, "  - {")], "  - {", "    {", 1)),
 			how:    render.Options{Owner: render.OwnerCrossplane},
 			want:   []string{"mrd.yaml:11: cannot make a CRD of buckets.toy.example.org: spec.versions: must be a list"},
@@ -557,7 +557,7 @@ func TestRenderRefuses(t *testing.T) {
 			want: []string{"mrd.yaml:1: CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org comes from this active definition, and is declared at crd.yaml:1 already"},
 		},
 		"Owner": {
-			reason: "nobody of that name makes CRDs",
+			reason: "there is no such owner of CRDs",
 			how:    render.Options{Owner: "Somebody"},
 			want:   []string{"crdOwner must be Headgate, Crossplane or Auto"},
 		},

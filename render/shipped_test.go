@@ -101,7 +101,7 @@ func TestShipped(t *testing.T) {
 		all := conversions(t, mustRender(t, single, render.Options{}))
 		for _, c := range all {
 			if c != nil {
-				t.Fatalf("nothing is converted in a CRD of one version, and nobody answers the webhook: want none, got %v", c)
+				t.Fatalf("nothing is converted in a CRD of one version, and no service answers the webhook: want none, got %v", c)
 			}
 		}
 		if len(all) < 40 {
@@ -112,7 +112,7 @@ func TestShipped(t *testing.T) {
 		how := render.Options{Conversion: render.Conversion{Strategy: render.ConversionNone}}
 		for _, c := range conversions(t, mustRender(t, withPolicy(files, "*"), how)) {
 			if c != nil {
-				t.Fatalf("somebody has said that there is none, got %v", c)
+				t.Fatalf("the options declare that there is none, got %v", c)
 			}
 		}
 	})

@@ -15,7 +15,7 @@ func TestSummary(t *testing.T) {
 		well   bool
 	}{
 		"Pass": {
-			reason: "What passes says nothing.",
+			reason: "A passing test prints nothing.",
 			lines: []string{
 				`{"Action":"run","Package":"p","Test":"TestA"}`,
 				`{"Action":"output","Package":"p","Test":"TestA","Output":"chatter\n"}`,
@@ -27,7 +27,7 @@ func TestSummary(t *testing.T) {
 			well: true,
 		},
 		"Fail": {
-			reason: "What fails is shown with all that it said, and nothing of its neighbours.",
+			reason: "A failure is shown with its whole output, and nothing from its neighbours.",
 			lines: []string{
 				`{"Action":"run","Package":"p","Test":"TestA"}`,
 				`{"Action":"run","Package":"p","Test":"TestB"}`,
@@ -105,7 +105,7 @@ func TestSummary(t *testing.T) {
 			want: []string{"\nslowest:\n     6.0s  six\n     5.2s  five\n     4.0s  four\n     3.0s  three\n     2.0s  two\n\n1 passed, 1 failed, 0 skipped"},
 		},
 		"AllCached": {
-			reason: "Where nothing ran there is nothing to name.",
+			reason: "Without tests there is nothing to name.",
 			lines: []string{
 				`{"Action":"pass","Package":"p","Test":"TestA"}`,
 				`{"Action":"pass","Package":"p","Elapsed":0.001}`,
@@ -115,7 +115,7 @@ func TestSummary(t *testing.T) {
 			well: true,
 		},
 		"OtherOutput": {
-			reason: "What is no event is passed on.",
+			reason: "A line that is no event is passed on.",
 			lines: []string{
 				`go: downloading`,
 				`{"Action":"run","Package":"p","Test":"TestA"}`,

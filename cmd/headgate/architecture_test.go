@@ -227,7 +227,7 @@ func TestObjections(t *testing.T) {
 		want   int
 	}{
 		"Listed":         {"An arrow of the table is fine.", source{pkg: "reconcile/plan"}, module + "/render", 0},
-		"AgainstArrow":   {"What is pure does not know who uses it.", source{pkg: "render"}, module + "/reconcile/plan", 1},
+		"AgainstArrow":   {"A pure package does not know its users.", source{pkg: "render"}, module + "/reconcile/plan", 1},
 		"BesideArrow":    {"Adapters do not know each other.", source{pkg: "reconcile/git"}, module + "/reconcile/cluster", 1},
 		"Clock":          {"A pure package is told the time.", source{pkg: "reconcile/report"}, "time", 1},
 		"ClockAtTheEdge": {"An adapter may ask for it.", source{pkg: "reconcile/cluster"}, "time", 0},
@@ -235,10 +235,10 @@ func TestObjections(t *testing.T) {
 		"LongestPrefix":  {"The ids of cli-utils are what plan may use.", source{pkg: "reconcile/plan"}, "sigs.k8s.io/cli-utils/pkg/object", 0},
 		"Only":           {"Other programs import the API with as little as possible.", source{pkg: "reconcile/api/v1alpha1"}, "sigs.k8s.io/yaml", 1},
 		"OnlyItsOwn":     {"Apimachinery is what every Kubernetes API needs.", source{pkg: "reconcile/api/v1alpha1"}, "k8s.io/apimachinery/pkg/apis/meta/v1", 0},
-		"OneFile":        {"What one file hides others of its package do not know.", source{pkg: "reconcile/plan", path: "reconcile/plan/plan.go"}, "sigs.k8s.io/cli-utils/pkg/object/dependson", 1},
+		"OneFile":        {"Files of the same package do not know what another file hides.", source{pkg: "reconcile/plan", path: "reconcile/plan/plan.go"}, "sigs.k8s.io/cli-utils/pkg/object/dependson", 1},
 		"InItsFile":      {"That file does.", source{pkg: "reconcile/plan", path: "reconcile/plan/depends.go"}, "sigs.k8s.io/cli-utils/pkg/object/dependson", 0},
 		"Nowhere":        {"Applying is our own work.", source{pkg: "reconcile/cluster"}, "sigs.k8s.io/cli-utils/pkg/apply", 2},
-		"TestOracle":     {"A test may compare with what others make of it.", source{pkg: "reconcile/plan", test: true}, "sigs.k8s.io/cli-utils/pkg/inventory", 0},
+		"TestOracle":     {"A test may compare with other implementations.", source{pkg: "reconcile/plan", test: true}, "sigs.k8s.io/cli-utils/pkg/inventory", 0},
 		"Benchmark":      {"Nor do the programs that feed tests.", source{pkg: "fixtures/bench"}, "k8s.io/kubernetes/pkg/features", 1},
 		"Fixture":        {"A test's server may be driven by whatever drives it.", source{pkg: "fixtures/bench"}, "github.com/go-git/go-git/v5", 0},
 		"Backwards":      {"The product does not know its tests.", source{pkg: "cmd/headgate"}, module + "/fixtures", 1},
@@ -277,7 +277,7 @@ func TestPackageComments(t *testing.T) {
 	}
 	for pkg, does := range says {
 		if !does {
-			t.Errorf("%s: no package comment: say what the package is for and what it leaves to others", pkg)
+			t.Errorf("%s: no package comment: describe what the package is for and what it leaves to others", pkg)
 		}
 	}
 }
@@ -301,7 +301,7 @@ func TestDecisions(t *testing.T) {
 			}
 			n, err := strconv.Atoi(is[1])
 			if err != nil || !strings.HasPrefix(name, fmt.Sprintf("%04d-", n)) {
-				t.Errorf("%s/%s says that it is number %s", folder, name, is[1])
+				t.Errorf("%s/%s claims to be number %s", folder, name, is[1])
 			}
 			numbers = append(numbers, n)
 			if entry := fmt.Sprintf("[%d. %s](%s)", n, is[2], name); !strings.Contains(index, entry) {

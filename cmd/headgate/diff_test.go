@@ -24,8 +24,8 @@ func TestExitOf(t *testing.T) {
 	}{
 		"Nothing":         {"As kubectl diff.", report.Report{}, "any", 0},
 		"Changes":         {"As kubectl diff.", changes, "any", 1},
-		"Retained":        {"What is kept on purpose is no change.", retains, "any", 0},
-		"Held":            {"What is held waits for someone to change it.", holds, "any", 1},
+		"Retained":        {"A retained object is no change.", retains, "any", 0},
+		"Held":            {"A held step waits for someone to change it.", holds, "any", 1},
 		"Never":           {"For who only wants to read it.", changes, "never", 0},
 		"HoldsOfChanges":  {"A change is no hold.", changes, "holds", 0},
 		"HoldsOfHolds":    {"A gate for pull requests.", holds, "holds", 1},

@@ -19,7 +19,7 @@ import (
 )
 
 // limits are how often a turn may stand in a thousand words, by kind of prose. Code bases of the field are at 0 to 0.9.
-var limits = map[string]float64{"comments": 0.5, "messages": 0.5, "documents": 0.5}
+var limits = map[string]float64{"comments": 0.5, "messages": 0.5, "tests": 0.5, "documents": 0.5}
 
 // A turn is a turn of phrase that makes text hard to read.
 type turn struct {
@@ -45,13 +45,13 @@ var turns = []turn{
 
 // A prose is a text for people in a file of this repository.
 type prose struct {
-	kind string // comments, messages or documents
+	kind string // comments, messages, tests (the texts in them) or documents
 	file string
 	line int
 	text string
 }
 
-// Comments, messages and documents are plain English, as .github/CONTRIBUTING.md asks for. The test counts the turns of
+// Comments, messages, tests and documents are plain English, as .github/CONTRIBUTING.md asks for. The test counts the turns of
 // phrase that once made them read like a translation.
 func TestLanguage(t *testing.T) {
 	words := map[string]int{}              // by kind
@@ -183,7 +183,7 @@ func readProse(t *testing.T) []prose {
 	return all
 }
 
-// proseOf returns the comments of a Go file, and the messages unless the file is a test.
+// proseOf returns the comments and the messages of a Go file.
 func proseOf(name string, content []byte) ([]prose, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, content, parser.ParseComments|parser.SkipObjectResolution)
@@ -220,8 +220,9 @@ func proseOf(name string, content []byte) ([]prose, error) {
 			all = append(all, prose{"comments", name, set.Position(g.Pos()).Line, text})
 		}
 	}
+	kind := "messages"
 	if strings.HasSuffix(name, "_test.go") {
-		return all, nil
+		kind = "tests"
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -232,7 +233,7 @@ func proseOf(name string, content []byte) ([]prose, error) {
 		case *ast.BasicLit:
 			text, err := strconv.Unquote(n.Value)
 			if text = onOneLine(text); err == nil && n.Kind == token.STRING && isMessage(text) {
-				all = append(all, prose{"messages", name, set.Position(n.Pos()).Line, text})
+				all = append(all, prose{kind, name, set.Position(n.Pos()).Line, text})
 			}
 		}
 		return true

@@ -17,7 +17,7 @@ func TestProgress(t *testing.T) {
 		want   string
 	}{
 		"Quick": {
-			reason: "What takes less than a second is not worth a line.",
+			reason: "A phase of less than a second is not worth a line.",
 			do: func(p *progress) {
 				p.Phase("fetch", 0, 0)
 				time.Sleep(900 * time.Millisecond)

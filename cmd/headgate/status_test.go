@@ -44,8 +44,8 @@ func TestStatusOf(t *testing.T) {
 		"Recreated": {"Another object of the same name is not the one that we applied.", with(func(e *inventory.Entry) { e.UID = "other" }), live, false, changed, 3},
 		"Deleted":   {"Someone else deleted it.", left, nil, false, missing, 3},
 		"Leaving":   {"A finalizer holds it.", left, leaving, false, deleting, 3},
-		"NotServed": {"A CRD that is not served is of no use, whoever changed it.", left, edited, true, unserved, 1},
-		"Timeout":   {"It was not ready in time, and metadata does not tell that it is.", with(func(e *inventory.Entry) { e.Reconcile = "Timeout" }), live, false, unready, 1},
+		"NotServed": {"A CRD that is not served is of no use, whichever tool changed it.", left, edited, true, unserved, 1},
+		"Timeout":   {"It was not ready in time, and metadata does not show that it is now.", with(func(e *inventory.Entry) { e.Reconcile = "Timeout" }), live, false, unready, 1},
 		"Failed":    {"The last write was refused.", with(func(e *inventory.Entry) { e.Actuation = "Failed" }), live, false, broken, 1},
 		"Crashed":   {"An intent without an answer: the next sync knows more.", with(func(e *inventory.Entry) { e.UID = "" }), nil, false, unsettled, 1},
 	}

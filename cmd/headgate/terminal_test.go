@@ -40,7 +40,7 @@ func TestMasked(t *testing.T) {
 	m := &masked{w: &b}
 	m.hide("hunter22")
 	if n, err := m.Write([]byte("GET https://me:hunter22@host\n")); err != nil || n != 29 {
-		t.Fatalf("Write(...) = %d, %v; a writer says how much it was given", n, err)
+		t.Fatalf("Write(...) = %d, %v; a writer returns the length of its input", n, err)
 	}
 	if got, want := b.String(), "GET https://me:***@host\n"; got != want {
 		t.Errorf("want %q, got %q", want, got)

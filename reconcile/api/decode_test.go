@@ -78,7 +78,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		want   []string // the lines of the error
 	}{
 		"UnknownField": {
-			"A field that nobody knows would be believed to work.", head + "  drfit: Report\n",
+			"Users would expect an unknown field to work.", head + "  drfit: Report\n",
 			[]string{"line 6: spec.drfit: is not a field of a Sync; write drift"},
 		},
 		"UnknownFieldBelow": {
@@ -90,7 +90,7 @@ func TestDecodeIsStrict(t *testing.T) {
 			[]string{"line 6: spec.Interval: is not a field of a Sync; write interval"},
 		},
 		"Twice": {
-			"Of two values nobody knows which counts.", head + "  drift: Correct\n  drift: Correct\n",
+			"It is not known which of two values counts.", head + "  drift: Correct\n  drift: Correct\n",
 			[]string{`line 7: key "drift" already set in map`},
 		},
 		"PackageCapability": {
@@ -161,7 +161,7 @@ func TestDecodeIsStrict(t *testing.T) {
 			[]string{"line 7: spec.statuses.app: wants id and installation, the numbers that the forge shows in its settings and in the URL of its installation"},
 		},
 		"AppAndToken": {
-			"Of two nobody knows which counts.", head + "  clusterName: c\n  statuses: {app: {id: 7, installation: 42}, tokenFrom: {env: A}}\n",
+			"It is not known which of two counts.", head + "  clusterName: c\n  statuses: {app: {id: 7, installation: 42}, tokenFrom: {env: A}}\n",
 			[]string{"line 7: spec.statuses: says tokenFrom and app; one of them counts"},
 		},
 		"AppElsewhere": {
@@ -172,18 +172,18 @@ func TestDecodeIsStrict(t *testing.T) {
 			},
 		},
 		"PreviewsWithoutStatuses": {
-			"Nobody would see them.", head + "  previews: true\n",
+			"Users would not see them.", head + "  previews: true\n",
 			[]string{"line 6: spec.previews: needs spec.statuses, which names the forge of the pull requests and its token"},
 		},
 		"NoPreviews": {
-			"Somebody may think that there are.", head + "  livePreviews: true\n---\n" + strings.ReplaceAll(head, "prod", "b") + "  forkPreviews: {}\n",
+			"Users may think that there are.", head + "  livePreviews: true\n---\n" + strings.ReplaceAll(head, "prod", "b") + "  forkPreviews: {}\n",
 			[]string{
 				"line 6: spec.livePreviews: does nothing without previews: true",
 				"line 13: spec.forkPreviews: does nothing without previews: true",
 			},
 		},
 		"ForkPreviews": {
-			"What is no host would never be asked, and nobody would know why.",
+			"An invalid host would never be asked, and the user would not learn why.",
 			head + "  clusterName: c\n  statuses: {}\n  previews: true\n  forkPreviews: {registries: [ghcr.io, \"*.example.org\"]}\n",
 			[]string{`line 9: spec.forkPreviews.registries[1]: must be the host of a registry as images name it, as ghcr.io or registry.example.org:5000, not "*.example.org"`},
 		},
@@ -211,7 +211,7 @@ func TestDecodeIsStrict(t *testing.T) {
 			},
 		},
 		"Both": {
-			"Of two places nobody knows which counts.",
+			"It is not known which of two places counts.",
 			strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {env: {password: A}, secretRef: {name: a}}") +
 				"  clusterName: c\n  statuses: {tokenFrom: {env: A, secretRef: {name: a}}}\n  conversion: {strategy: Inject, service: {namespace: a}, caBundle: b, caFrom: {}}\n",
 			[]string{
@@ -222,7 +222,7 @@ func TestDecodeIsStrict(t *testing.T) {
 			},
 		},
 		"NeitherPlace": {
-			"Who says where from has to say it.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {}"),
+			"A place needs its kind.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {}"),
 			[]string{"line 5: spec.source.credentialsFrom: is empty: say env, secretRef or anonymous"},
 		},
 		"AnonymousWithCredentials": {
@@ -234,11 +234,11 @@ func TestDecodeIsStrict(t *testing.T) {
 			[]string{"line 6: spec.conversion.strategy: must be Inject where a service or a CA is named, not Safe"},
 		},
 		"Outside": {
-			"What lies outside of the repository is not the commit's.", strings.ReplaceAll(head, "platform.git", "platform.git, path: a/../../b"),
+			"A path outside of the repository does not belong to the commit.", strings.ReplaceAll(head, "platform.git", "platform.git, path: a/../../b"),
 			[]string{`line 5: spec.source.path: must be a directory of the repository, relative to its root, not "a/../../b"`},
 		},
 		"Packages": {
-			"Whether everything is active, nobody decides by leaving it out.",
+			"Activating everything must be a decision, not a default.",
 			head + "  packages:\n  - {path: ../aws, name: AWS}\n  - {path: a, name: a, safeStart: true}\n  - {path: ./a, name: a, safeStart: false}\n",
 			[]string{
 				`line 7: spec.packages[0].path: must be a directory of the repository, relative to its root, not "../aws"`,
@@ -249,7 +249,7 @@ func TestDecodeIsStrict(t *testing.T) {
 			},
 		},
 		"ReadLimits": {
-			"A limit that nobody can reach is none.",
+			"An unreachable limit is none.",
 			head + "  limits: {fileSize: 1Ti, totalSize: much, documents: -1, depth: 100000, nodes: -1, totalNodes: -2}\n",
 			[]string{
 				`line 6: spec.limits.fileSize: must be a size as 16Mi, at most 256Mi, not "1Ti"`,

@@ -213,7 +213,7 @@ func TestMigration(t *testing.T) {
 			}
 			live = w.mustGet(t, webhooks, "", "hooks."+w.group)
 			if live.GetLabels()["old"] != "" || !slices.Equal(hooksOf(live), []string{"kept three 10 Equivalent"}) {
-				t.Errorf("%s\nwhat nobody wants any more: %s", tc.reason, asJSON(t, live))
+				t.Errorf("%s\nunwanted fields: %s", tc.reason, asJSON(t, live))
 			}
 			for _, key := range tc.left {
 				if strings.Contains(asJSON(t, live), key[strings.LastIndex(key, "/"):]) {
@@ -445,7 +445,7 @@ func TestStillReconciled(t *testing.T) {
 		"argo-gone":     {"The Application is gone, and left its objects.", "argocd-controller", argo("gone"), ""},
 		"argo-far":      {"It lists objects of another cluster.", "argocd-controller", argo("far"), ""},
 		"helm-live":     {"Helm keeps the release.", "helm", helm("live"), "the Helm release " + space + "/live"},
-		"helm-gone":     {"Nobody keeps the release any more.", "helm", helm("gone"), ""},
+		"helm-gone":     {"The release has no owner any more.", "helm", helm("gone"), ""},
 	}
 	var wanted []*unstructured.Unstructured
 	for name, tc := range cases {

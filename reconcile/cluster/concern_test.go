@@ -38,7 +38,7 @@ func TestTroubleWith(t *testing.T) {
 		"WebhookHangs":      {"It is asked about others, too, and not about all.", apierrors.NewInternalError(errors.New(hook + "context deadline exceeded")), withObject, true},
 		"WebhookMissing":    {"Its service is not there.", apierrors.NewInternalError(errors.New(hook + `service "gate" not found`)), withObject, true},
 		"WebhookDenies":     {"It answered.", answer(http.StatusForbidden, metav1.StatusReasonForbidden, `admission webhook "gate.example.org" denied the request: no`), withObject, false},
-		"WebhookSaysBusy":   {"The code is that of the webhook.", answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, `admission webhook "gate.example.org" denied the request: later`), withObject, false},
+		"WebhookSaysBusy":   {"The code comes from the webhook.", answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, `admission webhook "gate.example.org" denied the request: later`), withObject, false},
 		"WebhookSaysGone":   {"", answer(http.StatusServiceUnavailable, "", `admission webhook "gate.example.org" denied the request: later`), withObject, false},
 		"Conversion":        {"It is asked about all objects of the kind.", answer(http.StatusInternalServerError, metav1.StatusReasonInternalError, `conversion webhook for example.org/v1, Kind=Thing failed: Post "https://127.0.0.1:1/": dial tcp 127.0.0.1:1: connect: connection refused`), withKind, true},
 		"CorruptObject":     {"One object cannot be converted, and no list of its kind can be made.", answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, `storage is (re)initializing: failed to list <unspecified>: failed to read one or more things.example.org from the storage`), withKind, false},
@@ -64,7 +64,7 @@ func TestTroubleWith(t *testing.T) {
 		"Deadline":          {"", lostAt(context.DeadlineExceeded), withServer, false},
 		"Unanswered":        {"It had its time.", lostAt(unanswered{request: "GET /api"}), withServer, false},
 		"NoRequest":         {"The object is at fault before anything is sent.", errors.New("cannot encode"), withObject, false},
-		"Explained":         {"What is said of it is about the same.", lost{fmt.Errorf("cannot reach the API server: %w", errors.New("x509: unknown authority"))}, withServer, false},
+		"Explained":         {"The message is about the same.", lost{fmt.Errorf("cannot reach the API server: %w", errors.New("x509: unknown authority"))}, withServer, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

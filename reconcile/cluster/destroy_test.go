@@ -142,10 +142,10 @@ func TestDestroyWaitsForEachTier(t *testing.T) {
 		"not reached prune Namespace/" + space,
 		"not reached prune CustomResourceDefinition.apiextensions.k8s.io/buckets." + w.group,
 	}, ended(said)); diff != "" {
-		t.Errorf("What does not go away holds what it may need.\nsteps (-want +got):\n%s", diff)
+		t.Errorf("An object that does not go away holds its dependencies.\nsteps (-want +got):\n%s", diff)
 	}
 	if why := said.Steps[0].Error; !strings.Contains(why, "not gone after 1s: deletion started at ") || !strings.HasSuffix(why, "waits for finalizer example.org/cloud; check the controller that owns it") {
-		t.Errorf("It says what it waits for, got %q", why)
+		t.Errorf("It names what it waits for, got %q", why)
 	}
 	if said.Verdict.ExitCode != report.ExitFailed {
 		t.Errorf("exit code %d", said.Verdict.ExitCode)

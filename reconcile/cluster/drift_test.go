@@ -115,13 +115,13 @@ func TestAdoption(t *testing.T) {
 		"update (commit) ConfigMap/" + space + "/free",
 		"hold (not ours) ConfigMap/" + space + "/helms",
 	}, actions(p)); diff != "" {
-		t.Errorf("What nobody owns is taken up even where it is equal already; what Helm owns is held.\nsteps (-want +got):\n%s", diff)
+		t.Errorf("An object without an owner is adopted even if it is equal already; an object of Helm is held.\nsteps (-want +got):\n%s", diff)
 	}
 	if _, err := c.Apply(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"hold (not ours) ConfigMap/" + space + "/helms"}, actions(planned(t, c, commit))); diff != "" {
-		t.Errorf("What was taken up is ours.\nsteps (-want +got):\n%s", diff)
+		t.Errorf("An adopted object is ours.\nsteps (-want +got):\n%s", diff)
 	}
 	if free := w.mustGet(t, configMaps, space, "free"); !inventory.Ours(free, w.sync) {
 		t.Errorf("want our marks, got %v %v", free.GetLabels(), free.GetAnnotations())

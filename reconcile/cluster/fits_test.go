@@ -63,7 +63,7 @@ func TestObjectsDecide(t *testing.T) {
 	}{
 		"Loses":  {reason: "Two objects set it.", after: of("region", "unset"), config: w.config, held: true, want: "2 of 120 set spec.size, which is lost, for example Bucket b118"},
 		"Fits":   {reason: "None sets it, and the status is written again.", after: of("region", "size"), config: w.config, want: "120 custom resources exist, and none loses a value or is refused"},
-		"Unread": {reason: "What cannot be read is held.", after: of("region", "size"), config: unreadable, held: true, want: "they cannot be looked at"},
+		"Unread": {reason: "An unreadable object is held.", after: of("region", "size"), config: unreadable, held: true, want: "they cannot be looked at"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -39,12 +39,12 @@ func TestFollow(t *testing.T) {
 			want:    []string{"list", "watch 1", "watch 9"},
 		},
 		"Expired": {
-			reason:  "Where the API server has forgotten where we were, everything is listed again.",
+			reason:  "If the API server has forgotten our position, everything is listed again.",
 			watches: []func() (watch.Interface, error){says(0, watch.Event{Type: watch.Error, Object: &expired})},
 			want:    []string{"list", "watch 1", "list", "watch 1"},
 		},
 		"Refused": {
-			reason: "What is not allowed is tried again, and said once.",
+			reason: "A forbidden watch is tried again, and reported once.",
 			watches: []func() (watch.Interface, error){
 				func() (watch.Interface, error) { return nil, forbidden },
 				func() (watch.Interface, error) { return nil, forbidden },

@@ -134,10 +134,10 @@ func TestNamesThatNoKeyHolds(t *testing.T) {
 	// Entries that came back only by marks are pruned after a person approves it.
 	p = applied(t, w.cluster(t, cluster.Options{}), want(t, append(small, at)...))
 	if p.Count(plan.Hold) != 2 || p.Approval == nil {
-		t.Fatalf("What leaves the commit is held, got %v", actions(p))
+		t.Fatalf("An object that leaves the commit is held, got %v", actions(p))
 	}
 	if p = approved(t, w.cluster(t, cluster.Options{}), want(t, append(small, at)...), p.Approval.Digest); p.Count(plan.Prune) != 2 {
-		t.Errorf("What was approved is pruned, got %v", actions(p))
+		t.Errorf("An approved prune is done, got %v", actions(p))
 	}
 	w.unmoved(t, map[schema.GroupVersionResource]*unstructured.Unstructured{clusterRoles: theirs})
 
@@ -158,7 +158,7 @@ func TestInventoryOfThePreviousRelease(t *testing.T) {
 	annotations := w.inventory(t).GetAnnotations()
 	delete(annotations, "headgate.dev/inventory")
 	if len(annotations) != 1 || annotations["headgate.dev/crd-owner"] != "Headgate" {
-		t.Fatalf("What was added to the format since has a place of its own, got %v", annotations)
+		t.Fatalf("Additions to the format have a place of their own, got %v", annotations)
 	}
 	w.patch(t, w.at(configMaps, w.sync.Namespace), "headgate-main", `{"metadata":{"annotations":{"headgate.dev/inventory":null,
 		"headgate.dev/approvals":"[{\"digest\":\"3f786850e387550fdab836ed7e6dc881\",\"commit\":\"abc\"}]"}}}`)
@@ -249,7 +249,7 @@ func TestAdditionsToTheFormat(t *testing.T) {
 	m := w.inventory(t)
 	data, _, _ = unstructured.NestedStringMap(m.Object, "data")
 	if !strings.Contains(data[key], `"later":[1]`) || m.GetAnnotations()["headgate.dev/later"] != "kept" || recorded(t, m)["later"] == nil {
-		t.Errorf("What this Headgate does not know stays: %s, %v", data[key], slices.Sorted(maps.Values(m.GetAnnotations())))
+		t.Errorf("Fields unknown to this version stay: %s, %v", data[key], slices.Sorted(maps.Values(m.GetAnnotations())))
 	}
 }
 
@@ -262,7 +262,7 @@ func TestInventoryOfSomethingElse(t *testing.T) {
 	}{
 		"Commit":       {"A commit of another sync made it before there was an inventory.", inventory.SyncLabel},
 		"OtherSync":    {"Headgate made it for a sync that had the name once, or another tool.", "cli-utils.sigs.k8s.io/inventory-id"},
-		"NothingKnown": {reason: "An inventory whose label somebody took off is one."},
+		"NothingKnown": {reason: "An inventory without its label is still one."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -22,7 +22,7 @@ func TestHistory(t *testing.T) {
 		return w.requests.Writes()
 	}
 	if n := record(c, well); n != 0 {
-		t.Errorf("Where nothing was applied nothing is kept, got %v", w.requests.Log())
+		t.Errorf("Without an apply nothing is recorded, got %v", w.requests.Log())
 	}
 	commit := want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "a", "1"))
 	applied(t, c, commit)
@@ -46,7 +46,7 @@ func TestHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]inventory.Past{well, failed, well}, inv.History); diff != "" {
-		t.Errorf("The inventory keeps it, whoever writes it (-want +got):\n%s", diff)
+		t.Errorf("The inventory keeps it after every write (-want +got):\n%s", diff)
 	}
 	if p := planned(t, c, want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "a", "2"))); p.Writes() || p.Remembers() {
 		t.Errorf("and it is no reason to write: %v", actions(p))

@@ -64,13 +64,13 @@ func TestIgnoredFields(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(map[string]any{"size": int64(1), "other": int64(1)}, spec()); diff != "" {
-		t.Errorf("What is ignored is made with the object.\nspec (-want +got):\n%s", diff)
+		t.Errorf("An ignored field is created with the object.\nspec (-want +got):\n%s", diff)
 	}
-	expect("A new value in Git is not written; nobody else has one, and the old one stays.", 1, 1, commit(2, 1))
+	expect("A new value in Git is not written; no other manager has one, and the old one stays.", 1, 1, commit(2, 1))
 	expect("It stays where something else is written, though only we ever wrote it.", 1, 2, commit(2, 2), "update (commit) "+logs)
 
 	w.patch(t, at, "logs", `{"spec":{"size":5}}`)
-	expect("What another writer makes of it is no drift.", 5, 2, commit(2, 2))
+	expect("A change by another writer is no drift.", 5, 2, commit(2, 2))
 	w.patch(t, at, "logs", `{"spec":{"size":6,"other":7}}`)
 	expect("A real edit beside it is found, and only that is put right.", 6, 2, commit(2, 2), "update (drift) "+logs)
 	if ours := fields(w.mustGet(t, w.resource("Bucket"), space, "logs"), inventory.Manager); strings.Contains(ours, "f:size") {
@@ -92,7 +92,7 @@ func TestIgnoredFields(t *testing.T) {
 	c = w.cluster(t, cluster.Options{})
 	expect("Without the rule the field is ours again at once, and it is no drift that it was another's.", 2, 3, commit(2, 3), "update (commit) "+logs)
 	c = w.cluster(t, cluster.Options{Terms: terms})
-	expect("With it, what nobody else has stays ours.", 2, 3, commit(2, 3))
+	expect("With it, a field without another manager stays ours.", 2, 3, commit(2, 3))
 }
 
 // The versions of a CRD are replaced as a whole: a manager that edits one of them owns all.
@@ -112,7 +112,7 @@ func TestIgnoredPartOfAList(t *testing.T) {
 	}
 	edit("")
 	if diff := cmp.Diff([]string{"update (commit) CustomResourceDefinition.apiextensions.k8s.io/" + crd.GetName()}, actions(applied(t, c, commit))); diff != "" {
-		t.Errorf("What is ignored in an item of a list is no drift; that the list is ours too is written.\nsteps (-want +got):\n%s", diff)
+		t.Errorf("An ignored field in an item of a list is no drift; our ownership of the list is written.\nsteps (-want +got):\n%s", diff)
 	}
 	if w.requests.Reset(); planned(t, c, commit).Remembers() || w.requests.Counts()["DRY-RUN PATCH"] > 0 {
 		t.Errorf("And then there is nothing to do: %v", w.requests.Log())
@@ -144,7 +144,7 @@ func TestIgnoredLabels(t *testing.T) {
 	w.patch(t, w.at(configMaps, space), "settings", `{"metadata":{"labels":{"app":"theirs","more":"theirs","`+inventory.SyncLabel+`":"gone"}}}`)
 	w.patch(t, w.at(configMaps, space), "settings", `{"metadata":{"labels":{"`+inventory.SyncLabel+`":null}}}`)
 	p := applied(t, c, commit)
-	const reason = "Of ignored labels only our mark is ours: without it nobody knows whose the object is."
+	const reason = "Only our mark is ours among ignored labels: without it the owner of the object is not known."
 	if diff := cmp.Diff([]string{"update (drift) ConfigMap/" + space + "/settings"}, actions(p)); diff != "" {
 		t.Errorf("%s\nsteps (-want +got):\n%s", reason, diff)
 	}

@@ -63,7 +63,7 @@ func TestEveryCrashIsSurvived(t *testing.T) {
 				}
 				next := w.cluster(t, cluster.Options{})
 				if p := applied(t, next, commit); p.Count(plan.Hold) != 1 {
-					t.Fatalf("What is in use is held in every pass, got %v", actions(p))
+					t.Fatalf("An object in use is held in every pass, got %v", actions(p))
 				}
 				w.survived(t, space, round, next, commit, foreign)
 			}
@@ -253,7 +253,7 @@ func (w *world) unmoved(t *testing.T, objects map[schema.GroupVersionResource]*u
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(was.Object, is.Object); diff != "" {
-			t.Fatalf("What is not ours is not touched (-was +is):\n%s", diff)
+			t.Fatalf("Foreign objects stay unchanged (-was +is):\n%s", diff)
 		}
 	}
 }
@@ -316,7 +316,7 @@ func TestRebuiltInventory(t *testing.T) {
 		"hold (rebuilt) Region." + w.group + "/north",
 		"hold (rebuilt) ConfigMap/" + space + "/b",
 	}, actions(p), cmp.Transformer("sorted", func(s []string) []string { return slices.Sorted(slices.Values(s)) })); diff != "" {
-		t.Errorf("An inventory that was lost is made of marks, and nothing is pruned by it.\nsteps (-want +got):\n%s", diff)
+		t.Errorf("A lost inventory is rebuilt from marks, and prunes nothing.\nsteps (-want +got):\n%s", diff)
 	}
 	after, err := c.Inventory(t.Context())
 	if err != nil {
@@ -349,7 +349,7 @@ func TestOneWriter(t *testing.T) {
 	w.requests.Reset()
 	_, err := c.Apply(t.Context(), p)
 	if err == nil || !strings.Contains(err.Error(), "held by other/1/x since ") {
-		t.Errorf("Somebody else is applying: want an error that names them, got %v", err)
+		t.Errorf("Another process is applying: want an error that names it, got %v", err)
 	}
 	if n := w.requests.Writes(); n != 0 {
 		t.Errorf("Nothing is written without the lease, got %v", w.requests.Log())
@@ -397,6 +397,6 @@ func TestCancelledPassRemembers(t *testing.T) {
 		}
 	}
 	if marks != 5 || len(inv.Entries) != 21 {
-		t.Errorf("What was done is remembered as done, the rest as intended: got %d of %d, %d outcomes", marks, len(inv.Entries), len(done))
+		t.Errorf("Completed steps are recorded as done, the rest as intended: got %d of %d, %d outcomes", marks, len(inv.Entries), len(done))
 	}
 }

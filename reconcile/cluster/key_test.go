@@ -28,7 +28,7 @@ func TestDigestsOfSecretsAreKeyed(t *testing.T) {
 	}
 	for _, o := range commit.Objects {
 		if o.ID.Kind == "Secret" && strings.Contains(inventory(), w.sync.Digest(o)) {
-			t.Errorf("the inventory holds a digest that everybody can compute: %s", inventory())
+			t.Errorf("the inventory holds a digest that every user can compute: %s", inventory())
 		}
 		if o.ID.Kind == "ConfigMap" && !strings.Contains(inventory(), w.sync.Digest(o)) {
 			t.Errorf("the digest of a ConfigMap needs no key: %s", inventory())

@@ -230,7 +230,7 @@ func TestLookAtWhatTheAPIServerMadeOfIt(t *testing.T) {
 			commit := want(t, objects...)
 			w.requests.Reset()
 			if got := differences(w.looked(t, l, commit)); len(got) > 0 {
-				t.Errorf("What the commit says is there: %q", got)
+				t.Errorf("The value of the commit is live: %q", got)
 			}
 			w.requests.Reset()
 			got := differences(w.looked(t, l, commit))
@@ -329,7 +329,7 @@ func TestLookAgain(t *testing.T) {
 	settings, others := "ConfigMap/"+space+"/settings", "ConfigMap/"+space+"/others"
 
 	flux("settings", "1")
-	expect("What is applied is well, what is not is missed, with the one who is to apply it.", commit("1", "settings", "others"), 1,
+	expect("Applied objects are fine, missing ones are reported, with the tool that should apply them.", commit("1", "settings", "others"), 1,
 		"create by "+applier+" ConfigMap/%s/others")
 	expect("Nothing moved, and nothing is read.", commit("1", "settings", "others"), 0, "create by "+applier+" ConfigMap/%s/others")
 	flux("others", "1")
@@ -339,7 +339,7 @@ func TestLookAgain(t *testing.T) {
 
 	expect("A new commit is not applied yet.", commit("2", "settings", "others"), 2,
 		"update by "+applier+` ConfigMap/%s/others data.key: "1" → "2"`, "update by "+applier+` ConfigMap/%s/settings data.key: "1" → "2"`)
-	expect("What is known to differ is not read again.", commit("2", "settings", "others"), 0,
+	expect("A known difference is not read again.", commit("2", "settings", "others"), 0,
 		"update by "+applier+` ConfigMap/%s/others data.key: "1" → "2"`, "update by "+applier+` ConfigMap/%s/settings data.key: "1" → "2"`)
 	flux("settings", "2")
 	flux("others", "2")
@@ -351,7 +351,7 @@ func TestLookAgain(t *testing.T) {
 	news.comes(t, settings)
 	expect("A hand edit is drift, by name.", both, 1, `drift ConfigMap/%s/settings data.key: "wrong" → "2" somebody`)
 	w.patch(t, at, "settings", `{"data":{"key":null,"more":"3"}}`)
-	expect("So is what a hand removed; what it added is nobody's business.", both, 1, `drift ConfigMap/%s/settings data.key:  → "2"`)
+	expect("So is a manually removed field; an added one is ignored.", both, 1, `drift ConfigMap/%s/settings data.key:  → "2"`)
 	flux("settings", "2")
 	expect("The applier puts it right.", both, 1)
 	flux("settings", "1")
@@ -362,9 +362,9 @@ func TestLookAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	news.comes(t, others)
-	expect("What somebody deleted is drift for as long as it is not back.", both, 0, "drift ConfigMap/%s/others")
+	expect("A deleted object is drift until it is back.", both, 0, "drift ConfigMap/%s/others")
 	expect("And again.", both, 0, "drift ConfigMap/%s/others")
-	expect("What the commit changed meanwhile is to be applied first.", commit("3", "settings", "others"), 1,
+	expect("A change in the commit has to be applied first.", commit("3", "settings", "others"), 1,
 		"create by "+applier+" ConfigMap/%s/others", "update by "+applier+` ConfigMap/%s/settings data.key: "2" → "3"`)
 	news.comes(t)
 	if len(news.trouble) > 0 {
@@ -433,7 +433,7 @@ func TestLookerNeedsRights(t *testing.T) {
 		}
 	}
 	if strings.Contains(err.Error(), "namespaces "+space) {
-		t.Errorf("What it may read is no trouble: %v", err)
+		t.Errorf("A readable kind is no problem: %v", err)
 	}
 
 	// It reports kinds that it cannot watch, and goes on.
@@ -482,11 +482,11 @@ func TestLookIntoTheDark(t *testing.T) {
 			return err
 		}
 		if len(p.Effects) != 1 || p.Effects[0].State != plan.Broken || !strings.Contains(report.Words(p.Effects[0].Reason), "it is not known whether Bucket."+w.group+" is served") {
-			return fmt.Errorf("want an effect that says what is not known, got %v", p.Effects)
+			return fmt.Errorf("want an effect about the unknown part, got %v", p.Effects)
 		}
 		return nil
 	})
 	if got := differences(w.looked(t, l, want(t, namespace("default")))); len(got) > 0 {
-		t.Errorf("What does not concern the commit is no trouble, got %q", got)
+		t.Errorf("Problems outside of the commit do not count, got %q", got)
 	}
 }

@@ -143,7 +143,7 @@ func TestNoise(t *testing.T) {
 			noise: merge(inject),
 		},
 		"InjectedIntoAdmission": {
-			reason: "The same in the webhooks of a configuration, of which a controller writes the list.",
+			reason: "The same in the webhooks of a configuration, whose list a controller writes.",
 			object: func(crd *unstructured.Unstructured) *unstructured.Unstructured {
 				hook := func(name string) any {
 					return map[string]any{

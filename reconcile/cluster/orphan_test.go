@@ -195,7 +195,7 @@ func (w *world) leaves(t *testing.T, after func(t *testing.T, w *world, none, wi
 		time.Sleep(500 * time.Millisecond) // the garbage collector would be at it
 		u := get()
 		if u.GetUID() != crd.GetUID() || u.GetDeletionTimestamp() != nil || left == nil && len(u.GetOwnerReferences()) > 0 {
-			t.Fatalf("Killed before write %d, the CRD is to stay as it was, and to be nobody's: deleted %v, owned by %v", n, u.GetDeletionTimestamp(), u.GetOwnerReferences())
+			t.Fatalf("Killed before write %d, the CRD must stay unchanged and without an owner: deleted %v, owned by %v", n, u.GetDeletionTimestamp(), u.GetOwnerReferences())
 		}
 		if left != nil && len(left.GetFinalizers()) > 0 {
 			t.Fatalf("Killed before write %d, our finalizer is left: %q", n, left.GetFinalizers())

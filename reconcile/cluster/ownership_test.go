@@ -64,7 +64,7 @@ func TestCopies(t *testing.T) {
 	if !slices.ContainsFunc(p.Notes, func(f manifest.Finding) bool {
 		return f.Rule == "marks-copied" && strings.HasPrefix(f.Message, "1 object, for example ConfigMap/"+space+"/copy,")
 	}) {
-		t.Errorf("A person is told of the copy: %v", p.Notes)
+		t.Errorf("The user learns of the copy: %v", p.Notes)
 	}
 	inv, err := c.Inventory(t.Context())
 	if err != nil {
@@ -125,19 +125,19 @@ func TestRestore(t *testing.T) {
 		owned       int
 	}{
 		"All": {
-			"Headgate resumes managing what is wanted, and deletes nothing of what it did not apply.",
+			"Headgate resumes managing wanted objects, and deletes no object that it did not apply.",
 			true, false, true, []string{"update wanted", "hold (not ours) unwanted"}, 3,
 		},
 		"WithoutManagedFields": {
-			"The tool that restored the objects is in nobody's way.",
+			"The tool that restored the objects does not block.",
 			false, false, true, []string{"update wanted", "hold (not ours) unwanted"}, 3,
 		},
 		"WithoutInventory": {
-			"Managed fields tell what is ours, and a person decides on what is not wanted.",
+			"Managed fields show which objects are ours, and a person decides on unwanted ones.",
 			true, true, true, []string{"update wanted", "hold (rebuilt) unwanted"}, 3,
 		},
 		"WithoutBoth": {
-			"What is wanted is taken up, and nothing tells that the rest was ever ours.",
+			"Wanted objects are adopted, and nothing shows that the others were ever ours.",
 			false, true, false, []string{"update wanted"}, 2,
 		},
 	}
@@ -388,7 +388,7 @@ func TestTwoActors(t *testing.T) {
 	}
 	for id, e := range inv.Entries {
 		if e.Mark == "" {
-			t.Errorf("%s: what the pass came to is lost: %+v", id, e)
+			t.Errorf("%s: the result of the pass is lost: %+v", id, e)
 		}
 	}
 	if len(inv.Entries) != objects+1 || len(inv.History) != objects/3 {

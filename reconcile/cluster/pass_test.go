@@ -29,7 +29,7 @@ func TestFirstPassAndSecond(t *testing.T) {
 		"create (commit) Bucket." + w.group + "/" + space + "/logs",
 		"create (commit) Region." + w.group + "/north",
 	}, actions(first)); diff != "" {
-		t.Errorf("What does not exist is created, what others need first.\nsteps (-want +got):\n%s", diff)
+		t.Errorf("Missing objects are created, dependencies first.\nsteps (-want +got):\n%s", diff)
 	}
 
 	w.requests.Reset()

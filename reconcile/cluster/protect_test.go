@@ -52,7 +52,7 @@ func settled(t *testing.T, c *cluster.Cluster, commit render.Desired) []string {
 		}
 		all = append(all, strings.Join(did, ", "))
 	}
-	t.Fatalf("it never comes to an end: %q", all)
+	t.Fatalf("it never ends: %q", all)
 	return nil
 }
 
@@ -173,7 +173,7 @@ func TestProtectByFinalizer(t *testing.T) {
 		t.Error("they do not go once they can")
 	}
 	if got := finalizers("stays"); len(got) != 0 {
-		t.Errorf("nobody depends on it any more, and it has the finalizers %v", got)
+		t.Errorf("it has no dependants any more, and has the finalizers %v", got)
 	}
 }
 

@@ -149,7 +149,7 @@ func TestPruneCountsOnceMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(done) != 1 || done[0].Err == nil || !strings.Contains(done[0].Err.Error(), "Bucket late") {
-		t.Errorf("Somebody created a custom resource after the plan was made: want an outcome that names it, got %+v", done)
+		t.Errorf("A user created a custom resource after the plan was made: want an outcome that names it, got %+v", done)
 	}
 	w.mustGet(t, crds, "", "buckets."+w.group)
 }
@@ -192,7 +192,7 @@ func TestDependents(t *testing.T) {
 		"None":     {"An unused CRD may go.", c, of("Region"), plan.Answer{}},
 		"Three":    {"One request counts them all, and shows one.", c, of("Bucket"), plan.Answer{Count: 3, Example: "Bucket " + space + "/a", These: []manifest.ID{bucket("a"), bucket("b"), bucket("c")}}},
 		"Gone":     {"A CRD that is gone has no instances.", c, of("Nothing"), plan.Answer{}},
-		"Unserved": {"What cannot be read cannot be counted.", c, of("Ghost"), plan.Answer{Unknown: plan.Failed.With("the CRD ghosts." + w.group + " serves no version")}},
+		"Unserved": {"Unreadable objects cannot be counted.", c, of("Ghost"), plan.Answer{Unknown: plan.Failed.With("the CRD ghosts." + w.group + " serves no version")}},
 		"Used": {
 			"The provider keeps usages of its ProviderConfigs.", c,
 			manifest.ID{Group: w.group, Kind: "ProviderConfig", Namespace: space, Name: "prod"},
@@ -218,7 +218,7 @@ func TestDependents(t *testing.T) {
 	q := plan.Question{Ask: plan.Dependents, Of: of("Bucket")}
 	got, err := limited.Answer(t.Context(), []plan.Question{q})
 	if err != nil || got[q].Unknown.Code != plan.CountForbidden {
-		t.Errorf("What may not be read is in use: want Unknown, got %+v, %v", got[q], err)
+		t.Errorf("A forbidden kind counts as in use: want Unknown, got %+v, %v", got[q], err)
 	}
 }
 
@@ -302,7 +302,7 @@ func TestInside(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(plan.Answer{Count: 1, Example: "ConfigMap " + space + "/theirs", These: []manifest.ID{{Kind: "ConfigMap", Namespace: space, Name: "theirs"}}}, got[q]); diff != "" {
-		t.Errorf("What others put into a namespace is counted; what Kubernetes puts there is not.\nAnswer (-want +got):\n%s", diff)
+		t.Errorf("Foreign objects in a namespace are counted; Kubernetes' own are not.\nAnswer (-want +got):\n%s", diff)
 	}
 	done, err := c.Apply(t.Context(), p)
 	if err != nil {
@@ -310,7 +310,7 @@ func TestInside(t *testing.T) {
 	}
 	for _, o := range done {
 		if o.ID.Kind == "Namespace" && o.Err == nil {
-			t.Error("Somebody moved in after the plan was made: want the namespace kept")
+			t.Error("A foreign object was added after the plan was made: want the namespace kept")
 		}
 	}
 
@@ -352,6 +352,6 @@ func TestInsideWithoutKind(t *testing.T) {
 	})
 	got, err = clusterOf(t, config, w, cluster.Options{}).Answer(t.Context(), []plan.Question{q})
 	if err != nil || got[q].Unknown.None() {
-		t.Errorf("A proxy may answer that: want that nobody knows, got %+v, %v", got[q], err)
+		t.Errorf("A proxy may answer that: want an unknown answer, got %+v, %v", got[q], err)
 	}
 }

@@ -131,9 +131,9 @@ func TestPoliciesAreReadAgainBeforeAPackage(t *testing.T) {
 	p := planned(t, blind, commit)
 	fails.Store(true)
 	if why := carried(t, blind, p, "provider-toy"); !strings.Contains(why, "not sent: cannot read what policies activate") {
-		t.Errorf("What policies activate cannot be read any more: %q", why)
+		t.Errorf("The effects of policies cannot be read any more: %q", why)
 	}
-	try("A policy that activates nothing more is in nobody's way.", "<nil>", func() {
+	try("A policy that activates nothing more does not block.", "<nil>", func() {
 		create(t, w.at(policies, ""), activationPolicy("other", "buckets.example.org"))
 	})
 }

@@ -79,7 +79,7 @@ func TestReferences(t *testing.T) {
 		waits += report.Awaited(s)
 	}
 	if p.Writes() || !strings.Contains(waits, "the field .status.number of the Project "+space+"/shop, which is neither in this commit nor in the cluster") {
-		t.Errorf("What was copied stays as it is while its source is gone: %v, waits for %q", actions(p), waits)
+		t.Errorf("A copied field stays while its source is gone: %v, waits for %q", actions(p), waits)
 	}
 }
 

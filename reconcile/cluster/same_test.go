@@ -17,7 +17,7 @@ func TestSameInventory(t *testing.T) {
 		edit   func(*corev1.ConfigMap)
 		same   bool
 	}{
-		"History": {"Every process records what its passes came to.", func(m *corev1.ConfigMap) { m.Annotations[historyAnnotation] = "[]" }, true},
+		"History": {"Every process records the results of its passes.", func(m *corev1.ConfigMap) { m.Annotations[historyAnnotation] = "[]" }, true},
 		"Label":   {"A label of others is no part of it.", func(m *corev1.ConfigMap) { m.Labels["team"] = "a" }, true},
 		"Entry":   {"Another pass took something up.", func(m *corev1.ConfigMap) { m.Data["default_b__ConfigMap"] = "" }, false},
 		"Value":   {"Another pass applied it.", func(m *corev1.ConfigMap) { m.Data["default_a__ConfigMap"] = `{"uid":"v"}` }, false},

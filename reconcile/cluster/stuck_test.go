@@ -370,7 +370,7 @@ func TestNeverAnswered(t *testing.T) {
 		"Intent": {"The first write.", func(req *http.Request) bool {
 			return strings.HasSuffix(req.URL.Path, "/configmaps") && req.Method == http.MethodPost
 		}},
-		"Namespace": {"What all others wait for.", func(req *http.Request) bool {
+		"Namespace": {"All others wait for it.", func(req *http.Request) bool {
 			return strings.Contains(req.URL.Path, "/namespaces/") && req.Method == http.MethodPatch && !strings.Contains(req.URL.Path, "configmaps")
 		}},
 	}

@@ -60,7 +60,7 @@ func TestAdoptAll(t *testing.T) {
 		"hold (not ours) ConfigMap/" + space + "/crossplanes",
 		"update (commit) ConfigMap/" + space + "/helms",
 	}, actions(p)); diff != "" {
-		t.Errorf("What Helm owns is taken over, what Crossplane owns never is.\nsteps (-want +got):\n%s", diff)
+		t.Errorf("Objects of Helm are taken over, those of Crossplane never are.\nsteps (-want +got):\n%s", diff)
 	}
 	if _, err := c.Apply(t.Context(), p); err != nil {
 		t.Fatal(err)
@@ -71,12 +71,12 @@ func TestAdoptAll(t *testing.T) {
 	}
 	w.requests.Reset()
 	if again := planned(t, c, commit); again.Writes() || w.requests.Counts()["DRY-RUN PATCH"] > 0 {
-		t.Errorf("What was taken over is not looked at again: %v, %v", actions(again), w.requests.Log())
+		t.Errorf("An adopted object is not checked again: %v, %v", actions(again), w.requests.Log())
 	}
 
 	p = planned(t, c, want(t, configMap(space, "others", "1")))
 	if got := actions(p); !slices.Contains(got, "hold (not ours) ConfigMap/"+space+"/helms") {
-		t.Errorf("What bears Helm's marks too is never pruned by us, got %v", got)
+		t.Errorf("An object that also has Helm's marks is never pruned by us, got %v", got)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestLeftByAnotherSync(t *testing.T) {
 
 	c := w.cluster(t, cluster.Options{Terms: plan.Terms{Adoption: plan.AdoptAll}})
 	if diff := cmp.Diff([]string{"hold (not ours) ConfigMap/" + space + "/settings"}, actions(planned(t, c, commit))); diff != "" {
-		t.Errorf("What another sync's inventory holds is that sync's.\nsteps (-want +got):\n%s", diff)
+		t.Errorf("An object in another sync's inventory belongs to that sync.\nsteps (-want +got):\n%s", diff)
 	}
 	if err := w.at(configMaps, w.sync.Namespace).Delete(t.Context(), "headgate-before", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestTakeConflicts(t *testing.T) {
 	if _, err := c.Apply(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	const reason = "What another applies is taken where the sync says so, by name, and nothing else is forced."
+	const reason = "An object of another tool is adopted if the sync allows it, by name, and nothing else is forced."
 	for _, s := range p.Steps {
 		var want []diff.Taken
 		if s.ID.Name == "settings" {
@@ -141,7 +141,7 @@ func TestTakeConflicts(t *testing.T) {
 		}
 	}
 	if again := planned(t, c, commit); again.Writes() {
-		t.Errorf("What was taken is ours, got %v", actions(again))
+		t.Errorf("An adopted object is ours, got %v", actions(again))
 	}
 }
 
@@ -176,7 +176,7 @@ func TestStoredVersions(t *testing.T) {
 	}{
 		{"Objects stored as v1 could not be read any more.", crd(false, "v2", "v1", "v2"), false, "hold (schema) " + bucket},
 		{"Nor without the version at all.", crd(false, "v2", "v2"), false, "hold (impossible) " + bucket},
-		{"Once they are migrated, nobody needs the webhook.", crd(false, "v2", "v2"), true, "update (commit) " + bucket},
+		{"Once they are migrated, the webhook is not needed.", crd(false, "v2", "v2"), true, "update (commit) " + bucket},
 	} {
 		if step.migrate {
 			w.patch(t, w.at(crds, ""), step.commit.GetName(), `{"status":{"storedVersions":["v2"]}}`, "status")

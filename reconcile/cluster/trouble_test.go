@@ -194,7 +194,7 @@ func TestNotReady(t *testing.T) {
 	}
 	for _, o := range done {
 		if o.ID.Name == "north" && (o.Err != nil || !strings.Contains(report.Words(o.NotReady), "the bucket is being made")) {
-			t.Errorf("What was applied and is not ready says why, got %q, %v", o.NotReady, o.Err)
+			t.Errorf("An applied object that is not ready has a reason, got %q, %v", o.NotReady, o.Err)
 		}
 	}
 	said := func(want string) {
@@ -253,7 +253,7 @@ func TestNotReady(t *testing.T) {
 	}
 	said("Succeeded")
 	if look(c, "def"); w.requests.Total() > 0 {
-		t.Errorf("What is ready is not looked at: %q", w.requests.Log())
+		t.Errorf("A ready object is not checked: %q", w.requests.Log())
 	}
 }
 
@@ -273,7 +273,7 @@ func TestALongWaitLocksNobodyOut(t *testing.T) {
 	other := w.cluster(t, cluster.Options{LockTimeout: time.Second})
 	applied(t, other, want(t, crd, configMap("default", w.sync.Namespace, "1")))
 	if err := <-ended; err != nil {
-		t.Errorf("What others did meanwhile is no trouble for it: %v", err)
+		t.Errorf("Changes by others meanwhile are no problem: %v", err)
 	}
 	inv, err := other.Inventory(t.Context())
 	if err != nil {
@@ -311,7 +311,7 @@ func TestNotReadyWhenInterrupted(t *testing.T) {
 		}
 	}
 	if p := planned(t, c, commit); !p.Waits() || p.Remembers() {
-		t.Errorf("It is to be looked at again (%t) and there is nothing to store (%t)", p.Waits(), p.Remembers())
+		t.Errorf("It has to be checked again (%t) and there is nothing to store (%t)", p.Waits(), p.Remembers())
 	}
 }
 
@@ -337,7 +337,7 @@ func TestTryCreates(t *testing.T) {
 		"later":                   "untried", // its namespace comes with it
 		"regions." + w.group:      "accepted",
 	}, tried); diff != "" {
-		t.Errorf("A diff asks the API server what it thinks of what is new.\ntrials (-want +got):\n%s", diff)
+		t.Errorf("A diff asks the API server about new objects.\ntrials (-want +got):\n%s", diff)
 	}
 	if n := w.requests.Writes(); n != 0 {
 		t.Errorf("and writes nothing, got %d", n)
@@ -348,7 +348,7 @@ func TestTryCreates(t *testing.T) {
 	}
 	for _, o := range done {
 		if (o.Err != nil) != (o.ID.Name == "Not-A-Name") {
-			t.Errorf("What is known to be refused is not sent, got %s: %v", o.ID, o.Err)
+			t.Errorf("A known refusal is not sent again, got %s: %v", o.ID, o.Err)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func TestImageConfigs(t *testing.T) {
 		t.Errorf("Without Crossplane it takes no right to know what it has installed: %v, %v", installed, err)
 	}
 	if images, err := limited.ImageConfigs(t.Context()); images != nil || err != nil {
-		t.Errorf("Nor what it says of images: %v, %v", images, err)
+		t.Errorf("Nor its settings for images: %v, %v", images, err)
 	}
 
 	for name, file := range fixtures.Corpus(t, "crossplane-core") {
@@ -47,7 +47,7 @@ func TestImageConfigs(t *testing.T) {
 		return nil
 	})
 	if want := `not allowed to list imageconfigs.pkg.crossplane.io (RBAC: it takes the verb "list")`; !strings.Contains(err.Error(), want) {
-		t.Errorf("Who may not read them is told what it takes: want %q, got %v", want, err)
+		t.Errorf("A user without the right learns which right it takes: want %q, got %v", want, err)
 	}
 
 	spec := map[string]any{"matchImages": []any{map[string]any{"type": "Prefix", "prefix": "a/"}}}
@@ -76,7 +76,7 @@ func TestImageConfigs(t *testing.T) {
 	w.requests.Reset()
 	got, err := w.cluster(t, cluster.Options{}).ImageConfigs(t.Context())
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("What is ours and nobody keeps goes with the commit: %v (-want +got):\n%s", err, diff)
+		t.Errorf("An owned object that nothing keeps goes with the commit: %v (-want +got):\n%s", err, diff)
 	}
 	if diff := cmp.Diff(map[string]int{"GET": 1, "LIST": 1}, w.requests.Counts()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)

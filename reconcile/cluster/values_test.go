@@ -85,7 +85,7 @@ func TestInventoryOfManyObjects(t *testing.T) {
 	before := w.siblings(t)
 	inv := inventoryOf()
 	if len(before) < 2 || len(inv.Entries) != 3001 || values(inv) != 3 || inv.Rebuilt {
-		t.Fatalf("What does not fit goes to siblings and comes back whole: %d siblings, %d entries, %d known", len(before), len(inv.Entries), values(inv))
+		t.Fatalf("Values that do not fit go to siblings and come back complete: %d siblings, %d entries, %d known", len(before), len(inv.Entries), values(inv))
 	}
 	if got := theirSet(t, w); len(got) != 3001 {
 		t.Errorf("cli-utils' own client sees the same set, got %d", len(got))
@@ -168,7 +168,7 @@ func TestTamperedInventory(t *testing.T) {
 		"_nothing_example.org_Unserved":""}}`)
 	p := planned(t, c, commit)
 	if p.Count(plan.Prune) != 0 || p.Count(plan.Hold) != 4 {
-		t.Errorf("What does not bear our marks is held, got %v", actions(p))
+		t.Errorf("An object without our marks is held, got %v", actions(p))
 	}
 	if _, err := c.Apply(t.Context(), p); err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func TestTamperedInventory(t *testing.T) {
 	applied(t, c, commit)
 	w.patch(t, w.at(configMaps, w.sync.Namespace), "headgate-main", `{"data":{"nonsense":""}}`)
 	if _, err := c.Observe(t.Context(), commit); err == nil || !strings.Contains(err.Error(), `take that key out of its data: inventory key "nonsense"`) {
-		t.Errorf("What cannot be read is not acted on, and the error says what to do: %v", err)
+		t.Errorf("An unreadable inventory stops the pass, and the error gives advice: %v", err)
 	}
 }
 
@@ -239,14 +239,14 @@ func TestRestoredCluster(t *testing.T) {
 	}
 	p := planned(t, c, want(t, namespace(space), configMap(space, "kept", "1")))
 	if diff := cmp.Diff([]string{"update (drift) ConfigMap/" + space + "/kept", "hold (not ours) ConfigMap/" + space + "/dropped"}, actions(p)); diff != "" {
-		t.Errorf("What is wanted is taken up again; what is not, a person looks at.\nsteps (-want +got):\n%s", diff)
+		t.Errorf("Wanted objects are adopted again; a person decides on the others.\nsteps (-want +got):\n%s", diff)
 	}
 	applied(t, c, commit)
 	if p := planned(t, c, commit); p.Writes() || p.Remembers() {
 		t.Errorf("Then it is as it was: %v", actions(p))
 	}
 	if p := planned(t, c, want(t, namespace(space), configMap(space, "kept", "1"))); p.Count(plan.Prune) != 1 {
-		t.Errorf("and goes when nobody wants it: %v", actions(p))
+		t.Errorf("and goes when the commit does not want it: %v", actions(p))
 	}
 }
 
@@ -270,6 +270,6 @@ func TestWipedAndWantedOtherwise(t *testing.T) {
 	w.patch(t, w.at(configMaps, space), "theirs", `{"metadata":{"managedFields":[{}]}}`)
 	p := planned(t, c, want(t, namespace(space), configMap(space, "a", "2"), configMap(space, "unmarked", "2"), configMap(space, "theirs", "2")))
 	if i := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.ID.Name == "theirs" }); p.Steps[i].Err == nil {
-		t.Error("What was never ours stays a conflict")
+		t.Error("A field that was never ours stays a conflict")
 	}
 }

@@ -114,7 +114,7 @@ func TestWatchFollowsTheInventory(t *testing.T) {
 	applied(t, c, commit)
 	time.Sleep(time.Second)
 	if got := news.state(); len(got) > 0 {
-		t.Errorf("What a pass writes did not move, but: %q", got)
+		t.Errorf("Our own writes are no change, but: %q", got)
 	}
 	w.patch(t, w.at(w.resource("Bucket"), ""), "logs", `{"spec":{"size":7}}`)
 	news.comes(t, w.named("", []string{"Bucket.%g/logs"})...)
@@ -232,7 +232,7 @@ func TestWatchComesTooLate(t *testing.T) {
 	news.mu.Lock()
 	defer news.mu.Unlock()
 	if len(news.trouble) > 0 {
-		t.Errorf("This is as usual, and nothing to tell of: %q", news.trouble)
+		t.Errorf("This is normal, and nothing is reported: %q", news.trouble)
 	}
 }
 

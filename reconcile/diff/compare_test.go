@@ -43,7 +43,7 @@ func TestCompare(t *testing.T) {
 		blame      blame
 	}{
 		"Same": {
-			reason: "What others added, and defaults, are no difference.",
+			reason: "Fields of others, and defaults, are no difference.",
 			want:   "metadata: {name: a, labels: {a: b}}\nspec: {a: 1, b: {c: d}}\n",
 			live:   "metadata: {name: a, uid: x, labels: {a: b, c: d}, annotations: {e: f}}\nspec: {a: 1, b: {c: d, e: f}, g: []}\nstatus: {h: 1}\n",
 		},
@@ -57,13 +57,13 @@ func TestCompare(t *testing.T) {
 			want:   "spec: {a: 1.0, b: 2}\n", live: "spec: {a: 1, b: 2.0}\n",
 		},
 		"Behind": {
-			reason: "What differs and is the applier's, the applier has not applied.",
+			reason: "The applier has not applied a differing field of its own.",
 			want:   "spec: {a: new}\n", live: "spec: {a: old}\n",
 			wrote:   []metav1.ManagedFieldsEntry{flux(`{"f:spec":{"f:a":{}}}`)},
 			changes: []string{`spec.a: "old" → "new"`}, blame: blame{Stale: true},
 		},
 		"Edited": {
-			reason: "What an editor wrote is a hand edit, with the editor's name.",
+			reason: "A field of an editor is a manual edit, with the editor's name.",
 			want:   "spec: {a: right, b: 1}\n", live: "spec: {a: wrong, b: 1}\n",
 			wrote:   []metav1.ManagedFieldsEntry{flux(`{"f:spec":{"f:b":{}}}`), edited(`{"f:spec":{"f:a":{}}}`)},
 			changes: []string{`spec.a: "wrong" → "right" (kubectl-edit)`}, blame: blame{Hands: []diff.Taken{{Manager: "kubectl-edit", Fields: []string{"spec.a"}}}},
@@ -75,7 +75,7 @@ func TestCompare(t *testing.T) {
 			changes: []string{`spec.a: "wrong" → "right" (kubectl)`}, blame: blame{Hands: []diff.Taken{{Manager: "kubectl", Fields: []string{"spec.a"}}}},
 		},
 		"AppliedByKubectl": {
-			reason: "Where nobody else does, kubectl apply is how commits are applied.",
+			reason: "Without another applier, kubectl apply is how commits are applied.",
 			want:   "spec: {a: new}\n", live: "spec: {a: old}\n",
 			wrote:   []metav1.ManagedFieldsEntry{given.Wrote("kubectl-client-side-apply", "Update", `{"f:spec":{"f:a":{},"f:b":{}}}`), edited(`{"f:spec":{"f:c":{}}}`)},
 			changes: []string{`spec.a: "old" → "new"`}, blame: blame{Stale: true},
@@ -88,7 +88,7 @@ func TestCompare(t *testing.T) {
 			blame:   blame{Hands: []diff.Taken{{Manager: "kubectl-edit", Fields: []string{"spec.a"}}}, Stale: true},
 		},
 		"Missing": {
-			reason: "Nobody holds what is not there, so nobody is known.",
+			reason: "A missing field has no manager, so the writer is not known.",
 			want:   "spec: {a: {b: c}, d: 1}\n", live: "spec: {d: 1}\n",
 			wrote:   []metav1.ManagedFieldsEntry{flux(`{"f:spec":{"f:d":{}}}`), given.Wrote("kubectl-edit", "Update", `{"f:spec":{}}`)},
 			changes: []string{`spec.a:  → {"b":"c"}`}, blame: blame{Missing: true},
@@ -112,13 +112,13 @@ func TestCompare(t *testing.T) {
 			blame: blame{Hands: []diff.Taken{{Manager: "kubectl-edit", Fields: []string{"spec.versions[v2].served"}}}},
 		},
 		"VersionTooMany": {
-			reason: "Of a list that is replaced whole, what is not wanted is a difference.",
+			reason: "In a list that is replaced as a whole, an unwanted item is a difference.",
 			want:   "spec: {versions: [{name: v1}]}\n", live: "spec: {versions: [{name: v1}, {name: v0}]}\n",
 			wrote:   []metav1.ManagedFieldsEntry{flux(`{"f:spec":{"f:versions":{}}}`)},
 			changes: []string{`spec.versions[v0]: {"name":"v0"} → `}, blame: blame{Stale: true},
 		},
 		"Keyed": {
-			reason: "Where the API server merges by a key, others may have items, and the order means nothing.",
+			reason: "If the API server merges by a key, others may have items, and the order means nothing.",
 			want:   "spec: {ports: [{port: 1, name: x}, {port: 2}]}\n",
 			live:   "spec: {ports: [{port: 9, protocol: TCP}, {port: 2, protocol: TCP}, {port: 1, protocol: TCP, name: z}]}\n",
 			wrote: []metav1.ManagedFieldsEntry{
@@ -162,7 +162,7 @@ func TestCompare(t *testing.T) {
 			changes: []string{`spec.b: "x" → "${all}"`}, blame: blame{Stale: true},
 		},
 		"Injected": {
-			reason: "What something in the cluster puts where a commit has a placeholder is no drift.",
+			reason: "A value that a controller puts in the place of a placeholder is no drift.",
 			want:   "metadata: {annotations: {cert-manager.io/inject-ca-from: a/b}}\nspec: {conversion: {webhook: {clientConfig: {caBundle: Cg==}}}}\n",
 			live:   "metadata: {annotations: {cert-manager.io/inject-ca-from: a/b}}\nspec: {conversion: {webhook: {clientConfig: {caBundle: cmVhbA==}}}}\n",
 		},
@@ -185,7 +185,7 @@ func TestCompare(t *testing.T) {
 			before := []*unstructured.Unstructured{want.DeepCopy(), live.DeepCopy()}
 			got := diff.Compare(want, live, nil)
 			if diff := cmp.Diff(before, []*unstructured.Unstructured{want, live}); diff != "" {
-				t.Errorf("What is compared is left alone.\n(-before +after):\n%s", diff)
+				t.Errorf("The compared objects stay unchanged.\n(-before +after):\n%s", diff)
 			}
 			s := plan.Step{Action: plan.Update, Write: plan.Write{Live: got.Live, After: got.After, Takes: got.TakenBy}}
 			var changes []string
@@ -211,7 +211,7 @@ func TestCompareIgnores(t *testing.T) {
 	live := saying(t, "metadata: {name: a}\nspec: {replicas: 3, list: [{a: 2, b: 1}]}\n")
 	terms := diff.Ignores{{Paths: []diff.Pointer{diff.PointerOf("/spec/replicas"), diff.PointerOf("/spec/list/*/a")}}}
 	if got := diff.Compare(want, live, terms); got.After != nil {
-		t.Errorf("What the sync ignores is no difference: %v", got.After)
+		t.Errorf("An ignored field is no difference: %v", got.After)
 	}
 	if got := diff.Compare(want, live, nil); got.After == nil {
 		t.Error("Without the rule it is.")
@@ -228,7 +228,7 @@ func TestCompareSecret(t *testing.T) {
 	}
 	live := secret("data: {a: Y2FuYXJ5, b: b3RoZXI=}\n")
 	if got := diff.Compare(secret("stringData: {a: canary}\ndata: {b: b3RoZXI=}\n"), live, nil); got.After != nil {
-		t.Errorf("What was written as text is there as data: %v", got.After)
+		t.Errorf("A text value is stored as data: %v", got.After)
 	}
 	got := diff.Compare(secret("stringData: {a: another}\n"), live, nil)
 	s := plan.Step{Action: plan.Update, Write: plan.Write{Live: got.Live, After: got.After}}
@@ -279,12 +279,12 @@ func TestCompareAnything(t *testing.T) {
 		}
 		grow(live.Object["spec"], func(changed any) { live.Object["spec"] = changed })
 		if got := diff.Compare(want, live, nil); got.After != nil {
-			t.Fatalf("nothing is changed, and it says %v is to be %v", got.Live.Object, got.After.Object)
+			t.Fatalf("nothing is changed, and it reports %v → %v", got.Live.Object, got.After.Object)
 		}
 		leaves[rapid.IntRange(0, len(leaves)-1).Draw(t, "leaf")]("changed by somebody")
 		got := diff.Compare(want, live, nil)
 		if s := (plan.Step{Action: plan.Update, Write: plan.Write{Live: got.Live, After: got.After}}); got.After == nil || len(s.Changes()) == 0 {
-			t.Fatalf("%v was changed, and nothing says what of %v", live.Object, want.Object)
+			t.Fatalf("%v was changed, and no difference of %v is reported", live.Object, want.Object)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func TestWithhold(t *testing.T) {
 		want       []string // without, ours, whole
 	}{
 		"Nothing": {
-			"What has nothing of it is sent whole.",
+			"An object without ignored fields is sent completely.",
 			"/spec/other", `spec: {a: 1}`, `spec: {a: 2}`,
 			[]string{`spec: {a: 1}`},
 		},
@@ -47,12 +47,12 @@ func TestWithhold(t *testing.T) {
 			[]string{`spec: {b: 1}`, `spec: {a: 2, b: 1}`, `spec: {a: 2, b: 1}`},
 		},
 		"Absent": {
-			"What somebody removed stays removed.",
+			"A removed field stays removed.",
 			"/spec/a", `spec: {a: 1, b: 1}`, `spec: {b: 2}`,
 			[]string{`spec: {b: 1}`, `spec: {b: 1}`, `spec: {b: 1}`},
 		},
 		"Mapping": {
-			"Of a mapping we send the keys that are ours before we send those of others.",
+			"We send our own keys of a mapping before those of others.",
 			"/spec/a", `spec: {a: {x: 1, y: 1}}`, `spec: {a: {x: 2, z: 3}}`,
 			[]string{`spec: {}`, `spec: {a: {x: 2}}`, `spec: {a: {x: 2, z: 3}}`},
 		},

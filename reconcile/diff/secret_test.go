@@ -43,13 +43,13 @@ func TestMasked(t *testing.T) {
 		text   string
 		want   string
 	}{
-		"Plain":    {"What is quoted is masked.", secret, "got 31337173", "got ***"},
+		"Plain":    {"A quoted value is masked.", secret, "got 31337173", "got ***"},
 		"Decoded":  {"Also decoded.", secret, `got "hunter2"!`, `got "***"!`},
 		"Encoded":  {"And as it is.", secret, "got aHVudGVyMg==", "got ***"},
 		"Escaped":  {"And escaped.", secret, `got "two\nlines"`, `got "***"`},
 		"Short":    {"A single character is no part of a word.", secret, `expected "x", not xerox (x)`, `expected "***", not xerox (***)`},
 		"Nothing":  {"Without a value nothing is masked.", secret, "field is immutable", "field is immutable"},
-		"NoSecret": {"What others hold is shown.", other, "got 31337173", "got 31337173"},
+		"NoSecret": {"Values of others are shown.", other, "got 31337173", "got 31337173"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

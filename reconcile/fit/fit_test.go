@@ -69,7 +69,7 @@ func TestTally(t *testing.T) {
 		f.Add(t.Context(), object(i, ""))
 	}
 	if a := f.Answer(true); a.Unknown.None() {
-		t.Errorf("it says that all fit, and did not look at all: %+v", a)
+		t.Errorf("it reports that all fit, and did not look at all: %+v", a)
 	}
 	if a := f.Answer(false); !a.Unknown.None() || a.Count != 0 {
 		t.Errorf("%+v", a)

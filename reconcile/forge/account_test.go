@@ -259,7 +259,7 @@ func TestNothingIsSaidTwice(t *testing.T) {
 			}
 			expect("seen: it lists what is there once", report.Seen(green.Sync, green.Revision), 3, 2)
 			expect("applied: it remembers", green, 2, 2)
-			expect("the next pass comes to the same", green, 0, 0)
+			expect("the next pass has the same result", green, 0, 0)
 			expect("one of the two changes", red, 1, 1)
 			expect("and back", green, 1, 1)
 			s = statusesOn(t, kind, server.URL)
@@ -455,11 +455,11 @@ func TestAnswers(t *testing.T) {
 			want: want{later: true},
 		},
 		"Maintenance": {
-			reason: "it says when it is back", code: 503, header: map[string]string{"Retry-After": "300"},
+			reason: "the forge names the time to come back", code: 503, header: map[string]string{"Retry-After": "300"},
 			want: want{later: true, after: 5 * time.Minute},
 		},
 		"CaptivePortal": {
-			reason: "somebody else answered, and nothing was said", code: 200, body: `<html>Log in to the WiFi` + echo + `</html>`,
+			reason: "another server answered, without a reason", code: 200, body: `<html>Log in to the WiFi` + echo + `</html>`,
 			want: want{later: true},
 		},
 		"Gone": {

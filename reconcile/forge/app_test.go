@@ -154,7 +154,7 @@ func TestAppKeyRotates(t *testing.T) {
 	e := &enterprise{T: t, key: &key.PublicKey}
 	account := e.as(App{ID: 7, Installation: 42, Key: func(context.Context) (string, error) { return now, nil }})
 	if _, err := account.Token(t.Context()); err == nil {
-		t.Error("The key of nobody is accepted.")
+		t.Error("A missing key is accepted.")
 	}
 	now = text
 	if token, err := account.Token(t.Context()); err != nil || token != "ghs_1" {

@@ -72,7 +72,7 @@ func TestPublish(t *testing.T) {
 			want:   want{statuses: both},
 		},
 		"Pending": {
-			reason: "whoever pushed sees at once that somebody is at it",
+			reason: "the author of the push sees at once that work has begun",
 			report: report.Seen(green.Sync, green.Revision),
 			want:   want{statuses: saying(report.Pending, "seen; the pass has not ended")},
 		},
@@ -132,7 +132,7 @@ func TestPublishRefuses(t *testing.T) {
 		report   report.Report
 	}{
 		"NoCluster":   {"two clusters would overwrite each other", Statuses{}, green},
-		"ShortCommit": {"an abbreviation may come to mean another commit", Statuses{Cluster: "production", Home: "headgate-system"}, short},
+		"ShortCommit": {"an abbreviation may name another commit later", Statuses{Cluster: "production", Home: "headgate-system"}, short},
 		"Target":      {"forges take http and https only, and a script in a link is an attack", Statuses{Cluster: "production", Home: "headgate-system", TargetURL: "javascript:alert(1)"}, green},
 	}
 	for name, tc := range cases {

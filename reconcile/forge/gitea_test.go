@@ -105,7 +105,7 @@ func TestGitea(t *testing.T) {
 			drift + " success: no drift",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("said of the commit (-want +got):\n%s", diff)
+			t.Errorf("statuses of the commit (-want +got):\n%s", diff)
 		}
 	})
 
@@ -168,7 +168,7 @@ func TestGitea(t *testing.T) {
 		}{
 			"WrongToken":   {"a typo", cloned, first, "0123456789abcdef0123456789abcdef01234567", "401"},
 			"NoScope":      {"a token that may only read", cloned, first, reader, "write:repository"},
-			"NoWrite":      {"the right scope on somebody else's repository", cloned, first, stranger, "write access"},
+			"NoWrite":      {"the right scope on another user's repository", cloned, first, stranger, "write access"},
 			"NoRepository": {"renamed, deleted or never there", strings.Replace(cloned, "platform", "nothing", 1), first, g.Token, "404"},
 			"NoCommit":     {"never pushed, or gone after a force-push", cloned, strings.Repeat("5", 40), g.Token, "404"},
 		}
@@ -226,10 +226,10 @@ func TestGitea(t *testing.T) {
 			return out
 		}
 		if diff := cmp.Diff([]string{activation + " pending", drift + " pending", activation + " error", drift + " error"}, states(one)); diff != "" {
-			t.Errorf("said of the first commit (-want +got):\n%s", diff)
+			t.Errorf("statuses of the first commit (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff([]string{activation + " success", drift + " success"}, states(two)); diff != "" {
-			t.Errorf("said of the second commit (-want +got):\n%s", diff)
+			t.Errorf("statuses of the second commit (-want +got):\n%s", diff)
 		}
 	})
 

@@ -208,8 +208,8 @@ func TestSticky(t *testing.T) {
 	}{
 		"First":     {"There is none yet.", kinds, "headgate", nil, "new", []string{"new " + mark + "new"}},
 		"Again":     {"One comment, not two.", kinds, "headgate", []comment{chat, copied, ours}, "new", []string{"3 " + mark + "new"}},
-		"Same":      {"Nobody wants to be told of an edit that is none; forges write line breaks otherwise.", kinds, "headgate", []comment{ours}, "old", nil},
-		"Copied":    {"Whoever copies the mark keeps their comment, and we write our own.", kinds, "headgate", []comment{copied}, "new", []string{"new " + mark + "new"}},
+		"Same":      {"Users do not want a notice of an edit that changes nothing; forges write line breaks differently.", kinds, "headgate", []comment{ours}, "old", nil},
+		"Copied":    {"A user who copies the mark keeps the comment, and we write our own.", kinds, "headgate", []comment{copied}, "new", []string{"new " + mark + "new"}},
 		"Workflow":  {"A workflow of GitHub cannot ask who it is.", []Kind{KindGitHub}, "", bot, "new", []string{"4 " + mark + "new"}},
 		"App":       {"Nor can another App, but by another way.", []Kind{KindGitHub}, "the-app[bot]", []comment{copied, {id: 4, author: "github-actions[bot]", body: mark}, {id: 5, author: "the-app[bot]", body: mark}}, "new", []string{"5 " + mark + "new"}},
 		"NoUser":    {"The token of a repository is of no user of Bitbucket, which lets only authors edit.", []Kind{KindBitbucket, KindBitbucketDataCenter}, "", bot, "new", []string{"4 " + mark + "new"}},

@@ -27,7 +27,7 @@ func TestRepositoryOf(t *testing.T) {
 		"SSHOverHTTPSPort": {"GitHub's way through firewalls", "ssh://git@ssh.github.com:443/acme/platform.git", want{repository: github, api: "https://api.github.com/"}},
 		"Credentials":      {"they must not get into a base URL, where errors would show them", "https://x-access-token:s3cret@github.com/acme/platform", want{repository: github, api: "https://api.github.com/"}},
 		"PublicHostInTheClear": {
-			"a token must not go to a public host in the clear because somebody forgot an s", "http://github.com/acme/platform",
+			"a token must not go to a public host in the clear because of a forgotten s", "http://github.com/acme/platform",
 			want{repository: github, api: "https://api.github.com/"},
 		},
 		"GHE": {"GitHub Enterprise with data residency has its API at api.", "https://acme.ghe.com/acme/platform", want{

@@ -228,7 +228,7 @@ func TestWebhooks(t *testing.T) {
 			}
 			expect("A stranger has no secret.", unproven, k.request(body, "guess"), 0)
 			expect("An empty one is none.", unproven, k.request(body, ""), 0)
-			expect("What is about another repository is for nobody.", notFound, k.request(k.body("acme", "platform2", "main"), secret), 0)
+			expect("An event of another repository wakes no sync.", notFound, k.request(k.body("acme", "platform2", "main"), secret), 0)
 			expect("Nor is the end of a name the name.", notFound, k.request(k.body("me", "platform", "main"), secret), 0)
 			if k.event[0] != "" {
 				other := k.request(body, secret)
@@ -244,7 +244,7 @@ func TestWebhooks(t *testing.T) {
 						again.Header.Set(name, "another")
 					}
 				}
-				expect("Nor with an id that nobody signed.", seenBefore, again, 1)
+				expect("Nor with an id that is not signed.", seenBefore, again, 1)
 			}
 			next := k
 			next.header = maps.Clone(k.header)
@@ -284,7 +284,7 @@ func TestPullWebhooks(t *testing.T) {
 				}
 			}
 			expect("A stranger has no secret.", unproven, p.request(body, "guess"), 0)
-			expect("That of another repository is for nobody.", notFound, p.request(p.body("fork", "platform", "main"), secret), 0)
+			expect("An event of another repository wakes no sync.", notFound, p.request(p.body("fork", "platform", "main"), secret), 0)
 			expect("A pull request wakes.", looking, p.request(body, secret), 1)
 			expect("The same one, again, does not.", seenBefore, p.request(body, secret), 1)
 			if id := k.id(); id != "" {
@@ -335,8 +335,8 @@ func TestForgedWebhooks(t *testing.T) {
 		"NoSignature":   {"A forge whose webhook has no secret signs nothing.", hookSecret, "GitHub", body, func(h http.Header) { h.Del("X-Hub-Signature-256") }, unproven},
 		"NoHex":         {"Nor is half a signature one.", hookSecret, "GitHub", body, func(h http.Header) { h.Set("X-Hub-Signature-256", "sha256=zz") }, unproven},
 		"SaysItIsGitea": {"The headers choose the scheme, and every scheme needs the secret.", hookSecret, "GitHub", body, func(h http.Header) { h.Set("X-Gitea-Event", "push") }, unproven},
-		"NoForge":       {"Nobody known sends such a thing.", hookSecret, "GitHub", body, func(h http.Header) { clear(h) }, "401 no forge that is known here has signed this"},
-		"Old":           {"What was recorded yesterday is refused today.", signingKey, "GitLabSigned", lab, signedAt(time.Now().Add(-6 * time.Minute)), unproven},
+		"NoForge":       {"No known forge sends such a thing.", hookSecret, "GitHub", body, func(h http.Header) { clear(h) }, "401 no forge that is known here has signed this"},
+		"Old":           {"A delivery from yesterday is refused today.", signingKey, "GitLabSigned", lab, signedAt(time.Now().Add(-6 * time.Minute)), unproven},
 		"Early":         {"And what was signed for later.", signingKey, "GitLabSigned", lab, signedAt(time.Now().Add(6 * time.Minute)), unproven},
 		"OtherID":       {"A replay cannot give itself a new id.", signingKey, "GitLabSigned", lab, func(h http.Header) { h.Set("Webhook-Id", "other") }, unproven},
 		"NoID": {"Nor go without one.", signingKey, "GitLabSigned", lab, func(h http.Header) {
@@ -347,7 +347,7 @@ func TestForgedWebhooks(t *testing.T) {
 		"BadKey":       {"A key that is none signs nothing.", "whsec_", "GitLabSigned", lab, nil, unproven},
 		"Bearer":       {"Another scheme than Basic has no password.", hookSecret, "AzureDevOps", body, func(h http.Header) { h.Set("Authorization", "Bearer "+hookSecret) }, unproven},
 		"NoSecret":     {"Without a secret everything is refused, also what an empty key signs.", "", "GitHub", body, nil, unproven},
-		"NotJSON":      {"What is proven may still be rubbish.", hookSecret, "GitHub", "[", nil, "400 cannot read the event: unexpected end of JSON input"},
+		"NotJSON":      {"A proven delivery may still be invalid.", hookSecret, "GitHub", "[", nil, "400 cannot read the event: unexpected end of JSON input"},
 		"NoRepository": {"Or of no repository.", hookSecret, "GitHub", `{"ref":"refs/heads/main"}`, nil, "400 the event does not name its repository"},
 		"NoRef":        {"Or of nothing that moves.", hookSecret, "GitHub", `{"repository":{"full_name":"acme/platform"}}`, nil, "400 the event names a ref that is none"},
 		"Null":         {"JSON has null everywhere.", hookSecret, "BitbucketCloud", `{"push":{"changes":[null]},"repository":null}`, nil, "400 the event does not name its repository"},

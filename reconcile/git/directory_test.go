@@ -69,7 +69,7 @@ func TestDirectory(t *testing.T) {
 		"GitFile":   {reason: "A submodule has a file of this name.", path: "a/.git", want: "not exist"},
 		"Pipe":      {reason: "Opening a pipe would wait for ever.", path: "pipe", want: "special file"},
 		"Up":        {reason: "A path must not leave.", path: "../x", want: "invalid"},
-		"Missing":   {reason: "What is missing is missing.", path: "nope", want: "no such file"},
+		"Missing":   {reason: "A missing file is missing.", path: "nope", want: "no such file"},
 		"Folder":    {reason: "A directory has no content.", path: "a", want: "directory"},
 	}
 	for name, tc := range cases {
@@ -101,7 +101,7 @@ func TestDirectoryErrors(t *testing.T) {
 		"Path":     {reason: "So may the path.", dir: Directory{Root: root, Path: "prdo"}, want: "has: prod"},
 		"PathLink": {reason: "Or be a link.", dir: Directory{Root: root, Path: "link"}, want: "symbolic link"},
 		"Up":       {reason: "Or lead out.", dir: Directory{Root: root, Path: ".."}, want: "not inside"},
-		"Ref":      {reason: "What is on disk has no revisions.", dir: Directory{Root: root}, ref: "main", want: "no branches"},
+		"Ref":      {reason: "A directory on disk has no revisions.", dir: Directory{Root: root}, ref: "main", want: "no branches"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

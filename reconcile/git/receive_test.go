@@ -33,13 +33,13 @@ func TestFetchRefusesBombs(t *testing.T) {
 		limits Limits
 	}{
 		"DeltasThatMultiply": {
-			reason: "three small deltas make 64 KiB into 65 GB: the size of what a delta makes is in its first bytes",
+			reason: "three small deltas make 64 KiB into 65 GB: the size of a delta's result is in its first bytes",
 			write:  func(p *bombs.Pack) { p.Doublings(100, 100, 100) },
 			bytes:  20 << 10,
 			want:   "one object has 655360000 bytes, and the limit is 16777216: remove the file from the history, or store it with Git LFS",
 		},
 		"OneBlobOfZeros": {
-			reason: "zeros are packed a thousand to one, and the header says how many they are",
+			reason: "zeros are packed a thousand to one, and the header states how many they are",
 			write:  func(p *bombs.Pack) { p.Claim(bombs.Blob, 6<<30, make([]byte, 1<<20)) },
 			bytes:  20 << 10,
 			want:   "one object has 6442450944 bytes",
@@ -55,7 +55,7 @@ func TestFetchRefusesBombs(t *testing.T) {
 			want:  "its objects have more than 134217728 bytes together",
 		},
 		"ManyDeltas": {
-			reason: "the same made of deltas, which are smaller still",
+			reason: "the same from deltas, which are smaller still",
 			write: func(p *bombs.Pack) {
 				base := p.Zeros(1 << 20)
 				for range 20 {

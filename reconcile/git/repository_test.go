@@ -78,10 +78,10 @@ func TestFetchRef(t *testing.T) {
 		"Traversal":      {reason: "A name must not leave refs.", ref: "refs/heads/../../x", err: "not a valid name"},
 		"ShortTraversal": {reason: "Nor must a short one.", ref: "../x", err: "not a valid name"},
 		"Option":         {reason: "A name must not be an option.", ref: "--upload-pack=touch /tmp/x", err: "not a valid name"},
-		"Parent":         {reason: "What was there before is what most people compare with.", ref: "main~1", want: h.first},
+		"Parent":         {reason: "Most users compare with the state before.", ref: "main~1", want: h.first},
 		"ParentShort":    {reason: "Git needs no number.", ref: "dev^", want: h.first},
 		"ParentOfTag":    {reason: "A tag leads to a commit, and on from there.", ref: "v2~", want: h.merged},
-		"SecondParent":   {reason: "What a merge brought in.", ref: "merged^2", want: h.dev},
+		"SecondParent":   {reason: "The changes of a merge.", ref: "merged^2", want: h.dev},
 		"Chain":          {reason: "Steps follow each other.", ref: "v2~1^2~1", want: h.first},
 		"Zero":           {reason: "No step is one too.", ref: "main~0^0", want: h.main},
 		"ParentOfHead":   {reason: "The default branch has two more names.", ref: "@~1", want: h.first},
@@ -90,7 +90,7 @@ func TestFetchRef(t *testing.T) {
 		"NoThirdParent":  {reason: "Most commits have one parent.", ref: "merged^3", err: "has 2 parents"},
 		"FromNowhere":    {reason: "A way back starts somewhere.", ref: "~1", err: "as in HEAD~1"},
 		"Reflog":         {reason: "It is of one clone, and another machine would read another commit.", ref: "main@{1}", err: "reflog"},
-		"Message":        {reason: "What is not supported is said.", ref: "main^{/fix}", err: "~N and ^N only"},
+		"Message":        {reason: "An unsupported feature is reported.", ref: "main^{/fix}", err: "~N and ^N only"},
 		"HugeStep":       {reason: "A number has limits.", ref: "main~99999999999999999999", err: "~N and ^N only"},
 		"UnknownParent":  {reason: "The name may be wrong all the same.", ref: "mian~1", err: `no branch, tag or commit "mian"; branches: main, `},
 		"Newline":        {reason: "A name must not write a second line into a file.", ref: "a\nb", err: "not a valid name"},
@@ -114,7 +114,7 @@ func TestFetchRef(t *testing.T) {
 					t.Fatalf("%s\nFetch(%q): %v", tc.reason, tc.ref, err)
 				}
 				if in.Message == "" {
-					t.Errorf("%s\nFetch(%q) has no message: nobody could approve by it", tc.reason, tc.ref)
+					t.Errorf("%s\nFetch(%q) has no message: it could hold no approval", tc.reason, tc.ref)
 				}
 				if diff := cmp.Diff(tc.want.String(), in.Revision); diff != "" {
 					t.Errorf("%s\nFetch(%q).Revision (-want +got):\n%s", tc.reason, tc.ref, diff)
@@ -286,7 +286,7 @@ func TestFetchCommitAgain(t *testing.T) {
 	}
 	other := &Repository{URL: s.url(), Cache: r.Cache, Auth: Auth{Password: "wrong"}}
 	if _, err := other.Fetch(t.Context(), h.first.String()); err == nil {
-		t.Error("somebody who may not read the repository read it from the cache")
+		t.Error("a user without the right to read the repository read it from the cache")
 	}
 }
 
@@ -304,8 +304,8 @@ func TestFetchByID(t *testing.T) {
 		"Reachable": {reason: "Without help all branches and tags are fetched.", ref: h.first.String(), want: h.first, packs: 1},
 		"Asked":     {reason: "With help only what was asked for.", byID: true, ref: hidden.String(), want: hidden, packs: 1},
 		"Refused":   {reason: "A server that promised too much is asked for the branches.", byID: true, ref: strings.Repeat("ab", 20), packs: 2},
-		"Tip":       {reason: "What a ref names can be asked for anywhere.", ref: h.orphan.String()[:9], want: h.orphan, packs: 1},
-		"Hidden":    {reason: "What nothing leads to is not found.", ref: hidden.String(), packs: 1},
+		"Tip":       {reason: "An object that a ref names can be fetched from every server.", ref: h.orphan.String()[:9], want: h.orphan, packs: 1},
+		"Hidden":    {reason: "An unreachable object is not found.", ref: hidden.String(), packs: 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -374,7 +374,7 @@ func TestBranch(t *testing.T) {
 			}
 		}
 		if _, err := r.Branch(t.Context(), "-main"); err == nil {
-			t.Errorf("%s: no error of what is no ref", kind)
+			t.Errorf("%s: no error for a missing ref", kind)
 		}
 	}
 }
@@ -435,17 +435,17 @@ func TestFetchErrors(t *testing.T) {
 		"Page":          {reason: "A login page is not a repository.", set: page, want: "is this the URL of a repository?"},
 		"Redirect":      {reason: "Credentials do not go to another host.", auth: Auth{Password: canary}, set: redirect(elsewhere, canary), want: "use that URL if you trust it"},
 		"Unreachable":   {reason: "A server may be down.", auth: Auth{Password: canary}, set: func(s *server) { s.Close() }, want: "connection refused"},
-		"TooMuch":       {reason: "What is received is bounded.", limits: Limits{Bytes: 900}, want: "more than 900 bytes"},
+		"TooMuch":       {reason: "The received data is bounded.", limits: Limits{Bytes: 900}, want: "more than 900 bytes"},
 		"TooLarge":      {reason: "An object is bounded before it is read.", limits: Limits{Object: 4}, want: "the limit is 4"},
 		"Slow":          {reason: "So is the time it takes.", limits: Limits{Time: 50 * time.Millisecond}, set: slow, want: "takes too long"},
 		"PlainHTTP":     {reason: "Credentials are not sent in the clear.", url: is("http://git.example/x.git"), auth: Auth{Password: canary}, want: "plain http"},
 		"PlainHTTPUser": {reason: "Nor are those in the URL.", url: is("http://u:" + canary + "@git.example/x.git"), want: "plain http"},
 		"Ext":           {reason: "No program is run.", url: is("ext::sh -c touch% /tmp/x"), want: "remote helpers"},
 		"Option":        {reason: "No option is passed.", url: is("--upload-pack=touch /tmp/x"), want: "option"},
-		"SSH":           {reason: "What is not supported is said.", url: is("ssh://git:" + canary + "@git.example/x.git"), want: "ssh is not supported"},
+		"SSH":           {reason: "An unsupported feature is reported.", url: is("ssh://git:" + canary + "@git.example/x.git"), want: "ssh is not supported"},
 		"SCP":           {reason: "In either form.", url: is("git:" + canary + "@git.example:x.git"), want: "ssh is not supported"},
 		"Git":           {reason: "The git protocol has no encryption.", url: is("git://git.example/x.git"), want: "git is not supported"},
-		"BadPort":       {reason: "What url.Parse quotes may be a password.", url: is("https://u:p/" + canary + "@git.example/x.git"), want: "valid URL"},
+		"BadPort":       {reason: "A text quoted by url.Parse may be a password.", url: is("https://u:p/" + canary + "@git.example/x.git"), want: "valid URL"},
 		"BadEscape":     {reason: "In many ways.", url: is("https://u:%zz" + canary + "@git.example/x.git"), want: "valid URL"},
 		"Query":         {reason: "A token may be in a query.", url: is("https://git.example/x.git?token=" + canary), want: "query"},
 		"Empty":         {reason: "An empty URL is a mistake.", url: is(""), want: "empty"},
@@ -552,7 +552,7 @@ func TestFetchToken(t *testing.T) {
 	}{
 		"Token":  {reason: "A token needs no user name.", url: s.url(), auth: Auth{Password: "t0ken"}},
 		"URL":    {reason: "Credentials may be a part of the URL.", url: strings.Replace(s.url(), "//", "//x-access-token:t0ken@", 1)},
-		"Beaten": {reason: "What is set beats the URL.", url: strings.Replace(s.url(), "//", "//a:b@", 1), auth: Auth{Password: "t0ken"}},
+		"Beaten": {reason: "An explicit setting beats the URL.", url: strings.Replace(s.url(), "//", "//a:b@", 1), auth: Auth{Password: "t0ken"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -643,7 +643,7 @@ func TestFetchLocal(t *testing.T) {
 		"Borrowed": {reason: "A clone may borrow objects.", url: borrower, want: first},
 		"Missing":  {reason: "A path may be wrong.", url: filepath.Join(root, "nope"), err: "no such directory"},
 		"Plain":    {reason: "A directory may be no repository.", url: root, err: "not a Git repository"},
-		"Inside":   {reason: "A directory in a worktree is told where the repository is.", url: filepath.Join(work, "sub"), err: "but " + work + " is"},
+		"Inside":   {reason: "A worktree's directory names the place of its repository.", url: filepath.Join(work, "sub"), err: "but " + work + " is"},
 		"SHA256":   {reason: "An unsupported format is not misread.", url: sha256.dir, err: "SHA-256"},
 		"Lost":     {reason: "An object may be missing.", url: broken.dir, err: "git fetch it"},
 	}
@@ -728,7 +728,7 @@ func TestCacheDamage(t *testing.T) {
 		"NoIndex":   {reason: "Or be missing.", damage: on(".idx", func([]byte) []byte { return nil }), asks: []string{"list", "pack"}},
 		"BadIndex":  {reason: "Bits may flip.", damage: on(".idx", func(d []byte) []byte { d[1500] ^= 1; return d }), asks: []string{"list", "pack"}},
 		"ZeroPack":  {reason: "Blocks may be lost.", damage: on(".pack", func(d []byte) []byte { clear(d[12 : len(d)-20]); return d }), asks: []string{"list", "list", "pack"}},
-		"NoRefs":    {reason: "What is remembered of refs may be lost, and is not needed.", damage: on(main.String(), func([]byte) []byte { return []byte("rubbish") }), asks: []string{"list"}},
+		"NoRefs":    {reason: "The memory of refs may be lost, and is not needed.", damage: on(main.String(), func([]byte) []byte { return []byte("rubbish") }), asks: []string{"list"}},
 		"LeftOver":  {reason: "A killed process leaves files.", damage: on(".pack", func(d []byte) []byte { return d }), asks: []string{"list"}},
 	}
 	for name, tc := range cases {

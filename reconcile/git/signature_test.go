@@ -37,7 +37,7 @@ func TestSigners(t *testing.T) {
 		"None":          {reason: "A commit that no key signed approves nothing.", signers: Signers{alice.public}},
 		"NoSigners":     {reason: "A valid signature of a stranger proves nothing.", by: &alice},
 		"Message": {
-			reason: "The signature is over the message: nobody adds an approval to a signed commit.", by: &alice, signers: Signers{alice.public},
+			reason: "The signature covers the message: an approval cannot be added to a signed commit.", by: &alice, signers: Signers{alice.public},
 			change: func(c *object.Commit) { c.Message += "\nHeadgate-Approve: 00" },
 		},
 		"Tree": {
@@ -45,7 +45,7 @@ func TestSigners(t *testing.T) {
 			change: func(c *object.Commit) { c.TreeHash[0]++ },
 		},
 		"Garbage": {
-			reason: "What cannot be read is no signature.", by: &carol, signers: Signers{carol.public, alice.public},
+			reason: "Unreadable data is no signature.", by: &carol, signers: Signers{carol.public, alice.public},
 			change: func(c *object.Commit) { c.PGPSignature = c.PGPSignature[:len(c.PGPSignature)/2] },
 		},
 	}

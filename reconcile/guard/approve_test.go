@@ -47,7 +47,7 @@ func TestApprove(t *testing.T) {
 		"Trailer":      {reason: "A sync may count what the message of a commit approves.", trailers: plan.TrailersAny, want: commit("1", "Clean up\n\nNobody needs them.\n\nheadgate-approve:  "+digest+" \nSigned-off-by: A"), prunes: 5},
 		"NotAllowed":   {reason: "The author of a change writes the message, and forges copy it into the squash.", want: commit("1", "Clean up\n\nHeadgate-Approve: "+digest), prunes: 0, note: "which does not count"},
 		"Signed":       {reason: "A listed person signed it.", trailers: plan.TrailersSigned, want: signed(commit("1", "Clean up\n\nHeadgate-Approve: "+digest)), prunes: 5},
-		"Unsigned":     {reason: "Nobody vouches for the message.", trailers: plan.TrailersSigned, want: commit("1", "Clean up\n\nHeadgate-Approve: "+digest), prunes: 0, note: "no key of approvals.signers"},
+		"Unsigned":     {reason: "The message has no signature.", trailers: plan.TrailersSigned, want: commit("1", "Clean up\n\nHeadgate-Approve: "+digest), prunes: 0, note: "no key of approvals.signers"},
 		"SignedAbove":  {reason: "A person who signs a squash vouches for the last paragraph, and may not have read those that the forge copied.", trailers: plan.TrailersSigned, want: signed(commit("1", "Headgate-Approve: "+digest+"\n\nSigned-off-by: A")), prunes: 0, note: "no key of approvals.signers"},
 		"Squashed":     {reason: "A squash puts the messages of a branch behind each other.", trailers: plan.TrailersAny, want: commit("1", "Clean up (#7)\n\n* one\n\nHeadgate-Approve: "+digest+"\n\n* two"), prunes: 5},
 		"Quoted":       {reason: "A message that quotes another approves nothing.", trailers: plan.TrailersAny, want: commit("1", "Revert\n\n> Headgate-Approve: "+digest), prunes: 0},
@@ -92,7 +92,7 @@ func TestApprovalDigest(t *testing.T) {
 	restored := given.Owning(t, names...)
 	for id, o := range restored.Objects {
 		o.UID = "other-" + o.UID
-		restored.Inventory.Entries[id] = plan.Applied(o, "another digest of what was there")
+		restored.Inventory.Entries[id] = plan.Applied(o, "another digest of the live object")
 	}
 	if other := many(restored, "2"); one != other {
 		t.Errorf("a preview and every cluster print the same digest, whatever the UIDs and the commit are: %s, %s", one, other)
@@ -170,7 +170,7 @@ func TestGrants(t *testing.T) {
 	crashed.Approvals, crashed.Inventory.Grants = seen.Approvals, intent.Grants
 	rest := given.Computed(t, want, crashed, Guarding{}.Guards()...)
 	if rest.Count(plan.Prune) != 3 || rest.Approval == nil || rest.Approval.Steps != 4 {
-		t.Errorf("the pass after a crash carries on with the three that are left, and asks about the four that nobody approved: %d prunes, %+v", rest.Count(plan.Prune), rest.Approval)
+		t.Errorf("the pass after a crash carries on with the three that are left, and asks about the four that are not approved: %d prunes, %+v", rest.Count(plan.Prune), rest.Approval)
 	}
 	other := want
 	other.Revision = "2"

@@ -41,7 +41,7 @@ func TestBookkeepingIsNeverAnObjectOfACommit(t *testing.T) {
 		"OfHome":          {reason: "That of command lines.", object: object("ConfigMap", "headgate-system", "headgate-other")},
 		"DefaultSpace":    {reason: "A commit need not name the namespace.", object: object("ConfigMap", "", "headgate-other")},
 		"NotYet":          {reason: "Who comes first would own what the other sync remembers.", object: object("ConfigMap", "headgate-system", "headgate-other"), absent: true},
-		"Labelled":        {reason: "The commit does not say what it is; the live object does.", object: object("ConfigMap", "team", "headgate-other"), edit: []func(*metav1.PartialObjectMetadata){given.Labelled(render.InventoryLabel, "team.other")}},
+		"Labelled":        {reason: "Only the live object shows its kind, not the commit.", object: object("ConfigMap", "team", "headgate-other"), edit: []func(*metav1.PartialObjectMetadata){given.Labelled(render.InventoryLabel, "team.other")}},
 		"Part":            {reason: "A part of it, too.", object: object("ConfigMap", "team", "any"), edit: []func(*metav1.PartialObjectMetadata){given.Labelled(render.ValuesLabel, "team.other")}},
 		"Annotated":       {reason: "An edit took the label off.", object: object("ConfigMap", "team", "any"), edit: []func(*metav1.PartialObjectMetadata){given.Annotated("headgate.dev/inventory", "{}")}},
 		"Key":             {reason: "The commit leaves the key out, so that nothing conflicts.", object: object("Secret", "team", "headgate-prod"), edit: []func(*metav1.PartialObjectMetadata){holdsKey}},

@@ -25,7 +25,7 @@ func TestDependedOn(t *testing.T) {
 		want   plan.Action
 	}{
 		"Goes":  {"All of them go.", false, plan.Prune},
-		"Stays": {"One is kept on purpose, so none of what it needs goes.", true, plan.Keep},
+		"Stays": {"One is retained, so none of its dependencies goes.", true, plan.Keep},
 	} {
 		seen := given.Owning(t, "a", "b", "c")
 		on("a")(seen.Objects[manifest.IDOf(given.ConfigMap("b"))])

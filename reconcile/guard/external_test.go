@@ -39,7 +39,7 @@ func TestExternal(t *testing.T) {
 		how    Guarding
 		want   plan.Action
 	}{
-		"Ordinary": {reason: "What is only an object goes.", edit: func(*render.Desired, *plan.Observed, manifest.ID) {}, want: plan.Prune},
+		"Ordinary": {reason: "A plain object goes.", edit: func(*render.Desired, *plan.Observed, manifest.ID) {}, want: plan.Prune},
 		"Finalizer": {
 			reason: "A controller that cleans up after it has set its finalizer.",
 			edit: func(_ *render.Desired, seen *plan.Observed, id manifest.ID) {
@@ -69,7 +69,7 @@ func TestExternal(t *testing.T) {
 			want: plan.Hold,
 		},
 		"CRDLeavesToo": {
-			reason: "Where this sync makes the CRDs it remembers which are of definitions.",
+			reason: "If this sync makes the CRDs, it records which ones belong to definitions.",
 			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
 				seen.Inventory.Entries[plan.CRD(buckets)] = inventory.Entry{UID: "u", Definition: true}
 			},
@@ -97,7 +97,7 @@ func TestExternal(t *testing.T) {
 			want: plan.Hold,
 		},
 		"OfTheClusterWithoutKind": {
-			reason: "Of the definitions of a live catalogue only the name is known.",
+			reason: "Only the name of a live definition is known.",
 			edit: func(want *render.Desired, _ *plan.Observed, _ manifest.ID) {
 				want.Live, want.Definitions = true, []render.DecidedDefinition{{Decision: activation.Decision{Definition: &catalogue.Definition{Name: buckets, Plural: "buckets", Group: "example.org"}}}}
 			},
@@ -111,7 +111,7 @@ func TestExternal(t *testing.T) {
 			want: plan.Hold,
 		},
 		"Allowed": {
-			reason: "The sync says that instances may be pruned.",
+			reason: "The sync allows pruning of instances.",
 			edit: func(_ *render.Desired, seen *plan.Observed, id manifest.ID) {
 				seen.Objects[id].Finalizers = []string{"finalizer.managedresource.crossplane.io"}
 			},
@@ -171,7 +171,7 @@ func TestRecordDefinitions(t *testing.T) {
 	}
 	p = given.Computed(t, want, seen, Guarding{}.Guards()...)
 	if !p.Remembers() {
-		t.Error("what is not recorded is recorded, though nothing else is to be done")
+		t.Error("a missing record is written, though there is nothing else to do")
 	}
 	if got := p.Settled(seen.Inventory, nil); recorded(got) != exactly {
 		t.Errorf("of a pass that writes nothing else: %v", got.Entries)
@@ -223,14 +223,14 @@ func TestEmpty(t *testing.T) {
 	}{
 		"AnObject":           {reason: "A commit that declares none and owns none never had any.", want: render.Desired{Objects: []render.Object{kept}}, owns: kept.ID},
 		"Nothing":            {reason: "An emptied commit is a mistake.", owns: kept.ID, held: true},
-		"NothingButLive":     {reason: "What the cluster has is not in the commit.", want: render.Desired{Live: true, Definitions: []render.DecidedDefinition{liveOnly}}, owns: kept.ID, held: true},
+		"NothingButLive":     {reason: "The cluster's definitions are not in the commit.", want: render.Desired{Live: true, Definitions: []render.DecidedDefinition{liveOnly}}, owns: kept.ID, held: true},
 		"MRDs":               {reason: "Beside Crossplane definitions are MRDs.", want: render.Desired{Objects: []render.Object{kept}}, owns: crossplane.MRD("b.example.org"), held: true},
 		"MRDsAndPlainCRD":    {reason: "A CRD of no definition is none.", want: render.Desired{Objects: []render.Object{plain}}, owns: crossplane.MRD("b.example.org"), held: true},
 		"MRDsAndLive":        {reason: "The cluster still has them, since they are ours.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{liveOnly}}, owns: crossplane.MRD("b.example.org"), held: true},
 		"MRDsAndPulled":      {reason: "Those of a package in a registry are others.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{pulled}}, owns: crossplane.MRD("b.example.org"), held: true},
 		"MRDsAndAnother":     {reason: "One of several left.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{declared}}, owns: crossplane.MRD("b.example.org")},
 		"CRDs":               {reason: "Without Crossplane they are CRDs.", want: render.Desired{Objects: []render.Object{kept}}, owns: plan.CRD("b.example.org"), held: true},
-		"CRDsAndLive":        {reason: "What the cluster has is not in the commit.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{liveOnly}}, owns: plan.CRD("b.example.org"), held: true},
+		"CRDsAndLive":        {reason: "The cluster's definitions are not in the commit.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{liveOnly}}, owns: plan.CRD("b.example.org"), held: true},
 		"CRDsAndPlainCRD":    {reason: "A commit of CRDs may do without one of them.", want: render.Desired{Objects: []render.Object{plain}}, owns: plan.CRD("b.example.org")},
 		"CRDsAndPulled":      {reason: "Definitions of a package are definitions.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{pulled}}, owns: plan.CRD("b.example.org")},
 		"LiveAndOwnedByElse": {reason: "A repository of a team never had definitions.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{liveOnly}}, owns: kept.ID},

@@ -33,8 +33,8 @@ func TestFits(t *testing.T) {
 	}{
 		"Asked":  {reason: "It looks at objects once it knows that there are any.", answers: map[plan.Question]plan.Answer{counted: exist}, asks: &fits, held: true, want: "214 custom resources exist"},
 		"Loses":  {reason: "The hold names them.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {Count: 3, Misfits: []plan.Reason{plan.LosesField.With(3, 214, "spec.size", "Bucket default/a")}}}, held: true, want: "3 of 214 set spec.size, which is lost, for example Bucket default/a: change them first"},
-		"Fits":   {reason: "Nobody sets what goes.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {}}, want: "214 custom resources exist, and none loses a value or is refused"},
-		"Unread": {reason: "What cannot be read is held.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {Unknown: plan.Failed.With("forbidden")}}, held: true, want: "they cannot be looked at (forbidden)"},
+		"Fits":   {reason: "No object sets the removed field.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {}}, want: "214 custom resources exist, and none loses a value or is refused"},
+		"Unread": {reason: "An unreadable object is held.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {Unknown: plan.Failed.With("forbidden")}}, held: true, want: "they cannot be looked at (forbidden)"},
 		"Clients": {
 			reason: "No object shows that a client uses a version.", after: unserved,
 			answers: map[plan.Question]plan.Answer{counted: exist}, held: true, want: "the version is not served any more",

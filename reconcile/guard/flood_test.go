@@ -97,7 +97,7 @@ func TestFloodKnowsWhatIsWritten(t *testing.T) {
 			trial:  plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Hold,
 		},
 		"WaitingForWhatIsReady": {
-			reason: "What it depends on is there: it waits for nothing.", live: ours,
+			reason: "Its dependency is installed: it waits for nothing.", live: ours,
 			policy: withAnnotation(narrow, "config.kubernetes.io/depends-on: /namespaces/a/ConfigMap/b"),
 			trial:  plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)},
 			edit: func(o *plan.Observed) {
@@ -232,17 +232,17 @@ func TestFloodWhereThisSyncMakesTheCRDs(t *testing.T) {
 		created   int            // CRDs of definitions
 	}{
 		"InFull": {
-			reason:   "A cluster that is made again from Git with 180 named kinds needs nobody.",
+			reason:   "A cluster that is restored from Git with 180 named kinds needs no approval.",
 			policies: []string{given.Policy("team", append(inFullUpTo(90, "aws"), inFullUpTo(90, "gcp")...)...)}, created: 180,
 		},
 		"Wildcard": {
-			reason: "Nobody reviews so many at once.", policies: []string{given.Policy("team", "*")}, held: map[string]int{"aws": 150, "gcp": 150},
+			reason: "No person reviews so many at once.", policies: []string{given.Policy("team", "*")}, held: map[string]int{"aws": 150, "gcp": 150},
 		},
 		"OtherWildcards": {
 			reason: "Whatever matches more than one name is a wildcard.", policies: []string{given.Policy("team", "t?*.aws.example.org", "[t]*.gcp.example.org")}, held: map[string]int{"aws": 150, "gcp": 150},
 		},
 		"MoreAllowed": {
-			reason: "The Sync says how many are allowed.", policies: []string{given.Policy("team", "*")}, most: 300, created: 300,
+			reason: "The Sync sets the limit.", policies: []string{given.Policy("team", "*")}, most: 300, created: 300,
 		},
 		"Few": {
 			reason: "A wildcard that opens few is what policies are for.", policies: []string{given.Policy("team", "t1?.aws.example.org")}, created: 10,
@@ -252,7 +252,7 @@ func TestFloodWhereThisSyncMakesTheCRDs(t *testing.T) {
 			policies: []string{given.Policy("all", "*.aws.example.org"), given.Policy("team", "t1?.gcp.example.org")}, held: map[string]int{"aws": 150}, created: 10,
 		},
 		"NamedBeside": {
-			reason:   "What is named in full is not the flood's.",
+			reason:   "Fully named definitions do not count.",
 			policies: []string{given.Policy("all", "*.aws.example.org"), given.Policy("team", inFullUpTo(20, "aws")...)}, held: map[string]int{"aws": 130}, created: 20,
 		},
 		"NamedByAPausedPolicy": {
@@ -273,14 +273,14 @@ func TestFloodWhereThisSyncMakesTheCRDs(t *testing.T) {
 			reason: "One more than is allowed.", policies: []string{given.Policy("a", "t?.*")}, most: 19, held: map[string]int{"aws": 10, "gcp": 10},
 		},
 		"Open": {
-			reason: "What is open already is not opened.", policies: []string{given.Policy("team", "*.aws.example.org")}, live: crds(100, "aws"), created: 50,
+			reason: "An active definition is not activated again.", policies: []string{given.Policy("team", "*.aws.example.org")}, live: crds(100, "aws"), created: 50,
 			entries: entriesOf(crds(100, "aws"), "u"),
 		},
 		"Adopted": {
-			reason: "CRDs that somebody applied by hand are adopted, not opened.", policies: []string{given.Policy("team", "*.aws.example.org")}, live: crds(60, "aws"), created: 90,
+			reason: "CRDs that were applied by hand are adopted, not activated.", policies: []string{given.Policy("team", "*.aws.example.org")}, live: crds(60, "aws"), created: 90,
 		},
 		"DeletedByHand": {
-			reason: "What was open is put back.", policies: []string{given.Policy("team", "*.aws.example.org")}, entries: entriesOf(crds(150, "aws"), "u"), created: 150,
+			reason: "An active definition is restored.", policies: []string{given.Policy("team", "*.aws.example.org")}, entries: entriesOf(crds(150, "aws"), "u"), created: 150,
 		},
 		"Intended": {
 			reason: "That a pass was about to make them opened nothing.", policies: []string{given.Policy("team", "*.aws.example.org")}, entries: entriesOf(crds(150, "aws"), ""),
@@ -290,7 +290,7 @@ func TestFloodWhereThisSyncMakesTheCRDs(t *testing.T) {
 			reason: "The packages activate everything themselves.", safeStart: "safestart2", held: map[string]int{"aws": 150, "gcp": 150},
 		},
 		"NoSafeStartInFull": {
-			reason: "What is named was meant, and the rest was not.", safeStart: "none", policies: []string{given.Policy("team", inFullUpTo(150, "aws")...)},
+			reason: "The named ones were intended, and the rest was not.", safeStart: "none", policies: []string{given.Policy("team", inFullUpTo(150, "aws")...)},
 			held: map[string]int{"gcp": 150}, created: 150,
 		},
 	}
@@ -390,13 +390,13 @@ func TestWhatDependsOnAFloodWaits(t *testing.T) {
 	seen.Natural = render.OwnerHeadgate
 	p, got := given.Steps(t, want, seen, Guarding{}.Guards()...)
 	if s := got["T1 a"]; !s.Waiting() || len(s.Waits) != 1 || s.Waits[0].Code != plan.CRDHeld || s.Waits[0].Values[1] != "flood" {
-		t.Errorf("its kind is not served before somebody approves the flood: %+v", s)
+		t.Errorf("its kind is not served before a person approves the flood: %+v", s)
 	}
 	if s := got["T1 b"]; !s.Writes() {
 		t.Errorf("nothing else stops: %+v", s)
 	}
 	if p.Coming(nil) {
-		t.Error("a flood that is held does not come by itself, so nobody waits for it")
+		t.Error("a held flood does not come by itself, so the pass does not wait for it")
 	}
 }
 

@@ -63,7 +63,7 @@ func TestImpossible(t *testing.T) {
 		"Group":       {reason: "So is the group.", live: of("CustomResourceDefinition", v1, spec{"group": "a.org"}, "v1"), after: of("CustomResourceDefinition", v1, spec{"group": "b.org"}, "v1"), want: "its group"},
 		"ShortNames":  {reason: "The API server takes those of a CRD.", live: of("CustomResourceDefinition", v1, names("singular", "bucket"), "v1"), after: of("CustomResourceDefinition", v1, names("shortNames", []any{"b"}), "v1")},
 		"NamesOfXRD":  {reason: "They are immutable as a whole.", live: of(xrd, upstream, names("singular", "bucket"), "v1"), after: of(xrd, upstream, names("categories", []any{"a"}), "v1"), want: "its names.categories"},
-		"ClaimNames":  {reason: "So are those of its claims.", live: of(xrd, upstream, claims("a"), "v1"), after: of(xrd, upstream, claims("b"), "v1"), want: "its claimNames.plural"},
+		"ClaimNames":  {reason: "So are the names of its claims.", live: of(xrd, upstream, claims("a"), "v1"), after: of(xrd, upstream, claims("b"), "v1"), want: "its claimNames.plural"},
 		"ClaimsCome":  {reason: "An XRD may begin to offer claims.", live: of(xrd, upstream, nil, "v1"), after: of(xrd, upstream, claims("b"), "v1")},
 		"ScopeFilled": {reason: "The API server fills in the scope of an XRD.", live: of(xrd, upstream, spec{"scope": "Namespaced"}, "v1"), after: of(xrd, upstream, nil, "v1")},
 		"ScopeLeft":   {reason: "It was refused for something else, and the commit leaves the scope alone.", live: of(xrd, upstream, spec{"scope": "Cluster"}, "v1"), after: of(xrd, upstream, spec{"more": "x"}, "v1"), refused: true},
@@ -73,7 +73,7 @@ func TestImpossible(t *testing.T) {
 			want: "it no longer declares v1, which status.storedVersions of the CRD claims.example.org names",
 		},
 		"StoredMoves": {
-			reason: "What is stored can only move to another version while both are declared.",
+			reason: "Stored objects can only move to another version while both are declared.",
 			live:   with(of("CustomResourceDefinition", v1, nil, "v1"), spec{"storedVersions": []any{"v1"}}), after: of("CustomResourceDefinition", v1, nil, "v2"),
 			want: "Declare v1 again, with v2 as the storage version.",
 		},
@@ -99,7 +99,7 @@ func TestImpossible(t *testing.T) {
 				t.Errorf("%s\n%s by %q: %s, want %q", tc.reason, s.Action, s.Guard, s.Reason, tc.want)
 			}
 			if s.Guard == "impossible" && p.Approval != nil {
-				t.Errorf("%s\nit offers the approval of what is impossible", tc.reason)
+				t.Errorf("%s\nit offers the approval of an impossible update", tc.reason)
 			}
 		})
 	}

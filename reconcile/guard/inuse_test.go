@@ -105,7 +105,7 @@ func TestGoFirst(t *testing.T) {
 			want: []string{"prune CustomResourceDefinition buckets.example.org", "prune Provider aws"},
 		},
 		"Together": {
-			reason:  "One commit takes out a kind and all objects of it: nobody has to act, they go one after the other.",
+			reason:  "One commit removes a kind and all its objects: they go one after the other, without any action.",
 			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a")},
 			answers: map[plan.Question]plan.Answer{ofCRD: named("a")},
 			want:    []string{"prune Bucket a", "prune CustomResourceDefinition buckets.example.org · the Bucket default/a to be gone"},
@@ -120,13 +120,13 @@ func TestGoFirst(t *testing.T) {
 			},
 		},
 		"OneMore": {
-			reason:  "Somebody else made another one: that is the one to be named.",
+			reason:  "Another user made another one: that is the one to name.",
 			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a")},
 			answers: map[plan.Question]plan.Answer{ofCRD: named("a", "theirs")},
 			want:    []string{"hold CustomResourceDefinition buckets.example.org · in use", "prune Bucket a"}, says: "for example Bucket default/theirs",
 		},
 		"MoreThanNamed": {
-			reason:  "Of those beyond the first few only the number is known.",
+			reason:  "Beyond the first few only the number is known.",
 			live:    []*metav1.PartialObjectMetadata{provider, bucket("a")},
 			answers: map[plan.Question]plan.Answer{ofProvider: {Count: 11, Example: "Bucket default/a", These: named("a").These}},
 			want:    []string{"hold Provider aws · in use", "prune Bucket a"},
@@ -138,13 +138,13 @@ func TestGoFirst(t *testing.T) {
 			want:    []string{"prune Bucket a", "prune Provider aws · the Bucket default/a to be gone"},
 		},
 		"Kept": {
-			reason:  "What is held is in use for those that it holds up.",
+			reason:  "A held object is in use for its dependants.",
 			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a", given.Annotated(crossplane.PausedAnnotation, "true"))},
 			answers: map[plan.Question]plan.Answer{ofCRD: named("a")},
 			want:    []string{"hold Bucket a · paused", "hold CustomResourceDefinition buckets.example.org · in use"},
 		},
 		"TooMany": {
-			reason:  "Whoever approves them approves all of them.",
+			reason:  "An approval covers all of them.",
 			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a"), bucket("b"), bucket("c")},
 			answers: map[plan.Question]plan.Answer{ofCRD: named("a", "b", "c")},
 			want: []string{
@@ -207,9 +207,9 @@ func TestDeleting(t *testing.T) {
 		held, writes, prunes int
 	}{
 		"Many":     {"More than three of twenty.", maps(4), 4, 0, 0},
-		"Deleting": {"Somebody decided that already, and nothing is to be sent.", maps(4, deleting), 0, 0, 4},
+		"Deleting": {"The deletion was decided already, and nothing has to be sent.", maps(4, deleting), 0, 0, 4},
 		"OurFinalizer": {
-			"Its deletion waits for us and nobody else.", maps(1, waitsForUs), 0, 1, 1,
+			"Its deletion waits only for us.", maps(1, waitsForUs), 0, 1, 1,
 		},
 		"OurUsages": {
 			"They are there for others, and go with those.",
@@ -363,7 +363,7 @@ func TestReplaces(t *testing.T) {
 		"Version":   {"Crossplane installs it at once.", plan.Trial{Live: of("a:v1", "Automatic"), After: of("a:v2", "Automatic")}, true},
 		"Label":     {"The same version is there already.", plan.Trial{Live: of("a:v1", "Automatic"), After: of("a:v1", "Automatic")}, false},
 		"Manual":    {"A person lets it in, and looks then.", plan.Trial{Live: of("a:v1", "Manual"), After: of("a:v2", "Manual")}, false},
-		"Automatic": {"What waited for a person does not any more.", plan.Trial{Live: of("a:v2", "Manual"), After: of("a:v2", "Automatic")}, true},
+		"Automatic": {"A hold that waited for a person is gone.", plan.Trial{Live: of("a:v2", "Manual"), After: of("a:v2", "Automatic")}, true},
 		"Refused":   {"Nothing comes of it.", plan.Trial{Live: of("a:v1", "Automatic"), Err: given.ErrBoom}, false},
 	}
 	for name, tc := range cases {
@@ -407,6 +407,6 @@ func TestReplacementIsSmall(t *testing.T) {
 		t.Error("what was read is changed")
 	}
 	if _, breaks := plan.NewReplacement(version("a"), version("a", "b")); breaks {
-		t.Error("what is added breaks nobody")
+		t.Error("an addition breaks no user")
 	}
 }

@@ -165,12 +165,12 @@ func TestPackageLost(t *testing.T) {
 		"Renamed":      {"Nothing reads crossplane.yml.", "", tree{"aws/crossplane.yaml": nil, "aws/crossplane.yml": file(lostMeta)}, render.Options{}, all, nil},
 		"Emptied":      {"The file is there, and is about nothing.", "", tree{"aws/crossplane.yaml": file("# later\n")}, render.Options{}, all, nil},
 		"Ignored":      {"Only the file is ignored.", "", tree{".headgateignore": file("crossplane.yaml\n!gcp/crossplane.yaml\n")}, render.Options{}, all, nil},
-		"OtherObjects": {"What is elsewhere goes on.", "", tree{"aws/crossplane.yaml": nil, "platform/more.yaml": file("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: a}\n")}, render.Options{}, all, []string{"create ConfigMap b"}},
+		"OtherObjects": {"Other directories go on.", "", tree{"aws/crossplane.yaml": nil, "platform/more.yaml": file("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: a}\n")}, render.Options{}, all, []string{"create ConfigMap b"}},
 		"NewOnes":      {"Also what the package never declared.", "", tree{"aws/crossplane.yaml": nil, "aws/package/more.yaml": file("%s", lostCRDs(12, 14))}, render.Options{}, map[plan.Action]int{plan.Create: 14}, nil},
 		"Moved":        {"A package that moved is one.", "", awsTree(moved("vendor/aws"), tree{"vendor/aws/crossplane.yaml": file(lostMeta)}), render.Options{}, map[plan.Action]int{}, nil},
 		"MovedDeeper":  {"The new one is within the old one.", "", awsTree(moved("aws/s3"), tree{"aws/s3/crossplane.yaml": file(lostMeta), "aws/notes.txt": file("x")}), render.Options{}, map[plan.Action]int{}, nil},
 		"MovedAndLost": {"The directory has another name, and is no package.", "", moved("vendor/aws"), render.Options{}, map[plan.Action]int{plan.Create: 11}, nil},
-		"Declared": {"The Sync says that it is a package.", "", tree{"aws/crossplane.yaml": nil}, render.Options{
+		"Declared": {"The Sync declares it as a package.", "", tree{"aws/crossplane.yaml": nil}, render.Options{
 			Packages: []catalogue.Declared{{Path: "aws", Name: "provider-aws", SafeStart: true}},
 		}, map[plan.Action]int{}, nil},
 		"Gone": {"A package that is deleted is deleted.", "", tree{"aws/crossplane.yaml": nil, "aws/examples/bucket.yaml": nil, "aws/package/t.yaml": nil}, render.Options{}, map[plan.Action]int{}, []string{"prune CustomResourceDefinition t1.aws.example.org"}},

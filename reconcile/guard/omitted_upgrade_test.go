@@ -89,7 +89,7 @@ func TestLeftIsRetained(t *testing.T) {
 		"Left":       {reason: "It would be gone until Crossplane makes it anew.", left: left, want: plan.Keep},
 		"OtherName":  {reason: "The package holds another object.", left: []render.Left{{ID: given.Wanted(t, given.ConfigMap("b")).ID, Package: "package"}}, want: plan.Prune},
 		"NotLeft":    {reason: "No package holds it.", want: plan.Prune},
-		"BeingGone":  {reason: "What is being deleted is waited for.", left: left, edit: func(o *plan.Observed) { now := metav1.Now(); o.Objects[id].DeletionTimestamp = &now }, want: plan.Prune},
+		"BeingGone":  {reason: "A running deletion is waited for.", left: left, edit: func(o *plan.Observed) { now := metav1.Now(); o.Objects[id].DeletionTimestamp = &now }, want: plan.Prune},
 		"Destroying": {reason: "The sync ends, and the object is its own.", left: left, edit: func(o *plan.Observed) { o.Ends = plan.Delete }, want: plan.Prune},
 	}
 	for name, tc := range cases {

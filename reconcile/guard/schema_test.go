@@ -53,7 +53,7 @@ func TestSchemas(t *testing.T) {
 		want        string
 		held        bool
 	}{
-		"Added": {reason: "Nobody has to use it.", live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names, "a", "b")},
+		"Added": {reason: "It is optional.", live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names, "a", "b")},
 		"InUse": {
 			reason: "The field would be dropped from every object that is written.", answers: answered(plan.Answer{Count: 2, Example: "Bucket team-a/logs"}),
 			live: of("CRD", "Namespaced", names, "a", "b"), after: of("CRD", "Namespaced", names, "a"),
@@ -73,7 +73,7 @@ func TestSchemas(t *testing.T) {
 			want: "its schema breaks: v1 a is removed; Headgate has not counted the custom resources", held: true,
 		},
 		"Uncountable": {
-			reason: "What cannot be counted is in use.", answers: answered(plan.Answer{Unknown: plan.Failed.With("forbidden")}),
+			reason: "Uncountable objects are in use.", answers: answered(plan.Answer{Unknown: plan.Failed.With("forbidden")}),
 			live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names),
 			want: "its schema breaks: v1 a is removed; custom resources cannot be counted (forbidden), so it counts as in use", held: true,
 		},
@@ -88,7 +88,7 @@ func TestSchemas(t *testing.T) {
 			want: `its scope would change from "Namespaced" to "Cluster", which the API server refuses while the CustomResourceDefinition exists. Revert that, or delete the definition once nothing uses it`, held: true,
 		},
 		"NeverServed": {
-			reason: "Another CRD has its kind: that another name is the way out, and nobody has objects of it.",
+			reason: "Another CRD has its kind: the way out is that other name, and there are no objects of it.",
 			live:   refused(of("CRD", "Namespaced", names, "a")), after: of("CRD", "Cluster", map[string]any{"kind": "Pail", "plural": "buckets"}),
 		},
 		"NamesOfCRD": {reason: "The API server takes that.", live: of("CRD", "Namespaced", names), after: of("CRD", "Namespaced", shorter)},
@@ -97,7 +97,7 @@ func TestSchemas(t *testing.T) {
 			live:   of("MRD", "Namespaced", names), after: of("MRD", "Namespaced", shorter),
 			want: `its names.shortNames would change from nothing to ["b"], which the API server refuses while the ManagedResourceDefinition exists. Revert that, or delete the definition once nothing uses it`, held: true,
 		},
-		"InactiveDefinition": {reason: "Nobody can have objects of it.", live: of("MRD", "Namespaced", names, "a"), after: of("MRD", "Namespaced", names)},
+		"InactiveDefinition": {reason: "It cannot have objects.", live: of("MRD", "Namespaced", names, "a"), after: of("MRD", "Namespaced", names)},
 		"ActiveDefinition": {
 			reason: "Crossplane hands it on to the CRD.", upstream: active, answers: answered(plan.Answer{Count: 1, Example: "Bucket team-a/logs"}),
 			live: of("MRD", "Namespaced", names, "a"), after: of("MRD", "Namespaced", names),

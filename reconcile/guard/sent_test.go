@@ -28,10 +28,10 @@ func TestSentMarks(t *testing.T) {
 		entry  inventory.Entry
 		want   string
 	}{
-		"AsApplied":    {"Managed fields tell that we sent them.", asApplied, inventory.Entry{UID: "u"}, ""},
+		"AsApplied":    {"Managed fields show that we sent them.", asApplied, inventory.Entry{UID: "u"}, ""},
 		"Wiped":        {"The entry remembers them.", given.Live(u, "u", rendered), entry, ""},
 		"Restored":     {"Also in an object that a backup restored.", given.Live(u, "other", rendered, given.MarkedBy("velero-server", metav1.ManagedFieldsOperationUpdate)), entry, ""},
-		"NotSent":      {"What the entry does not remember is a claim, whatever the UID.", given.Live(u, "u", given.Labelled("app.kubernetes.io/managed-by", "Helm")), inventory.Entry{UID: "u"}, "Helm"},
+		"NotSent":      {"A mark that the entry does not record is a claim, whatever the UID.", given.Live(u, "u", given.Labelled("app.kubernetes.io/managed-by", "Helm")), inventory.Entry{UID: "u"}, "Helm"},
 		"AnotherValue": {"Another release took it over.", given.Live(u, "u", rendered, given.Annotated("meta.helm.sh/release-name", "other")), entry, "the Helm release other"},
 		"AnotherMark":  {"Another tool took it over.", given.Live(u, "u", rendered, given.Labelled("kapp.k14s.io/app", "1")), entry, "the kapp app 1"},
 		"Manager":      {"A field manager is no mark.", given.Live(u, "u", rendered, given.ManagedBy("kapp-server", metav1.ManagedFieldsOperationUpdate, "{}")), entry, "kapp (field manager kapp-server)"},
@@ -47,7 +47,7 @@ func TestSentMarks(t *testing.T) {
 	seen := plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: entry}}}
 	seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u", rendered)}
 	if r := paused(plan.Step{ID: id, Action: plan.Update}, plan.Case{Seen: seen}); r.Answer != plan.Allowed {
-		t.Errorf("The commit paused it, and not somebody else: %v", r)
+		t.Errorf("The commit paused it, and not another writer: %v", r)
 	}
 	seen.Objects[id].Annotations["crossplane.io/paused"] = "True" // is not what we sent
 	if entry.Foreign == "" || ownership.SentByUs(seen.Objects[id], entry.Foreign, true, "crossplane.io/paused") {
@@ -62,6 +62,6 @@ func TestSentMarks(t *testing.T) {
 	seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{id: asApplied}
 	p := given.Computed(t, render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 	if p.Writes() || p.Steps[0].Renew.Foreign != entry.Foreign {
-		t.Errorf("What an older version did not remember is remembered as soon as it is seen: %+v", p.Steps[0])
+		t.Errorf("A field that an older version did not record is recorded as soon as it is seen: %+v", p.Steps[0])
 	}
 }

@@ -59,7 +59,7 @@ func TestStored(t *testing.T) {
 			live:   storing(of("CRD", true, "v1", "v2"), "v1", "v2"), after: of("CRD", false, "v1", "v2"), want: drops, held: true,
 		},
 		"DroppedWithTheVersion": {
-			reason: "The API server refuses that; the reason says what to do.",
+			reason: "The API server refuses that; the reason gives advice.",
 			live:   storing(of("CRD", true, "v1", "v2"), "v1", "v2"), after: of("CRD", false, "v2"), err: errors.New("status.storedVersions[0]: Invalid value"),
 			want: gone, held: true,
 		},
@@ -70,16 +70,16 @@ func TestStored(t *testing.T) {
 		"Kept":       {reason: "The webhook stays.", live: storing(of("CRD", true, "v1", "v2"), "v1", "v2"), after: of("CRD", true, "v1", "v2")},
 		"NeverThere": {reason: "There was none.", live: storing(of("CRD", false, "v1", "v2"), "v1", "v2"), after: of("CRD", false, "v1", "v2")},
 		"Offline": {
-			reason: "A commit knows nothing of what is stored.", offline: true,
+			reason: "A commit does not know the stored versions.", offline: true,
 			live: of("CRD", true, "v1", "v2"), after: of("CRD", false, "v1", "v2"),
 			want: "its conversion webhook is dropped; whether objects are stored in another version is not known without a cluster",
 		},
 		"DefinitionUnasked": {
-			reason: "What is stored is in the CRD that Crossplane makes of an MRD.",
+			reason: "The stored versions are in the CRD that Crossplane makes for an MRD.",
 			live:   of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"), want: "Headgate has not read in which versions objects are stored", held: true,
 		},
 		"DefinitionUnknown": {
-			reason: "What cannot be read may be anything.", answers: answered(plan.Answer{Unknown: plan.Failed.With("forbidden")}),
+			reason: "An unreadable CRD may have any.", answers: answered(plan.Answer{Unknown: plan.Failed.With("forbidden")}),
 			live: of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"),
 			want: "its versions, or its conversion webhook, would go, and Headgate cannot read in which versions objects are stored (forbidden)", held: true,
 		},
@@ -88,12 +88,12 @@ func TestStored(t *testing.T) {
 			live: of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"), want: drops, held: true,
 		},
 		"DefinitionVersionGoes": {
-			reason: "Crossplane could not apply the CRD, and nobody could read the objects if it could.", answers: answered(plan.Answer{Count: 2, Example: "v1 v2"}),
+			reason: "Crossplane could not apply the CRD, and otherwise the objects would be unreadable.", answers: answered(plan.Answer{Count: 2, Example: "v1 v2"}),
 			live: of("MRD", false, "v1", "v2"), after: of("MRD", false, "v2"), held: true,
 			want: gone,
 		},
 		"DefinitionVersionGoesOffline": {
-			reason: "A commit knows nothing of what is stored.", offline: true,
+			reason: "A commit does not know the stored versions.", offline: true,
 			live: of("MRD", false, "v1", "v2"), after: of("MRD", false, "v2"),
 			want: "it declares fewer versions; whether objects are stored in one that goes is not known without a cluster",
 		},

@@ -78,7 +78,7 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 			commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")}, policy: plan.Hold, provider: plan.Create,
 		},
 		"InFull": {
-			reason: "What a policy names in full does not count.",
+			reason: "Fully named definitions do not count.",
 			commit: map[string]string{"policy.yaml": given.Policy("team", "lamps.dark.example.org")}, policy: plan.Create, provider: plan.Create,
 		},
 		"Malformed": {
@@ -142,7 +142,7 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 			}, policy: plan.Keep, provider: plan.Hold,
 		},
 		"UpgradedUnderAGroup": {
-			reason: "A new version of what is installed is not a new provider.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")},
+			reason: "A new version of an installed provider is not a new provider.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")},
 			edit: func(o *plan.Observed) {
 				policies(o, map[string][]string{"team": {"*.dark.example.org"}})
 				there(o, installed)
@@ -190,7 +190,7 @@ func TestUnreadPoliciesDeactivateNothing(t *testing.T) {
 	}
 	seen := plan.Observed{Terms: plan.Terms{Deactivate: true}}
 	if seen.Deactivates(by("Configuration")) || len(plan.NoteSkippedPolicy(by("Configuration"), seen)) != 1 {
-		t.Error("What a Configuration holds is not known, so nothing is deactivated, and a note tells that")
+		t.Error("The content of a Configuration is not known, so nothing is deactivated, and a note reports that")
 	}
 	for _, kind := range []string{"Provider", "Function"} {
 		if !seen.Deactivates(by(kind)) || len(plan.NoteSkippedPolicy(by(kind), seen)) != 0 {

@@ -33,10 +33,10 @@ func TestDifferences(t *testing.T) {
 		up     plan.Upstream
 		want   []string
 	}{
-		"Same":       {"A copy of what is installed.", live("toy-1", given.Buckets, queues, tables), nil},
+		"Same":       {"A copy of the installed package.", live("toy-1", given.Buckets, queues, tables), nil},
 		"NotThere":   {"Nothing is installed yet.", live("toy-1"), nil},
-		"Another":    {"What another package brings is its own.", live("other-1", topics), nil},
-		"NotAPart":   {"What somebody applied by hand is no package's.", live("", given.Buckets, topics), nil},
+		"Another":    {"Definitions of another package are its own.", live("other-1", topics), nil},
+		"NotAPart":   {"An object that was applied by hand belongs to no package.", live("", given.Buckets, topics), nil},
 		"Installing": {"Crossplane brings one after the other.", installing, nil},
 		"Older": {
 			"The installed one is newer: a policy that names what it adds matches nothing in the copy.", live("toy-2", given.Buckets, queues, tables, topics),

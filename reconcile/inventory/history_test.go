@@ -17,11 +17,11 @@ func TestRecalled(t *testing.T) {
 		pass   Past
 		news   bool
 	}{
-		"First":     {"The first pass is news, whatever it came to.", nil, well, true},
+		"First":     {"The first pass is new, whatever its result.", nil, well, true},
 		"Idle":      {"A pass with nothing to do writes nothing.", []Past{change}, well, false},
-		"Changed":   {"What changed something is remembered.", []Past{change}, change, true},
+		"Changed":   {"A pass with changes is recorded.", []Past{change}, change, true},
 		"Worse":     {"A verdict that changed is remembered, though nothing was written.", []Past{well}, held, true},
-		"Still":     {"What is held is held in every pass.", []Past{held}, held, false},
+		"Still":     {"A hold is held in every pass.", []Past{held}, held, false},
 		"Recovered": {"", []Past{held}, well, true},
 	}
 	for name, tc := range cases {
@@ -39,7 +39,7 @@ func TestRecalled(t *testing.T) {
 		p.Revision = fmt.Sprint(i)
 		next, _ := Recalled(history, p)
 		if diff := cmp.Diff(before, history); diff != "" {
-			t.Fatalf("What was passed in stays as it is:\n%s", diff)
+			t.Fatalf("The argument stays unchanged:\n%s", diff)
 		}
 		history = next
 	}

@@ -116,7 +116,7 @@ func TestMark(t *testing.T) {
 		edit   func(*metav1.PartialObjectMetadata)
 		moves  bool
 	}{
-		"Nothing": {"An object that nobody touched has the same mark.", func(*metav1.PartialObjectMetadata) {}, false},
+		"Nothing": {"An untouched object has the same mark.", func(*metav1.PartialObjectMetadata) {}, false},
 		"StatusWrite": {"Controllers write status all day.", func(m *metav1.PartialObjectMetadata) {
 			m.ResourceVersion = "8"
 			m.ManagedFields[1].FieldsV1.SetRawString(`{}`)

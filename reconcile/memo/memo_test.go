@@ -35,7 +35,7 @@ func recalled(t *testing.T, m interface {
 		case ok && got == want:
 			count++
 		case ok:
-			t.Errorf("%s: a value of %d bytes that nobody remembered, want %d or none: %.40q", key, len(got), len(want), got)
+			t.Errorf("%s: a value of %d bytes that was never remembered, want %d or none: %.40q", key, len(got), len(want), got)
 		}
 	}
 	return count
@@ -79,7 +79,7 @@ func TestFile(t *testing.T) {
 		t.Errorf("nothing was learnt, so nothing is written: %v", err)
 	}
 	if mode := before.Mode().Perm(); mode != 0o600 {
-		t.Errorf("what a private repository holds is for nobody else: mode %o", mode)
+		t.Errorf("the content of a private repository is for no other user: mode %o", mode)
 	}
 	for _, other := range [][]string{{"a"}, {"ab"}, {"a", "b", ""}, {"a\x00b"}, {"b", "a"}} {
 		if got := recalled(t, Open(dir, other...), 30); got > 0 {
@@ -124,7 +124,7 @@ func TestFileForgetsWhatNobodyAsksFor(t *testing.T) {
 		closed(t, f)
 	}
 	if got := recalled(t, Open(dir, "a", "b"), 30); got != 2 {
-		t.Errorf("what nobody asks for is dropped in the end: recalls %d, want the 2 that were asked for", got)
+		t.Errorf("a value without requests is dropped in the end: recalls %d, want the 2 requested ones", got)
 	}
 }
 

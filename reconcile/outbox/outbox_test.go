@@ -168,7 +168,7 @@ func TestPending(t *testing.T) {
 	publish(t, o, other)
 
 	o = start()
-	is(o, "After a restart too, also of what is still to be said; another sync's are its own.", "a", "b")
+	is(o, "After a restart too, also for waiting reports; another sync's are its own.", "a", "b")
 	if n := o.Waiting(); n != 2 {
 		t.Errorf("%d wait, want b and c: a was said", n)
 	}
@@ -253,7 +253,7 @@ func TestPauses(t *testing.T) {
 			want:   []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 320 * time.Second, 10 * time.Minute, 10 * time.Minute},
 		},
 		"Asked": {
-			reason: "a rate limit says when it ends",
+			reason: "a rate limit names its end",
 			fails:  later{time.Hour},
 			want:   []time.Duration{time.Hour, time.Hour},
 		},

@@ -37,7 +37,7 @@ func TestHolds(t *testing.T) {
 		"OtherUnmarked":  {"Another object under its name.", entry, unmarked(), true, true, false, false},
 		"IntentMarked":   {"A crash came before the answer, and our field manager tells.", intent, given.Live(u, "u", applied), true, true, true, false},
 		"IntentCopied":   {"A copy took the name before we did.", intent, given.Live(u, "u", copied), false, true, false, false},
-		"IntentUnmarked": {"Somebody else made it.", intent, unmarked(), false, false, false, false},
+		"IntentUnmarked": {"Another tool made it.", intent, unmarked(), false, false, false, false},
 		"Copy":           {"Labels and annotations get copied.", nil, given.Live(u, "u", copied), false, false, false, false},
 		"CopyWithNone":   {"Whoever wrote them.", nil, given.Live(u, "u"), false, false, false, false},
 		"LostEntry":      {"Our field manager applied it.", nil, given.Live(u, "u", applied), false, true, false, false},
@@ -49,7 +49,7 @@ func TestHolds(t *testing.T) {
 			"An update under our name is no apply.", nil,
 			given.Live(u, "u", given.MarkedBy(inventory.Manager, metav1.ManagedFieldsOperationUpdate)), false, false, false, false,
 		},
-		"Observed": {"What is only looked at never goes along.", &inventory.Entry{UID: "u", Policy: inventory.Observable}, given.Live(u, "u"), true, true, false, false},
+		"Observed": {"An observed object never goes along.", &inventory.Entry{UID: "u", Policy: inventory.Observable}, given.Live(u, "u"), true, true, false, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestHolds(t *testing.T) {
 	}
 	missing := inventory.Inventory{Sync: given.Sync}
 	if !missing.GoesAlong(id, given.Live(u, "u", applied)) || missing.GoesAlong(id, given.Live(u, "u", copied)) {
-		t.Error("Without an inventory, the field manager tells what is ours.")
+		t.Error("Without an inventory, the field manager shows which objects are ours.")
 	}
 }
 
@@ -85,7 +85,7 @@ func TestRefusedAdoption(t *testing.T) {
 	}
 	owned := inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: "d"}}}
 	if e := p.Settled(owned, done).Entries[id]; e.UID != "u" || e.Actuation != "Failed" {
-		t.Errorf("What we own stays owned: %v", e)
+		t.Errorf("Owned objects stay owned: %v", e)
 	}
 
 	other := given.Wanted(t, given.ConfigMap("other"))
@@ -98,7 +98,7 @@ func TestRefusedAdoption(t *testing.T) {
 	}{
 		"Failed":    {"An older version recorded it, or the API server refused it only when it was sent.", inventory.Entry{Actuation: "Failed"}, theirs, true},
 		"Pending":   {"A crash came before it was sent.", inventory.Entry{Actuation: "Pending"}, theirs, true},
-		"Sent":      {"It was sent, and somebody took the marks off.", inventory.Entry{Actuation: "Failed"}, unmarked(given.ManagedBy(inventory.Manager, metav1.ManagedFieldsOperationApply, "{}")), false},
+		"Sent":      {"It was sent, and then the marks were removed.", inventory.Entry{Actuation: "Failed"}, unmarked(given.ManagedBy(inventory.Manager, metav1.ManagedFieldsOperationApply, "{}")), false},
 		"OneMark":   {"A mark is left.", inventory.Entry{Actuation: "Failed"}, unmarked(given.Labelled(inventory.SyncLabel, given.Sync.Key())), false},
 		"Owned":     {"It was applied.", inventory.Entry{UID: "u", Actuation: "Failed"}, theirs, false},
 		"Succeeded": {"cli-utils' own tools write no UID.", inventory.Entry{Actuation: "Succeeded"}, theirs, false},
@@ -116,7 +116,7 @@ func TestRefusedAdoption(t *testing.T) {
 			}
 			for _, s := range p.Steps {
 				if s.ID == id && s.Action != plan.Hold {
-					t.Errorf("What is not ours is never pruned: %v", s.Action)
+					t.Errorf("A foreign object is never pruned: %v", s.Action)
 				}
 			}
 		})
@@ -165,7 +165,7 @@ func TestRebuiltHold(t *testing.T) {
 	theirs := seeing("x", first.Approval.Digest)
 	theirs.Objects[manifest.IDOf(a)].UID = "other"
 	if p := given.Computed(t, want, theirs, guard.Guarding{}.Guards()...); p.Count(plan.Prune) != 0 {
-		t.Errorf("What changed since is not pruned, nor is what was approved with it: %v", p.Steps)
+		t.Errorf("A later change is not pruned, nor is anything approved with it: %v", p.Steps)
 	}
 
 	release, err := plan.ReleaseRebuilt(seeing("x"))
@@ -178,7 +178,7 @@ func TestRebuiltHold(t *testing.T) {
 	have.Record.Format, have.Record.Policies = 2, []string{"policy.yaml"}
 	settled := release.Settled(have, []plan.Outcome{{ID: manifest.IDOf(a), Action: plan.Release}, {ID: manifest.IDOf(b), Action: plan.Release, Err: errors.New("boom")}})
 	if len(settled.Entries) != 2 || settled.Entries[manifest.IDOf(b)] != have.Entries[manifest.IDOf(b)] {
-		t.Errorf("What was released is forgotten, and nothing else: %v", settled.Entries)
+		t.Errorf("Released objects are forgotten, and nothing else: %v", settled.Entries)
 	}
 	if diff := cmp.Diff(have.Grants, settled.Grants); diff != "" || settled.Owner != have.Owner || len(settled.Record.Policies) != 1 {
 		t.Errorf("Approvals, owner and record stay as they are: %v (-want +got):\n%s", settled.Record, diff)
@@ -204,7 +204,7 @@ func TestHiddenKinds(t *testing.T) {
 	}
 	want := render.Desired{Objects: []render.Object{kept}}
 	if p := given.Computed(t, want, seen, guard.Guarding{}.Guards()...); len(p.Gone) != 1 {
-		t.Errorf("Where neither CRD nor APIService exists, the object is gone: %v", p.Gone)
+		t.Errorf("If neither CRD nor APIService exists, the object is gone: %v", p.Gone)
 	}
 	seen.Hidden = map[schema.GroupKind]error{{Group: "example.org", Kind: "Bucket"}: why}
 	for _, ends := range []plan.Ending{plan.NoEnding, plan.Delete, plan.Orphan} {
@@ -236,7 +236,7 @@ func TestHiddenKinds(t *testing.T) {
 	p := given.Computed(t, render.Desired{Objects: []render.Object{o}}, seen, guard.Guarding{}.Guards()...)
 	for _, s := range p.Steps {
 		if s.ID == logs && !errors.Is(s.Err, why) {
-			t.Errorf("What is wanted fails for the same reason: %v", s.Err)
+			t.Errorf("A wanted object fails for the same reason: %v", s.Err)
 		}
 	}
 	if e := p.Intent(seen.Inventory).Entries[logs]; e.UID != "l" {

@@ -44,7 +44,7 @@ func TestForeign(t *testing.T) {
 		"Nobody":  {"Other labels say nothing.", given.Labelled("app", "a"), ownership.Claim{}},
 		"Another": {"Another sync of ours.", given.Labelled(inventory.SyncLabel, "team.shop"), ownership.Claim{By: "the Headgate sync team.shop", Sync: "team.shop"}},
 		"CliUtils": {
-			"kpt, and whatever else is made of cli-utils.",
+			"kpt, and other tools with cli-utils.",
 			given.Annotated(inventory.InventoryAnnotation, "1234"), ownership.Claim{By: "the inventory 1234"},
 		},
 		"Kustomization": {
@@ -63,7 +63,7 @@ func TestForeign(t *testing.T) {
 			ownership.Claim{By: "the Flux ResourceSet prod/app"},
 		},
 		"FluxWithoutLabels": {
-			"Whoever took the labels off did not stop Flux.",
+			"Removing the labels does not stop Flux.",
 			given.ManagedBy("kustomize-controller", metav1.ManagedFieldsOperationApply, "{}"), ownership.Claim{By: "Flux (field manager kustomize-controller)"},
 		},
 		"Argo": {
@@ -87,7 +87,7 @@ func TestForeign(t *testing.T) {
 		"ConfigSync":  {"Config Sync has an annotation,", given.Annotated("configsync.gke.io/manager", ":root"), ownership.Claim{By: "Config Sync :root"}},
 		"ConfigSync2": {"a label,", given.Both(given.Labelled("configsync.gke.io/sync-name", "r"), given.Labelled("configsync.gke.io/sync-namespace", "n")), ownership.Claim{By: "Config Sync n/r"}},
 		"ConfigSync3": {"and an older annotation.", given.Annotated("configmanagement.gke.io/managed", "enabled"), ownership.Claim{By: "Config Sync"}},
-		"Unmanaged":   {"Which may also say that it is not managed.", given.Annotated("configmanagement.gke.io/managed", "disabled"), ownership.Claim{}},
+		"Unmanaged":   {"It may also declare that it is not managed.", given.Annotated("configmanagement.gke.io/managed", "disabled"), ownership.Claim{}},
 		"Kapp":        {"kapp has a label,", given.Labelled("kapp.k14s.io/app", "1700"), ownership.Claim{By: "the kapp app 1700"}},
 		"KappMark":    {"and an annotation.", given.Annotated("kapp.k14s.io/identity", "v1;default//ConfigMap/a;v1"), ownership.Claim{By: "the kapp app"}},
 		"ApplySet":    {"kubectl apply --applyset.", given.Labelled("applyset.kubernetes.io/part-of", "applyset-x-v1"), ownership.Claim{By: "the apply set applyset-x-v1"}},
@@ -97,7 +97,7 @@ func TestForeign(t *testing.T) {
 		"OLM":         {"OLM has a label,", given.Labelled("olm.managed", "true"), ownership.Claim{By: "OLM"}},
 		"OLMOperator": {"and one whose key holds the name.", given.Labelled("operators.coreos.com/etcd.prod", ""), ownership.Claim{By: "OLM"}},
 		"Revision": {
-			"What a package revision owns, Crossplane makes again: it is never taken.",
+			"Crossplane restores the objects of a package revision: they are never taken.",
 			ownedBy("pkg.crossplane.io/v1", "ProviderRevision", "aws-1", true), ownership.Claim{By: "Crossplane (ProviderRevision aws-1)", Final: true},
 		},
 		"Definition": {
@@ -105,20 +105,20 @@ func TestForeign(t *testing.T) {
 			ownedBy("apiextensions.crossplane.io/v1alpha1", "ManagedResourceDefinition", "a", false), ownership.Claim{By: "Crossplane (ManagedResourceDefinition a)", Final: true},
 		},
 		"Composed": {
-			"What an XR is composed of.",
+			"A resource of an XR.",
 			given.Both(given.Labelled("crossplane.io/composite", "x"), ownedBy("example.org/v1", "XApp", "x", true)), ownership.Claim{By: "Crossplane (XApp x)", Final: true},
 		},
-		"Composite": {"An XR bears that label too, and nobody owns it.", given.Labelled("crossplane.io/composite", "a"), ownership.Claim{}},
+		"Composite": {"An XR has that label too, and no owner.", given.Labelled("crossplane.io/composite", "a"), ownership.Claim{}},
 		"CrossplanesManager": {
-			"The CRD of an MRD whose owner references somebody took off.",
+			"The CRD of an MRD without its owner references.",
 			given.ManagedBy("apiextensions.crossplane.io/managed", metav1.ManagedFieldsOperationApply, "{}"), ownership.Claim{By: "Crossplane (field manager apiextensions.crossplane.io/managed)", Final: true},
 		},
 		"FluxAndCrossplane": {
-			"Of several owners the one counts from whom it cannot be taken.",
+			"Among several owners, the one counts from which it cannot be taken.",
 			given.Both(given.Labelled("kustomize.toolkit.fluxcd.io/name", "apps"), ownedBy("pkg.crossplane.io/v1", "ProviderRevision", "aws-1", true)),
 			ownership.Claim{By: "Crossplane (ProviderRevision aws-1)", Final: true},
 		},
-		"PackageLabel": {"What comes with a package.", given.Labelled("pkg.crossplane.io/revision", "aws-1"), ownership.Claim{By: "the Crossplane package revision aws-1", Final: true}},
+		"PackageLabel": {"An object of a package.", given.Labelled("pkg.crossplane.io/revision", "aws-1"), ownership.Claim{By: "the Crossplane package revision aws-1", Final: true}},
 		"OurOwnLabel": {
 			"Manifests that Helm once rendered carry its label into the commit: we applied it, and Helm has no part in it.",
 			given.Both(given.Labelled("app.kubernetes.io/managed-by", "Helm"), given.ManagedBy(inventory.Manager, metav1.ManagedFieldsOperationApply, `{"f:metadata":{"f:labels":{"f:app.kubernetes.io/managed-by":{}}}}`)),
@@ -165,7 +165,7 @@ func TestAdoption(t *testing.T) {
 		want   want
 	}{
 		"Unowned": {
-			reason: "By default what nobody owns is taken up.",
+			reason: "By default, objects without an owner are adopted.",
 			live:   unmarked(), want: update,
 		},
 		"UnownedRefused": {
@@ -173,7 +173,7 @@ func TestAdoption(t *testing.T) {
 			live: unmarked(), want: held("it was there before, and this sync does not adopt (adoption: Refuse); delete it, or set adoption: AdoptIfUnowned"),
 		},
 		"OursWithoutMarks": {
-			reason: "What we applied stays ours when somebody takes the label off.", terms: plan.AdoptNone,
+			reason: "An applied object stays ours after the label is removed.", terms: plan.AdoptNone,
 			seen: plan.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: unmarked(), want: update,
 		},
 		"OursInANewPlace": {
@@ -181,7 +181,7 @@ func TestAdoption(t *testing.T) {
 			seen: plan.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: given.Live(u, "restored"), want: update,
 		},
 		"RecreatedByHand": {
-			reason: "What somebody made in the place of ours is theirs.", terms: plan.AdoptNone,
+			reason: "An object that replaces ours belongs to its creator.", terms: plan.AdoptNone,
 			seen: plan.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: unmarked(func(m *metav1.PartialObjectMetadata) { m.UID = "other" }),
 			want: held("it was there before, and this sync does not adopt (adoption: Refuse); delete it, or set adoption: AdoptIfUnowned"),
 		},
@@ -251,7 +251,7 @@ func TestTakenFields(t *testing.T) {
 		{Path: "specs", From: `"a"`, To: `"b"`},
 	}
 	if diff := cmp.Diff(want, s.Changes()); diff != "" {
-		t.Errorf("Who did it is said of every path, also below the one that they hold.\nChanges() (-want +got):\n%s", diff)
+		t.Errorf("Every path names its writer, also below the owned one.\nChanges() (-want +got):\n%s", diff)
 	}
 }
 

@@ -80,7 +80,7 @@ spec: {capabilities: [safe-start]}
 			for b.Loop() {
 				seen, err := bc.seen.Ask(bc.want)
 				if err != nil || len(seen.Doubtful(false)) > 0 {
-					b.Fatal("something is to be looked at", err)
+					b.Fatal("an object has to be checked", err)
 				}
 				p, err := plan.Compute(seen, guards...)
 				if err != nil || p.Count(bc.steps) != bc.n {

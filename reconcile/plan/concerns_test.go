@@ -27,7 +27,7 @@ func TestConcerns(t *testing.T) {
 		"PrunedOther":        {"It came from the package.", gone, Step{Action: Prune, ID: config}, "aws/extra.yaml", true},
 		"HeldPrune":          {"Another guard held it before.", gone, Step{Action: Hold, Would: Prune, ID: config}, "aws/extra.yaml", true},
 		"PrunedElsewhere":    {"It came from elsewhere.", gone, Step{Action: Prune, ID: config}, "platform/a.yaml", false},
-		"PrunedUnknown":      {"Nobody knows where it came from.", gone, Step{Action: Prune, ID: config}, "", false},
+		"PrunedUnknown":      {"Its origin is not known.", gone, Step{Action: Prune, ID: config}, "", false},
 		"Made":               {"A CRD of the package.", gone, Step{Action: Create, ID: CRD(name), Origin: at("vendor/t.yaml")}, "", true},
 		"MadeExample":        {"An example of the package.", gone, Step{Action: Create, ID: config, Origin: at(file)}, "", true},
 		"MadeElsewhere":      {"Something else.", gone, Step{Action: Create, ID: config, Origin: at("platform/a.yaml")}, "", false},
@@ -35,7 +35,7 @@ func TestConcerns(t *testing.T) {
 		"TakenBack":          {"That is for another guard.", gone, Step{Action: Prune, Deactivates: true, ID: CRD(name)}, "", false},
 		"Returned":           {"The package is there without it.", here, Step{Action: Create, ID: CRD(name), Origin: at("platform/t.yaml")}, "", true},
 		"ReturnedDefinition": {"It is one of another package.", here, Step{Action: Create, ID: CRD(name), Definition: true}, "", false},
-		"RestOfAPackage":     {"What a package declares is its own.", here, Step{Action: Create, ID: config, Origin: at(file)}, "", false},
+		"RestOfAPackage":     {"Objects of a package are its own.", here, Step{Action: Create, ID: config, Origin: at(file)}, "", false},
 	}
 	for name, tc := range cases {
 		if got := tc.of.Concerns(tc.step, inventory.Entry{Path: tc.path}); got != tc.want {

@@ -112,22 +112,22 @@ func TestDeactivate(t *testing.T) {
 		want    []result
 	}{
 		"Active":       {"The way begins with its definition.", state("Active", true), unused, "", []result{{"prune ManagedResourceDefinition", 1}}},
-		"Lost":         {"Crossplane has to be told that it is missing.", state("", true, lost), unused, "", []result{{"update ProviderRevision", 1}}},
+		"Lost":         {"Crossplane must learn that it is missing.", state("", true, lost), unused, "", []result{{"update ProviderRevision", 1}}},
 		"Inactive":     {"Nothing makes the CRD again.", state("Inactive", true), unused, "", []result{{"prune CustomResourceDefinition", 1}}},
 		"Closed":       {"It was taken back.", state("Inactive", false), unused, "", nil},
 		"Unasked":      {"Before it is counted, it may be in use.", state("Active", true), nil, "", []result{{"hold ManagedResourceDefinition in use", 0}}},
-		"InUse":        {"Somebody has objects of it.", state("Active", true), inUse, "", []result{{"hold ManagedResourceDefinition in use", 0}}},
-		"UsedOnceMore": {"Somebody made one in between.", state("Inactive", true), inUse, "", []result{{"hold CustomResourceDefinition in use", 0}}},
+		"InUse":        {"It has objects.", state("Active", true), inUse, "", []result{{"hold ManagedResourceDefinition in use", 0}}},
+		"UsedOnceMore": {"An object was created in between.", state("Inactive", true), inUse, "", []result{{"hold CustomResourceDefinition in use", 0}}},
 		"Named":        {"The commit wants it.", state("Active", true), unused, "*.example.org", nil},
-		"NamedElsewhere": {"A policy of somebody else wants it.", state("Active", true, named("buckets.*")), unused, "",
+		"NamedElsewhere": {"A policy of another tool wants it.", state("Active", true, named("buckets.*")), unused, "",
 			[]result{{"hold ManagedResourceDefinition final", 0}}},
-		"NamedByOneThatGoes": {"The same commit takes out the policy: it is waited for, and nobody has to act.", state("Active", true, named("buckets.*"), leavingPolicy), unused, "",
+		"NamedByOneThatGoes": {"The same commit removes the policy: the pass waits for it, without any action.", state("Active", true, named("buckets.*"), leavingPolicy), unused, "",
 			[]result{{"prune ManagedResourceActivationPolicy", 1}, {"prune ManagedResourceDefinition waits", 1}}},
 		"NamedByOneThatStays": {"It was to go, and a guard holds it.", state("Active", true, named("buckets.*"), leavingPolicy, func(up *plan.Upstream) {
 			up.Objects[crossplane.MRAP("live")].Annotations[crossplane.PausedAnnotation] = "true"
 		}), unused, "", []result{{"hold ManagedResourceActivationPolicy paused", 0}, {"hold ManagedResourceDefinition final", 0}}},
 		"NamedLate": {"It would be opened again at once.", state("Inactive", true, named("*")), unused, "", []result{{"hold CustomResourceDefinition final", 0}}},
-		"NoSafeStart": {"Crossplane would activate it again: nobody can do anything about it.", state("Active", true, func(up *plan.Upstream) {
+		"NoSafeStart": {"Crossplane would activate it again: there is no remedy.", state("Active", true, func(up *plan.Upstream) {
 			r := aws
 			r.SafeStart = false
 			up.Revisions["aws-1"] = r
@@ -140,10 +140,10 @@ func TestDeactivate(t *testing.T) {
 		"Ownerless": {"Its CRD would go with it, and nothing would bring it back.", state("Active", true, func(up *plan.Upstream) {
 			up.Objects[crossplane.MRD(name)] = controlled(crossplane.MRD(name), ownerless)
 		}), unused, "", []result{{"keep ManagedResourceDefinition final", 0}}},
-		"OwnerlessCRD": {"Somebody else's CRD is none of our business.", state("Inactive", true, func(up *plan.Upstream) {
+		"OwnerlessCRD": {"A foreign CRD stays unchanged.", state("Inactive", true, func(up *plan.Upstream) {
 			up.Objects[plan.CRD(name)] = controlled(plan.CRD(name), ownerless)
 		}), unused, "", nil},
-		"Paused": {"Somebody works on it.", state("Active", true, func(up *plan.Upstream) {
+		"Paused": {"A user works on it.", state("Active", true, func(up *plan.Upstream) {
 			up.Objects[crossplane.MRD(name)].Annotations = map[string]string{crossplane.PausedAnnotation: "true"}
 		}), unused, "", []result{{"hold ManagedResourceDefinition paused", 0}}},
 		"Protected": {"A Usage is of the CRD.", state("Inactive", true, func(up *plan.Upstream) {
@@ -214,7 +214,7 @@ func TestDeactivate(t *testing.T) {
 			}
 			seen.Terms.Deactivate = false
 			if p := given.Computed(t, want, seen, guard.Guarding{}.Guards()...); len(p.Steps) > 0 {
-				t.Errorf("nobody asked for it: %s %s", p.Steps[0].Action, p.Steps[0].ID)
+				t.Errorf("it was not requested: %s %s", p.Steps[0].Action, p.Steps[0].ID)
 			}
 		})
 	}

@@ -29,7 +29,7 @@ func TestKeepCRDs(t *testing.T) {
 		"Alone":       {reason: "Without a CRD that would go along, the MRD is deleted.", do: DoDelete},
 		"Protect":     {reason: "Else it is kept first.", answer: Answer{Count: 1, These: crd}, do: DoProtect, more: true},
 		"NotAsked":    {reason: "Also while that is not known.", unknown: true, do: DoProtect, more: true},
-		"Unreadable":  {reason: "What cannot be read is not deleted.", answer: Answer{Unknown: Failed.With("forbidden")}, do: DoDelete},
+		"Unreadable":  {reason: "An unreadable object is not deleted.", answer: Answer{Unknown: Failed.With("forbidden")}, do: DoDelete},
 		"Delete":      {reason: "Then it is deleted.", protected: true, answer: Answer{Count: 1, These: crd}, do: DoDelete, more: true},
 		"LeftOver":    {reason: "A finalizer that nothing needs comes off first.", protected: true, do: DoUnprotect, more: true},
 		"Waits":       {reason: "Crossplane may not have seen it go yet.", protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: "EstablishedManagedResource"}, waits: true},
@@ -91,7 +91,7 @@ func TestMRDThatAUserDeletes(t *testing.T) {
 			p := Plan{Want: render.Desired{Owner: render.OwnerCrossplane}, Steps: []Step{{ID: mrd, Action: Prune, UID: "u", going: true, Removal: Removal{Deleting: true}}}}
 			p.keepCRDs(seen)
 			if len(p.open) != 1 || len(p.behind) > 0 {
-				t.Fatalf("Before the answer it is asked what becomes of the CRD: %v, %v", p.open, p.behind)
+				t.Fatalf("Before the answer, the plan asks for the fate of the CRD: %v, %v", p.open, p.behind)
 			}
 			seen.Answers = map[Question]Answer{{Ask: Departs, Of: mrd}: a}
 			p.keepCRDs(seen)

@@ -66,14 +66,14 @@ func TestCopiedBytes(t *testing.T) {
 		"NestedConfig":   {reason: "And a ConfigMap is a ConfigMap.", source: secret, from: "$.data.password", target: nested("ConfigMap", "data"), to: "$.spec.manifests[0].data.k", want: plain},
 		"CABundle":       {reason: "A caBundle holds bytes in every kind of Kubernetes.", source: secret, from: "$.data.password", target: given.Thing("example.org/v1", "Bucket", "copy", "spec", map[string]any{"caBundle": ""}), to: "$.spec.caBundle", want: encoded},
 		"NoBundle":       {reason: "But not a key of a ConfigMap that is called so.", source: secret, from: "$.data.password", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"caBundle": ""}), to: "$.data.caBundle", want: plain},
-		"AllText":        {reason: "Of a mapping each value is text.", source: config, from: "$.data", target: given.Thing("example.org/v1", "Bucket", "copy", "spec", ""), to: "$.spec", want: config.Object["data"], noSecret: true},
-		"FromBinaryData": {reason: "What a ConfigMap holds as bytes is no other base64.", source: config, from: "$.binaryData.password", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain, noSecret: true},
+		"AllText":        {reason: "Each value of a mapping is text.", source: config, from: "$.data", target: given.Thing("example.org/v1", "Bucket", "copy", "spec", ""), to: "$.spec", want: config.Object["data"], noSecret: true},
+		"FromBinaryData": {reason: "Bytes in a ConfigMap are no other base64.", source: config, from: "$.binaryData.password", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain, noSecret: true},
 		"FromCABundle":   {reason: "Nor is a caBundle.", source: crd, from: "$.spec.webhook.caBundle", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain, noSecret: true},
-		"FromText":       {reason: "What is text is copied as it is, also if it looks like base64.", source: config, from: "$.data.text", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: encoded, noSecret: true},
+		"FromText":       {reason: "A text is copied unchanged, also if it looks like base64.", source: config, from: "$.data.text", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: encoded, noSecret: true},
 		"FromBundleKey":  {reason: "A key of a ConfigMap that is called so is text.", source: config, from: "$.data.caBundle", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: encoded, noSecret: true},
-		"FromName":       {reason: "What a Secret says of itself is no base64.", source: given.Thing("v1", "Secret", "c291cmNl", "type", "Opaque"), from: "$.metadata.name", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: "c291cmNl"},
-		"Binary":         {reason: "What is not text cannot be text.", source: secret, from: "$.data.binary", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", problem: "the field $.data.binary of the Secret default/source cannot be copied to $.data.k: it is not text; copy it to data of a Secret"},
-		"BinaryOfAll":    {reason: "Also among others, of which each is text.", source: secret, from: "$.data", target: given.Thing("example.org/v1", "Bucket", "copy", "spec", ""), to: "$.spec", problem: "cannot be copied to $.spec: binary: it is not text"},
+		"FromName":       {reason: "Metadata of a Secret is no base64.", source: given.Thing("v1", "Secret", "c291cmNl", "type", "Opaque"), from: "$.metadata.name", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: "c291cmNl"},
+		"Binary":         {reason: "Binary data cannot be text.", source: secret, from: "$.data.binary", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", problem: "the field $.data.binary of the Secret default/source cannot be copied to $.data.k: it is not text; copy it to data of a Secret"},
+		"BinaryOfAll":    {reason: "Also among other texts.", source: secret, from: "$.data", target: given.Thing("example.org/v1", "Bucket", "copy", "spec", ""), to: "$.spec", problem: "cannot be copied to $.spec: binary: it is not text"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -127,10 +127,10 @@ func TestCopiedBytes(t *testing.T) {
 				}
 				said := "got " + plain + ", or " + encoded
 				if masked := s.Masked(errors.New(said)).Error(); strings.Contains(tc.from, "password") && !tc.noSecret && masked != "got ***, or ***" {
-					t.Errorf("%s\n%q is said of the step as %q", tc.reason, said, masked)
+					t.Errorf("%s\n%q is reported for the step as %q", tc.reason, said, masked)
 				}
 				if quoted := plan.Masked(errors.New(said), sent).Error(); tc.token == "" && strings.Contains(tc.from, "password") && !tc.noSecret && quoted != "got ***, or ***" {
-					t.Errorf("%s\n%q is said of what was sent as %q", tc.reason, said, quoted)
+					t.Errorf("%s\n%q is reported for the request as %q", tc.reason, said, quoted)
 				}
 			}
 		})

@@ -39,7 +39,7 @@ func TestPlacesOfApprovals(t *testing.T) {
 			grant:  spent(inventory.OnRun), passes: []inventory.Approvals{{inventory.OnCommand: nil}, {inventory.OnSync: nil, inventory.OnRun: {digest}}}, on: []inventory.ApprovalPlace{inventory.OnRun},
 		},
 		"UnreadSync": {
-			reason: "Where the file of the Sync cannot be read, nothing is forgotten.",
+			reason: "If the file of the Sync cannot be read, nothing is forgotten.",
 			grant:  spent(inventory.OnSync), passes: []inventory.Approvals{{inventory.OnRun: nil}, {inventory.OnSync: {digest}, inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnSync},
 		},
 		"NothingRead": {
@@ -71,7 +71,7 @@ func TestPlacesOfApprovals(t *testing.T) {
 			grant:  spent(), passes: []inventory.Approvals{{inventory.OnSync: {digest}, inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnCommand, inventory.OnSync},
 		},
 		"OldAndCommand": {
-			reason: "That no command gives it does not tell that it does not stand on the Sync.",
+			reason: "A command without the approval does not prove that the Sync has none.",
 			grant:  spent(), passes: []inventory.Approvals{{inventory.OnCommand: nil}, {inventory.OnSync: {digest}, inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnSync},
 		},
 		"OldAndTyped": {
@@ -142,7 +142,7 @@ func TestApprovalsOfALostInventory(t *testing.T) {
 			lost:   inventory.Approvals{inventory.OnSync: {digest}}, passes: []inventory.Approvals{{inventory.OnSync: nil}, {inventory.OnSync: {digest}}}, counts: []bool{false, true},
 		},
 		"GivenAfter": {
-			reason: "The digest of what is rebuilt is known only after that.",
+			reason: "The digest of rebuilt entries is known only after that.",
 			lost:   inventory.Approvals{inventory.OnSync: nil}, passes: []inventory.Approvals{{inventory.OnSync: {digest}}}, counts: []bool{true},
 		},
 		"TypedAfter": {
@@ -162,7 +162,7 @@ func TestApprovalsOfALostInventory(t *testing.T) {
 			lost:   inventory.Approvals{inventory.OnCommand: nil}, passes: []inventory.Approvals{{inventory.OnCommand: nil}, {inventory.OnSync: {digest}, inventory.OnRun: nil}, {inventory.OnSync: {digest}, inventory.OnRun: nil}}, counts: []bool{false, false, false},
 		},
 		"ReadLaterAndGivenAnew": {
-			reason: "What the Sync says later is new.",
+			reason: "A later approval on the Sync is new.",
 			lost:   inventory.Approvals{inventory.OnCommand: nil}, passes: []inventory.Approvals{{inventory.OnSync: {"another"}, inventory.OnRun: nil}, {inventory.OnSync: {"another", digest}, inventory.OnRun: nil}}, counts: []bool{false, true},
 		},
 		"Trailer": {
@@ -194,7 +194,7 @@ func TestApprovalsOfALostInventory(t *testing.T) {
 					t.Errorf("%s\nPass %d: it counts: %t, want %t", tc.reason, i+1, got, tc.counts[i])
 				}
 				if on := placed.Places(digest); len(on) > 0 && !tc.counts[i] && !slices.ContainsFunc(p.Notes, func(f manifest.Finding) bool { return strings.Contains(f.Message, "before the inventory was lost") }) {
-					t.Errorf("%s\nPass %d does not tell why: %v", tc.reason, i+1, p.Notes)
+					t.Errorf("%s\nPass %d does not give the reason: %v", tc.reason, i+1, p.Notes)
 				}
 				inv = p.Intent(seen.Inventory)
 			}
@@ -213,9 +213,9 @@ func TestIsLost(t *testing.T) {
 		"Siblings": {reason: "The grants are in the part that is there.", edit: func(o *plan.Observed) {
 			o.Inventory.ResourceVersion, o.Inventory.Rebuilt, o.Inventory.Lost = "1", true, true
 		}},
-		"Rebuilt": {reason: "Objects say that it was there.", edit: func(o *plan.Observed) { o.Inventory.Rebuilt = true }, want: true},
+		"Rebuilt": {reason: "Objects show that it existed.", edit: func(o *plan.Observed) { o.Inventory.Rebuilt = true }, want: true},
 		"Copies":  {reason: "They were restored without managed fields.", edit: func(o *plan.Observed) { o.Copies = []manifest.ID{{Kind: "ConfigMap", Name: "x"}} }, want: true},
-		"Marked":  {reason: "So were those that the commit wants.", edit: func(o *plan.Observed) { o.Objects = given.Owning(t, "a").Objects }, want: true},
+		"Marked":  {reason: "So were the wanted ones.", edit: func(o *plan.Observed) { o.Objects = given.Owning(t, "a").Objects }, want: true},
 		"First":   {reason: "Nothing of the sync is there.", edit: func(*plan.Observed) {}},
 		"Offline": {reason: "The base of a comparison has no inventory.", edit: func(o *plan.Observed) { o.Offline, o.Objects = true, given.Owning(t, "a").Objects }},
 	}

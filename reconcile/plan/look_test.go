@@ -84,23 +84,23 @@ func TestLook(t *testing.T) {
 		checks []check
 	}{
 		"AsWanted": {
-			reason: "What Flux applied is Flux's, and neither held nor taken.",
+			reason: "Objects of Flux belong to Flux, and are neither held nor taken.",
 			live:   theirs(u, byFlux("apps")), steps: kept,
 		},
 		"Absent": {
-			reason: "What is not there yet, whoever applies what is beside it is going to apply.",
+			reason: "A missing object will be applied by the tool of its neighbours.",
 			checks: []check{{plan.Create, flux, flux + " has not applied it"}},
 		},
 		"Deleted": {
-			reason: "What was there as it is wanted, and is not any more, somebody deleted.",
+			reason: "An object that was as wanted and is missing was deleted.",
 			entry:  seenBefore, steps: []step{{Action: plan.Keep, Would: plan.Create, Cause: plan.Drift}},
 		},
 		"ChangedAndAbsent": {
-			reason: "What the commit changed since is not known to have been there.",
+			reason: "It is not known whether an object of a new commit ever existed.",
 			entry:  map[manifest.ID]inventory.Entry{}, checks: []check{{plan.Create, flux, flux + " has not applied it"}},
 		},
 		"Behind": {
-			reason: "What the applier holds, the applier has not brought up to date.",
+			reason: "The applier has not updated its own field.",
 			live:   theirs(u, byFlux("apps")), trial: &stale,
 			checks: []check{{plan.Update, flux, flux + " has not applied the version of this commit"}},
 		},
@@ -119,7 +119,7 @@ func TestLook(t *testing.T) {
 			checks: []check{{plan.Update, flux, flux + " has not applied the version of this commit"}},
 		},
 		"FieldRemoved": {
-			reason: "A field that was there and is not, nobody holds; that it was there is what tells.",
+			reason: "A removed field has no manager; its earlier presence is the evidence.",
 			entry:  seenBefore, live: theirs(u, byFlux("apps")), trial: &missing,
 			steps: []step{{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift}},
 		},
@@ -129,12 +129,12 @@ func TestLook(t *testing.T) {
 			checks: []check{{plan.Update, flux, flux + " has not applied the version of this commit"}},
 		},
 		"Deleting": {
-			reason: "What is going is as good as gone.",
+			reason: "An object that is being deleted is as good as gone.",
 			live:   theirs(u, byFlux("apps"), deleting),
 			checks: []check{{plan.Create, flux, "it is being deleted"}},
 		},
 		"Refused": {
-			reason: "What no API server can hold is not applied by anybody.",
+			reason: "An object that no API server accepts is not applied by any tool.",
 			live:   theirs(u), trial: &plan.Trial{Err: given.ErrBoom},
 			checks: []check{{plan.Update, flux, "boom"}},
 		},
@@ -178,7 +178,7 @@ func TestLook(t *testing.T) {
 			for _, e := range p.Effects {
 				checks = append(checks, check{e.Would(), e.By, report.Words(e.Reason)})
 				if e.Kind != plan.Apply || e.State != plan.Pending || e.On != id {
-					t.Errorf("%s\nOnly time tells whether somebody is late: %v", tc.reason, e)
+					t.Errorf("%s\nOnly time shows whether a tool is late: %v", tc.reason, e)
 				}
 			}
 			if diff := cmp.Diff(tc.checks, checks); diff != "" {
@@ -213,7 +213,7 @@ func TestApplier(t *testing.T) {
 			"the Flux Kustomization flux-system/apps",
 		},
 		"Most": {
-			"Of those that are as near, most count.",
+			"Among equally near ones, the majority counts.",
 			map[string]func(*metav1.PartialObjectMetadata){"apps/1.yaml": byFlux("one"), "apps/2.yaml": byFlux("two"), "apps/3.yaml": byFlux("two")},
 			"the Flux Kustomization flux-system/two",
 		},
@@ -233,7 +233,7 @@ func TestApplier(t *testing.T) {
 			"the field manager kubectl-client-side-apply",
 		},
 		"NotCrossplane": {
-			"What Crossplane made, nobody committed.",
+			"Objects of Crossplane are in no commit.",
 			map[string]func(*metav1.PartialObjectMetadata){"apps/a.yaml": func(m *metav1.PartialObjectMetadata) {
 				m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "aws-1"}}
 			}, "b.yaml": byFlux("apps")},
@@ -298,7 +298,7 @@ func TestLookBesideCrossplane(t *testing.T) {
 		t.Errorf("checks (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"queues.example.org"}, p.Retained); diff != "" {
-		t.Errorf("What is active and not named is retained (-want +got):\n%s", diff)
+		t.Errorf("An active definition without a policy is retained (-want +got):\n%s", diff)
 	}
 	if len(p.Want.Findings) != 1 || len(want.Findings) != 2 {
 		t.Errorf("That nothing is substituted is not for us to say here: %v", p.Want.Findings)

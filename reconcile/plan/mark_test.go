@@ -13,7 +13,7 @@ func TestMarkTellsNoSecret(t *testing.T) {
 	u := given.ConfigMap("a")
 	plain := inventory.Mark(given.Live(u, "u"))
 	if inventory.Mark(given.Live(u, "u", given.Annotated("kubectl.kubernetes.io/last-applied-configuration", "hunter2"))) != plain {
-		t.Error("the mark tells what the annotation holds")
+		t.Error("the mark reveals the content of the annotation")
 	}
 	if inventory.Mark(given.Live(u, "u", given.Annotated("example.org/other", "hunter2"))) == plain {
 		t.Error("other annotations are part of the mark")

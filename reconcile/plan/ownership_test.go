@@ -28,6 +28,6 @@ func TestContinued(t *testing.T) {
 	}
 	want := map[string]plan.Action{"made": plan.Create, "gone": plan.Prune, "failed": plan.Keep, "unreached": plan.Keep, "again": plan.Update, "kept": plan.Keep}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("What was carried out is reported as such, and what is still to be done as that (-want +got):\n%s", diff)
+		t.Errorf("Completed steps are reported as such, and open ones as open (-want +got):\n%s", diff)
 	}
 }

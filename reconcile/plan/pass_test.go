@@ -56,9 +56,9 @@ func TestWaits(t *testing.T) {
 		{"Then it is late, and the other is not.", time.Minute, "a", effectsOn(Pending, "x", "y"), []string{"x"}, 2500 * time.Millisecond},
 		{"It stays late.", 2 * time.Minute, "a", effectsOn(Pending, "x"), []string{"x"}, 0},
 		{"A new commit gives it new time.", 3 * time.Minute, "b", effectsOn(Pending, "x"), nil, 2 * time.Second},
-		{"What holds has no time to keep.", 4 * time.Minute, "b", nil, nil, 0},
+		{"A hold has no time limit.", 4 * time.Minute, "b", nil, nil, 0},
 		{"And begins anew.", 5 * time.Minute, "b", effectsOn(Pending, "x"), nil, 2 * time.Second},
-		{"What is broken by itself is not waited for.", 6 * time.Minute, "b", effectsOn(Broken, "z"), []string{"z"}, 0},
+		{"A broken effect is not waited for.", 6 * time.Minute, "b", effectsOn(Broken, "z"), []string{"z"}, 0},
 	} {
 		d := Next(pass, Plan{Want: render.Desired{Revision: look.revision}, Effects: look.effects, Looks: true}, at(look.at))
 		pass = pass.After(d, nil, nil)
@@ -125,14 +125,14 @@ func TestNext(t *testing.T) {
 	}{
 		"Looks":        {"Another tool applies: nothing is sent.", nil, looks(Pending), 0, Awaits, nil, Again},
 		"LooksLate":    {"And it is not waited for without end.", []round{{now: looks(Pending)}}, looks(Pending), time.Minute, Ends, nil, Finished},
-		"LooksHeld":    {"What holds is not waited for.", nil, looks(Holds), 0, Ends, nil, Finished},
+		"LooksHeld":    {"A hold is not waited for.", nil, looks(Holds), 0, Ends, nil, Finished},
 		"First":        {"A plan that nothing has to be waited for in is one round.", nil, of(create), 0, Begins, []string{"a"}, Finished},
-		"FirstChecked": {"What Crossplane makes of a write is looked at.", nil, checked(of(create), Holds), 0, Begins, []string{"a"}, Again},
+		"FirstChecked": {"The effects of a write are checked.", nil, checked(of(create), Holds), 0, Begins, []string{"a"}, Again},
 		"NothingToDo":  {"Without a write there is nothing to look at again.", nil, checked(of(), Holds), 0, Begins, nil, Finished},
 		"StillPending": {"Unless something is pending.", nil, checked(of(), Pending), 0, Begins, nil, Again},
-		"FirstWaits":   {"What waits is another round's.", nil, of(create, waits), 0, Begins, []string{"a", "w"}, Again},
+		"FirstWaits":   {"A waiting step belongs to another round.", nil, of(create, waits), 0, Begins, []string{"a", "w"}, Again},
 		"Migrates":     {"Nothing can be applied before managed fields are migrated.", nil, of(create, migrates), 0, Migrates, []string{"m"}, Again},
-		"MigratesOnce": {"Where that fails, the object fails, and not the pass.", []round{{now: of(migrates), done: bad(migrates)}}, of(create, migrates), 0, Begins, []string{"a", "m"}, Again},
+		"MigratesOnce": {"If that fails, the object fails, and not the pass.", []round{{now: of(migrates), done: bad(migrates)}}, of(create, migrates), 0, Begins, []string{"a", "m"}, Again},
 		"Moved":        {"An inventory that moved leaves the pass where it was.", []round{{now: of(create), err: ErrMoved}}, of(create), 0, Begins, []string{"a"}, Finished},
 		"Resumes": {
 			"Only what waited is sent later.", []round{{now: of(create, waits), done: ok(create)}},
@@ -147,25 +147,25 @@ func TestNext(t *testing.T) {
 		"Broken":   {"But not without end.", []round{{now: checked(of(create), Pending), done: ok(create)}, {now: checked(of(), Broken), at: time.Second}}, checked(of(), Broken), 12 * time.Second, Ends, nil, Finished},
 		"TimeIsUp": {"Nor is anything else waited for without end.", []round{{now: of(create, waits), done: ok(create)}}, of(waits), time.Minute, Ends, nil, Finished},
 		"LateForItself": {
-			"What began to be pending later than the pass has no more time than the pass.",
+			"An effect that becomes pending later has the time limit of the pass.",
 			[]round{{now: of(create, waits), done: ok(create)}, {now: checked(of(waits), Pending), at: 50 * time.Second}},
 			checked(of(waits), Pending), time.Minute, TimeIsUp, nil, Late,
 		},
-		"Readies": {"What was applied while something else waited is waited for last.", []round{{now: of(create, waits), done: []Outcome{{ID: obj("a"), Unknown: true}}}}, of(unready, Step{ID: obj("w"), Action: Keep}), time.Second, Ends, []string{"a"}, Finished},
+		"Readies": {"An object that was applied while another one waited is waited for last.", []round{{now: of(create, waits), done: []Outcome{{ID: obj("a"), Unknown: true}}}}, of(unready, Step{ID: obj("w"), Action: Keep}), time.Second, Ends, []string{"a"}, Finished},
 
 		"RefusedBySchema": {
 			"An object may set a field that its CRD gains in the same commit.", []round{{now: of(gains, refused), done: []Outcome{{ID: gains.ID, Action: Update}}}},
 			of(accepted), time.Second, Resumes, []string{"t"}, Again,
 		},
 		"RefusedByOthers": {
-			"What no schema of this pass refused is the next pass's.", []round{{now: of(other, refused), done: bad(refused)}, {now: of(other, accepted), done: ok(other), at: time.Second}},
+			"A refusal that no schema of this pass caused is for the next pass.", []round{{now: of(other, refused), done: bad(refused)}, {now: of(other, accepted), done: ok(other), at: time.Second}},
 			of(accepted), 2 * time.Second, Ends, nil, Finished,
 		},
 
-		"NextPhase":    {"What a phase makes possible follows at once: an MRD is applied, and then made Active.", []round{{now: of(inactive), done: phase(inactive)}}, of(activates), time.Second, Resumes, []string{"boats.example.org"}, Again},
+		"NextPhase":    {"The next phase follows at once: an MRD is applied, and then made Active.", []round{{now: of(inactive), done: phase(inactive)}}, of(activates), time.Second, Resumes, []string{"boats.example.org"}, Again},
 		"PhasesEnd":    {"Another writer may undo each phase, which must not keep the pass.", slices.Repeat([]round{{now: of(activates), done: phase(activates)}}, mostPhases), of(activates), time.Second, Ends, nil, Finished},
 		"PhaseDone":    {"Or it may do the next one.", []round{{now: of(inactive), done: phase(inactive)}}, of(), time.Second, Ends, nil, Finished},
-		"PhaseFails":   {"What failed is the next pass's.", []round{{now: of(inactive), done: bad(inactive)}}, of(activates), time.Second, Ends, nil, Finished},
+		"PhaseFails":   {"A failed step is for the next pass.", []round{{now: of(inactive), done: bad(inactive)}}, of(activates), time.Second, Ends, nil, Finished},
 		"PhaseTurns":   {"Nor does a prune follow a create.", []round{{now: of(inactive), done: phase(inactive)}}, of(leaves), time.Second, Ends, nil, Finished},
 		"PhaseWaits":   {"A phase may have to wait for Crossplane.", []round{{now: of(leaves), done: phase(leaves)}}, of(leaving), time.Second, Awaits, nil, Again},
 		"EndsInPhases": {"So does an ending go phase by phase.", []round{{now: ends(leaves), done: phase(leaves)}}, ends(leaves), time.Second, Deletes, []string{"boats.example.org"}, Again},
@@ -173,7 +173,7 @@ func TestNext(t *testing.T) {
 		"EndPhasesEnd": {"But not without end.", slices.Repeat([]round{{now: ends(leaves), done: phase(leaves)}}, mostPhases), ends(leaves), time.Second, Stuck, nil, Finished},
 
 		"PrunesAlone": {"A plan that only prunes is one round.", nil, of(prune), 0, Begins, []string{"a"}, Finished},
-		"PrunesLater": {"What replaces an object is there before the object goes.", nil, of(ready, prune), 0, Begins, []string{"w"}, Again},
+		"PrunesLater": {"The replacement of an object exists before the object goes.", nil, of(ready, prune), 0, Begins, []string{"w"}, Again},
 		"PrunesLast":  {"The prunes are planned again, and sent last.", []round{{now: of(ready, prune), done: ok(ready)}}, of(prune), time.Second, PrunesLast, []string{"a"}, Again},
 		"PrunesOnce":  {"Once.", []round{{now: of(ready, prune), done: ok(ready)}, {now: of(prune), done: bad(prune), at: time.Second}}, of(prune), 2 * time.Second, Ends, nil, Finished},
 		"PrunesMoved": {"Unless the inventory moved.", []round{{now: of(ready, prune), done: ok(ready)}, {now: of(prune), err: ErrMoved, at: time.Second}}, of(prune), 2 * time.Second, PrunesLast, []string{"a"}, Again},
@@ -184,7 +184,7 @@ func TestNext(t *testing.T) {
 		"PrunesShown":    {"Only prunes that the first plan showed are sent.", []round{{now: of(ready, prune), done: ok(ready)}}, of(prune, other), time.Second, PrunesLast, []string{"a"}, Again},
 		"PrunesWait":     {"They wait for what waits: a Provider may never bring the kind of the replacement.", []round{{now: of(waits, prune)}}, of(waits, prune), time.Second, Awaits, nil, Again},
 		"PrunesAtTheEnd": {"But not for ever.", []round{{now: of(waits, prune)}}, of(waits, prune), time.Minute, PrunesLast, []string{"a"}, Again},
-		"PrunesHeld":     {"What a guard holds by then is not pruned.", []round{{now: of(ready, prune), done: ok(ready)}}, of(held), time.Second, PrunesLast, []string{"a"}, Again},
+		"PrunesHeld":     {"An object that a guard holds by then is not pruned.", []round{{now: of(ready, prune), done: ok(ready)}}, of(held), time.Second, PrunesLast, []string{"a"}, Again},
 		"PrunesRetries":  {"A schema may still let the replacement in.", []round{{now: of(gains, refused, prune), done: slices.Concat(ok(gains), bad(refused))}}, of(refused, prune), time.Second, Settles, nil, Again},
 		"Hurry":          {"A pass in a hurry waits for nothing.", []round{{now: of(waits, prune), hurry: true}}, of(waits, prune), time.Second, PrunesLast, []string{"a"}, Again},
 		"HurryEnds":      {"And ends when there is nothing to send.", []round{{now: of(waits), hurry: true}}, of(waits), time.Second, Ends, nil, Finished},
@@ -210,13 +210,13 @@ func TestNext(t *testing.T) {
 		"Going":        {"And waits until that is gone.", []round{{now: ends(prune), done: ok(prune)}}, ends(deleting), time.Second, Going, nil, Again},
 		"GoingAnyway":  {"Also where another writer deleted it.", nil, ends(deleting), 0, Going, nil, Again},
 		"GoesTooLong":  {"But not without end.", []round{{now: ends(prune), done: ok(prune)}}, ends(deleting), time.Minute, TimeIsUp, nil, Late},
-		"SomethingNew": {"What was not sent yet is sent at once.", []round{{now: ends(prune), done: ok(prune)}}, ends(deleting, other), time.Second, Deletes, []string{"a", "b"}, Again},
-		"Fails":        {"What fails is tried again.", []round{{now: ends(prune), done: bad(prune)}}, ends(prune), time.Second, Deletes, []string{"a"}, Again},
+		"SomethingNew": {"An unsent step is sent at once.", []round{{now: ends(prune), done: ok(prune)}}, ends(deleting, other), time.Second, Deletes, []string{"a", "b"}, Again},
+		"Fails":        {"A failed step is tried again.", []round{{now: ends(prune), done: bad(prune)}}, ends(prune), time.Second, Deletes, []string{"a"}, Again},
 		"FailsThrice":  {"But not without end.", slices.Repeat([]round{{now: ends(prune), done: bad(prune)}}, 3), ends(prune), time.Second, Stuck, nil, Finished},
-		"Held":         {"What is held ends the ending.", nil, ends(held), 0, Stuck, nil, Finished},
+		"Held":         {"A hold ends the ending.", nil, ends(held), 0, Stuck, nil, Finished},
 		"Clears":       {"Unless what held it goes away by itself.", []round{{now: ends(other, clears), done: ok(other)}}, ends(clears), time.Second, Settles, nil, Again},
 		"ClearsLate":   {"Which it does soon, or not at all.", []round{{now: ends(other, clears), done: ok(other)}, {now: ends(clears), at: time.Second}}, ends(clears), 12 * time.Second, Stuck, nil, Finished},
-		"Forgets":      {"What went is forgotten also where something else is held.", []round{{now: ends(other, held), done: ok(other)}}, gone(ends(held)), time.Second, Stuck, []string{"a"}, Finished},
+		"Forgets":      {"A deleted object is forgotten also if another one is held.", []round{{now: ends(other, held), done: ok(other)}}, gone(ends(held)), time.Second, Stuck, []string{"a"}, Finished},
 		"AllGone":      {"Once nothing is owned, the inventory goes.", []round{{now: ends(prune), done: ok(prune)}}, ends(), time.Second, Ends, nil, Finished},
 	}
 	for name, tc := range cases {

@@ -42,22 +42,22 @@ func TestDecide(t *testing.T) {
 		want   want
 	}{
 		"Absent": {
-			reason: "What nobody made yet is created.",
+			reason: "A missing object is created.",
 			seen:   plan.Observed{},
 			want:   want{Action: plan.Create, Cause: plan.Commit, Sends: true},
 		},
 		"DeletedByHand": {
-			reason: "What we made and someone deleted is created again, and that is drift.",
+			reason: "An applied object that was deleted is created again, and that is drift.",
 			seen:   plan.Observed{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: digest}}}},
 			want:   want{Action: plan.Create, Cause: plan.Drift, Sends: true},
 		},
 		"IntentNeverCarriedOut": {
-			reason: "A crash between intent and write left an entry without UID: nobody deleted anything.",
+			reason: "A crash between intent and write left an entry without UID: nothing was deleted.",
 			seen:   plan.Observed{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {}}}},
 			want:   want{Action: plan.Create, Cause: plan.Commit, Sends: true},
 		},
 		"Untouched": {
-			reason: "What has the mark and digest that we remember costs nothing.",
+			reason: "An object with the recorded mark and digest costs nothing.",
 			seen: plan.Observed{
 				Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: plan.Applied(given.Live(u, "u"), digest)}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
@@ -92,7 +92,7 @@ func TestDecide(t *testing.T) {
 			want: want{Action: plan.Update, Cause: plan.Commit, Sends: true},
 		},
 		"MadeByNobody": {
-			reason: "What exists and nobody owns is adopted.",
+			reason: "An existing object without an owner is adopted.",
 			seen: plan.Observed{
 				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: {ObjectMeta: metav1.ObjectMeta{UID: "u"}}},
 				Trials:  map[manifest.ID]plan.Trial{id: {Live: edited, After: u}},
@@ -108,7 +108,7 @@ func TestDecide(t *testing.T) {
 			want: want{Action: plan.Update, Cause: plan.Commit, Err: conflict, Sends: true},
 		},
 		"OfFlux": {
-			reason: "What another tool owns is never touched, only named.",
+			reason: "An object of another tool is never touched, only named.",
 			seen: plan.Observed{
 				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: {ObjectMeta: metav1.ObjectMeta{
 					Labels: map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"},
@@ -167,12 +167,12 @@ func TestReportDrift(t *testing.T) {
 		want   want
 	}{
 		"Edited": {
-			reason: "What somebody changed is said, with both values, and left as it is.",
+			reason: "A changed field is reported, with both values, and left as it is.",
 			seen:   plan.Observed{Inventory: inventory.Inventory{Entries: ours}, Objects: here, Trials: map[manifest.ID]plan.Trial{id: {Live: edited, After: u}}},
 			want:   want{plan.Keep, plan.Update, plan.Drift, "drift is reported, not corrected", []diff.Change{{Path: "data.k", From: `"edited"`, To: `"v"`}}},
 		},
 		"Deleted": {
-			reason: "What somebody deleted is not made again.",
+			reason: "A deleted object is not created again.",
 			seen:   plan.Observed{Inventory: inventory.Inventory{Entries: ours}},
 			want:   want{plan.Keep, plan.Create, plan.Drift, "drift is reported, not corrected", nil},
 		},
@@ -182,12 +182,12 @@ func TestReportDrift(t *testing.T) {
 			want:   want{plan.Keep, plan.Update, plan.Drift, "drift is reported, not corrected: conflict with argocd over .data.k", nil},
 		},
 		"PutBackByHand": {
-			reason: "What has its value back has not drifted; that it is ours is written.",
+			reason: "A restored value has not drifted; our ownership is written.",
 			seen:   plan.Observed{Inventory: inventory.Inventory{Entries: ours}, Objects: here, Trials: map[manifest.ID]plan.Trial{id: {Live: u, After: u}}},
 			want:   want{plan.Update, "", plan.Drift, "", nil},
 		},
 		"OfTheCommit": {
-			reason: "What the commit asks for is written.",
+			reason: "A change of the commit is written.",
 			seen: plan.Observed{
 				Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: "before"}}}, Objects: here,
 				Trials: map[manifest.ID]plan.Trial{id: {Live: edited, After: u}},
@@ -226,9 +226,9 @@ func TestPaused(t *testing.T) {
 		edits []func(*metav1.PartialObjectMetadata)
 		want  plan.Action
 	}{
-		"What somebody paused stays as it is.":                     {[]func(*metav1.PartialObjectMetadata){pause}, plan.Keep},
-		"What the commit paused is the commit's, also to wake up.": {[]func(*metav1.PartialObjectMetadata){pause, byUs}, plan.Update},
-		"What says that it is not paused is not.":                  {[]func(*metav1.PartialObjectMetadata){given.Annotated("crossplane.io/paused", "false")}, plan.Update},
+		"An object that a user paused stays as it is.":                        {[]func(*metav1.PartialObjectMetadata){pause}, plan.Keep},
+		"A pause in the commit belongs to the commit, which can also end it.": {[]func(*metav1.PartialObjectMetadata){pause, byUs}, plan.Update},
+		"An explicit \"not paused\" is no pause.":                             {[]func(*metav1.PartialObjectMetadata){given.Annotated("crossplane.io/paused", "false")}, plan.Update},
 	} {
 		p, err := given.Compute(render.Desired{Objects: []render.Object{given.Wanted(t, u)}}, plan.Observed{
 			Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u"}}}, Kinds: given.Kinds,
@@ -264,7 +264,7 @@ func TestUnservedKinds(t *testing.T) {
 			needs:  []string{"", "buckets.example.org"},
 		},
 		"ServedByNobody": {
-			reason: "A kind that nothing is going to serve fails at once: waiting would help nobody.",
+			reason: "A kind that nothing is going to serve fails at once: waiting would not help.",
 			want:   []render.Object{given.Wanted(t, bucket)},
 			needs:  []string{""},
 			fails:  true,
@@ -327,7 +327,7 @@ func TestGuards(t *testing.T) {
 		result  want
 	}{
 		"Unneeded": {
-			reason: "What nobody wants and nothing protects goes.",
+			reason: "An unwanted, unprotected object goes.",
 			owned:  cm, want: []render.Object{kept},
 			result: want{Action: plan.Prune},
 		},
@@ -347,7 +347,7 @@ func TestGuards(t *testing.T) {
 			result: want{Action: plan.Keep, Guard: "asked"},
 		},
 		"Paused": {
-			reason: "Somebody is working on it.",
+			reason: "A user is working on it.",
 			owned:  cm, live: given.Live(cm, "u", given.Annotated("crossplane.io/paused", "true")), want: []render.Object{kept},
 			result: want{Action: plan.Hold, Guard: "paused"},
 		},
@@ -384,12 +384,12 @@ func TestGuards(t *testing.T) {
 			result: want{Action: plan.Hold, Guard: "external"},
 		},
 		"ManagedResourceAllowed": {
-			reason: "Unless the sync says that instances may be pruned.",
+			reason: "Unless the sync allows pruning of instances.",
 			owned:  bucket, want: []render.Object{kept}, kinds: managed, how: guard.Guarding{PruneInstances: true},
 			result: want{Action: plan.Prune},
 		},
 		"NotCounted": {
-			reason: "Nobody knows yet what would go with the CRD, so it stays and the question is open.",
+			reason: "It is not known yet what would go with the CRD, so it stays and the question is open.",
 			owned:  bucketCRD, want: []render.Object{given.Wanted(t, given.CRD("others", "Other"))},
 			result: want{Action: plan.Hold, Guard: "in use", Opens: 1},
 		},
@@ -400,7 +400,7 @@ func TestGuards(t *testing.T) {
 			result:  want{Action: plan.Hold, Guard: "in use"},
 		},
 		"NotCountable": {
-			reason: "What cannot be counted is in use.",
+			reason: "Uncountable objects are in use.",
 			owned:  bucketCRD, want: []render.Object{given.Wanted(t, given.CRD("others", "Other"))},
 			answers: map[plan.Question]plan.Answer{question(bucketCRD, plan.Dependents): {Unknown: plan.Failed.With("forbidden")}},
 			result:  want{Action: plan.Hold, Guard: "in use"},
@@ -418,7 +418,7 @@ func TestGuards(t *testing.T) {
 			result:  want{Action: plan.Hold, Guard: "others inside"},
 		},
 		"OursStillInside": {
-			reason: "What the commit wants in a namespace must not go with it.",
+			reason: "A wanted object in a namespace must not go with it.",
 			owned:  namespace, want: []render.Object{given.Wanted(t, &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "team", "name": "a"},
 			}})},
@@ -462,7 +462,7 @@ func TestGuards(t *testing.T) {
 				if s.ID == id {
 					got = want{Action: s.Action, Guard: s.Guard, Opens: len(p.Open())}
 					if s.Action == plan.Hold && s.Would != plan.Prune {
-						t.Errorf("%s\na held prune says that it would %q", tc.reason, s.Would)
+						t.Errorf("%s\na held prune would %q", tc.reason, s.Would)
 					}
 				}
 			}
@@ -482,7 +482,7 @@ func TestMany(t *testing.T) {
 	}{
 		"Few":       {"Three may always go.", 4, 3, 0, plan.Prune},
 		"TooMany":   {"Then not one of them goes: which were meant?", 5, 4, 0, plan.Hold},
-		"FifthOf50": {"A fifth of what we own may go.", 50, 10, 0, plan.Prune},
+		"FifthOf50": {"A fifth of the owned objects may go.", 50, 10, 0, plan.Prune},
 		"MoreOf50":  {"And not one more.", 50, 11, 0, plan.Hold},
 		"HugeSync":  {"Twenty is much, however much we own.", 500, 21, 0, plan.Hold},
 		"Raised":    {"A person may raise it.", 500, 21, 21, plan.Prune},
@@ -557,10 +557,10 @@ func TestFight(t *testing.T) {
 		before string // the digest of the previous apply
 		want   plan.Action
 	}{
-		"Rests":       {"What is fought over is left alone for a while.", rival, given.Sync.Digest(o), plan.Keep},
+		"Rests":       {"A contested object is left alone for a while.", rival, given.Sync.Digest(o), plan.Keep},
 		"Again":       {"And then it is tried again.", awake, given.Sync.Digest(o), plan.Update},
 		"Another":     {"Others are put right meanwhile.", other, given.Sync.Digest(o), plan.Update},
-		"OfTheCommit": {"What a commit asks for is no part of a fight.", rival, "before", plan.Update},
+		"OfTheCommit": {"A change of the commit is no part of a fight.", rival, "before", plan.Update},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ func TestDigestOfACopy(t *testing.T) {
 	}
 	keyed := plan.Observed{Key: []byte("key")}
 	if plain := (plan.Observed{}).Digest(o); keyed.Digest(o) != plain {
-		t.Error("what everybody may read is not keyed")
+		t.Error("a public value is not keyed")
 	}
 	o.Secret = true
 	if keyed.Digest(o) == (plan.Observed{}).Digest(o) {

@@ -47,12 +47,12 @@ func TestSource(t *testing.T) {
 		"Mirror":          {reason: "A mirror, or a repository that moved, has what was applied last.", was: was, from: from(func(s *render.SourceID) { moved(s); knows(s) }), stored: true, want: inventory.SourceRecord{Repository: "mirror.example.org/platform", Path: was.Path, Commit: next}},
 		"NoCommitKnown":   {reason: "Without a commit, nothing shows that it moved.", was: inventory.SourceRecord{Repository: was.Repository, Path: was.Path}, from: from(func(s *render.SourceID) { moved(s); s.Contains = func(string) bool { return true } }), refused: true},
 		"NoHistory":       {reason: "A source that cannot look has not moved.", was: was, from: from(func(s *render.SourceID) { moved(s); s.Contains = nil }), refused: true},
-		"Unknown":         {reason: "What cannot be identified is not the same.", was: was, refused: true},
+		"Unknown":         {reason: "An unknown source is not the same.", was: was, refused: true},
 		"UnknownFirst":    {reason: "And it is not recorded.", from: render.SourceID{}},
 		"UnknownOver":     {reason: "It takes nothing over, either: nothing could be recorded.", was: was, over: plan.TakeAny, refused: true},
 		"TakeOver":        {reason: "A person said so.", was: was, from: from(moved), over: plan.TakeAny, stored: true, want: inventory.SourceRecord{Repository: "mirror.example.org/platform", Path: was.Path, Commit: next}},
 		"TakeOverNamed":   {reason: "A Sync names the source that it replaces.", was: was, from: from(func(s *render.SourceID) { s.Path = "test" }), over: "example.org/team/platform//prod", stored: true, want: inventory.SourceRecord{Repository: was.Repository, Path: "test", Commit: next}},
-		"TakeOverOther":   {reason: "What stands in a Sync does not take over again what another one took since.", was: was, from: from(moved), over: "example.org/another", refused: true},
+		"TakeOverOther":   {reason: "A setting in a Sync does not take over again after another sync did.", was: was, from: from(moved), over: "example.org/another", refused: true},
 		"NoCommitNow":     {reason: "The last commit that is known stays known.", was: was, from: from(func(s *render.SourceID) { s.Commit = "" }), want: was},
 	}
 	for name, tc := range cases {

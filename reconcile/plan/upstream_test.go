@@ -60,7 +60,7 @@ func TestInstalledByCrossplane(t *testing.T) {
 	inCommit := given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": given.Policy("team", given.Buckets), "provider.yaml": given.Provider})
 	_, got := given.Steps(t, inCommit, given.Seen(plan.Upstream{}), guard.Guarding{}.Guards()...)
 	if _, ok := got["ManagedResourceDefinition "+given.Buckets]; ok || len(got) != 2 {
-		t.Errorf("the Provider installs the definitions, nobody else does: %v", got)
+		t.Errorf("only the Provider installs the definitions: %v", got)
 	}
 
 	inCluster := given.Desired(t, render.OwnerCrossplane, nil)
@@ -108,8 +108,8 @@ func TestUnsettledConversion(t *testing.T) {
 		want   plan.Action
 		fails  bool
 	}{
-		"Active":   {reason: "The CRD that Crossplane makes of it would be refused.", policy: given.Buckets, want: plan.Create, fails: true},
-		"Inactive": {reason: "As long as no CRD is made of it, nobody has to answer.", policy: "queues.*", want: plan.Create},
+		"Active":   {reason: "The API server would refuse Crossplane's CRD.", policy: given.Buckets, want: plan.Create, fails: true},
+		"Inactive": {reason: "As long as Crossplane makes no CRD for it, no webhook has to answer.", policy: "queues.*", want: plan.Create},
 		"ActiveInTheCluster": {
 			reason: "Active is final, whatever the policies say now.", policy: "queues.*", want: plan.Create, fails: true,
 			up: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true}}},
@@ -149,7 +149,7 @@ func TestHandover(t *testing.T) {
 		t.Errorf("released (-want +got):\n%s", diff)
 	}
 	if !p.Remembers() {
-		t.Error("the new owner is to be recorded")
+		t.Error("the new owner has to be recorded")
 	}
 }
 
@@ -198,11 +198,11 @@ func TestFlood(t *testing.T) {
 			files:  map[string]string{"policy.yaml": given.Policy("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 3, want: plan.Create,
 		},
 		"PolicyOfTooMuch": {
-			reason: "Activation is final: nobody reviews so many at once.",
+			reason: "Activation is final: no person reviews so many at once.",
 			files:  map[string]string{"policy.yaml": given.Policy("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 2, want: plan.Hold,
 		},
 		"PolicyOfWhatIsActive": {
-			reason: "What is active already is not opened by it.",
+			reason: "An active definition is not activated by it.",
 			files:  map[string]string{"policy.yaml": given.Policy("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 2, want: plan.Create,
 			up: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true}}},
 		},
@@ -237,7 +237,7 @@ func TestFlood(t *testing.T) {
 			up: plan.Upstream{Policies: everything},
 		},
 		"DefaultNarrowedInVain": {
-			reason: "Where the API server refuses to narrow it, it is as wide as before.",
+			reason: "If the API server refuses to narrow it, it is as wide as before.",
 			files:  map[string]string{"provider.yaml": given.Provider, "policy.yaml": given.Policy("default", given.Buckets)}, step: "Provider provider-toy", want: plan.Hold,
 			up:     plan.Upstream{Policies: everything},
 			trials: map[manifest.ID]plan.Trial{crossplane.MRAP("default"): {Err: given.ErrBoom}},
@@ -269,7 +269,7 @@ func TestExpected(t *testing.T) {
 		want   map[string]plan.EffectState
 	}{
 		"NothingYet": {
-			reason: "What is not there yet is on its way.",
+			reason: "A missing object is on its way.",
 			want:   map[string]plan.EffectState{given.Buckets: plan.Pending, "team": plan.Pending, "provider-toy": plan.Pending},
 		},
 		"AllHolds": {
@@ -281,7 +281,7 @@ func TestExpected(t *testing.T) {
 			want: map[string]plan.EffectState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Holds},
 		},
 		"AwaitingActivation": {
-			reason: "A provider of which nothing is active runs nothing, and that is right.",
+			reason: "A provider without active definitions runs nothing, and that is right.",
 			up: plan.Upstream{
 				Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionUnknown}},
 				Policies:    map[string]crossplane.LivePolicy{"team": {}},
@@ -290,7 +290,7 @@ func TestExpected(t *testing.T) {
 			want: map[string]plan.EffectState{given.Buckets: plan.Pending, "team": plan.Pending, "provider-toy": plan.Holds},
 		},
 		"UpgradeNotSeen": {
-			reason: "What a package says before Crossplane has looked at its new version is of the old one.",
+			reason: "The status of a package is about the old version until Crossplane has seen the new one.",
 			up: plan.Upstream{
 				Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
 				Policies:    map[string]crossplane.LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
@@ -307,7 +307,7 @@ func TestExpected(t *testing.T) {
 			want: map[string]plan.EffectState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Pending},
 		},
 		"UpgradeOfWhatIsPaused": {
-			reason: "Crossplane will not look until somebody lets it.",
+			reason: "Crossplane will not look until a user allows it.",
 			up: plan.Upstream{
 				Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
 				Policies:    map[string]crossplane.LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
@@ -361,7 +361,7 @@ func TestNothingIsExpectedOfWhatIsHeld(t *testing.T) {
 	}
 	held, _ := given.Steps(t, given.Desired(t, render.OwnerCrossplane, map[string]string{"wide.yaml": given.Policy("wide", "*"), "team.yaml": given.Policy("team", given.Buckets)}), given.Seen(up), guard.Guarding{MaxActivations: 1}.Guards()...)
 	if diff := cmp.Diff([]string{given.Buckets, "team"}, names(held)); diff != "" {
-		t.Errorf("What only a held policy activates nobody waits for (-want +got):\n%s", diff)
+		t.Errorf("The pass does not wait for a definition that only a held policy activates (-want +got):\n%s", diff)
 	}
 	seen := given.Seen(up)
 	seen.Objects[crossplane.MRAP("team")] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
@@ -401,7 +401,7 @@ func TestCompareWhereCrossplaneMakesTheCRDs(t *testing.T) {
 
 	wider := compare(narrow, wide, guard.Guarding{MaxActivations: 2})
 	if n := wider.Activates(false); n != 2 || wider.Count(plan.Hold) > 0 {
-		t.Errorf("Two more become active, and what is active already floods nobody: %d, %d held", n, wider.Count(plan.Hold))
+		t.Errorf("Two more become active, and active ones do not count: %d, %d held", n, wider.Count(plan.Hold))
 	}
 	if held := compare(narrow, wide, guard.Guarding{MaxActivations: 1}); held.Count(plan.Hold) != 1 {
 		t.Errorf("A flood is seen before the merge: %d held", held.Count(plan.Hold))

@@ -36,7 +36,7 @@ func TestUsageNames(t *testing.T) {
 	}{
 		"Named":          {"It is the one.", usage(t, "Usage", "a", "{apiVersion: example.org/v1beta1, kind: Bucket, resourceRef: {name: logs}}"), bucket, true},
 		"Another":        {"Another of its kind may go.", usage(t, "Usage", "a", "{apiVersion: example.org/v1, kind: Bucket, resourceRef: {name: other}}"), bucket, false},
-		"OtherNamespace": {"A Usage is of what is in its own namespace.", usage(t, "Usage", "b", "{apiVersion: example.org/v1, kind: Bucket, resourceRef: {name: logs}}"), bucket, false},
+		"OtherNamespace": {"A Usage refers to objects in its own namespace.", usage(t, "Usage", "b", "{apiVersion: example.org/v1, kind: Bucket, resourceRef: {name: logs}}"), bucket, false},
 		"SaysNamespace":  {"Unless it says otherwise.", usage(t, "Usage", "b", "{apiVersion: example.org/v1, kind: Bucket, resourceRef: {name: logs, namespace: a}}"), bucket, true},
 		"OtherGroup":     {"The same name in another group is something else.", usage(t, "Usage", "a", "{apiVersion: example.com/v1, kind: Bucket, resourceRef: {name: logs}}"), bucket, false},
 		"Core":           {"The core group has no name.", usage(t, "Usage", "a", "{apiVersion: v1, kind: ConfigMap, resourceRef: {name: c}}"), manifest.ID{Kind: "ConfigMap", Namespace: "a", Name: "c"}, true},

@@ -93,12 +93,12 @@ func TestWaiting(t *testing.T) {
 		stuck  bool   // it waits for what does not come by itself
 	}{
 		"Definition": {
-			reason: "What a policy of the commit activates is going to be served.",
+			reason: "A definition that a policy of the commit activates will be served.",
 			files:  map[string]string{"policy.yaml": given.Policy("team", given.Buckets), "provider.yaml": given.Provider, "logs.yaml": bucket},
 			seen:   given.Seen(plan.Upstream{}), step: "Bucket logs", waits: "ManagedResourceDefinition buckets.example.org",
 		},
 		"NothingActivates": {
-			reason: "What nothing activates is not: a person reads which definition it is.",
+			reason: "Without a policy it will not: the message names the definition.",
 			files:  map[string]string{"provider.yaml": given.Provider, "logs.yaml": bucket},
 			seen:   given.Seen(plan.Upstream{}), step: "Bucket logs", fails: "the definition buckets.example.org would, and nothing activates it",
 		},
@@ -132,7 +132,7 @@ func TestWaiting(t *testing.T) {
 			step: "Bucket logs", waits: given.Buckets, stuck: true,
 		},
 		"Package": {
-			reason: "Nobody knows what a package brings that is not installed yet.",
+			reason: "The content of an uninstalled package is not known.",
 			files:  map[string]string{"provider.yaml": given.Provider, "config.yaml": config},
 			seen:   given.Seen(plan.Upstream{}), step: "ProviderConfig default", waits: "Provider provider-toy",
 		},
@@ -155,7 +155,7 @@ func TestWaiting(t *testing.T) {
 			step: "Bucket logs", fails: "the definition buckets.elsewhere.example.org would",
 		},
 		"DefinitionOfTheCluster": {
-			reason: "Of a definition that only the cluster has the kind is not known, but its name tells.",
+			reason: "A live definition has no known kind, but its name shows it.",
 			files:  map[string]string{"store.yaml": strings.ReplaceAll(bucket, "example.org", "elsewhere.example.org")},
 			seen: given.Seen(plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{
 				"bucketrules.elsewhere.example.org": {Active: true}, "buckets.elsewhere.example.org": {Active: true}, "queues.elsewhere.example.org": {Active: true},
@@ -168,7 +168,7 @@ func TestWaiting(t *testing.T) {
 			seen:   served(given.Seen(plan.Upstream{}), xrds), step: "Store first", waits: "CompositeResourceDefinition stores.platform.example.org",
 		},
 		"CompositeOfNothing": {
-			reason: "Without Crossplane nobody makes an XRD anything.",
+			reason: "Without Crossplane no tool acts on an XRD.",
 			files:  map[string]string{"xrd.yaml": xrd, "store.yaml": store},
 			seen:   plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds}, step: "Store first", waits: "stores.platform.example.org", stuck: true,
 		},
@@ -183,7 +183,7 @@ func TestWaiting(t *testing.T) {
 			seen:   served(given.Seen(plan.Upstream{}), compositions, "Bucket.example.org"), step: "Composition stores",
 		},
 		"CompositionOfWhatNothingBrings": {
-			reason: "A Composition may name what nobody here knows; it is not refused for that.",
+			reason: "A Composition may name unknown kinds; it is not refused for that.",
 			files:  map[string]string{"composition.yaml": composition},
 			seen:   served(given.Seen(plan.Upstream{Packages: ready}), compositions), step: "Composition stores",
 		},

@@ -21,7 +21,7 @@ func TestWider(t *testing.T) {
 		"Elsewhere":  {"It does not matter which policy activates it.", map[string]crossplane.LivePolicy{"other": {Patterns: []string{"a.*"}}}, false},
 		"Widened":    {"A hand edit, or an update that failed.", map[string]crossplane.LivePolicy{"team": {Patterns: []string{"a.*", "c.*"}}}, true},
 		"Back":       {"Crossplane restarted, and made its default policy again.", map[string]crossplane.LivePolicy{"team": {Patterns: []string{"a.*"}}, "default": {Patterns: []string{"*"}}}, true},
-		"Resumed":    {"Somebody took the pause annotation off.", map[string]crossplane.LivePolicy{"all": {Patterns: []string{"*"}}}, true},
+		"Resumed":    {"A user removed the pause annotation.", map[string]crossplane.LivePolicy{"all": {Patterns: []string{"*"}}}, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -152,13 +152,13 @@ func TestForkAndTheCluster(t *testing.T) {
 		not    func(inner *fixtures.Registry) string
 	}{
 		"RewrittenToAllowed": {
-			reason: "What is allowed is allowed.", image: "packages.example.org",
+			reason: "An allowed registry is allowed.", image: "packages.example.org",
 			has: func(host string, _ *fixtures.Registry) has {
 				return has{live: []packages.LiveConfig{live(t, "mirror", "packages.example.org/", "rewriteImage: {prefix: "+host+"/}")}}
 			},
 		},
 		"RewrittenInside": {
-			reason: "The names of inner registries are nobody's business.",
+			reason: "The names of internal registries stay private.",
 			has: func(host string, inner *fixtures.Registry) has {
 				return has{live: []packages.LiveConfig{live(t, "mirror", host+"/", "rewriteImage: {prefix: "+inner.Host+"/}")}}
 			},
@@ -180,7 +180,7 @@ func TestForkAndTheCluster(t *testing.T) {
 			},
 		},
 		"Unsigned": {
-			reason: "What is demanded is demanded of forks.", keys: keys,
+			reason: "A demand holds for forks, too.", keys: keys,
 			has: func(host string, _ *fixtures.Registry) has {
 				return has{live: []packages.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
 			},
@@ -193,7 +193,7 @@ func TestForkAndTheCluster(t *testing.T) {
 			},
 		},
 		"NoKey": {
-			reason: "Where nobody gave the key to everybody it is refused.", signed: []signer{acme},
+			reason: "Without a public key it is refused.", signed: []signer{acme},
 			has: func(host string, _ *fixtures.Registry) has {
 				return has{live: []packages.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
 			},
@@ -273,6 +273,6 @@ func TestForkAndTheCluster(t *testing.T) {
 		return nil, errors.New("cannot reach the API server at https://inner.example.org")
 	}
 	if _, err := s.Fetch(t.Context(), ""); err == nil || strings.Contains(err.Error(), "inner.example.org") {
-		t.Errorf("What it demands is not known, and nobody is told more: %v", err)
+		t.Errorf("The demand is not known, and the error reveals no more: %v", err)
 	}
 }

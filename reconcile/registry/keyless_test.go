@@ -91,14 +91,14 @@ func TestVerifyBundlesOfIdentities(t *testing.T) {
 		want            string // the error about the package that is not read; "" if it is read
 	}{
 		"FirstLog":       {reason: "with the word of an authority", sign: first, in: public, subject: subject, issuer: issuer},
-		"UnsignedTime":   {reason: "a time that the log has not signed is anybody's", sign: first, in: public, subject: subject, issuer: issuer, change: untimed, want: "timestamp"},
-		"SecondLog":      {reason: "an authority says when (RFC 3161)", sign: second, in: public, subject: subject, issuer: issuer},
-		"Untimed":        {reason: "nobody says that the certificate was valid when it was used", sign: second, in: public, subject: subject, issuer: issuer, change: untimed, want: "timestamp"},
-		"OtherSubject":   {reason: "everybody can have an identity", sign: first, in: public, subject: "mallory@example.net", issuer: issuer, want: `got "mallory@example.net"`},
-		"OtherIssuer":    {reason: "the same name means somebody else elsewhere", sign: second, in: public, subject: subject, issuer: "https://login.example.net", want: `got "https://login.example.net"`},
-		"OtherSigstore":  {reason: "anybody can run one", sign: first, in: elsewhere, subject: subject, issuer: issuer, want: "no signature is accepted"},
+		"UnsignedTime":   {reason: "a time that the log has not signed may come from anyone", sign: first, in: public, subject: subject, issuer: issuer, change: untimed, want: "timestamp"},
+		"SecondLog":      {reason: "an authority signs the time (RFC 3161)", sign: second, in: public, subject: subject, issuer: issuer},
+		"Untimed":        {reason: "no proof that the certificate was valid when it was used", sign: second, in: public, subject: subject, issuer: issuer, change: untimed, want: "timestamp"},
+		"OtherSubject":   {reason: "every user can have an identity", sign: first, in: public, subject: "mallory@example.net", issuer: issuer, want: `got "mallory@example.net"`},
+		"OtherIssuer":    {reason: "the same name may belong to another user elsewhere", sign: second, in: public, subject: subject, issuer: "https://login.example.net", want: `got "https://login.example.net"`},
+		"OtherSigstore":  {reason: "every user can run one", sign: first, in: elsewhere, subject: subject, issuer: issuer, want: "no signature is accepted"},
 		"OtherImage":     {reason: "a good bundle about something else", sign: first, in: public, subject: subject, issuer: issuer, of: another, want: "no signature is accepted"},
-		"NotInLog":       {reason: "what nobody has seen may have been made in secret", sign: first, in: public, subject: subject, issuer: issuer, change: func(m *protobundle.VerificationMaterial) { m.TlogEntries = nil }, want: "no signature is accepted"},
+		"NotInLog":       {reason: "a signature outside of the log may have been made in secret", sign: first, in: public, subject: subject, issuer: issuer, change: func(m *protobundle.VerificationMaterial) { m.TlogEntries = nil }, want: "no signature is accepted"},
 		"EntryOfAnother": {reason: "an entry is of one signature", sign: first, in: public, subject: subject, issuer: issuer, change: foreignEntry(t, public), want: "no signature is accepted"},
 		"TimeOfAnother": {
 			reason: "so is the word of an authority, and it has to be one that counts", sign: second, in: public, subject: subject, issuer: issuer,

@@ -45,7 +45,7 @@ func TestPullSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got.Password); diff != "" {
-			t.Errorf("%s: credentials are for what they are said of (-want +got):\n%s", image, diff)
+			t.Errorf("%s: credentials are for their own registry (-want +got):\n%s", image, diff)
 		}
 	}
 }

@@ -199,7 +199,7 @@ func TestResolve(t *testing.T) {
 			result{[]string{"Provider provider-sea v1.4.0"}, nil},
 		},
 		"Overlap": {
-			"a monolith and its member hold the same definition, of which one can win",
+			"a monolith and its member hold the same definition, and one can win",
 			func(t *testing.T, r *fixtures.Registry) {
 				t.Helper()
 				r.Push(t, "acme/provider-boats", "v1.0.0", provider("provider-boats", "boats"), 0)
@@ -244,7 +244,7 @@ func TestConfigurationBringsPolicies(t *testing.T) {
 		t.Errorf("%s is active %t because of %v", d.Name, d.Active, d.Reasons)
 	}
 	if len(want.Objects) != 1 || want.Objects[0].ID.Kind != "Configuration" {
-		t.Errorf("Crossplane installs the rest itself, and %d objects are to be applied", len(want.Objects))
+		t.Errorf("Crossplane installs the rest itself, and %d objects remain to apply", len(want.Objects))
 	}
 	if got := d.Package.Installer.Name; got != "acme-config" {
 		t.Errorf("what has the provider installed is the configuration, not %q", got)
@@ -343,7 +343,7 @@ func TestUpgrades(t *testing.T) {
 		"New":       {"Nothing takes the place of anything.", nil, []string{one + "v1.0.0"}, nil},
 		"Removed":   {"A step says so: its object goes.", []string{one + "v1.0.0"}, nil, nil},
 		"Drops": {
-			"What was active counts; what is new and inactive does not.", []string{one + "v1.0.0"}, []string{one + "v2.0.0"},
+			"Active definitions count; new inactive ones do not.", []string{one + "v1.0.0"}, []string{one + "v2.0.0"},
 			[]string{"provider-sea v1.0.0 v2.0.0", "keep boats true", "create crews false"},
 		},
 		"Splits": {
@@ -357,16 +357,16 @@ func TestUpgrades(t *testing.T) {
 			"All of it looks new.", []string{one + "v0.0.0"}, []string{one + "v1.0.0"}, []string{"provider-sea  v1.0.0 unknown"},
 		},
 		"UnreadAfter": {
-			"A tag that nobody pushed: nobody knows what it would drop.", []string{one + "v1.0.0"}, []string{one + "v9.0.0"}, []string{"provider-sea v1.0.0  unknown"},
+			"A missing tag: its effects are not known.", []string{one + "v1.0.0"}, []string{one + "v9.0.0"}, []string{"provider-sea v1.0.0  unknown"},
 		},
-		"UnreadNew":      {"What it opens is not known.", nil, []string{one + "v9.0.0"}, []string{"provider-sea   unknown"}},
-		"UnreadBoth":     {"Whoever changes something else is not kept from that.", []string{one + "v9.0.0"}, []string{one + "v9.0.0"}, nil},
+		"UnreadNew":      {"Its definitions are not known.", nil, []string{one + "v9.0.0"}, []string{"provider-sea   unknown"}},
+		"UnreadBoth":     {"Other changes are not blocked by that.", []string{one + "v9.0.0"}, []string{one + "v9.0.0"}, nil},
 		"UnreadFunction": {"A Function holds no definitions.", nil, []string{function}, nil},
 		"UnreadMoves": {
-			"The version changes, and nobody knows how.", []string{one + "v0.0.0"}, []string{one + "v9.0.0"}, []string{"provider-sea   unknown"},
+			"The version changes, with unknown effects.", []string{one + "v0.0.0"}, []string{one + "v9.0.0"}, []string{"provider-sea   unknown"},
 		},
 		"Malformed": {
-			"What cannot be decoded and is active cannot be compared.", []string{one + "v1.0.0"}, []string{one + "v3.0.0"},
+			"An active definition that cannot be decoded cannot be compared.", []string{one + "v1.0.0"}, []string{one + "v3.0.0"},
 			[]string{"provider-sea v1.0.0 v3.0.0 unknown"},
 		},
 	}

@@ -139,7 +139,7 @@ func start(t *testing.T) *fixtures.Registry {
 func TestPanicOfOnePackage(t *testing.T) {
 	defer func() {
 		if said, _ := recover().(string); !strings.HasPrefix(said, "a nil map\n") {
-			t.Errorf("Whoever fetches learns of %q.", said)
+			t.Errorf("The caller learns of %q.", said)
 		}
 	}()
 	s := &registry.Resolver{

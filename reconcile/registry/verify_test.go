@@ -318,7 +318,7 @@ func TestVerify(t *testing.T) {
 			rules:  []string{registry.RuleSignature},
 		},
 		"KeyInLog": {
-			reason: "This is what cosign does without flags; nothing is to be said of it.",
+			reason: "This is what cosign does without flags; there is no finding.",
 			sign:   signs(inLog(acme, public)),
 			demand: byAcme,
 			root:   shipped,
@@ -331,7 +331,7 @@ func TestVerify(t *testing.T) {
 			want:   "transparency log",
 		},
 		"KeyInForeignLog": {
-			reason: "Anybody can keep a log.",
+			reason: "Every user can keep a log.",
 			sign:   signs(inLog(acme, elsewhere)),
 			demand: byAcme,
 			root:   shipped,
@@ -359,7 +359,7 @@ func TestVerify(t *testing.T) {
 			rules:  []string{registry.RuleSignature},
 		},
 		"AmongOthers": {
-			reason: "Anybody who may push can put what nobody can read, or others signed, beside what counts.",
+			reason: "Every user with push rights can add unreadable or foreign signatures beside the valid one.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
 				t.Helper()
 				tagged(t, r, digest, "sig", layerOf("application/vnd.dev.cosign.simplesigning.v1+json", []byte("?"), map[string]string{signatureKey: "?"}),
@@ -370,12 +370,12 @@ func TestVerify(t *testing.T) {
 			rules:  []string{registry.RuleSignature},
 		},
 		"Unsigned": {
-			reason: "An image that somebody pushed.",
+			reason: "A pushed image without a signature.",
 			demand: byAcme,
 			want:   `authority "acme": the image has no signature`,
 		},
 		"OtherKey": {
-			reason: "An image that somebody pushed and signed.",
+			reason: "An image that a stranger pushed and signed.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
 				t.Helper()
 				tagged(t, r, digest, "sig", other.signature(t, simple(digest)))
@@ -385,7 +385,7 @@ func TestVerify(t *testing.T) {
 			want:   "no signature is accepted: failed to verify signature",
 		},
 		"Tampered": {
-			reason: "A signature of what is not there any more.",
+			reason: "A signature of an image that does not exist any more.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
 				t.Helper()
 				layer := acme.signature(t, simple(another))
@@ -428,7 +428,7 @@ func TestVerify(t *testing.T) {
 			rules:  []string{registry.RuleSignature},
 		},
 		"HalfAttested": {
-			reason: "What is to be attested is not ignored.",
+			reason: "A demand for attestations is not ignored.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
 				t.Helper()
 				tagged(t, r, digest, "sig", acme.signature(t, simple(digest)))
@@ -454,27 +454,27 @@ func TestVerify(t *testing.T) {
 			root:   shipped,
 		},
 		"IdentityByPattern": {
-			reason: "With Crossplane a regular expression counts before what is to be equal.",
+			reason: "In Crossplane a regular expression counts before a fixed text.",
 			sign:   signs(as(public, issuer, subject)),
 			demand: byIdentity(`{issuer: nobody, issuerRegExp: "^https://login[.]example[.]org$", subject: nobody, subjectRegExp: "^.*@acme[.]example[.]org$"}`),
 			root:   shipped,
 		},
 		"OtherSubject": {
-			reason: "Everybody can have an identity.",
+			reason: "Every user can have an identity.",
 			sign:   signs(as(public, issuer, "mallory@example.net")),
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
 			root:   shipped,
 			want:   `got "mallory@example.net"`,
 		},
 		"OtherIssuer": {
-			reason: "The same name means somebody else where somebody else gives names.",
+			reason: "The same name may belong to another user at another issuer.",
 			sign:   signs(as(public, "https://login.example.net", subject)),
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
 			root:   shipped,
 			want:   `got "https://login.example.net"`,
 		},
 		"OtherSigstore": {
-			reason: "Anybody can make certificates.",
+			reason: "Every user can make certificates.",
 			sign:   signs(as(elsewhere, issuer, subject)),
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
 			root:   shipped,
@@ -495,7 +495,7 @@ func TestVerify(t *testing.T) {
 			want:   "expected key signature, not certificate",
 		},
 		"KeyForIdentity": {
-			reason: "A key is nobody's identity.",
+			reason: "A key has no identity.",
 			sign:   signs(inLog(acme, public)),
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
 			root:   shipped,
@@ -515,19 +515,19 @@ func TestVerify(t *testing.T) {
 			want:   "--trusted-root=FILE",
 		},
 		"AnySubject": {
-			reason: "Everybody has an identity at the big issuers.",
+			reason: "Every user has an identity at the big issuers.",
 			demand: byIdentity(`{issuer: "` + issuer + `"}`),
 			root:   shipped,
 			want:   "identity 1 needs an issuer and a subject",
 		},
 		"NoIdentities": {
-			reason: "An empty list would let everybody pass.",
+			reason: "An empty list would accept every signer.",
 			demand: byIdentity(""),
 			root:   shipped,
 			want:   "it names no identities",
 		},
 		"NeitherKeyNorIdentity": {
-			reason: "An authority without either would let everybody pass.",
+			reason: "An authority without either would accept every signer.",
 			demand: `{provider: Cosign, cosign: {authorities: [{name: acme}]}}`,
 			want:   "it has neither a key nor keyless identities",
 		},
@@ -542,22 +542,22 @@ func TestVerify(t *testing.T) {
 			want:   "names no authorities",
 		},
 		"OtherProvider": {
-			reason: "What cannot be verified is not trusted.",
+			reason: "An image that cannot be verified is not trusted.",
 			demand: `{provider: Notation, cosign: {authorities: [{name: acme}]}}`,
 			want:   `spec.verification.provider is "Notation"`,
 		},
 		"WhatIsNotKnown": {
-			reason: "What a later version of Crossplane demands is not ignored.",
+			reason: "A demand of a later version of Crossplane is not ignored.",
 			demand: `{provider: Cosign, cosign: {authorities: [{name: acme, key: {secretRef: {name: acme, key: cosign.pub}}, policy: {}}]}}`,
 			want:   `unknown field "policy"`,
 		},
 		"NoKeyInSecret": {
-			reason: "It says where it has looked.",
+			reason: "The error names the places.",
 			demand: strings.Replace(byAcme, "cosign.pub", "absent", 1),
 			want:   "the Secret acme has nothing under the key absent",
 		},
 		"NoPublicKey": {
-			reason: "What a commit names in a Secret may be anything, and is not shown.",
+			reason: "A Secret that a commit names may hold anything, and is not shown.",
 			demand: strings.Replace(byAcme, "cosign.pub", "cosign.key", 1),
 			want:   "what is at acme/cosign.key is not a PEM public key",
 		},
@@ -601,7 +601,7 @@ func TestVerify(t *testing.T) {
 				t.Fatalf("%s\n%d definitions, %v\nwant: %s", tc.reason, len(want.Definitions), want.Unread, tc.want)
 			}
 			if said := want.Unread[0].Err.Error(); !strings.Contains(said, "ImageConfig signed (package-0.yaml:11) demands that its signature is verified") || strings.Contains(said, "canary") {
-				t.Errorf("%s\nIt says who demands it and no secret: %s", tc.reason, said)
+				t.Errorf("%s\nIt names the source of the demand and no secret: %s", tc.reason, said)
 			}
 			requests, _ := r.Asked()
 			if i := slices.IndexFunc(requests, func(one string) bool { return strings.HasSuffix(one, "/manifests/"+digest) }); i >= 0 {
@@ -629,19 +629,19 @@ func TestVerifyWithFile(t *testing.T) {
 	without := source()
 	without.KeyFiles = nil
 	if want := rendered(t, without, render.OwnerCrossplane); len(want.Unread) != 1 || !strings.Contains(want.Unread[0].Err.Error(), "--verification-key=acme/cosign.pub=FILE") {
-		t.Errorf("It says what to do without a cluster: %v", want.Unread)
+		t.Errorf("It gives advice for use without a cluster: %v", want.Unread)
 	}
 	if want := rendered(t, source(), render.OwnerCrossplane); len(want.Definitions) != 1 {
 		t.Errorf("The key of the file counts: %v", want.Unread)
 	}
 	r.Fail(http.StatusServiceUnavailable)
 	if want := rendered(t, source(), render.OwnerCrossplane); len(want.Definitions) != 1 {
-		t.Errorf("A registry that is down keeps nobody from verifying: %v", want.Unread)
+		t.Errorf("A registry that is down does not prevent verification: %v", want.Unread)
 	}
 	offline := source()
 	offline.Offline = true
 	if want := rendered(t, offline, render.OwnerCrossplane); len(want.Definitions) != 1 {
-		t.Errorf("Nobody is asked: %v", want.Unread)
+		t.Errorf("No registry is asked: %v", want.Unread)
 	}
 	if err := os.WriteFile(file, newSigner(t).pem(t), 0o600); err != nil {
 		t.Fatal(err)

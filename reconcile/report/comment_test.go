@@ -125,7 +125,7 @@ func TestUpgradesCount(t *testing.T) {
 	r := upgraded(2)
 	r.Preview = &Preview{}
 	if said := r.On(nil).Verdict.Activation; said.State != Failure || !strings.HasPrefix(said.Description, "Blocked: breaks 2 schemas, drops 2 kinds; ") {
-		t.Errorf("What an inactive definition breaks nobody notices, and the rest counts: %s", said)
+		t.Errorf("Users do not notice breaks of an inactive definition, and the rest counts: %s", said)
 	}
 	var said []string
 	for _, a := range annotations(r) {
@@ -143,10 +143,10 @@ func TestUpgradesCount(t *testing.T) {
 
 	r.Bumps[1].Unknown, r.Summary.Held = "nobody answers", 1
 	if said := r.On(nil).Verdict.Activation; said.State != Error || said.Description != "Blocked: cannot read 1 package, holds 1 object back, breaks 2 schemas, drops 2 kinds: nobody answers" {
-		t.Errorf("What nobody knows is no success: %s", said)
+		t.Errorf("An unknown result is no success: %s", said)
 	}
 	if said := (comment{r, 3}).headline(); strings.Contains(said, "no schema breaks") {
-		t.Errorf("Nobody knows that: %s", said)
+		t.Errorf("That is not known: %s", said)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestUpgradeIsNoNoise(t *testing.T) {
 		}
 	}
 	if strings.Contains(c, "words1") {
-		t.Error("it names definitions of which only words changed")
+		t.Error("it names definitions with changes in descriptions only")
 	}
 }
 
@@ -194,8 +194,8 @@ func TestHeadline(t *testing.T) {
 		"Nothing":  {"A required check has to say so.", Report{}, "✅ Safe: nothing of this sync changes"},
 		"Finding":  {"A note asks for nothing.", Report{Findings: findings}, "✅ Safe: nothing of this sync changes; 1 finding"},
 		"Changes":  {"The plain case.", Report{Summary: Summary{Created: 1, Updated: 2}}, "✅ Safe: changes 3 objects"},
-		"Upgrade":  {"What everybody asks of one.", Report{Summary: Summary{Updated: 1}, Steps: []Step{{Action: plan.Update, ID: id("a"), Added: 1}}}, "✅ Safe: changes 1 object; no schema breaks"},
-		"Breaks":   {"Of a definition that is inactive nobody notices.", Report{Summary: Summary{Updated: 2}, Steps: breaks}, "⛔ Blocked: breaks 1 schema"},
+		"Upgrade":  {"The standard questions of every upgrade.", Report{Summary: Summary{Updated: 1}, Steps: []Step{{Action: plan.Update, ID: id("a"), Added: 1}}}, "✅ Safe: changes 1 object; no schema breaks"},
+		"Breaks":   {"Users do not notice an inactive definition.", Report{Summary: Summary{Updated: 2}, Steps: breaks}, "⛔ Blocked: breaks 1 schema"},
 		"Held":     {"A person has to act.", Report{Summary: Summary{Held: 2}}, "⛔ Blocked: holds 2 objects back"},
 		"Fails":    {"It would not be applied, which is worse than anything else.", Report{Summary: Summary{Failed: 1, Held: 1}}, "⛔ Blocked: fails on 1 object, holds 1 object back"},
 		"Unusable": {"Nothing else is known.", Report{Error: "policy.yaml:3: no"}, "⛔ Blocked: cannot be rendered, so nothing of it would be applied"},
@@ -374,7 +374,7 @@ func FuzzComment(f *testing.F) {
 func TestCostPanics(t *testing.T) {
 	defer func() {
 		if said, _ := recover().(string); said == "" {
-			t.Error("Whoever compares learns of nothing.")
+			t.Error("A comparison reports nothing.")
 		}
 	}()
 	nothing := render.DecidedDefinition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: "a", Package: &catalogue.Package{}, Document: &manifest.Document{}}, Active: true}}

@@ -61,12 +61,12 @@ func TestVerdict(t *testing.T) {
 		want    Verdict
 	}{
 		"AsWanted": {
-			reason: "A pass with nothing to do is a success and says how things stand.",
+			reason: "A pass with nothing to do is a success and reports the state.",
 			plan:   plan.Plan{Want: want()}, applied: true,
 			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Success, "no drift"}, 0},
 		},
 		"Activated": {
-			reason: "What became active is what people push policies for.",
+			reason: "Users push policies to activate definitions.",
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{create}}, done: []plan.Outcome{{ID: id("a"), Action: plan.Create}}, applied: true,
 			want: Verdict{Status{Success, "1 active (+1), 1 inactive"}, Status{Success, "no drift"}, 0},
 		},
@@ -81,7 +81,7 @@ func TestVerdict(t *testing.T) {
 			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Success, "1 corrected"}, 0},
 		},
 		"MadeAgain": {
-			reason: "A CRD that somebody deleted, and that is made again, does not become active with the commit.",
+			reason: "A deleted CRD that is created again does not become active with the commit.",
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{{Action: plan.Create, Cause: plan.Drift, ID: id("a"), Definition: true}}},
 			done:   []plan.Outcome{{ID: id("a"), Action: plan.Create}}, applied: true,
 			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Success, "1 corrected"}, 0},
@@ -92,7 +92,7 @@ func TestVerdict(t *testing.T) {
 			want:   Verdict{Status{Success, "1 active, 1 inactive"}, Status{Failure, "1 drifted: d"}, 0},
 		},
 		"DriftReported": {
-			reason: "Drift that the sync only reports stays, and somebody has to look.",
+			reason: "Drift that the sync only reports stays, and a person has to look.",
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("d")}}}, applied: true,
 			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Failure, "1 drifted: d"}, 3},
 		},
@@ -105,7 +105,7 @@ func TestVerdict(t *testing.T) {
 			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Failure, "2 drifted: d by kubectl-edit, helm and 1 more"}, 3},
 		},
 		"NotAppliedYet": {
-			reason: "What somebody else is to apply is waited for, and they are named. Their lateness is the cause of the rest.",
+			reason: "Objects of another tool are waited for, and the tool is named. Its lateness is the cause of the rest.",
 			plan:   plan.Plan{Want: want(), Looks: true, Effects: []plan.Effect{effect("c", plan.Pending, ""), effect("a", plan.Pending, "Flux"), effect("b", plan.Pending, "Flux")}}, applied: true,
 			want: Verdict{Status{Pending, "2 not applied yet by Flux: a and 1 more; 1 active, 1 inactive"}, Status{Success, "no drift"}, 0},
 		},
@@ -115,12 +115,12 @@ func TestVerdict(t *testing.T) {
 			want: Verdict{Status{Failure, "1 not applied by Flux: a; 1 active, 1 inactive"}, Status{Success, "no drift"}, 1},
 		},
 		"NotAppliedByAnybody": {
-			reason: "It may be that nobody is there.",
+			reason: "There may be no such tool.",
 			plan:   plan.Plan{Want: want(), Looks: true, Effects: []plan.Effect{{Kind: plan.Apply, On: id("a"), State: plan.Broken, Change: &plan.Step{Action: plan.Create}}}}, applied: true,
 			want: Verdict{Status{Failure, "1 not applied: a; 1 active, 1 inactive"}, Status{Success, "no drift"}, 1},
 		},
 		"BrokenUpstream": {
-			reason: "What Crossplane does not make of it is another matter.",
+			reason: "Missing objects of Crossplane are another matter.",
 			plan:   plan.Plan{Want: want(), Looks: true, Effects: []plan.Effect{effect("c", plan.Broken, "")}}, applied: true,
 			want: Verdict{Status{Failure, "1 broken: c; 1 active, 1 inactive"}, Status{Success, "no drift"}, 1},
 		},
@@ -159,7 +159,7 @@ func TestVerdict(t *testing.T) {
 	}
 	stopped := Failed(inventory.Sync{}, "", errors.New("a.yaml:3: broken\nb.yaml:1: too"))
 	if diff := cmp.Diff(Verdict{Status{Error, "a.yaml:3: broken"}, Status{Error, "a.yaml:3: broken"}, 1}, stopped.Verdict); diff != "" {
-		t.Errorf("a commit that cannot be rendered says where first (-want +got):\n%s", diff)
+		t.Errorf("a commit that cannot be rendered names the place first (-want +got):\n%s", diff)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestAfter(t *testing.T) {
 	first := New(plan.Plan{Want: want(), Steps: []plan.Step{create, drifted}}, []plan.Outcome{{ID: id("a")}, {ID: id("d")}}, true)
 	got := New(plan.Plan{Want: want()}, nil, true).After(first.Summary, nil).Verdict
 	if diff := cmp.Diff(first.Verdict, got); diff != "" {
-		t.Errorf("What is said of a commit does not change where nothing does.\nAfter(...).Verdict (-want +got):\n%s", diff)
+		t.Errorf("The status of a commit does not change without a change.\nAfter(...).Verdict (-want +got):\n%s", diff)
 	}
 }
 
@@ -252,7 +252,7 @@ func TestReportedDrift(t *testing.T) {
 	if err := errors.Join((Text{}).Write(&text, r), Markdown(&markdown, r)); err != nil {
 		t.Fatal(err)
 	}
-	const reason = "What drifted and stays waits for a person, and is not among what is kept on purpose."
+	const reason = "Remaining drift waits for a person, and does not count as retained."
 	if diff := cmp.Diff(`= keep   CustomResourceDefinition.apiextensions.k8s.io/r
     retained: its annotation asks for it
 = drift  CustomResourceDefinition.apiextensions.k8s.io/d

@@ -43,20 +43,20 @@ func TestFollowForks(t *testing.T) {
 	}
 	for _, s := range f.wired {
 		if s.packages.KeyFiles["acme/cosign.pub"] != "acme.pub" || s.packages.TrustedRoot != "trusted_root.json" {
-			t.Errorf("What everybody may know whose signatures count, forks may, too: %+v", s)
+			t.Errorf("Forks may know public signing identities, too: %+v", s)
 		}
 	}
 	if fork := f.wired[1].packages.Fork; fork == nil || len(fork.Registries) != 1 || fork.Registries[0] != "ghcr.io" {
 		t.Errorf("Nor is any registry asked but those that are named: %+v", fork)
 	}
 	if f.origin.heads.Limits != ofHeads(f.origin.into.Limits) || f.origin.into.Limits.Object != 0 || f.origin.into.Cache != f.origin.heads.Cache || !strings.HasSuffix(f.origin.heads.Cache, "previews") {
-		t.Errorf("What a head brings is bounded, and apart from what passes read: %+v", f.origin)
+		t.Errorf("The size of a head is bounded, and separate from passes: %+v", f.origin)
 	}
 	if f := wired(t, "  previews: true\n"); f.Forks != nil || f.Reconciler.Observer != nil || f.Reconciler.Cluster != nil || f.wired[0].packages.Images != nil {
-		t.Errorf("Where nobody says so no fork is previewed, and no cluster asked: %+v", f)
+		t.Errorf("By default no fork is previewed, and no cluster asked: %+v", f)
 	}
 	if wired(t, "") != nil {
-		t.Error("Where nobody says so there are no previews")
+		t.Error("By default there are no previews")
 	}
 }
 

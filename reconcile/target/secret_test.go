@@ -78,7 +78,7 @@ func TestFollow(t *testing.T) {
 			want:   want{token: canary, says: []string{`nothing under the key "password"`}},
 		},
 		"OtherKey": {
-			reason: "A Secret of somebody else has keys of its own.",
+			reason: "A Secret of another tool has keys of its own.",
 			ref:    v1alpha1.SecretRef{Key: "pat"},
 			data:   map[string]string{"pat": canary, "username": "robot"},
 			want:   want{credentials: git.Auth{Username: "robot", Password: canary}, token: canary, says: []string{"no list of certificates"}},
@@ -89,13 +89,13 @@ func TestFollow(t *testing.T) {
 			want:   want{ca: cert + "\n" + cert},
 		},
 		"PrivateKey": {
-			reason: "A CA goes into CRDs, which everybody may read; a private key must not get there by a slip.",
+			reason: "A CA goes into CRDs, which every user may read; a private key must not get there by a slip.",
 			ref:    v1alpha1.SecretRef{Key: "tls.key"},
 			data:   map[string]string{"tls.key": cert + key},
 			want:   want{credentials: git.Auth{Password: strings.TrimSpace(cert + key)}, token: strings.TrimSpace(cert + key), says: []string{"it must hold nothing secret"}},
 		},
 		"Rubbish": {
-			reason: "What follows a certificate counts too.",
+			reason: "Data after a certificate counts too.",
 			data:   map[string]string{"ca.crt": cert + canary},
 			want:   want{says: []string{"no list of certificates in PEM"}},
 		},
@@ -140,7 +140,7 @@ func TestFollow(t *testing.T) {
 				t.Errorf("%s\nthe secret is in %s", tc.reason, said)
 			}
 			if used := credentials.Password + token; used != "" && !strings.Contains(strings.Join(told, " "), credentials.Password) {
-				t.Errorf("%s\nnobody is told what to hide: %q", tc.reason, told)
+				t.Errorf("%s\nthe secret is not registered for masking: %q", tc.reason, told)
 			}
 		})
 	}
@@ -173,7 +173,7 @@ func TestRecent(t *testing.T) {
 		expect("It may have been rotated.", "two", 2)
 		failure = errBoom
 		time.Sleep(secretAge)
-		expect("What cannot be read is not read more often.", "", 3)
+		expect("An unreadable Secret is not read more often.", "", 3)
 		if len(troubles) != 1 || !errors.Is(troubles[0], errBoom) {
 			t.Errorf("It is said once: %v", troubles)
 		}

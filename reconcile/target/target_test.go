@@ -428,7 +428,7 @@ func TestTargetOutlivesAnOutage(t *testing.T) {
 		}
 	}
 	if len(said) != 4 || !strings.HasPrefix(said[2], "error: cannot reach the API server at ") {
-		t.Errorf("said of activation: %q", said)
+		t.Errorf("status of activation: %q", said)
 	}
 }
 
@@ -607,7 +607,7 @@ func TestTargetFights(t *testing.T) {
 	}
 	e := <-passes // the rival changed it once more
 	if s := e.Report.Steps; len(s) != 1 || s[0].Action != plan.Keep || s[0].Guard != "fight" {
-		t.Errorf("What is fought over is left alone: %+v", s)
+		t.Errorf("A contested object is left alone: %+v", s)
 	}
 	wrote := 0
 	for _, request := range requests.Log() {

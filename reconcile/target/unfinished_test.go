@@ -108,7 +108,7 @@ func TestPrunesAwaitReplacements(t *testing.T) {
 			for range 2 { // what waits in a pass that does not wait is for the next one
 				a.once(t)
 			}
-			a.has(t, "new", true, "What it waited for is there")
+			a.has(t, "new", true, "Its dependency exists")
 			a.has(t, "old", false, "It is replaced")
 		})
 	}

@@ -162,7 +162,7 @@ spec:
 			}},
 		},
 		"Substituted": {
-			reason: "what Flux would substitute is applied as it stands, which somebody should know; programs, prose and schemas hold such things by right",
+			reason: "Flux's variables are applied as they stand, which deserves a warning; programs, prose and schemas hold such things by right",
 			files: map[string]string{
 				"a.yaml":    object("v1", "ConfigMap", "a") + "data:\n  region: eu-${region}\n  other: ${other:=x}\n",
 				"b.yaml":    object("v1", "ConfigMap", "b") + "data:\n  script: |\n    echo ${HOME}\n    true\n  escaped: $${region}\n  shell: $(HOME) $HOME ${1}\n",
@@ -241,7 +241,7 @@ spec:
 			},
 		},
 		"HiddenPackage": {
-			reason: "a package below a kustomization is none, which costs its definitions: somebody should know",
+			reason: "a package below a kustomization is none, which costs its definitions: that deserves a warning",
 			files: map[string]string{
 				"kustomization.yaml":  "resources: [a.yaml]\n",
 				"a.yaml":              object("v1", "ConfigMap", "a"),
@@ -344,7 +344,7 @@ spec:
 			},
 		},
 		"NotInstalled": {
-			reason: "what Crossplane would not install from a package is not applied, and somebody should know",
+			reason: "an object that Crossplane would not install from a package is not applied, which deserves a warning",
 			files: map[string]string{
 				"toy/crossplane.yaml": safeProvider,
 				"toy/policy.yaml":     policy,
@@ -492,7 +492,7 @@ spec:
 			},
 		},
 		"Declared": {
-			reason: "a directory without crossplane.yaml is a package if somebody says so, in every way",
+			reason: "a directory without crossplane.yaml is a package if it is declared so, in every way",
 			files: map[string]string{
 				"vendor/toy/crds/buckets.yaml": crd("buckets", "Bucket"),
 				"vendor/toy/examples/a.yaml":   "not: [read",
@@ -673,13 +673,13 @@ func TestOthers(t *testing.T) {
 		want   []string // the beginnings of the problems
 	}{
 		"Skip": {"a repository is for several tools at once", catalogue.SkipOthers, nil},
-		"Refuse": {"a path that is to be Headgate's alone holds nothing that somebody else is to apply", catalogue.RefuseOthers, []string{
+		"Refuse": {"a path that belongs to Headgate alone holds no objects for other tools", catalogue.RefuseOthers, []string{
 			"argo.yaml:1: Application apps is an object of Flux or Argo CD and is not to be here",
 			"flux.yaml:1: Kustomization apps is an object of Flux or Argo CD and is not to be here",
 			"sops.yaml:1: Secret a is encrypted with SOPS and is not to be here",
 			"whole.yaml:1: this document is encrypted with SOPS and is not to be here",
 		}},
-		"Apply": {"an operator in the cluster may decrypt, but nobody applies a kind that cannot be read", catalogue.ApplyOthers, []string{
+		"Apply": {"an operator in the cluster may decrypt, but no tool applies an unreadable kind", catalogue.ApplyOthers, []string{
 			"whole.yaml:1: this document is encrypted with SOPS as a whole",
 		}},
 	}
@@ -829,7 +829,7 @@ func TestReadRefuses(t *testing.T) {
 			want: []string{"b.yaml:1: ConfigMap/x-a is declared at a/a.yaml:1 already"},
 		},
 		"PackageWithKustomization": {
-			reason: "nobody can tell which of the two is meant",
+			reason: "it is not known which of the two is meant",
 			files: map[string]string{
 				"toy/crossplane.yaml": safeProvider, "toy/crd.yaml": crd("buckets", "Bucket"), "toy/kustomization.yaml": "resources: [crd.yaml]",
 			},
@@ -860,7 +860,7 @@ func TestReadRefuses(t *testing.T) {
 			},
 		},
 		"IgnoreFile": {
-			reason: "what a pattern was meant to leave out would be applied if nobody understood it",
+			reason: "files that a misread pattern leaves out would be applied",
 			files: map[string]string{
 				"a/.headgateignore": "ok\n\n[z-\n",
 				"b/.headgateignore": "[[:alpha:]]\n",
@@ -889,7 +889,7 @@ func TestReadRefuses(t *testing.T) {
 			want:   []string{"../other: is not a path inside of the commit"},
 		},
 		"TwoMetadata": {
-			reason: "nobody knows of which kind the package is, so Crossplane does not install it",
+			reason: "the kind of the package is not known, so Crossplane does not install it",
 			files: map[string]string{
 				"a/crossplane.yaml": safeProvider,
 				"a/more/meta.yaml":  documents(crd("buckets", "Bucket"), configuration),
@@ -931,7 +931,7 @@ func TestReadRefuses(t *testing.T) {
 			},
 		},
 		"TwoWebhookConfigurations": {
-			reason: "a package renames them to one name, of which there can be one",
+			reason: "a package renames them to one name, and there can be only one",
 			files: map[string]string{
 				"crossplane.yaml": safeProvider,
 				"a.yaml": documents(

@@ -54,7 +54,7 @@ func TestDetails(t *testing.T) {
 		rules = append(rules, f.Rule+"@"+f.Origin.String())
 	}
 	if diff := cmp.Diff([]string{"connection-details-of-unknown@details.yaml:11", "connection-details-of-unknown@toy/details.yaml:11"}, rules); diff != "" {
-		t.Errorf("of what there is not (-want +got):\n%s", diff)
+		t.Errorf("missing details (-want +got):\n%s", diff)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestDetailsAreStrict(t *testing.T) {
 		want   []string
 	}{
 		"UnknownField": {
-			"a field that nobody knows would be believed to work", at("definitions:", "patterns: []\n  definitions:"),
+			"users would expect an unknown field to work", at("definitions:", "patterns: []\n  definitions:"),
 			[]string{"d.yaml:6: spec.patterns is not known: there are [definitions]"},
 		},
 		"UnknownBelow": {
@@ -129,7 +129,7 @@ func TestDescribeRefusesTwo(t *testing.T) {
 	}
 	_, err = catalogue.Describe(nil, c.Details)
 	if err == nil || !strings.HasPrefix(err.Error(), "b.yaml:7: the connection details of buckets.toy.example.org are declared at a.yaml:7 already") {
-		t.Errorf("nobody knows which of two is right: want both places, got %v", err)
+		t.Errorf("it is not known which of two is right: want both places, got %v", err)
 	}
 }
 

@@ -87,7 +87,7 @@ func TestImageInAPackage(t *testing.T) {
 	delete(files, "toy/crds/a.yaml")
 	c, err = catalogue.Read(files, "", catalogue.Options{Packages: []catalogue.Declared{{Path: "toy", Name: "other"}}})
 	if err != nil || len(c.Definitions) != 1 || c.Definitions[0].Package.Name != "provider-toy" {
-		t.Errorf("but where nothing else says what it is, it counts: got %v, %v", c.Definitions, err)
+		t.Errorf("but it counts if it is the only source: got %v, %v", c.Definitions, err)
 	}
 }
 
@@ -116,12 +116,12 @@ func TestImageRefuses(t *testing.T) {
 		},
 		"Misplaced": {"as it did once with what it would now leave out", misplaced, catalogue.Options{CrossplaneVersion: "v2.1.0"}, "providers/a.xpkg/package.yaml:6: Composition is nothing that Crossplane v2.1.0 takes in a Provider package"},
 		"TwoMetadata": {
-			"nobody knows of which kind it is", map[string]string{"crossplane.yaml": documents(safeProvider, configuration)}, catalogue.Options{},
+			"its kind is not known", map[string]string{"crossplane.yaml": documents(safeProvider, configuration)}, catalogue.Options{},
 			"providers/a.xpkg/package.yaml:7: a package has one metadata document: the first is at providers/a.xpkg/package.yaml:1",
 		},
 		"NoMetadata": {"nor whether it is one", map[string]string{"crossplane.yaml": crd("buckets", "Bucket")}, catalogue.Options{}, "providers/a.xpkg: has no metadata, so it is not a package"},
 		"Empty":      {"at all", map[string]string{"crossplane.yaml": ""}, catalogue.Options{}, "providers/a.xpkg: has no metadata, so it is not a package"},
-		"Broken":     {"the line is that of the package's YAML", map[string]string{"crossplane.yaml": safeProvider, "a.yaml": "kind: [\n"}, catalogue.Options{}, "providers/a.xpkg/package.yaml:"},
+		"Broken":     {"the line belongs to the package's YAML", map[string]string{"crossplane.yaml": safeProvider, "a.yaml": "kind: [\n"}, catalogue.Options{}, "providers/a.xpkg/package.yaml:"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -545,7 +545,7 @@ func TestCheckApplied(t *testing.T) {
 		reason, version, details string
 		want                     string // the field that is wrong
 	}{
-		"Whole":        {"What says everything is taken.", "served: true, storage: false", "{name: a, description: b}", ""},
+		"Whole":        {"A complete definition is accepted.", "served: true, storage: false", "{name: a, description: b}", ""},
 		"ServedUnsaid": {"An API server does not guess what is served.", "storage: true", "", "spec.versions[0].served"},
 		"Undescribed":  {"Nor what a detail is for.", "served: true, storage: true", "{name: a}", "spec.connectionDetails[0].description"},
 	}

@@ -65,16 +65,16 @@ func TestFieldAt(t *testing.T) {
 		want   crd.Field
 	}{
 		"Kind": {
-			"No path is the kind itself, which says how much there is below.", "", 0,
+			"No path is the kind itself, with the number of fields below.", "", 0,
 			crd.Field{Type: "object", Description: "A Toy.", Below: 1},
 		},
 		"Levels": {
-			"Not more levels than somebody wants to read.", "spec", 1,
+			"Not more levels than a person wants to read.", "spec", 1,
 			crd.Field{Name: "spec", Type: "object", Fields: []crd.Field{{Name: "forProvider", Type: "object", Required: true, Below: 12}}},
 		},
 		"Immutable": {"The API server refuses another value; the rule needs no more words.", forProvider("region"), 0, crd.Field{Name: "region", Type: "string", Required: true, Immutable: true}},
 		"Everything": {
-			"What a generated provider demands is said by rules of the spec.", forProvider("size"), 0,
+			"Rules of the spec express the demands of a generated provider.", forProvider("size"), 0,
 			crd.Field{
 				Name: "size", Type: "integer", Format: "int64", Description: "How large.", RequiredToCreate: true,
 				Default: int64(3), Limits: []string{"at least 1", "less than 1000000"},
@@ -84,13 +84,13 @@ func TestFieldAt(t *testing.T) {
 		"IntOrString": {"Which has no type.", forProvider("port"), 0, crd.Field{Name: "port", Type: "integer or string"}},
 		"Number":      {"Numbers are written as people do.", forProvider("ratio"), 0, crd.Field{Name: "ratio", Type: "number", Limits: []string{"a multiple of 0.5", "null is a value"}}},
 		"List": {
-			"The limits of a list, and of what is in it.", forProvider("kinds"), 0,
+			"The limits of a list, and of its items.", forProvider("kinds"), 0,
 			crd.Field{
 				Name: "kinds", Type: "[]string", Enum: []any{"a", "b"},
 				Limits: []string{"at least 1 item", "no two of the same", "each at most 63 characters", "each matching ^[a-z]+$"},
 			},
 		},
-		"Map":    {"What is in a map.", forProvider("tags"), 0, crd.Field{Name: "tags", Type: "map[string]string"}},
+		"Map":    {"The items of a map.", forProvider("tags"), 0, crd.Field{Name: "tags", Type: "map[string]string"}},
 		"Nested": {"However deep.", forProvider("matrix"), 0, crd.Field{Name: "matrix", Type: "[][]map[string][]integer"}},
 		"Objects": {
 			"A list is no step of a path.", forProvider("rules"), -1,

@@ -79,7 +79,7 @@ func TestDirectories(t *testing.T) {
 		unread []string
 	}{
 		"Overlay": {
-			reason: "a person who looks for an object in Git finds it where its document begins, whatever was made of it on the way",
+			reason: "a person who looks for an object in Git finds it where its document begins, whatever the build changed",
 			files: map[string]string{
 				"base/kustomization.yaml":        "resources: [a.yaml, more]\n",
 				"base/a.yaml":                    configMap("a") + "---\n" + configMap("b"),
@@ -258,6 +258,6 @@ func TestManyCRDs(t *testing.T) {
 	}
 	made, problems := build(tree(map[string]string{"kustomization.yaml": "resources: [crds.yaml]", "crds.yaml": crds.String()}), manifest.Limits{})
 	if len(problems) > 0 || len(made.Findings) != 1 || made.Findings[0].Rule != kustomize.RuleManyCRDs || len(made.Documents) != 301 {
-		t.Errorf("somebody who waits should know for what: %v, %v", made.Findings, problems)
+		t.Errorf("a waiting user should learn the reason: %v, %v", made.Findings, problems)
 	}
 }

@@ -143,9 +143,9 @@ func TestRefused(t *testing.T) {
 		"NoManifest":      {"values of a chart, perhaps", "resources: [notes.yaml]\n", []string{"app/notes.yaml:1: this is no Kubernetes manifest"}},
 		"PartAsResource":  {"the two are different", "resources: [../part]\ncomponents: [../base, cm.yaml]\n", []string{"app/kustomization.yaml:1: resources[0]: part is a Component", "app/kustomization.yaml:2: components[0]: base is no Component", "app/kustomization.yaml:2: components[1]: app/cm.yaml is a file"}},
 		"Null":            {"a dash with nothing behind it", "resources:\n-\n", []string{"app/kustomization.yaml:2: resources[0]: is empty"}},
-		"Unknown":         {"a misspelt field does nothing, which nobody means", "resources: [cm.yaml]\npatchs: []\n", []string{`app/kustomization.yaml:2: unknown field "patchs"`}},
+		"Unknown":         {"a misspelt field does nothing, which is never intended", "resources: [cm.yaml]\npatchs: []\n", []string{`app/kustomization.yaml:2: unknown field "patchs"`}},
 		"UnknownDeep":     {"at any depth", "resources: [cm.yaml]\npatches:\n- pth: x\n", []string{`app/kustomization.yaml:3: unknown field "patches[0].pth"`}},
-		"OtherCase":       {"kustomize takes Resources for resources, and not everybody does", "Resources: [cm.yaml]\n", []string{`app/kustomization.yaml:1: unknown field "Resources"`}},
+		"OtherCase":       {"kustomize takes Resources for resources, and other tools do not", "Resources: [cm.yaml]\n", []string{`app/kustomization.yaml:1: unknown field "Resources"`}},
 		"Twice":           {"one of them would count", "resources: [cm.yaml]\nresources: []\n", []string{"app/kustomization.yaml:2: cannot decode: key \"resources\" already set"}},
 		"OtherType":       {"a text is no list", "resources: cm.yaml\n", []string{"app/kustomization.yaml:1: cannot unmarshal string into Go struct field Kustomization.resources"}},
 		"OtherVersion":    {"a later version may mean something else", "apiVersion: kustomize.config.k8s.io/v1\nkind: Kustomization\nresources: [cm.yaml]\n", []string{"app/kustomization.yaml:1: apiVersion for Kustomization should be kustomize.config.k8s.io/v1beta1"}},
@@ -175,8 +175,8 @@ func TestRefused(t *testing.T) {
 			"app/kustomization.yaml:5: secretGenerator[0].files[0]: ", "app/kustomization.yaml:5: secretGenerator[0].files[1]: app/link.yaml is a symbolic link",
 		}},
 		"UnknownOpenAPI": {"strict means strict", "openapi: {paht: x}\n", []string{"app/kustomization.yaml:1: openapi.paht: is not known"}},
-		"EndlessTypes":   {"kustomize would follow them until the stack is full, which nobody can recover from", "crds: [loop.yaml]\n", []string{"app/loop.yaml:1: the type A refers to itself"}},
-		"EndlessSchema":  {"and these until somebody stops the process", "openapi: {path: circle.yaml}\n", []string{"app/circle.yaml:1: the reference #/definitions/A leads back to itself"}},
+		"EndlessTypes":   {"kustomize would follow them until the stack is full, which is not recoverable", "crds: [loop.yaml]\n", []string{"app/loop.yaml:1: the type A refers to itself"}},
+		"EndlessSchema":  {"and these until the process is stopped", "openapi: {path: circle.yaml}\n", []string{"app/circle.yaml:1: the reference #/definitions/A leads back to itself"}},
 		"Internal":       {"kustomize would rename it at every change", "resources: [internal.yaml]\n", []string{"app/internal.yaml:1: the annotation internal.config.kubernetes.io/needsHashSuffix of ConfigMap i"}},
 		"AliasBomb":      {"a few lines that decode to gigabytes", "resources: [bomb.yaml]\npatches: [{path: bomb.yaml}]\n", []string{"app/bomb.yaml:", "app/bomb.yaml:"}},
 		"AliasCycle":     {"and one that never ends", "resources: [cycle.yaml]\n", []string{"app/cycle.yaml:"}},
@@ -193,7 +193,7 @@ func TestRefused(t *testing.T) {
 			files["app/kustomization.yaml"] = &fstest.MapFile{Data: []byte(tc.text)}
 			made, problems := build(files, manifest.Limits{}, "app")
 			if len(made.Documents) > 0 {
-				t.Errorf("%s: %d documents of what is refused", tc.reason, len(made.Documents))
+				t.Errorf("%s: %d documents of a refused build", tc.reason, len(made.Documents))
 			}
 			var got []string
 			for _, p := range problems {
@@ -283,7 +283,7 @@ func TestBounds(t *testing.T) {
 		want   string
 	}{
 		"Doubling": {
-			reason: "twenty small directories that come to a million",
+			reason: "twenty small directories that grow to a million",
 			files:  func() map[string]string { return doubling(20) },
 			want:   "kustomization.yaml:1: it is built of more than 10000 directories",
 		},

@@ -118,12 +118,12 @@ func TestCoverage(t *testing.T) {
 			want: []string{`store.yaml:21 warning ` + bucket + `; add "buckets.s3.example.org" to spec.activate of a policy`},
 		},
 		"Template": {
-			reason: "What the template does around an object does not matter, nor what is commented out.",
+			reason: "Template actions around an object do not matter, nor do comments.",
 			files:  map[string]string{"policy.yaml": policy("team", "queues.*"), "store.yaml": composition(templated)},
 			want:   []string{`store.yaml:23 warning ` + bucket + `; add "buckets.s3.example.org" to spec.activate of policy team (policy.yaml:1)`},
 		},
 		"Computed": {
-			reason: "What cannot be known is said.",
+			reason: "An unknown part is reported.",
 			files: map[string]string{
 				"store.yaml": composition("  mode: Pipeline\n  pipeline:\n  - step: render\n    input:\n      kind: GoTemplate\n      inline:\n        template: |\n          apiVersion: s3.example.org/v1\n          kind: {{ .kind }}\n"),
 			},

@@ -21,7 +21,7 @@ func TestEachPanics(t *testing.T) {
 	defer func() {
 		said, _ := recover().(string)
 		if !strings.HasPrefix(said, "boom\n") || !strings.Contains(said, "each_test.go") {
-			t.Errorf("The panic does not say where it was: %q", said)
+			t.Errorf("The panic does not name its place: %q", said)
 		}
 	}()
 	Each(3, func(i int) {

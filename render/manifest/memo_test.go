@@ -166,7 +166,7 @@ func TestMemoHoldsNoSecret(t *testing.T) {
 	}
 	for key, value := range memo.all {
 		if strings.Contains(value, "hush") {
-			t.Errorf("a memo may be written to disk, where nobody expects the content of a Secret: %s: %q", key, value)
+			t.Errorf("a memo may be written to disk, where the content of a Secret must not appear: %s: %q", key, value)
 		}
 	}
 }

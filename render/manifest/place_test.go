@@ -19,9 +19,9 @@ func TestOriginOf(t *testing.T) {
 		"FirstEntry":  {"Indices count from 0.", policy, []any{"spec", "activate", 0}, 8},
 		"BlockScalar": {"A block scalar begins with its indicator.", policy, []any{"spec", "activate", 2}, 11},
 		"Alias":       {"Aliases are followed.", policy, []any{"alias", "activate", 0}, 8},
-		"Absent":      {"What is absent is in the document.", policy, []any{"spec", "deactivate", 0}, 4},
-		"PastTheEnd":  {"What is absent is in the document.", policy, []any{"spec", "activate", 3}, 4},
-		"WrongStep":   {"What is absent is in the document.", policy, []any{"spec", 0}, 4},
+		"Absent":      {"A missing field is in the document.", policy, []any{"spec", "deactivate", 0}, 4},
+		"PastTheEnd":  {"A missing field is in the document.", policy, []any{"spec", "activate", 3}, 4},
+		"WrongStep":   {"A missing field is in the document.", policy, []any{"spec", 0}, 4},
 		"Document":    {"The empty path is the document itself.", policy, nil, 4},
 		"InList":      {"Items of a list know their lines too.", list, []any{"spec", "activate", 1}, 9},
 	}

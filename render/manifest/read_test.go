@@ -109,7 +109,7 @@ func TestRead(t *testing.T) {
 			want:   []string{"1 A one", "6 B two"},
 		},
 		"NoManifest": {
-			reason: "What lacks a kind or an apiVersion, or is no mapping, is returned without a header.",
+			reason: "A document without a kind or an apiVersion, or one that is no mapping, is returned without a header.",
 			text:   "a: b\n---\nkind: A\n---\napiVersion: v1\n---\n- a\n---\ntext\n---\nnull\n---\nkind: 1\napiVersion: v1\n",
 			want:   []string{"1 -", "3 -", "5 -", "7 -", "9 -", "11 -", "13 -"},
 		},
@@ -274,12 +274,12 @@ func TestReadErrors(t *testing.T) {
 			want:   "a.yaml:1: cannot read: it is UTF-16: save it as UTF-8",
 		},
 		"UnknownAnchor": {
-			reason: "The library does not say where.",
+			reason: "The library does not report the place.",
 			text:   "a: b\nc: *d\n",
 			want:   "a.yaml:2: cannot decode: unknown anchor 'd' referenced; if this is no alias, quote it: * begins an alias",
 		},
 		"ControlCharacter": {
-			reason: "The library does not say where.",
+			reason: "The library does not report the place.",
 			text:   "a: {}\n---\nb: [c,\n\x01]\n",
 			want:   "a.yaml:4: cannot decode: control characters are not allowed",
 		},
@@ -339,7 +339,7 @@ func TestReadErrors(t *testing.T) {
 			want:   `a.yaml:2: cannot decode: the key 1 is the same as 1 in line 1: both become the text "1"; remove one of them`,
 		},
 		"CollidingBinary": {
-			reason: "So does one of what is encoded.",
+			reason: "So does an encoded one.",
 			text:   "a: {!!binary MQ==: b,\n 1: c}\n",
 			want:   `a.yaml:2: cannot decode: the key 1 is the same as MQ== in line 1: both become the text "1"; remove one of them`,
 		},
@@ -419,7 +419,7 @@ func TestReadErrors(t *testing.T) {
 			want:   "a.yaml:4: cannot decode: a value begins with &; quote it: & begins an anchor",
 		},
 		"JSONSyntax": {
-			reason: "The line is that of the mistake.",
+			reason: "The line belongs to the mistake.",
 			name:   "a.json",
 			text:   "{\"kind\": 1, \"metadata\": 2,\n\"a\": [\n1,\n]}\n",
 			want:   "a.json:4: cannot decode: invalid character ']' looking for beginning of value",
@@ -530,7 +530,7 @@ func TestDecodeValues(t *testing.T) {
 		"true": true, "old": int64(15), "text": "<&>\u2028", "time": "2020-01-01",
 	}
 	if diff := cmp.Diff(want, u.Object); diff != "" {
-		t.Errorf("values are what the API server would make of them\nDecode() (-want +got):\n%s", diff)
+		t.Errorf("values equal those of the API server\nDecode() (-want +got):\n%s", diff)
 	}
 }
 

@@ -59,24 +59,24 @@ func TestImageConfigsOfTheCluster(t *testing.T) {
 			want: result{Pulled: "b.example.org/m/acme/sea:v1", Secret: "pull", Demand: "ImageConfig signed of the cluster"},
 		},
 		"LongestOfBoth": {
-			reason: "For every purpose the longest prefix counts, whoever says it.",
+			reason: "For every purpose the longest prefix counts, in every object.",
 			commit: map[string]map[string]any{"mine": rewriting("a.example.org/acme/", "c.example.org/"), "pull": pullingWith("c.", "short")},
 			live:   []LiveConfig{{Name: "mirror", Spec: rewriting("a.example.org/", "b.example.org/")}, {Name: "password", Spec: pullingWith("c.example.org/", "long")}},
 			want:   result{Pulled: "c.example.org/sea:v1", Secret: "long"},
 		},
 		"CommitWins": {
-			reason: "What the commit has of a name is what will be applied, all of it.",
+			reason: "The commit's object with a name will be applied, completely.",
 			commit: map[string]map[string]any{"mirror": rewriting("a.example.org/", "c.example.org/")},
 			live:   []LiveConfig{{Name: "mirror", Spec: rewriting("a.example.org/acme/", "b.example.org/")}},
 			want:   result{Pulled: "c.example.org/acme/sea:v1"},
 		},
 		"Pruned": {
-			reason: "What this sync made and its commit has no more is going.",
+			reason: "An object of this sync that left its commit is going.",
 			live:   []LiveConfig{{Name: "mirror", Spec: rewriting("a.example.org/", "b.example.org/"), Ours: true}, {Name: "password", Spec: pullingWith("a.example.org/", "pull")}},
 			want:   result{Pulled: image, Secret: "pull"},
 		},
 		"Same": {
-			reason: "What was applied is no news, nor is what the API server made of it.",
+			reason: "An applied object is no news, nor is its live version.",
 			commit: map[string]map[string]any{"signed": verifying("a.example.org/", by("acme"))},
 			live:   []LiveConfig{{Name: "signed", Spec: verifying("a.example.org/", defaulted), Ours: true}},
 			want:   result{Pulled: image, Demand: "ImageConfig signed (signed.yaml)"},
@@ -94,7 +94,7 @@ func TestImageConfigsOfTheCluster(t *testing.T) {
 			want:   result{Pulled: image, Secret: "pull", Dropped: []string{"signed by ImageConfig signed (signed.yaml) false"}},
 		},
 		"LongerPrefix": {
-			reason: "Somebody else's key will do.",
+			reason: "Another signer's key is enough.",
 			commit: map[string]map[string]any{"mine": verifying("a.example.org/acme/", by("mallory"))},
 			live:   []LiveConfig{{Name: "signed", Spec: verifying("a.example.org/", by("acme"))}},
 			want:   result{Pulled: image, Demand: "ImageConfig mine (mine.yaml)", Dropped: []string{"signed by ImageConfig mine (mine.yaml) true"}},
@@ -106,13 +106,13 @@ func TestImageConfigsOfTheCluster(t *testing.T) {
 			want:   result{Pulled: image, Demand: "ImageConfig signed (signed.yaml)", Dropped: []string{"signed by ImageConfig signed (signed.yaml) true"}},
 		},
 		"RewrittenAway": {
-			reason: "What is verified is the image that is pulled, and that is another one.",
+			reason: "The pulled image is verified, and that is another one.",
 			commit: map[string]map[string]any{"mine": rewriting("a.example.org/", "c.example.org/")},
 			live:   []LiveConfig{{Name: "signed", Spec: verifying("a.example.org/", by("acme"))}},
 			want:   result{Pulled: "c.example.org/acme/sea:v1", Dropped: []string{"signed by ImageConfig mine (mine.yaml) false"}},
 		},
 		"RewrittenTo": {
-			reason: "What is pulled by the name that is to be signed has to be, whatever it was called.",
+			reason: "An image that is pulled by a name with a demand must be signed, whatever its original name.",
 			commit: map[string]map[string]any{"mine": rewriting("a.example.org/", "c.example.org/"), "weak": verifying("c.example.org/acme/", by("mallory"))},
 			live:   []LiveConfig{{Name: "signed", Spec: verifying("c.example.org/", by("acme"))}},
 			want:   result{Pulled: "c.example.org/acme/sea:v1", Demand: "ImageConfig weak (weak.yaml)", Dropped: []string{"signed by ImageConfig weak (weak.yaml) true"}},
@@ -123,7 +123,7 @@ func TestImageConfigsOfTheCluster(t *testing.T) {
 			want:   result{Pulled: image, Dropped: []string{"signed by nothing false"}},
 		},
 		"Nonsense": {
-			reason: "What the API server would not have taken says nothing, and breaks nothing.",
+			reason: "An object that the API server would refuse has no effect, and breaks nothing.",
 			live:   []LiveConfig{{Name: "a"}, {Name: "b", Spec: map[string]any{"matchImages": "a", "rewriteImage": 1}}, {Name: "c", Spec: map[string]any{"matchImages": []any{1, map[string]any{"prefix": ""}}, "verification": true}}},
 			want:   result{Pulled: image},
 		},

@@ -119,7 +119,7 @@ func TestCommitIsAValue(t *testing.T) {
 		}
 	}
 	if opened != 3 {
-		t.Errorf("every image is read once, of which there are 3: %d", opened)
+		t.Errorf("each of the 3 images is read once: %d", opened)
 	}
 }
 

@@ -50,11 +50,11 @@ func TestComposite(t *testing.T) {
 		"NoSpec":     {"All of it is lost, save for what is Crossplane's.", crd("apps", modern), xrd("v2", "", ""), "spec: {size: 1, crossplane: {compositionRef: {name: a}}}", []string{"spec.size"}, nil},
 		"Required":   {"It has none.", crd("apps", modern), xrd("v2", "", "spec: {type: object, required: [note], properties: {size: {type: integer}, note: {type: string}}}"), "spec: {size: 1}", nil, []string{"spec.note: required value"}},
 		"Name":       {"A name may be too long now.", crd("apps", modern), xrd("v2", "", "metadata: {type: object, properties: {name: {type: string, maxLength: 2}}}, "+same), "spec: {}", nil, []string{"metadata.name: too long"}},
-		"Legacy":     {"What Crossplane adds is beside the rest.", crd("apps", legacy), xrd("v1", "", same), "spec: {size: 1, compositionRef: {name: a}, resourceRefs: [{name: a}]}", nil, nil},
+		"Legacy":     {"Crossplane's additions are beside the rest.", crd("apps", legacy), xrd("v1", "", same), "spec: {size: 1, compositionRef: {name: a}, resourceRefs: [{name: a}]}", nil, nil},
 		"Claim":      {"Claims have other fields.", crd("claims", legacy), xrd("v1", "", same), "spec: {size: 1, compositionRef: {name: a}, resourceRef: {name: a}}", nil, nil},
 		"OfAnAuthor": {"The field of an author is called as one of Crossplane's was.", crd("apps", modern+", resourceRefs: {type: string}"), xrd("v2", "  scope: Cluster\n", same), "spec: {resourceRefs: x}", []string{"spec.resourceRefs"}, nil},
 		"Rule":       {"Rules of the whole, that read a status which is new, hold for it.", crd("apps", modern), xrd("v2", "", same+", status: {type: object, properties: {phase: {type: string}}}}, x-kubernetes-validations: [{rule: \"has(self.status.phase) || self.spec.size < 1\"}], x-kubernetes-map-type: granular, y: {"), "spec: {size: 1}\nstatus: {}", nil, []string{"invalid value: failed rule: has(self.status.phase) || self.spec.size < 1"}},
-		"Status":     {"What it declares of its status does not count.", crd("apps", modern), xrd("v2", "", same+", status: {type: object, required: [phase], properties: {phase: {type: string}}}"), "spec: {size: 1}\nstatus: {}", nil, nil},
+		"Status":     {"Its status schema does not count.", crd("apps", modern), xrd("v2", "", same+", status: {type: object, required: [phase], properties: {phase: {type: string}}}"), "spec: {size: 1}\nstatus: {}", nil, nil},
 		"Moves": {
 			"Nothing converts the objects, which are stored in v2.", crd("apps", modern), xrd("v2", "", same+"}}}}\n  - {name: v2, served: true, referenceable: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}") + "",
 			"spec: {size: 1}", []string{"spec.size"}, nil,

@@ -90,7 +90,7 @@ func TestJudge(t *testing.T) {
 		"Status":           {reason: "A controller writes it again.", spec: fine, before: status, after: func(crd map[string]any) { statusWithout(crd) }},
 		"StorageMoves":     {reason: "v1 has no spec.", spec: fine, after: moved, loses: []string{"spec"}},
 		"StorageConverted": {reason: "The webhook converts.", spec: fine, after: webhook},
-		"VersionGone":      {reason: "What only the old version declares is lost.", spec: fine, after: gone, loses: []string{"spec"}},
+		"VersionGone":      {reason: "A field that only the old version declares is lost.", spec: fine, after: gone, loses: []string{"spec"}},
 
 		"UnknownFieldsKept":    {reason: "They were kept, and still are.", spec: `{region: south, free: {any: {thing: [1]}}}`, after: put("description", "x", "properties", "free")},
 		"UnknownFieldsDropped": {reason: "Nothing keeps them any more.", spec: `{region: south, free: {any: {thing: [1]}}}`, after: put("x-kubernetes-preserve-unknown-fields", nil, "properties", "free"), loses: []string{"spec.free.any"}},
@@ -99,7 +99,7 @@ func TestJudge(t *testing.T) {
 			before: func(crd map[string]any) { at(crd, "spec")["preserveUnknownFields"] = true }, after: func(map[string]any) {},
 		},
 		"UnknownFieldsDeclared": {
-			reason: "What was anything is a number now.", spec: `{region: south, free: {any: thing}}`,
+			reason: "A field of any type is a number now.", spec: `{region: south, free: {any: thing}}`,
 			after:   put("free", object(map[string]any{"any": number}, "x-kubernetes-preserve-unknown-fields", true), "properties"),
 			refused: []string{"spec.free.any: invalid value"},
 		},
@@ -108,7 +108,7 @@ func TestJudge(t *testing.T) {
 		"NoStringOfIntegers":  {reason: "It holds an integer.", spec: `{region: south, size: 3}`, before: all(withoutRules, intOrString), after: withoutRules},
 		"DefaultThatRequires": {reason: "The default brings an object that lacks what is required.", spec: `{region: south}`, refused: []string{"spec.access.owner: required value"}, after: put("access", object(map[string]any{"owner": text}, "required", []any{"owner"}, "default", map[string]any{}), "properties")},
 		"DefaultOfAnother":    {reason: "It has what is required.", spec: `{region: south}`, after: put("access", object(map[string]any{"owner": text}, "required", []any{"owner"}, "default", map[string]any{"owner": "me"}), "properties")},
-		"DefaultForNull":      {reason: "The null becomes a value that nobody wrote.", spec: `{region: south, note: null}`, after: put("note", map[string]any{"type": "string", "default": "x"}, "properties"), loses: []string{"spec.note"}},
+		"DefaultForNull":      {reason: "The null becomes a default value.", spec: `{region: south, note: null}`, after: put("note", map[string]any{"type": "string", "default": "x"}, "properties"), loses: []string{"spec.note"}},
 		"NullableOff":         {reason: "The null is dropped.", spec: `{region: south, note: null}`, after: put("nullable", nil, "properties", "note"), loses: []string{"spec.note"}},
 		"NullableOffRequired": {
 			reason: "Without the null it is not complete.", spec: `{region: south, note: null}`, after: all(put("nullable", nil, "properties", "note"), put("required", []any{"note"})),

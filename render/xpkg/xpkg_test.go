@@ -140,7 +140,7 @@ func TestOpen(t *testing.T) {
 		want   string
 	}{
 		"Labelled": {
-			"a build says which layer is the package's, among those of the program",
+			"a build marks the layer of the package, among those of the program",
 			written(t, image(t, [][]byte{other, packageLayer, tarOf(t, entry{name: ".up/examples.yaml", content: "example"})}, 1)), stream,
 		},
 		"FirstOfTwo": {
@@ -195,7 +195,7 @@ func TestOpenRefuses(t *testing.T) {
 		"NoManifest":    {"a tarball of something else", tarOf(t, entry{name: "package.yaml", content: stream}), "it is not an image in a tarball: file manifest.json not found"},
 		"NoPackage":     {"an image of something else", layer(entry{name: "a.yaml"}), "it holds no package.yaml, so it is not a package"},
 		"NoPackageFlat": {"however it is looked at", flat(entry{name: "a.yaml"}), "it holds no package.yaml, so it is not a package"},
-		"Two":           {"nobody knows which of two is meant", layer(entry{name: "package.yaml", content: stream}, entry{name: "a/package.yaml"}), `it holds two of package.yaml, the second as "a/package.yaml"`},
+		"Two":           {"it is not known which of two is meant", layer(entry{name: "package.yaml", content: stream}, entry{name: "a/package.yaml"}), `it holds two of package.yaml, the second as "a/package.yaml"`},
 		"Link":          {"a link is no content", flat(entry{name: "package.yaml", is: tar.TypeSymlink, link: "/etc/passwd"}), "its package.yaml is not a file"},
 		"LinkInLayer":   {"nor has it a place in the layer of a package", layer(entry{name: "a", is: tar.TypeSymlink, link: "../../etc/passwd"}, entry{name: "package.yaml"}), `"a" is neither a file nor a directory`},
 		"HardLink":      {"of whatever kind", layer(entry{name: "package.yaml", is: tar.TypeLink, link: "a"}), `"package.yaml" is neither a file nor a directory`},

@@ -16,7 +16,7 @@ func TestResourceOf(t *testing.T) {
 		want   map[string]any
 	}{
 		"Namespaced": {
-			reason: "What is required is there, with values that the schema accepts, and nothing else.",
+			reason: "Required fields have values that the schema accepts, and there are no others.",
 			crd:    "network.tidewater.m.example.org_subnets.yaml",
 			want: map[string]any{
 				"apiVersion": "network.tidewater.m.example.org/v1beta1",
