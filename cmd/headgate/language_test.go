@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"text/tabwriter"
 )
 
 // limits are how often a turn may stand in a thousand words, by kind of prose. Code bases of the field are at 0 to 0.9.
@@ -109,18 +108,15 @@ func worst(found []prose) string {
 // tableOf returns how often each turn stands in each package, packages with the most first.
 func tableOf(words, inPackage map[string]int, counted map[string]map[string]int) string {
 	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprint(w, "\twords")
+	fmt.Fprintf(&b, "%-40s %7s", "", "words")
 	for _, turn := range turns {
-		fmt.Fprintf(w, "\t%s", turn.name)
+		fmt.Fprintf(&b, " %15s", turn.name)
 	}
-	fmt.Fprintln(w)
 	row := func(name string, words int, count func(turn string) int) {
-		fmt.Fprintf(w, "%s\t%d", name, words)
+		fmt.Fprintf(&b, "\n%-40s %7d", name, words)
 		for _, turn := range turns {
-			fmt.Fprintf(w, "\t%.2f", float64(count(turn.name))*1000/float64(words))
+			fmt.Fprintf(&b, " %15.2f", float64(count(turn.name))*1000/float64(words))
 		}
-		fmt.Fprintln(w)
 	}
 	sum := func(counts map[string]int) (n int) {
 		for _, c := range counts {
@@ -143,7 +139,6 @@ func tableOf(words, inPackage map[string]int, counted map[string]map[string]int)
 	}) {
 		row(key, inPackage[key], func(turn string) int { return counted[key][turn] })
 	}
-	w.Flush()
 	return b.String()
 }
 
@@ -196,14 +191,7 @@ func proseOf(name string, content []byte) ([]prose, error) {
 		case *ast.FuncDecl:
 			declares[n.Doc] = n.Name.Name
 		case *ast.GenDecl:
-			if spec, is := n.Specs, len(n.Specs) == 1; is {
-				switch s := spec[0].(type) {
-				case *ast.TypeSpec:
-					declares[n.Doc] = s.Name.Name
-				case *ast.ValueSpec:
-					declares[n.Doc] = s.Names[0].Name
-				}
-			}
+			declares[n.Doc] = firstName(n)
 		case *ast.Field:
 			if len(n.Names) > 0 {
 				declares[n.Doc] = n.Names[0].Name
@@ -241,13 +229,33 @@ func proseOf(name string, content []byte) ([]prose, error) {
 	return all, nil
 }
 
+// firstName returns the first name that a declaration declares, or "".
+func firstName(d *ast.GenDecl) string {
+	if len(d.Specs) == 0 {
+		return ""
+	}
+	switch s := d.Specs[0].(type) {
+	case *ast.TypeSpec:
+		return s.Name.Name
+	case *ast.ValueSpec:
+		return s.Names[0].Name
+	}
+	return ""
+}
+
 // isMessage reports whether a string literal is a text for people: three words or more.
 func isMessage(text string) bool {
-	return len(spelled.FindAllString(text, 3)) == 3
+	words := 0
+	for word := range strings.FieldsSeq(text) {
+		if spelled.MatchString(word) {
+			words++
+		}
+	}
+	return words >= 3
 }
 
 var (
-	spelled = regexp.MustCompile(`(?:^|\s)[A-Za-z][a-z]*[.,;:?]?(?:\s|$)`)
+	spelled = regexp.MustCompile(`^[A-Za-z][a-z]*[.,;:?]?$`)
 	quoted  = regexp.MustCompile("`[^`]*`|\"[^\"]*\"")
 	target  = regexp.MustCompile(`\]\([^)]*\)`)
 	fence   = regexp.MustCompile("^\\s*```+")

@@ -43,7 +43,7 @@ func TestAnswer(t *testing.T) {
 		want                        int
 	}{
 		{"A push of who knows the secret.", http.MethodPost, webhookPath, "sesame", http.StatusAccepted},
-		{"Of somebody else.", http.MethodPost, webhookPath, "guess", http.StatusUnauthorized},
+		{"From another client.", http.MethodPost, webhookPath, "guess", http.StatusUnauthorized},
 		{"Nothing is read from here.", http.MethodGet, webhookPath, "sesame", http.StatusMethodNotAllowed},
 		{"There is nothing else.", http.MethodPost, "/debug/pprof/", "sesame", http.StatusNotFound},
 	} {

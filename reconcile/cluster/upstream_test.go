@@ -42,7 +42,7 @@ func TestImageConfigs(t *testing.T) {
 	var err error
 	eventually(t, func() error { // what is served is known a little later
 		if _, err = limited.ImageConfigs(t.Context()); err == nil {
-			return errors.New("nobody objects")
+			return errors.New("there is no objection")
 		}
 		return nil
 	})

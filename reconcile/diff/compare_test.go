@@ -157,7 +157,7 @@ func TestCompare(t *testing.T) {
 			wrote:  []metav1.ManagedFieldsEntry{flux(`{"f:spec":{"f:c":{}}}`)}, changes: []string{`spec.c: "d" → "${no}-c"`}, blame: blame{Stale: true},
 		},
 		"NotSubstituted": {
-			reason: "Nobody else does.",
+			reason: "No other tool does.",
 			want:   "spec: {b: '${all}'}\n", live: "spec: {b: x}\n", wrote: []metav1.ManagedFieldsEntry{given.Wrote("argocd-controller", "Apply", `{"f:spec":{"f:b":{}}}`)},
 			changes: []string{`spec.b: "x" → "${all}"`}, blame: blame{Stale: true},
 		},

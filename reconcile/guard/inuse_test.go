@@ -296,7 +296,7 @@ func TestReplaced(t *testing.T) {
 			reason: "The objects that are stored would lose the field.", effects: []plan.Effect{buckets}, answers: map[plan.Question]plan.Answer{ofBuckets: used},
 			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
 		},
-		"Unused":   {reason: "It breaks nobody.", effects: []plan.Effect{buckets}, answers: map[plan.Question]plan.Answer{ofBuckets: {}}},
+		"Unused":   {reason: "It breaks no user.", effects: []plan.Effect{buckets}, answers: map[plan.Question]plan.Answer{ofBuckets: {}}},
 		"Inactive": {reason: "There is no kind to break.", effects: []plan.Effect{buckets}, inactive: true},
 		"Uncounted": {
 			reason: "All of them are counted at once.", effects: []plan.Effect{buckets, queues, apps}, opens: []plan.Question{ofBuckets, ofQueues, ofApps},

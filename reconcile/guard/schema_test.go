@@ -65,7 +65,7 @@ func TestSchemas(t *testing.T) {
 			want: "its schema breaks: v1 a is removed, v1 b is removed, v1 c is removed, and 2 more; 1 custom resource exists: change them first, or approve this", held: true,
 		},
 		"Unused": {
-			reason: "It breaks nobody.", answers: answered(plan.Answer{}),
+			reason: "It breaks no user.", answers: answered(plan.Answer{}),
 			live: of("CRD", "Namespaced", names, "a", "b"), after: of("CRD", "Namespaced", names, "a"),
 		},
 		"Uncounted": {

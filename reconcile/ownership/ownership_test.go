@@ -39,7 +39,7 @@ func TestHolds(t *testing.T) {
 		"IntentCopied":   {"A copy took the name before we did.", intent, given.Live(u, "u", copied), false, true, false, false},
 		"IntentUnmarked": {"Another tool made it.", intent, unmarked(), false, false, false, false},
 		"Copy":           {"Labels and annotations get copied.", nil, given.Live(u, "u", copied), false, false, false, false},
-		"CopyWithNone":   {"Whoever wrote them.", nil, given.Live(u, "u"), false, false, false, false},
+		"CopyWithNone":   {"For every writer.", nil, given.Live(u, "u"), false, false, false, false},
 		"LostEntry":      {"Our field manager applied it.", nil, given.Live(u, "u", applied), false, true, false, false},
 		"OnlyLabelOurs": {
 			"Both marks are ours, or none.", nil,

@@ -147,7 +147,7 @@ func TestWaiting(t *testing.T) {
 			seen:   given.Seen(plan.Upstream{Packages: ready}), step: "ProviderConfig default", fails: "nothing in this commit brings it",
 		},
 		"SleepingDefinitionOfTheCluster": {
-			reason: "Nobody activates it.",
+			reason: "No policy activates it.",
 			files:  map[string]string{"store.yaml": strings.ReplaceAll(bucket, "example.org", "elsewhere.example.org")},
 			seen: given.Seen(plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{
 				"bucketrules.elsewhere.example.org": {Active: true}, "buckets.elsewhere.example.org": {},
