@@ -965,7 +965,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		how  catalogue.Options
 		want []string
 	}{
-		"HalfAVersion":  {catalogue.Options{CrossplaneVersion: "v2.1"}, []string{"crossplaneVersion must be a whole version"}},
+		"HalfAVersion":  {catalogue.Options{CrossplaneVersion: "v2.1"}, []string{"crossplaneVersion must be a complete version"}},
 		"BeforeV2":      {catalogue.Options{CrossplaneVersion: "1.20.0"}, []string{"crossplaneVersion must be at least v2.0.0"}},
 		"NoName":        {catalogue.Options{Packages: []catalogue.Declared{{Path: "a"}}}, []string{"packages[0].name is missing"}},
 		"Outside":       {catalogue.Options{Packages: []catalogue.Declared{{Path: "../a", Name: "a"}}}, []string{"packages[0].path must be a directory of the commit"}},

@@ -94,7 +94,7 @@ func TestIgnoreFileIsALink(t *testing.T) {
 	files["a/.headgateignore"] = files["patterns"]
 	files["a/.headgateignore"].Mode = fs.ModeSymlink
 	_, err := catalogue.Read(files, "", catalogue.Options{})
-	if err == nil || !strings.HasPrefix(err.Error(), "a/.headgateignore: is no regular file") {
+	if err == nil || !strings.HasPrefix(err.Error(), "a/.headgateignore: is not a regular file") {
 		t.Errorf("links are not followed, and what this one leads to was meant to be left out: want an error, got %v", err)
 	}
 }
