@@ -46,7 +46,7 @@ func (p *Plan) leavesBehind(mrd manifest.ID, crd types.UID, seen Observed) {
 	p.Notes = append(p.Notes, f)
 }
 
-// keepLeft decides on the CRD that a definition left. It returns false if the CRD is to be pruned as any other object.
+// keepLeft decides on the CRD that a definition left. It returns false if the CRD is pruned like any other object.
 func (p *Plan) keepLeft(id manifest.ID, e inventory.Entry, live *metav1.PartialObjectMetadata, wanted map[manifest.ID]bool, seen Observed) bool {
 	switch {
 	case !e.IsLeft(id):

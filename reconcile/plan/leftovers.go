@@ -15,8 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Who adopts an object takes over the fields that the commit sets from the tool that applied it before. Until then, a change
-// is a conflict with that tool, and a field that leaves Git stays. What only that tool manages is left behind.
+// A sync that adopts an object takes over the fields that the commit sets from the tool that applied it before. Until
+// then, a change is a conflict with that tool, and a field that leaves Git stays. Fields that only that tool manages
+// are left behind.
 
 // The codes of adoptions.
 const (
@@ -26,8 +27,9 @@ const (
 	LeftoversGo     Code = "LeftoversGo"     // the number of fields, and the field managers that left them behind
 )
 
-// Adopting reports whether an apply of an object takes over the fields of tools that applied the live one. Of what this sync
-// applied before it takes those that were updated, and only for another commit: who applies on the server since then wants it so.
+// Adopting reports whether an apply of an object takes over the fields of tools that applied the live one. On an object
+// that this sync applied before, it takes only fields that were updated, and only for a new commit: a later server-side
+// apply is intentional.
 func (o Observed) Adopting(a Asked, live metav1.Object) (adopts, onlyUpdates bool) {
 	switch {
 	case o.Offline, o.Looks, a.Policy.Observes(), render.Merges(a.Asks), !o.Reconciled[a.ID].None(), !o.Refused(a.ID, live).None():
@@ -110,7 +112,7 @@ func (p *Plan) leftovers(seen Observed) {
 	}
 }
 
-// A Leftover is an object of which a plan does not remove what was left behind, although it is to be removed.
+// A Leftover is an object whose leftovers a plan should remove but does not.
 type Leftover struct {
 	ID     manifest.ID
 	Origin manifest.Origin // where the commit declares it
@@ -120,7 +122,7 @@ type Leftover struct {
 	Reason   Reason
 }
 
-// drop makes of a keep the update that removes what is left behind, and returns why it does not.
+// drop turns a keep into the update that removes leftovers, or returns why it does not.
 func (p *Plan) drop(s *Step, fields []ownership.Held, seen Observed) Reason {
 	q := Question{Ask: Leftovers, Of: s.ID}
 	a, answered := seen.Answers[q]
@@ -143,7 +145,7 @@ func (p *Plan) drop(s *Step, fields []ownership.Held, seen Observed) Reason {
 	return Reason{}
 }
 
-// digestOf returns the digest that approves the removal of what is left behind.
+// digestOf returns the digest that approves the removal of leftovers.
 func digestOf(steps []Step) string {
 	held := slices.Clone(steps)
 	for i := range held {

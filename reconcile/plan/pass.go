@@ -241,8 +241,8 @@ func (p Pass) goes(s Step) bool {
 	return s.Deleting || s.going && s.Waiting() || s.Action == Prune && did && o.Err == nil && !o.More && p.sent[s.ID].UID == s.UID
 }
 
-// After returns the pass after a round, given the outcomes of what it sent and the error that ended it, if
-// one did. A pass that finds the inventory moved in its first round takes its next plan for the first.
+// After returns the pass after a round, given the outcomes of its writes and the error that ended it, if one did. A
+// pass that finds the inventory moved in its first round takes its next plan for the first.
 func (p Pass) After(r Round, done []Outcome, err error) Pass {
 	before := p.outcomes()
 	if r.Why == Migrates {

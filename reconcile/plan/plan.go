@@ -32,8 +32,7 @@ const (
 	TakenOver            Code = "TakenOver"            // the owner so far
 )
 
-// A Plan is every decision of a pass. The diff, the comment, the writes and the
-// status are made of this one value.
+// A Plan is every decision of a pass. The diff, the comment, the writes and the status all use this one value.
 type Plan struct {
 	Sync     inventory.Sync
 	Want     render.Desired
@@ -42,14 +41,14 @@ type Plan struct {
 	Retained []string           // definitions that are active and that the commit does not activate any more, by name
 	Notes    []manifest.Finding // what the cluster makes worth knowing, beside the findings of the commit
 
-	Leftovers []Leftover      // what was to be removed and is not
+	Leftovers []Leftover      // leftovers that should be removed and are not
 	Owned     int             // entries of the inventory that the plan was made from
 	Version   string          // resourceVersion of that inventory
 	Offline   bool            // made against a commit and no cluster
 	Looks     bool            // of a sync that only looks: nothing in it writes
 	Ends      Ending          // of a sync that is to own nothing any more
-	Stale     bool            // the record of the inventory is to be written although no object is
-	Effects   []Effect        // what Crossplane, or another tool, is to make of it
+	Stale     bool            // the record of the inventory must be written although no object is
+	Effects   []Effect        // the expected effects of Crossplane, or of another tool
 	Bumps     []Bump          // packages that are other images than before, where two commits are compared
 	Held      inventory.Holds // what the pass before held back
 	Approval  *Approval       // that lets held steps pass; nil where no approval does
@@ -60,10 +59,10 @@ type Plan struct {
 	news     bool              // the record is another than the one that is stored
 	record   *inventory.Record // to be stored once the plan is carried out; nil leaves it as it is
 	known    map[string]bool   // names of definitions of packages, and of CRDs that are there
-	first    order             // what objects say that has to be there before them
+	first    order             // the declared dependencies of objects
 
 	at         map[manifest.ID]int           // indices of Steps, once all of them are there
-	dependants map[manifest.ID][]manifest.ID // of what may be pruned
+	dependants map[manifest.ID][]manifest.ID // dependants of objects that may be pruned
 
 	absent    []manifest.ID // of Gone: what is not there any more
 	continues bool          // its prunes are sent by a later round
@@ -75,7 +74,7 @@ type Plan struct {
 	was   map[string]bool     // definitions that Crossplane had active when this was first looked at
 	given inventory.Approvals // that stand in the places that were read
 	spent []inventory.Grant   // by this plan, of approvals that were not made use of before
-	clear string              // the digest that approves the removal of what tools left behind; "" where there is nothing
+	clear string              // the digest that approves the removal of leftovers; "" if there are none
 
 	behind map[manifest.ID]inventory.Entry // by MRD that goes: the entry of the CRD that stays
 
@@ -107,12 +106,12 @@ func (p Plan) Writes() bool {
 	return slices.ContainsFunc(p.Steps, Step.Writes)
 }
 
-// Waits reports whether it is to be seen of something that is as wanted whether it is ready.
+// Waits reports whether an unchanged object still has to become ready.
 func (p Plan) Waits() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Unready })
 }
 
-// Remembers reports whether the inventory is to be stored though no object is written.
+// Remembers reports whether the inventory must be stored although no object is written.
 func (p Plan) Remembers() bool {
 	return p.Stale || p.news || len(p.Gone) > 0 || p.Ends != NoEnding && len(p.Steps) == 0 && p.Version != "" ||
 		slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Renew.UID != "" })
@@ -161,7 +160,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		return Plan{}, err
 	}
 	wanted := make(map[manifest.ID]bool, len(asked))
-	// Kinds of which references name objects: that a value changed, or is missing, deletes nothing.
+	// Kinds with names that references set. A value that changed or is missing must not delete an object.
 	renamed, nameless := map[schema.GroupKind]bool{}, map[schema.GroupKind]bool{}
 	kinds := newComing(seen)
 	for _, a := range asked {
@@ -179,7 +178,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 				p.Steps = append(p.Steps, s)
 				continue
 			}
-			if live == nil { // somebody else took it back
+			if live == nil { // another writer removed it
 				p.Gone = append(p.Gone, a.ID)
 				p.Retained = p.Retained[:len(p.Retained)-1]
 				continue
@@ -210,7 +209,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	}
 	p.deactivate(seen)
 	p.leftovers(seen)
-	slices.SortStableFunc(p.Steps, inOrder) // whoever goes first is ruled on first
+	slices.SortStableFunc(p.Steps, inOrder) // guards rule on steps in the order of writing
 	p.first = first
 	p.lost = lostPackages(want, seen)
 	p.guard(seen, guards)
@@ -243,7 +242,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	return p.stranded(nil), nil
 }
 
-// note tells what people may not expect of what the commit asks for.
+// note adds findings about unexpected effects of the commit.
 func (p *Plan) note(first order, seen Observed) {
 	want := p.Want
 	if names := madeByCrossplane(seen); len(names) > 0 {
@@ -264,8 +263,8 @@ func (p *Plan) note(first order, seen Observed) {
 	p.Notes = append(p.Notes, unknownConversions(slices.Concat(p.vendoredMoves(), seen.CopiedMoves))...)
 }
 
-// unwanted makes steps of what we own and nobody wants any more, or forgets it. Of kinds that
-// references name, what has another name now is only forgotten, and what has none stays.
+// unwanted adds steps for owned objects that the commit does not want any more, or forgets them. If references set the
+// names of a kind, an object with another name now is only forgotten, and one without a name stays.
 func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schema.GroupKind]bool, seen Observed) {
 	var left []string
 	for id, e := range seen.Inventory.Entries {
@@ -321,8 +320,8 @@ func (p Plan) released(id manifest.ID, live metav1.Object, have inventory.Invent
 	return isInstalled(live) || slices.ContainsFunc(p.Want.Definitions, func(d render.DecidedDefinition) bool { return d.Name == id.Name })
 }
 
-// leaves reports whether nobody makes a CRD any more that is handed over to Crossplane: it is of
-// a definition that is not active.
+// leaves reports whether a CRD that is handed over to Crossplane has no owner then, because its definition is not
+// active.
 func (p Plan) leaves(id manifest.ID) bool {
 	return p.Want.Owner == render.OwnerCrossplane && id.IsCRD() &&
 		slices.ContainsFunc(p.Want.Definitions, func(d render.DecidedDefinition) bool { return d.Name == id.Name && !d.Active })
@@ -378,13 +377,13 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		return Step{}, false, err
 	}
 	s.Needs, s.Waits, s.awaits = first.crd, first.waits, first.on
-	if len(a.Because) > 0 || seen.Upstream.Definitions[a.Definition].Active { // else no CRD is made of it
+	if len(a.Because) > 0 || seen.Upstream.Definitions[a.Definition].Active { // otherwise Crossplane makes no CRD for it
 		s.Err = cmp.Or(s.Err, a.Problem)
 	}
 	return s, true, nil
 }
 
-// unreadable is the step on an object that may be there, and of which nothing could be read. It is sent nothing.
+// unreadable returns the step on an object that may exist and could not be read. It sends nothing.
 func (s Step) unreadable(a Asked, seen Observed, why error) Step {
 	s.Action, s.Err = Create, why
 	if _, owned := seen.Inventory.Entries[a.ID]; owned {
@@ -394,7 +393,7 @@ func (s Step) unreadable(a Asked, seen Observed, why error) Step {
 	return s
 }
 
-// stepOf is the step on an object of which nothing is decided yet.
+// stepOf returns the step on an object before any decision.
 func stepOf(a Asked, seen Observed) Step {
 	s := Step{
 		ID:         a.ID,
@@ -423,8 +422,7 @@ func stepOf(a Asked, seen Observed) Step {
 	return s
 }
 
-// choose says what is to be done, before the guards: to create or update the object, or to leave
-// it alone.
+// choose sets the action before the guards: create, update or keep.
 func (s *Step) choose(a Asked, seen Observed) {
 	entry, owned := seen.Inventory.Entries[a.ID]
 	live, exists := seen.Objects[a.ID]
@@ -476,8 +474,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 	default:
 		s.Action, s.Live, s.After, s.Err, s.Takes = Update, trial.Live, trial.After, trial.Err, trial.TakenBy
 		s.adopt(trial)
-		// We asked for exactly this before. Where something is ignored, whose fields are whose
-		// may change with it, and nothing else.
+		// We sent exactly this before. If fields are ignored, only the ownership of fields may change.
 		if owned && entry.Digest == s.Digest && (trial.Sent == nil || trial.Err != nil || len(s.Changes()) > 0) {
 			s.Cause = Drift
 		}
@@ -487,13 +484,13 @@ func (s *Step) choose(a Asked, seen Observed) {
 	}
 }
 
-// serves reports whether somebody may have objects of the kind that an object declares. What a commit
-// only activates has none where that is compared with another commit.
+// serves reports whether the declared kind may have objects. In a comparison of two commits, a kind that is only
+// activated now has none.
 func serves(a Asked, seen Observed) bool {
 	return a.ID.IsCRD() || crossplane.IsXRD(a.ID) || len(a.Because) > 0 && !seen.Offline || seen.Upstream.Definitions[a.Definition].Active
 }
 
-// prune is the step for an object that we own and nobody wants, before the guards.
+// prune returns the step for an owned object that the commit does not want, before the guards.
 func prune(id manifest.ID, e inventory.Entry, live *metav1.PartialObjectMetadata) Step {
 	return Step{
 		Action:          Prune,
@@ -515,5 +512,5 @@ func inOrder(a, b Step) int {
 	)
 }
 
-// ErrMoved says that the inventory moved since the plan was made: plan again.
+// ErrMoved means that the inventory changed since the plan was made: plan again.
 var ErrMoved = errors.New("the inventory moved since the plan was made")
