@@ -18,7 +18,7 @@ import (
 )
 
 // limits are how often a turn may stand in a thousand words, by kind of prose. Code bases of the field are at 0 to 0.9.
-var limits = map[string]float64{"comments": 0.5, "messages": 0.5, "tests": 0.5, "documents": 0.5}
+var limits = map[string]float64{"comments": 0.5, "messages": 0.5, "tests": 1, "documents": 0.5}
 
 // A turn is a turn of phrase that makes text hard to read.
 type turn struct {
