@@ -2,7 +2,9 @@ package lint
 
 import (
 	"fmt"
+	"io/fs"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -205,4 +207,45 @@ func FuzzUses(f *testing.F) {
 			t.Fatalf("the last is not found: %+v", all)
 		}
 	})
+}
+
+// A package has two thousand definitions, and to decode one costs milliseconds.
+func TestRefusedDecodesOnce(t *testing.T) {
+	files := &counted{MapFS: platform(nil), opened: map[string]int{}}
+	want, err := render.Render(render.Input{Files: files}, render.Options{Owner: render.OwnerHeadgate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(files.opened)
+	Refused(t.Context(), want)
+	if len(files.opened) != 3 {
+		t.Errorf("every definition is judged, got %v", files.opened)
+	}
+	for name, times := range files.opened {
+		if times > 1 {
+			t.Errorf("%s was decoded %d times", name, times)
+		}
+	}
+}
+
+// counted counts how often each file is opened.
+type counted struct {
+	fstest.MapFS
+
+	mu     sync.Mutex
+	opened map[string]int
+}
+
+func (c *counted) Open(name string) (fs.File, error) {
+	c.mu.Lock()
+	c.opened[name]++
+	c.mu.Unlock()
+	return c.MapFS.Open(name)
+}
+
+func (c *counted) ReadFile(name string) ([]byte, error) {
+	c.mu.Lock()
+	c.opened[name]++
+	c.mu.Unlock()
+	return c.MapFS.ReadFile(name)
 }

@@ -99,7 +99,11 @@ func definitionRefused(ctx context.Context, owner render.Owner, d render.Decided
 		for _, refusal := range schema.Refusals(ctx, draft) {
 			all = append(all, found{Field: refusal.String(), Path: refusal.Path(), What: "the CRD of"})
 		}
-		if u, err := d.Document.Recall(); err == nil && !d.FromCRD && d.Package == nil && owner != render.OwnerCrossplane {
+		if !d.FromCRD && d.Package == nil && owner != render.OwnerCrossplane { // else it is decoded for nothing
+			u, err := d.Document.Recall()
+			if err != nil {
+				return "", err
+			}
 			for _, e := range fieldErrors(crd.Refused(u)) {
 				all = append(all, found{Field: e.Error(), Path: e.Path, What: crossplane.KindMRD.Kind})
 			}
