@@ -86,7 +86,7 @@ func TestStorageMovesInAnUpgrade(t *testing.T) {
 		"BothAuto":            {reason: "A Provider has Crossplane install the image.", owner: render.OwnerAuto, image: "provider-aws", tree: true, moves: 5},
 		"BothWithoutWebhook":  {reason: "Nothing converts what this image stores.", owner: render.OwnerCrossplane, image: "unconverted", tree: true, breaks: 5, moves: 5},
 		"BothOfHeadgate":      {reason: "Headgate applies the copy, and reads no image.", owner: render.OwnerHeadgate, image: "provider-aws", tree: true, breaks: 5},
-		"BothUnread":          {reason: "Nobody can read the image, and the copy may not be what is installed.", owner: render.OwnerCrossplane, image: "provider-gone", tree: true, warns: true, moves: 5},
+		"BothUnread":          {reason: "The image cannot be read, and the copy may differ from the installed package.", owner: render.OwnerCrossplane, image: "provider-gone", tree: true, warns: true, moves: 5},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -160,8 +160,8 @@ func (b Baseline) upgrades(want render.Desired) ([]plan.Bump, []plan.Effect) {
 	return bumped, effects
 }
 
-// replacement returns what an update of a package makes of an object: nothing if both are the same. Of a copy it
-// is not known whether a webhook converts what is stored.
+// replacement returns how an update of a package changes an object, or no write if both are equal. For a copy, it is
+// not known whether a webhook converts stored objects.
 func replacement(before, after installed, copied bool) (plan.Write, error) {
 	was, err := before.object()
 	if err != nil {

@@ -29,14 +29,14 @@ func Replacement(live, after *unstructured.Unstructured, whole FullDefinition) W
 	return Write{Live: live, After: after, whole: whole, schema: func() schema.Difference { return difference }}
 }
 
-// CopiedReplacement is Replacement with copies of a package, of which it is not known whether a webhook converts objects.
+// CopiedReplacement is Replacement for copies of a package, whose conversion webhooks are not known.
 func CopiedReplacement(live, after *unstructured.Unstructured, whole FullDefinition) Write {
 	difference, _, _ := compareReplaced(live, after).Unconverting()
 	return Write{Live: live, After: after, whole: whole, schema: func() schema.Difference { return difference }}
 }
 
-// compareReplaced compares what is there with what a package holds, of which the API server
-// fills in a scope that is not said.
+// compareReplaced compares the live object with the one in a package. It fills in a missing scope, as the API server
+// does.
 func compareReplaced(live, after *unstructured.Unstructured) schema.Difference {
 	return schema.Compare(live, withScope(after, live))
 }

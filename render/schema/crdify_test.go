@@ -25,8 +25,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// strict is how crdify judges: as it does by itself, but that what allows more breaks nothing,
-// and words are words. What it does not know it is not asked about.
+// strict configures crdify: its defaults, except that a change that allows more breaks nothing, and descriptions do not
+// count. It is not asked about keywords that it does not know.
 var strict = config.Config{
 	UnhandledEnforcement: config.EnforcementPolicyNone,
 	Conversion:           config.ConversionPolicyIgnore,
@@ -54,14 +54,14 @@ func registry() validations.Registry {
 
 type comparator = validations.Comparator[apiextensions.JSONSchemaProps]
 
-// comparators are those of crdify by the keyword that they compare.
+// comparators are the comparators of crdify by keyword.
 var comparators = sync.OnceValue(func() map[string]comparator {
 	all, err := validations.LoadValidationsFromRegistry(registry())
 	if err == nil {
 		all, err = validations.ConfigureValidations(all, registry(), strict)
 	}
 	if err != nil {
-		panic(err) // of what is fixed above, and any test sees
+		panic(err) // only a mistake in the fixed configuration above, which every test would find
 	}
 	byKeyword := make(map[string]comparator, len(all))
 	for keyword, v := range all {
@@ -142,11 +142,12 @@ type failing interface {
 	Fatal(args ...any)
 }
 
-// knowsMore are keywords of which crdify also finds changes that neither drop nor refuse anything, or misses some that do.
+// knowsMore are keywords for which crdify also reports changes that neither drop nor refuse anything, or misses some
+// that do.
 var knowsMore = []Rule{Default, Required, Field, "type", "enum", "minimum", "maximum", "minLength", "minItems", "minProperties", "anyOf", "allOf", "oneOf", "not", "x-kubernetes-int-or-string", "additionalProperties"}
 
-// agree reports places of which only one of the two finds that they break. Where Compare judges by more than
-// one keyword, TestDifferential judges it.
+// agree reports places of which only one of the two finds that they break. TestDifferential covers changes that Compare
+// judges by more than one keyword.
 func agree(t failing, before, after *unstructured.Unstructured) {
 	t.Helper()
 	all := Compare(before, after)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// narrows reports whether the change of a keyword drops or refuses a value that was taken before. The other
-// keywords of the two schemas count as far as they decide that. What cannot be read narrows.
+// narrows reports whether the change of a keyword drops or refuses a value that was taken before. The other keywords of
+// the two schemas count as far as they decide that. An unreadable keyword narrows.
 func (c *comparison) narrows(key string, was, is map[string]any) bool {
 	from, to := was[key], is[key]
 	switch key {

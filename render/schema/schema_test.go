@@ -167,11 +167,11 @@ func ruleCases() map[string]ruleCase {
 		},
 		"Description": {reason: "Words are for people.", after: put("description", "Elsewhere.", "properties", "region"), words: true},
 		"FieldAdded": {
-			reason: "Nobody has to use it.", after: put("new", map[string]any{"type": "string"}, "properties"),
+			reason: "It is optional.", after: put("new", map[string]any{"type": "string"}, "properties"),
 			added: []Change{{Rule: "field", Version: "v2", Path: "spec.new"}},
 		},
 		"VersionAdded": {
-			reason: "Nobody has to use it.",
+			reason: "It is optional.",
 			after: func(crd map[string]any) {
 				spec := at(crd, "spec")
 				spec["versions"] = append(spec["versions"].([]any), map[string]any{
@@ -180,7 +180,7 @@ func ruleCases() map[string]ruleCase {
 			},
 			added: []Change{{Rule: "version", Version: "v3"}},
 		},
-		"FieldRemoved": {reason: "What is in it is dropped.", after: put("note", nil, "properties"), want: v2(Field, "spec.note", "", "")},
+		"FieldRemoved": {reason: "Its content is dropped.", after: put("note", nil, "properties"), want: v2(Field, "spec.note", "", "")},
 		"FieldRemovedInList": {
 			reason: "So it is in every item.", after: put("host", nil, "properties", "rules", "items", "properties"),
 			want: v2(Field, "spec.rules[].host", "", ""),
@@ -197,7 +197,7 @@ func ruleCases() map[string]ruleCase {
 		"Required":       {reason: "Objects without it are refused.", after: put("required", []any{"region", "size"}), want: v2(Required, "spec.size", "", "")},
 		"NotRequired":    {reason: "It may still be given.", after: put("required", nil), want: fine(v2(Required, "spec.region", "", ""))},
 		"EnumNarrowed":   {reason: "south is refused.", after: put("enum", []any{"north"}, "properties", "region"), want: v2("enum", "spec.region", `["north","south"]`, `["north"]`)},
-		"EnumWidened":    {reason: "What was allowed is.", after: put("enum", []any{"north", "south", "west"}, "properties", "region"), want: fine(v2("enum", "spec.region", `["north","south"]`, `["north","south","west"]`))},
+		"EnumWidened":    {reason: "Allowed values stay allowed.", after: put("enum", []any{"north", "south", "west"}, "properties", "region"), want: fine(v2("enum", "spec.region", `["north","south"]`, `["north","south","west"]`))},
 		"EnumAdded":      {reason: "Anything was allowed.", after: put("enum", []any{"a"}, "properties", "name"), want: v2("enum", "spec.name", "", `["a"]`)},
 		"MinimumRaised":  {reason: "1 is refused.", after: put("minimum", int64(2), "properties", "size"), want: v2("minimum", "spec.size", "1", "2")},
 		"MinimumLowered": {reason: "More is allowed.", after: put("minimum", int64(0), "properties", "size"), want: fine(v2("minimum", "spec.size", "1", "0"))},
@@ -212,8 +212,8 @@ func ruleCases() map[string]ruleCase {
 		"PatternChanged": {reason: "ab may be refused.", after: put("pattern", "^b", "properties", "name"), want: v2("pattern", "spec.name", `"^a"`, `"^b"`)},
 		"PatternAdded":   {reason: "Anything was fine.", after: put("pattern", "^b", "properties", "note"), want: v2("pattern", "spec.note", "", `"^b"`)},
 		"PatternRemoved": {reason: "All is fine.", after: put("pattern", nil, "properties", "name"), want: fine(v2("pattern", "spec.name", `"^a"`, ""))},
-		"DefaultChanged": {reason: "Whoever left it out gets another region.", after: put("default", "south", "properties", "region"), want: fine(v2("default", "spec.region", `"north"`, `"south"`))},
-		"DefaultAdded":   {reason: "Whoever left it out gets a name.", after: put("default", "a", "properties", "name"), want: fine(v2("default", "spec.name", "", `"a"`))},
+		"DefaultChanged": {reason: "Users that left it out get another region.", after: put("default", "south", "properties", "region"), want: fine(v2("default", "spec.region", `"north"`, `"south"`))},
+		"DefaultAdded":   {reason: "Users that left it out get a name.", after: put("default", "a", "properties", "name"), want: fine(v2("default", "spec.name", "", `"a"`))},
 		"DefaultRemoved": {
 			reason: "The field is required, so whoever left it out is refused.", after: put("default", nil, "properties", "region"),
 			want: append(fine(v2("default", "spec.region", `"north"`, "")), v2(Required, "spec.region", "", "")...),
@@ -223,7 +223,7 @@ func ruleCases() map[string]ruleCase {
 		"KeepsNoUnknown": {reason: "crdify does not know it, and what is in it is dropped.", after: put("x-kubernetes-preserve-unknown-fields", nil, "properties", "free"), want: v2("x-kubernetes-preserve-unknown-fields", "spec.free", "true", "")},
 		"KeepsUnknown":   {reason: "More is kept.", after: put("x-kubernetes-preserve-unknown-fields", true, "properties", "tags"), want: fine(v2("x-kubernetes-preserve-unknown-fields", "spec.tags", "", "true"))},
 		"ListType":       {reason: "Appliers merge otherwise.", after: put("x-kubernetes-list-type", "set", "properties", "rules"), want: v2("x-kubernetes-list-type", "spec.rules", `"atomic"`, `"set"`)},
-		"FormatAdded":    {reason: "What is no date is refused.", after: put("format", "date", "properties", "note"), want: v2("format", "spec.note", "", `"date"`)},
+		"FormatAdded":    {reason: "A text that is no date is refused.", after: put("format", "date", "properties", "note"), want: v2("format", "spec.note", "", `"date"`)},
 		"FormatRemoved":  {reason: "All is fine.", before: put("format", "date", "properties", "note"), want: fine(v2("format", "spec.note", `"date"`, ""))},
 		"ValidationAdded": {
 			reason: "crdify does not know rules in CEL.",
@@ -231,11 +231,11 @@ func ruleCases() map[string]ruleCase {
 			want:   v2(Validation, "spec", "", "self.name != ''"), words: true,
 		},
 		"ValidationRemoved": {
-			reason: "What was refused is taken.", after: put("x-kubernetes-validations", []any{}), want: fine(v2(Validation, "spec", "self.size < 8", "")), words: true,
+			reason: "Refused values are accepted.", after: put("x-kubernetes-validations", []any{}), want: fine(v2(Validation, "spec", "self.size < 8", "")), words: true,
 		},
 		"ValidationMessage": {reason: "The rule is the same.", after: put("x-kubernetes-validations", []any{map[string]any{"rule": "self.size < 8", "message": "no"}}), words: true},
 		"Immutable": {
-			reason: "Whoever changes it is refused.",
+			reason: "Users that change it are refused.",
 			after:  put("x-kubernetes-validations", []any{map[string]any{"rule": "self == oldSelf"}}, "properties", "region"),
 			want:   v2(Immutable, "spec.region", "", "self == oldSelf"), words: true,
 		},
@@ -370,17 +370,17 @@ func ruleCases() map[string]ruleCase {
 			want: []Change{{Rule: Scope, From: `"Namespaced"`, To: `"Cluster"`, Breaking: true}},
 		},
 		"Kind":      {reason: "The API server refuses that.", after: names("kind", "Pail"), want: []Change{{Rule: Names, Path: "names.kind", From: `"Bucket"`, To: `"Pail"`, Breaking: true}}},
-		"ShortName": {reason: "What people type may change.", after: names("shortNames", []any{"b"}), want: []Change{{Rule: Names, Path: "names.shortNames", To: `["b"]`}}},
+		"ShortName": {reason: "Descriptions may change.", after: names("shortNames", []any{"b"}), want: []Change{{Rule: Names, Path: "names.shortNames", To: `["b"]`}}},
 		"ShortNameOfDefinition": {
 			reason: "Nothing of the names of an MRD can change.", kind: "ManagedResourceDefinition", after: names("shortNames", []any{"b"}),
 			want: []Change{{Rule: Names, Path: "names.shortNames", To: `["b"]`, Breaking: true}},
 		},
 		"VersionRemoved": {
-			reason: "Whoever uses it is left alone.",
+			reason: "Its users are not affected.",
 			after:  func(crd map[string]any) { at(crd, "spec")["versions"] = at(crd, "spec")["versions"].([]any)[1:] },
 			want:   []Change{{Rule: Removed, Version: "v1", Breaking: true}},
 		},
-		"VersionUnserved":   {reason: "Whoever uses it is left alone.", after: version(0, "served", false), want: []Change{{Rule: Unserved, Version: "v1", Breaking: true}}},
+		"VersionUnserved":   {reason: "Its users are not affected.", after: version(0, "served", false), want: []Change{{Rule: Unserved, Version: "v1", Breaking: true}}},
 		"VersionDeprecated": {reason: "It works as it did.", after: version(0, "deprecated", true), want: []Change{{Rule: Deprecated, Version: "v1"}}},
 		"StorageMoved": {
 			reason: "Nothing converts what is stored, and v1 has no spec.", after: moved,

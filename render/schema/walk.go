@@ -103,8 +103,8 @@ func (j judged) takes(value any) bool {
 
 func both(a, b any) bool { return object(a) != nil && object(b) != nil }
 
-// properties compares the properties of an object. What a schema does not declare is dropped, except where
-// unknown fields are kept or a map takes it.
+// properties compares the properties of an object. Undeclared properties are dropped, unless unknown fields are kept or
+// a map takes them.
 func (c *comparison) properties(at location, was, is map[string]any) {
 	before, after := object(was["properties"]), object(is["properties"])
 	if at.path == "" && !c.values {
