@@ -71,8 +71,9 @@ var mayImport = map[string][]string{
 
 	// Adapters hang off the side. They know neither each other nor who calls them.
 	"reconcile/network":  {},
-	"reconcile/git":      {"reconcile/network", "render"},
-	"reconcile/registry": {"reconcile/network", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
+	"reconcile/scratch":  {},
+	"reconcile/git":      {"reconcile/network", "reconcile/scratch", "render"},
+	"reconcile/registry": {"reconcile/network", "reconcile/scratch", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
 	"reconcile/memo":     {},
 	"reconcile/cluster": {
 		"reconcile/diff", "reconcile/fit", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
@@ -86,7 +87,7 @@ var mayImport = map[string][]string{
 	"reconcile/target": {
 		"reconcile", "reconcile/api/v1alpha1", "reconcile/cluster", "reconcile/diff", "reconcile/forge", "reconcile/git", "reconcile/guard",
 		"reconcile/inventory", "reconcile/memo", "reconcile/network",
-		"reconcile/outbox", "reconcile/plan", "reconcile/registry", "reconcile/report", "render/...",
+		"reconcile/outbox", "reconcile/plan", "reconcile/registry", "reconcile/report", "reconcile/scratch", "render/...",
 	},
 	"cmd/headgate": {"reconcile/...", "render/..."},
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"headgate.dev/headgate/reconcile/network"
+	"headgate.dev/headgate/reconcile/scratch"
 	"headgate.dev/headgate/render"
 )
 
@@ -54,7 +55,7 @@ type Repository struct {
 	Transport http.RoundTripper // nil is network.Default
 
 	mu   sync.Mutex
-	temp string
+	temp scratch.Dir
 	from backend // nil: not used yet
 }
 
@@ -188,11 +189,11 @@ func Plain(raw string) string { return withoutCredentials(raw) }
 func (r *Repository) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.temp == "" {
+	if r.temp.Path == "" {
 		return nil
 	}
-	err := os.RemoveAll(r.temp)
-	r.temp, r.from = "", nil
+	err := r.temp.Remove()
+	r.temp, r.from = scratch.Dir{}, nil
 	return err
 }
 
@@ -260,10 +261,10 @@ func (r *Repository) open(at address) (_ backend, err error) {
 	}
 	cache := r.Cache
 	if cache == "" {
-		if cache, err = os.MkdirTemp("", "headgate-git-"); err != nil {
+		if r.temp, err = scratch.New("git"); err != nil {
 			return nil, err
 		}
-		r.temp = cache
+		cache = r.temp.Path
 	}
 	r.from = &clone{
 		dir:     filepath.Join(cache, at.key()),

@@ -73,7 +73,7 @@ type digested struct {
 
 func newPuller(s *Resolver) *puller {
 	p := &puller{
-		cache:   cache{dir: cmp.Or(s.Cache, s.made), bytes: cacheBytes},
+		cache:   cache{dir: cmp.Or(s.Cache, s.made.Path), bytes: cacheBytes},
 		offline: s.Offline, fork: s.Fork, keys: s.Keychain, secret: s.Secret, hide: s.Hide,
 		keyFiles: s.KeyFiles, trustedRoot: s.TrustedRoot,
 		options: []remote.Option{

@@ -11,12 +11,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"sync"
 	"time"
 
+	"headgate.dev/headgate/reconcile/scratch"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -70,7 +70,7 @@ type Resolver struct {
 	Fresh time.Duration
 
 	mu     sync.Mutex
-	made   string              // the temporary directory
+	made   scratch.Dir         // the temporary directory
 	pulls  *puller             // made with the first package
 	recent map[string]answered // by revision
 }
@@ -179,12 +179,8 @@ func (s *Resolver) fresh(images []packages.Image) time.Duration {
 
 // begin makes ready to pull what a commit mentions.
 func (s *Resolver) begin(revision string, requests []packages.Request) error {
-	if s.Cache == "" && s.made == "" {
-		dir, err := os.MkdirTemp("", "headgate-packages-")
-		if err != nil {
-			return err
-		}
-		s.made = dir
+	if err := s.makeDir(); err != nil {
+		return err
 	}
 	if s.pulls == nil {
 		s.pulls = newPuller(s)
@@ -201,10 +197,10 @@ func (s *Resolver) begin(revision string, requests []packages.Request) error {
 func (s *Resolver) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.made == "" {
+	if s.made.Path == "" {
 		return nil
 	}
-	return os.RemoveAll(s.made)
+	return s.made.Remove()
 }
 
 // answer answers requests, some at a time, in their order.
@@ -245,18 +241,22 @@ func (s *Resolver) Answer(ctx context.Context, revision string, r packages.Reque
 	return s.pulls.answer(ctx, r), nil
 }
 
+// makeDir makes a temporary directory for images if none is set.
+func (s *Resolver) makeDir() (err error) {
+	if s.Cache == "" && s.made.Path == "" {
+		s.made, err = scratch.New("packages")
+	}
+	return err
+}
+
 // Directory returns the directory of pulled images. It creates a temporary one if none is set.
 func (s *Resolver) Directory() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.Cache == "" && s.made == "" {
-		dir, err := os.MkdirTemp("", "headgate-packages-")
-		if err != nil {
-			return "", err
-		}
-		s.made = dir
+	if err := s.makeDir(); err != nil {
+		return "", err
 	}
-	return cmp.Or(s.Cache, s.made), nil
+	return cmp.Or(s.Cache, s.made.Path), nil
 }
 
 // merged returns images with newer ones in place of those with the same source.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"headgate.dev/headgate/reconcile"
@@ -15,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/registry"
 	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/scratch"
 )
 
 // ofHeads limits what a head may have beside what its target has. Every user of the forge may open a pull request.
@@ -34,7 +34,7 @@ type previewer struct {
 	wake   func()
 	origin origin
 	wired  []*Wired
-	temp   string // the directory of its clone, where that is temporary
+	temp   scratch.Dir // the directory of its clone, where that is temporary
 }
 
 // previewsOf wires the previews of a Sync, or returns nil if it has none. loop is how its loop makes passes, and
@@ -60,10 +60,10 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	f := new(previewer)
 	cache := filepath.Join(in.Cache, "previews")
 	if in.Cache == "" {
-		if f.temp, err = os.MkdirTemp("", "headgate-previews-"); err != nil {
+		if f.temp, err = scratch.New("previews"); err != nil {
 			return nil, err
 		}
-		cache = f.temp
+		cache = f.temp.Path
 	}
 	f.origin = origin{into: secondClone(clone, cache, clone.Limits), heads: secondClone(clone, cache, ofHeads(clone.Limits))}
 	if s.Spec.Conversion.CAFrom != nil {
@@ -127,9 +127,7 @@ func (f *previewer) Close() error {
 	for _, w := range f.wired {
 		all = append(all, w.Close())
 	}
-	if f.temp != "" {
-		all = append(all, os.RemoveAll(f.temp))
-	}
+	all = append(all, f.temp.Remove())
 	return errors.Join(all...)
 }
 
