@@ -139,3 +139,27 @@ func headings(text string) []string {
 	}
 	return all
 }
+
+// TestRulesAreDocumented proves that people can look up the rule of every finding.
+func TestRulesAreDocumented(t *testing.T) {
+	declared := []*regexp.Regexp{regexp.MustCompile(`\bRule[A-Z]\w*\s*=\s*"([a-z-]+)"`), regexp.MustCompile(`Rule:\s+"([a-z-]+)",\s*Severity:`)}
+	table := readFile(t, "render/README.md")
+	rules := map[string]bool{}
+	for _, f := range readSources(t) {
+		if f.forTests() {
+			continue
+		}
+		source := readFile(t, f.path)
+		for _, pattern := range declared {
+			for _, m := range pattern.FindAllStringSubmatch(source, -1) {
+				rules[m[1]] = true
+				if !strings.Contains(table, "\n| `"+m[1]+"` |") {
+					t.Errorf("%s: the rule %s is not in the table of findings in render/README.md", f.path, m[1])
+				}
+			}
+		}
+	}
+	if len(rules) < 40 {
+		t.Errorf("only %d rules were found", len(rules))
+	}
+}
