@@ -67,9 +67,24 @@ func (r Reconciler) nothing(ctx context.Context) (render.Desired, error) {
 	return render.Desired{Owner: as.Owner}, err
 }
 
+// released is how the history tells a release from a pass and a destroy.
+const released plan.Ending = "Release"
+
+// Release takes the marks of the sync from objects that it owns, and forgets them. Nothing is deleted. With dry, it only shows
+// what it would release.
+func (r Reconciler) Release(ctx context.Context, ids []string, dry bool) (report.Report, error) {
+	return r.release(ctx, dry, func(seen plan.Observed) (plan.Plan, error) { return plan.ReleaseNamed(seen, ids) })
+}
+
 // ReleaseRebuilt takes the marks of the sync from what a rebuilt inventory holds and no pass has applied
 // since, and forgets it. Nothing is deleted. With dry, it only shows what it would release.
 func (r Reconciler) ReleaseRebuilt(ctx context.Context, dry bool) (report.Report, error) {
+	return r.release(ctx, dry, plan.ReleaseRebuilt)
+}
+
+// release carries out the plan of a release.
+func (r Reconciler) release(ctx context.Context, dry bool, which func(plan.Observed) (plan.Plan, error)) (report.Report, error) {
+	began := time.Now()
 	if r.Applier == nil {
 		return report.Report{}, errors.New("this sync only looks: it owns nothing that could be released")
 	}
@@ -78,7 +93,7 @@ func (r Reconciler) ReleaseRebuilt(ctx context.Context, dry bool) (report.Report
 		if err != nil {
 			return plan.Plan{}, err
 		}
-		return plan.ReleaseRebuilt(seen)
+		return which(seen)
 	}
 	if dry {
 		p, err := look(ctx, plan.Pass{})
@@ -90,5 +105,9 @@ func (r Reconciler) ReleaseRebuilt(ctx context.Context, dry bool) (report.Report
 	limited, limit := r.allow(ctx, runAgain)
 	defer limit.end()
 	pass, err := r.goRound(limited, limit, plan.Pass{}, rounds{look: look})
-	return r.report(pass, "", err), err
+	said := r.report(pass, "", err)
+	if pass.Started() {
+		r.record(ctx, began, said, released)
+	}
+	return said, err
 }

@@ -18,24 +18,38 @@ func newRelease(t *terminal) *cobra.Command {
 		dryRun  bool
 	)
 	cmd := &cobra.Command{
-		Use:   "release --rebuilt [flags]",
-		Short: "Keep objects and forget them, after an inventory was lost",
-		Long: `When the inventory of a sync was lost, the next pass rebuilds it from the objects that
+		Use:   "release [ID…] [flags]",
+		Short: "Let objects leave a sync without deleting them",
+		Long: `Release takes the marks of a sync from objects and forgets them: annotation, label, finalizer
+and field ownership. It deletes nothing, and needs no commit.
+
+An ID is the identity of an object as 'headgate status --full' shows it: ConfigMap/team/settings.
+Release refuses an object that the commit of the last pass declares, because the next pass would
+adopt it again. Announce such a release before you remove the object from the commit: with the
+annotation headgate.dev/release: "true" on the object, or with release in the Sync. The pass over
+the commit without the object then releases it instead of pruning it. With the name of another
+sync as the value (NAMESPACE/NAME), the object moves: that sync takes it over.
+
+When the inventory of a sync was lost, the next pass rebuilds it from the objects that
 Headgate marked. It applies those that the commit wants, and holds the prune of all others,
 because only marks show that the sync applied them. The report of that pass shows a digest:
 approve it to prune them, or run release --rebuilt to keep them.
 
-Release takes the marks of the sync from exactly those objects and forgets them. It deletes
-nothing, and needs no commit. Make a pass first: before that, it is not known which objects
-the commit wants.
+With --rebuilt, release takes exactly those objects. Make a pass first: before that, it is not
+known which objects the commit wants.
 
 ` + exitCodes,
-		Example: `  headgate release --rebuilt --dry-run
+		Example: `  headgate release --name prod ConfigMap/team/settings --dry-run
+  headgate release --name prod ConfigMap/team/settings Bucket.example.org/team/logs
+  headgate release --rebuilt --dry-run
   headgate release --rebuilt --name prod`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !rebuilt {
-				return usagef("specify what to release: --rebuilt")
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			switch {
+			case rebuilt && len(ids) > 0:
+				return usagef("--rebuilt releases what was rebuilt, and IDs name objects; specify one of them")
+			case !rebuilt && len(ids) == 0:
+				return usagef("specify what to release: ID…, as 'headgate status --full' shows identities, or --rebuilt")
 			}
 			cfg, err := in.config()
 			if err != nil {
@@ -52,7 +66,11 @@ the commit wants.
 					return err
 				}
 			}
-			done, err := r.ReleaseRebuilt(cmd.Context(), dryRun)
+			end := func() (report.Report, error) { return r.Release(cmd.Context(), ids, dryRun) }
+			if rebuilt {
+				end = func() (report.Report, error) { return r.ReleaseRebuilt(cmd.Context(), dryRun) }
+			}
+			done, err := end()
 			if err != nil && dryRun {
 				done = report.Failed(r.Sync, "", err)
 			}

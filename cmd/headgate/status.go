@@ -225,7 +225,11 @@ func passLine(p inventory.Past) string {
 		did = []string{"no changes"}
 	}
 	of := fmt.Sprintf("%.12s", p.Revision)
-	if p.Ends != "" {
+	switch p.Ends {
+	case "":
+	case "Release":
+		of = "release"
+	default:
 		of = "destroy"
 	}
 	state := p.Activation

@@ -273,13 +273,13 @@ func (r *execution) write(ctx context.Context) error {
 		}
 		tier := steps[:n]
 		steps = steps[n:]
-		if trouble := inTrouble(r.outcomes); trouble != nil && (tier[0].Action == plan.Prune || r.reach(ctx) != nil) {
+		if trouble := inTrouble(r.outcomes); trouble != nil && (prunes(tier) || r.reach(ctx) != nil) {
 			return trouble
 		}
 		if err := r.ready(ctx, tier); err != nil {
 			return err
 		}
-		if slices.ContainsFunc(tier, func(s plan.Step) bool { return s.Action == plan.Prune }) {
+		if prunes(tier) {
 			r.before = r.plan.Unfinished(r.outcomes)
 		}
 		g := errgroup.Group{}
@@ -299,6 +299,11 @@ func (r *execution) write(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// prunes reports whether a tier deletes something. It may release something else.
+func prunes(tier []plan.Step) bool {
+	return slices.ContainsFunc(tier, func(s plan.Step) bool { return s.Action == plan.Prune })
 }
 
 func (r *execution) record(o plan.Outcome, live *metav1.PartialObjectMetadata) {

@@ -17,10 +17,10 @@ import (
 // release takes our marks from an object.
 func (r *execution) release(ctx context.Context, s plan.Step, id manifest.ID) error {
 	return r.amend(ctx, id, func(live *metav1.PartialObjectMetadata) ([]byte, error) {
-		if live.UID != s.UID || !inventory.Ours(live, r.sync) {
+		if live.UID != s.UID {
 			return nil, nil // what is there now is nothing of ours
 		}
-		return plan.Releasing(live)
+		return s.Releasing(live, r.sync)
 	})
 }
 

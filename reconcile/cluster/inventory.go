@@ -351,8 +351,11 @@ func configMap(inv inventory.Inventory) (*corev1.ConfigMap, layout, error) {
 	}
 	var grants any = inv.Grants
 	inv.Record.Format, inv.Record.Writer = 1, version()
-	if len(apart) > 0 || inv.AnyRebuilt() {
+	if len(apart) > 0 || inv.AnyRebuilt() || inv.AnyReleasing() {
 		inv.Record.Format = 2
+		if inv.AnyReleasing() {
+			inv.Record.Format = 3
+		}
 		grants = withFormat{inv.Record.Format, inv.Grants}
 	}
 	annotate := func(name string, value any) error {

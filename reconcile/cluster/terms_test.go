@@ -74,10 +74,11 @@ func TestAdoptAll(t *testing.T) {
 		t.Errorf("An adopted object is not checked again: %v, %v", actions(again), w.requests.Log())
 	}
 
-	p = planned(t, c, want(t, configMap(space, "others", "1")))
-	if got := actions(p); !slices.Contains(got, "hold (not ours) ConfigMap/"+space+"/helms") {
-		t.Errorf("An object that also has Helm's marks is never pruned by us, got %v", got)
+	p = applied(t, c, want(t, configMap(space, "others", "1")))
+	if got := actions(p); !slices.Contains(got, "release (commit) ConfigMap/"+space+"/helms") {
+		t.Errorf("What bears Helm's marks too is released, and never pruned by us, got %v", got)
 	}
+	free(t, live, w.mustGet(t, configMaps, space, "helms"))
 }
 
 func TestLeftByAnotherSync(t *testing.T) {

@@ -18,6 +18,7 @@ const (
 	AnnotationAsksToLeave plan.Code = "AnnotationAsksToLeave" // an annotation of the live object and its value
 	LabelAsksToLeave      plan.Code = "LabelAsksToLeave"      // a label of the live object and its value
 	CommitAsksToLeave     plan.Code = "CommitAsksToLeave"     // a key and its value in the commit
+	MovedAway             plan.Code = "MovedAway"             // the sync that the live object announced to move to
 )
 
 // asked retains what someone asked us, on the object, never to prune.
@@ -58,6 +59,9 @@ func left(s plan.Step, c plan.Case) plan.Ruling {
 
 // leftAlone retains what a person asked Headgate not to write.
 func leftAlone(s plan.Step, live *metav1.PartialObjectMetadata, seen plan.Observed) plan.Ruling {
+	if to := seen.MovedTo(s.ID); to != "" {
+		return retained(MovedAway.With(to))
+	}
 	for _, be := range render.LeaveBe {
 		key, value := be.Key, be.Value
 		wanted := ownership.SaysSo(s.Asks, key, value)

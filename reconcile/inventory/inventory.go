@@ -34,7 +34,8 @@ type Inventory struct {
 //	1  the data of the ConfigMap, and its siblings, hold every entry
 //	2  entries are stored apart, which a binary that reads 1 would forget; or entries are rebuilt,
 //	   whose objects it would prune
-const Format = 2
+//	3  releases were begun, whose objects it would prune
+const Format = 3
 
 // A Record is what an inventory remembers beside its entries.
 type Record struct {
@@ -85,6 +86,8 @@ type Entry struct {
 	Definition bool   `json:"definition,omitempty"` // it is the CRD of a definition: objects of its kind reach beyond the cluster
 	Foreign    string `json:"foreign,omitempty"`    // the marks of others that Headgate sent itself; see SentMarks
 	Rebuilt    bool   `json:"rebuilt,omitempty"`    // found by its marks when the inventory was lost, and not applied since
+	Undeclared bool   `json:"undeclared,omitempty"` // the commit of the last pass does not declare it
+	Releasing  bool   `json:"releasing,omitempty"`  // its release was begun: it is never pruned unless a commit declares it again
 
 	// The fields that cli-utils writes, so that its clients can read our inventory.
 	Strategy  string `json:"strategy"`

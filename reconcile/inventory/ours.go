@@ -64,6 +64,16 @@ func (inv Inventory) AnyRebuilt() bool {
 	return false
 }
 
+// AnyReleasing reports whether a release was begun and not finished.
+func (inv Inventory) AnyReleasing() bool {
+	for _, e := range inv.Entries {
+		if e.Releasing {
+			return true
+		}
+	}
+	return false
+}
+
 // Holds reports whether the inventory holds exactly this live object: by its UID or, where a pass
 // ended between a write and its answer, because our field manager owns the marks on it.
 func (inv Inventory) Holds(id manifest.ID, live metav1.Object) bool {

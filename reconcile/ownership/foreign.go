@@ -92,7 +92,7 @@ var crossplanes = func() map[string]string {
 // Of returns the owner of a live object other than a sync. An owner from which it cannot be taken comes first. A mark that
 // the inventory remembers as sent by Headgate is no claim.
 func Of(o metav1.Object, s inventory.Sync, remembered string) Claim {
-	if key, ok := o.GetLabels()[inventory.SyncLabel]; ok && key != s.Key() {
+	if key := o.GetLabels()[inventory.SyncLabel]; key != "" && key != s.Key() {
 		return Claim{By: fmt.Sprintf("the Headgate sync %s", key), Sync: key}
 	}
 	if by := cmp.Or(crossplane.OwnerOf(o), managed(o, crossplanes), marked(o, crossplaneClaimKeys, remembered).By); by != "" {

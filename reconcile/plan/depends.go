@@ -11,6 +11,7 @@ import (
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/cli-utils/pkg/object"
 	"sigs.k8s.io/cli-utils/pkg/object/dependson"
@@ -28,6 +29,7 @@ const (
 	AwaitsUpdate     Code = "AwaitsUpdate"     // an object depends on it until that is updated
 	AwaitsGone       Code = "AwaitsGone"       // an object has to go first
 	AwaitsUnfinished Code = "AwaitsUnfinished" // an object is not applied yet, and may need the one of the prune or replace it
+	AwaitsRelease    Code = "AwaitsRelease"    // an object has to be released first, which the garbage collector would delete
 	AwaitsMore       Code = "AwaitsMore"       // how many more objects have to go first
 	DependencyFailed Code = "DependencyFailed" // the object, which was not applied
 	DependantFailed  Code = "DependantFailed"  // the object, which did not go
@@ -294,6 +296,12 @@ func (p *Plan) awaitDependants(seen Observed) {
 				s.wait(by.ID, AwaitsUpdate.With(by.ID))
 			}
 		}
+		for r := range p.Steps {
+			if by := &p.Steps[r]; by.Action == Release && c.isOwnedBy(*by, *s) {
+				by.disowns = append(slices.Clip(by.disowns), s.UID)
+				s.wait(by.ID, AwaitsRelease.With(by.ID))
+			}
+		}
 		awaited := c.GoingWith(*s)
 		for n, by := range awaited {
 			if n < mostAwaited {
@@ -308,8 +316,16 @@ func (p *Plan) awaitDependants(seen Observed) {
 	}
 }
 
-// LetsGo reports whether the step writes an object that does not depend on the other one any more.
-func (d Dependant) LetsGo() bool { return d.Action == Update && d.Err == nil && !d.Still }
+// isOwnedBy reports whether the garbage collector deletes the object of a step with that of another one.
+func (c Case) isOwnedBy(s, owner Step) bool {
+	live := c.Live(s)
+	return live != nil && slices.ContainsFunc(live.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner.UID })
+}
+
+// LetsGo reports whether the step writes an object that does not depend on the other one any more, or releases it.
+func (d Dependant) LetsGo() bool {
+	return (d.Action == Update && !d.Still || d.Action == Release) && d.Err == nil
+}
 
 // GoingWith returns the steps of objects that would go with the object of a prune and that the commit does not want
 // either, and of policies that would undo it. All of them go first. There are none while a sync ends: what ends goes a

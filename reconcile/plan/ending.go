@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
@@ -102,25 +103,47 @@ func (p Plan) OpenForemost() []Question {
 }
 
 // Releasing returns the merge patch that removes our marks and our finalizer from a live object, and our name from its
-// managed fields. The next tool that applies the object has no conflict with Headgate then.
-func Releasing(live *metav1.PartialObjectMetadata) ([]byte, error) {
+// managed fields. The next tool that applies the object has no conflict with Headgate then. The patch is nil if nothing of
+// the sync is on the object, and if another sync took it over, whose name in the managed fields is the same. An announced
+// move stays announced. The patch removes owners that the plan prunes, or the garbage collector would delete the object
+// with them.
+func (s Step) Releasing(live *metav1.PartialObjectMetadata, of inventory.Sync) ([]byte, error) {
+	mark := live.Labels[inventory.SyncLabel]
+	if mark != "" && mark != of.Key() {
+		return nil, nil
+	}
 	left := make([]metav1.ManagedFieldsEntry, 0, len(live.ManagedFields))
 	for _, f := range live.ManagedFields {
 		if f.Manager != inventory.Manager && f.Manager != inventory.ActivationManager {
 			left = append(left, f)
 		}
 	}
+	finalizers := WithoutProtection(live.Finalizers)
+	annotations := map[string]any{}
+	if live.Annotations[inventory.InventoryAnnotation] == of.Key() {
+		annotations[inventory.InventoryAnnotation] = nil
+	}
+	if mark == "" && len(annotations) == 0 && len(left) == len(live.ManagedFields) && len(finalizers) == len(live.Finalizers) && len(s.disowns) == 0 {
+		return nil, nil
+	}
+	if !ownership.Moves(live) {
+		annotations[ownership.ReleaseAnnotation] = nil
+	}
 	if len(left) == 0 {
 		left = append(left, metav1.ManagedFieldsEntry{}) // that there are none; an empty list would change nothing
 	}
-	return json.Marshal(map[string]any{"metadata": map[string]any{
+	metadata := map[string]any{
 		"uid":             live.UID,
 		"resourceVersion": live.ResourceVersion,
 		"labels":          map[string]any{inventory.SyncLabel: nil},
-		"annotations":     map[string]any{inventory.InventoryAnnotation: nil},
+		"annotations":     annotations,
 		"managedFields":   left,
-		"finalizers":      WithoutProtection(live.Finalizers),
-	}})
+		"finalizers":      finalizers,
+	}
+	if len(s.disowns) > 0 {
+		metadata["ownerReferences"] = slices.DeleteFunc(slices.Clone(live.OwnerReferences), func(o metav1.OwnerReference) bool { return slices.Contains(s.disowns, o.UID) })
+	}
+	return json.Marshal(map[string]any{"metadata": metadata})
 }
 
 // notesOnEnding returns notes about objects that an ending unexpectedly leaves.

@@ -96,13 +96,13 @@ func (o Observed) Doubtful(creates bool) []Asked {
 		entry := o.Inventory.Entries[a.ID]
 		switch {
 		case a.Paused, len(a.resolved.missing) > 0, o.Unreadable[a.ID.GroupKind()] != nil:
-		case o.isCatalogue(a):
+		case o.isCatalogue(a), o.gaveAway(a):
 		case !exists:
 			if _, served := o.Kinds[a.ID.GroupKind()]; creates && served && !a.Policy.Observes() {
 				doubtful = append(doubtful, a)
 			}
 		case !o.Refused(a.ID, live).None() && !a.Policy.Observes():
-		case entry.UID == live.GetUID() && entry.Digest == o.Digest(a.Object) && entry.Mark == inventory.Mark(live) && !o.Due[a.ID]:
+		case entry.UID == live.GetUID() && entry.Digest == o.Digest(a.Object) && entry.Mark == inventory.Mark(live) && !o.Due[a.ID] && !entry.Releasing:
 		default:
 			doubtful = append(doubtful, a)
 		}

@@ -78,6 +78,8 @@ type Plan struct {
 
 	behind map[manifest.ID]inventory.Entry // by MRD that goes: the entry of the CRD that stays
 
+	undeclared map[manifest.ID]bool // owned, and not declared by the commit; nil where the plan is of no commit
+
 	rebuilt bool // the inventory was lost with the grants in it, and is not stored again yet
 
 	homes homes // where objects without a namespace are in the cluster
@@ -197,11 +199,14 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 			renamed[a.ID.GroupKind()] = true
 			nameless[a.ID.GroupKind()] = nameless[a.ID.GroupKind()] || a.resolved.nameless
 		}
-		if _, owned := seen.Inventory.Entries[a.ID]; owned && seen.leavesToPackage(a) {
+		if _, owned := seen.Inventory.Entries[a.ID]; owned && (seen.leavesToPackage(a) || seen.gaveAway(a)) {
 			p.Gone = append(p.Gone, a.ID)
 		}
 	}
 	p.Stale = p.Stale || p.locates(seen.Inventory)
+	if !seen.Offline && !seen.Looks && p.Ends == NoEnding {
+		p.undeclared = undeclared(seen.Inventory, wanted)
+	}
 	p.note(first, seen)
 	p.unwanted(wanted, renamed, nameless, seen)
 	if seen.Looks {
@@ -238,6 +243,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	}
 	slices.SortStableFunc(p.Steps, inOrder)
 	p.remember(seen)
+	p.Stale = p.Stale || p.learnsUndeclared(seen.Inventory)
 	p.Stale = p.Stale || !seen.Offline && !seen.Looks && p.unrecorded(seen.Inventory)
 	return p.stranded(nil), nil
 }
@@ -260,6 +266,7 @@ func (p *Plan) note(first order, seen Observed) {
 	p.Notes = append(p.Notes, installed.Differences(want, seen.Upstream.Definitions, seen.Upstream.Packages)...)
 	p.Notes = append(p.Notes, installed.Upgrades(want, seen.Upstream.Packages)...)
 	p.Notes = append(p.Notes, seen.Notes...)
+	p.Notes = append(p.Notes, seen.notesOnReleases()...)
 	p.Notes = append(p.Notes, unknownConversions(slices.Concat(p.vendoredMoves(), seen.CopiedMoves))...)
 }
 
@@ -276,10 +283,10 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 			p.unreachable = append(p.unreachable, p.outOfReach(id, seen))
 			continue
 		}
-		if exists && p.keepLeft(id, e, live, wanted, seen) {
+		if exists && seen.asksRelease(id, live).None() && p.keepLeft(id, e, live, wanted, seen) {
 			continue
 		}
-		released := exists && p.released(id, live, seen.Inventory)
+		released := exists && p.handedOver(id, live, seen.Inventory)
 		forgotten := released && p.Ends == NoEnding || e.Policy == inventory.Observable || e.Policy == inventory.ObservableAndDeletable && renamed[id.GroupKind()] ||
 			exists && e.NeverApplied(live)
 		if !exists {
@@ -290,6 +297,10 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 			if exists && p.leaves(id) {
 				left = append(left, id.Name)
 			}
+			continue
+		}
+		if why := seen.released(id, live); !why.None() && !released && !forgotten {
+			p.release(id, why, seen)
 			continue
 		}
 		s, some := p.leaving(prune(id, e, live), live, released || forgotten)
@@ -305,9 +316,9 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 	}
 }
 
-// released reports whether an object leaves the inventory without being pruned: after a
+// handedOver reports whether an object leaves the inventory without being pruned: after a
 // handover, what makes the CRDs now owns them.
-func (p Plan) released(id manifest.ID, live metav1.Object, have inventory.Inventory) bool {
+func (p Plan) handedOver(id manifest.ID, live metav1.Object, have inventory.Inventory) bool {
 	if have.Owner != "" && have.Owner != p.Want.Owner && (id.IsCRD() || crossplane.IsMRD(id) || id == crossplane.MRAP(id.Name) || crossplane.IsPackage(id)) {
 		return true
 	}
@@ -430,7 +441,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 	switch {
 	case a.Paused:
 		s.Action = Keep
-	case seen.isCatalogue(a):
+	case seen.isCatalogue(a), seen.gaveAway(a):
 		s.Action = Update // which a guard retains
 	case len(a.resolved.missing) > 0 && !exists:
 		s.Action = Create
@@ -465,7 +476,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 		now := Applied(live, s.Digest, seen.Terms.Ignore.Paths(a.ID)...).Following(entry)
 		now.Policy = a.Policy
 		if now.UID != entry.UID || now.Digest != entry.Digest || now.Mark != entry.Mark || now.Policy != entry.Policy ||
-			now.Foreign != entry.Foreign || now.Fields != entry.Fields || entry.Rebuilt {
+			now.Foreign != entry.Foreign || now.Fields != entry.Fields || entry.Rebuilt || entry.Releasing {
 			s.Renew = now
 		}
 		if s.Unready {

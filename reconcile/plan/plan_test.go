@@ -362,16 +362,51 @@ func TestGuards(t *testing.T) {
 			result: want{Action: plan.Hold, Guard: "not ours"},
 		},
 		"TakenByHelm": {
-			reason: "A foreign owner deletes its own things.",
+			reason: "Helm deletes its own objects, and a hold would never end.",
 			owned:  cm, live: given.Live(cm, "u", given.Annotated("meta.helm.sh/release-name", "app")), want: []render.Object{kept},
-			result: want{Action: plan.Hold, Guard: "not ours"},
+			result: want{Action: plan.Release},
+		},
+		"TakenByAnotherSync": {
+			reason: "The other sync has it in its inventory.",
+			owned:  cm, live: given.Live(cm, "u", given.Labelled(inventory.SyncLabel, "team.other")), want: []render.Object{kept},
+			result: want{Action: plan.Release},
+		},
+		"ReleasedByAnnotation": {
+			reason: "A user announced that it leaves.",
+			owned:  cm, live: given.Live(cm, "u", given.Annotated("headgate.dev/release", "true")), want: []render.Object{kept},
+			result: want{Action: plan.Release},
+		},
+		"ReleaseTakenBack": {
+			reason: "The annotation says that it does not leave.",
+			owned:  cm, live: given.Live(cm, "u", given.Annotated("headgate.dev/release", "false")), want: []render.Object{kept},
+			result: want{Action: plan.Prune},
+		},
+		"ReleasedAndPaused": {
+			reason: "A release changes nothing but marks, so no guard of a prune has a say.",
+			owned:  cm, live: given.Live(cm, "u", given.Annotated("headgate.dev/release", "true"), given.Annotated("crossplane.io/paused", "true")), want: []render.Object{kept},
+			result: want{Action: plan.Release},
+		},
+		"ReleasedFromAnEmptyCommit": {
+			reason: "Nothing is deleted, so nothing has to be asked.",
+			owned:  cm, live: given.Live(cm, "u", given.Annotated("headgate.dev/release", "true")),
+			result: want{Action: plan.Release},
+		},
+		"MovesAway": {
+			reason: "It waits for the other sync, without our marks.",
+			owned:  cm, live: given.Live(cm, "u", given.Annotated("headgate.dev/release", "team/other")), want: []render.Object{kept},
+			result: want{Action: plan.Release},
+		},
+		"MovedHere": {
+			reason: "The annotation names this sync: the object came, and the commit drops it now.",
+			owned:  cm, live: given.Live(cm, "u", given.Annotated("headgate.dev/release", given.Sync.String())), want: []render.Object{kept},
+			result: want{Action: plan.Prune},
 		},
 		"OwnedByCrossplane": {
 			reason: "A CRD that Crossplane took over is not ours to delete.",
 			owned:  bucketCRD, live: given.Live(bucketCRD, "u", func(m *metav1.PartialObjectMetadata) {
 				m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apiextensions.crossplane.io/v1alpha1", Kind: "ManagedResourceDefinition", Name: "buckets.example.org"}}
 			}), want: []render.Object{given.Wanted(t, given.CRD("others", "Other"))},
-			result: want{Action: plan.Hold, Guard: "not ours"},
+			result: want{Action: plan.Release},
 		},
 		"Protected": {
 			reason: "A Usage would refuse the delete; say so before trying.",

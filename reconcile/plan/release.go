@@ -1,47 +1,290 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// The codes of releases.
+const (
+	ReleaseListed    Code = "ReleaseListed"    // the Sync lists the object
+	ReleaseAnnounced Code = "ReleaseAnnounced" // the annotation of the live object, and its value
+	ReleaseBegun     Code = "ReleaseBegun"     // a pass, or the verb release, began the release and did not finish it
+	ReleaseByHand    Code = "ReleaseByHand"    // a user releases the object with the verb release
+	OwnedElsewhere   Code = "OwnedElsewhere"   // who owns an object that the commit does not declare any more
+)
+
+// A release is decided like a prune: of what the sync owns and the commit does not declare any more. So an object is announced
+// first, and leaves with the commit that drops it. What the commit declares is not released, because the next pass would adopt
+// it again.
+
+// released returns why an object that the commit does not want any more is not pruned but released; none if it is not.
+func (o Observed) released(id manifest.ID, live metav1.Object) Reason {
+	e := o.Inventory.Entries[id]
+	if why := o.asksRelease(id, live); !why.None() {
+		return why
+	}
+	if claim := o.ClaimOn(id, live); claim.By != "" && !o.Offline && !e.IsLeft(id) {
+		return OwnedElsewhere.With(claim.By)
+	}
+	return Reason{}
+}
+
+// asksRelease returns which request releases an object once the commit does not want it any more; none if there is no request.
+func (o Observed) asksRelease(id manifest.ID, live metav1.Object) Reason {
+	value, announced := ownership.Releases(live, o.Inventory.Sync)
+	switch {
+	case o.Inventory.Entries[id].Releasing:
+		return ReleaseBegun.With()
+	case o.lists(id):
+		return ReleaseListed.With()
+	case announced:
+		return ReleaseAnnounced.With(ownership.ReleaseAnnotation, value)
+	}
+	return Reason{}
+}
+
+// lists reports whether the Sync lists an object to be released.
+func (o Observed) lists(id manifest.ID) bool {
+	return len(o.Terms.Release) > 0 && slices.ContainsFunc(o.spellings(id), func(text string) bool { return slices.Contains(o.Terms.Release, text) })
+}
+
+// spellings returns how people may write the identity of an object: as reports show it first, and without the namespace
+// where a commit need not write that.
+func (o Observed) spellings(id manifest.ID) []string {
+	space := cmp.Or(o.Space, "default")
+	if id.Namespace == "" && (o.Kinds[id.GroupKind()].Namespaced || o.Offline && KubernetesKinds()[id.GroupKind()].Namespaced) {
+		id.Namespace = space
+	}
+	all := []string{id.String()}
+	if id.Namespace == space {
+		id.Namespace = ""
+		all = append(all, id.String())
+	}
+	return all
+}
+
+// MovedTo returns the sync that an object announced to move to, once it is there or on its way; "" if there is none. This sync
+// leaves it alone then, also while its commit still declares it.
+func (o Observed) MovedTo(id manifest.ID) string {
+	live, exists := o.Objects[id]
+	if !exists || o.Offline || o.Looks {
+		return ""
+	}
+	to, moved := ownership.MovedFrom(live, o.Inventory.Sync)
+	if _, owned := o.Inventory.Entries[id]; !moved || owned && live.GetLabels()[inventory.SyncLabel] == "" { // the mark was lost before the object moved
+		return ""
+	}
+	return to
+}
+
+// gaveAway reports whether an object that is asked for is not applied because it moved to another sync.
+func (o Observed) gaveAway(a Asked) bool {
+	return !a.Paused && !a.Policy.Observes() && o.MovedTo(a.ID) != ""
+}
+
+// notesOnReleases tells what is to be released and stays, because the commit declares it, and what the Sync lists in vain.
+func (o Observed) notesOnReleases() []manifest.Finding {
+	if o.Looks || o.Offline || o.Ends != NoEnding {
+		return nil
+	}
+	var notes []manifest.Finding
+	for _, a := range o.Asked {
+		live, exists := o.Objects[a.ID]
+		if _, owned := o.Inventory.Entries[a.ID]; !owned || !exists || o.gaveAway(a) {
+			continue
+		}
+		if why := o.asksRelease(a.ID, live); !why.None() && why.Code != ReleaseBegun {
+			notes = append(notes, noteAnnounced(a, why))
+		}
+	}
+	return append(notes, o.listedInVain()...)
+}
+
+// listedInVain tells what the Sync lists to be released and this sync has no part in. A misspelt identity would not keep its
+// object from being pruned.
+func (o Observed) listedInVain() []manifest.Finding {
+	if len(o.Terms.Release) == 0 {
+		return nil
+	}
+	known := map[string]bool{}
+	var names []string
+	note := func(id manifest.ID) {
+		for i, text := range o.spellings(id) {
+			if i == 0 {
+				names = append(names, text)
+			}
+			known[text] = true
+		}
+	}
+	for id := range o.Inventory.Entries {
+		note(id)
+	}
+	for _, a := range o.Asked {
+		note(a.ID)
+	}
+	var notes []manifest.Finding
+	for _, listed := range o.Terms.Release {
+		if known[listed] {
+			continue
+		}
+		notes = append(notes, noteInVain(listed, manifest.Meant(listed, names)))
+	}
+	return notes
+}
+
+// noteAnnounced tells of an object that is to be released and that the commit declares.
+func noteAnnounced(a Asked, why Reason) manifest.Finding {
+	f := manifest.Finding{Rule: "release-announced", Severity: manifest.Note, Origin: a.Origin, Fix: "remove it from the commit"}
+	f.Message = fmt.Sprintf("release of the Sync lists %s, which the commit declares; Headgate releases it once the commit does not", a.ID)
+	if why.Code == ReleaseAnnounced {
+		f.Message = fmt.Sprintf("the annotation %s: %s is on %s, which the commit declares; Headgate releases it once the commit does not", why.Values[0], why.Values[1], a.ID)
+	}
+	return f
+}
+
+// noteInVain tells of an identity to be released that is none of this sync.
+func noteInVain(listed, meant string) manifest.Finding {
+	f := manifest.Finding{
+		Rule: "release-of-nothing", Severity: manifest.Note,
+		Message: fmt.Sprintf("release of the Sync lists %s, which this sync does not own", listed),
+		Fix:     "remove it from the list",
+	}
+	if meant != "" {
+		f.Severity = manifest.Warning
+		f.Fix = fmt.Sprintf("write %s if that is meant, or remove it from the list", meant)
+	}
+	return f
+}
+
+// ReleaseNamed returns the plan that releases objects of the inventory that people name. Nothing is deleted. What the
+// commit of the last pass declares is refused, because the next pass would adopt it again.
+func ReleaseNamed(seen Observed, names []string) (Plan, error) {
+	p, err := releasing(seen)
+	if err != nil {
+		return p, err
+	}
+	byName := map[string]manifest.ID{}
+	var owned []string
+	for id := range seen.Inventory.Entries {
+		for i, text := range seen.spellings(id) {
+			if i == 0 {
+				owned = append(owned, text)
+			}
+			byName[text] = id
+		}
+	}
+	var wrong []error
+	for _, name := range names {
+		id, known := byName[name]
+		switch {
+		case !known:
+			wrong = append(wrong, notOwned(p.Sync, name, manifest.Meant(name, owned)))
+		case !seen.Inventory.Entries[id].Undeclared:
+			wrong = append(wrong, fmt.Errorf("the commit of the last pass declares %s, so the next pass would adopt it again; announce the release before you remove it from the commit: set the annotation %s: \"true\" on the object, or list it in release of the Sync",
+				name, ownership.ReleaseAnnotation))
+		default:
+			p.release(id, ReleaseByHand.With(), seen)
+		}
+	}
+	return p.sorted(), errors.Join(wrong...)
+}
+
+// notOwned is the error of a release of an object that the sync does not own.
+func notOwned(sync inventory.Sync, name, meant string) error {
+	if meant != "" {
+		return fmt.Errorf("the sync %s does not own %s; write %s if that is meant", sync, name, meant)
+	}
+	return fmt.Errorf("the sync %s does not own %s; run 'headgate status --full' to see what it owns, and write identities as shown there", sync, name)
+}
 
 // ReleaseRebuilt returns the plan that releases what a rebuilt inventory holds and no pass has applied
 // since: Headgate takes its marks from it and forgets it. Nothing is deleted.
 func ReleaseRebuilt(seen Observed) (Plan, error) {
+	p, err := releasing(seen)
+	if err != nil {
+		return p, err
+	}
+	for id, e := range seen.Inventory.Entries {
+		if live, exists := seen.Objects[id]; exists && e.Rebuilt && !inventory.Ours(live, p.Sync) {
+			p.Gone = append(p.Gone, id)
+		} else if e.Rebuilt {
+			p.release(id, Reason{}, seen)
+		}
+	}
+	return p.sorted(), nil
+}
+
+// releasing returns a plan of entries of the inventory and of no commit.
+func releasing(seen Observed) (Plan, error) {
 	have := seen.Inventory
 	if have.Rebuilt {
 		return Plan{}, errors.New("the inventory is lost and not stored again, so it is not known which objects the commit wants; make a pass first")
 	}
-	p := Plan{
+	return Plan{
 		Sync:    have.Sync,
 		Want:    render.Desired{Owner: have.Owner},
 		Owned:   len(have.Entries),
 		Version: have.ResourceVersion,
+		homes:   homesOf(seen),
 		partial: true,
+	}, nil
+}
+
+// release adds the step that releases an object of the inventory, or forgets an object that is gone.
+func (p *Plan) release(id manifest.ID, why Reason, seen Observed) {
+	live, exists := seen.Objects[id]
+	switch {
+	case seen.hides(id) != nil:
+		s := p.outOfReach(id, seen)
+		s.Action = Release
+		p.Steps = append(p.Steps, s)
+	case !exists:
+		p.Gone = append(p.Gone, id)
+	default:
+		s := prune(id, seen.Inventory.Entries[id], live)
+		s.Action, s.Reason = Release, why
+		p.Steps = append(p.Steps, s)
 	}
-	for id, e := range have.Entries {
-		if !e.Rebuilt {
-			continue
-		}
-		live, exists := seen.Objects[id]
-		switch {
-		case seen.hides(id) != nil:
-			s := p.outOfReach(id, seen)
-			s.Action = Release
-			p.Steps = append(p.Steps, s)
-		case !exists || !inventory.Ours(live, have.Sync):
-			p.Gone = append(p.Gone, id)
-		default:
-			s := prune(id, e, live)
-			s.Action = Release
-			p.Steps = append(p.Steps, s)
-		}
-	}
+}
+
+// sorted returns the plan in the order of its identities and steps.
+func (p Plan) sorted() Plan {
 	slices.SortFunc(p.Gone, manifest.ID.Compare)
 	slices.SortStableFunc(p.Steps, inOrder)
-	return p, nil
+	return p
+}
+
+// undeclared returns what is owned and not declared by the commit.
+func undeclared(have inventory.Inventory, wanted map[manifest.ID]bool) map[manifest.ID]bool {
+	all := map[manifest.ID]bool{}
+	for id := range have.Entries {
+		if !wanted[id] {
+			all[id] = true
+		}
+	}
+	return all
+}
+
+// learnsUndeclared reports whether the inventory is to record that the commit declares an object, or does not. What the
+// plan forgets or writes is stored anyway.
+func (p Plan) learnsUndeclared(have inventory.Inventory) bool {
+	if p.undeclared == nil {
+		return false
+	}
+	for id, e := range have.Entries {
+		if e.Undeclared != p.undeclared[id] {
+			return true
+		}
+	}
+	return false
 }

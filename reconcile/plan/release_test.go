@@ -1,14 +1,21 @@
 package plan_test
 
 import (
+	"errors"
+	"maps"
+	"slices"
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Only objects that are ours merely by their marks are released. Objects that a pass applied since stay owned, and
@@ -42,5 +49,148 @@ func TestReleaseRebuilt(t *testing.T) {
 	seen.Inventory.Rebuilt = true
 	if p, err := plan.ReleaseRebuilt(seen); err == nil {
 		t.Errorf("Before a pass it is not known what is wanted, got %v", p.Steps)
+	}
+}
+
+// A request to release is about what the commit does not declare any more. It outlives a crash, and it ends with a commit that
+// declares the object again.
+func TestRelease(t *testing.T) {
+	u := given.ConfigMap("a")
+	id := manifest.IDOf(u)
+	kept := given.Wanted(t, given.ConfigMap("kept"))
+	other := given.Labelled(inventory.SyncLabel, "team.other")
+	moves := given.Annotated(ownership.ReleaseAnnotation, "team/other")
+	here := given.Annotated(ownership.ReleaseAnnotation, given.Sync.String())
+	cases := map[string]struct {
+		reason   string
+		entry    *inventory.Entry
+		edits    []func(*metav1.PartialObjectMetadata)
+		listed   string
+		declared bool
+		want     plan.Action
+		guard    plan.GuardName
+		note     string // its rule
+		gone     bool
+	}{
+		"Listed":         {reason: "The Sync lists it as reports show it.", listed: "ConfigMap/default/a", want: plan.Release},
+		"ListedShort":    {reason: "The default namespace may be left out.", listed: "ConfigMap/a", want: plan.Release},
+		"ListedOther":    {reason: "Another object is listed, and this one goes.", listed: "ConfigMap/team/a", want: plan.Prune, note: "release-of-nothing"},
+		"ListedDeclared": {reason: "The next pass would adopt it again.", listed: "ConfigMap/default/a", declared: true, want: plan.Keep, note: "release-announced"},
+		"Begun":          {reason: "A process died before the marks were off, and a user was told that it is released.", entry: &inventory.Entry{UID: "u", Releasing: true}, want: plan.Release},
+		"BegunAndFree":   {reason: "The marks were off, and the answer was lost.", entry: &inventory.Entry{UID: "u", Releasing: true}, edits: []func(*metav1.PartialObjectMetadata){unmark}, want: plan.Release},
+		"Moves":          {reason: "It was announced; until the other sync takes it, it stays as it is.", edits: []func(*metav1.PartialObjectMetadata){moves}, declared: true, want: plan.Keep, note: "release-announced"},
+		"Moved":          {reason: "The other sync has it.", edits: []func(*metav1.PartialObjectMetadata){moves, other}, want: plan.Release},
+		"MovedDeclared":  {reason: "The commit may drop it later.", edits: []func(*metav1.PartialObjectMetadata){moves, other}, declared: true, want: plan.Keep, guard: guard.Asked, gone: true},
+		"MovedElsewhere": {reason: "It announced another sync than that which has it.", edits: []func(*metav1.PartialObjectMetadata){given.Annotated(ownership.ReleaseAnnotation, "team/third"), other}, declared: true, want: plan.Hold, guard: guard.NotOurs},
+		"Stolen":         {reason: "Nothing was announced.", edits: []func(*metav1.PartialObjectMetadata){other}, declared: true, want: plan.Hold, guard: guard.NotOurs},
+		"Comes":          {reason: "It announced this sync.", edits: []func(*metav1.PartialObjectMetadata){here, other}, declared: true, want: plan.Update},
+		"Stayed":         {reason: "It moved here, and goes with the commit.", edits: []func(*metav1.PartialObjectMetadata){here}, want: plan.Prune},
+		"MarkLost":       {reason: "Nothing tells where it went.", edits: []func(*metav1.PartialObjectMetadata){unmark}, want: plan.Hold, guard: guard.NotOurs},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			entry := inventory.Entry{UID: "u"}
+			if tc.entry != nil {
+				entry = *tc.entry
+			}
+			o := given.Wanted(t, u)
+			live := given.Live(u, "u", tc.edits...)
+			want := render.Desired{Objects: []render.Object{kept}}
+			seen := plan.Observed{
+				Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{id: entry}},
+				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: live}, Kinds: given.Kinds,
+			}
+			if tc.declared {
+				want.Objects = []render.Object{o}
+				seen.Trials = map[manifest.ID]plan.Trial{id: {}}
+				if tc.want == plan.Update {
+					seen.Trials[id] = plan.Trial{Live: u, After: given.ConfigMap("b")}
+				}
+			}
+			if tc.listed != "" {
+				seen.Terms.Release = []string{tc.listed}
+			}
+			p := given.Computed(t, want, seen, guard.Guarding{}.Guards()...)
+			at := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.ID == id })
+			if at < 0 || p.Steps[at].Action != tc.want || p.Steps[at].Guard != tc.guard {
+				t.Fatalf("%s\ngot %+v, want %s", tc.reason, p.Steps, tc.want)
+			}
+			if noted := slices.ContainsFunc(p.Notes, func(f manifest.Finding) bool { return f.Rule == tc.note }); noted != (tc.note != "") {
+				t.Errorf("%s\nnotes: %+v", tc.reason, p.Notes)
+			}
+			if slices.Contains(p.Gone, id) != tc.gone {
+				t.Errorf("%s\nforgotten: %v", tc.reason, p.Gone)
+			}
+			begun := p.Intent(seen.Inventory)
+			if got := begun.Entries[id].Releasing; got != (tc.want == plan.Release) {
+				t.Errorf("%s\nbefore the first write, a release is remembered: %t", tc.reason, got)
+			}
+			if got := begun.Entries[id].Undeclared; got == tc.declared {
+				t.Errorf("%s\nwhat the commit declares is remembered: %t", tc.reason, got)
+			}
+			if tc.want != plan.Release {
+				return
+			}
+			if e := p.Settled(begun, []plan.Outcome{{ID: id, Action: plan.Release, Err: errors.New("boom")}}).Entries[id]; !e.Releasing {
+				t.Errorf("%s\na release that failed is not over: %+v", tc.reason, e)
+			}
+			if left := p.Settled(begun, []plan.Outcome{{ID: id, Action: plan.Release}}).Entries; slices.Contains(slices.Collect(maps.Keys(left)), id) {
+				t.Errorf("%s\nit is forgotten: %v", tc.reason, left)
+			}
+			seen.Inventory = begun
+			seen.Terms.Release, seen.Trials = nil, map[manifest.ID]plan.Trial{id: {}}
+			delete(live.Annotations, ownership.ReleaseAnnotation)
+			live.Labels[inventory.SyncLabel], live.Annotations[inventory.InventoryAnnotation] = given.Sync.Key(), given.Sync.Key()
+			if doubtful := asking(t, seen, render.Desired{Objects: []render.Object{o}}).Doubtful(false); len(doubtful) != 1 {
+				t.Errorf("%s\nwhat is declared again is read again, so that the inventory learns of it", tc.reason)
+			}
+			again := given.Computed(t, render.Desired{Objects: []render.Object{o}}, seen, guard.Guarding{}.Guards()...)
+			if e := again.Settled(seen.Inventory, nil).Entries[id]; e.Releasing || e.Undeclared || e.UID != "u" {
+				t.Errorf("%s\ndeclared again, it is ours again: %+v", tc.reason, e)
+			}
+		})
+	}
+}
+
+// unmark takes both marks off.
+func unmark(m *metav1.PartialObjectMetadata) {
+	delete(m.Labels, inventory.SyncLabel)
+	delete(m.Annotations, inventory.InventoryAnnotation)
+}
+
+// asking is what was observed, once it was asked what a commit wants.
+func asking(t *testing.T, seen plan.Observed, want render.Desired) plan.Observed {
+	t.Helper()
+	asked, err := seen.Ask(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return asked
+}
+
+// People name what they release, and only what no commit declares is released.
+func TestReleaseNamed(t *testing.T) {
+	seen := given.Owning(t, "declared", "dropped", "gone")
+	id := func(name string) manifest.ID { return manifest.IDOf(given.ConfigMap(name)) }
+	for _, name := range []string{"dropped", "gone"} {
+		e := seen.Inventory.Entries[id(name)]
+		e.Undeclared = true
+		seen.Inventory.Entries[id(name)] = e
+	}
+	delete(seen.Objects, id("gone"))
+	for text, released := range map[string]bool{
+		id("dropped").String(): true, "ConfigMap/dropped": true, id("declared").String(): false, id("none").String(): false, "": false,
+	} {
+		p, err := plan.ReleaseNamed(seen, []string{text})
+		if (err == nil) != released || released && (p.Count(plan.Release) != 1 || p.Steps[0].ID != id("dropped")) {
+			t.Errorf("%q: %v %v", text, p.Steps, err)
+		}
+	}
+	if p, err := plan.ReleaseNamed(seen, []string{id("gone").String()}); err != nil || len(p.Gone) != 1 || len(p.Steps) != 0 {
+		t.Errorf("What is gone is forgotten: %v %v", p, err)
+	}
+	seen.Inventory.Rebuilt = true
+	if _, err := plan.ReleaseNamed(seen, []string{id("dropped").String()}); err == nil {
+		t.Error("Before a pass it is not known what is wanted.")
 	}
 }

@@ -26,11 +26,22 @@ func (p Plan) Intent(have inventory.Inventory) inventory.Inventory {
 	if next.Entries == nil {
 		next.Entries = map[manifest.ID]inventory.Entry{}
 	}
+	for id, e := range next.Entries {
+		if p.undeclared != nil && e.Undeclared != p.undeclared[id] {
+			e.Undeclared = p.undeclared[id]
+			next.Entries[id] = e
+		}
+	}
 	for _, s := range p.Steps {
+		if e, owned := next.Entries[s.ID]; owned && s.Action == Release && s.Writes() && s.Err == nil {
+			e.Releasing = true // a process that is killed before the marks are off continues with that, and prunes nothing
+			next.Entries[s.ID] = e
+		}
 		if s.Action != Create && s.Action != Update || s.Waiting() || s.Deactivates || s.Err != nil {
 			continue // with an error nothing is sent, so nothing becomes ours
 		}
 		e := next.Entries[s.ID]
+		e.Releasing = false
 		if s.Action == Create {
 			e.UID = "" // what comes back under this name is a new object
 		}

@@ -134,6 +134,7 @@ type Removal struct {
 	path      string       // the file that declared the object, as the inventory has it
 	protected bool         // our finalizer is on it
 	otherwise *Step        // an update, to be made where the prune is not
+	disowns   []types.UID  // of a release: the owners that the plan prunes
 	revision  LiveRevision // for a deactivation
 }
 

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ type Terms struct {
 	Ignore     diff.Ignores
 	Deactivate bool // deactivate definitions without a policy and without objects
 
+	Release  []string // identities of objects that leave the sync without being deleted, once the commit does not declare them
 	Trailers Trailers // which approvals in the message of a commit count
 	TakeOver string   // the source from which the inventory is taken over, or TakeAny; "" is none
 }
@@ -64,6 +66,10 @@ func (o Observed) Refused(id manifest.ID, live metav1.Object) Reason {
 		return NotAdopted.With()
 	case claim.Final:
 		return MadeByOther.With(claim.By)
+	case claim.Sync != "" && o.Terms.Adoption != AdoptNone && ownership.MovesTo(live, o.Inventory.Sync):
+		return Reason{} // it announced that it moves to this sync
+	case o.MovedTo(id) != "":
+		return Reason{} // which a guard retains
 	case claim.Sync != "" && o.Terms.Adoption == AdoptAll && !o.Left[id]:
 		return OwnedBySync.With(claim.By)
 	case o.Terms.Adoption != AdoptAll:

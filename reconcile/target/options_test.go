@@ -155,6 +155,7 @@ func TestEverySettingOfTheCoreIsInTheAPI(t *testing.T) {
   crossplaneVersion: v2.1.0
   packages: [{path: vendor/aws, name: provider-aws, safeStart: true}]
   ignore: [{paths: [/spec/replicas]}]
+  release: [ConfigMap/team/settings]
 `)
 	for _, e := range s.Spec.Enumerations() {
 		e.Set(e.Values[len(e.Values)-1])

@@ -168,7 +168,7 @@ func settingsOf(s v1alpha1.Sync) settings {
 			},
 		},
 		Guarding:  guard.Guarding{OwnerIsSet: spec.CRDOwner != v1alpha1.OwnerAuto},
-		Terms:     plan.Terms{TakeOver: spec.Source.TakeOver, Ignore: ignored(spec.Ignore)},
+		Terms:     plan.Terms{TakeOver: spec.Source.TakeOver, Ignore: ignored(spec.Ignore), Release: spec.Release},
 		Approvals: func() inventory.Approvals { return inventory.Approvals{inventory.OnSync: s.Approvals()} },
 	}}
 	for _, o := range Options {

@@ -76,6 +76,10 @@ type Spec struct {
 	// before this sync adopted them.
 	AdoptionLeftovers AdoptionLeftovers `json:"adoptionLeftovers,omitempty"`
 
+	// Release lists objects that leave the sync without being deleted once the commit no longer declares them, as 'headgate status
+	// --full' shows them: ConfigMap/team/settings.
+	Release []string `json:"release,omitempty"`
+
 	Drift        Drift        `json:"drift,omitempty"`
 	Ignore       []Ignore     `json:"ignore,omitempty"`
 	Instances    Instances    `json:"instances,omitempty"`

@@ -51,9 +51,47 @@ func (s *Sync) Validate() error {
 		p.ignore(fmt.Sprintf("spec.ignore[%d].", i), rule)
 	}
 	p.approvals(spec.Approvals)
+	p.releases(spec.Release)
 	p.positive("spec.maxPrunes", spec.MaxPrunes)
 	p.positive("spec.maxActivations", spec.MaxActivations)
 	return errors.Join(p...)
+}
+
+// objectID matches the identity of an object as reports write it: Kind.group/namespace/name, without what is empty.
+var objectID = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*(\.[a-z0-9]([a-z0-9.-]*[a-z0-9])?)?(/[a-z0-9]([a-z0-9-]*[a-z0-9])?)?/[^/\s]+$`)
+
+// releases checks identities of objects.
+func (p *problems) releases(listed []string) {
+	at := map[string]int{}
+	for i, id := range listed {
+		field := fmt.Sprintf("spec.release[%d]", i)
+		first, twice := at[id]
+		at[id] = i
+		switch {
+		case twice:
+			p.add(field, "is spec.release[%d] already", first)
+		case objectID.MatchString(id):
+		case meantID(id) != "":
+			p.add(field, "%q is no identity of an object; write %s", id, meantID(id))
+		default:
+			p.add(field, "%q is no identity of an object; write KIND/NAMESPACE/NAME, or KIND.GROUP/NAMESPACE/NAME, as 'headgate status --full' does: ConfigMap/team/settings", id)
+		}
+	}
+}
+
+// withVersion matches what objects are named by elsewhere: apps/v1/Deployment/team/web.
+var withVersion = regexp.MustCompile(`^(?:([a-z0-9.-]+)/)?v[0-9]+(?:(?:alpha|beta)[0-9]+)?/([A-Z][A-Za-z0-9]*)/(.+)$`)
+
+// meantID returns the identity that a text is probably meant to be; "" if none is.
+func meantID(text string) string {
+	meant := strings.TrimSpace(text)
+	if m := withVersion.FindStringSubmatch(meant); m != nil {
+		meant = strings.TrimSuffix(m[2]+"."+m[1], ".") + "/" + m[3]
+	}
+	if !objectID.MatchString(meant) {
+		return ""
+	}
+	return meant
 }
 
 // approvals checks that at least one signer may approve if signatures are required.
@@ -114,6 +152,9 @@ func (p *problems) onlyLooks(spec Spec) {
 	}
 	if spec.MaxActivations != nil {
 		useless("spec.maxActivations")
+	}
+	if len(spec.Release) > 0 {
+		useless("spec.release")
 	}
 }
 

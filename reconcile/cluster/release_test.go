@@ -1,0 +1,543 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// announce sets the annotation of a release, as people do.
+func (w *world) announce(t *testing.T, u *unstructured.Unstructured, value string) {
+	t.Helper()
+	gvr := configMaps
+	switch u.GetKind() {
+	case "ConfigMap":
+	case "CustomResourceDefinition":
+		gvr = crds
+	case "Namespace":
+		gvr = namespaces
+	default:
+		gvr = w.resource(u.GetKind())
+	}
+	w.patch(t, w.at(gvr, u.GetNamespace()), u.GetName(), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, ownership.ReleaseAnnotation, value))
+}
+
+// free fails if an object is not the one that it was, or bears anything of a sync.
+func free(t *testing.T, was, is *unstructured.Unstructured) {
+	t.Helper()
+	if is.GetUID() != was.GetUID() || is.GetDeletionTimestamp() != nil {
+		t.Fatalf("A release deletes nothing: UID %s, was %s, deleted %v", is.GetUID(), was.GetUID(), is.GetDeletionTimestamp())
+	}
+	if _, has := is.GetLabels()[inventory.SyncLabel]; has {
+		t.Errorf("Our label stays: %v", is.GetLabels())
+	}
+	if _, has := is.GetAnnotations()[inventory.InventoryAnnotation]; has {
+		t.Errorf("Our annotation stays: %v", is.GetAnnotations())
+	}
+	for _, f := range is.GetManagedFields() {
+		if f.Manager == inventory.Manager {
+			t.Errorf("Who applies it next is in conflict with us: %v", f)
+		}
+	}
+	if diff := cmp.Diff(was.Object["data"], is.Object["data"]); diff != "" {
+		t.Errorf("It stays as it is (-was +is):\n%s", diff)
+	}
+}
+
+// owns is what the inventory holds.
+func (w *world) owns(t *testing.T) []string {
+	t.Helper()
+	inv, err := w.cluster(t, cluster.Options{}).Inventory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for id := range inv.Entries {
+		all = append(all, id.String())
+	}
+	slices.Sort(all)
+	return all
+}
+
+// An object leaves with the commit that drops it, if a user announced it: by an annotation, or in the Sync. It is then as it
+// was, and no sync owns it.
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason    string
+		announced string
+		terms     func(space string) plan.Terms
+	}{
+		"Annotated": {reason: "A user annotates it.", announced: "true"},
+		"Odd":       {reason: "A value that means nothing else must not delete it.", announced: "yes"},
+		"Listed":    {reason: "The Sync lists it.", terms: func(space string) plan.Terms { return plan.Terms{Release: []string{"ConfigMap/" + space + "/leaves"}} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			space := w.sync.Namespace + "-app"
+			leaves, stays := configMap(space, "leaves", "1"), configMap(space, "stays", "1")
+			terms := plan.Terms{}
+			if tc.terms != nil {
+				terms = tc.terms(space)
+			}
+			w.carry(t, plan.Terms{}, want(t, namespace(space), stays, leaves))
+			was := w.mustGet(t, configMaps, space, "leaves")
+			if tc.announced != "" {
+				w.announce(t, leaves, tc.announced)
+			}
+
+			said := w.carry(t, terms, want(t, namespace(space), stays, configMap(space, "leaves", "2")))
+			if said.Summary.Updated != 1 || said.Summary.Released != 0 || !slices.ContainsFunc(said.Findings, func(f manifest.Finding) bool { return f.Rule == "release-announced" }) {
+				t.Errorf("%s\nWhile the commit declares it, it is applied, and the report tells: %v %v", tc.reason, ended(said), said.Findings)
+			}
+			was.Object["data"] = map[string]any{"key": "2"}
+
+			commit := want(t, namespace(space), stays)
+			if p := planned(t, w.cluster(t, cluster.Options{Terms: terms}), commit); !slices.Contains(actions(p), "release (commit) ConfigMap/"+space+"/leaves") {
+				t.Errorf("%s\nThe plan shows it: %v", tc.reason, actions(p))
+			}
+			said = w.carry(t, terms, commit)
+			if diff := cmp.Diff([]string{"release ConfigMap/" + space + "/leaves"}, ended(said)); diff != "" || said.Verdict.ExitCode != 0 {
+				t.Errorf("%s\n%+v (-want +got):\n%s", tc.reason, said.Verdict, diff)
+			}
+			is := w.mustGet(t, configMaps, space, "leaves")
+			free(t, was, is)
+			if _, has := is.GetAnnotations()[ownership.ReleaseAnnotation]; has {
+				t.Errorf("What adopts it next would release it, too: %v", is.GetAnnotations())
+			}
+			if diff := cmp.Diff([]string{"ConfigMap/" + space + "/stays", "Namespace/" + space}, w.owns(t)); diff != "" {
+				t.Errorf("It is forgotten (-want +got):\n%s", diff)
+			}
+			w.requests.Reset()
+			if again := w.carry(t, terms, commit); len(ended(again)) > 0 || again.Verdict.ExitCode != 0 {
+				t.Errorf("That was all: %v", ended(again))
+			}
+			// A commit that declares it again adopts it. The object is then pruned as any other.
+			w.carry(t, plan.Terms{}, want(t, namespace(space), stays, configMap(space, "leaves", "2")))
+			if said := w.carry(t, plan.Terms{}, commit); said.Summary.Pruned != 1 {
+				t.Errorf("An adopted object goes: %v", ended(said))
+			}
+		})
+	}
+}
+
+// What would delete a released object along with itself is held, in the pass that releases it and in those after it, and so
+// it is when the sync ends.
+func TestReleaseHoldsWhatWouldDeleteIt(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		base   func(w *world, space string) []*unstructured.Unstructured // the first leaves, and the second would delete it
+		kept   func(w *world, space string) []*unstructured.Unstructured
+		owned  bool // the second is an owner of the first
+	}{
+		"Namespace": {
+			reason: "A namespace takes along what is in it.",
+			base: func(_ *world, space string) []*unstructured.Unstructured {
+				return []*unstructured.Unstructured{configMap(space, "leaves", "1"), namespace(space)}
+			},
+		},
+		"CRD": {
+			reason: "A CRD takes along its custom resources.",
+			base: func(w *world, space string) []*unstructured.Unstructured {
+				return []*unstructured.Unstructured{w.instance("Bucket", space, "leaves"), w.crd("Bucket", "Namespaced"), namespace(space), w.crd("Region", "Cluster")}
+			},
+			kept: func(w *world, space string) []*unstructured.Unstructured {
+				return []*unstructured.Unstructured{namespace(space), w.crd("Region", "Cluster")}
+			},
+		},
+		"Owner": {
+			reason: "The garbage collector deletes what an object owns, so the release removes the reference before the owner goes.",
+			base: func(_ *world, space string) []*unstructured.Unstructured {
+				return []*unstructured.Unstructured{configMap(space, "leaves", "1"), configMap(space, "owner", "1"), namespace(space)}
+			},
+			kept: func(_ *world, space string) []*unstructured.Unstructured {
+				return []*unstructured.Unstructured{namespace(space)}
+			},
+			owned: true,
+		},
+	} {
+		for _, ends := range []plan.Ending{plan.NoEnding, plan.Delete} {
+			t.Run(name+string(ends), func(t *testing.T) {
+				w := newWorld(t)
+				space, other := w.sync.Namespace+"-app", w.sync.Namespace+"-other"
+				more := []*unstructured.Unstructured{namespace(other), configMap(other, "stays", "1")}
+				base := tc.base(w, space)
+				w.carry(t, plan.Terms{}, want(t, append(base, more...)...))
+				gvr := configMaps
+				if base[0].GetKind() != "ConfigMap" {
+					gvr = w.resource(base[0].GetKind())
+				}
+				if tc.owned {
+					owner := w.mustGet(t, configMaps, space, base[1].GetName())
+					w.patch(t, w.at(gvr, space), "leaves", fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":%q,"uid":%q}]}}`, owner.GetName(), owner.GetUID()))
+				}
+				was := w.mustGet(t, gvr, space, "leaves")
+				w.announce(t, base[0], "true")
+
+				commit := more
+				if tc.kept != nil {
+					commit = append(commit, tc.kept(w, space)...)
+				}
+				end := func() report.Report {
+					t.Helper()
+					if ends == plan.NoEnding {
+						return w.carry(t, plan.Terms{}, want(t, commit...))
+					}
+					said, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), ends)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return said
+				}
+				said := end()
+				held := slices.ContainsFunc(said.Steps, func(s report.Step) bool { return s.ID == manifest.IDOf(base[1]) && s.Action == plan.Hold })
+				if said.Summary.Released != 1 || held == tc.owned {
+					t.Errorf("%s\nIt is released, and what would delete it is held: %v", tc.reason, ended(said))
+				}
+				free(t, was, w.mustGet(t, gvr, space, "leaves"))
+				end()
+				if owners := w.mustGet(t, gvr, space, "leaves").GetOwnerReferences(); len(owners) > 0 {
+					t.Errorf("The garbage collector would delete it: %v", owners)
+				}
+				free(t, was, w.mustGet(t, gvr, space, "leaves"))
+			})
+		}
+	}
+}
+
+// Wherever a process dies that releases, the next passes finish it and delete nothing: before every write, and after it. The
+// request may be gone by then, since it is of the verb, or the answer to the write that took the annotation off was lost.
+func TestEveryCrashOfARelease(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]bool{"Stored": false, "InventoryLost": true} {
+		for _, how := range []string{"annotation", "verb", "destroy"} {
+			t.Run(name+how, func(t *testing.T) {
+				if lost && how != "annotation" {
+					return // without the inventory, nothing remembers a verb; see TestReleaseAfterALoss
+				}
+				w := newWorld(t)
+				space := w.sync.Namespace + "-app"
+				stays := configMap(space, "stays", "1")
+				finished := false
+				for n := int64(1); !finished; n++ {
+					if n > 20 {
+						t.Fatal("a release takes more than 20 writes")
+					}
+					finished = true
+					for _, sent := range []bool{false, true} {
+						round := fmt.Sprintf("leaves-%d-%t", n, sent)
+						leaves := configMap(space, round, "1")
+						w.carry(t, plan.Terms{}, want(t, namespace(space), stays, leaves))
+						was := w.mustGet(t, configMaps, space, round)
+						commit := want(t, namespace(space), stays)
+						death := dying(n, sent)
+						doomed := reconcilerOf(clusterOf(t, death.Config(w.config), w, cluster.Options{Concurrency: 1}), w)
+						switch how {
+						case "verb":
+							w.pause(t, space, round, true)
+							if said := w.carry(t, plan.Terms{}, commit); said.Summary.Held != 1 {
+								t.Fatalf("the prune is to be held: %v", ended(said))
+							}
+							_, _ = doomed.Release(t.Context(), []string{"ConfigMap/" + space + "/" + round}, false)
+							w.pause(t, space, round, false)
+						case "destroy":
+							w.announce(t, leaves, "true")
+							_, _ = doomed.Destroy(t.Context(), plan.Delete)
+						default:
+							w.announce(t, leaves, "true")
+							_, _, _ = doomed.Carry(t.Context(), reconcile.Task{Render: func(context.Context) (render.Desired, error) { return commit, nil }})
+						}
+						finished = finished && !death.Came()
+						w.expire(t)
+						if lost {
+							w.loses(t)
+						}
+						begun := how != "verb" || w.began(t, space, round)
+						if is, err := w.at(configMaps, space).Get(t.Context(), round, metav1.GetOptions{}); err != nil || is.GetUID() != was.GetUID() {
+							t.Fatalf("dying at write %d (%t): %v", n, sent, err)
+						}
+						if !begun {
+							w.announce(t, leaves, "true") // the verb had done nothing, and its user was told
+						}
+						for range 3 {
+							w.carry(t, plan.Terms{}, commit)
+						}
+						is, err := w.at(configMaps, space).Get(t.Context(), round, metav1.GetOptions{})
+						if err != nil {
+							t.Fatalf("Dying at write %d (%t), it was deleted: %v", n, sent, err)
+						}
+						free(t, was, is)
+						if slices.Contains(w.owns(t), "ConfigMap/"+space+"/"+round) {
+							t.Fatalf("Dying at write %d (%t), it is not forgotten", n, sent)
+						}
+						if p := planned(t, w.cluster(t, cluster.Options{}), commit); p.Writes() || p.Remembers() || p.Count(plan.Hold) > 0 {
+							t.Fatalf("Dying at write %d (%t), something is left: %v", n, sent, actions(p))
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// pause has an object paused, or not.
+func (w *world) pause(t *testing.T, space, name string, paused bool) {
+	t.Helper()
+	value := "null"
+	if paused {
+		value = `"true"`
+	}
+	w.patch(t, w.at(configMaps, space), name, `{"metadata":{"annotations":{"crossplane.io/paused":`+value+`}}}`)
+}
+
+// began reports whether a release of an object was begun, or is over.
+func (w *world) began(t *testing.T, space, name string) bool {
+	t.Helper()
+	inv, err := w.cluster(t, cluster.Options{}).Inventory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, owned := inv.Entries[manifest.ID{Kind: "ConfigMap", Namespace: space, Name: name}]
+	return !owned || e.Releasing
+}
+
+// Another writer may adopt the object between the plan and the write. What that wrote stays.
+func TestReleaseBesideAnotherWriter(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	stays, leaves := configMap(space, "stays", "1"), configMap(space, "leaves", "1")
+	other := *w
+	other.sync.Name = "other"
+	for name, act := range map[string]func(t *testing.T){
+		"AnotherSync": func(t *testing.T) { //nolint:thelper // it is the part of the test that differs
+			applied(t, other.cluster(t, cluster.Options{}), want(t, leaves))
+			if is := w.mustGet(t, configMaps, space, "leaves"); !inventory.Ours(is, other.sync) {
+				t.Fatalf("The other sync takes it, since it moves there: %v", is.GetLabels())
+			}
+		},
+		"Helm": func(t *testing.T) { //nolint:thelper // the same
+			w.patch(t, w.at(configMaps, space), "leaves", `{"metadata":{"annotations":{"meta.helm.sh/release-name":"app","meta.helm.sh/release-namespace":"prod"}}}`)
+		},
+		"Recreated": func(t *testing.T) { //nolint:thelper // the same
+			if err := w.at(configMaps, space).Delete(t.Context(), "leaves", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			create(t, w.at(configMaps, space), configMap(space, "leaves", "theirs"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(space), stays, leaves))
+			w.announce(t, leaves, other.sync.String())
+			c := w.cluster(t, cluster.Options{})
+			p := planned(t, c, want(t, namespace(space), stays))
+			if p.Count(plan.Release) != 1 {
+				t.Fatalf("got %v", actions(p))
+			}
+			act(t)
+			then := w.mustGet(t, configMaps, space, "leaves")
+			done, err := c.Apply(t.Context(), p)
+			if err != nil || len(done) != 1 || done[0].Err != nil {
+				t.Fatalf("%v %v", done, err)
+			}
+			now := w.mustGet(t, configMaps, space, "leaves")
+			switch name {
+			case "Helm":
+				free(t, then, now)
+				if now.GetAnnotations()["meta.helm.sh/release-name"] != "app" {
+					t.Errorf("What another tool wrote stays: %v", now.GetAnnotations())
+				}
+			default:
+				if diff := cmp.Diff(then.Object, now.Object); diff != "" {
+					t.Errorf("What is another's is not touched (-then +now):\n%s", diff)
+				}
+			}
+			if slices.Contains(w.owns(t), "ConfigMap/"+space+"/leaves") {
+				t.Error("It is forgotten.")
+			}
+			if err := w.at(configMaps, space).Delete(t.Context(), "leaves", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			_ = w.at(configMaps, w.sync.Namespace).Delete(t.Context(), "headgate-other", metav1.DeleteOptions{})
+		})
+	}
+}
+
+// An object that announces its move keeps its UID, whichever of the two syncs comes first, and also while both commits
+// declare it.
+func TestMoveBetweenSyncs(t *testing.T) {
+	t.Parallel()
+	for name, order := range map[string][]string{
+		"NewFirst":            {"to", "from", "from", "to"},
+		"OldFirst":            {"from", "to", "from", "to"},
+		"BothDeclareIt":       {"both", "to", "both", "from", "to"},
+		"BothDeclareItBefore": {"both", "from", "to", "both"},
+		"AnnouncedInGit":      {"from", "to", "from", "to"}, // the release leaves no field manager on it
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			space := w.sync.Namespace + "-app"
+			to := *w
+			to.sync.Name = "to"
+			stays, moves := configMap(space, "stays", "1"), configMap(space, "moves", "1")
+			w.carry(t, plan.Terms{}, want(t, namespace(space), stays, moves))
+			was := w.mustGet(t, configMaps, space, "moves")
+			commits := map[string]render.Desired{
+				"from": want(t, namespace(space), stays), "both": want(t, namespace(space), stays, moves),
+				"to": want(t, configMap(space, "moves", "2"), configMap(space, "others", "1")),
+			}
+			if said := to.carry(t, plan.Terms{}, commits["to"]); said.Summary.Held != 1 {
+				t.Fatalf("Without an announcement nothing is taken from a sync: %v", ended(said))
+			}
+			if name == "AnnouncedInGit" {
+				announces := moves.DeepCopy()
+				announces.SetAnnotations(map[string]string{ownership.ReleaseAnnotation: to.sync.String()})
+				w.carry(t, plan.Terms{}, want(t, namespace(space), stays, announces))
+			} else {
+				w.announce(t, moves, to.sync.String())
+			}
+			for _, of := range order {
+				s := w
+				if of == "to" {
+					s = &to
+				}
+				said := s.carry(t, plan.Terms{}, commits[of])
+				if said.Verdict.ExitCode != 0 {
+					t.Errorf("The pass over %q: %v", of, ended(said))
+				}
+				if is := w.mustGet(t, configMaps, space, "moves"); is.GetUID() != was.GetUID() || is.GetDeletionTimestamp() != nil {
+					t.Fatal("It was made again.")
+				}
+			}
+			is := w.mustGet(t, configMaps, space, "moves")
+			if !inventory.Ours(is, to.sync) || value(t, is) != "2" {
+				t.Errorf("It is of the other sync: %v %v", is.GetLabels(), is.Object["data"])
+			}
+			if id := "ConfigMap/" + space + "/moves"; slices.Contains(w.owns(t), id) || !slices.Contains(to.owns(t), id) {
+				t.Errorf("It is in the inventory of one sync: %v, %v", w.owns(t), to.owns(t))
+			}
+			for i, c := range []struct {
+				w *world
+				d render.Desired
+			}{{w, commits["from"]}, {w, commits["both"]}, {&to, commits["to"]}} {
+				if p := planned(t, c.w.cluster(t, cluster.Options{}), c.d); p.Writes() || p.Remembers() || p.Count(plan.Hold) > 0 {
+					t.Errorf("Both are at rest (%d): %v", i, actions(p))
+				}
+			}
+			if said, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), plan.Delete); err != nil {
+				t.Errorf("%v %v", err, ended(said))
+			}
+			if w.mustGet(t, configMaps, space, "moves").GetUID() != was.GetUID() {
+				t.Error("The end of the old sync does not concern it.")
+			}
+			if said := to.carry(t, plan.Terms{}, want(t, configMap(space, "others", "1"))); said.Summary.Pruned != 1 {
+				t.Errorf("The new sync prunes it as any other object: %v", ended(said))
+			}
+		})
+	}
+}
+
+// The verb names objects, and says what is wrong with a name.
+func TestReleaseByName(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	stays, leaves := configMap(space, "stays", "1"), configMap(space, "leaves", "1")
+	w.carry(t, plan.Terms{}, want(t, namespace(space), stays, leaves))
+	id := "ConfigMap/" + space + "/leaves"
+	released := func(dry bool, ids ...string) (report.Report, error) {
+		return reconcilerOf(w.cluster(t, cluster.Options{}), w).Release(t.Context(), ids, dry)
+	}
+	for text, wants := range map[string]string{
+		id:                            "the next pass would adopt it again; announce the release",
+		"ConfigMap/" + space + "/lea": "does not own ConfigMap/" + space + "/lea; write " + id,
+		"Secret/nothing/alike":        "run 'headgate status --full'",
+		"leaves":                      "write " + id,
+		"":                            "does not own",
+	} {
+		if _, err := released(false, text); err == nil || !strings.Contains(err.Error(), wants) {
+			t.Errorf("%q: %v, want %q", text, err, wants)
+		}
+	}
+	w.pause(t, space, "leaves", true)
+	commit := want(t, namespace(space), stays)
+	w.carry(t, plan.Terms{}, commit)
+	was := w.mustGet(t, configMaps, space, "leaves")
+	if said, err := released(true, id); err != nil || said.Summary.Released != 1 || !inventory.Ours(w.mustGet(t, configMaps, space, "leaves"), w.sync) {
+		t.Errorf("A dry run shows it: %v %v", err, ended(said))
+	}
+	if _, err := released(false, id, "ConfigMap/"+space+"/stays"); err == nil || !inventory.Ours(w.mustGet(t, configMaps, space, "leaves"), w.sync) {
+		t.Errorf("With one wrong name, nothing is released: %v", err)
+	}
+	if said, err := released(false, id); err != nil || said.Summary.Released != 1 {
+		t.Fatalf("%v %v", err, ended(said))
+	}
+	free(t, was, w.mustGet(t, configMaps, space, "leaves"))
+	if said := w.carry(t, plan.Terms{}, commit); said.Verdict.ExitCode != 0 || len(ended(said)) != 0 {
+		t.Errorf("The hold is over: %v", ended(said))
+	}
+}
+
+// What people name in the Sync is misspelt at times. Then the report tells before the object is gone.
+func TestReleaseListedInVain(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	terms := plan.Terms{Release: []string{"ConfigMap/" + space + "/setings", "ConfigMap/long/gone"}}
+	said := w.carry(t, terms, want(t, namespace(space), configMap(space, "settings", "1")))
+	var told []string
+	for _, f := range said.Findings {
+		if f.Rule == "release-of-nothing" {
+			told = append(told, string(f.Severity)+": "+f.Message+"; "+f.Fix)
+		}
+	}
+	if diff := cmp.Diff([]string{
+		"warning: release of the Sync lists ConfigMap/" + space + "/setings, which this sync does not own; write ConfigMap/" + space + "/settings if that is meant, or remove it from the list",
+		"note: release of the Sync lists ConfigMap/long/gone, which this sync does not own; remove it from the list",
+	}, told); diff != "" || said.Verdict.ExitCode != 0 {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A release that fails keeps the object, and what it is in, until it succeeds.
+func TestReleaseIsRefused(t *testing.T) {
+	w := newWorld(t)
+	space, other := w.sync.Namespace+"-app", w.sync.Namespace+"-other"
+	leaves := configMap(space, "leaves", "1")
+	more := []*unstructured.Unstructured{namespace(other), configMap(other, "stays", "1")}
+	w.carry(t, plan.Terms{}, want(t, append(more, namespace(space), leaves)...))
+	was := w.mustGet(t, configMaps, space, "leaves")
+	w.announce(t, leaves, "true")
+	refusing := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if req.Method == http.MethodPatch && strings.HasSuffix(req.URL.Path, "/configmaps/leaves") {
+			body := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"refused","reason":"Forbidden","code":403}`
+			return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
+		}
+		return next.RoundTrip(req)
+	})
+	commit := want(t, more...)
+	doomed := reconcilerOf(clusterOf(t, refusing, w, cluster.Options{}), w)
+	said, _, err := doomed.Carry(t.Context(), reconcile.Task{Render: func(context.Context) (render.Desired, error) { return commit, nil }})
+	if is := w.mustGet(t, configMaps, space, "leaves"); err != nil || said.Summary.Failed != 1 || is.GetUID() != was.GetUID() || is.GetDeletionTimestamp() != nil {
+		t.Fatalf("%v %v", err, ended(said))
+	}
+	w.patch(t, w.at(configMaps, space), "leaves", `{"metadata":{"annotations":{"`+ownership.ReleaseAnnotation+`":null}}}`)
+	w.carry(t, plan.Terms{}, commit)
+	free(t, was, w.mustGet(t, configMaps, space, "leaves"))
+}
