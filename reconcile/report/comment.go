@@ -71,7 +71,11 @@ func (c comment) headline() string {
 	}
 	said += c.grounds()
 	if c.comparesSchemas() && len(c.Breaking())+len(c.Dropped())+len(c.Unread())+len(c.Unseen()) == 0 {
-		said += "; no schema breaks"
+		if c.inactiveBreaks() > 0 {
+			said += "; no active schema breaks"
+		} else {
+			said += "; no schema breaks"
+		}
 	}
 	if trouble := len(c.troubles()); trouble > 0 {
 		said += "; " + moreOf(trouble, "finding", "findings")

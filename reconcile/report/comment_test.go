@@ -124,8 +124,8 @@ func upgraded(of int) Report {
 func TestUpgradesCount(t *testing.T) {
 	r := upgraded(2)
 	r.Preview = &Preview{}
-	if said := r.On(nil).Verdict.Activation; said.State != Failure || !strings.HasPrefix(said.Description, "Blocked: breaks 2 schemas, drops 2 kinds; ") {
-		t.Errorf("Users do not notice breaks of an inactive definition, and the rest counts: %s", said)
+	if said := r.On(nil).Verdict.Activation; said.State != Failure || !strings.HasPrefix(said.Description, "Blocked: breaks 2 schemas, drops 2 kinds, 4 inactive ones break; ") {
+		t.Errorf("What an inactive definition breaks counts apart: %s", said)
 	}
 	var said []string
 	for _, a := range annotations(r) {
@@ -142,7 +142,7 @@ func TestUpgradesCount(t *testing.T) {
 	}
 
 	r.Bumps[1].Unknown, r.Summary.Held = "nobody answers", 1
-	if said := r.On(nil).Verdict.Activation; said.State != Error || said.Description != "Blocked: cannot read 1 package, holds 1 object back, breaks 2 schemas, drops 2 kinds: nobody answers" {
+	if said := r.On(nil).Verdict.Activation; said.State != Error || said.Description != "Blocked: cannot read 1 package, holds 1 object back, breaks 2 schemas, drops 2 kinds, 4 inactive ones break: nobody answers" {
 		t.Errorf("An unknown result is no success: %s", said)
 	}
 	if said := (comment{r, 3}).headline(); strings.Contains(said, "no schema breaks") {
@@ -156,7 +156,7 @@ func TestCommentOfUpgradesFits(t *testing.T) {
 		if len(c) > limit {
 			t.Errorf("a comment of %d bytes is more than %d", len(c), limit)
 		}
-		for _, says := range []string{"### ⛔ Blocked: breaks 300 schemas, drops 300 kinds\n", "packages: 300", "break: 300", "Kinds that go: 300", "and "} {
+		for _, says := range []string{"### ⛔ Blocked: breaks 300 schemas, drops 300 kinds, 600 inactive ones break\n", "packages: 300", "break: 300", "Kinds that go: 300", "and "} {
 			if !strings.Contains(c, says) {
 				t.Errorf("within %d bytes it does not say %q:\n%s", limit, says, c)
 			}

@@ -93,6 +93,7 @@ func Judge(r Report) Judgement {
 	if len(all) == 0 {
 		add(Safe, "changes", r.Summary.Created+r.Summary.Updated, "changes 1 object", "changes %d objects")
 	}
+	add(Safe, "inactive-breaks", r.inactiveBreaks(), "1 inactive one breaks", "%d inactive ones break")
 	if len(all) == 0 {
 		return Judgement{Word: Safe}
 	}
@@ -193,6 +194,19 @@ func (r Report) judgedAsPackage(s Step) bool {
 // altersBy reports whether a change that a rule found breaks nothing.
 func (s Step) altersBy(rule string) bool {
 	return slices.ContainsFunc(s.alters, func(c plan.SchemaChange) bool { return string(c.Rule) == rule })
+}
+
+// inactiveBreaks counts the inactive definitions that break or are dropped. No API serves them, but a policy may activate them later.
+func (r Report) inactiveBreaks() (n int) {
+	for _, steps := range [][]Step{r.Steps, r.Upgrades} {
+		for _, s := range steps {
+			dropped := s.Package != "" && s.Action == plan.Keep
+			if s.isDefinition() && !s.active && (s.Action == plan.Update && len(s.Breaks) > 0 || dropped) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // merges reports whether a change has server-side apply replace a list or a map that it merged.

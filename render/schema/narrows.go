@@ -48,7 +48,7 @@ func (c *comparison) narrows(key string, was, is map[string]any) bool {
 		}
 		return tighter(least, limitOf(is, key, "", -1), -1)
 	case "multipleOf":
-		return to != nil && !divides(was, is)
+		return to != nil && (!divides(was, is) || enforced(is) && !enforced(was))
 	case "uniqueItems":
 		return to == true
 	case "allOf", "anyOf", "oneOf", "not":
@@ -131,7 +131,9 @@ func enforced(schema map[string]any) bool {
 	switch kind {
 	case "number":
 		return format == "float" // which has a range
-	case "integer", "boolean", "object", "array":
+	case "integer": // an API server looks at the range of the format if it looks at the number at all
+		return format == "int32" && (schema["minimum"] != nil || schema["maximum"] != nil || schema["multipleOf"] != nil)
+	case "boolean", "object", "array":
 		return false // these formats are words
 	case "string":
 		s.Type = spec.StringOrArray{kind}

@@ -280,6 +280,7 @@ func ruleCases() map[string]ruleCase {
 			},
 		},
 		"FormatWidened":     {reason: "No number is refused for its format.", before: put("format", "int32", "properties", "size"), after: put("format", "int64", "properties", "size"), want: fine(v2("format", "spec.size", `"int32"`, `"int64"`))},
+		"FormatNarrowed":    {reason: "Of a number with limits, 2147483648 is refused.", before: put("maximum", nil, "properties", "size"), after: both(put("maximum", nil, "properties", "size"), put("format", "int32", "properties", "size")), want: v2("format", "spec.size", "", `"int32"`)},
 		"FormatNotEnforced": {reason: "The API server does not know it.", after: put("format", "arn", "properties", "note"), want: fine(v2("format", "spec.note", "", `"arn"`))},
 		"NoMinLength":       {reason: "No text is shorter.", after: put("minLength", int64(0), "properties", "note"), want: fine(v2("minLength", "spec.note", "", "0"))},
 		"NoMinItems":        {reason: "No list is shorter.", before: put("minItems", nil, "properties", "rules"), after: put("minItems", int64(0), "properties", "rules"), want: fine(v2("minItems", "spec.rules", "", "0"))},

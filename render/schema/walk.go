@@ -211,6 +211,11 @@ func (c *comparison) reads(at location, added bool) bool {
 		if added && direct && above["maxProperties"] != nil || !added && direct && above["minProperties"] != nil {
 			return true
 		}
+		// Items and keys of items have to differ.
+		own := steps[len(steps)-1]
+		if kind := above["x-kubernetes-list-type"]; kind == "set" || kind == "map" && (direct || slices.Contains(texts(above["x-kubernetes-list-map-keys"]), own)) {
+			return true
+		}
 		// A rule reads a field by the way that leads to it.
 		first, last := named(steps[min(i, len(steps)-1)]), named(slices.DeleteFunc(slices.Clone(steps), func(step string) bool { return step == "[]" || step == "*" })...)
 		for _, key := range []string{"x-kubernetes-validations", "allOf", "anyOf", "oneOf", "not"} {
