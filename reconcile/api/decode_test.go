@@ -123,17 +123,17 @@ func TestDecodeIsStrict(t *testing.T) {
 			head + "  release:\n  - ConfigMap/team/settings\n  - CustomResourceDefinition.apiextensions.k8s.io/buckets.example.org\n  - ClusterRole.rbac.authorization.k8s.io/system:team\n" +
 				"  - settings\n  - ConfigMap/team/settings\n  - apps/v1/Deployment/team/web\n  - v1/ConfigMap/team/settings\n  - ''\n  - A/b/c/d\n",
 			[]string{
-				`line 10: spec.release[3]: "settings" is no identity of an object; write KIND/NAMESPACE/NAME, or KIND.GROUP/NAMESPACE/NAME, as 'headgate status --full' does: ConfigMap/team/settings`,
+				`line 10: spec.release[3]: "settings" is not the identity of an object; write KIND/NAMESPACE/NAME, or KIND.GROUP/NAMESPACE/NAME, as 'headgate status --full' does: ConfigMap/team/settings`,
 				"line 11: spec.release[4]: is spec.release[0] already",
-				`line 12: spec.release[5]: "apps/v1/Deployment/team/web" is no identity of an object; write Deployment.apps/team/web`,
-				`line 13: spec.release[6]: "v1/ConfigMap/team/settings" is no identity of an object; write ConfigMap/team/settings`,
-				`line 14: spec.release[7]: "" is no identity of an object; write KIND/NAMESPACE/NAME, or KIND.GROUP/NAMESPACE/NAME, as 'headgate status --full' does: ConfigMap/team/settings`,
-				`line 15: spec.release[8]: "A/b/c/d" is no identity of an object; write KIND/NAMESPACE/NAME, or KIND.GROUP/NAMESPACE/NAME, as 'headgate status --full' does: ConfigMap/team/settings`,
+				`line 12: spec.release[5]: "apps/v1/Deployment/team/web" is not the identity of an object; write Deployment.apps/team/web`,
+				`line 13: spec.release[6]: "v1/ConfigMap/team/settings" is not the identity of an object; write ConfigMap/team/settings`,
+				`line 14: spec.release[7]: "" is not the identity of an object; write KIND/NAMESPACE/NAME, or KIND.GROUP/NAMESPACE/NAME, as 'headgate status --full' does: ConfigMap/team/settings`,
+				`line 15: spec.release[8]: "A/b/c/d" is not the identity of an object; write KIND/NAMESPACE/NAME, or KIND.GROUP/NAMESPACE/NAME, as 'headgate status --full' does: ConfigMap/team/settings`,
 			},
 		},
 		"ReleaseMisspelt": {
 			"The field has a line and a suggestion, as any other.", head + "  releases: [ConfigMap/team/settings]\n",
-			[]string{"line 6: spec.releases: is no field of a Sync; write release"},
+			[]string{"line 6: spec.releases: is not a field of a Sync; write release"},
 		},
 		"Ignore": {
 			"A rule that matches nothing, because it is written wrong, would be believed to work.",

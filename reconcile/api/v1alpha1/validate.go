@@ -72,9 +72,9 @@ func (p *problems) releases(listed []string) {
 			p.add(field, "is spec.release[%d] already", first)
 		case objectID.MatchString(id):
 		case meantID(id) != "":
-			p.add(field, "%q is no identity of an object; write %s", id, meantID(id))
+			p.add(field, "%q is not the identity of an object; write %s", id, meantID(id))
 		default:
-			p.add(field, "%q is no identity of an object; write KIND/NAMESPACE/NAME, or KIND.GROUP/NAMESPACE/NAME, as 'headgate status --full' does: ConfigMap/team/settings", id)
+			p.add(field, "%q is not the identity of an object; write KIND/NAMESPACE/NAME, or KIND.GROUP/NAMESPACE/NAME, as 'headgate status --full' does: ConfigMap/team/settings", id)
 		}
 	}
 }
