@@ -19,7 +19,8 @@ func (c *comparison) narrows(key string, was, is map[string]any) bool {
 	case "x-kubernetes-int-or-string":
 		return was["type"] == is["type"] && !within(typesOf(was), typesOf(is))
 	case "nullable":
-		return from == true && to != true
+		refused := was["enum"] != nil && !slices.Contains(list(was["enum"]), nil) // null is one of them, or refused
+		return from == true && to != true && !refused
 	case "enum":
 		return to != nil && (from == nil || !subset(list(from), list(to)))
 	case "format":
@@ -131,8 +132,8 @@ func enforced(schema map[string]any) bool {
 	switch kind {
 	case "number":
 		return format == "float" // which has a range
-	case "integer": // an API server looks at the range of the format if it looks at the number at all
-		return format == "int32" && (schema["minimum"] != nil || schema["maximum"] != nil || schema["multipleOf"] != nil)
+	case "integer": // an API server looks at the range of the format wherever it looks at the number
+		return format == "int32"
 	case "boolean", "object", "array":
 		return false // these formats are words
 	case "string":

@@ -56,7 +56,7 @@ func (c *comparison) schema(at location, was, is map[string]any) {
 		case key == "x-kubernetes-validations":
 			c.validations(at, list(from), list(to))
 		case key == "default":
-			c.add(at.at(Default, from, to, c.reads(at, from == nil)))
+			c.add(at.at(Default, from, to, c.reads(at, from == nil, to == nil)))
 		default:
 			c.add(at.at(Rule(key), from, to, c.narrows(key, was, is)))
 		}
@@ -204,7 +204,7 @@ func (c *comparison) filled(schema map[string]any, name string) any {
 }
 
 // reads reports whether something that refuses objects depends on the default of a field.
-func (c *comparison) reads(at location, added bool) bool {
+func (c *comparison) reads(at location, added, gone bool) bool {
 	steps := strings.Split(strings.NewReplacer("[]", ".[]").Replace(at.path), ".")
 	for i, above := range c.above[:len(c.above)-1] {
 		direct := i == len(c.above)-2
@@ -222,13 +222,24 @@ func (c *comparison) reads(at location, added bool) bool {
 			if above[key] == nil {
 				continue
 			}
-			if text, err := json.Marshal(above[key]); err != nil || first.Match(text) && last.Match(text) {
+			read := above[key]
+			if key == "x-kubernetes-validations" {
+				read = slices.Collect(maps.Values(rules(list(read))))
+			}
+			text, err := json.Marshal(read)
+			if key == "x-kubernetes-validations" && !gone {
+				text = present.ReplaceAll(text, nil) // a field with a default is there
+			}
+			if err != nil || first.Match(text) && last.Match(text) {
 				return true
 			}
 		}
 	}
 	return false
 }
+
+// present matches the question in CEL whether there is a field, unless the rule wants that there is none.
+var present = regexp.MustCompile(`(^|[^!])\bhas\([\w.]*\)`)
 
 // named matches a text that has the last of some names; what is in a list or a map has none, and any may mean it.
 func named(names ...string) *regexp.Regexp {
