@@ -26,7 +26,7 @@ func TestNew(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	dies := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNew$") //nolint:gosec // this program
+	dies := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNew$")
 	dies.Env = append(os.Environ(), "HEADGATE_TEST_DIES=1")
 	if err := dies.Run(); err == nil {
 		t.Fatal("it did not die")

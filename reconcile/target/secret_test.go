@@ -81,7 +81,7 @@ func TestFollow(t *testing.T) {
 			reason: "A Secret of another tool has keys of its own.",
 			ref:    v1alpha1.SecretRef{Key: "pat"},
 			data:   map[string]string{"pat": canary, "username": "robot"},
-			want:   want{credentials: git.Auth{Username: "robot", Password: canary}, token: canary, says: []string{"no list of certificates"}},
+			want:   want{credentials: git.Auth{Username: "robot", Password: canary}, token: canary, says: []string{"not a list of PEM certificates"}},
 		},
 		"CA": {
 			reason: "As cert-manager writes it, the key beside it is left alone.",
@@ -97,7 +97,7 @@ func TestFollow(t *testing.T) {
 		"Rubbish": {
 			reason: "Data after a certificate counts too.",
 			data:   map[string]string{"ca.crt": cert + canary},
-			want:   want{says: []string{"no list of certificates in PEM"}},
+			want:   want{says: []string{"not a list of PEM certificates"}},
 		},
 		"Damaged": {
 			reason: "The API server would refuse it, CRD by CRD.",
