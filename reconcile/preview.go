@@ -41,7 +41,10 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 			c.Now = &now
 		}
 	}
-	place := baseline.Baseline{Base: c.Before, Sync: r.Sync, Terms: r.Terms}
+	place := baseline.Baseline{Base: c.Before, Sync: r.Sync, Terms: r.Terms, Approvals: c.Before.Approvals}
+	if c.Now != nil {
+		place.Approvals = c.Now.Approvals
+	}
 	if r.Observer != nil {
 		c.Live, place.Counts = true, r.Observer.Answer
 		if c.Present, err = r.present(ctx, report.Opens(c.Before, after)); err != nil {

@@ -140,6 +140,7 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 	if err != nil {
 		return plan.Plan{}, err
 	}
+	seen.Now = metav1.Now()
 	seen.Ends, seen.Fights = ends, make([]plan.Fight, len(r.Fights))
 	for i, f := range r.Fights { // reports spell identities as the cluster does
 		f.ID = seen.AsWritten(f.ID)
@@ -202,7 +203,7 @@ func (r Reconciler) Compare(ctx context.Context, base, head string) (report.Repo
 	if err != nil {
 		return report.Report{}, err
 	}
-	p, err := r.Plan(ctx, after, baseline.Baseline{Base: before, Sync: r.Sync, Terms: r.Terms})
+	p, err := r.Plan(ctx, after, baseline.Baseline{Base: before, Sync: r.Sync, Terms: r.Terms, Approvals: before.Approvals})
 	if err != nil {
 		return report.Report{}, err
 	}

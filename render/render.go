@@ -42,6 +42,7 @@ type Desired struct {
 	Message     string // of the commit
 	SignedBy    string // the fingerprint of the listed key that signed the commit; "" if none did
 	Source      SourceID
+	Approvals   []Approval // of its ApprovalsFile; whether they count depends on where the commit comes from
 	Owner       Owner
 	Live        bool                // definitions of the cluster are among its own
 	Partial     bool                // it has policies and declares no definitions: what they match is not known
@@ -155,6 +156,8 @@ func Render(in Input, how Options) (Desired, error) {
 	described, err := how.describe(c)
 	problems = append(problems, catalogue.ErrorsOf(manifest.Origin{}, err)...)
 	problems = append(problems, bookkeeping(c.Objects)...)
+	approvals, refused := in.approvals(how.Limits)
+	problems = append(problems, refused...)
 
 	want := Desired{
 		Revision: in.Revision,
@@ -162,11 +165,13 @@ func Render(in Input, how Options) (Desired, error) {
 		SignedBy: in.SignedBy,
 		Source:   in.Source,
 		Owner:    how.Owner,
-		Live:     how.Live != nil,
-		Partial:  len(c.Definitions) == 0 && len(c.Policies) > 0,
-		Policies: c.Policies,
-		Packages: c.Packages,
-		Unread:   c.Unread,
+
+		Approvals: approvals,
+		Live:      how.Live != nil,
+		Partial:   len(c.Definitions) == 0 && len(c.Policies) > 0,
+		Policies:  c.Policies,
+		Packages:  c.Packages,
+		Unread:    c.Unread,
 
 		Directories: c.Directories,
 		Skipped:     c.Skipped,

@@ -19,11 +19,12 @@ import (
 
 func newApprove(t *terminal) *cobra.Command {
 	var (
-		file string
-		name string
+		file  string
+		name  string
+		write approvalToWrite
 	)
 	cmd := &cobra.Command{
-		Use:   "approve -f FILE [--sync NAME] DIGEST",
+		Use:   "approve {-f FILE [--sync NAME] | --write --by WHO --why TEXT} DIGEST",
 		Short: "Approve what a guard holds",
 		Long: `Approve writes the digest of held steps into a file of Syncs, as the annotation
 headgate.dev/approve of one Sync. It changes nothing else in the file. A running
@@ -37,13 +38,32 @@ An approval covers exactly the steps of the report: with one step more or less i
 effect. It counts once, for one commit, and may stay in the file. You cannot approve what
 these guards hold: in use, not ours, protected, paused, others inside, owner, impossible.
 
+With --write, Headgate adds the approval to .headgate/approvals.yaml in a checkout: commit it to
+the branch that clusters apply, and it reaches all of them. Digests of single steps, which -o json
+shows and --report reads, cover those steps in every cluster that holds them, also in later commits,
+until they are carried out or the approval expires. Protect the file with CODEOWNERS.
+
 Without a file of Syncs, give the digest to the pass itself: headgate sync --approve DIGEST.
 The author of a change does not approve it, so a line 'Headgate-Approve: DIGEST' in the
 message of a commit counts only if approvals.trailers of the Sync allows it.`,
 		Example: `  headgate approve -f sync.yaml 3f786850e387550fdab836ed7e6dc881
-  headgate approve -f syncs.yaml --sync prod 3f786850e387550fdab836ed7e6dc881`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+  headgate approve -f syncs.yaml --sync prod 3f786850e387550fdab836ed7e6dc881
+  headgate diff -o json | headgate approve --write --report - --by alice --why "the buckets are empty"`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, flag := range []string{"by", "why", "expires", "report", "repo"} {
+				if !write.on && cmd.Flags().Changed(flag) {
+					return usagef("--%s has no effect without --write", flag)
+				}
+			}
+			if write.on {
+				if file != "" || name != "" {
+					return usagef("--write writes into a checkout, and -f and --sync into a file of Syncs; give one of them")
+				}
+				return t.writeApproval(write, args)
+			}
+			if len(args) != 1 {
+				return usagef("give one digest, not %d", len(args))
+			}
 			switch {
 			case file == "":
 				return usagef("say in which file of Syncs: -f FILE; without one, 'headgate sync --approve DIGEST' does it")
@@ -60,6 +80,7 @@ message of a commit counts only if approvals.trailers of the Sync allows it.`,
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "`file` of Syncs, which is changed")
 	cmd.Flags().StringVar(&name, "sync", "", "`name` of the sync, as name or namespace/name, where the file holds several")
+	write.addTo(cmd)
 	return cmd
 }
 

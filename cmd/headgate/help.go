@@ -19,7 +19,7 @@ type flagGroup struct {
 // at most ten of them. TestHelp fails on a flag that has no group.
 var flagGroups = []flagGroup{
 	{"Flags", []string{
-		"file", "sync", "once", "webhook-address", // run, approve
+		"file", "sync", "once", "webhook-address", "write", "by", "why", "expires", "report", // run, approve
 		"name", "namespace", "context", "approve", "dry-run", "yes", "orphan", "rebuilt", "restart",
 		"live", "comment", "status", "exit-on", "all", "to", "check", "update", "version", "depth", "output", "help",
 	}},

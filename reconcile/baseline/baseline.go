@@ -30,6 +30,9 @@ type Baseline struct {
 	Sync  inventory.Sync
 	Terms plan.Terms
 
+	// Approvals are those of the branch into which the commit goes.
+	Approvals []render.Approval
+
 	// Kinds holds the known kinds, with their scope. It may be incomplete.
 	Kinds map[runtimeschema.GroupKind]plan.Kind
 
@@ -48,6 +51,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 		Kinds:     b.Kinds,
 		Offline:   true,
 		Base:      &b.Base,
+		InForce:   b.Approvals,
 		Counts:    b.Counts != nil,
 	}
 	seen.Inventory.Record.Policies, seen.Inventory.Record.PolicyNames = inventory.PolicyFiles(b.Base, nil), inventory.PolicyNames(b.Base, nil)

@@ -13,10 +13,11 @@ const (
 	OnSync    ApprovalPlace = "Sync"    // the annotation of the Sync
 	OnRun     ApprovalPlace = "Run"     // the flags of a process that goes on making passes
 	OnCommand ApprovalPlace = "Command" // the flags of a command that makes one pass
+	InGit     ApprovalPlace = "Git"     // the file of approvals in the commit
 )
 
 // ApprovalPlaces are all of them.
-var ApprovalPlaces = []ApprovalPlace{OnCommand, OnRun, OnSync} // sorted
+var ApprovalPlaces = []ApprovalPlace{OnCommand, InGit, OnRun, OnSync} // sorted
 
 // Approvals are the digests that users gave, by place. A place that is no key was not read by the pass.
 type Approvals map[ApprovalPlace][]string

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,12 +31,19 @@ func (a Approval) Names() []string {
 	return names
 }
 
-// approve returns the held steps that a person has approved. The remaining ones are in p.Approval.
-func (p *Plan) approve(seen Observed, guards []Guard) map[manifest.ID]bool {
-	approvable := map[GuardName]bool{}
+// approvable returns the names of the guards whose holds a person can approve.
+func approvable(guards []Guard) map[GuardName]bool {
+	names := map[GuardName]bool{}
 	for _, g := range guards {
-		approvable[g.Name] = approvable[g.Name] || g.Approvable
+		names[g.Name] = names[g.Name] || g.Approvable
 	}
+	return names
+}
+
+// approve returns which of the held steps a person has approved. What is left is p.Approval, with notes on approvals that do
+// not count for it.
+func (p *Plan) approve(seen Observed, guards []Guard) (_ map[manifest.ID]bool, notes []manifest.Finding) {
+	approvable := approvable(guards)
 	carriesOn := p.carriesOn(seen)
 	approved := map[manifest.ID]bool{}
 	var rest []Step
@@ -49,21 +57,52 @@ func (p *Plan) approve(seen Observed, guards []Guard) map[manifest.ID]bool {
 		}
 	}
 	if len(rest) == 0 {
-		return approved
+		return approved, notes
 	}
 	asks := approvalOf(rest)
 	if !p.isApproved(asks.Digest, seen) {
+		if rest = p.approveEach(rest, approved, seen); len(rest) == 0 {
+			return approved, notes
+		}
+		asks = approvalOf(rest)
+	}
+	if !p.isApproved(asks.Digest, seen) {
 		p.Approval = &asks
-		given := slices.DeleteFunc(slices.Concat(seen.Approvals.Digests(), seen.trailers(p.Want)), func(d string) bool { return d == p.clear })
-		p.Notes = append(p.Notes, misgiven(asks.Digest, given, p.begun(seen.Inventory.Grants))...)
-		p.Notes = append(p.Notes, seen.ignored(p.Want)...)
-		return approved
+		typed := maps.Clone(seen.Approvals)
+		delete(typed, inventory.InGit) // a file lists what other clusters hold
+		given := slices.DeleteFunc(slices.Concat(typed.Digests(), seen.trailers(p.Want)), func(d string) bool { return d == p.clear })
+		notes = append(notes, misgiven(asks.Digest, given, p.begun(seen.Inventory.Grants))...)
+		notes = append(notes, seen.ignored(p.Want)...)
+		notes = append(notes, seen.ignoredInGit(rest)...)
+		return approved, notes
 	}
 	p.spend(asks.Digest, rest, seen)
 	for _, s := range rest {
 		approved[s.ID] = true
 	}
-	return approved
+	return approved, notes
+}
+
+// approveEach approves the steps whose own digests stand in Git, and returns the others. Clusters hold different steps of one
+// commit, so such an approval covers any of the steps that it lists. It stays valid for later commits until the step is
+// carried out.
+func (p *Plan) approveEach(held []Step, approved map[manifest.ID]bool, seen Observed) (rest []Step) {
+	grants := p.begun(seen.Inventory.Grants)
+	for _, s := range held {
+		digest := s.Approval().Digest
+		begun := slices.ContainsFunc(grants, func(g inventory.Grant) bool {
+			return g.Digest == digest && slices.Contains(g.On, inventory.InGit) && slices.Contains(g.Left, s.approvalKey())
+		})
+		switch here := (inventory.Approvals{inventory.InGit: seen.Approvals[inventory.InGit]}); {
+		case len(here.Places(digest)) == 0 || !begun && !here.Counts(digest, grants):
+			rest = append(rest, s)
+			continue
+		case !begun:
+			p.spend(digest, []Step{s}, seen)
+		}
+		approved[s.ID] = true
+	}
+	return rest
 }
 
 // isApproved reports whether a person gave the approval with a digest, and no pass has made use of it.
@@ -73,12 +112,18 @@ func (p *Plan) isApproved(digest string, seen Observed) bool {
 		!slices.ContainsFunc(grants, func(g inventory.Grant) bool { return g.IsOf(digest) && g.Commit == p.Want.Revision })
 }
 
+// Approval returns what lets the held step pass alone.
+func (s Step) Approval() Approval { return approvalOf([]Step{s}) }
+
 // spend remembers that the plan makes use of an approval of some steps.
 func (p *Plan) spend(digest string, of []Step, seen Observed) {
 	given := seen.Approvals.Places(digest)
 	g := inventory.Grant{Digest: digest, Commit: p.Want.Revision, Given: len(given) > 0, On: given}
-	if len(given) == 0 {
+	switch {
+	case len(given) == 0:
 		g.By = p.Want.SignedBy
+	case slices.Equal(given, []inventory.ApprovalPlace{inventory.InGit}):
+		g.By = seen.approverInGit(p.Want, digest)
 	}
 	for _, s := range of {
 		g.Left = append(g.Left, s.approvalKey())
@@ -149,6 +194,79 @@ func (s Step) HoldKey() string {
 func (s Step) created() Step {
 	s.Would = Create
 	return s
+}
+
+// inGit returns the approvals in Git that count unless they have expired: those of the commit that a pass applies, or of the
+// branch into which a pull request goes. The author of a pull request writes those of its head.
+func (o Observed) inGit(want render.Desired) []render.Approval {
+	switch {
+	case o.Offline:
+		return o.InForce
+	case want.Revision == "": // a directory is no commit, and nothing protects what it holds
+		return nil
+	}
+	return want.Approvals
+}
+
+// withGit returns the approvals with those in Git that have not expired. A pass without a commit did not read that place.
+func (o Observed) withGit(want render.Desired) inventory.Approvals {
+	if !o.Offline && want.Revision == "" {
+		return o.Approvals
+	}
+	all := maps.Clone(o.Approvals)
+	if all == nil {
+		all = inventory.Approvals{}
+	}
+	all[inventory.InGit] = []string{}
+	for _, a := range o.inGit(want) {
+		if !o.expired(a) {
+			all[inventory.InGit] = append(all[inventory.InGit], a.Digests...)
+		}
+	}
+	return all
+}
+
+func (o Observed) expired(a render.Approval) bool { return o.Now.IsZero() || !o.Now.Before(&a.Expires) }
+
+// approverInGit returns who approved, as the entry of a digest has it.
+func (o Observed) approverInGit(want render.Desired, digest string) string {
+	for _, a := range o.inGit(want) {
+		if slices.Contains(a.Digests, digest) && !o.expired(a) {
+			return a.By
+		}
+	}
+	return ""
+}
+
+// ignoredInGit returns notes on the approvals of the commit that are of what is held and do not count.
+func (o Observed) ignoredInGit(held []Step) []manifest.Finding {
+	digests := map[string]bool{approvalOf(held).Digest: true}
+	for _, s := range held {
+		digests[s.Approval().Digest] = true
+	}
+	var notes []manifest.Finding
+	for _, a := range o.Want.Approvals {
+		if !slices.ContainsFunc(a.Digests, func(d string) bool { return digests[d] }) {
+			continue
+		}
+		f := manifest.Finding{Rule: "approval", Severity: manifest.Warning, Origin: a.Origin}
+		switch {
+		case o.expired(a):
+			f.Message = "the approval of what is held expired at " + a.Expires.UTC().Format("2006-01-02T15:04:05Z")
+			f.Fix = "approve it again, or take the entry out"
+		case o.Offline && !slices.ContainsFunc(o.InForce, func(b render.Approval) bool { return slices.Equal(a.Digests, b.Digests) }):
+			f.Message = "this pull request carries an approval of what is held, which does not count: its author wrote it"
+			f.Fix = "have another person merge the approval first"
+		case o.Want.Revision == "" && !o.Offline:
+			f.Message = "the approval of what is held does not count: a directory is no commit"
+			f.Fix = "apply a commit that holds the approval, or use --approve"
+		default:
+			f.Message = "the approval of what is held was used already, or was given before the inventory was lost"
+			f.Fix = "take the entry out, let a pass see that, and add it again; or use --approve"
+		}
+		notes = append(notes, f)
+	}
+	return notes
 }
 
 const approveTrailer = "Headgate-Approve"

@@ -96,7 +96,8 @@ func TestApprovalOfWhatGoes(t *testing.T) {
 			seen.Approvals = inventory.Approvals{inventory.OnSync: []string{given}}
 		}
 		p.given = seen.Approvals
-		approved := p.approve(seen, guards)[id]
+		all, _ := p.approve(seen, guards)
+		approved := all[id]
 		p.Steps[0].Action = s.Would
 		o.ID, o.Action = id, s.Would
 		return p.fulfilled(p.grants(grants), []Outcome{o}), approved

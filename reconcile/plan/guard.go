@@ -131,8 +131,9 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 	if seen.Looks {
 		return
 	}
-	approved := p.approve(seen, guards)
+	approved, notes := p.approve(seen, guards)
 	if len(approved) == 0 {
+		p.Notes = append(p.Notes, notes...)
 		return
 	}
 	held := make(map[manifest.ID]Step, len(approved))
@@ -144,6 +145,12 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 	p.Steps, p.open = before, nil
 	p.rule(seen, guards, approved)
 	p.pass(held)
+	can := approvable(guards)
+	if slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Action == Hold && can[s.Guard] }) {
+		p.Notes = append(p.Notes, notes...)
+	} else { // the others were held for being many together
+		p.Approval = nil
+	}
 }
 
 // settle puts the prunes that passed before the guards of the phase Settled, until no prune is refused any more.

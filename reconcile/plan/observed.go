@@ -41,7 +41,9 @@ type Observed struct {
 	Reconciled   map[manifest.ID]Reason          // what another tool still reconciles, and by what
 	Key          []byte                          // of the digests of Secrets; nil where there are none
 	Fights       []Fight                         // corrections that another writer undoes again and again, as the loop remembers them
-	Approvals    inventory.Approvals             // digests that a person gave, by the places that were read
+	Approvals    inventory.Approvals             // digests that a person gave, by the places that were read; Compute adds those in Git
+	InForce      []render.Approval               // of a comparison: the approvals of the branch into which the commit goes
+	Now          metav1.Time                     // decides which approvals in Git have expired; they do not count if it is zero
 	Natural      render.Owner                    // the owner of CRDs according to the cluster; "" if it was not read
 	Offline      bool                            // a commit and no cluster: every kind counts as served, and questions stay open
 	Base         *render.Desired                 // of a comparison: the commit that stands for the cluster

@@ -137,6 +137,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		return Plan{}, errNotAsked
 	}
 	want, asked := seen.Want, seen.Asked
+	seen.Approvals = seen.withGit(want)
 	if err := seen.checkSource(want.Source); err != nil {
 		return Plan{}, err
 	}

@@ -106,6 +106,7 @@ type Step struct {
 	Since        *metav1.Time           `json:"since,omitempty"`       // when it was first held, if it was held before
 	SinceCommit  string                 `json:"sinceCommit,omitempty"` // likewise: the commit that was applied then
 	Approved     bool                   `json:"approved,omitempty"`    // past a guard that held it
+	Digest       string                 `json:"digest,omitempty"`      // of what is held: approves the step alone, in the file of approvals
 	Deactivates  bool                   `json:"takesBack,omitempty"`   // it is on the way of a definition that is deactivated
 	ID           manifest.ID            `json:"id"`
 	APIVersion   string                 `json:"apiVersion"`
@@ -343,6 +344,9 @@ func (s *Step) held(of plan.Step, p plan.Plan) {
 	}
 	s.hold = of.HoldKey()
 	s.approvable = p.Approval != nil && slices.Contains(p.Approval.Guards, of.Guard)
+	if s.approvable {
+		s.Digest = of.Approval().Digest
+	}
 	if before, found := p.Held.Of(s.hold); found {
 		s.Since, s.SinceCommit = &before.Since, before.Commit
 		if before.Commit != p.Want.Revision {

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/render"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// approvalToWrite are the flags of approve --write.
+type approvalToWrite struct {
+	on      bool
+	by, why string
+	expires time.Duration
+	report  string
+	repo    string
+}
+
+func (a *approvalToWrite) addTo(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.on, "write", false, "add the approval to "+render.ApprovalsFile+" of a checkout")
+	cmd.Flags().StringVar(&a.by, "by", "", "with --write: `who` approves")
+	cmd.Flags().StringVar(&a.why, "why", "", "with --write: the `reason`, for those who review it")
+	cmd.Flags().DurationVar(&a.expires, "expires", 7*24*time.Hour, "with --write: `time` from now after which the approval does not count")
+	cmd.Flags().StringVar(&a.report, "report", "", "with --write: `file` with a report in JSON, whose held steps are approved one by one; - reads standard input")
+	cmd.Flags().StringVar(&a.repo, "repo", ".", "with --write: root `directory` of the checkout")
+}
+
+// writeApproval adds an entry to the file of approvals of a checkout.
+func (t *terminal) writeApproval(a approvalToWrite, digests []string) (err error) {
+	switch {
+	case a.by == "":
+		return usagef("name who approves: --by WHO")
+	case a.why == "":
+		return usagef("give the reason: --why TEXT")
+	case a.expires <= 0:
+		return usagef("--expires %s is not in the future", a.expires)
+	}
+	if a.report != "" {
+		more, err := t.digestsOf(a.report)
+		if err != nil {
+			return err
+		}
+		digests = append(digests, more...)
+	}
+	if len(digests) == 0 {
+		return usagef("give digests of held steps, or --report")
+	}
+	for _, d := range digests {
+		if !v1alpha1.IsDigest(d) {
+			return usagef("%q is no digest as reports show it, of 32 hexadecimal digits", d)
+		}
+	}
+	slices.Sort(digests)
+	entry := render.Approval{
+		Digests: slices.Compact(digests), By: a.by, Why: a.why,
+		Expires: metav1.NewTime(time.Now().Add(a.expires).UTC().Truncate(time.Second)),
+	}
+	if _, err := os.Lstat(filepath.Join(a.repo, ".git")); err != nil {
+		return usagef("%s is not the root of a checkout: it has no .git; name the root with --repo", a.repo)
+	}
+	root, err := os.OpenRoot(a.repo) // a commit may contain a link that leads out of it
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	before, all, err := approvalsIn(root)
+	if err != nil {
+		return err
+	}
+	after, err := withApproval(before, all, entry)
+	if err != nil {
+		return fmt.Errorf("%s: cannot be edited here (%w); write into it, below approvals:\n%s", render.ApprovalsFile, err, listed(entry, ""))
+	}
+	if err := replaceIn(root, render.ApprovalsFile, after); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(t.out, "%s: %s approves %d digests until %s; commit the file\n", filepath.Join(a.repo, render.ApprovalsFile), printable(a.by), len(entry.Digests), entry.Expires.Format(time.RFC3339))
+	return err
+}
+
+// digestsOf returns the digests of the held steps of a report in JSON.
+func (t *terminal) digestsOf(file string) ([]string, error) {
+	var data []byte
+	var err error
+	if file == "-" {
+		data, err = io.ReadAll(t.in)
+	} else {
+		data, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var said struct {
+		Steps []struct {
+			Digest string `json:"digest"`
+		} `json:"steps"`
+	}
+	if err := json.Unmarshal(data, &said); err != nil {
+		return nil, fmt.Errorf("%s: cannot read the report: %w; write it with -o json", file, err)
+	}
+	var digests []string
+	for _, s := range said.Steps {
+		if s.Digest != "" {
+			digests = append(digests, s.Digest)
+		}
+	}
+	if len(digests) == 0 {
+		return nil, fmt.Errorf("%s: the report holds nothing that can be approved", file)
+	}
+	return digests, nil
+}
+
+// approvalsIn returns the file of approvals, and what it holds. It follows no symbolic link.
+func approvalsIn(root *os.Root) ([]byte, []render.Approval, error) {
+	for _, name := range []string{path.Dir(render.ApprovalsFile), render.ApprovalsFile} {
+		info, err := root.Lstat(filepath.FromSlash(name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, nil, nil
+		case err != nil:
+			return nil, nil, err
+		case info.Mode()&fs.ModeSymlink != 0:
+			return nil, nil, fmt.Errorf("%s is a symbolic link; replace it by what it points to", name)
+		}
+	}
+	data, err := root.ReadFile(filepath.FromSlash(render.ApprovalsFile))
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := render.Approvals(root.FS())
+	return data, all, err
+}
+
+// withApproval returns a file of approvals with one more entry at its end. All other bytes are as they were.
+func withApproval(file []byte, before []render.Approval, entry render.Approval) ([]byte, error) {
+	text := string(file)
+	if strings.TrimSpace(text) == "" {
+		text = "apiVersion: headgate.dev/v1alpha1\nkind: Approvals\napprovals:\n"
+	}
+	indent := ""
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+		return nil, err
+	}
+	if _, list := entryOf(document.Content[0], "approvals"); list != nil && len(list.Content) > 0 && list.Column > 0 {
+		indent = strings.Repeat(" ", list.Column-1)
+	}
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	text += listed(entry, indent)
+	after, err := approvalsOf(text)
+	if err != nil {
+		return nil, err
+	}
+	if len(after) != len(before)+1 {
+		return nil, errors.New("the edit would change other entries")
+	}
+	for i, want := range append(slices.Clone(before), entry) {
+		after[i].Origin, want.Origin = entry.Origin, entry.Origin
+		if !want.Expires.Equal(&after[i].Expires) {
+			return nil, errors.New("the edit would change other entries")
+		}
+		after[i].Expires = want.Expires
+		if !reflect.DeepEqual(after[i], want) {
+			return nil, errors.New("the edit would change other entries")
+		}
+	}
+	return []byte(text), nil
+}
+
+// approvalsOf returns what a file of approvals with a text holds.
+func approvalsOf(text string) (all []render.Approval, err error) {
+	dir, err := os.MkdirTemp("", "headgate-approvals-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	if err := replaceIn(root, render.ApprovalsFile, []byte(text)); err != nil {
+		return nil, err
+	}
+	return render.Approvals(root.FS())
+}
+
+// listed is an entry as an item of a list. Strings are quoted: a digest may look like a number.
+func listed(a render.Approval, indent string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s- digests:\n", indent)
+	for _, d := range a.Digests {
+		fmt.Fprintf(&b, "%s  - %s\n", indent, strconv.Quote(d))
+	}
+	fmt.Fprintf(&b, "%s  by: %s\n%s  why: %s\n%s  expires: %s\n", indent, strconv.Quote(a.By), indent, strconv.Quote(a.Why), indent, strconv.Quote(a.Expires.UTC().Format(time.RFC3339)))
+	return b.String()
+}
+
+// replaceIn writes a file below a root at once. A link in its place is replaced, not followed.
+func replaceIn(root *os.Root, name string, data []byte) error {
+	name = filepath.FromSlash(name)
+	if err := root.Mkdir(filepath.Dir(name), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	beside := name + ".new"
+	if err := root.Remove(beside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := root.OpenFile(beside, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = root.Rename(beside, name)
+	}
+	if err != nil {
+		_ = root.Remove(beside)
+	}
+	return err
+}

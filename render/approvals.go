@@ -1,0 +1,114 @@
+package render
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ApprovalsFile holds the approvals of a commit. It is at the root of the repository, so that one rule of CODEOWNERS
+// protects it, whatever directories the Syncs read.
+const ApprovalsFile = ".headgate/approvals.yaml"
+
+// MostApproved is how many digests an ApprovalsFile may hold: clusters remember those that they made use of.
+const MostApproved = 500
+
+// approvalsBytes is how large an ApprovalsFile may be.
+const approvalsBytes = 128 << 10
+
+// An Approval is an entry of ApprovalsFile. It lets held steps pass in every cluster that applies the commit.
+type Approval struct {
+	Digests []string // of held steps: of single ones, or of all that a report holds
+	By      string   // who approves, as the entry has it
+	Why     string
+	Expires metav1.Time
+	Origin  manifest.Origin
+}
+
+// Approvals returns the entries of the ApprovalsFile of a tree.
+func Approvals(files fs.FS) ([]Approval, error) {
+	all, problems := Input{Files: files}.approvals(manifest.Limits{})
+	return all, problems.OrNil()
+}
+
+// approvals returns the entries of the ApprovalsFile of a commit.
+func (in Input) approvals(limits manifest.Limits) ([]Approval, catalogue.Errors) {
+	if in.Files == nil {
+		return nil, nil
+	}
+	at := manifest.Origin{Path: ApprovalsFile}
+	if _, err := fs.Stat(in.Files, ApprovalsFile); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	limits.FileBytes = approvalsBytes
+	docs, err := manifest.Read(in.Files, ApprovalsFile, limits)
+	if err != nil {
+		return nil, catalogue.ErrorsOf(at, err)
+	}
+	var all []Approval
+	var problems catalogue.Errors
+	for _, d := range docs {
+		if id := d.Header.ID(); id.Kind != "Approvals" || d.Header.APIVersion != "headgate.dev/v1alpha1" {
+			problems = append(problems, catalogue.Errorf(d.Origin, "is not of kind Approvals in headgate.dev/v1alpha1; write approvals with headgate approve --write"))
+			continue
+		}
+		entries, refused := readApprovals(d)
+		all, problems = append(all, entries...), append(problems, refused...)
+	}
+	given := 0
+	for _, a := range all {
+		if given += len(a.Digests); given > MostApproved {
+			problems = append(problems, catalogue.Errorf(a.Origin, "the file holds more than %d digests; remove those that are done or expired", MostApproved))
+			break
+		}
+	}
+	return all, problems
+}
+
+func readApprovals(d *manifest.Document) ([]Approval, catalogue.Errors) {
+	u, err := d.Recall()
+	if err != nil {
+		return nil, catalogue.ErrorsOf(d.Origin, err)
+	}
+	r := catalogue.Strict{Document: d}
+	top := r.Object(u.Object, nil, "apiVersion", "kind", "metadata", "approvals")
+	list, isList := top["approvals"].([]any)
+	if !isList && top["approvals"] != nil {
+		r.Refuse([]any{"approvals"}, "must be a list")
+	}
+	var all []Approval
+	for i, v := range list {
+		at := []any{"approvals", i}
+		entry := r.Object(v, at, "digests", "by", "why", "expires")
+		if entry == nil {
+			continue
+		}
+		a := Approval{By: r.Text(entry["by"], slices.Concat(at, []any{"by"})), Why: r.Text(entry["why"], slices.Concat(at, []any{"why"})), Origin: d.OriginOf(at...)}
+		for j, digest := range r.List(entry["digests"], slices.Concat(at, []any{"digests"})) {
+			here := slices.Concat(at, []any{"digests", j})
+			text, _ := digest.(string)
+			if !IsApprovalDigest(text) {
+				r.Refuse(here, "is no digest of 32 hexadecimal digits in quotes; copy it from the report that shows what is held")
+			}
+			a.Digests = append(a.Digests, text)
+		}
+		expires, _ := entry["expires"].(string)
+		if err := a.Expires.UnmarshalJSON([]byte(strconv.Quote(expires))); err != nil || a.Expires.IsZero() {
+			r.Refuse(slices.Concat(at, []any{"expires"}), "must be a time such as 2026-01-31T12:00:00Z, after which the approval does not count")
+		}
+		all = append(all, a)
+	}
+	return all, catalogue.ErrorsOf(d.Origin, r.Problems.OrNil())
+}
+
+// IsApprovalDigest reports whether a text may be a digest of held steps, as reports show it.
+func IsApprovalDigest(text string) bool {
+	return len(text) == 32 && strings.Trim(text, "0123456789abcdef") == ""
+}

@@ -1,0 +1,53 @@
+package render_test
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"headgate.dev/headgate/render"
+)
+
+// A file of approvals that says something else than its author meant lets pass what nobody approved, so every mistake in it
+// is an error with its place.
+func TestApprovalsFile(t *testing.T) {
+	const head = "apiVersion: headgate.dev/v1alpha1\nkind: Approvals\napprovals:\n"
+	const digest = "3f786850e387550fdab836ed7e6dc881"
+	const rest = "  by: alice\n  why: empty\n  expires: 2026-01-31T12:00:00Z\n"
+	for name, tc := range map[string]struct {
+		reason string
+		file   string
+		want   int
+		err    string
+	}{
+		"None":       {reason: "A file whose last entry was taken out stays.", file: head},
+		"One":        {reason: "One entry.", file: head + "- digests: [\"" + digest + "\"]\n" + rest, want: 1},
+		"NoExpiry":   {"An approval that never ends is forgotten.", head + "- digests: [" + digest + "]\n  by: alice\n  why: empty\n", 0, "approvals.yaml:4: approvals[0].expires must be a time such as"},
+		"NoTime":     {"A day in no time zone ends at different times.", head + "- digests: [" + digest + "]\n  by: a\n  why: b\n  expires: 2026-01-31\n", 0, "approvals.yaml:7: approvals[0].expires must be a time"},
+		"NoOne":      {"It is recorded who approved.", head + "- digests: [" + digest + "]\n  why: b\n  expires: 2026-01-31T12:00:00Z\n", 0, "approvals[0].by must be a string that is not empty"},
+		"Short":      {"A digest that was cut could be that of another step, which an author can look for.", head + "- digests: [3f786850e387]\n" + rest, 0, "approvals.yaml:4: approvals[0].digests[0] is no digest of 32"},
+		"NoDigest":   {"An entry for nothing is a mistake.", head + "- digests: []\n" + rest, 0, "must be a list of at least one"},
+		"Unknown":    {"A field that is misspelt has no effect.", head + "- digests: [" + digest + "]\n  sync: prod\n" + rest, 0, "approvals[0].sync is not known"},
+		"Mapping":    {"A mapping is no list.", head + "  a: b\n", 0, "approvals must be a list"},
+		"Other":      {"Another kind is no approval.", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", 0, "approvals.yaml:1: is not of kind Approvals"},
+		"NoManifest": {"So is a list.", "- digests: [" + digest + "]\n" + rest, 0, "is not of kind Approvals"},
+		"Broken":     {"What is no YAML is no approval.", head + "- {", 0, "approvals.yaml"},
+		"TooMany":    {"Clusters remember what they made use of.", head + "- digests:\n" + strings.Repeat("  - "+digest+"\n", render.MostApproved+1) + rest, 0, "more than 500 digests"},
+		"TooLarge":   {"A file of a pull request takes little memory.", head + strings.Repeat("# a long comment\n", 10_000), 0, "approvals.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all, err := render.Approvals(fstest.MapFS{render.ApprovalsFile: {Data: []byte(tc.file)}})
+			if tc.err == "" && (err != nil || len(all) != tc.want) {
+				t.Errorf("%s\ngot %v, %v", tc.reason, all, err)
+			}
+			if tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
+				t.Errorf("%s\nwant an error with %q, got %v", tc.reason, tc.err, err)
+			}
+			if tc.err != "" {
+				if _, err := render.Render(render.Input{Files: fstest.MapFS{render.ApprovalsFile: {Data: []byte(tc.file)}, "a.yaml": {}}}, render.Options{}); err == nil {
+					t.Error("the commit renders all the same")
+				}
+			}
+		})
+	}
+}
