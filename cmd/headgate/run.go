@@ -336,6 +336,9 @@ func logPass(log *slog.Logger, e reconcile.Event) {
 			logDrift(log, s)
 		}
 	}
+	for _, a := range r.Used() {
+		log.Info("approved", "by", a.By, "how", a.How, "digests", a.Digests, "at", a.At)
+	}
 	if e.Err != nil {
 		log.Error("the pass stopped", "error", e.Err)
 		return

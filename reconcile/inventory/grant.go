@@ -3,6 +3,8 @@ package inventory
 import (
 	"maps"
 	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // An ApprovalPlace is where an approval stands until a person takes it out.
@@ -15,6 +17,9 @@ const (
 	OnCommand ApprovalPlace = "Command" // the flags of a command that makes one pass
 	InGit     ApprovalPlace = "Git"     // the file of approvals in the commit
 )
+
+// InMessage is where an approval was that stands nowhere: the message of the commit.
+const InMessage ApprovalPlace = "Message"
 
 // ApprovalPlaces are all of them.
 var ApprovalPlaces = []ApprovalPlace{OnCommand, InGit, OnRun, OnSync} // sorted
@@ -51,9 +56,12 @@ func (a Approvals) Digests() []string {
 type Grant struct {
 	Digest string   `json:"digest"`           // anyDigest stands for all that an inventory that was lost may have held
 	Commit string   `json:"commit,omitempty"` // the commit with the approved steps; the grant ends with it
-	By     string   `json:"by,omitempty"`     // the key that signed the commit, where its message approved
+	By     string   `json:"by,omitempty"`     // who approved, if that is known: a name in Git, the key that signed a commit
 	Given  bool     `json:"given,omitempty"`  // it still stands where a person gave it
 	Left   []string `json:"left,omitempty"`   // the steps that are not carried out yet
+
+	At  *metav1.Time    `json:"at,omitempty"`  // when a plan made use of it
+	How []ApprovalPlace `json:"how,omitempty"` // where it stood then, or InMessage
 
 	// On holds the places of the approval that passes have seen; each pass reads only some places. If it is Given and
 	// an older version did not record the place, it may be in any place.

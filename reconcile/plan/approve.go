@@ -12,6 +12,8 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // An Approval is what a person gives to have held steps carried out: the digest of exactly
@@ -112,16 +114,25 @@ func (p *Plan) isApproved(digest string, seen Observed) bool {
 		!slices.ContainsFunc(grants, func(g inventory.Grant) bool { return g.IsOf(digest) && g.Commit == p.Want.Revision })
 }
 
+// Granted returns the approvals that this plan, or one before it over the same commit, made use of.
+func (p Plan) Granted() []inventory.Grant {
+	return slices.DeleteFunc(slices.Concat(p.granted, p.spent), func(g inventory.Grant) bool { return g.Commit != p.Want.Revision || len(g.How) == 0 })
+}
+
 // Approval returns what lets the held step pass alone.
 func (s Step) Approval() Approval { return approvalOf([]Step{s}) }
 
 // spend remembers that the plan makes use of an approval of some steps.
 func (p *Plan) spend(digest string, of []Step, seen Observed) {
 	given := seen.Approvals.Places(digest)
-	g := inventory.Grant{Digest: digest, Commit: p.Want.Revision, Given: len(given) > 0, On: given}
+	g := inventory.Grant{Digest: digest, Commit: p.Want.Revision, Given: len(given) > 0, On: given, How: given}
+	if !seen.Now.IsZero() {
+		at := metav1.NewTime(seen.Now.UTC().Truncate(1e9))
+		g.At = &at
+	}
 	switch {
 	case len(given) == 0:
-		g.By = p.Want.SignedBy
+		g.By, g.How = p.Want.SignedBy, []inventory.ApprovalPlace{inventory.InMessage}
 	case slices.Equal(given, []inventory.ApprovalPlace{inventory.InGit}):
 		g.By = seen.approverInGit(p.Want, digest)
 	}

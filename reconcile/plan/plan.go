@@ -71,10 +71,11 @@ type Plan struct {
 
 	unreachable []Step // on owned objects whose kind is not served
 
-	was   map[string]bool     // definitions that Crossplane had active when this was first looked at
-	given inventory.Approvals // that stand in the places that were read
-	spent []inventory.Grant   // by this plan, of approvals that were not made use of before
-	clear string              // the digest that approves the removal of leftovers; "" if there are none
+	was     map[string]bool     // definitions that Crossplane had active when this was first looked at
+	given   inventory.Approvals // that stand in the places that were read
+	granted []inventory.Grant   // of the inventory
+	spent   []inventory.Grant   // by this plan, of approvals that were not made use of before
+	clear   string              // the digest that approves the removal of leftovers; "" if there are none
 
 	behind map[manifest.ID]inventory.Entry // by MRD that goes: the entry of the CRD that stays
 
@@ -154,6 +155,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		Bumps:   seen.Bumps,
 		Held:    seen.Inventory.Held,
 		given:   seen.Approvals,
+		granted: seen.Inventory.Grants,
 		rebuilt: seen.isLost(),
 		homes:   homesOf(seen),
 	}

@@ -36,12 +36,13 @@ type Report struct {
 
 	Judgement Judgement `json:"judgement,omitzero"` // of a comparison
 
-	Approval    *plan.Approval     `json:"approval,omitempty"` // what a person gives to have held steps carried out
-	Steps       []Step             `json:"steps"`              // without what is kept and needs no word
-	Bumps       []plan.Bump        `json:"bumps,omitempty"`    // packages of registries that are other images than before
-	Upgrades    []Step             `json:"upgrades,omitempty"` // the changes that Crossplane makes for them; a kept definition is not in the new version any more
-	Restarts    []plan.Restart     `json:"restarts,omitempty"` // of providers, after their CRDs were deactivated
-	Checks      []Check            `json:"checks"`             // without what holds
+	Approval    *plan.Approval     `json:"approval,omitempty"`  // what a person gives to have held steps carried out
+	Approvals   []Approved         `json:"approvals,omitempty"` // that were made use of for this commit
+	Steps       []Step             `json:"steps"`               // without what is kept and needs no word
+	Bumps       []plan.Bump        `json:"bumps,omitempty"`     // packages of registries that are other images than before
+	Upgrades    []Step             `json:"upgrades,omitempty"`  // the changes that Crossplane makes for them; a kept definition is not in the new version any more
+	Restarts    []plan.Restart     `json:"restarts,omitempty"`  // of providers, after their CRDs were deactivated
+	Checks      []Check            `json:"checks"`              // without what holds
 	Definitions []Definition       `json:"definitions"`
 	Findings    []manifest.Finding `json:"findings"`
 	Fights      []plan.Fight       `json:"fights,omitempty"`   // that are not over
@@ -178,7 +179,7 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 		r.Findings = append(r.Findings, notRemoved(l))
 	}
 	r.Skipped = p.Want.Skipped
-	r.Approval = p.Approval
+	r.Approval, r.Approvals = p.Approval, approvedBy(p.Granted())
 	r.Restarts = p.Restarts()
 	for _, restart := range r.Restarts {
 		r.Findings = append(r.Findings, restart.Finding())

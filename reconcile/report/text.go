@@ -77,6 +77,9 @@ func (t Text) Write(w io.Writer, r Report) error {
 		t.steps(&b, r, action)
 	}
 	t.upgrades(&b, r.Upgrades)
+	for _, a := range r.Used() {
+		fmt.Fprintf(&b, "%s\n", clean(a.String()))
+	}
 	if a := r.Approval; a != nil {
 		fmt.Fprintf(&b, "%s %s\n    lets exactly the %s pass that %s holds, once: with --approve, or with 'headgate approve'\n",
 			t.paint("! approve", looks[plan.Hold].colour), a.Digest, manifest.Count(a.Steps, "step"), strings.Join(a.Names(), ", "))

@@ -1,0 +1,79 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// An Approved is an approval that was made use of: who gave it, when it counted, how it was given, of what, and for which
+// commit. What is not known is left out.
+type Approved struct {
+	Digests []string                  `json:"digests"`
+	Commit  string                    `json:"commit,omitempty"`
+	By      string                    `json:"by,omitempty"`
+	How     []inventory.ApprovalPlace `json:"how"`
+	At      *metav1.Time              `json:"at,omitempty"`
+}
+
+// approvedBy returns grants as a report shows them. What the same person approved in the same way at the same time is one.
+func approvedBy(grants []inventory.Grant) []Approved {
+	var all []Approved
+	for _, g := range grants {
+		i := slices.IndexFunc(all, func(a Approved) bool {
+			return a.By == g.By && slices.Equal(a.How, g.How) && a.At.Equal(g.At)
+		})
+		if i < 0 {
+			i, all = len(all), append(all, Approved{Commit: g.Commit, By: g.By, How: g.How, At: g.At})
+		}
+		if !slices.Contains(all[i].Digests, g.Digest) {
+			all[i].Digests = append(all[i].Digests, g.Digest)
+		}
+	}
+	for i := range all {
+		slices.Sort(all[i].Digests)
+	}
+	return all
+}
+
+// how names the ways to approve.
+var how = map[inventory.ApprovalPlace]string{
+	inventory.OnSync:    "with the annotation of the Sync",
+	inventory.OnRun:     "with a flag of headgate run",
+	inventory.OnCommand: "with --approve",
+	inventory.InGit:     "in Git",
+	inventory.InMessage: "in the message of the commit",
+}
+
+// String returns the approval as a line of text.
+func (a Approved) String() string {
+	ways := make([]string, len(a.How))
+	for i, place := range a.How {
+		ways[i] = string(place)
+		if words := how[place]; words != "" {
+			ways[i] = words
+		}
+	}
+	what := manifest.Count(len(a.Digests), "digest")
+	if len(a.Digests) == 1 {
+		what = a.Digests[0]
+	}
+	by := ""
+	if a.By != "" {
+		by = " by " + a.By
+	}
+	return fmt.Sprintf("approved%s %s: %s", by, strings.Join(ways, " and "), what)
+}
+
+// Used returns the approvals with which steps of the report passed. A later pass over the same commit has none.
+func (r Report) Used() []Approved {
+	if slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Approved }) {
+		return r.Approvals
+	}
+	return nil
+}
