@@ -33,6 +33,9 @@ func (o Observed) released(id manifest.ID, live metav1.Object) Reason {
 	if why := o.asksRelease(id, live); !why.None() {
 		return why
 	}
+	if live.GetDeletionTimestamp() != nil && live.GetUID() == e.UID && slices.Contains(live.GetFinalizers(), ProtectFinalizer) {
+		return Reason{} // its prune removes our finalizer, whatever its marks are by now
+	}
 	if claim := o.ClaimOn(id, live); claim.By != "" && !o.Offline && !e.IsLeft(id) {
 		return OwnedElsewhere.With(claim.By)
 	}
