@@ -245,8 +245,8 @@ func ruleCases() map[string]ruleCase {
 			want: fine(v2(Required, "spec.name", "", `"a"`)),
 		},
 		"DefaultThatARuleReads": {
-			reason: "What the rule demands depends on it.", before: put("x-kubernetes-validations", []any{map[string]any{"rule": "!has(self.name)"}}),
-			after: both(put("x-kubernetes-validations", []any{map[string]any{"rule": "!has(self.name)"}}), put("default", "a", "properties", "name")),
+			reason: "What the rule demands depends on it.", before: put("x-kubernetes-validations", []any{map[string]any{"rule": "has(self.name) != has(self.note)"}}),
+			after: both(put("x-kubernetes-validations", []any{map[string]any{"rule": "has(self.name) != has(self.note)"}}), put("default", "a", "properties", "name")),
 			want:  v2(Default, "spec.name", "", `"a"`),
 		},
 		"ListBecomesAtomic": {reason: "A list without a type is atomic.", before: put("x-kubernetes-list-type", nil, "properties", "rules"), after: nil, want: fine(v2("x-kubernetes-list-type", "spec.rules", "", `"atomic"`))},

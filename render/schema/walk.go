@@ -227,7 +227,7 @@ func (c *comparison) reads(at location, added, gone bool) bool {
 				read = slices.Collect(maps.Values(rules(list(read))))
 			}
 			text, err := json.Marshal(read)
-			if key == "x-kubernetes-validations" && !gone {
+			if key == "x-kubernetes-validations" && !gone && !absent.Match(text) {
 				text = present.ReplaceAll(text, nil) // a field with a default is there
 			}
 			if err != nil || first.Match(text) && last.Match(text) {
@@ -238,8 +238,11 @@ func (c *comparison) reads(at location, added, gone bool) bool {
 	return false
 }
 
-// present matches the question in CEL whether there is a field, unless the rule wants that there is none.
-var present = regexp.MustCompile(`(^|[^!])\bhas\([\w.]*\)`)
+// present matches the question in CEL whether there is a field, and absent a rule that may want that there is none.
+var (
+	present = regexp.MustCompile(`\bhas\([\w.]*\)`)
+	absent  = regexp.MustCompile(`(!|==|!=)[\s(]*has\(|!\([^)]*has\(|has\([\w.]*\)[\s)]*(==|!=|\?)`)
+)
 
 // named matches a text that has the last of some names; what is in a list or a map has none, and any may mean it.
 func named(names ...string) *regexp.Regexp {
