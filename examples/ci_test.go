@@ -86,8 +86,8 @@ func TestPipelines(t *testing.T) {
 	}
 	git("commit", "-qam", "wider")
 	cases := map[string]map[string]string{ // what a command says, by a part of it
-		"github-actions/headgate.yaml": {"preview": "which pull request\\? say --pull", "sync": "kubeconfig"},
-		"gitea-actions/headgate.yaml":  {"preview": "which pull request\\? say --pull", "sync": "kubeconfig"},
+		"github-actions/headgate.yaml": {"preview": "the pull request is not known: set --pull", "sync": "kubeconfig"},
+		"gitea-actions/headgate.yaml":  {"preview": "the pull request is not known: set --pull", "sync": "kubeconfig"},
 		"gitlab-ci/.gitlab-ci.yml":     {"--comment": "the environment has no token of the forge", "sync": "kubeconfig"},
 	}
 	for file, says := range cases {

@@ -98,10 +98,11 @@ func (o opened) Hash(name string) (string, error) {
 }
 
 func (o opened) Open(name string) (fs.File, error) {
-	if strings.HasSuffix(name, ".yaml") {
+	file, err := o.FS.Open(name)
+	if err == nil && strings.HasSuffix(name, ".yaml") {
 		o.world.set(func() { o.world.reads++ })
 	}
-	return o.FS.Open(name)
+	return file, err
 }
 
 func (w *world) Fetch(context.Context, string) (render.Input, error) {
