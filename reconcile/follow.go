@@ -61,7 +61,7 @@ const (
 
 // errFork is why a pull request gets no preview. Its status is no success: a branch rule that requires it
 // before a merge requires a preview.
-var errFork = errors.New("not previewed: the head is in a fork, and the sync does not say forkPreviews")
+var errFork = errors.New("not previewed: the head is in a fork; to preview forks, set forkPreviews in the Sync")
 
 // Run previews until ctx is done.
 func (f PreviewLoop) Run(ctx context.Context) {

@@ -279,7 +279,7 @@ func TestFollowerUnreadPackage(t *testing.T) {
 		y := newYard(seven)
 		y.commits["h7"] = "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: sea}\nspec: {package: registry.example.org/sea:v1}\n"
 		y.run(t, func(f *PreviewLoop) { f.Reconciler.Options.Owner = render.OwnerCrossplane })
-		const unread = "7 h7 error: Blocked: cannot read 1 package, deletes 1 object, brings 1 new warning: package registry.example.org/sea:v1 cannot be read: it was not looked up"
+		const unread = "7 h7 error: Blocked: cannot read 1 package, deletes 1 object, adds 1 warning: package registry.example.org/sea:v1 cannot be read: it was not looked up"
 		said := map[string]int{}
 		for _, s := range y.happens(time.Hour) {
 			said[s]++
@@ -325,7 +325,7 @@ func TestFollowerFork(t *testing.T) {
 		y := newYard(fork, seven)
 		y.run(t, nil)
 		expect(t, "A fork's head is not even fetched, and the reason is reported.", y.happens(time.Hour),
-			"7 pending", "7 h7 "+changes, "8 h8 error: Blocked: not previewed: the head is in a fork, and the sync does not say forkPreviews")
+			"7 pending", "7 h7 "+changes, "8 h8 error: Blocked: not previewed: the head is in a fork; to preview forks, set forkPreviews in the Sync")
 	})
 }
 

@@ -189,7 +189,7 @@ type running struct {
 	open   map[string]bool // commits whose last status is pending
 	fights fights          // who undoes what the passes write
 	so     report.Summary  // the summary of the passes over this commit so far
-	waits  plan.Waits      // since when things are pending, for this commit
+	waits  plan.Waits      // when each thing of this commit began to wait
 	soon   time.Duration   // until the next pass, if the last one needs it sooner
 
 	wake chan struct{} // the watcher reported something

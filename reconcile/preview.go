@@ -15,7 +15,7 @@ import (
 
 // A Pull names the commits of a pull request.
 type Pull struct {
-	Base   string // where it left its target
+	Base   string // the merge base
 	Head   string // with the target merged in, where the forge has made that
 	Target string // as it is now; "" where it did not go on
 }

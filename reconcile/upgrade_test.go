@@ -154,7 +154,7 @@ func TestUpgradesBehindOneLine(t *testing.T) {
 	}{
 		"Helm":           {"provider-helm-v0.21.0", "provider-helm", "*", "⛔ Blocked: breaks 1 schema, activates 1 definition that no policy names in full\n", 6_000},
 		"HelmNarrow":     {"provider-helm-v0.21.0", "provider-helm", "releases.helm.crossplane.io", "⛔ Blocked: breaks 1 schema\n", 6_000},
-		"HelmNowhere":    {"provider-helm-v0.21.0", "provider-helm", "none.example.org", "⛔ Blocked: breaks 1 schema, brings 1 new warning, retains 1 that nothing activates any more; 1 finding\n", 6_000},
+		"HelmNowhere":    {"provider-helm-v0.21.0", "provider-helm", "none.example.org", "⛔ Blocked: breaks 1 schema, adds 1 warning, keeps 1 definition that nothing activates any more; 1 finding\n", 6_000},
 		"Kubernetes":     {"provider-kubernetes-v1.0.0", "provider-kubernetes", "*", "✅ Safe: changes 1 object; no schema breaks\n", 6_000},
 		"KubernetesBack": {"provider-kubernetes", "provider-kubernetes-v1.0.0", "*", "⛔ Blocked: breaks 3 schemas\n", 8_000},
 	}
@@ -267,7 +267,7 @@ func TestBreaksWhatIsServed(t *testing.T) {
 		"Inactive": {"It is no more than a name.", mrd(more) + policy("x*"), mrd(less) + policy("x*"), false, "Safe: changes 1 object, 1 inactive one breaks; 0 active, 1 inactive"},
 		"Retained": {
 			"That no policy names it makes nothing of it go.", mrd(more) + policy("b*"), mrd(less) + policy("x*"), false,
-			"Blocked: breaks 1 schema, brings 1 new warning, retains 1 that nothing activates any more; 0 active, 0 inactive, 1 retained",
+			"Blocked: breaks 1 schema, adds 1 warning, keeps 1 definition that nothing activates any more; 0 active, 0 inactive, 1 retained",
 		},
 		"Opens": {"Before the merge there can be none.", mrd(more) + policy("x*"), mrd(less) + policy("b*"), false, "Look: activates 1 definition that no policy names in full, 1 inactive one breaks; 1 active (+1), 0 inactive"},
 		"OpensWhatIsThere": {

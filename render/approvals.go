@@ -32,9 +32,17 @@ type Approval struct {
 	Origin  manifest.Origin
 }
 
-// Approvals returns the entries of the ApprovalsFile of a tree.
-func Approvals(files fs.FS) ([]Approval, error) {
-	all, problems := Input{Files: files}.approvals(manifest.Limits{})
+// ReadApprovals returns the entries of an ApprovalsFile with a text.
+func ReadApprovals(text string) ([]Approval, error) {
+	at := manifest.Origin{Path: ApprovalsFile}
+	if len(text) > approvalsBytes {
+		return nil, catalogue.Errorf(at, "is larger than %d bytes; remove the approvals that are done or expired", approvalsBytes)
+	}
+	docs, err := manifest.NewReader(nil, manifest.Limits{}, nil).Inline(ApprovalsFile, text)
+	if err != nil {
+		return nil, catalogue.ErrorsOf(at, err)
+	}
+	all, problems := approvalsOf(docs)
 	return all, problems.OrNil()
 }
 
@@ -52,14 +60,16 @@ func (in Input) approvals(limits manifest.Limits) ([]Approval, catalogue.Errors)
 	if err != nil {
 		return nil, catalogue.ErrorsOf(at, err)
 	}
-	var all []Approval
-	var problems catalogue.Errors
+	return approvalsOf(docs)
+}
+
+func approvalsOf(docs []*manifest.Document) (all []Approval, problems catalogue.Errors) {
 	for _, d := range docs {
 		if id := d.Header.ID(); id.Kind != "Approvals" || d.Header.APIVersion != "headgate.dev/v1alpha1" {
 			problems = append(problems, catalogue.Errorf(d.Origin, "is not of kind Approvals in headgate.dev/v1alpha1; write approvals with headgate approve --write"))
 			continue
 		}
-		entries, refused := readApprovals(d)
+		entries, refused := entriesOf(d)
 		all, problems = append(all, entries...), append(problems, refused...)
 	}
 	given := 0
@@ -72,7 +82,7 @@ func (in Input) approvals(limits manifest.Limits) ([]Approval, catalogue.Errors)
 	return all, problems
 }
 
-func readApprovals(d *manifest.Document) ([]Approval, catalogue.Errors) {
+func entriesOf(d *manifest.Document) ([]Approval, catalogue.Errors) {
 	u, err := d.Recall()
 	if err != nil {
 		return nil, catalogue.ErrorsOf(d.Origin, err)
@@ -95,7 +105,7 @@ func readApprovals(d *manifest.Document) ([]Approval, catalogue.Errors) {
 			here := slices.Concat(at, []any{"digests", j})
 			text, _ := digest.(string)
 			if !IsApprovalDigest(text) {
-				r.Refuse(here, "is no digest of 32 hexadecimal digits in quotes; copy it from the report that shows what is held")
+				r.Refuse(here, "is no digest of 32 hexadecimal digits in quotes; copy it from the report that lists the held steps")
 			}
 			a.Digests = append(a.Digests, text)
 		}

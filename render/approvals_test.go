@@ -36,7 +36,7 @@ func TestApprovalsFile(t *testing.T) {
 		"TooLarge":   {"A file of a pull request takes little memory.", head + strings.Repeat("# a long comment\n", 10_000), 0, "approvals.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all, err := render.Approvals(fstest.MapFS{render.ApprovalsFile: {Data: []byte(tc.file)}})
+			all, err := render.ReadApprovals(tc.file)
 			if tc.err == "" && (err != nil || len(all) != tc.want) {
 				t.Errorf("%s\ngot %v, %v", tc.reason, all, err)
 			}
@@ -44,8 +44,9 @@ func TestApprovalsFile(t *testing.T) {
 				t.Errorf("%s\nwant an error with %q, got %v", tc.reason, tc.err, err)
 			}
 			if tc.err != "" {
-				if _, err := render.Render(render.Input{Files: fstest.MapFS{render.ApprovalsFile: {Data: []byte(tc.file)}, "a.yaml": {}}}, render.Options{}); err == nil {
-					t.Error("the commit renders all the same")
+				files := fstest.MapFS{render.ApprovalsFile: {Data: []byte(tc.file)}, "a.yaml": {}}
+				if _, err := render.Render(render.Input{Files: files}, render.Options{}); err == nil || !strings.Contains(err.Error(), tc.err) {
+					t.Errorf("want a commit with this file refused with %q, got %v", tc.err, err)
 				}
 			}
 		})

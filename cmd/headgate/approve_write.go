@@ -143,7 +143,7 @@ func approvalsIn(root *os.Root) ([]byte, []render.Approval, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := render.Approvals(root.FS())
+	all, err := render.ReadApprovals(string(data))
 	return data, all, err
 }
 
@@ -165,7 +165,7 @@ func withApproval(file []byte, before []render.Approval, entry render.Approval) 
 		text += "\n"
 	}
 	text += listed(entry, indent)
-	after, err := approvalsOf(text)
+	after, err := render.ReadApprovals(text)
 	if err != nil {
 		return nil, err
 	}
@@ -183,24 +183,6 @@ func withApproval(file []byte, before []render.Approval, entry render.Approval) 
 		}
 	}
 	return []byte(text), nil
-}
-
-// approvalsOf returns what a file of approvals with a text holds.
-func approvalsOf(text string) (all []render.Approval, err error) {
-	dir, err := os.MkdirTemp("", "headgate-approvals-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	if err := replaceIn(root, render.ApprovalsFile, []byte(text)); err != nil {
-		return nil, err
-	}
-	return render.Approvals(root.FS())
 }
 
 // listed is an entry as an item of a list. Strings are quoted: a digest may look like a number.

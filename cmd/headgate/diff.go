@@ -35,10 +35,10 @@ that begin with ./, ../ or /, so that they are not read as branches.
 
 ` + aboutSource + `
 
-Exit codes: 0 no change, 1 changes, 2 error; an error beats changes. --exit-on says what
-counts, in words separated by commas: any (change), blocked, breaking, holds, errors,
-findings (errors or warnings), or never. A new version of a package that cannot be read is
-an error. A comparison of commits or directories is safe, look or blocked, as a preview is.`,
+Exit codes: 0 no change, 1 changes, 2 error; an error beats changes. --exit-on takes
+words separated by commas: any (change), blocked, breaking, holds, errors, findings (errors
+or warnings), or never. A new version of a package that cannot be read is an error. A
+comparison of commits or directories is safe, look or blocked, as a preview is.`,
 		Example: `  headgate diff ./platform
   headgate diff main HEAD
   headgate diff main~1 main

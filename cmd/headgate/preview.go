@@ -43,10 +43,10 @@ func newPreview(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "preview [flags]",
 		Short: "Show what merging a pull request does, and post it",
-		Long: `Preview compares the head of a pull request with the commit where it left its target: what
-becomes active and because of which pattern, what leaves, which schemas break, what guards
-would hold, and findings. It needs a clone and no cluster. If the target cannot be rendered,
-there is nothing to compare, and the report states this.
+		Long: `Preview compares the head of a pull request with its merge base: what becomes active and
+by which pattern, what leaves, which schemas break, what guards would hold, and findings. It
+needs a clone and no cluster. If the target cannot be rendered, there is nothing to compare,
+and the report states this.
 
 With --live, Headgate asks a cluster for counts, stored versions, active definitions,
 packages and ImageConfigs, and for the objects of kinds whose schema breaks: whether one

@@ -16,8 +16,8 @@ import (
 // read, and goes with the inventory.
 const historyAnnotation = "headgate.dev/history"
 
-// holdsAnnotation is the annotation of the inventory with the holds of the last pass, since when and because of which
-// commit.
+// holdsAnnotation is the annotation of the inventory with the holds of the last pass, and when and with which
+// commit each began.
 const holdsAnnotation = "headgate.dev/holds"
 
 // holdsOf returns the holds that a stored inventory remembers. Ones that cannot be read are none: then

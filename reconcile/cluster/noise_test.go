@@ -2,15 +2,11 @@ package cluster_test
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
-	"math/big"
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/fixtures/certificate"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/plan"
@@ -29,21 +25,6 @@ const (
 	tool     = "controller-gen.kubebuilder.io/version"
 	anyOther = `{"metadata":{"annotations":{"` + tool + `":"edited"}}}`
 )
-
-// newCA is the certificate of a CA as a webhook configuration holds one.
-func newCA(t *testing.T) string {
-	t.Helper()
-	_, key, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ca := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-}
 
 // withWebhook is a CRD that is converted by a webhook.
 func withWebhook(crd *unstructured.Unstructured, client map[string]any) *unstructured.Unstructured {
@@ -69,7 +50,8 @@ func annotated(u *unstructured.Unstructured, key, value string) *unstructured.Un
 // real edit.
 func TestNoise(t *testing.T) {
 	t.Parallel()
-	someCA := newCA(t)
+	ca, _ := certificate.New("ca.example.org")
+	someCA := base64.StdEncoding.EncodeToString(ca)
 	inject := `{"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":"` + someCA + `"}}}}}`
 	merge := func(body string, subresources ...string) func(context.Context, *world, schema.GroupVersionResource, string) error {
 		return func(ctx context.Context, w *world, gvr schema.GroupVersionResource, name string) error {

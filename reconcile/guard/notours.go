@@ -46,7 +46,7 @@ func notOurs(s plan.Step, c plan.Case) plan.Ruling {
 }
 
 // freesOurs reports whether a step only takes our finalizer from an object that we applied and that is being deleted. Marks that
-// are lost, or that say otherwise by now, must not keep it for ever: it goes in any case, and nobody else takes the finalizer off.
+// are lost, or that say otherwise by now, must not keep it for ever: it goes in any case, and only Headgate removes this finalizer.
 func freesOurs(s plan.Step, c plan.Case) bool {
 	return s.OnlyFrees() && s.UID != "" && c.Seen.Inventory.Entries[s.ID].UID == s.UID
 }

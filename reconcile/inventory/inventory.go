@@ -77,7 +77,7 @@ type Entry struct {
 	UID    types.UID `json:"uid,omitempty"`    // "" is an intent: sent, and no answer seen
 	Digest string    `json:"digest,omitempty"` // digest of the request
 	Mark   string    `json:"mark,omitempty"`   // of the object as we left it
-	Fields string    `json:"fields,omitempty"` // of those of its fields that we applied and nobody else may write; see diff.OwnFields
+	Fields string    `json:"fields,omitempty"` // digest of those fields that only we applied; see diff.OwnFields
 
 	Policy ManagementPolicy `json:"policy,omitempty"` // what may be done to it, where that is not all
 	Proof  string           `json:"proof,omitempty"`  // proof that Headgate requested it, for an object without a mark that may be deleted

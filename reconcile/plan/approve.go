@@ -249,7 +249,7 @@ func (o Observed) approverInGit(want render.Desired, digest string) string {
 	return ""
 }
 
-// ignoredInGit returns notes on the approvals of the commit that are of what is held and do not count.
+// ignoredInGit returns notes on the approvals of the commit that name held steps and do not count.
 func (o Observed) ignoredInGit(held []Step) []manifest.Finding {
 	digests := map[string]bool{approvalOf(held).Digest: true}
 	for _, s := range held {
@@ -263,16 +263,16 @@ func (o Observed) ignoredInGit(held []Step) []manifest.Finding {
 		f := manifest.Finding{Rule: "approval", Severity: manifest.Warning, Origin: a.Origin}
 		switch {
 		case o.expired(a):
-			f.Message = "the approval of what is held expired at " + a.Expires.UTC().Format("2006-01-02T15:04:05Z")
+			f.Message = "the approval expired at " + a.Expires.UTC().Format("2006-01-02T15:04:05Z")
 			f.Fix = "approve it again, or take the entry out"
 		case o.Offline && !slices.ContainsFunc(o.InForce, func(b render.Approval) bool { return slices.Equal(a.Digests, b.Digests) }):
-			f.Message = "this pull request carries an approval of what is held, which does not count: its author wrote it"
+			f.Message = "this pull request carries an approval of its own held steps, which does not count: its author wrote it"
 			f.Fix = "have another person merge the approval first"
 		case o.Want.Revision == "" && !o.Offline:
-			f.Message = "the approval of what is held does not count: a directory is no commit"
+			f.Message = "the approval does not count: a directory is no commit"
 			f.Fix = "apply a commit that holds the approval, or use --approve"
 		default:
-			f.Message = "the approval of what is held was used already, or was given before the inventory was lost"
+			f.Message = "the approval was used already, or was given before the inventory was lost"
 			f.Fix = "take the entry out, let a pass see that, and add it again; or use --approve"
 		}
 		notes = append(notes, f)

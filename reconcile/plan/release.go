@@ -23,11 +23,12 @@ const (
 	OwnedElsewhere   Code = "OwnedElsewhere"   // who owns an object that the commit does not declare any more
 )
 
-// A release is decided like a prune: of what the sync owns and the commit does not declare any more. So an object is announced
-// first, and leaves with the commit that drops it. What the commit declares is not released, because the next pass would adopt
-// it again.
+// A release takes the place of a prune: only what the sync owns and the commit does not declare any more is released. So an
+// object is announced first, and leaves with the commit that drops it. What the commit declares is not released, because the
+// next pass would adopt it again.
 
-// released returns why an object that the commit does not want any more is not pruned but released; none if it is not.
+// released returns the reason to release an object that the commit does not want any more, and not to prune it; none if there
+// is no such reason.
 func (o Observed) released(id manifest.ID, live metav1.Object) Reason {
 	e := o.Inventory.Entries[id]
 	if why := o.asksRelease(id, live); !why.None() {
@@ -95,7 +96,8 @@ func (o Observed) gaveAway(a Asked) bool {
 	return !a.Paused && !a.Policy.Observes() && o.MovedTo(a.ID) != ""
 }
 
-// notesOnReleases tells what is to be released and stays, because the commit declares it, and what the Sync lists in vain.
+// notesOnReleases returns notes on objects that are to be released and stay, because the commit declares them, and on identities
+// that the Sync lists in vain.
 func (o Observed) notesOnReleases() []manifest.Finding {
 	if o.Looks || o.Offline || o.Ends != NoEnding {
 		return nil
@@ -113,8 +115,8 @@ func (o Observed) notesOnReleases() []manifest.Finding {
 	return append(notes, o.listedInVain()...)
 }
 
-// listedInVain tells what the Sync lists to be released and this sync has no part in. A misspelt identity would not keep its
-// object from being pruned.
+// listedInVain returns notes on identities that the Sync lists to be released, and that this sync neither owns nor declares. A
+// misspelt identity would not keep its object from being pruned.
 func (o Observed) listedInVain() []manifest.Finding {
 	if len(o.Terms.Release) == 0 {
 		return nil
@@ -145,7 +147,7 @@ func (o Observed) listedInVain() []manifest.Finding {
 	return notes
 }
 
-// noteAnnounced tells of an object that is to be released and that the commit declares.
+// noteAnnounced is the note on an object that is to be released and that the commit declares.
 func noteAnnounced(a Asked, why Reason) manifest.Finding {
 	f := manifest.Finding{Rule: "release-announced", Severity: manifest.Note, Origin: a.Origin, Fix: "remove it from the commit"}
 	f.Message = fmt.Sprintf("release of the Sync lists %s, which the commit declares; Headgate releases it once the commit does not", a.ID)

@@ -259,7 +259,7 @@ func (s *Resolver) Directory() (string, error) {
 	return cmp.Or(s.Cache, s.made.Path), nil
 }
 
-// merged returns images with newer ones in place of those with the same source.
+// merged returns images, each replaced by the newer one with the same source if there is one.
 func merged(images, newer []packages.Image) []packages.Image {
 	images = slices.DeleteFunc(slices.Clone(images), func(i packages.Image) bool {
 		return slices.ContainsFunc(newer, func(n packages.Image) bool { return n.Request.Source == i.Request.Source })

@@ -93,7 +93,7 @@ func (c comment) between() string {
 	var said []string
 	switch {
 	case c.Preview != nil:
-		said = append(said, fmt.Sprintf("Commit %.12s compared with %.12s, where it left its target.", c.Revision, c.Preview.Base))
+		said = append(said, fmt.Sprintf("Commit %.12s compared with its merge base %.12s.", c.Revision, c.Preview.Base))
 	case c.Revision != "":
 		said = append(said, fmt.Sprintf("Commit %.12s.", c.Revision))
 	default:

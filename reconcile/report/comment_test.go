@@ -51,8 +51,8 @@ func pull(said string, of int) Report {
 }
 
 func TestComment(t *testing.T) {
-	const want = "### ⛔ Blocked: holds 1 object back, breaks 1 schema, deletes 1 object, activates 1 definition that no policy names in full, retains 1 that nothing activates any more; 1 finding\n\n" +
-		"Headgate preview of `x`. Commit 0123456789ab compared with fedcba987654, where it left its target. No cluster was asked, so what exists there is not known (`--live` counts it). " +
+	const want = "### ⛔ Blocked: holds 1 object back, breaks 1 schema, deletes 1 object, activates 1 definition that no policy names in full, keeps 1 definition that nothing activates any more; 1 finding\n\n" +
+		"Headgate preview of `x`. Commit 0123456789ab compared with its merge base fedcba987654. No cluster was asked, so what exists there is not known (`--live` counts it). " +
 		"Definitions after the merge: 4 active, 0 inactive.\n\n" +
 		"The target changed policies since.\n" +
 		"\n#### Becomes active: 1\n\nThis cannot be undone: Crossplane never makes an active definition inactive again. If one is not meant, narrow the pattern before the merge.\n\n" +
@@ -232,7 +232,7 @@ func TestCompared(t *testing.T) {
 	if diff := cmp.Diff(want, r.Preview); diff != "" {
 		t.Errorf("Compared(...) (-want +got):\n%s", diff)
 	}
-	status := Status{Success, "Look: activates 1 definition that no policy names in full, retains 1 that nothing activates any more; 2 active, 1 inactive"}
+	status := Status{Success, "Look: activates 1 definition that no policy names in full, keeps 1 definition that nothing activates any more; 2 active, 1 inactive"}
 	if diff := cmp.Diff(status, r.Verdict.Activation); diff != "" {
 		t.Errorf("the status of a preview (-want +got):\n%s", diff)
 	}

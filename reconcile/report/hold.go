@@ -76,7 +76,7 @@ func (r Report) newlyHeld() (string, bool) {
 	return strings.Join(parts, "; "), true
 }
 
-// waitForHeld returns how many steps wait for what is held, which no time brings.
+// waitForHeld returns how many steps wait for a held one. Waiting longer does not help them.
 func (r Report) waitForHeld() int {
 	n := 0
 	for _, s := range r.Steps {

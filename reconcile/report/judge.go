@@ -84,8 +84,8 @@ func Judge(r Report) Judgement {
 	add(Look, "deprecates", is[deprecates], "deprecates a version of 1 kind", "deprecates versions of %d kinds")
 	add(Look, "moves-storage", is[movesStorage], "stores 1 kind in another version", "stores %d kinds in other versions")
 	if r.Preview != nil {
-		add(Look, "warnings", r.Preview.Warnings, "brings 1 new warning", "brings %d new warnings")
-		add(Look, "retains", len(r.Preview.Leaves), "retains 1 that nothing activates any more", "retains %d that nothing activates any more")
+		add(Look, "warnings", r.Preview.Warnings, "adds 1 warning", "adds %d warnings")
+		add(Look, "retains", len(r.Preview.Leaves), "keeps 1 definition that nothing activates any more", "keeps %d definitions that nothing activates any more")
 	}
 	add(Look, "unjudged", is[unjudged], "changes 1 object that Headgate does not judge", "changes %d objects that Headgate does not judge")
 

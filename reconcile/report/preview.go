@@ -14,7 +14,7 @@ import (
 
 // A Preview is what the report of a pull request says beside its plan.
 type Preview struct {
-	Base    string       `json:"base"`              // the commit that it is compared with: where it left its target
+	Base    string       `json:"base"`              // the merge base, with which it is compared
 	Live    bool         `json:"live,omitempty"`    // a cluster was asked for counts
 	Repairs bool         `json:"repairs,omitempty"` // the base cannot be rendered and this can: nothing could be compared
 	Moved   string       `json:"moved,omitempty"`   // how the target changed what counts since then

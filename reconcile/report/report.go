@@ -107,7 +107,7 @@ type Step struct {
 	Since        *metav1.Time           `json:"since,omitempty"`       // when it was first held, if it was held before
 	SinceCommit  string                 `json:"sinceCommit,omitempty"` // likewise: the commit that was applied then
 	Approved     bool                   `json:"approved,omitempty"`    // past a guard that held it
-	Digest       string                 `json:"digest,omitempty"`      // of what is held: approves the step alone, in the file of approvals
+	Digest       string                 `json:"digest,omitempty"`      // approves this held step alone, in the file of approvals
 	Deactivates  bool                   `json:"takesBack,omitempty"`   // it is on the way of a definition that is deactivated
 	ID           manifest.ID            `json:"id"`
 	APIVersion   string                 `json:"apiVersion"`
@@ -138,7 +138,7 @@ type Step struct {
 
 	hold       string // for a hold: its key in the inventory
 	approvable bool   // for a hold: the digest of the Approval covers it
-	before     string // for a hold from before the commit: since when, and because of which commit
+	before     string // for a hold from before the commit: the day and the commit that it began with
 }
 
 // A Check is an effect that does not hold: what Crossplane, or another tool that applies the commit, has not done.
@@ -338,7 +338,7 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 	return step
 }
 
-// held records since when a step is held.
+// held records when the hold of a step began, and with which commit.
 func (s *Step) held(of plan.Step, p plan.Plan) {
 	if of.Action != plan.Hold {
 		return

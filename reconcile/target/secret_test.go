@@ -2,16 +2,9 @@ package target
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -27,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/fixtures/certificate"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/git"
 )
@@ -35,27 +29,14 @@ const canary = "c4n4ry-t0k3n"
 
 var errBoom = errors.New("boom")
 
-// certificate is a CA in PEM, and its key.
-func certificate(t *testing.T, name string) (cert, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der8}))
+// authority returns a CA in PEM, and its key.
+func authority(name string) (cert, key string) {
+	c, k := certificate.New(name)
+	return string(c), string(k)
 }
 
 func TestFollow(t *testing.T) {
-	cert, key := certificate(t, "one")
+	cert, key := authority("one")
 	type want struct {
 		credentials git.Auth
 		token, ca   string // of the keys that the reference leads to; "" is an error
@@ -226,8 +207,8 @@ func TestCAFrom(t *testing.T) {
 	if _, err := core1.Namespaces().Create(t.Context(), &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cafrom"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	first, _ := certificate(t, "one")
-	second, _ := certificate(t, "two")
+	first, _ := authority("one")
+	second, _ := authority("two")
 	held := &core.Secret{ObjectMeta: metav1.ObjectMeta{Name: "webhook-tls"}, Data: map[string][]byte{"ca.crt": []byte(first)}}
 	secrets := core1.Secrets("cafrom")
 	repository := newRepo(t)

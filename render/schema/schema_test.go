@@ -337,7 +337,7 @@ func ruleCases() map[string]ruleCase {
 				{Rule: "type", Version: "v2", Path: "spec.free.a", To: `"string"`, Breaking: true},
 			},
 		},
-		"StatusAdded": {reason: "Whoever writes the object does not write the status any more.", before: version(1, "subresources", nil), want: v2(Subresource, "", "", "status")},
+		"StatusAdded": {reason: "Writers of the object no longer write its status.", before: version(1, "subresources", nil), want: v2(Subresource, "", "", "status")},
 		"ScaleMoved": {
 			reason: "What scales it writes elsewhere.", before: version(1, "subresources", scaled(".spec.size")), after: version(1, "subresources", scaled(".spec.count")),
 			want: v2(Scale, "specReplicasPath", `".spec.size"`, `".spec.count"`),
