@@ -51,14 +51,10 @@ func commands(t *testing.T, file string) []string {
 	return all
 }
 
-// TestPipelines runs what the examples of CI run, in a clone with a pull request, as far as
-// that goes without their forge: what wants a token or a cluster has to say so, and nothing else.
-func TestPipelines(t *testing.T) {
-	headgate := filepath.Join(t.TempDir(), "headgate")
-	if out, err := fixtures.BuildHeadgate(t, headgate).CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	clone := t.TempDir()
+// pullRequest returns a clone whose HEAD widens a policy of origin/main, and the commit of origin/main.
+func pullRequest(t *testing.T) (clone, base string) {
+	t.Helper()
+	clone = t.TempDir()
 	git := func(args ...string) string {
 		c := exec.Command("git", append([]string{"-C", clone, "-c", "user.name=a", "-c", "user.email=a@example.org"}, args...)...)
 		out, err := c.CombinedOutput()
@@ -75,7 +71,7 @@ func TestPipelines(t *testing.T) {
 	git("init", "-q", "-b", "main")
 	git("add", ".")
 	git("commit", "-qm", "main")
-	base := git("rev-parse", "HEAD")
+	base = git("rev-parse", "HEAD")
 	git("update-ref", "refs/remotes/origin/main", "HEAD")
 	wider, err := os.ReadFile("quickstart/demo/policy-wider.yaml")
 	if err != nil {
@@ -85,6 +81,17 @@ func TestPipelines(t *testing.T) {
 		t.Fatal(err)
 	}
 	git("commit", "-qam", "wider")
+	return clone, base
+}
+
+// TestPipelines runs what the examples of CI run, in a clone with a pull request, as far as
+// that goes without their forge: what wants a token or a cluster has to say so, and nothing else.
+func TestPipelines(t *testing.T) {
+	headgate := filepath.Join(t.TempDir(), "headgate")
+	if out, err := fixtures.BuildHeadgate(t, headgate).CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	clone, base := pullRequest(t)
 	cases := map[string]map[string]string{ // what a command says, by a part of it
 		"github-actions/headgate.yaml": {"preview": "the pull request is not known: set --pull", "sync": "kubeconfig"},
 		"gitea-actions/headgate.yaml":  {"preview": "the pull request is not known: set --pull", "sync": "kubeconfig"},

@@ -207,7 +207,7 @@ func (r Reconciler) Compare(ctx context.Context, base, head string) (report.Repo
 	if err != nil {
 		return report.Report{}, err
 	}
-	return report.Differing(p, before), nil
+	return report.Compared(p, report.Comparison{Before: before}), nil
 }
 
 // Run makes one pass: after it the cluster holds what the commit wants, as far as

@@ -53,6 +53,9 @@ comparison of commits or directories is safe, look or blocked, as a preview is.`
 			if err != nil {
 				r = report.Failed(to.sync(), "", err)
 			}
+			if len(args) == 2 {
+				r = r.On(exitOn.words())
+			}
 			if err := errors.Join(err, t.report(show, r)); err != nil {
 				return exit{exitDiffError, err}
 			}

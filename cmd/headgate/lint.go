@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/cluster"
-	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render/manifest"
 
@@ -80,7 +79,7 @@ func (t *terminal) lint(found []manifest.Finding, format string) error {
 		}
 		return t.json(map[string]any{"apiVersion": "headgate.dev/v1alpha1", "kind": "Findings", "findings": found})
 	}
-	if annotate, ok := forge.Annotators()[format]; ok {
+	if annotate, ok := annotators()[format]; ok {
 		return annotate(t.out, report.Report{Findings: found})
 	}
 	return report.Text{Colour: t.coloured(t.outTTY())}.Findings(t.out, found)

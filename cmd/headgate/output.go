@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
-	"math"
 	"os"
 	"slices"
+	"strings"
 
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/report"
@@ -23,15 +24,21 @@ import (
 type view struct {
 	format choice
 	full   bool
-	pull   bool // markdown is the comment on a pull request, whatever comes of it
 }
 
-// withAnnotations adds the formats in which forges show findings beside the lines of a commit to others.
+// withAnnotations adds the formats in which forges and editors show findings beside the lines of a commit to others.
 func withAnnotations(formats ...string) choice {
-	return oneOf(append(formats, slices.Sorted(maps.Keys(forge.Annotators()))...)...)
+	return oneOf(append(formats, slices.Sorted(maps.Keys(annotators()))...)...)
 }
 
-func newView() *view { return &view{format: oneOf("text", "json", "yaml", "markdown")} }
+// annotators are the formats that withAnnotations adds.
+func annotators() map[string]func(io.Writer, report.Report) error {
+	all := forge.Annotators()
+	all["sarif"] = report.SARIF
+	return all
+}
+
+func newView() *view { return &view{format: withAnnotations("text", "json", "yaml", "markdown")} }
 
 func (v *view) addTo(cmd *cobra.Command) {
 	v.format.addTo(cmd, "output", "o", "output format")
@@ -53,19 +60,16 @@ func (t *terminal) concluded(v *view, done report.Report, err error) error {
 // repeated here.
 func (t *terminal) report(v *view, r report.Report) error {
 	t.progress.Stop()
+	t.summarise(r)
 	switch v.format.value {
 	case "json":
 		return report.JSON(t.out, r)
 	case "yaml":
 		return t.yaml(r)
 	case "markdown":
-		if v.pull {
-			_, err := io.WriteString(t.out, report.Comment(r, math.MaxInt))
-			return err
-		}
 		return report.Markdown(t.out, r)
 	}
-	if annotate, ok := forge.Annotators()[v.format.value]; ok {
+	if annotate, ok := annotators()[v.format.value]; ok {
 		return annotate(t.out, r)
 	}
 	said := r
@@ -77,6 +81,43 @@ func (t *terminal) report(v *view, r report.Report) error {
 	text := bytes.TrimSuffix(b.Bytes(), []byte(said.Line()+"\n"))
 	_, err := fmt.Fprintf(t.out, "%s%s\n", text, r.Line())
 	return err
+}
+
+// mostSummary is the size of the largest summary that GitHub shows.
+const mostSummary = 1 << 20
+
+// summarise adds a report to the page of the workflow that runs the program, if the workflow has one. The page is an extra: what
+// is wrong with it is no error of the verb.
+func (t *terminal) summarise(r report.Report) {
+	name := forge.WorkflowOf(t.getenv).Summary
+	if name == "" {
+		return
+	}
+	err := func() (err error) {
+		file, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		info, err := file.Stat()
+		if err != nil {
+			return err
+		}
+		var page strings.Builder
+		if r.Judgement.Word != "" {
+			page.WriteString(report.Comment(r, int(mostSummary-info.Size())))
+		} else if err := report.Markdown(&page, r); err != nil {
+			return err
+		}
+		if info.Size()+int64(page.Len()) >= mostSummary {
+			return errors.New("the report is too long for it")
+		}
+		_, err = file.WriteString(page.String() + "\n")
+		return err
+	}()
+	if err != nil {
+		slog.Warn("the summary of the workflow does not have this report", "err", err)
+	}
 }
 
 // outTTY reports whether a person reads standard output.

@@ -39,7 +39,7 @@ type forgeFlags struct {
 
 func newPreview(t *terminal) *cobra.Command {
 	f := &previewFlags{passFlags: new(passFlags), exitOn: threshold{report.OnBlocked}, forge: forgeFlags{kind: oneOf(append([]string{"auto"}, target.Forges()...)...)}}
-	show := &view{format: withAnnotations("text", "json", "yaml", "markdown"), pull: true}
+	show := newView()
 	cmd := &cobra.Command{
 		Use:   "preview [flags]",
 		Short: "Show what merging a pull request does, and post it",
@@ -184,6 +184,10 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	}
 	said, err := r.Merging(ctx, of)
 	logDefect(slog.Default(), err)
+	if _, refused := errors.AsType[*forge.Refusal](err); refused && said.Error == "" && previews.Pull.Fork && t.getenv("HEADGATE_FORGE_TOKEN") == "" {
+		slog.Warn("the token of a workflow may not post on a pull request from a fork; the exit code and the output are the result", "err", err)
+		err = nil
+	}
 	return said, err
 }
 
@@ -202,6 +206,10 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 		return nil, err
 	}
 	token := cmp.Or(t.getenv("HEADGATE_FORGE_TOKEN"), in.Token)
+	if token == "" && in.Fork {
+		slog.Warn("the pipeline of a fork has no token, so nothing is posted; the exit code and the output are the result")
+		return nil, nil
+	}
 	if token == "" {
 		return nil, usagef("the environment has no token of the forge: set HEADGATE_FORGE_TOKEN")
 	}

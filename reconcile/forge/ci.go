@@ -15,6 +15,9 @@ type Workflow struct {
 	Pull   int    // 0: it is of no pull request
 	Base   string // the target of the pull request, as the clone has it
 	Token  string
+
+	Fork    bool   // the pull request comes from a fork, as far as the environment shows it
+	Summary string // a file whose Markdown the page of the run shows
 }
 
 // A pipeline describes the CI of a forge.

@@ -247,7 +247,7 @@ var gitHubPullRef = regexp.MustCompile(`^refs/pull/(\d+)/`)
 
 // actionsWorkflow reads the environment of a workflow of GitHub, or of a forge that imitates it.
 func actionsWorkflow(env func(string) string) (Workflow, bool) {
-	w := Workflow{Server: env("GITHUB_SERVER_URL"), Name: env("GITHUB_REPOSITORY"), Base: remoteBranch(env("GITHUB_BASE_REF")), Token: env("GITHUB_TOKEN")}
+	w := Workflow{Server: env("GITHUB_SERVER_URL"), Name: env("GITHUB_REPOSITORY"), Base: remoteBranch(env("GITHUB_BASE_REF")), Token: env("GITHUB_TOKEN"), Summary: env("GITHUB_STEP_SUMMARY")}
 	if m := gitHubPullRef.FindStringSubmatch(env("GITHUB_REF")); m != nil {
 		w.Pull = pullNumber(m[1])
 	}

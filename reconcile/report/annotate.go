@@ -1,65 +1,204 @@
 package report
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/manifest"
 )
 
-// annotations returns the parts of a report with a place in the commit: findings, breaking changes, holds and failures.
-// All breaking changes of a package are at the line that requests the package.
+// annotations returns what a report has to show beside the lines of the commit, the worst first. Only what belongs to no line,
+// such as the estimate of memory, has no path.
 func annotations(r Report) []manifest.Finding {
-	var all []manifest.Finding
+	all := slices.Concat(r.annotatedJudgement(), located(r.Error))
 	for _, f := range r.Findings {
 		if f.Fix != "" {
 			f.Message += "; " + f.Fix
 		}
 		all = append(all, f)
 	}
-	for _, s := range r.Steps {
-		if s.Origin == nil {
-			continue
+	all = append(all, r.annotatedSteps()...)
+	all = append(all, r.annotatedUpgrades()...)
+	all = append(all, r.annotatedOpenings()...)
+	if r.Preview != nil && r.Preview.Memory.Differs() {
+		all = append(all, manifest.Finding{Rule: "memory", Severity: manifest.Note, Message: r.Preview.Memory.String()})
+	}
+	slices.SortStableFunc(all, func(a, b manifest.Finding) int { return rank(a.Severity) - rank(b.Severity) })
+	return all
+}
+
+// annotatedJudgement returns the judgement on a comparison, in the words of its headline.
+func (r Report) annotatedJudgement() []manifest.Finding {
+	if r.Judgement.Word == "" {
+		return nil
+	}
+	severity := map[Word]manifest.Severity{Safe: manifest.Note, Look: manifest.Warning, Blocked: manifest.Error}[r.Judgement.Word]
+	return []manifest.Finding{{Rule: "judgement", Severity: severity, Message: r.Judgement.Word.title() + ": " + r.grounds()}}
+}
+
+var withPlace = regexp.MustCompile(`^([^\s:]+):(\d+): (.+)$`)
+
+// located returns the lines of an error, each with the place that it begins with.
+func located(text string) []manifest.Finding {
+	if text == "" {
+		return nil
+	}
+	var all []manifest.Finding
+	for line := range strings.SplitSeq(text, "\n") {
+		f := manifest.Finding{Rule: "error", Severity: manifest.Error, Message: line}
+		if m := withPlace.FindStringSubmatch(line); m != nil {
+			f.Origin.Path, f.Message = m[1], m[3]
+			f.Origin.Line, _ = strconv.Atoi(m[2])
 		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// annotatedSteps returns failures, holds, breaking changes and deletions.
+func (r Report) annotatedSteps() []manifest.Finding {
+	var all []manifest.Finding
+	deletes := 0
+	for _, s := range r.Steps {
 		say := func(rule string, severity manifest.Severity, message string) {
-			all = append(all, manifest.Finding{Rule: rule, Severity: severity, Origin: *s.Origin, Message: s.ID.Name + ": " + message})
+			f := manifest.Finding{Rule: rule, Severity: severity, Message: s.ID.Name + ": " + message}
+			if s.Origin != nil {
+				f.Origin = *s.Origin
+			}
+			all = append(all, f)
 		}
 		switch {
 		case s.Error != "":
 			say("fails", manifest.Error, s.Error)
 		case s.Action == plan.Hold:
 			say("held-"+strings.ReplaceAll(string(s.Guard), " ", "-"), manifest.Error, s.Reason)
-		case len(s.Breaks) > 0 && s.active:
-			for i, b := range s.Breaks {
-				if i == mostChanges {
-					break
-				}
-				say("schema-breaks", manifest.Warning, b.String())
+		case s.Action == plan.Prune && !s.Deleting:
+			if deletes++; deletes <= mostSteps {
+				say("deletes", manifest.Warning, fmt.Sprintf("the %s is deleted", s.ID.Kind))
 			}
 		}
+		if s.active && len(s.Breaks) > 0 {
+			say("schema-breaks", manifest.Warning, andOthers(merged(s.Breaks)))
+		}
+		if s.active && len(s.alters) > 0 {
+			say("schema-changes", manifest.Note, andOthers(merged(s.alters)))
+		}
 	}
+	if deletes > mostSteps {
+		all = append(all, manifest.Finding{Rule: "deletes", Severity: manifest.Warning, Message: fmt.Sprintf("%d more objects are deleted", deletes-mostSteps)})
+	}
+	return all
+}
+
+// annotatedUpgrades returns what new versions of packages break or drop, at the line that requests the package.
+func (r Report) annotatedUpgrades() []manifest.Finding {
+	var all []manifest.Finding
 	lines := map[manifest.Origin]int{}
 	for _, s := range r.Upgrades {
-		rule, message := "", ""
+		rule, message, severity := "", "", manifest.Warning
 		switch {
 		case !s.active:
 		case s.Action == plan.Keep:
 			rule, message = "package-drops-kind", s.Reason
 		case len(s.Breaks) > 0:
 			rule, message = "schema-breaks", andOthers(merged(s.Breaks))
+		case len(s.alters) > 0:
+			rule, message, severity = "schema-changes", andOthers(merged(s.alters)), manifest.Note
 		}
-		if lines[*s.Origin]++; rule == "" || lines[*s.Origin] > mostSteps {
+		if rule == "" {
 			continue
 		}
-		all = append(all, manifest.Finding{Rule: rule, Severity: manifest.Warning, Origin: *s.Origin, Message: fmt.Sprintf("%s in %s: %s", s.ID.Name, s.Package, message)})
+		if lines[*s.Origin]++; lines[*s.Origin] > mostSteps {
+			continue
+		}
+		all = append(all, manifest.Finding{Rule: rule, Severity: severity, Origin: *s.Origin, Message: fmt.Sprintf("%s in %s: %s", s.ID.Name, s.Package, message)})
 	}
 	return all
+}
+
+// annotatedOpenings returns the definitions that become active, grouped by the pattern that activates them.
+func (r Report) annotatedOpenings() []manifest.Finding {
+	if r.Preview == nil {
+		return nil
+	}
+	var all []manifest.Finding
+	for _, g := range opened(r.Preview.Opens) {
+		f := manifest.Finding{Rule: "activates", Severity: manifest.Note, Origin: g.by.Origin}
+		if !g.inFull() {
+			f.Severity = manifest.Warning
+		}
+		f.Message = fmt.Sprintf("%s activates %s, which cannot be undone: %s", g.cause(), manifest.Count(len(g.names), "definition"), someOf(g.names, mostChanges))
+		all = append(all, f)
+	}
+	return all
+}
+
+// openings are definitions that become active for the same reason.
+type openings struct {
+	by    activation.Activator
+	names []string
+}
+
+// opened groups definitions that become active by the first reason of each, the largest group first.
+func opened(opens []Opening) []openings {
+	var all []openings
+	index := map[string]int{}
+	for _, o := range opens {
+		var by activation.Activator
+		if len(o.Because) > 0 {
+			by = o.Because[0]
+		}
+		for _, a := range o.Because { // a name in full is the better reason
+			if inFull(a, o.Name) {
+				by = a
+				break
+			}
+		}
+		key := fmt.Sprint(by.Cause, by.Policy, by.Package, by.Pattern, by.Origin)
+		i, known := index[key]
+		if !known {
+			i = len(all)
+			index[key] = i
+			all = append(all, openings{by: by})
+		}
+		all[i].names = append(all[i].names, o.Name)
+	}
+	slices.SortStableFunc(all, func(a, b openings) int { return len(b.names) - len(a.names) })
+	return all
+}
+
+// inFull reports whether each definition of the group is named in full.
+func (g openings) inFull() bool {
+	return !slices.ContainsFunc(g.names, func(name string) bool { return !inFull(g.by, name) })
+}
+
+// cause is what activates the group.
+func (g openings) cause() string {
+	switch g.by.Cause {
+	case activation.Matched:
+		return fmt.Sprintf("%q of policy %s", g.by.Pattern, g.by.Policy)
+	case activation.NoSafeStart:
+		return fmt.Sprintf("package %s, which has no safe-start,", g.by.Package)
+	}
+	return "spec.state"
+}
+
+// someOf lists the first of some names, and how many more there are.
+func someOf(names []string, most int) string {
+	if len(names) > most {
+		names = append(slices.Clip(names[:most]), fmt.Sprintf("%d more", len(names)-most))
+	}
+	return strings.Join(names, ", ")
 }
 
 // andOthers are the first of some texts, and how many more there are.
@@ -74,9 +213,6 @@ func andOthers(said []string) string {
 func WorkflowCommands(w io.Writer, r Report) error {
 	levels := map[manifest.Severity]string{manifest.Error: "error", manifest.Warning: "warning", manifest.Note: "notice"}
 	var b strings.Builder
-	if r.Error != "" {
-		fmt.Fprintf(&b, "::error::%s\n", command(r.Error))
-	}
 	for _, a := range annotations(r) {
 		place := ""
 		if a.Origin.Path != "" {
@@ -111,21 +247,23 @@ type quality struct {
 	} `json:"location"`
 }
 
-// CodeQuality writes the annotations of a report as a Code Quality report, in JSON.
+// CodeQuality writes the annotations of a report as a Code Quality report, in JSON. Each issue of that format needs a path: what
+// belongs to no file is at the root of the repository.
 func CodeQuality(w io.Writer, r Report) error {
 	levels := map[manifest.Severity]string{manifest.Error: "critical", manifest.Warning: "major", manifest.Note: "info"}
 	all := []quality{}
 	for _, a := range annotations(r) {
-		if a.Origin.Path == "" {
-			continue // it wants a place
-		}
-		q := quality{Description: clean(a.Message), CheckName: a.Rule, Severity: levels[a.Severity]}
-		sum := sha256.Sum256([]byte(a.Rule + "\x00" + a.Origin.Path + "\x00" + a.Message)) // without the line: it moves
-		q.Fingerprint = hex.EncodeToString(sum[:16])
-		q.Location.Path, q.Location.Lines.Begin = a.Origin.Path, max(a.Origin.Line, 1)
+		q := quality{Description: clean(a.Message), CheckName: a.Rule, Fingerprint: fingerprint(a), Severity: levels[a.Severity]}
+		q.Location.Path, q.Location.Lines.Begin = cmp.Or(clean(a.Origin.Path), "."), max(a.Origin.Line, 1)
 		all = append(all, q)
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(all)
+}
+
+// fingerprint identifies an annotation in later commits. The line does not count: it moves.
+func fingerprint(a manifest.Finding) string {
+	sum := sha256.Sum256([]byte(a.Rule + "\x00" + a.Origin.Path + "\x00" + a.Message))
+	return hex.EncodeToString(sum[:16])
 }

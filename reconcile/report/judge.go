@@ -252,24 +252,21 @@ func (r Report) opened() (named, wild int) {
 	if r.Preview == nil {
 		return 0, 0
 	}
-	for _, o := range r.Preview.Opens {
-		if slices.ContainsFunc(o.Because, func(a activation.Activator) bool { return inFull(a, o.Name) }) {
-			named++
-		} else {
-			wild++
+	for _, g := range opened(r.Preview.Opens) {
+		for _, name := range g.names {
+			if inFull(g.by, name) {
+				named++
+			} else {
+				wild++
+			}
 		}
 	}
 	return named, wild
 }
 
+// inFull reports whether a reason activates a definition by its own name, and not by something wider.
 func inFull(a activation.Activator, name string) bool {
-	switch a.Cause {
-	case activation.NoSafeStart:
-		return false
-	case activation.Matched:
-		return a.Pattern == name
-	}
-	return true
+	return a.Cause == activation.Declared || a.Cause == activation.Matched && a.Pattern == name
 }
 
 // used finds breaking kinds that the commit may use: by an object of the kind, or by an object that mentions it, such

@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
-	"slices"
+	"math"
 	"strings"
 
 	"headgate.dev/headgate/reconcile/diff"
@@ -12,9 +12,14 @@ import (
 )
 
 // Markdown writes a report of a pass, or of a diff: a verdict, what needs a person, then
-// the rest folded away. Everything that a commit could have written is quoted as code.
+// the rest folded away. Everything that a commit could have written is quoted as code. A comparison is written as the comment
+// of a preview.
 func Markdown(w io.Writer, r Report) error {
 	var b strings.Builder
+	if r.Judgement.Word != "" {
+		_, err := io.WriteString(w, Comment(r, math.MaxInt))
+		return err
+	}
 	fmt.Fprintf(&b, "**Headgate** %s\n", escape(strings.TrimPrefix(r.Line(), "Summary: ")))
 	if r.Error != "" {
 		fmt.Fprintf(&b, "\n%s\n", fenced(r.Error))
@@ -48,28 +53,11 @@ func Markdown(w io.Writer, r Report) error {
 	section("Release", plan.Release, true)
 	section("Create", plan.Create, false)
 	section("Update", plan.Update, false)
-	markdownUpgrades(&b, slices.Concat(r.Breaking(), r.Dropped()))
 	section("Retained", plan.Keep, true)
 	markdownChecks(&b, r.Checks)
 	findings(&b, r.Findings)
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// markdownUpgrades are the kinds that new versions of packages break, or do not hold any more.
-func markdownUpgrades(b *strings.Builder, steps []Step) {
-	steps = slices.DeleteFunc(steps, func(s Step) bool { return s.Package == "" })
-	if len(steps) == 0 {
-		return
-	}
-	fmt.Fprintf(b, "\n### What new versions of packages break: %d\n\n", len(steps))
-	for _, s := range steps {
-		said := s.Reason
-		if len(s.Breaks) > 0 {
-			said = andOthers(merged(s.Breaks))
-		}
-		fmt.Fprintf(b, "- %s%s%s\n  - %s\n", code(s.ID.String()), s.by(), at(s.Origin), code(said))
-	}
 }
 
 // approve explains how to approve the held steps.
@@ -110,6 +98,9 @@ func markdownStep(s Step) string {
 		for _, reason := range s.Because {
 			detail("%s", code(Because(reason)))
 		}
+	}
+	for _, change := range s.unsaidBreaks() {
+		detail("breaks: %s", code(change))
 	}
 	markdownChanges(&b, s.Changes)
 	for _, trouble := range []string{s.Error, s.NotReady} {

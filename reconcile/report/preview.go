@@ -12,7 +12,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A Preview is what the report of a pull request says beside its plan.
+// A Preview is what the report of a comparison holds beside its plan.
 type Preview struct {
 	Base    string       `json:"base"`              // the merge base, with which it is compared
 	Live    bool         `json:"live,omitempty"`    // a cluster was asked for counts
@@ -39,7 +39,7 @@ type Comparison struct {
 	Present map[string]bool // definitions whose CRDs the cluster has already, by name
 }
 
-// Compared reports the plan of a pull request.
+// Compared reports the plan of a pull request, or of a comparison of two commits.
 func Compared(p plan.Plan, c Comparison) Report {
 	r := beside(p, c)
 	stays := slices.Clone(r.Preview.Leaves)
@@ -51,13 +51,6 @@ func Compared(p plan.Plan, c Comparison) Report {
 		r.Preview.Moved = Moved(c.Before, *c.Now)
 	}
 	return r.On(nil)
-}
-
-// Differing reports the plan of a comparison of two commits. It is judged as a pull request is.
-func Differing(p plan.Plan, before render.Desired) Report {
-	r := beside(p, Comparison{Before: before}).On(nil)
-	r.Preview = nil
-	return r
 }
 
 // beside reports a plan beside the commit that it is compared with.

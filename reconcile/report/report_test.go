@@ -187,7 +187,13 @@ func TestHostileNames(t *testing.T) {
 	if err := Markdown(&markdown, hostileReport()); err != nil {
 		t.Fatal(err)
 	}
-	for name, out := range map[string]string{"text": text.String(), "markdown": markdown.String()} {
+	var commands, quality, sarif bytes.Buffer
+	if err := errors.Join(WorkflowCommands(&commands, hostileReport()), CodeQuality(&quality, hostileReport()), SARIF(&sarif, hostileReport())); err != nil {
+		t.Fatal(err)
+	}
+	for name, out := range map[string]string{
+		"text": text.String(), "markdown": markdown.String(), "github": commands.String(), "gitlab": quality.String(), "sarif": sarif.String(),
+	} {
 		if strings.ContainsAny(out, "\x1b\u202e") {
 			t.Errorf("%s lets escape sequences or changes of direction through:\n%q", name, out)
 		}

@@ -77,6 +77,7 @@ func (t Text) Write(w io.Writer, r Report) error {
 		t.steps(&b, r, action)
 	}
 	t.upgrades(&b, r.Upgrades)
+	t.openings(&b, r)
 	for _, a := range r.Used() {
 		fmt.Fprintf(&b, "%s\n", clean(a.String()))
 	}
@@ -124,6 +125,26 @@ func (t Text) steps(b *strings.Builder, r Report, action plan.Action) {
 	}
 }
 
+// openings writes the definitions that become active without a step that shows it: Crossplane activates them.
+func (t Text) openings(b *strings.Builder, r Report) {
+	if r.Preview == nil {
+		return
+	}
+	created := map[string]bool{}
+	for _, s := range r.Steps {
+		created[s.ID.Name] = created[s.ID.Name] || s.Action == plan.Create && len(s.Because) > 0
+	}
+	silent := slices.DeleteFunc(slices.Clone(r.Preview.Opens), func(o Opening) bool { return created[o.Name] })
+	for _, g := range opened(silent) {
+		most := mostChanges
+		if t.Full {
+			most = len(g.names)
+		}
+		l := looks[plan.Create]
+		fmt.Fprintf(b, "%s %s\n    %s: %s\n", t.paint(l.glyph+" activate", l.colour), clean(g.cause()), clean(g.by.Origin.String()), clean(someOf(g.names, most)))
+	}
+}
+
 // upgrades writes the noticeable changes that Crossplane makes for new versions of packages.
 func (t Text) upgrades(b *strings.Builder, upgrades []Step) {
 	shown, more := 0, 0
@@ -139,19 +160,23 @@ func (t Text) upgrades(b *strings.Builder, upgrades []Step) {
 		if s.Reason != "" {
 			fmt.Fprintf(b, "    %s\n", clean(s.Reason))
 		}
-		for i, change := range merged(s.Breaks) {
-			if i == mostChanges && !t.Full {
-				fmt.Fprintf(b, "    … and %d more (--full shows all)\n", len(merged(s.Breaks))-i)
-				break
-			}
-			fmt.Fprintf(b, "    breaks: %s\n", clean(change))
-		}
+		t.breaks(b, merged(s.Breaks))
 		if len(s.Breaks) == 0 {
 			t.changes(b, s.Changes, false)
 		}
 	}
 	if more > 0 {
 		fmt.Fprintf(b, "~ … and %s in new versions of packages (--full shows all)\n", moreOf(more, "definition more changes", "definitions more change"))
+	}
+}
+
+func (t Text) breaks(b *strings.Builder, changes []string) {
+	for i, change := range changes {
+		if i == mostChanges && !t.Full {
+			fmt.Fprintf(b, "    … and %d more (--full shows all)\n", len(changes)-i)
+			break
+		}
+		fmt.Fprintf(b, "    breaks: %s\n", clean(change))
 	}
 }
 
@@ -180,6 +205,7 @@ func (t Text) step(b *strings.Builder, s Step) {
 			detail("%s", clean(Because(reason)))
 		}
 	}
+	t.breaks(b, s.unsaidBreaks())
 	t.changes(b, s.Changes, len(s.TakesFrom) > 1)
 	if s.NotReached {
 		detail("not reached before the pass stopped")
@@ -193,6 +219,14 @@ func (t Text) step(b *strings.Builder, s Step) {
 	if s.Error != "" {
 		detail("%s", t.paint("error: "+clean(s.Error), "\x1b[31m"))
 	}
+}
+
+// unsaidBreaks returns the breaking changes of a served kind that the reason of the step does not name: another guard gave it.
+func (s Step) unsaidBreaks() []string {
+	if !s.active {
+		return nil
+	}
+	return merged(slices.DeleteFunc(slices.Clone(s.Breaks), func(c plan.SchemaChange) bool { return strings.Contains(s.Reason, c.String()) }))
 }
 
 // whose describes the part of other tools in a step.
