@@ -99,6 +99,7 @@ const (
 	Commit Because = "commit"
 	Moved  Because = "drift"
 	Again  Because = "retry"
+	Needed Because = "another sync" // of the process waits for the newest commit, or hands over objects
 )
 
 const (
@@ -140,10 +141,13 @@ func (l Loop) Run(ctx context.Context) {
 			continue
 		case newest := <-looks:
 			// A failure is not met more often by looking more often; a push is worth a try.
-			if newest.revision == r.current() || r.failures > 0 && !newest.pushed {
+			fresh := newest.revision != r.current()
+			if !fresh && !newest.needed || r.failures > 0 && !newest.pushed {
 				continue
 			}
-			r.because = Commit
+			if r.because = Commit; !fresh {
+				r.because = Needed
+			}
 		case <-r.timer.C:
 			if r.because == Moved && !r.fresh() { // it was our own write, and the watcher knows by now
 				r.due(time.Until(r.regular), Time)
@@ -272,7 +276,8 @@ func (r *running) late() bool {
 // A look is what was found to be the newest revision.
 type look struct {
 	revision string
-	pushed   bool // a push was announced
+	pushed   bool // a push was announced, or another sync asked
+	needed   bool // another sync asked for a pass
 }
 
 // lookAgain holds the delays before looking again after a push that is not visible yet: some forges send the event
@@ -288,8 +293,9 @@ func (r *running) look(ctx context.Context, tell chan<- look) {
 		every = r.Poll
 	}
 	var again []time.Duration // looks that a push is still worth
+	woken := r.Reconciler.Peers.woken(r.Reconciler.Sync)
 	for {
-		pushed := len(again) > 0
+		pushed, needed := len(again) > 0, false
 		wait := jitter(every)
 		if pushed {
 			wait, again = again[0], again[1:]
@@ -299,6 +305,8 @@ func (r *running) look(ctx context.Context, tell chan<- look) {
 			return
 		case <-r.Pushed:
 			pushed, again = true, lookAgain
+		case <-woken:
+			pushed, needed = true, true
 		case <-time.After(wait):
 		}
 		if !pushed && !often && !r.late() {
@@ -314,7 +322,7 @@ func (r *running) look(ctx context.Context, tell chan<- look) {
 		select {
 		case <-ctx.Done():
 			return
-		case tell <- look{in.Revision, pushed}:
+		case tell <- look{in.Revision, pushed, needed}:
 		}
 	}
 }
@@ -340,6 +348,7 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 	var over <-chan time.Time
 	var yieldTo Because
 	pushed := "" // a revision that was announced meanwhile
+	needed := false
 	for {
 		var newer Because
 		select {
@@ -351,9 +360,13 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 				r.due(0, cmp.Or(yieldTo, because))
 			} else {
 				event.Next = r.schedule(because, got.err)
-				if pushed != "" && pushed != r.current() {
+				switch {
+				case pushed != "" && pushed != r.current():
 					event.Next = 0
 					r.due(0, Commit)
+				case needed && got.err == nil:
+					event.Next = 0
+					r.due(0, Needed)
 				}
 			}
 			r.emit(event)
@@ -363,6 +376,7 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 		case <-over:
 			interrupt(context.Cause(ctx))
 		case newest := <-looks:
+			needed = needed || newest.needed
 			if newest.revision != r.current() {
 				newer = Commit
 				if newest.pushed {
@@ -463,6 +477,9 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 	stop := notice(func() string { return "the commit" }, waits)
 	in, err := r.Reconciler.Source.Fetch(ctx, r.Ref)
 	stop()
+	if ctx.Err() == nil {
+		r.Reconciler.Peers.fetched(r.Reconciler.Sync, err)
+	}
 	if err == nil {
 		r.last = in
 		r.see(ctx, in.Revision)

@@ -42,9 +42,11 @@ func (r Reconciler) Carry(ctx context.Context, of Task) (report.Report, plan.Pas
 		want, err := of.Render(ctx)
 		revision = cmp.Or(want.Revision, revision)
 		if err != nil {
+			r.broken(ctx, revision, err)
 			return plan.Plan{}, err
 		}
 		p, err := r.Plan(ctx, want, r.Observer)
+		r.broken(ctx, revision, err)
 		if err == nil && !r.OnlyDeactivates {
 			err = refuseNothing(want, p)
 		}
@@ -52,6 +54,13 @@ func (r Reconciler) Carry(ctx context.Context, of Task) (report.Report, plan.Pas
 	}
 	pass, err := r.goRound(ctx, limit, plan.Pass{Waits: of.Waits}, rounds{look: look, before: of.Before, once: of.Once})
 	return r.report(pass, revision, err), pass, err
+}
+
+// broken tells the other syncs of the process that a commit of this one has no plan.
+func (r Reconciler) broken(ctx context.Context, revision string, err error) {
+	if err != nil && ctx.Err() == nil {
+		r.Peers.failed(r.Sync, revision, err)
+	}
 }
 
 // refuseNothing returns an error if the commit declares nothing and the sync owns nothing. The directory is wrong then,

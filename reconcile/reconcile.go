@@ -62,6 +62,7 @@ type Reconciler struct {
 	Cluster  ClusterReader // nil where passes have no cluster
 	Recorder Recorder      // nil: passes are not recorded
 	Waiter   Waiter        // nil: it is not known what passes wait for
+	Peers    *Peers        // the other syncs of the process; nil: there are none
 	Options  render.Options
 	Guarding guard.Guarding
 	Terms    plan.Terms   // as the Observer has them
@@ -149,8 +150,31 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 	if r.Approvals != nil {
 		seen.Approvals = r.Approvals()
 	}
+	together := r.Peers != nil && ends == plan.NoEnding && !seen.Offline && !seen.Looks
+	if !together {
+		return r.compute(ctx, &seen, place, asks)
+	}
+	r.Peers.heard(r.Sync, want, seen.Declares())
+	p, err := r.computeBeside(ctx, &seen, place, asks)
+	if err == nil && r.Peers.ask(ctx, r.Sync, want.Revision, p.Awaits(seen)) {
+		p, err = r.computeBeside(ctx, &seen, place, asks)
+	}
+	if err == nil {
+		r.Peers.hand(r.Sync, want.Revision, p.HandsTo(seen))
+	}
+	return p, err
+}
+
+// computeBeside computes the plan of a place with what the other syncs of the process declare now.
+func (r Reconciler) computeBeside(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []plan.Question) (plan.Plan, error) {
+	seen.Peers = r.Peers.others(r.Sync, seen.Want.Revision, cmp.Or(r.Timeout, 5*time.Minute))
+	return r.compute(ctx, seen, place, asks)
+}
+
+// compute computes the plan of a place, and asks it what guards need to know.
+func (r Reconciler) compute(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []plan.Question) (plan.Plan, error) {
 	guards := r.Guarding.Guards()
-	p, err := plan.Compute(seen, guards...)
+	p, err := plan.Compute(*seen, guards...)
 	// An approved step may lead to questions of the next guard.
 	for round := 0; err == nil && round < mostQuestions; round++ {
 		open := asks(p)
@@ -162,9 +186,30 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 			return plan.Plan{}, failed
 		}
 		seen.Answers = merged(seen.Answers, answers)
-		p, err = plan.Compute(seen, guards...)
+		p, err = plan.Compute(*seen, guards...)
 	}
 	return p, err
+}
+
+// Declare tells the other syncs of the process what the newest commit declares. It makes no pass.
+func (r Reconciler) Declare(ctx context.Context, ref string) error {
+	in, err := r.Source.Fetch(ctx, ref)
+	r.Peers.fetched(r.Sync, err)
+	if err != nil {
+		return err
+	}
+	want, err := r.render(ctx, in)
+	if err != nil {
+		r.Peers.failed(r.Sync, in.Revision, err)
+		return err
+	}
+	seen, err := r.Observer.Observe(ctx, want)
+	if err != nil {
+		r.Peers.failed(r.Sync, in.Revision, err)
+		return err
+	}
+	r.Peers.heard(r.Sync, want, seen.Declares())
+	return nil
 }
 
 // mostQuestions bounds how often guards may ask more after they were answered.

@@ -88,7 +88,7 @@ to standard output and the exit code comes from the pass.
 			if err := target.OneHost(syncs, t.getenv); err != nil {
 				return err
 			}
-			targets, err := t.targets(syncs, &in, target.Surroundings{Cache: clones(cache), KeyFiles: trust.keys, TrustedRoot: trust.root, Plain: plain}, func(s v1alpha1.Sync) func() inventory.Approvals { return standing(files, s, once, allow) })
+			targets, err := t.targets(syncs, &in, target.Surroundings{Cache: clones(cache), Peers: &reconcile.Peers{InTurn: once}, KeyFiles: trust.keys, TrustedRoot: trust.root, Plain: plain}, func(s v1alpha1.Sync) func() inventory.Approvals { return standing(files, s, once, allow) })
 			if err != nil {
 				return err
 			}

@@ -86,7 +86,7 @@ func (c *Cluster) takesIn(a plan.Asked, seen *plan.Observed) taking {
 				return true
 			}
 		}
-		return c.options.Terms.Take || seen.AsBefore(a.Object) && e.byHand(live) || (seen.Mine(a.ID, live) || ownership.MovesTo(live, c.sync)) && e.withNobody() ||
+		return c.options.Terms.Take || seen.AsBefore(a.Object) && e.byHand(live) || (seen.Mine(a.ID, live) || ownership.MovesTo(live, c.sync) || seen.ClaimOn(a.ID, live).Sync != "") && e.withNobody() ||
 			seen.Restored(a.ID, live) && e.byRestorer(live)
 	}
 }

@@ -19,10 +19,14 @@ const (
 	LabelAsksToLeave      plan.Code = "LabelAsksToLeave"      // a label of the live object and its value
 	CommitAsksToLeave     plan.Code = "CommitAsksToLeave"     // a key and its value in the commit
 	MovedAway             plan.Code = "MovedAway"             // the sync that the live object announced to move to
+	TakenOverBySync       plan.Code = "TakenOverBySync"       // the sync of the same process whose commit declares the object
 )
 
-// asked retains what someone asked us, on the object, never to prune.
+// asked retains what an object asks Headgate never to prune, and what another sync of the process is to take over.
 func asked(s plan.Step, c plan.Case) plan.Ruling {
+	if to, moves := c.Seen.TakenOverBy(s.ID); moves && !s.OnlyFrees() && !s.Deactivates {
+		return retained(TakenOverBySync.With(to.String()))
+	}
 	out, asked := ownership.Kept(c.Seen.Inventory.Entries[s.ID].Policy, c.Live(s))
 	switch {
 	case !asked || s.OnlyFrees():

@@ -58,6 +58,7 @@ type Observed struct {
 
 	CopiedMoves []StorageMove      // of copies of packages, from the base of a comparison
 	Notes       []manifest.Finding // what the observer found worth knowing
+	Peers       []Peer             // the other syncs of the process
 
 	commit *render.Desired // the commit as it was rendered; nil before Ask
 }
@@ -103,7 +104,7 @@ func (o Observed) Doubtful(creates bool) []Asked {
 			if _, served := o.Kinds[a.ID.GroupKind()]; creates && served && !a.Policy.Observes() {
 				doubtful = append(doubtful, a)
 			}
-		case !o.Refused(a.ID, live).None() && !a.Policy.Observes():
+		case !o.Refused(a.ID, live).None() && !a.Policy.Observes() && !o.mayBeLeft(a.ID, live):
 		case entry.UID == live.GetUID() && entry.Digest == o.Digest(a.Object) && entry.Mark == inventory.Mark(live) && !o.Due[a.ID] && !entry.Releasing:
 		default:
 			doubtful = append(doubtful, a)

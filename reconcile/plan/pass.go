@@ -391,7 +391,7 @@ func (p Pass) resumed(now Plan, patient bool) Plan {
 		if retried[s.ID] {
 			return s.writes() && s.Err == nil
 		}
-		if s.Writes() && pruned[s.ID] != (s.Action == Prune) { // the first plan showed the opposite
+		if s.Writes() && pruned[s.ID] != (s.Action == Prune) && !(pruned[s.ID] && s.Action == Release) { // the first plan showed the opposite
 			return false
 		}
 		return waited[s.ID] && !(patient && (errors.Is(s.Err, ErrUnserved) || s.Action == Hold && s.Clears == ClearsSoon))

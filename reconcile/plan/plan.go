@@ -231,6 +231,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	p.settle(seen, guards)
 	p.keepCRDs(seen)
 	p.awaitDependants(seen)
+	p.awaitPeers(seen)
 	p.arrange(first, seen)
 	p.concludeDeactivation()
 	p.policies = p.inForce(seen)
@@ -239,6 +240,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		p.releaseRetained()
 	}
 	p.Notes = append(p.Notes, p.notesOnEnding(seen)...)
+	p.Notes = append(p.Notes, p.notesOnPeers(seen)...)
 	if seen.Offline {
 		p.Effects = append(p.Effects, activated(want)...)
 	} else {

@@ -68,6 +68,8 @@ func (o Observed) Refused(id manifest.ID, live metav1.Object) Reason {
 		return MadeByOther.With(claim.By)
 	case claim.Sync != "" && o.Terms.Adoption != AdoptNone && ownership.MovesTo(live, o.Inventory.Sync):
 		return Reason{} // it announced that it moves to this sync
+	case claim.Sync != "" && o.Terms.Adoption != AdoptNone && o.leftBy(claim, id):
+		return Reason{} // the other sync of the process leaves it to this one
 	case o.MovedTo(id) != "":
 		return Reason{} // which a guard retains
 	case claim.Sync != "" && o.Terms.Adoption == AdoptAll && !o.Left[id]:

@@ -67,6 +67,10 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		Poll:       s.Spec.Source.Interval.Duration(),
 		OnEvent:    in.Event,
 	}}
+	if t.Loop.Reconciler.Applier != nil && !s.Spec.Suspend {
+		t.Loop.Reconciler.Peers = in.Peers
+		in.Peers.Join(t.Loop.Reconciler.Sync, t.Loop.Ref, func(ctx context.Context) error { return t.Loop.Reconciler.Declare(ctx, t.Loop.Ref) })
+	}
 	from := func(field string, ref *v1alpha1.SecretRef) *secret {
 		if ref == nil {
 			return nil

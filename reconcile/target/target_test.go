@@ -181,14 +181,22 @@ func newRepo(t *testing.T) repo {
 
 func (r repo) push(t *testing.T, file, content string) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(filepath.Join(r.dir, file)), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(r.dir, file), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.tree.Add(file); err != nil {
-		t.Fatal(err)
+	return r.pushAll(t, map[string]string{file: content})
+}
+
+// pushAll makes one commit of some files.
+func (r repo) pushAll(t *testing.T, files map[string]string) string {
+	t.Helper()
+	for file, content := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(r.dir, file)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(r.dir, file), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.tree.Add(file); err != nil {
+			t.Fatal(err)
+		}
 	}
 	id, err := r.tree.Commit("a commit", &gogit.CommitOptions{Author: &object.Signature{Name: "somebody", Email: "a@example.org", When: time.Now()}})
 	if err != nil {

@@ -46,6 +46,7 @@ type Surroundings struct {
 	Plain       network.Plain         // hosts that get credentials without TLS
 	Offline     bool                  // ask no registry
 	Unlocked    bool                  // ask registries about locked packages, too
+	Peers       *reconcile.Peers      // the syncs of this process; nil: there is only this one
 	Memo        manifest.Memo         // remembers what Headgate learnt of files, for several Syncs; nil: for this Sync, if it has a cluster
 	Previews    *Isolation            // how previews of pull requests run in processes of their own; nil: in this one
 	Event       func(reconcile.Event) // receives what the loop does, as it happens; may be nil

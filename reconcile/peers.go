@@ -1,0 +1,268 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// Peers knows the syncs of one process that apply to one cluster, and what each of them declares, so that an object can move from
+// one to another without a delete. A nil *Peers knows none.
+type Peers struct {
+	// InTurn is set if the passes of the syncs follow one another. A sync then renders its commit when another one asks.
+	InTurn bool
+
+	mu      sync.Mutex
+	all     map[inventory.Sync]*member
+	changed chan struct{} // closed when a member was heard
+}
+
+// A member is one of the syncs.
+type member struct {
+	ref    string
+	render func(context.Context) error
+	wake   chan struct{}
+
+	declares   map[manifest.ID]bool // nil before the first commit
+	repository string               // of declares; "" if it is not known
+	revision   string               // of declares
+	fetched    bool                 // whether revision was the newest one when it was last fetched
+	broken     error                // why the newest commit is not rendered
+	tried      string               // the revision that is broken; "" if it is not known
+	since      time.Time            // since when it is broken
+
+	asks  map[inventory.Sync]question // what it waits for
+	woken map[inventory.Sync]string   // the commits of both syncs when it woke another one
+}
+
+// A question is one sync waiting for another one.
+type question struct {
+	revision string // of the sync that asks
+	since    time.Time
+}
+
+const (
+	askFor      = 10 * time.Second // how long a pass waits for other syncs before it plans
+	patienceOut = 5                // a pass gives a sync up after all but this part of its Timeout, so that it can still prune
+)
+
+// Join adds a sync that follows a ref. All syncs join before the first pass. render is Declare of the sync; it is only called InTurn.
+func (p *Peers) Join(of inventory.Sync, ref string, render func(context.Context) error) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all == nil {
+		p.all, p.changed = map[inventory.Sync]*member{}, make(chan struct{})
+	}
+	p.all[of] = &member{
+		ref: ref, render: render, wake: make(chan struct{}, 1), fetched: true,
+		asks: map[inventory.Sync]question{}, woken: map[inventory.Sync]string{},
+	}
+}
+
+// woken returns the channel that receives when another sync needs the newest commit of a sync; nil if the sync did not join.
+func (p *Peers) woken(of inventory.Sync) <-chan struct{} {
+	if m := p.member(of); m != nil {
+		return m.wake
+	}
+	return nil
+}
+
+func (p *Peers) member(of inventory.Sync) *member {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all[of]
+}
+
+// change changes a member and tells those that wait.
+func (p *Peers) change(of inventory.Sync, how func(*member)) {
+	m := p.member(of)
+	if m == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	how(m)
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// heard records what the commit of a sync declares.
+func (p *Peers) heard(of inventory.Sync, want render.Desired, declares map[manifest.ID]bool) {
+	p.change(of, func(m *member) {
+		m.declares, m.repository, m.revision = declares, want.Source.Repository, want.Revision
+		if m.fetched {
+			m.broken = nil
+		}
+	})
+}
+
+// fetched records whether the newest commit of a sync could be fetched.
+func (p *Peers) fetched(of inventory.Sync, err error) {
+	p.change(of, func(m *member) {
+		m.fetched = err == nil
+		if err != nil {
+			m.fails(err, "")
+		}
+	})
+}
+
+// failed records that a commit of a sync could not be rendered, or its place could not be observed.
+func (p *Peers) failed(of inventory.Sync, revision string, err error) {
+	p.change(of, func(m *member) { m.fails(err, revision) })
+}
+
+func (m *member) fails(err error, revision string) {
+	if m.broken == nil {
+		m.since = time.Now()
+	}
+	m.broken, m.tried = err, revision
+}
+
+// others returns the other syncs for the plan of a sync over a commit. patience is how long the sync waits for one that is not
+// heard.
+func (p *Peers) others(of inventory.Sync, revision string, patience time.Duration) []plan.Peer {
+	asks := p.member(of)
+	if asks == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	patience -= patience / patienceOut
+	var all []plan.Peer
+	for name, m := range p.all {
+		if m == asks {
+			continue
+		}
+		peer := plan.Peer{Sync: name, Declares: m.declares}
+		if m.broken != nil {
+			peer.Reason, _, _ = strings.Cut(m.broken.Error(), "\n")
+		}
+		if !m.knows(asks, revision) {
+			peer.State = plan.PeerAwaited
+			q := asks.asks[name]
+			asked := q.revision == revision && !q.since.IsZero()
+			if asked && time.Since(q.since) >= patience || m.broken != nil && (time.Since(m.since) >= patience || p.InTurn && asked) {
+				peer.State = plan.PeerGivenUp
+			}
+		}
+		all = append(all, peer)
+	}
+	slices.SortFunc(all, func(a, b plan.Peer) int {
+		return cmp.Or(cmp.Compare(a.Sync.Namespace, b.Sync.Namespace), cmp.Compare(a.Sync.Name, b.Sync.Name))
+	})
+	return all
+}
+
+// knows reports whether a sync has rendered the commit that another one asks about: the same one if both see the same commits,
+// and else any.
+func (m *member) knows(asks *member, revision string) bool {
+	return m.declares != nil && (!m.beside(asks) || m.revision == revision)
+}
+
+// beside reports whether two syncs see the same commits.
+func (m *member) beside(other *member) bool {
+	return m.ref == other.ref && m.repository == other.repository && m.repository != ""
+}
+
+// ask asks other syncs for their newest commit, and reports whether any answered. A sync asks once about each of its commits.
+func (p *Peers) ask(ctx context.Context, of inventory.Sync, revision string, others []inventory.Sync) bool {
+	asks := p.member(of)
+	if asks == nil {
+		return false
+	}
+	var open []*member
+	for _, name := range others {
+		m := p.member(name)
+		if m == nil {
+			continue
+		}
+		p.mu.Lock()
+		again := asks.asks[name].revision == revision && !asks.asks[name].since.IsZero()
+		if !again {
+			asks.asks[name] = question{revision, time.Now()}
+		}
+		p.mu.Unlock()
+		if !again {
+			open = append(open, m)
+		}
+	}
+	if len(open) == 0 {
+		return false
+	}
+	if p.InTurn {
+		for _, m := range open {
+			_ = m.render(ctx) // it is recorded as broken
+		}
+		return true
+	}
+	for _, m := range open {
+		m.rouse()
+	}
+	enough := time.NewTimer(askFor)
+	defer enough.Stop()
+	for {
+		p.mu.Lock()
+		changed := p.changed
+		left := slices.ContainsFunc(open, func(m *member) bool { return !m.knows(asks, revision) && !m.answered(asks, revision) })
+		p.mu.Unlock()
+		if !left {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-enough.C:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// answered reports whether a sync could not render the commit that another one asks about.
+func (m *member) answered(asks *member, revision string) bool {
+	return m.broken != nil && (!m.beside(asks) || m.tried == "" || m.tried == revision)
+}
+
+// rouse has a sync look for its newest commit and make a pass.
+func (m *member) rouse() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// hand wakes the syncs that are to take over objects, once for each pair of commits.
+func (p *Peers) hand(of inventory.Sync, revision string, to []inventory.Sync) {
+	gives := p.member(of)
+	if gives == nil {
+		return
+	}
+	for _, name := range to {
+		m := p.member(name)
+		if m == nil {
+			continue
+		}
+		p.mu.Lock()
+		pair := revision + " " + m.revision
+		fresh := gives.woken[name] != pair
+		gives.woken[name] = pair
+		p.mu.Unlock()
+		if fresh {
+			m.rouse()
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package plan_test
+
+import (
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What one sync of a process drops and another one declares is handed over. Everything else is pruned or held as before, since a
+// wrong guess deletes an object or takes it from its owner.
+func TestPeers(t *testing.T) {
+	u := given.ConfigMap("a")
+	id := manifest.IDOf(u)
+	home := id
+	home.Namespace = "default"
+	theirs := inventory.Sync{Namespace: "team", Name: "other"}
+	marked := given.Labelled(inventory.SyncLabel, theirs.Key())
+	declares := func(takes bool) map[manifest.ID]bool { return map[manifest.ID]bool{home: takes} }
+	none := map[manifest.ID]bool{}
+	cases := map[string]struct {
+		reason   string
+		peer     plan.Peer
+		declared bool // by this sync, which does not own it
+		adoption plan.Adoption
+		ends     plan.Ending
+		going    bool
+		want     plan.Action
+		code     plan.Code
+		waits    plan.Code
+		awaits   bool
+		note     bool
+	}{
+		"Declares":        {reason: "The peer is to take it over.", peer: plan.Peer{Declares: declares(true)}, want: plan.Keep, code: guard.TakenOverBySync},
+		"DeclaresNothing": {reason: "No commit declares it.", peer: plan.Peer{Declares: none}, want: plan.Prune},
+		"Observes":        {reason: "The peer would not own it.", peer: plan.Peer{Declares: declares(false)}, want: plan.Prune},
+		"Awaited":         {reason: "Its newest commit may declare it.", peer: plan.Peer{Declares: none, State: plan.PeerAwaited}, want: plan.Prune, waits: plan.AwaitsSync, awaits: true},
+		"AwaitedDeclared": {reason: "Its newest commit may declare it no more.", peer: plan.Peer{Declares: declares(true), State: plan.PeerAwaited}, want: plan.Prune, waits: plan.AwaitsSync, awaits: true},
+		"Broken":          {reason: "Its newest commit may be corrected.", peer: plan.Peer{State: plan.PeerAwaited, Reason: "boom"}, want: plan.Prune, waits: plan.AwaitsBrokenSync, awaits: true},
+		"GivenUp":         {reason: "A broken sync stops no other one for ever.", peer: plan.Peer{Declares: none, State: plan.PeerGivenUp, Reason: "boom"}, want: plan.Prune, note: true},
+		"GivenUpDeclared": {reason: "The commit before counts.", peer: plan.Peer{Declares: declares(true), State: plan.PeerGivenUp}, want: plan.Keep, code: guard.TakenOverBySync},
+		"Ends":            {reason: "A destroy is a command for this sync alone.", peer: plan.Peer{Declares: declares(true)}, ends: plan.Delete, want: plan.Prune},
+		"Going":           {reason: "It is being deleted, and nothing can keep it.", peer: plan.Peer{State: plan.PeerAwaited}, going: true, want: plan.Prune, code: plan.Deleting},
+
+		"Left":         {reason: "The peer that owns it leaves it.", peer: plan.Peer{Declares: none}, declared: true, want: plan.Update, code: plan.TakenOver},
+		"LeftGivenUp":  {reason: "Its last commit left it already.", peer: plan.Peer{Declares: none, State: plan.PeerGivenUp}, declared: true, want: plan.Update, code: plan.TakenOver},
+		"Kept":         {reason: "Both declare it.", peer: plan.Peer{Declares: declares(true)}, declared: true, want: plan.Hold, code: plan.OwnedByTool},
+		"KeptObserved": {reason: "Both declare it.", peer: plan.Peer{Declares: declares(false)}, declared: true, want: plan.Hold, code: plan.OwnedByTool},
+		"LeftAwaited":  {reason: "The newest commit of the owner may declare it again.", peer: plan.Peer{Declares: none, State: plan.PeerAwaited}, declared: true, want: plan.Hold, code: plan.OwnedByTool, awaits: true},
+		"NeverHeard":   {reason: "What the owner declares is not known.", peer: plan.Peer{State: plan.PeerGivenUp}, declared: true, want: plan.Hold, code: plan.OwnedByTool},
+		"LeftRefused":  {reason: "This sync adopts nothing.", peer: plan.Peer{Declares: none}, declared: true, adoption: plan.AdoptNone, want: plan.Hold, code: plan.OwnedByTool},
+		"OfAnother":    {reason: "Another sync owns it than the one that was heard.", peer: plan.Peer{Sync: inventory.Sync{Namespace: "team", Name: "third"}, Declares: none}, declared: true, want: plan.Hold, code: plan.OwnedByTool},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.peer.Sync == (inventory.Sync{}) {
+				tc.peer.Sync = theirs
+			}
+			kept := given.Wanted(t, given.ConfigMap("kept"))
+			want := render.Desired{Objects: []render.Object{kept}}
+			seen := plan.Observed{
+				Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}},
+				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
+				Kinds:     given.Kinds, Ends: tc.ends, Peers: []plan.Peer{tc.peer}, Terms: plan.Terms{Adoption: tc.adoption},
+			}
+			if tc.going {
+				now := metav1.Now()
+				seen.Objects[id].DeletionTimestamp = &now
+			}
+			if tc.declared {
+				want.Objects = []render.Object{given.Wanted(t, u)}
+				seen.Objects[id] = given.Live(u, "u", marked)
+				seen.Trials = map[manifest.ID]plan.Trial{id: {Live: u, After: given.ConfigMap("b")}}
+			} else {
+				seen.Inventory.Entries[id] = inventory.Entry{UID: "u"}
+			}
+			p := given.Computed(t, want, seen, guard.Guarding{}.Guards()...)
+			for _, s := range p.Steps {
+				if s.ID != id {
+					continue
+				}
+				if s.Action != tc.want || s.Reason.Code != tc.code {
+					t.Errorf("%s\n%s %s, want %s %s", tc.reason, s.Action, s.Reason, tc.want, tc.code)
+				}
+				var waits plan.Code
+				for _, w := range s.Waits {
+					waits = w.Code
+				}
+				if waits != tc.waits {
+					t.Errorf("%s\nwaits for %q, want %q", tc.reason, waits, tc.waits)
+				}
+			}
+			if awaits := len(p.Awaits(seen)) > 0; awaits != tc.awaits {
+				t.Errorf("%s\nasks the peer: %t", tc.reason, awaits)
+			}
+			if hands := len(p.HandsTo(seen)) > 0; hands != (tc.code == guard.TakenOverBySync) {
+				t.Errorf("%s\nwakes the peer: %t", tc.reason, hands)
+			}
+			noted := false
+			for _, f := range p.Notes {
+				noted = noted || f.Rule == "sync-not-heard"
+			}
+			if noted != tc.note {
+				t.Errorf("%s\ntells that the peer was not heard: %t", tc.reason, noted)
+			}
+		})
+	}
+}
+
+// A sync declares its objects as the cluster names them, and takes over what it may apply.
+func TestDeclares(t *testing.T) {
+	observed := given.ConfigMap("observed")
+	observed.SetAnnotations(map[string]string{inventory.PolicyAnnotation: string(inventory.Observable)})
+	want := render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("a")), given.Wanted(t, observed)}}
+	for adoption, takes := range map[plan.Adoption]bool{plan.AdoptUnowned: true, plan.AdoptNone: false} {
+		seen, err := plan.Observed{Kinds: given.Kinds, Terms: plan.Terms{Adoption: adoption}}.Ask(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := seen.Declares()
+		at := func(name string) manifest.ID { return manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: name} }
+		if is, has := all[at("a")]; !has || is != takes {
+			t.Errorf("%q: %v", adoption, all)
+		}
+		if is, has := all[at("observed")]; !has || is {
+			t.Errorf("It declares what it observes, and does not take it over: %v", all)
+		}
+	}
+}
+
+// A prune that waits for a peer ends as soon as the peer has the object. The pass shows a prune first, and a release is less.
+func TestPeerTakesOverInTheMeantime(t *testing.T) {
+	u := given.ConfigMap("a")
+	id := manifest.IDOf(u)
+	theirs := inventory.Sync{Namespace: "team", Name: "other"}
+	seen := plan.Observed{
+		Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{id: {UID: "u"}}},
+		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
+		Kinds:     given.Kinds, Peers: []plan.Peer{{Sync: theirs, State: plan.PeerAwaited}},
+	}
+	want := render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("kept"))}}
+	times := plan.Times{Limit: metav1.Duration{Duration: 300_000_000_000}}
+	first := given.Computed(t, want, seen, guard.Guarding{}.Guards()...)
+	round := plan.Next(plan.Pass{}, first, times)
+	pass := plan.Pass{}.After(round, nil, nil)
+	if round.Until != plan.Again {
+		t.Fatalf("The pass goes on: %v %v", round.Why, round.Until)
+	}
+	seen.Objects[id] = given.Live(u, "u", given.Labelled(inventory.SyncLabel, theirs.Key()))
+	seen.Peers = []plan.Peer{{Sync: theirs, Declares: map[manifest.ID]bool{}}}
+	for range 4 {
+		round = plan.Next(pass, given.Computed(t, want, seen, guard.Guarding{}.Guards()...), times)
+		for _, s := range round.Send.Steps {
+			if s.ID == id && s.Action == plan.Release && s.Writes() {
+				return
+			}
+		}
+		pass = pass.After(round, nil, nil)
+	}
+	t.Errorf("The object is never released: %v %v", round.Why, pass.Last.Steps)
+}
