@@ -8,6 +8,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/lint"
@@ -16,6 +17,9 @@ import (
 
 // RuleNothing is the rule of a commit that declares nothing.
 const RuleNothing = "nothing-declared"
+
+// RuleForbidden is the rule of an object that the Sync does not allow its commits.
+const RuleForbidden = "not-allowed"
 
 // Lint returns the errors of a commit and findings about parts that will not work, sorted. It reads inactive
 // definitions, too. The errors include everything that a pass over an empty cluster would refuse.
@@ -52,8 +56,15 @@ func (r Reconciler) Lint(ctx context.Context, ref string) ([]manifest.Finding, e
 // unplanned finds what keeps a commit from being planned for a cluster that has nothing yet.
 func (r Reconciler) unplanned(ctx context.Context, want render.Desired) []manifest.Finding {
 	seen, err := baseline.Baseline{Sync: r.Sync, Terms: r.Terms, Kinds: baseline.KindsOf(want)}.Observe(ctx, want)
+	var p plan.Plan
 	if err == nil {
-		_, err = plan.Compute(seen)
+		p, err = plan.Compute(seen, r.Guarding.ByConfiguration()...)
 	}
-	return catalogue.ErrorsOf(manifest.Origin{}, err).Findings()
+	found := catalogue.ErrorsOf(manifest.Origin{}, err).Findings()
+	for _, s := range p.Steps {
+		if s.Action == plan.Hold {
+			found = append(found, manifest.Finding{Rule: RuleForbidden, Severity: manifest.Error, Origin: s.Origin, Message: s.ID.String() + ": " + report.Words(s.Reason)})
+		}
+	}
+	return found
 }

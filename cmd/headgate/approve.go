@@ -94,33 +94,20 @@ func approveIn(file, name, digest string) (string, error) {
 	if err != nil {
 		return "", errors.Join(eachWith(file, err)...)
 	}
-	var names []string
-	chosen := -1
-	for i, s := range syncs {
-		full := s.Namespace + "/" + s.Name
-		names = append(names, full)
-		if name == full || name == s.Name || name == "" && len(syncs) == 1 {
-			if chosen >= 0 {
-				return "", usagef("%s holds %s and %s; choose one with --sync namespace/name", file, names[chosen], full)
-			}
-			chosen = i
-		}
+	chosen, err := choose(file, name, "--sync", syncs)
+	if err != nil {
+		return "", err
 	}
-	switch {
-	case chosen < 0 && name == "":
-		return "", usagef("%s holds %s; choose one with --sync", file, strings.Join(names, ", "))
-	case chosen < 0:
-		return "", usagef("%s holds no sync %s, only %s", file, name, strings.Join(names, ", "))
-	}
+	of := syncs[chosen].Namespace + "/" + syncs[chosen].Name
 	after, err := annotated(before, chosen, v1alpha1.ApproveAnnotation, digest)
 	if err == nil {
 		err = onlyApproves(after, syncs, chosen, digest)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s: cannot be edited here (%w); write into it, below metadata of %s:\n  annotations:\n    %s: %q",
-			file, err, names[chosen], v1alpha1.ApproveAnnotation, digest)
+			file, err, of, v1alpha1.ApproveAnnotation, digest)
 	}
-	return names[chosen], replace(file, after)
+	return of, replace(file, after)
 }
 
 // onlyApproves reports whether an edit did what it was to do, and nothing else.

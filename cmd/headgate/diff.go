@@ -70,7 +70,7 @@ comparison of commits or directories is safe, look or blocked, as a preview is.`
 
 func (t *terminal) diff(ctx context.Context, to *passFlags, args []string) (report.Report, error) {
 	if len(args) == 2 {
-		if to.spec.Catalogue == v1alpha1.CatalogueLive {
+		if to.fields().Catalogue == v1alpha1.CatalogueLive {
 			return report.Report{}, usagef("BASE HEAD are compared without a cluster, and --catalogue=live reads one")
 		}
 		source, err := t.compared(&to.sourceFlags, args)

@@ -20,11 +20,11 @@ type flagGroup struct {
 var flagGroups = []flagGroup{
 	{"Flags", []string{
 		"file", "sync", "once", "webhook-address", "write", "by", "why", "expires", "report", // run, approve
-		"name", "namespace", "context", "approve", "dry-run", "yes", "orphan", "rebuilt", "restart",
+		"name", "namespace", "approve", "dry-run", "yes", "orphan", "rebuilt", "restart",
 		"live", "comment", "status", "exit-on", "all", "to", "check", "update", "version", "depth", "output", "help",
 	}},
 	{"Which commit", []string{"repo", "ref", "path", "base", "head"}},
-	{"Which cluster", []string{"kubeconfig", "as", "as-group"}},
+	{"Which cluster", []string{"kubeconfig", "context", "as", "as-group"}},
 	{"Policies and limits", []string{
 		"management-policy", "adoption", "adoption-leftovers", "conflicts", "drift", "instances", "deactivation", "crd-owner", "take-over", "approval-trailers", "approval-signer", "max-prunes", "max-activations",
 	}},

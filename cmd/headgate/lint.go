@@ -14,6 +14,8 @@ func newLint(t *terminal) *cobra.Command {
 	var (
 		from   sourceFlags
 		how    renderFlags
+		of     syncFlags
+		file   fileFlags
 		format = withAnnotations("text", "json")
 		exitOn = oneOf("warning", "error", "note", "never")
 	)
@@ -33,12 +35,16 @@ Lint refuses everything that diff refuses because of the commit alone. It also r
 YAML in files that no other verb decodes. It pulls the packages that the commit installs
 from their registries, as render does, unless --offline is set.
 
+With --file it also refuses what a Sync does not allow: allowedKinds, references.fromSecrets
+and activation.allow.
+
 ` + aboutSource + `
 
 Exit codes: 0 nothing, 1 findings, 2 wrong usage. --exit-on selects the findings that count.`,
 		Example: `  headgate lint ./platform
   headgate lint --ref HEAD -o json
-  headgate lint ./platform --exit-on error`,
+  headgate lint ./platform --exit-on error
+  headgate lint ./teams/shop -f sync.yaml --name team-shop`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			source, ref, err := t.source(&from, args)
@@ -48,6 +54,9 @@ Exit codes: 0 nothing, 1 findings, 2 wrong usage. --exit-on selects the findings
 			s, err := how.rendering()
 			if err != nil {
 				return err
+			}
+			if file.fromFile != nil {
+				s = *file.fromFile
 			}
 			r, err := t.wire(s, source, t.surroundings(&from, source), cluster.Options{})
 			if err != nil {
@@ -68,6 +77,8 @@ Exit codes: 0 nothing, 1 findings, 2 wrong usage. --exit-on selects the findings
 	format.addTo(cmd, "output", "o", "output format")
 	exitOn.addTo(cmd, "exit-on", "", "the lowest severity that exits with code 1")
 	how.addTo(cmd)
+	cmd.Flags().StringVar(&of.name, "name", "", "with --file: the `name` of the Sync, if the file holds several")
+	file.addTo(cmd, &of, &from.path)
 	return cmd
 }
 

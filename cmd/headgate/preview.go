@@ -159,7 +159,7 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	switch {
 	case f.live && f.status && f.forge.cluster == "":
 		return report.Report{}, usagef("--live and --status want --cluster-name: several clusters may report on one pull request")
-	case f.spec.Catalogue == v1alpha1.CatalogueLive && !f.live:
+	case f.fields().Catalogue == v1alpha1.CatalogueLive && !f.live:
 		return report.Report{}, usagef("--catalogue=live reads a cluster: add --live")
 	}
 	source, err := t.commits(&f.sourceFlags)

@@ -63,7 +63,7 @@ it; --restart restarts it.
 			if err := to.named(cmd, source); err != nil && !dryRun {
 				return err
 			}
-			to.spec.Deactivation = v1alpha1.DeactivationWhenUnused
+			to.fields().Deactivation = v1alpha1.DeactivationWhenUnused
 			r, err := t.reconciler(to, source, cluster.Options{Timeout: timeout})
 			if err != nil {
 				return err

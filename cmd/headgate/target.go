@@ -288,6 +288,7 @@ type passFlags struct {
 	clusterFlags
 	syncFlags
 	renderFlags
+	fileFlags
 
 	approve  approveFlag
 	signers  []string // files of public keys
@@ -303,23 +304,37 @@ func (f *passFlags) addTo(cmd *cobra.Command) {
 	addOptions(cmd, &f.spec, false)
 	cmd.Flags().StringArrayVar(&f.signers, "approval-signer", nil, "with --approval-trailers=signed: `file` with the public key of a person who may approve, OpenPGP or SSH; may be given several times")
 	f.renderFlags.addTo(cmd)
+	f.fileFlags.addTo(cmd, &f.syncFlags, &f.path)
 }
 
 // named returns an error where only a name tells the source from others, and the command line gives
 // none.
 func (f *passFlags) named(cmd *cobra.Command, source reconcile.Source) error {
 	d, plain := source.(git.Directory)
-	if !plain || f.observable() || cmd.Flags().Changed("name") || !git.IsNameless(d.Source()) {
+	if !plain || f.observable() || f.fromFile != nil || cmd.Flags().Changed("name") || !git.IsNameless(d.Source()) {
 		return nil
 	}
 	return usagef("%s is in no Git repository, so that nothing tells it from another directory; specify --name", d.Root)
 }
 
 // observable reports whether the sync only observes.
-func (f *passFlags) observable() bool { return f.spec.ManagementPolicy == v1alpha1.PolicyObservable }
+func (f *passFlags) observable() bool {
+	return f.fields().ManagementPolicy == v1alpha1.PolicyObservable
+}
+
+// fields returns the Spec that the flags, or the file, set.
+func (f *passFlags) fields() *v1alpha1.Spec {
+	if f.fromFile != nil {
+		return &f.fromFile.Spec
+	}
+	return &f.spec
+}
 
 // asSync returns the Sync that means what the flags mean.
 func (f *passFlags) asSync() (v1alpha1.Sync, error) {
+	if f.fromFile != nil {
+		return *f.fromFile, nil
+	}
 	if f.observable() {
 		vain := target.WithoutEffect(&f.spec)
 		if f.takeOver {
@@ -385,7 +400,7 @@ func (t *terminal) looking(f *passFlags, source reconcile.Source, live bool) (re
 		return reconcile.Reconciler{}, err
 	}
 	in := t.surroundings(&f.sourceFlags, source)
-	in.Approvals = f.approve.given
+	in.Approvals = f.approvals(f.approve.given)
 	return t.wire(s, source, in, cluster.Options{})
 }
 
@@ -396,7 +411,7 @@ func (t *terminal) reconciler(f *passFlags, source reconcile.Source, how cluster
 		return reconcile.Reconciler{}, err
 	}
 	in := t.surroundings(&f.sourceFlags, source)
-	in.Approvals = f.approve.given
+	in.Approvals = f.approvals(f.approve.given)
 	if in.Cluster, err = f.config(); err != nil {
 		return reconcile.Reconciler{}, err
 	}

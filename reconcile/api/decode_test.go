@@ -108,7 +108,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		},
 		"OnlyLooks": {
 			"A limit on what is never written would be relied on.",
-			head + "  managementPolicy: Observable\n  adoption: Adopt\n  conflicts: Take\n  instances: Prune\n  maxPrunes: 1\n  maxActivations: 1\n  release: [ConfigMap/a/b]\n",
+			head + "  managementPolicy: Observable\n  adoption: Adopt\n  conflicts: Take\n  instances: Prune\n  maxPrunes: 1\n  maxActivations: 1\n  release: [ConfigMap/a/b]\n  allowedKinds: [{kind: A}]\n  activation: {}\n  references: {fromSecrets: false}\n",
 			[]string{
 				"line 7: spec.adoption: does nothing where managementPolicy is Observable; leave it out",
 				"line 8: spec.conflicts: does nothing where managementPolicy is Observable; leave it out",
@@ -116,6 +116,9 @@ func TestDecodeIsStrict(t *testing.T) {
 				"line 10: spec.maxPrunes: does nothing where managementPolicy is Observable; leave it out",
 				"line 11: spec.maxActivations: does nothing where managementPolicy is Observable; leave it out",
 				"line 12: spec.release: does nothing where managementPolicy is Observable; leave it out",
+				"line 13: spec.allowedKinds: does nothing where managementPolicy is Observable; leave it out",
+				"line 14: spec.activation: does nothing where managementPolicy is Observable; leave it out",
+				"line 15: spec.references.fromSecrets: does nothing where managementPolicy is Observable; leave it out",
 			},
 		},
 		"Releases": {
@@ -153,6 +156,33 @@ func TestDecodeIsStrict(t *testing.T) {
 			[]string{
 				`line 6: spec.interval: must be a duration such as 30s, 5m or 1h, not "5"`,
 				"line 7: spec.timeout: must be at least 1s, not -1m",
+			},
+		},
+		"AllowedKinds": {
+			"An entry that matches nothing, or a list that a template left empty, must not pass for a limit.",
+			head + "  allowedKinds:\n  - {kind: \"\"}\n  - {group: apps/v1, kind: Deployment}\n  - {kind: \"[\"}\n  - {kind: A, scope: Cluster, namespaces: [a]}\n  - {kind: A, scope: cluster}\n  - {kind: ConfigMap.v1}\n  - {kind: A, namespaces: []}\n  - {kind: A, names: [\"\"]}\n",
+			[]string{
+				"line 7: spec.allowedKinds[0].kind: is missing; write * for every kind of the group",
+				`line 8: spec.allowedKinds[1].group: must be a group without the version v1; write "apps"`,
+				`line 9: spec.allowedKinds[2].kind: "[" is no pattern: close the [, and let a character follow the \`,
+				"line 10: spec.allowedKinds[3].namespaces: has no effect with scope: Cluster; leave one of them out",
+				`line 11: spec.allowedKinds[4].scope: must be Namespaced or Cluster, not "cluster"`,
+				`line 12: spec.allowedKinds[5].kind: must be a kind without its group, not "ConfigMap.v1"`,
+				"line 13: spec.allowedKinds[6].namespaces: is empty; leave it out to allow all",
+				"line 14: spec.allowedKinds[7].names[0]: is empty",
+			},
+		},
+		"NoAllowedKinds": {
+			"An empty list reads like no limit to one person and like a full stop to another.", head + "  allowedKinds: []\n",
+			[]string{"line 6: spec.allowedKinds: is empty: list what this sync may apply, or leave it out to allow every kind"},
+		},
+		"Activation": {
+			"A pattern that matches no definition allows nothing, and its author should know.", head + "  activation:\n    allow: [\"*.S3.example.org\", a/b, \"\", \"[\"]\n",
+			[]string{
+				`line 7: spec.activation.allow[0]: "*.S3.example.org" matches no definition: names are lower case, as buckets.s3.aws.m.upbound.io`,
+				`line 7: spec.activation.allow[1]: "a/b" matches no definition: names are lower case, as buckets.s3.aws.m.upbound.io`,
+				"line 7: spec.activation.allow[2]: is empty",
+				`line 7: spec.activation.allow[3]: "[" is no pattern: close the [, and let a character follow the \`,
 			},
 		},
 		"Limits": {

@@ -144,3 +144,36 @@ func TestReferencesToSecrets(t *testing.T) {
 		t.Errorf("nothing moved: %v", actions(p))
 	}
 }
+
+// With references.fromSecrets: false, Headgate does not even read the Secret: the author of a commit must not be able
+// to find out whether it is there.
+func TestReferencesWithoutSecrets(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(space)))
+	copying := func(source string) *unstructured.Unstructured {
+		u := configMap(space, "copy", "none")
+		u.SetAnnotations(map[string]string{"config.kubernetes.io/apply-time-mutation": "- sourceRef: " + source + "\n  sourcePath: $.data.password\n  targetPath: $.data.key\n"})
+		return u
+	}
+	for _, source := range []string{
+		"{kind: Secret, name: source}", "{apiVersion: v1, kind: Secret, name: source}", "{kind: Secret, name: source, namespace: kube-system}",
+	} {
+		w.requests.Reset()
+		c := w.cluster(t, cluster.Options{Terms: plan.Terms{NoSecrets: true}})
+		_, err := c.Observe(t.Context(), want(t, namespace(space), copying(source)))
+		if err == nil || !strings.Contains(err.Error(), "copies from the Secret source, which references.fromSecrets of the Sync forbids") {
+			t.Errorf("%s: the commit is not refused: %v", source, err)
+		}
+		for _, request := range w.requests.Log() {
+			if strings.Contains(request, "secrets/source") {
+				t.Errorf("%s: the Secret is read: %s", source, request)
+			}
+		}
+	}
+	// Another source is read as before.
+	c := w.cluster(t, cluster.Options{Terms: plan.Terms{NoSecrets: true}})
+	if _, err := c.Observe(t.Context(), want(t, namespace(space), copying("{kind: ConfigMap, name: source}"))); err != nil {
+		t.Error(err)
+	}
+}

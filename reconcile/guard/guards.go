@@ -3,6 +3,8 @@
 package guard
 
 import (
+	"slices"
+
 	"headgate.dev/headgate/reconcile/plan"
 )
 
@@ -20,6 +22,7 @@ func noted(why plan.Reason) plan.Ruling { return plan.Ruling{Reason: why} }
 
 // The names of the guards. Package plan has two more: Final and OnlyObserved.
 const (
+	Allowed      plan.GuardName = "allowed"
 	Asked        plan.GuardName = "asked"
 	DependedOn   plan.GuardName = "depended on"
 	Drift        plan.GuardName = "drift"
@@ -50,13 +53,26 @@ type Guarding struct {
 	PruneInstances bool // managed resources, XRs and claims may be pruned: the cloud resource goes too
 	ReportDrift    bool // drift is said and not corrected
 	OwnerIsSet     bool // the user chose the owner of CRDs: a different state of the cluster holds nothing
+
+	AllowedKinds []AllowedKind   // objects that may be applied and pruned; none is every object
+	Activation   ActivationLimit // what may be activated
+}
+
+// ByConfiguration returns the guards that hold what the Sync forbids, whatever the cluster holds.
+func (g Guarding) ByConfiguration() []plan.Guard {
+	return []plan.Guard{
+		{Name: Allowed, Phase: plan.Writes, Rule: onlyAllowed(g.AllowedKinds)},
+		{Name: Allowed, Phase: plan.Writes, Rule: onlyActivates(g.Activation)},
+		{Name: Allowed, Phase: plan.Prunes, Rule: onlyAllowed(g.AllowedKinds)},
+	}
 }
 
 // Guards returns the guards that every step passes, in the order of their names in reports.
 func (g Guarding) Guards() []plan.Guard {
-	return []plan.Guard{
+	return slices.Concat([]plan.Guard{
 		{Name: plan.OnlyObserved, Phase: plan.Writes, Rule: plan.Each(observed)},
 		{Name: Installed, Phase: plan.Writes, Rule: plan.Each(installed)},
+	}, g.ByConfiguration(), []plan.Guard{
 		{Name: NotOurs, Phase: plan.Writes, Rule: plan.Each(ownedByAnother)},
 		{Name: Owner, Phase: plan.Writes, Rule: plan.Each(owner(g.OwnerIsSet))},
 		{Name: Inventory, Phase: plan.Writes, Rule: plan.Each(notOurBooks)},
@@ -89,5 +105,5 @@ func (g Guarding) Guards() []plan.Guard {
 
 		{Name: DependedOn, Phase: plan.Settled, Rule: plan.Each(dependedOn)},
 		{Name: OthersInside, Phase: plan.Settled, Rule: plan.Each(someInside)},
-	}
+	})
 }

@@ -64,6 +64,24 @@ func (p Plan) Homes() func(manifest.ID) manifest.ID { return p.homes.complete() 
 // Homes returns what completes an identity before there is a plan. See Plan.Homes.
 func (o Observed) Homes() func(manifest.ID) manifest.ID { return homesOf(o).complete() }
 
+// Namespaces returns what tells the namespace that an object has in the cluster, "" if it has none. It reports false if no
+// API and no commit tells whether the kind has namespaces, and the object names none.
+func (o Observed) Namespaces() func(manifest.ID) (namespace string, known bool) {
+	h := homesOf(o)
+	complete, scopes := h.complete(), map[schema.GroupKind]bool{}
+	return func(id manifest.ID) (string, bool) {
+		gk := id.GroupKind()
+		known, looked := scopes[gk]
+		if !looked {
+			_, known = h.scope(gk)
+			known = known || id.IsCRD() || crossplane.IsClusterScoped(id.Group) || o.Offline && inNamespaces[id.Group] != ""
+			scopes[gk] = known
+		}
+		namespace := complete(id).Namespace
+		return namespace, known || namespace != ""
+	}
+}
+
 func (h homes) complete() func(manifest.ID) manifest.ID {
 	type scope struct{ namespaced, known bool }
 	scopes := map[schema.GroupKind]scope{}

@@ -41,6 +41,9 @@ func (o Observed) references(of render.Object) ([]reference, error) {
 		if id.Kind == "" || id.Name == "" || s.SourcePath == "" || s.TargetPath == "" {
 			return nil, fmt.Errorf("%s: item %d needs sourceRef.kind, sourceRef.name, sourcePath and targetPath", mutation.Annotation, i+1)
 		}
+		if id.IsSecret() && o.Terms.NoSecrets { // before anything reads it
+			return nil, fmt.Errorf("%s: item %d copies from the Secret %s, which references.fromSecrets of the Sync forbids; take the reference out", mutation.Annotation, i+1, id.Name)
+		}
 		k, served := o.Kinds[id.GroupKind()]
 		switch {
 		case id.Namespace != "":

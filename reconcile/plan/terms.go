@@ -16,6 +16,8 @@ type Terms struct {
 	Ignore     diff.Ignores
 	Deactivate bool // deactivate definitions without a policy and without objects
 
+	NoSecrets bool // references must not name Secrets
+
 	Release  []string // identities of objects that leave the sync without being deleted, once the commit does not declare them
 	Trailers Trailers // which approvals in the message of a commit count
 	TakeOver string   // the source from which the inventory is taken over, or TakeAny; "" is none

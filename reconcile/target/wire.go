@@ -168,14 +168,32 @@ func settingsOf(s v1alpha1.Sync) settings {
 				TotalNodes: spec.Limits.TotalNodes,
 			},
 		},
-		Guarding:  guard.Guarding{OwnerIsSet: spec.CRDOwner != v1alpha1.OwnerAuto},
-		Terms:     plan.Terms{TakeOver: spec.Source.TakeOver, Ignore: ignored(spec.Ignore), Release: spec.Release},
+		Guarding: guard.Guarding{OwnerIsSet: spec.CRDOwner != v1alpha1.OwnerAuto, AllowedKinds: allowedKinds(spec.AllowedKinds), Activation: activation(spec.Activation)},
+		Terms: plan.Terms{
+			TakeOver: spec.Source.TakeOver, Ignore: ignored(spec.Ignore), Release: spec.Release,
+			NoSecrets: spec.References.FromSecrets != nil && !*spec.References.FromSecrets,
+		},
 		Approvals: func() inventory.Approvals { return inventory.Approvals{inventory.OnSync: s.Approvals()} },
 	}}
 	for _, o := range Options {
 		o.apply(spec, &set)
 	}
 	return set
+}
+
+func allowedKinds(listed []v1alpha1.AllowedKind) []guard.AllowedKind {
+	var all []guard.AllowedKind
+	for _, k := range listed {
+		all = append(all, guard.AllowedKind{Group: k.Group, Kind: k.Kind, Cluster: k.Scope == v1alpha1.ScopeCluster, Namespaces: k.Namespaces, Names: k.Names})
+	}
+	return all
+}
+
+func activation(a *v1alpha1.Activation) guard.ActivationLimit {
+	if a == nil {
+		return guard.ActivationLimit{}
+	}
+	return guard.ActivationLimit{Set: true, Allow: a.Allow}
 }
 
 func ignored(rules []v1alpha1.Ignore) []diff.Ignore {

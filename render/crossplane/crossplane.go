@@ -124,6 +124,9 @@ func IsPackage(id manifest.ID) bool { return Installs(id.Group, id.Kind) }
 // IsImageConfig reports whether id names an ImageConfig.
 func IsImageConfig(id manifest.ID) bool { return isOf(id, KindImageConfig) }
 
+// ConfiguresRuntime reports whether id names a DeploymentRuntimeConfig, which configures the pods of packages.
+func ConfiguresRuntime(id manifest.ID) bool { return isOf(id, KindRuntimeConfig) }
+
 // Installs reports whether the objects of a kind have Crossplane install a package.
 func Installs(group, kind string) bool {
 	return group == Packages && (kind == Provider || kind == Configuration || kind == Function)

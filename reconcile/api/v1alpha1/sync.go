@@ -88,12 +88,53 @@ type Spec struct {
 	// Approvals configures which approvals in Git count.
 	Approvals Approvals `json:"approvals,omitzero"`
 
+	// AllowedKinds lists the objects that this sync may apply and prune. The guard allowed holds every other object. Left out, every
+	// kind is allowed.
+	AllowedKinds []AllowedKind `json:"allowedKinds,omitempty"`
+	// References limits what objects of the commit may copy from other objects.
+	References References `json:"references,omitzero"`
+	// Activation limits what this sync may activate; everything if left out.
+	Activation *Activation `json:"activation,omitempty"`
+
 	// MaxPrunes is the maximum number of prunes in a pass; a pass with more holds all of them. The default is a fifth
 	// of the owned objects, at least 3 and at most 20.
 	MaxPrunes *int `json:"maxPrunes,omitempty"`
 	// MaxActivations is the maximum number of definitions that one policy or package may newly activate; more are held: 100 if left out.
 	// Definitions that a policy names in full do not count.
 	MaxActivations *int `json:"maxActivations,omitempty"`
+}
+
+// An AllowedKind selects objects that a sync may apply and prune. Its texts are patterns with *, ? and [a-z], as
+// in policies.
+type AllowedKind struct {
+	Group string `json:"group,omitempty"` // the API group without a version; left out, it is the core group, of ConfigMap and Secret
+	Kind  string `json:"kind"`            // the kind
+	// Scope is Namespaced for objects in namespaces, which is the default, or Cluster for objects outside of them.
+	Scope      Scope    `json:"scope,omitempty"`
+	Namespaces []string `json:"namespaces,omitempty"` // the namespaces of the objects; every namespace if left out
+	Names      []string `json:"names,omitempty"`      // the names of the objects; every name if left out
+}
+
+// A Scope is whether objects are in namespaces.
+type Scope string
+
+// The scopes.
+const (
+	ScopeNamespaced Scope = "Namespaced"
+	ScopeCluster    Scope = "Cluster"
+)
+
+// References limits what config.kubernetes.io/apply-time-mutation may copy.
+type References struct {
+	// FromSecrets is whether references may name Secrets, which Headgate then reads. A commit that names one is refused if it is false.
+	FromSecrets *bool `json:"fromSecrets,omitempty"`
+}
+
+// Activation limits what a sync may activate.
+type Activation struct {
+	// Allow lists patterns of names of definitions, as policies have them. A policy, definition, CRD or package of the commit that
+	// activates another one is held. An empty list allows nothing.
+	Allow []string `json:"allow"`
 }
 
 // Approvals configures which approvals in Git count, besides approvals with the annotation of the Sync or on the

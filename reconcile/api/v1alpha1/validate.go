@@ -52,6 +52,8 @@ func (s *Sync) Validate() error {
 	}
 	p.approvals(spec.Approvals)
 	p.releases(spec.Release)
+	p.allowedKinds(spec.AllowedKinds)
+	p.activation(spec.Activation)
 	p.positive("spec.maxPrunes", spec.MaxPrunes)
 	p.positive("spec.maxActivations", spec.MaxActivations)
 	return errors.Join(p...)
@@ -101,6 +103,70 @@ func (p *problems) approvals(a Approvals) {
 		p.add("spec.approvals.signers", "is missing: list the public keys of the people who may approve")
 	case a.Trailers != TrailersSigned && len(a.Signers) > 0:
 		p.add("spec.approvals.signers", "has no effect without trailers: Signed")
+	}
+}
+
+// allowedKinds checks the entries of a list that is not left out.
+func (p *problems) allowedKinds(listed []AllowedKind) {
+	const field = "spec.allowedKinds"
+	if listed != nil && len(listed) == 0 {
+		p.add(field, "is empty: list what this sync may apply, or leave it out to allow every kind")
+	}
+	for i, k := range listed {
+		at := fmt.Sprintf("%s[%d].", field, i)
+		if k.Kind == "" {
+			p.add(at+"kind", "is missing; write * for every kind of the group")
+		}
+		if group, version, ok := strings.Cut(k.Group, "/"); ok {
+			p.add(at+"group", "must be a group without the version %s; write %q", version, group)
+		} else {
+			p.pattern(at+"group", k.Group)
+		}
+		if strings.ContainsAny(k.Kind, "./") {
+			p.add(at+"kind", "must be a kind without its group, not %q", k.Kind)
+		} else {
+			p.pattern(at+"kind", k.Kind)
+		}
+		if k.Scope != "" {
+			word(p, at+"scope", k.Scope, ScopeNamespaced, ScopeCluster)
+		}
+		if k.Scope == ScopeCluster && len(k.Namespaces) > 0 {
+			p.add(at+"namespaces", "has no effect with scope: %s; leave one of them out", ScopeCluster)
+		}
+		p.patterns(at+"namespaces", k.Namespaces)
+		p.patterns(at+"names", k.Names)
+	}
+}
+
+func (p *problems) activation(a *Activation) {
+	if a == nil {
+		return
+	}
+	for i, glob := range a.Allow {
+		if at := fmt.Sprintf("spec.activation.allow[%d]", i); strings.ContainsAny(glob, "/ABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+			p.add(at, "%q matches no definition: names are lower case, as buckets.s3.aws.m.upbound.io", glob)
+		}
+	}
+	p.patterns("spec.activation.allow", a.Allow)
+}
+
+// patterns checks a list of patterns, in which an empty one would match nothing.
+func (p *problems) patterns(field string, all []string) {
+	if all != nil && len(all) == 0 && field != "spec.activation.allow" {
+		p.add(field, "is empty; leave it out to allow all")
+	}
+	for i, glob := range all {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		if glob == "" {
+			p.add(at, "is empty")
+		}
+		p.pattern(at, glob)
+	}
+}
+
+func (p *problems) pattern(field, glob string) {
+	if _, err := path.Match(glob, ""); err != nil {
+		p.add(field, "%q is no pattern: close the [, and let a character follow the \\", glob)
 	}
 }
 
@@ -155,6 +221,15 @@ func (p *problems) onlyLooks(spec Spec) {
 	}
 	if len(spec.Release) > 0 {
 		useless("spec.release")
+	}
+	if spec.AllowedKinds != nil {
+		useless("spec.allowedKinds")
+	}
+	if spec.Activation != nil {
+		useless("spec.activation")
+	}
+	if spec.References.FromSecrets != nil {
+		useless("spec.references.fromSecrets")
 	}
 }
 

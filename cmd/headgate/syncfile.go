@@ -1,0 +1,129 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/api"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/target"
+
+	"github.com/spf13/cobra"
+)
+
+// fileFlags have a Sync of a file take the place of the flags that mean the same, so that a verb judges as 'headgate run'
+// does. The source stays the one of the command line.
+type fileFlags struct {
+	file string
+
+	fromFile *v1alpha1.Sync // nil without a file
+}
+
+// besideOptions are the flags that mean the same as a field of a Sync and are no target.Option.
+var besideOptions = []string{
+	"take-over", "approval-signer", "conversion-service", "conversion-ca", "package", "crossplane-version", "limits",
+}
+
+// addTo registers the flag. chosen are the flags for the name and the namespace of the Sync, path is the flag for the
+// directory of the source.
+func (f *fileFlags) addTo(cmd *cobra.Command, chosen *syncFlags, path *string) {
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "`file` of Syncs: use the fields of a Sync in place of flags, as run does; --name chooses one of several. Without SOURCE, read below its source.path")
+	before := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if before != nil {
+			if err := before(cmd, args); err != nil {
+				return err
+			}
+		}
+		if f.file == "" {
+			return nil
+		}
+		if err := f.read(cmd, chosen); err != nil {
+			return err
+		}
+		commits := len(args) == 2 && !isPath(args[0])
+		if (len(args) == 0 || commits) && !cmd.Flags().Changed("path") {
+			*path = f.fromFile.Spec.Source.Path
+		}
+		return nil
+	}
+}
+
+// read reads the Sync of the file.
+func (f *fileFlags) read(cmd *cobra.Command, chosen *syncFlags) error {
+	both := slices.Clone(besideOptions)
+	for _, o := range target.Options {
+		both = append(both, o.Flag)
+	}
+	for _, name := range both {
+		if cmd.Flags().Changed(name) {
+			return usagef("--%s and --file exclude each other: the Sync of the file says it", name)
+		}
+	}
+	data, err := os.ReadFile(f.file)
+	if err != nil {
+		return usagef("--file: %v", err)
+	}
+	syncs, err := api.Decode(data)
+	if err != nil {
+		return errors.Join(eachWith(f.file, err)...)
+	}
+	name := ""
+	if cmd.Flags().Changed("name") {
+		name = chosen.name
+	}
+	if name != "" && cmd.Flags().Changed("namespace") {
+		name = chosen.namespace + "/" + name
+	}
+	i, err := choose(f.file, name, "--name", syncs)
+	if err != nil {
+		return err
+	}
+	f.fromFile = &syncs[i]
+	chosen.name, chosen.namespace = f.fromFile.Name, f.fromFile.Namespace
+	if f.fromFile.Spec.Conversion.CAFrom != nil {
+		return usagef("--file: spec.conversion.caFrom of %s reads a Secret, which only 'headgate run' does; use caBundle", f.fromFile.Name)
+	}
+	return nil
+}
+
+// choose returns the index of the Sync of a name, as name or namespace/name. The name may be left out for the only one.
+func choose(file, name, flag string, syncs []v1alpha1.Sync) (int, error) {
+	var names []string
+	chosen := -1
+	for i, s := range syncs {
+		full := s.Namespace + "/" + s.Name
+		names = append(names, full)
+		if name == full || name == s.Name || name == "" && len(syncs) == 1 {
+			if chosen >= 0 {
+				return 0, usagef("%s holds %s and %s; choose one with its namespace", file, names[chosen], full)
+			}
+			chosen = i
+		}
+	}
+	switch {
+	case chosen < 0 && name == "":
+		return 0, usagef("%s holds %s; choose one with %s", file, strings.Join(names, ", "), flag)
+	case chosen < 0:
+		return 0, usagef("%s holds no sync %s, only %s", file, name, strings.Join(names, ", "))
+	}
+	return chosen, nil
+}
+
+// approvals returns the approvals of the Sync beside those of the command line.
+func (f *fileFlags) approvals(flags func() inventory.Approvals) func() inventory.Approvals {
+	if f.fromFile == nil {
+		return flags
+	}
+	return func() inventory.Approvals {
+		all := flags()
+		if all == nil {
+			all = inventory.Approvals{}
+		}
+		all[inventory.OnSync] = f.fromFile.Approvals()
+		return all
+	}
+}

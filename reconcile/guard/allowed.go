@@ -1,0 +1,278 @@
+package guard
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// The codes of the guard allowed.
+const (
+	ApplyNotAllowed     plan.Code = "ApplyNotAllowed"     // why allowedKinds does not allow the object
+	PruneNotAllowed     plan.Code = "PruneNotAllowed"     // the same, of a prune
+	KindNotListed       plan.Code = "KindNotListed"       // the kind, of which allowedKinds has no entry
+	ScopeNotListed      plan.Code = "ScopeNotListed"      // the kind, which is in no namespace, and which allowedKinds lists in namespaces only
+	NamespaceNotListed  plan.Code = "NamespaceNotListed"  // the kind, and the namespace for which allowedKinds does not list it
+	NameNotListed       plan.Code = "NameNotListed"       // the kind, and the name for which allowedKinds does not list it
+	PatternTooWide      plan.Code = "PatternTooWide"      // the pattern of the policy, and what activation.allow has
+	PatternOpens        plan.Code = "PatternOpens"        // the same, with a definition that the pattern activates
+	DefinitionOpens     plan.Code = "DefinitionOpens"     // what activation.allow has
+	CRDOpens            plan.Code = "CRDOpens"            // what activation.allow has
+	PackageOpens        plan.Code = "PackageOpens"        // how many definitions of the package would become active, an example, and what activation.allow has
+	PackageShipsPolicy  plan.Code = "PackageShipsPolicy"  // the policy of the package, its pattern, and what activation.allow has
+	PackageNotJudged    plan.Code = "PackageNotJudged"    // why the definitions of the package are not known
+	RewritesImages      plan.Code = "RewritesImages"      // the ImageConfig replaces images of packages
+	BehindPackages      plan.Code = "BehindPackages"      // the kind of an object that only Crossplane writes
+	ActivationUnchecked plan.Code = "ActivationUnchecked" // the error of reading what the step sends
+)
+
+// An AllowedKind selects objects that a sync may apply and prune. Texts are patterns as policies have them.
+type AllowedKind struct {
+	Group, Kind string
+	Cluster     bool     // objects outside of namespaces; else objects in namespaces
+	Namespaces  []string // of the objects; none is every namespace
+	Names       []string // of the objects; none is every name
+}
+
+// An ActivationLimit is what a sync may activate.
+type ActivationLimit struct {
+	Set   bool     // else the sync may activate everything
+	Allow []string // patterns of names of definitions
+}
+
+// onlyAllowed holds what a sync may not apply or prune, whatever else is right about it. Another person than the author
+// of the commit configures the Sync, so no approval helps.
+func onlyAllowed(kinds []AllowedKind) plan.Rule {
+	return func(c plan.Case) func(plan.Step) plan.Ruling {
+		namespaceOf := c.Seen.Namespaces()
+		return func(s plan.Step) plan.Ruling {
+			if len(kinds) == 0 || s.OnlyFrees() {
+				return allowed
+			}
+			namespace, known := namespaceOf(s.ID)
+			why := notListed(kinds, s.ID, namespace, known)
+			switch {
+			case why.None():
+				return allowed
+			case s.Action == plan.Prune:
+				return held(PruneNotAllowed.With(why))
+			}
+			return held(ApplyNotAllowed.With(why))
+		}
+	}
+}
+
+// notListed returns why no entry selects an object, and no reason if one does. If it is not known whether the kind has
+// namespaces, no API serves it and nothing is sent, so every scope counts.
+func notListed(kinds []AllowedKind, id manifest.ID, namespace string, known bool) plan.Reason {
+	name := id.Kind
+	if id.Group != "" {
+		name += "." + id.Group
+	}
+	why := KindNotListed.With(name)
+	for _, k := range kinds {
+		if !crossplane.Matches(k.Group, id.Group) || !crossplane.Matches(k.Kind, id.Kind) {
+			continue
+		}
+		inNamespace := namespace != ""
+		switch {
+		case known && k.Cluster && inNamespace, inNamespace && !matchesAny(k.Namespaces, namespace):
+			why = NamespaceNotListed.With(name, namespace)
+		case known && !k.Cluster && !inNamespace:
+			why = ScopeNotListed.With(name)
+		case !matchesAny(k.Names, id.Name):
+			why = NameNotListed.With(name, id.Name)
+		default:
+			return plan.Reason{}
+		}
+	}
+	return why
+}
+
+// matchesAny reports whether one of the patterns matches, or whether there is none.
+func matchesAny(patterns []string, text string) bool {
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return crossplane.Matches(p, text) })
+}
+
+// onlyActivates holds every step by which a commit would activate a definition, or serve a kind, that activation.allow of
+// the Sync does not name. A policy is judged by its patterns, and not only by the definitions of today: it is in force for
+// the whole cluster, also when another team installs a package.
+func onlyActivates(limit ActivationLimit) plan.Rule {
+	return func(c plan.Case) func(plan.Step) plan.Ruling {
+		a := &activating{flooding: flooding{Case: c}, ActivationLimit: limit}
+		return func(s plan.Step) plan.Ruling {
+			if !limit.Set {
+				return allowed
+			}
+			return a.rule(s)
+		}
+	}
+}
+
+// activating is the part of a plan that the guard allowed has about activations. It counts as the guard flood does.
+type activating struct {
+	flooding
+	ActivationLimit
+}
+
+func (a *activating) rule(s plan.Step) plan.Ruling {
+	switch {
+	case crossplane.IsMRAP(s.ID):
+		return a.policy(s)
+	case s.Definition:
+		return a.definition(s)
+	case s.ID.IsCRD():
+		return a.crd(s)
+	case crossplane.IsPackage(s.ID):
+		return a.pkg(s)
+	case s.ID.Group == crossplane.Packages:
+		return a.besidePackages(s)
+	}
+	return allowed
+}
+
+// permits reports whether the limit names a definition.
+func (a *activating) permits(name string) bool {
+	return slices.ContainsFunc(a.Allow, func(glob string) bool { return crossplane.Matches(glob, name) })
+}
+
+// listed returns the limit for a reason.
+func (a *activating) listed() string { return cmp.Or(strings.Join(a.Allow, ", "), "nothing") }
+
+// policy rules on a policy by the patterns that are sent, which references may have filled in. It does not look at whether
+// the policy is paused: an annotation that goes would put it in force.
+func (a *activating) policy(s plan.Step) plan.Ruling {
+	u, err := s.Object()
+	if err != nil {
+		return a.unchecked(s, err)
+	}
+	globs, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "activate") // the API server refuses anything else
+	if glob := a.tooWide(globs); glob != "" {
+		return held(a.whyTooWide(glob))
+	}
+	return allowed
+}
+
+// tooWide returns the first pattern that reaches beyond the limit; "" if none does.
+func (a *activating) tooWide(globs []string) string {
+	i := slices.IndexFunc(globs, func(glob string) bool { return !crossplane.Covers(a.Allow, glob) })
+	if i < 0 {
+		return ""
+	}
+	return globs[i]
+}
+
+func (a *activating) whyTooWide(glob string) plan.Reason {
+	opens := func(name string) bool { return crossplane.Matches(glob, name) && !a.permits(name) }
+	for _, d := range a.Want.Definitions {
+		if opens(d.Name) {
+			return PatternOpens.With(glob, a.listed(), d.Name)
+		}
+	}
+	example := ""
+	for name := range a.Seen.Upstream.Definitions {
+		if opens(name) && (example == "" || name < example) {
+			example = name
+		}
+	}
+	if example != "" {
+		return PatternOpens.With(glob, a.listed(), example)
+	}
+	return PatternTooWide.With(glob, a.listed())
+}
+
+// definition rules on the CRD of a definition, and on an MRD whose own state makes it active.
+func (a *activating) definition(s plan.Step) plan.Ruling {
+	if opens := s.Action == plan.Create && s.ID.IsCRD() || s.Activates; opens && !a.permits(s.ID.Name) {
+		return held(DefinitionOpens.With(a.listed()))
+	}
+	return allowed
+}
+
+// crd rules on a CRD that the commit declares itself: it serves a kind as an activation does, and a provider with
+// safe-start begins to reconcile it. The ProviderConfigs of a provider are no managed resources.
+func (a *activating) crd(s plan.Step) plan.Ruling {
+	if s.Action != plan.Create || a.permits(s.ID.Name) {
+		return allowed
+	}
+	for _, o := range a.Want.Objects {
+		if o.ID == s.ID && o.Package != "" && (crossplane.Version{}).Exempts(o.Serves.Kind) {
+			return allowed
+		}
+	}
+	return held(CRDOpens.With(a.listed()))
+}
+
+// pkg rules on a package by what Crossplane activates of it: because it has no safe-start, because of any policy that is in
+// force, or because of a policy that the package brings.
+func (a *activating) pkg(s plan.Step) plan.Ruling {
+	force := a.policies()
+	definitions, _ := a.definitionsOf(s.ID)
+	var opened []string
+	for _, d := range definitions {
+		if !a.isOpen(d.Name) && !a.permits(d.Name) && (isActiveByItself(d) || force.Matching(d.Name) != "") {
+			opened = append(opened, d.Name)
+		}
+	}
+	if len(opened) > 0 {
+		return held(PackageOpens.With(len(opened), opened[0], a.listed()))
+	}
+	for _, p := range a.shippedBy(s.ID) {
+		if glob := a.tooWide(globsOf(p)); glob != "" {
+			return held(PackageShipsPolicy.With(p.Name, glob, a.listed()))
+		}
+	}
+	// A Function brings no definitions, and a package that it depends on may.
+	if why := a.whyUnread(s.ID); !a.isInstalled(s) && !why.None() {
+		return held(PackageNotJudged.With(why))
+	}
+	return allowed
+}
+
+// isActiveByItself reports whether a definition is active whatever policies name.
+func isActiveByItself(d render.DecidedDefinition) bool {
+	return isUnrestricted(d) || d.State == catalogue.Active
+}
+
+func globsOf(p catalogue.Policy) []string {
+	var globs []string
+	for _, pattern := range p.Patterns {
+		globs = append(globs, pattern.Glob)
+	}
+	return globs
+}
+
+// besidePackages rules on what else the package manager reads. An ImageConfig may have it install another image for every
+// package of the cluster, and a revision or the lock of Crossplane has it install a package that no Provider names.
+func (a *activating) besidePackages(s plan.Step) plan.Ruling {
+	switch {
+	case crossplane.IsImageConfig(s.ID):
+		u, err := s.Object()
+		if err != nil {
+			return a.unchecked(s, err)
+		}
+		if _, rewrites, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "rewriteImage"); rewrites {
+			return held(RewritesImages.With())
+		}
+		return allowed
+	case crossplane.ConfiguresRuntime(s.ID):
+		return allowed
+	}
+	return held(BehindPackages.With(s.ID.Kind))
+}
+
+// unchecked holds a step whose object cannot be read, unless it sends nothing anyway.
+func (a *activating) unchecked(s plan.Step, err error) plan.Ruling {
+	if s.Err != nil {
+		return allowed
+	}
+	return held(ActivationUnchecked.With(err.Error()))
+}

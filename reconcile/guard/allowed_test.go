@@ -1,0 +1,260 @@
+package guard
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A sync of a team writes only what its owner lists. Every other object of a commit is held, and no approval lets it pass.
+func TestAllowedKinds(t *testing.T) {
+	const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\n"
+	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: all}\n"
+	cases := map[string]struct {
+		reason string
+		listed []AllowedKind
+		object string // of the commit
+		want   string // part of the reason of the hold; "" if there is none
+	}{
+		"Listed":         {reason: "It is allowed.", listed: []AllowedKind{{Kind: "ConfigMap"}}, object: settings},
+		"Nothing":        {reason: "Left out, everything is allowed.", object: settings},
+		"OtherKind":      {reason: "A ConfigMap is no Secret.", listed: []AllowedKind{{Kind: "Secret"}}, object: settings, want: "allowedKinds does not list ConfigMap; add"},
+		"OtherGroup":     {reason: "The group is part of the kind.", listed: []AllowedKind{{Group: "apps", Kind: "ConfigMap"}}, object: settings, want: "does not list ConfigMap"},
+		"CoreIsNoStar":   {reason: "An empty group is the core group, and not every group.", listed: []AllowedKind{{Kind: "*"}}, object: role, want: "does not list ClusterRole.rbac.authorization.k8s.io"},
+		"Stars":          {reason: "Stars match every kind in namespaces.", listed: []AllowedKind{{Group: "*", Kind: "*"}}, object: settings},
+		"StarsOfCluster": {reason: "A wildcard for namespaces must not hand out the cluster.", listed: []AllowedKind{{Group: "*", Kind: "*"}}, object: role, want: "only in namespaces"},
+		"ClusterScope":   {reason: "The scope is listed.", listed: []AllowedKind{{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Cluster: true}}, object: role},
+		"OnlyCluster":    {reason: "The scope counts in both directions.", listed: []AllowedKind{{Kind: "*", Cluster: true}}, object: settings, want: "does not list ConfigMap in the namespace shop"},
+		"Namespace":      {reason: "Its own namespace.", listed: []AllowedKind{{Kind: "ConfigMap", Namespaces: []string{"shop", "shop-*"}}}, object: settings},
+		"OtherNamespace": {reason: "The namespace of another team.", listed: []AllowedKind{{Kind: "ConfigMap", Namespaces: []string{"shop-*"}}}, object: settings, want: "in the namespace shop"},
+		"NoNamespace": {
+			reason: "An object without a namespace goes into the default one.", listed: []AllowedKind{{Kind: "ConfigMap", Namespaces: []string{"shop"}}},
+			object: strings.Replace(settings, ", namespace: shop", "", 1), want: "in the namespace default",
+		},
+		"Name":      {reason: "The name is listed.", listed: []AllowedKind{{Kind: "ConfigMap", Names: []string{"set*"}}}, object: settings},
+		"OtherName": {reason: "A name of another team.", listed: []AllowedKind{{Kind: "ConfigMap", Names: []string{"team-*"}}}, object: settings, want: "with the name settings"},
+		"Second":    {reason: "Entries add up.", listed: []AllowedKind{{Kind: "Secret"}, {Kind: "ConfigMap"}}, object: settings},
+		"NotCombined": {
+			reason: "One entry has to allow all of it.", listed: []AllowedKind{{Kind: "ConfigMap", Namespaces: []string{"a"}}, {Kind: "ConfigMap", Names: []string{"b"}}}, object: settings, want: "with the name settings",
+		},
+		"List": {
+			reason: "What is in a list is judged, and not the list.", listed: []AllowedKind{{Kind: "List"}, {Kind: "ConfigMapList"}},
+			object: "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: settings, namespace: shop}\n", want: "does not list ConfigMap",
+		},
+		"ClusterScopedWithANamespace": {
+			reason: "A namespace that the API server ignores does not make it an object of that namespace.", listed: []AllowedKind{{Group: "*", Kind: "*", Namespaces: []string{"shop"}}},
+			object: strings.Replace(role, "name: all", "name: all, namespace: shop", 1), want: "only in namespaces",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			guards := Guarding{AllowedKinds: tc.listed}.Guards()
+			want := given.Desired(t, render.OwnerHeadgate, map[string]string{"object.yaml": tc.object})
+			seen := given.Seen(plan.Upstream{})
+			kinds := maps.Clone(seen.Kinds)
+			if kinds == nil {
+				kinds = map[schema.GroupKind]plan.Kind{}
+			}
+			kinds[schema.GroupKind{Kind: "ConfigMap"}] = plan.Kind{Version: "v1", Namespaced: true}
+			kinds[schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}] = plan.Kind{Version: "v1"}
+			seen.Kinds, seen.Space = kinds, "default"
+			for _, o := range want.Objects {
+				if o.ID.IsCRD() {
+					continue
+				}
+				p := given.Computed(t, want, seen, guards...)
+				i := stepOn(p, o.ID)
+				expect(t, tc.reason, p.Steps[i], plan.Create, tc.want)
+
+				// The same object when it is there already, and owned: a prune.
+				u, err := o.Content()
+				if err != nil {
+					t.Fatal(err)
+				}
+				owning := seen
+				owning.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(u, "u")}
+				owning.Inventory.Entries = map[manifest.ID]inventory.Entry{o.ID: {UID: "u"}}
+				p = given.Computed(t, render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{given.Wanted(t, given.CRD("others", "Other"))}}, owning, Guarding{AllowedKinds: append(tc.listed, AllowedKind{Group: "apiextensions.k8s.io", Kind: "*", Cluster: true})}.Guards()...)
+				if len(tc.listed) > 0 {
+					expect(t, tc.reason, p.Steps[stepOn(p, o.ID)], plan.Prune, tc.want)
+				}
+				owning.Terms.Release = []string{o.ID.String()} // the way out: it stays in the cluster
+				p = given.Computed(t, render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{given.Wanted(t, given.CRD("others", "Other"))}}, owning, guards...)
+				if s := p.Steps[stepOn(p, o.ID)]; s.Action != plan.Release {
+					t.Errorf("%s: it cannot be released: %s: %s", tc.reason, s.Action, Sentence(s.Reason))
+				}
+				if p.Approval != nil && tc.want != "" {
+					t.Errorf("%s: a digest is offered that lets it pass", tc.reason)
+				}
+			}
+		})
+	}
+}
+
+func stepOn(p plan.Plan, id manifest.ID) int {
+	for i, s := range p.Steps {
+		if s.ID == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// expect fails unless a step takes an action or, with part of a reason, the guard allowed holds it.
+func expect(t *testing.T, reason string, s plan.Step, action plan.Action, want string) {
+	t.Helper()
+	switch {
+	case want == "" && s.Action != action:
+		t.Errorf("%s\n%s: %s by %q: %s", reason, s.ID, s.Action, s.Guard, Sentence(s.Reason))
+	case want != "" && (s.Action != plan.Hold || s.Would != action || s.Guard != Allowed || !strings.Contains(Sentence(s.Reason), want)):
+		t.Errorf("%s\n%s: %s of %s by %q: %q; it should contain %q", reason, s.ID, s.Action, s.Would, s.Guard, Sentence(s.Reason), want)
+	}
+}
+
+// A sync with activation.allow opens nothing else: not with a policy, with a definition, with a CRD, or with a package.
+func TestAllowedActivations(t *testing.T) {
+	const (
+		policy   = "ManagedResourceActivationPolicy team"
+		provider = "Provider provider-toy"
+		mrd      = "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceDefinition\nmetadata: {name: lamps.example.org}\nspec:\n  group: example.org\n  names: {kind: Lamp, plural: lamps}\n  scope: Cluster\n  state: Active\n  versions:\n  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n"
+		crd      = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: lamps.example.org}\nspec:\n  group: example.org\n  names: {kind: Lamp, plural: lamps}\n  scope: Cluster\n  versions:\n  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n"
+		image    = "apiVersion: pkg.crossplane.io/v1beta1\nkind: ImageConfig\nmetadata: {name: mirror}\nspec:\n  matchImages: [{type: Prefix, prefix: registry.example.org}]\n"
+	)
+	upbound := func(kind, apiVersion string) string {
+		return "apiVersion: pkg.crossplane.io/" + apiVersion + "\nkind: " + kind + "\nmetadata: {name: sly}\nspec: {}\n"
+	}
+	cases := map[string]struct {
+		reason string
+		owner  render.Owner // "" is Crossplane
+		allow  []string
+		files  map[string]string
+		edit   func(*render.Desired)
+		up     plan.Upstream
+		step   string
+		want   string
+	}{
+		"InFull":   {reason: "It is allowed.", allow: []string{"b*.example.org"}, files: map[string]string{"p.yaml": given.Policy("team", given.Buckets)}, step: policy},
+		"Narrower": {reason: "A part of it is.", allow: []string{"*.example.org"}, files: map[string]string{"p.yaml": given.Policy("team", "b*.example.org")}, step: policy},
+		"Everything": {
+			reason: "The MRAP is for the whole cluster.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Policy("team", given.Buckets, "*")}, step: policy,
+			want: `its pattern "*" reaches beyond activation.allow of the Sync (buckets.example.org), for example to queues.example.org`,
+		},
+		"OfTheCluster": {
+			reason: "The definitions of other teams are in the cluster, and not in the commit.", allow: []string{"*.example.org"}, files: map[string]string{"p.yaml": given.Policy("team", "*")}, step: policy,
+			up: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{"zones.elsewhere.org": {}, "vaults.elsewhere.org": {}}}, want: "for example to vaults.elsewhere.org",
+		},
+		"OfTomorrow": {
+			reason: "Another team may install a package tomorrow, and no pass of this sync asks then.", allow: []string{"*.example.org"},
+			files: map[string]string{"p.yaml": given.Policy("team", "*.org")}, step: policy, want: `its pattern "*.org" reaches beyond`,
+		},
+		"Paused": {
+			reason: "The annotation goes, and it is in force.", allow: []string{given.Buckets},
+			files: map[string]string{"p.yaml": withAnnotation(given.Policy("team", "*"), `crossplane.io/paused: "true"`)}, step: policy, want: "reaches beyond",
+		},
+		"NothingAllowed": {reason: "An empty list allows nothing.", files: map[string]string{"p.yaml": given.Policy("team", given.Buckets)}, step: policy, want: "(nothing)"},
+		"Malformed":      {reason: "It matches nothing.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Policy("team", "[")}, step: policy},
+		"MRD":            {reason: "Its own state makes it active.", allow: []string{given.Buckets}, files: map[string]string{"m.yaml": mrd}, step: "ManagedResourceDefinition lamps.example.org", want: "it would become active"},
+		"MRDAllowed":     {reason: "It is allowed.", allow: []string{"lamps.example.org"}, files: map[string]string{"m.yaml": mrd}, step: "ManagedResourceDefinition lamps.example.org"},
+		"InactiveMRD":    {reason: "It only declares.", allow: []string{given.Buckets}, files: map[string]string{"m.yaml": strings.Replace(mrd, "  state: Active\n", "", 1)}, step: "ManagedResourceDefinition lamps.example.org"},
+		"ActiveMRD": {
+			reason: "Nothing is activated that is active.", allow: []string{given.Buckets}, files: map[string]string{"m.yaml": mrd}, step: "ManagedResourceDefinition lamps.example.org",
+			up: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{"lamps.example.org": {Active: true}}},
+		},
+		"CRD":              {reason: "A CRD serves the kind without any policy.", allow: []string{given.Buckets}, files: map[string]string{"c.yaml": crd}, step: "CustomResourceDefinition lamps.example.org", want: "it would serve a kind"},
+		"CRDAllowed":       {reason: "It is allowed.", allow: []string{"lamps.*"}, files: map[string]string{"c.yaml": crd}, step: "CustomResourceDefinition lamps.example.org"},
+		"ConfigOfNothing":  {reason: "A kind is exempt only in a package.", allow: []string{given.Buckets}, files: map[string]string{"c.yaml": strings.ReplaceAll(crd, "Lamp", "ProviderConfig")}, step: "CustomResourceDefinition lamps.example.org", want: "it would serve a kind"},
+		"ByHeadgate":       {reason: "Here this sync makes the CRDs.", owner: render.OwnerHeadgate, allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Policy("team", "*")}, step: "CustomResourceDefinition queues.example.org", want: "it would become active"},
+		"ByHeadgateInside": {reason: "The rest of the policy is allowed.", owner: render.OwnerHeadgate, allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Policy("team", "*")}, step: "CustomResourceDefinition buckets.example.org"},
+		"Package":          {reason: "Its definitions are inactive.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Provider}, edit: pulled, step: provider},
+		"PackageUnderOthers": {
+			reason: "The default policy would open it, and the package comes with this commit.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Provider}, edit: pulled, step: provider,
+			up: plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}, want: "2 definitions of it would become active",
+		},
+		"PackageWithoutSafeStart": {
+			reason: "All of it becomes active, whatever policies say.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Provider}, step: provider,
+			edit: func(d *render.Desired) {
+				pulled(d)
+				for _, of := range d.Definitions {
+					of.FromCRD, of.State = true, catalogue.Active
+				}
+			}, want: "2 definitions of it would become active",
+		},
+		"PackageUnread": {
+			reason: "What it activates is not known.", allow: []string{"*"}, files: map[string]string{"p.yaml": given.Provider}, step: provider, edit: unread(manifest.ID{Group: crossplane.Packages, Kind: "Provider", Name: "provider-toy"}),
+			want: "Headgate cannot compare what it activates",
+		},
+		"FunctionUnread": {
+			reason: "It may depend on a provider.", allow: []string{"*"}, files: map[string]string{"p.yaml": strings.ReplaceAll(given.Provider, "kind: Provider", "kind: Function")}, step: "Function provider-toy",
+			edit: unread(manifest.ID{Group: crossplane.Packages, Kind: "Function", Name: "provider-toy"}), want: "Headgate cannot compare what it activates",
+		},
+		"PolicyOfAPackage": {
+			reason: "Crossplane installs the policies of a Configuration.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Provider}, step: provider, edit: func(d *render.Desired) {
+				pulled(d)
+				d.Policies = append(d.Policies, catalogue.Policy{Name: "shipped", Patterns: []catalogue.Pattern{{Glob: "*.elsewhere.org"}}})
+				d.Left = append(d.Left, render.Left{ID: crossplane.MRAP("shipped"), Package: d.Packages[0].Directory})
+			}, want: "its policy shipped has the pattern",
+		},
+		"ImageConfig": {reason: "It only matches.", allow: []string{given.Buckets}, files: map[string]string{"i.yaml": image}, step: "ImageConfig mirror"},
+		"Rewrite": {
+			reason: "It replaces the packages of the whole cluster.", allow: []string{given.Buckets}, files: map[string]string{"i.yaml": image + "  rewriteImage: {prefix: evil.example.org}\n"}, step: "ImageConfig mirror", want: "rewriteImage",
+		},
+		"Revision":      {reason: "It installs a package that no Provider names.", allow: []string{"*"}, files: map[string]string{"r.yaml": upbound("ProviderRevision", "v1")}, step: "ProviderRevision sly", want: "an object of kind ProviderRevision"},
+		"Lock":          {reason: "Crossplane installs the dependencies that it lists.", allow: []string{"*"}, files: map[string]string{"r.yaml": upbound("Lock", "v1beta1")}, step: "Lock sly", want: "an object of kind Lock"},
+		"RuntimeConfig": {reason: "It configures pods.", allow: []string{given.Buckets}, files: map[string]string{"r.yaml": upbound("DeploymentRuntimeConfig", "v1beta1")}, step: "DeploymentRuntimeConfig sly"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			owner := render.OwnerCrossplane
+			if tc.owner != "" {
+				owner = tc.owner
+			}
+			want := given.Desired(t, owner, tc.files)
+			if tc.edit != nil {
+				tc.edit(&want)
+			}
+			p, got := given.Steps(t, want, given.Seen(tc.up), Guarding{Activation: ActivationLimit{Set: true, Allow: tc.allow}}.ByConfiguration()...)
+			s, ok := got[tc.step]
+			if !ok {
+				t.Fatalf("there is no step %q among %v", tc.step, got)
+			}
+			expect(t, tc.reason, s, plan.Create, tc.want)
+			if p.Approval != nil {
+				t.Errorf("%s: a digest is offered that lets it pass", tc.reason)
+			}
+
+			_, got = given.Steps(t, want, given.Seen(tc.up), Guarding{}.ByConfiguration()...)
+			if s := got[tc.step]; s.Action != plan.Create {
+				t.Errorf("without activation.allow it is not let through: %s: %s", s.Action, Sentence(s.Reason))
+			}
+		})
+	}
+}
+
+// pulled makes the package of the tree the image that the Provider installs.
+func pulled(d *render.Desired) {
+	for i := range d.Packages {
+		d.Packages[i].Digest = "sha256:1"
+		d.Packages[i].Installer = manifest.ID{Group: crossplane.Packages, Kind: "Provider", Name: "provider-toy"}
+	}
+	for _, of := range d.Definitions {
+		of.Package = &d.Packages[0]
+	}
+}
+
+// unread makes what an object installs unknown.
+func unread(id manifest.ID) func(*render.Desired) {
+	return func(d *render.Desired) {
+		d.Unread = []catalogue.Unread{{Installers: []manifest.ID{id}, Err: given.ErrBoom}}
+	}
+}
