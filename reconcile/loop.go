@@ -313,7 +313,10 @@ func (r *running) look(ctx context.Context, tell chan<- look) {
 			continue
 		}
 		in, err := r.Reconciler.Source.Fetch(ctx, r.Ref)
-		if err != nil || in.Revision == "" {
+		if err != nil {
+			in.Revision = refused(unread(err))
+		}
+		if in.Revision == "" {
 			continue // the next pass will say so
 		}
 		if in.Revision != r.current() {
@@ -459,7 +462,7 @@ func jitter(d time.Duration) time.Duration {
 func ofCommit(err error) bool {
 	var wrong catalogue.Errors
 	var away unfetched
-	return errors.As(err, &wrong) && !errors.As(err, &away)
+	return refused(err) != "" || errors.As(err, &wrong) && !errors.As(err, &away)
 }
 
 // unfetched is the error of a Source.
@@ -467,8 +470,38 @@ type unfetched struct{ error }
 
 func (e unfetched) Unwrap() error { return e.error }
 
-// once makes one pass and publishes its result. During an outage of the repository, it keeps the cluster at the commit
-// that was fetched last, so that drift is corrected meanwhile.
+// A refusal is the error of a Source about a commit without the signatures that it needs.
+type refusal struct {
+	error
+
+	revision string
+}
+
+func (e refusal) Unwrap() error { return e.error }
+
+// Code returns the code of the error.
+func (refusal) Code() plan.Code { return plan.Unverified }
+
+// unread returns an error of a Source as a pass has it: as a refusal of a commit, or as that of a commit that cannot be
+// read now.
+func unread(err error) error {
+	if of, is := errors.AsType[interface {
+		error
+		Unverified() string
+	}](err); is {
+		return refusal{err, of.Unverified()}
+	}
+	return unfetched{err}
+}
+
+// refused returns the commit that an error refuses, or "".
+func refused(err error) string {
+	of, _ := errors.AsType[refusal](err)
+	return of.revision
+}
+
+// once makes one pass and publishes its result. During an outage of the repository, and while it has a commit that must not
+// be applied, the pass keeps the cluster at the commit that was fetched last, so that drift is corrected meanwhile.
 func (r *running) once(ctx context.Context) (report.Report, error) {
 	began := time.Now()
 	waits := func(what string) {
@@ -487,11 +520,13 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 		r.conclude(ctx, began, said, err)
 		return said, err
 	}
+	err = unread(err)
+	r.see(ctx, refused(err))
 	said := report.Failed(r.Reconciler.Sync, r.current(), err)
-	err = unfetched{err}
 	if r.last.Files != nil && ctx.Err() == nil {
 		var stopped error
 		said, stopped = r.carry(ctx, waits)
+		said.Revision = cmp.Or(refused(err), said.Revision) // the status belongs to the commit that is refused
 		err = errors.Join(err, stopped)
 		said.Stop(err)
 	}

@@ -266,6 +266,67 @@ func TestCommits(t *testing.T) {
 	})
 }
 
+// unsigned is the error of a Source about a commit without a signature.
+type unsigned string
+
+func (e unsigned) Error() string      { return string(e) + " is not verified" }
+func (e unsigned) Unverified() string { return string(e) }
+
+// A commit that no listed key signed must not be applied, and its status has to show that at once. Who may push it must
+// not thereby stop the correction of drift.
+func TestUnverifiedCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		l := w.loop()
+		l.Interval, l.Poll = time.Hour, 10*time.Second
+		w.run(t, l)
+		w.noted()
+		w.heard(Passed)
+		w.set(func() { w.revision, w.fetching = "b", fmt.Errorf("fetch: %w", unsigned("b")) })
+		time.Sleep(12 * time.Second)
+		got := w.noted()
+		for i, line := range got { // the second depends on the jitter
+			_, got[i], _ = strings.Cut(line, " ")
+		}
+		expect(t, "The refused commit gets the status, and what is applied is the commit before it.",
+			got, "b: pending: seen; the pass has not ended", "apply a", "b: error: fetch: b is not verified")
+		if passes := w.heard(Passed); len(passes) != 1 || passes[0].Report.Revision != "b" || passes[0].Report.ErrorCode != plan.Unverified || passes[0].Report.Verdict.ExitCode != report.ExitFailed {
+			t.Errorf("the report names the commit, with a code: %+v", passes)
+		}
+		time.Sleep(5 * time.Minute)
+		expect(t, "It stays refused: trying again changes nothing.", w.noted())
+		w.set(func() { w.revision, w.fetching = "c", nil })
+		time.Sleep(12 * time.Second)
+		if got := w.noted(); len(got) != 3 || !strings.Contains(got[1], "apply c") {
+			t.Errorf("The next commit is applied when it is found: %q", got)
+		}
+		w.set(func() { w.revision, w.fetching = "d", unsigned("d") })
+		time.Sleep(12 * time.Second)
+		w.noted()
+		w.set(func() { w.revision, w.fetching = "c", nil })
+		time.Sleep(12 * time.Second)
+		if got := w.noted(); len(got) == 0 || !strings.Contains(got[len(got)-1], "c: success") {
+			t.Errorf("Taking the push back ends it: %q", got)
+		}
+	})
+}
+
+// A process that starts finds such a commit, and nothing that it may apply instead.
+func TestUnverifiedAtStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.revision, w.fetching = "b", unsigned("b")
+		w.run(t, w.loop())
+		expect(t, "Nothing is applied.", w.noted(), "0s b: error: b is not verified")
+	})
+	w := newWorld()
+	w.fetching = unsigned("b")
+	said, err := w.loop().Reconciler.Run(t.Context(), "main")
+	if err == nil || said.Revision != "b" || said.ErrorCode != plan.Unverified || len(w.log) > 0 {
+		t.Errorf("Run = %+v, %v; %q", said, err, w.log)
+	}
+}
+
 // inactiveDefinition is a commit that has nothing applied.
 const inactiveDefinition = `apiVersion: apiextensions.crossplane.io/v1alpha1
 kind: ManagedResourceDefinition

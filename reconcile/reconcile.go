@@ -89,7 +89,8 @@ type Reconciler struct {
 func (r Reconciler) Render(ctx context.Context, ref string) (render.Desired, error) {
 	in, err := r.Source.Fetch(ctx, ref)
 	if err != nil {
-		return render.Desired{}, unfetched{err}
+		err = unread(err)
+		return render.Desired{Revision: refused(err)}, err
 	}
 	return r.render(ctx, in)
 }
@@ -261,7 +262,8 @@ func (r Reconciler) Run(ctx context.Context, ref string) (report.Report, error) 
 	began := time.Now()
 	in, err := r.Source.Fetch(ctx, ref)
 	if err != nil {
-		said := report.Failed(r.Sync, "", err)
+		err = unread(err)
+		said := report.Failed(r.Sync, refused(err), err)
 		r.record(ctx, began, said, plan.NoEnding)
 		return said, err
 	}

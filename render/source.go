@@ -13,6 +13,10 @@ type SourceID struct {
 	// Contains reports whether a commit is in the history of the repository, as far as that is at
 	// hand. It may be nil, and is safe for concurrent use.
 	Contains func(commit string) bool
+
+	// Descends reports whether Commit is another commit or descends from it, and whether that is known: a shallow clone lacks
+	// commits. It may be nil, and is safe for concurrent use.
+	Descends func(commit string) (descends, known bool)
 }
 
 // String is how people write a source: "example.org/team/platform//clusters/prod".

@@ -73,6 +73,9 @@ func (t *terminal) diff(ctx context.Context, to *passFlags, args []string) (repo
 		if to.fields().Catalogue == v1alpha1.CatalogueLive {
 			return report.Report{}, usagef("BASE HEAD are compared without a cluster, and --catalogue=live reads one")
 		}
+		if err := to.comparesOnly(); err != nil {
+			return report.Report{}, err
+		}
 		source, err := t.compared(&to.sourceFlags, args)
 		if err != nil {
 			return report.Report{}, err

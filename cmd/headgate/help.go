@@ -26,7 +26,7 @@ var flagGroups = []flagGroup{
 	{"Which commit", []string{"repo", "ref", "path", "base", "head"}},
 	{"Which cluster", []string{"kubeconfig", "context", "as", "as-group"}},
 	{"Policies and limits", []string{
-		"management-policy", "adoption", "adoption-leftovers", "conflicts", "drift", "instances", "deactivation", "crd-owner", "take-over", "approval-trailers", "approval-signer", "max-prunes", "max-activations",
+		"management-policy", "adoption", "adoption-leftovers", "conflicts", "drift", "instances", "deactivation", "crd-owner", "take-over", "approval-trailers", "approval-signer", "verify", "commit-key", "history", "max-prunes", "max-activations",
 	}},
 	{"How a commit is read", []string{
 		"catalogue", "others", "package", "crossplane-version", "conversion", "conversion-service", "conversion-ca", "connection-details", "limits",

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,10 +21,12 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/fluxcd/pkg/git/signature"
 	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/crypto/ssh"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -153,6 +158,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"depend":   depend,
 	"project":  projectFile,
 	"commit":   commit,
+	"signed":   signed,
 	"lose":     lose,
 	"apply":    apply,
 	"flux":     flux,
@@ -302,7 +308,40 @@ func branch(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // commit commits a directory as it is, on a branch: commit DIR BRANCH [MESSAGE].
-func commit(ts *testscript.TestScript, _ bool, args []string) {
+func commit(ts *testscript.TestScript, _ bool, args []string) { commitBy(ts, nil, args) }
+
+// signed commits a directory as it is, on a branch, with the signature of a new SSH key, which it writes to a file, and a
+// signed tag, if one is named: signed KEY DIR BRANCH [TAG].
+func signed(ts *testscript.TestScript, _ bool, args []string) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	ts.Check(err)
+	block, err := ssh.MarshalPrivateKey(private, "")
+	ts.Check(err)
+	signer, err := signature.NewSSHSigner(pem.EncodeToMemory(block), nil)
+	ts.Check(err)
+	key, err := ssh.NewPublicKey(public)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), ssh.MarshalAuthorizedKey(key), 0o600))
+	commitBy(ts, signer, args[1:3])
+	if len(args) < 4 {
+		return
+	}
+	repository, err := git.PlainOpen(ts.MkAbs(args[1]))
+	ts.Check(err)
+	payload := fmt.Sprintf("object %s\ntype commit\ntag %s\ntagger somebody <somebody@example.org> 1700000000 +0000\n\na tag\n", ts.Getenv("COMMIT"), args[3])
+	sig, err := signer.Sign(strings.NewReader(payload))
+	ts.Check(err)
+	tag := &plumbing.MemoryObject{}
+	tag.SetType(plumbing.TagObject)
+	_, err = tag.Write([]byte(payload + string(sig)))
+	ts.Check(err)
+	id, err := repository.Storer.SetEncodedObject(tag)
+	ts.Check(err)
+	ts.Check(repository.Storer.SetReference(plumbing.NewHashReference(plumbing.NewTagReferenceName(args[3]), id)))
+}
+
+// commitBy commits a directory as it is, with the signature of a signer, if there is one.
+func commitBy(ts *testscript.TestScript, signer git.Signer, args []string) {
 	dir, branch := ts.MkAbs(args[0]), plumbing.NewBranchReferenceName(args[1])
 	repository, err := git.PlainOpen(dir)
 	if errors.Is(err, git.ErrRepositoryNotExists) {
@@ -318,7 +357,7 @@ func commit(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) > 2 {
 		message = strings.Join(args[2:], "\n\n")
 	}
-	id, err := tree.Commit(message, &git.CommitOptions{Author: by, AllowEmptyCommits: true})
+	id, err := tree.Commit(message, &git.CommitOptions{Author: by, AllowEmptyCommits: true, Signer: signer})
 	ts.Check(err)
 	ts.Setenv("COMMIT", id.String())
 }

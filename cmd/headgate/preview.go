@@ -162,6 +162,9 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	case f.fields().Catalogue == v1alpha1.CatalogueLive && !f.live:
 		return report.Report{}, usagef("--catalogue=live reads a cluster: add --live")
 	}
+	if err := f.comparesOnly(); err != nil {
+		return report.Report{}, err
+	}
 	source, err := t.commits(&f.sourceFlags)
 	if err != nil {
 		return report.Report{}, err

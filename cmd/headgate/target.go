@@ -292,6 +292,7 @@ type passFlags struct {
 
 	approve  approveFlag
 	signers  []string // files of public keys
+	keys     []string // likewise, of commits
 	takeOver bool
 }
 
@@ -303,6 +304,7 @@ func (f *passFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.takeOver, "take-over", false, "accept another source than the one that this sync applied before; objects that the new source lacks are pruned")
 	addOptions(cmd, &f.spec, false)
 	cmd.Flags().StringArrayVar(&f.signers, "approval-signer", nil, "with --approval-trailers=signed: `file` with the public key of a person who may approve, OpenPGP or SSH; may be given several times")
+	cmd.Flags().StringArrayVar(&f.keys, "commit-key", nil, "with --verify: `file` with public keys, OpenPGP or SSH, of which one must have signed; may be given several times")
 	f.renderFlags.addTo(cmd)
 	f.fileFlags.addTo(cmd, &f.syncFlags, &f.path)
 }
@@ -330,6 +332,14 @@ func (f *passFlags) fields() *v1alpha1.Spec {
 	return &f.spec
 }
 
+// comparesOnly returns an error for flags that do nothing where two commits are compared.
+func (f *passFlags) comparesOnly() error {
+	if f.spec.Source.Verify.Mode != v1alpha1.VerifyNever {
+		return usagef("--verify refuses what a pass would apply, and comparing two commits applies nothing; leave it out")
+	}
+	return nil
+}
+
 // asSync returns the Sync that means what the flags mean.
 func (f *passFlags) asSync() (v1alpha1.Sync, error) {
 	if f.fromFile != nil {
@@ -352,17 +362,35 @@ func (f *passFlags) asSync() (v1alpha1.Sync, error) {
 	if f.takeOver {
 		s.Spec.Source.TakeOver = plan.TakeAny
 	}
-	for _, file := range f.signers {
-		key, failed := os.ReadFile(file)
-		if failed != nil {
-			return s, usagef("--approval-signer: %v", failed)
-		}
-		s.Spec.Approvals.Signers = append(s.Spec.Approvals.Signers, string(key))
+	if s.Spec.Approvals.Signers, err = contentsOf("--approval-signer", f.signers, err); err != nil {
+		return s, err
+	}
+	if s.Spec.Source.Verify.Keys, err = contentsOf("--commit-key", f.keys, err); err != nil {
+		return s, err
+	}
+	if verifies := s.Spec.Source.Verify.Mode != v1alpha1.VerifyNever; verifies != (len(f.keys) > 0) {
+		return s, usagef("--commit-key goes with --verify=head, tag or tag-and-head, and names the public keys of which one must have signed")
 	}
 	if signed := s.Spec.Approvals.Trailers == v1alpha1.TrailersSigned; signed != (len(f.signers) > 0) {
 		return s, usagef("--approval-signer goes with --approval-trailers=signed, and names the public keys of the people who may approve")
 	}
 	return s, err
+}
+
+// contentsOf returns the contents of the files of a flag, unless there is an error already.
+func contentsOf(flag string, files []string, err error) ([]string, error) {
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, usagef("%s: %v", flag, err)
+		}
+		all = append(all, string(content))
+	}
+	return all, nil
 }
 
 // surroundings returns what the flags of a source mean for passes over it.

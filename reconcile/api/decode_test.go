@@ -49,13 +49,14 @@ spec:
 		ManagementPolicy: "Default", Adoption: "AdoptIfUnowned", AdoptionLeftovers: "Keep", Conflicts: "Refuse", Drift: "Correct", Instances: "Hold", Deactivation: "Never",
 		Approvals: v1alpha1.Approvals{Trailers: "Never"},
 	}
+	verify := v1alpha1.Verify{Mode: "Never"}
 	prod, apps := spec, spec
 	prod.Source = v1alpha1.Source{
-		Repo: "https://example.org/platform.git", Ref: "main", Path: "clusters/prod", FetchTimeout: "10m0s", // credentials left out differ from credentials that are named
+		Repo: "https://example.org/platform.git", Ref: "main", Path: "clusters/prod", FetchTimeout: "10m0s", Verify: verify, History: "Any", // credentials left out differ from credentials that are named
 	}
 	apps.Source = v1alpha1.Source{
 		Repo: "./apps", Interval: "10s", FetchTimeout: "10m0s", CredentialsFrom: &v1alpha1.Credentials{Env: &v1alpha1.EnvCredentials{Password: "TOKEN"}},
-		Webhook: &v1alpha1.Webhook{SecretFrom: &v1alpha1.Token{Env: "HEADGATE_WEBHOOK_SECRET"}},
+		Webhook: &v1alpha1.Webhook{SecretFrom: &v1alpha1.Token{Env: "HEADGATE_WEBHOOK_SECRET"}}, Verify: verify, History: "Any",
 	}
 	apps.ClusterName, apps.Interval, apps.CRDOwner, apps.MaxPrunes = "prod", "5m", "Crossplane", new(4)
 	apps.Statuses = &v1alpha1.Statuses{Forge: "Gitea", TokenFrom: &v1alpha1.Token{Env: "HEADGATE_FORGE_TOKEN"}}
@@ -137,6 +138,21 @@ func TestDecodeIsStrict(t *testing.T) {
 		"ReleaseMisspelt": {
 			"The field has a line and a suggestion, as any other.", head + "  releases: [ConfigMap/team/settings]\n",
 			[]string{"line 6: spec.releases: is not a field of a Sync; write release"},
+		},
+		"VerifyWithoutMode": {
+			"Someone who lists keys believes that they count.", strings.ReplaceAll(head, "platform.git", "platform.git, verify: {keys: [a]}"),
+			[]string{"line 5: spec.source.verify.mode: is missing, so the keys have no effect; set Head, Tag or TagAndHead"},
+		},
+		"VerifyWithoutKeys": {
+			"Without a key, no commit would be applied.", strings.ReplaceAll(head, "platform.git", "platform.git, verify: {mode: head}"),
+			[]string{"line 5: spec.source.verify.keys: is missing: list the public keys of which one must have signed, or name their Secret in keysFrom"},
+		},
+		"VerifyTagOfBranch": {
+			"A branch has no signed tag.", strings.ReplaceAll(head, "platform.git", "platform.git, verify: {mode: Tag, keysFrom: {name: A_B}}"),
+			[]string{
+				"line 5: spec.source.verify.keysFrom.name: is not the name of a Secret; a secret does not belong here",
+				"line 5: spec.source.ref: must name a tag where verify.mode is Tag",
+			},
 		},
 		"Ignore": {
 			"A rule that matches nothing, because it is written wrong, would be believed to work.",

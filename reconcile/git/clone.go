@@ -42,7 +42,7 @@ type clone struct {
 }
 
 // resolve finds the commit that ref names, with one request if nothing is new.
-func (c *clone) resolve(ctx context.Context, at address, ref string) (*objects, *object.Commit, error) {
+func (c *clone) resolve(ctx context.Context, at address, ref string) (found, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Time)
 	defer cancel()
 	from := c.remote
@@ -63,13 +63,13 @@ func (c *clone) resolve(ctx context.Context, at address, ref string) (*objects, 
 		}
 		switch {
 		case tries == 3, c.fetched:
-			return o, commit, err
+			return found{o, commit, h}, err
 		case errors.Is(err, errReplaced): // open sees that
 		case !errors.Is(err, errDamaged):
-			return o, commit, err
+			return found{o, commit, h}, err
 		default:
 			if err := c.discard(ctx); err != nil {
-				return nil, nil, err
+				return found{}, err
 			}
 		}
 	}

@@ -118,8 +118,8 @@ func (o *objects) reaches(from []plumbing.Hash, commit plumbing.Hash) (found boo
 	}
 	seen := make(map[plumbing.Hash]bool, len(from))
 	for next := slices.Clone(from); len(next) > 0; {
-		h := next[len(next)-1]
-		next = next[:len(next)-1]
+		h := next[0] // the nearest first: most commits that are looked for are near
+		next = next[1:]
 		if seen[h] {
 			continue
 		}
@@ -153,9 +153,29 @@ func (o *objects) contains(head plumbing.Hash) func(string) bool {
 	}
 }
 
+// descends is how to look whether a commit is another one or descends from it. The histories of a clone of Headgate are
+// complete, so that what is missing there is no ancestor; those of a repository on disk may be shallow.
+func (o *objects) descends(head plumbing.Hash) func(string) (descends, known bool) {
+	return func(commit string) (descends, known bool) {
+		if !plumbing.IsHash(commit) {
+			return false, true
+		}
+		key := [2]plumbing.Hash{head, plumbing.NewHash(commit)}
+		if was, ok := o.descents.Load(key); ok {
+			found, _ := was.(bool)
+			return found, true
+		}
+		found := o.reaches([]plumbing.Hash{head}, key[1])
+		if known = found || !(local{o}).isShallow(); known {
+			o.descents.Store(key, found)
+		}
+		return found, known
+	}
+}
+
 // identify identifies a repository on disk. base is what the path of its remote may be relative to.
 func (o *objects) identify(head plumbing.Hash, base string) render.SourceID {
-	id := render.SourceID{Contains: o.contains(head)}
+	id := render.SourceID{Contains: o.contains(head), Descends: o.descends(head)}
 	if !head.IsZero() {
 		id.Commit = head.String()
 	}
@@ -178,7 +198,7 @@ func (r *Repository) identify(at address, from *objects, commit plumbing.Hash, d
 		}
 	}()
 	if at.dir == "" {
-		id = render.SourceID{Repository: remoteID(at.url.String(), ""), Commit: commit.String(), Contains: from.contains(commit)}
+		id = render.SourceID{Repository: remoteID(at.url.String(), ""), Commit: commit.String(), Contains: from.contains(commit), Descends: from.descends(commit)}
 	} else if id = from.identify(commit, at.dir); id.Repository == "" {
 		id.Repository = byDirectory + filepath.ToSlash(resolved(at.dir))
 	}

@@ -137,7 +137,7 @@ func TestDirectoryIsIdentified(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := sourceOf(t, tc.from)
-			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(render.SourceID{}, "Contains")); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(render.SourceID{}, "Contains", "Descends")); diff != "" {
 				t.Errorf("%s\n(-want +got):\n%s", tc.reason, diff)
 			}
 			if in := tc.want.Commit != ""; got.Contains(tc.want.Commit) != in || got.Contains(strings.Repeat("1", 40)) || got.Contains("") {
@@ -179,4 +179,39 @@ func TestRepositoryIsIdentified(t *testing.T) {
 	if in, err = (&Repository{URL: f.dir}).Fetch(t.Context(), ""); err != nil || !IsNameless(in.Source) {
 		t.Errorf("got %v, %v", in.Source, err)
 	}
+}
+
+// A rewritten branch has to be told from one that went on, also in a new clone, which never saw the commits that are gone.
+func TestDescends(t *testing.T) {
+	f := newFixture(t)
+	c1 := f.push("main", texts(1))
+	c2 := f.push("main", texts(2), c1)
+	served := serve(f)
+	old := &Repository{URL: served.url(), Cache: t.TempDir()}
+	asks := func(reason string, r *Repository, of plumbing.Hash, descends, known bool) {
+		t.Helper()
+		in, err := r.Fetch(t.Context(), "main")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second answer is remembered
+			if got, sure := in.Source.Descends(of.String()); got != descends || sure != known {
+				t.Errorf("%s: Descends(%.7s) = %t, %t; want %t, %t", reason, of, got, sure, descends, known)
+			}
+		}
+	}
+	asks("itself", old, c2, true, true)
+	asks("its parent", old, c1, true, true)
+	f.ref("refs/heads/main", f.commit(f.files(texts(3)), c1)) // c2 is dropped
+	asks("rewritten", old, c2, false, true)
+	asks("rewritten, in a new clone", &Repository{URL: served.url(), Cache: t.TempDir()}, c2, false, true)
+	asks("rewritten, on disk, where the old commit still is", &Repository{URL: f.dir}, c2, false, true)
+	asks("no commit", old, f.blob("x"), false, true)
+	merge := f.push("main", texts(4), f.commit(f.files(texts(3))), c2)
+	asks("merged from the other side", old, c1, true, true)
+	shallow := newFixture(t)
+	shallow.object(plumbing.TreeObject, nil)
+	shallow.ref("refs/heads/main", shallow.commit(shallow.files(texts(1)), merge)) // whose parent is not there
+	shallow.must(os.WriteFile(filepath.Join(shallow.dir, "shallow"), []byte(merge.String()+"\n"), 0o600))
+	asks("a shallow clone lacks commits", &Repository{URL: shallow.dir}, c1, false, false)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-billy/v5/util"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
@@ -133,16 +132,16 @@ func (o *objects) refs() (refs, error) {
 // A local repository is read where it is.
 type local struct{ *objects }
 
-func (l local) resolve(_ context.Context, _ address, ref string) (*objects, *object.Commit, error) {
+func (l local) resolve(_ context.Context, _ address, ref string) (found, error) {
 	h, err := l.find(ref)
 	if err != nil {
-		return nil, nil, err
+		return found{}, err
 	}
 	c, err := l.commit(h)
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
 		err = fmt.Errorf("cannot read %q: %s is missing here; %s", ref, h, l.missing("git fetch it"))
 	}
-	return l.objects, c, err
+	return found{l.objects, c, h}, err
 }
 
 func (l local) list(context.Context, address) (refs, error) { return l.refs() }

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -20,6 +21,20 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
 
+// maxHeader bounds what stands in a commit or a tag before its message: parents and signatures. go-git takes time in the
+// square of their lines to decode them.
+const maxHeader = 256 << 10
+
+// headerError is the error of a commit or a tag with more before its message.
+type headerError int
+
+func (e headerError) Error() string {
+	return fmt.Sprintf("it has %d bytes before its message, and the limit is %d; make the commit or tag again, with one signature", int(e), maxHeader)
+}
+
+// Permanent reports that the object stays so.
+func (headerError) Permanent() bool { return true }
+
 // errDamaged is wrapped by errors of readers about objects that differ from what Git wrote.
 var errDamaged = errors.New("damaged data")
 
@@ -38,6 +53,8 @@ type objects struct {
 	recent  *recent
 	damaged atomic.Bool // something was read that Git did not write
 	firsts  sync.Map    // commit → first commit of its history
+
+	descents sync.Map // a commit and another one → whether it descends from that
 
 	mu     sync.RWMutex
 	stores []*store // its own first
@@ -230,6 +247,11 @@ func (o *objects) EncodedObject(want plumbing.ObjectType, h plumbing.Hash) (plum
 	}
 	if err != nil {
 		return nil, err
+	}
+	if kind == plumbing.CommitObject || kind == plumbing.TagObject {
+		if head, _, _ := bytes.Cut(data, []byte("\n\n")); len(head) > maxHeader {
+			return nil, headerError(len(head))
+		}
 	}
 	m := &plumbing.MemoryObject{}
 	m.SetType(kind)

@@ -49,7 +49,8 @@ type Repository struct {
 	Fetched bool
 
 	Plain     network.Plain     // hosts that get credentials without TLS
-	Signers   Signers           // whose signatures on commits are verified
+	Signers   Signers           // whose approvals in commits are verified
+	Verify    Verification      // which signatures a commit needs for Fetch
 	Limits    Limits            // zero values are defaults
 	Progress  io.Writer         // receives the progress messages of the server; may be nil
 	Transport http.RoundTripper // nil is network.Default
@@ -59,9 +60,17 @@ type Repository struct {
 	from backend // nil: not used yet
 }
 
+// A found commit is one that a ref leads to, with the store that holds it.
+type found struct {
+	*objects
+
+	commit *object.Commit
+	named  plumbing.Hash // the object that the ref names: the commit, or a tag
+}
+
 // A backend reads commits from a clone or from a local repository.
 type backend interface {
-	resolve(ctx context.Context, at address, ref string) (*objects, *object.Commit, error)
+	resolve(ctx context.Context, at address, ref string) (found, error)
 	list(ctx context.Context, at address) (refs, error)
 	forget(ctx context.Context, commit plumbing.Hash) error
 }
@@ -104,16 +113,28 @@ func (l Limits) orDefault() Limits {
 
 // Fetch returns the commit that ref names: a branch, a tag, a full or
 // abbreviated commit id, a full ref name, or "" for the default branch; or an
-// ancestor of it, as main~2 or HEAD^2. The files are read on demand, until Close.
-func (r *Repository) Fetch(ctx context.Context, ref string) (render.Input, error) {
+// ancestor of it, as main~2 or HEAD^2. The files are read on demand, until Close. The error is an UnverifiedError if the
+// commit has not the signatures that it needs.
+func (r *Repository) Fetch(ctx context.Context, ref string) (_ render.Input, err error) {
 	dir, err := below(r.Path)
 	if err != nil {
 		return render.Input{}, fmt.Errorf("%s: %w", withoutCredentials(r.URL), err)
 	}
-	at, store, commit, err := r.resolve(ctx, ref)
+	tag := ""
+	if r.Verify.Tag {
+		if tag, err = tagOf(ref); err != nil {
+			return render.Input{}, fmt.Errorf("%s: %w", withoutCredentials(r.URL), err)
+		}
+		ref = tag
+	}
+	at, f, err := r.resolve(ctx, ref)
 	if err != nil {
 		return render.Input{}, err
 	}
+	if err := r.Verify.check(ctx, at, f, tag); err != nil {
+		return render.Input{}, err
+	}
+	store, commit := f.objects, f.commit
 	limits := r.Limits.orDefault()
 	files := &tree{objects: store, root: commit.TreeHash, limit: limits.Entries, paths: limits.Paths}
 	if err := directory(files, dir); err != nil {
@@ -124,11 +145,11 @@ func (r *Repository) Fetch(ctx context.Context, ref string) (render.Input, error
 
 // Resolve returns the full id of the commit that ref names, which it fetches.
 func (r *Repository) Resolve(ctx context.Context, ref string) (string, error) {
-	_, _, commit, err := r.resolve(ctx, ref)
+	_, f, err := r.resolve(ctx, ref)
 	if err != nil {
 		return "", err
 	}
-	return commit.Hash.String(), nil
+	return f.commit.Hash.String(), nil
 }
 
 // Branch returns the branch that ref names, or goes back from, as people call it: "main". It is ""
@@ -156,19 +177,20 @@ func (r *Repository) Forget(ctx context.Context, commit string) (err error) {
 
 // MergeBase returns the commit at which the histories of two refs parted, the youngest if there are several.
 func (r *Repository) MergeBase(ctx context.Context, a, b string) (_ string, err error) {
-	_, _, one, err := r.resolve(ctx, a)
+	_, first, err := r.resolve(ctx, a)
 	if err != nil {
 		return "", err
 	}
-	at, store, other, err := r.resolve(ctx, b) // its store has a as well
+	at, other, err := r.resolve(ctx, b) // its store has a as well
 	if err != nil {
 		return "", err
 	}
 	defer at.finish(&err)
-	if one, err = store.commit(one.Hash); err != nil {
+	one, err := other.objects.commit(first.commit.Hash)
+	if err != nil {
 		return "", err
 	}
-	bases, err := one.MergeBase(other)
+	bases, err := one.MergeBase(other.commit)
 	if err != nil && !errors.Is(err, plumbing.ErrObjectNotFound) {
 		return "", fmt.Errorf("cannot find where %q and %q parted: %w", a, b, err)
 	}
@@ -199,16 +221,16 @@ func (r *Repository) Close() error {
 
 // resolve finds a commit, with the store that holds it. Its errors start with
 // the repository and contain no credentials.
-func (r *Repository) resolve(ctx context.Context, ref string) (at address, o *objects, c *object.Commit, err error) {
+func (r *Repository) resolve(ctx context.Context, ref string) (at address, f found, err error) {
 	at, from, asked, err := r.ask(ctx, ref)
 	if err != nil {
-		return at, nil, nil, err
+		return at, found{}, err
 	}
 	defer at.finish(&err)
-	if o, c, err = from.resolve(ctx, at, asked.ref); err == nil {
-		c, err = asked.from(o, c)
+	if f, err = from.resolve(ctx, at, asked.ref); err == nil {
+		f.commit, err = asked.from(f.objects, f.commit)
 	}
-	return at, o, c, err
+	return at, f, err
 }
 
 // ask makes ready to ask for a ref.

@@ -1,19 +1,39 @@
 package git
 
 import (
+	"bytes"
+	"crypto"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/armor"
+	pgperrors "github.com/ProtonMail/go-crypto/openpgp/errors"
+	"github.com/ProtonMail/go-crypto/openpgp/packet"
 	"github.com/fluxcd/pkg/git/signature"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/hiddeco/sshsig"
+	"golang.org/x/crypto/ssh"
 )
 
-// Signers are public keys of people: OpenPGP keys in ASCII armor, and SSH keys as authorized_keys has them.
-type Signers []string
+// Keys are texts with public keys: OpenPGP keys in ASCII armor, and SSH keys as authorized_keys has them.
+type Keys []string
+
+// Signers are public keys of people. The key of a forge is none of them.
+type Signers Keys
+
+const (
+	beginPGP = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
+	endPGP   = "-----END PGP PUBLIC KEY BLOCK-----"
+
+	// maxSignature bounds a signature. That of an RSA key of 16384 bits has 3 KB.
+	maxSignature = 64 << 10
+	// leastBits is the minimum length of an RSA or DSA key.
+	leastBits = 2048
+)
 
 // ofForge reports whether an address belongs to a key with which a forge signs the commits that it makes, such as merges and
 // squashes. The author of a pull request writes the message of these commits. The addresses of such keys begin with noreply@; people
@@ -23,67 +43,282 @@ func ofForge(address string) bool { return strings.HasPrefix(strings.ToLower(add
 // Validate returns what is wrong with the keys. The key of a forge is refused: its signature proves nothing about the
 // person who approved.
 func (s Signers) Validate() error {
-	var wrong []error
-	for i, key := range s {
-		if err := validSigner(key); err != nil {
-			wrong = append(wrong, fmt.Errorf("key %d: %w", i+1, err))
-		}
-	}
-	return errors.Join(wrong...)
-}
-
-func validSigner(key string) error {
-	if !isOpenPGP(key) {
-		if keys, err := signature.ParseAuthorizedKeys(key); err != nil || len(keys) == 0 {
-			return errors.New("it is neither an OpenPGP public key in ASCII armor nor an SSH public key")
-		}
-		return nil
-	}
-	ring, err := openpgp.ReadArmoredKeyRing(strings.NewReader(key))
-	if err != nil {
-		return fmt.Errorf("cannot read the OpenPGP public key: %w", err)
-	}
-	for _, entity := range ring {
-		for name, identity := range entity.Identities {
-			if ofForge(identity.UserId.Email) {
-				return fmt.Errorf("it is the key of a forge (%s), which signs messages that authors write; list keys of people", name)
+	_, err := Keys(s).parse(func(ring openpgp.EntityList) error {
+		for _, entity := range ring {
+			for name, identity := range entity.Identities {
+				if ofForge(identity.UserId.Email) {
+					return fmt.Errorf("it is the key of a forge (%s), which signs messages that authors write; list keys of people", name)
+				}
 			}
 		}
-	}
-	return nil
+		return nil
+	})
+	return err
 }
-
-func isOpenPGP(key string) bool { return strings.Contains(key, "-----BEGIN PGP PUBLIC KEY BLOCK-----") }
 
 // of returns the fingerprint of the key that made the signature of a commit. It returns "" if the commit has no signature, or
 // none of the signers made it.
 func (s Signers) of(commit *object.Commit) string {
-	if len(s) == 0 || commit.PGPSignature == "" {
+	if len(s) == 0 {
 		return ""
 	}
-	unsigned := &plumbing.MemoryObject{}
-	if err := commit.EncodeWithoutSignature(unsigned); err != nil {
-		return ""
-	}
-	r, err := unsigned.Reader()
+	by, err := Keys(s).signed(commit)
 	if err != nil {
 		return ""
 	}
-	payload, err := io.ReadAll(r)
-	if err != nil {
-		return ""
+	return by
+}
+
+// Validate returns what is wrong with the keys.
+func (k Keys) Validate() error {
+	_, err := k.parse(nil)
+	return err
+}
+
+// A keyring holds keys that were read.
+type keyring struct {
+	pgp openpgp.EntityList
+	ssh []ssh.PublicKey
+}
+
+// parse reads the keys. also checks the OpenPGP keys of each text; it may be nil.
+func (k Keys) parse(also func(openpgp.EntityList) error) (keyring, error) {
+	var all keyring
+	var wrong []error
+	for i, text := range k {
+		one, err := parseKeys(text)
+		if err == nil && also != nil {
+			err = also(one.pgp)
+		}
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("key %d: %w", i+1, err))
+		}
+		all.pgp, all.ssh = append(all.pgp, one.pgp...), append(all.ssh, one.ssh...)
 	}
-	verify := signature.VerifySSHSignature
-	if !signature.IsSSHSignature(commit.PGPSignature) {
-		verify = signature.VerifyPGPSignature
+	return all, errors.Join(wrong...)
+}
+
+// parseKeys reads a text with OpenPGP keys, SSH keys, or both.
+func parseKeys(text string) (keyring, error) {
+	var k keyring
+	for rest, more := text, true; more; {
+		var lines, block string
+		lines, rest, more = strings.Cut(rest, beginPGP)
+		if err := k.addSSH(lines); err != nil {
+			return k, err
+		}
+		if !more {
+			break
+		}
+		block, rest, _ = strings.Cut(rest, endPGP)
+		ring, err := openpgp.ReadArmoredKeyRing(strings.NewReader(beginPGP + block + endPGP + "\n"))
+		if err != nil {
+			return k, fmt.Errorf("cannot read the OpenPGP public key: %w", err)
+		}
+		for _, entity := range ring {
+			if bits, err := entity.PrimaryKey.BitLength(); err == nil && isRSAOrDSA(entity.PrimaryKey) && bits < leastBits {
+				return k, fmt.Errorf("the OpenPGP key %s has %d bits; use one with at least %d", entity.PrimaryKey.KeyIdString(), bits, leastBits)
+			}
+		}
+		k.pgp = append(k.pgp, ring...)
 	}
-	for _, key := range s {
-		if isOpenPGP(key) == signature.IsSSHSignature(commit.PGPSignature) {
+	if len(k.pgp)+len(k.ssh) == 0 {
+		return k, errNoKey
+	}
+	return k, nil
+}
+
+var errNoKey = errors.New("it is neither an OpenPGP public key in ASCII armor nor an SSH public key")
+
+func isRSAOrDSA(key *packet.PublicKey) bool {
+	switch key.PubKeyAlgo {
+	case packet.PubKeyAlgoRSA, packet.PubKeyAlgoRSASignOnly, packet.PubKeyAlgoRSAEncryptOnly, packet.PubKeyAlgoDSA:
+		return true
+	}
+	return false
+}
+
+// addSSH reads lines with an SSH key each. Headgate honours no options of a line, such as namespaces or cert-authority, so
+// it refuses them.
+func (k *keyring) addSSH(lines string) error {
+	for line := range strings.Lines(lines) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		if by, err := verify(commit.PGPSignature, payload, key); err == nil {
-			return by
+		key, _, options, _, err := ssh.ParseAuthorizedKey([]byte(line))
+		switch {
+		case err != nil:
+			return errNoKey
+		case len(options) > 0:
+			return fmt.Errorf("the SSH key has %q before it; write the type and the key alone, as in a .pub file", strings.Join(options, ","))
+		case !strongSSH(key):
+			return fmt.Errorf("an SSH key of the type %s is not accepted; use ed25519, ECDSA, or RSA with at least %d bits", key.Type(), leastBits)
 		}
+		k.ssh = append(k.ssh, key)
 	}
-	return ""
+	return nil
+}
+
+func strongSSH(key ssh.PublicKey) bool {
+	switch key.Type() {
+	case ssh.KeyAlgoED25519, ssh.KeyAlgoSKED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoSKECDSA256:
+		return true
+	case ssh.KeyAlgoRSA:
+		of, ok := key.(ssh.CryptoPublicKey)
+		if !ok {
+			return false
+		}
+		sized, ok := of.CryptoPublicKey().(interface{ Size() int })
+		return ok && sized.Size()*8 >= leastBits
+	}
+	return false
+}
+
+// An unsigned object is one that can be written without its signature: a commit or a tag.
+type unsigned interface {
+	EncodeWithoutSignature(o plumbing.EncodedObject) error
+}
+
+// payloadOf returns what the signature of an object signs.
+func payloadOf(of unsigned) ([]byte, error) {
+	to := &plumbing.MemoryObject{}
+	if err := of.EncodeWithoutSignature(to); err != nil {
+		return nil, err
+	}
+	r, err := to.Reader()
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
+
+// signed returns the fingerprint of the key that signed a commit, or why none did.
+func (k Keys) signed(commit *object.Commit) (string, error) {
+	payload, err := payloadOf(commit)
+	if err != nil {
+		return "", err
+	}
+	// What was signed, read on its own, has to be this commit.
+	var again object.Commit
+	if err := again.Decode(encoded(plumbing.CommitObject, payload)); err != nil || again.TreeHash != commit.TreeHash ||
+		fmt.Sprint(again.ParentHashes) != fmt.Sprint(commit.ParentHashes) || again.Message != commit.Message {
+		return "", errors.New("its signature is in a place where Git writes none; sign the commit with Git")
+	}
+	if strings.Count(commit.PGPSignature, "-----BEGIN ") > 1 {
+		return "", errors.New("it has more than one signature; sign it once")
+	}
+	return k.verify(commit.PGPSignature, payload)
+}
+
+// signedTag returns the fingerprint of the key that signed a tag, or why none did.
+func (k Keys) signedTag(tag *object.Tag) (string, error) {
+	payload, err := payloadOf(tag)
+	if err != nil {
+		return "", err
+	}
+	var again object.Tag
+	if err := again.Decode(encoded(plumbing.TagObject, payload)); err != nil || again.Target != tag.Target || again.TargetType != tag.TargetType || again.Name != tag.Name {
+		return "", errors.New("its signature is in a place where Git writes none; sign the tag with Git")
+	}
+	return k.verify(tag.PGPSignature, payload)
+}
+
+func encoded(kind plumbing.ObjectType, content []byte) *plumbing.MemoryObject {
+	o := &plumbing.MemoryObject{}
+	o.SetType(kind)
+	_, _ = o.Write(content) // it never fails
+	return o
+}
+
+// verify returns the fingerprint of the key that made a signature of a payload, or why none did.
+func (k Keys) verify(sig string, payload []byte) (_ string, err error) {
+	defer func() {
+		if p := recover(); p != nil { // a decoder of what an attacker wrote
+			err = fmt.Errorf("its signature cannot be read: %v", p)
+		}
+	}()
+	ring, wrong := k.parse(nil)
+	switch sig = strings.TrimSpace(sig); {
+	case wrong != nil:
+		return "", wrong
+	case sig == "":
+		return "", errors.New("it has no signature")
+	case len(sig) > maxSignature:
+		return "", fmt.Errorf("its signature has %d bytes, and the limit is %d", len(sig), maxSignature)
+	case signature.IsPGPSignature(sig):
+		return ring.verifyPGP(sig, payload)
+	case signature.IsSSHSignature(sig):
+		return ring.verifySSH(sig, payload)
+	}
+	return "", errors.New("its signature is neither of OpenPGP nor of SSH, and Headgate verifies no other")
+}
+
+// strong are the hashes that a signature may be of. For MD5, SHA-1 and RIPEMD-160, two contents with one hash can be made.
+var strong = map[crypto.Hash]bool{
+	crypto.SHA256: true, crypto.SHA384: true, crypto.SHA512: true, crypto.SHA3_256: true, crypto.SHA3_512: true,
+}
+
+func (k keyring) verifyPGP(sig string, payload []byte) (string, error) {
+	block, err := armor.Decode(strings.NewReader(sig))
+	if err != nil || block.Type != openpgp.SignatureType {
+		return "", errors.New("its signature cannot be read")
+	}
+	body, err := io.ReadAll(block.Body)
+	if err != nil {
+		return "", fmt.Errorf("its signature cannot be read: %w", err)
+	}
+	made, signer, err := openpgp.VerifyDetachedSignature(k.pgp, bytes.NewReader(payload), bytes.NewReader(body), nil)
+	by := ""
+	if signer != nil {
+		by = signer.PrimaryKey.KeyIdString()
+	}
+	switch {
+	case errors.Is(err, pgperrors.ErrUnknownIssuer):
+		return "", fmt.Errorf("its signature is of %s, which is not among the keys, or may not sign", issuer(body))
+	case errors.Is(err, pgperrors.ErrKeyRevoked):
+		return "", fmt.Errorf("its signature is of the key %s, which was revoked", by)
+	case errors.Is(err, pgperrors.ErrKeyExpired):
+		return "", fmt.Errorf("its signature is of the key %s, which has expired", by)
+	case errors.Is(err, pgperrors.ErrSignatureExpired):
+		return "", errors.New("its signature has expired")
+	case errors.As(err, new(pgperrors.StructuralError)):
+		return "", fmt.Errorf("its signature cannot be read: %w", err)
+	case err != nil:
+		return "", fmt.Errorf("its signature does not fit what it is on: %w", err)
+	case !strong[made.Hash]:
+		return "", fmt.Errorf("its signature is of a %s hash, which is too weak; sign with SHA-256 or better", made.Hash)
+	case made.SigType != packet.SigTypeBinary:
+		return "", errors.New("its signature is of a text, and Git signs bytes")
+	}
+	return by, nil
+}
+
+// issuer names the key that made a signature.
+func issuer(body []byte) string {
+	p, err := packet.NewReader(bytes.NewReader(body)).Next()
+	if sig, ok := p.(*packet.Signature); err == nil && ok && sig.IssuerKeyId != nil {
+		return fmt.Sprintf("the key %016X", *sig.IssuerKeyId)
+	}
+	return "a key"
+}
+
+func (k keyring) verifySSH(sig string, payload []byte) (string, error) {
+	made, err := sshsig.Unarmor([]byte(sig))
+	if err != nil {
+		return "", fmt.Errorf("its signature cannot be read: %w", err)
+	}
+	by := ssh.FingerprintSHA256(made.PublicKey)
+	for _, key := range k.ssh {
+		if !bytes.Equal(key.Marshal(), made.PublicKey.Marshal()) {
+			continue
+		}
+		if made.Namespace != signature.SSHSignatureNamespace {
+			return "", fmt.Errorf("its signature is for the namespace %q, and Git signs for %q", made.Namespace, signature.SSHSignatureNamespace)
+		}
+		if err := sshsig.Verify(bytes.NewReader(payload), made, key, made.HashAlgorithm, signature.SSHSignatureNamespace); err != nil {
+			return "", fmt.Errorf("its signature does not fit what it is on: %w", err)
+		}
+		return by, nil
+	}
+	return "", fmt.Errorf("its signature is of the key %s, which is not among the keys", by)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
+	"github.com/ProtonMail/go-crypto/openpgp/packet"
 	"github.com/fluxcd/pkg/git/signature"
 	"github.com/go-git/go-billy/v5/memfs"
 	gogit "github.com/go-git/go-git/v5"
@@ -83,11 +84,22 @@ type key struct {
 	signature.Signer
 
 	public string
+	entity *openpgp.Entity
+	ssh    ssh.Signer
 }
 
 func openPGPKey(t *testing.T, email string) key {
 	t.Helper()
-	entity, err := openpgp.NewEntity("Somebody", "", email, nil)
+	return openPGPKeyMade(t, email, nil, nil)
+}
+
+// openPGPKeyMade is an OpenPGP key of a configuration, changed after it was made.
+func openPGPKeyMade(t *testing.T, email string, how *packet.Config, change func(*openpgp.Entity) error) key {
+	t.Helper()
+	entity, err := openpgp.NewEntity("Somebody", "", email, how)
+	if err == nil && change != nil {
+		err = change(entity)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +118,7 @@ func openPGPKey(t *testing.T, email string) key {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return key{signer, public.String()}
+	return key{signer, public.String(), entity, nil}
 }
 
 func sshKey(t *testing.T) key {
@@ -127,7 +139,11 @@ func sshKey(t *testing.T) key {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return key{signer, string(ssh.MarshalAuthorizedKey(of))}
+	inner, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key{signer, string(ssh.MarshalAuthorizedKey(of)), nil, inner}
 }
 
 // committed is a commit that a key signed; nil: no key did.

@@ -20,7 +20,7 @@ func reported(why plan.Reason) plan.Ruling { return plan.Ruling{Answer: plan.Rep
 // noted lets a step pass with a note.
 func noted(why plan.Reason) plan.Ruling { return plan.Ruling{Reason: why} }
 
-// The names of the guards. Package plan has two more: Final and OnlyObserved.
+// The names of the guards. Package plan has three more: Final, History and OnlyObserved.
 const (
 	Allowed      plan.GuardName = "allowed"
 	Asked        plan.GuardName = "asked"
@@ -86,6 +86,7 @@ func (g Guarding) Guards() []plan.Guard {
 		{Name: Schema, Phase: plan.Effects, Approvable: true, Rule: plan.Each(schemas)},
 		{Name: Fight, Phase: plan.Writes, Rule: plan.Each(fight)},
 		{Name: Flood, Phase: plan.Writes, Approvable: true, Rule: flood(g.MaxActivations)}, // it counts what the others let pass
+		{Name: plan.History, Phase: plan.Writes, Approvable: true, Rule: history},
 
 		{Name: Owner, Phase: plan.Prunes, Rule: plan.Each(owner(g.OwnerIsSet))},
 		{Name: PackageLost, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(packageLost)},
@@ -102,6 +103,7 @@ func (g Guarding) Guards() []plan.Guard {
 		{Name: Rebuilt, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(rebuilt)},
 		{Name: Empty, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(empty)},
 		{Name: Many, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(many(g.MaxPrunes))},
+		{Name: plan.History, Phase: plan.Prunes, Approvable: true, Rule: history},
 
 		{Name: DependedOn, Phase: plan.Settled, Rule: plan.Each(dependedOn)},
 		{Name: OthersInside, Phase: plan.Settled, Rule: plan.Each(someInside)},

@@ -219,9 +219,10 @@ func (o Observed) inGit(want render.Desired) []render.Approval {
 	return want.Approvals
 }
 
-// withGit returns the approvals with those in Git that have not expired. A pass without a commit did not read that place.
+// withGit returns the approvals with those in Git that have not expired. A pass without a commit did not read that place, and
+// one over a rewritten branch does not trust it: what a person has to approve includes the file.
 func (o Observed) withGit(want render.Desired) inventory.Approvals {
-	if !o.Offline && want.Revision == "" {
+	if !o.Offline && want.Revision == "" || !o.Rewritten().None() {
 		return o.Approvals
 	}
 	all := maps.Clone(o.Approvals)
@@ -262,6 +263,9 @@ func (o Observed) ignoredInGit(held []Step) []manifest.Finding {
 		}
 		f := manifest.Finding{Rule: "approval", Severity: manifest.Warning, Origin: a.Origin}
 		switch {
+		case !o.Rewritten().None():
+			f.Message = "the approval of what is held does not count: the branch was rewritten, and the file with it"
+			f.Fix = "look at what is held, and approve it with 'headgate approve' or --approve"
 		case o.expired(a):
 			f.Message = "the approval expired at " + a.Expires.UTC().Format("2006-01-02T15:04:05Z")
 			f.Fix = "approve it again, or take the entry out"
@@ -287,6 +291,8 @@ const approveTrailer = "Headgate-Approve"
 func (o Observed) trailers(want render.Desired) []string {
 	switch {
 	case o.Offline:
+		return nil
+	case !o.Rewritten().None() && want.SignedBy == "": // who rewrote the branch wrote this message
 		return nil
 	case o.Terms.Trailers == TrailersAny:
 		return trailers(want.Message, approveTrailer)

@@ -137,14 +137,17 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 		return
 	}
 	held := make(map[manifest.ID]Step, len(approved))
+	allowed := false // a change of a rewritten branch
 	for _, s := range p.Steps {
 		if approved[s.ID] {
 			held[s.ID] = s
+			allowed = allowed || s.Guard == History
 		}
 	}
 	p.Steps, p.open = before, nil
 	p.rule(seen, guards, approved)
 	p.pass(held)
+	p.rewritten = p.rewritten && (!allowed || p.holdsHistory())
 	can := approvable(guards)
 	if slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Action == Hold && can[s.Guard] }) {
 		p.Notes = append(p.Notes, notes...)

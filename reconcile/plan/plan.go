@@ -81,6 +81,9 @@ type Plan struct {
 
 	undeclared map[manifest.ID]bool // owned, and not declared by the commit; nil where the plan is of no commit
 
+	forwards  bool // commits have to descend from the one that was applied last
+	rewritten bool // this one does not, and no person approved a change of it
+
 	rebuilt bool // the inventory was lost with the grants in it, and is not stored again yet
 
 	homes homes // where objects without a namespace are in the cluster
@@ -158,6 +161,8 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		granted: seen.Inventory.Grants,
 		rebuilt: seen.isLost(),
 		homes:   homesOf(seen),
+
+		forwards: seen.Terms.FastForward, rewritten: !seen.Rewritten().None(),
 	}
 	p.Stale = p.Stale || !seen.Offline && (p.forgets(seen.Inventory.Grants) || p.recordsSource(seen.Inventory))
 	first, err := orderOf(seen)
@@ -221,6 +226,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	p.first = first
 	p.lost = lostPackages(want, seen)
 	p.guard(seen, guards)
+	p.noteRewritten(seen)
 	p.awaitOpeners(seen)
 	p.Steps = append(p.Steps, p.unreachable...) // no guard can look at them
 	slices.SortStableFunc(p.Steps, inOrder)

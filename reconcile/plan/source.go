@@ -2,9 +2,19 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// The codes of commits that are not applied.
+const (
+	Unverified Code = "Unverified" // the commit or its tag lacks a signature that it needs
+
+	Rewritten     Code = "Rewritten"     // the commit that was applied last
+	HistoryUnread Code = "HistoryUnread" // the commit that was applied last
 )
 
 // TakeAny takes an inventory over from whatever source it has.
@@ -51,6 +61,9 @@ func (p Plan) recorded(was inventory.SourceRecord) inventory.SourceRecord {
 	}
 	next := was
 	next.Repository, next.Path = from.Repository, from.Path
+	if p.rewritten { // else what follows on this commit would pass as well
+		return next
+	}
 	if from.Commit != "" || was.Repository != from.Repository {
 		next.Commit = from.Commit
 	}
@@ -58,8 +71,54 @@ func (p Plan) recorded(was inventory.SourceRecord) inventory.SourceRecord {
 }
 
 // recordsSource reports whether the inventory has to be stored for the record of its source alone. A
-// new commit is no reason: an older one of the same history identifies the repository as well.
+// new commit is a reason only if the next one has to descend from it: an older one of the same history identifies the
+// repository as well.
 func (p Plan) recordsSource(have inventory.Inventory) bool {
 	was, next := have.Record.Source, p.recorded(have.Record.Source)
-	return have.ResourceVersion != "" && (was.Repository != next.Repository || was.Path != next.Path || was.Commit == "" && next.Commit != "")
+	moved := was.Repository != next.Repository || was.Path != next.Path
+	return have.ResourceVersion != "" && (moved || was.Commit != next.Commit && (was.Commit == "" || p.forwards))
+}
+
+// History is the guard for what a rewritten branch changes. Package plan names it because its holds decide which commit
+// the inventory records.
+const History GuardName = "history"
+
+// Rewritten returns why the commit may not follow the one that was applied last. There is no reason if it descends from
+// that, or if any commit may follow. Where a person takes another source over, its history is another one, too.
+func (o Observed) Rewritten() Reason {
+	was, from := o.Inventory.Record.Source, o.Want.Source
+	moved := was.Repository != from.Repository || was.Path != from.Path
+	accepted := moved && (o.Terms.TakeOver == TakeAny || was.String() == o.Terms.TakeOver)
+	switch {
+	case !o.Terms.FastForward, o.Offline, o.Looks, o.Ends != NoEnding:
+		return Reason{}
+	case was.Commit == "", was.Commit == from.Commit, accepted:
+		return Reason{}
+	case from.Descends == nil:
+		return HistoryUnread.With(was.Commit)
+	}
+	switch descends, known := from.Descends(was.Commit); {
+	case descends:
+		return Reason{}
+	case !known:
+		return HistoryUnread.With(was.Commit)
+	}
+	return Rewritten.With(was.Commit)
+}
+
+// holdsHistory reports whether a step is held because the branch was rewritten.
+func (p *Plan) holdsHistory() bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Action == Hold && s.Guard == History })
+}
+
+// noteRewritten adds a finding about a rewritten branch of which no step is held, since nothing else reports it.
+func (p *Plan) noteRewritten(seen Observed) {
+	if !p.rewritten || p.holdsHistory() {
+		return
+	}
+	p.Notes = append(p.Notes, manifest.Finding{
+		Rule: "history", Severity: manifest.Warning,
+		Message: fmt.Sprintf("the branch was rewritten: this commit does not descend from %.12s, which was applied last", seen.Inventory.Record.Source.Commit),
+		Fix:     "push a commit that descends from that, or approve the next change that is held for it",
+	})
 }

@@ -18,9 +18,10 @@ type Terms struct {
 
 	NoSecrets bool // references must not name Secrets
 
-	Release  []string // identities of objects that leave the sync without being deleted, once the commit does not declare them
-	Trailers Trailers // which approvals in the message of a commit count
-	TakeOver string   // the source from which the inventory is taken over, or TakeAny; "" is none
+	Release     []string // identities of objects that leave the sync without being deleted, once the commit does not declare them
+	Trailers    Trailers // which approvals in the message of a commit count
+	TakeOver    string   // the source from which the inventory is taken over, or TakeAny; "" is none
+	FastForward bool     // a commit that does not descend from the one that was applied last changes nothing until a person approves
 }
 
 // Trailers is which approvals in the message of a commit count. The author of a change writes the message, so none count

@@ -50,6 +50,7 @@ type Report struct {
 	Skipped     catalogue.Skipped  `json:"skipped,omitempty"`
 	Preview     *Preview           `json:"preview,omitempty"` // of a pull request
 	Error       string             `json:"error,omitempty"`   // of a pass that stopped
+	ErrorCode   plan.Code          `json:"errorCode,omitempty"`
 }
 
 // A Summary counts.
@@ -413,6 +414,12 @@ func (r Report) Changes() bool {
 
 // Stop records that the pass stopped before its plan was carried out.
 func (r *Report) Stop(err error) {
-	r.Error = err.Error()
+	r.Error, r.ErrorCode = err.Error(), ""
+	if of, is := errors.AsType[interface {
+		error
+		Code() plan.Code
+	}](err); is {
+		r.ErrorCode = of.Code()
+	}
 	r.Verdict = verdict(*r)
 }

@@ -73,6 +73,9 @@ var words = map[plan.Code]wording{
 	plan.Both:             say("%s; %s", reason, reason),
 	plan.Failed:           say("%s", text),
 	plan.Approved:         say("approved past the guard %q: %s", text, reason),
+	plan.Unverified:       say("%s", text),
+	plan.Rewritten:        say("the branch was rewritten: this commit does not descend from %s, which was applied last; look at the changes and approve them, or push a commit that descends from it", commit),
+	plan.HistoryUnread:    say("the commits between this one and %s, which was applied last, are not here, so the branch may have been rewritten; fetch the rest of the history (git fetch --unshallow), or approve the changes", commit),
 	plan.OwnersUnknown:    say("not deleted: whether its CRD would go with it is not known: %s", reason),
 	plan.AwaitsCrossplane: say("Crossplane to report that it is being deleted, so that its CRD stays (without Crossplane, remove the finalizer %s)", text),
 	plan.NotGone:          say("not gone after %s: %s", text, reason),
@@ -493,6 +496,12 @@ func object(value any) (string, bool) {
 func the(value any) (string, bool) {
 	id, fits := value.(manifest.ID)
 	return "the " + id.Brief(), fits
+}
+
+// commit is the form of the id of a commit.
+func commit(value any) (string, bool) {
+	id, fits := value.(string)
+	return fmt.Sprintf("%.12s", id), fits
 }
 
 // list is the form of strings, separated by commas.

@@ -71,7 +71,7 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	}
 	over := in
 	over.Memo = loop.Options.Memo
-	how := How{Fresh: freshTags, Secret: loop.Cluster.Secret}
+	how := How{Fresh: freshTags, Compares: true, Secret: loop.Cluster.Secret}
 	if s.Spec.LivePreviews {
 		how.Images = loop.Cluster.ImageConfigs
 		previews.Cluster = s.Spec.ClusterName

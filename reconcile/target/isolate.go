@@ -372,7 +372,7 @@ func (r remote) preview(ctx context.Context, j ChildJob) (report.Report, error) 
 	clone := &git.Repository{
 		URL: s.Spec.Source.Repo, Path: s.Spec.Source.Path, Cache: j.Clones, Fetched: true, Limits: git.Limits{Object: j.Object},
 	}
-	how := How{}
+	how := How{Compares: true}
 	if j.IsFork {
 		how.Fork = &registry.Fork{Registries: j.Registries}
 	}

@@ -56,6 +56,16 @@ var Options = []Option{
 		value(v1alpha1.TrailersNever, "never", plan.TrailersNever),
 		value(v1alpha1.TrailersSigned, "signed", plan.TrailersSigned),
 		value(v1alpha1.TrailersAny, "any", plan.TrailersAny)),
+	enumeration("spec.source.verify.mode", "verify", "what a key of --commit-key must have signed, so that the commit is applied: the commit (head), the annotated tag that --ref names, or both",
+		func(s *settings) *signed { return &s.signed },
+		value(v1alpha1.VerifyNever, "never", signed{}),
+		value(v1alpha1.VerifyHead, "head", signed{commit: true}),
+		value(v1alpha1.VerifyTag, "tag", signed{tag: true}),
+		value(v1alpha1.VerifyTagAndHead, "tag-and-head", signed{commit: true, tag: true})),
+	enumeration("spec.source.history", "history", "commits that may follow the one that was applied last; fast-forward holds what a commit changes that does not descend from it",
+		func(s *settings) *bool { return &s.Terms.FastForward },
+		value(v1alpha1.HistoryAny, "any", false),
+		value(v1alpha1.HistoryFastForward, "fast-forward", true)),
 	number("spec.maxPrunes", "max-prunes", "maximum number of prunes in a pass; a pass with more holds all of them (default: a fifth of the owned objects, at least 3, at most 20)",
 		func(s *v1alpha1.Spec) **int { return &s.MaxPrunes },
 		func(s *settings) *int { return &s.Guarding.MaxPrunes }),
@@ -97,7 +107,11 @@ type settings struct {
 	reconcile.Reconciler
 
 	observes bool // passes only observe; another tool applies
+	signed   signed
 }
+
+// signed is what needs a signature.
+type signed struct{ commit, tag bool }
 
 // An Option is a setting of a Sync that is a flag, too.
 type Option struct {

@@ -81,6 +81,30 @@ func (s secret) token(ctx context.Context) (string, error) {
 	return s.hide(token), err
 }
 
+// keys returns public keys: those under the key of the reference, or all of them.
+func (s secret) keys(ctx context.Context) (git.Keys, error) {
+	data, err := s.read(ctx, s.ref.Name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.field, err)
+	}
+	var all git.Keys
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		if s.ref.Key == "" || s.ref.Key == key {
+			all = append(all, string(data[key]))
+		}
+	}
+	switch {
+	case len(data) == 0:
+		return nil, fmt.Errorf("%s: the Secret %s/%s has no keys; add public keys to it", s.field, s.namespace, s.ref.Name)
+	case len(all) == 0:
+		return nil, fmt.Errorf("%s: the Secret %s/%s has nothing under the key %q; it has %s", s.field, s.namespace, s.ref.Name, s.ref.Key, keys(data))
+	}
+	if err := all.Validate(); err != nil {
+		return nil, fmt.Errorf("%s: the Secret %s/%s: %w", s.field, s.namespace, s.ref.Name, err)
+	}
+	return all, nil
+}
+
 const (
 	secretAge  = 30 * time.Second // after which it is read again
 	secretTime = 5 * time.Second  // that reading may take

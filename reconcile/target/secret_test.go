@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -268,4 +269,30 @@ spec:
 	}
 	pass(second, 1)
 	pass(second, 0)
+}
+
+// People list keys in a Secret, as for Flux: one under each key. A Secret that holds something else must not be read as no key.
+func TestKeysOfSecret(t *testing.T) {
+	const one, other = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl a", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDu1QmhzdvZX2S6DTMYNlB2rLbEYBjXzl3/e3NvaEKEh b"
+	for name, tc := range map[string]struct {
+		reason string
+		ref    v1alpha1.SecretRef
+		data   map[string][]byte
+		want   []string
+		err    string
+	}{
+		"All":     {reason: "Every key counts.", data: map[string][]byte{"b.pub": []byte(other), "a.pub": []byte(one)}, want: []string{one, other}},
+		"Named":   {reason: "The Sync names one.", ref: v1alpha1.SecretRef{Key: "b.pub"}, data: map[string][]byte{"b.pub": []byte(other), "a.pub": []byte(one)}, want: []string{other}},
+		"Missing": {reason: "Without a key, every commit would be refused, and the reason would not be known.", ref: v1alpha1.SecretRef{Key: "c.pub"}, data: map[string][]byte{"a.pub": []byte(one)}, err: "has nothing under the key \"c.pub\"; it has a.pub"},
+		"Empty":   {reason: "So with an empty Secret.", err: "no keys"},
+		"Private": {reason: "What is no public key is not quoted.", data: map[string][]byte{"id": []byte("hunter-2")}, err: "key 1: it is neither"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := secret{field: "spec.source.verify.keysFrom", namespace: "team", ref: tc.ref, read: func(context.Context, string) (map[string][]byte, error) { return tc.data, nil }}
+			got, err := s.keys(t.Context())
+			if (err != nil) != (tc.err != "") || err != nil && (!strings.Contains(err.Error(), tc.err) || strings.Contains(err.Error(), "hunter-2")) || !slices.Equal(got, tc.want) {
+				t.Errorf("%s\nkeys = %q, %v", tc.reason, got, err)
+			}
+		})
+	}
 }

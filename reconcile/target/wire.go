@@ -67,6 +67,8 @@ type How struct {
 	Cluster cluster.Options
 	// Fresh is the maximum age of the image that a tag was; 0: a process looks once.
 	Fresh time.Duration
+	// Compares is set where commits are only compared with each other. They need no signatures then.
+	Compares bool
 	// Fork bounds commits of a fork: passes ask the cluster for nothing.
 	Fork *registry.Fork
 	// Secret and Images ask a cluster on behalf of packages although passes know none; may be nil.
@@ -112,6 +114,9 @@ func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wi
 	if from == nil {
 		return w, nil
 	}
+	if err := w.verify(s, from, set.signed, how); err != nil {
+		return nil, err
+	}
 	w.packages = &registry.Resolver{
 		Next: from, How: w.Options, Fresh: how.Fresh, Fork: how.Fork, Secret: how.Secret, Images: how.Images,
 		Hide: in.Secret, KeyFiles: in.KeyFiles, TrustedRoot: in.TrustedRoot, Offline: in.Offline, Cache: in.Packages,
@@ -124,6 +129,31 @@ func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wi
 	}
 	w.Source = w.packages
 	return w, nil
+}
+
+// verify sets which signatures commits need.
+func (w *Wired) verify(s v1alpha1.Sync, from reconcile.Source, needs signed, how How) error {
+	const field = "spec.source.verify."
+	of := s.Spec.Source.Verify
+	if err := git.Keys(of.Keys).Validate(); err != nil {
+		return fmt.Errorf("%skeys: %w", field, err)
+	}
+	if needs == (signed{}) || how.Compares {
+		return nil
+	}
+	r, ok := from.(*git.Repository)
+	if !ok {
+		return fmt.Errorf("%smode: a directory has no signature; name a commit, with --ref or --repo", field)
+	}
+	r.Verify = git.Verification{Commit: needs.commit, Tag: needs.tag, Keys: of.Keys}
+	switch {
+	case of.KeysFrom == nil:
+	case w.Cluster == nil:
+		return fmt.Errorf("%skeysFrom: there is no cluster to read it from", field)
+	default:
+		r.Verify.More = secret{field: field + "keysFrom", namespace: s.Namespace, ref: *of.KeysFrom, read: w.Cluster.Secret}.keys
+	}
+	return nil
 }
 
 // reach connects passes to a cluster.

@@ -167,6 +167,23 @@ type Source struct {
 
 	// Webhook accepts webhooks of the forge, so that a pass begins right after a push.
 	Webhook *Webhook `json:"webhook,omitempty"`
+
+	// Verify configures which signatures a commit needs. Headgate neither renders nor applies a commit without them.
+	Verify Verify `json:"verify,omitzero"`
+	// History is which commits may follow the one that was applied last. With FastForward, Headgate holds what a commit changes that
+	// does not descend from it, until a person approves that.
+	History History `json:"history,omitempty"`
+}
+
+// Verify configures which signatures a commit needs to be applied.
+type Verify struct {
+	// Mode is what needs a signature: the commit, the annotated tag that ref names, or both.
+	Mode VerifyMode `json:"mode,omitempty"`
+	// Keys are the public keys of which one must have signed: OpenPGP keys in ASCII armor, or SSH keys as authorized_keys has them. If
+	// the forge makes the merges, list its key, too.
+	Keys []string `json:"keys,omitempty"`
+	// KeysFrom is a Secret that holds more such keys: those under key, or all of them.
+	KeysFrom *SecretRef `json:"keysFrom,omitempty"`
 }
 
 // A Webhook names the secret that a forge signs its webhooks with.
@@ -200,7 +217,7 @@ type Token struct {
 type SecretRef struct {
 	Name string `json:"name"` // of the Secret
 	// Key is the key to read. The default is "password" for credentials, beside an optional "username"; "token" for a token or a
-	// webhook; "privateKey" for an App; "ca.crt" for a CA.
+	// webhook; "privateKey" for an App; "ca.crt" for a CA. For public keys it is every key.
 	Key string `json:"key,omitempty"`
 }
 
@@ -328,6 +345,10 @@ type (
 	Deactivation string
 	// Trailers is which approvals in commit messages count.
 	Trailers string
+	// VerifyMode is what needs a signature before Headgate applies a commit.
+	VerifyMode string
+	// History is which commits may follow the one that was applied last.
+	History string
 	// Forge is the kind of a forge.
 	Forge string
 )
@@ -372,6 +393,14 @@ const (
 	TrailersSigned Trailers = "Signed" // in a commit that one of the signers signed
 	TrailersAny    Trailers = "Any"    // in every commit: everyone who may merge approves, and so does an author whose message is copied
 
+	VerifyNever      VerifyMode = "Never"
+	VerifyHead       VerifyMode = "Head"       // the commit
+	VerifyTag        VerifyMode = "Tag"        // the annotated tag that ref names
+	VerifyTagAndHead VerifyMode = "TagAndHead" // both
+
+	HistoryAny         History = "Any"
+	HistoryFastForward History = "FastForward" // only descendants of the last applied commit
+
 	DeactivationNever      Deactivation = "Never"      // they stay, as Crossplane has it
 	DeactivationWhenUnused Deactivation = "WhenUnused" // Headgate deactivates them once nothing uses them
 
@@ -410,6 +439,8 @@ func (s *Spec) Enumerations() []Enumeration {
 		enumeration("spec.drift", &s.Drift, DriftCorrect, DriftReport),
 		enumeration("spec.instances", &s.Instances, InstancesHold, InstancesPrune).ofWrites(),
 		enumeration("spec.approvals.trailers", &s.Approvals.Trailers, TrailersNever, TrailersSigned, TrailersAny).ofWrites(),
+		enumeration("spec.source.verify.mode", &s.Source.Verify.Mode, VerifyNever, VerifyHead, VerifyTag, VerifyTagAndHead),
+		enumeration("spec.source.history", &s.Source.History, HistoryAny, HistoryFastForward).ofWrites(),
 		enumeration("spec.deactivation", &s.Deactivation, DeactivationNever, DeactivationWhenUnused).ofWrites(),
 	}
 }

@@ -273,6 +273,7 @@ func (p *problems) source(s Source) {
 		p.add(field+"takeOver", "must name the one source that is replaced, as the refusal does")
 	}
 	p.duration(field+"fetchTimeout", s.FetchTimeout, time.Second)
+	p.verify(s)
 	if s.Webhook != nil {
 		p.token(field+"webhook.secretFrom", s.Webhook.SecretFrom)
 	}
@@ -292,6 +293,27 @@ func (p *problems) source(s Source) {
 				p.variable(field+"credentialsFrom.env.username", from.Env.Username)
 			}
 		}
+	}
+}
+
+// fullCommit matches the id of a commit.
+var fullCommit = regexp.MustCompile(`^[0-9a-fA-F]{40}$`)
+
+// verify checks that there are keys if signatures are required, and that ref may name a tag if that needs one.
+func (p *problems) verify(s Source) {
+	const field = "spec.source.verify."
+	v := s.Verify
+	p.secretRef(field+"keysFrom", v.KeysFrom)
+	has := len(v.Keys) > 0 || v.KeysFrom != nil
+	switch never := v.Mode == VerifyNever; {
+	case never && has:
+		p.add(field+"mode", "is missing, so the keys have no effect; set %s", Either([]VerifyMode{VerifyHead, VerifyTag, VerifyTagAndHead}))
+	case !never && !has:
+		p.add(field+"keys", "is missing: list the public keys of which one must have signed, or name their Secret in keysFrom")
+	}
+	branch := strings.HasPrefix(s.Ref, "refs/") && !strings.HasPrefix(s.Ref, "refs/tags/")
+	if (v.Mode == VerifyTag || v.Mode == VerifyTagAndHead) && (s.Ref == "" || branch || fullCommit.MatchString(s.Ref)) {
+		p.add("spec.source.ref", "must name a tag where verify.mode is %s", v.Mode)
 	}
 }
 

@@ -1,0 +1,102 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// A Verification is which signatures a commit needs to be read. The zero value needs none.
+type Verification struct {
+	Commit bool // of the commit
+	Tag    bool // of the annotated tag that the ref names
+
+	Keys Keys // one of them has to have made the signature
+	// More returns keys beside Keys. It is asked before every verification, so that they may change; nil: there are none.
+	More func(ctx context.Context) (Keys, error)
+}
+
+// An UnverifiedError refuses a commit without the signature that it needs.
+type UnverifiedError struct {
+	at       string // the repository
+	what     string // the commit or the tag
+	why      error
+	do       string
+	revision string
+}
+
+func (e *UnverifiedError) Error() string {
+	return fmt.Sprintf("%s: %s is not verified: %v; %s", e.at, e.what, e.why, e.do)
+}
+
+func (e *UnverifiedError) Unwrap() error { return e.why }
+
+// Unverified returns the id of the refused commit.
+func (e *UnverifiedError) Unverified() string { return e.revision }
+
+// tagOf returns the full name of the tag that ref has to name.
+func tagOf(ref string) (string, error) {
+	tag := strings.TrimPrefix(ref, "refs/tags/")
+	if tag == "" || strings.HasPrefix(tag, "refs/") || strings.ContainsAny(tag, "~^") || plumbing.IsHash(tag) {
+		return "", fmt.Errorf("cannot verify %q: it names no tag, and a signed tag is required; name the tag", ref)
+	}
+	return "refs/tags/" + tag, nil
+}
+
+// check returns an error if a commit, or the tag that led to it, has not the signatures that it needs. The tag is "" if
+// the ref names none.
+func (v Verification) check(ctx context.Context, at address, f found, tag string) error {
+	if !v.Commit && !v.Tag {
+		return nil
+	}
+	keys := v.Keys
+	if v.More != nil {
+		more, err := v.More(ctx)
+		if err != nil {
+			return err
+		}
+		keys = append(slices.Clip(keys), more...)
+	}
+	if v.Tag {
+		if err := keys.checkTag(f, tag); err != nil {
+			return at.unverified(f, "tag "+strings.TrimPrefix(tag, "refs/tags/"), err, "make a new tag with 'git tag -s' and a listed key")
+		}
+	}
+	if v.Commit {
+		if _, err := keys.signed(f.commit); err != nil {
+			return at.unverified(f, fmt.Sprintf("commit %.12s", f.commit.Hash), err, "push a commit that a listed key signed, or list the key")
+		}
+	}
+	return nil
+}
+
+func (a address) unverified(f found, what string, why error, do string) error {
+	return &UnverifiedError{at: a.String(), what: what, why: why, do: do, revision: f.commit.Hash.String()}
+}
+
+// checkTag checks the signature of a tag, and that it is the tag of this name and of this commit. Who may push can move
+// another signed tag to this name.
+func (k Keys) checkTag(f found, name string) error {
+	kind, _, err := f.read(f.named)
+	if err != nil {
+		return err
+	}
+	if kind != plumbing.TagObject {
+		return fmt.Errorf("it is a lightweight tag, which has no signature")
+	}
+	tag, err := object.GetTag(f.objects, f.named)
+	switch {
+	case err != nil:
+		return err
+	case "refs/tags/"+tag.Name != name:
+		return fmt.Errorf("it is the tag %.60q under another name", tag.Name)
+	case tag.TargetType != plumbing.CommitObject || tag.Target != f.commit.Hash:
+		return fmt.Errorf("it is the tag of a %s and not of a commit", tag.TargetType)
+	}
+	_, err = k.signedTag(tag)
+	return err
+}

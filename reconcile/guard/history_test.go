@@ -1,0 +1,167 @@
+package guard
+
+import (
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A rewritten branch may drop the work of others. What it changes waits for a person, who sees it in the digest. Until
+// then, the inventory records the commit that was applied: else a second push would pass as a descendant of the first.
+func TestHistory(t *testing.T) {
+	const (
+		first  = "1111111111111111111111111111111111111111"
+		second = "2222222222222222222222222222222222222222"
+	)
+	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	source := render.SourceID{Repository: "example.org/team/platform", Path: "prod", Commit: second}
+	wanted := func(names ...string) []render.Object {
+		var all []render.Object
+		for _, name := range names {
+			all = append(all, given.Wanted(t, given.ConfigMap(name)))
+		}
+		return all
+	}
+	start := func() plan.Observed {
+		seen := given.Owning(t, "a", "b")
+		seen.Inventory.ResourceVersion, seen.Now = "7", now
+		seen.Inventory.Record.Source = inventory.SourceRecord{Repository: source.Repository, Path: source.Path, Commit: first}
+		seen.Terms.FastForward = true
+		return seen
+	}
+	unrelated := func(string) (bool, bool) { return false, true }
+	// The digest of what is held, for approvals.
+	rewritten := source
+	rewritten.Descends = unrelated
+	before := given.Computed(t, render.Desired{Revision: second, Source: rewritten, Objects: wanted("a", "c")}, start(), Guarding{}.Guards()...)
+	if before.Approval == nil || before.Approval.Steps != 2 {
+		t.Fatalf("the create and the prune are held together: %+v", before.Approval)
+	}
+	digest := before.Approval.Digest
+	var each []string
+	for _, s := range before.Steps {
+		if s.Action == plan.Hold {
+			each = append(each, s.Approval().Digest)
+		}
+	}
+	inGit := []render.Approval{{Digests: append(each, digest), By: "mallory", Expires: metav1.NewTime(now.Add(time.Hour))}}
+
+	for name, tc := range map[string]struct {
+		reason   string
+		names    []string // of the wanted objects; nil is a and c
+		descends func(string) (bool, bool)
+		edit     func(*plan.Observed, *render.Desired)
+		held     int
+		commit   string // that is recorded
+		note     bool
+	}{
+		"Descends":  {reason: "The branch went on.", descends: func(c string) (bool, bool) { return c == first, true }, commit: second},
+		"Unrelated": {reason: "The branch was rewritten.", descends: unrelated, held: 2, commit: first},
+		"Shallow":   {reason: "What is not known may be a rewrite.", descends: func(string) (bool, bool) { return false, false }, held: 2, commit: first},
+		"NoHistory": {reason: "A directory outside of any repository shows no history.", held: 2, commit: first},
+		"Any":       {reason: "Without the option, any commit may follow.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Terms.FastForward = false }, commit: second},
+		"FirstSync": {reason: "Nothing was applied that could be lost.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Inventory.Record.Source = inventory.SourceRecord{} }, commit: second},
+		"TakenOver": {reason: "A person named the source that is replaced, and its history with it.", descends: unrelated, edit: func(o *plan.Observed, w *render.Desired) {
+			w.Source.Path, o.Terms.TakeOver = "test", "example.org/team/platform//prod"
+		}, commit: second},
+		"TakesOver":  {reason: "The same source is not taken over.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Terms.TakeOver = plan.TakeAny }, held: 2, commit: first},
+		"Preview":    {reason: "A comparison applies nothing.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Offline = true }, commit: second},
+		"Destroy":    {reason: "A destroy is of no commit.", descends: unrelated, edit: func(o *plan.Observed, w *render.Desired) { o.Ends, w.Objects = plan.Delete, nil }, commit: first},
+		"SameThings": {reason: "A rewrite that changes nothing must not clear the way for the next push.", names: []string{"a", "b"}, descends: unrelated, commit: first, note: true},
+		"Approved": {
+			reason: "A person looked at exactly these changes.", descends: unrelated, commit: second,
+			edit: func(o *plan.Observed, _ *render.Desired) {
+				o.Approvals = inventory.Approvals{inventory.OnSync: {digest}}
+			},
+		},
+		"ApprovedByItself": {
+			reason: "Who rewrites the branch writes its file of approvals.", descends: unrelated, held: 2, commit: first, note: true,
+			edit: func(_ *plan.Observed, w *render.Desired) { w.Approvals = inGit },
+		},
+		"ApprovedByMessage": {
+			reason: "And its messages.", descends: unrelated, held: 2, commit: first, note: true,
+			edit: func(o *plan.Observed, w *render.Desired) {
+				o.Terms.Trailers, w.Message = plan.TrailersAny, "m\n\nHeadgate-Approve: "+digest+"\n"
+			},
+		},
+		"ApprovedBySigner": {
+			reason: "A listed person signed this commit.", descends: unrelated, commit: second,
+			edit: func(o *plan.Observed, w *render.Desired) {
+				o.Terms.Trailers, w.Message, w.SignedBy = plan.TrailersSigned, "m\n\nHeadgate-Approve: "+digest+"\n", "alice"
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := start()
+			names := tc.names
+			if names == nil {
+				names = []string{"a", "c"}
+			}
+			want := render.Desired{Revision: second, Source: source, Objects: wanted(names...)}
+			want.Source.Descends = tc.descends
+			if tc.edit != nil {
+				tc.edit(&seen, &want)
+			}
+			p := given.Computed(t, want, seen, Guarding{}.Guards()...)
+			held := 0
+			for _, s := range p.Steps {
+				if s.Action == plan.Hold && s.Guard == plan.History {
+					held++
+				}
+			}
+			if held != tc.held {
+				t.Errorf("%s\n%d steps are held, want %d: %+v", tc.reason, held, tc.held, p.Steps)
+			}
+			for when, next := range map[string]inventory.Inventory{"before the first write": p.Intent(seen.Inventory), "after the last": p.Settled(seen.Inventory, nil)} {
+				if got := next.Record.Source.Commit; got != tc.commit && !seen.Offline {
+					t.Errorf("%s\n%s, the commit %.7s is recorded, want %.7s", tc.reason, when, got, tc.commit)
+				}
+			}
+			if noted := len(p.Notes) > 0; noted != tc.note {
+				t.Errorf("%s\nnotes: %v", tc.reason, p.Notes)
+			}
+			if tc.held > 0 && (p.Approval == nil || p.Approval.Digest != digest) {
+				t.Errorf("%s\nthe way out is the digest %s: %+v", tc.reason, digest, p.Approval)
+			}
+		})
+	}
+}
+
+// An approval of many prunes does not mention the rewritten branch, so that it does not accept its history.
+func TestHistoryIsApprovedByName(t *testing.T) {
+	const first = "1111111111111111111111111111111111111111"
+	seen := given.Owning(t, "a", "b", "c", "d", "e", "f")
+	seen.Terms.FastForward, seen.Inventory.ResourceVersion = true, "7"
+	seen.Inventory.Record.Source = inventory.SourceRecord{Repository: "r", Commit: first}
+	want := render.Desired{Revision: "2", Source: render.SourceID{Repository: "r", Commit: "2"}, Objects: []render.Object{given.Wanted(t, given.ConfigMap("a"))}}
+	held := given.Computed(t, want, seen, Guarding{}.Guards()...)
+	if held.Approval == nil || len(held.Approval.Guards) != 1 || held.Approval.Guards[0] != Many {
+		t.Fatalf("the guard that names the greater trouble comes first: %+v", held.Approval)
+	}
+	seen.Approvals = inventory.Approvals{inventory.OnSync: {held.Approval.Digest}}
+	p := given.Computed(t, want, seen, Guarding{}.Guards()...)
+	if got := p.Intent(seen.Inventory).Record.Source.Commit; p.Count(plan.Prune) != 5 || got != first || len(p.Notes) != 1 {
+		t.Errorf("%d prunes, %s is recorded, notes %v", p.Count(plan.Prune), got, p.Notes)
+	}
+}
+
+// An approval that was used is not given again by a rewritten branch that hides it for one pass.
+func TestHistoryKeepsUsedApprovals(t *testing.T) {
+	const digest = "dddddddddddddddddddddddddddddddd"
+	seen := given.Owning(t, "a")
+	seen.Terms.FastForward, seen.Inventory.ResourceVersion = true, "7"
+	seen.Inventory.Record.Source = inventory.SourceRecord{Repository: "r", Commit: "1111111111111111111111111111111111111111"}
+	seen.Inventory.Grants = []inventory.Grant{{Digest: digest, Commit: "1", Given: true, On: []inventory.ApprovalPlace{inventory.InGit}}}
+	want := render.Desired{Revision: "2", Source: render.SourceID{Repository: "r", Commit: "2"}, Objects: []render.Object{given.Wanted(t, given.ConfigMap("a"))}}
+	p := given.Computed(t, want, seen, Guarding{}.Guards()...)
+	grants := p.Intent(seen.Inventory).Grants
+	if len(grants) != 1 || len(grants[0].On) != 1 {
+		t.Errorf("the file of a rewritten branch was taken for the file without the entry: %+v", grants)
+	}
+}
