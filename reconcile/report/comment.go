@@ -14,25 +14,29 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Comment is the comment on a pull request, of at most so many bytes: what a reviewer has to
-// know, whole however little room there is for examples, and then, folded away, as many of the
-// differences as fit. Everything that a commit could have written is quoted.
+// Comment is the comment on a pull request, of at most so many bytes: in mostVisible lines what a reviewer has to know, and then,
+// folded away, every part item by item and as many of the differences as fit. Everything that a commit could have written is
+// quoted.
 func Comment(r Report, limit int) string {
-	const reserve = 400 // for the words below, and the counts above the differences
-	var summary string
+	const reserve = 600 // for the words below, and the counts above the differences
+	var visible, parts string
 	glossary := comment{Report: r}.glossary()
 	room := limit - len(glossary) - reserve
 	for _, most := range []int{20, 10, 5, 2, 1, 0} {
-		summary = comment{r, most}.summary()
-		if len(summary) <= room {
+		c := comment{r, most}
+		visible, parts = c.visible(), c.parts()
+		if len(visible)+len(parts) <= room {
 			break
 		}
 	}
-	folded, left := differences(r, room-len(summary))
+	folded, left := differences(r, room-len(visible)-len(parts))
 	if left > 0 {
 		folded += fmt.Sprintf("\n%s not shown: there is no more room here. `headgate preview -o markdown` shows all.\n", moreOf(left, "difference is", "differences are"))
 	}
-	return summary + folded + glossary
+	if parts+folded != "" {
+		folded = fmt.Sprintf("\n<details><summary>Item by item</summary>\n%s%s\n</details>\n", parts, folded)
+	}
+	return visible + folded + glossary
 }
 
 // A comment is a report with no more than so many examples of one thing.
@@ -41,20 +45,73 @@ type comment struct {
 	most int
 }
 
-func (c comment) summary() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "### %s\n", c.headline())
-	fmt.Fprintf(&b, "\nHeadgate preview of %s. %s\n", code(c.Sync.Name), c.between())
-	if c.Error != "" {
-		fmt.Fprintf(&b, "\n%s\n", fenced(clip(c.Error, 4000)))
+// mostOfError is how many lines of an error are visible.
+const mostOfError = 8
+
+// visible is what is not folded away.
+func (c comment) visible() string {
+	var top, bottom strings.Builder
+	fmt.Fprintf(&top, "### %s\n", c.headline())
+	fmt.Fprintf(&top, "\nHeadgate preview of %s. %s\n", code(c.Sync.Name), c.between())
+	if lines := strings.Split(clip(c.Error, 4000), "\n"); c.Error != "" {
+		if n := len(lines); n > mostOfError {
+			lines = append(lines[:mostOfError], fmt.Sprintf("… and %d more lines; headgate lint shows all", n-mostOfError))
+		}
+		fmt.Fprintf(&top, "\n%s\n", fenced(strings.Join(lines, "\n")))
 	}
+	approve(&bottom, c.Report)
+	points := c.points()
+	left := mostVisible - 2 - linesOf(top.String()) - linesOf(bottom.String()) // two are folds
+	for most := min(5, c.most); ; most-- {
+		list := listed(points, most)
+		if linesOf(list) <= left || most <= 0 {
+			return top.String() + list + bottom.String()
+		}
+	}
+}
+
+// listed are points as a list, with so many items of each.
+func listed(points []point, most int) string {
+	var b strings.Builder
+	if len(points) > 0 {
+		b.WriteByte('\n')
+	}
+	for _, p := range points {
+		fmt.Fprintf(&b, "- %s\n", p.said)
+		shown := min(len(p.items), most)
+		if len(p.items) == most+1 && most > 0 {
+			shown = most + 1 // the line that counts one is as long
+		}
+		for _, item := range p.items[:shown] {
+			fmt.Fprintf(&b, "  - %s\n", item)
+		}
+		if n := len(p.items) - shown; n > 0 && shown > 0 {
+			fmt.Fprintf(&b, "  - and %d more\n", n)
+		}
+	}
+	return b.String()
+}
+
+// linesOf counts the lines of a text that are not empty.
+func linesOf(s string) int {
+	n := 0
+	for line := range strings.SplitSeq(s, "\n") {
+		if line != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// parts is everything that the points are about, with its reasons.
+func (c comment) parts() string {
+	var b strings.Builder
 	c.bumps(&b)
 	c.opens(&b)
 	c.leaves(&b)
 	c.breaks(&b)
 	c.drops(&b)
 	c.steps(&b, "Held", "Headgate leaves these as they are until a person acts.", plan.Hold)
-	approve(&b, c.Report)
 	c.steps(&b, "Fails", "These cannot be made, or the API server refuses them.", failing)
 	c.found(&b)
 	if c.Preview != nil && c.Preview.Memory.Differs() {
@@ -63,22 +120,22 @@ func (c comment) summary() string {
 	return b.String()
 }
 
-// headline is the judgement and its grounds, the worst first.
+// mostGrounds is how many grounds the headline names. It stands alone in mails.
+const mostGrounds = 3
+
+// headline is the judgement and its worst grounds.
 func (c comment) headline() string {
 	said := looksOf[c.judgement().Word] + ": "
 	if c.Error != "" {
 		return said + "cannot be rendered, so nothing of it would be applied"
 	}
-	said += c.grounds()
+	said += c.firstGrounds(mostGrounds)
 	if c.comparesSchemas() && len(c.Breaking())+len(c.Dropped())+len(c.Unread())+len(c.Unseen()) == 0 {
 		if c.inactiveBreaks() > 0 {
 			said += "; no active schema breaks"
 		} else {
 			said += "; no schema breaks"
 		}
-	}
-	if trouble := len(c.troubles()); trouble > 0 {
-		said += "; " + moreOf(trouble, "finding", "findings")
 	}
 	return said
 }
@@ -138,11 +195,10 @@ func (c comment) bumps(b *strings.Builder) {
 	fmt.Fprintf(b, "\n#### New versions of packages: %d\n\nCrossplane installs them, and replaces the definitions that they hold.\n\n", len(c.Bumps))
 	c.list(b, len(c.Bumps), func(i int) {
 		one := c.Bumps[i]
+		fmt.Fprintf(b, "- %s\n", c.bump(one))
 		if one.Unknown != "" {
-			fmt.Fprintf(b, "- %s%s: what it changes is not known, see the findings\n", quoted(one.Source), at(&one.Origin))
 			return
 		}
-		fmt.Fprintf(b, "- %s: %s → %s%s: %s\n", quoted(one.Source), quoted(one.From), quoted(one.To), at(&one.Origin), c.behind(one))
 		if one.By == (manifest.ID{}) {
 			b.WriteString("  - It is a dependency: where it is installed already, Crossplane moves it only if it may upgrade dependencies (`--enable-dependency-version-upgrades`).\n")
 		}
@@ -150,6 +206,14 @@ func (c comment) bumps(b *strings.Builder) {
 			b.WriteString("  - Its `revisionActivationPolicy` is `Manual`: this happens once a person activates the new revision.\n")
 		}
 	})
+}
+
+// bump is the new version of a package in one line.
+func (c comment) bump(one plan.Bump) string {
+	if one.Unknown != "" {
+		return fmt.Sprintf("%s%s: what it changes is not known, see the findings", quoted(one.Source), at(&one.Origin))
+	}
+	return fmt.Sprintf("%s: %s → %s%s: %s", quoted(one.Source), quoted(one.From), quoted(one.To), at(&one.Origin), c.behind(one))
 }
 
 // behind counts what a new version changes.

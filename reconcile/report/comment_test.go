@@ -11,9 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/fixtures/golden"
 	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
@@ -50,35 +53,21 @@ func pull(said string, of int) Report {
 	return r
 }
 
+// The golden file shows every part of a comment once.
 func TestComment(t *testing.T) {
-	const want = "### ⛔ Blocked: holds 1 object back, breaks 1 schema, deletes 1 object, activates 1 definition that no policy names in full, keeps 1 definition that nothing activates any more; 1 finding\n\n" +
-		"Headgate preview of `x`. Commit 0123456789ab compared with its merge base fedcba987654. No cluster was asked, so what exists there is not known (`--live` counts it). " +
-		"Definitions after the merge: 4 active, 0 inactive.\n\n" +
-		"The target changed policies since.\n" +
-		"\n#### Becomes active: 1\n\nThis cannot be undone: Crossplane never makes an active definition inactive again. If one is not meant, narrow the pattern before the merge.\n\n" +
-		"- `x0` (is active in the cluster already)\n  - `policy x matches with \"x\" (x.yaml:3)`\n" +
-		"\n#### No longer in any policy, and stays active: 1\n\nNo policy names these any more. They stay active, and their CRDs stay; `headgate shrink` deactivates unused ones.\n\n- `x0`\n" +
-		"\n#### Is deleted: 1\n\n- CRD `x0`\n  - `x0`\n" +
-		"\n#### Schemas that break: 1\n\nObjects and clients that work now may be refused, or lose these fields: change what uses this before the merge. " +
-		"While objects of a kind exist, Headgate holds its update until a person approves it.\n\n" +
-		"- `x0` in `x.yaml:3`\n  - `x0 type was x and is x (x)`\n" +
-		"\n#### Held: 1\n\nHeadgate leaves these as they are until a person acts.\n\n" +
-		"- would update CRD `x0` in `x.yaml:3`\n  - `x0`\n" +
-		"\nIf exactly this is meant (1 step, held by the guard `schema`), someone other than its author approves it with `headgate approve` after the merge, or with `--approve`:\n\n" +
-		"```\n00\n```\n" +
-		"\n#### Fails: 1\n\nThese cannot be made, or the API server refuses them.\n\n- CRD `x0` in `x.yaml:3`\n  - `x0`\n" +
-		"\n#### Findings: 1\n\n- warning `x.yaml:3`: `x`\n  - `x`\n" +
-		"\n#### Memory of an API server\n\nAbout 10 MiB → 13 MiB (+3 MiB) for 4 CRDs: an estimate of live objects; resident memory may be twice as much.\n" +
-		"\n#### Differences: 2\n\n" +
-		"- hold CRD `x0` in `x.yaml:3`\n" +
-		"\n<details><summary>update CRD <code>x0</code></summary>\n\n```diff\n- x0: x\n+ x0: x\n```\n\n</details>\n" +
-		"\n<details><summary>What these words mean</summary>\n\n" +
-		"- A **definition** is a type of managed resource. **Active** it has a CRD in the cluster, which takes memory; inactive it is no more than a name. " +
-		"Policies activate definitions by patterns, and that is final.\n" +
-		"- A schema **breaks** where it refuses or drops something that it takes now.\n" +
-		"- A step that is **held** is not done until the commit changes, the obstacle is gone, or a person approves exactly this step.\n\n</details>\n"
-	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(Comment(pull("x", 1), 10_000), "\n")); diff != "" {
-		t.Errorf("Comment(...) (-want +got):\n%s", diff)
+	golden.Compare(t, "testdata/comment.md", Comment(pull("x", 1), 10_000))
+}
+
+// A reviewer reads so many lines and no more. However much changes, they name the worst.
+func TestVisibleLines(t *testing.T) {
+	for name, r := range map[string]Report{
+		"Everything": pull("x", 200), "One": pull("x", 1), "Upgrades": upgraded(300),
+		"Error": Failed(inventory.Sync{}, "", errors.New(strings.Repeat("a.yaml:1: no\n", 300))),
+	} {
+		c := Comment(r, 65_536)
+		if n := fixtures.VisibleLines(c); n > mostVisible {
+			t.Errorf("%s: %d lines are visible, want at most %d:\n%s", name, n, mostVisible, c)
+		}
 	}
 }
 
@@ -192,7 +181,7 @@ func TestHeadline(t *testing.T) {
 		want   string
 	}{
 		"Nothing":  {"A required check has to say so.", Report{}, "✅ Safe: nothing of this sync changes"},
-		"Finding":  {"A note asks for nothing.", Report{Findings: findings}, "✅ Safe: nothing of this sync changes; 1 finding"},
+		"Finding":  {"A note asks for nothing.", Report{Findings: findings}, "✅ Safe: nothing of this sync changes"},
 		"Changes":  {"The plain case.", Report{Summary: Summary{Created: 1, Updated: 2}}, "✅ Safe: changes 3 objects"},
 		"Upgrade":  {"The standard questions of every upgrade.", Report{Summary: Summary{Updated: 1}, Steps: []Step{{Action: plan.Update, ID: id("a"), Added: 1}}}, "✅ Safe: changes 1 object; no schema breaks"},
 		"Breaks":   {"Users do not notice an inactive definition.", Report{Summary: Summary{Updated: 2}, Steps: breaks}, "⛔ Blocked: breaks 1 schema"},

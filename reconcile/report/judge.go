@@ -269,46 +269,64 @@ func inFull(a activation.Activator, name string) bool {
 	return a.Cause == activation.Declared || a.Cause == activation.Matched && a.Pattern == name
 }
 
-// used finds breaking kinds that the commit may use: by an object of the kind, or by an object that mentions it, such
-// as a Composition. An unreadable object counts as a use.
+// used finds where the commit uses the kinds that break: by an object of the kind, or by an object that mentions it, such as a
+// Composition. An unreadable object counts as a use.
 func (r Report) used(want render.Desired) {
-	kinds := map[string]bool{} // group and kind: in use
-	look := func(steps []Step) {
+	broken := map[string]map[string][]*Step{} // by group and kind; kind "" is every kind of the group
+	for _, steps := range [][]Step{r.Steps, r.Upgrades} {
 		for i := range steps {
 			s := &steps[i]
 			if !s.active || len(s.Breaks) == 0 && s.Action != plan.Keep || !crossplane.DeclaresKind(s.ID) {
 				continue
 			}
-			_, group, _ := strings.Cut(s.ID.Name, ".")
-			key := group + "/" + s.kindOf
-			inUse, known := kinds[key]
-			if !known {
-				inUse = group == "" || mentions(want, group, s.kindOf)
-				kinds[key] = inUse
+			if _, group, _ := strings.Cut(s.ID.Name, "."); group != "" {
+				s.unused = true
+				if broken[group] == nil {
+					broken[group] = map[string][]*Step{}
+				}
+				broken[group][s.kindOf] = append(broken[group][s.kindOf], s)
 			}
-			s.unused = !inUse
 		}
 	}
-	look(r.Steps)
-	look(r.Upgrades)
+	if len(broken) == 0 {
+		return
+	}
+	look := func(o render.Object) {
+		if crossplane.DeclaresKind(o.ID) || crossplane.IsMRAP(o.ID) || crossplane.IsPackage(o.ID) {
+			return
+		}
+		text, unread := contentOf(o)
+		for group, kinds := range broken {
+			if o.ID.Group != group && !unread && !bytes.Contains(text, []byte(group)) {
+				continue
+			}
+			for kind, steps := range kinds {
+				isOne := o.ID.Group == group && (kind == "" || o.ID.Kind == kind)
+				if !isOne && !unread && !bytes.Contains(text, []byte(kind)) {
+					continue
+				}
+				for _, s := range steps {
+					s.unused, s.UsedAt = false, append(s.UsedAt, o.Origin)
+				}
+			}
+		}
+	}
+	for _, o := range want.Objects {
+		look(o)
+	}
+	for _, l := range want.Left {
+		if l.Composition != nil {
+			look(*l.Composition)
+		}
+	}
 }
 
-// mentions reports whether an object of a commit is of a kind, or mentions it; kind "" is every kind of the group.
-func mentions(want render.Desired, group, kind string) bool {
-	in := func(o render.Object) bool {
-		if crossplane.DeclaresKind(o.ID) || crossplane.IsMRAP(o.ID) || crossplane.IsPackage(o.ID) {
-			return false
-		}
-		if o.ID.Group == group && (kind == "" || o.ID.Kind == kind) {
-			return true
-		}
-		u, err := o.Content()
-		if err != nil {
-			return true
-		}
-		text, err := u.MarshalJSON()
-		return err != nil || bytes.Contains(text, []byte(group)) && bytes.Contains(text, []byte(kind))
+// contentOf is the JSON of an object; unread is true if there is none.
+func contentOf(o render.Object) (text []byte, unread bool) {
+	u, err := o.Content()
+	if err != nil {
+		return nil, true
 	}
-	return slices.ContainsFunc(want.Objects, in) ||
-		slices.ContainsFunc(want.Left, func(l render.Left) bool { return l.Composition != nil && in(*l.Composition) })
+	text, err = u.MarshalJSON()
+	return text, err != nil
 }

@@ -122,6 +122,7 @@ type Step struct {
 	Waits        string                 `json:"waits,omitempty"`
 	WaitCodes    []plan.Code            `json:"waitCodes,omitempty"` // the codes of Waits
 	Package      string                 `json:"package,omitempty"`   // of an upgrade: the new version
+	UsedAt       []manifest.Origin      `json:"usedAt,omitempty"`    // of a kind that breaks or goes: the objects of the commit that are of it, or mention it
 	Deleting     bool                   `json:"deleting,omitempty"`  // for a prune: the deletion was requested before, and has not ended
 	NotReady     string                 `json:"notReady,omitempty"`
 	NotReadyCode plan.Code              `json:"notReadyCode,omitempty"` // of why it is not ready

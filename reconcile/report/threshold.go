@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -112,14 +113,19 @@ func (r Report) described() string {
 }
 
 // grounds are the grounds of the judgement in one line.
-func (r Report) grounds() string {
-	because := r.judgement().Because
-	if len(because) == 0 {
-		return nothingChanges
+func (r Report) grounds() string { return r.firstGrounds(math.MaxInt) }
+
+// firstGrounds describes so many grounds, the worst first, and counts the others.
+func (r Report) firstGrounds(most int) string {
+	var texts []string
+	for _, g := range r.judgement().Because {
+		texts = append(texts, g.Text)
 	}
-	texts := make([]string, len(because))
-	for i, g := range because {
-		texts[i] = g.Text
+	switch {
+	case len(texts) == 0:
+		return nothingChanges
+	case len(texts)-1 > most:
+		texts = append(texts[:most], fmt.Sprintf("%d more effects", len(texts)-most))
 	}
 	return strings.Join(texts, ", ")
 }

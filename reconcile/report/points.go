@@ -1,0 +1,330 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// mostVisible is how many lines of a comment are not folded away, whatever the change: a reviewer reads that many.
+const mostVisible = 25
+
+// A point is one thing that a reviewer has to know, and the most important examples of it.
+type point struct {
+	said  string
+	items []string
+}
+
+// points are what a reviewer has to know, the worst first.
+func (c comment) points() []point {
+	all := []point{
+		c.pointOfFailures(), c.pointOfHolds(), c.pointOfBreaks(), c.pointOfDrops(), c.pointOfDeletes(), c.pointOfOpenings(),
+		c.pointOfBumps(), c.pointOfLeaves(), c.pointOfChanges(), c.pointOfFindings(), c.pointOfMemory(), c.pointOfInactive(),
+	}
+	return slices.DeleteFunc(all, func(p point) bool { return p.said == "" })
+}
+
+func (c comment) pointOfBumps() point {
+	var p point
+	harm := map[string]int{} // active kinds that break or go, by package
+	for _, s := range append(c.Breaking(), c.Dropped()...) {
+		harm[s.Package]++
+	}
+	bumps := slices.Clone(c.Bumps)
+	slices.SortStableFunc(bumps, func(a, b plan.Bump) int { return harm[b.Package] - harm[a.Package] })
+	for _, one := range bumps {
+		p.items = append(p.items, c.bump(one))
+	}
+	if len(p.items) > 0 {
+		p.said = fmt.Sprintf("**Crossplane installs %s** and replaces the definitions in it.", moreOf(len(p.items), "new version of a package", "new versions of packages"))
+	}
+	return p
+}
+
+func (c comment) pointOfFailures() point {
+	failed := c.of(failing)
+	if len(failed) == 0 {
+		return point{}
+	}
+	p := point{said: fmt.Sprintf("**Fails on %s:** these cannot be made, or the API server refuses them.", manifest.Count(len(failed), "object"))}
+	for _, alike := range groups(failed, func(s Step) string { return s.Error }) {
+		p.items = append(p.items, fmt.Sprintf("%s%s: %s", c.calledAll(alike), at(alike[0].Origin), code(clip(alike[0].Error, mostInPoint))))
+	}
+	return p
+}
+
+func (c comment) pointOfHolds() point {
+	held := c.of(plan.Hold)
+	if len(held) == 0 {
+		return point{}
+	}
+	p := point{said: fmt.Sprintf("**Holds %s back** until the commit changes or a person approves.", manifest.Count(len(held), "object"))}
+	for _, alike := range groups(held, func(s Step) string { return string(s.Would) + "\n" + s.Reason }) {
+		p.items = append(p.items, fmt.Sprintf("%s %s%s: %s", wouldBe(alike[0]), c.calledAll(alike), at(alike[0].Origin), code(clip(alike[0].Reason, mostInPoint))))
+	}
+	return p
+}
+
+// wouldBe is what is held back.
+func wouldBe(s Step) string {
+	switch s.Would {
+	case plan.Prune:
+		return "the deletion of"
+	case plan.Create:
+		return "the creation of"
+	}
+	return fmt.Sprintf("the %s of", s.Would)
+}
+
+func (c comment) pointOfBreaks() point {
+	broken := c.Breaking()
+	if len(broken) == 0 {
+		return point{}
+	}
+	spec, status := byField(broken, func(s Step) []plan.SchemaChange { return s.Breaks })
+	p := point{said: fmt.Sprintf("**Breaks %s.** Objects and clients that use this may be refused, or lose values. Change them before the merge.", moreOf(len(broken), "schema", "schemas"))}
+	for _, f := range spec {
+		p.items = append(p.items, c.field(f)+c.usedAt(f.steps))
+	}
+	if len(status) > 0 {
+		var kinds []Step
+		for _, f := range status {
+			kinds = append(kinds, f.steps...)
+		}
+		p.items = append(p.items, fmt.Sprintf("only in the status: %s of %s", moreOf(len(status), "field", "fields"), c.kinds(kinds)))
+	}
+	return p
+}
+
+func (c comment) pointOfDrops() point {
+	dropped := c.Dropped()
+	if len(dropped) == 0 {
+		return point{}
+	}
+	return point{
+		said:  fmt.Sprintf("**Drops %s.** Their objects stay, and no controller reconciles them. Delete the objects first, or keep a version that has the kinds.", moreOf(len(dropped), "kind", "kinds")),
+		items: []string{c.kinds(dropped) + c.usedAt(dropped)},
+	}
+}
+
+func (c comment) pointOfDeletes() point {
+	pruned := c.of(plan.Prune)
+	if len(pruned) == 0 {
+		return point{}
+	}
+	return point{said: fmt.Sprintf("**Deletes %s:** %s", manifest.Count(len(pruned), "object"), c.calledAll(pruned))}
+}
+
+func (c comment) pointOfOpenings() point {
+	if c.Preview == nil || len(c.Preview.Opens) == 0 {
+		return point{}
+	}
+	p := point{said: fmt.Sprintf("**Activates %s.** This is final: Crossplane never makes a kind inactive again.", manifest.Count(len(c.Preview.Opens), "definition"))}
+	for _, g := range opened(c.Preview.Opens) {
+		item := fmt.Sprintf("%s%s: %s", c.quotedCause(g), at(&g.by.Origin), c.some(g.names))
+		if !g.inFull() {
+			item += ". It also activates what later versions add."
+		}
+		p.items = append(p.items, item)
+	}
+	return p
+}
+
+// quotedCause is what activates a group of definitions.
+func (c comment) quotedCause(g openings) string {
+	if g.by.Pattern == "" {
+		return code(g.cause())
+	}
+	return quoted(`"`+g.by.Pattern+`"`) + " of policy " + quoted(g.by.Policy)
+}
+
+func (c comment) pointOfLeaves() point {
+	if c.Preview == nil || len(c.Preview.Leaves) == 0 {
+		return point{}
+	}
+	var names []string
+	for _, d := range c.Preview.Leaves {
+		names = append(names, d.Name)
+	}
+	return point{said: fmt.Sprintf("**%s active that no policy names any more:** %s. `headgate shrink` takes unused ones back.",
+		moreOf(len(names), "definition stays", "definitions stay"), c.some(names))}
+}
+
+// pointOfChanges is about changes that break nothing and that a person should read.
+func (c comment) pointOfChanges() point {
+	changed := slices.DeleteFunc(slices.Concat(c.Steps, c.Upgrades), func(s Step) bool { return !s.active || len(s.alters) == 0 })
+	if len(changed) == 0 {
+		return point{}
+	}
+	p := point{said: fmt.Sprintf("**Changes %s otherwise:** defaults, versions, or how fields are merged. Nothing breaks.", moreOf(len(changed), "schema", "schemas"))}
+	spec, status := byField(changed, func(s Step) []plan.SchemaChange { return s.alters })
+	for _, f := range append(spec, status...) {
+		p.items = append(p.items, c.field(f))
+	}
+	return p
+}
+
+func (c comment) pointOfFindings() point {
+	found := c.troubles()
+	if len(found) == 0 {
+		return point{}
+	}
+	slices.SortStableFunc(found, func(a, b manifest.Finding) int { return rank(a.Severity) - rank(b.Severity) })
+	p := point{said: fmt.Sprintf("**%s:**", moreOf(len(found), "finding", "findings"))}
+	for _, f := range found {
+		item := string(f.Severity)
+		if f.Origin.Path != "" {
+			item += at(&f.Origin)
+		}
+		p.items = append(p.items, item+": "+code(clip(f.Message, mostInPoint)))
+	}
+	return p
+}
+
+func (c comment) pointOfMemory() point {
+	if c.Preview == nil || !c.Preview.Memory.Differs() {
+		return point{}
+	}
+	return point{said: fmt.Sprintf("**Memory of an API server:** %s, an estimate.", c.Preview.Memory)}
+}
+
+func (c comment) pointOfInactive() point {
+	n := c.inactiveBreaks()
+	if n == 0 {
+		return point{}
+	}
+	return point{said: fmt.Sprintf("**Inactive:** %s. Nothing happens in the cluster.", moreOf(n, "definition breaks or goes", "definitions break or go"))}
+}
+
+// mostInPoint is how many characters of a message a point shows.
+const mostInPoint = 240
+
+// mostNamed is how many names a point shows of alike things.
+const mostNamed = 3
+
+// some lists the first of some names, quoted, and how many more there are.
+func (c comment) some(names []string) string {
+	n := min(len(names), mostNamed, max(c.most, 1))
+	var said []string
+	for _, name := range names[:n] {
+		said = append(said, quoted(name))
+	}
+	if left := len(names) - n; left > 0 {
+		said = append(said, fmt.Sprintf("%d more", left))
+	}
+	return strings.Join(said, ", ")
+}
+
+func (c comment) calledAll(steps []Step) string {
+	var names []string
+	for _, s := range steps {
+		names = append(names, s.name())
+	}
+	return c.some(names)
+}
+
+// kinds names the kinds of steps. A kind that is cluster-scoped and namespaced is named once, as in "buckets.s3.aws[.m].upbound.io".
+func (c comment) kinds(steps []Step) string {
+	var names []string
+	index := map[string]int{}
+	for _, s := range steps {
+		clusterScoped := strings.Replace(s.ID.Name, ".m.", ".", 1)
+		i, known := index[clusterScoped]
+		switch {
+		case !known:
+			index[clusterScoped] = len(names)
+			names = append(names, s.ID.Name)
+		case names[i] != s.ID.Name && s.ID.Name != clusterScoped:
+			names[i] = strings.Replace(s.ID.Name, ".m.", "[.m].", 1)
+		case names[i] != s.ID.Name:
+			names[i] = strings.Replace(names[i], ".m.", "[.m].", 1)
+		}
+	}
+	return c.some(names)
+}
+
+// A field is one change of schemas, and the steps that make it.
+type field struct {
+	change   string
+	versions []string
+	also     bool // in initProvider, as well
+	steps    []Step
+}
+
+// byField groups changes of schemas by the field, those of the spec apart from those of the status. Each begins with what
+// most kinds have.
+func byField(steps []Step, of func(Step) []plan.SchemaChange) (spec, status []field) {
+	index := map[string]int{}
+	var all []field
+	var inStatus []bool
+	for _, s := range steps {
+		for _, change := range of(s) {
+			version := change.Version
+			change.Version = ""
+			below, also := strings.CutPrefix(change.Path, "spec.initProvider.")
+			if also {
+				change.Path = "spec.forProvider." + below
+			}
+			key := change.String()
+			i, known := index[key]
+			if !known {
+				i = len(all)
+				index[key] = i
+				all, inStatus = append(all, field{change: key}), append(inStatus, change.InStatus())
+			}
+			f := &all[i]
+			f.also = f.also || also
+			if version != "" && !slices.Contains(f.versions, version) {
+				f.versions = append(f.versions, version)
+			}
+			if n := len(f.steps); n == 0 || f.steps[n-1].ID != s.ID {
+				f.steps = append(f.steps, s)
+			}
+		}
+	}
+	for i, f := range all {
+		if inStatus[i] {
+			status = append(status, f)
+		} else {
+			spec = append(spec, f)
+		}
+	}
+	for _, fields := range [][]field{spec, status} {
+		slices.SortStableFunc(fields, func(a, b field) int { return len(b.steps) - len(a.steps) })
+	}
+	return spec, status
+}
+
+// field is one change of schemas as an item of a point.
+func (c comment) field(f field) string {
+	said := quoted(f.change)
+	if f.also {
+		said += ", also in `initProvider`"
+	}
+	if len(f.versions) > 0 {
+		said += " (" + c.some(f.versions) + ")"
+	}
+	return said + ": " + c.kinds(f.steps)
+}
+
+// usedAt is where the commit uses the kinds of steps.
+func (c comment) usedAt(steps []Step) string {
+	var places []string
+	for _, s := range steps {
+		for _, at := range s.UsedAt {
+			if text := at.String(); !slices.Contains(places, text) {
+				places = append(places, text)
+			}
+		}
+	}
+	switch {
+	case len(places) > 0:
+		return "; used at " + c.some(places)
+	case slices.ContainsFunc(steps, func(s Step) bool { return !s.unused }):
+		return ""
+	}
+	return "; nothing in this commit uses " + map[bool]string{true: "it", false: "them"}[len(steps) == 1]
+}
