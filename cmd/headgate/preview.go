@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/report"
@@ -177,21 +179,55 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	if err != nil {
 		return report.Report{}, err
 	}
-	r, err := t.looking(f.passFlags, source, f.live)
+	w, elsewhere, err := t.isolated(f, repository)
 	if err != nil {
 		return report.Report{}, err
 	}
-	of := reconcile.Merge{History: repository, Into: cmp.Or(f.base, forge.WorkflowOf(t.getenv).Base, "origin/main"), Head: cmp.Or(f.head, "HEAD"), FailOn: f.exitOn.words()}
+	of := reconcile.Merge{
+		History: repository, Into: cmp.Or(f.base, forge.WorkflowOf(t.getenv).Base, "origin/main"), Head: cmp.Or(f.head, "HEAD"),
+		Elsewhere: elsewhere, FailOn: f.exitOn.words(),
+	}
 	if previews != nil {
 		of.Publisher = previews
 	}
-	said, err := r.Merging(ctx, of)
+	t.progress.Phase("render", 0, 0)
+	said, err := w.Merging(ctx, of)
 	logDefect(slog.Default(), err)
 	if _, refused := errors.AsType[*forge.Refusal](err); refused && said.Error == "" && previews.Pull.Fork && t.getenv("HEADGATE_FORGE_TOKEN") == "" {
 		slog.Warn("the token of a workflow may not post on a pull request from a fork; the exit code and the output are the result", "err", err)
 		err = nil
 	}
 	return said, err
+}
+
+// isolated wires previews of a repository that are made in a process of their own: the author of a pull request, and not
+// the user, decides what the head holds.
+func (t *terminal) isolated(f *previewFlags, repository *git.Repository) (*target.Wired, func(ctx context.Context, into, head string) (report.Report, error), error) {
+	s, err := f.asSync()
+	if err != nil {
+		return nil, nil, err
+	}
+	in := t.withoutMemo(&f.sourceFlags)
+	in.Approvals = f.approvals(f.approve.given)
+	if f.live {
+		if in.Cluster, err = f.config(); err != nil {
+			return nil, nil, err
+		}
+	}
+	w, err := target.Wire(s, repository, in, target.How{Cluster: t.showing(cluster.Options{}), Compares: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	t.atEnd = append(t.atEnd, w.Close)
+	if !isURL(repository.URL) {
+		repository.URL, err = filepath.Abs(repository.URL) // as the memo names it
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	by := &target.Isolation{Command: []string{"headgate", childVerb}, Memo: f.kept("memo"), Program: thisProgram()}
+	elsewhere, err := by.Previewing(s, repository, w, nil)
+	return w, elsewhere, err
 }
 
 // previews returns the publisher of previews, or nil if it was not requested.

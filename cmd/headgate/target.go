@@ -395,9 +395,14 @@ func contentsOf(flag string, files []string, err error) ([]string, error) {
 
 // surroundings returns what the flags of a source mean for passes over it.
 func (t *terminal) surroundings(f *sourceFlags, source reconcile.Source) target.Surroundings {
-	return target.Surroundings{
-		Packages: f.kept("packages"), Offline: f.offline, Memo: t.memo(f, source), KeyFiles: f.keys, TrustedRoot: f.root, Secret: t.masked.hide,
-	}
+	in := t.withoutMemo(f)
+	in.Memo = t.memo(f, source)
+	return in
+}
+
+// withoutMemo returns the same without what was learnt of files.
+func (t *terminal) withoutMemo(f *sourceFlags) target.Surroundings {
+	return target.Surroundings{Packages: f.kept("packages"), Offline: f.offline, KeyFiles: f.keys, TrustedRoot: f.root, Secret: t.masked.hide}
 }
 
 // wire wires passes of a Sync, and shows their progress.

@@ -204,6 +204,21 @@ func byDate(a, b *object.Commit) int {
 	return cmp.Or(a.Committer.When.Compare(b.Committer.When), cmp.Compare(a.Hash.String(), b.Hash.String()))
 }
 
+// Clones returns the directory that holds the clone of a remote repository, for another process that reads it with Fetched.
+func (r *Repository) Clones() (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cache()
+}
+
+// cache returns Cache, or a temporary directory. The caller holds the lock.
+func (r *Repository) cache() (_ string, err error) {
+	if r.Cache == "" && r.temp.Path == "" {
+		r.temp, err = scratch.New("git")
+	}
+	return cmp.Or(r.Cache, r.temp.Path), err
+}
+
 // Plain returns the URL of a repository without the credentials in it.
 func Plain(raw string) string { return withoutCredentials(raw) }
 
@@ -281,12 +296,9 @@ func (r *Repository) open(at address) (_ backend, err error) {
 		r.from = local{o}
 		return r.from, nil
 	}
-	cache := r.Cache
-	if cache == "" {
-		if r.temp, err = scratch.New("git"); err != nil {
-			return nil, err
-		}
-		cache = r.temp.Path
+	cache, err := r.cache()
+	if err != nil {
+		return nil, err
 	}
 	r.from = &clone{
 		dir:     filepath.Join(cache, at.key()),

@@ -12,6 +12,7 @@ import (
 type sent struct {
 	Report          Report
 	Steps, Upgrades []marks
+	Packages        []string // of the Bumps
 }
 
 // marks are what the JSON of a step leaves out.
@@ -46,7 +47,11 @@ func mark(steps []Step, all []marks) error {
 
 // Send returns a report for another process of Headgate.
 func Send(r Report) ([]byte, error) {
-	return json.Marshal(sent{r, marksOf(r.Steps), marksOf(r.Upgrades)})
+	packages := make([]string, len(r.Bumps))
+	for i, b := range r.Bumps {
+		packages[i] = b.Package
+	}
+	return json.Marshal(sent{r, marksOf(r.Steps), marksOf(r.Upgrades), packages})
 }
 
 // Receive returns the report that Send was given.
@@ -56,6 +61,12 @@ func Receive(data []byte) (Report, error) {
 	d.UseNumber() // an integer stays one
 	if err := d.Decode(&s); err != nil {
 		return Report{}, err
+	}
+	if len(s.Packages) != len(s.Report.Bumps) {
+		return Report{}, fmt.Errorf("%d packages are other images, and %d are named", len(s.Report.Bumps), len(s.Packages))
+	}
+	for i := range s.Report.Bumps {
+		s.Report.Bumps[i].Package = s.Packages[i]
 	}
 	if err := mark(s.Report.Steps, s.Steps); err != nil {
 		return Report{}, err

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"reflect"
 	"testing"
 
@@ -12,20 +13,36 @@ import (
 func TestSend(t *testing.T) {
 	step := Step{definition: true, active: true, approvable: true, hold: "a", before: "b", because: []plan.Code{"C"}, kindOf: "d", unused: true}
 	known := map[string]bool{"definition": true, "active": true, "approvable": true, "hold": true, "before": true, "because": true, "kindOf": true, "unused": true, "alters": true}
-	for _, of := range []reflect.Type{reflect.TypeFor[Report](), reflect.TypeFor[Step](), reflect.TypeFor[Preview](), reflect.TypeFor[Check](), reflect.TypeFor[Cost](), reflect.TypeFor[Definition](), reflect.TypeFor[Package]()} {
+	seen := map[reflect.Type]bool{}
+	var check func(of reflect.Type)
+	check = func(of reflect.Type) {
+		for of.Kind() == reflect.Slice || of.Kind() == reflect.Pointer || of.Kind() == reflect.Map {
+			of = of.Elem()
+		}
+		whole := of.Implements(reflect.TypeFor[json.Marshaler]()) || reflect.PointerTo(of).Implements(reflect.TypeFor[json.Marshaler]())
+		if of.Kind() != reflect.Struct || seen[of] || whole {
+			return
+		}
+		seen[of] = true
 		for i := range of.NumField() { //nolint:modernize // the index names a path
 			f := of.Field(i)
-			if carried := of == reflect.TypeFor[Step]() && known[f.Name]; !carried && (!f.IsExported() || f.Tag.Get("json") == "-") {
+			carried := of == reflect.TypeFor[Step]() && known[f.Name] || of == reflect.TypeFor[plan.Bump]() && f.Name == "Package"
+			if !carried && (!f.IsExported() || f.Tag.Get("json") == "-") {
 				t.Errorf("%s.%s does not reach another process: Send has to take it along", of, f.Name)
 			}
+			check(f.Type)
 		}
 	}
-	raw, err := Send(Report{Kind: "Report", Steps: []Step{step, {}}, Upgrades: []Step{{}, step}})
+	check(reflect.TypeFor[Report]())
+	if !seen[reflect.TypeFor[plan.Bump]()] || len(seen) < 15 {
+		t.Errorf("%d types were checked: %v", len(seen), seen)
+	}
+	raw, err := Send(Report{Kind: "Report", Steps: []Step{step, {}}, Upgrades: []Step{{}, step}, Bumps: []plan.Bump{{Package: "p"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := Receive(raw)
-	if err != nil || !reflect.DeepEqual(got.Steps, []Step{step, {}}) || !reflect.DeepEqual(got.Upgrades, []Step{{}, step}) {
+	if err != nil || !reflect.DeepEqual(got.Steps, []Step{step, {}}) || !reflect.DeepEqual(got.Upgrades, []Step{{}, step}) || got.Bumps[0].Package != "p" {
 		t.Errorf("Receive: %+v, %v", got, err)
 	}
 }

@@ -3,7 +3,6 @@ package target
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -133,21 +132,23 @@ func (f *previewer) Close() error {
 
 // isolate has previews made in processes of their own.
 func (f *previewer) isolate(s v1alpha1.Sync, by *Isolation) error {
-	s.Spec.Source.Repo = git.Plain(s.Spec.Source.Repo)
-	sync, err := json.Marshal(s)
-	if err != nil {
-		return err
+	var made []func(ctx context.Context, into, head string) (report.Report, error)
+	for i, w := range f.wired {
+		var forks *v1alpha1.ForkPreviews
+		if i > 0 {
+			forks = s.Spec.ForkPreviews
+		}
+		one, err := by.Previewing(s, f.origin.into, w, forks)
+		if err != nil {
+			return err
+		}
+		made = append(made, one)
 	}
 	f.Elsewhere = func(ctx context.Context, fork bool, into, head string) (report.Report, error) {
-		from, with := f.wired[0], f.Reconciler
-		j := ChildJob{Sync: sync, Clones: f.origin.heads.Cache, Object: f.origin.into.Limits.Object, Into: into, Head: head}
 		if fork {
-			from, with = f.wired[1], *f.Forks
-			j.IsFork, j.Registries = true, s.Spec.ForkPreviews.Registries
+			return made[1](ctx, into, head)
 		}
-		j.Live, j.Reader = with.Observer != nil, with.Cluster != nil
-		j.Installed, j.Images = from.packages.Installed != nil && !fork, from.packages.Images != nil
-		return by.preview(ctx, j, with, from)
+		return made[0](ctx, into, head)
 	}
 	return nil
 }

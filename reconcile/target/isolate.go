@@ -19,6 +19,7 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/git"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/registry"
@@ -59,6 +60,8 @@ type Isolation struct {
 	Memory int64
 	// Time bounds how long it takes; default 10 minutes.
 	Time time.Duration
+	// Memo is a directory in which the process keeps what it learns of files for later ones of the same Program; "" is none.
+	Memo, Program string
 }
 
 // A ChildJob is what a child previews. It and the types below are exported for net/rpc, which passes no others.
@@ -75,6 +78,9 @@ type ChildJob struct {
 	Installed  bool
 	Images     bool
 	Memory     int64
+	Approvals  []byte // JSON; empty: none count
+
+	Memo, Program string // as in Isolation
 }
 
 // A ChildAnswer is the result of the task.
@@ -215,6 +221,40 @@ func (p *Parent) Package(of ChildRequest, to *ChildImage) error {
 		to.Err = i.Err.Error()
 	}
 	return nil
+}
+
+// Previewing returns how to preview the merge of two commits of a clone in a process of its own. with is how passes of
+// the Sync look, and forks is what a Sync allows forks if the head is in one.
+func (by *Isolation) Previewing(s v1alpha1.Sync, clone *git.Repository, with *Wired, forks *v1alpha1.ForkPreviews) (func(ctx context.Context, into, head string) (report.Report, error), error) {
+	s.Spec.Source.Repo, s.Spec.Source.Path = git.Plain(clone.URL), clone.Path
+	sync, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	clones, err := clone.Clones()
+	if err != nil {
+		return nil, err
+	}
+	j := ChildJob{
+		Sync: sync, Clones: clones, Object: clone.Limits.Object, Memo: by.Memo, Program: by.Program,
+		Live: with.Observer != nil, Reader: with.Reconciler.Cluster != nil,
+		Installed: with.packages.Installed != nil && forks == nil, Images: with.packages.Images != nil,
+	}
+	if forks != nil {
+		j.IsFork, j.Registries = true, forks.Registries
+	}
+	return func(ctx context.Context, into, head string) (report.Report, error) {
+		j := j
+		j.Into, j.Head = into, head
+		if with.Approvals != nil {
+			given, err := json.Marshal(with.Approvals())
+			if err != nil {
+				return report.Report{}, err
+			}
+			j.Approvals = given
+		}
+		return by.preview(ctx, j, with.Reconciler, with)
+	}, nil
 }
 
 // preview previews a merge in a process of its own.
@@ -376,12 +416,25 @@ func (r remote) preview(ctx context.Context, j ChildJob) (report.Report, error) 
 	if j.IsFork {
 		how.Fork = &registry.Fork{Registries: j.Registries}
 	}
-	w, err := Wire(s, clone, Surroundings{Packages: j.Packages, Offline: true, Memo: new(memo.Memory)}, how)
+	in := Surroundings{Packages: j.Packages, Offline: true, Memo: new(memo.Memory)}
+	if j.Memo != "" {
+		kept := memo.Open(j.Memo, j.Program, s.Spec.Source.Repo, s.Spec.Source.Path)
+		defer kept.Close() // an error costs nothing but time later
+		in.Memo = kept
+	}
+	w, err := Wire(s, clone, in, how)
 	if err != nil {
 		return report.Report{}, err
 	}
 	defer w.Close()
 	w.Approvals = nil
+	if len(j.Approvals) > 0 {
+		var given inventory.Approvals
+		if err := json.Unmarshal(j.Approvals, &given); err != nil {
+			return report.Report{}, err
+		}
+		w.Approvals = func() inventory.Approvals { return given }
+	}
 	if j.Live {
 		w.Observer = r
 	}
