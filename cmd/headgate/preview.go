@@ -48,7 +48,8 @@ func newPreview(t *terminal) *cobra.Command {
 		Long: `Preview compares the head of a pull request with its merge base: what becomes active and
 by which pattern, what leaves, which schemas break, what guards would hold, and findings. It
 needs a clone and no cluster. If the target cannot be rendered, there is nothing to compare,
-and the report states this.
+and the report states this. Headgate reads the commits in a process of its own, with 1 GiB
+for data: a head that takes more is refused.
 
 With --live, Headgate asks a cluster for counts, stored versions, active definitions,
 packages and ImageConfigs, and for the objects of kinds whose schema breaks: whether one
