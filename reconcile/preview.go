@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 )
 
@@ -23,6 +24,7 @@ type Pull struct {
 // Preview returns what merging a pull request does. It needs no cluster; where the Reconciler
 // has one, that is asked for counts and for what is active, and no more.
 func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error) {
+	r = r.comparing()
 	var c report.Comparison
 	var err error
 	var broken catalogue.Errors
@@ -56,6 +58,14 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 		return report.Report{}, err
 	}
 	return report.Compared(p, c), nil
+}
+
+// comparing is a Reconciler that only compares commits: the service of a conversion webhook need not be known for that.
+func (r Reconciler) comparing() Reconciler {
+	if r.Options.Conversion.Strategy == render.ConversionSafe {
+		r.Options.Conversion.Strategy = render.ConversionUnknown
+	}
+	return r
 }
 
 // present reports which definitions have a CRD in the cluster.

@@ -241,6 +241,7 @@ func (r Reconciler) Diff(ctx context.Context, ref string) (report.Report, error)
 
 // Compare returns what changes from one commit to another, without a cluster.
 func (r Reconciler) Compare(ctx context.Context, base, head string) (report.Report, error) {
+	r = r.comparing()
 	before, err := r.Render(ctx, base)
 	if err != nil {
 		return report.Report{}, fmt.Errorf("base: %w", err)

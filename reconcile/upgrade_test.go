@@ -39,6 +39,7 @@ func TestUpgrades(t *testing.T) {
 		older, newer string
 		activate     string
 		says, never  []string
+		unset        bool // nothing is said of conversions
 	}{
 		"HelmGainsNamespacedKinds": {
 			reason: "A pattern of one star activates what a new version brings, and the old kind loses a field.",
@@ -70,6 +71,16 @@ func TestUpgrades(t *testing.T) {
 			},
 			never: []string{"Schemas that break", "Becomes active", "Memory of an API server", "Held", "Findings"},
 		},
+		"KubernetesWithoutConversion": {
+			reason: "The service of a webhook is known in the cluster only, and the schemas can be compared all the same.",
+			older:  "provider-kubernetes-v1.0.0", newer: "provider-kubernetes", activate: "objects.kubernetes.crossplane.io", unset: true,
+			says: []string{
+				"### 👀 Look: keeps 3 definitions that nothing activates any more; no schema breaks\n",
+				"**Safe-start is new in `provider-kubernetes`:** from now on",
+				"a pass would fail: CRD objects.kubernetes.crossplane.io converts between its 2 versions by a webhook",
+			},
+			never: []string{"cannot be rendered", "adds 1 warning"},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +92,10 @@ func TestUpgrades(t *testing.T) {
 				of[ref] = files
 			}
 			// Without a cluster, the service of the provider's webhook is not known.
-			r := Reconciler{Source: of, Sync: inventory.Sync{Name: "platform"}, Options: render.Options{Conversion: render.Conversion{Strategy: render.ConversionNone}}}
+			r := Reconciler{Source: of, Sync: inventory.Sync{Name: "platform"}}
+			if !tc.unset {
+				r.Options.Conversion.Strategy = render.ConversionNone
+			}
 			made, err := r.Preview(t.Context(), Pull{Base: "older", Head: "newer"})
 			if err != nil {
 				t.Fatal(err)

@@ -21,7 +21,7 @@ type DecidedDefinition struct {
 }
 
 // CRD is the CRD that the definition makes, active or not. It decodes the document;
-// what is wrong with that is catalogue.Errors.
+// what is wrong with that is catalogue.Errors. With ConversionUnknown, a webhook without a known service is the object's Problem.
 func (d DecidedDefinition) CRD() (Object, error) { return d.object("CRD", d.crd) }
 
 // MRD returns the definition for Crossplane. A conversion webhook without a known service stays as it is and becomes
@@ -111,10 +111,14 @@ func (d DecidedDefinition) crd() (u *unstructured.Unstructured, problem string, 
 		return nil, "", d.problems(err)
 	}
 	manifest.DropPlaceholderCA(u)
-	if err := d.conversion.settle(u, d.Package); err != nil {
-		return nil, "", catalogue.Errors{catalogue.Errorf(d.Document.OriginOf("spec", "conversion"), "%w", err)}
+	err = d.conversion.settle(u, d.Package)
+	switch {
+	case err == nil:
+		return u, "", nil
+	case d.conversion.Strategy == ConversionUnknown:
+		return u, err.Error(), nil
 	}
-	return u, "", nil
+	return nil, "", catalogue.Errors{catalogue.Errorf(d.Document.OriginOf("spec", "conversion"), "%w", err)}
 }
 
 func (d DecidedDefinition) mrd() (u *unstructured.Unstructured, problem string, err error) {

@@ -233,6 +233,9 @@ func Render(in Input, how Options) (Desired, error) {
 	}
 
 	want.Objects = objects
+	if how.Conversion.Strategy == ConversionUnknown && want.Owner != OwnerCrossplane {
+		want.warnOfConversions()
+	}
 	slices.SortFunc(want.Objects, func(a, b Object) int { return a.ID.Compare(b.ID) })
 	if want.Owner == OwnerCrossplane {
 		want.Beside = how.beside(c, settled)
@@ -243,6 +246,20 @@ func Render(in Input, how Options) (Desired, error) {
 	slices.SortFunc(want.Findings, manifest.Finding.Compare)
 	slices.SortFunc(want.Left, func(a, b Left) int { return a.ID.Compare(b.ID) })
 	return want, nil
+}
+
+// warnOfConversions turns the problems of CRDs that are only compared into warnings.
+func (d *Desired) warnOfConversions() {
+	for i := range d.Objects {
+		o := &d.Objects[i]
+		var p catalogue.Error
+		if !errors.As(o.Problem, &p) {
+			continue
+		}
+		what, fix, _ := strings.Cut(strings.TrimPrefix(p.Error(), p.Origin.String()+": "), ": ")
+		d.Findings = append(d.Findings, manifest.Finding{Rule: RuleConversion, Severity: manifest.Warning, Origin: p.Origin, Message: "a pass would fail: " + what, Fix: fix})
+		o.Problem = nil
+	}
 }
 
 // ofErrors returns what is known about a commit that cannot be rendered. If a file could not be read, seemingly missing

@@ -90,8 +90,8 @@ func (r Report) annotatedSteps() []manifest.Finding {
 		if s.active && len(s.Breaks) > 0 {
 			say("schema-breaks", manifest.Warning, andOthers(merged(s.Breaks)))
 		}
-		if s.active && len(s.alters) > 0 {
-			say("schema-changes", manifest.Note, andOthers(merged(s.alters)))
+		if s.active && len(s.noticed()) > 0 {
+			say("schema-changes", manifest.Note, andOthers(merged(s.noticed())))
 		}
 	}
 	if deletes > mostSteps {
@@ -112,8 +112,8 @@ func (r Report) annotatedUpgrades() []manifest.Finding {
 			rule, message = "package-drops-kind", s.Reason
 		case len(s.Breaks) > 0:
 			rule, message = "schema-breaks", andOthers(merged(s.Breaks))
-		case len(s.alters) > 0:
-			rule, message, severity = "schema-changes", andOthers(merged(s.alters)), manifest.Note
+		case len(s.noticed()) > 0:
+			rule, message, severity = "schema-changes", andOthers(merged(s.noticed())), manifest.Note
 		}
 		if rule == "" {
 			continue

@@ -209,6 +209,17 @@ func (r Report) inactiveBreaks() (n int) {
 	return n
 }
 
+// noticed returns the changes of a step that break nothing and that the judgement counts.
+func (s Step) noticed() []plan.SchemaChange {
+	return slices.DeleteFunc(slices.Clone(s.alters), func(c plan.SchemaChange) bool {
+		switch c.Rule {
+		case "default", "version-deprecated", "storage-version":
+			return false
+		}
+		return !merges(c)
+	})
+}
+
 // merges reports whether a change has server-side apply replace a list or a map that it merged.
 func merges(c plan.SchemaChange) bool {
 	switch c.Rule {

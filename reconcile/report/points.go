@@ -22,7 +22,7 @@ type point struct {
 func (c comment) points() []point {
 	all := []point{
 		c.pointOfFailures(), c.pointOfHolds(), c.pointOfBreaks(), c.pointOfDrops(), c.pointOfDeletes(), c.pointOfOpenings(),
-		c.pointOfBumps(), c.pointOfLeaves(), c.pointOfChanges(), c.pointOfFindings(), c.pointOfMemory(), c.pointOfInactive(),
+		c.pointOfSafeStart(true), c.pointOfSafeStart(false), c.pointOfBumps(), c.pointOfLeaves(), c.pointOfChanges(), c.pointOfFindings(), c.pointOfMemory(), c.pointOfInactive(),
 	}
 	return slices.DeleteFunc(all, func(p point) bool { return p.said == "" })
 }
@@ -141,6 +141,26 @@ func (c comment) quotedCause(g openings) string {
 	return quoted(`"`+g.by.Pattern+`"`) + " of policy " + quoted(g.by.Policy)
 }
 
+// pointOfSafeStart names the cause of many activations, or of many definitions that no policy names any more.
+func (c comment) pointOfSafeStart(has bool) point {
+	if c.Preview == nil {
+		return point{}
+	}
+	var names []string
+	for _, s := range c.Preview.SafeStart {
+		if s.Has == has {
+			names = append(names, s.Package)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return point{}
+	case has:
+		return point{said: fmt.Sprintf("**Safe-start is new in %s:** from now on, only policies activate its definitions.", c.some(names))}
+	}
+	return point{said: fmt.Sprintf("**Safe-start is gone from %s:** all of its definitions are active, whatever policies name.", c.some(names))}
+}
+
 func (c comment) pointOfLeaves() point {
 	if c.Preview == nil || len(c.Preview.Leaves) == 0 {
 		return point{}
@@ -155,12 +175,12 @@ func (c comment) pointOfLeaves() point {
 
 // pointOfChanges is about changes that break nothing and that a person should read.
 func (c comment) pointOfChanges() point {
-	changed := slices.DeleteFunc(slices.Concat(c.Steps, c.Upgrades), func(s Step) bool { return !s.active || len(s.alters) == 0 })
+	changed := slices.DeleteFunc(slices.Concat(c.Steps, c.Upgrades), func(s Step) bool { return !s.active || len(s.noticed()) == 0 })
 	if len(changed) == 0 {
 		return point{}
 	}
 	p := point{said: fmt.Sprintf("**Changes %s otherwise:** defaults, versions, or how fields are merged. Nothing breaks.", moreOf(len(changed), "schema", "schemas"))}
-	spec, status := byField(changed, func(s Step) []plan.SchemaChange { return s.alters })
+	spec, status := byField(changed, Step.noticed)
 	for _, f := range append(spec, status...) {
 		p.items = append(p.items, c.field(f))
 	}

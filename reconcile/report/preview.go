@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -23,6 +25,16 @@ type Preview struct {
 	Memory  Cost         `json:"memory"`            // of an API server
 
 	Warnings int `json:"newWarnings,omitempty"` // that the base does not have
+
+	SafeStart []SafeStart `json:"safeStart,omitempty"` // packages that gain or lose it
+}
+
+// A SafeStart is a package that gains or loses safe-start: with it, only policies activate its definitions; without it, all of
+// them are active.
+type SafeStart struct {
+	Package string          `json:"package"`
+	Has     bool            `json:"has"`
+	Origin  manifest.Origin `json:"origin"`
 }
 
 // An Opening is a definition that becomes active.
@@ -73,9 +85,26 @@ func beside(p plan.Plan, c Comparison) Report {
 		r.serves(o)
 	}
 	r.used(p.Want)
+	preview.SafeStart = safeStarts(c.Before.Packages, p.Want.Packages)
 	preview.Warnings = newWarnings(plan.Plan{Want: c.Before}.Findings(), p.Findings())
 	r.Preview = &preview
 	return r
+}
+
+// safeStarts returns the packages of a commit that gain or lose safe-start.
+func safeStarts(before, after []catalogue.Package) []SafeStart {
+	had := map[string]bool{}
+	key := func(p catalogue.Package) string { return cmp.Or(p.Source, p.Name) }
+	for _, p := range before {
+		had[key(p)] = p.SafeStart
+	}
+	var all []SafeStart
+	for _, p := range after {
+		if had, known := had[key(p)]; known && had != p.SafeStart {
+			all = append(all, SafeStart{key(p), p.SafeStart, p.Origin})
+		}
+	}
+	return all
 }
 
 // PreviewStopped begins the description of a preview whose process was stopped, after the word of the judgement. The status on the
