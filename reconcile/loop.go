@@ -605,7 +605,7 @@ func (r *running) conclude(ctx context.Context, began time.Time, said report.Rep
 		}
 		r.publish(ctx, said)
 	}
-	if !nothing || said.Changed() { // last: a user waits for the status
+	if !nothing || said.Changed() { // last: a user waits for the status, and no later commit is green for a hold that none reported
 		r.Reconciler.record(ctx, began, said, plan.NoEnding)
 	}
 }
