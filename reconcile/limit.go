@@ -62,6 +62,7 @@ type allowance struct {
 	objects int
 	waits   int // times that the pass may wait for as long as the Timeout
 	pending []manifest.ID
+	home    func(manifest.ID) manifest.ID // completes them; nil while there are none
 }
 
 // allow begins the time of a pass. The context that it returns ends with that time; next is what follows then.
@@ -88,7 +89,7 @@ func (a *allowance) expire() {
 func (a *allowance) saw(p plan.Plan, waits plan.Waits) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.pending = waits.For()
+	a.pending, a.home = waits.For(), p.Homes()
 	if p.Ends != plan.NoEnding {
 		a.ends, a.pending = true, nil
 		for _, s := range p.Steps { // each tier has to be gone before the next begins
@@ -127,7 +128,7 @@ func (a *allowance) waitsFor() string {
 	}
 	var names []string
 	for _, id := range a.pending[:min(len(a.pending), mostNamed)] {
-		names = append(names, id.Brief())
+		names = append(names, a.home(id).Brief())
 	}
 	if more := len(a.pending) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))

@@ -115,7 +115,7 @@ func (r *execution) waitForStatus(ctx context.Context, timeout time.Duration, id
 	}
 	names := make([]string, len(ids))
 	for i, id := range ids {
-		names[i] = id.Brief()
+		names[i] = r.spelling.actual(id).Brief()
 	}
 	defer r.under.await("objects that are not ready: " + firstOf(names))()
 	why := map[manifest.ID]plan.Reason{}
@@ -149,7 +149,7 @@ func (r *execution) waitForStatus(ctx context.Context, timeout time.Duration, id
 func (r *execution) unready(ctx context.Context, id manifest.ID) plan.Reason {
 	u, err := r.read(ctx, id)
 	if err != nil {
-		return plan.ReasonOf(r.explain(err, "get", id.Brief()))
+		return plan.ReasonOf(r.explain(err, "get", r.spelling.actual(id).Brief()))
 	}
 	return notReady(u)
 }

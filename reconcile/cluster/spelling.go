@@ -36,7 +36,7 @@ func spellingOf(want render.Desired, s *surface, defaultNamespace string) (spell
 	for _, o := range want.Objects {
 		actual := sp.actual(o.ID)
 		if other, twice := sp.wanted[actual]; twice {
-			return spelling{}, fmt.Errorf("%s: %s is the same object as the one at %s; keep one of them", o.Origin, o.ID, other)
+			return spelling{}, fmt.Errorf("%s: %s is the same object as the one at %s; keep one of them", o.Origin, actual, other)
 		}
 		sp.wanted[actual] = o.Origin
 		if actual != o.ID {

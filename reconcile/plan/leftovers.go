@@ -161,10 +161,11 @@ const mostListed = 20
 func (p *Plan) noteLeftovers(steps []Step, seen Observed) manifest.Finding {
 	fields := 0
 	var managers, objects []string
+	home := seen.Homes()
 	for _, s := range steps {
 		fields += ownership.Fields(s.Drops)
 		managers = append(managers, ownership.Managers(s.Drops)...)
-		objects = append(objects, s.ID.String()+": "+strings.Join(fieldsOf(s.Drops), ", "))
+		objects = append(objects, home(s.ID).String()+": "+strings.Join(fieldsOf(s.Drops), ", "))
 	}
 	slices.Sort(managers)
 	slices.Sort(objects)

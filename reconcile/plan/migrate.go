@@ -19,16 +19,17 @@ func (p Plan) Migration() Plan {
 // noteMigrated returns findings about a migration from its outcomes; nil if nothing was migrated.
 func noteMigrated(sent Plan, done []Outcome) []manifest.Finding {
 	var names []string
+	home := sent.Homes()
 	for _, o := range done {
 		if o.Did == DoMigrate && o.Err == nil {
-			names = append(names, o.ID.String())
+			names = append(names, home(o.ID).String())
 		}
 	}
 	if len(names) == 0 {
 		return nil
 	}
 	slices.Sort(names)
-	i := slices.IndexFunc(sent.Steps, func(s Step) bool { return s.ID.String() == names[0] })
+	i := slices.IndexFunc(sent.Steps, func(s Step) bool { return home(s.ID).String() == names[0] })
 	return []manifest.Finding{{
 		Rule: "managed-fields-migrated", Severity: manifest.Note,
 		Message: fmt.Sprintf("the managed fields of %s named a version that is no longer served (%s) and were migrated, for example of %s",

@@ -190,6 +190,7 @@ func unprotected(first order, seen Observed) []manifest.Finding {
 		wanted[a.ID] = true
 	}
 	var found []manifest.Finding
+	home := seen.Homes()
 	for _, a := range seen.Asked {
 		if a.Asks[ProtectAnnotation] != "true" || seen.Offline || seen.Looks {
 			continue
@@ -198,7 +199,7 @@ func unprotected(first order, seen Observed) []manifest.Finding {
 			if _, _, served := seen.usageOf(e.to); !served && !wanted[e.to] {
 				found = append(found, manifest.Finding{
 					Rule: "unprotected-dependency", Severity: manifest.Warning, Origin: a.Origin,
-					Message: fmt.Sprintf("%s asks to protect the %s, which is not of this commit, and no Usage of Crossplane is served that could", a.ID, e.to.Brief()),
+					Message: fmt.Sprintf("%s asks to protect the %s, which is not of this commit, and no Usage of Crossplane is served that could", home(a.ID), home(e.to).Brief()),
 					Fix:     "declare it here, or install Crossplane with Usages",
 				})
 			}

@@ -103,13 +103,14 @@ func (o Observed) notesOnReleases() []manifest.Finding {
 		return nil
 	}
 	var notes []manifest.Finding
+	home := o.Homes()
 	for _, a := range o.Asked {
 		live, exists := o.Objects[a.ID]
 		if _, owned := o.Inventory.Entries[a.ID]; !owned || !exists || o.gaveAway(a) {
 			continue
 		}
 		if why := o.asksRelease(a.ID, live); !why.None() && why.Code != ReleaseBegun {
-			notes = append(notes, noteAnnounced(a, why))
+			notes = append(notes, noteAnnounced(a.Origin, home(a.ID), why))
 		}
 	}
 	return append(notes, o.listedInVain()...)
@@ -148,11 +149,11 @@ func (o Observed) listedInVain() []manifest.Finding {
 }
 
 // noteAnnounced is the note on an object that is to be released and that the commit declares.
-func noteAnnounced(a Asked, why Reason) manifest.Finding {
-	f := manifest.Finding{Rule: "release-announced", Severity: manifest.Note, Origin: a.Origin, Fix: "remove it from the commit"}
-	f.Message = fmt.Sprintf("release of the Sync lists %s, which the commit declares; Headgate releases it once the commit does not", a.ID)
+func noteAnnounced(at manifest.Origin, id manifest.ID, why Reason) manifest.Finding {
+	f := manifest.Finding{Rule: "release-announced", Severity: manifest.Note, Origin: at, Fix: "remove it from the commit"}
+	f.Message = fmt.Sprintf("release of the Sync lists %s, which the commit declares; Headgate releases it once the commit does not", id)
 	if why.Code == ReleaseAnnounced {
-		f.Message = fmt.Sprintf("the annotation %s: %s is on %s, which the commit declares; Headgate releases it once the commit does not", why.Values[0], why.Values[1], a.ID)
+		f.Message = fmt.Sprintf("the annotation %s: %s is on %s, which the commit declares; Headgate releases it once the commit does not", why.Values[0], why.Values[1], id)
 	}
 	return f
 }

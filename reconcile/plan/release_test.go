@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
@@ -192,5 +193,30 @@ func TestReleaseNamed(t *testing.T) {
 	seen.Inventory.Rebuilt = true
 	if _, err := plan.ReleaseNamed(seen, []string{id("dropped").String()}); err == nil {
 		t.Error("Before a pass it is not known what is wanted.")
+	}
+}
+
+// A note names an object as the other lines of a report do: with the namespace that it gets.
+func TestNotesShowHomes(t *testing.T) {
+	u := given.ConfigMap("a")
+	u.SetNamespace("")
+	id := manifest.IDOf(u)
+	for name, seen := range map[string]plan.Observed{
+		"Annotated": {Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u", given.Annotated(ownership.ReleaseAnnotation, "true"))}},
+		"Listed":    {Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")}, Terms: plan.Terms{Release: []string{"ConfigMap/team/a"}}},
+	} {
+		seen.Inventory = inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{id: {UID: "u"}}}
+		seen.Kinds, seen.Space, seen.Trials = given.Kinds, "team", map[manifest.ID]plan.Trial{id: {}}
+		p := given.Computed(t, render.Desired{Objects: []render.Object{given.Wanted(t, u)}}, seen, guard.Guarding{}.Guards()...)
+		if len(p.Notes) != 1 || !strings.Contains(p.Notes[0].Message, "ConfigMap/team/a, which the commit declares") {
+			t.Errorf("%s: %+v", name, p.Notes)
+		}
+	}
+	waits := u.DeepCopy()
+	waits.SetAnnotations(map[string]string{"config.kubernetes.io/depends-on": "/namespaces/team/ConfigMap/there", plan.ProtectAnnotation: "true"})
+	seen := plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds, Space: "team"}
+	p := given.Computed(t, render.Desired{Objects: []render.Object{given.Wanted(t, waits)}}, seen, guard.Guarding{}.Guards()...)
+	if len(p.Notes) != 1 || !strings.HasPrefix(p.Notes[0].Message, "ConfigMap/team/a asks to protect the ConfigMap team/there,") {
+		t.Errorf("%+v", p.Notes)
 	}
 }

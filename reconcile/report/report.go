@@ -155,10 +155,10 @@ type Check struct {
 }
 
 // notRemoved is the finding about what was left behind on an object and stays.
-func notRemoved(l plan.Leftover) manifest.Finding {
+func notRemoved(l plan.Leftover, at homes) manifest.Finding {
 	return manifest.Finding{
 		Rule: "fields-not-removed", Severity: manifest.Warning, Origin: l.Origin,
-		Message: fmt.Sprintf("%s left %s behind on %s, which cannot be removed: %s", strings.Join(l.Managers, ", "), manifest.Count(l.Fields, "field"), l.ID, Words(l.Reason)),
+		Message: fmt.Sprintf("%s left %s behind on %s, which cannot be removed: %s", strings.Join(l.Managers, ", "), manifest.Count(l.Fields, "field"), at(l.ID), Words(at.reason(l.Reason))),
 	}
 }
 
@@ -177,8 +177,9 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	r.Findings = append(r.Findings, p.Findings()...)
 	slices.SortStableFunc(r.Findings, manifest.Finding.Compare)
 	r.Findings = append(r.Findings, p.Notes...)
+	at := homes(p.Homes())
 	for _, l := range p.Leftovers {
-		r.Findings = append(r.Findings, notRemoved(l))
+		r.Findings = append(r.Findings, notRemoved(l, at))
 	}
 	r.Skipped = p.Want.Skipped
 	r.Approval, r.Approvals = p.Approval, approvedBy(p.Granted())
@@ -186,7 +187,6 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	for _, restart := range r.Restarts {
 		r.Findings = append(r.Findings, restart.Finding())
 	}
-	at := homes(p.Homes())
 	outcomes := make(map[manifest.ID]plan.Outcome, len(done))
 	for _, o := range done {
 		outcomes[o.ID] = o

@@ -39,12 +39,14 @@ func Coverage(want render.Desired, stays ...string) []manifest.Finding {
 	for _, d := range want.Definitions {
 		declared[schema.GroupKind{Group: d.Group, Kind: d.Kind}] = true
 	}
+	home := render.HomesOf(want).Complete()
+	c.home = home
 	for _, o := range want.Objects {
 		kind := schema.GroupKind{Group: o.ID.Group, Kind: o.ID.Kind}
 		if name, found := c.inactive[kind]; found {
 			c.found = append(c.found, manifest.Finding{
 				Rule: RuleInactive, Severity: manifest.Warning, Origin: o.Origin,
-				Message: fmt.Sprintf("%s is of %s, which no policy activates", o.ID, name), Fix: c.fix(name),
+				Message: fmt.Sprintf("%s is of %s, which no policy activates", home(o.ID), name), Fix: c.fix(name),
 			})
 		}
 		if crossplane.IsComposition(o.ID) || declared[kind] {
@@ -67,6 +69,7 @@ type coverage struct {
 	want     render.Desired
 	inactive map[schema.GroupKind]string // the names of their definitions
 	found    []manifest.Finding
+	home     func(manifest.ID) manifest.ID
 }
 
 // object finds what an object uses.
@@ -122,7 +125,7 @@ func (c *coverage) use(apiVersion, kind string) (definition string, found bool) 
 func (c *coverage) say(o render.Object, definition string, at manifest.Origin) {
 	c.found = append(c.found, manifest.Finding{
 		Rule: RuleInactive, Severity: manifest.Warning, Origin: at,
-		Message: fmt.Sprintf("%s uses %s, which no policy activates", o.ID, definition), Fix: c.fix(definition),
+		Message: fmt.Sprintf("%s uses %s, which no policy activates", c.home(o.ID), definition), Fix: c.fix(definition),
 	})
 }
 

@@ -89,6 +89,14 @@ func TestCoverage(t *testing.T) {
 			},
 			want: []string{`bucket.yaml:5 warning Bucket.s3.example.org/team-a/logs is of buckets.s3.example.org, which no policy activates; add "buckets.s3.example.org" to spec.activate of policy team (policy.yaml:1)`},
 		},
+		"Homeless": {
+			reason: "It is shown with the namespace that it gets, as in all reports.",
+			files: map[string]string{
+				"policy.yaml": policy("team", "queues.*"),
+				"bucket.yaml": "apiVersion: s3.example.org/v1\nkind: Bucket\nmetadata: {name: logs}\n",
+			},
+			want: []string{`bucket.yaml:1 warning Bucket.s3.example.org/default/logs is of buckets.s3.example.org, which no policy activates; add "buckets.s3.example.org" to spec.activate of policy team (policy.yaml:1)`},
+		},
 		"Active": {
 			reason: "All is as it should be.",
 			files: map[string]string{
@@ -151,7 +159,7 @@ func TestCoverage(t *testing.T) {
 				"policy.yaml": strings.Replace(policy("team", "queues.*"), "{name: team}", "{name: team, annotations: {crossplane.io/paused: \"true\"}}", 1),
 				"bucket.yaml": "apiVersion: s3.example.org/v1\nkind: Bucket\nmetadata: {name: logs}\n",
 			},
-			want: []string{`bucket.yaml:1 warning Bucket.s3.example.org/logs is of buckets.s3.example.org, which no policy activates; add "buckets.s3.example.org" to spec.activate of a policy`},
+			want: []string{`bucket.yaml:1 warning Bucket.s3.example.org/default/logs is of buckets.s3.example.org, which no policy activates; add "buckets.s3.example.org" to spec.activate of a policy`},
 		},
 	}
 	for name, tc := range cases {

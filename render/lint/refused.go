@@ -30,7 +30,9 @@ const RuleRefused = "refused"
 func Refused(ctx context.Context, want render.Desired) []manifest.Finding {
 	var r refusals
 	checks := make([]func() refusals, 0, len(want.Objects)+len(want.Definitions))
+	home := render.HomesOf(want).Complete()
 	for _, o := range want.Objects {
+		o.ID = home(o.ID) // as findings show it
 		checks = append(checks, func() refusals { return objectRefused(ctx, o) })
 	}
 	for _, d := range want.Definitions {
