@@ -17,6 +17,7 @@ func (r Reconciler) Destroy(ctx context.Context, how plan.Ending) (report.Report
 	began := time.Now()
 	limited, limit := r.allow(ctx, runAgain)
 	defer limit.end()
+	defer notice(limit.waitsFor, r.Notice)()
 	want, err := r.nothing(limited)
 	if err != nil {
 		return report.Failed(r.Sync, "", err), err
@@ -104,6 +105,7 @@ func (r Reconciler) release(ctx context.Context, dry bool, which func(plan.Obser
 	}
 	limited, limit := r.allow(ctx, runAgain)
 	defer limit.end()
+	defer notice(limit.waitsFor, r.Notice)()
 	pass, err := r.goRound(limited, limit, plan.Pass{}, rounds{look: look})
 	said := r.report(pass, "", err)
 	if pass.Started() {

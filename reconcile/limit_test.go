@@ -2,10 +2,14 @@ package reconcile
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -72,6 +76,55 @@ func TestEndsHaveALimit(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A destroy that waits for a finalizer takes minutes. A user who sees nothing takes it for hung, and kills it.
+func TestNoticeOfEnds(t *testing.T) {
+	for name, end := range map[string]func(Reconciler, context.Context) error{
+		"Destroy": func(r Reconciler, ctx context.Context) error { _, err := r.Destroy(ctx, plan.Delete); return err },
+		"Release": func(r Reconciler, ctx context.Context) error { _, err := r.ReleaseRebuilt(ctx, false); return err },
+		"Sync":    func(r Reconciler, ctx context.Context) error { _, err := r.Run(ctx, "main"); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.observe = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+				r := w.loop().Reconciler
+				r.Waiter = waitsFor("an answer")
+				var told []string
+				r.Notice = func(what string) { told = append(told, what) }
+				ctx, cancel := context.WithTimeout(t.Context(), 2*noticeEvery+time.Second)
+				defer cancel()
+				if err := end(r, ctx); err == nil || !slices.Equal(told, []string{"an answer", "an answer"}) {
+					t.Errorf("want a notice every %s, got %q; %v", noticeEvery, told, err)
+				}
+			})
+		})
+	}
+}
+
+// What is waited for is named with the namespace that it has in the cluster.
+func TestWaitsForHomes(t *testing.T) {
+	commit := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, annotations: {config.kubernetes.io/depends-on: /namespaces/default/ConfigMap/none}}\n"
+	want, err := render.Render(render.Input{Files: fstest.MapFS{"a.yaml": {Data: []byte(commit)}}}, render.Options{Owner: render.OwnerHeadgate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := plan.Observed{Kinds: map[schema.GroupKind]plan.Kind{{Kind: "ConfigMap"}: {Namespaced: true}}}.Ask(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.Compute(seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := plan.Pass{}.After(plan.Next(plan.Pass{}, p, plan.Times{}), nil, nil)
+	_, limit := Reconciler{}.allow(t.Context(), nextPass)
+	defer limit.end()
+	limit.saw(p, pass.Waits)
+	if got := limit.waitsFor(); got != "objects that are not ready: ConfigMap default/b" {
+		t.Errorf("waits for %q", got)
 	}
 }
 

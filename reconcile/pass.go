@@ -27,7 +27,7 @@ type Task struct {
 	Before func(plan.Plan) // hears of every first plan before it is carried out; may be nil
 	Waits  plan.Waits      // of the pass before, over the same commit
 	Once   bool            // a pass that only looks does not wait
-	Notice func(string)    // hears from time to time what the pass waits for; may be nil
+	Notice func(string)    // hears what the pass waits for, in the place of that of the Reconciler; may be nil
 }
 
 // Carry makes one pass over a commit. After it the cluster is as the commit wants, as far as guards and the API server
@@ -37,7 +37,11 @@ func (r Reconciler) Carry(ctx context.Context, of Task) (report.Report, plan.Pas
 	revision := ""
 	ctx, limit := r.allow(ctx, nextPass)
 	defer limit.end()
-	defer notice(limit.waitsFor, of.Notice)()
+	tell := r.Notice
+	if of.Notice != nil {
+		tell = of.Notice
+	}
+	defer notice(limit.waitsFor, tell)()
 	look := func(ctx context.Context, _ plan.Pass) (plan.Plan, error) {
 		want, err := of.Render(ctx)
 		revision = cmp.Or(want.Revision, revision)

@@ -62,6 +62,7 @@ type Reconciler struct {
 	Cluster  ClusterReader // nil where passes have no cluster
 	Recorder Recorder      // nil: passes are not recorded
 	Waiter   Waiter        // nil: it is not known what passes wait for
+	Notice   func(string)  // hears from time to time what a pass waits for; may be nil
 	Peers    *Peers        // the other syncs of the process; nil: there are none
 	Options  render.Options
 	Guarding guard.Guarding

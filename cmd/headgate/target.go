@@ -412,6 +412,7 @@ func (t *terminal) wire(s v1alpha1.Sync, source reconcile.Source, in target.Surr
 		return reconcile.Reconciler{}, err
 	}
 	t.atEnd = append(t.atEnd, w.Close)
+	w.Notice = func(what string) { slog.Warn("still waiting", "for", what) }
 	if w.Source != nil {
 		w.Source = shown{w.Source, t.progress}
 	}
