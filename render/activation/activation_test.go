@@ -223,6 +223,8 @@ func TestFindings(t *testing.T) {
 		reason string
 		in     catalogue.Catalogue
 		want   []finding
+
+		messages []string // of the findings; nil: they are not compared
 	}{
 		"AllWell": {
 			reason: "patterns that do what they say are not commented",
@@ -273,7 +275,12 @@ func TestFindings(t *testing.T) {
 			want: []finding{
 				{"p.yaml:6", "pattern-shadowed", manifest.Note, "take out what is not needed, or narrow the wider pattern"},
 				{"q.yaml:6", "pattern-shadowed", manifest.Note, "take out what is not needed, or narrow the wider pattern"},
-				{"q.yaml:8", "pattern-shadowed", manifest.Note, "take out what is not needed, or narrow the wider pattern"},
+				{"q.yaml:8", "pattern-shadowed", manifest.Note, "take out what is not needed"},
+			},
+			messages: []string{
+				`2 patterns of policy p, "buckets.s3.aws.m.upbound.io" first, are not needed: they are covered by "*.m.upbound.io" of policy p (p.yaml:8)`,
+				`pattern "*.aws.m.upbound.io" of policy q is not needed: it is covered by "*.m.upbound.io" of policy p (p.yaml:8)`,
+				`pattern "releases.helm.m.crossplane.io" of policy q is not needed: it is covered by "releases.helm.m.crossplane.io" of policy q (q.yaml:7)`,
 			},
 		},
 		"NotShadowed": {
@@ -328,7 +335,9 @@ func TestFindings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, found := activation.Decide(tc.in)
 			var got []finding
+			var messages []string
 			for _, f := range found {
+				messages = append(messages, f.Message)
 				got = append(got, finding{f.Origin.String(), f.Rule, f.Severity, f.Fix})
 				if f.Message == "" {
 					t.Errorf("%s: no message", f.Origin)
@@ -336,6 +345,9 @@ func TestFindings(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nfindings (-want +got):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.messages, messages); diff != "" && tc.messages != nil {
+				t.Errorf("%s\nmessages (-want +got):\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -131,10 +131,14 @@ func (ps patterns) shadowed() []manifest.Finding {
 		if len(these) > 1 {
 			what = fmt.Sprintf("%d patterns of policy %s, %q first, are not needed: they are covered", len(these), key.policy, these[0].Glob)
 		}
+		fix := "take out what is not needed, or narrow the wider pattern"
+		if !slices.ContainsFunc(these, func(p *pattern) bool { return p.text != key.by.text }) {
+			fix = "take out what is not needed" // none is wider
+		}
 		found = append(found, manifest.Finding{
 			Rule: RuleShadowed, Severity: manifest.Note, Origin: these[0].Origin,
 			Message: fmt.Sprintf("%s by %q of policy %s (%s)", what, key.by.Glob, key.by.policy, key.by.Origin),
-			Fix:     "take out what is not needed, or narrow the wider pattern",
+			Fix:     fix,
 		})
 	}
 	return found

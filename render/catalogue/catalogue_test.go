@@ -641,6 +641,51 @@ spec:
 	}
 }
 
+// A finding on an object that a package does not install is true for the version of Crossplane, and its advice can be followed.
+func TestNotInstalled(t *testing.T) {
+	team := object("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy", "team")
+	const move = " if the object is meant to be applied"
+	for name, tc := range map[string]struct {
+		reason, meta, dir, content, version string
+		want                                string
+	}{
+		"Policy": {
+			reason: "A provider brings no policies.", meta: safeProvider, dir: "toy/", content: team,
+			want: "ManagedResourceActivationPolicy team is in Provider package provider-toy, and Crossplane installs CRDs, ManagedResourceDefinitions and webhook configurations from it: it is not applied; move it out of toy" + move,
+		},
+		"AtTheTop": {
+			reason: "There is no place outside of the package.", meta: safeProvider, content: team,
+			want: "ManagedResourceActivationPolicy team is in Provider package provider-toy, and Crossplane installs CRDs, ManagedResourceDefinitions and webhook configurations from it: it is not applied; move the package to a directory of its own" + move,
+		},
+		"Refused": {
+			reason: "The package cannot be installed with it, so it has to go in any case.", meta: configuration, dir: "p/", content: object("v1", "ConfigMap", "a"),
+			want: "ConfigMap a is in Configuration package platform, and Crossplane installs XRDs, Compositions, ManagedResourceActivationPolicies and operations from it: it is not applied, and it refuses a package that holds one; move it out of p",
+		},
+		"Function": {
+			reason: "A function installs nothing.", meta: function, dir: "f/", content: team,
+			want: "ManagedResourceActivationPolicy team is in Function package function-go, and Crossplane installs nothing from it: it is not applied; move it out of f" + move,
+		},
+		"FirstRelease": {
+			reason: "v2.0.1 did not take definitions out of packages, so the finding must not claim that.", meta: safeProvider, dir: "toy/", content: mrd(""), version: "v2.0.1",
+			want: "ManagedResourceDefinition things.toy.example.org is in Provider package provider-toy, and Crossplane installs CRDs and webhook configurations from it: it is not applied, and it refuses a package that holds one; move it out of toy",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := catalogue.Read(tree(map[string]string{tc.dir + "crossplane.yaml": tc.meta, tc.dir + "x.yaml": tc.content}), "", catalogue.Options{CrossplaneVersion: tc.version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range c.Findings {
+				got = append(got, f.Message+"; "+f.Fix)
+			}
+			if diff := cmp.Diff([]string{tc.want}, got); diff != "" {
+				t.Errorf("%s\n(-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestLinks(t *testing.T) {
 	files := tree(map[string]string{"a.yaml": object("v1", "ConfigMap", "a")})
 	files["link.yaml"] = &fstest.MapFile{Data: []byte("a.yaml"), Mode: fs.ModeSymlink}

@@ -184,14 +184,6 @@ func (w *walk) checkConstraint(p *Package, d *manifest.Document, u *unstructured
 	return nil
 }
 
-// installed is what Crossplane's package manager installs from a package: the kinds
-// by kind of package, for findings.
-var installed = map[string]string{
-	crossplane.Provider:      "CRDs, ManagedResourceDefinitions and webhook configurations",
-	crossplane.Configuration: "XRDs, Compositions, ManagedResourceActivationPolicies and operations",
-	crossplane.Function:      "nothing",
-}
-
 // installer is the object that has Crossplane install a package that is in the tree,
 // too: one of its name, or one whose image is called so.
 func installer(p *Package, objects []manifest.Object) manifest.ID {

@@ -235,11 +235,16 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 
 func (s *sorting) notInstalled(d *manifest.Document, in *Package) manifest.Finding {
 	h := d.Header
+	severity, fix := manifest.Warning, "move it out of "+in.Directory
+	if in.Directory == "." {
+		fix = "move the package to a directory of its own"
+	}
 	refused := ""
 	if s.version.Refuses(h.ID(), h.Version()) {
 		refused = ", and it refuses a package that holds one"
+	} else {
+		fix += " if the object is meant to be applied"
 	}
-	severity, fix := manifest.Warning, "move it out of "+in.Directory+" if it is meant to be applied"
 	switch {
 	case in.Pulled():
 		severity, fix = manifest.Note, "" // it belongs to another tool
@@ -249,7 +254,7 @@ func (s *sorting) notInstalled(d *manifest.Document, in *Package) manifest.Findi
 	return manifest.Finding{
 		Rule: RuleNotInstalled, Severity: severity, Origin: d.Origin,
 		Message: strings.TrimRight(fmt.Sprintf("%s %s", h.Kind, h.Name), " ") +
-			fmt.Sprintf(" is in %s package %s, and Crossplane installs %s from it: it is not applied%s", in.Kind, in.Name, installed[in.Kind], refused),
+			fmt.Sprintf(" is in %s package %s, and Crossplane installs %s from it: it is not applied%s", in.Kind, in.Name, s.version.Installs(in.Kind), refused),
 		Fix: fix,
 	}
 }

@@ -77,6 +77,39 @@ func (v Version) Takes(packageKind string, id manifest.ID, version string) bool 
 	return false
 }
 
+// contents are objects that packages hold, as people call them.
+var contents = []struct {
+	id             manifest.ID
+	version, words string
+}{
+	{manifest.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, "v1", "CRDs"},
+	{MRD(""), MRDVersion, "ManagedResourceDefinitions"},
+	{manifest.ID{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}, "v1", "webhook configurations"},
+	{XRD(""), "v2", "XRDs"},
+	{idOf(KindComposition, ""), "v1", "Compositions"},
+	{MRAP(""), MRDVersion, "ManagedResourceActivationPolicies"},
+	{idOf(KindOperation, ""), MRDVersion, "operations"},
+}
+
+// Installs returns what the package manager installs from a package of a kind, as people call it: "CRDs and webhook
+// configurations", or "nothing".
+func (v Version) Installs(packageKind string) string {
+	var words []string
+	for _, c := range contents {
+		if v.Takes(packageKind, c.id, c.version) {
+			words = append(words, c.words)
+		}
+	}
+	last := len(words) - 1
+	switch {
+	case last < 0:
+		return "nothing"
+	case last == 0:
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
+
 // Refuses reports whether the package manager refuses a whole package because it contains an object that
 // it does not take from it. Later versions leave the object out, if they can decode it.
 func (v Version) Refuses(id manifest.ID, version string) bool {
