@@ -1,6 +1,9 @@
 package guard
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
@@ -37,5 +40,36 @@ func TestFinalizerWithoutMarks(t *testing.T) {
 				t.Errorf("marks: %s, UID %q: %s %q %s", name, uid, s.Action, s.Guard, s.Reason)
 			}
 		}
+	}
+}
+
+// A CRD that a definition of the sync left behind was never ours: the inventory proves which one it is. If another tool took it over
+// since, a destroy would delete the custom resources of that tool.
+func TestLeftCRDOfAnotherOwner(t *testing.T) {
+	id := plan.CRD("buckets.example.org")
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		want        plan.Action
+	}{
+		"StillLeft": {want: plan.Prune},
+		"OfHelm":    {annotations: map[string]string{"meta.helm.sh/release-name": "storage", "meta.helm.sh/release-namespace": "apps"}, want: plan.Hold},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: id.Name, UID: "u", Annotations: tc.annotations}}
+			key := []byte("a key")
+			keyed := hmac.New(sha256.New, key)
+			fmt.Fprintf(keyed, "%q %q", given.Sync.Key(), live.UID)
+			seen := plan.Observed{
+				Key: key,
+				Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{
+					id: {UID: "u", Definition: true, Policy: inventory.ObservableAndDeletable, Proof: inventory.Hash(keyed.Sum(nil))},
+				}},
+				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: live}, Kinds: given.Kinds, Ends: plan.Delete,
+			}
+			p := given.Computed(t, render.Desired{}, seen, plan.Guard{Name: NotOurs, Phase: plan.Prunes, Rule: plan.Each(notOurs)})
+			if len(p.Steps) != 1 || p.Steps[0].Action != tc.want {
+				t.Errorf("got %+v, want %s", p.Steps, tc.want)
+			}
+		})
 	}
 }
