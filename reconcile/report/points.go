@@ -51,7 +51,7 @@ func (c comment) pointOfFailures() point {
 	}
 	p := point{said: fmt.Sprintf("**Fails on %s:** these cannot be made, or the API server refuses them.", manifest.Count(len(failed), "object"))}
 	for _, alike := range groups(failed, func(s Step) string { return s.Error }) {
-		p.items = append(p.items, fmt.Sprintf("%s%s: %s", c.calledAll(alike), at(alike[0].Origin), code(clip(alike[0].Error, mostInPoint))))
+		p.items = append(p.items, fmt.Sprintf("%s: %s", c.calledAll(alike), code(clip(alike[0].Error, mostInPoint))))
 	}
 	return p
 }
@@ -63,7 +63,7 @@ func (c comment) pointOfHolds() point {
 	}
 	p := point{said: fmt.Sprintf("**Holds %s back** until the commit changes or a person approves.", manifest.Count(len(held), "object"))}
 	for _, alike := range groups(held, func(s Step) string { return string(s.Would) + "\n" + s.Reason }) {
-		p.items = append(p.items, fmt.Sprintf("%s %s%s: %s", wouldBe(alike[0]), c.calledAll(alike), at(alike[0].Origin), code(clip(alike[0].Reason, mostInPoint))))
+		p.items = append(p.items, fmt.Sprintf("%s %s: %s", wouldBe(alike[0]), c.calledAll(alike), code(clip(alike[0].Reason, mostInPoint))))
 	}
 	return p
 }
@@ -238,7 +238,11 @@ func (c comment) some(names []string) string {
 	return strings.Join(said, ", ")
 }
 
+// calledAll names the objects of steps, and the place of a single one.
 func (c comment) calledAll(steps []Step) string {
+	if len(steps) == 1 {
+		return quoted(steps[0].name()) + at(steps[0].Origin)
+	}
 	var names []string
 	for _, s := range steps {
 		names = append(names, s.name())
