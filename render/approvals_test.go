@@ -52,3 +52,36 @@ func TestApprovalsFile(t *testing.T) {
 		})
 	}
 }
+
+// FuzzApprovals reads arbitrary files of approvals. Whatever is accepted is of whole digests, names who approves and why, and ends.
+func FuzzApprovals(f *testing.F) {
+	const digest = "3f786850e387550fdab836ed7e6dc881"
+	valid := "apiVersion: headgate.dev/v1alpha1\nkind: Approvals\napprovals:\n- digests: [\"" + digest + "\"]\n  by: alice\n  why: empty\n  expires: 2026-01-31T12:00:00Z\n"
+	for _, text := range []string{
+		valid, valid + "---\n" + valid, strings.ReplaceAll(valid, digest, "1e9"), strings.ReplaceAll(valid, "alice", "{}"),
+		strings.ReplaceAll(valid, "2026-01-31T12:00:00Z", "null"), strings.ReplaceAll(valid, "approvals:", "approvals: &a"), valid + "  1: a\n  \"1\": b\n",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		all, err := render.ReadApprovals(text)
+		if err != nil {
+			return
+		}
+		given := 0
+		for _, a := range all {
+			given += len(a.Digests)
+			if a.By == "" || a.Why == "" || a.Expires.IsZero() || len(a.Digests) == 0 {
+				t.Errorf("%q is accepted: %+v", text, a)
+			}
+			for _, d := range a.Digests {
+				if !render.IsApprovalDigest(d) {
+					t.Errorf("%q is accepted with the digest %q", text, d)
+				}
+			}
+		}
+		if given > render.MostApproved {
+			t.Errorf("%d digests are accepted", given)
+		}
+	})
+}
