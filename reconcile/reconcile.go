@@ -156,7 +156,7 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 	if !together {
 		return r.compute(ctx, &seen, place, asks)
 	}
-	r.Peers.heard(r.Sync, want, seen.Declares())
+	r.Peers.heard(r.Sync, want, seen.Declares(r.Guarding.Allows(seen)))
 	p, err := r.computeBeside(ctx, &seen, place, asks)
 	if err == nil && r.Peers.ask(ctx, r.Sync, want.Revision, p.Awaits(seen)) {
 		p, err = r.computeBeside(ctx, &seen, place, asks)
@@ -210,7 +210,7 @@ func (r Reconciler) Declare(ctx context.Context, ref string) error {
 		r.Peers.failed(r.Sync, in.Revision, err)
 		return err
 	}
-	r.Peers.heard(r.Sync, want, seen.Declares())
+	r.Peers.heard(r.Sync, want, seen.Declares(r.Guarding.Allows(seen)))
 	return nil
 }
 

@@ -70,6 +70,18 @@ func onlyAllowed(kinds []AllowedKind) plan.Rule {
 	}
 }
 
+// Allows returns what reports whether allowedKinds allow a sync to apply an object.
+func (g Guarding) Allows(seen plan.Observed) func(manifest.ID) bool {
+	namespaceOf := seen.Namespaces()
+	return func(id manifest.ID) bool {
+		if len(g.AllowedKinds) == 0 {
+			return true
+		}
+		namespace, known := namespaceOf(id)
+		return notListed(g.AllowedKinds, id, namespace, known).None()
+	}
+}
+
 // notListed returns why no entry selects an object, and no reason if one does. If it is not known whether the kind has
 // namespaces, no API serves it and nothing is sent, so every scope counts.
 func notListed(kinds []AllowedKind, id manifest.ID, namespace string, known bool) plan.Reason {

@@ -37,12 +37,12 @@ const (
 )
 
 // Declares returns the objects of the commit, by identity in the cluster. The value reports whether the sync takes over an object
-// that exists already.
-func (o Observed) Declares() map[manifest.ID]bool {
+// that exists already. may reports whether it may apply an object at all.
+func (o Observed) Declares(may func(manifest.ID) bool) map[manifest.ID]bool {
 	home := o.Homes()
 	all := make(map[manifest.ID]bool, len(o.Asked))
 	for _, a := range o.Asked {
-		all[home(a.ID)] = o.Terms.Adoption != AdoptNone && !a.Policy.Observes()
+		all[home(a.ID)] = o.Terms.Adoption != AdoptNone && !a.Policy.Observes() && may(a.ID)
 	}
 	return all
 }

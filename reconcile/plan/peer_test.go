@@ -118,12 +118,12 @@ func TestDeclares(t *testing.T) {
 	observed := given.ConfigMap("observed")
 	observed.SetAnnotations(map[string]string{inventory.PolicyAnnotation: string(inventory.Observable)})
 	want := render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("a")), given.Wanted(t, observed)}}
-	for adoption, takes := range map[plan.Adoption]bool{plan.AdoptUnowned: true, plan.AdoptNone: false} {
+	for adoption, takes := range map[plan.Adoption]bool{plan.AdoptUnowned: true, plan.AdoptNone: false, plan.AdoptAll: false} {
 		seen, err := plan.Observed{Kinds: given.Kinds, Terms: plan.Terms{Adoption: adoption}}.Ask(want)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := seen.Declares()
+		all := seen.Declares(func(manifest.ID) bool { return adoption != plan.AdoptAll }) // which stands for a sync that may not apply it
 		at := func(name string) manifest.ID { return manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: name} }
 		if is, has := all[at("a")]; !has || is != takes {
 			t.Errorf("%q: %v", adoption, all)

@@ -239,9 +239,10 @@ func TestMoveThatIsNotTaken(t *testing.T) {
 		same   bool   // it is the object that it was
 		from   []string
 	}{
-		"Suspended": {reason: "A suspended sync renders nothing, so it is not known what it declares.", spec: "  suspend: true\n", from: []string{"prune moves"}},
-		"Looks":     {reason: "A sync that only looks applies nothing.", spec: "  managementPolicy: Observable\n", from: []string{"prune moves"}},
-		"Refuses":   {reason: "It adopts nothing that is there, and makes it anew.", spec: refused, from: []string{"prune moves"}, live: "to"},
+		"Suspended":  {reason: "A suspended sync renders nothing, so it is not known what it declares.", spec: "  suspend: true\n", from: []string{"prune moves"}},
+		"Looks":      {reason: "A sync that only looks applies nothing.", spec: "  managementPolicy: Observable\n", from: []string{"prune moves"}},
+		"Refuses":    {reason: "It adopts nothing that is there, and makes it anew.", spec: refused, from: []string{"prune moves"}, live: "to"},
+		"NotAllowed": {reason: "Its Sync does not allow the object, so it cannot keep that from being deleted.", spec: "  allowedKinds: [{kind: ConfigMap, names: [other]}]\n", from: []string{"prune moves"}},
 		"ObservesOne": {reason: "Its commit only observes the object.", edit: func(_ *neighbourhood, files map[string]string) {
 			files["to/a.yaml"] = strings.Replace(files["to/a.yaml"], "{name: moves,", "{name: moves, annotations: {headgate.dev/management-policy: Observable},", 1)
 		}, from: []string{"prune moves"}},
