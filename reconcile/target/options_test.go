@@ -14,6 +14,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/forge"
+	"headgate.dev/headgate/render"
 )
 
 // A value that stands on one side only has no effect, or cannot be said.
@@ -75,6 +76,9 @@ func coreOf(o Option) (all []any) {
 	for _, r := range o.rows {
 		all = append(all, r.core)
 	}
+	if o.Field == "spec.conversion.strategy" {
+		all = append(all, render.ConversionUnknown) // comparisons set it if the user chose none
+	}
 	return all
 }
 
@@ -102,6 +106,7 @@ func TestEveryValueOfTheAPIIsInAnEnumeration(t *testing.T) {
 	for _, f := range v1alpha1.Forges {
 		listed = append(listed, string(f))
 	}
+	listed = append(listed, string(v1alpha1.ScopeNamespaced), string(v1alpha1.ScopeCluster)) // of the items of allowedKinds
 	var walk func(of reflect.Type)
 	walk = func(of reflect.Type) {
 		for f := range of.Fields() {
@@ -156,6 +161,9 @@ func TestEverySettingOfTheCoreIsInTheAPI(t *testing.T) {
   packages: [{path: vendor/aws, name: provider-aws, safeStart: true}]
   ignore: [{paths: [/spec/replicas]}]
   release: [ConfigMap/team/settings]
+  allowedKinds: [{kind: ConfigMap}]
+  activation: {allow: ["*.example.org"]}
+  references: {fromSecrets: false}
 `)
 	for _, e := range s.Spec.Enumerations() {
 		e.Set(e.Values[len(e.Values)-1])
