@@ -93,9 +93,9 @@ func TestPipelines(t *testing.T) {
 	}
 	clone, base := pullRequest(t)
 	cases := map[string]map[string]string{ // what a command says, by a part of it
-		"github-actions/headgate.yaml": {"preview": "the pull request is not known: set --pull", "sync": "kubeconfig"},
-		"gitea-actions/headgate.yaml":  {"preview": "the pull request is not known: set --pull", "sync": "kubeconfig"},
-		"gitlab-ci/.gitlab-ci.yml":     {"--comment": "the environment has no token of the forge", "sync": "kubeconfig"},
+		"github-actions/headgate.yaml": {"--commands$": "the pull request is not known: set --pull", "--pull": "the environment has no token of the forge", "sync": "kubeconfig"},
+		"gitea-actions/headgate.yaml":  {"--commands$": "the pull request is not known: set --pull", "--pull": "the environment has no token of the forge", "sync": "kubeconfig"},
+		"gitlab-ci/.gitlab-ci.yml":     {"-o gitlab": "the environment has no token of the forge", "--pull": "the environment has no token of the forge", "sync": "kubeconfig"},
 	}
 	for file, says := range cases {
 		all := commands(t, file)
@@ -108,7 +108,8 @@ func TestPipelines(t *testing.T) {
 			c.Dir = clone
 			c.Env = []string{
 				"PATH=" + filepath.Dir(headgate) + ":" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "HEADGATE_PATH=clusters/production", "HEADGATE_NAME=platform",
-				"KUBECONFIG_FILE=/nowhere/kubeconfig", "RUNNER_TEMP=/nowhere",
+				"KUBECONFIG_FILE=/nowhere/kubeconfig", "RUNNER_TEMP=/nowhere", "PULL=7",
+				"GITHUB_SERVER_URL=https://gitea.example.org", "GITHUB_REPOSITORY=acme/platform", "CI_PROJECT_URL=https://gitlab.example.org/acme/platform",
 			}
 			if strings.HasPrefix(file, "gitlab-ci/") {
 				c.Env = append(c.Env, "GITLAB_CI=true", "CI_SERVER_URL=https://gitlab.example.org", "CI_PROJECT_PATH=acme/infra/platform",
@@ -117,7 +118,7 @@ func TestPipelines(t *testing.T) {
 			out, _ := c.CombinedOutput() // what it ends with depends on what it is about
 			said := false
 			for part, says := range says {
-				said = said || strings.Contains(line, part) && regexp.MustCompile("(?m)"+says).Match(out)
+				said = said || regexp.MustCompile(part).MatchString(line) && regexp.MustCompile("(?m)"+says).Match(out)
 			}
 			if !said {
 				t.Errorf("%s: %s:\n%s", file, line, out)

@@ -18,6 +18,14 @@ type Request struct {
 	Target string // the branch to merge into
 	Fork   bool   // its branch is in another repository
 	Merge  string // the ref of a commit that merges it, where the forge makes one
+
+	Updated time.Time // when it changed, or was commented on, last; zero if that is not known
+}
+
+// same reports whether a request is for the same preview, whatever people said since.
+func (q Request) same(as Request) bool {
+	q.Updated = as.Updated
+	return q == as
 }
 
 // Requests are the pull requests of a repository. Open lists them newest first; the errors of both
@@ -106,6 +114,9 @@ type previewedPull struct {
 
 	tip      string // what its target was when it was previewed
 	done     bool
+	asks     bool      // it waits for an approval, or has one
+	approved bool      // it has one that a person may take back on the forge
+	settle   bool      // the time of the last change may have had more than one
 	failures int       // tries, in a row
 	after    time.Time // before it there is none
 }
@@ -198,12 +209,15 @@ func (l *previewing) previewIfNew(ctx context.Context, q Request, tip string) {
 	switch {
 	case k == nil:
 		k = &previewedPull{Request: q}
-	case k.Request != q:
+	case !k.same(q):
 		if k.Head != q.Head {
 			l.drop(ctx, k)
 		}
 		k = &previewedPull{Request: q}
-	case !k.done && time.Now().Before(k.after), k.done && k.tip == tip:
+	case !k.done && time.Now().Before(k.after):
+		return
+	case k.done && l.heard(ctx, k, q):
+	case k.done && k.tip == tip:
 		return
 	case k.done && !l.moved(ctx, k, tip):
 		k.tip = tip
@@ -218,6 +232,8 @@ func (l *previewing) previewIfNew(ctx context.Context, q Request, tip string) {
 	}
 	unread := err == nil && len(said.Unread()) > 0 && k.failures < mostTries-1 // the registry may be back soon
 	k.tip, k.done = tip, !unread && !l.again(k, err)
+	k.asks = said.Approval != nil
+	k.approved = slices.ContainsFunc(said.Approvals, report.Approved.OnForge)
 	if k.done {
 		k.failures = 0
 	} else {
@@ -228,6 +244,31 @@ func (l *previewing) previewIfNew(ctx context.Context, q Request, tip string) {
 	if k.done || k.failures == 1 {
 		l.emit(Event{Kind: Previewed, Pull: q.Number, Revision: q.Head, Report: said, Took: time.Since(began), Err: err})
 	}
+}
+
+// A listener is a PreviewPublisher that knows whether people said something since the preview was published.
+type listener interface {
+	Heard(ctx context.Context, asks bool) (bool, error)
+}
+
+// heard reports whether people said something about a pull request that its preview answers or counts.
+func (l *previewing) heard(ctx context.Context, k *previewedPull, q Request) bool {
+	fresh := !q.Updated.Equal(k.Updated)
+	if !fresh && !k.settle {
+		return false
+	}
+	k.settle, k.Updated = fresh, q.Updated // forges count seconds, so look once more
+	by, ok := l.Requests.Publisher(k.Request).(listener)
+	switch {
+	case !ok:
+		return false
+	case fresh && k.approved:
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, aCall)
+	defer cancel()
+	heard, err := by.Heard(ctx, k.asks)
+	return heard || err != nil // the preview reports the error
 }
 
 // moved reports whether the target went on in a way that a preview has to say.
@@ -378,6 +419,16 @@ func (h hurried) Standing(ctx context.Context, of report.Report) (report.Status,
 	ctx, cancel := context.WithTimeout(ctx, aCall)
 	defer cancel()
 	return known.Standing(ctx, of)
+}
+
+func (h hurried) Approvals(ctx context.Context, r report.Report) ([]report.Approved, error) {
+	by, ok := h.PreviewPublisher.(Approver)
+	if !ok {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*aCall)
+	defer cancel()
+	return by.Approvals(ctx, r)
 }
 
 func (h hurried) Publish(ctx context.Context, r report.Report) error {

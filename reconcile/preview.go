@@ -12,6 +12,9 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // A Pull names the commits of a pull request.
@@ -57,6 +60,7 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 	if err != nil {
 		return report.Report{}, err
 	}
+	c.Approvals, c.At = place.Approvals, metav1.Now()
 	return report.Compared(p, c), nil
 }
 
@@ -104,6 +108,11 @@ type PreviewPublisher interface {
 	Publish(ctx context.Context, r report.Report) error
 }
 
+// An Approver is a PreviewPublisher that knows what people approved. Its reports answer them.
+type Approver interface {
+	Approvals(ctx context.Context, r report.Report) ([]report.Approved, error)
+}
+
 // A Merge is a merge to preview.
 type Merge struct {
 	History    History
@@ -132,6 +141,17 @@ func (r Reconciler) Merging(ctx context.Context, m Merge) (report.Report, error)
 	said = said.On(m.FailOn)
 	if m.Publisher == nil || err != nil && again(err) {
 		return said, err
+	}
+	if by, ok := m.Publisher.(Approver); ok {
+		given, unheard := by.Approvals(ctx, said)
+		if unheard != nil { // nothing counts as approved
+			said.Findings = append(said.Findings, manifest.Finding{
+				Rule: "approval", Severity: manifest.Warning, Message: "approvals on the forge do not count, because they could not be read: " + unheard.Error(),
+				Fix: "give the token the rights that it needs, or approve in " + render.ApprovalsFile,
+			})
+			err = errors.Join(err, unpublished{unheard})
+		}
+		said = said.Approve(given).On(m.FailOn)
 	}
 	if unsaid := publish(ctx, m.Publisher, said); unsaid != nil {
 		err = errors.Join(err, unpublished{unsaid})

@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"headgate.dev/headgate/reconcile/baseline"
@@ -19,6 +20,7 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -73,6 +75,9 @@ type Reconciler struct {
 	// Approvals are asked before every plan for the digests that a person gave, by the places that
 	// could be read; nil: none could.
 	Approvals func() inventory.Approvals
+	// OnForge returns the approvals that people gave on the pull requests of a commit. It is asked while something is held that
+	// can be approved; nil: the forge is not asked.
+	OnForge func(ctx context.Context, revision string) (map[inventory.ApprovalPlace][]render.Approval, error)
 	// CA is asked before every pass for that of conversion webhooks, so that it may change;
 	// nil: it is in Options.
 	CA              func(ctx context.Context) ([]byte, error)
@@ -175,9 +180,29 @@ func (r Reconciler) computeBeside(ctx context.Context, seen *plan.Observed, plac
 
 // compute computes the plan of a place, and asks it what guards need to know.
 func (r Reconciler) compute(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []plan.Question) (plan.Plan, error) {
+	p, err := r.answered(ctx, seen, place, asks)
+	if err != nil || p.Approval == nil || r.OnForge == nil || seen.Offline || seen.Ends != plan.NoEnding || seen.Want.Revision == "" {
+		return p, err
+	}
+	given, err := r.OnForge(ctx, seen.Want.Revision)
+	if err != nil { // then what is held stays held
+		unread := manifest.Finding{
+			Rule: "approval", Severity: manifest.Warning,
+			Message: "approvals on the pull request of this commit do not count, because they could not be read: " + err.Error(),
+			Fix:     "repair the access to the forge, or approve with 'headgate approve'",
+		}
+		if !slices.Contains(seen.Notes, unread) {
+			seen.Notes = append(slices.Clone(seen.Notes), unread)
+		}
+	}
+	seen.OnForge = given
+	return r.answered(ctx, seen, place, asks)
+}
+
+// answered computes a plan until its questions are answered. An approved step may lead to questions of the next guard.
+func (r Reconciler) answered(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []plan.Question) (plan.Plan, error) {
 	guards := r.Guarding.Guards()
 	p, err := plan.Compute(*seen, guards...)
-	// An approved step may lead to questions of the next guard.
 	for round := 0; err == nil && round < mostQuestions; round++ {
 		open := asks(p)
 		if len(open) == 0 {
@@ -255,7 +280,7 @@ func (r Reconciler) Compare(ctx context.Context, base, head string) (report.Repo
 	if err != nil {
 		return report.Report{}, err
 	}
-	return report.Compared(p, report.Comparison{Before: before}), nil
+	return report.Compared(p, report.Comparison{Before: before, Approvals: before.Approvals, At: metav1.Now()}), nil
 }
 
 // Run makes one pass: after it the cluster holds what the commit wants, as far as

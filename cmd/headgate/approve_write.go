@@ -106,16 +106,18 @@ func (t *terminal) digestsOf(file string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	type digested struct {
+		Digest string `json:"digest"`
+	}
 	var said struct {
-		Steps []struct {
-			Digest string `json:"digest"`
-		} `json:"steps"`
+		Steps    []digested `json:"steps"`
+		Upgrades []digested `json:"upgrades"`
 	}
 	if err := json.Unmarshal(data, &said); err != nil {
 		return nil, fmt.Errorf("%s: cannot read the report: %w; write it with -o json", file, err)
 	}
 	var digests []string
-	for _, s := range said.Steps {
+	for _, s := range append(said.Steps, said.Upgrades...) {
 		if s.Digest != "" {
 			digests = append(digests, s.Digest)
 		}

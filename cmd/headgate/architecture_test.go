@@ -78,7 +78,7 @@ var mayImport = map[string][]string{
 	"reconcile/cluster": {
 		"reconcile/diff", "reconcile/fit", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
 	},
-	"reconcile/forge":  {"reconcile/network", "reconcile/report"},
+	"reconcile/forge":  {"reconcile/inventory", "reconcile/network", "reconcile/report"},
 	"reconcile/outbox": {"reconcile/report"},
 
 	// Only these put adapters together.

@@ -16,6 +16,7 @@ import (
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/reconcile/target"
+	"headgate.dev/headgate/render"
 
 	"github.com/spf13/cobra"
 )
@@ -27,6 +28,8 @@ type previewFlags struct {
 	base, head      string
 	live            bool
 	comment, status bool
+	commands        bool
+	rules           forge.Rules
 	forge           forgeFlags
 }
 
@@ -58,6 +61,11 @@ updates it in every run. --status posts a commit status on its head:
 headgate/NAME/preview, or headgate/CLUSTER/NAME/preview with --live.
 
 ` + aboutPipelines() + `
+
+With --commands, people who may write to the repository command Headgate with the first lines
+of a comment: /headgate approve DIGEST, /headgate preview, /headgate explain NAME. An approval
+of the digest in the preview lets what blocks it pass, for that commit. The authors of the
+pull request and of its commits cannot approve.
 
 Every preview is safe, look or blocked, in the headline, the status and the summary line.
 Blocked: an error, a hold, a schema that breaks, or a kind that goes, where something uses
@@ -96,6 +104,10 @@ A new version of a package that cannot be read is an error.`,
 	flags.BoolVar(&f.live, "live", false, "ask the cluster for counts, stored versions and what is active already")
 	flags.BoolVar(&f.comment, "comment", false, "post one comment on the pull request, or update it")
 	flags.BoolVar(&f.status, "status", false, "post a commit status on the head of the pull request")
+	flags.BoolVar(&f.commands, "commands", false, "with --comment and --status: read and answer the commands in comments, and count their approvals")
+	flags.StringArrayVar(&f.rules.Approvers, "approver", nil, "with --commands: `user` of the forge who may approve (default: everyone who may write); may be given several times")
+	flags.BoolVar(&f.rules.ByAuthor, "approval-by-author", false, "with --commands: the authors of the pull request may approve it, too, in teams of one")
+	flags.BoolVar(&f.rules.Reviews, "approval-reviews", false, "with --commands: count reviews that approve the previewed commit")
 	f.forge.addTo(cmd)
 	show.addTo(cmd)
 	f.exitOn.addTo(cmd)
@@ -160,6 +172,10 @@ func (f *forgeFlags) addTo(cmd *cobra.Command) {
 
 func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report, error) {
 	switch {
+	case f.commands && (!f.comment || !f.status):
+		return report.Report{}, usagef("--commands wants --comment and --status: they show what an approval is of, and since when")
+	case !f.commands && (len(f.rules.Approvers) > 0 || f.rules.ByAuthor || f.rules.Reviews):
+		return report.Report{}, usagef("--approver, --approval-by-author and --approval-reviews do nothing without --commands")
 	case f.live && f.status && f.forge.cluster == "":
 		return report.Report{}, usagef("--live and --status want --cluster-name: several clusters may report on one pull request")
 	case f.fields().Catalogue == v1alpha1.CatalogueLive && !f.live:
@@ -270,6 +286,12 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 	}
 	if f.comment {
 		previews.Pulls = pulls
+	}
+	if f.commands {
+		if !at.Kind.HasCommands() {
+			return nil, usagef("--commands: Headgate reads no commands on this forge; approve in %s", render.ApprovalsFile)
+		}
+		previews.Commands = &f.rules
 	}
 	if f.status {
 		previews.Poster, err = account.Poster()

@@ -244,12 +244,18 @@ func TestAdditionsToTheFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.patch(t, w.at(configMaps, w.sync.Namespace), "headgate-main", `{"data":{"`+key+`":`+string(entry)+`},"metadata":{
-		"annotations":{"headgate.dev/inventory":"{\"format\":1,\"later\":{\"a\":1}}","headgate.dev/later":"kept"}}}`)
+		"annotations":{"headgate.dev/inventory":"{\"format\":1,\"later\":{\"a\":1}}","headgate.dev/later":"kept",
+			"headgate.dev/approvals":"[{\"digest\":\"00\",\"given\":true,\"by\":\"@bob\",\"at\":\"2026-01-02T03:04:05Z\",\"how\":[\"Comment\"],\"on\":[\"Comment\"],\"later\":[2]}]"}}}`)
 	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "a", "2"), configMap(w.sync.Namespace, "b", "1")))
 	m := w.inventory(t)
 	data, _, _ = unstructured.NestedStringMap(m.Object, "data")
 	if !strings.Contains(data[key], `"later":[1]`) || m.GetAnnotations()["headgate.dev/later"] != "kept" || recorded(t, m)["later"] == nil {
 		t.Errorf("Fields unknown to this version stay: %s, %v", data[key], slices.Sorted(maps.Values(m.GetAnnotations())))
+	}
+	for _, field := range []string{`"later":[2]`, `"by":"@bob"`, `"at":"2026-01-02T03:04:05Z"`, `"how":["Comment"]`} {
+		if approvals := m.GetAnnotations()["headgate.dev/approvals"]; !strings.Contains(approvals, field) {
+			t.Errorf("The record of an approval loses %s: %s", field, approvals)
+		}
 	}
 }
 

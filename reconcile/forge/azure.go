@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"headgate.dev/headgate/reconcile/report"
 )
@@ -245,7 +246,7 @@ func (z azure) self(ctx context.Context) (string, error) {
 }
 
 // comments returns the comments that start a thread.
-func (z azure) comments(ctx context.Context, number int) ([]comment, error) {
+func (z azure) comments(ctx context.Context, number int, _ time.Time) ([]comment, error) {
 	var got struct {
 		Value []struct {
 			ID        int64

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"headgate.dev/headgate/reconcile/report"
 )
@@ -221,7 +222,7 @@ func (b bitbucket) self(ctx context.Context) (string, error) {
 	return user.UUID, err
 }
 
-func (b bitbucket) comments(ctx context.Context, number int) ([]comment, error) {
+func (b bitbucket) comments(ctx context.Context, number int, _ time.Time) ([]comment, error) {
 	got, err := allPages[struct {
 		ID      int64
 		Deleted bool

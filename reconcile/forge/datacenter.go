@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // KindBitbucketDataCenter is Bitbucket Data Center, formerly Server.
@@ -134,7 +135,7 @@ func (d dataCenter) self(ctx context.Context) (string, error) {
 }
 
 // comments reads the activities of a pull request; there is no list of comments alone.
-func (d dataCenter) comments(ctx context.Context, number int) ([]comment, error) {
+func (d dataCenter) comments(ctx context.Context, number int, _ time.Time) ([]comment, error) {
 	got, err := centrePages[struct {
 		Action  string
 		Comment *struct {

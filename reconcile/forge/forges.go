@@ -49,6 +49,8 @@ type Forge struct {
 
 	// open returns a client of the API, which is at a URL that ends in a slash.
 	open func(at Repository, api string, client *http.Client) (client, error)
+	// commands is set if the client is an approvalAPI.
+	commands bool
 	// mergeRef is the ref of the commit that merges a pull request into its target, with %d for the
 	// number; empty if the forge makes no such commit.
 	mergeRef string
@@ -116,6 +118,9 @@ func Annotators() map[string]func(io.Writer, report.Report) error {
 	}
 	return all
 }
+
+// HasCommands reports whether Headgate reads comment commands and reviews on a forge.
+func (k Kind) HasCommands() bool { return k.forge().commands }
 
 // forge returns the description of a kind, which is empty for an unknown one.
 func (k Kind) forge() Forge {

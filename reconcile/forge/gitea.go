@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ var giteaForge = Forge{
 	webhook:       webhook{header: "X-Gitea-Event", proves: giteaProves, event: hubEvent("X-Gitea-Event")},
 	dialect:       report.Dialect{MaxBytes: 65_536},
 	authorization: func(token string) string { return "token " + token },
+	commands:      true,
 	open: func(at Repository, api string, over *http.Client) (client, error) {
 		return gitea{at: at, api: api, client: over}, nil
 	},
@@ -134,7 +136,11 @@ func (g gitea) pull(ctx context.Context, number int) (Pull, error) {
 
 func giteaPull(is *sdk.PullRequest) Pull {
 	from, into := is.Head.RepoID, is.Base.RepoID
-	return Pull{Number: int(is.Index), Head: is.Head.Sha, Target: is.Base.Ref, Fork: from == 0 || from != into}
+	pull := Pull{Number: int(is.Index), Head: is.Head.Sha, Target: is.Base.Ref, Fork: from == 0 || from != into}
+	if is.Updated != nil {
+		pull.Updated = *is.Updated
+	}
+	return pull
 }
 
 func (g gitea) open(ctx context.Context) ([]Pull, error) {
@@ -174,25 +180,169 @@ func (g gitea) self(ctx context.Context) (string, error) {
 	return user.UserName, nil
 }
 
-func (g gitea) comments(ctx context.Context, number int) ([]comment, error) {
+func (g gitea) comments(ctx context.Context, number int, since time.Time) ([]comment, error) {
 	client, err := g.within(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var all []comment
 	for page, pages := 1, 0; page != 0 && pages < maxPages; pages++ {
-		got, resp, err := client.ListIssueComments(g.at.Owner, g.at.Name, int64(number), sdk.ListIssueCommentOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: 50}})
+		got, resp, err := client.ListIssueComments(g.at.Owner, g.at.Name, int64(number), sdk.ListIssueCommentOptions{Since: since, ListOptions: sdk.ListOptions{Page: page, PageSize: 50}})
 		if err != nil {
 			return nil, g.commenting(resp, err)
 		}
 		for _, c := range got {
 			if c != nil && c.Poster != nil {
-				all = append(all, comment{id: c.ID, author: c.Poster.UserName, body: c.Body})
+				all = append(all, comment{id: c.ID, author: c.Poster.UserName, body: c.Body, created: c.Created, updated: c.Updated})
 			}
 		}
 		page = resp.NextPage
 	}
 	return all, nil
+}
+
+func (g gitea) mayWrite(ctx context.Context, who comment) (bool, error) {
+	client, err := g.within(ctx)
+	if err != nil {
+		return false, err
+	}
+	got, resp, err := client.CollaboratorPermission(g.at.Owner, g.at.Name, who.author)
+	if resp != nil && resp.StatusCode == http.StatusNotFound {
+		return false, nil // the user is gone
+	}
+	if err != nil {
+		return false, g.refused(answer{doing: "read who may write to the repository", right: "the scope read:repository, and its user administration of the repository"}, resp, err)
+	}
+	return got != nil && slices.Contains([]sdk.AccessMode{sdk.AccessModeWrite, sdk.AccessModeAdmin, sdk.AccessModeOwner}, got.Permission), nil
+}
+
+func (g gitea) authors(ctx context.Context, number int) (authors, error) {
+	client, err := g.within(ctx)
+	if err != nil {
+		return authors{}, err
+	}
+	is, resp, err := client.GetPullRequest(g.at.Owner, g.at.Name, int64(number))
+	if err != nil {
+		return authors{}, g.reading(resp, err)
+	}
+	if is == nil || is.Poster == nil {
+		return authors{}, fmt.Errorf("Gitea: pull request %d has no author", number) //nolint:staticcheck // a name
+	}
+	all := authors{known: []string{is.Poster.UserName}}
+	for page, pages := 1, 0; page != 0; pages++ {
+		if pages == maxPages {
+			return authors{}, errTooManyCommits
+		}
+		got, resp, err := client.ListPullRequestCommits(g.at.Owner, g.at.Name, int64(number), sdk.ListPullRequestCommitsOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: 50}})
+		if err != nil {
+			return authors{}, g.reading(resp, err)
+		}
+		for _, c := range got {
+			if c == nil || c.CommitMeta == nil || c.RepoCommit == nil {
+				return authors{}, fmt.Errorf("Gitea: cannot read the commits of pull request %d", number) //nolint:staticcheck // a name
+			}
+			all.add(c.SHA, giteaUser(c.Author), giteaEmail(c.RepoCommit.Author))
+			all.add(c.SHA, giteaUser(c.Committer), giteaEmail(c.RepoCommit.Committer))
+			all.coauthors(c.SHA, c.RepoCommit.Message)
+		}
+		page = resp.NextPage
+	}
+	return all, nil
+}
+
+func giteaUser(u *sdk.User) string {
+	if u == nil || u.ID <= 0 {
+		return ""
+	}
+	return u.UserName
+}
+
+func giteaEmail(u *sdk.CommitUser) string {
+	if u == nil {
+		return ""
+	}
+	return u.Email
+}
+
+func (g gitea) verdicts(ctx context.Context, commit string) ([]pastStatus, error) {
+	client, err := g.within(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []pastStatus
+	for page, pages := 1, 0; page != 0 && pages < maxPages; pages++ {
+		got, resp, err := client.ListStatuses(g.at.Owner, g.at.Name, commit, sdk.ListStatusesOption{ListOptions: sdk.ListOptions{Page: page, PageSize: 50}})
+		if err != nil {
+			return nil, g.trouble(resp, err)
+		}
+		for _, s := range got {
+			if s != nil {
+				all = append(all, pastStatus{s.Context, report.State(s.State), s.Created})
+			}
+		}
+		page = resp.NextPage
+	}
+	return all, nil
+}
+
+func (g gitea) reviews(ctx context.Context, number int) ([]review, error) {
+	client, err := g.within(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []review
+	for page, pages := 1, 0; page != 0 && pages < maxPages; pages++ {
+		got, resp, err := client.ListPullReviews(g.at.Owner, g.at.Name, int64(number), sdk.ListPullReviewsOptions{ListOptions: sdk.ListOptions{Page: page, PageSize: 50}})
+		if err != nil {
+			return nil, g.reading(resp, err)
+		}
+		for _, r := range got {
+			if r == nil || r.Reviewer == nil { // of a team, or requested
+				continue
+			}
+			by := comment{id: r.ID, author: r.Reviewer.UserName, created: r.Submitted}
+			opinion := r.State == sdk.ReviewStateApproved || r.State == sdk.ReviewStateRequestChanges
+			all = append(all, review{by, r.CommitID, r.State == sdk.ReviewStateApproved && !r.Dismissed && !r.Stale, !opinion})
+		}
+		page = resp.NextPage
+	}
+	return all, nil
+}
+
+func (g gitea) history(ctx context.Context, commit string, since time.Time) ([]string, error) {
+	client, err := g.within(ctx)
+	if err != nil {
+		return nil, err
+	}
+	got, resp, err := client.ListRepoCommits(g.at.Owner, g.at.Name, sdk.ListCommitOptions{SHA: commit, ListOptions: sdk.ListOptions{Page: 1, PageSize: maxHistory}})
+	if err != nil {
+		return nil, g.reading(resp, err)
+	}
+	var all []string
+	for _, c := range got {
+		if c != nil && c.CommitMeta != nil && !c.Created.Before(since) {
+			all = append(all, c.SHA)
+		}
+	}
+	return all, nil
+}
+
+func (g gitea) merged(ctx context.Context, commit string) ([]Pull, error) {
+	client, err := g.within(ctx)
+	if err != nil {
+		return nil, err
+	}
+	is, resp, err := client.GetCommitPullRequest(g.at.Owner, g.at.Name, commit)
+	if resp != nil && resp.StatusCode == http.StatusNotFound {
+		return nil, nil // no pull request made it
+	}
+	if err != nil {
+		return nil, g.reading(resp, err)
+	}
+	if is == nil || is.Head == nil || is.Base == nil || !is.HasMerged {
+		return nil, nil
+	}
+	return []Pull{giteaPull(is)}, nil
 }
 
 func (g gitea) comment(ctx context.Context, number int, body string) error {

@@ -37,6 +37,7 @@ var gitHubForge = Forge{
 	authorization: func(token string) string { return "token " + token },
 	appToken:      gitHubAppToken,
 	appUser:       "x-access-token",
+	commands:      true,
 	open:          newGitHub,
 	mergeRef:      "refs/pull/%d/merge",
 }
@@ -152,7 +153,7 @@ func (g gitHub) pull(ctx context.Context, number int) (Pull, error) {
 
 func gitHubPull(is *github.PullRequest) Pull {
 	from, into := is.GetHead().GetRepo().GetID(), is.GetBase().GetRepo().GetID()
-	return Pull{Number: is.GetNumber(), Head: is.GetHead().GetSHA(), Target: is.GetBase().GetRef(), Fork: from == 0 || from != into}
+	return Pull{Number: is.GetNumber(), Head: is.GetHead().GetSHA(), Target: is.GetBase().GetRef(), Fork: from == 0 || from != into, Updated: is.GetUpdatedAt().Time}
 }
 
 func (g gitHub) open(ctx context.Context) ([]Pull, error) {
@@ -210,17 +211,133 @@ func (g gitHub) bot(ctx context.Context) string {
 	return login + "[bot]"
 }
 
-func (g gitHub) comments(ctx context.Context, number int) ([]comment, error) {
+func (g gitHub) comments(ctx context.Context, number int, since time.Time) ([]comment, error) {
 	var all []comment
+	var after *time.Time
+	if !since.IsZero() {
+		after = &since
+	}
 	for page, pages := 1, 0; page != 0 && pages < maxPages; pages++ {
-		got, resp, err := g.client.Issues.ListComments(ctx, g.at.Owner, g.at.Name, number, &github.IssueListCommentsOptions{ListOptions: github.ListOptions{Page: page, PerPage: 100}})
+		got, resp, err := g.client.Issues.ListComments(ctx, g.at.Owner, g.at.Name, number, &github.IssueListCommentsOptions{Since: after, ListOptions: github.ListOptions{Page: page, PerPage: 100}})
 		if err != nil {
 			return nil, g.commenting(resp, err)
 		}
 		for _, c := range got {
-			all = append(all, comment{id: c.GetID(), author: c.GetUser().GetLogin(), body: c.GetBody()})
+			all = append(all, comment{
+				id: c.GetID(), author: c.GetUser().GetLogin(), body: c.GetBody(), bot: c.GetUser().GetType() == "Bot",
+				created: c.GetCreatedAt().Time, updated: c.GetUpdatedAt().Time,
+			})
 		}
 		page = resp.NextPage
+	}
+	return all, nil
+}
+
+func (g gitHub) mayWrite(ctx context.Context, who comment) (bool, error) {
+	got, resp, err := g.client.Repositories.GetPermissionLevel(ctx, g.at.Owner, g.at.Name, who.author)
+	if resp != nil && resp.StatusCode == http.StatusNotFound {
+		return false, nil // the user is gone
+	}
+	if err != nil {
+		return false, g.refused(answer{doing: "read who may write to the repository", right: "the permission “Metadata: read”"}, resp, err)
+	}
+	return got.GetPermission() == "admin" || got.GetPermission() == "write", nil
+}
+
+func (g gitHub) authors(ctx context.Context, number int) (authors, error) {
+	is, resp, err := g.client.PullRequests.Get(ctx, g.at.Owner, g.at.Name, number)
+	if err != nil {
+		return authors{}, g.reading(resp, err)
+	}
+	all := authors{known: []string{is.GetUser().GetLogin()}, userOf: gitHubUser}
+	for page, pages := 1, 0; page != 0; pages++ {
+		if pages == maxPages {
+			return authors{}, errTooManyCommits
+		}
+		got, resp, err := g.client.PullRequests.ListCommits(ctx, g.at.Owner, g.at.Name, number, &github.ListOptions{Page: page, PerPage: 100})
+		if err != nil {
+			return authors{}, g.reading(resp, err)
+		}
+		for _, c := range got {
+			all.add(c.GetSHA(), c.GetAuthor().GetLogin(), c.GetCommit().GetAuthor().GetEmail())
+			all.add(c.GetSHA(), c.GetCommitter().GetLogin(), c.GetCommit().GetCommitter().GetEmail())
+			all.coauthors(c.GetSHA(), c.GetCommit().GetMessage())
+		}
+		all.commits += len(got)
+		page = resp.NextPage
+	}
+	if all.commits >= 250 { // GitHub lists no more
+		return authors{}, errTooManyCommits
+	}
+	return all, nil
+}
+
+var gitHubAddress = regexp.MustCompile(`^(?:[0-9]+\+)?([A-Za-z0-9-]+)@users\.noreply\.github\.com$`)
+
+// gitHubUser returns the user of an address that GitHub gave them.
+func gitHubUser(address string) string {
+	if m := gitHubAddress.FindStringSubmatch(address); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+func (g gitHub) verdicts(ctx context.Context, commit string) ([]pastStatus, error) {
+	var all []pastStatus
+	for page, pages := 1, 0; page != 0 && pages < maxPages; pages++ {
+		got, resp, err := g.client.Repositories.ListStatuses(ctx, g.at.Owner, g.at.Name, commit, &github.ListOptions{Page: page, PerPage: 100})
+		if err != nil {
+			return nil, g.trouble(resp, err)
+		}
+		for _, s := range got {
+			all = append(all, pastStatus{s.GetContext(), report.State(s.GetState()), s.GetCreatedAt().Time})
+		}
+		page = resp.NextPage
+	}
+	return all, nil
+}
+
+func (g gitHub) reviews(ctx context.Context, number int) ([]review, error) {
+	var all []review
+	for page, pages := 1, 0; page != 0 && pages < maxPages; pages++ {
+		got, resp, err := g.client.PullRequests.ListReviews(ctx, g.at.Owner, g.at.Name, number, &github.ListOptions{Page: page, PerPage: 100})
+		if err != nil {
+			return nil, g.reading(resp, err)
+		}
+		for _, r := range got {
+			by := comment{id: r.GetID(), author: r.GetUser().GetLogin(), bot: r.GetUser().GetType() == "Bot", created: r.GetSubmittedAt().Time}
+			all = append(all, review{by, r.GetCommitID(), r.GetState() == "APPROVED", r.GetState() == "COMMENTED" || r.GetState() == "PENDING"})
+		}
+		page = resp.NextPage
+	}
+	return all, nil
+}
+
+func (g gitHub) history(ctx context.Context, commit string, since time.Time) ([]string, error) {
+	got, resp, err := g.client.Repositories.ListCommits(ctx, g.at.Owner, g.at.Name, &github.CommitsListOptions{SHA: commit, Since: since, ListOptions: github.ListOptions{PerPage: maxHistory}})
+	if err != nil {
+		return nil, g.reading(resp, err)
+	}
+	var all []string
+	for _, c := range got {
+		all = append(all, c.GetSHA())
+	}
+	return all, nil
+}
+
+func (g gitHub) merged(ctx context.Context, commit string) ([]Pull, error) {
+	got, resp, err := g.client.PullRequests.ListPullRequestsWithCommit(ctx, g.at.Owner, g.at.Name, commit, &github.ListOptions{PerPage: 100})
+	if resp != nil && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusUnprocessableEntity) {
+		return nil, nil // the forge does not know the commit
+	}
+	if err != nil {
+		return nil, g.reading(resp, err)
+	}
+	var all []Pull
+	for _, is := range got {
+		if is.GetMergedAt() != (github.Timestamp{}) {
+			all = append(all, gitHubPull(is))
+		}
 	}
 	return all, nil
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,7 @@ var gitLabForge = Forge{
 	webhook:  webhook{header: "X-Gitlab-Event", proves: gitLabProves, id: gitLabID, event: gitLabEvent},
 	dialect:  report.Dialect{MaxBytes: 65_536}, // it would take more, which is too long to read
 	open:     newGitLab,
+	commands: true,
 	mergeRef: "refs/merge-requests/%d/merge",
 }
 
@@ -173,7 +175,7 @@ func (g gitLab) pull(ctx context.Context, number int) (Pull, error) {
 
 func gitLabPull(is *gitlab.BasicMergeRequest) Pull {
 	from, into := is.SourceProjectID, is.TargetProjectID
-	return Pull{Number: int(is.IID), Head: is.SHA, Target: is.TargetBranch, Fork: from == 0 || from != into}
+	return Pull{Number: int(is.IID), Head: is.SHA, Target: is.TargetBranch, Fork: from == 0 || from != into, Updated: timeOf(is.UpdatedAt)}
 }
 
 func (g gitLab) open(ctx context.Context) (all []Pull, err error) {
@@ -212,21 +214,203 @@ func (g gitLab) self(ctx context.Context) (string, error) {
 	return user.Username, nil
 }
 
-func (g gitLab) comments(ctx context.Context, number int) ([]comment, error) {
+func (g gitLab) comments(ctx context.Context, number int, since time.Time) ([]comment, error) {
 	var all []comment
+	order := "asc"
+	if !since.IsZero() {
+		order = "desc"
+	}
 	for page, pages := int64(1), 0; page != 0 && pages < maxPages; pages++ {
 		got, resp, err := g.client.Notes.ListMergeRequestNotes(g.at.String(), int64(number), &gitlab.ListMergeRequestNotesOptions{
-			ListOptions: gitlab.ListOptions{Page: page, PerPage: 100}, Sort: new("asc"),
+			ListOptions: gitlab.ListOptions{Page: page, PerPage: 100}, Sort: &order, OrderBy: new("created_at"),
 		}, gitlab.WithContext(ctx))
 		if err != nil {
 			return nil, g.commenting(resp, err)
 		}
 		for _, n := range got {
 			if n != nil && !n.System {
-				all = append(all, comment{id: n.ID, author: n.Author.Username, body: n.Body})
+				all = append(all, comment{
+					id: n.ID, author: n.Author.Username, of: n.Author.ID, body: n.Body, bot: gitLabBot.MatchString(n.Author.Username),
+					created: timeOf(n.CreatedAt), updated: timeOf(n.UpdatedAt),
+				})
 			}
 		}
 		page = resp.NextPage
+	}
+	return all, nil
+}
+
+// gitLabBot matches the users of access tokens of projects and groups, and of service accounts.
+var gitLabBot = regexp.MustCompile(`^(project|group)_[0-9]+_bot|^service_account_`)
+
+func timeOf(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
+
+func (g gitLab) mayWrite(ctx context.Context, who comment) (bool, error) {
+	if who.of == 0 {
+		return false, nil
+	}
+	got, resp, err := g.client.ProjectMembers.GetInheritedProjectMember(g.at.String(), who.of, gitlab.WithContext(ctx))
+	if resp != nil && resp.StatusCode == http.StatusNotFound {
+		return false, nil // no member
+	}
+	if err != nil {
+		return false, g.refused(answer{doing: "read who may write to the repository", right: "the scope read_api or api"}, resp, err)
+	}
+	return got != nil && got.State == "active" && got.AccessLevel >= gitlab.DeveloperPermissions, nil
+}
+
+// authors asks GraphQL: the other API does not say which users the authors of commits are.
+func (g gitLab) authors(ctx context.Context, number int) (authors, error) {
+	is, resp, err := g.client.MergeRequests.GetMergeRequest(g.at.String(), int64(number), nil, gitlab.WithContext(ctx))
+	if err != nil {
+		return authors{}, g.reading(resp, err)
+	}
+	if is == nil || is.Author == nil || is.Author.Username == "" {
+		return authors{}, fmt.Errorf("GitLab: merge request %d has no author", number)
+	}
+	all := authors{known: []string{is.Author.Username}}
+	after := ""
+	for pages := 0; ; pages++ {
+		if pages == maxPages {
+			return authors{}, errTooManyCommits
+		}
+		var got gitLabCommits
+		if resp, err := g.graphQL(ctx, gitLabCommitsQuery, map[string]any{"path": g.at.String(), "number": strconv.Itoa(number), "after": after}, &got); err != nil {
+			return authors{}, g.reading(resp, err)
+		}
+		pull := got.Data.Project.MergeRequest
+		if len(got.Errors) > 0 || pull == nil || pull.Commits == nil {
+			return authors{}, fmt.Errorf("GitLab: cannot read the authors of merge request %d", number)
+		}
+		for _, c := range pull.Commits.Nodes {
+			author := ""
+			if c.Author != nil {
+				author = c.Author.Username
+			}
+			all.add(c.SHA, author, c.AuthorEmail)
+			committer := ""
+			if strings.EqualFold(c.CommitterEmail, c.AuthorEmail) {
+				committer = author
+			}
+			all.add(c.SHA, committer, c.CommitterEmail)
+			all.coauthors(c.SHA, c.Message)
+		}
+		if !pull.Commits.PageInfo.HasNextPage {
+			return all, nil
+		}
+		after = pull.Commits.PageInfo.EndCursor
+	}
+}
+
+const gitLabCommitsQuery = `query($path: ID!, $number: String!, $after: String) { project(fullPath: $path) { mergeRequest(iid: $number) {
+ commits(first: 100, after: $after) { pageInfo { hasNextPage endCursor } nodes { sha message authorEmail committerEmail author { username } } } } } }`
+
+// gitLabCommits is the answer to gitLabCommitsQuery.
+type gitLabCommits struct {
+	Data struct {
+		Project struct {
+			MergeRequest *struct {
+				Commits *struct {
+					PageInfo struct {
+						HasNextPage bool
+						EndCursor   string
+					}
+					Nodes []struct {
+						SHA, Message, AuthorEmail, CommitterEmail string
+						Author                                    *struct{ Username string }
+					}
+				}
+			}
+		}
+	}
+	Errors []any
+}
+
+func (g gitLab) graphQL(ctx context.Context, query string, variables map[string]any, into any) (*gitlab.Response, error) {
+	req, err := g.client.NewRequest(http.MethodPost, "", map[string]any{"query": query, "variables": variables}, []gitlab.RequestOptionFunc{gitlab.WithContext(ctx)})
+	if err != nil {
+		return nil, err
+	}
+	at := *g.client.BaseURL()
+	at.Path = strings.TrimSuffix(at.Path, "v4/") + "graphql"
+	req.URL = &at
+	return g.client.Do(req, into)
+}
+
+func (g gitLab) verdicts(ctx context.Context, commit string) ([]pastStatus, error) {
+	var all []pastStatus
+	for page, pages := int64(1), 0; page != 0 && pages < maxPages; pages++ {
+		got, resp, err := g.client.Commits.GetCommitStatuses(g.at.String(), commit, &gitlab.GetCommitStatusesOptions{
+			ListOptions: gitlab.ListOptions{Page: page, PerPage: 100}, All: new(true),
+		}, gitlab.WithContext(ctx))
+		if err != nil {
+			return nil, g.trouble(resp, err)
+		}
+		for _, s := range got {
+			if s != nil {
+				all = append(all, pastStatus{s.Name, jobs[s.Status], timeOf(s.CreatedAt)})
+			}
+		}
+		page = resp.NextPage
+	}
+	return all, nil
+}
+
+// reviews returns the approvals of a merge request. GitLab names no commit of theirs, so the time decides.
+func (g gitLab) reviews(ctx context.Context, number int) ([]review, error) {
+	got, resp, err := g.client.MergeRequestApprovals.GetConfiguration(g.at.String(), int64(number), gitlab.WithContext(ctx))
+	if err != nil {
+		return nil, g.reading(resp, err)
+	}
+	if got == nil {
+		return nil, nil
+	}
+	var all []review
+	for _, a := range got.ApprovedBy {
+		if a != nil && a.User != nil && a.ApprovedAt != nil {
+			by := comment{author: a.User.Username, of: a.User.ID, bot: gitLabBot.MatchString(a.User.Username), created: *a.ApprovedAt}
+			all = append(all, review{by, "", true, false})
+		}
+	}
+	return all, nil
+}
+
+func (g gitLab) history(ctx context.Context, commit string, since time.Time) ([]string, error) {
+	got, resp, err := g.client.Commits.ListCommits(g.at.String(), &gitlab.ListCommitsOptions{RefName: &commit, Since: &since, ListOptions: gitlab.ListOptions{PerPage: maxHistory}}, gitlab.WithContext(ctx))
+	if err != nil {
+		return nil, g.reading(resp, err)
+	}
+	var all []string
+	for _, c := range got {
+		if c != nil {
+			all = append(all, c.ID)
+		}
+	}
+	return all, nil
+}
+
+func (g gitLab) merged(ctx context.Context, commit string) (all []Pull, err error) {
+	defer func() {
+		if p := recover(); p != nil { // the client panics if an item of a list is null
+			all, err = nil, &Later{Err: fmt.Errorf("GitLab: cannot understand the answer: %v", p)}
+		}
+	}()
+	got, resp, err := g.client.Commits.ListMergeRequestsByCommit(g.at.String(), commit, gitlab.WithContext(ctx))
+	if resp != nil && resp.StatusCode == http.StatusNotFound {
+		return nil, nil // the forge does not know the commit
+	}
+	if err != nil {
+		return nil, g.reading(resp, err)
+	}
+	for _, is := range got {
+		if is.State == "merged" {
+			all = append(all, gitLabPull(is))
+		}
 	}
 	return all, nil
 }
@@ -302,7 +486,7 @@ func gitLabEvent(d delivery) (Event, error) {
 	switch said.Kind {
 	case "push", "tag_push":
 		return pushOf([]string{said.Project.Path}, branch(said.Project.DefaultBranch), said.Ref)
-	case "merge_request":
+	case "merge_request", "note":
 		return pullOf(said.Project.Path)
 	}
 	return Event{}, nil

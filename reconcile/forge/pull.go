@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A Pull is a pull request.
@@ -17,6 +18,8 @@ type Pull struct {
 	Target string // the branch to merge it into
 	Fork   bool   // its branch is in another repository, or the forge does not say in which
 	Merge  string // the ref of the commit that merges it into its target; "" if the forge makes none
+
+	Updated time.Time // when it changed, or was commented on, last; zero if the forge does not say
 }
 
 // A comment on a pull request.
@@ -24,6 +27,10 @@ type comment struct {
 	id     int64
 	author string
 	body   string
+
+	created, updated time.Time
+	of               int64 // the id of the author, if the forge needs it
+	bot              bool  // the author is a program
 
 	thread  int64 // that it starts, if the forge has threads
 	version int   // if the forge counts edits
@@ -36,7 +43,8 @@ type pullAPI interface {
 	open(ctx context.Context) ([]Pull, error)
 	// self returns the user of the token; "" if the forge does not say, and lets only authors edit.
 	self(ctx context.Context) (string, error)
-	comments(ctx context.Context, number int) ([]comment, error)
+	// comments returns the comments, where the forge can only those that were written or changed since a time.
+	comments(ctx context.Context, number int, since time.Time) ([]comment, error)
 	comment(ctx context.Context, number int, body string) error
 	// edit fails with a foreignError for a comment that another user may have written.
 	edit(ctx context.Context, number int, c comment, body string) error
@@ -128,7 +136,7 @@ func (p *Pulls) write(ctx context.Context, number int, key, body string) error {
 		return fmt.Errorf("a comment of %d bytes is more than %d", len(body), most)
 	}
 	mark = strings.TrimSpace(mark)
-	all, err := p.comments(ctx, number)
+	all, err := p.comments(ctx, number, time.Time{})
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"unicode"
 )
 
-// An Event is a push, or a change of a pull request. The zero value is any other event.
+// An Event is a push, or a change of a pull request or of what people say about it. The zero value is any other event.
 type Event struct {
 	Repositories []string // names of the repository: paths in lower case, as "acme/platform"
 	Refs         []string // that were pushed to, in full: "refs/heads/main"; empty if it is no push
@@ -80,7 +80,8 @@ func hubEvent(header string) func(delivery) (Event, error) {
 }
 
 func readHubEvent(d delivery, event string) (Event, error) {
-	if event != "push" && event != "pull_request" {
+	isPull := slices.Contains([]string{"pull_request", "pull_request_review", "pull_request_approved", "pull_request_comment", "issue_comment"}, event)
+	if event != "push" && !isPull {
 		return Event{}, nil
 	}
 	var said struct {
@@ -93,7 +94,7 @@ func readHubEvent(d delivery, event string) (Event, error) {
 	if err := decode(d, &said); err != nil {
 		return Event{}, err
 	}
-	if event == "pull_request" {
+	if isPull {
 		return pullOf(said.Repository.FullName)
 	}
 	return pushOf([]string{said.Repository.FullName}, branch(said.Repository.DefaultBranch), said.Ref)

@@ -79,7 +79,7 @@ var hooks = map[string]hook{
 	},
 	"Gitea": {
 		header: map[string]string{"X-Gitea-Delivery": "f6266f16-1bf3-46a5-9ea4-602e06ead473", "X-Gitea-Event": "push", "X-GitHub-Event": "push"},
-		event:  [2]string{"X-Gitea-Event", "pull_request_comment"}, push: gitHubBody, pull: [2]string{"pull_request", gitHubPullBody},
+		event:  [2]string{"X-Gitea-Event", "release"}, push: gitHubBody, pull: [2]string{"pull_request", gitHubPullBody},
 		prove: func(h http.Header, body, secret string) { h.Set("X-Gitea-Signature", hexSum(secret, body)) },
 	},
 	"GiteaForm": {
@@ -292,6 +292,11 @@ func TestPullWebhooks(t *testing.T) {
 				k.header[id] = "another"
 			}
 			expect("A push to a branch may be one to a pull request.", looking, k.request(k.body("acme", "platform", "topic"), secret), 2)
+			if k.event[0] == "X-GitHub-Event" || k.event[0] == "X-Gitea-Event" {
+				said := k.request(k.body("acme", "platform", "talk"), secret)
+				said.Header.Set(k.event[0], "issue_comment")
+				expect("A comment may be a command.", looking, said, 3)
+			}
 			if got := deaf.answers(p.request(body, secret)); got != noPulls || deaf.woken != 0 {
 				t.Errorf("Who follows none is left alone: %q, and %d woken", got, deaf.woken)
 			}

@@ -16,13 +16,19 @@ const (
 	OnRun     ApprovalPlace = "Run"     // the flags of a process that goes on making passes
 	OnCommand ApprovalPlace = "Command" // the flags of a command that makes one pass
 	InGit     ApprovalPlace = "Git"     // the file of approvals in the commit
+	InComment ApprovalPlace = "Comment" // a comment on the pull request of a commit
+	InReview  ApprovalPlace = "Review"  // a review of that pull request
 )
 
 // InMessage is where an approval was that stands nowhere: the message of the commit.
 const InMessage ApprovalPlace = "Message"
 
 // ApprovalPlaces are all of them.
-var ApprovalPlaces = []ApprovalPlace{OnCommand, InGit, OnRun, OnSync} // sorted
+var ApprovalPlaces = []ApprovalPlace{OnCommand, InComment, InGit, InReview, OnRun, OnSync} // sorted
+
+// Listing are the places that list digests of single steps until they expire. An approval there is of any of the steps that it
+// lists, in every commit.
+var Listing = []ApprovalPlace{InComment, InGit, InReview}
 
 // Approvals are the digests that users gave, by place. A place that is no key was not read by the pass.
 type Approvals map[ApprovalPlace][]string
@@ -66,6 +72,22 @@ type Grant struct {
 	// On holds the places of the approval that passes have seen; each pass reads only some places. If it is Given and
 	// an older version did not record the place, it may be in any place.
 	On []ApprovalPlace `json:"on,omitempty"`
+
+	unknown unknown
+}
+
+// UnmarshalJSON keeps fields that this binary does not know.
+func (g *Grant) UnmarshalJSON(data []byte) error {
+	type plain Grant
+	rest, err := unmarshal(data, (*plain)(g))
+	g.unknown = rest
+	return err
+}
+
+// MarshalJSON writes them again.
+func (g Grant) MarshalJSON() ([]byte, error) {
+	type plain Grant
+	return marshal(plain(g), g.unknown)
 }
 
 // AnyDigest is the digest of the grant that a rebuilt inventory begins with. The grants of the one that
@@ -83,9 +105,33 @@ func (g Grant) places() []ApprovalPlace {
 	case !g.Given:
 		return nil
 	case len(g.On) == 0:
-		return ApprovalPlaces
+		return []ApprovalPlace{OnCommand, InGit, OnRun, OnSync} // all that a version which recorded none read
 	}
 	return g.On
+}
+
+// IsListed reports whether the approval of a grant stands where single steps are listed.
+func (g Grant) IsListed() bool {
+	return slices.ContainsFunc(g.On, func(place ApprovalPlace) bool { return slices.Contains(Listing, place) })
+}
+
+// forgeAge is after how many nanoseconds no approval on a forge stands: eight days, one more than it is valid.
+const forgeAge = 8 * 24 * 3600 * 1e9
+
+// Aged returns a grant without the places of a forge once the approval has expired there. Passes ask a forge only while they
+// hold something, so they do not see it go.
+func (g Grant) Aged(now metav1.Time) Grant {
+	if now.IsZero() || g.At == nil || now.Sub(g.At.Time) < forgeAge {
+		return g
+	}
+	on := slices.DeleteFunc(slices.Clone(g.On), func(place ApprovalPlace) bool { return place == InComment || place == InReview })
+	if len(on) == len(g.On) {
+		return g
+	}
+	if g.On = on; len(on) == 0 {
+		g.Given, g.On = false, nil
+	}
+	return g
 }
 
 // IsOf reports whether a grant makes use of an approval with this digest, for all that is known.

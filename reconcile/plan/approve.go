@@ -21,7 +21,8 @@ import (
 type Approval struct {
 	Digest string      `json:"digest"`
 	Steps  int         `json:"steps"`
-	Guards []GuardName `json:"guards"` // that hold them
+	Guards []GuardName `json:"guards"`         // that hold them
+	Each   []string    `json:"each,omitempty"` // in a comparison: the digests of which it is the digest, sorted
 }
 
 // Names returns the names of the guards as text.
@@ -71,7 +72,9 @@ func (p *Plan) approve(seen Observed, guards []Guard) (_ map[manifest.ID]bool, n
 	if !p.isApproved(asks.Digest, seen) {
 		p.Approval = &asks
 		typed := maps.Clone(seen.Approvals)
-		delete(typed, inventory.InGit) // a file lists what other clusters hold
+		for _, place := range inventory.Listing { // which list what other clusters hold
+			delete(typed, place)
+		}
 		given := slices.DeleteFunc(slices.Concat(typed.Digests(), seen.trailers(p.Want)), func(d string) bool { return d == p.clear })
 		notes = append(notes, misgiven(asks.Digest, given, p.begun(seen.Inventory.Grants))...)
 		notes = append(notes, seen.ignored(p.Want)...)
@@ -85,17 +88,23 @@ func (p *Plan) approve(seen Observed, guards []Guard) (_ map[manifest.ID]bool, n
 	return approved, notes
 }
 
-// approveEach approves the steps whose own digests stand in Git, and returns the others. Clusters hold different steps of one
+// approveEach approves the steps whose own digests stand in Git or on the forge, and returns the others. Clusters hold different steps of one
 // commit, so such an approval covers any of the steps that it lists. It stays valid for later commits until the step is
 // carried out.
 func (p *Plan) approveEach(held []Step, approved map[manifest.ID]bool, seen Observed) (rest []Step) {
 	grants := p.begun(seen.Inventory.Grants)
+	here := inventory.Approvals{}
+	for _, place := range inventory.Listing {
+		if given, read := seen.Approvals[place]; read {
+			here[place] = given
+		}
+	}
 	for _, s := range held {
 		digest := s.Approval().Digest
 		begun := slices.ContainsFunc(grants, func(g inventory.Grant) bool {
-			return g.Digest == digest && slices.Contains(g.On, inventory.InGit) && slices.Contains(g.Left, s.approvalKey())
+			return g.Digest == digest && g.IsListed() && slices.Contains(g.Left, s.approvalKey())
 		})
-		switch here := (inventory.Approvals{inventory.InGit: seen.Approvals[inventory.InGit]}); {
+		switch {
 		case len(here.Places(digest)) == 0 || !begun && !here.Counts(digest, grants):
 			rest = append(rest, s)
 			continue
@@ -133,8 +142,8 @@ func (p *Plan) spend(digest string, of []Step, seen Observed) {
 	switch {
 	case len(given) == 0:
 		g.By, g.How = p.Want.SignedBy, []inventory.ApprovalPlace{inventory.InMessage}
-	case slices.Equal(given, []inventory.ApprovalPlace{inventory.InGit}):
-		g.By = seen.approverInGit(p.Want, digest)
+	default:
+		g.By = seen.approvers(p.Want, digest, given)
 	}
 	for _, s := range of {
 		g.Left = append(g.Left, s.approvalKey())
@@ -156,20 +165,39 @@ func (p *Plan) carriesOn(seen Observed) map[string]bool {
 	return left
 }
 
+// ApprovalAs returns what would let the step pass if a guard held an action of it.
+func (s Step) ApprovalAs(guard GuardName, would Action) Approval {
+	s.Guard, s.Would = guard, would
+	return s.Approval()
+}
+
 // approvalOf is the approval that lets steps pass, which are in some order.
 func approvalOf(held []Step) Approval {
 	a := Approval{Steps: len(held)}
-	lines := make([]string, len(held))
+	digests := make([]string, len(held))
 	for i, s := range held {
-		lines[i] = string(s.Guard) + "\x00" + s.approved()
+		digests[i] = shortDigest(string(s.Guard) + "\x00" + s.approved())
 		a.Guards = append(a.Guards, s.Guard)
 	}
-	slices.Sort(lines)
 	slices.Sort(a.Guards)
 	a.Guards = slices.Compact(a.Guards)
-	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
-	a.Digest = hex.EncodeToString(sum[:digestBytes])
+	a.Digest = DigestOf(digests)
 	return a
+}
+
+// DigestOf returns the digest of several approvals together: of one it is its own. An approval of it covers each of them, and the
+// list of them can be proved by it.
+func DigestOf(digests []string) string {
+	digests = slices.Compact(slices.Sorted(slices.Values(digests)))
+	if len(digests) == 1 {
+		return digests[0]
+	}
+	return shortDigest(strings.Join(digests, "\n"))
+}
+
+func shortDigest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:digestBytes])
 }
 
 const digestBytes = 16 // long enough that no author can make two commits for one approval
@@ -229,10 +257,17 @@ func (o Observed) withGit(want render.Desired) inventory.Approvals {
 	if all == nil {
 		all = inventory.Approvals{}
 	}
-	all[inventory.InGit] = []string{}
-	for _, a := range o.inGit(want) {
-		if !o.expired(a) {
-			all[inventory.InGit] = append(all[inventory.InGit], a.Digests...)
+	given := maps.Clone(o.OnForge)
+	if given == nil {
+		given = map[inventory.ApprovalPlace][]render.Approval{}
+	}
+	given[inventory.InGit] = o.inGit(want)
+	for place, entries := range given {
+		all[place] = []string{}
+		for _, a := range entries {
+			if !o.expired(a) {
+				all[place] = append(all[place], a.Digests...)
+			}
 		}
 	}
 	return all
@@ -240,14 +275,24 @@ func (o Observed) withGit(want render.Desired) inventory.Approvals {
 
 func (o Observed) expired(a render.Approval) bool { return o.Now.IsZero() || !o.Now.Before(&a.Expires) }
 
-// approverInGit returns who approved, as the entry of a digest has it.
-func (o Observed) approverInGit(want render.Desired, digest string) string {
-	for _, a := range o.inGit(want) {
-		if slices.Contains(a.Digests, digest) && !o.expired(a) {
-			return a.By
+// approvers returns who approved, as the entries of a digest have it, where all places name someone.
+func (o Observed) approvers(want render.Desired, digest string, on []inventory.ApprovalPlace) string {
+	var names []string
+	for _, place := range on {
+		if !slices.Contains(inventory.Listing, place) {
+			return ""
+		}
+		entries := o.OnForge[place]
+		if place == inventory.InGit {
+			entries = o.inGit(want)
+		}
+		for _, a := range entries {
+			if slices.Contains(a.Digests, digest) && !o.expired(a) && !slices.Contains(names, a.By) {
+				names = append(names, a.By)
+			}
 		}
 	}
-	return ""
+	return strings.Join(names, ", ")
 }
 
 // ignoredInGit returns notes on the approvals of the commit that name held steps and do not count.

@@ -32,7 +32,7 @@ func (p Plan) begun(have []inventory.Grant) []inventory.Grant {
 	if !p.rebuilt || slices.ContainsFunc(have, func(g inventory.Grant) bool { return g.Digest == inventory.AnyDigest }) {
 		return have
 	}
-	lost := inventory.Grant{Digest: inventory.AnyDigest, Commit: p.Want.Revision, Given: true, On: []inventory.ApprovalPlace{inventory.InGit, inventory.OnRun, inventory.OnSync}}
+	lost := inventory.Grant{Digest: inventory.AnyDigest, Commit: p.Want.Revision, Given: true, On: []inventory.ApprovalPlace{inventory.InComment, inventory.InGit, inventory.InReview, inventory.OnRun, inventory.OnSync}}
 	if _, read := p.given[inventory.OnCommand]; read {
 		lost.On = inventory.ApprovalPlaces
 	}
@@ -46,8 +46,8 @@ func (p Plan) grants(have []inventory.Grant) []inventory.Grant {
 		if g.Digest == inventory.AnyDigest {
 			next = append(next, p.given.FirstRead(g)...)
 		}
-		g = p.given.Standing(g)
-		if g.Commit != p.Want.Revision && !slices.Contains(g.On, inventory.InGit) {
+		g = p.given.Standing(g).Aged(p.now)
+		if g.Commit != p.Want.Revision && !g.IsListed() {
 			g.Left = nil
 		}
 		next = append(next, g)

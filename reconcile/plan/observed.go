@@ -33,28 +33,29 @@ type Observed struct {
 	Answers      map[Question]Answer
 	Effects      []Effect // what packages of the commit have Crossplane install; of a cluster, only what breaks something
 	Upstream     Upstream
-	Terms        Terms                           // of the sync
-	Copies       []manifest.ID                   // carry our marks, are neither wanted nor in the inventory, and our field manager did not mark them
-	Hidden       map[schema.GroupKind]error      // kinds of owned objects that are not served although objects may exist, and why
-	Unreadable   map[schema.GroupKind]error      // kinds whose objects could not be read, and why
-	Left         map[manifest.ID]bool            // what bears the mark of another sync whose inventory does not hold it
-	Reconciled   map[manifest.ID]Reason          // what another tool still reconciles, and by what
-	Key          []byte                          // of the digests of Secrets; nil where there are none
-	Fights       []Fight                         // corrections that another writer undoes again and again, as the loop remembers them
-	Approvals    inventory.Approvals             // digests that a person gave, by the places that were read; Compute adds those in Git
-	InForce      []render.Approval               // of a comparison: the approvals of the branch into which the commit goes
-	Now          metav1.Time                     // decides which approvals in Git have expired; they do not count if it is zero
-	Natural      render.Owner                    // the owner of CRDs according to the cluster; "" if it was not read
-	Offline      bool                            // a commit and no cluster: every kind counts as served, and questions stay open
-	Base         *render.Desired                 // of a comparison: the commit that stands for the cluster
-	Bumps        []Bump                          // from the base of a comparison
-	Counts       bool                            // of a commit: a cluster answers questions all the same
-	Ends         Ending                          // of a sync that is to own nothing any more
-	Looks        bool                            // a sync that only looks: its inventory is what it saw as wanted, its trials are comparisons
-	Space        string                          // for namespaced objects without a namespace
-	Sources      map[manifest.ID]ReferenceSource // of references
-	Written      map[manifest.ID]manifest.ID     // how the commit writes what is another identity in the cluster
-	Dependencies map[manifest.ID]Dependency      // that were looked at
+	Terms        Terms                                         // of the sync
+	Copies       []manifest.ID                                 // carry our marks, are neither wanted nor in the inventory, and our field manager did not mark them
+	Hidden       map[schema.GroupKind]error                    // kinds of owned objects that are not served although objects may exist, and why
+	Unreadable   map[schema.GroupKind]error                    // kinds whose objects could not be read, and why
+	Left         map[manifest.ID]bool                          // what bears the mark of another sync whose inventory does not hold it
+	Reconciled   map[manifest.ID]Reason                        // what another tool still reconciles, and by what
+	Key          []byte                                        // of the digests of Secrets; nil where there are none
+	Fights       []Fight                                       // corrections that another writer undoes again and again, as the loop remembers them
+	Approvals    inventory.Approvals                           // digests that a person gave, by the places that were read; Compute adds those in Git
+	InForce      []render.Approval                             // of a comparison: the approvals of the branch into which the commit goes
+	OnForge      map[inventory.ApprovalPlace][]render.Approval // of the pull requests of the commit; nil where the forge was not asked
+	Now          metav1.Time                                   // decides which approvals in Git have expired; they do not count if it is zero
+	Natural      render.Owner                                  // the owner of CRDs according to the cluster; "" if it was not read
+	Offline      bool                                          // a commit and no cluster: every kind counts as served, and questions stay open
+	Base         *render.Desired                               // of a comparison: the commit that stands for the cluster
+	Bumps        []Bump                                        // from the base of a comparison
+	Counts       bool                                          // of a commit: a cluster answers questions all the same
+	Ends         Ending                                        // of a sync that is to own nothing any more
+	Looks        bool                                          // a sync that only looks: its inventory is what it saw as wanted, its trials are comparisons
+	Space        string                                        // for namespaced objects without a namespace
+	Sources      map[manifest.ID]ReferenceSource               // of references
+	Written      map[manifest.ID]manifest.ID                   // how the commit writes what is another identity in the cluster
+	Dependencies map[manifest.ID]Dependency                    // that were looked at
 
 	CopiedMoves []StorageMove      // of copies of packages, from the base of a comparison
 	Notes       []manifest.Finding // what the observer found worth knowing

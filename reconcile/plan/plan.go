@@ -71,7 +71,8 @@ type Plan struct {
 
 	unreachable []Step // on owned objects whose kind is not served
 
-	was     map[string]bool     // definitions that Crossplane had active when this was first looked at
+	was     map[string]bool // definitions that Crossplane had active when this was first looked at
+	now     metav1.Time
 	given   inventory.Approvals // that stand in the places that were read
 	granted []inventory.Grant   // of the inventory
 	spent   []inventory.Grant   // by this plan, of approvals that were not made use of before
@@ -158,6 +159,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		Bumps:   seen.Bumps,
 		Held:    seen.Inventory.Held,
 		given:   seen.Approvals,
+		now:     seen.Now,
 		granted: seen.Inventory.Grants,
 		rebuilt: seen.isLost(),
 		homes:   homesOf(seen),

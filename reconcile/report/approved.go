@@ -47,11 +47,18 @@ var how = map[inventory.ApprovalPlace]string{
 	inventory.OnRun:     "with a flag of headgate run",
 	inventory.OnCommand: "with --approve",
 	inventory.InGit:     "in Git",
+	inventory.InComment: "with a comment",
+	inventory.InReview:  "with a review",
 	inventory.InMessage: "in the message of the commit",
 }
 
-// String returns the approval as a line of text.
-func (a Approved) String() string {
+// OnForge reports whether an approval was given on the pull request.
+func (a Approved) OnForge() bool {
+	return slices.Contains(a.How, inventory.InComment) || slices.Contains(a.How, inventory.InReview)
+}
+
+// ways returns how the approval was given.
+func (a Approved) ways() string {
 	ways := make([]string, len(a.How))
 	for i, place := range a.How {
 		ways[i] = string(place)
@@ -59,6 +66,11 @@ func (a Approved) String() string {
 			ways[i] = words
 		}
 	}
+	return strings.Join(ways, " and ")
+}
+
+// String returns the approval as a line of text.
+func (a Approved) String() string {
 	what := manifest.Count(len(a.Digests), "digest")
 	if len(a.Digests) == 1 {
 		what = a.Digests[0]
@@ -67,7 +79,7 @@ func (a Approved) String() string {
 	if a.By != "" {
 		by = " by " + a.By
 	}
-	return fmt.Sprintf("approved%s %s: %s", by, strings.Join(ways, " and "), what)
+	return fmt.Sprintf("approved%s %s: %s", by, a.ways(), what)
 }
 
 // Used returns the approvals with which steps of the report passed. A later pass over the same commit has none.

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -21,7 +22,11 @@ func Comment(r Report, limit int) string {
 	const reserve = 600 // for the words below, and the counts above the differences
 	var visible, parts string
 	glossary := comment{Report: r}.glossary()
-	room := limit - len(glossary) - reserve
+	list := r.list()
+	if len(list) > limit/2 || r.Approval != nil && len(r.Approval.Each) > mostListed {
+		list = "\nToo many changes block this to list their digests here, so an approval in a comment does not reach clusters. Approve them in `" + render.ApprovalsFile + "`.\n"
+	}
+	room := limit - len(glossary) - len(list) - reserve
 	for _, most := range []int{20, 10, 5, 2, 1, 0} {
 		c := comment{r, most}
 		visible, parts = c.visible(), c.parts()
@@ -36,7 +41,7 @@ func Comment(r Report, limit int) string {
 	if parts+folded != "" {
 		folded = fmt.Sprintf("\n<details><summary>Item by item</summary>\n%s%s\n</details>\n", parts, folded)
 	}
-	return visible + folded + glossary
+	return visible + folded + glossary + list
 }
 
 // A comment is a report with no more than so many examples of one thing.
@@ -111,7 +116,7 @@ func (c comment) parts() string {
 	c.leaves(&b)
 	c.breaks(&b)
 	c.drops(&b)
-	c.steps(&b, "Held", "Headgate leaves these as they are until a person acts.", plan.Hold)
+	c.held(&b)
 	c.steps(&b, "Fails", "These cannot be made, or the API server refuses them.", failing)
 	c.found(&b)
 	if c.Preview != nil && c.Preview.Memory.Differs() {
@@ -129,7 +134,7 @@ func (c comment) headline() string {
 	if c.Error != "" {
 		return said + "cannot be rendered, so nothing of it would be applied"
 	}
-	said += c.firstGrounds(mostGrounds)
+	said += escape(c.firstGrounds(mostGrounds))
 	if c.comparesSchemas() && len(c.Breaking())+len(c.Dropped())+len(c.Unread())+len(c.Unseen()) == 0 {
 		if c.inactiveBreaks() > 0 {
 			said += "; no active schema breaks"
@@ -413,6 +418,26 @@ func (c comment) steps(b *strings.Builder, title, what string, action plan.Actio
 		fmt.Fprintf(b, "%s\n\n", what)
 	}
 	c.reasons(b, steps)
+}
+
+// held lists the held steps, those apart that no approval lets pass.
+func (c comment) held(b *strings.Builder) {
+	all := c.of(plan.Hold)
+	passed := slices.DeleteFunc(slices.Clone(all), func(s Step) bool { return !s.excused })
+	wait := slices.DeleteFunc(slices.Clone(all), func(s Step) bool { return !s.approvable || s.excused })
+	stuck := slices.DeleteFunc(all, func(s Step) bool { return s.approvable || s.excused })
+	if len(passed) > 0 {
+		fmt.Fprintf(b, "\n#### Approved: %d\n\nWithout the approval, Headgate would hold these.\n\n", len(passed))
+		c.reasons(b, passed)
+	}
+	if len(stuck) > 0 {
+		fmt.Fprintf(b, "\n#### Held, and cannot be approved: %d\n\nHeadgate leaves these as they are until the commit changes or the obstacle is gone.\n\n", len(stuck))
+		c.reasons(b, stuck)
+	}
+	if len(wait) > 0 {
+		fmt.Fprintf(b, "\n#### Held: %d\n\nHeadgate leaves these as they are until a person acts.\n\n", len(wait))
+		c.reasons(b, wait)
+	}
 }
 
 // reasons lists steps, each reason once.

@@ -45,7 +45,7 @@ func pull(said string, of int) Report {
 		r.Steps = append(r.Steps,
 			Step{Action: plan.Update, ID: id(name(i)), Origin: origin, Breaks: breaks, active: true, Changes: []diff.Change{{Path: like, From: said, To: said}}},
 			Step{Action: plan.Prune, ID: id(name(i)), Reason: like},
-			Step{Action: plan.Hold, Would: plan.Update, ID: id(name(i)), Origin: origin, Guard: "schema", Reason: like},
+			Step{Action: plan.Hold, Would: plan.Update, ID: id(name(i)), Origin: origin, Guard: "schema", Reason: like, approvable: true},
 			Step{Action: plan.Create, ID: id(name(i)), Origin: origin, Error: like},
 		)
 		r.Findings = append(r.Findings, manifest.Finding{Severity: manifest.Warning, Origin: *origin, Message: said, Fix: said})

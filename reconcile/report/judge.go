@@ -59,17 +59,26 @@ func Judge(r Report) Judgement {
 	if r.Error != "" {
 		return Judgement{Blocked, []Ground{{Blocked, "error", 1, firstLine(r.Error)}}}
 	}
-	is := r.uses()
+	is, was := r.uses()
+	stuck, held, excused, passed := r.holds()
 	add(Blocked, "failed", r.Summary.Failed, "fails on 1 object", "fails on %d objects")
 	add(Blocked, "unread", len(r.Unread()), "cannot read 1 package", "cannot read %d packages")
 	add(Blocked, "errors", len(r.errors()), "has 1 error", "has %d errors")
-	lost := len(r.named(func(s Step) bool { return s.Action == plan.Hold && s.Guard == guard.PackageLost }))
+	lost := len(r.named(func(s Step) bool { return s.Action == plan.Hold && s.Guard == guard.PackageLost && !s.excused }))
 	add(Blocked, "package-lost", lost, "loses a package, and 1 object depends on it", "loses a package, and %d objects depend on it")
-	add(Blocked, "holds", r.Summary.Held-lost, "holds 1 object back", "holds %d objects back")
+	add(Blocked, "holds", stuck, "holds 1 object back, which cannot be approved", "holds %d objects back, which cannot be approved")
+	add(Blocked, "holds", held, "holds 1 object back", "holds %d objects back")
 	add(Blocked, "breaks", is[breaksUsed], "breaks 1 schema", "breaks %d schemas")
 	add(Blocked, "drops", is[dropsUsed], "drops 1 kind", "drops %d kinds")
 	add(Blocked, "deletes-kinds", is[deletesUsed], "deletes 1 kind whose use is not known", "deletes %d kinds whose use is not known")
 
+	if n := excused + passed + was[breaksUsed] + was[dropsUsed] + was[deletesUsed]; n > 0 {
+		all = append(all, Ground{Look, "approved", n, "approved " + r.approvers()})
+		add(Look, "holds", excused, "holds 1 object back", "holds %d objects back")
+		add(Look, "breaks", was[breaksUsed], "breaks 1 schema", "breaks %d schemas")
+		add(Look, "drops", was[dropsUsed], "drops 1 kind", "drops %d kinds")
+		add(Look, "deletes-kinds", was[deletesUsed], "deletes 1 kind whose use is not known", "deletes %d kinds whose use is not known")
+	}
 	if r.Preview != nil && r.Preview.Repairs {
 		add(Look, "repairs", 1, "repairs its target, which cannot be rendered", "")
 	}
@@ -77,7 +86,7 @@ func Judge(r Report) Judgement {
 	add(Look, "breaks-unused", is[breaksUnused], "breaks 1 schema that nothing uses", "breaks %d schemas that nothing uses")
 	add(Look, "breaks-status", is[breaksStatus], "breaks 1 status that nothing here reads", "breaks %d statuses that nothing here reads")
 	add(Look, "drops-unused", is[dropsUnused], "drops 1 kind that nothing uses", "drops %d kinds that nothing uses")
-	add(Look, "deletes", r.Summary.Pruned-is[deletesUsed], "deletes 1 object", "deletes %d objects")
+	add(Look, "deletes", r.Summary.Pruned-is[deletesUsed]-was[deletesUsed], "deletes 1 object", "deletes %d objects")
 	add(Look, "takes-back", r.Summary.Deactivated, "takes 1 definition back", "takes %d definitions back")
 	named, wild := r.opened()
 	add(Look, "activates-by-wildcard", wild, "activates 1 definition that no policy names in full", "activates %d definitions that no policy names in full")
@@ -125,17 +134,41 @@ const (
 	deletesUsed
 )
 
-// uses counts the steps and upgrades by their worst consequence.
-func (r Report) uses() map[consequence]int {
-	count := map[consequence]int{}
+// uses counts the steps and upgrades by their worst consequence, and apart from them those that a person approved.
+func (r Report) uses() (count, approved map[consequence]int) {
+	count, approved = map[consequence]int{}, map[consequence]int{}
 	live := r.Preview != nil && r.Preview.Live
+	for _, s := range slices.Concat(r.Steps, r.Upgrades) {
+		switch c := r.consequence(s, live); {
+		case s.passes() && blocking(c):
+			approved[c]++
+		default:
+			count[c]++
+		}
+	}
+	return count, approved
+}
+
+// holds counts the held steps: those that no approval lets pass, those that wait for one, and those that have one; and apart
+// from them the steps that the plan does not hold because of an approval.
+func (r Report) holds() (stuck, waiting, excused, passed int) {
+	waiting = r.Summary.Held
 	for _, s := range r.Steps {
-		count[r.consequence(s, live)]++
+		switch {
+		case s.Approved && s.Action != plan.Hold:
+			passed++
+		case s.Action != plan.Hold || s.Error != "":
+		case s.excused:
+			excused++
+			waiting--
+		case s.Guard == guard.PackageLost: // it is a ground of its own
+			waiting--
+		case !s.approvable:
+			stuck++
+			waiting--
+		}
 	}
-	for _, s := range r.Upgrades {
-		count[r.consequence(s, live)]++
-	}
-	return count
+	return stuck, waiting, excused, passed
 }
 
 func (r Report) consequence(s Step, live bool) consequence {

@@ -60,9 +60,18 @@ func Markdown(w io.Writer, r Report) error {
 	return err
 }
 
-// approve explains how to approve the held steps.
+// approve explains how to approve the held steps, and what blocks a comparison.
 func approve(b *strings.Builder, r Report) {
-	if a := r.Approval; a != nil {
+	a := r.Approval
+	switch {
+	case r.Judgement.Word != "":
+		for _, given := range r.Approvals[:min(len(r.Approvals), mostApprovals)] {
+			fmt.Fprintf(b, "\n%s.\n", escape(capital(given.String())))
+		}
+		if r.Asks() {
+			r.askFor(b)
+		}
+	case a != nil:
 		fmt.Fprintf(b, "\nIf exactly this is meant (%s, held by %s), someone other than its author approves it with `headgate approve` after the merge, or with `--approve`:\n\n%s\n",
 			manifest.Count(a.Steps, "step"), guards(a.Guards), fenced(a.Digest))
 	}

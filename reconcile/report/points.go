@@ -62,6 +62,9 @@ func (c comment) pointOfHolds() point {
 		return point{}
 	}
 	p := point{said: fmt.Sprintf("**Holds %s back** until the commit changes or a person approves.", manifest.Count(len(held), "object"))}
+	if !slices.ContainsFunc(held, func(s Step) bool { return !s.excused }) {
+		p.said = fmt.Sprintf("**Would hold %s back**; a person approved that it passes.", manifest.Count(len(held), "object"))
+	}
 	for _, alike := range groups(held, func(s Step) string { return string(s.Would) + "\n" + s.Reason }) {
 		p.items = append(p.items, fmt.Sprintf("%s %s: %s", wouldBe(alike[0]), c.calledAll(alike), code(clip(alike[0].Reason, mostInPoint))))
 	}

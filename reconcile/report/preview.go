@@ -12,6 +12,8 @@ import (
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // A Preview is what the report of a comparison holds beside its plan.
@@ -27,6 +29,9 @@ type Preview struct {
 	Warnings int `json:"newWarnings,omitempty"` // that the base does not have
 
 	SafeStart []SafeStart `json:"safeStart,omitempty"` // packages that gain or lose it
+
+	Commands bool `json:"commands,omitempty"` // people approve with comments
+	Reviews  bool `json:"reviews,omitempty"`  // and with reviews
 }
 
 // A SafeStart is a package that gains or loses safe-start: with it, only policies activate its definitions; without it, all of
@@ -49,6 +54,9 @@ type Comparison struct {
 	Now     *render.Desired // the target as it is, where it went on
 	Live    bool
 	Present map[string]bool // definitions whose CRDs the cluster has already, by name
+
+	Approvals []render.Approval // of the branch into which the commit goes
+	At        metav1.Time       // decides which of them have expired; none counts if it is zero
 }
 
 // Compared reports the plan of a pull request, or of a comparison of two commits.
@@ -62,7 +70,8 @@ func Compared(p plan.Plan, c Comparison) Report {
 	if c.Now != nil {
 		r.Preview.Moved = Moved(c.Before, *c.Now)
 	}
-	return r.On(nil)
+	r.ask()
+	return r.Approve(inForce(c.Approvals, c.At)).On(nil)
 }
 
 // beside reports a plan beside the commit that it is compared with.

@@ -108,7 +108,7 @@ type Step struct {
 	Since        *metav1.Time           `json:"since,omitempty"`       // when it was first held, if it was held before
 	SinceCommit  string                 `json:"sinceCommit,omitempty"` // likewise: the commit that was applied then
 	Approved     bool                   `json:"approved,omitempty"`    // past a guard that held it
-	Digest       string                 `json:"digest,omitempty"`      // approves this held step alone, in the file of approvals
+	Digest       string                 `json:"digest,omitempty"`      // approves this step alone, if it is held or blocks a comparison
 	Deactivates  bool                   `json:"takesBack,omitempty"`   // it is on the way of a definition that is deactivated
 	ID           manifest.ID            `json:"id"`
 	APIVersion   string                 `json:"apiVersion"`
@@ -138,9 +138,12 @@ type Step struct {
 	unused  bool                // for an object that declares a kind: nothing in the commit uses it
 	alters  []plan.SchemaChange // for an object that declares a kind: changes that break nothing
 
-	hold       string // for a hold: its key in the inventory
-	approvable bool   // for a hold: the digest of the Approval covers it
-	before     string // for a hold from before the commit: the day and the commit that it began with
+	hold       string         // for a hold: its key in the inventory
+	approvable bool           // for a hold: the digest of the Approval covers it
+	digest     string         // approves the step alone if it blocks a comparison
+	asksFor    plan.GuardName // that holds it in a cluster
+	excused    bool           // a person approved it after the plan was made
+	before     string         // for a hold from before the commit: the day and the commit that it began with
 }
 
 // A Check is an effect that does not hold: what Crossplane, or another tool that applies the commit, has not done.
@@ -195,6 +198,7 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 		outcome, reached := outcomes[s.ID]
 		step := stepOf(at.step(s), at.outcome(outcome))
 		step.held(s, p) // it is remembered as the commit writes it
+		step.asks(s, s)
 		step.NotReached = applied && s.Writes() && s.Err == nil && (!reached || outcome.More && outcome.Err == nil)
 		if applied && step.Error == "" && !s.Waiting() {
 			step.Waits, step.WaitCodes = "", nil // it waited
@@ -212,7 +216,7 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	}
 	r.Bumps = p.Bumps
 	for _, e := range p.Effects {
-		r.effect(e, p.Offline, at)
+		r.effect(e, p, at)
 	}
 	r.Summary.Activated += p.Activates(applied)
 	r.Summary.Retained += len(p.Retained)
@@ -288,10 +292,11 @@ func blank(sync inventory.Sync, revision string) Report {
 }
 
 // effect adds an effect: what packages install is an upgrade of a comparison, and what is waited for a check.
-func (r *Report) effect(e plan.Effect, offline bool, at homes) {
+func (r *Report) effect(e plan.Effect, p plan.Plan, at homes) {
 	switch {
-	case e.Kind == plan.Install && offline: // in a cluster, the step of the package lists the breaking changes
+	case e.Kind == plan.Install && p.Offline: // in a cluster, the step of the package lists the breaking changes
 		step := stepOf(at.step(*e.Change), plan.Outcome{})
+		step.asks(*e.Change, installer(p, e))
 		step.Package, step.Because = e.Package, e.Because
 		r.Upgrades = append(r.Upgrades, step)
 	case e.State == plan.Pending:
@@ -301,6 +306,17 @@ func (r *Report) effect(e plan.Effect, offline bool, at homes) {
 		r.Summary.Broken++
 		r.Checks = append(r.Checks, checkOf(e, at))
 	}
+}
+
+// installer returns the step that has Crossplane install a package, on which a cluster decides; else the change itself.
+func installer(p plan.Plan, e plan.Effect) plan.Step {
+	i := slices.IndexFunc(p.Bumps, func(b plan.Bump) bool { return b.Package == e.Package && b.By != (manifest.ID{}) })
+	if i >= 0 {
+		if j := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.ID == p.Bumps[i].By }); j >= 0 {
+			return p.Steps[j]
+		}
+	}
+	return *e.Change
 }
 
 func stepOf(s plan.Step, o plan.Outcome) Step {

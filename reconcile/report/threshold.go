@@ -56,11 +56,12 @@ func (r Report) Exits(on Threshold) int {
 	if len(on) == 0 {
 		on = Threshold{OnBlocked}
 	}
-	held := slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Action == plan.Hold })
+	held := slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Action == plan.Hold && !s.excused })
+	breaks := slices.ContainsFunc(slices.Concat(r.Breaking(), r.Dropped()), func(s Step) bool { return !s.passes() })
 	crossed := map[string]bool{
 		OnAny:      r.Changes() || held,
 		OnBlocked:  r.judgement().Word == Blocked,
-		OnBreaking: len(r.Breaking())+len(r.Dropped()) > 0,
+		OnBreaking: breaks,
 		OnHolds:    held,
 		OnErrors:   len(r.errors()) > 0,
 		OnFindings: slices.ContainsFunc(r.Findings, func(f manifest.Finding) bool { return f.Severity != manifest.Note }),

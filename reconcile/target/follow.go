@@ -54,7 +54,10 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	if err != nil {
 		return nil, fmt.Errorf("spec.statuses: %w", err)
 	}
-	previews := forge.Previews{Poster: record, Pulls: pulls, Home: v1alpha1.DefaultNamespace, TargetURL: s.Spec.PageURL}
+	previews := forge.Previews{
+		Poster: record, Pulls: pulls, Home: v1alpha1.DefaultNamespace, TargetURL: s.Spec.PageURL,
+		Sync: loop.Sync, Commands: rulesOf(s, account.Repository),
+	}
 
 	f := new(previewer)
 	cache := filepath.Join(in.Cache, "previews")
@@ -111,6 +114,15 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 		err = f.isolate(s, in.Previews)
 	}
 	return f, err
+}
+
+// rulesOf returns whose comments and reviews count on the pull requests of a Sync; nil: none do.
+func rulesOf(s v1alpha1.Sync, at forge.Repository) *forge.Rules {
+	a := s.Spec.Approvals
+	if a.Comments == v1alpha1.CommentsNever || !at.Kind.HasCommands() {
+		return nil
+	}
+	return &forge.Rules{Approvers: a.Approvers, ByAuthor: a.ByAuthor == v1alpha1.ByAuthorAllow, Reviews: a.Reviews}
 }
 
 // notify wakes the receiver. If it is busy, it will look anyway.
@@ -197,7 +209,8 @@ func (q requests) Open(ctx context.Context) ([]reconcile.Request, error) {
 }
 
 func (q requests) Publisher(of reconcile.Request) reconcile.PreviewPublisher {
-	previews := q.previews
+	previews := &forge.Previews{}
+	*previews = q.previews
 	previews.Pull = forge.Pull(of)
 	if of.Fork && !q.forks {
 		previews.Pulls = nil // there is nothing to comment on

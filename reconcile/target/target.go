@@ -91,6 +91,9 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	} else if repository.Credentials, err = asApp(s, in, from, auth); err != nil {
 		return nil, err
 	}
+	if t.Loop.Reconciler.OnForge, err = onForge(s, in, from, repository); err != nil {
+		return nil, err
+	}
 	if t.previewer, err = previewsOf(s, in, from, w, repository); err != nil {
 		return nil, err
 	}

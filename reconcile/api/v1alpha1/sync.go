@@ -146,7 +146,26 @@ type Approvals struct {
 	// Signers are the public keys of people who may approve in a commit that they sign, with Trailers Signed: OpenPGP keys in
 	// ASCII armor, or SSH keys as authorized_keys has them.
 	Signers []string `json:"signers,omitempty"`
+
+	// Comments is whether '/headgate approve DIGEST' in a comment on a pull request approves, of people who may write to the
+	// repository and did not write the pull request: Count or Never, Count if left out. Headgate needs statuses to read them.
+	Comments string `json:"comments,omitempty"`
+	// Reviews has a review that approves the previewed commit count as such a comment does.
+	Reviews bool `json:"reviews,omitempty"`
+	// ByAuthor is whether the authors of a pull request may approve it in a comment: Refuse or Allow, Refuse if left out. Allow is
+	// for teams of one.
+	ByAuthor string `json:"byAuthor,omitempty"`
+	// Approvers are the users of the forge who may approve in comments and reviews; everyone who may write, if left out.
+	Approvers []string `json:"approvers,omitempty"`
 }
+
+// The values of Approvals.Comments and Approvals.ByAuthor; the first is the default.
+const (
+	CommentsCount  = "Count"
+	CommentsNever  = "Never"
+	ByAuthorRefuse = "Refuse"
+	ByAuthorAllow  = "Allow"
+)
 
 // A Source is where commits come from.
 type Source struct {

@@ -96,6 +96,9 @@ func meantID(text string) string {
 	return meant
 }
 
+// userName matches what forges allow as the name of a user.
+var userName = regexp.MustCompile(`^@?[A-Za-z0-9][A-Za-z0-9._@-]{0,254}$`)
+
 // approvals checks that at least one signer may approve if signatures are required.
 func (p *problems) approvals(a Approvals) {
 	switch {
@@ -103,6 +106,22 @@ func (p *problems) approvals(a Approvals) {
 		p.add("spec.approvals.signers", "is missing: list the public keys of the people who may approve")
 	case a.Trailers != TrailersSigned && len(a.Signers) > 0:
 		p.add("spec.approvals.signers", "has no effect without trailers: Signed")
+	}
+	for _, of := range []struct {
+		field, value string
+		values       []string
+	}{{"comments", a.Comments, []string{CommentsCount, CommentsNever}}, {"byAuthor", a.ByAuthor, []string{ByAuthorRefuse, ByAuthorAllow}}} {
+		if of.value != "" && !slices.Contains(of.values, of.value) {
+			p.add("spec.approvals."+of.field, fmt.Sprintf("%q is not one of %s", of.value, strings.Join(of.values, ", ")))
+		}
+	}
+	if a.Comments == CommentsNever && (a.Reviews || a.ByAuthor == ByAuthorAllow || len(a.Approvers) > 0) {
+		p.add("spec.approvals.comments", "is Never, so reviews, byAuthor and approvers have no effect: remove them")
+	}
+	for i, name := range a.Approvers {
+		if !userName.MatchString(name) {
+			p.add(fmt.Sprintf("spec.approvals.approvers[%d]", i), fmt.Sprintf("%q is no user name of a forge", name))
+		}
 	}
 }
 

@@ -1,0 +1,411 @@
+package forge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/report"
+)
+
+// Rules decide whose commands and reviews count.
+type Rules struct {
+	Approvers []string // users who may approve; empty: everyone with write permission
+	ByAuthor  bool     // the authors of a pull request may approve it, too
+	Reviews   bool     // a review that approves the head counts as a comment does
+}
+
+// An approvalAPI reads who may approve a pull request, and what they said. Clients of forges with comment commands have it.
+type approvalAPI interface {
+	// mayWrite reports whether the author of a comment may write to the repository now.
+	mayWrite(ctx context.Context, who comment) (bool, error)
+	authors(ctx context.Context, number int) (authors, error)
+	// verdicts returns the statuses of a commit, also those that newer ones replaced.
+	verdicts(ctx context.Context, commit string) ([]pastStatus, error)
+	reviews(ctx context.Context, number int) ([]review, error)
+	// history returns a commit and those before it on its branch, newest first, since a time: at most a page of them.
+	history(ctx context.Context, commit string, since time.Time) ([]string, error)
+	// merged returns the pull requests whose merge made a commit.
+	merged(ctx context.Context, commit string) ([]Pull, error)
+}
+
+// authors are the users who made a pull request: the one who opened it, and those who wrote its commits.
+type authors struct {
+	known   []string
+	unknown []string          // what the forge has no user for: "a@example.org of commit 0123456789ab"
+	users   map[string]string // by address
+	commits int
+	userOf  func(address string) string // "" if the address does not show it; may be nil
+}
+
+// add adds the author or committer of a commit.
+func (a *authors) add(commit, user, email string) {
+	switch {
+	case user != "":
+		a.known = append(a.known, user)
+		if a.users == nil {
+			a.users = map[string]string{}
+		}
+		a.users[strings.ToLower(email)] = user
+	case email != "" && a.users[strings.ToLower(email)] != "":
+	default:
+		a.unknown = append(a.unknown, fmt.Sprintf("%s of commit %.12s", cmp.Or(plain(email), "the author"), plain(commit)))
+	}
+}
+
+var coauthor = regexp.MustCompile(`(?im)^co-authored-by:.*<([^<>]*)>`)
+
+// coauthors adds those that the message of a commit names. A forge does not say which users they are.
+func (a *authors) coauthors(commit, message string) {
+	for _, m := range coauthor.FindAllStringSubmatch(message, -1) {
+		user := ""
+		if a.userOf != nil {
+			user = a.userOf(m[1])
+		}
+		a.add(commit, user, m[1])
+	}
+}
+
+var errTooManyCommits = errors.New("the pull request has more commits than the forge lists, so its authors are not known; approve in .headgate/approvals.yaml")
+
+// A pastStatus is a status that a commit has, or had.
+type pastStatus struct {
+	context string
+	state   report.State
+	at      time.Time
+}
+
+// A review is the opinion of a user on a commit.
+type review struct {
+	by       comment
+	commit   string // "" if the forge does not say
+	approves bool
+	neutral  bool // it is no opinion, so an earlier one stays
+}
+
+// A command is a line of a comment.
+type command struct {
+	verb, argument string
+}
+
+// maxCommands is how many commands of one comment count.
+const maxCommands = 5
+
+var (
+	commandLine    = regexp.MustCompile(`^/headgate(?: +[!-~]+)*[ \t]*$`)
+	approvalDigest = regexp.MustCompile(`^[0-9a-f]{32}$`)
+)
+
+// commandsOf returns the commands of a comment: lines at its very beginning. Whatever is quoted, fenced, hidden or below other
+// text is no command, so a text that a person pastes or answers commands nothing.
+func commandsOf(body string) []command {
+	var all []command
+	for line := range strings.SplitSeq(strings.ReplaceAll(body, "\r\n", "\n"), "\n") {
+		if !commandLine.MatchString(line) || len(line) > 400 || len(all) == maxCommands {
+			break
+		}
+		var cmd command
+		switch words := strings.Fields(line)[1:]; len(words) {
+		case 1:
+			cmd.verb = words[0]
+		case 2: // no command takes more words
+			cmd.verb, cmd.argument = words[0], words[1]
+		}
+		all = append(all, cmd)
+	}
+	return all
+}
+
+// A talk is what people said on a pull request about its head.
+type talk struct {
+	*Pulls
+	approvalAPI
+
+	rules    Rules
+	pull     Pull
+	posted   time.Time // when the first preview of the head was posted; zero: not yet
+	comments []comment
+	self     string
+
+	writers map[string]bool // by user
+	wrote   *authors
+	counted []approval // reviews
+}
+
+// previewStatus matches the contexts of previews, of any sync.
+var previewStatus = regexp.MustCompile(`^headgate/.+/preview$`)
+
+// talk reads what people said on a pull request since its head was previewed.
+func (p *Pulls) talk(ctx context.Context, pull Pull, rules Rules) (*talk, error) {
+	api, ok := p.pullAPI.(approvalAPI)
+	if !ok {
+		return nil, errors.New("comment commands are not known for this forge")
+	}
+	if _, err := p.transport.token(ctx); err != nil {
+		return nil, err
+	}
+	t := &talk{Pulls: p, approvalAPI: api, rules: rules, pull: pull, writers: map[string]bool{}}
+	all, err := t.verdicts(ctx, pull.Head)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range all {
+		if previewStatus.MatchString(v.context) && v.state != report.Pending && !v.at.IsZero() && (t.posted.IsZero() || v.at.Before(t.posted)) {
+			t.posted = v.at
+		}
+	}
+	var since time.Time // however many comments there are, those on the head are read
+	if !t.posted.IsZero() {
+		since = t.posted.Add(-spread)
+	}
+	t.comments, err = p.comments(ctx, pull.Number, since)
+	return t, err
+}
+
+// spread is how long before the status of a preview its comment may be written, with the difference of clocks of a forge.
+const spread = 10 * time.Minute
+
+// asks reports whether anyone wrote a command, so that the rest is worth reading.
+func (t *talk) asks() bool {
+	return slices.ContainsFunc(t.comments, func(c comment) bool { return len(commandsOf(c.body)) > 0 })
+}
+
+// know reads who Headgate is.
+func (t *talk) know(ctx context.Context) (err error) {
+	if t.self == "" {
+		t.self, err = t.Pulls.self(ctx)
+	}
+	return err
+}
+
+// heeds reports whether the commands of a user count at all. Headgate ignores everyone else.
+func (t *talk) heeds(ctx context.Context, c comment) (bool, error) {
+	if c.author == "" || c.bot || !t.rules.ByAuthor && strings.EqualFold(c.author, t.self) {
+		return false, nil
+	}
+	user := strings.ToLower(c.author)
+	may, known := t.writers[user]
+	if !known {
+		var err error
+		if may, err = t.mayWrite(ctx, c); err != nil {
+			return false, err
+		}
+		t.writers[user] = may
+	}
+	return may, nil
+}
+
+// A refusal is why an approval does not count; "" if it does. Silent ones are not answered.
+type refusal struct {
+	why    string
+	silent bool
+}
+
+// approves reports whether a user who may write may also approve.
+func (t *talk) approves(ctx context.Context, c comment) (refusal, error) {
+	listed := len(t.rules.Approvers) == 0 || slices.ContainsFunc(t.rules.Approvers, func(name string) bool {
+		return strings.EqualFold(strings.TrimPrefix(name, "@"), c.author)
+	})
+	if !listed {
+		return refusal{"no approver", true}, nil
+	}
+	if t.rules.ByAuthor {
+		return refusal{}, nil
+	}
+	if t.wrote == nil {
+		all, err := t.authors(ctx, t.pull.Number)
+		if err != nil {
+			return refusal{}, err
+		}
+		t.wrote = &all
+	}
+	if slices.ContainsFunc(t.wrote.known, func(name string) bool { return strings.EqualFold(name, c.author) }) {
+		return refusal{"an author", true}, nil
+	}
+	if len(t.wrote.unknown) > 0 {
+		return refusal{why: fmt.Sprintf("the forge has no user for %s, so it is not known that you did not write it. Add the address to the account of its owner, or approve in `.headgate/approvals.yaml`", t.wrote.unknown[0])}, nil
+	}
+	return refusal{}, nil
+}
+
+// edited reports whether a comment was changed after it was written.
+func (c comment) edited() bool {
+	return !c.created.Truncate(time.Second).Equal(c.updated.Truncate(time.Second))
+}
+
+// standing reports why a comment does not count for the head.
+func (t *talk) standing(c comment) string {
+	switch {
+	case c.edited():
+		return "the comment was edited, and others may edit comments, too. Write the command in a new comment"
+	case t.posted.IsZero() || c.created.Before(t.posted):
+		return fmt.Sprintf("it was written before Headgate had previewed commit %.12s. Look at the preview of that commit, and write the command again", t.pull.Head)
+	}
+	return ""
+}
+
+// An approval is one that a user gave for the head.
+type approval struct {
+	comment
+
+	digest string // "" for a review, which is of whatever the head asks for
+	how    inventory.ApprovalPlace
+}
+
+// approvals returns the approvals that count.
+func (t *talk) approvals(ctx context.Context) ([]approval, error) {
+	var all []approval
+	for _, c := range t.comments {
+		for _, cmd := range commandsOf(c.body) {
+			if cmd.verb != "approve" || !approvalDigest.MatchString(cmd.argument) || t.standing(c) != "" {
+				continue
+			}
+			counts, err := t.counts(ctx, c)
+			if err != nil {
+				return nil, err
+			}
+			if counts {
+				all = append(all, approval{c, cmd.argument, inventory.InComment})
+			}
+		}
+	}
+	if !t.rules.Reviews || t.posted.IsZero() {
+		return all, nil
+	}
+	reviewed, err := t.reviews(ctx, t.pull.Number)
+	if err != nil {
+		return nil, err
+	}
+	newest := map[string]review{}
+	for _, r := range reviewed {
+		if last, ok := newest[r.by.author]; !r.neutral && (!ok || !r.by.created.Before(last.by.created)) {
+			newest[r.by.author] = r
+		}
+	}
+	for _, r := range reviewed {
+		if newest[r.by.author] != r || !r.approves || r.commit != "" && r.commit != t.pull.Head || r.by.created.Before(t.posted) {
+			continue
+		}
+		counts, err := t.counts(ctx, r.by)
+		if err != nil {
+			return nil, err
+		}
+		if counts {
+			all = append(all, approval{r.by, "", inventory.InReview})
+		}
+	}
+	return all, nil
+}
+
+func (t *talk) counts(ctx context.Context, c comment) (bool, error) {
+	heard, err := t.heeds(ctx, c)
+	if err != nil || !heard {
+		return false, err
+	}
+	no, err := t.approves(ctx, c)
+	return err == nil && no.why == "", err
+}
+
+// commenting is how answers are found again: one for each comment and preview.
+func answerKey(about string, c comment) string {
+	return about + "/answer/" + strconv.FormatInt(c.id, 10)
+}
+
+// The most answers: in one look, and on one pull request.
+const (
+	answersOfLook = 10
+	answersOfPull = 100
+)
+
+// unanswered returns the comments with commands of users whom Headgate heeds, without those that have an answer.
+func (t *talk) unanswered(ctx context.Context, about string) ([]comment, error) {
+	var all []comment
+	answers := 0
+	prefix := strings.TrimSuffix(strings.TrimSpace(t.forge.dialect.Mark(about+"/answer/")), "-->")
+	for _, c := range t.comments {
+		if strings.HasPrefix(strings.TrimSpace(c.body), strings.TrimSpace(prefix)) && (t.self == "" || strings.EqualFold(c.author, t.self)) {
+			answers++
+		}
+	}
+	for _, c := range t.comments {
+		if len(all) == answersOfLook || answers+len(all) >= answersOfPull {
+			break
+		}
+		if len(commandsOf(c.body)) == 0 || t.answered(about, c) {
+			continue
+		}
+		heard, err := t.heeds(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if heard {
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}
+
+// answered reports whether Headgate answered a comment. Others can write the mark, so the author counts.
+func (t *talk) answered(about string, c comment) bool {
+	return t.has(answerKey(about, c))
+}
+
+// has reports whether Headgate wrote the comment of a key.
+func (t *talk) has(key string) bool {
+	mark := strings.TrimSpace(t.forge.dialect.Mark(key))
+	return slices.ContainsFunc(t.comments, func(a comment) bool {
+		return strings.HasPrefix(strings.TrimSpace(a.body), mark) && (t.self == "" || strings.EqualFold(a.author, t.self))
+	})
+}
+
+// answer returns the answer to the commands of a comment, or "" if there is nothing to say.
+func (t *talk) answer(ctx context.Context, c comment, r report.Report) (string, error) {
+	var said []string
+	for _, cmd := range commandsOf(c.body) {
+		switch cmd.verb {
+		case "approve":
+			text, err := t.answerApproval(ctx, c, cmd, r)
+			if err != nil {
+				return "", err
+			}
+			said = append(said, text)
+		case "preview":
+			said = append(said, fmt.Sprintf("Previewed again: %s", report.Headline(r)))
+		case "explain":
+			said = append(said, report.Explain(r, cmd.argument))
+		default:
+			said = append(said, "Headgate knows `/headgate approve DIGEST`, `/headgate preview` and `/headgate explain NAME`, one to a line at the beginning of a comment.")
+		}
+	}
+	said = slices.DeleteFunc(said, func(s string) bool { return s == "" })
+	if len(said) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("%s: preview of %s, commit %.12s.\n\n%s\n", report.Quoted("@"+c.author), report.Quoted(r.Sync.Name), t.pull.Head, strings.Join(said, "\n\n")), nil
+}
+
+func (t *talk) answerApproval(ctx context.Context, c comment, cmd command, r report.Report) (string, error) {
+	no, err := t.approves(ctx, c)
+	switch {
+	case err != nil || no.silent:
+		return "", err
+	case !approvalDigest.MatchString(cmd.argument):
+		return "No approval: write the digest of 32 hexadecimal digits after `/headgate approve`, as the preview shows it.", nil
+	case r.Approval == nil:
+		return "", nil // it may be meant for another sync
+	case r.Approval.Digest != cmd.argument:
+		return fmt.Sprintf("No approval: %s is not what blocks this commit. Look at its preview, which asks for %s.", report.Quoted(cmd.argument), report.Quoted(r.Approval.Digest)), nil
+	case t.standing(c) != "":
+		return "No approval: " + t.standing(c) + ".", nil
+	case no.why != "":
+		return "No approval: " + no.why + ".", nil
+	}
+	return fmt.Sprintf("Approved: %s. It covers this commit only, and ends with a push. Status now: %s", report.Quoted(cmd.argument), report.Headline(r)), nil
+}

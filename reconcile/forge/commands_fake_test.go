@@ -1,0 +1,293 @@
+package forge
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+)
+
+// A fakeReviewed answers as the documented APIs of GitHub and GitLab do for pull request 7 of acme/platform: alice wrote it, bob may
+// write, carol may read, and a bot may write, too.
+type fakeReviewed struct {
+	kind     Kind
+	comments []comment
+	emails   []string // of more commits, whose author the forge has no user for
+	reviews  []review
+	asked    []string
+}
+
+var firstPosted = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func (h *fakeReviewed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.EscapedPath(), "/api/v3"), "/api/v4")
+	h.asked = append(h.asked, r.Method+" "+path)
+	answer := func(v any) {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			panic(err)
+		}
+		answerJSON(w, http.StatusOK, string(raw))
+	}
+	at := func(t time.Time) string { return t.Format(time.RFC3339) }
+	pull := func(state string) object {
+		if h.kind == KindGitLab {
+			return object{"iid": 7, "sha": commit, "state": state, "target_branch": "main", "source_project_id": 1, "target_project_id": 1, "author": object{"username": "alice"}}
+		}
+		of := object{"number": 7, "head": object{"sha": commit, "repo": object{"id": 1}}, "base": object{"ref": "main", "repo": object{"id": 1}}, "user": object{"login": "alice"}}
+		if state == "merged" {
+			of["merged_at"] = at(firstPosted)
+		}
+		return of
+	}
+	hubPath, labPath := strings.TrimPrefix(path, "/repos/acme/platform"), strings.TrimPrefix(path, "/projects/acme%2Fplatform")
+	user, isMember := strings.CutPrefix(labPath, "/members/all/")
+	login, isPermission := strings.CutPrefix(hubPath, "/collaborators/")
+	switch {
+	case path == "/user":
+		answer(object{"login": "headgate", "username": "headgate"})
+	case hubPath == "/pulls/7" || labPath == "/merge_requests/7":
+		answer(pull("opened"))
+	case hubPath == "/commits/"+commit+"/statuses" || labPath == "/repository/commits/"+commit+"/statuses":
+		var all []object
+		for i, state := range []string{"success", "failure", "pending"} { // the newest first; the first of them was posted at 12:00
+			s := object{"id": 9 - i, "state": state, "status": strings.Replace(state, "failure", "failed", 1), "context": "headgate/platform/preview", "name": "headgate/platform/preview", "created_at": at(firstPosted.Add(time.Duration(1-i) * time.Hour))}
+			all = append(all, s)
+		}
+		answer(append(all, object{"id": 1, "state": "success", "status": "success", "context": "ci/preview", "name": "ci/preview", "created_at": at(firstPosted.Add(-24 * time.Hour))}))
+	case hubPath == "/issues/7/comments" || labPath == "/merge_requests/7/notes":
+		h.page(w, r, answer)
+	case hubPath == "/pulls/7/commits":
+		all := []object{{"sha": commit, "author": object{"login": "alice"}, "committer": object{"login": "web-flow"}, "commit": object{"message": "change", "author": object{"email": "alice@example.org"}, "committer": object{"email": "noreply@github.com"}}}}
+		for _, email := range h.emails {
+			all = append(all, object{"sha": commit, "author": nil, "committer": nil, "commit": object{"message": "change", "author": object{"email": email}, "committer": object{"email": email}}})
+		}
+		answer(all)
+	case path == "/api/graphql":
+		nodes := []object{{"sha": commit, "message": "change", "authorEmail": "alice@example.org", "committerEmail": "Alice@example.org", "author": object{"username": "alice"}}}
+		for _, email := range h.emails {
+			nodes = append(nodes, object{"sha": commit, "message": "change", "authorEmail": email, "committerEmail": email, "author": nil})
+		}
+		answer(object{"data": object{"project": object{"mergeRequest": object{"commits": object{"pageInfo": object{"hasNextPage": false, "endCursor": ""}, "nodes": nodes}}}}})
+	case isPermission:
+		permission := map[string]string{"alice/permission": "admin", "bob/permission": "write", "ci-bot[bot]/permission": "write", "ci-bot%5Bbot%5D/permission": "write", "headgate/permission": "write", "carol/permission": "read"}[login]
+		if permission == "" {
+			answerJSON(w, http.StatusNotFound, `{"message": "Not Found"}`)
+			return
+		}
+		answer(object{"permission": permission})
+	case isMember:
+		id, _ := strconv.Atoi(user)
+		level := map[int]int{1: 50, 2: 30, 3: 20, 4: 30, 5: 40}[id]
+		if level == 0 {
+			answerJSON(w, http.StatusNotFound, `{"message": "404 Not found"}`)
+			return
+		}
+		answer(object{"id": id, "state": "active", "access_level": level})
+	case hubPath == "/pulls/7/reviews":
+		var all []object
+		for _, v := range h.reviews {
+			state := "CHANGES_REQUESTED"
+			switch {
+			case v.neutral:
+				state = "COMMENTED"
+			case v.approves:
+				state = "APPROVED"
+			}
+			all = append(all, object{"id": v.by.id, "user": object{"login": v.by.author}, "state": state, "commit_id": v.commit, "submitted_at": at(v.by.created)})
+		}
+		answer(all)
+	case labPath == "/merge_requests/7/approvals":
+		var all []object
+		for _, v := range h.reviews {
+			if v.approves {
+				all = append(all, object{"user": object{"id": ids[v.by.author], "username": v.by.author}, "approved_at": at(v.by.created)})
+			}
+		}
+		answer(object{"approved_by": all})
+	case hubPath == "/commits/"+commit+"/pulls" || labPath == "/repository/commits/"+commit+"/merge_requests":
+		answer([]object{pull("opened"), pull("merged")})
+	default:
+		answerJSON(w, http.StatusNotFound, `{"message": "Not Found"}`)
+	}
+}
+
+var ids = map[string]int{"alice": 1, "bob": 2, "carol": 3, "project_1_bot": 4, "headgate": 5}
+
+// page answers with a page of 100 comments.
+func (h *fakeReviewed) page(w http.ResponseWriter, r *http.Request, answer func(any)) {
+	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+	page = max(page, 1)
+	all := h.comments
+	if since, err := time.Parse(time.RFC3339, r.URL.Query().Get("since")); err == nil {
+		all = slices.DeleteFunc(slices.Clone(all), func(c comment) bool { return c.updated.Before(since) })
+	}
+	if r.URL.Query().Get("sort") == "desc" {
+		all = slices.Clone(all)
+		slices.Reverse(all)
+	}
+	some := []object{}
+	for _, c := range all[min(len(all), (page-1)*100):min(len(all), page*100)] {
+		kind := "User"
+		if strings.HasSuffix(c.author, "[bot]") {
+			kind = "Bot"
+		}
+		some = append(some, object{
+			"id": c.id, "body": c.body, "created_at": c.created.Format(time.RFC3339), "updated_at": c.updated.Format(time.RFC3339),
+			"user": object{"login": c.author, "type": kind}, "author": object{"username": c.author, "id": ids[c.author]},
+		})
+	}
+	if page*100 < len(all) {
+		w.Header().Set("Link", fmt.Sprintf("<http://%s%s?page=%d>; rel=\"next\"", r.Host, r.URL.Path, page+1))
+		w.Header().Set("X-Next-Page", strconv.Itoa(page+1))
+	}
+	answer(some)
+}
+
+// talkOn reads what people said on the fake.
+func talkOn(t *testing.T, h *fakeReviewed, rules Rules) *talk {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	of := Account{Repository: Repository{Kind: h.kind, Base: server.URL, Owner: "acme", Name: "platform"}, Token: Token(canary)}
+	pulls, err := of.Pulls()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := pulls.talk(t.Context(), Pull{Number: 7, Head: commit}, rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := got.know(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// The real Gitea is the judge of the rules; here are the shapes of the other two forges.
+func TestApprovalsOnHubs(t *testing.T) {
+	digest := strings.Repeat("a1", 16)
+	command := "/headgate approve " + digest
+	at := func(minutes int, author string) comment {
+		when := firstPosted.Add(time.Duration(minutes) * time.Minute)
+		return comment{id: int64(minutes + 100), author: author, body: command, created: when, updated: when}
+	}
+	edited := at(5, "bob")
+	edited.updated = edited.updated.Add(time.Second)
+	approves := func(minutes int, author, on string) review {
+		return review{by: at(minutes, author), commit: on, approves: true}
+	}
+	elsewhere := strings.Repeat("f", 40)
+	spam := func(n int) (all []comment) {
+		for i := range n {
+			c := at(1, "carol")
+			c.id = int64(1000 + i)
+			all = append(all, c)
+		}
+		return append(all, at(7, "bob"))
+	}
+	for name, tc := range map[string]struct {
+		reason   string
+		comments []comment
+		emails   []string
+		reviews  []review
+		rules    Rules
+		kind     Kind // "" is both
+		want     []string
+	}{
+		"Writer":        {"He may write and is no author.", []comment{at(5, "bob")}, nil, nil, Rules{}, "", []string{"bob"}},
+		"Author":        {"She wrote it, and is an administrator.", []comment{at(5, "alice")}, nil, nil, Rules{}, "", nil},
+		"AuthorAllowed": {"A team of one.", []comment{at(5, "alice")}, nil, nil, Rules{ByAuthor: true}, "", []string{"alice"}},
+		"Reader":        {"She may not write.", []comment{at(5, "carol")}, nil, nil, Rules{}, "", nil},
+		"Stranger":      {"The forge does not know him.", []comment{at(5, "mallory")}, nil, nil, Rules{ByAuthor: true}, "", nil},
+		"Bot":           {"A program is no person.", []comment{at(5, "ci-bot[bot]"), at(6, "project_1_bot")}, nil, nil, Rules{ByAuthor: true}, "", nil},
+		"Headgate":      {"Headgate does not approve for itself.", []comment{at(5, "headgate")}, nil, nil, Rules{}, "", nil},
+		"Early":         {"It was written before the digest was posted on this head.", []comment{at(-1, "bob")}, nil, nil, Rules{}, "", nil},
+		"Edited":        {"Others may edit comments.", []comment{edited}, nil, nil, Rules{}, "", nil},
+		"NoApprover":    {"The sync restricts who approves.", []comment{at(5, "bob")}, nil, nil, Rules{Approvers: []string{"dora"}}, "", nil},
+		"SecondAddress": {"The forge does not know whose address it is: it may be his.", []comment{at(5, "bob")}, []string{"bob.private@example.org"}, nil, Rules{}, "", nil},
+		"Spam":          {"Thousands of comments do not keep one from being read.", spam(1500), nil, nil, Rules{}, "", []string{"bob"}},
+		"TooMuchSpam":   {"Reading ends; nothing counts, and nothing grows.", spam(10_000), nil, nil, Rules{}, KindGitHub, nil},
+		"TooMuchLater":  {"The newest are read first.", spam(10_000), nil, nil, Rules{}, KindGitLab, []string{"bob"}},
+		"Review":        {"A review of the head.", nil, nil, []review{approves(5, "bob", commit)}, Rules{Reviews: true}, "", []string{"bob"}},
+		"ReviewUnasked": {"The rules do not count reviews.", nil, nil, []review{approves(5, "bob", commit)}, Rules{}, "", nil},
+		"ReviewEarly":   {"It was given before the digest was posted.", nil, nil, []review{approves(-1, "bob", commit)}, Rules{Reviews: true}, "", nil},
+		"ReviewReader":  {"She may not write.", nil, nil, []review{approves(5, "carol", commit)}, Rules{Reviews: true}, "", nil},
+		"ReviewOther":   {"It is of another commit.", nil, nil, []review{approves(5, "bob", elsewhere)}, Rules{Reviews: true}, KindGitHub, nil},
+		"ReviewChanged": {"He changed his mind.", nil, nil, []review{approves(5, "bob", commit), {by: at(6, "bob"), commit: commit}}, Rules{Reviews: true}, KindGitHub, nil},
+		"ReviewSpoke":   {"A comment is no opinion.", nil, nil, []review{approves(5, "bob", commit), {by: at(6, "bob"), commit: commit, neutral: true}}, Rules{Reviews: true}, KindGitHub, []string{"bob"}},
+	} {
+		for _, kind := range []Kind{KindGitHub, KindGitLab} {
+			if tc.kind != "" && tc.kind != kind {
+				continue
+			}
+			t.Run(name+"On"+string(kind), func(t *testing.T) {
+				h := &fakeReviewed{kind: kind, comments: tc.comments, emails: tc.emails, reviews: tc.reviews}
+				all, err := talkOn(t, h, tc.rules).approvals(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got []string
+				for _, a := range all {
+					if a.digest != digest && a.digest != "" {
+						t.Errorf("digest %q", a.digest)
+					}
+					got = append(got, a.author)
+				}
+				if !slices.Equal(got, tc.want) {
+					t.Errorf("%s\napproved by %q, want %q", tc.reason, got, tc.want)
+				}
+				if len(h.asked) > 40 {
+					t.Errorf("%d requests", len(h.asked))
+				}
+			})
+		}
+	}
+}
+
+// A pass reads the pull request of a commit, and no open one that has the commit, too.
+func TestMergedOnHubs(t *testing.T) {
+	for _, kind := range []Kind{KindGitHub, KindGitLab} {
+		h := &fakeReviewed{kind: kind}
+		all, err := talkOn(t, h, Rules{}).merged(t.Context(), commit)
+		if err != nil || len(all) != 1 || all[0].Number != 7 || all[0].Head != commit || all[0].Target != "main" {
+			t.Errorf("%s: %+v, %v", kind, all, err)
+		}
+		if all, err := talkOn(t, h, Rules{}).merged(t.Context(), strings.Repeat("d", 40)); err != nil || len(all) > 0 {
+			t.Errorf("%s: a commit of no pull request: %+v, %v", kind, all, err)
+		}
+	}
+}
+
+// Headgate answers few of many, so that nobody has it flood a pull request.
+func TestAnswersAreBounded(t *testing.T) {
+	h := &fakeReviewed{kind: KindGitHub}
+	for i := range 300 {
+		when := firstPosted.Add(time.Minute)
+		h.comments = append(h.comments, comment{id: int64(i + 1), author: "bob", body: "/headgate preview", created: when, updated: when})
+	}
+	got, err := talkOn(t, h, Rules{}).unanswered(t.Context(), "headgate/platform")
+	if err != nil || len(got) != answersOfLook {
+		t.Errorf("%d answers, %v", len(got), err)
+	}
+	for i := range answersOfPull {
+		when := firstPosted.Add(time.Hour)
+		h.comments = append(h.comments, comment{id: int64(1000 + i), author: "headgate", body: fmt.Sprintf("<!-- headgate/platform/answer/%d -->\nPreviewed again", i+1), created: when, updated: when})
+	}
+	if got, err := talkOn(t, h, Rules{}).unanswered(t.Context(), "headgate/platform"); err != nil || len(got) > 0 {
+		t.Errorf("%d more answers, %v", len(got), err)
+	}
+	of := talkOn(t, h, Rules{})
+	r := report.Report{Approval: &plan.Approval{Digest: strings.Repeat("a1", 16)}}
+	if text, err := of.answer(t.Context(), comment{author: "alice", body: "/headgate approve " + r.Approval.Digest}, r); err != nil || text != "" {
+		t.Errorf("an author is answered: %q, %v", text, err)
+	}
+}

@@ -1,0 +1,486 @@
+package forge_test
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/forge"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+)
+
+// A reviewed is a pull request on a real Gitea, with its people: alice wrote it, bob may write, carol may read.
+type reviewed struct {
+	*testing.T
+
+	gitea  *fixtures.Gitea
+	cloned string
+	repo   string
+	number int
+	branch string
+	tokens map[string]string
+	rules  forge.Rules
+}
+
+func newReviewed(t *testing.T, g *fixtures.Gitea, tokens map[string]string, repo string) *reviewed {
+	t.Helper()
+	r := &reviewed{T: t, gitea: g, tokens: tokens, repo: repo, cloned: g.CreateRepo(t, repo), branch: "change", number: 1}
+	for user, may := range map[string]string{"alice": "write", "bob": "write", "carol": "read"} {
+		r.may(user, may)
+	}
+	g.Commit(t, repo, "a.yaml", "a: 1\n")
+	r.push("alice", "a.yaml", "a: 2\n", nil)
+	r.as("alice", http.MethodPost, "/pulls", map[string]any{"head": r.branch, "base": "main", "title": "change"}, nil)
+	return r
+}
+
+func (r *reviewed) path(below string) string { return "/repos/" + r.gitea.Owner + "/" + r.repo + below }
+
+func (r *reviewed) as(user, method, below string, body, into any) {
+	r.Helper()
+	r.gitea.CallAs(r.T, r.tokens[user], method, r.path(below), body, into)
+}
+
+func (r *reviewed) may(user, permission string) {
+	r.Helper()
+	r.gitea.Call(r.T, http.MethodPut, r.path("/collaborators/"+user), map[string]string{"permission": permission}, nil)
+}
+
+// push commits to the branch as a user, with the author that they write into it.
+func (r *reviewed) push(user, file, content string, author map[string]string) {
+	r.Helper()
+	body := map[string]any{"message": "write " + file, "content": base64.StdEncoding.EncodeToString([]byte(content))}
+	if author != nil {
+		body["author"], body["committer"] = author, author
+	}
+	var old struct{ SHA string }
+	branches := []map[string]any{}
+	r.gitea.Call(r.T, http.MethodGet, r.path("/branches"), nil, &branches)
+	on := "main"
+	if slices.ContainsFunc(branches, func(b map[string]any) bool { return b["name"] == r.branch }) {
+		on = r.branch
+	} else {
+		body["new_branch"] = r.branch
+	}
+	body["branch"] = on
+	var files []struct{ Name, SHA string }
+	r.gitea.Call(r.T, http.MethodGet, r.path("/contents?ref="+on), nil, &files)
+	for _, f := range files {
+		if f.Name == file {
+			old.SHA = f.SHA
+		}
+	}
+	method := http.MethodPost
+	if old.SHA != "" {
+		method, body["sha"] = http.MethodPut, old.SHA
+	}
+	r.as(user, method, "/contents/"+file, body, nil)
+}
+
+// says has a user comment, and returns the id of the comment.
+func (r *reviewed) says(user, body string) int64 {
+	r.Helper()
+	var made struct{ ID int64 }
+	r.as(user, http.MethodPost, fmt.Sprintf("/issues/%d/comments", r.number), map[string]string{"body": body}, &made)
+	return made.ID
+}
+
+// tick waits until the second of the forge is over: it counts no less.
+func tick() {
+	for began := time.Now().Unix(); time.Now().Unix() == began; {
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// comments are what stands on the pull request, without marks.
+func (r *reviewed) comments() []string {
+	r.Helper()
+	var all []struct {
+		Body string
+		User struct{ Login string }
+	}
+	r.gitea.Call(r.T, http.MethodGet, r.path(fmt.Sprintf("/issues/%d/comments?limit=50", r.number)), nil, &all)
+	var said []string
+	for _, c := range all {
+		_, below, marked := strings.Cut(c.Body, "-->\n")
+		if !marked {
+			below = c.Body
+		}
+		said = append(said, c.User.Login+": "+below)
+	}
+	return said
+}
+
+// asked is a preview that is blocked by one thing.
+func asked(digest string) report.Report {
+	r := report.Report{Kind: "Report", Sync: inventory.Sync{Namespace: "headgate-system", Name: "platform"}, Revision: strings.Repeat("a", 40), Preview: &report.Preview{}}
+	r.Steps = []report.Step{{Action: plan.Hold, Would: plan.Prune, Guard: "many", Digest: digest}}
+	r.Summary.Held = 1
+	r.Approval = &plan.Approval{Digest: digest, Steps: 1, Guards: []plan.GuardName{"many"}}
+	r.Definitions = []report.Definition{{Name: "buckets.example.org", Active: true}}
+	return r.On(nil)
+}
+
+// preview makes one look as the loop does: it reads what counts, and publishes. Each is a new process.
+func (r *reviewed) preview(digest string) report.Report {
+	r.Helper()
+	p := r.previews(r.gitea.Token)
+	said := asked(digest)
+	given, err := p.Approvals(r.Context(), said)
+	if err != nil {
+		r.Fatal(err)
+	}
+	said = said.Approve(given).On(nil)
+	if err := p.Publish(r.Context(), said); err != nil {
+		r.Fatal(err)
+	}
+	return said
+}
+
+func (r *reviewed) previews(token string) *forge.Previews {
+	r.Helper()
+	at, err := forge.RepositoryOf(r.cloned, "")
+	if err != nil {
+		r.Fatal(err)
+	}
+	at.Kind = forge.KindGitea
+	account := forge.Account{Repository: at, Token: forge.Token(token)}
+	p := &forge.Previews{Home: "headgate-system", Commands: &r.rules, Sync: inventory.Sync{Namespace: "headgate-system", Name: "platform"}}
+	if p.Pulls, err = account.Pulls(); err != nil {
+		r.Fatal(err)
+	}
+	if p.Poster, err = account.Poster(); err != nil {
+		r.Fatal(err)
+	}
+	if p.Pull, err = p.Pulls.Pull(r.Context(), r.number); err != nil {
+		r.Fatal(err)
+	}
+	return p
+}
+
+// want checks who approved, by the status that users see.
+func (r *reviewed) want(reason, digest, by string) {
+	r.Helper()
+	said := r.preview(digest)
+	state, got := said.Verdict.Activation.State, ""
+	for _, a := range said.Approvals {
+		got = a.By
+	}
+	if got != by || (state == report.Success) != (by != "") {
+		r.Errorf("%s\nthe status is %s, approved by %q; want %q\n%s", reason, state, got, by, strings.Join(r.comments(), "\n"))
+	}
+}
+
+var digestA, digestB = strings.Repeat("a1", 16), strings.Repeat("b2", 16)
+
+// A real Gitea decides who is who. What people write there must not open a gate for an author, a reader, or a comment that
+// somebody else changed.
+func TestCommandsOnGitea(t *testing.T) {
+	g := fixtures.StartGitea(t)
+	tokens := map[string]string{g.Owner: g.Token}
+	for _, user := range []string{"alice", "bob", "carol"} {
+		tokens[user] = g.User(t, user, "all")
+	}
+	approve := func(digest string) string { return "/headgate approve " + digest }
+
+	t.Run("Approved", func(t *testing.T) {
+		r := newReviewed(t, g, tokens, "approved")
+		r.says("bob", approve(digestA))
+		tick()
+		r.want("The first preview posts the digest; a comment before it cannot have seen it.", digestA, "")
+		r.says("alice", approve(digestA))
+		r.says("carol", approve(digestA))
+		r.says("headgate", approve(digestA))
+		r.want("The author, a reader and the account of Headgate do not approve.", digestA, "")
+		r.says("bob", approve(digestB))
+		r.want("The digest of something else approves nothing.", digestA, "")
+		answered := len(r.comments())
+		r.says("bob", approve(digestA)+"\n\nThe buckets are empty.")
+		r.want("Another person with write permission approves.", digestA, "@bob")
+		r.want("A restart changes nothing.", digestA, "@bob")
+		if got := r.comments(); len(got) != answered+2 || !strings.Contains(got[len(got)-1], "Approved: `"+digestA+"`") {
+			t.Errorf("want one answer: %s", strings.Join(got, "\n"))
+		}
+		for _, c := range r.comments() {
+			if strings.HasPrefix(c, "headgate: ") && (strings.Contains(c, "alice") || strings.Contains(c, "carol")) {
+				t.Errorf("Headgate answers those whom it ignores: %s", c)
+			}
+		}
+		r.want("What blocks is another thing now.", digestB, "@bob") // which bob approved, too, by its own digest
+		tick()
+		r.push("alice", "a.yaml", "a: 3\n", nil)
+		r.want("A push voids the approval, also of the same digest.", digestA, "")
+		r.want("Also after the new head was previewed.", digestA, "")
+		r.says("bob", approve(digestA))
+		r.want("It can be given again.", digestA, "@bob")
+		r.may("bob", "read")
+		r.want("Who may not write any more does not approve any more.", digestA, "")
+	})
+
+	t.Run("Edited", func(t *testing.T) {
+		r := newReviewed(t, g, tokens, "edited")
+		r.want("", digestA, "")
+		id := r.says("bob", "Looks good to me.")
+		tick()
+		r.gitea.Call(t, http.MethodPatch, r.path(fmt.Sprintf("/issues/comments/%d", id)), map[string]string{"body": approve(digestA)}, nil)
+		r.want("Those who may edit the comments of others put words into their mouths.", digestA, "")
+		if all := strings.Join(r.comments(), "\n"); !strings.Contains(all, "the comment was edited") {
+			t.Errorf("bob is not told why:\n%s", all)
+		}
+		withdrawn := r.says("bob", approve(digestA))
+		r.want("A new comment counts.", digestA, "@bob")
+		r.as("bob", http.MethodDelete, fmt.Sprintf("/issues/comments/%d", withdrawn), nil, nil)
+		r.want("A deleted comment does not.", digestA, "")
+	})
+
+	t.Run("Authors", func(t *testing.T) {
+		r := newReviewed(t, g, tokens, "authors")
+		r.push("bob", "b.yaml", "b: 1\n", nil)
+		r.want("", digestA, "")
+		r.says("bob", approve(digestA))
+		r.want("Bob wrote one of the commits.", digestA, "")
+		r.may("carol", "write")
+		r.says("carol", approve(digestA))
+		r.want("Carol did not.", digestA, "@carol")
+		tick()
+		r.push("alice", "c.yaml", "c: 1\n", map[string]string{"name": "Bob", "email": "second@example.org"})
+		r.want("", digestA, "")
+		r.says("carol", approve(digestA))
+		r.want("The address may be a second one of carol.", digestA, "")
+		if all := strings.Join(r.comments(), "\n"); !strings.Contains(all, "the forge has no user for second@example.org") {
+			t.Errorf("carol is not told why:\n%s", all)
+		}
+		r.rules.ByAuthor = true
+		r.want("A team of one.", digestA, "@carol")
+		r.rules = forge.Rules{Approvers: []string{"dora"}, ByAuthor: true}
+		r.want("Carol is no approver.", digestA, "")
+		r.rules.Approvers = []string{"@Carol"}
+		r.want("Names of users have no case.", digestA, "@carol")
+	})
+
+	t.Run("Reviews", func(t *testing.T) {
+		r := newReviewed(t, g, tokens, "reviews")
+		review := func(user, event string) {
+			t.Helper()
+			r.as(user, http.MethodPost, "/pulls/1/reviews", map[string]string{"event": event, "body": "reviewed"}, nil)
+		}
+		review("bob", "APPROVED")
+		tick()
+		r.rules.Reviews = true
+		r.want("It was given before the digest was posted.", digestA, "")
+		review("carol", "APPROVED")
+		r.want("A reader does not approve.", digestA, "")
+		review("bob", "APPROVED")
+		r.rules.Reviews = false
+		r.want("The rules do not count reviews.", digestA, "")
+		r.rules.Reviews = true
+		r.want("A review of the same head, after the digest.", digestA, "@bob")
+		review("bob", "REQUEST_CHANGES")
+		r.want("Bob changed his mind.", digestA, "")
+		review("bob", "APPROVED")
+		r.want("And back.", digestA, "@bob")
+		tick()
+		r.push("alice", "a.yaml", "a: 4\n", nil)
+		r.want("", digestA, "")
+		r.want("It is a review of another commit.", digestA, "")
+	})
+
+	t.Run("Rights", func(t *testing.T) {
+		r := newReviewed(t, g, tokens, "rights")
+		r.want("", digestA, "")
+		r.says("bob", approve(digestA))
+		if _, err := r.previews(tokens["alice"]).Approvals(t.Context(), asked(digestA)); err == nil || !strings.Contains(err.Error(), "administration of the repository") {
+			t.Errorf("the error does not say which right is missing: %v", err)
+		}
+	})
+
+	t.Run("OtherCommands", func(t *testing.T) {
+		r := newReviewed(t, g, tokens, "others")
+		r.want("", digestA, "")
+		r.says("bob", "/headgate preview\n/headgate explain buckets\n/headgate explain <script>\n/headgate dance")
+		for _, asks := range []bool{true, false} {
+			if heard, err := r.previews(g.Token).Heard(t.Context(), asks); err != nil || !heard {
+				t.Fatalf("Heard: %t, %v", heard, err)
+			}
+		}
+		r.want("", digestA, "")
+		all := r.comments()
+		answer := all[len(all)-1]
+		for _, want := range []string{"Previewed again: ⛔ Blocked", "`buckets.example.org` is active after the merge", "is called `<script>`", "Headgate knows"} {
+			if !strings.Contains(answer, want) {
+				t.Errorf("the answer lacks %q:\n%s", want, answer)
+			}
+		}
+		if heard, err := r.previews(g.Token).Heard(t.Context(), false); err != nil || heard {
+			t.Errorf("it is answered, and Heard says %t, %v", heard, err)
+		}
+		r.says("carol", "/headgate preview")
+		if heard, err := r.previews(g.Token).Heard(t.Context(), false); err != nil || heard {
+			t.Errorf("a reader has it preview again: %t, %v", heard, err)
+		}
+	})
+}
+
+// merge merges the pull request in one of the ways of the forge, and returns the newest commit of the target.
+func (r *reviewed) merge(how string) string {
+	r.Helper()
+	var is struct {
+		Merged bool
+	}
+	for began := time.Now(); !is.Merged; time.Sleep(50 * time.Millisecond) {
+		_ = r.gitea.TryCall(http.MethodPost, r.path(fmt.Sprintf("/pulls/%d/merge", r.number)), map[string]string{"Do": how}, nil) // it checks first whether it can
+		r.gitea.Call(r.T, http.MethodGet, r.path(fmt.Sprintf("/pulls/%d", r.number)), nil, &is)
+		if time.Since(began) > fixtures.Patience {
+			r.Fatalf("gitea does not merge by %s", how)
+		}
+	}
+	return r.tip()
+}
+
+func (r *reviewed) tip() string {
+	r.Helper()
+	var is struct{ Commit struct{ ID string } }
+	r.gitea.Call(r.T, http.MethodGet, r.path("/branches/main"), nil, &is)
+	return is.Commit.ID
+}
+
+// passes returns what a pass over a commit finds approved, and by whom. Each is a new process.
+func (r *reviewed) passes(commit, branch string) []string {
+	r.Helper()
+	m := &forge.Merges{Pulls: r.previews(r.gitea.Token).Pulls, Rules: r.rules, Branch: func(context.Context) (string, error) { return branch, nil }}
+	all, err := m.Approvals(r.Context(), commit)
+	if err != nil {
+		r.Fatal(err)
+	}
+	var got []string
+	for _, a := range all {
+		got = append(got, fmt.Sprintf("%s %s: %s", a.By, a.How[0], strings.Join(a.Digests, " ")))
+	}
+	slices.Sort(got)
+	return got
+}
+
+// The pass after the merge reads the approval from the forge and checks it again: whoever lost the right meanwhile, or wrote a
+// commit after it, does not open a gate.
+func TestMergesOnGitea(t *testing.T) {
+	g := fixtures.StartGitea(t)
+	tokens := map[string]string{g.Owner: g.Token}
+	for _, user := range []string{"alice", "bob", "carol"} {
+		tokens[user] = g.User(t, user, "all")
+	}
+	want := func(t *testing.T, reason string, got []string, want ...string) {
+		t.Helper()
+		if !slices.Equal(got, want) {
+			t.Errorf("%s\ngot %q, want %q", reason, got, want)
+		}
+	}
+	byBob := "@bob Comment: " + digestA
+	for _, how := range []string{"merge", "squash", "rebase"} {
+		t.Run(how, func(t *testing.T) {
+			r := newReviewed(t, g, tokens, how)
+			r.want("", digestA, "")
+			r.says("bob", "/headgate approve "+digestA)
+			r.says("alice", "/headgate approve "+digestB)
+			commit := r.merge(how)
+			want(t, "The commit is of the pull request.", r.passes(commit, "main"), byBob)
+			want(t, "The pass follows another branch.", r.passes(commit, "release"))
+			want(t, "No branch is followed.", r.passes(commit, ""))
+			next := g.Commit(t, how, "next.yaml", "a: 1\n")
+			want(t, "A cluster may skip a commit.", r.passes(next, "main"), byBob)
+			r.may("bob", "read")
+			want(t, "Bob may not write any more.", r.passes(commit, "main"))
+			r.may("bob", "write")
+			r.rules.Approvers = []string{"carol"}
+			want(t, "Bob is no approver any more.", r.passes(commit, "main"))
+		})
+	}
+
+	t.Run("OlderHead", func(t *testing.T) {
+		r := newReviewed(t, g, tokens, "older")
+		r.want("", digestA, "")
+		r.says("bob", "/headgate approve "+digestA)
+		r.want("", digestA, "@bob")
+		tick()
+		r.push("alice", "a.yaml", "a: 9\n", nil)
+		r.want("", digestA, "")
+		want(t, "It was given for another head than the one that was merged.", r.passes(r.merge("merge"), "main"))
+	})
+
+	t.Run("NotMerged", func(t *testing.T) {
+		r := newReviewed(t, g, tokens, "notmerged")
+		r.want("", digestA, "")
+		r.says("bob", "/headgate approve "+digestA)
+		want(t, "The pull request is open.", r.passes(r.tip(), "main"))
+	})
+
+	t.Run("Covers", func(t *testing.T) {
+		r := newReviewed(t, g, tokens, "covers")
+		each := []string{digestA, digestB}
+		whole := plan.DigestOf(each)
+		said := asked(whole)
+		said.Approval.Each = each
+		if err := r.previews(g.Token).Publish(t.Context(), said); err != nil {
+			t.Fatal(err)
+		}
+		r.says("bob", "/headgate approve "+whole)
+		r.says("alice", "<!-- headgate approves "+whole+": "+strings.Repeat("c3", 16)+" -->")
+		commit := r.merge("merge")
+		want(t, "The clusters hold some of what the digest stands for.", r.passes(commit, "main"), "@bob Comment: "+strings.Join(append([]string{whole}, each...), " "))
+	})
+
+	t.Run("Reviews", func(t *testing.T) {
+		r := newReviewed(t, g, tokens, "mergedreview")
+		r.rules.Reviews = true
+		r.want("", digestA, "")
+		tick()
+		r.as("bob", http.MethodPost, "/pulls/1/reviews", map[string]string{"event": "APPROVED", "body": "reviewed"}, nil)
+		r.want("", digestA, "@bob")
+		r.want("The record is written once.", digestA, "@bob")
+		commit := r.merge("merge")
+		want(t, "Headgate recorded what the review is of.", r.passes(commit, "main"), "@bob Review: "+digestA)
+		var all []struct {
+			ID   int64
+			Body string
+		}
+		g.Call(t, http.MethodGet, r.path("/issues/1/comments?limit=50"), nil, &all)
+		records := 0
+		for _, c := range all {
+			if !strings.Contains(c.Body, "/review/") {
+				continue
+			}
+			records++
+			r.says("alice", strings.ReplaceAll(c.Body, digestA, digestB))
+			want(t, "Anyone can write such a comment.", r.passes(commit, "main"), "@bob Review: "+digestA)
+			tick()
+			g.Call(t, http.MethodPatch, r.path(fmt.Sprintf("/issues/comments/%d", c.ID)), map[string]string{"body": strings.ReplaceAll(c.Body, digestA, digestB)}, nil)
+			want(t, "Those who may edit the comments of Headgate do not forge its records.", r.passes(commit, "main"))
+		}
+		if records != 1 {
+			t.Errorf("%d records", records)
+		}
+	})
+
+	t.Run("Outage", func(t *testing.T) {
+		r := newReviewed(t, g, tokens, "outage")
+		r.want("", digestA, "")
+		r.says("bob", "/headgate approve "+digestA)
+		commit := r.merge("merge")
+		m := &forge.Merges{Pulls: r.previews(g.Token).Pulls, Branch: func(context.Context) (string, error) { return "main", nil }}
+		g.Stop(t)
+		if all, err := m.Approvals(t.Context(), commit); err == nil || all != nil {
+			t.Errorf("without a forge: %v, %v", all, err)
+		}
+		g.Start(t)
+		if all, err := m.Approvals(t.Context(), commit); err != nil || len(all) != 1 {
+			t.Errorf("a failure is remembered: %v, %v", all, err)
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package forge
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What people quote, paste or hide commands nothing: the one who approves must have written it at the top of a comment.
+func TestCommandsOf(t *testing.T) {
+	digest := strings.Repeat("a1", 16)
+	for body, want := range map[string][]command{
+		"/headgate approve " + digest:                                   {{"approve", digest}},
+		"/headgate approve " + digest + "\r\nFine with me.":             {{"approve", digest}},
+		"/headgate preview\n/headgate explain buckets.s3.example.org\n": {{"preview", ""}, {"explain", "buckets.s3.example.org"}},
+		"/headgate":                            {{"", ""}},
+		"/headgate approve  " + digest + " \t": {{"approve", digest}},
+		"/headgate approve " + digest + " because it is fine": {{"", ""}},
+		"/headgate preview\n\n/headgate approve " + digest:    {{"preview", ""}},
+		"":                    nil,
+		"\n/headgate preview": nil,
+		"Please write\n/headgate approve " + digest:                                  nil,
+		"> /headgate approve " + digest:                                              nil,
+		"    /headgate approve " + digest:                                            nil,
+		" /headgate approve " + digest:                                               nil,
+		"```\n/headgate approve " + digest + "\n```":                                 nil,
+		"`/headgate approve " + digest + "`":                                         nil,
+		"<!-- x -->\n/headgate approve " + digest:                                    nil,
+		"<!--\n/headgate approve " + digest + "\n-->":                                nil,
+		"<details>\n/headgate approve " + digest + "\n</details>":                    nil,
+		"/Headgate approve " + digest:                                                nil,
+		"/headgate\u00a0approve " + digest:                                           nil,
+		"/headgate approve \u202e" + digest:                                          nil,
+		"\u200b/headgate approve " + digest:                                          nil,
+		"\ufeff/headgate approve " + digest:                                          nil,
+		"/headgate approve " + digest + "\u200b":                                     nil,
+		"/headgate\tapprove " + digest:                                               nil,
+		"/headgateapprove " + digest:                                                 nil,
+		"/headgate approve " + strings.Repeat("a", 500):                              nil,
+		"/headgate аpprove " + digest:                                                nil, // a Cyrillic letter
+		"/headgate approve " + digest + "\x00":                                       nil,
+		"/headgate approve " + digest + "\v/headgate preview":                        nil,
+		strings.Repeat("/headgate preview\n", maxCommands+3):                         slices.Repeat([]command{{"preview", ""}}, maxCommands),
+		"Approved by @alice with a comment: " + digest:                               nil,
+		"<!-- headgate/platform -->\n### Blocked\n\n/headgate approve " + digest:     nil,
+		"On Monday bob wrote:\n> /headgate approve " + digest + "\n\nNot this time.": nil,
+	} {
+		if got := commandsOf(body); !slices.Equal(got, want) {
+			t.Errorf("commandsOf(%q) = %v, want %v", body, got, want)
+		}
+	}
+}
+
+// FuzzCommandsOf: a comment has a command only if its first line is one that a person can see.
+func FuzzCommandsOf(f *testing.F) {
+	for _, seed := range []string{"/headgate approve " + strings.Repeat("a1", 16), "> /headgate preview", "```\n/headgate", "/headgate explain \u202e"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		all := commandsOf(body)
+		if len(all) == 0 {
+			return
+		}
+		line, _, _ := strings.Cut(body, "\n")
+		if !strings.HasPrefix(line, "/headgate") || strings.ContainsFunc(strings.TrimRight(line, "\r"), func(r rune) bool { return r != '\t' && (r < ' ' || r > '~') }) || len(all) > maxCommands {
+			t.Errorf("%q has the commands %v", body, all)
+		}
+	})
+}
+
+// An author whom the forge has no user for may be anyone, also the one who approves.
+func TestAuthors(t *testing.T) {
+	a := authors{userOf: gitHubUser}
+	a.add("c1", "alice", "Alice@example.org")
+	a.add("c2", "", "alice@example.org")
+	a.coauthors("c3", "write\n\nCo-authored-by: Bob <12+bob@users.noreply.github.com>\nco-authored-by: Alice <ALICE@example.org>")
+	if !slices.Equal(a.known, []string{"alice", "bob"}) || len(a.unknown) > 0 {
+		t.Fatalf("%+v", a)
+	}
+	a.coauthors("0123456789abcdef", "Co-Authored-By: Eve <eve@example.org>")
+	a.add("c5", "", "")
+	if !slices.Equal(a.unknown, []string{"eve@example.org of commit 0123456789ab", "the author of commit c5"}) {
+		t.Errorf("%q", a.unknown)
+	}
+}

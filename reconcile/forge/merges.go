@@ -1,0 +1,182 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/report"
+)
+
+// Merges reads what people approved on the pull requests that were merged into a branch. Whoever may not write any more, or
+// turns out to be an author, does not approve: every reading checks that again.
+type Merges struct {
+	Pulls  *Pulls
+	Rules  Rules
+	Branch func(ctx context.Context) (string, error) // into which pull requests were merged
+	Now    func() time.Time                          // time.Now if nil
+
+	mu     sync.Mutex
+	commit string
+	last   []report.Approved
+	read   time.Time
+	wait   time.Duration
+	made   map[string][]Pull // by commit
+}
+
+const (
+	// Valid is how long an approval on a forge counts.
+	Valid = 7 * 24 * time.Hour
+	// maxHistory is how many commits before that of a pass are looked at: a cluster may skip some.
+	maxHistory = 20
+	// The pauses between readings of one commit, while a hold lasts.
+	firstReading, lastReading = time.Minute, 15 * time.Minute
+)
+
+// Approvals returns what people approved on the pull requests that made a commit and those before it. What a digest covers is
+// in it, too.
+func (m *Merges) Approvals(ctx context.Context, commit string) ([]report.Approved, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	if m.Now != nil {
+		now = m.Now()
+	}
+	if m.commit == commit && now.Before(m.read.Add(m.wait)) {
+		return m.last, nil
+	}
+	all, err := m.approvals(ctx, commit, now)
+	if err != nil {
+		m.commit = "" // a failure is not remembered
+		return nil, m.Pulls.transport.redacted(err)
+	}
+	if m.commit != commit {
+		m.wait = 0
+	}
+	m.commit, m.last, m.read, m.wait = commit, all, now, min(max(2*m.wait, firstReading), lastReading)
+	return all, nil
+}
+
+func (m *Merges) approvals(ctx context.Context, commit string, now time.Time) ([]report.Approved, error) {
+	api, ok := m.Pulls.pullAPI.(approvalAPI)
+	if !ok || !isCommit(commit) {
+		return nil, nil
+	}
+	if _, err := m.Pulls.transport.token(ctx); err != nil {
+		return nil, err
+	}
+	branch, err := m.Branch(ctx)
+	if err != nil || branch == "" {
+		return nil, err
+	}
+	history, err := api.history(ctx, commit, now.Add(-Valid))
+	if err != nil {
+		return nil, err
+	}
+	history = append([]string{commit}, slices.DeleteFunc(history, func(c string) bool { return c == commit })...)
+	var all []report.Approved
+	known := map[int]bool{}
+	for _, c := range history[:min(len(history), maxHistory)] {
+		pulls, err := m.pulls(ctx, api, c, c == commit)
+		if err != nil {
+			return nil, err
+		}
+		for _, pull := range pulls {
+			if known[pull.Number] || pull.Target != branch || !isCommit(pull.Head) {
+				continue
+			}
+			known[pull.Number] = true
+			given, err := m.of(ctx, pull, now)
+			if err != nil {
+				return nil, fmt.Errorf("pull request %d: %w", pull.Number, err)
+			}
+			all = append(all, given...)
+		}
+	}
+	return all, nil
+}
+
+// pulls returns the pull requests that made a commit. That of the newest may not be known to the forge yet.
+func (m *Merges) pulls(ctx context.Context, api approvalAPI, commit string, newest bool) ([]Pull, error) {
+	if known, ok := m.made[commit]; ok {
+		return known, nil
+	}
+	got, err := api.merged(ctx, commit)
+	if err != nil {
+		return nil, err
+	}
+	if len(m.made) > 20*maxHistory || m.made == nil {
+		m.made = map[string][]Pull{}
+	}
+	if !newest || len(got) > 0 {
+		m.made[commit] = got
+	}
+	return got, nil
+}
+
+// of returns the approvals on a merged pull request.
+func (m *Merges) of(ctx context.Context, pull Pull, now time.Time) ([]report.Approved, error) {
+	t, err := m.Pulls.talk(ctx, pull, m.Rules)
+	if err != nil || !t.asks() && !t.rules.Reviews {
+		return nil, err
+	}
+	if err := t.know(ctx); err != nil {
+		return nil, err
+	}
+	given, err := t.approvals(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var bodies []string
+	for _, c := range t.comments {
+		bodies = append(bodies, c.body)
+	}
+	var all []report.Approved
+	for _, a := range given {
+		if now.Sub(a.created) >= Valid {
+			continue
+		}
+		digests := []string{a.digest}
+		if a.how == inventory.InReview {
+			digests = t.recorded(a)
+		}
+		for _, digest := range digests {
+			all = append(all, a.approved(report.Covered(digest, bodies)...))
+		}
+	}
+	return all, nil
+}
+
+var recorded = regexp.MustCompile(`^<!-- headgate/[A-Za-z0-9./-]+/review/([0-9]+)/([0-9a-f]{32}) -->`)
+
+// recordKey is how the record of a review is found again: a review names no digest, so Headgate does when it counts it.
+func recordKey(about string, a approval, digest string) string {
+	return fmt.Sprintf("%s/review/%s/%s", about, reviewID(a), digest)
+}
+
+// reviewID identifies a review on its pull request. Some forges give it only a time.
+func reviewID(a approval) string {
+	if a.id != 0 {
+		return strconv.FormatInt(a.id, 10)
+	}
+	return strconv.FormatInt(a.created.Unix(), 10)
+}
+
+// recorded returns the digests that a review approves: those in records that Headgate wrote with this account, and that were
+// not edited since.
+func (t *talk) recorded(a approval) []string {
+	var digests []string
+	for _, c := range t.comments {
+		m := recorded.FindStringSubmatch(strings.TrimSpace(c.body))
+		if m != nil && m[1] == reviewID(a) && strings.EqualFold(c.author, t.self) && !c.edited() && strings.Contains(c.body, "@"+a.author+"`") {
+			digests = append(digests, m[2])
+		}
+	}
+	return digests
+}

@@ -1,0 +1,99 @@
+package guard
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// An approval on a pull request counts in a pass as one in Git does: of the steps that it lists, once, and with the name of the
+// person in the record.
+func TestApprovedOnForge(t *testing.T) {
+	five := []string{"a", "b", "c", "d", "e"}
+	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	desired := func(revision string) render.Desired {
+		return render.Desired{Revision: revision, Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
+	}
+	owning := func(names ...string) plan.Observed {
+		seen := given.Owning(t, append(slices.Clone(names), "keep")...)
+		seen.Now = now
+		return seen
+	}
+	guards := Guarding{}.Guards()
+	holding := given.Computed(t, desired("1"), owning(five...), guards...)
+	var each []string
+	for _, s := range holding.Steps {
+		if s.Action == plan.Hold {
+			each = append(each, s.Approval().Digest)
+		}
+	}
+	whole := plan.DigestOf(each)
+	if whole != holding.Approval.Digest {
+		t.Fatalf("the digest of a report is that of its steps: %s, %s", whole, holding.Approval.Digest)
+	}
+	on := func(expires metav1.Time) map[inventory.ApprovalPlace][]render.Approval {
+		return map[inventory.ApprovalPlace][]render.Approval{
+			inventory.InComment: {{Digests: append([]string{whole}, each...), By: "@bob", Expires: expires}}, inventory.InReview: {},
+		}
+	}
+	valid := metav1.NewTime(now.Add(time.Hour))
+	seen := owning(five...)
+	seen.OnForge = on(valid)
+	p := given.Computed(t, desired("1"), seen, guards...)
+	if p.Count(plan.Prune) != 5 {
+		t.Errorf("%d prunes: the preview and this cluster hold the same", p.Count(plan.Prune))
+	}
+	grants := p.Intent(seen.Inventory).Grants
+	if len(grants) != 1 || grants[0].By != "@bob" || !slices.Equal(grants[0].How, []inventory.ApprovalPlace{inventory.InComment}) || grants[0].Commit != "1" || !grants[0].At.Equal(&now) || grants[0].Digest != whole {
+		t.Errorf("the record: %+v", grants)
+	}
+
+	fewer := owning("a", "b", "c", "d")
+	fewer.OnForge = on(valid)
+	other := given.Computed(t, desired("2"), fewer, guards...)
+	if other.Count(plan.Prune) != 4 {
+		t.Errorf("%d prunes: another cluster never had e", other.Count(plan.Prune))
+	}
+	record := other.Intent(fewer.Inventory).Grants
+
+	expired := owning(five...)
+	expired.OnForge = on(now)
+	if p := given.Computed(t, desired("1"), expired, guards...); p.Count(plan.Hold) != 5 {
+		t.Errorf("%d holds after seven days", p.Count(plan.Hold))
+	}
+
+	for i := range record {
+		record[i].Left = nil // it was carried out
+	}
+	again := owning("a", "b", "c", "d")
+	again.OnForge, again.Inventory.Grants = on(valid), record
+	if p := given.Computed(t, desired("3"), again, guards...); p.Count(plan.Hold) != 4 {
+		t.Errorf("%d holds: an approval counts once", p.Count(plan.Hold))
+	}
+	unread := owning("a", "b", "c", "d")
+	unread.Inventory.Grants = record
+	for _, g := range given.Computed(t, desired("3"), unread, guards...).Intent(unread.Inventory).Grants {
+		if !g.Given {
+			t.Errorf("a pass that did not ask the forge forgets %+v", g)
+		}
+	}
+	unread.Now = metav1.NewTime(now.Add(9 * 24 * time.Hour))
+	for _, g := range given.Computed(t, desired("3"), unread, guards...).Intent(unread.Inventory).Grants {
+		if g.Given {
+			t.Errorf("it has expired on the forge, and would be remembered for ever: %+v", g)
+		}
+	}
+
+	lost := owning(five...)
+	lost.Inventory.ResourceVersion, lost.Inventory.Rebuilt, lost.OnForge = "", true, on(valid)
+	if p := given.Computed(t, desired("1"), lost, guards...); p.Count(plan.Prune) != 0 {
+		t.Errorf("%d prunes: an inventory that was lost may have used it", p.Count(plan.Prune))
+	}
+}

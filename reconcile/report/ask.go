@@ -1,0 +1,295 @@
+package report
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ask sets the one digest that approves everything which blocks a comparison and can be approved: steps that are held, and
+// breaks that a cluster holds where objects exist. A cluster holds only some of the steps, each with the digest that it has
+// here. See ADR 61.
+func (r *Report) ask() {
+	live := r.Preview != nil && r.Preview.Live
+	var digests []string
+	var guards []plan.GuardName
+	blocks := 0
+	for _, steps := range [][]Step{r.Steps, r.Upgrades} {
+		for i := range steps {
+			s := &steps[i]
+			by := s.asksFor
+			switch {
+			case s.Action == plan.Hold && !s.approvable:
+				continue
+			case s.Action == plan.Hold:
+				by = s.Guard
+			case !s.Approved && !blocking(r.consequence(*s, live)) || s.digest == "":
+				continue
+			}
+			s.Digest = s.digest
+			blocks++
+			digests, guards = append(digests, s.Digest), append(guards, by)
+			digests = append(digests, r.images(*s)...)
+		}
+	}
+	r.Approval = nil
+	if blocks == 0 {
+		return
+	}
+	slices.Sort(guards)
+	slices.Sort(digests)
+	digests = slices.Compact(digests)
+	r.Approval = &plan.Approval{Digest: plan.DigestOf(digests), Steps: blocks, Guards: slices.Compact(guards)}
+	if len(digests) > 1 {
+		r.Approval.Each = digests
+	}
+}
+
+// blocking reports whether a consequence blocks a comparison.
+func blocking(c consequence) bool { return c == breaksUsed || c == dropsUsed || c == deletesUsed }
+
+// images returns digests that stand for the images of the package of an upgrade: a tag that moves is another change.
+func (r Report) images(s Step) []string {
+	if s.Package == "" {
+		return nil
+	}
+	var all []string
+	for _, b := range r.Bumps {
+		if b.Package != s.Package && b.Source != s.Package {
+			continue
+		}
+		for _, p := range r.Packages {
+			if p.Source == b.Source && p.Digest != "" {
+				sum := sha256.Sum256([]byte("image\x00" + p.Source + "\x00" + p.Digest))
+				all = append(all, hex.EncodeToString(sum[:16]))
+			}
+		}
+	}
+	return all
+}
+
+// asks records what approves a step that is not held here and blocks a comparison all the same.
+func (s *Step) asks(of plan.Step, by plan.Step) {
+	s.asksFor = guard.Schema
+	switch {
+	case of.Action == plan.Hold:
+		s.asksFor, s.digest = of.Guard, of.Approval().Digest
+	case of.Approved:
+		if name, ok := of.Reason.Values[0].(string); ok {
+			s.asksFor, s.digest = plan.GuardName(name), of.ApprovalAs(plan.GuardName(name), of.Action).Digest
+		}
+	case of.Action == plan.Prune && crossplane.DeclaresKind(of.ID):
+		s.asksFor, s.digest = guard.InUse, of.ApprovalAs(guard.InUse, of.Action).Digest
+	case by.ID != of.ID:
+		s.digest = by.ApprovalAs(guard.Schema, plan.Update).Digest
+	case of.Action == plan.Update:
+		s.digest = of.ApprovalAs(guard.Schema, plan.Update).Digest
+	}
+}
+
+// inForce returns the approvals of a branch that have not expired, as Approve takes them.
+func inForce(all []render.Approval, now metav1.Time) []Approved {
+	var approved []Approved
+	for _, a := range all {
+		if !now.IsZero() && now.Before(&a.Expires) {
+			approved = append(approved, Approved{Digests: a.Digests, By: a.By, How: []inventory.ApprovalPlace{inventory.InGit}})
+		}
+	}
+	return approved
+}
+
+// Approve returns a comparison with approvals: what they cover does not block it any more. An approval covers everything that
+// can be approved if it has the digest of the report, and single steps if it has theirs. Call On afterwards.
+func (r Report) Approve(all []Approved) Report {
+	if r.Approval == nil {
+		return r
+	}
+	r.Steps, r.Upgrades, r.Approvals = slices.Clone(r.Steps), slices.Clone(r.Upgrades), slices.Clone(r.Approvals)
+	for _, a := range all {
+		whole := slices.Contains(a.Digests, r.Approval.Digest)
+		var used []string
+		for _, steps := range [][]Step{r.Steps, r.Upgrades} {
+			for i := range steps {
+				s := &steps[i]
+				if s.Digest == "" || s.passes() || !whole && !slices.Contains(a.Digests, s.Digest) {
+					continue
+				}
+				s.excused = true
+				used = append(used, s.Digest)
+			}
+		}
+		switch {
+		case len(used) == 0:
+			continue
+		case whole:
+			used = []string{r.Approval.Digest}
+		}
+		slices.Sort(used)
+		a.Digests, a.Commit = slices.Compact(used), r.Revision
+		r.Approvals = append(r.Approvals, a)
+	}
+	r.Judgement = Judgement{}
+	return r
+}
+
+// askFor explains how to approve what blocks a comparison.
+func (r Report) askFor(b *strings.Builder) {
+	a := r.Approval
+	what := manifest.Count(a.Steps, "change") + " that block it"
+	if a.Steps == 1 {
+		what = "1 change that blocks it"
+	}
+	if r.Preview != nil && r.Preview.Commands {
+		or := ""
+		if r.Preview.Reviews {
+			or = ", or approves this commit in a review"
+		}
+		fmt.Fprintf(b, "\nTo merge it as it is, someone with write permission who is not an author of it replies%s:\n\n%s\n\nThis covers exactly the %s, here and in every cluster. A new commit needs a new approval.\n", or, fenced("/headgate approve "+a.Digest), what)
+		return
+	}
+	fmt.Fprintf(b, "\nIf exactly this is meant (%s), someone other than its author approves it: in `%s` of the target, with `headgate approve --write`; or after the merge, with `headgate approve`.\n\n%s\n", what, render.ApprovalsFile, fenced(a.Digest))
+}
+
+// passes reports whether a person approved a step, here or in the plan.
+func (s Step) passes() bool { return s.excused || s.Approved }
+
+// approvers describe who approved what would block a comparison, as far as that is known: "by @alice, @bob".
+func (r Report) approvers() string {
+	var names, ways []string
+	for _, a := range r.Approvals {
+		switch {
+		case a.By == "":
+			ways = append(ways, a.ways())
+		case !slices.Contains(names, a.By):
+			names = append(names, a.By)
+		}
+	}
+	if len(names) > 3 {
+		names = append(names[:3], fmt.Sprintf("%d more", len(names)-3))
+	}
+	if len(names) > 0 {
+		ways = append([]string{"by " + strings.Join(names, ", ")}, ways...)
+	}
+	return strings.Join(slices.Compact(ways), ", ")
+}
+
+// Asks reports whether something blocks the comparison that can be approved, and is not.
+func (r Report) Asks() bool {
+	waits := func(s Step) bool { return s.Digest != "" && !s.passes() }
+	return r.Approval != nil && (slices.ContainsFunc(r.Steps, waits) || slices.ContainsFunc(r.Upgrades, waits))
+}
+
+// listMark begins the line of a comment that lists the digests of which a digest is the digest. It is invisible.
+const listMark = "<!-- headgate approves "
+
+// list returns that line, so that clusters find out what the approval of a preview covers; "" if the digest stands for itself.
+func (r Report) list() string {
+	if r.Approval == nil || len(r.Approval.Each) == 0 {
+		return ""
+	}
+	return "\n" + listMark + r.Approval.Digest + ": " + strings.Join(r.Approval.Each, " ") + " -->\n"
+}
+
+// Covered returns the digests that the approval of a digest covers, as comments list them. It does not matter who wrote a
+// comment: only the true list has the digest.
+func Covered(digest string, comments []string) []string {
+	for _, body := range comments {
+		for line := range strings.SplitSeq(body, "\n") {
+			rest, is := strings.CutPrefix(strings.TrimSpace(line), listMark+digest+": ")
+			if !is {
+				continue
+			}
+			each := strings.Fields(strings.TrimSuffix(rest, "-->"))
+			if len(each) <= mostListed && plan.DigestOf(each) == digest {
+				return append([]string{digest}, each...)
+			}
+		}
+	}
+	return []string{digest}
+}
+
+// mostApprovals is how many approvals a comment names.
+const mostApprovals = 3
+
+// mostListed is how many digests a comment lists.
+const mostListed = 1000
+
+// Headline returns the judgement on a comparison in one line of Markdown.
+func Headline(r Report) string { return comment{Report: r}.headline() }
+
+// Quoted returns a text as code in Markdown.
+func Quoted(s string) string { return quoted(s) }
+
+// Explain returns in Markdown what a comparison knows of a definition, which a user named by its name or its beginning.
+func Explain(r Report, name string) string {
+	var found []Definition
+	for _, d := range r.Definitions {
+		if d.Name == name {
+			found = []Definition{d}
+			break
+		}
+		if name != "" && strings.HasPrefix(d.Name, name+".") {
+			found = append(found, d)
+		}
+	}
+	switch {
+	case name == "":
+		return "Write the name of a definition after `/headgate explain`, such as `buckets.s3.aws.m.upbound.io`."
+	case r.Error != "":
+		return "The commit cannot be rendered, so nothing of it can be explained."
+	case len(found) == 0:
+		return fmt.Sprintf("No definition of this commit is called %s.", quoted(name))
+	case len(found) > 1:
+		names := make([]string, 0, mostExplained)
+		for _, d := range found[:min(len(found), mostExplained)] {
+			names = append(names, quoted(d.Name))
+		}
+		return fmt.Sprintf("%d definitions begin with %s: %s. Write one in full.", len(found), quoted(name), strings.Join(names, ", "))
+	}
+	d := found[0]
+	var b strings.Builder
+	state := "inactive: no policy names it"
+	switch {
+	case d.Active:
+		state = "active after the merge"
+	case d.Retained:
+		state = "retained: no policy names it any more, and it stays active"
+	case d.Paused:
+		state = "paused"
+	}
+	fmt.Fprintf(&b, "%s is %s.\n", quoted(d.Name), state)
+	for _, why := range d.Because[:min(len(d.Because), mostExplained)] {
+		fmt.Fprintf(&b, "- %s\n", quoted(Because(why)))
+	}
+	for _, s := range slices.Concat(r.Steps, r.Upgrades) {
+		if s.ID.Name != d.Name || !s.isDefinition() {
+			continue
+		}
+		fmt.Fprintf(&b, "- %s of %s\n", s.told(), s.called())
+		if s.Reason != "" {
+			fmt.Fprintf(&b, "  - %s\n", code(clip(s.Reason, mostSaid)))
+		}
+		for i, change := range merged(s.Breaks) {
+			if i == mostChanges {
+				fmt.Fprintf(&b, "  - and %d more\n", len(merged(s.Breaks))-i)
+				break
+			}
+			fmt.Fprintf(&b, "  - breaks: %s\n", quoted(change))
+		}
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// mostExplained is how many names, or reasons, an explanation has.
+const mostExplained = 10

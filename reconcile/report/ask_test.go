@@ -1,0 +1,127 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// asking is a comparison that is blocked by a break, by a hold that can be approved, and, if stuck, by one that cannot.
+func asking(stuck bool) Report {
+	r := blank(inventory.Sync{Name: "platform", Namespace: "headgate-system"}, strings.Repeat("a", 40))
+	r.Preview = &Preview{}
+	breaks := Step{Action: plan.Update, ID: plan.CRD("buckets.example.org"), Breaks: []plan.SchemaChange{{Rule: "removed"}}, definition: true, active: true, digest: strings.Repeat("1", 32), asksFor: "schema"}
+	held := Step{Action: plan.Hold, Would: plan.Prune, Guard: "many", ID: manifest.ID{Kind: "ConfigMap", Name: "a"}, approvable: true, digest: strings.Repeat("2", 32)}
+	r.Steps, r.Summary.Held = []Step{breaks, held}, 1
+	if stuck {
+		r.Steps = append(r.Steps, Step{Action: plan.Hold, Would: plan.Prune, Guard: "in use", ID: manifest.ID{Kind: "ConfigMap", Name: "b"}})
+		r.Summary.Held = 2
+	}
+	r.ask()
+	return r.On(nil)
+}
+
+func approvalBy(name, digest string) []Approved {
+	return []Approved{{Digests: []string{digest}, By: name, How: []inventory.ApprovalPlace{inventory.InComment}}}
+}
+
+// People bypass a required check that no approval can turn green, and then the check is dead.
+func TestApprovalTurnsGreen(t *testing.T) {
+	r := asking(false)
+	if r.Approval == nil || r.Approval.Steps != 2 || r.Approval.Digest != plan.DigestOf(r.Approval.Each) || r.Verdict.Activation.State != Failure {
+		t.Fatalf("%+v", r.Approval)
+	}
+	green := r.Approve(approvalBy("@alice", r.Approval.Digest)).On(nil)
+	if s := green.Verdict.Activation; s.State != Success || !strings.Contains(s.Description, "approved by @alice") || green.Verdict.ExitCode != 0 {
+		t.Errorf("an approval of all: %+v", s)
+	}
+	if green.Asks() || !strings.Contains(Comment(green, 65_536), "Approved by &#64;alice with a comment: "+r.Approval.Digest) {
+		t.Errorf("the comment does not say who approved:\n%s", Comment(green, 65_536))
+	}
+	for _, words := range []string{"any"} {
+		if s := r.Approve(approvalBy("@alice", r.Approval.Digest)).On(Threshold{words}).Verdict; s.ExitCode == 0 {
+			t.Errorf("--exit-on %s asks for no judgement, and an approval does not change what changes", words)
+		}
+	}
+	for _, words := range []string{"holds", "breaking"} {
+		if s := r.Approve(approvalBy("@alice", r.Approval.Digest)).On(Threshold{words}).Verdict; s.ExitCode != 0 {
+			t.Errorf("--exit-on %s fails on what was approved", words)
+		}
+	}
+	if r.Verdict.Activation.State != Failure || r.Steps[0].excused {
+		t.Error("an approval changes the report that it was given")
+	}
+}
+
+// One step of two is approved, so the other one still blocks.
+func TestApprovalOfOneStep(t *testing.T) {
+	r := asking(false).Approve(approvalBy("@alice", strings.Repeat("2", 32))).On(nil)
+	if s := r.Verdict.Activation; s.State != Failure || !r.Asks() {
+		t.Errorf("%+v", s)
+	}
+	r = r.Approve(approvalBy("@bob", strings.Repeat("1", 32))).On(nil)
+	if s := r.Verdict.Activation; s.State != Success || !strings.Contains(s.Description, "approved by @alice, @bob") {
+		t.Errorf("%+v", s)
+	}
+}
+
+// What no approval lets pass stays red, and is named as such: the approver must not take a green part for all.
+func TestApprovalLeavesWhatCannotBeApproved(t *testing.T) {
+	r := asking(true)
+	green := r.Approve(approvalBy("@alice", r.Approval.Digest)).On(nil)
+	if s := green.Verdict.Activation; s.State != Failure || !strings.HasPrefix(s.Description, "Blocked: holds 1 object back, which cannot be approved, approved by @alice") {
+		t.Errorf("%+v", s)
+	}
+	if said := Comment(r, 65_536); !strings.Contains(said, "Held, and cannot be approved: 1") {
+		t.Errorf("%s", said)
+	}
+	for _, digest := range []string{"", strings.Repeat("3", 32), r.Approval.Digest[:8], strings.ToUpper(r.Approval.Digest) + " "} {
+		if r.Approve(approvalBy("@alice", digest)).On(nil).Approvals != nil {
+			t.Errorf("%q approves something", digest)
+		}
+	}
+}
+
+// An approval in Git of the target counts as one in a comment does, until it expires.
+func TestApprovalInForce(t *testing.T) {
+	r := asking(false)
+	now := metav1.Unix(1_800_000_000, 0)
+	a := render.Approval{Digests: []string{r.Approval.Digest}, By: "alice", Expires: metav1.Unix(1_800_000_001, 0)}
+	if s := r.Approve(inForce([]render.Approval{a}, now)).On(nil).Verdict.Activation; s.State != Success {
+		t.Errorf("%+v", s)
+	}
+	for _, at := range []metav1.Time{{}, a.Expires} {
+		if s := r.Approve(inForce([]render.Approval{a}, at)).On(nil).Verdict.Activation; s.State != Failure {
+			t.Errorf("at %s: %+v", at, s)
+		}
+	}
+}
+
+// A cluster holds some of the steps of a preview. It learns from any comment which ones a digest covers, and the author of a
+// pull request writes comments, too: only the true list has the digest.
+func TestCovered(t *testing.T) {
+	r := asking(false)
+	body := Comment(r, 65_536)
+	want := append([]string{r.Approval.Digest}, r.Approval.Each...)
+	if got := Covered(r.Approval.Digest, []string{"hello", body}); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	other := strings.Repeat("4", 32)
+	for _, forged := range []string{
+		listMark + r.Approval.Digest + ": " + other + " -->",
+		listMark + r.Approval.Digest + ": " + strings.Join(r.Approval.Each, " ") + " " + other + " -->",
+		listMark + r.Approval.Digest + ":",
+		"> " + listMark + r.Approval.Digest + ": " + strings.Join(r.Approval.Each, " "),
+	} {
+		if got := Covered(r.Approval.Digest, []string{forged}); len(got) != 1 {
+			t.Errorf("%q: %v", forged, got)
+		}
+	}
+}
