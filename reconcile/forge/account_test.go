@@ -317,6 +317,7 @@ func TestAnswers(t *testing.T) {
 		later bool
 		after time.Duration
 		says  []string // what a person needs in order to act
+		never string   // part of the body of the answer
 	}
 	cases := map[string]struct {
 		reason string
@@ -334,7 +335,7 @@ func TestAnswers(t *testing.T) {
 		"ForbiddenGitHub": {
 			reason: "the message names the right, as GitHub calls it",
 			only:   KindGitHub, code: 403, body: `{"message":"Resource not accessible by personal access token` + echo + `"}`,
-			want: want{says: []string{"403", "acme/platform", "Commit statuses: read and write", "repo:status", "Resource not accessible"}},
+			want: want{says: []string{"403", "acme/platform", "Commit statuses: read and write", "repo:status"}, never: "Resource not accessible"},
 		},
 		"SingleSignOn": {
 			reason: "the right is there, but the organisation wants more",
@@ -350,22 +351,22 @@ func TestAnswers(t *testing.T) {
 		"ForbiddenGitLab": {
 			reason: "the message names the right, as GitLab calls it",
 			only:   KindGitLab, code: 403, body: `{"error":"insufficient_scope","error_description":"The request requires higher privileges` + echo + `","scope":"api"}`,
-			want: want{says: []string{"403", "acme/platform", "the scope api", "insufficient_scope"}},
+			want: want{says: []string{"403", "acme/platform", "the scope api"}, never: "insufficient_scope"},
 		},
 		"ForbiddenBitbucket": {
 			reason: "the message names the right, as Bitbucket calls it",
 			only:   KindBitbucket, code: 403, body: `{"type":"error","error":{"message":"Your credentials lack one or more required privilege scopes.","detail":{"required":["repository:write"]}}}`,
-			want: want{says: []string{"403", "acme/platform", "the scope repository", "lack one or more"}},
+			want: want{says: []string{"403", "acme/platform", "the scope repository"}, never: "lack one or more"},
 		},
 		"ForbiddenDataCenter": {
 			reason: "the message names the right, as Data Center calls it",
 			only:   KindBitbucketDataCenter, code: 403, body: `{"errors":[{"context":null,"message":"You are not permitted to access this resource` + echo + `","exceptionName":"x"}]}`,
-			want: want{says: []string{"403", "acme/platform", "Repository read", "not permitted"}},
+			want: want{says: []string{"403", "acme/platform", "Repository read"}, never: "not permitted"},
 		},
 		"ForbiddenAzure": {
 			reason: "the message names the right, as Azure DevOps calls it",
 			only:   KindAzureDevOps, code: 403, body: `{"$id":"1","message":"TF401027: You need the Git 'GenericContribute' permission to perform this action.` + echo + `","typeKey":"GitNeedsPermissionException"}`,
-			want: want{says: []string{"403", "acme/platform", "Code (status)", "TF401027"}},
+			want: want{says: []string{"403", "acme/platform", "Code (status)"}, never: "TF401027"},
 		},
 		"SignIn": {
 			reason: "Azure DevOps shows a page to sign in to whom it does not know, as if all were well",
@@ -380,7 +381,7 @@ func TestAnswers(t *testing.T) {
 		"TooManyJobs": {
 			reason: "GitLab's limit of jobs in a pipeline does not pass",
 			only:   KindGitLab, code: 422, body: `{"message":"422 Unprocessable Entity: the limit of jobs was exceeded"}`,
-			want: want{says: []string{"422", "limit of jobs"}},
+			want: want{says: []string{"422"}, never: "limit of jobs"},
 		},
 		"SecondaryRateLimit": {
 			reason: "GitHub says 403 where it means 429",
@@ -414,17 +415,17 @@ func TestAnswers(t *testing.T) {
 		"NoSuchCommitOnGitHub": {
 			reason: "a commit that was never pushed there",
 			only:   KindGitHub, code: 422, body: `{"message":"No commit found for SHA: ` + commit + `"}`,
-			want: want{says: []string{"422", "No commit found"}},
+			want: want{says: []string{"422"}, never: "No commit found"},
 		},
 		"TooManyStatuses": {
 			reason: "1000 of one context on one commit, and never another",
 			only:   KindGitHub, code: 422, body: `{"message":"Validation Failed","errors":[{"resource":"Status","code":"custom","message":"This SHA and context has reached the maximum number of statuses."}]}`,
-			want: want{says: []string{"422", "maximum number of statuses"}},
+			want: want{says: []string{"422"}, never: "maximum number of statuses"},
 		},
 		"Unprocessable": {
 			reason: "the same request is as wrong the next time",
 			only:   KindGitea, code: 422, body: `{"message":"[State]: unsupported"}`,
-			want: want{says: []string{"422", "unsupported"}},
+			want: want{says: []string{"422"}, never: "unsupported"},
 		},
 		"TooManyRequests": {
 			reason: "proxies in front of Gitea say it so",
@@ -464,7 +465,7 @@ func TestAnswers(t *testing.T) {
 		},
 		"Gone": {
 			reason: "the repository is blocked or gone", code: 410, body: `{"message":"Repository access blocked"}`,
-			want: want{says: []string{"410", "blocked"}},
+			want: want{says: []string{"410"}, never: "blocked"},
 		},
 	}
 	for name, tc := range cases {
@@ -501,6 +502,9 @@ func TestAnswers(t *testing.T) {
 					}
 					if ok && (later.After > tc.want.after || later.After < tc.want.after-3*time.Second) {
 						t.Errorf("%s\nPublish(...): again after %s, want %s", tc.reason, later.After, tc.want.after)
+					}
+					if tc.want.never != "" && strings.Contains(err.Error(), tc.want.never) {
+						t.Errorf("%s\nPublish(...): %v: quotes %q of the answer", tc.reason, err, tc.want.never)
 					}
 					for _, says := range tc.want.says {
 						if !strings.Contains(err.Error(), says) {

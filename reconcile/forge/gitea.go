@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	sdk "code.gitea.io/sdk/gitea"
@@ -111,10 +110,6 @@ func (g gitea) refused(a answer, resp *sdk.Response, err error) error {
 	a.forge, a.of, a.err = "Gitea", g.at.String(), err
 	if resp != nil {
 		a.resp = resp.Response
-		// If the answer is not the API's own, the SDK repeats request and body.
-		if said := err.Error(); !strings.HasPrefix(said, "unknown API error") {
-			a.said = said
-		}
 	}
 	return a.trouble(time.Now())
 }

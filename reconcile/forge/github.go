@@ -103,14 +103,14 @@ func (g gitHub) refused(a answer, resp *github.Response, err error) error {
 	now := time.Now()
 	if limit, ok := errors.AsType[*github.RateLimitError](err); ok {
 		wait := min(max(0, limit.Rate.Reset.Sub(now)), maxWait)
-		return &Later{After: wait, Err: fmt.Errorf("GitHub: the token's requests of this hour are used up: %s", cut(plain(limit.Message), 200))}
+		return &Later{After: wait, Err: errors.New("GitHub: the token's requests of this hour are used up")}
 	}
 	if limit, ok := errors.AsType[*github.AbuseRateLimitError](err); ok {
 		wait := time.Minute // what GitHub asks for if it names no time
 		if limit.RetryAfter != nil {
 			wait = min(max(0, *limit.RetryAfter), maxWait)
 		}
-		return &Later{After: wait, Err: fmt.Errorf("GitHub: too many requests at once: %s", cut(plain(limit.Message), 200))}
+		return &Later{After: wait, Err: errors.New("GitHub: too many requests at once")}
 	}
 	a.forge, a.of, a.err = "GitHub", g.at.String(), err
 	if resp != nil {
@@ -118,29 +118,11 @@ func (g gitHub) refused(a answer, resp *github.Response, err error) error {
 	}
 	if refused, ok := errors.AsType[*github.ErrorResponse](err); ok {
 		a.resp = refused.Response
-		a.said = words(refused)
 	}
 	if a.resp != nil && strings.HasPrefix(a.resp.Header.Get("X-Github-Sso"), "required") {
 		a.right = "to be authorised for the organisation's single sign-on"
 	}
 	return a.trouble(now)
-}
-
-// words returns GitHub's message, and one for each field that is wrong.
-func words(r *github.ErrorResponse) string {
-	said := []string{}
-	if r.Message != "" {
-		said = append(said, r.Message)
-	}
-	for _, e := range r.Errors {
-		switch {
-		case e.Message != "":
-			said = append(said, e.Message)
-		case e.Code != "":
-			said = append(said, strings.TrimSpace(e.Field+" "+e.Code))
-		}
-	}
-	return strings.Join(said, ": ")
 }
 
 func (g gitHub) pull(ctx context.Context, number int) (Pull, error) {

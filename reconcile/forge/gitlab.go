@@ -155,10 +155,6 @@ func (g gitLab) refused(a answer, resp *gitlab.Response, err error) error {
 	if resp != nil {
 		a.resp = resp.Response
 	}
-	// The client repeats all of an answer that is not JSON.
-	if refused, ok := errors.AsType[*gitlab.ErrorResponse](err); ok && !strings.HasPrefix(refused.Message, "failed to parse") {
-		a.said = strings.TrimSuffix(strings.TrimPrefix(refused.Message, "{message: "), "}")
-	}
 	return a.trouble(time.Now())
 }
 

@@ -45,16 +45,11 @@ type answer struct {
 	doing string         // the request; "" is to set statuses
 	right string         // what a token needs for that
 	resp  *http.Response // nil if there was none
-	said  string         // the server's message, not yet plain
 	err   error          // of the client
 }
 
 // trouble returns the error for an answer: *Later if it is temporary.
 func (a answer) trouble(now time.Time) error {
-	said := cut(plain(a.said), 200)
-	if said != "" {
-		said = ": " + said
-	}
 	if a.resp == nil {
 		return &Later{Err: fmt.Errorf("%s: cannot reach the forge: %w", a.forge, unwrapURL(a.err))}
 	}
@@ -62,22 +57,22 @@ func (a answer) trouble(now time.Time) error {
 	after, asked := retryAfter(a.resp.Header.Get("Retry-After"), now)
 	switch {
 	case code == http.StatusTooManyRequests, code == http.StatusForbidden && asked:
-		return &Later{After: after, Err: fmt.Errorf("%s: too many requests (%d)%s", a.forge, code, said)}
+		return &Later{After: after, Err: fmt.Errorf("%s: too many requests (%d)", a.forge, code)}
 	case code >= 500, code == http.StatusRequestTimeout, code == http.StatusTooEarly:
-		return &Later{After: after, Err: fmt.Errorf("%s: the forge is in trouble (%d)%s", a.forge, code, said)}
+		return &Later{After: after, Err: fmt.Errorf("%s: the forge is in trouble (%d)", a.forge, code)}
 	case code < 300:
 		// The forge did it, or a proxy answered. The next attempt reads the current state.
-		return &Later{Err: fmt.Errorf("%s: cannot understand the answer (%d): %s", a.forge, code, cut(plain(a.err.Error()), 200))}
+		return &Later{Err: fmt.Errorf("%s: cannot understand the answer (%d)", a.forge, code)}
 	case code < 400:
 		return fmt.Errorf("%s: %s is elsewhere (%d): set its new URL; the token is not taken to another host", a.forge, a.of, code)
 	case code == http.StatusUnauthorized:
-		return &Refusal{fmt.Errorf("%s: the token is not accepted (401): it is wrong, expired or revoked%s", a.forge, said)}
+		return &Refusal{fmt.Errorf("%s: the token is not accepted (401): it is wrong, expired or revoked", a.forge)}
 	case code == http.StatusForbidden:
-		return &Refusal{fmt.Errorf("%s: the token may not %s of %s (403): it needs %s%s", a.forge, cmp.Or(a.doing, "set statuses"), a.of, a.right, said)}
+		return &Refusal{fmt.Errorf("%s: the token may not %s of %s (403): it needs %s", a.forge, cmp.Or(a.doing, "set statuses"), a.of, a.right)}
 	case code == http.StatusNotFound:
-		return fmt.Errorf("%s: no repository %s or no such commit or pull request, or the token cannot see it (404): it needs %s%s", a.forge, a.of, a.right, said)
+		return fmt.Errorf("%s: no repository %s or no such commit or pull request, or the token cannot see it (404): it needs %s", a.forge, a.of, a.right)
 	}
-	return fmt.Errorf("%s: it refuses to %s (%d)%s", a.forge, cmp.Or(a.doing, "set statuses"), code, said)
+	return fmt.Errorf("%s: it refuses to %s (%d)", a.forge, cmp.Or(a.doing, "set statuses"), code)
 }
 
 // unwrapURL removes method and URL from a client's error. The cause stays comparable.

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -63,8 +62,7 @@ func (r rest) do(ctx context.Context, a answer, method, path string, in, out any
 	switch {
 	case r.signsIn != nil && r.signsIn(resp):
 		resp.StatusCode = http.StatusUnauthorized
-	case resp.StatusCode >= 300:
-		a.said = sentences(raw)
+	case resp.StatusCode >= 300: // the status tells what to do
 	case err != nil:
 		a.err = err
 	case resp.StatusCode == http.StatusNoContent, out == nil && len(bytes.TrimSpace(raw)) == 0:
@@ -78,26 +76,6 @@ func (r rest) do(ctx context.Context, a answer, method, path string, in, out any
 		}
 	}
 	return reply{resp.StatusCode, resp.Header}, a.trouble(time.Now())
-}
-
-// sentences returns the messages of an error in one of the shapes {"message"}, {"error":{"message"}} and
-// {"errors":[{"message"}]}. It leaves out every other shape.
-func sentences(raw []byte) string {
-	var is struct {
-		Message string
-		Error   json.RawMessage // of proxies a string
-		Errors  json.RawMessage
-	}
-	var one struct{ Message string }
-	var all []struct{ Message string }
-	_ = json.Unmarshal(raw, &is)
-	_ = json.Unmarshal(is.Error, &one)
-	_ = json.Unmarshal(is.Errors, &all)
-	said := []string{is.Message, one.Message}
-	for _, e := range all {
-		said = append(said, e.Message)
-	}
-	return strings.Join(slices.DeleteFunc(said, func(s string) bool { return s == "" }), ": ")
 }
 
 // refusedWith reports whether a forge refuses a request permanently, with one of some codes.

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
@@ -48,7 +47,7 @@ func (r remote) list(ctx context.Context) (*session, error) {
 		auth = r.at.auth.basic()
 	}
 	up, err := githttp.NewClientWithOptions(&http.Client{
-		Transport:     &limited{next: cmp.Or[http.RoundTripper](r.transport, network.Default), left: r.limits.Bytes, limit: r.limits.Bytes, refs: r.limits.RefBytes},
+		Transport:     &limited{next: network.Quiet(cmp.Or[http.RoundTripper](r.transport, network.Default), nil), left: r.limits.Bytes, limit: r.limits.Bytes, refs: r.limits.RefBytes},
 		CheckRedirect: r.follow,
 	}, nil).NewUploadPackSession(r.at.endpoint(), auth)
 	if err != nil {
@@ -215,30 +214,20 @@ func (r remote) explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, transport.ErrAuthenticationRequired) && r.at.auth == (Auth{}):
-		return fmt.Errorf("cannot fetch: the server wants credentials (or there is no such repository); set a token%s", said(err))
+		return errors.New("cannot fetch: the server wants credentials (or there is no such repository); set a token")
 	case errors.Is(err, transport.ErrAuthenticationRequired):
-		return fmt.Errorf("cannot fetch: the server refused the credentials; check that the token is right and has not expired%s", said(err))
+		return errors.New("cannot fetch: the server refused the credentials; check that the token is right and has not expired")
 	case errors.Is(err, transport.ErrAuthorizationFailed):
-		return fmt.Errorf("cannot fetch: access is denied; allow the token to read this repository%s", said(err))
+		return errors.New("cannot fetch: access is denied; allow the token to read this repository")
 	case errors.Is(err, transport.ErrRepositoryNotFound):
-		return fmt.Errorf("cannot fetch: there is no such repository, or the credentials may not see it%s", said(err))
+		return errors.New("cannot fetch: there is no such repository, or the credentials may not see it")
 	case errors.As(err, &code):
-		return fmt.Errorf("cannot fetch: the server answered %s%s", code.Response.Status, said(errors.New(": "+code.Reason)))
+		return fmt.Errorf("cannot fetch: the server answered %s", code.Response.Status)
 	case errors.As(err, &asked):
 		return fmt.Errorf("cannot fetch: %w", asked.Err)
 	default:
 		return fmt.Errorf("cannot fetch: %w", err)
 	}
-}
-
-// said prints what a server had to say, which is after the first colon, as one short line.
-func said(err error) string {
-	_, text, _ := strings.Cut(err.Error(), ": ")
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }), " ")
-	if text = strings.TrimSpace(text); text == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (it says %q)", text)
 }
 
 // limited is a RoundTripper that limits the bytes of a session and refuses answers that are not Git's.
@@ -255,10 +244,7 @@ func (g *limited) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")) // not one is none
 	switch {
-	case res.StatusCode >= 300 && kind != "text/plain": // a page, for people with a browser
-		res.Body = body{http.NoBody, res.Body}
-	case res.StatusCode >= 300:
-		res.Body = body{io.LimitReader(res.Body, 300), res.Body}
+	case res.StatusCode >= 300: // without a body
 	case strings.HasSuffix(req.URL.Path, "/info/refs") && kind != "application/x-git-upload-pack-advertisement":
 		_ = res.Body.Close()
 		return nil, fmt.Errorf("the answer is %s and no Git: is this the URL of a repository?", cmp.Or(kind, "of no type"))

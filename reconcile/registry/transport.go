@@ -21,9 +21,9 @@ import (
 // be shown: so it does not reach what only this machine can, and for a fork not even that.
 func newTransport(f *Fork) http.RoundTripper {
 	if f != nil {
-		return tlsOnly{bounded{newPublicOnly(f)}}
+		return tlsOnly{network.Quiet(bounded{newPublicOnly(f)}, network.RegistryCodes)}
 	}
-	return tlsOnly{bounded{newHTTP(notLinkLocal)}}
+	return tlsOnly{network.Quiet(bounded{newHTTP(notLinkLocal)}, network.RegistryCodes)}
 }
 
 // newHTTP reaches the addresses that control lets pass.

@@ -1,0 +1,51 @@
+package network
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// A commit names a host, and its answer must not reach the author of the commit: not as a text, and not in disguise of a code.
+func TestQuiet(t *testing.T) {
+	const canary = "CANARY-7f3"
+	cases := map[string]struct {
+		reason string
+		code   int
+		body   string
+		keep   func([]byte) []byte
+		want   string
+	}{
+		"Good":     {reason: "An answer that is no error is for the client.", code: 200, body: canary, want: canary},
+		"Page":     {reason: "A page of an internal host.", code: 403, body: "<html>" + canary},
+		"Redirect": {reason: "Nor the body of a redirect.", code: 302, body: canary},
+		"Code":     {reason: "A code tells a client whether to try again.", code: 404, body: `{"errors":[{"code":"MANIFEST_UNKNOWN","message":"` + canary + `","detail":"` + canary + `"}]}`, keep: RegistryCodes, want: `{"errors":[{"code":"MANIFEST_UNKNOWN"}]}`},
+		"NoCode":   {reason: "A text in the place of a code is no code.", code: 401, body: `{"errors":[{"code":"` + canary + `"},{"code":"DENIED ` + canary + `"},{"code":"DENIED_` + strings.Repeat("A", 100) + `"}]}`, keep: RegistryCodes},
+		"NoJSON":   {reason: "Nothing is kept that is not understood.", code: 500, body: canary, keep: RegistryCodes},
+		"Token":    {reason: "The error of a token endpoint has another form.", code: 401, body: `{"error":"` + canary + `","details":"` + canary + `"}`, keep: RegistryCodes},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(tc.code)
+				_, _ = io.WriteString(w, tc.body)
+			}))
+			defer server.Close()
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := Quiet(http.DefaultTransport, tc.keep).RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			got, err := io.ReadAll(resp.Body)
+			if err != nil || string(got) != tc.want || resp.StatusCode != tc.code {
+				t.Errorf("%s\n%d %q, %v; want %q", tc.reason, resp.StatusCode, got, err, tc.want)
+			}
+		})
+	}
+}
