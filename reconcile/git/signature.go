@@ -210,17 +210,18 @@ func (k Keys) signed(commit *object.Commit) (string, error) {
 	return k.verify(commit.PGPSignature, payload)
 }
 
-// signedTag returns the fingerprint of the key that signed a tag, or why none did.
-func (k Keys) signedTag(tag *object.Tag) (string, error) {
+// signedTag returns why none of the keys signed a tag; nil if one did.
+func (k Keys) signedTag(tag *object.Tag) error {
 	payload, err := payloadOf(tag)
 	if err != nil {
-		return "", err
+		return err
 	}
 	var again object.Tag
 	if err := again.Decode(encoded(plumbing.TagObject, payload)); err != nil || again.Target != tag.Target || again.TargetType != tag.TargetType || again.Name != tag.Name {
-		return "", errors.New("its signature is in a place where Git writes none; sign the tag with Git")
+		return errors.New("its signature is in a place where Git writes none; sign the tag with Git")
 	}
-	return k.verify(tag.PGPSignature, payload)
+	_, err = k.verify(tag.PGPSignature, payload)
+	return err
 }
 
 func encoded(kind plumbing.ObjectType, content []byte) *plumbing.MemoryObject {

@@ -97,6 +97,6 @@ func (k Keys) checkTag(f found, name string) error {
 	case tag.TargetType != plumbing.CommitObject || tag.Target != f.commit.Hash:
 		return fmt.Errorf("it is the tag of a %s and not of a commit", tag.TargetType)
 	}
-	_, err = k.signedTag(tag)
+	err = k.signedTag(tag)
 	return err
 }

@@ -14,11 +14,11 @@ const (
 	NameChanges          plan.Code = "NameChanges"          // the field of the name, the name as it is, as it would be, and the kind of the definition
 	StoredVersionLeaves  plan.Code = "StoredVersionLeaves"  // versions that are not declared any more, the CRD whose status names them, and the storage version
 	StorageVersionLeaves plan.Code = "StorageVersionLeaves" // the same, if the storage version so far is one of them
+	RulesRefused         plan.Code = "RulesRefused"         // the place of a rule in CEL that the API server refuses, and what is wrong
 )
 
-// impossible holds an update of a definition that no approval helps: an API server refuses it for as long as the
-// definition exists: another scope, a name that cannot change, or a version that leaves although
-// objects may be stored in it. This covers the updates that Crossplane makes when a package is updated.
+// impossible holds an update of a definition that no approval helps, because an API server refuses it: another scope, a name that
+// cannot change, a version that leaves although objects may be stored in it, or a rule in CEL that does not compile. This covers the updates that Crossplane makes when a package is updated.
 func impossible(s plan.Step, c plan.Case) plan.Ruling {
 	if s.Action != plan.Update || s.Live == nil || !crossplane.DeclaresKind(s.ID) {
 		return allowed
@@ -29,6 +29,8 @@ func impossible(s plan.Step, c plan.Case) plan.Ruling {
 			return held(ScopeChanges.With(b.From, b.To, s.ID.Kind))
 		case b.Rule == schema.Names && !(neverServed(s.Live) && b.Path == "names.kind"):
 			return held(NameChanges.With(b.Path, b.From, b.To, s.ID.Kind))
+		case b.Rule == schema.Refused && c.Seen.Offline: // in a pass, the dry run decides
+			return held(RulesRefused.With(b.Where(), b.What()))
 		}
 	}
 	after, err := s.WillBe()

@@ -49,13 +49,15 @@ func TestImpossible(t *testing.T) {
 		}
 	}
 	refused := spec{"conditions": []any{spec{"type": "Established", "status": "False"}}}
-	cases := map[string]struct {
+	type impossibleCase struct {
 		reason      string
 		live, after *unstructured.Unstructured
 		refused     bool // the API server already said so: there is no object after
+		offline     bool
 		answers     map[plan.Question]plan.Answer
 		want        string // part of the reason; "" if the guard allows the step
-	}{
+	}
+	cases := map[string]impossibleCase{
 		"Scope":       {reason: "It decides where objects are stored.", live: of("CustomResourceDefinition", v1, spec{"scope": "Namespaced"}, "v1"), after: of("CustomResourceDefinition", v1, spec{"scope": "Cluster"}, "v1"), want: "its scope"},
 		"Kind":        {reason: "The API server refuses it once it is Established.", live: of("CustomResourceDefinition", v1, names("kind", "Bucket"), "v1"), after: of("CustomResourceDefinition", v1, names("kind", "Pail"), "v1"), want: "its names.kind"},
 		"KindOfNone":  {reason: "Another CRD has its kind: a new one is the way out.", live: with(of("CustomResourceDefinition", v1, names("kind", "Bucket"), "v1"), refused), after: of("CustomResourceDefinition", v1, names("kind", "Pail"), "v1")},
@@ -78,6 +80,17 @@ func TestImpossible(t *testing.T) {
 			want: "Declare v1 again, with v2 as the storage version.",
 		},
 	}
+	ruled := func(rule string) *unstructured.Unstructured {
+		schema := spec{"type": "object", "properties": spec{"spec": spec{
+			"type": "object", "properties": spec{"size": spec{"type": "integer"}}, "x-kubernetes-validations": []any{spec{"rule": rule}},
+		}}}
+		u := of("CustomResourceDefinition", v1, spec{"scope": "Namespaced", "names": spec{"kind": "Bucket", "listKind": "BucketList", "plural": "buckets", "singular": "bucket"}})
+		u.Object["spec"].(spec)["versions"] = []any{spec{"name": "v1", "served": true, "storage": true, "schema": spec{"openAPIV3Schema": schema}}}
+		return u
+	}
+	const unknown = "v1 spec has a rule that the API server refuses: "
+	cases["Rule"] = impossibleCase{reason: "The API server does not compile it.", live: ruled("self.size > 1"), after: ruled("self.sise > 1"), offline: true, want: unknown}
+	cases["RuleTaken"] = impossibleCase{reason: "An API server that took it knows better.", live: ruled("self.size > 1"), after: ruled("self.sise > 1")}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := given.Wanted(t, tc.after)
@@ -88,7 +101,7 @@ func TestImpossible(t *testing.T) {
 			seen := plan.Observed{
 				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(tc.after, "u")}, Kinds: given.Kinds,
-				Trials: map[manifest.ID]plan.Trial{o.ID: trial}, Answers: tc.answers,
+				Trials: map[manifest.ID]plan.Trial{o.ID: trial}, Answers: tc.answers, Offline: tc.offline,
 			}
 			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 			if err != nil {

@@ -61,6 +61,9 @@ func RegistryCodes(body []byte) []byte {
 	if kept.Errors == nil {
 		return nil
 	}
-	raw, _ := json.Marshal(kept) // it always can
+	raw, err := json.Marshal(kept)
+	if err != nil {
+		return nil
+	}
 	return raw
 }

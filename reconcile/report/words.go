@@ -171,6 +171,7 @@ var words = map[plan.Code]wording{
 
 	guard.ScopeChanges:         say("its scope would change from %s to %s, which "+refuses, text, text, text),
 	guard.NameChanges:          say("its %s would change from %s to %s, which "+refuses, text, textOr("nothing"), textOr("nothing"), text),
+	guard.RulesRefused:         say("%s %s; correct the rule, or keep the version that has none", text, text),
 	guard.StoredVersionLeaves:  say(leaves+migrate, list, text, text),
 	guard.StorageVersionLeaves: say(leaves+", with %[3]s as the storage version"+migrate, list, text, text),
 

@@ -99,7 +99,8 @@ func hasRules(v any) bool {
 }
 
 var (
-	inVersion = regexp.MustCompile(`^spec\.versions\[(\d+)\]\.schema\.openAPIV3Schema\.?(.*)$`)
+	// The API server keeps the schema that all versions share apart from them.
+	inVersion = regexp.MustCompile(`^spec\.(?:versions\[(\d+)\]\.schema|validation)\.openAPIV3Schema\.?(.*)$`)
 	inSchema  = regexp.MustCompile(`properties\[([^\]]*)\]|\bitems\b|\badditionalProperties\b`)
 )
 
@@ -110,9 +111,13 @@ func placeOf(crd *unstructured.Unstructured, field string) location {
 		return location{}
 	}
 	var at location
+	all := list(object(crd.Object["spec"])["versions"])
 	i, err := strconv.Atoi(m[1])
-	if all := list(object(crd.Object["spec"])["versions"]); err == nil && i < len(all) {
+	switch {
+	case err == nil && i < len(all):
 		at.version, _ = object(all[i])["name"].(string)
+	case m[1] == "" && len(all) == 1:
+		at.version, _ = object(all[0])["name"].(string)
 	}
 	path, _, _ := strings.Cut(m[2], "x-kubernetes-validations")
 	for _, step := range inSchema.FindAllStringSubmatch(path, -1) {
