@@ -87,6 +87,9 @@ type part struct {
 
 // decode decodes the document, and reports whether it is empty.
 func (d part) decode() (s v1alpha1.Sync, empty bool, wrong []error) {
+	if wrong := d.keys(); wrong != nil {
+		return s, false, wrong
+	}
 	asJSON, err := sigsyaml.YAMLToJSONStrict(d.raw)
 	if err != nil {
 		return s, false, d.malformed(err)
@@ -116,6 +119,29 @@ func (d part) decode() (s v1alpha1.Sync, empty bool, wrong []error) {
 		return s, false, d.problems(err)
 	}
 	return s, false, nil
+}
+
+// oldBool matches words that are booleans in YAML 1.1, as sigs.k8s.io/yaml reads them.
+var oldBool = regexp.MustCompile(`^(?i:y|yes|on|n|no|off)$`)
+
+// keys returns an error for each key that is no text. As JSON it becomes one, and may replace the value of another key.
+func (d part) keys() (wrong []error) {
+	var root yaml.Node
+	if yaml.Unmarshal(d.raw, &root) != nil {
+		return nil // decode says why
+	}
+	var look func(n *yaml.Node)
+	look = func(n *yaml.Node) {
+		for i, below := range n.Content {
+			isText := below.Tag == "!!merge" || below.Tag == "!!str" && (below.Style != 0 || !oldBool.MatchString(below.Value))
+			if n.Kind == yaml.MappingNode && i%2 == 0 && !isText {
+				wrong = append(wrong, LineError{d.line + below.Line - 1, fmt.Errorf("the key %s is no text; quote it", below.Value)})
+			}
+			look(below)
+		}
+	}
+	look(&root)
+	return wrong
 }
 
 // isSync returns an error if a document is something else.

@@ -82,6 +82,10 @@ func TestDecodeIsStrict(t *testing.T) {
 			"Users would expect an unknown field to work.", head + "  drfit: Report\n",
 			[]string{"line 6: spec.drfit: is not a field of a Sync; write drift"},
 		},
+		"KeysThatCollide": {
+			"As JSON both are one key, and chance would decide between their values.", head + "  statuses: {1: a, \"1\": b, yes: c}\n",
+			[]string{"line 6: the key 1 is no text; quote it", "line 6: the key yes is no text; quote it"},
+		},
 		"UnknownFieldBelow": {
 			"With its whole path.", head + "  statuses: {tokenFrom: {environment: A}}\n",
 			[]string{"line 6: spec.statuses.tokenFrom.environment: is not a field of a Sync; the fields here are env, secretRef"},
