@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"strings"
 )
 
 // Quiet returns a transport whose clients never see the body of an answer that is an error, so that no message, log or
@@ -45,7 +46,8 @@ var registryCode = regexp.MustCompile(`^(BLOB|DENIED|DIGEST|MANIFEST|NAME|SIZE|T
 // RegistryCodes keeps the error codes of a registry, which tell its clients whether to try again.
 func RegistryCodes(body []byte) []byte {
 	type code struct {
-		Code string `json:"code"`
+		Code    string `json:"code"`
+		Message string `json:"message"` // ours: the code in small letters
 	}
 	var all, kept struct {
 		Errors []code `json:"errors"`
@@ -55,7 +57,7 @@ func RegistryCodes(body []byte) []byte {
 	}
 	for _, e := range all.Errors {
 		if registryCode.MatchString(e.Code) {
-			kept.Errors = append(kept.Errors, e)
+			kept.Errors = append(kept.Errors, code{e.Code, strings.ToLower(strings.ReplaceAll(e.Code, "_", " "))})
 		}
 	}
 	if kept.Errors == nil {

@@ -21,7 +21,7 @@ func TestQuiet(t *testing.T) {
 		"Good":     {reason: "An answer that is no error is for the client.", code: 200, body: canary, want: canary},
 		"Page":     {reason: "A page of an internal host.", code: 403, body: "<html>" + canary},
 		"Redirect": {reason: "Nor the body of a redirect.", code: 302, body: canary},
-		"Code":     {reason: "A code tells a client whether to try again.", code: 404, body: `{"errors":[{"code":"MANIFEST_UNKNOWN","message":"` + canary + `","detail":"` + canary + `"}]}`, keep: RegistryCodes, want: `{"errors":[{"code":"MANIFEST_UNKNOWN"}]}`},
+		"Code":     {reason: "A code tells a client whether to try again.", code: 404, body: `{"errors":[{"code":"MANIFEST_UNKNOWN","message":"` + canary + `","detail":"` + canary + `"}]}`, keep: RegistryCodes, want: `{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}`},
 		"NoCode":   {reason: "A text in the place of a code is no code.", code: 401, body: `{"errors":[{"code":"` + canary + `"},{"code":"DENIED ` + canary + `"},{"code":"DENIED_` + strings.Repeat("A", 100) + `"}]}`, keep: RegistryCodes},
 		"NoJSON":   {reason: "Nothing is kept that is not understood.", code: 500, body: canary, keep: RegistryCodes},
 		"Token":    {reason: "The error of a token endpoint has another form.", code: 401, body: `{"error":"` + canary + `","details":"` + canary + `"}`, keep: RegistryCodes},
