@@ -304,7 +304,7 @@ func (f *passFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.takeOver, "take-over", false, "accept another source than the one that this sync applied before; objects that the new source lacks are pruned")
 	addOptions(cmd, &f.spec, false)
 	cmd.Flags().StringArrayVar(&f.signers, "approval-signer", nil, "with --approval-trailers=signed: `file` with the public key of a person who may approve, OpenPGP or SSH; may be given several times")
-	cmd.Flags().StringArrayVar(&f.keys, "commit-key", nil, "with --verify: `file` with public keys, OpenPGP or SSH, of which one must have signed; may be given several times")
+	cmd.Flags().StringArrayVar(&f.keys, "commit-key", nil, "with --verify: `file` with public keys, OpenPGP or SSH; one of them must have signed; may be given several times")
 	f.renderFlags.addTo(cmd)
 	f.fileFlags.addTo(cmd, &f.syncFlags, &f.path)
 }
@@ -369,7 +369,7 @@ func (f *passFlags) asSync() (v1alpha1.Sync, error) {
 		return s, err
 	}
 	if verifies := s.Spec.Source.Verify.Mode != v1alpha1.VerifyNever; verifies != (len(f.keys) > 0) {
-		return s, usagef("--commit-key goes with --verify=head, tag or tag-and-head, and names the public keys of which one must have signed")
+		return s, usagef("--commit-key goes with --verify=head, tag or tag-and-head, and names the public keys; one of them must have signed")
 	}
 	if signed := s.Spec.Approvals.Trailers == v1alpha1.TrailersSigned; signed != (len(f.signers) > 0) {
 		return s, usagef("--approval-signer goes with --approval-trailers=signed, and names the public keys of the people who may approve")

@@ -149,7 +149,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		},
 		"VerifyWithoutKeys": {
 			"Without a key, no commit would be applied.", strings.ReplaceAll(head, "platform.git", "platform.git, verify: {mode: head}"),
-			[]string{"line 5: spec.source.verify.keys: is missing: list the public keys of which one must have signed, or name their Secret in keysFrom"},
+			[]string{"line 5: spec.source.verify.keys: is missing: list public keys, one of which must have signed, or name their Secret in keysFrom"},
 		},
 		"VerifyTagOfBranch": {
 			"A branch has no signed tag.", strings.ReplaceAll(head, "platform.git", "platform.git, verify: {mode: Tag, keysFrom: {name: A_B}}"),

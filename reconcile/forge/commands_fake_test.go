@@ -267,7 +267,7 @@ func TestMergedOnHubs(t *testing.T) {
 	}
 }
 
-// Headgate answers few of many, so that nobody has it flood a pull request.
+// Headgate limits its answers, so that no user can make it flood a pull request.
 func TestAnswersAreBounded(t *testing.T) {
 	h := &fakeReviewed{kind: KindGitHub}
 	for i := range 300 {

@@ -182,7 +182,7 @@ func (r *reviewed) want(reason, digest, by string) {
 var digestA, digestB = strings.Repeat("a1", 16), strings.Repeat("b2", 16)
 
 // A real Gitea decides who is who. What people write there must not open a gate for an author, a reader, or a comment that
-// somebody else changed.
+// another person changed.
 func TestCommandsOnGitea(t *testing.T) {
 	g := fixtures.StartGitea(t)
 	tokens := map[string]string{g.Owner: g.Token}

@@ -14,7 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// Merges reads what people approved on the pull requests that were merged into a branch. Whoever may not write any more, or
+// Merges reads what people approved on the pull requests that were merged into a branch. A person who may not write any more, or
 // turns out to be an author, does not approve: every reading checks that again.
 type Merges struct {
 	Pulls  *Pulls

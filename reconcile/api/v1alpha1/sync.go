@@ -198,7 +198,7 @@ type Source struct {
 type Verify struct {
 	// Mode is what needs a signature: the commit, the annotated tag that ref names, or both.
 	Mode VerifyMode `json:"mode,omitempty"`
-	// Keys are the public keys of which one must have signed: OpenPGP keys in ASCII armor, or SSH keys as authorized_keys has them. If
+	// Keys are public keys, one of which must have signed: OpenPGP keys in ASCII armor, or SSH keys as authorized_keys has them. If
 	// the forge makes the merges, list its key, too.
 	Keys []string `json:"keys,omitempty"`
 	// KeysFrom is a Secret that holds more such keys: those under key, or all of them.

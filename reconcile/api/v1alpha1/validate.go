@@ -328,7 +328,7 @@ func (p *problems) verify(s Source) {
 	case never && has:
 		p.add(field+"mode", "is missing, so the keys have no effect; set %s", Either([]VerifyMode{VerifyHead, VerifyTag, VerifyTagAndHead}))
 	case !never && !has:
-		p.add(field+"keys", "is missing: list the public keys of which one must have signed, or name their Secret in keysFrom")
+		p.add(field+"keys", "is missing: list public keys, one of which must have signed, or name their Secret in keysFrom")
 	}
 	branch := strings.HasPrefix(s.Ref, "refs/") && !strings.HasPrefix(s.Ref, "refs/tags/")
 	if (v.Mode == VerifyTag || v.Mode == VerifyTagAndHead) && (s.Ref == "" || branch || fullCommit.MatchString(s.Ref)) {
