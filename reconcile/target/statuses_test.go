@@ -28,7 +28,7 @@ func TestForgeAnswers(t *testing.T) {
 			401: {waits: true, within: 5 * time.Second, says: "the token is not accepted (401): it is wrong, expired or revoked"},
 			403: {waits: true, within: 5 * time.Second, says: "the token may not set statuses of a/b (403): it needs " + right},
 			404: {says: "or the token cannot see it (404): it needs " + sees},
-			422: {says: "it refuses to set statuses (422): No commit found"},
+			422: {says: "it refuses to set statuses (422)"},
 			429: {waits: true, within: 2 * time.Minute, says: "too many requests (429)"},
 			500: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (500)"},
 			502: {waits: true, within: 5 * time.Second, says: "the forge is in trouble (502)"},
