@@ -38,6 +38,9 @@ const (
 	ConversionUnknown ConversionStrategy = "Unknown"
 )
 
+// howToConvert is what to do about a conversion webhook whose service is not known.
+const howToConvert = "set conversion to Inject, with service, namespace and CA, or to None if no objects are stored in any but one version"
+
 // RuleConversion is the rule of a CRD whose conversion webhook has no known service.
 const RuleConversion = "conversion-service-unknown"
 
@@ -102,13 +105,10 @@ func (c Conversion) settleCRD(u *unstructured.Unstructured, service string) erro
 		delete(spec, "conversion")
 	default:
 		if c.Strategy == ConversionUnknown {
-			c.Namespace = "unknown"
-			c.inject(client, cmp.Or(service, "unknown"))
-			delete(client, "caBundle")
+			placeholder := child(client, "service")
+			placeholder["name"], placeholder["namespace"] = cmp.Or(service, "unknown"), "unknown"
 		}
-		return fmt.Errorf("CRD %s converts between its %d versions by a webhook, and the service for it is not known: "+
-			"set conversion to Inject, with service, namespace and CA, or to None if no objects are stored in any but one version",
-			u.GetName(), len(versions))
+		return fmt.Errorf("CRD %s converts between its %d versions by a webhook, and the service for it is not known: %s", u.GetName(), len(versions), howToConvert)
 	}
 	return nil
 }

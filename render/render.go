@@ -256,8 +256,8 @@ func (d *Desired) warnOfConversions() {
 		if !errors.As(o.Problem, &p) {
 			continue
 		}
-		what, fix, _ := strings.Cut(strings.TrimPrefix(p.Error(), p.Origin.String()+": "), ": ")
-		d.Findings = append(d.Findings, manifest.Finding{Rule: RuleConversion, Severity: manifest.Warning, Origin: p.Origin, Message: "a pass would fail: " + what, Fix: fix})
+		what := strings.TrimSuffix(strings.TrimPrefix(p.Error(), p.Origin.String()+": "), ": "+howToConvert)
+		d.Findings = append(d.Findings, manifest.Finding{Rule: RuleConversion, Severity: manifest.Warning, Origin: p.Origin, Message: "a pass would fail: " + what, Fix: howToConvert})
 		o.Problem = nil
 	}
 }

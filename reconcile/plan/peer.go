@@ -150,7 +150,7 @@ func (p Plan) HandsTo(seen Observed) []inventory.Sync {
 // ruleNotHeard is the rule of notes on peers that did not render their newest commit before this sync prunes.
 const ruleNotHeard = "sync-not-heard"
 
-// notesOnPeers tells of peers that did not render their newest commit before this sync prunes.
+// notesOnPeers returns notes on peers that did not render their newest commit before this sync prunes.
 func (p Plan) notesOnPeers(seen Observed) []manifest.Finding {
 	var notes []manifest.Finding
 	for _, peer := range seen.Peers {
@@ -161,7 +161,7 @@ func (p Plan) notesOnPeers(seen Observed) []manifest.Finding {
 	return notes
 }
 
-// noteGivenUp tells of a peer that did not render its newest commit before this sync prunes.
+// noteGivenUp is the note on a peer that did not render its newest commit before this sync prunes.
 func noteGivenUp(peer Peer) manifest.Finding {
 	f := manifest.Finding{
 		Rule: ruleNotHeard, Severity: manifest.Note,

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"regexp"
@@ -88,10 +87,10 @@ func (r Report) annotatedSteps() []manifest.Finding {
 			}
 		}
 		if s.active && len(s.Breaks) > 0 {
-			say("schema-breaks", manifest.Warning, andOthers(merged(s.Breaks)))
+			say("schema-breaks", manifest.Warning, someOf(merged(s.Breaks), mostChanges))
 		}
 		if s.active && len(s.noticed()) > 0 {
-			say("schema-changes", manifest.Note, andOthers(merged(s.noticed())))
+			say("schema-changes", manifest.Note, someOf(merged(s.noticed()), mostChanges))
 		}
 	}
 	if deletes > mostSteps {
@@ -111,9 +110,9 @@ func (r Report) annotatedUpgrades() []manifest.Finding {
 		case s.Action == plan.Keep:
 			rule, message = "package-drops-kind", s.Reason
 		case len(s.Breaks) > 0:
-			rule, message = "schema-breaks", andOthers(merged(s.Breaks))
+			rule, message = "schema-breaks", someOf(merged(s.Breaks), mostChanges)
 		case len(s.noticed()) > 0:
-			rule, message, severity = "schema-changes", andOthers(merged(s.noticed())), manifest.Note
+			rule, message, severity = "schema-changes", someOf(merged(s.noticed()), mostChanges), manifest.Note
 		}
 		if rule == "" {
 			continue
@@ -196,17 +195,9 @@ func (g openings) cause() string {
 // someOf lists the first of some names, and how many more there are.
 func someOf(names []string, most int) string {
 	if len(names) > most {
-		names = append(slices.Clip(names[:most]), fmt.Sprintf("%d more", len(names)-most))
+		names = append(slices.Clone(names[:most]), fmt.Sprintf("%d more", len(names)-most))
 	}
 	return strings.Join(names, ", ")
-}
-
-// andOthers are the first of some texts, and how many more there are.
-func andOthers(said []string) string {
-	if n := len(said); n > mostChanges {
-		said = append(slices.Clip(said[:mostChanges]), fmt.Sprintf("and %d more", n-mostChanges))
-	}
-	return strings.Join(said, ", ")
 }
 
 // WorkflowCommands writes the annotations of a report as workflow commands. The forge shows them beside the lines.
@@ -257,9 +248,7 @@ func CodeQuality(w io.Writer, r Report) error {
 		q.Location.Path, q.Location.Lines.Begin = cmp.Or(clean(a.Origin.Path), "."), max(a.Origin.Line, 1)
 		all = append(all, q)
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(all)
+	return writeJSON(w, all)
 }
 
 // fingerprint identifies an annotation in later commits. The line does not count: it moves.

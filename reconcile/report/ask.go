@@ -175,11 +175,8 @@ func (r Report) approvers() string {
 			names = append(names, a.By)
 		}
 	}
-	if len(names) > 3 {
-		names = append(names[:3], fmt.Sprintf("%d more", len(names)-3))
-	}
 	if len(names) > 0 {
-		ways = append([]string{"by " + strings.Join(names, ", ")}, ways...)
+		ways = append([]string{"by " + someOf(names, mostNamed)}, ways...)
 	}
 	return strings.Join(slices.Compact(ways), ", ")
 }

@@ -6,9 +6,11 @@ import (
 )
 
 // JSON writes a report for programs.
-func JSON(w io.Writer, r Report) error {
+func JSON(w io.Writer, r Report) error { return writeJSON(w, r) }
+
+func writeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(r)
+	return e.Encode(v)
 }

@@ -230,15 +230,11 @@ const mostNamed = 3
 
 // some lists the first of some names, quoted, and how many more there are.
 func (c comment) some(names []string) string {
-	n := min(len(names), mostNamed, max(c.most, 1))
-	var said []string
-	for _, name := range names[:n] {
-		said = append(said, quoted(name))
+	said := make([]string, len(names))
+	for i, name := range names {
+		said[i] = quoted(name)
 	}
-	if left := len(names) - n; left > 0 {
-		said = append(said, fmt.Sprintf("%d more", left))
-	}
-	return strings.Join(said, ", ")
+	return someOf(said, min(mostNamed, max(c.most, 1)))
 }
 
 // calledAll names the objects of steps, and the place of a single one.

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -74,10 +73,7 @@ func SARIF(w io.Writer, r Report) error {
 		}
 	}
 	run.Tool.Driver = sarifDriver{Name: "Headgate", Rules: rules}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
+	return writeJSON(w, sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
 }
 
 // escapedPath is a path as a relative URI: https://www.rfc-editor.org/rfc/rfc3986#section-2.3.
