@@ -22,7 +22,7 @@ func (r Reconciler) Destroy(ctx context.Context, how plan.Ending) (report.Report
 	if err != nil {
 		return report.Failed(r.Sync, "", err), err
 	}
-	pass, err := r.goRound(limited, limit, plan.Pass{}, rounds{look: func(ctx context.Context, pass plan.Pass) (plan.Plan, error) {
+	pass, err := r.carryOut(limited, limit, plan.Pass{}, rounds{look: func(ctx context.Context, pass plan.Pass) (plan.Plan, error) {
 		asks := plan.Plan.Open
 		if pass.Started() { // counts cost as much as there is
 			asks = plan.Plan.OpenForemost
@@ -106,7 +106,7 @@ func (r Reconciler) release(ctx context.Context, dry bool, which func(plan.Obser
 	limited, limit := r.allow(ctx, runAgain)
 	defer limit.end()
 	defer notice(limit.waitsFor, r.Notice)()
-	pass, err := r.goRound(limited, limit, plan.Pass{}, rounds{look: look})
+	pass, err := r.carryOut(limited, limit, plan.Pass{}, rounds{look: look})
 	said := r.report(pass, "", err)
 	if pass.Started() {
 		r.record(ctx, began, said, released)

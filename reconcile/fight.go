@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	mostUndone = 3                // times that something is undone before it is a fight
-	firstRest  = time.Minute      // after that, between two times that it is put right
-	mostRest   = time.Hour        // however long it goes on
-	leastPeace = time.Minute      // that something stays put before a fight is over
+	mostUndone = 3                // a correction that was undone so often is a fight
+	firstRest  = time.Minute      // the pause between two corrections in a fight, at first
+	mostRest   = time.Hour        // the longest pause
+	leastPeace = time.Minute      // how long a correction must last, at least, before a fight is over
 	longMemory = 90 * time.Minute // how long a field must stay unchanged before its change is forgotten
 )
 
-// fights is the memory of a loop about writers that undo its writes.
+// fights records the writers that undo the corrections of a loop.
 type fights map[contention]*rivalry
 
-// A contention is another writer and a field of an object.
+// A contention is a field of an object and another writer of it.
 type contention struct {
 	id            manifest.ID
 	path, manager string
@@ -29,15 +29,15 @@ type contention struct {
 
 // A rivalry is the history of a contention.
 type rivalry struct {
-	right  time.Time     // when it was last put right
-	stands bool          // our last correction was not undone
-	undone int           // times
-	gap    time.Duration // the longest time that it took them
+	corrected time.Time     // when Headgate last corrected the field
+	stands    bool          // the last correction was not undone
+	undone    int           // how often a correction was undone
+	gap       time.Duration // the longest time between a correction and its undoing
 }
 
 func (f rivalry) isFight() bool { return f.undone >= mostUndone }
 
-// quietNeeded returns how long a correction must last until the fight is over: the other writer may only be slow.
+// quietNeeded returns how long a correction must last before the fight is over. It is longer than the other writer ever took.
 func (f rivalry) quietNeeded() time.Duration {
 	if !f.isFight() {
 		return longMemory
@@ -45,8 +45,8 @@ func (f rivalry) quietNeeded() time.Duration {
 	return max(2*f.gap, leastPeace)
 }
 
-// learn adds the result of a pass.
-func (all fights) learn(now time.Time, r report.Report) {
+// record adds the result of a pass.
+func (all fights) record(now time.Time, r report.Report) {
 	drifted := map[contention]bool{}
 	for _, s := range r.Steps {
 		if s.Cause != plan.Drift || s.Error != "" || s.NotReached {
@@ -57,29 +57,29 @@ func (all fights) learn(now time.Time, r report.Report) {
 			f := all[c]
 			if f == nil {
 				if s.Action == plan.Keep {
-					continue // it was never put right
+					continue // Headgate has not corrected it
 				}
 				f = &rivalry{}
 				all[c] = f
 			} else if f.stands {
 				f.stands = false
 				f.undone++
-				f.gap = max(f.gap, now.Sub(f.right))
+				f.gap = max(f.gap, now.Sub(f.corrected))
 			}
 			if s.Action != plan.Keep {
-				f.right, f.stands = now, true
+				f.corrected, f.stands = now, true
 			}
 		}
 	}
 	if r.Error != "" {
-		return // it did not look at everything
+		return // the pass did not look at everything
 	}
 	for c, f := range all {
 		if drifted[c] {
 			continue
 		}
 		f.stands = true // also if another writer corrected it
-		if now.Sub(f.right) >= f.quietNeeded() {
+		if now.Sub(f.corrected) >= f.quietNeeded() {
 			delete(all, c)
 		}
 	}
@@ -97,13 +97,13 @@ func contentions(s report.Step) []contention {
 	return all
 }
 
-// now are the fights as they stand, in order.
-func (all fights) now(at time.Time) []plan.Fight {
+// at returns the current fights, sorted.
+func (all fights) at(now time.Time) []plan.Fight {
 	var list []plan.Fight
 	for c, f := range all {
 		if f.isFight() {
 			rest := backOff(f.undone-mostUndone+1, firstRest, mostRest)
-			list = append(list, plan.Fight{ID: c.id, Path: c.path, Manager: c.manager, Times: f.undone, Rests: at.Sub(f.right) < rest})
+			list = append(list, plan.Fight{ID: c.id, Path: c.path, Manager: c.manager, Times: f.undone, Rests: now.Sub(f.corrected) < rest})
 		}
 	}
 	slices.SortFunc(list, func(a, b plan.Fight) int {

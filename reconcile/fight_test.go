@@ -95,7 +95,7 @@ func (r *rival) corrections() int {
 // drift returns the drift status of the last pass.
 func (r *rival) drift(t *testing.T) string {
 	t.Helper()
-	passed := r.heard(Passed)
+	passed := r.received(Passed)
 	if len(passed) == 0 {
 		t.Fatal("no pass")
 	}

@@ -13,7 +13,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A Waiter reports what a pass that runs waits for at the moment; "" if that is not known.
+// A Waiter reports what the running pass waits for at the moment; "" if that is not known.
 type Waiter interface {
 	WaitsFor() string
 }
@@ -21,12 +21,12 @@ type Waiter interface {
 const (
 	leastLimit  = 10 * time.Minute
 	perObject   = time.Second // 2,043 CRDs take 82 s until they are established
-	limitPhases = 4           // each may wait for as long as the Timeout
+	limitPhases = 4           // phases that may each wait for the whole Timeout
 	noticeEvery = 30 * time.Second
 	mostNamed   = 3 // objects
 )
 
-// limit returns how long a pass over some objects may take, which waits some times for as long as the Timeout.
+// limit returns how long a pass may take that has this number of objects and may wait this often for the whole Timeout.
 func (r Reconciler) limit(objects, waits int) time.Duration {
 	return cmp.Or(r.Least, leastLimit) + time.Duration(max(waits, limitPhases))*cmp.Or(r.Timeout, 5*time.Minute) + time.Duration(objects)*perObject
 }
@@ -35,37 +35,37 @@ func (r Reconciler) limit(objects, waits int) time.Duration {
 type overdue struct {
 	limit time.Duration
 	what  string
-	next  string // who tries again
+	next  string // what the user or the loop does next
 }
 
 func (e overdue) Error() string {
 	return fmt.Sprintf("the pass took longer than %s and waited for %s; check that, %s", e.limit, cmp.Or(e.what, "what it does not know"), e.next)
 }
 
-// What follows a pass whose time is over.
+// What comes after a pass that exceeded its limit.
 const (
 	nextPass = "the next pass tries again"
 	runAgain = "then run the command again, which goes on"
 )
 
-// An allowance is the time that a pass has.
+// An allowance is the time limit of a running pass. The limit grows with the objects that the pass finds.
 type allowance struct {
 	reconciler Reconciler
-	ctx        context.Context //nolint:containedctx // that of the pass
-	next       string          // what follows if the time is over
+	ctx        context.Context //nolint:containedctx // the context of the pass
+	next       string          // what comes after a pass that exceeds the limit
 	cancel     context.CancelCauseFunc
 	began      time.Time
 	timer      *time.Timer
 
 	mu      sync.Mutex
-	ends    bool // the pass deletes what it waits for
+	ends    bool // the pass deletes the pending objects
 	objects int
-	waits   int // times that the pass may wait for as long as the Timeout
+	waits   int // how often the pass may wait for the whole Timeout
 	pending []manifest.ID
-	home    func(manifest.ID) manifest.ID // completes them; nil while there are none
+	home    func(manifest.ID) manifest.ID // adds the namespaces of pending; nil if there are none
 }
 
-// allow begins the time of a pass. The context that it returns ends with that time; next is what follows then.
+// allow starts the time limit of a pass. The returned context ends when the pass exceeds it; next is what comes then.
 func (r Reconciler) allow(ctx context.Context, next string) (context.Context, *allowance) {
 	a := &allowance{reconciler: r, next: next, began: time.Now()}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
@@ -85,8 +85,8 @@ func (a *allowance) expire() {
 	a.cancel(overdue{limit, a.waitsFor(), a.next})
 }
 
-// saw notes how many objects the pass has, and what it waits for from round to round.
-func (a *allowance) saw(p plan.Plan, waits plan.Waits) {
+// observe records how many objects the pass has, and what it waits for in this round.
+func (a *allowance) observe(p plan.Plan, waits plan.Waits) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.pending, a.home = waits.For(), p.Homes()
@@ -148,7 +148,7 @@ func (a *allowance) explain(err error) error {
 	return err
 }
 
-// notice tells from time to time what is waited for, until the function that it returns is called.
+// notice calls tell every noticeEvery with what the pass waits for, until the returned function is called.
 func notice(what func() string, tell func(string)) (stop func()) {
 	if tell == nil {
 		return func() {}

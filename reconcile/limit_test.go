@@ -31,22 +31,22 @@ func TestPassLimit(t *testing.T) {
 		l.Reconciler.Waiter = waitsFor(lost)
 		w.run(t, l)
 		time.Sleep(noticeEvery + time.Second)
-		waits := w.heard(Waiting)
+		waits := w.received(Waiting)
 		if len(waits) != 1 || waits[0].For != lost || waits[0].Revision != "a" || waits[0].Took != noticeEvery {
 			t.Errorf("want an event that names what the pass waits for, got %v", waits)
 		}
 		time.Sleep(l.Reconciler.limit(1, 0) - noticeEvery - 2*time.Second)
-		if passed := w.heard(Passed); len(passed) > 0 {
+		if passed := w.received(Passed); len(passed) > 0 {
 			t.Errorf("it has its limit, got %v", passed)
 		}
 		w.set(func() { w.apply = nil })
 		time.Sleep(2 * time.Second)
-		passed := w.heard(Passed)
+		passed := w.received(Passed)
 		if len(passed) != 1 || passed[0].Err == nil || !strings.Contains(passed[0].Err.Error(), "waited for "+lost) || passed[0].Next == 0 {
 			t.Fatalf("want one pass with an error that names it, and a next one, got %v", passed)
 		}
 		time.Sleep(passed[0].Next + time.Second)
-		if passed := w.heard(Passed); len(passed) != 1 || passed[0].Err != nil {
+		if passed := w.received(Passed); len(passed) != 1 || passed[0].Err != nil {
 			t.Errorf("the next pass goes on, got %v", passed)
 		}
 	})
@@ -122,7 +122,7 @@ func TestWaitsForHomes(t *testing.T) {
 	pass := plan.Pass{}.After(plan.Next(plan.Pass{}, p, plan.Times{}), nil, nil)
 	_, limit := Reconciler{}.allow(t.Context(), nextPass)
 	defer limit.end()
-	limit.saw(p, pass.Waits)
+	limit.observe(p, pass.Waits)
 	if got := limit.waitsFor(); got != "objects that are not ready: ConfigMap default/b" {
 		t.Errorf("waits for %q", got)
 	}
@@ -141,7 +141,7 @@ func TestLimitGrowsWithTiers(t *testing.T) {
 			p.Steps = append(p.Steps, plan.Step{ID: id, Action: plan.Prune})
 		}
 		all := tiers(p)
-		limit.saw(p, plan.Waits{})
+		limit.observe(p, plan.Waits{})
 		time.Sleep(time.Duration(all) * r.Timeout)
 		synctest.Wait()
 		if err := context.Cause(limit.ctx); all < 5 || err != nil {
@@ -178,7 +178,7 @@ func TestNoticeOfFetch(t *testing.T) {
 		l.Reconciler.Source = hanging{}
 		w.run(t, l)
 		time.Sleep(noticeEvery + time.Second)
-		if waits := w.heard(Waiting); len(waits) != 1 || waits[0].For != "the commit" {
+		if waits := w.received(Waiting); len(waits) != 1 || waits[0].For != "the commit" {
 			t.Errorf("want an event, got %v", waits)
 		}
 	})

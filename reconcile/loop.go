@@ -35,16 +35,15 @@ type Watcher interface {
 	Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error))
 }
 
-// A Loop makes passes over one target: when time has come, when there is a new commit, and
-// when another writer changed what it owns. It makes one at a time.
+// A Loop makes passes over one target: at intervals, for each new commit, and when another writer changes what the sync
+// owns. It makes one pass at a time.
 type Loop struct {
 	Reconciler Reconciler
 	Ref        string
 	Publisher  Publisher // nil: reports are not published
 	Watcher    Watcher   // nil: drift is found by the next pass
 	Suspended  bool      // no passes are made
-	// Pushed receives when there may be a new commit, which the loop then looks for at once in the
-	// Source; may be nil.
+	// Pushed receives when there may be a new commit. The loop then fetches from the Source at once. It may be nil.
 	Pushed <-chan struct{}
 
 	Interval time.Duration // between passes, give or take a tenth; default 1 minute
@@ -110,7 +109,7 @@ const (
 	lastWords   = 10 * time.Second       // of publishing, also where the pass may not go on
 )
 
-// errYield interrupts a pass that has had its time for something newer.
+// errYield interrupts a pass that takes longer than the interval, in favour of something newer.
 var errYield = errors.New("the pass made way for something newer")
 
 // Run makes passes until ctx is done. A running pass then has Grace to finish; after that it sends nothing more and
@@ -140,7 +139,7 @@ func (l Loop) Run(ctx context.Context) {
 			r.prompt()
 			continue
 		case newest := <-looks:
-			// A failure is not met more often by looking more often; a push is worth a try.
+			// While passes fail, polls do not shorten the back-off; a push does.
 			fresh := newest.revision != r.current()
 			if !fresh && !newest.needed || r.failures > 0 && !newest.pushed {
 				continue
@@ -176,7 +175,7 @@ func (l Loop) Once(ctx context.Context) (report.Report, error) {
 type running struct {
 	Loop
 
-	patient bool // an error is published once it stays
+	patient bool // an error is published when the next pass meets it again
 
 	// When the next pass is, and why.
 	timer    *time.Timer
@@ -189,9 +188,9 @@ type running struct {
 
 	// The state that passes hand to the next one.
 	last   render.Input    // the commit that was fetched last
-	unsaid bool            // nothing was published for the commit yet
+	unsaid bool            // no status was published for the commit yet
 	open   map[string]bool // commits whose last status is pending
-	fights fights          // who undoes what the passes write
+	fights fights          // the writers that undo what the passes write
 	so     report.Summary  // the summary of the passes over this commit so far
 	waits  plan.Waits      // when each thing of this commit began to wait
 	soon   time.Duration   // until the next pass, if the last one needs it sooner
@@ -199,10 +198,10 @@ type running struct {
 	wake chan struct{} // the watcher reported something
 
 	mu      sync.Mutex
-	began   time.Time              // of the pass that runs; zero where none does
-	seen    string                 // the commit that the last pass was about
-	moved   map[manifest.ID]string // as the watcher last reported
-	handled map[manifest.ID]string // of it, what a pass has looked at
+	began   time.Time              // of the running pass; zero if none runs
+	seen    string                 // the commit of the last pass
+	moved   map[manifest.ID]string // what the watcher last reported
+	handled map[manifest.ID]string // the part of moved that a pass has looked at
 	telling sync.Mutex
 }
 
@@ -219,13 +218,13 @@ func (l Loop) running() *running {
 	return r
 }
 
-// due sets when the next pass is.
+// due schedules the next pass.
 func (r *running) due(in time.Duration, because Because) {
 	r.because, r.at = because, time.Now().Add(in)
 	r.timer.Reset(in)
 }
 
-// prompt makes the next pass sooner where something moved that no pass has looked at.
+// prompt moves the next pass forward if objects changed that no pass has looked at.
 func (r *running) prompt() {
 	at := time.Now()
 	if r.quiet.After(at) {
@@ -236,7 +235,7 @@ func (r *running) prompt() {
 	}
 }
 
-// setMoved records the objects that the watcher saw move, and wakes the loop.
+// setMoved records the changed objects that the watcher reported, and wakes the loop.
 func (r *running) setMoved(moved map[manifest.ID]string) {
 	r.mu.Lock()
 	r.moved = maps.Clone(moved)
@@ -248,7 +247,7 @@ func (r *running) setMoved(moved map[manifest.ID]string) {
 	}
 }
 
-// fresh reports whether something moved that no pass has looked at.
+// fresh reports whether objects changed that no pass has looked at.
 func (r *running) fresh() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -266,14 +265,14 @@ func (r *running) current() string {
 	return r.seen
 }
 
-// late reports whether a pass runs that has had its time.
+// late reports whether the running pass takes longer than the interval.
 func (r *running) late() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !r.began.IsZero() && time.Since(r.began) >= r.Interval
 }
 
-// A look is what was found to be the newest revision.
+// A look is the result of one look for a newer commit.
 type look struct {
 	revision string
 	pushed   bool // a push was announced, or another sync asked
@@ -284,15 +283,15 @@ type look struct {
 // before all of their servers know the push.
 var lookAgain = []time.Duration{time.Second, 4 * time.Second}
 
-// look sends the newest revision: after a push, from time to time where that is asked for more
-// often than passes are made, and where a pass takes so long that none are.
+// look sends the newest revision: after a push, at every poll if Poll is shorter than Interval, and while a pass takes longer
+// than the interval.
 func (r *running) look(ctx context.Context, tell chan<- look) {
 	often := r.Poll > 0 && r.Poll < r.Interval
 	every := r.Interval
 	if often {
 		every = r.Poll
 	}
-	var again []time.Duration // looks that a push is still worth
+	var again []time.Duration // delays before the remaining looks after a push
 	woken := r.Reconciler.Peers.woken(r.Reconciler.Sync)
 	for {
 		pushed, needed := len(again) > 0, false
@@ -317,7 +316,7 @@ func (r *running) look(ctx context.Context, tell chan<- look) {
 			in.Revision = refused(unread(err))
 		}
 		if in.Revision == "" {
-			continue // the next pass will say so
+			continue // the next pass reports the error
 		}
 		if in.Revision != r.current() {
 			again = nil
@@ -350,7 +349,7 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 	ending, late := ctx.Done(), time.After(r.Interval)
 	var over <-chan time.Time
 	var yieldTo Because
-	pushed := "" // a revision that was announced meanwhile
+	pushed := "" // a revision that a push announced during the pass
 	needed := false
 	for {
 		var newer Because
@@ -394,7 +393,7 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 		case <-r.wake:
 			newer = Moved
 		}
-		// A pass that has had its time makes way: it may be waiting for what never comes.
+		// A pass that takes longer than the interval may wait for what never comes, so it gives way.
 		if newer == Commit && r.late() || newer == Moved && r.late() && r.fresh() {
 			yieldTo = newer
 			interrupt(errYield)
@@ -402,8 +401,7 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 	}
 }
 
-// begin notes that a pass begins, which is going to look at all that moved until now; or,
-// with no time, that it ended.
+// begin records that a pass begins, which will look at everything that changed until now. The zero time records that it ended.
 func (r *running) begin(at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -413,7 +411,7 @@ func (r *running) begin(at time.Time) {
 	}
 }
 
-// schedule sets the time of the next pass after one has ended.
+// schedule schedules the next pass after one has ended, and returns the delay until then.
 func (r *running) schedule(because Because, err error) time.Duration {
 	now := time.Now()
 	if err != nil && !ofCommit(err) {
@@ -445,7 +443,7 @@ func (r *running) schedule(because Because, err error) time.Duration {
 	return next
 }
 
-// backOff doubles with every failure.
+// backOff returns a delay that doubles with every failure.
 func backOff(failures int, first, most time.Duration) time.Duration {
 	if failures > 16 {
 		return most
@@ -453,12 +451,12 @@ func backOff(failures int, first, most time.Duration) time.Duration {
 	return min(first<<(failures-1), most)
 }
 
-// jitter keeps those apart that would all come at once.
+// jitter changes a delay by up to a tenth, so that many loops do not act at the same time.
 func jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // it needs no secrecy
 }
 
-// ofCommit reports whether an error is what is wrong with a commit: it stays until the next one.
+// ofCommit reports whether an error is caused by the commit, so that it stays until the next commit.
 func ofCommit(err error) bool {
 	var wrong catalogue.Errors
 	var away unfetched
@@ -482,8 +480,7 @@ func (e refusal) Unwrap() error { return e.error }
 // Code returns the code of the error.
 func (refusal) Code() plan.Code { return plan.Unverified }
 
-// unread returns an error of a Source as a pass has it: as a refusal of a commit, or as that of a commit that cannot be
-// read now.
+// unread wraps an error of a Source: as a refusal of the commit, or as the error of a commit that cannot be fetched now.
 func unread(err error) error {
 	if of, is := errors.AsType[interface {
 		error
@@ -537,7 +534,7 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 // carry makes a pass over the commit that was fetched last. A loop that only observes looks how far other tools are.
 func (r *running) carry(ctx context.Context, waits func(string)) (report.Report, error) {
 	with := r.Reconciler
-	with.Fights = r.fights.now(time.Now())
+	with.Fights = r.fights.at(time.Now())
 	task := Task{
 		Render: func(ctx context.Context) (render.Desired, error) {
 			in := r.last
@@ -557,8 +554,8 @@ func (r *running) carry(ctx context.Context, waits func(string)) (report.Report,
 	if with.Applier == nil && r.patient && err == nil {
 		r.soon = pass.PollAfter().Duration
 	}
-	r.fights.learn(time.Now(), said)
-	said = said.After(r.so, r.fights.now(time.Now()))
+	r.fights.record(time.Now(), said)
+	said = said.After(r.so, r.fights.at(time.Now()))
 	r.so = said.Summary
 	return said, err
 }

@@ -71,8 +71,8 @@ func (w *world) noted() []string {
 	return log
 }
 
-// heard are the events of some kind since the last call.
-func (w *world) heard(kind EventKind) []Event {
+// received returns the events of one kind since the last call.
+func (w *world) received(kind EventKind) []Event {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -281,7 +281,7 @@ func TestUnverifiedCommit(t *testing.T) {
 		l.Interval, l.Poll = time.Hour, 10*time.Second
 		w.run(t, l)
 		w.noted()
-		w.heard(Passed)
+		w.received(Passed)
 		w.set(func() { w.revision, w.fetching = "b", fmt.Errorf("fetch: %w", unsigned("b")) })
 		time.Sleep(12 * time.Second)
 		got := w.noted()
@@ -290,7 +290,7 @@ func TestUnverifiedCommit(t *testing.T) {
 		}
 		expect(t, "The refused commit gets the status, and what is applied is the commit before it.",
 			got, "b: pending: seen; the pass has not ended", "apply a", "b: error: fetch: b is not verified")
-		if passes := w.heard(Passed); len(passes) != 1 || passes[0].Report.Revision != "b" || passes[0].Report.ErrorCode != plan.Unverified || passes[0].Report.Verdict.ExitCode != report.ExitFailed {
+		if passes := w.received(Passed); len(passes) != 1 || passes[0].Report.Revision != "b" || passes[0].Report.ErrorCode != plan.Unverified || passes[0].Report.Verdict.ExitCode != report.ExitFailed {
 			t.Errorf("the report names the commit, with a code: %+v", passes)
 		}
 		time.Sleep(5 * time.Minute)
@@ -355,7 +355,7 @@ func TestNothingDeclared(t *testing.T) {
 		w := newWorld()
 		w.files = "# nothing\n"
 		w.run(t, w.loop())
-		passes := w.heard(Passed)
+		passes := w.received(Passed)
 		if len(passes) == 0 || passes[0].Err == nil || !strings.Contains(passes[0].Err.Error(), "check the path") {
 			t.Errorf("the result of the first pass is %v, want an error with the advice to check the path", passes)
 		}
@@ -483,7 +483,7 @@ func TestBackOff(t *testing.T) {
 		}
 
 		time.Sleep(time.Hour)
-		passes := w.heard(Passed)
+		passes := w.received(Passed)
 		for i, want := range []time.Duration{5, 10, 20, 40, 80, 160, 300, 300} {
 			if got := passes[i].Next.Seconds() / float64(want); got < 0.9 || got > 1.1 {
 				t.Errorf("The pause after error %d is %s, want about %ds", i+1, passes[i].Next, want)
@@ -492,13 +492,13 @@ func TestBackOff(t *testing.T) {
 
 		w.set(func() { w.observe = nil })
 		time.Sleep(6 * time.Minute)
-		passes = w.heard(Passed)
+		passes = w.received(Passed)
 		if next := passes[len(passes)-1].Next; next > 67*time.Second {
 			t.Errorf("After a success it is the interval again, not %s", next)
 		}
 		w.set(func() { w.observe = fails })
 		time.Sleep(67 * time.Second)
-		if passes = w.heard(Passed); len(passes) == 0 || passes[0].Err == nil || passes[0].Next > 6*time.Second {
+		if passes = w.received(Passed); len(passes) == 0 || passes[0].Err == nil || passes[0].Next > 6*time.Second {
 			t.Errorf("And the next error begins anew: %v", passes)
 		}
 	})
@@ -509,9 +509,9 @@ func TestFetchError(t *testing.T) {
 		w := newWorld()
 		w.run(t, w.loop())
 		w.noted()
-		w.heard(Passed)
+		w.received(Passed)
 		w.set(func() { w.fetching = errBoom })
-		for len(w.heard(Passed)) == 0 {
+		for len(w.received(Passed)) == 0 {
 			time.Sleep(time.Second)
 		}
 		if got := w.noted(); len(got) != 1 || !strings.HasSuffix(got[0], " apply a") {
@@ -527,7 +527,7 @@ func TestFetchError(t *testing.T) {
 		if got := w.noted(); len(got) != 1 || !strings.HasSuffix(got[0], " a: error: boom") {
 			t.Errorf("The repository's problem comes first: %q", got)
 		}
-		passes := w.heard(Passed)
+		passes := w.received(Passed)
 		if err := passes[len(passes)-1].Err; !errors.Is(err, errBoom) || !strings.Contains(err.Error(), "bang") {
 			t.Errorf("Both are told: %v", err)
 		}
@@ -631,13 +631,13 @@ func TestBackOffBeatsDrift(t *testing.T) {
 		l := w.loop()
 		l.Watcher = w
 		w.run(t, l)
-		w.heard(Began)
+		w.received(Began)
 		w.set(func() { w.observe = func(context.Context) error { return errBoom } })
 		for i := range 40 {
 			w.tell(map[manifest.ID]string{bucket: fmt.Sprint(i)})
 			time.Sleep(time.Second)
 		}
-		if n := len(w.heard(Began)); n > 5 {
+		if n := len(w.received(Began)); n > 5 {
 			t.Errorf("Drift does not make an API server that fails come back: %d passes", n)
 		}
 	})
@@ -656,7 +656,7 @@ func TestLateChecks(t *testing.T) {
 		passes := func(after time.Duration) (slowest, last Event) {
 			t.Helper()
 			time.Sleep(after)
-			all := w.heard(Passed)
+			all := w.received(Passed)
 			if len(all) == 0 {
 				t.Fatalf("There is no pass within %s", after)
 			}
@@ -751,7 +751,7 @@ func TestSuperseded(t *testing.T) {
 		}
 		expect(t, "After that it makes way for a new commit, and the old one gets its last word.", got[:min(len(got), 4)],
 			"a: error: superseded by b before it was applied", "b: pending: seen; the pass has not ended", "apply b", "b: "+done)
-		if stopped := w.heard(Stopped); len(stopped) != 1 || !errors.Is(stopped[0].Err, errYield) {
+		if stopped := w.received(Stopped); len(stopped) != 1 || !errors.Is(stopped[0].Err, errYield) {
 			t.Errorf("stopped %v", stopped)
 		}
 	})
@@ -809,7 +809,7 @@ func TestSuspended(t *testing.T) {
 			t.Error(err)
 		}
 		expect(t, "Also where it is run once.", w.noted())
-		if n := len(w.heard(IsSuspended)); n != 2 {
+		if n := len(w.received(IsSuspended)); n != 2 {
 			t.Errorf("It says so: %d times, want 2", n)
 		}
 	})
@@ -837,7 +837,7 @@ func TestUnsaid(t *testing.T) {
 		w := newWorld()
 		w.publish = errBoom
 		w.run(t, w.loop())
-		if unsaid := w.heard(PublishFailed); len(unsaid) != 2 || !errors.Is(unsaid[0].Err, errBoom) {
+		if unsaid := w.received(PublishFailed); len(unsaid) != 2 || !errors.Is(unsaid[0].Err, errBoom) {
 			t.Errorf("A failure to publish is reported: %v", unsaid)
 		}
 	})

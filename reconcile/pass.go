@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	attempts    = 3 // times that a pass plans its first round because another writer was faster
+	attempts    = 3 // how often a pass plans its first round while other writers are faster
 	firstLook   = 250 * time.Millisecond
 	mostLook    = 5 * time.Second
-	afterWrites = 125 * time.Millisecond // what was written now may bring the next
+	afterWrites = 125 * time.Millisecond // a write may make the next one possible
 )
 
 // A Task is one commit to reconcile.
 type Task struct {
 	// Render renders the commit. It is called for every round: packages may have brought definitions.
 	Render func(context.Context) (render.Desired, error)
-	Before func(plan.Plan) // hears of every first plan before it is carried out; may be nil
-	Waits  plan.Waits      // of the pass before, over the same commit
-	Once   bool            // a pass that only looks does not wait
-	Notice func(string)    // hears what the pass waits for, in the place of that of the Reconciler; may be nil
+	Before func(plan.Plan) // receives the first plan before it is applied; may be nil
+	Waits  plan.Waits      // what the last pass over the same commit waited for
+	Once   bool            // a pass that only observes does not wait
+	Notice func(string)    // receives what the pass waits for, in place of the Notice of the Reconciler; may be nil
 }
 
 // Carry makes one pass over a commit. After it the cluster is as the commit wants, as far as guards and the API server
@@ -56,11 +56,11 @@ func (r Reconciler) Carry(ctx context.Context, of Task) (report.Report, plan.Pas
 		}
 		return p, err
 	}
-	pass, err := r.goRound(ctx, limit, plan.Pass{Waits: of.Waits}, rounds{look: look, before: of.Before, once: of.Once})
+	pass, err := r.carryOut(ctx, limit, plan.Pass{Waits: of.Waits}, rounds{look: look, before: of.Before, once: of.Once})
 	return r.report(pass, revision, err), pass, err
 }
 
-// broken tells the other syncs of the process that a commit of this one has no plan.
+// broken informs the other syncs of the process that there is no plan for a commit of this one.
 func (r Reconciler) broken(ctx context.Context, revision string, err error) {
 	if err != nil && ctx.Err() == nil {
 		r.Peers.failed(r.Sync, revision, err)
@@ -88,16 +88,15 @@ func (r Reconciler) report(pass plan.Pass, revision string, err error) report.Re
 	return said
 }
 
-// rounds are what differs between the passes of a Reconciler.
+// rounds holds what differs between the kinds of passes: over a commit, of a destroy, of a release.
 type rounds struct {
 	look   func(context.Context, plan.Pass) (plan.Plan, error) // makes the newest plan
 	before func(plan.Plan)
 	once   bool
 }
 
-// goRound goes round by round until there is nothing left to do, or the time of the pass is over: observe, Compute, Next,
-// Apply, After.
-func (r Reconciler) goRound(ctx context.Context, limit *allowance, pass plan.Pass, how rounds) (_ plan.Pass, err error) {
+// carryOut makes rounds until nothing is left to do or the pass exceeds its limit: observe, Compute, Next, Apply, After.
+func (r Reconciler) carryOut(ctx context.Context, limit *allowance, pass plan.Pass, how rounds) (_ plan.Pass, err error) {
 	defer func() { err = limit.explain(err) }()
 	times := plan.Times{
 		Began: metav1.Now(),
@@ -111,7 +110,7 @@ func (r Reconciler) goRound(ctx context.Context, limit *allowance, pass plan.Pas
 		if err != nil {
 			return pass, err
 		}
-		limit.saw(now, pass.Waits)
+		limit.observe(now, pass.Waits)
 		times.Now = metav1.Now()
 		round := plan.Next(pass, now, times)
 		if round.Why == plan.Begins && how.before != nil {

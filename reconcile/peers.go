@@ -22,7 +22,7 @@ type Peers struct {
 
 	mu      sync.Mutex
 	all     map[inventory.Sync]*member
-	changed chan struct{} // closed when a member was heard
+	changed chan struct{} // closed when a member changes
 }
 
 // A member is one of the syncs.
@@ -36,10 +36,10 @@ type member struct {
 	revision   string               // of declares
 	fetched    bool                 // whether revision was the newest one when it was last fetched
 	broken     error                // why the newest commit is not rendered
-	tried      string               // the revision that is broken; "" if it is not known
-	since      time.Time            // since when it is broken
+	tried      string               // the commit of broken; "" if it is not known
+	since      time.Time            // when broken was first set
 
-	asks  map[inventory.Sync]question // what it waits for
+	asks  map[inventory.Sync]question // the syncs that it waits for
 	woken map[inventory.Sync]string   // the commits of both syncs when it woke another one
 }
 
@@ -51,7 +51,7 @@ type question struct {
 
 const (
 	askFor      = 10 * time.Second // how long a pass waits for other syncs before it plans
-	patienceOut = 5                // a pass gives a sync up after all but this part of its Timeout, so that it can still prune
+	patienceOut = 5                // a pass stops waiting for a sync when this part of its Timeout is left, so that it can still prune
 )
 
 // Join adds a sync that follows a ref. All syncs join before the first pass. render is Declare of the sync; it is only called InTurn.
@@ -87,7 +87,7 @@ func (p *Peers) member(of inventory.Sync) *member {
 	return p.all[of]
 }
 
-// change changes a member and tells those that wait.
+// change changes a member and wakes the syncs that wait.
 func (p *Peers) change(of inventory.Sync, how func(*member)) {
 	m := p.member(of)
 	if m == nil {
@@ -100,8 +100,8 @@ func (p *Peers) change(of inventory.Sync, how func(*member)) {
 	p.changed = make(chan struct{})
 }
 
-// heard records what the commit of a sync declares.
-func (p *Peers) heard(of inventory.Sync, want render.Desired, declares map[manifest.ID]bool) {
+// declared records what the newest commit of a sync declares.
+func (p *Peers) declared(of inventory.Sync, want render.Desired, declares map[manifest.ID]bool) {
 	p.change(of, func(m *member) {
 		m.declares, m.repository, m.revision = declares, want.Source.Repository, want.Revision
 		if m.fetched {
@@ -132,8 +132,8 @@ func (m *member) fails(err error, revision string) {
 	m.broken, m.tried = err, revision
 }
 
-// others returns the other syncs for the plan of a sync over a commit. patience is how long the sync waits for one that is not
-// heard.
+// others returns the other syncs for the plan of a sync over a commit. patience is how long the sync waits for one that has not
+// declared anything.
 func (p *Peers) others(of inventory.Sync, revision string, patience time.Duration) []plan.Peer {
 	asks := p.member(of)
 	if asks == nil {
@@ -167,14 +167,14 @@ func (p *Peers) others(of inventory.Sync, revision string, patience time.Duratio
 	return all
 }
 
-// knows reports whether a sync has rendered the commit that another one asks about: the same one if both see the same commits,
-// and else any.
+// knows reports whether a sync has rendered the commit that another one asks about. If both follow the same branch, that is the
+// same commit, otherwise any commit.
 func (m *member) knows(asks *member, revision string) bool {
-	return m.declares != nil && (!m.beside(asks) || m.revision == revision)
+	return m.declares != nil && (!m.follows(asks) || m.revision == revision)
 }
 
-// beside reports whether two syncs see the same commits.
-func (m *member) beside(other *member) bool {
+// follows reports whether two syncs follow the same ref of the same repository.
+func (m *member) follows(other *member) bool {
 	return m.ref == other.ref && m.repository == other.repository && m.repository != ""
 }
 
@@ -205,12 +205,12 @@ func (p *Peers) ask(ctx context.Context, of inventory.Sync, revision string, oth
 	}
 	if p.InTurn {
 		for _, m := range open {
-			_ = m.render(ctx) // it is recorded as broken
+			_ = m.render(ctx) // an error is recorded in broken
 		}
 		return true
 	}
 	for _, m := range open {
-		m.rouse()
+		m.wakeUp()
 	}
 	enough := time.NewTimer(askFor)
 	defer enough.Stop()
@@ -234,19 +234,19 @@ func (p *Peers) ask(ctx context.Context, of inventory.Sync, revision string, oth
 
 // answered reports whether a sync could not render the commit that another one asks about.
 func (m *member) answered(asks *member, revision string) bool {
-	return m.broken != nil && (!m.beside(asks) || m.tried == "" || m.tried == revision)
+	return m.broken != nil && (!m.follows(asks) || m.tried == "" || m.tried == revision)
 }
 
-// rouse has a sync look for its newest commit and make a pass.
-func (m *member) rouse() {
+// wakeUp wakes a sync, so that it fetches its newest commit and makes a pass.
+func (m *member) wakeUp() {
 	select {
 	case m.wake <- struct{}{}:
 	default:
 	}
 }
 
-// hand wakes the syncs that are to take over objects, once for each pair of commits.
-func (p *Peers) hand(of inventory.Sync, revision string, to []inventory.Sync) {
+// handOver wakes the syncs that will take over objects, once for each pair of commits.
+func (p *Peers) handOver(of inventory.Sync, revision string, to []inventory.Sync) {
 	gives := p.member(of)
 	if gives == nil {
 		return
@@ -262,7 +262,7 @@ func (p *Peers) hand(of inventory.Sync, revision string, to []inventory.Sync) {
 		gives.woken[name] = pair
 		p.mu.Unlock()
 		if fresh {
-			m.rouse()
+			m.wakeUp()
 		}
 	}
 }

@@ -161,13 +161,13 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 	if !together {
 		return r.compute(ctx, &seen, place, asks)
 	}
-	r.Peers.heard(r.Sync, want, seen.Declares(r.Guarding.Allows(seen)))
+	r.Peers.declared(r.Sync, want, seen.Declares(r.Guarding.Allows(seen)))
 	p, err := r.computeBeside(ctx, &seen, place, asks)
 	if err == nil && r.Peers.ask(ctx, r.Sync, want.Revision, p.Awaits(seen)) {
 		p, err = r.computeBeside(ctx, &seen, place, asks)
 	}
 	if err == nil {
-		r.Peers.hand(r.Sync, want.Revision, p.HandsTo(seen))
+		r.Peers.handOver(r.Sync, want.Revision, p.HandsTo(seen))
 	}
 	return p, err
 }
@@ -235,7 +235,7 @@ func (r Reconciler) Declare(ctx context.Context, ref string) error {
 		r.Peers.failed(r.Sync, in.Revision, err)
 		return err
 	}
-	r.Peers.heard(r.Sync, want, seen.Declares(r.Guarding.Allows(seen)))
+	r.Peers.declared(r.Sync, want, seen.Declares(r.Guarding.Allows(seen)))
 	return nil
 }
 
