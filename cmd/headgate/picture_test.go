@@ -13,7 +13,7 @@ import (
 
 // The README shows this comment, which a situation holds.
 const (
-	pictured = "fixtures/situations/package-breaks-schema/want/comment.md"
+	pictured = "fixtures/situations/used-here/want/comment.md"
 	picture  = "examples/previews/comment.svg"
 )
 
@@ -37,24 +37,26 @@ const (
 type drawing struct {
 	strings.Builder
 
-	y, lines int
+	y, lines   int
+	bold, code bool // inside of such a part
 }
 
 // draw draws the Markdown of a comment as a forge shows it. It knows the elements of comments: headings, lists, tables,
 // bold text, code, and folded parts, whose first line it draws.
 func draw(comment string) string {
 	d := &drawing{y: 44}
-	var folded bool
+	folds := 0 // around the line
 	for line := range strings.SplitSeq(comment, "\n") {
 		summary := regexp.MustCompile(`<summary>(.*)</summary>`).FindStringSubmatch(line)
 		switch {
 		case d.lines >= tallest:
 		case summary != nil:
-			folded = true
-			d.text("body", 24, "▸ "+plain(summary[1]))
+			if folds++; folds == 1 {
+				d.text("body", 24, "▸ "+plain(summary[1]))
+			}
 		case strings.Contains(line, "</details>"):
-			folded = false
-		case folded, strings.HasPrefix(line, "<!--"), strings.HasPrefix(line, "```"), strings.HasPrefix(line, "|---"), strings.HasPrefix(line, "| ---"):
+			folds--
+		case folds > 0, strings.HasPrefix(line, "<!--"), strings.HasPrefix(line, "```"), strings.HasPrefix(line, "|---"), strings.HasPrefix(line, "| ---"):
 		case strings.HasPrefix(line, "#"):
 			d.y += 6
 			d.text("heading", 24, plain(strings.TrimLeft(line, "# ")))
@@ -64,8 +66,6 @@ func draw(comment string) string {
 			d.text("body", 64, "◦ "+plain(line[4:]))
 		case strings.HasPrefix(line, "- "):
 			d.text("body", 40, "• "+plain(line[2:]))
-		case strings.HasPrefix(line, "**") && strings.HasSuffix(line, "**"):
-			d.text("strong", 24, plain(line))
 		case line == "":
 			d.y += 6
 		default:
@@ -79,6 +79,7 @@ func draw(comment string) string {
 text { fill: #1f2328; font-family: -apple-system, "Segoe UI", "Noto Sans", Helvetica, Arial, sans-serif; font-size: 13.5px; }
 .heading { font-size: 17px; font-weight: 600; }
 .strong { font-weight: 600; }
+.code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace; font-size: 12px; }
 @media (prefers-color-scheme: dark) { .box { fill: #0d1117; stroke: #3d444d; } text { fill: #f0f6fc; } }
 </style>
 <rect class="box" x="0.5" y="0.5" width="%[3]d" height="%[4]d" rx="6"/>
@@ -94,7 +95,7 @@ func (d *drawing) text(class string, x int, text string) {
 	}
 	var line string
 	for word := range strings.FieldsSeq(text) {
-		if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
+		if line != "" && shown(line)+1+shown(word) > width {
 			d.line(class, x, line)
 			line, x = "", max(x, 24)
 		}
@@ -107,16 +108,41 @@ func (d *drawing) line(class string, x int, text string) {
 	if text == "" || d.lines >= tallest {
 		return
 	}
-	fmt.Fprintf(d, "<text class=%q x=\"%d\" y=\"%d\">%s</text>\n", class, x, d.y, html.EscapeString(text))
+	fmt.Fprintf(d, "<text class=%q x=\"%d\" y=\"%d\">%s</text>\n", class, x, d.y, d.spans(text))
 	d.y += 21
 	d.lines++
+}
+
+// spans returns text with its bold and code parts in spans of their own. A part may go on in the next line.
+func (d *drawing) spans(text string) string {
+	var b strings.Builder
+	for text != "" {
+		n := strings.IndexAny(text, bold+code)
+		if n < 0 {
+			n = len(text)
+		}
+		if part := html.EscapeString(text[:n]); part != "" {
+			switch {
+			case d.code:
+				part = `<tspan class="code">` + part + `</tspan>`
+			case d.bold:
+				part = `<tspan class="strong">` + part + `</tspan>`
+			}
+			b.WriteString(part)
+		}
+		if text = text[n:]; text != "" {
+			d.bold, d.code = d.bold != (text[:1] == bold), d.code != (text[:1] == code)
+			text = text[1:]
+		}
+	}
+	return b.String()
 }
 
 // row draws a row of a table, with columns of one width.
 func (d *drawing) row(line string) {
 	cells := strings.Split(strings.Trim(line, "|"), "|")
 	for i, cell := range cells {
-		fmt.Fprintf(d, "<text x=\"%d\" y=\"%d\">%s</text>\n", 24+i*(pictureWidth-48)/len(cells), d.y, html.EscapeString(plain(strings.TrimSpace(cell))))
+		fmt.Fprintf(d, "<text x=\"%d\" y=\"%d\">%s</text>\n", 24+i*(pictureWidth-48)/len(cells), d.y, d.spans(plain(strings.TrimSpace(cell))))
 	}
 	d.y += 21
 	d.lines++
@@ -127,9 +153,21 @@ var (
 	tagged = regexp.MustCompile(`</?[a-z]+>`)
 )
 
-// plain returns Markdown without its marks.
+// bold and code are where a part of a text begins or ends that is bold, or code.
+const (
+	bold = "\x01"
+	code = "\x02"
+)
+
+// plain returns Markdown without its marks, but with bold and code.
 func plain(markdown string) string {
 	text := linked.ReplaceAllString(markdown, "$1")
+	text = strings.NewReplacer("<code>", code, "</code>", code).Replace(text)
 	text = tagged.ReplaceAllString(text, "")
-	return html.UnescapeString(strings.NewReplacer("**", "", "`", "", `\`, "").Replace(text))
+	return html.UnescapeString(strings.NewReplacer("**", bold, "`", code, `\`, "").Replace(text))
+}
+
+// shown returns how many characters of a text are drawn.
+func shown(text string) int {
+	return len([]rune(text)) - strings.Count(text, bold) - strings.Count(text, code)
 }
