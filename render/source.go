@@ -12,11 +12,11 @@ type SourceID struct {
 
 	// Contains reports whether a commit is in the history of the repository, as far as that is at
 	// hand. It may be nil, and is safe for concurrent use.
-	Contains func(commit string) bool
+	Contains func(commit string) (bool, error)
 
-	// Descends reports whether Commit is another commit or descends from it, and whether that is known: a shallow clone lacks
-	// commits. It may be nil, and is safe for concurrent use.
-	Descends func(commit string) (descends, known bool)
+	// Descends reports whether Commit is another commit or descends from it. It returns an error if a commit of the history
+	// cannot be read, as in a shallow clone, unless that does not matter. It may be nil, and is safe for concurrent use.
+	Descends func(commit string) (bool, error)
 }
 
 // String is how people write a source: "example.org/team/platform//clusters/prod".

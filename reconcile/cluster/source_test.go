@@ -70,7 +70,7 @@ func TestOtherSourceWritesNothing(t *testing.T) {
 	// A mirror has what was applied last. From then on it is the source.
 	mirror := a
 	mirror.id.Repository, mirror.id.Commit = "mirror.example.org/a", strings.Repeat("c", 40)
-	mirror.id.Contains = func(commit string) bool { return commit == a.id.Commit }
+	mirror.id.Contains = func(commit string) (bool, error) { return commit == a.id.Commit, nil }
 	if said, err := pass(mirror); err != nil || said.Summary.Updated+said.Summary.Created > 0 {
 		t.Errorf("%+v, %v", said.Summary, err)
 	}

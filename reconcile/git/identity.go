@@ -1,6 +1,8 @@
 package git
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -15,6 +17,9 @@ import (
 
 	"headgate.dev/headgate/render"
 )
+
+// errNoCommit is wrapped by errors about objects that are no commits.
+var errNoCommit = errors.New("no commit")
 
 // The prefixes of a render.SourceID whose repository has no remote, and of one without a repository.
 const (
@@ -106,16 +111,14 @@ func (o *objects) first(of plumbing.Hash) plumbing.Hash {
 	}
 }
 
-// reaches reports whether a commit is one of some, or before them.
-func (o *objects) reaches(from []plumbing.Hash, commit plumbing.Hash) (found bool) {
+// reaches reports whether a commit is one of some, or before them. Until it finds the commit, a commit that cannot be read may
+// hide it: that is the error of the result. What is missing matters less than what cannot be read.
+func (o *objects) reaches(from []plumbing.Hash, commit plumbing.Hash) (found bool, err error) {
 	defer func() {
-		if recover() != nil { // go-git has panicked on what an attacker wrote
-			found = false
+		if p := recover(); p != nil { // go-git has panicked on what an attacker wrote
+			found, err = false, fmt.Errorf("%w: %v", errDamaged, p)
 		}
 	}()
-	if ok, err := o.has(commit); !ok || err != nil {
-		return false
-	}
 	seen := make(map[plumbing.Hash]bool, len(from))
 	for next := slices.Clone(from); len(next) > 0; {
 		h := next[0] // the nearest first: most commits that are looked for are near
@@ -124,52 +127,69 @@ func (o *objects) reaches(from []plumbing.Hash, commit plumbing.Hash) (found boo
 			continue
 		}
 		seen[h] = true
-		c, err := o.commit(h)
+		c, unread := o.commit(h)
 		switch {
-		case err != nil: // no commit, or before a shallow history
+		case errors.Is(unread, errNoCommit): // a tag of a file
+		case unread != nil && (err == nil || gone(err)):
+			err = unread
+		case unread != nil:
 		case c.Hash == commit:
-			return true
+			return true, nil
 		default:
 			next = append(next, c.ParentHashes...)
 		}
 	}
-	return false
+	return false, err
 }
 
 // contains is how to look for a commit in the history of another, and of every branch and tag of a
 // repository on disk.
-func (o *objects) contains(head plumbing.Hash) func(string) bool {
-	return func(commit string) bool {
+func (o *objects) contains(head plumbing.Hash) func(string) (bool, error) {
+	return func(commit string) (bool, error) {
 		if !plumbing.IsHash(commit) {
-			return false
+			return false, nil
+		}
+		of := plumbing.NewHash(commit)
+		if ok, err := o.has(of); !ok || err != nil {
+			return false, err
+		}
+		all, err := o.refs()
+		if err != nil {
+			return false, err
 		}
 		from := []plumbing.Hash{head}
-		if all, err := o.refs(); err == nil {
-			for _, h := range all.names {
-				from = append(from, h)
-			}
+		for _, h := range all.names {
+			from = append(from, h)
 		}
-		return o.reaches(from, plumbing.NewHash(commit))
+		found, err := o.reaches(from, of)
+		if gone(err) { // a shallow history
+			err = nil
+		}
+		return found, err
 	}
 }
 
-// descends is how to look whether a commit is another one or descends from it. The histories of a clone of Headgate are
-// complete, so that what is missing there is no ancestor; those of a repository on disk may be shallow.
-func (o *objects) descends(head plumbing.Hash) func(string) (descends, known bool) {
-	return func(commit string) (descends, known bool) {
+// descends is how to look whether a commit is another one or descends from it. Only what was read to its end is remembered: a
+// shallow clone may get the rest, and a server may answer again.
+func (o *objects) descends(head plumbing.Hash) func(string) (bool, error) {
+	return func(commit string) (bool, error) {
 		if !plumbing.IsHash(commit) {
-			return false, true
+			return false, nil
 		}
 		key := [2]plumbing.Hash{head, plumbing.NewHash(commit)}
 		if was, ok := o.descents.Load(key); ok {
 			found, _ := was.(bool)
-			return found, true
+			return found, nil
 		}
-		found := o.reaches([]plumbing.Hash{head}, key[1])
-		if known = found || !(local{o}).isShallow(); known {
-			o.descents.Store(key, found)
+		found, err := o.reaches([]plumbing.Hash{head}, key[1])
+		if err != nil {
+			if gone(err) && (local{o}).isShallow() {
+				err = fmt.Errorf("%w; the clone is shallow: %s", err, fetchRest)
+			}
+			return false, fmt.Errorf("cannot read the history of commit %.12s: %w", head, err)
 		}
-		return found, known
+		o.descents.Store(key, found)
+		return found, nil
 	}
 }
 

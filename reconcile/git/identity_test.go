@@ -79,9 +79,19 @@ func sourceOf(t *testing.T, from interface {
 	t.Helper()
 	id := from.Source()
 	if id.Contains == nil {
-		id.Contains = func(string) bool { return false }
+		id.Contains = func(string) (bool, error) { return false, nil }
 	}
 	return id
+}
+
+// holds reports whether a commit is in the history of a source.
+func holds(t *testing.T, id render.SourceID, commit string) bool {
+	t.Helper()
+	is, err := id.Contains(commit)
+	if err != nil {
+		t.Error(err)
+	}
+	return is
 }
 
 func TestDirectoryIsIdentified(t *testing.T) {
@@ -140,7 +150,7 @@ func TestDirectoryIsIdentified(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(render.SourceID{}, "Contains", "Descends")); diff != "" {
 				t.Errorf("%s\n(-want +got):\n%s", tc.reason, diff)
 			}
-			if in := tc.want.Commit != ""; got.Contains(tc.want.Commit) != in || got.Contains(strings.Repeat("1", 40)) || got.Contains("") {
+			if in := tc.want.Commit != ""; holds(t, got, tc.want.Commit) != in || holds(t, got, strings.Repeat("1", 40)) || holds(t, got, "") {
 				t.Errorf("%s\nit contains its own commit, and no other", tc.reason)
 			}
 		})
@@ -165,7 +175,7 @@ func TestRepositoryIsIdentified(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	for commit, want := range map[plumbing.Hash]bool{first: true, head: true, merge: true, side: true, foreign: false} {
-		if in.Source.Contains(commit.String()) != want {
+		if holds(t, in.Source, commit.String()) != want {
 			t.Errorf("want %s in a repository on disk: %t", commit, want)
 		}
 	}
@@ -188,30 +198,37 @@ func TestDescends(t *testing.T) {
 	c2 := f.push("main", texts(2), c1)
 	served := serve(f)
 	old := &Repository{URL: served.url(), Cache: t.TempDir()}
-	asks := func(reason string, r *Repository, of plumbing.Hash, descends, known bool) {
+	asks := func(reason string, r *Repository, of plumbing.Hash, descends bool, wrong string) {
 		t.Helper()
 		in, err := r.Fetch(t.Context(), "main")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 2 { // the second answer is remembered
-			if got, sure := in.Source.Descends(of.String()); got != descends || sure != known {
-				t.Errorf("%s: Descends(%.7s) = %t, %t; want %t, %t", reason, of, got, sure, descends, known)
+			got, err := in.Source.Descends(of.String())
+			if got != descends || (err == nil) != (wrong == "") || err != nil && !strings.Contains(err.Error(), wrong) {
+				t.Errorf("%s: Descends(%.7s) = %t, %v; want %t, %q", reason, of, got, err, descends, wrong)
 			}
 		}
 	}
-	asks("itself", old, c2, true, true)
-	asks("its parent", old, c1, true, true)
+	asks("itself", old, c2, true, "")
+	asks("its parent", old, c1, true, "")
 	f.ref("refs/heads/main", f.commit(f.files(texts(3)), c1)) // c2 is dropped
-	asks("rewritten", old, c2, false, true)
-	asks("rewritten, in a new clone", &Repository{URL: served.url(), Cache: t.TempDir()}, c2, false, true)
-	asks("rewritten, on disk, where the old commit still is", &Repository{URL: f.dir}, c2, false, true)
-	asks("no commit", old, f.blob("x"), false, true)
+	asks("rewritten", old, c2, false, "")
+	asks("rewritten, in a new clone", &Repository{URL: served.url(), Cache: t.TempDir()}, c2, false, "")
+	asks("rewritten, on disk, where the old commit still is", &Repository{URL: f.dir}, c2, false, "")
+	asks("no commit", old, f.blob("x"), false, "")
 	merge := f.push("main", texts(4), f.commit(f.files(texts(3))), c2)
-	asks("merged from the other side", old, c1, true, true)
+	asks("merged from the other side", old, c1, true, "")
 	shallow := newFixture(t)
 	shallow.object(plumbing.TreeObject, nil)
 	shallow.ref("refs/heads/main", shallow.commit(shallow.files(texts(1)), merge)) // whose parent is not there
 	shallow.must(os.WriteFile(filepath.Join(shallow.dir, "shallow"), []byte(merge.String()+"\n"), 0o600))
-	asks("a shallow clone lacks commits", &Repository{URL: shallow.dir}, c1, false, false)
+	at := &Repository{URL: shallow.dir}
+	asks("a shallow clone lacks commits", at, c1, false, "unshallow")
+	shallow.must(os.Remove(filepath.Join(shallow.dir, "shallow")))
+	asks("a damaged one, too", at, c1, false, "object not found")
+	shallow.must(os.MkdirAll(filepath.Join(shallow.dir, "objects", "info"), 0o700))
+	shallow.must(os.WriteFile(filepath.Join(shallow.dir, "objects", "info", "alternates"), []byte(filepath.Join(f.dir, "objects")+"\n"), 0o600))
+	asks("no error is remembered", at, c1, true, "")
 }

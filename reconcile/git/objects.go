@@ -272,7 +272,7 @@ func (o *objects) commit(h plumbing.Hash) (*object.Commit, error) {
 		case *object.Tag:
 			h = found.Target
 		default:
-			return nil, fmt.Errorf("%s is a %s and no commit", h, found.Type())
+			return nil, fmt.Errorf("%s is a %s and %w", h, found.Type(), errNoCommit)
 		}
 	}
 	return nil, fmt.Errorf("%s is a tag of a tag of a tag and so on", h)

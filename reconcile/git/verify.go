@@ -62,7 +62,11 @@ func (v Verification) check(ctx context.Context, at address, f found, tag string
 		keys = append(slices.Clip(keys), more...)
 	}
 	if v.Tag {
-		if err := keys.checkTag(f, tag); err != nil {
+		read, err := f.tag()
+		if err != nil { // not what was signed is wrong, but how it was read
+			return fmt.Errorf("%s: cannot read tag %s: %w", at, strings.TrimPrefix(tag, "refs/tags/"), err)
+		}
+		if err := keys.checkTag(f, read, tag); err != nil {
 			return at.unverified(f, "tag "+strings.TrimPrefix(tag, "refs/tags/"), err, "make a new tag with 'git tag -s' and a listed key")
 		}
 	}
@@ -78,18 +82,23 @@ func (a address) unverified(f found, what string, why error, do string) error {
 	return &UnverifiedError{at: a.String(), what: what, why: why, do: do, revision: f.commit.Hash.String()}
 }
 
+// tag reads the annotated tag that the ref names; nil if that is no tag object.
+func (f found) tag() (plumbing.EncodedObject, error) {
+	o, err := f.EncodedObject(plumbing.AnyObject, f.named)
+	if err != nil || o.Type() != plumbing.TagObject {
+		return nil, err
+	}
+	return o, nil
+}
+
 // checkTag checks the signature of a tag, and that it is the tag of this name and of this commit. Who may push can move
 // another signed tag to this name.
-func (k Keys) checkTag(f found, name string) error {
-	kind, _, err := f.read(f.named)
-	if err != nil {
-		return err
-	}
-	if kind != plumbing.TagObject {
+func (k Keys) checkTag(f found, read plumbing.EncodedObject, name string) error {
+	if read == nil {
 		return fmt.Errorf("it is a lightweight tag, which has no signature")
 	}
-	tag, err := object.GetTag(f.objects, f.named)
-	switch {
+	tag := &object.Tag{}
+	switch err := tag.Decode(read); {
 	case err != nil:
 		return err
 	case "refs/tags/"+tag.Name != name:
@@ -97,6 +106,5 @@ func (k Keys) checkTag(f found, name string) error {
 	case tag.TargetType != plumbing.CommitObject || tag.Target != f.commit.Hash:
 		return fmt.Errorf("it is the tag of a %s and not of a commit", tag.TargetType)
 	}
-	err = k.signedTag(tag)
-	return err
+	return k.signedTag(tag)
 }

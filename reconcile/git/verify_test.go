@@ -405,3 +405,18 @@ func (s oldRSA) SignWithAlgorithm(r io.Reader, data []byte, _ string) (*ssh.Sign
 	}
 	return with.SignWithAlgorithm(r, data, ssh.KeyAlgoRSA)
 }
+
+// A tag that cannot be read now is not refused: the next pass reads it again. A refusal would stand as the verdict on the commit.
+func TestVerifyUnreadTag(t *testing.T) {
+	f := newFixture(t)
+	f.push("main", texts(1))
+	at, found, err := (&Repository{URL: f.dir}).resolve(t.Context(), "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found.named = plumbing.NewHash(strings.Repeat("1", 40))
+	err = Verification{Tag: true, Keys: Keys{openPGPKey(t, "alice@example.org").public}}.check(t.Context(), at, found, "refs/tags/v1")
+	if err == nil || errors.As(err, new(*UnverifiedError)) || !strings.Contains(err.Error(), "cannot read tag v1") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ func TestHistory(t *testing.T) {
 		seen.Terms.FastForward = true
 		return seen
 	}
-	unrelated := func(string) (bool, bool) { return false, true }
+	unrelated := func(string) (bool, error) { return false, nil }
 	// The digest of what is held, for approvals.
 	rewritten := source
 	rewritten.Descends = unrelated
@@ -55,15 +56,14 @@ func TestHistory(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason   string
 		names    []string // of the wanted objects; nil is a and c
-		descends func(string) (bool, bool)
+		descends func(string) (bool, error)
 		edit     func(*plan.Observed, *render.Desired)
 		held     int
 		commit   string // that is recorded
 		note     bool
 	}{
-		"Descends":  {reason: "The branch went on.", descends: func(c string) (bool, bool) { return c == first, true }, commit: second},
+		"Descends":  {reason: "The branch went on.", descends: func(c string) (bool, error) { return c == first, nil }, commit: second},
 		"Unrelated": {reason: "The branch was rewritten.", descends: unrelated, held: 2, commit: first},
-		"Shallow":   {reason: "What is not known may be a rewrite.", descends: func(string) (bool, bool) { return false, false }, held: 2, commit: first},
 		"NoHistory": {reason: "A directory outside of any repository shows no history.", held: 2, commit: first},
 		"Any":       {reason: "Without the option, any commit may follow.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Terms.FastForward = false }, commit: second},
 		"FirstSync": {reason: "Nothing was applied that could be lost.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Inventory.Record.Source = inventory.SourceRecord{} }, commit: second},
@@ -130,6 +130,19 @@ func TestHistory(t *testing.T) {
 				t.Errorf("%s\nthe way out is the digest %s: %+v", tc.reason, digest, p.Approval)
 			}
 		})
+	}
+}
+
+// A history that cannot be read now, because a clone is shallow or a disk is busy, is no verdict on the commit: the pass fails, and
+// the next one asks again. It neither holds steps, which a person would have to approve, nor accepts the commit.
+func TestHistoryUnread(t *testing.T) {
+	seen := given.Owning(t, "a", "b")
+	seen.Terms.FastForward, seen.Inventory.ResourceVersion = true, "7"
+	seen.Inventory.Record.Source = inventory.SourceRecord{Repository: "r", Commit: "1111111111111111111111111111111111111111"}
+	boom := errors.New("boom")
+	want := render.Desired{Revision: "2", Source: render.SourceID{Repository: "r", Commit: "2", Descends: func(string) (bool, error) { return false, boom }}, Objects: []render.Object{given.Wanted(t, given.ConfigMap("a"))}}
+	if _, err := given.Compute(want, seen, Guarding{}.Guards()...); !errors.Is(err, boom) {
+		t.Errorf("got %v", err)
 	}
 }
 

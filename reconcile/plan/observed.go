@@ -61,7 +61,8 @@ type Observed struct {
 	Notes       []manifest.Finding // what the observer found worth knowing
 	Peers       []Peer             // the other syncs of the process
 
-	commit *render.Desired // the commit as it was rendered; nil before Ask
+	commit    *render.Desired // the commit as it was rendered; nil before Ask
+	rewritten Reason          // why the commit may not follow the last one; set by Compute
 }
 
 // A Trial is the result of a dry-run apply of the wanted object, or of a comparison with it.

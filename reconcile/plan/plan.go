@@ -142,10 +142,14 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		return Plan{}, errNotAsked
 	}
 	want, asked := seen.Want, seen.Asked
-	seen.Approvals = seen.withGit(want)
 	if err := seen.checkSource(want.Source); err != nil {
 		return Plan{}, err
 	}
+	var err error
+	if seen.rewritten, err = seen.checkHistory(); err != nil {
+		return Plan{}, err
+	}
+	seen.Approvals = seen.withGit(want)
 	p := Plan{
 		Sync:    seen.Inventory.Sync,
 		Want:    want,

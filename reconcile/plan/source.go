@@ -13,8 +13,8 @@ import (
 const (
 	Unverified Code = "Unverified" // the commit or its tag lacks a signature that it needs
 
-	Rewritten     Code = "Rewritten"     // the commit that was applied last
-	HistoryUnread Code = "HistoryUnread" // the commit that was applied last
+	Rewritten Code = "Rewritten" // the commit that was applied last
+	NoHistory Code = "NoHistory" // the commit that was applied last
 )
 
 // TakeAny takes an inventory over from whatever source it has.
@@ -45,10 +45,13 @@ func (o Observed) checkSource(from render.SourceID) error {
 		return nil
 	case was.Repository == "", was.Repository == from.Repository && was.Path == from.Path:
 		return nil
-	case was.Path == from.Path && from.Repository != "" && was.Commit != "" && from.Contains != nil && from.Contains(was.Commit):
-		return nil // a mirror, or the repository moved
 	case from.Repository != "" && (o.Terms.TakeOver == TakeAny || o.Terms.TakeOver == was.String()):
 		return nil
+	case was.Path == from.Path && from.Repository != "" && was.Commit != "" && from.Contains != nil:
+		is, err := from.Contains(was.Commit) // a mirror, or the repository moved
+		if is || err != nil {
+			return err
+		}
 	}
 	return &SourceError{Sync: o.Inventory.Sync, Recorded: was.String(), Found: from.String()}
 }
@@ -84,26 +87,31 @@ func (p Plan) recordsSource(have inventory.Inventory) bool {
 const History GuardName = "history"
 
 // Rewritten returns why the commit may not follow the one that was applied last. There is no reason if it descends from
-// that, or if any commit may follow. Where a person takes another source over, its history is another one, too.
-func (o Observed) Rewritten() Reason {
+// that, or if any commit may follow.
+func (o Observed) Rewritten() Reason { return o.rewritten }
+
+// checkHistory returns what Rewritten returns. It is an error if the history cannot be read: neither is the branch known to be
+// rewritten then, nor is it known not to be. Where a person takes another source over, its history is another one, too.
+func (o Observed) checkHistory() (Reason, error) {
 	was, from := o.Inventory.Record.Source, o.Want.Source
 	moved := was.Repository != from.Repository || was.Path != from.Path
 	accepted := moved && (o.Terms.TakeOver == TakeAny || was.String() == o.Terms.TakeOver)
 	switch {
 	case !o.Terms.FastForward, o.Offline, o.Looks, o.Ends != NoEnding:
-		return Reason{}
+		return Reason{}, nil
 	case was.Commit == "", was.Commit == from.Commit, accepted:
-		return Reason{}
+		return Reason{}, nil
 	case from.Descends == nil:
-		return HistoryUnread.With(was.Commit)
+		return NoHistory.With(was.Commit), nil
 	}
-	switch descends, known := from.Descends(was.Commit); {
-	case descends:
-		return Reason{}
-	case !known:
-		return HistoryUnread.With(was.Commit)
+	descends, err := from.Descends(was.Commit)
+	if err != nil {
+		return Reason{}, fmt.Errorf("it is not known whether this commit descends from %.12s, which was applied last: %w", was.Commit, err)
 	}
-	return Rewritten.With(was.Commit)
+	if descends {
+		return Reason{}, nil
+	}
+	return Rewritten.With(was.Commit), nil
 }
 
 // holdsHistory reports whether a step is held because the branch was rewritten.

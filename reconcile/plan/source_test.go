@@ -20,11 +20,11 @@ func TestSource(t *testing.T) {
 	const last, next = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"
 	was := inventory.SourceRecord{Repository: "example.org/team/platform", Path: "prod", Commit: last}
 	from := func(edit func(*render.SourceID)) render.SourceID {
-		s := render.SourceID{Repository: was.Repository, Path: was.Path, Commit: next, Contains: func(string) bool { return false }}
+		s := render.SourceID{Repository: was.Repository, Path: was.Path, Commit: next, Contains: func(string) (bool, error) { return false, nil }}
 		edit(&s)
 		return s
 	}
-	knows := func(s *render.SourceID) { s.Contains = func(c string) bool { return c == last } }
+	knows := func(s *render.SourceID) { s.Contains = func(c string) (bool, error) { return c == last, nil } }
 	moved := func(s *render.SourceID) { s.Repository = "mirror.example.org/platform" }
 	recordedAs := func(s render.SourceID) inventory.SourceRecord {
 		return inventory.SourceRecord{Repository: s.Repository, Path: s.Path, Commit: s.Commit}
@@ -45,7 +45,7 @@ func TestSource(t *testing.T) {
 		"OtherPathKnown":  {reason: "Another path of the same history is another source.", was: was, from: from(func(s *render.SourceID) { s.Path = "test"; knows(s) }), refused: true},
 		"OtherRepository": {reason: "Two repositories may have the same layout.", was: was, from: from(moved), refused: true},
 		"Mirror":          {reason: "A mirror, or a repository that moved, has what was applied last.", was: was, from: from(func(s *render.SourceID) { moved(s); knows(s) }), stored: true, want: inventory.SourceRecord{Repository: "mirror.example.org/platform", Path: was.Path, Commit: next}},
-		"NoCommitKnown":   {reason: "Without a commit, nothing shows that it moved.", was: inventory.SourceRecord{Repository: was.Repository, Path: was.Path}, from: from(func(s *render.SourceID) { moved(s); s.Contains = func(string) bool { return true } }), refused: true},
+		"NoCommitKnown":   {reason: "Without a commit, nothing shows that it moved.", was: inventory.SourceRecord{Repository: was.Repository, Path: was.Path}, from: from(func(s *render.SourceID) { moved(s); s.Contains = func(string) (bool, error) { return true, nil } }), refused: true},
 		"NoHistory":       {reason: "A source that cannot look has not moved.", was: was, from: from(func(s *render.SourceID) { moved(s); s.Contains = nil }), refused: true},
 		"Unknown":         {reason: "An unknown source is not the same.", was: was, refused: true},
 		"UnknownFirst":    {reason: "And it is not recorded.", from: render.SourceID{}},

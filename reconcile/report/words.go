@@ -75,7 +75,7 @@ var words = map[plan.Code]wording{
 	plan.Approved:         say("approved past the guard %q: %s", text, reason),
 	plan.Unverified:       say("%s", text),
 	plan.Rewritten:        say("the branch was rewritten: this commit does not descend from %s, which was applied last; look at the changes and approve them, or push a commit that descends from it", commit),
-	plan.HistoryUnread:    say("the commits between this one and %s, which was applied last, are not here, so the branch may have been rewritten; fetch the rest of the history (git fetch --unshallow), or approve the changes", commit),
+	plan.NoHistory:        say("the source shows no history, so it is not known whether it follows %s, which was applied last; apply a commit of a Git repository, or approve the changes", commit),
 	plan.OwnersUnknown:    say("not deleted: whether its CRD would go with it is not known: %s", reason),
 	plan.AwaitsCrossplane: say("Crossplane to report that it is being deleted, so that its CRD stays (without Crossplane, remove the finalizer %s)", text),
 	plan.NotGone:          say("not gone after %s: %s", text, reason),
