@@ -65,6 +65,7 @@ const (
 	mostRequests = 100
 	mostTries    = 6                // of a head that cannot be fetched, before the preview reports it: about five minutes
 	aCall        = 30 * time.Second // the timeout of a request to the forge
+	looksBetween = 10               // between questions for comments, if nothing shows that there are any
 )
 
 // errFork is why a pull request gets no preview. Its status is no success: a branch rule that requires it
@@ -117,6 +118,7 @@ type previewedPull struct {
 	asks     bool      // it waits for an approval, or has one
 	approved bool      // it has one that a person may take back on the forge
 	settle   bool      // the time of the last change may have had more than one
+	looks    int       // since the preview, if the forge does not say when a pull request changed
 	failures int       // tries, in a row
 	after    time.Time // before it there is none
 }
@@ -254,6 +256,10 @@ type listener interface {
 // heard reports whether people said something about a pull request that its preview answers or counts.
 func (l *previewing) heard(ctx context.Context, k *previewedPull, q Request) bool {
 	fresh := !q.Updated.Equal(k.Updated)
+	if q.Updated.IsZero() { // the forge does not say: ask at every look while a person may be about to approve, and else rarely
+		k.looks++
+		fresh, k.settle = k.looks%looksBetween == 0, k.asks && !k.approved
+	}
 	if !fresh && !k.settle {
 		return false
 	}

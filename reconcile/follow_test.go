@@ -402,3 +402,45 @@ func TestFollowerMerge(t *testing.T) {
 			"forget h7", "7 pending", "7 h8 success: Safe: nothing of this sync changes")
 	})
 }
+
+// A hearing counts how often its forge is asked for comments.
+type hearing struct {
+	*yard
+
+	questions int
+	heard     bool
+}
+
+func (h *hearing) Publisher(of Request) PreviewPublisher { return heardWord{word{h.yard, of}, h} }
+
+type heardWord struct {
+	word
+
+	by *hearing
+}
+
+func (w heardWord) Heard(context.Context, bool) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.by.questions++
+	return w.by.heard, nil
+}
+
+// Some forges do not show that someone commented. They are asked, and not all the time: their limits are low.
+func TestFollowerSilentForge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hearing{yard: newYard(seven)}
+		h.run(t, func(f *PreviewLoop) { f.Requests = h })
+		expect(t, "It is previewed.", h.happens(time.Second), "7 pending", "7 h7 "+changes)
+		expect(t, "Nobody commands.", h.happens(time.Hour))
+		h.set(func() {
+			if h.questions < 3 || h.questions > 12 {
+				t.Errorf("asked %d times in an hour", h.questions)
+			}
+			h.heard = true
+		})
+		if got := h.happens(15 * time.Minute); len(got) == 0 || got[0] != "7 pending" {
+			t.Errorf("a command is answered: %q", got)
+		}
+	})
+}

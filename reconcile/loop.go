@@ -82,6 +82,7 @@ const (
 	WatchFailed   EventKind = "cannot watch"            // drift is found by the next pass
 	WebhookFailed EventKind = "cannot receive webhooks" // pushes are found by the next poll
 	IsSuspended   EventKind = "suspended"
+	Unheard       EventKind = "no comment approves" // on pull requests, because of the forge
 
 	Previewed   EventKind = "preview"                  // of a pull request; it ended, with or without an error
 	Forgotten   EventKind = "pull request is not open" // any more

@@ -288,8 +288,8 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 		previews.Pulls = pulls
 	}
 	if f.commands {
-		if !at.Kind.HasCommands() {
-			return nil, usagef("--commands: Headgate reads no commands on this forge; approve in %s", render.ApprovalsFile)
+		if err := at.Kind.Check(f.rules); err != nil {
+			return nil, usagef("--commands: %w with --approver, or approve in %s", err, render.ApprovalsFile)
 		}
 		previews.Commands = &f.rules
 	}

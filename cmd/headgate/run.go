@@ -290,6 +290,8 @@ func logEvent(log *slog.Logger, e reconcile.Event) {
 		logPreview(log, e)
 	case reconcile.Forgotten:
 		log.Info(string(e.Kind), "pull", e.Pull)
+	case reconcile.Unheard:
+		log.Warn("comments on pull requests do not approve", "error", e.Err)
 	case reconcile.PullsFailed:
 		log.Warn("not every pull request is previewed", "error", e.Err)
 	case reconcile.Overtaken:

@@ -35,6 +35,7 @@ var azureForge = Forge{
 	pipeline:      pipeline{name: "Azure DevOps", token: "SYSTEM_ACCESSTOKEN", read: azurePipelines},
 	webhook:       webhook{header: "Authorization", proves: azureProves, event: azureEvent},
 	dialect:       report.Dialect{MaxBytes: 65_536}, // it would take more, which is too long to read
+	listed:        true,                             // a token for code does not see who may write
 	authorization: azureAuthorization,
 	open: func(at Repository, api string, over *http.Client) (client, error) {
 		return azure{rest{name: "Azure DevOps", at: at, api: api, client: over, signsIn: azureSignsIn}}, nil
@@ -172,19 +173,35 @@ func (z azure) create(ctx context.Context, s Status) error {
 	return err
 }
 
+// An azureUser is an identity as Azure DevOps returns it. The organisation decides on the unique name: mostly an address.
+type azureUser struct{ ID, UniqueName, DisplayName string }
+
+func (u azureUser) names() []string {
+	return slices.DeleteFunc([]string{u.ID, u.UniqueName}, func(s string) bool { return s == "" })
+}
+
+// An azureIteration is a push to a pull request, or a change of its target.
+type azureIteration struct {
+	ID              int
+	Author          azureUser
+	CreatedDate     time.Time
+	SourceRefCommit struct{ CommitID string }
+}
+
+func (z azure) iterations(ctx context.Context, number int) ([]azureIteration, error) {
+	var got struct{ Value []azureIteration }
+	_, err := z.do(ctx, azurePull, http.MethodGet, z.path(fmt.Sprintf("pullRequests/%d/iterations", number), ""), nil, &got)
+	return got.Value, err
+}
+
 // iteration is the push that made a commit the head of a pull request: a status of that one
 // says nothing of the next. It is 0 where none did.
 func (z azure) iteration(ctx context.Context, s Status) (int, error) {
-	var got struct {
-		Value []struct {
-			ID              int
-			SourceRefCommit struct{ CommitID string }
-		}
-	}
-	if _, err := z.do(ctx, azurePull, http.MethodGet, z.path(fmt.Sprintf("pullRequests/%d/iterations", s.Pull), ""), nil, &got); err != nil {
+	got, err := z.iterations(ctx, s.Pull)
+	if err != nil {
 		return 0, err
 	}
-	for _, is := range slices.Backward(got.Value) {
+	for _, is := range slices.Backward(got) {
 		if is.SourceRefCommit.CommitID == s.Commit {
 			return is.ID, nil
 		}
@@ -252,10 +269,13 @@ func (z azure) comments(ctx context.Context, number int, _ time.Time) ([]comment
 			ID        int64
 			IsDeleted bool
 			Comments  []struct {
-				ID        int64
-				IsDeleted bool
-				Content   string
-				Author    struct{ ID string }
+				ID          int64
+				IsDeleted   bool
+				Content     string
+				CommentType string
+				Author      azureUser
+				Published   time.Time `json:"publishedDate"`
+				Updated     time.Time `json:"lastContentUpdatedDate"`
 			}
 		}
 	}
@@ -268,7 +288,167 @@ func (z azure) comments(ctx context.Context, number int, _ time.Time) ([]comment
 			continue
 		}
 		c := thread.Comments[0]
-		all = append(all, comment{thread: thread.ID, id: c.ID, author: c.Author.ID, body: c.Content})
+		is := comment{thread: thread.ID, id: c.ID, author: c.Author.ID, names: c.Author.names(), body: c.Content, created: c.Published, updated: c.Updated, bot: c.CommentType == "system"}
+		if is.shown = c.Author.UniqueName; is.shown == "" {
+			is.shown = c.Author.ID
+		}
+		all = append(all, is)
+	}
+	return all, nil
+}
+
+// authors returns the one who opened the pull request, those who pushed to it, and the addresses in its commits. Azure DevOps does
+// not tell whose an address is, so only that of a unique name belongs to a known user.
+func (z azure) authors(ctx context.Context, number int) (authors, error) {
+	var is struct{ CreatedBy azureUser }
+	at := fmt.Sprintf("pullRequests/%d", number)
+	if _, err := z.do(ctx, azurePull, http.MethodGet, z.path(at, ""), nil, &is); err != nil {
+		return authors{}, err
+	}
+	if is.CreatedBy.ID == "" {
+		return authors{}, fmt.Errorf("%s: pull request %d has no author", z.name, number)
+	}
+	pushes, err := z.iterations(ctx, number)
+	if err != nil {
+		return authors{}, err
+	}
+	all := authors{known: is.CreatedBy.names(), users: map[string]string{}}
+	for _, p := range pushes {
+		all.known = append(all.known, p.Author.names()...)
+	}
+	for _, name := range all.known {
+		all.users[strings.ToLower(name)] = name
+	}
+	type signature struct{ Email string }
+	type one struct {
+		CommitID, Comment string
+		CommentTruncated  bool
+		Author, Committer signature
+	}
+	const most = 500 // a page
+	var got struct{ Value []one }
+	if _, err := z.do(ctx, azurePull, http.MethodGet, z.path(at+"/commits", fmt.Sprintf("$top=%d&", most)), nil, &got); err != nil {
+		return authors{}, err
+	}
+	if len(got.Value) >= most {
+		return authors{}, errTooManyCommits
+	}
+	for _, c := range got.Value {
+		if c.CommentTruncated { // the end of the message names co-authors
+			if !isCommit(c.CommitID) {
+				return authors{}, fmt.Errorf("%s: cannot read the commits of pull request %d", z.name, number)
+			}
+			if _, err := z.do(ctx, azurePull, http.MethodGet, z.path("commits/"+c.CommitID, ""), nil, &c); err != nil {
+				return authors{}, err
+			}
+		}
+		for _, email := range []string{c.Author.Email, c.Committer.Email} {
+			all.known = append(all.known, email)
+			all.add(c.CommitID, "", email)
+		}
+		for _, m := range coauthor.FindAllStringSubmatch(c.Comment, -1) {
+			all.known = append(all.known, m[1])
+		}
+		all.coauthors(c.CommitID, c.Comment)
+	}
+	return all, nil
+}
+
+func (z azure) verdicts(ctx context.Context, commit string) ([]pastStatus, error) {
+	states := map[string]report.State{}
+	for ours, theirs := range azureStates {
+		states[theirs] = ours
+	}
+	const most = 1000 // a page
+	var all []pastStatus
+	for skip := range maxPages {
+		var got struct {
+			Value []struct {
+				gitStatus
+
+				CreationDate time.Time
+				CreatedBy    azureUser
+			}
+		}
+		query := fmt.Sprintf("latestOnly=false&top=%d&skip=%d&", most, skip*most)
+		if _, err := z.do(ctx, azureStatus, http.MethodGet, z.path("commits/"+commit+"/statuses", query), nil, &got); err != nil {
+			return nil, err
+		}
+		for _, s := range got.Value {
+			name := s.Context.Name
+			if s.Context.Genre != "" {
+				name = s.Context.Genre + "/" + name
+			}
+			if !s.CreationDate.IsZero() {
+				all = append(all, pastStatus{name, states[s.State], s.CreationDate, s.CreatedBy.ID})
+			}
+		}
+		if len(got.Value) < most {
+			break
+		}
+	}
+	return all, nil
+}
+
+func (z azure) pushed(ctx context.Context, number int, head string) (time.Time, error) {
+	got, err := z.iterations(ctx, number)
+	var at time.Time
+	for _, is := range slices.Backward(got) {
+		if is.SourceRefCommit.CommitID != head {
+			break
+		}
+		at = is.CreatedDate
+	}
+	return at, err
+}
+
+func (z azure) history(ctx context.Context, commit string, since time.Time) ([]string, error) {
+	var got struct {
+		Value []struct {
+			CommitID  string
+			Committer struct{ Date time.Time }
+		}
+	}
+	query := fmt.Sprintf("searchCriteria.itemVersion.version=%s&searchCriteria.itemVersion.versionType=commit&searchCriteria.$top=%d&", commit, maxHistory)
+	if _, err := z.do(ctx, azurePull, http.MethodGet, z.path("commits", query), nil, &got); err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, c := range got.Value {
+		if !c.Committer.Date.Before(since) {
+			all = append(all, c.CommitID)
+		}
+	}
+	return all, nil
+}
+
+// merged asks for the pull requests that made a commit, and for those that merged it as their own.
+func (z azure) merged(ctx context.Context, commit string) ([]Pull, error) {
+	type query struct {
+		Type  string   `json:"type"`
+		Items []string `json:"items"`
+	}
+	type request struct {
+		PullRequestID int
+		Status        string
+	}
+	var got struct{ Results []map[string][]request }
+	in := map[string]any{"queries": []query{{"lastMergeCommit", []string{commit}}, {"commit", []string{commit}}}}
+	if _, err := z.do(ctx, azurePull, http.MethodPost, z.path("pullrequestquery", ""), in, &got); err != nil {
+		return nil, err
+	}
+	var all []Pull
+	for _, result := range got.Results {
+		for _, is := range result[commit] {
+			if is.Status != "completed" || slices.ContainsFunc(all, func(p Pull) bool { return p.Number == is.PullRequestID }) {
+				continue
+			}
+			whole, err := z.pull(ctx, is.PullRequestID)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, whole)
+		}
 	}
 	return all, nil
 }
@@ -302,25 +482,32 @@ func azureProves(d delivery, secret string) bool {
 	return equalSecrets(password, secret) && ok
 }
 
+// An azureRepository is a repository as Azure DevOps returns it.
+type azureRepository struct {
+	Name, RemoteURL, DefaultBranch string
+	Project                        struct{ Name string }
+}
+
 func azureEvent(d delivery) (Event, error) {
 	var said struct {
 		EventType string
 		Resource  struct {
-			RefUpdates []struct{ Name string }
-			Repository struct {
-				Name, RemoteURL, DefaultBranch string
-				Project                        struct{ Name string }
-			}
+			RefUpdates  []struct{ Name string }
+			Repository  azureRepository
+			PullRequest struct{ Repository azureRepository } // of a comment
 		}
 	}
 	if err := decode(d, &said); err != nil {
 		return Event{}, err
 	}
 	pull := slices.Contains([]string{"git.pullrequest.created", "git.pullrequest.updated", "git.pullrequest.merged"}, said.EventType)
+	of := said.Resource.Repository
+	if said.EventType == "ms.vss-code.git-pullrequest-comment-event" {
+		pull, of = true, said.Resource.PullRequest.Repository
+	}
 	if said.EventType != "git.push" && !pull {
 		return Event{}, nil
 	}
-	of := said.Resource.Repository
 	// An organisation has two hosts, and the path on one of them lacks its name. A repository with the
 	// name of its project may leave that out.
 	names := []string{of.Project.Name + "/_git/" + of.Name}

@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -30,6 +32,7 @@ var bitbucketForge = Forge{ //nolint:gosec // the name of a variable, and no tok
 	pipeline:      pipeline{name: "Bitbucket Cloud", token: "BITBUCKET_TOKEN", read: bitbucketPipelines},
 	webhook:       webhook{header: "X-Event-Key", proves: hubProves("X-Hub-Signature"), event: bitbucketEvent},
 	dialect:       buildDialect,
+	listed:        true, // only its administrators see who may write
 	authorization: userOrBearer,
 	open: func(at Repository, api string, over *http.Client) (client, error) {
 		return bitbucket{rest{name: "Bitbucket", at: at, api: api, client: over}}, nil
@@ -122,20 +125,19 @@ type page[T any] struct {
 	Next   string `json:"next"`
 }
 
-// allPages reads all pages of a listing. A page has at most 50 pull requests.
-func allPages[T any](ctx context.Context, b bitbucket, a answer, path string) ([]T, error) {
-	var all []T
+// allPages reads the pages of a listing. A page has at most 50 pull requests. It reports whether these are all.
+func allPages[T any](ctx context.Context, b bitbucket, a answer, path string) (all []T, whole bool, err error) {
 	for n := 1; n <= maxPages; n++ {
 		var got page[T]
 		if _, err := b.do(ctx, a, http.MethodGet, fmt.Sprintf("%s?pagelen=50&page=%d", b.path(path), n), nil, &got); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		all = append(all, got.Values...)
 		if got.Next == "" {
-			break
+			return all, true, nil
 		}
 	}
-	return all, nil
+	return all, false, nil
 }
 
 // currentOf returns the statuses that Headgate posted, by context: a key has one build.
@@ -150,7 +152,7 @@ func currentOf(builds []build, commit string) map[string]Status {
 }
 
 func (b bitbucket) list(ctx context.Context, commit string) (map[string]Status, error) {
-	builds, err := allPages[build](ctx, b, bitbucketStatus, "commit/"+commit+"/statuses")
+	builds, _, err := allPages[build](ctx, b, bitbucketStatus, "commit/"+commit+"/statuses")
 	return currentOf(builds, commit), err
 }
 
@@ -184,7 +186,7 @@ func (is cloudRequest) pull() Pull {
 }
 
 func (b bitbucket) open(ctx context.Context) ([]Pull, error) {
-	got, err := allPages[cloudRequest](ctx, b, bitbucketPull, "pullrequests") // the open ones, newest first
+	got, _, err := allPages[cloudRequest](ctx, b, bitbucketPull, "pullrequests") // the open ones, newest first
 	return pullsOf(got, cloudRequest.pull), err
 }
 
@@ -222,21 +224,197 @@ func (b bitbucket) self(ctx context.Context) (string, error) {
 	return user.UUID, err
 }
 
+// A cloudUser is a user as Bitbucket Cloud returns it. Users choose their names and may change them, but for the UUID and the
+// account id.
+type cloudUser struct {
+	Type      string
+	UUID      string
+	AccountID string `json:"account_id"`
+	Nickname  string
+	Name      string `json:"display_name"`
+}
+
+func (u cloudUser) comment() comment {
+	c := comment{author: u.UUID, names: []string{strings.Trim(u.UUID, "{}"), u.AccountID}, bot: u.Type != "" && u.Type != "user"}
+	if name := cmp.Or(u.Nickname, u.Name); name != "" {
+		c.shown = name + " (" + cmp.Or(u.AccountID, u.UUID) + ")"
+	}
+	return c
+}
+
 func (b bitbucket) comments(ctx context.Context, number int, _ time.Time) ([]comment, error) {
-	got, err := allPages[struct {
+	got, whole, err := allPages[struct {
 		ID      int64
 		Deleted bool
 		Content struct{ Raw string }
-		User    struct{ UUID string }
+		User    cloudUser
+		Created time.Time `json:"created_on"`
+		Updated time.Time `json:"updated_on"`
 	}](ctx, b, bitbucketComment, fmt.Sprintf("pullrequests/%d/comments", number))
 	var all []comment
 	for _, c := range got {
 		if !c.Deleted {
-			all = append(all, comment{id: c.ID, author: c.User.UUID, body: c.Content.Raw})
+			is := c.User.comment()
+			is.id, is.body, is.created, is.updated = c.ID, c.Content.Raw, c.Created, c.Updated
+			all = append(all, is)
+		}
+	}
+	if err == nil && !whole {
+		err = errTooManyComments
+	}
+	return all, err
+}
+
+// A cloudSignature is the author or committer of a commit. It has the user to whom the address belongs.
+type cloudSignature struct {
+	Raw  string
+	User *cloudUser
+}
+
+var rawAddress = regexp.MustCompile(`<([^<>]*)>\s*$`)
+
+func (s cloudSignature) addTo(all *authors, commit string) {
+	user, email := "", ""
+	if s.User != nil {
+		user = s.User.UUID
+	}
+	if m := rawAddress.FindStringSubmatch(s.Raw); m != nil {
+		email = m[1]
+	}
+	all.add(commit, user, email)
+}
+
+func (b bitbucket) authors(ctx context.Context, number int) (authors, error) {
+	var is struct{ Author cloudUser }
+	path := fmt.Sprintf("pullrequests/%d", number)
+	if _, err := b.do(ctx, bitbucketPull, http.MethodGet, b.path(path), nil, &is); err != nil {
+		return authors{}, err
+	}
+	if is.Author.UUID == "" {
+		return authors{}, fmt.Errorf("%s: pull request %d has no author", b.name, number)
+	}
+	got, whole, err := allPages[struct {
+		Hash, Message string
+		Author        cloudSignature
+		Committer     *cloudSignature
+	}](ctx, b, bitbucketPull, path+"/commits")
+	switch {
+	case err != nil:
+		return authors{}, err
+	case !whole:
+		return authors{}, errTooManyCommits
+	}
+	all := authors{known: []string{is.Author.UUID}}
+	for _, c := range got {
+		c.Author.addTo(&all, c.Hash)
+		if c.Committer != nil {
+			c.Committer.addTo(&all, c.Hash)
+		}
+		all.coauthors(c.Hash, c.Message)
+	}
+	return all, nil
+}
+
+// verdicts returns the builds of a commit. Posting again changes a build, so that only its creation is sure to be before any
+// approval: that of the pending status.
+func (b bitbucket) verdicts(ctx context.Context, commit string) ([]pastStatus, error) {
+	got, _, err := allPages[struct {
+		build
+
+		Created time.Time `json:"created_on"`
+	}](ctx, b, bitbucketStatus, "commit/"+commit+"/statuses")
+	var all []pastStatus
+	for _, is := range got {
+		if s, ours := is.status(commit); ours {
+			all = append(all, pastStatus{s.Context, s.State, is.Created, ""})
 		}
 	}
 	return all, err
 }
+
+// pushed reads the activity of a pull request, newest first: every push is an update. The listing has no numbers of pages, so
+// pushed takes the query of the next page, and nothing else, from the answer.
+func (b bitbucket) pushed(ctx context.Context, number int, head string) (time.Time, error) {
+	var at time.Time
+	query := "pagelen=50"
+	path := b.path(fmt.Sprintf("pullrequests/%d", number))
+	for range maxPages {
+		var got page[struct {
+			Update *struct {
+				Date   time.Time
+				Source struct{ Commit struct{ Hash string } }
+			}
+		}]
+		if _, err := b.do(ctx, bitbucketPull, http.MethodGet, path+"/activity?"+query, nil, &got); err != nil {
+			return time.Time{}, err
+		}
+		for _, a := range got.Values {
+			switch {
+			case a.Update == nil:
+			case a.Update.Source.Commit.Hash == "" || !strings.HasPrefix(head, a.Update.Source.Commit.Hash):
+				return at, nil
+			default:
+				at = a.Update.Date
+			}
+		}
+		next, err := url.Parse(got.Next)
+		if err != nil || got.Next == "" || next.RawQuery == query {
+			break
+		}
+		if query = next.RawQuery; query == "" {
+			break
+		}
+	}
+	var is struct { // it has had no other head
+		Created time.Time `json:"created_on"`
+	}
+	_, err := b.do(ctx, bitbucketPull, http.MethodGet, path, nil, &is)
+	return is.Created, err
+}
+
+func (b bitbucket) history(ctx context.Context, commit string, since time.Time) ([]string, error) {
+	var got page[struct {
+		Hash string
+		Date time.Time
+	}]
+	if _, err := b.do(ctx, bitbucketPull, http.MethodGet, b.path(fmt.Sprintf("commits/%s?pagelen=%d", commit, maxHistory)), nil, &got); err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, c := range got.Values {
+		if !c.Date.Before(since) {
+			all = append(all, c.Hash)
+		}
+	}
+	return all, nil
+}
+
+// merged looks through the pull requests that were merged last: Bitbucket lists those of a commit only if an app is installed.
+func (b bitbucket) merged(ctx context.Context, commit string) ([]Pull, error) {
+	var got page[struct {
+		cloudRequest
+
+		MergeCommit struct{ Hash string } `json:"merge_commit"`
+	}]
+	if _, err := b.do(ctx, bitbucketPull, http.MethodGet, b.path("pullrequests?state=MERGED&sort=-updated_on&pagelen=50"), nil, &got); err != nil {
+		return nil, err
+	}
+	var all []Pull
+	for _, is := range got.Values {
+		if !isOf(commit, is.MergeCommit.Hash) && !isOf(commit, is.Source.Commit.Hash) { // the latter after a fast-forward
+			continue
+		}
+		whole, err := b.pull(ctx, is.ID)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, whole)
+	}
+	return all, nil
+}
+
+// isOf reports whether a hash that may be cut is that of a commit.
+func isOf(commit, hash string) bool { return len(hash) >= 12 && strings.HasPrefix(commit, hash) }
 
 func (b bitbucket) comment(ctx context.Context, number int, body string) error {
 	_, err := b.say(ctx, http.MethodPost, fmt.Sprintf("pullrequests/%d/comments", number), body)
@@ -263,7 +441,8 @@ func bitbucketEvent(d delivery) (Event, error) {
 	switch d.header.Get("X-Event-Key") {
 	case "repo:push":
 		return bitbucketPush(d)
-	case "pullrequest:created", "pullrequest:updated", "pullrequest:fulfilled", "pullrequest:rejected":
+	case "pullrequest:created", "pullrequest:updated", "pullrequest:fulfilled", "pullrequest:rejected",
+		"pullrequest:comment_created", "pullrequest:comment_updated", "pullrequest:comment_deleted":
 		return bitbucketPullEvent(d)
 	}
 	return Event{}, nil

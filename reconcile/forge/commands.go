@@ -22,18 +22,29 @@ type Rules struct {
 	Reviews   bool     // a review that approves the head counts as a comment does
 }
 
-// An approvalAPI reads who may approve a pull request, and what they said. Clients of forges with comment commands have it.
+// An approvalAPI reads who made a pull request, and since when people could see its preview.
 type approvalAPI interface {
-	// mayWrite reports whether the author of a comment may write to the repository now.
-	mayWrite(ctx context.Context, who comment) (bool, error)
 	authors(ctx context.Context, number int) (authors, error)
-	// verdicts returns the statuses of a commit, also those that newer ones replaced.
+	// verdicts returns the statuses of a commit, where the forge keeps them also those that newer ones replaced.
 	verdicts(ctx context.Context, commit string) ([]pastStatus, error)
-	reviews(ctx context.Context, number int) ([]review, error)
 	// history returns a commit and those before it on its branch, newest first, since a time: at most a page of them.
 	history(ctx context.Context, commit string, since time.Time) ([]string, error)
 	// merged returns the pull requests whose merge made a commit.
 	merged(ctx context.Context, commit string) ([]Pull, error)
+}
+
+// A writerAPI knows who may write to a repository, and what they think of a commit.
+type writerAPI interface {
+	// mayWrite reports whether the author of a comment may write to the repository now.
+	mayWrite(ctx context.Context, who comment) (bool, error)
+	reviews(ctx context.Context, number int) ([]review, error)
+}
+
+// A pushAPI knows when a commit became the head of a pull request. Who may push can have a commit previewed elsewhere first, so
+// that its status is older.
+type pushAPI interface {
+	// pushed returns the zero time if the commit is not the head.
+	pushed(ctx context.Context, number int, head string) (time.Time, error)
 }
 
 // authors are the users who made a pull request: the one who opened it, and those who wrote its commits.
@@ -73,13 +84,16 @@ func (a *authors) coauthors(commit, message string) {
 	}
 }
 
+var errTooManyReviews = errors.New("the pull request has more reviews than Headgate reads; approve in .headgate/approvals.yaml")
+
 var errTooManyCommits = errors.New("the pull request has more commits than the forge lists, so its authors are not known; approve in .headgate/approvals.yaml")
 
 // A pastStatus is a status that a commit has, or had.
 type pastStatus struct {
 	context string
 	state   report.State
-	at      time.Time
+	at      time.Time // zero if the forge only keeps when it changed last
+	by      string    // who posted it; "" if the forge does not say
 }
 
 // A review is the opinion of a user on a commit.
@@ -134,6 +148,9 @@ type talk struct {
 	comments []comment
 	self     string
 
+	statuses []pastStatus // final ones of previews of the head
+	pushed   time.Time    // when the commit became the head; zero if the forge does not say
+
 	writers map[string]bool // by user
 	wrote   *authors
 	counted []approval // reviews
@@ -152,14 +169,17 @@ func (p *Pulls) talk(ctx context.Context, pull Pull, rules Rules) (*talk, error)
 		return nil, err
 	}
 	t := &talk{Pulls: p, approvalAPI: api, rules: rules, pull: pull, writers: map[string]bool{}}
-	all, err := t.verdicts(ctx, pull.Head)
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range all {
-		if previewStatus.MatchString(v.context) && v.state != report.Pending && !v.at.IsZero() && (t.posted.IsZero() || v.at.Before(t.posted)) {
-			t.posted = v.at
+	if p.forge.listed { // one request, as long as no one commands: such a forge does not show whether anyone wrote something
+		var err error
+		if t.comments, err = p.comments(ctx, pull.Number, time.Time{}); err != nil || !t.asks() {
+			return t, err
 		}
+		t.posted, err = t.previewed(ctx)
+		return t, err
+	}
+	var err error
+	if t.posted, err = t.previewed(ctx); err != nil {
+		return nil, err
 	}
 	var since time.Time // however many comments there are, those on the head are read
 	if !t.posted.IsZero() {
@@ -167,6 +187,65 @@ func (p *Pulls) talk(ctx context.Context, pull Pull, rules Rules) (*talk, error)
 	}
 	t.comments, err = p.comments(ctx, pull.Number, since)
 	return t, err
+}
+
+// previewed returns since when people could see the preview of the head on the pull request; zero if they cannot yet.
+func (t *talk) previewed(ctx context.Context) (time.Time, error) {
+	all, err := t.verdicts(ctx, t.pull.Head)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var first, pushed time.Time
+	undated := false
+	for _, v := range all {
+		switch {
+		case !previewStatus.MatchString(v.context) || v.state == report.Pending:
+		case v.at.IsZero():
+			undated = true
+		default:
+			first = earlier(first, v.at)
+			t.statuses = append(t.statuses, v)
+		}
+	}
+	if first.IsZero() && !undated {
+		return time.Time{}, nil
+	}
+	if api, ok := t.approvalAPI.(pushAPI); ok {
+		if pushed, err = api.pushed(ctx, t.pull.Number, t.pull.Head); err != nil || pushed.IsZero() {
+			return time.Time{}, err
+		}
+		t.pushed = pushed
+	}
+	return later(first, pushed), nil
+}
+
+// seenSince returns since when people could see a preview that Headgate posted with this account. Who may write can post a status
+// of that name, too. A review names no digest, so it must not be older.
+func (t *talk) seenSince() time.Time {
+	var first time.Time
+	for _, v := range t.statuses {
+		if v.by == "" || strings.EqualFold(v.by, t.self) {
+			first = earlier(first, v.at)
+		}
+	}
+	if first.IsZero() {
+		return first
+	}
+	return later(first, t.pushed)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // spread is how long before the status of a preview its comment may be written, with the difference of clocks of a forge.
@@ -190,17 +269,35 @@ func (t *talk) heeds(ctx context.Context, c comment) (bool, error) {
 	if c.author == "" || c.bot || !t.rules.ByAuthor && strings.EqualFold(c.author, t.self) {
 		return false, nil
 	}
+	api, ok := t.approvalAPI.(writerAPI)
+	if !ok {
+		return t.rules.lists(c), nil
+	}
 	user := strings.ToLower(c.author)
 	may, known := t.writers[user]
 	if !known {
 		var err error
-		if may, err = t.mayWrite(ctx, c); err != nil {
+		if may, err = api.mayWrite(ctx, c); err != nil {
 			return false, err
 		}
 		t.writers[user] = may
 	}
 	return may, nil
 }
+
+// lists reports whether the author of a comment is a listed approver.
+func (r Rules) lists(c comment) bool {
+	return slices.ContainsFunc(r.Approvers, func(name string) bool { return c.isOf(strings.TrimPrefix(name, "@")) })
+}
+
+// isOf reports whether a user of this name wrote a comment.
+func (c comment) isOf(name string) bool {
+	same := func(other string) bool { return name != "" && strings.EqualFold(name, other) }
+	return same(c.author) || slices.ContainsFunc(c.names, same)
+}
+
+// called returns how people call the author of a comment.
+func (c comment) called() string { return "@" + cmp.Or(plain(c.shown), c.author) }
 
 // A refusal is why an approval does not count; "" if it does. Silent ones are not answered.
 type refusal struct {
@@ -210,10 +307,7 @@ type refusal struct {
 
 // approves reports whether a user who may write may also approve.
 func (t *talk) approves(ctx context.Context, c comment) (refusal, error) {
-	listed := len(t.rules.Approvers) == 0 || slices.ContainsFunc(t.rules.Approvers, func(name string) bool {
-		return strings.EqualFold(strings.TrimPrefix(name, "@"), c.author)
-	})
-	if !listed {
+	if len(t.rules.Approvers) > 0 && !t.rules.lists(c) {
 		return refusal{"no approver", true}, nil
 	}
 	if t.rules.ByAuthor {
@@ -226,7 +320,7 @@ func (t *talk) approves(ctx context.Context, c comment) (refusal, error) {
 		}
 		t.wrote = &all
 	}
-	if slices.ContainsFunc(t.wrote.known, func(name string) bool { return strings.EqualFold(name, c.author) }) {
+	if slices.ContainsFunc(t.wrote.known, c.isOf) {
 		return refusal{"an author", true}, nil
 	}
 	if len(t.wrote.unknown) > 0 {
@@ -276,21 +370,23 @@ func (t *talk) approvals(ctx context.Context) ([]approval, error) {
 			}
 		}
 	}
-	if !t.rules.Reviews || t.posted.IsZero() {
+	api, ok := t.approvalAPI.(writerAPI)
+	since := t.seenSince()
+	if !t.rules.Reviews || !ok || since.IsZero() {
 		return all, nil
 	}
-	reviewed, err := t.reviews(ctx, t.pull.Number)
+	reviewed, err := api.reviews(ctx, t.pull.Number)
 	if err != nil {
 		return nil, err
 	}
-	newest := map[string]review{}
-	for _, r := range reviewed {
-		if last, ok := newest[r.by.author]; !r.neutral && (!ok || !r.by.created.Before(last.by.created)) {
-			newest[r.by.author] = r
+	newest := map[string]int{}
+	for i, r := range reviewed {
+		if last, ok := newest[r.by.author]; !r.neutral && (!ok || !r.by.created.Before(reviewed[last].by.created)) {
+			newest[r.by.author] = i
 		}
 	}
-	for _, r := range reviewed {
-		if newest[r.by.author] != r || !r.approves || r.commit != "" && r.commit != t.pull.Head || r.by.created.Before(t.posted) {
+	for i, r := range reviewed {
+		if last, ok := newest[r.by.author]; !ok || last != i || !r.approves || r.commit != "" && r.commit != t.pull.Head || r.by.created.Before(since) {
 			continue
 		}
 		counts, err := t.counts(ctx, r.by)
@@ -313,9 +409,9 @@ func (t *talk) counts(ctx context.Context, c comment) (bool, error) {
 	return err == nil && no.why == "", err
 }
 
-// commenting is how answers are found again: one for each comment and preview.
+// answerKey is how answers are found again: one for each comment and preview. Some forges count the comments of every thread.
 func answerKey(about string, c comment) string {
-	return about + "/answer/" + strconv.FormatInt(c.id, 10)
+	return about + "/answer/" + strconv.FormatInt(cmp.Or(c.thread, c.id), 10)
 }
 
 // The most answers: in one look, and on one pull request.
@@ -388,7 +484,7 @@ func (t *talk) answer(ctx context.Context, c comment, r report.Report) (string, 
 	if len(said) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("%s: preview of %s, commit %.12s.\n\n%s\n", report.Quoted("@"+c.author), report.Quoted(r.Sync.Name), t.pull.Head, strings.Join(said, "\n\n")), nil
+	return fmt.Sprintf("%s: preview of %s, commit %.12s.\n\n%s\n", report.Quoted(c.called()), report.Quoted(r.Sync.Name), t.pull.Head, strings.Join(said, "\n\n")), nil
 }
 
 func (t *talk) answerApproval(ctx context.Context, c comment, cmd command, r report.Report) (string, error) {

@@ -23,6 +23,7 @@ type fakeReviewed struct {
 	emails   []string // of more commits, whose author the forge has no user for
 	reviews  []review
 	asked    []string
+	pushed   time.Time // when the commit became the head
 }
 
 var firstPosted = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -30,6 +31,9 @@ var firstPosted = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func (h *fakeReviewed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.EscapedPath(), "/api/v3"), "/api/v4")
 	h.asked = append(h.asked, r.Method+" "+path)
+	if h.pushed.IsZero() {
+		h.pushed = firstPosted.Add(-time.Hour)
+	}
 	answer := func(v any) {
 		raw, err := json.Marshal(v)
 		if err != nil {
@@ -59,7 +63,7 @@ func (h *fakeReviewed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case hubPath == "/commits/"+commit+"/statuses" || labPath == "/repository/commits/"+commit+"/statuses":
 		var all []object
 		for i, state := range []string{"success", "failure", "pending"} { // the newest first; the first of them was posted at 12:00
-			s := object{"id": 9 - i, "state": state, "status": strings.Replace(state, "failure", "failed", 1), "context": "headgate/platform/preview", "name": "headgate/platform/preview", "created_at": at(firstPosted.Add(time.Duration(1-i) * time.Hour))}
+			s := object{"id": 9 - i, "state": state, "status": strings.Replace(state, "failure", "failed", 1), "context": "headgate/platform/preview", "name": "headgate/platform/preview", "created_at": at(firstPosted.Add(time.Duration(1-i) * time.Hour)), "creator": object{"login": "headgate"}, "author": object{"username": "headgate"}}
 			all = append(all, s)
 		}
 		answer(append(all, object{"id": 1, "state": "success", "status": "success", "context": "ci/preview", "name": "ci/preview", "created_at": at(firstPosted.Add(-24 * time.Hour))}))
@@ -92,7 +96,12 @@ func (h *fakeReviewed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		answer(object{"id": id, "state": "active", "access_level": level})
+	case labPath == "/merge_requests/7/versions":
+		answer([]object{{"id": 2, "head_commit_sha": commit, "created_at": at(h.pushed)}, {"id": 1, "head_commit_sha": strings.Repeat("e", 40), "created_at": at(firstPosted.Add(-48 * time.Hour))}})
 	case hubPath == "/pulls/7/reviews":
+		if len(h.reviews) > 5 { // more than anyone reads
+			w.Header().Set("Link", fmt.Sprintf("<http://%s%s?page=99>; rel=\"next\"", r.Host, r.URL.Path))
+		}
 		var all []object
 		for _, v := range h.reviews {
 			state := "CHANGES_REQUESTED"
@@ -153,7 +162,16 @@ func (h *fakeReviewed) page(w http.ResponseWriter, r *http.Request, answer func(
 }
 
 // talkOn reads what people said on the fake.
-func talkOn(t *testing.T, h *fakeReviewed, rules Rules) *talk {
+func talkOn(t *testing.T, h *fakeReviewed) *talk {
+	t.Helper()
+	got, err := talkedOn(t, h, Rules{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func talkedOn(t *testing.T, h *fakeReviewed, rules Rules) (*talk, error) {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
@@ -164,12 +182,9 @@ func talkOn(t *testing.T, h *fakeReviewed, rules Rules) *talk {
 	}
 	got, err := pulls.talk(t.Context(), Pull{Number: 7, Head: commit}, rules)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	if err := got.know(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return got
+	return got, got.know(t.Context())
 }
 
 // The real Gitea is the judge of the rules; here are the shapes of the other two forges.
@@ -202,28 +217,35 @@ func TestApprovalsOnHubs(t *testing.T) {
 		rules    Rules
 		kind     Kind // "" is both
 		want     []string
+		pushed   int    // minutes after the first status of the head
+		wrong    string // error
 	}{
-		"Writer":        {"He may write and is no author.", []comment{at(5, "bob")}, nil, nil, Rules{}, "", []string{"bob"}},
-		"Author":        {"She wrote it, and is an administrator.", []comment{at(5, "alice")}, nil, nil, Rules{}, "", nil},
-		"AuthorAllowed": {"A team of one.", []comment{at(5, "alice")}, nil, nil, Rules{ByAuthor: true}, "", []string{"alice"}},
-		"Reader":        {"She may not write.", []comment{at(5, "carol")}, nil, nil, Rules{}, "", nil},
-		"Stranger":      {"The forge does not know him.", []comment{at(5, "mallory")}, nil, nil, Rules{ByAuthor: true}, "", nil},
-		"Bot":           {"A program is no person.", []comment{at(5, "ci-bot[bot]"), at(6, "project_1_bot")}, nil, nil, Rules{ByAuthor: true}, "", nil},
-		"Headgate":      {"Headgate does not approve for itself.", []comment{at(5, "headgate")}, nil, nil, Rules{}, "", nil},
-		"Early":         {"It was written before the digest was posted on this head.", []comment{at(-1, "bob")}, nil, nil, Rules{}, "", nil},
-		"Edited":        {"Others may edit comments.", []comment{edited}, nil, nil, Rules{}, "", nil},
-		"NoApprover":    {"The sync restricts who approves.", []comment{at(5, "bob")}, nil, nil, Rules{Approvers: []string{"dora"}}, "", nil},
-		"SecondAddress": {"The forge does not know whose address it is: it may be his.", []comment{at(5, "bob")}, []string{"bob.private@example.org"}, nil, Rules{}, "", nil},
-		"Spam":          {"Thousands of comments do not keep one from being read.", spam(1500), nil, nil, Rules{}, "", []string{"bob"}},
-		"TooMuchSpam":   {"Reading ends; nothing counts, and nothing grows.", spam(10_000), nil, nil, Rules{}, KindGitHub, nil},
-		"TooMuchLater":  {"The newest are read first.", spam(10_000), nil, nil, Rules{}, KindGitLab, []string{"bob"}},
-		"Review":        {"A review of the head.", nil, nil, []review{approves(5, "bob", commit)}, Rules{Reviews: true}, "", []string{"bob"}},
-		"ReviewUnasked": {"The rules do not count reviews.", nil, nil, []review{approves(5, "bob", commit)}, Rules{}, "", nil},
-		"ReviewEarly":   {"It was given before the digest was posted.", nil, nil, []review{approves(-1, "bob", commit)}, Rules{Reviews: true}, "", nil},
-		"ReviewReader":  {"She may not write.", nil, nil, []review{approves(5, "carol", commit)}, Rules{Reviews: true}, "", nil},
-		"ReviewOther":   {"It is of another commit.", nil, nil, []review{approves(5, "bob", elsewhere)}, Rules{Reviews: true}, KindGitHub, nil},
-		"ReviewChanged": {"He changed his mind.", nil, nil, []review{approves(5, "bob", commit), {by: at(6, "bob"), commit: commit}}, Rules{Reviews: true}, KindGitHub, nil},
-		"ReviewSpoke":   {"A comment is no opinion.", nil, nil, []review{approves(5, "bob", commit), {by: at(6, "bob"), commit: commit, neutral: true}}, Rules{Reviews: true}, KindGitHub, []string{"bob"}},
+		"Writer":        {"He may write and is no author.", []comment{at(5, "bob")}, nil, nil, Rules{}, "", []string{"bob"}, 0, ""},
+		"Author":        {"She wrote it, and is an administrator.", []comment{at(5, "alice")}, nil, nil, Rules{}, "", nil, 0, ""},
+		"AuthorAllowed": {"A team of one.", []comment{at(5, "alice")}, nil, nil, Rules{ByAuthor: true}, "", []string{"alice"}, 0, ""},
+		"Reader":        {"She may not write.", []comment{at(5, "carol")}, nil, nil, Rules{}, "", nil, 0, ""},
+		"Stranger":      {"The forge does not know him.", []comment{at(5, "mallory")}, nil, nil, Rules{ByAuthor: true}, "", nil, 0, ""},
+		"Bot":           {"A program is no person.", []comment{at(5, "ci-bot[bot]"), at(6, "project_1_bot")}, nil, nil, Rules{ByAuthor: true}, "", nil, 0, ""},
+		"Headgate":      {"Headgate does not approve for itself.", []comment{at(5, "headgate")}, nil, nil, Rules{}, "", nil, 0, ""},
+		"Early":         {"It was written before the digest was posted on this head.", []comment{at(-1, "bob")}, nil, nil, Rules{}, "", nil, 0, ""},
+		"Edited":        {"Others may edit comments.", []comment{edited}, nil, nil, Rules{}, "", nil, 0, ""},
+		"NoApprover":    {"The sync restricts who approves.", []comment{at(5, "bob")}, nil, nil, Rules{Approvers: []string{"dora"}}, "", nil, 0, ""},
+		"SecondAddress": {"The forge does not know whose address it is: it may be his.", []comment{at(5, "bob")}, []string{"bob.private@example.org"}, nil, Rules{}, "", nil, 0, ""},
+		"Spam":          {"Thousands of comments do not keep one from being read.", spam(1500), nil, nil, Rules{}, "", []string{"bob"}, 0, ""},
+		"TooMuchSpam":   {"Reading ends; nothing counts, and nothing grows.", spam(10_000), nil, nil, Rules{}, KindGitHub, nil, 0, "more comments"},
+		"TooMuchLater":  {"The newest are read first.", spam(10_000), nil, nil, Rules{}, KindGitLab, []string{"bob"}, 0, ""},
+		"Review":        {"A review of the head.", nil, nil, []review{approves(5, "bob", commit)}, Rules{Reviews: true}, "", []string{"bob"}, 0, ""},
+		"ReviewUnasked": {"The rules do not count reviews.", nil, nil, []review{approves(5, "bob", commit)}, Rules{}, "", nil, 0, ""},
+		"ReviewEarly":   {"It was given before the digest was posted.", nil, nil, []review{approves(-1, "bob", commit)}, Rules{Reviews: true}, "", nil, 0, ""},
+		"ReviewReader":  {"She may not write.", nil, nil, []review{approves(5, "carol", commit)}, Rules{Reviews: true}, "", nil, 0, ""},
+		"ReviewOther":   {"It is of another commit.", nil, nil, []review{approves(5, "bob", elsewhere)}, Rules{Reviews: true}, KindGitHub, nil, 0, ""},
+		"ReviewChanged": {"He changed his mind.", nil, nil, []review{approves(5, "bob", commit), {by: at(6, "bob"), commit: commit}}, Rules{Reviews: true}, KindGitHub, nil, 0, ""},
+		"ReviewSpoke":   {"A comment is no opinion.", nil, nil, []review{approves(5, "bob", commit), {by: at(6, "bob"), commit: commit, neutral: true}}, Rules{Reviews: true}, KindGitHub, []string{"bob"}, 0, ""},
+		"Pushed":        {"It is of the head before: this one was previewed in another pull request earlier.", []comment{at(5, "bob")}, nil, nil, Rules{}, KindGitLab, nil, 6, ""},
+		"PushedBefore":  {"It is of this head.", []comment{at(7, "bob")}, nil, nil, Rules{}, KindGitLab, []string{"bob"}, 6, ""},
+		"ReviewPushed":  {"GitLab keeps approvals when somebody pushes.", nil, nil, []review{approves(5, "bob", commit)}, Rules{Reviews: true}, KindGitLab, nil, 6, ""},
+		"ReviewAfter":   {"It is of this head.", nil, nil, []review{approves(7, "bob", commit)}, Rules{Reviews: true}, KindGitLab, []string{"bob"}, 6, ""},
+		"ReviewSpam":    {"The change of mind may be among the reviews that were not read.", nil, nil, append([]review{approves(5, "bob", commit)}, slices.Repeat([]review{{by: at(6, "alice"), commit: commit, neutral: true}}, 10)...), Rules{Reviews: true}, KindGitHub, nil, 0, "more reviews"},
 	} {
 		for _, kind := range []Kind{KindGitHub, KindGitLab} {
 			if tc.kind != "" && tc.kind != kind {
@@ -231,9 +253,16 @@ func TestApprovalsOnHubs(t *testing.T) {
 			}
 			t.Run(name+"On"+string(kind), func(t *testing.T) {
 				h := &fakeReviewed{kind: kind, comments: tc.comments, emails: tc.emails, reviews: tc.reviews}
-				all, err := talkOn(t, h, tc.rules).approvals(t.Context())
-				if err != nil {
-					t.Fatal(err)
+				if tc.pushed != 0 {
+					h.pushed = firstPosted.Add(time.Duration(tc.pushed) * time.Minute)
+				}
+				of, err := talkedOn(t, h, tc.rules)
+				var all []approval
+				if err == nil {
+					all, err = of.approvals(t.Context())
+				}
+				if (err == nil) != (tc.wrong == "") || err != nil && !strings.Contains(err.Error(), tc.wrong) {
+					t.Fatalf("%s: %v", tc.reason, err)
 				}
 				var got []string
 				for _, a := range all {
@@ -257,11 +286,11 @@ func TestApprovalsOnHubs(t *testing.T) {
 func TestMergedOnHubs(t *testing.T) {
 	for _, kind := range []Kind{KindGitHub, KindGitLab} {
 		h := &fakeReviewed{kind: kind}
-		all, err := talkOn(t, h, Rules{}).merged(t.Context(), commit)
+		all, err := talkOn(t, h).merged(t.Context(), commit)
 		if err != nil || len(all) != 1 || all[0].Number != 7 || all[0].Head != commit || all[0].Target != "main" {
 			t.Errorf("%s: %+v, %v", kind, all, err)
 		}
-		if all, err := talkOn(t, h, Rules{}).merged(t.Context(), strings.Repeat("d", 40)); err != nil || len(all) > 0 {
+		if all, err := talkOn(t, h).merged(t.Context(), strings.Repeat("d", 40)); err != nil || len(all) > 0 {
 			t.Errorf("%s: a commit of no pull request: %+v, %v", kind, all, err)
 		}
 	}
@@ -274,7 +303,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		when := firstPosted.Add(time.Minute)
 		h.comments = append(h.comments, comment{id: int64(i + 1), author: "bob", body: "/headgate preview", created: when, updated: when})
 	}
-	got, err := talkOn(t, h, Rules{}).unanswered(t.Context(), "headgate/platform")
+	got, err := talkOn(t, h).unanswered(t.Context(), "headgate/platform")
 	if err != nil || len(got) != answersOfLook {
 		t.Errorf("%d answers, %v", len(got), err)
 	}
@@ -282,10 +311,10 @@ func TestAnswersAreBounded(t *testing.T) {
 		when := firstPosted.Add(time.Hour)
 		h.comments = append(h.comments, comment{id: int64(1000 + i), author: "headgate", body: fmt.Sprintf("<!-- headgate/platform/answer/%d -->\nPreviewed again", i+1), created: when, updated: when})
 	}
-	if got, err := talkOn(t, h, Rules{}).unanswered(t.Context(), "headgate/platform"); err != nil || len(got) > 0 {
+	if got, err := talkOn(t, h).unanswered(t.Context(), "headgate/platform"); err != nil || len(got) > 0 {
 		t.Errorf("%d more answers, %v", len(got), err)
 	}
-	of := talkOn(t, h, Rules{})
+	of := talkOn(t, h)
 	r := report.Report{Approval: &plan.Approval{Digest: strings.Repeat("a1", 16)}}
 	if text, err := of.answer(t.Context(), comment{author: "alice", body: "/headgate approve " + r.Approval.Digest}, r); err != nil || text != "" {
 		t.Errorf("an author is answered: %q, %v", text, err)

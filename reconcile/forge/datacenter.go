@@ -25,6 +25,7 @@ var dataCenterForge = Forge{
 	},
 	webhook:       webhook{header: "X-Event-Key", is: isDataCenterEvent, proves: hubProves("X-Hub-Signature"), event: dataCenterEvent},
 	dialect:       buildDialect,
+	listed:        true, // only its administrators see who may write
 	authorization: userOrBearer,
 	open: func(at Repository, api string, over *http.Client) (client, error) {
 		return dataCenter{rest{name: "Bitbucket Data Center", at: at, api: api, client: over}}, nil
@@ -57,9 +58,8 @@ func (d dataCenter) path(below string) string {
 	return "api/latest/projects/" + d.at.Owner + "/repos/" + d.at.Name + "/" + below
 }
 
-// centrePages reads all pages of a listing.
-func centrePages[T any](ctx context.Context, d dataCenter, a answer, path string) ([]T, error) {
-	var all []T
+// centrePages reads the pages of a listing. It reports whether these are all.
+func centrePages[T any](ctx context.Context, d dataCenter, a answer, path string) (all []T, whole bool, err error) {
 	for start, pages := 0, 0; pages < maxPages; pages++ {
 		var got struct {
 			Values        []T
@@ -67,19 +67,19 @@ func centrePages[T any](ctx context.Context, d dataCenter, a answer, path string
 			NextPageStart *int
 		}
 		if _, err := d.do(ctx, a, http.MethodGet, fmt.Sprintf("%s?limit=100&start=%d", path, start), nil, &got); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		all = append(all, got.Values...)
 		if got.NextPageStart == nil || *got.NextPageStart <= start || got.IsLastPage != nil && *got.IsLastPage {
-			break
+			return all, true, nil
 		}
 		start = *got.NextPageStart
 	}
-	return all, nil
+	return all, false, nil
 }
 
 func (d dataCenter) list(ctx context.Context, commit string) (map[string]Status, error) {
-	builds, err := centrePages[build](ctx, d, dataCenterStatus, "build-status/latest/commits/"+commit)
+	builds, _, err := centrePages[build](ctx, d, dataCenterStatus, "build-status/latest/commits/"+commit)
 	return currentOf(builds, commit), err
 }
 
@@ -109,7 +109,7 @@ func (is centreRequest) pull() Pull {
 }
 
 func (d dataCenter) open(ctx context.Context) ([]Pull, error) {
-	got, err := centrePages[centreRequest](ctx, d, dataCenterPull, d.path("pull-requests")) // the open ones, newest first
+	got, _, err := centrePages[centreRequest](ctx, d, dataCenterPull, d.path("pull-requests")) // the open ones, newest first
 	return pullsOf(got, centreRequest.pull), err
 }
 
@@ -134,24 +134,173 @@ func (d dataCenter) self(ctx context.Context) (string, error) {
 	return name, nil
 }
 
+// A centreUser is a user as the Data Center returns it; of a commit whose address belongs to no user, it has only what Git has.
+type centreUser struct {
+	Name         string
+	EmailAddress string
+	Slug         string
+	Type         string
+}
+
+// user returns the name of the user, or "" if the forge has none.
+func (u *centreUser) user() string {
+	if u.Slug == "" {
+		return ""
+	}
+	return u.Name
+}
+
+// An activity is what happened on a pull request.
+type activity struct {
+	Action      string
+	CreatedDate int64
+	Comment     *struct {
+		ID                       int64
+		Version                  int
+		Text                     string
+		Author                   centreUser
+		CreatedDate, UpdatedDate int64
+	}
+	FromHash, PreviousFromHash string // of a push
+}
+
+// activities returns what happened on a pull request, newest first.
+func (d dataCenter) activities(ctx context.Context, number int) (all []activity, whole bool, err error) {
+	return centrePages[activity](ctx, d, dataCenterComment, d.path(fmt.Sprintf("pull-requests/%d/activities", number)))
+}
+
 // comments reads the activities of a pull request; there is no list of comments alone.
 func (d dataCenter) comments(ctx context.Context, number int, _ time.Time) ([]comment, error) {
-	got, err := centrePages[struct {
-		Action  string
-		Comment *struct {
-			ID      int64
-			Version int
-			Text    string
-			Author  struct{ Name string }
-		}
-	}](ctx, d, dataCenterComment, d.path(fmt.Sprintf("pull-requests/%d/activities", number)))
+	got, whole, err := d.activities(ctx, number)
 	var all []comment
 	for _, a := range got {
 		if c := a.Comment; a.Action == "COMMENTED" && c != nil {
-			all = append(all, comment{id: c.ID, version: c.Version, author: c.Author.Name, body: c.Text})
+			all = append(all, comment{
+				id: c.ID, version: c.Version, author: c.Author.Name, body: c.Text, bot: c.Author.Type != "" && c.Author.Type != "NORMAL",
+				created: milliseconds(c.CreatedDate), updated: milliseconds(c.UpdatedDate),
+			})
 		}
 	}
+	if err == nil && !whole {
+		err = errTooManyComments
+	}
 	return all, err
+}
+
+// milliseconds returns a time as the Data Center counts it.
+func milliseconds(t int64) time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(t)
+}
+
+func (d dataCenter) authors(ctx context.Context, number int) (authors, error) {
+	var is struct{ Author struct{ User centreUser } }
+	path := d.path(fmt.Sprintf("pull-requests/%d", number))
+	if _, err := d.do(ctx, dataCenterPull, http.MethodGet, path, nil, &is); err != nil {
+		return authors{}, err
+	}
+	if is.Author.User.Name == "" {
+		return authors{}, fmt.Errorf("%s: pull request %d has no author", d.name, number)
+	}
+	got, whole, err := centrePages[struct {
+		ID, Message       string
+		Author, Committer centreUser
+	}](ctx, d, dataCenterPull, path+"/commits")
+	switch {
+	case err != nil:
+		return authors{}, err
+	case !whole:
+		return authors{}, errTooManyCommits
+	}
+	all := authors{known: []string{is.Author.User.Name}}
+	for _, c := range got {
+		all.add(c.ID, c.Author.user(), c.Author.EmailAddress)
+		all.add(c.ID, c.Committer.user(), c.Committer.EmailAddress)
+		all.coauthors(c.ID, c.Message)
+	}
+	return all, nil
+}
+
+// verdicts returns the builds of a commit without times: the Data Center keeps only when a build changed last, which an approval
+// does.
+func (d dataCenter) verdicts(ctx context.Context, commit string) ([]pastStatus, error) {
+	current, err := d.list(ctx, commit)
+	var all []pastStatus
+	for _, s := range current {
+		all = append(all, pastStatus{s.Context, s.State, time.Time{}, ""})
+	}
+	return all, err
+}
+
+// pushed reads the activities of a pull request: every push is one, and so is every change of the target.
+func (d dataCenter) pushed(ctx context.Context, number int, head string) (time.Time, error) {
+	got, whole, err := d.activities(ctx, number)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, a := range got {
+		switch {
+		case a.Action != "RESCOPED":
+		case a.FromHash != head:
+			return time.Time{}, nil
+		case a.PreviousFromHash != head:
+			return milliseconds(a.CreatedDate), nil
+		}
+	}
+	if !whole {
+		return time.Time{}, errTooManyComments
+	}
+	var is struct { // it has had no other head
+		CreatedDate int64
+		FromRef     struct{ LatestCommit string }
+	}
+	_, err = d.do(ctx, dataCenterPull, http.MethodGet, d.path(fmt.Sprintf("pull-requests/%d", number)), nil, &is)
+	if err != nil || is.FromRef.LatestCommit != head {
+		return time.Time{}, err
+	}
+	return milliseconds(is.CreatedDate), nil
+}
+
+func (d dataCenter) history(ctx context.Context, commit string, since time.Time) ([]string, error) {
+	var got struct {
+		Values []struct {
+			ID                 string
+			CommitterTimestamp int64
+		}
+	}
+	if _, err := d.do(ctx, dataCenterPull, http.MethodGet, d.path(fmt.Sprintf("commits?until=%s&limit=%d", commit, maxHistory)), nil, &got); err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, c := range got.Values {
+		if !milliseconds(c.CommitterTimestamp).Before(since) {
+			all = append(all, c.ID)
+		}
+	}
+	return all, nil
+}
+
+// merged looks through the newest pull requests that were merged: those that contain a commit are not those that made it.
+func (d dataCenter) merged(ctx context.Context, commit string) ([]Pull, error) {
+	var got struct {
+		Values []struct {
+			centreRequest
+
+			Properties struct{ MergeCommit struct{ ID string } }
+		}
+	}
+	if _, err := d.do(ctx, dataCenterPull, http.MethodGet, d.path("pull-requests?state=MERGED&order=NEWEST&limit=100"), nil, &got); err != nil {
+		return nil, err
+	}
+	var all []Pull
+	for _, is := range got.Values {
+		if is.Properties.MergeCommit.ID == commit || is.FromRef.LatestCommit == commit { // the latter after a fast-forward
+			all = append(all, is.pull())
+		}
+	}
+	return all, nil
 }
 
 func (d dataCenter) comment(ctx context.Context, number int, body string) error {
@@ -173,7 +322,8 @@ func dataCenterEvent(d delivery) (Event, error) {
 	switch d.header.Get("X-Event-Key") {
 	case "repo:refs_changed":
 		return dataCenterPush(d)
-	case "pr:opened", "pr:from_ref_updated", "pr:modified", "pr:merged", "pr:declined", "pr:deleted":
+	case "pr:opened", "pr:from_ref_updated", "pr:modified", "pr:merged", "pr:declined", "pr:deleted",
+		"pr:comment:added", "pr:comment:edited", "pr:comment:deleted":
 		return dataCenterPullEvent(d)
 	}
 	return Event{}, nil

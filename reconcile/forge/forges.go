@@ -2,6 +2,7 @@ package forge
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -49,8 +50,9 @@ type Forge struct {
 
 	// open returns a client of the API, which is at a URL that ends in a slash.
 	open func(at Repository, api string, client *http.Client) (client, error)
-	// commands is set if the client is an approvalAPI.
-	commands bool
+	// listed is set if the API does not report who may write to an ordinary token: the client is no writerAPI. Then only the
+	// people count whom the user lists, and reviews do not.
+	listed bool
 	// mergeRef is the ref of the commit that merges a pull request into its target, with %d for the
 	// number; empty if the forge makes no such commit.
 	mergeRef string
@@ -119,8 +121,19 @@ func Annotators() map[string]func(io.Writer, report.Report) error {
 	return all
 }
 
-// HasCommands reports whether Headgate reads comment commands and reviews on a forge.
-func (k Kind) HasCommands() bool { return k.forge().commands }
+// Check returns an error if comments and reviews cannot count on a forge as the rules have it.
+func (k Kind) Check(r Rules) error {
+	f := k.forge()
+	switch {
+	case !f.listed:
+		return nil
+	case r.Reviews:
+		return fmt.Errorf("reviews do not count on %s, which does not show when and of what they are; approve with comments", f.Name)
+	case len(r.Approvers) == 0:
+		return fmt.Errorf("%s does not report who may write to a repository, so only listed people may command Headgate; list the approvers", f.Name)
+	}
+	return nil
+}
 
 // forge returns the description of a kind, which is empty for an unknown one.
 func (k Kind) forge() Forge {

@@ -28,7 +28,6 @@ var giteaForge = Forge{
 	webhook:       webhook{header: "X-Gitea-Event", proves: giteaProves, event: hubEvent("X-Gitea-Event")},
 	dialect:       report.Dialect{MaxBytes: 65_536},
 	authorization: func(token string) string { return "token " + token },
-	commands:      true,
 	open: func(at Repository, api string, over *http.Client) (client, error) {
 		return gitea{at: at, api: api, client: over}, nil
 	},
@@ -191,7 +190,9 @@ func (g gitea) comments(ctx context.Context, number int, since time.Time) ([]com
 				all = append(all, comment{id: c.ID, author: c.Poster.UserName, body: c.Body, created: c.Created, updated: c.Updated})
 			}
 		}
-		page = resp.NextPage
+		if page = resp.NextPage; page != 0 && pages == maxPages-1 {
+			return all, errTooManyComments
+		}
 	}
 	return all, nil
 }
@@ -272,7 +273,7 @@ func (g gitea) verdicts(ctx context.Context, commit string) ([]pastStatus, error
 		}
 		for _, s := range got {
 			if s != nil {
-				all = append(all, pastStatus{s.Context, report.State(s.State), s.Created})
+				all = append(all, pastStatus{s.Context, report.State(s.State), s.Created, giteaUser(s.Creator)})
 			}
 		}
 		page = resp.NextPage
@@ -299,7 +300,9 @@ func (g gitea) reviews(ctx context.Context, number int) ([]review, error) {
 			opinion := r.State == sdk.ReviewStateApproved || r.State == sdk.ReviewStateRequestChanges
 			all = append(all, review{by, r.CommitID, r.State == sdk.ReviewStateApproved && !r.Dismissed && !r.Stale, !opinion})
 		}
-		page = resp.NextPage
+		if page = resp.NextPage; page != 0 && pages == maxPages-1 { // the newest opinions may be among the others
+			return nil, errTooManyReviews
+		}
 	}
 	return all, nil
 }

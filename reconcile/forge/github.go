@@ -37,7 +37,6 @@ var gitHubForge = Forge{
 	authorization: func(token string) string { return "token " + token },
 	appToken:      gitHubAppToken,
 	appUser:       "x-access-token",
-	commands:      true,
 	open:          newGitHub,
 	mergeRef:      "refs/pull/%d/merge",
 }
@@ -210,7 +209,9 @@ func (g gitHub) comments(ctx context.Context, number int, since time.Time) ([]co
 				created: c.GetCreatedAt().Time, updated: c.GetUpdatedAt().Time,
 			})
 		}
-		page = resp.NextPage
+		if page = resp.NextPage; page != 0 && pages == maxPages-1 {
+			return all, errTooManyComments
+		}
 	}
 	return all, nil
 }
@@ -272,7 +273,7 @@ func (g gitHub) verdicts(ctx context.Context, commit string) ([]pastStatus, erro
 			return nil, g.trouble(resp, err)
 		}
 		for _, s := range got {
-			all = append(all, pastStatus{s.GetContext(), report.State(s.GetState()), s.GetCreatedAt().Time})
+			all = append(all, pastStatus{s.GetContext(), report.State(s.GetState()), s.GetCreatedAt().Time, s.GetCreator().GetLogin()})
 		}
 		page = resp.NextPage
 	}
@@ -290,7 +291,9 @@ func (g gitHub) reviews(ctx context.Context, number int) ([]review, error) {
 			by := comment{id: r.GetID(), author: r.GetUser().GetLogin(), bot: r.GetUser().GetType() == "Bot", created: r.GetSubmittedAt().Time}
 			all = append(all, review{by, r.GetCommitID(), r.GetState() == "APPROVED", r.GetState() == "COMMENTED" || r.GetState() == "PENDING"})
 		}
-		page = resp.NextPage
+		if page = resp.NextPage; page != 0 && pages == maxPages-1 { // the newest opinions may be among the others
+			return nil, errTooManyReviews
+		}
 	}
 	return all, nil
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +39,6 @@ var gitLabForge = Forge{
 	webhook:  webhook{header: "X-Gitlab-Event", proves: gitLabProves, id: gitLabID, event: gitLabEvent},
 	dialect:  report.Dialect{MaxBytes: 65_536}, // it would take more, which is too long to read
 	open:     newGitLab,
-	commands: true,
 	mergeRef: "refs/merge-requests/%d/merge",
 }
 
@@ -349,12 +349,30 @@ func (g gitLab) verdicts(ctx context.Context, commit string) ([]pastStatus, erro
 		}
 		for _, s := range got {
 			if s != nil {
-				all = append(all, pastStatus{s.Name, jobs[s.Status], timeOf(s.CreatedAt)})
+				all = append(all, pastStatus{s.Name, jobs[s.Status], timeOf(s.CreatedAt), s.Author.Username})
 			}
 		}
 		page = resp.NextPage
 	}
 	return all, nil
+}
+
+// pushed asks for the versions of a merge request: each push makes one.
+func (g gitLab) pushed(ctx context.Context, number int, head string) (time.Time, error) {
+	got, resp, err := g.client.MergeRequests.GetMergeRequestDiffVersions(g.at.String(), int64(number), &gitlab.GetMergeRequestDiffVersionsOptions{ListOptions: gitlab.ListOptions{PerPage: 100}}, gitlab.WithContext(ctx))
+	if err != nil {
+		return time.Time{}, g.reading(resp, err)
+	}
+	got = slices.DeleteFunc(got, func(v *gitlab.MergeRequestDiffVersion) bool { return v == nil })
+	slices.SortFunc(got, func(a, b *gitlab.MergeRequestDiffVersion) int { return cmp.Compare(b.ID, a.ID) })
+	var at time.Time
+	for _, v := range got {
+		if v.HeadCommitSHA != head {
+			break
+		}
+		at = timeOf(v.CreatedAt)
+	}
+	return at, nil
 }
 
 // reviews returns the approvals of a merge request. GitLab names no commit of theirs, so the time decides.

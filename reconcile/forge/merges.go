@@ -174,7 +174,7 @@ func (t *talk) recorded(a approval) []string {
 	var digests []string
 	for _, c := range t.comments {
 		m := recorded.FindStringSubmatch(strings.TrimSpace(c.body))
-		if m != nil && m[1] == reviewID(a) && strings.EqualFold(c.author, t.self) && !c.edited() && strings.Contains(c.body, "@"+a.author+"`") {
+		if m != nil && m[1] == reviewID(a) && strings.EqualFold(c.author, t.self) && !c.edited() && strings.Contains(c.body, a.called()+"`") {
 			digests = append(digests, m[2])
 		}
 	}

@@ -68,7 +68,7 @@ func (p *Previews) Approvals(ctx context.Context, r report.Report) ([]report.App
 
 func (a approval) approved(digests ...string) report.Approved {
 	at := metav1.NewTime(a.created.UTC().Truncate(time.Second))
-	return report.Approved{Digests: digests, By: "@" + a.author, How: []inventory.ApprovalPlace{a.how}, At: &at}
+	return report.Approved{Digests: digests, By: a.called(), How: []inventory.ApprovalPlace{a.how}, At: &at}
 }
 
 // Heard reports whether people said something since a preview was published that it answers or counts. asks is whether
@@ -114,7 +114,7 @@ func (p *Previews) answer(ctx context.Context, r report.Report) error {
 		if t.has(key) {
 			continue
 		}
-		text := fmt.Sprintf("The review of %s approves %s for commit %.12s. Clusters read this record; an edit voids it.\n", report.Quoted("@"+a.author), report.Quoted(a.digest), t.pull.Head)
+		text := fmt.Sprintf("The review of %s approves %s for commit %.12s. Clusters read this record; an edit voids it.\n", report.Quoted(a.called()), report.Quoted(a.digest), t.pull.Head)
 		if err := p.Pulls.Comment(ctx, p.Pull.Number, key, text); err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func (p *Previews) Publish(ctx context.Context, r report.Report) error {
 	var refused []error
 	if p.listens() && r.Preview != nil {
 		said := *r.Preview
-		said.Commands, said.Reviews = true, p.Commands.Reviews
+		said.Commands, said.Reviews, said.Listed = true, p.Commands.Reviews, len(p.Commands.Approvers) > 0
 		r.Preview = &said
 	}
 	if p.Pulls != nil {

@@ -29,8 +29,10 @@ type comment struct {
 	body   string
 
 	created, updated time.Time
-	of               int64 // the id of the author, if the forge needs it
-	bot              bool  // the author is a program
+	of               int64    // the id of the author, if the forge needs it
+	names            []string // other names of the author, which nobody else can take
+	shown            string   // how people call the author, if that is not the name
+	bot              bool     // the author is a program
 
 	thread  int64 // that it starts, if the forge has threads
 	version int   // if the forge counts edits
@@ -43,12 +45,15 @@ type pullAPI interface {
 	open(ctx context.Context) ([]Pull, error)
 	// self returns the user of the token; "" if the forge does not say, and lets only authors edit.
 	self(ctx context.Context) (string, error)
-	// comments returns the comments, where the forge can only those that were written or changed since a time.
+	// comments returns the comments, where the forge can only those that were written or changed since a time. With
+	// errTooManyComments, it returns the oldest.
 	comments(ctx context.Context, number int, since time.Time) ([]comment, error)
 	comment(ctx context.Context, number int, body string) error
 	// edit fails with a foreignError for a comment that another user may have written.
 	edit(ctx context.Context, number int, c comment, body string) error
 }
+
+var errTooManyComments = errors.New("the pull request has more comments than Headgate reads; approve in .headgate/approvals.yaml")
 
 // A foreignError means that the forge lets only the author edit a comment.
 type foreignError struct{ error }
@@ -137,7 +142,7 @@ func (p *Pulls) write(ctx context.Context, number int, key, body string) error {
 	}
 	mark = strings.TrimSpace(mark)
 	all, err := p.comments(ctx, number, time.Time{})
-	if err != nil {
+	if err != nil && !errors.Is(err, errTooManyComments) {
 		return err
 	}
 	marked := slices.DeleteFunc(all, func(c comment) bool { return !strings.HasPrefix(strings.TrimSpace(c.body), mark) })

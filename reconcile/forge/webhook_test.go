@@ -102,7 +102,7 @@ var hooks = map[string]hook{
 		secret: signingKey, header: map[string]string{"X-Gitlab-Event": "System Hook", "Webhook-Id": "f5e5f430"}, push: gitLabBody, pull: [2]string{"", gitLabPullBody}, prove: gitLabSigns,
 	},
 	"BitbucketCloud": {
-		header: map[string]string{"X-Event-Key": "repo:push", "X-Request-UUID": "a1"}, event: [2]string{"X-Event-Key", "pullrequest:comment_created"},
+		header: map[string]string{"X-Event-Key": "repo:push", "X-Request-UUID": "a1"}, event: [2]string{"X-Event-Key", "pullrequest:approved"},
 		push: `{"push":{"changes":[{"old":{"type":"branch","name":"gone"},"new":null},{"old":null,"new":{"type":"branch","name":"BRANCH","target":{"hash":"4b17"}}}]},` +
 			`"repository":{"type":"repository","full_name":"OWNER/NAME"},"actor":{}}`,
 		pull: [2]string{"pullrequest:fulfilled", `{"pullrequest":{"id":7,"state":"MERGED","source":{"repository":{"full_name":"fork/NAME"}}},` +
@@ -296,6 +296,16 @@ func TestPullWebhooks(t *testing.T) {
 				said := k.request(k.body("acme", "platform", "talk"), secret)
 				said.Header.Set(k.event[0], "issue_comment")
 				expect("A comment may be a command.", looking, said, 3)
+			}
+			switch name {
+			case "BitbucketCloud", "BitbucketDataCenter":
+				said := p.request(strings.Replace(body, ":7,", ":8,", 1), secret)
+				said.Header.Set("X-Event-Key", map[string]string{"BitbucketCloud": "pullrequest:comment_created", "BitbucketDataCenter": "pr:comment:added"}[name])
+				expect("A comment may be a command.", looking, said, 3)
+			case "AzureDevOps":
+				body := strings.NewReplacer("git.pullrequest.updated", "ms.vss-code.git-pullrequest-comment-event", `"resource":`, `"resource":{"comment":{"id":1},"pullRequest":`, `/NAME"}}}`, `/NAME"}}}}`).Replace(p.push)
+				p.push = body
+				expect("A comment may be a command.", looking, p.request(p.body("acme", "platform", "main"), secret), 3)
 			}
 			if got := deaf.answers(p.request(body, secret)); got != noPulls || deaf.woken != 0 {
 				t.Errorf("Who follows none is left alone: %q, and %d woken", got, deaf.woken)

@@ -151,11 +151,14 @@ func (r Report) askFor(b *strings.Builder) {
 		what = "1 change that blocks it"
 	}
 	if r.Preview != nil && r.Preview.Commands {
-		or := ""
+		or, who := "", "someone with write permission who is not an author of it"
+		if r.Preview.Listed {
+			who = "someone whom `approvals.approvers` lists and who is not an author of it"
+		}
 		if r.Preview.Reviews {
 			or = ", or approves this commit in a review"
 		}
-		fmt.Fprintf(b, "\nTo merge it as it is, someone with write permission who is not an author of it replies%s:\n\n%s\n\nThis covers exactly the %s, here and in every cluster. A new commit needs a new approval.\n", or, fenced("/headgate approve "+a.Digest), what)
+		fmt.Fprintf(b, "\nTo merge it as it is, %s replies%s:\n\n%s\n\nThis covers exactly the %s, here and in every cluster. A new commit needs a new approval.\n", who, or, fenced("/headgate approve "+a.Digest), what)
 		return
 	}
 	fmt.Fprintf(b, "\nIf exactly this is meant (%s), someone other than its author approves it: in `%s` of the target, with `headgate approve --write`; or after the merge, with `headgate approve`.\n\n%s\n", what, render.ApprovalsFile, fenced(a.Digest))
@@ -190,6 +193,9 @@ func (r Report) Asks() bool {
 // listMark begins the line of a comment that lists the digests of which a digest is the digest. It is invisible.
 const listMark = "<!-- headgate approves "
 
+// plainMark begins that line on a forge that shows HTML as text.
+const plainMark = "[//]: # (headgate approves "
+
 // list returns that line, so that clusters find out what the approval of a preview covers; "" if the digest stands for itself.
 func (r Report) list() string {
 	if r.Approval == nil || len(r.Approval.Each) == 0 {
@@ -205,9 +211,12 @@ func Covered(digest string, comments []string) []string {
 		for line := range strings.SplitSeq(body, "\n") {
 			rest, is := strings.CutPrefix(strings.TrimSpace(line), listMark+digest+": ")
 			if !is {
+				rest, is = strings.CutPrefix(strings.TrimSpace(line), plainMark+digest+": ")
+			}
+			if !is {
 				continue
 			}
-			each := strings.Fields(strings.TrimSuffix(rest, "-->"))
+			each := strings.Fields(strings.TrimRight(rest, "->)"))
 			if len(each) <= mostListed && plan.DigestOf(each) == digest {
 				return append([]string{digest}, each...)
 			}

@@ -25,6 +25,7 @@ func (d Dialect) Mark(key string) string {
 
 var (
 	folded = regexp.MustCompile(`(?m)^<details><summary>(.*)</summary>$`)
+	inList = regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(listMark) + `([0-9a-f: ]+) -->$`)
 	tags   = strings.NewReplacer("<code>", "", "</code>", "")
 )
 
@@ -37,5 +38,6 @@ func (d Dialect) Render(body string) string {
 	body = folded.ReplaceAllStringFunc(body, func(line string) string {
 		return "**" + tags.Replace(folded.FindStringSubmatch(line)[1]) + "**"
 	})
+	body = inList.ReplaceAllString(body, plainMark+"$1)")
 	return strings.ReplaceAll(body, "\n</details>\n", "\n")
 }

@@ -32,6 +32,7 @@ type Preview struct {
 
 	Commands bool `json:"commands,omitempty"` // people approve with comments
 	Reviews  bool `json:"reviews,omitempty"`  // and with reviews
+	Listed   bool `json:"listed,omitempty"`   // those whom the sync lists
 }
 
 // A SafeStart is a package that gains or loses safe-start: with it, only policies activate its definitions; without it, all of

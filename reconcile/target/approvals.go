@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
@@ -22,7 +23,13 @@ func onForge(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secre
 	if err != nil {
 		return nil, err
 	}
-	rules := rulesOf(s, account.Repository)
+	rules, err := rulesOf(s, account.Repository)
+	if err != nil {
+		return nil, err
+	}
+	if why := unheard(s, account.Repository); why != nil && in.Event != nil {
+		in.Event(reconcile.Event{Kind: reconcile.Unheard, Err: why})
+	}
 	if rules == nil {
 		return nil, nil
 	}

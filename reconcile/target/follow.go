@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/registry"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/reconcile/scratch"
+	"headgate.dev/headgate/render"
 )
 
 // ofHeads limits what a head may have beside what its target has. Every user of the forge may open a pull request.
@@ -54,9 +55,13 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	if err != nil {
 		return nil, fmt.Errorf("spec.statuses: %w", err)
 	}
+	rules, err := rulesOf(s, account.Repository)
+	if err != nil {
+		return nil, err
+	}
 	previews := forge.Previews{
 		Poster: record, Pulls: pulls, Home: v1alpha1.DefaultNamespace, TargetURL: s.Spec.PageURL,
-		Sync: loop.Sync, Commands: rulesOf(s, account.Repository),
+		Sync: loop.Sync, Commands: rules,
 	}
 
 	f := new(previewer)
@@ -116,13 +121,34 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	return f, err
 }
 
-// rulesOf returns whose comments and reviews count on the pull requests of a Sync; nil: none do.
-func rulesOf(s v1alpha1.Sync, at forge.Repository) *forge.Rules {
+// rulesOf returns whose comments and reviews count on the pull requests of a Sync; nil: none do. It is an error if the Sync asks
+// for what the forge cannot tell.
+func rulesOf(s v1alpha1.Sync, at forge.Repository) (*forge.Rules, error) {
 	a := s.Spec.Approvals
-	if a.Comments == v1alpha1.CommentsNever || !at.Kind.HasCommands() {
+	if a.Comments == v1alpha1.CommentsNever {
+		return nil, nil
+	}
+	rules := &forge.Rules{Approvers: a.Approvers, ByAuthor: a.ByAuthor == v1alpha1.ByAuthorAllow, Reviews: a.Reviews}
+	err := at.Kind.Check(*rules)
+	switch {
+	case err == nil:
+		return rules, nil
+	case a.Comments == "" && !a.Reviews && !rules.ByAuthor: // the Sync asks for nothing, and a warning says why no comment counts
+		return nil, nil
+	}
+	return nil, fmt.Errorf("spec.approvals: %w; or set comments: Never, and approve in %s", err, render.ApprovalsFile)
+}
+
+// unheard returns why no comment approves on the pull requests of a Sync that leaves that to the default; nil if they do.
+func unheard(s v1alpha1.Sync, at forge.Repository) error {
+	if s.Spec.Approvals.Comments != "" {
 		return nil
 	}
-	return &forge.Rules{Approvers: a.Approvers, ByAuthor: a.ByAuthor == v1alpha1.ByAuthorAllow, Reviews: a.Reviews}
+	err := at.Kind.Check(forge.Rules{Approvers: s.Spec.Approvals.Approvers})
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w in spec.approvals.approvers, or set comments: Never", err)
 }
 
 // notify wakes the receiver. If it is busy, it will look anyway.

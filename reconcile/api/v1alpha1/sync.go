@@ -155,7 +155,9 @@ type Approvals struct {
 	// ByAuthor is whether the authors of a pull request may approve it in a comment: Refuse or Allow, Refuse if left out. Allow is
 	// for teams of one.
 	ByAuthor string `json:"byAuthor,omitempty"`
-	// Approvers are the users of the forge who may approve in comments and reviews; everyone who may write, if left out.
+	// Approvers are the users of the forge who may approve in comments and reviews; everyone who may write, if left out. Bitbucket and
+	// Azure DevOps do not report who may write, so there only listed users count: with the account id or UUID in the Cloud, the user
+	// name in the Data Center, and the unique name in Azure DevOps.
 	Approvers []string `json:"approvers,omitempty"`
 }
 

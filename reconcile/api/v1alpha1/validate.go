@@ -97,7 +97,7 @@ func meantID(text string) string {
 }
 
 // userName matches what forges allow as the name of a user.
-var userName = regexp.MustCompile(`^@?[A-Za-z0-9][A-Za-z0-9._@-]{0,254}$`)
+var userName = regexp.MustCompile(`^@?[A-Za-z0-9{][A-Za-z0-9._@:+\\{}-]{0,254}$`)
 
 // approvals checks that at least one signer may approve if signatures are required.
 func (p *problems) approvals(a Approvals) {

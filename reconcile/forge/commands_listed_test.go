@@ -1,0 +1,447 @@
+package forge
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+)
+
+// A fakeListed answers as the documented APIs of Bitbucket Cloud, Bitbucket Data Center and Azure DevOps do for pull request 7 of
+// acme/platform. None of them tells an ordinary token who may write.
+type fakeListed struct {
+	kind     Kind
+	comments []comment // author is the name of a person
+	commits  []listedCommit
+	pushes   []listedPush // oldest first; none: the head since the pull request was opened
+	merge    string       // the commit that merged it
+	asked    []string
+	broken   string // a part of a path that is answered with an error
+}
+
+type listedCommit struct{ author, email, message string } // without an author, the address belongs to no user
+
+type listedPush struct {
+	head, by string
+	at       time.Time
+}
+
+var opened = firstPosted.Add(-time.Hour)
+
+func (h *fakeListed) user(name string) object {
+	switch h.kind {
+	case KindBitbucket: // anyone may take any nickname
+		return object{"type": "user", "uuid": "{" + name + "-uuid}", "account_id": "557058:" + name, "nickname": strings.TrimSuffix(name, "-the-thief"), "display_name": "A Person"}
+	case KindBitbucketDataCenter:
+		return object{"name": name, "slug": name, "id": 7, "type": "NORMAL", "active": true, "emailAddress": name + "@example.org"}
+	}
+	return object{"id": name + "-id", "uniqueName": name + "@example.org", "displayName": "A Person"}
+}
+
+func (h *fakeListed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.EscapedPath()
+	h.asked = append(h.asked, r.Method+" "+path)
+	answer := func(v any) {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			panic(err)
+		}
+		answerJSON(w, http.StatusOK, string(raw))
+	}
+	if h.broken != "" && strings.Contains(path, h.broken) {
+		answerJSON(w, http.StatusBadGateway, `{}`)
+		return
+	}
+	if r.Method == http.MethodPut || r.Method == http.MethodPatch {
+		h.edited(path, r)
+		answer(object{"id": 1})
+		return
+	}
+	switch h.kind {
+	case KindBitbucket:
+		h.cloud(strings.TrimPrefix(path, "/2.0"), w, r, answer)
+	case KindBitbucketDataCenter:
+		h.centre(strings.TrimPrefix(path, "/rest"), w, r, answer)
+	default:
+		h.azure(path, w, r, answer)
+	}
+}
+
+// said adds a comment that Headgate writes.
+func (h *fakeListed) said(r *http.Request) {
+	body, _ := sent(r)
+	now := firstPosted.Add(time.Hour)
+	h.comments = append(h.comments, comment{id: int64(500 + len(h.comments)), author: "headgate", body: body, created: now, updated: now})
+}
+
+// edited changes a comment of Headgate.
+func (h *fakeListed) edited(path string, r *http.Request) {
+	body, _ := sent(r)
+	for i, c := range h.comments {
+		if slices.Contains(strings.Split(path, "/"), strconv.FormatInt(c.id, 10)) {
+			h.comments[i].body, h.comments[i].updated = body, firstPosted.Add(2*time.Hour)
+		}
+	}
+}
+
+func (h *fakeListed) cloud(path string, w http.ResponseWriter, r *http.Request, answer func(any)) {
+	of := object{"full_name": "acme/platform"}
+	pull := object{"id": 7, "author": h.user("alice"), "created_on": opened, "source": object{"commit": object{"hash": commit[:12]}, "repository": of}, "destination": object{"branch": object{"name": "main"}, "repository": of}}
+	values := func(all []object) { answer(object{"values": all}) }
+	var all []object
+	switch below := strings.TrimPrefix(path, "/repositories/acme/platform"); below {
+	case "/user":
+		answer(h.user("headgate"))
+	case "/pullrequests/7":
+		answer(pull)
+	case "/pullrequests":
+		if h.merge != "" {
+			pull["merge_commit"] = object{"hash": h.merge[:12]}
+		}
+		values([]object{pull})
+	case "/pullrequests/7/commits":
+		for _, c := range h.commits {
+			by := object{"raw": "X <" + c.email + ">"}
+			if c.author != "" {
+				by["user"] = h.user(c.author)
+			}
+			all = append(all, object{"hash": commit, "message": c.message, "author": by})
+		}
+		values(all)
+	case "/pullrequests/7/comments":
+		if r.Method == http.MethodPost {
+			h.said(r)
+			answer(object{"id": 1})
+			return
+		}
+		for _, c := range h.comments {
+			all = append(all, object{"id": c.id, "deleted": c.body == "", "content": object{"raw": c.body}, "user": h.user(c.author), "created_on": c.created, "updated_on": c.updated})
+		}
+		values(all)
+	case "/pullrequests/7/activity":
+		all = append(all, object{"comment": object{"id": 1}})
+		for _, p := range slices.Backward(h.pushes) {
+			all = append(all, object{"update": object{"date": p.at, "source": object{"commit": object{"hash": p.head[:12]}}}})
+		}
+		values(all)
+	case "/commit/" + commit + "/statuses":
+		values([]object{{"key": buildKey("headgate/platform/preview"), "name": "headgate/platform/preview", "state": "FAILED", "created_on": firstPosted, "updated_on": firstPosted.Add(time.Hour)}})
+	case "/commit/" + commit + "/statuses/build":
+		answer(object{})
+	case "/commits/" + h.merge:
+		values([]object{{"hash": h.merge, "date": firstPosted}, {"hash": commit, "date": firstPosted.Add(-30 * 24 * time.Hour)}})
+	default:
+		answerJSON(w, http.StatusNotFound, `{}`)
+	}
+}
+
+func (h *fakeListed) centre(path string, w http.ResponseWriter, r *http.Request, answer func(any)) {
+	of := object{"id": 1, "slug": "platform"}
+	pull := object{"id": 7, "author": object{"user": h.user("alice")}, "createdDate": opened.UnixMilli(), "fromRef": object{"latestCommit": commit, "repository": of}, "toRef": object{"id": "refs/heads/main", "repository": of}}
+	values := func(all []object) { answer(object{"values": all, "isLastPage": true}) }
+	var all []object
+	switch below := strings.TrimPrefix(path, "/api/latest/projects/acme/repos/platform"); below {
+	case "":
+		w.Header().Set("X-Ausername", "headgate")
+		answer(of)
+	case "/pull-requests/7":
+		answer(pull)
+	case "/pull-requests":
+		pull["properties"] = object{"mergeCommit": object{"id": h.merge}}
+		values([]object{pull})
+	case "/pull-requests/7/commits":
+		for _, c := range h.commits {
+			by := object{"name": "bob", "emailAddress": c.email} // Git has any name
+			if c.author != "" {
+				by = h.user(c.author)
+				by["emailAddress"] = c.email
+			}
+			all = append(all, object{"id": commit, "message": c.message, "author": by, "committer": by})
+		}
+		values(all)
+	case "/pull-requests/7/comments":
+		h.said(r)
+		answer(object{"id": 1})
+	case "/pull-requests/7/activities":
+		for _, c := range h.comments {
+			if c.body != "" {
+				all = append(all, object{"action": "COMMENTED", "comment": object{"id": c.id, "version": 1, "text": c.body, "author": h.user(c.author), "createdDate": c.created.UnixMilli(), "updatedDate": c.updated.UnixMilli()}})
+			}
+		}
+		for i, p := range slices.Backward(h.pushes) {
+			before := strings.Repeat("0", 40)
+			if i > 0 {
+				before = h.pushes[i-1].head
+			}
+			all = append(all, object{"action": "RESCOPED", "createdDate": p.at.UnixMilli(), "fromHash": p.head, "previousFromHash": before})
+		}
+		values(append(all, object{"action": "OPENED", "createdDate": opened.UnixMilli()}))
+	case "/build-status/latest/commits/" + commit:
+		values([]object{{"key": buildKey("headgate/platform/preview"), "name": "headgate/platform/preview", "state": "FAILED", "dateAdded": firstPosted.Add(time.Hour).UnixMilli()}})
+	case "/commits/" + commit + "/builds":
+		w.WriteHeader(http.StatusNoContent)
+	case "/commits":
+		values([]object{{"id": h.merge, "committerTimestamp": firstPosted.UnixMilli()}})
+	default:
+		answerJSON(w, http.StatusNotFound, `{}`)
+	}
+}
+
+func (h *fakeListed) azure(path string, w http.ResponseWriter, r *http.Request, answer func(any)) {
+	pull := object{"pullRequestId": 7, "status": "completed", "createdBy": h.user("alice"), "targetRefName": "refs/heads/main", "lastMergeSourceCommit": object{"commitId": commit}}
+	values := func(all []object) { answer(object{"value": all, "count": len(all)}) }
+	var all []object
+	switch below := strings.TrimPrefix(path, "/acme/_apis/git/repositories/platform"); below {
+	case "/_apis/connectionData":
+		answer(object{"authenticatedUser": h.user("headgate")})
+	case "/pullRequests/7":
+		answer(pull)
+	case "/pullrequestquery":
+		answer(object{"results": []object{{h.merge: []object{pull}}, {h.merge: []object{{"pullRequestId": 8, "status": "active"}}}}})
+	case "/pullRequests/7/commits":
+		for _, c := range h.commits {
+			all = append(all, object{"commitId": commit, "comment": c.message[:min(len(c.message), 6)], "commentTruncated": len(c.message) > 6, "author": object{"email": c.email}, "committer": object{"email": c.email}})
+		}
+		values(all)
+	case "/commits/" + commit:
+		answer(object{"commitId": commit, "comment": h.commits[len(h.commits)-1].message})
+	case "/pullRequests/7/iterations":
+		for i, p := range append([]listedPush{{commit, "alice", opened}}[:min(1, max(0, 1-len(h.pushes)))], h.pushes...) {
+			all = append(all, object{"id": i + 1, "author": h.user(p.by), "createdDate": p.at, "sourceRefCommit": object{"commitId": p.head}})
+		}
+		values(all)
+	case "/pullRequests/7/threads":
+		if r.Method == http.MethodPost {
+			h.said(r)
+			answer(object{"id": 1})
+			return
+		}
+		for _, c := range h.comments {
+			is := object{"id": 1, "isDeleted": c.body == "", "content": c.body, "commentType": "text", "author": h.user(c.author), "publishedDate": c.created, "lastContentUpdatedDate": c.updated}
+			all = append(all, object{"id": c.id, "comments": []object{is, {"id": 2, "content": "/headgate approve " + strings.Repeat("e5", 16), "author": h.user("bob"), "publishedDate": c.created, "lastContentUpdatedDate": c.created}}})
+		}
+		values(all)
+	case "/commits/" + commit + "/statuses":
+		if r.Method == http.MethodPost {
+			answer(object{})
+			return
+		}
+		for i, state := range []string{"succeeded", "failed", "pending"} {
+			all = append(all, object{"id": 9 - i, "state": state, "creationDate": firstPosted.Add(time.Duration(1-i) * time.Hour), "createdBy": h.user("headgate"), "context": object{"genre": "headgate", "name": "platform/preview"}})
+		}
+		values(all)
+	case "/pullRequests/7/statuses":
+		answer(object{})
+	case "/commits":
+		values([]object{{"commitId": h.merge, "committer": object{"date": firstPosted}}})
+	default:
+		answerJSON(w, http.StatusNotFound, `{}`)
+	}
+}
+
+// listedKinds are the forges whose approvers a user lists, and how people are called there.
+var listedKinds = map[Kind]func(name string) string{
+	KindBitbucket:           func(name string) string { return "557058:" + name },
+	KindBitbucketDataCenter: func(name string) string { return name },
+	KindAzureDevOps:         func(name string) string { return name + "@example.org" },
+}
+
+func clientsOn(t *testing.T, kind Kind, h http.Handler) (*Pulls, Record) {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	of := Account{Repository: Repository{Kind: kind, Base: server.URL, Owner: "acme", Name: "platform"}, Token: Token(canary)}
+	pulls, err := of.Pulls()
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := of.Poster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pulls, record
+}
+
+// Where a forge does not say who may write, only listed people approve, and what the forge does know still binds them: who opened,
+// pushed and wrote, and when.
+func TestApprovalsOfListed(t *testing.T) {
+	digest := strings.Repeat("a1", 16)
+	at := func(minutes int, author string) comment {
+		when := firstPosted.Add(time.Duration(minutes) * time.Minute)
+		return comment{id: int64(minutes + 100), author: author, body: "/headgate approve " + digest, created: when, updated: when}
+	}
+	edited, deleted := at(5, "bob"), at(5, "bob")
+	edited.updated = edited.updated.Add(time.Minute)
+	deleted.body = ""
+	other := strings.Repeat("b", 40)
+	alice := listedCommit{"alice", "alice@example.org", "change"}
+	for name, tc := range map[string]struct {
+		reason   string
+		comments []comment
+		commits  []listedCommit
+		pushes   []listedPush
+		listed   []string
+		byAuthor bool
+		kind     Kind // "" is all
+		want     []string
+	}{
+		"Listed":      {reason: "The sync lists him.", comments: []comment{at(5, "bob")}, listed: []string{"bob"}, want: []string{"bob"}},
+		"Other":       {reason: "The sync lists another person.", comments: []comment{at(5, "carol")}, listed: []string{"bob"}},
+		"Nobody":      {reason: "No one is listed, and everyone may comment on a public repository.", comments: []comment{at(5, "bob")}},
+		"Nickname":    {reason: "Anyone may take the name of a listed person.", comments: []comment{at(5, "bob-the-thief")}, listed: []string{"bob"}},
+		"Author":      {reason: "She wrote it.", comments: []comment{at(5, "alice")}, listed: []string{"alice"}},
+		"TeamOfOne":   {reason: "The sync allows it.", comments: []comment{at(5, "alice")}, listed: []string{"alice"}, byAuthor: true, want: []string{"alice"}},
+		"Committer":   {reason: "He wrote one of the commits.", comments: []comment{at(5, "bob")}, commits: []listedCommit{{"bob", "bob@example.org", "x"}}, listed: []string{"bob"}},
+		"Coauthor":    {reason: "He wrote a part of one, as its message says.", comments: []comment{at(5, "bob")}, commits: []listedCommit{{"alice", "alice@example.org", "x\n\nCo-authored-by: Bob <bob@example.org>"}}, listed: []string{"bob"}},
+		"Unknown":     {reason: "The address may be his.", comments: []comment{at(5, "bob")}, commits: []listedCommit{{"", "private@example.org", "x"}}, listed: []string{"bob"}},
+		"Pusher":      {reason: "He pushed it under her name.", comments: []comment{at(5, "bob")}, pushes: []listedPush{{commit, "bob", opened}}, listed: []string{"bob"}, kind: KindAzureDevOps},
+		"Edited":      {reason: "Others may edit comments.", comments: []comment{edited}, listed: []string{"bob"}},
+		"Deleted":     {reason: "He took it back.", comments: []comment{deleted}, listed: []string{"bob"}},
+		"Early":       {reason: "It was written before the pull request had this head.", comments: []comment{at(-70, "bob")}, listed: []string{"bob"}},
+		"OlderHead":   {reason: "It is of an older head; this one was previewed elsewhere before.", comments: []comment{at(5, "bob")}, pushes: []listedPush{{other, "alice", opened}, {commit, "alice", firstPosted.Add(6 * time.Minute)}}, listed: []string{"bob"}},
+		"NewHead":     {reason: "It is of the newest head.", comments: []comment{at(7, "bob")}, pushes: []listedPush{{other, "alice", opened}, {commit, "alice", firstPosted.Add(6 * time.Minute)}}, listed: []string{"bob"}, want: []string{"bob"}},
+		"TargetMoved": {reason: "Only the target went on.", comments: []comment{at(5, "bob")}, pushes: []listedPush{{commit, "alice", opened}, {commit, "alice", firstPosted.Add(6 * time.Minute)}}, listed: []string{"bob"}, want: []string{"bob"}},
+		"Overtaken":   {reason: "The forge has a newer head already.", comments: []comment{at(5, "bob")}, pushes: []listedPush{{commit, "alice", opened}, {other, "alice", firstPosted.Add(6 * time.Minute)}}, listed: []string{"bob"}},
+	} {
+		for kind, called := range listedKinds {
+			if tc.kind != "" && tc.kind != kind {
+				continue
+			}
+			t.Run(name+"On"+string(kind), func(t *testing.T) {
+				h := &fakeListed{kind: kind, comments: tc.comments, commits: append([]listedCommit{alice}, tc.commits...), pushes: tc.pushes}
+				pulls, _ := clientsOn(t, kind, h)
+				rules := Rules{ByAuthor: tc.byAuthor}
+				for _, name := range tc.listed {
+					rules.Approvers = append(rules.Approvers, called(name))
+				}
+				of, err := pulls.talk(t.Context(), Pull{Number: 7, Head: commit}, rules)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := of.know(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				all, err := of.approvals(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got []string
+				for _, a := range all {
+					got = append(got, strings.TrimSuffix(strings.Trim(a.author, "{}"), map[Kind]string{KindBitbucket: "-uuid", KindAzureDevOps: "-id"}[kind]))
+				}
+				if !slices.Equal(got, tc.want) {
+					t.Errorf("%s\napproved by %q, want %q", tc.reason, got, tc.want)
+				}
+			})
+		}
+	}
+}
+
+// From the comment to the pass after the merge: the digest covers what the preview lists, on forges without HTML, too.
+func TestListedFromPreviewToMerge(t *testing.T) {
+	each := []string{strings.Repeat("a1", 16), strings.Repeat("b2", 16)}
+	digest := plan.DigestOf(each)
+	merge := strings.Repeat("d", 40)
+	for kind, called := range listedKinds {
+		t.Run(string(kind), func(t *testing.T) {
+			h := &fakeListed{kind: kind, commits: []listedCommit{{"alice", "alice@example.org", "change"}}, merge: merge}
+			pulls, record := clientsOn(t, kind, h)
+			rules := &Rules{Approvers: []string{called("bob")}}
+			p := &Previews{Home: "headgate-system", Poster: record, Pulls: pulls, Pull: Pull{Number: 7, Head: commit, Target: "main"}, Commands: rules, Sync: inventory.Sync{Namespace: "headgate-system", Name: "platform"}}
+			asked := report.Report{Kind: "Report", Sync: p.Sync, Revision: commit, Preview: &report.Preview{}}
+			asked.Steps = []report.Step{{Action: plan.Hold, Would: plan.Prune, Guard: "many", Digest: each[0]}, {Action: plan.Hold, Would: plan.Prune, Guard: "many", Digest: each[1]}}
+			asked.Summary.Held = 2
+			asked.Approval = &plan.Approval{Digest: digest, Steps: 2, Guards: []plan.GuardName{"many"}, Each: each}
+			asked = asked.On(nil)
+			preview := func() report.Report {
+				t.Helper()
+				given, err := p.Approvals(t.Context(), asked)
+				if err != nil {
+					t.Fatal(err)
+				}
+				said := asked.Approve(given).On(nil)
+				if err := p.Publish(t.Context(), said); err != nil {
+					t.Fatal(err)
+				}
+				return said
+			}
+			if said := preview(); said.Verdict.Activation.State == report.Success || len(h.comments) != 1 || !strings.Contains(h.comments[0].body, "approvals.approvers") {
+				t.Fatalf("the preview asks a listed approver: %+v %+v", said.Verdict, h.comments)
+			}
+			when := firstPosted.Add(5 * time.Minute)
+			h.comments = append(h.comments, comment{id: 105, author: "bob", body: "/headgate approve " + digest + "\r\nthanks", created: when, updated: when}, comment{id: 106, author: "carol", body: "/headgate preview", created: when, updated: when})
+			if heard, err := p.Heard(t.Context(), true); !heard || err != nil {
+				t.Errorf("heard %t, %v", heard, err)
+			}
+			if said := preview(); said.Verdict.Activation.State != report.Success {
+				t.Errorf("the status is %+v", said.Verdict)
+			}
+			if n := len(h.comments); n != 4 || !strings.Contains(h.comments[3].body, "Approved") {
+				t.Errorf("one answer, to bob: %+v", h.comments)
+			}
+			preview()
+			if len(h.comments) != 4 {
+				t.Errorf("it answers once: %+v", h.comments)
+			}
+			m := &Merges{Pulls: pulls, Rules: *rules, Branch: branchNamed("main"), Now: func() time.Time { return firstPosted.Add(time.Hour) }}
+			all, err := m.Approvals(t.Context(), merge)
+			if err != nil || len(all) != 1 || len(all[0].Digests) != 3 || all[0].At == nil || !strings.Contains(all[0].By, "bob") {
+				t.Errorf("got %+v, %v", all, err)
+			}
+			for _, part := range []string{"commit", "omments", "activity", "threads", "iterations", "ull"} {
+				h.broken = part
+				m := &Merges{Pulls: pulls, Rules: *rules, Branch: branchNamed("main"), Now: func() time.Time { return firstPosted.Add(time.Hour) }}
+				if got, err := m.Approvals(t.Context(), merge); err == nil && len(got) != 1 {
+					t.Errorf("%s cannot be read, and that is no verdict: %+v", part, got)
+				}
+			}
+		})
+	}
+}
+
+// What a forge cannot tell is refused when the Sync is loaded.
+func TestCheckOfRules(t *testing.T) {
+	for kind := range listedKinds {
+		for name, tc := range map[string]struct {
+			rules Rules
+			wrong string
+		}{
+			"Listed":  {Rules{Approvers: []string{"bob"}}, ""},
+			"Nobody":  {Rules{}, "list the approvers"},
+			"Reviews": {Rules{Approvers: []string{"bob"}, Reviews: true}, "reviews do not count"},
+		} {
+			err := kind.Check(tc.rules)
+			if (err == nil) != (tc.wrong == "") || err != nil && !strings.Contains(err.Error(), tc.wrong) {
+				t.Errorf("%s on %s: %v", name, kind, err)
+			}
+		}
+	}
+	for _, f := range All() {
+		of, err := f.open(Repository{Kind: f.Kind, Base: "https://example.org", Owner: "a", Name: "b"}, "https://example.org/", http.DefaultClient)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, approves := of.(approvalAPI)
+		_, writers := of.(writerAPI)
+		_, pushes := of.(pushAPI)
+		if !approves || writers == f.listed || f.listed && !pushes {
+			t.Errorf("%s: what the client can do is not what the forge is described as: %t %t %t", f.Name, approves, writers, pushes)
+		}
+	}
+	if err := KindGitHub.Check(Rules{Reviews: true}); err != nil {
+		t.Error(err)
+	}
+}
+
+func branchNamed(name string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return name, nil }
+}
