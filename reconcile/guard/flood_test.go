@@ -380,6 +380,49 @@ func TestFloodOfAPolicyAndAPackage(t *testing.T) {
 	}
 }
 
+// A reference fills in a pattern that the commit does not have, so no reviewer has seen it. The guard rules on what is sent.
+func TestFloodOfAReference(t *testing.T) {
+	settings := given.ConfigMap("settings")
+	settings.Object["data"] = map[string]any{"pattern": "*"}
+	id := manifest.ID{Kind: "ConfigMap", Namespace: settings.GetNamespace(), Name: "settings"}
+	filled := withAnnotation(given.Policy("team", "none.example.org"), `config.kubernetes.io/apply-time-mutation: "- sourceRef: {kind: ConfigMap, namespace: `+id.Namespace+`, name: settings}\n  sourcePath: $.data.pattern\n  targetPath: $.spec.activate[0]\n"`)
+	cases := map[string]struct {
+		reason   string
+		pattern  string
+		live     []any // patterns of the policy in the cluster, which this sync applied
+		most     int
+		policy   plan.Action
+		provider plan.Action
+	}{
+		"Created": {reason: "A new policy.", pattern: "*", most: 2, policy: plan.Hold, provider: plan.Hold},
+		"Updated": {reason: "A policy that was narrow.", pattern: "*", live: []any{given.Buckets}, most: 2, policy: plan.Hold, provider: plan.Hold},
+		"Few":     {reason: "What is sent opens little.", pattern: "b*.example.org", most: 2, policy: plan.Create, provider: plan.Create},
+		"Many":    {reason: "And as much as a person allows.", pattern: "*", most: 100, policy: plan.Create, provider: plan.Create},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			settings := settings.DeepCopy()
+			settings.Object["data"] = map[string]any{"pattern": tc.pattern}
+			up := plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{"a.other.example.org": {}, "b.other.example.org": {}, "c.other.example.org": {}}}
+			seen := given.Seen(up)
+			if tc.live != nil {
+				u := policyObject("team", tc.live...)
+				seen.Upstream.Policies = map[string]crossplane.LivePolicy{"team": {Patterns: []string{tc.live[0].(string)}}}
+				seen.Objects[crossplane.MRAP("team")] = given.Live(u, "u")
+				seen.Inventory.Entries = map[manifest.ID]inventory.Entry{crossplane.MRAP("team"): {UID: "u"}}
+				seen.Trials = map[manifest.ID]plan.Trial{crossplane.MRAP("team"): {Live: u, After: policyObject("team", tc.pattern)}}
+			}
+			seen.Sources = map[manifest.ID]plan.ReferenceSource{id: {Live: settings}}
+			want := given.Desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": given.Provider, "policy.yaml": filled})
+			_, got := given.Steps(t, want, seen, Guarding{MaxActivations: tc.most}.Guards()...)
+			policy, provider := got["ManagedResourceActivationPolicy team"], got["Provider provider-toy"]
+			if policy.Action != tc.policy || provider.Action != tc.provider || tc.policy == plan.Hold && (policy.Guard != Flood || provider.Guard != Flood) {
+				t.Errorf("%s\npolicy: %s %q (%s), want %s; Provider: %s %q (%s), want %s", tc.reason, policy.Action, policy.Guard, policy.Reason, tc.policy, provider.Action, provider.Guard, provider.Reason, tc.provider)
+			}
+		})
+	}
+}
+
 func TestWhatDependsOnAFloodWaits(t *testing.T) {
 	want := family(t, render.OwnerHeadgate, "safe-start", map[string]string{
 		"policy.yaml": given.Policy("all", "*.aws.example.org"), "team.yaml": given.Policy("team", "t1.gcp.example.org"),

@@ -63,12 +63,12 @@ func (c Case) InForce(but ...string) PoliciesInForce {
 		all = append(all, PolicyInForce{live, name, true})
 	}
 	for _, p := range c.Want.Policies {
-		_, has := steps[p.Name]
+		s, has := steps[p.Name]
 		_, exists := c.Seen.Upstream.Policies[p.Name]
 		if !has && c.isWanted(p) || has && (exists || !sent[p.Name]) {
 			continue
 		}
-		all = append(all, PolicyInForce{AsLive(p), p.Name, false})
+		all = append(all, PolicyInForce{s.PolicySent(AsLive(p)), p.Name, false})
 	}
 	return slices.DeleteFunc(all, func(p PolicyInForce) bool { return slices.Contains(but, p.Name) })
 }
@@ -107,16 +107,33 @@ func (p Plan) inForce(seen Observed) PoliciesInForce {
 // PolicyAfter returns a policy as it is after the step. Ignored fields, and what other field managers
 // set, stay as they are; where it is not known what comes of the write, both versions count.
 func (s Step) PolicyAfter(want, live crossplane.LivePolicy) crossplane.LivePolicy {
+	sent := s.PolicySent(want)
 	if s.Action == Create {
-		return want
+		return sent
 	}
 	if s.After != nil {
-		globs, _, err := unstructured.NestedStringSlice(s.After.Object, "spec", "activate")
-		if err == nil {
-			return crossplane.LivePolicy{Patterns: globs, Paused: s.After.GetAnnotations()[crossplane.PausedAnnotation] == "true"}
+		if after, ok := policyIn(s.After); ok {
+			return after
 		}
 	}
-	return crossplane.LivePolicy{Patterns: slices.Concat(live.Patterns, want.Patterns), Paused: live.Paused && want.Paused}
+	return crossplane.LivePolicy{Patterns: slices.Concat(live.Patterns, sent.Patterns), Paused: live.Paused && sent.Paused}
+}
+
+// PolicySent returns a policy as the step sends it: references may fill in patterns that the commit does not have. A step
+// that sends nothing has the policy of the commit.
+func (s Step) PolicySent(want crossplane.LivePolicy) crossplane.LivePolicy {
+	if u, err := s.Object(); err == nil {
+		if sent, ok := policyIn(u); ok {
+			return sent
+		}
+	}
+	return want
+}
+
+// policyIn reads a policy. The API server refuses one whose patterns are no list of texts.
+func policyIn(u *unstructured.Unstructured) (p crossplane.LivePolicy, ok bool) {
+	globs, _, err := unstructured.NestedStringSlice(u.Object, "spec", "activate")
+	return crossplane.LivePolicy{Patterns: globs, Paused: u.GetAnnotations()[crossplane.PausedAnnotation] == "true"}, err == nil
 }
 
 // WantedPolicy returns a policy as the commit has it.
