@@ -84,9 +84,6 @@ func (f *fileFlags) read(cmd *cobra.Command, chosen *syncFlags) error {
 	}
 	f.fromFile = &syncs[i]
 	chosen.name, chosen.namespace = f.fromFile.Name, f.fromFile.Namespace
-	if f.fromFile.Spec.Conversion.CAFrom != nil {
-		return usagef("--file: spec.conversion.caFrom of %s reads a Secret, which only 'headgate run' does; use caBundle", f.fromFile.Name)
-	}
 	return nil
 }
 

@@ -23,7 +23,7 @@ func ofHeads(of git.Limits) git.Limits {
 	return of
 }
 
-// notACA replaces the CA in previews, which only compare and so read no Secret for it.
+// notACA replaces the CA of a Secret where there is no cluster to read it from, and in previews, which only compare.
 const notACA = "read by passes only"
 
 // A previewer previews the pull requests of a Sync. It has a clone of its own, so that no pass waits for it and
@@ -73,9 +73,6 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 		cache = f.temp.Path
 	}
 	f.origin = origin{into: secondClone(clone, cache, clone.Limits), heads: secondClone(clone, cache, ofHeads(clone.Limits))}
-	if s.Spec.Conversion.CAFrom != nil {
-		s.Spec.Conversion.CABundle = notACA
-	}
 	over := in
 	over.Memo = loop.Options.Memo
 	how := How{Fresh: freshTags, Compares: true, Secret: loop.Cluster.Secret}

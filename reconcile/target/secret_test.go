@@ -269,6 +269,16 @@ spec:
 	}
 	pass(second, 1)
 	pass(second, 0)
+
+	// A verb that reads the Sync from a file compares with the same CA.
+	w, err := Wire(s, &git.Repository{URL: repository.dir, Cache: t.TempDir()}, Surroundings{Cluster: config}, How{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if r, err := w.Diff(t.Context(), ""); err != nil || len(r.Steps) > 0 || w.CA == nil {
+		t.Errorf("the same CA makes no difference: %v, %+v", err, r.Steps)
+	}
 }
 
 // People list keys in a Secret, as for Flux: one under each key. A Secret that holds something else must not be read as no key.

@@ -82,9 +82,6 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	if err := errors.Join(none, post); err != nil {
 		return nil, err
 	}
-	if ca := from("spec.conversion.caFrom", s.Spec.Conversion.CAFrom); ca != nil {
-		t.Loop.Reconciler.CA = ca.ca
-	}
 	repository.Auth = auth
 	if of := s.Spec.Source.CredentialsFrom; of != nil && of.SecretRef != nil {
 		repository.Credentials = from("spec.source.credentialsFrom.secretRef", of.SecretRef).credentials

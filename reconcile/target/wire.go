@@ -88,6 +88,10 @@ type Wired struct {
 // mention, and over the cluster of its surroundings. All of Headgate wires passes here: verbs, loops and
 // previews. A nil source is for what needs no commit. Wire sends no request.
 func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wired, error) {
+	noCA := s.Spec.Conversion.CAFrom != nil && (in.Cluster == nil || how.Compares || how.Fork != nil)
+	if noCA {
+		s.Spec.Conversion.CABundle = notACA
+	}
 	set := settingsOf(s)
 	w := &Wired{Reconciler: set.Reconciler}
 	if in.Approvals != nil {
@@ -110,6 +114,9 @@ func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wi
 		if err := w.reach(s, set.observes, in.Cluster, how.Cluster); err != nil {
 			return nil, err
 		}
+	}
+	if ref := s.Spec.Conversion.CAFrom; ref != nil && !noCA {
+		w.CA = secret{field: "spec.conversion.caFrom", namespace: s.Namespace, ref: *ref, read: w.Cluster.Secret, tell: in.Secret}.ca
 	}
 	if from == nil {
 		return w, nil
