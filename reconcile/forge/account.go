@@ -133,10 +133,10 @@ func (t *transport) token(ctx context.Context) (string, error) {
 	}
 	token = strings.TrimSpace(token)
 	if token == "" {
-		return "", errors.New("the token of the forge is empty")
+		return "", network.Errorf("the token of the forge is empty")
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return "", errors.New("the token of the forge has characters that no token has")
+		return "", network.Errorf("the token of the forge has characters that no token has")
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,7 +160,7 @@ func (t *transport) hide(s string) string {
 
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if originOf(r.URL.String()) != t.origin {
-		return nil, fmt.Errorf("refusing to leave %s", t.origin)
+		return nil, network.Errorf("refusing to leave %s", t.origin)
 	}
 	token, err := t.token(r.Context())
 	if err != nil {

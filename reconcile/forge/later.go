@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"headgate.dev/headgate/reconcile/network"
 )
 
 // Later is a temporary error: the forge is unavailable, or asks to wait. Any other error of this package is
@@ -75,15 +77,19 @@ func (a answer) trouble(now time.Time) error {
 	return fmt.Errorf("%s: it refuses to %s (%d)", a.forge, cmp.Or(a.doing, "set statuses"), code)
 }
 
-// unwrapURL removes method and URL from a client's error. The cause stays comparable.
+// unwrapURL removes method and URL from a client's error, and what it quotes of the forge. The cause stays comparable.
 func unwrapURL(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		if errors.Is(u.Err, context.Canceled) || errors.Is(u.Err, context.DeadlineExceeded) {
-			return u.Err
-		}
+	u, ok := errors.AsType[*url.Error](err)
+	if !ok {
+		return err // of Headgate
+	}
+	if errors.Is(u.Err, context.Canceled) || errors.Is(u.Err, context.DeadlineExceeded) {
+		return u.Err
+	}
+	if _, ours := errors.AsType[*Later](u.Err); ours {
 		return fmt.Errorf("%s: %w", originOf(u.URL), u.Err)
 	}
-	return err
+	return fmt.Errorf("%s: %w", originOf(u.URL), network.Foreign(u.Err))
 }
 
 // retryAfter reads the header of that name: seconds or a date.

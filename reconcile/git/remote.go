@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"mime"
 	"net/http"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
@@ -27,7 +29,6 @@ import (
 type remote struct {
 	at        address
 	limits    Limits
-	progress  io.Writer
 	transport http.RoundTripper
 }
 
@@ -88,7 +89,7 @@ func (r remote) list(ctx context.Context) (*session, error) {
 func (s *session) pack(ctx context.Context, want, have []plumbing.Hash) (io.ReadCloser, error) {
 	req := packp.NewUploadPackRequestFromCapabilities(s.can)
 	req.Wants, req.Haves = want, have
-	if s.progress == nil && s.can.Supports(capability.NoProgress) {
+	if s.can.Supports(capability.NoProgress) {
 		if err := req.Capabilities.Set(capability.NoProgress); err != nil {
 			return nil, err
 		}
@@ -106,8 +107,18 @@ func (s *session) pack(ctx context.Context, want, have []plumbing.Hash) (io.Read
 		return res, nil
 	}
 	demux := sideband.NewDemuxer(kind, res)
-	demux.Progress = s.progress
-	return body{demux, res}, nil
+	return body{foreign{demux}, res}, nil
+}
+
+// foreign is a reader of what a server sends. Its errors do not quote the server.
+type foreign struct{ io.Reader }
+
+func (f foreign) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if err == nil || err == io.EOF || isOurs(err) {
+		return n, err
+	}
+	return n, network.Foreign(err)
 }
 
 // silent is the error of a server that does not answer, or not any more.
@@ -191,10 +202,14 @@ func (r remote) follow(req *http.Request, _ []*http.Request) error {
 	if r.at.auth == (Auth{}) || req.URL.Scheme == r.at.url.Scheme && strings.EqualFold(req.URL.Host, r.at.url.Host) {
 		return nil
 	}
-	to := *req.URL
-	to.User, to.RawQuery = nil, ""
-	to.Path = strings.TrimSuffix(to.Path, "/info/refs")
-	return fmt.Errorf("it redirects to %s, where the credentials may not go: use that URL if you trust it", &to)
+	return network.Errorf("it redirects to %s://%s, where the credentials may not go: use its URL there if you trust it", scheme(req.URL), network.Host(req.URL.Host))
+}
+
+func scheme(u *url.URL) string {
+	if u.Scheme == "http" {
+		return "http"
+	}
+	return "https" // the client knows no others
 }
 
 // explain adds advice to an error of the network.
@@ -206,8 +221,8 @@ func (r remote) explain(ctx context.Context, err error) error {
 		}
 		err = unexpected.Err
 	}
-	var asked *url.Error
 	var code *githttp.Err
+	var line *pktline.ErrorLine
 	switch {
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("cannot fetch: it takes too long; raise the time limit if the repository is large: %w", ctx.Err())
@@ -223,11 +238,21 @@ func (r remote) explain(ctx context.Context, err error) error {
 		return errors.New("cannot fetch: there is no such repository, or the credentials may not see it")
 	case errors.As(err, &code):
 		return fmt.Errorf("cannot fetch: the server answered %s", code.Response.Status)
-	case errors.As(err, &asked):
-		return fmt.Errorf("cannot fetch: %w", asked.Err)
-	default:
+	case errors.As(err, &line):
+		return fmt.Errorf("cannot fetch: the server refuses it: %s", network.Quote(line.Text))
+	case isOurs(err):
 		return fmt.Errorf("cannot fetch: %w", err)
+	default:
+		return fmt.Errorf("cannot fetch: %w", network.Foreign(err))
 	}
+}
+
+// isOurs reports whether the text of an error is by this package, and quotes nothing of the server.
+func isOurs(err error) bool {
+	var refused packError
+	var quiet silent
+	var file *fs.PathError
+	return errors.As(err, &refused) || errors.As(err, &quiet) || errors.As(err, &file) || errors.Is(err, errPack) || errors.Is(err, errDamaged) || errors.Is(err, errReplaced)
 }
 
 // limited is a RoundTripper that limits the bytes of a session and refuses answers that are not Git's.
@@ -247,7 +272,7 @@ func (g *limited) RoundTrip(req *http.Request) (*http.Response, error) {
 	case res.StatusCode >= 300: // without a body
 	case strings.HasSuffix(req.URL.Path, "/info/refs") && kind != "application/x-git-upload-pack-advertisement":
 		_ = res.Body.Close()
-		return nil, fmt.Errorf("the answer is %s and no Git: is this the URL of a repository?", cmp.Or(kind, "of no type"))
+		return nil, network.Errorf("the answer is %s and no Git: is this the URL of a repository?", typeOf(kind))
 	default:
 		res.Body = body{bounded{res.Body, g}, res.Body}
 		if strings.HasSuffix(req.URL.Path, "/info/refs") {
@@ -255,6 +280,17 @@ func (g *limited) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	return res, nil
+}
+
+// typeOf returns a media type that pages have, or other words: the server chooses it.
+func typeOf(kind string) string {
+	switch kind {
+	case "":
+		return "of no type"
+	case "text/html", "text/plain", "application/json", "application/xml", "text/xml", "application/octet-stream":
+		return kind
+	}
+	return "of another type"
 }
 
 type body struct {
@@ -270,7 +306,7 @@ type bounded struct {
 func (b bounded) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	if b.g.left -= int64(n); b.g.left < 0 {
-		return 0, fmt.Errorf("the server sends more than %d bytes; raise the limit if that is right", b.g.limit)
+		return 0, network.Errorf("the server sends more than %d bytes; raise the limit if that is right", b.g.limit)
 	}
 	return n, err
 }
@@ -285,7 +321,7 @@ type refList struct {
 func (l *refList) Read(p []byte) (int, error) {
 	n, err := l.Reader.Read(p)
 	if l.left -= int64(n); l.left < 0 {
-		return 0, errors.New("the list of refs is too long; delete branches that are not needed")
+		return 0, network.Errorf("the list of refs is too long; delete branches that are not needed")
 	}
 	return n, err
 }

@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -52,7 +51,6 @@ type Repository struct {
 	Signers   Signers           // whose approvals in commits are verified
 	Verify    Verification      // which signatures a commit needs for Fetch
 	Limits    Limits            // zero values are defaults
-	Progress  io.Writer         // receives the progress messages of the server; may be nil
 	Transport http.RoundTripper // nil is network.Default
 
 	mu   sync.Mutex
@@ -274,7 +272,7 @@ func (r *Repository) ask(ctx context.Context, ref string) (at address, from back
 // attacker wrote, and makes an error name the repository and no credentials.
 func (a address) finish(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("%w: %v", errDamaged, p)
+		*err = fmt.Errorf("%w: %s", errDamaged, network.Quote(fmt.Sprint(p)))
 	}
 	if *err != nil {
 		*err = a.auth.redact(fmt.Errorf("%s: %w", a, *err))
@@ -304,7 +302,7 @@ func (r *Repository) open(at address) (_ backend, err error) {
 		dir:     filepath.Join(cache, at.key()),
 		limits:  limits,
 		fetched: r.Fetched,
-		remote:  remote{limits: limits, progress: r.Progress, transport: r.Transport},
+		remote:  remote{limits: limits, transport: r.Transport},
 	}
 	return r.from, os.MkdirAll(cache, 0o700)
 }

@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -433,7 +432,7 @@ func TestFetchErrors(t *testing.T) {
 		"Broken":        {reason: "A server may be broken.", set: answer(500, ""), want: "500"},
 		"Echo":          {reason: "A server may repeat what it was told.", auth: Auth{Username: "me", Password: canary}, set: answer(500, canary+" bWU6YzRuNHJ5LXQwazNu"), want: "500"},
 		"Page":          {reason: "A login page is not a repository.", set: page, want: "is this the URL of a repository?"},
-		"Redirect":      {reason: "Credentials do not go to another host.", auth: Auth{Password: canary}, set: redirect(elsewhere, canary), want: "use that URL if you trust it"},
+		"Redirect":      {reason: "Credentials do not go to another host.", auth: Auth{Password: canary}, set: redirect(elsewhere, canary), want: "use its URL there if you trust it"},
 		"Unreachable":   {reason: "A server may be down.", auth: Auth{Password: canary}, set: func(s *server) { s.Close() }, want: "connection refused"},
 		"TooMuch":       {reason: "The received data is bounded.", limits: Limits{Bytes: 900}, want: "more than 900 bytes"},
 		"TooLarge":      {reason: "An object is bounded before it is read.", limits: Limits{Object: 4}, want: "the limit is 4"},
@@ -918,14 +917,6 @@ func TestTemporaryCache(t *testing.T) {
 		if len(left) > 0 || err != nil {
 			t.Errorf("left behind: %v, %v", left, err)
 		}
-	}
-}
-
-func TestProgress(t *testing.T) {
-	var said bytes.Buffer
-	h := newHistory(t)
-	if _, err := (&Repository{URL: serve(h.fixture).url(), Cache: t.TempDir(), Progress: &said}).Fetch(t.Context(), ""); err != nil {
-		t.Error(err)
 	}
 }
 

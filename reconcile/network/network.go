@@ -81,14 +81,19 @@ func (e RefusedError) Error() string {
 	return fmt.Sprintf("refusing to connect to %s: it is link-local or of a metadata service; use another address", string(e))
 }
 
-// guarded refuses requests to hosts that are known before they are resolved: a proxy may resolve them instead.
+// guarded refuses requests to hosts that are known before they are resolved: a proxy may resolve them instead. The words of
+// a status line are those of the standard.
 type guarded struct{ http.RoundTripper }
 
 func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := CheckHost(req.URL.Hostname()); err != nil {
 		return nil, err
 	}
-	return g.RoundTripper.RoundTrip(req)
+	resp, err := g.RoundTripper.RoundTrip(req)
+	if err == nil {
+		known(resp)
+	}
+	return resp, err
 }
 
 // CheckHost returns an error if a host is an address that Check refuses, or the name of a metadata service.

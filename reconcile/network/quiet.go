@@ -6,12 +6,13 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
 // Quiet returns a transport whose clients never see the body of an answer that is an error, so that no message, log or
 // comment can repeat it: a commit or a redirect may name any host, and the answer of an internal one is not for the
-// author of the commit. What remains are the status line and what keep makes of the body; nil keeps nothing.
+// author of the commit. What remains are the status code and what keep makes of the body; nil keeps nothing.
 func Quiet(next http.RoundTripper, keep func(body []byte) []byte) http.RoundTripper {
 	return quiet{next, keep}
 }
@@ -26,8 +27,12 @@ const maxErrorBody = 64 << 10
 
 func (q quiet) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := q.next.RoundTrip(req)
-	if err != nil || resp.StatusCode < http.StatusMultipleChoices {
-		return resp, err
+	if err != nil {
+		return nil, err
+	}
+	known(resp)
+	if resp.StatusCode < http.StatusMultipleChoices {
+		return resp, nil
 	}
 	var kept []byte
 	if q.keep != nil {
@@ -38,6 +43,11 @@ func (q quiet) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(kept)), int64(len(kept))
 	resp.Header.Del("Content-Encoding")
 	return resp, nil
+}
+
+// known replaces the words of a status line, which the server chooses, by those of the standard.
+func known(resp *http.Response) {
+	resp.Status = strings.TrimSpace(strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode))
 }
 
 // registryCode is an error code as registries write it. It is a word of a specification, and not a text.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"headgate.dev/headgate/reconcile/network"
 	"headgate.dev/headgate/render/packages"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -95,7 +96,7 @@ func (g publicOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 		return g.listed.RoundTrip(req)
 	}
 	if by, err := g.proxy(req); err != nil || by != nil { // this process cannot see the addresses that the proxy dials
-		return nil, forbiddenError(fmt.Sprintf("%s is not asked for a commit of a fork: it is behind a proxy, and not one of the registries that are allowed", req.URL.Host))
+		return nil, forbiddenError(fmt.Sprintf("%s is not asked for a commit of a fork: it is behind a proxy, and not one of the registries that are allowed", network.Host(req.URL.Host)))
 	}
 	return g.others.RoundTrip(req)
 }

@@ -146,9 +146,9 @@ func TestForkIsNotSentInside(t *testing.T) {
 		"Blob":      {"a blob", "/blobs/", func(inner *fixtures.Registry) string { return inner.Host }, false, "127.0.0.1 is not a public address"},
 		"ByName":    {"whatever the name of the address is", "/blobs/", localhost, false, "is not a public address"},
 		"Manifest":  {"a manifest", "/manifests/", func(inner *fixtures.Registry) string { return inner.Host }, false, "127.0.0.1 is not a public address"},
-		"Metadata":  {"where clouds keep credentials", "/blobs/", func(*fixtures.Registry) string { return "169.254.169.254" }, false, "169.254.169.254"},
+		"Metadata":  {"where clouds keep credentials", "/blobs/", func(*fixtures.Registry) string { return "169.254.169.254" }, false, "private/link-local host"},
 		"Allowed":   {"but to another one that is allowed", "/blobs/", func(inner *fixtures.Registry) string { return inner.Host }, true, ""},
-		"SixInFour": {"an address in other words", "/blobs/", func(*fixtures.Registry) string { return "[::ffff:127.0.0.1]:1" }, false, "::ffff:127.0.0.1"},
+		"SixInFour": {"an address in other words", "/blobs/", func(*fixtures.Registry) string { return "[::ffff:127.0.0.1]:1" }, false, "private/link-local host"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"headgate.dev/headgate/reconcile/network"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -224,7 +225,7 @@ func (p *puller) list(ctx context.Context, r packages.Request) ([]string, []mani
 				tags = append(tags, page.Tags...)
 			}
 			if len(tags) > maxTags {
-				return nil, fmt.Errorf("%s has more than %d tags; name a version in the object that installs it", repo.Name(), maxTags)
+				return nil, network.Errorf("%s has more than %d tags; name a version in the object that installs it", repo.Name(), maxTags)
 			}
 		}
 		slices.Sort(tags)
@@ -362,7 +363,7 @@ func (p *puller) ask(ctx context.Context, from origin, question func(context.Con
 	within, cancel := context.WithTimeout(ctx, toAsk)
 	defer cancel()
 	client, why := p.client(within, from.secrets)
-	err = question(within, client)
+	err = foreign(question(within, client))
 	if ctx.Err() == nil { // else the caller gave up
 		err = troubled(from.RegistryStr(), err)
 	}
@@ -408,7 +409,7 @@ func (p *puller) pull(ctx context.Context, from origin, digest string) (v1.Image
 	}
 	var m v1.Manifest
 	if err := json.Unmarshal(raw, &m); err != nil {
-		return nil, fmt.Errorf("its manifest cannot be read: %w", err)
+		return nil, fmt.Errorf("its manifest cannot be read: %w", network.Foreign(err))
 	}
 	if m.SchemaVersion != 2 || m.Config.Digest.Hex == "" || len(m.Layers) == 0 {
 		return nil, errors.New("it is not an image with layers, so it is not a package")
@@ -436,7 +437,7 @@ func (p *puller) pull(ctx context.Context, from origin, digest string) (v1.Image
 func childOf(raw []byte) (digest string, isIndex bool, err error) {
 	var index v1.IndexManifest
 	if err := json.Unmarshal(raw, &index); err != nil {
-		return "", false, fmt.Errorf("its manifest cannot be read: %w", err)
+		return "", false, fmt.Errorf("its manifest cannot be read: %w", network.Foreign(err))
 	}
 	if len(index.Manifests) == 0 {
 		return "", false, nil
@@ -493,11 +494,22 @@ func (p *puller) have(ctx context.Context, from origin, blob v1.Descriptor) erro
 	client, _ := p.client(ctx, from.secrets) // the manifest came with it
 	layer, err := client.Layer(ctx, from.Digest(digest))
 	if err != nil {
-		return err
+		return foreign(err)
 	}
 	content, err := layer.Compressed()
 	if err != nil {
-		return err
+		return foreign(err)
 	}
-	return errors.Join(p.cache.store(digest, blob.Size, content), content.Close())
+	return errors.Join(p.cache.store(digest, blob.Size, replying{content}), content.Close())
+}
+
+// replying is what a registry sends. Its errors do not quote the registry.
+type replying struct{ io.Reader }
+
+func (a replying) Read(p []byte) (int, error) {
+	n, err := a.Reader.Read(p)
+	if err == nil || err == io.EOF {
+		return n, err
+	}
+	return n, foreign(err)
 }

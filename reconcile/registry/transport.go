@@ -2,7 +2,6 @@ package registry
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -37,7 +36,7 @@ func newHTTP(control func(network, address string, c syscall.RawConn) error) *ht
 func notLinkLocal(by, address string, c syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err == nil && at.Addr().Unmap().IsUnspecified() {
-		return fmt.Errorf("%s is no address of a registry", at.Addr())
+		return network.Errorf("%s is no address of a registry", at.Addr())
 	}
 	return network.Control(by, address, c)
 }
@@ -50,7 +49,7 @@ func (c tlsOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if req.URL.Scheme != "https" && req.Header.Get("Authorization") != "" && !network.IsLoopback(req.URL.Hostname()) {
-		return nil, fmt.Errorf("%s is to get credentials, and %w", req.URL.Host, errPlainHTTP)
+		return nil, errPlainHTTP
 	}
 	return c.RoundTripper.RoundTrip(req)
 }
@@ -99,7 +98,7 @@ func (b shortError) Unwrap() error { return b.error }
 func (b shortError) Error() string {
 	const most = 300
 	text := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
 			return ' '
 		}
 		return r

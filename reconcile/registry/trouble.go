@@ -4,10 +4,13 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"headgate.dev/headgate/reconcile/network"
 )
 
 // A Trouble is what is wrong with a registry, as far as a user can do something about it.
@@ -34,8 +37,38 @@ type Error struct {
 // Unwrap returns the error.
 func (e Error) Unwrap() error { return e.error }
 
+// foreign returns an error of the registry's client whose text quotes nothing that the registry chose, such as the URL of
+// a redirect. An answer remains with its status and codes.
+func foreign(err error) error {
+	if forbidden, is := errors.AsType[forbiddenError](err); is {
+		return answerError{forbidden.Error(), err}
+	}
+	answer, answered := errors.AsType[*transport.Error](err)
+	if !answered {
+		return network.Foreign(err)
+	}
+	text := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
+	if len(answer.Errors) > 0 { // network.RegistryCodes left codes
+		text = answer.Errors[0].String()
+	}
+	if answer.Request != nil {
+		text = network.Host(answer.Request.URL.Host) + ": " + text
+	}
+	return answerError{text, err}
+}
+
+// An answerError is an answer of a registry in our words.
+type answerError struct {
+	text  string
+	cause error
+}
+
+func (e answerError) Error() string        { return e.text }
+func (e answerError) Is(target error) bool { return errors.Is(e.cause, target) }
+func (e answerError) As(target any) bool   { return errors.As(e.cause, target) }
+
 // errPlainHTTP is what errors.Is finds if credentials were not sent to a registry without TLS.
-var errPlainHTTP = errors.New("does not speak TLS")
+var errPlainHTTP = network.Errorf("it is to get credentials, and does not speak TLS")
 
 // troubled returns the error of a request to a host as an Error, if it is one.
 func troubled(host string, err error) error {
