@@ -49,7 +49,7 @@ func (a Account) Pulls() (*Pulls, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pulls{pullAPI: of, transport: t, forge: a.Repository.Kind.forge()}, nil
+	return &Pulls{pullAPI: of, transport: t, forge: a.Repository.Kind.forge(), at: a.Repository}, nil
 }
 
 func (a Account) open() (client, *transport, error) {

@@ -40,7 +40,8 @@ var azureForge = Forge{
 	open: func(at Repository, api string, over *http.Client) (client, error) {
 		return azure{rest{name: "Azure DevOps", at: at, api: api, client: over, signsIn: azureSignsIn}}, nil
 	},
-	mergeRef: "refs/pull/%d/merge",
+	mergeRef:    "refs/pull/%d/merge",
+	commentPath: "/pullrequest/%[1]d?discussionId=%[2]d",
 }
 
 const azureHost = "dev.azure.com"

@@ -37,6 +37,7 @@ var bitbucketForge = Forge{ //nolint:gosec // the name of a variable, and no tok
 	open: func(at Repository, api string, over *http.Client) (client, error) {
 		return bitbucket{rest{name: "Bitbucket", at: at, api: api, client: over}}, nil
 	},
+	commentPath: "/pull-requests/%[1]d#comment-%[2]d",
 }
 
 // buildDialect is the Markdown of comments in the Cloud and in the Data Center.

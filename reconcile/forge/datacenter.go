@@ -30,7 +30,8 @@ var dataCenterForge = Forge{
 	open: func(at Repository, api string, over *http.Client) (client, error) {
 		return dataCenter{rest{name: "Bitbucket Data Center", at: at, api: api, client: over}}, nil
 	},
-	mergeRef: "refs/pull-requests/%d/merge",
+	mergeRef:    "refs/pull-requests/%d/merge",
+	commentPath: "/pull-requests/%[1]d/overview?commentId=%[2]d",
 }
 
 // splitDataCenter knows the paths scm/PROJECT/NAME and projects/PROJECT/repos/NAME.

@@ -56,6 +56,9 @@ type Forge struct {
 	// mergeRef is the ref of the commit that merges a pull request into its target, with %d for the
 	// number; empty if the forge makes no such commit.
 	mergeRef string
+	// commentPath is where a browser finds a comment, below the page of the repository, with %[1]d for the number of the pull
+	// request and %[2]d for the id of the comment.
+	commentPath string
 }
 
 // addresses describe the URLs of a forge.

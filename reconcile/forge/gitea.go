@@ -28,6 +28,7 @@ var giteaForge = Forge{
 	webhook:       webhook{header: "X-Gitea-Event", proves: giteaProves, event: hubEvent("X-Gitea-Event")},
 	dialect:       report.Dialect{MaxBytes: 65_536},
 	authorization: func(token string) string { return "token " + token },
+	commentPath:   "/pulls/%[1]d#issuecomment-%[2]d",
 	open: func(at Repository, api string, over *http.Client) (client, error) {
 		return gitea{at: at, api: api, client: over}, nil
 	},

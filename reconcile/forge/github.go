@@ -37,6 +37,7 @@ var gitHubForge = Forge{
 	authorization: func(token string) string { return "token " + token },
 	appToken:      gitHubAppToken,
 	appUser:       "x-access-token",
+	commentPath:   "/pull/%[1]d#issuecomment-%[2]d",
 	open:          newGitHub,
 	mergeRef:      "refs/pull/%d/merge",
 }
@@ -177,19 +178,40 @@ func (g gitHub) bot(ctx context.Context) string {
 	var said struct {
 		Data struct{ Viewer struct{ Login string } }
 	}
-	at := g.client.BaseURL()
-	if server, ok := strings.CutSuffix(at, "v3/"); ok {
-		at = server
-	}
-	req, err := g.client.NewRequest(ctx, http.MethodPost, at+"graphql", map[string]string{"query": "{viewer{login}}"})
-	if err == nil {
-		_, err = g.client.Do(req, &said)
-	}
+	_, err := g.graphQL(ctx, "{viewer{login}}", nil, &said)
 	login := strings.TrimSuffix(said.Data.Viewer.Login, "[bot]")
 	if err != nil || login == "" {
 		login = "github-actions"
 	}
 	return login + "[bot]"
+}
+
+func (g gitHub) graphQL(ctx context.Context, query string, variables map[string]string, into any) (*github.Response, error) {
+	at := g.client.BaseURL()
+	if server, ok := strings.CutSuffix(at, "v3/"); ok {
+		at = server
+	}
+	req, err := g.client.NewRequest(ctx, http.MethodPost, at+"graphql", map[string]any{"query": query, "variables": variables})
+	if err != nil {
+		return nil, err
+	}
+	return g.client.Do(req, into)
+}
+
+// minimize folds a comment away as outdated.
+func (g gitHub) minimize(ctx context.Context, c comment) error {
+	var said struct {
+		Errors []struct{ Message string }
+	}
+	const query = "mutation($id: ID!) {minimizeComment(input: {subjectId: $id, classifier: OUTDATED}) {minimizedComment {isMinimized}}}"
+	resp, err := g.graphQL(ctx, query, map[string]string{"id": c.node}, &said)
+	if err != nil {
+		return g.commenting(resp, err)
+	}
+	if len(said.Errors) > 0 {
+		return fmt.Errorf("GitHub: cannot minimize a comment: %s", plain(said.Errors[0].Message))
+	}
+	return nil
 }
 
 func (g gitHub) comments(ctx context.Context, number int, since time.Time) ([]comment, error) {
@@ -206,7 +228,7 @@ func (g gitHub) comments(ctx context.Context, number int, since time.Time) ([]co
 		for _, c := range got {
 			all = append(all, comment{
 				id: c.GetID(), author: c.GetUser().GetLogin(), body: c.GetBody(), bot: c.GetUser().GetType() == "Bot",
-				created: c.GetCreatedAt().Time, updated: c.GetUpdatedAt().Time,
+				created: c.GetCreatedAt().Time, updated: c.GetUpdatedAt().Time, node: c.GetNodeID(),
 			})
 		}
 		if page = resp.NextPage; page != 0 && pages == maxPages-1 {

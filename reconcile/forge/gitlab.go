@@ -35,11 +35,12 @@ var gitLabForge = Forge{
 		split:   func(_ *url.URL, path []string) (below, owner []string) { return nil, path[:len(path)-1] }, // groups hold groups
 		nested:  true,
 	},
-	pipeline: pipeline{name: "GitLab", token: "GITLAB_TOKEN", read: gitLabCI},
-	webhook:  webhook{header: "X-Gitlab-Event", proves: gitLabProves, id: gitLabID, event: gitLabEvent},
-	dialect:  report.Dialect{MaxBytes: 65_536}, // it would take more, which is too long to read
-	open:     newGitLab,
-	mergeRef: "refs/merge-requests/%d/merge",
+	pipeline:    pipeline{name: "GitLab", token: "GITLAB_TOKEN", read: gitLabCI},
+	webhook:     webhook{header: "X-Gitlab-Event", proves: gitLabProves, id: gitLabID, event: gitLabEvent},
+	dialect:     report.Dialect{MaxBytes: 65_536}, // it would take more, which is too long to read
+	open:        newGitLab,
+	mergeRef:    "refs/merge-requests/%d/merge",
+	commentPath: "/-/merge_requests/%[1]d#note_%[2]d",
 }
 
 func gitLabCI(env func(string) string) (Workflow, bool) {

@@ -3,12 +3,13 @@ package forge
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"headgate.dev/headgate/reconcile/report"
 )
 
 // A Pull is a pull request.
@@ -36,6 +37,8 @@ type comment struct {
 
 	thread  int64 // that it starts, if the forge has threads
 	version int   // if the forge counts edits
+
+	node string // its id for requests of another kind, if the forge has such
 }
 
 // A pullAPI reads the pull requests of a repository and their comments, and comments on them.
@@ -63,13 +66,14 @@ type Pulls struct {
 	pullAPI
 	transport *transport
 	forge     Forge
+	at        Repository
 
 	listed map[int]Pull // by the last Open
 }
 
 // room returns the maximum size in bytes of the comment of a key.
 func (p *Pulls) room(key string) int {
-	return p.forge.dialect.MaxBytes - len(p.forge.dialect.Mark(key))
+	return p.forge.dialect.MaxBytes - len(p.forge.dialect.Mark(key)) - len(p.verdictMark(report.Blocked))
 }
 
 // Pull reads a pull request.
@@ -132,20 +136,15 @@ func (p *Pulls) Comment(ctx context.Context, number int, key, body string) error
 }
 
 func (p *Pulls) write(ctx context.Context, number int, key, body string) error {
-	if _, err := p.transport.token(ctx); err != nil { // from now on hide knows it
+	body, err := p.body(ctx, key, body)
+	if err != nil {
 		return err
 	}
-	mark := p.forge.dialect.Mark(key)
-	body = mark + p.forge.dialect.Render(p.transport.hide(body))
-	if most := p.forge.dialect.MaxBytes; len(body) > most {
-		return fmt.Errorf("a comment of %d bytes is more than %d", len(body), most)
-	}
-	mark = strings.TrimSpace(mark)
 	all, err := p.comments(ctx, number, time.Time{})
 	if err != nil && !errors.Is(err, errTooManyComments) {
 		return err
 	}
-	marked := slices.DeleteFunc(all, func(c comment) bool { return !strings.HasPrefix(strings.TrimSpace(c.body), mark) })
+	marked := p.marked(all, key)
 	if len(marked) == 0 {
 		return p.comment(ctx, number, body)
 	}
@@ -153,19 +152,7 @@ func (p *Pulls) write(ctx context.Context, number int, key, body string) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range marked {
-		switch {
-		case self != "" && !strings.EqualFold(c.author, self):
-		case normal(c.body) == normal(body):
-			return nil
-		default:
-			err := p.edit(ctx, number, c, body)
-			if _, foreign := errors.AsType[foreignError](err); self != "" || !foreign {
-				return err
-			}
-		}
-	}
-	return p.comment(ctx, number, body)
+	return p.inPlace(ctx, number, self, marked, body)
 }
 
 // normal returns a body as every forge returns it: some change line breaks.

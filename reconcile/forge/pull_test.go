@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"headgate.dev/headgate/reconcile/report"
 )
 
 // fakePulls is a forge that has pull request 7 of acme/platform, in the shape of the API of its kind.
@@ -293,10 +295,10 @@ func TestTooLong(t *testing.T) {
 	for _, kind := range kinds {
 		d := &fakePulls{kind: kind, self: "headgate"}
 		p := pullsOn(t, d)
-		if err := p.Comment(t.Context(), 7, "k", strings.Repeat("x", p.room("k")+1)); err == nil || len(d.wrote) > 0 {
+		if err := p.Publish(t.Context(), 7, Current{Key: "k", Body: strings.Repeat("x", p.room("k")+1), Verdict: report.Blocked}); err == nil || len(d.wrote) > 0 {
 			t.Errorf("%s: a comment that is too long: %v, and %d written", kind, err, len(d.wrote))
 		}
-		if err := p.Comment(t.Context(), 7, "k", strings.Repeat("x", p.room("k"))); err != nil || len(d.wrote) != 1 {
+		if err := p.Publish(t.Context(), 7, Current{Key: "k", Body: strings.Repeat("x", p.room("k")), Verdict: report.Blocked}); err != nil || len(d.wrote) != 1 {
 			t.Errorf("%s: a comment that just fits: %v, and %d written", kind, err, len(d.wrote))
 		}
 	}

@@ -1,0 +1,269 @@
+package forge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"headgate.dev/headgate/reconcile/report"
+)
+
+// A board is the comments of a pull request, as a forge keeps them.
+type board struct {
+	pullAPI
+
+	all    []comment
+	last   int64
+	most   int // that it lists; 0 is all of them
+	writes int // until the process ends; 0 is none left
+}
+
+var errEnded = errors.New("the process ended")
+
+func (b *board) write() error {
+	if b.writes == 0 {
+		return errEnded
+	}
+	b.writes--
+	return nil
+}
+
+func (b *board) self(context.Context) (string, error) { return "headgate", nil }
+
+func (b *board) comments(context.Context, int, time.Time) ([]comment, error) {
+	if b.most > 0 && len(b.all) > b.most {
+		return b.all[:b.most], errTooManyComments
+	}
+	return b.all, nil
+}
+
+func (b *board) comment(_ context.Context, _ int, body string) error {
+	if err := b.write(); err != nil {
+		return err
+	}
+	b.add("headgate", body)
+	return nil
+}
+
+func (b *board) add(author, body string) {
+	b.last++
+	b.all = append(b.all, comment{id: b.last, author: author, body: body})
+}
+
+func (b *board) edit(_ context.Context, _ int, c comment, body string) error {
+	if err := b.write(); err != nil {
+		return err
+	}
+	for i := range b.all {
+		if b.all[i].id == c.id {
+			b.all[i].body = body
+		}
+	}
+	return nil
+}
+
+// A folding board can fold comments away.
+type folding struct{ *board }
+
+func (f folding) minimize(_ context.Context, c comment) error {
+	if err := f.write(); err != nil {
+		return err
+	}
+	for i := range f.all {
+		if f.all[i].id == c.id {
+			f.all[i].node = "minimized"
+		}
+	}
+	return nil
+}
+
+// shown are the comments as people see them.
+func (b *board) shown() []string {
+	var all []string
+	for _, c := range b.all {
+		said := normal(c.body)
+		for strings.HasPrefix(said, "<!-- ") {
+			_, said, _ = strings.Cut(said, "-->")
+			said = strings.TrimSpace(said)
+		}
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%d %s %s", c.id, said, c.node)))
+	}
+	return all
+}
+
+func (b *board) pulls(folds bool) *Pulls {
+	p := &Pulls{
+		pullAPI: b, forge: KindGitHub.forge(), at: Repository{Kind: KindGitHub, Base: "https://github.com", Owner: "acme", Name: "platform"},
+		transport: &transport{header: KindGitHub.forge().header, fetch: Token(canary)},
+	}
+	if folds {
+		p.pullAPI = folding{b}
+	}
+	return p
+}
+
+const manyWrites = 100
+
+// A said is what is published: a verdict and a text.
+type said struct {
+	verdict report.Word
+	text    string
+}
+
+func (s said) current() Current {
+	return Current{Key: "headgate/east", Body: s.text, Verdict: s.verdict, Replaces: []string{"headgate/shop", "headgate/east/shop"}, Quiet: s.text == "nothing"}
+}
+
+func TestCurrent(t *testing.T) {
+	ours := func(key, text string) comment {
+		return comment{author: "headgate", body: "<!-- " + key + " -->\n" + text}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		has    []comment
+		says   []said
+		folds  bool
+		want   []string
+	}{
+		"Nothing":    {"A pull request that changes nothing gets no comment.", nil, []said{{report.Safe, "nothing"}}, false, nil},
+		"First":      {"There is none yet.", nil, []said{{report.Look, "a"}}, false, []string{"1 a"}},
+		"InPlace":    {"People are not notified of the same verdict.", nil, []said{{report.Look, "a"}, {report.Look, "b"}}, false, []string{"1 b"}},
+		"Better":     {"Nor of a better one.", nil, []said{{report.Blocked, "a"}, {report.Safe, "b"}}, false, []string{"1 b"}},
+		"GoesAway":   {"The change was taken back, and the comment reports it.", nil, []said{{report.Look, "a"}, {report.Safe, "nothing"}}, false, []string{"1 nothing"}},
+		"Worse":      {"People are notified of a worse one, and the old one points to it.", nil, []said{{report.Safe, "a"}, {report.Blocked, "b"}}, false, []string{"1 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-2).", "2 b"}},
+		"WorseFolds": {"A forge that can folds it away.", nil, []said{{report.Safe, "a"}, {report.Blocked, "b"}, {report.Blocked, "c"}}, true, []string{"1 a minimized", "2 c"}},
+		"Twice":      {"Each worsening is one new comment.", nil, []said{{report.Safe, "a"}, {report.Blocked, "b"}, {report.Safe, "c"}, {report.Look, "d"}}, true, []string{"1 a minimized", "2 c minimized", "3 d"}},
+		"Unknown":    {"A comment of an earlier version has no verdict.", []comment{ours("headgate/east", "old")}, []said{{report.Blocked, "b"}}, false, []string{"1 b"}},
+		"OfSyncs":    {"The comments of single syncs point to the one of all.", []comment{ours("headgate/shop", "old"), ours("headgate/other", "stays"), ours("headgate/east/shop", "old")}, []said{{report.Look, "b"}}, false, []string{"1 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-4).", "2 stays", "3 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-4).", "4 b"}},
+		"Copied":     {"A stranger's copy of the mark, with the worst verdict, hides no new comment.", []comment{{author: "mallory", body: "<!-- headgate/east -->\n<!-- headgate/verdict/blocked -->\nx"}}, []said{{report.Safe, "a"}, {report.Blocked, "b"}}, true, []string{"1 x", "2 a minimized", "3 b"}},
+		"CopiedOnly": {"Nor is one written only because of it.", []comment{{author: "mallory", body: "<!-- headgate/east -->\nx"}}, []said{{report.Safe, "nothing"}}, true, []string{"1 x"}},
+		"TwoProcesses": {"Two processes wrote one each at the same time: the newest stays.", []comment{
+			ours("headgate/east", "<!-- headgate/verdict/look -->\na"), ours("headgate/east", "<!-- headgate/verdict/look -->\na"),
+		}, []said{{report.Look, "a"}}, false, []string{"1 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-2).", "2 a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &board{writes: manyWrites}
+			for _, c := range tc.has {
+				b.add(c.author, c.body)
+			}
+			for _, s := range tc.says {
+				for range 2 { // a restart changes nothing
+					if err := b.pulls(tc.folds).Publish(t.Context(), 7, s.current()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if diff := cmp.Diff(tc.want, b.shown()); diff != "" {
+				t.Errorf("%s\nthe pull request shows (-want +got):\n%s", tc.reason, diff)
+			}
+			left := b.writes
+			if err := b.pulls(tc.folds).Publish(t.Context(), 7, tc.says[len(tc.says)-1].current()); err != nil || b.writes != left {
+				t.Errorf("nothing changed, and Headgate writes: %v", err)
+			}
+		})
+	}
+}
+
+// A process that ends before any write leaves a pull request that the next one puts right: one current comment.
+func TestCurrentEndsAnywhere(t *testing.T) {
+	for _, folds := range []bool{false, true} {
+		for n := range 6 {
+			b := &board{writes: manyWrites}
+			b.add("headgate", "<!-- headgate/shop -->\nold")
+			for _, s := range []said{{report.Safe, "a"}, {report.Blocked, "b"}} {
+				b.writes = n
+				err := b.pulls(folds).Publish(t.Context(), 7, s.current())
+				if err != nil && !strings.Contains(err.Error(), errEnded.Error()) {
+					t.Fatal(err)
+				}
+				b.writes = manyWrites
+				if err := b.pulls(folds).Publish(t.Context(), 7, s.current()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p := b.pulls(folds)
+			if current := p.marked(b.all, "headgate/east"); len(current) != 1 || !strings.HasSuffix(current[0].body, "b") || len(p.marked(b.all, "headgate/shop")) > 0 || len(b.all) != 3 {
+				t.Errorf("after %d writes (folds: %t): %q", n, folds, b.shown())
+			}
+		}
+	}
+}
+
+// A person may delete any of them.
+func TestCurrentDeleted(t *testing.T) {
+	b := &board{writes: manyWrites}
+	for _, s := range []said{{report.Safe, "a"}, {report.Blocked, "b"}} {
+		if err := b.pulls(false).Publish(t.Context(), 7, s.current()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.all = b.all[:1]
+	if err := b.pulls(false).Publish(t.Context(), 7, said{report.Blocked, "b"}.current()); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.shown(); len(got) != 2 || got[1] != "3 b" {
+		t.Errorf("the pull request shows %q", got)
+	}
+}
+
+// A crowd writes more comments than Headgate reads. A new one would not be found again, and the next preview would write another one.
+func TestCurrentInACrowd(t *testing.T) {
+	b := &board{writes: manyWrites, most: 3}
+	publish := func(s said) error { return b.pulls(false).Publish(t.Context(), 7, s.current()) }
+	if err := publish(said{report.Safe, "a"}); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		b.add("mallory", "spam")
+	}
+	for range 3 {
+		if err := publish(said{report.Blocked, "b"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := b.shown(); len(got) != 6 || got[0] != "1 b" {
+		t.Errorf("the pull request shows %q", got)
+	}
+	b.all = b.all[1:]
+	if err := publish(said{report.Blocked, "b"}); err == nil || len(b.all) != 5 {
+		t.Errorf("the comment is deleted: %v, %q", err, b.shown())
+	}
+}
+
+// GitHub folds comments away in GraphQL, and answers 200 to what it refuses.
+func TestMinimize(t *testing.T) {
+	var got struct {
+		Query     string
+		Variables map[string]string
+	}
+	refuse := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body)
+		if r.URL.Path != "/api/graphql" || json.Unmarshal(raw, &got) != nil {
+			t.Errorf("%s %s %s", r.Method, r.URL.Path, raw)
+		}
+		answerJSON(w, http.StatusOK, `{"data":{"minimizeComment":null}`+refuse+`}`)
+	}))
+	defer server.Close()
+	p, err := Account{Repository: Repository{Kind: KindGitHub, Base: server.URL, Owner: "acme", Name: "platform"}, Token: Token(canary)}.Pulls()
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := p.pullAPI.(minimizer)
+	if err := by.minimize(t.Context(), comment{node: "IC_1"}); err != nil || got.Variables["id"] != "IC_1" || !strings.Contains(got.Query, "minimizeComment") || !strings.Contains(got.Query, "OUTDATED") {
+		t.Errorf("minimize(...): %v, sent %+v", err, got)
+	}
+	refuse = `,"errors":[{"message":"Resource not accessible by integration"}]`
+	if err := by.minimize(t.Context(), comment{node: "IC_1"}); err == nil || !strings.Contains(err.Error(), "not accessible") {
+		t.Errorf("a refusal: %v", err)
+	}
+}
