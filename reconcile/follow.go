@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/report"
 )
 
@@ -44,21 +45,27 @@ type Origin interface {
 	Forget(ctx context.Context, commit string) error
 }
 
-// A PreviewLoop previews the pull requests into one branch: every new head once, and again if the branch went on in a
-// way that decides which definitions are active. The forge keeps published previews, so publishing the same ones after
-// a restart changes nothing. It makes one preview at a time, beside the passes of a Loop.
+// A PreviewLoop previews the pull requests of a repository, for every sync that follows their target: every new head once, and again
+// if the branch went on in a way that decides which definitions are active. All syncs have one comment and one status. The forge keeps
+// published previews, so publishing the same ones after a restart changes nothing. It makes one preview at a time, beside the passes
+// of Loops.
 type PreviewLoop struct {
+	Syncs    []PreviewedSync // at least one
+	Requests Requests
+	Interval time.Duration   // between looks
+	Woken    <-chan struct{} // receives when a pull request may have changed; may be nil
+	Most     int             // pull requests that are previewed; default 100
+	OnEvent  func(Event)     // receives what the loop does; may be nil
+}
+
+// A PreviewedSync is a sync whose pull requests are previewed.
+type PreviewedSync struct {
 	Reconciler Reconciler
 	Forks      *Reconciler // of pull requests from forks; nil: those are refused
-	Origin     Origin
-	Requests   Requests
+	Origin     Origin      // comparable; those of one repository are equal, so that it is asked once
 	// Elsewhere previews the merge of two commits that are fetched, in another process; nil: this process does.
 	Elsewhere func(ctx context.Context, fork bool, into, head string) (report.Report, error)
-	Ref       string          // pull requests into this branch are previewed
-	Interval  time.Duration   // between looks
-	Woken     <-chan struct{} // receives when a pull request may have changed; may be nil
-	Most      int             // pull requests that are previewed; default 100
-	OnEvent   func(Event)     // receives what the loop does; may be nil
+	Ref       string // pull requests into this branch are previewed
 }
 
 const (
@@ -106,7 +113,23 @@ type previewing struct {
 	trouble  string // the last such error
 	crowded  bool   // there are more than Most, which was reported
 	news     bool   // the last look found something to do
-	moves    map[string]bool
+	moves    map[move]bool
+	tips     map[branchOf]branch
+}
+
+// A branchOf is what a sync follows.
+type branchOf struct {
+	origin Origin
+	ref    string
+}
+
+// A branch and its newest commit.
+type branch struct{ name, tip string }
+
+// A move is from the commit that a sync was previewed with to the newest one.
+type move struct {
+	sync inventory.Sync
+	from string
 }
 
 // previewedPull is what the loop remembers of a pull request.
@@ -121,12 +144,15 @@ type previewedPull struct {
 	looks    int       // since the preview, if the forge does not say when a pull request changed
 	failures int       // tries, in a row
 	after    time.Time // before it there is none
+
+	made   map[inventory.Sync]report.Report // while it is tried again: what need not be
+	madeAt string                           // the target then
 }
 
 // look looks what is open and previews what is new. It returns how long to wait.
 func (l *previewing) look(ctx context.Context) time.Duration {
-	l.news, l.moves = false, map[string]bool{}
-	open, tip, err := l.open(ctx)
+	l.news, l.moves, l.tips = false, map[move]bool{}, map[branchOf]branch{}
+	open, err := l.open(ctx)
 	if ctx.Err() != nil {
 		return 0
 	}
@@ -147,7 +173,7 @@ func (l *previewing) look(ctx context.Context) time.Duration {
 		if ctx.Err() != nil {
 			break
 		}
-		l.previewIfNew(ctx, q, tip)
+		l.previewIfNew(ctx, q)
 		if k := l.known[q.Number]; !k.done {
 			wait = min(wait, max(0, time.Until(k.after)))
 		}
@@ -155,17 +181,37 @@ func (l *previewing) look(ctx context.Context) time.Duration {
 	return wait
 }
 
-// open are the pull requests into what is followed, and the newest commit of that.
-func (l *previewing) open(ctx context.Context) ([]Request, string, error) {
+// open are the pull requests into what any sync follows.
+func (l *previewing) open(ctx context.Context) ([]Request, error) {
 	asking, cancel := context.WithTimeout(ctx, 4*aCall)
 	defer cancel()
 	open, err := l.Requests.Open(asking)
 	if err != nil || len(open) == 0 {
-		return nil, "", err
+		return nil, err
 	}
-	branch, tip, err := l.Origin.Tip(ctx, l.Ref)
-	return slices.DeleteFunc(open, func(q Request) bool { return branch == "" || q.Target != branch }), tip, err
+	for _, s := range l.Syncs {
+		of := branchOf{s.Origin, s.Ref}
+		if _, known := l.tips[of]; known {
+			continue
+		}
+		var b branch
+		if b.name, b.tip, err = s.Origin.Tip(ctx, s.Ref); err != nil {
+			return nil, err
+		}
+		l.tips[of] = b
+	}
+	return slices.DeleteFunc(open, func(q Request) bool { return len(l.following(q)) == 0 }), nil
 }
+
+// following returns the syncs that follow the target of a pull request.
+func (l *previewing) following(q Request) []PreviewedSync {
+	return slices.DeleteFunc(slices.Clone(l.Syncs), func(s PreviewedSync) bool {
+		b := l.branch(s)
+		return b.name == "" || b.name != q.Target
+	})
+}
+
+func (l *previewing) branch(s PreviewedSync) branch { return l.tips[branchOf{s.Origin, s.Ref}] }
 
 // chosen returns the pull requests to preview, newest first. Those of forks come last, because strangers may open any
 // number.
@@ -202,11 +248,19 @@ func (l *previewing) forget(ctx context.Context, open []Request) {
 func (l *previewing) drop(ctx context.Context, k *previewedPull) {
 	ctx, cancel := context.WithTimeout(ctx, aCall)
 	defer cancel()
-	_ = l.Origin.Forget(ctx, k.Head)
+	var forgot []Origin
+	for _, s := range l.Syncs {
+		if !slices.Contains(forgot, s.Origin) {
+			forgot = append(forgot, s.Origin)
+			_ = s.Origin.Forget(ctx, k.Head)
+		}
+	}
 }
 
 // previewIfNew previews a pull request unless the last preview of it still holds.
-func (l *previewing) previewIfNew(ctx context.Context, q Request, tip string) {
+func (l *previewing) previewIfNew(ctx context.Context, q Request) {
+	syncs := l.following(q)
+	tip := l.branch(syncs[0]).tip
 	k := l.known[q.Number]
 	switch {
 	case k == nil:
@@ -221,30 +275,31 @@ func (l *previewing) previewIfNew(ctx context.Context, q Request, tip string) {
 	case k.done && l.heard(ctx, k, q):
 	case k.done && k.tip == tip:
 		return
-	case k.done && !l.moved(ctx, k, tip):
+	case k.done && !l.moved(ctx, k, syncs):
 		k.tip = tip
 		return
 	}
 	l.news = true
 	l.known[q.Number] = k
 	began := time.Now()
-	said, err := l.preview(ctx, k, tip)
+	said, again, err := l.preview(ctx, k, syncs)
 	if ctx.Err() != nil {
 		return
 	}
-	unread := err == nil && len(said.Unread()) > 0 && k.failures < mostTries-1 // the registry may be back soon
-	k.tip, k.done = tip, !unread && !l.again(k, err)
-	k.asks = said.Approval != nil
-	k.approved = slices.ContainsFunc(said.Approvals, report.Approved.OnForge)
+	of := func(holds func(report.Report) bool) bool { return slices.ContainsFunc(said.Reports, holds) }
+	unread := err == nil && of(func(r report.Report) bool { return len(r.Unread()) > 0 }) && k.failures < mostTries-1 // the registry may be back soon
+	k.tip, k.done = tip, !unread && !again
+	k.asks = said.Approval() != nil
+	k.approved = of(func(r report.Report) bool { return slices.ContainsFunc(r.Approvals, report.Approved.OnForge) })
 	if k.done {
-		k.failures = 0
+		k.failures, k.made = 0, nil
 	} else {
 		asked, _ := patience(err)
 		k.failures++
 		k.after = time.Now().Add(max(asked, jitter(backOff(k.failures, firstPause, mostPause))))
 	}
 	if k.done || k.failures == 1 {
-		l.emit(Event{Kind: Previewed, Pull: q.Number, Revision: q.Head, Report: said, Took: time.Since(began), Err: err})
+		l.emit(Event{Kind: Previewed, Pull: q.Number, Revision: q.Head, Preview: said, Took: time.Since(began), Err: err})
 	}
 }
 
@@ -278,81 +333,117 @@ func (l *previewing) heard(ctx context.Context, k *previewedPull, q Request) boo
 }
 
 // moved reports whether the target went on in a way that a preview has to say.
-func (l *previewing) moved(ctx context.Context, k *previewedPull, tip string) bool {
-	if k.Fork && l.Forks == nil {
-		return false
+func (l *previewing) moved(ctx context.Context, k *previewedPull, syncs []PreviewedSync) bool {
+	for _, s := range syncs {
+		if k.Fork && s.Forks == nil {
+			continue
+		}
+		of := move{s.Reconciler.Sync, k.tip}
+		moved, known := l.moves[of]
+		if !known {
+			var err error
+			moved, err = s.Reconciler.Moved(ctx, k.tip, l.branch(s).tip)
+			moved = moved || err != nil // then the preview reports the error
+			l.moves[of] = moved
+		}
+		if moved {
+			return true
+		}
 	}
-	moved, known := l.moves[k.tip]
-	if !known {
-		var err error
-		moved, err = l.Reconciler.Moved(ctx, k.tip, tip)
-		moved = moved || err != nil // then the preview reports the error
-		l.moves[k.tip] = moved
-	}
-	return moved
+	return false
 }
 
-// preview makes a preview and publishes it.
-func (l *previewing) preview(ctx context.Context, k *previewedPull, tip string) (report.Report, error) {
-	with, publisher := l.Reconciler, hurried{l.Requests.Publisher(k.Request)}
-	if k.Fork && l.Forks == nil {
-		said := report.Failed(with.Sync, "", errFork).On(nil)
+// preview makes the previews of a pull request and publishes them. It reports whether to try again without any change.
+func (l *previewing) preview(ctx context.Context, k *previewedPull, syncs []PreviewedSync) (said report.Combined, again bool, err error) {
+	publisher := hurried{l.Requests.Publisher(k.Request)}
+	all := make([]onePreview, 0, len(syncs))
+	refused, isolated := 0, false
+	for _, s := range syncs {
+		isolated = isolated || s.Elsewhere != nil
+		if k.Fork && s.Forks == nil {
+			refused++
+		}
+		all = append(all, onePreview{s, nil, func(ctx context.Context) (report.Report, error) { return l.one(ctx, k, s) }})
+	}
+	if refused == len(syncs) {
+		said = report.Combine([]report.Report{report.Failed(syncs[0].Reconciler.Sync, "", errFork).On(nil)})
 		if err := publisher.Publish(ctx, said); err != nil {
-			return said, unpublished{err}
+			err = unpublished{err}
+			return said, l.again(k, syncs[0], err), err
 		}
-		return said, nil
+		return said, false, nil
 	}
-	if k.Fork {
-		with = *l.Forks
-	}
-	var elsewhere func(ctx context.Context, into, head string) (report.Report, error)
-	if l.Elsewhere != nil {
-		said, stopped, err := l.stopped(ctx, publisher)
+	if isolated {
+		said, stopped, err := l.stopped(ctx, publisher, syncs[0])
 		if stopped || err != nil {
-			return said, err
-		}
-		elsewhere = func(ctx context.Context, into, head string) (report.Report, error) {
-			return l.Elsewhere(ctx, k.Fork, into, head)
+			return said, l.again(k, syncs[0], err), err
 		}
 	}
-	return with.Merging(ctx, Merge{
-		History: l.Origin, Into: tip, Head: l.head(ctx, k.Request), Publisher: publisher, Elsewhere: elsewhere,
-		Again: func(err error) bool { return ctx.Err() != nil || l.again(k, err) },
-	})
+	passes := func(s PreviewedSync, err error) bool { return ctx.Err() != nil || l.again(k, s, err) }
+	said, err = merging(ctx, publisher, passes, all)
+	return said, err != nil && slices.ContainsFunc(syncs, func(s PreviewedSync) bool { return l.again(k, s, err) }), err
+}
+
+// one makes the preview of a pull request for one sync.
+func (l *previewing) one(ctx context.Context, k *previewedPull, s PreviewedSync) (report.Report, error) {
+	with := s.Reconciler
+	switch {
+	case k.Fork && s.Forks == nil:
+		return report.Failed(with.Sync, "", errFork), nil
+	case k.Fork:
+		with = *s.Forks
+	}
+	if r, ok := k.made[with.Sync]; ok && k.madeAt == l.branch(s).tip {
+		return r, nil
+	}
+	m := Merge{History: s.Origin, Into: l.branch(s).tip, Head: head(ctx, s.Origin, k.Request)}
+	if s.Elsewhere != nil {
+		m.Elsewhere = func(ctx context.Context, into, head string) (report.Report, error) {
+			return s.Elsewhere(ctx, k.Fork, into, head)
+		}
+	}
+	r, err := with.merged(ctx, m)
+	if err == nil && len(r.Unread()) == 0 {
+		if k.made == nil || k.madeAt != m.Into {
+			k.made, k.madeAt = map[inventory.Sync]report.Report{}, m.Into
+		}
+		k.made[with.Sync] = r
+	}
+	return r, err
 }
 
 // A standing is a PreviewPublisher that knows what it has published, also of an earlier process.
 type standing interface {
-	Standing(ctx context.Context, of report.Report) (report.Status, error)
+	Standing(ctx context.Context) (report.Status, error)
 }
 
 // stopped reports whether the preview of a head stopped its process. Then that verdict stands on the forge, and stays
 // until the head changes.
-func (l *previewing) stopped(ctx context.Context, by PreviewPublisher) (report.Report, bool, error) {
-	said := report.Failed(l.Reconciler.Sync, "", errors.New("stopped"))
+func (l *previewing) stopped(ctx context.Context, by PreviewPublisher, s PreviewedSync) (report.Combined, bool, error) {
+	said := report.Failed(s.Reconciler.Sync, "", errors.New("stopped"))
 	known, ok := by.(standing)
 	if !ok {
-		return said, false, nil
+		return report.Combine([]report.Report{said}), false, nil
 	}
-	status, err := known.Standing(ctx, said)
+	status, err := known.Standing(ctx)
 	if err != nil {
-		return said, false, unpublished{err}
+		return report.Combine([]report.Report{said}), false, unpublished{err}
 	}
 	said.Verdict.Activation = status
-	return said, status.WasStopped(), nil
+	return report.Combine([]report.Report{said}), status.WasStopped(), nil
 }
 
 // head is the commit that merges a pull request, where the forge has made one of its newest
 // commit; else that commit.
-func (l *previewing) head(ctx context.Context, q Request) string {
+func head(ctx context.Context, of Origin, q Request) string {
 	if q.Merge == "" {
 		return q.Head
 	}
-	merge, err := l.Origin.Resolve(ctx, q.Merge)
+	merge, err := of.Resolve(ctx, q.Merge)
 	if err != nil {
 		return q.Head
 	}
-	if merged, err := l.Origin.Resolve(ctx, merge+"^2"); err != nil || merged != q.Head {
+	if merged, err := of.Resolve(ctx, merge+"^2"); err != nil || merged != q.Head {
 		return q.Head
 	}
 	return merge
@@ -360,7 +451,7 @@ func (l *previewing) head(ctx context.Context, q Request) string {
 
 // again reports whether to retry a preview without any change: the forge asks for patience, or a server cannot be
 // reached. Errors of the commit itself are permanent.
-func (l *previewing) again(k *previewedPull, err error) bool {
+func (l *previewing) again(k *previewedPull, s PreviewedSync, err error) bool {
 	var silent unpublished
 	if errors.As(err, &silent) {
 		if _, passes := patience(silent); passes {
@@ -378,7 +469,7 @@ func (l *previewing) again(k *previewedPull, err error) bool {
 	if errors.As(err, new(StoppedError)) || permanent(err) {
 		return false
 	}
-	live := l.Reconciler.Cluster != nil && err != nil && !ofCommit(err) && !errors.As(err, &defect) && !errors.As(err, &silent)
+	live := s.Reconciler.Cluster != nil && err != nil && !ofCommit(err) && !errors.As(err, &defect) && !errors.As(err, &silent)
 	return (errors.As(err, &away) || live) && k.failures < mostTries-1
 }
 
@@ -411,34 +502,34 @@ func patience(err error) (time.Duration, bool) {
 // hurried is a PreviewPublisher with a timeout for each request.
 type hurried struct{ PreviewPublisher }
 
-func (h hurried) Pending(ctx context.Context, of report.Report) error {
+func (h hurried) Pending(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, aCall)
 	defer cancel()
-	return h.PreviewPublisher.Pending(ctx, of)
+	return h.PreviewPublisher.Pending(ctx)
 }
 
-func (h hurried) Standing(ctx context.Context, of report.Report) (report.Status, error) {
+func (h hurried) Standing(ctx context.Context) (report.Status, error) {
 	known, ok := h.PreviewPublisher.(standing)
 	if !ok {
 		return report.Status{}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, aCall)
 	defer cancel()
-	return known.Standing(ctx, of)
+	return known.Standing(ctx)
 }
 
-func (h hurried) Approvals(ctx context.Context, r report.Report) ([]report.Approved, error) {
+func (h hurried) Approvals(ctx context.Context, all report.Combined) (map[inventory.Sync][]report.Approved, error) {
 	by, ok := h.PreviewPublisher.(Approver)
 	if !ok {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*aCall)
 	defer cancel()
-	return by.Approvals(ctx, r)
+	return by.Approvals(ctx, all)
 }
 
-func (h hurried) Publish(ctx context.Context, r report.Report) error {
+func (h hurried) Publish(ctx context.Context, all report.Combined) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*aCall)
 	defer cancel()
-	return h.PreviewPublisher.Publish(ctx, r)
+	return h.PreviewPublisher.Publish(ctx, all)
 }

@@ -112,7 +112,7 @@ type word struct {
 	of Request
 }
 
-func (w word) Pending(context.Context, report.Report) error {
+func (w word) Pending(context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.unsaid == nil {
@@ -124,16 +124,18 @@ func (w word) Pending(context.Context, report.Report) error {
 // unspeakable is a head whose report causes a panic.
 const unspeakable = "unspeakable"
 
-func (w word) Publish(_ context.Context, r report.Report) error {
+func (w word) Publish(_ context.Context, all report.Combined) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.of.Head == unspeakable {
 		panic("a nil comment")
 	}
-	said := r.Verdict.Activation
+	said := all.Status()
 	w.note("%d %s %s: %s", w.of.Number, w.of.Head, said.State, said.Description)
-	if r.Preview != nil && r.Preview.Moved != "" {
-		w.note("%d %s", w.of.Number, r.Preview.Moved)
+	for _, r := range all.Reports {
+		if r.Preview != nil && r.Preview.Moved != "" {
+			w.note("%d %s", w.of.Number, r.Preview.Moved)
+		}
 	}
 	return w.unsaid
 }
@@ -159,8 +161,8 @@ func (y *yard) set(change func()) {
 func (y *yard) run(t *testing.T, change func(*PreviewLoop)) {
 	t.Helper()
 	f := PreviewLoop{
-		Reconciler: Reconciler{Source: y, Sync: inventory.Sync{Namespace: "ns", Name: "prod"}, Options: render.Options{Memo: new(memo.Memory)}},
-		Origin:     y, Requests: y, Ref: "main", Interval: time.Minute, Woken: y.woken,
+		Syncs:    []PreviewedSync{{Reconciler: Reconciler{Source: y, Sync: inventory.Sync{Namespace: "ns", Name: "prod"}, Options: render.Options{Memo: new(memo.Memory)}}, Origin: y, Ref: "main"}},
+		Requests: y, Interval: time.Minute, Woken: y.woken,
 		OnEvent: func(e Event) { y.set(func() { y.events = append(y.events, e) }) },
 	}
 	if change != nil {
@@ -208,7 +210,7 @@ func TestFollowerEveryHeadOnce(t *testing.T) {
 func TestFollowerNoBranch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(seven)
-		y.run(t, func(f *PreviewLoop) { f.Ref = "v1" })
+		y.run(t, func(f *PreviewLoop) { f.Syncs[0].Ref = "v1" })
 		expect(t, "Nothing is merged into a tag.", y.happens(time.Hour))
 	})
 }
@@ -278,7 +280,7 @@ func TestFollowerUnreadPackage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(seven)
 		y.commits["h7"] = "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: sea}\nspec: {package: registry.example.org/sea:v1}\n"
-		y.run(t, func(f *PreviewLoop) { f.Reconciler.Options.Owner = render.OwnerCrossplane })
+		y.run(t, func(f *PreviewLoop) { f.Syncs[0].Reconciler.Options.Owner = render.OwnerCrossplane })
 		const unread = "7 h7 error: Blocked: cannot read 1 package, deletes 1 object, adds 1 warning: package registry.example.org/sea:v1 cannot be read: it was not looked up"
 		said := map[string]int{}
 		for _, s := range y.happens(time.Hour) {
@@ -335,9 +337,9 @@ func TestFollowerForkAllowed(t *testing.T) {
 		public := newYard()
 		public.commits["h8"] = "apiVersion: v1\nkind: [\n"
 		y.run(t, func(f *PreviewLoop) {
-			forks := f.Reconciler
+			forks := f.Syncs[0].Reconciler
 			forks.Source = public
-			f.Forks = &forks
+			f.Syncs[0].Forks = &forks
 		})
 		log := y.happens(time.Hour)
 		if len(log) != 4 || log[1] != "7 h7 "+changes || !strings.HasPrefix(log[3], "8 h8 error: Blocked: a.yaml:") {
@@ -442,5 +444,118 @@ func TestFollowerSilentForge(t *testing.T) {
 		if got := h.happens(15 * time.Minute); len(got) == 0 || got[0] != "7 pending" {
 			t.Errorf("a command is answered: %q", got)
 		}
+	})
+}
+
+// second adds a sync that reads its own files of the same commits.
+func (y *yard) second(name string, commits map[string]string) PreviewedSync {
+	other := newYard()
+	other.commits = commits
+	return PreviewedSync{Reconciler: Reconciler{Source: other, Sync: inventory.Sync{Namespace: "ns", Name: name}, Options: render.Options{Memo: new(memo.Memory)}}, Origin: y, Ref: "main"}
+}
+
+func TestFollowerTogether(t *testing.T) {
+	const same = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: b}\n"
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(seven)
+		looks := 0
+		y.run(t, func(f *PreviewLoop) {
+			f.Syncs = append(f.Syncs, y.second("idle", map[string]string{"t1": same, "h7": same, "h8": same}))
+			f.Requests = countingLooks{y, &looks}
+		})
+		expect(t, "All syncs have one status.", y.happens(time.Second), "7 pending", "7 h7 success: Look: changes 1 object that Headgate does not judge in prod; 1 of 2 syncs changes")
+		y.set(func() { y.open[0].Head, y.commits["h8"] = "h8", y.commits["t1"] })
+		expect(t, "It is posted also where nothing of any of them changes.", y.happens(70*time.Second), "forget h7", "7 pending", "7 h8 success: Safe: nothing of any sync changes")
+		if looks > 3 {
+			t.Errorf("the forge lists its pull requests once for all syncs, and was asked %d times in 70 seconds", looks)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(seven)
+		y.run(t, func(f *PreviewLoop) {
+			other := y.second("broken", map[string]string{"t1": same, "h7": "apiVersion: v1\nkind: [\n"})
+			other.Reconciler.Sync.Name = "broken"
+			f.Syncs = append(f.Syncs, other)
+		})
+		log := y.happens(time.Hour)
+		if len(log) != 2 || !strings.HasPrefix(log[1], "7 h7 error: Blocked: cannot preview broken: a.yaml:") || !strings.HasSuffix(log[1], "; 2 of 2 syncs change") {
+			t.Errorf("One that cannot be rendered hides no other: %q", log)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(seven)
+		y.run(t, func(f *PreviewLoop) {
+			f.Syncs = append(f.Syncs, y.second("broken", map[string]string{"t1": "apiVersion: v1\nkind: [\n", "h7": "apiVersion: v1\nkind: [\n"}))
+		})
+		expect(t, "An error that the target has, too, is not the pull request's.", y.happens(time.Hour), "7 pending", "7 h7 success: Look: changes 1 object that Headgate does not judge in prod; 1 of 2 syncs changes")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(seven)
+		made := 0
+		y.run(t, func(f *PreviewLoop) {
+			first := f.Syncs[0]
+			f.Syncs = nil
+			for i := range 5 {
+				one := first
+				one.Reconciler.Sync.Name = fmt.Sprint("sync", i)
+				one.Elsewhere = func(context.Context, bool, string, string) (report.Report, error) {
+					made++
+					return report.Report{}, StoppedError{"over the memory limit of 1 GiB"}
+				}
+				f.Syncs = append(f.Syncs, one)
+			}
+		})
+		expect(t, "A head that stops one preview is given to no other sync.", y.happens(time.Hour),
+			"7 pending", "7 h7 error: Blocked: the preview was stopped: over the memory limit of 1 GiB")
+		if made != 1 {
+			t.Errorf("%d previews were made", made)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(seven)
+		counted := map[string]int{}
+		y.run(t, func(f *PreviewLoop) {
+			first := f.Syncs[0]
+			f.Syncs = nil
+			for _, name := range []string{"good", "away"} {
+				one := first
+				one.Reconciler.Sync.Name = name
+				one.Elsewhere = func(context.Context, bool, string, string) (report.Report, error) {
+					if counted[name]++; name == "away" && counted[name] < 3 {
+						return report.Report{}, unfetched{errBoom}
+					}
+					return report.Repaired(one.Reconciler.Sync, render.Desired{}, "", errBoom), nil
+				}
+				f.Syncs = append(f.Syncs, one)
+			}
+		})
+		log := slices.DeleteFunc(y.happens(time.Hour), func(s string) bool { return s == "7 pending" })
+		if len(log) != 1 || counted["good"] != 1 || counted["away"] != 3 {
+			t.Errorf("Only what could not be had is tried again, and nothing is published before: %q, %v", log, counted)
+		}
+	})
+}
+
+// countingLooks counts how often pull requests are listed.
+type countingLooks struct {
+	*yard
+	n *int
+}
+
+func (c countingLooks) Open(ctx context.Context) ([]Request, error) {
+	*c.n++
+	return c.yard.Open(ctx)
+}
+
+// Syncs of one repository may follow several branches.
+func TestFollowerBranches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(seven)
+		y.run(t, func(f *PreviewLoop) {
+			other := y.second("tagged", nil)
+			other.Ref = "v1"
+			f.Syncs = append([]PreviewedSync{other}, f.Syncs...)
+		})
+		expect(t, "Only those that follow the target count.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
 	})
 }

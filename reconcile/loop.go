@@ -56,14 +56,15 @@ type Loop struct {
 // An Event is something that a Loop or a PreviewLoop does.
 type Event struct {
 	Kind     EventKind
-	Because  Because       // of a pass
-	Revision string        // the commit; "" if not known
-	By       string        // of Superseded: the revision that took its place
-	Pull     int           // number of a pull request
-	Report   report.Report // of Passed and Previewed
-	Took     time.Duration // of Passed, Stopped and Previewed; of Waiting: so far
-	For      string        // of Waiting: what the pass waits for
-	Next     time.Duration // of Passed: how long until the next pass, if nothing happens
+	Because  Because         // of a pass
+	Revision string          // the commit; "" if not known
+	By       string          // of Superseded: the revision that took its place
+	Pull     int             // number of a pull request
+	Report   report.Report   // of Passed
+	Preview  report.Combined // of Previewed
+	Took     time.Duration   // of Passed, Stopped and Previewed; of Waiting: so far
+	For      string          // of Waiting: what the pass waits for
+	Next     time.Duration   // of Passed: how long until the next pass, if nothing happens
 	Err      error
 }
 

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"headgate.dev/headgate/reconcile/baseline"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -35,6 +37,9 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 		return report.Report{}, fmt.Errorf("base: %w", err)
 	}
 	after, err := r.Render(ctx, of.Head)
+	if err != nil && broken != nil && err.Error() == broken.Error() {
+		return report.Unrepaired(r.Sync, after.Revision, of.Base, err), err
+	}
 	if err != nil {
 		return report.Failed(r.Sync, after.Revision, err), err
 	}
@@ -102,15 +107,15 @@ type History interface {
 	MergeBase(ctx context.Context, a, b string) (string, error)
 }
 
-// A PreviewPublisher publishes the preview of a pull request on its forge.
+// A PreviewPublisher publishes the previews of a pull request on its forge.
 type PreviewPublisher interface {
-	Pending(ctx context.Context, of report.Report) error
-	Publish(ctx context.Context, r report.Report) error
+	Pending(ctx context.Context) error
+	Publish(ctx context.Context, all report.Combined) error
 }
 
-// An Approver is a PreviewPublisher that knows what people approved. Its reports answer them.
+// An Approver is a PreviewPublisher that knows what people approved, by sync. Its reports answer them.
 type Approver interface {
-	Approvals(ctx context.Context, r report.Report) ([]report.Approved, error)
+	Approvals(ctx context.Context, all report.Combined) (map[inventory.Sync][]report.Approved, error)
 }
 
 // A Merge is a merge to preview.
@@ -120,49 +125,93 @@ type Merge struct {
 	Publisher  PreviewPublisher // nil: the preview is not published
 	// Elsewhere previews the merge of two commits that are fetched, in another process; nil: this process does.
 	Elsewhere func(ctx context.Context, into, head string) (report.Report, error)
-	// Again reports whether the caller tries again after an error, so that the error is not published; nil: never.
-	Again  func(error) bool
-	FailOn report.Threshold // what the status and the exit code fail on
+	FailOn    report.Threshold // what the status and the exit code fail on
 }
 
 // Merging previews a merge and publishes the preview or its error.
 func (r Reconciler) Merging(ctx context.Context, m Merge) (report.Report, error) {
-	again := func(err error) bool { return m.Again != nil && m.Again(err) }
-	if m.Publisher != nil {
+	never := func(PreviewedSync, error) bool { return false }
+	all, err := merging(ctx, m.Publisher, never, []onePreview{{PreviewedSync{Reconciler: r}, m.FailOn, func(ctx context.Context) (report.Report, error) { return r.merged(ctx, m) }}})
+	return all.Reports[0], err
+}
+
+// onePreview is the preview of a merge for one sync.
+type onePreview struct {
+	PreviewedSync
+	failOn report.Threshold
+	make   func(context.Context) (report.Report, error)
+}
+
+// merging makes the previews of a merge and publishes them as one. It publishes nothing if again reports that an error may pass. A
+// preview that was stopped ends it, because the others would meet the same head.
+func merging(ctx context.Context, by PreviewPublisher, again func(PreviewedSync, error) bool, syncs []onePreview) (report.Combined, error) {
+	all := report.Combined{Reports: []report.Report{{}}}
+	if by != nil {
 		// Any other problem would block the final status, too.
-		if err := m.Publisher.Pending(ctx, report.Failed(r.Sync, "", errors.New("stopped"))); err != nil && again(unpublished{err}) {
-			return report.Report{}, unpublished{err}
+		if err := by.Pending(ctx); err != nil && again(syncs[0].PreviewedSync, unpublished{err}) {
+			return all, unpublished{err}
 		}
 	}
-	said, err := r.merged(ctx, m)
-	if err != nil {
-		said = report.Failed(r.Sync, said.Revision, err)
+	var said []report.Report
+	var problems error
+	missed := 0
+	for i, one := range syncs {
+		r, err := one.make(ctx)
+		if err != nil && r.Error == "" {
+			r = report.Failed(one.Reconciler.Sync, r.Revision, err)
+		}
+		said, problems = append(said, r.On(one.failOn)), errors.Join(problems, err)
+		if err != nil && again(one.PreviewedSync, err) {
+			return report.Combine(said), problems
+		}
+		if errors.As(err, new(StoppedError)) {
+			missed = len(syncs) - i - 1
+			break
+		}
 	}
-	said = said.On(m.FailOn)
-	if m.Publisher == nil || err != nil && again(err) {
-		return said, err
+	all = report.Combine(said)
+	all.Missed = missed
+	if by == nil {
+		return all, problems
 	}
-	if by, ok := m.Publisher.(Approver); ok {
-		given, unheard := by.Approvals(ctx, said)
-		if unheard != nil { // nothing counts as approved
-			said.Findings = append(said.Findings, manifest.Finding{
+	if asked, ok := by.(Approver); ok {
+		var unheard error
+		if all, unheard = approved(ctx, asked, all, syncs); unheard != nil {
+			problems = errors.Join(problems, unpublished{unheard})
+		}
+	}
+	if unsaid := publish(ctx, by, all); unsaid != nil {
+		problems = errors.Join(problems, unpublished{unsaid})
+	}
+	return all, problems
+}
+
+// approved returns previews with the approvals that people gave on the forge. If those cannot be read, none counts, and the
+// previews report that.
+func approved(ctx context.Context, by Approver, all report.Combined, syncs []onePreview) (report.Combined, error) {
+	given, unheard := by.Approvals(ctx, all)
+	said := slices.Clone(all.Reports)
+	for i, r := range said {
+		if unheard != nil && (len(said) == 1 || r.Approval != nil) {
+			r.Findings = append(slices.Clone(r.Findings), manifest.Finding{
 				Rule: "approval", Severity: manifest.Warning, Message: "approvals on the forge do not count, because they could not be read: " + unheard.Error(),
 				Fix: "give the token the rights that it needs, or approve in " + render.ApprovalsFile,
 			})
-			err = errors.Join(err, unpublished{unheard})
 		}
-		said = said.Approve(given).On(m.FailOn)
+		if j := slices.IndexFunc(syncs, func(one onePreview) bool { return one.Reconciler.Sync == r.Sync }); j >= 0 && (len(said) == 1 || r.Approval != nil) {
+			r = r.Approve(given[r.Sync]).On(syncs[j].failOn)
+		}
+		said[i] = r
 	}
-	if unsaid := publish(ctx, m.Publisher, said); unsaid != nil {
-		err = errors.Join(err, unpublished{unsaid})
-	}
-	return said, err
+	c := report.Combine(said)
+	c.Missed = all.Missed
+	return c, unheard
 }
 
-// publish publishes a report, which quotes what others wrote. A panic becomes an error.
-func publish(ctx context.Context, by PreviewPublisher, r report.Report) (err error) {
+// publish publishes reports, which quote what others wrote. A panic becomes an error.
+func publish(ctx context.Context, by PreviewPublisher, all report.Combined) (err error) {
 	defer recoverInto(&err)
-	return by.Publish(ctx, r)
+	return by.Publish(ctx, all)
 }
 
 // unpublished is an error of a PreviewPublisher.

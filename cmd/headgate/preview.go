@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/reconcile/target"
 	"headgate.dev/headgate/render"
@@ -57,8 +58,9 @@ for data: a head that takes more is refused.
 With --live, Headgate asks a cluster for counts, stored versions, active definitions,
 packages and ImageConfigs, and for the objects of kinds whose schema breaks: whether one
 would lose a value or be refused. --comment posts one comment on the pull request and
-updates it in every run. --status posts a commit status on its head:
-headgate/NAME/preview, or headgate/CLUSTER/NAME/preview with --live.
+updates it in every run. A worse verdict is a new comment, and the old one points to it.
+--status posts a commit status on its head: headgate/NAME/preview, or
+headgate/CLUSTER/NAME/preview with --live.
 
 ` + aboutPipelines() + `
 
@@ -274,15 +276,16 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 	if err != nil {
 		return nil, err
 	}
-	previews := &forge.Previews{Home: v1alpha1.DefaultNamespace, TargetURL: f.forge.targetURL}
+	cluster := ""
+	if f.live {
+		cluster = f.forge.cluster
+	}
+	previews := &forge.Previews{Name: forge.NameOfSync(f.sync(), cluster, v1alpha1.DefaultNamespace), TargetURL: f.forge.targetURL}
 	if previews.Pull, err = pulls.Pull(ctx, number); err != nil {
 		return nil, err
 	}
 	if isURL(f.repo) { // and no clone whose HEAD means anything
 		f.base, f.head = cmp.Or(f.base, previews.Pull.Target), cmp.Or(f.head, previews.Pull.Head)
-	}
-	if f.live {
-		previews.Cluster = f.forge.cluster
 	}
 	if f.comment {
 		previews.Pulls = pulls
@@ -291,7 +294,7 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 		if err := at.Kind.Check(f.rules); err != nil {
 			return nil, usagef("--commands: %w with --approver, or approve in %s", err, render.ApprovalsFile)
 		}
-		previews.Commands = &f.rules
+		previews.Commands = map[inventory.Sync]forge.Rules{f.sync(): f.rules}
 	}
 	if f.status {
 		previews.Poster, err = account.Poster()

@@ -88,7 +88,7 @@ to standard output and the exit code comes from the pass.
 			if err := target.OneHost(syncs, t.getenv); err != nil {
 				return err
 			}
-			targets, err := t.targets(syncs, &in, target.Surroundings{Cache: clones(cache), Peers: &reconcile.Peers{InTurn: once}, KeyFiles: trust.keys, TrustedRoot: trust.root, Plain: plain}, func(s v1alpha1.Sync) func() inventory.Approvals { return standing(files, s, once, allow) })
+			targets, err := t.targets(syncs, &in, target.Surroundings{Cache: clones(cache), Peers: &reconcile.Peers{InTurn: once}, PullRequests: new(target.PullRequests), KeyFiles: trust.keys, TrustedRoot: trust.root, Plain: plain}, func(s v1alpha1.Sync) func() inventory.Approvals { return standing(files, s, once, allow) })
 			if err != nil {
 				return err
 			}
@@ -314,7 +314,7 @@ func logPreview(log *slog.Logger, e reconcile.Event) {
 		log.Warn("the preview has an error", "error", e.Err)
 		return
 	}
-	log.Info("preview", "said", e.Report.Verdict.Activation.Description)
+	log.Info("preview", "said", e.Preview.Status().Description)
 }
 
 // logDefect logs the stack of a preview that ended in a defect, for its developers.

@@ -248,6 +248,15 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
+// under calls a function with other rules. What it reads is not read again.
+func (t *talk) under(rules Rules, do func(*talk) ([]approval, error)) ([]approval, error) {
+	of := *t
+	of.rules = rules
+	all, err := do(&of)
+	t.wrote = of.wrote
+	return all, err
+}
+
 // spread is how long before the status of a preview its comment may be written, with the difference of clocks of a forge.
 const spread = 10 * time.Minute
 
@@ -462,20 +471,20 @@ func (t *talk) has(key string) bool {
 }
 
 // answer returns the answer to the commands of a comment, or "" if there is nothing to say.
-func (t *talk) answer(ctx context.Context, c comment, r report.Report) (string, error) {
+func (t *talk) answer(ctx context.Context, c comment, all report.Combined, rules map[inventory.Sync]Rules) (string, error) {
 	var said []string
 	for _, cmd := range commandsOf(c.body) {
 		switch cmd.verb {
 		case "approve":
-			text, err := t.answerApproval(ctx, c, cmd, r)
+			text, err := t.answerApproval(ctx, c, cmd, all, rules)
 			if err != nil {
 				return "", err
 			}
 			said = append(said, text)
 		case "preview":
-			said = append(said, fmt.Sprintf("Previewed again: %s", report.Headline(r)))
+			said = append(said, fmt.Sprintf("Previewed again: %s", all.Headline()))
 		case "explain":
-			said = append(said, report.Explain(r, cmd.argument))
+			said = append(said, all.Explain(cmd.argument))
 		default:
 			said = append(said, "Headgate knows `/headgate approve DIGEST`, `/headgate preview` and `/headgate explain NAME`, one to a line at the beginning of a comment.")
 		}
@@ -484,24 +493,68 @@ func (t *talk) answer(ctx context.Context, c comment, r report.Report) (string, 
 	if len(said) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("%s: preview of %s, commit %.12s.\n\n%s\n", report.Quoted(c.called()), report.Quoted(r.Sync.Name), t.pull.Head, strings.Join(said, "\n\n")), nil
+	of := fmt.Sprintf("%d syncs", len(all.Reports))
+	if len(all.Reports) == 1 {
+		of = report.Quoted(all.Reports[0].Sync.Name)
+	}
+	return fmt.Sprintf("%s: preview of %s, commit %.12s.\n\n%s\n", report.Quoted(c.called()), of, t.pull.Head, strings.Join(said, "\n\n")), nil
 }
 
-func (t *talk) answerApproval(ctx context.Context, c comment, cmd command, r report.Report) (string, error) {
-	no, err := t.approves(ctx, c)
+// answerApproval answers a command to approve. Each sync has its own rules, so an approval may count for some of those that a digest
+// covers.
+func (t *talk) answerApproval(ctx context.Context, c comment, cmd command, all report.Combined, rules map[inventory.Sync]Rules) (string, error) {
+	var covered, counts []string
+	var no refusal
+	heard := false
+	for _, r := range all.Reports {
+		of, listens := rules[r.Sync]
+		if !listens || r.Approval == nil && len(all.Reports) > 1 {
+			continue
+		}
+		why := refusal{}
+		if _, err := t.under(of, func(t *talk) (_ []approval, err error) { why, err = t.approves(ctx, c); return nil, err }); err != nil {
+			return "", err
+		}
+		heard = heard || !why.silent
+		if all.Covers(r, cmd.argument) == "" {
+			continue
+		}
+		covered = append(covered, report.Quoted(r.Sync.Name))
+		if why.why == "" {
+			counts = append(counts, report.Quoted(r.Sync.Name))
+		} else if !why.silent {
+			no = why
+		}
+	}
+	whole := all.Approval()
 	switch {
-	case err != nil || no.silent:
-		return "", err
+	case !heard:
+		return "", nil
 	case !approvalDigest.MatchString(cmd.argument):
 		return "No approval: write the digest of 32 hexadecimal digits after `/headgate approve`, as the preview shows it.", nil
-	case r.Approval == nil:
+	case whole == nil:
 		return "", nil // it may be meant for another sync
-	case r.Approval.Digest != cmd.argument:
-		return fmt.Sprintf("No approval: %s is not what blocks this commit. Look at its preview, which asks for %s.", report.Quoted(cmd.argument), report.Quoted(r.Approval.Digest)), nil
+	case len(covered) == 0:
+		return fmt.Sprintf("No approval: %s is not what blocks this commit. Look at its preview, which asks for %s.", report.Quoted(cmd.argument), report.Quoted(whole.Digest)), nil
 	case t.standing(c) != "":
 		return "No approval: " + t.standing(c) + ".", nil
-	case no.why != "":
+	case len(counts) == 0 && no.why == "":
+		return "", nil
+	case len(counts) == 0:
 		return "No approval: " + no.why + ".", nil
 	}
-	return fmt.Sprintf("Approved: %s. It covers this commit only, and ends with a push. Status now: %s", report.Quoted(cmd.argument), report.Headline(r)), nil
+	limits := ""
+	if len(counts) < len(covered) {
+		limits = " Your approval counts for " + someNames(counts) + ", and not for the other syncs that this digest covers."
+	}
+	return fmt.Sprintf("Approved: %s. It covers this commit only, and ends with a push.%s Status now: %s", report.Quoted(cmd.argument), limits, all.Headline()), nil
+}
+
+// someNames lists the first of some names.
+func someNames(names []string) string {
+	const most = 5
+	if len(names) > most {
+		names = append(slices.Clone(names[:most]), fmt.Sprintf("%d more", len(names)-most))
+	}
+	return strings.Join(names, ", ")
 }

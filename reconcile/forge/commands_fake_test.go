@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 )
@@ -316,7 +317,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 	of := talkOn(t, h)
 	r := report.Report{Approval: &plan.Approval{Digest: strings.Repeat("a1", 16)}}
-	if text, err := of.answer(t.Context(), comment{author: "alice", body: "/headgate approve " + r.Approval.Digest}, r); err != nil || text != "" {
+	if text, err := of.answer(t.Context(), comment{author: "alice", body: "/headgate approve " + r.Approval.Digest}, report.Combine([]report.Report{r}), map[inventory.Sync]Rules{{}: {}}); err != nil || text != "" {
 		t.Errorf("an author is answered: %q, %v", text, err)
 	}
 }

@@ -134,12 +134,12 @@ func (r *reviewed) preview(digest string) report.Report {
 	r.Helper()
 	p := r.previews(r.gitea.Token)
 	said := asked(digest)
-	given, err := p.Approvals(r.Context(), said)
+	given, err := p.Approvals(r.Context(), report.Combine([]report.Report{said}))
 	if err != nil {
 		r.Fatal(err)
 	}
-	said = said.Approve(given).On(nil)
-	if err := p.Publish(r.Context(), said); err != nil {
+	said = said.Approve(given[said.Sync]).On(nil)
+	if err := p.Publish(r.Context(), report.Combine([]report.Report{said})); err != nil {
 		r.Fatal(err)
 	}
 	return said
@@ -153,7 +153,8 @@ func (r *reviewed) previews(token string) *forge.Previews {
 	}
 	at.Kind = forge.KindGitea
 	account := forge.Account{Repository: at, Token: forge.Token(token)}
-	p := &forge.Previews{Home: "headgate-system", Commands: &r.rules, Sync: inventory.Sync{Namespace: "headgate-system", Name: "platform"}}
+	of := inventory.Sync{Namespace: "headgate-system", Name: "platform"}
+	p := &forge.Previews{Name: forge.NameOfSync(of, "", "headgate-system"), Commands: map[inventory.Sync]forge.Rules{of: r.rules}}
 	if p.Pulls, err = account.Pulls(); err != nil {
 		r.Fatal(err)
 	}
@@ -297,7 +298,7 @@ func TestCommandsOnGitea(t *testing.T) {
 		r := newReviewed(t, g, tokens, "rights")
 		r.want("", digestA, "")
 		r.says("bob", approve(digestA))
-		if _, err := r.previews(tokens["alice"]).Approvals(t.Context(), asked(digestA)); err == nil || !strings.Contains(err.Error(), "administration of the repository") {
+		if _, err := r.previews(tokens["alice"]).Approvals(t.Context(), report.Combine([]report.Report{asked(digestA)})); err == nil || !strings.Contains(err.Error(), "administration of the repository") {
 			t.Errorf("the error does not say which right is missing: %v", err)
 		}
 	})
@@ -427,7 +428,7 @@ func TestMergesOnGitea(t *testing.T) {
 		whole := plan.DigestOf(each)
 		said := asked(whole)
 		said.Approval.Each = each
-		if err := r.previews(g.Token).Publish(t.Context(), said); err != nil {
+		if err := r.previews(g.Token).Publish(t.Context(), report.Combine([]report.Report{said})); err != nil {
 			t.Fatal(err)
 		}
 		r.says("bob", "/headgate approve "+whole)

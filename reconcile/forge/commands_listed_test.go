@@ -356,20 +356,21 @@ func TestListedFromPreviewToMerge(t *testing.T) {
 			h := &fakeListed{kind: kind, commits: []listedCommit{{"alice", "alice@example.org", "change"}}, merge: merge}
 			pulls, record := clientsOn(t, kind, h)
 			rules := &Rules{Approvers: []string{called("bob")}}
-			p := &Previews{Home: "headgate-system", Poster: record, Pulls: pulls, Pull: Pull{Number: 7, Head: commit, Target: "main"}, Commands: rules, Sync: inventory.Sync{Namespace: "headgate-system", Name: "platform"}}
-			asked := report.Report{Kind: "Report", Sync: p.Sync, Revision: commit, Preview: &report.Preview{}}
+			of := inventory.Sync{Namespace: "headgate-system", Name: "platform"}
+			p := &Previews{Name: "headgate/platform", Poster: record, Pulls: pulls, Pull: Pull{Number: 7, Head: commit, Target: "main"}, Commands: map[inventory.Sync]Rules{of: *rules}}
+			asked := report.Report{Kind: "Report", Sync: of, Revision: commit, Preview: &report.Preview{}}
 			asked.Steps = []report.Step{{Action: plan.Hold, Would: plan.Prune, Guard: "many", Digest: each[0]}, {Action: plan.Hold, Would: plan.Prune, Guard: "many", Digest: each[1]}}
 			asked.Summary.Held = 2
 			asked.Approval = &plan.Approval{Digest: digest, Steps: 2, Guards: []plan.GuardName{"many"}, Each: each}
 			asked = asked.On(nil)
 			preview := func() report.Report {
 				t.Helper()
-				given, err := p.Approvals(t.Context(), asked)
+				given, err := p.Approvals(t.Context(), report.Combine([]report.Report{asked}))
 				if err != nil {
 					t.Fatal(err)
 				}
-				said := asked.Approve(given).On(nil)
-				if err := p.Publish(t.Context(), said); err != nil {
+				said := asked.Approve(given[of]).On(nil)
+				if err := p.Publish(t.Context(), report.Combine([]report.Report{said})); err != nil {
 					t.Fatal(err)
 				}
 				return said

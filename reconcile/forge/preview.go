@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"headgate.dev/headgate/reconcile/inventory"
@@ -12,58 +13,90 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Previews publishes what the merge of a pull request does: as one status on its head, and as one
-// comment.
+// Previews publishes what the merge of a pull request does to every sync that follows its target: as one status on its head, and
+// as one comment.
 type Previews struct {
 	Poster Record // of the status; nil: post none
 	Pulls  *Pulls // of the comment; nil: write none
 	Pull   Pull   // its head gets the status
 
-	Sync      inventory.Sync // whose previews they are
-	Cluster   string         // of previews that ask one; "" if they ask none
-	Home      string         // the namespace that contexts leave out, as in Statuses
-	TargetURL string         // of the status, or empty
+	Name      string   // identifies them on the forge, see NameOfSync and NameOfCluster
+	Replaces  []string // the names of earlier comments and statuses that these stand for
+	TargetURL string   // of the status, or empty
 
-	// Commands decides whose commands and reviews count. nil: none do, and comments are not read. Commands need Poster and
-	// Pulls: the status shows when the head was previewed.
-	Commands *Rules
+	// Commands decides whose commands and reviews count for a sync. Without any, none do, and comments are not read. Commands need
+	// Poster and Pulls: the status shows when the head was previewed.
+	Commands map[inventory.Sync]Rules
 
 	talk *talk // as Approvals read it
 }
 
-// Approvals returns the approvals of what a preview asks for that people gave on the forge. Publish answers them.
-func (p *Previews) Approvals(ctx context.Context, r report.Report) ([]report.Approved, error) {
+// NameOfSync returns the name of the previews of one sync. Without a cluster it is the same for all clusters. home is the namespace
+// that names leave out.
+func NameOfSync(of inventory.Sync, cluster, home string) string {
+	name := "headgate/"
+	if cluster != "" {
+		name += cluster + "/"
+	}
+	if of.Namespace != home {
+		name += of.Namespace + "/"
+	}
+	return name + of.Name
+}
+
+// NameOfCluster returns the name of the previews of all syncs of a cluster.
+func NameOfCluster(cluster string) string { return "headgate/" + cluster }
+
+// Approvals returns the approvals of what previews ask for that people gave on the forge, by sync. Publish answers them.
+func (p *Previews) Approvals(ctx context.Context, all report.Combined) (map[inventory.Sync][]report.Approved, error) {
 	if p.talk = nil; !p.listens() {
 		return nil, nil
 	}
-	t, err := p.Pulls.talk(ctx, p.Pull, *p.Commands)
+	t, err := p.Pulls.talk(ctx, p.Pull, p.anyRules())
 	if err != nil {
 		return nil, p.failed(err)
 	}
 	p.talk = t
-	if r.Approval == nil || !t.asks() && !t.rules.Reviews {
+	whole := all.Approval()
+	if whole == nil || !t.asks() && !t.rules.Reviews {
 		return nil, nil
 	}
 	if err := t.know(ctx); err != nil {
 		return nil, p.failed(err)
 	}
-	given, err := t.approvals(ctx)
-	if err != nil {
-		return nil, p.failed(err)
-	}
-	var all []report.Approved
-	for _, a := range given {
-		if a.digest == "" {
-			a.digest = r.Approval.Digest
+	approved := map[inventory.Sync][]report.Approved{}
+	for _, r := range all.Reports {
+		rules, listens := p.Commands[r.Sync]
+		if !listens || r.Approval == nil {
+			continue
 		}
-		if a.digest == r.Approval.Digest {
-			all = append(all, a.approved(a.digest))
-			if a.how == inventory.InReview {
-				t.counted = append(t.counted, a)
+		given, err := t.under(rules, func(t *talk) ([]approval, error) { return t.approvals(ctx) })
+		if err != nil {
+			return nil, p.failed(err)
+		}
+		for _, a := range given {
+			if a.digest == "" {
+				a.digest = whole.Digest
+			}
+			if digest := all.Covers(r, a.digest); digest != "" {
+				approved[r.Sync] = append(approved[r.Sync], a.approved(digest))
+				if a.how == inventory.InReview && !slices.ContainsFunc(t.counted, func(c approval) bool { return reviewID(c) == reviewID(a) && c.author == a.author }) {
+					t.counted = append(t.counted, a)
+				}
 			}
 		}
 	}
-	return all, nil
+	return approved, nil
+}
+
+// anyRules returns rules under which everything counts that counts for any sync.
+func (p *Previews) anyRules() Rules {
+	var all Rules
+	for _, r := range p.Commands {
+		all.ByAuthor, all.Reviews = all.ByAuthor || r.ByAuthor, all.Reviews || r.Reviews
+		all.Approvers = append(all.Approvers, r.Approvers...)
+	}
+	return all
 }
 
 func (a approval) approved(digests ...string) report.Approved {
@@ -77,10 +110,11 @@ func (p *Previews) Heard(ctx context.Context, asks bool) (bool, error) {
 	if !p.listens() {
 		return false, nil
 	}
-	if asks && p.Commands.Reviews {
+	rules := p.anyRules()
+	if asks && rules.Reviews {
 		return true, nil
 	}
-	t, err := p.Pulls.talk(ctx, p.Pull, *p.Commands)
+	t, err := p.Pulls.talk(ctx, p.Pull, rules)
 	if err != nil {
 		return false, p.failed(err)
 	}
@@ -90,27 +124,27 @@ func (p *Previews) Heard(ctx context.Context, asks bool) (bool, error) {
 	if err := t.know(ctx); err != nil {
 		return false, p.failed(err)
 	}
-	all, err := t.unanswered(ctx, p.about(report.Report{Sync: p.Sync}))
+	all, err := t.unanswered(ctx, p.Name)
 	if err != nil {
 		return false, p.failed(err)
 	}
 	return len(all) > 0, nil
 }
 
-func (p *Previews) listens() bool { return p.Commands != nil && p.Pulls != nil && p.Poster != nil }
+func (p *Previews) listens() bool { return len(p.Commands) > 0 && p.Pulls != nil && p.Poster != nil }
 
 func (p *Previews) failed(err error) error {
 	return p.Pulls.transport.redacted(fmt.Errorf("cannot read the commands on pull request %d: %w", p.Pull.Number, err))
 }
 
 // answer answers the commands that have no answer yet.
-func (p *Previews) answer(ctx context.Context, r report.Report) error {
+func (p *Previews) answer(ctx context.Context, said report.Combined) error {
 	t := p.talk
 	if t == nil {
 		return nil
 	}
 	for _, a := range t.counted {
-		key := recordKey(p.about(r), a, a.digest)
+		key := recordKey(p.Name, a, a.digest)
 		if t.has(key) {
 			continue
 		}
@@ -125,16 +159,16 @@ func (p *Previews) answer(ctx context.Context, r report.Report) error {
 	if err := t.know(ctx); err != nil {
 		return p.failed(err)
 	}
-	all, err := t.unanswered(ctx, p.about(r))
+	all, err := t.unanswered(ctx, p.Name)
 	for _, c := range all {
-		text, failed := t.answer(ctx, c, r)
+		text, failed := t.answer(ctx, c, said, p.Commands)
 		if failed != nil {
 			return p.failed(failed)
 		}
 		if text == "" {
 			continue
 		}
-		if err := p.Pulls.Comment(ctx, p.Pull.Number, answerKey(p.about(r), c), text); err != nil {
+		if err := p.Pulls.Comment(ctx, p.Pull.Number, answerKey(p.Name, c), text); err != nil {
 			return err
 		}
 	}
@@ -146,42 +180,71 @@ func (p *Previews) answer(ctx context.Context, r report.Report) error {
 
 // Pending posts that a preview is being made. The result of an earlier preview stays until there is a new one:
 // a merge does not wait because Headgate restarted.
-func (p *Previews) Pending(ctx context.Context, of report.Report) error {
+func (p *Previews) Pending(ctx context.Context) error {
 	if p.Poster == nil {
 		return nil
 	}
-	stands, err := p.Poster.Current(ctx, p.Pull.Head, p.context(of))
+	stands, err := p.Poster.Current(ctx, p.Pull.Head, p.context())
 	if err != nil || stands.State != "" {
 		return err
 	}
-	return p.post(ctx, of, report.Status{State: report.Pending, Description: "the preview is being made"})
+	return p.post(ctx, report.Status{State: report.Pending, Description: "the preview is being made"})
 }
 
 // Standing returns the status that the head has.
-func (p *Previews) Standing(ctx context.Context, of report.Report) (report.Status, error) {
+func (p *Previews) Standing(ctx context.Context) (report.Status, error) {
 	if p.Poster == nil {
 		return report.Status{}, nil
 	}
-	s, err := p.Poster.Current(ctx, p.Pull.Head, p.context(of))
+	s, err := p.Poster.Current(ctx, p.Pull.Head, p.context())
 	return report.Status{State: s.State, Description: s.Description}, err
 }
 
-// Publish publishes the report of a preview.
-func (p *Previews) Publish(ctx context.Context, r report.Report) error {
+// Publish publishes the previews of all syncs. A pull request that changes nothing gets no new comment.
+func (p *Previews) Publish(ctx context.Context, all report.Combined) error {
 	var refused []error
-	if p.listens() && r.Preview != nil {
-		said := *r.Preview
-		said.Commands, said.Reviews, said.Listed = true, p.Commands.Reviews, len(p.Commands.Approvers) > 0
-		r.Preview = &said
+	if p.listens() {
+		all.Reports = slices.Clone(all.Reports)
+		for i, r := range all.Reports {
+			if rules, listens := p.Commands[r.Sync]; listens && r.Preview != nil {
+				said := *r.Preview
+				said.Commands, said.Reviews, said.Listed = true, rules.Reviews, len(rules.Approvers) > 0
+				all.Reports[i].Preview = &said
+			}
+		}
 	}
 	if p.Pulls != nil {
-		body := report.Comment(r, p.Pulls.room(p.about(r)))
-		refused = append(refused, p.Pulls.Comment(ctx, p.Pull.Number, p.about(r), body))
+		refused = append(refused, p.Pulls.Publish(ctx, p.Pull.Number, Current{
+			Key: p.Name, Body: all.Comment(p.Pulls.room(p.Name)), Verdict: all.Word(), Replaces: p.Replaces, Quiet: len(all.Touched()) == 0,
+		}))
 	}
-	return errors.Join(append(refused, p.post(ctx, r, r.Verdict.Activation), p.answer(ctx, r))...)
+	return errors.Join(append(refused, p.post(ctx, all.Status()), p.answer(ctx, all), p.replace(ctx, all))...)
 }
 
-func (p *Previews) post(ctx context.Context, r report.Report, said report.Status) error {
+// replace has earlier statuses of the head follow the one of p.
+func (p *Previews) replace(ctx context.Context, all report.Combined) error {
+	var refused []error
+	for _, name := range p.Replaces {
+		if name == p.Name {
+			continue
+		}
+		if p.Poster == nil {
+			continue
+		}
+		stands, err := p.Poster.Current(ctx, p.Pull.Head, contextOf(name, "/preview"))
+		if err == nil && stands.State != "" {
+			err = p.postAs(ctx, contextOf(name, "/preview"), report.Status{State: all.Status().State, Description: "replaced by " + p.context()})
+		}
+		refused = append(refused, err)
+	}
+	return errors.Join(refused...)
+}
+
+func (p *Previews) post(ctx context.Context, said report.Status) error {
+	return p.postAs(ctx, p.context(), said)
+}
+
+func (p *Previews) postAs(ctx context.Context, as string, said report.Status) error {
 	if p.Poster == nil {
 		return nil
 	}
@@ -189,21 +252,9 @@ func (p *Previews) post(ctx context.Context, r report.Report, said report.Status
 		return fmt.Errorf("a status needs a full commit id, not %q", p.Pull.Head)
 	}
 	return p.Poster.Post(ctx, Status{
-		Commit: p.Pull.Head, Context: p.context(r),
+		Commit: p.Pull.Head, Context: as,
 		State: said.State, Description: said.Description, TargetURL: p.TargetURL, Pull: p.Pull.Number,
 	})
 }
 
-// about returns the name of a preview. Without a cluster it is the same for all clusters.
-func (p *Previews) about(r report.Report) string {
-	about := "headgate/"
-	if p.Cluster != "" {
-		about += p.Cluster + "/"
-	}
-	if r.Sync.Namespace != p.Home {
-		about += r.Sync.Namespace + "/"
-	}
-	return about + r.Sync.Name
-}
-
-func (p *Previews) context(r report.Report) string { return contextOf(p.about(r), "/preview") }
+func (p *Previews) context() string { return contextOf(p.Name, "/preview") }

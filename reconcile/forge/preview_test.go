@@ -46,11 +46,11 @@ func TestPreviews(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &wall{stands: tc.stands, away: tc.away}
-			p := Previews{Poster: w, Pull: Pull{Number: 7, Head: commit}, Cluster: tc.cluster, Home: "home"}
-			if err := p.Pending(t.Context(), report.Report{Sync: tc.of}); !errors.Is(err, tc.away) {
+			p := Previews{Poster: w, Pull: Pull{Number: 7, Head: commit}, Name: NameOfSync(tc.of, tc.cluster, "home")}
+			if err := p.Pending(t.Context()); !errors.Is(err, tc.away) {
 				t.Errorf("Pending(...): %v", err)
 			}
-			if err := p.Publish(t.Context(), report.Failed(tc.of, "", errBoom)); err != nil {
+			if err := p.Publish(t.Context(), report.Combine([]report.Report{report.Failed(tc.of, "", errBoom)})); err != nil {
 				t.Errorf("Publish(...): %v", err)
 			}
 			if diff := cmp.Diff(tc.want, w.posted); diff != "" {

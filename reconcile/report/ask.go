@@ -239,16 +239,7 @@ func Quoted(s string) string { return quoted(s) }
 
 // Explain returns in Markdown what a comparison knows of a definition, which a user named by its name or its beginning.
 func Explain(r Report, name string) string {
-	var found []Definition
-	for _, d := range r.Definitions {
-		if d.Name == name {
-			found = []Definition{d}
-			break
-		}
-		if name != "" && strings.HasPrefix(d.Name, name+".") {
-			found = append(found, d)
-		}
-	}
+	found := definitionsCalled(r, name)
 	switch {
 	case name == "":
 		return "Write the name of a definition after `/headgate explain`, such as `buckets.s3.aws.m.upbound.io`."
@@ -295,6 +286,19 @@ func Explain(r Report, name string) string {
 		}
 	}
 	return strings.TrimRight(b.String(), "\n")
+}
+
+// definitionsCalled returns the definition of a name, or those whose names begin with it.
+func definitionsCalled(r Report, name string) (found []Definition) {
+	for _, d := range r.Definitions {
+		if d.Name == name {
+			return []Definition{d}
+		}
+		if name != "" && strings.HasPrefix(d.Name, name+".") {
+			found = append(found, d)
+		}
+	}
+	return found
 }
 
 // mostExplained is how many names, or reasons, an explanation has.

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -18,17 +17,18 @@ import (
 // Comment is the comment on a pull request, of at most so many bytes: in mostVisible lines what a reviewer has to know, and then,
 // folded away, every part item by item and as many of the differences as fit. Everything that a commit could have written is
 // quoted.
-func Comment(r Report, limit int) string {
+func Comment(r Report, limit int) string { return commentOf(r, limit, "") }
+
+// commentOf is Comment with a line about other syncs.
+func commentOf(r Report, limit int, others string) string {
 	const reserve = 600 // for the words below, and the counts above the differences
 	var visible, parts string
-	glossary := comment{Report: r}.glossary()
-	list := r.list()
-	if len(list) > limit/2 || r.Approval != nil && len(r.Approval.Each) > mostListed {
-		list = "\nToo many changes block this to list their digests here, so an approval in a comment does not reach clusters. Approve them in `" + render.ApprovalsFile + "`.\n"
-	}
+	glossary := glossaryOf([]Report{r})
+	list, tooMany := listOf(r.Approval, limit/2)
+	list += tooMany
 	room := limit - len(glossary) - len(list) - reserve
 	for _, most := range []int{20, 10, 5, 2, 1, 0} {
-		c := comment{r, most}
+		c := comment{Report: r, most: most, others: others}
 		visible, parts = c.visible(), c.parts()
 		if len(visible)+len(parts) <= room {
 			break
@@ -47,7 +47,8 @@ func Comment(r Report, limit int) string {
 // A comment is a report with no more than so many examples of one thing.
 type comment struct {
 	Report
-	most int
+	most   int
+	others string // about other syncs; may be empty
 }
 
 // mostOfError is how many lines of an error are visible.
@@ -57,7 +58,7 @@ const mostOfError = 8
 func (c comment) visible() string {
 	var top, bottom strings.Builder
 	fmt.Fprintf(&top, "### %s\n", c.headline())
-	fmt.Fprintf(&top, "\nHeadgate preview of %s. %s\n", code(c.Sync.Name), c.between())
+	fmt.Fprintf(&top, "\nHeadgate preview of %s. %s\n", code(c.Sync.Name), strings.TrimSpace(c.between()+" "+c.others)+c.moved())
 	if lines := strings.Split(clip(c.Error, 4000), "\n"); c.Error != "" {
 		if n := len(lines); n > mostOfError {
 			lines = append(lines[:mostOfError], fmt.Sprintf("… and %d more lines; headgate lint shows all", n-mostOfError))
@@ -150,8 +151,17 @@ func (c comment) comparesSchemas() bool {
 	return len(c.Bumps) > 0 || slices.ContainsFunc(c.Steps, func(s Step) bool { return s.isDefinition() && s.Action == plan.Update })
 }
 
-// between describes what was compared, and what is not known.
+// between describes what was compared, what is not known, and what is active then.
 func (c comment) between() string {
+	said := c.compared()
+	if c.Summary.Definitions > 0 {
+		said += fmt.Sprintf(" Definitions after the merge: %s.", c.Summary)
+	}
+	return said
+}
+
+// compared describes what was compared, and what is not known.
+func (c comment) compared() string {
 	var said []string
 	switch {
 	case c.Preview != nil:
@@ -164,18 +174,35 @@ func (c comment) between() string {
 	if c.Preview != nil && !c.Preview.Live {
 		said = append(said, "No cluster was asked, so what exists there is not known (`--live` counts it).")
 	}
-	if c.Summary.Definitions > 0 {
-		said = append(said, fmt.Sprintf("Definitions after the merge: %s.", c.Summary))
-	}
-	all := strings.Join(said, " ")
-	if c.Preview != nil && c.Preview.Moved != "" {
-		all += "\n\n" + escape(capital(c.Preview.Moved)) + "."
-	}
-	return all
+	return strings.Join(said, " ")
 }
 
-// glossary explains the words of the comment to newcomers, in a folded part.
-func (c comment) glossary() string {
+// moved describes how the target changed since the merge base.
+func (c comment) moved() string {
+	if c.Preview == nil || c.Preview.Moved == "" {
+		return ""
+	}
+	return "\n\n" + escape(capital(c.Preview.Moved)) + "."
+}
+
+// glossaryOf explains the words of a comment to newcomers, in a folded part.
+func glossaryOf(all []Report) string {
+	var words []string
+	for _, r := range all {
+		for _, word := range (comment{Report: r}).words() {
+			if !slices.Contains(words, word) {
+				words = append(words, word)
+			}
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return "\n<details><summary>What these words mean</summary>\n\n- " + strings.Join(words, "\n- ") + "\n\n</details>\n"
+}
+
+// words explains the words of the comment.
+func (c comment) words() []string {
 	var words []string
 	if c.Summary.Definitions > 0 && (c.grounds() != nothingChanges || len(c.Findings) > 0) {
 		words = append(words, "A **definition** is a type of managed resource. **Active** it has a CRD in the cluster, which takes memory; inactive it is no more than a name. Policies activate definitions by patterns, and that is final.")
@@ -186,10 +213,7 @@ func (c comment) glossary() string {
 	if c.Summary.Held > 0 {
 		words = append(words, "A step that is **held** is not done until the commit changes, the obstacle is gone, or a person approves exactly this step.")
 	}
-	if len(words) == 0 {
-		return ""
-	}
-	return "\n<details><summary>What these words mean</summary>\n\n- " + strings.Join(words, "\n- ") + "\n\n</details>\n"
+	return words
 }
 
 // bumps are the packages of registries that become others, each with what lies behind its one line.

@@ -134,7 +134,7 @@ func TestUpgradesCount(t *testing.T) {
 	if said := r.On(nil).Verdict.Activation; said.State != Error || said.Description != "Blocked: cannot read 1 package, holds 1 object back, breaks 2 schemas, drops 2 kinds, 4 inactive ones break: nobody answers" {
 		t.Errorf("An unknown result is no success: %s", said)
 	}
-	if said := (comment{r, 3}).headline(); strings.Contains(said, "no schema breaks") {
+	if said := (comment{Report: r, most: 3}).headline(); strings.Contains(said, "no schema breaks") {
 		t.Errorf("That is not known: %s", said)
 	}
 }
@@ -191,7 +191,7 @@ func TestHeadline(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := (comment{tc.report, 3}).headline(); got != tc.want {
+			if got := (comment{Report: tc.report, most: 3}).headline(); got != tc.want {
 				t.Errorf("%s\nheadline() = %q, want %q", tc.reason, got, tc.want)
 			}
 		})

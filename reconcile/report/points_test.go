@@ -24,14 +24,14 @@ func TestBreaksAreGroupedByField(t *testing.T) {
 		return Step{Action: plan.Update, ID: id(name), Breaks: breaks, active: true, unused: len(used) == 0, UsedAt: used}
 	}
 	region := removed("spec.forProvider.region", "spec.initProvider.region", "status.atProvider.region")
-	c := comment{Report{Steps: []Step{
+	c := comment{Report: Report{Steps: []Step{
 		kind("queues.sqs.aws.upbound.io", removed("spec.forProvider.size")),
 		kind("buckets.s3.aws.upbound.io", region, manifest.Origin{Path: "apis/bucket.yaml", Line: 31}),
 		kind("buckets.s3.aws.m.upbound.io", region),
 		kind("topics.sns.aws.m.upbound.io", region),
 		kind("topics.sns.aws.upbound.io", region),
 		kind("roles.iam.aws.upbound.io", removed("status.atProvider.region")),
-	}}, 20}
+	}}, most: 20}
 	p := c.pointOfBreaks()
 	want := []string{
 		"`spec.forProvider.region is removed`, also in `initProvider` (`v1beta1`): `buckets.s3.aws[.m].upbound.io`, `topics.sns.aws[.m].upbound.io`; used at `apis/bucket.yaml:31`",

@@ -30,6 +30,8 @@ type Preview struct {
 
 	SafeStart []SafeStart `json:"safeStart,omitempty"` // packages that gain or lose it
 
+	Untouched bool `json:"untouched,omitempty"` // the merge changes nothing of the sync
+
 	Commands bool `json:"commands,omitempty"` // people approve with comments
 	Reviews  bool `json:"reviews,omitempty"`  // and with reviews
 	Listed   bool `json:"listed,omitempty"`   // those whom the sync lists
@@ -96,8 +98,24 @@ func beside(p plan.Plan, c Comparison) Report {
 	}
 	r.used(p.Want)
 	preview.SafeStart = safeStarts(c.Before.Packages, p.Want.Packages)
-	preview.Warnings = newWarnings(plan.Plan{Want: c.Before}.Findings(), p.Findings())
+	had, has := plan.Plan{Want: c.Before}.Findings(), p.Findings()
+	preview.Warnings = newFindings(manifest.Warning, had, has)
+	preview.Untouched = r.touches(preview)+newFindings(manifest.Error, had, has) == 0
 	r.Preview = &preview
+	return r
+}
+
+// touches counts what a merge changes.
+func (r Report) touches(p Preview) int {
+	s := r.Summary
+	return s.Created + s.Updated + s.Pruned + s.Released + s.Deactivated + s.Held + s.Failed +
+		len(r.Bumps) + len(r.Upgrades) + len(p.Opens) + len(p.Leaves) + len(p.SafeStart) + p.Warnings
+}
+
+// Unrepaired reports a head that cannot be rendered for the same reason as its base.
+func Unrepaired(sync inventory.Sync, head, base string, why error) Report {
+	r := Failed(sync, head, why)
+	r.Preview = &Preview{Base: base, Untouched: true, Opens: []Opening{}, Leaves: []Definition{}}
 	return r
 }
 
@@ -127,17 +145,17 @@ func (s Status) WasStopped() bool {
 	return s.State == Error && strings.HasPrefix(said, PreviewStopped)
 }
 
-// newWarnings counts the warnings that a commit has and its base does not. Lines move, so they do not count.
-func newWarnings(before, after []manifest.Finding) int {
-	type warning struct{ rule, path, message string }
-	key := func(f manifest.Finding) warning { return warning{f.Rule, f.Origin.Path, f.Message} }
-	known := map[warning]int{}
+// newFindings counts the findings that a commit has and its base does not. Lines move, so they do not count.
+func newFindings(of manifest.Severity, before, after []manifest.Finding) int {
+	type finding struct{ rule, path, message string }
+	key := func(f manifest.Finding) finding { return finding{f.Rule, f.Origin.Path, f.Message} }
+	known := map[finding]int{}
 	for _, f := range before {
 		known[key(f)]++
 	}
 	n := 0
 	for _, f := range after {
-		if f.Severity != manifest.Warning {
+		if f.Severity != of {
 			continue
 		}
 		if known[key(f)] == 0 {

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/registry"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/reconcile/scratch"
@@ -26,20 +28,46 @@ func ofHeads(of git.Limits) git.Limits {
 // notACA replaces the CA of a Secret where there is no cluster to read it from, and in previews, which only compare.
 const notACA = "read by passes only"
 
-// A previewer previews the pull requests of a Sync. It has a clone of its own, so that no pass waits for it and
-// the heads of pull requests stay apart from what passes read.
+// PullRequests are those of all Syncs of a process: one comment and one status for each pull request of a repository, for all of the
+// Syncs that post for one cluster. The zero value is ready to use.
+type PullRequests struct {
+	mu     sync.Mutex
+	groups map[pullRequestsOf]*previewer
+}
+
+// pullRequestsOf is what has one comment and one status. The cluster is in it because another process posts for another one, and
+// neither knows the Syncs of the other.
+type pullRequestsOf struct {
+	repository string // base, owner and name
+	cluster    string
+	sync       inventory.Sync // of Syncs that have their own
+}
+
+// A previewer previews the pull requests of a repository for the Syncs that joined it.
 type previewer struct {
 	reconcile.PreviewLoop
 
-	wake   func()
+	wake     func()
+	previews *forge.Previews // of none yet
+	forks    bool            // are previewed
+	first    *follower       // runs it
+	caches   map[string]*follower
+}
+
+// A follower is what one Sync adds to the previews of its repository. It has a clone of its own, so that no pass waits for it and
+// the heads of pull requests stay apart from what passes read.
+type follower struct {
+	of     *previewer
+	sync   reconcile.PreviewedSync
 	origin origin
 	wired  []*Wired
 	temp   scratch.Dir // the directory of its clone, where that is temporary
+	cache  string
 }
 
 // previewsOf wires the previews of a Sync, or returns nil if it has none. loop is how its loop makes passes, and
 // clone the repository that the loop reads.
-func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, loop *Wired, clone *git.Repository) (*previewer, error) {
+func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, loop *Wired, clone *git.Repository) (*follower, error) {
 	if !s.Spec.Previews || s.Spec.Statuses == nil {
 		return nil, nil
 	}
@@ -47,38 +75,35 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	if err != nil {
 		return nil, err
 	}
-	pulls, err := account.Pulls()
-	if err != nil {
-		return nil, fmt.Errorf("spec.statuses: %w", err)
+	all := in.PullRequests
+	if all == nil || s.Spec.Suspend {
+		all = new(PullRequests)
 	}
-	record, err := account.Poster()
-	if err != nil {
-		return nil, fmt.Errorf("spec.statuses: %w", err)
-	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
 	rules, err := rulesOf(s, account.Repository)
 	if err != nil {
 		return nil, err
 	}
-	previews := forge.Previews{
-		Poster: record, Pulls: pulls, Home: v1alpha1.DefaultNamespace, TargetURL: s.Spec.PageURL,
-		Sync: loop.Sync, Commands: rules,
+	group, err := all.group(s, account, in)
+	if err != nil {
+		return nil, err
 	}
-
-	f := new(previewer)
-	cache := filepath.Join(in.Cache, "previews")
-	if in.Cache == "" {
+	f := &follower{of: group}
+	if first := group.caches[clone.URL]; first != nil {
+		f.cache = first.cache
+	} else if f.cache = filepath.Join(in.Cache, "previews"); in.Cache == "" {
 		if f.temp, err = scratch.New("previews"); err != nil {
 			return nil, err
 		}
-		cache = f.temp.Path
+		f.cache = f.temp.Path
 	}
-	f.origin = origin{into: secondClone(clone, cache, clone.Limits), heads: secondClone(clone, cache, ofHeads(clone.Limits))}
+	f.origin = origin{into: secondClone(clone, f.cache, clone.Limits), heads: secondClone(clone, f.cache, ofHeads(clone.Limits))}
 	over := in
 	over.Memo = loop.Options.Memo
 	how := How{Fresh: freshTags, Compares: true, Secret: loop.Cluster.Secret}
 	if s.Spec.LivePreviews {
 		how.Images = loop.Cluster.ImageConfigs
-		previews.Cluster = s.Spec.ClusterName
 	} else {
 		over.Cluster = nil
 	}
@@ -97,11 +122,9 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	if err != nil {
 		return nil, err
 	}
-	woken := make(chan struct{}, 1)
-	f.wake = func() { notify(woken) }
-	f.PreviewLoop = reconcile.PreviewLoop{
-		Reconciler: own, Origin: f.origin, Requests: requests{pulls, previews, s.Spec.ForkPreviews != nil}, Ref: s.Spec.Source.Ref,
-		Interval: cmp.Or(s.Spec.Source.Interval, s.Spec.Interval).Duration(), Woken: woken, OnEvent: in.Event,
+	f.sync = reconcile.PreviewedSync{Reconciler: own, Origin: f.origin, Ref: s.Spec.Source.Ref}
+	if first := group.caches[clone.URL]; first != nil {
+		f.sync.Origin = first.origin
 	}
 	if allowed := s.Spec.ForkPreviews; allowed != nil {
 		// Headgate asks the cluster for nothing on behalf of a fork, but for the signatures that it demands of
@@ -110,12 +133,75 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 		if err != nil {
 			return nil, err
 		}
-		f.Forks = &forks
+		f.sync.Forks = &forks
 	}
 	if in.Previews != nil {
-		err = f.isolate(s, in.Previews)
+		if err := f.isolate(s, in.Previews); err != nil {
+			return nil, err
+		}
 	}
-	return f, err
+	group.join(f, s, clone.URL, rules)
+	return f, nil
+}
+
+// group returns the previews that a Sync is part of. The first Sync decides with which account they are posted.
+func (all *PullRequests) group(s v1alpha1.Sync, account forge.Account, in Surroundings) (*previewer, error) {
+	key := pullRequestsOf{repository: account.Repository.Base + "/" + account.Repository.String(), cluster: s.Spec.ClusterName}
+	of := inventory.Sync{Namespace: s.Namespace, Name: s.Name}
+	cluster := "" // of previews that ask one
+	if s.Spec.LivePreviews {
+		cluster = s.Spec.ClusterName
+	}
+	name := forge.NameOfCluster(s.Spec.ClusterName)
+	if s.Spec.Statuses.Per == v1alpha1.PerSync {
+		key.sync, name = of, forge.NameOfSync(of, cluster, v1alpha1.DefaultNamespace)
+	}
+	if group := all.groups[key]; group != nil {
+		return group, nil
+	}
+	pulls, err := account.Pulls()
+	if err != nil {
+		return nil, fmt.Errorf("spec.statuses: %w", err)
+	}
+	record, err := account.Poster()
+	if err != nil {
+		return nil, fmt.Errorf("spec.statuses: %w", err)
+	}
+	group := &previewer{
+		previews: &forge.Previews{Poster: record, Pulls: pulls, Name: name, TargetURL: s.Spec.PageURL, Commands: map[inventory.Sync]forge.Rules{}},
+		caches:   map[string]*follower{},
+	}
+	woken := make(chan struct{}, 1)
+	group.wake = func() { notify(woken) }
+	group.PreviewLoop = reconcile.PreviewLoop{Requests: requests{pulls, group}, Woken: woken, OnEvent: in.Event}
+	if all.groups == nil {
+		all.groups = map[pullRequestsOf]*previewer{}
+	}
+	all.groups[key] = group
+	return group, nil
+}
+
+// join adds a Sync to the previews of its repository.
+func (p *previewer) join(f *follower, s v1alpha1.Sync, url string, rules *forge.Rules) {
+	if p.first == nil {
+		p.first = f
+	}
+	if p.caches[url] == nil {
+		p.caches[url] = f
+	}
+	p.Syncs = append(p.Syncs, f.sync)
+	of := f.sync.Reconciler.Sync
+	if rules != nil {
+		p.previews.Commands[of] = *rules
+	}
+	if s.Spec.Statuses.Per != v1alpha1.PerSync {
+		p.previews.Replaces = append(p.previews.Replaces, forge.NameOfSync(of, "", v1alpha1.DefaultNamespace), forge.NameOfSync(of, s.Spec.ClusterName, v1alpha1.DefaultNamespace))
+	}
+	p.forks = p.forks || s.Spec.ForkPreviews != nil
+	interval := cmp.Or(s.Spec.Source.Interval, s.Spec.Interval).Duration()
+	if p.Interval == 0 || interval != 0 && interval < p.Interval {
+		p.Interval = interval
+	}
 }
 
 // rulesOf returns whose comments and reviews count on the pull requests of a Sync; nil: none do. It is an error if the Sync asks
@@ -156,7 +242,10 @@ func notify(to chan<- struct{}) {
 	}
 }
 
-func (f *previewer) Close() error {
+// runs reports whether a follower is the one that runs the previews of its repository.
+func (f *follower) runs() bool { return f.of.first == f }
+
+func (f *follower) Close() error {
 	all := []error{f.origin.into.Close(), f.origin.heads.Close()}
 	for _, w := range f.wired {
 		all = append(all, w.Close())
@@ -166,7 +255,7 @@ func (f *previewer) Close() error {
 }
 
 // isolate has previews made in processes of their own.
-func (f *previewer) isolate(s v1alpha1.Sync, by *Isolation) error {
+func (f *follower) isolate(s v1alpha1.Sync, by *Isolation) error {
 	var made []func(ctx context.Context, into, head string) (report.Report, error)
 	for i, w := range f.wired {
 		var forks *v1alpha1.ForkPreviews
@@ -179,7 +268,7 @@ func (f *previewer) isolate(s v1alpha1.Sync, by *Isolation) error {
 		}
 		made = append(made, one)
 	}
-	f.Elsewhere = func(ctx context.Context, fork bool, into, head string) (report.Report, error) {
+	f.sync.Elsewhere = func(ctx context.Context, fork bool, into, head string) (report.Report, error) {
 		if fork {
 			return made[1](ctx, into, head)
 		}
@@ -217,9 +306,8 @@ func (o origin) Forget(ctx context.Context, commit string) error { return o.head
 
 // requests are pull requests on a forge.
 type requests struct {
-	pulls    *forge.Pulls
-	previews forge.Previews // of none yet
-	forks    bool           // are previewed
+	pulls *forge.Pulls
+	of    *previewer
 }
 
 func (q requests) Open(ctx context.Context) ([]reconcile.Request, error) {
@@ -233,9 +321,9 @@ func (q requests) Open(ctx context.Context) ([]reconcile.Request, error) {
 
 func (q requests) Publisher(of reconcile.Request) reconcile.PreviewPublisher {
 	previews := &forge.Previews{}
-	*previews = q.previews
+	*previews = *q.of.previews
 	previews.Pull = forge.Pull(of)
-	if of.Fork && !q.forks {
+	if of.Fork && !q.of.forks {
 		previews.Pulls = nil // there is nothing to comment on
 	}
 	return previews

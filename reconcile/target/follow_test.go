@@ -2,8 +2,10 @@ package target
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -12,7 +14,7 @@ import (
 )
 
 // wired is the follower of a Sync.
-func wired(t *testing.T, spec string) *previewer {
+func wired(t *testing.T, spec string) *follower {
 	t.Helper()
 	target, err := New(decode(t, "  clusterName: east\n  statuses: {forge: Gitea}\n  source: {repo: \"https://git.example.org/acme/platform.git\", ref: main, webhook: {}}\n"+spec), Surroundings{
 		Cluster: &rest.Config{Host: "https://nowhere.example.org"}, Getenv: func(string) string { return canary }, Cache: t.TempDir(),
@@ -25,21 +27,21 @@ func wired(t *testing.T, spec string) *previewer {
 		t.Error("passes ask the cluster for what decides about packages")
 	}
 	hears, err := target.Subscriber()
-	if err != nil || (hears.WakePulls != nil) != (target.previewer != nil) {
+	if err != nil || (hears.WakePulls != nil) != (target.follower != nil) {
 		t.Errorf("who follows pull requests hears of them: %v, %v", hears, err)
 	}
-	return target.previewer
+	return target.follower
 }
 
 // A fork gets only public data: no Secret, no cluster, no credentials for registries, and no registry outside of the
 // list. The signatures that the cluster demands hold for it all the same.
 func TestFollowForks(t *testing.T) {
 	f := wired(t, "  previews: true\n  livePreviews: true\n  forkPreviews: {registries: [ghcr.io]}\n")
-	if f.Reconciler.Observer == nil || f.Reconciler.Cluster == nil || f.wired[0].packages.Fork != nil || f.wired[0].packages.Installed == nil || f.wired[0].packages.Images == nil || f.Reconciler.Applier != nil {
-		t.Errorf("Who may push has the cluster looked at, and nothing written: %+v", f.Reconciler)
+	if f.sync.Reconciler.Observer == nil || f.sync.Reconciler.Cluster == nil || f.wired[0].packages.Fork != nil || f.wired[0].packages.Installed == nil || f.wired[0].packages.Images == nil || f.sync.Reconciler.Applier != nil {
+		t.Errorf("Who may push has the cluster looked at, and nothing written: %+v", f.sync.Reconciler)
 	}
-	if f.Forks.Observer != nil || f.Forks.Cluster != nil || f.Forks.CA != nil || f.wired[1].packages.Installed != nil || f.wired[1].packages.Images == nil || f.Forks.Source != reconcile.Source(f.wired[1].packages) {
-		t.Errorf("A fork does not: %+v", f.Forks)
+	if f.sync.Forks.Observer != nil || f.sync.Forks.Cluster != nil || f.sync.Forks.CA != nil || f.wired[1].packages.Installed != nil || f.wired[1].packages.Images == nil || f.sync.Forks.Source != reconcile.Source(f.wired[1].packages) {
+		t.Errorf("A fork does not: %+v", f.sync.Forks)
 	}
 	for _, s := range f.wired {
 		if s.packages.KeyFiles["acme/cosign.pub"] != "acme.pub" || s.packages.TrustedRoot != "trusted_root.json" {
@@ -52,7 +54,7 @@ func TestFollowForks(t *testing.T) {
 	if f.origin.heads.Limits != ofHeads(f.origin.into.Limits) || f.origin.into.Limits.Object != 0 || f.origin.into.Cache != f.origin.heads.Cache || !strings.HasSuffix(f.origin.heads.Cache, "previews") {
 		t.Errorf("The size of a head is bounded, and separate from passes: %+v", f.origin)
 	}
-	if f := wired(t, "  previews: true\n"); f.Forks != nil || f.Reconciler.Observer != nil || f.Reconciler.Cluster != nil || f.wired[0].packages.Images != nil {
+	if f := wired(t, "  previews: true\n"); f.sync.Forks != nil || f.sync.Reconciler.Observer != nil || f.sync.Reconciler.Cluster != nil || f.wired[0].packages.Images != nil {
 		t.Errorf("By default no fork is previewed, and no cluster asked: %+v", f)
 	}
 	if wired(t, "") != nil {
@@ -63,7 +65,7 @@ func TestFollowForks(t *testing.T) {
 // A preview of conversion webhooks needs no CA: it would read a Secret for what both sides have.
 func TestFollowWithoutCA(t *testing.T) {
 	f := wired(t, "  previews: true\n  forkPreviews: {}\n  conversion: {strategy: Inject, service: {namespace: a}, caFrom: {name: tls}}\n")
-	for _, r := range []reconcile.Reconciler{f.Reconciler, *f.Forks} {
+	for _, r := range []reconcile.Reconciler{f.sync.Reconciler, *f.sync.Forks} {
 		if r.CA != nil || len(r.Options.Conversion.CABundle) == 0 {
 			t.Errorf("%+v", r)
 		}
@@ -80,7 +82,7 @@ func TestOrigin(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer target.Close()
-	o := target.previewer.origin
+	o := target.follower.origin
 	branch, tip, err := o.Tip(t.Context(), "")
 	if err != nil || branch == "" || len(tip) != 40 {
 		t.Errorf("Tip(...) is %q, %q, %v", branch, tip, err)
@@ -90,5 +92,49 @@ func TestOrigin(t *testing.T) {
 	}
 	if base, err := o.MergeBase(context.Background(), tip, tip); err != nil || base != tip {
 		t.Errorf("MergeBase(...) is %q, %v", base, err)
+	}
+}
+
+// The pull requests of a repository have one comment and one status for all Syncs of a process that post for one cluster.
+func TestFollowTogether(t *testing.T) {
+	var all PullRequests
+	in := Surroundings{
+		Cluster: &rest.Config{Host: "https://nowhere.example.org"}, Getenv: func(string) string { return canary }, Cache: t.TempDir(), PullRequests: &all,
+	}
+	follow := func(name, repository, spec string) *follower {
+		t.Helper()
+		s := decode(t, "  source: {repo: \"https://git.example.org/"+repository+".git\", ref: main, path: "+name+"}\n  previews: true\n"+spec)
+		s.Name = name
+		one, err := New(s, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return one.follower
+	}
+	const east = "  clusterName: east\n  statuses: {forge: Gitea}\n"
+	first := follow("a", "acme/platform", east+"  interval: 5m\n")
+	second := follow("b", "acme/platform", east+"  forkPreviews: {}\n  approvals: {comments: Never}\n")
+	if first.of != second.of || !first.runs() || second.runs() || len(first.of.Syncs) != 2 {
+		t.Errorf("two Syncs of one repository have one loop: %+v", first.of)
+	}
+	if first.of.Syncs[0].Origin != first.of.Syncs[1].Origin {
+		t.Error("the repository is asked once")
+	}
+	if first.of.previews.Name != "headgate/east" || !slices.Contains(first.of.previews.Replaces, "headgate/team/b") || len(first.of.previews.Commands) != 1 || !first.of.forks || first.of.Interval != time.Minute {
+		t.Errorf("what one of them asks for holds for it: %+v", first.of.previews)
+	}
+	for _, other := range []*follower{
+		follow("c", "acme/other", east), follow("d", "acme/platform", "  clusterName: west\n  statuses: {forge: Gitea}\n"), follow("f", "acme/platform", east+"  suspend: true\n"),
+		follow("e", "acme/platform", "  clusterName: east\n  statuses: {forge: Gitea, per: Sync}\n"),
+	} {
+		if other.of == first.of || len(other.of.Syncs) != 1 {
+			t.Errorf("%s has posts of its own: %+v", other.sync.Reconciler.Sync.Name, other.of)
+		}
+		if of := other.sync.Reconciler.Sync; of.Name == "e" && (other.of.previews.Name != "headgate/team/e" || len(other.of.previews.Replaces) > 0) {
+			t.Errorf("per: Sync is as it was: %+v", other.of.previews)
+		}
+	}
+	if len(first.of.Syncs) != 2 {
+		t.Errorf("%d Syncs", len(first.of.Syncs))
 	}
 }

@@ -107,6 +107,7 @@ func TestEveryValueOfTheAPIIsInAnEnumeration(t *testing.T) {
 		listed = append(listed, string(f))
 	}
 	listed = append(listed, string(v1alpha1.ScopeNamespaced), string(v1alpha1.ScopeCluster)) // of the items of allowedKinds
+	listed = append(listed, string(v1alpha1.PerCluster), string(v1alpha1.PerSync))           // of statuses, which may be absent
 	var walk func(of reflect.Type)
 	walk = func(of reflect.Type) {
 		for f := range of.Fields() {

@@ -37,7 +37,7 @@ type Target struct {
 	repository *git.Repository
 	wired      *Wired
 	outbox     *outbox.Outbox // nil where nothing is posted
-	previewer  *previewer     // nil where no pull requests are previewed
+	follower   *follower      // nil where no pull requests are previewed
 	subscriber func() (*forge.Subscriber, error)
 }
 
@@ -91,7 +91,7 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	if t.Loop.Reconciler.OnForge, err = onForge(s, in, from, repository); err != nil {
 		return nil, err
 	}
-	if t.previewer, err = previewsOf(s, in, from, w, repository); err != nil {
+	if t.follower, err = previewsOf(s, in, from, w, repository); err != nil {
 		return nil, err
 	}
 	if statuses != nil {
@@ -102,8 +102,8 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	t.Loop.Pushed = pushed
 	t.subscriber = func() (*forge.Subscriber, error) {
 		hears, err := subscriber(s, in, from, func() { notify(pushed) })
-		if hears != nil && t.previewer != nil {
-			hears.WakePulls = t.previewer.wake
+		if hears != nil && t.follower != nil {
+			hears.WakePulls = t.follower.of.wake
 		}
 		return hears, err
 	}
@@ -128,8 +128,8 @@ func (t *Target) Run(ctx context.Context) {
 	if t.outbox != nil {
 		others.Go(func() { t.outbox.Run(ctx) })
 	}
-	if t.previewer != nil && !t.Loop.Suspended {
-		others.Go(func() { t.previewer.Run(ctx) })
+	if t.follower != nil && t.follower.runs() && !t.Loop.Suspended {
+		others.Go(func() { t.follower.of.Run(ctx) })
 	}
 	t.Loop.Run(ctx)
 }
@@ -140,8 +140,8 @@ func (t *Target) Once(ctx context.Context) (report.Report, error) { return t.Loo
 // Close removes what is temporary.
 func (t *Target) Close() error {
 	err := errors.Join(t.repository.Close(), t.wired.Close())
-	if t.previewer != nil {
-		err = errors.Join(err, t.previewer.Close())
+	if t.follower != nil {
+		err = errors.Join(err, t.follower.Close())
 	}
 	return err
 }

@@ -43,15 +43,17 @@ type Surroundings struct {
 	KeyFiles map[string]string
 	// TrustedRoot is a file that verifies the identities that sign packages; "" is none.
 	TrustedRoot string
-	Plain       network.Plain         // hosts that get credentials without TLS
-	Offline     bool                  // ask no registry
-	Unlocked    bool                  // ask registries about locked packages, too
-	Peers       *reconcile.Peers      // the syncs of this process; nil: there is only this one
-	Memo        manifest.Memo         // remembers what Headgate learnt of files, for several Syncs; nil: for this Sync, if it has a cluster
-	Previews    *Isolation            // how previews of pull requests run in processes of their own; nil: in this one
-	Event       func(reconcile.Event) // receives what the loop does, as it happens; may be nil
-	Done        func(cluster.Event)   // receives the progress of a pass; may be nil
-	Secret      func(value string)    // receives what Headgate reads of Secrets and must never write anywhere; may be nil
+	Plain       network.Plain    // hosts that get credentials without TLS
+	Offline     bool             // ask no registry
+	Unlocked    bool             // ask registries about locked packages, too
+	Peers       *reconcile.Peers // the syncs of this process; nil: there is only this one
+	// PullRequests are those that the Syncs of this process preview together; nil: there is only this one.
+	PullRequests *PullRequests
+	Memo         manifest.Memo         // remembers what Headgate learnt of files, for several Syncs; nil: for this Sync, if it has a cluster
+	Previews     *Isolation            // how previews of pull requests run in processes of their own; nil: in this one
+	Event        func(reconcile.Event) // receives what the loop does, as it happens; may be nil
+	Done         func(cluster.Event)   // receives the progress of a pass; may be nil
+	Secret       func(value string)    // receives what Headgate reads of Secrets and must never write anywhere; may be nil
 }
 
 // A Cluster is what a Sync reads and watches of its cluster beside the observations of its passes.

@@ -249,6 +249,7 @@ type Statuses struct {
 	Repository string `json:"repository,omitempty"` // "owner/name" or "group/group/name", if it is not the repository of the commits
 	TokenFrom  *Token `json:"tokenFrom,omitempty"`
 	App        *App   `json:"app,omitempty"` // a GitHub App, in place of a token
+	Per        Per    `json:"per,omitempty"` // what has a comment and a status of its own on a pull request: Cluster, the default, is all Syncs of a process together
 }
 
 // An App is an installation of a GitHub App. Without other credentials, Headgate reads the repository with it, too.
@@ -370,6 +371,8 @@ type (
 	VerifyMode string
 	// History is which commits may follow the one that was applied last.
 	History string
+	// Per is what has a comment and a status of its own on a pull request: each Sync, or all Syncs of a process that post for one cluster.
+	Per string
 	// Forge is the kind of a forge.
 	Forge string
 )
@@ -390,6 +393,9 @@ const (
 	ConversionSafe   ConversionStrategy = "Safe" // dropped where that loses nothing, else an error
 	ConversionInject ConversionStrategy = "Inject"
 	ConversionNone   ConversionStrategy = "None"
+
+	PerCluster Per = "Cluster"
+	PerSync    Per = "Sync"
 
 	PolicyDefault    ManagementPolicy = "Default"
 	PolicyObservable ManagementPolicy = "Observable" // Headgate only observes: another tool applies
@@ -524,6 +530,7 @@ func (s *Sync) Default() {
 				to.Forge = f
 			}
 		}
+		orDefault(&to.Per, PerCluster)
 	}
 	if to := spec.Statuses; to != nil && to.App == nil && to.TokenFrom == nil {
 		to.TokenFrom = &Token{Env: DefaultTokenEnv}

@@ -1,0 +1,444 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"html"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// A Combined is the preview of one pull request for every sync that follows its target: one comment and one status.
+type Combined struct {
+	Reports []Report // at least one; Combine sorts them, the worst first
+	Missed  int      // syncs that were not previewed, because the preview of another one was stopped
+}
+
+// Combine returns the reports of one pull request as one. Nothing of a report that the pull request does not touch is kept but its
+// verdict, so that hundreds of syncs do not need the memory of hundreds of catalogues.
+func Combine(all []Report) Combined {
+	c := Combined{Reports: slices.Clone(all)}
+	for i, r := range c.Reports {
+		if len(all) > 1 && !r.touched() {
+			c.Reports[i] = Report{
+				APIVersion: r.APIVersion, Kind: r.Kind, Sync: r.Sync, Revision: r.Revision, Verdict: r.Verdict, Summary: r.Summary,
+				Judgement: r.Judgement, Preview: &Preview{Base: r.base(), Live: r.Preview.Live, Untouched: true},
+			}
+		}
+	}
+	slices.SortStableFunc(c.Reports, func(a, b Report) int {
+		return cmp.Or(cmp.Compare(b.urgency(), a.urgency()), cmp.Compare(a.Sync.Namespace, b.Sync.Namespace), cmp.Compare(a.Sync.Name, b.Sync.Name))
+	})
+	return c
+}
+
+// urgency sorts the reports of a pull request.
+func (r Report) urgency() int {
+	switch {
+	case r.Verdict.Activation.WasStopped():
+		return 5 // the status is the record of it
+	case !r.touched():
+		return 0
+	case r.Error != "":
+		return 4
+	}
+	return map[Word]int{Safe: 1, Look: 2, Blocked: 3}[r.judgement().Word]
+}
+
+// touched reports whether the pull request changes anything of a sync. An error of the head that its base has, too, is no change.
+func (r Report) touched() bool { return r.Preview == nil || !r.Preview.Untouched }
+
+func (r Report) base() string {
+	if r.Preview == nil {
+		return ""
+	}
+	return r.Preview.Base
+}
+
+// Touched returns the reports of the syncs that the pull request changes.
+func (c Combined) Touched() []Report {
+	return slices.DeleteFunc(slices.Clone(c.Reports), func(r Report) bool { return !r.touched() })
+}
+
+// one returns the report that stands for all: the only one, or the only one of a sync that changes.
+func (c Combined) one() (Report, bool) {
+	if len(c.Reports) == 1 {
+		return c.Reports[0], true
+	}
+	touched := c.Touched()
+	if len(touched) == 1 && c.Missed == 0 {
+		return touched[0], true
+	}
+	return Report{}, false
+}
+
+// Word is the judgement on the pull request: the worst of a sync.
+func (c Combined) Word() Word {
+	if r, ok := c.one(); ok {
+		return r.judgement().Word
+	}
+	word := Safe
+	for _, r := range c.Touched() {
+		if badness := r.judgement().Word; badness == Blocked || word == Safe {
+			word = badness
+		}
+	}
+	return word
+}
+
+// Status is the status of the head: it fails if that of any sync fails which the pull request changes, each by its own threshold.
+func (c Combined) Status() Status {
+	if len(c.Reports) == 1 {
+		return c.Reports[0].Verdict.Activation
+	}
+	touched := c.Touched()
+	if len(touched) == 0 {
+		return Status{Success, Safe.title() + ": " + nothingOfAny}
+	}
+	worst := touched[0].Verdict.Activation
+	for _, r := range touched[1:] {
+		if state := r.Verdict.Activation.State; severity(state) > severity(worst.State) {
+			worst.State = state
+		}
+	}
+	count := fmt.Sprintf("; %s", c.count())
+	if worst.WasStopped() { // nothing may stand before that
+		return Status{worst.State, worst.Description + count}
+	}
+	first := alikeReports(touched)[0]
+	return Status{worst.State, fmt.Sprintf("%s: %s%s", c.Word().title(), first.sentence(plainName, clean), count)}
+}
+
+// severity orders states.
+func severity(s State) int { return slices.Index([]State{Success, Pending, Failure, Error}, s) }
+
+const nothingOfAny = "nothing of any sync changes"
+
+// count describes how many syncs change.
+func (c Combined) count() string {
+	said := fmt.Sprintf("%d of %s", len(c.Touched()), manifest.Count(len(c.Reports)+c.Missed, "sync"))
+	if len(c.Touched()) == 1 {
+		return said + " changes"
+	}
+	return said + " change"
+}
+
+// A bundle is syncs that a pull request changes in the same way, as far as a line describes it.
+type bundle struct {
+	word    Word
+	text    string
+	failed  bool // no preview could be made
+	reports []Report
+}
+
+// alikeReports groups reports, in their order.
+func alikeReports(all []Report) []bundle {
+	var bundles []bundle
+	for _, r := range all {
+		text := r.firstGrounds(mostGrounds)
+		if r.Error != "" {
+			text = clip(clean(firstLine(r.Error)), mostInPoint)
+		}
+		word := r.judgement().Word
+		i := slices.IndexFunc(bundles, func(b bundle) bool { return b.word == word && b.text == text })
+		if i < 0 {
+			i, bundles = len(bundles), append(bundles, bundle{word: word, text: text, failed: r.Error != ""})
+		}
+		bundles[i].reports = append(bundles[i].reports, r)
+	}
+	return bundles
+}
+
+// names lists the syncs of a bundle.
+func (b bundle) names(as func(inventory.Sync) string) string {
+	names := make([]string, len(b.reports))
+	for i, r := range b.reports {
+		names[i] = as(r.Sync)
+	}
+	return someOf(names, mostNamed)
+}
+
+// sentence describes what the syncs of a bundle have in common.
+func (b bundle) sentence(as func(inventory.Sync) string, quote func(string) string) string {
+	if b.failed {
+		return "cannot preview " + b.names(as) + ": " + quote(b.text)
+	}
+	return quote(b.text) + " in " + b.names(as)
+}
+
+func plainName(s inventory.Sync) string { return s.Name }
+
+func codeName(s inventory.Sync) string { return code(s.Name) }
+
+// Approval returns what approves everything that blocks the pull request: one digest over those of all syncs, so that a person
+// writes one, and every cluster finds its own in the list that the comment holds. It is nil if nothing can be approved.
+func (c Combined) Approval() *plan.Approval {
+	var all plan.Approval
+	var digests []string
+	for _, r := range c.Reports {
+		if r.Approval == nil {
+			continue
+		}
+		all.Steps += r.Approval.Steps
+		all.Guards = append(all.Guards, r.Approval.Guards...)
+		if len(r.Approval.Each) > 0 {
+			digests = append(digests, r.Approval.Each...)
+		} else {
+			digests = append(digests, r.Approval.Digest)
+		}
+	}
+	if len(digests) == 0 {
+		return nil
+	}
+	slices.Sort(all.Guards)
+	all.Guards = slices.Compact(all.Guards)
+	slices.Sort(digests)
+	digests = slices.Compact(digests)
+	if all.Digest = plan.DigestOf(digests); len(digests) > 1 {
+		all.Each = digests
+	}
+	return &all
+}
+
+// Covers returns the digest with which an approval of the pull request approves what blocks one of its syncs, or "" if it is for
+// something else. It may be the digest of all syncs, or that of this one.
+func (c Combined) Covers(of Report, digest string) string {
+	all := c.Approval()
+	if of.Approval == nil || all == nil || digest != all.Digest && digest != of.Approval.Digest {
+		return ""
+	}
+	return of.Approval.Digest
+}
+
+// Asks reports whether something blocks the pull request that can be approved, and is not.
+func (c Combined) Asks() bool { return slices.ContainsFunc(c.Reports, Report.Asks) }
+
+// Headline returns the judgement in one line of Markdown.
+func (c Combined) Headline() string {
+	if r, ok := c.one(); ok {
+		return comment{Report: r}.headline()
+	}
+	touched := c.Touched()
+	if len(touched) == 0 {
+		return looksOf[Safe] + ": " + nothingOfAny
+	}
+	bundles := alikeReports(touched)
+	first := bundles[0]
+	said := fmt.Sprintf("%s: %s", looksOf[first.word], first.sentence(codeName, escape))
+	if n := len(touched) - len(first.reports); n > 0 {
+		said += "; " + moreOf(n, "more sync changes", "more syncs change")
+	}
+	return said
+}
+
+// Comment is the comment on the pull request, of at most so many bytes. It names the syncs that the pull request changes and no
+// others, the worst first. It has at most mostVisible lines, and folds the details of each sync.
+func (c Combined) Comment(limit int) string {
+	r, alone := c.one()
+	switch {
+	case alone && c.Missed > 0:
+		return commentOf(r, limit, c.missed())
+	case alone && len(c.Reports) == 1:
+		return Comment(r, limit)
+	case alone:
+		return commentOf(r, limit, "Nothing of "+moreOf(len(c.Reports)-1, "other sync changes.", "other syncs changes."))
+	}
+	touched := c.Touched()
+	if len(touched) == 0 {
+		return fmt.Sprintf("### %s\n\n%s\n", c.Headline(), c.about())
+	}
+	list, tooMany := listOf(c.Approval(), limit/2)
+	if tooMany != "" {
+		list = tooMany
+	}
+	glossary := glossaryOf(touched)
+	visible := c.visible(touched)
+	const reserve = 400 // for the words about what is not shown
+	room := limit - len(visible) - len(glossary) - len(list) - reserve
+	return visible + c.folds(touched, room) + glossary + list
+}
+
+// folds is the details of each sync, as many as there is room for. Those that change in the same way share them.
+func (c Combined) folds(touched []Report, room int) string {
+	var bodies, titles []string
+	names := map[string][]string{}
+	used := 0
+	for i, r := range touched {
+		share := max((room-used)/(len(touched)-i), min(leastOfSync, room-used))
+		body := detailsOf(r, share)
+		if names[body] == nil {
+			if used += len(body) + 2*mostLine; used > room {
+				left := len(touched) - i
+				bodies = append(bodies, fmt.Sprintf("\n%s not shown in detail: there is no more room here. `headgate preview -o markdown` shows all.\n", moreOf(left, "sync is", "syncs are")))
+				titles = append(titles, "")
+				break
+			}
+			bodies, titles = append(bodies, body), append(titles, clip(clean(alikeReports([]Report{r})[0].text), mostLine))
+		}
+		names[body] = append(names[body], "<code>"+html.EscapeString(clean(r.Sync.Name))+"</code>")
+	}
+	var b strings.Builder
+	for i, body := range bodies {
+		if titles[i] == "" {
+			b.WriteString(body)
+			continue
+		}
+		fmt.Fprintf(&b, "\n<details><summary>%s: %s</summary>\n%s\n</details>\n", someOf(names[body], mostNamed), html.EscapeString(titles[i]), body)
+	}
+	return fmt.Sprintf("\n<details><summary>Sync by sync</summary>\n%s\n</details>\n", b.String())
+}
+
+// leastOfSync is how many bytes the details of a sync get, the worst first, before others get any.
+const leastOfSync = 4000
+
+// about describes what was compared.
+func (c Combined) about() string {
+	worst := c.Reports[0]
+	said := "Headgate previewed " + manifest.Count(len(c.Reports), "sync") + " that follow this branch. " + comment{Report: worst}.compared()
+	if c.Missed > 0 {
+		said += " " + c.missed()
+	}
+	return said
+}
+
+func (c Combined) missed() string {
+	return moreOf(c.Missed, "more sync was", "more syncs were") + " not previewed, because a preview of this head was stopped."
+}
+
+// visible is what is not folded away: the headline, the table of syncs, and the most important points of the worst one.
+func (c Combined) visible(touched []Report) string {
+	var top, bottom strings.Builder
+	fmt.Fprintf(&top, "### %s\n\n%s\n", c.Headline(), c.about())
+	c.approve(&bottom)
+	bundles := alikeReports(touched)
+	fmt.Fprint(&top, "\n| sync | | what changes |\n|---|---|---|\n")
+	for i, b := range bundles {
+		if i == mostRows {
+			n := 0
+			for _, rest := range bundles[i:] {
+				n += len(rest.reports)
+			}
+			fmt.Fprintf(&top, "| %s | | |\n", moreOf(n, "more", "more"))
+			break
+		}
+		fmt.Fprintf(&top, "| %s | %s | %s |\n", cell(b.names(codeName)), strings.ReplaceAll(looksOf[b.word], " ", "&nbsp;"), cell(escape(b.text)))
+	}
+	if n := len(c.Reports) - len(touched); n > 0 {
+		fmt.Fprintf(&top, "\nNothing of %s.\n", moreOf(n, "other sync changes", "other syncs changes"))
+	}
+	worst := comment{Report: touched[0], most: 20}
+	left := mostVisible - 2 - linesOf(top.String()) - linesOf(bottom.String())
+	points := worst.points()
+	for most := 3; left > 3 && len(points) > 0; most-- {
+		list := fmt.Sprintf("\n**%s:**\n", codeName(worst.Sync)) + listed(points, most)
+		if linesOf(list) <= left {
+			return top.String() + list + bottom.String()
+		}
+		if most == 0 {
+			points = points[:len(points)-1]
+			most = 1
+		}
+	}
+	return top.String() + bottom.String()
+}
+
+// mostRows is how many rows the table of syncs has.
+const mostRows = 8
+
+// cell is a text in a table.
+func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+
+// approve explains how to approve what blocks the pull request.
+func (c Combined) approve(b *strings.Builder) {
+	var given []string
+	for _, r := range c.Reports {
+		for _, a := range r.Approvals {
+			if a.Digests = nil; !slices.Contains(given, a.short()) {
+				given = append(given, a.short())
+			}
+		}
+	}
+	for _, said := range given[:min(len(given), mostApprovals)] {
+		fmt.Fprintf(b, "\n%s.\n", escape(capital(said)))
+	}
+	if !c.Asks() {
+		return
+	}
+	all := Report{Approval: c.Approval(), Preview: &Preview{Commands: true}}
+	for _, r := range c.Reports {
+		if r.Asks() && r.Preview != nil {
+			all.Preview.Commands = all.Preview.Commands && r.Preview.Commands
+			all.Preview.Reviews = all.Preview.Reviews || r.Preview.Reviews
+			all.Preview.Listed = all.Preview.Listed || r.Preview.Listed
+		}
+	}
+	all.askFor(b)
+}
+
+// short is who approved, and how.
+func (a Approved) short() string {
+	if a.By == "" {
+		return "approved " + a.ways()
+	}
+	return "approved by " + a.By + " " + a.ways()
+}
+
+// detailsOf is the details of one sync, of at most about so many bytes.
+func detailsOf(r Report, room int) string {
+	c := comment{Report: r}
+	var body string
+	for _, c.most = range []int{10, 5, 2, 1, 0} {
+		body = c.moved() + listed(c.points(), min(5, c.most)) + c.parts()
+		if r.Error != "" {
+			body = "\n" + fenced(clip(r.Error, 4000)) + "\n"
+		}
+		if len(body) <= room {
+			break
+		}
+	}
+	changes, left := differences(r, room-len(body)-200)
+	if left > 0 {
+		changes += fmt.Sprintf("\n%s not shown.\n", moreOf(left, "difference is", "differences are"))
+	}
+	return body + changes
+}
+
+// Explain returns in Markdown what the previews know of a definition, by sync where they differ.
+func (c Combined) Explain(name string) string {
+	if len(c.Reports) == 1 {
+		return Explain(c.Reports[0], name)
+	}
+	var texts []string
+	names := map[string][]string{}
+	for _, r := range c.Touched() {
+		if name != "" && len(definitionsCalled(r, name)) == 0 {
+			continue
+		}
+		text := Explain(r, name)
+		if names[text] == nil {
+			texts = append(texts, text)
+		}
+		names[text] = append(names[text], codeName(r.Sync))
+	}
+	if len(texts) == 0 {
+		return fmt.Sprintf("No sync that this changes has a definition called %s.", quoted(name))
+	}
+	for i, text := range texts[:min(len(texts), mostExplained)] {
+		texts[i] = "In " + someOf(names[text], mostNamed) + ": " + text
+	}
+	return strings.Join(texts[:min(len(texts), mostExplained)], "\n\n")
+}
+
+// listOf returns the line of a comment that lists the digests of an approval, or why there is none.
+func listOf(a *plan.Approval, room int) (list, tooMany string) {
+	list = Report{Approval: a}.list()
+	if len(list) > room || a != nil && len(a.Each) > mostListed {
+		return "", "\nToo many changes block this to list their digests here, so an approval in a comment does not reach clusters. Approve them in `" + render.ApprovalsFile + "`.\n"
+	}
+	return list, ""
+}

@@ -1,0 +1,243 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+)
+
+func syncOf(name string) inventory.Sync { return inventory.Sync{Namespace: "ns", Name: name} }
+
+// previewed is the preview of a sync, with some steps.
+func previewed(name string, steps ...Step) Report {
+	r := blank(syncOf(name), strings.Repeat("a", 40))
+	r.Steps = steps
+	r.Preview = &Preview{Base: strings.Repeat("b", 40), Untouched: len(steps) == 0}
+	for _, s := range steps {
+		r.Summary.count(s, false)
+	}
+	r.ask()
+	return r.On(nil)
+}
+
+func breaking(name string) Step {
+	return Step{
+		Action: plan.Update, ID: id(name), active: true, kindOf: "Bucket", digest: plan.DigestOf([]string{name, "schema"}),
+		Breaks: []plan.SchemaChange{{Rule: "field-removed", Version: "v1", Path: "spec.size", Breaking: true}},
+	}
+}
+
+func creating(name string) Step { return Step{Action: plan.Create, ID: id(name)} }
+
+// many are as many syncs.
+func many(n int, of func(name string) Report) []Report {
+	var all []Report
+	for i := range n {
+		all = append(all, of(fmt.Sprintf("sync%03d", i)))
+	}
+	return all
+}
+
+func TestCombined(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason   string
+		all      []Report
+		missed   int
+		status   Status
+		headline string
+	}{
+		"One": {
+			"A single sync reads as it always did.", []Report{previewed("prod", breaking("buckets.example.org"))}, 0,
+			Status{Failure, "Blocked: breaks 1 schema; 1 object"}, "⛔ Blocked: breaks 1 schema",
+		},
+		"None": {
+			"A required check passes on a pull request that is about something else.", []Report{previewed("b"), previewed("a")}, 0,
+			Status{Success, "Safe: nothing of any sync changes"}, "✅ Safe: nothing of any sync changes",
+		},
+		"OneOfMany": {
+			"Only the sync that changes is named.", append(many(300, func(name string) Report { return previewed(name) }), previewed("prod", creating("a.example.org"))), 0,
+			Status{Success, "Safe: changes 1 object in prod; 1 of 301 syncs changes"}, "✅ Safe: changes 1 object",
+		},
+		"WorstFirst": {
+			"The worst decides.", []Report{previewed("a", creating("a.example.org")), previewed("c"), previewed("b", breaking("buckets.example.org"))}, 0,
+			Status{Failure, "Blocked: breaks 1 schema in b; 2 of 3 syncs change"}, "⛔ Blocked: breaks 1 schema in `b`; 1 more sync changes",
+		},
+		"Alike": {
+			"Hundreds of syncs have the same upgrade.", many(300, func(name string) Report { return previewed(name, breaking("buckets.example.org")) }), 0,
+			Status{Failure, "Blocked: breaks 1 schema in sync000, sync001, sync002, 297 more; 300 of 300 syncs change"}, "⛔ Blocked: breaks 1 schema in `sync000`, `sync001`, `sync002`, 297 more",
+		},
+		"Unrenderable": {
+			"One sync that cannot be rendered leaves the others readable.", []Report{previewed("a", breaking("buckets.example.org")), Failed(syncOf("b"), "", errBoom).On(nil)}, 0,
+			Status{Error, "Blocked: cannot preview b: boom; 2 of 2 syncs change"}, "⛔ Blocked: cannot preview `b`: boom; 1 more sync changes",
+		},
+		"BrokenBefore": {
+			"An error of another team's sync that the base has, too, blocks no pull request that leaves it as it is.",
+			[]Report{previewed("a", creating("a.example.org")), Unrepaired(syncOf("b"), "", "", errBoom).On(nil)}, 0,
+			Status{Success, "Safe: changes 1 object in a; 1 of 2 syncs changes"}, "✅ Safe: changes 1 object",
+		},
+		"Stopped": {
+			"The status is the record of it, so nothing stands before the words.", []Report{previewed("a", breaking("buckets.example.org")), Failed(syncOf("b"), "", stoppedError{}).On(nil)}, 3,
+			Status{Error, "Blocked: the preview was stopped: over the limit; 2 of 5 syncs change"}, "⛔ Blocked: cannot preview `b`: the preview was stopped: over the limit; 1 more sync changes",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := Combine(tc.all)
+			c.Missed = tc.missed
+			if diff := cmp.Diff(tc.status, c.Status()); diff != "" {
+				t.Errorf("%s\nStatus() (-want +got):\n%s", tc.reason, diff)
+			}
+			if got := c.Headline(); got != tc.headline {
+				t.Errorf("%s\nHeadline() = %q, want %q", tc.reason, got, tc.headline)
+			}
+			said := c.Comment(65_536)
+			if !strings.HasPrefix(said, "### "+tc.headline+"\n") || len(said) > 65_536 {
+				t.Errorf("%s\n%s", tc.reason, said)
+			}
+			if n := visibleLines(said); n > mostVisible {
+				t.Errorf("%d lines are visible:\n%s", n, said)
+			}
+			for _, r := range tc.all {
+				if !r.touched() && strings.Contains(said, "`"+r.Sync.Name+"`") {
+					t.Errorf("the comment names %s, which does not change:\n%s", r.Sync.Name, said)
+				}
+			}
+			if tc.missed > 0 && !c.Status().WasStopped() {
+				t.Errorf("the record is not found: %q", c.Status().Description)
+			}
+		})
+	}
+}
+
+type stoppedError struct{}
+
+func (stoppedError) Error() string { return PreviewStopped + "over the limit" }
+
+// visibleLines counts the lines that nothing folds away.
+func visibleLines(said string) int {
+	n, deep := 0, 0
+	for line := range strings.SplitSeq(said, "\n") {
+		switch {
+		case strings.HasPrefix(line, "<details>"):
+			if deep == 0 {
+				n++
+			}
+			deep++
+		case line == "</details>":
+			deep--
+		case deep == 0 && line != "" && !strings.HasPrefix(line, "<!--"):
+			n++
+		}
+	}
+	return n
+}
+
+// Many syncs that each change in their own way still leave room for the worst, and the rest is counted.
+func TestCombinedFits(t *testing.T) {
+	for _, n := range []int{2, 5, 40, 300} {
+		i := 0
+		c := Combine(many(n, func(name string) Report {
+			i++
+			r := pull("x", 2+i%7)
+			r.Sync, r.Judgement = syncOf(name), Judgement{}
+			r.ask()
+			return r.On(nil)
+		}))
+		for _, limit := range []int{32_768, 65_536} {
+			said := c.Comment(limit)
+			if len(said) > limit {
+				t.Errorf("%d syncs: %d bytes are more than %d", n, len(said), limit)
+			}
+			if got := visibleLines(said); got > mostVisible {
+				t.Errorf("%d syncs: %d lines are visible:\n%s", n, got, said[:3000])
+			}
+			if !strings.Contains(said, "sync000") {
+				t.Errorf("%d syncs: the worst is not named", n)
+			}
+		}
+	}
+}
+
+// One approval is enough for a pull request, and the list in the comment proves what it covers.
+func TestCombinedApproval(t *testing.T) {
+	a, b, other := previewed("a", breaking("buckets.example.org"), breaking("queues.example.org")), previewed("b", breaking("tables.example.org")), previewed("c", creating("x.example.org"))
+	c := Combine([]Report{a, b, other})
+	whole := c.Approval()
+	if whole == nil || whole.Steps != 3 || len(whole.Each) != 3 {
+		t.Fatalf("Approval() = %+v", whole)
+	}
+	said := c.Comment(65_536)
+	if covered := Covered(whole.Digest, []string{said}); len(covered) != 4 || !strings.Contains(said, whole.Digest) {
+		t.Errorf("the comment proves that the digest covers %q:\n%s", covered, said)
+	}
+	for _, tc := range []struct {
+		reason string
+		of     Report
+		digest string
+		want   string
+	}{
+		{"The digest of the pull request covers every sync.", a, whole.Digest, a.Approval.Digest},
+		{"And the other one.", b, whole.Digest, b.Approval.Digest},
+		{"The digest of a sync covers it.", b, b.Approval.Digest, b.Approval.Digest},
+		{"And no other.", a, b.Approval.Digest, ""},
+		{"A sync that asks for nothing gets nothing.", other, whole.Digest, ""},
+	} {
+		if got := c.Covers(tc.of, tc.digest); got != tc.want {
+			t.Errorf("%s Covers(%s) = %q, want %q", tc.reason, tc.of.Sync.Name, got, tc.want)
+		}
+	}
+	for i, r := range c.Reports {
+		if digest := c.Covers(r, whole.Digest); digest != "" {
+			c.Reports[i] = r.Approve([]Approved{{Digests: []string{digest}, By: "@bob", How: []inventory.ApprovalPlace{inventory.InComment}}}).On(nil)
+		}
+	}
+	if c = Combine(c.Reports); c.Status().State != Success || c.Asks() || c.Approval().Digest != whole.Digest || !strings.Contains(c.Comment(65_536), "by &#64;bob") {
+		t.Errorf("approved: %+v\n%s", c.Status(), c.Comment(65_536))
+	}
+}
+
+// Each sync fails by its own threshold.
+func TestCombinedThresholds(t *testing.T) {
+	strict := previewed("strict", creating("x.example.org")).On(Threshold{OnAny})
+	lax := previewed("lax", breaking("buckets.example.org")).On(Threshold{OnNever})
+	if got := Combine([]Report{lax, previewed("a")}).Status().State; got != Success {
+		t.Errorf("the only sync that changes fails on nothing, and the status is %s", got)
+	}
+	if got := Combine([]Report{lax, strict}).Status().State; got != Failure {
+		t.Errorf("a sync fails on any change, and the status is %s", got)
+	}
+}
+
+// Names and errors come from commits. They end no cell and no fold.
+func TestCombinedQuotes(t *testing.T) {
+	hostile := "a|b</summary></details>\n<img src=x>`@all"
+	bad := Failed(syncOf("b"), "", hostileError(hostile)).On(nil)
+	said := Combine([]Report{bad, previewed("a", creating("x.example.org")), previewed("c", Step{Action: plan.Hold, Would: plan.Prune, Guard: "many", ID: manifest.ID{Kind: "X", Name: hostile}, Reason: hostile})}).Comment(65_536)
+	fence := false
+	for line := range strings.SplitSeq(said, "\n") {
+		if strings.HasPrefix(line, "```") {
+			fence = !fence
+		}
+		if fence {
+			continue
+		}
+		if strings.HasPrefix(line, "| ") && strings.Count(strings.ReplaceAll(line, `\|`, ""), "|") != 4 {
+			t.Errorf("a row has more cells: %s", line)
+		}
+		if strings.HasPrefix(line, "<details>") && strings.Count(line, "</summary>") != 1 {
+			t.Errorf("a text ends a fold: %s", line)
+		}
+		if strings.Contains(spans(line), "<img") || strings.Contains(spans(line), "@all") {
+			t.Errorf("a text is Markdown: %s", line)
+		}
+	}
+}
+
+type hostileError string
+
+func (e hostileError) Error() string { return string(e) }
