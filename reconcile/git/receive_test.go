@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -206,6 +207,8 @@ func TestLongDeltas(t *testing.T) {
 // watchHeap returns how much memory the heap has had from the system since.
 func watchHeap(tb testing.TB) func() uint64 {
 	tb.Helper()
+	percent := debug.SetGCPercent(100) // make sets another one for tests
+	tb.Cleanup(func() { debug.SetGCPercent(percent) })
 	var before runtime.MemStats
 	runtime.ReadMemStats(&before)
 	return func() uint64 {
